@@ -1,0 +1,79 @@
+# Everything starts here: `make help`. Needs make, Python 3.11 or newer with venv, and a package registry.
+# All else goes into .venv and, for the control plane of the tests, into the user's cache folder.
+
+VENV   := .venv
+BIN    := $(VENV)/bin
+LOCKED := $(VENV)/.locked
+READY  := $(VENV)/.ready
+CODE    = $(wildcard jobset_gate webhook controllers tests bench e2e)
+
+# `make PYTHON=/path/to/python3.12 setup` picks the interpreter; otherwise the first that works.
+PYTHON ?=
+PYTEST_ARGS ?=
+LOCK    = $(BIN)/pip-compile --quiet --allow-unsafe --generate-hashes --strip-extras --no-header --no-emit-options \
+          --no-emit-index-url --no-emit-find-links --no-emit-trusted-host $(LOCK_ARGS)
+
+.DEFAULT_GOAL := help
+.PHONY: help setup demo test control-plane lint types contracts pytest format bench lock clean
+.NOTPARALLEL:
+
+help: ## this list
+	@sed -n 's/^\([a-z-]*\):.*## \(.*\)/  make \1|\2/p' Makefile | while IFS='|' read -r a b; do printf '%-22s %s\n' "$$a" "$$b"; done
+
+setup: $(READY) ## make .venv with everything locked in requirements/
+
+$(LOCKED): requirements/dev.txt
+	@set -eu; chosen=''; why='none of python3.13, python3.12, python3.11, python3 was found'; \
+	for python in $(if $(PYTHON),$(PYTHON),python3.13 python3.12 python3.11 python3); do \
+	  command -v "$$python" >/dev/null 2>&1 || continue; \
+	  version=$$("$$python" -c 'import sys; print("%d.%d" % sys.version_info[:2])' 2>/dev/null) || { why="$$python does not run"; continue; }; \
+	  "$$python" -c 'import sys; sys.exit(sys.version_info < (3, 11))' || { why="$$python is Python $$version"; continue; }; \
+	  "$$python" -c 'import venv, ensurepip' 2>/dev/null || { why="$$python ($$version) lacks the venv module (on Debian and Ubuntu: apt install python$$version-venv)"; continue; }; \
+	  chosen=$$python; break; \
+	done; \
+	if [ -z "$$chosen" ]; then echo "jobset-gate needs Python 3.11 or newer with the venv module: $$why." >&2; exit 1; fi; \
+	echo "setup: $(VENV) from $$chosen ($$version), packages as locked in requirements/dev.txt"; \
+	"$$chosen" -m venv --clear $(VENV)
+	@$(BIN)/python -m pip install --disable-pip-version-check --no-input --require-hashes --only-binary :all: --requirement requirements/dev.txt
+	@touch $@
+
+$(READY): $(LOCKED) pyproject.toml
+	@$(BIN)/python -m pip install --disable-pip-version-check --no-input --quiet --no-deps --no-build-isolation --editable .
+	@touch $@
+
+demo: setup ## a gang of 300 pods on the embedded cluster, from admission to release
+	@$(BIN)/jobset-gate demo
+
+test: setup control-plane lint types contracts pytest ## everything: control plane, lint, types, import contracts, tests
+
+control-plane: setup ## find, download or build the real control plane for the tests (shows where it is)
+	@$(BIN)/python -m tests.plane
+
+lint: setup ## ruff: rules and format
+	$(BIN)/ruff check $(CODE)
+	$(BIN)/ruff format --check $(CODE)
+
+format: setup ## let ruff put the code into shape
+	$(BIN)/ruff check --fix $(CODE)
+	$(BIN)/ruff format $(CODE)
+
+types: setup ## mypy, strict
+	$(BIN)/mypy $(CODE)
+
+contracts: setup ## the import contracts of pyproject.toml
+	$(BIN)/lint-imports
+
+pytest: setup
+	$(BIN)/python -m pytest $(PYTEST_ARGS)
+
+bench: setup control-plane ## the tables of speed and memory
+	@$(BIN)/python -m bench
+
+lock: setup ## write requirements/*.txt anew from pyproject.toml and requirements/*.in (LOCK_ARGS=--upgrade for newer ones)
+	$(LOCK) --output-file requirements/runtime.txt pyproject.toml
+	$(LOCK) --output-file requirements/dev.txt requirements/dev.in
+	$(LOCK) --output-file requirements/go.txt requirements/go.in
+
+clean: ## remove .venv and caches of the checks (not the control plane in the user's cache folder)
+	rm -rf $(VENV) .mypy_cache .pytest_cache .ruff_cache .import_linter_cache .hypothesis build dist
+	find . -name __pycache__ -type d -prune -exec rm -rf {} +

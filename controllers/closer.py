@@ -1,0 +1,107 @@
+"""A closer look at a gang whose time is up, before a verdict fails it: is it really so, and why (A7, A9)?
+
+A watch that has gone silent is noticed after a minute or so; a gang must not fail for pods that started meanwhile. So
+its Jobs and pods are read from the API once more, and Events say what quotas and autoscalers did. Once per verdict.
+"""
+
+from typing import Generic, TypeVar
+
+import msgspec
+import structlog
+
+from jobset_gate import names, read, wire
+from jobset_gate.kube.client import Client
+from jobset_gate.kube.errors import ApiError, BadAnswer, Unreachable
+from jobset_gate.kube.resources import EVENTS, JOBS, PODS, Resource
+from jobset_gate.model import GangSeen
+from jobset_gate.stalls import DETAIL_LIMIT
+
+MOST_EVENTS = 500
+"""Events of one reason that are looked at."""
+
+PAGE = 250
+
+_REFUSED = "FailedCreate"
+_NODE_ON_ITS_WAY = ("TriggeredScaleUp", "Nominated")
+"""What the cluster autoscaler and Karpenter say of a pod for which they make a node."""
+
+W = TypeVar("W")
+
+_log = structlog.get_logger(__name__)
+
+
+class _Regarding(msgspec.Struct, frozen=True):
+    kind: str = ""
+    name: str = ""
+
+
+class _Event(msgspec.Struct, frozen=True, rename={"regarding": "involvedObject"}):
+    regarding: _Regarding = _Regarding()
+    message: str = ""
+
+
+class _PageMeta(msgspec.Struct, frozen=True, rename={"more": "continue"}):
+    more: str = ""
+
+
+class _Page(msgspec.Struct, Generic[W]):
+    items: list[W] = []
+    metadata: _PageMeta = _PageMeta()
+
+
+class Closer:
+    """Reads one gang's namespace."""
+
+    def __init__(self, client: Client) -> None:
+        self._client = client
+
+    async def look(self, seen: GangSeen) -> GangSeen:
+        """The gang as the API has it now. Raises what a failing list raises: no verdict without a look."""
+        namespace = seen.jobset.namespace
+        mine = f"{names.GATED}={names.GATED_VALUE},{names.JS_NAME}={seen.jobset.name}"
+        jobs = await self._all(JOBS, namespace, mine, _Page[wire.Job])
+        pods = await self._all(PODS, namespace, mine, _Page[wire.Pod])
+        fresh = msgspec.structs.replace(
+            seen, jobs=tuple(read.job(job) for job in jobs), pods=tuple(read.pod(pod) for pod in pods)
+        )
+        try:
+            return await self._reasons(fresh)
+        except (ApiError, BadAnswer, Unreachable) as error:
+            # Costs words, not the verdict.
+            _log.warning("events not read, the verdict says less", namespace=namespace, error=str(error))
+            return fresh
+
+    async def _reasons(self, seen: GangSeen) -> GangSeen:
+        """With the Jobs whose pods were refused and the pods for which a node is on its way."""
+        jobs = {job.name for job in seen.jobs}
+        unscheduled = {pod.name for pod in seen.pods if not pod.bound}
+        refused = await self._events(seen, "Job", _REFUSED)
+        coming = [event for reason in _NODE_ON_ITS_WAY for event in await self._events(seen, "Pod", reason)]
+        denials = {
+            event.regarding.name: " ".join(event.message.split())[:DETAIL_LIMIT]
+            for event in refused
+            if event.regarding.name in jobs
+        }
+        provisioning = {event.regarding.name for event in coming if event.regarding.name in unscheduled}
+        return msgspec.structs.replace(
+            seen, denials=tuple(sorted(denials.items())), provisioning=frozenset(provisioning)
+        )
+
+    async def _events(self, seen: GangSeen, kind: str, reason: str) -> list[_Event]:
+        selector = f"involvedObject.kind={kind},reason={reason}"
+        page = await self._client.list(
+            EVENTS, seen.jobset.namespace, field_selector=selector, limit=MOST_EVENTS, type=_Page[_Event]
+        )
+        return page.items
+
+    async def _all(self, resource: Resource, namespace: str, selector: str, page: type[_Page[W]]) -> list[W]:
+        found: list[W] = []
+        more = ""
+        while True:
+            got = await self._client.list(
+                resource, namespace, label_selector=selector, limit=PAGE, continue_=more, type=page
+            )
+            found += got.items
+            more = got.metadata.more
+            if not more:
+                return found

@@ -1,0 +1,33 @@
+"""The reconciler of the JobSet CRD: keeps spec.groupSchedulingConfig in its schema (A2).
+
+The owner's next apply takes the field out without a word, and while it is out any write to a gated JobSet prunes its
+stored value. So the CRD is watched, and the field put back as soon as it is gone.
+"""
+
+import structlog
+
+from jobset_gate.kube import crd
+from jobset_gate.kube.client import Client
+from jobset_gate.kube.errors import Forbidden
+
+RETRY_FORBIDDEN = 300.0
+"""Seconds until a CRD is tried again that we may not change: the annotation form works without."""
+
+_log = structlog.get_logger(__name__)
+
+
+class CrdReconciler:
+    """One pass over the one CRD."""
+
+    def __init__(self, client: Client) -> None:
+        self._client = client
+
+    async def reconcile(self, key: str) -> float | None:
+        """Puts the field in if it is missing. Without the right to do so it says so and goes on without."""
+        try:
+            outcome = await crd.extend(self._client)
+        except Forbidden as refused:
+            _log.warning("the JobSet CRD may not be extended; only the annotation form works", error=str(refused))
+            return RETRY_FORBIDDEN
+        _log.info("looked after the JobSet CRD", crd=key, outcome=str(outcome))
+        return None

@@ -1,0 +1,154 @@
+"""The reconciler of gangs: observe, decide, act."""
+
+from collections.abc import Callable, Iterator
+
+import msgspec
+
+from controllers.closer import Closer
+from controllers.gates import ForeignGate, Gates
+from controllers.index import Index
+from controllers.keys import Key
+from controllers.measures import Measures
+from controllers.patches import Patches
+from controllers.statuses import Statuses
+from jobset_gate import count, names
+from jobset_gate.decide import decide
+from jobset_gate.kube.errors import Forbidden
+from jobset_gate.model import (
+    Decide,
+    Decision,
+    GangSeen,
+    Generation,
+    PodSeen,
+    Quiet,
+    Report,
+    Stage,
+    Stand,
+    Verdict,
+    Wait,
+)
+
+NOW = 0.0
+"""Come back at once."""
+
+
+class GangReconciler:
+    """One pass over one gang. Safe to be interrupted between any two of its writes."""
+
+    def __init__(
+        self,
+        index: Index,
+        gates: Gates,
+        patches: Patches,
+        statuses: Statuses,
+        closer: Closer,
+        measures: Measures,
+        now: Callable[[], float],
+    ) -> None:
+        self._index, self._gates, self._patches = index, gates, patches
+        self._statuses, self._closer, self._measures = statuses, closer, measures
+        self._now = now
+
+    async def reconcile(self, key: Key) -> float | None:
+        """Looks at a gang once. Returns the seconds after which to look again without being asked, if any."""
+        seen = self._index.observe(key)
+        if seen is None:
+            self._forget(key)
+            return None
+        if seen.foreign_gate:
+            seen = await self._look_past_foreign_gate(key, seen)
+        decision = decide(seen, self._now())
+        if isinstance(decision, Decide) and decision.verdict.cause == names.REASON_TIMED_OUT:
+            # The verdict is the last thing that names the missing: worth a closer look before it is written.
+            seen = await self._closer.look(seen)
+            decision = decide(seen, self._now())
+        return await self._act(key, seen, decision)
+
+    async def _act(self, key: Key, seen: GangSeen, decision: Decision) -> float | None:
+        self._index.lacks(key, decision.lacking if isinstance(decision, Wait) else 0)
+        match decision:
+            case Quiet():
+                self._forget(key)
+                return None
+            case Report():
+                self._measures.nothing_held(key)
+                return _sooner(decision.again, await self._statuses.tell(seen.jobset, decision.condition))
+            case Wait():
+                return await self._wait(key, seen, decision)
+            case Decide():
+                return await self._decide(key, seen, decision)
+            case Stand():
+                return await self._stand(key, seen, decision, fresh=False)
+
+    async def _wait(self, key: Key, seen: GangSeen, decision: Wait) -> float | None:
+        kept = seen.gate if seen.gate and seen.gate.jobset_uid == seen.jobset.uid else None
+        # A verdict on an older generation stays: it binds nobody younger, and a pod of its own may still read it.
+        verdict = kept.verdict if kept else None
+        clock = decision.clock or (kept.waiting_since if kept else None)
+        try:
+            await self._gates.keep(seen, verdict, clock)
+        except ForeignGate:
+            return NOW
+        except Forbidden as refused:
+            if _terminating(refused):
+                return None  # the namespace goes, and its gangs with it (A10)
+            raise
+        if seen.jobset.suspended:
+            self._measures.nothing_held(key)
+        else:
+            self._measures.waits(key, decision)
+        return _sooner(decision.again, await self._statuses.tell(seen.jobset, decision.condition))
+
+    async def _decide(self, key: Key, seen: GangSeen, decision: Decide) -> float | None:
+        try:
+            await self._gates.keep(seen, decision.verdict, decision.clock)
+        except ForeignGate:
+            return NOW
+        self._measures.decided(key, seen, decision, self._now())
+        stand = Stand(verdict=decision.verdict, clock=decision.clock, condition=decision.condition)
+        return await self._stand(key, seen, stand, fresh=True)
+
+    async def _stand(self, key: Key, seen: GangSeen, decision: Stand, *, fresh: bool) -> float | None:
+        """The verdict is taken: keep it, spread it, and only then speak of it (A6.3)."""
+        if not fresh:
+            try:
+                await self._gates.keep(seen, decision.verdict, decision.clock)
+            except ForeignGate:
+                return NOW
+        straggling = self._patches.want(key, _held(seen, decision.verdict), decision.verdict, fresh=fresh)
+        generation = decision.verdict.generation
+        untold = await self._statuses.tell(seen.jobset, decision.condition, f"{generation.attempt}.{generation.epoch}")
+        self._measures.stands(key, seen, decision.verdict)
+        return _sooner(straggling, untold)
+
+    async def _look_past_foreign_gate(self, key: Key, seen: GangSeen) -> GangSeen:
+        """Nothing tells us when somebody else's ConfigMap goes: look whether it is still in the way."""
+        try:
+            gate = await self._gates.look(key)
+        except ForeignGate:
+            return seen
+        return msgspec.structs.replace(seen, gate=gate, foreign_gate=False)
+
+    def _forget(self, key: Key) -> None:
+        self._patches.forget(key)
+        self._statuses.forget(key)
+        self._measures.forget(key)
+
+
+def _held(seen: GangSeen, verdict: Verdict) -> Iterator[PodSeen]:
+    """The pods that wait in their barrier and are bound by this verdict."""
+    uid, attempt = seen.jobset.uid, seen.jobset.attempt
+    return (
+        pod
+        for pod in count.members(seen)
+        if pod.alive and pod.stage is Stage.RUNNING and verdict.generation.covers(Generation(uid, attempt, pod.epoch))
+    )
+
+
+def _sooner(one: float | None, other: float | None) -> float | None:
+    return min((seconds for seconds in (one, other) if seconds is not None), default=None)
+
+
+def _terminating(refused: Forbidden) -> bool:
+    causes = refused.details.get("causes") or ()
+    return any(cause.get("reason") == "NamespaceTerminating" for cause in causes)

@@ -1,0 +1,171 @@
+"""What the informers know, kept by gang: changes come in, keys of gangs to look at go out.
+
+A pass over a gang costs time in proportion to its pods, so not every pod event may cause one: a gang that lacks k
+slots cannot become complete before k more pods have started. Until then passes are made at leisure, for the progress
+that people see; the k-th start wakes the gang at once. The hint never decides anything: every pass counts anew.
+"""
+
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, field
+
+from controllers.keys import Key
+from jobset_gate.kube.store import Change
+from jobset_gate.model import GangSeen, GateSeen, JobSeen, JobSetSeen, PodSeen
+
+LEISURE = 1.0
+"""Seconds within which a change that cannot complete a gang is looked at."""
+
+Wake = Callable[[Key], None]
+WakeLater = Callable[[Key, float], None]
+
+
+@dataclass(slots=True)
+class _Gang:
+    jobset: JobSetSeen | None = None
+    jobs: dict[str, JobSeen] = field(default_factory=dict)
+    pods: dict[str, PodSeen] = field(default_factory=dict)
+    gate: GateSeen | None = None
+    foreign_gate: bool = False
+    lacking: int = 0
+    """Slots lacking at the last pass."""
+    starts: int = 0
+    """Pods that started since."""
+
+    @property
+    def empty(self) -> bool:
+        return self.jobset is None and not self.jobs and not self.pods and self.gate is None
+
+
+class Index:
+    """Gangs, joined from four informers' changes. Its handlers are synchronous and cheap."""
+
+    def __init__(self, wake: Wake, wake_later: WakeLater) -> None:
+        self._wake, self._wake_later = wake, wake_later
+        self._gangs: dict[Key, _Gang] = {}
+
+    # --- Changes ---------------------------------------------------------------------------------------------------
+
+    def on_jobset(self, change: Change[JobSetSeen]) -> None:
+        """A JobSet with a config came, changed or went."""
+        key = Key(*change.key)
+        gang = self._gang(key)
+        if change.old is not None and change.new is not None and change.old.uid != change.new.uid:
+            gang.foreign_gate = False
+        gang.jobset = change.new
+        if change.old != change.new:
+            self._wake(key)
+        self._tidy(key, gang)
+
+    def on_job(self, change: Change[JobSeen]) -> None:
+        """A gated Job came, changed in a way that matters, or went."""
+        seen = change.new or change.old
+        if seen is None or change.old == change.new:
+            return
+        key = Key(seen.namespace, seen.gang)
+        gang = self._gang(key)
+        if change.new is None:
+            gang.jobs.pop(seen.name, None)
+        else:
+            gang.jobs[seen.name] = change.new
+        self._wake(key)
+        self._tidy(key, gang)
+
+    def on_pod(self, change: Change[PodSeen]) -> None:
+        """A gated pod came, changed or went."""
+        old, new = change.old, change.new
+        seen = new or old
+        if seen is None or old == new:
+            return
+        key = Key(seen.namespace, seen.gang)
+        gang = self._gang(key)
+        if new is None:
+            gang.pods.pop(seen.name, None)
+        else:
+            gang.pods[seen.name] = new
+        if new is not None and new.started and not (old is not None and old.started and old.uid == new.uid):
+            gang.starts += 1
+            if gang.starts >= gang.lacking:
+                self._wake(key)
+                return
+        self._wake_later(key, LEISURE)
+        self._tidy(key, gang)
+
+    def on_gate(self, change: Change[GateSeen]) -> None:
+        """A ConfigMap of ours came, changed or went; news older than what we wrote ourselves is left aside."""
+        seen = change.new or change.old
+        if seen is None:
+            return
+        key = Key(seen.namespace, seen.gang)
+        gang = self._gang(key)
+        if change.new is None:
+            gone = gang.gate is not None and gang.gate.uid == seen.uid
+            gang.gate = None if gone else gang.gate
+        elif gang.gate == change.new or _older(change.new, gang.gate):
+            return
+        else:
+            gang.gate = change.new
+        self._wake(key)
+        self._tidy(key, gang)
+
+    # --- What the reconciler itself found out ------------------------------------------------------------------------
+
+    def saw_gate(self, key: Key, gate: GateSeen | None) -> None:
+        """The ConfigMap as a write or a read of ours has just shown it."""
+        gang = self._gang(key)
+        gang.foreign_gate = False
+        if gate is None or not _older(gate, gang.gate):
+            gang.gate = gate
+
+    def saw_foreign_gate(self, key: Key) -> None:
+        """A ConfigMap of that name is not ours (A10)."""
+        self._gang(key).foreign_gate = True
+
+    def lacks(self, key: Key, slots: int) -> None:
+        """So many starts are needed before another pass can find the gang complete."""
+        gang = self._gangs.get(key)
+        if gang is None:
+            return
+        gang.lacking = slots
+        if 0 < slots <= gang.starts:
+            self._wake(key)  # they came while the pass was under way
+
+    # --- Looking -----------------------------------------------------------------------------------------------------
+
+    def observe(self, key: Key) -> GangSeen | None:
+        """Everything known of a gang; None if its JobSet is gone or asks for no gang."""
+        gang = self._gangs.get(key)
+        if gang is None or gang.jobset is None:
+            return None
+        gang.starts = 0
+        return GangSeen(
+            jobset=gang.jobset,
+            jobs=tuple(gang.jobs.values()),
+            pods=tuple(gang.pods.values()),
+            gate=gang.gate,
+            foreign_gate=gang.foreign_gate,
+        )
+
+    def keys(self) -> Iterator[Key]:
+        """All gangs whose JobSet is known."""
+        return (key for key, gang in self._gangs.items() if gang.jobset is not None)
+
+    def __len__(self) -> int:
+        return len(self._gangs)
+
+    def _gang(self, key: Key) -> _Gang:
+        gang = self._gangs.get(key)
+        if gang is None:
+            gang = self._gangs[key] = _Gang()
+        return gang
+
+    def _tidy(self, key: Key, gang: _Gang) -> None:
+        if gang.empty:
+            self._gangs.pop(key, None)
+
+
+def _older(new: GateSeen, kept: GateSeen | None) -> bool:
+    """Whether `new` is an earlier state than the one kept. Versions that are no numbers are taken as news."""
+    if kept is None or kept.uid != new.uid:
+        return False
+    a, b = new.resource_version, kept.resource_version
+    return a.isdigit() and b.isdigit() and int(a) < int(b)

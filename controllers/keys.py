@@ -1,0 +1,13 @@
+"""What the queue holds: which gang to look at, never what happened to it."""
+
+from typing import NamedTuple
+
+
+class Key(NamedTuple):
+    """A gang, by its JobSet's namespace and name."""
+
+    namespace: str
+    name: str
+
+    def __str__(self) -> str:
+        return f"{self.namespace}/{self.name}"

@@ -1,0 +1,212 @@
+"""Puts the controller together: informers -> index -> queue -> workers, under one lease.
+
+Informers run on every replica, so that a standby takes over with a warm cache; only the leader's workers write. Every
+write goes through a client that asks the elector first, so that a leader whose renewal hangs stops writing before
+another can take over (faults.md 5). When any part fails for good, all of it stops and the process is to exit: never a
+leader that does nothing.
+"""
+
+import asyncio
+import time
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from typing import Any
+
+import structlog
+from prometheus_client import CollectorRegistry
+
+from controllers.closer import Closer
+from controllers.crd import CrdReconciler
+from controllers.gang import GangReconciler
+from controllers.gates import Gates
+from controllers.health import Health
+from controllers.index import Index
+from controllers.keys import Key
+from controllers.loop import Loop, LoopMetrics
+from controllers.measures import Measures
+from controllers.patches import CONCURRENCY, Patches
+from controllers.plumbing import Plumbing
+from controllers.queue import WorkQueue
+from controllers.statuses import PROGRESS_EVERY, Statuses
+from jobset_gate import names, read, wire
+from jobset_gate.kube.access import Access
+from jobset_gate.kube.client import Client
+from jobset_gate.kube.informer import Informer, M
+from jobset_gate.kube.lease import LeaderElector
+from jobset_gate.kube.reader import W
+from jobset_gate.kube.resources import CONFIGMAPS, CRDS, JOBS, JOBSETS, PODS, Resource
+from jobset_gate.kube.store import Change
+
+AnyInformer = Informer[Any, Any]
+
+_log = structlog.get_logger(__name__)
+
+
+@dataclass(frozen=True, slots=True)
+class Options:
+    """How to run the controller. Durations in seconds."""
+
+    namespace: str = "jobset-gate-system"
+    """Where the Lease lies."""
+    identity: str = "controller"
+    """This replica's name in the Lease."""
+    leader_elect: bool = True
+    watch_namespace: str | None = None
+    """Only this namespace's gangs; None: all."""
+    workers: int = 4
+    patch_concurrency: int = CONCURRENCY
+    extend_crd: bool = True
+    progress_every: float = PROGRESS_EVERY
+    host: str = "127.0.0.1"
+    port: int | None = None
+    """Of /healthz, /readyz and /metrics; 0 takes a free one, None serves none."""
+    lease_duration: float = 15.0
+    renew_deadline: float = 10.0
+    retry: float = 2.0
+    clock: Callable[[], float] = time.time
+    """Seconds since the epoch, for the gangs' clocks and for conditions."""
+    registry: CollectorRegistry = field(default_factory=CollectorRegistry)
+
+
+class Manager:
+    """One replica of the controller: `await Manager(access, options).run()`."""
+
+    def __init__(self, access: Access, options: Options | None = None) -> None:
+        self.options = options or Options()
+        self._access = access
+        self._plumbing = Plumbing(self.options.registry)
+        self.url = ""
+        """Where health and metrics are served, once they are."""
+        self.leading = asyncio.Event()
+        """Set while this replica leads and works."""
+        self.serving = asyncio.Event()
+        """Set once the caches are filled and health is served."""
+
+    async def run(self) -> None:
+        """Until cancelled, or until the lease is lost (LeadershipLost) or a part has failed for good."""
+        options = self.options
+        async with Client(self._access, observe=self._plumbing.request) as client:
+            elector = self._elector(client)
+            writer = client.guarded(elector.guard) if elector else client
+            gangs: WorkQueue[Key] = self._plumbing.queue("gang")
+            crds: WorkQueue[str] = self._plumbing.queue("crd")
+            index = Index(gangs.add, gangs.add_after)
+            measures = Measures(options.registry)
+            patches = Patches(
+                writer,
+                options.clock,
+                concurrency=options.patch_concurrency,
+                sent=lambda outcome: measures.patches.labels(outcome).inc(),
+            )
+            statuses = Statuses(writer, options.clock, options.progress_every)
+            reconciler = GangReconciler(
+                index, Gates(writer, index), patches, statuses, Closer(client), measures, options.clock
+            )
+            metrics = LoopMetrics(options.registry)
+            informers = self._informers(client, index, crds)
+
+            async def lead() -> None:
+                for informer in informers:
+                    if informer.resource not in (JOBSETS, CRDS):  # those come when JobSet is installed
+                        await informer.wait_synced()
+                _log.info("leading", identity=options.identity)
+                self.leading.set()
+                try:
+                    async with asyncio.TaskGroup() as tasks:
+                        tasks.create_task(patches.run())
+                        tasks.create_task(
+                            Loop("gang", gangs, reconciler.reconcile, metrics, workers=options.workers).run()
+                        )
+                        tasks.create_task(Loop("crd", crds, CrdReconciler(writer).reconcile, metrics, workers=1).run())
+                finally:
+                    self.leading.clear()
+
+            health = await self._serve(informers)
+            try:
+                async with asyncio.TaskGroup() as tasks:
+                    for informer in informers:
+                        tasks.create_task(informer.run())
+                    tasks.create_task(elector.run(lead) if elector else lead())
+                    self.serving.set()
+            finally:
+                if health is not None:
+                    await health.stop()
+
+    def _elector(self, client: Client) -> LeaderElector | None:
+        options = self.options
+        if not options.leader_elect:
+            return None
+        return LeaderElector(
+            client,
+            names.LEASE,
+            options.namespace,
+            options.identity,
+            duration=options.lease_duration,
+            renew_deadline=options.renew_deadline,
+            retry=options.retry,
+            clock=options.clock,
+            on_status=self._plumbing.leading,
+            on_problem=self._plumbing.lease_trouble,
+        )
+
+    def _informers(self, client: Client, index: Index, crds: WorkQueue[str]) -> list[AnyInformer]:
+        # JobSets without a selector: one that came in while the webhook was off has no label of ours (A10).
+        jobsets = self._informer(client, JOBSETS, wire.JobSet, read.jobset, index.on_jobset)
+        gated = f"{names.GATED}={names.GATED_VALUE}"
+        jobs = self._informer(client, JOBS, wire.Job, read.job, index.on_job, gated)
+        pods = self._informer(client, PODS, wire.Pod, read.pod, index.on_pod, gated)
+        ours = f"{names.GATE}={names.GATE_VALUE}"
+        gates = self._informer(client, CONFIGMAPS, wire.ConfigMap, read.gate, index.on_gate, ours)
+        made: list[AnyInformer] = [jobsets, jobs, pods, gates]
+        if self.options.extend_crd:
+
+            def crd_changed(change: Change[str]) -> None:
+                if change.new is not None:
+                    crds.add(names.JOBSET_CRD)
+
+            made.append(
+                Informer(
+                    client,
+                    CRDS,
+                    wire=wire.Bare,
+                    convert=lambda seen: seen.metadata.resource_version,
+                    handler=crd_changed,
+                    field_selector=f"metadata.name={names.JOBSET_CRD}",
+                    on_problem=self._plumbing.problem,
+                )
+            )
+        return made
+
+    def _informer(
+        self,
+        client: Client,
+        resource: Resource,
+        shape: type[W],
+        convert: Callable[[W], M | None],
+        handler: Callable[[Change[M]], None],
+        label_selector: str = "",
+    ) -> Informer[W, M]:
+        return Informer(
+            client,
+            resource,
+            wire=shape,
+            convert=convert,
+            handler=handler,
+            namespace=self.options.watch_namespace,
+            label_selector=label_selector,
+            on_problem=self._plumbing.problem,
+        )
+
+    async def _serve(self, informers: list[AnyInformer]) -> Health | None:
+        options = self.options
+        if options.port is None:
+            return None
+
+        def ready() -> str:
+            unsynced = [one.resource.plural for one in informers if not one.has_synced and one.resource != JOBSETS]
+            return f"not listed yet: {', '.join(unsynced)}" if unsynced else ""
+
+        health = Health(options.registry, healthy=lambda: "", ready=ready, host=options.host, port=options.port)
+        await health.start()
+        self.url = health.url
+        return health

@@ -1,0 +1,122 @@
+"""Tells people: our condition on the JobSet and an Event for what has happened (A9), both only when there is news."""
+
+import hashlib
+from collections.abc import Callable
+from datetime import UTC, datetime
+
+from controllers.keys import Key
+from jobset_gate import names
+from jobset_gate.kube import events
+from jobset_gate.kube.client import Client, PatchType
+from jobset_gate.kube.errors import Conflict, NotFound
+from jobset_gate.kube.resources import JOBSETS
+from jobset_gate.model import Condition, ConditionSeen, JobSetSeen
+
+PROGRESS_EVERY = 15.0
+"""Seconds between two writes of which only the message differs: each may make the JobSet controller's own retry."""
+
+_WARNINGS = frozenset({names.REASON_TIMED_OUT, names.REASON_GATE_MISSING, names.REASON_CONFIG_MAP_CONFLICT})
+
+
+class Statuses:
+    """Conditions and Events of all gangs."""
+
+    def __init__(self, client: Client, clock: Callable[[], float], progress_every: float = PROGRESS_EVERY) -> None:
+        self._client, self._clock = client, clock
+        self._progress_every = progress_every
+        self._written: dict[Key, tuple[float, str, Condition]] = {}
+
+    def due_in(self, jobset: JobSetSeen, condition: Condition) -> float | None:
+        """Seconds until this condition should be written: 0 now, None not at all."""
+        at, uid, last = self._written.get(Key(jobset.namespace, jobset.name), (0.0, "", None))
+        stands = jobset.condition
+        if stands is not None and _words(stands) == _words(condition):
+            return None
+        told = last if last is not None and uid == jobset.uid else stands
+        progress_only = told is not None and (told.status, told.reason) == (condition.status, condition.reason)
+        # Written already, and the watch has not shown it yet, or somebody took it away: tell it again, but slowly.
+        repeated = told is last and last == condition
+        if repeated or (progress_only and condition.reason == names.REASON_WAITING):
+            return max(0.0, at + self._progress_every - self._clock())
+        return 0.0
+
+    async def tell(self, jobset: JobSetSeen, condition: Condition, generation: str = "") -> float | None:
+        """Writes the condition if it is due, an Event before it if it says that something has happened.
+
+        Returns the seconds after which to come back for a write that was put off, None if there is none. The Event
+        comes first, under a name made from the fact: after a crash between the two both are repeated, and the API
+        server refuses the second Event of that name.
+        """
+        wait = self.due_in(jobset, condition)
+        if wait is None or wait > 0:
+            return wait
+        if condition.reason != names.REASON_WAITING:
+            await self._event(jobset, condition, generation)
+        await self._condition(jobset, condition)
+        return None
+
+    def forget(self, key: Key) -> None:
+        """The JobSet is gone."""
+        self._written.pop(key, None)
+
+    async def _condition(self, jobset: JobSetSeen, condition: Condition) -> None:
+        now = self._clock()
+        stands = jobset.condition
+        same = stands is not None and stands.status == condition.status and stands.since
+        since = stands.since if same and stands else datetime.fromtimestamp(int(now), UTC).isoformat()
+        body = {
+            # With the UID a namesake made meanwhile answers 409 instead of taking a stranger's condition.
+            "metadata": {"name": jobset.name, "namespace": jobset.namespace, "uid": jobset.uid},
+            "status": {
+                "conditions": [
+                    {
+                        "type": names.CONDITION,
+                        "status": condition.status,
+                        "reason": condition.reason,
+                        "message": condition.message,
+                        "lastTransitionTime": since.replace("+00:00", "Z"),
+                    }
+                ]
+            },
+        }
+        try:
+            await self._client.patch(
+                JOBSETS,
+                jobset.name,
+                jobset.namespace,
+                body=body,
+                patch=PatchType.APPLY,
+                subresource="status",
+                field_manager=names.FIELD_MANAGER,
+                force=True,
+            )
+        except NotFound:
+            return  # deleted meanwhile: nobody is left to be told
+        except Conflict:
+            return  # made anew meanwhile: its own events bring us back
+        self._written[Key(jobset.namespace, jobset.name)] = (now, jobset.uid, condition)
+
+    async def _event(self, jobset: JobSetSeen, condition: Condition, generation: str) -> None:
+        fact = f"{jobset.uid} {condition.reason} {generation}"
+        try:
+            await events.emit(
+                self._client,
+                regarding={
+                    "apiVersion": names.JOBSET_API_VERSION,
+                    "kind": "JobSet",
+                    "name": jobset.name,
+                    "namespace": jobset.namespace,
+                    "uid": jobset.uid,
+                },
+                type="Warning" if condition.reason in _WARNINGS else "Normal",
+                reason=condition.reason,
+                message=condition.message,
+                name=f"{jobset.name[:200]}.{hashlib.sha256(fact.encode()).hexdigest()[:16]}",
+                reporting_component=names.PROGRAM,
+            )
+        except NotFound:
+            return  # the namespace is gone
+
+
+def _words(condition: Condition | ConditionSeen) -> tuple[str, str, str]:
+    return condition.status, condition.reason, condition.message

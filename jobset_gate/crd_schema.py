@@ -1,0 +1,145 @@
+"""The field that JobSet's own CRD lacks, and the JSON patches that put it in and take it out (A2). Pure.
+
+A patch of `spec.versions` makes us its owner, since the list is atomic; the owner's next server-side apply would then
+conflict with us. So there is always a second patch that gives `metadata.managedFields` back.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any, Final
+
+from jobset_gate import names
+
+Operation = dict[str, Any]
+
+CRD_NAME: Final = f"jobsets.{names.JOBSET_GROUP}"
+VERSION: Final = "v1alpha2"
+MANAGER: Final = f"{names.FIELD_MANAGER}-crd"
+"""Our field manager for this alone: who installs the CRD with a client of ours must not be taken for us."""
+_SPEC_PROPERTIES: Final = ("schema", "openAPIV3Schema", "properties", "spec", "properties")
+
+FIELD_SCHEMA: Final[Mapping[str, Any]] = {
+    "type": "object",
+    "description": (
+        "Holds back the main containers of the targeted replicated jobs until the pods of all of them have started. "
+        "Cannot be changed after creation. Kept by jobset-gate."
+    ),
+    "properties": {
+        names.TIMEOUT_FIELD: {
+            "type": "integer",
+            "format": "int32",
+            "minimum": 1,
+            "nullable": True,
+            "description": (
+                "Seconds, counted from the first pod that has started, after which the group fails if pods are still "
+                "missing. Absent or null: it waits for as long as it takes."
+            ),
+        },
+        names.TARGETS_FIELD: {
+            "type": "array",
+            "items": {"type": "string"},
+            "nullable": True,
+            "x-kubernetes-list-type": "atomic",
+            "description": "Names of the replicated jobs that start together. Absent, null or empty: all of them.",
+        },
+    },
+}
+
+
+def is_extended(crd: Mapping[str, Any]) -> bool:
+    """Does every served v1alpha2 of this CRD know the field with all that belongs to it?
+
+    Whose field it is does not matter: a JobSet that brings one of its own is left alone.
+    """
+    versions = _versions(crd)
+    return bool(versions) and all(_knows(version) for _, version in versions)
+
+
+def can_be_extended(crd: Mapping[str, Any]) -> bool:
+    """Is there a served v1alpha2, with a schema that has a place for the field?"""
+    versions = _versions(crd)
+    return bool(versions) and all(_properties(version) is not None for _, version in versions)
+
+
+def extension(crd: Mapping[str, Any]) -> list[Operation]:
+    """The patch that adds the field; valid only for this very resourceVersion. Empty if there is nothing to add."""
+    operations = [
+        {"op": "add", "path": _path(index), "value": dict(FIELD_SCHEMA)}
+        for index, version in _versions(crd)
+        if not _knows(version)
+    ]
+    return [_same_version(crd), *operations] if operations else []
+
+
+def retraction(crd: Mapping[str, Any]) -> list[Operation]:
+    """The patch that takes out what extension() put in, and nothing else. Empty if it is not there."""
+    operations: list[Operation] = [
+        {"op": "remove", "path": _path(index)}
+        for index, version in _versions(crd)
+        if (_properties(version) or {}).get(names.CONFIG_FIELD) == FIELD_SCHEMA
+    ]
+    return [_same_version(crd), *operations] if operations else []
+
+
+def restoration(crd: Mapping[str, Any], managed_fields: Sequence[Mapping[str, Any]]) -> list[Operation]:
+    """The patch that makes these the CRD's managedFields."""
+    # An empty list would be ignored by the API server; one empty entry is its way to say "none".
+    value = [dict(entry) for entry in managed_fields] or [{}]
+    return [_same_version(crd), {"op": "add", "path": "/metadata/managedFields", "value": value}]
+
+
+def owners(crd: Mapping[str, Any]) -> list[dict[str, Any]]:
+    """The CRD's managedFields as they are."""
+    return list(crd["metadata"].get("managedFields") or [])
+
+
+def is_disowned(crd: Mapping[str, Any], manager: str = MANAGER) -> bool:
+    """Are we not among the owners of the CRD's fields? We are only if we died between the two patches."""
+    return not any(_is_ours(entry, manager) for entry in owners(crd))
+
+
+def disowned(crd: Mapping[str, Any], manager: str = MANAGER) -> list[dict[str, Any]]:
+    """The managedFields without us, where it is not known how they were: what we owned goes to the owner of the spec.
+
+    Among several owners one that applies server-side comes first, since only those can conflict; then the latest.
+    """
+    others = [entry for entry in owners(crd) if not _is_ours(entry, manager)]
+    heirs = [entry for entry in others if not entry.get("subresource") and "f:spec" in entry.get("fieldsV1", {})]
+    if not heirs or any("f:versions" in entry["fieldsV1"]["f:spec"] for entry in heirs):
+        return others
+    heir = max(heirs, key=lambda entry: (entry.get("operation") == "Apply", entry.get("time", "")))
+    spec = {**heir["fieldsV1"]["f:spec"], "f:versions": {}}
+    given = {**heir, "fieldsV1": {**heir["fieldsV1"], "f:spec": spec}}
+    return [given if entry is heir else entry for entry in others]
+
+
+def _is_ours(entry: Mapping[str, Any], manager: str) -> bool:
+    return entry.get("manager") == manager and not entry.get("subresource")
+
+
+def _versions(crd: Mapping[str, Any]) -> list[tuple[int, Mapping[str, Any]]]:
+    listed = crd.get("spec", {}).get("versions") or []
+    return [
+        (i, version) for i, version in enumerate(listed) if version.get("name") == VERSION and version.get("served")
+    ]
+
+
+def _properties(version: Mapping[str, Any]) -> Mapping[str, Any] | None:
+    at: Any = version
+    for step in _SPEC_PROPERTIES:
+        at = at.get(step) if isinstance(at, Mapping) else None
+    return at if isinstance(at, Mapping) else None
+
+
+def _knows(version: Mapping[str, Any]) -> bool:
+    field = (_properties(version) or {}).get(names.CONFIG_FIELD) or {}
+    return set(FIELD_SCHEMA["properties"]) <= set(field.get("properties") or {})
+
+
+def _path(index: int) -> str:
+    return "/".join(("/spec/versions", str(index), *_SPEC_PROPERTIES, names.CONFIG_FIELD))
+
+
+def _same_version(crd: Mapping[str, Any]) -> Operation:
+    return {"op": "test", "path": "/metadata/resourceVersion", "value": crd["metadata"]["resourceVersion"]}

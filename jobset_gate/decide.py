@@ -1,0 +1,220 @@
+"""decide(seen, now): what shall happen to a gang. The function the project exists for.
+
+A list of rules, first match wins. Pure: the same facts and the same time give the same decision, whoever asks, so a
+controller that was killed between any two writes is finished by its successor. Whether a decision becomes *the*
+decision is settled by one compare-and-swap write on the ConfigMap (A6.1); who loses it looks again.
+"""
+
+from collections import Counter
+from collections.abc import Callable, Iterable
+
+from jobset_gate import count, names, report, verdicts
+from jobset_gate.model import (
+    Decide,
+    Decision,
+    GangSeen,
+    Generation,
+    Kind,
+    Quiet,
+    Report,
+    Stage,
+    Stand,
+    Tally,
+    Verdict,
+    Wait,
+    WaitingSince,
+)
+
+CONFLICT_RECHECK = 30.0
+"""Seconds until a ConfigMap that is not ours is looked at again; nothing tells us that it went away."""
+
+_WHOLE_SECOND = 1.0
+"""Kubelets report whole seconds, rounded down: a pod started up to this much later than its status says."""
+
+
+def decide(seen: GangSeen, now: float) -> Decision:
+    """The decision on one gang. `now` in seconds since the epoch, by the controller's clock."""
+    facts = _Facts(seen, now)
+    for rule in RULES:
+        decision = rule(facts)
+        if decision is not None:
+            return decision
+    return _waiting(facts)
+
+
+class _Facts:
+    """What the rules ask for, counted once."""
+
+    def __init__(self, seen: GangSeen, now: float) -> None:
+        self.seen, self.now = seen, now
+        self.tally: Tally = count.tally(seen)
+        self.epoch = self.tally.live_epoch if self.tally.live_epoch >= 0 else seen.jobset.epoch
+        self.recorded = _recorded(seen)
+        self.clock = self._clock()
+
+    def generation(self, epoch: int) -> Generation:
+        return Generation(self.seen.jobset.uid, self.seen.jobset.attempt, epoch)
+
+    def _clock(self) -> WaitingSince | None:
+        """The generation's clock: the one kept, else from its first started pod (A7)."""
+        kept = self.seen.gate.waiting_since if self._gate_is_ours() and self.seen.gate else None
+        current = self.generation(self.epoch)
+        if kept is not None and kept.generation.covers(current):
+            return kept
+        if self.tally.started == 0 or self.seen.jobset.suspended:
+            return None
+        first = self.tally.first_start
+        at = self.now if first is None else min(self.now, first + _WHOLE_SECOND)
+        return WaitingSince(generation=current, at=at)
+
+    def _gate_is_ours(self) -> bool:
+        return self.seen.gate is not None and self.seen.gate.jobset_uid == self.seen.jobset.uid
+
+
+# --- The rules -------------------------------------------------------------------------------------------------------
+
+
+def _nobodys_business(facts: _Facts) -> Decision | None:
+    jobset = facts.seen.jobset
+    return Quiet() if jobset.deleting or jobset.finished or jobset.managed_elsewhere else None
+
+
+def _gate_missing(facts: _Facts) -> Decision | None:
+    targets = facts.seen.jobset.targets
+    if targets and all(target.has_barrier or not target.expected for target in targets):
+        return None
+    return Report(condition=report.gate_missing(facts.seen))
+
+
+def _config_map_conflict(facts: _Facts) -> Decision | None:
+    if not facts.seen.foreign_gate:
+        return None
+    return Report(condition=report.config_map_conflict(facts.seen), again=CONFLICT_RECHECK)
+
+
+def _suspended(facts: _Facts) -> Decision | None:
+    """Nothing counts, no clock runs; an older verdict stays where it is, and binds nobody younger."""
+    return _waiting(facts) if facts.seen.jobset.suspended else None
+
+
+def _decided(facts: _Facts) -> Decision | None:
+    """Once satisfied: a verdict stands for its generation, whatever happens to single pods afterwards (A5)."""
+    verdict = facts.recorded
+    if verdict is None or not _stands(verdict, facts):
+        return None
+    return Stand(verdict=verdict, clock=facts.clock, condition=report.decided(verdict))
+
+
+def _bypassed(facts: _Facts) -> Decision | None:
+    if not facts.seen.jobset.bypass:
+        return None
+    epoch = max(facts.epoch, facts.seen.jobset.epoch)
+    return _release(facts, epoch, names.REASON_BYPASSED, report.bypassed(facts.tally))
+
+
+def _all_started(facts: _Facts) -> Decision | None:
+    """Before the timeout's rule: a gang whose last pod came in the same instant is complete (faults.md 11)."""
+    if not facts.tally.complete:
+        return None
+    epoch = facts.tally.epoch if facts.tally.epoch >= 0 else facts.epoch
+    return _release(facts, epoch, names.REASON_STARTED, report.started(facts.tally))
+
+
+def _too_late(facts: _Facts) -> Decision | None:
+    timeout = facts.seen.jobset.config.timeout
+    if timeout is None or facts.clock is None or facts.now < facts.clock.at + timeout:
+        return None
+    releases = facts.seen.jobset.releases_on_timeout
+    missing = count.missing(facts.seen)
+    verdict = Verdict(
+        kind=Kind.RELEASE if releases else Kind.TIMEOUT,
+        generation=facts.generation(max(facts.epoch, facts.clock.generation.epoch)),
+        cause=names.REASON_TIMED_OUT,
+        message=report.timed_out(facts.tally, timeout, missing, releases=releases),
+    )
+    return Decide(verdict=verdict, clock=facts.clock, condition=report.decided(verdict))
+
+
+RULES: tuple[Callable[[_Facts], Decision | None], ...] = (
+    _nobodys_business,
+    _gate_missing,  # before the count: pods that nothing holds are not a gang
+    _config_map_conflict,  # no place for a durable decision: stay closed and say so
+    _suspended,
+    _decided,  # before everything that could decide again
+    _bypassed,
+    _all_started,
+    _too_late,
+)
+
+
+def _waiting(facts: _Facts) -> Wait:
+    timeout = facts.seen.jobset.config.timeout
+    runs_out = None
+    if timeout is not None and facts.clock is not None and not facts.seen.jobset.suspended:
+        runs_out = max(0.0, facts.clock.at + timeout - facts.now)
+    reasons = Counter(one.stall.why for one in count.missing(facts.seen))
+    return Wait(
+        condition=report.waiting(facts.seen, facts.tally, reasons),
+        clock=facts.clock,
+        again=runs_out,
+        expected=facts.tally.expected,
+        started=facts.tally.started,
+        reasons=tuple(sorted(reasons.items())),
+    )
+
+
+def _release(facts: _Facts, epoch: int, cause: str, message: str) -> Decide:
+    verdict = Verdict(kind=Kind.RELEASE, generation=facts.generation(epoch), cause=cause, message=message)
+    return Decide(verdict=verdict, clock=facts.clock, condition=report.decided(verdict))
+
+
+# --- What was decided before -------------------------------------------------------------------------------------------
+
+
+def _stands(verdict: Verdict, facts: _Facts) -> bool:
+    its, now = verdict.generation, facts.generation(facts.epoch)
+    # A verdict on a later attempt than the JobSet shows: our view of the JobSet is old. Touch nothing.
+    return its.covers(now) or (its.uid == now.uid and its.attempt > now.attempt)
+
+
+def _recorded(seen: GangSeen) -> Verdict | None:
+    """The youngest verdict on this life of the JobSet: the ConfigMap's, else what the API's other facts prove (A10)."""
+    gate = seen.gate
+    kept = gate.verdict if gate is not None and gate.jobset_uid == seen.jobset.uid else None
+    if kept is not None and kept.generation.uid != seen.jobset.uid:
+        kept = None
+    best = kept
+    for proof in _proofs(seen):
+        if best is None or _order(proof) > _order(best):
+            best = proof
+    return best
+
+
+def _proofs(seen: GangSeen) -> Iterable[Verdict]:
+    """Verdicts that left traces elsewhere: in our condition, on pods, in barriers that let their pod pass."""
+    uid, attempt = seen.jobset.uid, seen.jobset.attempt
+    told = report.decision_in(seen.jobset.condition, uid)
+    if told is not None:
+        yield told
+    passed = -1
+    texts: set[str] = set()
+    for pod in count.members(seen):
+        if pod.verdict:
+            texts.add(pod.verdict)
+        if pod.alive and pod.stage is Stage.PASSED:
+            passed = max(passed, pod.epoch)
+    for text in texts:
+        verdict = verdicts.parse(text)
+        if verdict is not None and verdict.generation.uid == uid and verdict.generation.attempt == attempt:
+            yield verdict
+    if passed >= 0:
+        yield Verdict(
+            kind=Kind.RELEASE,
+            generation=Generation(uid, attempt, passed),
+            cause=names.REASON_STARTED,
+            message="released earlier",
+        )
+
+
+def _order(verdict: Verdict) -> tuple[int, int]:
+    return verdict.generation.attempt, verdict.generation.epoch

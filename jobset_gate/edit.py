@@ -1,0 +1,78 @@
+"""Changes to a JSON document, made on a copy of what changes and told as RFC 6902 operations at the same time."""
+
+from typing import Any
+
+from jobset_gate.template import Json, Path
+
+
+class Edit:
+    """A document under change. The one it was made from stays as it is; what does not change is shared with it."""
+
+    def __init__(self, document: Json) -> None:
+        self.document: Json = dict(document)
+        """The document with all changes so far."""
+        self.operations: list[Json] = []
+        """The changes so far, in order (RFC 6902)."""
+        self._own: set[int] = {id(self.document)}
+        # An id may only be trusted while the object lives: parts that a later change cuts out are kept here.
+        self._kept: list[Any] = []
+
+    def set(self, path: Path, value: Any) -> None:
+        """Put a member into an object; missing (or null) objects on the way are made."""
+        parent: Any = self.document
+        for depth, key in enumerate(path[:-1]):
+            child = parent[key] if isinstance(key, int) else parent.get(key)
+            if child is None:
+                for missing in reversed(path[depth + 1 :]):
+                    value = {missing: value}
+                self._member(parent, path[: depth + 1], value)
+                return
+            parent = self._mine(parent, key, child)
+        self._member(parent, path, value)
+
+    def remove(self, path: Path) -> None:
+        """Take a member out of an object or an entry out of a list."""
+        parent = self._descend(path[:-1])
+        self._kept.append(parent.pop(path[-1]))
+        self.operations.append({"op": "remove", "path": pointer(path)})
+
+    def insert(self, path: Path, value: Any) -> None:
+        """Put an entry into a list before the one at the path's index; at the list's length: behind the last."""
+        parent = self._descend(path[:-1])
+        index = path[-1]
+        parent.insert(index, value)
+        self.operations.append({"op": "add", "path": pointer(path), "value": value})
+
+    def replace(self, path: Path, value: Any) -> None:
+        """Put another value where there is one."""
+        parent = self._descend(path[:-1])
+        self._kept.append(parent[path[-1]])
+        parent[path[-1]] = value
+        self.operations.append({"op": "replace", "path": pointer(path), "value": value})
+
+    def _member(self, parent: Json, path: Path, value: Any) -> None:
+        key = str(path[-1])
+        operation = "replace" if key in parent else "add"
+        self._kept.append(parent.get(key))
+        parent[key] = value
+        self.operations.append({"op": operation, "path": pointer(path), "value": value})
+
+    def _descend(self, path: Path) -> Any:
+        parent: Any = self.document
+        for key in path:
+            parent = self._mine(parent, key, parent[key])
+        return parent
+
+    def _mine(self, parent: Any, key: str | int, child: Any) -> Any:
+        """The child, copied first if it still belongs to the document that this one was made from."""
+        if id(child) in self._own:
+            return child
+        copy = child.copy()
+        self._own.add(id(copy))
+        parent[key] = copy
+        return copy
+
+
+def pointer(path: Path) -> str:
+    """A path as a JSON pointer (RFC 6901)."""
+    return "".join("/" + str(part).replace("~", "~0").replace("/", "~1") for part in path)

@@ -1,0 +1,161 @@
+"""How to reach a cluster and as whom: from a kubeconfig, or from the service account of the pod we run in."""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import ssl
+from collections.abc import Awaitable, Callable
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from jobset_gate.kube.errors import NoAccess
+
+if TYPE_CHECKING:
+    from kubernetes_asyncio.client import Configuration
+
+SERVICE_ACCOUNT = Path("/var/run/secrets/kubernetes.io/serviceaccount")
+REREAD_SECONDS = (
+    60.0  # tokens of service accounts and of exec plugins rotate; the kubelet renews a file well before it ends
+)
+
+
+@dataclass(frozen=True, slots=True)
+class Access:
+    """`server` is a URL without a trailing slash; `ssl` None means plain http, or https with the system's CAs.
+
+    `token` gives what goes into the Authorization header: a bare bearer token or a whole value such as "Basic ...";
+    None for no header (client certificates are in `ssl`). `namespace` is that of the context or of our own pod.
+    `server_name` is the name the server's certificate must carry if it is not the URL's; `proxy` an HTTP proxy's URL.
+    """
+
+    server: str
+    ssl: ssl.SSLContext | None = None
+    token: Callable[[], Awaitable[str | None]] | None = None
+    namespace: str = "default"
+    server_name: str | None = None
+    proxy: str | None = None
+
+
+async def discover(kubeconfig: str | None = None, context: str | None = None) -> Access:
+    """A kubeconfig that was named; else the pod's service account if we run in a pod; else the usual kubeconfig."""
+    if kubeconfig is None and context is None and _in_pod(SERVICE_ACCOUNT):
+        return in_cluster()
+    return await from_kubeconfig(kubeconfig, context)
+
+
+def in_cluster(account: Path = SERVICE_ACCOUNT) -> Access:
+    """The pod's own service account. Not by kubernetes_asyncio: that costs 55 MiB and half a second for two files.
+
+    Raises NoAccess where there is none.
+    """
+    if not _in_pod(account):
+        raise NoAccess(f"not in a pod: KUBERNETES_SERVICE_HOST or {account / 'token'} is missing")
+    host, port = os.environ["KUBERNETES_SERVICE_HOST"], os.environ.get("KUBERNETES_SERVICE_PORT", "443")
+    namespace = account / "namespace"
+    return Access(
+        server=f"https://[{host}]:{port}" if ":" in host else f"https://{host}:{port}",
+        ssl=_trust(account / "ca.crt"),
+        token=_Rereading(lambda: _read(account / "token")),
+        namespace=namespace.read_text().strip() if namespace.exists() else "default",
+    )
+
+
+async def from_kubeconfig(path: str | None = None, context: str | None = None) -> Access:
+    """A context of a kubeconfig (default: its current one; $KUBECONFIG, ~/.kube/config), read by kubernetes_asyncio.
+
+    Exec plugins, OIDC and token files are asked again every minute while the Access is in use. Raises NoAccess.
+    """
+    loaded, chosen, namespace = await _load(path, context)
+    server = str(loaded.host).rstrip("/")
+    tls = _tls(loaded) if server.startswith("https:") else None
+
+    async def reload() -> str | None:
+        latest, _, _ = await _load(path, chosen)  # by name: the file's current context may be another one by now
+        if tls is not None and latest.cert_file:  # an exec plugin may give short-lived certificates
+            tls.load_cert_chain(latest.cert_file, latest.key_file)
+        return _authorization(latest)
+
+    may_change = _authorization(loaded) is not None or loaded.cert_file
+    return Access(
+        server=server,
+        ssl=tls,
+        token=_Rereading(reload, _Known(_authorization(loaded))) if may_change else None,
+        namespace=namespace,
+        server_name=loaded.tls_server_name,
+        proxy=loaded.proxy,
+    )
+
+
+@dataclass(frozen=True, slots=True)
+class _Known:
+    token: str | None
+
+
+class _Rereading:
+    """A token that is fetched again when the last fetch is a minute old; a failed fetch keeps what was known."""
+
+    def __init__(self, fetch: Callable[[], Awaitable[str | None]], known: _Known | None = None) -> None:
+        self._fetch = fetch
+        self._known = known
+        self._due = asyncio.get_running_loop().time() + REREAD_SECONDS if known else 0.0
+        self._lock = asyncio.Lock()
+
+    async def __call__(self) -> str | None:
+        async with self._lock:
+            now = asyncio.get_running_loop().time()
+            if self._known is not None and now < self._due:
+                return self._known.token
+            try:
+                self._known = _Known(await self._fetch())
+            except (OSError, NoAccess):  # half-written or gone for a moment: the old token is still good for a while
+                if self._known is None:
+                    raise
+            self._due = now + REREAD_SECONDS
+            return self._known.token
+
+
+async def _read(path: Path) -> str | None:
+    return path.read_text().strip() or None  # noqa: ASYNC240 - a file in memory, of 1 KiB, once a minute
+
+
+def _in_pod(account: Path) -> bool:
+    return bool(os.environ.get("KUBERNETES_SERVICE_HOST")) and (account / "token").exists()
+
+
+def _trust(ca: Path) -> ssl.SSLContext:
+    try:
+        return ssl.create_default_context(cafile=str(ca))
+    except (OSError, ssl.SSLError) as error:
+        raise NoAccess(f"{ca}: {error}") from error
+
+
+async def _load(path: str | None, context: str | None) -> tuple[Configuration, str, str]:
+    """The kubeconfig as kubernetes_asyncio understands it, the chosen context's name and its namespace."""
+    # Imported late: half a second and 55 MiB that neither `--help` nor a pod in the cluster must pay for.
+    from kubernetes_asyncio import config  # noqa: PLC0415
+    from kubernetes_asyncio.client import Configuration  # noqa: PLC0415
+
+    loaded = Configuration()
+    try:
+        loader = await config.load_kube_config(path, context, loaded, persist_config=False)
+        current: Any = loader.current_context
+        return loaded, str(current["name"]), current["context"].get("namespace") or "default"
+    except (config.ConfigException, OSError, ValueError, KeyError, AssertionError, TypeError) as error:
+        raise NoAccess(f"kubeconfig {path or 'in its usual place'}: {error}") from error
+
+
+def _tls(loaded: Configuration) -> ssl.SSLContext:
+    tls = ssl.create_default_context(cafile=loaded.ssl_ca_cert)
+    if not loaded.verify_ssl:
+        tls.check_hostname = False
+        tls.verify_mode = ssl.CERT_NONE
+    if loaded.cert_file:
+        tls.load_cert_chain(loaded.cert_file, loaded.key_file)
+    return tls
+
+
+def _authorization(loaded: Configuration) -> str | None:
+    value = loaded.api_key.get("BearerToken")
+    return str(value) if value else None

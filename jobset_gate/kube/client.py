@@ -1,0 +1,252 @@
+"""The verbs of the Kubernetes API: get, list, create, replace, patch, delete, watch."""
+
+# ruff: noqa: A002 - `type` is the word of msgspec.json.decode() for the same thing.
+
+from __future__ import annotations
+
+import enum
+from collections.abc import AsyncIterator, Callable, Mapping
+from contextlib import AbstractAsyncContextManager
+from copy import copy
+from dataclasses import replace
+from types import TracebackType
+from typing import Any, Self
+
+import msgspec
+from typing_extensions import TypeVar
+
+from jobset_gate.kube.access import Access
+from jobset_gate.kube.errors import BadAnswer
+from jobset_gate.kube.resources import Resource
+from jobset_gate.kube.transport import MAX_REPEATS, Call, Observe, Transport
+
+T = TypeVar("T", default=dict[str, Any])
+Guard = Callable[[], float | None]
+"""Called before each write: raises NotLeader, or returns the seconds that the write may take (None: as any other)."""
+
+SILENCE_SECONDS = 65.0  # longest pause of a watch; the server ends every watch of ours before, so a longer one is dead
+
+
+class PatchType(enum.StrEnum):
+    """The content types of PATCH."""
+
+    MERGE = "application/merge-patch+json"
+    JSON = "application/json-patch+json"
+    APPLY = "application/apply-patch+yaml"  # the body is JSON, which is YAML
+    STRATEGIC = "application/strategic-merge-patch+json"
+
+
+class Client:
+    """`async with Client(access) as client`. One per process will do: connections are shared and kept alive.
+
+    Everywhere `type` is what the answer is decoded into: a dict by default, a msgspec.Struct, or msgspec.Raw for the
+    bytes. Everything raises ApiError (see errors.py), Unreachable, and BadAnswer when a body does not fit `type`.
+    """
+
+    def __init__(
+        self,
+        access: Access,
+        *,
+        user_agent: str = "jobset-gate",
+        timeout: float = 30.0,
+        connections: int = 100,
+        observe: Observe | None = None,
+        guard: Guard | None = None,
+    ) -> None:
+        self.access = access
+        self.user_agent = user_agent
+        self._transport = Transport(
+            access, user_agent=user_agent, timeout=timeout, connections=connections, observe=observe
+        )
+        self._guard = guard
+        self._repeats = MAX_REPEATS
+
+    async def __aenter__(self) -> Self:
+        self._transport.open()
+        return self
+
+    async def __aexit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        await self._transport.close()
+
+    def guarded(self, guard: Guard | None) -> Client:
+        """The same connections with another guard (or none) before each write."""
+        return self._view(guard, self._repeats)
+
+    def impatient(self) -> Client:
+        """The same connections, nothing repeated: for a caller that has a backoff of its own."""
+        return self._view(self._guard, 0)
+
+    async def get(
+        self, resource: Resource, name: str, namespace: str | None = None, *, type: type[T] | None = None
+    ) -> T:
+        """One object."""
+        return await self._send(Call("get", resource.plural, "GET", resource.path(namespace, name)), type)
+
+    async def list(
+        self,
+        resource: Resource,
+        namespace: str | None = None,
+        *,
+        label_selector: str = "",
+        field_selector: str = "",
+        limit: int | None = None,
+        continue_: str = "",
+        resource_version: str = "",
+        type: type[T] | None = None,
+    ) -> T:
+        """One page: the List object, with metadata.continue if there is more. Expired: `continue_` is too old."""
+        params = _given(
+            labelSelector=label_selector,
+            fieldSelector=field_selector,
+            limit=str(limit or ""),
+            resourceVersion=resource_version,
+        )
+        if continue_:
+            params["continue"] = continue_
+        return await self._send(Call("list", resource.plural, "GET", resource.path(namespace), params), type)
+
+    async def create(
+        self,
+        resource: Resource,
+        body: Mapping[str, Any],
+        namespace: str | None = None,
+        *,
+        dry_run: bool = False,
+        field_manager: str | None = None,
+        type: type[T] | None = None,
+    ) -> T:
+        """The object as it was stored. The namespace defaults to the body's. AlreadyExists: the name is taken."""
+        path = resource.path(namespace or body.get("metadata", {}).get("namespace"))
+        if resource.namespaced and "/namespaces/" not in path:
+            raise ValueError(f"create {resource.plural}: no namespace, neither given nor in the body")
+        params = _given(dryRun="All" if dry_run else "", fieldManager=field_manager)
+        return await self._send(
+            Call("create", resource.plural, "POST", path, params, _json(_with_kind(resource, body))), type
+        )
+
+    async def replace(
+        self,
+        resource: Resource,
+        body: Mapping[str, Any],
+        *,
+        subresource: str | None = None,
+        type: type[T] | None = None,
+    ) -> T:
+        """PUT; name, namespace and (for compare-and-swap) resourceVersion are the body's. Conflict: it has changed."""
+        meta = body["metadata"]
+        path = resource.path(meta.get("namespace"), meta["name"], subresource)
+        return await self._send(
+            Call("update", resource.plural, "PUT", path, {}, _json(_with_kind(resource, body))), type
+        )
+
+    async def patch(
+        self,
+        resource: Resource,
+        name: str,
+        namespace: str | None = None,
+        *,
+        body: object,
+        patch: PatchType,
+        subresource: str | None = None,
+        field_manager: str | None = None,
+        force: bool = False,
+        dry_run: bool = False,
+        type: type[T] | None = None,
+    ) -> T:
+        """`body`: a list of operations for JSON, else a partial object. APPLY needs a manager: ours unless given."""
+        if patch is PatchType.APPLY and isinstance(body, Mapping):
+            field_manager = field_manager or self.user_agent
+            body = _with_kind(resource, body)
+        params = _given(dryRun="All" if dry_run else "", fieldManager=field_manager, force="true" if force else "")
+        path = resource.path(namespace, name, subresource)
+        return await self._send(Call("patch", resource.plural, "PATCH", path, params, _json(body), str(patch)), type)
+
+    async def delete(
+        self,
+        resource: Resource,
+        name: str,
+        namespace: str | None = None,
+        *,
+        uid: str | None = None,
+        resource_version: str | None = None,
+        propagation: str | None = None,
+        grace_seconds: int | None = None,
+    ) -> None:
+        """`uid` and `resource_version` are preconditions (Conflict if they do not hold); NotFound if there is none."""
+        options: dict[str, Any] = {"kind": "DeleteOptions", "apiVersion": "v1"}
+        if preconditions := _given(uid=uid, resourceVersion=resource_version):
+            options["preconditions"] = preconditions
+        if propagation:
+            options["propagationPolicy"] = propagation
+        if grace_seconds is not None:
+            options["gracePeriodSeconds"] = grace_seconds
+        call = Call("delete", resource.plural, "DELETE", resource.path(namespace, name), {}, _json(options))
+        await self._send(call, msgspec.Raw)
+
+    async def post(self, path: str, body: Mapping[str, Any]) -> dict[str, Any]:
+        """POST to a path that is no collection, such as a pod's binding or eviction."""
+        return await self._send(Call("post", path.rsplit("/", 1)[-1], "POST", path, {}, _json(body)), None)
+
+    def watch(
+        self,
+        resource: Resource,
+        namespace: str | None = None,
+        *,
+        label_selector: str = "",
+        field_selector: str = "",
+        resource_version: str,
+        timeout_seconds: int,
+        allow_bookmarks: bool = True,
+        silence: float = SILENCE_SECONDS,
+    ) -> AbstractAsyncContextManager[AsyncIterator[bytes]]:
+        """The raw lines of a watch, `{"type":...,"object":...}`; b"" stands for one that was too long and was dropped.
+
+        Entering raises ApiError for any status but 2xx; reading raises Unreachable when the connection breaks, and
+        Silent after `silence` seconds without a byte. The lines end when the server ends the watch. Nothing is
+        repeated here.
+        """
+        params = _given(
+            watch="true",
+            labelSelector=label_selector,
+            fieldSelector=field_selector,
+            resourceVersion=resource_version,
+            timeoutSeconds=str(timeout_seconds),
+            allowWatchBookmarks="true" if allow_bookmarks else "",
+        )
+        call = Call("watch", resource.plural, "GET", resource.path(namespace), params)
+        return self._transport.stream(call, silence)
+
+    def _view(self, guard: Guard | None, repeats: int) -> Client:
+        view = copy(self)
+        view._guard, view._repeats = guard, repeats  # noqa: SLF001 - a Client like this one
+        return view
+
+    async def _send(self, call: Call, type: type[T] | None) -> T:
+        body = await self._transport.send(replace(call, repeats=self._repeats), self._guard)
+        return _decode(body, type, call)
+
+
+def _decode(body: bytes, type: type[T] | None, call: Call) -> T:
+    wanted: Any = type if type is not None else dict[str, Any]
+    if wanted is msgspec.Raw:
+        raw: Any = msgspec.Raw(body)
+        return raw  # type: ignore[no-any-return]  # T is Raw here, which mypy cannot see
+    try:
+        decoded: T = msgspec.json.decode(body, type=wanted)
+    except (msgspec.DecodeError, UnicodeDecodeError, RecursionError) as error:
+        raise BadAnswer(f"{call.method} {call.path}: {error}") from error
+    return decoded
+
+
+def _with_kind(resource: Resource, body: Mapping[str, Any]) -> dict[str, Any]:
+    return {"apiVersion": resource.api_version, "kind": resource.kind, **body}
+
+
+def _json(body: object) -> bytes:
+    return msgspec.json.encode(body)
+
+
+def _given(**params: str | None) -> dict[str, str]:
+    return {key: value for key, value in params.items() if value}

@@ -1,0 +1,161 @@
+"""What can go wrong between us and an API server.
+
+KubeError
+ ├─ Unreachable        no answer: refused, reset, timed out, or one that is no HTTP
+ │   └─ Silent         the connection stands, and nothing comes
+ ├─ BadAnswer          an answer of success whose body is not what was asked for
+ ├─ NotLeader          a write was not sent, since this process does not (surely) hold the lease
+ ├─ LeadershipLost     the lease is gone for good; the process should exit
+ ├─ NoAccess           there is no usable kubeconfig or service account
+ └─ ApiError           the server said no, with an HTTP status
+     ├─ BadRequest      400
+     ├─ Unauthorized    401
+     ├─ Forbidden       403  also quota and webhook denials
+     ├─ NotFound        404
+     ├─ Conflict        409  another resourceVersion, uid, or field owner
+     │   └─ AlreadyExists   409 with reason AlreadyExists
+     ├─ Expired         410  a resourceVersion or continue token too old
+     ├─ Invalid         422
+     ├─ Throttled       429
+     └─ ServerError     5xx
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import msgspec
+
+from jobset_gate.errors import JobsetGateError
+
+
+class KubeError(JobsetGateError):
+    """Whatever this package raises on purpose."""
+
+
+class Unreachable(KubeError):
+    """The server gave no HTTP answer in time; whether it did the work is unknown."""
+
+
+class Silent(Unreachable):
+    """Not a byte for longer than a living server would stay silent."""
+
+
+class BadAnswer(KubeError):
+    """The server said 2xx, and the body does not have the form that was asked for."""
+
+
+class NotLeader(KubeError):
+    """A guarded write was refused before it was sent."""
+
+
+class LeadershipLost(KubeError):
+    """Another may lead now: stop."""
+
+
+class NoAccess(KubeError):
+    """Nothing says how to reach a cluster, or what says it cannot be read."""
+
+
+class ApiError(KubeError):
+    """An HTTP status of 300 or above. `retry_after` is in seconds; `details` is the Status' details object."""
+
+    def __init__(
+        self,
+        status: int,
+        reason: str = "",
+        message: str = "",
+        retry_after: float | None = None,
+        details: dict[str, Any] | None = None,
+    ) -> None:
+        super().__init__(f"{status} {reason}: {message}" if reason else f"{status}: {message}")
+        self.status, self.reason, self.message, self.retry_after = status, reason, message, retry_after
+        self.details: dict[str, Any] = details or {}
+
+
+class BadRequest(ApiError):
+    """400."""
+
+
+class Unauthorized(ApiError):
+    """401."""
+
+
+class Forbidden(ApiError):
+    """403."""
+
+
+class NotFound(ApiError):
+    """404."""
+
+
+class Conflict(ApiError):
+    """409."""
+
+
+class AlreadyExists(Conflict):
+    """409, the name is taken."""
+
+
+class Expired(ApiError):
+    """410."""
+
+
+class Invalid(ApiError):
+    """422."""
+
+
+class Throttled(ApiError):
+    """429."""
+
+
+class ServerError(ApiError):
+    """5xx."""
+
+
+_BY_STATUS: dict[int, type[ApiError]] = {
+    400: BadRequest,
+    401: Unauthorized,
+    403: Forbidden,
+    404: NotFound,
+    409: Conflict,
+    410: Expired,
+    422: Invalid,
+    429: Throttled,
+}
+_LONGEST_TEXT = 1024  # characters of a body that is no Status; a proxy's error page can be huge
+
+
+class _Status(msgspec.Struct):
+    message: str | None = None
+    reason: str | None = None
+    details: dict[str, Any] | None = None
+
+
+def error_of(status: int, body: bytes, retry_after: str | None = None, *, says: str = "") -> ApiError:
+    """The exception for an answer. Any body will do: a Status, something else in JSON, a proxy's HTML, nothing.
+
+    `retry_after` is the header as it came (whole seconds; an HTTP date is not understood and counts as absent),
+    `says` is what to tell where the body says nothing.
+    """
+    try:
+        said = msgspec.json.decode(body, type=_Status)
+    except (msgspec.DecodeError, UnicodeDecodeError, RecursionError):
+        said = _Status(message=body[:_LONGEST_TEXT].decode("utf-8", "replace").strip())
+    details = said.details or {}
+    wait = _seconds(retry_after)
+    if wait is None:
+        wait = _seconds(details.get("retryAfterSeconds"))
+    return _class(status, said.reason)(status, said.reason or "", said.message or says, wait, details)
+
+
+def _class(status: int, reason: str | None) -> type[ApiError]:
+    if status == 409 and reason == "AlreadyExists":
+        return AlreadyExists
+    return _BY_STATUS.get(status, ServerError if status >= 500 else ApiError)
+
+
+def _seconds(value: object) -> float | None:
+    """The number of seconds that a header or a field gives, None if it gives none above zero."""
+    text = str(value).strip()
+    return float(text) if text.isascii() and text.isdigit() and int(text) > 0 else None

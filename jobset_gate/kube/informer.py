@@ -1,0 +1,263 @@
+"""Keeps a cache of one resource true: lists, watches, and after any trouble lists again."""
+
+from __future__ import annotations
+
+import asyncio
+import math
+import random
+from collections.abc import Callable, Mapping
+from contextlib import aclosing
+from types import MappingProxyType
+from typing import Generic, TypeVar
+
+import msgspec
+
+from jobset_gate.kube.backoff import Backoff
+from jobset_gate.kube.client import SILENCE_SECONDS, Client
+from jobset_gate.kube.errors import ApiError, Expired, KubeError, NotFound, ServerError, Silent, Throttled, Unauthorized
+from jobset_gate.kube.listwatch import Pacer, Scope, pages
+from jobset_gate.kube.problems import Kind, OnProblem, Problem
+from jobset_gate.kube.reader import Bare, Event, Reader, Torn, W
+from jobset_gate.kube.resources import Resource
+from jobset_gate.kube.store import Change, Key, Store, Version, later
+
+M = TypeVar("M")
+
+WATCH_SECONDS = (50, 60)  # the server ends a watch of ours at a random moment between these
+HEALTHY_SECONDS = 5.0  # a stream that lasted so long has ended well
+CRD_POLL_SECONDS = 4.0  # a resource that is not installed is asked for again this soon
+LONGEST_ADVICE = 60.0  # of Retry-After
+DOUBT_SECONDS = 1.0  # a line that was lost is made up for by a list this soon,
+DOUBT_SPACING = 30.0  # but not more often than this
+
+
+class Stale(Exception):
+    """What the watch tells can no longer be trusted or continued: list again."""
+
+
+class Informer(Generic[W, M]):
+    """A live cache of `resource`. `wire` is the msgspec.Struct that objects are decoded into.
+
+    `convert` makes the model, or returns None for an object of no interest. `handler` gets every Change, synchronously,
+    after the cache has it; what a relist found is told in one go, so that nobody sees half of it. An exception of the
+    handler ends run(); one of `convert` only makes the object one of no interest (Kind.UNCONVERTIBLE).
+    `relist_seconds` is the longest time between two lists, since dropped events leave no trace (None: no limit).
+    Never more than one request is open. Everything waits on the event loop's clock.
+    """
+
+    def __init__(
+        self,
+        client: Client,
+        resource: Resource,
+        *,
+        wire: type[W],
+        convert: Callable[[W], M | None],
+        handler: Callable[[Change[M]], None],
+        namespace: str | None = None,
+        label_selector: str = "",
+        field_selector: str = "",
+        page_size: int = 500,
+        relist_seconds: float | None = 600.0,
+        rng: random.Random | None = None,
+        on_problem: OnProblem | None = None,
+    ) -> None:
+        self.resource = resource
+        self._client = client.impatient()
+        self._scope = Scope(resource, namespace, label_selector, field_selector)
+        self._convert = convert
+        self._handler = handler
+        self._page_size = page_size
+        self._relist_seconds = relist_seconds
+        self._rng = rng or random.Random()  # noqa: S311 - jitter
+        self._on_problem = on_problem
+        self._reader: Reader[W] = Reader(wire, self._tell)
+        self._store: Store[M] = Store()
+        self._synced = asyncio.Event()
+        self._version = ""
+        self._list_due = math.inf
+        self._doubted = -math.inf
+
+    @property
+    def cache(self) -> Mapping[Key, M]:
+        """Models by (namespace, name); a live view."""
+        return MappingProxyType(self._store.models)
+
+    @property
+    def resource_version(self) -> str:
+        """The latest version that the cache has; "" before the first list."""
+        return self._version
+
+    @property
+    def has_synced(self) -> bool:
+        """Has one list been read wholly and told to the handler?"""
+        return self._synced.is_set()
+
+    async def wait_synced(self) -> None:
+        """Returns once has_synced; for ever if the resource cannot be listed."""
+        await self._synced.wait()
+
+    async def run(self) -> None:
+        """For ever; ends by cancellation or by an exception of the handler."""
+        backoff = Backoff(rng=self._rng)
+        resumable = False
+        while True:
+            start = self._now()
+            try:
+                if not resumable:
+                    await self._list()
+                    resumable, start = True, self._now()
+                await self._watch()
+                error: Exception | None = None
+            except (Stale, KubeError) as caught:
+                error = caught
+            healthy = resumable and self._now() - start >= HEALTHY_SECONDS
+            if healthy:
+                backoff.reset()
+            if error is not None:
+                self._report(error, resumable)
+            if healthy and (error is None or isinstance(error, Stale | Silent)):
+                pause = 0.0
+            else:
+                pause = self._pause(error, backoff, resumable)
+            resumable = resumable and _resumable(error)
+            await asyncio.sleep(pause)
+
+    # --- lists
+
+    async def _list(self) -> None:
+        """Reads all pages, then makes the cache equal to them in one step."""
+        listed: dict[Key, tuple[Version, M | None]] = {}
+        pacer, version = Pacer(), ""
+        async with aclosing(pages(self._client, self._scope, self._page_size)) as read:
+            async for items, version in read:  # noqa: B007 - all pages have the same version, that of the list
+                for raw in items:
+                    self._take(raw, listed)
+                    await pacer.did(len(memoryview(raw)))
+        changes = self._store.replace(listed, version)
+        self._version = version
+        self._list_due = self._now() + (self._relist_seconds or math.inf) * self._rng.uniform(0.8, 1.0)
+        for change in changes:
+            self._handler(change)
+            if not self.has_synced:  # nobody acts on half a cache before the first sync; later nobody may see one
+                await pacer.did(0)
+        self._synced.set()
+
+    def _take(self, raw: msgspec.Raw, listed: dict[Key, tuple[Version, M | None]]) -> None:
+        item = self._reader.object(raw)
+        if item is None or not item.metadata.name:
+            return
+        meta = item.metadata
+        key = (meta.namespace, meta.name)
+        if self._store.known(meta):
+            model = self._store.models.get(key)
+        else:
+            model = None if isinstance(item, Bare) else self._model(item)
+        listed[key] = (Version(meta.uid, meta.resource_version), model)
+
+    # --- watches
+
+    async def _watch(self) -> None:
+        """One watch, from where we are to its end. Raises Stale when a list is due."""
+        pacer = Pacer()
+        limit = asyncio.timeout_at(self._list_due if self._list_due < math.inf else None)
+        try:
+            async with (
+                limit,
+                self._client.watch(
+                    self._scope.resource,
+                    self._scope.namespace,
+                    label_selector=self._scope.label_selector,
+                    field_selector=self._scope.field_selector,
+                    resource_version=self._version,
+                    timeout_seconds=self._rng.randint(*WATCH_SECONDS),
+                    silence=SILENCE_SECONDS,
+                ) as lines,
+            ):
+                async for line in lines:
+                    event = self._reader.event(line)
+                    if isinstance(event, Torn):
+                        self._doubt()
+                        limit.reschedule(self._list_due)
+                    else:
+                        self._apply(event)
+                    await pacer.did(len(line))
+        except TimeoutError as error:
+            if not limit.expired():
+                raise  # the handler's own
+            raise Stale from error
+
+    def _apply(self, event: Event[W] | Event[Bare]) -> None:
+        meta = event.object.metadata
+        match event.type:
+            case "ADDED" | "MODIFIED":
+                change = self._put(event.object) if meta.name and self._store.is_news(meta) else None
+            case "DELETED":
+                change = self._store.remove(meta)
+            case "BOOKMARK":
+                change = None
+            case "ERROR":
+                self._tell(Kind.ERROR_EVENT, "the server sent an ERROR event")
+                raise Stale
+            case other:
+                self._tell(Kind.UNREADABLE, f"an event of type {other!r}")
+                return
+        if later(meta.resource_version, self._version) and meta.resource_version:
+            self._version = meta.resource_version
+        if change is not None:
+            self._handler(change)
+
+    def _put(self, item: W | Bare) -> Change[M] | None:
+        return self._store.put(item.metadata, None if isinstance(item, Bare) else self._model(item))
+
+    def _model(self, item: W) -> M | None:
+        try:
+            return self._convert(item)
+        except Exception as error:  # noqa: BLE001 - one odd object of one user must not blind us to all others
+            self._tell(Kind.UNCONVERTIBLE, f"{item.metadata.namespace}/{item.metadata.name}: {error!r}")
+            return None
+
+    def _doubt(self) -> None:
+        """A line was lost that may have been a change: have a list soon, but not at every such line."""
+        due = max(self._now() + DOUBT_SECONDS, self._doubted + DOUBT_SPACING)
+        if due < self._list_due:
+            self._list_due = self._doubted = due
+
+    # --- trouble
+
+    def _pause(self, error: Exception | None, backoff: Backoff, listed: bool) -> float:
+        pause = backoff.next()
+        if isinstance(error, NotFound) and not listed:
+            return min(pause, CRD_POLL_SECONDS)
+        if isinstance(error, Stale | Expired) and backoff.failures == 1:
+            return 0.0  # the first time it costs one list to be right again
+        if isinstance(error, ApiError) and error.retry_after is not None:
+            return max(pause, min(error.retry_after, LONGEST_ADVICE))
+        return pause
+
+    def _report(self, error: Exception, listed: bool) -> None:
+        if isinstance(error, Stale):
+            return
+        kind = Kind.WATCH_FAILED if listed else Kind.LIST_FAILED
+        if isinstance(error, Expired):
+            kind = Kind.EXPIRED
+        elif isinstance(error, Silent):
+            kind = Kind.SILENT
+        self._tell(kind, str(error))
+
+    def _tell(self, kind: Kind, detail: str) -> None:
+        if self._on_problem is not None:
+            self._on_problem(Problem(kind, self.resource, detail))
+
+    def _now(self) -> float:
+        return asyncio.get_running_loop().time()
+
+
+def _resumable(error: Exception | None) -> bool:
+    """May the next watch begin where this one ended? Where in doubt, no: a list is always right."""
+    match error:
+        case None | Throttled() | ServerError() | Unauthorized():
+            return True
+        case ApiError() | Silent() | Stale():
+            return False
+        case _:
+            return True  # a connection that broke

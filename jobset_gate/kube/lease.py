@@ -1,0 +1,234 @@
+"""Who leads: a Lease taken and renewed by compare-and-swap, and the time for which its holder may still write."""
+
+from __future__ import annotations
+
+import asyncio
+import math
+import random
+import time
+from collections.abc import Awaitable, Callable, Mapping
+from datetime import UTC, datetime
+from typing import Any, NoReturn
+
+from jobset_gate.kube.client import Client
+from jobset_gate.kube.errors import ApiError, KubeError, LeadershipLost, NotFound, NotLeader, Unreachable
+from jobset_gate.kube.resources import LEASES
+
+
+class LeaderElector:
+    """One candidate. All times are in seconds.
+
+    A leader may write until `renew_deadline` after the *start* of its last good renewal; another may take the lease
+    `duration` after it *saw* the last change of it. So even without any agreement of clocks there are
+    `duration - renew_deadline` seconds in which nobody writes, for requests that are still on their way.
+    `clock` (Unix time) only dates the Lease for its readers. `on_status` is told True and False for the metric
+    leader_election_master_status, `on_problem` each failed attempt in words.
+    """
+
+    def __init__(
+        self,
+        client: Client,
+        name: str,
+        namespace: str,
+        identity: str,
+        *,
+        duration: float = 15.0,
+        renew_deadline: float = 10.0,
+        retry: float = 2.0,
+        clock: Callable[[], float] = time.time,
+        rng: random.Random | None = None,
+        on_status: Callable[[bool], None] | None = None,
+        on_problem: Callable[[str], None] | None = None,
+    ) -> None:
+        if not duration > renew_deadline > 2 * retry > 0:
+            raise ValueError(f"{duration=} must be above {renew_deadline=}, and that above twice {retry=}")
+        if not identity:
+            raise ValueError("an empty identity means that nobody holds the lease")
+        self._client = client.guarded(None).impatient()
+        self._name, self._namespace, self._identity = name, namespace, identity
+        self._duration, self._renew_deadline, self._retry = duration, renew_deadline, retry
+        self._clock = clock
+        self._rng = rng or random.Random()  # noqa: S311 - jitter
+        self._on_status = on_status
+        self._on_problem = on_problem
+        self._lease: dict[str, Any] | None = None  # as last seen; None: there is none
+        self._sure = False  # it is our own last write, and nothing has gone wrong since
+        self._busy_until = -math.inf  # before, another may be leading: our own observation plus the lease's duration
+        self._acquired = ""  # acquireTime of our term: tells our records from those of a namesake
+        self._until = -math.inf
+        self._leading = False
+
+    @property
+    def is_leader(self) -> bool:
+        """May a write begin now?"""
+        return self._leading and self._now() < self._until
+
+    def guard(self) -> float:
+        """Seconds that a write may take that begins now; for Client. Raises NotLeader."""
+        left = self._until - self._now()
+        if not self._leading or left <= 0:
+            raise NotLeader(f"{self._identity} does not hold the lease {self._namespace}/{self._name}")
+        return left
+
+    async def run(self, lead: Callable[[], Awaitable[None]]) -> None:
+        """Wait for the lease, lead until the work ends or this is cancelled, and give the lease back.
+
+        Raises what `lead` raises; and LeadershipLost, after it has been cancelled and has ended, if the lease cannot be
+        renewed in time or another has it. From that moment on its writes fail, whatever it does.
+        """
+        await self._acquire()
+        self._lead(now=True)
+        work = asyncio.ensure_future(lead())
+        renewal = asyncio.create_task(self._renew())
+        try:
+            await asyncio.wait((work, renewal), return_when=asyncio.FIRST_COMPLETED)
+        finally:
+            lost = renewal.done()
+            if lost:
+                self._lead(now=False)
+            work.cancel()
+            # The lease is renewed while the work winds up. When it is lost, no one waits for work that will not end.
+            await asyncio.wait((work,), timeout=self._duration - self._renew_deadline if lost else None)
+            renewal.cancel()
+            await asyncio.wait((renewal,))
+            self._lead(now=False)
+            await self._release()
+        _raise_outcome(work, renewal)
+
+    async def _acquire(self) -> None:
+        while True:
+            pause = self._retry * self._rng.uniform(1.0, 1.2)
+            try:
+                if await self._attempt(self._renew_deadline):
+                    return
+            except KubeError as error:
+                self._tell(f"cannot acquire: {error}")
+                if isinstance(error, ApiError) and error.retry_after:
+                    pause = max(pause, min(error.retry_after, self._duration))
+            await asyncio.sleep(pause)
+
+    async def _renew(self) -> NoReturn:
+        """Ends only by raising LeadershipLost."""
+        while True:
+            await asyncio.sleep(min(self._retry, max(0.0, self._until - self._now())))
+            left = self._until - self._now()
+            if left <= 0:
+                raise LeadershipLost(f"no renewal of {self._namespace}/{self._name} within {self._renew_deadline:g} s")
+            try:
+                # A hung request may eat up half of the time at most, so that one on a new connection gets its chance.
+                held = await self._attempt(min(left, self._renew_deadline / 2))
+            except KubeError as error:
+                self._tell(f"cannot renew: {error}")
+                continue
+            if not held:
+                raise LeadershipLost(f"{self._namespace}/{self._name} is held by {_spec(self._lease)}")
+
+    async def _attempt(self, seconds: float) -> bool:
+        """One try to take or keep the lease. False: another has it. Raises KubeError where that is unknown."""
+        start = self._now()
+        try:
+            async with asyncio.timeout(seconds):
+                held = await self._take()
+        except TimeoutError as error:
+            raise Unreachable(f"no answer for {seconds:g} s") from error
+        if held:
+            self._until = start + self._renew_deadline
+        return held
+
+    async def _take(self) -> bool:
+        if not self._sure:
+            await self._look()
+        if not self._ours():
+            if self._now() < self._busy_until:
+                return False
+            self._acquired = self._date()
+        self._sure = False  # until the answer is here the outcome is unknown: next time, look first
+        if self._lease is None:
+            self._saw(await self._client.create(LEASES, self._body({}, self._identity), self._namespace))
+        else:
+            self._saw(await self._client.replace(LEASES, self._body(self._lease, self._identity)))
+        self._sure = True
+        return True
+
+    async def _look(self) -> None:
+        try:
+            self._saw(await self._client.get(LEASES, self._name, self._namespace))
+        except NotFound:
+            self._lease = None  # deleted, perhaps under a leader who does not know yet: _busy_until stands
+
+    def _saw(self, lease: dict[str, Any]) -> None:
+        changed = _version(lease) != _version(self._lease)
+        self._lease = lease
+        if self._ours() or not _spec(lease).get("holderIdentity"):
+            self._busy_until = -math.inf
+        elif changed:
+            promised = float(_spec(lease).get("leaseDurationSeconds") or 0)
+            self._busy_until = self._now() + max(self._duration, promised)
+
+    async def _release(self) -> None:
+        """Lets others take it at once. Only while it is surely ours, and not at any price: it ends by itself."""
+        left = self._until - self._now()
+        self._until = -math.inf
+        if self._lease is None or not self._sure or left <= 0:
+            return
+        self._sure = False
+        try:
+            async with asyncio.timeout(min(left, self._retry)):
+                self._saw(await self._client.replace(LEASES, self._body(self._lease, "")))
+        except (KubeError, TimeoutError) as error:
+            self._tell(f"cannot release: {error!r}")
+
+    def _body(self, lease: Mapping[str, Any], holder: str) -> dict[str, Any]:
+        """The lease as it was, with our record in it."""
+        old, date = _spec(lease), self._date()
+        changes = old.get("holderIdentity") != holder and bool(holder)
+        record = {
+            "holderIdentity": holder,
+            "leaseDurationSeconds": math.ceil(self._duration) if holder else 1,
+            "acquireTime": self._acquired,
+            "renewTime": date,
+            "leaseTransitions": int(old.get("leaseTransitions") or 0) + (1 if changes and old else 0),
+        }
+        meta = lease.get("metadata") or {"name": self._name, "namespace": self._namespace}
+        return {**lease, "metadata": meta, "spec": {**old, **record}}
+
+    def _ours(self) -> bool:
+        spec = _spec(self._lease)
+        return spec.get("holderIdentity") == self._identity and spec.get("acquireTime") == self._acquired
+
+    def _lead(self, *, now: bool) -> None:
+        if now != self._leading:
+            self._leading = now
+            if self._on_status is not None:
+                self._on_status(now)
+
+    def _tell(self, problem: str) -> None:
+        if self._on_problem is not None:
+            self._on_problem(f"lease {self._namespace}/{self._name}: {problem}")
+
+    def _date(self) -> str:
+        return datetime.fromtimestamp(self._clock(), UTC).strftime("%Y-%m-%dT%H:%M:%S.%fZ")
+
+    def _now(self) -> float:
+        return asyncio.get_running_loop().time()
+
+
+def _raise_outcome(work: asyncio.Future[None], renewal: asyncio.Task[NoReturn]) -> None:
+    if not renewal.cancelled():
+        renewal.result()
+    if not work.done() or work.cancelled():
+        return
+    error = work.exception()
+    if isinstance(error, NotLeader):  # the work met the end of the term before the renewal did
+        raise LeadershipLost(str(error)) from error
+    if error is not None:
+        raise error
+
+
+def _spec(lease: Mapping[str, Any] | None) -> dict[str, Any]:
+    return (lease or {}).get("spec") or {}
+
+
+def _version(lease: Mapping[str, Any] | None) -> tuple[str, str]:
+    meta = (lease or {}).get("metadata") or {}
+    return meta.get("uid", ""), meta.get("resourceVersion", "")

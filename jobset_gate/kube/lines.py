@@ -1,0 +1,49 @@
+"""Cuts the body of a watch into lines, in memory that has a limit."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+LONGEST_LINE = 8 * 1024 * 1024  # bytes; etcd's limit for an object is 1.5 MiB, JSON escapes can swell it
+TOO_LONG = b""  # stands for a line that was longer and was not kept
+
+
+class LineCutter:
+    """feed() it chunks as they come; it gives the lines that have become complete, TOO_LONG for each dropped one."""
+
+    def __init__(self, longest: int = LONGEST_LINE) -> None:
+        self._longest = longest
+        self._open: list[
+            bytes
+        ] = []  # pieces of a line whose end has not come; joined once, so that long lines cost O(n)
+        self._size = 0
+        self._dropping = False
+
+    def feed(self, chunk: bytes) -> Iterator[bytes]:
+        """The lines that this chunk completes, without blank ones. To be consumed wholly before the next chunk."""
+        *ends, rest = chunk.split(b"\n")
+        for end in ends:
+            line = self._finish(end)
+            if line is not None:
+                yield line
+        self._keep(rest)
+
+    def end(self) -> bytes | None:
+        """What came after the last newline: a line cut off in the middle, or None."""
+        return self._finish(b"")
+
+    def _keep(self, piece: bytes) -> None:
+        self._size += len(piece)
+        if self._size > self._longest:
+            self._dropping = True
+            self._open.clear()
+        if piece and not self._dropping:
+            self._open.append(piece)
+
+    def _finish(self, piece: bytes) -> bytes | None:
+        self._keep(piece)
+        line = TOO_LONG if self._dropping else b"".join(self._open)
+        complete = self._dropping or bool(line.strip())
+        self._open.clear()
+        self._size, self._dropping = 0, False
+        return line if complete else None

@@ -1,0 +1,122 @@
+"""The cache behind an informer: which version of each object is known, so that old news never overwrites newer."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Generic, Protocol, TypeVar
+
+M = TypeVar("M")
+Key = tuple[str, str]
+"""(namespace, name); the namespace is "" for what has none."""
+
+REMEMBERED_DELETIONS = 10_000
+
+
+class Meta(Protocol):
+    """The part of metadata that says which object in which version this is."""
+
+    @property
+    def name(self) -> str: ...
+    @property
+    def namespace(self) -> str: ...
+    @property
+    def uid(self) -> str: ...
+    @property
+    def resource_version(self) -> str: ...
+
+
+@dataclass(frozen=True, slots=True)
+class Change(Generic[M]):
+    """One object: `old` None means it is new, `new` None that it is gone (or no longer of interest)."""
+
+    key: Key
+    old: M | None
+    new: M | None
+
+
+@dataclass(frozen=True, slots=True)
+class Version:
+    """One version of one object."""
+
+    uid: str
+    resource_version: str
+
+
+class Store(Generic[M]):
+    """Models by key. Every method is told about one fact and gives the Change that it makes, None for none."""
+
+    def __init__(self) -> None:
+        self.models: dict[Key, M] = {}
+        self._versions: dict[Key, Version] = {}  # also of objects without a model, whose old news must be known as old
+        self._gone: dict[str, None] = {}  # uids, oldest first: a late event must not bring the dead back
+        self._listed = ""
+
+    def is_news(self, meta: Meta) -> bool:
+        """Is this version of the object later than what is known? Ask before the work of converting it."""
+        if meta.uid in self._gone or not self._after_list(meta):
+            return False
+        known = self._versions.get((meta.namespace, meta.name))
+        return known is None or later(meta.resource_version, known.resource_version)
+
+    def put(self, meta: Meta, model: M | None) -> Change[M] | None:
+        """The object is now `model` (None: of no interest). Only for what is_news()."""
+        key = (meta.namespace, meta.name)
+        self._versions[key] = Version(meta.uid, meta.resource_version)
+        return self._set(key, model)
+
+    def remove(self, meta: Meta) -> Change[M] | None:
+        """The object is deleted, if it is the one we know or one that came after it."""
+        if not self._after_list(meta):
+            return None
+        self._bury(meta.uid)
+        key = (meta.namespace, meta.name)
+        known = self._versions.get(key)
+        if known is None or not (known.uid == meta.uid or later(meta.resource_version, known.resource_version)):
+            return None
+        del self._versions[key]
+        return self._set(key, None)
+
+    def known(self, meta: Meta) -> bool:
+        """Is exactly this version known already?"""
+        return self._versions.get((meta.namespace, meta.name)) == Version(meta.uid, meta.resource_version)
+
+    def replace(self, listed: Mapping[Key, tuple[Version, M | None]], resource_version: str) -> list[Change[M]]:
+        """All there is, from a list: what is not in it is gone. Deletions come first among the changes."""
+        self._listed = resource_version
+        changes: list[Change[M] | None] = []
+        for key in self._versions.keys() - listed.keys():
+            self._bury(self._versions.pop(key).uid)
+            changes.append(self._set(key, None))
+        for key, (version, model) in listed.items():
+            if self._versions.get(key) != version:
+                self._versions[key] = version
+                self._gone.pop(version.uid, None)
+                changes.append(self._set(key, model))
+        return [change for change in changes if change is not None]
+
+    def _set(self, key: Key, model: M | None) -> Change[M] | None:
+        old = self.models.get(key)
+        if model is not None:
+            self.models[key] = model
+        elif old is not None:
+            del self.models[key]
+        return None if old is None and model is None else Change(key, old, model)
+
+    def _after_list(self, meta: Meta) -> bool:
+        # A watch that starts at the list's version tells only of what came after it; anything else is an echo.
+        return not self._listed or later(meta.resource_version, self._listed)
+
+    def _bury(self, uid: str) -> None:
+        if not uid:
+            return
+        self._gone[uid] = None
+        if len(self._gone) > REMEMBERED_DELETIONS:
+            del self._gone[next(iter(self._gone))]
+
+
+def later(one: str, other: str) -> bool:
+    """Is resourceVersion `one` later than `other`? Versions that are no numbers are only known to differ."""
+    if one.isdecimal() and other.isdecimal():
+        return int(one) > int(other)
+    return one != other

@@ -1,0 +1,361 @@
+"""The words of the rules: what was seen of a gang, and what is decided about it. Frozen, and free of field paths.
+
+Times are seconds since the epoch as floats. `msgspec.Struct` instead of dataclasses because ten thousand of the small
+ones are made per second and kept.
+"""
+
+from enum import IntEnum, StrEnum
+
+import msgspec
+
+from jobset_gate import names
+
+
+class Word(msgspec.Struct, frozen=True, gc=False, kw_only=True):
+    """Base of every word: immutable, compared by value."""
+
+
+# --- Generations and verdicts (A5, A6) -------------------------------------------------------------------------------
+
+
+class Generation(msgspec.Struct, frozen=True, gc=False):
+    """What a verdict is valid for: JobSet UID, restart attempt, epoch of suspensions (A5)."""
+
+    uid: str
+    attempt: int
+    epoch: int
+
+    def covers(self, other: "Generation") -> bool:
+        """Whether a verdict of this generation binds a barrier of the other: same life and attempt, epoch not older."""
+        return self.uid == other.uid != "" and self.attempt == other.attempt and self.epoch >= other.epoch
+
+
+class Kind(StrEnum):
+    """What a verdict tells the barriers to do."""
+
+    RELEASE = "release"
+    TIMEOUT = "timeout"
+
+
+class Verdict(Word, frozen=True):
+    """One decision for one generation, made once (A6.1)."""
+
+    kind: Kind
+    generation: Generation
+    cause: str
+    """AllPodsStarted, TimedOut or Bypassed."""
+    message: str = ""
+
+
+class WaitingSince(Word, frozen=True):
+    """The gang's clock: when the first pod of a generation started (A7)."""
+
+    generation: Generation
+    at: float
+
+
+# --- What was seen ---------------------------------------------------------------------------------------------------
+
+
+class Stage(IntEnum):
+    """How far a pod's barrier has come."""
+
+    WAITING = 0
+    RUNNING = 1
+    PASSED = 2
+    """It ended with exit code 0: it was released."""
+    FAILED = 3
+
+
+class Why(StrEnum):
+    """Why a pod is missing (A9). `Starting` is ours: a pod on its node of which the kubelet has said nothing yet."""
+
+    NOT_CREATED = "NotCreated"
+    QUOTA_DENIED = "QuotaDenied"
+    UNSCHEDULED = "Unscheduled"
+    NODE_PROVISIONING = "NodeProvisioning"
+    IMAGE_PULL = "ImagePull"
+    EARLIER_INIT = "EarlierInit"
+    CRASH_LOOP = "CrashLoop"
+    TERMINATING = "Terminating"
+    BARRIER_IMAGE_PULL = "BarrierImagePull"
+    STARTING = "Starting"
+
+
+class Stall(Word, frozen=True):
+    """Why a pod has not started, in one class and in the words of whoever holds it up."""
+
+    why: Why
+    detail: str = ""
+
+
+class PodSeen(Word, frozen=True):
+    """A gated pod."""
+
+    namespace: str
+    name: str
+    uid: str
+    gang: str
+    """The JobSet's name."""
+    jobset_uid: str
+    job_uid: str
+    replicated_job: str
+    job_index: int
+    index: int | None
+    """Completion index; None in a NonIndexed Job."""
+    attempt: int
+    epoch: int
+    phase: str
+    deleting: bool
+    bound: bool
+    stage: Stage
+    created: float
+    barrier_since: float | None
+    main_since: float | None
+    """When its first main container started, as far as known."""
+    verdict: str
+    """The verdict annotation as it stands, "" if none."""
+    stall: Stall | None
+    """Why it has not started; None once it has."""
+
+    @property
+    def alive(self) -> bool:
+        """Neither failed nor on its way out."""
+        return not self.deleting and self.phase != "Failed"
+
+    @property
+    def started(self) -> bool:
+        """A4: its barrier runs or has passed, and it is alive. A Succeeded pod counts."""
+        return self.alive and (self.stage is Stage.RUNNING or self.stage is Stage.PASSED or self.phase == "Succeeded")
+
+
+class JobSeen(Word, frozen=True):
+    """A gated Job."""
+
+    namespace: str
+    name: str
+    uid: str
+    gang: str
+    jobset_uid: str
+    replicated_job: str
+    job_index: int
+    attempt: int
+    suspended: bool
+    deleting: bool
+    complete: bool
+    succeeded: int
+    completed: frozenset[int]
+    """Completed indexes of an Indexed Job."""
+
+
+class Config(Word, frozen=True):
+    """The user's groupSchedulingConfig (A2)."""
+
+    timeout: int | None = None
+    """Seconds from the first started pod; None: wait for ever."""
+    targets: tuple[str, ...] = ()
+    """Names of replicatedJobs; empty: all of them."""
+
+
+class ReplicatedJobSeen(Word, frozen=True):
+    """One replicatedJob of a JobSet's live spec."""
+
+    name: str
+    replicas: int
+    parallelism: int
+    completions: int | None
+    indexed: bool
+    has_barrier: bool
+    epoch: int
+
+    @property
+    def pods_per_job(self) -> int:
+        """A4: min(parallelism, completions), completions null meaning parallelism."""
+        return self.parallelism if self.completions is None else min(self.parallelism, self.completions)
+
+    @property
+    def expected(self) -> int:
+        """A4: its part of the gang."""
+        return self.replicas * self.pods_per_job
+
+
+class ConditionSeen(Word, frozen=True):
+    """Our condition as it stands on the JobSet."""
+
+    status: str
+    reason: str
+    message: str
+    since: str
+    """When its status last changed, as the API has it."""
+
+
+class JobSetSeen(Word, frozen=True):
+    """A JobSet that asks for a gang."""
+
+    namespace: str
+    name: str
+    uid: str
+    created: float
+    attempt: int
+    suspended: bool
+    deleting: bool
+    finished: bool
+    managed_elsewhere: bool
+    config: Config
+    config_problem: str
+    """Not empty: what is wrong with a config that came in while the webhook was off."""
+    bypass: bool
+    releases_on_timeout: bool
+    replicated_jobs: tuple[ReplicatedJobSeen, ...]
+    condition: ConditionSeen | None
+
+    @property
+    def targets(self) -> tuple[ReplicatedJobSeen, ...]:
+        """The replicatedJobs that the gang is made of (A2: none named means all)."""
+        wanted = self.config.targets
+        return tuple(job for job in self.replicated_jobs if not wanted or job.name in wanted)
+
+    @property
+    def epoch(self) -> int:
+        """The epoch that new pods of the targets will carry."""
+        return max((job.epoch for job in self.targets), default=0)
+
+
+class GateSeen(Word, frozen=True):
+    """A ConfigMap with our label and the name of a gang's."""
+
+    namespace: str
+    name: str
+    uid: str
+    resource_version: str
+    jobset_uid: str
+    """The life of the JobSet it belongs to; "" when its annotation is gone."""
+    verdict: Verdict | None
+    waiting_since: WaitingSince | None
+    tidy: bool
+    """It holds just what we would have written: no other keys, no garbage, owned by that JobSet."""
+    deleting: bool = False
+
+    @property
+    def gang(self) -> str:
+        """The name of the JobSet it is for."""
+        return self.name.removesuffix(names.CONFIG_MAP_SUFFIX)
+
+
+class GangSeen(msgspec.Struct, frozen=True, kw_only=True):
+    """All that is known of one gang at one moment."""
+
+    jobset: JobSetSeen
+    jobs: tuple[JobSeen, ...] = ()
+    pods: tuple[PodSeen, ...] = ()
+    gate: GateSeen | None = None
+    foreign_gate: bool = False
+    """A ConfigMap of the gang's name exists and is not ours."""
+    denials: tuple[tuple[str, str], ...] = ()
+    """(Job name, message) of pods that a quota or an admission refused, where that was looked up."""
+    provisioning: frozenset[str] = frozenset()
+    """Names of unscheduled pods for which an autoscaler said that a node is on its way, where that was looked up."""
+
+
+# --- What is missing -------------------------------------------------------------------------------------------------
+
+
+class Missing(Word, frozen=True):
+    """One slot without a started pod."""
+
+    replicated_job: str
+    job_index: int
+    index: int | None
+    stall: Stall
+    since: float | None = None
+    """When its pod was created, if there is one."""
+
+    @property
+    def slot(self) -> str:
+        """`workers-2/17`; a NonIndexed Job's pods have no number: `workers-2`."""
+        job = f"{self.replicated_job}-{self.job_index}"
+        return job if self.index is None else f"{job}/{self.index}"
+
+
+class Tally(Word, frozen=True):
+    """The count of a gang (A4)."""
+
+    expected: int
+    started: int
+    per_job: tuple[tuple[str, int, int], ...]
+    """(replicatedJob, started, expected)."""
+    epoch: int
+    """Highest epoch that a counted pod carries; -1 if none is counted."""
+    live_epoch: int
+    """Highest epoch that any pod alive carries; -1 if there is none."""
+    first_start: float | None
+    """Earliest start of a counted pod of the live epoch: older ones started for an earlier generation."""
+    last_start: float | None
+
+    @property
+    def complete(self) -> bool:
+        """Every slot is started or needs no pod any more."""
+        return self.started >= self.expected
+
+
+# --- What is decided -------------------------------------------------------------------------------------------------
+
+
+class Condition(Word, frozen=True):
+    """What our condition on the JobSet shall say."""
+
+    status: str
+    reason: str
+    message: str
+
+
+class Quiet(Word, frozen=True):
+    """Nothing to do and nothing to say (A10): finished, being deleted, or somebody else's."""
+
+    again: None = None
+
+
+class Report(Word, frozen=True):
+    """Something stands in the way that waiting will not mend: say it on the JobSet."""
+
+    condition: Condition
+    again: float | None = None
+
+
+class Wait(Word, frozen=True):
+    """Not all are there. `clock` is to be kept in the ConfigMap, which is to exist."""
+
+    condition: Condition
+    clock: WaitingSince | None
+    again: float | None
+    """Seconds until the gang's own clock runs out."""
+    expected: int
+    started: int
+    reasons: tuple[tuple[Why, int], ...]
+    """How many slots are missing for which reason."""
+
+    @property
+    def lacking(self) -> int:
+        """Slots still to be filled: fewer new starts than this cannot complete the gang."""
+        return self.expected - self.started
+
+
+class Decide(Word, frozen=True):
+    """A verdict to be written by compare-and-swap; whoever loses looks again."""
+
+    verdict: Verdict
+    clock: WaitingSince | None
+    condition: Condition
+    again: None = None
+
+
+class Stand(Word, frozen=True):
+    """A verdict that was taken stands: see that the ConfigMap holds it and that every waiting barrier hears it."""
+
+    verdict: Verdict
+    clock: WaitingSince | None
+    condition: Condition
+    again: None = None
+
+
+Decision = Quiet | Report | Wait | Decide | Stand

@@ -1,0 +1,103 @@
+"""Every label, annotation, key, container, file and reason that jobset-gate writes into a cluster or looks for in one."""
+
+from typing import Final
+
+DOMAIN: Final = "jobset-gate.dev"
+PROGRAM: Final = "jobset-gate"
+FIELD_MANAGER: Final = "jobset-gate"
+
+# --- On a JobSet (A2) -------------------------------------------------------------------------------------------
+CONFIG_FIELD: Final = "groupSchedulingConfig"
+TIMEOUT_FIELD: Final = "timeoutAfterSeconds"
+TARGETS_FIELD: Final = "targetReplicatedJobs"
+
+CONFIG: Final = "jobset-gate.dev/group-scheduling-config"
+BYPASS: Final = "jobset-gate.dev/bypass"
+ON_TIMEOUT: Final = "jobset-gate.dev/on-timeout"
+PREFETCH_IMAGES: Final = "jobset-gate.dev/prefetch-images"
+BARRIER_IMAGE: Final = "jobset-gate.dev/barrier-image"
+OUR_JOBSET_ANNOTATIONS: Final = (CONFIG, BYPASS, ON_TIMEOUT, PREFETCH_IMAGES, BARRIER_IMAGE)
+
+ON_TIMEOUT_FAIL: Final = "Fail"
+ON_TIMEOUT_RELEASE: Final = "Release"
+
+# --- In the templates that the webhook renders (A3, A5) ----------------------------------------------------------
+GATED: Final = "jobset-gate.dev/gated"
+"""Label on gated Jobs and pods; the only thing the controller selects them by."""
+GATED_VALUE: Final = "true"
+EPOCH: Final = "jobset-gate.dev/epoch"
+BARRIER_CONTAINER: Final = "group-scheduling-init"
+VOLUME: Final = "group-scheduling"
+MOUNT_PATH: Final = "/mnt/group-scheduling"
+VERDICT_FILE: Final = "verdict"
+ANNOTATION_FILE: Final = "annotation"
+
+ENV_UID: Final = "JOBSET_GATE_UID"
+ENV_ATTEMPT: Final = "JOBSET_GATE_ATTEMPT"
+ENV_EPOCH: Final = "JOBSET_GATE_EPOCH"
+ENV_LIMIT: Final = "JOBSET_GATE_LIMIT"
+
+EXIT_TIMED_OUT: Final = 124
+"""The barrier's exit code on a timeout verdict and at its own limit (A7), the one of timeout(1)."""
+
+# --- On pods, written after the decision (A6) ---------------------------------------------------------------------
+VERDICT: Final = "jobset-gate.dev/verdict"
+NUDGE: Final = "jobset-gate.dev/nudge"
+"""Changed on a straggler, so that the kubelet looks at a pod again whose verdict annotation is already there."""
+
+# --- The gang's ConfigMap (A6, A7, A10) ----------------------------------------------------------------------------
+CONFIG_MAP_SUFFIX: Final = "-group-scheduling"
+GATE: Final = "jobset-gate.dev/gate"
+"""Label on our ConfigMaps."""
+GATE_VALUE: Final = "true"
+JOBSET_UID: Final = "jobset-gate.dev/jobset-uid"
+"""Annotation on our ConfigMaps: the UID of the JobSet they belong to."""
+KEY_VERDICT: Final = "verdict"
+KEY_WAITING_SINCE: Final = "waiting-since"
+MANAGED_BY_LABEL: Final = "app.kubernetes.io/managed-by"
+
+# --- The JobSet API's own names --------------------------------------------------------------------------------------
+JOBSET_GROUP: Final = "jobset.x-k8s.io"
+JOBSET_VERSION: Final = "v1alpha2"
+JOBSET_API_VERSION: Final = "jobset.x-k8s.io/v1alpha2"
+JOBSET_CRD: Final = "jobsets.jobset.x-k8s.io"
+JOBSET_CONTROLLER: Final = "jobset.sigs.k8s.io/jobset-controller"
+"""The value of spec.managedBy that means the same as none at all."""
+JS_NAME: Final = "jobset.sigs.k8s.io/jobset-name"
+JS_UID: Final = "jobset.sigs.k8s.io/jobset-uid"
+JS_REPLICATED_JOB: Final = "jobset.sigs.k8s.io/replicatedjob-name"
+JS_REPLICATED_JOB_REPLICAS: Final = "jobset.sigs.k8s.io/replicatedjob-replicas"
+JS_JOB_INDEX: Final = "jobset.sigs.k8s.io/job-index"
+JS_JOB_KEY: Final = "jobset.sigs.k8s.io/job-key"
+JS_JOB_GLOBAL_INDEX: Final = "jobset.sigs.k8s.io/job-global-index"
+JS_GLOBAL_REPLICAS: Final = "jobset.sigs.k8s.io/global-replicas"
+JS_RESTART_ATTEMPT: Final = "jobset.sigs.k8s.io/restart-attempt"
+JS_JOB_RESTART_ATTEMPT: Final = "jobset.sigs.k8s.io/job-restart-attempt"
+JS_GROUP_NAME: Final = "jobset.sigs.k8s.io/group-name"
+JS_GROUP_REPLICAS: Final = "jobset.sigs.k8s.io/group-replicas"
+JS_JOB_GROUP_INDEX: Final = "jobset.sigs.k8s.io/job-group-index"
+JS_COORDINATOR: Final = "jobset.sigs.k8s.io/coordinator"
+
+# --- The Job API's own names -----------------------------------------------------------------------------------------
+JOB_NAME: Final = "batch.kubernetes.io/job-name"
+JOB_CONTROLLER_UID: Final = "batch.kubernetes.io/controller-uid"
+JOB_COMPLETION_INDEX: Final = "batch.kubernetes.io/job-completion-index"
+JOB_TRACKING_FINALIZER: Final = "batch.kubernetes.io/job-tracking"
+
+# --- Words people see (A9) -------------------------------------------------------------------------------------------
+CONDITION: Final = "GroupStarted"
+
+REASON_WAITING: Final = "WaitingForPods"
+REASON_STARTED: Final = "AllPodsStarted"
+REASON_TIMED_OUT: Final = "TimedOut"
+REASON_BYPASSED: Final = "Bypassed"
+REASON_GATE_MISSING: Final = "GateMissing"
+REASON_CONFIG_MAP_CONFLICT: Final = "ConfigMapConflict"
+
+# --- The controller's own objects ------------------------------------------------------------------------------------
+LEASE: Final = "jobset-gate-controller"
+
+
+def config_map_name(jobset: str) -> str:
+    """The name of the ConfigMap that carries a gang's verdict: the seed's `<jobset>-group-scheduling`."""
+    return jobset + CONFIG_MAP_SUFFIX

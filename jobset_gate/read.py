@@ -1,0 +1,233 @@
+"""Kubernetes objects, decoded to the shapes of `wire.py`, turned into the words of `model.py`.
+
+Whatever an object lacks or holds in a form that no API server would store is read as absent: the controller must
+survive objects that came in while its webhook was off.
+"""
+
+from datetime import datetime
+from sys import intern
+
+from jobset_gate import config, names, stalls, verdicts, wire
+from jobset_gate.errors import Malformed
+from jobset_gate.model import (
+    ConditionSeen,
+    Config,
+    GateSeen,
+    JobSeen,
+    JobSetSeen,
+    PodSeen,
+    ReplicatedJobSeen,
+    Stage,
+)
+
+NO_INDEX = -1
+"""A label that should hold an index and does not: matches no slot."""
+
+MOST_COMPLETED_INDEXES = 1_000_000
+"""Kubernetes allows no more completions in an Indexed Job that lists them; a longer list is not expanded."""
+
+_NO_LABELS = wire.PodLabels()
+_NO_ANNOTATIONS = wire.PodAnnotations()
+_NO_STATUS = wire.PodStatus()
+_NO_CONFIG = Config()
+
+
+def pod(seen: wire.Pod) -> PodSeen:
+    """A gated pod (A4, A9). Made for each of its events, so the common fields go without a detour."""
+    meta = seen.metadata
+    labels = meta.labels or _NO_LABELS
+    notes = meta.annotations or _NO_ANNOTATIONS
+    status = seen.status or _NO_STATUS
+    barrier = _barrier(status)
+    stage, since = _stage(barrier)
+    deleting = meta.deletion_timestamp is not None
+    bound = seen.spec is not None and seen.spec.node_name != ""
+    started = (stage is Stage.RUNNING or stage is Stage.PASSED) and not deleting and status.phase != "Failed"
+    return PodSeen(
+        namespace=intern(meta.namespace),
+        name=meta.name,
+        uid=meta.uid,
+        gang=intern(labels.jobset),
+        jobset_uid=intern(labels.jobset_uid),
+        job_uid=intern(labels.job_uid),
+        replicated_job=intern(labels.replicated_job),
+        job_index=verdicts.number(labels.job_index, NO_INDEX),
+        index=verdicts.number(notes.index, NO_INDEX) if notes.index else None,
+        attempt=verdicts.number(labels.attempt, NO_INDEX),
+        epoch=verdicts.epoch(notes.epoch),
+        phase=intern(status.phase),
+        deleting=deleting,
+        bound=bound,
+        stage=stage,
+        created=_seconds(meta.creation_timestamp) or 0.0,
+        barrier_since=since,
+        main_since=_main_since(status) if stage is Stage.PASSED else None,
+        verdict=intern(notes.verdict),
+        stall=None if started else stalls.classify(status, barrier, bound=bound, deleting=deleting),
+    )
+
+
+def job(seen: wire.Job) -> JobSeen:
+    """A gated Job (A4: what has finished needs no pod)."""
+    meta = seen.metadata
+    labels = meta.labels or wire.JobLabels()
+    status = seen.status or wire.JobStatus()
+    return JobSeen(
+        namespace=meta.namespace,
+        name=meta.name,
+        uid=meta.uid,
+        gang=intern(labels.jobset),
+        jobset_uid=intern(labels.jobset_uid),
+        replicated_job=intern(labels.replicated_job),
+        job_index=verdicts.number(labels.job_index, NO_INDEX),
+        attempt=verdicts.number(labels.attempt, NO_INDEX),
+        suspended=bool(seen.spec and seen.spec.suspend),
+        deleting=meta.deletion_timestamp is not None,
+        complete=_holds(status.conditions, "Complete"),
+        succeeded=status.succeeded or 0,
+        completed=indexes(status.completed_indexes or ""),
+    )
+
+
+def jobset(seen: wire.JobSet) -> JobSetSeen | None:
+    """A JobSet that asks for a gang by field or annotation; None for all others (A2)."""
+    meta = seen.metadata
+    spec = seen.spec or wire.JobSetSpec()
+    notes = meta.annotations or wire.JobSetAnnotations()
+    status = seen.status or wire.JobSetStatus()
+    field = None if spec.group_scheduling_config is None else bytes(spec.group_scheduling_config)
+    if (field is None or field == b"null") and notes.config is None:
+        return None
+    wanted, problem = _config(field, notes.config)
+    return JobSetSeen(
+        namespace=meta.namespace,
+        name=meta.name,
+        uid=meta.uid,
+        created=_seconds(meta.creation_timestamp) or 0.0,
+        attempt=status.restarts or 0,
+        suspended=bool(spec.suspend),
+        deleting=meta.deletion_timestamp is not None,
+        finished=bool(status.terminal_state)
+        or _holds(status.conditions, "Completed")
+        or _holds(status.conditions, "Failed"),
+        managed_elsewhere=spec.managed_by not in (None, "", names.JOBSET_CONTROLLER),
+        config=wanted,
+        config_problem=problem,
+        bypass=notes.bypass == "true",
+        releases_on_timeout=notes.on_timeout == names.ON_TIMEOUT_RELEASE,
+        replicated_jobs=tuple(_replicated_job(job) for job in spec.replicated_jobs or ()),
+        condition=_our_condition(status.conditions),
+    )
+
+
+def gate(seen: wire.ConfigMap) -> GateSeen | None:
+    """A ConfigMap of ours; None for one without our label or with a name that no gang's has (A10)."""
+    meta = seen.metadata
+    if meta.labels is None or meta.labels.gate != names.GATE_VALUE or not meta.name.endswith(names.CONFIG_MAP_SUFFIX):
+        return None
+    data = seen.data or {}
+    verdict = verdicts.parse(data.get(names.KEY_VERDICT, ""))
+    clock = verdicts.parse_clock(data.get(names.KEY_WAITING_SINCE, ""))
+    jobset_uid = meta.annotations.jobset_uid if meta.annotations else ""
+    owned = any(owner.uid == jobset_uid for owner in meta.owner_references or ())
+    return GateSeen(
+        namespace=meta.namespace,
+        name=meta.name,
+        uid=meta.uid,
+        resource_version=meta.resource_version,
+        jobset_uid=jobset_uid,
+        verdict=verdict,
+        waiting_since=clock,
+        tidy=owned and data == verdicts.gate_data(verdict, clock),
+        deleting=meta.deletion_timestamp is not None,
+    )
+
+
+def indexes(text: str) -> frozenset[int]:
+    """A Job's completedIndexes ("1,3-5,7") as numbers; what is not of that form is left out."""
+    found: set[int] = set()
+    for part in text.split(",") if text else ():
+        low, _, high = part.partition("-")
+        first = verdicts.number(low, NO_INDEX)
+        last = verdicts.number(high, NO_INDEX) if high else first
+        if 0 <= first <= last and last - first < MOST_COMPLETED_INDEXES:
+            found.update(range(first, last + 1))
+    return frozenset(found)
+
+
+# --- Details ---------------------------------------------------------------------------------------------------------
+
+
+def _barrier(status: wire.PodStatus) -> wire.ContainerStatus | None:
+    # It is the last of the init containers, so look from the end.
+    for container in reversed(status.init_container_statuses or ()):
+        if container.name == names.BARRIER_CONTAINER:
+            return container
+    return None
+
+
+def _stage(barrier: wire.ContainerStatus | None) -> tuple[Stage, float | None]:
+    state = barrier.state if barrier is not None else None
+    if state is None:
+        return Stage.WAITING, None
+    if state.running is not None:
+        return Stage.RUNNING, _seconds(state.running.started_at)
+    if state.terminated is not None:
+        passed = state.terminated.exit_code == 0
+        return Stage.PASSED if passed else Stage.FAILED, _seconds(state.terminated.started_at)
+    return Stage.WAITING, None
+
+
+def _main_since(status: wire.PodStatus) -> float | None:
+    """When the pod's first main container started; the first run of one that was restarted is no longer known."""
+    starts: list[float] = []
+    for container in status.container_statuses or ():
+        state = container.state
+        ran = None if state is None else state.running or state.terminated
+        at = None if ran is None else _seconds(ran.started_at)
+        if at is not None:
+            starts.append(at)
+    return min(starts, default=None)
+
+
+def _seconds(moment: datetime | None) -> float | None:
+    return None if moment is None else moment.timestamp()
+
+
+def _holds(conditions: list[wire.Condition] | None, kind: str) -> bool:
+    return any(condition.type == kind and condition.status == "True" for condition in conditions or ())
+
+
+def _our_condition(conditions: list[wire.Condition] | None) -> ConditionSeen | None:
+    for condition in conditions or ():
+        if condition.type == names.CONDITION:
+            return ConditionSeen(
+                status=condition.status,
+                reason=condition.reason,
+                message=condition.message,
+                since=condition.last_transition_time,
+            )
+    return None
+
+
+def _config(field: bytes | None, annotation: str | None) -> tuple[Config, str]:
+    try:
+        return config.stored(field, annotation), ""
+    except Malformed as problem:
+        return _NO_CONFIG, str(problem)
+
+
+def _replicated_job(seen: wire.ReplicatedJob) -> ReplicatedJobSeen:
+    spec = (seen.template and seen.template.spec) or wire.JobTemplateSpec()
+    template = spec.template or wire.PodTemplate()
+    notes = template.metadata.annotations if template.metadata else None
+    init = template.spec.init_containers if template.spec else None
+    return ReplicatedJobSeen(
+        name=seen.name,
+        replicas=1 if seen.replicas is None else seen.replicas,
+        parallelism=1 if spec.parallelism is None else spec.parallelism,
+        completions=spec.completions,
+        indexed=spec.completion_mode != "NonIndexed",
+        has_barrier=any(container.name == names.BARRIER_CONTAINER for container in init or ()),
+        epoch=verdicts.epoch(notes.epoch if notes else None),
+    )

@@ -1,0 +1,159 @@
+"""UPDATE: what was injected is kept verbatim from the old object, and so is what JobSet defaults on CREATE only (A3, A5).
+
+Nothing is rendered here: JobSet's validator demands unchanged templates, so a barrier lives as it was born.
+"""
+
+from typing import Any
+
+from jobset_gate import barrier, names, verdicts
+from jobset_gate.config import canonical
+from jobset_gate.edit import Edit
+from jobset_gate.render import DECISIONS, label_paths
+from jobset_gate.template import (
+    Json,
+    Path,
+    Replicated,
+    by_name,
+    config_of,
+    dig,
+    items,
+    mapping,
+    named,
+    notes,
+    replicated_jobs,
+    suspended,
+    targets,
+)
+
+FIXED_NOTES = (names.CONFIG, names.PREFETCH_IMAGES, names.BARRIER_IMAGE)
+"""Annotations that are decided when a JobSet is made: absent ones come back."""
+_SPEC_DEFAULTS = ("successPolicy", "startupPolicy", "network")
+_NETWORK_DEFAULTS = ("enableDNSHostnames", "publishNotReadyAddresses")
+
+
+def gate(edit: Edit, new: Json, old: Json) -> None:
+    """Config, annotations, barriers, volumes, labels and epochs as the old object has them."""
+    if not config_of(old).present or not _usable(new):
+        return
+    _config(edit, new, old)
+    now = by_name(new)
+    free = suspended(old) or suspended(new)
+    epoch = next_epoch(new, old)
+    for name, (was, index, container) in held(old).items():
+        job = now.get(name)
+        if job is None or not job.well_formed:
+            continue
+        _labels(edit, job, was)
+        _entry(edit, job, "initContainers", index, container)
+        volume = barrier.volume_of(was)
+        if volume is not None:
+            _entry(edit, job, "volumes", *volume)
+        # JobSet lets template annotations change only while it is suspended or being suspended.
+        _note(edit, job, names.EPOCH, str(epoch) if free else was.pod_notes.get(names.EPOCH))
+        for key in DECISIONS:
+            _note(edit, job, key, None if free else was.pod_notes.get(key))
+
+
+def held(jobset: Json) -> dict[str, tuple[Replicated, int, Json]]:
+    """The replicatedJobs that carry a barrier, with its position among the init containers and the barrier itself."""
+    found = ((job, barrier.barrier_of(job)) for job in replicated_jobs(jobset))
+    return {job.name: (job, *its) for job, its in found if its is not None}
+
+
+def next_epoch(new: Json, old: Json) -> int:
+    """The highest epoch over the old targets, and one more when this write suspends the JobSet (A5)."""
+    config = config_of(old).config
+    jobs = targets(old, config) if config else [job for job, _, _ in held(old).values()]
+    highest = max((verdicts.epoch(_text(job.pod_notes.get(names.EPOCH))) for job in jobs), default=0)
+    return highest + (suspended(new) and not suspended(old))
+
+
+def defaults(edit: Edit, new: Json, old: Json) -> None:
+    """What JobSet's own webhook fills in on CREATE only, where the new object lacks it and the old one has it."""
+    if not config_of(old).present or not _usable(new):
+        return
+    for key in _SPEC_DEFAULTS:
+        _default(edit, new, old, ("spec", key))
+    for key in _NETWORK_DEFAULTS:
+        _default(edit, new, old, ("spec", "network", key))
+    _default_each(edit, new, old, ("spec", "failurePolicy", "rules"), "name")
+    _default_each(edit, new, old, ("spec", "volumeClaimPolicies"), "retentionPolicy")
+    was = by_name(old)
+    for job in replicated_jobs(new):
+        if job.name in was and job.well_formed:
+            _value(edit, job.job_spec, was[job.name].job_spec, (*job.job_path, "spec"), "completionMode")
+            _value(edit, job.pod_spec, was[job.name].pod_spec, (*job.pod_path, "spec"), "restartPolicy")
+
+
+def _usable(new: Json) -> bool:
+    members = (new.get("spec"), new.get("metadata"), dig(new, "metadata", "annotations"))
+    return all(isinstance(it, dict | None) for it in members)
+
+
+def _config(edit: Edit, new: Json, old: Json) -> None:
+    was, now = config_of(old), config_of(new)
+    if now.field is None and was.field is not None:
+        edit.set(("spec", names.CONFIG_FIELD), was.field)
+    for key in FIXED_NOTES:
+        value = notes(old).get(key)
+        if value is not None and notes(new).get(key) is None:
+            edit.set(("metadata", "annotations", key), value)
+    if was.note is None and now.note is None and was.config is not None:
+        # Made while the webhook was off: keep the config also where no schema can prune it (A2).
+        edit.set(("metadata", "annotations", names.CONFIG), canonical(was.config))
+
+
+def _labels(edit: Edit, job: Replicated, was: Replicated) -> None:
+    for path, now, before in zip(label_paths(job), job.labels, was.labels, strict=True):
+        value = before.get(names.GATED)
+        if value is not None and now.get(names.GATED) != value:
+            edit.set(path, value)
+
+
+def _entry(edit: Edit, job: Replicated, key: str, index: int, entry: Json) -> None:
+    """A container or volume, where it was and as it was. One that was changed on purpose is a violation, not ours."""
+    path: Path = (*job.pod_path, "spec", key)
+    entries = job.listed(key)
+    present = list(named(entries, entry["name"]))
+    if any(not barrier.same(its, entry) for _, its in present):
+        return
+    place = min(index, len(entries) - len(present))
+    if [at for at, _ in present] == [place] and present[0][1] == entry:
+        return
+    for at, _ in reversed(present):
+        edit.remove((*path, at))
+    if (job.pod_spec or {}).get(key) is None:
+        edit.set(path, [entry])
+    else:
+        edit.insert((*path, place), entry)
+
+
+def _note(edit: Edit, job: Replicated, key: str, value: str | None) -> None:
+    path = (*job.pod_path, "metadata", "annotations", key)
+    if value is not None and job.pod_notes.get(key) != value:
+        edit.set(path, value)
+    if value is None and key in job.pod_notes:
+        edit.remove(path)
+
+
+def _default(edit: Edit, new: Json, old: Json, path: tuple[str, ...]) -> None:
+    value, parent = dig(old, *path), dig(edit.document, *path[:-1])
+    if value is not None and dig(new, *path) is None and isinstance(parent, dict) and parent.get(path[-1]) is None:
+        edit.set(path, value)
+
+
+def _default_each(edit: Edit, new: Json, old: Json, path: tuple[str, ...], key: str) -> None:
+    pairs = zip(items(dig(new, *path)), items(dig(old, *path)), strict=False)
+    for index, (now, was) in enumerate(pairs):
+        if isinstance(now, dict):
+            _value(edit, now, mapping(was), (*path, index), key)
+
+
+def _value(edit: Edit, now: Json | None, was: Json | None, path: Path, key: str) -> None:
+    value = (was or {}).get(key)
+    if value is not None and (now or {}).get(key) in (None, ""):
+        edit.set((*path, key), value)
+
+
+def _text(value: Any) -> str | None:
+    return value if isinstance(value, str) else None

@@ -1,0 +1,76 @@
+"""What an operator may configure about admission; the values of the barrier that is put into pods (A3, A7)."""
+
+from collections.abc import Mapping
+from typing import Annotated, Any, Final
+
+from pydantic import BaseModel, ConfigDict, Field, ValidationError
+from pydantic.alias_generators import to_camel
+
+from jobset_gate.errors import JobsetGateError
+from jobset_gate.violation import at, shown
+
+DEFAULT_IMAGE: Final = "busybox:1.37"
+DEFAULT_USER: Final = 65532
+DEFAULT_POLL_SECONDS: Final = 0.2
+
+_Seconds = Annotated[int, Field(ge=1, le=2**31 - 1)]
+_Id = Annotated[int, Field(ge=1, le=2**31 - 1)]
+_Quantity = str | int | float
+
+
+class BadSettings(JobsetGateError, ValueError):
+    """Settings that cannot be used; one line per bad value, each with its path."""
+
+
+class _Section(BaseModel):
+    model_config = ConfigDict(frozen=True, extra="forbid", alias_generator=to_camel, populate_by_name=True)
+
+
+class Resources(_Section):
+    """A container's requests and limits, by resource name, as Kubernetes writes them."""
+
+    requests: dict[str, _Quantity] = {}
+    limits: dict[str, _Quantity] = {}
+
+
+class Barrier(_Section):
+    """The init container that holds a pod."""
+
+    image: Annotated[str, Field(pattern=r"^\S+$")] = DEFAULT_IMAGE
+    """Needs a POSIX shell, sleep, head and tee."""
+    resources: Resources | None = None
+    """None: those of the pod's first main container, so that QoS class, LimitRange and quota stay as they were."""
+    run_as_user: _Id | None = DEFAULT_USER
+    """None: not set, so that the platform chooses (OpenShift)."""
+    run_as_group: _Id | None = DEFAULT_USER
+    grace_seconds: Annotated[int, Field(ge=0, le=86_400)] = 60
+    """How long after the gang's timeout a barrier that hears nothing gives up by itself."""
+    max_wait_seconds: _Seconds | None = None
+    """The barrier's own limit where the gang has no timeout; None: it waits for ever."""
+    poll_seconds: Annotated[float, Field(gt=0, le=10)] = DEFAULT_POLL_SECONDS
+    """How often the barrier looks at its files."""
+
+
+class Settings(_Section):
+    """Everything the door needs to know."""
+
+    barrier: Barrier = Barrier()
+
+
+def load(values: Mapping[str, Any] | None) -> Settings:
+    """Settings from a mapping as YAML gives it, keys in camelCase; raises BadSettings naming every bad value."""
+    try:
+        return Settings.model_validate(values or {})
+    except ValidationError as problem:
+        raise BadSettings(
+            "\n".join(
+                _line(detail["loc"], detail["input"], detail["msg"]) for detail in problem.errors(include_url=False)
+            )
+        ) from problem
+
+
+def _line(where: tuple[str | int, ...], value: Any, message: str) -> str:
+    path = ""
+    for key in where:
+        path = at(path, key)
+    return f"{path or 'settings'}: {shown(value)}: {message[:1].lower()}{message[1:]}"

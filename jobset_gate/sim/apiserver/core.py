@@ -1,0 +1,67 @@
+"""What every request handler shares: the store, the clock, chance, admission."""
+
+from __future__ import annotations
+
+import random
+import uuid
+from collections.abc import Callable
+from dataclasses import dataclass, field
+
+from jobset_gate.sim.apiserver.admission import Admission
+from jobset_gate.sim.apiserver.data import Obj, timestamp
+from jobset_gate.sim.apiserver.kinds import Kind, Kinds
+from jobset_gate.sim.apiserver.problems import not_found
+from jobset_gate.sim.apiserver.store import Store, Stored
+from jobset_gate.sim.faults import Faults
+
+_ALPHABET = "bcdfghjklmnpqrstvwxz2456789"
+
+
+@dataclass(slots=True)
+class Core:
+    """clock: seconds since 1970."""
+
+    store: Store
+    clock: Callable[[], float]
+    rng: random.Random
+    faults: Faults
+    admission: Admission = field(init=False)
+
+    def __post_init__(self) -> None:
+        self.admission = Admission(self.store, self.new_uid)
+
+    @property
+    def kinds(self) -> Kinds:
+        return self.store.kinds
+
+    def now(self) -> str:
+        return timestamp(self.clock())
+
+    def new_uid(self) -> str:
+        return str(uuid.UUID(int=self.rng.getrandbits(128), version=4))
+
+    def new_name(self, stem: str) -> str:
+        """What generateName makes: at most 63 characters, five of them random."""
+        return stem[:58] + "".join(self.rng.choices(_ALPHABET, k=5))
+
+    def existing(self, kind: Kind, namespace: str | None, name: str | None) -> Stored:
+        """Errors: Problem 404."""
+        row = self.store.row(kind, namespace or "", name or "")
+        if row is None:
+            raise not_found(kind, name or "")
+        return row
+
+
+@dataclass(frozen=True, slots=True)
+class Answer:
+    """A finished response: a whole JSON body."""
+
+    code: int
+    body: bytes
+    retry_after: int | None = None
+
+
+def with_identity(kind: Kind, obj: Obj) -> Obj:
+    """`obj` with kind and apiVersion, first, as everything is stored and answered."""
+    rest = {key: value for key, value in obj.items() if key not in ("kind", "apiVersion")}
+    return {"kind": kind.kind, "apiVersion": kind.api_version, **rest}

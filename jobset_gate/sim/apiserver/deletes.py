@@ -1,0 +1,148 @@
+"""DELETE: preconditions, grace for running pods, finalizers, and what becomes of dependents."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+from jobset_gate.sim.apiserver import bodies
+from jobset_gate.sim.apiserver.core import Answer, Core
+from jobset_gate.sim.apiserver.data import Obj, dig, encode, seconds, timestamp
+from jobset_gate.sim.apiserver.kinds import Kind
+from jobset_gate.sim.apiserver.namespaces import NAMESPACE
+from jobset_gate.sim.apiserver.problems import bad_request, conflict, not_allowed
+from jobset_gate.sim.apiserver.reads import matching
+from jobset_gate.sim.apiserver.store import Stored
+from jobset_gate.sim.apiserver.targets import Call, Target
+
+FOREGROUND = "foregroundDeletion"
+ORPHAN = "orphan"
+_DEFAULT_GRACE = 30
+_POLICIES = ("", "Background", "Foreground", "Orphan")
+
+
+@dataclass(frozen=True, slots=True)
+class Options:
+    """DeleteOptions. grace: seconds, None for the object's own."""
+
+    uid: str = ""
+    version: str = ""
+    propagation: str = ""
+    grace: int | None = None
+
+
+def read_options(call: Call) -> Options:
+    """From body and query; the body wins. Errors: Problem 400."""
+    body = bodies.parse(call) if call.body else {}
+    return options_of(body if isinstance(body, dict) else {}, call.query)
+
+
+def options_of(body: Obj, query: Mapping[str, str]) -> Options:
+    asked = query.get("gracePeriodSeconds", "")
+    grace = body.get("gracePeriodSeconds", int(asked) if asked.isdigit() else None)
+    propagation = body.get("propagationPolicy") or query.get("propagationPolicy", "")
+    if propagation not in _POLICIES:
+        raise bad_request(f"propagationPolicy: Unsupported value: {propagation!r}")
+    conditions = body.get("preconditions") or {}
+    return Options(conditions.get("uid") or "", conditions.get("resourceVersion") or "", propagation, grace)
+
+
+async def delete(core: Core, call: Call) -> Answer:
+    target = call.target
+    if not target.name or target.subresource:
+        raise not_allowed()
+    return await delete_one(core, call, read_options(call))
+
+
+async def delete_one(core: Core, call: Call, options: Options) -> Answer:
+    kind, target = call.kind, call.target
+    live = core.existing(kind, target.namespace, target.name)
+    _require(kind, live, options)
+    await core.admission.validate(call, "DELETE", None, live.obj)
+    live = core.existing(kind, target.namespace, target.name)
+    _require(kind, live, options)
+    if call.dry_run:
+        return Answer(200, live.raw)
+    left = erase(core, kind, live, options)
+    return Answer(200, left.raw if left else _success(kind, live))
+
+
+async def delete_collection(core: Core, call: Call) -> Answer:
+    options = read_options(call)
+    found = matching(core, call)
+    for row in found:
+        namespace, name = row.key
+        one = Call("delete", Target(call.kind, namespace or None, name), call.query, agent=call.agent)
+        if core.store.row(call.kind, namespace, name):
+            await delete_one(core, one, options)
+    items = b",".join(row.raw for row in found)
+    head = encode({"kind": f"{call.kind.kind}List", "apiVersion": call.kind.api_version})
+    return Answer(200, b'%s,"metadata":{"resourceVersion":"%d"},"items":[%s]}' % (head[:-1], core.store.revision, items))
+
+
+def _require(kind: Kind, live: Stored, options: Options) -> None:
+    meta = live.obj["metadata"]
+    if options.uid and options.uid != meta["uid"]:
+        why = f"the UID in the precondition ({options.uid}) does not match the UID in record ({meta['uid']}). "
+        raise conflict(kind, meta["name"], why + "The object might have been deleted and then recreated")
+    if options.version and options.version != meta["resourceVersion"]:
+        why = f"the ResourceVersion in the precondition ({options.version}) does not match the ResourceVersion in record "
+        raise conflict(kind, meta["name"], f"{why}({meta['resourceVersion']}). The object might have been modified")
+
+
+def erase(core: Core, kind: Kind, live: Stored, options: Options) -> Stored | None:
+    """Delete, or mark as being deleted where a finalizer or a kubelet still has work; what is left, or None."""
+    new = live.fresh()
+    meta = new["metadata"]
+    finalizers = _finalizers(meta.get("finalizers") or [], options.propagation)
+    grace = _grace(kind, new, options)
+    if kind.key == NAMESPACE.key:
+        new["status"] = {**(new.get("status") or {}), "phase": "Terminating"}
+    waits = bool(finalizers) or grace > 0 or bool(kind.key == NAMESPACE.key and dig(new, "spec", "finalizers"))
+    if finalizers:
+        meta["finalizers"] = finalizers
+    else:
+        meta.pop("finalizers", None)
+    if not waits:
+        core.store.remove(kind, new)
+        return None
+    _mark(core, meta, grace)
+    return live if new == live.obj else core.store.commit(kind, new)
+
+
+def _mark(core: Core, meta: Obj, grace: int) -> None:
+    """Set the deletion's time, or bring it forward."""
+    when = core.clock() + grace
+    marked = meta.get("deletionTimestamp")
+    if marked and (grace >= (meta.get("deletionGracePeriodSeconds") or 0) or seconds(marked) <= when):
+        return
+    if not marked and "generation" in meta:
+        meta["generation"] += 1
+    meta["deletionTimestamp"] = timestamp(when)
+    meta["deletionGracePeriodSeconds"] = grace
+
+
+def _finalizers(present: list[str], propagation: str) -> list[str]:
+    if not propagation:
+        return present
+    kept = [name for name in present if name not in (FOREGROUND, ORPHAN)]
+    return kept + {"Foreground": [FOREGROUND], "Orphan": [ORPHAN]}.get(propagation, [])
+
+
+def _grace(kind: Kind, obj: Obj, options: Options) -> int:
+    """Seconds: only pods that run on a node are given any."""
+    if kind.key != ("", "pods") or not dig(obj, "spec", "nodeName"):
+        return 0
+    if dig(obj, "status", "phase") in ("Succeeded", "Failed"):
+        return 0
+    own = dig(obj, "spec", "terminationGracePeriodSeconds")
+    given = options.grace if options.grace is not None else own
+    return max(0, int(_DEFAULT_GRACE if given is None else given))
+
+
+def _success(kind: Kind, live: Stored) -> bytes:
+    meta = live.obj["metadata"]
+    details = {"name": meta["name"], "kind": kind.plural, "uid": meta["uid"]}
+    if kind.group:
+        details["group"] = kind.group
+    return encode({"kind": "Status", "apiVersion": "v1", "metadata": {}, "status": "Success", "details": details})

@@ -1,0 +1,121 @@
+"""Every answer other than success, as the Status body that Kubernetes clients know."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+
+from jobset_gate.sim.apiserver.data import Obj
+from jobset_gate.sim.apiserver.kinds import Kind
+
+_REASONS = {
+    400: "BadRequest",
+    401: "Unauthorized",
+    403: "Forbidden",
+    404: "NotFound",
+    405: "MethodNotAllowed",
+    406: "NotAcceptable",
+    409: "Conflict",
+    410: "Expired",
+    413: "RequestEntityTooLarge",
+    415: "UnsupportedMediaType",
+    422: "Invalid",
+    429: "TooManyRequests",
+    500: "InternalError",
+    503: "ServiceUnavailable",
+    504: "Timeout",
+}
+
+
+class Problem(Exception):
+    """A refusal; the HTTP edge turns it into a Status body with this code. `retry_after` is in seconds."""
+
+    def __init__(
+        self,
+        code: int,
+        message: str,
+        *,
+        reason: str | None = None,
+        details: Obj | None = None,
+        retry_after: int | None = None,
+    ) -> None:
+        super().__init__(message)
+        self.code = code
+        self.message = message
+        self.reason = _REASONS.get(code, "") if reason is None else reason
+        self.details = dict(details or {})
+        self.retry_after = retry_after
+        if retry_after is not None:
+            self.details.setdefault("retryAfterSeconds", retry_after)
+
+    def status(self) -> Obj:
+        """The body."""
+        body: Obj = {"kind": "Status", "apiVersion": "v1", "metadata": {}, "status": "Failure", "message": self.message}
+        if self.reason:
+            body["reason"] = self.reason
+        if self.details:
+            body["details"] = self.details
+        body["code"] = self.code
+        return body
+
+
+def _about(kind: Kind, name: str) -> Obj:
+    details: Obj = {"name": name, "kind": kind.plural}
+    if kind.group:
+        details["group"] = kind.group
+    return details
+
+
+def not_found(kind: Kind, name: str) -> Problem:
+    return Problem(404, f'{kind.qualified} "{name}" not found', details=_about(kind, name))
+
+
+def already_exists(kind: Kind, name: str) -> Problem:
+    return Problem(
+        409, f'{kind.qualified} "{name}" already exists', reason="AlreadyExists", details=_about(kind, name)
+    )
+
+
+def conflict(kind: Kind, name: str, why: str = "") -> Problem:
+    why = why or "the object has been modified; please apply your changes to the latest version and try again"
+    message = f'Operation cannot be fulfilled on {kind.qualified} "{name}": {why}'
+    return Problem(409, message, details=_about(kind, name))
+
+
+def forbidden(kind: Kind, name: str, why: str, causes: Iterable[Obj] = ()) -> Problem:
+    details = _about(kind, name)
+    if listed := list(causes):
+        details["causes"] = listed
+    return Problem(403, f'{kind.qualified} "{name}" is forbidden: {why}', details=details)
+
+
+def cause(field: str, message: str, reason: str = "FieldValueInvalid") -> Obj:
+    """One field that is wrong, for `invalid`. The message starts with its sort: "Invalid value: ...", "Required value"."""
+    return {"reason": reason, "message": message, "field": field}
+
+
+def invalid(kind: Kind, name: str, causes: Iterable[Obj]) -> Problem:
+    """422 with all causes in one answer."""
+    listed = list(causes)
+    texts = [f"{item['field']}: {item['message']}" for item in listed]
+    text = texts[0] if len(texts) == 1 else f"[{', '.join(texts)}]"
+    details = {"name": name, "kind": kind.kind, "causes": listed}
+    if kind.group:
+        details["group"] = kind.group
+    qualified = f"{kind.kind}.{kind.group}" if kind.group else kind.kind
+    return Problem(422, f'{qualified} "{name}" is invalid: {text}', details=details)
+
+
+def expired(message: str) -> Problem:
+    return Problem(410, message)
+
+
+def bad_request(message: str) -> Problem:
+    return Problem(400, message)
+
+
+def not_allowed(why: str = "the server does not allow this method on the requested resource") -> Problem:
+    return Problem(405, why)
+
+
+def no_such_path() -> Problem:
+    return Problem(404, "the server could not find the requested resource")

@@ -1,0 +1,201 @@
+"""The objects, one growing version number over all of them, and what happened to them.
+
+Everything here is synchronous: a write is visible to every reader and watcher when `commit` returns. Stored objects are
+never changed in place; whoever wants to change one decodes a copy of its own.
+"""
+
+from __future__ import annotations
+
+from bisect import bisect_left, insort
+from collections import deque
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, field
+from typing import Any
+
+from jobset_gate.kube.resources import Resource
+from jobset_gate.sim.apiserver.data import Obj, copy, decode, encode
+from jobset_gate.sim.apiserver.kinds import Kind, Kinds
+
+Key = tuple[str, str]
+#: (kind, event): called synchronously after each write.
+Listener = Callable[[Kind, "Change"], None]
+
+
+@dataclass(frozen=True, slots=True)
+class Stored:
+    """One version of one object. `raw` is its JSON, with kind and apiVersion first; `head` bytes of it are those two."""
+
+    obj: Obj
+    rv: int
+    raw: bytes
+    head: int
+
+    @property
+    def key(self) -> Key:
+        meta = self.obj["metadata"]
+        return meta.get("namespace", ""), meta["name"]
+
+    def fresh(self) -> Obj:
+        """A copy that the caller may change."""
+        return decode(self.raw)  # type: ignore[no-any-return]
+
+    @property
+    def bare(self) -> bytes:
+        """The JSON without kind and apiVersion, as items of lists of built-in kinds are written."""
+        return b"{" + self.raw[self.head :]
+
+
+@dataclass(slots=True)
+class Change:
+    """One write. `old` is None for a creation; `deleted` says that `now` is the object's last state."""
+
+    rv: int
+    old: Stored | None
+    now: Stored
+    deleted: bool = False
+    lines: dict[str, bytes] = field(default_factory=dict)
+
+    def line(self, type_: str) -> bytes:
+        """The watch line of this change, encoded once for all watchers."""
+        line = self.lines.get(type_)
+        if line is None:
+            line = self.lines[type_] = b'{"type":"%s","object":%s}\n' % (type_.encode(), self.now.raw)
+        return line
+
+    @property
+    def type(self) -> str:
+        if self.deleted:
+            return "DELETED"
+        return "MODIFIED" if self.old else "ADDED"
+
+
+class Table:
+    """All objects of one kind, sorted by (namespace, name), and the changes that watchers may still ask for."""
+
+    def __init__(self, history: int) -> None:
+        self.rows: dict[Key, Stored] = {}
+        self.keys: list[Key] = []
+        self.history: deque[Change] = deque()
+        #: Changes up to this version are forgotten.
+        self.floor = 0
+        self.watchers: set[Callable[[Change], None]] = set()
+        self._most = history
+
+    def span(self, namespace: str | None) -> list[Key]:
+        """The keys of a namespace (None: of all), in order."""
+        if namespace is None:
+            return self.keys
+        start = bisect_left(self.keys, (namespace, ""))
+        return self.keys[start : bisect_left(self.keys, (namespace + "\0", ""))]
+
+    def write(self, change: Change) -> None:
+        key = change.now.key
+        if change.deleted:
+            del self.rows[key]
+            del self.keys[bisect_left(self.keys, key)]
+        else:
+            if key not in self.rows:
+                insort(self.keys, key)
+            self.rows[key] = change.now
+        self.history.append(change)
+        if len(self.history) > self._most:
+            self.floor = self.history.popleft().rv
+        for watcher in tuple(self.watchers):
+            watcher(change)
+
+    def forget(self, rv: int) -> None:
+        """Drop the history up to `rv`."""
+        while self.history and self.history[0].rv <= rv:
+            self.history.popleft()
+        self.floor = max(self.floor, rv)
+
+    def since(self, rv: int) -> Iterator[Change]:
+        """The changes after `rv`, oldest first."""
+        newer = []
+        for change in reversed(self.history):
+            if change.rv <= rv:
+                break
+            newer.append(change)
+        return reversed(newer)
+
+
+class Store:
+    """history: how many changes of each kind a watch can be resumed over."""
+
+    def __init__(self, kinds: Kinds | None = None, *, history: int = 50_000) -> None:
+        self.kinds = kinds or Kinds()
+        self.revision = 1
+        self.listeners: list[Listener] = []
+        self._tables: dict[tuple[str, str], Table] = {}
+        self._history = history
+
+    def table(self, kind: Kind) -> Table:
+        table = self._tables.get(kind.key)
+        if table is None:
+            table = self._tables[kind.key] = Table(self._history)
+        return table
+
+    def row(self, kind: Kind, namespace: str, name: str) -> Stored | None:
+        return self.table(kind).rows.get((namespace, name))
+
+    def commit(self, kind: Kind, obj: Obj) -> Stored:
+        """Write a creation or a change of an object that the caller gives away."""
+        now = self._stored(kind, obj)
+        table = self.table(kind)
+        self._write(kind, table, Change(now.rv, table.rows.get(now.key), now))
+        return now
+
+    def remove(self, kind: Kind, last: Obj) -> Stored:
+        """Delete an object, whose last state the caller gives away."""
+        now = self._stored(kind, last)
+        table = self.table(kind)
+        self._write(kind, table, Change(now.rv, table.rows[now.key], now, deleted=True))
+        return now
+
+    def _write(self, kind: Kind, table: Table, change: Change) -> None:
+        table.write(change)
+        for listener in self.listeners:
+            listener(kind, change)
+
+    def _stored(self, kind: Kind, obj: Obj) -> Stored:
+        self.revision += 1
+        obj["metadata"]["resourceVersion"] = str(self.revision)
+        whole = {"kind": kind.kind, "apiVersion": kind.api_version}
+        head = len(encode(whole))
+        obj.pop("kind", None)
+        obj.pop("apiVersion", None)
+        whole.update(obj)
+        return Stored(whole, self.revision, encode(whole), head)
+
+    def compact(self, rv: int | None = None) -> None:
+        """Forget all changes up to `rv` (None: all): watches from there get 410."""
+        for kind in self.kinds:
+            self.table(kind).forget(self.revision if rv is None else rv)
+
+    # Direct access for benches and tests: no admission, no defaults, no validation.
+
+    def put(self, resource: Resource, obj: Obj) -> Obj:
+        """Write `obj` as it is, made or replaced; it needs metadata.name (and .namespace). Returns what is stored."""
+        return self.commit(self.kinds.of(resource), copy(obj)).obj
+
+    def get(self, resource: Resource, name: str, namespace: str = "") -> Obj | None:
+        """The stored object itself: not to be changed."""
+        row = self.row(self.kinds.of(resource), namespace, name)
+        return row.obj if row else None
+
+    def list(self, resource: Resource, namespace: str | None = None) -> list[Obj]:
+        """The stored objects themselves, sorted by namespace and name: not to be changed."""
+        table = self.table(self.kinds.of(resource))
+        return [table.rows[key].obj for key in table.span(namespace)]
+
+    def drop(self, resource: Resource, name: str, namespace: str = "") -> None:
+        """Delete at once, without finalizers or grace. Errors: KeyError when it is not there."""
+        kind = self.kinds.of(resource)
+        row = self.row(kind, namespace, name)
+        if row is None:
+            raise KeyError((namespace, name))
+        self.remove(kind, row.fresh())
+
+    def counts(self) -> dict[str, Any]:
+        """How many objects of each kind there are, for reports."""
+        return {kind.qualified: len(self.table(kind).rows) for kind in self.kinds if self.table(kind).rows}

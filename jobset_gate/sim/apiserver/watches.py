@@ -1,0 +1,162 @@
+"""WATCH: the changes after a version, in order, as lines of JSON, with bookmarks and an end."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import AsyncIterator, Callable
+
+from jobset_gate.sim.apiserver import selectors
+from jobset_gate.sim.apiserver.core import Core
+from jobset_gate.sim.apiserver.data import Obj, copy, encode
+from jobset_gate.sim.apiserver.kinds import Kind
+from jobset_gate.sim.apiserver.problems import Problem, bad_request, expired
+from jobset_gate.sim.apiserver.reads import matching
+from jobset_gate.sim.apiserver.store import Change, Stored
+from jobset_gate.sim.apiserver.targets import Call
+
+BOOKMARK_SECONDS = 60.0
+_LEAST_TIMEOUT = 1800
+_INITIAL_END = "k8s.io/initial-events-end"
+
+
+class Watch:
+    """One open watch. Changes are offered synchronously as they are written; `batches` hands them out as bytes.
+
+    Errors at construction: Problem 400, or 410 for a version whose successors are forgotten.
+    """
+
+    def __init__(self, core: Core, call: Call) -> None:
+        self._core = core
+        self._call = call
+        self._kind = call.kind
+        self._table = core.store.table(call.kind)
+        self._relevant = _filter(call)
+        self._lines: list[bytes] = []
+        self._wake = asyncio.Event()
+        self.closed = False
+        self._bookmarks = call.flag("allowWatchBookmarks")
+        self._start()
+
+    def _start(self) -> None:
+        query = self._call.query
+        text = query.get("resourceVersion", "")
+        if text and not text.isdigit():
+            raise bad_request(f"Invalid value: {text!r}: resourceVersion: must be a non-negative number")
+        rv = int(text or 0)
+        if self._call.flag("sendInitialEvents") or rv == 0:
+            self._send_state(mark_end=self._call.flag("sendInitialEvents"))
+        else:
+            self._catch_up(rv)
+        self._table.watchers.add(self.offer)
+
+    def _send_state(self, *, mark_end: bool) -> None:
+        for row in matching(self._core, self._call):
+            self._lines.append(Change(row.rv, None, row).line("ADDED"))
+        if mark_end and self._bookmarks:
+            self._lines.append(self._bookmark({_INITIAL_END: "true"}))
+
+    def _catch_up(self, rv: int) -> None:
+        if rv < self._table.floor:
+            raise expired(f"too old resource version: {rv} ({self._table.floor + 1})")
+        if rv > self._core.store.revision:
+            raise Problem(504, f"Too large resource version: {rv}, current: {self._core.store.revision}", retry_after=1)
+        for change in self._table.since(rv):
+            self.offer(change)
+
+    def offer(self, change: Change) -> None:
+        line = self._relevant(change)
+        if line is not None:
+            self._lines += self._core.faults.watch_lines(self._call, change, line)
+            self._wake.set()
+
+    def push(self, line: bytes) -> None:
+        """Send bytes of one's own (faults)."""
+        self._lines.append(line)
+        self._wake.set()
+
+    def close(self) -> None:
+        """End the stream after what is already under way."""
+        self.closed = True
+        self._table.watchers.discard(self.offer)
+        self._wake.set()
+
+    async def batches(self) -> AsyncIterator[bytes]:
+        """Whole lines, as many as have gathered; ends at the timeout with a last bookmark."""
+        loop = asyncio.get_running_loop()
+        ends = loop.time() + self._timeout()
+        marks = loop.time() + BOOKMARK_SECONDS
+        try:
+            while True:
+                await _wait(self._wake, min(ends, marks) - loop.time())
+                self._wake.clear()
+                if loop.time() >= min(ends, marks) and not self.closed:
+                    marks += BOOKMARK_SECONDS
+                    self._lines += [self._bookmark({})] if self._bookmarks else []
+                lines, self._lines = self._lines, []
+                if lines:
+                    yield b"".join(lines)
+                if self.closed or loop.time() >= ends:
+                    return
+        finally:
+            self.close()
+
+    def _timeout(self) -> float:
+        asked = self._call.query.get("timeoutSeconds", "")
+        return float(asked) if asked.isdigit() and int(asked) else _LEAST_TIMEOUT * (1 + self._core.rng.random())
+
+    def _bookmark(self, annotations: Obj) -> bytes:
+        meta: Obj = {"resourceVersion": str(self._core.store.revision), "creationTimestamp": None}
+        if annotations:
+            meta["annotations"] = annotations
+        kind = self._kind
+        body = {"kind": kind.kind, "apiVersion": kind.api_version, "metadata": meta}
+        return b'{"type":"BOOKMARK","object":%s}\n' % encode(body)
+
+
+async def _wait(event: asyncio.Event, seconds: float) -> None:
+    """Until the event is set, or for `seconds`."""
+    if event.is_set() or seconds <= 0:
+        return
+    handle = asyncio.get_running_loop().call_later(seconds, event.set)
+    try:
+        await event.wait()
+    finally:
+        handle.cancel()
+
+
+def _filter(call: Call) -> Callable[[Change], bytes | None]:
+    """Which line, if any, a change makes for this watch."""
+    kind, target, query = call.kind, call.target, call.query
+    matches = selectors.predicate(kind, query.get("labelSelector", ""), query.get("fieldSelector", ""))
+
+    def concerned(row: Stored) -> bool:
+        namespace, name = row.key
+        return target.namespace in (None, namespace) and target.name in (None, name)
+
+    def line(change: Change) -> bytes | None:
+        if not concerned(change.now):
+            return None
+        if matches is None:
+            return change.line(change.type)
+        was = change.old is not None and matches(change.old.obj)
+        if change.deleted:
+            return change.line("DELETED") if was else None
+        if matches(change.now.obj):
+            return change.line("MODIFIED" if was else "ADDED")
+        return _left(kind, change) if was else None
+
+    return line
+
+
+def _left(kind: Kind, change: Change) -> bytes:
+    """The object as it was when it still matched, at the version at which it left."""
+    line = change.lines.get("LEFT")
+    if line is None and change.old is not None:
+        last = copy(change.old.obj)
+        last["metadata"]["resourceVersion"] = str(change.rv)
+        line = change.lines["LEFT"] = b'{"type":"DELETED","object":%s}\n' % encode(last)
+    return line or b""
+
+
+def error_line(problem: Problem) -> bytes:
+    return b'{"type":"ERROR","object":%s}\n' % encode(problem.status())

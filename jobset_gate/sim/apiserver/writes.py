@@ -1,0 +1,152 @@
+"""CREATE, UPDATE and PATCH: the way of an object from a request body into the store."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+from jobset_gate.sim.apiserver import bodies, custom, managed, meta, namespaces, patches, rules, subresources
+from jobset_gate.sim.apiserver.core import Answer, Core, with_identity
+from jobset_gate.sim.apiserver.data import Obj, encode
+from jobset_gate.sim.apiserver.managed import Manager
+from jobset_gate.sim.apiserver.problems import already_exists, bad_request, cause, conflict, invalid, not_allowed
+from jobset_gate.sim.apiserver.store import Stored
+from jobset_gate.sim.apiserver.targets import Call
+
+#: Makes the wanted object out of the live one.
+Build = Callable[[Stored], Obj]
+_TRIES = 6
+
+
+async def create(core: Core, call: Call) -> Answer:
+    if call.target.subresource:
+        return await subresources.post(core, call)
+    if call.target.name:
+        raise not_allowed()
+    return await make(core, call, bodies.whole_object(call))
+
+
+async def make(core: Core, call: Call, obj: Obj, *, applied: bool = False) -> Answer:
+    """Store a new object. `applied`: its managedFields are already right."""
+    kind = call.kind
+    if kind.namespaced and not obj["metadata"].get("namespace"):
+        raise bad_request("namespace is required")
+    if obj["metadata"].get("resourceVersion"):
+        raise bad_request("resourceVersion should not be set on objects to be created")
+    namespaces.require_open(core, kind, call.target.namespace, obj["metadata"].get("name", ""))
+    _accept(call, obj)
+    obj = await core.admission.mutate(call, "CREATE", obj, None)
+    _accept(call, obj)
+    stem = obj["metadata"].get("generateName")
+    if stem and not obj["metadata"].get("name"):
+        obj["metadata"]["name"] = core.new_name(stem)
+    meta.fill(core, kind, obj)
+    _require_sound(call, obj, None)
+    rules.prepare(kind, obj, core.now())
+    if not applied:
+        managed.track(None, obj, _manager(call), kind.shape, core.now(), _unowned(call))
+    await core.admission.validate(call, "CREATE", obj, None)
+    name = obj["metadata"]["name"]
+    if core.store.row(kind, obj["metadata"].get("namespace", ""), name):
+        raise already_exists(kind, name)
+    if call.dry_run:
+        return Answer(201, encode(with_identity(kind, obj)))
+    return Answer(201, core.store.commit(kind, obj).raw)
+
+
+async def update(core: Core, call: Call) -> Answer:
+    if not call.target.name:
+        raise not_allowed()
+    subresources.require(call)
+    obj = bodies.whole_object(call)
+    name = obj["metadata"].get("name")
+    if name != call.target.name:
+        raise bad_request(f"the name of the object ({name}) does not match the name on the URL ({call.target.name})")
+    _require_version(call, obj)
+    return await change(core, call, lambda _: obj)
+
+
+def _require_version(call: Call, obj: Obj) -> None:
+    """Custom objects and Leases are never replaced blindly."""
+    strict = call.kind.custom or call.kind.group == "coordination.k8s.io"
+    if strict and not obj["metadata"].get("resourceVersion"):
+        why = "Invalid value: 0: must be specified for an update"
+        raise invalid(call.kind, call.target.name or "", [cause("metadata.resourceVersion", why)])
+
+
+async def patch(core: Core, call: Call) -> Answer:
+    target = call.target
+    if not target.name:
+        raise not_allowed()
+    subresources.require(call)
+    how = patches.reader(core, call)
+    if how.applies and core.store.row(call.kind, target.namespace or "", target.name) is None and not target.subresource:
+        return await make(core, call, how.new_object(), applied=True)
+    return await change(core, call, how, applied=how.applies)
+
+
+async def change(core: Core, call: Call, build: Build, *, applied: bool = False) -> Answer:
+    """Change an object; begin again when another writer was faster and the request names no version."""
+    for _ in range(_TRIES):
+        live = core.existing(call.kind, call.target.namespace, call.target.name)
+        wanted = build(live)
+        if wanted["metadata"].get("name", call.target.name) != call.target.name:
+            raise bad_request("metadata.name: the name of an object may not be changed")
+        answer = await _settle(core, call, live, wanted, applied=applied)
+        if answer is not None:
+            return answer
+    raise conflict(call.kind, call.target.name or "")
+
+
+async def _settle(core: Core, call: Call, live: Stored, new: Obj, *, applied: bool) -> Answer | None:
+    """None when the live object changed meanwhile."""
+    kind, target = call.kind, call.target
+    new = with_identity(kind, new)
+    pinned = bool(new["metadata"].get("resourceVersion")) and new["metadata"]["resourceVersion"] != live.obj["metadata"]["resourceVersion"]
+    meta.keep(kind, new, live.obj, target.name or "")
+    _accept(call, new)
+    new = await core.admission.mutate(call, "UPDATE", new, live.obj)
+    _accept(call, new)
+    meta.keep(kind, new, live.obj, target.name or "")
+    new = rules.confine(kind, new, live.obj, target.subresource)
+    meta.count_generation(kind, new, live.obj)
+    _require_sound(call, new, live.obj)
+    if not applied:
+        managed.track(live.obj, new, _manager(call), kind.shape, core.now(), _unowned(call))
+    await core.admission.validate(call, "UPDATE", new, live.obj)
+    if core.store.row(kind, target.namespace or "", target.name or "") is not live:
+        if pinned:
+            raise conflict(kind, target.name or "")
+        return None
+    return _store(core, call, live, new)
+
+
+def _store(core: Core, call: Call, live: Stored, new: Obj) -> Answer:
+    if new == live.obj:
+        return Answer(200, live.raw)
+    if call.dry_run:
+        return Answer(200, encode(with_identity(call.kind, new)))
+    going = new["metadata"].get("deletionTimestamp") and not new["metadata"].get("deletionGracePeriodSeconds")
+    if going and not new["metadata"].get("finalizers"):
+        return Answer(200, core.store.remove(call.kind, new).raw)
+    return Answer(200, core.store.commit(call.kind, new).raw)
+
+
+def _accept(call: Call, obj: Obj) -> None:
+    """Drop or refuse unknown fields, fill in defaults."""
+    custom.prune(call, obj)
+    rules.default(call.kind, obj)
+
+
+def _require_sound(call: Call, new: Obj, old: Obj | None) -> None:
+    kind = call.kind
+    found = [*meta.problems(kind, new), *rules.check(kind, new, old)]
+    if found:
+        raise invalid(kind, new["metadata"].get("name", ""), found)
+
+
+def _manager(call: Call) -> Manager:
+    return Manager(call.manager, "Update", call.kind.api_version, call.target.subresource)
+
+
+def _unowned(call: Call) -> tuple[str, ...]:
+    return patches.unowned(call.kind, call.target.subresource)

@@ -1,0 +1,82 @@
+"""The barrier's rule as a pure function: what barrier.sh does with the texts it reads (contract A5, A6, A7)."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+
+from jobset_gate import names
+
+_MAX_DIGITS = 9  # a longer number is none to the shell either
+
+
+@dataclass(frozen=True, slots=True)
+class Own:
+    """The barrier's own generation and limit, from its environment when its container started.
+
+    `attempt` and `epoch` are texts, as the downward API gives them; `limit` is in seconds, None for no limit.
+    """
+
+    uid: str
+    attempt: str
+    epoch: str
+    limit: float | None
+
+    @classmethod
+    def from_env(cls, env: dict[str, str]) -> Own:
+        limit = env.get(names.ENV_LIMIT, "")
+        return cls(
+            uid=env.get(names.ENV_UID, ""),
+            attempt=env.get(names.ENV_ATTEMPT, ""),
+            epoch=env.get(names.ENV_EPOCH, ""),
+            limit=float(limit) if _is_number(limit) else None,
+        )
+
+
+@dataclass(frozen=True, slots=True)
+class Exit:
+    """How the barrier ends: its exit code and the termination message, "" for none."""
+
+    code: int
+    message: str = ""
+
+
+def heard(own: Own, texts: Iterable[str]) -> Exit | None:
+    """The first of the texts that is a verdict for this barrier decides; None: wait on."""
+    for text in texts:
+        ending = _obeyed(own, text)
+        if ending is not None:
+            return ending
+    return None
+
+
+def at_limit(own: Own, waited: float) -> Exit | None:
+    """The end at the barrier's own limit (A7, backstop), after `waited` seconds without a verdict."""
+    if own.limit is None or waited < own.limit:
+        return None
+    return Exit(names.EXIT_TIMED_OUT, f"no verdict within {own.limit:.0f}s: gave up at the barrier's own limit\n")
+
+
+def _obeyed(own: Own, text: str) -> Exit | None:
+    head, _, message = text.partition("\n")
+    words = head.split()
+    if len(words) != 5:
+        return None
+    kind, uid, attempt, epoch, _cause = words
+    if not own.uid or uid != own.uid or attempt != own.attempt:
+        return None
+    if not _is_number(epoch) or int(epoch) < _number(own.epoch):
+        return None
+    if kind == "release":
+        return Exit(0)
+    if kind == "timeout":
+        return Exit(names.EXIT_TIMED_OUT, message)
+    return None
+
+
+def _number(text: str) -> int:
+    return int(text) if _is_number(text) else 0
+
+
+def _is_number(text: str) -> bool:
+    return text.isascii() and text.isdigit() and len(text) <= _MAX_DIGITS

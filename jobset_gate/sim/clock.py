@@ -1,0 +1,168 @@
+"""Virtual time: an event loop whose clock jumps to the next timer when no socket has anything to say.
+
+Everything runs in one process and one loop: clients, servers, TLS and watches over loopback sockets are real, only
+waiting is free. Threads started by `loop.run_in_executor` are waited for in real time. Not supported: subprocesses and
+anything else that answers from outside the process, since virtual minutes would pass before it could.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import concurrent.futures
+import selectors
+import time
+from collections.abc import Callable, Coroutine, Mapping
+from typing import Any, TypeVar, TypeVarTuple, Unpack
+
+T = TypeVar("T")
+Ts = TypeVarTuple("Ts")
+
+#: Where virtual wall clocks start: 2026-01-01T00:00:00Z. A whole second, as a kubelet would write it.
+EPOCH = 1_767_225_600.0
+#: Jumps shorter than this (virtual seconds) do no harm if a packet is late, so they are not preceded by real waiting.
+SHORT_JUMP = 0.25
+#: Real seconds to wait for a late loopback packet before a longer jump.
+GRACE = 0.001
+
+
+class VirtualTimeError(RuntimeError):
+    """Virtual time cannot go on.
+
+    VirtualTimeError
+    ├── Deadlock   nothing can ever happen again: no timer, no socket, no thread
+    ├── Livelock   callbacks run on and on while time stands still
+    └── Overrun    more virtual time has passed than the caller allowed
+    """
+
+
+class Deadlock(VirtualTimeError):
+    """No timer is set, no socket is ready and no thread is at work."""
+
+
+class Livelock(VirtualTimeError):
+    """The loop was busy for too many real seconds at one virtual instant."""
+
+
+class Overrun(VirtualTimeError):
+    """The virtual clock has passed its limit: usually something waits for what will never come."""
+
+
+class _Selector(selectors.DefaultSelector):
+    """Asks the sockets first; only when all are silent does it let the loop's time jump instead of sleeping."""
+
+    def __init__(self, loop: VirtualLoop) -> None:
+        super().__init__()
+        self._loop = loop
+
+    def select(self, timeout: float | None = None) -> list[tuple[selectors.SelectorKey, int]]:
+        loop = self._loop
+        ready = super().select(0)
+        if ready or timeout == 0:
+            loop.note_standstill()
+            return ready
+        if loop.threads_at_work:
+            return super().select(loop.stall_seconds)
+        if timeout is None:
+            return super().select(loop.deadlock_seconds) or loop.note_deadlock()
+        ready = super().select(GRACE if timeout >= SHORT_JUMP else 0)
+        if not ready:
+            loop.advance(timeout)
+        return ready
+
+
+class VirtualLoop(asyncio.SelectorEventLoop):
+    """`time()` is virtual and starts at 0.
+
+    limit: virtual seconds after which the loop gives up with Overrun.
+    stall_seconds: real seconds of work allowed at one virtual instant before Livelock.
+    deadlock_seconds: real seconds to wait, when nothing is left to do, before Deadlock.
+    """
+
+    def __init__(self, *, limit: float = 24 * 3600.0, stall_seconds: float = 60.0, deadlock_seconds: float = 1.0) -> None:
+        self.limit = limit
+        self.stall_seconds = stall_seconds
+        self.deadlock_seconds = deadlock_seconds
+        self.threads_at_work = 0
+        self._now = 0.0
+        self._moved_at = time.monotonic()
+        self._standing = 0
+        super().__init__(_Selector(self))
+
+    def time(self) -> float:
+        return self._now
+
+    def advance(self, seconds: float) -> None:
+        """Let `seconds` pass at once."""
+        self._now += seconds
+        self._standing = 0
+        if self._now > self.limit:
+            raise Overrun(f"{self._now:.0f} virtual seconds have passed, {self.limit:.0f} were allowed\n{self._stacks()}")
+
+    def note_standstill(self) -> None:
+        """Called at every turn that did not move the time."""
+        self._standing += 1
+        if self._standing == 1:
+            self._moved_at = time.monotonic()
+        if self._standing % 1024:
+            return
+        stood = time.monotonic() - self._moved_at
+        if stood > self.stall_seconds:
+            raise Livelock(f"busy for {stood:.0f} real seconds at virtual second {self._now:.3f}\n{self._stacks()}")
+
+    def note_deadlock(self) -> list[tuple[selectors.SelectorKey, int]]:
+        """Called when there is neither a timer to jump to nor a socket that speaks."""
+        raise Deadlock(f"nothing can happen any more at virtual second {self._now:.3f}\n{self._stacks()}")
+
+    def run_in_executor(  # type: ignore[override]  # asyncio's own signature is the same one, spelled with Any in typeshed
+        self,
+        executor: concurrent.futures.Executor | None,
+        func: Callable[[Unpack[Ts]], T],
+        *args: Unpack[Ts],
+    ) -> asyncio.Future[T]:
+        future = super().run_in_executor(executor, func, *args)
+        self.threads_at_work += 1
+        future.add_done_callback(self._thread_done)
+        return future
+
+    def _thread_done(self, _: asyncio.Future[Any]) -> None:
+        self.threads_at_work -= 1
+
+    def _stacks(self) -> str:
+        """Where every task waits, one line each: the first thing one wants to know."""
+        return "\n".join(sorted(_where(task) for task in asyncio.all_tasks(self))) or "no tasks"
+
+
+def _where(task: asyncio.Task[Any]) -> str:
+    frames = task.get_stack(limit=1)
+    place = f"{frames[0].f_code.co_filename}:{frames[0].f_lineno}" if frames else "not started or done"
+    return f"  {task.get_name()}: {place}"
+
+
+class VirtualClock:
+    """The wall clock that belongs to a virtual loop: `clock()` gives seconds since 1970, like time.time."""
+
+    def __init__(self, loop: asyncio.AbstractEventLoop, epoch: float = EPOCH) -> None:
+        self._loop = loop
+        self._epoch = epoch
+
+    def __call__(self) -> float:
+        return self._epoch + self._loop.time()
+
+
+def virtual_clock(epoch: float = EPOCH) -> VirtualClock:
+    """The wall clock of the running loop."""
+    return VirtualClock(asyncio.get_running_loop(), epoch)
+
+
+def run_virtual(main: Coroutine[Any, Any, T], *, limit: float = 24 * 3600.0, stall_seconds: float = 60.0) -> T:
+    """asyncio.run in virtual time. Errors: VirtualTimeError, besides what `main` raises."""
+    with asyncio.Runner(loop_factory=lambda: VirtualLoop(limit=limit, stall_seconds=stall_seconds)) as runner:
+        return runner.run(main)
+
+
+def loop_factories() -> Mapping[str, Callable[[], asyncio.AbstractEventLoop]]:
+    """What a conftest's `pytest_asyncio_loop_factories` hook returns to put its tests on virtual time.
+
+    Async fixtures run on the same loop, so they may start servers.
+    """
+    return {"virtual": VirtualLoop}

@@ -1,0 +1,103 @@
+"""What became of a Job's pods: each success and each failure counted once, also when a pod is gone before it is seen."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass, field
+
+from jobset_gate.sim.job.pods import JobPod, indexed, size
+from jobset_gate.sim.objects import Key, Object, unruns
+
+
+@dataclass(slots=True)
+class Ledger:
+    """The books of one Job. `failed` and the successes start from what the Job's status says."""
+
+    uid: str
+    pods: dict[Key, JobPod] = field(default_factory=dict)
+    created: dict[Key, tuple[int | None, float]] = field(default_factory=dict)
+    """Pods that were made and that no watch has shown yet: index, time of creation."""
+    ours: set[str] = field(default_factory=set)
+    """UIDs of pods that the Job itself deleted: not failures."""
+    completed: set[int] = field(default_factory=set)
+    succeeded_uids: set[str] = field(default_factory=set)
+    succeeded_before: int = 0
+    failed: int = 0
+    counted: set[str] = field(default_factory=set)
+    """UIDs of pods whose failure is counted, or ignored by policy."""
+    streak: int = 0
+    """Failures in a row since the last success, for the backoff."""
+    last_failure: float = 0.0
+    verdict: tuple[str, str] | None = None
+    """Reason and message once the Job is to fail."""
+
+    def open(self, job: Object) -> None:
+        """Take over what earlier books have told."""
+        self.completed = unruns(job.status.get("completedIndexes", ""))
+        self.succeeded_before = 0 if indexed(job) else job.status.get("succeeded", 0)
+        self.failed = job.status.get("failed", 0)
+
+    def saw(self, old: JobPod | None, new: JobPod | None) -> JobPod | None:
+        """A watch event. The answer is a pod that vanished without having ended: somebody else took it away."""
+        if new is not None:
+            self.pods[new.key] = new
+            self.created.pop(new.key, None)
+            return None
+        if old is None:
+            return None
+        self.pods.pop(old.key, None)
+        self.created.pop(old.key, None)
+        if old.over or old.uid in self.ours or old.uid in self.counted:
+            self.ours.discard(old.uid)
+            return None
+        return old
+
+    @property
+    def succeeded(self) -> int:
+        return len(self.completed) if self.completed else self.succeeded_before + len(self.succeeded_uids)
+
+    @property
+    def active(self) -> list[JobPod]:
+        return [pod for pod in self.pods.values() if pod.active and pod.uid not in self.ours]
+
+    @property
+    def terminating(self) -> int:
+        return sum(pod.terminating or (pod.uid in self.ours and not pod.over) for pod in self.pods.values())
+
+    @property
+    def taken(self) -> set[int]:
+        """Indexes that have a pod, seen or not."""
+        held = {pod.index for pod in self.active if pod.index is not None}
+        return held | {index for index, _ in self.created.values() if index is not None}
+
+    def doubt(self, before: float) -> None:
+        """Give up waiting to see pods that were made before that time: a list may have missed their short lives."""
+        self.created = {key: made for key, made in self.created.items() if made[1] >= before}
+
+    def settle(self, job: Object, now: float, judge: Callable[[JobPod], bool], *, only_failed: bool) -> None:
+        """Book everything that has ended. `judge` says whether a failure counts; `only_failed`: a pod that is being
+        deleted counts as failed only once it has ended.
+        """
+        for pod in self.pods.values():
+            if pod.phase == "Succeeded":
+                self._success(job, pod)
+            elif pod.phase == "Failed" or (pod.deleting and not only_failed):
+                self.failure(pod, now, judge)
+
+    def failure(self, pod: JobPod, now: float, judge: Callable[[JobPod], bool]) -> None:
+        """Book one failure, unless it was booked before, was our own doing, or does not count."""
+        if pod.uid in self.counted or pod.uid in self.ours:
+            return
+        self.counted.add(pod.uid)
+        if judge(pod):
+            self.failed += 1
+            self.streak += 1
+            self.last_failure = now
+
+    def _success(self, job: Object, pod: JobPod) -> None:
+        if pod.uid in self.succeeded_uids:
+            return
+        self.succeeded_uids.add(pod.uid)
+        self.streak = 0
+        if indexed(job) and pod.index is not None and pod.index < (size(job)[1] or 0):
+            self.completed.add(pod.index)

@@ -1,0 +1,221 @@
+"""The Job controller of the embedded cluster: Jobs in, pods out, and the Jobs' status.
+
+It follows kube-controller-manager's as far as a JobSet sees it. Left out: tracking finalizers (it keeps its books in
+memory instead), backoffLimitPerIndex, successPolicy, ttlSecondsAfterFinished, managedBy.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Awaitable, Iterable
+
+from jobset_gate.kube.client import Client
+from jobset_gate.kube.errors import ApiError, Conflict, NotFound
+from jobset_gate.kube.informer import Informer
+from jobset_gate.kube.resources import EVENTS, JOBS, PODS
+from jobset_gate.kube.store import Change
+from jobset_gate.sim.job import policies, pods, status
+from jobset_gate.sim.job.ledger import Ledger
+from jobset_gate.sim.job.pods import JobPod, PodWire
+from jobset_gate.sim.loop import Loop
+from jobset_gate.sim.objects import Clock, Json, Key, Object, holds, same, stamp
+
+PARALLEL_WRITES = 50
+LONGEST_BACKOFF = 600.0
+BATCH_SECONDS = 1.0  # changes of pods are looked at together, as kube-controller-manager does it
+UNSEEN_SECONDS = 30.0  # after that a pod that was made and never seen counts as gone
+
+
+class JobController:
+    """`run()` for ever. `pod_backoff` is the wait in seconds before the first failed pod is replaced; it doubles."""
+
+    def __init__(
+        self,
+        client: Client,
+        clock: Clock,
+        *,
+        reaction_seconds: float = 0.0,
+        pod_backoff: float = 10.0,
+        workers: int = 8,
+    ) -> None:
+        self._client = client
+        self._clock = clock
+        self._pod_backoff = pod_backoff
+        self._loop = Loop("job", self._reconcile, reaction=reaction_seconds, workers=workers)
+        self._writes = asyncio.Semaphore(PARALLEL_WRITES)
+        self._ledgers: dict[str, Ledger] = {}
+        self._opened: set[str] = set()
+        self._jobs = Informer(client, JOBS, wire=Object, convert=same, handler=self._job_changed)
+        self._pods = Informer(client, PODS, wire=PodWire, convert=pods.seen, handler=self._pod_changed)
+
+    def pause(self) -> None:
+        self._loop.pause()
+
+    def resume(self) -> None:
+        self._loop.resume()
+
+    async def wait_synced(self) -> None:
+        await self._pods.wait_synced()
+        await self._jobs.wait_synced()
+
+    async def run(self) -> None:
+        async with asyncio.TaskGroup() as group:
+            group.create_task(self._pods.run())
+            group.create_task(self._jobs.run())
+            await self.wait_synced()
+            group.create_task(self._loop.run())
+
+    # --- Events to keys ------------------------------------------------------------------------------------------
+
+    def _job_changed(self, change: Change[Object]) -> None:
+        if change.old is not None and (change.new is None or change.new.metadata.uid != change.old.metadata.uid):
+            self._ledgers.pop(change.old.metadata.uid, None)
+            self._opened.discard(change.old.metadata.uid)
+        if change.new is not None:
+            self._loop.add(change.key)
+
+    def _pod_changed(self, change: Change[JobPod]) -> None:
+        pod = change.new or change.old
+        if pod is None:
+            return
+        self._loop.add_after((pod.key[0], pod.job), max(self._loop.reaction, BATCH_SECONDS))
+        job = self._jobs.cache.get((pod.key[0], pod.job))
+        if job is None and self._jobs.has_synced and change.new is None:
+            return  # the Job is gone, and so are its books
+        ledger = self._ledger(pod.job_uid)
+        lost = ledger.saw(change.old, change.new)
+        if lost is not None and job is not None and job.metadata.uid == lost.job_uid:
+            ledger.failure(lost, self._clock(), lambda pod: self._counts(job, ledger, pod))
+
+    def _ledger(self, uid: str) -> Ledger:
+        ledger = self._ledgers.get(uid)
+        if ledger is None:
+            ledger = self._ledgers[uid] = Ledger(uid)
+        return ledger
+
+    # --- One Job ---------------------------------------------------------------------------------------------------
+
+    async def _reconcile(self, key: Key) -> None:
+        job = self._jobs.cache.get(key)
+        if job is None or job.deleting:
+            return
+        ledger = self._ledger(job.metadata.uid)
+        if job.metadata.uid not in self._opened:
+            self._opened.add(job.metadata.uid)
+            ledger.open(job)
+        if status.finished(job):
+            await self._delete(ledger, ledger.active)
+            return
+        ledger.doubt(self._clock() - UNSEEN_SECONDS)
+        only_failed = policies.only_failed_replaced(job)
+        ledger.settle(job, self._clock(), lambda pod: self._counts(job, ledger, pod), only_failed=only_failed)
+        drafted = job.thawed()
+        problem: ApiError | None = None
+        try:
+            await self._act(drafted, ledger)
+        except ApiError as error:
+            problem = error
+        status.count(drafted, ledger)
+        if drafted.status != job.status:
+            await self._client.replace(JOBS, drafted.body(), subresource="status")
+        if problem is not None:
+            raise problem
+
+    async def _act(self, job: Object, ledger: Ledger) -> None:
+        suspended = bool(job.spec.get("suspend"))
+        left, late = policies.overdue(job, self._clock) if not suspended else (0.0, None)
+        if left > 0:
+            self._loop.add_after(job.metadata.key, left)
+        if ledger.verdict is None and not holds(job.status.get("conditions"), "SuccessCriteriaMet"):
+            ledger.verdict = policies.exhausted(job, ledger) or late
+        now = stamp(self._clock())
+        if ledger.verdict is not None:
+            await self._delete(ledger, ledger.active)
+            status.fail(job, ledger, *ledger.verdict, now)
+            return
+        if policies.complete(job, ledger):
+            await self._delete(ledger, ledger.active)
+            status.complete(job, ledger, now)
+            return
+        if suspended:
+            await self._delete(ledger, ledger.active)
+            status.suspend(job, now)
+            return
+        status.start(job, now)
+        await self._delete(ledger, policies.surplus(job, ledger))
+        await self._create_missing(job, ledger)
+
+    def _counts(self, job: Object, ledger: Ledger, pod: JobPod) -> bool:
+        verdict, message = policies.action(job, pod)
+        if verdict == "FailJob" and ledger.verdict is None:
+            ledger.verdict = ("PodFailurePolicy", message)
+        return verdict != "Ignore"
+
+    # --- Pods -------------------------------------------------------------------------------------------------------
+
+    async def _create_missing(self, job: Object, ledger: Ledger) -> None:
+        wanted = policies.missing(job, ledger)
+        if not wanted:
+            return
+        if ledger.streak:
+            pause = min(LONGEST_BACKOFF, self._pod_backoff * 2 ** (ledger.streak - 1))
+            left = ledger.last_failure + pause - self._clock()
+            if left > 0:
+                self._loop.add_after(job.metadata.key, left)
+                return
+        # The first one alone: where a quota or an admission says no, it says no a hundred times.
+        await self._create(job, ledger, wanted[0])
+        await self._all(self._create(job, ledger, index) for index in wanted[1:])
+
+    async def _create(self, job: Object, ledger: Ledger, index: int | None) -> None:
+        try:
+            made = await self._client.create(PODS, pods.render(job, index), type=PodWire)
+        except ApiError as error:
+            await self._tell(job, f"Error creating: {error.message}")
+            raise
+        key = (made.metadata.namespace, made.metadata.name)
+        if key not in ledger.pods:
+            ledger.created[key] = (index, self._clock())
+            self._loop.add_after(job.metadata.key, UNSEEN_SECONDS)
+
+    async def _delete(self, ledger: Ledger, targets: Iterable[JobPod]) -> None:
+        await self._all(self._delete_one(ledger, pod) for pod in targets)
+
+    async def _delete_one(self, ledger: Ledger, pod: JobPod) -> None:
+        ledger.ours.add(pod.uid)
+        try:
+            await self._client.delete(PODS, pod.key[1], pod.key[0], uid=pod.uid)
+        except (NotFound, Conflict):
+            return
+        except ApiError:
+            ledger.ours.discard(pod.uid)
+            raise
+
+    async def _all(self, calls: Iterable[Awaitable[None]]) -> None:
+        async def one(call: Awaitable[None]) -> None:
+            async with self._writes:
+                await call
+
+        outcomes = await asyncio.gather(*(one(call) for call in calls), return_exceptions=True)
+        for outcome in outcomes:
+            if isinstance(outcome, BaseException):
+                raise outcome
+
+    async def _tell(self, job: Object, message: str) -> None:
+        """The event in which people (and jobset-gate) read that a quota is used up."""
+        now = stamp(self._clock())
+        meta = job.metadata
+        event: Json = {
+            "metadata": {"generateName": f"{meta.name}.", "namespace": meta.namespace},
+            "involvedObject": {
+                "apiVersion": "batch/v1", "kind": "Job", "name": meta.name, "namespace": meta.namespace, "uid": meta.uid
+            },
+            "type": "Warning",
+            "reason": "FailedCreate",
+            "message": message,
+            "source": {"component": "job-controller"},
+            "firstTimestamp": now,
+            "lastTimestamp": now,
+            "count": 1,
+        }  # fmt: skip
+        await self._client.create(EVENTS, event)

@@ -1,0 +1,286 @@
+"""A stand-in for the JobSet controller: JobSets in, Jobs out, and the JobSet's own part of its status.
+
+It talks to the API server like the real one (list, watch, PUT with resourceVersion, retry on conflict), so it runs
+against the embedded API server and a real one. Left out: exclusive placement, volume claims, in-place restart, events.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections import defaultdict
+from collections.abc import Awaitable, Iterable
+
+from jobset_gate import names
+from jobset_gate.kube.client import Client, PatchType
+from jobset_gate.kube.errors import AlreadyExists, NotFound
+from jobset_gate.kube.informer import Informer
+from jobset_gate.kube.resources import JOBS, JOBSETS, SERVICES
+from jobset_gate.kube.store import Change
+from jobset_gate.sim.jobset import children as family
+from jobset_gate.sim.jobset import conditions, policies, render
+from jobset_gate.sim.jobset.children import Children
+from jobset_gate.sim.jobset.conditions import StatusDraft
+from jobset_gate.sim.loop import Loop
+from jobset_gate.sim.objects import Clock, Json, Key, Object, controller_of, holds, same, seconds
+
+PARALLEL_WRITES = 50
+
+
+class JobSetController:
+    """`run()` for ever. `reaction_seconds` is how late it looks at a change; see Loop for what that means."""
+
+    def __init__(self, client: Client, clock: Clock, *, reaction_seconds: float = 0.0, workers: int = 4) -> None:
+        self._client = client
+        self._clock = clock
+        self._loop = Loop("jobset", self._reconcile, reaction=reaction_seconds, workers=workers)
+        self._jobs_of: defaultdict[str, set[Key]] = defaultdict(set)
+        self._served: set[str] = set()
+        self._writes = asyncio.Semaphore(PARALLEL_WRITES)
+        self._jobsets = Informer(client, JOBSETS, wire=Object, convert=same, handler=self._jobset_changed)
+        self._jobs = Informer(
+            client, JOBS, wire=Object, convert=same, handler=self._job_changed, label_selector=names.JS_NAME
+        )
+
+    @property
+    def reaction_seconds(self) -> float:
+        return self._loop.reaction
+
+    @reaction_seconds.setter
+    def reaction_seconds(self, value: float) -> None:
+        self._loop.reaction = value
+
+    def pause(self) -> None:
+        """Look at nothing until `resume`."""
+        self._loop.pause()
+
+    def resume(self) -> None:
+        self._loop.resume()
+
+    async def wait_synced(self) -> None:
+        await self._jobs.wait_synced()
+        await self._jobsets.wait_synced()
+
+    async def run(self) -> None:
+        async with asyncio.TaskGroup() as group:
+            group.create_task(self._jobs.run())
+            group.create_task(self._jobsets.run())
+            await self.wait_synced()
+            group.create_task(self._loop.run())
+
+    # --- Events to keys ------------------------------------------------------------------------------------------
+
+    def _jobset_changed(self, change: Change[Object]) -> None:
+        if change.new is not None:
+            self._loop.add(change.key)
+
+    def _job_changed(self, change: Change[Object]) -> None:
+        job = change.new or change.old
+        owner = controller_of(job.metadata) if job is not None else None
+        if owner is None or owner.get("kind") != "JobSet":
+            return
+        if change.new is None:
+            self._jobs_of[owner["uid"]].discard(change.key)
+        else:
+            self._jobs_of[owner["uid"]].add(change.key)
+        self._loop.add((change.key[0], owner["name"]))
+
+    # --- One JobSet ------------------------------------------------------------------------------------------------
+
+    async def _reconcile(self, key: Key) -> None:
+        seen = self._jobsets.cache.get(key)
+        if seen is None or seen.deleting or seen.spec.get("managedBy") not in (None, names.JOBSET_CONTROLLER):
+            return
+        jobset = seen.thawed()
+        draft = StatusDraft(jobset.status, self._clock())
+        await self._act(jobset, draft)
+        if draft.changed:
+            await self._client.replace(JOBSETS, jobset.body(), subresource="status")
+
+    async def _act(self, jobset: Object, draft: StatusDraft) -> None:
+        children = family.sort(jobset, self._children(jobset))
+        draft.put("replicatedJobsStatus", family.statuses(jobset, children))
+        statuses: dict[str, Json] = {status["name"]: status for status in jobset.status["replicatedJobsStatus"]}
+        if _finished(jobset):
+            await self._delete(children.active)
+            await self._expire(jobset)
+            return
+        await self._delete(children.previous)
+        suspended = bool(jobset.spec.get("suspend"))
+        if not suspended and policies.all_ready(jobset, statuses):
+            conditions.restarting_over(draft, "JobsReady", "every job is ready again")
+        if children.failed:
+            policies.fail_or_restart(jobset, children, draft)
+            return
+        if children.successful and policies.succeeded(jobset, children):
+            conditions.completed(draft)
+            return
+        await self._create_service(jobset)
+        await self._scale(jobset, children.active)
+        await self._create_jobs(jobset, children, statuses, draft)
+        if suspended:
+            await self._suspend(children.active)
+            conditions.suspended(draft)
+            return
+        await self._resume(jobset, children.active, statuses, draft)
+
+    def _children(self, jobset: Object) -> Iterable[Object]:
+        cache = self._jobs.cache
+        return [cache[key] for key in sorted(self._jobs_of[jobset.metadata.uid]) if key in cache]
+
+    async def _expire(self, jobset: Object) -> None:
+        ttl = jobset.spec.get("ttlSecondsAfterFinished")
+        if ttl is None:
+            return
+        ended = max(
+            seconds(condition["lastTransitionTime"]) or 0.0
+            for condition in jobset.status["conditions"]
+            if condition["type"] in ("Completed", "Failed") and condition["status"] == "True"
+        )
+        left = ended + ttl - self._clock()
+        if left > 0:
+            self._loop.add_after(jobset.metadata.key, left)
+            return
+        await self._forgiving(
+            self._client.delete(JOBSETS, jobset.metadata.name, jobset.metadata.namespace, propagation="Foreground")
+        )
+
+    # --- Jobs and Service ------------------------------------------------------------------------------------------
+
+    async def _create_service(self, jobset: Object) -> None:
+        if not render.names_in_dns(jobset) or jobset.metadata.uid in self._served:
+            return
+        wanted = render.service(jobset)
+        try:
+            await self._client.get(SERVICES, wanted["metadata"]["name"], jobset.metadata.namespace)
+        except NotFound:
+            await self._client.create(SERVICES, wanted)
+        self._served.add(jobset.metadata.uid)
+
+    async def _create_jobs(
+        self, jobset: Object, children: Children, statuses: dict[str, Json], draft: StatusDraft
+    ) -> None:
+        ordered = policies.in_order(jobset) and not jobset.spec.get("suspend")
+        for replicated_job in jobset.spec["replicatedJobs"]:
+            if not policies.may_start(replicated_job, jobset, statuses):
+                continue
+            if ordered and policies.all_started(replicated_job, statuses[replicated_job["name"]]):
+                continue
+            await self._create_missing(jobset, replicated_job, children)
+            if ordered:
+                conditions.starting_in_order(draft)
+                return
+        if ordered:
+            conditions.started_in_order(draft)
+
+    async def _create_missing(self, jobset: Object, replicated_job: Json, children: Children) -> None:
+        blocking = (jobset.spec.get("failurePolicy") or {}).get("restartStrategy") == "BlockingRecreate"
+        if blocking and children.previous:
+            return
+        taken = {job.metadata.name for job in children}
+        wanted = (render.job(jobset, replicated_job, index) for index in range(render.replicas(replicated_job)))
+        missing = [job for job in wanted if job["metadata"]["name"] not in taken]
+        await self._all(self._client.create(JOBS, job) for job in missing)
+
+    async def _delete(self, jobs: list[Object]) -> None:
+        await self._all(
+            self._forgiving(
+                self._client.delete(
+                    JOBS, job.metadata.name, job.metadata.namespace, uid=job.metadata.uid, propagation="Foreground"
+                )
+            )
+            for job in jobs
+            if not job.deleting
+        )
+
+    async def _scale(self, jobset: Object, active: list[Object]) -> None:
+        """Elastic Jobs: parallelism and completions follow the JobSet's, where both are the same number."""
+        specs = {job["name"]: job["template"]["spec"] for job in jobset.spec["replicatedJobs"]}
+        for job in active:
+            spec = specs.get(family.replicated_job_of(job), {})
+            size = spec.get("parallelism")
+            if size is None or size != spec.get("completions"):
+                continue
+            if job.spec.get("parallelism") == size == job.spec.get("completions"):
+                continue
+            body = {"spec": {"parallelism": size, "completions": size}}
+            await self._client.patch(
+                JOBS, job.metadata.name, job.metadata.namespace, body=body, patch=PatchType.MERGE
+            )
+
+    async def _suspend(self, active: list[Object]) -> None:
+        for job in active:
+            if not job.spec.get("suspend"):
+                stopped = job.thawed()
+                stopped.spec["suspend"] = True
+                await self._client.replace(JOBS, stopped.body())
+
+    async def _resume(
+        self, jobset: Object, active: list[Object], statuses: dict[str, Json], draft: StatusDraft
+    ) -> None:
+        ordered = policies.in_order(jobset)
+        for replicated_job in jobset.spec["replicatedJobs"]:
+            name = replicated_job["name"]
+            if not policies.may_start(replicated_job, jobset, statuses):
+                continue
+            if ordered and policies.all_started(replicated_job, statuses[name]):
+                continue
+            for job in active:
+                if family.replicated_job_of(job) == name and job.spec.get("suspend"):
+                    await self._resume_one(job, replicated_job["template"]["spec"]["template"])
+            if ordered:
+                conditions.starting_in_order(draft)
+                return
+        conditions.resumed(draft)
+
+    async def _resume_one(self, job: Object, template: Json) -> None:
+        """The Job's template may change only while it has no start time, so that goes first."""
+        going = job.thawed()
+        if going.status.pop("startTime", None) is not None:
+            written = await self._client.replace(JOBS, going.body(), subresource="status", type=Object)
+            going.metadata.resource_version = written.metadata.resource_version
+        _merge_template(going.spec["template"], template)
+        going.spec["suspend"] = False
+        await self._client.replace(JOBS, going.body())
+
+    # --- Writing ----------------------------------------------------------------------------------------------------
+
+    async def _all(self, calls: Iterable[Awaitable[object]]) -> None:
+        """All of them, a bounded number at a time; the first error is raised once all have ended."""
+
+        async def one(call: Awaitable[object]) -> None:
+            async with self._writes:
+                await call
+
+        outcomes = await asyncio.gather(*(one(call) for call in calls), return_exceptions=True)
+        # A name that is taken may be our own Job that the cache does not show yet: what else failed comes first.
+        problems = [outcome for outcome in outcomes if isinstance(outcome, BaseException)]
+        problems.sort(key=lambda problem: isinstance(problem, AlreadyExists))
+        if problems:
+            raise problems[0]
+
+    async def _forgiving(self, deletion: Awaitable[None]) -> None:
+        try:
+            await deletion
+        except NotFound:
+            return
+
+
+def _finished(jobset: Object) -> bool:
+    stands = jobset.status.get("conditions")
+    return holds(stands, "Completed") or holds(stands, "Failed")
+
+
+def _merge_template(into: Json, template: Json) -> None:
+    """What Kueue may have changed while the JobSet was suspended; others may have added to the Job's, so merge."""
+    meta, wanted_meta = into.setdefault("metadata", {}), template.get("metadata") or {}
+    for field in ("labels", "annotations"):
+        if merged := {**(meta.get(field) or {}), **(wanted_meta.get(field) or {})}:
+            meta[field] = merged
+    spec, wanted = into["spec"], template["spec"]
+    if selector := {**(spec.get("nodeSelector") or {}), **(wanted.get("nodeSelector") or {})}:
+        spec["nodeSelector"] = selector
+    for field in ("tolerations", "schedulingGates"):
+        both = list(spec.get(field) or ())
+        both += [item for item in wanted.get(field) or () if item not in both]
+        if both:
+            spec[field] = both

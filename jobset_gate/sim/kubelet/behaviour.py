@@ -1,0 +1,123 @@
+"""How the simulated nodes behave: their nodes, their speed, and the trouble a test scripts for single pods."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from fnmatch import fnmatchcase
+
+from jobset_gate.sim.kubelet.pods import KubePod
+
+
+@dataclass(frozen=True, slots=True)
+class Node:
+    """A node: it joins `ready_at` seconds after the start; `clock_skew` is added to all times that it writes."""
+
+    name: str
+    pods: int = 110
+    ready_at: float = 0.0
+    clock_skew: float = 0.0
+    labels: Mapping[str, str] = field(default_factory=dict)
+
+
+@dataclass(frozen=True, slots=True)
+class Behaviour:
+    """Seconds that things take.
+
+    `configmap_sync`: from a ConfigMap's change until the pods that mount it see it. `annotation_delay`: the same for a
+    pod's own annotations; it refreshes the ConfigMap too. `barrier_poll`: from a readable verdict to the barrier's end.
+    `main_seconds`: how long main containers run, None for ever; they end with `main_exit`. `spread`: up to so much is
+    added to each pod's start, by chance. `crash_backoff` doubles with every restart after the first.
+    """
+
+    configmap_sync: float = 60.0
+    annotation_delay: float = 0.05
+    sandbox_seconds: float = 0.5
+    pull_seconds: float = 0.5
+    init_seconds: float = 1.0
+    barrier_poll: float = 0.2
+    main_seconds: float | None = None
+    main_exit: int = 0
+    stop_seconds: float = 0.1
+    spread: float = 0.0
+    crash_backoff: float = 10.0
+    longest_crash_backoff: float = 300.0
+
+
+@dataclass(frozen=True, slots=True)
+class Where:
+    """Which pods: a glob over the name, or a slot. None means any."""
+
+    name: str = "*"
+    namespace: str | None = None
+    replicated_job: str | None = None
+    job_index: int | None = None
+    index: int | None = None
+    attempt: int | None = None
+    node: str | None = None
+
+    def matches(self, pod: KubePod) -> bool:
+        wanted = (
+            (self.namespace, pod.key[0]),
+            (self.replicated_job, pod.replicated_job),
+            (self.job_index, pod.job_index),
+            (self.index, pod.index),
+            (self.attempt, pod.attempt),
+            (self.node, pod.node),
+        )
+        return fnmatchcase(pod.key[1], self.name) and all(given in (None, found) for given, found in wanted)
+
+
+@dataclass(frozen=True, slots=True)
+class Trouble:
+    """What goes wrong with some pods while it is in force. Several may be in force; the first that says something wins.
+
+    `unschedulable`: the scheduler's message. `image_pull_backoff`: a container whose image cannot be pulled.
+    `slow_start`: seconds before the kubelet does anything. `crash_init`: an init container that ends with `crash_code`,
+    `crash_times` times (None: always). `exit_codes`: of main containers by name, "*" for all. `main_seconds`: when
+    they end, for these pods.
+    """
+
+    where: Where = Where()
+    unschedulable: str = ""
+    image_pull_backoff: str = ""
+    slow_start: float = 0.0
+    crash_init: str = ""
+    crash_code: int = 1
+    crash_times: int | None = None
+    exit_codes: Mapping[str, int] = field(default_factory=dict)
+    main_seconds: float | None = None
+
+
+class Script:
+    """The behaviour and the troubles in force."""
+
+    def __init__(self, behaviour: Behaviour) -> None:
+        self.behaviour = behaviour
+        self.troubles: list[Trouble] = []
+
+    def unschedulable(self, pod: KubePod) -> str:
+        return next((it.unschedulable for it in self._of(pod) if it.unschedulable), "")
+
+    def cannot_pull(self, pod: KubePod, container: str) -> bool:
+        return any(it.image_pull_backoff == container for it in self._of(pod))
+
+    def slow_start(self, pod: KubePod) -> float:
+        return next((it.slow_start for it in self._of(pod) if it.slow_start), 0.0)
+
+    def init_exit(self, pod: KubePod, container: str, restarts: int) -> int:
+        for it in self._of(pod):
+            if it.crash_init == container and (it.crash_times is None or restarts < it.crash_times):
+                return it.crash_code
+        return 0
+
+    def main_end(self, pod: KubePod, container: str) -> tuple[float | None, int]:
+        """(seconds it runs, None for ever; exit code)."""
+        after, code = self.behaviour.main_seconds, self.behaviour.main_exit
+        for it in reversed(self._of(pod)):
+            after = after if it.main_seconds is None else it.main_seconds
+            code = it.exit_codes.get(container, it.exit_codes.get("*", code))
+        return after, code
+
+    def _of(self, pod: KubePod) -> list[Trouble]:
+        return [it for it in self.troubles if it.where.matches(pod)]

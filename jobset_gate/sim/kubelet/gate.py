@@ -1,0 +1,73 @@
+"""The barrier container of one pod while it runs: the texts it can read, its own generation, its own limit."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable
+from typing import Protocol
+
+from jobset_gate import names
+from jobset_gate.sim import barrier
+from jobset_gate.sim.barrier import Exit, Own
+from jobset_gate.sim.kubelet.mounts import Mounts
+from jobset_gate.sim.kubelet.pods import Container, KubePod
+
+
+class Pod(Protocol):
+    """What the barrier needs of its pod."""
+
+    pod: KubePod
+
+    @property
+    def poll_seconds(self) -> float: ...
+    def later(self, seconds: float, call: Callable[[], None]) -> asyncio.TimerHandle: ...
+
+
+class Gate:
+    """Made when the volumes are mounted, so it has read them once."""
+
+    def __init__(self, run: Pod, mounts: Mounts) -> None:
+        self._run = run
+        self._mounts = mounts
+        self._texts: tuple[str, str] = ("", "")
+        self._own: Own | None = None
+        self._end: Callable[[Exit], None] | None = None
+        self._ending: asyncio.TimerHandle | None = None
+        self._limit: asyncio.TimerHandle | None = None
+        self.read()
+
+    def read(self) -> None:
+        """The files are what ConfigMap and annotation are now."""
+        pod = self._run.pod
+        self._texts = (self._mounts.current(pod.config_map), pod.annotations.get(names.VERDICT, ""))
+        self._look()
+
+    def start(self, container: Container, end: Callable[[Exit], None]) -> None:
+        """The container runs; `end` is called once, with how it ends."""
+        self.stop()
+        self._own = own = Own.from_env(self._run.pod.env(container))
+        self._end = end
+        if own.limit is not None:
+            limit = own.limit
+            self._limit = self._run.later(limit, lambda: self._finish(barrier.at_limit(own, limit)))
+        self._look()
+
+    def stop(self) -> None:
+        """The container does not run any more."""
+        for timer in (self._ending, self._limit):
+            if timer is not None:
+                timer.cancel()
+        self._own = self._end = self._ending = self._limit = None
+
+    def _look(self) -> None:
+        if self._own is None or self._ending is not None:
+            return
+        ending = barrier.heard(self._own, self._texts)
+        if ending is not None:
+            self._ending = self._run.later(self._run.poll_seconds, lambda: self._finish(ending))
+
+    def _finish(self, ending: Exit | None) -> None:
+        end = self._end
+        if end is not None and ending is not None:
+            self.stop()
+            end(ending)

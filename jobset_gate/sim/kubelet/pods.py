@@ -1,0 +1,190 @@
+"""The pods as scheduler and kubelets see them: just the fields they act on."""
+
+from __future__ import annotations
+
+import re
+from functools import cached_property
+from sys import intern
+from typing import Any
+
+import msgspec
+
+from jobset_gate import names, verdicts
+from jobset_gate.sim.objects import Json, Key
+
+ALWAYS = "Always"
+_MARK = re.compile(r"metadata\.(labels|annotations)\['([^']+)'\]")
+
+
+class _Meta(msgspec.Struct, rename="camel"):
+    name: str
+    namespace: str = ""
+    uid: str = ""
+    resource_version: str = ""
+    deletion_timestamp: str | None = None
+    deletion_grace_period_seconds: int | None = None
+    labels: dict[str, str] = msgspec.field(default_factory=dict)
+    annotations: dict[str, str] = msgspec.field(default_factory=dict)
+
+
+class _FieldRef(msgspec.Struct, rename="camel"):
+    field_path: str
+
+
+class _ValueFrom(msgspec.Struct, rename="camel"):
+    field_ref: _FieldRef | None = None
+
+
+class EnvVar(msgspec.Struct, rename="camel"):
+    """A variable with a value or a reference to a field of the pod."""
+
+    name: str
+    value: str | None = None
+    value_from: _ValueFrom | None = None
+
+
+class Container(msgspec.Struct, rename="camel"):
+    """A container of the spec; `restart_policy` Always makes an init container a sidecar."""
+
+    name: str
+    image: str = ""
+    restart_policy: str | None = None
+    env: list[EnvVar] | None = None
+
+    @property
+    def sidecar(self) -> bool:
+        return self.restart_policy == ALWAYS
+
+
+class _Named(msgspec.Struct):
+    name: str = ""
+
+
+class _Source(msgspec.Struct, rename="camel"):
+    config_map: _Named | None = None
+
+
+class _Projected(msgspec.Struct):
+    sources: list[_Source] | None = None
+
+
+class _Volume(msgspec.Struct, rename="camel"):
+    name: str
+    config_map: _Named | None = None
+    projected: _Projected | None = None
+
+
+class _Spec(msgspec.Struct, rename="camel"):
+    node_name: str = ""
+    restart_policy: str = ALWAYS
+    node_selector: dict[str, str] | None = None
+    scheduling_gates: list[_Named] | None = None
+    init_containers: list[Container] | None = None
+    containers: list[Container] = msgspec.field(default_factory=list)
+    volumes: list[_Volume] | None = None
+
+
+class _Status(msgspec.Struct):
+    phase: str = ""
+    conditions: list[Json] | None = None
+
+
+class PodWire(msgspec.Struct):
+    """A pod as it comes from the API server."""
+
+    metadata: _Meta
+    spec: _Spec = msgspec.field(default_factory=_Spec)
+    status: _Status = msgspec.field(default_factory=_Status)
+
+
+class KubePod(msgspec.Struct, frozen=True, dict=True):
+    """One version of a pod. Slots come from the labels that JobSet and Job put on it, -1 where there is none."""
+
+    key: Key
+    uid: str
+    node: str
+    phase: str
+    deleting: bool
+    grace: int
+    restart_policy: str
+    labels: dict[str, str]
+    annotations: dict[str, str]
+    node_selector: dict[str, str]
+    gated: bool
+    init: list[Container]
+    mains: list[Container]
+    config_map: Key | None
+    """The ConfigMap in the barrier's volume."""
+    conditions: list[Json]
+
+    @property
+    def over(self) -> bool:
+        return self.phase in ("Succeeded", "Failed")
+
+    @cached_property
+    def replicated_job(self) -> str:
+        return self.labels.get(names.JS_REPLICATED_JOB, "")
+
+    @cached_property
+    def job_index(self) -> int:
+        return verdicts.number(self.labels.get(names.JS_JOB_INDEX), -1)
+
+    @cached_property
+    def index(self) -> int:
+        return verdicts.number(self.annotations.get(names.JOB_COMPLETION_INDEX), -1)
+
+    @cached_property
+    def attempt(self) -> int:
+        return verdicts.number(self.labels.get(names.JS_RESTART_ATTEMPT), -1)
+
+    def env(self, container: Container) -> dict[str, str]:
+        """The container's environment as it is when it starts now."""
+        return {item.name: self._value(item) for item in container.env or ()}
+
+    def _value(self, item: EnvVar) -> str:
+        if item.value_from is None or item.value_from.field_ref is None:
+            return item.value or ""
+        path = item.value_from.field_ref.field_path
+        if found := _MARK.fullmatch(path):
+            marks: dict[str, str] = self.labels if found[1] == "labels" else self.annotations
+            return marks.get(found[2], "")
+        simple = {"metadata.name": self.key[1], "metadata.namespace": self.key[0], "metadata.uid": self.uid}
+        return {**simple, "spec.nodeName": self.node}.get(path, "")
+
+
+def seen(pod: PodWire) -> KubePod:
+    """An informer's conversion."""
+    meta, spec = pod.metadata, pod.spec
+    namespace = intern(meta.namespace)
+    return KubePod(
+        key=(namespace, meta.name),
+        uid=meta.uid,
+        node=intern(spec.node_name),
+        phase=intern(pod.status.phase),
+        deleting=meta.deletion_timestamp is not None,
+        grace=30 if meta.deletion_grace_period_seconds is None else meta.deletion_grace_period_seconds,
+        restart_policy=intern(spec.restart_policy),
+        labels=_interned(meta.labels),
+        annotations=_interned(meta.annotations),
+        node_selector=spec.node_selector or {},
+        gated=bool(spec.scheduling_gates),
+        init=spec.init_containers or [],
+        mains=spec.containers,
+        config_map=_config_map(namespace, spec.volumes or []),
+        conditions=pod.status.conditions or [],
+    )
+
+
+def _interned(marks: dict[str, str]) -> dict[str, str]:
+    return {intern(key): intern(value) for key, value in marks.items()}
+
+
+def _config_map(namespace: str, volumes: list[_Volume]) -> Key | None:
+    for volume in volumes:
+        if volume.name != names.VOLUME:
+            continue
+        sources: list[Any] = [volume, *((volume.projected.sources or ()) if volume.projected else ())]
+        for source in sources:
+            if source.config_map is not None:
+                return namespace, intern(source.config_map.name)
+    return None

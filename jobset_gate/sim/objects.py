@@ -1,0 +1,122 @@
+"""Kubernetes objects as the simulated controllers hold them, and the few helpers that all of them need."""
+
+from __future__ import annotations
+
+import copy
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from datetime import UTC, datetime
+from typing import Any
+
+import msgspec
+
+Json = dict[str, Any]
+Clock = Callable[[], float]
+Key = tuple[str, str]
+"""(namespace, name)."""
+
+
+class Meta(msgspec.Struct, rename="camel", omit_defaults=True):
+    """metadata, without managedFields: an update that leaves those out keeps them."""
+
+    name: str
+    namespace: str = ""
+    uid: str = ""
+    resource_version: str = ""
+    generation: int = 0
+    creation_timestamp: str | None = None
+    deletion_timestamp: str | None = None
+    deletion_grace_period_seconds: int | None = None
+    labels: dict[str, str] = msgspec.field(default_factory=dict)
+    annotations: dict[str, str] = msgspec.field(default_factory=dict)
+    owner_references: list[Json] = msgspec.field(default_factory=list)
+    finalizers: list[str] = msgspec.field(default_factory=list)
+
+    @property
+    def key(self) -> Key:
+        return self.namespace, self.name
+
+
+class Object(msgspec.Struct, omit_defaults=True):
+    """An object with spec and status, both as plain JSON. Shared with a cache: change a `thawed` one only."""
+
+    metadata: Meta
+    spec: Json = msgspec.field(default_factory=dict)
+    status: Json = msgspec.field(default_factory=dict)
+
+    def thawed(self) -> Object:
+        """A copy to change and write back with the same resourceVersion."""
+        return copy.deepcopy(self)
+
+    def body(self) -> Json:
+        """As JSON for a PUT."""
+        built: Json = msgspec.to_builtins(self)
+        return built
+
+    @property
+    def deleting(self) -> bool:
+        return self.metadata.deletion_timestamp is not None
+
+
+def same(seen: Object) -> Object:
+    """An informer's conversion for those that keep whole objects."""
+    return seen
+
+
+def stamp(at: float) -> str:
+    """RFC 3339 with whole seconds, as metav1.Time is written."""
+    return datetime.fromtimestamp(int(at), UTC).isoformat().replace("+00:00", "Z")
+
+
+def seconds(text: str | None) -> float | None:
+    """The time that `stamp` wrote."""
+    return None if not text else datetime.fromisoformat(text).timestamp()
+
+
+def controller_of(meta: Meta) -> Json | None:
+    """The owner reference that says controller: true."""
+    return next((owner for owner in meta.owner_references if owner.get("controller")), None)
+
+
+def owned_by(api_version: str, kind: str, meta: Meta) -> Json:
+    """The controller's owner reference, as controller-runtime and the Job controller write it."""
+    return {
+        "apiVersion": api_version,
+        "kind": kind,
+        "name": meta.name,
+        "uid": meta.uid,
+        "controller": True,
+        "blockOwnerDeletion": True,
+    }
+
+
+def holds(conditions: Iterable[Mapping[str, Any]] | None, kind: str) -> bool:
+    """Whether the condition of that type has status True."""
+    return any(condition["type"] == kind and condition["status"] == "True" for condition in conditions or ())
+
+
+def runs(numbers: Iterable[int]) -> str:
+    """Indexes in the form of a Job's completedIndexes: "0,2-4"."""
+    parts = [str(low) if low == high else f"{low}-{high}" for low, high in _ranges(sorted(numbers))]
+    return ",".join(parts)
+
+
+def unruns(text: str) -> set[int]:
+    """The indexes that `runs` wrote."""
+    found: set[int] = set()
+    for part in text.split(",") if text else ():
+        low, _, high = part.partition("-")
+        found.update(range(int(low), int(high or low) + 1))
+    return found
+
+
+def _ranges(ordered: list[int]) -> Iterator[tuple[int, int]]:
+    start = end = None
+    for number in ordered:
+        if end is not None and number == end + 1:
+            end = number
+            continue
+        if start is not None and end is not None:
+            yield start, end
+        start = end = number
+    if start is not None and end is not None:
+        yield start, end

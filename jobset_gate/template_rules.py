@@ -1,0 +1,147 @@
+"""Rules about the pod templates that a barrier goes into (A3)."""
+
+from collections.abc import Iterator
+from typing import Any, Final
+
+from jobset_gate import barrier, names
+from jobset_gate.model import Config
+from jobset_gate.render import label_paths
+from jobset_gate.restore import held
+from jobset_gate.template import (
+    Json,
+    Path,
+    Replicated,
+    by_name,
+    dig,
+    dotted,
+    items,
+    named,
+    replicated_jobs,
+    targets,
+    whole,
+)
+from jobset_gate.violation import Fault, Violation, at
+
+WINDOWS: Final = "windows"
+OS_LABEL: Final = "kubernetes.io/os"
+_RESERVED: Final = "is reserved for jobset-gate's start barrier: choose another name"
+
+
+def reserved(jobset: Json, old: Json | None) -> list[Violation]:
+    """Containers and volumes of the user's that bear our names, in any replicatedJob.
+
+    Where the old object holds a barrier, `changes` compares with that one instead.
+    """
+    kept = held(old) if old is not None else {}
+    found: list[Violation] = []
+    for job in replicated_jobs(jobset):
+        found += [_taken(job, "containers", index) for index in _indexes(job, "containers", names.BARRIER_CONTAINER)]
+        if job.name not in kept:
+            found += [_taken(job, "initContainers", index) for index in _strangers(job, "initContainers")]
+            found += [_taken(job, "volumes", index) for index in _strangers(job, "volumes")]
+    for index, policy in enumerate(items(dig(jobset, "spec", "volumeClaimPolicies"))):
+        for number, claim in enumerate(items(dig(policy, "templates"))):
+            if dig(claim, "metadata", "name") == names.VOLUME:
+                path = f"spec.volumeClaimPolicies[{index}].templates[{number}].metadata.name"
+                found.append(Violation(path, names.VOLUME, _RESERVED))
+    return found
+
+
+def unmarked(jobset: Json, config: Config) -> list[Violation]:
+    """CREATE: our label with another value in a target, or our label or barrier where no pod is to be held."""
+    wanted = {job.index for job in targets(jobset, config)}
+    found: list[Violation] = []
+    for job in replicated_jobs(jobset):
+        for path, labels in zip(label_paths(job), job.labels, strict=True):
+            value = labels.get(names.GATED)
+            if value is not None and (job.index not in wanted or value != names.GATED_VALUE):
+                found.append(Violation(_label(path), value, "is set by jobset-gate where it belongs: leave it out"))
+        rest = job.index not in wanted and barrier.barrier_of(job)
+        if rest:
+            path = (*job.pod_path, "spec", "initContainers", rest[0], "name")
+            message = "this replicatedJob is no target: take the start barrier out of it"
+            found.append(Violation(dotted(path), names.BARRIER_CONTAINER, message))
+    return found
+
+
+def platform(jobset: Json, config: Config) -> list[Violation]:
+    """Windows pods cannot run the barrier."""
+    found: list[Violation] = []
+    for job in targets(jobset, config):
+        for path in (("os", "name"), ("nodeSelector", OS_LABEL)):
+            value = dig(job.pod_spec, *path)
+            if isinstance(value, str) and value.lower() == WINDOWS:
+                here = dotted((*job.pod_path, "spec", *path[:-1]))
+                message = "the start barrier cannot run in Windows pods: leave this replicatedJob out of the targets"
+                found.append(Violation(at(here, path[-1]), value, message))
+    return found
+
+
+def empty(jobset: Json, config: Config) -> list[Violation]:
+    """CREATE: a named target, or a whole gang, of which no pod would ever be expected (A4)."""
+    jobs = targets(jobset, config)
+    if config.targets:
+        message = "the target would have no pods: must be at least 1"
+        return [Violation(dotted(path), value, message) for job in jobs for path, value in _zeros(job)]
+    if any(job.expected for job in jobs):
+        return []
+    zeros = [Violation(dotted(path), value, _NO_GANG) for job in jobs for path, value in _zeros(job)]
+    return zeros or [Violation("spec.replicatedJobs", dig(jobset, "spec", "replicatedJobs"), _NO_GANG)]
+
+
+_NO_GANG: Final = "the gang would have no pods at all: must be at least 1 somewhere"
+
+
+def changes(new: Json, old: Json) -> list[Violation]:
+    """UPDATE: a barrier or its volume that is there but not equal to the old object's. A missing one comes back."""
+    now = by_name(new)
+    found: list[Violation] = []
+    for name, (was, _, container) in held(old).items():
+        if name in now:
+            volume = barrier.volume_of(was)
+            found += _differing(now[name], "initContainers", container)
+            found += _differing(now[name], "volumes", volume[1]) if volume else []
+    return found
+
+
+def _differing(job: Replicated, key: str, entry: Json) -> Iterator[Violation]:
+    present = list(named(job.listed(key), entry["name"]))
+    for number, (index, its) in enumerate(present):
+        here = dotted((*job.pod_path, "spec", key, index))
+        if number > 0:
+            yield Violation(at(here, "name"), entry["name"], "is there twice", Fault.DUPLICATE)
+        elif not barrier.same(its, entry):
+            message = "differs from what jobset-gate put in when the JobSet was created: leave it out or as it was"
+            yield Violation(here, its, message, Fault.FORBIDDEN)
+
+
+def _zeros(job: Replicated) -> Iterator[tuple[Path, Any]]:
+    if whole(job.body.get("replicas"), 1) <= 0:
+        yield (*job.path, "replicas"), job.body["replicas"]
+    for key in ("parallelism", "completions"):
+        if whole(job.job_spec.get(key), 1) <= 0:
+            yield (*job.job_path, "spec", key), job.job_spec[key]
+
+
+def _strangers(job: Replicated, key: str) -> list[int]:
+    name, ours = _OURS[key]
+    return [index for index, entry in named(job.listed(key), name) if not ours(entry)]
+
+
+_OURS: Final = {
+    "initContainers": (names.BARRIER_CONTAINER, barrier.is_barrier),
+    "volumes": (names.VOLUME, barrier.is_volume),
+}
+
+
+def _indexes(job: Replicated, key: str, name: str) -> list[int]:
+    return [index for index, _ in named(job.listed(key), name)]
+
+
+def _taken(job: Replicated, key: str, index: int) -> Violation:
+    name = job.listed(key)[index]["name"]
+    return Violation(dotted((*job.pod_path, "spec", key, index, "name")), name, _RESERVED)
+
+
+def _label(path: Path) -> str:
+    return at(dotted(path[:-1]), str(path[-1]))

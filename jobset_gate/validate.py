@@ -1,0 +1,49 @@
+"""Everything that is wrong with a JobSet's gate, at once, with field paths (A2, A3)."""
+
+from jobset_gate import config_rules, order_rules, template_rules
+from jobset_gate.settings import Settings
+from jobset_gate.template import Json, config_of
+from jobset_gate.violation import Violation, shown
+
+DEFAULT: Settings = Settings()
+
+
+def violations(new: Json, old: Json | None = None, *, settings: Settings = DEFAULT) -> list[Violation]:
+    """What forbids a CREATE (`old` None) or an UPDATE; [] for a JobSet without a config.
+
+    An UPDATE is blamed only for what the old object did not have already: a JobSet that was made while the webhook
+    was off must stay editable.
+    """
+    if old is None:
+        return _of_itself(new, None, settings)
+    found = config_rules.changes(new, old) + template_rules.changes(new, old)
+    standing = _of_itself(new, old, settings)
+    if standing:
+        known = {_identity(it) for it in _of_itself(old, old, settings)}
+        found += [it for it in standing if _identity(it) not in known]
+    return found
+
+
+def _of_itself(jobset: Json, old: Json | None, settings: Settings) -> list[Violation]:
+    """What is wrong with an object whatever it was before; `old` only says that it is no longer being made."""
+    given = config_of(jobset)
+    if not given.present:
+        return []
+    found = [*given.violations, *config_rules.annotations(jobset), *template_rules.reserved(jobset, old)]
+    if old is None and given.conflict is not None:
+        found.append(given.conflict)
+    config = given.parsed.usable
+    if config is None:
+        return found
+    found += config_rules.targets(jobset, config, given.path)
+    found += template_rules.platform(jobset, config)
+    found += order_rules.never_starts(jobset, config)
+    found += order_rules.never_ends(jobset, config, settings.barrier)
+    if old is None:
+        found += template_rules.unmarked(jobset, config)
+        found += template_rules.empty(jobset, config)
+    return found
+
+
+def _identity(violation: Violation) -> tuple[str, str, str]:
+    return violation.path, shown(violation.value), violation.message

@@ -1,0 +1,93 @@
+"""Verdicts and clocks as texts: how they stand in the ConfigMap, in the pod annotation and before the barrier's eyes.
+
+A verdict's first line is for the barrier, a shell script: five words. What follows is for people.
+"""
+
+from datetime import UTC, datetime
+
+from jobset_gate import names
+from jobset_gate.model import Generation, Kind, Verdict, WaitingSince
+
+MESSAGE_LIMIT = 1024
+"""Bytes of a verdict's message: what a barrier writes as its termination message (A7)."""
+
+_MAX_DIGITS = 9
+"""More digits than this are no epoch of ours; the shell compares numbers of this length safely everywhere."""
+
+
+def epoch(text: str | None) -> int:
+    """The epoch that an annotation carries; absent, negative or garbage is 0 (A5)."""
+    return number(text, 0)
+
+
+def number(text: str | None, otherwise: int) -> int:
+    """A count as labels and annotations carry it: plain ASCII digits, or `otherwise`."""
+    if text and len(text) <= _MAX_DIGITS and text.isascii() and text.isdigit():
+        return int(text)
+    return otherwise
+
+
+def render(verdict: Verdict) -> str:
+    """`<release|timeout> <uid> <attempt> <epoch> <cause>`, then the message, at most 1 KiB of it."""
+    its = verdict.generation
+    head = f"{verdict.kind.value} {its.uid} {its.attempt} {its.epoch} {verdict.cause}\n"
+    return head + shorten(verdict.message, MESSAGE_LIMIT) + "\n" if verdict.message else head
+
+
+def parse(text: str) -> Verdict | None:
+    """The verdict that a text holds; None for anything that we would not have written."""
+    head, _, message = text.partition("\n")
+    words = head.split(" ")
+    if len(words) != 5 or words[0] not in set(Kind) or not words[1] or not words[4]:
+        return None
+    attempt, its_epoch = number(words[2], -1), number(words[3], -1)
+    if attempt < 0 or its_epoch < 0:
+        return None
+    return Verdict(
+        kind=Kind(words[0]),
+        generation=Generation(words[1], attempt, its_epoch),
+        cause=words[4],
+        message=message.removesuffix("\n"),
+    )
+
+
+def render_clock(clock: WaitingSince) -> str:
+    """`<uid> <attempt> <epoch> <RFC 3339 time, UTC>`."""
+    its = clock.generation
+    when = datetime.fromtimestamp(clock.at, UTC).isoformat(timespec="milliseconds").replace("+00:00", "Z")
+    return f"{its.uid} {its.attempt} {its.epoch} {when}"
+
+
+def parse_clock(text: str) -> WaitingSince | None:
+    """The clock that a text holds; None for anything that we would not have written."""
+    words = text.split(" ")
+    if len(words) != 4 or not words[0]:
+        return None
+    attempt, its_epoch = number(words[1], -1), number(words[2], -1)
+    if attempt < 0 or its_epoch < 0:
+        return None
+    try:
+        at = datetime.fromisoformat(words[3])
+    except ValueError:
+        return None
+    if at.tzinfo is None:
+        return None
+    return WaitingSince(generation=Generation(words[0], attempt, its_epoch), at=at.timestamp())
+
+
+def gate_data(verdict: Verdict | None, clock: WaitingSince | None) -> dict[str, str]:
+    """What a gang's ConfigMap holds: the verdict and the clock, each only if there is one."""
+    data = {}
+    if verdict is not None:
+        data[names.KEY_VERDICT] = render(verdict)
+    if clock is not None:
+        data[names.KEY_WAITING_SINCE] = render_clock(clock)
+    return data
+
+
+def shorten(text: str, limit: int) -> str:
+    """The text in at most `limit` bytes of UTF-8, cut at a character and marked as cut."""
+    raw = text.encode()
+    if len(raw) <= limit:
+        return text
+    return raw[: limit - 3].decode(errors="ignore") + "..."

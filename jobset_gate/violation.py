@@ -1,0 +1,58 @@
+"""One thing that is wrong with a JobSet: where, what was found, what is allowed."""
+
+from dataclasses import dataclass
+from enum import StrEnum
+from typing import Any
+
+import msgspec
+
+LONGEST_VALUE = 120
+"""Characters of a value that are shown; the rest of a novel helps nobody."""
+
+
+class Fault(StrEnum):
+    """The kinds of causes that an API server's Status knows, as far as we use them."""
+
+    INVALID = "FieldValueInvalid"
+    FORBIDDEN = "FieldValueForbidden"
+    DUPLICATE = "FieldValueDuplicate"
+    NOT_FOUND = "FieldValueNotFound"
+    NOT_SUPPORTED = "FieldValueNotSupported"
+
+
+@dataclass(frozen=True, slots=True)
+class Violation:
+    """A rejected value. `path` is a field path as kubectl prints them: `spec.replicatedJobs[0].replicas`."""
+
+    path: str
+    value: Any
+    message: str
+    fault: Fault = Fault.INVALID
+
+    def __str__(self) -> str:
+        """`<path>: <value>: <message>`."""
+        return f"{self.path}: {shown(self.value)}: {self.message}"
+
+
+def shown(value: Any) -> str:
+    """A value as JSON on one line, cut where it gets long."""
+    try:
+        text = msgspec.json.encode(value).decode()
+    except (TypeError, ValueError, RecursionError, OverflowError):
+        text = f"<{type(value).__name__}>"
+    return text if len(text) <= LONGEST_VALUE else text[: LONGEST_VALUE - 3] + "..."
+
+
+def at(path: str, key: str | int) -> str:
+    """The path of a member: `.name` for a plain key, `[0]` for an index, `[a.b/c]` for a key with dots or slashes."""
+    if isinstance(key, int):
+        return f"{path}[{key}]"
+    plain = key.replace("_", "").replace("-", "").isalnum() and key.isascii()
+    if not path:
+        return key
+    return f"{path}.{key}" if plain else f"{path}[{key}]"
+
+
+def note(key: str) -> str:
+    """The path of an annotation of the JobSet."""
+    return at("metadata.annotations", key)

@@ -1,0 +1,372 @@
+"""The parts of Kubernetes objects that jobset-gate looks at, as typed shapes to decode straight from the wire.
+
+msgspec skips everything that is not named here, which is why a pod event costs microseconds. `read.py` turns these
+shapes into the words of `model.py`; nothing else looks into them.
+"""
+
+from datetime import datetime
+
+import msgspec
+
+from jobset_gate import names
+
+
+class Shape(msgspec.Struct, rename="camel", frozen=True, gc=False, kw_only=True):
+    """Base of every shape: the API's camelCase outside, ours inside; absent and null are the same."""
+
+
+class ObjectMeta(Shape, frozen=True):
+    """metadata of an object of which only the identity matters."""
+
+    name: str = ""
+    namespace: str = ""
+    uid: str = ""
+    resource_version: str = ""
+
+
+class Bare(Shape, frozen=True):
+    """An object of which only the identity matters."""
+
+    metadata: ObjectMeta
+
+
+# --- Pods ----------------------------------------------------------------------------------------------------------
+
+
+class PodLabels(
+    msgspec.Struct,
+    frozen=True,
+    gc=False,
+    rename={
+        "jobset": names.JS_NAME,
+        "jobset_uid": names.JS_UID,
+        "replicated_job": names.JS_REPLICATED_JOB,
+        "job_index": names.JS_JOB_INDEX,
+        "attempt": names.JS_RESTART_ATTEMPT,
+        "job_uid": names.JOB_CONTROLLER_UID,
+    },
+):
+    """The labels of a gated pod that say where in which gang it belongs."""
+
+    jobset: str = ""
+    jobset_uid: str = ""
+    replicated_job: str = ""
+    job_index: str = ""
+    attempt: str = ""
+    job_uid: str = ""
+
+
+class PodAnnotations(
+    msgspec.Struct,
+    frozen=True,
+    gc=False,
+    rename={"epoch": names.EPOCH, "verdict": names.VERDICT, "index": names.JOB_COMPLETION_INDEX},
+):
+    """The annotations of a gated pod."""
+
+    epoch: str = ""
+    verdict: str = ""
+    index: str = ""
+
+
+class PodMeta(Shape, frozen=True):
+    """metadata of a gated pod."""
+
+    name: str
+    namespace: str = ""
+    uid: str = ""
+    resource_version: str = ""
+    creation_timestamp: datetime | None = None
+    deletion_timestamp: datetime | None = None
+    labels: PodLabels | None = None
+    annotations: PodAnnotations | None = None
+
+
+class Waiting(Shape, frozen=True):
+    """A container that waits, and why."""
+
+    reason: str = ""
+    message: str = ""
+
+
+class Running(Shape, frozen=True):
+    """A container that runs since a whole second of its node's clock."""
+
+    started_at: datetime | None = None
+
+
+class Terminated(Shape, frozen=True):
+    """A container that has ended."""
+
+    exit_code: int = -1
+    reason: str = ""
+    message: str = ""
+    started_at: datetime | None = None
+
+
+class ContainerState(Shape, frozen=True):
+    """One of three; none of them means waiting."""
+
+    waiting: Waiting | None = None
+    running: Running | None = None
+    terminated: Terminated | None = None
+
+
+class ContainerStatus(Shape, frozen=True):
+    """What the kubelet says of one container."""
+
+    name: str
+    started: bool | None = None
+    restart_count: int = 0
+    state: ContainerState | None = None
+    last_state: ContainerState | None = None
+
+
+class PodCondition(Shape, frozen=True):
+    """One condition of a pod."""
+
+    type: str
+    status: str = ""
+    reason: str = ""
+    message: str = ""
+
+
+class PodStatus(Shape, frozen=True):
+    """status of a pod."""
+
+    phase: str = ""
+    reason: str = ""
+    message: str = ""
+    conditions: list[PodCondition] | None = None
+    init_container_statuses: list[ContainerStatus] | None = None
+    container_statuses: list[ContainerStatus] | None = None
+
+
+class PodSpec(Shape, frozen=True):
+    """spec of a running pod, as far as waiting is concerned."""
+
+    node_name: str = ""
+
+
+class Pod(Shape, frozen=True):
+    """A core/v1 Pod."""
+
+    metadata: PodMeta
+    spec: PodSpec | None = None
+    status: PodStatus | None = None
+
+
+# --- Jobs ----------------------------------------------------------------------------------------------------------
+
+
+class JobLabels(
+    msgspec.Struct,
+    frozen=True,
+    gc=False,
+    rename={
+        "jobset": names.JS_NAME,
+        "jobset_uid": names.JS_UID,
+        "replicated_job": names.JS_REPLICATED_JOB,
+        "job_index": names.JS_JOB_INDEX,
+        "attempt": names.JS_RESTART_ATTEMPT,
+    },
+):
+    """The labels of a gated Job that say where in which gang it belongs."""
+
+    jobset: str = ""
+    jobset_uid: str = ""
+    replicated_job: str = ""
+    job_index: str = ""
+    attempt: str = ""
+
+
+class JobMeta(Shape, frozen=True):
+    """metadata of a gated Job."""
+
+    name: str
+    namespace: str = ""
+    uid: str = ""
+    resource_version: str = ""
+    deletion_timestamp: datetime | None = None
+    labels: JobLabels | None = None
+
+
+class JobSpec(Shape, frozen=True):
+    """spec of a Job that exists; how many pods it shall have is read from the JobSet (A4)."""
+
+    suspend: bool | None = None
+
+
+class Condition(Shape, frozen=True):
+    """A condition of a Job or a JobSet."""
+
+    type: str
+    status: str = ""
+    reason: str = ""
+    message: str = ""
+    last_transition_time: str = ""
+
+
+class JobStatus(Shape, frozen=True):
+    """status of a Job."""
+
+    succeeded: int | None = None
+    completed_indexes: str | None = None
+    conditions: list[Condition] | None = None
+
+
+class Job(Shape, frozen=True):
+    """A batch/v1 Job."""
+
+    metadata: JobMeta
+    spec: JobSpec | None = None
+    status: JobStatus | None = None
+
+
+# --- JobSets -------------------------------------------------------------------------------------------------------
+
+
+class JobSetAnnotations(
+    msgspec.Struct,
+    frozen=True,
+    gc=False,
+    rename={"config": names.CONFIG, "bypass": names.BYPASS, "on_timeout": names.ON_TIMEOUT},
+):
+    """Our annotations on a JobSet, as far as the controller needs them."""
+
+    config: str | None = None
+    bypass: str = ""
+    on_timeout: str = ""
+
+
+class JobSetMeta(Shape, frozen=True):
+    """metadata of a JobSet."""
+
+    name: str
+    namespace: str = ""
+    uid: str = ""
+    resource_version: str = ""
+    generation: int = 0
+    creation_timestamp: datetime | None = None
+    deletion_timestamp: datetime | None = None
+    annotations: JobSetAnnotations | None = None
+
+
+class TemplateAnnotations(msgspec.Struct, frozen=True, gc=False, rename={"epoch": names.EPOCH}):
+    """Our annotation on a pod template."""
+
+    epoch: str = ""
+
+
+class TemplateMeta(Shape, frozen=True):
+    """metadata of a pod template."""
+
+    annotations: TemplateAnnotations | None = None
+
+
+class NamedContainer(Shape, frozen=True):
+    """A container of which only the name matters."""
+
+    name: str = ""
+
+
+class TemplatePodSpec(Shape, frozen=True):
+    """spec of a pod template: is the barrier in it?"""
+
+    init_containers: list[NamedContainer] | None = None
+
+
+class PodTemplate(Shape, frozen=True):
+    """A pod template."""
+
+    metadata: TemplateMeta | None = None
+    spec: TemplatePodSpec | None = None
+
+
+class JobTemplateSpec(Shape, frozen=True):
+    """spec of a Job template."""
+
+    parallelism: int | None = None
+    completions: int | None = None
+    completion_mode: str | None = None
+    template: PodTemplate | None = None
+
+
+class JobTemplate(Shape, frozen=True):
+    """A Job template."""
+
+    spec: JobTemplateSpec | None = None
+
+
+class ReplicatedJob(Shape, frozen=True):
+    """One entry of spec.replicatedJobs."""
+
+    name: str
+    replicas: int | None = None
+    template: JobTemplate | None = None
+
+
+class JobSetSpec(Shape, frozen=True):
+    """spec of a JobSet. The config stays raw: a webhook that was off may have let anything in."""
+
+    suspend: bool | None = None
+    managed_by: str | None = None
+    replicated_jobs: list[ReplicatedJob] | None = None
+    group_scheduling_config: msgspec.Raw | None = None
+
+
+class JobSetStatus(Shape, frozen=True):
+    """status of a JobSet."""
+
+    restarts: int | None = None
+    terminal_state: str | None = None
+    conditions: list[Condition] | None = None
+
+
+class JobSet(Shape, frozen=True):
+    """A jobset.x-k8s.io/v1alpha2 JobSet."""
+
+    metadata: JobSetMeta
+    spec: JobSetSpec | None = None
+    status: JobSetStatus | None = None
+
+
+# --- ConfigMaps ----------------------------------------------------------------------------------------------------
+
+
+class GateAnnotations(msgspec.Struct, frozen=True, gc=False, rename={"jobset_uid": names.JOBSET_UID}):
+    """Our annotation on a gang's ConfigMap."""
+
+    jobset_uid: str = ""
+
+
+class GateLabels(msgspec.Struct, frozen=True, gc=False, rename={"gate": names.GATE}):
+    """Our label on a gang's ConfigMap."""
+
+    gate: str = ""
+
+
+class OwnerReference(Shape, frozen=True):
+    """Who takes an object along when it goes."""
+
+    uid: str = ""
+
+
+class GateMeta(Shape, frozen=True):
+    """metadata of a gang's ConfigMap."""
+
+    name: str
+    namespace: str = ""
+    uid: str = ""
+    resource_version: str = ""
+    deletion_timestamp: datetime | None = None
+    labels: GateLabels | None = None
+    annotations: GateAnnotations | None = None
+    owner_references: list[OwnerReference] | None = None
+
+
+class ConfigMap(Shape, frozen=True):
+    """A core/v1 ConfigMap that may be a gang's."""
+
+    metadata: GateMeta
+    data: dict[str, str] | None = None

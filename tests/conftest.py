@@ -1,0 +1,66 @@
+"""The planes of the tests: `plane` runs a test on the embedded API server and again on the real one."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import AsyncIterator, Iterator
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import pytest
+
+from tests.plane.places import Binaries
+from tests.plane.provide import provide
+from tests.plane.real import RealPlane
+from tests.support.planes import Plane, Real, fresh_name
+
+if TYPE_CHECKING:
+    from tests.support.embedded import Embedded
+
+
+@pytest.fixture(scope="session")
+def control_plane_binaries() -> Binaries:
+    """Folder with etcd, kube-apiserver, kube-controller-manager and kubectl; downloaded or built if need be."""
+    return provide(os.environ)
+
+
+@pytest.fixture(scope="session")
+def _running_plane(control_plane_binaries: Binaries) -> Iterator[RealPlane]:
+    with RealPlane(control_plane_binaries) as running:
+        yield running
+
+
+@pytest.fixture
+def real_plane(_running_plane: RealPlane) -> Real:
+    """The real control plane: one for all tests, so stay in your namespace and clear away what is cluster-wide."""
+    return Real(_running_plane)
+
+
+@pytest.fixture
+async def embedded_plane(control_plane_binaries: Binaries, tmp_path: Path) -> AsyncIterator[Embedded]:
+    """An embedded API server of the test's own."""
+    from jobset_gate.sim.apiserver import ApiServer  # noqa: PLC0415 - the tests of the pure rules need none of it
+    from tests.support.embedded import Embedded  # noqa: PLC0415
+
+    server = ApiServer()
+    await server.start()
+    try:
+        yield Embedded(server, control_plane_binaries["kubectl"], tmp_path)
+    finally:
+        await server.stop()
+
+
+@pytest.fixture(params=["embedded", pytest.param("real", marks=pytest.mark.real)])
+def plane(request: pytest.FixtureRequest) -> Plane:
+    """The embedded API server, then the real one: the same test has to pass on both."""
+    made: Plane = request.getfixturevalue(f"{request.param}_plane")
+    return made
+
+
+@pytest.fixture
+async def namespace(plane: Plane) -> AsyncIterator[str]:
+    """The name of a fresh namespace on `plane`; asked to go afterwards."""
+    name = fresh_name()
+    await plane.make_namespace(name)
+    yield name
+    await plane.drop_namespace(name)

@@ -1,0 +1,347 @@
+"""A5-A7, A9, A10: what is decided about a gang, from facts and a time alone."""
+
+import msgspec
+import pytest
+
+from jobset_gate import names, report, verdicts
+from jobset_gate.decide import decide
+from jobset_gate.model import Config, Decide, Generation, Kind, Quiet, Report, Stage, Stand, Wait, Why
+from tests.jobset_gate.gangs import (
+    T0,
+    UID,
+    clock,
+    condition,
+    gang,
+    gate,
+    generation,
+    job,
+    jobset,
+    pod,
+    replicated_job,
+    verdict,
+    waiting_pod,
+)
+
+NOW = T0 + 10
+BOTH = (pod(0), pod(1))
+
+
+def passed(index: int, **changes):
+    return pod(index, **({"stage": Stage.PASSED, "phase": "Running"} | changes))
+
+
+# --- Release ---------------------------------------------------------------------------------------------------------
+
+
+def test_a_gang_waits_while_one_pod_is_missing():
+    decision = decide(gang(pod(0), waiting_pod(1)), NOW)
+    assert isinstance(decision, Wait)
+    assert decision.condition.status == "False"
+    assert decision.condition.reason == names.REASON_WAITING
+    assert decision.condition.message == "1/2 pods started; missing: 1 Unscheduled"
+    assert decision.lacking == 1
+
+
+def test_a_gang_is_released_once_the_last_pod_has_started():
+    decision = decide(gang(*BOTH), NOW)
+    assert isinstance(decision, Decide)
+    assert decision.verdict.kind is Kind.RELEASE
+    assert decision.verdict.generation == generation()
+    assert decision.condition == report.decided(decision.verdict)
+    assert decision.condition.status == "True"
+
+
+def test_a_verdict_names_the_highest_epoch_that_a_counted_pod_carries():
+    decision = decide(gang(pod(0, epoch=1), pod(1, epoch=2)), NOW)
+    assert isinstance(decision, Decide)
+    assert decision.verdict.generation.epoch == 2
+
+
+def test_a_gang_of_finished_indexes_and_started_pods_is_complete():
+    seen = gang(pod(1, epoch=1), jobs=(job(completed=frozenset({0})),))
+    assert isinstance(decide(seen, NOW), Decide)
+
+
+def test_a_suspended_gang_waits_whatever_runs():
+    decision = decide(gang(*BOTH, jobset=jobset(suspended=True)), NOW)
+    assert isinstance(decision, Wait)
+    assert decision.condition.message == "suspended"
+    assert (decision.clock, decision.again) == (None, None)
+
+
+# --- Generations -----------------------------------------------------------------------------------------------------
+
+
+def test_once_released_later_pods_of_the_generation_do_not_reopen_the_question():
+    released = gate(verdict=verdict())
+    decision = decide(gang(passed(0), waiting_pod(1), gate=released), NOW)
+    assert isinstance(decision, Stand)
+    assert decision.verdict == released.verdict
+
+
+@pytest.mark.parametrize(
+    ("seen", "why"),
+    [
+        (gang(pod(0, jobset_uid="u-2"), jobset=jobset(uid="u-2")), "another life of the JobSet"),
+        (gang(pod(0, attempt=1), jobset=jobset(attempt=1), jobs=(job(attempt=1),)), "another attempt"),
+        (gang(pod(0, epoch=1)), "a younger epoch on a pod"),
+        (gang(jobset=jobset(replicated_job(epoch=1))), "a younger epoch in the template and no pod yet"),
+    ],
+)
+def test_a_verdict_does_not_stand_for(seen, why):
+    seen = msgspec.structs.replace(seen, gate=gate(verdict=verdict()))
+    assert isinstance(decide(seen, NOW), Wait), why
+
+
+def test_pods_that_never_saw_a_quick_suspension_keep_their_release():
+    """The template is one epoch ahead, the pods ran on: nobody waits, so nothing is to be decided."""
+    seen = gang(passed(0), passed(1), jobset=jobset(replicated_job(epoch=1)), gate=gate(verdict=verdict()))
+    assert isinstance(decide(seen, NOW), Stand)
+
+
+def test_a_half_seen_suspension_needs_a_new_decision_for_the_younger_half():
+    seen = gang(passed(0), pod(1, epoch=1), gate=gate(verdict=verdict()))
+    decision = decide(seen, NOW)
+    assert isinstance(decision, Decide)
+    assert decision.verdict.generation.epoch == 1
+
+
+def test_a_verdict_on_a_later_attempt_than_the_jobset_shows_is_left_alone():
+    """Our view of the JobSet is older than that of whoever decided."""
+    seen = gang(*BOTH, gate=gate(verdict=verdict(attempt=1)))
+    assert isinstance(decide(seen, NOW), Stand)
+
+
+def test_a_generation_covers_its_own_life_and_attempt_at_no_older_epoch():
+    mine = Generation(UID, 1, 5)
+    assert mine.covers(Generation(UID, 1, 5))
+    assert mine.covers(Generation(UID, 1, 4))
+    assert not mine.covers(Generation(UID, 1, 6))
+    assert not mine.covers(Generation(UID, 0, 5))
+    assert not mine.covers(Generation(UID, 2, 0))
+    assert not mine.covers(Generation("u-2", 1, 5))
+    assert not Generation("", 0, 0).covers(Generation("", 0, 0))
+
+
+# --- Timeout ---------------------------------------------------------------------------------------------------------
+
+
+def test_the_clock_starts_with_the_first_started_pod():
+    decision = decide(gang(pod(0), waiting_pod(1)), NOW)
+    assert isinstance(decision, Wait)
+    # Kubelets round down, so a second is granted.
+    assert decision.clock == clock(T0 + 1)
+    assert decision.again == pytest.approx(T0 + 1 + 300 - NOW)
+
+
+def test_without_a_started_pod_no_clock_runs():
+    decision = decide(gang(waiting_pod(0), waiting_pod(1)), NOW)
+    assert isinstance(decision, Wait)
+    assert (decision.clock, decision.again) == (None, None)
+
+
+def test_a_node_clock_that_is_ahead_does_not_delay_the_timeout():
+    decision = decide(gang(pod(0, barrier_since=NOW + 900), waiting_pod(1)), NOW)
+    assert isinstance(decision, Wait)
+    assert decision.clock == clock(NOW)
+
+
+def test_the_kept_clock_is_never_moved_within_its_generation():
+    kept = gate(waiting_since=clock(T0 - 200))
+    decision = decide(gang(pod(0), waiting_pod(1), gate=kept), NOW)
+    assert isinstance(decision, Wait)
+    assert decision.clock == kept.waiting_since
+    assert decision.again == pytest.approx(90)
+
+
+def test_the_clock_goes_on_when_every_started_pod_is_lost():
+    kept = gate(waiting_since=clock(T0 - 300))
+    decision = decide(gang(waiting_pod(0), waiting_pod(1), gate=kept), NOW)
+    assert isinstance(decision, Decide)
+    assert decision.verdict.kind is Kind.TIMEOUT
+
+
+def test_after_a_suspension_the_full_timeout_runs_again():
+    kept = gate(waiting_since=clock(T0 - 299))
+    resumed = jobset(replicated_job(epoch=1))
+    decision = decide(gang(waiting_pod(0, epoch=1), waiting_pod(1, epoch=1), jobset=resumed, gate=kept), NOW)
+    assert isinstance(decision, Wait)
+    assert decision.clock is None
+    decision = decide(gang(pod(0, epoch=1), waiting_pod(1, epoch=1), jobset=resumed, gate=kept), NOW)
+    assert isinstance(decision, Wait)
+    assert decision.clock == clock(T0 + 1, epoch=1)
+
+
+def test_a_younger_generation_does_not_inherit_the_start_of_older_pods():
+    """One pod kept running through a half-seen suspension; it must not start the new generation's clock in the past."""
+    seen = gang(passed(0, barrier_since=T0 - 900), waiting_pod(1, epoch=1), gate=gate(verdict=verdict()))
+    decision = decide(seen, NOW)
+    assert isinstance(decision, Wait)
+    assert decision.clock == clock(NOW, epoch=1)
+
+
+def test_at_the_timeout_the_gang_fails_together_and_the_missing_are_named():
+    late = gang(pod(0), waiting_pod(1, Why.IMAGE_PULL, "pytorch: ImagePullBackOff"), gate=gate(waiting_since=clock()))
+    decision = decide(late, T0 + 300)
+    assert isinstance(decision, Decide)
+    assert decision.verdict.kind is Kind.TIMEOUT
+    assert decision.verdict.cause == names.REASON_TIMED_OUT
+    assert decision.verdict.message == (
+        "timed out after 300s: 1/2 pods started; missing: workers-0/1 (ImagePull: pytorch: ImagePullBackOff)"
+    )
+    assert decision.condition.status == "False"
+
+
+def test_not_a_moment_before_the_timeout():
+    seen = gang(pod(0), waiting_pod(1), gate=gate(waiting_since=clock()))
+    decision = decide(seen, T0 + 299.9)
+    assert isinstance(decision, Wait)
+    assert decision.again == pytest.approx(0.1)
+
+
+def test_a_gang_that_is_complete_at_its_timeout_is_released():
+    assert_release = decide(gang(*BOTH, gate=gate(waiting_since=clock())), T0 + 300)
+    assert isinstance(assert_release, Decide)
+    assert assert_release.verdict.kind is Kind.RELEASE
+
+
+def test_on_timeout_release_opens_the_gate_and_says_who_is_missing():
+    lenient = jobset(releases_on_timeout=True)
+    decision = decide(gang(pod(0), waiting_pod(1), jobset=lenient, gate=gate(waiting_since=clock())), T0 + 300)
+    assert isinstance(decision, Decide)
+    assert decision.verdict.kind is Kind.RELEASE
+    assert decision.verdict.cause == names.REASON_TIMED_OUT
+    assert "workers-0/1" in decision.verdict.message
+    assert decision.condition.status == "True"
+
+
+def test_without_a_timeout_a_gang_waits_for_ever():
+    patient = jobset(config=Config())
+    decision = decide(gang(pod(0), waiting_pod(1), jobset=patient, gate=gate(waiting_since=clock())), T0 + 10**7)
+    assert isinstance(decision, Wait)
+    assert decision.again is None
+
+
+def test_a_timeout_verdict_stands_even_if_the_last_pod_comes_after_it():
+    failed = gate(verdict=verdict(Kind.TIMEOUT, names.REASON_TIMED_OUT))
+    decision = decide(gang(*BOTH, gate=failed), NOW)
+    assert isinstance(decision, Stand)
+    assert decision.verdict.kind is Kind.TIMEOUT
+
+
+# --- Bypass ----------------------------------------------------------------------------------------------------------
+
+
+def test_the_bypass_opens_the_gate_now():
+    decision = decide(gang(pod(0), waiting_pod(1), jobset=jobset(bypass=True)), NOW)
+    assert isinstance(decision, Decide)
+    assert decision.verdict.kind is Kind.RELEASE
+    assert decision.condition.reason == names.REASON_BYPASSED
+
+
+def test_the_bypass_covers_pods_that_the_template_has_yet_to_make():
+    decision = decide(gang(pod(0), jobset=jobset(replicated_job(epoch=4), bypass=True)), NOW)
+    assert isinstance(decision, Decide)
+    assert decision.verdict.generation.epoch == 4
+
+
+def test_the_bypass_comes_too_late_after_a_verdict():
+    failed = gate(verdict=verdict(Kind.TIMEOUT, names.REASON_TIMED_OUT))
+    decision = decide(gang(pod(0), jobset=jobset(bypass=True), gate=failed), NOW)
+    assert isinstance(decision, Stand)
+
+
+# --- When things are not as they should be -----------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("changes", [{"deleting": True}, {"finished": True}, {"managed_elsewhere": True}])
+def test_a_jobset_that_is_finished_going_or_somebody_elses_is_left_in_peace(changes):
+    assert isinstance(decide(gang(*BOTH, jobset=jobset(**changes)), NOW), Quiet)
+
+
+def test_templates_without_a_barrier_are_reported_not_waited_for():
+    bare = jobset(replicated_job(), replicated_job("loaders", has_barrier=False))
+    decision = decide(gang(*BOTH, jobset=bare), NOW)
+    assert isinstance(decision, Report)
+    assert decision.condition.reason == names.REASON_GATE_MISSING
+    assert "loaders" in decision.condition.message
+
+
+def test_a_target_without_pods_needs_no_barrier():
+    seen = gang(*BOTH, jobset=jobset(replicated_job(), replicated_job("none", replicas=0, has_barrier=False)))
+    assert isinstance(decide(seen, NOW), Decide)
+
+
+def test_somebody_elses_configmap_keeps_the_gate_closed_and_is_reported():
+    decision = decide(gang(*BOTH, gate=None, foreign_gate=True), NOW)
+    assert isinstance(decision, Report)
+    assert decision.condition.reason == names.REASON_CONFIG_MAP_CONFLICT
+    assert decision.again is not None
+
+
+def test_a_namesakes_configmap_decides_nothing():
+    old = gate(jobset_uid="u-0", verdict=verdict(uid="u-0"), waiting_since=clock(T0 - 900, uid="u-0"))
+    decision = decide(gang(pod(0), waiting_pod(1), gate=old), NOW)
+    assert isinstance(decision, Wait)
+    assert decision.clock == clock(T0 + 1)
+
+
+@pytest.mark.parametrize(
+    ("seen", "kind"),
+    [
+        (gang(passed(0), waiting_pod(1), gate=None), Kind.RELEASE),
+        (gang(pod(0, verdict=verdicts.render(verdict())), waiting_pod(1), gate=gate()), Kind.RELEASE),
+        (
+            gang(
+                pod(0, verdict=verdicts.render(verdict(Kind.TIMEOUT, names.REASON_TIMED_OUT))),
+                pod(1),
+                gate=None,
+            ),
+            Kind.TIMEOUT,
+        ),
+        (
+            gang(
+                pod(0),
+                waiting_pod(1),
+                gate=None,
+                jobset=jobset(condition=condition(names.REASON_STARTED, "all 2 pods started (attempt 0, epoch 0)")),
+            ),
+            Kind.RELEASE,
+        ),
+        (
+            gang(
+                *BOTH,
+                gate=gate(),
+                jobset=jobset(
+                    condition=condition(names.REASON_TIMED_OUT, "timed out (attempt 0, epoch 0)", status="False")
+                ),
+            ),
+            Kind.TIMEOUT,
+        ),
+    ],
+    ids=["a barrier has passed", "a pod was told", "a pod was told of the timeout", "we said so", "we said timeout"],
+)
+def test_a_decision_whose_configmap_was_lost_is_restored_not_taken_again(seen, kind):
+    decision = decide(seen, NOW)
+    assert isinstance(decision, Stand)
+    assert decision.verdict.kind is kind
+    assert decision.verdict.generation == generation()
+
+
+def test_traces_of_older_generations_prove_nothing():
+    seen = gang(
+        pod(0, attempt=1, verdict=verdicts.render(verdict())),
+        pod(1, attempt=0, stage=Stage.PASSED),
+        jobset=jobset(
+            attempt=1, condition=condition(names.REASON_STARTED, "all 2 pods started (attempt 0, epoch 7)")
+        ),
+        jobs=(job(attempt=1),),
+    )
+    assert isinstance(decide(seen, NOW), Wait)
+
+
+def test_the_condition_alone_says_which_generation_it_speaks_of():
+    told = report.decided(verdict(attempt=2, epoch=3))
+    assert told.message == "as decided (attempt 2, epoch 3)"
+    back = report.decision_in(condition(told.reason, told.message, told.status), UID)
+    assert back == verdict(attempt=2, epoch=3)

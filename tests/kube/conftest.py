@@ -1,0 +1,35 @@
+"""Virtual time for all tests here but those on a plane, whose servers live outside the loop."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import AsyncIterator, Callable, Mapping
+
+import pytest
+
+from jobset_gate.kube.access import Access
+from jobset_gate.kube.client import Client
+from jobset_gate.sim.clock import VirtualLoop
+from tests.kube.scripted import Scripted
+
+
+def pytest_asyncio_loop_factories(item: pytest.Item) -> Mapping[str, Callable[[], asyncio.AbstractEventLoop]]:
+    if "plane" in getattr(item, "fixturenames", ()):
+        return {"real": asyncio.new_event_loop}
+    return {"virtual": VirtualLoop}
+
+
+@pytest.fixture
+async def server() -> AsyncIterator[Scripted]:
+    """An API server that does what the test says."""
+    scripted = Scripted()
+    await scripted.start()
+    yield scripted
+    await scripted.stop()
+
+
+@pytest.fixture
+async def client(server: Scripted) -> AsyncIterator[Client]:
+    """A client of `server`."""
+    async with Client(Access(server.url)) as opened:
+        yield opened

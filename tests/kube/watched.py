@@ -1,0 +1,99 @@
+"""An informer at work on a scripted server, and what it told."""
+
+from __future__ import annotations
+
+import asyncio
+import random
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from typing import Any
+
+import msgspec
+
+from jobset_gate.kube.client import Client
+from jobset_gate.kube.informer import Informer
+from jobset_gate.kube.problems import Kind, Problem
+from jobset_gate.kube.resources import CONFIGMAPS
+from jobset_gate.kube.store import Change
+from tests.kube.scripted import Scripted
+
+
+class Meta(msgspec.Struct, frozen=True, gc=False, rename="camel"):
+    name: str
+    namespace: str = ""
+    uid: str = ""
+    resource_version: str = ""
+
+
+class Thing(msgspec.Struct, frozen=True, gc=False):
+    metadata: Meta
+    data: dict[str, str] = {}
+
+
+def value_of(thing: Thing) -> str | None:
+    """The model of the tests: data.value, where "ignore" is of no interest and "odd" is more than we can take."""
+    value = thing.data["value"]
+    if value == "odd":
+        raise ValueError(value)
+    return None if value == "ignore" else value
+
+
+class Watched:
+    """`changes` as (name, old, new); `problems` by kind."""
+
+    def __init__(self, client: Client, **options: Any) -> None:
+        self.changes: list[tuple[str, str | None, str | None]] = []
+        self.problems: list[Kind] = []
+        self.informer: Informer[Thing, str] = Informer(
+            client,
+            CONFIGMAPS,
+            wire=Thing,
+            convert=value_of,
+            handler=self._changed,
+            on_problem=self._problem,
+            namespace="ns",
+            rng=random.Random(1),
+            **options,
+        )
+        self._news = asyncio.Event()
+
+    @property
+    def values(self) -> dict[str, str]:
+        """The cache by name."""
+        return {name: value for (_, name), value in self.informer.cache.items()}
+
+    async def sees(self, **values: str) -> None:
+        """Waits until the cache is exactly this."""
+        while self.values != values:
+            self._news.clear()
+            await self._news.wait()
+
+    async def reports(self, *kinds: Kind) -> None:
+        """Waits until these problems, in this order, are all there have been."""
+        while self.problems != list(kinds):
+            self._news.clear()
+            await self._news.wait()
+
+    def _changed(self, change: Change[str]) -> None:
+        self.changes.append((change.key[1], change.old, change.new))
+        self._news.set()
+
+    def _problem(self, problem: Problem) -> None:
+        self.problems.append(problem.kind)
+        self._news.set()
+
+
+@asynccontextmanager
+async def watching(client: Client, **options: Any) -> AsyncIterator[Watched]:
+    """Synced; ends with the block, and fails with it if the informer has died."""
+    watched = Watched(client, **options)
+    async with asyncio.TaskGroup() as group:
+        task = group.create_task(watched.informer.run())
+        await watched.informer.wait_synced()
+        yield watched
+        task.cancel()
+
+
+def same_as(server: Scripted) -> dict[str, str]:
+    """What a fresh list would give."""
+    return {name: thing["data"]["value"] for name, thing in server.objects.items()}

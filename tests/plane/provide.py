@@ -1,0 +1,48 @@
+"""Finds the control plane's programs, or else downloads or builds them into the cache."""
+
+import os
+import sys
+from collections.abc import Mapping
+from pathlib import Path
+
+from tests.plane import build, install, places, release, versions
+from tests.plane.places import Binaries, Place
+from tests.plane.progress import Progress
+
+
+def provide(env: Mapping[str, str] = os.environ) -> Binaries:
+    """The programs, wherever they come from; `BuildFailed` when every way has failed. Says on stderr what it does."""
+    found = places.find(env)
+    if isinstance(found, Binaries):
+        return found
+    for unfit in found:
+        _say(f"not in {unfit.place.name} ({unfit.place.folder}): {unfit.why}")
+    folder = places.own_folder(env)
+    with install.locked(folder, lambda: _say("another process is getting the control plane; waiting for it")):
+        found = places.find(env)  # that other process may have done it
+        if isinstance(found, Binaries):
+            return found
+        with install.replaced(folder) as draft:
+            origin = _obtain(draft, env)
+    made = places.look(Place(folder, origin))
+    if isinstance(made, Binaries):
+        return made
+    raise build.BuildFailed(f"{origin} in {folder} will not do: {made.why}")
+
+
+def _obtain(into: Path, env: Mapping[str, str]) -> str:
+    try:
+        with Progress(f"downloading Kubernetes {versions.KUBERNETES} and etcd {versions.ETCD}") as progress:
+            release.download(into, progress.now)
+    except release.Unreachable:
+        for leftover in into.iterdir():
+            leftover.unlink()
+        _say("no official release to be had here: building from Go modules, at first 7 to 8 minutes on two cores")
+    else:
+        return "the official release"
+    with Progress(f"building Kubernetes {versions.KUBERNETES} and etcd {versions.ETCD}") as progress:
+        return f"built with Go {build.build(into, progress.now, env)}"
+
+
+def _say(line: str) -> None:
+    print(f"control plane: {line}", file=sys.stderr, flush=True)

@@ -1,0 +1,172 @@
+"""A running control plane: `start` it once, take its kubeconfig or access, `stop` it."""
+
+import json
+import shutil
+import socket
+import ssl
+import tempfile
+import time
+from collections.abc import Callable
+from pathlib import Path
+from types import TracebackType
+from typing import Self
+
+from tests.plane import certs, components
+from tests.plane.admin import Admin, context
+from tests.plane.places import Binaries
+from tests.plane.process import Died, Process
+from tests.plane.provide import provide
+
+_READY_WITHIN = 90.0  # seconds; 5 are usual, a cold and busy disk takes its time
+_LOOK_EVERY = 0.05
+_ATTEMPTS = 3  # a port that was free may be taken by the time a program binds it
+
+
+class RealPlane:
+    """Synchronous on purpose: one serves a whole test session, whose event loops come and go."""
+
+    def __init__(self, binaries: Binaries | None = None, *, controllers: bool = True) -> None:
+        self._binaries = binaries
+        self._controllers = controllers
+        self._processes: list[Process] = []
+        self._folder: Path | None = None
+        self._layout: components.Layout | None = None
+        self._admin: Admin | None = None
+
+    def start(self) -> Self:
+        """Returns when /readyz says so and the controllers are started; `Died` with the log's tail when that fails."""
+        self._binaries = self._binaries or provide()
+        for attempt in range(1, _ATTEMPTS + 1):
+            try:
+                self._start(self._binaries)
+            except Died as error:
+                self.stop()
+                if attempt == _ATTEMPTS or "address already in use" not in str(error):
+                    raise
+            except BaseException:
+                self.stop()
+                raise
+            else:
+                break
+        return self
+
+    def stop(self) -> None:
+        """Returns when every process is gone and so is the folder. Safe to call twice."""
+        while self._processes:
+            self._processes.pop().stop()
+        if self._folder is not None:
+            shutil.rmtree(self._folder)
+        self._folder = self._layout = self._admin = None
+
+    def __enter__(self) -> Self:
+        return self.start()
+
+    def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, _: TracebackType | None) -> None:
+        self.stop()
+
+    @property
+    def server(self) -> str:
+        return f"https://127.0.0.1:{self._running.api_port}"
+
+    @property
+    def kubeconfig(self) -> Path:
+        """Of a user in system:masters."""
+        return self._running.kubeconfig
+
+    @property
+    def ssl(self) -> ssl.SSLContext:
+        """The admin's client certificate and the CA; made anew, so that a caller may change it."""
+        return context(self._running.certificates)
+
+    @property
+    def binaries(self) -> Binaries:
+        return self._running.binaries
+
+    @property
+    def admin(self) -> Admin:
+        if self._admin is None:
+            raise RuntimeError("the control plane is not running")
+        return self._admin
+
+    @property
+    def pids(self) -> dict[str, int]:
+        """Process ids by program, for tests and benchmarks that look at them."""
+        return {process.name: process.pid for process in self._processes}
+
+    def log(self, program: str) -> str:
+        """All that a program has said so far."""
+        return next(process.log for process in self._processes if process.name == program).read_text(errors="replace")
+
+    @property
+    def _running(self) -> components.Layout:
+        if self._layout is None:
+            raise RuntimeError("the control plane is not running")
+        return self._layout
+
+    def _start(self, binaries: Binaries) -> None:
+        folder = self._folder = Path(tempfile.mkdtemp(prefix="jobset-gate-plane-"))
+        certificates = certs.make(folder / "certs")
+        etcd_port, peer_port, api_port = _free_ports(3)
+        layout = components.Layout(
+            binaries, folder, certificates, folder / "kubeconfig", etcd_port, peer_port, api_port
+        )
+        layout.kubeconfig.write_text(json.dumps(_kubeconfig(layout)))
+        layout.kubeconfig.chmod(0o600)
+        self._layout = layout
+        self._admin = Admin(api_port, context(certificates))
+        self._run("etcd", components.etcd(layout))
+        self._run("kube-apiserver", components.apiserver(layout))
+        self._until("/readyz answers", self._ready)
+        if self._controllers:
+            self._run("kube-controller-manager", components.controller_manager(layout))
+            self._until("the controllers run", self._controllers_run)
+
+    def _run(self, name: str, command: list[str]) -> None:
+        assert self._folder is not None
+        self._processes.append(Process(name, command, self._folder / f"{name}.log"))
+
+    def _until(self, what: str, reached: Callable[[], bool]) -> None:
+        deadline = time.monotonic() + _READY_WITHIN
+        while not reached():
+            for process in self._processes:
+                process.check()
+            if time.monotonic() > deadline:
+                tails = "\n".join(f"--- {process.name}\n{process.tail()}" for process in self._processes)
+                raise Died(f"waited {_READY_WITHIN:.0f} s until {what}:\n{tails}")
+            time.sleep(_LOOK_EVERY)  # at start-up there is nothing to be woken by
+
+    def _ready(self) -> bool:
+        try:
+            return self.admin.request("GET", "/readyz")[0] == 200
+        except OSError:
+            return False
+
+    def _controllers_run(self) -> bool:
+        """The default service account of the default namespace is made by them, and pods need it."""
+        return self.admin.request("GET", "/api/v1/namespaces/default/serviceaccounts/default")[0] == 200
+
+
+def _free_ports(count: int) -> list[int]:
+    """Distinct ports of 127.0.0.1 that nobody listens on at this moment."""
+    sockets = [socket.socket() for _ in range(count)]
+    try:
+        for each in sockets:
+            each.bind(("127.0.0.1", 0))
+        return [each.getsockname()[1] for each in sockets]
+    finally:
+        for each in sockets:
+            each.close()
+
+
+def _kubeconfig(layout: components.Layout) -> dict[str, object]:
+    certificates = layout.certificates
+    user = {"client-certificate": str(certificates.admin.cert), "client-key": str(certificates.admin.key)}
+    cluster = {"server": f"https://127.0.0.1:{layout.api_port}", "certificate-authority": str(certificates.ca)}
+    return {
+        "apiVersion": "v1",
+        "kind": "Config",
+        "clusters": [{"name": "plane", "cluster": cluster}],
+        "users": [{"name": "admin", "user": user}],
+        "contexts": [{"name": "plane", "context": {"cluster": "plane", "user": "admin", "namespace": "default"}}],
+        "current-context": "plane",
+    }

@@ -1,0 +1,8 @@
+"""Which versions of which programs the tests run, and nothing else."""
+
+KUBERNETES = "v1.36.3"
+ETCD = "v3.6.8"
+GO = (1, 26)
+"""The oldest Go that builds the above."""
+
+PROGRAMS = ("etcd", "kube-apiserver", "kube-controller-manager", "kubectl")

@@ -1,0 +1,105 @@
+"""The door as an HTTP application: AdmissionReviews in and out, health, readiness and metrics."""
+
+import secrets
+from collections.abc import Callable
+from time import perf_counter
+from typing import Final
+
+import structlog
+from aiohttp import web
+from prometheus_client.exposition import CONTENT_TYPE_LATEST, generate_latest
+
+from jobset_gate import inject, names
+from jobset_gate.settings import Settings
+from webhook.handlers import Handler, mutating, validating
+from webhook.metrics import Metrics, outcome
+from webhook.registration import MUTATE_PATH, VALIDATE_PATH
+from webhook.review import Answer, Denied, Request, Unreadable, decode, encode
+
+LARGEST_BODY: Final = 7 * 1024 * 1024
+"""Bytes. An API server takes objects of up to 3 MiB in a request, and an UPDATE's review holds two of them."""
+
+Check = Callable[[], str | None]
+"""Says why the door is not ready; None when it is."""
+
+log = structlog.get_logger("webhook")
+
+
+class Door:
+    """The routes of the door and what they share."""
+
+    def __init__(
+        self, settings: Settings, *, suffix: Callable[[], str] | None = None, ready: Check = lambda: None
+    ) -> None:
+        self.metrics = Metrics()
+        self.leaving = False
+        """Set when the door is about to close: not ready, and clients are told to connect elsewhere."""
+        self._ready = ready
+        self._handlers: dict[str, Handler] = {
+            "mutate": mutating(settings, suffix or random_suffix),
+            "validate": validating(settings),
+        }
+
+    def app(self) -> web.Application:
+        """The aiohttp application."""
+        app = web.Application(client_max_size=LARGEST_BODY)
+        app.router.add_post(MUTATE_PATH, lambda request: self._admit("mutate", request))
+        app.router.add_post(VALIDATE_PATH, lambda request: self._admit("validate", request))
+        app.router.add_get("/healthz", self._healthz)
+        app.router.add_get("/readyz", self._readyz)
+        app.router.add_get("/metrics", self._metrics)
+        app.on_response_prepare.append(self._say_goodbye)
+        return app
+
+    async def _admit(self, webhook: str, request: web.Request) -> web.Response:
+        began = perf_counter()
+        with self.metrics.in_flight.labels(webhook).track_inprogress():
+            try:
+                response = await self._respond(webhook, request)
+            except web.HTTPException as refusal:
+                self.metrics.requests.labels(webhook, refusal.status).inc()
+                raise
+        self.metrics.requests.labels(webhook, response.status).inc()
+        self.metrics.latency.labels(webhook).observe(perf_counter() - began)
+        return response
+
+    async def _respond(self, webhook: str, request: web.Request) -> web.Response:
+        if request.content_type != "application/json":
+            return web.Response(status=415, text=f"expected application/json, got {request.content_type}\n")
+        body = await request.read()
+        try:
+            review = decode(body)
+        except Unreadable as problem:
+            return web.Response(status=400, text=f"{problem}\n")
+        answer = self._judge(webhook, review)
+        self.metrics.admission.labels(webhook, review.operation[:16], outcome(answer)).inc()
+        return web.Response(body=encode(review.uid, answer), content_type="application/json")
+
+    def _judge(self, webhook: str, review: Request) -> Answer:
+        try:
+            return self._handlers[webhook](review)
+        except Exception as problem:  # noqa: BLE001 - whatever the rules trip over, the client gets a readable answer.
+            where = {"namespace": review.namespace, "name": review.name, "operation": review.operation}
+            log.exception("the rules failed on a request", webhook=webhook, uid=review.uid, **where)
+            told = f"{names.PROGRAM}: internal error: {type(problem).__name__}: {problem}"
+            return Denied(told[:1000], code=500, reason="InternalError")
+
+    async def _healthz(self, _: web.Request) -> web.Response:
+        return web.Response(text="ok\n")
+
+    async def _readyz(self, _: web.Request) -> web.Response:
+        reason = "shutting down" if self.leaving else self._ready()
+        return web.Response(text="ok\n") if reason is None else web.Response(status=503, text=f"{reason}\n")
+
+    async def _metrics(self, _: web.Request) -> web.Response:
+        body = generate_latest(self.metrics.registry)
+        return web.Response(body=body, headers={"Content-Type": CONTENT_TYPE_LATEST})
+
+    async def _say_goodbye(self, _: web.Request, response: web.StreamResponse) -> None:
+        if self.leaving:
+            response.force_close()
+
+
+def random_suffix() -> str:
+    """Five characters that nobody can guess, from the alphabet of generated names."""
+    return "".join(secrets.choice(inject.SUFFIX_ALPHABET) for _ in range(inject.SUFFIX_LENGTH))

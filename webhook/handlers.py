@@ -1,0 +1,68 @@
+"""What the door answers: a request in, Allowed, Patched or Denied out. No HTTP, no clock; chance comes in."""
+
+from collections.abc import Callable
+from typing import Final
+
+from jobset_gate import inject, names, validate, warn
+from jobset_gate.carried import missing
+from jobset_gate.settings import Settings
+from webhook.review import Allowed, Answer, Denied, Patched, Request, denied
+
+Handler = Callable[[Request], Answer]
+_JUDGED: Final = ("CREATE", "UPDATE")
+
+
+def mutating(settings: Settings, suffix: Callable[[], str]) -> Handler:
+    """The handler behind /mutate. `suffix` gives five random characters for a JobSet without a name."""
+
+    def mutate(request: Request) -> Answer:
+        early = _not_ours(request)
+        if early is not None:
+            return early
+        new, old = request.object, request.old_object
+        violations = validate.violations(new, old, settings=settings)
+        if violations:
+            return denied(violations)
+        prefix = inject.needs_name(new) if old is None else None
+        name = inject.generated_name(prefix, suffix()) if prefix is not None else None
+        operations = inject.patch(new, old, settings=settings, generated_name=name)
+        return Patched(operations) if operations else Allowed()
+
+    return mutate
+
+
+def validating(settings: Settings) -> Handler:
+    """The handler behind /validate: it sees the object after all mutating webhooks, so it also looks at their work."""
+
+    def judge(request: Request) -> Answer:
+        early = _not_ours(request)
+        if early is not None:
+            return early
+        new, old = request.object, request.old_object
+        violations = validate.violations(new, old, settings=settings) or missing(new, old)
+        if violations:
+            return denied(violations)
+        return Allowed(tuple(warn.warnings(new, old, settings=settings)))
+
+    return judge
+
+
+def _not_ours(request: Request) -> Answer | None:
+    """The answer to what no registration of ours sends here; None for what is to be judged."""
+    what = request.resource
+    if (what.group, what.resource) != (names.JOBSET_GROUP, "jobsets") or what.version != names.JOBSET_VERSION:
+        told = f"{what.group}/{what.version} {what.resource}".lstrip("/")
+        return _misdirected(f"this webhook judges {names.JOBSET_API_VERSION} jobsets, not {told}")
+    if request.sub_resource or request.operation == "DELETE":
+        return Allowed()
+    if request.operation not in _JUDGED:
+        return _misdirected(f"this webhook judges {' and '.join(_JUDGED)}, not {request.operation!r}")
+    if not isinstance(request.object, dict):
+        return _misdirected("the request holds no object")
+    if (request.operation == "UPDATE") != isinstance(request.old_object, dict):
+        return _misdirected(f"the request is of operation {request.operation}, and oldObject does not fit that")
+    return None
+
+
+def _misdirected(message: str) -> Denied:
+    return Denied(f"{names.PROGRAM}: {message}", code=400, reason="BadRequest")

@@ -1,0 +1,132 @@
+"""The webhook configurations that tell an API server which requests to send to the door, and which never (A3)."""
+
+from dataclasses import dataclass
+from typing import Any, Final
+
+from jobset_gate import names
+
+MUTATING: Final = "jobset-gate-mutating"
+VALIDATING: Final = "jobset-gate-validating"
+MUTATING_HOOK: Final = "mutate.jobset-gate.dev"
+VALIDATING_HOOK: Final = "validate.jobset-gate.dev"
+MUTATE_PATH: Final = "/mutate"
+VALIDATE_PATH: Final = "/validate"
+TIMEOUT_SECONDS: Final = 5
+EXEMPT_NAMESPACE: Final = "kube-system"
+
+
+@dataclass(frozen=True, slots=True)
+class Service:
+    """Where the API server finds the door inside its cluster."""
+
+    namespace: str
+    name: str
+    port: int = 443
+
+
+Json = dict[str, Any]
+
+
+def _carries(which: str) -> str:
+    """CEL: this version of the object carries a config, as field or as annotation. Errs on no object, however odd."""
+    spec, notes = f"{which}.spec", f"{which}.metadata.annotations"
+    return (
+        f"(has({spec}) && type({spec}) == map && has({spec}.{names.CONFIG_FIELD}))"
+        f" || (has({notes}) && '{names.CONFIG}' in {notes})"
+    )
+
+
+def _note_changes(key: str) -> str:
+    """CEL: an annotation of ours is added, removed or changed between the two versions of the object."""
+    new, old = (f"has({which}.metadata.annotations) && '{key}' in {which}.metadata.annotations" for which in _VERSIONS)
+    return (
+        f"(({new}) != ({old})"
+        f" || (({new}) && object.metadata.annotations['{key}'] != oldObject.metadata.annotations['{key}']))"
+    )
+
+
+_VERSIONS: Final = ("object", "oldObject")
+_SPEC_CHANGES: Final = "has(object.spec) != has(oldObject.spec) || (has(object.spec) && object.spec != oldObject.spec)"
+
+MATCH_CONDITIONS: Final = (
+    ("has-a-gate", f"{_carries('object')} || (oldObject != null && ({_carries('oldObject')}))"),
+    ("is-not-being-deleted", "!has(object.metadata.deletionTimestamp)"),
+    (
+        "changes-what-matters",
+        f"oldObject == null || {_SPEC_CHANGES} || "
+        + " || ".join(_note_changes(key) for key in names.OUR_JOBSET_ANNOTATIONS),
+    ),
+)
+"""All must hold for a request to be sent. Told from the first to the last: a stranger's JobSet ends at the first."""
+
+
+def configurations(
+    *,
+    ca_bundle: str | None = None,
+    url: str | None = None,
+    service: Service | None = None,
+    own_namespace: str | None = None,
+    failure_policy: str = "Fail",
+    timeout_seconds: int = TIMEOUT_SECONDS,
+    suffix: str = "",
+) -> tuple[Json, Json]:
+    """The MutatingWebhookConfiguration and the ValidatingWebhookConfiguration for one door.
+
+    `ca_bundle`: PEM in base64, or None to leave it out (whoever manages the certificate fills it in).
+    `url` ("https://host:port", no path) or `service`: exactly one. `own_namespace`: exempt beside kube-system.
+    `suffix` is appended to both names, so that several doors can be registered in one cluster.
+    """
+    if (url is None) == (service is None):
+        msg = "give either url or service"
+        raise ValueError(msg)
+
+    def client(path: str) -> Json:
+        where: Json = {"url": url.rstrip("/") + path} if url is not None else {"service": _reference(service, path)}
+        return where if ca_bundle is None else {**where, "caBundle": ca_bundle}
+
+    def hook(name: str, path: str) -> Json:
+        return {
+            "name": name,
+            "clientConfig": client(path),
+            "admissionReviewVersions": ["v1"],
+            "rules": [
+                {
+                    "apiGroups": [names.JOBSET_GROUP],
+                    "apiVersions": [names.JOBSET_VERSION],
+                    "resources": ["jobsets"],
+                    "operations": ["CREATE", "UPDATE"],
+                    "scope": "Namespaced",
+                }
+            ],
+            "namespaceSelector": _other_namespaces(own_namespace),
+            "matchConditions": [{"name": name, "expression": text} for name, text in MATCH_CONDITIONS],
+            "matchPolicy": "Equivalent",
+            "failurePolicy": failure_policy,
+            "sideEffects": "None",
+            "timeoutSeconds": timeout_seconds,
+        }
+
+    mutating = hook(MUTATING_HOOK, MUTATE_PATH) | {"reinvocationPolicy": "IfNeeded"}
+    return (
+        _configuration("MutatingWebhookConfiguration", MUTATING + suffix, mutating),
+        _configuration("ValidatingWebhookConfiguration", VALIDATING + suffix, hook(VALIDATING_HOOK, VALIDATE_PATH)),
+    )
+
+
+def _configuration(kind: str, name: str, hook: Json) -> Json:
+    return {
+        "apiVersion": "admissionregistration.k8s.io/v1",
+        "kind": kind,
+        "metadata": {"name": name, "labels": {names.MANAGED_BY_LABEL: names.PROGRAM}},
+        "webhooks": [hook],
+    }
+
+
+def _reference(service: Service | None, path: str) -> Json:
+    assert service is not None  # noqa: S101 - configurations() has checked it; this tells the type checker.
+    return {"namespace": service.namespace, "name": service.name, "port": service.port, "path": path}
+
+
+def _other_namespaces(own: str | None) -> Json:
+    exempt = [EXEMPT_NAMESPACE, *([own] if own and own != EXEMPT_NAMESPACE else [])]
+    return {"matchExpressions": [{"key": "kubernetes.io/metadata.name", "operator": "NotIn", "values": exempt}]}

@@ -1,0 +1,137 @@
+"""AdmissionReview: bytes to a request, an answer to bytes (admission.k8s.io/v1)."""
+
+from base64 import b64encode
+from dataclasses import dataclass
+from typing import Any, Final
+
+import msgspec
+
+from jobset_gate.violation import Violation
+
+API_VERSION: Final = "admission.k8s.io/v1"
+KIND: Final = "AdmissionReview"
+MOST_CAUSES: Final = 100
+LONGEST_MESSAGE: Final = 32_000
+"""Characters; a client shows the message, and nobody reads more."""
+
+Json = dict[str, Any]
+
+
+class Unreadable(ValueError):
+    """A body that is no AdmissionReview; the answer is HTTP 400, since there is no UID to answer to."""
+
+
+class Resource(msgspec.Struct, frozen=True):
+    """A GroupVersionResource."""
+
+    group: str = ""
+    version: str = ""
+    resource: str = ""
+
+
+class Request(msgspec.Struct, frozen=True, rename="camel"):
+    """The part of an AdmissionRequest that is looked at."""
+
+    uid: str
+    operation: str = ""
+    resource: Resource = Resource()
+    sub_resource: str = ""
+    namespace: str = ""
+    name: str = ""
+    dry_run: bool = False
+    object: Any = None
+    old_object: Any = None
+
+
+class Review(msgspec.Struct, frozen=True, rename="camel"):
+    """The envelope of a request."""
+
+    api_version: str = ""
+    kind: str = ""
+    request: Request | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Allowed:
+    """The request goes through as it is."""
+
+    warnings: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class Patched:
+    """The request goes through with changes (RFC 6902)."""
+
+    operations: list[Json]
+
+
+@dataclass(frozen=True, slots=True)
+class Denied:
+    """The request is refused. `violations` become the causes that clients can read one by one."""
+
+    message: str
+    code: int = 422
+    reason: str = "Invalid"
+    violations: tuple[Violation, ...] = ()
+
+
+Answer = Allowed | Patched | Denied
+
+_decoder: Final = msgspec.json.Decoder(Review)
+_encode: Final = msgspec.json.Encoder().encode
+
+
+def decode(body: bytes) -> Request:
+    """The request in a body; raises Unreadable for whatever is no AdmissionReview v1 request."""
+    try:
+        review = _decoder.decode(body)
+    except (ValueError, RecursionError) as problem:  # msgspec's own errors are ValueErrors.
+        raise Unreadable(f"the body is no JSON of an {KIND}: {problem}") from problem
+    if review.kind != KIND or review.api_version != API_VERSION:
+        raise Unreadable(f"expected {API_VERSION} {KIND}, got {review.api_version!r} {review.kind!r}")
+    if review.request is None or not review.request.uid:
+        raise Unreadable(f"the {KIND} holds no request with a uid")
+    return review.request
+
+
+def encode(uid: str, answer: Answer) -> bytes:
+    """The AdmissionReview that answers the request of that UID."""
+    return _encode({"apiVersion": API_VERSION, "kind": KIND, "response": {"uid": uid, **_response(answer)}})
+
+
+def denied(violations: list[Violation]) -> Denied:
+    """A refusal that names every violation in its message (up to 100, then says how many more)."""
+    told = [str(it) for it in violations[:MOST_CAUSES]]
+    more = len(violations) - MOST_CAUSES
+    message = "; ".join(told) + (f"; and {more} more" if more > 0 else "")
+    return Denied(message[:LONGEST_MESSAGE], violations=tuple(violations))
+
+
+def _response(answer: Answer) -> Json:
+    match answer:
+        case Allowed(warnings=()):
+            return {"allowed": True}
+        case Allowed(warnings=warnings):
+            return {"allowed": True, "warnings": warnings}
+        case Patched(operations=operations):
+            return {"allowed": True, "patchType": "JSONPatch", "patch": b64encode(_encode(operations)).decode()}
+        case Denied():
+            return {"allowed": False, "status": _status(answer)}
+
+
+def _status(answer: Denied) -> Json:
+    status: Json = {
+        "kind": "Status",
+        "apiVersion": "v1",
+        "status": "Failure",
+        "code": answer.code,
+        "reason": answer.reason,
+        "message": answer.message,
+    }
+    if answer.violations:
+        causes = [
+            {"reason": it.fault.value, "field": it.path, "message": str(it).removeprefix(f"{it.path}: ")}
+            for it in answer.violations[:MOST_CAUSES]
+        ]
+        status["details"] = {"group": "jobset.x-k8s.io", "kind": "JobSet", "causes": causes}
+    return status

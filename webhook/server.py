@@ -1,0 +1,73 @@
+"""The running door: listens with TLS, follows its certificate, leaves without losing a request."""
+
+import asyncio
+import contextlib
+from collections.abc import Callable
+from typing import Final
+
+import structlog
+from aiohttp import web
+
+from jobset_gate.settings import Settings
+from webhook.app import Check, Door
+from webhook.tls import RELOAD_SECONDS, Certificate
+
+DRAIN_SECONDS: Final = 5.0
+"""How long answers in progress may take when the door closes; an API server waits no longer than that anyway."""
+
+log = structlog.get_logger("webhook")
+
+
+class Server:
+    """A door that answers; made by `serve`."""
+
+    def __init__(self, door: Door, runner: web.AppRunner, url: str, stack: contextlib.AsyncExitStack) -> None:
+        self.door = door
+        self.url = url
+        """Without a path: https://host:port."""
+        self._runner = runner
+        self._stack = stack
+
+    async def stop(self, *, notice: float = 0.0) -> None:
+        """Close the door: not ready and no kept-alive connections for `notice` seconds, then no new ones, then drain.
+
+        In a cluster `notice` covers the time until the endpoints no longer name this pod.
+        """
+        self.door.leaving = True
+        if notice > 0:
+            await asyncio.sleep(notice)
+        await self._runner.cleanup()
+        await self._stack.aclose()
+        log.info("webhook stopped", url=self.url)
+
+
+async def serve(
+    settings: Settings,
+    *,
+    host: str = "127.0.0.1",
+    port: int = 0,
+    tls: Certificate,
+    ready: Check = lambda: None,
+    suffix: Callable[[], str] | None = None,
+    reload_seconds: float = RELOAD_SECONDS,
+) -> Server:
+    """Open the door; returns when it listens. Port 0 takes a free one. `ready` adds a condition to /readyz."""
+    door = Door(settings, suffix=suffix, ready=ready)
+    reloads = door.metrics.certificate_reloads
+    stack = contextlib.AsyncExitStack()
+    await stack.enter_async_context(
+        tls.followed(lambda worked: reloads.labels("ok" if worked else "failed").inc(), every=reload_seconds)
+    )
+    runner = web.AppRunner(door.app(), access_log=None, shutdown_timeout=DRAIN_SECONDS, handle_signals=False)
+    try:
+        await runner.setup()
+        await web.TCPSite(runner, host, port, ssl_context=tls.context, reuse_address=True).start()
+    except BaseException:
+        await runner.cleanup()
+        await stack.aclose()
+        raise
+    bound = runner.addresses[0][1]
+    named = f"[{host}]" if ":" in host else host
+    server = Server(door, runner, f"https://{named}:{bound}", stack)
+    log.info("webhook listens", url=server.url)
+    return server
