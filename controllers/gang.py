@@ -37,6 +37,7 @@ class GangReconciler:
 
     def __init__(
         self,
+        *,
         index: Index,
         gates: Gates,
         patches: Patches,

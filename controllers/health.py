@@ -41,12 +41,12 @@ class Health:
         if self._runner is not None:
             await self._runner.cleanup()
 
-    async def _metrics(self, request: web.Request) -> web.Response:
+    async def _metrics(self, _: web.Request) -> web.Response:
         return web.Response(body=generate_latest(self._registry), headers={"Content-Type": CONTENT_TYPE_LATEST})
 
 
 def _answer(check: Check) -> Callable[[web.Request], Awaitable[web.Response]]:
-    async def handler(request: web.Request) -> web.Response:
+    async def handler(_: web.Request) -> web.Response:
         wrong = check()
         return web.Response(text=wrong or "ok", status=500 if wrong else 200)
 

@@ -10,11 +10,11 @@ import asyncio
 import time
 from collections.abc import Callable
 from dataclasses import dataclass, field
-from typing import Any
 
 import structlog
 from prometheus_client import CollectorRegistry
 
+from controllers import watches
 from controllers.closer import Closer
 from controllers.crd import CrdReconciler
 from controllers.gang import GangReconciler
@@ -28,16 +28,11 @@ from controllers.patches import CONCURRENCY, Patches
 from controllers.plumbing import Plumbing
 from controllers.queue import WorkQueue
 from controllers.statuses import PROGRESS_EVERY, Statuses
-from jobset_gate import names, read, wire
+from jobset_gate import names
 from jobset_gate.kube.access import Access
 from jobset_gate.kube.client import Client
-from jobset_gate.kube.informer import Informer, M
 from jobset_gate.kube.lease import LeaderElector
-from jobset_gate.kube.reader import W
-from jobset_gate.kube.resources import CONFIGMAPS, CRDS, JOBS, JOBSETS, PODS, Resource
-from jobset_gate.kube.store import Change
-
-AnyInformer = Informer[Any, Any]
+from jobset_gate.kube.resources import CRDS, JOBSETS
 
 _log = structlog.get_logger(__name__)
 
@@ -100,10 +95,19 @@ class Manager:
             )
             statuses = Statuses(writer, options.clock, options.progress_every)
             reconciler = GangReconciler(
-                index, Gates(writer, index), patches, statuses, Closer(client), measures, options.clock
+                index=index,
+                gates=Gates(writer, index),
+                patches=patches,
+                statuses=statuses,
+                closer=Closer(client),
+                measures=measures,
+                now=options.clock,
             )
             metrics = LoopMetrics(options.registry)
-            informers = self._informers(client, index, crds)
+            crd_changed = (lambda: crds.add(names.JOBSET_CRD)) if options.extend_crd else None
+            informers = watches.informers(
+                client, index, crd_changed, namespace=options.watch_namespace, on_problem=self._plumbing.problem
+            )
 
             async def lead() -> None:
                 for informer in informers:
@@ -149,55 +153,7 @@ class Manager:
             on_problem=self._plumbing.lease_trouble,
         )
 
-    def _informers(self, client: Client, index: Index, crds: WorkQueue[str]) -> list[AnyInformer]:
-        # JobSets without a selector: one that came in while the webhook was off has no label of ours (A10).
-        jobsets = self._informer(client, JOBSETS, wire.JobSet, read.jobset, index.on_jobset)
-        gated = f"{names.GATED}={names.GATED_VALUE}"
-        jobs = self._informer(client, JOBS, wire.Job, read.job, index.on_job, gated)
-        pods = self._informer(client, PODS, wire.Pod, read.pod, index.on_pod, gated)
-        ours = f"{names.GATE}={names.GATE_VALUE}"
-        gates = self._informer(client, CONFIGMAPS, wire.ConfigMap, read.gate, index.on_gate, ours)
-        made: list[AnyInformer] = [jobsets, jobs, pods, gates]
-        if self.options.extend_crd:
-
-            def crd_changed(change: Change[str]) -> None:
-                if change.new is not None:
-                    crds.add(names.JOBSET_CRD)
-
-            made.append(
-                Informer(
-                    client,
-                    CRDS,
-                    wire=wire.Bare,
-                    convert=lambda seen: seen.metadata.resource_version,
-                    handler=crd_changed,
-                    field_selector=f"metadata.name={names.JOBSET_CRD}",
-                    on_problem=self._plumbing.problem,
-                )
-            )
-        return made
-
-    def _informer(
-        self,
-        client: Client,
-        resource: Resource,
-        shape: type[W],
-        convert: Callable[[W], M | None],
-        handler: Callable[[Change[M]], None],
-        label_selector: str = "",
-    ) -> Informer[W, M]:
-        return Informer(
-            client,
-            resource,
-            wire=shape,
-            convert=convert,
-            handler=handler,
-            namespace=self.options.watch_namespace,
-            label_selector=label_selector,
-            on_problem=self._plumbing.problem,
-        )
-
-    async def _serve(self, informers: list[AnyInformer]) -> Health | None:
+    async def _serve(self, informers: list[watches.AnyInformer]) -> Health | None:
         options = self.options
         if options.port is None:
             return None

@@ -53,7 +53,7 @@ class Patches:
         clock: Callable[[], float],
         *,
         concurrency: int = CONCURRENCY,
-        sent: Callable[[str], None] = lambda outcome: None,
+        sent: Callable[[str], None] = lambda _: None,
     ) -> None:
         self._client, self._clock, self._sent = client, clock, sent
         self._concurrency = concurrency

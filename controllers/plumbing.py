@@ -1,4 +1,7 @@
-"""The metrics of the machinery, under the names that existing dashboards know: workqueue_*, rest_client_*, leader election."""
+"""The metrics of the machinery under the names that existing dashboards know.
+
+workqueue_*, rest_client_* and leader_election_* as client-go has them.
+"""
 
 from collections.abc import Hashable
 from typing import TypeVar
@@ -38,7 +41,10 @@ class Plumbing:
             "workqueue_work_duration_seconds", "Work on a key.", ["name"], buckets=_SECONDS, registry=registry
         )
         self._requests = Counter(
-            "rest_client_requests_total", "Requests to the API server.", ["method", "code"], registry=registry
+            "rest_client_requests_total",
+            "Requests to the API server.",
+            ["method", "code", "resource"],
+            registry=registry,
         )
         self._request_seconds = Histogram(
             "rest_client_request_duration_seconds",
@@ -68,7 +74,7 @@ class Plumbing:
 
     def request(self, verb: str, resource: str, code: str, seconds: float) -> None:
         """One request is over; the hook of kube.Client."""
-        self._requests.labels(verb, code).inc()
+        self._requests.labels(verb, code, resource).inc()
         self._request_seconds.labels(verb).observe(seconds)
 
     def problem(self, problem: Problem) -> None:

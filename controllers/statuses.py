@@ -101,18 +101,13 @@ class Statuses:
         try:
             await events.emit(
                 self._client,
-                regarding={
-                    "apiVersion": names.JOBSET_API_VERSION,
-                    "kind": "JobSet",
-                    "name": jobset.name,
-                    "namespace": jobset.namespace,
-                    "uid": jobset.uid,
-                },
+                regarding=events.Ref(names.JOBSET_API_VERSION, "JobSet", jobset.name, jobset.namespace, jobset.uid),
                 type="Warning" if condition.reason in _WARNINGS else "Normal",
                 reason=condition.reason,
                 message=condition.message,
                 name=f"{jobset.name[:200]}.{hashlib.sha256(fact.encode()).hexdigest()[:16]}",
                 reporting_component=names.PROGRAM,
+                now=self._clock(),
             )
         except NotFound:
             return  # the namespace is gone

@@ -1,4 +1,4 @@
-"""The container and the volume that hold a pod, as they are put into a pod template, and how to know them again (A3)."""
+"""The container and the volume that hold a pod: what they look like, and how to know them again (A3)."""
 
 from functools import cache
 from importlib.resources import files
@@ -59,7 +59,7 @@ def script() -> str:
 
 
 def can_time_out(config: Config, settings: Barrier) -> bool:
-    """Whether a barrier of this gang can ever end with exit code 124: by the gang's timeout or by its own limit (A7)."""
+    """Whether a barrier of this gang can ever exit with 124: by the gang's timeout or by its own limit (A7)."""
     return config.timeout is not None or settings.max_wait_seconds is not None
 
 

@@ -1,4 +1,4 @@
-"""The user's groupSchedulingConfig: from the field or the annotation to `model.Config`, and back to canonical JSON (A2)."""
+"""The user's groupSchedulingConfig: from field or annotation to `model.Config`, and back to canonical JSON (A2)."""
 
 import json
 from collections.abc import Mapping

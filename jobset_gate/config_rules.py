@@ -47,7 +47,7 @@ def targets(jobset: Json, config: Config, path: str) -> list[Violation]:
 
 
 def changes(new: Json, old: Json) -> list[Violation]:
-    """What an UPDATE may not change: the config, prefetch-images, barrier-image. Absent is not changed: it comes back."""
+    """What an UPDATE may not change: config, prefetch-images, barrier-image. Absent is not changed: it comes back."""
     was, now = config_of(old), config_of(new)
     if not was.present:
         return _late(now)

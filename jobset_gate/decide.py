@@ -9,6 +9,7 @@ from collections import Counter
 from collections.abc import Callable, Iterable
 
 from jobset_gate import count, names, report, verdicts
+from jobset_gate.missing import missing
 from jobset_gate.model import (
     Decide,
     Decision,
@@ -125,12 +126,11 @@ def _too_late(facts: _Facts) -> Decision | None:
     if timeout is None or facts.clock is None or facts.now < facts.clock.at + timeout:
         return None
     releases = facts.seen.jobset.releases_on_timeout
-    missing = count.missing(facts.seen)
     verdict = Verdict(
         kind=Kind.RELEASE if releases else Kind.TIMEOUT,
         generation=facts.generation(max(facts.epoch, facts.clock.generation.epoch)),
         cause=names.REASON_TIMED_OUT,
-        message=report.timed_out(facts.tally, timeout, missing, releases=releases),
+        message=report.timed_out(facts.tally, timeout, missing(facts.seen), releases=releases),
     )
     return Decide(verdict=verdict, clock=facts.clock, condition=report.decided(verdict))
 
@@ -152,7 +152,7 @@ def _waiting(facts: _Facts) -> Wait:
     runs_out = None
     if timeout is not None and facts.clock is not None and not facts.seen.jobset.suspended:
         runs_out = max(0.0, facts.clock.at + timeout - facts.now)
-    reasons = Counter(one.stall.why for one in count.missing(facts.seen))
+    reasons = Counter(one.stall.why for one in missing(facts.seen))
     return Wait(
         condition=report.waiting(facts.seen, facts.tally, reasons),
         clock=facts.clock,
@@ -168,7 +168,7 @@ def _release(facts: _Facts, epoch: int, cause: str, message: str) -> Decide:
     return Decide(verdict=verdict, clock=facts.clock, condition=report.decided(verdict))
 
 
-# --- What was decided before -------------------------------------------------------------------------------------------
+# --- What was decided before -----------------------------------------------------------------------------------------
 
 
 def _stands(verdict: Verdict, facts: _Facts) -> bool:

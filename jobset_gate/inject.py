@@ -1,4 +1,4 @@
-"""A JobSet on its way into the cluster: the JSON patch that puts the barrier in on CREATE and keeps it in on UPDATE (A3)."""
+"""A JobSet on its way in: the JSON patch that puts the barrier in on CREATE and keeps it in on UPDATE (A3)."""
 
 from typing import Final
 

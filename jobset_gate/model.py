@@ -109,7 +109,8 @@ class PodSeen(Word, frozen=True):
     deleting: bool
     bound: bool
     stage: Stage
-    created: float
+    created: float | None
+    """When it was created; None once it has started, when nobody asks any more."""
     barrier_since: float | None
     main_since: float | None
     """When its first main container started, as far as known."""

@@ -1,4 +1,4 @@
-"""Rules about gangs that could never start, or never end, because of what the JobSet says about order and restarts (A3)."""
+"""Rules about gangs that could never start or never end, by what the JobSet says about order and restarts (A3)."""
 
 from collections.abc import Iterator
 from typing import Final
@@ -21,7 +21,7 @@ def never_starts(jobset: Json, config: Config) -> list[Violation]:
 
 
 def never_ends(jobset: Json, config: Config, settings: Barrier) -> list[Violation]:
-    """InPlaceRestart with on-timeout Fail: JobSet asks for an unlimited backoffLimit there, so exit code 124 never ends.
+    """InPlaceRestart with on-timeout Fail: JobSet demands an unlimited backoffLimit there, so 124 would never end.
 
     Only where a barrier can exit with 124 at all: with a timeout, or with the operator's maxWaitSeconds.
     """

@@ -59,7 +59,7 @@ def pod(seen: wire.Pod) -> PodSeen:
         deleting=deleting,
         bound=bound,
         stage=stage,
-        created=_seconds(meta.creation_timestamp) or 0.0,
+        created=None if started else _seconds(meta.creation_timestamp),
         barrier_since=since,
         main_since=_main_since(status) if stage is Stage.PASSED else None,
         verdict=intern(notes.verdict),
@@ -95,8 +95,9 @@ def jobset(seen: wire.JobSet) -> JobSetSeen | None:
     spec = seen.spec or wire.JobSetSpec()
     notes = meta.annotations or wire.JobSetAnnotations()
     status = seen.status or wire.JobSetStatus()
-    field = None if spec.group_scheduling_config is None else bytes(spec.group_scheduling_config)
-    if (field is None or field == b"null") and notes.config is None:
+    raw = bytes(spec.group_scheduling_config)
+    field = None if raw in (b"", b"null") else raw
+    if field is None and notes.config is None:
         return None
     wanted, problem = _config(field, notes.config)
     return JobSetSeen(

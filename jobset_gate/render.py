@@ -55,7 +55,7 @@ def _container(edit: Edit, job: Replicated, made: Json) -> None:
         return
     for index in reversed(old):
         edit.remove((*path, index))
-    _append(edit, path, job, "initContainers", made, len(entries) - len(old))
+    _append(edit, path, job, made, len(entries) - len(old))
 
 
 def _volume(edit: Edit, job: Replicated, made: Json) -> None:
@@ -65,13 +65,13 @@ def _volume(edit: Edit, job: Replicated, made: Json) -> None:
     for index in reversed(old[1:]):
         edit.remove((*path, index))
     if not old:
-        _append(edit, path, job, "volumes", made, len(entries))
+        _append(edit, path, job, made, len(entries))
     elif not barrier.same(entries[old[0]], made):
         edit.replace((*path, old[0]), made)
 
 
-def _append(edit: Edit, path: Path, job: Replicated, key: str, made: Json, length: int) -> None:
-    if (job.pod_spec or {}).get(key) is None:
+def _append(edit: Edit, path: Path, job: Replicated, made: Json, length: int) -> None:
+    if dig(job.pod_spec, str(path[-1])) is None:
         edit.set(path, [made])
     else:
         edit.insert((*path, length), made)

@@ -90,7 +90,7 @@ def name_missing(head: str, missing: Iterable[Missing], limit: int) -> str:
 
 
 def decided(verdict: Verdict) -> Condition:
-    """The condition that a verdict makes. It names the generation, so that the decision survives its ConfigMap (A10)."""
+    """The condition that a verdict makes. It names the generation, so the decision survives its ConfigMap (A10)."""
     its = verdict.generation
     return Condition(
         status="True" if verdict.kind is Kind.RELEASE else "False",

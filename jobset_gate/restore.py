@@ -1,4 +1,4 @@
-"""UPDATE: what was injected is kept verbatim from the old object, and so is what JobSet defaults on CREATE only (A3, A5).
+"""UPDATE: what was injected is kept as the old object has it, and so is what JobSet defaults on CREATE only (A3, A5).
 
 Nothing is rendered here: JobSet's validator demands unchanged templates, so a barrier lives as it was born.
 """
@@ -122,7 +122,7 @@ def _entry(edit: Edit, job: Replicated, key: str, index: int, entry: Json) -> No
         return
     for at, _ in reversed(present):
         edit.remove((*path, at))
-    if (job.pod_spec or {}).get(key) is None:
+    if dig(job.pod_spec, key) is None:
         edit.set(path, [entry])
     else:
         edit.insert((*path, place), entry)

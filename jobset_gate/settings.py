@@ -23,7 +23,7 @@ class BadSettings(JobsetGateError, ValueError):
 
 
 class _Section(BaseModel):
-    model_config = ConfigDict(frozen=True, extra="forbid", alias_generator=to_camel, populate_by_name=True)
+    model_config = ConfigDict(strict=True, frozen=True, extra="forbid", alias_generator=to_camel, populate_by_name=True)
 
 
 class Resources(_Section):
@@ -60,7 +60,7 @@ class Settings(_Section):
 def load(values: Mapping[str, Any] | None) -> Settings:
     """Settings from a mapping as YAML gives it, keys in camelCase; raises BadSettings naming every bad value."""
     try:
-        return Settings.model_validate(values or {})
+        return Settings.model_validate({} if values is None else values)
     except ValidationError as problem:
         raise BadSettings(
             "\n".join(

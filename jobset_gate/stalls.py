@@ -56,8 +56,11 @@ def _on_its_node(status: wire.PodStatus, barrier: wire.ContainerStatus | None) -
         return Stall(why=Why.EARLIER_INIT, detail=f"{holder.name} is still running")
     waiting = state.waiting or wire.Waiting()
     if waiting.reason in _PULL_REASONS:
-        why = Why.BARRIER_IMAGE_PULL if ours else Why.IMAGE_PULL
-        return _stall(why, holder.name, waiting.reason, waiting.message)
+        return _stall(Why.BARRIER_IMAGE_PULL if ours else Why.IMAGE_PULL, holder.name, waiting.reason, waiting.message)
+    return _waiting(holder, waiting)
+
+
+def _waiting(holder: wire.ContainerStatus, waiting: wire.Waiting) -> Stall:
     last = holder.last_state and holder.last_state.terminated
     if waiting.reason == "CrashLoopBackOff" or last is not None:
         return _crashed(holder, last or wire.Terminated(), waiting.reason)

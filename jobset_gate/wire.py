@@ -312,7 +312,7 @@ class JobSetSpec(Shape, frozen=True):
     suspend: bool | None = None
     managed_by: str | None = None
     replicated_jobs: list[ReplicatedJob] | None = None
-    group_scheduling_config: msgspec.Raw | None = None
+    group_scheduling_config: msgspec.Raw = msgspec.Raw(b"")
 
 
 class JobSetStatus(Shape, frozen=True):

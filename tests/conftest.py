@@ -2,15 +2,14 @@
 
 from __future__ import annotations
 
-import os
 from collections.abc import AsyncIterator, Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 import pytest
 
+from tests.plane import places
 from tests.plane.places import Binaries
-from tests.plane.provide import provide
 from tests.plane.real import RealPlane
 from tests.support.planes import Plane, Real, fresh_name
 
@@ -20,8 +19,12 @@ if TYPE_CHECKING:
 
 @pytest.fixture(scope="session")
 def control_plane_binaries() -> Binaries:
-    """Folder with etcd, kube-apiserver, kube-controller-manager and kubectl; downloaded or built if need be."""
-    return provide(os.environ)
+    """etcd, kube-apiserver, kube-controller-manager, kubectl. Getting them may take minutes, so not here."""
+    found = places.find()
+    if isinstance(found, Binaries):
+        return found
+    seen = "; ".join(f"{unfit.place.name} ({unfit.place.folder}): {unfit.why}" for unfit in found)
+    pytest.fail(f"no control plane on this machine; `make control-plane` gets one. Looked at: {seen}")
 
 
 @pytest.fixture(scope="session")

@@ -27,6 +27,7 @@ WATCH_SECONDS = (50, 60)  # the server ends a watch of ours at a random moment b
 HEALTHY_SECONDS = 5.0  # a stream that lasted so long has ended well
 CRD_POLL_SECONDS = 4.0  # a resource that is not installed is asked for again this soon
 LONGEST_ADVICE = 60.0  # of Retry-After
+LIST_SPACING = 10.0  # when the last list is so long ago, one that is needed is not made to wait
 DOUBT_SECONDS = 1.0  # a line that was lost is made up for by a list this soon,
 DOUBT_SPACING = 30.0  # but not more often than this
 
@@ -74,6 +75,7 @@ class Informer(Generic[W, M]):
         self._store: Store[M] = Store()
         self._synced = asyncio.Event()
         self._version = ""
+        self._listed = -math.inf  # when the last list was begun
         self._list_due = math.inf
         self._doubted = -math.inf
 
@@ -115,10 +117,7 @@ class Informer(Generic[W, M]):
                 backoff.reset()
             if error is not None:
                 self._report(error, resumable)
-            if healthy and (error is None or isinstance(error, Stale | Silent)):
-                pause = 0.0
-            else:
-                pause = self._pause(error, backoff, resumable)
+            pause = 0.0 if healthy and error is None else self._pause(error, backoff, resumable)
             resumable = resumable and _resumable(error)
             await asyncio.sleep(pause)
 
@@ -128,6 +127,7 @@ class Informer(Generic[W, M]):
         """Reads all pages, then makes the cache equal to them in one step."""
         listed: dict[Key, tuple[Version, M | None]] = {}
         pacer, version = Pacer(), ""
+        self._listed = self._now()
         async with aclosing(pages(self._client, self._scope, self._page_size)) as read:
             async for items, version in read:  # noqa: B007 - all pages have the same version, that of the list
                 for raw in items:
@@ -228,8 +228,8 @@ class Informer(Generic[W, M]):
         pause = backoff.next()
         if isinstance(error, NotFound) and not listed:
             return min(pause, CRD_POLL_SECONDS)
-        if isinstance(error, Stale | Expired) and backoff.failures == 1:
-            return 0.0  # the first time it costs one list to be right again
+        if isinstance(error, Stale | Silent | Expired) and self._now() - self._listed >= LIST_SPACING:
+            return 0.0
         if isinstance(error, ApiError) and error.retry_after is not None:
             return max(pause, min(error.retry_after, LONGEST_ADVICE))
         return pause

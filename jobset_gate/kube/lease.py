@@ -14,6 +14,8 @@ from jobset_gate.kube.client import Client
 from jobset_gate.kube.errors import ApiError, KubeError, LeadershipLost, NotFound, NotLeader, Unreachable
 from jobset_gate.kube.resources import LEASES
 
+SHORTEST = 0.05  # seconds; a term with less than this is over: no request would be answered in it
+
 
 class LeaderElector:
     """One candidate. All times are in seconds.
@@ -61,12 +63,12 @@ class LeaderElector:
     @property
     def is_leader(self) -> bool:
         """May a write begin now?"""
-        return self._leading and self._now() < self._until
+        return self._leading and self._until - self._now() >= SHORTEST
 
     def guard(self) -> float:
         """Seconds that a write may take that begins now; for Client. Raises NotLeader."""
         left = self._until - self._now()
-        if not self._leading or left <= 0:
+        if not self._leading or left < SHORTEST:
             raise NotLeader(f"{self._identity} does not hold the lease {self._namespace}/{self._name}")
         return left
 
@@ -112,7 +114,7 @@ class LeaderElector:
         while True:
             await asyncio.sleep(min(self._retry, max(0.0, self._until - self._now())))
             left = self._until - self._now()
-            if left <= 0:
+            if left < SHORTEST:
                 raise LeadershipLost(f"no renewal of {self._namespace}/{self._name} within {self._renew_deadline:g} s")
             try:
                 # A hung request may eat up half of the time at most, so that one on a new connection gets its chance.
@@ -169,14 +171,17 @@ class LeaderElector:
         """Lets others take it at once. Only while it is surely ours, and not at any price: it ends by itself."""
         left = self._until - self._now()
         self._until = -math.inf
-        if self._lease is None or not self._sure or left <= 0:
+        if left < SHORTEST:
             return
-        self._sure = False
         try:
             async with asyncio.timeout(min(left, self._retry)):
-                self._saw(await self._client.replace(LEASES, self._body(self._lease, "")))
+                if not self._sure:  # a renewal was on its way
+                    await self._look()
+                if self._lease is not None and self._ours():
+                    self._saw(await self._client.replace(LEASES, self._body(self._lease, "")))
         except (KubeError, TimeoutError) as error:
             self._tell(f"cannot release: {error!r}")
+        self._sure = False
 
     def _body(self, lease: Mapping[str, Any], holder: str) -> dict[str, Any]:
         """The lease as it was, with our record in it."""

@@ -62,6 +62,8 @@ class Transport:
             read_bufsize=2**18,
             trust_env=False,
         )
+        # aiohttp would repeat what a broken connection interrupts, PUT and DELETE too, behind the back of our limits.
+        self._session._retry_connection = False  # noqa: SLF001 - there is no public switch; a test watches over it
 
     async def close(self) -> None:
         if self._session is not None:

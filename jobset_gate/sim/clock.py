@@ -9,13 +9,15 @@ from __future__ import annotations
 
 import asyncio
 import concurrent.futures
+import functools
 import selectors
 import time
 from collections.abc import Callable, Coroutine, Mapping
-from typing import Any, TypeVar, TypeVarTuple, Unpack
+from typing import Any, NoReturn, ParamSpec, TypeVar, TypeVarTuple
 
 T = TypeVar("T")
 Ts = TypeVarTuple("Ts")
+P = ParamSpec("P")
 
 #: Where virtual wall clocks start: 2026-01-01T00:00:00Z. A whole second, as a kubelet would write it.
 EPOCH = 1_767_225_600.0
@@ -61,7 +63,7 @@ class _Selector(selectors.DefaultSelector):
             loop.note_standstill()
             return ready
         if loop.threads_at_work:
-            return super().select(loop.stall_seconds)
+            return super().select(loop.stall_seconds) or loop.note_deadlock()
         if timeout is None:
             return super().select(loop.deadlock_seconds) or loop.note_deadlock()
         ready = super().select(GRACE if timeout >= SHORT_JUMP else 0)
@@ -78,7 +80,9 @@ class VirtualLoop(asyncio.SelectorEventLoop):
     deadlock_seconds: real seconds to wait, when nothing is left to do, before Deadlock.
     """
 
-    def __init__(self, *, limit: float = 24 * 3600.0, stall_seconds: float = 60.0, deadlock_seconds: float = 1.0) -> None:
+    def __init__(
+        self, *, limit: float = 24 * 3600.0, stall_seconds: float = 60.0, deadlock_seconds: float = 1.0
+    ) -> None:
         self.limit = limit
         self.stall_seconds = stall_seconds
         self.deadlock_seconds = deadlock_seconds
@@ -96,7 +100,9 @@ class VirtualLoop(asyncio.SelectorEventLoop):
         self._now += seconds
         self._standing = 0
         if self._now > self.limit:
-            raise Overrun(f"{self._now:.0f} virtual seconds have passed, {self.limit:.0f} were allowed\n{self._stacks()}")
+            raise Overrun(
+                f"{self._now:.0f} virtual seconds have passed, {self.limit:.0f} were allowed\n{self._stacks()}"
+            )
 
     def note_standstill(self) -> None:
         """Called at every turn that did not move the time."""
@@ -109,15 +115,15 @@ class VirtualLoop(asyncio.SelectorEventLoop):
         if stood > self.stall_seconds:
             raise Livelock(f"busy for {stood:.0f} real seconds at virtual second {self._now:.3f}\n{self._stacks()}")
 
-    def note_deadlock(self) -> list[tuple[selectors.SelectorKey, int]]:
+    def note_deadlock(self) -> NoReturn:
         """Called when there is neither a timer to jump to nor a socket that speaks."""
         raise Deadlock(f"nothing can happen any more at virtual second {self._now:.3f}\n{self._stacks()}")
 
-    def run_in_executor(  # type: ignore[override]  # asyncio's own signature is the same one, spelled with Any in typeshed
+    def run_in_executor(
         self,
         executor: concurrent.futures.Executor | None,
-        func: Callable[[Unpack[Ts]], T],
-        *args: Unpack[Ts],
+        func: Callable[[*Ts], T],
+        *args: *Ts,
     ) -> asyncio.Future[T]:
         future = super().run_in_executor(executor, func, *args)
         self.threads_at_work += 1
@@ -160,9 +166,19 @@ def run_virtual(main: Coroutine[Any, Any, T], *, limit: float = 24 * 3600.0, sta
         return runner.run(main)
 
 
+def virtual_time(main: Callable[P, Coroutine[Any, Any, T]]) -> Callable[P, T]:
+    """Decorator: an async function becomes a plain one that runs in virtual time; for tests without async fixtures."""
+
+    @functools.wraps(main)
+    def run(*args: P.args, **kwargs: P.kwargs) -> T:
+        return run_virtual(main(*args, **kwargs))
+
+    return run
+
+
 def loop_factories() -> Mapping[str, Callable[[], asyncio.AbstractEventLoop]]:
     """What a conftest's `pytest_asyncio_loop_factories` hook returns to put its tests on virtual time.
 
-    Async fixtures run on the same loop, so they may start servers.
+    Async fixtures then run on the same loop, so they may start servers.
     """
     return {"virtual": VirtualLoop}

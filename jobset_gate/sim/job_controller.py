@@ -14,7 +14,7 @@ from jobset_gate.kube.errors import ApiError, Conflict, NotFound
 from jobset_gate.kube.informer import Informer
 from jobset_gate.kube.resources import EVENTS, JOBS, PODS
 from jobset_gate.kube.store import Change
-from jobset_gate.sim.job import policies, pods, status
+from jobset_gate.sim.job import pods, policies, status
 from jobset_gate.sim.job.ledger import Ledger
 from jobset_gate.sim.job.pods import JobPod, PodWire
 from jobset_gate.sim.loop import Loop
@@ -36,6 +36,7 @@ class JobController:
         *,
         reaction_seconds: float = 0.0,
         pod_backoff: float = 10.0,
+        namespace: str | None = None,
         workers: int = 8,
     ) -> None:
         self._client = client
@@ -45,8 +46,10 @@ class JobController:
         self._writes = asyncio.Semaphore(PARALLEL_WRITES)
         self._ledgers: dict[str, Ledger] = {}
         self._opened: set[str] = set()
-        self._jobs = Informer(client, JOBS, wire=Object, convert=same, handler=self._job_changed)
-        self._pods = Informer(client, PODS, wire=PodWire, convert=pods.seen, handler=self._pod_changed)
+        self._jobs = Informer(client, JOBS, wire=Object, convert=same, handler=self._job_changed, namespace=namespace)
+        self._pods = Informer(
+            client, PODS, wire=PodWire, convert=pods.seen, handler=self._pod_changed, namespace=namespace
+        )
 
     def pause(self) -> None:
         self._loop.pause()
@@ -65,7 +68,7 @@ class JobController:
             await self.wait_synced()
             group.create_task(self._loop.run())
 
-    # --- Events to keys ------------------------------------------------------------------------------------------
+    # --- Events to keys ---------------------------------------------------------------------------------------------
 
     def _job_changed(self, change: Change[Object]) -> None:
         if change.old is not None and (change.new is None or change.new.metadata.uid != change.old.metadata.uid):
@@ -93,7 +96,7 @@ class JobController:
             ledger = self._ledgers[uid] = Ledger(uid)
         return ledger
 
-    # --- One Job ---------------------------------------------------------------------------------------------------
+    # --- One Job ----------------------------------------------------------------------------------------------------
 
     async def _reconcile(self, key: Key) -> None:
         job = self._jobs.cache.get(key)

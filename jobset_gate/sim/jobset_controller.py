@@ -29,16 +29,32 @@ PARALLEL_WRITES = 50
 class JobSetController:
     """`run()` for ever. `reaction_seconds` is how late it looks at a change; see Loop for what that means."""
 
-    def __init__(self, client: Client, clock: Clock, *, reaction_seconds: float = 0.0, workers: int = 4) -> None:
+    def __init__(
+        self,
+        client: Client,
+        clock: Clock,
+        *,
+        reaction_seconds: float = 0.0,
+        namespace: str | None = None,
+        workers: int = 4,
+    ) -> None:
         self._client = client
         self._clock = clock
         self._loop = Loop("jobset", self._reconcile, reaction=reaction_seconds, workers=workers)
         self._jobs_of: defaultdict[str, set[Key]] = defaultdict(set)
         self._served: set[str] = set()
         self._writes = asyncio.Semaphore(PARALLEL_WRITES)
-        self._jobsets = Informer(client, JOBSETS, wire=Object, convert=same, handler=self._jobset_changed)
+        self._jobsets = Informer(
+            client, JOBSETS, wire=Object, convert=same, handler=self._jobset_changed, namespace=namespace
+        )
         self._jobs = Informer(
-            client, JOBS, wire=Object, convert=same, handler=self._job_changed, label_selector=names.JS_NAME
+            client,
+            JOBS,
+            wire=Object,
+            convert=same,
+            handler=self._job_changed,
+            namespace=namespace,
+            label_selector=names.JS_NAME,
         )
 
     @property
@@ -67,7 +83,7 @@ class JobSetController:
             await self.wait_synced()
             group.create_task(self._loop.run())
 
-    # --- Events to keys ------------------------------------------------------------------------------------------
+    # --- Events to keys ---------------------------------------------------------------------------------------------
 
     def _jobset_changed(self, change: Change[Object]) -> None:
         if change.new is not None:
@@ -84,7 +100,7 @@ class JobSetController:
             self._jobs_of[owner["uid"]].add(change.key)
         self._loop.add((change.key[0], owner["name"]))
 
-    # --- One JobSet ------------------------------------------------------------------------------------------------
+    # --- One JobSet -------------------------------------------------------------------------------------------------
 
     async def _reconcile(self, key: Key) -> None:
         seen = self._jobsets.cache.get(key)
@@ -144,7 +160,7 @@ class JobSetController:
             self._client.delete(JOBSETS, jobset.metadata.name, jobset.metadata.namespace, propagation="Foreground")
         )
 
-    # --- Jobs and Service ------------------------------------------------------------------------------------------
+    # --- Jobs and Service -------------------------------------------------------------------------------------------
 
     async def _create_service(self, jobset: Object) -> None:
         if not render.names_in_dns(jobset) or jobset.metadata.uid in self._served:

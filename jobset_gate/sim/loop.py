@@ -23,7 +23,9 @@ class Loop:
     collected meanwhile.
     """
 
-    def __init__(self, name: str, reconcile: Callable[[Key], Awaitable[None]], *, reaction: float, workers: int) -> None:
+    def __init__(
+        self, name: str, reconcile: Callable[[Key], Awaitable[None]], *, reaction: float, workers: int
+    ) -> None:
         self.reaction = reaction
         self._name = name
         self._reconcile = reconcile

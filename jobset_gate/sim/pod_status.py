@@ -106,8 +106,8 @@ class PodBook:
 def render(book: PodBook, now: float, *, host_ip: str) -> Json:
     """The status to write; also keeps the book's conditions, whose times move only when their status does."""
     phase = book.phase
-    for kind, (status, reason, message) in _conditions(book, phase).items():
-        _set(book.conditions, kind, status, reason, message, now)
+    for kind, stands in _conditions(book, phase).items():
+        _set(book.conditions, kind, now, *stands)
     status: Json = {
         "phase": phase,
         "conditions": list(book.conditions.values()),
@@ -154,12 +154,15 @@ def _conditions(book: PodBook, phase: str) -> dict[str, tuple[str, str, str]]:
     }
 
 
-def _set(conditions: dict[str, Json], kind: str, status: str, reason: str, message: str, now: float) -> None:
+def _set(conditions: dict[str, Json], kind: str, now: float, status: str, reason: str, message: str) -> None:  # noqa: PLR0917
     found = conditions.get(kind)
     moved = found is None or found["status"] != status
     at = stamp(now) if moved or found is None else found["lastTransitionTime"]
-    built = {"type": kind, "status": status, "lastProbeTime": None, "lastTransitionTime": at}
-    conditions[kind] = built | ({"reason": reason} if reason else {}) | ({"message": message} if message else {})
+    built: Json = {"type": kind, "status": status, "lastTransitionTime": at}
+    for key, text in (("reason", reason), ("message", message)):
+        if text or (found is not None and key in found):
+            built[key] = text or None  # null takes away what an earlier patch has put there
+    conditions[kind] = built
 
 
 def _container(uid: str, book: ContainerBook, *, init: bool) -> Json:

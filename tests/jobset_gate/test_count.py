@@ -3,6 +3,7 @@
 import pytest
 
 from jobset_gate import count
+from jobset_gate.missing import missing
 from jobset_gate.model import Config, Missing, Stage, Why
 from tests.jobset_gate.gangs import gang, job, jobset, pod, replicated_job, waiting_pod
 
@@ -65,7 +66,9 @@ def test_an_empty_uid_never_matches_even_if_the_jobset_had_none():
     assert count.tally(gang(pod(0, jobset_uid=""), jobset=jobset(uid=""))).started == 0
 
 
-@pytest.mark.parametrize("changes", [{"jobset": jobset(suspended=True)}, {"jobs": (job(suspended=True),)}, {"jobs": ()}])
+@pytest.mark.parametrize(
+    "changes", [{"jobset": jobset(suspended=True)}, {"jobs": (job(suspended=True),)}, {"jobs": ()}]
+)
 def test_nothing_counts_while_the_jobset_or_the_job_is_suspended_or_not_there(changes):
     assert count.tally(gang(pod(0), pod(1), **changes)).started == 0
 
@@ -143,38 +146,38 @@ def test_missing_slots_are_named_with_what_holds_them_up():
         waiting_pod(1, Why.IMAGE_PULL),
         jobset=jobset(replicated_job(parallelism=3, completions=3)),
     )
-    assert slots(list(count.missing(seen))) == [("workers-0/1", Why.IMAGE_PULL), ("workers-0/2", Why.NOT_CREATED)]
+    assert slots(list(missing(seen))) == [("workers-0/1", Why.IMAGE_PULL), ("workers-0/2", Why.NOT_CREATED)]
 
 
 def test_as_many_are_missing_as_the_count_lacks():
     seen = gang(waiting_pod(0), jobset=jobset(replicated_job(replicas=2, parallelism=2, completions=5)))
     tally = count.tally(seen)
-    assert len(list(count.missing(seen))) == tally.expected - tally.started == 4
+    assert len(list(missing(seen))) == tally.expected - tally.started == 4
 
 
 def test_a_replacement_is_named_rather_than_what_it_replaces():
     leaving = waiting_pod(0, Why.TERMINATING, deleting=True, name="old", uid="old")
     seen = gang(leaving, waiting_pod(0, Why.UNSCHEDULED), pod(1))
-    assert slots(list(count.missing(seen))) == [("workers-0/0", Why.UNSCHEDULED)]
+    assert slots(list(missing(seen))) == [("workers-0/0", Why.UNSCHEDULED)]
 
 
 def test_a_leaving_pod_without_replacement_is_named_terminating():
     leaving = waiting_pod(0, Why.TERMINATING, deleting=True)
-    assert slots(list(count.missing(gang(leaving, pod(1))))) == [("workers-0/0", Why.TERMINATING)]
+    assert slots(list(missing(gang(leaving, pod(1))))) == [("workers-0/0", Why.TERMINATING)]
 
 
 def test_pods_refused_by_a_quota_are_named_so():
     seen = gang(pod(0), denials=(("train-workers-0", "exceeded quota: gpus"),))
-    (one,) = count.missing(seen)
+    (one,) = missing(seen)
     assert (one.slot, one.stall.why, one.stall.detail) == ("workers-0/1", Why.QUOTA_DENIED, "exceeded quota: gpus")
 
 
 def test_an_unscheduled_pod_with_a_node_on_its_way_is_named_so():
     seen = gang(pod(0), waiting_pod(1), provisioning=frozenset({waiting_pod(1).name}))
-    assert slots(list(count.missing(seen))) == [("workers-0/1", Why.NODE_PROVISIONING)]
+    assert slots(list(missing(seen))) == [("workers-0/1", Why.NODE_PROVISIONING)]
 
 
 def test_nonindexed_pods_are_missing_without_a_number():
     spec = jobset(replicated_job(parallelism=2, completions=2, indexed=False))
     seen = gang(waiting_pod(None, name="a", uid="a"), jobset=spec)
-    assert slots(list(count.missing(seen))) == [("workers-0", Why.UNSCHEDULED), ("workers-0", Why.NOT_CREATED)]
+    assert slots(list(missing(seen))) == [("workers-0", Why.UNSCHEDULED), ("workers-0", Why.NOT_CREATED)]

@@ -332,9 +332,7 @@ def test_traces_of_older_generations_prove_nothing():
     seen = gang(
         pod(0, attempt=1, verdict=verdicts.render(verdict())),
         pod(1, attempt=0, stage=Stage.PASSED),
-        jobset=jobset(
-            attempt=1, condition=condition(names.REASON_STARTED, "all 2 pods started (attempt 0, epoch 7)")
-        ),
+        jobset=jobset(attempt=1, condition=condition(names.REASON_STARTED, "all 2 pods started (attempt 0, epoch 7)")),
         jobs=(job(attempt=1),),
     )
     assert isinstance(decide(seen, NOW), Wait)

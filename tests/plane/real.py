@@ -25,9 +25,20 @@ _ATTEMPTS = 3  # a port that was free may be taken by the time a program binds i
 class RealPlane:
     """Synchronous on purpose: one serves a whole test session, whose event loops come and go."""
 
-    def __init__(self, binaries: Binaries | None = None, *, controllers: bool = True) -> None:
+    def __init__(
+        self,
+        binaries: Binaries | None = None,
+        *,
+        controllers: bool = True,
+        prepare: Callable[[Admin], None] = lambda _: None,
+    ) -> None:
+        """`prepare` runs once the API server is ready and before the controllers start.
+
+        It is the place for CRDs: the garbage collector learns of kinds when it starts, and then every 30 s.
+        """
         self._binaries = binaries
         self._controllers = controllers
+        self._prepare = prepare
         self._processes: list[Process] = []
         self._folder: Path | None = None
         self._layout: components.Layout | None = None
@@ -117,6 +128,7 @@ class RealPlane:
         self._run("etcd", components.etcd(layout))
         self._run("kube-apiserver", components.apiserver(layout))
         self._until("/readyz answers", self._ready)
+        self._prepare(self._admin)
         if self._controllers:
             self._run("kube-controller-manager", components.controller_manager(layout))
             self._until("the controllers run", self._controllers_run)

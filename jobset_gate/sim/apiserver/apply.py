@@ -53,16 +53,19 @@ def merge(live: Any, config: Any, shape: Shape) -> Any:
 
 
 def _merge_items(live: list[Any], config: list[Any], shape: Shape) -> list[Any]:
-    """Items of `config` in its order; those only live has stay before the item they preceded."""
+    """Items that both have come in the order of `config`; those only live has stay where they were among them."""
     before, wanted = fields.indexed(live, shape), fields.indexed(config, shape)
     merged: list[Any] = []
-    waiting = list(before)
-    for step, item in wanted.items():
-        if step in waiting:
-            ahead, waiting = waiting[: waiting.index(step)], waiting[waiting.index(step) + 1 :]
-            merged += [copy(before[other]) for other in ahead if other not in wanted]
-        merged.append(merge(before.get(step), item, shape.item()))
-    return merged + [copy(before[step]) for step in waiting if step not in wanted]
+    ours = list(wanted)
+    for step in before:
+        if step not in wanted:
+            merged.append(copy(before[step]))
+            continue
+        # Up to and including this item, in the order of the configuration.
+        upto = ours.index(step) + 1 if step in ours else 0
+        merged += [merge(before.get(other), wanted[other], shape.item()) for other in ours[:upto]]
+        ours = ours[upto:]
+    return merged + [merge(None, wanted[step], shape.item()) for step in ours]
 
 
 def _give_up(value: Any, last: Tree, everyone: Tree | None, shape: Shape) -> None:
@@ -106,25 +109,27 @@ def _refuse_conflicts(shares: Shares, writer: Manager, compared: Comparison) -> 
         if manager == writer:
             continue
         if fought := fields.paths(fields.intersection(share.owned, changed)):
-            against[_who(manager, share)] = fought
+            against[_who(manager)] = fought
     if not against:
         return
     causes = [
-        cause(path, f"conflict with {who}", "FieldManagerConflict") for who, fought in against.items() for path in fought
+        cause(path, f"conflict with {who}", "FieldManagerConflict")
+        for who, fought in against.items()
+        for path in fought
     ]
     count = len(causes)
-    text = "\n".join(_told(who, fought) for who, fought in against.items())
+    text = "\n".join(_told(who, fought, alone=count == 1) for who, fought in against.items())
     message = f"Apply failed with {count} conflict{'s' if count > 1 else ''}: {text}"
     raise Problem(409, message, details={"causes": causes})
 
 
-def _who(manager: Manager, share: Share) -> str:
+def _who(manager: Manager) -> str:
     subresource = f' with subresource "{manager.subresource}"' if manager.subresource else ""
-    time = f" at {share.time}" if manager.operation == "Update" and share.time else ""
-    return f'"{manager.name}"{subresource} using {manager.api_version}{time}'
+    how = f" using {manager.api_version}" if manager.operation == "Update" else ""
+    return f'"{manager.name}"{subresource}{how}'
 
 
-def _told(who: str, fought: list[str]) -> str:
-    if len(fought) == 1:
+def _told(who: str, fought: list[str], *, alone: bool) -> str:
+    if alone:
         return f"conflict with {who}: {fought[0]}"
     return f"conflicts with {who}:\n" + "\n".join(f"- {path}" for path in fought)

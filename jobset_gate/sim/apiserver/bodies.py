@@ -20,8 +20,9 @@ def parse(call: Call) -> Any:
     if sort in _JSON or sort.endswith(("+json", "/apply-patch+yaml")) or sort == "application/yaml":
         return _parse(call.body, yaml_too=sort.endswith("yaml"))
     raise Problem(
-        415, f"the body of the request was in an unknown format - accepted media types include: application/json, "
-        f"application/yaml, not {sort}"
+        415,
+        f"the body of the request was in an unknown format - accepted media types include: application/json, "
+        f"application/yaml, not {sort}",
     )
 
 
@@ -40,10 +41,11 @@ def _parse(body: bytes, *, yaml_too: bool) -> Any:
 class _Loader(yaml.SafeLoader):
     """YAML as Kubernetes reads it: a date is a string."""
 
-    yaml_implicit_resolvers = {
-        first: [(tag, pattern) for tag, pattern in resolvers if tag != "tag:yaml.org,2002:timestamp"]
-        for first, resolvers in yaml.SafeLoader.yaml_implicit_resolvers.items()
-    }
+
+_Loader.yaml_implicit_resolvers = {
+    first: [(tag, pattern) for tag, pattern in resolvers if tag != "tag:yaml.org,2002:timestamp"]
+    for first, resolvers in yaml.SafeLoader.yaml_implicit_resolvers.items()
+}
 
 
 def whole_object(call: Call) -> Obj:
@@ -56,13 +58,14 @@ def checked(call: Call, obj: Any) -> Obj:
     if not isinstance(obj, dict):
         raise bad_request(f"the body must be an object, not {type(obj).__name__}")
     given = obj.get("apiVersion"), obj.get("kind")
-    if not given[1] or not given[0]:
-        raise bad_request("Object 'Kind' is missing" if not given[1] else "Object 'apiVersion' is missing")
-    if given != (kind.api_version, kind.kind):
+    if kind.custom and not all(given):
+        raise bad_request("Object 'apiVersion' is missing" if given[1] else "Object 'Kind' is missing")
+    if given[0] not in (None, "", kind.api_version):
         raise bad_request(
-            f"{kind.kind} in version {kind.version!r} cannot be handled as a {given[1]}: the API version in the data "
-            f"({given[0]}) does not match the expected API version ({kind.api_version})"
+            f"the API version in the data ({given[0]}) does not match the expected API version ({kind.api_version})"
         )
+    if given[1] not in (None, "", kind.kind):
+        raise bad_request(f'{given[1]} in version "{kind.version}" cannot be handled as a {kind.kind}')
     meta = obj.setdefault("metadata", {})
     if not isinstance(meta, dict):
         raise bad_request("metadata must be an object")
@@ -78,6 +81,7 @@ def _settle_namespace(call: Call, meta: Obj) -> None:
     given = meta.get("namespace")
     if given and given != wanted:
         raise bad_request(
-            f"the namespace of the provided object does not match the namespace sent on the request ({given} vs {wanted})"
+            "the namespace of the provided object does not match the namespace sent on the request "
+            f"({given} vs {wanted})"
         )
     meta["namespace"] = wanted

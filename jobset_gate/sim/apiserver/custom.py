@@ -8,7 +8,7 @@ from typing import Any
 from jobset_gate.sim.apiserver import validation
 from jobset_gate.sim.apiserver.data import Obj, copy
 from jobset_gate.sim.apiserver.kinds import Kind
-from jobset_gate.sim.apiserver.problems import bad_request
+from jobset_gate.sim.apiserver.problems import Problem, bad_request, cause, invalid
 from jobset_gate.sim.apiserver.shapes import DEDUCED, OBJECT_META, Shape, with_metadata
 from jobset_gate.sim.apiserver.targets import Call
 
@@ -58,24 +58,24 @@ def _list_shape(schema: Obj) -> Shape:
             keys = tuple(schema.get("x-kubernetes-list-map-keys") or ())
             properties = (schema.get("items") or {}).get("properties") or {}
             defaults = {key: properties[key]["default"] for key in keys if "default" in properties.get(key, {})}
-            return Shape(items=items, keys=keys, key_defaults=defaults, always=False)
+            return Shape(items=items, keys=keys, key_defaults=defaults)
         case "set":
-            return Shape(a_set=True, always=False)
+            return Shape(a_set=True)
         case _:
-            return Shape(atomic=True, always=False)
+            return Shape(atomic=True)
 
 
 def _map_shape(schema: Obj) -> Shape:
     if schema.get("x-kubernetes-map-type") == "atomic":
-        return Shape(atomic=True, always=False)
+        return Shape(atomic=True)
     fields = {name: shape_of(part) for name, part in (schema.get("properties") or {}).items()}
     if schema.get("x-kubernetes-embedded-resource"):
         fields["metadata"] = OBJECT_META
     extra = schema.get("additionalProperties")
     if isinstance(extra, dict):
-        return Shape(fields=fields, items=shape_of(extra), open=True, always=False)
+        return Shape(fields=fields, items=shape_of(extra), open=True)
     loose = bool(extra or schema.get("x-kubernetes-preserve-unknown-fields"))
-    return Shape(fields=fields, open=loose, always=False)
+    return Shape(fields=fields, open=loose)
 
 
 def prune(call: Call, obj: Obj) -> None:
@@ -89,12 +89,17 @@ def prune(call: Call, obj: Obj) -> None:
         return
     texts = [f'unknown field "{path}"' for path in unknown]
     if wish == "Strict":
-        raise bad_request(
-            f"{kind.kind} in version {kind.version!r} cannot be handled as a {kind.kind}: strict decoding error: "
-            f"{', '.join(texts)}".replace("'", '"')
-        )
+        raise _strict_error(call, f"strict decoding error: {', '.join(texts)}")
     for text in texts:
         call.warn(text)
+
+
+def _strict_error(call: Call, why: str) -> Problem:
+    kind = call.kind
+    if call.verb == "patch":
+        nameless = Kind("", "", "", "")
+        return invalid(nameless, "", [cause("patch", f"Invalid value: {call.body.decode(errors='replace')!r}: {why}")])
+    return bad_request(f'{kind.kind} in version "{kind.version}" cannot be handled as a {kind.kind}: {why}')
 
 
 def _prune(value: Any, schema: Obj, path: str, *, root: bool = False) -> Iterator[str]:
@@ -125,7 +130,7 @@ def _prune_map(value: Obj, schema: Obj, path: str, *, root: bool) -> Iterator[st
 
 
 def default(kind: Kind, obj: Obj) -> None:
-    """Fill in the schema's defaults."""
+    """Drop nulls where the schema has none, fill in its defaults."""
     if kind.schema is not None:
         _default(obj, kind.schema)
 
@@ -137,7 +142,9 @@ def _default(value: Any, schema: Obj) -> None:
     elif isinstance(value, dict):
         properties = schema.get("properties") or {}
         for name, part in properties.items():
-            if "default" in part and (name not in value or (value[name] is None and not part.get("nullable"))):
+            if name in value and value[name] is None and not part.get("nullable"):
+                del value[name]
+            if "default" in part and name not in value:
                 value[name] = copy(part["default"])
         extra = schema.get("additionalProperties")
         for name, part in value.items():

@@ -18,6 +18,8 @@ from jobset_gate.sim.apiserver.targets import Call, Target
 FOREGROUND = "foregroundDeletion"
 ORPHAN = "orphan"
 _DEFAULT_GRACE = 30
+#: Kinds whose deletion is answered with the object.
+_RETURNED = frozenset([("", "pods")])
 _POLICIES = ("", "Background", "Foreground", "Orphan")
 
 
@@ -62,8 +64,10 @@ async def delete_one(core: Core, call: Call, options: Options) -> Answer:
     live = core.existing(kind, target.namespace, target.name)
     _require(kind, live, options)
     if call.dry_run:
-        return Answer(200, live.raw)
+        return Answer(200, _success(kind, live))
     left = erase(core, kind, live, options)
+    if left is None and kind.key in _RETURNED:
+        return Answer(200, live.raw)
     return Answer(200, left.raw if left else _success(kind, live))
 
 
@@ -77,17 +81,22 @@ async def delete_collection(core: Core, call: Call) -> Answer:
             await delete_one(core, one, options)
     items = b",".join(row.raw for row in found)
     head = encode({"kind": f"{call.kind.kind}List", "apiVersion": call.kind.api_version})
-    return Answer(200, b'%s,"metadata":{"resourceVersion":"%d"},"items":[%s]}' % (head[:-1], core.store.revision, items))
+    return Answer(
+        200, b'%s,"metadata":{"resourceVersion":"%d"},"items":[%s]}' % (head[:-1], core.store.revision, items)
+    )
 
 
 def _require(kind: Kind, live: Stored, options: Options) -> None:
     meta = live.obj["metadata"]
     if options.uid and options.uid != meta["uid"]:
         why = f"the UID in the precondition ({options.uid}) does not match the UID in record ({meta['uid']}). "
-        raise conflict(kind, meta["name"], why + "The object might have been deleted and then recreated")
+        raise conflict(kind, meta["name"], why + "The object might have been deleted and then recreated", kind.kind)
     if options.version and options.version != meta["resourceVersion"]:
-        why = f"the ResourceVersion in the precondition ({options.version}) does not match the ResourceVersion in record "
-        raise conflict(kind, meta["name"], f"{why}({meta['resourceVersion']}). The object might have been modified")
+        why = (
+            f"the ResourceVersion in the precondition ({options.version}) does not match the ResourceVersion in record "
+        )
+        why = f"{why}({meta['resourceVersion']}). The object might have been modified"
+        raise conflict(kind, meta["name"], why, kind.kind)
 
 
 def erase(core: Core, kind: Kind, live: Stored, options: Options) -> Stored | None:

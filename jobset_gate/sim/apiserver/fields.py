@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from jobset_gate.sim.apiserver.data import Obj, encode
+from jobset_gate.sim.apiserver.data import Obj, decode, encode
 from jobset_gate.sim.apiserver.shapes import Shape
 
 Tree = dict[str, Any]
@@ -67,17 +67,18 @@ def intersection(left: Tree | None, right: Tree | None) -> Tree | None:
     return _node(is_member(left) and is_member(right), children)
 
 
-def paths(tree: Tree | None, shown: str = "") -> list[str]:
+def paths(tree: Tree | None, so_far: str = "") -> list[str]:
     """The members as people read them: `.spec.template.spec.containers[name="main"].image`."""
     if tree is None:
         return []
-    found = [shown] if is_member(tree) and shown else []
+    found = [so_far] if is_member(tree) and so_far else []
     for step in sorted(steps(tree)):
-        found += paths(tree[step], shown + _shown(step))
+        found += paths(tree[step], so_far + shown(step))
     return found
 
 
-def _shown(step: str) -> str:
+def shown(step: str) -> str:
+    """One step as people read it."""
     sort, _, text = step.partition(":")
     if sort == "f":
         return f".{text}"
@@ -88,8 +89,6 @@ def _shown(step: str) -> str:
 
 
 def _keys_of(text: str) -> Obj:
-    from jobset_gate.sim.apiserver.data import decode
-
     keys: Obj = decode(text.encode())
     return keys
 
@@ -99,7 +98,8 @@ def item_step(item: Any, shape: Shape) -> str:
     if shape.a_set:
         return f"v:{encode(item).decode()}"
     defaults = shape.key_defaults
-    keys = {key: item.get(key, defaults.get(key)) for key in sorted(shape.keys)}
+    given = item if isinstance(item, dict) else {}
+    keys = {key: given.get(key, defaults.get(key)) for key in sorted(shape.keys)}
     return f"k:{encode({key: value for key, value in keys.items() if value is not None}).decode()}"
 
 
@@ -193,17 +193,21 @@ def _compare(old: Any, new: Any, shape: Shape) -> _Three:
     return None, {}, None
 
 
-def _whole(value: Any, shape: Shape) -> Tree | None:
-    """Everything in a value that came or went as a whole."""
+def _whole(value: Any, shape: Shape, *, inside: bool = False) -> Tree | None:
+    """Everything in a value that came or went as a whole.
+
+    inside: within something that came or went too, where nothing was there before.
+    """
     if not value or not merges(value, shape):
         return {}
+    inside = inside or not shape.always
     children: Tree = {}
     if isinstance(value, dict):
         for name, part in value.items():
-            tree = _whole(part, shape.at(name))
+            tree = _whole(part, shape.at(name), inside=inside)
             if tree is not None:
                 children[f"f:{name}"] = tree
     else:
         for step, item in indexed(value, shape).items():
-            children[step] = union(_whole(item, shape.item()), {})
-    return _node(not (shape.always and isinstance(value, dict)), children)
+            children[step] = union(_whole(item, shape.item(), inside=True), {})
+    return _node(inside, children)

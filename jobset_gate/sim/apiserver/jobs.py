@@ -38,6 +38,15 @@ def default(job: Obj) -> None:
     template = dig(spec, "template", "spec")
     if isinstance(template, dict):
         pods.default_spec(template)
+    _default_labels(job)
+
+
+def _default_labels(job: Obj) -> None:
+    """A Job without labels carries those of its pods."""
+    meta = job.get("metadata") or {}
+    labels = dig(job, "spec", "template", "metadata", "labels")
+    if labels and not meta.get("labels"):
+        meta["labels"] = dict(labels)
 
 
 def prepare(job: Obj, _now: str) -> None:
@@ -55,6 +64,7 @@ def prepare(job: Obj, _now: str) -> None:
         "batch.kubernetes.io/job-name": name,
     }
     spec["selector"] = {"matchLabels": {"batch.kubernetes.io/controller-uid": uid}}
+    _default_labels(job)
 
 
 def check(new: Obj, old: Obj | None) -> list[Obj]:
@@ -84,8 +94,8 @@ def _elastic(spec: Obj, was: Obj) -> bool:
 
 
 def _fixed(template: Any, old: Obj) -> Any:
-    """The part of a template that may not change now: of a suspended Job that never started, all but scheduling."""
-    if not old["spec"].get("suspend") or dig(old, "status", "startTime"):
+    """The part of a template that may not change now: of a Job that is at rest all but scheduling."""
+    if not _at_rest(old):
         return template
     kept = copy(template or {})
     for name in ("labels", "annotations"):
@@ -95,6 +105,17 @@ def _fixed(template: Any, old: Obj) -> Any:
     if not kept.get("metadata"):
         kept.pop("metadata", None)
     return kept
+
+
+def _at_rest(job: Obj) -> bool:
+    """Suspended, and either never started or known to have no pods (as of Kubernetes 1.35)."""
+    status = job.get("status") or {}
+    if not job["spec"].get("suspend") or status.get("active"):
+        return False
+    conditions = status.get("conditions") or ()
+    return not status.get("startTime") or any(
+        item.get("type") == "Suspended" and item.get("status") == "True" for item in conditions
+    )
 
 
 def _new_problems(spec: Obj) -> list[Obj]:
@@ -110,6 +131,6 @@ def _new_problems(spec: Obj) -> list[Obj]:
     found += pods.spec_problems(template, "spec.template.spec")
     policy = dig(template, "restartPolicy")
     if policy not in ("OnFailure", "Never"):
-        why = f'Unsupported value: "{policy}": supported values: "OnFailure", "Never"'
-        found.append(cause("spec.template.spec.restartPolicy", why, "FieldValueNotSupported"))
+        why = 'Required value: valid values: "OnFailure", "Never"'
+        found.append(cause("spec.template.spec.restartPolicy", why, "FieldValueRequired"))
     return found

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from typing import Any
 
-from jobset_gate.sim.apiserver.data import copy
-from jobset_gate.sim.apiserver.problems import Problem, bad_request
+from jobset_gate.sim.apiserver.data import copy, dig
+from jobset_gate.sim.apiserver.problems import Problem
 
 Operations = list[dict[str, Any]]
 
@@ -13,11 +13,11 @@ Operations = list[dict[str, Any]]
 def patched(document: Any, operations: Operations) -> Any:
     """Apply all operations to `document`, which the caller gives away.
 
-    Errors: Problem 422 when one cannot be applied, 400 when it is not an operation.
+    Errors: Problem 422, which says more than the real server's own text does.
     """
     for operation in operations:
-        if not isinstance(operation, dict) or not isinstance(operation.get("path"), str):
-            raise bad_request(f"not a JSON patch operation: {operation!r}")
+        if not isinstance(dig(operation, "path"), str):
+            raise _refused(f"not a JSON patch operation: {operation!r}")
         document = _apply(document, operation)
     return document
 
@@ -30,7 +30,6 @@ def _apply(document: Any, operation: dict[str, Any]) -> Any:
         case "remove":
             return _remove(document, path)
         case "replace":
-            _get(document, path)
             return _replace(document, path, copy(operation.get("value")))
         case "move":
             start = _steps(operation["from"])
@@ -43,12 +42,12 @@ def _apply(document: Any, operation: dict[str, Any]) -> Any:
                 raise _refused(f"testing value {operation['path']} failed: test failed")
             return document
         case other:
-            raise bad_request(f"Unexpected kind: {other}")
+            raise _refused(f"Unexpected kind: {other}")
 
 
 def _steps(pointer: str) -> list[str]:
     if pointer and not pointer.startswith("/"):
-        raise bad_request(f"not a JSON pointer: {pointer!r}")
+        raise _refused(f"not a JSON pointer: {pointer!r}")
     return [step.replace("~1", "/").replace("~0", "~") for step in pointer.split("/")[1:]]
 
 
@@ -92,16 +91,19 @@ def _add(document: Any, path: list[str], value: Any) -> Any:
 
 
 def _replace(document: Any, path: list[str], value: Any) -> Any:
+    """The library behind the real server lets `replace` add a field that a mapping does not have."""
     if not path:
         return value
     parent, last = _get(document, path[:-1]), path[-1]
+    if not isinstance(parent, dict | list):
+        raise _missing(path)
     parent[_index(parent, last) if isinstance(parent, list) else last] = value
     return document
 
 
 def _remove(document: Any, path: list[str]) -> Any:
     if not path:
-        raise bad_request("the whole document cannot be removed")
+        raise _refused("the whole document cannot be removed")
     _get(document, path)
     parent, last = _get(document, path[:-1]), path[-1]
     del parent[_index(parent, last) if isinstance(parent, list) else last]

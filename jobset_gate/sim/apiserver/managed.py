@@ -42,9 +42,8 @@ def view(obj: Obj | None, without: tuple[str, ...] = ()) -> Obj:
     if obj is None:
         return {}
     seen = {key: value for key, value in obj.items() if key not in ("apiVersion", "kind", *without)}
-    if "metadata" in seen:
-        seen["metadata"] = {key: value for key, value in seen["metadata"].items() if key not in _SYSTEM}
-    return seen
+    meta = {key: value for key, value in seen.pop("metadata", {}).items() if key not in _SYSTEM}
+    return {"metadata": meta, **seen} if meta else seen
 
 
 def shares_of(obj: Obj | None) -> Shares:
@@ -53,9 +52,9 @@ def shares_of(obj: Obj | None) -> Shares:
     shares: Shares = {}
     for entry in entries:
         try:
-            shares[
-                Manager(entry["manager"], entry["operation"], entry["apiVersion"], entry.get("subresource", ""))
-            ] = Share(entry.get("fieldsV1") or {}, entry.get("time", ""))
+            shares[Manager(entry["manager"], entry["operation"], entry["apiVersion"], entry.get("subresource", ""))] = (
+                Share(entry.get("fieldsV1") or {}, entry.get("time", ""))
+            )
         except (KeyError, TypeError, AttributeError) as error:
             raise bad_request(f"metadata.managedFields: Invalid value: {entry!r}") from error
     return shares
@@ -109,7 +108,7 @@ def without_others(shares: Shares, writer: Manager, compared: Comparison) -> Sha
     return left
 
 
-def track(live: Obj | None, new: Obj, writer: Manager, shape: Shape, now: str, without: tuple[str, ...]) -> None:
+def track(live: Obj | None, new: Obj, writer: Manager, shape: Shape, *, now: str, without: tuple[str, ...]) -> None:
     """Note in `new` that an ordinary (non-apply) write made it out of `live`."""
     shares = starting_shares(live, new)
     compared = Comparison(view(live, without), view(new, without), shape)

@@ -20,7 +20,15 @@ _FREE_NAMES = ("rbac.authorization.k8s.io",)
 _LABEL_NAMES = (("", "namespaces"), ("", "services"))
 _ANNOTATIONS_LIMIT = 256 * 1024
 #: Set once, kept for ever whatever an update says.
-_FIXED = ("name", "namespace", "uid", "creationTimestamp", "generation", "deletionTimestamp", "deletionGracePeriodSeconds")
+_FIXED = (
+    "name",
+    "namespace",
+    "uid",
+    "creationTimestamp",
+    "generation",
+    "deletionTimestamp",
+    "deletionGracePeriodSeconds",
+)
 
 
 def fill(core: Core, kind: Kind, obj: Obj) -> None:
@@ -69,13 +77,17 @@ def problems(kind: Kind, obj: Obj) -> list[Obj]:
         if not _QUALIFIED.fullmatch(key):
             found.append(cause("metadata.labels", f"Invalid value: {key!r}: name part must consist of alphanumerics"))
         if not isinstance(value, str) or len(value) > 63 or not _LABEL_VALUE.fullmatch(value):
-            found.append(cause("metadata.labels", f'Invalid value: "{value}": a valid label must be 63 characters or less'))
+            found.append(
+                cause("metadata.labels", f'Invalid value: "{value}": a valid label must be 63 characters or less')
+            )
     size = sum(len(key) + len(str(value)) for key, value in (meta.get("annotations") or {}).items())
     if size > _ANNOTATIONS_LIMIT:
         found.append(cause("metadata.annotations", f"Too long: may not be more than {_ANNOTATIONS_LIMIT} bytes"))
     controllers = [ref for ref in meta.get("ownerReferences") or () if ref.get("controller")]
     if len(controllers) > 1:
-        found.append(cause("metadata.ownerReferences", "Invalid value: Only one reference can have Controller set to true"))
+        found.append(
+            cause("metadata.ownerReferences", "Invalid value: Only one reference can have Controller set to true")
+        )
     return found
 
 
@@ -87,5 +99,9 @@ def _name_problems(kind: Kind, name: str) -> list[Obj]:
     limit, pattern = (63, _LABEL) if kind.key in _LABEL_NAMES else (253, _SUBDOMAIN)
     if len(name) > limit or not pattern.fullmatch(name):
         what = "a lowercase RFC 1123 label" if pattern is _LABEL else "a lowercase RFC 1123 subdomain"
-        return [cause("metadata.name", f'Invalid value: "{name}": {what} must consist of lower case alphanumeric characters')]
+        return [
+            cause(
+                "metadata.name", f'Invalid value: "{name}": {what} must consist of lower case alphanumeric characters'
+            )
+        ]
     return []

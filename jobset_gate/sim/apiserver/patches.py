@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Any
 
-from jobset_gate.sim.apiserver import bodies, jsonpatch, mergepatch, strategic
+from jobset_gate.sim.apiserver import bodies, jsonpatch, mergepatch, strategic, typed
 from jobset_gate.sim.apiserver.apply import apply
 from jobset_gate.sim.apiserver.core import Core
 from jobset_gate.sim.apiserver.data import Obj, copy
@@ -54,7 +54,11 @@ class Patch:
         if target.namespace:
             blank["metadata"]["namespace"] = target.namespace
         if uid := self.body["metadata"].get("uid"):
-            raise conflict(self.call.kind, target.name or "", f"uid mismatch: the provided object specified uid {uid}, and no existing object was found")
+            raise conflict(
+                self.call.kind,
+                target.name or "",
+                f"uid mismatch: the provided object specified uid {uid}, and no existing object was found",
+            )
         return self._applied(blank)
 
     def _applied(self, live: Obj) -> Obj:
@@ -79,7 +83,7 @@ class Patch:
 
 
 def reader(core: Core, call: Call) -> Patch:
-    """Errors: Problem 415 for a kind of patch that is not served, 400 for a bad body, 422 for an apply without a manager."""
+    """Errors: Problem 415 for a patch that is not served, 400 for a bad body, 422 for an apply without a manager."""
     sort = call.content_type.partition(";")[0].strip()
     served = (JSON, MERGE, *APPLY) if call.kind.custom else (JSON, MERGE, STRATEGIC, *APPLY)
     if sort not in served:
@@ -88,6 +92,8 @@ def reader(core: Core, call: Call) -> Patch:
     body = bodies.parse(call)
     if sort in APPLY:
         _check_apply(call, body)
+        if isinstance(body, dict):
+            typed.require(call.kind, {"metadata": {}, **body})
         body = bodies.checked(call, copy(body))
     elif sort == JSON:
         if not isinstance(body, list):
@@ -108,4 +114,6 @@ def _check_apply(call: Call, body: Any) -> None:
     if meta.get("managedFields"):
         raise bad_request("metadata.managedFields must be nil")
     if meta.get("name") not in (None, call.target.name):
-        raise bad_request(f"the name of the object ({meta['name']}) does not match the name on the URL ({call.target.name})")
+        raise bad_request(
+            f"the name of the object ({meta['name']}) does not match the name on the URL ({call.target.name})"
+        )

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from jobset_gate.sim.apiserver.data import Obj
+from jobset_gate.sim.apiserver.data import Obj, dig
 from jobset_gate.sim.apiserver.problems import cause
 
 _SPEC_DEFAULTS: Obj = {
@@ -18,17 +18,26 @@ _CONTAINER_DEFAULTS: Obj = {
     "terminationMessagePolicy": "File",
 }
 #: The only fields of a pod's spec that an update may change.
-_MUTABLE = frozenset(
-    ("activeDeadlineSeconds", "terminationGracePeriodSeconds", "tolerations", "schedulingGates")
-)
+_MUTABLE = frozenset(("activeDeadlineSeconds", "terminationGracePeriodSeconds", "tolerations", "schedulingGates"))
 _GATED = _MUTABLE | {"nodeSelector", "affinity"}
 _CONTAINER_LISTS = ("initContainers", "containers")
+
+
+#: What the admission plugins of a plain cluster add to every pod.
+_TOLERATIONS = [
+    {"key": f"node.kubernetes.io/{what}", "operator": "Exists", "effect": "NoExecute", "tolerationSeconds": 300}
+    for what in ("not-ready", "unreachable")
+]
 
 
 def default(pod: Obj) -> None:
     spec = pod.get("spec")
     if isinstance(spec, dict):
         default_spec(spec)
+        spec.setdefault("enableServiceLinks", True)
+    for condition in dig(pod, "status", "conditions") or ():
+        condition.setdefault("lastProbeTime", None)
+        condition.setdefault("lastTransitionTime", None)
 
 
 def default_spec(spec: Obj) -> None:
@@ -72,8 +81,20 @@ def _default_items(source: Obj) -> None:
             item["fieldRef"].setdefault("apiVersion", "v1")
 
 
-def prepare(pod: Obj, _now: str) -> None:
-    pod["status"] = {"phase": "Pending", "qosClass": _qos(pod["spec"])}
+def prepare(pod: Obj, now: str) -> None:
+    spec = pod["spec"]
+    pod["status"] = {"phase": "Pending", "qosClass": _qos(spec)}
+    if spec.get("schedulingGates"):
+        text = "Scheduling is blocked due to non-empty scheduling gates"
+        gated = {"type": "PodScheduled", "status": "False", "reason": "SchedulingGated", "message": text}
+        pod["status"]["conditions"] = [{**gated, "lastProbeTime": None, "lastTransitionTime": now}]
+    spec.setdefault("serviceAccountName", "default")
+    spec["serviceAccount"] = spec["serviceAccountName"]
+    spec.setdefault("priority", 0)
+    spec.setdefault("preemptionPolicy", "PreemptLowerPriority")
+    have = {(item.get("key"), item.get("effect")) for item in spec.get("tolerations") or ()}
+    added = [dict(item) for item in _TOLERATIONS if (item["key"], item["effect"]) not in have]
+    spec["tolerations"] = [*(spec.get("tolerations") or ()), *added]
 
 
 def _qos(spec: Obj) -> str:
@@ -131,7 +152,11 @@ def spec_problems(spec: Any, path: str) -> list[Obj]:
 def _mount_problems(spec: Obj, path: str) -> list[Obj]:
     volumes = {volume.get("name") for volume in spec.get("volumes") or ()}
     return [
-        cause(f"{path}.{sort}[{place}].volumeMounts[{index}].name", f'Not found: "{mount.get("name")}"', "FieldValueNotFound")
+        cause(
+            f"{path}.{sort}[{place}].volumeMounts[{index}].name",
+            f'Not found: "{mount.get("name")}"',
+            "FieldValueNotFound",
+        )
         for sort in _CONTAINER_LISTS
         for place, container in enumerate(spec.get(sort) or ())
         for index, mount in enumerate(container.get("volumeMounts") or ())

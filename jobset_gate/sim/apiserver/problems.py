@@ -25,6 +25,9 @@ _REASONS = {
     504: "Timeout",
 }
 
+#: Codes whose Status has details even when there are none.
+_EMPTY_DETAILS = (405, 415, 422)
+
 
 class Problem(Exception):
     """A refusal; the HTTP edge turns it into a Status body with this code. `retry_after` is in seconds."""
@@ -52,14 +55,14 @@ class Problem(Exception):
         body: Obj = {"kind": "Status", "apiVersion": "v1", "metadata": {}, "status": "Failure", "message": self.message}
         if self.reason:
             body["reason"] = self.reason
-        if self.details:
+        if self.details or self.code in _EMPTY_DETAILS:
             body["details"] = self.details
         body["code"] = self.code
         return body
 
 
-def _about(kind: Kind, name: str) -> Obj:
-    details: Obj = {"name": name, "kind": kind.plural}
+def _about(kind: Kind, name: str, called: str = "") -> Obj:
+    details: Obj = {"name": name, "kind": called or kind.plural}
     if kind.group:
         details["group"] = kind.group
     return details
@@ -70,15 +73,15 @@ def not_found(kind: Kind, name: str) -> Problem:
 
 
 def already_exists(kind: Kind, name: str) -> Problem:
-    return Problem(
-        409, f'{kind.qualified} "{name}" already exists', reason="AlreadyExists", details=_about(kind, name)
-    )
+    return Problem(409, f'{kind.qualified} "{name}" already exists', reason="AlreadyExists", details=_about(kind, name))
 
 
-def conflict(kind: Kind, name: str, why: str = "") -> Problem:
+def conflict(kind: Kind, name: str, why: str = "", called: str = "") -> Problem:
+    """409. called: how the message names the kind, where that is not its plural."""
     why = why or "the object has been modified; please apply your changes to the latest version and try again"
-    message = f'Operation cannot be fulfilled on {kind.qualified} "{name}": {why}'
-    return Problem(409, message, details=_about(kind, name))
+    shown = f"{called}.{kind.group}" if called and kind.group else called or kind.qualified
+    message = f'Operation cannot be fulfilled on {shown} "{name}": {why}'
+    return Problem(409, message, details=_about(kind, name, called))
 
 
 def forbidden(kind: Kind, name: str, why: str, causes: Iterable[Obj] = ()) -> Problem:
@@ -89,19 +92,20 @@ def forbidden(kind: Kind, name: str, why: str, causes: Iterable[Obj] = ()) -> Pr
 
 
 def cause(field: str, message: str, reason: str = "FieldValueInvalid") -> Obj:
-    """One field that is wrong, for `invalid`. The message starts with its sort: "Invalid value: ...", "Required value"."""
+    """One wrong field, for `invalid`. The message starts with its sort: "Invalid value: ...", "Required value"."""
     return {"reason": reason, "message": message, "field": field}
 
 
-def invalid(kind: Kind, name: str, causes: Iterable[Obj]) -> Problem:
-    """422 with all causes in one answer."""
+def invalid(kind: Kind, name: str, causes: Iterable[Obj], called: str = "") -> Problem:
+    """422 with all causes in one answer. called: how it names the kind, where that is not its kind."""
     listed = list(causes)
     texts = [f"{item['field']}: {item['message']}" for item in listed]
+    called = called or kind.kind
     text = texts[0] if len(texts) == 1 else f"[{', '.join(texts)}]"
-    details = {"name": name, "kind": kind.kind, "causes": listed}
+    details = {**({"name": name} if name else {}), "kind": called, "causes": listed}
     if kind.group:
         details["group"] = kind.group
-    qualified = f"{kind.kind}.{kind.group}" if kind.group else kind.kind
+    qualified = f"{called}.{kind.group}" if kind.group else called
     return Problem(422, f'{qualified} "{name}" is invalid: {text}', details=details)
 
 

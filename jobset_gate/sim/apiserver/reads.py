@@ -66,8 +66,8 @@ class Lists:
         table = self._core.store.table(call.kind)
         if snapshot is None or snapshot[0] < table.floor:
             raise expired(
-                "The provided continue parameter is too old to display a consistent list result. You can start a new list "
-                "without the continue parameter."
+                "The provided continue parameter is too old to display a consistent list result. You can start a new "
+                "list without the continue parameter."
             )
         rv, found = snapshot
         end = start + limit if limit else len(found)

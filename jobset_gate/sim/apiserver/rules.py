@@ -4,13 +4,15 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
-from jobset_gate.sim.apiserver import crds, custom, jobs, namespaces, pods
+from jobset_gate.sim.apiserver import crds, custom, jobs, namespaces, pods, small
 from jobset_gate.sim.apiserver.data import Obj
 from jobset_gate.sim.apiserver.kinds import Kind
 
 #: Fills in defaults, whenever an object is read from a request.
 _DEFAULTS: dict[tuple[str, str], Callable[[Obj], None]] = {
     ("", "pods"): pods.default,
+    ("", "events"): small.default_event,
+    ("", "services"): small.default_service,
     ("batch", "jobs"): jobs.default,
     ("apiextensions.k8s.io", "customresourcedefinitions"): crds.default,
 }
@@ -18,12 +20,14 @@ _DEFAULTS: dict[tuple[str, str], Callable[[Obj], None]] = {
 _PREPARE: dict[tuple[str, str], Callable[[Obj, str], None]] = {
     ("", "pods"): pods.prepare,
     ("", "namespaces"): namespaces.prepare,
+    ("", "services"): small.prepare_service,
     ("batch", "jobs"): jobs.prepare,
 }
 #: (new, old or None) -> causes of a 422.
 _CHECKS: dict[tuple[str, str], Callable[[Obj, Obj | None], list[Obj]]] = {
     ("", "pods"): pods.check,
     ("batch", "jobs"): jobs.check,
+    ("coordination.k8s.io", "leases"): small.check_lease,
 }
 #: Kinds whose status may come with their creation.
 _KEEPS_STATUS = frozenset([("", "nodes"), ("", "namespaces")])

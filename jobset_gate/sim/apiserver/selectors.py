@@ -86,7 +86,8 @@ def _field_tests(kind: Kind, text: str) -> Iterable[Predicate]:
         if found is None:
             raise bad_request(f"invalid selector: {part!r}; can't understand {part!r}")
         if found["key"] not in known:
-            raise bad_request(f"field label not supported: {found['key']}")
+            listed = ", ".join(f'"{name}"' for name in known)
+            raise bad_request(f'"{found["key"]}" is not a known field selector: only {listed}')
         yield _field_test(found["key"].split("."), found["value"], equal=found["op"] != "!=")
 
 

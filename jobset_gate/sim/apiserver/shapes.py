@@ -1,13 +1,13 @@
 """How the lists and maps of an object merge: what server-side apply needs to know of a schema, and no more.
 
-Facts of the built-in kinds as Kubernetes publishes them in its OpenAPI (x-kubernetes-list-type, -list-map-keys, -map-type).
+Facts of the built-in kinds as Kubernetes publishes them in its OpenAPI (x-kubernetes-list-type and so on).
 What is not named here is the default: a struct merges by field, a list is atomic.
 """
 
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 
@@ -16,7 +16,7 @@ class Shape:
     """The merge rule of one place in an object.
 
     fields: the declared fields of a struct. items: the shape of a map's values or a list's items.
-    keys: the list is a map by these keys; `key_defaults` stand in for missing ones. a_set: the list is a set of scalars.
+    keys: the list is a map by these keys; `key_defaults` stand in for missing ones. a_set: a list that is a set.
     atomic: one value, owned as a whole. open: the keys of the mapping are data, not declared fields.
     always: a built-in struct that exists even when empty, so nobody owns its mere existence.
     """
@@ -28,7 +28,7 @@ class Shape:
     a_set: bool = False
     atomic: bool = False
     open: bool = False
-    always: bool = True
+    always: bool = False
 
     def at(self, name: str) -> Shape:
         """The shape under a field or map key."""
@@ -45,27 +45,26 @@ class Shape:
 #: A built-in struct without anything special in it.
 GRANULAR = Shape()
 #: Content without a schema: keys are data, lists atomic.
-DEDUCED = Shape(open=True, always=False)
-MAP = Shape(open=True, always=False)
+DEDUCED = Shape(open=True)
+MAP = Shape(open=True)
 ATOMIC = Shape(atomic=True)
-SET = Shape(a_set=True, always=False)
+SET = Shape(a_set=True)
 
 
 def struct(**fields: Shape) -> Shape:
     return Shape(fields=fields)
 
 
+def always(shape: Shape) -> Shape:
+    return replace(shape, always=True)
+
+
 def by(*keys: str, items: Shape = GRANULAR, **key_defaults: Any) -> Shape:
     """A list that is a map by `keys`."""
-    return Shape(items=items, keys=keys, key_defaults=key_defaults, always=False)
+    return Shape(items=items, keys=keys, key_defaults=key_defaults)
 
 
-OBJECT_META = struct(
-    labels=MAP,
-    annotations=MAP,
-    finalizers=SET,
-    ownerReferences=by("uid"),
-)
+OBJECT_META = always(struct(labels=MAP, annotations=MAP, finalizers=SET, ownerReferences=by("uid")))
 _CONDITIONS = by("type")
 _SELECTOR = Shape(atomic=True)
 _RESOURCES = struct(limits=MAP, requests=MAP, claims=by("name"))
@@ -82,7 +81,7 @@ _VOLUME = struct(
     projected=struct(sources=ATOMIC),
 )
 POD_SPEC = struct(
-    containers=by("name", items=_CONTAINER),
+    containers=always(by("name", items=_CONTAINER)),
     initContainers=by("name", items=_CONTAINER),
     ephemeralContainers=by("name", items=_CONTAINER),
     volumes=by("name", items=_VOLUME),
@@ -94,7 +93,7 @@ POD_SPEC = struct(
     nodeSelector=Shape(atomic=True),
     overhead=MAP,
 )
-_TEMPLATE = struct(metadata=OBJECT_META, spec=POD_SPEC)
+_TEMPLATE = always(struct(metadata=OBJECT_META, spec=always(POD_SPEC)))
 _IP = by("ip")
 _POD_STATUS = struct(
     conditions=_CONDITIONS,
@@ -129,7 +128,7 @@ _BUILTIN: dict[tuple[str, str], Shape] = {
         spec=_JOB_SPEC,
         status=struct(uncountedTerminatedPods=struct(failed=SET, succeeded=SET)),
     ),
-    ("batch", "CronJob"): struct(spec=struct(jobTemplate=struct(metadata=OBJECT_META, spec=_JOB_SPEC))),
+    ("batch", "CronJob"): struct(spec=struct(jobTemplate=always(struct(metadata=OBJECT_META, spec=always(_JOB_SPEC))))),
     ("apps", "Deployment"): _WORKLOAD,
     ("apps", "ReplicaSet"): _WORKLOAD,
     ("apps", "StatefulSet"): _WORKLOAD,
@@ -142,9 +141,11 @@ _BUILTIN: dict[tuple[str, str], Shape] = {
 
 
 def builtin_shape(group: str, kind: str) -> Shape:
-    """The shape of a built-in kind's whole object."""
-    return with_metadata(_BUILTIN.get((group, kind), GRANULAR))
+    """The shape of a built-in kind's whole object. Its spec and status exist even when empty."""
+    shape = _BUILTIN.get((group, kind), GRANULAR)
+    sides = {name: always(shape.at(name)) for name in ("spec", "status")}
+    return with_metadata(struct(**{**shape.fields, **sides}))
 
 
 def with_metadata(shape: Shape) -> Shape:
-    return Shape(fields={**shape.fields, "metadata": OBJECT_META}, open=shape.open, always=True)
+    return Shape(fields={**shape.fields, "metadata": OBJECT_META}, open=shape.open)

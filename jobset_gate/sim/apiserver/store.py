@@ -23,7 +23,7 @@ Listener = Callable[[Kind, "Change"], None]
 
 @dataclass(frozen=True, slots=True)
 class Stored:
-    """One version of one object. `raw` is its JSON, with kind and apiVersion first; `head` bytes of it are those two."""
+    """One version of one object. `raw` is its JSON, kind and apiVersion first; `head` bytes of it are those two."""
 
     obj: Obj
     rv: int

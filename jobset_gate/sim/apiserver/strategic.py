@@ -11,7 +11,7 @@ from typing import Any
 from jobset_gate.sim.apiserver.data import Obj, copy
 from jobset_gate.sim.apiserver.shapes import Shape
 
-#: Lists that merge by key in a strategic merge patch although server-side apply takes them as a whole, or by other keys.
+#: Lists that merge by key in a strategic merge patch although server-side apply takes them whole or by other keys.
 _PATCH_KEYS = {"conditions": "type", "ports": "containerPort", "imagePullSecrets": "name"}
 
 

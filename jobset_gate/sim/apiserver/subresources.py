@@ -34,7 +34,7 @@ async def post(core: Core, call: Call) -> Answer:
 
 
 async def _bind(core: Core, call: Call) -> Answer:
-    """Give a pod its node: the only way its spec.nodeName is set. Errors: Problem 409 for a pod that is taken or going."""
+    """Give a pod its node, as nothing else can. Errors: Problem 409 for a pod that is taken or going."""
     body = bodies.parse(call)
     node = dig(body, "target", "name")
     if not node:
@@ -43,13 +43,14 @@ async def _bind(core: Core, call: Call) -> Answer:
     pod = live.fresh()
     meta, name = pod["metadata"], call.target.name or ""
     if dig(body, "metadata", "uid") not in (None, "", meta["uid"]):
-        raise conflict(call.kind, name, f"Precondition failed: UID in object meta: {meta['uid']}")
+        why = f"Precondition failed: UID in object meta: {meta['uid']}"
+        raise conflict(call.kind, name, why, "pods/binding")
     if meta.get("deletionTimestamp"):
-        raise conflict(call.kind, name, f"pod {name} is being deleted, cannot be assigned to a host")
+        raise conflict(call.kind, name, f"pod {name} is being deleted, cannot be assigned to a host", "pods/binding")
     if taken := pod["spec"].get("nodeName"):
-        raise conflict(call.kind, name, f'pod {name} is already assigned to node "{taken}"')
+        raise conflict(call.kind, name, f'pod {name} is already assigned to node "{taken}"', "pods/binding")
     if pod["spec"].get("schedulingGates"):
-        raise conflict(call.kind, name, f"pod {name} has non-empty .spec.schedulingGates")
+        raise conflict(call.kind, name, f"pod {name} has non-empty .spec.schedulingGates", "pods/binding")
     pod["spec"]["nodeName"] = node
     _set_scheduled(pod, core.now())
     if not call.dry_run:

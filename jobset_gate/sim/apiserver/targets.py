@@ -12,7 +12,7 @@ from jobset_gate.sim.apiserver.problems import bad_request, no_such_path
 
 @dataclass(frozen=True, slots=True)
 class Target:
-    """The object (with a name) or collection (without) that a path addresses. namespace None: all, or cluster-scoped."""
+    """The object (with a name) or collection that a path addresses. namespace None: all, or cluster-scoped."""
 
     kind: Kind
     namespace: str | None = None
@@ -41,7 +41,7 @@ class Call:
     def dry_run(self) -> bool:
         value = self.query.get("dryRun", "")
         if value not in ("", "All"):
-            raise bad_request(f"dryRun: Unsupported value: {value!r}: supported values: \"All\"")
+            raise bad_request(f'dryRun: Unsupported value: {value!r}: supported values: "All"')
         return bool(value)
 
     @property

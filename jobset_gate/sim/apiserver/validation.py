@@ -1,4 +1,4 @@
-"""A custom object against its OpenAPI schema: types, ranges, required fields, list keys, CEL rules."""
+"""A custom object against its OpenAPI schema: types, ranges, required fields, list keys."""
 
 from __future__ import annotations
 
@@ -6,7 +6,8 @@ import re
 from collections.abc import Callable, Iterator
 from typing import Any
 
-from jobset_gate.sim.apiserver import cel
+from jobset_gate.sim.apiserver import celrules
+from jobset_gate.sim.apiserver.celrules import at, key_of
 from jobset_gate.sim.apiserver.data import Obj, encode
 from jobset_gate.sim.apiserver.problems import cause
 
@@ -18,33 +19,50 @@ _TYPES: dict[str, Callable[[Any], bool]] = {
     "integer": lambda value: isinstance(value, int) and not isinstance(value, bool),
     "number": lambda value: isinstance(value, int | float) and not isinstance(value, bool),
 }
-_NAMES = {dict: "object", list: "array", str: "string", bool: "boolean", int: "integer", float: "number", type(None): "null"}
+_NAMES = {
+    dict: "object",
+    list: "array",
+    str: "string",
+    bool: "boolean",
+    int: "integer",
+    float: "number",
+    type(None): "null",
+}
 
 
 def problems(new: Obj, schema: Obj, old: Obj | None) -> list[Obj]:
-    """All causes in one list."""
-    body = {name: value for name, value in new.items() if name not in ("apiVersion", "kind", "metadata")}
-    was = None if old is None else {name: old[name] for name in old if name not in ("apiVersion", "kind", "metadata")}
-    top = {**schema, "required": [name for name in schema.get("required") or () if name in (*body, "spec", "status")]}
-    return list(_problems(body, top, "", was))
+    """All causes in one list. Rules are only asked about an object that is otherwise sound."""
+    body = _body(new)
+    top = {**schema, "required": [name for name in schema.get("required") or () if name not in _IDENTITY]}
+    found = list(_problems(body, top, ""))
+    if not found:
+        return list(celrules.problems(body, schema, "", None if old is None else _body(old)))
+    if celrules.are_in(schema):
+        found.append(cause("<nil>", f"Invalid value: null: {_UNCHECKED}"))
+    return found
 
 
-def _problems(value: Any, schema: Obj, path: str, old: Any) -> Iterator[Obj]:
+def _body(obj: Obj) -> Obj:
+    return {name: value for name, value in obj.items() if name not in _IDENTITY}
+
+
+def _problems(value: Any, schema: Obj, path: str) -> Iterator[Obj]:
     if value is None and schema.get("nullable"):
         return
     wanted = schema.get("type")
     if schema.get("x-kubernetes-int-or-string"):
         wanted = None
     if wanted and not _TYPES[wanted](value):
-        yield cause(path, f"Invalid value: {_shown(value)}: {path} in body must be of type {wanted}: "
-                    f'"{_NAMES[type(value)]}"', "FieldValueTypeInvalid")  # fmt: skip
+        got = f'"{_NAMES[type(value)]}"'
+        yield cause(
+            path, f"Invalid value: {got}: {path} in body must be of type {wanted}: {got}", "FieldValueTypeInvalid"
+        )
         return
     yield from _range_problems(value, schema, path)
     if isinstance(value, dict):
-        yield from _object_problems(value, schema, path, old if isinstance(old, dict) else None)
+        yield from _object_problems(value, schema, path)
     elif isinstance(value, list):
-        yield from _list_problems(value, schema, path, old if isinstance(old, list) else None)
-    yield from _rule_problems(value, schema, path, old)
+        yield from _list_problems(value, schema, path)
 
 
 def _range_problems(value: Any, schema: Obj, path: str) -> Iterator[Obj]:
@@ -71,62 +89,41 @@ def _text_problems(value: str, schema: Obj, path: str) -> Iterator[Obj]:
     if len(value) > schema.get("maxLength", len(value)):
         yield cause(path, f"Too long: may not be more than {schema['maxLength']} bytes", "FieldValueTooLong")
     if len(value) < schema.get("minLength", 0):
-        yield cause(path, f"Invalid value: {_shown(value)}: {path} in body should be at least {schema['minLength']} chars long")
+        yield cause(
+            path, f"Invalid value: {_shown(value)}: {path} in body should be at least {schema['minLength']} chars long"
+        )
     pattern = schema.get("pattern")
     if pattern and not re.search(pattern, value):
         yield cause(path, f"Invalid value: {_shown(value)}: {path} in body should match '{pattern}'")
 
 
-def _object_problems(value: Obj, schema: Obj, path: str, old: Obj | None) -> Iterator[Obj]:
+def _object_problems(value: Obj, schema: Obj, path: str) -> Iterator[Obj]:
     properties, extra = schema.get("properties") or {}, schema.get("additionalProperties")
     for name in schema.get("required") or ():
         if name not in value:
-            yield cause(_at(path, name), "Required value", "FieldValueRequired")
+            yield cause(at(path, name), "Required value", "FieldValueRequired")
     for name, part in value.items():
         below = properties.get(name) or (extra if isinstance(extra, dict) else None)
         if below is not None:
-            yield from _problems(part, below, _at(path, name), (old or {}).get(name))
+            yield from _problems(part, below, at(path, name))
 
 
-def _list_problems(value: list[Any], schema: Obj, path: str, old: list[Any] | None) -> Iterator[Obj]:
+def _list_problems(value: list[Any], schema: Obj, path: str) -> Iterator[Obj]:
     most = schema.get("maxItems")
     if most is not None and len(value) > most:
         yield cause(path, f"Too many: {len(value)}: must have at most {most} items", "FieldValueTooMany")
     if len(value) < schema.get("minItems", 0):
-        yield cause(path, f"Invalid value: {len(value)}: {path} in body should have at least {schema['minItems']} items")
+        yield cause(
+            path, f"Invalid value: {len(value)}: {path} in body should have at least {schema['minItems']} items"
+        )
     keys = schema.get("x-kubernetes-list-map-keys") or ()
-    before = {_key(item, keys): item for item in old or ()} if keys else {}
     seen: set[str] = set()
     for place, item in enumerate(value):
-        at, key = f"{path}[{place}]", _key(item, keys)
+        here, key = f"{path}[{place}]", key_of(item, keys)
         if (keys or schema.get("x-kubernetes-list-type") == "set") and key in seen:
-            yield cause(at, f"Duplicate value: {key}", "FieldValueDuplicate")
+            yield cause(here, f"Duplicate value: {key}", "FieldValueDuplicate")
         seen.add(key)
-        yield from _problems(item, schema.get("items") or {}, at, before.get(key))
-
-
-def _key(item: Any, keys: list[str] | tuple[str, ...]) -> str:
-    if keys and isinstance(item, dict):
-        return _shown({name: item.get(name) for name in keys})
-    return _shown(item)
-
-
-def _rule_problems(value: Any, schema: Obj, path: str, old: Any) -> Iterator[Obj]:
-    for rule in schema.get("x-kubernetes-validations") or ():
-        text = rule["rule"]
-        if "oldSelf" in text and old is None:
-            continue
-        try:
-            holds = cel.evaluate(text, {"self": value, "oldSelf": old}) is True
-        except cel.CelError as error:
-            yield cause(path, f"Invalid value: rule evaluation error: {error}")
-            continue
-        if not holds:
-            yield cause(path, f"Invalid value: {rule.get('message') or f'failed rule: {text}'}")
-
-
-def _at(path: str, name: str) -> str:
-    return f"{path}.{name}" if path else name
+        yield from _problems(item, schema.get("items") or {}, here)
 
 
 def _shown(value: Any) -> str:

@@ -8,7 +8,6 @@ from collections.abc import AsyncIterator, Callable
 from jobset_gate.sim.apiserver import selectors
 from jobset_gate.sim.apiserver.core import Core
 from jobset_gate.sim.apiserver.data import Obj, copy, encode
-from jobset_gate.sim.apiserver.kinds import Kind
 from jobset_gate.sim.apiserver.problems import Problem, bad_request, expired
 from jobset_gate.sim.apiserver.reads import matching
 from jobset_gate.sim.apiserver.store import Change, Stored
@@ -66,7 +65,7 @@ class Watch:
     def offer(self, change: Change) -> None:
         line = self._relevant(change)
         if line is not None:
-            self._lines += self._core.faults.watch_lines(self._call, change, line)
+            self._lines += self._core.faults.watch_lines(self._call, line)
             self._wake.set()
 
     def push(self, line: bytes) -> None:
@@ -126,8 +125,8 @@ async def _wait(event: asyncio.Event, seconds: float) -> None:
 
 def _filter(call: Call) -> Callable[[Change], bytes | None]:
     """Which line, if any, a change makes for this watch."""
-    kind, target, query = call.kind, call.target, call.query
-    matches = selectors.predicate(kind, query.get("labelSelector", ""), query.get("fieldSelector", ""))
+    target, query = call.target, call.query
+    matches = selectors.predicate(call.kind, query.get("labelSelector", ""), query.get("fieldSelector", ""))
 
     def concerned(row: Stored) -> bool:
         namespace, name = row.key
@@ -143,12 +142,12 @@ def _filter(call: Call) -> Callable[[Change], bytes | None]:
             return change.line("DELETED") if was else None
         if matches(change.now.obj):
             return change.line("MODIFIED" if was else "ADDED")
-        return _left(kind, change) if was else None
+        return _left(change) if was else None
 
     return line
 
 
-def _left(kind: Kind, change: Change) -> bytes:
+def _left(change: Change) -> bytes:
     """The object as it was when it still matched, at the version at which it left."""
     line = change.lines.get("LEFT")
     if line is None and change.old is not None:

@@ -8,7 +8,15 @@ from jobset_gate.sim.apiserver import bodies, custom, managed, meta, namespaces,
 from jobset_gate.sim.apiserver.core import Answer, Core, with_identity
 from jobset_gate.sim.apiserver.data import Obj, encode
 from jobset_gate.sim.apiserver.managed import Manager
-from jobset_gate.sim.apiserver.problems import already_exists, bad_request, cause, conflict, invalid, not_allowed
+from jobset_gate.sim.apiserver.problems import (
+    Problem,
+    already_exists,
+    bad_request,
+    cause,
+    conflict,
+    invalid,
+    not_allowed,
+)
 from jobset_gate.sim.apiserver.store import Stored
 from jobset_gate.sim.apiserver.targets import Call
 
@@ -31,19 +39,19 @@ async def make(core: Core, call: Call, obj: Obj, *, applied: bool = False) -> An
     if kind.namespaced and not obj["metadata"].get("namespace"):
         raise bad_request("namespace is required")
     if obj["metadata"].get("resourceVersion"):
-        raise bad_request("resourceVersion should not be set on objects to be created")
+        raise Problem(500, "resourceVersion should not be set on objects to be created", reason="")
     namespaces.require_open(core, kind, call.target.namespace, obj["metadata"].get("name", ""))
     _accept(call, obj)
     obj = await core.admission.mutate(call, "CREATE", obj, None)
     _accept(call, obj)
+    if not applied:
+        managed.track(None, obj, _manager(call), kind.shape, now=core.now(), without=_unowned(call))
     stem = obj["metadata"].get("generateName")
     if stem and not obj["metadata"].get("name"):
         obj["metadata"]["name"] = core.new_name(stem)
     meta.fill(core, kind, obj)
     _require_sound(call, obj, None)
     rules.prepare(kind, obj, core.now())
-    if not applied:
-        managed.track(None, obj, _manager(call), kind.shape, core.now(), _unowned(call))
     await core.admission.validate(call, "CREATE", obj, None)
     name = obj["metadata"]["name"]
     if core.store.row(kind, obj["metadata"].get("namespace", ""), name):
@@ -70,7 +78,7 @@ def _require_version(call: Call, obj: Obj) -> None:
     strict = call.kind.custom or call.kind.group == "coordination.k8s.io"
     if strict and not obj["metadata"].get("resourceVersion"):
         why = "Invalid value: 0: must be specified for an update"
-        raise invalid(call.kind, call.target.name or "", [cause("metadata.resourceVersion", why)])
+        raise invalid(call.kind, call.target.name or "", [cause("metadata.resourceVersion", why)], call.kind.plural)
 
 
 async def patch(core: Core, call: Call) -> Answer:
@@ -79,7 +87,11 @@ async def patch(core: Core, call: Call) -> Answer:
         raise not_allowed()
     subresources.require(call)
     how = patches.reader(core, call)
-    if how.applies and core.store.row(call.kind, target.namespace or "", target.name) is None and not target.subresource:
+    if (
+        how.applies
+        and core.store.row(call.kind, target.namespace or "", target.name) is None
+        and not target.subresource
+    ):
         return await make(core, call, how.new_object(), applied=True)
     return await change(core, call, how, applied=how.applies)
 
@@ -90,18 +102,34 @@ async def change(core: Core, call: Call, build: Build, *, applied: bool = False)
         live = core.existing(call.kind, call.target.namespace, call.target.name)
         wanted = build(live)
         if wanted["metadata"].get("name", call.target.name) != call.target.name:
-            raise bad_request("metadata.name: the name of an object may not be changed")
+            given = wanted["metadata"].get("name")
+            raise bad_request(
+                f"the name of the object ({given}) does not match the name on the URL ({call.target.name})"
+            )
+        if call.verb == "patch":
+            _require_same_uid(call, wanted, live)
         answer = await _settle(core, call, live, wanted, applied=applied)
         if answer is not None:
             return answer
     raise conflict(call.kind, call.target.name or "")
 
 
+def _require_same_uid(call: Call, wanted: Obj, live: Stored) -> None:
+    """A patch may not name another uid; an update may, and conflicts."""
+    uid = wanted["metadata"].get("uid")
+    if uid not in (None, live.obj["metadata"]["uid"]):
+        why = f'Invalid value: "{uid}": field is immutable'
+        raise invalid(call.kind, call.target.name or "", [cause("metadata.uid", why)])
+
+
 async def _settle(core: Core, call: Call, live: Stored, new: Obj, *, applied: bool) -> Answer | None:
     """None when the live object changed meanwhile."""
     kind, target = call.kind, call.target
     new = with_identity(kind, new)
-    pinned = bool(new["metadata"].get("resourceVersion")) and new["metadata"]["resourceVersion"] != live.obj["metadata"]["resourceVersion"]
+    pinned = (
+        bool(new["metadata"].get("resourceVersion"))
+        and new["metadata"]["resourceVersion"] != live.obj["metadata"]["resourceVersion"]
+    )
     meta.keep(kind, new, live.obj, target.name or "")
     _accept(call, new)
     new = await core.admission.mutate(call, "UPDATE", new, live.obj)
@@ -111,7 +139,7 @@ async def _settle(core: Core, call: Call, live: Stored, new: Obj, *, applied: bo
     meta.count_generation(kind, new, live.obj)
     _require_sound(call, new, live.obj)
     if not applied:
-        managed.track(live.obj, new, _manager(call), kind.shape, core.now(), _unowned(call))
+        managed.track(live.obj, new, _manager(call), kind.shape, now=core.now(), without=_unowned(call))
     await core.admission.validate(call, "UPDATE", new, live.obj)
     if core.store.row(kind, target.namespace or "", target.name or "") is not live:
         if pinned:

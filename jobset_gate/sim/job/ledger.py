@@ -1,4 +1,4 @@
-"""What became of a Job's pods: each success and each failure counted once, also when a pod is gone before it is seen."""
+"""What became of a Job's pods: each success and each failure counted once, also of pods that just vanish."""
 
 from __future__ import annotations
 

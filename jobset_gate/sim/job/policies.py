@@ -54,12 +54,13 @@ def missing(job: Object, ledger: Ledger) -> list[int | None]:
     if only_failed_replaced(job):
         running += ledger.terminating
     if not indexed(job) or completions is None:
-        return [None] * max(0, _wanted_nonindexed(parallelism, completions, ledger, running) - running)
+        return [None for _ in range( _wanted_nonindexed(parallelism, completions, ledger, running) - running)]
     taken = ledger.taken | ledger.completed
     if only_failed_replaced(job):
         taken |= {pod.index for pod in ledger.pods.values() if pod.terminating and pod.index is not None}
     room = max(0, min(parallelism, completions - len(ledger.completed)) - running)
-    return [index for index in range(completions) if index not in taken][:room]
+    free: list[int | None] = [index for index in range(completions) if index not in taken]
+    return free[:room]
 
 
 def surplus(job: Object, ledger: Ledger) -> list[JobPod]:
@@ -80,7 +81,7 @@ def surplus(job: Object, ledger: Ledger) -> list[JobPod]:
 
 
 def only_failed_replaced(job: Object) -> bool:
-    """podReplacementPolicy Failed, which is also the default under a pod failure policy."""
+    """Whether podReplacementPolicy is Failed, which is also the default under a pod failure policy."""
     policy = job.spec.get("podReplacementPolicy") or ("Failed" if job.spec.get("podFailurePolicy") else "")
     return bool(policy == "Failed")
 

@@ -57,7 +57,7 @@ def start(job: Object, now: str) -> None:
     job.status.setdefault("startTime", now)
 
 
-def condition(job: Object, kind: str, status: str, reason: str, message: str, now: str) -> None:
+def condition(job: Object, kind: str, status: str, reason: str, message: str, now: str) -> None:  # noqa: PLR0917
     """The time moves with the status only."""
     conditions: list[Json] = job.status.setdefault("conditions", [])
     found = next((item for item in conditions if item["type"] == kind), None)

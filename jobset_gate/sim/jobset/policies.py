@@ -13,7 +13,7 @@ from jobset_gate.sim.objects import Json, Object
 _JOB_INDEX = re.compile(r"-(\d+)$")
 
 
-# --- Startup -----------------------------------------------------------------------------------------------------------
+# --- Startup --------------------------------------------------------------------------------------------------------
 
 
 def in_order(jobset: Object) -> bool:
@@ -39,10 +39,10 @@ def may_start(replicated_job: Json, jobset: Object, statuses: dict[str, Json]) -
 
 def all_ready(jobset: Object, statuses: dict[str, Json]) -> bool:
     wanted = sum(map(replicas, jobset.spec["replicatedJobs"]))
-    return wanted == sum(status["ready"] + status["succeeded"] for status in statuses.values())
+    return bool(wanted == sum(status["ready"] + status["succeeded"] for status in statuses.values()))
 
 
-# --- Success -------------------------------------------------------------------------------------------------------------
+# --- Success --------------------------------------------------------------------------------------------------------
 
 
 def succeeded(jobset: Object, children: Children) -> bool:
@@ -54,7 +54,7 @@ def succeeded(jobset: Object, children: Children) -> bool:
     return done >= sum(replicas(job) for job in jobset.spec["replicatedJobs"] if job["name"] in targets)
 
 
-# --- Failure -------------------------------------------------------------------------------------------------------------
+# --- Failure --------------------------------------------------------------------------------------------------------
 
 
 def fail_or_restart(jobset: Object, children: Children, draft: StatusDraft) -> None:
@@ -62,13 +62,13 @@ def fail_or_restart(jobset: Object, children: Children, draft: StatusDraft) -> N
     first = min(children.failed, key=lambda job: str(_failure(job).get("lastTransitionTime", "")))
     policy = jobset.spec.get("failurePolicy")
     if policy is None:
-        conditions.failed(draft, "FailedJobs", f"there is no failure policy and a job failed, first {first.metadata.name}")
+        conditions.failed(draft, "FailedJobs", f"a job failed and no policy says otherwise: {first.metadata.name}")
         return
     rule, job = _matching(policy.get("rules") or (), children.failed)
     action = rule["action"] if rule else "RestartJobSet"
     job = job or first
     if action == "FailJobSet":
-        conditions.failed(draft, "FailJobSetFailurePolicyAction", f"a failure policy rule says so for {job.metadata.name}")
+        conditions.failed(draft, "FailJobSetFailurePolicyAction", f"a rule says so for {job.metadata.name}")
         return
     counts = not action.endswith("IgnoreMaxRestarts")
     if counts and _counted_restarts(jobset) >= policy.get("maxRestarts", 0):
@@ -103,8 +103,9 @@ def _restart_one(jobset: Object, draft: StatusDraft, job: Object, counts: bool) 
 
 
 def _counted_restarts(jobset: Object) -> int:
-    single = (sum(entry.get("jobRestartsCountTowardsMax", ())) for entry in jobset.status.get("replicatedJobsStatus", ()))
-    return int(jobset.status.get("restartsCountTowardsMax", 0)) + sum(single)
+    statuses = jobset.status.get("replicatedJobsStatus", ())
+    single = sum(sum(entry.get("jobRestartsCountTowardsMax", ())) for entry in statuses)
+    return int(jobset.status.get("restartsCountTowardsMax", 0) + single)
 
 
 def _matching(rules: list[Json] | tuple[()], failed: list[Object]) -> tuple[Json | None, Object | None]:

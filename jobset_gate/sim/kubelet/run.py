@@ -1,4 +1,4 @@
-"""One pod on its node, from its first container to its last: a state machine driven by timers and by what it is told."""
+"""One pod on its node, from its first container to its last: a state machine driven by timers and events."""
 
 from __future__ import annotations
 
@@ -16,6 +16,7 @@ from jobset_gate.sim.kubelet.pods import Container, KubePod
 from jobset_gate.sim.pod_status import ContainerBook, PodBook, Running, State, Terminated, Waiting
 
 FIRST_PULL_ERROR_SECONDS = 1.0  # from ErrImagePull to ImagePullBackOff
+_NOT_YET = ("PodInitializing", "ContainerCreating")  # of containers whose turn has not come
 KILLED = 137
 STOPPED = 143
 
@@ -38,18 +39,17 @@ class PodRun:
     def __init__(self, host: Host, pod: KubePod, node: Node) -> None:
         self.pod = pod
         self.node = node
-        self.book = PodBook(
-            pod.uid, pod.restart_policy, _books(pod.init, Waiting(_initial(pod))), _books(pod.mains, Waiting(_initial(pod)))
-        )
+        fresh = Waiting(_initial(pod))
+        self.book = PodBook(pod.uid, pod.restart_policy, _books(pod.init, fresh), _books(pod.mains, fresh))
         self.leaving = False
         self.gone = False
         self._host = host
         self._timers: set[asyncio.TimerHandle] = set()
-        self._pulling: dict[str, Waiting] = {}
+        self._pulling: set[str] = set()
         self._specs = {container.name: container for container in [*pod.init, *pod.mains]}
         self._gate: Gate | None = None
 
-    # --- What it is told -------------------------------------------------------------------------------------------
+    # --- What it is told --------------------------------------------------------------------------------------------
 
     def start(self) -> None:
         """The kubelet has seen the pod for the first time."""
@@ -98,8 +98,8 @@ class PodRun:
         """Trouble was lifted: pull again what could not be pulled."""
         for name in list(self._pulling):
             book = self._book(name)
-            if book is not None and not self._host.script.cannot_pull(self.pod, name):
-                del self._pulling[name]
+            stuck = book is not None and isinstance(book.state, Waiting) and book.state.reason not in _NOT_YET
+            if stuck and book is not None and not self._host.script.cannot_pull(self.pod, name):
                 self._pull(book)
 
     def drop(self) -> None:
@@ -107,7 +107,7 @@ class PodRun:
         self.gone = True
         self._cancel()
 
-    # --- Starting ----------------------------------------------------------------------------------------------------
+    # --- Starting ---------------------------------------------------------------------------------------------------
 
     def _prepare(self) -> None:
         """Volumes are mounted first, then the sandbox is made; only then do containers start."""
@@ -125,22 +125,24 @@ class PodRun:
         for book in self.book.init:
             if book.passed:
                 continue
-            if isinstance(book.state, Waiting) and book.name not in self._pulling:
-                self._pull(book)
+            self._begin(book)
             return
         for book in self.book.mains:
-            if isinstance(book.state, Waiting) and book.name not in self._pulling:
-                self._pull(book)
+            self._begin(book)
+
+    def _begin(self, book: ContainerBook) -> None:
+        fresh = isinstance(book.state, Waiting) and book.state.reason in _NOT_YET
+        if fresh and book.name not in self._pulling:
+            self._pull(book)
 
     def _pull(self, book: ContainerBook) -> None:
+        self._pulling.add(book.name)
         if self._host.script.cannot_pull(self.pod, book.name):
             failed = Waiting("ErrImagePull", f'failed to pull image "{book.image}": not found')
-            self._pulling[book.name] = failed
             self._become(book, failed)
             backing_off = Waiting("ImagePullBackOff", f'Back-off pulling image "{book.image}"')
             self.later(FIRST_PULL_ERROR_SECONDS, lambda: self._back_off(book, backing_off))
             return
-        self._pulling[book.name] = Waiting("")
         self.later(self._behaviour.pull_seconds, lambda: self._run(book))
 
     def _back_off(self, book: ContainerBook, state: Waiting) -> None:
@@ -148,7 +150,7 @@ class PodRun:
             self._become(book, state)
 
     def _run(self, book: ContainerBook) -> None:
-        self._pulling.pop(book.name, None)
+        self._pulling.discard(book.name)
         self._become(book, Running(self._now()))
         if book.name == names.BARRIER_CONTAINER and book in self.book.init and self._gate is not None:
             self._gate.start(self._specs[book.name], lambda ending: self._ended(book, ending))
@@ -171,7 +173,7 @@ class PodRun:
 
         self.later(seconds, end)
 
-    # --- Ending ------------------------------------------------------------------------------------------------------
+    # --- Ending -----------------------------------------------------------------------------------------------------
 
     def _ended(self, book: ContainerBook, ending: Exit) -> None:
         if book.name == names.BARRIER_CONTAINER and self._gate is not None:
@@ -179,6 +181,8 @@ class PodRun:
         self._become(book, self._terminated(book, ending))
         init = book in self.book.init
         if init and ending.code == 0 and not book.sidecar:
+            if book.name == names.BARRIER_CONTAINER:
+                self._host.mounts.unmount(self.pod.config_map, self.pod.uid)  # nobody reads it any more
             self._step()
         elif book.sidecar or (ending.code != 0 and self.pod.restart_policy != "Never"):
             self._restart_later(book)
@@ -229,7 +233,7 @@ class PodRun:
         self.book.killed = True
         self._write()
 
-    # --- Helpers -----------------------------------------------------------------------------------------------------
+    # --- Helpers ----------------------------------------------------------------------------------------------------
 
     def later(self, seconds: float, call: Callable[[], None]) -> asyncio.TimerHandle:
         """A timer that ends with the pod."""

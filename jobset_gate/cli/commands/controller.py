@@ -1,0 +1,96 @@
+"""`controller`: counts, decides and releases, against any cluster."""
+
+from typing import Annotated
+
+import typer
+
+from jobset_gate.cli.options import Config, Context, Form, Kubeconfig, Level, LogFormat, LogLevel
+
+
+def register(app: typer.Typer, program: str) -> None:
+    """Adds the command."""
+
+    @app.command(
+        "controller",
+        short_help="Run the controller against a cluster.",
+        epilog=f"Example: {program} controller --context my-cluster -n jobset-gate-system",
+    )
+    def controller(
+        *,
+        namespace: Annotated[
+            str | None,
+            typer.Option(
+                "-n",
+                "--namespace",
+                metavar="NAME",
+                help="Where the Lease lies; otherwise the context's or the pod's namespace.",
+                show_default=False,
+            ),
+        ] = None,
+        identity: Annotated[
+            str | None,
+            typer.Option(
+                "--identity",
+                metavar="NAME",
+                help="This replica's name in the Lease; otherwise host name and process id.",
+            ),
+        ] = None,
+        leader_elect: Annotated[
+            bool | None,
+            typer.Option(
+                "--leader-elect/--no-leader-elect", help="Work only while holding the Lease.", show_default="on"
+            ),
+        ] = None,
+        watch_namespace: Annotated[
+            str | None,
+            typer.Option("--watch-namespace", metavar="NAME", help="Look after the gangs of this namespace only."),
+        ] = None,
+        extend_crd: Annotated[
+            bool | None,
+            typer.Option("--extend-crd/--no-extend-crd", help="Keep the field in the JobSet CRD.", show_default="on"),
+        ] = None,
+        workers: Annotated[
+            int | None,
+            typer.Option("--workers", metavar="N", min=1, max=1024, help="Gangs dealt with at once.", show_default="4"),
+        ] = None,
+        patch_concurrency: Annotated[
+            int | None,
+            typer.Option(
+                "--patch-concurrency", metavar="N", min=1, max=1024, help="Pods patched at once.", show_default="32"
+            ),
+        ] = None,
+        host: Annotated[
+            str, typer.Option("--host", metavar="ADDRESS", help="Where /healthz, /readyz and /metrics listen.")
+        ] = "127.0.0.1",
+        port: Annotated[
+            int, typer.Option("--port", metavar="PORT", min=0, max=65535, help="Their port; 0 takes a free one.")
+        ] = 8080,
+        config: Config = None,
+        kubeconfig: Kubeconfig = None,
+        context: Context = None,
+        log_format: Form = LogFormat.AUTO,
+        log_level: Level = LogLevel.INFO,
+    ) -> None:
+        """Run the controller against a cluster until SIGTERM or SIGINT.
+
+        Ends with 1 when the lease is lost or a part of it has failed for good: start it again then, as a Deployment
+        does. Options of the command line win over --config.
+        """
+        import asyncio  # noqa: PLC0415 - see app.py
+
+        from jobset_gate.cli import logs, settings_file  # noqa: PLC0415 - see app.py
+        from jobset_gate.cli.serving import controller as service  # noqa: PLC0415 - see app.py
+
+        logs.configure(log_format, log_level)
+        wanted = service.options(
+            settings_file.read(config).controller,
+            identity=identity,
+            leader_elect=leader_elect,
+            watch_namespace=watch_namespace,
+            extend_crd=extend_crd,
+            workers=workers,
+            patch_concurrency=patch_concurrency,
+            host=host,
+            port=port,
+        )
+        asyncio.run(service.run(wanted, kubeconfig=kubeconfig, context=context, namespace=namespace))

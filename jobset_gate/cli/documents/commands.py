@@ -1,0 +1,73 @@
+"""What `render` and `validate` do."""
+
+import sys
+from collections.abc import Iterator, Sequence
+from typing import Any
+
+import typer
+
+from jobset_gate import names
+from jobset_gate.cli.documents.jobsets import Item, Outcome, items, judge, summary
+from jobset_gate.cli.documents.reading import Document, read
+from jobset_gate.cli.documents.writing import to_json, to_yaml
+from jobset_gate.cli.exits import Exit
+from jobset_gate.settings import Settings
+from jobset_gate.template import dig
+
+
+def render(sources: Sequence[str], settings: Settings, *, as_json: bool) -> Exit:
+    """Prints all documents with the barrier in each JobSet that asks for one; nothing if any of them is refused."""
+    refused = False
+    rendered = []
+    for document in read(sources):
+        judged = {item.path: judge(item.value, settings) for item in items(document) if item.is_jobset}
+        for item in items(document):
+            outcome = judged.get(item.path)
+            for line in _complaints(item, outcome):
+                sys.stderr.write(line + "\n")
+        refused = refused or any(outcome.violations for outcome in judged.values())
+        rendered.append(_with(document, judged))
+    if refused:
+        return Exit.ERROR
+    text = to_json(rendered) if as_json else to_yaml(rendered)
+    typer.echo(text.encode(), nl=False)  # a manifest is UTF-8, whatever the locale says
+    return Exit.OK
+
+
+def validate(sources: Sequence[str], settings: Settings) -> Exit:
+    """Prints a line for each object, or a line for each thing that is wrong with it."""
+    code = Exit.OK
+    for document in read(sources):
+        for item in items(document):
+            outcome = judge(item.value, settings) if item.is_jobset else None
+            if outcome is None or not outcome.violations:
+                verdict = f"ok: {summary(item.value)}" if outcome else "not a JobSet, not looked at"
+                print(f"{item.at()}: {verdict}")
+            for line in _complaints(item, outcome):
+                print(line)
+            if outcome is not None and outcome.violations:
+                code = Exit.ERROR
+    return code
+
+
+def _complaints(item: Item, outcome: Outcome | None) -> Iterator[str]:
+    if outcome is None:
+        group = str(dig(item.value, "apiVersion")).partition("/")[0]
+        if group == names.JOBSET_GROUP and dig(item.value, "kind") == "JobSet":
+            yield f"{item.at('apiVersion')}: warning: only {names.JOBSET_API_VERSION} is known"
+        return
+    for violation in outcome.violations:
+        yield f"{item.at(violation.path)}: {violation}"
+    for warning in outcome.warnings:
+        yield f"{item.at(warning.partition(': ')[0])}: warning: {warning}"
+
+
+def _with(document: Document, judged: dict[str, Outcome]) -> Any:
+    """The document's value with the JobSets as they would be stored."""
+    if "" in judged:
+        return judged[""].stored
+    if not judged:
+        return document.value
+    return document.value | {
+        "items": [judged[item.path].stored if item.path in judged else item.value for item in items(document)]
+    }

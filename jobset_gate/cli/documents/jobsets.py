@@ -1,0 +1,96 @@
+"""The JobSets among the documents, also inside List objects, and what the webhook would make of each."""
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import Any, Final
+
+from jobset_gate import inject, names, validate, warn
+from jobset_gate.cli.documents.reading import Document
+from jobset_gate.settings import Settings
+from jobset_gate.template import Json, config_of, dig, targets
+from jobset_gate.violation import Violation
+
+STAND_IN: Final = "x" * inject.SUFFIX_LENGTH
+"""For the five random characters of a generated name, so that the same manifest gives the same bytes."""
+
+
+@dataclass(frozen=True, slots=True)
+class Item:
+    """One object of a document: the document itself, or an item of a List."""
+
+    document: Document
+    path: str
+    """Where it stands in the document: "" or "items[3]"."""
+    value: Any
+
+    @property
+    def is_jobset(self) -> bool:
+        """Whether the webhook is ever asked about it."""
+        return (dig(self.value, "apiVersion"), dig(self.value, "kind")) == (names.JOBSET_API_VERSION, "JobSet")
+
+    @property
+    def title(self) -> str:
+        """`JobSet team/train (document 2)`."""
+        kind, meta = dig(self.value, "kind"), dig(self.value, "metadata")
+        name = dig(meta, "name") or dig(meta, "generateName") or "without a name"
+        namespace = dig(meta, "namespace")
+        where = ", ".join(part for part in (f"document {self.document.number}", self.path) if part)
+        return f"{kind or 'object'} {f'{namespace}/' if namespace else ''}{name} ({where})"
+
+    def at(self, path: str = "") -> str:
+        """`jobset.yaml:12: JobSet train (document 1)`, with the line of a field."""
+        full = f"{self.path}.{path}".strip(".") if path else self.path
+        return f"{self.document.source}:{self.document.line_at(full)}: {self.title}"
+
+
+@dataclass(frozen=True, slots=True)
+class Outcome:
+    """What the webhook would say to the creation of a JobSet."""
+
+    stored: Json
+    """The object as it would be stored; as it came if there are violations."""
+    violations: tuple[Violation, ...] = ()
+    warnings: tuple[str, ...] = ()
+
+
+def items(document: Document) -> Iterator[Item]:
+    """The objects of a document."""
+    value = document.value
+    listed = dig(value, "items")
+    if str(dig(value, "kind")).endswith("List") and isinstance(listed, list):
+        for index, each in enumerate(listed):
+            yield Item(document, f"items[{index}]", each)
+        return
+    yield Item(document, "", value)
+
+
+def judge(jobset: Json, settings: Settings) -> Outcome:
+    """The webhook's answer, offline."""
+    found = _nameless(jobset) + validate.violations(jobset, settings=settings)
+    if found:
+        return Outcome(jobset, tuple(found))
+    prefix = inject.needs_name(jobset)
+    name = inject.generated_name(prefix, STAND_IN) if prefix is not None else None
+    stored = inject.injected(jobset, None, settings=settings, generated_name=name).document
+    warnings = warn.warnings(stored, settings=settings)
+    if name is not None and config_of(jobset).present:
+        told = f"{names.PROGRAM} completes it in the cluster with five random characters, here as {name}"
+        warnings.append(f"metadata.generateName: {told}")
+    return Outcome(stored, warnings=tuple(warnings))
+
+
+def summary(jobset: Json) -> str:
+    """What the gate of a JobSet without violations comes to."""
+    config = config_of(jobset).config
+    if config is None:
+        return "no gate asked for"
+    jobs = targets(jobset, config)
+    limit = "for ever" if config.timeout is None else f"at most {config.timeout}s"
+    pods = sum(job.expected for job in jobs)
+    return f"{pods} pods of {', '.join(job.name for job in jobs)} wait for each other, {limit}"
+
+
+def _nameless(jobset: Json) -> list[Violation]:
+    if dig(jobset, "metadata", "name") or dig(jobset, "metadata", "generateName"):
+        return []
+    return [Violation("metadata.name", None, "must be given, or metadata.generateName")]

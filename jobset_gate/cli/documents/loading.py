@@ -1,0 +1,116 @@
+"""YAML text to plain JSON values, read as kubectl reads it, and the nodes that know the lines."""
+
+import math
+from collections.abc import Iterator
+from typing import Any, Final
+
+import yaml
+from yaml.constructor import ConstructorError
+
+from jobset_gate.cli.documents.scalars import Scalar, meaning
+
+MOST_NODES: Final = 1_000_000
+"""More values than any manifest has: aliases of aliases can make a short text explode."""
+
+_TAG: Final = "tag:yaml.org,2002:"
+_TAGS: Final[dict[type, str]] = {
+    type(None): f"{_TAG}null",
+    bool: f"{_TAG}bool",
+    int: f"{_TAG}int",
+    float: f"{_TAG}float",
+    str: f"{_TAG}str",
+}
+
+
+class TooLarge(ValueError):
+    """The text stands for more values than anybody meant."""
+
+
+class Loader(yaml.SafeLoader):
+    """YAML without surprises: JSON's types only, keys are strings, no key twice."""
+
+    def resolve(self, kind: type[yaml.Node], value: str | None, implicit: Any) -> str:
+        """The tag of a node without one."""
+        if kind is yaml.ScalarNode and implicit[0]:
+            return f"{_TAG}merge" if value == "<<" else _TAGS[type(meaning(value or ""))]
+        return str(super().resolve(kind, value, implicit))  # type: ignore[no-untyped-call]  # PyYAML's stubs
+
+
+def load(text: str) -> Iterator[tuple[yaml.Node, Any]]:
+    """Each document's root node and value, the value free of shared parts. Raises yaml.YAMLError, TooLarge."""
+    loader = Loader(text)
+    try:
+        while loader.check_node():
+            node = loader.get_node()
+            if node is not None:
+                budget = [MOST_NODES]
+                yield node, _unshared(loader.construct_document(node), budget)
+    finally:
+        loader.dispose()
+
+
+def _scalar(_: Loader, node: yaml.ScalarNode) -> Scalar:
+    value = meaning(node.value) if node.tag != _TAGS[str] else node.value
+    if isinstance(value, float) and not math.isfinite(value):
+        raise ConstructorError(None, None, f"{node.value} is no number that Kubernetes knows", node.start_mark)
+    if _TAGS[type(value)] != node.tag:
+        raise ConstructorError(None, None, f"{node.value!r} is no {node.tag.removeprefix(_TAG)}", node.start_mark)
+    return value
+
+
+def _sequence(loader: Loader, node: yaml.SequenceNode) -> Iterator[list[Any]]:
+    made: list[Any] = []
+    yield made
+    made += [loader.construct_object(each) for each in node.value]
+
+
+def _mapping(loader: Loader, node: yaml.MappingNode) -> Iterator[dict[str, Any]]:
+    _refuse_doubles(loader, node)
+    made: dict[str, Any] = {}
+    yield made
+    loader.flatten_mapping(node)
+    for key, value in node.value:
+        made[_key(loader, key)] = loader.construct_object(value)
+
+
+def _refuse_doubles(loader: Loader, node: yaml.MappingNode) -> None:
+    seen: set[str] = set()
+    for key, _ in node.value:
+        if key.tag == f"{_TAG}merge":
+            continue
+        name = _key(loader, key)
+        if name in seen:
+            raise ConstructorError(None, None, f"the key {name!r} is given twice", key.start_mark)
+        seen.add(name)
+
+
+def _key(loader: Loader, node: yaml.Node) -> str:
+    value = loader.construct_object(node) if isinstance(node, yaml.ScalarNode) else None
+    if value is None:
+        raise ConstructorError(None, None, "a key must be a string", node.start_mark)
+    if isinstance(value, bool):
+        return str(value).lower()
+    return str(value)
+
+
+def _foreign(_: Loader, node: yaml.Node) -> None:
+    raise ConstructorError(None, None, f"the tag {node.tag} has no meaning to Kubernetes", node.start_mark)
+
+
+def _unshared(value: Any, budget: list[int]) -> Any:
+    budget[0] -= 1
+    if budget[0] < 0:
+        raise TooLarge(f"stands for more than {MOST_NODES} values")
+    if isinstance(value, dict):
+        return {key: _unshared(each, budget) for key, each in value.items()}
+    if isinstance(value, list):
+        return [_unshared(each, budget) for each in value]
+    return value
+
+
+Loader.yaml_constructors = {}
+for _tag in _TAGS.values():
+    Loader.add_constructor(_tag, _scalar)
+Loader.add_constructor(f"{_TAG}map", _mapping)
+Loader.add_constructor(f"{_TAG}seq", _sequence)
+Loader.add_constructor(None, _foreign)

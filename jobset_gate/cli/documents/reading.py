@@ -1,0 +1,133 @@
+"""Files and standard input to documents: YAML or JSON, one or many in each."""
+
+import json
+import sys
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import yaml
+
+from jobset_gate.cli.documents.lines import line_of
+from jobset_gate.cli.documents.loading import TooLarge, load
+from jobset_gate.cli.exits import Failed
+
+
+@dataclass(frozen=True, slots=True)
+class Document:
+    """One document of one source. `number` counts from 1, `line` is where it begins."""
+
+    source: str
+    number: int
+    line: int
+    value: Any
+    node: yaml.Node | None = None
+    """Knows the lines of the fields; None for JSON."""
+
+    def line_at(self, path: str) -> int:
+        """The line of a field of it."""
+        return self.line if self.node is None else line_of(self.node, path)
+
+
+def read(sources: Sequence[str]) -> list[Document]:
+    """The documents of all sources in order, empty ones left out. Raises Failed when a source cannot be read."""
+    found = [document for source in sources for document in _documents(source)]
+    if not found:
+        raise Failed(f"no objects in {', '.join(_named(it) for it in sources)}")
+    return found
+
+
+def _documents(source: str) -> Iterator[Document]:
+    text, name = _text(source), _named(source)
+    if text.lstrip().startswith("{"):
+        decoded = list(_json(text, name))
+        if decoded:
+            yield from decoded
+            return
+    try:
+        for number, (node, value) in enumerate(load(text), start=1):
+            if value is not None:
+                yield Document(name, number, node.start_mark.line + 1, value, node)
+    except yaml.MarkedYAMLError as problem:
+        mark = problem.problem_mark or problem.context_mark
+        where = f"{name}:{mark.line + 1}:{mark.column + 1}" if mark else name
+        raise Failed(f"{where}: not YAML that kubectl would read: {problem.problem or problem.context}") from problem
+    except (yaml.YAMLError, TooLarge) as problem:
+        raise Failed(f"{name}: not YAML that kubectl would read: {problem}") from problem
+    except RecursionError as problem:
+        raise Failed(f"{name}: nested too deeply") from problem
+
+
+def _json(text: str, name: str) -> Iterator[Document]:
+    """JSON objects one after the other; nothing at all for a YAML flow mapping, which begins the same."""
+    decoder, at, number = json.JSONDecoder(object_pairs_hook=_no_doubles), _skip(text, 0), 0
+    while at < len(text):
+        number += 1
+        line = text.count("\n", 0, at) + 1
+        try:
+            value, at = decoder.raw_decode(text, at)
+        except _Doubled as problem:
+            raise Failed(f"{name}:{line}: in the JSON object that begins here {problem}") from problem
+        except json.JSONDecodeError as problem:
+            if number == 1 and _is_flow_yaml(text):
+                return
+            raise Failed(f"{name}:{problem.lineno}:{problem.colno}: not JSON: {problem.msg}") from problem
+        except RecursionError as problem:
+            raise Failed(f"{name}: nested too deeply") from problem
+        if not _can_be_sent(value):
+            raise Failed(f"{name}:{line}: the JSON object that begins here holds a number or character JSON has not")
+        yield Document(name, number, line, value)
+        at = _skip(text, at)
+
+
+def _is_flow_yaml(text: str) -> bool:
+    try:
+        return any(True for _ in load(text))
+    except (yaml.YAMLError, TooLarge, RecursionError):
+        return False
+
+
+def _can_be_sent(value: Any) -> bool:
+    """Python's reader takes NaN, numbers beyond a float, and halves of characters."""
+    try:
+        json.dumps(value, allow_nan=False, ensure_ascii=False).encode()
+    except ValueError:
+        return False
+    return True
+
+
+def _skip(text: str, at: int) -> int:
+    while at < len(text) and text[at].isspace():
+        at += 1
+    return at
+
+
+class _Doubled(ValueError):
+    """An object that has a key twice."""
+
+
+def _no_doubles(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
+    made: dict[str, Any] = {}
+    for key, value in pairs:
+        if key in made:
+            raise _Doubled(f"the key {key!r} is given twice")
+        made[key] = value
+    return made
+
+
+def _text(source: str) -> str:
+    name = _named(source)
+    try:
+        raw = sys.stdin.buffer.read() if source == "-" else Path(source).read_bytes()
+    except OSError as problem:
+        raise Failed(f"{name}: {problem.strerror}") from problem
+    try:
+        return raw.decode("utf-8-sig")
+    except UnicodeDecodeError as problem:
+        line = raw.count(b"\n", 0, problem.start) + 1
+        raise Failed(f"{name}:{line}: not UTF-8") from problem
+
+
+def _named(source: str) -> str:
+    return "stdin" if source == "-" else source

@@ -1,0 +1,22 @@
+"""How a command ends: the exit codes, and the error that carries one."""
+
+from enum import IntEnum
+
+from jobset_gate.errors import JobsetGateError
+
+
+class Exit(IntEnum):
+    """What the shell gets. 130 (interrupted from the keyboard) is the shell's own convention."""
+
+    OK = 0
+    ERROR = 1
+    USAGE = 2
+    TIMEOUT = 3
+
+
+class Failed(JobsetGateError):
+    """A command cannot do what it was asked; the message is one clear sentence for a person."""
+
+    def __init__(self, message: str, code: Exit = Exit.ERROR) -> None:
+        super().__init__(message)
+        self.code = code

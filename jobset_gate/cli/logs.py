@@ -1,0 +1,71 @@
+"""Logs go to standard error: JSON for machines, readable lines on a terminal; what libraries log looks the same."""
+
+import logging
+import os
+import sys
+from collections.abc import MutableMapping
+from typing import Any, TextIO
+
+import structlog
+from structlog.typing import Processor
+
+from jobset_gate.cli.options import LogFormat, LogLevel
+
+
+def configure(form: LogFormat = LogFormat.AUTO, level: LogLevel = LogLevel.INFO, stream: TextIO | None = None) -> None:
+    """From now on all of this process logs like this. May be called again."""
+    out = stream or sys.stderr
+    console = out.isatty() if form is LogFormat.AUTO else form is LogFormat.CONSOLE
+    common: list[Processor] = [
+        structlog.contextvars.merge_contextvars,
+        structlog.stdlib.add_log_level,
+        structlog.stdlib.add_logger_name,
+        structlog.processors.TimeStamper(fmt="iso", utc=True, key="ts"),
+        structlog.stdlib.ExtraAdder(),
+    ]
+    handler = logging.StreamHandler(out)
+    handler.setFormatter(
+        structlog.stdlib.ProcessorFormatter(
+            foreign_pre_chain=common,
+            processors=[
+                structlog.stdlib.ProcessorFormatter.remove_processors_meta,
+                *(_console(out) if console else _json()),
+            ],
+        )
+    )
+    root = logging.getLogger()
+    root.handlers[:] = [handler]
+    root.setLevel(level.upper())
+    structlog.configure(
+        processors=[
+            structlog.stdlib.filter_by_level,
+            *common[:-1],
+            structlog.stdlib.PositionalArgumentsFormatter(),
+            structlog.stdlib.ProcessorFormatter.wrap_for_formatter,
+        ],
+        logger_factory=structlog.stdlib.LoggerFactory(),
+        wrapper_class=structlog.stdlib.BoundLogger,
+    )
+
+
+def _json() -> list[Processor]:
+    return [
+        structlog.processors.format_exc_info,
+        structlog.processors.EventRenamer("msg"),
+        _first_things_first,
+        structlog.processors.JSONRenderer(),
+    ]
+
+
+def _console(out: TextIO) -> list[Processor]:
+    colours = out.isatty() and not os.environ.get("NO_COLOR")
+    return [
+        structlog.dev.ConsoleRenderer(
+            colors=colours, timestamp_key="ts", exception_formatter=structlog.dev.plain_traceback
+        )
+    ]
+
+
+def _first_things_first(_: Any, __: str, event: MutableMapping[str, Any]) -> MutableMapping[str, Any]:
+    head = {key: event.pop(key) for key in ("ts", "level", "logger", "msg") if key in event}
+    return head | dict(event)

@@ -1,0 +1,51 @@
+"""The entry point of `jobset-gate` and `kubectl jobset-gate`: a failure is one clear line."""
+
+import os
+import sys
+from collections.abc import Sequence
+from pathlib import Path
+from typing import NoReturn
+
+from jobset_gate.cli.app import State, build
+from jobset_gate.cli.exits import Exit, Failed
+from jobset_gate.errors import JobsetGateError
+
+DEBUG_VARIABLE = "JOBSET_GATE_DEBUG"
+
+
+def main(arguments: Sequence[str] | None = None, program: str | None = None) -> NoReturn:
+    """Run a command line (default: the process's own) and exit with its code."""
+    name = program or program_name(sys.argv[0])
+    state = State(debug=os.environ.get(DEBUG_VARIABLE, "").lower() not in ("", "0", "false"))
+    try:
+        build(name, state)(args=arguments, prog_name=name)
+    except Exception as problem:
+        if state.debug:
+            raise
+        cause = first_cause(problem)
+        sys.stderr.write(f"error: {told(cause, name)}\n")
+        sys.exit(cause.code if isinstance(cause, Failed) else Exit.ERROR)
+    sys.exit(Exit.OK)
+
+
+def program_name(path: str) -> str:
+    """How the user called us: a kubectl plugin is a file whose name has `-` for blanks and `_` for `-`."""
+    name = Path(path).name
+    return "kubectl jobset-gate" if name.startswith("kubectl-") else "jobset-gate"
+
+
+def first_cause(problem: Exception) -> Exception:
+    """The first error of what was raised together."""
+    while isinstance(problem, ExceptionGroup):
+        problem = problem.exceptions[0]
+    return problem
+
+
+def told(problem: Exception, program: str) -> str:
+    """An error as one line. One that nobody foresaw says what it is and how to see where it happened."""
+    text = " ".join(str(problem).split()) or type(problem).__name__
+    if isinstance(problem, OSError):
+        return f"{problem.filename}: {problem.strerror}" if problem.filename and problem.strerror else text
+    if isinstance(problem, JobsetGateError):
+        return text
+    return f"internal error: {type(problem).__name__}: {text} (run `{program} --debug ...` for a traceback)"

@@ -1,0 +1,63 @@
+"""Options that several commands have, under the names that kubectl gives them."""
+
+from enum import StrEnum
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+Kubeconfig = Annotated[
+    str | None,
+    typer.Option(
+        "--kubeconfig",
+        metavar="FILE",
+        help="The kubeconfig to use; otherwise that of the pod we run in, $KUBECONFIG, or ~/.kube/config.",
+        show_default=False,
+    ),
+]
+Context = Annotated[
+    str | None,
+    typer.Option("--context", metavar="NAME", help="The context of the kubeconfig to use.", show_default=False),
+]
+Files = Annotated[
+    list[str],
+    typer.Option(
+        "-f",
+        "--filename",
+        metavar="FILE",
+        help="A manifest in YAML or JSON, of one or more documents; - reads standard input. May be repeated.",
+        show_default=False,
+    ),
+]
+Config = Annotated[
+    Path | None,
+    typer.Option(
+        "--config",
+        metavar="FILE",
+        help="Settings in YAML: the sections `barrier` and `controller`.",
+        show_default=False,
+    ),
+]
+
+
+class LogFormat(StrEnum):
+    """How log lines look."""
+
+    AUTO = "auto"
+    JSON = "json"
+    CONSOLE = "console"
+
+
+class LogLevel(StrEnum):
+    """The least important lines that are shown."""
+
+    DEBUG = "debug"
+    INFO = "info"
+    WARNING = "warning"
+    ERROR = "error"
+
+
+Form = Annotated[
+    LogFormat, typer.Option("--log-format", help="How to log to standard error; auto: JSON unless it is a terminal.")
+]
+Level = Annotated[LogLevel, typer.Option("--log-level", help="The least important log lines to show.")]

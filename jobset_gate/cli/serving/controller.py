@@ -1,0 +1,47 @@
+"""What `controller` does: one replica of the keepers, until it is told to stop or something has failed for good."""
+
+import asyncio
+import os
+import socket
+from dataclasses import replace
+from typing import Any
+
+import structlog
+
+from controllers.manager import Manager, Options
+from jobset_gate.cli.exits import Failed
+from jobset_gate.cli.serving.signals import until_told
+from jobset_gate.cli.settings_file import Controller
+from jobset_gate.kube import access
+
+log = structlog.get_logger("jobset_gate.cli")
+
+
+def options(configured: Controller, **asked: Any) -> Options:
+    """The command line before the settings file before the defaults; None asks for nothing."""
+    given = configured.model_dump(exclude_none=True) | {key: value for key, value in asked.items() if value is not None}
+    return replace(Options(identity=f"{socket.gethostname()}_{os.getpid()}"), **given)
+
+
+async def run(wanted: Options, *, kubeconfig: str | None, context: str | None, namespace: str | None) -> None:
+    """Until SIGTERM or SIGINT. Raises what made the controller stop by itself, LeadershipLost for one."""
+    reached = await access.discover(kubeconfig, context)
+    manager = Manager(reached, replace(wanted, namespace=namespace or reached.namespace))
+
+    async def serve() -> None:
+        telling = asyncio.create_task(_tell(manager, reached.server))
+        try:
+            await manager.run()
+        finally:
+            telling.cancel()
+        raise Failed("the controller has stopped by itself")
+
+    await until_told(serve())
+    log.info("controller stopped")
+
+
+async def _tell(manager: Manager, server: str) -> None:
+    await manager.serving.wait()
+    its = manager.options
+    lease = f"{its.namespace}/{its.identity}" if its.leader_elect else None
+    log.info("controller runs", url=manager.url, server=server, watches=its.watch_namespace or "all", lease=lease)

@@ -1,0 +1,24 @@
+"""What `install-crd-field` does: the field spec.groupSchedulingConfig in the JobSet CRD, put in or taken out once."""
+
+from jobset_gate import names
+from jobset_gate.cli.exits import Failed
+from jobset_gate.kube import access, crd
+from jobset_gate.kube.client import Client
+
+_FIELD = f"spec.{names.CONFIG_FIELD}"
+_TOLD = {
+    crd.Outcome.EXTENDED: f"{_FIELD} is now part of the CRD {names.JOBSET_CRD}",
+    crd.Outcome.ALREADY_THERE: f"{_FIELD} was already part of the CRD {names.JOBSET_CRD}",
+    crd.Outcome.REMOVED: f"{_FIELD} is no longer part of the CRD {names.JOBSET_CRD}",
+    crd.Outcome.NOT_THERE: f"{_FIELD} was not part of the CRD {names.JOBSET_CRD}, or not by us",
+}
+
+
+async def run(*, kubeconfig: str | None, context: str | None, remove: bool) -> str:
+    """Returns a sentence on what was done. Raises Failed where JobSet is not installed."""
+    reached = await access.discover(kubeconfig, context)
+    async with Client(reached) as client:
+        outcome = await (crd.remove(client) if remove else crd.extend(client))
+    if outcome is crd.Outcome.NOT_INSTALLED:
+        raise Failed(f"the CRD {names.JOBSET_CRD} is not there: install JobSet first")
+    return _TOLD[outcome]

@@ -1,0 +1,71 @@
+"""The settings file of --config: what an operator sets for the door and for the controller, in one YAML file."""
+
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Annotated, Any, Final
+
+from pydantic import BaseModel, ConfigDict, Field, ValidationError
+from pydantic.alias_generators import to_camel
+
+from jobset_gate import settings
+from jobset_gate.cli.documents.reading import read as read_documents
+from jobset_gate.cli.exits import Failed
+from jobset_gate.violation import at, shown
+
+SECTION: Final = "controller"
+_Many = Annotated[int, Field(ge=1, le=1024)]
+_Seconds = Annotated[float, Field(gt=0, le=3600)]
+
+
+class Controller(BaseModel):
+    """The section `controller`. Durations in seconds; None leaves it to the controller."""
+
+    model_config = ConfigDict(frozen=True, extra="forbid", alias_generator=to_camel, populate_by_name=True)
+
+    workers: _Many | None = None
+    patch_concurrency: _Many | None = None
+    extend_crd: bool | None = None
+    progress_every: _Seconds | None = None
+    lease_duration: _Seconds | None = None
+    renew_deadline: _Seconds | None = None
+    retry: _Seconds | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class File:
+    """What the file says; defaults where it says nothing."""
+
+    admission: settings.Settings = field(default_factory=settings.Settings)
+    controller: Controller = field(default_factory=Controller)
+
+
+def read(path: Path | None) -> File:
+    """The settings of a file; all defaults without one. Raises Failed naming each bad value with its path."""
+    if path is None:
+        return File()
+    documents = read_documents([str(path)])
+    values = documents[0].value
+    if len(documents) > 1 or not isinstance(values, dict):
+        raise Failed(f"{path}: settings are one YAML mapping")
+    rest = {key: value for key, value in values.items() if key != SECTION}
+    try:
+        return File(settings.load(rest), _controller(values.get(SECTION)))
+    except settings.BadSettings as problem:
+        raise Failed(f"{path}: " + "; ".join(str(problem).splitlines())) from problem
+
+
+def _controller(section: Any) -> Controller:
+    try:
+        return Controller.model_validate({} if section is None else section)
+    except ValidationError as problem:
+        raise settings.BadSettings("\n".join(_lines(problem))) from problem
+
+
+def _lines(problem: ValidationError) -> list[str]:
+    lines = []
+    for detail in problem.errors(include_url=False):
+        path = SECTION
+        for key in detail["loc"]:
+            path = at(path, key)
+        lines.append(f"{path}: {shown(detail['input'])}: {detail['msg'][:1].lower()}{detail['msg'][1:]}")
+    return lines

@@ -1,0 +1,217 @@
+"""What the controller manager's collectors do: dependents follow their owners, namespaces empty themselves.
+
+Runs as one task beside the server, woken by every write; it deletes through the ordinary path, webhooks included.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+
+from jobset_gate.sim.apiserver import deletes
+from jobset_gate.sim.apiserver.core import Core
+from jobset_gate.sim.apiserver.data import Obj
+from jobset_gate.sim.apiserver.deletes import FOREGROUND, ORPHAN, Options
+from jobset_gate.sim.apiserver.kinds import Kind
+from jobset_gate.sim.apiserver.namespaces import NAMESPACE
+from jobset_gate.sim.apiserver.problems import Problem
+from jobset_gate.sim.apiserver.store import Change, Key, Stored
+from jobset_gate.sim.apiserver.targets import Call, Target
+
+_AGENT = "kube-controller-manager"
+_RETRY_SECONDS = 1.0
+_log = logging.getLogger(__name__)
+
+#: One object: its kind's group and plural, its namespace and name.
+Place = tuple[tuple[str, str], Key]
+
+
+class Collector:
+    """`run()` until cancelled."""
+
+    def __init__(self, core: Core) -> None:
+        self._core = core
+        self._kinds: dict[tuple[str, str], Kind] = {}
+        self._live: dict[str, Place] = {}
+        self._dependents: dict[str, dict[Place, None]] = {}
+        self._due: dict[Place, None] = {}
+        self._wake = asyncio.Event()
+        core.store.listeners.append(self._changed)
+
+    async def run(self) -> None:
+        while True:
+            await self._wake.wait()
+            self._wake.clear()
+            while self._due:
+                place = next(iter(self._due))
+                del self._due[place]
+                await self._attend(place)
+
+    async def _attend(self, place: Place) -> None:
+        row = self._at(place)
+        if row is None:
+            return
+        kind, (namespace, name) = self._kinds[place[0]], place[1]
+        try:
+            await self._collect(kind, row)
+        except Problem as problem:
+            # A webhook or a race refused: the real collector tries again too.
+            _log.debug("garbage collection of %s %s/%s: %s", kind.plural, namespace, name, problem.message)
+            asyncio.get_running_loop().call_later(_RETRY_SECONDS, self._later, place)
+
+    def _later(self, place: Place) -> None:
+        self._due[place] = None
+        self._wake.set()
+
+    # Noticing
+
+    def _changed(self, kind: Kind, change: Change) -> None:
+        old, now = change.old, change.now
+        self._kinds[kind.key] = kind
+        place = (kind.key, now.key)
+        meta = now.obj["metadata"]
+        uid = meta.get("uid", "")
+        if change.deleted:
+            self._live.pop(uid, None)
+            for dependent in self._dependents.pop(uid, ()):
+                self._later(dependent)
+            self._owned(place, _owners(now), [])
+            self._wake_namespace(now.key[0])
+            return
+        if old is None:
+            self._live[uid] = place
+        before = _owners(old) if old else []
+        self._owned(place, before, _owners(now))
+        if _owners(now) != before or "deletionTimestamp" in meta:
+            self._later(place)
+
+    def _owned(self, place: Place, before: list[str], after: list[str]) -> None:
+        """Keep the index of dependents; owners that wait for them look again."""
+        if before == after:
+            return
+        for uid in before:
+            if uid in self._dependents and uid not in after:
+                self._dependents[uid].pop(place, None)
+                if owner := self._live.get(uid):
+                    self._later(owner)
+        for uid in after:
+            self._dependents.setdefault(uid, {})[place] = None
+
+    def _wake_namespace(self, namespace: str) -> None:
+        row = self._core.store.row(NAMESPACE, "", namespace) if namespace else None
+        if row is not None and row.obj["metadata"].get("deletionTimestamp"):
+            self._later((NAMESPACE.key, row.key))
+
+    # Acting
+
+    async def _collect(self, kind: Kind, row: Stored) -> None:
+        meta = row.obj["metadata"]
+        if "deletionTimestamp" in meta:
+            if kind.key == NAMESPACE.key:
+                await self._empty_namespace(row)
+            elif FOREGROUND in (meta.get("finalizers") or ()):
+                self._delete_dependents_first(kind, row)
+            elif ORPHAN in (meta.get("finalizers") or ()):
+                self._orphan_dependents(kind, row)
+            return
+        refs = meta.get("ownerReferences") or []
+        gone = [ref for ref in refs if ref["uid"] not in self._live]
+        waiting = [ref for ref in refs if self._waits_for(ref)]
+        solid = [ref for ref in refs if ref not in gone and ref not in waiting]
+        if solid and (gone or waiting):
+            self._set_owners(kind, row, solid)
+        elif not solid and (gone or waiting):
+            await self._delete(kind, row, waiting=bool(waiting))
+
+    def _waits_for(self, ref: Obj) -> bool:
+        """Whether an owner is being deleted and waits for this dependent."""
+        owner = self._row(ref["uid"])
+        if owner is None or not ref.get("blockOwnerDeletion"):
+            return False
+        meta = owner.obj["metadata"]
+        return "deletionTimestamp" in meta and FOREGROUND in (meta.get("finalizers") or ())
+
+    def _row(self, uid: str) -> Stored | None:
+        place = self._live.get(uid)
+        return self._at(place) if place else None
+
+    def _at(self, place: Place) -> Stored | None:
+        return self._core.store.row(self._kinds[place[0]], *place[1])
+
+    async def _delete(self, kind: Kind, row: Stored, *, waiting: bool) -> None:
+        meta = row.obj["metadata"]
+        has_dependents = bool(self._dependents.get(meta["uid"]))
+        policy = "Foreground" if waiting and has_dependents else "Background"
+        finalizers = meta.get("finalizers") or ()
+        if FOREGROUND in finalizers:
+            policy = "Foreground"
+        elif ORPHAN in finalizers:
+            policy = "Orphan"
+        await self._delete_with(kind, row, Options(uid=meta["uid"], propagation=policy))
+
+    async def _delete_with(self, kind: Kind, row: Stored, options: Options) -> None:
+        namespace, name = row.key
+        target = Target(kind, namespace or None, name)
+        call = Call("delete", target, agent=_AGENT, user="system:serviceaccount:kube-system:generic-garbage-collector")
+        await deletes.delete_one(self._core, call, options)
+
+    def _delete_dependents_first(self, kind: Kind, row: Stored) -> None:
+        uid = row.obj["metadata"]["uid"]
+        dependents = self._dependents.get(uid, {})
+        for place in dependents:
+            self._later(place)
+        if not any(self._blocks(place, uid) for place in dependents):
+            self._drop_finalizer(kind, row, FOREGROUND)
+
+    def _blocks(self, place: Place, uid: str) -> bool:
+        row = self._at(place)
+        refs = row.obj["metadata"].get("ownerReferences") or () if row else ()
+        return any(ref["uid"] == uid and ref.get("blockOwnerDeletion") for ref in refs)
+
+    def _orphan_dependents(self, kind: Kind, row: Stored) -> None:
+        uid = row.obj["metadata"]["uid"]
+        for place in list(self._dependents.get(uid, {})):
+            dependent = self._at(place)
+            if dependent is not None:
+                refs = dependent.obj["metadata"].get("ownerReferences") or []
+                self._set_owners(self._kinds[place[0]], dependent, [ref for ref in refs if ref["uid"] != uid])
+        self._drop_finalizer(kind, row, ORPHAN)
+
+    def _set_owners(self, kind: Kind, row: Stored, refs: list[Obj]) -> None:
+        new = row.fresh()
+        if refs:
+            new["metadata"]["ownerReferences"] = refs
+        else:
+            new["metadata"].pop("ownerReferences", None)
+        self._core.store.commit(kind, new)
+
+    def _drop_finalizer(self, kind: Kind, row: Stored, name: str) -> None:
+        new = row.fresh()
+        meta = new["metadata"]
+        meta["finalizers"] = [item for item in meta["finalizers"] if item != name]
+        if meta["finalizers"]:
+            self._core.store.commit(kind, new)
+            return
+        del meta["finalizers"]
+        if meta.get("deletionGracePeriodSeconds"):
+            self._core.store.commit(kind, new)
+        else:
+            self._core.store.remove(kind, new)
+
+    async def _empty_namespace(self, namespace: Stored) -> None:
+        name = namespace.key[1]
+        left = False
+        for kind in [kind for kind in self._core.kinds if kind.namespaced]:
+            table = self._core.store.table(kind)
+            for key in list(table.span(name)):
+                row = table.rows.get(key)
+                if row is not None and "deletionTimestamp" not in row.obj["metadata"]:
+                    await self._delete_with(kind, row, Options(propagation="Background"))
+            left = left or bool(table.span(name))
+        current = self._core.store.row(NAMESPACE, "", name)
+        if not left and current is not None and not current.obj["metadata"].get("finalizers"):
+            self._core.store.remove(NAMESPACE, {**current.fresh(), "spec": {}})
+
+
+def _owners(row: Stored) -> list[str]:
+    return [ref["uid"] for ref in row.obj["metadata"].get("ownerReferences") or ()]

@@ -1,0 +1,245 @@
+"""All the nodes' kubelets in one: one watch on pods, one on the gangs' ConfigMaps, timers, and bounded writes."""
+
+from __future__ import annotations
+
+import asyncio
+import random
+from collections.abc import Sequence
+
+from jobset_gate import names
+from jobset_gate.kube.client import Client, PatchType
+from jobset_gate.kube.errors import Conflict, NotFound
+from jobset_gate.kube.informer import Informer
+from jobset_gate.kube.resources import CONFIGMAPS, PODS
+from jobset_gate.kube.store import Change
+from jobset_gate.sim import pod_status
+from jobset_gate.sim.kubelet import mounts, pods
+from jobset_gate.sim.kubelet.behaviour import Behaviour, Node, Script, Trouble, Where
+from jobset_gate.sim.kubelet.mounts import ConfigMapWire, Mounts
+from jobset_gate.sim.kubelet.nodes import NodeObjects
+from jobset_gate.sim.kubelet.pods import KubePod, PodWire
+from jobset_gate.sim.kubelet.run import PodRun
+from jobset_gate.sim.kubelet.writer import Writer
+from jobset_gate.sim.objects import Clock, Key
+from jobset_gate.sim.scheduler import Scheduler
+
+PARALLEL_WRITES = 64
+HOST_IP = "192.0.2.1"
+
+
+class Kubelets:
+    """Scheduler and kubelets. `run()` for ever; `wait_synced()` once the nodes that are there at the start have joined.
+
+    `namespace` limits them to one; `heartbeat` is for a real control plane. `seed` makes chance repeatable.
+    """
+
+    def __init__(
+        self,
+        client: Client,
+        clock: Clock,
+        nodes: Sequence[Node],
+        behaviour: Behaviour | None = None,
+        *,
+        namespace: str | None = None,
+        heartbeat: bool = False,
+        autoscaler: bool = False,
+        seed: int = 0,
+    ) -> None:
+        self.nodes = {node.name: node for node in nodes}
+        self.script = Script(behaviour or Behaviour())
+        self.mounts = Mounts(lambda: self.behaviour.configmap_sync)
+        self.rng = random.Random(seed)
+        self._client = client
+        self._clock = clock
+        self._writer = Writer(PARALLEL_WRITES)
+        self._objects = NodeObjects(client, clock, heartbeat=heartbeat)
+        self._scheduler = Scheduler(client, clock, self.script, self._writer, autoscaler=autoscaler)
+        self._scheduler.more_to_come = lambda: len(self._joined) < len(self.nodes)
+        self._joined: dict[str, Node] = {}
+        self._runs: dict[str, PodRun] = {}
+        self._ready = asyncio.Event()
+        self._pods = Informer(
+            client, PODS, wire=PodWire, convert=pods.seen, handler=self._pod_changed, namespace=namespace
+        )
+        self._config_maps = Informer(
+            client,
+            CONFIGMAPS,
+            wire=ConfigMapWire,
+            convert=mounts.verdict_of,
+            handler=self.mounts.changed,
+            namespace=namespace,
+            label_selector=f"{names.GATE}={names.GATE_VALUE}",
+        )
+
+    # --- Knobs ------------------------------------------------------------------------------------------------------
+
+    @property
+    def behaviour(self) -> Behaviour:
+        return self.script.behaviour
+
+    @behaviour.setter
+    def behaviour(self, value: Behaviour) -> None:
+        """For what begins from now on."""
+        self.script.behaviour = value
+
+    def trouble(self, trouble: Trouble) -> Trouble:
+        """In force from now on, for what has not happened yet."""
+        self.script.troubles.append(trouble)
+        return trouble
+
+    def lift(self, trouble: Trouble) -> None:
+        """It ends: pods that it held up are tried again."""
+        self.script.troubles.remove(trouble)
+        self._scheduler.rescan()
+        for run in self._runs.values():
+            run.retry()
+
+    def restart_barrier(self, where: Where) -> list[Key]:
+        """Kill the running barrier containers of those pods; the kubelet restarts them."""
+        return self.restart(where, names.BARRIER_CONTAINER)
+
+    def restart(self, where: Where, container: str) -> list[Key]:
+        """Kill a running container of those pods; what follows is up to their restart policy."""
+        return [run.pod.key for run in self._matching(where) if run.restart(container)]
+
+    def reboot(self, where: Where) -> list[Key]:
+        """Those pods lose their sandbox and run all their init containers again."""
+        found = self._matching(where)
+        for run in found:
+            run.reboot()
+        return [run.pod.key for run in found]
+
+    async def add_node(self, node: Node) -> None:
+        """One more node, that joins at once."""
+        self.nodes[node.name] = node
+        await self._join(node)
+
+    async def vanish_node(self, name: str) -> list[Key]:
+        """The machine is gone: its kubelet says nothing more, its Node and its pods are deleted without grace."""
+        node = self.nodes.pop(name)
+        self._joined.pop(node.name, None)
+        self._scheduler.leave(node.name)
+        lost = self._matching(Where(node=node.name))
+        for run in lost:
+            run.drop()
+            del self._runs[run.pod.uid]
+        await self._objects.leave(node.name)
+        await asyncio.gather(*(self._delete(run.pod) for run in lost))
+        return [run.pod.key for run in lost]
+
+    async def evict(self, where: Where) -> list[Key]:
+        """Those pods are evicted through the API."""
+        found = [run.pod for run in self._matching(where)]
+        body = {"apiVersion": "policy/v1", "kind": "Eviction"}
+        await asyncio.gather(
+            *(
+                self._client.post(
+                    PODS.path(*pod.key, "eviction"), {**body, "metadata": {"name": pod.key[1], "namespace": pod.key[0]}}
+                )
+                for pod in found
+            )
+        )
+        return [pod.key for pod in found]
+
+    def pods(self, where: Where | None = None) -> list[KubePod]:
+        """The pods that run on the nodes now."""
+        return [run.pod for run in self._matching(where or Where())]
+
+    # --- Running ----------------------------------------------------------------------------------------------------
+
+    async def wait_synced(self) -> None:
+        await self._ready.wait()
+
+    async def run(self) -> None:
+        try:
+            async with asyncio.TaskGroup() as group:
+                group.create_task(self._writer.run())
+                for node in self.nodes.values():
+                    if node.ready_at <= 0:
+                        await self._join(node)
+                group.create_task(self._config_maps.run())
+                await self._config_maps.wait_synced()
+                group.create_task(self._pods.run())
+                await self._pods.wait_synced()
+                self._ready.set()
+                group.create_task(self._objects.run())
+                for node in list(self.nodes.values()):
+                    if node.ready_at > 0:
+                        group.create_task(self._join_late(node))
+        finally:
+            for run in self._runs.values():
+                run.drop()
+
+    async def clean_up(self) -> None:
+        """Take the Node objects away."""
+        await self._objects.leave_all()
+
+    async def _join_late(self, node: Node) -> None:
+        await asyncio.sleep(node.ready_at)
+        if node.name in self.nodes:
+            await self._join(node)
+
+    async def _join(self, node: Node) -> None:
+        await self._objects.join(node)
+        self._joined[node.name] = node
+        self._scheduler.join(node)
+
+    # --- What the API server tells ----------------------------------------------------------------------------------
+
+    def _pod_changed(self, change: Change[KubePod]) -> None:
+        old, new = change.old, change.new
+        if old is not None and (new is None or new.uid != old.uid):
+            run = self._runs.pop(old.uid, None)
+            if run is not None:
+                run.drop()
+            self._scheduler.changed(old, None)
+        if new is None:
+            return
+        self._scheduler.changed(old, new)
+        node = self._joined.get(new.node)
+        if node is not None:
+            self._on_node(new, node)
+
+    def _on_node(self, pod: KubePod, node: Node) -> None:
+        run = self._runs.get(pod.uid)
+        if run is not None:
+            run.update(pod)
+            return
+        if pod.over:
+            if pod.deleting:
+                self._writer.put(pod.uid, lambda: self._delete(pod))
+            return
+        run = self._runs[pod.uid] = PodRun(self, pod, node)
+        if pod.deleting:
+            run.update(pod)
+            return
+        run.start()
+
+    # --- What the runs need -----------------------------------------------------------------------------------------
+
+    def now(self, node: Node) -> float:
+        return self._clock() + node.clock_skew
+
+    def write(self, run: PodRun) -> None:
+        self._writer.put(run.pod.uid, lambda: self._write(run))
+
+    async def _write(self, run: PodRun) -> None:
+        if run.gone:
+            return
+        status = pod_status.render(run.book, self.now(run.node), host_ip=HOST_IP)
+        body = {"metadata": {"uid": run.pod.uid}, "status": status}
+        namespace, name = run.pod.key
+        killed = run.book.killed
+        await self._client.patch(PODS, name, namespace, body=body, patch=PatchType.STRATEGIC, subresource="status")
+        if killed:
+            await self._delete(run.pod)
+
+    async def _delete(self, pod: KubePod) -> None:
+        try:
+            await self._client.delete(PODS, pod.key[1], pod.key[0], uid=pod.uid, grace_seconds=0)
+        except (NotFound, Conflict):
+            return
+
+    def _matching(self, where: Where) -> list[PodRun]:
+        return [run for run in self._runs.values() if where.matches(run.pod)]
+

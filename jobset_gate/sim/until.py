@@ -1,0 +1,87 @@
+"""Wait for something to become true of what an API server stores: by watching, never by asking again and again."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable, Mapping
+from typing import Self
+
+import msgspec
+
+from jobset_gate.kube.client import Client
+from jobset_gate.kube.informer import Informer
+from jobset_gate.kube.resources import Resource
+from jobset_gate.kube.store import Change
+from jobset_gate.sim.objects import Json, Key, Meta
+
+
+class _Whole(msgspec.Struct, rename="camel", omit_defaults=True):
+    """Any object, without managedFields."""
+
+    metadata: Meta
+    kind: str = ""
+    type: str = ""
+    spec: Json = msgspec.field(default_factory=dict)
+    status: Json = msgspec.field(default_factory=dict)
+    data: Json = msgspec.field(default_factory=dict)
+    reason: str = ""
+    message: str = ""
+    involved_object: Json = msgspec.field(default_factory=dict)
+
+
+class View:
+    """All objects of one kind in one namespace (None: in all), live: `async with View(...) as view`."""
+
+    def __init__(
+        self, client: Client, resource: Resource, namespace: str | None = None, label_selector: str = ""
+    ) -> None:
+        self._changed = asyncio.Event()
+        self._raw: dict[Key, Json] = {}
+        self._informer: Informer[_Whole, Json] = Informer(
+            client,
+            resource,
+            wire=_Whole,
+            convert=_plain,
+            handler=self._on_change,
+            namespace=namespace,
+            label_selector=label_selector,
+        )
+        self._task: asyncio.Task[None] | None = None
+
+    async def __aenter__(self) -> Self:
+        self._task = asyncio.create_task(self._informer.run())
+        await self._informer.wait_synced()
+        return self
+
+    async def __aexit__(self, *_: object) -> None:
+        if self._task is not None:
+            self._task.cancel()
+            await asyncio.gather(self._task, return_exceptions=True)
+
+    @property
+    def objects(self) -> Mapping[Key, Json]:
+        """By (namespace, name)."""
+        return self._informer.cache
+
+    def all(self) -> list[Json]:
+        """In the order of their names."""
+        return [self.objects[key] for key in sorted(self.objects)]
+
+    async def until(self, holds: Callable[[list[Json]], bool], seconds: float = 60.0) -> list[Json]:
+        """The objects as soon as `holds` is true of them. Errors: TimeoutError, with what was there instead."""
+        try:
+            async with asyncio.timeout(seconds):
+                while not holds(self.all()):
+                    self._changed.clear()
+                    await self._changed.wait()
+        except TimeoutError as error:
+            raise TimeoutError(f"still not so after {seconds:.0f}s; there are: {self.all()}") from error
+        return self.all()
+
+    def _on_change(self, _: Change[Json]) -> None:
+        self._changed.set()
+
+
+def _plain(seen: _Whole) -> Json:
+    plain: Json = msgspec.to_builtins(seen)
+    return plain

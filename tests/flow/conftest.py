@@ -1,0 +1,26 @@
+"""The stage of the flow tests."""
+
+from collections.abc import AsyncIterator, Callable
+from contextlib import AbstractAsyncContextManager, AsyncExitStack
+from functools import partial
+from pathlib import Path
+
+import pytest
+
+from tests.flow.stage import Stage, staged
+from tests.support.planes import Plane
+
+MakeStage = Callable[..., AbstractAsyncContextManager[Stage]]
+
+
+@pytest.fixture
+def make_stage(plane: Plane, namespace: str, tmp_path: Path) -> MakeStage:
+    """`async with make_stage(...) as stage`, with the settings of `staged`."""
+    return partial(staged, plane, namespace, tmp_path)
+
+
+@pytest.fixture
+async def stage(make_stage: MakeStage) -> AsyncIterator[Stage]:
+    """A stage with one roomy node, everything running."""
+    async with AsyncExitStack() as stack:
+        yield await stack.enter_async_context(make_stage())

@@ -1,0 +1,296 @@
+"""Everything between `kubectl apply` and a running main container, on either plane, in real time.
+
+The webhook and the controller are the shipped ones. JobSet's controller and webhooks are the stand-in, nodes and
+kubelets are played; Jobs and pods are made by kube-controller-manager on the real plane.
+"""
+
+import asyncio
+from collections.abc import AsyncIterator, Callable, Mapping, Sequence
+from contextlib import AsyncExitStack, asynccontextmanager, suppress
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+from controllers.manager import Manager, Options
+from jobset_gate import names, verdicts
+from jobset_gate.kube import crd
+from jobset_gate.kube.client import Client, PatchType
+from jobset_gate.kube.errors import ApiError, NotFound
+from jobset_gate.kube.resources import CONFIGMAPS, EVENTS, JOBS, JOBSETS, MUTATING_WEBHOOKS, PODS, VALIDATING_WEBHOOKS
+from jobset_gate.model import Verdict
+from jobset_gate.settings import Settings
+from jobset_gate.sim import jobset_crd
+from jobset_gate.sim.cluster import Actors
+from jobset_gate.sim.kubelet import Behaviour, Node
+from jobset_gate.sim.until import View
+from tests.support.planes import Plane
+from webhook import registration, selfsigned
+from webhook.server import Server, serve
+
+QUICK = Behaviour(
+    configmap_sync=1.0, annotation_delay=0.02, sandbox_seconds=0.02, pull_seconds=0.02, init_seconds=0.1, barrier_poll=0.02
+)
+ROOMY = (Node("node-0", pods=1000),)
+PATIENCE = 60.0
+"""Seconds that anything may take on a slow machine before a test gives up."""
+
+Json = dict[str, Any]
+
+
+@dataclass
+class Stage:
+    """One namespace of a plane with everything running in it."""
+
+    plane: Plane
+    namespace: str
+    client: Client
+    actors: Actors
+    pods: View
+    doors: list[Server] = field(default_factory=list)
+    history: list[str] = field(default_factory=list)
+    _manager: asyncio.Task[None] | None = None
+    _folder: Path | None = None
+
+    # --- What a user does --------------------------------------------------------------------------------------------
+
+    async def apply(self, manifest: Mapping[str, Any], *flags: str) -> str:
+        """kubectl apply, with the strict validation that is kubectl's default."""
+        ran = await self.plane.kubectl("apply", "-n", self.namespace, "-f", "-", *flags, stdin=self.here(manifest))
+        return ran.stdout
+
+    async def create(self, manifest: Mapping[str, Any]) -> Json:
+        return await self.client.create(JOBSETS, self.here(manifest), self.namespace)
+
+    async def merge(self, name: str, body: Mapping[str, Any]) -> Json:
+        return await self.client.patch(JOBSETS, name, self.namespace, body=body, patch=PatchType.MERGE)
+
+    async def suspend(self, name: str, *, suspended: bool = True) -> Json:
+        return await self.merge(name, {"spec": {"suspend": suspended}})
+
+    def here(self, manifest: Mapping[str, Any]) -> Json:
+        """The manifest, in this stage's namespace."""
+        return {**manifest, "metadata": {**manifest["metadata"], "namespace": self.namespace}}
+
+    # --- What there is -----------------------------------------------------------------------------------------------
+
+    async def jobset(self, name: str) -> Json:
+        return await self.client.get(JOBSETS, name, self.namespace)
+
+    async def jobs(self) -> list[Json]:
+        return list((await self.client.list(JOBS, self.namespace))["items"])
+
+    async def gate(self, name: str) -> Json | None:
+        try:
+            return await self.client.get(CONFIGMAPS, names.config_map_name(name), self.namespace)
+        except NotFound:
+            return None
+
+    async def verdict(self, name: str) -> Verdict | None:
+        gate = await self.gate(name)
+        return verdicts.parse((gate or {}).get("data", {}).get(names.KEY_VERDICT, ""))
+
+    async def events(self, name: str) -> list[tuple[str, str]]:
+        """(reason, message) of the Events that jobset-gate wrote on a JobSet."""
+        found = await self.client.list(EVENTS, self.namespace, field_selector=f"involvedObject.name={name}")
+        return [
+            (event["reason"], event["message"])
+            for event in found["items"]
+            if event.get("reportingComponent") == names.PROGRAM
+        ]
+
+    # --- Waiting -----------------------------------------------------------------------------------------------------
+
+    async def until(self, holds: Callable[[list[Json]], bool]) -> list[Json]:
+        """Until it is true of the pods."""
+        found: list[Json] = []
+
+        async def wait() -> None:
+            found.extend(await self.pods.until(holds, PATIENCE))
+
+        await self.actors.until(wait())
+        return found
+
+    async def until_held(self, count: int) -> list[Json]:
+        """Until that many pods wait in their barrier."""
+        return await self.until(lambda pods: sum(map(held, pods)) == count)
+
+    async def until_running(self, count: int) -> list[Json]:
+        """Until the main containers of that many pods run."""
+        return await self.until(lambda pods: sum(map(runs, pods)) == count)
+
+    async def until_jobset(self, name: str, holds: Callable[[Json], bool]) -> Json:
+        async with View(self.client, JOBSETS, self.namespace) as view:
+            found = await view.until(lambda all_: any(one["metadata"]["name"] == name and holds(one) for one in all_))
+        return next(one for one in found if one["metadata"]["name"] == name)
+
+    async def until_condition(self, name: str, reason: str, text: str = "") -> Json:
+        """Our condition, once it has this reason and contains this text."""
+
+        def told(jobset: Json) -> bool:
+            found = condition(jobset)
+            return found is not None and found["reason"] == reason and text in found["message"]
+
+        found = condition(await self.until_jobset(name, told))
+        assert found is not None
+        return found
+
+    async def until_verdict(self, name: str, holds: Callable[[Verdict], bool] = lambda _: True) -> Verdict:
+        """The gang's verdict, once there is such a one in its ConfigMap."""
+
+        def decided(maps: list[Json]) -> bool:
+            return any(
+                one["metadata"]["name"] == names.config_map_name(name)
+                and (found := verdicts.parse(one["data"].get(names.KEY_VERDICT, ""))) is not None
+                and holds(found)
+                for one in maps
+            )
+
+        async with View(self.client, CONFIGMAPS, self.namespace) as view:
+            await view.until(decided, PATIENCE)
+        verdict = await self.verdict(name)
+        assert verdict is not None
+        return verdict
+
+    # --- The controller ----------------------------------------------------------------------------------------------
+
+    def start_controller(self, **changes: Any) -> Manager:
+        options = Options(
+            namespace=self.namespace,
+            watch_namespace=self.namespace,
+            leader_elect=False,
+            extend_crd=False,
+            progress_every=0.2,
+            **changes,
+        )
+        manager = Manager(self.plane.access, options)
+        self._manager = asyncio.create_task(manager.run(), name="controller")
+        return manager
+
+    async def stop_controller(self) -> None:
+        """As a kill does: at once, whatever it was doing."""
+        if self._manager is not None:
+            self._manager.cancel()
+            with suppress(asyncio.CancelledError):
+                await self._manager
+            self._manager = None
+
+
+@asynccontextmanager
+async def staged(
+    plane: Plane,
+    namespace: str,
+    folder: Path,
+    *,
+    nodes: Sequence[Node] = ROOMY,
+    behaviour: Behaviour = QUICK,
+    settings: Settings | None = None,
+    controller: bool = True,
+    webhook: bool = True,
+    jobset: Mapping[str, Any] | None = None,
+) -> AsyncIterator[Stage]:
+    """A stage with JobSet installed, its CRD extended, and jobset-gate running as far as asked for."""
+    real = plane.name == "real"
+    async with AsyncExitStack() as stack:
+        client = await stack.enter_async_context(plane.client("stage"))
+        await jobset_crd.install(client)
+        await crd.extend(client)
+        actors = await stack.enter_async_context(
+            Actors(
+                plane.access,
+                namespace=namespace,
+                nodes=[Node(f"{namespace}-{node.name}", node.pods, node.ready_at, node.clock_skew) for node in nodes],
+                behaviour=behaviour,
+                with_jobs=not real,
+                heartbeat=real,
+                **(jobset or {}),
+            )
+        )
+        pods = await stack.enter_async_context(View(client, PODS, namespace))
+        stage = Stage(plane, namespace, client, actors, pods)
+        stack.push_async_callback(stage.stop_controller)
+        if webhook:
+            await stack.enter_async_context(open_door(stage, folder, settings or Settings()))
+        if controller:
+            stage.start_controller()
+        yield stage
+
+
+@asynccontextmanager
+async def open_door(stage: Stage, folder: Path, settings: Settings) -> AsyncIterator[Server]:
+    """The shipped webhook, registered for the stage's namespace alone: other tests share the API server."""
+    bundle = selfsigned.make()
+    server = await serve(settings, tls=bundle.write(folder))
+    names_made: list[tuple[Any, str]] = []
+    try:
+        for made in registration.configurations(url=server.url, ca_bundle=bundle.ca_bundle):
+            resource = MUTATING_WEBHOOKS if made["kind"].startswith("Mutating") else VALIDATING_WEBHOOKS
+            made["metadata"]["name"] = f"{made['metadata']['name']}-{stage.namespace}"
+            for hook in made["webhooks"]:
+                hook["namespaceSelector"] = {"matchLabels": {"kubernetes.io/metadata.name": stage.namespace}}
+            await stage.client.create(resource, made)
+            names_made.append((resource, made["metadata"]["name"]))
+        await _in_force(stage)
+        stage.doors.append(server)
+        yield server
+    finally:
+        for resource, name in names_made:
+            await stage.client.delete(resource, name)
+        await server.stop()
+
+
+async def _in_force(stage: Stage) -> None:
+    """Returns once the API server asks the webhook: a dry run of a bad config is refused."""
+    probe = {
+        "apiVersion": names.JOBSET_API_VERSION,
+        "kind": "JobSet",
+        "metadata": {"name": "probe", "namespace": stage.namespace, "annotations": {names.CONFIG: "nonsense"}},
+        "spec": {
+            "replicatedJobs": [
+                {"name": "w", "template": {"spec": {"template": {"spec": {"containers": [{"name": "m", "image": "i"}]}}}}}
+            ]
+        },
+    }
+    async with asyncio.timeout(PATIENCE):
+        while True:
+            try:
+                await stage.client.create(JOBSETS, probe, stage.namespace, dry_run=True)
+            except ApiError as refused:
+                if names.CONFIG in refused.message:
+                    return
+            await asyncio.sleep(0.05)  # nothing tells when an API server has read its webhook configurations
+
+
+# --- Facts about pods ------------------------------------------------------------------------------------------------
+
+
+def barrier(pod: Json) -> Json:
+    """The state of its barrier, {} if there is none yet."""
+    for status in pod["status"].get("initContainerStatuses") or ():
+        if status["name"] == names.BARRIER_CONTAINER:
+            return dict(status.get("state") or {})
+    return {}
+
+
+def alive(pod: Json) -> bool:
+    return pod["metadata"].get("deletionTimestamp") is None and pod["status"].get("phase") != "Failed"
+
+
+def held(pod: Json) -> bool:
+    return alive(pod) and "running" in barrier(pod)
+
+
+def passed(pod: Json) -> bool:
+    return bool(barrier(pod).get("terminated", {}).get("exitCode") == 0)
+
+
+def runs(pod: Json) -> bool:
+    """Its main containers run."""
+    statuses = pod["status"].get("containerStatuses") or ()
+    return alive(pod) and bool(statuses) and all("running" in (one.get("state") or {}) for one in statuses)
+
+
+def condition(jobset: Json) -> Json | None:
+    for one in (jobset.get("status") or {}).get("conditions") or ():
+        if one["type"] == names.CONDITION:
+            return dict(one)
+    return None

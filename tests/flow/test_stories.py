@@ -1,0 +1,51 @@
+"""KEP-498's two user stories, as written there, applied with kubectl and strict validation."""
+
+from jobset_gate import names
+from jobset_gate.model import Kind
+from jobset_gate.sim import manifests
+from jobset_gate.sim.kubelet import Node
+from tests.flow.conftest import MakeStage
+from tests.flow.stage import Stage, held, passed, runs
+
+
+async def test_story_1_holds_300_pods_until_the_300th_has_started(make_stage: MakeStage):
+    async with make_stage(nodes=(Node("early", pods=299),)) as stage:
+        await stage.apply(manifests.story1())
+
+        pods = await stage.until_held(299)
+        assert len(pods) == 300
+        waiting = await stage.until_condition("my-jobset", names.REASON_WAITING, "299/300 pods started")
+        assert "1 Unscheduled" in waiting["message"]
+        assert await stage.verdict("my-jobset") is None
+        assert not any(map(passed, stage.pods.all()))
+
+        await stage.actors.kubelets.add_node(Node(f"{stage.namespace}-late", pods=10))
+        verdict = await stage.until_verdict("my-jobset")
+        assert verdict.kind is Kind.RELEASE
+        assert sum(map(held, stage.pods.all())) + sum(map(passed, stage.pods.all())) == 300
+        await stage.until_running(300)
+        started = await stage.until_condition("my-jobset", names.REASON_STARTED)
+        assert started["status"] == "True"
+        assert ("AllPodsStarted", started["message"]) in await stage.events("my-jobset")
+
+
+async def test_story_2_holds_the_workers_and_leaves_the_auxiliary_pod_alone(make_stage: MakeStage):
+    async with make_stage(nodes=(Node("early", pods=300),)) as stage:
+        await stage.apply(manifests.story2())
+
+        pods = await stage.until(lambda pods: sum(map(held, pods)) == 299 and sum(map(runs, pods)) == 1)
+        (auxiliary,) = filter(runs, pods)
+        assert auxiliary["metadata"]["labels"][names.JS_REPLICATED_JOB] == "auxiliary"
+        assert "initContainers" not in auxiliary["spec"]
+        assert names.GATED not in auxiliary["metadata"]["labels"]
+
+        await stage.actors.kubelets.add_node(Node(f"{stage.namespace}-late", pods=10))
+        await stage.until_running(301)
+
+
+async def test_nothing_is_done_to_a_jobset_without_a_gang(stage: Stage):
+    plain = manifests.jobset("plain", replicated_jobs=[manifests.replicated_job(parallelism=2)])
+    await stage.apply(plain)
+    (pod, _) = await stage.until_running(2)
+    assert "initContainers" not in pod["spec"]
+    assert await stage.gate("plain") is None

@@ -1,0 +1,313 @@
+"""barrier.sh under the shells that it has to run in: whom it obeys, what it says, how it ends (A5, A6, A7)."""
+
+import contextlib
+import os
+import shutil
+import signal
+import subprocess
+import time
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, field
+from pathlib import Path
+
+import pytest
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+
+from jobset_gate import barrier
+from jobset_gate.model import Generation, Kind, Verdict
+from jobset_gate.verdicts import render
+
+SHELLS = {"dash": ["dash"], "bash": ["bash", "--posix"], "busybox": ["busybox", "sh"]}
+UID = "6f1e2c1a-6a0f-4d53-9c55-0d7f1c1e0b11"
+WITHIN = 20.0
+"""Seconds that a barrier which should end gets on a busy machine."""
+
+
+@dataclass
+class Held:
+    """A barrier's surroundings: the files it looks at and the generation it belongs to."""
+
+    shell: list[str]
+    folder: Path
+    uid: str = UID
+    attempt: str = "0"
+    epoch: str = "0"
+    limit: str = ""
+    poll: str = "0.01"
+    started: list[subprocess.Popen[str]] = field(default_factory=list)
+
+    @property
+    def log(self) -> Path:
+        return self.folder / "termination-log"
+
+    def write(self, name: str, text: str) -> None:
+        """The whole file at once, as a kubelet does it."""
+        (self.folder / "half").write_text(text)
+        (self.folder / "half").rename(self.folder / name)
+
+    def start(self) -> subprocess.Popen[str]:
+        environment = {
+            "PATH": os.environ["PATH"],
+            "JOBSET_GATE_DIR": str(self.folder),
+            "JOBSET_GATE_TERMINATION_LOG": str(self.log),
+            "JOBSET_GATE_UID": self.uid,
+            "JOBSET_GATE_ATTEMPT": self.attempt,
+            "JOBSET_GATE_EPOCH": self.epoch,
+            "JOBSET_GATE_LIMIT": self.limit,
+            "JOBSET_GATE_POLL": self.poll,
+        }
+        command = [*self.shell, *barrier.command()[1:]]
+        pipe = subprocess.PIPE
+        process = subprocess.Popen(  # noqa: S603 - it is our own script
+            command, env=environment, stdout=pipe, stderr=pipe, text=True, start_new_session=True
+        )
+        self.started.append(process)
+        return process
+
+    def run(self) -> int:
+        return self.start().wait(WITHIN)
+
+    def obeys(self, text: str) -> bool:
+        """Whether a release of that text opens the gate. The annotation is looked at second, and always ends it."""
+        self.write("verdict", text)
+        self.write("annotation", f"timeout {self.uid} {self.attempt} 999999 TimedOut\nnot obeyed\n")
+        return self.run() == 0
+
+
+@pytest.fixture(params=SHELLS)
+def held(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[Held]:
+    """A barrier in each of the shells; all of them have to be installed."""
+    shell = SHELLS[request.param]
+    assert shutil.which(shell[0]), f"{shell[0]} is not installed"
+    made = Held(shell, tmp_path)
+    yield made
+    end(made)
+
+
+def end(held: Held) -> None:
+    """Its sleep outlives a shell that was told to stop, as it would in no pod: the whole process group goes."""
+    for process in held.started:
+        with contextlib.suppress(ProcessLookupError):
+            os.killpg(process.pid, signal.SIGKILL)
+        with process:
+            process.wait(WITHIN)
+
+
+def release(uid: str = UID, attempt: int | str = 0, epoch: int | str = 0) -> str:
+    return f"release {uid} {attempt} {epoch} AllPodsStarted\nall 300 pods started\n"
+
+
+def timeout(message: str = "timed out after 300s: 299/300 pods started\n") -> str:
+    return f"timeout {UID} 0 0 TimedOut\n{message}"
+
+
+@pytest.mark.parametrize("name", ["verdict", "annotation"])
+def test_a_release_in_either_file_opens_the_gate(held: Held, name: str) -> None:
+    held.write(name, release())
+    assert held.run() == 0
+    assert not held.log.exists()
+
+
+@pytest.mark.parametrize("name", ["verdict", "annotation"])
+def test_a_release_that_comes_later_opens_the_gate(held: Held, name: str) -> None:
+    process = held.start()
+    assert process.stdout is not None
+    assert process.stdout.readline() == "waiting for the gang to start\n"
+    held.write(name, release())
+    assert process.wait(WITHIN) == 0
+    assert process.stdout.readline() == "released\n"
+
+
+def test_the_kubelet_swaps_the_folder_behind_a_link_and_the_barrier_sees_it(held: Held) -> None:
+    (held.folder / "first").mkdir()
+    (held.folder / "second").mkdir()
+    (held.folder / "second" / "verdict").write_text(release())
+    (held.folder / "..data").symlink_to("first")
+    (held.folder / "verdict").symlink_to("..data/verdict")
+    process = held.start()
+    assert process.stdout is not None
+    process.stdout.readline()
+    (held.folder / "..new").symlink_to("second")
+    (held.folder / "..new").rename(held.folder / "..data")
+    assert process.wait(WITHIN) == 0
+
+
+@pytest.mark.parametrize("name", ["verdict", "annotation"])
+def test_a_timeout_ends_it_with_124_and_the_message_for_people(held: Held, name: str) -> None:
+    held.write(name, timeout("timed out after 300s: 299/300 pods started\nmissing: workers-2/17 (ImagePull)\n"))
+    assert held.run() == 124
+    assert held.log.read_text() == "timed out after 300s: 299/300 pods started\nmissing: workers-2/17 (ImagePull)\n"
+
+
+def test_the_timeout_message_is_in_the_containers_log_too(held: Held) -> None:
+    held.write("verdict", timeout("nobody came\n"))
+    out, _ = held.start().communicate(timeout=WITHIN)
+    assert out == "waiting for the gang to start\nnobody came\n"
+
+
+def test_the_termination_message_is_at_most_one_kib(held: Held) -> None:
+    held.write("verdict", timeout("x" * 5000))
+    assert held.run() == 124
+    assert held.log.read_text() == "x" * 1024
+
+
+def test_a_timeout_ends_it_with_124_even_where_the_termination_log_cannot_be_written(held: Held) -> None:
+    held.log.mkdir()
+    held.write("verdict", timeout())
+    assert held.run() == 124
+
+
+def test_the_file_that_speaks_first_wins(held: Held) -> None:
+    held.write("verdict", timeout())
+    held.write("annotation", release())
+    assert held.run() == 124
+
+
+def test_a_verdict_of_its_own_generation_is_obeyed(held: Held) -> None:
+    held.attempt, held.epoch = "3", "7"
+    assert held.obeys(release(attempt=3, epoch=7))
+
+
+def test_a_later_epoch_is_obeyed_and_an_earlier_one_is_not(held: Held) -> None:
+    held.epoch = "10"
+    assert held.obeys(release(epoch=11))
+    assert not held.obeys(release(epoch=9))
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        release(uid="another-life"),
+        release(uid=UID + "0"),
+        release(uid="*"),
+        release(attempt=1),
+        release(attempt="00"),
+        release(attempt=""),
+        release(epoch=-1),
+        release(epoch="+0"),
+        release(epoch="1x"),
+        release(epoch="one"),
+        release(epoch=""),
+        f"release {UID} 0",
+        f"release {UID}",
+        "release",
+        "",
+        "\n",
+        "\n" + release(),
+        release().upper(),
+        "RELEASED" + release()[7:],
+        '{"verdict": "release"}',
+        "\x00\x01\xff",
+    ],
+)
+def test_anything_but_a_verdict_of_its_generation_is_ignored(held: Held, text: str) -> None:
+    assert not held.obeys(text)
+
+
+def test_a_file_that_merely_exists_is_not_enough(held: Held) -> None:
+    assert not held.obeys("started")
+
+
+def test_a_folder_in_place_of_the_file_is_ignored(held: Held) -> None:
+    (held.folder / "verdict").mkdir()
+    held.write("annotation", release())
+    assert held.run() == 0
+
+
+def test_a_verdict_without_a_line_end_is_obeyed(held: Held) -> None:
+    assert held.obeys(f"release {UID} 0 0 AllPodsStarted")
+
+
+@pytest.mark.parametrize("text", ["release  0 0 AllPodsStarted", "release  0 0 0 AllPodsStarted", release(uid='""')])
+def test_an_empty_uid_never_matches(held: Held, text: str) -> None:
+    held.uid, held.limit = "", "0"
+    held.write("verdict", text)
+    held.write("annotation", text)
+    assert held.run() == 124
+    assert "no verdict" in held.log.read_text()
+
+
+@pytest.mark.parametrize("epoch", ["", "garbage", "-3"])
+def test_an_own_epoch_that_is_none_counts_as_zero(held: Held, epoch: str) -> None:
+    held.epoch = epoch
+    assert held.obeys(release(epoch=0))
+
+
+def test_at_its_own_limit_it_ends_with_124_and_says_that_the_controller_gave_no_verdict(held: Held) -> None:
+    held.limit = "1"
+    began = time.monotonic()
+    assert held.run() == 124
+    assert time.monotonic() - began >= 1
+    assert held.log.read_text() == "timed out: no verdict from the jobset-gate controller within 1s\n"
+
+
+def test_a_verdict_wins_over_its_own_limit(held: Held) -> None:
+    held.limit = "0"
+    held.write("verdict", release())
+    assert held.run() == 0
+
+
+@pytest.mark.parametrize("limit", ["", "garbage", "-1"])
+def test_without_a_limit_it_waits_until_it_is_told_to_stop(held: Held, limit: str) -> None:
+    held.limit = limit
+    process = held.start()
+    assert process.stdout is not None
+    process.stdout.readline()
+    process.send_signal(signal.SIGTERM)
+    assert process.wait(WITHIN) == 143
+
+
+def test_sigterm_ends_it_at_once_and_not_after_the_poll(held: Held) -> None:
+    held.poll = "3600"
+    process = held.start()
+    assert process.stdout is not None
+    process.stdout.readline()
+    process.send_signal(signal.SIGTERM)
+    assert process.wait(WITHIN) == 143
+
+
+def test_it_writes_nothing_to_stderr_while_it_waits(held: Held) -> None:
+    held.write("verdict", "garbage x y z\n")
+    process = held.start()
+    assert process.stdout is not None
+    process.stdout.readline()
+    held.write("annotation", release())
+    _, err = process.communicate(timeout=WITHIN)
+    assert err == ""
+
+
+def test_it_is_small_enough_to_be_stored_in_every_pod() -> None:
+    assert len(barrier.script().encode()) < 1536
+    assert "#" not in barrier.script()
+
+
+def test_kubernetes_expands_nothing_in_it() -> None:
+    """`$(NAME)` and `$$` in a container's command mean something to the kubelet."""
+    assert "$(J" not in barrier.script()
+    assert "$$" not in barrier.script()
+
+
+numbers = st.integers(min_value=0, max_value=30)
+
+
+@pytest.fixture
+def in_dash(tmp_path: Path) -> Iterator[Callable[[], Held]]:
+    made = Held(SHELLS["dash"], tmp_path)
+    yield lambda: made
+    end(made)
+
+
+@settings(max_examples=40, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@given(
+    verdict=st.tuples(st.sampled_from([UID, "other"]), st.integers(0, 2), numbers),
+    own=st.tuples(st.just(UID), st.integers(0, 2), numbers),
+)
+def test_the_script_obeys_exactly_the_generations_that_the_rules_say(
+    in_dash: Callable[[], Held], verdict: tuple[str, int, int], own: tuple[str, int, int]
+) -> None:
+    """The shell and `Generation.covers` are two tellings of A5."""
+    held = in_dash()
+    held.uid, held.attempt, held.epoch = own[0], str(own[1]), str(own[2])
+    told = Verdict(kind=Kind.RELEASE, generation=Generation(*verdict), cause="AllPodsStarted")
+    assert held.obeys(render(told)) == Generation(*verdict).covers(Generation(*own))

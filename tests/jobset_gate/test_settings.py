@@ -1,0 +1,58 @@
+"""What an operator may configure, and what bad values are told."""
+
+from typing import Any
+
+import pytest
+
+from jobset_gate.settings import BadSettings, Barrier, Settings, load
+
+
+def test_nothing_given_is_the_defaults() -> None:
+    assert load(None) == load({}) == Settings()
+
+
+def test_keys_are_camel_case_as_in_the_charts_values() -> None:
+    values = {
+        "image": "registry.local/busybox:1",
+        "resources": {"requests": {"cpu": "1m"}, "limits": {"memory": "8Mi"}},
+        "runAsUser": None,
+        "runAsGroup": None,
+        "graceSeconds": 5,
+        "maxWaitSeconds": 7200,
+        "pollSeconds": 0.5,
+    }
+    barrier = load({"barrier": values}).barrier
+    assert (barrier.image, barrier.run_as_user, barrier.grace_seconds) == ("registry.local/busybox:1", None, 5)
+    assert barrier.resources is not None
+    assert barrier.resources.limits == {"memory": "8Mi"}
+
+
+@pytest.mark.parametrize(
+    ("values", "line"),
+    [
+        ({"barier": {}}, "barier: {}: extra inputs are not permitted"),
+        ({"barrier": {"graceSeconds": -1}}, "barrier.graceSeconds: -1: input should be greater than or equal to 0"),
+        ({"barrier": {"maxWaitSeconds": 0}}, "barrier.maxWaitSeconds: 0: input should be greater than or equal to 1"),
+        ({"barrier": {"pollSeconds": 0}}, "barrier.pollSeconds: 0: input should be greater than 0"),
+        ({"barrier": {"image": "a b"}}, 'barrier.image: "a b": string should match pattern'),
+        ({"barrier": {"runAsUser": 0}}, "barrier.runAsUser: 0: input should be greater than or equal to 1"),
+        ({"barrier": {"resources": {"claims": []}}}, "barrier.resources.claims: []: extra inputs are not permitted"),
+        ({"barrier": 3}, "barrier: 3: input should be"),
+        ([], "settings: []: input should be"),
+    ],
+)
+def test_a_bad_value_is_told_with_its_path(values: Any, line: str) -> None:
+    with pytest.raises(BadSettings) as problem:
+        load(values)
+    assert str(problem.value).startswith(line)
+
+
+def test_all_bad_values_are_told_at_once() -> None:
+    with pytest.raises(BadSettings) as problem:
+        load({"barrier": {"graceSeconds": "soon", "pollSeconds": -1, "maxWaitSeconds": True}})
+    assert len(str(problem.value).splitlines()) == 3
+
+
+def test_settings_do_not_change_under_way() -> None:
+    with pytest.raises(ValueError, match="frozen"):
+        Barrier().image = "other"  # type: ignore[misc]

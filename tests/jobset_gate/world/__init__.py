@@ -1,0 +1,9 @@
+"""A small world in which the controllers' own code runs, one API call at a time, while a schedule works against it.
+
+api.py       the API server's memory: objects, versions, who is told of what
+client.py    the client that controllers use, with a door before each call
+cluster.py   what JobSet, Job controller, kubelets and people do to a gang; the truth
+replica.py   one controller process with its own late and disturbed views
+referee.py   what must never happen, checked at each write and each passage
+loop.py      an event loop that stops when nothing is left to do at the present instant
+"""

@@ -1,0 +1,133 @@
+"""The API server's memory: objects by kind and name, versions, and who is told of what. No network, no schema."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Mapping
+from typing import Any
+
+import msgspec
+
+from jobset_gate import names
+from jobset_gate.kube.errors import AlreadyExists, Conflict, NotFound
+from jobset_gate.kube.resources import CONFIGMAPS, EVENTS, JOBS, JOBSETS, PODS, Resource
+
+Json = dict[str, Any]
+Told = Callable[[Resource, str, Json], None]
+"""(kind, ADDED | MODIFIED | DELETED, object), as a watch with the controllers' selector would tell it."""
+
+NAMESPACE = "default"
+
+WATCHED = (JOBSETS, JOBS, PODS, CONFIGMAPS)
+
+
+class Api:
+    """`version` is the last resourceVersion given, and so a clock of all that happened."""
+
+    def __init__(self) -> None:
+        self.version = 0
+        self.watchers: list[Told] = []
+        self._objects: dict[Resource, dict[str, Json]] = {kind: {} for kind in (*WATCHED, EVENTS)}
+        self._uids = 0
+
+    def get(self, kind: Resource, name: str) -> Json | None:
+        """The object as it stands; not to be changed."""
+        return self._objects[kind].get(name)
+
+    def all(self, kind: Resource, labels: Mapping[str, str] | None = None) -> list[Json]:
+        """All of a kind that carry these labels; not to be changed."""
+        return [stored for stored in self._objects[kind].values() if _has(stored, labels or {})]
+
+    def visible(self, kind: Resource) -> list[Json]:
+        """What a list with the controllers' selector shows."""
+        return [stored for stored in self._objects[kind].values() if _selected(kind, stored)]
+
+    def create(self, kind: Resource, body: Mapping[str, Any]) -> Json:
+        """Raises AlreadyExists."""
+        name = body["metadata"]["name"]
+        if name in self._objects[kind]:
+            raise AlreadyExists(409, "AlreadyExists", f"{kind.plural} {name}")
+        self._uids += 1
+        made = clone(body)
+        made["metadata"] |= {"namespace": NAMESPACE, "uid": f"{kind.plural}-{self._uids}"}
+        return self._store(kind, None, made)
+
+    def replace(self, kind: Resource, body: Mapping[str, Any]) -> Json:
+        """Compare-and-swap on uid and resourceVersion where the body gives them. Raises NotFound, Conflict."""
+        meta = body["metadata"]
+        stored = self._known(kind, meta["name"])
+        check(stored, meta.get("uid"), meta.get("resourceVersion"))
+        made = clone(body)
+        made["metadata"] |= {"namespace": NAMESPACE, "uid": stored["metadata"]["uid"]}
+        return self._store(kind, stored, made)
+
+    def change(self, kind: Resource, name: str, change: Callable[[Json], object], uid: str | None = None) -> Json:
+        """Applies `change` to a copy and stores that. Raises NotFound, Conflict if the object is not `uid`."""
+        stored = self._known(kind, name)
+        check(stored, uid, None)
+        made = clone(stored)
+        change(made)
+        return stored if made == stored else self._store(kind, stored, made)
+
+    def remove(self, kind: Resource, name: str, uid: str | None = None, version: str | None = None) -> None:
+        """Raises NotFound, Conflict if a precondition does not hold."""
+        stored = self._known(kind, name)
+        check(stored, uid, version)
+        del self._objects[kind][name]
+        self.version += 1
+        last = clone(stored)
+        last["metadata"]["resourceVersion"] = str(self.version)
+        self._tell(kind, stored, None, last)
+
+    def _known(self, kind: Resource, name: str) -> Json:
+        stored = self._objects[kind].get(name)
+        if stored is None:
+            raise NotFound(404, "NotFound", f"{kind.plural} {name}")
+        return stored
+
+    def _store(self, kind: Resource, old: Json | None, new: Json) -> Json:
+        self.version += 1
+        new["metadata"]["resourceVersion"] = str(self.version)
+        self._objects[kind][new["metadata"]["name"]] = new
+        self._tell(kind, old, new, new)
+        return new
+
+    def _tell(self, kind: Resource, old: Json | None, new: Json | None, body: Json) -> None:
+        before = old is not None and _selected(kind, old)
+        after = new is not None and _selected(kind, new)
+        if before or after:
+            what = "MODIFIED" if before and after else "ADDED" if after else "DELETED"
+            for told in self.watchers:
+                told(kind, what, body)
+
+
+def clone(body: Mapping[str, Any]) -> Json:
+    """A copy that shares nothing."""
+    copied: Json = msgspec.json.decode(msgspec.json.encode(body))
+    return copied
+
+
+def check(stored: Json, uid: str | None, version: str | None) -> None:
+    """The preconditions of a write. Raises Conflict."""
+    meta = stored["metadata"]
+    if uid not in (None, meta["uid"]) or version not in (None, meta["resourceVersion"]):
+        raise Conflict(409, "Conflict", f"{meta['name']} has changed")
+
+
+def labels_of(stored: Json) -> Mapping[str, str]:
+    labels: Mapping[str, str] = stored["metadata"].get("labels") or {}
+    return labels
+
+
+def _has(stored: Json, labels: Mapping[str, str]) -> bool:
+    mine = labels_of(stored)
+    return all(mine.get(key) == value for key, value in labels.items())
+
+
+def _selected(kind: Resource, stored: Json) -> bool:
+    if kind == CONFIGMAPS:
+        return _has(stored, {names.GATE: names.GATE_VALUE})
+    return kind not in (JOBS, PODS) or _has(stored, {names.GATED: names.GATED_VALUE})
+
+
+def named(objects: Iterable[Json]) -> list[str]:
+    return [stored["metadata"]["name"] for stored in objects]

@@ -1,0 +1,221 @@
+"""One controller process of this world: the real index, queue, loop, reconciler and patches on late and torn views.
+
+Each kind of object comes through an inbox of its own, so that one may be late while another is not. What the real
+informer does with an event (is it news? apply it, tell the index) is done here with the informer's own store.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import random
+from collections import deque
+from collections.abc import Awaitable, Callable
+from dataclasses import dataclass
+from typing import Any
+
+import msgspec
+from prometheus_client import CollectorRegistry
+
+from controllers.closer import Closer
+from controllers.gang import GangReconciler
+from controllers.gates import Gates, LookAgain
+from controllers.index import Index
+from controllers.keys import Key
+from controllers.loop import Loop, LoopMetrics
+from controllers.measures import Measures
+from controllers.patches import Patches
+from controllers.queue import WorkQueue
+from controllers.statuses import Statuses
+from jobset_gate import read, wire
+from jobset_gate.kube.errors import KubeError
+from jobset_gate.kube.resources import CONFIGMAPS, JOBS, JOBSETS, PODS, Resource
+from jobset_gate.kube.store import Store, Version
+from jobset_gate.model import GangSeen
+from tests.jobset_gate.world.api import WATCHED, Api, Json
+from tests.jobset_gate.world.client import Answer, Call, MemoryClient
+from tests.jobset_gate.world.loop import InstantLoop
+
+SHAPES: dict[Resource, Any] = {JOBSETS: wire.JobSet, JOBS: wire.Job, PODS: wire.Pod, CONFIGMAPS: wire.ConfigMap}
+READERS: dict[Resource, Callable[[Any], Any]] = {
+    JOBSETS: read.jobset,
+    JOBS: read.job,
+    PODS: read.pod,
+    CONFIGMAPS: read.gate,
+}
+METRICS = LoopMetrics(CollectorRegistry())
+
+
+@dataclass(slots=True)
+class Waiting:
+    """A call that stands at the door."""
+
+    call: Call
+    answer: asyncio.Future[Answer]
+
+
+class _NotingIndex(Index):
+    """Remembers what the last pass saw."""
+
+    seen: GangSeen | None = None
+
+    def observe(self, key: Key) -> GangSeen | None:
+        self.seen = super().observe(key)
+        return self.seen
+
+
+class _NotingCloser(Closer):
+    """Remembers what the closer look saw, and when."""
+
+    seen: GangSeen | None = None
+
+    async def look(self, seen: GangSeen) -> GangSeen:
+        self.seen = await super().look(seen)
+        return self.seen
+
+
+class Replica:
+    """Runs after `boot`. Its calls wait at the door until `answer`."""
+
+    def __init__(self, name: str, api: Api, loop: InstantLoop, now: Callable[[], float]) -> None:
+        self.name, self.api, self._loop, self._true_now = name, api, loop, now
+        self.clock_ahead = 0.0
+        self.memory = MemoryClient(api, self._door)
+        self.door: list[Waiting] = []
+        self.inbox: dict[Resource, deque[tuple[str, Json]]] = {kind: deque() for kind in WATCHED}
+        self.torn: set[Resource] = set()
+        """Kinds of which something was lost: only a list can put that right."""
+        self.bugs: list[BaseException] = []
+        self._task: asyncio.Task[None] | None = None
+        api.watchers.append(lambda kind, what, body: self.inbox[kind].append((what, body)))
+
+    # --- Life --------------------------------------------------------------------------------------------------------
+
+    @property
+    def alive(self) -> bool:
+        return self._task is not None
+
+    def now(self) -> float:
+        return self._true_now() + self.clock_ahead
+
+    def boot(self) -> None:
+        """A new process with empty memory, that lists everything."""
+        self._loop.do(self._boot)
+
+    def kill(self) -> None:
+        """SIGKILL: nothing of it runs any more; calls at the door were never sent."""
+        if self._task is None:
+            return
+        self._task.cancel()
+        self._task = None
+        self._loop.settle()
+        self.door.clear()
+
+    def _boot(self) -> None:
+        self.queue: WorkQueue[Key] = WorkQueue(rng=random.Random(0))
+        self.index = _NotingIndex(self.queue.add, self.queue.add_after)
+        self.closer = _NotingCloser(self.memory.client)
+        self._handlers: dict[Resource, Callable[[Any], None]] = {
+            JOBSETS: self.index.on_jobset,
+            JOBS: self.index.on_job,
+            PODS: self.index.on_pod,
+            CONFIGMAPS: self.index.on_gate,
+        }
+        self.patches = Patches(self.memory.client, self.now, concurrency=2)
+        reconciler = GangReconciler(
+            index=self.index,
+            gates=Gates(self.memory.client, self.index),
+            patches=self.patches,
+            statuses=Statuses(self.memory.client, self.now),
+            closer=self.closer,
+            measures=Measures(CollectorRegistry()),
+            now=self.now,
+        )
+        self._stores: dict[Resource, Store[Any]] = {kind: Store() for kind in WATCHED}
+        for kind in WATCHED:
+            self._list(kind)
+        self._task = asyncio.get_running_loop().create_task(self._run(self._noting_bugs(reconciler.reconcile)))
+
+    async def _run(self, reconcile: Callable[[Key], Awaitable[float | None]]) -> None:
+        async with asyncio.TaskGroup() as tasks:
+            tasks.create_task(self.patches.run())
+            tasks.create_task(Loop("gang", self.queue, reconcile, METRICS, workers=2).run())
+
+    def _noting_bugs(
+        self, reconcile: Callable[[Key], Awaitable[float | None]]
+    ) -> Callable[[Key], Awaitable[float | None]]:
+        async def noting(key: Key) -> float | None:
+            try:
+                return await reconcile(key)
+            except (LookAgain, KubeError):
+                raise
+            except Exception as bug:
+                self.bugs.append(bug)
+                raise
+
+        return noting
+
+    # --- What it sees --------------------------------------------------------------------------------------------------
+
+    @property
+    def seen(self) -> GangSeen | None:
+        """What the pass under way, or the last one, decides on: the index, or the API itself where it looked closer."""
+        index, closer = self.index.seen, self.closer.seen
+        # The closer look replaces Jobs and pods of the very pass that it was made for.
+        return closer if closer is not None and index is not None and closer.jobset is index.jobset else index
+
+    @property
+    def looked_closer(self) -> bool:
+        return self.seen is not None and self.seen is self.closer.seen
+
+    def hear(self, kind: Resource, many: int = 1_000) -> None:
+        """So many events of this kind arrive."""
+        if self.alive and self.inbox[kind]:
+            self._loop.do(lambda: self._hear(kind, many))
+
+    def relist(self, kind: Resource) -> None:
+        """The informer lists this kind anew."""
+        if self.alive:
+            self._loop.do(lambda: self._list(kind))
+
+    def _hear(self, kind: Resource, many: int) -> None:
+        inbox, store = self.inbox[kind], self._stores[kind]
+        for _ in range(min(many, len(inbox))):
+            what, body = inbox.popleft()
+            shaped = _shaped(kind, body)
+            if what == "DELETED":
+                change = store.remove(shaped.metadata)
+            elif store.is_news(shaped.metadata):
+                change = store.put(shaped.metadata, READERS[kind](shaped))
+            else:
+                continue
+            if change is not None:
+                self._handlers[kind](change)
+
+    def _list(self, kind: Resource) -> None:
+        self.inbox[kind].clear()
+        self.torn.discard(kind)
+        listed = {}
+        for body in self.api.visible(kind):
+            shaped = _shaped(kind, body)
+            meta = shaped.metadata
+            listed[(meta.namespace, meta.name)] = (Version(meta.uid, meta.resource_version), READERS[kind](shaped))
+        for change in self._stores[kind].replace(listed, str(self.api.version)):
+            self._handlers[kind](change)
+
+    # --- What it asks --------------------------------------------------------------------------------------------------
+
+    def answer(self, number: int = 0, answer: Answer = Answer.DONE) -> None:
+        """One call at the door goes through, or not."""
+        if self.door:
+            waiting = self.door.pop(number % len(self.door))
+            waiting.answer.set_result(answer)
+            self._loop.settle()
+
+    async def _door(self, call: Call) -> Answer:
+        waiting = Waiting(call, asyncio.get_running_loop().create_future())
+        self.door.append(waiting)
+        return await waiting.answer
+
+
+def _shaped(kind: Resource, body: Json) -> Any:
+    return msgspec.json.decode(msgspec.json.encode(body), type=SHAPES[kind])

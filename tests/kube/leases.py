@@ -1,0 +1,121 @@
+"""A server that keeps one Lease, and lets a test break the line to single candidates."""
+
+from __future__ import annotations
+
+import asyncio
+import enum
+import random
+from collections.abc import Callable
+from typing import Any
+
+from aiohttp import web
+
+Json = dict[str, Any]
+
+
+class Line(enum.Enum):
+    """What becomes of a candidate's request."""
+
+    GOOD = "good"
+    HANGS = "hangs"  # never done, never answered
+    MUTE = "mute"  # done, never answered
+    LATE = "late"  # done `delay` seconds later, whether or not somebody still waits, as by a server that is overloaded
+    REFUSED = "refused"  # 500
+
+
+class LeaseServer:
+    """`line(candidate)` decides about each request; candidates are told apart by User-Agent."""
+
+    def __init__(self) -> None:
+        self.lease: Json | None = None
+        self.version = 0
+        self.line: Callable[[str], Line] = lambda _: Line.GOOD
+        self.delay = 12.0
+        self.writes: list[tuple[float, str]] = []  # (loop time, candidate) of each write that was done
+        self.queries: list[dict[str, str]] = []
+        self.url = ""
+        self._late: set[asyncio.Task[object]] = set()
+        self._runner: web.AppRunner | None = None
+
+    async def start(self) -> None:
+        app = web.Application()
+        app.router.add_route("*", "/{path:.*}", self._handle)
+        self._runner = web.AppRunner(app, shutdown_timeout=0.1)
+        await self._runner.setup()
+        await web.TCPSite(self._runner, "127.0.0.1", 0).start()
+        self.url = f"http://127.0.0.1:{self._runner.addresses[0][1]}"
+
+    async def stop(self) -> None:
+        for task in self._late:
+            task.cancel()
+        if self._runner is not None:
+            await self._runner.cleanup()
+
+    @property
+    def holder(self) -> str:
+        return str(self.lease["spec"]["holderIdentity"]) if self.lease else ""
+
+    def edit(self, **spec: object) -> None:
+        """As an admin would."""
+        assert self.lease is not None
+        self.version += 1
+        meta = {**self.lease["metadata"], "resourceVersion": str(self.version)}
+        self.lease = {**self.lease, "metadata": meta, "spec": {**self.lease["spec"], **spec}}
+
+    async def _handle(self, request: web.Request) -> web.StreamResponse:
+        candidate = request.headers["User-Agent"]
+        self.queries.append(dict(request.query))
+        body = await request.json() if request.method != "GET" else None
+        match self.line(candidate):
+            case Line.HANGS:
+                await asyncio.Event().wait()
+            case Line.MUTE:
+                self._do(request.method, body, candidate)
+                await asyncio.Event().wait()
+            case Line.REFUSED:
+                return web.json_response({"message": "scripted"}, status=500)
+            case Line.LATE:
+                task = asyncio.create_task(self._do_late(request.method, body, candidate))
+                self._late.add(task)
+                task.add_done_callback(self._late.discard)
+                return await asyncio.shield(task)
+            case Line.GOOD:
+                pass
+        return self._do(request.method, body, candidate)
+
+    async def _do_late(self, method: str, body: Json | None, candidate: str) -> web.StreamResponse:
+        await asyncio.sleep(self.delay)
+        return self._do(method, body, candidate)
+
+    def _do(self, method: str, body: Json | None, candidate: str) -> web.StreamResponse:
+        if method == "GET" or body is None:
+            return web.json_response(self.lease) if self.lease else web.json_response({}, status=404)
+        if method == "POST" and self.lease is not None:
+            return web.json_response({"reason": "AlreadyExists"}, status=409)
+        if method == "PUT":
+            if self.lease is None:
+                return web.json_response({}, status=404)
+            if body["metadata"].get("resourceVersion") != self.lease["metadata"]["resourceVersion"]:
+                return web.json_response({"reason": "Conflict"}, status=409)
+        self.version += 1
+        self.lease = {**body, "metadata": {**body["metadata"], "uid": "u", "resourceVersion": str(self.version)}}
+        self.writes.append((asyncio.get_running_loop().time(), candidate))
+        return web.json_response(self.lease)
+
+
+def random_lines(seed: int, until: float) -> Callable[[str], Line]:
+    """Trouble of every kind, each candidate in its own phases of some seconds; none after `until` (loop time)."""
+    rng = random.Random(seed)
+    phases: dict[str, tuple[float, Line]] = {}
+
+    def line(candidate: str) -> Line:
+        now = asyncio.get_running_loop().time()
+        if now >= until:
+            return Line.GOOD
+        ends, kind = phases.get(candidate, (-1.0, Line.GOOD))
+        if now >= ends:
+            kind = rng.choice([Line.GOOD, Line.GOOD, Line.GOOD, *Line])
+            phases[candidate] = (now + rng.uniform(1, 40), kind)
+        return kind
+
+    return line

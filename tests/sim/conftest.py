@@ -1,0 +1,17 @@
+"""`run` tells a story on the embedded cluster in virtual time, and again on the real control plane."""
+
+from __future__ import annotations
+
+from functools import partial
+
+import pytest
+
+from tests.sim.world import Run, on_embedded, on_real
+
+
+@pytest.fixture(params=["embedded", pytest.param("real", marks=pytest.mark.real)])
+def run(request: pytest.FixtureRequest) -> Run:
+    """run(story, **settings of the actors)."""
+    if request.param == "embedded":
+        return on_embedded
+    return partial(on_real, request.getfixturevalue("real_plane"))
