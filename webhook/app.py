@@ -1,5 +1,6 @@
 """The door as an HTTP application: AdmissionReviews in and out, health, readiness and metrics."""
 
+import asyncio
 import secrets
 from collections.abc import Callable
 from functools import partial
@@ -20,6 +21,8 @@ from webhook.review import Answer, Denied, Request, Unreadable, decode, encode
 LARGEST_BODY: Final = 7 * 1024 * 1024
 """Bytes. An API server takes objects of up to 3 MiB in a request, and an UPDATE's review holds two of them."""
 
+OPERATIONS: Final = ("CREATE", "UPDATE", "DELETE", "CONNECT")
+
 Check = Callable[[], str | None]
 """Says why the door is not ready; None when it is."""
 
@@ -35,6 +38,10 @@ class Door:
         self.metrics = Metrics()
         self.leaving = False
         """Set when the door is about to close: not ready, and clients are told to connect elsewhere."""
+        self.idle = asyncio.Event()
+        """Set while no admission request is being answered."""
+        self.idle.set()
+        self._in_progress = 0
         self._ready = ready
         self._handlers: dict[str, Handler] = {
             "mutate": mutating(settings, suffix or random_suffix),
@@ -54,15 +61,25 @@ class Door:
 
     async def _admit(self, webhook: str, request: web.Request) -> web.Response:
         began = perf_counter()
-        with self.metrics.in_flight.labels(webhook).track_inprogress():
-            try:
-                response = await self._respond(webhook, request)
-            except web.HTTPException as refusal:
-                self.metrics.requests.labels(webhook, refusal.status).inc()
-                raise
+        self._count(webhook, 1)
+        try:
+            response = await self._respond(webhook, request)
+        except web.HTTPException as refusal:
+            self.metrics.requests.labels(webhook, refusal.status).inc()
+            raise
+        finally:
+            self._count(webhook, -1)
         self.metrics.requests.labels(webhook, response.status).inc()
         self.metrics.latency.labels(webhook).observe(perf_counter() - began)
         return response
+
+    def _count(self, webhook: str, change: int) -> None:
+        self.metrics.in_flight.labels(webhook).inc(change)
+        self._in_progress += change
+        if self._in_progress:
+            self.idle.clear()
+        else:
+            self.idle.set()
 
     async def _respond(self, webhook: str, request: web.Request) -> web.Response:
         if request.content_type != "application/json":
@@ -73,7 +90,9 @@ class Door:
         except Unreadable as problem:
             return web.Response(status=400, text=f"{problem}\n")
         answer = self._judge(webhook, review)
-        self.metrics.admission.labels(webhook, review.operation[:16], outcome(answer)).inc()
+        # An unknown word must not become a label: there are as many as a client likes.
+        operation = review.operation if review.operation in OPERATIONS else "OTHER"
+        self.metrics.admission.labels(webhook, operation, outcome(answer)).inc()
         return web.Response(body=encode(review.uid, answer), content_type="application/json")
 
     def _judge(self, webhook: str, review: Request) -> Answer:
@@ -99,6 +118,7 @@ class Door:
 
     async def _say_goodbye(self, _: web.Request, response: web.StreamResponse) -> None:
         if self.leaving:
+            response.headers["Connection"] = "close"
             response.force_close()
 
 

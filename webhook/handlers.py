@@ -6,6 +6,7 @@ from typing import Final
 from jobset_gate import inject, names, validate, warn
 from jobset_gate.carried import missing
 from jobset_gate.settings import Settings
+from jobset_gate.template import dig
 from webhook.review import Allowed, Answer, Denied, Patched, Request, denied
 
 Handler = Callable[[Request], Answer]
@@ -22,7 +23,7 @@ def mutating(settings: Settings, suffix: Callable[[], str]) -> Handler:
         new, old = request.object, request.old_object
         violations = validate.violations(new, old, settings=settings)
         if violations:
-            return denied(violations)
+            return denied(violations, _called(request))
         prefix = inject.needs_name(new) if old is None else None
         name = inject.generated_name(prefix, suffix()) if prefix is not None else None
         operations = inject.patch(new, old, settings=settings, generated_name=name)
@@ -41,10 +42,16 @@ def validating(settings: Settings) -> Handler:
         new, old = request.object, request.old_object
         violations = validate.violations(new, old, settings=settings) or missing(new, old)
         if violations:
-            return denied(violations)
+            return denied(violations, _called(request))
         return Allowed(tuple(warn.warnings(new, old, settings=settings)))
 
     return judge
+
+
+def _called(request: Request) -> str:
+    """What to call the JobSet in a message; one without a name goes by the beginning of the one it will get."""
+    name = request.name or dig(request.object, "metadata", "name") or dig(request.object, "metadata", "generateName")
+    return name if isinstance(name, str) else ""
 
 
 def _not_ours(request: Request) -> Answer | None:

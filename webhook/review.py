@@ -6,6 +6,7 @@ from typing import Any, Final
 
 import msgspec
 
+from jobset_gate import names
 from jobset_gate.violation import Violation
 
 API_VERSION: Final = "admission.k8s.io/v1"
@@ -73,6 +74,8 @@ class Denied:
     code: int = 422
     reason: str = "Invalid"
     violations: tuple[Violation, ...] = ()
+    name: str = ""
+    """Of the JobSet, as far as it has one."""
 
 
 Answer = Allowed | Patched | Denied
@@ -99,12 +102,12 @@ def encode(uid: str, answer: Answer) -> bytes:
     return _encode({"apiVersion": API_VERSION, "kind": KIND, "response": {"uid": uid, **_response(answer)}})
 
 
-def denied(violations: list[Violation]) -> Denied:
+def denied(violations: list[Violation], name: str = "") -> Denied:
     """A refusal that names every violation in its message (up to 100, then says how many more)."""
     told = [str(it) for it in violations[:MOST_CAUSES]]
     more = len(violations) - MOST_CAUSES
     message = "; ".join(told) + (f"; and {more} more" if more > 0 else "")
-    return Denied(message[:LONGEST_MESSAGE], violations=tuple(violations))
+    return Denied(message[:LONGEST_MESSAGE], violations=tuple(violations), name=name)
 
 
 def _response(answer: Answer) -> Json:
@@ -133,5 +136,5 @@ def _status(answer: Denied) -> Json:
             {"reason": it.fault.value, "field": it.path, "message": str(it).removeprefix(f"{it.path}: ")}
             for it in answer.violations[:MOST_CAUSES]
         ]
-        status["details"] = {"group": "jobset.x-k8s.io", "kind": "JobSet", "causes": causes}
+        status["details"] = {"group": names.JOBSET_GROUP, "kind": "JobSet", "name": answer.name, "causes": causes}
     return status

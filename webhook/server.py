@@ -36,6 +36,13 @@ class Server:
         self.door.leaving = True
         if notice > 0:
             await asyncio.sleep(notice)
+        for site in list(self._runner.sites):
+            await site.stop()
+        try:
+            # aiohttp would no longer read the bodies of requests that are on their way: wait for them first.
+            await asyncio.wait_for(self.door.idle.wait(), DRAIN_SECONDS)
+        except TimeoutError:
+            log.warning("closing on requests that are not answered yet", url=self.url)
         await self._runner.cleanup()
         await self._stack.aclose()
         log.info("webhook stopped", url=self.url)

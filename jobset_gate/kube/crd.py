@@ -32,39 +32,37 @@ class Outcome(enum.Enum):
     NOT_THERE = "not there"
 
 
-async def extend(client: Client, *, manager: str = crd_schema.MANAGER) -> Outcome:
+async def extend(client: Client, *, name: str = crd_schema.CRD_NAME) -> Outcome:
     """Adds the field where it is missing: EXTENDED, ALREADY_THERE or NOT_INSTALLED. Safe to call at any time.
 
     Two patches; a caller that dies between them is healed by the next call. Raises ApiError, NoPlaceForField.
     """
-    return await _change(client, crd_schema.extension, manager, Outcome.EXTENDED, Outcome.ALREADY_THERE)
+    return await _change(client, name, crd_schema.extension, Outcome.EXTENDED, Outcome.ALREADY_THERE)
 
 
-async def remove(client: Client, *, manager: str = crd_schema.MANAGER) -> Outcome:
+async def remove(client: Client, *, name: str = crd_schema.CRD_NAME) -> Outcome:
     """Takes the field out if it is the one that extend() put in: REMOVED, NOT_THERE or NOT_INSTALLED."""
-    return await _change(client, crd_schema.retraction, manager, Outcome.REMOVED, Outcome.NOT_THERE)
+    return await _change(client, name, crd_schema.retraction, Outcome.REMOVED, Outcome.NOT_THERE)
 
 
 async def _change(
-    client: Client, patch: Callable[[Crd], list[Operation]], manager: str, done: Outcome, nothing_to_do: Outcome
+    client: Client, name: str, patch: Callable[[Crd], list[Operation]], done: Outcome, nothing_to_do: Outcome
 ) -> Outcome:
     outcome = nothing_to_do
     for attempt in range(1, ATTEMPTS + 1):
         try:
-            crd = await client.get(CRDS, crd_schema.CRD_NAME)
+            crd = await client.get(CRDS, name)
         except NotFound:
             return Outcome.NOT_INSTALLED
         if not crd_schema.can_be_extended(crd):
-            raise NoPlaceForField(f"{crd_schema.CRD_NAME} has no served {crd_schema.VERSION} with a schema for spec")
+            raise NoPlaceForField(f"{name} has no served {crd_schema.VERSION} with a schema for spec")
         try:
-            owners = (
-                crd_schema.owners(crd) if crd_schema.is_disowned(crd, manager) else crd_schema.disowned(crd, manager)
-            )
+            owners = crd_schema.owners(crd) if crd_schema.is_disowned(crd) else crd_schema.disowned(crd)
             if operations := patch(crd):
-                crd = await _patch(client, operations, manager)
+                crd = await _patch(client, name, operations)
                 outcome = done
-            if not crd_schema.is_disowned(crd, manager):
-                await _patch(client, crd_schema.restoration(crd, owners), manager)
+            if not crd_schema.is_disowned(crd):
+                await _patch(client, name, crd_schema.restoration(crd, owners))
         except (Conflict, Invalid) as error:
             if attempt == ATTEMPTS or not _lost_a_race(error):
                 raise
@@ -78,5 +76,7 @@ def _lost_a_race(error: ApiError) -> bool:
     return isinstance(error, Conflict) or not error.details.get("causes")
 
 
-async def _patch(client: Client, operations: list[Operation], manager: str) -> Crd:
-    return await client.patch(CRDS, crd_schema.CRD_NAME, body=operations, patch=PatchType.JSON, field_manager=manager)
+async def _patch(client: Client, name: str, operations: list[Operation]) -> Crd:
+    return await client.patch(
+        CRDS, name, body=operations, patch=PatchType.JSON, field_manager=crd_schema.MANAGER
+    )

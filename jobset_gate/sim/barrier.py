@@ -7,6 +7,8 @@ from dataclasses import dataclass
 
 from jobset_gate import names
 
+ROUNDING = 1.0  # seconds; the script counts whole ones and gives up after the limit, not before
+LONGEST_MESSAGE = 1024  # bytes
 _MAX_DIGITS = 9  # a longer number is none to the shell either
 
 
@@ -52,17 +54,18 @@ def heard(own: Own, texts: Iterable[str]) -> Exit | None:
 
 def at_limit(own: Own, waited: float) -> Exit | None:
     """The end at the barrier's own limit (A7, backstop), after `waited` seconds without a verdict."""
-    if own.limit is None or waited < own.limit:
+    if own.limit is None or waited < own.limit + ROUNDING:
         return None
-    return Exit(names.EXIT_TIMED_OUT, f"no verdict within {own.limit:.0f}s: gave up at the barrier's own limit\n")
+    message = f"timed out: no verdict from the jobset-gate controller within {own.limit:.0f}s\n"
+    return Exit(names.EXIT_TIMED_OUT, message)
 
 
 def _obeyed(own: Own, text: str) -> Exit | None:
     head, _, message = text.partition("\n")
     words = head.split()
-    if len(words) != 5:
+    if len(words) < 4:
         return None
-    kind, uid, attempt, epoch, _cause = words
+    kind, uid, attempt, epoch, *_ = words
     if not own.uid or uid != own.uid or attempt != own.attempt:
         return None
     if not _is_number(epoch) or int(epoch) < _number(own.epoch):
@@ -70,7 +73,7 @@ def _obeyed(own: Own, text: str) -> Exit | None:
     if kind == "release":
         return Exit(0)
     if kind == "timeout":
-        return Exit(names.EXIT_TIMED_OUT, message)
+        return Exit(names.EXIT_TIMED_OUT, message.encode()[:LONGEST_MESSAGE].decode(errors="ignore"))
     return None
 
 

@@ -31,10 +31,10 @@ class Actors:
 
     `async with Actors(access, ...) as actors`. Each actor has its own client, whose user agent is its name:
     `jobset-controller`, `job-controller`, `kubelets`, `simulation`. `with_jobs`: play the Job controller too.
-    `install`: the JobSet CRD and JobSet's webhooks, which are cluster-wide; with `clean_up` the webhooks and the nodes
-    are taken away again at the end, while the CRD stays: JobSets depend on it, and kube-controller-manager's garbage
-    collector takes half a minute to learn of a new one. An actor that fails ends nothing by itself: `until` raises its error, and so does
-    leaving.
+    `install`: the JobSet CRD and JobSet's webhooks, which are cluster-wide. `clean_up`: take the webhooks and the nodes
+    away again at the end; the CRD stays, since JobSets depend on it and kube-controller-manager's garbage collector
+    takes half a minute to learn of a new one. An actor that fails ends nothing by itself: `until` raises its error, and
+    so does leaving.
     """
 
     def __init__(

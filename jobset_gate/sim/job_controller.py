@@ -7,7 +7,8 @@ memory instead), backoffLimitPerIndex, successPolicy, ttlSecondsAfterFinished, m
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Awaitable, Iterable
+from collections.abc import Iterable
+from functools import partial
 
 from jobset_gate.kube.client import Client
 from jobset_gate.kube.errors import ApiError, Conflict, NotFound
@@ -19,6 +20,7 @@ from jobset_gate.sim.job.ledger import Ledger
 from jobset_gate.sim.job.pods import JobPod, PodWire
 from jobset_gate.sim.loop import Loop
 from jobset_gate.sim.objects import Clock, Json, Key, Object, holds, same, stamp
+from jobset_gate.sim.together import together
 
 PARALLEL_WRITES = 50
 LONGEST_BACKOFF = 600.0
@@ -88,7 +90,7 @@ class JobController:
         ledger = self._ledger(pod.job_uid)
         lost = ledger.saw(change.old, change.new)
         if lost is not None and job is not None and job.metadata.uid == lost.job_uid:
-            ledger.failure(lost, self._clock(), lambda pod: self._counts(job, ledger, pod))
+            ledger.book(job, lost, self._clock(), lambda pod: self._counts(job, ledger, pod))
 
     def _ledger(self, uid: str) -> Ledger:
         ledger = self._ledgers.get(uid)
@@ -168,7 +170,7 @@ class JobController:
                 return
         # The first one alone: where a quota or an admission says no, it says no a hundred times.
         await self._create(job, ledger, wanted[0])
-        await self._all(self._create(job, ledger, index) for index in wanted[1:])
+        await together(self._writes, [partial(self._create, job, ledger, index) for index in wanted[1:]])
 
     async def _create(self, job: Object, ledger: Ledger, index: int | None) -> None:
         try:
@@ -182,7 +184,7 @@ class JobController:
             self._loop.add_after(job.metadata.key, UNSEEN_SECONDS)
 
     async def _delete(self, ledger: Ledger, targets: Iterable[JobPod]) -> None:
-        await self._all(self._delete_one(ledger, pod) for pod in targets)
+        await together(self._writes, [partial(self._delete_one, ledger, pod) for pod in targets])
 
     async def _delete_one(self, ledger: Ledger, pod: JobPod) -> None:
         ledger.ours.add(pod.uid)
@@ -193,16 +195,6 @@ class JobController:
         except ApiError:
             ledger.ours.discard(pod.uid)
             raise
-
-    async def _all(self, calls: Iterable[Awaitable[None]]) -> None:
-        async def one(call: Awaitable[None]) -> None:
-            async with self._writes:
-                await call
-
-        outcomes = await asyncio.gather(*(one(call) for call in calls), return_exceptions=True)
-        for outcome in outcomes:
-            if isinstance(outcome, BaseException):
-                raise outcome
 
     async def _tell(self, job: Object, message: str) -> None:
         """The event in which people (and jobset-gate) read that a quota is used up."""

@@ -8,13 +8,14 @@ from __future__ import annotations
 
 import asyncio
 from collections import defaultdict
-from collections.abc import Awaitable, Iterable
+from collections.abc import Iterable
+from functools import partial
 
 from jobset_gate import names
 from jobset_gate.kube.client import Client, PatchType
-from jobset_gate.kube.errors import AlreadyExists, NotFound
+from jobset_gate.kube.errors import NotFound
 from jobset_gate.kube.informer import Informer
-from jobset_gate.kube.resources import JOBS, JOBSETS, SERVICES
+from jobset_gate.kube.resources import JOBS, JOBSETS, SERVICES, Resource
 from jobset_gate.kube.store import Change
 from jobset_gate.sim.jobset import children as family
 from jobset_gate.sim.jobset import conditions, policies, render
@@ -22,6 +23,7 @@ from jobset_gate.sim.jobset.children import Children
 from jobset_gate.sim.jobset.conditions import StatusDraft
 from jobset_gate.sim.loop import Loop
 from jobset_gate.sim.objects import Clock, Json, Key, Object, controller_of, holds, same, seconds
+from jobset_gate.sim.together import together
 
 PARALLEL_WRITES = 50
 
@@ -90,15 +92,15 @@ class JobSetController:
             self._loop.add(change.key)
 
     def _job_changed(self, change: Change[Object]) -> None:
-        job = change.new or change.old
-        owner = controller_of(job.metadata) if job is not None else None
-        if owner is None or owner.get("kind") != "JobSet":
-            return
-        if change.new is None:
-            self._jobs_of[owner["uid"]].discard(change.key)
-        else:
-            self._jobs_of[owner["uid"]].add(change.key)
-        self._loop.add((change.key[0], owner["name"]))
+        for job in (change.old, change.new):
+            owner = controller_of(job.metadata) if job is not None else None
+            if owner is None or owner["kind"] != "JobSet":
+                continue
+            if job is change.new:
+                self._jobs_of[owner["uid"]].add(change.key)
+            else:
+                self._jobs_of[owner["uid"]].discard(change.key)
+            self._loop.add((change.key[0], owner["name"]))
 
     # --- One JobSet -------------------------------------------------------------------------------------------------
 
@@ -156,9 +158,7 @@ class JobSetController:
         if left > 0:
             self._loop.add_after(jobset.metadata.key, left)
             return
-        await self._forgiving(
-            self._client.delete(JOBSETS, jobset.metadata.name, jobset.metadata.namespace, propagation="Foreground")
-        )
+        await self._remove(JOBSETS, jobset)
 
     # --- Jobs and Service -------------------------------------------------------------------------------------------
 
@@ -195,18 +195,18 @@ class JobSetController:
         taken = {job.metadata.name for job in children}
         wanted = (render.job(jobset, replicated_job, index) for index in range(render.replicas(replicated_job)))
         missing = [job for job in wanted if job["metadata"]["name"] not in taken]
-        await self._all(self._client.create(JOBS, job) for job in missing)
+        await together(self._writes, [partial(self._client.create, JOBS, job) for job in missing])
 
     async def _delete(self, jobs: list[Object]) -> None:
-        await self._all(
-            self._forgiving(
-                self._client.delete(
-                    JOBS, job.metadata.name, job.metadata.namespace, uid=job.metadata.uid, propagation="Foreground"
-                )
-            )
-            for job in jobs
-            if not job.deleting
-        )
+        doomed = [job for job in jobs if not job.deleting]
+        await together(self._writes, [partial(self._remove, JOBS, job) for job in doomed])
+
+    async def _remove(self, resource: Resource, target: Object) -> None:
+        meta = target.metadata
+        try:
+            await self._client.delete(resource, meta.name, meta.namespace, uid=meta.uid, propagation="Foreground")
+        except NotFound:
+            return
 
     async def _scale(self, jobset: Object, active: list[Object]) -> None:
         """Elastic Jobs: parallelism and completions follow the JobSet's, where both are the same number."""
@@ -257,28 +257,6 @@ class JobSetController:
         _merge_template(going.spec["template"], template)
         going.spec["suspend"] = False
         await self._client.replace(JOBS, going.body())
-
-    # --- Writing ----------------------------------------------------------------------------------------------------
-
-    async def _all(self, calls: Iterable[Awaitable[object]]) -> None:
-        """All of them, a bounded number at a time; the first error is raised once all have ended."""
-
-        async def one(call: Awaitable[object]) -> None:
-            async with self._writes:
-                await call
-
-        outcomes = await asyncio.gather(*(one(call) for call in calls), return_exceptions=True)
-        # A name that is taken may be our own Job that the cache does not show yet: what else failed comes first.
-        problems = [outcome for outcome in outcomes if isinstance(outcome, BaseException)]
-        problems.sort(key=lambda problem: isinstance(problem, AlreadyExists))
-        if problems:
-            raise problems[0]
-
-    async def _forgiving(self, deletion: Awaitable[None]) -> None:
-        try:
-            await deletion
-        except NotFound:
-            return
 
 
 def _finished(jobset: Object) -> bool:

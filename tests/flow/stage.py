@@ -15,7 +15,7 @@ from controllers.manager import Manager, Options
 from jobset_gate import names, verdicts
 from jobset_gate.kube import crd
 from jobset_gate.kube.client import Client, PatchType
-from jobset_gate.kube.errors import ApiError, NotFound
+from jobset_gate.kube.errors import ApiError, Conflict, NotFound
 from jobset_gate.kube.resources import CONFIGMAPS, EVENTS, JOBS, JOBSETS, MUTATING_WEBHOOKS, PODS, VALIDATING_WEBHOOKS
 from jobset_gate.model import Verdict
 from jobset_gate.settings import Settings
@@ -63,6 +63,14 @@ class Stage:
 
     async def merge(self, name: str, body: Mapping[str, Any]) -> Json:
         return await self.client.patch(JOBSETS, name, self.namespace, body=body, patch=PatchType.MERGE)
+
+    async def rewrite(self, name: str, change: Callable[[Json], None]) -> Json:
+        """Read, change, PUT, as a typed client does; again when somebody else wrote meanwhile."""
+        while True:
+            jobset = await self.jobset(name)
+            change(jobset)
+            with suppress(Conflict):
+                return await self.client.replace(JOBSETS, jobset)
 
     async def suspend(self, name: str, *, suspended: bool = True) -> Json:
         return await self.merge(name, {"spec": {"suspend": suspended}})
@@ -140,7 +148,7 @@ class Stage:
         def decided(maps: list[Json]) -> bool:
             return any(
                 one["metadata"]["name"] == names.config_map_name(name)
-                and (found := verdicts.parse(one["data"].get(names.KEY_VERDICT, ""))) is not None
+                and (found := verdicts.parse(one.get("data", {}).get(names.KEY_VERDICT, ""))) is not None
                 and holds(found)
                 for one in maps
             )

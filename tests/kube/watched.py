@@ -41,7 +41,7 @@ def value_of(thing: Thing) -> str | None:
 class Watched:
     """`changes` as (name, old, new); `problems` by kind."""
 
-    def __init__(self, client: Client, **options: Any) -> None:
+    def __init__(self, client: Client, *, scope: str = "ns", **options: Any) -> None:
         self.changes: list[tuple[str, str | None, str | None]] = []
         self.problems: list[Kind] = []
         self.informer: Informer[Thing, str] = Informer(
@@ -51,7 +51,7 @@ class Watched:
             convert=value_of,
             handler=self._changed,
             on_problem=self._problem,
-            namespace="ns",
+            namespace=scope,
             rng=random.Random(1),
             **options,
         )

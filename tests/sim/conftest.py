@@ -11,7 +11,7 @@ from tests.sim.world import Run, on_embedded, on_real
 
 @pytest.fixture(params=["embedded", pytest.param("real", marks=pytest.mark.real)])
 def run(request: pytest.FixtureRequest) -> Run:
-    """run(story, **settings of the actors)."""
+    """Call it with a story and settings of the actors."""
     if request.param == "embedded":
         return on_embedded
     return partial(on_real, request.getfixturevalue("real_plane"))

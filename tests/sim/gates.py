@@ -1,4 +1,4 @@
-"""JobSets that carry the barrier as the webhook would have put it in, by hand: the simulation knows no webhook of ours."""
+"""JobSets that carry the barrier as our webhook would have put it in: the simulation does not have our webhook."""
 
 from __future__ import annotations
 

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from functools import partial
+
 import pytest
 
 from jobset_gate import names
@@ -168,9 +170,10 @@ def test_resume_brings_the_changed_scheduling_into_the_pods(run: Run) -> None:
         await world.create(JOBSETS, plain())
         await world.until(PODS, lambda pods: len(running(pods)) == 1)
         path = "/spec/replicatedJobs/0/template/spec/template"
+        meta = {"annotations": {names.EPOCH: "1"}, "labels": {"pool": "x"}}
         suspend = [
             {"op": "add", "path": "/spec/suspend", "value": True},
-            {"op": "add", "path": f"{path}/metadata", "value": {"annotations": {names.EPOCH: "1"}, "labels": {"pool": "x"}}},
+            {"op": "add", "path": f"{path}/metadata", "value": meta},
             {"op": "add", "path": f"{path}/spec/tolerations", "value": [{"key": "spot", "operator": "Exists"}]},
         ]
         await world.client.patch(JOBSETS, "set", world.namespace, body=suspend, patch=PatchType.JSON)
@@ -214,10 +217,9 @@ def test_status_writes_leave_foreign_conditions_alone(run: Run) -> None:
             "message": "0/1",
             "lastTransitionTime": "2026-01-01T00:00:00Z",
         }
-        body = {"apiVersion": names.JOBSET_API_VERSION, "kind": "JobSet", "status": {"conditions": [ours]}}
-        await world.client.patch(
-            JOBSETS, "set", world.namespace, body=body, patch=PatchType.APPLY, subresource="status", field_manager="gate"
-        )
+        body = {"status": {"conditions": [ours]}}
+        put = partial(world.client.patch, JOBSETS, "set", world.namespace, patch=PatchType.APPLY, subresource="status")
+        await put(body=body, field_manager="gate")
         await world.merge(JOBSETS, "set", {"spec": {"suspend": True}})
         await world.until_condition(JOBSETS, "set", "Suspended")
         await world.merge(JOBSETS, "set", {"spec": {"suspend": False}})
@@ -241,16 +243,19 @@ def test_a_jobset_managed_by_another_is_left_alone(run: Run) -> None:
 def test_later_replicated_jobs_wait_for_earlier_ones(run: Run, way: str) -> None:
     async def story(world: World) -> None:
         stuck = world.kubelets.trouble(Trouble(Where(replicated_job="first"), unschedulable="not yet"))
-        first = manifests.replicated_job("first")
-        fields = {"dependsOn": [{"name": "first", "status": "Ready"}]} if way == "dependsOn" else {}
-        second = manifests.replicated_job("second", **fields)
-        policy = {"startupPolicy": {"startupPolicyOrder": "InOrder"}} if way == "startupPolicy" else {}
-        await world.create(JOBSETS, manifests.jobset("set", replicated_jobs=[first, second], **policy))
+        second = manifests.replicated_job("second")
+        body = manifests.jobset("set", replicated_jobs=[manifests.replicated_job("first"), second])
+        if way == "dependsOn":
+            second["dependsOn"] = [{"name": "first", "status": "Ready"}]
+            body["spec"]["replicatedJobs"][1] = second
+        else:
+            body["spec"]["startupPolicy"] = {"startupPolicyOrder": "InOrder"}
+        await world.create(JOBSETS, body)
         await world.until(PODS, lambda pods: any(has(pod, "PodScheduled", "False") for pod in pods))
         assert [job["metadata"]["name"] for job in await world.jobs(1)] == ["set-first-0"]
         world.kubelets.lift(stuck)
         await world.jobs(2)
-        if policy:
+        if way == "startupPolicy":
             await world.until_condition(JOBSETS, "set", "StartupPolicyCompleted")
             assert has(await world.jobset("set"), "StartupPolicyInProgress", "False")
 

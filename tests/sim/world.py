@@ -1,10 +1,10 @@
-"""The world of a story: actors on one API server, in virtual time on the embedded one and in real time on the real one."""
+"""The world of a story: actors on one API server, in virtual time on the embedded one, in real time on the real one."""
 
 from __future__ import annotations
 
 import asyncio
 from collections.abc import Callable, Coroutine, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 from jobset_gate import names
@@ -61,7 +61,9 @@ class World:
             await self.actors.until(view.until(holds, seconds))
             return view.all()
 
-    async def until_one(self, resource: Resource, name: str, holds: Callable[[Json], bool], seconds: float = 45.0) -> Json:
+    async def until_one(
+        self, resource: Resource, name: str, holds: Callable[[Json], bool], seconds: float = 45.0
+    ) -> Json:
         """One object, once it is there and `holds` is true of it."""
 
         def found(objects: list[Json]) -> bool:
@@ -79,7 +81,7 @@ class World:
         """All Jobs, once there are so many and none is on its way out."""
         return await self.until(JOBS, lambda jobs: len(jobs) == count and not any(map(leaving, jobs)))
 
-    async def pods(self, count: int, **labels: str) -> list[Json]:
+    async def pods(self, count: int) -> list[Json]:
         """All pods that are alive, once there are so many."""
         alive = await self.until(PODS, lambda pods: len(living(pods)) == count)
         return living(alive)
@@ -114,7 +116,7 @@ def on_real(plane: Real, story: Story, **settings: Any) -> None:
         namespace = fresh_name()
         await plane.make_namespace(namespace)
         nodes = settings.pop("nodes", [Node("node", pods=1000)])
-        own = [Node(f"{namespace}-{node.name}", node.pods, node.ready_at, node.clock_skew, node.labels) for node in nodes]
+        own = [replace(node, name=f"{namespace}-{node.name}") for node in nodes]
         wanted = {"behaviour": QUICK, "nodes": own, "heartbeat": False, "namespace": namespace, **settings}
         try:
             async with actors_for(plane.access, **wanted) as actors:

@@ -66,7 +66,7 @@ def items(document: Document) -> Iterator[Item]:
 
 def judge(jobset: Json, settings: Settings) -> Outcome:
     """The webhook's answer, offline."""
-    found = _nameless(jobset) + validate.violations(jobset, settings=settings)
+    found = _shape(jobset) + validate.violations(jobset, settings=settings)
     if found:
         return Outcome(jobset, tuple(found))
     prefix = inject.needs_name(jobset)
@@ -90,7 +90,13 @@ def summary(jobset: Json) -> str:
     return f"{pods} pods of {', '.join(job.name for job in jobs)} wait for each other, {limit}"
 
 
-def _nameless(jobset: Json) -> list[Violation]:
-    if dig(jobset, "metadata", "name") or dig(jobset, "metadata", "generateName"):
-        return []
-    return [Violation("metadata.name", None, "must be given, or metadata.generateName")]
+def _shape(jobset: Json) -> list[Violation]:
+    """What an API server refuses before it asks any webhook."""
+    meta, notes = jobset.get("metadata"), dig(jobset, "metadata", "annotations")
+    if not isinstance(meta, dict | None):
+        return [Violation("metadata", meta, "must be an object")]
+    if not isinstance(notes, dict | None):
+        return [Violation("metadata.annotations", notes, "must be an object")]
+    if not isinstance(dig(meta, "name") or dig(meta, "generateName"), str):
+        return [Violation("metadata.name", dig(meta, "name"), "must be given, or metadata.generateName")]
+    return []

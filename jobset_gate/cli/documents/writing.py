@@ -9,6 +9,8 @@ import yaml
 from jobset_gate.cli.documents.scalars import meaning
 
 _AMBIGUOUS = "!ambiguous"
+_BREAKS = frozenset("\x85\u2028\u2029")
+"""Line breaks in the eyes of YAML 1.1 only: written as escapes they are what they were."""
 
 
 class Dumper(yaml.SafeDumper):
@@ -31,7 +33,10 @@ class Dumper(yaml.SafeDumper):
 
 
 def _string(dumper: Dumper, text: str) -> yaml.ScalarNode:
-    return dumper.represent_scalar("tag:yaml.org,2002:str", text, style="|" if "\n" in text else None)
+    style = "|" if "\n" in text else None
+    if _BREAKS & set(text):
+        style = '"'
+    return dumper.represent_scalar("tag:yaml.org,2002:str", text, style=style)
 
 
 Dumper.add_representer(str, _string)

@@ -80,8 +80,5 @@ def _settle_namespace(call: Call, meta: Obj) -> None:
         return
     given = meta.get("namespace")
     if given and given != wanted:
-        raise bad_request(
-            "the namespace of the provided object does not match the namespace sent on the request "
-            f"({given} vs {wanted})"
-        )
+        raise bad_request("the namespace of the provided object does not match the namespace sent on the request")
     meta["namespace"] = wanted

@@ -66,9 +66,8 @@ async def delete_one(core: Core, call: Call, options: Options) -> Answer:
     if call.dry_run:
         return Answer(200, _success(kind, live))
     left = erase(core, kind, live, options)
-    if left is None and kind.key in _RETURNED:
-        return Answer(200, live.raw)
-    return Answer(200, left.raw if left else _success(kind, live))
+    gone = core.store.row(kind, *left.key) is None
+    return Answer(200, _success(kind, live) if gone and kind.key not in _RETURNED else left.raw)
 
 
 async def delete_collection(core: Core, call: Call) -> Answer:
@@ -99,8 +98,8 @@ def _require(kind: Kind, live: Stored, options: Options) -> None:
         raise conflict(kind, meta["name"], why, kind.kind)
 
 
-def erase(core: Core, kind: Kind, live: Stored, options: Options) -> Stored | None:
-    """Delete, or mark as being deleted where a finalizer or a kubelet still has work; what is left, or None."""
+def erase(core: Core, kind: Kind, live: Stored, options: Options) -> Stored:
+    """Delete, or mark as being deleted where a finalizer or a kubelet still has work; the last state."""
     new = live.fresh()
     meta = new["metadata"]
     finalizers = _finalizers(meta.get("finalizers") or [], options.propagation)
@@ -113,8 +112,9 @@ def erase(core: Core, kind: Kind, live: Stored, options: Options) -> Stored | No
     else:
         meta.pop("finalizers", None)
     if not waits:
-        core.store.remove(kind, new)
-        return None
+        if "deletionGracePeriodSeconds" in meta:
+            meta["deletionGracePeriodSeconds"] = 0
+        return core.store.remove(kind, new)
     _mark(core, meta, grace)
     return live if new == live.obj else core.store.commit(kind, new)
 

@@ -95,9 +95,12 @@ def _replace(document: Any, path: list[str], value: Any) -> Any:
     if not path:
         return value
     parent, last = _get(document, path[:-1]), path[-1]
-    if not isinstance(parent, dict | list):
+    if isinstance(parent, list):
+        parent[_index(parent, last)] = value
+    elif isinstance(parent, dict):
+        parent[last] = value
+    else:
         raise _missing(path)
-    parent[_index(parent, last) if isinstance(parent, list) else last] = value
     return document
 
 

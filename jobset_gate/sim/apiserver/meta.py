@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 from jobset_gate.sim.apiserver.data import Obj
 from jobset_gate.sim.apiserver.kinds import Kind
-from jobset_gate.sim.apiserver.problems import cause, conflict
+from jobset_gate.sim.apiserver.problems import cause, conflict, invalid
 
 if TYPE_CHECKING:
     from jobset_gate.sim.apiserver.core import Core
@@ -43,12 +43,16 @@ def fill(core: Core, kind: Kind, obj: Obj) -> None:
 
 
 def keep(kind: Kind, new: Obj, live: Obj, name: str) -> None:
-    """Carry the fixed fields over from the live object. Errors: Problem 409 for another uid or resourceVersion."""
+    """Carry the fixed fields over from the live object. Errors: Problem 409 for another uid or version, 422."""
     meta, was = new["metadata"], live["metadata"]
     if meta.get("uid") not in (None, "", was["uid"]):
         raise conflict(
             kind, name, f"Precondition failed: UID in precondition: {meta['uid']}, UID in object meta: {was['uid']}"
         )
+    moved = meta.get("deletionTimestamp")
+    if moved is not None and moved != was.get("deletionTimestamp"):
+        why = f'Invalid value: "{moved}": field is immutable'
+        raise invalid(kind, name, [cause("metadata.deletionTimestamp", why)])
     given = meta.get("resourceVersion")
     if given not in (None, "", "0", was["resourceVersion"]):
         raise conflict(kind, name)

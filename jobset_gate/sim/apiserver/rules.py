@@ -11,7 +11,6 @@ from jobset_gate.sim.apiserver.kinds import Kind
 #: Fills in defaults, whenever an object is read from a request.
 _DEFAULTS: dict[tuple[str, str], Callable[[Obj], None]] = {
     ("", "pods"): pods.default,
-    ("", "events"): small.default_event,
     ("", "services"): small.default_service,
     ("batch", "jobs"): jobs.default,
     ("apiextensions.k8s.io", "customresourcedefinitions"): crds.default,
@@ -20,6 +19,7 @@ _DEFAULTS: dict[tuple[str, str], Callable[[Obj], None]] = {
 _PREPARE: dict[tuple[str, str], Callable[[Obj, str], None]] = {
     ("", "pods"): pods.prepare,
     ("", "namespaces"): namespaces.prepare,
+    ("", "events"): small.prepare_event,
     ("", "services"): small.prepare_service,
     ("batch", "jobs"): jobs.prepare,
 }
@@ -27,6 +27,7 @@ _PREPARE: dict[tuple[str, str], Callable[[Obj, str], None]] = {
 _CHECKS: dict[tuple[str, str], Callable[[Obj, Obj | None], list[Obj]]] = {
     ("", "pods"): pods.check,
     ("batch", "jobs"): jobs.check,
+    ("", "configmaps"): small.check_config_map,
     ("coordination.k8s.io", "leases"): small.check_lease,
 }
 #: Kinds whose status may come with their creation.

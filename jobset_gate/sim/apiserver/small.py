@@ -1,6 +1,8 @@
-"""Kinds with little to say: the defaults of Events and Services, what a Lease may hold."""
+"""Kinds with little to say: the defaults of Events and Services, what a ConfigMap and a Lease may hold."""
 
 from __future__ import annotations
+
+import re
 
 from jobset_gate.sim.apiserver.data import Obj, dig
 from jobset_gate.sim.apiserver.problems import cause
@@ -13,10 +15,12 @@ _EVENT: Obj = {
     "reportingInstance": "",
     "source": {},
 }
+_CONFIG_KEY = re.compile(r"[-._a-zA-Z0-9]+")
+_CONFIG_LIMIT = 1024 * 1024
 _SERVICE: Obj = {"type": "ClusterIP", "sessionAffinity": "None", "internalTrafficPolicy": "Cluster"}
 
 
-def default_event(event: Obj) -> None:
+def prepare_event(event: Obj, _now: str) -> None:
     for name, value in _EVENT.items():
         event.setdefault(name, dict(value) if isinstance(value, dict) else value)
 
@@ -39,6 +43,22 @@ def prepare_service(service: Obj, _now: str) -> None:
     spec.setdefault("ipFamilies", ["IPv4"])
     spec.setdefault("ipFamilyPolicy", "SingleStack")
     service["status"] = {"loadBalancer": {}}
+
+
+def check_config_map(new: Obj, old: Obj | None) -> list[Obj]:
+    found = []
+    for part in ("data", "binaryData"):
+        for key in new.get(part) or {}:
+            if not _CONFIG_KEY.fullmatch(key):
+                why = "a valid config key must consist of alphanumeric characters, '-', '_' or '.'"
+                found.append(cause(f"{part}[{key}]", f'Invalid value: "{key}": {why}'))
+    if old and old.get("immutable") and any(new.get(part) != old.get(part) for part in ("data", "binaryData")):
+        why = "Forbidden: field is immutable when `immutable` is set"
+        found.append(cause("data", why, "FieldValueForbidden"))
+    size = sum(len(key) + len(value) for key, value in (new.get("data") or {}).items())
+    if size > _CONFIG_LIMIT:
+        found.append(cause("", f"Too long: may not be more than {_CONFIG_LIMIT} bytes", "FieldValueTooLong"))
+    return found
 
 
 def check_lease(new: Obj, _old: Obj | None) -> list[Obj]:

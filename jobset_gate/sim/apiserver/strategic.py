@@ -1,7 +1,7 @@
 """Strategic merge patch for built-in kinds: like a merge patch, but keyed lists merge item by item.
 
 Directives understood: `$patch: delete|replace|merge`, `$retainKeys`, `$deleteFromPrimitiveList/<field>` and
-`$setElementOrder/<field>` (whose order is not kept: kubectl sends it, nothing here depends on it).
+`$setElementOrder/<field>`.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ def merged(document: Obj, patch: Obj, shape: Shape) -> Obj:
         if name.startswith("$deleteFromPrimitiveList/"):
             _without(document, name.partition("/")[2], value)
         elif not name.startswith("$"):
-            _merge_field(document, name, value, shape.at(name))
+            _merge_field(document, name, value, shape.at(name), patch.get(f"$setElementOrder/{name}"))
     if "$retainKeys" in patch:
         retained = patch["$retainKeys"]
         return {name: value for name, value in document.items() if name in retained}
@@ -35,7 +35,7 @@ def _without(document: Obj, name: str, values: list[Any]) -> None:
         document[name] = [item for item in document[name] if item not in values]
 
 
-def _merge_field(document: Obj, name: str, value: Any, shape: Shape) -> None:
+def _merge_field(document: Obj, name: str, value: Any, shape: Shape, order: list[Any] | None) -> None:
     if value is None:
         document.pop(name, None)
     elif isinstance(value, dict):
@@ -45,12 +45,12 @@ def _merge_field(document: Obj, name: str, value: Any, shape: Shape) -> None:
             below = document.get(name)
             document[name] = merged(below if isinstance(below, dict) else {}, value, shape)
     elif isinstance(value, list):
-        document[name] = _merge_list(document.get(name) or [], value, name, shape)
+        document[name] = _merge_list(document.get(name) or [], value, name, shape, order)
     else:
         document[name] = value
 
 
-def _merge_list(items: list[Any], patch: list[Any], name: str, shape: Shape) -> list[Any]:
+def _merge_list(items: list[Any], patch: list[Any], name: str, shape: Shape, order: list[Any] | None) -> list[Any]:
     if shape.a_set:
         return [*items, *(item for item in patch if item not in items)]
     key = _PATCH_KEYS.get(name) or (shape.keys[0] if shape.keys else None)
@@ -58,12 +58,23 @@ def _merge_list(items: list[Any], patch: list[Any], name: str, shape: Shape) -> 
         return [copy(item) for item in patch]
     if any(item.get("$patch") == "replace" for item in patch):
         return [copy(item) for item in patch if "$patch" not in item]
+    found = {item.get(key): item for item in items}
     for change in patch:
-        found = next((place for place, item in enumerate(items) if item.get(key) == change.get(key)), None)
+        which = change.get(key)
         if change.get("$patch") == "delete":
-            items = [item for place, item in enumerate(items) if place != found]
-        elif found is None:
-            items = [*items, merged({}, change, shape.item())]
+            found.pop(which, None)
         else:
-            items[found] = merged(items[found], change, shape.item())
-    return items
+            found[which] = merged(found.get(which) or {}, change, shape.item())
+    wanted = [item.get(key) for item in (patch if order is None else order)]
+    return [found[which] for which in _ordered([item.get(key) for item in items], wanted, set(found))]
+
+
+def _ordered(server: list[Any], wanted: list[Any], present: set[Any]) -> list[Any]:
+    """The patch's items in its order, the others in theirs; new items come as early as they can."""
+    left = [which for which in dict.fromkeys(wanted) if which in present]
+    right = [which for which in server if which in present and which not in left]
+    places = {which: place for place, which in enumerate(server)}
+    result: list[Any] = []
+    while left and right:
+        result.append((left if places.get(left[0], -1) < places[right[0]] else right).pop(0))
+    return [*result, *left, *right, *(which for which in present if which not in places and which not in wanted)]

@@ -7,7 +7,9 @@ from dataclasses import dataclass, field
 from urllib.parse import unquote
 
 from jobset_gate.sim.apiserver.kinds import Kind, Kinds
-from jobset_gate.sim.apiserver.problems import bad_request, no_such_path
+from jobset_gate.sim.apiserver.problems import cause, invalid, no_such_path
+
+_OPTIONS = Kind("meta.k8s.io", "v1", "options", "Options")
 
 
 @dataclass(frozen=True, slots=True)
@@ -41,7 +43,7 @@ class Call:
     def dry_run(self) -> bool:
         value = self.query.get("dryRun", "")
         if value not in ("", "All"):
-            raise bad_request(f'dryRun: Unsupported value: {value!r}: supported values: "All"')
+            raise invalid(_OPTIONS, "", [cause("dryRun", f'Unsupported value: ["{value}"]: supported values: "All"')])
         return bool(value)
 
     @property

@@ -47,6 +47,7 @@ class Watch:
         else:
             self._catch_up(rv)
         self._table.watchers.add(self.offer)
+        self._wake.set()
 
     def _send_state(self, *, mark_end: bool) -> None:
         for row in matching(self._core, self._call):

@@ -6,7 +6,7 @@ from collections.abc import Callable
 
 from jobset_gate.sim.apiserver import bodies, custom, managed, meta, namespaces, patches, rules, subresources
 from jobset_gate.sim.apiserver.core import Answer, Core, with_identity
-from jobset_gate.sim.apiserver.data import Obj, encode
+from jobset_gate.sim.apiserver.data import Obj, copy, encode
 from jobset_gate.sim.apiserver.managed import Manager
 from jobset_gate.sim.apiserver.problems import (
     Problem,
@@ -70,7 +70,7 @@ async def update(core: Core, call: Call) -> Answer:
     if name != call.target.name:
         raise bad_request(f"the name of the object ({name}) does not match the name on the URL ({call.target.name})")
     _require_version(call, obj)
-    return await change(core, call, lambda _: obj)
+    return await change(core, call, lambda _: copy(obj))
 
 
 def _require_version(call: Call, obj: Obj) -> None:
@@ -126,10 +126,6 @@ async def _settle(core: Core, call: Call, live: Stored, new: Obj, *, applied: bo
     """None when the live object changed meanwhile."""
     kind, target = call.kind, call.target
     new = with_identity(kind, new)
-    pinned = (
-        bool(new["metadata"].get("resourceVersion"))
-        and new["metadata"]["resourceVersion"] != live.obj["metadata"]["resourceVersion"]
-    )
     meta.keep(kind, new, live.obj, target.name or "")
     _accept(call, new)
     new = await core.admission.mutate(call, "UPDATE", new, live.obj)
@@ -142,8 +138,6 @@ async def _settle(core: Core, call: Call, live: Stored, new: Obj, *, applied: bo
         managed.track(live.obj, new, _manager(call), kind.shape, now=core.now(), without=_unowned(call))
     await core.admission.validate(call, "UPDATE", new, live.obj)
     if core.store.row(kind, target.namespace or "", target.name or "") is not live:
-        if pinned:
-            raise conflict(kind, target.name or "")
         return None
     return _store(core, call, live, new)
 

@@ -38,7 +38,7 @@ class Ledger:
         self.failed = job.status.get("failed", 0)
 
     def saw(self, old: JobPod | None, new: JobPod | None) -> JobPod | None:
-        """A watch event. The answer is a pod that vanished without having ended: somebody else took it away."""
+        """A watch event. The answer is a pod that is gone and not booked yet, since it was not ours to delete."""
         if new is not None:
             self.pods[new.key] = new
             self.created.pop(new.key, None)
@@ -47,10 +47,9 @@ class Ledger:
             return None
         self.pods.pop(old.key, None)
         self.created.pop(old.key, None)
-        if old.over or old.uid in self.ours or old.uid in self.counted:
-            self.ours.discard(old.uid)
-            return None
-        return old
+        booked = old.uid in self.ours or old.uid in self.counted or old.uid in self.succeeded_uids
+        self.ours.discard(old.uid)
+        return None if booked else old
 
     @property
     def succeeded(self) -> int:
@@ -79,12 +78,17 @@ class Ledger:
         deleted counts as failed only once it has ended.
         """
         for pod in self.pods.values():
-            if pod.phase == "Succeeded":
-                self._success(job, pod)
-            elif pod.phase == "Failed" or (pod.deleting and not only_failed):
-                self.failure(pod, now, judge)
+            if pod.over or (pod.deleting and not only_failed):
+                self.book(job, pod, now, judge)
 
-    def failure(self, pod: JobPod, now: float, judge: Callable[[JobPod], bool]) -> None:
+    def book(self, job: Object, pod: JobPod, now: float, judge: Callable[[JobPod], bool]) -> None:
+        """Book one pod that has ended or is no more."""
+        if pod.phase == "Succeeded":
+            self._success(job, pod)
+            return
+        self._failure(pod, now, judge)
+
+    def _failure(self, pod: JobPod, now: float, judge: Callable[[JobPod], bool]) -> None:
         """Book one failure, unless it was booked before, was our own doing, or does not count."""
         if pod.uid in self.counted or pod.uid in self.ours:
             return

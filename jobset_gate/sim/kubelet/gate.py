@@ -48,7 +48,7 @@ class Gate:
         self._own = own = Own.from_env(self._run.pod.env(container))
         self._end = end
         if own.limit is not None:
-            limit = own.limit
+            limit = own.limit + barrier.ROUNDING
             self._limit = self._run.later(limit, lambda: self._finish(barrier.at_limit(own, limit)))
         self._look()
 

@@ -124,6 +124,8 @@ def _has(stored: Json, labels: Mapping[str, str]) -> bool:
 
 
 def _selected(kind: Resource, stored: Json) -> bool:
+    if kind == EVENTS:
+        return False
     if kind == CONFIGMAPS:
         return _has(stored, {names.GATE: names.GATE_VALUE})
     return kind not in (JOBS, PODS) or _has(stored, {names.GATED: names.GATED_VALUE})

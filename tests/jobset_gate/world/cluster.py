@@ -114,8 +114,9 @@ class Cluster:
 
         def change(jobset: Json) -> None:
             jobset["spec"]["suspend"] = True
+            following = str(_epoch(jobset) + 1)
             for job in jobset["spec"]["replicatedJobs"]:
-                _notes(job["template"]["spec"]["template"])[names.EPOCH] = str(_epoch(jobset) + 1)
+                _notes(job["template"]["spec"]["template"])[names.EPOCH] = following
 
         self._change_jobset(change)
 

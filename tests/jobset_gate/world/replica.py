@@ -27,6 +27,7 @@ from controllers.patches import Patches
 from controllers.queue import WorkQueue
 from controllers.statuses import Statuses
 from jobset_gate import read, wire
+from jobset_gate.kube.client import Client
 from jobset_gate.kube.errors import KubeError
 from jobset_gate.kube.resources import CONFIGMAPS, JOBS, JOBSETS, PODS, Resource
 from jobset_gate.kube.store import Store, Version
@@ -53,24 +54,33 @@ class Waiting:
     answer: asyncio.Future[Answer]
 
 
-class _NotingIndex(Index):
-    """Remembers what the last pass saw."""
+@dataclass(slots=True)
+class View:
+    """What the pass under way, or the last one, decides on."""
 
     seen: GangSeen | None = None
+    closer: bool = False
+    """Jobs and pods were read from the API for it."""
+
+
+class _NotingIndex(Index):
+    def __init__(self, view: View, queue: WorkQueue[Key]) -> None:
+        super().__init__(queue.add, queue.add_after)
+        self._view = view
 
     def observe(self, key: Key) -> GangSeen | None:
-        self.seen = super().observe(key)
-        return self.seen
+        self._view.seen, self._view.closer = super().observe(key), False
+        return self._view.seen
 
 
 class _NotingCloser(Closer):
-    """Remembers what the closer look saw, and when."""
-
-    seen: GangSeen | None = None
+    def __init__(self, view: View, client: Client) -> None:
+        super().__init__(client)
+        self._view = view
 
     async def look(self, seen: GangSeen) -> GangSeen:
-        self.seen = await super().look(seen)
-        return self.seen
+        self._view.seen, self._view.closer = await super().look(seen), True
+        return self._view.seen
 
 
 class Replica:
@@ -84,6 +94,7 @@ class Replica:
         self.inbox: dict[Resource, deque[tuple[str, Json]]] = {kind: deque() for kind in WATCHED}
         self.torn: set[Resource] = set()
         """Kinds of which something was lost: only a list can put that right."""
+        self.view = View()
         self.bugs: list[BaseException] = []
         self._task: asyncio.Task[None] | None = None
         api.watchers.append(lambda kind, what, body: self.inbox[kind].append((what, body)))
@@ -112,8 +123,8 @@ class Replica:
 
     def _boot(self) -> None:
         self.queue: WorkQueue[Key] = WorkQueue(rng=random.Random(0))
-        self.index = _NotingIndex(self.queue.add, self.queue.add_after)
-        self.closer = _NotingCloser(self.memory.client)
+        self.view = View()
+        self.index = _NotingIndex(self.view, self.queue)
         self._handlers: dict[Resource, Callable[[Any], None]] = {
             JOBSETS: self.index.on_jobset,
             JOBS: self.index.on_job,
@@ -126,7 +137,7 @@ class Replica:
             gates=Gates(self.memory.client, self.index),
             patches=self.patches,
             statuses=Statuses(self.memory.client, self.now),
-            closer=self.closer,
+            closer=_NotingCloser(self.view, self.memory.client),
             measures=Measures(CollectorRegistry()),
             now=self.now,
         )
@@ -155,17 +166,6 @@ class Replica:
         return noting
 
     # --- What it sees --------------------------------------------------------------------------------------------------
-
-    @property
-    def seen(self) -> GangSeen | None:
-        """What the pass under way, or the last one, decides on: the index, or the API itself where it looked closer."""
-        index, closer = self.index.seen, self.closer.seen
-        # The closer look replaces Jobs and pods of the very pass that it was made for.
-        return closer if closer is not None and index is not None and closer.jobset is index.jobset else index
-
-    @property
-    def looked_closer(self) -> bool:
-        return self.seen is not None and self.seen is self.closer.seen
 
     def hear(self, kind: Resource, many: int = 1_000) -> None:
         """So many events of this kind arrive."""

@@ -1,0 +1,118 @@
+"""How the demo looks: bars that move on a terminal, plain lines everywhere else."""
+
+import asyncio
+import contextlib
+import os
+from collections.abc import AsyncIterator, Callable, Sequence
+from typing import Final, Protocol, TextIO
+
+from rich.console import Console
+from rich.progress import BarColumn, Progress, TaskID, TextColumn
+from rich.text import Text
+
+from jobset_gate.cli.demo.watching import Row
+
+REFRESH_SECONDS: Final = 0.125
+LINE_SECONDS: Final = 1.0
+"""At least so long between two plain lines of progress."""
+_NARROW: Final = 60
+"""Columns below which the counts get shorter names."""
+
+Look = Callable[[], Sequence[Row]]
+
+
+class Screen(Protocol):
+    """Says things and shows how the pods of a gang get on."""
+
+    def say(self, text: str = "") -> None:
+        """A line for people, which stays."""
+
+    def following(self, look: Look) -> contextlib.AbstractAsyncContextManager[None]:
+        """Shows what `look` gives for as long as the block runs, and once more at its end."""
+
+
+def screen_for(stream: TextIO) -> Screen:
+    """The right one for where this goes."""
+    terminal = stream.isatty() and os.environ.get("TERM") not in ("dumb", "unknown")
+    return Bars(stream) if terminal else Lines(stream)
+
+
+class Lines:
+    """Plain lines: no colour, no cursor movements, one line of progress a second if there is any."""
+
+    def __init__(self, stream: TextIO) -> None:
+        self._stream = stream
+
+    def say(self, text: str = "") -> None:
+        self._stream.write(text + "\n")
+        self._stream.flush()
+
+    @contextlib.asynccontextmanager
+    async def following(self, look: Look) -> AsyncIterator[None]:
+        began, told = asyncio.get_running_loop().time(), ""
+
+        def show() -> None:
+            nonlocal told
+            line = "; ".join(f"{row.name} {_counts(row)}" for row in look())
+            if line and line != told:
+                told = line
+                self.say(f"  {asyncio.get_running_loop().time() - began:5.1f}s  {line}")
+
+        async with _ticking(show, LINE_SECONDS):
+            yield
+
+
+class Bars:
+    """A bar for each Job, drawn by rich; it minds NO_COLOR."""
+
+    def __init__(self, stream: TextIO) -> None:
+        self._console = Console(file=stream, force_terminal=True, highlight=False, soft_wrap=True)
+
+    def say(self, text: str = "") -> None:
+        self._console.print(Text(text))
+
+    @contextlib.asynccontextmanager
+    async def following(self, look: Look) -> AsyncIterator[None]:
+        narrow = self._console.width < _NARROW
+        bars = Progress(
+            TextColumn("  {task.description}"),
+            BarColumn(bar_width=None if narrow else 40),
+            TextColumn("{task.fields[counts]}", table_column=None),
+            console=self._console,
+            auto_refresh=False,
+            expand=narrow,
+        )
+        tasks: dict[str, TaskID] = {}
+
+        def show() -> None:
+            for row in look():
+                if row.name not in tasks:
+                    tasks[row.name] = bars.add_task(row.name, total=row.expected, counts="")
+                counts = f"{row.started}/{row.expected}" if narrow else _counts(row)
+                bars.update(tasks[row.name], completed=row.started, counts=counts)
+            bars.refresh()
+
+        with bars:
+            async with _ticking(show, REFRESH_SECONDS):
+                yield
+
+
+def _counts(row: Row) -> str:
+    return f"{row.started}/{row.expected} started, {row.held} held, {row.running} running"
+
+
+@contextlib.asynccontextmanager
+async def _ticking(show: Callable[[], None], every: float) -> AsyncIterator[None]:
+    async def tick() -> None:
+        while True:
+            show()
+            await asyncio.sleep(every)
+
+    task = asyncio.create_task(tick(), name="screen")
+    try:
+        yield
+        show()
+    finally:
+        task.cancel()
+        with contextlib.suppress(asyncio.CancelledError):
+            await task

@@ -1,0 +1,167 @@
+"""Follows the gangs as anybody could: by watching JobSets, pods and ConfigMaps, with a stop-watch in hand."""
+
+import asyncio
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from typing import Self
+
+from jobset_gate import names, read, wire
+from jobset_gate.kube.client import Client
+from jobset_gate.kube.informer import Informer
+from jobset_gate.kube.resources import CONFIGMAPS, JOBSETS, PODS
+from jobset_gate.kube.store import Change
+from jobset_gate.model import GateSeen, JobSetSeen, PodSeen, Stage, Verdict
+
+
+@dataclass(frozen=True, slots=True)
+class Row:
+    """The pods of one Job, counted."""
+
+    name: str
+    expected: int
+    started: int
+    held: int
+    running: int
+
+
+@dataclass(slots=True)
+class Sight:
+    """What was seen of one gang so far. Times are of the event loop's clock, in seconds."""
+
+    name: str
+    jobset: JobSetSeen | None = None
+    verdict: Verdict | None = None
+    decided_at: float | None = None
+    last_start_at: float | None = None
+    mains_at: float | None = None
+    """When the latest main container was seen to run."""
+    early: int = 0
+    """Main containers that were seen to run while a pod had not started."""
+    pods: dict[str, PodSeen] = field(default_factory=dict)
+
+    @property
+    def expected(self) -> int:
+        """Pods of the gang; 0 until its JobSet was seen."""
+        return sum(job.expected for job in self.jobset.targets) if self.jobset else 0
+
+    @property
+    def started(self) -> int:
+        """Pods whose barrier runs or has let them pass."""
+        return sum(pod.started for pod in self.pods.values())
+
+    @property
+    def running(self) -> int:
+        """Pods whose main containers run."""
+        return sum(pod.main_since is not None for pod in self.pods.values())
+
+    @property
+    def failed(self) -> int:
+        """Pods whose barrier has ended them."""
+        return sum(pod.stage is Stage.FAILED for pod in self.pods.values())
+
+    def rows(self) -> list[Row]:
+        """One for each Job."""
+        if self.jobset is None:
+            return []
+        return [
+            self._row(job.name, number, job.pods_per_job)
+            for job in self.jobset.targets
+            for number in range(job.replicas)
+        ]
+
+    def _row(self, job: str, number: int, expected: int) -> Row:
+        pods = [pod for pod in self.pods.values() if (pod.replicated_job, pod.job_index) == (job, number)]
+        return Row(
+            name=f"{job}-{number}",
+            expected=expected,
+            started=sum(pod.started for pod in pods),
+            held=sum(pod.stage is Stage.RUNNING for pod in pods),
+            running=sum(pod.main_since is not None for pod in pods),
+        )
+
+
+class Watcher:
+    """`async with Watcher(client, gangs) as watcher`: `watcher.sights` grow while it runs."""
+
+    def __init__(self, client: Client, gangs: tuple[str, ...], namespace: str) -> None:
+        self.sights = {name: Sight(name) for name in gangs}
+        self._changed = asyncio.Event()
+        gated, ours = f"{names.GATED}={names.GATED_VALUE}", f"{names.GATE}={names.GATE_VALUE}"
+        self._informers = (
+            Informer(client, JOBSETS, wire=wire.JobSet, convert=read.jobset, handler=self._jobset, namespace=namespace),
+            Informer(
+                client,
+                PODS,
+                wire=wire.Pod,
+                convert=read.pod,
+                handler=self._pod,
+                namespace=namespace,
+                label_selector=gated,
+            ),
+            Informer(
+                client,
+                CONFIGMAPS,
+                wire=wire.ConfigMap,
+                convert=read.gate,
+                handler=self._gate,
+                namespace=namespace,
+                label_selector=ours,
+            ),
+        )
+        self._tasks: list[asyncio.Task[None]] = []
+
+    async def __aenter__(self) -> Self:
+        self._tasks = [asyncio.create_task(informer.run()) for informer in self._informers]
+        for informer in self._informers:
+            await informer.wait_synced()
+        return self
+
+    async def __aexit__(self, *_: object) -> None:
+        for task in self._tasks:
+            task.cancel()
+        await asyncio.gather(*self._tasks, return_exceptions=True)
+
+    async def until(self, holds: Callable[[], bool], seconds: float) -> bool:
+        """Wait for something to be true of the sights; False if it was not within so many seconds."""
+        try:
+            async with asyncio.timeout(seconds):
+                while not holds():
+                    self._changed.clear()
+                    await self._changed.wait()
+        except TimeoutError:
+            return False
+        return True
+
+    def _jobset(self, change: Change[JobSetSeen]) -> None:
+        sight = self.sights.get(change.key[1])
+        if sight is not None:
+            sight.jobset = change.new
+            self._changed.set()
+
+    def _pod(self, change: Change[PodSeen]) -> None:
+        pod = change.new or change.old
+        sight = self.sights.get(pod.gang) if pod else None
+        if pod is None or sight is None:
+            return
+        now, before = _now(), change.old
+        if change.new is None:
+            sight.pods.pop(pod.name, None)
+        else:
+            sight.pods[pod.name] = pod
+        if change.new is not None and pod.started and not (before and before.started):
+            sight.last_start_at = now
+        if change.new is not None and pod.main_since is not None and not (before and before.main_since):
+            sight.mains_at = now
+            sight.early += sight.verdict is None and sight.started < sight.expected
+        self._changed.set()
+
+    def _gate(self, change: Change[GateSeen]) -> None:
+        sight = self.sights.get(change.new.gang) if change.new else None
+        if sight is None or change.new is None or change.new.verdict is None or sight.verdict is not None:
+            return
+        sight.verdict, sight.decided_at = change.new.verdict, _now()
+        self._changed.set()
+
+
+def _now() -> float:
+    return asyncio.get_running_loop().time()

@@ -1,0 +1,138 @@
+"""The user's own manifest applied again, in every way there is, is accepted and changes nothing."""
+
+import pytest
+
+from jobset_gate import names
+from jobset_gate.kube.client import PatchType
+from jobset_gate.kube.resources import JOBSETS
+from jobset_gate.settings import Settings
+from jobset_gate.sim import manifests
+from tests.flow.conftest import MakeStage
+from tests.flow.stage import Json, Stage, open_door
+
+
+def spec(jobset: Json) -> Json:
+    return dict(jobset["spec"])
+
+
+@pytest.mark.parametrize(
+    "again",
+    [
+        ("apply",),
+        ("apply", "--server-side", "--force-conflicts"),
+        ("replace",),
+        ("apply", "--dry-run=server"),
+    ],
+    ids=" ".join,
+)
+async def test_the_same_manifest_again_changes_nothing(stage: Stage, again: tuple[str, ...]):
+    await stage.apply(manifests.story2())
+    await stage.until_running(301)
+    before = await stage.jobset("my-jobset")
+    for _ in range(2):
+        await stage.plane.kubectl(*again, "-n", stage.namespace, "-f", "-", stdin=stage.here(manifests.story2()))
+        after = await stage.jobset("my-jobset")
+        assert spec(after) == spec(before)
+        assert after["metadata"]["annotations"][names.CONFIG] == before["metadata"]["annotations"][names.CONFIG]
+        assert after["metadata"]["generation"] == before["metadata"]["generation"]
+
+
+async def test_server_side_apply_creates_and_applies_again_without_conflict(stage: Stage):
+    await stage.apply(manifests.story2(), "--server-side")
+    before = await stage.jobset("my-jobset")
+    await stage.apply(manifests.story2(), "--server-side")
+    assert spec(await stage.jobset("my-jobset")) == spec(before)
+    await stage.until_running(301)
+
+
+async def test_an_upgrade_of_jobset_gate_does_not_touch_a_gang_that_exists(make_stage: MakeStage, tmp_path):
+    """Another barrier image between create and suspend: suspending stays possible, the barrier stays as it was."""
+    async with make_stage(webhook=False) as stage:
+        (tmp_path / "one").mkdir()
+        (tmp_path / "two").mkdir()
+        async with open_door(stage, tmp_path / "one", Settings.model_validate({"barrier": {"image": "busybox:1.36"}})):
+            await stage.apply(gang := manifests.gang(jobs=1, pods=2))
+            await stage.until_running(2)
+        async with open_door(stage, tmp_path / "two", Settings.model_validate({"barrier": {"image": "busybox:1.37"}})):
+            await stage.apply(gang)
+            await stage.suspend("gang")
+            await stage.until(lambda pods: not pods)
+            await stage.suspend("gang", suspended=False)
+            (pod, _) = await stage.until_running(2)
+            assert pod["spec"]["initContainers"][-1]["image"] == "busybox:1.36"
+            assert pod["metadata"]["annotations"][names.EPOCH] == "1"
+
+
+async def test_generate_name_is_completed_so_that_the_configmap_fits(stage: Stage):
+    manifest = manifests.gang(jobs=1, pods=2)
+    manifest["metadata"] = {"generateName": "gang-"}
+    made = await stage.create(manifest)
+    name = made["metadata"]["name"]
+    assert name.startswith("gang-")
+    await stage.until_running(2)
+    assert await stage.gate(name) is not None
+
+
+async def test_every_violation_is_told_at_once_with_its_path(stage: Stage):
+    manifest = manifests.gang(jobs=1, pods=2)
+    manifest["spec"][names.CONFIG_FIELD] = {"targetReplicatedJobs": ["workers", "workers", "nobody"]}
+    manifest["spec"]["replicatedJobs"][0]["template"]["spec"]["template"]["spec"]["containers"][0]["name"] = (
+        names.BARRIER_CONTAINER
+    )
+    said = await stage.plane.kubectl.refused("apply", "-n", stage.namespace, "-f", "-", stdin=stage.here(manifest))
+    assert "spec.groupSchedulingConfig.targetReplicatedJobs[1]" in said
+    assert "spec.groupSchedulingConfig.targetReplicatedJobs[2]" in said
+    assert "spec.replicatedJobs[0].template.spec.template.spec.containers[0].name" in said
+
+
+async def test_the_config_cannot_change_afterwards(stage: Stage):
+    await stage.apply(manifests.gang(jobs=1, pods=2))
+    said = await stage.plane.kubectl.refused(
+        "patch",
+        "-n",
+        stage.namespace,
+        "jobset/gang",
+        "--type=merge",
+        "-p",
+        '{"spec":{"groupSchedulingConfig":{"timeoutAfterSeconds":5}}}',
+    )
+    assert "groupSchedulingConfig" in said
+    assert "immutable" in said
+
+
+async def test_a_config_that_a_client_dropped_is_restored(stage: Stage):
+    """Typed clients such as older Kueue do not know the field and write the rest back."""
+    await stage.apply(manifests.gang(jobs=1, pods=2))
+
+    def forget(jobset: Json) -> None:
+        jobset["spec"].pop(names.CONFIG_FIELD)
+        jobset["metadata"]["annotations"].pop(names.CONFIG)
+
+    await stage.rewrite("gang", forget)
+    after = await stage.jobset("gang")
+    assert after["spec"][names.CONFIG_FIELD] == {"timeoutAfterSeconds": 300}
+    assert names.CONFIG in after["metadata"]["annotations"]
+
+
+async def test_the_annotation_alone_makes_a_gang(stage: Stage):
+    manifest = manifests.gang(jobs=1, pods=2)
+    del manifest["spec"][names.CONFIG_FIELD]
+    manifest["metadata"]["annotations"] = {names.CONFIG: '{"timeoutAfterSeconds": 300}'}
+    await stage.apply(manifest)
+    await stage.until_running(2)
+    assert (await stage.verdict("gang")) is not None
+
+
+async def test_a_json_patch_of_labels_passes_without_the_webhook(make_stage: MakeStage):
+    """An outage of ours stops only what concerns a gate."""
+    async with make_stage() as stage:
+        await stage.apply(manifests.gang(jobs=1, pods=2))
+        await stage.until_running(2)
+        await stage.doors[0].stop()
+        await stage.merge("gang", {"metadata": {"labels": {"team": "blue"}}})
+        await stage.create(manifests.jobset("plain", replicated_jobs=[manifests.replicated_job()]))
+        await stage.client.patch(
+            JOBSETS, "gang", stage.namespace, body={"metadata": {"finalizers": None}}, patch=PatchType.MERGE
+        )
+        await stage.client.delete(JOBSETS, "gang", stage.namespace)
+        await stage.until(lambda pods: len(pods) == 1)

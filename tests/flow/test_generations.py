@@ -1,0 +1,249 @@
+"""Restart, suspension, replacement and the like: a release is valid for its generation and for no other (A5)."""
+
+from typing import Any
+
+import pytest
+
+from jobset_gate import names
+from jobset_gate.kube.client import PatchType
+from jobset_gate.kube.resources import CONFIGMAPS, JOBS, JOBSETS, PODS
+from jobset_gate.model import Kind
+from jobset_gate.sim import manifests
+from jobset_gate.sim.kubelet import Node, Trouble, Where
+from jobset_gate.sim.until import View
+from tests.flow.conftest import MakeStage
+from tests.flow.stage import Json, Stage, alive, held, runs
+
+GANG = "gang"
+
+
+def epoch(pod: Json) -> str:
+    return str(pod["metadata"]["annotations"][names.EPOCH])
+
+
+def attempt(pod: Json) -> str:
+    return str(pod["metadata"]["labels"][names.JS_RESTART_ATTEMPT])
+
+
+def uids(pods: list[Json]) -> set[str]:
+    return {pod["metadata"]["uid"] for pod in pods}
+
+
+def patient_gang() -> Json:
+    """Its Jobs forgive lost pods: a deleted pod counts against the backoffLimit."""
+    workers = manifests.replicated_job(replicas=2, parallelism=2, backoff_limit=6)
+    return manifests.jobset(GANG, replicated_jobs=[workers], config={names.TIMEOUT_FIELD: 300})
+
+
+async def running_gang(stage: Stage, **fields: Any) -> list[Json]:
+    await stage.apply(manifests.gang(GANG, **({"jobs": 2, "pods": 2} | fields)))
+    return await stage.until_running(4)
+
+
+async def test_a_restart_waits_for_its_own_release(stage: Stage):
+    first = await running_gang(stage, max_restarts=1)
+    stuck = stage.actors.kubelets.trouble(Trouble(Where(attempt=1, job_index=1, index=1), unschedulable="no room"))
+    stage.actors.kubelets.trouble(Trouble(Where(attempt=0, job_index=0, index=0), main_seconds=0.0, exit_codes={"*": 1}))
+    stage.actors.kubelets.restart(Where(attempt=0, job_index=0, index=0), "main")
+
+    again = await stage.until(
+        lambda pods: sum(held(pod) for pod in pods if attempt(pod) == "1") == 3
+        and not any(runs(pod) for pod in pods if attempt(pod) == "1")
+    )
+    assert not uids([pod for pod in again if attempt(pod) == "1"]) & uids(first)
+    waiting = await stage.until_condition(GANG, names.REASON_WAITING, "3/4 pods started")
+    assert waiting["status"] == "False"
+
+    stage.actors.kubelets.lift(stuck)
+    verdict = await stage.until_verdict(GANG, lambda verdict: verdict.generation.attempt == 1)
+    assert verdict.kind is Kind.RELEASE
+    await stage.until_running(4)
+
+
+async def test_after_a_suspension_the_gang_waits_again(stage: Stage):
+    await running_gang(stage)
+    stuck = stage.actors.kubelets.trouble(Trouble(Where(job_index=1, index=1), unschedulable="no room"))
+    await stage.suspend(GANG)
+    await stage.until(lambda pods: not any(map(alive, pods)))
+    await stage.until_condition(GANG, names.REASON_WAITING, "suspended")
+    await stage.suspend(GANG, suspended=False)
+
+    pods = await stage.until_held(3)
+    assert {epoch(pod) for pod in pods if alive(pod)} == {"1"}
+    assert not any(map(runs, stage.pods.all()))
+    await stage.until_condition(GANG, names.REASON_WAITING, "3/4 pods started")
+    stage.actors.kubelets.lift(stuck)
+    await stage.until_running(4)
+    verdict = await stage.verdict(GANG)
+    assert verdict is not None
+    assert verdict.generation.epoch == 1
+
+
+async def test_a_suspension_that_nobody_saw_leaves_the_gang_running(stage: Stage):
+    before = await running_gang(stage)
+    stage.actors.jobsets.pause()
+    await stage.suspend(GANG)
+    await stage.suspend(GANG, suspended=False)
+    stage.actors.jobsets.resume()
+    template = (await stage.jobset(GANG))["spec"]["replicatedJobs"][0]["template"]["spec"]["template"]
+    assert template["metadata"]["annotations"][names.EPOCH] == "1"
+    await stage.until_condition(GANG, names.REASON_STARTED)
+    assert uids(await stage.until_running(4)) == uids(before)
+
+
+async def test_a_waiting_gang_survives_a_suspension_that_nobody_saw(make_stage: MakeStage):
+    async with make_stage(nodes=(Node("small", pods=3),)) as stage:
+        await stage.apply(manifests.gang(GANG, jobs=2, pods=2))
+        await stage.until_held(3)
+        stage.actors.jobsets.pause()
+        await stage.suspend(GANG)
+        await stage.suspend(GANG, suspended=False)
+        stage.actors.jobsets.resume()
+        await stage.actors.kubelets.add_node(Node(f"{stage.namespace}-late", pods=10))
+        await stage.until_running(4)
+
+
+async def test_resumed_with_some_indexes_done_only_the_rest_is_waited_for(stage: Stage):
+    finishing = stage.actors.kubelets.trouble(Trouble(Where(job_index=0, index=0), main_seconds=0.0))
+    await stage.apply(manifests.gang(GANG, jobs=1, pods=3))
+    await stage.until_running(2)
+
+    async with View(stage.client, JOBS, stage.namespace) as jobs:
+        await jobs.until(lambda all_: all_[0]["status"].get("completedIndexes") == "0")
+    stage.actors.kubelets.lift(finishing)
+    await stage.suspend(GANG)
+    await stage.until(lambda pods: not any(runs(pod) or held(pod) for pod in pods))
+    await stage.suspend(GANG, suspended=False)
+    pods = await stage.until_running(2)
+    assert {epoch(pod) for pod in pods if runs(pod)} == {"1"}
+    verdict = await stage.until_verdict(GANG, lambda verdict: verdict.generation.epoch == 1)
+    assert verdict.message == "all 3 pods started"
+
+
+async def test_kueues_way_of_suspending_does_not_reopen_an_old_gate(stage: Stage):
+    """Kueue restores the templates' labels, annotations and node selectors as they were, in the suspending write."""
+    def stop(jobset: Json) -> None:
+        jobset["spec"]["suspend"] = True
+        for job in jobset["spec"]["replicatedJobs"]:
+            template = job["template"]["spec"]["template"]
+            template["metadata"] = {"annotations": {}, "labels": {}}
+            template["spec"]["nodeSelector"] = {}
+
+    def start(jobset: Json) -> None:
+        jobset["spec"]["suspend"] = False
+        for job in jobset["spec"]["replicatedJobs"]:
+            job["template"]["spec"]["template"]["metadata"]["annotations"] = {"kueue.x-k8s.io/workload": "w"}
+
+    await running_gang(stage)
+    await stage.rewrite(GANG, stop)
+    await stage.until(lambda pods: not any(map(alive, pods)))
+    stuck = stage.actors.kubelets.trouble(Trouble(Where(job_index=0, index=0), unschedulable="no quota"))
+    await stage.rewrite(GANG, start)
+    pods = await stage.until_held(3)
+    assert {epoch(pod) for pod in pods if alive(pod)} == {"1"}
+    assert not any(map(runs, stage.pods.all()))
+    stage.actors.kubelets.lift(stuck)
+    await stage.until_running(4)
+
+
+async def test_created_suspended_it_waits_for_the_resume(stage: Stage):
+    await stage.apply(manifests.gang(GANG, jobs=2, pods=2, suspend=True))
+    await stage.until_condition(GANG, names.REASON_WAITING, "suspended")
+    await stage.suspend(GANG, suspended=False)
+    pods = await stage.until_running(4)
+    assert {epoch(pod) for pod in pods} == {"0"}
+
+
+async def test_a_replaced_pod_and_a_replaced_job_pass_at_once(stage: Stage):
+    await stage.apply(patient_gang())
+    pods = await stage.until_running(4)
+    first = pods[0]["metadata"]
+    await stage.client.delete(PODS, first["name"], stage.namespace, grace_seconds=0)
+    await stage.until(lambda pods: first["uid"] not in uids(pods) and sum(map(runs, pods)) == 4)
+
+    job = next(job for job in await stage.jobs() if job["metadata"]["name"] == f"{GANG}-workers-1")
+    await stage.client.delete(JOBS, job["metadata"]["name"], stage.namespace, propagation="Foreground")
+    old = {pod["metadata"]["uid"] for pod in stage.pods.all() if pod["metadata"]["name"].startswith(f"{GANG}-workers-1")}
+    await stage.until(lambda pods: not old & uids(pods) and sum(map(runs, pods)) == 4)
+
+
+async def test_a_counted_pod_that_is_lost_before_the_release_keeps_the_gate_closed(make_stage: MakeStage):
+    async with make_stage(nodes=(Node("small", pods=3),)) as stage:
+        await stage.apply(patient_gang())
+        pods = await stage.until_held(3)
+        victim = next(filter(held, pods))["metadata"]
+        stuck = stage.actors.kubelets.trouble(
+            Trouble(Where(job_index=int(victim["labels"][names.JS_JOB_INDEX]),
+                          index=int(victim["annotations"][names.JOB_COMPLETION_INDEX])), unschedulable="gone")
+        )  # fmt: skip
+        await stage.client.delete(PODS, victim["name"], stage.namespace, grace_seconds=0)
+        await stage.actors.kubelets.add_node(Node(f"{stage.namespace}-late", pods=10))
+        await stage.until(lambda pods: victim["uid"] not in uids(pods) and sum(map(held, pods)) == 3)
+        await stage.until_condition(GANG, names.REASON_WAITING, "3/4 pods started")
+        assert await stage.verdict(GANG) is None
+        stage.actors.kubelets.lift(stuck)
+        await stage.until_running(4)
+
+
+@pytest.mark.parametrize(("pods", "released"), [(3, True), (5, False)], ids=["down", "up"])
+async def test_elastic_parallelism_while_waiting(make_stage: MakeStage, pods: int, released: bool):
+    async with make_stage(nodes=(Node("small", pods=3),)) as stage:
+        await stage.apply(manifests.gang(GANG, jobs=1, pods=4))
+        await stage.until_held(3)
+        scale = [
+            {"op": "replace", "path": f"/spec/replicatedJobs/0/template/spec/{key}", "value": pods}
+            for key in ("parallelism", "completions")
+        ]
+        await stage.client.patch(JOBSETS, GANG, stage.namespace, body=scale, patch=PatchType.JSON)
+        if released:
+            verdict = await stage.until_verdict(GANG)
+            assert verdict.message == "all 3 pods started"
+            return
+        await stage.until_condition(GANG, names.REASON_WAITING, "3/5 pods started")
+        await stage.actors.kubelets.add_node(Node(f"{stage.namespace}-late", pods=10))
+        await stage.until_running(5)
+
+
+async def test_the_same_name_again_starts_closed(stage: Stage):
+    await running_gang(stage)
+    old = await stage.gate(GANG)
+    assert old is not None
+    await stage.client.delete(JOBSETS, GANG, stage.namespace, propagation="Background")
+    stuck = stage.actors.kubelets.trouble(Trouble(Where(job_index=1, index=1), unschedulable="no room"))
+    await stage.until(lambda pods: not any(map(alive, pods)))
+    await stage.apply(manifests.gang(GANG, jobs=2, pods=2))
+    await stage.until_held(3)
+    await stage.until_condition(GANG, names.REASON_WAITING, "3/4 pods started")
+    assert not any(map(runs, stage.pods.all()))
+    stage.actors.kubelets.lift(stuck)
+    await stage.until_running(4)
+    new = await stage.gate(GANG)
+    assert new is not None
+    assert new["metadata"]["uid"] != old["metadata"]["uid"]
+
+
+async def test_an_orphaned_configmap_of_an_earlier_life_is_made_anew(stage: Stage):
+    await stage.stop_controller()
+    await stage.apply(manifests.gang(GANG, jobs=2, pods=2))
+    await stage.until_held(4)
+    await stage.client.create(
+        CONFIGMAPS,
+        {
+            "metadata": {
+                "name": names.config_map_name(GANG),
+                "namespace": stage.namespace,
+                "labels": {names.GATE: names.GATE_VALUE},
+                "annotations": {names.JOBSET_UID: "an-earlier-life"},
+            },
+            "data": {names.KEY_VERDICT: "release an-earlier-life 0 0 AllPodsStarted\n"},
+        },
+    )
+    stage.start_controller()
+    await stage.until_running(4)
+    jobset = await stage.jobset(GANG)
+    gate = await stage.gate(GANG)
+    assert gate is not None
+    assert gate["metadata"]["annotations"][names.JOBSET_UID] == jobset["metadata"]["uid"]
+    assert gate["metadata"]["ownerReferences"][0]["uid"] == jobset["metadata"]["uid"]
+    assert not gate["metadata"]["ownerReferences"][0].get("blockOwnerDeletion")
+

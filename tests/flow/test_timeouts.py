@@ -1,0 +1,133 @@
+"""A gang that is not complete in time fails together, with the missing pods named (A7)."""
+
+import pytest
+
+from jobset_gate import names
+from jobset_gate.model import Kind
+from jobset_gate.sim import manifests
+from jobset_gate.sim.kubelet import Node, Trouble, Where
+from tests.flow.conftest import MakeStage
+from tests.flow.stage import Json, Stage, alive, barrier, held, runs
+
+GANG = "gang"
+STUCK = Trouble(Where(job_index=1, index=1), image_pull_backoff=names.BARRIER_CONTAINER)
+
+
+def gang(restart_policy: str = "Never", backoff_limit: int = 0, **fields: object) -> Json:
+    workers = manifests.replicated_job(
+        replicas=2, parallelism=2, backoff_limit=backoff_limit, pod={"restartPolicy": restart_policy}
+    )
+    config = {names.TIMEOUT_FIELD: 2}
+    return manifests.jobset(GANG, replicated_jobs=[workers], config=config, **fields)  # type: ignore[arg-type]
+
+
+def ended(pod: Json) -> Json:
+    """How its barrier ended, now or the last time."""
+    for status in pod["status"].get("initContainerStatuses") or ():
+        if status["name"] == names.BARRIER_CONTAINER:
+            state = status.get("state") or {}
+            return dict(state.get("terminated") or (status.get("lastState") or {}).get("terminated") or {})
+    return {}
+
+
+async def test_every_barrier_exits_124_and_names_the_missing_pod(stage: Stage):
+    seen: dict[str, Json] = {}
+
+    def collect(pods: list[Json]) -> bool:
+        for pod in pods:
+            if ended(pod):
+                seen[pod["metadata"]["name"]] = ended(pod)
+        return len(seen) >= 3
+
+    stage.actors.kubelets.trouble(STUCK)
+    await stage.apply(gang())
+    await stage.until(collect)
+    for end in seen.values():
+        assert end["exitCode"] == names.EXIT_TIMED_OUT
+        assert end["message"].startswith("timed out after 2s: 3/4 pods started; missing: workers-1/1 (BarrierImagePull")
+    told = await stage.until_condition(GANG, names.REASON_TIMED_OUT)
+    assert told["status"] == "False"
+    assert "workers-1/1" in told["message"]
+    assert [reason for reason, _ in await stage.events(GANG)] == [names.REASON_TIMED_OUT]
+
+
+async def test_jobsets_failure_policy_restarts_the_gang_which_then_waits_anew(stage: Stage):
+    stuck = stage.actors.kubelets.trouble(STUCK)
+    await stage.apply(gang(failurePolicy={"maxRestarts": 1}))
+    verdict = await stage.until_verdict(GANG, lambda verdict: verdict.kind is Kind.TIMEOUT)
+    assert verdict.generation.attempt == 0
+    stage.actors.kubelets.lift(stuck)
+    pods = await stage.until_running(4)
+    assert {pod["metadata"]["labels"][names.JS_RESTART_ATTEMPT] for pod in pods if runs(pod)} == {"1"}
+
+
+async def test_without_restarts_the_jobset_fails(stage: Stage):
+    stage.actors.kubelets.trouble(STUCK)
+    await stage.apply(gang())
+    failed = await stage.until_jobset(GANG, lambda jobset: jobset.get("status", {}).get("terminalState") == "Failed")
+    assert any(one["type"] == names.CONDITION and one["reason"] == names.REASON_TIMED_OUT
+               for one in failed["status"]["conditions"])  # fmt: skip
+
+
+async def test_under_restart_policy_on_failure_the_verdict_stands_until_the_job_gives_up(stage: Stage):
+    stage.actors.kubelets.trouble(STUCK)
+    await stage.apply(gang("OnFailure", backoff_limit=1))
+    await stage.until_verdict(GANG, lambda verdict: verdict.kind is Kind.TIMEOUT)
+    await stage.until_jobset(GANG, lambda jobset: jobset.get("status", {}).get("terminalState") == "Failed")
+    assert not any(map(runs, stage.pods.all()))
+
+
+async def test_on_timeout_release_opens_the_gate_with_whom_there_is(stage: Stage):
+    stage.actors.kubelets.trouble(STUCK)
+    await stage.apply(gang(annotations={names.ON_TIMEOUT: names.ON_TIMEOUT_RELEASE}))
+    await stage.until_running(3)
+    told = await stage.until_condition(GANG, names.REASON_TIMED_OUT)
+    assert told["status"] == "True"
+    assert "workers-1/1" in told["message"]
+
+
+async def test_the_bypass_opens_the_gate_at_any_time(make_stage: MakeStage):
+    async with make_stage(nodes=(Node("small", pods=3),)) as stage:
+        await stage.apply(manifests.gang(GANG, jobs=2, pods=2, timeout=None))
+        await stage.until_held(3)
+        await stage.merge(GANG, {"metadata": {"annotations": {names.BYPASS: "true"}}})
+        await stage.until_running(3)
+        await stage.until_condition(GANG, names.REASON_BYPASSED)
+        # Whoever comes later passes at once.
+        await stage.actors.kubelets.add_node(Node(f"{stage.namespace}-late", pods=10))
+        await stage.until_running(4)
+
+
+@pytest.mark.parametrize("skew", [-600.0, 600.0], ids=["behind", "ahead"])
+async def test_a_node_whose_clock_differs_by_minutes_does_not_fail_the_gang_at_once(make_stage: MakeStage, skew: float):
+    """Behind: the kubelet's start lies in the past. The timeout is off by no more than that one clock's error."""
+    node = Node("skewed", pods=1000, clock_skew=skew)
+    async with make_stage(nodes=(node,)) as stage:
+        stuck = stage.actors.kubelets.trouble(STUCK)
+        config = {names.TIMEOUT_FIELD: 900}
+        workers = manifests.replicated_job(replicas=2, parallelism=2)
+        await stage.apply(manifests.jobset(GANG, replicated_jobs=[workers], config=config))
+        await stage.until_held(3)
+        await stage.until_condition(GANG, names.REASON_WAITING, "3/4 pods started")
+        assert await stage.verdict(GANG) is None
+        stage.actors.kubelets.lift(stuck)
+        await stage.until_running(4)
+
+
+async def test_each_barrier_ends_by_its_own_limit_when_the_controller_is_gone(make_stage: MakeStage):
+    settings = {"barrier": {"grace_seconds": 1}}
+    from jobset_gate.settings import Settings  # noqa: PLC0415 - only here
+
+    async with make_stage(controller=False, settings=Settings.model_validate(settings)) as stage:
+        seen: dict[str, str] = {}
+
+        def collect(pods: list[Json]) -> bool:
+            for pod in pods:
+                if ended(pod).get("exitCode") == names.EXIT_TIMED_OUT:
+                    seen[pod["metadata"]["name"]] = ended(pod)["message"]
+            return len(seen) >= 4
+
+        await stage.apply(gang())
+        await stage.until(collect)
+        assert not any(message.startswith("timed out after 2s: ") for message in seen.values())
+        assert not any(held(pod) or "running" in barrier(pod) for pod in stage.pods.all() if alive(pod))

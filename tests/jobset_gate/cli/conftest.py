@@ -1,0 +1,47 @@
+"""Runs command lines in this process, as the shell would."""
+
+import io
+from collections.abc import Callable
+from dataclasses import dataclass
+
+import pytest
+
+from jobset_gate.cli.main import main
+
+EXAMPLES = "examples"
+
+
+@dataclass(frozen=True, slots=True)
+class Ran:
+    """How a command line ended."""
+
+    code: int
+    out: str
+    err: str
+
+
+Run = Callable[..., Ran]
+
+
+class _Stdin(io.StringIO):
+    """Standard input that knows its bytes."""
+
+    @property
+    def buffer(self) -> io.BytesIO:
+        return io.BytesIO(self.getvalue().encode())
+
+
+@pytest.fixture
+def run(capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch) -> Run:
+    """`run("render", "-f", "-", stdin=manifest)`."""
+
+    def call(*arguments: str, stdin: str = "", program: str = "jobset-gate") -> Ran:
+        monkeypatch.setattr("sys.stdin", _Stdin(stdin))
+        capsys.readouterr()
+        with pytest.raises(SystemExit) as ended:
+            main(arguments, program)
+        out, err = capsys.readouterr()
+        code = ended.value.code
+        return Ran(code if isinstance(code, int) else 0, out, err)
+
+    return call

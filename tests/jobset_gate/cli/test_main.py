@@ -1,0 +1,126 @@
+"""The command line as such: names, help, versions, exit codes, errors, and how long help takes."""
+
+import os
+import subprocess
+import sys
+from importlib.metadata import version
+from pathlib import Path
+
+import pytest
+
+from jobset_gate.cli.exits import Exit, Failed
+from jobset_gate.cli.main import first_cause, program_name, told
+from jobset_gate.kube.errors import Unreachable
+from tests.house.files import ROOT
+from tests.jobset_gate.cli.conftest import Run
+
+COMMANDS = ["demo", "render", "validate", "webhook", "controller", "install-crd-field"]
+HEAVY = {"aiohttp", "pydantic", "rich", "yaml", "structlog", "cryptography", "kubernetes_asyncio", "msgspec", "asyncio"}
+
+
+@pytest.mark.parametrize(
+    ("path", "name"),
+    [
+        ("/usr/bin/jobset-gate", "jobset-gate"),
+        ("/usr/bin/kubectl-jobset_gate", "kubectl jobset-gate"),
+        ("somewhere/cli/__main__.py", "jobset-gate"),
+    ],
+)
+def test_the_program_has_the_name_it_is_called_by(path: str, name: str) -> None:
+    assert program_name(path) == name
+
+
+@pytest.mark.parametrize("program", ["jobset-gate", "kubectl jobset-gate"])
+@pytest.mark.parametrize("command", COMMANDS)
+def test_help_reads_right_under_both_names(run: Run, command: str, program: str) -> None:
+    ran = run(command, "--help", program=program)
+    assert (ran.code, ran.err) == (0, "")
+    assert ran.out.startswith(f"Usage: {program} {command} [OPTIONS]")
+    assert f"Example: {program} {command}" in ran.out
+    assert "\x1b" not in ran.out
+
+
+def test_help_lists_all_commands(run: Run) -> None:
+    ran = run("--help")
+    assert [line.split()[0] for line in ran.out.split("Commands:\n")[1].split("\n\n")[0].splitlines()] == COMMANDS
+
+
+def test_without_a_command_help_is_shown(run: Run) -> None:
+    ran = run()
+    assert ran.code == 2
+    assert "Commands:" in ran.out + ran.err
+
+
+def test_version(run: Run) -> None:
+    assert run("--version").out == f"jobset-gate {version('jobset-gate')}\n"
+
+
+def test_an_unknown_command_is_a_usage_error(run: Run) -> None:
+    ran = run("nonsense")
+    assert ran.code == 2
+    assert "No such command 'nonsense'" in ran.err
+
+
+@pytest.mark.parametrize(
+    ("problem", "line"),
+    [
+        (Failed("it is\nso", Exit.TIMEOUT), "it is so"),
+        (FileNotFoundError(2, "No such file or directory", "x.yaml"), "x.yaml: No such file or directory"),
+        (Unreachable("nobody answers"), "nobody answers"),
+        (ValueError("what"), "internal error: ValueError: what (run `p --debug ...` for a traceback)"),
+        (Failed(""), "Failed"),
+    ],
+)
+def test_an_error_is_told_in_one_line(problem: Exception, line: str) -> None:
+    assert told(problem, "p") == line
+
+
+def test_of_errors_raised_together_the_first_is_told() -> None:
+    first = Failed("first")
+    assert first_cause(ExceptionGroup("x", [ExceptionGroup("y", [first]), ValueError()])) is first
+
+
+def test_debug_shows_the_traceback(run: Run, tmp_path: Path) -> None:
+    missing = str(tmp_path / "none.yaml")
+    assert run("validate", "-f", missing).code == 1
+    with pytest.raises(Failed):
+        run("--debug", "validate", "-f", missing)
+
+
+@pytest.mark.parametrize(("value", "raises"), [("1", True), ("yes", True), ("0", False), ("false", False), ("", False)])
+def test_debug_by_the_environment(
+    run: Run, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, value: str, raises: bool
+) -> None:
+    monkeypatch.setenv("JOBSET_GATE_DEBUG", value)
+    missing = str(tmp_path / "none.yaml")
+    if not raises:
+        assert run("validate", "-f", missing).code == 1
+        return
+    with pytest.raises(Failed):
+        run("validate", "-f", missing)
+
+
+@pytest.mark.parametrize("command", [[], *([each] for each in COMMANDS)])
+def test_help_imports_nothing_heavy(command: list[str]) -> None:
+    """What keeps it quick; a test of the time itself would fail on a busy machine."""
+    code = "import sys; from jobset_gate.cli.main import main\ntry: main(sys.argv[1:])\nexcept SystemExit: pass\n"
+    code += "print(*sys.modules, file=sys.stderr)"
+    ran = subprocess.run(  # noqa: S603
+        [sys.executable, "-c", code, *command, "--help"], cwd=ROOT, capture_output=True, text=True, check=True,
+        env=os.environ | {"PYTHONPATH": str(ROOT)},
+    )  # fmt: skip
+    assert ran.stdout.startswith("Usage: ")
+    of_typer = {"pydantic"} if command else set()  # it reads a command's options with it
+    assert HEAVY & set(ran.stderr.split()) <= of_typer
+
+
+def test_a_reader_that_leaves_early_is_no_error_of_ours() -> None:
+    """`jobset-gate render ... | head -1`: no traceback."""
+    read_end, write_end = os.pipe()
+    os.close(read_end)
+    ran = subprocess.run(
+        [sys.executable, "-m", "jobset_gate.cli", "render", "-f", "examples/story-1.yaml"], cwd=ROOT, stdout=write_end,
+        stderr=subprocess.PIPE, text=True, check=False,
+    )  # fmt: skip
+    os.close(write_end)
+    assert "Traceback" not in ran.stderr

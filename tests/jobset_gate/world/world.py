@@ -1,0 +1,220 @@
+"""The world put together: an API, one gang, some controllers and a referee; and the way in which every run ends."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from functools import partial
+from types import TracebackType
+from typing import Self
+
+from jobset_gate import names, report, verdicts
+from jobset_gate.kube.resources import CONFIGMAPS, JOBS
+from jobset_gate.model import Generation, Verdict
+from jobset_gate.sim.clock import EPOCH
+from tests.jobset_gate.world.api import WATCHED, Api, Json, labels_of
+from tests.jobset_gate.world.client import Answer
+from tests.jobset_gate.world.cluster import GATE, Cluster, Shape, alive, complete, holds, life_of
+from tests.jobset_gate.world.loop import InstantLoop
+from tests.jobset_gate.world.referee import Referee
+from tests.jobset_gate.world.replica import Replica
+
+CALM_STEP = 5.0
+"""Seconds that pass at once when nothing else happens."""
+CALM_ROUNDS = 400
+BUSY_ROUNDS = 6
+"""Rounds of the end in which pods are still made and started; longer, and a failed gang would fail for ever."""
+
+
+class World:
+    """`with World(shape, replicas) as world:` runs a schedule by calling methods, then `world.end(...)`."""
+
+    def __init__(self, shape: Shape, replicas: int = 1) -> None:
+        self.loop = InstantLoop()
+        self.api = Api()
+        self.cluster = Cluster(self.api, self.now, shape)
+        self.referee = Referee(self.api, self.cluster, self.now)
+        self.fouls: list[BaseException] = []
+        self.clocks_set = 0.0
+        """Seconds by which clocks were set, in sum: how much later a timeout may come."""
+        self.replicas = [Replica(f"replica-{n}", self.api, self.loop, self.now) for n in range(replicas)]
+        for replica in self.replicas:
+            replica.memory.gate_written = partial(self._gate_written, replica)
+            replica.boot()
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self.close()
+
+    def close(self) -> None:
+        for replica in self.replicas:
+            replica.kill()
+        self.loop.close()
+
+    def now(self) -> float:
+        """The true time."""
+        return EPOCH + self.loop.now
+
+    def check(self) -> None:
+        """Nothing forbidden has happened so far."""
+        self._guarded(self.referee.check_passages)
+        self._guarded(self.referee.check_annotations)
+        self._guarded(self.referee.check_condition)
+        for replica in self.replicas:
+            self.fouls += replica.bugs
+        if self.fouls:
+            raise self.fouls[0]
+
+    # --- Trouble -------------------------------------------------------------------------------------------------------
+
+    def set_clock(self, replica: Replica, seconds: float) -> None:
+        """Somebody sets a controller's clock."""
+        replica.clock_ahead += seconds
+        self.clocks_set += abs(seconds)
+        self.referee.clocks_set = True
+
+    def destroy_gate(self, how: str) -> None:
+        """Somebody deletes or edits the ConfigMap."""
+        stored = self.api.get(CONFIGMAPS, GATE)
+        if stored is None:
+            return
+        self.referee.gate_destroyed(stored)
+        if how == "delete":
+            self.api.remove(CONFIGMAPS, GATE)
+            return
+
+        def edit(body: Json) -> None:
+            if how == "garble":
+                body["data"] = {names.KEY_VERDICT: "release me", names.KEY_WAITING_SINCE: "now", "more": "words"}
+            elif how == "empty":
+                body["data"] = {}
+            elif how == "disown":
+                body["metadata"]["ownerReferences"] = []
+            else:
+                body["metadata"]["labels"] = {}
+
+        self.api.change(CONFIGMAPS, GATE, edit)
+
+    # --- The end -------------------------------------------------------------------------------------------------------
+
+    def end(self, *, all_start: bool, channels: tuple[bool, bool] = (True, True), resume: bool = True) -> None:
+        """Disturbances stop and views catch up; then every gang has to come to its end.
+
+        `channels`: whether barriers read the ConfigMap, and their annotation. `resume`: a suspended gang is resumed.
+        """
+        for replica in self.replicas:
+            if not replica.alive:
+                replica.boot()
+            for kind in list(replica.torn):
+                replica.relist(kind)
+        if self.cluster.suspended and resume:
+            self.cluster.resume()
+        calm = 0.0
+        for number in range(CALM_ROUNDS):
+            before = self.api.version
+            self._go_on(number, all_start=all_start, channels=channels)
+            self.check()
+            if self.api.version != before:
+                continue
+            if calm > self._patience():
+                break
+            calm += CALM_STEP
+            self.loop.advance(CALM_STEP)
+        else:
+            raise AssertionError("it never comes to rest")
+        self._ended(all_start=all_start)
+
+    def deliver(self) -> None:
+        """All views catch up and all calls go through, until nothing moves."""
+        for _ in range(1_000):
+            busy = False
+            for replica in self.replicas:
+                for kind in WATCHED:
+                    busy = busy or bool(replica.inbox[kind] and replica.alive)
+                    replica.hear(kind)
+                while replica.door:
+                    busy = True
+                    replica.answer()
+            if not busy:
+                return
+        raise AssertionError("controllers answer each other for ever")
+
+    def _go_on(self, number: int, *, all_start: bool, channels: tuple[bool, bool]) -> None:
+        cluster = self.cluster
+        self._remove_stranger()
+        cluster.collect()
+        if number < BUSY_ROUNDS:
+            cluster.sync_jobset()
+            cluster.sync_jobs()
+        for pod in cluster.pods():
+            if "deletionTimestamp" in pod["metadata"]:
+                cluster.vanish(pod)
+        if all_start and number < BUSY_ROUNDS:
+            for pod in cluster.unstarted():
+                cluster.start(pod)
+        self.deliver()
+        for pod in cluster.pods():
+            cluster.report(pod)
+        for pod in cluster.waiting():
+            for text, open_ in zip(cluster.readable(pod), channels, strict=True):
+                if open_ and cluster.look(pod, text):
+                    break
+
+    def _remove_stranger(self) -> None:
+        """A ConfigMap that is not ours is taken away by whoever it belongs to."""
+        stored = self.api.get(CONFIGMAPS, GATE)
+        if stored is not None and not labels_of(stored).get(names.GATE):
+            self.api.remove(CONFIGMAPS, GATE)
+
+    def _patience(self) -> float:
+        # The longest pauses: a straggler's next patch, a look past a stranger's ConfigMap, a timeout.
+        return 130.0 + (self.cluster.shape.timeout or 0) + self.clocks_set
+
+    def _ended(self, *, all_start: bool) -> None:
+        cluster = self.cluster
+        jobset = cluster.jobset
+        if jobset is None or jobset["status"].get("terminalState"):
+            return
+        told = next((c for c in jobset["status"].get("conditions", []) if c["type"] == names.CONDITION), None)
+        assert told is not None, "nobody was told anything"
+        if cluster.suspended:
+            assert told["message"] == "suspended", told
+            return
+        stored = self.api.get(CONFIGMAPS, GATE)
+        assert stored is not None, "there is no gate"
+        verdict = verdicts.parse(stored["data"].get(names.KEY_VERDICT, ""))
+        pods = [pod for pod in cluster.pods() if alive(pod)]
+        held = [pod["metadata"]["name"] for pod in cluster.waiting() if holds(pod)]
+        whole = complete(jobset, self.api.all(JOBS), cluster.pods())
+        bypassed = jobset["metadata"]["annotations"].get(names.BYPASS) == "true"
+        if cluster.shape.timeout is not None or whole or bypassed:
+            assert not held, f"held for ever: {held}; {stored['data']}; {told}"
+        if whole or bypassed:
+            assert verdict is not None, f"complete, and nothing decided: {told}"
+        lives = [life_of(pod) for pod in pods] or [cluster.life]
+        binding = verdict is not None and all(_covers(verdict, life.uid, life.attempt, life.epoch) for life in lives if life)
+        if verdict is not None and binding:
+            want = report.decided(verdict)
+            assert (told["status"], told["reason"], told["message"]) == (want.status, want.reason, want.message)
+
+    # --- Details -------------------------------------------------------------------------------------------------------
+
+    def _gate_written(self, replica: Replica, old: Json | None, new: Json) -> None:
+        self._guarded(lambda: self.referee.gate_written(replica, old, new))
+
+    def _guarded(self, check: Callable[[], None]) -> None:
+        # Not raised through the controllers' own code: it would deal with it.
+        try:
+            check()
+        except AssertionError as foul:
+            self.fouls.append(foul)
+
+
+def _covers(verdict: Verdict, uid: str, attempt: int, epoch: int) -> bool:
+    return verdict.generation.covers(Generation(uid, attempt, epoch))
+
+
+__all__ = ["Answer", "World"]

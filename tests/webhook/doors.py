@@ -1,0 +1,87 @@
+"""A door of the test's own, on a free port, and a client that trusts it."""
+
+import ssl
+from collections.abc import AsyncIterator, Callable
+from contextlib import asynccontextmanager
+from pathlib import Path
+from typing import Any
+
+import aiohttp
+
+from jobset_gate.kube.client import Client
+from jobset_gate.kube.resources import JOBSETS, MUTATING_WEBHOOKS, VALIDATING_WEBHOOKS
+from jobset_gate.settings import Settings
+from tests.jobset_gate.jobsets import jobset
+from webhook import registration, selfsigned
+from webhook.server import Server, serve
+
+BUNDLE = selfsigned.make()
+
+
+@asynccontextmanager
+async def door(folder: Path, settings: Settings | None = None, **more: Any) -> AsyncIterator[Server]:
+    """Open while the block runs."""
+    server = await serve(settings or Settings(), tls=BUNDLE.write(folder), **more)
+    try:
+        yield server
+    finally:
+        await server.stop()
+
+
+def trusting(ca: bytes = BUNDLE.ca) -> ssl.SSLContext:
+    return ssl.create_default_context(cadata=ca.decode())
+
+
+@asynccontextmanager
+async def client(
+    server: Server, context: Callable[[], ssl.SSLContext] = trusting
+) -> AsyncIterator[aiohttp.ClientSession]:
+    """A session with the door as its base URL."""
+    connector = aiohttp.TCPConnector(ssl=context())
+    async with aiohttp.ClientSession(server.url, connector=connector) as session:
+        yield session
+
+
+class Counted:
+    """How many admission requests an API server has sent to a door."""
+
+    def __init__(self, server: Server) -> None:
+        self._registry = server.door.metrics.registry
+        self._seen = self._total()
+
+    def sent(self) -> int:
+        """Since the last time this was asked."""
+        before, self._seen = self._seen, self._total()
+        return int(self._seen - before)
+
+    def _total(self) -> float:
+        metrics = [it for it in self._registry.collect() if it.name == "jobset_gate_admission"]
+        return sum(sample.value for it in metrics for sample in it.samples if sample.name.endswith("_total"))
+
+
+@asynccontextmanager
+async def registered(client: Client, namespace: str, folder: Path) -> AsyncIterator[Server]:
+    """A door that the API server asks about JobSets of one namespace: other tests share that server."""
+    async with door(folder) as server:
+        made = registration.configurations(url=server.url, ca_bundle=BUNDLE.ca_bundle, suffix=f"-{namespace}")
+        resources = (MUTATING_WEBHOOKS, VALIDATING_WEBHOOKS)
+        for resource, configuration in zip(resources, made, strict=True):
+            selector = configuration["webhooks"][0]["namespaceSelector"]
+            selector["matchLabels"] = {"kubernetes.io/metadata.name": namespace}
+            await client.create(resource, configuration)
+        try:
+            await _asked(client, namespace, Counted(server))
+            yield server
+        finally:
+            for resource, configuration in zip(resources, made, strict=True):
+                await client.delete(resource, configuration["metadata"]["name"])
+
+
+async def _asked(client: Client, namespace: str, counted: Counted) -> None:
+    """Nothing tells when an API server has read its configurations but a request that comes to both webhooks."""
+    probe = jobset(name="probe")
+    probe["metadata"]["namespace"] = namespace
+    sent = 0
+    while sent < 2:
+        await client.create(JOBSETS, probe, namespace, dry_run=True)
+        sent = counted.sent()
