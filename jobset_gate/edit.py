@@ -13,9 +13,8 @@ class Edit:
         """The document with all changes so far."""
         self.operations: list[Json] = []
         """The changes so far, in order (RFC 6902)."""
-        self._own: set[int] = {id(self.document)}
-        # An id may only be trusted while the object lives: parts that a later change cuts out are kept here.
-        self._kept: list[Any] = []
+        # By id, and held on to: an id may only be trusted while its object lives.
+        self._own: dict[int, Any] = {id(self.document): self.document}
 
     def set(self, path: Path, value: Any) -> None:
         """Put a member into an object; missing (or null) objects on the way are made."""
@@ -33,7 +32,7 @@ class Edit:
     def remove(self, path: Path) -> None:
         """Take a member out of an object or an entry out of a list."""
         parent = self._descend(path[:-1])
-        self._kept.append(parent.pop(path[-1]))
+        parent.pop(path[-1])
         self.operations.append({"op": "remove", "path": pointer(path)})
 
     def insert(self, path: Path, value: Any) -> None:
@@ -46,14 +45,12 @@ class Edit:
     def replace(self, path: Path, value: Any) -> None:
         """Put another value where there is one."""
         parent = self._descend(path[:-1])
-        self._kept.append(parent[path[-1]])
         parent[path[-1]] = value
         self.operations.append({"op": "replace", "path": pointer(path), "value": value})
 
     def _member(self, parent: Json, path: Path, value: Any) -> None:
         key = str(path[-1])
         operation = "replace" if key in parent else "add"
-        self._kept.append(parent.get(key))
         parent[key] = value
         self.operations.append({"op": operation, "path": pointer(path), "value": value})
 
@@ -68,7 +65,7 @@ class Edit:
         if id(child) in self._own:
             return child
         copy = child.copy()
-        self._own.add(id(copy))
+        self._own[id(copy)] = copy
         parent[key] = copy
         return copy
 

@@ -22,7 +22,6 @@ from jobset_gate.template import (
     notes,
     replicated_jobs,
     suspended,
-    targets,
 )
 
 FIXED_NOTES = (names.CONFIG, names.PREFETCH_IMAGES, names.BARRIER_IMAGE)
@@ -62,9 +61,8 @@ def held(jobset: Json) -> dict[str, tuple[Replicated, int, Json]]:
 
 def next_epoch(new: Json, old: Json) -> int:
     """The highest epoch over the old targets, and one more when this write suspends the JobSet (A5)."""
-    config = config_of(old).config
-    jobs = targets(old, config) if config else [job for job, _, _ in held(old).values()]
-    highest = max((verdicts.epoch(_text(job.pod_notes.get(names.EPOCH))) for job in jobs), default=0)
+    texts = (job.pod_notes.get(names.EPOCH) for job, _, _ in held(old).values())
+    highest = max((verdicts.epoch(_text(text)) for text in texts), default=0)
     return highest + (suspended(new) and not suspended(old))
 
 

@@ -28,10 +28,14 @@ Json = dict[str, Any]
 
 
 def _carries(which: str) -> str:
-    """CEL: this version of the object carries a config, as field or as annotation. Errs on no object, however odd."""
+    """CEL: this version of the object carries a config, as field or as annotation.
+
+    Errs on no object that could be stored: a spec may be missing or null, and anything else than an object is refused
+    by its schema.
+    """
     spec, notes = f"{which}.spec", f"{which}.metadata.annotations"
     return (
-        f"(has({spec}) && type({spec}) == map && has({spec}.{names.CONFIG_FIELD}))"
+        f"(has({spec}) && {spec} != null && has({spec}.{names.CONFIG_FIELD}))"
         f" || (has({notes}) && '{names.CONFIG}' in {notes})"
     )
 

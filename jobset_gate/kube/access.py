@@ -136,13 +136,23 @@ async def _load(path: str | None, context: str | None) -> tuple[Configuration, s
     # Imported late: half a second and 55 MiB that neither `--help` nor a pod in the cluster must pay for.
     from kubernetes_asyncio import config  # noqa: PLC0415
     from kubernetes_asyncio.client import Configuration  # noqa: PLC0415
+    from yaml import YAMLError  # noqa: PLC0415
 
     loaded = Configuration()
     try:
         loader = await config.load_kube_config(path, context, loaded, persist_config=False)
         current: Any = loader.current_context
         return loaded, str(current["name"]), current["context"].get("namespace") or "default"
-    except (config.ConfigException, OSError, ValueError, KeyError, AssertionError, TypeError) as error:
+    except (
+        config.ConfigException,
+        YAMLError,
+        OSError,
+        ValueError,
+        LookupError,
+        TypeError,
+        AttributeError,
+        AssertionError,  # its way of saying that a context or a cluster of that name is missing
+    ) as error:
         raise NoAccess(f"kubeconfig {path or 'in its usual place'}: {error}") from error
 
 

@@ -158,7 +158,8 @@ class Client:
         """`body`: a list of operations for JSON, else a partial object. APPLY needs a manager: ours unless given."""
         if patch is PatchType.APPLY and isinstance(body, Mapping):
             field_manager = field_manager or self.user_agent
-            body = _with_kind(resource, body)
+            meta = {"name": name, **({"namespace": namespace} if namespace else {}), **body.get("metadata", {})}
+            body = {**_with_kind(resource, body), "metadata": meta}  # the API wants what the URL says once more
         params = _given(dryRun="All" if dry_run else "", fieldManager=field_manager, force="true" if force else "")
         path = resource.path(namespace, name, subresource)
         return await self._send(Call("patch", resource.plural, "PATCH", path, params, _json(body), str(patch)), type)

@@ -77,6 +77,4 @@ def _lost_a_race(error: ApiError) -> bool:
 
 
 async def _patch(client: Client, name: str, operations: list[Operation]) -> Crd:
-    return await client.patch(
-        CRDS, name, body=operations, patch=PatchType.JSON, field_manager=crd_schema.MANAGER
-    )
+    return await client.patch(CRDS, name, body=operations, patch=PatchType.JSON, field_manager=crd_schema.MANAGER)

@@ -6,6 +6,8 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Generic, Protocol, TypeVar
 
+import msgspec
+
 M = TypeVar("M")
 Key = tuple[str, str]
 """(namespace, name); the namespace is "" for what has none."""
@@ -35,9 +37,8 @@ class Change(Generic[M]):
     new: M | None
 
 
-@dataclass(frozen=True, slots=True)
-class Version:
-    """One version of one object."""
+class Version(msgspec.Struct, frozen=True, gc=False):
+    """One version of one object. There is one for each object: the garbage collector need not look at them."""
 
     uid: str
     resource_version: str
@@ -49,12 +50,15 @@ class Store(Generic[M]):
     def __init__(self) -> None:
         self.models: dict[Key, M] = {}
         self._versions: dict[Key, Version] = {}  # also of objects without a model, whose old news must be known as old
-        self._gone: dict[str, None] = {}  # uids, oldest first: a late event must not bring the dead back
+        # uid -> version at which it went, oldest first. A late event must not bring the dead back; but what only left
+        # the selector is told as deleted too, and may come back later under the same uid.
+        self._gone: dict[str, str] = {}
         self._listed = ""
 
     def is_news(self, meta: Meta) -> bool:
         """Is this version of the object later than what is known? Ask before the work of converting it."""
-        if meta.uid in self._gone or not self._after_list(meta):
+        gone = self._gone.get(meta.uid)
+        if not self._after_list(meta) or (gone is not None and not later(meta.resource_version, gone)):
             return False
         known = self._versions.get((meta.namespace, meta.name))
         return known is None or later(meta.resource_version, known.resource_version)
@@ -66,13 +70,13 @@ class Store(Generic[M]):
         return self._set(key, model)
 
     def remove(self, meta: Meta) -> Change[M] | None:
-        """The object is deleted, if it is the one we know or one that came after it."""
+        """The object is deleted (or matches the selector no more), unless what we know of it is later."""
         if not self._after_list(meta):
             return None
-        self._bury(meta.uid)
+        self._bury(meta.uid, meta.resource_version)
         key = (meta.namespace, meta.name)
         known = self._versions.get(key)
-        if known is None or not (known.uid == meta.uid or later(meta.resource_version, known.resource_version)):
+        if known is None or not (later(meta.resource_version, known.resource_version) or self.known(meta)):
             return None
         del self._versions[key]
         return self._set(key, None)
@@ -86,7 +90,7 @@ class Store(Generic[M]):
         self._listed = resource_version
         changes: list[Change[M] | None] = []
         for key in self._versions.keys() - listed.keys():
-            self._bury(self._versions.pop(key).uid)
+            self._bury(self._versions.pop(key).uid, resource_version)
             changes.append(self._set(key, None))
         for key, (version, model) in listed.items():
             if self._versions.get(key) != version:
@@ -107,10 +111,10 @@ class Store(Generic[M]):
         # A watch that starts at the list's version tells only of what came after it; anything else is an echo.
         return not self._listed or later(meta.resource_version, self._listed)
 
-    def _bury(self, uid: str) -> None:
-        if not uid:
+    def _bury(self, uid: str, version: str) -> None:
+        if not uid or (uid in self._gone and not later(version, self._gone[uid])):
             return
-        self._gone[uid] = None
+        self._gone[uid] = version
         if len(self._gone) > REMEMBERED_DELETIONS:
             del self._gone[next(iter(self._gone))]
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import gc
 import time
 from collections.abc import Awaitable, Callable, Coroutine, Iterable, Sequence
 from contextlib import AsyncExitStack
@@ -24,6 +25,7 @@ from jobset_gate.sim.objects import Clock
 
 ONE_NODE = (Node("node-0", pods=100_000),)
 CONNECTIONS = 64
+SELDOM = (100_000, 50, 100)  # thresholds of Python's collector, which finds next to nothing in all these objects
 
 
 class Actors:
@@ -127,7 +129,7 @@ class Actors:
 class EmbeddedCluster:
     """A whole cluster in this process: `async with EmbeddedCluster(...) as cluster`.
 
-    The clock is the running loop's if that is virtual, else the wall's. What `actors` takes may be given here, too.
+    The clock is the running loop's if that is virtual, else the wall's. What Actors takes may be given here, too.
     """
 
     def __init__(
@@ -142,6 +144,7 @@ class EmbeddedCluster:
         self.clock = clock or current_clock()
         self.faults = faults or Faults()
         self.server = ApiServer(faults=self.faults, clock=self.clock)
+        self._thresholds = gc.get_threshold()
         self._settings = {"nodes": nodes, "behaviour": behaviour, "with_jobs": True, "clean_up": False, **actors}
         self._actors: Actors | None = None
 
@@ -180,11 +183,12 @@ class EmbeddedCluster:
         return jobs
 
     async def __aenter__(self) -> Self:
+        gc.set_threshold(*SELDOM)
         await self.server.start()
         try:
             self._actors = await Actors(self.access, clock=self.clock, **self._settings).__aenter__()
         except BaseException:
-            await self.server.stop()
+            await self._stop()
             raise
         return self
 
@@ -192,7 +196,11 @@ class EmbeddedCluster:
         try:
             await self.actors.__aexit__(None, None, None)
         finally:
-            await self.server.stop()
+            await self._stop()
+
+    async def _stop(self) -> None:
+        await self.server.stop()
+        gc.set_threshold(*self._thresholds)
 
     async def until(self, what: Coroutine[Any, Any, object]) -> None:
         """As Actors.until."""

@@ -45,6 +45,7 @@ class JobSetController:
         self._loop = Loop("jobset", self._reconcile, reaction=reaction_seconds, workers=workers)
         self._jobs_of: defaultdict[str, set[Key]] = defaultdict(set)
         self._served: set[str] = set()
+        self._news = asyncio.Event()
         self._writes = asyncio.Semaphore(PARALLEL_WRITES)
         self._jobsets = Informer(
             client, JOBSETS, wire=Object, convert=same, handler=self._jobset_changed, namespace=namespace
@@ -74,6 +75,13 @@ class JobSetController:
     def resume(self) -> None:
         self._loop.resume()
 
+    async def wait_seen(self, jobset: Json) -> None:
+        """Until its own view of this JobSet is not older: what happens to a paused controller between two views."""
+        meta = jobset["metadata"]
+        while not self._has_seen((meta["namespace"], meta["name"]), int(meta["resourceVersion"])):
+            self._news.clear()
+            await self._news.wait()
+
     async def wait_synced(self) -> None:
         await self._jobs.wait_synced()
         await self._jobsets.wait_synced()
@@ -87,7 +95,12 @@ class JobSetController:
 
     # --- Events to keys ---------------------------------------------------------------------------------------------
 
+    def _has_seen(self, key: Key, version: int) -> bool:
+        seen = self._jobsets.cache.get(key)
+        return seen is not None and int(seen.metadata.resource_version) >= version
+
     def _jobset_changed(self, change: Change[Object]) -> None:
+        self._news.set()
         if change.new is not None:
             self._loop.add(change.key)
 

@@ -15,6 +15,10 @@ from jobset_gate.kube.store import Change
 from jobset_gate.sim.objects import Json, Key, Meta
 
 
+MANY = 50  # of more objects only every so often a look is taken, since each costs their number;
+LOOK_EVERY = 0.05  # seconds; a state that lasts less may then be missed
+
+
 class _Whole(msgspec.Struct, rename="camel", omit_defaults=True):
     """Any object, without managedFields."""
 
@@ -33,7 +37,12 @@ class View:
     """All objects of one kind in one namespace (None: in all), live: `async with View(...) as view`."""
 
     def __init__(
-        self, client: Client, resource: Resource, namespace: str | None = None, label_selector: str = ""
+        self,
+        client: Client,
+        resource: Resource,
+        namespace: str | None = None,
+        label_selector: str = "",
+        field_selector: str = "",
     ) -> None:
         self._changed = asyncio.Event()
         self._raw: dict[Key, Json] = {}
@@ -45,6 +54,7 @@ class View:
             handler=self._on_change,
             namespace=namespace,
             label_selector=label_selector,
+            field_selector=field_selector,
         )
         self._task: asyncio.Task[None] | None = None
 
@@ -74,6 +84,8 @@ class View:
                 while not holds(self.all()):
                     self._changed.clear()
                     await self._changed.wait()
+                    if len(self.objects) > MANY:
+                        await asyncio.sleep(LOOK_EVERY)
         except TimeoutError as error:
             raise TimeoutError(f"still not so after {seconds:.0f}s; there are: {self.all()}") from error
         return self.all()

@@ -47,9 +47,7 @@ class Stage:
     actors: Actors
     pods: View
     doors: list[Server] = field(default_factory=list)
-    history: list[str] = field(default_factory=list)
-    _manager: asyncio.Task[None] | None = None
-    _folder: Path | None = None
+    managers: list[asyncio.Task[None]] = field(default_factory=list)
 
     # --- What a user does --------------------------------------------------------------------------------------------
 
@@ -162,25 +160,29 @@ class Stage:
     # --- The controller ----------------------------------------------------------------------------------------------
 
     def start_controller(self, **changes: Any) -> Manager:
-        options = Options(
-            namespace=self.namespace,
-            watch_namespace=self.namespace,
-            leader_elect=False,
-            extend_crd=False,
-            progress_every=0.2,
-            **changes,
-        )
-        manager = Manager(self.plane.access, options)
-        self._manager = asyncio.create_task(manager.run(), name="controller")
+        """One replica, seeing this namespace only; `changes` are further Options."""
+        settings: Json = {
+            "namespace": self.namespace,
+            "watch_namespace": self.namespace,
+            "leader_elect": False,
+            "extend_crd": False,
+            "progress_every": 0.2,
+        }
+        manager = Manager(self.plane.access, Options(**settings | changes))
+        self.managers.append(asyncio.create_task(manager.run(), name="controller"))
         return manager
 
     async def stop_controller(self) -> None:
-        """As a kill does: at once, whatever it was doing."""
-        if self._manager is not None:
-            self._manager.cancel()
+        """The oldest that runs, at once, whatever it was doing."""
+        if self.managers:
+            manager = self.managers.pop(0)
+            manager.cancel()
             with suppress(asyncio.CancelledError):
-                await self._manager
-            self._manager = None
+                await manager
+
+    async def stop_controllers(self) -> None:
+        while self.managers:
+            await self.stop_controller()
 
 
 @asynccontextmanager
@@ -215,7 +217,7 @@ async def staged(
         )
         pods = await stack.enter_async_context(View(client, PODS, namespace))
         stage = Stage(plane, namespace, client, actors, pods)
-        stack.push_async_callback(stage.stop_controller)
+        stack.push_async_callback(stage.stop_controllers)
         if webhook:
             await stack.enter_async_context(open_door(stage, folder, settings or Settings()))
         if controller:

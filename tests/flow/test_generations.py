@@ -83,7 +83,7 @@ async def test_a_suspension_that_nobody_saw_leaves_the_gang_running(stage: Stage
     before = await running_gang(stage)
     stage.actors.jobsets.pause()
     await stage.suspend(GANG)
-    await stage.suspend(GANG, suspended=False)
+    await stage.actors.jobsets.wait_seen(await stage.suspend(GANG, suspended=False))
     stage.actors.jobsets.resume()
     template = (await stage.jobset(GANG))["spec"]["replicatedJobs"][0]["template"]["spec"]["template"]
     assert template["metadata"]["annotations"][names.EPOCH] == "1"
@@ -97,7 +97,7 @@ async def test_a_waiting_gang_survives_a_suspension_that_nobody_saw(make_stage: 
         await stage.until_held(3)
         stage.actors.jobsets.pause()
         await stage.suspend(GANG)
-        await stage.suspend(GANG, suspended=False)
+        await stage.actors.jobsets.wait_seen(await stage.suspend(GANG, suspended=False))
         stage.actors.jobsets.resume()
         await stage.actors.kubelets.add_node(Node(f"{stage.namespace}-late", pods=10))
         await stage.until_running(4)

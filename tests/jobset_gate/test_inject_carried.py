@@ -56,7 +56,8 @@ def test_a_barrier_that_another_webhook_broke_is_refused(path: tuple[str | int, 
 def test_a_barrier_twice_is_refused() -> None:
     made = created(jobset())
     pod_spec(made)["initContainers"].append(barrier(made))
-    assert paths(made) == [f"{POD}.spec.initContainers"]
+    pod_spec(made)["volumes"] *= 2
+    assert paths(made) == [f"{POD}.spec.initContainers", f"{POD}.spec.volumes"]
 
 
 @pytest.mark.parametrize(

@@ -299,6 +299,14 @@ def test_a_typed_client_that_adds_and_drops_empty_members_changes_nothing() -> N
     assert inject.patch(once, None, settings=SETTINGS) == []
 
 
+def test_barriers_and_volumes_that_are_there_twice_become_one() -> None:
+    once = created(jobset())
+    twice = copy.deepcopy(once)
+    pod_spec(twice)["initContainers"] *= 2
+    pod_spec(twice)["volumes"] *= 2
+    assert created(twice) == once
+
+
 def test_a_barrier_that_came_from_another_cluster_is_rendered_anew() -> None:
     """MultiKueue copies a JobSet with all that was injected into it; the worker cluster has settings of its own."""
     there = created(jobset(), Settings(barrier=Barrier(image="there:1", grace_seconds=5, poll_seconds=1)))

@@ -314,8 +314,20 @@ def test_a_decision_cannot_be_put_into_a_template_later_either(key: str) -> None
     smuggled = changed(stored, "release x 0 9 AllPodsStarted", *TEMPLATE, "metadata", "annotations", key)
     assert updated(smuggled, stored) == stored
     assert key not in pod_template(updated(suspend(smuggled), stored))["metadata"]["annotations"]
-    running = smuggled
-    assert inject.patch(copy.deepcopy(running), running, settings=SETTINGS) == []
+
+
+@pytest.mark.parametrize("key", [names.VERDICT, names.NUDGE])
+def test_a_decision_that_came_into_a_template_behind_our_back_goes_as_soon_as_jobset_allows(key: str) -> None:
+    odd = changed(created(jobset()), "release x 0 9 AllPodsStarted", *TEMPLATE, "metadata", "annotations", key)
+    assert inject.patch(copy.deepcopy(odd), odd, settings=SETTINGS) == []
+    assert updated(without(odd, *TEMPLATE, "metadata", "annotations", key), odd) == odd
+    assert key not in pod_template(updated(suspend(odd), odd))["metadata"]["annotations"]
+
+
+def test_a_barrier_that_was_changed_on_purpose_is_refused_by_validation_and_not_undone_in_silence() -> None:
+    stored = created(jobset())
+    new = changed(stored, "other:1", *INIT, 0, "image")
+    assert updated(new, stored) == new
 
 
 # --- Objects that were made while the webhook was off ---------------------------------------------------------------

@@ -6,231 +6,249 @@ killed between any two of them. `HYPOTHESIS_PROFILE=deep` tries many more schedu
 
 import os
 from collections.abc import Iterator
+from typing import Any
 
 import pytest
 import structlog
-from hypothesis import HealthCheck, settings
+from hypothesis import HealthCheck, Phase, settings
 from hypothesis import strategies as st
-from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, precondition, rule, run_state_machine_as_test
+from hypothesis.stateful import RuleBasedStateMachine, initialize, rule, run_state_machine_as_test
 
-from jobset_gate.kube.resources import CONFIGMAPS, JOBS, JOBSETS, PODS
+from jobset_gate.kube.resources import JOBS
+from tests.jobset_gate.world.api import WATCHED
 from tests.jobset_gate.world.client import Answer
-from tests.jobset_gate.world.cluster import Shape
+from tests.jobset_gate.world.cluster import Shape, alive
 from tests.jobset_gate.world.replica import Replica
 from tests.jobset_gate.world.world import World
 
 DEEP = os.environ.get("HYPOTHESIS_PROFILE") == "deep"
 
-SOME = st.integers(0, 5)
-FEW = st.integers(1, 3)
-SECONDS = st.sampled_from((0.5, 3.0, 10.0, 31.0, 70.0))
-KINDS = st.sampled_from((JOBSETS, JOBS, PODS, CONFIGMAPS))
 SHAPES = st.builds(
     Shape,
     replicas=st.integers(1, 2),
-    width=st.integers(1, 3),
+    width=st.integers(1, 2),
     loaders=st.integers(0, 2),
     timeout=st.sampled_from((30, 30, 60, None)),
-    releases_on_timeout=st.booleans(),
+    releases_on_timeout=st.sampled_from((False, False, True)),
     pods_restart=st.booleans(),
 )
+FATES = st.fixed_dictionaries(
+    {
+        "all_start": st.booleans(),
+        "channels": st.sampled_from(((True, True), (True, False), (False, True))),
+        "resume": st.booleans(),
+    }
+)
+DRAWN = st.integers(0, 11)
+
+ORDINARY = (
+    *3 * ("the_cluster_acts",),
+    *3 * ("pods_start",),
+    *3 * ("a_controller_hears_and_works",),
+    *2 * ("a_call_goes_through",),
+    "some_news_arrives",
+    "everything_calms_down",
+    "barriers_look",
+    "kubelets_report",
+    "time_passes",
+)
+"""What happens in every run, the likely more often."""
+
+TROUBLES = (
+    "something_happens_to_a_pod",
+    "terminating_pods_end",
+    "a_barrier_runs_again",
+    "suspend_or_resume",
+    "suspend_and_resume_at_once",
+    "restart",
+    "a_job_is_made_anew",
+    "somebody_bypasses_the_gate",
+    "the_gang_is_resized",
+    "the_jobset_is_made_anew",
+    "the_jobset_finishes",
+    "somebody_destroys_the_gate",
+    "a_call_fails",
+    "an_event_is_disturbed",
+    "a_list_is_made_anew",
+    "a_controller_is_killed",
+    "a_clock_is_set",
+    "a_node_has_another_clock",
+)
+"""Of these each run has a few: all at once would let no gang come to anything."""
 
 
 class Schedule(RuleBasedStateMachine):
-    """Rules are what may happen next; what must not happen is the referee's business."""
+    """What may happen next. What must not happen is the referee's business."""
 
     world: World
 
     @initialize(
         shape=SHAPES,
         replicas=st.integers(1, 2),
-        suspended=st.booleans(),
-        all_start=st.booleans(),
-        channels=st.sampled_from(((True, True), (True, False), (False, True))),
-        resume=st.booleans(),
+        suspended=st.sampled_from((False, False, True)),
+        fate=FATES,
+        troubles=st.lists(st.sampled_from(TROUBLES), max_size=5, unique=True),
     )
     def begin(
-        self,
-        shape: Shape,
-        replicas: int,
-        suspended: bool,
-        all_start: bool,
-        channels: tuple[bool, bool],
-        resume: bool,
+        self, shape: Shape, replicas: int, suspended: bool, fate: dict[str, Any], troubles: list[str]
     ) -> None:
         self.world = World(shape, replicas)
         self.cluster = self.world.cluster
-        self.fate = {"all_start": all_start, "channels": channels, "resume": resume}
+        self.fate = fate
+        self.menu = (*ORDINARY, *troubles)
         self.cluster.create(suspended=suspended)
 
     def teardown(self) -> None:
-        if not hasattr(self, "world"):
-            return
-        with self.world as world:
-            world.end(**self.fate)  # type: ignore[arg-type]  # one dict of three types
-
-    @invariant()
-    def nothing_forbidden_has_happened(self) -> None:
         if hasattr(self, "world"):
-            self.world.check()
+            with self.world as world:
+                world.end(**self.fate)
 
-    def there_is_a_jobset(self) -> bool:
-        jobset = self.cluster.jobset
-        return jobset is not None and not jobset["status"].get("terminalState")
-
-    def one(self, number: int) -> Replica:
-        return self.world.replicas[number % len(self.world.replicas)]
+    @rule(what=st.runner().flatmap(lambda run: st.sampled_from(run.menu)), one=DRAWN, other=DRAWN)
+    def next(self, what: str, one: int, other: int) -> None:
+        getattr(self, what)(one, other)
+        self.world.check()
 
     # --- The cluster goes on -------------------------------------------------------------------------------------------
 
-    @rule(jobset=st.booleans(), jobs=st.booleans(), garbage=st.booleans())
-    def controllers_of_the_cluster_act(self, jobset: bool, jobs: bool, garbage: bool) -> None:
-        if jobset:
+    def the_cluster_acts(self, one: int, other: int) -> None:
+        if one != 1:
             self.cluster.sync_jobset()
-        if garbage:
+        if other % 3 == 0:
             self.cluster.collect()
-        if jobs:
+        if one != 2:
             self.cluster.sync_jobs()
 
-    @rule(many=FEW, ahead=st.sampled_from((0.0, 0.0, 0.0, 90.0, -90.0)))
-    def pods_start(self, many: int, ahead: float) -> None:
-        for pod in self.cluster.unstarted()[:many]:
-            self.cluster.start(pod, ahead)
-            self.world.referee.clocks_set |= ahead != 0
+    def pods_start(self, one: int, other: int) -> None:
+        for pod in self.cluster.unstarted()[: 1 + one % 4]:
+            self.cluster.start(pod)
 
-    @rule(which=SOME, what=st.sampled_from(("fail", "evict", "vanish", "finish_main")))
-    def something_happens_to_a_pod(self, which: int, what: str) -> None:
+    def barriers_look(self, one: int, other: int) -> None:
+        """At what their volume holds now, or at something older that their kubelet still has."""
+        older = sorted(self.cluster.published)
+        for pod in self.cluster.waiting():
+            texts = [*self.cluster.readable(pod), *([older[other % len(older)]] if older and one > 5 else [])]
+            for text in texts:
+                if self.cluster.look(pod, text, tell=one % 2 == 0):
+                    break
+
+    def kubelets_report(self, one: int, other: int) -> None:
+        for pod in self.cluster.pods():
+            self.cluster.report(pod)
+
+    def time_passes(self, one: int, other: int) -> None:
+        self.world.loop.advance((1.0, 5.0, 31.0, 31.0, 70.0)[one % 5])
+
+    # --- The controllers work ------------------------------------------------------------------------------------------
+
+    def some_news_arrives(self, one: int, other: int) -> None:
+        self.replica(one).hear(WATCHED[other % 4], 1 + other // 4)
+
+    def a_controller_hears_and_works(self, one: int, other: int) -> None:
+        for kind in WATCHED:
+            self.replica(one).hear(kind)
+        for _ in range(other):
+            self.replica(one).answer()
+
+    def a_call_goes_through(self, one: int, other: int) -> None:
+        self.replica(one).answer(other)
+
+    def everything_calms_down(self, one: int, other: int) -> None:
+        self.world.deliver()
+
+    # --- Pods, nodes, people -------------------------------------------------------------------------------------------
+
+    def something_happens_to_a_pod(self, one: int, other: int) -> None:
         pods = self.cluster.pods()
         if pods:
-            getattr(self.cluster, what)(pods[which % len(pods)])
+            what = (self.cluster.fail, self.cluster.evict, self.cluster.vanish, self.cluster.finish_main)[one % 4]
+            what(pods[other % len(pods)])
 
-    @rule()
-    def terminating_pods_end(self) -> None:
+    def terminating_pods_end(self, one: int, other: int) -> None:
         for pod in self.cluster.pods():
             if "deletionTimestamp" in pod["metadata"]:
                 self.cluster.vanish(pod)
 
-    @rule(which=SOME)
-    def a_barrier_runs_again(self, which: int) -> None:
-        pods = [pod for pod in self.cluster.pods() if pod["metadata"]["uid"] in self.cluster.ran]
-        if pods and pods[which % len(pods)]["status"]["phase"] == "Pending":
-            self.cluster.start(pods[which % len(pods)])
+    def a_barrier_runs_again(self, one: int, other: int) -> None:
+        """Its container or the whole sandbox was restarted."""
+        pods = [pod for pod in self.cluster.pods() if alive(pod) and pod["metadata"]["uid"] in self.cluster.ran]
+        if pods:
+            self.cluster.start(pods[one % len(pods)])
 
-    @rule(tell=st.booleans(), stale=SOME)
-    def barriers_look(self, tell: bool, stale: int) -> None:
-        """At what their volume holds now, or at something older that their kubelet still has."""
-        older = sorted(self.cluster.published)
-        for pod in self.cluster.waiting():
-            texts = [*self.cluster.readable(pod), *([older[stale % len(older)]] if older else [])]
-            for text in texts:
-                if self.cluster.look(pod, text, tell=tell):
-                    break
+    def a_node_has_another_clock(self, one: int, other: int) -> None:
+        self.world.referee.clocks_set = True
+        for pod in self.cluster.unstarted()[:1]:
+            self.cluster.start(pod, (-80.0, -20.0, 20.0, 80.0)[one % 4])
 
-    @rule()
-    def kubelets_report(self) -> None:
-        for pod in self.cluster.pods():
-            self.cluster.report(pod)
-
-    # --- People --------------------------------------------------------------------------------------------------------
-
-    @precondition(there_is_a_jobset)
-    @rule()
-    def suspend_or_resume(self) -> None:
+    def suspend_or_resume(self, one: int, other: int) -> None:
         if self.cluster.suspended:
             self.cluster.resume()
-        else:
+        elif self.cluster.going_on:
             self.cluster.suspend()
 
-    @precondition(there_is_a_jobset)
-    @rule()
-    def suspend_and_resume_at_once(self) -> None:
-        if not self.cluster.suspended:
+    def suspend_and_resume_at_once(self, one: int, other: int) -> None:
+        if self.cluster.going_on and not self.cluster.suspended:
             self.cluster.suspend()
             self.cluster.resume()
 
-    @precondition(there_is_a_jobset)
-    @rule()
-    def restart(self) -> None:
-        self.cluster.restart()
+    def restart(self, one: int, other: int) -> None:
+        if self.cluster.going_on:
+            self.cluster.restart()
 
-    @precondition(there_is_a_jobset)
-    @rule(which=SOME)
-    def a_job_is_made_anew(self, which: int) -> None:
+    def a_job_is_made_anew(self, one: int, other: int) -> None:
         jobs = self.world.api.all(JOBS)
         if jobs:
-            self.cluster.replace_job(jobs[which % len(jobs)]["metadata"]["name"])
+            self.cluster.replace_job(jobs[one % len(jobs)]["metadata"]["name"])
 
-    @precondition(there_is_a_jobset)
-    @rule(what=st.sampled_from(("bypass", "finish", "wider", "narrower")))
-    def somebody_changes_the_jobset(self, what: str) -> None:
-        if what in ("bypass", "finish"):
-            getattr(self.cluster, what)()
-        else:
-            self.cluster.resize(self.cluster.shape.width + (1 if what == "wider" else 0))
+    def somebody_bypasses_the_gate(self, one: int, other: int) -> None:
+        if self.cluster.going_on:
+            self.cluster.bypass()
 
-    @rule(again=st.booleans())
-    def the_jobset_is_deleted(self, again: bool) -> None:
+    def the_gang_is_resized(self, one: int, other: int) -> None:
+        if self.cluster.going_on:
+            self.cluster.resize(1 + one % 3)
+
+    def the_jobset_is_made_anew(self, one: int, other: int) -> None:
         if self.cluster.jobset is not None:
             self.cluster.delete()
-        if again:
+        if one > 1:
             self.cluster.create()
 
-    @rule(how=st.sampled_from(("delete", "garble", "empty", "disown", "unlabel")))
-    def somebody_destroys_the_gate(self, how: str) -> None:
-        self.world.destroy_gate(how)
+    def the_jobset_finishes(self, one: int, other: int) -> None:
+        if self.cluster.going_on and one > 8:
+            self.cluster.finish()
 
-    # --- The controllers -----------------------------------------------------------------------------------------------
+    def somebody_destroys_the_gate(self, one: int, other: int) -> None:
+        self.world.destroy_gate(("delete", "garble", "empty", "disown", "unlabel")[one % 5])
 
-    @rule(which=SOME, kind=KINDS, many=FEW)
-    def some_news_arrives(self, which: int, kind: object, many: int) -> None:
-        self.one(which).hear(kind, many)  # type: ignore[arg-type]
+    # --- Faults --------------------------------------------------------------------------------------------------------
 
-    @rule(which=SOME, calls=SOME)
-    def a_controller_hears_everything_and_works(self, which: int, calls: int) -> None:
-        for kind in (JOBSETS, JOBS, PODS, CONFIGMAPS):
-            self.one(which).hear(kind)
-        for _ in range(calls):
-            self.one(which).answer()
+    def a_call_fails(self, one: int, other: int) -> None:
+        self.replica(one).answer(other, Answer.REFUSED if other % 2 else Answer.LOST)
 
-    @rule()
-    def everything_calms_down(self) -> None:
-        self.world.deliver()
-
-    @rule(which=SOME, number=SOME, answer=st.sampled_from(Answer))
-    def a_call_goes_through_or_not(self, which: int, number: int, answer: Answer) -> None:
-        self.one(which).answer(number, answer)
-
-    @rule(which=SOME, kind=KINDS, how=st.sampled_from(("lost", "doubled", "swapped")))
-    def an_event_is_disturbed(self, which: int, kind: object, how: str) -> None:
-        replica = self.one(which)
-        inbox = replica.inbox[kind]  # type: ignore[index]
-        if not inbox:
-            return
-        if how == "lost":
+    def an_event_is_disturbed(self, one: int, other: int) -> None:
+        replica, kind = self.replica(one), WATCHED[other % 4]
+        inbox = replica.inbox[kind]
+        if inbox and one < 4:
             inbox.popleft()
-            replica.torn.add(kind)  # type: ignore[arg-type]
-        elif how == "doubled":
+            replica.torn.add(kind)
+        elif inbox and one < 8:
             inbox.append(inbox[0])
         else:
             inbox.rotate(1)
 
-    @rule(which=SOME, kind=KINDS)
-    def a_list_is_made_anew(self, which: int, kind: object) -> None:
-        self.one(which).relist(kind)  # type: ignore[arg-type]
+    def a_list_is_made_anew(self, one: int, other: int) -> None:
+        self.replica(one).relist(WATCHED[other % 4])
 
-    @rule(which=SOME, back=st.booleans())
-    def a_controller_is_killed(self, which: int, back: bool) -> None:
-        self.one(which).kill()
-        if back:
-            self.one(which).boot()
+    def a_controller_is_killed(self, one: int, other: int) -> None:
+        self.replica(one).kill()
+        if other:
+            self.replica(one).boot()
 
-    @rule(seconds=SECONDS)
-    def time_passes(self, seconds: float) -> None:
-        self.world.loop.advance(seconds)
+    def a_clock_is_set(self, one: int, other: int) -> None:
+        self.world.set_clock(self.replica(one), (-60.0, 0.0, 60.0)[other % 3])
 
-    @rule(which=SOME, seconds=st.sampled_from((-60.0, 60.0)))
-    def a_clock_is_set(self, which: int, seconds: float) -> None:
-        self.world.set_clock(self.one(which), seconds)
+    def replica(self, number: int) -> Replica:
+        return self.world.replicas[number % len(self.world.replicas)]
 
 
 @pytest.fixture(autouse=True)
@@ -252,5 +270,6 @@ def test_no_schedule_makes_an_early_stale_or_double_verdict_and_every_one_ends()
             deadline=None,
             suppress_health_check=list(HealthCheck),
             print_blob=True,
+            phases=[Phase.generate, Phase.shrink],
         ),
     )

@@ -72,6 +72,15 @@ def test_a_target_that_is_no_name_is_rejected(value: Any) -> None:
     assert paths(jobset(config={"targetReplicatedJobs": ["workers", value]})) == [f"{FIELD}.targetReplicatedJobs[1]"]
 
 
+@pytest.mark.parametrize("targets", [[7], [None, ""], "workers"])
+def test_where_no_target_can_be_understood_no_rule_about_targets_is_told(targets: Any) -> None:
+    """It would be told about replicatedJobs that nobody means."""
+    windows = replicated(pod={"os": {"name": "windows"}})
+    found = paths(jobset(windows, config={"targetReplicatedJobs": targets}))
+    assert all(path.startswith(f"{FIELD}.targetReplicatedJobs") for path in found)
+    assert found
+
+
 def test_an_unknown_key_is_rejected_and_the_known_ones_are_named() -> None:
     assert told(jobset(config={"timeoutSeconds": 5})) == [
         f"{FIELD}.timeoutSeconds: 5: unknown key; the keys are timeoutAfterSeconds and targetReplicatedJobs"
@@ -385,6 +394,13 @@ def test_a_chain_through_an_untargeted_job_is_rejected_and_named() -> None:
         jobset(depends("a", "a"), replicated("b")),
         jobset(depends("a", "nobody"), replicated("b")),
         jobset(depends("x", "y"), depends("y", "x"), replicated("b"), config={"targetReplicatedJobs": ["b"]}),
+        jobset(
+            depends("x", "y"),
+            depends("y", "x"),
+            depends("b", "x"),
+            replicated("c"),
+            config={"targetReplicatedJobs": ["b", "c"]},
+        ),
         jobset(replicated("a", dependsOn="x"), replicated("b", dependsOn=[None, 3, {"name": 5}])),
     ],
 )

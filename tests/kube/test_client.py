@@ -54,9 +54,7 @@ async def test_each_verb_is_sent_as_the_api_wants_it(server: Scripted, client: C
         CONFIGMAPS, "x", "ns", body={"data": {}}, patch=PatchType.APPLY, subresource="status", force=True
     )
     await client.patch(CONFIGMAPS, "x", "ns", body=[{"op": "test"}], patch=PatchType.JSON, field_manager="me")
-    await client.delete(
-        CONFIGMAPS, "x", "ns", uid="u", resource_version="7", propagation="Background", grace_seconds=0
-    )
+    await client.delete(CONFIGMAPS, "x", "ns", uid="u", resource_version="7", propagation="Background", grace_seconds=0)
     sent = [(asked.method, asked.path, asked.query, asked.headers.get("Content-Type")) for asked in server.asked]
     base = "/api/v1/namespaces/ns/configmaps"
     assert sent == [
@@ -76,7 +74,7 @@ async def test_each_verb_is_sent_as_the_api_wants_it(server: Scripted, client: C
     assert bodies == [
         {"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": "x", "namespace": "ns"}},
         {"apiVersion": "v1", "kind": "ConfigMap", **BODY},
-        {"apiVersion": "v1", "kind": "ConfigMap", "data": {}},
+        {"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": "x", "namespace": "ns"}, "data": {}},
         [{"op": "test"}],
         {
             "apiVersion": "v1",
@@ -210,9 +208,7 @@ async def test_503_is_repeated_if_the_server_says_when(server: Scripted, client:
 
 
 @pytest.mark.parametrize("verb", CREATES.values(), ids=CREATES.keys())
-async def test_503_is_not_repeated_for_what_may_have_been_created(
-    server: Scripted, client: Client, verb: Verb
-) -> None:
+async def test_503_is_not_repeated_for_what_may_have_been_created(server: Scripted, client: Client, verb: Verb) -> None:
     always(server, refusal(503, retry_after=2))
     with pytest.raises(errors.ServerError):
         await verb(client)
@@ -231,7 +227,8 @@ async def test_a_wait_of_minutes_is_left_to_the_caller(server: Scripted, client:
     always(server, refusal(429, retry_after=300))
     with pytest.raises(errors.Throttled) as caught:
         await client.get(CONFIGMAPS, "x", "ns")
-    assert (caught.value.retry_after, now()) == (300, pytest.approx(0, abs=0.1))
+    assert caught.value.retry_after == 300
+    assert now() < 0.1
 
 
 @pytest.mark.parametrize("verb", READS.values(), ids=READS.keys())

@@ -73,7 +73,7 @@ async def _keeps_field(client: Client, crd: JobSetLike, namespace: str) -> bool:
 
 
 def _owners(crd: Json) -> list[Json]:
-    """managedFields without the status part, which the API server itself writes when it likes."""
+    """The managedFields without the status part, which the API server itself writes when it likes."""
     return [entry for entry in crd["metadata"]["managedFields"] if not entry.get("subresource")]
 
 
@@ -88,9 +88,7 @@ async def test_the_field_is_kept_once_the_crd_is_extended(client: Client, crd: J
     assert "groupSchedulingConfig" in two["schema"]["openAPIV3Schema"]["properties"]["spec"]["properties"]
 
 
-async def test_values_out_of_range_are_refused_and_null_is_not(
-    client: Client, crd: JobSetLike, namespace: str
-) -> None:
+async def test_values_out_of_range_are_refused_and_null_is_not(client: Client, crd: JobSetLike, namespace: str) -> None:
     await extend(client, name=crd.name)
     await until(lambda: _keeps_field(client, crd, namespace))
     for bad in ({"timeoutAfterSeconds": 0}, {"timeoutAfterSeconds": "5"}, {"targetReplicatedJobs": [1]}):
@@ -190,6 +188,4 @@ async def test_a_crd_without_the_version_we_know_is_an_error(client: Client) -> 
 
 async def _first_patch_only(client: Client, crd: JobSetLike) -> None:
     operations = crd_schema.extension(await _stored(client, crd.name))
-    await client.patch(
-        CRDS, crd.name, body=operations, patch=PatchType.JSON, field_manager=crd_schema.MANAGER
-    )
+    await client.patch(CRDS, crd.name, body=operations, patch=PatchType.JSON, field_manager=crd_schema.MANAGER)

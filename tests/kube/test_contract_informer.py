@@ -4,13 +4,11 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import AsyncIterator
-from contextlib import AbstractAsyncContextManager
 from typing import Any
 
 import pytest
 
 from jobset_gate.kube.client import Client, PatchType
-from jobset_gate.kube.problems import Kind
 from jobset_gate.kube.resources import CONFIGMAPS
 from tests.kube.watched import watching
 from tests.support.planes import Plane
@@ -56,30 +54,3 @@ async def test_the_cache_follows_creation_change_deletion_and_the_selector(clien
         ("a", "2", None),
         ("b", None, "1"),
     ]
-
-
-class Forgetful(Client):
-    """Its first watch begins at a version that no server has any more."""
-
-    forgot = False
-
-    def watch(self, *args: Any, **options: Any) -> AbstractAsyncContextManager[AsyncIterator[bytes]]:
-        if not self.forgot:
-            self.forgot = True
-            options["resource_version"] = "1"
-        return super().watch(*args, **options)
-
-
-async def test_a_version_that_is_gone_leads_to_one_relist_and_nothing_is_missed(
-    plane: Plane, client: Client, namespace: str
-) -> None:
-    await make(client, namespace, "a", "1")
-    async with (
-        Forgetful(plane.access) as forgetful,
-        watching(forgetful, scope=namespace, label_selector="kept=yes") as watched,
-    ):
-        await make(client, namespace, "b", "1")
-        await watched.sees(a="1", b="1")
-        await client.delete(CONFIGMAPS, "a", namespace)
-        await watched.sees(b="1")
-        assert watched.problems in ([Kind.EXPIRED], [Kind.ERROR_EVENT])

@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from jobset_gate.kube.client import Client, PatchType
-from jobset_gate.kube.errors import AlreadyExists, Conflict, Expired, Invalid, NotFound
+from jobset_gate.kube.errors import AlreadyExists, Conflict, Invalid, NotFound
 from jobset_gate.kube.events import Ref, emit
 from jobset_gate.kube.resources import CONFIGMAPS, EVENTS, JOBS, NODES, PODS
 from tests.support.planes import Plane
@@ -39,6 +39,10 @@ def job(namespace: str) -> Json:
     }
 
 
+def pod(namespace: str) -> Json:
+    return {"metadata": {"name": "p", "namespace": namespace}, "spec": {"containers": [{"name": "c", "image": "none"}]}}
+
+
 async def test_what_was_created_can_be_read_and_a_taken_name_is_told(
     client: Client, made: Json, namespace: str
 ) -> None:
@@ -53,9 +57,7 @@ async def test_what_was_created_can_be_read_and_a_taken_name_is_told(
 
 async def test_a_dry_run_changes_nothing(client: Client, made: Json, namespace: str) -> None:
     await client.create(CONFIGMAPS, {"metadata": {"name": "y", "namespace": namespace}}, dry_run=True)
-    await client.patch(
-        CONFIGMAPS, "x", namespace, body={"data": {"a": "2"}}, patch=PatchType.MERGE, dry_run=True
-    )
+    await client.patch(CONFIGMAPS, "x", namespace, body={"data": {"a": "2"}}, patch=PatchType.MERGE, dry_run=True)
     listed = await client.list(CONFIGMAPS, namespace, label_selector="l=1")
     assert [item["data"] for item in listed["items"]] == [{"a": "1"}]
     with pytest.raises(NotFound):
@@ -97,9 +99,7 @@ async def test_a_json_patch_whose_test_fails_is_invalid_and_changes_nothing(
     assert patched["data"] == {"a": "2"}
 
 
-async def test_apply_owns_what_it_says_conflicts_with_others_and_takes_by_force(
-    client: Client, namespace: str
-) -> None:
+async def test_apply_owns_what_it_says_conflicts_with_others_and_takes_by_force(client: Client, namespace: str) -> None:
     async def apply(manager: str, data: dict[str, str], *, force: bool = False) -> Json:
         return await client.patch(
             CONFIGMAPS, "x", namespace, body={"data": data}, patch=PatchType.APPLY, field_manager=manager, force=force
@@ -115,13 +115,13 @@ async def test_apply_owns_what_it_says_conflicts_with_others_and_takes_by_force(
 
 
 async def test_status_is_written_by_its_subresource_alone(client: Client, namespace: str) -> None:
-    await client.create(JOBS, job(namespace))
+    await client.create(PODS, pod(namespace))
     condition = {"type": "Ours", "status": "True", "lastTransitionTime": "2026-01-01T00:00:00Z", "reason": "R"}
     body = {"status": {"conditions": [condition]}}
-    ignored = await client.patch(JOBS, "j", namespace, body=body, patch=PatchType.MERGE)
-    assert "Ours" not in [each["type"] for each in ignored.get("status", {}).get("conditions", [])]
+    ignored = await client.patch(PODS, "p", namespace, body=body, patch=PatchType.MERGE)
+    assert "Ours" not in [each["type"] for each in ignored["status"].get("conditions", [])]
     written = await client.patch(
-        JOBS, "j", namespace, body=body, patch=PatchType.APPLY, subresource="status", field_manager="m"
+        PODS, "p", namespace, body=body, patch=PatchType.APPLY, subresource="status", field_manager="m"
     )
     assert "Ours" in [each["type"] for each in written["status"]["conditions"]]
 
@@ -147,11 +147,10 @@ async def test_a_deletion_keeps_to_its_preconditions(client: Client, made: Json,
 
 
 async def test_a_pod_is_bound_by_its_subresource(client: Client, namespace: str) -> None:
-    pod = {"metadata": {"name": "p", "namespace": namespace}, "spec": {"containers": [{"name": "c", "image": "none"}]}}
     node = f"node-{namespace}"
     await client.create(NODES, {"metadata": {"name": node}})
     try:
-        await client.create(PODS, pod)
+        await client.create(PODS, pod(namespace))
         binding = {
             "apiVersion": "v1",
             "kind": "Binding",
@@ -165,9 +164,7 @@ async def test_a_pod_is_bound_by_its_subresource(client: Client, namespace: str)
         await client.delete(NODES, node)
 
 
-async def test_a_list_comes_in_pages_of_one_version_and_a_bad_token_is_refused(
-    client: Client, namespace: str
-) -> None:
+async def test_a_list_comes_in_pages_of_one_version_and_a_bad_token_is_refused(client: Client, namespace: str) -> None:
     await asyncio.gather(
         *(client.create(CONFIGMAPS, {"metadata": {"name": f"n{i}", "namespace": namespace}}) for i in range(5))
     )
@@ -184,15 +181,6 @@ async def test_a_list_comes_in_pages_of_one_version_and_a_bad_token_is_refused(
     assert {"n0", "n1", "n2", "n3", "n4"} <= set(names)
     assert len(names) == len(set(names))
     assert len(versions) == 1
-
-
-async def test_an_old_version_cannot_be_watched(client: Client, namespace: str) -> None:
-    """As a status or as an event: whichever the server likes."""
-    try:
-        async with client.watch(CONFIGMAPS, namespace, resource_version="1", timeout_seconds=5) as lines:
-            assert b'"code":410' in await anext(lines)
-    except Expired:
-        pass
 
 
 async def test_a_fact_is_told_once(client: Client, made: Json, namespace: str) -> None:

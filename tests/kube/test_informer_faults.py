@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import asyncio
 import random
-from collections.abc import Awaitable, Callable
 from itertools import pairwise
 
 import msgspec
@@ -113,16 +112,16 @@ async def test_the_advice_of_retry_after_is_taken(server: Scripted, client: Clie
 
 
 @pytest.mark.parametrize("trouble", [refusal(500), refusal(429), refusal(403), hang_up, refusal(200, text="{]")])
-async def test_a_list_that_fails_is_tried_again_with_backoff(
-    server: Scripted, client: Client, trouble: Answer
-) -> None:
+async def test_a_list_that_fails_is_tried_again_with_backoff(server: Scripted, client: Client, trouble: Answer) -> None:
     server.put("a", "1")
     server.lists.extend([trouble] * 4)
     async with watching(client) as watched:
         assert watched.values == {"a": "1"}
         assert watched.problems == [Kind.LIST_FAILED] * 4
         times = [asked.at for asked in server.asked if asked.verb == "list"]
-        assert [round(later - earlier, 2) >= 0.6 * 2**i for i, (earlier, later) in enumerate(pairwise(times))] == [True] * 4
+        assert [round(later - earlier, 2) >= 0.6 * 2**i for i, (earlier, later) in enumerate(pairwise(times))] == [
+            True
+        ] * 4
 
 
 async def test_a_list_that_hangs_is_given_up_and_tried_again(server: Scripted, client: Client) -> None:
@@ -303,7 +302,7 @@ async def test_an_event_of_unknown_type_is_counted_and_changes_nothing(server: S
 async def test_events_doubled_and_reordered_give_the_same_as_a_fresh_list(
     server: Scripted, client: Client, seed: int
 ) -> None:
-    rng = random.Random(seed)
+    rng = random.Random(seed)  # noqa: S311 - it must repeat
     events = _history(server, rng)
     shuffled = events + rng.sample(events, k=len(events) // 2)
     rng.shuffle(shuffled)
@@ -327,7 +326,7 @@ async def test_events_dropped_are_made_up_for_by_the_list_that_comes_in_any_case
 ) -> None:
     async with watching(client, relist_seconds=600.0) as watched:
         await server.watched()
-        rng = random.Random(seed)
+        rng = random.Random(seed)  # noqa: S311 - it must repeat
         for event in _history(server, rng):
             if rng.random() < 0.5:
                 server.send(event)
@@ -370,5 +369,3 @@ def _history(server: Scripted, rng: random.Random) -> list[dict[str, object]]:
         else:
             events.append(server.put(name, str(step), tell=False))
     return events
-
-

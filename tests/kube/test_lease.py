@@ -6,6 +6,7 @@ import asyncio
 import random
 from collections.abc import AsyncIterator, Awaitable, Callable
 from contextlib import AsyncExitStack, asynccontextmanager
+from itertools import pairwise
 from typing import Any
 
 import pytest
@@ -45,7 +46,7 @@ class Candidate:
             "ns",
             name,
             clock=lambda: 1_700_000_000.0 + now(),
-            rng=random.Random(name),
+            rng=random.Random(name),  # noqa: S311 - it must repeat
             on_status=self.statuses.append,
             on_problem=self.problems.append,
             **options,
@@ -233,7 +234,9 @@ async def test_a_lease_that_somebody_edits_stays_ours(leases: LeaseServer, candi
     assert leases.lease["spec"]["preferredHolder"] == "x"
 
 
-async def test_a_lease_deleted_under_its_leader_is_not_taken_at_once(leases: LeaseServer, candidate: Candidates) -> None:
+async def test_a_lease_deleted_under_its_leader_is_not_taken_at_once(
+    leases: LeaseServer, candidate: Candidates
+) -> None:
     a, b = await candidate("a"), await candidate("b")
     a.start()
     await a.leads.wait()
@@ -406,5 +409,5 @@ async def test_in_any_trouble_there_is_never_more_than_one_leader_and_afterwards
             run.cancel()
         await asyncio.wait(runs)
     assert seen
-    terms = [(a, b) for a, b in zip(seen, seen[1:], strict=False) if a[1] != b[1]]
+    terms = [(a, b) for a, b in pairwise(seen) if a[1] != b[1]]
     assert all(b[0] - a[0] >= 5 - 0.11 for a, b in terms), "the five seconds between two leaders"

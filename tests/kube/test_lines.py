@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from itertools import pairwise
+
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -32,7 +34,7 @@ def test_the_lines_do_not_depend_on_where_the_stream_was_cut(lines: list[bytes],
     stream = b"\n".join(lines)
     cuts = sorted(data.draw(st.lists(st.integers(0, len(stream)), max_size=10)))
     edges = [0, *cuts, len(stream)]
-    chunks = [stream[a:b] for a, b in zip(edges, edges[1:], strict=False)]
+    chunks = [stream[a:b] for a, b in pairwise(edges)]
     assert cut(chunks) == cut([stream])
     kept = [TOO_LONG if len(line) > 20 else line for line in stream.split(b"\n") if line.strip() or len(line) > 20]
     assert cut([stream]) == kept

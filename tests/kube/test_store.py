@@ -49,6 +49,23 @@ def test_a_deletion_of_an_unknown_object_is_remembered_too() -> None:
     assert tell(store, Meta("a", "5"), "x") is None
 
 
+def test_what_left_the_selector_may_come_back_and_an_echo_of_its_leaving_changes_nothing() -> None:
+    """The watch tells it as deleted; uid and name are the same afterwards."""
+    store: Store[str] = Store()
+    tell(store, Meta("a", "5"), "x")
+    leaving = Meta("a", "6")
+    store.remove(leaving)
+    assert tell(store, Meta("a", "7"), "y") == Change(("ns", "a"), None, "y")
+    assert store.remove(leaving) is None
+    assert dict(store.models) == {("ns", "a"): "y"}
+
+
+def test_a_deletion_that_carries_the_last_known_version_is_one() -> None:
+    store: Store[str] = Store()
+    tell(store, Meta("a", "5"), "x")
+    assert store.remove(Meta("a", "5")) == Change(("ns", "a"), "x", None)
+
+
 def test_a_deletion_that_skips_a_generation_removes_what_was_before_it() -> None:
     store: Store[str] = Store()
     tell(store, Meta("a", "5", uid="first"), "x")

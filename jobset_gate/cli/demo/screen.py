@@ -18,6 +18,8 @@ LINE_SECONDS: Final = 1.0
 _NARROW: Final = 60
 """Columns below which the counts get shorter names."""
 
+_NUMBERS: Final = ("expected", "started", "held", "running", "failed")
+
 Look = Callable[[], Sequence[Row]]
 
 
@@ -53,7 +55,7 @@ class Lines:
 
         def show() -> None:
             nonlocal told
-            line = "; ".join(f"{row.name} {_counts(row)}" for row in look())
+            line = _line(look())
             if line and line != told:
                 told = line
                 self.say(f"  {asyncio.get_running_loop().time() - began:5.1f}s  {line}")
@@ -97,8 +99,16 @@ class Bars:
                 yield
 
 
+def _line(rows: Sequence[Row]) -> str:
+    if not rows:
+        return ""
+    total = Row("", *(sum(getattr(row, name) for row in rows) for name in _NUMBERS))
+    return _counts(total) + f" ({', '.join(f'{row.name} {row.started}/{row.expected}' for row in rows)})"
+
+
 def _counts(row: Row) -> str:
-    return f"{row.started}/{row.expected} started, {row.held} held, {row.running} running"
+    failed = f", {row.failed} failed" if row.failed else ""
+    return f"{row.started}/{row.expected} started, {row.held} held, {row.running} running{failed}"
 
 
 @contextlib.asynccontextmanager

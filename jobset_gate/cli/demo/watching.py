@@ -20,8 +20,10 @@ class Row:
     name: str
     expected: int
     started: int
+    """Pods whose barrier has begun, however it ended."""
     held: int
     running: int
+    failed: int
 
 
 @dataclass(slots=True)
@@ -74,9 +76,10 @@ class Sight:
         return Row(
             name=f"{job}-{number}",
             expected=expected,
-            started=sum(pod.started for pod in pods),
+            started=sum(pod.stage is not Stage.WAITING for pod in pods),
             held=sum(pod.stage is Stage.RUNNING for pod in pods),
             running=sum(pod.main_since is not None for pod in pods),
+            failed=sum(pod.stage is Stage.FAILED for pod in pods),
         )
 
 

@@ -13,7 +13,7 @@ from jobset_gate.sim.apiserver.hooks import CallFailed, Hooks
 from jobset_gate.sim.apiserver.kinds import BUILTIN, Kind
 from jobset_gate.sim.apiserver.problems import Problem, bad_request
 from jobset_gate.sim.apiserver.selectors import selector_matches
-from jobset_gate.sim.apiserver.store import Store
+from jobset_gate.sim.apiserver.store import Store, Stored
 from jobset_gate.sim.apiserver.targets import Call
 
 _MUTATING = next(kind for kind in BUILTIN if kind.plural == "mutatingwebhookconfigurations")
@@ -46,6 +46,7 @@ class Admission:
         self._store = store
         self._new_uid = new_uid
         self.hooks = Hooks()
+        self._known: dict[str, tuple[Stored, list[Obj]]] = {}
 
     async def mutate(self, call: Call, operation: str, new: Obj, old: Obj | None) -> Obj:
         """The object after all mutating webhooks. Errors: Problem, with the webhook's own status."""
@@ -88,6 +89,14 @@ class Admission:
             raise bad_request(f"admission webhook {hook['name']!r}: the patched object has no metadata")
         return changed
 
+    async def deletion(self, call: Call, old: Obj) -> None:
+        """Ask everybody about a DELETE, which nobody can change. Errors: Problem."""
+        question = _Question(call, "DELETE", None, old)
+        for hook in self._webhooks(_MUTATING, call):
+            if self._means(hook, question):
+                await self._ask(hook, question)
+        await self.validate(call, "DELETE", None, old)
+
     async def validate(self, call: Call, operation: str, new: Obj | None, old: Obj | None) -> None:
         """Errors: Problem, with the status of the first webhook that refuses."""
         question = _Question(call, operation, new, old)
@@ -102,7 +111,14 @@ class Admission:
         table = self._store.table(kind)
         for key in tuple(table.keys):
             row = table.rows.get(key)
-            yield from (row.obj.get("webhooks") or ()) if row else ()
+            yield from self._webhooks_of(row) if row else ()
+
+    def _webhooks_of(self, row: Stored) -> list[Obj]:
+        """Decoded once for each version of a configuration."""
+        known = self._known.get(row.meta["uid"])
+        if known is None or known[0] is not row:
+            known = self._known[row.meta["uid"]] = row, row.fresh().get("webhooks") or []
+        return known[1]
 
     def _means(self, hook: Obj, question: _Question) -> bool:
         """Whether the webhook is to be asked. Errors: Problem when a match condition has no value."""
@@ -118,7 +134,7 @@ class Admission:
         if not name:
             return True
         row = self._store.row(_NAMESPACES, "", name)
-        labels = row.obj["metadata"].get("labels") or {} if row else {}
+        labels = row.labels if row else {}
         return selector_matches(hook.get("namespaceSelector"), labels)
 
     def _conditions_hold(self, hook: Obj, question: _Question) -> bool:
@@ -208,8 +224,7 @@ def _request(question: _Question, uid: str) -> dict[str, Any]:
 def _options(question: _Question) -> Obj:
     query = question.call.query
     names = {"CREATE": "CreateOptions", "DELETE": "DeleteOptions"}
-    kind = names.get(question.operation, "PatchOptions" if question.call.verb == "patch" else "UpdateOptions")
-    options: Obj = {"kind": kind, "apiVersion": "meta.k8s.io/v1"}
+    options: Obj = {"kind": names.get(question.operation, "UpdateOptions"), "apiVersion": "meta.k8s.io/v1"}
     options |= {name: query[name] for name in ("fieldManager", "fieldValidation") if name in query}
     return options
 

@@ -53,19 +53,25 @@ def merge(live: Any, config: Any, shape: Shape) -> Any:
 
 
 def _merge_items(live: list[Any], config: list[Any], shape: Shape) -> list[Any]:
-    """Items that both have come in the order of `config`; those only live has stay where they were among them."""
+    """Shared items come in the order of `config`; what only one side has stays between its neighbours there."""
     before, wanted = fields.indexed(live, shape), fields.indexed(config, shape)
+    shared = [step for step in wanted if step in before]
+    left, right = list(before), list(wanted)
     merged: list[Any] = []
-    ours = list(wanted)
-    for step in before:
+    while left:
+        step = left[0]
         if step not in wanted:
-            merged.append(copy(before[step]))
-            continue
-        # Up to and including this item, in the order of the configuration.
-        upto = ours.index(step) + 1 if step in ours else 0
-        merged += [merge(before.get(other), wanted[other], shape.item()) for other in ours[:upto]]
-        ours = ours[upto:]
-    return merged + [merge(None, wanted[step], shape.item()) for step in ours]
+            merged.append(copy(before[left.pop(0)]))
+        elif step not in shared or step != shared[0]:
+            # Already there, or its turn comes later.
+            left.pop(0)
+        else:
+            # Everything of the configuration up to this item.
+            while step in shared:
+                merged.append(merge(before.get(right[0]), wanted[right[0]], shape.item()))
+                if right.pop(0) == shared[0]:
+                    shared.pop(0)
+    return merged + [merge(before.get(step), wanted[step], shape.item()) for step in right]
 
 
 def _give_up(value: Any, last: Tree, everyone: Tree | None, shape: Shape) -> None:

@@ -1,7 +1,7 @@
 """The part of CEL that match conditions and CRD rules use, with CEL's own idea of errors.
 
 A missing field is an error; `&&` and `||` forgive an error on either side when the other side decides. Supported: field
-selection, indexing, has(), in, ternary, comparisons, arithmetic, list and map literals, size/int/string/bool/double,
+selection, indexing, has(), in, ternary, comparisons, arithmetic, list and map literals, size/int/string/bool/double, type(),
 exists, all, exists_one, filter, map, startsWith, endsWith, contains, matches.
 """
 
@@ -42,9 +42,11 @@ def _literal(value: Any) -> _Code:
 
 def _name(text: str) -> _Code:
     def run(variables: Variables) -> Any:
-        if text not in variables:
-            raise CelError(f"undeclared reference to '{text}'")
-        return variables[text]
+        if text in variables:
+            return variables[text]
+        if text in _TYPES:
+            return _TYPES[text]
+        raise CelError(f"undeclared reference to '{text}'")
 
     return run
 
@@ -236,7 +238,18 @@ def _text(value: Any) -> str:
     return str(value).lower() if isinstance(value, bool) else str(value)
 
 
+_TYPES: dict[str, type] = {
+    "map": dict,
+    "list": list,
+    "string": str,
+    "bool": bool,
+    "int": int,
+    "double": float,
+    "null_type": type(None),
+}
+
 _FUNCTIONS: dict[str, Callable[[Any], Any]] = {
+    "type": type,
     "size": _size,
     "int": _convert(int),
     "double": _convert(float),

@@ -31,7 +31,7 @@ class Watcher:
     def _changed(self, kind: Kind, change: Change) -> None:
         if kind.key != CRD.key:
             return
-        crd = change.now.obj
+        crd = change.now.fresh()
         if change.deleted:
             self._drop(crd)
             return

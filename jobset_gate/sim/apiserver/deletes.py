@@ -60,7 +60,7 @@ async def delete_one(core: Core, call: Call, options: Options) -> Answer:
     kind, target = call.kind, call.target
     live = core.existing(kind, target.namespace, target.name)
     _require(kind, live, options)
-    await core.admission.validate(call, "DELETE", None, live.obj)
+    await core.admission.deletion(call, live.fresh())
     live = core.existing(kind, target.namespace, target.name)
     _require(kind, live, options)
     if call.dry_run:
@@ -86,7 +86,7 @@ async def delete_collection(core: Core, call: Call) -> Answer:
 
 
 def _require(kind: Kind, live: Stored, options: Options) -> None:
-    meta = live.obj["metadata"]
+    meta = live.meta
     if options.uid and options.uid != meta["uid"]:
         why = f"the UID in the precondition ({options.uid}) does not match the UID in record ({meta['uid']}). "
         raise conflict(kind, meta["name"], why + "The object might have been deleted and then recreated", kind.kind)
@@ -116,7 +116,7 @@ def erase(core: Core, kind: Kind, live: Stored, options: Options) -> Stored:
             meta["deletionGracePeriodSeconds"] = 0
         return core.store.remove(kind, new)
     _mark(core, meta, grace)
-    return live if new == live.obj else core.store.commit(kind, new)
+    return live if encode(new) == live.raw else core.store.commit(kind, new)
 
 
 def _mark(core: Core, meta: Obj, grace: int) -> None:
@@ -150,7 +150,7 @@ def _grace(kind: Kind, obj: Obj, options: Options) -> int:
 
 
 def _success(kind: Kind, live: Stored) -> bytes:
-    meta = live.obj["metadata"]
+    meta = live.meta
     details = {"name": meta["name"], "kind": kind.plural, "uid": meta["uid"]}
     if kind.group:
         details["group"] = kind.group

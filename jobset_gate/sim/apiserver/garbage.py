@@ -69,7 +69,7 @@ class Collector:
         old, now = change.old, change.now
         self._kinds[kind.key] = kind
         place = (kind.key, now.key)
-        meta = now.obj["metadata"]
+        meta = now.meta
         uid = meta.get("uid", "")
         if change.deleted:
             self._live.pop(uid, None)
@@ -99,17 +99,17 @@ class Collector:
 
     def _wake_namespace(self, namespace: str) -> None:
         row = self._core.store.row(NAMESPACE, "", namespace) if namespace else None
-        if row is not None and row.obj["metadata"].get("deletionTimestamp"):
+        if row is not None and row.meta.get("deletionTimestamp"):
             self._later((NAMESPACE.key, row.key))
 
     # Acting
 
     async def _collect(self, kind: Kind, row: Stored) -> None:
-        meta = row.obj["metadata"]
+        meta = row.meta
         if "deletionTimestamp" in meta:
-            if kind.key == NAMESPACE.key:
-                await self._empty_namespace(row)
-            elif FOREGROUND in (meta.get("finalizers") or ()):
+            if kind.key == NAMESPACE.key and await self._empty_namespace(row):
+                return
+            if FOREGROUND in (meta.get("finalizers") or ()):
                 self._delete_dependents_first(kind, row)
             elif ORPHAN in (meta.get("finalizers") or ()):
                 self._orphan_dependents(kind, row)
@@ -128,7 +128,7 @@ class Collector:
         owner = self._row(ref["uid"])
         if owner is None or not ref.get("blockOwnerDeletion"):
             return False
-        meta = owner.obj["metadata"]
+        meta = owner.meta
         return "deletionTimestamp" in meta and FOREGROUND in (meta.get("finalizers") or ())
 
     def _row(self, uid: str) -> Stored | None:
@@ -139,7 +139,7 @@ class Collector:
         return self._core.store.row(self._kinds[place[0]], *place[1])
 
     async def _delete(self, kind: Kind, row: Stored, *, waiting: bool) -> None:
-        meta = row.obj["metadata"]
+        meta = row.meta
         has_dependents = bool(self._dependents.get(meta["uid"]))
         policy = "Foreground" if waiting and has_dependents else "Background"
         finalizers = meta.get("finalizers") or ()
@@ -156,7 +156,7 @@ class Collector:
         await deletes.delete_one(self._core, call, options)
 
     def _delete_dependents_first(self, kind: Kind, row: Stored) -> None:
-        uid = row.obj["metadata"]["uid"]
+        uid = row.meta["uid"]
         dependents = self._dependents.get(uid, {})
         for place in dependents:
             self._later(place)
@@ -165,15 +165,15 @@ class Collector:
 
     def _blocks(self, place: Place, uid: str) -> bool:
         row = self._at(place)
-        refs = row.obj["metadata"].get("ownerReferences") or () if row else ()
+        refs = row.meta.get("ownerReferences") or () if row else ()
         return any(ref["uid"] == uid and ref.get("blockOwnerDeletion") for ref in refs)
 
     def _orphan_dependents(self, kind: Kind, row: Stored) -> None:
-        uid = row.obj["metadata"]["uid"]
+        uid = row.meta["uid"]
         for place in list(self._dependents.get(uid, {})):
             dependent = self._at(place)
             if dependent is not None:
-                refs = dependent.obj["metadata"].get("ownerReferences") or []
+                refs = dependent.meta.get("ownerReferences") or []
                 self._set_owners(self._kinds[place[0]], dependent, [ref for ref in refs if ref["uid"] != uid])
         self._drop_finalizer(kind, row, ORPHAN)
 
@@ -198,20 +198,26 @@ class Collector:
         else:
             self._core.store.remove(kind, new)
 
-    async def _empty_namespace(self, namespace: Stored) -> None:
+    async def _empty_namespace(self, namespace: Stored) -> bool:
+        """Delete what is in it, and then the namespace; whether that is all there is to do now."""
         name = namespace.key[1]
         left = False
         for kind in [kind for kind in self._core.kinds if kind.namespaced]:
             table = self._core.store.table(kind)
             for key in list(table.span(name)):
                 row = table.rows.get(key)
-                if row is not None and "deletionTimestamp" not in row.obj["metadata"]:
+                if row is not None and "deletionTimestamp" not in row.meta:
                     await self._delete_with(kind, row, Options(propagation="Background"))
             left = left or bool(table.span(name))
         current = self._core.store.row(NAMESPACE, "", name)
-        if not left and current is not None and not current.obj["metadata"].get("finalizers"):
+        if left or current is None:
+            return True
+        if not current.meta.get("finalizers"):
             self._core.store.remove(NAMESPACE, {**current.fresh(), "spec": {}})
+            return True
+        # Empty: its own finalizers are next.
+        return False
 
 
 def _owners(row: Stored) -> list[str]:
-    return [ref["uid"] for ref in row.obj["metadata"].get("ownerReferences") or ()]
+    return [ref["uid"] for ref in row.meta.get("ownerReferences") or ()]

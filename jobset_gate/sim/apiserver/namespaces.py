@@ -38,7 +38,7 @@ def require_open(core: Core, kind: Kind, namespace: str | None, name: str) -> No
     row = core.store.row(NAMESPACE, "", namespace or "")
     if row is None:
         raise not_found(NAMESPACE, namespace or "")
-    if row.obj["metadata"].get("deletionTimestamp"):
+    if row.meta.get("deletionTimestamp"):
         why = f"unable to create new content in namespace {namespace} because it is being terminated"
         text = f"namespace {namespace} is being terminated"
         causes = [{"reason": "NamespaceTerminating", "message": text, "field": "metadata.namespace"}]

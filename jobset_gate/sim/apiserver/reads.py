@@ -84,7 +84,7 @@ def matching(core: Core, call: Call) -> list[Stored]:
     rows = [table.rows[key] for key in table.span(call.target.namespace)]
     if call.target.name is not None:
         rows = [row for row in rows if row.key[1] == call.target.name]
-    return rows if matches is None else [row for row in rows if matches(row.obj)]
+    return rows if matches is None else [row for row in rows if matches(row)]
 
 
 def _encoded(kind: Kind, page: _Page) -> bytes:

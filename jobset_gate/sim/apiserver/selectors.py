@@ -3,16 +3,28 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Mapping
 from functools import lru_cache
-from typing import Any
+from typing import Any, Protocol
 
 from jobset_gate.sim.apiserver.data import Obj, dig
 from jobset_gate.sim.apiserver.kinds import Kind
 from jobset_gate.sim.apiserver.problems import bad_request
 
-Predicate = Callable[[Obj], bool]
-_LabelTest = Callable[[dict[str, str]], bool]
+_LabelTest = Callable[[Mapping[str, str]], bool]
+
+
+class Selectable(Protocol):
+    """What selectors look at."""
+
+    @property
+    def labels(self) -> Mapping[str, str]: ...
+    @property
+    def fields(self) -> Mapping[str, str]:
+        """Values by path; an absent one counts as empty."""
+
+
+Predicate = Callable[[Selectable], bool]
 
 _COMMA = re.compile(r",(?![^(]*\))")
 _IN = re.compile(r"^(?P<key>\S+)\s+(?P<op>in|notin)\s*\((?P<values>[^()]*)\)$")
@@ -75,12 +87,8 @@ def _label_test(part: str) -> _LabelTest:
     raise bad_request(f"unable to parse requirement: {part!r}")
 
 
-def labels_match(text: str, labels: dict[str, str]) -> bool:
-    return all(test(labels) for test in _label_tests(text))
-
-
 def _field_tests(kind: Kind, text: str) -> Iterable[Predicate]:
-    known = ("metadata.name", "metadata.namespace", *_FIELDS.get(kind.key, ()))
+    known = _known(kind)
     for part in filter(None, (part.strip() for part in text.split(","))):
         found = _EQUAL.match(part)
         if found is None:
@@ -88,11 +96,21 @@ def _field_tests(kind: Kind, text: str) -> Iterable[Predicate]:
         if found["key"] not in known:
             listed = ", ".join(f'"{name}"' for name in known)
             raise bad_request(f'"{found["key"]}" is not a known field selector: only {listed}')
-        yield _field_test(found["key"].split("."), found["value"], equal=found["op"] != "!=")
+        yield _field_test(found["key"], found["value"], equal=found["op"] != "!=")
 
 
-def _field_test(path: list[str], value: str, *, equal: bool) -> Predicate:
-    return lambda obj: (_text(dig(obj, *path)) == value) is equal
+def _known(kind: Kind) -> tuple[str, ...]:
+    return ("metadata.name", "metadata.namespace", *_FIELDS.get(kind.key, ()))
+
+
+def _field_test(path: str, value: str, *, equal: bool) -> Predicate:
+    return lambda row: (row.fields.get(path, "") == value) is equal
+
+
+def selectable(kind: Kind, obj: Obj) -> dict[str, str]:
+    """The values by which an object can be chosen, empty ones left out."""
+    found = ((path, _text(dig(obj, *path.split(".")))) for path in _known(kind))
+    return {path: text for path, text in found if text}
 
 
 def _text(value: Any) -> str:
@@ -110,14 +128,14 @@ def predicate(kind: Kind, labels: str, fields: str) -> Predicate | None:
     if not label_tests and not field_tests:
         return None
 
-    def matches(obj: Obj) -> bool:
-        have = obj["metadata"].get("labels") or {}
-        return all(test(have) for test in label_tests) and all(test(obj) for test in field_tests)
+    def matches(row: Selectable) -> bool:
+        labels = row.labels
+        return all(test(labels) for test in label_tests) and all(test(row) for test in field_tests)
 
     return matches
 
 
-def selector_matches(selector: Obj | None, labels: dict[str, str]) -> bool:
+def selector_matches(selector: Obj | None, labels: Mapping[str, str]) -> bool:
     """A LabelSelector object (matchLabels, matchExpressions) against labels; an absent one matches everything."""
     if not selector:
         return True
@@ -127,7 +145,7 @@ def selector_matches(selector: Obj | None, labels: dict[str, str]) -> bool:
     return all(_expression(item, labels) for item in selector.get("matchExpressions") or ())
 
 
-def _expression(item: Obj, labels: dict[str, str]) -> bool:
+def _expression(item: Obj, labels: Mapping[str, str]) -> bool:
     key, values = item["key"], item.get("values") or ()
     match item["operator"]:
         case "In":

@@ -8,13 +8,14 @@ from __future__ import annotations
 
 from bisect import bisect_left, insort
 from collections import deque
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
 from jobset_gate.kube.resources import Resource
 from jobset_gate.sim.apiserver.data import Obj, copy, decode, encode
 from jobset_gate.sim.apiserver.kinds import Kind, Kinds
+from jobset_gate.sim.apiserver.selectors import selectable
 
 Key = tuple[str, str]
 #: (kind, event): called synchronously after each write.
@@ -23,20 +24,26 @@ Listener = Callable[[Kind, "Change"], None]
 
 @dataclass(frozen=True, slots=True)
 class Stored:
-    """One version of one object. `raw` is its JSON, kind and apiVersion first; `head` bytes of it are those two."""
+    """One version of one object: its bytes, and of its content only what is asked for all the time.
 
-    obj: Obj
-    rv: int
+    raw: its JSON, kind and apiVersion first; `head` bytes of it are those two. meta: its metadata without
+    managedFields, not to be changed. fields: what field selectors can choose by. (Ten thousand pods as dicts would be
+    three million objects for Python's garbage collector to walk, half a second at a time.)
+    """
+
     raw: bytes
     head: int
+    rv: int
+    key: Key
+    meta: Obj
+    fields: Mapping[str, str]
 
     @property
-    def key(self) -> Key:
-        meta = self.obj["metadata"]
-        return meta.get("namespace", ""), meta["name"]
+    def labels(self) -> Mapping[str, str]:
+        return self.meta.get("labels") or {}
 
     def fresh(self) -> Obj:
-        """A copy that the caller may change."""
+        """The whole object, decoded anew: the caller's to change."""
         return decode(self.raw)  # type: ignore[no-any-return]
 
     @property
@@ -47,13 +54,17 @@ class Stored:
 
 @dataclass(slots=True)
 class Change:
-    """One write. `old` is None for a creation; `deleted` says that `now` is the object's last state."""
+    """One write. `old` is None for a creation; `deleted` says that `now` is the object's last state.
+
+    lines: what watches say of it, by event type; selected: by selector. Both are worked out when first asked for.
+    """
 
     rv: int
     old: Stored | None
     now: Stored
     deleted: bool = False
     lines: dict[str, bytes] = field(default_factory=dict)
+    selected: dict[str, bytes | None] = field(default_factory=dict)
 
     def line(self, type_: str) -> bytes:
         """The watch line of this change, encoded once for all watchers."""
@@ -122,7 +133,7 @@ class Table:
 class Store:
     """history: how many changes of each kind a watch can be resumed over."""
 
-    def __init__(self, kinds: Kinds | None = None, *, history: int = 50_000) -> None:
+    def __init__(self, kinds: Kinds | None = None, *, history: int = 20_000) -> None:
         self.kinds = kinds or Kinds()
         self.revision = 1
         self.listeners: list[Listener] = []
@@ -159,13 +170,16 @@ class Store:
 
     def _stored(self, kind: Kind, obj: Obj) -> Stored:
         self.revision += 1
-        obj["metadata"]["resourceVersion"] = str(self.revision)
+        meta = obj["metadata"]
+        meta["resourceVersion"] = str(self.revision)
         whole = {"kind": kind.kind, "apiVersion": kind.api_version}
         head = len(encode(whole))
         obj.pop("kind", None)
         obj.pop("apiVersion", None)
         whole.update(obj)
-        return Stored(whole, self.revision, encode(whole), head)
+        key = meta.get("namespace", ""), meta["name"]
+        kept = {name: value for name, value in meta.items() if name != "managedFields"}
+        return Stored(encode(whole), head, self.revision, key, kept, selectable(kind, whole))
 
     def compact(self, rv: int | None = None) -> None:
         """Forget all changes up to `rv` (None: all): watches from there get 410."""
@@ -176,17 +190,17 @@ class Store:
 
     def put(self, resource: Resource, obj: Obj) -> Obj:
         """Write `obj` as it is, made or replaced; it needs metadata.name (and .namespace). Returns what is stored."""
-        return self.commit(self.kinds.of(resource), copy(obj)).obj
+        return self.commit(self.kinds.of(resource), copy(obj)).fresh()
 
     def get(self, resource: Resource, name: str, namespace: str = "") -> Obj | None:
-        """The stored object itself: not to be changed."""
+        """A copy of the object, None when there is none."""
         row = self.row(self.kinds.of(resource), namespace, name)
-        return row.obj if row else None
+        return row.fresh() if row else None
 
     def list(self, resource: Resource, namespace: str | None = None) -> list[Obj]:
-        """The stored objects themselves, sorted by namespace and name: not to be changed."""
+        """Copies of all objects, sorted by namespace and name."""
         table = self.table(self.kinds.of(resource))
-        return [table.rows[key].obj for key in table.span(namespace)]
+        return [table.rows[key].fresh() for key in table.span(namespace)]
 
     def drop(self, resource: Resource, name: str, namespace: str = "") -> None:
         """Delete at once, without finalizers or grace. Errors: KeyError when it is not there."""

@@ -7,9 +7,10 @@ from collections.abc import AsyncIterator, Callable
 
 from jobset_gate.sim.apiserver import selectors
 from jobset_gate.sim.apiserver.core import Core
-from jobset_gate.sim.apiserver.data import Obj, copy, encode
+from jobset_gate.sim.apiserver.data import Obj, encode
 from jobset_gate.sim.apiserver.problems import Problem, bad_request, expired
 from jobset_gate.sim.apiserver.reads import matching
+from jobset_gate.sim.apiserver.selectors import Predicate
 from jobset_gate.sim.apiserver.store import Change, Stored
 from jobset_gate.sim.apiserver.targets import Call
 
@@ -127,7 +128,9 @@ async def _wait(event: asyncio.Event, seconds: float) -> None:
 def _filter(call: Call) -> Callable[[Change], bytes | None]:
     """Which line, if any, a change makes for this watch."""
     target, query = call.target, call.query
-    matches = selectors.predicate(call.kind, query.get("labelSelector", ""), query.get("fieldSelector", ""))
+    labels, fields = query.get("labelSelector", ""), query.get("fieldSelector", "")
+    matches = selectors.predicate(call.kind, labels, fields)
+    selector = f"{labels}\0{fields}"
 
     def concerned(row: Stored) -> bool:
         namespace, name = row.key
@@ -138,10 +141,16 @@ def _filter(call: Call) -> Callable[[Change], bytes | None]:
             return None
         if matches is None:
             return change.line(change.type)
-        was = change.old is not None and matches(change.old.obj)
+        if selector not in change.selected:
+            # Decided once for all watches with this selector.
+            change.selected[selector] = selected(change, matches)
+        return change.selected[selector]
+
+    def selected(change: Change, matches: Predicate) -> bytes | None:
+        was = change.old is not None and matches(change.old)
         if change.deleted:
             return change.line("DELETED") if was else None
-        if matches(change.now.obj):
+        if matches(change.now):
             return change.line("MODIFIED" if was else "ADDED")
         return _left(change) if was else None
 
@@ -152,7 +161,7 @@ def _left(change: Change) -> bytes:
     """The object as it was when it still matched, at the version at which it left."""
     line = change.lines.get("LEFT")
     if line is None and change.old is not None:
-        last = copy(change.old.obj)
+        last = change.old.fresh()
         last["metadata"]["resourceVersion"] = str(change.rv)
         line = change.lines["LEFT"] = b'{"type":"DELETED","object":%s}\n' % encode(last)
     return line or b""

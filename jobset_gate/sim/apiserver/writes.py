@@ -117,7 +117,7 @@ async def change(core: Core, call: Call, build: Build, *, applied: bool = False)
 def _require_same_uid(call: Call, wanted: Obj, live: Stored) -> None:
     """A patch may not name another uid; an update may, and conflicts."""
     uid = wanted["metadata"].get("uid")
-    if uid not in (None, live.obj["metadata"]["uid"]):
+    if uid not in (None, live.meta["uid"]):
         why = f'Invalid value: "{uid}": field is immutable'
         raise invalid(call.kind, call.target.name or "", [cause("metadata.uid", why)])
 
@@ -125,26 +125,24 @@ def _require_same_uid(call: Call, wanted: Obj, live: Stored) -> None:
 async def _settle(core: Core, call: Call, live: Stored, new: Obj, *, applied: bool) -> Answer | None:
     """None when the live object changed meanwhile."""
     kind, target = call.kind, call.target
-    new = with_identity(kind, new)
-    meta.keep(kind, new, live.obj, target.name or "")
+    old, new = live.fresh(), with_identity(kind, new)
+    meta.keep(kind, new, old, target.name or "")
     _accept(call, new)
-    new = await core.admission.mutate(call, "UPDATE", new, live.obj)
+    new = await core.admission.mutate(call, "UPDATE", new, old)
     _accept(call, new)
-    meta.keep(kind, new, live.obj, target.name or "")
-    new = rules.confine(kind, new, live.obj, target.subresource)
-    meta.count_generation(kind, new, live.obj)
-    _require_sound(call, new, live.obj)
+    meta.keep(kind, new, old, target.name or "")
+    new = rules.confine(kind, new, old, target.subresource)
+    meta.count_generation(kind, new, old)
+    _require_sound(call, new, old)
     if not applied:
-        managed.track(live.obj, new, _manager(call), kind.shape, now=core.now(), without=_unowned(call))
-    await core.admission.validate(call, "UPDATE", new, live.obj)
+        managed.track(old, new, _manager(call), kind.shape, now=core.now(), without=_unowned(call))
+    await core.admission.validate(call, "UPDATE", new, old)
     if core.store.row(kind, target.namespace or "", target.name or "") is not live:
         return None
-    return _store(core, call, live, new)
+    return Answer(200, live.raw) if new == old else _store(core, call, new)
 
 
-def _store(core: Core, call: Call, live: Stored, new: Obj) -> Answer:
-    if new == live.obj:
-        return Answer(200, live.raw)
+def _store(core: Core, call: Call, new: Obj) -> Answer:
     if call.dry_run:
         return Answer(200, encode(with_identity(call.kind, new)))
     going = new["metadata"].get("deletionTimestamp") and not new["metadata"].get("deletionGracePeriodSeconds")

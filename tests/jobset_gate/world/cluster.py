@@ -80,6 +80,11 @@ class Cluster:
         return self.jobset is not None and bool(self.jobset["spec"]["suspend"])
 
     @property
+    def going_on(self) -> bool:
+        """There is a JobSet, and it has not finished."""
+        return self.jobset is not None and "terminalState" not in self.jobset["status"]
+
+    @property
     def life(self) -> Life | None:
         """The generation that new pods of the templates will be of."""
         return None if self.jobset is None else _life(self.jobset)

@@ -94,7 +94,7 @@ async def test_the_system_keeps_its_own_metadata(api: Api) -> None:
     assert changed.meta["creationTimestamp"] == first.meta["creationTimestamp"]
     dying = {"deletionTimestamp": "2001-01-01T00:00:00Z"}
     refused = await api.merge(f"{CONFIGMAPS}/c", {"metadata": dying})
-    assert (refused.status, refused.causes) == (422, ["metadata.deletionTimestamp"])
+    assert (refused.status, set(refused.causes)) == (422, {"metadata.deletionTimestamp"})
 
 
 async def test_dry_run_stores_nothing(api: Api) -> None:

@@ -1,0 +1,102 @@
+"""The controller killed at every single write of a release and of a timeout: its successor finishes, decided once."""
+
+import asyncio
+from contextlib import suppress
+from dataclasses import replace
+
+import pytest
+
+from jobset_gate import names
+from jobset_gate.kube.resources import CONFIGMAPS, JOBSETS
+from jobset_gate.model import Kind
+from jobset_gate.sim import manifests
+from jobset_gate.sim.kubelet import Trouble, Where
+from jobset_gate.sim.until import View
+from tests.flow.conftest import MakeStage
+from tests.flow.mortal import Fate, doom
+from tests.flow.stage import QUICK, Json, Stage
+
+GANG = "gang"
+WRITES = 8
+"""More than either way has: ConfigMap, clock, verdict, a patch for each of two pods, Event, two conditions."""
+
+SLOW_VOLUMES = replace(QUICK, configmap_sync=3.0)
+
+
+class Decisions:
+    """Every verdict that ever stood in the gang's ConfigMap, in order, as its watch shows them."""
+
+    def __init__(self, view: View, gang: str) -> None:
+        self.seen: list[str] = []
+        self._view, self._name = view, names.config_map_name(gang)
+
+    def note(self, maps: list[Json]) -> bool:
+        for one in (one for one in maps if one["metadata"]["name"] == self._name):
+            text = one.get("data", {}).get(names.KEY_VERDICT, "").partition("\n")[0]
+            if text and (not self.seen or self.seen[-1] != text):
+                self.seen.append(text)
+        return False
+
+    async def run(self) -> None:
+        await self._view.until(self.note, 3600)
+
+
+async def until_dead_or(stage: Stage, fate: Fate, end: asyncio.Task[object]) -> None:
+    """Until the controller is dead, or the gang came to its end without it reaching that write."""
+    dead = asyncio.create_task(fate.dead.wait())
+    await asyncio.wait((dead, end), return_when=asyncio.FIRST_COMPLETED)
+    dead.cancel()
+
+
+@pytest.mark.parametrize("lands", [True, False], ids=["write lands", "write lost"])
+@pytest.mark.parametrize("outcome", list(Kind))
+async def test_killed_at_any_write_the_successor_finishes(
+    make_stage: MakeStage, monkeypatch: pytest.MonkeyPatch, outcome: Kind, lands: bool
+):
+    async with make_stage(controller=False, behaviour=SLOW_VOLUMES) as stage:
+        killed_at = []
+        for last_write in range(1, WRITES + 1):
+            name = f"{GANG}-{last_write}"
+            with monkeypatch.context() as patched:
+                fate = Fate(last_write=last_write, lands=lands)
+                doom(patched, fate)
+                stage.start_controller()
+                await run_one(stage, name, outcome, fate)
+            killed_at.append(fate.dead.is_set())
+        # The first writes there are in any case; the last ones may be beyond the end.
+        assert killed_at[:4] == [True] * 4
+
+
+async def run_one(stage: Stage, name: str, outcome: Kind, fate: Fate) -> None:
+    stuck = None
+    if outcome is Kind.TIMEOUT:
+        stuck = stage.actors.kubelets.trouble(Trouble(Where(name=f"{name}-*", index=1), unschedulable="no room"))
+    workers = manifests.replicated_job(parallelism=2, backoff_limit=0, pod={"restartPolicy": "Never"})
+    config = {names.TIMEOUT_FIELD: 1 if stuck else 300}
+    await stage.apply(manifests.jobset(name, replicated_jobs=[workers], config=config))
+
+    async with View(stage.client, CONFIGMAPS, stage.namespace) as maps:
+        decisions = Decisions(maps, name)
+        noting = asyncio.create_task(decisions.run())
+        reason = names.REASON_TIMED_OUT if stuck else names.REASON_STARTED
+        told = asyncio.create_task(stage.until_condition(name, reason))
+        await until_dead_or(stage, fate, told)
+        await stage.stop_controller()
+
+        with pytest.MonkeyPatch.context() as alive:
+            alive.setattr("controllers.manager.Client", type(stage.client))
+            stage.start_controller()
+            await told
+            verdict = await stage.verdict(name)
+            await stage.stop_controller()
+        noting.cancel()
+        with suppress(asyncio.CancelledError):
+            await noting
+
+    assert verdict is not None, fate.writes
+    assert verdict.kind is outcome
+    assert len(decisions.seen) == 1, f"decided more than once after {fate.writes}: {decisions.seen}"
+    assert [reason for reason, _ in await stage.events(name)] == [reason], fate.writes
+    if stuck:
+        stage.actors.kubelets.lift(stuck)
+    await stage.client.delete(JOBSETS, name, stage.namespace, propagation="Background")

@@ -1,0 +1,51 @@
+"""Two replicas, one lease: one writes, the other takes over with a warm cache."""
+
+import asyncio
+
+from controllers.manager import Manager
+from jobset_gate import names
+from jobset_gate.kube.resources import LEASES
+from jobset_gate.sim import manifests
+from jobset_gate.sim.kubelet import Node
+from tests.flow.conftest import MakeStage
+from tests.flow.stage import Stage
+
+QUICK_LEASE = {"leader_elect": True, "lease_duration": 3.0, "renew_deadline": 2.0, "retry": 0.4}
+
+
+async def pair(stage: Stage) -> tuple[Manager, Manager]:
+    first = stage.start_controller(identity="first", **QUICK_LEASE)
+    await stage.actors.until(first.leading.wait())
+    second = stage.start_controller(identity="second", **QUICK_LEASE)
+    await stage.actors.until(second.serving.wait())
+    return first, second
+
+
+async def test_the_standby_takes_over_when_the_leader_stops(make_stage: MakeStage):
+    async with make_stage(controller=False, nodes=(Node("small", pods=3),)) as stage:
+        first, second = await pair(stage)
+        await stage.apply(manifests.gang(jobs=2, pods=2))
+        await stage.until_condition("gang", names.REASON_WAITING, "3/4 pods started")
+        assert first.leading.is_set()
+        assert not second.leading.is_set()
+
+        await stage.stop_controller()
+        await stage.actors.until(second.leading.wait())
+        lease = await stage.client.get(LEASES, names.LEASE, stage.namespace)
+        assert lease["spec"]["holderIdentity"] == "second"
+        await stage.actors.kubelets.add_node(Node(f"{stage.namespace}-late", pods=10))
+        await stage.until_running(4)
+
+
+async def test_a_leader_whose_lease_was_taken_ends_and_another_goes_on(make_stage: MakeStage):
+    async with make_stage(controller=False) as stage:
+        _, second = await pair(stage)
+        lease = await stage.client.get(LEASES, names.LEASE, stage.namespace)
+        lease["spec"]["holderIdentity"] = "second"
+        await stage.client.replace(LEASES, lease)
+        (ended,), _ = await asyncio.wait(stage.managers, return_when=asyncio.FIRST_COMPLETED)
+        assert ended.exception() is not None
+        await stage.actors.until(second.leading.wait())
+        stage.managers.remove(ended)
+        await stage.apply(manifests.gang(jobs=1, pods=2))
+        await stage.until_running(2)

@@ -1,0 +1,89 @@
+"""A service of the command line as its own process, watched through its log."""
+
+import asyncio
+import json
+import os
+import signal
+import ssl
+import sys
+import urllib.error
+import urllib.request
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from typing import Any
+
+from tests.house.files import ROOT
+
+PATIENCE = 60.0
+"""Seconds that anything may take on a slow machine before a test gives up."""
+
+
+class Service:
+    """`until("msg")` waits for a log line; `stop()` sends SIGTERM and gives the exit code."""
+
+    def __init__(self, process: asyncio.subprocess.Process) -> None:
+        self._process = process
+        self.lines: list[str] = []
+
+    async def until(self, message: str) -> dict[str, Any]:
+        """The first JSON log line from here on with this message. AssertionError if the process ends first."""
+        async with asyncio.timeout(PATIENCE):
+            while line := await self._line():
+                found = json.loads(line) if line.startswith("{") else {}
+                if found.get("msg") == message:
+                    return dict(found)
+        raise AssertionError(f"no {message!r} in:\n" + "\n".join(self.lines))
+
+    def send(self, how: signal.Signals) -> None:
+        """Only the signal."""
+        self._process.send_signal(how)
+
+    async def stop(self, how: signal.Signals = signal.SIGTERM) -> int:
+        """The exit code after this signal."""
+        self.send(how)
+        return await self.ended()
+
+    async def ended(self) -> int:
+        """The exit code."""
+        async with asyncio.timeout(PATIENCE):
+            while await self._line():
+                pass
+            return await self._process.wait()
+
+    async def _line(self) -> str:
+        assert self._process.stderr is not None
+        line = (await self._process.stderr.readline()).decode()
+        if line:
+            self.lines.append(line.rstrip("\n"))
+        return line
+
+
+@asynccontextmanager
+async def running(*arguments: str) -> AsyncIterator[Service]:
+    """The command line with JSON logs, in a process of its own that is gone at the end."""
+    process = await asyncio.create_subprocess_exec(
+        sys.executable, "-m", "jobset_gate.cli", *arguments, "--log-format", "json",
+        cwd=ROOT, stdout=asyncio.subprocess.DEVNULL, stderr=asyncio.subprocess.PIPE,
+        env=os.environ | {"PYTHONPATH": str(ROOT)},
+    )  # fmt: skip
+    try:
+        yield Service(process)
+    finally:
+        if process.returncode is None:
+            process.kill()
+            await process.wait()
+
+
+async def fetch(url: str, trusting: str | None = None) -> tuple[int, str]:
+    """Status and body of a GET; `trusting`: a CA in PEM."""
+
+    def get() -> tuple[int, str]:
+        context = ssl.create_default_context(cadata=trusting) if url.startswith("https:") else None
+        try:
+            with urllib.request.urlopen(url, context=context, timeout=PATIENCE) as answer:  # noqa: S310 - our own
+                return answer.status, answer.read().decode()
+        except urllib.error.HTTPError as refused:
+            with refused:
+                return refused.code, refused.read().decode()
+
+    return await asyncio.to_thread(get)

@@ -1,0 +1,168 @@
+"""`webhook` as a process: serves, registers itself, is asked by an API server, and leaves nothing behind."""
+
+import asyncio
+import socket
+from base64 import b64decode
+from pathlib import Path
+from signal import SIGTERM
+
+import pytest
+
+from jobset_gate import names
+from jobset_gate.cli.exits import Failed
+from jobset_gate.cli.serving.registration import service as parse_service
+from jobset_gate.kube.client import Client, PatchType
+from jobset_gate.kube.errors import ApiError, NotFound
+from jobset_gate.kube.resources import JOBSETS, MUTATING_WEBHOOKS, VALIDATING_WEBHOOKS, Resource
+from jobset_gate.sim import jobset_crd, manifests
+from tests.jobset_gate.cli.conftest import Run
+from tests.jobset_gate.cli.service import PATIENCE, Service, fetch, running
+from tests.support.planes import Plane
+from webhook import selfsigned
+from webhook.registration import MUTATING, VALIDATING
+
+BOTH: list[tuple[Resource, str]] = [(MUTATING_WEBHOOKS, MUTATING), (VALIDATING_WEBHOOKS, VALIDATING)]
+
+
+async def registered(service: Service) -> str:
+    """The URL at which it listens, once both configurations are written."""
+    url: str = (await service.until("webhook listens"))["url"]
+    await service.until("registered")
+    await service.until("registered")
+    return url
+
+
+async def asked_for(client: Client, namespace: str) -> None:
+    """Returns once the API server has learned of the webhook: a dry run of a gated JobSet gets the barrier."""
+    notes = {names.CONFIG: '{"timeoutAfterSeconds":300}'}
+    gang = manifests.gang("train", namespace, jobs=1, pods=2, annotations=notes)
+    async with asyncio.timeout(PATIENCE):
+        while True:
+            made = await client.create(JOBSETS, gang, dry_run=True)
+            template = made["spec"]["replicatedJobs"][0]["template"]["spec"]["template"]
+            if names.GATED in template.get("metadata", {}).get("labels", {}):
+                return
+            await asyncio.sleep(0.05)  # nothing tells when an API server has read its webhook configurations
+
+
+async def test_it_registers_itself_is_asked_and_leaves_nothing_behind(plane: Plane, namespace: str) -> None:
+    where = ["--kubeconfig", str(plane.kubeconfig), "--port", "0"]
+    async with plane.client() as client:
+        await jobset_crd.install(client)
+        async with running("webhook", "--self-signed", "--register", "--unregister-on-exit", *where) as service:
+            url = await registered(service)
+            hook = (await client.get(*BOTH[0]))["webhooks"][0]
+            assert hook["clientConfig"]["url"] == f"{url}/mutate"
+            ca = b64decode(hook["clientConfig"]["caBundle"]).decode()
+            assert await fetch(f"{url}/readyz", ca) == (200, "ok\n")
+            await asked_for(client, namespace)
+            notes = {names.CONFIG: '{"timeoutAfterSeconds":0}'}
+            bad = manifests.gang("train", namespace, timeout=0, annotations=notes)
+            with pytest.raises(ApiError, match="timeoutAfterSeconds: 0: must be an integer from 1"):
+                await client.create(JOBSETS, bad, dry_run=True)
+            assert await service.stop() == 0
+        for resource, name in BOTH:
+            with pytest.raises(NotFound):
+                await client.get(resource, name)
+
+
+async def test_a_second_start_updates_what_is_there_and_keeps_it_at_the_end(plane: Plane, namespace: str) -> None:
+    """And what others own in it stays: here a label, in a cluster the caBundle of cert-manager."""
+    where = ["--kubeconfig", str(plane.kubeconfig), "--port", "0"]
+    async with plane.client() as client:
+        try:
+            async with running("webhook", "--self-signed", "--register", *where) as service:
+                first = await registered(service)
+                assert await service.stop() == 0
+            for resource, name in BOTH:
+                body = {"metadata": {"labels": {"team": namespace}}}
+                await client.patch(resource, name, body=body, patch=PatchType.MERGE)
+            async with running("webhook", "--self-signed", "--register", *where) as service:
+                second = await registered(service)
+                assert await service.stop() == 0
+            found = [await client.get(resource, name) for resource, name in BOTH]
+            urls = [one["webhooks"][0]["clientConfig"]["url"] for one in found]
+            assert urls == [f"{second}/mutate", f"{second}/validate"]
+            assert first != second
+            assert [one["metadata"]["labels"]["team"] for one in found] == [namespace, namespace]
+        finally:
+            for resource, name in BOTH:
+                await client.delete(resource, name)
+
+
+async def test_it_registers_a_service_and_exempts_its_namespace(embedded_plane: Plane) -> None:
+    where = ["--kubeconfig", str(embedded_plane.kubeconfig), "--port", "0", "--service", "gate-system/door:8443"]
+    async with running("webhook", "--self-signed", "--register", *where) as service:
+        await registered(service)
+        async with embedded_plane.client() as client:
+            hook = (await client.get(*BOTH[0]))["webhooks"][0]
+        assert hook["clientConfig"]["service"] == {
+            "namespace": "gate-system", "name": "door", "port": 8443, "path": "/mutate"
+        }  # fmt: skip
+        assert hook["namespaceSelector"]["matchExpressions"][0]["values"] == ["kube-system", "gate-system"]
+        assert await service.stop() == 0
+
+
+async def test_it_serves_a_certificate_from_files(tmp_path: Path) -> None:
+    bundle = selfsigned.make()
+    bundle.write(tmp_path)
+    files = ["--tls-cert", str(tmp_path / "tls.crt"), "--tls-key", str(tmp_path / "tls.key")]
+    async with running("webhook", *files, "--port", "0") as service:
+        url = (await service.until("webhook listens"))["url"]
+        assert await fetch(f"{url}/healthz", bundle.ca.decode()) == (200, "ok\n")
+        assert await service.stop() == 0
+
+
+async def test_while_it_is_asked_to_stop_it_is_not_ready_but_answers(tmp_path: Path) -> None:
+    bundle = selfsigned.make()
+    bundle.write(tmp_path)
+    files = ["--tls-cert", str(tmp_path / "tls.crt"), "--tls-key", str(tmp_path / "tls.key")]
+    async with running("webhook", *files, "--port", "0", "--shutdown-delay", "600") as service:
+        url = (await service.until("webhook listens"))["url"]
+        service.send(SIGTERM)
+        await service.until("stopping")
+        assert await fetch(f"{url}/readyz", bundle.ca.decode()) == (503, "shutting down\n")
+        assert await service.stop() != 0, "a second signal ends it at once"
+
+
+def test_files_that_hold_no_certificate(run: Run, tmp_path: Path) -> None:
+    (tmp_path / "c").write_text("nonsense")
+    ran = run("webhook", "--tls-cert", str(tmp_path / "c"), "--tls-key", str(tmp_path / "c"), "--port", "0")
+    assert ran.code == 1
+    assert ran.err.splitlines()[-1].startswith(
+        f"error: {tmp_path / 'c'}, {tmp_path / 'c'}: no certificate with its key"
+    )
+    ran = run("webhook", "--tls-cert", str(tmp_path / "none"), "--tls-key", str(tmp_path / "c"), "--port", "0")
+    assert ran.err.splitlines()[-1] == f"error: {tmp_path / 'none'}: No such file or directory"
+
+
+def test_a_port_that_is_taken(run: Run) -> None:
+    with socket.create_server(("127.0.0.1", 0)) as taken:
+        ran = run("webhook", "--self-signed", "--port", str(taken.getsockname()[1]))
+    assert ran.code == 1
+    assert "address already in use" in ran.err.splitlines()[-1]
+
+
+@pytest.mark.parametrize(
+    ("arguments", "told"),
+    [
+        ("", "give either --self-signed or both --tls-cert and --tls-key"),
+        ("--self-signed --tls-cert x --tls-key y", "give either --self-signed or both"),
+        ("--tls-cert x", "--tls-cert and --tls-key belong together"),
+        ("--self-signed --url https://x", "need --register"),
+        ("--self-signed --unregister-on-exit", "need --register"),
+        ("--self-signed --register --url https://x --service a/b", "give --url or --service, not both"),
+        ("--self-signed --register --host 0.0.0.0", "needs --url or --service"),
+        ("--self-signed --port 65536", "Invalid value for '--port'"),
+    ],
+)
+def test_options_that_do_not_fit_together(run: Run, arguments: str, told: str) -> None:
+    ran = run("webhook", *arguments.split())
+    assert ran.code == 2
+    assert told in ran.err
+
+
+@pytest.mark.parametrize("text", ["x", "a/b/c", "a/", "a/b:x", "A/b"])
+def test_a_service_that_is_none(text: str) -> None:
+    with pytest.raises(Failed, match="expected NAMESPACE/NAME or NAMESPACE/NAME:PORT"):
+        parse_service(text)

@@ -1,0 +1,122 @@
+"""Custom kinds: pruning, strictness, defaults, validation, status. The same assertions against both API servers."""
+
+from __future__ import annotations
+
+import asyncio
+
+import pytest
+
+from tests.sim.apiserver.talk import JSON_PATCH, PATIENCE, Api, Gangs
+
+
+async def test_unknown_fields_are_pruned_with_a_warning(api: Api, gangs: Gangs) -> None:
+    """A2: that is how a stock JobSet CRD loses our field."""
+    made = await api.post(gangs.path, gangs.gang(gate={"timeout": 3}, jobs=[{"name": "a", "extra": 1}]))
+    assert made.status == 201
+    assert made.object["spec"] == {"mode": "A", "jobs": [{"name": "a", "replicas": 1}]}
+    assert made.warnings == ['299 - "unknown field \\"spec.gate\\""', '299 - "unknown field \\"spec.jobs[0].extra\\""']
+
+
+async def test_strict_validation_refuses_unknown_fields(api: Api, gangs: Gangs) -> None:
+    """What `kubectl apply` asks for."""
+    body = gangs.gang(gate={"timeout": 3})
+    refused = await api.post(f"{gangs.path}?fieldValidation=Strict", body)
+    assert (refused.status, refused.reason) == (400, "BadRequest")
+    assert refused.message.endswith('strict decoding error: unknown field "spec.gate"')
+    ignored = await api.post(f"{gangs.path}?fieldValidation=Ignore", body)
+    assert (ignored.status, ignored.warnings) == (201, [])
+
+
+async def test_unschematised_parts_are_kept_as_they_are(api: Api, gangs: Gangs) -> None:
+    template = {"anything": [{"goes": True}, None], "deep": {"er": 1.5}}
+    made = await api.post(gangs.path, gangs.gang(jobs=[{"name": "a", "template": template}]))
+    assert made.object["spec"]["jobs"][0]["template"] == template
+
+
+async def test_defaults_are_filled_in_and_nulls_dropped_unless_nullable(api: Api, gangs: Gangs) -> None:
+    made = await api.post(gangs.path, gangs.gang(mode=None, replicas=None, maybe=None, network=None))
+    assert made.object["spec"] == {"mode": "A", "maybe": None}
+
+
+@pytest.mark.parametrize(
+    ("spec", "field"),
+    [
+        ({"replicas": "three"}, "spec.replicas"),
+        ({"replicas": 0}, "spec.replicas"),
+        ({"mode": "C"}, "spec.mode"),
+        ({"suspend": 1}, "spec.suspend"),
+        ({"jobs": {}}, "spec.jobs"),
+        ({"jobs": [{"replicas": 1}]}, "spec.jobs[0].name"),
+        ({"jobs": [{"name": "a"}, {"name": "a"}]}, "spec.jobs[1]"),
+    ],
+)
+async def test_values_that_do_not_fit_the_schema_are_refused_by_path(
+    api: Api, gangs: Gangs, spec: dict[str, object], field: str
+) -> None:
+    refused = await api.post(gangs.path, gangs.gang(**spec))
+    assert (refused.status, refused.reason) == (422, "Invalid")
+    assert field in refused.causes
+
+
+async def test_all_violations_come_in_one_answer(api: Api, gangs: Gangs) -> None:
+    refused = await api.post(gangs.path, gangs.gang(replicas=0, mode="C", suspend="no"))
+    assert {"spec.replicas", "spec.mode", "spec.suspend"} <= set(refused.causes)
+
+
+async def test_a_rule_about_changes_lets_creation_and_first_setting_pass(api: Api, gangs: Gangs) -> None:
+    await api.post(gangs.path, gangs.gang())
+    first = await api.merge(f"{gangs.path}/g", {"spec": {"network": {"dns": True}}})
+    same = await api.merge(f"{gangs.path}/g", {"spec": {"network": {"dns": True}, "mode": "B"}})
+    changed = await api.merge(f"{gangs.path}/g", {"spec": {"network": {"dns": False}}})
+    assert [first.status, same.status, changed.status] == [200, 200, 422]
+    assert changed.causes == ["spec.network"]
+    assert changed.message.endswith("Value is immutable")
+
+
+async def test_status_and_spec_have_their_own_endpoints(api: Api, gangs: Gangs) -> None:
+    made = await api.post(gangs.path, {**gangs.gang(), "status": {"restarts": 1}})
+    assert "status" not in made.object
+    status = {"metadata": {"labels": {"a": "b"}}, "spec": {"mode": "B"}, "status": {"restarts": 2}}
+    by_status = await api.merge(f"{gangs.path}/g/status", status)
+    assert (by_status.object["spec"], by_status.object["status"]) == ({"mode": "A"}, {"restarts": 2})
+    assert "labels" not in by_status.meta
+    by_main = await api.merge(f"{gangs.path}/g", {"spec": {"mode": "B"}, "status": {"restarts": 3}})
+    assert (by_main.object["spec"], by_main.object["status"]) == ({"mode": "B"}, {"restarts": 2})
+    assert [reply.meta["generation"] for reply in (made, by_status, by_main)] == [1, 1, 2]
+    assert (await api.get(f"{gangs.path}/g/status")).object == by_main.object
+
+
+async def test_a_status_write_with_a_stale_version_conflicts(api: Api, gangs: Gangs) -> None:
+    made = await api.post(gangs.path, gangs.gang())
+    await api.merge(f"{gangs.path}/g", {"metadata": {"labels": {"a": "b"}}})
+    stale = await api.put(f"{gangs.path}/g/status", {**made.object, "status": {"restarts": 1}})
+    assert (stale.status, stale.reason) == (409, "Conflict")
+
+
+async def test_custom_objects_are_never_replaced_blindly(api: Api, gangs: Gangs) -> None:
+    await api.post(gangs.path, gangs.gang())
+    blind = await api.put(f"{gangs.path}/g", gangs.gang(mode="B"))
+    assert (blind.status, blind.causes) == (422, ["metadata.resourceVersion"])
+
+
+async def test_items_of_a_custom_list_say_what_they_are(api: Api, gangs: Gangs) -> None:
+    await api.post(gangs.path, gangs.gang())
+    listed = await api.get(gangs.path)
+    assert listed.object["kind"] == "GangList"
+    assert listed.object["items"][0]["kind"] == "Gang"
+
+
+async def test_a_schema_that_learns_a_field_keeps_it_from_then_on(api: Api, gangs: Gangs) -> None:
+    """A2: adding our field to the CRD, and what a server does without it."""
+    path = f"/apis/apiextensions.k8s.io/v1/customresourcedefinitions/gangs.{gangs.group}"
+    place = "/spec/versions/0/schema/openAPIV3Schema/properties/spec/properties/gate"
+    field = {"type": "object", "properties": {"timeout": {"type": "integer"}}}
+    learnt = await api.call("PATCH", path, [{"op": "add", "path": place, "value": field}], JSON_PATCH)
+    assert learnt.status == 200
+    body = gangs.gang(gate={"timeout": 3})
+    made = await api.post(f"{gangs.path}?dryRun=All", body)
+    async with asyncio.timeout(PATIENCE):
+        # The real server takes the new schema up a moment later.
+        while "gate" not in made.object.get("spec", {}):
+            made = await api.post(f"{gangs.path}?dryRun=All", body)
+    assert made.object["spec"]["gate"] == {"timeout": 3}

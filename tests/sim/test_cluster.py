@@ -1,0 +1,64 @@
+"""The simulation as a whole."""
+
+from __future__ import annotations
+
+import asyncio
+
+import pytest
+
+from jobset_gate import names
+from jobset_gate.kube.resources import JOBSETS, PODS
+from jobset_gate.sim.clock import EPOCH
+from jobset_gate.sim.cluster import EmbeddedCluster, spread
+from jobset_gate.sim.kubelet import Behaviour
+from jobset_gate.sim.until import View
+from tests.sim.gates import gated, plain
+from tests.sim.test_kubelet import at_barrier, waiting
+from tests.sim.world import QUICK, World, label, on_embedded, running
+
+
+def test_three_hundred_pods_on_late_nodes_wait_for_the_last_and_start_together() -> None:
+    """The size of KEP-498's first story; the last node comes after ten minutes."""
+
+    async def story(world: World) -> None:
+        await world.create(JOBSETS, gated(jobs=3, pods=100))
+        pods = await waiting(world, 300)
+        assert EPOCH + 600 <= world.now < EPOCH + 605
+        assert not running(pods)
+        await world.verdict("gang", f"release {label(pods[0], names.JS_UID)} 0 0 AllPodsStarted\n")
+        await world.until(PODS, lambda pods: len(running(pods)) == 300, 200)
+
+    on_embedded(story, nodes=spread(4, 75, every=200.0), behaviour=Behaviour(spread=2.0))
+
+
+def test_an_actor_that_fails_is_heard_by_who_waits() -> None:
+    async def story(world: World) -> None:
+        def broken(*_: object) -> None:
+            raise ZeroDivisionError
+
+        world.kubelets._scheduler.changed = broken  # type: ignore[assignment,method-assign]  # the fault
+        await world.create(JOBSETS, plain())
+        await world.until(PODS, lambda pods: len(running(pods)) == 1)
+
+    with pytest.raises(ExceptionGroup) as failed:
+        on_embedded(story)
+    assert failed.group_contains(ZeroDivisionError, depth=2) or failed.group_contains(ZeroDivisionError)
+
+
+async def test_it_runs_in_real_time_too() -> None:
+    async with EmbeddedCluster(behaviour=QUICK) as cluster:
+        body = gated(pods=3)
+        body["metadata"]["namespace"] = "default"
+        await cluster.client.create(JOBSETS, body)
+        async with View(cluster.client, PODS, "default") as view:
+            await cluster.until(view.until(lambda pods: len(at_barrier(pods)) == 3, 20))
+    assert len(asyncio.all_tasks()) == 1
+
+
+def test_what_never_comes_is_told_with_what_is_there() -> None:
+    async def story(world: World) -> None:
+        await world.create(JOBSETS, plain("only"))
+        await world.until(JOBSETS, lambda jobsets: len(jobsets) == 2, seconds=5)
+
+    with pytest.raises(TimeoutError, match="'name': 'only'"):
+        on_embedded(story)
