@@ -9,7 +9,7 @@ from prometheus_client import CollectorRegistry, Counter, Gauge, Histogram
 
 from controllers.gates import LookAgain
 from controllers.queue import WorkQueue
-from jobset_gate.kube.errors import NotLeader
+from jobset_gate.kube.errors import KubeError, NotLeader
 
 K = TypeVar("K")
 Reconcile = Callable[[K], Awaitable[float | None]]
@@ -72,7 +72,9 @@ class Loop(Generic[K]):
         except Exception as error:  # noqa: BLE001 - whatever one gang's reconcile raises must not stop the others
             result = "error"
             self._metrics.errors.labels(self._name).inc()
-            _log.error("reconcile failed", controller=self._name, key=str(key), error=str(error), exc_info=error)
+            # What an API server said needs no stack; anything else is a bug of ours and does.
+            stack = None if isinstance(error, KubeError) else error
+            _log.error("reconcile failed", controller=self._name, key=str(key), error=str(error), exc_info=stack)
             self._queue.add_rate_limited(key)
         else:
             self._queue.forget(key)

@@ -20,7 +20,7 @@ from jobset_gate.kube.resources import PODS
 from jobset_gate.model import PodSeen, Verdict
 
 CONCURRENCY = 32
-"""Patches under way at once, over all gangs."""
+"""Patches under way at once, over all gangs; 0 switches this channel off."""
 
 PATIENCE = 2.0
 """Seconds that a pod gets to see the ConfigMap by itself, if its barrier began after the decision."""
@@ -68,6 +68,8 @@ class Patches:
         `fresh`: the verdict was taken just now, so nobody can have heard it. Returns the seconds after which to look
         again, None if nobody waits any more.
         """
+        if not self._concurrency:
+            return None
         now, text = self._clock(), verdicts.render(verdict)
         known = self._pods.pop(key, {})
         waiting = {pod.uid: pod for pod in pods}

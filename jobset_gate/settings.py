@@ -12,6 +12,9 @@ from jobset_gate.violation import at, shown
 DEFAULT_IMAGE: Final = "busybox:1.37"
 DEFAULT_USER: Final = 65532
 DEFAULT_POLL_SECONDS: Final = 0.2
+DEFAULT_GRACE_SECONDS: Final = 120
+"""More than two kubelet sync periods: a release in the last second before the timeout, of which the ConfigMap alone
+brings word, must reach every barrier before the first one gives up by itself (A6)."""
 
 _Seconds = Annotated[int, Field(ge=1, le=2**31 - 1)]
 _Id = Annotated[int, Field(ge=1, le=2**31 - 1)]
@@ -43,11 +46,11 @@ class Barrier(_Section):
     run_as_user: _Id | None = DEFAULT_USER
     """None: not set, so that the platform chooses (OpenShift)."""
     run_as_group: _Id | None = DEFAULT_USER
-    grace_seconds: Annotated[int, Field(ge=0, le=86_400)] = 60
+    grace_seconds: Annotated[int, Field(ge=0, le=86_400)] = DEFAULT_GRACE_SECONDS
     """How long after the gang's timeout a barrier that hears nothing gives up by itself."""
     max_wait_seconds: _Seconds | None = None
     """The barrier's own limit where the gang has no timeout; None: it waits for ever."""
-    poll_seconds: Annotated[float, Field(gt=0, le=10)] = DEFAULT_POLL_SECONDS
+    poll_seconds: Annotated[float, Field(ge=0.05, le=10)] = DEFAULT_POLL_SECONDS
     """How often the barrier looks at its files."""
 
 

@@ -5,8 +5,10 @@ from typing import Any, Final
 
 from jobset_gate import names
 
-MUTATING: Final = "jobset-gate-mutating"
-VALIDATING: Final = "jobset-gate-validating"
+MUTATING: Final = "zz-jobset-gate"
+"""API servers call mutating webhooks in the order of their configurations' names. Ours goes last: it then sees the
+suspension that Kueue's webhook decides upon, which starts a new epoch (A5), and the init containers that others add."""
+VALIDATING: Final = "jobset-gate"
 MUTATING_HOOK: Final = "mutate.jobset-gate.dev"
 VALIDATING_HOOK: Final = "validate.jobset-gate.dev"
 MUTATE_PATH: Final = "/mutate"

@@ -1,4 +1,4 @@
-"""Virtual time for all tests here but those on a plane, whose servers live outside the loop."""
+"""Virtual time for all tests here but those that wait for another process, such as a plane's."""
 
 from __future__ import annotations
 
@@ -14,9 +14,14 @@ from tests.kube.scripted import Scripted
 
 
 def pytest_asyncio_loop_factories(item: pytest.Item) -> Mapping[str, Callable[[], asyncio.AbstractEventLoop]]:
-    if "plane" in getattr(item, "fixturenames", ()):
+    if {"plane", "real_time"} & set(getattr(item, "fixturenames", ())):
         return {"real": asyncio.new_event_loop}
     return {"virtual": VirtualLoop}
+
+
+@pytest.fixture
+def real_time() -> None:
+    """For a test that waits for another process."""
 
 
 @pytest.fixture

@@ -106,7 +106,7 @@ async def test_user_and_password_are_basic_authentication(tmp_path: Path) -> Non
     assert await found.token() == "Basic dTpw"
 
 
-async def test_an_exec_plugins_token_is_used(tmp_path: Path) -> None:
+async def test_an_exec_plugins_token_is_used(tmp_path: Path, real_time: None) -> None:
     plugin = tmp_path / "plugin"
     plugin.write_text(
         '#!/bin/sh\necho \'{"apiVersion":"client.authentication.k8s.io/v1","kind":"ExecCredential",'

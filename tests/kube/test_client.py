@@ -171,9 +171,14 @@ async def test_an_error_body_that_is_no_status_is_an_error_all_the_same(
 
 async def test_a_redirect_is_not_followed(server: Scripted, client: Client) -> None:
     """Our token must not go where a body or a proxy points to."""
-    server.lists.append(refusal(302))
+
+    async def elsewhere(_: web.Request) -> web.StreamResponse:
+        return web.Response(status=302, headers={"Location": f"{server.url}/elsewhere"})
+
+    server.lists.append(elsewhere)
     with pytest.raises(errors.ApiError, match="302"):
         await client.get(CONFIGMAPS, "x", "ns")
+    assert len(server.asked) == 1
 
 
 async def test_a_name_that_is_taken_is_told_from_other_conflicts(server: Scripted, client: Client) -> None:

@@ -133,16 +133,24 @@ async def test_an_object_of_another_form_is_known_to_be_no_longer_what_it_was(se
         assert server.count("list") == 1
 
 
-async def test_an_exception_of_the_handler_ends_the_informer(server: Scripted, client: Client) -> None:
+@pytest.mark.parametrize("when", ["list", "watch"])
+async def test_an_exception_of_the_handler_ends_the_informer(server: Scripted, client: Client, when: str) -> None:
     """Also a TimeoutError, which the informer itself uses."""
-    server.put("a", "1")
+    server.put("good", "1")
 
-    def broken(_: Change[str]) -> None:
-        raise TimeoutError("the handler's")
+    def broken(change: Change[str]) -> None:
+        if change.key[1] == "bad":
+            raise TimeoutError("the handler's")
 
     informer = Informer(client, CONFIGMAPS, wire=Thing, convert=value_of, handler=broken, namespace="ns")
+    if when == "list":
+        server.put("bad", "1")
+    run = asyncio.create_task(informer.run())
+    if when == "watch":
+        await server.watched()
+        server.put("bad", "1")
     with pytest.raises(TimeoutError, match="the handler's"):
-        await informer.run()
+        await run
 
 
 async def test_nobody_sees_half_of_a_relist(server: Scripted, client: Client) -> None:
@@ -150,11 +158,13 @@ async def test_nobody_sees_half_of_a_relist(server: Scripted, client: Client) ->
     for i in range(300):
         server.put(f"n{i:03}", "old")
     seen: set[frozenset[str]] = set()
+    told: set[int] = set()
     async with watching(client, page_size=10, relist_seconds=100.0) as watched:
 
         async def look() -> None:
             while True:
                 seen.add(frozenset(watched.values.values()))
+                told.add(len(watched.changes) - 300)
                 await asyncio.sleep(0)
 
         await server.watched()
@@ -164,7 +174,9 @@ async def test_nobody_sees_half_of_a_relist(server: Scripted, client: Client) ->
         await server.until(lambda: server.count("list") > before)
         looking = asyncio.create_task(look())
         await watched.sees(**{f"n{i:03}": "new" for i in range(300)})
+        await asyncio.sleep(0)
         looking.cancel()
+    assert told <= {0, 300}, "an index that a handler keeps is never half-way either"
     assert frozenset({"old"}) in seen
     assert seen <= {frozenset({"old"}), frozenset({"new"})}
 

@@ -207,6 +207,19 @@ async def test_a_renewal_that_fails_stops_the_writing_before_another_may_lead(
     assert b_begins - a_ends >= 5
 
 
+async def test_a_renewal_counts_from_its_start_not_from_its_answer(leases: LeaseServer, candidate: Candidates) -> None:
+    """The server may have written it at any moment in between."""
+    a = await candidate("a")
+    a.start()
+    await a.leads.wait()
+    leases.delay = 4.0
+    leases.line = lambda _: Line.LATE
+    start = leases.writes[-1][0] + 2
+    await asyncio.sleep(2 + 4 + 0.1)
+    assert leases.writes[-1][0] >= start + 4
+    assert a.elector.guard() <= start + 10 - now() + 0.1
+
+
 async def test_a_lost_answer_is_not_a_lost_term(leases: LeaseServer, candidate: Candidates) -> None:
     """The write was done; the next look shows our own record."""
     a = await candidate("a")

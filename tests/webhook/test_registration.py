@@ -60,6 +60,14 @@ def test_it_may_be_called_again_when_a_later_webhook_changes_something() -> None
     assert "reinvocationPolicy" not in validating["webhooks"][0]
 
 
+@pytest.mark.parametrize(
+    "other", ["jobset-mutating-webhook-configuration", "kueue-mutating-webhook-configuration", "z"]
+)
+def test_it_is_called_after_the_others(other: str) -> None:
+    """API servers go by the names of the configurations."""
+    assert configurations(url="https://127.0.0.1:1")[0]["metadata"]["name"] > other
+
+
 def test_a_door_is_found_by_service_or_by_url() -> None:
     by_service = configurations(service=Service("ns", "gate", 8443))[0]["webhooks"][0]["clientConfig"]
     assert by_service == {"service": {"namespace": "ns", "name": "gate", "port": 8443, "path": "/mutate"}}

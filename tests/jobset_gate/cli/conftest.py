@@ -1,14 +1,14 @@
 """Runs command lines in this process, as the shell would."""
 
 import io
-from collections.abc import Callable
+import logging
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 
 import pytest
+import structlog
 
 from jobset_gate.cli.main import main
-
-EXAMPLES = "examples"
 
 
 @dataclass(frozen=True, slots=True)
@@ -29,6 +29,17 @@ class _Stdin(io.StringIO):
     @property
     def buffer(self) -> io.BytesIO:
         return io.BytesIO(self.getvalue().encode())
+
+
+@pytest.fixture(autouse=True)
+def _logs_as_before() -> Iterator[None]:
+    """How a command line logs must not reach other tests."""
+    root = logging.getLogger()
+    handlers, level, config = root.handlers[:], root.level, structlog.get_config()
+    yield
+    root.handlers[:] = handlers
+    root.setLevel(level)
+    structlog.configure(**config)
 
 
 @pytest.fixture

@@ -13,8 +13,8 @@ import msgspec
 
 from jobset_gate.kube.client import Client, PatchType
 from jobset_gate.kube.errors import ServerError, Unreachable
-from jobset_gate.kube.resources import CONFIGMAPS, EVENTS, Resource
-from tests.jobset_gate.world.api import Api, Json, check
+from jobset_gate.kube.resources import CONFIGMAPS, Resource
+from tests.jobset_gate.world.api import Api, Json
 
 
 class Answer(Enum):
@@ -50,7 +50,7 @@ class MemoryClient:
     def __init__(self, api: Api, door: Door = open_door) -> None:
         self.api, self._door = api, door
         self.calls: list[Call] = []
-        self.gate_written: Callable[[Json | None, Json], None] = lambda old, new: None
+        self.gate_written: Callable[[Json | None, Json], None] = lambda _, __: None
 
     @property
     def client(self) -> Client:
@@ -160,7 +160,9 @@ def _typed(found: Json, type: Any) -> Any:
 
 def _fits(stored: Json, fields: Mapping[str, str]) -> bool:
     about = stored.get("involvedObject", {})
-    return all(value in (stored.get(key), about.get(key.removeprefix("involvedObject."))) for key, value in fields.items())
+    return all(
+        value in (stored.get(key), about.get(key.removeprefix("involvedObject."))) for key, value in fields.items()
+    )
 
 
 def _merge(stored: Json, body: Json) -> None:
@@ -172,6 +174,3 @@ def _apply_condition(stored: Json, body: Json) -> None:
     (mine,) = body["status"]["conditions"]
     conditions = stored.setdefault("status", {}).setdefault("conditions", [])
     conditions[:] = [one for one in conditions if one["type"] != mine["type"]] + [mine]
-
-
-__all__ = ["EVENTS", "Answer", "Call", "Door", "MemoryClient", "check", "open_door"]

@@ -13,7 +13,7 @@ from typing import Any
 
 from jobset_gate import names
 from jobset_gate.kube.resources import CONFIGMAPS, JOBS, JOBSETS, PODS, Resource
-from tests.jobset_gate.world.api import NAMESPACE, Api, Json, labels_of
+from tests.jobset_gate.world.api import Api, Json, labels_of
 
 JOBSET = "train"
 GATE = "train-group-scheduling"
@@ -83,11 +83,6 @@ class Cluster:
     def going_on(self) -> bool:
         """There is a JobSet, and it has not finished."""
         return self.jobset is not None and "terminalState" not in self.jobset["status"]
-
-    @property
-    def life(self) -> Life | None:
-        """The generation that new pods of the templates will be of."""
-        return None if self.jobset is None else _life(self.jobset)
 
     def create(self, *, suspended: bool = False) -> None:
         shape = self.shape
@@ -265,7 +260,7 @@ class Cluster:
     # --- Details ---------------------------------------------------------------------------------------------------
 
     def _begin(self, jobset: Json) -> None:
-        self.began.setdefault(_life(jobset), self.api.version)
+        self.began.setdefault(life_of_jobset(jobset), self.api.version)
 
     def _change_jobset(self, change: Callable[[Json], object]) -> Json:
         return self.api.change(JOBSETS, JOBSET, change)
@@ -354,7 +349,7 @@ class Cluster:
         self._change_pod(pod, lambda body: body["metadata"].setdefault("deletionTimestamp", stamp(self.now())))
 
 
-# --- Reading -----------------------------------------------------------------------------------------------------------
+# --- Reading -------------------------------------------------------------------------------------------------------
 
 
 def stamp(moment: float) -> str:
@@ -401,7 +396,8 @@ def complete(jobset: Json, jobs: Iterable[Json], pods: Iterable[Json]) -> bool:
     return True
 
 
-def _life(jobset: Json) -> Life:
+def life_of_jobset(jobset: Json) -> Life:
+    """The generation that new pods of its templates will be of."""
     return Life(jobset["metadata"]["uid"], _attempt(jobset), _epoch(jobset))
 
 
@@ -472,6 +468,3 @@ def _timed_out(since: str, *, restarts: bool) -> Json:
         return {"phase": "Failed", "initContainerStatuses": [_status(end)]}
     waits = _status({"waiting": {"reason": "CrashLoopBackOff"}}, lastState=end, restartCount=1)
     return {"phase": "Pending", "initContainerStatuses": [waits]}
-
-
-__all__ = ["GATE", "JOBSET", "NAMESPACE", "Cluster", "Life", "Passage", "Shape"]

@@ -27,6 +27,7 @@ from tests.jobset_gate.world.api import Api, Json
 from tests.jobset_gate.world.cluster import JOBSET, Cluster
 from tests.jobset_gate.world.replica import Replica
 
+
 class Foul(AssertionError):
     """A promise was broken."""
 
@@ -45,7 +46,7 @@ class Referee:
         """Somebody has set a clock: times are no longer to be trusted."""
         self._passages = 0
 
-    # --- Writes --------------------------------------------------------------------------------------------------------
+    # --- Writes ----------------------------------------------------------------------------------------------------
 
     def gate_written(self, replica: Replica, old: Json | None, new: Json) -> None:
         """A controller's compare-and-swap went through."""
@@ -155,7 +156,7 @@ class Referee:
         if not self.clocks_set:
             _must(self._now() >= (first or 0.0) + timeout, f"{verdict} before its time: {self._now()} {first}")
 
-    # --- Passages ------------------------------------------------------------------------------------------------------
+    # --- Passages --------------------------------------------------------------------------------------------------
 
     def check_passages(self) -> None:
         """No barrier obeyed what does not bind it."""
@@ -175,15 +176,16 @@ class Referee:
     def check_condition(self) -> None:
         """The condition tells of no verdict that was not taken."""
         jobset = self._api.get(JOBSETS, JOBSET)
-        for condition in [] if jobset is None else jobset["status"].get("conditions", []):
+        if jobset is None:
+            return
+        uid = jobset["metadata"]["uid"]
+        released = any(one.kind is Kind.RELEASE and one.generation.uid == uid for one in self.verdicts)
+        for condition in jobset["status"].get("conditions", []):
             if condition["type"] == names.CONDITION and condition["status"] == "True":
-                _must(
-                    any(v.kind is Kind.RELEASE and v.generation.uid == jobset["metadata"]["uid"] for v in self.verdicts),
-                    f"said before it was decided: {condition}",
-                )
+                _must(released, f"said before it was decided: {condition}")
 
 
-# --- Another count, slot by slot --------------------------------------------------------------------------------------
+# --- Another count, slot by slot -----------------------------------------------------------------------------------
 
 
 def _counted(seen: GangSeen) -> list[PodSeen] | None:

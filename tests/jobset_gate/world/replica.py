@@ -99,7 +99,7 @@ class Replica:
         self._task: asyncio.Task[None] | None = None
         api.watchers.append(lambda kind, what, body: self.inbox[kind].append((what, body)))
 
-    # --- Life --------------------------------------------------------------------------------------------------------
+    # --- Life ------------------------------------------------------------------------------------------------------
 
     @property
     def alive(self) -> bool:
@@ -122,7 +122,7 @@ class Replica:
         self.door.clear()
 
     def _boot(self) -> None:
-        self.queue: WorkQueue[Key] = WorkQueue(rng=random.Random(0))
+        self.queue: WorkQueue[Key] = WorkQueue(rng=random.Random(0))  # noqa: S311 - jitter
         self.view = View()
         self.index = _NotingIndex(self.view, self.queue)
         self._handlers: dict[Resource, Callable[[Any], None]] = {
@@ -165,7 +165,7 @@ class Replica:
 
         return noting
 
-    # --- What it sees --------------------------------------------------------------------------------------------------
+    # --- What it sees ----------------------------------------------------------------------------------------------
 
     def hear(self, kind: Resource, many: int = 1_000) -> None:
         """So many events of this kind arrive."""
@@ -202,7 +202,7 @@ class Replica:
         for change in self._stores[kind].replace(listed, str(self.api.version)):
             self._handlers[kind](change)
 
-    # --- What it asks --------------------------------------------------------------------------------------------------
+    # --- What it asks ----------------------------------------------------------------------------------------------
 
     def answer(self, number: int = 0, answer: Answer = Answer.DONE) -> None:
         """One call at the door goes through, or not."""

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import dataclass
 from functools import partial
 from types import TracebackType
 from typing import Self
@@ -12,8 +13,17 @@ from jobset_gate.kube.resources import CONFIGMAPS, JOBS
 from jobset_gate.model import Generation, Verdict
 from jobset_gate.sim.clock import EPOCH
 from tests.jobset_gate.world.api import WATCHED, Api, Json, labels_of
-from tests.jobset_gate.world.client import Answer
-from tests.jobset_gate.world.cluster import GATE, Cluster, Shape, alive, complete, holds, life_of
+from tests.jobset_gate.world.cluster import (
+    GATE,
+    Cluster,
+    Life,
+    Shape,
+    alive,
+    complete,
+    holds,
+    life_of,
+    life_of_jobset,
+)
 from tests.jobset_gate.world.loop import InstantLoop
 from tests.jobset_gate.world.referee import Referee
 from tests.jobset_gate.world.replica import Replica
@@ -25,6 +35,20 @@ FALSE_CLOCK = 90.0
 MOST_ROUNDS = 200
 BUSY_ROUNDS = 6
 """Rounds of the end in which pods are still made and started; longer, and a failed gang would fail for ever."""
+
+
+@dataclass(frozen=True, slots=True)
+class Fate:
+    """How a run ends, once nothing disturbs it any more."""
+
+    all_start: bool = True
+    """Every pod gets its node; otherwise those that have not started never will."""
+    by_gate: bool = True
+    """Barriers see the ConfigMap."""
+    by_annotation: bool = True
+    """Barriers see their pod's annotation."""
+    resume: bool = True
+    """A suspended gang is resumed."""
 
 
 class World:
@@ -68,7 +92,7 @@ class World:
         if self.fouls:
             raise self.fouls[0]
 
-    # --- Trouble -------------------------------------------------------------------------------------------------------
+    # --- Trouble ---------------------------------------------------------------------------------------------------
 
     def set_clock(self, replica: Replica, ahead: float) -> None:
         """Somebody sets a controller's clock to so many seconds before or after the true time."""
@@ -98,24 +122,21 @@ class World:
 
         self.api.change(CONFIGMAPS, GATE, edit)
 
-    # --- The end -------------------------------------------------------------------------------------------------------
+    # --- The end ---------------------------------------------------------------------------------------------------
 
-    def end(self, *, all_start: bool, channels: tuple[bool, bool] = (True, True), resume: bool = True) -> None:
-        """Disturbances stop and views catch up; then every gang has to come to its end.
-
-        `channels`: whether barriers read the ConfigMap, and their annotation. `resume`: a suspended gang is resumed.
-        """
+    def end(self, fate: Fate) -> None:
+        """Disturbances stop and views catch up; then every gang has to come to its end."""
         for replica in self.replicas:
             if not replica.alive:
                 replica.boot()
             for kind in list(replica.torn):
                 replica.relist(kind)
-        if self.cluster.suspended and resume:
+        if self.cluster.suspended and fate.resume:
             self.cluster.resume()
         calm, busy = 0.0, 0
         while calm < self._patience():
             before = self.api.version
-            self._go_on(busy, all_start=all_start, channels=channels)
+            self._go_on(busy, fate)
             self.check()
             if self.api.version == before:
                 calm += CALM_STEP
@@ -123,7 +144,7 @@ class World:
                 continue
             busy += 1
             assert busy < MOST_ROUNDS, "it never comes to rest"
-        self._ended(all_start=all_start)
+        self._ended()
 
     def deliver(self) -> None:
         """All views catch up and all calls go through, until nothing moves."""
@@ -140,7 +161,7 @@ class World:
                 return
         raise AssertionError("controllers answer each other for ever")
 
-    def _go_on(self, busy: int, *, all_start: bool, channels: tuple[bool, bool]) -> None:
+    def _go_on(self, busy: int, fate: Fate) -> None:
         cluster = self.cluster
         self._remove_stranger()
         cluster.collect()
@@ -150,14 +171,14 @@ class World:
         for pod in cluster.pods():
             if "deletionTimestamp" in pod["metadata"]:
                 cluster.vanish(pod)
-        if all_start and busy < BUSY_ROUNDS:
+        if fate.all_start and busy < BUSY_ROUNDS:
             for pod in cluster.unstarted():
                 cluster.start(pod)
         self.deliver()
         for pod in cluster.pods():
             cluster.report(pod)
         for pod in cluster.waiting():
-            for text, works in zip(cluster.readable(pod), channels, strict=True):
+            for text, works in zip(cluster.readable(pod), (fate.by_gate, fate.by_annotation), strict=True):
                 if works and cluster.look(pod, text):
                     break
 
@@ -171,7 +192,7 @@ class World:
         # The longest pauses: a straggler's next patch, a look past a stranger's ConfigMap, a timeout.
         return 130.0 + (self.cluster.shape.timeout or 0) + 4 * FALSE_CLOCK
 
-    def _ended(self, *, all_start: bool) -> None:
+    def _ended(self) -> None:
         cluster = self.cluster
         jobset = cluster.jobset
         if jobset is None or jobset["status"].get("terminalState"):
@@ -192,13 +213,12 @@ class World:
             assert not held, f"held for ever: {held}; {stored['data']}; {told}"
         if whole or bypassed:
             assert verdict is not None, f"complete, and nothing decided: {told}"
-        lives = [life_of(pod) for pod in pods] or [cluster.life]
-        binding = verdict is not None and all(_covers(verdict, life.uid, life.attempt, life.epoch) for life in lives if life)
-        if verdict is not None and binding:
+        lives = [life_of(pod) for pod in pods] or [life_of_jobset(jobset)]
+        if verdict is not None and all(_covers(verdict, life) for life in lives):
             want = report.decided(verdict)
             assert (told["status"], told["reason"], told["message"]) == (want.status, want.reason, want.message)
 
-    # --- Details -------------------------------------------------------------------------------------------------------
+    # --- Details ---------------------------------------------------------------------------------------------------
 
     def _gate_written(self, replica: Replica, old: Json | None, new: Json) -> None:
         self._guarded(lambda: self.referee.gate_written(replica, old, new))
@@ -211,8 +231,5 @@ class World:
             self.fouls.append(foul)
 
 
-def _covers(verdict: Verdict, uid: str, attempt: int, epoch: int) -> bool:
-    return verdict.generation.covers(Generation(uid, attempt, epoch))
-
-
-__all__ = ["Answer", "World"]
+def _covers(verdict: Verdict, life: Life) -> bool:
+    return verdict.generation.covers(Generation(life.uid, life.attempt, life.epoch))

@@ -1,0 +1,82 @@
+"""Faults of the API server between a gang and its release (faults.md 1, 6, 8, 20), on the embedded one."""
+
+from collections.abc import AsyncIterator
+from contextlib import AsyncExitStack
+from pathlib import Path
+
+import pytest
+
+from jobset_gate import names
+from jobset_gate.kube.resources import CONFIGMAPS, JOBSETS, PODS
+from jobset_gate.sim import manifests
+from jobset_gate.sim.faults import ALWAYS, Faults, Match
+from tests.flow.stage import Stage, staged
+from tests.support.embedded import Embedded
+
+OURS = names.PROGRAM
+"""The controller's user agent."""
+
+
+@pytest.fixture
+async def stage(embedded_plane: Embedded, tmp_path: Path) -> AsyncIterator[Stage]:
+    await embedded_plane.make_namespace("faults")
+    async with AsyncExitStack() as stack:
+        yield await stack.enter_async_context(staged(embedded_plane, "faults", tmp_path))
+
+
+@pytest.fixture
+def faults(embedded_plane: Embedded) -> Faults:
+    return embedded_plane.server.faults
+
+
+async def test_throttled_patches_are_sent_again_when_the_server_says_so(stage: Stage, faults: Faults):
+    throttled = faults.fail(Match(PODS, ("patch",), agent=OURS), status=429, retry_after=1, times=5)
+    await stage.apply(manifests.gang(jobs=2, pods=3))
+    await stage.until_running(6)
+    assert throttled.struck == 5
+
+
+async def test_failing_patches_leave_it_to_the_configmap(stage: Stage, faults: Faults):
+    faults.fail(Match(PODS, ("patch",), agent=OURS), status=500, times=ALWAYS)
+    await stage.apply(manifests.gang(jobs=2, pods=3))
+    await stage.until_running(6)
+
+
+async def test_one_gang_that_cannot_be_kept_does_not_delay_the_others(stage: Stage, faults: Faults):
+    bad = Match(CONFIGMAPS, ("create",), agent=OURS, when=lambda call: b"bad-" in call.body)
+    broken = faults.fail(bad, status=500, times=ALWAYS)
+    await stage.apply(manifests.gang("bad", jobs=1, pods=2))
+    for name in ("good", "better", "best"):
+        await stage.apply(manifests.gang(name, jobs=1, pods=2))
+    await stage.until_running(6)
+    assert broken.struck > 0
+    assert await stage.verdict("bad") is None
+    broken.cancel()
+    await stage.until_running(8)
+
+
+async def test_a_status_that_cannot_be_written_holds_up_no_release(stage: Stage, faults: Faults):
+    refused = faults.fail(Match(JOBSETS, ("patch",), subresource="status", agent=OURS), status=500, times=ALWAYS)
+    await stage.apply(manifests.gang(jobs=2, pods=3))
+    await stage.until_running(6)
+    refused.cancel()
+    await stage.until_condition("gang", names.REASON_STARTED)
+
+
+@pytest.mark.parametrize("trouble", ["dropped", "doubled", "reordered", "torn"])
+async def test_events_that_are_lost_doubled_or_mixed_up_change_nothing(stage: Stage, faults: Faults, trouble: str):
+    pods = Match(PODS, agent=OURS)
+    if trouble == "dropped":
+        faults.drop_events(pods, times=7, skip=3)
+    if trouble == "doubled":
+        faults.double_events(pods, times=1000)
+    if trouble == "reordered":
+        faults.reorder_events(pods, times=1000)
+    if trouble == "torn":
+        faults.tear_events(pods, times=7, skip=3)
+    await stage.apply(manifests.gang(jobs=2, pods=3))
+    if trouble == "dropped":
+        # What was dropped leaves no trace; the next list finds it.
+        await stage.until_held(6)
+        faults.expire(pods)
+    await stage.until_running(6)

@@ -1,0 +1,90 @@
+"""Logs: JSON with the keys that others use, readable lines on a terminal, libraries included."""
+
+import io
+import json
+import logging
+
+import pytest
+import structlog
+
+from jobset_gate.cli import logs
+from jobset_gate.cli.options import LogFormat, LogLevel
+
+
+class Terminal(io.StringIO):
+    """A stream that says it is a terminal."""
+
+    def isatty(self) -> bool:
+        return True
+
+
+def lines(stream: io.StringIO) -> list[dict[str, object]]:
+    return [json.loads(line) for line in stream.getvalue().splitlines()]
+
+
+def test_json_lines_begin_with_time_level_logger_and_message() -> None:
+    stream = io.StringIO()
+    logs.configure(stream=stream)
+    structlog.get_logger("webhook").info("webhook listens", url="https://x")
+    (line,) = lines(stream)
+    assert list(line) == ["ts", "level", "logger", "msg", "url"]
+    assert str(line["ts"]).endswith("Z")
+    assert [line[key] for key in ("level", "logger", "msg", "url")] == [
+        "info",
+        "webhook",
+        "webhook listens",
+        "https://x",
+    ]
+
+
+def test_what_libraries_log_looks_the_same() -> None:
+    stream = io.StringIO()
+    logs.configure(stream=stream)
+    logging.getLogger("asyncio").warning("slow by %d s", 3)
+    (line,) = lines(stream)
+    assert [line[key] for key in ("level", "logger", "msg")] == ["warning", "asyncio", "slow by 3 s"]
+
+
+def test_an_exception_is_one_line_of_json() -> None:
+    stream = io.StringIO()
+    logs.configure(stream=stream)
+    structlog.get_logger("a").error("failed", exc_info=ValueError("so"))
+    logging.getLogger("b").error("failed too", exc_info=ValueError("so"))
+    assert [str(line["exception"]) for line in lines(stream)] == ["ValueError: so", "ValueError: so"]
+
+
+def test_the_level_is_kept() -> None:
+    stream = io.StringIO()
+    logs.configure(level=LogLevel.WARNING, stream=stream)
+    structlog.get_logger("a").info("no")
+    logging.getLogger("a").info("no")
+    structlog.get_logger("a").warning("yes")
+    assert [line["msg"] for line in lines(stream)] == ["yes"]
+
+
+def test_a_terminal_gets_readable_lines() -> None:
+    stream = Terminal()
+    logs.configure(stream=stream)
+    structlog.get_logger("webhook").info("webhook listens", url="https://x")
+    assert "webhook listens" in stream.getvalue()
+    assert "\x1b[" in stream.getvalue()
+    assert not stream.getvalue().startswith("{")
+
+
+@pytest.mark.parametrize(("stream", "no_color"), [(Terminal(), "1"), (io.StringIO(), "")])
+def test_no_colours_where_they_are_not_wanted(
+    stream: io.StringIO, no_color: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("NO_COLOR", no_color)
+    logs.configure(LogFormat.CONSOLE, stream=stream)
+    structlog.get_logger("webhook").info("webhook listens")
+    assert "webhook listens" in stream.getvalue()
+    assert "\x1b" not in stream.getvalue()
+
+
+def test_configured_twice_it_logs_once() -> None:
+    stream = io.StringIO()
+    logs.configure(stream=io.StringIO())
+    logs.configure(stream=stream)
+    structlog.get_logger("a").info("once")
+    assert len(lines(stream)) == 1

@@ -1,0 +1,283 @@
+"""A schedule: what happens to one gang and its controllers, step by step, and how it ends.
+
+A step is a name and two numbers, from which the step takes what it needs (which pod, how many calls). The same
+schedule always plays the same way, so a failed one can be cut down and kept as a test of its own.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass, field, replace
+from random import Random
+from typing import NamedTuple
+
+from jobset_gate.kube.resources import JOBS
+from tests.jobset_gate.world.api import WATCHED
+from tests.jobset_gate.world.client import Answer
+from tests.jobset_gate.world.cluster import Shape, alive
+from tests.jobset_gate.world.replica import Replica
+from tests.jobset_gate.world.world import Fate, World
+
+MOST = 11
+"""The highest of a step's numbers."""
+
+ORDINARY = (
+    *3 * ("the_cluster_acts",),
+    *3 * ("pods_start",),
+    *3 * ("a_controller_hears_and_works",),
+    *2 * ("a_call_goes_through",),
+    "some_news_arrives",
+    "everything_calms_down",
+    "barriers_look",
+    "kubelets_report",
+    "time_passes",
+)
+"""What happens in every run, the likely more often."""
+
+TROUBLES = (
+    "something_happens_to_a_pod",
+    "terminating_pods_end",
+    "a_barrier_runs_again",
+    "suspend_or_resume",
+    "suspend_and_resume_at_once",
+    "restart",
+    "a_job_is_made_anew",
+    "somebody_bypasses_the_gate",
+    "the_gang_is_resized",
+    "the_jobset_is_made_anew",
+    "the_jobset_finishes",
+    "somebody_destroys_the_gate",
+    "a_call_fails",
+    "an_event_is_disturbed",
+    "a_list_is_made_anew",
+    "a_controller_is_killed",
+    "a_clock_is_set",
+    "a_node_has_another_clock",
+)
+"""Of these each run has a few: all at once would let no gang come to anything."""
+
+
+class Step(NamedTuple):
+    """One thing that happens: the name of a method of `Run`, and two numbers from 0 to MOST."""
+
+    what: str
+    one: int = 0
+    other: int = 0
+
+
+@dataclass(frozen=True, slots=True)
+class Schedule:
+    """All that a run depends on. Its repr can be pasted into a test."""
+
+    shape: Shape = field(default_factory=Shape)
+    replicas: int = 1
+    suspended: bool = False
+    fate: Fate = field(default_factory=Fate)
+    steps: tuple[Step, ...] = ()
+
+
+def play(schedule: Schedule) -> World:
+    """Plays it to its end. Raises AssertionError if something forbidden happens."""
+    run = Run(schedule)
+    with run.world:
+        for step in schedule.steps:
+            run.take(step)
+        run.world.end(schedule.fate)
+    return run.world
+
+
+def at_random(random: Random) -> Schedule:
+    """Any schedule, with a few kinds of trouble: all at once would let no gang come to anything."""
+    troubles = random.sample(TROUBLES, random.choice((0, 1, 2, 2, 3, 4, 6)))
+    menu = (*ORDINARY, *troubles)
+    steps = [
+        Step(random.choice(menu), random.randint(0, MOST), random.randint(0, MOST))
+        for _ in range(random.choice((10, 30, 60, 120)))
+    ]
+    shape = Shape(
+        replicas=random.choice((1, 2)),
+        width=random.choice((1, 2)),
+        loaders=random.choice((0, 0, 1, 2)),
+        timeout=random.choice((30, 30, 60, None)),
+        releases_on_timeout=random.random() < 0.3,
+        pods_restart=random.random() < 0.5,
+    )
+    fate = Fate(
+        all_start=random.random() < 0.5,
+        by_gate=(by_gate := random.random() < 0.6),
+        by_annotation=not by_gate or random.random() < 0.5,
+        resume=random.random() < 0.7,
+    )
+    return Schedule(shape, random.choice((1, 1, 2)), random.random() < 0.2, fate, tuple(steps))
+
+
+def cut_down(schedule: Schedule, fails: Callable[[Schedule], bool]) -> Schedule:
+    """A schedule that still fails and from which no single step can be left out."""
+    size = max(1, len(schedule.steps) // 2)
+    while True:
+        first = 0
+        while first < len(schedule.steps):
+            shorter = replace(schedule, steps=schedule.steps[:first] + schedule.steps[first + size :])
+            if fails(shorter):
+                schedule = shorter
+                continue
+            first += size
+        if size == 1:
+            return schedule
+        size //= 2
+
+
+class Run:
+    """What the steps do. What must not happen is the referee's business."""
+
+    def __init__(self, schedule: Schedule) -> None:
+        self.world = World(schedule.shape, schedule.replicas)
+        self.cluster = self.world.cluster
+        self.cluster.create(suspended=schedule.suspended)
+
+    def take(self, step: Step) -> None:
+        act: Callable[[int, int], None] = getattr(self, step.what)
+        act(step.one, step.other)
+        self.world.check()
+
+    # --- The cluster goes on ---------------------------------------------------------------------------------------
+
+    def the_cluster_acts(self, one: int, other: int) -> None:
+        if one != 1:
+            self.cluster.sync_jobset()
+        if other % 3 == 0:
+            self.cluster.collect()
+        if one != 2:
+            self.cluster.sync_jobs()
+
+    def pods_start(self, one: int, other: int) -> None:
+        for pod in self.cluster.unstarted()[: 1 + one % 4]:
+            self.cluster.start(pod)
+
+    def barriers_look(self, one: int, other: int) -> None:
+        """At what their volume holds now, or at something older that their kubelet still has."""
+        older = sorted(self.cluster.published)
+        for pod in self.cluster.waiting():
+            texts = [*self.cluster.readable(pod), *([older[other % len(older)]] if older and one > 5 else [])]
+            for text in texts:
+                if self.cluster.look(pod, text, tell=one % 2 == 0):
+                    break
+
+    def kubelets_report(self, one: int, other: int) -> None:
+        for pod in self.cluster.pods():
+            self.cluster.report(pod)
+
+    def time_passes(self, one: int, other: int) -> None:
+        self.world.loop.advance((1.0, 5.0, 31.0, 31.0, 70.0)[one % 5])
+
+    # --- The controllers work --------------------------------------------------------------------------------------
+
+    def some_news_arrives(self, one: int, other: int) -> None:
+        self.replica(one).hear(WATCHED[other % 4], 1 + other // 4)
+
+    def a_controller_hears_and_works(self, one: int, other: int) -> None:
+        for kind in WATCHED:
+            self.replica(one).hear(kind)
+        for _ in range(other):
+            self.replica(one).answer()
+
+    def a_call_goes_through(self, one: int, other: int) -> None:
+        self.replica(one).answer(other)
+
+    def everything_calms_down(self, one: int, other: int) -> None:
+        self.world.deliver()
+
+    # --- Pods, nodes, people ---------------------------------------------------------------------------------------
+
+    def something_happens_to_a_pod(self, one: int, other: int) -> None:
+        pods = self.cluster.pods()
+        if pods:
+            what = (self.cluster.fail, self.cluster.evict, self.cluster.vanish, self.cluster.finish_main)[one % 4]
+            what(pods[other % len(pods)])
+
+    def terminating_pods_end(self, one: int, other: int) -> None:
+        for pod in self.cluster.pods():
+            if "deletionTimestamp" in pod["metadata"]:
+                self.cluster.vanish(pod)
+
+    def a_barrier_runs_again(self, one: int, other: int) -> None:
+        """Its container or the whole sandbox was restarted."""
+        pods = [pod for pod in self.cluster.pods() if alive(pod) and pod["metadata"]["uid"] in self.cluster.ran]
+        if pods:
+            self.cluster.start(pods[one % len(pods)])
+
+    def a_node_has_another_clock(self, one: int, other: int) -> None:
+        self.world.referee.clocks_set = True
+        for pod in self.cluster.unstarted()[:1]:
+            self.cluster.start(pod, (-80.0, -20.0, 20.0, 80.0)[one % 4])
+
+    def suspend_or_resume(self, one: int, other: int) -> None:
+        if self.cluster.suspended:
+            self.cluster.resume()
+        elif self.cluster.going_on:
+            self.cluster.suspend()
+
+    def suspend_and_resume_at_once(self, one: int, other: int) -> None:
+        if self.cluster.going_on and not self.cluster.suspended:
+            self.cluster.suspend()
+            self.cluster.resume()
+
+    def restart(self, one: int, other: int) -> None:
+        if self.cluster.going_on:
+            self.cluster.restart()
+
+    def a_job_is_made_anew(self, one: int, other: int) -> None:
+        jobs = self.world.api.all(JOBS)
+        if jobs:
+            self.cluster.replace_job(jobs[one % len(jobs)]["metadata"]["name"])
+
+    def somebody_bypasses_the_gate(self, one: int, other: int) -> None:
+        if self.cluster.going_on:
+            self.cluster.bypass()
+
+    def the_gang_is_resized(self, one: int, other: int) -> None:
+        if self.cluster.going_on:
+            self.cluster.resize(1 + one % 3)
+
+    def the_jobset_is_made_anew(self, one: int, other: int) -> None:
+        if self.cluster.jobset is not None:
+            self.cluster.delete()
+        if one > 1:
+            self.cluster.create()
+
+    def the_jobset_finishes(self, one: int, other: int) -> None:
+        if self.cluster.going_on and one > 8:
+            self.cluster.finish()
+
+    def somebody_destroys_the_gate(self, one: int, other: int) -> None:
+        self.world.destroy_gate(("delete", "garble", "empty", "disown", "unlabel")[one % 5])
+
+    # --- Faults ----------------------------------------------------------------------------------------------------
+
+    def a_call_fails(self, one: int, other: int) -> None:
+        self.replica(one).answer(other, Answer.REFUSED if other % 2 else Answer.LOST)
+
+    def an_event_is_disturbed(self, one: int, other: int) -> None:
+        replica, kind = self.replica(one), WATCHED[other % 4]
+        inbox = replica.inbox[kind]
+        if inbox and one < 4:
+            inbox.popleft()
+            replica.torn.add(kind)
+        elif inbox and one < 8:
+            inbox.append(inbox[0])
+        else:
+            inbox.rotate(1)
+
+    def a_list_is_made_anew(self, one: int, other: int) -> None:
+        self.replica(one).relist(WATCHED[other % 4])
+
+    def a_controller_is_killed(self, one: int, other: int) -> None:
+        self.replica(one).kill()
+        if other:
+            self.replica(one).boot()
+
+    def a_clock_is_set(self, one: int, other: int) -> None:
+        self.world.set_clock(self.replica(one), (-60.0, 0.0, 60.0)[other % 3])
+
+    def replica(self, number: int) -> Replica:
+        return self.world.replicas[number % len(self.world.replicas)]
