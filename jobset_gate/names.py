@@ -1,4 +1,4 @@
-"""Every label, annotation, key, container, file and reason that jobset-gate writes into a cluster or looks for there."""
+"""Every label, annotation, key, container, file and reason that jobset-gate writes into a cluster or looks for."""
 
 from typing import Final
 

@@ -15,7 +15,7 @@ MakeStage = Callable[..., AbstractAsyncContextManager[Stage]]
 
 @pytest.fixture
 def make_stage(plane: Plane, namespace: str, tmp_path: Path) -> MakeStage:
-    """`async with make_stage(...) as stage`, with the settings of `staged`."""
+    """Makes stages, with the settings of `staged`: `async with make_stage() as stage`."""
     return partial(staged, plane, namespace, tmp_path)
 
 

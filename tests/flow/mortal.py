@@ -39,7 +39,7 @@ def doom(monkeypatch: pytest.MonkeyPatch, fate: Fate) -> None:
     original = kube.Client._send
 
     class Doomed(kube.Client):
-        async def _send(self, call: Any, type: Any) -> Any:
-            return await fate.send(original, self, call, type)
+        async def _send(self, call: Any, wanted: Any) -> Any:
+            return await fate.send(original, self, call, wanted)
 
     monkeypatch.setattr(manager, "Client", Doomed)

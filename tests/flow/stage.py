@@ -28,7 +28,12 @@ from webhook import registration, selfsigned
 from webhook.server import Server, serve
 
 QUICK = Behaviour(
-    configmap_sync=1.0, annotation_delay=0.02, sandbox_seconds=0.02, pull_seconds=0.02, init_seconds=0.1, barrier_poll=0.02
+    configmap_sync=1.0,
+    annotation_delay=0.02,
+    sandbox_seconds=0.02,
+    pull_seconds=0.02,
+    init_seconds=0.1,
+    barrier_poll=0.02,
 )
 ROOMY = (Node("node-0", pods=1000),)
 PATIENCE = 60.0
@@ -52,7 +57,7 @@ class Stage:
     # --- What a user does --------------------------------------------------------------------------------------------
 
     async def apply(self, manifest: Mapping[str, Any], *flags: str) -> str:
-        """kubectl apply, with the strict validation that is kubectl's default."""
+        """Kubectl apply, with the strict validation that is kubectl's default."""
         ran = await self.plane.kubectl("apply", "-n", self.namespace, "-f", "-", *flags, stdin=self.here(manifest))
         return ran.stdout
 
@@ -256,7 +261,10 @@ async def _in_force(stage: Stage) -> None:
         "metadata": {"name": "probe", "namespace": stage.namespace, "annotations": {names.CONFIG: "nonsense"}},
         "spec": {
             "replicatedJobs": [
-                {"name": "w", "template": {"spec": {"template": {"spec": {"containers": [{"name": "m", "image": "i"}]}}}}}
+                {
+                    "name": "w",
+                    "template": {"spec": {"template": {"spec": {"containers": [{"name": "m", "image": "i"}]}}}},
+                }
             ]
         },
     }

@@ -1,5 +1,7 @@
 """The user's own manifest applied again, in every way there is, is accepted and changes nothing."""
 
+from pathlib import Path
+
 import pytest
 
 from jobset_gate import names
@@ -25,7 +27,7 @@ def spec(jobset: Json) -> Json:
     ],
     ids=" ".join,
 )
-async def test_the_same_manifest_again_changes_nothing(stage: Stage, again: tuple[str, ...]):
+async def test_the_same_manifest_again_changes_nothing(stage: Stage, again: tuple[str, ...]) -> None:
     await stage.apply(manifests.story2())
     await stage.until_running(301)
     before = await stage.jobset("my-jobset")
@@ -37,7 +39,7 @@ async def test_the_same_manifest_again_changes_nothing(stage: Stage, again: tupl
         assert after["metadata"]["generation"] == before["metadata"]["generation"]
 
 
-async def test_server_side_apply_creates_and_applies_again_without_conflict(stage: Stage):
+async def test_server_side_apply_creates_and_applies_again_without_conflict(stage: Stage) -> None:
     await stage.apply(manifests.story2(), "--server-side")
     before = await stage.jobset("my-jobset")
     await stage.apply(manifests.story2(), "--server-side")
@@ -45,7 +47,9 @@ async def test_server_side_apply_creates_and_applies_again_without_conflict(stag
     await stage.until_running(301)
 
 
-async def test_an_upgrade_of_jobset_gate_does_not_touch_a_gang_that_exists(make_stage: MakeStage, tmp_path):
+async def test_an_upgrade_of_jobset_gate_does_not_touch_a_gang_that_exists(
+    make_stage: MakeStage, tmp_path: Path
+) -> None:
     """Another barrier image between create and suspend: suspending stays possible, the barrier stays as it was."""
     async with make_stage(webhook=False) as stage:
         (tmp_path / "one").mkdir()
@@ -63,7 +67,7 @@ async def test_an_upgrade_of_jobset_gate_does_not_touch_a_gang_that_exists(make_
             assert pod["metadata"]["annotations"][names.EPOCH] == "1"
 
 
-async def test_generate_name_is_completed_so_that_the_configmap_fits(stage: Stage):
+async def test_generate_name_is_completed_so_that_the_configmap_fits(stage: Stage) -> None:
     manifest = manifests.gang(jobs=1, pods=2)
     manifest["metadata"] = {"generateName": "gang-"}
     made = await stage.create(manifest)
@@ -73,7 +77,7 @@ async def test_generate_name_is_completed_so_that_the_configmap_fits(stage: Stag
     assert await stage.gate(name) is not None
 
 
-async def test_every_violation_is_told_at_once_with_its_path(stage: Stage):
+async def test_every_violation_is_told_at_once_with_its_path(stage: Stage) -> None:
     manifest = manifests.gang(jobs=1, pods=2)
     manifest["spec"][names.CONFIG_FIELD] = {"targetReplicatedJobs": ["workers", "workers", "nobody"]}
     manifest["spec"]["replicatedJobs"][0]["template"]["spec"]["template"]["spec"]["containers"][0]["name"] = (
@@ -85,7 +89,7 @@ async def test_every_violation_is_told_at_once_with_its_path(stage: Stage):
     assert "spec.replicatedJobs[0].template.spec.template.spec.containers[0].name" in said
 
 
-async def test_the_config_cannot_change_afterwards(stage: Stage):
+async def test_the_config_cannot_change_afterwards(stage: Stage) -> None:
     await stage.apply(manifests.gang(jobs=1, pods=2))
     said = await stage.plane.kubectl.refused(
         "patch",
@@ -100,7 +104,7 @@ async def test_the_config_cannot_change_afterwards(stage: Stage):
     assert "immutable" in said
 
 
-async def test_a_config_that_a_client_dropped_is_restored(stage: Stage):
+async def test_a_config_that_a_client_dropped_is_restored(stage: Stage) -> None:
     """Typed clients such as older Kueue do not know the field and write the rest back."""
     await stage.apply(manifests.gang(jobs=1, pods=2))
 
@@ -114,7 +118,7 @@ async def test_a_config_that_a_client_dropped_is_restored(stage: Stage):
     assert names.CONFIG in after["metadata"]["annotations"]
 
 
-async def test_the_annotation_alone_makes_a_gang(stage: Stage):
+async def test_the_annotation_alone_makes_a_gang(stage: Stage) -> None:
     manifest = manifests.gang(jobs=1, pods=2)
     del manifest["spec"][names.CONFIG_FIELD]
     manifest["metadata"]["annotations"] = {names.CONFIG: '{"timeoutAfterSeconds": 300}'}
@@ -123,7 +127,7 @@ async def test_the_annotation_alone_makes_a_gang(stage: Stage):
     assert (await stage.verdict("gang")) is not None
 
 
-async def test_a_json_patch_of_labels_passes_without_the_webhook(make_stage: MakeStage):
+async def test_a_json_patch_of_labels_passes_without_the_webhook(make_stage: MakeStage) -> None:
     """An outage of ours stops only what concerns a gate."""
     async with make_stage() as stage:
         await stage.apply(manifests.gang(jobs=1, pods=2))

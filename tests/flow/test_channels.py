@@ -13,7 +13,7 @@ NEVER = 100_000.0
 GANG = "gang"
 
 
-async def test_the_annotation_alone_releases_a_gang(make_stage: MakeStage):
+async def test_the_annotation_alone_releases_a_gang(make_stage: MakeStage) -> None:
     """A kubelet that never refreshes the volume by itself."""
     async with make_stage(behaviour=replace(QUICK, configmap_sync=NEVER)) as stage:
         await stage.apply(manifests.gang(GANG, jobs=2, pods=3))
@@ -21,7 +21,7 @@ async def test_the_annotation_alone_releases_a_gang(make_stage: MakeStage):
         assert any(names.VERDICT in pod["metadata"]["annotations"] for pod in pods)
 
 
-async def test_the_configmap_alone_releases_a_gang(make_stage: MakeStage):
+async def test_the_configmap_alone_releases_a_gang(make_stage: MakeStage) -> None:
     async with make_stage(controller=False) as stage:
         stage.start_controller(patch_concurrency=0)
         await stage.apply(manifests.gang(GANG, jobs=2, pods=3))
@@ -29,7 +29,9 @@ async def test_the_configmap_alone_releases_a_gang(make_stage: MakeStage):
         assert not any(names.VERDICT in pod["metadata"]["annotations"] for pod in pods)
 
 
-async def test_the_configmap_alone_releases_a_gang_whose_controller_died_after_the_decision(make_stage: MakeStage):
+async def test_the_configmap_alone_releases_a_gang_whose_controller_died_after_the_decision(
+    make_stage: MakeStage,
+) -> None:
     async with make_stage(controller=False, behaviour=replace(QUICK, configmap_sync=2.0)) as stage:
         stage.start_controller(patch_concurrency=0)
         await stage.apply(manifests.gang(GANG, jobs=2, pods=3))
@@ -38,7 +40,7 @@ async def test_the_configmap_alone_releases_a_gang_whose_controller_died_after_t
         await stage.until_running(6)
 
 
-async def test_the_annotation_carries_a_timeout_too(make_stage: MakeStage):
+async def test_the_annotation_carries_a_timeout_too(make_stage: MakeStage) -> None:
     async with make_stage(behaviour=replace(QUICK, configmap_sync=NEVER)) as stage:
         stage.actors.kubelets.trouble(Trouble(Where(job_index=0, index=0), unschedulable="no room"))
         manifest = manifests.gang(GANG, jobs=1, pods=3, timeout=1, max_restarts=None)
@@ -48,7 +50,7 @@ async def test_the_annotation_carries_a_timeout_too(make_stage: MakeStage):
         await stage.until_jobset(GANG, lambda jobset: jobset.get("status", {}).get("terminalState") == "Failed")
 
 
-async def test_a_pod_that_comes_after_the_release_needs_no_patch(make_stage: MakeStage):
+async def test_a_pod_that_comes_after_the_release_needs_no_patch(make_stage: MakeStage) -> None:
     """It finds the verdict in its volume when it starts."""
     async with make_stage() as stage:
         workers = manifests.replicated_job(replicas=1, parallelism=2, backoff_limit=6)

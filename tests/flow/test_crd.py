@@ -16,12 +16,15 @@ async def until_extended(stage: Stage, crds: View, generation: int) -> Json:
         if is_extended(crd) and is_disowned(crd) and crd["metadata"]["generation"] >= generation:
             return crd
         seen = crd["metadata"]["resourceVersion"]
-        await crds.until(
-            lambda all_, seen=seen: any(one["metadata"]["resourceVersion"] != seen for one in all_), PATIENCE
-        )
+        await _until_other(crds, seen)
 
 
-async def test_the_owners_next_apply_neither_conflicts_nor_takes_the_field_away_for_long(make_stage: MakeStage):
+async def _until_other(crds: View, version: str) -> None:
+    """Until the watch shows another version than that one."""
+    await crds.until(lambda all_: any(one["metadata"]["resourceVersion"] != version for one in all_), PATIENCE)
+
+
+async def test_the_owners_next_apply_neither_conflicts_nor_takes_the_field_away_for_long(make_stage: MakeStage) -> None:
     async with make_stage(controller=False) as stage:
         crd = {"apiVersion": CRDS.api_version, "kind": CRDS.kind, **await jobset_crd.build(stage.client)}
         apply = ("apply", "-f", "-", "--server-side", "--field-manager=jobset")

@@ -29,20 +29,20 @@ def faults(embedded_plane: Embedded) -> Faults:
     return embedded_plane.server.faults
 
 
-async def test_throttled_patches_are_sent_again_when_the_server_says_so(stage: Stage, faults: Faults):
+async def test_throttled_patches_are_sent_again_when_the_server_says_so(stage: Stage, faults: Faults) -> None:
     throttled = faults.fail(Match(PODS, ("patch",), agent=OURS), status=429, retry_after=1, times=5)
     await stage.apply(manifests.gang(jobs=2, pods=3))
     await stage.until_running(6)
     assert throttled.struck == 5
 
 
-async def test_failing_patches_leave_it_to_the_configmap(stage: Stage, faults: Faults):
+async def test_failing_patches_leave_it_to_the_configmap(stage: Stage, faults: Faults) -> None:
     faults.fail(Match(PODS, ("patch",), agent=OURS), status=500, times=ALWAYS)
     await stage.apply(manifests.gang(jobs=2, pods=3))
     await stage.until_running(6)
 
 
-async def test_one_gang_that_cannot_be_kept_does_not_delay_the_others(stage: Stage, faults: Faults):
+async def test_one_gang_that_cannot_be_kept_does_not_delay_the_others(stage: Stage, faults: Faults) -> None:
     bad = Match(CONFIGMAPS, ("create",), agent=OURS, when=lambda call: b"bad-" in call.body)
     broken = faults.fail(bad, status=500, times=ALWAYS)
     await stage.apply(manifests.gang("bad", jobs=1, pods=2))
@@ -55,7 +55,7 @@ async def test_one_gang_that_cannot_be_kept_does_not_delay_the_others(stage: Sta
     await stage.until_running(8)
 
 
-async def test_a_status_that_cannot_be_written_holds_up_no_release(stage: Stage, faults: Faults):
+async def test_a_status_that_cannot_be_written_holds_up_no_release(stage: Stage, faults: Faults) -> None:
     refused = faults.fail(Match(JOBSETS, ("patch",), subresource="status", agent=OURS), status=500, times=ALWAYS)
     await stage.apply(manifests.gang(jobs=2, pods=3))
     await stage.until_running(6)
@@ -64,7 +64,9 @@ async def test_a_status_that_cannot_be_written_holds_up_no_release(stage: Stage,
 
 
 @pytest.mark.parametrize("trouble", ["dropped", "doubled", "reordered", "torn"])
-async def test_events_that_are_lost_doubled_or_mixed_up_change_nothing(stage: Stage, faults: Faults, trouble: str):
+async def test_events_that_are_lost_doubled_or_mixed_up_change_nothing(
+    stage: Stage, faults: Faults, trouble: str
+) -> None:
     pods = Match(PODS, agent=OURS)
     if trouble == "dropped":
         faults.drop_events(pods, times=7, skip=3)

@@ -40,15 +40,19 @@ async def running_gang(stage: Stage, **fields: Any) -> list[Json]:
     return await stage.until_running(4)
 
 
-async def test_a_restart_waits_for_its_own_release(stage: Stage):
+async def test_a_restart_waits_for_its_own_release(stage: Stage) -> None:
     first = await running_gang(stage, max_restarts=1)
     stuck = stage.actors.kubelets.trouble(Trouble(Where(attempt=1, job_index=1, index=1), unschedulable="no room"))
-    stage.actors.kubelets.trouble(Trouble(Where(attempt=0, job_index=0, index=0), main_seconds=0.0, exit_codes={"*": 1}))
+    stage.actors.kubelets.trouble(
+        Trouble(Where(attempt=0, job_index=0, index=0), main_seconds=0.0, exit_codes={"*": 1})
+    )
     stage.actors.kubelets.restart(Where(attempt=0, job_index=0, index=0), "main")
 
     again = await stage.until(
-        lambda pods: sum(held(pod) for pod in pods if attempt(pod) == "1") == 3
-        and not any(runs(pod) for pod in pods if attempt(pod) == "1")
+        lambda pods: (
+            sum(held(pod) for pod in pods if attempt(pod) == "1") == 3
+            and not any(runs(pod) for pod in pods if attempt(pod) == "1")
+        )
     )
     assert not uids([pod for pod in again if attempt(pod) == "1"]) & uids(first)
     waiting = await stage.until_condition(GANG, names.REASON_WAITING, "3/4 pods started")
@@ -60,7 +64,7 @@ async def test_a_restart_waits_for_its_own_release(stage: Stage):
     await stage.until_running(4)
 
 
-async def test_after_a_suspension_the_gang_waits_again(stage: Stage):
+async def test_after_a_suspension_the_gang_waits_again(stage: Stage) -> None:
     await running_gang(stage)
     stuck = stage.actors.kubelets.trouble(Trouble(Where(job_index=1, index=1), unschedulable="no room"))
     await stage.suspend(GANG)
@@ -79,7 +83,7 @@ async def test_after_a_suspension_the_gang_waits_again(stage: Stage):
     assert verdict.generation.epoch == 1
 
 
-async def test_a_suspension_that_nobody_saw_leaves_the_gang_running(stage: Stage):
+async def test_a_suspension_that_nobody_saw_leaves_the_gang_running(stage: Stage) -> None:
     before = await running_gang(stage)
     stage.actors.jobsets.pause()
     await stage.suspend(GANG)
@@ -91,7 +95,7 @@ async def test_a_suspension_that_nobody_saw_leaves_the_gang_running(stage: Stage
     assert uids(await stage.until_running(4)) == uids(before)
 
 
-async def test_a_waiting_gang_survives_a_suspension_that_nobody_saw(make_stage: MakeStage):
+async def test_a_waiting_gang_survives_a_suspension_that_nobody_saw(make_stage: MakeStage) -> None:
     async with make_stage(nodes=(Node("small", pods=3),)) as stage:
         await stage.apply(manifests.gang(GANG, jobs=2, pods=2))
         await stage.until_held(3)
@@ -103,7 +107,7 @@ async def test_a_waiting_gang_survives_a_suspension_that_nobody_saw(make_stage: 
         await stage.until_running(4)
 
 
-async def test_resumed_with_some_indexes_done_only_the_rest_is_waited_for(stage: Stage):
+async def test_resumed_with_some_indexes_done_only_the_rest_is_waited_for(stage: Stage) -> None:
     finishing = stage.actors.kubelets.trouble(Trouble(Where(job_index=0, index=0), main_seconds=0.0))
     await stage.apply(manifests.gang(GANG, jobs=1, pods=3))
     await stage.until_running(2)
@@ -120,8 +124,9 @@ async def test_resumed_with_some_indexes_done_only_the_rest_is_waited_for(stage:
     assert verdict.message == "all 3 pods started"
 
 
-async def test_kueues_way_of_suspending_does_not_reopen_an_old_gate(stage: Stage):
+async def test_kueues_way_of_suspending_does_not_reopen_an_old_gate(stage: Stage) -> None:
     """Kueue restores the templates' labels, annotations and node selectors as they were, in the suspending write."""
+
     def stop(jobset: Json) -> None:
         jobset["spec"]["suspend"] = True
         for job in jobset["spec"]["replicatedJobs"]:
@@ -146,7 +151,7 @@ async def test_kueues_way_of_suspending_does_not_reopen_an_old_gate(stage: Stage
     await stage.until_running(4)
 
 
-async def test_created_suspended_it_waits_for_the_resume(stage: Stage):
+async def test_created_suspended_it_waits_for_the_resume(stage: Stage) -> None:
     await stage.apply(manifests.gang(GANG, jobs=2, pods=2, suspend=True))
     await stage.until_condition(GANG, names.REASON_WAITING, "suspended")
     await stage.suspend(GANG, suspended=False)
@@ -154,7 +159,7 @@ async def test_created_suspended_it_waits_for_the_resume(stage: Stage):
     assert {epoch(pod) for pod in pods} == {"0"}
 
 
-async def test_a_replaced_pod_and_a_replaced_job_pass_at_once(stage: Stage):
+async def test_a_replaced_pod_and_a_replaced_job_pass_at_once(stage: Stage) -> None:
     await stage.apply(patient_gang())
     pods = await stage.until_running(4)
     first = pods[0]["metadata"]
@@ -163,11 +168,13 @@ async def test_a_replaced_pod_and_a_replaced_job_pass_at_once(stage: Stage):
 
     job = next(job for job in await stage.jobs() if job["metadata"]["name"] == f"{GANG}-workers-1")
     await stage.client.delete(JOBS, job["metadata"]["name"], stage.namespace, propagation="Foreground")
-    old = {pod["metadata"]["uid"] for pod in stage.pods.all() if pod["metadata"]["name"].startswith(f"{GANG}-workers-1")}
+    old = {
+        pod["metadata"]["uid"] for pod in stage.pods.all() if pod["metadata"]["name"].startswith(f"{GANG}-workers-1")
+    }
     await stage.until(lambda pods: not old & uids(pods) and sum(map(runs, pods)) == 4)
 
 
-async def test_a_counted_pod_that_is_lost_before_the_release_keeps_the_gate_closed(make_stage: MakeStage):
+async def test_a_counted_pod_that_is_lost_before_the_release_keeps_the_gate_closed(make_stage: MakeStage) -> None:
     async with make_stage(nodes=(Node("small", pods=3),)) as stage:
         await stage.apply(patient_gang())
         pods = await stage.until_held(3)
@@ -186,7 +193,7 @@ async def test_a_counted_pod_that_is_lost_before_the_release_keeps_the_gate_clos
 
 
 @pytest.mark.parametrize(("pods", "released"), [(3, True), (5, False)], ids=["down", "up"])
-async def test_elastic_parallelism_while_waiting(make_stage: MakeStage, pods: int, released: bool):
+async def test_elastic_parallelism_while_waiting(make_stage: MakeStage, pods: int, released: bool) -> None:
     async with make_stage(nodes=(Node("small", pods=3),)) as stage:
         await stage.apply(manifests.gang(GANG, jobs=1, pods=4))
         await stage.until_held(3)
@@ -204,7 +211,7 @@ async def test_elastic_parallelism_while_waiting(make_stage: MakeStage, pods: in
         await stage.until_running(5)
 
 
-async def test_the_same_name_again_starts_closed(stage: Stage):
+async def test_the_same_name_again_starts_closed(stage: Stage) -> None:
     await running_gang(stage)
     old = await stage.gate(GANG)
     assert old is not None
@@ -222,7 +229,7 @@ async def test_the_same_name_again_starts_closed(stage: Stage):
     assert new["metadata"]["uid"] != old["metadata"]["uid"]
 
 
-async def test_an_orphaned_configmap_of_an_earlier_life_is_made_anew(stage: Stage):
+async def test_an_orphaned_configmap_of_an_earlier_life_is_made_anew(stage: Stage) -> None:
     await stage.stop_controller()
     await stage.apply(manifests.gang(GANG, jobs=2, pods=2))
     await stage.until_held(4)
@@ -246,4 +253,3 @@ async def test_an_orphaned_configmap_of_an_earlier_life_is_made_anew(stage: Stag
     assert gate["metadata"]["annotations"][names.JOBSET_UID] == jobset["metadata"]["uid"]
     assert gate["metadata"]["ownerReferences"][0]["uid"] == jobset["metadata"]["uid"]
     assert not gate["metadata"]["ownerReferences"][0].get("blockOwnerDeletion")
-

@@ -15,7 +15,7 @@ from tests.flow.stage import Json, Stage, runs
 GANG = "gang"
 
 
-async def test_a_jobset_made_while_the_webhook_was_off_is_said_to_have_no_gate(make_stage: MakeStage):
+async def test_a_jobset_made_while_the_webhook_was_off_is_said_to_have_no_gate(make_stage: MakeStage) -> None:
     async with make_stage(webhook=False) as stage:
         await stage.apply(manifests.gang(GANG, jobs=1, pods=2))
         await stage.until_running(2)
@@ -25,7 +25,7 @@ async def test_a_jobset_made_while_the_webhook_was_off_is_said_to_have_no_gate(m
         assert await stage.gate(GANG) is None
 
 
-async def test_a_jobset_managed_elsewhere_is_injected_and_left_alone(stage: Stage):
+async def test_a_jobset_managed_elsewhere_is_injected_and_left_alone(stage: Stage) -> None:
     """MultiKueue: the worker cluster has its own jobset-gate, and the annotation carries the config there."""
     manifest = manifests.gang(GANG, jobs=1, pods=2, managedBy="kueue.x-k8s.io/multikueue")
     await stage.apply(manifest)
@@ -39,7 +39,7 @@ async def test_a_jobset_managed_elsewhere_is_injected_and_left_alone(stage: Stag
     assert not (jobset.get("status") or {}).get("conditions")
 
 
-async def test_somebody_elses_configmap_is_never_touched_and_the_gang_says_so(stage: Stage):
+async def test_somebody_elses_configmap_is_never_touched_and_the_gang_says_so(stage: Stage) -> None:
     foreign = {
         "metadata": {"name": names.config_map_name(GANG), "namespace": stage.namespace},
         "data": {"verdict": "mine"},
@@ -53,7 +53,7 @@ async def test_somebody_elses_configmap_is_never_touched_and_the_gang_says_so(st
     assert gate["metadata"]["resourceVersion"] == made["metadata"]["resourceVersion"]
 
 
-async def test_a_configmap_deleted_before_the_decision_is_made_anew(make_stage: MakeStage):
+async def test_a_configmap_deleted_before_the_decision_is_made_anew(make_stage: MakeStage) -> None:
     async with make_stage(nodes=(Node("small", pods=3),)) as stage:
         await stage.apply(manifests.gang(GANG, jobs=2, pods=2))
         await stage.until_condition(GANG, names.REASON_WAITING, "3/4 pods started")
@@ -65,7 +65,7 @@ async def test_a_configmap_deleted_before_the_decision_is_made_anew(make_stage: 
 
 
 @pytest.mark.parametrize("damage", ["deleted", "emptied", "garbled", "forged clock"])
-async def test_a_decision_survives_what_is_done_to_its_configmap(stage: Stage, damage: str):
+async def test_a_decision_survives_what_is_done_to_its_configmap(stage: Stage, damage: str) -> None:
     await stage.apply(manifests.gang(GANG, jobs=1, pods=2))
     await stage.until_running(2)
     before = await stage.until_verdict(GANG)
@@ -82,7 +82,9 @@ async def test_a_decision_survives_what_is_done_to_its_configmap(stage: Stage, d
 
     def restored(maps: list[Json]) -> bool:
         texts = [one.get("data", {}) for one in maps if one["metadata"]["name"] == name]
-        return bool(texts) and "more" not in texts[0] and verdicts.parse(texts[0].get(names.KEY_VERDICT, "")) is not None
+        return (
+            bool(texts) and "more" not in texts[0] and verdicts.parse(texts[0].get(names.KEY_VERDICT, "")) is not None
+        )
 
     async with View(stage.client, CONFIGMAPS, stage.namespace) as maps:
         await maps.until(restored)
@@ -92,7 +94,7 @@ async def test_a_decision_survives_what_is_done_to_its_configmap(stage: Stage, d
     assert sum(map(runs, stage.pods.all())) == 2
 
 
-async def test_a_condition_that_somebody_removed_is_told_again(stage: Stage):
+async def test_a_condition_that_somebody_removed_is_told_again(stage: Stage) -> None:
     await stage.apply(manifests.gang(GANG, jobs=1, pods=2))
     await stage.until_condition(GANG, names.REASON_STARTED)
     jobset = await stage.jobset(GANG)
@@ -102,7 +104,7 @@ async def test_a_condition_that_somebody_removed_is_told_again(stage: Stage):
     await stage.until_condition(GANG, names.REASON_STARTED)
 
 
-async def test_the_jobset_controllers_own_conditions_are_left_alone(stage: Stage):
+async def test_the_jobset_controllers_own_conditions_are_left_alone(stage: Stage) -> None:
     await stage.apply(manifests.gang(GANG, jobs=1, pods=2, suspend=True))
     await stage.until_condition(GANG, names.REASON_WAITING, "suspended")
     found = await stage.until_jobset(
@@ -111,14 +113,14 @@ async def test_the_jobset_controllers_own_conditions_are_left_alone(stage: Stage
     assert len(found["status"]["conditions"]) == 2
 
 
-async def test_kubectl_wait_works(stage: Stage):
+async def test_kubectl_wait_works(stage: Stage) -> None:
     await stage.apply(manifests.gang(GANG, jobs=1, pods=2))
     await stage.plane.kubectl(
         "wait", "-n", stage.namespace, "--for=condition=GroupStarted", f"jobset/{GANG}", "--timeout=30s"
     )
 
 
-async def test_a_finished_jobset_takes_its_configmap_along(stage: Stage):
+async def test_a_finished_jobset_takes_its_configmap_along(stage: Stage) -> None:
     await stage.apply(manifests.gang(GANG, jobs=1, pods=2))
     await stage.until_running(2)
     await stage.client.delete(JOBSETS, GANG, stage.namespace, propagation="Background")

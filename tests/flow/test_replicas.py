@@ -21,7 +21,7 @@ async def pair(stage: Stage) -> tuple[Manager, Manager]:
     return first, second
 
 
-async def test_the_standby_takes_over_when_the_leader_stops(make_stage: MakeStage):
+async def test_the_standby_takes_over_when_the_leader_stops(make_stage: MakeStage) -> None:
     async with make_stage(controller=False, nodes=(Node("small", pods=3),)) as stage:
         first, second = await pair(stage)
         await stage.apply(manifests.gang(jobs=2, pods=2))
@@ -37,7 +37,7 @@ async def test_the_standby_takes_over_when_the_leader_stops(make_stage: MakeStag
         await stage.until_running(4)
 
 
-async def test_a_leader_whose_lease_was_taken_ends_and_another_goes_on(make_stage: MakeStage):
+async def test_a_leader_whose_lease_was_taken_ends_and_another_goes_on(make_stage: MakeStage) -> None:
     async with make_stage(controller=False) as stage:
         _, second = await pair(stage)
         lease = await stage.client.get(LEASES, names.LEASE, stage.namespace)

@@ -8,7 +8,7 @@ from tests.flow.conftest import MakeStage
 from tests.flow.stage import Stage, held, passed, runs
 
 
-async def test_story_1_holds_300_pods_until_the_300th_has_started(make_stage: MakeStage):
+async def test_story_1_holds_300_pods_until_the_300th_has_started(make_stage: MakeStage) -> None:
     async with make_stage(nodes=(Node("early", pods=299),)) as stage:
         await stage.apply(manifests.story1())
 
@@ -29,7 +29,7 @@ async def test_story_1_holds_300_pods_until_the_300th_has_started(make_stage: Ma
         assert ("AllPodsStarted", started["message"]) in await stage.events("my-jobset")
 
 
-async def test_story_2_holds_the_workers_and_leaves_the_auxiliary_pod_alone(make_stage: MakeStage):
+async def test_story_2_holds_the_workers_and_leaves_the_auxiliary_pod_alone(make_stage: MakeStage) -> None:
     async with make_stage(nodes=(Node("early", pods=300),)) as stage:
         await stage.apply(manifests.story2())
 
@@ -43,7 +43,7 @@ async def test_story_2_holds_the_workers_and_leaves_the_auxiliary_pod_alone(make
         await stage.until_running(301)
 
 
-async def test_nothing_is_done_to_a_jobset_without_a_gang(stage: Stage):
+async def test_nothing_is_done_to_a_jobset_without_a_gang(stage: Stage) -> None:
     plain = manifests.jobset("plain", replicated_jobs=[manifests.replicated_job(parallelism=2)])
     await stage.apply(plain)
     (pod, _) = await stage.until_running(2)

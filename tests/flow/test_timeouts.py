@@ -30,7 +30,7 @@ def ended(pod: Json) -> Json:
     return {}
 
 
-async def test_every_barrier_exits_124_and_names_the_missing_pod(stage: Stage):
+async def test_every_barrier_exits_124_and_names_the_missing_pod(stage: Stage) -> None:
     seen: dict[str, Json] = {}
 
     def collect(pods: list[Json]) -> bool:
@@ -51,7 +51,7 @@ async def test_every_barrier_exits_124_and_names_the_missing_pod(stage: Stage):
     assert [reason for reason, _ in await stage.events(GANG)] == [names.REASON_TIMED_OUT]
 
 
-async def test_jobsets_failure_policy_restarts_the_gang_which_then_waits_anew(stage: Stage):
+async def test_jobsets_failure_policy_restarts_the_gang_which_then_waits_anew(stage: Stage) -> None:
     stuck = stage.actors.kubelets.trouble(STUCK)
     await stage.apply(gang(failurePolicy={"maxRestarts": 1}))
     verdict = await stage.until_verdict(GANG, lambda verdict: verdict.kind is Kind.TIMEOUT)
@@ -61,7 +61,7 @@ async def test_jobsets_failure_policy_restarts_the_gang_which_then_waits_anew(st
     assert {pod["metadata"]["labels"][names.JS_RESTART_ATTEMPT] for pod in pods if runs(pod)} == {"1"}
 
 
-async def test_without_restarts_the_jobset_fails(stage: Stage):
+async def test_without_restarts_the_jobset_fails(stage: Stage) -> None:
     stage.actors.kubelets.trouble(STUCK)
     await stage.apply(gang())
     failed = await stage.until_jobset(GANG, lambda jobset: jobset.get("status", {}).get("terminalState") == "Failed")
@@ -69,7 +69,7 @@ async def test_without_restarts_the_jobset_fails(stage: Stage):
                for one in failed["status"]["conditions"])  # fmt: skip
 
 
-async def test_under_restart_policy_on_failure_the_verdict_stands_until_the_job_gives_up(stage: Stage):
+async def test_under_restart_policy_on_failure_the_verdict_stands_until_the_job_gives_up(stage: Stage) -> None:
     stage.actors.kubelets.trouble(STUCK)
     await stage.apply(gang("OnFailure", backoff_limit=1))
     await stage.until_verdict(GANG, lambda verdict: verdict.kind is Kind.TIMEOUT)
@@ -77,7 +77,7 @@ async def test_under_restart_policy_on_failure_the_verdict_stands_until_the_job_
     assert not any(map(runs, stage.pods.all()))
 
 
-async def test_on_timeout_release_opens_the_gate_with_whom_there_is(stage: Stage):
+async def test_on_timeout_release_opens_the_gate_with_whom_there_is(stage: Stage) -> None:
     stage.actors.kubelets.trouble(STUCK)
     await stage.apply(gang(annotations={names.ON_TIMEOUT: names.ON_TIMEOUT_RELEASE}))
     await stage.until_running(3)
@@ -86,7 +86,7 @@ async def test_on_timeout_release_opens_the_gate_with_whom_there_is(stage: Stage
     assert "workers-1/1" in told["message"]
 
 
-async def test_the_bypass_opens_the_gate_at_any_time(make_stage: MakeStage):
+async def test_the_bypass_opens_the_gate_at_any_time(make_stage: MakeStage) -> None:
     async with make_stage(nodes=(Node("small", pods=3),)) as stage:
         await stage.apply(manifests.gang(GANG, jobs=2, pods=2, timeout=None))
         await stage.until_held(3)
@@ -99,7 +99,9 @@ async def test_the_bypass_opens_the_gate_at_any_time(make_stage: MakeStage):
 
 
 @pytest.mark.parametrize("skew", [-600.0, 600.0], ids=["behind", "ahead"])
-async def test_a_node_whose_clock_differs_by_minutes_does_not_fail_the_gang_at_once(make_stage: MakeStage, skew: float):
+async def test_a_node_whose_clock_differs_by_minutes_does_not_fail_the_gang_at_once(
+    make_stage: MakeStage, skew: float
+) -> None:
     """Behind: the kubelet's start lies in the past. The timeout is off by no more than that one clock's error."""
     node = Node("skewed", pods=1000, clock_skew=skew)
     async with make_stage(nodes=(node,)) as stage:
@@ -114,7 +116,7 @@ async def test_a_node_whose_clock_differs_by_minutes_does_not_fail_the_gang_at_o
         await stage.until_running(4)
 
 
-async def test_each_barrier_ends_by_its_own_limit_when_the_controller_is_gone(make_stage: MakeStage):
+async def test_each_barrier_ends_by_its_own_limit_when_the_controller_is_gone(make_stage: MakeStage) -> None:
     settings = {"barrier": {"grace_seconds": 1}}
     from jobset_gate.settings import Settings  # noqa: PLC0415 - only here
 

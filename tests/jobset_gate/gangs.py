@@ -1,4 +1,4 @@
-"""Builders of what a controller may see of a gang. Every default is a healthy, unsuspended gang of one replicatedJob."""
+"""Builders of what a controller may see of a gang. Every default is healthy, unsuspended and of one replicatedJob."""
 
 from typing import Any
 

@@ -135,3 +135,15 @@ def _apply(parent: Any, key: str, operation: Json) -> None:
         del parent[key]
     else:
         parent[key] = value
+
+
+def dig(it: Any, *path: str | int) -> Any:
+    """The value under a path; None when there is none."""
+    for key in path:
+        if isinstance(it, dict):
+            it = it.get(key)
+        elif isinstance(it, list) and isinstance(key, int) and key < len(it):
+            it = it[key]
+        else:
+            return None
+    return it

@@ -1,5 +1,7 @@
 """A4: what is expected, what has started, what is missing."""
 
+from typing import Any
+
 import pytest
 
 from jobset_gate import count
@@ -18,11 +20,13 @@ from tests.jobset_gate.gangs import gang, job, jobset, pod, replicated_job, wait
         ({"replicas": 0, "parallelism": 4, "completions": 4}, 0),
     ],
 )
-def test_expected_is_replicas_times_the_smaller_of_parallelism_and_completions(spec, expected):
+def test_expected_is_replicas_times_the_smaller_of_parallelism_and_completions(
+    spec: dict[str, Any], expected: int
+) -> None:
     assert count.tally(gang(jobset=jobset(replicated_job(**spec)))).expected == expected
 
 
-def test_only_the_named_targets_are_expected():
+def test_only_the_named_targets_are_expected() -> None:
     seen = gang(
         jobset=jobset(replicated_job(), replicated_job("auxiliary"), config=Config(targets=("workers",))),
         jobs=(job(), job("auxiliary")),
@@ -53,48 +57,50 @@ def test_only_the_named_targets_are_expected():
         ({"index": None}, False),
     ],
 )
-def test_a_pod_counts_when_its_barrier_runs_or_passed_and_it_is_a_living_member(changes, counts):
+def test_a_pod_counts_when_its_barrier_runs_or_passed_and_it_is_a_living_member(
+    changes: dict[str, Any], counts: bool
+) -> None:
     assert count.tally(gang(pod(**({"index": 0} | changes)))).started == int(counts)
 
 
-def test_two_pods_of_one_slot_are_one():
+def test_two_pods_of_one_slot_are_one() -> None:
     replaced = pod(0, name="old", uid="old")
     assert count.tally(gang(replaced, pod(0))).started == 1
 
 
-def test_an_empty_uid_never_matches_even_if_the_jobset_had_none():
+def test_an_empty_uid_never_matches_even_if_the_jobset_had_none() -> None:
     assert count.tally(gang(pod(0, jobset_uid=""), jobset=jobset(uid=""))).started == 0
 
 
 @pytest.mark.parametrize(
     "changes", [{"jobset": jobset(suspended=True)}, {"jobs": (job(suspended=True),)}, {"jobs": ()}]
 )
-def test_nothing_counts_while_the_jobset_or_the_job_is_suspended_or_not_there(changes):
+def test_nothing_counts_while_the_jobset_or_the_job_is_suspended_or_not_there(changes: dict[str, Any]) -> None:
     assert count.tally(gang(pod(0), pod(1), **changes)).started == 0
 
 
-def test_a_job_on_its_way_out_does_not_count():
+def test_a_job_on_its_way_out_does_not_count() -> None:
     assert count.tally(gang(pod(0), pod(1), jobs=(job(deleting=True),))).started == 0
 
 
-def test_a_completed_index_needs_no_pod():
+def test_a_completed_index_needs_no_pod() -> None:
     tally = count.tally(gang(pod(1, epoch=1), jobs=(job(completed=frozenset({0})),)))
     assert tally.complete
     assert tally.epoch == 1
 
 
-def test_a_pod_of_a_completed_index_is_not_counted_twice():
+def test_a_pod_of_a_completed_index_is_not_counted_twice() -> None:
     tally = count.tally(gang(pod(0, phase="Succeeded", stage=Stage.PASSED), jobs=(job(completed=frozenset({0})),)))
     assert (tally.started, tally.expected) == (1, 2)
 
 
-def test_a_complete_job_is_satisfied():
+def test_a_complete_job_is_satisfied() -> None:
     seen = gang(jobset=jobset(replicated_job(replicas=2)), jobs=(job(complete=True), job(number=1)))
     tally = count.tally(seen)
     assert (tally.started, tally.expected) == (2, 4)
 
 
-def test_with_more_completions_than_parallelism_finished_indexes_do_not_stand_in_for_running_ones():
+def test_with_more_completions_than_parallelism_finished_indexes_do_not_stand_in_for_running_ones() -> None:
     """Four at a time out of ten: after four are done, the next four have to start."""
     spec = jobset(replicated_job(parallelism=4, completions=10))
     done = job(completed=frozenset(range(4)))
@@ -103,27 +109,27 @@ def test_with_more_completions_than_parallelism_finished_indexes_do_not_stand_in
     assert count.tally(gang(*running, jobset=spec, jobs=(done,))).complete
 
 
-def test_the_last_few_completions_expect_only_themselves():
+def test_the_last_few_completions_expect_only_themselves() -> None:
     spec = jobset(replicated_job(parallelism=4, completions=10))
     done = job(completed=frozenset(range(8)))
     assert count.tally(gang(pod(8), pod(9), jobset=spec, jobs=(done,))).complete
 
 
 @pytest.mark.parametrize(("succeeded", "pods", "complete"), [(0, 2, False), (0, 3, True), (2, 1, True), (1, 1, False)])
-def test_nonindexed_jobs_count_pods_and_expect_what_is_left(succeeded, pods, complete):
+def test_nonindexed_jobs_count_pods_and_expect_what_is_left(succeeded: int, pods: int, complete: bool) -> None:
     spec = jobset(replicated_job(parallelism=3, completions=3, indexed=False))
     running = tuple(pod(None, name=f"p{n}", uid=f"p{n}") for n in range(pods))
     assert count.tally(gang(*running, jobset=spec, jobs=(job(succeeded=succeeded),))).complete is complete
 
 
-def test_nonindexed_jobs_count_at_most_what_they_are_expected_to_run():
+def test_nonindexed_jobs_count_at_most_what_they_are_expected_to_run() -> None:
     spec = jobset(replicated_job(replicas=2, parallelism=1, completions=1, indexed=False))
     twins = tuple(pod(None, name=f"p{n}", uid=f"p{n}") for n in range(2))
     tally = count.tally(gang(*twins, jobset=spec, jobs=(job(), job(number=1))))
     assert (tally.started, tally.expected) == (1, 2)
 
 
-def test_parallelism_raised_while_waiting_keeps_the_gate_closed_and_lowered_opens_it():
+def test_parallelism_raised_while_waiting_keeps_the_gate_closed_and_lowered_opens_it() -> None:
     pods = (pod(0), pod(1))
     up = jobset(replicated_job(parallelism=3, completions=3))
     down = jobset(replicated_job(parallelism=1, completions=1))
@@ -131,7 +137,7 @@ def test_parallelism_raised_while_waiting_keeps_the_gate_closed_and_lowered_open
     assert count.tally(gang(*pods, jobset=down)).complete
 
 
-def test_a_pod_beyond_a_lowered_parallelism_is_no_slot():
+def test_a_pod_beyond_a_lowered_parallelism_is_no_slot() -> None:
     down = jobset(replicated_job(parallelism=1, completions=1))
     assert not count.tally(gang(pod(1), jobset=down)).complete
 
@@ -140,7 +146,7 @@ def slots(found: list[Missing]) -> list[tuple[str, Why]]:
     return [(one.slot, one.stall.why) for one in found]
 
 
-def test_missing_slots_are_named_with_what_holds_them_up():
+def test_missing_slots_are_named_with_what_holds_them_up() -> None:
     seen = gang(
         pod(0),
         waiting_pod(1, Why.IMAGE_PULL),
@@ -149,35 +155,35 @@ def test_missing_slots_are_named_with_what_holds_them_up():
     assert slots(list(missing(seen))) == [("workers-0/1", Why.IMAGE_PULL), ("workers-0/2", Why.NOT_CREATED)]
 
 
-def test_as_many_are_missing_as_the_count_lacks():
+def test_as_many_are_missing_as_the_count_lacks() -> None:
     seen = gang(waiting_pod(0), jobset=jobset(replicated_job(replicas=2, parallelism=2, completions=5)))
     tally = count.tally(seen)
     assert len(list(missing(seen))) == tally.expected - tally.started == 4
 
 
-def test_a_replacement_is_named_rather_than_what_it_replaces():
+def test_a_replacement_is_named_rather_than_what_it_replaces() -> None:
     leaving = waiting_pod(0, Why.TERMINATING, deleting=True, name="old", uid="old")
     seen = gang(leaving, waiting_pod(0, Why.UNSCHEDULED), pod(1))
     assert slots(list(missing(seen))) == [("workers-0/0", Why.UNSCHEDULED)]
 
 
-def test_a_leaving_pod_without_replacement_is_named_terminating():
+def test_a_leaving_pod_without_replacement_is_named_terminating() -> None:
     leaving = waiting_pod(0, Why.TERMINATING, deleting=True)
     assert slots(list(missing(gang(leaving, pod(1))))) == [("workers-0/0", Why.TERMINATING)]
 
 
-def test_pods_refused_by_a_quota_are_named_so():
+def test_pods_refused_by_a_quota_are_named_so() -> None:
     seen = gang(pod(0), denials=(("train-workers-0", "exceeded quota: gpus"),))
     (one,) = missing(seen)
     assert (one.slot, one.stall.why, one.stall.detail) == ("workers-0/1", Why.QUOTA_DENIED, "exceeded quota: gpus")
 
 
-def test_an_unscheduled_pod_with_a_node_on_its_way_is_named_so():
+def test_an_unscheduled_pod_with_a_node_on_its_way_is_named_so() -> None:
     seen = gang(pod(0), waiting_pod(1), provisioning=frozenset({waiting_pod(1).name}))
     assert slots(list(missing(seen))) == [("workers-0/1", Why.NODE_PROVISIONING)]
 
 
-def test_nonindexed_pods_are_missing_without_a_number():
+def test_nonindexed_pods_are_missing_without_a_number() -> None:
     spec = jobset(replicated_job(parallelism=2, completions=2, indexed=False))
     seen = gang(waiting_pod(None, name="a", uid="a"), jobset=spec)
     assert slots(list(missing(seen))) == [("workers-0", Why.UNSCHEDULED), ("workers-0", Why.NOT_CREATED)]

@@ -1,11 +1,26 @@
 """A5-A7, A9, A10: what is decided about a gang, from facts and a time alone."""
 
+from typing import Any
+
 import msgspec
 import pytest
 
 from jobset_gate import names, report, verdicts
 from jobset_gate.decide import decide
-from jobset_gate.model import Config, Decide, Generation, Kind, Quiet, Report, Stage, Stand, Wait, Why
+from jobset_gate.model import (
+    Config,
+    Decide,
+    GangSeen,
+    Generation,
+    Kind,
+    PodSeen,
+    Quiet,
+    Report,
+    Stage,
+    Stand,
+    Wait,
+    Why,
+)
 from tests.jobset_gate.gangs import (
     T0,
     UID,
@@ -26,14 +41,15 @@ NOW = T0 + 10
 BOTH = (pod(0), pod(1))
 
 
-def passed(index: int, **changes):
-    return pod(index, **({"stage": Stage.PASSED, "phase": "Running"} | changes))
+def passed(index: int, **changes: Any) -> PodSeen:
+    fields: dict[str, Any] = {"stage": Stage.PASSED, "phase": "Running"} | changes
+    return pod(index, **fields)
 
 
 # --- Release ---------------------------------------------------------------------------------------------------------
 
 
-def test_a_gang_waits_while_one_pod_is_missing():
+def test_a_gang_waits_while_one_pod_is_missing() -> None:
     decision = decide(gang(pod(0), waiting_pod(1)), NOW)
     assert isinstance(decision, Wait)
     assert decision.condition.status == "False"
@@ -42,7 +58,7 @@ def test_a_gang_waits_while_one_pod_is_missing():
     assert decision.lacking == 1
 
 
-def test_a_gang_is_released_once_the_last_pod_has_started():
+def test_a_gang_is_released_once_the_last_pod_has_started() -> None:
     decision = decide(gang(*BOTH), NOW)
     assert isinstance(decision, Decide)
     assert decision.verdict.kind is Kind.RELEASE
@@ -51,18 +67,18 @@ def test_a_gang_is_released_once_the_last_pod_has_started():
     assert decision.condition.status == "True"
 
 
-def test_a_verdict_names_the_highest_epoch_that_a_counted_pod_carries():
+def test_a_verdict_names_the_highest_epoch_that_a_counted_pod_carries() -> None:
     decision = decide(gang(pod(0, epoch=1), pod(1, epoch=2)), NOW)
     assert isinstance(decision, Decide)
     assert decision.verdict.generation.epoch == 2
 
 
-def test_a_gang_of_finished_indexes_and_started_pods_is_complete():
+def test_a_gang_of_finished_indexes_and_started_pods_is_complete() -> None:
     seen = gang(pod(1, epoch=1), jobs=(job(completed=frozenset({0})),))
     assert isinstance(decide(seen, NOW), Decide)
 
 
-def test_a_suspended_gang_waits_whatever_runs():
+def test_a_suspended_gang_waits_whatever_runs() -> None:
     decision = decide(gang(*BOTH, jobset=jobset(suspended=True)), NOW)
     assert isinstance(decision, Wait)
     assert decision.condition.message == "suspended"
@@ -72,7 +88,7 @@ def test_a_suspended_gang_waits_whatever_runs():
 # --- Generations -----------------------------------------------------------------------------------------------------
 
 
-def test_once_released_later_pods_of_the_generation_do_not_reopen_the_question():
+def test_once_released_later_pods_of_the_generation_do_not_reopen_the_question() -> None:
     released = gate(verdict=verdict())
     decision = decide(gang(passed(0), waiting_pod(1), gate=released), NOW)
     assert isinstance(decision, Stand)
@@ -88,31 +104,31 @@ def test_once_released_later_pods_of_the_generation_do_not_reopen_the_question()
         (gang(jobset=jobset(replicated_job(epoch=1))), "a younger epoch in the template and no pod yet"),
     ],
 )
-def test_a_verdict_does_not_stand_for(seen, why):
+def test_a_verdict_does_not_stand_for(seen: GangSeen, why: str) -> None:
     seen = msgspec.structs.replace(seen, gate=gate(verdict=verdict()))
     assert isinstance(decide(seen, NOW), Wait), why
 
 
-def test_pods_that_never_saw_a_quick_suspension_keep_their_release():
+def test_pods_that_never_saw_a_quick_suspension_keep_their_release() -> None:
     """The template is one epoch ahead, the pods ran on: nobody waits, so nothing is to be decided."""
     seen = gang(passed(0), passed(1), jobset=jobset(replicated_job(epoch=1)), gate=gate(verdict=verdict()))
     assert isinstance(decide(seen, NOW), Stand)
 
 
-def test_a_half_seen_suspension_needs_a_new_decision_for_the_younger_half():
+def test_a_half_seen_suspension_needs_a_new_decision_for_the_younger_half() -> None:
     seen = gang(passed(0), pod(1, epoch=1), gate=gate(verdict=verdict()))
     decision = decide(seen, NOW)
     assert isinstance(decision, Decide)
     assert decision.verdict.generation.epoch == 1
 
 
-def test_a_verdict_on_a_later_attempt_than_the_jobset_shows_is_left_alone():
+def test_a_verdict_on_a_later_attempt_than_the_jobset_shows_is_left_alone() -> None:
     """Our view of the JobSet is older than that of whoever decided."""
     seen = gang(*BOTH, gate=gate(verdict=verdict(attempt=1)))
     assert isinstance(decide(seen, NOW), Stand)
 
 
-def test_a_generation_covers_its_own_life_and_attempt_at_no_older_epoch():
+def test_a_generation_covers_its_own_life_and_attempt_at_no_older_epoch() -> None:
     mine = Generation(UID, 1, 5)
     assert mine.covers(Generation(UID, 1, 5))
     assert mine.covers(Generation(UID, 1, 4))
@@ -126,7 +142,7 @@ def test_a_generation_covers_its_own_life_and_attempt_at_no_older_epoch():
 # --- Timeout ---------------------------------------------------------------------------------------------------------
 
 
-def test_the_clock_starts_with_the_first_started_pod():
+def test_the_clock_starts_with_the_first_started_pod() -> None:
     decision = decide(gang(pod(0), waiting_pod(1)), NOW)
     assert isinstance(decision, Wait)
     # Kubelets round down, so a second is granted.
@@ -134,19 +150,19 @@ def test_the_clock_starts_with_the_first_started_pod():
     assert decision.again == pytest.approx(T0 + 1 + 300 - NOW)
 
 
-def test_without_a_started_pod_no_clock_runs():
+def test_without_a_started_pod_no_clock_runs() -> None:
     decision = decide(gang(waiting_pod(0), waiting_pod(1)), NOW)
     assert isinstance(decision, Wait)
     assert (decision.clock, decision.again) == (None, None)
 
 
-def test_a_node_clock_that_is_ahead_does_not_delay_the_timeout():
+def test_a_node_clock_that_is_ahead_does_not_delay_the_timeout() -> None:
     decision = decide(gang(pod(0, barrier_since=NOW + 900), waiting_pod(1)), NOW)
     assert isinstance(decision, Wait)
     assert decision.clock == clock(NOW)
 
 
-def test_the_kept_clock_is_never_moved_within_its_generation():
+def test_the_kept_clock_is_never_moved_within_its_generation() -> None:
     kept = gate(waiting_since=clock(T0 - 200))
     decision = decide(gang(pod(0), waiting_pod(1), gate=kept), NOW)
     assert isinstance(decision, Wait)
@@ -154,14 +170,14 @@ def test_the_kept_clock_is_never_moved_within_its_generation():
     assert decision.again == pytest.approx(90)
 
 
-def test_the_clock_goes_on_when_every_started_pod_is_lost():
+def test_the_clock_goes_on_when_every_started_pod_is_lost() -> None:
     kept = gate(waiting_since=clock(T0 - 300))
     decision = decide(gang(waiting_pod(0), waiting_pod(1), gate=kept), NOW)
     assert isinstance(decision, Decide)
     assert decision.verdict.kind is Kind.TIMEOUT
 
 
-def test_after_a_suspension_the_full_timeout_runs_again():
+def test_after_a_suspension_the_full_timeout_runs_again() -> None:
     kept = gate(waiting_since=clock(T0 - 299))
     resumed = jobset(replicated_job(epoch=1))
     decision = decide(gang(waiting_pod(0, epoch=1), waiting_pod(1, epoch=1), jobset=resumed, gate=kept), NOW)
@@ -172,7 +188,7 @@ def test_after_a_suspension_the_full_timeout_runs_again():
     assert decision.clock == clock(T0 + 1, epoch=1)
 
 
-def test_a_younger_generation_does_not_inherit_the_start_of_older_pods():
+def test_a_younger_generation_does_not_inherit_the_start_of_older_pods() -> None:
     """One pod kept running through a half-seen suspension; it must not start the new generation's clock in the past."""
     seen = gang(passed(0, barrier_since=T0 - 900), waiting_pod(1, epoch=1), gate=gate(verdict=verdict()))
     decision = decide(seen, NOW)
@@ -180,7 +196,7 @@ def test_a_younger_generation_does_not_inherit_the_start_of_older_pods():
     assert decision.clock == clock(NOW, epoch=1)
 
 
-def test_at_the_timeout_the_gang_fails_together_and_the_missing_are_named():
+def test_at_the_timeout_the_gang_fails_together_and_the_missing_are_named() -> None:
     late = gang(pod(0), waiting_pod(1, Why.IMAGE_PULL, "pytorch: ImagePullBackOff"), gate=gate(waiting_since=clock()))
     decision = decide(late, T0 + 300)
     assert isinstance(decision, Decide)
@@ -192,20 +208,20 @@ def test_at_the_timeout_the_gang_fails_together_and_the_missing_are_named():
     assert decision.condition.status == "False"
 
 
-def test_not_a_moment_before_the_timeout():
+def test_not_a_moment_before_the_timeout() -> None:
     seen = gang(pod(0), waiting_pod(1), gate=gate(waiting_since=clock()))
     decision = decide(seen, T0 + 299.9)
     assert isinstance(decision, Wait)
     assert decision.again == pytest.approx(0.1)
 
 
-def test_a_gang_that_is_complete_at_its_timeout_is_released():
+def test_a_gang_that_is_complete_at_its_timeout_is_released() -> None:
     assert_release = decide(gang(*BOTH, gate=gate(waiting_since=clock())), T0 + 300)
     assert isinstance(assert_release, Decide)
     assert assert_release.verdict.kind is Kind.RELEASE
 
 
-def test_on_timeout_release_opens_the_gate_and_says_who_is_missing():
+def test_on_timeout_release_opens_the_gate_and_says_who_is_missing() -> None:
     lenient = jobset(releases_on_timeout=True)
     decision = decide(gang(pod(0), waiting_pod(1), jobset=lenient, gate=gate(waiting_since=clock())), T0 + 300)
     assert isinstance(decision, Decide)
@@ -215,14 +231,14 @@ def test_on_timeout_release_opens_the_gate_and_says_who_is_missing():
     assert decision.condition.status == "True"
 
 
-def test_without_a_timeout_a_gang_waits_for_ever():
+def test_without_a_timeout_a_gang_waits_for_ever() -> None:
     patient = jobset(config=Config())
     decision = decide(gang(pod(0), waiting_pod(1), jobset=patient, gate=gate(waiting_since=clock())), T0 + 10**7)
     assert isinstance(decision, Wait)
     assert decision.again is None
 
 
-def test_a_timeout_verdict_stands_even_if_the_last_pod_comes_after_it():
+def test_a_timeout_verdict_stands_even_if_the_last_pod_comes_after_it() -> None:
     failed = gate(verdict=verdict(Kind.TIMEOUT, names.REASON_TIMED_OUT))
     decision = decide(gang(*BOTH, gate=failed), NOW)
     assert isinstance(decision, Stand)
@@ -232,34 +248,34 @@ def test_a_timeout_verdict_stands_even_if_the_last_pod_comes_after_it():
 # --- Bypass ----------------------------------------------------------------------------------------------------------
 
 
-def test_the_bypass_opens_the_gate_now():
+def test_the_bypass_opens_the_gate_now() -> None:
     decision = decide(gang(pod(0), waiting_pod(1), jobset=jobset(bypass=True)), NOW)
     assert isinstance(decision, Decide)
     assert decision.verdict.kind is Kind.RELEASE
     assert decision.condition.reason == names.REASON_BYPASSED
 
 
-def test_the_bypass_covers_pods_that_the_template_has_yet_to_make():
+def test_the_bypass_covers_pods_that_the_template_has_yet_to_make() -> None:
     decision = decide(gang(pod(0), jobset=jobset(replicated_job(epoch=4), bypass=True)), NOW)
     assert isinstance(decision, Decide)
     assert decision.verdict.generation.epoch == 4
 
 
-def test_the_bypass_comes_too_late_after_a_verdict():
+def test_the_bypass_comes_too_late_after_a_verdict() -> None:
     failed = gate(verdict=verdict(Kind.TIMEOUT, names.REASON_TIMED_OUT))
     decision = decide(gang(pod(0), jobset=jobset(bypass=True), gate=failed), NOW)
     assert isinstance(decision, Stand)
 
 
-# --- When things are not as they should be -----------------------------------------------------------------------------
+# --- When things are not as they should be ---------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize("changes", [{"deleting": True}, {"finished": True}, {"managed_elsewhere": True}])
-def test_a_jobset_that_is_finished_going_or_somebody_elses_is_left_in_peace(changes):
+def test_a_jobset_that_is_finished_going_or_somebody_elses_is_left_in_peace(changes: dict[str, Any]) -> None:
     assert isinstance(decide(gang(*BOTH, jobset=jobset(**changes)), NOW), Quiet)
 
 
-def test_templates_without_a_barrier_are_reported_not_waited_for():
+def test_templates_without_a_barrier_are_reported_not_waited_for() -> None:
     bare = jobset(replicated_job(), replicated_job("loaders", has_barrier=False))
     decision = decide(gang(*BOTH, jobset=bare), NOW)
     assert isinstance(decision, Report)
@@ -267,19 +283,19 @@ def test_templates_without_a_barrier_are_reported_not_waited_for():
     assert "loaders" in decision.condition.message
 
 
-def test_a_target_without_pods_needs_no_barrier():
+def test_a_target_without_pods_needs_no_barrier() -> None:
     seen = gang(*BOTH, jobset=jobset(replicated_job(), replicated_job("none", replicas=0, has_barrier=False)))
     assert isinstance(decide(seen, NOW), Decide)
 
 
-def test_somebody_elses_configmap_keeps_the_gate_closed_and_is_reported():
+def test_somebody_elses_configmap_keeps_the_gate_closed_and_is_reported() -> None:
     decision = decide(gang(*BOTH, gate=None, foreign_gate=True), NOW)
     assert isinstance(decision, Report)
     assert decision.condition.reason == names.REASON_CONFIG_MAP_CONFLICT
     assert decision.again is not None
 
 
-def test_a_namesakes_configmap_decides_nothing():
+def test_a_namesakes_configmap_decides_nothing() -> None:
     old = gate(jobset_uid="u-0", verdict=verdict(uid="u-0"), waiting_since=clock(T0 - 900, uid="u-0"))
     decision = decide(gang(pod(0), waiting_pod(1), gate=old), NOW)
     assert isinstance(decision, Wait)
@@ -321,14 +337,14 @@ def test_a_namesakes_configmap_decides_nothing():
     ],
     ids=["a barrier has passed", "a pod was told", "a pod was told of the timeout", "we said so", "we said timeout"],
 )
-def test_a_decision_whose_configmap_was_lost_is_restored_not_taken_again(seen, kind):
+def test_a_decision_whose_configmap_was_lost_is_restored_not_taken_again(seen: GangSeen, kind: Kind) -> None:
     decision = decide(seen, NOW)
     assert isinstance(decision, Stand)
     assert decision.verdict.kind is kind
     assert decision.verdict.generation == generation()
 
 
-def test_traces_of_older_generations_prove_nothing():
+def test_traces_of_older_generations_prove_nothing() -> None:
     seen = gang(
         pod(0, attempt=1, verdict=verdicts.render(verdict())),
         pod(1, attempt=0, stage=Stage.PASSED),
@@ -338,7 +354,7 @@ def test_traces_of_older_generations_prove_nothing():
     assert isinstance(decide(seen, NOW), Wait)
 
 
-def test_the_condition_alone_says_which_generation_it_speaks_of():
+def test_the_condition_alone_says_which_generation_it_speaks_of() -> None:
     told = report.decided(verdict(attempt=2, epoch=3))
     assert told.message == "as decided (attempt 2, epoch 3)"
     back = report.decision_in(condition(told.reason, told.message, told.status), UID)

@@ -60,12 +60,15 @@ class Machine(RuleBasedStateMachine):
         shape=SHAPES,
         replicas=st.integers(1, 2),
         suspended=st.booleans(),
+        straggler=st.booleans(),
         fate=FATES,
         troubles=st.lists(st.sampled_from(TROUBLES), max_size=5, unique=True),
     )
-    def begin(self, shape: Shape, replicas: int, suspended: bool, fate: Fate, troubles: list[str]) -> None:
+    def begin(
+        self, shape: Shape, replicas: int, suspended: bool, straggler: bool, fate: Fate, troubles: list[str]
+    ) -> None:
         self.fate, self.menu = fate, (*ORDINARY, *troubles)
-        self.run = Run(Schedule(shape, replicas, suspended))
+        self.run = Run(Schedule(shape, replicas, suspended, straggler))
 
     @rule(what=st.runner().flatmap(lambda machine: st.sampled_from(machine.menu)), one=DRAWN, other=DRAWN)
     def next(self, what: str, one: int, other: int) -> None:

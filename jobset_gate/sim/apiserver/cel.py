@@ -1,8 +1,8 @@
 """The part of CEL that match conditions and CRD rules use, with CEL's own idea of errors.
 
 A missing field is an error; `&&` and `||` forgive an error on either side when the other side decides. Supported: field
-selection, indexing, has(), in, ternary, comparisons, arithmetic, list and map literals, size/int/string/bool/double, type(),
-exists, all, exists_one, filter, map, startsWith, endsWith, contains, matches.
+selection, indexing, has(), in, ternary, comparisons, arithmetic, list and map literals, type, size, int, string, bool,
+double, exists, all, exists_one, filter, map, startsWith, endsWith, contains, matches.
 """
 
 from __future__ import annotations

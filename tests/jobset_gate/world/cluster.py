@@ -189,6 +189,10 @@ class Cluster:
     def unstarted(self) -> list[Json]:
         return [pod for pod in self.pods() if alive(pod) and not _barrier(pod)]
 
+    def first_slot(self, pod: Json) -> bool:
+        """Whether the pod is one of the first worker."""
+        return pod["metadata"]["name"].startswith(f"{JOBSET}-{WORKERS}-0-0-")
+
     def waiting(self) -> list[Json]:
         """Pods whose barrier runs and has not obeyed anything."""
         return [pod for pod in self.pods() if holds(pod) and pod["metadata"]["uid"] not in self._untold]

@@ -12,7 +12,7 @@ from random import Random
 from typing import NamedTuple
 
 from jobset_gate.kube.resources import JOBS
-from tests.jobset_gate.world.api import WATCHED
+from tests.jobset_gate.world.api import WATCHED, Json
 from tests.jobset_gate.world.client import Answer
 from tests.jobset_gate.world.cluster import Shape, alive
 from tests.jobset_gate.world.replica import Replica
@@ -23,7 +23,7 @@ MOST = 11
 
 ORDINARY = (
     *3 * ("the_cluster_acts",),
-    *3 * ("pods_start",),
+    *2 * ("pods_start",),
     *3 * ("a_controller_hears_and_works",),
     *2 * ("a_call_goes_through",),
     "some_news_arrives",
@@ -31,6 +31,7 @@ ORDINARY = (
     "barriers_look",
     "kubelets_report",
     "time_passes",
+    "a_main_container_ends",
 )
 """What happens in every run, the likely more often."""
 
@@ -72,6 +73,9 @@ class Schedule:
     shape: Shape = field(default_factory=Shape)
     replicas: int = 1
     suspended: bool = False
+    """It is created so, as Kueue wants it."""
+    straggler: bool = False
+    """One slot's pods find no node before the end."""
     fate: Fate = field(default_factory=Fate)
     steps: tuple[Step, ...] = ()
 
@@ -89,14 +93,14 @@ def play(schedule: Schedule) -> World:
 def at_random(random: Random) -> Schedule:
     """Any schedule, with a few kinds of trouble: all at once would let no gang come to anything."""
     troubles = random.sample(TROUBLES, random.choice((0, 1, 2, 2, 3, 4, 6)))
-    menu = (*ORDINARY, *troubles)
+    menu = (*ORDINARY, *2 * troubles)
     steps = [
         Step(random.choice(menu), random.randint(0, MOST), random.randint(0, MOST))
         for _ in range(random.choice((10, 30, 60, 120)))
     ]
     shape = Shape(
         replicas=random.choice((1, 2)),
-        width=random.choice((1, 2)),
+        width=random.choice((1, 2, 3)),
         loaders=random.choice((0, 0, 1, 2)),
         timeout=random.choice((30, 30, 60, None)),
         releases_on_timeout=random.random() < 0.3,
@@ -108,7 +112,14 @@ def at_random(random: Random) -> Schedule:
         by_annotation=not by_gate or random.random() < 0.5,
         resume=random.random() < 0.7,
     )
-    return Schedule(shape, random.choice((1, 1, 2)), random.random() < 0.2, fate, tuple(steps))
+    return Schedule(
+        shape=shape,
+        replicas=random.choice((1, 1, 2)),
+        suspended=random.random() < 0.2,
+        straggler=random.random() < 0.4,
+        fate=fate,
+        steps=tuple(steps),
+    )
 
 
 def cut_down(schedule: Schedule, fails: Callable[[Schedule], bool]) -> Schedule:
@@ -133,6 +144,7 @@ class Run:
     def __init__(self, schedule: Schedule) -> None:
         self.world = World(schedule.shape, schedule.replicas)
         self.cluster = self.world.cluster
+        self.straggler = schedule.straggler
         self.cluster.create(suspended=schedule.suspended)
 
     def take(self, step: Step) -> None:
@@ -151,7 +163,7 @@ class Run:
             self.cluster.sync_jobs()
 
     def pods_start(self, one: int, other: int) -> None:
-        for pod in self.cluster.unstarted()[: 1 + one % 4]:
+        for pod in self.startable()[: 1 + one % 4]:
             self.cluster.start(pod)
 
     def barriers_look(self, one: int, other: int) -> None:
@@ -162,6 +174,11 @@ class Run:
             for text in texts:
                 if self.cluster.look(pod, text, tell=one % 2 == 0):
                     break
+
+    def a_main_container_ends(self, one: int, other: int) -> None:
+        pods = self.cluster.pods()
+        if pods:
+            self.cluster.finish_main(pods[one % len(pods)])
 
     def kubelets_report(self, one: int, other: int) -> None:
         for pod in self.cluster.pods():
@@ -192,7 +209,7 @@ class Run:
     def something_happens_to_a_pod(self, one: int, other: int) -> None:
         pods = self.cluster.pods()
         if pods:
-            what = (self.cluster.fail, self.cluster.evict, self.cluster.vanish, self.cluster.finish_main)[one % 4]
+            what = (self.cluster.fail, self.cluster.evict, self.cluster.vanish)[one % 3]
             what(pods[other % len(pods)])
 
     def terminating_pods_end(self, one: int, other: int) -> None:
@@ -208,7 +225,7 @@ class Run:
 
     def a_node_has_another_clock(self, one: int, other: int) -> None:
         self.world.referee.clocks_set = True
-        for pod in self.cluster.unstarted()[:1]:
+        for pod in self.startable()[:1]:
             self.cluster.start(pod, (-80.0, -20.0, 20.0, 80.0)[one % 4])
 
     def suspend_or_resume(self, one: int, other: int) -> None:
@@ -278,6 +295,12 @@ class Run:
 
     def a_clock_is_set(self, one: int, other: int) -> None:
         self.world.set_clock(self.replica(one), (-60.0, 0.0, 60.0)[other % 3])
+
+    # --- Who ---------------------------------------------------------------------------------------------------------
+
+    def startable(self) -> list[Json]:
+        first = self.cluster.first_slot
+        return [pod for pod in self.cluster.unstarted() if not (self.straggler and first(pod))]
 
     def replica(self, number: int) -> Replica:
         return self.world.replicas[number % len(self.world.replicas)]
