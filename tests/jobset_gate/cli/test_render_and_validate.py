@@ -12,6 +12,7 @@ from hypothesis import strategies as st
 from jobset_gate import names
 from jobset_gate.cli.documents.jobsets import judge, summary
 from jobset_gate.settings import Settings
+from jobset_gate.sim import manifests
 from tests.house.files import ROOT
 from tests.jobset_gate.cli.conftest import Run
 
@@ -83,7 +84,9 @@ def test_story_1_gets_the_barrier_into_its_one_template_of_three_jobs(run: Run) 
     (barrier,) = pod_template(jobset, 0)["spec"]["initContainers"]
     assert job["replicas"] == 3
     assert barrier["name"] == names.BARRIER_CONTAINER
-    assert {it["name"]: it.get("value") for it in barrier["env"]}[names.ENV_LIMIT] == "360"
+    assert {it["name"]: it.get("value") for it in barrier["env"]}[names.ENV_LIMIT] == str(
+        300 + Settings().barrier.grace_seconds
+    )
     assert [it["name"] for it in pod_template(jobset, 0)["spec"]["volumes"]] == [names.VOLUME]
     assert jobset["metadata"]["annotations"] == {names.CONFIG: '{"timeoutAfterSeconds":300}'}
 
@@ -281,3 +284,8 @@ def test_no_oddly_shaped_jobset_brings_the_rules_down(path: tuple[str | int, ...
     outcome = judge(jobset, Settings())
     assert isinstance(outcome.stored, dict)
     assert isinstance(summary(jobset), str)
+
+
+@pytest.mark.parametrize(("file", "story"), [(STORY_1, manifests.story1()), (STORY_2, manifests.story2())])
+def test_the_examples_are_the_stories_that_the_flow_tests_play(file: str, story: dict[str, Any]) -> None:
+    assert yaml.safe_load(Path(file).read_text()) == story
