@@ -4,7 +4,7 @@ from functools import cache
 from importlib.resources import files
 from typing import Any, Final
 
-from jobset_gate import names
+from jobset_gate import names, quantity
 from jobset_gate.model import Config
 from jobset_gate.settings import DEFAULT_POLL_SECONDS, Barrier
 from jobset_gate.template import Json, Replicated, dig, items, mapping, named, whole
@@ -106,11 +106,19 @@ def same(one: Any, other: Any) -> bool:
 
 def _meaning(value: Any) -> Any:
     if isinstance(value, dict):
-        told = {key: _meaning(member) for key, member in value.items()}
+        told = {key: _amounts(member) if key in quantity.MAPS else _meaning(member) for key, member in value.items()}
         return {key: member for key, member in told.items() if member not in (None, "", {}, [])}
     if isinstance(value, list):
         return [_meaning(entry) for entry in value]
     return value
+
+
+def _amounts(value: Any) -> Any:
+    """JobSet's webhook, like every typed client, writes amounts in the canonical form."""
+    if not isinstance(value, dict):
+        return _meaning(value)
+    told = {key: quantity.amount(member) for key, member in value.items()}
+    return {key: _meaning(value[key]) if number is None else number for key, number in told.items()}
 
 
 def _environment(config: Config, settings: Barrier) -> list[Json]:

@@ -39,16 +39,21 @@ class Share:
             return 0
         if self.job is None or self.target.completions is None:
             return self.target.pods_per_job
-        finished = len(self.job.completed) if self.target.indexed else self.job.succeeded
+        if self.target.indexed:
+            # Some may be of indexes that an elastic Job no longer has.
+            finished = sum(index < self.slots for index in self.job.completed)
+        else:
+            # The Job counts a pod that succeeded a moment later; it must not be counted twice.
+            finished = max(self.job.succeeded, len(self._succeeded))
         return max(0, min(self.target.parallelism, self.target.completions - finished))
 
     def having(self) -> list[PodSeen]:
-        """Its started pods, one per slot that is not done: pods of this very Job, not of a namesake it replaces."""
+        """Its started pods, one per slot that is not done."""
         if self.job is None or self.suspended:
             return []
-        ready = [pod for pod in self.pods if pod.started and pod.job_uid == self.job.uid]
+        ready = [pod for pod in self._own if pod.started]
         if not self.target.indexed:
-            return ready
+            return ready if self.target.completions is None else [pod for pod in ready if pod.phase != "Succeeded"]
         by_index: dict[int, PodSeen] = {}
         slots, done = self.slots, self.done
         for pod in ready:
@@ -58,6 +63,16 @@ class Share:
             if other is None or pod.epoch > other.epoch:
                 by_index[pod.index] = pod
         return list(by_index.values())
+
+    @property
+    def _own(self) -> Iterator[PodSeen]:
+        """Pods of this very Job, not of a namesake that it replaces."""
+        uid = "" if self.job is None else self.job.uid
+        return (pod for pod in self.pods if pod.job_uid == uid != "")
+
+    @property
+    def _succeeded(self) -> list[PodSeen]:
+        return [pod for pod in self._own if pod.alive and pod.phase == "Succeeded"]
 
 
 def tally(seen: GangSeen) -> Tally:

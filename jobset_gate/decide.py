@@ -52,6 +52,7 @@ class _Facts:
         self.epoch = self.tally.live_epoch if self.tally.live_epoch >= 0 else seen.jobset.epoch
         self.recorded = _recorded(seen)
         self.clock = self._clock()
+        self.deadline = self._deadline()
 
     def generation(self, epoch: int) -> Generation:
         return Generation(self.seen.jobset.uid, self.seen.jobset.attempt, epoch)
@@ -60,13 +61,21 @@ class _Facts:
         """The generation's clock: the one kept, else from its first started pod (A7)."""
         kept = self.seen.gate.waiting_since if self._gate_is_ours() and self.seen.gate else None
         current = self.generation(self.epoch)
-        if kept is not None and kept.generation.covers(current):
+        if kept is not None and (kept.generation.covers(current) or _is_of_later_attempt(kept.generation, current)):
             return kept
         if self.tally.started == 0 or self.seen.jobset.suspended:
             return None
         first = self.tally.first_start
         at = self.now if first is None else min(self.now, first + _WHOLE_SECOND)
         return WaitingSince(generation=current, at=at)
+
+    def _deadline(self) -> float | None:
+        timeout, clock = self.seen.jobset.config.timeout, self.clock
+        if timeout is None or clock is None or self.seen.jobset.suspended:
+            return None
+        if _is_of_later_attempt(clock.generation, self.generation(self.epoch)):
+            return None  # it times the pods of another attempt
+        return clock.at + timeout
 
     def _gate_is_ours(self) -> bool:
         return self.seen.gate is not None and self.seen.gate.jobset_uid == self.seen.jobset.uid
@@ -122,17 +131,17 @@ def _all_started(facts: _Facts) -> Decision | None:
 
 
 def _too_late(facts: _Facts) -> Decision | None:
-    timeout = facts.seen.jobset.config.timeout
-    if timeout is None or facts.clock is None or facts.now < facts.clock.at + timeout:
+    timeout, clock = facts.seen.jobset.config.timeout, facts.clock
+    if timeout is None or clock is None or facts.deadline is None or facts.now < facts.deadline:
         return None
     releases = facts.seen.jobset.releases_on_timeout
     verdict = Verdict(
         kind=Kind.RELEASE if releases else Kind.TIMEOUT,
-        generation=facts.generation(max(facts.epoch, facts.clock.generation.epoch)),
+        generation=facts.generation(max(facts.epoch, clock.generation.epoch)),
         cause=names.REASON_TIMED_OUT,
         message=report.timed_out(facts.tally, timeout, missing(facts.seen), releases=releases),
     )
-    return Decide(verdict=verdict, clock=facts.clock, condition=report.decided(verdict))
+    return Decide(verdict=verdict, clock=clock, condition=report.decided(verdict))
 
 
 RULES: tuple[Callable[[_Facts], Decision | None], ...] = (
@@ -148,15 +157,11 @@ RULES: tuple[Callable[[_Facts], Decision | None], ...] = (
 
 
 def _waiting(facts: _Facts) -> Wait:
-    timeout = facts.seen.jobset.config.timeout
-    runs_out = None
-    if timeout is not None and facts.clock is not None and not facts.seen.jobset.suspended:
-        runs_out = max(0.0, facts.clock.at + timeout - facts.now)
     reasons = Counter(one.stall.why for one in missing(facts.seen))
     return Wait(
         condition=report.waiting(facts.seen, facts.tally, reasons),
         clock=facts.clock,
-        again=runs_out,
+        again=None if facts.deadline is None else max(0.0, facts.deadline - facts.now),
         expected=facts.tally.expected,
         started=facts.tally.started,
         reasons=tuple(sorted(reasons.items())),
@@ -173,8 +178,12 @@ def _release(facts: _Facts, epoch: int, cause: str, message: str) -> Decide:
 
 def _stands(verdict: Verdict, facts: _Facts) -> bool:
     its, now = verdict.generation, facts.generation(facts.epoch)
-    # A verdict on a later attempt than the JobSet shows: our view of the JobSet is old. Touch nothing.
-    return its.covers(now) or (its.uid == now.uid and its.attempt > now.attempt)
+    return its.covers(now) or _is_of_later_attempt(its, now)
+
+
+def _is_of_later_attempt(its: Generation, now: Generation) -> bool:
+    """A verdict or a clock of an attempt that the JobSet does not show yet: our view of it is old. Touch nothing."""
+    return its.uid == now.uid and its.attempt > now.attempt
 
 
 def _recorded(seen: GangSeen) -> Verdict | None:

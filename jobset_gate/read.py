@@ -5,6 +5,7 @@ survive objects that came in while its webhook was off.
 """
 
 from datetime import datetime
+from functools import lru_cache
 from sys import intern
 
 from jobset_gate import config, names, stalls, verdicts, wire
@@ -30,6 +31,7 @@ _NO_LABELS = wire.PodLabels()
 _NO_ANNOTATIONS = wire.PodAnnotations()
 _NO_STATUS = wire.PodStatus()
 _NO_CONFIG = Config()
+_WAITING, _RUNNING, _PASSED, _FAILED = Stage  # looking up a member of an enum takes as long as an `if`, several times
 
 
 def pod(seen: wire.Pod) -> PodSeen:
@@ -42,28 +44,29 @@ def pod(seen: wire.Pod) -> PodSeen:
     stage, since = _stage(barrier)
     deleting = meta.deletion_timestamp is not None
     bound = seen.spec is not None and seen.spec.node_name != ""
-    started = (stage is Stage.RUNNING or stage is Stage.PASSED) and not deleting and status.phase != "Failed"
-    return PodSeen(
-        namespace=intern(meta.namespace),
-        name=meta.name,
-        uid=meta.uid,
-        gang=intern(labels.jobset),
-        jobset_uid=intern(labels.jobset_uid),
-        job_uid=intern(labels.job_uid),
-        replicated_job=intern(labels.replicated_job),
-        job_index=verdicts.number(labels.job_index, NO_INDEX),
-        index=verdicts.number(notes.index, NO_INDEX) if notes.index else None,
-        attempt=verdicts.number(labels.attempt, NO_INDEX),
-        epoch=verdicts.epoch(notes.epoch),
-        phase=intern(status.phase),
-        deleting=deleting,
-        bound=bound,
-        stage=stage,
-        created=None if started else _seconds(meta.creation_timestamp),
-        barrier_since=since,
-        main_since=_main_since(status) if stage is Stage.PASSED else None,
-        verdict=intern(notes.verdict),
-        stall=None if started else stalls.classify(status, barrier, bound=bound, deleting=deleting),
+    gang, jobset_uid, job_uid, replicated_job, job_index, attempt = _place(labels)
+    started = (stage is _RUNNING or stage is _PASSED) and not deleting and status.phase != "Failed"
+    return PodSeen(  # in the order of its fields: twenty keywords would cost a quarter of all this
+        intern(meta.namespace),
+        meta.name,
+        meta.uid,
+        gang,
+        jobset_uid,
+        job_uid,
+        replicated_job,
+        job_index,
+        verdicts.number(notes.index, NO_INDEX) if notes.index else None,
+        attempt,
+        verdicts.epoch(notes.epoch),
+        intern(status.phase),
+        deleting,
+        bound,
+        stage,
+        None if started else _seconds(meta.creation_timestamp),
+        since,
+        _main_since(status) if stage is _PASSED else None,
+        intern(notes.verdict),
+        None if started else stalls.classify(status, barrier, bound=bound, deleting=deleting),
     )
 
 
@@ -159,6 +162,19 @@ def indexes(text: str) -> frozenset[int]:
 # --- Details ---------------------------------------------------------------------------------------------------------
 
 
+@lru_cache(maxsize=4096)
+def _place(labels: wire.PodLabels) -> tuple[str, str, str, str, int, int]:
+    """Gang, JobSet's UID, Job's UID, replicatedJob, job index, attempt: one copy for all pods of a Job."""
+    return (
+        intern(labels.jobset),
+        intern(labels.jobset_uid),
+        intern(labels.job_uid),
+        intern(labels.replicated_job),
+        verdicts.number(labels.job_index, NO_INDEX),
+        verdicts.number(labels.attempt, NO_INDEX),
+    )
+
+
 def _barrier(status: wire.PodStatus) -> wire.ContainerStatus | None:
     # It is the last of the init containers, so look from the end.
     for container in reversed(status.init_container_statuses or ()):
@@ -170,25 +186,25 @@ def _barrier(status: wire.PodStatus) -> wire.ContainerStatus | None:
 def _stage(barrier: wire.ContainerStatus | None) -> tuple[Stage, float | None]:
     state = barrier.state if barrier is not None else None
     if state is None:
-        return Stage.WAITING, None
+        return _WAITING, None
     if state.running is not None:
-        return Stage.RUNNING, _seconds(state.running.started_at)
+        return _RUNNING, _seconds(state.running.started_at)
     if state.terminated is not None:
         passed = state.terminated.exit_code == 0
-        return Stage.PASSED if passed else Stage.FAILED, _seconds(state.terminated.started_at)
-    return Stage.WAITING, None
+        return _PASSED if passed else _FAILED, _seconds(state.terminated.started_at)
+    return _WAITING, None
 
 
 def _main_since(status: wire.PodStatus) -> float | None:
     """When the pod's first main container started; the first run of one that was restarted is no longer known."""
-    starts: list[float] = []
+    earliest: float | None = None
     for container in status.container_statuses or ():
         state = container.state
         ran = None if state is None else state.running or state.terminated
         at = None if ran is None else _seconds(ran.started_at)
-        if at is not None:
-            starts.append(at)
-    return min(starts, default=None)
+        if at is not None and (earliest is None or at < earliest):
+            earliest = at
+    return earliest
 
 
 def _seconds(moment: datetime | None) -> float | None:

@@ -23,9 +23,12 @@ from jobset_gate.model import (
 NAMED = 10
 """Missing slots that a verdict names one by one (A7)."""
 
-_GENERATION = re.compile(r" \(attempt (\d{1,9}), epoch (\d{1,9})\)$")
+_GENERATION = re.compile(r"(?:^| )\(attempt (\d{1,9}), epoch (\d{1,9})\)$")
 _SLOT_LIMIT = 120
 """Bytes of a message kept back for "and N more"."""
+
+_REASON_AT_LEAST = 20
+"""Bytes that a reason keeps."""
 
 
 def progress(tally: Tally) -> str:
@@ -75,10 +78,11 @@ def name_missing(head: str, missing: Iterable[Missing], limit: int) -> str:
     for number, (reason, slots) in enumerate(groups.items()):
         part = (", " if number else "") + f"{', '.join(slots)} ({reason})"
         room = limit - _SLOT_LIMIT - len(text.encode())
-        if len(part.encode()) > room:
-            # The slots matter more than whole sentences about them.
+        share = room // (len(groups) - number)
+        if len(part.encode()) > share:
+            # All slots matter more than whole sentences about the first of them.
             bare = (", " if number else "") + ", ".join(slots)
-            part = bare + f" ({verdicts.shorten(reason, max(20, room - len(bare.encode()) - 3))})"
+            part = bare + f" ({verdicts.shorten(reason, max(_REASON_AT_LEAST, share - len(bare.encode()) - 3))})"
             if len(part.encode()) > room:
                 break
         text += part

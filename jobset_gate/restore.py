@@ -5,7 +5,7 @@ Nothing is rendered here: JobSet's validator demands unchanged templates, so a b
 
 from typing import Any
 
-from jobset_gate import barrier, names, verdicts
+from jobset_gate import barrier, names, verdicts, wording
 from jobset_gate.config import canonical
 from jobset_gate.edit import Edit
 from jobset_gate.render import DECISIONS, label_paths
@@ -27,6 +27,8 @@ from jobset_gate.template import (
 FIXED_NOTES = (names.CONFIG, names.PREFETCH_IMAGES, names.BARRIER_IMAGE)
 """Annotations that are decided when a JobSet is made: absent ones come back."""
 _SPEC_DEFAULTS = ("successPolicy", "startupPolicy", "network")
+_IMMUTABLE = ("network", "successPolicy", "failurePolicy", "startupPolicy", "volumeClaimPolicies")
+"""What JobSet's schema compares by the letter, while its webhook has stored them with empty members added."""
 _NETWORK_DEFAULTS = ("enableDNSHostnames", "publishNotReadyAddresses")
 
 
@@ -76,11 +78,16 @@ def defaults(edit: Edit, new: Json, old: Json) -> None:
         _default(edit, new, old, ("spec", "network", key))
     _default_each(edit, new, old, ("spec", "failurePolicy", "rules"), "name")
     _default_each(edit, new, old, ("spec", "volumeClaimPolicies"), "retentionPolicy")
+    for key in _IMMUTABLE:
+        now, before = dig(edit.document, "spec", key), dig(old, "spec", key)
+        if now is not None and now != before and barrier.same(now, before):
+            edit.replace(("spec", key), before)
     was = by_name(old)
     for job in replicated_jobs(new):
         if job.name in was and job.well_formed:
             _value(edit, job.job_spec, was[job.name].job_spec, (*job.job_path, "spec"), "completionMode")
             _value(edit, job.pod_spec, was[job.name].pod_spec, (*job.pod_path, "spec"), "restartPolicy")
+            wording.restore(edit, job, was[job.name])
 
 
 def _usable(new: Json) -> bool:

@@ -3,6 +3,8 @@
 First match wins, from the pod as a whole down to the init container that holds it up.
 """
 
+from functools import lru_cache
+
 from jobset_gate import names, wire
 from jobset_gate.model import Stall, Why
 
@@ -87,6 +89,8 @@ def _crashed(container: wire.ContainerStatus, end: wire.Terminated, reason: str 
     return _stall(Why.CRASH_LOOP, container.name, reason or end.reason, code, end.message)
 
 
+@lru_cache(maxsize=1024)
 def _stall(why: Why, *parts: str) -> Stall:
+    """One object for all pods that wait for the same reason: schedulers tell thousands of pods the same sentence."""
     detail = ": ".join(part.strip() for part in parts if part.strip())
     return Stall(why=why, detail=" ".join(detail.split())[:DETAIL_LIMIT])

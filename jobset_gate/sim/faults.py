@@ -8,128 +8,45 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Callable
-from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, TypeVar
 
-from jobset_gate.kube.resources import Resource
+from jobset_gate.sim.faultrules import (
+    ALWAYS,
+    ANY,
+    WRITES,
+    Cut,
+    Delay,
+    Fail,
+    Garble,
+    Hang,
+    Match,
+    OnWrite,
+    Reorder,
+    Rule,
+)
 
 if TYPE_CHECKING:
     from jobset_gate.sim.apiserver.targets import Call
     from jobset_gate.sim.apiserver.watches import Watch
 
-WRITES = ("create", "update", "patch", "delete", "deletecollection")
-ALWAYS = 2**62
+R = TypeVar("R", bound=Rule)
 
-R = TypeVar("R", bound="Rule")
-
-
-@dataclass(frozen=True, slots=True)
-class Match:
-    """Which requests a rule means; everything left out means any.
-
-    verbs: get, list, watch, create, update, patch, delete, deletecollection. subresource: "" is the object itself.
-    agent: what the client's User-Agent starts with. when: a last question about the request.
-    """
-
-    resource: Resource | None = None
-    verbs: tuple[str, ...] = ()
-    namespace: str | None = None
-    name: str | None = None
-    subresource: str | None = None
-    agent: str = ""
-    when: Callable[[Call], bool] | None = None
-
-    def __call__(self, call: Call) -> bool:
-        target = call.target
-        return (
-            (self.resource is None or target.kind.key == (self.resource.group, self.resource.plural))
-            and (not self.verbs or call.verb in self.verbs)
-            and self.namespace in (None, target.namespace)
-            and self.name in (None, target.name)
-            and self.subresource in (None, target.subresource)
-            and call.agent.startswith(self.agent)
-            and (self.when is None or self.when(call))
-        )
-
-
-ANY = Match()
-
-
-@dataclass(slots=True)
-class Rule:
-    """One ordered fault. times: strikes left; `struck` counts those done. `cancel()` ends it early."""
-
-    match: Match
-    times: int
-    skip: int = 0
-    struck: int = 0
-
-    def strikes(self, call: Call) -> bool:
-        """Whether it strikes now; counts."""
-        if self.times <= 0 or not self.match(call):
-            return False
-        if self.skip:
-            self.skip -= 1
-            return False
-        self.times -= 1
-        self.struck += 1
-        return True
-
-    def cancel(self) -> None:
-        self.times = 0
-
-
-@dataclass(slots=True)
-class Fail(Rule):
-    """Answer with this status instead of doing anything."""
-
-    status: int = 500
-    retry_after: int | None = None
-    message: str = "an ordered fault"
-    body: bytes | None = None
-
-
-@dataclass(slots=True)
-class Delay(Rule):
-    """Wait this many seconds, then go on."""
-
-    seconds: float = 0.0
-
-
-@dataclass(slots=True)
-class Hang(Rule):
-    """Never answer; `released` lets the request go on after all. after: act first, then keep the answer."""
-
-    after: bool = False
-    released: asyncio.Event = field(default_factory=asyncio.Event)
-
-
-@dataclass(slots=True)
-class Cut(Rule):
-    """Close the connection without an answer. after: act first (the write is done, its writer never hears of it)."""
-
-    after: bool = False
-
-
-@dataclass(slots=True)
-class OnWrite(Rule):
-    """Call back after a write was stored and before its answer goes out."""
-
-    call_back: Callable[[Call], None] = lambda _: None
-
-
-@dataclass(slots=True)
-class Garble(Rule):
-    """Turn the lines of one change in a watch into other lines (none: dropped)."""
-
-    change: Callable[[bytes], list[bytes]] = lambda line: [line]
-
-
-@dataclass(slots=True)
-class Reorder(Rule):
-    """Send the lines of two consecutive changes in the wrong order."""
-
-    held: dict[int, bytes] = field(default_factory=dict)
+__all__ = [
+    "ALWAYS",
+    "ANY",
+    "WRITES",
+    "Cut",
+    "Delay",
+    "Dropped",
+    "Fail",
+    "Faults",
+    "Garble",
+    "Hang",
+    "Match",
+    "OnWrite",
+    "Reorder",
+    "Rule",
+]
 
 
 class Dropped(Exception):
@@ -261,7 +178,7 @@ class Faults:
             if isinstance(rule, Garble) and rule.strikes(call):
                 return rule.change(line)
             if isinstance(rule, Reorder) and rule.strikes(call):
-                return _swap(rule.held, id(call), line)
+                return rule.swapped(call, line)
         return [line]
 
     def is_silent(self, watch: Watch) -> bool:
@@ -276,10 +193,3 @@ class Faults:
     def _add(self, rule: R) -> R:
         self.rules.append(rule)
         return rule
-
-
-def _swap(held: dict[int, bytes], watch: int, line: bytes) -> list[bytes]:
-    if watch not in held:
-        held[watch] = line
-        return []
-    return [line, held.pop(watch)]

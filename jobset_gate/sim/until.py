@@ -14,7 +14,6 @@ from jobset_gate.kube.resources import Resource
 from jobset_gate.kube.store import Change
 from jobset_gate.sim.objects import Json, Key, Meta
 
-
 MANY = 50  # of more objects only every so often a look is taken, since each costs their number;
 LOOK_EVERY = 0.05  # seconds; a state that lasts less may then be missed
 

@@ -13,6 +13,13 @@ from tests.flow.conftest import MakeStage
 from tests.flow.stage import Json, Stage, open_door
 
 
+def manifest() -> Json:
+    """A small story 2, written as sparsely as a user would: all defaults are left to JobSet and to us."""
+    workers = manifests.replicated_job(replicas=2, parallelism=2)
+    config = {names.TIMEOUT_FIELD: 300, names.TARGETS_FIELD: ["workers"]}
+    return manifests.jobset("gang", replicated_jobs=[workers, manifests.replicated_job("auxiliary")], config=config)
+
+
 def spec(jobset: Json) -> Json:
     return dict(jobset["spec"])
 
@@ -28,23 +35,23 @@ def spec(jobset: Json) -> Json:
     ids=" ".join,
 )
 async def test_the_same_manifest_again_changes_nothing(stage: Stage, again: tuple[str, ...]) -> None:
-    await stage.apply(manifests.story2())
-    await stage.until_running(301)
-    before = await stage.jobset("my-jobset")
+    await stage.apply(manifest())
+    await stage.until_running(5)
+    before = await stage.jobset("gang")
     for _ in range(2):
-        await stage.plane.kubectl(*again, "-n", stage.namespace, "-f", "-", stdin=stage.here(manifests.story2()))
-        after = await stage.jobset("my-jobset")
+        await stage.plane.kubectl(*again, "-n", stage.namespace, "-f", "-", stdin=stage.here(manifest()))
+        after = await stage.jobset("gang")
         assert spec(after) == spec(before)
         assert after["metadata"]["annotations"][names.CONFIG] == before["metadata"]["annotations"][names.CONFIG]
         assert after["metadata"]["generation"] == before["metadata"]["generation"]
 
 
 async def test_server_side_apply_creates_and_applies_again_without_conflict(stage: Stage) -> None:
-    await stage.apply(manifests.story2(), "--server-side")
-    before = await stage.jobset("my-jobset")
-    await stage.apply(manifests.story2(), "--server-side")
-    assert spec(await stage.jobset("my-jobset")) == spec(before)
-    await stage.until_running(301)
+    await stage.apply(manifest(), "--server-side")
+    before = await stage.jobset("gang")
+    await stage.apply(manifest(), "--server-side")
+    assert spec(await stage.jobset("gang")) == spec(before)
+    await stage.until_running(5)
 
 
 async def test_an_upgrade_of_jobset_gate_does_not_touch_a_gang_that_exists(

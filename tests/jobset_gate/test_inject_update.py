@@ -216,6 +216,18 @@ def test_a_default_of_jobsets_that_is_absent_comes_back(path: tuple[str | int, .
     assert updated(without(stored, *path), stored) == stored
 
 
+def test_empty_members_that_jobsets_webhook_has_stored_do_not_make_the_manifest_another_one() -> None:
+    """Its schema calls these fields immutable and compares them by the letter."""
+    claims = [{"templates": [{"metadata": {"name": "data"}, "spec": {"accessModes": ["ReadWriteMany"]}}]}]
+    manifest = jobset(spec={"volumeClaimPolicies": claims, "failurePolicy": {"maxRestarts": 2}})
+    stored = created(copy.deepcopy(manifest))
+    stored["spec"]["volumeClaimPolicies"][0]["templates"][0]["status"] = {}
+    stored["spec"]["failurePolicy"]["rules"] = []
+    assert updated(manifest, stored) == stored
+    other = changed(manifest, 3, "spec", "failurePolicy", "maxRestarts")
+    assert updated(other, stored)["spec"]["failurePolicy"] == {"maxRestarts": 3}
+
+
 @pytest.mark.parametrize(
     ("path", "value"),
     [

@@ -15,7 +15,7 @@ from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, initialize, rule, run_state_machine_as_test
 
 from tests.jobset_gate.world.cluster import Shape
-from tests.jobset_gate.world.schedule import MOST, ORDINARY, TROUBLES, Run, Schedule, Step, at_random, cut_down, play
+from tests.jobset_gate.world.schedule import MOST, NEW_GENERATIONS, ORDINARY, TROUBLES, Run, Schedule, Step, at_random, cut_down, play
 from tests.jobset_gate.world.world import Fate
 
 DEEP = os.environ.get("HYPOTHESIS_PROFILE") == "deep"
@@ -62,7 +62,7 @@ class Machine(RuleBasedStateMachine):
         suspended=st.booleans(),
         straggler=st.booleans(),
         fate=FATES,
-        troubles=st.lists(st.sampled_from(TROUBLES), max_size=5, unique=True),
+        troubles=st.lists(st.sampled_from((*NEW_GENERATIONS, *TROUBLES)), max_size=5, unique=True),
     )
     def begin(
         self, shape: Shape, replicas: int, suspended: bool, straggler: bool, fate: Fate, troubles: list[str]

@@ -19,7 +19,7 @@ class Admin:
 
     def request(self, method: str, path: str, body: Mapping[str, Any] | None = None) -> tuple[int, str]:
         """Status code and text; OSError when nobody answers."""
-        connection = http.client.HTTPSConnection("127.0.0.1", self.port, context=self.ssl, timeout=10)
+        connection = http.client.HTTPSConnection("127.0.0.1", self.port, context=self.ssl, timeout=60)
         try:
             content = {"Content-Type": "application/json"} if body is not None else {}
             connection.request(method, path, json.dumps(body) if body is not None else None, content)

@@ -8,8 +8,10 @@ import pytest
 
 from jobset_gate import names
 from jobset_gate.kube.resources import EVENTS, JOBS, PODS, Resource
+from jobset_gate.sim.clock import EPOCH
 from jobset_gate.sim.faults import Faults, Match
 from jobset_gate.sim.kubelet import Trouble, Where
+from jobset_gate.sim.objects import stamp
 from tests.sim.world import Run, World, condition, has, label, leaving, living, on_embedded, on_real, running
 from tests.support.planes import Real
 
@@ -301,3 +303,19 @@ def test_times_and_conditions_of_a_suspended_job(run: Run) -> None:
         assert not has(await world.get(JOBS, "job"), "Complete")
 
     run(story)
+
+
+def test_a_resumed_job_starts_anew() -> None:
+    """Its start time is that of the resume, so that a deadline does not count the time in between."""
+
+    async def story(world: World) -> None:
+        await world.create(JOBS, job())
+        await world.until(PODS, lambda pods: len(running(pods)) == 2)
+        await world.merge(JOBS, "job", {"spec": {"suspend": True}})
+        await world.until_condition(JOBS, "job", "Suspended")
+        await world.let_pass(100)
+        await world.merge(JOBS, "job", {"spec": {"suspend": False}})
+        await world.until_condition(JOBS, "job", "Suspended", "False")
+        assert (await status(world))["startTime"] >= stamp(EPOCH + 100)
+
+    on_embedded(story)

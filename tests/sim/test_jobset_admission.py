@@ -45,7 +45,7 @@ def set_with_metadata(**spec: Any) -> dict[str, Any]:
 
 def test_defaults_are_filled_in_on_create(run: Run) -> None:
     async def story(world: World) -> None:
-        policy = {"maxRestarts": 1, "rules": [{"action": "FailJobSet"}]}
+        policy: dict[str, Any] = {"maxRestarts": 1, "rules": [{"action": "FailJobSet"}]}
         made = (await world.create(JOBSETS, plain(suspend=True, failurePolicy=policy)))["spec"]
         assert made["failurePolicy"]["rules"][0]["name"] == "failurePolicyRule0"
         assert made["failurePolicy"]["restartStrategy"] == "Recreate"
@@ -58,6 +58,40 @@ def test_defaults_are_filled_in_on_create(run: Run) -> None:
         assert job["template"]["spec"]["template"]["spec"]["restartPolicy"] == "OnFailure"
 
     run(story)
+
+
+def test_empty_members_of_the_templates_are_written_out(run: Run) -> None:
+    """Measured on the real one: its webhook is typed. To its validator, absent and empty are the same later on."""
+
+    async def story(world: World) -> None:
+        claim = {"name": "scratch", "ephemeral": {"volumeClaimTemplate": {"spec": {"accessModes": ["ReadWriteOnce"]}}}}
+        job = manifests.replicated_job(
+            init_containers=[manifests.container("own")],
+            pod={"volumes": [claim]},
+        )
+        policy: list[dict[str, Any]] = [{"templates": []}]
+        given = manifests.jobset("set", replicated_jobs=[job], suspend=True, volumeClaimPolicies=policy)
+        made = (await world.create(JOBSETS, given))["spec"]
+        assert made["volumeClaimPolicies"][0]["retentionPolicy"] == {"whenDeleted": "Delete"}
+        template = made["replicatedJobs"][0]["template"]
+        assert template["metadata"] == {}
+        pods = template["spec"]["template"]
+        assert pods["metadata"] == {}
+        assert [it["resources"] for it in (*pods["spec"]["initContainers"], *pods["spec"]["containers"])] == [{}, {}]
+        made_claim = pods["spec"]["volumes"][0]["ephemeral"]["volumeClaimTemplate"]
+        assert (made_claim["metadata"], made_claim["spec"]["resources"]) == ({}, {})
+        await world.merge(
+            JOBSETS, "set", {"spec": {"replicatedJobs": [{**job, "template": _defaulted(job["template"])}]}}
+        )
+
+    run(story)
+
+
+def _defaulted(template: dict[str, Any]) -> dict[str, Any]:
+    """The manifest's template with what no later write may lack, and without the empty members."""
+    spec = template["spec"]
+    pods = {"spec": {**spec["template"]["spec"], "restartPolicy": "OnFailure"}}
+    return {"spec": {**spec, "completionMode": "Indexed", "template": pods}}
 
 
 def test_what_is_given_stays_as_it_is(run: Run) -> None:
@@ -170,7 +204,8 @@ def test_a_write_that_changes_nothing_is_accepted(run: Run) -> None:
     async def story(world: World) -> None:
         await world.create(JOBSETS, plain(suspend=True))
         await world.until_condition(JOBSETS, "set", "Suspended")
-        await world.jobs(1)
+        # The controller's last word: after it nobody else writes, so the resourceVersion that is read still holds.
+        await world.until_one(JOBSETS, "set", lambda it: it["status"]["replicatedJobsStatus"][0]["suspended"] == 1)
         stored = await world.jobset("set")
         stored["metadata"]["labels"] = {"new": "label"}
         written = await world.client.replace(JOBSETS, stored)

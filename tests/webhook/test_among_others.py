@@ -12,7 +12,7 @@ from jobset_gate.kube.errors import ApiError
 from jobset_gate.kube.resources import JOBSETS
 from jobset_gate.sim import jobset_crd
 from tests.jobset_gate.jobsets import Json, barrier, dig, epoch, jobset, pod_spec
-from tests.support.planes import Plane
+from tests.support.planes import Plane, Real, fresh_name
 from tests.webhook.doors import registered
 from tests.webhook.others import another_webhook
 
@@ -98,18 +98,30 @@ async def test_a_config_that_another_webhook_puts_in_is_rendered(
         assert barrier(await created(client, namespace, jobset(config=False)))
 
 
-async def test_a_barrier_that_another_webhook_takes_out_again_is_refused(
-    client: Client, namespace: str, tmp_path: Path
+@pytest.mark.real
+async def test_a_barrier_that_another_webhook_insists_on_taking_out_is_refused(
+    real_plane: Real, tmp_path: Path
 ) -> None:
+    """It is called after ours in the second round too, so that only the validating webhook can tell."""
     asked: list[Json] = []
+    namespace = fresh_name()
 
     def strip(it: Json) -> list[Json]:
         asked.append(it)
         entries = dig(it, "spec", "replicatedJobs", 0, "template", "spec", "template", "spec", "initContainers")
         return [{"op": "replace", "path": f"{TEMPLATE}/spec/initContainers", "value": []}] if entries else []
 
-    async with another_webhook(client, namespace, tmp_path, "zzz-strict-policy", strip):
+    await real_plane.make_namespace(namespace)
+    async with real_plane.client() as client:
+        await jobset_crd.install(client)
+        await crd.extend(client)
+    async with (
+        real_plane.client() as client,
+        registered(client, namespace, tmp_path),
+        another_webhook(client, namespace, tmp_path, "zzz-strict-policy", strip),
+    ):
         await until_asked(client, namespace, asked)
         with pytest.raises(ApiError, match="no start barrier") as refusal:
             await created(client, namespace, jobset())
+    await real_plane.drop_namespace(namespace)
     assert refusal.value.status == 422

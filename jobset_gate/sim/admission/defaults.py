@@ -20,8 +20,29 @@ def operations(jobset: Json) -> list[Operation]:
         path, job_spec = f"/spec/replicatedJobs/{index}/template/spec", job["template"]["spec"]
         found += _missing(job_spec, path, {"completionMode": "Indexed"})
         found += _missing(job_spec["template"]["spec"], f"{path}/template/spec", {"restartPolicy": "OnFailure"})
+        found += _empties(job["template"], f"/spec/replicatedJobs/{index}/template")
     for index, rule in enumerate((spec.get("failurePolicy") or {}).get("rules") or ()):
         found += _missing(rule, f"/spec/failurePolicy/rules/{index}", {"name": f"failurePolicyRule{index}"})
+    for index, policy in enumerate(spec.get("volumeClaimPolicies") or ()):
+        found += _missing(policy, f"/spec/volumeClaimPolicies/{index}", {"retentionPolicy": {"whenDeleted": "Delete"}})
+    return found
+
+
+def _empties(template: Json, path: str) -> list[Operation]:
+    """Members that Go's types write even when they are empty: the real webhook answers with the whole typed object."""
+    pods, under = template["spec"]["template"], f"{path}/spec/template"
+    found = [*_missing(template, path, {"metadata": {}}), *_missing(pods, under, {"metadata": {}})]
+    for kind in ("initContainers", "containers"):
+        for index, container in enumerate(pods["spec"].get(kind) or ()):
+            found += _missing(container, f"{under}/spec/{kind}/{index}", {"resources": {}})
+    for index, volume in enumerate(pods["spec"].get("volumes") or ()):
+        claim = (volume.get("ephemeral") or {}).get("volumeClaimTemplate")
+        if claim is not None:
+            where = f"{under}/spec/volumes/{index}/ephemeral/volumeClaimTemplate"
+            found += [
+                *_missing(claim, where, {"metadata": {}}),
+                *_missing(claim["spec"], f"{where}/spec", {"resources": {}}),
+            ]
     return found
 
 

@@ -4,10 +4,8 @@ from __future__ import annotations
 
 import base64
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass
-from typing import Any
 
-from jobset_gate.sim.apiserver import cel, jsonpatch
+from jobset_gate.sim.apiserver import cel, jsonpatch, reviews
 from jobset_gate.sim.apiserver.data import Obj, copy, decode, dig
 from jobset_gate.sim.apiserver.hooks import CallFailed, Hooks
 from jobset_gate.sim.apiserver.kinds import BUILTIN, Kind
@@ -23,22 +21,6 @@ _NAMESPACES = next(kind for kind in BUILTIN if kind.key == ("", "namespaces"))
 _EXEMPT = frozenset([_MUTATING.key, _VALIDATING.key])
 
 
-@dataclass(frozen=True, slots=True)
-class _Question:
-    """One request as the webhooks see it."""
-
-    call: Call
-    operation: str
-    new: Obj | None
-    old: Obj | None
-
-    @property
-    def meta(self) -> Obj:
-        obj = self.new or self.old or {}
-        meta: Obj = obj.get("metadata") or {}
-        return meta
-
-
 class Admission:
     """`hooks` makes the HTTPS calls; `new_uid` names each review."""
 
@@ -49,41 +31,35 @@ class Admission:
         self._known: dict[str, tuple[Stored, list[Obj]]] = {}
 
     async def mutate(self, call: Call, operation: str, new: Obj, old: Obj | None) -> Obj:
-        """The object after all mutating webhooks. Errors: Problem, with the webhook's own status."""
-        asked: list[tuple[Obj, Obj]] = []
+        """The object after all mutating webhooks. Errors: Problem, with the webhook's own status.
+
+        When one changes the object, those before it that wish so are asked once more, after the last one.
+        """
+        willing: list[Obj] = []
+        again: list[Obj] = []
         for hook in self._webhooks(_MUTATING, call):
-            before = new
-            question = _Question(call, operation, new, old)
+            question = reviews.Question(call, operation, new, old)
             if not self._means(hook, question):
                 continue
-            new = await self._mutated(hook, question)
-            asked.append((hook, new))
+            before, new = new, await self._mutated(hook, question)
             if new != before:
-                # A later webhook changed the object: those before it that wish so are asked once more.
-                new = await self._ask_again(asked[:-1], call, operation, new, old)
-        return new
-
-    async def _ask_again(
-        self, asked: list[tuple[Obj, Obj]], call: Call, operation: str, new: Obj, old: Obj | None
-    ) -> Obj:
-        for place, (hook, made) in enumerate(asked):
-            if hook.get("reinvocationPolicy") != "IfNeeded" or made == new:
-                continue
-            question = _Question(call, operation, new, old)
+                again += [earlier for earlier in willing if earlier not in again]
+            if hook.get("reinvocationPolicy") == "IfNeeded":
+                willing.append(hook)
+        for hook in again:
+            question = reviews.Question(call, operation, new, old)
             if self._means(hook, question):
                 new = await self._mutated(hook, question)
-            # Once is enough, whatever happens later.
-            asked[place] = ({**hook, "reinvocationPolicy": "Never"}, new)
         return new
 
-    async def _mutated(self, hook: Obj, question: _Question) -> Obj:
+    async def _mutated(self, hook: Obj, question: reviews.Question) -> Obj:
         response = await self._ask(hook, question)
         new = question.new or {}
         patch = (response or {}).get("patch")
         if not patch:
             return new
         if (response or {}).get("patchType") != "JSONPatch":
-            raise _internal(hook, f"unknown patchType {(response or {}).get('patchType')!r}")
+            raise reviews.internal(hook, f"unknown patchType {(response or {}).get('patchType')!r}")
         changed: Obj = jsonpatch.patched(copy(new), decode(base64.b64decode(patch)))
         if not isinstance(dig(changed, "metadata"), dict):
             raise bad_request(f"admission webhook {hook['name']!r}: the patched object has no metadata")
@@ -91,7 +67,7 @@ class Admission:
 
     async def deletion(self, call: Call, old: Obj) -> None:
         """Ask everybody about a DELETE, which nobody can change. Errors: Problem."""
-        question = _Question(call, "DELETE", None, old)
+        question = reviews.Question(call, "DELETE", None, old)
         for hook in self._webhooks(_MUTATING, call):
             if self._means(hook, question):
                 await self._ask(hook, question)
@@ -99,7 +75,7 @@ class Admission:
 
     async def validate(self, call: Call, operation: str, new: Obj | None, old: Obj | None) -> None:
         """Errors: Problem, with the status of the first webhook that refuses."""
-        question = _Question(call, operation, new, old)
+        question = reviews.Question(call, operation, new, old)
         for hook in self._webhooks(_VALIDATING, call):
             if self._means(hook, question):
                 await self._ask(hook, question)
@@ -120,15 +96,15 @@ class Admission:
             known = self._known[row.meta["uid"]] = row, row.fresh().get("webhooks") or []
         return known[1]
 
-    def _means(self, hook: Obj, question: _Question) -> bool:
+    def _means(self, hook: Obj, question: reviews.Question) -> bool:
         """Whether the webhook is to be asked. Errors: Problem when a match condition has no value."""
-        if not any(_rule_means(rule, question) for rule in hook.get("rules") or ()):
+        if not any(reviews.rule_means(rule, question) for rule in hook.get("rules") or ()):
             return False
-        if not self._namespace_matches(hook, question) or not _object_matches(hook, question):
+        if not self._namespace_matches(hook, question) or not reviews.object_matches(hook, question):
             return False
         return self._conditions_hold(hook, question)
 
-    def _namespace_matches(self, hook: Obj, question: _Question) -> bool:
+    def _namespace_matches(self, hook: Obj, question: reviews.Question) -> bool:
         call = question.call
         name = question.meta.get("name", "") if call.kind.key == _NAMESPACES.key else call.target.namespace
         if not name:
@@ -137,9 +113,9 @@ class Admission:
         labels = row.labels if row else {}
         return selector_matches(hook.get("namespaceSelector"), labels)
 
-    def _conditions_hold(self, hook: Obj, question: _Question) -> bool:
+    def _conditions_hold(self, hook: Obj, question: reviews.Question) -> bool:
         failed: str | None = None
-        variables = {"object": question.new, "oldObject": question.old, "request": _request(question, "")}
+        variables = {"object": question.new, "oldObject": question.old, "request": reviews.request_of(question, "")}
         for condition in hook.get("matchConditions") or ():
             try:
                 if cel.evaluate(condition["expression"], variables) is not True:
@@ -153,7 +129,7 @@ class Admission:
         raise Problem(403, f'{question.call.kind.qualified} "{question.meta.get("name", "")}" is forbidden: '
                            f'expression {failed}')  # fmt: skip
 
-    async def _ask(self, hook: Obj, question: _Question) -> Obj | None:
+    async def _ask(self, hook: Obj, question: reviews.Question) -> Obj | None:
         """The response of an allowed request, or None where a failing webhook may be ignored."""
         uid = self._new_uid()
         if question.call.dry_run and hook.get("sideEffects") not in ("None", "NoneOnDryRun"):
@@ -161,83 +137,16 @@ class Admission:
         review = {
             "kind": "AdmissionReview",
             "apiVersion": "admission.k8s.io/v1",
-            "request": _request(question, uid),
+            "request": reviews.request_of(question, uid),
         }
         try:
             response = await self.hooks.call(hook, review, uid)
         except CallFailed as error:
             if hook.get("failurePolicy", "Fail") == "Ignore":
                 return None
-            raise _internal(hook, str(error)) from error
+            raise reviews.internal(hook, str(error)) from error
         for warning in response.get("warnings") or ():
             question.call.warn(str(warning))
         if not response.get("allowed"):
-            raise _denied(hook, response.get("status"))
+            raise reviews.denied(hook, response.get("status"))
         return response
-
-
-def _rule_means(rule: Obj, question: _Question) -> bool:
-    call, target = question.call, question.call.target
-    name = f"{call.kind.plural}/{target.subresource}" if target.subresource else call.kind.plural
-    wanted = {name, f"{call.kind.plural}/*" if target.subresource else "*", f"*/{target.subresource}", "*/*"}
-    scope = rule.get("scope", "*")
-    return (
-        not {question.operation, "*"}.isdisjoint(rule["operations"])
-        and not {call.kind.group, "*"}.isdisjoint(rule["apiGroups"])
-        and not {call.kind.version, "*"}.isdisjoint(rule["apiVersions"])
-        and not wanted.isdisjoint(rule["resources"])
-        and (scope == "*" or (scope == "Namespaced") is call.kind.namespaced)
-    )
-
-
-def _object_matches(hook: Obj, question: _Question) -> bool:
-    """The new or the old object may match."""
-    selector = hook.get("objectSelector")
-    sides = [side for side in (question.new, question.old) if side is not None]
-    return any(selector_matches(selector, side["metadata"].get("labels") or {}) for side in sides)
-
-
-def _request(question: _Question, uid: str) -> dict[str, Any]:
-    call, target = question.call, question.call.target
-    kind = {"group": call.kind.group, "version": call.kind.version, "kind": call.kind.kind}
-    resource = {"group": call.kind.group, "version": call.kind.version, "resource": call.kind.plural}
-    request: dict[str, Any] = {"uid": uid, "kind": kind, "resource": resource}
-    if target.subresource:
-        request |= {"subResource": target.subresource, "requestSubResource": target.subresource}
-    request |= {"requestKind": kind, "requestResource": resource}
-    if name := target.name or question.meta.get("name"):
-        request["name"] = name
-    if target.namespace:
-        request["namespace"] = target.namespace
-    groups = ["system:masters", "system:authenticated"]
-    request |= {
-        "operation": question.operation,
-        "userInfo": {"username": call.user, "groups": groups},
-        "object": question.new,
-        "oldObject": question.old,
-        "dryRun": call.dry_run,
-        "options": _options(question),
-    }
-    return request
-
-
-def _options(question: _Question) -> Obj:
-    query = question.call.query
-    names = {"CREATE": "CreateOptions", "DELETE": "DeleteOptions"}
-    options: Obj = {"kind": names.get(question.operation, "UpdateOptions"), "apiVersion": "meta.k8s.io/v1"}
-    options |= {name: query[name] for name in ("fieldManager", "fieldValidation") if name in query}
-    return options
-
-
-def _denied(hook: Obj, status: Obj | None) -> Problem:
-    status = status or {}
-    said = status.get("message") or status.get("reason")
-    text = f'admission webhook "{hook["name"]}" denied the request'
-    message = f"{text}: {said}" if said else f"{text} without explanation"
-    code = max(int(status.get("code") or 0), 400)
-    return Problem(code, message, reason=status.get("reason") or "", details=status.get("details"))
-
-
-def _internal(hook: Obj, why: str) -> Problem:
-    message = f'Internal error occurred: failed calling webhook "{hook["name"]}": {why}'
-    return Problem(500, message, details={"causes": [{"message": message.partition(": ")[2]}]})

@@ -7,19 +7,17 @@ double, exists, all, exists_one, filter, map, startsWith, endsWith, contains, ma
 
 from __future__ import annotations
 
-import operator
-import re
 from collections.abc import Callable, Mapping
 from functools import lru_cache
 from typing import Any
 
+from jobset_gate.sim.apiserver import celvalues
 from jobset_gate.sim.apiserver.celparse import CelError, Node, Parser
 
 __all__ = ["CelError", "evaluate"]
 
 Variables = Mapping[str, Any]
 _Code = Callable[[Variables], Any]
-_NUMBERS = (int, float)
 
 
 @lru_cache(maxsize=512)
@@ -44,8 +42,8 @@ def _name(text: str) -> _Code:
     def run(variables: Variables) -> Any:
         if text in variables:
             return variables[text]
-        if text in _TYPES:
-            return _TYPES[text]
+        if text in celvalues.TYPES:
+            return celvalues.TYPES[text]
         raise CelError(f"undeclared reference to '{text}'")
 
     return run
@@ -63,15 +61,7 @@ def _map(entries: list[tuple[Node, Node]]) -> _Code:
 
 def _field(node: Node, name: str) -> _Code:
     of = _compile(node)
-    return lambda variables: _select(of(variables), name)
-
-
-def _select(value: Any, name: str) -> Any:
-    if not isinstance(value, dict):
-        raise CelError("no such overload" if value is not None else f"no such key: {name}")
-    if name not in value:
-        raise CelError(f"no such key: {name}")
-    return value[name]
+    return lambda variables: celvalues.select(of(variables), name)
 
 
 def _index(node: Node, place: Node) -> _Code:
@@ -83,43 +73,31 @@ def _index(node: Node, place: Node) -> _Code:
             if not 0 <= key < len(value):
                 raise CelError(f"index out of bounds: {key}")
             return value[key]
-        return _select(value, key)
+        return celvalues.select(value, key)
 
     return run
 
 
 def _not(node: Node) -> _Code:
     of = _compile(node)
-    return lambda variables: not _truth(of(variables))
+    return lambda variables: not celvalues.truth(of(variables))
 
 
 def _minus(node: Node) -> _Code:
     of = _compile(node)
-    return lambda variables: -_number(of(variables))
+    return lambda variables: -celvalues.number(of(variables))
 
 
 def _if(condition: Node, then: Node, otherwise: Node) -> _Code:
     test, yes, no = _compile(condition), _compile(then), _compile(otherwise)
-    return lambda variables: yes(variables) if _truth(test(variables)) else no(variables)
-
-
-def _truth(value: Any) -> bool:
-    if not isinstance(value, bool):
-        raise CelError("no such overload")
-    return value
-
-
-def _number(value: Any) -> Any:
-    if isinstance(value, bool) or not isinstance(value, _NUMBERS):
-        raise CelError("no such overload")
-    return value
+    return lambda variables: yes(variables) if celvalues.truth(test(variables)) else no(variables)
 
 
 def _operation(symbol: str, left: Node, right: Node) -> _Code:
     one, two = _compile(left), _compile(right)
     if symbol in ("&&", "||"):
         return _logic(one, two, decisive=symbol == "||")
-    act = _OPERATORS[symbol]
+    act = celvalues.OPERATORS[symbol]
     return lambda variables: act(one(variables), two(variables))
 
 
@@ -128,134 +106,25 @@ def _logic(one: _Code, two: _Code, *, decisive: bool) -> _Code:
 
     def run(variables: Variables) -> bool:
         try:
-            if _truth(one(variables)) is decisive:
+            if celvalues.truth(one(variables)) is decisive:
                 return decisive
         except CelError:
-            if _truth(two(variables)) is decisive:
+            if celvalues.truth(two(variables)) is decisive:
                 return decisive
             raise
-        return _truth(two(variables))
+        return celvalues.truth(two(variables))
 
     return run
-
-
-def _same(left: Any, right: Any) -> bool:
-    """Equality: never between booleans and numbers, as Python would have it."""
-    if isinstance(left, dict) and isinstance(right, dict):
-        return left.keys() == right.keys() and all(_same(left[key], right[key]) for key in left)
-    if isinstance(left, list) and isinstance(right, list):
-        return len(left) == len(right) and all(map(_same, left, right))
-    if isinstance(left, bool) is not isinstance(right, bool):
-        return False
-    return bool(left == right)
-
-
-def _member(value: Any, group: Any) -> bool:
-    if not isinstance(group, list | dict):
-        raise CelError("no such overload")
-    return any(_same(value, item) for item in group)
-
-
-def _ordered(compare: Callable[[Any, Any], Any]) -> Callable[[Any, Any], bool]:
-    def run(left: Any, right: Any) -> bool:
-        if isinstance(left, str) and isinstance(right, str):
-            return bool(compare(left, right))
-        return bool(compare(_number(left), _number(right)))
-
-    return run
-
-
-def _plus(left: Any, right: Any) -> Any:
-    for sort in (str, list):
-        if isinstance(left, sort) and isinstance(right, sort):
-            return left + right  # type: ignore[operator]  # both are of that sort
-    return _number(left) + _number(right)
-
-
-def _arithmetic(act: Callable[[Any, Any], Any]) -> Callable[[Any, Any], Any]:
-    def run(left: Any, right: Any) -> Any:
-        try:
-            return act(_number(left), _number(right))
-        except ZeroDivisionError as error:
-            raise CelError("division by zero") from error
-
-    return run
-
-
-def _divide(left: Any, right: Any) -> Any:
-    return left / right if isinstance(left, float) else int(operator.truediv(left, right))
-
-
-_OPERATORS: dict[str, Callable[[Any, Any], Any]] = {
-    "==": _same,
-    "!=": lambda left, right: not _same(left, right),
-    "<": _ordered(operator.lt),
-    "<=": _ordered(operator.le),
-    ">": _ordered(operator.gt),
-    ">=": _ordered(operator.ge),
-    "in": _member,
-    "+": _plus,
-    "-": _arithmetic(operator.sub),
-    "*": _arithmetic(operator.mul),
-    "/": _arithmetic(_divide),
-    "%": _arithmetic(operator.mod),
-}
 
 
 def _call(function: str, arguments: list[Node]) -> _Code:
     if function == "has" and len(arguments) == 1 and arguments[0][0] == "field":
         of, name = _compile(arguments[0][1]), arguments[0][2]
-        return lambda variables: _has(of(variables), name)
-    if function not in _FUNCTIONS or len(arguments) != 1:
+        return lambda variables: celvalues.has(of(variables), name)
+    if function not in celvalues.FUNCTIONS or len(arguments) != 1:
         raise CelError(f"undeclared reference to '{function}'")
-    act, argument = _FUNCTIONS[function], _compile(arguments[0])
+    act, argument = celvalues.FUNCTIONS[function], _compile(arguments[0])
     return lambda variables: act(argument(variables))
-
-
-def _has(value: Any, name: str) -> bool:
-    if not isinstance(value, dict):
-        raise CelError("no such overload")
-    return name in value
-
-
-def _size(value: Any) -> int:
-    if not isinstance(value, str | list | dict):
-        raise CelError("no such overload")
-    return len(value)
-
-
-def _convert(sort: Callable[[Any], Any]) -> Callable[[Any], Any]:
-    def run(value: Any) -> Any:
-        try:
-            return sort(value)
-        except (TypeError, ValueError) as error:
-            raise CelError(f"type conversion error: {error}") from error
-
-    return run
-
-
-def _text(value: Any) -> str:
-    return str(value).lower() if isinstance(value, bool) else str(value)
-
-
-_TYPES: dict[str, type] = {
-    "map": dict,
-    "list": list,
-    "string": str,
-    "bool": bool,
-    "int": int,
-    "double": float,
-    "null_type": type(None),
-}
-
-_FUNCTIONS: dict[str, Callable[[Any], Any]] = {
-    "type": type,
-    "size": _size,
-    "int": _convert(int),
-    "double": _convert(float),
-    "string": _convert(_text),
-    "bool": _truth,
-}
 
 
 def _method(node: Node, name: str, arguments: list[Node]) -> _Code:
@@ -263,10 +132,10 @@ def _method(node: Node, name: str, arguments: list[Node]) -> _Code:
     if name in _MACROS and len(arguments) == 2 and arguments[0][0] == "name":
         return _macro(of, _MACROS[name], arguments[0][1], _compile(arguments[1]))
     if name == "size" and not arguments:
-        return lambda variables: _size(of(variables))
-    if name not in _TEXT_METHODS or len(arguments) != 1:
+        return lambda variables: celvalues.size(of(variables))
+    if name not in celvalues.TEXT_METHODS or len(arguments) != 1:
         raise CelError(f"undeclared reference to '{name}'")
-    act, argument = _TEXT_METHODS[name], _compile(arguments[0])
+    act, argument = celvalues.TEXT_METHODS[name], _compile(arguments[0])
 
     def run(variables: Variables) -> bool:
         value, other = of(variables), argument(variables)
@@ -275,14 +144,6 @@ def _method(node: Node, name: str, arguments: list[Node]) -> _Code:
         return act(value, other)
 
     return run
-
-
-_TEXT_METHODS: dict[str, Callable[[str, str], bool]] = {
-    "startsWith": str.startswith,
-    "endsWith": str.endswith,
-    "contains": lambda value, part: part in value,
-    "matches": lambda value, pattern: re.search(pattern, value) is not None,
-}
 
 
 def _macro(of: _Code, fold: Callable[[list[Any], _Code], Any], variable: str, body: _Code) -> _Code:
@@ -301,7 +162,7 @@ def _any_is(scopes: list[Any], body: _Code, wanted: bool) -> bool:
     failed: CelError | None = None
     for scope in scopes:
         try:
-            if _truth(body(scope)[1]) is wanted:
+            if celvalues.truth(body(scope)[1]) is wanted:
                 return True
         except CelError as error:
             failed = error
@@ -313,8 +174,8 @@ def _any_is(scopes: list[Any], body: _Code, wanted: bool) -> bool:
 _MACROS: dict[str, Callable[[list[Any], _Code], Any]] = {
     "exists": lambda scopes, body: _any_is(scopes, body, wanted=True),
     "all": lambda scopes, body: not _any_is(scopes, body, wanted=False),
-    "exists_one": lambda scopes, body: sum(_truth(body(scope)[1]) for scope in scopes) == 1,
-    "filter": lambda scopes, body: [item for item, kept in map(body, scopes) if _truth(kept)],
+    "exists_one": lambda scopes, body: sum(celvalues.truth(body(scope)[1]) for scope in scopes) == 1,
+    "filter": lambda scopes, body: [item for item, kept in map(body, scopes) if celvalues.truth(kept)],
     "map": lambda scopes, body: [made for _, made in map(body, scopes)],
 }
 

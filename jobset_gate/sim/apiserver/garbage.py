@@ -12,18 +12,16 @@ from jobset_gate.sim.apiserver import deletes
 from jobset_gate.sim.apiserver.core import Core
 from jobset_gate.sim.apiserver.data import Obj
 from jobset_gate.sim.apiserver.deletes import FOREGROUND, ORPHAN, Options
+from jobset_gate.sim.apiserver.family import Family, Place
 from jobset_gate.sim.apiserver.kinds import Kind
 from jobset_gate.sim.apiserver.namespaces import NAMESPACE
 from jobset_gate.sim.apiserver.problems import Problem
-from jobset_gate.sim.apiserver.store import Change, Key, Stored
+from jobset_gate.sim.apiserver.store import Change, Stored
 from jobset_gate.sim.apiserver.targets import Call, Target
 
 _AGENT = "kube-controller-manager"
 _RETRY_SECONDS = 1.0
 _log = logging.getLogger(__name__)
-
-#: One object: its kind's group and plural, its namespace and name.
-Place = tuple[tuple[str, str], Key]
 
 
 class Collector:
@@ -31,9 +29,7 @@ class Collector:
 
     def __init__(self, core: Core) -> None:
         self._core = core
-        self._kinds: dict[tuple[str, str], Kind] = {}
-        self._live: dict[str, Place] = {}
-        self._dependents: dict[str, dict[Place, None]] = {}
+        self._family = Family()
         self._due: dict[Place, None] = {}
         self._wake = asyncio.Event()
         core.store.listeners.append(self._changed)
@@ -51,7 +47,7 @@ class Collector:
         row = self._at(place)
         if row is None:
             return
-        kind, (namespace, name) = self._kinds[place[0]], place[1]
+        kind, (namespace, name) = self._family.kinds[place[0]], place[1]
         try:
             await self._collect(kind, row)
         except Problem as problem:
@@ -63,46 +59,19 @@ class Collector:
         self._due[place] = None
         self._wake.set()
 
-    # Noticing
-
     def _changed(self, kind: Kind, change: Change) -> None:
-        old, now = change.old, change.now
-        self._kinds[kind.key] = kind
-        place = (kind.key, now.key)
-        meta = now.meta
-        uid = meta.get("uid", "")
-        if change.deleted:
-            self._live.pop(uid, None)
-            for dependent in self._dependents.pop(uid, ()):
-                self._later(dependent)
-            self._owned(place, _owners(now), [])
-            self._wake_namespace(now.key[0])
-            return
-        if old is None:
-            self._live[uid] = place
-        before = _owners(old) if old else []
-        self._owned(place, before, _owners(now))
-        if _owners(now) != before or "deletionTimestamp" in meta:
+        for place in self._family.note(kind, change):
             self._later(place)
-
-    def _owned(self, place: Place, before: list[str], after: list[str]) -> None:
-        """Keep the index of dependents; owners that wait for them look again."""
-        if before == after:
-            return
-        for uid in before:
-            if uid in self._dependents and uid not in after:
-                self._dependents[uid].pop(place, None)
-                if owner := self._live.get(uid):
-                    self._later(owner)
-        for uid in after:
-            self._dependents.setdefault(uid, {})[place] = None
+        now = change.now
+        if change.deleted:
+            self._wake_namespace(now.key[0])
+        elif "deletionTimestamp" in now.meta:
+            self._later((kind.key, now.key))
 
     def _wake_namespace(self, namespace: str) -> None:
         row = self._core.store.row(NAMESPACE, "", namespace) if namespace else None
         if row is not None and row.meta.get("deletionTimestamp"):
             self._later((NAMESPACE.key, row.key))
-
-    # Acting
 
     async def _collect(self, kind: Kind, row: Stored) -> None:
         meta = row.meta
@@ -115,7 +84,7 @@ class Collector:
                 self._orphan_dependents(kind, row)
             return
         refs = meta.get("ownerReferences") or []
-        gone = [ref for ref in refs if ref["uid"] not in self._live]
+        gone = [ref for ref in refs if ref["uid"] not in self._family.live]
         waiting = [ref for ref in refs if self._waits_for(ref)]
         solid = [ref for ref in refs if ref not in gone and ref not in waiting]
         if solid and (gone or waiting):
@@ -132,15 +101,15 @@ class Collector:
         return "deletionTimestamp" in meta and FOREGROUND in (meta.get("finalizers") or ())
 
     def _row(self, uid: str) -> Stored | None:
-        place = self._live.get(uid)
+        place = self._family.live.get(uid)
         return self._at(place) if place else None
 
     def _at(self, place: Place) -> Stored | None:
-        return self._core.store.row(self._kinds[place[0]], *place[1])
+        return self._core.store.row(self._family.kinds[place[0]], *place[1])
 
     async def _delete(self, kind: Kind, row: Stored, *, waiting: bool) -> None:
         meta = row.meta
-        has_dependents = bool(self._dependents.get(meta["uid"]))
+        has_dependents = bool(self._family.dependents(meta["uid"]))
         policy = "Foreground" if waiting and has_dependents else "Background"
         finalizers = meta.get("finalizers") or ()
         if FOREGROUND in finalizers:
@@ -157,7 +126,7 @@ class Collector:
 
     def _delete_dependents_first(self, kind: Kind, row: Stored) -> None:
         uid = row.meta["uid"]
-        dependents = self._dependents.get(uid, {})
+        dependents = self._family.dependents(uid)
         for place in dependents:
             self._later(place)
         if not any(self._blocks(place, uid) for place in dependents):
@@ -170,11 +139,11 @@ class Collector:
 
     def _orphan_dependents(self, kind: Kind, row: Stored) -> None:
         uid = row.meta["uid"]
-        for place in list(self._dependents.get(uid, {})):
+        for place in list(self._family.dependents(uid)):
             dependent = self._at(place)
             if dependent is not None:
                 refs = dependent.meta.get("ownerReferences") or []
-                self._set_owners(self._kinds[place[0]], dependent, [ref for ref in refs if ref["uid"] != uid])
+                self._set_owners(self._family.kinds[place[0]], dependent, [ref for ref in refs if ref["uid"] != uid])
         self._drop_finalizer(kind, row, ORPHAN)
 
     def _set_owners(self, kind: Kind, row: Stored, refs: list[Obj]) -> None:
@@ -217,7 +186,3 @@ class Collector:
             return True
         # Empty: its own finalizers are next.
         return False
-
-
-def _owners(row: Stored) -> list[str]:
-    return [ref["uid"] for ref in row.meta.get("ownerReferences") or ()]

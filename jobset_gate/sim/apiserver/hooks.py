@@ -39,7 +39,7 @@ class Hooks:
         url, server_name = self._address(config)
         timeout = hook.get("timeoutSeconds") or _DEFAULT_TIMEOUT
         try:
-            status, body = await asyncio.wait_for(self._post(url, server_name, config, encode(review)), timeout)
+            status, body = await asyncio.wait_for(self._sent(url, server_name, config, encode(review)), timeout)
         except TimeoutError as error:
             raise CallFailed(
                 f'failed to call webhook: Post "{url}?timeout={timeout}s": context deadline exceeded'
@@ -59,6 +59,13 @@ class Hooks:
         if at is None:
             raise CallFailed(f'failed to call webhook: service "{service["name"]}" not found')
         return f"{at}{service.get('path', '/')}", f"{service['name']}.{service['namespace']}.svc"
+
+    async def _sent(self, url: str, server_name: str | None, config: Obj, body: bytes) -> tuple[int, bytes]:
+        """Once more when an idle connection turns out to have been closed, as Go's client does."""
+        try:
+            return await self._post(url, server_name, config, body)
+        except (aiohttp.ServerDisconnectedError, ConnectionResetError):
+            return await self._post(url, server_name, config, body)
 
     async def _post(self, url: str, server_name: str | None, config: Obj, body: bytes) -> tuple[int, bytes]:
         if self._session is None:

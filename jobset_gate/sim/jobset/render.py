@@ -86,14 +86,21 @@ def _marks(jobset: Object, replicated_job: Json, index: int) -> dict[str, str]:
         names.JS_JOB_GLOBAL_INDEX: str(_jobs_before(name, all_jobs) + index),
         names.JS_JOB_KEY: _hash(f"{jobset.metadata.namespace}/{full_name}"),
         names.JS_RESTART_ATTEMPT: str(jobset.status.get("restarts", 0)),
-        names.JS_JOB_RESTART_ATTEMPT: str(job_restarts(jobset, name, replicas(replicated_job))[index]),
         names.JS_GROUP_NAME: group,
         names.JS_GROUP_REPLICAS: str(sum(map(replicas, in_group))),
         names.JS_JOB_GROUP_INDEX: str(_jobs_before(name, in_group) + index),
     }
+    if _restarts_single_jobs(jobset):
+        marks[names.JS_JOB_RESTART_ATTEMPT] = str(job_restarts(jobset, name, replicas(replicated_job))[index])
     if coordinator := jobset.spec.get("coordinator"):
         marks[names.JS_COORDINATOR] = _endpoint(jobset, coordinator)
     return marks
+
+
+def _restarts_single_jobs(jobset: Object) -> bool:
+    """The real one has a feature gate for it, off by default, and no such mark without: here the policy decides."""
+    rules = (jobset.spec.get("failurePolicy") or {}).get("rules") or ()
+    return any(rule["action"].startswith("RestartJob") and "JobSet" not in rule["action"] for rule in rules)
 
 
 def replicas(replicated_job: Json) -> int:

@@ -191,7 +191,8 @@ class Cluster:
 
     def first_slot(self, pod: Json) -> bool:
         """Whether the pod is one of the first worker."""
-        return pod["metadata"]["name"].startswith(f"{JOBSET}-{WORKERS}-0-0-")
+        name: str = pod["metadata"]["name"]
+        return name.startswith(f"{JOBSET}-{WORKERS}-0-0-")
 
     def waiting(self) -> list[Json]:
         """Pods whose barrier runs and has not obeyed anything."""

@@ -72,6 +72,12 @@ class _NotingIndex(Index):
         self._view.seen, self._view.closer = super().observe(key), False
         return self._view.seen
 
+    def gate_uid(self) -> str | None:
+        for gang in self._gangs.values():
+            if gang.gate is not None:
+                return gang.gate.uid
+        return None
+
 
 class _NotingCloser(Closer):
     def __init__(self, view: View, client: Client) -> None:
@@ -166,6 +172,11 @@ class Replica:
         return noting
 
     # --- What it sees ----------------------------------------------------------------------------------------------
+
+    def believes_in_a_gate_that_is_gone(self) -> bool:
+        """All news has come, and its index knows a gate by its own write alone: nothing will tell that it is gone."""
+        known = self.index.gate_uid()
+        return known is not None and known not in {gate.uid for gate in self._stores[CONFIGMAPS].models.values()}
 
     def hear(self, kind: Resource, many: int = 1_000) -> None:
         """So many events of this kind arrive."""

@@ -35,17 +35,21 @@ ORDINARY = (
 )
 """What happens in every run, the likely more often."""
 
+NEW_GENERATIONS = (
+    "suspend_or_resume",
+    "suspend_and_resume_at_once",
+    "restart",
+    "the_jobset_is_made_anew",
+)
+"""What ends a generation, or begins one."""
+
 TROUBLES = (
     "something_happens_to_a_pod",
     "terminating_pods_end",
     "a_barrier_runs_again",
-    "suspend_or_resume",
-    "suspend_and_resume_at_once",
-    "restart",
     "a_job_is_made_anew",
     "somebody_bypasses_the_gate",
     "the_gang_is_resized",
-    "the_jobset_is_made_anew",
     "the_jobset_finishes",
     "somebody_destroys_the_gate",
     "a_call_fails",
@@ -93,10 +97,12 @@ def play(schedule: Schedule) -> World:
 def at_random(random: Random) -> Schedule:
     """Any schedule, with a few kinds of trouble: all at once would let no gang come to anything."""
     troubles = random.sample(TROUBLES, random.choice((0, 1, 2, 2, 3, 4, 6)))
-    menu = (*ORDINARY, *2 * troubles)
+    turns = random.sample(NEW_GENERATIONS, random.choice((0, 1, 1, 2, 3)))
+    suspended = random.random() < 0.2
+    menu = (*ORDINARY, *2 * troubles, *turns, *("suspend_or_resume",) * suspended)
     steps = [
         Step(random.choice(menu), random.randint(0, MOST), random.randint(0, MOST))
-        for _ in range(random.choice((10, 30, 60, 120)))
+        for _ in range(random.choice((20, 60, 120)))
     ]
     shape = Shape(
         replicas=random.choice((1, 2)),
@@ -115,7 +121,7 @@ def at_random(random: Random) -> Schedule:
     return Schedule(
         shape=shape,
         replicas=random.choice((1, 1, 2)),
-        suspended=random.random() < 0.2,
+        suspended=suspended,
         straggler=random.random() < 0.4,
         fate=fate,
         steps=tuple(steps),
@@ -202,6 +208,14 @@ class Run:
         self.replica(one).answer(other)
 
     def everything_calms_down(self, one: int, other: int) -> None:
+        """Controllers and kubelets do what there is to do; only nodes do not come by themselves."""
+        self.world.deliver()
+        self.the_cluster_acts(0, 0)
+        self.world.deliver()
+        self.barriers_look(0, 0)
+        self.kubelets_report(0, 0)
+        if one % 2:
+            self.terminating_pods_end(0, 0)
         self.world.deliver()
 
     # --- Pods, nodes, people ---------------------------------------------------------------------------------------
@@ -249,7 +263,7 @@ class Run:
             self.cluster.replace_job(jobs[one % len(jobs)]["metadata"]["name"])
 
     def somebody_bypasses_the_gate(self, one: int, other: int) -> None:
-        if self.cluster.going_on:
+        if self.cluster.going_on and one > 8:
             self.cluster.bypass()
 
     def the_gang_is_resized(self, one: int, other: int) -> None:
@@ -259,11 +273,11 @@ class Run:
     def the_jobset_is_made_anew(self, one: int, other: int) -> None:
         if self.cluster.jobset is not None:
             self.cluster.delete()
-        if one > 1:
+        if one < MOST:
             self.cluster.create()
 
     def the_jobset_finishes(self, one: int, other: int) -> None:
-        if self.cluster.going_on and one > 8:
+        if self.cluster.going_on and one == MOST:
             self.cluster.finish()
 
     def somebody_destroys_the_gate(self, one: int, other: int) -> None:
@@ -282,7 +296,7 @@ class Run:
             replica.torn.add(kind)
         elif inbox and one < 8:
             inbox.append(inbox[0])
-        else:
+        elif inbox:
             inbox.rotate(1)
 
     def a_list_is_made_anew(self, one: int, other: int) -> None:

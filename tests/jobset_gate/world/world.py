@@ -175,6 +175,11 @@ class World:
             for pod in cluster.unstarted():
                 cluster.start(pod)
         self.deliver()
+        for replica in self.replicas:
+            if replica.believes_in_a_gate_that_is_gone():
+                # Not healed: the gate was lost in the moment between our write and the watch's news of it.
+                replica.kill()
+                replica.boot()
         for pod in cluster.pods():
             cluster.report(pod)
         for pod in cluster.waiting():

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import base64
 from collections.abc import Callable
 from typing import Any, Self
@@ -43,9 +44,11 @@ class HookServer:
         self._answers: dict[str, Answer] = {}
         self._made: list[str] = []
         self.asked: list[tuple[str, Json]] = []
+        #: Never answer again.
+        self.silent = False
 
     async def __aenter__(self) -> Self:
-        self._runner = web.ServerRunner(web.Server(self._serve))
+        self._runner = web.ServerRunner(web.Server(self._serve, handler_cancellation=True), shutdown_timeout=0.1)
         await self._runner.setup()
         await web.TCPSite(self._runner, "127.0.0.1", 0, ssl_context=self._identity.context).start()
         return self
@@ -56,6 +59,8 @@ class HookServer:
         await self._runner.cleanup()
 
     async def _serve(self, request: web.BaseRequest) -> web.StreamResponse:
+        if self.silent:
+            await asyncio.get_running_loop().create_future()
         review = msgspec.json.decode(await request.read())
         name = request.path.strip("/")
         self.asked.append((name, review["request"]))

@@ -6,7 +6,7 @@ import asyncio
 
 import pytest
 
-from tests.sim.apiserver.talk import JSON_PATCH, PATIENCE, Api, Gangs
+from tests.sim.apiserver.talk import JSON_PATCH, PATIENCE, Api, Gangs, Json
 
 
 async def test_unknown_fields_are_pruned_with_a_warning(api: Api, gangs: Gangs) -> None:
@@ -51,7 +51,7 @@ async def test_defaults_are_filled_in_and_nulls_dropped_unless_nullable(api: Api
     ],
 )
 async def test_values_that_do_not_fit_the_schema_are_refused_by_path(
-    api: Api, gangs: Gangs, spec: dict[str, object], field: str
+    api: Api, gangs: Gangs, spec: Json, field: str
 ) -> None:
     refused = await api.post(gangs.path, gangs.gang(**spec))
     assert (refused.status, refused.reason) == (422, "Invalid")

@@ -52,7 +52,7 @@ async def test_what_is_not_there_is_not_found(api: Api) -> None:
         ({"apiVersion": "v1", "kind": "ConfigMap", "metadata": {}}, 422),
         (config_map("Not_A_Name"), 422),
         (config_map(meta={"labels": {"a": "not a value"}}), 422),
-        (config_map(**{"not/a/key": "1"}), 422),
+        ({**config_map(), "data": {"not/a/key": "1"}}, 422),
     ],
 )
 async def test_malformed_objects_are_refused(api: Api, body: object, status: int) -> None:

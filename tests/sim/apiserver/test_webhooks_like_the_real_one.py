@@ -134,7 +134,7 @@ async def test_dry_runs_are_told_and_need_webhooks_without_side_effects(api: Api
 
 
 async def test_an_unreachable_webhook_refuses_or_is_ignored_by_its_policy(api: Api, hooks: HookServer) -> None:
-    nowhere = {"clientConfig": {"url": "https://127.0.0.1:1/gone"}}
+    nowhere: Json = {"clientConfig": {"url": "https://127.0.0.1:1/gone"}}
     await hooks.add("ignored", allow, failurePolicy="Ignore", **nowhere)
     await hooks.add("look", allow)
     await _asked(api, hooks, "look")

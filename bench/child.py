@@ -1,0 +1,73 @@
+"""A child process of a benchmark: asked and answered in lines of JSON, gone when the block ends or its parent does."""
+
+from __future__ import annotations
+
+import asyncio
+import sys
+from asyncio.subprocess import PIPE, Process
+from pathlib import Path
+from types import TracebackType
+from typing import Any, Self
+
+import msgspec
+
+from bench.children.talk import LONGEST_LINE
+
+Json = dict[str, Any]
+
+ROOT = Path(__file__).parents[1]
+PATIENCE = 120.0
+"""Seconds that a child may take for an answer."""
+FAREWELL = 10.0
+"""Seconds that it may take to end by itself."""
+
+
+class ChildFailed(Exception):
+    """A child could not do what it was asked; its own words."""
+
+
+class Child:
+    """`async with Child("apiserver") as child`: runs the module of that name in bench/children."""
+
+    def __init__(self, module: str) -> None:
+        self._module = module
+        self._process: Process | None = None
+
+    async def __aenter__(self) -> Self:
+        self._process = await asyncio.create_subprocess_exec(
+            sys.executable, "-m", f"bench.children.{self._module}", stdin=PIPE, stdout=PIPE, cwd=ROOT, limit=LONGEST_LINE
+        )
+        return self
+
+    async def __aexit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        process = self._running
+        assert process.stdin is not None
+        process.stdin.close()
+        try:
+            await asyncio.wait_for(process.wait(), FAREWELL)
+        except TimeoutError:
+            process.kill()
+            await process.wait()
+
+    async def ask(self, do: str, *, patience: float = PATIENCE, **what: Any) -> Json:
+        """Its answer. Raises ChildFailed, TimeoutError. One question at a time."""
+        process = self._running
+        assert process.stdin is not None
+        assert process.stdout is not None
+        process.stdin.write(msgspec.json.encode({"do": do, **what}) + b"\n")
+        await process.stdin.drain()
+        line = await asyncio.wait_for(process.stdout.readline(), patience)
+        if not line:
+            raise ChildFailed(f"{self._module} ended while it was asked to {do}")
+        answer: Json = msgspec.json.decode(line)
+        if "error" in answer:
+            raise ChildFailed(f"{self._module}, asked to {do}:\n{answer['error']}")
+        return answer
+
+    @property
+    def _running(self) -> Process:
+        if self._process is None:
+            raise RuntimeError("the child has not been started")
+        return self._process

@@ -1,0 +1,160 @@
+"""What one event of a pod costs: from the line of a watch to the words of the rules, beside other ways of reading it."""
+
+from __future__ import annotations
+
+import gc
+import json
+import random
+import time
+from collections.abc import Callable, Sequence
+from contextlib import AsyncExitStack
+from dataclasses import dataclass
+from statistics import fmean
+from typing import Any
+
+import msgspec
+
+from bench.gangs import Pods, Step, job_as_stored, jobs, jobset, new_uid, split
+from bench.report import Cell, Table, Target
+from bench.scale import Scale
+from bench.stats import median, percentile
+from controllers.index import Index
+from jobset_gate import read, wire
+from jobset_gate.kube.reader import Event, Reader
+from jobset_gate.kube.store import Store
+from jobset_gate.model import PodSeen
+
+NAME = "decode"
+ROUNDS = 200
+LINES = 400
+SLOW_LINES = 40
+"""Of what takes a hundred times as long, fewer are read per round."""
+
+Way = Callable[[bytes], Any]
+
+
+@dataclass(frozen=True, slots=True)
+class Corpus:
+    """Lines of a watch, all different, as they come while a gang of pods starts and is released."""
+
+    name: str
+    lines: Sequence[bytes]
+
+    @property
+    def sizes(self) -> str:
+        lengths = [len(line) / 1024 for line in self.lines]
+        return f"{min(lengths):.1f} to {max(lengths):.1f} KiB, {fmean(lengths):.1f} on average"
+
+
+def corpus(name: str, count: int, *, lean: bool) -> Corpus:
+    """Each pod at a random step, in random order."""
+    rng, now = random.Random(1), time.time()  # noqa: S311 - the same lines in every run
+    plan = split("llm-pretrain", count, lean=lean)
+    stored = jobset(plan)
+    stored["metadata"]["uid"] = new_uid(rng)
+    made = [Pods(job_as_stored(job, rng, now), now - rng.randrange(600), lean=lean) for job in jobs(stored)]
+    places = [(pods, index) for pods in made for index in range(plan.pods)][:count]
+    rng.shuffle(places)
+    lines = []
+    for version, (pods, index) in enumerate(places, start=1_000_000):
+        pod = pods.stored(index, rng.choice(tuple(Step)), new_uid(rng))
+        pod["metadata"]["resourceVersion"] = str(version)
+        event = {"type": "MODIFIED", "object": {"kind": "Pod", "apiVersion": "v1", **pod}}
+        lines.append(msgspec.json.encode(event))
+    return Corpus(name, lines)
+
+
+def our_way() -> Way:
+    """The shipped path: the informer's reader, then the rules' reader."""
+    event: Callable[[bytes], Any] = Reader(wire.Pod, lambda kind, detail: None).event
+
+    def decode(line: bytes) -> PodSeen:
+        return read.pod(event(line).object)
+
+    return decode
+
+
+def whole_way() -> Way:
+    """The shipped path to its end: also into the informer's cache and the controller's index."""
+    event: Callable[[bytes], Any] = Reader(wire.Pod, lambda kind, detail: None).event
+    store: Store[PodSeen] = Store()
+    index = Index(lambda key: None, lambda key, seconds: None)
+
+    def handle(line: bytes) -> None:
+        seen = event(line).object
+        store.is_news(seen.metadata)  # only asked: the same lines come again in each round
+        change = store.put(seen.metadata, read.pod(seen))
+        if change is not None:
+            index.on_pod(change)
+
+    return handle
+
+
+async def run(scale: Scale) -> list[Table]:
+    """One table for each size of pods."""
+    from kubernetes_asyncio.watch import Watch  # noqa: PLC0415 - it takes a second, which only this benchmark has
+
+    typed: msgspec.json.Decoder[Event[wire.Pod]] = msgspec.json.Decoder(Event[wire.Pod])
+    async with AsyncExitStack() as stack:
+        watch = Watch()
+        stack.push_async_callback(watch._api_client.close)  # noqa: SLF001 - nothing else closes what it opens
+        ways: dict[str, Way] = {
+            "msgspec, the same typed fields (baseline)": typed.decode,
+            "jobset-gate: line to PodSeen": our_way(),
+            "the same, with cache and index": whole_way(),
+            "json.loads, untyped": json.loads,
+            "kubernetes-asyncio, Watch.unmarshal_event": lambda line: watch.unmarshal_event(line, "V1Pod"),
+        }
+        lines = scale.size(LINES, 20)
+        corpora = (
+            corpus("as small as gated pods get", lines, lean=True),
+            corpus("a training job's pods", lines, lean=False),
+        )
+        gc.collect()
+        gc.freeze()  # or each collection would look through the thousands of classes of kubernetes-asyncio
+        try:
+            return [measured(one, ways, rounds=scale.size(ROUNDS, 3)) for one in corpora]
+        finally:
+            gc.unfreeze()
+
+
+def measured(corpus: Corpus, ways: dict[str, Way], *, rounds: int) -> Table:
+    """Times each way in each round, in an order that changes; what is compared is compared round by round."""
+    times: dict[str, list[float]] = {name: [] for name in ways}
+    slow = {name for name in ways if name.startswith("kubernetes")}
+    for number in range(-1, rounds):
+        for name in _turned(list(ways), number):
+            lines = corpus.lines[:SLOW_LINES] if name in slow else corpus.lines
+            if name in slow and number >= 0 and number % 10:
+                continue
+            seconds = _timed(ways[name], lines)
+            if number >= 0:  # the first round warms up
+                times[name].append(seconds)
+    baseline, ours, *_ = ways
+    ratios = [mine / its for mine, its in zip(times[ours], times[baseline], strict=True)]
+    rows: list[list[Cell]] = [
+        [name, median(found) * 1e6, percentile(found, 99) * 1e6, median(found) / median(times[baseline]), len(found)]
+        for name, found in times.items()
+    ]
+    return Table(
+        name=NAME,
+        title=f"Decoding one pod event: {corpus.name} ({corpus.sizes})",
+        columns=["way", "median CPU us", "p99 CPU us", "x baseline", "rounds"],
+        rows=rows,
+        targets=[Target("ours to baseline, median of the rounds' ratios", median(ratios), 1.5, " x")],
+        notes=[f"per event, over {len(corpus.lines)} different lines a round ({SLOW_LINES} for kubernetes-asyncio)"],
+        samples={"ratio": ratios},
+    )
+
+
+def _timed(way: Way, lines: Sequence[bytes]) -> float:
+    """CPU seconds per line: what others do on the machine is no business of a decoder."""
+    start = time.thread_time()
+    for line in lines:
+        way(line)
+    return (time.thread_time() - start) / len(lines)
+
+
+def _turned(names: list[str], by: int) -> list[str]:
+    by %= len(names)
+    return names[by:] + names[:by]

@@ -1,0 +1,210 @@
+"""Gangs as a cluster holds them: the JobSet after admission, its Jobs, and their pods at each step of their lives.
+
+Nothing is made up that the project can make itself: the barrier is put in by the shipped rules, Jobs and pods are
+rendered as JobSet and the Job controller do it, statuses are those of the played kubelets, managedFields included.
+"""
+
+from __future__ import annotations
+
+import random
+import uuid
+from collections.abc import Callable
+from dataclasses import dataclass
+from enum import StrEnum
+
+import msgspec
+
+from bench import workers
+from jobset_gate import inject, names
+from jobset_gate.kube.resources import JOBS, PODS
+from jobset_gate.settings import Settings
+from jobset_gate.sim import manifests
+from jobset_gate.sim.admission import defaults
+from jobset_gate.sim.apiserver import jobs as job_defaults
+from jobset_gate.sim.apiserver import managed
+from jobset_gate.sim.apiserver import pods as pod_defaults
+from jobset_gate.sim.apiserver.data import copy
+from jobset_gate.sim.apiserver.jsonpatch import patched
+from jobset_gate.sim.apiserver.kinds import Kinds
+from jobset_gate.sim.apiserver.managed import Manager
+from jobset_gate.sim.job import pods as job_pods
+from jobset_gate.sim.jobset import render
+from jobset_gate.sim.objects import Json, Object, stamp
+from jobset_gate.sim.pod_status import ContainerBook, PodBook, Running, State, Terminated, Waiting
+from jobset_gate.sim.pod_status import render as render_status
+
+TARGET = "workers"
+PODS_PER_NODE = 8
+_SHAPE = Kinds().of(PODS).shape
+_JOBS = Kinds().of(JOBS)
+_WRITERS = {
+    "made": Manager("kube-controller-manager", "Update", "v1"),
+    "status": Manager("kubelet", "Update", "v1", "status"),
+}
+
+
+class Step(StrEnum):
+    """How far a pod has come."""
+
+    UNSCHEDULED = "unscheduled"
+    PULLING = "pulling"
+    """On its node; the barrier's image is being pulled."""
+    HELD = "held"
+    """Its barrier runs: it has started (A4) and waits."""
+    RUNNING = "running"
+    """Released: its main container runs."""
+
+
+@dataclass(frozen=True, slots=True)
+class Plan:
+    """A gang of `jobs` Jobs with `pods` pods each, in one replicatedJob."""
+
+    name: str
+    jobs: int
+    pods: int
+    namespace: str = "default"
+    lean: bool = False
+    """Pods of the seed's own example, without managedFields: 6 to 8 KiB each, else 13 to 15 KiB."""
+
+    @property
+    def size(self) -> int:
+        """Pods of the whole gang."""
+        return self.jobs * self.pods
+
+
+def split(name: str, size: int, namespace: str = "default", *, lean: bool = False, most: int = 100) -> Plan:
+    """A gang of `size` pods, or a few more, in equal Jobs of at most `most`."""
+    jobs = max(1, -(-size // most))
+    return Plan(name, jobs, -(-size // jobs), namespace, lean)
+
+
+def jobset(plan: Plan) -> Json:
+    """The JobSet as it is stored: admitted by jobset-gate and by JobSet itself, without what the API server adds."""
+    worker = (workers.example if plan.lean else workers.trainer)(TARGET, replicas=plan.jobs, parallelism=plan.pods)
+    config = {names.TIMEOUT_FIELD: 3600}
+    user = manifests.jobset(plan.name, plan.namespace, replicated_jobs=[worker], config=config)
+    gated = inject.injected(user, None, settings=Settings()).document
+    stored: Json = patched(copy(gated), defaults.operations(gated))
+    return stored
+
+
+def jobs(stored: Json) -> list[Json]:
+    """The Jobs of a JobSet that has a uid, as they are sent to the API server."""
+    seen = msgspec.convert({key: stored.get(key) or {} for key in ("metadata", "spec", "status")}, Object)
+    (wanted,) = stored["spec"]["replicatedJobs"]
+    return [render.job(seen, wanted, index) for index in range(wanted["replicas"])]
+
+
+def job_as_stored(job: Json, rng: random.Random, now: float) -> Json:
+    """What an API server makes of a new Job."""
+    made: Json = copy(job)
+    made["metadata"] |= {"uid": new_uid(rng), "creationTimestamp": stamp(now), "generation": 1}
+    job_defaults.default(made)
+    job_defaults.prepare(made, stamp(now))
+    return made
+
+
+class Pods:
+    """The pods of one stored Job. Costly parts are made once for all of them."""
+
+    def __init__(self, job: Json, now: float, *, lean: bool = False) -> None:
+        self.job: str = job["metadata"]["name"]
+        self._lean = lean
+        self._job = msgspec.convert({key: job.get(key) or {} for key in ("metadata", "spec", "status")}, Object)
+        self._now = now
+        self._number = int(job["metadata"]["labels"][names.JS_JOB_GLOBAL_INDEX])
+        self._prototypes: dict[Step, Json] = {}
+
+    def fresh(self, index: int) -> Json:
+        """A pod to be sent to an API server, on a node already."""
+        pod = job_pods.render(self._job, index)
+        pod["metadata"]["name"] = self.name(index)
+        del pod["metadata"]["generateName"]
+        pod["spec"]["nodeName"] = self._node(index)
+        return pod
+
+    def name(self, index: int) -> str:
+        """Of the pod with that completion index, with five characters at its end as if they were drawn."""
+        end = f"{self._number * 7919 + index * 104729:05x}"[-5:]
+        return f"{self._job.metadata.name}-{index}-{end}"
+
+    def status(self, index: int, step: Step, uid: str) -> Json:
+        """What its kubelet, or the scheduler, says of it."""
+        if step is Step.UNSCHEDULED:
+            return _unscheduled(self._now)
+        init, main = _STATES[step](self._now)
+        spec = self._job.spec["template"]["spec"]
+        book = PodBook(
+            uid=uid,
+            restart_policy="OnFailure",
+            init=[ContainerBook(one["name"], one["image"], init) for one in spec["initContainers"]],
+            mains=[ContainerBook(one["name"], one["image"], main) for one in spec["containers"]],
+            started=self._now,
+            sandbox=True,
+        )
+        node = int(self._node(index).rpartition("-")[2])
+        return {**render_status(book, self._now, host_ip=f"10.128.{node // 250}.{node % 250}"), "qosClass": "Guaranteed"}
+
+    def stored(self, index: int, step: Step, uid: str) -> Json:
+        """The whole pod as an API server keeps it at that step; resourceVersion is the server's to set."""
+        prototype = self._prototypes.get(step)
+        if prototype is None:
+            prototype = self._prototypes[step] = self._prototype(step)
+        pod: Json = copy(prototype)
+        meta, name = pod["metadata"], self.name(index)
+        meta |= {"name": name, "generateName": name[:-5], "uid": uid}
+        for kind in ("labels", "annotations"):
+            meta[kind][names.JOB_COMPLETION_INDEX] = str(index)
+        pod["spec"]["hostname"] = f"{self._job.metadata.name}-{index}"
+        if step is not Step.UNSCHEDULED:
+            pod["spec"]["nodeName"] = self._node(index)
+        pod["status"] = self.status(index, step, uid)
+        return pod
+
+    def _prototype(self, step: Step) -> Json:
+        pod = job_pods.render(self._job, 0)
+        pod["metadata"] |= {"creationTimestamp": stamp(self._now), "generation": 1}
+        pod["metadata"]["finalizers"] = [names.JOB_TRACKING_FINALIZER]
+        pod["spec"] |= workers.service_account(pod["spec"])
+        pod_defaults.default(pod)
+        pod_defaults.prepare(pod, stamp(self._now))
+        now = stamp(self._now)
+        managed.track(None, pod, _WRITERS["made"], _SHAPE, now=now, without=("status",))
+        told = {**pod, "status": self.status(0, step, "uid")}
+        managed.track(pod, told, _WRITERS["status"], _SHAPE, now=now, without=("spec",))
+        if self._lean:
+            del told["metadata"]["managedFields"]
+        return told
+
+    def _node(self, index: int) -> str:
+        place = self._number * int(self._job.spec["parallelism"]) + index
+        return f"gke-cluster-accelerators-{place // PODS_PER_NODE}"
+
+
+def new_uid(rng: random.Random) -> str:
+    """A random UUID as API servers give them out."""
+    return str(uuid.UUID(int=rng.getrandbits(128), version=4))
+
+
+# --- Details ---------------------------------------------------------------------------------------------------------
+
+
+_STATES: dict[Step, Callable[[float], tuple[State, State]]] = {
+    Step.PULLING: lambda _: (Waiting("PodInitializing"), Waiting("PodInitializing")),
+    Step.HELD: lambda now: (Running(now), Waiting("PodInitializing")),
+    Step.RUNNING: lambda now: (Terminated(0, now, now + 3), Running(now + 4)),
+}
+
+
+def _unscheduled(now: float) -> Json:
+    message = (
+        "0/1250 nodes are available: 3 node(s) had untolerated taint(s), 1247 Insufficient nvidia.com/gpu. no new "
+        "claims to deallocate, preemption: 0/1250 nodes are available: 1250 No preemption victims found for incoming pod."
+    )
+    condition = {"type": "PodScheduled", "status": "False", "reason": "Unschedulable", "message": message}
+    return {
+        "phase": "Pending",
+        "conditions": [{**condition, "lastProbeTime": None, "lastTransitionTime": stamp(now)}],
+        "qosClass": "Guaranteed",
+    }
+

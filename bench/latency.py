@@ -1,0 +1,122 @@
+"""From the last pod's start to the decision in the ConfigMap, for gangs of 1,000 pods, beside a bare write."""
+
+from __future__ import annotations
+
+import asyncio
+import random
+import time
+from collections.abc import AsyncIterator
+from contextlib import AsyncExitStack, asynccontextmanager
+from dataclasses import dataclass, field
+
+from bench.child import Child
+from bench.gangs import split
+from bench.grounds import EmbeddedGround, Ground, RealGround
+from bench.report import Cell, Table, Target
+from bench.scale import Scale
+from bench.stats import median, percentile
+from jobset_gate.kube.access import Access
+from jobset_gate.kube.client import Client
+from tests.plane.real import RealPlane
+from tests.support.planes import Real
+
+NAME = "latency"
+PODS = 1000
+GANGS = {"embedded": 60, "real": 25}
+BUDGET_SECONDS = {"embedded": 150.0, "real": 180.0}
+"""After so long no further gang is begun: what a gang costs depends on the machine."""
+BARE_WRITES = 25
+LAST_ONES = 10
+"""Pods that start by themselves after all the others, at a random moment between two leisurely passes."""
+PAUSE = 1.2
+
+
+@dataclass(slots=True)
+class Found:
+    """Seconds."""
+
+    decisions: list[float] = field(default_factory=list)
+    bare: list[float] = field(default_factory=list)
+
+
+async def run(scale: Scale, *, real: bool) -> list[Table]:
+    """One row per plane."""
+    async with embedded() as ground:
+        found = {ground.name: await measure(ground, scale)}
+    if real:
+        with RealPlane(controllers=False) as running:
+            async with on_real(Real(running), "bench") as there:
+                found[there.name] = await measure(there, scale)
+    return [table(found, scale.kept(PODS))]
+
+
+@asynccontextmanager
+async def embedded() -> AsyncIterator[EmbeddedGround]:
+    """An embedded API server of its own."""
+    async with Child("apiserver") as server:
+        url = (await server.ask("install"))["url"]
+        yield EmbeddedGround(server, url)
+
+
+@asynccontextmanager
+async def on_real(plane: Real, namespace: str) -> AsyncIterator[RealGround]:
+    """A namespace of a real control plane."""
+    await plane.make_namespace(namespace)
+    async with AsyncExitStack() as stack:
+        client = await stack.enter_async_context(Client(Access(plane.access.server, plane.access.ssl)))
+        ground = RealGround(client, plane.kubeconfig, namespace)
+        await ground.install()
+        yield ground
+
+
+async def measure(ground: Ground, scale: Scale) -> Found:
+    """Gang after gang, and before the last starts of each some bare writes by the controller's own client."""
+    found, began = Found(), time.monotonic()
+    rng = random.Random(2)  # noqa: S311 - the same pauses in every run
+    async with Child("controller") as controller:
+        await controller.ask("run", **ground.reach)
+        for number in range(scale.size(GANGS[ground.name], 2)):
+            if time.monotonic() - began > BUDGET_SECONDS[ground.name]:
+                break
+            plan = split(f"gang-{number}", scale.kept(PODS, 10), ground.namespace, lean=True)
+            last = plan.size - min(LAST_ONES, plan.size // 2)
+            await ground.make(plan)
+            await ground.start(plan, 0, last)
+            bare = await controller.ask("bare", namespace=ground.namespace, times=BARE_WRITES)
+            await asyncio.sleep(rng.uniform(0.0, PAUSE))
+            decided = asyncio.create_task(controller.ask("decided", namespace=ground.namespace, gang=plan.name))
+            await ground.start(plan, last, plan.size)
+            found.decisions.append((await decided)["seconds"])
+            found.bare += bare["seconds"]
+            await ground.drop(plan)
+            await controller.ask("quiet")
+    return found
+
+
+def table(found: dict[str, Found], pods: int) -> Table:
+    rows: list[list[Cell]] = []
+    targets = []
+    for plane, its in found.items():
+        limit = 3 * median(its.bare) + 0.020
+        worst = percentile(its.decisions, 99)
+        shown = [median(its.bare), percentile(its.bare, 99), median(its.decisions), worst, limit]
+        rows.append([plane, len(its.bare), *(seconds * 1e3 for seconds in shown[:2])])
+        rows[-1] += [len(its.decisions), *(seconds * 1e3 for seconds in shown[2:])]
+        text = f"{plane}: p99 of the decision against 3 x the median bare write + 20 ms"
+        targets.append(Target(text, worst * 1e3, limit * 1e3, " ms"))
+    return Table(
+        name=NAME,
+        title=f"Last start seen to ConfigMap written, gangs of {pods:,} pods one after another",
+        columns=["plane", "bare writes", "median ms", "p99 ms", "gangs", "median ms", "p99 ms", "limit ms"],
+        rows=rows,
+        targets=targets,
+        notes=[
+            "bare write: a PUT of such a ConfigMap by the controller's own client, before the last starts of each gang",
+            "p99 of fewer than 100 gangs is the slowest of them",
+        ],
+        samples={
+            f"{plane} {what}": values
+            for plane, its in found.items()
+            for what, values in (("decisions", its.decisions), ("bare", its.bare))
+        },
+    )

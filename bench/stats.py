@@ -1,0 +1,15 @@
+"""Percentiles and the few other numbers that tables are made of."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from statistics import median
+
+__all__ = ["median", "percentile"]
+
+
+def percentile(values: Sequence[float], percent: float) -> float:
+    """The smallest value that at least `percent` of all values do not exceed; of under 100 values, p99 is the largest."""
+    ordered = sorted(values)
+    return ordered[max(0, math.ceil(len(ordered) * percent / 100) - 1)]

@@ -1,0 +1,29 @@
+"""Amounts of resources as Kubernetes writes them: `1000m` and `1` are the same, `1024Mi` and `1Gi` too."""
+
+import re
+from fractions import Fraction
+from typing import Any, Final
+
+MAPS: Final = ("requests", "limits")
+"""The members whose values are amounts."""
+_TEXT: Final = re.compile(r"([+-]?(?:[0-9]+\.?[0-9]*|\.[0-9]+))([numkMGTPE]|[KMGTPE]i|[eE][+-]?[0-9]{1,2})?")
+_DECIMAL: Final = {letter: Fraction(10) ** (3 * power) for power, letter in enumerate("num kMGTPE", start=-3)}
+_BINARY: Final = {f"{letter}i": Fraction(1024) ** power for power, letter in enumerate("KMGTPE", start=1)}
+
+
+def amount(value: Any) -> Fraction | None:
+    """The number behind it; None for what is no amount, and for one too long to be meant."""
+    if isinstance(value, bool) or not isinstance(value, str | int | float) or len(text := str(value)) > 64:
+        return None
+    found = _TEXT.fullmatch(text)
+    if found is None:
+        return None
+    number, unit = Fraction(found[1]), found[2] or " "
+    if unit in _DECIMAL:
+        return number * _DECIMAL[unit]
+    return number * (_BINARY[unit] if unit in _BINARY else Fraction(10) ** int(unit[1:]))
+
+
+def same(one: Any, other: Any) -> bool:
+    """Whether both are the same amount."""
+    return one == other or ((said := amount(one)) is not None and said == amount(other))

@@ -1,0 +1,41 @@
+"""UPDATE: templates keep the words that JobSet's typed webhook stored: applying again then changes nothing."""
+
+from typing import Any, Final
+
+from jobset_gate import quantity
+from jobset_gate.edit import Edit
+from jobset_gate.template import Path, Replicated
+
+KEYS: Final = ("metadata", "resources")
+"""Members of the templates that Go writes out even when nobody has set them."""
+
+
+def restore(edit: Edit, job: Replicated, was: Replicated) -> None:
+    """Put `{}` back where the old template has it and the one to be stored has nothing, and equal amounts as they were.
+
+    To JobSet's validator both are the same, so this is only about the stored words: without it the first
+    `kubectl apply` or `kubectl replace` of an unchanged manifest would raise metadata.generation (A3).
+    """
+    now = edit.document["spec"]["replicatedJobs"][job.index]
+    _walk(edit, job.job_path, now.get("template"), was.body.get("template"))
+
+
+def _walk(edit: Edit, path: Path, now: Any, was: Any) -> None:
+    if isinstance(now, dict) and isinstance(was, dict):
+        for key, value in was.items():
+            here, there = (*path, key), now.get(key)
+            if key in KEYS and value == {} and there is None:
+                edit.set(here, {})
+            elif path[-1] in quantity.MAPS:
+                if there != value and quantity.same(there, value):
+                    edit.set(here, value)
+            else:
+                _walk(edit, here, there, value)
+    elif isinstance(now, list) and isinstance(was, list):
+        for index, (entry, before) in enumerate(zip(now, was, strict=False)):
+            if _name(entry) == _name(before):
+                _walk(edit, (*path, index), entry, before)
+
+
+def _name(entry: Any) -> Any:
+    return entry.get("name") if isinstance(entry, dict) else None

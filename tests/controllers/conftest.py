@@ -1,0 +1,39 @@
+"""The controllers' parts on virtual time, against the memory of an API server instead of a network."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable, Mapping
+
+import pytest
+
+from jobset_gate.sim.clock import VirtualClock, VirtualLoop
+from tests.controllers.doors import Doors
+from tests.jobset_gate.world.api import Api
+from tests.jobset_gate.world.client import MemoryClient
+
+
+def pytest_asyncio_loop_factories(item: pytest.Item) -> Mapping[str, Callable[[], asyncio.AbstractEventLoop]]:
+    return {"virtual": VirtualLoop}
+
+
+@pytest.fixture
+def api() -> Api:
+    return Api()
+
+
+@pytest.fixture
+def doors() -> Doors:
+    """Open, unless the test shuts them."""
+    return Doors()
+
+
+@pytest.fixture
+def memory(api: Api, doors: Doors) -> MemoryClient:
+    return MemoryClient(api, doors)
+
+
+@pytest.fixture
+async def clock() -> VirtualClock:
+    """Seconds since the epoch, by the loop's virtual time."""
+    return VirtualClock(asyncio.get_running_loop())

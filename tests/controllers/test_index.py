@@ -1,0 +1,266 @@
+"""The index joins the informers' changes by gang, and wakes a gang no oftener than it has to."""
+
+import msgspec
+import pytest
+
+from controllers.index import LEISURE, Index
+from controllers.keys import Key
+from jobset_gate.kube.store import Change
+from jobset_gate.model import GateSeen, JobSeen, JobSetSeen, PodSeen, Stage
+from tests.jobset_gate.gangs import gate, job, jobset, pod, verdict, waiting_pod
+
+TRAIN = Key("default", "train")
+
+
+class Woken:
+    """An index, and what it asked for."""
+
+    def __init__(self) -> None:
+        self.now: list[Key] = []
+        self.later: list[tuple[Key, float]] = []
+        self.index = Index(self.now.append, lambda key, seconds: self.later.append((key, seconds)))
+
+    def asked(self) -> tuple[int, int]:
+        """How often at once and how often at leisure since the last time this was asked."""
+        found = len(self.now), len(self.later)
+        self.now.clear()
+        self.later.clear()
+        return found
+
+    def jobset(self, old: JobSetSeen | None, new: JobSetSeen | None) -> None:
+        self.index.on_jobset(Change(("default", "train"), old, new))
+
+    def job(self, old: JobSeen | None, new: JobSeen | None) -> None:
+        self.index.on_job(Change(("default", (new or old or job()).name), old, new))
+
+    def pod(self, old: PodSeen | None, new: PodSeen | None) -> None:
+        self.index.on_pod(Change(("default", (new or old or pod()).name), old, new))
+
+    def gate(self, old: GateSeen | None, new: GateSeen | None) -> None:
+        self.index.on_gate(Change(("default", "train-group-scheduling"), old, new))
+
+
+@pytest.fixture
+def woken() -> Woken:
+    made = Woken()
+    made.jobset(None, jobset())
+    made.asked()
+    return made
+
+
+def gate_of(woken: Woken) -> GateSeen | None:
+    seen = woken.index.observe(TRAIN)
+    assert seen is not None
+    return seen.gate
+
+
+# --- Joining --------------------------------------------------------------------------------------------------------
+
+
+def test_a_gang_is_put_together_from_its_parts_in_any_order() -> None:
+    made = Woken()
+    made.pod(None, pod(1))
+    made.gate(None, gate())
+    made.job(None, job())
+    assert made.index.observe(TRAIN) is None
+    made.jobset(None, jobset())
+    seen = made.index.observe(TRAIN)
+    assert seen is not None
+    assert (seen.jobset, seen.jobs, seen.pods, seen.gate) == (jobset(), (job(),), (pod(1),), gate())
+    assert list(made.index.keys()) == [TRAIN]
+
+
+def test_what_goes_is_forgotten(woken: Woken) -> None:
+    woken.pod(None, pod(0))
+    woken.pod(None, pod(1))
+    woken.job(None, job())
+    woken.pod(pod(0), None)
+    woken.job(job(), None)
+    seen = woken.index.observe(TRAIN)
+    assert seen is not None
+    assert (seen.jobs, seen.pods) == ((), (pod(1),))
+
+
+def test_a_gang_of_which_nothing_is_left_takes_no_memory(woken: Woken) -> None:
+    woken.job(None, job())
+    woken.pod(None, pod(0))
+    woken.gate(None, gate())
+    woken.jobset(jobset(), None)
+    assert woken.index.observe(TRAIN) is None
+    assert len(woken.index) == 1
+    woken.gate(gate(), None)
+    woken.pod(pod(0), None)
+    woken.job(job(), None)
+    assert len(woken.index) == 0
+
+
+def test_the_last_pod_to_go_may_be_what_is_left(woken: Woken) -> None:
+    woken.pod(None, waiting_pod(0))
+    woken.jobset(jobset(), None)
+    woken.pod(waiting_pod(0), None)
+    assert len(woken.index) == 0
+
+
+def test_gangs_do_not_mix(woken: Woken) -> None:
+    woken.pod(None, pod(0, gang="other"))
+    woken.pod(None, pod(0, namespace="elsewhere"))
+    seen = woken.index.observe(TRAIN)
+    assert seen is not None
+    assert seen.pods == ()
+    assert len(woken.index) == 3
+
+
+# --- Waking ---------------------------------------------------------------------------------------------------------
+
+
+def test_a_gang_that_lacks_three_is_woken_by_the_third_start(woken: Woken) -> None:
+    woken.index.observe(TRAIN)
+    woken.index.lacks(TRAIN, 3)
+    for index in range(2):
+        woken.pod(waiting_pod(index), pod(index))
+        assert woken.asked() == (0, 1), "at leisure"
+    woken.pod(waiting_pod(2), pod(2))
+    assert woken.asked() == (1, 0), "at once"
+
+
+def test_leisure_is_about_a_second(woken: Woken) -> None:
+    woken.index.lacks(TRAIN, 3)
+    woken.pod(None, waiting_pod(0))
+    assert woken.later == [(TRAIN, LEISURE)]
+
+
+def test_a_start_that_came_while_the_pass_was_under_way_is_not_lost(woken: Woken) -> None:
+    """The pass counted before it; what it found to be lacking is there already."""
+    woken.index.lacks(TRAIN, 5)
+    woken.index.observe(TRAIN)
+    woken.pod(waiting_pod(0), pod(0))
+    woken.asked()
+    woken.index.lacks(TRAIN, 1)
+    assert woken.asked() == (1, 0)
+
+
+def test_starts_that_a_pass_has_counted_are_not_counted_again(woken: Woken) -> None:
+    woken.index.lacks(TRAIN, 2)
+    woken.pod(waiting_pod(0), pod(0))
+    woken.index.observe(TRAIN)
+    woken.index.lacks(TRAIN, 2)
+    woken.asked()
+    woken.pod(waiting_pod(1), pod(1))
+    assert woken.asked() == (0, 1)
+
+
+def test_a_gang_that_lacks_nothing_is_woken_by_every_start(woken: Woken) -> None:
+    """Decided: a pod that comes later is to be told."""
+    woken.index.lacks(TRAIN, 0)
+    woken.pod(waiting_pod(0), pod(0))
+    assert woken.asked() == (1, 0)
+
+
+@pytest.mark.parametrize(
+    ("old", "new"),
+    [
+        (pod(0), pod(0, stage=Stage.PASSED)),
+        (pod(0), pod(0, verdict="release")),
+        (waiting_pod(0), waiting_pod(0, detail="no gpu")),
+        (None, waiting_pod(0)),
+        (pod(0), None),
+        (pod(0), pod(0, deleting=True)),
+    ],
+)
+def test_what_is_no_start_is_looked_at_at_leisure(woken: Woken, old: PodSeen | None, new: PodSeen | None) -> None:
+    woken.index.lacks(TRAIN, 1)
+    woken.pod(old, new)
+    assert woken.asked() == (0, 1)
+
+
+def test_a_namesake_of_another_life_that_has_started_is_a_start(woken: Woken) -> None:
+    """A pod was replaced under its name, and only the replacement was seen."""
+    woken.index.lacks(TRAIN, 1)
+    woken.pod(pod(0), pod(0, uid="another"))
+    assert woken.asked() == (1, 0)
+
+
+def test_a_change_that_changes_nothing_for_us_wakes_nobody(woken: Woken) -> None:
+    woken.pod(None, pod(0))
+    woken.job(None, job())
+    woken.gate(None, gate())
+    woken.asked()
+    woken.pod(pod(0), pod(0))
+    woken.job(job(), job())
+    woken.jobset(jobset(), jobset())
+    woken.gate(gate(), gate())
+    assert woken.asked() == (0, 0)
+
+
+def test_jobsets_jobs_and_gates_wake_their_gang_at_once(woken: Woken) -> None:
+    woken.jobset(jobset(), jobset(suspended=True))
+    woken.job(None, job())
+    woken.job(job(), job(suspended=True))
+    woken.job(job(suspended=True), None)
+    woken.gate(None, gate())
+    woken.gate(gate(), None)
+    assert woken.asked() == (6, 0)
+
+
+def test_a_gang_that_is_gone_can_lack_what_it_likes() -> None:
+    made = Woken()
+    made.index.lacks(TRAIN, 3)
+    assert len(made.index) == 0
+
+
+# --- Gates ----------------------------------------------------------------------------------------------------------
+
+
+def test_news_of_a_gate_older_than_our_own_write_is_left_aside(woken: Woken) -> None:
+    ours = gate(resource_version="10", verdict=verdict())
+    woken.index.saw_gate(TRAIN, ours)
+    woken.gate(None, gate(resource_version="9"))
+    assert gate_of(woken) == ours
+    assert woken.asked() == (0, 0)
+
+
+def test_versions_are_compared_as_numbers(woken: Woken) -> None:
+    woken.index.saw_gate(TRAIN, gate(resource_version="9"))
+    woken.gate(None, gate(resource_version="10", tidy=False))
+    assert gate_of(woken) == gate(resource_version="10", tidy=False)
+
+
+def test_our_own_write_does_not_undo_newer_news(woken: Woken) -> None:
+    newer = gate(resource_version="11", tidy=False)
+    woken.gate(None, newer)
+    woken.index.saw_gate(TRAIN, gate(resource_version="10"))
+    assert gate_of(woken) == newer
+
+
+def test_versions_that_are_no_numbers_are_taken_as_news(woken: Woken) -> None:
+    woken.index.saw_gate(TRAIN, gate(resource_version="b"))
+    woken.gate(None, gate(resource_version="a"))
+    assert gate_of(woken) == gate(resource_version="a")
+
+
+def test_the_end_of_an_earlier_gate_does_not_end_the_present_one(woken: Woken) -> None:
+    ours = gate(uid="cm-2", resource_version="20")
+    woken.index.saw_gate(TRAIN, ours)
+    woken.gate(gate(uid="cm-1"), None)
+    assert gate_of(woken) == ours
+
+
+def test_the_end_of_the_present_gate_is_believed(woken: Woken) -> None:
+    woken.index.saw_gate(TRAIN, gate())
+    woken.gate(gate(), None)
+    assert gate_of(woken) is None
+
+
+def test_a_strangers_configmap_is_remembered_until_ours_is_seen(woken: Woken) -> None:
+    def foreign() -> bool:
+        seen = woken.index.observe(TRAIN)
+        assert seen is not None
+        return seen.foreign_gate
+
+    woken.index.saw_foreign_gate(TRAIN)
+    assert foreign()
+    woken.index.saw_gate(TRAIN, None)
+    assert not foreign()
+    woken.index.saw_foreign_gate(TRAIN)
+    woken.jobset(jobset(), msgspec.structs.replace(jobset(), uid="u-2"))
+    assert not foreign(), "another life of the JobSet looks for itself"

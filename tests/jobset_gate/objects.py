@@ -1,0 +1,116 @@
+"""Kubernetes objects as an API server sends them, and what the project reads out of them."""
+
+from typing import Any
+
+import msgspec
+
+from jobset_gate import read, wire
+from jobset_gate.model import GateSeen, JobSeen, JobSetSeen, PodSeen
+
+Json = dict[str, Any]
+
+BARRIER = "group-scheduling-init"
+
+
+def pod(
+    *init: Json, labels: Json | None = None, notes: Json | None = None, meta: Json | None = None, **rest: Any
+) -> Json:
+    """A pod of Job train-workers-2 at index 17, on its node, with these statuses of init containers."""
+    made: Json = {
+        "apiVersion": "v1",
+        "kind": "Pod",
+        "metadata": {
+            "name": "train-workers-2-17-x7k2p",
+            "generateName": "train-workers-2-17-",
+            "namespace": "team-a",
+            "uid": "pod-uid",
+            "resourceVersion": "1234",
+            "creationTimestamp": "2026-08-01T10:00:00Z",
+            "labels": {
+                "batch.kubernetes.io/controller-uid": "job-uid",
+                "batch.kubernetes.io/job-completion-index": "17",
+                "batch.kubernetes.io/job-name": "train-workers-2",
+                "controller-uid": "job-uid",
+                "jobset-gate.dev/gated": "true",
+                "jobset.sigs.k8s.io/job-index": "2",
+                "jobset.sigs.k8s.io/jobset-name": "train",
+                "jobset.sigs.k8s.io/jobset-uid": "jobset-uid",
+                "jobset.sigs.k8s.io/replicatedjob-name": "workers",
+                "jobset.sigs.k8s.io/restart-attempt": "1",
+            }
+            | (labels or {}),
+            "annotations": {
+                "batch.kubernetes.io/job-completion-index": "17",
+                "jobset-gate.dev/epoch": "3",
+            }
+            | (notes or {}),
+            "ownerReferences": [{"apiVersion": "batch/v1", "kind": "Job", "name": "train-workers-2", "uid": "job-uid"}],
+            "finalizers": ["batch.kubernetes.io/job-tracking"],
+        }
+        | (meta or {}),
+        "spec": {"nodeName": "node-7", "containers": [{"name": "pytorch", "image": "pytorch:2"}]},
+        "status": {
+            "phase": "Pending",
+            "conditions": [
+                {"type": "PodReadyToStartContainers", "status": "True"},
+                {"type": "Initialized", "status": "False", "reason": "ContainersNotInitialized"},
+                {"type": "PodScheduled", "status": "True", "lastTransitionTime": "2026-08-01T10:00:05Z"},
+            ],
+            "initContainerStatuses": list(init),
+            "containerStatuses": [status("pytorch", waiting="PodInitializing")],
+            "qosClass": "Burstable",
+        },
+    }
+    return made | rest
+
+
+def status(name: str, *, waiting: str = "", message: str = "", last: Json | None = None, **state: Any) -> Json:
+    """A container status; `running="<time>"`, `exit=<code>`, or a reason for waiting."""
+    if "running" in state:
+        now: Json = {"running": {"startedAt": state["running"]}}
+    elif "exit" in state:
+        now = {"terminated": ended(state["exit"], state.get("reason", "Completed"))}
+    else:
+        now = {"waiting": {"reason": waiting, "message": message} if message else {"reason": waiting}}
+    return {
+        "name": name,
+        "image": f"{name}:1",
+        "imageID": "",
+        "ready": False,
+        "restartCount": 0 if last is None else 3,
+        "started": "running" in state,
+        "state": now,
+        "lastState": {} if last is None else {"terminated": last},
+    }
+
+
+def ended(code: int, reason: str = "Error", message: str = "") -> Json:
+    """A terminated state."""
+    return {
+        "exitCode": code,
+        "reason": reason,
+        "message": message,
+        "startedAt": "2026-08-01T10:00:30Z",
+        "finishedAt": "2026-08-01T10:00:40Z",
+        "containerID": "containerd://abc",
+    }
+
+
+def read_pod(body: Json) -> PodSeen:
+    return read.pod(_wire(body, wire.Pod))
+
+
+def read_job(body: Json) -> JobSeen:
+    return read.job(_wire(body, wire.Job))
+
+
+def read_jobset(body: Json) -> JobSetSeen | None:
+    return read.jobset(_wire(body, wire.JobSet))
+
+
+def read_gate(body: Json) -> GateSeen | None:
+    return read.gate(_wire(body, wire.ConfigMap))
+
+
+def _wire(body: Json, shape: Any) -> Any:
+    return msgspec.json.decode(msgspec.json.encode(body), type=shape)

@@ -1,0 +1,499 @@
+"""From objects as an API server stores them to what the rules go by (A2, A4, A5, A10)."""
+
+from typing import Any
+
+import pytest
+
+from jobset_gate.model import Config, Kind, Stage, Why
+from jobset_gate.read import MOST_COMPLETED_INDEXES, NO_INDEX, indexes
+from tests.jobset_gate.objects import BARRIER, Json, ended, pod, read_gate, read_job, read_jobset, read_pod, status
+
+TEN_O_CLOCK = 1785578400.0
+"""2026-08-01T10:00:00Z"""
+
+# --- Pods -----------------------------------------------------------------------------------------------------------
+
+
+def test_a_pod_knows_its_place_and_its_generation() -> None:
+    seen = read_pod(pod(status(BARRIER, waiting="PodInitializing")))
+    assert (seen.namespace, seen.name, seen.uid) == ("team-a", "train-workers-2-17-x7k2p", "pod-uid")
+    assert (seen.gang, seen.replicated_job, seen.job_index, seen.index) == ("train", "workers", 2, 17)
+    assert (seen.jobset_uid, seen.attempt, seen.epoch, seen.job_uid) == ("jobset-uid", 1, 3, "job-uid")
+    assert (seen.created, seen.bound, seen.deleting, seen.started) == (TEN_O_CLOCK, True, False, False)
+
+
+@pytest.mark.parametrize(
+    ("barrier", "stage", "started"),
+    [
+        (status(BARRIER, waiting="PodInitializing"), Stage.WAITING, False),
+        (status(BARRIER, running="2026-08-01T10:00:30Z"), Stage.RUNNING, True),
+        (status(BARRIER, exit=0), Stage.PASSED, True),
+        (status(BARRIER, exit=124, reason="Error"), Stage.FAILED, False),
+        (status(BARRIER, exit=143, reason="Error"), Stage.FAILED, False),
+        (status(BARRIER, waiting="CrashLoopBackOff", last=ended(124)), Stage.WAITING, False),
+    ],
+)
+def test_a_pod_has_started_when_its_barrier_runs_or_has_passed(barrier: Json, stage: Stage, *, started: bool) -> None:
+    seen = read_pod(pod(barrier))
+    assert (seen.stage, seen.started) == (stage, started)
+    assert (seen.stall is None) is started
+
+
+def test_the_phase_and_the_start_time_of_the_pod_do_not_make_it_started() -> None:
+    """status.startTime is set before any image is pulled."""
+    body = pod(status(BARRIER, waiting="PodInitializing"))
+    body["status"] |= {"phase": "Running", "startTime": "2026-08-01T10:00:06Z"}
+    assert not read_pod(body).started
+
+
+def test_a_barrier_is_seen_between_native_sidecars_that_run_on() -> None:
+    seen = read_pod(
+        pod(
+            status("istio-proxy", running="2026-08-01T10:00:20Z") | {"started": True},
+            status("fetch-data", exit=0),
+            status(BARRIER, running="2026-08-01T10:00:30Z"),
+        )
+    )
+    assert (seen.stage, seen.barrier_since) == (Stage.RUNNING, TEN_O_CLOCK + 30)
+
+
+def test_a_barrier_put_in_front_by_somebody_else_is_still_found() -> None:
+    seen = read_pod(
+        pod(status(BARRIER, running="2026-08-01T10:00:30Z"), status("vault-agent", waiting="PodInitializing"))
+    )
+    assert seen.stage is Stage.RUNNING
+
+
+def test_a_namesake_among_the_main_containers_is_no_barrier() -> None:
+    body = pod(status(BARRIER, waiting="PodInitializing"))
+    body["status"]["containerStatuses"] = [status(BARRIER, running="2026-08-01T10:00:30Z")]
+    assert read_pod(body).stage is Stage.WAITING
+
+
+@pytest.mark.parametrize(
+    "broken",
+    [
+        {"meta": {"deletionTimestamp": "2026-08-01T10:05:00Z", "deletionGracePeriodSeconds": 30}},
+        {"status": {"phase": "Failed", "initContainerStatuses": [status(BARRIER, exit=0)]}},
+    ],
+    ids=["terminating", "failed"],
+)
+def test_a_pod_on_its_way_out_has_not_started_whatever_its_barrier_says(broken: Json) -> None:
+    seen = read_pod(pod(status(BARRIER, running="2026-08-01T10:00:30Z"), **broken))
+    assert not seen.started
+    assert seen.stall is not None
+
+
+def test_a_succeeded_pod_counts() -> None:
+    body = pod(status(BARRIER, exit=0))
+    body["status"] |= {"phase": "Succeeded", "containerStatuses": [status("pytorch", exit=0)]}
+    assert read_pod(body).started
+
+
+def test_the_first_of_several_main_containers_tells_when_the_work_began() -> None:
+    body = pod(status(BARRIER, exit=0))
+    body["status"]["containerStatuses"] = [
+        status("pytorch", running="2026-08-01T10:01:10Z"),
+        status("metrics", running="2026-08-01T10:01:05Z"),
+        status("logs", waiting="ContainerCreating"),
+    ]
+    assert read_pod(body).main_since == TEN_O_CLOCK + 65
+
+
+def test_a_main_container_that_has_ended_already_began_once() -> None:
+    body = pod(status(BARRIER, exit=0))
+    body["status"]["containerStatuses"] = [status("pytorch", exit=1, reason="Error")]
+    assert read_pod(body).main_since == TEN_O_CLOCK + 30
+
+
+def test_a_pod_of_a_nonindexed_job_has_no_index() -> None:
+    body = pod(status(BARRIER, running="2026-08-01T10:00:30Z"))
+    del body["metadata"]["annotations"]["batch.kubernetes.io/job-completion-index"]
+    assert read_pod(body).index is None
+
+
+@pytest.mark.parametrize("garbage", ["", "-1", "1.5", "x", "1e3", "٣", " 1", "1234567890", "0x10"])
+def test_labels_that_hold_no_number_match_no_slot_and_no_attempt(garbage: str) -> None:
+    seen = read_pod(
+        pod(
+            status(BARRIER, running="2026-08-01T10:00:30Z"),
+            labels={
+                "jobset.sigs.k8s.io/job-index": garbage,
+                "jobset.sigs.k8s.io/restart-attempt": garbage,
+            },
+            notes={"jobset-gate.dev/epoch": garbage},
+        )
+    )
+    assert (seen.job_index, seen.attempt) == (NO_INDEX, NO_INDEX)
+    assert seen.epoch == 0
+
+
+def test_a_completion_index_that_is_no_number_is_a_slot_that_nobody_expects() -> None:
+    body = pod(status(BARRIER, running="2026-08-01T10:00:30Z"), notes={"batch.kubernetes.io/job-completion-index": "x"})
+    assert read_pod(body).index == NO_INDEX
+
+
+@pytest.mark.parametrize("none", [None, {}])
+def test_a_pod_without_labels_and_annotations_belongs_nowhere_and_does_no_harm(none: Json | None) -> None:
+    seen = read_pod(pod(status(BARRIER, running="2026-08-01T10:00:30Z"), meta={"labels": none, "annotations": none}))
+    assert (seen.gang, seen.jobset_uid, seen.attempt, seen.epoch, seen.index) == ("", "", NO_INDEX, 0, None)
+
+
+def test_null_fields_are_absent_ones() -> None:
+    """Typed clients write null where others write nothing."""
+    body = pod()
+    body["metadata"] |= {"deletionTimestamp": None, "creationTimestamp": None}
+    body["status"] |= {"conditions": None, "initContainerStatuses": None, "containerStatuses": None}
+    seen = read_pod(body)
+    assert (seen.created, seen.deleting, seen.stage, seen.main_since) == (None, False, Stage.WAITING, None)
+
+
+def test_a_container_status_with_a_null_state_waits() -> None:
+    seen = read_pod(pod({"name": BARRIER, "state": None, "lastState": None, "started": None}))
+    assert seen.stage is Stage.WAITING
+    empty = read_pod(pod({"name": BARRIER, "state": {"running": None, "terminated": None, "waiting": None}}))
+    assert empty.stage is Stage.WAITING
+
+
+def test_a_running_barrier_without_a_time_has_started_nobody_knows_when() -> None:
+    seen = read_pod(pod({"name": BARRIER, "state": {"running": {"startedAt": None}}}))
+    assert (seen.started, seen.barrier_since) == (True, None)
+
+
+def test_a_fresh_pod_without_spec_and_status_waits() -> None:
+    body = pod()
+    del body["spec"], body["status"]
+    seen = read_pod(body)
+    assert (seen.bound, seen.phase, seen.stage) == (False, "", Stage.WAITING)
+    assert seen.stall is not None
+    assert seen.stall.why is Why.UNSCHEDULED
+
+
+# --- Jobs -----------------------------------------------------------------------------------------------------------
+
+
+def job(**changes: Any) -> Json:
+    return {
+        "metadata": {
+            "name": "train-workers-2",
+            "namespace": "team-a",
+            "uid": "job-uid",
+            "labels": {
+                "jobset.sigs.k8s.io/jobset-name": "train",
+                "jobset.sigs.k8s.io/jobset-uid": "jobset-uid",
+                "jobset.sigs.k8s.io/replicatedjob-name": "workers",
+                "jobset.sigs.k8s.io/job-index": "2",
+                "jobset.sigs.k8s.io/restart-attempt": "1",
+            },
+        },
+        "spec": {"suspend": False, "parallelism": 100, "completions": 100, "completionMode": "Indexed"},
+        "status": {"active": 100, "ready": 0, "terminating": 0, "uncountedTerminatedPods": {}},
+    } | changes
+
+
+def test_a_job_knows_its_place() -> None:
+    seen = read_job(job())
+    assert (seen.gang, seen.replicated_job, seen.job_index, seen.attempt) == ("train", "workers", 2, 1)
+    assert (seen.suspended, seen.deleting, seen.complete, seen.succeeded) == (False, False, False, 0)
+
+
+def test_what_a_job_has_finished_is_read() -> None:
+    seen = read_job(job(status={"succeeded": 5, "completedIndexes": "0,2-4,9"}))
+    assert (seen.succeeded, seen.completed) == (5, frozenset({0, 2, 3, 4, 9}))
+
+
+@pytest.mark.parametrize(
+    ("conditions", "complete"),
+    [
+        ([{"type": "SuccessCriteriaMet", "status": "True"}], False),
+        ([{"type": "Complete", "status": "True"}], True),
+        ([{"type": "Complete", "status": "False"}], False),
+        ([{"type": "Failed", "status": "True"}], False),
+        (None, False),
+    ],
+)
+def test_a_job_is_complete_when_its_condition_says_so(conditions: list[Json] | None, *, complete: bool) -> None:
+    assert read_job(job(status={"conditions": conditions})).complete is complete
+
+
+def test_a_job_without_spec_status_or_labels_does_no_harm() -> None:
+    seen = read_job({"metadata": {"name": "x", "labels": None}, "spec": None, "status": None})
+    assert (seen.gang, seen.attempt, seen.completed) == ("", NO_INDEX, frozenset())
+
+
+@pytest.mark.parametrize(
+    ("text", "found"),
+    [
+        ("", set()),
+        ("7", {7}),
+        ("0-2", {0, 1, 2}),
+        ("1,3-5,7", {1, 3, 4, 5, 7}),
+        ("5-3", set()),
+        ("a-b,2", {2}),
+        ("-3,4", {4}),
+        ("3-,4", {3, 4}),
+        (",,1,", {1}),
+        ("1-2-3,9", {9}),
+        ("1 - 2,9", {9}),
+    ],
+)
+def test_completed_indexes_are_expanded_and_garbage_in_them_left_out(text: str, found: set[int]) -> None:
+    assert indexes(text) == found
+
+
+def test_a_hundred_thousand_completed_indexes_are_read_and_an_absurd_range_is_not() -> None:
+    assert len(indexes("0-99999")) == 100_000
+    assert indexes(f"0-{10 * MOST_COMPLETED_INDEXES},3") == {3}
+
+
+# --- JobSets --------------------------------------------------------------------------------------------------------
+
+
+def replicated(name: str = "workers", init: tuple[str, ...] = (BARRIER,), epoch: str | None = "2", **spec: Any) -> Json:
+    template = {
+        "metadata": {"annotations": {} if epoch is None else {"jobset-gate.dev/epoch": epoch}},
+        "spec": {"initContainers": [{"name": one} for one in init], "containers": [{"name": "pytorch"}]},
+    }
+    wanted = {"parallelism": 100, "completions": 100, "completionMode": "Indexed", "template": template} | spec
+    return {"name": name, "replicas": 3, "template": {"spec": wanted}}
+
+
+def jobset(*jobs: Json, notes: Json | None = None, **spec: Any) -> Json:
+    return {
+        "metadata": {
+            "name": "train",
+            "namespace": "team-a",
+            "uid": "jobset-uid",
+            "creationTimestamp": "2026-08-01T10:00:00Z",
+            "annotations": notes,
+        },
+        "spec": {"groupSchedulingConfig": {"timeoutAfterSeconds": 300}, "replicatedJobs": list(jobs) or [replicated()]}
+        | spec,
+    }
+
+
+def test_a_jobset_with_the_field_is_a_gang() -> None:
+    seen = read_jobset(jobset())
+    assert seen is not None
+    assert (seen.uid, seen.created, seen.attempt) == ("jobset-uid", TEN_O_CLOCK, 0)
+    assert seen.config == Config(timeout=300)
+    (workers,) = seen.replicated_jobs
+    assert (workers.replicas, workers.expected, workers.has_barrier, workers.epoch) == (3, 300, True, 2)
+    assert (seen.suspended, seen.bypass, seen.releases_on_timeout, seen.managed_elsewhere) == (False,) * 4
+
+
+def test_a_jobset_with_the_annotation_is_a_gang_on_clusters_without_the_field() -> None:
+    text = '{"timeoutAfterSeconds": 60, "targetReplicatedJobs": ["workers"]}'
+    seen = read_jobset(jobset(notes={"jobset-gate.dev/group-scheduling-config": text}, groupSchedulingConfig=None))
+    assert seen is not None
+    assert seen.config == Config(timeout=60, targets=("workers",))
+
+
+@pytest.mark.parametrize("notes", [None, {}, {"jobset-gate.dev/bypass": "true"}])
+def test_a_jobset_without_a_config_is_none_of_our_business(notes: Json | None) -> None:
+    assert read_jobset(jobset(notes=notes, groupSchedulingConfig=None)) is None
+
+
+def test_an_empty_config_asks_for_a_gang_of_all_that_waits_for_ever() -> None:
+    seen = read_jobset(jobset(groupSchedulingConfig={}))
+    assert seen is not None
+    assert seen.config == Config()
+
+
+@pytest.mark.parametrize(
+    "broken",
+    [
+        {"timeoutAfterSeconds": "soon"},
+        {"timeoutAfterSeconds": 0},
+        {"unknown": 1},
+        [],
+        "x",
+        3,
+        {"targetReplicatedJobs": 7},
+    ],
+)
+def test_a_config_that_came_in_unchecked_is_a_gang_with_a_problem_not_a_crash(broken: Any) -> None:
+    seen = read_jobset(jobset(groupSchedulingConfig=broken))
+    assert seen is not None
+    assert seen.config_problem
+
+
+def test_the_users_wishes_are_read_from_the_annotations() -> None:
+    seen = read_jobset(jobset(notes={"jobset-gate.dev/bypass": "true", "jobset-gate.dev/on-timeout": "Release"}))
+    assert seen is not None
+    assert (seen.bypass, seen.releases_on_timeout) == (True, True)
+
+
+@pytest.mark.parametrize(("bypass", "on_timeout"), [("True", "release"), ("yes", "Fail"), ("", ""), ("1", "x")])
+def test_only_the_documented_words_open_a_gate(bypass: str, on_timeout: str) -> None:
+    seen = read_jobset(jobset(notes={"jobset-gate.dev/bypass": bypass, "jobset-gate.dev/on-timeout": on_timeout}))
+    assert seen is not None
+    assert (seen.bypass, seen.releases_on_timeout) == (False, False)
+
+
+@pytest.mark.parametrize(
+    ("status_of_it", "finished"),
+    [
+        ({"terminalState": "Completed"}, True),
+        ({"terminalState": "Failed"}, True),
+        ({"conditions": [{"type": "Failed", "status": "True"}]}, True),
+        ({"conditions": [{"type": "Completed", "status": "True"}]}, True),
+        ({"conditions": [{"type": "Suspended", "status": "True"}]}, False),
+        ({"conditions": [{"type": "Failed", "status": "False"}]}, False),
+        ({"terminalState": ""}, False),
+        ({}, False),
+    ],
+)
+def test_a_jobset_is_finished_when_its_status_says_so(status_of_it: Json, *, finished: bool) -> None:
+    seen = read_jobset(jobset() | {"status": status_of_it})
+    assert seen is not None
+    assert seen.finished is finished
+
+
+def test_restarts_suspension_deletion_and_our_condition_are_read() -> None:
+    body = jobset(suspend=True)
+    body["metadata"]["deletionTimestamp"] = "2026-08-01T11:00:00Z"
+    body["status"] = {
+        "restarts": 4,
+        "conditions": [
+            {"type": "Suspended", "status": "True", "reason": "x", "message": "y"},
+            {
+                "type": "GroupStarted",
+                "status": "False",
+                "reason": "WaitingForPods",
+                "message": "suspended",
+                "lastTransitionTime": "2026-08-01T10:00:00Z",
+            },
+        ],
+    }
+    seen = read_jobset(body)
+    assert seen is not None
+    assert (seen.attempt, seen.suspended, seen.deleting) == (4, True, True)
+    assert seen.condition is not None
+    assert (seen.condition.reason, seen.condition.since) == ("WaitingForPods", "2026-08-01T10:00:00Z")
+
+
+@pytest.mark.parametrize(
+    ("manager", "elsewhere"),
+    [
+        (None, False),
+        ("", False),
+        ("jobset.sigs.k8s.io/jobset-controller", False),
+        ("kueue.x-k8s.io/multikueue", True),
+    ],
+)
+def test_a_jobset_that_another_cluster_runs_is_known_by_managed_by(manager: str | None, *, elsewhere: bool) -> None:
+    seen = read_jobset(jobset(managedBy=manager))
+    assert seen is not None
+    assert seen.managed_elsewhere is elsewhere
+
+
+def test_numbers_left_out_are_what_the_api_means_by_it() -> None:
+    bare = {"name": "workers", "template": {"spec": {"template": {"spec": {}}}}}
+    seen = read_jobset(jobset(bare))
+    assert seen is not None
+    (workers,) = seen.replicated_jobs
+    assert (workers.replicas, workers.parallelism, workers.completions, workers.expected) == (1, 1, None, 1)
+    assert (workers.indexed, workers.has_barrier, workers.epoch) == (True, False, 0)
+
+
+def test_a_barrier_anywhere_among_the_init_containers_is_one() -> None:
+    seen = read_jobset(jobset(replicated(init=("fetch", BARRIER)), replicated("other", init=("fetch",))))
+    assert seen is not None
+    assert [one.has_barrier for one in seen.replicated_jobs] == [True, False]
+
+
+@pytest.mark.parametrize(
+    "empty", [{"name": "w"}, {"name": "w", "template": None}, {"name": "w", "template": {"spec": None}}]
+)
+def test_a_replicated_job_without_a_template_does_no_harm(empty: Json) -> None:
+    seen = read_jobset(jobset(empty))
+    assert seen is not None
+    assert seen.replicated_jobs[0].expected == 1
+
+
+def test_nonindexed_jobs_are_told_from_indexed_ones() -> None:
+    seen = read_jobset(jobset(replicated(completionMode="NonIndexed"), replicated("b", completionMode=None)))
+    assert seen is not None
+    assert [one.indexed for one in seen.replicated_jobs] == [False, True]
+
+
+# --- ConfigMaps -----------------------------------------------------------------------------------------------------
+
+
+def config_map(data: Json | None, **meta: Any) -> Json:
+    return {
+        "metadata": {
+            "name": "train-group-scheduling",
+            "namespace": "team-a",
+            "uid": "cm-uid",
+            "resourceVersion": "42",
+            "labels": {"jobset-gate.dev/gate": "true"},
+            "annotations": {"jobset-gate.dev/jobset-uid": "jobset-uid"},
+            "ownerReferences": [{"apiVersion": "jobset.x-k8s.io/v1alpha2", "kind": "JobSet", "uid": "jobset-uid"}],
+        }
+        | meta,
+        "data": data,
+    }
+
+
+def test_a_gate_is_read_with_its_verdict_and_its_clock() -> None:
+    seen = read_gate(
+        config_map(
+            {
+                "verdict": "release jobset-uid 1 3 AllPodsStarted\nall 300 pods started\n",
+                "waiting-since": "jobset-uid 1 3 2026-08-01T10:00:00.000Z",
+            }
+        )
+    )
+    assert seen is not None
+    assert (seen.gang, seen.jobset_uid, seen.resource_version, seen.tidy) == ("train", "jobset-uid", "42", True)
+    assert seen.verdict is not None
+    assert (seen.verdict.kind, seen.verdict.message) == (Kind.RELEASE, "all 300 pods started")
+    assert seen.waiting_since is not None
+    assert seen.waiting_since.at == TEN_O_CLOCK
+
+
+@pytest.mark.parametrize("data", [None, {}])
+def test_an_empty_gate_is_tidy_and_closed(data: Json | None) -> None:
+    seen = read_gate(config_map(data))
+    assert seen is not None
+    assert (seen.verdict, seen.waiting_since, seen.tidy) == (None, None, True)
+
+
+@pytest.mark.parametrize(
+    "body",
+    [
+        config_map({"verdict": "open sesame"}),
+        config_map({"waiting-since": "yesterday"}),
+        config_map({"verdict": ""}),
+        config_map({"more": "x"}),
+        config_map({"verdict": "release jobset-uid 1 3 AllPodsStarted"}),
+        config_map({}, ownerReferences=None),
+        config_map({}, ownerReferences=[{"uid": "another"}]),
+    ],
+)
+def test_a_gate_that_somebody_edited_is_not_tidy(body: Json) -> None:
+    seen = read_gate(body)
+    assert seen is not None
+    assert not seen.tidy
+
+
+@pytest.mark.parametrize(
+    "body",
+    [
+        config_map({}, labels=None),
+        config_map({}, labels={"jobset-gate.dev/gate": "false"}),
+        config_map({}, labels={"app": "x"}),
+        config_map({}, name="something-else"),
+    ],
+)
+def test_a_configmap_without_our_label_or_name_is_not_ours(body: Json) -> None:
+    assert read_gate(body) is None
+
+
+def test_a_gate_whose_annotation_is_gone_belongs_to_no_life() -> None:
+    seen = read_gate(config_map({}, annotations=None))
+    assert seen is not None
+    assert seen.jobset_uid == ""
+    assert not seen.tidy

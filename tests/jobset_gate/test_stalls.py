@@ -1,0 +1,131 @@
+"""Why a pod has not started: one class of A9 and the words of whoever holds it up, from statuses as kubelets write."""
+
+from typing import Any
+
+import pytest
+
+from jobset_gate.model import Stall, Why
+from jobset_gate.stalls import DETAIL_LIMIT
+from tests.jobset_gate.objects import BARRIER, Json, ended, pod, read_pod, status
+
+NOT_YET = status(BARRIER, waiting="PodInitializing")
+BACK_OFF = 'Back-off pulling image "pytorch:2": ErrImagePull: not found'
+SCHEDULER = "0/3 nodes are available: 3 Insufficient nvidia.com/gpu. preemption: 0/3 nodes are available."
+
+
+def stall(*init: Json, **rest: Any) -> Stall:
+    found = read_pod(pod(*init, **rest)).stall
+    assert found is not None
+    return found
+
+
+def unbound(*conditions: Json) -> Stall:
+    return stall(spec={}, status={"phase": "Pending", "conditions": list(conditions)})
+
+
+@pytest.mark.parametrize(
+    ("init", "why", "detail"),
+    [
+        ((), Why.STARTING, "its kubelet has not reported a container yet"),
+        ((NOT_YET,), Why.STARTING, f"{BARRIER}: PodInitializing"),
+        (
+            (status(BARRIER, waiting="ContainerCreating"),),
+            Why.STARTING,
+            f"{BARRIER}: ContainerCreating",
+        ),
+        (
+            (status(BARRIER, waiting="ErrImagePull", message="no such host"),),
+            Why.BARRIER_IMAGE_PULL,
+            f"{BARRIER}: ErrImagePull: no such host",
+        ),
+        (
+            (status(BARRIER, waiting="ImagePullBackOff", message=BACK_OFF),),
+            Why.BARRIER_IMAGE_PULL,
+            f"{BARRIER}: ImagePullBackOff: {BACK_OFF}",
+        ),
+        (
+            (status("fetch", waiting="ImagePullBackOff", message=BACK_OFF), NOT_YET),
+            Why.IMAGE_PULL,
+            f"fetch: ImagePullBackOff: {BACK_OFF}",
+        ),
+        ((status("fetch", waiting="InvalidImageName"), NOT_YET), Why.IMAGE_PULL, "fetch: InvalidImageName"),
+        ((status("fetch", running="2026-08-01T10:00:10Z"), NOT_YET), Why.EARLIER_INIT, "fetch is still running"),
+        (
+            (status("fetch", exit=0), NOT_YET),
+            Why.STARTING,
+            "fetch is done, the next container is being created",
+        ),
+        (
+            (status("fetch", exit=2, reason="Error"), NOT_YET),
+            Why.CRASH_LOOP,
+            "fetch: Error: exit code 2",
+        ),
+        (
+            (status("fetch", waiting="CrashLoopBackOff", last=ended(1, message="no bucket")), NOT_YET),
+            Why.CRASH_LOOP,
+            "fetch: CrashLoopBackOff: exit code 1: no bucket",
+        ),
+        (
+            (status(BARRIER, waiting="CrashLoopBackOff", last=ended(124, message="timed out")),),
+            Why.CRASH_LOOP,
+            f"{BARRIER}: CrashLoopBackOff: exit code 124: timed out",
+        ),
+        (
+            (status("proxy", running="2026-08-01T10:00:10Z"), status("fetch", waiting="ImagePullBackOff"), NOT_YET),
+            Why.IMAGE_PULL,
+            "fetch: ImagePullBackOff",
+        ),
+        (
+            (status("proxy", running="2026-08-01T10:00:10Z"), status(BARRIER, waiting="ErrImageNeverPull")),
+            Why.BARRIER_IMAGE_PULL,
+            f"{BARRIER}: ErrImageNeverPull",
+        ),
+        (
+            (NOT_YET, status("behind the barrier", waiting="ImagePullBackOff")),
+            Why.STARTING,
+            f"{BARRIER}: PodInitializing",
+        ),
+    ],
+)
+def test_a_pod_on_its_node_is_held_up_by(init: tuple[Json, ...], why: Why, detail: str) -> None:
+    assert stall(*init) == Stall(why=why, detail=detail)
+
+
+def test_a_container_that_cannot_be_configured_is_named_with_the_kubelets_words() -> None:
+    """A missing Secret or ConfigMap: the kubelet tries again for ever."""
+    found = stall(status("fetch", waiting="CreateContainerConfigError", message='secret "bucket" not found'), NOT_YET)
+    assert found.why is Why.STARTING
+    assert found.detail == 'fetch: CreateContainerConfigError: secret "bucket" not found'
+
+
+def test_a_pod_without_a_node_is_unscheduled_in_the_schedulers_words() -> None:
+    said = {"type": "PodScheduled", "status": "False", "reason": "Unschedulable", "message": SCHEDULER}
+    assert unbound(said) == Stall(why=Why.UNSCHEDULED, detail=SCHEDULER)
+
+
+def test_a_pod_that_a_scheduling_gate_holds_says_so() -> None:
+    said = {"type": "PodScheduled", "status": "False", "reason": "SchedulingGated"}
+    assert unbound(said) == Stall(why=Why.UNSCHEDULED, detail="SchedulingGated")
+
+
+@pytest.mark.parametrize("conditions", [(), ({"type": "Initialized", "status": "False"},)])
+def test_a_pod_that_no_scheduler_has_seen_says_so(conditions: tuple[Json, ...]) -> None:
+    assert unbound(*conditions) == Stall(why=Why.UNSCHEDULED, detail="no scheduler has looked at it yet")
+
+
+def test_a_terminating_pod_is_terminating_whatever_else_it_is() -> None:
+    found = stall(status("fetch", waiting="ImagePullBackOff"), meta={"deletionTimestamp": "2026-08-01T10:05:00Z"})
+    assert found == Stall(why=Why.TERMINATING, detail="is being deleted")
+
+
+def test_a_failed_pod_has_no_successor_yet() -> None:
+    failed = {"phase": "Failed", "reason": "Evicted", "message": "The node was low on resource: memory."}
+    found = stall(status=failed)
+    assert found.why is Why.NOT_CREATED
+    assert found.detail == "its pod failed: Evicted: The node was low on resource: memory."
+
+
+def test_details_are_one_short_line() -> None:
+    found = stall(status("fetch", waiting="ImagePullBackOff", message="a\n  b\t" + "c" * 5000), NOT_YET)
+    assert found.detail.startswith("fetch: ImagePullBackOff: a b ccc")
+    assert len(found.detail) == DETAIL_LIMIT
