@@ -103,7 +103,7 @@ class Scheduler:
         return min(fitting, key=lambda node: len(self._on[node.name]) / node.pods, default=None)
 
     def _fits(self, pod: KubePod, node: Node) -> bool:
-        return all(node.labels.get(key) == value for key, value in pod.node_selector.items())
+        return pod.node_selector.items() <= node.all_labels.items()
 
     def _room(self) -> bool:
         return any(len(self._on[node.name]) < node.pods for node in self._nodes.values())

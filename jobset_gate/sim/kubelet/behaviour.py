@@ -19,6 +19,11 @@ class Node:
     clock_skew: float = 0.0
     labels: Mapping[str, str] = field(default_factory=dict)
 
+    @property
+    def all_labels(self) -> dict[str, str]:
+        """With those that every kubelet puts on its node."""
+        return {"kubernetes.io/hostname": self.name, "kubernetes.io/os": "linux", **self.labels}
+
 
 @dataclass(frozen=True, slots=True)
 class Behaviour:

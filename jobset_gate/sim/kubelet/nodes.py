@@ -71,7 +71,7 @@ class NodeObjects:
         return {
             "metadata": {
                 "name": node.name,
-                "labels": {"kubernetes.io/hostname": node.name, "kubernetes.io/os": "linux", **node.labels},
+                "labels": node.all_labels,
             },
             "status": {
                 "capacity": room,
