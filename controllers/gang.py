@@ -63,7 +63,14 @@ class GangReconciler:
             # The verdict is the last thing that names the missing: worth a closer look before it is written.
             seen = await self._closer.look(seen)
             decision = decide(seen, self._now())
-        return await self._act(key, seen, decision)
+        try:
+            return await self._act(key, seen, decision)
+        except ForeignGate:
+            return NOW
+        except Forbidden as refused:
+            if _terminating(refused):
+                return None  # the namespace goes, and its gangs with it (A10)
+            raise
 
     async def _act(self, key: Key, seen: GangSeen, decision: Decision) -> float | None:
         self._index.lacks(key, decision.lacking if isinstance(decision, Wait) else 0)
@@ -86,14 +93,7 @@ class GangReconciler:
         # A verdict on an older generation stays: it binds nobody younger, and a pod of its own may still read it.
         verdict = kept.verdict if kept else None
         clock = decision.clock or (kept.waiting_since if kept else None)
-        try:
-            await self._gates.keep(seen, verdict, clock)
-        except ForeignGate:
-            return NOW
-        except Forbidden as refused:
-            if _terminating(refused):
-                return None  # the namespace goes, and its gangs with it (A10)
-            raise
+        await self._gates.keep(seen, verdict, clock)
         if seen.jobset.suspended:
             self._measures.nothing_held(key)
         else:
@@ -101,10 +101,7 @@ class GangReconciler:
         return _sooner(decision.again, await self._statuses.tell(seen.jobset, decision.condition))
 
     async def _decide(self, key: Key, seen: GangSeen, decision: Decide) -> float | None:
-        try:
-            await self._gates.keep(seen, decision.verdict, decision.clock)
-        except ForeignGate:
-            return NOW
+        await self._gates.keep(seen, decision.verdict, decision.clock)
         self._measures.decided(key, seen, decision, self._now())
         stand = Stand(verdict=decision.verdict, clock=decision.clock, condition=decision.condition)
         return await self._stand(key, seen, stand, fresh=True)
@@ -112,10 +109,7 @@ class GangReconciler:
     async def _stand(self, key: Key, seen: GangSeen, decision: Stand, *, fresh: bool) -> float | None:
         """The verdict is taken: keep it, spread it, and only then speak of it (A6.3)."""
         if not fresh:
-            try:
-                await self._gates.keep(seen, decision.verdict, decision.clock)
-            except ForeignGate:
-                return NOW
+            await self._gates.keep(seen, decision.verdict, decision.clock)
         straggling = self._patches.want(key, _held(seen, decision.verdict), decision.verdict, fresh=fresh)
         generation = decision.verdict.generation
         untold = await self._statuses.tell(seen.jobset, decision.condition, f"{generation.attempt}.{generation.epoch}")

@@ -31,9 +31,7 @@ class Gates:
     def __init__(self, client: Client, index: Index) -> None:
         self._client, self._index = client, index
 
-    async def keep(
-        self, seen: GangSeen, verdict: Verdict | None, clock: WaitingSince | None, *, create: bool = True
-    ) -> None:
+    async def keep(self, seen: GangSeen, verdict: Verdict | None, clock: WaitingSince | None) -> None:
         """Makes the gang's ConfigMap hold this verdict and this clock. No write if it does.
 
         Raises LookAgain when another writer was faster, ForeignGate when the name is taken by something not ours.
@@ -44,8 +42,7 @@ class Gates:
             await self._remove(key, seen.jobset, gate)
             gate = None
         if gate is None:
-            if create:
-                await self._create(key, seen.jobset, verdict, clock)
+            await self._create(key, seen.jobset, verdict, clock)
             return
         wanted = verdicts.gate_data(verdict, clock)
         if gate.tidy and wanted == verdicts.gate_data(gate.verdict, gate.waiting_since):
