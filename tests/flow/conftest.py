@@ -15,7 +15,7 @@ MakeStage = Callable[..., AbstractAsyncContextManager[Stage]]
 
 @pytest.fixture
 def make_stage(plane: Plane, namespace: str, tmp_path: Path) -> MakeStage:
-    """Makes stages, with the settings of `staged`: `async with make_stage() as stage`."""
+    """Makes stages, to be entered with `async with`; takes the settings of `staged`."""
     return partial(staged, plane, namespace, tmp_path)
 
 
