@@ -10,6 +10,8 @@ CODE    = $(wildcard jobset_gate webhook controllers tests bench e2e)
 # `make PYTHON=/path/to/python3.12 setup` picks the interpreter; otherwise the first that works.
 PYTHON ?=
 PYTEST_ARGS ?=
+# Tests wait more than they compute. Each worker has a real control plane of its own.
+WORKERS ?= 3
 LOCK    = $(BIN)/pip-compile --quiet --allow-unsafe --generate-hashes --strip-extras --no-header --no-emit-options \
           --no-emit-index-url --no-emit-find-links --no-emit-trusted-host $(LOCK_ARGS)
 
@@ -64,7 +66,7 @@ contracts: setup ## the import contracts of pyproject.toml
 	$(BIN)/lint-imports
 
 pytest: setup
-	$(BIN)/python -m pytest $(PYTEST_ARGS)
+	$(BIN)/python -m pytest --numprocesses $(WORKERS) --dist worksteal $(PYTEST_ARGS)
 
 bench: setup control-plane ## the tables of speed and memory
 	@$(BIN)/python -m bench
