@@ -40,7 +40,9 @@ async def test_the_next_requests_fail_as_ordered(server: ApiServer, local: Api) 
 
 
 async def test_only_what_matches_fails(server: ApiServer, local: Api) -> None:
-    server.faults.fail(Match(CONFIGMAP, WRITES, name="a", agent="somebody-else"), times=9)
+    server.faults.fail(Match(CONFIGMAP, WRITES, agent="somebody-else"), times=9)
+    server.faults.fail(Match(CONFIGMAP, WRITES, namespace="elsewhere"), times=9)
+    server.faults.fail(Match(CONFIGMAP, WRITES, subresource="status"), times=9)
     server.faults.fail(Match(POD), times=9)
     server.faults.fail(Match(CONFIGMAP, ("get",), when=lambda call: call.target.name == "b"), times=9)
     assert (await local.post(CONFIGMAPS, config_map("a"))).status == 201

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import io
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, field
@@ -69,7 +70,8 @@ class Api:
         return self._access.server + path.format(ns=self.namespace)
 
     async def call(self, method: str, path: str, body: Any = None, content: str = JSON) -> Reply:
-        data = body if isinstance(body, bytes | None) else msgspec.json.encode(body)
+        raw = body if isinstance(body, bytes | None) else msgspec.json.encode(body)
+        data = io.BytesIO(raw) if raw is not None and len(raw) >= 1024 * 1024 else raw
         headers = {"Content-Type": content}
         tls = self._access.ssl or True
         async with self._session.request(method, self.url(path), data=data, headers=headers, ssl=tls) as got:

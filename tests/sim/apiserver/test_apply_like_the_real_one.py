@@ -157,6 +157,7 @@ async def test_managed_fields_can_be_reset_and_set(api: Api) -> None:
     assert (await api.apply(f"{CONFIGMAPS}/c", config_map(x="1"))).status == 200
     forget = [{"op": "replace", "path": "/metadata/managedFields", "value": [{}]}]
     reset = await api.call("PATCH", f"{CONFIGMAPS}/c", forget, JSON_PATCH)
+    assert reset.status == 200
     assert "managedFields" not in reset.meta
 
 

@@ -59,6 +59,7 @@ def test_only_so_many_changes_of_a_kind_are_remembered() -> None:
         store.put(CONFIGMAP, {"metadata": {"name": f"c{number}", "namespace": "default"}})
     table = store.table(store.kinds.of(CONFIGMAP))
     assert len(table.history) == 10
+    assert table.floor == table.history[0].rv - 1
     assert [change.now.key[1] for change in table.since(table.floor)] == [f"c{number}" for number in range(15, 25)]
 
 

@@ -133,6 +133,7 @@ async def test_lists_come_in_pages_of_one_state(api: Api) -> None:
         ("labelSelector=tier!%3Dfront,team", ["b"]),
         ("labelSelector=tier%20in%20(front,back)", ["a", "b"]),
         ("labelSelector=tier%20notin%20(front),team", ["b"]),
+        ("labelSelector=team%20notin%20(x)&fieldSelector=metadata.name!%3Dkube-root-ca.crt", ["b", "c"]),
         ("labelSelector=!team,plain", ["c"]),
         ("fieldSelector=metadata.name%3Db", ["b"]),
         ("fieldSelector=metadata.name!%3Db&labelSelector=team", ["a"]),

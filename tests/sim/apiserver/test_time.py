@@ -63,6 +63,17 @@ async def test_objects_are_born_and_die_by_the_given_clock() -> None:
 
 
 @virtual_time
+async def test_applying_the_same_a_minute_later_leaves_the_time_of_the_owner() -> None:
+    async with ApiServer(clock=virtual_clock()) as server, Api(Access(server.url)) as api:
+        made = await api.apply(f"{CONFIGMAPS}/c", config_map(a="1"))
+        await asyncio.sleep(60)
+        again = await api.apply(f"{CONFIGMAPS}/c", config_map(a="1"))
+        assert again.object == made.object
+        changed = await api.apply(f"{CONFIGMAPS}/c", config_map(a="2"))
+        assert changed.meta["managedFields"][0]["time"] == "2026-01-01T00:01:00Z"
+
+
+@virtual_time
 async def test_a_webhook_that_does_not_answer_is_given_up_after_its_timeout() -> None:
     began = time.monotonic()
     async with ApiServer(clock=virtual_clock()) as server, Api(Access(server.url)) as api, HookServer(api) as hooks:
