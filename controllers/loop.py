@@ -55,6 +55,8 @@ class Loop(Generic[K]):
                 await self._once(key)
             finally:
                 self._queue.done(key)
+            # A pass that asks nobody anything does not wait anywhere: watches, leases and probes must get their turn.
+            await asyncio.sleep(0)
 
     async def _once(self, key: K) -> None:
         result = "success"

@@ -8,8 +8,10 @@ leader that does nothing.
 
 import asyncio
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Coroutine, Sequence
 from dataclasses import dataclass, field
+from functools import partial
+from typing import Any
 
 import structlog
 from prometheus_client import CollectorRegistry
@@ -33,6 +35,8 @@ from jobset_gate.kube.access import Access
 from jobset_gate.kube.client import Client
 from jobset_gate.kube.lease import LeaderElector
 from jobset_gate.kube.resources import CRDS, JOBSETS
+
+Work = Callable[[], Coroutine[Any, Any, None]]
 
 _log = structlog.get_logger(__name__)
 
@@ -75,66 +79,74 @@ class Manager:
         self.leading = asyncio.Event()
         """Set while this replica leads and works."""
         self.serving = asyncio.Event()
-        """Set once the caches are filled and health is served."""
+        """Set once the caches are full."""
 
     async def run(self) -> None:
         """Until cancelled, or until the lease is lost (LeadershipLost) or a part has failed for good."""
-        options = self.options
         async with Client(self._access, observe=self._plumbing.request) as client:
             elector = self._elector(client)
             writer = client.guarded(elector.guard) if elector else client
             gangs: WorkQueue[Key] = self._plumbing.queue("gang")
             crds: WorkQueue[str] = self._plumbing.queue("crd")
             index = Index(gangs.add, gangs.add_after)
-            measures = Measures(options.registry)
-            patches = Patches(
-                writer,
-                options.clock,
-                concurrency=options.patch_concurrency,
-                sent=lambda outcome: measures.patches.labels(outcome).inc(),
-            )
-            statuses = Statuses(writer, options.clock, options.progress_every)
-            reconciler = GangReconciler(
-                index=index,
-                gates=Gates(writer, index),
-                patches=patches,
-                statuses=statuses,
-                closer=Closer(client),
-                measures=measures,
-                now=options.clock,
-            )
-            metrics = LoopMetrics(options.registry)
-            crd_changed = (lambda: crds.add(names.JOBSET_CRD)) if options.extend_crd else None
-            informers = watches.informers(
-                client, index, crd_changed, namespace=options.watch_namespace, on_problem=self._plumbing.problem
-            )
-
-            async def lead() -> None:
-                for informer in informers:
-                    if informer.resource not in (JOBSETS, CRDS):  # those come when JobSet is installed
-                        await informer.wait_synced()
-                _log.info("leading", identity=options.identity)
-                self.leading.set()
-                try:
-                    async with asyncio.TaskGroup() as tasks:
-                        tasks.create_task(patches.run())
-                        tasks.create_task(
-                            Loop("gang", gangs, reconciler.reconcile, metrics, workers=options.workers).run()
-                        )
-                        tasks.create_task(Loop("crd", crds, CrdReconciler(writer).reconcile, metrics, workers=1).run())
-                finally:
-                    self.leading.clear()
-
+            informers = self._informers(client, index, crds)
+            works = self._works(client, writer, index, gangs, crds)
             health = await self._serve(informers)
             try:
                 async with asyncio.TaskGroup() as tasks:
                     for informer in informers:
                         tasks.create_task(informer.run())
+                    tasks.create_task(self._fill(informers))
+                    lead = partial(self._lead, works)
                     tasks.create_task(elector.run(lead) if elector else lead())
-                    self.serving.set()
             finally:
                 if health is not None:
                     await health.stop()
+
+    async def _fill(self, informers: Sequence[watches.AnyInformer]) -> None:
+        for informer in informers:
+            if informer.resource not in (JOBSETS, CRDS):  # those come when JobSet is installed
+                await informer.wait_synced()
+        self.serving.set()
+
+    async def _lead(self, works: Sequence[Work]) -> None:
+        """What only the leader does; not before its caches are full, so that nobody is missing merely in them."""
+        await self.serving.wait()
+        _log.info("leading", identity=self.options.identity)
+        self.leading.set()
+        try:
+            async with asyncio.TaskGroup() as tasks:
+                for work in works:
+                    tasks.create_task(work())
+        finally:
+            self.leading.clear()
+
+    def _works(
+        self, client: Client, writer: Client, index: Index, gangs: WorkQueue[Key], crds: WorkQueue[str]
+    ) -> Sequence[Work]:
+        """The patches and the two loops, with all that they need."""
+        options, metrics = self.options, LoopMetrics(self.options.registry)
+        measures = Measures(options.registry)
+        patches = Patches(writer, options.clock, concurrency=options.patch_concurrency, sent=measures.patched)
+        reconciler = GangReconciler(
+            index=index,
+            gates=Gates(writer, index),
+            patches=patches,
+            statuses=Statuses(writer, options.clock, options.progress_every),
+            closer=Closer(client),
+            measures=measures,
+            now=options.clock,
+        )
+        gang_loop = Loop("gang", gangs, reconciler.reconcile, metrics, workers=options.workers)
+        crd_loop = Loop("crd", crds, CrdReconciler(writer).reconcile, metrics, workers=1)
+        return patches.run, gang_loop.run, crd_loop.run
+
+    def _informers(self, client: Client, index: Index, crds: WorkQueue[str]) -> list[watches.AnyInformer]:
+        options = self.options
+        crd_changed = partial(crds.add, names.JOBSET_CRD) if options.extend_crd else None
+        return watches.informers(
+            client, index, crd_changed, namespace=options.watch_namespace, on_problem=self._plumbing.problem
+        )
 
     def _elector(self, client: Client) -> LeaderElector | None:
         options = self.options

@@ -39,7 +39,7 @@ class Measures:
             "jobset_gate_start_skew_seconds", "From a gang's first to its last main container's start.", _SHORT
         )
         self.decisions = Counter("jobset_gate_decisions_total", "Verdicts taken.", ["kind", "cause"], registry=registry)
-        self.patches = Counter(
+        self._patches = Counter(
             "jobset_gate_annotation_patches_total", "Pods patched with a verdict.", ["outcome"], registry=registry
         )
         self._waiting_gangs = Gauge("jobset_gate_waiting_gangs", "Gangs whose gate is closed.", registry=registry)
@@ -88,6 +88,10 @@ class Measures:
         self.release_to_last_main.observe(max(0.0, max(starts) - released[1]))
         self.skew.observe(max(starts) - min(starts))
         del self._released_at[key]
+
+    def patched(self, outcome: str) -> None:
+        """A pod was patched with a verdict; the hook of Patches."""
+        self._patches.labels(outcome).inc()
 
     def forget(self, key: Key) -> None:
         """The gang is gone, finished, or somebody else's."""
