@@ -35,7 +35,14 @@ class Child:
 
     async def __aenter__(self) -> Self:
         self._process = await asyncio.create_subprocess_exec(
-            sys.executable, "-m", f"bench.children.{self._module}", stdin=PIPE, stdout=PIPE, cwd=ROOT, limit=LONGEST_LINE
+            sys.executable,
+            "-m",
+            f"bench.children.{self._module}",
+            stdin=PIPE,
+            stdout=PIPE,
+            cwd=ROOT,
+            limit=LONGEST_LINE,
+            start_new_session=True,  # Ctrl-C is for the parent, which then ends its children in order
         )
         return self
 
@@ -65,6 +72,11 @@ class Child:
         if "error" in answer:
             raise ChildFailed(f"{self._module}, asked to {do}:\n{answer['error']}")
         return answer
+
+    @property
+    def code(self) -> int | None:
+        """How it has ended; None while it runs."""
+        return self._running.returncode
 
     @property
     def _running(self) -> Process:

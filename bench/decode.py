@@ -1,4 +1,4 @@
-"""What one event of a pod costs: from the line of a watch to the words of the rules, beside other ways of reading it."""
+"""What one event of a pod costs, from the line of a watch to the words of the rules, beside other ways to read it."""
 
 from __future__ import annotations
 
@@ -64,9 +64,13 @@ def corpus(name: str, count: int, *, lean: bool) -> Corpus:
     return Corpus(name, lines)
 
 
+def _ignore(*_: object) -> None:
+    """For what nothing comes of here."""
+
+
 def our_way() -> Way:
     """The shipped path: the informer's reader, then the rules' reader."""
-    event: Callable[[bytes], Any] = Reader(wire.Pod, lambda kind, detail: None).event
+    event: Callable[[bytes], Any] = Reader(wire.Pod, _ignore).event
 
     def decode(line: bytes) -> PodSeen:
         return read.pod(event(line).object)
@@ -76,9 +80,9 @@ def our_way() -> Way:
 
 def whole_way() -> Way:
     """The shipped path to its end: also into the informer's cache and the controller's index."""
-    event: Callable[[bytes], Any] = Reader(wire.Pod, lambda kind, detail: None).event
+    event: Callable[[bytes], Any] = Reader(wire.Pod, _ignore).event
     store: Store[PodSeen] = Store()
-    index = Index(lambda key: None, lambda key, seconds: None)
+    index = Index(_ignore, _ignore)
 
     def handle(line: bytes) -> None:
         seen = event(line).object

@@ -143,7 +143,7 @@ class Pods:
             sandbox=True,
         )
         node = int(self._node(index).rpartition("-")[2])
-        return {**render_status(book, self._now, host_ip=f"10.128.{node // 250}.{node % 250}"), "qosClass": "Guaranteed"}
+        return render_status(book, self._now, host_ip=f"10.128.{node // 250}.{node % 250}")
 
     def stored(self, index: int, step: Step, uid: str) -> Json:
         """The whole pod as an API server keeps it at that step; resourceVersion is the server's to set."""
@@ -158,7 +158,7 @@ class Pods:
         pod["spec"]["hostname"] = f"{self._job.metadata.name}-{index}"
         if step is not Step.UNSCHEDULED:
             pod["spec"]["nodeName"] = self._node(index)
-        pod["status"] = self.status(index, step, uid)
+        pod["status"] = {**self.status(index, step, uid), "qosClass": prototype["status"]["qosClass"]}
         return pod
 
     def _prototype(self, step: Step) -> Json:
@@ -170,7 +170,7 @@ class Pods:
         pod_defaults.prepare(pod, stamp(self._now))
         now = stamp(self._now)
         managed.track(None, pod, _WRITERS["made"], _SHAPE, now=now, without=("status",))
-        told = {**pod, "status": self.status(0, step, "uid")}
+        told = {**pod, "status": {**self.status(0, step, "uid"), "qosClass": pod["status"]["qosClass"]}}
         managed.track(pod, told, _WRITERS["status"], _SHAPE, now=now, without=("spec",))
         if self._lean:
             del told["metadata"]["managedFields"]
@@ -199,12 +199,10 @@ _STATES: dict[Step, Callable[[float], tuple[State, State]]] = {
 def _unscheduled(now: float) -> Json:
     message = (
         "0/1250 nodes are available: 3 node(s) had untolerated taint(s), 1247 Insufficient nvidia.com/gpu. no new "
-        "claims to deallocate, preemption: 0/1250 nodes are available: 1250 No preemption victims found for incoming pod."
+        "claims to deallocate, preemption: 0/1250 nodes are available: 1250 No victims found for incoming pod."
     )
     condition = {"type": "PodScheduled", "status": "False", "reason": "Unschedulable", "message": message}
     return {
         "phase": "Pending",
         "conditions": [{**condition, "lastProbeTime": None, "lastTransitionTime": stamp(now)}],
-        "qosClass": "Guaranteed",
     }
-

@@ -10,6 +10,6 @@ __all__ = ["median", "percentile"]
 
 
 def percentile(values: Sequence[float], percent: float) -> float:
-    """The smallest value that at least `percent` of all values do not exceed; of under 100 values, p99 is the largest."""
+    """The smallest value that at least `percent` of them do not exceed: of under 100 values, p99 is the largest."""
     ordered = sorted(values)
     return ordered[max(0, math.ceil(len(ordered) * percent / 100) - 1)]

@@ -1,4 +1,4 @@
-"""What runs in the pods of the benchmarks: the seed's bare example, and a container as training jobs really have them."""
+"""What runs in the pods of the benchmarks: the seed's bare example, or a container as training jobs have them."""
 
 from __future__ import annotations
 
@@ -9,13 +9,13 @@ from jobset_gate.sim import manifests
 from jobset_gate.sim.objects import Json
 
 
-def example(name: str, **size: int) -> Json:
+def example(name: str, *, replicas: int, parallelism: int) -> Json:
     """The workers of the seed's first user story."""
     main = manifests.container("pytorch", "pytorch/pytorch:latest", command=["bash", "-c", "train.py"])
-    return manifests.replicated_job(name, containers=[main], **size)
+    return manifests.replicated_job(name, replicas=replicas, parallelism=parallelism, containers=[main])
 
 
-def trainer(name: str, **size: int) -> Json:
+def trainer(name: str, *, replicas: int, parallelism: int) -> Json:
     """Workers as training jobs have them."""
     settings = {
         "NCCL_DEBUG": "WARN",
@@ -43,13 +43,14 @@ def trainer(name: str, **size: int) -> Json:
     )
     return manifests.replicated_job(
         name,
+        replicas=replicas,
+        parallelism=parallelism,
         containers=[main],
         pod={
             "nodeSelector": {"cloud.google.com/gke-nodepool": "accelerators"},
             "volumes": [{"name": "dshm", "emptyDir": {"medium": "Memory"}}, _claim("checkpoints"), _claim("data")],
         },
         pod_metadata={"labels": {"app": "trainer", "team": "language-models"}},
-        **size,
     )
 
 

@@ -63,7 +63,8 @@ class _Facts:
         current = self.generation(self.epoch)
         if kept is not None and (kept.generation.covers(current) or _is_of_later_attempt(kept.generation, current)):
             return kept
-        if self.tally.started == 0 or self.seen.jobset.suspended:
+        # What has finished in an earlier generation is no started pod: after a resume the nodes may take their time.
+        if self.tally.epoch < 0 or self.seen.jobset.suspended:
             return None
         first = self.tally.first_start
         at = self.now if first is None else min(self.now, first + _WHOLE_SECOND)
@@ -212,7 +213,7 @@ def _proofs(seen: GangSeen) -> Iterable[Verdict]:
             texts.add(pod.verdict)
         if pod.alive and pod.stage is Stage.PASSED:
             passed = max(passed, pod.epoch)
-    for text in texts:
+    for text in sorted(texts):  # of equals the same wins in every process
         verdict = verdicts.parse(text)
         if verdict is not None and verdict.generation.uid == uid and verdict.generation.attempt == attempt:
             yield verdict

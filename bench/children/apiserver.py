@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import gc
 import random
 import time
 from collections.abc import Iterator
@@ -16,10 +17,17 @@ from jobset_gate.kube.client import Client
 from jobset_gate.kube.resources import CONFIGMAPS, JOBS, JOBSETS, PODS
 from jobset_gate.sim import jobset_crd
 from jobset_gate.sim.apiserver import ApiServer
+from jobset_gate.sim.apiserver.kinds import Kind
+from jobset_gate.sim.apiserver.store import Change, Key, Stored
+from jobset_gate.sim.cluster import SELDOM
 from jobset_gate.sim.objects import stamp
 
 BEAT = 0.01
 """Seconds between two batches of changes."""
+OBEDIENCE = 0.3
+"""Seconds from a pod's patch to its main container."""
+HISTORY = 2000
+"""Changes that a watch may be behind: each is a whole pod in memory."""
 
 
 class Gang:
@@ -29,6 +37,8 @@ class Gang:
         self._store, self._plan, self._rng = server.store, plan, rng
         self._uids = [new_uid(rng) for _ in range(plan.size)]
         self._pods: list[Pods] = []
+        self._kind = server.store.kinds.of(PODS)
+        self._gone = False
 
     def make(self, step: Step) -> None:
         now = time.time()
@@ -45,18 +55,27 @@ class Gang:
         job, index = divmod(number, self._plan.pods)
         pods = self._pods[job]
         pod = pods.stored(index, step, self._uids[number])
-        stands = self._store.get(PODS, pods.name(index), self._plan.namespace)
+        stands = self._store.row(self._kind, self._plan.namespace, pods.name(index))
         if stands is not None:  # with what the controller has written on it
-            pod["metadata"]["annotations"] |= stands["metadata"]["annotations"]
-        self._store.put(PODS, pod)
+            pod["metadata"]["annotations"] |= stands.meta["annotations"]
+        self._store.commit(self._kind, pod)
+
+    def leave(self, number: int) -> None:
+        """Its main container runs from now on, if the gang is still there."""
+        if not self._gone:
+            self.move(number, Step.RUNNING)
+
+    def names(self) -> Iterator[str]:
+        """Of its pods, in the order of their numbers."""
+        return (pods.name(index) for pods in self._pods for index in range(self._plan.pods))
 
     def drop(self) -> None:
         """First the JobSet, as a user would."""
+        self._gone = True
         namespace = self._plan.namespace
         self._store.drop(JOBSETS, self._plan.name, namespace)
-        for number in range(self._plan.size):
-            job, index = divmod(number, self._plan.pods)
-            self._store.drop(PODS, self._pods[job].name(index), namespace)
+        for name in self.names():
+            self._store.drop(PODS, name, namespace)
         for job in range(self._plan.jobs):
             self._store.drop(JOBS, self._pods[job].job, namespace)
         gate = names.config_map_name(self._plan.name)
@@ -71,6 +90,8 @@ class Server:
         self._server = server
         self._rng = random.Random(498)  # noqa: S311 - the same gangs in every run
         self._gangs: dict[str, Gang] = {}
+        self._places: dict[Key, tuple[Gang, int]] = {}
+        server.store.listeners.append(self._obey)
 
     async def install(self) -> Json:
         """JobSet's CRD."""
@@ -82,6 +103,7 @@ class Server:
         wanted = Plan(**plan)
         gang = self._gangs[wanted.name] = Gang(self._server, wanted, self._rng)
         gang.make(Step(step))
+        self._places |= {(wanted.namespace, name): (gang, number) for number, name in enumerate(gang.names())}
         return {}
 
     async def move(self, gangs: list[str], first: int, last: int, step: str, per_second: float) -> Json:
@@ -93,6 +115,8 @@ class Server:
         for gang, number in moves:
             gang.move(number, Step(step))
             done += 1
+            if done % HISTORY == 0:
+                self._server.store.compact(self._server.store.revision - HISTORY)
             ahead = done / per_second - (time.perf_counter() - start)
             if ahead > BEAT:
                 await asyncio.sleep(ahead)
@@ -107,9 +131,23 @@ class Server:
     async def usage(self) -> Json:
         return talk.usage()
 
+    def _obey(self, kind: Kind, change: Change) -> None:
+        """A pod that is told its verdict leaves the barrier soon, as with a kubelet."""
+        if kind.plural != PODS.plural or change.deleted or not _told(change.now) or _told(change.old):
+            return
+        place = self._places.get(change.now.key)
+        if place is not None:
+            gang, number = place
+            asyncio.get_running_loop().call_later(OBEDIENCE, gang.leave, number)
+
+
+def _told(pod: Stored | None) -> bool:
+    return pod is not None and names.VERDICT in (pod.meta.get("annotations") or ())
+
 
 async def main() -> None:
     """Serves until the parent goes."""
+    gc.set_threshold(*SELDOM)
     async with ApiServer(garbage_collection=False) as server:
         its = Server(server)
         await talk.obey(

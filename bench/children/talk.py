@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import sys
 import time
 import traceback
@@ -19,14 +20,24 @@ LONGEST_LINE = 16 * 1024 * 1024
 
 
 async def obey(commands: Mapping[str, Command]) -> None:
-    """Answers one command after the other. Returns when the parent closes the pipe, or is gone."""
+    """Answers one command after the other. Returns when the parent closes the pipe, or is gone, whatever goes on."""
     loop = asyncio.get_running_loop()
     reader = asyncio.StreamReader(limit=LONGEST_LINE)
     await loop.connect_read_pipe(lambda: asyncio.StreamReaderProtocol(reader), sys.stdin)
+    asked: asyncio.Queue[bytes] = asyncio.Queue()
+    answering = asyncio.create_task(_answer(asked, commands))
     while line := await reader.readline():
-        asked: Json = msgspec.json.decode(line)
+        asked.put_nowait(line)
+    answering.cancel()
+    with contextlib.suppress(asyncio.CancelledError):
+        await answering
+
+
+async def _answer(asked: asyncio.Queue[bytes], commands: Mapping[str, Command]) -> None:
+    while True:
+        what: Json = msgspec.json.decode(await asked.get())
         try:
-            answer = await commands[asked.pop("do")](**asked)
+            answer = await commands[what.pop("do")](**what)
         except Exception:  # noqa: BLE001 - the parent raises it
             answer = {"error": traceback.format_exc()}
         sys.stdout.buffer.write(msgspec.json.encode(answer) + b"\n")

@@ -232,9 +232,7 @@ class JobSetController:
             if job.spec.get("parallelism") == size == job.spec.get("completions"):
                 continue
             body = {"spec": {"parallelism": size, "completions": size}}
-            await self._client.patch(
-                JOBS, job.metadata.name, job.metadata.namespace, body=body, patch=PatchType.MERGE
-            )
+            await self._client.patch(JOBS, job.metadata.name, job.metadata.namespace, body=body, patch=PatchType.MERGE)
 
     async def _suspend(self, active: list[Object]) -> None:
         for job in active:

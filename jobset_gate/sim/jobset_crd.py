@@ -25,9 +25,7 @@ class _Document(Resource):
     """A document of the API server that is no object."""
 
     @override
-    def path(
-        self, namespace: str | None = None, name: str | None = None, subresource: str | None = None
-    ) -> str:
+    def path(self, namespace: str | None = None, name: str | None = None, subresource: str | None = None) -> str:
         del namespace, name, subresource
         return f"/openapi/v3/apis/{self.group}/{self.version}"
 

@@ -10,6 +10,8 @@ from jobset_gate.model import GateSeen, JobSeen, JobSetSeen, PodSeen
 Json = dict[str, Any]
 
 BARRIER = "group-scheduling-init"
+TEN_O_CLOCK = 1785578400.0
+"""2026-08-01T10:00:00Z"""
 
 
 def pod(

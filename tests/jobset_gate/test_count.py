@@ -122,6 +122,37 @@ def test_nonindexed_jobs_count_pods_and_expect_what_is_left(succeeded: int, pods
     assert count.tally(gang(*running, jobset=spec, jobs=(job(succeeded=succeeded),))).complete is complete
 
 
+@pytest.mark.parametrize("counted_by_its_job", [0, 1])
+def test_a_nonindexed_pod_that_succeeded_is_counted_once_whether_or_not_its_job_counts_it(
+    counted_by_its_job: int,
+) -> None:
+    """One of two has succeeded; after a resume the other is made anew and has not started."""
+    spec = jobset(replicated_job(parallelism=2, completions=2, indexed=False))
+    done = pod(None, name="done", uid="done", phase="Succeeded", stage=Stage.PASSED)
+    late = waiting_pod(None, name="late", uid="late", epoch=1)
+    seen = gang(done, late, jobset=spec, jobs=(job(succeeded=counted_by_its_job),))
+    assert (count.tally(seen).started, count.tally(seen).expected) == (1, 2)
+    both = gang(
+        done, pod(None, name="late", uid="late", epoch=1), jobset=spec, jobs=(job(succeeded=counted_by_its_job),)
+    )
+    assert count.tally(both).complete
+    assert count.tally(both).epoch == 1
+
+
+def test_a_succeeded_pod_of_a_work_queue_counts_as_started() -> None:
+    """Without completions no pod takes its place."""
+    spec = jobset(replicated_job(parallelism=2, completions=None, indexed=False))
+    done = pod(None, name="done", uid="done", phase="Succeeded", stage=Stage.PASSED)
+    seen = gang(done, pod(None, name="b", uid="b"), jobset=spec, jobs=(job(succeeded=1),))
+    assert count.tally(seen).complete
+
+
+def test_an_index_that_an_elastic_job_no_longer_has_stands_in_for_nobody() -> None:
+    shrunk = jobset(replicated_job(parallelism=2, completions=2))
+    seen = gang(pod(0), jobset=shrunk, jobs=(job(completed=frozenset({2})),))
+    assert (count.tally(seen).started, count.tally(seen).expected) == (1, 2)
+
+
 def test_nonindexed_jobs_count_at_most_what_they_are_expected_to_run() -> None:
     spec = jobset(replicated_job(replicas=2, parallelism=1, completions=1, indexed=False))
     twins = tuple(pod(None, name=f"p{n}", uid=f"p{n}") for n in range(2))

@@ -156,6 +156,14 @@ def test_without_a_started_pod_no_clock_runs() -> None:
     assert (decision.clock, decision.again) == (None, None)
 
 
+def test_what_has_finished_before_a_resume_starts_no_clock() -> None:
+    """The new nodes may take longer than the timeout; a fresh gang would wait for them as well."""
+    resumed = jobset(replicated_job(epoch=1))
+    decision = decide(gang(waiting_pod(1, epoch=1), jobset=resumed, jobs=(job(completed=frozenset({0})),)), NOW)
+    assert isinstance(decision, Wait)
+    assert (decision.started, decision.clock, decision.again) == (1, None, None)
+
+
 def test_a_node_clock_that_is_ahead_does_not_delay_the_timeout() -> None:
     decision = decide(gang(pod(0, barrier_since=NOW + 900), waiting_pod(1)), NOW)
     assert isinstance(decision, Wait)
@@ -245,6 +253,26 @@ def test_a_timeout_verdict_stands_even_if_the_last_pod_comes_after_it() -> None:
     assert decision.verdict.kind is Kind.TIMEOUT
 
 
+def test_a_clock_of_a_later_attempt_than_the_jobset_shows_is_left_alone_and_times_nothing() -> None:
+    """Our view of the JobSet is older than that of whoever set it."""
+    ahead = gate(waiting_since=clock(T0 - 900, attempt=1))
+    decision = decide(gang(pod(0), waiting_pod(1), gate=ahead), NOW)
+    assert isinstance(decision, Wait)
+    assert decision.clock == ahead.waiting_since
+    assert decision.again is None
+    decided = gate(verdict=verdict(attempt=1), waiting_since=clock(T0 - 900, attempt=1))
+    stand = decide(gang(pod(0), waiting_pod(1), gate=decided), NOW)
+    assert isinstance(stand, Stand)
+    assert stand.clock == decided.waiting_since
+
+
+def test_a_suspended_gang_never_times_out() -> None:
+    kept = gate(waiting_since=clock(T0 - 900))
+    decision = decide(gang(pod(0), waiting_pod(1), gate=kept, jobset=jobset(suspended=True)), NOW)
+    assert isinstance(decision, Wait)
+    assert decision.again is None
+
+
 # --- Bypass ----------------------------------------------------------------------------------------------------------
 
 
@@ -259,6 +287,11 @@ def test_the_bypass_covers_pods_that_the_template_has_yet_to_make() -> None:
     decision = decide(gang(pod(0), jobset=jobset(replicated_job(epoch=4), bypass=True)), NOW)
     assert isinstance(decision, Decide)
     assert decision.verdict.generation.epoch == 4
+
+
+def test_the_bypass_waits_until_a_suspended_gang_is_resumed() -> None:
+    decision = decide(gang(jobset=jobset(bypass=True, suspended=True)), NOW)
+    assert isinstance(decision, Wait)
 
 
 def test_the_bypass_comes_too_late_after_a_verdict() -> None:

@@ -15,11 +15,22 @@ from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, initialize, rule, run_state_machine_as_test
 
 from tests.jobset_gate.world.cluster import Shape
-from tests.jobset_gate.world.schedule import MOST, NEW_GENERATIONS, ORDINARY, TROUBLES, Run, Schedule, Step, at_random, cut_down, play
+from tests.jobset_gate.world.schedule import (
+    MOST,
+    NEW_GENERATIONS,
+    ORDINARY,
+    TROUBLES,
+    Run,
+    Schedule,
+    Step,
+    at_random,
+    cut_down,
+    play,
+)
 from tests.jobset_gate.world.world import Fate
 
 DEEP = os.environ.get("HYPOTHESIS_PROFILE") == "deep"
-WALKS = 20_000 if DEEP else 400
+WALKS = 40_000 if DEEP else 1_200
 EXAMPLES = 5_000 if DEEP else 100
 
 SHAPES = st.builds(
@@ -48,7 +59,74 @@ def test_no_random_schedule_makes_an_early_stale_or_double_verdict_and_every_one
     for seed in range(part, WALKS, 4):
         schedule = at_random(Random(seed))  # noqa: S311 - chance that can be repeated
         if fails(schedule):
-            play(cut_down(schedule, fails))
+            play_noted(cut_down(schedule, fails))
+
+
+REMEMBERED = {
+    "a controller whose view of the JobSet is an attempt behind drops the clock": Schedule(
+        shape=Shape(replicas=1, width=3, loaders=1),
+        replicas=2,
+        steps=(
+            Step("everything_calms_down"),
+            Step("restart"),
+            Step("the_cluster_acts"),
+            Step("pods_start", 1),
+            Step("pods_start", 6),
+            Step("a_controller_hears_and_works", 2, 11),
+            Step("some_news_arrives", 7, 3),
+        ),
+    ),
+    "a succeeded pod of a NonIndexed Job stands in for one that has yet to start after a resume": Schedule(
+        shape=Shape(width=1, loaders=2),
+        steps=(
+            Step("everything_calms_down"),
+            Step("pods_start", 3),
+            Step("everything_calms_down"),
+            Step("a_main_container_ends", 1),
+            Step("the_cluster_acts"),
+            Step("suspend_or_resume"),
+            Step("the_cluster_acts"),
+            Step("terminating_pods_end"),
+            Step("suspend_or_resume"),
+            Step("the_cluster_acts"),
+            Step("pods_start"),
+            Step("everything_calms_down"),
+        ),
+    ),
+    "pods of a Job that is still suspended count when the JobSet is not": Schedule(
+        shape=Shape(width=2),
+        steps=(
+            Step("the_cluster_acts"),
+            Step("pods_start"),
+            Step("everything_calms_down"),
+            Step("suspend_or_resume"),
+            Step("the_cluster_acts", 2),
+            Step("suspend_or_resume"),
+            Step("pods_start"),
+            Step("everything_is_heard"),
+        ),
+    ),
+    "a pod that ran on through a suspension starts the clock of the next generation in the past": Schedule(
+        shape=Shape(width=2),
+        straggler=True,
+        fate=Fate(all_start=False),
+        steps=(
+            Step("the_cluster_acts"),
+            Step("pods_start"),
+            Step("everything_calms_down"),
+            Step("suspend_and_resume_at_once"),
+            Step("time_passes", 1),
+            Step("a_job_is_made_anew"),
+            Step("everything_calms_down"),
+        ),
+    ),
+}
+"""Schedules that failed once, or that a broken controller fails and chance seldom finds."""
+
+
+@pytest.mark.parametrize("name", REMEMBERED)
+def test_what_once_went_wrong_stays_right(name: str) -> None:
+    play_noted(REMEMBERED[name])
 
 
 class Machine(RuleBasedStateMachine):
@@ -65,7 +143,7 @@ class Machine(RuleBasedStateMachine):
         troubles=st.lists(st.sampled_from((*NEW_GENERATIONS, *TROUBLES)), max_size=5, unique=True),
     )
     def begin(
-        self, shape: Shape, replicas: int, suspended: bool, straggler: bool, fate: Fate, troubles: list[str]
+        self, *, shape: Shape, replicas: int, suspended: bool, straggler: bool, fate: Fate, troubles: list[str]
     ) -> None:
         self.fate, self.menu = fate, (*ORDINARY, *troubles)
         self.run = Run(Schedule(shape, replicas, suspended, straggler))
@@ -93,6 +171,15 @@ def test_hypothesis_finds_no_such_schedule_either() -> None:
             phases=[Phase.generate, Phase.shrink],
         ),
     )
+
+
+def play_noted(schedule: Schedule) -> None:
+    """Plays it, and shows it if it fails."""
+    try:
+        play(schedule)
+    except AssertionError as foul:
+        foul.add_note(repr(schedule))
+        raise
 
 
 def fails(schedule: Schedule) -> bool:

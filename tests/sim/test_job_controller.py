@@ -215,8 +215,10 @@ def test_a_pod_that_is_deleted_counts_as_failed_and_is_replaced(run: Run) -> Non
         await world.client.delete(PODS, lost["metadata"]["name"], world.namespace)
         again = await world.until(
             PODS,
-            lambda pods: len(running(pods)) == 2
-            and lost["metadata"]["uid"] not in {pod["metadata"]["uid"] for pod in running(pods)},
+            lambda pods: (
+                len(running(pods)) == 2
+                and lost["metadata"]["uid"] not in {pod["metadata"]["uid"] for pod in running(pods)}
+            ),
         )
         assert indexes(running(again)) == ["0", "1"]
         await world.until_one(JOBS, "job", lambda job: job["status"].get("failed") == 1)

@@ -99,9 +99,11 @@ def test_a_failed_job_recreates_all_jobs_until_the_restarts_are_used_up(run: Run
         before = {job["metadata"]["uid"] for job in await world.jobs(2)}
         again = await world.until(
             JOBS,
-            lambda jobs: len(jobs) == 2
-            and all(label(job, names.JS_RESTART_ATTEMPT) == "1" for job in jobs)
-            and not any(map(leaving, jobs)),
+            lambda jobs: (
+                len(jobs) == 2
+                and all(label(job, names.JS_RESTART_ATTEMPT) == "1" for job in jobs)
+                and not any(map(leaving, jobs))
+            ),
         )
         assert before.isdisjoint(job["metadata"]["uid"] for job in again)
         assert (await world.jobset("set"))["status"]["restarts"] == 1

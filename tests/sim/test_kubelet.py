@@ -303,8 +303,10 @@ def test_a_restarted_barrier_waits_again(way: str) -> None:
         assert len(hit) == 1
         pods = await world.until(
             PODS,
-            lambda pods: len(at_barrier(pods)) == 2
-            and any(container_status(pod, BARRIER).get("restartCount") == 1 for pod in pods),
+            lambda pods: (
+                len(at_barrier(pods)) == 2
+                and any(container_status(pod, BARRIER).get("restartCount") == 1 for pod in pods)
+            ),
         )
         again = next(pod for pod in pods if container_status(pod, BARRIER)["restartCount"] == 1)
         assert label(again, names.JOB_COMPLETION_INDEX) == "1"

@@ -53,9 +53,7 @@ class World:
             resource, name, self.namespace, body=body, patch=PatchType.MERGE, subresource=subresource
         )
 
-    async def until(
-        self, resource: Resource, holds: Callable[[list[Json]], bool], seconds: float = 45.0
-    ) -> list[Json]:
+    async def until(self, resource: Resource, holds: Callable[[list[Json]], bool], seconds: float = 45.0) -> list[Json]:
         """The namespace's objects of that kind, once `holds` is true of them."""
         async with View(self.client, resource, self.namespace) as view:
             await self.actors.until(view.until(holds, seconds))

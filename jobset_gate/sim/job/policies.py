@@ -54,7 +54,7 @@ def missing(job: Object, ledger: Ledger) -> list[int | None]:
     if only_failed_replaced(job):
         running += ledger.terminating
     if not indexed(job) or completions is None:
-        return [None for _ in range( _wanted_nonindexed(parallelism, completions, ledger, running) - running)]
+        return [None for _ in range(_wanted_nonindexed(parallelism, completions, ledger, running) - running)]
     taken = ledger.taken | ledger.completed
     if only_failed_replaced(job):
         taken |= {pod.index for pod in ledger.pods.values() if pod.terminating and pod.index is not None}

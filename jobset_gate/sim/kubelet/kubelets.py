@@ -242,4 +242,3 @@ class Kubelets:
 
     def _matching(self, where: Where) -> list[PodRun]:
         return [run for run in self._runs.values() if where.matches(run.pod)]
-

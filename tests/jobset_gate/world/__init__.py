@@ -3,7 +3,10 @@
 api.py       the API server's memory: objects, versions, who is told of what
 client.py    the client that controllers use, with a door before each call
 cluster.py   what JobSet, Job controller, kubelets and people do to a gang; the truth
+objects.py   how the cluster's objects look, and how to read them without the project's help
 replica.py   one controller process with its own late and disturbed views
 referee.py   what must never happen, checked at each write and each passage
+world.py     all of it together, and how every run ends
+schedule.py  what may happen, step by step; random schedules, and cutting a failed one down
 loop.py      an event loop that stops when nothing is left to do at the present instant
 """

@@ -6,19 +6,36 @@ two calls in a row. The barrier follows A5 word by word and shares no code with 
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
-from datetime import UTC, datetime
-from typing import Any
 
 from jobset_gate import names
 from jobset_gate.kube.resources import CONFIGMAPS, JOBS, JOBSETS, PODS, Resource
 from tests.jobset_gate.world.api import Api, Json, labels_of
-
-JOBSET = "train"
-GATE = "train-group-scheduling"
-WORKERS = "workers"
-LOADERS = "loaders"
+from tests.jobset_gate.world.objects import (
+    GATE,
+    JOBSET,
+    LOADERS,
+    WORKERS,
+    Life,
+    align,
+    alive,
+    attempt_of,
+    barrier_of,
+    completed_of,
+    container_status,
+    epoch_of,
+    holds,
+    is_complete,
+    life_of,
+    life_of_jobset,
+    notes_of,
+    passed,
+    replicated_job,
+    slot_of,
+    stamp,
+    timed_out,
+)
 
 
 @dataclass(frozen=True, slots=True)
@@ -32,15 +49,6 @@ class Shape:
     releases_on_timeout: bool = False
     pods_restart: bool = False
     """restartPolicy OnFailure: a barrier that failed runs again."""
-
-
-@dataclass(frozen=True, order=True, slots=True)
-class Life:
-    """What a verdict is for: a generation."""
-
-    uid: str
-    attempt: int
-    epoch: int
 
 
 @dataclass(frozen=True, slots=True)
@@ -86,9 +94,9 @@ class Cluster:
 
     def create(self, *, suspended: bool = False) -> None:
         shape = self.shape
-        jobs = [_replicated_job(WORKERS, shape.replicas, shape.width, "Indexed")]
+        jobs = [replicated_job(WORKERS, shape.replicas, shape.width, "Indexed")]
         if shape.loaders:
-            jobs.append(_replicated_job(LOADERS, 1, shape.loaders, "NonIndexed"))
+            jobs.append(replicated_job(LOADERS, 1, shape.loaders, "NonIndexed"))
         lenient = names.ON_TIMEOUT_RELEASE if shape.releases_on_timeout else names.ON_TIMEOUT_FAIL
         config = {} if shape.timeout is None else {names.TIMEOUT_FIELD: shape.timeout}
         made = self.api.create(
@@ -114,9 +122,9 @@ class Cluster:
 
         def change(jobset: Json) -> None:
             jobset["spec"]["suspend"] = True
-            following = str(_epoch(jobset) + 1)
+            following = str(epoch_of(jobset) + 1)
             for job in jobset["spec"]["replicatedJobs"]:
-                _notes(job["template"]["spec"]["template"])[names.EPOCH] = following
+                notes_of(job["template"]["spec"]["template"])[names.EPOCH] = following
 
         self._change_jobset(change)
 
@@ -125,7 +133,7 @@ class Cluster:
 
     def restart(self) -> None:
         """The JobSet's failure policy counts one more attempt."""
-        self._begin(self._change_jobset(lambda jobset: jobset["status"].update(restarts=_attempt(jobset) + 1)))
+        self._begin(self._change_jobset(lambda jobset: jobset["status"].update(restarts=attempt_of(jobset) + 1)))
 
     def bypass(self) -> None:
         self._change_jobset(lambda jobset: jobset["metadata"]["annotations"].update({names.BYPASS: "true"}))
@@ -152,14 +160,14 @@ class Cluster:
         for job in self.api.all(JOBS):
             mine = labels_of(job)
             ours = mine[names.JS_UID] == jobset["metadata"]["uid"]
-            if ours and mine[names.JS_RESTART_ATTEMPT] != str(_attempt(jobset)):
+            if ours and mine[names.JS_RESTART_ATTEMPT] != str(attempt_of(jobset)):
                 self.api.remove(JOBS, job["metadata"]["name"])
         for name, body in wanted.items():
             present = self.api.get(JOBS, name)
             if present is None:
                 self.api.create(JOBS, body)
             elif labels_of(present)[names.JS_UID] == jobset["metadata"]["uid"]:
-                self.api.change(JOBS, name, lambda job, body=body: _align(job, body))  # type: ignore[misc]
+                self.api.change(JOBS, name, lambda job, body=body: align(job, body))  # type: ignore[misc]
 
     def replace_job(self, name: str) -> None:
         """One Job fails and is made anew in the same attempt; the JobSet controller does the second half."""
@@ -187,7 +195,7 @@ class Cluster:
     # --- Kubelets --------------------------------------------------------------------------------------------------
 
     def unstarted(self) -> list[Json]:
-        return [pod for pod in self.pods() if alive(pod) and not _barrier(pod)]
+        return [pod for pod in self.pods() if alive(pod) and not barrier_of(pod)]
 
     def first_slot(self, pod: Json) -> bool:
         """Whether the pod is one of the first worker."""
@@ -207,7 +215,8 @@ class Cluster:
         def change(body: Json) -> None:
             body["spec"]["nodeName"] = "node"
             since = stamp(float(int(self.now() + node_ahead)))
-            body["status"] = {"phase": "Pending", "initContainerStatuses": [_status({"running": {"startedAt": since}})]}
+            runs = container_status({"running": {"startedAt": since}})
+            body["status"] = {"phase": "Pending", "initContainerStatuses": [runs]}
 
         self.ran.setdefault(pod["metadata"]["uid"], self.now())
         self.first_ran.setdefault(life_of(pod), self.now())
@@ -236,14 +245,14 @@ class Cluster:
             return
         since = pod["status"]["initContainerStatuses"][0]["state"]["running"]["startedAt"]
         if said == "release":
-            self._change_pod(pod, lambda body: body.update(status=_passed(since, stamp(self.now()))))
+            self._change_pod(pod, lambda body: body.update(status=passed(since, stamp(self.now()))))
         else:
-            self._change_pod(pod, lambda body: body.update(status=_timed_out(since, restarts=self.shape.pods_restart)))
+            self._change_pod(pod, lambda body: body.update(status=timed_out(since, restarts=self.shape.pods_restart)))
 
     def readable(self, pod: Json) -> list[str]:
         """What the pod's volume holds now: ConfigMap and annotation."""
         gate = self.api.get(CONFIGMAPS, GATE) or {}
-        return [(gate.get("data") or {}).get(names.KEY_VERDICT, ""), _notes(pod).get(names.VERDICT, "")]
+        return [(gate.get("data") or {}).get(names.KEY_VERDICT, ""), notes_of(pod).get(names.VERDICT, "")]
 
     def fail(self, pod: Json) -> None:
         self._untold.pop(pod["metadata"]["uid"], None)
@@ -288,7 +297,7 @@ class Cluster:
                     names.JS_UID: jobset["metadata"]["uid"],
                     names.JS_REPLICATED_JOB: replicated["name"],
                     names.JS_JOB_INDEX: str(number),
-                    names.JS_RESTART_ATTEMPT: str(_attempt(jobset)),
+                    names.JS_RESTART_ATTEMPT: str(attempt_of(jobset)),
                 }
                 spec = replicated["template"]["spec"] | {"suspend": jobset["spec"]["suspend"]}
                 owner = {"kind": "JobSet", "uid": jobset["metadata"]["uid"]}
@@ -298,14 +307,14 @@ class Cluster:
     def _fill(self, job: Json) -> None:
         mine = [pod for pod in self.pods() if labels_of(pod)[names.JOB_CONTROLLER_UID] == job["metadata"]["uid"]]
         running = [pod for pod in mine if alive(pod) and pod["status"]["phase"] != "Succeeded"]
-        if job["spec"]["suspend"] or _complete(job):
+        if job["spec"]["suspend"] or is_complete(job):
             for pod in running:
                 self._terminate(pod)
             return
-        wanted = set(range(job["spec"]["completions"])) - _completed(job)
+        wanted = set(range(job["spec"]["completions"])) - completed_of(job)
         for pod in running:
-            if _slot(pod) in wanted:
-                wanted.discard(_slot(pod))
+            if slot_of(pod) in wanted:
+                wanted.discard(slot_of(pod))
             else:
                 self._terminate(pod)
         for index in sorted(wanted):
@@ -315,7 +324,7 @@ class Cluster:
         self._pods += 1
         indexed = job["spec"]["completionMode"] == "Indexed"
         labels = dict(labels_of(job)) | {names.JOB_CONTROLLER_UID: job["metadata"]["uid"]}
-        notes = {names.EPOCH: _notes(job["spec"]["template"])[names.EPOCH]}
+        notes = {names.EPOCH: notes_of(job["spec"]["template"])[names.EPOCH]}
         # A NonIndexed Job's pods carry no index; the number is kept for this world's own bookkeeping.
         notes[names.JOB_COMPLETION_INDEX if indexed else "slot"] = str(index)
         self.api.create(
@@ -333,10 +342,10 @@ class Cluster:
         )
 
     def _note_finished(self, job: Json) -> None:
-        done = _completed(job)
+        done = completed_of(job)
         for pod in self.pods():
             if labels_of(pod)[names.JOB_CONTROLLER_UID] == job["metadata"]["uid"]:
-                done |= {_slot(pod)} if pod["status"]["phase"] == "Succeeded" else set()
+                done |= {slot_of(pod)} if pod["status"]["phase"] == "Succeeded" else set()
         status: Json = {"slots": sorted(done), "succeeded": len(done)}
         if job["spec"]["completionMode"] == "Indexed":
             status["completedIndexes"] = ",".join(map(str, sorted(done)))
@@ -352,124 +361,3 @@ class Cluster:
 
     def _terminate(self, pod: Json) -> None:
         self._change_pod(pod, lambda body: body["metadata"].setdefault("deletionTimestamp", stamp(self.now())))
-
-
-# --- Reading -------------------------------------------------------------------------------------------------------
-
-
-def stamp(moment: float) -> str:
-    """RFC 3339, as the API has times."""
-    return datetime.fromtimestamp(int(moment), UTC).isoformat().replace("+00:00", "Z")
-
-
-def alive(pod: Json) -> bool:
-    return "deletionTimestamp" not in pod["metadata"] and pod["status"]["phase"] != "Failed"
-
-
-def holds(pod: Json) -> bool:
-    """Its barrier runs, as far as reported."""
-    return alive(pod) and "running" in _barrier(pod)
-
-
-def started(pod: Json) -> bool:
-    """A4, from the raw object."""
-    state = _barrier(pod)
-    return alive(pod) and ("running" in state or state.get("terminated", {}).get("exitCode") == 0)
-
-
-def life_of(pod: Json) -> Life:
-    labels = labels_of(pod)
-    return Life(labels[names.JS_UID], int(labels[names.JS_RESTART_ATTEMPT]), int(_notes(pod)[names.EPOCH]))
-
-
-def complete(jobset: Json, jobs: Iterable[Json], pods: Iterable[Json]) -> bool:
-    """A4, slot by slot, from raw objects: each has finished or has a started pod."""
-    uid, attempt = jobset["metadata"]["uid"], str(_attempt(jobset))
-    by_name = {job["metadata"]["name"]: job for job in jobs}
-    filled = {(labels_of(pod)[names.JOB_CONTROLLER_UID], _slot(pod)) for pod in pods if started(pod)}
-    for replicated in jobset["spec"]["replicatedJobs"]:
-        for number in range(replicated["replicas"]):
-            job = by_name.get(f"{JOBSET}-{replicated['name']}-{number}")
-            if job is None or job["spec"]["suspend"] or jobset["spec"]["suspend"]:
-                return False
-            labels = labels_of(job)
-            if labels[names.JS_UID] != uid or labels[names.JS_RESTART_ATTEMPT] != attempt:
-                return False
-            for slot in range(replicated["template"]["spec"]["completions"]):
-                if slot not in _completed(job) and (job["metadata"]["uid"], slot) not in filled and not _complete(job):
-                    return False
-    return True
-
-
-def life_of_jobset(jobset: Json) -> Life:
-    """The generation that new pods of its templates will be of."""
-    return Life(jobset["metadata"]["uid"], _attempt(jobset), _epoch(jobset))
-
-
-def _attempt(jobset: Json) -> int:
-    return int(jobset["status"]["restarts"])
-
-
-def _epoch(jobset: Json) -> int:
-    return int(_notes(jobset["spec"]["replicatedJobs"][0]["template"]["spec"]["template"])[names.EPOCH])
-
-
-def _notes(stored: Json) -> dict[str, str]:
-    notes: dict[str, str] = stored["metadata"].get("annotations") or {}
-    return notes
-
-
-def _slot(pod: Json) -> int:
-    notes = _notes(pod)
-    return int(notes.get(names.JOB_COMPLETION_INDEX) or notes["slot"])
-
-
-def _barrier(pod: Json) -> Json:
-    statuses = pod["status"].get("initContainerStatuses") or [{"state": {}}]
-    state: Json = statuses[0]["state"]
-    return state
-
-
-def _completed(job: Json) -> set[int]:
-    return set(job["status"].get("slots", ()))
-
-
-def _complete(job: Json) -> bool:
-    return bool(job["status"].get("conditions"))
-
-
-def _align(job: Json, wanted: Json) -> None:
-    """Suspends, resumes with the JobSet's template of now, and follows an elastic width."""
-    spec = wanted["spec"]
-    if job["spec"]["suspend"] and not spec["suspend"]:
-        job["spec"]["template"] = spec["template"]
-    job["spec"].update(suspend=spec["suspend"], parallelism=spec["parallelism"], completions=spec["completions"])
-
-
-def _replicated_job(name: str, replicas: int, width: int, mode: str) -> Json:
-    template = {
-        "metadata": {"annotations": {names.EPOCH: "0"}},
-        "spec": {"initContainers": [{"name": names.BARRIER_CONTAINER}]},
-    }
-    spec = {"parallelism": width, "completions": width, "completionMode": mode, "template": template}
-    return {"name": name, "replicas": replicas, "template": {"spec": spec}}
-
-
-def _status(state: Json, **more: Any) -> Json:
-    return {"name": names.BARRIER_CONTAINER, "state": state} | more
-
-
-def _passed(since: str, main: str) -> Json:
-    return {
-        "phase": "Running",
-        "initContainerStatuses": [_status({"terminated": {"exitCode": 0, "startedAt": since}})],
-        "containerStatuses": [{"name": "main", "state": {"running": {"startedAt": main}}}],
-    }
-
-
-def _timed_out(since: str, *, restarts: bool) -> Json:
-    end = {"terminated": {"exitCode": names.EXIT_TIMED_OUT, "startedAt": since}}
-    if not restarts:
-        return {"phase": "Failed", "initContainerStatuses": [_status(end)]}
-    waits = _status({"waiting": {"reason": "CrashLoopBackOff"}}, lastState=end, restartCount=1)
-    return {"phase": "Pending", "initContainerStatuses": [waits]}

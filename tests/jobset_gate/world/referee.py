@@ -24,7 +24,8 @@ from jobset_gate import names, read, verdicts, wire
 from jobset_gate.kube.resources import JOBSETS, PODS
 from jobset_gate.model import GangSeen, Generation, JobSeen, Kind, PodSeen, Stage, Verdict, WaitingSince
 from tests.jobset_gate.world.api import Api, Json
-from tests.jobset_gate.world.cluster import JOBSET, Cluster
+from tests.jobset_gate.world.cluster import Cluster
+from tests.jobset_gate.world.objects import JOBSET
 from tests.jobset_gate.world.replica import Replica
 
 
@@ -58,8 +59,9 @@ class Referee:
             self._clock_stands(before.waiting_since, after)
         if after.verdict is not None and (before is None or before.verdict != after.verdict):
             self._verdict(replica, after.verdict)
-        if after.waiting_since is not None:
-            self.clocks.setdefault(after.waiting_since.generation, after.waiting_since)
+        if after.waiting_since is not None and after.waiting_since.generation not in self.clocks:
+            self.clocks[after.waiting_since.generation] = after.waiting_since
+            self._clock_begins(replica, after.waiting_since)
 
     def gate_destroyed(self, old: Json) -> None:
         """Somebody deletes or garbles the gate."""
@@ -87,6 +89,21 @@ class Referee:
             _must(decided is not None and _place(decided.generation) > _place(old.generation), f"{old} was dropped")
             return
         _must(_place(new.generation) > _place(old.generation), f"the clock moved from {old} to {new}")
+
+    def _clock_begins(self, replica: Replica, clock: WaitingSince) -> None:
+        """From the first started pod: one that ran on from before the generation began it only now."""
+        seen = replica.view.seen
+        assert seen is not None
+        jobs = {job.uid for job in seen.jobs if not job.suspended and job.attempt == seen.jobset.attempt}
+        pods = [pod for pod in seen.pods if _has_started(pod) and _mine(seen, pod) and pod.job_uid in jobs]
+        _must(bool(pods), f"{clock} without a started pod: {seen}")
+        _must(not seen.jobset.suspended, f"{clock} while suspended")
+        if self.clocks_set:
+            return
+        _must(clock.at <= replica.now() + 0.001, f"{clock} is in the future: {replica.now()}")
+        its_own = [self._cluster.ran[pod.uid] for pod in pods if pod.epoch == clock.generation.epoch]
+        begin = min(its_own, default=self._now())
+        _must(clock.at >= begin - 0.001, f"{clock} before the first start of its generation at {begin}: {seen}")
 
     def _verdict(self, replica: Replica, verdict: Verdict) -> None:
         seen = replica.view.seen
@@ -200,10 +217,12 @@ def _counted(seen: GangSeen) -> list[PodSeen] | None:
                 return None
             if job.complete:
                 continue
-            fillers = [pod for pod in seen.pods if pod.started and pod.job_uid == job.uid and _mine(seen, pod)]
+            own = (pod for pod in seen.pods if pod.job_uid == job.uid and _mine(seen, pod))
+            fillers = [pod for pod in own if _has_started(pod)]
             if not target.indexed:
                 running = [pod for pod in fillers if pod.phase != "Succeeded"]
-                if len(running) < min(target.parallelism, (target.completions or 0) - job.succeeded):
+                finished = max(job.succeeded, len(fillers) - len(running))
+                if len(running) < min(target.parallelism, (target.completions or 0) - finished):
                     return None
                 counted += running
                 continue
@@ -223,6 +242,11 @@ def _job(seen: GangSeen, replicated: str, number: int) -> JobSeen | None:
     return None
 
 
+def _has_started(pod: PodSeen) -> bool:
+    in_barrier_or_past_it = pod.stage in (Stage.RUNNING, Stage.PASSED) or pod.phase == "Succeeded"
+    return in_barrier_or_past_it and not pod.deleting and pod.phase != "Failed"
+
+
 def _mine(seen: GangSeen, pod: PodSeen) -> bool:
     return pod.jobset_uid == seen.jobset.uid and pod.attempt == seen.jobset.attempt
 
@@ -235,7 +259,7 @@ def _traces(seen: GangSeen, verdict: Verdict) -> bool:
     if told is not None and told.message.endswith(f"(attempt {its.attempt}, epoch {its.epoch})"):
         return True
     for pod in seen.pods:
-        passed = pod.alive and pod.stage is Stage.PASSED and pod.epoch == its.epoch and _mine(seen, pod)
+        passed = _has_started(pod) and pod.stage is Stage.PASSED and pod.epoch == its.epoch and _mine(seen, pod)
         if pod.verdict == text or (passed and verdict.kind is Kind.RELEASE):
             return True
     return False

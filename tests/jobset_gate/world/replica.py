@@ -101,6 +101,8 @@ class Replica:
         self.torn: set[Resource] = set()
         """Kinds of which something was lost: only a list can put that right."""
         self.view = View()
+        self.told_of: set[str] = set()
+        """UIDs of all objects that a watch or a list has told of."""
         self.bugs: list[BaseException] = []
         self._task: asyncio.Task[None] | None = None
         api.watchers.append(lambda kind, what, body: self.inbox[kind].append((what, body)))
@@ -176,7 +178,7 @@ class Replica:
     def believes_in_a_gate_that_is_gone(self) -> bool:
         """All news has come, and its index knows a gate by its own write alone: nothing will tell that it is gone."""
         known = self.index.gate_uid()
-        return known is not None and known not in {gate.uid for gate in self._stores[CONFIGMAPS].models.values()}
+        return known is not None and known not in self.told_of
 
     def hear(self, kind: Resource, many: int = 1_000) -> None:
         """So many events of this kind arrive."""
@@ -197,6 +199,7 @@ class Replica:
                 change = store.remove(shaped.metadata)
             elif store.is_news(shaped.metadata):
                 change = store.put(shaped.metadata, READERS[kind](shaped))
+                self.told_of.add(shaped.metadata.uid)
             else:
                 continue
             if change is not None:
@@ -209,6 +212,7 @@ class Replica:
         for body in self.api.visible(kind):
             shaped = _shaped(kind, body)
             meta = shaped.metadata
+            self.told_of.add(meta.uid)
             listed[(meta.namespace, meta.name)] = (Version(meta.uid, meta.resource_version), READERS[kind](shaped))
         for change in self._stores[kind].replace(listed, str(self.api.version)):
             self._handlers[kind](change)

@@ -14,7 +14,8 @@ from typing import NamedTuple
 from jobset_gate.kube.resources import JOBS
 from tests.jobset_gate.world.api import WATCHED, Json
 from tests.jobset_gate.world.client import Answer
-from tests.jobset_gate.world.cluster import Shape, alive
+from tests.jobset_gate.world.cluster import Shape
+from tests.jobset_gate.world.objects import alive
 from tests.jobset_gate.world.replica import Replica
 from tests.jobset_gate.world.world import Fate, World
 
@@ -206,6 +207,9 @@ class Run:
 
     def a_call_goes_through(self, one: int, other: int) -> None:
         self.replica(one).answer(other)
+
+    def everything_is_heard(self, one: int, other: int) -> None:
+        self.world.deliver()
 
     def everything_calms_down(self, one: int, other: int) -> None:
         """Controllers and kubelets do what there is to do; only nodes do not come by themselves."""

@@ -13,18 +13,9 @@ from jobset_gate.kube.resources import CONFIGMAPS, JOBS
 from jobset_gate.model import Generation, Verdict
 from jobset_gate.sim.clock import EPOCH
 from tests.jobset_gate.world.api import WATCHED, Api, Json, labels_of
-from tests.jobset_gate.world.cluster import (
-    GATE,
-    Cluster,
-    Life,
-    Shape,
-    alive,
-    complete,
-    holds,
-    life_of,
-    life_of_jobset,
-)
+from tests.jobset_gate.world.cluster import Cluster, Shape
 from tests.jobset_gate.world.loop import InstantLoop
+from tests.jobset_gate.world.objects import GATE, Life, alive, complete, holds, life_of, life_of_jobset
 from tests.jobset_gate.world.referee import Referee
 from tests.jobset_gate.world.replica import Replica
 
@@ -105,7 +96,8 @@ class World:
         stored = self.api.get(CONFIGMAPS, GATE)
         if stored is None:
             return
-        self.referee.gate_destroyed(stored)
+        if how != "disown":
+            self.referee.gate_destroyed(stored)
         if how == "delete":
             self.api.remove(CONFIGMAPS, GATE)
             return
@@ -129,8 +121,9 @@ class World:
         for replica in self.replicas:
             if not replica.alive:
                 replica.boot()
-            for kind in list(replica.torn):
-                replica.relist(kind)
+            for kind in WATCHED:
+                if kind in replica.torn:
+                    replica.relist(kind)
         if self.cluster.suspended and fate.resume:
             self.cluster.resume()
         calm, busy = 0.0, 0
@@ -162,29 +155,34 @@ class World:
         raise AssertionError("controllers answer each other for ever")
 
     def _go_on(self, busy: int, fate: Fate) -> None:
-        cluster = self.cluster
+        """One round in which everybody does what there is to do."""
         self._remove_stranger()
-        cluster.collect()
+        self.cluster.collect()
         if busy < BUSY_ROUNDS:
-            cluster.sync_jobset()
-            cluster.sync_jobs()
-        for pod in cluster.pods():
-            if "deletionTimestamp" in pod["metadata"]:
-                cluster.vanish(pod)
-        if fate.all_start and busy < BUSY_ROUNDS:
-            for pod in cluster.unstarted():
-                cluster.start(pod)
+            self.cluster.sync_jobset()
+            self.cluster.sync_jobs()
+        self._pods_go_on(start=fate.all_start and busy < BUSY_ROUNDS)
         self.deliver()
         for replica in self.replicas:
             if replica.believes_in_a_gate_that_is_gone():
                 # Not healed: the gate was lost in the moment between our write and the watch's news of it.
                 replica.kill()
                 replica.boot()
-        for pod in cluster.pods():
-            cluster.report(pod)
-        for pod in cluster.waiting():
-            for text, works in zip(cluster.readable(pod), (fate.by_gate, fate.by_annotation), strict=True):
-                if works and cluster.look(pod, text):
+        self._barriers_go_on(fate)
+
+    def _pods_go_on(self, *, start: bool) -> None:
+        for pod in self.cluster.pods():
+            if "deletionTimestamp" in pod["metadata"]:
+                self.cluster.vanish(pod)
+        for pod in self.cluster.unstarted() if start else ():
+            self.cluster.start(pod)
+
+    def _barriers_go_on(self, fate: Fate) -> None:
+        for pod in self.cluster.pods():
+            self.cluster.report(pod)
+        for pod in self.cluster.waiting():
+            for text, works in zip(self.cluster.readable(pod), (fate.by_gate, fate.by_annotation), strict=True):
+                if works and self.cluster.look(pod, text):
                     break
 
     def _remove_stranger(self) -> None:

@@ -1,0 +1,92 @@
+"""`python -m bench`: runs the benchmarks, prints their tables, writes them as JSON into bench-results/."""
+
+from __future__ import annotations
+
+import argparse
+import asyncio
+import json
+import sys
+import time
+from collections.abc import Awaitable, Callable, Sequence
+from pathlib import Path
+
+from rich.console import Console
+
+from bench import crowd, decode, door, growth, latency, machine, report
+from bench.report import Table
+from bench.scale import Scale
+
+RESULTS = Path(__file__).parents[1] / "bench-results"
+WIDTH = 120
+"""Where standard output is no terminal."""
+
+Benchmark = Callable[[Scale], Awaitable[list[Table]]]
+
+
+def benchmarks(*, real: bool) -> dict[str, Benchmark]:
+    """By name, in the order in which they run."""
+    return {
+        decode.NAME: decode.run,
+        latency.NAME: lambda scale: latency.run(scale, real=real),
+        crowd.NAME: crowd.run,
+        door.NAME: door.run,
+        growth.NAME: growth.run,
+    }
+
+
+async def run(chosen: dict[str, Benchmark], scale: Scale, console: Console) -> list[Table]:
+    """One after the other; prints each table as soon as it is there."""
+    tables: list[Table] = []
+    for name, benchmark in chosen.items():
+        began = time.monotonic()
+        print(f"{name} ...", file=sys.stderr, flush=True)
+        for table in await benchmark(scale):
+            report.show(table, console)
+            tables.append(table)
+        print(f"{name}: {time.monotonic() - began:.0f} s", file=sys.stderr, flush=True)
+    return tables
+
+
+def main(arguments: Sequence[str] | None = None) -> int:
+    """Exit code 0 if everything ran, whether or not it was fast enough: a machine may be busy."""
+    asked = _parser().parse_args(arguments)
+    every = benchmarks(real=asked.real)
+    chosen = {name: every[name] for name in asked.only or every}
+    console = Console(width=None if sys.stdout.isatty() else WIDTH)
+    found = machine.facts()
+    console.print(machine.line(found), highlight=False)
+    console.print()
+    tables = asyncio.run(run(chosen, Scale(asked.scale), console))
+    missed = [f"{table.name}: {target}" for table in tables for target in table.targets if not target.met]
+    targets = sum(len(table.targets) for table in tables)
+    console.print(f"{targets - len(missed)} of {targets} targets met", highlight=False)
+    for text in missed:
+        console.print(f"  {text}", style="red", highlight=False, markup=False)
+    if asked.out is not None:
+        asked.out.mkdir(parents=True, exist_ok=True)
+        file = asked.out / f"{found['time'].replace(':', '').removesuffix('+0000')}.json"
+        written = {"machine": found, "scale": asked.scale, "tables": [table.plain() for table in tables]}
+        file.write_text(json.dumps(written, indent=1) + "\n")
+        print(f"written to {file}", file=sys.stderr)
+    return 0
+
+
+def _parser() -> argparse.ArgumentParser:
+    parser = argparse.ArgumentParser(prog="python -m bench", description=__doc__)
+    parser.add_argument("--scale", type=_positive, default=1.0, help="a part of everything: 0.1 is what CI runs")
+    names = tuple(benchmarks(real=True))
+    parser.add_argument("--only", action="append", choices=names, help="this one; may be given several times")
+    parser.add_argument("--no-real", dest="real", action="store_false", help="without the real control plane")
+    parser.add_argument("--out", type=Path, default=RESULTS, help="folder for the figures as JSON")
+    return parser
+
+
+def _positive(text: str) -> float:
+    value = float(text)
+    if not 0 < value <= 10:
+        raise argparse.ArgumentTypeError(f"{text} is not above 0 and at most 10")
+    return value
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,36 @@
+"""Stored objects for the tests of parts that write: the counterparts of tests/jobset_gate/gangs.py in the API."""
+
+from __future__ import annotations
+
+from jobset_gate import names
+from jobset_gate.kube.resources import JOBSETS, PODS
+from jobset_gate.model import JobSetSeen, PodSeen
+from tests.jobset_gate import gangs
+from tests.jobset_gate.world.api import Api, Json
+
+
+def store_pods(api: Api, many: int, gang: str = "train") -> list[PodSeen]:
+    """So many pods that wait in their barrier, stored and as a controller sees them."""
+    return [store_pod(api, f"{gang}-workers-0-{index}", gang) for index in range(many)]
+
+
+def store_pod(api: Api, name: str, gang: str = "train") -> PodSeen:
+    stored = api.create(PODS, {"metadata": {"name": name}, "spec": {}, "status": {}})
+    return gangs.pod(0, name=name, uid=stored["metadata"]["uid"], gang=gang)
+
+
+def store_jobset(api: Api, name: str = "train") -> JobSetSeen:
+    stored = api.create(JOBSETS, {"metadata": {"name": name}, "spec": {}})
+    return gangs.jobset(name=name, uid=stored["metadata"]["uid"])
+
+
+def verdict_on(api: Api, pod: PodSeen) -> str:
+    """The verdict annotation as it is stored."""
+    return str(notes(api, pod).get(names.VERDICT, ""))
+
+
+def notes(api: Api, pod: PodSeen) -> Json:
+    stored = api.get(PODS, pod.name)
+    assert stored is not None
+    found: Json = stored["metadata"].get("annotations", {})
+    return found

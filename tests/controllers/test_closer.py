@@ -1,0 +1,194 @@
+"""The closer look before a verdict fails a gang: what the API has now, and what Events say of quotas and nodes (A9)."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from controllers import closer
+from controllers.closer import Closer
+from jobset_gate import names
+from jobset_gate.decide import decide
+from jobset_gate.kube.errors import Forbidden, KubeError, ServerError, Unreachable
+from jobset_gate.kube.resources import EVENTS, JOBS, PODS
+from jobset_gate.missing import missing
+from jobset_gate.model import Decide, GangSeen, Kind, Why
+from tests.controllers.doors import Doors
+from tests.jobset_gate import gangs
+from tests.jobset_gate.world.api import Api, Json
+from tests.jobset_gate.world.client import MemoryClient
+
+LATE = gangs.T0 + 300
+STALE = gangs.gang(gangs.pod(0), gangs.waiting_pod(1), gate=gangs.gate(waiting_since=gangs.clock()))
+"""What the watches have shown: the second pod has not started, and time is up."""
+
+
+@pytest.fixture
+def look(memory: MemoryClient) -> Closer:
+    return Closer(memory.client)
+
+
+def labels(**more: str) -> dict[str, str]:
+    return {
+        names.GATED: names.GATED_VALUE,
+        names.JS_NAME: "train",
+        names.JS_UID: gangs.UID,
+        names.JS_REPLICATED_JOB: "workers",
+        names.JS_JOB_INDEX: "0",
+        names.JS_RESTART_ATTEMPT: "0",
+    } | more
+
+
+def store_job(api: Api, **more: str) -> str:
+    body = {"metadata": {"name": "train-workers-0", "labels": labels(**more)}, "spec": {}, "status": {}}
+    return str(api.create(JOBS, body)["metadata"]["uid"])
+
+
+def store_pod(api: Api, index: int, job: str, *, runs: bool, node: str = "node", **more: str) -> None:
+    state: Json = {"running": {"startedAt": "2027-01-15T08:00:00Z"}} if runs else {"waiting": {}}
+    api.create(
+        PODS,
+        {
+            "metadata": {
+                "name": f"train-workers-0-{index}",
+                "labels": labels(**more) | {names.JOB_CONTROLLER_UID: job},
+                "annotations": {names.JOB_COMPLETION_INDEX: str(index)},
+            },
+            "spec": {"nodeName": node} if node else {},
+            "status": {
+                "phase": "Pending",
+                "initContainerStatuses": [{"name": names.BARRIER_CONTAINER, "state": state}],
+            },
+        },
+    )
+
+
+def tell(api: Api, kind: str, name: str, reason: str, message: str = "", **regarding: Any) -> None:
+    api.create(
+        EVENTS,
+        {
+            "metadata": {"name": f"event-{len(api.all(EVENTS))}"},
+            "involvedObject": {"kind": kind, "name": name} | regarding,
+            "reason": reason,
+            "message": message,
+        },
+    )
+
+
+async def test_a_pod_that_started_while_the_watch_was_silent_saves_its_gang(api: Api, look: Closer) -> None:
+    job = store_job(api)
+    store_pod(api, 0, job, runs=True)
+    store_pod(api, 1, job, runs=True)
+    before = decide(STALE, LATE)
+    assert isinstance(before, Decide)
+    assert before.verdict.kind is Kind.TIMEOUT
+    after = decide(await look.look(STALE), LATE)
+    assert isinstance(after, Decide)
+    assert after.verdict.kind is Kind.RELEASE
+
+
+async def test_a_pod_that_vanished_while_the_watch_was_silent_does_not_count(api: Api, look: Closer) -> None:
+    store_job(api)
+    assert (await look.look(STALE)).pods == ()
+
+
+async def test_all_else_stays_as_it_was_seen(look: Closer) -> None:
+    fresh = await look.look(STALE)
+    assert (fresh.jobset, fresh.gate, fresh.foreign_gate) == (STALE.jobset, STALE.gate, False)
+
+
+async def test_only_this_gangs_objects_are_looked_at(api: Api, look: Closer) -> None:
+    job = store_job(api)
+    store_pod(api, 0, job, runs=True)
+    store_pod(api, 1, job, runs=True, **{names.JS_NAME: "other"})
+    store_pod(api, 2, job, runs=True, **{names.GATED: "no"})
+    assert [pod.index for pod in (await look.look(STALE)).pods] == [0]
+
+
+async def test_a_gang_of_many_pages_is_read_whole(
+    api: Api, look: Closer, doors: Doors, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(closer, "PAGE", 3)
+    job = store_job(api)
+    for index in range(10):
+        store_pod(api, index, job, runs=True)
+    assert len((await look.look(STALE)).pods) == 10
+    assert sum(call.kind == PODS for call in doors.asked) == 4
+
+
+@pytest.mark.parametrize("kind", [JOBS, PODS])
+@pytest.mark.parametrize("error", [ServerError(500), Unreachable("reset")])
+async def test_without_a_look_there_is_no_verdict(look: Closer, doors: Doors, kind: object, error: KubeError) -> None:
+    doors.fail = lambda call: error if call.kind == kind else None
+    with pytest.raises(type(error)):
+        await look.look(STALE)
+
+
+@pytest.mark.parametrize("error", [Forbidden(403), ServerError(500), Unreachable("reset")])
+async def test_without_events_the_verdict_says_less_but_is_taken(
+    api: Api, look: Closer, doors: Doors, error: KubeError
+) -> None:
+    store_pod(api, 0, store_job(api), runs=True)
+    doors.fail = lambda call: error if call.kind == EVENTS else None
+    fresh = await look.look(STALE)
+    assert (len(fresh.pods), fresh.denials, fresh.provisioning) == (1, (), frozenset())
+
+
+# --- Events ---------------------------------------------------------------------------------------------------------
+
+
+def reasons(seen: GangSeen) -> list[tuple[str, Why, str]]:
+    return [(one.slot, one.stall.why, one.stall.detail) for one in missing(seen)]
+
+
+async def test_pods_that_a_quota_refused_are_named_in_its_words(api: Api, look: Closer) -> None:
+    store_pod(api, 0, store_job(api), runs=True)
+    tell(api, "Job", "train-workers-0", "FailedCreate", "exceeded quota: gpus,\n  requested: 8")
+    assert reasons(await look.look(STALE)) == [("workers-0/1", Why.QUOTA_DENIED, "exceeded quota: gpus, requested: 8")]
+
+
+async def test_the_latest_refusal_counts(api: Api, look: Closer) -> None:
+    store_job(api)
+    tell(api, "Job", "train-workers-0", "FailedCreate", "first")
+    tell(api, "Job", "train-workers-0", "FailedCreate", "second")
+    assert (await look.look(STALE)).denials == (("train-workers-0", "second"),)
+
+
+@pytest.mark.parametrize(
+    ("kind", "name", "reason"),
+    [
+        ("Job", "another-job", "FailedCreate"),
+        ("ReplicaSet", "train-workers-0", "FailedCreate"),
+        ("Job", "train-workers-0", "SuccessfulCreate"),
+    ],
+)
+async def test_what_befell_others_is_not_told_of_this_gang(
+    api: Api, look: Closer, kind: str, name: str, reason: str
+) -> None:
+    store_job(api)
+    tell(api, kind, name, reason, "no")
+    assert (await look.look(STALE)).denials == ()
+
+
+@pytest.mark.parametrize("reason", ["TriggeredScaleUp", "Nominated"])
+async def test_a_pod_for_which_a_node_is_on_its_way_is_named_so(api: Api, look: Closer, reason: str) -> None:
+    job = store_job(api)
+    store_pod(api, 0, job, runs=True)
+    store_pod(api, 1, job, runs=False, node="")
+    tell(api, "Pod", "train-workers-0-1", reason, "pod triggered scale-up")
+    assert [(slot, why) for slot, why, _ in reasons(await look.look(STALE))] == [("workers-0/1", Why.NODE_PROVISIONING)]
+
+
+async def test_a_pod_that_has_its_node_does_not_wait_for_one(api: Api, look: Closer) -> None:
+    job = store_job(api)
+    store_pod(api, 1, job, runs=False)
+    tell(api, "Pod", "train-workers-0-1", "TriggeredScaleUp")
+    assert (await look.look(STALE)).provisioning == frozenset()
+
+
+async def test_a_long_refusal_is_cut(api: Api, look: Closer) -> None:
+    store_job(api)
+    tell(api, "Job", "train-workers-0", "FailedCreate", "x" * 5000)
+    ((_, words),) = (await look.look(STALE)).denials
+    assert len(words) == 300

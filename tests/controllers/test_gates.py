@@ -1,0 +1,215 @@
+"""A gang's ConfigMap is created, changed by compare-and-swap only, and never taken from a stranger (A6.1, A10)."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+import msgspec
+import pytest
+
+from controllers.gates import ForeignGate, Gates, LookAgain
+from controllers.index import Index
+from controllers.keys import Key
+from jobset_gate import names, read, verdicts, wire
+from jobset_gate.kube.resources import CONFIGMAPS, JOBSETS
+from jobset_gate.kube.store import Change
+from jobset_gate.model import GangSeen, GateSeen, JobSetSeen, Kind
+from tests.controllers.doors import Doors
+from tests.controllers.objects import store_jobset
+from tests.jobset_gate.gangs import clock, gang, verdict
+from tests.jobset_gate.world.api import Api, Json
+from tests.jobset_gate.world.client import MemoryClient
+
+TRAIN = Key("default", "train")
+NAME = "train-group-scheduling"
+
+
+class Keeper:
+    """Gates of a controller whose views the test sets."""
+
+    def __init__(self, api: Api, memory: MemoryClient) -> None:
+        self.api = api
+        self.index = Index(lambda _: None, lambda _, __: None)
+        self.gates = Gates(memory.client, self.index)
+        self.jobset = self.learn(store_jobset(api))
+
+    def learn(self, jobset: JobSetSeen) -> JobSetSeen:
+        self.index.on_jobset(Change(("default", "train"), None, jobset))
+        return jobset
+
+    def seen(self, gate: GateSeen | None = None) -> GangSeen:
+        return gang(jobset=self.jobset, gate=gate or self.known())
+
+    def known(self) -> GateSeen | None:
+        seen = self.index.observe(TRAIN)
+        return None if seen is None else seen.gate
+
+    def stored(self) -> Json:
+        found = self.api.get(CONFIGMAPS, NAME)
+        assert found is not None
+        return found
+
+    def live(self) -> GateSeen:
+        gate = read.gate(msgspec.convert(self.stored(), wire.ConfigMap))
+        assert gate is not None
+        return gate
+
+    def edit(self, change: Callable[[Json], object]) -> None:
+        """Somebody else writes, and no watch has told."""
+        self.api.change(CONFIGMAPS, NAME, change)
+
+
+@pytest.fixture
+def keeper(api: Api, memory: MemoryClient) -> Keeper:
+    return Keeper(api, memory)
+
+
+async def test_a_missing_gate_is_created_empty(keeper: Keeper) -> None:
+    await keeper.gates.keep(keeper.seen(), None, None)
+    stored = keeper.stored()
+    assert stored["data"] == {}
+    assert stored["metadata"]["labels"][names.GATE] == "true"
+    assert stored["metadata"]["annotations"] == {names.JOBSET_UID: keeper.jobset.uid}
+    (owner,) = stored["metadata"]["ownerReferences"]
+    assert (owner["kind"], owner["uid"], owner["controller"]) == ("JobSet", keeper.jobset.uid, False)
+    assert "blockOwnerDeletion" not in owner, "a gate never holds up the deletion of its JobSet"
+    assert keeper.known() == keeper.live()
+
+
+async def test_a_gate_that_holds_what_it_should_is_not_written(keeper: Keeper, doors: Doors) -> None:
+    mine = verdict(uid=keeper.jobset.uid)
+    await keeper.gates.keep(keeper.seen(), mine, clock(uid=keeper.jobset.uid))
+    before = len(doors.asked)
+    await keeper.gates.keep(keeper.seen(), mine, clock(uid=keeper.jobset.uid))
+    assert len(doors.asked) == before
+
+
+async def test_verdict_and_clock_are_written_together(keeper: Keeper) -> None:
+    await keeper.gates.keep(keeper.seen(), None, None)
+    mine, since = verdict(uid=keeper.jobset.uid), clock(uid=keeper.jobset.uid)
+    await keeper.gates.keep(keeper.seen(), mine, since)
+    assert keeper.stored()["data"] == {
+        "verdict": verdicts.render(mine),
+        "waiting-since": verdicts.render_clock(since),
+    }
+    assert keeper.live().tidy
+
+
+async def test_of_two_verdicts_the_first_written_stands(keeper: Keeper) -> None:
+    """One winner per generation: the other looks again and finds it."""
+    await keeper.gates.keep(keeper.seen(), None, None)
+    old = keeper.seen()
+    winner = verdict(Kind.TIMEOUT, names.REASON_TIMED_OUT, uid=keeper.jobset.uid)
+    await keeper.gates.keep(old, winner, None)
+    with pytest.raises(LookAgain):
+        await keeper.gates.keep(old, verdict(uid=keeper.jobset.uid), None)
+    assert keeper.live().verdict == winner
+    assert keeper.known() == keeper.live(), "the loser has seen the winner's"
+
+
+async def test_a_gate_that_somebody_touched_meanwhile_is_looked_at_first(keeper: Keeper) -> None:
+    await keeper.gates.keep(keeper.seen(), None, None)
+    keeper.edit(lambda body: body.update(data={"more": "words"}))
+    with pytest.raises(LookAgain):
+        await keeper.gates.keep(keeper.seen(), verdict(uid=keeper.jobset.uid), None)
+    await keeper.gates.keep(keeper.seen(), verdict(uid=keeper.jobset.uid), None)
+    assert set(keeper.stored()["data"]) == {"verdict"}
+
+
+@pytest.mark.parametrize(
+    "damage",
+    [
+        lambda body: body.update(data={"verdict": "open sesame"}),
+        lambda body: body["metadata"].update(ownerReferences=[]),
+        lambda body: body.update(data={"more": "words"}),
+    ],
+)
+async def test_an_edited_gate_is_put_right(keeper: Keeper, damage: Callable[[Json], object]) -> None:
+    await keeper.gates.keep(keeper.seen(), None, None)
+    keeper.edit(damage)
+    await keeper.gates.keep(keeper.seen(keeper.live()), None, None)
+    assert keeper.live().tidy
+
+
+async def test_a_gate_deleted_meanwhile_is_made_anew_on_the_next_look(keeper: Keeper, api: Api) -> None:
+    await keeper.gates.keep(keeper.seen(), None, None)
+    api.remove(CONFIGMAPS, NAME)
+    with pytest.raises(LookAgain):
+        await keeper.gates.keep(keeper.seen(), verdict(uid=keeper.jobset.uid), None)
+    assert keeper.known() is None
+    await keeper.gates.keep(keeper.seen(), verdict(uid=keeper.jobset.uid), None)
+    assert keeper.live().verdict == verdict(uid=keeper.jobset.uid)
+
+
+async def test_a_gate_of_ours_that_nobody_told_us_of_is_found(keeper: Keeper, memory: MemoryClient, api: Api) -> None:
+    """From before a crash, or another replica's."""
+    await keeper.gates.keep(keeper.seen(), verdict(uid=keeper.jobset.uid), None)
+    there = keeper.stored()
+    keeper.index.saw_gate(TRAIN, None)
+    with pytest.raises(LookAgain) as again:
+        await keeper.gates.keep(keeper.seen(), None, None)
+    assert not isinstance(again.value, ForeignGate)
+    assert keeper.known() == keeper.live()
+    assert keeper.stored() == there
+
+
+async def test_a_strangers_configmap_is_neither_adopted_nor_overwritten(keeper: Keeper, api: Api) -> None:
+    theirs = api.create(CONFIGMAPS, {"metadata": {"name": NAME}, "data": {"theirs": "x"}})
+    with pytest.raises(ForeignGate):
+        await keeper.gates.keep(keeper.seen(), None, None)
+    assert keeper.stored() == theirs
+    seen = keeper.index.observe(TRAIN)
+    assert seen is not None
+    assert seen.foreign_gate
+
+
+async def test_a_gate_that_was_disowned_is_a_strangers(keeper: Keeper) -> None:
+    await keeper.gates.keep(keeper.seen(), None, None)
+    keeper.edit(lambda body: body["metadata"].update(labels={}))
+    with pytest.raises(ForeignGate):
+        await keeper.gates.keep(keeper.seen(), verdict(uid=keeper.jobset.uid), None)
+    assert keeper.stored()["data"] == {}
+
+
+async def test_the_gate_of_an_earlier_life_is_removed_and_made_anew(keeper: Keeper, api: Api) -> None:
+    await keeper.gates.keep(keeper.seen(), verdict(uid=keeper.jobset.uid), None)
+    left = keeper.live()
+    api.remove(JOBSETS, "train")
+    keeper.jobset = keeper.learn(store_jobset(api))
+    await keeper.gates.keep(keeper.seen(left), None, None)
+    assert keeper.live().uid != left.uid
+    assert (keeper.live().jobset_uid, keeper.live().verdict) == (keeper.jobset.uid, None)
+
+
+async def test_the_gate_of_a_later_life_is_left_alone_by_whoever_still_sees_the_earlier(
+    keeper: Keeper, api: Api
+) -> None:
+    earlier = keeper.jobset
+    api.remove(JOBSETS, "train")
+    keeper.jobset = keeper.learn(store_jobset(api))
+    await keeper.gates.keep(keeper.seen(), verdict(uid=keeper.jobset.uid), None)
+    there = keeper.stored()
+    keeper.jobset = earlier
+    with pytest.raises(LookAgain):
+        await keeper.gates.keep(keeper.seen(keeper.live()), None, None)
+    assert keeper.stored() == there
+
+
+async def test_the_gate_of_a_jobset_that_is_gone_is_left_to_the_garbage_collector(keeper: Keeper, api: Api) -> None:
+    await keeper.gates.keep(keeper.seen(), None, None)
+    foreign_life = msgspec.structs.replace(keeper.live(), jobset_uid="u-0")
+    api.remove(JOBSETS, "train")
+    with pytest.raises(LookAgain):
+        await keeper.gates.keep(keeper.seen(foreign_life), None, None)
+    assert keeper.stored()
+
+
+async def test_an_earlier_gate_that_changed_meanwhile_is_not_removed_blindly(keeper: Keeper, api: Api) -> None:
+    await keeper.gates.keep(keeper.seen(), None, None)
+    left = keeper.live()
+    keeper.edit(lambda body: body.update(data={"more": "words"}))
+    api.remove(JOBSETS, "train")
+    keeper.jobset = keeper.learn(store_jobset(api))
+    with pytest.raises(LookAgain):
+        await keeper.gates.keep(keeper.seen(left), None, None)
+    assert keeper.stored()["data"] == {"more": "words"}

@@ -1,0 +1,302 @@
+"""The annotation channel reaches every pod that waits, gang by gang in turns, and again if it does not help (A6.2)."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+
+import msgspec
+import pytest
+
+from controllers.keys import Key
+from controllers.patches import PATIENCE, STRAGGLES_AFTER, STRAGGLES_AT_MOST, Patches
+from jobset_gate import names, verdicts
+from jobset_gate.kube.errors import Conflict, KubeError, NotFound, NotLeader, ServerError, Throttled, Unreachable
+from jobset_gate.kube.resources import PODS
+from jobset_gate.sim.clock import VirtualClock
+from tests.controllers.doors import Doors
+from tests.controllers.objects import notes, store_pod, store_pods, verdict_on
+from tests.jobset_gate.gangs import verdict
+from tests.jobset_gate.world.api import Api
+from tests.jobset_gate.world.client import Call, MemoryClient
+
+TRAIN = Key("default", "train")
+OTHER = Key("default", "other")
+RELEASE = verdict()
+TEXT = verdicts.render(RELEASE)
+SOON = 0.01
+"""Virtual seconds in which everything that can be sent is sent."""
+
+
+class Sender:
+    """Patches at work, and what became of them."""
+
+    def __init__(self, memory: MemoryClient, clock: VirtualClock, concurrency: int = 4) -> None:
+        self.outcomes: list[str] = []
+        self.patches = Patches(memory.client, clock, concurrency=concurrency, sent=self.outcomes.append)
+        self.want = self.patches.want
+
+
+@asynccontextmanager
+async def running(sender: Sender) -> AsyncIterator[Sender]:
+    task = asyncio.create_task(sender.patches.run())
+    try:
+        yield sender
+    finally:
+        task.cancel()
+        await asyncio.gather(task, return_exceptions=True)
+
+
+@pytest.fixture
+async def sender(memory: MemoryClient, clock: VirtualClock) -> AsyncIterator[Sender]:
+    async with running(Sender(memory, clock)) as started:
+        yield started
+
+
+async def test_a_fresh_verdict_goes_to_every_pod_that_waits(api: Api, sender: Sender) -> None:
+    pods = store_pods(api, 10)
+    again = sender.want(TRAIN, pods, RELEASE, fresh=True)
+    await asyncio.sleep(SOON)
+    assert {verdict_on(api, pod) for pod in pods} == {TEXT}
+    assert sender.outcomes == ["ok"] * 10
+    assert again is not None
+    assert 0 < again <= STRAGGLES_AFTER, "somebody looks whether it helped"
+
+
+async def test_no_pod_is_patched_twice_for_one_verdict_while_it_has_time(
+    api: Api, doors: Doors, sender: Sender
+) -> None:
+    pods = store_pods(api, 3)
+    for _ in range(5):
+        sender.want(TRAIN, pods, RELEASE, fresh=True)
+    await asyncio.sleep(SOON)
+    sender.want(TRAIN, pods, RELEASE, fresh=False)
+    await asyncio.sleep(SOON)
+    assert len(doors.asked) == 3
+
+
+async def test_a_pod_that_comes_later_gets_a_moment_to_see_the_configmap_by_itself(
+    api: Api, doors: Doors, sender: Sender
+) -> None:
+    pods = store_pods(api, 1)
+    assert sender.want(TRAIN, pods, RELEASE, fresh=False) == pytest.approx(PATIENCE)
+    await asyncio.sleep(SOON)
+    assert doors.asked == []
+    await asyncio.sleep(PATIENCE)
+    sender.want(TRAIN, pods, RELEASE, fresh=False)
+    await asyncio.sleep(SOON)
+    assert verdict_on(api, pods[0]) == TEXT
+
+
+async def test_a_straggler_is_patched_again_with_something_that_has_changed(api: Api, sender: Sender) -> None:
+    """The kubelet looks at a pod again only when it changes."""
+    pods = store_pods(api, 1)
+    sender.want(TRAIN, pods, RELEASE, fresh=True)
+    await asyncio.sleep(STRAGGLES_AFTER + SOON)
+    first = dict(notes(api, pods[0]))
+    sender.want(TRAIN, pods, RELEASE, fresh=False)
+    await asyncio.sleep(SOON)
+    second = notes(api, pods[0])
+    assert first == {names.VERDICT: TEXT}
+    assert second[names.VERDICT] == TEXT
+    assert second != first
+
+
+async def test_a_straggler_is_patched_ever_less_often_but_never_given_up(
+    api: Api, doors: Doors, sender: Sender
+) -> None:
+    pods = store_pods(api, 1)
+    sender.want(TRAIN, pods, RELEASE, fresh=True)
+    for _ in range(30 * 60):
+        await asyncio.sleep(1.0)
+        sender.want(TRAIN, pods, RELEASE, fresh=False)
+    assert 25 <= len(doors.asked) <= 40
+    before = len(doors.asked)
+    for _ in range(int(STRAGGLES_AT_MOST) + 2):
+        await asyncio.sleep(1.0)
+        sender.want(TRAIN, pods, RELEASE, fresh=False)
+    assert len(doors.asked) == before + 1
+
+
+async def test_the_time_to_look_again_is_when_the_next_straggler_is_due(api: Api, sender: Sender) -> None:
+    pods = store_pods(api, 1)
+    sender.want(TRAIN, pods, RELEASE, fresh=True)
+    await asyncio.sleep(1.0)
+    again = sender.want(TRAIN, pods, RELEASE, fresh=False)
+    assert again == pytest.approx(STRAGGLES_AFTER - 1.0, abs=SOON)
+
+
+async def test_a_pod_that_has_the_verdict_from_before_a_crash_is_not_patched_again_at_once(
+    api: Api, doors: Doors, sender: Sender
+) -> None:
+    (pod,) = store_pods(api, 1)
+    told = msgspec.structs.replace(pod, verdict=TEXT)
+    sender.want(TRAIN, [told], RELEASE, fresh=False)
+    await asyncio.sleep(PATIENCE + SOON)
+    sender.want(TRAIN, [told], RELEASE, fresh=False)
+    await asyncio.sleep(SOON)
+    assert doors.asked == []
+    await asyncio.sleep(STRAGGLES_AFTER)
+    sender.want(TRAIN, [told], RELEASE, fresh=False)
+    await asyncio.sleep(SOON)
+    assert notes(api, pod)[names.NUDGE] == "1", "but it still waits: now it is"
+
+
+async def test_another_verdict_is_news_to_all(api: Api, sender: Sender) -> None:
+    pods = store_pods(api, 2)
+    sender.want(TRAIN, pods, RELEASE, fresh=True)
+    await asyncio.sleep(SOON)
+    younger = verdict(epoch=1)
+    sender.want(TRAIN, pods, younger, fresh=True)
+    await asyncio.sleep(SOON)
+    assert {verdict_on(api, pod) for pod in pods} == {verdicts.render(younger)}
+
+
+async def test_nobody_waiting_means_nothing_to_come_back_for(api: Api, sender: Sender) -> None:
+    pods = store_pods(api, 1)
+    sender.want(TRAIN, pods, RELEASE, fresh=True)
+    await asyncio.sleep(SOON)
+    assert sender.want(TRAIN, [], RELEASE, fresh=False) is None
+    assert sender.patches.depth == 0
+
+
+async def test_a_pod_that_passed_while_its_patch_stood_in_the_queue_is_not_patched(
+    api: Api, doors: Doors, memory: MemoryClient, clock: VirtualClock
+) -> None:
+    async with running(Sender(memory, clock, concurrency=1)) as sender:
+        doors.shut()
+        pods = store_pods(api, 3)
+        sender.want(TRAIN, pods, RELEASE, fresh=True)
+        await asyncio.sleep(SOON)
+        sender.want(TRAIN, pods[:2], RELEASE, fresh=False)
+        doors.open()
+        await asyncio.sleep(SOON)
+        assert [bool(verdict_on(api, pod)) for pod in pods] == [True, True, False]
+
+
+async def test_a_gang_that_is_forgotten_is_not_patched_any_more(
+    api: Api, doors: Doors, memory: MemoryClient, clock: VirtualClock
+) -> None:
+    async with running(Sender(memory, clock, concurrency=1)) as sender:
+        doors.shut()
+        pods = store_pods(api, 3)
+        sender.want(TRAIN, pods, RELEASE, fresh=True)
+        await asyncio.sleep(SOON)
+        sender.patches.forget(TRAIN)
+        assert sender.patches.depth == 0
+        doors.open()
+        await asyncio.sleep(SOON)
+        assert len(doors.asked) == 1, "only the one under way"
+
+
+# --- Many gangs -----------------------------------------------------------------------------------------------------
+
+
+async def test_a_gang_of_ten_does_not_wait_for_a_gang_of_a_thousand(
+    api: Api, doors: Doors, memory: MemoryClient, clock: VirtualClock
+) -> None:
+    async with running(Sender(memory, clock, concurrency=4)) as sender:
+        doors.shut()
+        sender.want(TRAIN, store_pods(api, 1000), RELEASE, fresh=True)
+        await asyncio.sleep(SOON)
+        sender.want(OTHER, store_pods(api, 10, gang="other"), RELEASE, fresh=True)
+        doors.open()
+        await asyncio.sleep(SOON)
+        order = [call.name.split("-")[0] for call in doors.asked]
+        assert len(order) == 1010
+        assert max(index for index, gang in enumerate(order) if gang == "other") < 30
+
+
+@pytest.mark.parametrize("concurrency", [1, 4, 16])
+async def test_no_more_patches_are_under_way_than_allowed(
+    api: Api, doors: Doors, memory: MemoryClient, clock: VirtualClock, concurrency: int
+) -> None:
+    async with running(Sender(memory, clock, concurrency=concurrency)) as sender:
+        sender.want(TRAIN, store_pods(api, 100), RELEASE, fresh=True)
+        assert sender.patches.depth == 100
+        await asyncio.sleep(SOON)
+        assert doors.most_inside == concurrency
+        assert len(sender.outcomes) == 100
+
+
+async def test_work_that_comes_after_a_pause_is_done(api: Api, sender: Sender) -> None:
+    for number in range(3):
+        pod = store_pod(api, f"train-{number}")
+        sender.want(Key("default", f"gang-{number}"), [pod], RELEASE, fresh=True)
+        await asyncio.sleep(10.0)
+        assert verdict_on(api, pod) == TEXT
+
+
+async def test_with_the_channel_switched_off_nothing_is_sent(
+    api: Api, doors: Doors, memory: MemoryClient, clock: VirtualClock
+) -> None:
+    sender = Sender(memory, clock, concurrency=0)
+    task = asyncio.create_task(sender.patches.run())
+    assert sender.want(TRAIN, store_pods(api, 3), RELEASE, fresh=True) is None
+    await asyncio.sleep(SOON)
+    assert doors.asked == []
+    task.cancel()
+    await asyncio.gather(task, return_exceptions=True)
+
+
+# --- Failures -------------------------------------------------------------------------------------------------------
+
+
+async def test_the_verdict_does_not_land_on_a_namesake(api: Api, sender: Sender) -> None:
+    (old,) = store_pods(api, 1)
+    api.remove(PODS, old.name)
+    successor = store_pod(api, old.name)
+    sender.want(TRAIN, [old], RELEASE, fresh=True)
+    await asyncio.sleep(SOON)
+    assert verdict_on(api, successor) == ""
+    assert sender.outcomes == ["gone"]
+
+
+async def test_the_body_carries_the_uid_and_nothing_but_annotations(api: Api, doors: Doors, sender: Sender) -> None:
+    (pod,) = store_pods(api, 1)
+    sender.want(TRAIN, [pod], RELEASE, fresh=True)
+    await asyncio.sleep(SOON)
+    assert doors.asked[0].body == {"metadata": {"uid": pod.uid, "annotations": {names.VERDICT: TEXT}}}
+
+
+async def test_a_pod_that_is_gone_is_no_trouble(api: Api, sender: Sender) -> None:
+    pods = store_pods(api, 2)
+    api.remove(PODS, pods[0].name)
+    sender.want(TRAIN, pods, RELEASE, fresh=True)
+    await asyncio.sleep(SOON)
+    assert sorted(sender.outcomes) == ["gone", "ok"]
+
+
+@pytest.mark.parametrize(
+    "error", [ServerError(500), Throttled(429), Unreachable("reset"), Conflict(409), NotFound(404)]
+)
+async def test_a_patch_that_failed_is_tried_again_when_the_pod_still_waits(
+    api: Api, doors: Doors, sender: Sender, error: KubeError
+) -> None:
+    pods = store_pods(api, 3)
+    doors.fail = lambda call: error if call.name == pods[0].name else None
+    sender.want(TRAIN, pods, RELEASE, fresh=True)
+    await asyncio.sleep(SOON)
+    assert [bool(verdict_on(api, pod)) for pod in pods] == [False, True, True]
+    doors.fail = lambda _: None
+    await asyncio.sleep(STRAGGLES_AFTER)
+    sender.want(TRAIN, pods[:1], RELEASE, fresh=False)
+    await asyncio.sleep(SOON)
+    assert verdict_on(api, pods[0]) == TEXT
+
+
+async def test_a_replica_that_no_longer_leads_stops_sending(
+    api: Api, doors: Doors, memory: MemoryClient, clock: VirtualClock
+) -> None:
+    sender = Sender(memory, clock)
+
+    def lost(_: Call) -> KubeError:
+        return NotLeader("the lease is not surely ours")
+
+    doors.fail = lost
+    sender.want(TRAIN, store_pods(api, 20), RELEASE, fresh=True)
+    with pytest.raises(ExceptionGroup) as stopped:
+        await sender.patches.run()
+    assert stopped.group_contains(NotLeader)
+    assert len(doors.asked) <= 4

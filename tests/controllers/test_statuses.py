@@ -1,0 +1,273 @@
+"""The condition and its Event are told once per fact, progress not too often, the Event first (A9)."""
+
+from __future__ import annotations
+
+import asyncio
+
+import msgspec
+import pytest
+
+from controllers.keys import Key
+from controllers.statuses import PROGRESS_EVERY, Statuses
+from jobset_gate import names
+from jobset_gate.kube.errors import KubeError, NotFound, ServerError
+from jobset_gate.kube.resources import EVENTS, JOBSETS
+from jobset_gate.model import Condition, ConditionSeen, JobSetSeen
+from jobset_gate.sim.clock import VirtualClock
+from tests.controllers.doors import Doors
+from tests.controllers.objects import store_jobset
+from tests.jobset_gate.world.api import Api, Json
+from tests.jobset_gate.world.client import Call, MemoryClient
+
+TRAIN = Key("default", "train")
+STARTED = Condition(status="True", reason=names.REASON_STARTED, message="all 2 pods started (attempt 0, epoch 0)")
+FAILED = Condition(status="False", reason=names.REASON_TIMED_OUT, message="timed out (attempt 0, epoch 0)")
+
+
+def waiting(started: int) -> Condition:
+    return Condition(status="False", reason=names.REASON_WAITING, message=f"{started}/9 pods started")
+
+
+@pytest.fixture
+def jobset(api: Api) -> JobSetSeen:
+    return store_jobset(api)
+
+
+@pytest.fixture
+def statuses(memory: MemoryClient, clock: VirtualClock) -> Statuses:
+    return Statuses(memory.client, clock)
+
+
+def stored(api: Api) -> Json:
+    jobset = api.get(JOBSETS, "train")
+    assert jobset is not None
+    (condition,) = jobset["status"]["conditions"]
+    found: Json = condition
+    return found
+
+
+def seen(api: Api, jobset: JobSetSeen) -> JobSetSeen:
+    """The JobSet once the watch has shown our condition."""
+    now = stored(api)
+    told = ConditionSeen(
+        status=now["status"], reason=now["reason"], message=now["message"], since=now["lastTransitionTime"]
+    )
+    return msgspec.structs.replace(jobset, condition=told)
+
+
+def verbs(doors: Doors) -> list[str]:
+    return [f"{call.verb} {call.kind.plural}" for call in doors.asked]
+
+
+# --- The condition --------------------------------------------------------------------------------------------------
+
+
+async def test_a_condition_is_written_with_our_manager_as_the_api_wants_it(
+    api: Api, statuses: Statuses, jobset: JobSetSeen
+) -> None:
+    assert await statuses.tell(jobset, waiting(1)) is None
+    assert stored(api) == {
+        "type": "GroupStarted",
+        "status": "False",
+        "reason": "WaitingForPods",
+        "message": "1/9 pods started",
+        "lastTransitionTime": "2026-01-01T00:00:00Z",
+    }
+
+
+async def test_a_condition_that_stands_is_not_written_again(
+    api: Api, doors: Doors, statuses: Statuses, jobset: JobSetSeen
+) -> None:
+    await statuses.tell(jobset, waiting(1))
+    before = len(doors.asked)
+    assert await statuses.tell(seen(api, jobset), waiting(1)) is None
+    assert len(doors.asked) == before
+
+
+async def test_progress_is_told_at_most_every_so_often_and_then_the_latest(
+    api: Api, doors: Doors, statuses: Statuses, jobset: JobSetSeen
+) -> None:
+    await statuses.tell(jobset, waiting(1))
+    await asyncio.sleep(5)
+    assert await statuses.tell(seen(api, jobset), waiting(2)) == pytest.approx(PROGRESS_EVERY - 5)
+    assert await statuses.tell(seen(api, jobset), waiting(3)) == pytest.approx(PROGRESS_EVERY - 5)
+    assert len(doors.asked) == 1
+    await asyncio.sleep(PROGRESS_EVERY - 5)
+    assert await statuses.tell(seen(api, jobset), waiting(3)) is None
+    assert stored(api)["message"] == "3/9 pods started"
+
+
+async def test_a_verdict_is_told_at_once_whatever_was_told_before(
+    api: Api, statuses: Statuses, jobset: JobSetSeen
+) -> None:
+    await statuses.tell(jobset, waiting(1))
+    assert await statuses.tell(seen(api, jobset), STARTED, "0.0") is None
+    assert stored(api)["status"] == "True"
+
+
+async def test_waiting_again_after_a_verdict_is_told_at_once(api: Api, statuses: Statuses, jobset: JobSetSeen) -> None:
+    await statuses.tell(jobset, STARTED, "0.0")
+    assert await statuses.tell(seen(api, jobset), waiting(0)) is None
+    assert stored(api)["reason"] == "WaitingForPods"
+
+
+async def test_the_time_of_transition_moves_only_when_the_status_does(
+    api: Api, statuses: Statuses, jobset: JobSetSeen
+) -> None:
+    await statuses.tell(jobset, waiting(1))
+    await asyncio.sleep(60)
+    await statuses.tell(seen(api, jobset), FAILED, "0.0")
+    assert stored(api)["lastTransitionTime"] == "2026-01-01T00:00:00Z"
+    await asyncio.sleep(60)
+    await statuses.tell(seen(api, jobset), STARTED, "0.1")
+    assert stored(api)["lastTransitionTime"] == "2026-01-01T00:02:00Z"
+
+
+async def test_what_was_written_is_not_written_again_while_the_watch_has_not_shown_it(
+    doors: Doors, statuses: Statuses, jobset: JobSetSeen
+) -> None:
+    await statuses.tell(jobset, STARTED, "0.0")
+    before = len(doors.asked)
+    again = await statuses.tell(jobset, STARTED, "0.0")
+    assert again == pytest.approx(PROGRESS_EVERY)
+    assert len(doors.asked) == before
+
+
+async def test_a_condition_that_somebody_took_away_is_told_again_but_slowly(
+    api: Api, statuses: Statuses, jobset: JobSetSeen
+) -> None:
+    await statuses.tell(jobset, STARTED, "0.0")
+    api.change(JOBSETS, "train", lambda body: body["status"].update(conditions=[]))
+    assert await statuses.tell(jobset, STARTED, "0.0") == pytest.approx(PROGRESS_EVERY)
+    await asyncio.sleep(PROGRESS_EVERY)
+    assert await statuses.tell(jobset, STARTED, "0.0") is None
+    assert stored(api)["status"] == "True"
+
+
+async def test_the_next_jobset_of_the_name_is_told_at_once(
+    api: Api, doors: Doors, statuses: Statuses, jobset: JobSetSeen
+) -> None:
+    await statuses.tell(jobset, waiting(9))
+    api.remove(JOBSETS, "train")
+    successor = store_jobset(api)
+    assert await statuses.tell(successor, waiting(9)) is None
+    assert stored(api)["message"] == "9/9 pods started"
+    assert len(doors.asked) == 2
+
+
+async def test_a_stranger_is_not_given_the_condition_of_its_namesake(
+    api: Api, statuses: Statuses, jobset: JobSetSeen
+) -> None:
+    api.remove(JOBSETS, "train")
+    store_jobset(api)
+    assert await statuses.tell(jobset, waiting(1)) is None
+    successor = api.get(JOBSETS, "train")
+    assert successor is not None
+    assert "status" not in successor
+
+
+async def test_nobody_left_to_be_told_is_no_trouble(api: Api, statuses: Statuses, jobset: JobSetSeen) -> None:
+    api.remove(JOBSETS, "train")
+    assert await statuses.tell(jobset, STARTED, "0.0") is None
+
+
+async def test_a_write_that_failed_is_due_again_at_once(
+    api: Api, doors: Doors, statuses: Statuses, jobset: JobSetSeen
+) -> None:
+    doors.fail = lambda call: ServerError(500) if call.kind == JOBSETS else None
+    with pytest.raises(ServerError):
+        await statuses.tell(jobset, waiting(1))
+    doors.fail = lambda _: None
+    assert await statuses.tell(jobset, waiting(1)) is None
+    assert stored(api)["message"] == "1/9 pods started"
+
+
+async def test_forgetting_a_gang_forgets_when_it_was_told(doors: Doors, statuses: Statuses, jobset: JobSetSeen) -> None:
+    await statuses.tell(jobset, waiting(1))
+    statuses.forget(TRAIN)
+    assert statuses.due_in(jobset, waiting(1)) == 0.0
+
+
+# --- Events ---------------------------------------------------------------------------------------------------------
+
+
+async def test_the_event_comes_before_the_condition(doors: Doors, statuses: Statuses, jobset: JobSetSeen) -> None:
+    """A crash between the two repeats both; the other way round it would swallow the Event."""
+    await statuses.tell(jobset, STARTED, "0.0")
+    assert verbs(doors) == ["create events", "patch jobsets"]
+
+
+async def test_without_the_event_the_condition_is_not_written(
+    api: Api, doors: Doors, statuses: Statuses, jobset: JobSetSeen
+) -> None:
+    doors.fail = lambda call: ServerError(500) if call.kind == EVENTS else None
+    with pytest.raises(ServerError):
+        await statuses.tell(jobset, STARTED, "0.0")
+    assert verbs(doors) == ["create events"]
+
+
+async def test_a_successor_after_a_crash_tells_no_second_event(
+    api: Api, memory: MemoryClient, clock: VirtualClock, doors: Doors, jobset: JobSetSeen
+) -> None:
+    doors.fail = lambda call: ServerError(500) if call.kind == JOBSETS else None
+    with pytest.raises(ServerError):
+        await Statuses(memory.client, clock).tell(jobset, STARTED, "0.0")
+    doors.fail = lambda _: None
+    await asyncio.sleep(100)
+    await Statuses(memory.client, clock).tell(jobset, STARTED, "0.0")
+    assert len(api.all(EVENTS)) == 1
+    assert stored(api)["status"] == "True"
+
+
+async def test_each_generation_has_its_own_event(api: Api, statuses: Statuses, jobset: JobSetSeen) -> None:
+    await statuses.tell(jobset, STARTED, "0.0")
+    later = msgspec.structs.replace(STARTED, message="all 2 pods started (attempt 1, epoch 0)")
+    await statuses.tell(seen(api, jobset), later, "1.0")
+    assert len(api.all(EVENTS)) == 2
+
+
+async def test_a_namesake_has_its_own_event(api: Api, statuses: Statuses, jobset: JobSetSeen) -> None:
+    await statuses.tell(jobset, STARTED, "0.0")
+    api.remove(JOBSETS, "train")
+    await statuses.tell(store_jobset(api), STARTED, "0.0")
+    assert len(api.all(EVENTS)) == 2
+
+
+async def test_waiting_is_no_event(api: Api, statuses: Statuses, jobset: JobSetSeen) -> None:
+    await statuses.tell(jobset, waiting(1))
+    assert api.all(EVENTS) == []
+
+
+@pytest.mark.parametrize(
+    ("condition", "kind"),
+    [
+        (STARTED, "Normal"),
+        (msgspec.structs.replace(STARTED, reason=names.REASON_BYPASSED), "Normal"),
+        (FAILED, "Warning"),
+        (msgspec.structs.replace(FAILED, reason=names.REASON_GATE_MISSING), "Warning"),
+        (msgspec.structs.replace(FAILED, reason=names.REASON_CONFIG_MAP_CONFLICT), "Warning"),
+    ],
+)
+async def test_an_event_says_what_the_condition_says(
+    api: Api, statuses: Statuses, jobset: JobSetSeen, condition: Condition, kind: str
+) -> None:
+    await statuses.tell(jobset, condition, "0.0")
+    (event,) = api.all(EVENTS)
+    assert (event["type"], event["reason"], event["message"]) == (kind, condition.reason, condition.message)
+    assert event["involvedObject"]["uid"] == jobset.uid
+    assert event["firstTimestamp"] == "2026-01-01T00:00:00Z"
+
+
+async def test_a_name_as_long_as_names_may_be_still_has_an_event(api: Api, statuses: Statuses) -> None:
+    long = store_jobset(api, "j" * 253)
+    await statuses.tell(long, STARTED, "0.0")
+    (event,) = api.all(EVENTS)
+    assert len(event["metadata"]["name"]) <= 253
+
+
+async def test_a_namespace_that_is_gone_is_no_trouble(doors: Doors, statuses: Statuses, jobset: JobSetSeen) -> None:
+    def gone(_: Call) -> KubeError:
+        return NotFound(404)
+
+    doors.fail = gone
+    assert await statuses.tell(jobset, STARTED, "0.0") is None
