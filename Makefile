@@ -10,6 +10,8 @@ CODE    = $(wildcard jobset_gate webhook controllers tests bench e2e)
 # `make PYTHON=/path/to/python3.12 setup` picks the interpreter; otherwise the first that works.
 PYTHON ?=
 PYTEST_ARGS ?=
+# For example `make bench BENCH_ARGS="--scale 0.1 --only decode"`.
+BENCH_ARGS ?=
 # Tests wait more than they compute. Each worker has a real control plane of its own.
 WORKERS ?= 3
 LOCK    = $(BIN)/pip-compile --quiet --allow-unsafe --generate-hashes --strip-extras --no-header --no-emit-options \
@@ -69,7 +71,7 @@ pytest: setup
 	$(BIN)/python -m pytest --numprocesses $(WORKERS) --dist worksteal $(PYTEST_ARGS)
 
 bench: setup control-plane ## the tables of speed and memory
-	@$(BIN)/python -m bench
+	@$(BIN)/python -m bench $(BENCH_ARGS)
 
 lock: setup ## write requirements/*.txt anew from pyproject.toml and requirements/*.in (LOCK_ARGS=--upgrade for newer ones)
 	$(LOCK) --output-file requirements/runtime.txt pyproject.toml
