@@ -14,13 +14,13 @@ from controllers.gates import Gates, LookAgain
 from controllers.index import Index
 from controllers.keys import Key
 from controllers.measures import Measures
-from controllers.patches import Patches
+from controllers.patches import PATIENCE, Patches
 from controllers.statuses import Statuses
 from jobset_gate import names, verdicts
 from jobset_gate.kube.errors import Forbidden, ServerError
 from jobset_gate.kube.resources import CONFIGMAPS, JOBSETS, PODS
 from jobset_gate.kube.store import Change
-from jobset_gate.model import JobSetSeen, PodSeen
+from jobset_gate.model import ConditionSeen, JobSetSeen, PodSeen
 from jobset_gate.sim.clock import VirtualClock
 from tests.controllers.doors import Doors
 from tests.controllers.objects import store_jobset, store_pod, verdict_on
@@ -119,8 +119,28 @@ async def test_only_pods_whom_the_verdict_binds_are_told(desk: Desk) -> None:
     assert seen is not None
     await desk.gates.keep(seen, verdict(uid=desk.jobset.uid, attempt=1), None)
     await desk.look()
+    await asyncio.sleep(PATIENCE)
+    await desk.look()
     assert verdict_on(desk.api, of_ours) == ""
     assert verdicts.parse(desk.gate()["verdict"]) == verdict(uid=desk.jobset.uid, attempt=1)
+
+
+async def test_a_verdict_that_stands_is_put_back_when_its_configmap_is_lost(desk: Desk) -> None:
+    desk.see_pod(0)
+    desk.see_pod(1)
+    await desk.look()
+    told = desk.api.get(JOBSETS, "train")
+    assert told is not None
+    (condition,) = told["status"]["conditions"]
+    since = ConditionSeen(
+        status=condition["status"], reason=condition["reason"], message=condition["message"], since=""
+    )
+    desk.see(msgspec.structs.replace(desk.jobset, condition=since))
+    before = verdicts.parse(desk.gate()["verdict"])
+    desk.api.remove(CONFIGMAPS, NAME)
+    desk.index.saw_gate(TRAIN, None)
+    await desk.look()
+    assert verdicts.parse(desk.gate()["verdict"]) == before
 
 
 async def test_pods_that_do_not_wait_in_their_barrier_are_not_told(desk: Desk) -> None:

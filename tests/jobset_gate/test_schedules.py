@@ -32,6 +32,7 @@ from tests.jobset_gate.world.world import Fate
 DEEP = os.environ.get("HYPOTHESIS_PROFILE") == "deep"
 WALKS = 40_000 if DEEP else 1_200
 EXAMPLES = 5_000 if DEEP else 100
+pytestmark = pytest.mark.timeout(3600 if DEEP else 120)
 
 SHAPES = st.builds(
     Shape,
@@ -104,6 +105,21 @@ REMEMBERED = {
             Step("suspend_or_resume"),
             Step("pods_start"),
             Step("everything_is_heard"),
+        ),
+    ),
+    "a controller whose view of the JobSet is an attempt behind takes back the verdict": Schedule(
+        shape=Shape(width=1),
+        replicas=2,
+        steps=(
+            Step("everything_calms_down"),
+            Step("pods_start"),
+            Step("everything_calms_down"),
+            Step("restart"),
+            Step("the_cluster_acts", 0, 0),
+            Step("pods_start"),
+            Step("a_controller_hears_and_works", 0, 11),
+            Step("some_news_arrives", 1, 11),
+            Step("a_call_goes_through", 1),
         ),
     ),
     "a pod that ran on through a suspension starts the clock of the next generation in the past": Schedule(

@@ -45,12 +45,13 @@ async def open_door(_: Call) -> Answer:
 
 
 class MemoryClient:
-    """`calls` is the log of all that was asked; `gate_written` is told of each ConfigMap before and after a write."""
+    """`calls` is the log of all that was asked; `gate_written` and `gate_removed` are told of each ConfigMap."""
 
     def __init__(self, api: Api, door: Door = open_door) -> None:
         self.api, self._door = api, door
         self.calls: list[Call] = []
         self.gate_written: Callable[[Json | None, Json], None] = lambda _, __: None
+        self.gate_removed: Callable[[Json], None] = lambda _: None
 
     @property
     def client(self) -> Client:
@@ -134,7 +135,13 @@ class MemoryClient:
         uid: str | None = None,
         resource_version: str | None = None,
     ) -> None:
-        await self._do(Call("delete", resource, name), lambda: self.api.remove(resource, name, uid, resource_version))
+        def work() -> None:
+            old = self.api.get(resource, name)
+            self.api.remove(resource, name, uid, resource_version)
+            if old is not None and resource == CONFIGMAPS:
+                self.gate_removed(old)
+
+        await self._do(Call("delete", resource, name), work)
 
     async def _do(self, call: Call, work: Callable[[], Any]) -> Any:
         answer = await self._door(call)

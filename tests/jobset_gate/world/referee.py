@@ -54,7 +54,8 @@ class Referee:
         before, after = _gate(old), _gate(new)
         assert after is not None
         assert after.tidy, f"a gate is written whole: {new}"
-        if before is not None and before.jobset_uid == after.jobset_uid:
+        if before is not None:
+            _must(before.jobset_uid in ("", after.jobset_uid), f"{before} of another life was adopted")
             self._no_going_back(before.verdict, after.verdict)
             self._clock_stands(before.waiting_since, after)
         if after.verdict is not None and (before is None or before.verdict != after.verdict):
@@ -62,6 +63,12 @@ class Referee:
         if after.waiting_since is not None and after.waiting_since.generation not in self.clocks:
             self.clocks[after.waiting_since.generation] = after.waiting_since
             self._clock_begins(replica, after.waiting_since)
+
+    def gate_removed(self, old: Json) -> None:
+        """A controller removed one: only what an earlier life left behind."""
+        gate, jobset = _gate(old), self._api.get(JOBSETS, JOBSET)
+        _must(gate is not None, f"a stranger's ConfigMap was removed: {old}")
+        _must(jobset is None or jobset["metadata"]["uid"] != gate.jobset_uid, f"{gate} was removed while it was in use")
 
     def gate_destroyed(self, old: Json) -> None:
         """Somebody deletes or garbles the gate."""
@@ -102,7 +109,7 @@ class Referee:
             return
         _must(clock.at <= replica.now() + 0.001, f"{clock} is in the future: {replica.now()}")
         its_own = [self._cluster.ran[pod.uid] for pod in pods if pod.epoch == clock.generation.epoch]
-        begin = min(its_own, default=self._now())
+        begin = min(its_own, default=replica.view.at)
         _must(clock.at >= begin - 0.001, f"{clock} before the first start of its generation at {begin}: {seen}")
 
     def _verdict(self, replica: Replica, verdict: Verdict) -> None:

@@ -59,17 +59,19 @@ class View:
     """What the pass under way, or the last one, decides on."""
 
     seen: GangSeen | None = None
+    at: float = 0.0
+    """The true time at which it looked."""
     closer: bool = False
     """Jobs and pods were read from the API for it."""
 
 
 class _NotingIndex(Index):
-    def __init__(self, view: View, queue: WorkQueue[Key]) -> None:
+    def __init__(self, view: View, queue: WorkQueue[Key], true_now: Callable[[], float]) -> None:
         super().__init__(queue.add, queue.add_after)
-        self._view = view
+        self._view, self._true_now = view, true_now
 
     def observe(self, key: Key) -> GangSeen | None:
-        self._view.seen, self._view.closer = super().observe(key), False
+        self._view.seen, self._view.at, self._view.closer = super().observe(key), self._true_now(), False
         return self._view.seen
 
     def gate_uid(self) -> str | None:
@@ -132,7 +134,7 @@ class Replica:
     def _boot(self) -> None:
         self.queue: WorkQueue[Key] = WorkQueue(rng=random.Random(0))  # noqa: S311 - jitter
         self.view = View()
-        self.index = _NotingIndex(self.view, self.queue)
+        self.index = _NotingIndex(self.view, self.queue, self._true_now)
         self._handlers: dict[Resource, Callable[[Any], None]] = {
             JOBSETS: self.index.on_jobset,
             JOBS: self.index.on_job,

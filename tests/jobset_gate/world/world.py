@@ -54,6 +54,7 @@ class World:
         self.replicas = [Replica(f"replica-{n}", self.api, self.loop, self.now) for n in range(replicas)]
         for replica in self.replicas:
             replica.memory.gate_written = partial(self._gate_written, replica)
+            replica.memory.gate_removed = self._gate_removed
             replica.boot()
 
     def __enter__(self) -> Self:
@@ -225,6 +226,9 @@ class World:
 
     def _gate_written(self, replica: Replica, old: Json | None, new: Json) -> None:
         self._guarded(lambda: self.referee.gate_written(replica, old, new))
+
+    def _gate_removed(self, old: Json) -> None:
+        self._guarded(lambda: self.referee.gate_removed(old))
 
     def _guarded(self, check: Callable[[], None]) -> None:
         # Not raised through the controllers' own code: it would deal with it.
