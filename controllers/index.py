@@ -10,7 +10,7 @@ from dataclasses import dataclass, field
 
 from controllers.keys import Key
 from jobset_gate.kube.store import Change
-from jobset_gate.model import GangSeen, GateSeen, JobSeen, JobSetSeen, PodSeen
+from jobset_gate.model import GangSeen, GateSeen, JobSeen, JobSetSeen, PodSeen, Verdict
 
 LEISURE = 1.0
 """Seconds within which a change that cannot complete a gang is looked at."""
@@ -25,6 +25,7 @@ class _Gang:
     jobs: dict[str, JobSeen] = field(default_factory=dict)
     pods: dict[str, PodSeen] = field(default_factory=dict)
     gate: GateSeen | None = None
+    remembered: Verdict | None = None
     foreign_gate: bool = False
     lacking: int = 0
     """Slots lacking at the last pass."""
@@ -103,7 +104,7 @@ class Index:
         elif gang.gate == change.new or _older(change.new, gang.gate):
             return
         else:
-            gang.gate = change.new
+            self._take(gang, change.new)
         self._wake(key)
         self._tidy(key, gang)
 
@@ -113,8 +114,10 @@ class Index:
         """The ConfigMap as a write or a read of ours has just shown it."""
         gang = self._gang(key)
         gang.foreign_gate = False
-        if gate is None or not _older(gate, gang.gate):
-            gang.gate = gate
+        if gate is None:
+            gang.gate = None
+        elif not _older(gate, gang.gate):
+            self._take(gang, gate)
 
     def saw_foreign_gate(self, key: Key) -> None:
         """A ConfigMap of that name is not ours (A10)."""
@@ -142,6 +145,7 @@ class Index:
             jobs=tuple(gang.jobs.values()),
             pods=tuple(gang.pods.values()),
             gate=gang.gate,
+            remembered=gang.remembered,
             foreign_gate=gang.foreign_gate,
         )
 
@@ -157,6 +161,11 @@ class Index:
         if gang is None:
             gang = self._gangs[key] = _Gang()
         return gang
+
+    @staticmethod
+    def _take(gang: _Gang, gate: GateSeen) -> None:
+        gang.gate = gate
+        gang.remembered = gate.verdict or gang.remembered
 
     def _tidy(self, key: Key, gang: _Gang) -> None:
         if gang.empty:

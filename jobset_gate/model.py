@@ -250,6 +250,8 @@ class GangSeen(msgspec.Struct, frozen=True, kw_only=True):
     jobs: tuple[JobSeen, ...] = ()
     pods: tuple[PodSeen, ...] = ()
     gate: GateSeen | None = None
+    remembered: Verdict | None = None
+    """The last verdict that this process saw in the gang's ConfigMap, whatever has become of that since."""
     foreign_gate: bool = False
     """A ConfigMap of the gang's name exists and is not ours."""
     denials: tuple[tuple[str, str], ...] = ()

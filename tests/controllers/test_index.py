@@ -251,6 +251,16 @@ def test_the_end_of_the_present_gate_is_believed(woken: Woken) -> None:
     assert gate_of(woken) is None
 
 
+def test_a_verdict_is_remembered_beyond_its_configmap(woken: Woken) -> None:
+    woken.jobset(None, jobset())
+    decided = gate(verdict=verdict())
+    woken.index.saw_gate(TRAIN, decided)
+    woken.gate(decided, None)
+    seen = woken.index.observe(TRAIN)
+    assert seen is not None
+    assert (seen.gate, seen.remembered) == (None, verdict())
+
+
 def test_a_strangers_configmap_is_remembered_until_ours_is_seen(woken: Woken) -> None:
     def foreign() -> bool:
         seen = woken.index.observe(TRAIN)

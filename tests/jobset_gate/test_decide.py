@@ -377,6 +377,15 @@ def test_a_decision_whose_configmap_was_lost_is_restored_not_taken_again(seen: G
     assert decision.verdict.generation == generation()
 
 
+def test_a_verdict_that_this_process_saw_is_not_taken_again_though_it_left_no_trace_yet() -> None:
+    """Its ConfigMap was deleted before any watch has shown the condition or a patched pod."""
+    timed_out = verdict(Kind.TIMEOUT, names.REASON_TIMED_OUT)
+    decision = decide(gang(*BOTH, gate=None, remembered=timed_out), NOW)
+    assert isinstance(decision, Stand)
+    assert decision.verdict == timed_out
+    assert isinstance(decide(gang(*BOTH, gate=None, remembered=verdict(uid="u-0")), NOW), Decide)
+
+
 def test_traces_of_older_generations_prove_nothing() -> None:
     seen = gang(
         pod(0, attempt=1, verdict=verdicts.render(verdict())),
