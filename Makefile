@@ -13,7 +13,7 @@ PYTEST_ARGS ?=
 # For example `make bench BENCH_ARGS="--scale 0.1 --only decode"`.
 BENCH_ARGS ?=
 # Tests wait more than they compute. Each worker has a real control plane of its own.
-WORKERS ?= 3
+WORKERS ?= 2
 LOCK    = $(BIN)/pip-compile --quiet --allow-unsafe --generate-hashes --strip-extras --no-header --no-emit-options \
           --no-emit-index-url --no-emit-find-links --no-emit-trusted-host $(LOCK_ARGS)
 

@@ -14,7 +14,7 @@ from typing import Any
 
 from tests.house.files import ROOT
 
-PATIENCE = 60.0
+PATIENCE = 100.0
 """Seconds that anything may take on a slow machine before a test gives up."""
 
 
