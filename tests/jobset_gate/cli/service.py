@@ -24,14 +24,23 @@ class Service:
     def __init__(self, process: asyncio.subprocess.Process) -> None:
         self._process = process
         self.lines: list[str] = []
+        self._unasked: list[dict[str, Any]] = []
 
     async def until(self, message: str) -> dict[str, Any]:
-        """The first JSON log line from here on with this message. AssertionError if the process ends first."""
+        """The next JSON log line with this message, each given once: what is logged at the same time has no order.
+
+        AssertionError if the process ends first.
+        """
+        for found in self._unasked:
+            if found.get("msg") == message:
+                self._unasked.remove(found)
+                return found
         async with asyncio.timeout(PATIENCE):
             while line := await self._line():
-                found = json.loads(line) if line.startswith("{") else {}
+                found = dict(json.loads(line)) if line.startswith("{") else {}
                 if found.get("msg") == message:
-                    return dict(found)
+                    return found
+                self._unasked.append(found)
         raise AssertionError(f"no {message!r} in:\n" + "\n".join(self.lines))
 
     def send(self, how: signal.Signals) -> None:
