@@ -5,24 +5,34 @@ VENV   := .venv
 BIN    := $(VENV)/bin
 LOCKED := $(VENV)/.locked
 READY  := $(VENV)/.ready
-CODE    = $(wildcard jobset_gate webhook controllers tests bench e2e)
+CODE    = $(wildcard jobset_gate webhook controllers tests bench e2e requirements)
 
 # `make PYTHON=/path/to/python3.12 setup` picks the interpreter; otherwise the first that works.
 PYTHON ?=
 PYTEST_ARGS ?=
 # For example `make bench BENCH_ARGS="--scale 0.1 --only decode"`.
 BENCH_ARGS ?=
+# For example `make bench-release RELEASE_ARGS="--pods 20 --runs 3"`.
+RELEASE_ARGS ?=
+# `make image IMAGE=name:tag BASE=python:3.13-slim`; MACHINES="x86_64 aarch64" collects the wheels of more than one.
+IMAGE ?= jobset-gate:dev
+BASE ?= $(shell sed -n 's/^ARG BASE=//p' Dockerfile)
+MACHINES ?=
+# `make e2e KUBECONFIG=file` runs on that cluster, KEEP=1 leaves what was made standing. A KUBECONFIG that is merely in
+# the environment is no such wish.
+KEEP ?=
+E2E_ARGS ?=
 # Tests wait more than they compute. Each worker has a real control plane of its own.
 WORKERS ?= 2
 LOCK    = $(BIN)/pip-compile --quiet --allow-unsafe --generate-hashes --strip-extras --no-header --no-emit-options \
           --no-emit-index-url --no-emit-find-links --no-emit-trusted-host $(LOCK_ARGS)
 
 .DEFAULT_GOAL := help
-.PHONY: help setup demo test control-plane lint types contracts pytest format bench lock clean
+.PHONY: help setup demo test control-plane lint types contracts pytest format bench bench-release wheels image e2e airgap lock clean
 .NOTPARALLEL:
 
 help: ## this list
-	@sed -n 's/^\([a-z-]*\):.*## \(.*\)/  make \1|\2/p' Makefile | while IFS='|' read -r a b; do printf '%-22s %s\n' "$$a" "$$b"; done
+	@sed -n 's/^\([a-z0-9-]*\):.*## \(.*\)/  make \1|\2/p' Makefile | while IFS='|' read -r a b; do printf '%-22s %s\n' "$$a" "$$b"; done
 
 setup: $(READY) ## make .venv with everything locked in requirements/
 
@@ -73,9 +83,28 @@ pytest: setup
 bench: setup control-plane ## the tables of speed and memory
 	@$(BIN)/python -m bench $(BENCH_ARGS)
 
+bench-release: setup ## how fast a gang is released, on a kind cluster of its own or that of KUBECONFIG=file; writes docs/release.*
+	@$(BIN)/python -m bench.release $(if $(filter command,$(firstword $(origin KUBECONFIG))),--kubeconfig "$(KUBECONFIG)") $(RELEASE_ARGS)
+
+wheels: setup ## collect build/wheels for the image: what is locked, for the base image's Python
+	@$(BIN)/python requirements/wheels.py $(BASE) build/wheels $(MACHINES:%=+%) requirements/runtime.txt requirements/build.txt
+
+image: wheels ## build the image IMAGE on the image BASE with docker; the build itself needs no network
+	docker build --network none --build-arg BASE=$(BASE) --build-arg WHEELS=build/wheels \
+	  --build-arg VERSION=$$(sed -n 's/^version = "\(.*\)"/\1/p' pyproject.toml) \
+	  --build-arg REVISION=$$(git describe --always --dirty --abbrev=40 --exclude '*' 2>/dev/null || echo unknown) --tag $(IMAGE) .
+	@docker image inspect --format '{{.Size}}' $(IMAGE) | awk '{printf "image: $(IMAGE) from $(BASE), %d MB\n", $$1 / 1000000}'
+
+e2e: setup ## the e2e suite on a kind cluster of its own, or on the cluster of KUBECONFIG=file; KEEP=1
+	@$(if $(filter command,$(firstword $(origin KUBECONFIG))),KUBECONFIG="$(KUBECONFIG)",env -u KUBECONFIG) KEEP="$(KEEP)" $(BIN)/python -m e2e $(E2E_ARGS)
+
+airgap: setup ## docker, kind and a node image where nothing can be pulled (as root, Debian; see e2e/airgap/README.md)
+	@e2e/airgap/setup
+
 lock: setup ## write requirements/*.txt anew from pyproject.toml and requirements/*.in (LOCK_ARGS=--upgrade for newer ones)
 	$(LOCK) --output-file requirements/runtime.txt pyproject.toml
 	$(LOCK) --output-file requirements/dev.txt requirements/dev.in
+	$(LOCK) --constraint requirements/dev.txt --output-file requirements/build.txt requirements/build.in
 	$(LOCK) --output-file requirements/go.txt requirements/go.in
 
 clean: ## remove .venv and caches of the checks (not the control plane in the user's cache folder)

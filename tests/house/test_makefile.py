@@ -1,4 +1,4 @@
-"""`make setup` on a machine that cannot have it stops with a sentence that says what is missing."""
+"""`make setup` says what is missing; `make image` and `make e2e` pass on what they are given, and no more."""
 
 import os
 import shutil
@@ -80,3 +80,36 @@ def test_the_python_that_a_person_names_is_taken(clone: Path) -> None:
     python(clone, "mine", "3.11")
     setup(clone, "PYTHON=mine")
     assert (clone / "made").read_text() == "mine\n"
+
+
+def dry(*args: str, **env: str) -> str:
+    """What make would run, as it is here."""
+    make = shutil.which("make")
+    assert make
+    command = [make, "--no-print-directory", "--dry-run", *args]
+    without = {key: value for key, value in os.environ.items() if key not in ("KUBECONFIG", "KEEP", "MAKEFLAGS")}
+    env = {**without, **env}
+    ran = subprocess.run(command, cwd=ROOT, env=env, capture_output=True, text=True, check=True)  # noqa: S603
+    return ran.stdout
+
+
+def test_e2e_goes_to_a_cluster_that_is_named() -> None:
+    assert 'KUBECONFIG="mine" KEEP="1" ' in dry("e2e", "KUBECONFIG=mine", "KEEP=1")
+
+
+def test_e2e_does_not_go_to_the_cluster_of_the_environment() -> None:
+    """A person's KUBECONFIG may well be the one of production."""
+    assert 'env -u KUBECONFIG KEEP="" ' in dry("e2e", KUBECONFIG="production")
+
+
+def test_the_image_is_built_without_network_from_wheels_for_its_base() -> None:
+    said = dry("image", "IMAGE=a:b", "BASE=c:d", "MACHINES=x y")
+    assert "requirements/wheels.py c:d build/wheels +x +y requirements/runtime.txt requirements/build.txt" in said
+    assert "--network none --build-arg BASE=c:d --build-arg WHEELS=build/wheels" in said
+    assert "--tag a:b ." in said
+
+
+def test_the_base_image_is_the_one_of_the_dockerfile() -> None:
+    lines = (ROOT / "Dockerfile").read_text().splitlines()
+    (base,) = [line.removeprefix("ARG BASE=") for line in lines if line.startswith("ARG BASE=")]
+    assert f"--build-arg BASE={base} " in dry("image")

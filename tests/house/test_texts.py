@@ -12,6 +12,15 @@ FORBIDDEN = {
     "the host of a package registry": "|".join(
         ("py" + r"pi\.org", "python" + r"hosted\.org", "npm" + r"js\.", "proxy" + r"\.golang\.org", "crates" + r"\.io")
     ),
+    "the host of a container registry": "|".join(
+        (
+            "registry" + r"\.k8s\.io",
+            r"\bgcr" + r"\.io",
+            r"\bquay" + r"\.io",
+            r"\bghcr" + r"\.io",
+            r"\bdocker" + r"\.io/",
+        )
+    ),
     "a folder of one machine": r"(?<![\w.$}~/-])/(?:" + "|".join(("ro" + "ot", "wo" + "rk", r"ho" + r"me/\w+")) + ")/",
     "work left undone": r"\b(?:" + "|".join(("TO" + "DO", "FIX" + "ME", "XX" + "X")) + r")\b",
 }
@@ -44,6 +53,8 @@ def test_no_file_says(what: str) -> None:
     ("what", "line"),
     [
         ("the host of a package registry", "--index-url https://" + "pyp" + "i.org/simple"),
+        ("the host of a container registry", "image: registry.k8" + "s.io/pause:3.10"),
+        ("the host of a container registry", "FROM docker." + "io/python"),
         ("a folder of one machine", "see /" + "work/main/x"),
         ("a folder of one machine", '"/' + 'home/someone/x"'),
         ("work left undone", "# TO" + "DO: later"),
@@ -53,7 +64,15 @@ def test_the_patterns_find_what_they_are_for(what: str, line: str) -> None:
     assert re.search(FORBIDDEN[what], line)
 
 
-@pytest.mark.parametrize("line", ["https://kubernetes.io/home/user", "$HOME/work/x", "golang.org/x/net v0.49.0"])
+@pytest.mark.parametrize(
+    "line",
+    [
+        "https://kubernetes.io/home/user",
+        "apt-get install docker.io debootstrap",
+        "$HOME/work/x",
+        "golang.org/x/net v0.49.0",
+    ],
+)
 def test_the_patterns_leave_other_lines_alone(line: str) -> None:
     assert [what for what, pattern in FORBIDDEN.items() if re.search(pattern, line)] == []
 
