@@ -1,7 +1,10 @@
-"""A closer look at a gang whose time is up, before a verdict fails it: is it really so, and why (A7, A9)?
+"""A closer look at a gang before a verdict: the API is asked where the watches may not have told everything yet.
 
-A watch that has gone silent is noticed after a minute or so; a gang must not fail for pods that started meanwhile. So
-its Jobs and pods are read from the API once more, and Events say what quotas and autoscalers did. Once per verdict.
+Before a verdict fails it: is it really so, and why (A7, A9)? A watch that has gone silent is noticed after a minute or
+so; a gang must not fail for pods that started meanwhile. So its Jobs and pods are read from the API once more, and
+Events say what quotas and autoscalers did. Once per verdict.
+
+Before a verdict for which there is no ConfigMap: was one taken that somebody has deleted (A10)? The condition knows.
 """
 
 from typing import Generic, TypeVar
@@ -9,10 +12,11 @@ from typing import Generic, TypeVar
 import msgspec
 import structlog
 
+from controllers.gates import LookAgain
 from jobset_gate import names, read, wire
 from jobset_gate.kube.client import Client
-from jobset_gate.kube.errors import ApiError, BadAnswer, Unreachable
-from jobset_gate.kube.resources import EVENTS, JOBS, PODS, Resource
+from jobset_gate.kube.errors import ApiError, BadAnswer, NotFound, Unreachable
+from jobset_gate.kube.resources import EVENTS, JOBS, JOBSETS, PODS, Resource
 from jobset_gate.model import GangSeen
 from jobset_gate.stalls import DETAIL_LIMIT
 
@@ -70,6 +74,20 @@ class Closer:
             # Costs words, not the verdict.
             _log.warning("events not read, the verdict says less", namespace=namespace, error=str(error))
             return fresh
+
+    async def recall(self, seen: GangSeen) -> GangSeen:
+        """With what the JobSet's condition tells in the API now.
+
+        Raises LookAgain if it is not there or another by now, and what a failing read raises: no verdict without it.
+        """
+        namespace, name = seen.jobset.namespace, seen.jobset.name
+        try:
+            live = read.jobset(await self._client.get(JOBSETS, name, namespace, type=wire.JobSet))
+        except NotFound as gone:
+            raise LookAgain(f"the JobSet {namespace}/{name} is gone") from gone
+        if live is None or live.uid != seen.jobset.uid:
+            raise LookAgain(f"the JobSet {namespace}/{name} is another one")
+        return msgspec.structs.replace(seen, jobset=msgspec.structs.replace(seen.jobset, condition=live.condition))
 
     async def _reasons(self, seen: GangSeen) -> GangSeen:
         """With the Jobs whose pods were refused and the pods for which a node is on its way."""

@@ -14,6 +14,8 @@ from jobset_gate.errors import JobsetGateError
 from jobset_gate.kube.client import Client
 from jobset_gate.kube.errors import AlreadyExists, Conflict, NotFound
 from jobset_gate.kube.resources import CONFIGMAPS, JOBSETS
+from jobset_gate.kube.store import Version
+from jobset_gate.kube.witness import Witness
 from jobset_gate.model import GangSeen, GateSeen, JobSetSeen, Verdict, WaitingSince
 
 
@@ -26,10 +28,10 @@ class ForeignGate(LookAgain):
 
 
 class Gates:
-    """The ConfigMaps of all gangs."""
+    """The ConfigMaps of all gangs. What its reads and writes show goes to the witness, who knows what is news."""
 
-    def __init__(self, client: Client, index: Index) -> None:
-        self._client, self._index = client, index
+    def __init__(self, client: Client, index: Index, witness: Witness[wire.ConfigMap, GateSeen]) -> None:
+        self._client, self._index, self._witness = client, index, witness
 
     async def keep(self, seen: GangSeen, verdict: Verdict | None, clock: WaitingSince | None) -> None:
         """Makes the gang's ConfigMap hold this verdict and this clock. No write if it does.
@@ -51,18 +53,16 @@ class Gates:
 
     async def look(self, key: Key) -> GateSeen | None:
         """The ConfigMap as it stands in the API now; None if there is none. Raises ForeignGate if it is not ours."""
+        name = names.config_map_name(key.name)
+        known = self._witness.known((key.namespace, name))
         try:
-            stored = await self._client.get(
-                CONFIGMAPS, names.config_map_name(key.name), key.namespace, type=wire.ConfigMap
-            )
+            stored = await self._client.get(CONFIGMAPS, name, key.namespace, type=wire.ConfigMap)
         except NotFound:
-            self._index.saw_gate(key, None)
-            return None
-        gate = read.gate(stored)
-        if gate is None:
+            return self._missed(key, known)
+        gate = self._saw(key, stored)
+        if gate is None and read.gate(stored) is None:
             self._index.saw_foreign_gate(key)
             raise ForeignGate(f"the ConfigMap {stored.metadata.name} of gang {key} is not ours")
-        self._index.saw_gate(key, gate)
         return gate
 
     async def _create(self, key: Key, jobset: JobSetSeen, verdict: Verdict | None, clock: WaitingSince | None) -> None:
@@ -73,7 +73,7 @@ class Gates:
             # Ours from before a crash, the winner's of a race, or a stranger's: the API knows.
             await self.look(key)
             raise LookAgain(f"the ConfigMap of gang {key} was there already") from taken
-        self._index.saw_gate(key, read.gate(stored))
+        self._saw(key, stored)
 
     async def _replace(self, key: Key, jobset: JobSetSeen, gate: GateSeen, data: Mapping[str, str]) -> None:
         body = _body(jobset, data)
@@ -84,7 +84,7 @@ class Gates:
         except (Conflict, NotFound) as beaten:
             await self.look(key)
             raise LookAgain(f"the ConfigMap of gang {key} was changed by somebody else") from beaten
-        self._index.saw_gate(key, read.gate(stored))
+        self._saw(key, stored)
 
     async def _remove(self, key: Key, jobset: JobSetSeen, gate: GateSeen) -> None:
         """Deletes what an earlier JobSet of this name left behind, unless our own view is the old one."""
@@ -101,7 +101,17 @@ class Gates:
         except (Conflict, NotFound) as changed:
             await self.look(key)
             raise LookAgain(f"the ConfigMap of gang {key} was changed by somebody else") from changed
-        self._index.saw_gate(key, None)
+        self._missed(key, Version(gate.uid, gate.resource_version))
+
+    def _saw(self, key: Key, stored: wire.ConfigMap) -> GateSeen | None:
+        gate = self._witness.saw(stored)
+        self._index.saw_gate(key, gate)
+        return gate
+
+    def _missed(self, key: Key, version: Version | None) -> GateSeen | None:
+        gate = self._witness.missed((key.namespace, names.config_map_name(key.name)), version)
+        self._index.saw_gate(key, gate)
+        return gate
 
 
 def _body(jobset: JobSetSeen, data: Mapping[str, str]) -> dict[str, Any]:

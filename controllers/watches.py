@@ -1,6 +1,6 @@
 """Which objects the controller watches, and where their changes go."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from typing import Any
 
@@ -11,6 +11,8 @@ from jobset_gate.kube.informer import Informer
 from jobset_gate.kube.problems import OnProblem
 from jobset_gate.kube.resources import CONFIGMAPS, CRDS, JOBS, JOBSETS, PODS, Resource
 from jobset_gate.kube.store import Change
+from jobset_gate.kube.witness import Witness
+from jobset_gate.model import GateSeen
 
 AnyInformer = Informer[Any, Any]
 
@@ -65,3 +67,15 @@ def informers(
         )
         for watch in watches
     ]
+
+
+def gate_witness(informers: Iterable[AnyInformer]) -> Witness[wire.ConfigMap, GateSeen]:
+    """Who is told of the ConfigMaps that the controller itself reads and writes."""
+    return next(informer.witness for informer in informers if informer.resource == CONFIGMAPS)
+
+
+def unlisted(informers: Iterable[AnyInformer]) -> str:
+    """What has not been listed yet and why, for people; "" if nothing is missing. JobSet may be installed later."""
+    missing = [one for one in informers if not one.has_synced and not (one.resource == JOBSETS and one.is_absent)]
+    words = [f"{one.resource.plural} ({one.trouble})" if one.trouble else one.resource.plural for one in missing]
+    return f"not listed yet: {', '.join(words)}" if words else ""

@@ -6,11 +6,13 @@ import asyncio
 import os
 import ssl
 from collections.abc import Awaitable, Callable
+from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from jobset_gate.kube.errors import NoAccess
+from jobset_gate.kube.proxies import proxy_for
 
 if TYPE_CHECKING:
     from kubernetes_asyncio.client import Configuration
@@ -19,6 +21,7 @@ SERVICE_ACCOUNT = Path("/var/run/secrets/kubernetes.io/serviceaccount")
 REREAD_SECONDS = (
     60.0  # tokens of service accounts and of exec plugins rotate; the kubelet renews a file well before it ends
 )
+DOUBT_SECONDS = 5.0  # a token that the server refuses is fetched again, but not more often than this
 
 
 @dataclass(frozen=True, slots=True)
@@ -27,6 +30,7 @@ class Access:
 
     `token` gives what goes into the Authorization header: a bare bearer token or a whole value such as "Basic ...";
     None for no header (client certificates are in `ssl`). `namespace` is that of the context or of our own pod.
+    `refused` is told when the server did not take that token, so that the next call fetches it anew.
     `server_name` is the name the server's certificate must carry if it is not the URL's; `proxy` an HTTP proxy's URL.
     """
 
@@ -36,6 +40,7 @@ class Access:
     namespace: str = "default"
     server_name: str | None = None
     proxy: str | None = None
+    refused: Callable[[], None] | None = None
 
 
 async def discover(kubeconfig: str | None = None, context: str | None = None) -> Access:
@@ -53,11 +58,20 @@ def in_cluster(account: Path = SERVICE_ACCOUNT) -> Access:
     if not _in_pod(account):
         raise NoAccess(f"not in a pod: KUBERNETES_SERVICE_HOST or {account / 'token'} is missing")
     host, port = os.environ["KUBERNETES_SERVICE_HOST"], os.environ.get("KUBERNETES_SERVICE_PORT", "443")
-    namespace = account / "namespace"
+    namespace, ca = account / "namespace", account / "ca.crt"
+    trust = _trust(ca)
+
+    async def reread() -> str | None:
+        with suppress(OSError):  # what was trusted before still is
+            trust.load_verify_locations(cafile=str(ca))  # else a new CA would shut out whoever runs through its coming
+        return await _read(account / "token")
+
+    token = _Rereading(reread)
     return Access(
         server=f"https://[{host}]:{port}" if ":" in host else f"https://{host}:{port}",
-        ssl=_trust(account / "ca.crt"),
-        token=_Rereading(lambda: _read(account / "token")),
+        ssl=trust,
+        token=token,
+        refused=token.refused,
         namespace=namespace.read_text().strip() if namespace.exists() else "default",
     )
 
@@ -65,7 +79,8 @@ def in_cluster(account: Path = SERVICE_ACCOUNT) -> Access:
 async def from_kubeconfig(path: str | None = None, context: str | None = None) -> Access:
     """A context of a kubeconfig (default: its current one; $KUBECONFIG, ~/.kube/config), read by kubernetes_asyncio.
 
-    Exec plugins, OIDC and token files are asked again every minute while the Access is in use. Raises NoAccess.
+    Exec plugins, OIDC and token files are asked again every minute while the Access is in use. The environment's proxy
+    is used if the kubeconfig names none. Raises NoAccess.
     """
     loaded, chosen, namespace = await _load(path, context)
     server = str(loaded.host).rstrip("/")
@@ -78,13 +93,15 @@ async def from_kubeconfig(path: str | None = None, context: str | None = None) -
         return _authorization(latest)
 
     may_change = _authorization(loaded) is not None or loaded.cert_file
+    token = _Rereading(reload, _Known(_authorization(loaded))) if may_change else None
     return Access(
         server=server,
         ssl=tls,
-        token=_Rereading(reload, _Known(_authorization(loaded))) if may_change else None,
+        token=token,
+        refused=token.refused if token else None,
         namespace=namespace,
         server_name=loaded.tls_server_name,
-        proxy=loaded.proxy,
+        proxy=proxy_for(server, os.environ, loaded.proxy),
     )
 
 
@@ -100,7 +117,14 @@ class _Rereading:
         self._fetch = fetch
         self._known = known
         self._due = asyncio.get_running_loop().time() + REREAD_SECONDS if known else 0.0
+        self._doubted = -DOUBT_SECONDS
         self._lock = asyncio.Lock()
+
+    def refused(self) -> None:
+        """It was revoked, or its signer's key has changed: a minute of refusals would cost a leader its lease."""
+        now = asyncio.get_running_loop().time()
+        if now - self._doubted >= DOUBT_SECONDS:
+            self._due = self._doubted = now
 
     async def __call__(self) -> str | None:
         async with self._lock:

@@ -20,6 +20,7 @@ from jobset_gate.kube.problems import Kind, OnProblem, Problem
 from jobset_gate.kube.reader import Bare, Event, Reader, Torn, W
 from jobset_gate.kube.resources import Resource
 from jobset_gate.kube.store import Change, Key, Store, Version, later
+from jobset_gate.kube.witness import Witness
 
 M = TypeVar("M")
 
@@ -43,7 +44,8 @@ class Informer(Generic[W, M]):
     after the cache has it; what a relist found is told in one go, so that nobody sees half of it. An exception of the
     handler ends run(); one of `convert` only makes the object one of no interest (Kind.UNCONVERTIBLE).
     `relist_seconds` is the longest time between two lists, since dropped events leave no trace (None: no limit).
-    Never more than one request is open. Everything waits on the event loop's clock.
+    `witness` may be told what other reads and writes have shown. Never more than one request is open. Everything waits
+    on the event loop's clock.
     """
 
     def __init__(
@@ -73,7 +75,9 @@ class Informer(Generic[W, M]):
         self._on_problem = on_problem
         self._reader: Reader[W] = Reader(wire, self._tell)
         self._store: Store[M] = Store()
+        self.witness: Witness[W, M] = Witness(self._store, self._model)
         self._synced = asyncio.Event()
+        self._failed: Exception | None = None  # the last list
         self._version = ""
         self._listed = -math.inf  # when the last list was begun
         self._list_due = math.inf
@@ -93,6 +97,16 @@ class Informer(Generic[W, M]):
     def has_synced(self) -> bool:
         """Has one list been read wholly and told to the handler?"""
         return self._synced.is_set()
+
+    @property
+    def is_absent(self) -> bool:
+        """Does the server not have this resource (yet)?"""
+        return isinstance(self._failed, NotFound)
+
+    @property
+    def trouble(self) -> str:
+        """Why the last list failed; "" if it did not."""
+        return str(self._failed or "")
 
     async def wait_synced(self) -> None:
         """Returns once has_synced; for ever if the resource cannot be listed."""
@@ -128,13 +142,14 @@ class Informer(Generic[W, M]):
         listed: dict[Key, tuple[Version, M | None]] = {}
         pacer, version = Pacer(), ""
         self._listed = self._now()
+        self._store.list_begins()
         async with aclosing(pages(self._client, self._scope, self._page_size)) as read:
             async for items, version in read:  # noqa: B007 - all pages have the same version, that of the list
                 for raw in items:
                     self._take(raw, listed)
                     await pacer.did(len(memoryview(raw)))
         changes = self._store.replace(listed, version)
-        self._version = version
+        self._version, self._failed = version, None
         self._list_due = self._now() + (self._relist_seconds or math.inf) * self._rng.uniform(0.8, 1.0)
         for change in changes:
             self._handler(change)
@@ -237,6 +252,8 @@ class Informer(Generic[W, M]):
     def _report(self, error: Exception, listed: bool) -> None:
         if isinstance(error, Stale):
             return
+        if not listed:
+            self._failed = error
         kind = Kind.WATCH_FAILED if listed else Kind.LIST_FAILED
         if isinstance(error, Expired):
             kind = Kind.EXPIRED

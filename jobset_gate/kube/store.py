@@ -54,6 +54,7 @@ class Store(Generic[M]):
         # the selector is told as deleted too, and may come back later under the same uid.
         self._gone: dict[str, str] = {}
         self._listed = ""
+        self._answered: set[Key] = set()  # what answers to us have shown since the last list was begun
 
     def is_news(self, meta: Meta) -> bool:
         """Is this version of the object later than what is known? Ask before the work of converting it."""
@@ -83,17 +84,39 @@ class Store(Generic[M]):
 
     def known(self, meta: Meta) -> bool:
         """Is exactly this version known already?"""
-        return self._versions.get((meta.namespace, meta.name)) == Version(meta.uid, meta.resource_version)
+        return self.version((meta.namespace, meta.name)) == Version(meta.uid, meta.resource_version)
+
+    def version(self, key: Key) -> Version | None:
+        """What is known of the object, also if it is of no interest."""
+        return self._versions.get(key)
+
+    def answer(self, meta: Meta, model: M | None) -> None:
+        """As put(), from the answer to a read or a write of ours: a list under way may be older."""
+        self._answered.add((meta.namespace, meta.name))
+        self.put(meta, model)
+
+    def lose(self, key: Key, version: Version) -> None:
+        """An answer to us has shown that this version is gone; what is known to be later stays."""
+        self._bury(version.uid, version.resource_version)
+        if self._versions.get(key) == version:
+            del self._versions[key]
+            self._set(key, None)
+
+    def list_begins(self) -> None:
+        """What has been answered before is in the list, or gone."""
+        self._answered.clear()
 
     def replace(self, listed: Mapping[Key, tuple[Version, M | None]], resource_version: str) -> list[Change[M]]:
         """All there is, from a list: what is not in it is gone. Deletions come first among the changes."""
         self._listed = resource_version
         changes: list[Change[M] | None] = []
-        for key in self._versions.keys() - listed.keys():
+        # Answered while the list was under way: the watch that begins at the list's version will tell of those.
+        ahead = {key for key in self._answered if self._is_after(key, resource_version)}
+        for key in self._versions.keys() - listed.keys() - ahead:
             self._bury(self._versions.pop(key).uid, resource_version)
             changes.append(self._set(key, None))
         for key, (version, model) in listed.items():
-            if self._versions.get(key) != version:
+            if self._versions.get(key) != version and key not in ahead:
                 self._versions[key] = version
                 self._gone.pop(version.uid, None)
                 changes.append(self._set(key, model))
@@ -110,6 +133,12 @@ class Store(Generic[M]):
     def _after_list(self, meta: Meta) -> bool:
         # A watch that starts at the list's version tells only of what came after it; anything else is an echo.
         return not self._listed or later(meta.resource_version, self._listed)
+
+    def _is_after(self, key: Key, listed: str) -> bool:
+        known = self._versions.get(key)
+        if known is None or not (known.resource_version.isdecimal() and listed.isdecimal()):
+            return False  # only numbers say so surely; in doubt the list is right
+        return later(known.resource_version, listed)
 
     def _bury(self, uid: str, version: str) -> None:
         if not uid or (uid in self._gone and not later(version, self._gone[uid])):

@@ -10,7 +10,7 @@ from dataclasses import dataclass, field
 import aiohttp
 
 from jobset_gate.kube.access import Access
-from jobset_gate.kube.errors import ApiError, ServerError, Silent, Throttled, Unreachable, error_of
+from jobset_gate.kube.errors import ApiError, ServerError, Silent, Throttled, Unauthorized, Unreachable, error_of
 from jobset_gate.kube.lines import LineCutter
 
 Observe = Callable[[str, str, str, float], None]
@@ -74,11 +74,12 @@ class Transport:
         """The body of a 2xx answer. Raises ApiError, Unreachable, and what `guard` raises.
 
         429 (the server has done nothing yet) is repeated for every verb, a 503 with Retry-After for all but POST, a
-        broken connection for reads only: a create whose answer was lost may have been done.
+        broken connection for reads only: a create whose answer was lost may have been done. A 401 is repeated once, at
+        once, if there is another token now.
         """
         for repeat in range(call.repeats + 1):
             try:
-                return await self._exchange(call, guard)
+                return await self._authorized(call, guard)
             except Unreachable:
                 if not call.reads or repeat >= min(call.repeats, REPEATS_OF_READS):
                     raise
@@ -97,9 +98,11 @@ class Transport:
             total=None, connect=self._timeout, sock_connect=self._timeout, sock_read=silence
         )
         with self._observed(call) as outcome:
-            response = await self._request(call, timeout, call.params, await self._authorization())
+            response = await self._request(call, timeout, call.params, await self._token())
             outcome.code = str(response.status)
         try:
+            if response.status == 401 and self._access.refused is not None:
+                self._access.refused()
             if response.status >= 300:
                 raise _error(response, await self._body(call, response))
             async with aclosing(_lines(call, response)) as lines:
@@ -107,14 +110,26 @@ class Transport:
         finally:
             response.close()
 
-    async def _exchange(self, call: Call, guard: Callable[[], float | None] | None) -> bytes:
+    async def _authorized(self, call: Call, guard: Callable[[], float | None] | None) -> bytes:
+        token = await self._token()  # first: a slow exec plugin must not eat up what the guard grants
+        try:
+            return await self._exchange(call, guard, token)
+        except Unauthorized:
+            if self._access.refused is None:
+                raise
+            self._access.refused()
+            fresh = await self._token()
+            if fresh == token:
+                raise
+            return await self._exchange(call, guard, fresh)
+
+    async def _exchange(self, call: Call, guard: Callable[[], float | None] | None, token: str | None) -> bytes:
         timeout, params = self._timeout, call.params
-        headers = await self._authorization()  # first: a slow exec plugin must not eat up what the guard grants
         if guard is not None and not call.reads and (granted := guard()) is not None and granted < timeout:
             # The server gets the deadline too, so that it drops what it has queued once nobody waits for it.
             timeout, params = granted, {**call.params, "timeout": f"{max(1, int(granted * 1000))}ms"}
         with self._observed(call) as outcome:
-            response = await self._request(call, aiohttp.ClientTimeout(total=timeout), params, headers)
+            response = await self._request(call, aiohttp.ClientTimeout(total=timeout), params, token)
             async with response:
                 body = await self._body(call, response)
                 outcome.code = str(response.status)
@@ -123,10 +138,11 @@ class Transport:
         return body
 
     async def _request(
-        self, call: Call, timeout: aiohttp.ClientTimeout, params: Mapping[str, str], headers: dict[str, str]
+        self, call: Call, timeout: aiohttp.ClientTimeout, params: Mapping[str, str], token: str | None
     ) -> aiohttp.ClientResponse:
         if self._session is None:
             raise RuntimeError("the client is not open: use `async with Client(...)`")
+        headers = {"Authorization": token} if token is not None else {}
         if call.body is not None:
             headers["Content-Type"] = call.content_type
         with _reached(call):
@@ -156,11 +172,10 @@ class Transport:
             if self._observe is not None:
                 self._observe(call.verb, call.resource, outcome.code, clock() - start)
 
-    async def _authorization(self) -> dict[str, str]:
+    async def _token(self) -> str | None:
+        """The Authorization header's value."""
         token = await self._access.token() if self._access.token is not None else None
-        if token is None:
-            return {}
-        return {"Authorization": token if " " in token else f"Bearer {token}"}
+        return token if token is None or " " in token else f"Bearer {token}"
 
 
 @dataclass(slots=True)

@@ -12,7 +12,8 @@ from controllers.index import Index
 from controllers.keys import Key
 from jobset_gate import names, read, verdicts, wire
 from jobset_gate.kube.resources import CONFIGMAPS, JOBSETS
-from jobset_gate.kube.store import Change
+from jobset_gate.kube.store import Change, Store
+from jobset_gate.kube.witness import Witness
 from jobset_gate.model import GangSeen, GateSeen, JobSetSeen, Kind
 from tests.controllers.doors import Doors
 from tests.controllers.objects import store_jobset
@@ -30,7 +31,8 @@ class Keeper:
     def __init__(self, api: Api, memory: MemoryClient) -> None:
         self.api = api
         self.index = Index(lambda _: None, lambda _, __: None)
-        self.gates = Gates(memory.client, self.index)
+        self.store: Store[GateSeen] = Store()
+        self.gates = Gates(memory.client, self.index, Witness(self.store, read.gate))
         self.jobset = self.learn(store_jobset(api))
 
     def learn(self, jobset: JobSetSeen) -> JobSetSeen:

@@ -134,12 +134,13 @@ class Scripted:
         self.asked.append(asked)
         await self._tell_waiting()
         script, good = {
-            "list": (self.lists, self._list),
+            "list": (self.lists, self.list),
             "watch": (self.watches, self._watch),
-        }.get(asked.verb, (self.others, self._list))
+        }.get(asked.verb, (self.others, self.list))
         return await (script.popleft() if script else good)(request)
 
-    async def _list(self, request: web.Request) -> web.StreamResponse:
+    async def list(self, request: web.Request) -> web.StreamResponse:
+        """A page of what there is at this moment."""
         names = sorted(self.objects)
         start = int(request.query.get("continue", 0))
         limit = int(request.query.get("limit", 0)) or len(names)

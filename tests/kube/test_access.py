@@ -53,6 +53,17 @@ async def test_the_current_context_is_taken_unless_another_is_named(tmp_path: Pa
     assert (two.server_name, two.proxy) == ("kube", "http://p:3")
 
 
+async def test_the_environments_proxy_is_used_for_a_kubeconfig_that_names_none(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("HTTP_PROXY", "http://proxy:3128")
+    monkeypatch.delenv("NO_PROXY", raising=False)
+    monkeypatch.delenv("no_proxy", raising=False)
+    path = kubeconfig(tmp_path, server="http://api.example.com")
+    assert (await from_kubeconfig(path)).proxy == "http://proxy:3128"
+    assert (await from_kubeconfig(path, "two")).proxy == "http://p:3"
+
+
 @pytest.mark.parametrize("content", [None, "", "[]", "{", "current-context: x\ncontexts: []\nclusters: []\n"])
 async def test_a_kubeconfig_that_is_no_good_is_an_error_that_names_it(tmp_path: Path, content: str | None) -> None:
     path = tmp_path / "broken"
@@ -118,6 +129,7 @@ async def test_an_exec_plugins_token_is_used(tmp_path: Path, real_time: None) ->
     }
     found = await from_kubeconfig(kubeconfig(tmp_path, user=user))
     assert found.token is not None
+    assert found.refused is not None
     assert await found.token() == "Bearer minted"
 
 
@@ -146,6 +158,24 @@ async def test_in_a_pod_its_service_account_is_used_and_its_token_read_again(acc
     (account / "token").unlink()
     await asyncio.sleep(61)
     assert await found.token() == "second"
+
+
+async def test_a_token_that_was_refused_is_read_again_at_once_but_not_time_and_again(account: Path) -> None:
+    found = in_cluster(account)
+    assert found.token is not None
+    assert found.refused is not None
+    assert await found.token() == "first"
+    (account / "token").write_text("second")
+    assert await found.token() == "first"
+    found.refused()
+    assert await found.token() == "second"
+    (account / "token").write_text("third")
+    found.refused()
+    assert await found.token() == "second"
+    await asyncio.sleep(5)
+    assert await found.token() == "second", "nobody has refused it since"
+    found.refused()
+    assert await found.token() == "third"
 
 
 async def test_outside_of_a_pod_there_is_no_service_account(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -14,6 +14,7 @@ from jobset_gate.kube.access import Access
 from jobset_gate.kube.client import Client, PatchType
 from jobset_gate.kube.resources import CONFIGMAPS, NODES, PODS
 from tests.kube.scripted import Answer, Scripted, hang, hang_up, refusal, silence, stream_of
+from tests.kube.watched import watching
 
 Verb = Callable[[Client], Awaitable[object]]
 BODY = {"metadata": {"name": "x", "namespace": "ns", "resourceVersion": "7"}}
@@ -119,6 +120,52 @@ async def test_a_token_is_asked_for_each_request_and_sent_as_it_is(server: Scrip
             await client.get(NODES, "n")
     sent = [asked.headers.get("Authorization") for asked in server.asked]
     assert sent == ["Bearer one", "Basic dXNlcjpwYXNz", None]
+
+
+class Minted:
+    """Tokens that are made anew once they have been refused."""
+
+    def __init__(self, *tokens: str) -> None:
+        self._tokens = list(tokens)
+
+    async def token(self) -> str:
+        return self._tokens[0]
+
+    def refused(self) -> None:
+        if len(self._tokens) > 1:
+            self._tokens.pop(0)
+
+
+@pytest.mark.parametrize("verb", ALL.values(), ids=ALL.keys())
+async def test_a_refused_token_is_fetched_anew_and_the_request_repeated_at_once(server: Scripted, verb: Verb) -> None:
+    """Also where nothing else is repeated: the server has done nothing yet."""
+    server.others.append(refusal(401))
+    server.lists.append(refusal(401))
+    minted = Minted("old", "new")
+    async with Client(Access(server.url, token=minted.token, refused=minted.refused)) as client:
+        await verb(client.impatient())
+    assert [asked.headers["Authorization"] for asked in server.asked] == ["Bearer old", "Bearer new"]
+    assert server.asked[1].at == server.asked[0].at
+
+
+async def test_a_token_that_stays_refused_is_an_error_at_once(server: Scripted) -> None:
+    server.lists.extend([refusal(401)] * 5)
+    minted = Minted("only")
+    async with Client(Access(server.url, token=minted.token, refused=minted.refused)) as client:
+        with pytest.raises(errors.Unauthorized):
+            await client.get(NODES, "n")
+    assert len(server.asked) == 1
+
+
+async def test_a_watch_that_is_refused_for_its_token_has_another_the_next_time(server: Scripted) -> None:
+    server.watches.append(refusal(401))
+    minted = Minted("old", "new")
+    access = Access(server.url, token=minted.token, refused=minted.refused)
+    async with Client(access) as client, watching(client):
+        await server.watched(2)
+    watches = [asked.headers["Authorization"] for asked in server.asked if asked.verb == "watch"]
+    assert watches == ["Bearer old", "Bearer new"]
+    assert server.count("list") == 1
 
 
 async def test_a_client_that_is_not_open_says_so(server: Scripted) -> None:

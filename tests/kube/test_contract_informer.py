@@ -9,8 +9,11 @@ from typing import Any
 import pytest
 
 from jobset_gate.kube.client import Client, PatchType
-from jobset_gate.kube.resources import CONFIGMAPS
-from tests.kube.watched import watching
+from jobset_gate.kube.informer import Informer
+from jobset_gate.kube.resources import CONFIGMAPS, CRDS
+from jobset_gate.kube.store import Change
+from tests.kube.jobset_like import JobSetLike
+from tests.kube.watched import Thing, watching
 from tests.support.planes import Plane
 
 
@@ -54,3 +57,40 @@ async def test_the_cache_follows_creation_change_deletion_and_the_selector(clien
         ("a", "2", None),
         ("b", None, "1"),
     ]
+
+
+async def test_a_kind_that_is_installed_later_and_removed_again_is_followed(client: Client, namespace: str) -> None:
+    like = JobSetLike()
+    names: set[str] = set()
+    news = asyncio.Event()
+
+    def changed(change: Change[str]) -> None:
+        names.symmetric_difference_update({change.key[1]})
+        news.set()
+
+    async def sees(*expected: str) -> None:
+        while names != set(expected):
+            news.clear()
+            await news.wait()
+
+    informer: Informer[Thing, str] = Informer(
+        client,
+        like.resource,
+        wire=Thing,
+        convert=lambda thing: thing.metadata.name,
+        handler=changed,
+        on_problem=lambda _: news.set(),
+    )
+    async with asyncio.TaskGroup() as tasks:
+        run = tasks.create_task(informer.run())
+        while not informer.is_absent:
+            news.clear()
+            await news.wait()
+        await client.create(CRDS, like.manifest)
+        await informer.wait_synced()
+        assert informer.trouble == ""
+        await client.create(like.resource, {"metadata": {"name": "one", "namespace": namespace}})
+        await sees("one")
+        await client.delete(CRDS, like.name)
+        await sees()
+        run.cancel()

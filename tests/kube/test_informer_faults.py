@@ -137,7 +137,7 @@ async def test_a_resource_that_is_not_installed_is_found_within_seconds_of_its_i
     installed = asyncio.Event()
 
     async def not_yet(request: web.Request) -> web.StreamResponse:
-        return await (server._list if installed.is_set() else refusal(404, text="404 page not found"))(request)
+        return await (server.list if installed.is_set() else refusal(404, text="404 page not found"))(request)
 
     server.lists.extend([not_yet] * 10_000)
     watched = Watched(client)
@@ -229,7 +229,7 @@ async def test_a_server_that_always_says_gone_is_not_hammered(server: Scripted, 
 async def test_a_continue_token_that_expires_begins_the_list_again(server: Scripted, client: Client) -> None:
     for i in range(30):
         server.put(f"n{i:02}", "x")
-    server.lists.extend([server._list, server._list, refusal(410)])
+    server.lists.extend([server.list, server.list, refusal(410)])
     async with watching(client, page_size=10) as watched:
         assert len(watched.values) == 30
         assert watched.problems == [Kind.EXPIRED]

@@ -18,8 +18,9 @@ class Process:
 
     def __init__(self, name: str, command: Sequence[str], log: Path) -> None:
         self.name = name
+        self.command = command
         self.log = log
-        with log.open("wb") as out:
+        with log.open("ab") as out:
             self._child = subprocess.Popen(  # noqa: S603 - a program of the control plane
                 [sys.executable, "-IS", _TETHER, str(os.getpid()), *command],
                 stdin=subprocess.DEVNULL,

@@ -6,10 +6,11 @@ import socket
 import ssl
 import tempfile
 import time
+import urllib.request
 from collections.abc import Callable
 from pathlib import Path
 from types import TracebackType
-from typing import Self
+from typing import Any, Self
 
 from tests.plane import certs, components
 from tests.plane.admin import Admin, context
@@ -19,6 +20,7 @@ from tests.plane.provide import provide
 
 _READY_WITHIN = 90.0  # seconds; 5 are usual, a cold and busy disk takes its time
 _LOOK_EVERY = 0.05
+_APISERVER = 1  # its place among the processes
 _ATTEMPTS = 3  # a port that was free may be taken by the time a program binds it
 
 
@@ -68,6 +70,23 @@ class RealPlane:
         if self._folder is not None:
             shutil.rmtree(self._folder)
         self._folder = self._layout = self._admin = None
+
+    def stop_apiserver(self) -> None:
+        """Kills it. What is stored stays."""
+        self._processes[_APISERVER].stop()
+
+    def restart_apiserver(self) -> None:
+        """The same again on the same port; returns when it is ready. It has forgotten what watches could begin from."""
+        stopped = self._processes[_APISERVER]
+        stopped.stop()
+        self._processes[_APISERVER] = Process(stopped.name, stopped.command, stopped.log)
+        self._until("/readyz answers", self._ready)
+
+    def forget_history(self) -> None:
+        """Etcd forgets every version of every object but the last, as it does every five minutes in production."""
+        etcd = f"http://127.0.0.1:{self._running.etcd_port}/v3/kv"
+        now = _post(f"{etcd}/range", {"key": "AA=="})["header"]["revision"]
+        _post(f"{etcd}/compaction", {"revision": now, "physical": True})
 
     def __enter__(self) -> Self:
         return self.start()
@@ -156,6 +175,13 @@ class RealPlane:
     def _controllers_run(self) -> bool:
         """The default service account of the default namespace is made by them, and pods need it."""
         return self.admin.request("GET", "/api/v1/namespaces/default/serviceaccounts/default")[0] == 200
+
+
+def _post(url: str, body: dict[str, object]) -> Any:
+    """To etcd, which speaks JSON too."""
+    request = urllib.request.Request(url, json.dumps(body).encode())  # noqa: S310 - http on loopback
+    with urllib.request.urlopen(request, timeout=60) as answer:  # noqa: S310 - as above
+        return json.load(answer)
 
 
 def _free_ports(count: int) -> list[int]:
