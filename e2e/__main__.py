@@ -1,0 +1,77 @@
+"""`make e2e`: a cluster, our image, JobSet and jobset-gate in it, the scenarios, and everything away again.
+
+KUBECONFIG=FILE uses that cluster, KEEP=1 leaves everything standing, IMAGE=NAME takes an image instead of building it.
+Arguments go to pytest, with whose code it ends. `python -m e2e prepare` only sees to docker, kind and a node image.
+"""
+
+import os
+import shutil
+import sys
+import tempfile
+import time
+from pathlib import Path
+from typing import Final
+
+from e2e import cluster, commands, tools
+from e2e.ground import ENV
+from e2e.installation import installed
+
+NAME: Final = "jobset-gate-e2e"
+HERE: Final = Path(__file__).parent
+REPORTS: Final = HERE.parent / "build" / "e2e"
+WORKERS: Final = "3"
+TOGETHER_SECONDS: Final = 1200.0
+ALONE_SECONDS: Final = 1500.0
+NO_TESTS: Final = 5
+"""Pytest's code for having found none, as -k may cause in one of the two runs."""
+
+
+def main(args: list[str]) -> int:
+    """The exit code."""
+    commands.heed_signals()
+    began = time.monotonic()
+    keep = os.environ.get("KEEP") == "1"
+    kubeconfig = os.environ.get("KUBECONFIG") or None
+    try:
+        if kubeconfig is None:
+            tools.provide()
+        if args == ["prepare"]:
+            return 0
+        made = cluster.of_kubeconfig(kubeconfig) if kubeconfig else cluster.of_kind(NAME, keep=keep)
+        shutil.rmtree(REPORTS, ignore_errors=True)
+        REPORTS.mkdir(parents=True)
+        remove = kubeconfig is not None and not keep
+        with made as it, installed(it, REPORTS, remove=remove) as ground, tempfile.TemporaryDirectory() as folder:
+            file = Path(folder) / "ground.json"
+            ground.save(file)
+            code = scenarios(file, args)
+    except commands.Failed as problem:
+        print(f"e2e: {problem}", file=sys.stderr)
+        code = 1
+    print(f"e2e: {'passed' if code == 0 else f'failed with code {code}'} after {time.monotonic() - began:.0f}s")
+    return code
+
+
+def scenarios(ground: Path, args: list[str]) -> int:
+    """Those that bear company, a few at a time; then those that must be alone. Pytest's first bad code."""
+    together = ["--numprocesses", os.environ.get("WORKERS", WORKERS), "--dist", "worksteal"]
+    code = pytest(ground, "together", ["-m", "not alone", *together, *args], TOGETHER_SECONDS)
+    if code not in (0, NO_TESTS):
+        args = [*args, "--maxfail", "3"]  # the cluster may be broken: no need to wait for each to say so
+    alone = pytest(ground, "alone", ["-m", "alone", *args], ALONE_SECONDS)
+    codes = {code, alone}
+    if codes == {NO_TESTS}:
+        return NO_TESTS
+    return next((each for each in (code, alone) if each not in (0, NO_TESTS)), 0)
+
+
+def pytest(ground: Path, run: str, args: list[str], seconds: float) -> int:
+    """One run of pytest over e2e/scenarios."""
+    print(f"scenarios: {run}", flush=True)
+    command = [sys.executable, "-m", "pytest", "-c", str(HERE / "pytest.ini"), "--rootdir", str(HERE.parent)]
+    command += [str(HERE / "scenarios"), "--durations=0", "--durations-min=1", *args]
+    return commands.show(*command, seconds=seconds, env={ENV: str(ground)})
+
+
+if __name__ == "__main__":
+    sys.exit(main(sys.argv[1:]))

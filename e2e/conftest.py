@@ -1,0 +1,66 @@
+"""A world for each scenario, told about in full when the scenario fails."""
+
+import asyncio
+import time
+from collections.abc import AsyncIterator, Generator
+from secrets import token_hex
+from typing import Any, Final
+
+import pytest
+
+from e2e import world as worlds
+from e2e.controllers import Controllers
+from e2e.dump import dump
+from e2e.ground import Ground
+from e2e.nodes import Nodes
+from e2e.world import World
+
+FAILED: Final = pytest.StashKey[bool]()
+TOLD: Final = "what is known of it"
+
+
+@pytest.hookimpl(wrapper=True)
+def pytest_runtest_makereport(item: pytest.Item, call: pytest.CallInfo[None]) -> Generator[None, Any, Any]:
+    """Fixtures may know afterwards that their test has failed."""
+    report: pytest.TestReport = yield
+    if report.when == "call" and report.failed:
+        item.stash[FAILED] = True
+    return report
+
+
+@pytest.fixture(scope="session")
+def ground() -> Ground:
+    """The cluster, as the runner has prepared it."""
+    return Ground.told()
+
+
+@pytest.fixture
+async def world(request: pytest.FixtureRequest, ground: Ground) -> AsyncIterator[World]:
+    """A namespace named after the scenario's file."""
+    began = time.monotonic()
+    story = request.path.stem.removeprefix("test_").replace("_", "-")
+    async with worlds.made(ground, f"e2e-{story[:40]}-{token_hex(3)}") as it:
+        yield it
+        if request.node.stash.get(FAILED, False):
+            gist = await asyncio.to_thread(dump, ground, it.namespace, time.monotonic() - began + 5)
+            request.node.add_report_section("teardown", TOLD, gist)
+
+
+@pytest.fixture
+def nodes(world: World) -> Nodes:
+    """The nodes that gangs run on."""
+    return Nodes(world.ground, world.client)
+
+
+@pytest.fixture
+def wires(nodes: Nodes, ground: Ground) -> Nodes:
+    """The nodes, whose networks may be cut: kind's only, whose nodes are containers at hand."""
+    if not ground.kind:
+        pytest.skip("only the networks of kind's nodes can be cut from here")
+    return nodes
+
+
+@pytest.fixture
+def controllers(world: World, wires: Nodes) -> Controllers:
+    """The installed controllers. Whoever changes them must be alone."""
+    return Controllers(world.client, wires)

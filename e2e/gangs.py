@@ -1,0 +1,45 @@
+"""Manifests of small gangs whose containers say when they start, and leave at once when told to."""
+
+from collections.abc import Mapping
+from typing import Any
+
+from jobset_gate import names
+from jobset_gate.sim import manifests
+
+Json = dict[str, Any]
+SAYS = "main is running"
+WORK = f"trap 'exit 0' TERM; trap 'exit 1' USR1; echo {SAYS}; sleep 3600 & wait"
+FAIL = ("kill", "-USR1", "1")
+"""To be executed in a main container that does WORK: it fails."""
+SHORT_WORK = f"echo {SAYS}; sleep 1"
+
+
+def main(image: str, *, work: str = WORK, name: str = "main", **fields: Any) -> Json:
+    """A main container."""
+    return manifests.container(name, image, command=["sh", "-c", work], **fields)
+
+
+def workers(
+    image: str,
+    *,
+    name: str = "workers",
+    jobs: int = 2,
+    pods: int = 2,
+    work: str = WORK,
+    resources: Json | None = None,
+    restart_policy: str = "Never",
+    pod: Mapping[str, Any] | None = None,
+    **fields: Any,
+) -> Json:
+    """A replicatedJob. `resources` are the main container's, `pod` further fields of the pod's spec."""
+    containers = [main(image, work=work, resources=resources or {})]
+    spec = {"restartPolicy": restart_policy, **(pod or {})}
+    return manifests.replicated_job(name, replicas=jobs, parallelism=pods, containers=containers, pod=spec, **fields)
+
+
+def gang(*replicated_jobs: Json, timeout: int | None = None, targets: list[str] | None = None, **fields: Any) -> Json:
+    """A JobSet named `gang` that is held until all pods (of `targets`) have started."""
+    config: Json = {} if timeout is None else {names.TIMEOUT_FIELD: timeout}
+    if targets:
+        config[names.TARGETS_FIELD] = targets
+    return manifests.jobset("gang", replicated_jobs=list(replicated_jobs), config=config, **fields)

@@ -1,0 +1,75 @@
+"""The images of the suite, on every node in time: ours, and a small one for barriers and main containers."""
+
+import io
+import os
+import platform
+import tarfile
+import tempfile
+from pathlib import Path
+from typing import Final
+
+from e2e import commands
+from e2e.cluster import Cluster
+from jobset_gate import tiny
+from jobset_gate.settings import DEFAULT_IMAGE
+
+OURS: Final = "localhost/jobset-gate:e2e"
+ROOT: Final = Path(__file__).parents[1]
+PROGRAM: Final = "done"
+BUILD_SECONDS: Final = 900.0
+LOAD_SECONDS: Final = 300.0
+
+
+def ours() -> str:
+    """IMAGE, or what is built from this checkout."""
+    given = os.environ.get("IMAGE")
+    if given:
+        return given
+    print(f"image: building {OURS}", flush=True)
+    base = os.environ.get("LOCAL_PYTHON_IMAGE")
+    build = ["make", "-C", str(ROOT), "--no-print-directory", "image", f"IMAGE={OURS}"]
+    commands.run(*build, *([f"BASE={base}"] if base else []), seconds=BUILD_SECONDS)
+    return OURS
+
+
+def small() -> str:
+    """BARRIER_IMAGE, or the one made where nothing can be pulled, or the default of the settings."""
+    return os.environ.get("BARRIER_IMAGE") or os.environ.get("LOCAL_BUSYBOX_IMAGE") or DEFAULT_IMAGE
+
+
+def identity(image: str) -> str:
+    """What changes with its content: a Deployment that carries it is rolled out when the image was built anew."""
+    code, out, _ = commands.outcome("docker", "image", "inspect", "--format", "{{.Id}}", image)
+    return out.strip() if code == 0 else image
+
+
+def load(cluster: Cluster, *images: str) -> None:
+    """Onto kind's nodes, as far as docker has them here; other clusters pull."""
+    here = [image for image in images if cluster.kind and commands.works("docker", "image", "inspect", image)]
+    if here:
+        print(f"image: loading {', '.join(here)}", flush=True)
+        commands.run("kind", "load", "docker-image", "--name", cluster.kind, *here, seconds=LOAD_SECONDS)
+
+
+def strange(name: str) -> str:
+    """An image that no node and no registry has, of one program that ends at once, and no shell. Needs docker."""
+    image = f"localhost/{name}:1"
+    program = tiny.program(tiny.MACHINES[platform.machine()])
+    with tempfile.NamedTemporaryFile(suffix=".tar") as file:
+        with tarfile.open(fileobj=file, mode="w") as layer:
+            entry = tarfile.TarInfo(PROGRAM)
+            entry.size, entry.mode = len(program), 0o755
+            layer.addfile(entry, io.BytesIO(program))
+        file.flush()
+        commands.run("docker", "import", "--change", f'ENTRYPOINT ["/{PROGRAM}"]', file.name, image)
+    return image
+
+
+def load_onto(kind: str, node: str, image: str) -> None:
+    """Onto one node of a kind cluster only."""
+    commands.run("kind", "load", "docker-image", "--name", kind, "--nodes", node, image, seconds=LOAD_SECONDS)
+
+
+def forget(image: str) -> None:
+    """Away from docker; nodes keep theirs."""
+    commands.run("docker", "image", "rm", "--force", image)

@@ -1,0 +1,48 @@
+"""Everything that the scenarios need in the cluster, and all of it away again where that is asked for."""
+
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+from e2e import gate, images, jobset
+from e2e.cluster import Cluster
+from e2e.ground import Ground
+from e2e.world import MINE
+
+GONE_SECONDS = 180
+
+
+@contextmanager
+def installed(it: Cluster, reports: Path, *, remove: bool) -> Iterator[Ground]:
+    """Images, JobSet and jobset-gate. `remove`: afterwards the cluster is as it was before."""
+    found = jobset.stands(it)
+    with _timed("images"):
+        image, small = images.ours(), images.small()
+        images.load(it, image, small)
+    steady, stand_in = it.steady_node(), False
+    try:
+        with _timed("JobSet"):
+            stand_in = jobset.install(it, image, steady)
+        with _timed("jobset-gate"):
+            gate.install(it, image, small, steady)
+        yield Ground(it.kubeconfig, it.kind, image, small, str(reports), steady, stand_in)
+    finally:
+        if remove:
+            _leave_nothing(it)
+            gate.uninstall(it)
+            if not found:
+                jobset.uninstall(it, stand_in=stand_in)
+
+
+def _leave_nothing(it: Cluster) -> None:
+    """The scenarios' namespaces, which are on their way out, while their pods can still be let go of."""
+    it.kubectl("delete", "namespaces", f"--selector={MINE}", f"--timeout={GONE_SECONDS}s", seconds=GONE_SECONDS + 10)
+
+
+@contextmanager
+def _timed(what: str) -> Iterator[None]:
+    """Says how long it took."""
+    began = time.monotonic()
+    yield
+    print(f"{what}: ready after {time.monotonic() - began:.0f}s", flush=True)

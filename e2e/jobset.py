@@ -1,0 +1,90 @@
+"""JobSet in the cluster: what is there, the real one's release manifests, or our stand-in."""
+
+import json
+import os
+from pathlib import Path
+from typing import Final
+
+from e2e import commands, images, templates
+from e2e.cluster import Cluster
+from jobset_gate import names
+
+VERSION: Final = "v0.12.0"
+RELEASE: Final = f"https://github.com/kubernetes-sigs/jobset/releases/download/{VERSION}/manifests.yaml"
+NAMESPACE: Final = "jobset-system"
+STAND_IN: Final = "jobset-standin"
+DOWNLOAD_SECONDS: Final = 30.0
+READY_SECONDS: Final = 240
+
+
+def install(cluster: Cluster, image: str, steady_node: dict[str, str]) -> bool:
+    """Returns whether it is the stand-in. JOBSET_MANIFESTS names a file or URL, or says `stand-in`."""
+    given = os.environ.get("JOBSET_MANIFESTS", "")
+    if not given and stands(cluster):
+        return _is_stand_in(cluster)
+    if given == "stand-in":
+        return _stand_in(cluster, image, steady_node)
+    if given:
+        _real(cluster, given, steady_node)
+        return False
+    if not commands.works("curl", "--fail", "--silent", "--location", "--head", RELEASE, seconds=DOWNLOAD_SECONDS):
+        print("jobset: its release cannot be had here, our stand-in plays it")
+        return _stand_in(cluster, image, steady_node)
+    _real(cluster, RELEASE, steady_node)
+    return False
+
+
+def uninstall(cluster: Cluster, *, stand_in: bool) -> None:
+    """What `install` has put there."""
+    print("jobset: taking it away", flush=True)
+    if not stand_in:
+        given = os.environ.get("JOBSET_MANIFESTS") or RELEASE
+        cluster.kubectl("delete", "--ignore-not-found", "-f", given, seconds=READY_SECONDS)
+        return
+    for kind in ("mutating", "validating"):
+        name = f"jobset-{kind}-webhook-configuration"
+        cluster.kubectl("delete", f"{kind}webhookconfiguration", name, "--ignore-not-found")
+    cluster.kubectl("delete", "crd", names.JOBSET_CRD, "--ignore-not-found")
+    manifest = templates.filled("jobset-standin.yaml", IMAGE="", BUILD="", STEADY_NODE={})
+    cluster.kubectl("delete", "--ignore-not-found", "-f", "-", stdin=manifest, seconds=READY_SECONDS)
+
+
+def stands(cluster: Cluster) -> bool:
+    """Whether the cluster knows JobSets."""
+    found = cluster.kubectl("get", "crd", names.JOBSET_CRD, "--ignore-not-found", "--output=name")
+    return bool(found.strip())
+
+
+def _is_stand_in(cluster: Cluster) -> bool:
+    found = cluster.kubectl("get", "deployment", "-n", NAMESPACE, STAND_IN, "--ignore-not-found", "--output=name")
+    print("jobset: " + ("our stand-in is there" if found.strip() else "is there"))
+    return bool(found.strip())
+
+
+def _real(cluster: Cluster, manifests: str, steady_node: dict[str, str]) -> None:
+    shown = Path(manifests).name if Path(manifests).exists() else manifests
+    print(f"jobset: {shown}", flush=True)
+    # Its CRD is too large for the annotation of a client-side apply.
+    cluster.kubectl("apply", "--server-side", "--force-conflicts", "-f", manifests)
+    pod = {"nodeSelector": steady_node, "tolerations": [{"operator": "Exists", "effect": "NoSchedule"}]}
+    patch = json.dumps({"spec": {"template": {"spec": pod}}})
+    for deployment in cluster.kubectl("get", "deployments", "-n", NAMESPACE, "--output=name").split():
+        cluster.kubectl("patch", "-n", NAMESPACE, deployment, "--patch", patch)
+    _roll_out(cluster)
+
+
+def _stand_in(cluster: Cluster, image: str, steady_node: dict[str, str]) -> bool:
+    print("jobset: installing our stand-in", flush=True)
+    manifest = templates.filled(
+        "jobset-standin.yaml", IMAGE=image, BUILD=images.identity(image), STEADY_NODE=steady_node
+    )
+    cluster.kubectl("apply", "-f", "-", stdin=manifest)
+    _roll_out(cluster)
+    return True
+
+
+def _roll_out(cluster: Cluster) -> None:
+    wait = f"--timeout={READY_SECONDS}s"
+    cluster.kubectl("rollout", "status", "deployment", "-n", NAMESPACE, wait, seconds=READY_SECONDS + 10)
+    cluster.kubectl("wait", "--for=create", f"crd/{names.JOBSET_CRD}", wait, seconds=READY_SECONDS + 10)
+    cluster.kubectl("wait", "--for=condition=Established", f"crd/{names.JOBSET_CRD}", wait, seconds=READY_SECONDS + 10)

@@ -1,0 +1,145 @@
+"""The cluster's nodes: which take pods, what they offer, and - where they are kind's containers - their networks."""
+
+import asyncio
+from collections.abc import AsyncIterator
+from contextlib import AsyncExitStack, asynccontextmanager
+from typing import Any, Final
+
+from e2e import commands, gate
+from e2e.cluster import CONTROL_PLANE
+from e2e.ground import Ground
+from jobset_gate import names
+from jobset_gate.kube.client import Client, PatchType
+from jobset_gate.kube.resources import NODES
+from jobset_gate.sim.until import View
+
+Json = dict[str, Any]
+EXEC_SECONDS: Final = 30.0
+PATIENCE: Final = 60.0
+LOOK_EVERY: Final = 0.5
+API_SERVER: Final = "6443"
+"""Its port on a kind cluster's control plane."""
+
+
+class Nodes:
+    """Those that gangs run on."""
+
+    def __init__(self, ground: Ground, client: Client) -> None:
+        self._ground, self._client = ground, client
+
+    async def workers(self) -> list[str]:
+        """At least two, or the cluster is too small for the suite."""
+        found = [node for node in (await self._client.list(NODES))["items"] if _takes_pods(node)]
+        told = sorted(str(node["metadata"]["name"]) for node in found)
+        assert len(told) >= 2, f"two nodes that take pods are needed, there are {told}"
+        return told
+
+    async def address(self, name: str) -> str:
+        """Its address among nodes."""
+        node = await self._client.get(NODES, name)
+        return next(str(one["address"]) for one in node["status"]["addresses"] if one["type"] == "InternalIP")
+
+    async def control_plane(self) -> str:
+        """The name of the first of them."""
+        found = await self._client.list(NODES, label_selector=CONTROL_PLANE)
+        return str(found["items"][0]["metadata"]["name"])
+
+    # --- What they offer ---------------------------------------------------------------------------------------------
+
+    @asynccontextmanager
+    async def seats(self, owner: str) -> AsyncIterator["Seats"]:
+        """A resource of that owner's, none of it anywhere yet; taken away from all nodes at the end."""
+        seats = Seats(self._client, f"seats.{names.DOMAIN}/{owner}")
+        try:
+            yield seats
+        finally:
+            for node in seats.nodes:
+                await seats.put(node, None)
+
+    @asynccontextmanager
+    async def not_joined(self, node: str) -> AsyncIterator[None]:
+        """Meanwhile the cluster does not know it: its kubelet is stopped and its Node deleted."""
+        await self.run(node, "systemctl", "stop", "kubelet")
+        try:
+            await self._client.delete(NODES, node)
+            yield
+        finally:
+            await self.run(node, "systemctl", "start", "kubelet")
+            await self._until_ready(node)
+
+    async def _until_ready(self, node: str) -> None:
+        async with View(self._client, NODES) as view:
+            await view.until(lambda nodes: any(one["metadata"]["name"] == node and _ready(one) for one in nodes))
+
+    # --- Their networks ----------------------------------------------------------------------------------------------
+
+    async def run(self, node: str, *command: str) -> str:
+        """A program inside the node. Raises commands.Failed."""
+        assert self._ground.kind, "only kind's nodes are containers here"
+        return await asyncio.to_thread(commands.run, "docker", "exec", node, *command, seconds=EXEC_SECONDS)
+
+    async def said(self, node: str, pod: Json, container: str) -> str:
+        """What a container has written so far, read on its node: no API server is asked. "" before it has started."""
+        meta = pod["metadata"]
+        folder = f"/var/log/pods/{meta['namespace']}_{meta['name']}_{meta['uid']}/{container}"
+        return await self.run(node, "sh", "-c", "cat $0/*.log 2>/dev/null || true", folder)
+
+    async def until_said(self, node: str, pod: Json, container: str, text: str) -> None:
+        """Until it has written that text."""
+        async with asyncio.timeout(PATIENCE):
+            while text not in await self.said(node, pod, container):  # noqa: ASYNC110 - a file in a container
+                await asyncio.sleep(LOOK_EVERY)
+
+    @asynccontextmanager
+    async def no_stream(self, node: str) -> AsyncIterator[None]:
+        """Pods on that node and the gate service do not hear each other meanwhile."""
+        port = str(gate.STREAM_PORT)
+        async with self._dropping(node, ("FORWARD", "--dport", port), ("FORWARD", "--sport", port)):
+            yield
+
+    @asynccontextmanager
+    async def no_api_server(self, node: str) -> AsyncIterator[None]:
+        """That node's kubelet and the API server do not hear each other meanwhile."""
+        async with self._dropping(node, ("OUTPUT", "--dport", API_SERVER), ("INPUT", "--sport", API_SERVER)):
+            yield
+
+    @asynccontextmanager
+    async def _dropping(self, node: str, *rules: tuple[str, ...]) -> AsyncIterator[None]:
+        """Both directions: on a connection that stands, what one side says arrives even if nobody can answer."""
+        tool = ("iptables", "--wait", "5")
+        async with AsyncExitStack() as healing:
+            for chain, *match in rules:
+                rule = (chain, "--protocol", "tcp", *match, "--jump", "DROP")
+                await self.run(node, *tool, "--insert", *rule)
+                healing.push_async_callback(self.run, node, *tool, "--delete", *rule)
+            yield
+
+
+class Seats:
+    """What pods need to be scheduled, and what only one scenario's pods ask for: nobody else is disturbed."""
+
+    def __init__(self, client: Client, resource: str) -> None:
+        self._client, self._resource = client, resource
+        self.nodes: set[str] = set()
+
+    @property
+    def one(self) -> Json:
+        """The resources of a container that needs one."""
+        return {"requests": {self._resource: "1"}, "limits": {self._resource: "1"}}
+
+    async def put(self, node: str, count: int | None) -> None:
+        """The node has so many, as a device plugin would say; None: it knows nothing of such seats."""
+        self.nodes.add(node)
+        amount = None if count is None else str(count)
+        body = {"status": {"capacity": {self._resource: amount}, "allocatable": {self._resource: amount}}}
+        await self._client.patch(NODES, node, body=body, patch=PatchType.MERGE, subresource="status")
+
+
+def _ready(node: Json) -> bool:
+    conditions = node["status"].get("conditions") or ()
+    return any(one["type"] == "Ready" and one["status"] == "True" for one in conditions)
+
+
+def _takes_pods(node: Json) -> bool:
+    taints = node["spec"].get("taints") or ()
+    return not any(taint["effect"] in ("NoSchedule", "NoExecute") for taint in taints)

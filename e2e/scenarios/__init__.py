@@ -1,0 +1,1 @@
+"""One scenario per file, each in a namespace of its own."""

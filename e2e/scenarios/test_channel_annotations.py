@@ -1,0 +1,28 @@
+"""The annotation patches alone, before a kubelet would look at the ConfigMap by itself."""
+
+import pytest
+
+from e2e import gangs
+from e2e.controllers import Controllers
+from e2e.nodes import Nodes
+from e2e.world import World
+from jobset_gate import names
+
+pytestmark = pytest.mark.alone
+BEFORE_A_SYNC = 45.0
+"""Seconds: a pod that has just started its barrier is looked at again after 60 at the earliest."""
+
+
+async def test_patched_pods_go_at_once(world: World, nodes: Nodes, controllers: Controllers) -> None:
+    node = (await nodes.workers())[0]
+    async with controllers.running_with(), nodes.seats(world.namespace) as seats:
+        await seats.put(node, 3)
+        await world.apply(gangs.gang(gangs.workers(world.image, jobs=2, pods=2, resources=seats.one), timeout=300))
+        await world.until_held(3)
+        await seats.put(node, 4)
+        await world.until_verdict()
+        pods = await world.until_running(4, BEFORE_A_SYNC)
+        verdict = (await world.gate() or {})["data"][names.KEY_VERDICT]
+        assert [pod["metadata"]["annotations"][names.VERDICT] for pod in pods] == [verdict] * 4
+        took = await world.check_order(4)
+        print(f"from the last barrier to the last main container, by annotation patches: {took:.1f}s")

@@ -1,0 +1,30 @@
+"""The leader is killed while a gang waits on its stream: the barriers find the successor, which releases them."""
+
+import pytest
+
+from e2e import facts, gangs
+from e2e.controllers import NO_PATCHES, STREAM, Controllers
+from e2e.nodes import Nodes
+from e2e.world import World
+from jobset_gate import names
+
+pytestmark = pytest.mark.alone
+BEFORE_A_SYNC = 45.0
+"""Seconds: a pod that has just started its barrier is looked at again after 60 at the earliest."""
+
+
+async def test_open_streams_move_to_the_new_leader(world: World, nodes: Nodes, controllers: Controllers) -> None:
+    node = (await nodes.workers())[0]
+    async with controllers.running_with(*NO_PATCHES, *STREAM), nodes.seats(world.namespace) as seats:
+        await seats.put(node, 3)
+        await world.apply(gangs.gang(gangs.workers(world.image, jobs=2, pods=2, resources=seats.one), timeout=300))
+        await world.until_held(3)
+        leader = await controllers.leader()
+        (doomed,) = [pod for pod in await controllers.pods() if facts.name_of(pod) == leader]
+        await controllers.remove(doomed)
+        await controllers.until_led(but=leader)
+        await seats.put(node, 4)
+        await world.until_verdict()
+        pods = await world.until_running(4, BEFORE_A_SYNC)
+        assert not any(names.VERDICT in pod["metadata"]["annotations"] for pod in pods)
+        await world.check_order(4)

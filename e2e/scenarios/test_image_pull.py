@@ -1,0 +1,33 @@
+"""A pod whose image cannot be pulled is named in the verdict, with the reason, to everybody who asks."""
+
+from e2e import facts, gangs
+from e2e.world import World
+from jobset_gate import names
+from jobset_gate.sim import manifests
+
+ABSENT = "localhost/absent:1"
+
+
+async def test_the_verdict_names_the_pod_in_image_pull_back_off(world: World) -> None:
+    ended: dict[str, facts.Json] = {}
+
+    def collect(pods: list[facts.Json]) -> bool:
+        ended.update({facts.name_of(pod): facts.barrier_end(pod) for pod in pods if facts.barrier_end(pod)})
+        return len(ended) == 2
+
+    healthy = gangs.workers(world.image, jobs=1, pods=2)
+    broken = gangs.workers(world.image, name="broken", jobs=1, pods=1)
+    broken["template"]["spec"]["template"]["spec"]["initContainers"] = [manifests.container("setup", ABSENT)]
+    # Long enough for the kubelet to go from ErrImagePull to ImagePullBackOff.
+    await world.apply(gangs.gang(healthy, broken, timeout=25))
+    await world.until(collect)
+    for end in ended.values():
+        assert end["exitCode"] == names.EXIT_TIMED_OUT
+        assert end["message"].startswith("timed out after 25s: 2/3 pods started; missing: broken-0/0 (ImagePull")
+        assert ABSENT in end["message"]
+    told = await world.until_condition(names.REASON_TIMED_OUT, "broken-0/0 (ImagePull")
+    assert told["status"] == "False"
+    ((reason, message),) = await world.events()
+    assert reason == names.REASON_TIMED_OUT
+    assert "broken-0/0 (ImagePull" in message
+    assert not any(map(facts.has_run, world.pods.all()))

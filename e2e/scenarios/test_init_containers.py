@@ -1,0 +1,36 @@
+"""The user's own init containers are done and native sidecars are up before a pod counts; then the gang is released."""
+
+from itertools import pairwise
+
+from e2e import facts, gangs, logs
+from e2e.nodes import Nodes
+from e2e.world import World
+from jobset_gate import names
+from jobset_gate.sim import manifests
+
+SIDECAR = "trap 'exit 0' TERM; echo sidecar is up; sleep 3600 & wait"
+
+
+async def test_the_barrier_comes_after_all_of_the_users_own(world: World, nodes: Nodes) -> None:
+    node = (await nodes.workers())[0]
+    async with nodes.seats(world.namespace) as seats:
+        await seats.put(node, 1)
+        workers = gangs.workers(world.image, jobs=1, pods=2, resources=seats.one, work=gangs.SHORT_WORK)
+        workers["template"]["spec"]["template"]["spec"]["initContainers"] = [
+            manifests.container("setup", world.image, command=["sh", "-c", "echo set up; sleep 1"]),
+            manifests.container("proxy", world.image, command=["sh", "-c", SIDECAR], restartPolicy="Always"),
+        ]
+        await world.apply(gangs.gang(workers))
+        (held,) = [pod for pod in await world.until_held(1) if facts.held(pod)]
+        order = [one["name"] for one in held["spec"]["initContainers"]]
+        assert order == ["setup", "proxy", names.BARRIER_CONTAINER]
+        assert "running" in facts.init_status(held, "proxy")["state"]
+        assert facts.init_status(held, "setup")["state"]["terminated"]["exitCode"] == 0
+        await seats.put(node, 2)
+        # The sidecars do not keep the pods from completing.
+        await world.until_jobset(facts.completed)
+        lines = await world.logs()
+        logs.check_all_started_before_any_ran(lines, 2)
+        steps = [logs.first_lines(lines, name) for name in (*order, "main")]
+        for earlier, later in pairwise(steps):
+            assert all(earlier[pod] < later[pod] for pod in later)

@@ -1,0 +1,27 @@
+"""A node joins the cluster while the gang waits for it."""
+
+import pytest
+
+from e2e import facts, gangs
+from e2e.nodes import Nodes
+from e2e.world import World
+from jobset_gate import names
+
+pytestmark = pytest.mark.alone
+
+
+async def test_the_gang_starts_when_the_last_node_has_joined(world: World, wires: Nodes) -> None:
+    here, late = (await wires.workers())[:2]
+    async with wires.not_joined(late):
+        near, far = (
+            gangs.workers(
+                world.image, name=name, jobs=1, pods=2, pod={"nodeSelector": {"kubernetes.io/hostname": node}}
+            )
+            for name, node in (("near", here), ("far", late))
+        )
+        await world.apply(gangs.gang(near, far, timeout=300))
+        pods = await world.until_held(2)
+        await world.until_condition(names.REASON_WAITING, "2/4 pods started; missing: 2 Unscheduled")
+        assert not any(map(facts.has_run, pods))
+    await world.until_running(4)
+    await world.check_order(4)

@@ -1,0 +1,49 @@
+"""A node loses the API server just before the release: its pods go by the stream, or when the network heals."""
+
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+
+import pytest
+
+from e2e import facts, gangs
+from e2e.nodes import Nodes
+from e2e.world import World
+from jobset_gate import names
+
+pytestmark = pytest.mark.alone
+
+
+@asynccontextmanager
+async def half_held(world: World, nodes: Nodes) -> AsyncIterator[tuple[list[facts.Json], str]]:
+    """Two pods wait on the first node, the seats for the other two are not there yet. Gives the two and the node."""
+    here, there = (await nodes.workers())[:2]
+    async with nodes.seats(world.namespace) as seats:
+        await seats.put(there, 1)
+        on = {"nodeSelector": {"kubernetes.io/hostname": here}}
+        near = gangs.workers(world.image, name="near", jobs=1, pods=2, pod=on)
+        far = gangs.workers(world.image, name="far", jobs=1, pods=2, resources=seats.one)
+        await world.apply(gangs.gang(near, far, timeout=300))
+        pods = await world.until_held(3)
+        await world.until_condition(names.REASON_WAITING, "3/4 pods started")
+        async with nodes.no_api_server(here):
+            await seats.put(there, 2)
+            yield [pod for pod in pods if pod["spec"].get("nodeName") == here], here
+        await world.until_running(4)
+        await world.check_order(4)
+        await world.until_condition(names.REASON_STARTED)
+
+
+async def test_the_stream_needs_no_api_server(world: World, wires: Nodes) -> None:
+    async with half_held(world, wires) as (cut_off, node):
+        for pod in cut_off:
+            await wires.until_said(node, pod, "main", gangs.SAYS)
+        # All that the API server knows is that they were waiting.
+        known = {facts.name_of(pod) for pod in world.pods.all() if facts.held(pod)}
+        assert {facts.name_of(pod) for pod in cut_off} <= known
+
+
+async def test_without_a_stream_they_go_when_the_network_heals(world: World, wires: Nodes) -> None:
+    async with half_held(world, wires) as (cut_off, node), wires.no_stream(node):
+        await world.until_running(2)
+        for pod in cut_off:
+            assert gangs.SAYS not in await wires.said(node, pod, "main")

@@ -1,0 +1,34 @@
+"""A pod that was counted is deleted before the release: the gang waits for its replacement, too."""
+
+from e2e import facts, gangs
+from e2e.nodes import Nodes
+from e2e.world import World
+from jobset_gate import names
+
+TOLD_TO_STOP = 143
+
+
+async def test_the_gang_waits_for_the_replacement(world: World, nodes: Nodes) -> None:
+    node = (await nodes.workers())[0]
+    async with nodes.seats(world.namespace) as seats:
+        await seats.put(node, 3)
+        workers = gangs.workers(world.image, jobs=2, pods=2, resources=seats.one, backoff_limit=6)
+        await world.apply(gangs.gang(workers))
+        held = [pod for pod in await world.until_held(3) if facts.held(pod)]
+        await world.until_condition(names.REASON_WAITING, "3/4 pods started")
+        await seats.put(node, 2)
+        lost = facts.name_of(held[0])
+        await world.delete_pod(lost)
+
+        def stopped(pods: list[facts.Json]) -> bool:
+            (gone,) = [pod for pod in pods if facts.name_of(pod) == lost] or [{}]
+            return bool(gone and facts.barrier_end(gone).get("exitCode") == TOLD_TO_STOP)
+
+        await world.until(stopped)
+        await world.until_condition(names.REASON_WAITING, "2/4 pods started")
+        # The two that were not lost still wait, and so does whoever comes.
+        await seats.put(node, 3)
+        await world.until_held(3)
+        await seats.put(node, 4)
+        await world.until_running(4)
+        await world.check_order(4)

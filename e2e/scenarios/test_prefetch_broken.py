@@ -1,0 +1,20 @@
+"""A main image that cannot be had: with prefetch-images the verdict says so, and nobody runs without it."""
+
+from e2e import facts, gangs
+from e2e.world import World
+from jobset_gate import names
+
+ABSENT = "localhost/absent:2"
+
+
+async def test_the_verdict_names_the_image_of_the_main_container(world: World) -> None:
+    healthy = gangs.workers(world.image, jobs=1, pods=2)
+    broken = gangs.workers(ABSENT, name="broken", jobs=1, pods=1)
+    note = {names.PREFETCH_IMAGES: "true"}
+    # Long enough for the kubelet to go from ErrImagePull to ImagePullBackOff.
+    await world.apply(gangs.gang(healthy, broken, timeout=25, annotations=note))
+    told = await world.until_condition(names.REASON_TIMED_OUT)
+    assert told["message"].startswith("timed out after 25s: 2/3 pods started; missing: broken-0/0 (ImagePull")
+    assert ABSENT in told["message"]
+    await world.until_jobset(facts.failed)
+    assert not any(map(facts.has_run, world.pods.all()))

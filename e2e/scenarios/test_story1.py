@@ -1,0 +1,27 @@
+"""KEP-498, story 1, on real nodes: three Jobs of four pods, and the last node has its seats late."""
+
+from e2e import facts, gangs
+from e2e.nodes import Nodes
+from e2e.world import World
+from jobset_gate import names
+
+
+async def test_nobody_runs_before_the_last_pod_has_its_node(world: World, nodes: Nodes) -> None:
+    early, late = (await nodes.workers())[:2]
+    async with nodes.seats(world.namespace) as seats:
+        await seats.put(early, 8)
+        workers = gangs.workers(world.image, jobs=3, pods=4, resources=seats.one)
+        await world.apply(gangs.gang(workers, timeout=300))
+        pods = await world.until_held(8)
+        await world.until_condition(names.REASON_WAITING, "8/12 pods started; missing: 4 Unscheduled")
+        assert not any(map(facts.has_run, pods))
+        await seats.put(late, 3)
+        pods = await world.until_held(11)
+        await world.until_condition(names.REASON_WAITING, "11/12 pods started; missing: 1 Unscheduled")
+        assert not any(map(facts.has_run, pods))
+        assert await world.verdict() is None
+        await seats.put(late, 4)
+        await world.until_running(12)
+        await world.until_condition(names.REASON_STARTED)
+        await world.check_order(12)
+        assert [reason for reason, _ in await world.events()] == [names.REASON_STARTED]

@@ -1,0 +1,31 @@
+"""The stream is cut for one node while its pods wait on it: they hear by annotation, the others by stream."""
+
+import pytest
+
+from e2e import facts, gangs
+from e2e.nodes import Nodes
+from e2e.world import World
+from jobset_gate import names
+
+pytestmark = pytest.mark.alone
+
+
+async def test_each_channel_heals_the_other(world: World, wires: Nodes) -> None:
+    here, there = (await wires.workers())[:2]
+    async with wires.seats(world.namespace) as seats:
+        await seats.put(there, 1)
+        on = {"nodeSelector": {"kubernetes.io/hostname": here}}
+        near = gangs.workers(world.image, name="near", jobs=1, pods=2, pod=on)
+        far = gangs.workers(world.image, name="far", jobs=1, pods=2, resources=seats.one)
+        await world.apply(gangs.gang(near, far, timeout=300))
+        await world.until_held(3)
+        async with wires.no_stream(here):
+            await seats.put(there, 2)
+            pods = await world.until_running(4)
+        told = {pod["metadata"]["labels"][names.JS_REPLICATED_JOB] for pod in pods if names.VERDICT in annotations(pod)}
+        assert "near" in told
+        await world.check_order(4)
+
+
+def annotations(pod: facts.Json) -> facts.Json:
+    return dict(pod["metadata"].get("annotations") or {})

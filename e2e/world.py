@@ -1,0 +1,167 @@
+"""One scenario's namespace in the cluster: what a user does there, what can be seen, and waiting for it."""
+
+import asyncio
+import json
+from collections.abc import AsyncIterator, Callable, Mapping
+from contextlib import asynccontextmanager
+from dataclasses import dataclass
+from typing import Any, Final
+
+from e2e import commands, facts, logs
+from e2e.facts import Json
+from e2e.ground import Ground
+from e2e.logs import Line
+from jobset_gate import names, verdicts
+from jobset_gate.kube import access
+from jobset_gate.kube.client import Client, PatchType
+from jobset_gate.kube.errors import NotFound
+from jobset_gate.kube.resources import CONFIGMAPS, EVENTS, JOBSETS, NAMESPACES, PODS, Resource
+from jobset_gate.model import Verdict
+from jobset_gate.sim.until import View
+
+PATIENCE: Final = 150.0
+"""Seconds that anything may take on a busy machine before a scenario gives up."""
+MINE: Final = "jobset-gate-e2e"
+"""Label on the namespaces of scenarios."""
+
+
+@dataclass
+class World:
+    """A namespace of its own. Waiting is watching; whoever waits in vain gets a TimeoutError that says for what."""
+
+    ground: Ground
+    namespace: str
+    client: Client
+    pods: View
+
+    @property
+    def image(self) -> str:
+        """For main containers."""
+        return self.ground.small_image
+
+    # --- What a user does --------------------------------------------------------------------------------------------
+
+    async def kubectl(self, *args: str, stdin: str | None = None, seconds: float = PATIENCE) -> str:
+        """In this namespace. Raises commands.Failed with kubectl's words."""
+        command = ("kubectl", "--kubeconfig", self.ground.kubeconfig, "--namespace", self.namespace, *args)
+        return await asyncio.to_thread(commands.run, *command, stdin=stdin, seconds=seconds)
+
+    async def apply(self, *manifests: Mapping[str, Any]) -> str:
+        """With the strict validation that is kubectl's default."""
+        placed = [{**it, "metadata": {**it["metadata"], "namespace": self.namespace}} for it in manifests]
+        everything = {"apiVersion": "v1", "kind": "List", "items": placed}
+        return await self.kubectl("apply", "-f", "-", stdin=json.dumps(everything))
+
+    async def suspend(self, *, suspended: bool = True) -> Json:
+        body = {"spec": {"suspend": suspended}}
+        return await self.client.patch(JOBSETS, "gang", self.namespace, body=body, patch=PatchType.MERGE)
+
+    async def label_namespace(self, labels: Mapping[str, str]) -> None:
+        body = {"metadata": {"labels": dict(labels)}}
+        await self.client.patch(NAMESPACES, self.namespace, body=body, patch=PatchType.MERGE)
+
+    async def delete_pod(self, name: str, *, now: bool = False) -> None:
+        await self.client.delete(PODS, name, self.namespace, grace_seconds=0 if now else None)
+
+    # --- What there is -----------------------------------------------------------------------------------------------
+
+    async def jobset(self) -> Json:
+        return await self.client.get(JOBSETS, "gang", self.namespace)
+
+    async def gate(self) -> Json | None:
+        """The gang's ConfigMap."""
+        try:
+            return await self.client.get(CONFIGMAPS, names.config_map_name("gang"), self.namespace)
+        except NotFound:
+            return None
+
+    async def verdict(self) -> Verdict | None:
+        gate = await self.gate()
+        return verdicts.parse((gate or {}).get("data", {}).get(names.KEY_VERDICT, ""))
+
+    async def events(self) -> list[tuple[str, str]]:
+        """(reason, message) of the Events that jobset-gate wrote on the gang."""
+        found = await self.client.list(EVENTS, self.namespace, field_selector="involvedObject.name=gang")
+        return [
+            (event["reason"], event["message"])
+            for event in found["items"]
+            if event.get("reportingComponent") == names.PROGRAM
+        ]
+
+    async def logs(self) -> list[Line]:
+        """All lines of all containers of the gang's pods that still exist."""
+        selector = f"--selector={names.JS_NAME}=gang"
+        flags = ("--all-containers", "--prefix", "--timestamps", "--tail=-1", "--max-log-requests=200")
+        return logs.parse(await self.kubectl("logs", selector, *flags, "--ignore-errors"))
+
+    async def check_order(self, expected: int) -> float:
+        """Nobody ran before everybody was there; see logs.py. Returns seconds from last barrier to last main."""
+        return logs.check_all_started_before_any_ran(await self.logs(), expected)
+
+    # --- Waiting -----------------------------------------------------------------------------------------------------
+
+    async def until(self, holds: Callable[[list[Json]], bool], seconds: float = PATIENCE) -> list[Json]:
+        """Until it is true of the namespace's pods."""
+        return await self.pods.until(holds, seconds)
+
+    async def until_held(self, count: int, seconds: float = PATIENCE) -> list[Json]:
+        """Until exactly that many pods wait in their barrier; none may have run. Returns all pods."""
+        return await self.until(lambda pods: sum(map(facts.held, pods)) == count, seconds)
+
+    async def until_running(self, count: int, seconds: float = PATIENCE) -> list[Json]:
+        """Until the main containers of exactly that many pods run. Returns those pods."""
+        pods = await self.until(lambda pods: sum(map(facts.runs, pods)) == count, seconds)
+        return [pod for pod in pods if facts.runs(pod)]
+
+    async def until_jobset(self, holds: Callable[[Json], bool], seconds: float = PATIENCE) -> Json:
+        found = await self.until_any(JOBSETS, holds, seconds)
+        return found[0]
+
+    async def until_condition(self, reason: str, text: str = "", seconds: float = PATIENCE) -> Json:
+        """Our condition, once it has this reason and contains this text."""
+
+        def told(jobset: Json) -> bool:
+            found = facts.condition(jobset)
+            return found.get("reason") == reason and text in found["message"]
+
+        return facts.condition(await self.until_jobset(told, seconds))
+
+    async def until_verdict(
+        self, holds: Callable[[Verdict], bool] = lambda _: True, seconds: float = PATIENCE
+    ) -> Verdict:
+        """The gang's verdict, once there is such a one in its ConfigMap."""
+
+        def parsed(one: Json) -> Verdict | None:
+            if facts.name_of(one) != names.config_map_name("gang"):
+                return None
+            return verdicts.parse(one.get("data", {}).get(names.KEY_VERDICT, ""))
+
+        def decided(one: Json) -> bool:
+            found = parsed(one)
+            return found is not None and holds(found)
+
+        (gate,) = await self.until_any(CONFIGMAPS, decided, seconds)
+        verdict = parsed(gate)
+        assert verdict is not None
+        return verdict
+
+    async def until_any(
+        self, resource: Resource, holds: Callable[[Json], bool], seconds: float = PATIENCE
+    ) -> list[Json]:
+        """The objects of a kind of which it is true, once there are any."""
+        async with View(self.client, resource, self.namespace) as view:
+            found = await view.until(lambda all_: any(map(holds, all_)), seconds)
+        return [one for one in found if holds(one)]
+
+
+@asynccontextmanager
+async def made(ground: Ground, namespace: str) -> AsyncIterator[World]:
+    """A new namespace; deleted at the end, without waiting for its pods to go."""
+    async with Client(await access.from_kubeconfig(ground.kubeconfig), user_agent="jobset-gate-e2e") as client:
+        body = {"metadata": {"name": namespace, "labels": {MINE: "true"}}}
+        await client.create(NAMESPACES, body)
+        try:
+            async with View(client, PODS, namespace) as pods:
+                yield World(ground, namespace, client, pods)
+        finally:
+            await client.delete(NAMESPACES, namespace)
