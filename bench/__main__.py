@@ -12,7 +12,7 @@ from pathlib import Path
 
 from rich.console import Console
 
-from bench import crowd, decode, door, growth, latency, machine, report
+from bench import crowd, decode, door, growth, latency, machine, report, stream
 from bench.report import Table
 from bench.scale import Scale
 
@@ -31,6 +31,7 @@ def benchmarks(*, real: bool) -> dict[str, Benchmark]:
         crowd.NAME: crowd.run,
         door.NAME: door.run,
         growth.NAME: growth.run,
+        stream.NAME: stream.run,
     }
 
 

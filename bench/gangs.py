@@ -17,7 +17,7 @@ import msgspec
 from bench import workers
 from jobset_gate import inject, names
 from jobset_gate.kube.resources import JOBS, PODS
-from jobset_gate.settings import Settings
+from jobset_gate.settings import Barrier, Settings
 from jobset_gate.sim import manifests
 from jobset_gate.sim.admission import defaults
 from jobset_gate.sim.apiserver import jobs as job_defaults
@@ -34,6 +34,7 @@ from jobset_gate.sim.pod_status import ContainerBook, PodBook, Running, State, T
 from jobset_gate.sim.pod_status import render as render_status
 
 TARGET = "workers"
+STREAM = "http://jobset-gate-stream.jobset-gate-system.svc:8082"
 PODS_PER_NODE = 8
 _SHAPE = Kinds().of(PODS).shape
 _JOBS = Kinds().of(JOBS)
@@ -65,6 +66,8 @@ class Plan:
     namespace: str = "default"
     lean: bool = False
     """Pods of the seed's own example, without managedFields: 6 to 8 KiB each, else 13 to 15 KiB."""
+    token: str = ""
+    """What its pods show at the gate stream; "" if they are told of none."""
 
     @property
     def size(self) -> int:
@@ -83,7 +86,8 @@ def jobset(plan: Plan) -> Json:
     worker = (workers.example if plan.lean else workers.trainer)(TARGET, replicas=plan.jobs, parallelism=plan.pods)
     config = {names.TIMEOUT_FIELD: 3600}
     user = manifests.jobset(plan.name, plan.namespace, replicated_jobs=[worker], config=config)
-    gated = inject.injected(user, None, settings=Settings()).document
+    settings = Settings(barrier=Barrier(stream_url=STREAM)) if plan.token else Settings()
+    gated = inject.injected(user, None, settings=settings, token=plan.token).document
     stored: Json = patched(copy(gated), defaults.operations(gated))
     return stored
 

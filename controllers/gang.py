@@ -4,6 +4,7 @@ from collections.abc import Callable, Iterator
 
 import msgspec
 
+from controllers.announcements import Announcements
 from controllers.closer import Closer
 from controllers.gates import ForeignGate, Gates
 from controllers.index import Index
@@ -40,13 +41,15 @@ class GangReconciler:
         *,
         index: Index,
         gates: Gates,
+        announcements: Announcements,
         patches: Patches,
         statuses: Statuses,
         closer: Closer,
         measures: Measures,
         now: Callable[[], float],
     ) -> None:
-        self._index, self._gates, self._patches = index, gates, patches
+        self._index, self._gates = index, gates
+        self._announcements, self._patches = announcements, patches
         self._statuses, self._closer, self._measures = statuses, closer, measures
         self._now = now
 
@@ -59,9 +62,14 @@ class GangReconciler:
         if seen.foreign_gate:
             seen = await self._look_past_foreign_gate(key, seen)
         decision = decide(seen, self._now())
+        if isinstance(decision, Decide) and not _in_order(seen):
+            # Somebody may have taken away the ConfigMap with a verdict in it, of which this view does not know yet.
+            seen = await self._closer.recall(seen)
+            decision = decide(seen, self._now())
         if isinstance(decision, Decide) and decision.verdict.cause == names.REASON_TIMED_OUT:
             # The verdict is the last thing that names the missing: worth a closer look before it is written.
             seen = await self._closer.look(seen)
+            seen = msgspec.structs.replace(seen, announced=self._index.announced(key))
             decision = decide(seen, self._now())
         try:
             return await self._act(key, seen, decision)
@@ -90,10 +98,9 @@ class GangReconciler:
 
     async def _wait(self, key: Key, seen: GangSeen, decision: Wait) -> float | None:
         kept = seen.gate if seen.gate and seen.gate.jobset_uid == seen.jobset.uid else None
-        # A verdict on an older generation stays: it binds nobody younger, and a pod of its own may still read it.
-        verdict = kept.verdict if kept else None
         clock = decision.clock or (kept.waiting_since if kept else None)
-        await self._gates.keep(seen, verdict, clock)
+        # A verdict on an older generation stays: it binds nobody younger, and a pod of its own may still read it.
+        await self._gates.keep(seen, decision.verdict, clock)
         if seen.jobset.suspended:
             self._measures.nothing_held(key)
         else:
@@ -102,7 +109,9 @@ class GangReconciler:
 
     async def _decide(self, key: Key, seen: GangSeen, decision: Decide) -> float | None:
         await self._gates.keep(seen, decision.verdict, decision.clock)
-        self._measures.decided(key, seen, decision, self._now())
+        now = self._now()
+        await self._announcements.tell(key, decision.verdict)
+        self._measures.decided(key, seen, decision, now)
         stand = Stand(verdict=decision.verdict, clock=decision.clock, condition=decision.condition)
         return await self._stand(key, seen, stand, fresh=True)
 
@@ -110,6 +119,7 @@ class GangReconciler:
         """The verdict is taken: keep it, spread it, and only then speak of it (A6.3)."""
         if not fresh:
             await self._gates.keep(seen, decision.verdict, decision.clock)
+            await self._announcements.tell(key, decision.verdict)
         straggling = self._patches.want(key, _held(seen, decision.verdict), decision.verdict, fresh=fresh)
         generation = decision.verdict.generation
         untold = await self._statuses.tell(seen.jobset, decision.condition, f"{generation.attempt}.{generation.epoch}")
@@ -128,6 +138,11 @@ class GangReconciler:
         self._patches.forget(key)
         self._statuses.forget(key)
         self._measures.forget(key)
+
+
+def _in_order(seen: GangSeen) -> bool:
+    """Whether its ConfigMap is there, and is as one of us has written it."""
+    return seen.gate is not None and seen.gate.tidy and seen.gate.jobset_uid == seen.jobset.uid
 
 
 def _held(seen: GangSeen, verdict: Verdict) -> Iterator[PodSeen]:

@@ -2,7 +2,8 @@
 
 A pass over a gang costs time in proportion to its pods, so not every pod event may cause one: a gang that lacks k
 slots cannot become complete before k more pods have started. Until then passes are made at leisure, for the progress
-that people see; the k-th start wakes the gang at once. The hint never decides anything: every pass counts anew.
+that people see; the k-th start wakes the gang at once, be it reported by a kubelet or announced by the pod itself. The
+hint never decides anything: every pass counts anew.
 """
 
 from collections.abc import Callable, Iterator
@@ -24,6 +25,9 @@ class _Gang:
     jobset: JobSetSeen | None = None
     jobs: dict[str, JobSeen] = field(default_factory=dict)
     pods: dict[str, PodSeen] = field(default_factory=dict)
+    """By UID."""
+    announced: dict[str, float] = field(default_factory=dict)
+    """UIDs of pods that hold the gate stream open, known or not, and since when."""
     gate: GateSeen | None = None
     remembered: Verdict | None = None
     foreign_gate: bool = False
@@ -34,7 +38,7 @@ class _Gang:
 
     @property
     def empty(self) -> bool:
-        return self.jobset is None and not self.jobs and not self.pods and self.gate is None
+        return self.jobset is None and not self.jobs and not self.pods and self.gate is None and not self.announced
 
 
 class Index:
@@ -79,20 +83,19 @@ class Index:
             return
         key = Key(seen.namespace, seen.gang)
         gang = self._gang(key)
-        if new is None:
-            gang.pods.pop(seen.name, None)
-        else:
-            gang.pods[seen.name] = new
-        if new is not None and new.started and not (old is not None and old.started and old.uid == new.uid):
-            gang.starts += 1
-            if gang.starts >= gang.lacking:
-                self._wake(key)
+        if old is not None and (new is None or new.uid != old.uid):
+            gang.pods.pop(old.uid, None)
+            old = None
+        if new is not None:
+            gang.pods[new.uid] = new
+            if new.counts(gang.announced) and not (old is not None and old.counts(gang.announced)):
+                self._started(key, gang)
                 return
         self._wake_later(key, LEISURE)
         self._tidy(key, gang)
 
     def on_gate(self, change: Change[GateSeen]) -> None:
-        """A ConfigMap of ours came, changed or went; news older than what we wrote ourselves is left aside."""
+        """A ConfigMap of ours came, changed or went; the echo of what we wrote ourselves wakes nobody."""
         seen = change.new or change.old
         if seen is None:
             return
@@ -101,23 +104,43 @@ class Index:
         if change.new is None:
             gone = gang.gate is not None and gang.gate.uid == seen.uid
             gang.gate = None if gone else gang.gate
-        elif gang.gate == change.new or _older(change.new, gang.gate):
+        elif gang.gate == change.new:
             return
         else:
             self._take(gang, change.new)
         self._wake(key)
         self._tidy(key, gang)
 
+    # --- What pods say themselves, on the gate stream (A6) -----------------------------------------------------------
+
+    def announce(self, key: Key, pod: str, at: float) -> None:
+        """The pod of this UID holds a request open since then; it may not be known yet."""
+        gang = self._gang(key)
+        gang.announced[pod] = at
+        known = gang.pods.get(pod)
+        if known is not None and not known.started and known.counts(gang.announced):
+            self._started(key, gang)
+
+    def withdraw(self, key: Key, pod: str) -> None:
+        """It does so no more: the count falls, unless its kubelet has reported the start meanwhile."""
+        gang = self._gangs.get(key)
+        if gang is None or gang.announced.pop(pod, None) is None:
+            return
+        self._wake_later(key, LEISURE)
+        self._tidy(key, gang)
+
+    def announced(self, key: Key) -> dict[str, float]:
+        """UIDs of the gang's pods that hold a request open at this moment, and since when."""
+        gang = self._gangs.get(key)
+        return dict(gang.announced) if gang is not None else {}
+
     # --- What the reconciler itself found out ------------------------------------------------------------------------
 
     def saw_gate(self, key: Key, gate: GateSeen | None) -> None:
-        """The ConfigMap as a write or a read of ours has just shown it."""
+        """The ConfigMap as it is known after a write or a read of ours; what is news, the informer's store knows."""
         gang = self._gang(key)
         gang.foreign_gate = False
-        if gate is None:
-            gang.gate = None
-        elif not _older(gate, gang.gate):
-            self._take(gang, gate)
+        self._take(gang, gate)
 
     def saw_foreign_gate(self, key: Key) -> None:
         """A ConfigMap of that name is not ours (A10)."""
@@ -147,7 +170,20 @@ class Index:
             gate=gang.gate,
             remembered=gang.remembered,
             foreign_gate=gang.foreign_gate,
+            announced=dict(gang.announced),
         )
+
+    def jobset(self, key: Key) -> JobSetSeen | None:
+        """The gang's JobSet, if it is known."""
+        gang = self._gangs.get(key)
+        return gang.jobset if gang is not None else None
+
+    def decided(self, key: Key) -> Verdict | None:
+        """The verdict that the gang's own ConfigMap holds, as far as known (A6.1: it is durable)."""
+        gang = self._gangs.get(key)
+        if gang is None or gang.jobset is None or gang.gate is None or gang.gate.jobset_uid != gang.jobset.uid:
+            return None
+        return gang.gate.verdict
 
     def keys(self) -> Iterator[Key]:
         """All gangs whose JobSet is known."""
@@ -162,19 +198,18 @@ class Index:
             gang = self._gangs[key] = _Gang()
         return gang
 
+    def _started(self, key: Key, gang: _Gang) -> None:
+        gang.starts += 1
+        if gang.starts >= gang.lacking:
+            self._wake(key)
+        else:
+            self._wake_later(key, LEISURE)
+
     @staticmethod
-    def _take(gang: _Gang, gate: GateSeen) -> None:
+    def _take(gang: _Gang, gate: GateSeen | None) -> None:
         gang.gate = gate
-        gang.remembered = gate.verdict or gang.remembered
+        gang.remembered = (gate and gate.verdict) or gang.remembered
 
     def _tidy(self, key: Key, gang: _Gang) -> None:
         if gang.empty:
             self._gangs.pop(key, None)
-
-
-def _older(new: GateSeen, kept: GateSeen | None) -> bool:
-    """Whether `new` is an earlier state than the one kept. Versions that are no numbers are taken as news."""
-    if kept is None or kept.uid != new.uid:
-        return False
-    a, b = new.resource_version, kept.resource_version
-    return a.isdigit() and b.isdigit() and int(a) < int(b)

@@ -17,6 +17,7 @@ import structlog
 from prometheus_client import CollectorRegistry
 
 from controllers import watches
+from controllers.announcements import Announcements
 from controllers.closer import Closer
 from controllers.crd import CrdReconciler
 from controllers.gang import GangReconciler
@@ -30,6 +31,7 @@ from controllers.patches import CONCURRENCY, Patches
 from controllers.plumbing import Plumbing
 from controllers.queue import WorkQueue
 from controllers.statuses import PROGRESS_EVERY, Statuses
+from controllers.stream import Stream
 from jobset_gate import names
 from jobset_gate.kube.access import Access
 from jobset_gate.kube.client import Client
@@ -59,6 +61,9 @@ class Options:
     host: str = "127.0.0.1"
     port: int | None = None
     """Of /healthz, /readyz and /metrics; 0 takes a free one, None serves none."""
+    stream_host: str = "127.0.0.1"
+    stream_port: int | None = None
+    """Of the gate stream, while this replica leads; 0 takes a free one, None serves none."""
     lease_duration: float = 15.0
     renew_deadline: float = 10.0
     retry: float = 2.0
@@ -74,12 +79,20 @@ class Manager:
         self.options = options or Options()
         self._access = access
         self._plumbing = Plumbing(self.options.registry)
+        self._stream: Stream | None = None
         self.url = ""
         """Where health and metrics are served, once they are."""
         self.leading = asyncio.Event()
         """Set while this replica leads and works."""
         self.serving = asyncio.Event()
         """Set once the caches are full."""
+        self.streaming = asyncio.Event()
+        """Set while the gate stream is served at `stream_url`."""
+
+    @property
+    def stream_url(self) -> str:
+        """Where the gate stream is served; "" while it is not."""
+        return self._stream.url if self._stream is not None else ""
 
     async def run(self) -> None:
         """Until cancelled, or until the lease is lost (LeadershipLost) or a part has failed for good."""
@@ -90,7 +103,8 @@ class Manager:
             crds: WorkQueue[str] = self._plumbing.queue("crd")
             index = Index(gangs.add, gangs.add_after)
             informers = self._informers(client, index, crds)
-            works = self._works(client, writer, index, gangs, crds)
+            gates = Gates(writer, index, watches.gate_witness(informers))
+            works = self._works(client, writer, index, gangs, crds, gates=gates)
             health = await self._serve(informers)
             try:
                 async with asyncio.TaskGroup() as tasks:
@@ -122,15 +136,27 @@ class Manager:
             self.leading.clear()
 
     def _works(
-        self, client: Client, writer: Client, index: Index, gangs: WorkQueue[Key], crds: WorkQueue[str]
+        self,
+        client: Client,
+        writer: Client,
+        index: Index,
+        gangs: WorkQueue[Key],
+        crds: WorkQueue[str],
+        *,
+        gates: Gates,
     ) -> Sequence[Work]:
-        """The patches and the two loops, with all that they need."""
+        """The patches, the gate stream and the two loops, with all that they need."""
         options, metrics = self.options, LoopMetrics(self.options.registry)
         measures = Measures(options.registry)
-        patches = Patches(writer, options.clock, concurrency=options.patch_concurrency, sent=measures.patched)
+        book = Announcements(index, options.clock)
+        measures.open_requests(lambda: book.open)
+        patches = Patches(
+            writer, options.clock, concurrency=options.patch_concurrency, sent=measures.patched, told=book.told
+        )
         reconciler = GangReconciler(
             index=index,
-            gates=Gates(writer, index),
+            gates=gates,
+            announcements=book,
             patches=patches,
             statuses=Statuses(writer, options.clock, options.progress_every),
             closer=Closer(client),
@@ -139,7 +165,17 @@ class Manager:
         )
         gang_loop = Loop("gang", gangs, reconciler.reconcile, metrics, workers=options.workers)
         crd_loop = Loop("crd", crds, CrdReconciler(writer).reconcile, metrics, workers=1)
-        return patches.run, gang_loop.run, crd_loop.run
+        works: list[Work] = [patches.run, gang_loop.run, crd_loop.run]
+        if options.stream_port is not None:
+            self._stream = Stream(
+                book,
+                host=options.stream_host,
+                port=options.stream_port,
+                outcome=measures.stream_request,
+                listening=self.streaming,
+            )
+            works.append(self._stream.run)
+        return works
 
     def _informers(self, client: Client, index: Index, crds: WorkQueue[str]) -> list[watches.AnyInformer]:
         options = self.options
@@ -170,10 +206,7 @@ class Manager:
         if options.port is None:
             return None
 
-        def ready() -> str:
-            unsynced = [one.resource.plural for one in informers if not one.has_synced and one.resource != JOBSETS]
-            return f"not listed yet: {', '.join(unsynced)}" if unsynced else ""
-
+        ready = partial(watches.unlisted, informers)
         health = Health(options.registry, healthy=lambda: "", ready=ready, host=options.host, port=options.port)
         await health.start()
         self.url = health.url

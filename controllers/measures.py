@@ -4,6 +4,7 @@ Differences between two clocks are cut at zero: a node's clock may be ahead of o
 """
 
 from collections import Counter as Tallies
+from collections.abc import Callable
 
 from prometheus_client import CollectorRegistry, Counter, Gauge, Histogram
 
@@ -27,7 +28,7 @@ class Measures:
         )
         self.last_start_to_release = histogram(
             "jobset_gate_last_start_to_release_seconds",
-            "From the last pod's start, by its node's clock in whole seconds, to the release.",
+            "From the last pod's start, by its announcement or its node's clock in whole seconds, to the release.",
             _SHORT,
         )
         self.release_to_last_main = histogram(
@@ -41,6 +42,15 @@ class Measures:
         self.decisions = Counter("jobset_gate_decisions_total", "Verdicts taken.", ["kind", "cause"], registry=registry)
         self._patches = Counter(
             "jobset_gate_annotation_patches_total", "Pods patched with a verdict.", ["outcome"], registry=registry
+        )
+        self._stream_open = Gauge(
+            "jobset_gate_stream_open", "Requests held open on the gate stream.", registry=registry
+        )
+        self._stream_requests = Counter(
+            "jobset_gate_stream_requests_total",
+            "Requests on the gate stream, by how they ended.",
+            ["outcome"],
+            registry=registry,
         )
         self._waiting_gangs = Gauge("jobset_gate_waiting_gangs", "Gangs whose gate is closed.", registry=registry)
         self._waiting_pods = Gauge("jobset_gate_waiting_pods", "Started pods held at a closed gate.", registry=registry)
@@ -92,6 +102,14 @@ class Measures:
     def patched(self, outcome: str) -> None:
         """A pod was patched with a verdict; the hook of Patches."""
         self._patches.labels(outcome).inc()
+
+    def open_requests(self, many: Callable[[], int]) -> None:
+        """Where to read how many requests are open."""
+        self._stream_open.set_function(many)
+
+    def stream_request(self, outcome: str) -> None:
+        """A request on the gate stream has ended; the hook of Stream."""
+        self._stream_requests.labels(outcome).inc()
 
     def forget(self, key: Key) -> None:
         """The gang is gone, finished, or somebody else's."""

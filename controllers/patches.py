@@ -2,13 +2,15 @@
 
 The annotation itself holds the verdict, so it does not matter whether the kubelet has seen the ConfigMap yet. Gangs
 take turns, so that a gang of ten thousand does not hold up one of ten. A pod that still waits after its patch is
-patched again: only a change makes the kubelet look.
+patched again: only a change makes the kubelet look. A pod that was told on the gate stream is patched only if it has
+not passed a good while later.
 """
 
 import asyncio
 from collections import deque
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
+from types import MappingProxyType
 
 import structlog
 
@@ -24,6 +26,9 @@ CONCURRENCY = 32
 
 PATIENCE = 2.0
 """Seconds that a pod gets to see the ConfigMap by itself, if its barrier began after the decision."""
+
+TOLD_PATIENCE = 12.0
+"""Seconds that a pod gets to act, and its kubelet to report it, once it was told on the gate stream."""
 
 STRAGGLES_AFTER = 5.0
 """Seconds after a patch until its pod counts as a straggler; doubles with each patch."""
@@ -45,7 +50,10 @@ class _Progress:
 
 
 class Patches:
-    """Patches under way and done, by pod. `sent` is told of each outcome: "ok", "gone" or "error"."""
+    """Patches under way and done, by pod. `sent` is told of each outcome: "ok", "gone" or "error".
+
+    `told` says which pods, by UID, heard their verdict on the gate stream, and when by the same clock.
+    """
 
     def __init__(
         self,
@@ -54,8 +62,9 @@ class Patches:
         *,
         concurrency: int = CONCURRENCY,
         sent: Callable[[str], None] = lambda _: None,
+        told: Mapping[str, float] = MappingProxyType({}),
     ) -> None:
-        self._client, self._clock, self._sent = client, clock, sent
+        self._client, self._clock, self._sent, self._told = client, clock, sent, told
         self._concurrency = concurrency
         self._pods: dict[Key, dict[str, _Progress]] = {}
         self._queues: dict[Key, deque[PodSeen]] = {}
@@ -84,7 +93,7 @@ class Patches:
                 sent_at = now if pod.verdict == text else None
                 progress = _Progress(text, seen_at=now, sent_at=sent_at, sent=1 if sent_at is not None else 0)
             kept[uid] = progress
-            due = self._due(progress, fresh=fresh)
+            due = self._due(uid, progress, fresh=fresh)
             if due <= now and not progress.queued:
                 progress.queued = True
                 self._enqueue(key, pod)
@@ -109,8 +118,11 @@ class Patches:
 
     # --- Details ---------------------------------------------------------------------------------------------------
 
-    def _due(self, progress: _Progress, *, fresh: bool) -> float:
+    def _due(self, uid: str, progress: _Progress, *, fresh: bool) -> float:
         if progress.sent_at is None:
+            told_at = self._told.get(uid)
+            if told_at is not None:
+                return told_at + TOLD_PATIENCE
             return progress.seen_at if fresh else progress.seen_at + PATIENCE
         return progress.sent_at + min(STRAGGLES_AFTER * 2.0 ** (progress.sent - 1), STRAGGLES_AT_MOST)
 

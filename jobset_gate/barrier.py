@@ -17,13 +17,18 @@ READABLE_BY_ALL: Final = 0o444
 _COPIED: Final = ("cpu", "memory", "ephemeral-storage")
 
 
-def container(job: Replicated, config: Config, settings: Barrier, image: str | None = None) -> Json:
-    """The init container for one replicatedJob's pods. `image` overrides the settings' (A2: barrier-image)."""
+def container(
+    job: Replicated, config: Config, settings: Barrier, image: str | None = None, *, stream: str = ""
+) -> Json:
+    """The init container for one replicatedJob's pods. `image` overrides the settings' (A2: barrier-image).
+
+    `stream` is the gang's place on the gate stream, the same for all its replicatedJobs; "" tells of none.
+    """
     made: Json = {
         "name": names.BARRIER_CONTAINER,
         "image": image or settings.image,
         "command": command(),
-        "env": _environment(config, settings),
+        "env": _environment(config, settings, stream),
         "volumeMounts": [
             {"name": names.VOLUME, "mountPath": names.MOUNT_PATH, "readOnly": True},
             # Something mounted there keeps the API server from mounting the pod's token into this container.
@@ -33,6 +38,13 @@ def container(job: Replicated, config: Config, settings: Barrier, image: str | N
     }
     resources = _resources(job, settings)
     return made | {"resources": resources} if resources else made
+
+
+def stream(settings: Barrier, namespace: str, jobset: str, token: str) -> str:
+    """A gang's place on the gate stream (A6); "" if the operator has none, or this gang no token."""
+    if not settings.stream_url or not token:
+        return ""
+    return f"{settings.stream_url}/v1/gangs/{namespace}/{jobset}/{token}"
 
 
 def volume(jobset: str) -> Json:
@@ -104,6 +116,24 @@ def same(one: Any, other: Any) -> bool:
     return bool(one == other or _meaning(one) == _meaning(other))
 
 
+def same_but_token(one: Any, other: Any) -> bool:
+    """The same for barriers, whatever key to the gate stream they hold: `render` offline cannot know the real one."""
+    return same(_without_token(one), _without_token(other))
+
+
+def _without_token(entry: Any) -> Any:
+    if not is_barrier(entry):
+        return entry
+    return entry | {"env": [_keyless(variable) for variable in entry["env"]]}
+
+
+def _keyless(variable: Any) -> Any:
+    value = dig(variable, "value")
+    if dig(variable, "name") != names.ENV_STREAM or not isinstance(value, str):
+        return variable
+    return variable | {"value": value.rpartition("/")[0]}
+
+
 def _meaning(value: Any) -> Any:
     if isinstance(value, dict):
         told = {key: _amounts(member) if key in quantity.MAPS else _meaning(member) for key, member in value.items()}
@@ -121,7 +151,7 @@ def _amounts(value: Any) -> Any:
     return {key: _meaning(value[key]) if number is None else number for key, number in told.items()}
 
 
-def _environment(config: Config, settings: Barrier) -> list[Json]:
+def _environment(config: Config, settings: Barrier, stream: str) -> list[Json]:
     label = {"fieldPath": f"metadata.labels['{names.JS_UID}']"}
     attempt = {"fieldPath": f"metadata.labels['{names.JS_RESTART_ATTEMPT}']"}
     told: list[Json] = [
@@ -130,6 +160,9 @@ def _environment(config: Config, settings: Barrier) -> list[Json]:
         {"name": names.ENV_EPOCH, "valueFrom": {"fieldRef": _annotation(names.EPOCH)}},
         {"name": names.ENV_LIMIT, "value": _limit(config, settings)},
     ]
+    if stream:
+        told.append({"name": names.ENV_STREAM, "value": stream})
+        told.append({"name": names.ENV_POD, "valueFrom": {"fieldRef": {"fieldPath": "metadata.uid"}}})
     if settings.poll_seconds != DEFAULT_POLL_SECONDS:
         told.append({"name": ENV_POLL, "value": f"{settings.poll_seconds:g}"})
     return told

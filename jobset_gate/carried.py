@@ -3,7 +3,7 @@
 from collections.abc import Iterator
 from typing import Any, Final
 
-from jobset_gate import barrier, names, restore
+from jobset_gate import barrier, names, prefetch, restore
 from jobset_gate.edit import Edit
 from jobset_gate.render import FIRST_EPOCH, label_paths
 from jobset_gate.template import Json, Replicated, config_of, dig, dotted, named, targets
@@ -27,6 +27,8 @@ def missing(new: Json, old: Json | None) -> list[Violation]:
     name = dig(new, "metadata", "name") or ""
     for job in targets(new, given.config):
         found += _of(job, name)
+        if prefetch.wanted(new):
+            found += _prefetching(job)
     return found
 
 
@@ -45,6 +47,32 @@ def _of(job: Replicated, name: str) -> Iterator[Violation]:
     if job.pod_notes.get(names.EPOCH) != FIRST_EPOCH:
         where = dotted((*job.pod_path, "metadata", "annotations"))
         yield Violation(at(where, names.EPOCH), job.pod_notes.get(names.EPOCH), f'must be "{FIRST_EPOCH}": {_HINT}')
+
+
+def _prefetching(job: Replicated) -> Iterator[Violation]:
+    """Each main image is run before the barrier; who pulls it from where is another webhook's to change."""
+    spec = (*job.pod_path, "spec")
+    before = _before_the_barrier(job)
+    made = [entry for entry in before if prefetch.is_reserved(dig(entry, "name"))]
+    wanted = [prefetch.copies(), *[prefetch.runs()] * (len(made) - 1)] if made else []
+    whole = all(map(prefetch.is_container, made)) and [dig(entry, "command") for entry in made] == wanted
+    if not whole:
+        message = f"the containers that prefetch images are not as they should be: {_HINT}"
+        yield Violation(dotted((*spec, "initContainers")), _names(job, "initContainers"), message)
+    lacking = prefetch.uncovered(job, before)
+    if lacking:
+        message = f"nothing brings {', '.join(lacking)} onto the node before the start barrier: {_HINT}"
+        yield Violation(dotted((*spec, "initContainers")), _names(job, "initContainers"), message)
+    volumes = [entry for entry in job.listed("volumes") if prefetch.is_volume(entry)]
+    if made and len(volumes) != 1:
+        message = f"no volume for the prefetching of images: {_HINT}"
+        yield Violation(dotted((*spec, "volumes")), _names(job, "volumes"), message)
+
+
+def _before_the_barrier(job: Replicated) -> list[Any]:
+    entries = job.listed("initContainers")
+    place = next((index for index, entry in enumerate(entries) if barrier.is_barrier(entry)), len(entries))
+    return entries[:place]
 
 
 def _names(job: Replicated, key: str) -> list[Any]:

@@ -82,12 +82,6 @@ def _one_of(*allowed: str) -> Callable[[str], str | None]:
     return lambda value: None if value in allowed else f"must be {choices}"
 
 
-def _prefetch(value: str) -> str | None:
-    if value == "true":
-        return "is not supported by this version of jobset-gate"
-    return _one_of(*_SWITCH)(value)
-
-
 def _image(value: str) -> str | None:
     return None if _IMAGE.fullmatch(value) else "must be an image reference: not empty, without spaces"
 
@@ -95,7 +89,7 @@ def _image(value: str) -> str | None:
 _VALUES: Final[dict[str, Callable[[str], str | None]]] = {
     names.BYPASS: _one_of(*_SWITCH),
     names.ON_TIMEOUT: _one_of(*_OUTCOMES),
-    names.PREFETCH_IMAGES: _prefetch,
+    names.PREFETCH_IMAGES: _one_of(*_SWITCH),
     names.BARRIER_IMAGE: _image,
 }
 

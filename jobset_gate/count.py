@@ -4,10 +4,10 @@ A slot is (replicatedJob, job index, completion index). Pods are counted by slot
 terminating predecessor is one. Every pass counts from scratch: no running total that could drift.
 """
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Container, Iterator, Sequence
 from dataclasses import dataclass
 
-from jobset_gate.model import GangSeen, JobSeen, PodSeen, ReplicatedJobSeen, Tally
+from jobset_gate.model import GangSeen, JobSeen, PodSeen, ReplicatedJobSeen, Stage, Tally
 
 
 @dataclass(frozen=True, slots=True)
@@ -21,6 +21,8 @@ class Share:
     pods: Sequence[PodSeen]
     suspended: bool
     """The JobSet or this Job is: nothing of it counts."""
+    announced: Container[str] = ()
+    """UIDs of the pods that hold the gate stream open."""
 
     @property
     def slots(self) -> int:
@@ -51,7 +53,7 @@ class Share:
         """Its started pods, one per slot that is not done."""
         if self.job is None or self.suspended:
             return []
-        ready = [pod for pod in self._own if pod.started]
+        ready = [pod for pod in self._own if pod.counts(self.announced)]
         if not self.target.indexed:
             return ready if self.target.completions is None else [pod for pod in ready if pod.phase != "Succeeded"]
         by_index: dict[int, PodSeen] = {}
@@ -86,7 +88,15 @@ def tally(seen: GangSeen) -> Tally:
         started[share.target.name] += share.target.pods_per_job - need + min(need, len(having))
         counted += having
     live_epoch = max((pod.epoch for pod in members(seen) if pod.alive), default=-1)
-    since = [pod.barrier_since for pod in counted if pod.barrier_since is not None and pod.epoch == live_epoch]
+    since: list[float] = []
+    announced: list[float] = []
+    for pod in counted:
+        if pod.epoch != live_epoch:
+            continue
+        if pod.barrier_since is not None:
+            since.append(pod.barrier_since)
+        elif pod.stage is Stage.WAITING and pod.uid in seen.announced:
+            announced.append(seen.announced[pod.uid])
     per_job = tuple((target.name, started[target.name], target.expected) for target in seen.jobset.targets)
     return Tally(
         expected=sum(expected for _, _, expected in per_job),
@@ -95,7 +105,8 @@ def tally(seen: GangSeen) -> Tally:
         epoch=max((pod.epoch for pod in counted), default=-1),
         live_epoch=live_epoch,
         first_start=min(since, default=None),
-        last_start=max(since, default=None),
+        first_announced=min(announced, default=None),
+        last_start=max((*since, *announced), default=None),
     )
 
 
@@ -121,4 +132,4 @@ def shares(seen: GangSeen) -> Iterator[Share]:
         for number in range(target.replicas):
             job = jobs.get((target.name, number))
             suspended = jobset.suspended or (job is not None and job.suspended)
-            yield Share(target, number, job, pods.get((target.name, number), ()), suspended)
+            yield Share(target, number, job, pods.get((target.name, number), ()), suspended, seen.announced)

@@ -66,9 +66,14 @@ class _Facts:
         # What has finished in an earlier generation is no started pod: after a resume the nodes may take their time.
         if self.tally.epoch < 0 or self.seen.jobset.suspended:
             return None
-        first = self.tally.first_start
-        at = self.now if first is None else min(self.now, first + _WHOLE_SECOND)
-        return WaitingSince(generation=current, at=at)
+        return WaitingSince(generation=current, at=min(self._first_starts()))
+
+    def _first_starts(self) -> Iterable[float]:
+        if self.tally.first_start is not None:
+            yield self.tally.first_start + _WHOLE_SECOND
+        if self.tally.first_announced is not None:
+            yield self.tally.first_announced
+        yield self.now
 
     def _deadline(self) -> float | None:
         timeout, clock = self.seen.jobset.config.timeout, self.clock
@@ -166,6 +171,7 @@ def _waiting(facts: _Facts) -> Wait:
         expected=facts.tally.expected,
         started=facts.tally.started,
         reasons=tuple(sorted(reasons.items())),
+        verdict=facts.recorded,
     )
 
 

@@ -13,16 +13,21 @@ SUFFIX_LENGTH: Final = 5
 LONGEST_PREFIX: Final = 63 - SUFFIX_LENGTH
 
 
-def patch(new: Json, old: Json | None, *, settings: Settings, generated_name: str | None = None) -> list[Json]:
+def patch(
+    new: Json, old: Json | None, *, settings: Settings, generated_name: str | None = None, token: str = ""
+) -> list[Json]:
     """The operations (RFC 6902) that make of the incoming object the one to be stored; none if it is that already.
 
-    `old` is None on CREATE. `generated_name` is used where metadata.name is empty. The JobSet is to be free of
-    violations (`validate.violations`); where it has one, the part that has it is left as it is.
+    `old` is None on CREATE. `generated_name` is used where metadata.name is empty. `token` is what the gang's pods show
+    at the gate stream, random and new for each JobSet; without it they are told of no stream. The JobSet is to be free
+    of violations (`validate.violations`); where it has one, the part that has it is left as it is.
     """
-    return injected(new, old, settings=settings, generated_name=generated_name).operations
+    return injected(new, old, settings=settings, generated_name=generated_name, token=token).operations
 
 
-def injected(new: Json, old: Json | None, *, settings: Settings, generated_name: str | None = None) -> Edit:
+def injected(
+    new: Json, old: Json | None, *, settings: Settings, generated_name: str | None = None, token: str = ""
+) -> Edit:
     """The same with the resulting object beside the operations; neither `new` nor `old` is changed."""
     edit = Edit(new)
     if old is not None:
@@ -31,7 +36,7 @@ def injected(new: Json, old: Json | None, *, settings: Settings, generated_name:
         return edit
     config = config_of(new).config
     if config is not None:
-        render.gate(edit, new, config, settings.barrier, generated_name)
+        render.gate(edit, new, config, settings.barrier, generated_name, token=token)
     return edit
 
 

@@ -29,7 +29,7 @@ def _of_share(seen: GangSeen, share: Share, denials: dict[str, str]) -> Iterator
 
 def _one_per_slot(share: Share, taken: set[int | None]) -> list[PodSeen]:
     """The pods that have not started; a replacement stands before what it replaces."""
-    idle = [pod for pod in share.pods if not pod.started]
+    idle = [pod for pod in share.pods if not pod.counts(share.announced)]
     if not share.target.indexed:
         return sorted((pod for pod in idle if pod.alive), key=lambda pod: pod.name)
     by_slot: dict[int, PodSeen] = {}

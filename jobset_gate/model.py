@@ -4,7 +4,9 @@ Times are seconds since the epoch as floats. `msgspec.Struct` instead of datacla
 ones are made per second and kept.
 """
 
+from collections.abc import Container, Mapping
 from enum import IntEnum, StrEnum
+from types import MappingProxyType
 
 import msgspec
 
@@ -67,6 +69,9 @@ class Stage(IntEnum):
     FAILED = 3
 
 
+_WAITING, _, _, _FAILED = Stage
+
+
 class Why(StrEnum):
     """Why a pod is missing (A9). `Starting` is ours: a pod on its node of which the kubelet has said nothing yet."""
 
@@ -127,7 +132,19 @@ class PodSeen(Word, frozen=True):
     @property
     def started(self) -> bool:
         """A4: its barrier runs or has passed, and it is alive. A Succeeded pod counts."""
-        return self.alive and (self.stage is Stage.RUNNING or self.stage is Stage.PASSED or self.phase == "Succeeded")
+        return self.counts(())
+
+    def counts(self, announced: Container[str]) -> bool:
+        """A4: it has started, or says so on the gate stream before its kubelet does. Announced are UIDs of pods.
+
+        Asked of each pod in every pass, so it goes without a detour.
+        """
+        if self.deleting or self.phase == "Failed":
+            return False
+        stage = self.stage
+        if stage is _WAITING:
+            return (self.bound and self.uid in announced) or self.phase == "Succeeded"
+        return stage is not _FAILED or self.phase == "Succeeded"
 
 
 class JobSeen(Word, frozen=True):
@@ -209,6 +226,8 @@ class JobSetSeen(Word, frozen=True):
     releases_on_timeout: bool
     replicated_jobs: tuple[ReplicatedJobSeen, ...]
     condition: ConditionSeen | None
+    token: str = ""
+    """What its pods show at the gate stream; "" if they were told of none."""
 
     @property
     def targets(self) -> tuple[ReplicatedJobSeen, ...]:
@@ -254,6 +273,8 @@ class GangSeen(msgspec.Struct, frozen=True, kw_only=True):
     """The last verdict that this process saw in the gang's ConfigMap, whatever has become of that since."""
     foreign_gate: bool = False
     """A ConfigMap of the gang's name exists and is not ours."""
+    announced: Mapping[str, float] = MappingProxyType({})
+    """UIDs of pods that hold a request on the gate stream open, and since when by the controller's clock."""
     denials: tuple[tuple[str, str], ...] = ()
     """(Job name, message) of pods that a quota or an admission refused, where that was looked up."""
     provisioning: frozenset[str] = frozenset()
@@ -293,7 +314,9 @@ class Tally(Word, frozen=True):
     """Highest epoch that any pod alive carries; -1 if there is none."""
     first_start: float | None
     """Earliest start of a counted pod of the live epoch: older ones started for an earlier generation."""
-    last_start: float | None
+    first_announced: float | None = None
+    """The same of those of which only an announcement tells; by the controller's clock, not in whole seconds."""
+    last_start: float | None = None
 
     @property
     def complete(self) -> bool:
@@ -336,6 +359,8 @@ class Wait(Word, frozen=True):
     started: int
     reasons: tuple[tuple[Why, int], ...]
     """How many slots are missing for which reason."""
+    verdict: Verdict | None = None
+    """The last one taken on this life of the JobSet, for an older generation: the ConfigMap goes on holding it."""
 
     @property
     def lacking(self) -> int:

@@ -36,6 +36,16 @@ ENV_UID: Final = "JOBSET_GATE_UID"
 ENV_ATTEMPT: Final = "JOBSET_GATE_ATTEMPT"
 ENV_EPOCH: Final = "JOBSET_GATE_EPOCH"
 ENV_LIMIT: Final = "JOBSET_GATE_LIMIT"
+ENV_STREAM: Final = "JOBSET_GATE_STREAM"
+"""The gang's place on the gate stream: `<base URL>/v1/gangs/<namespace>/<jobset>/<token>`."""
+ENV_POD: Final = "JOBSET_GATE_POD"
+
+PREFETCH_CONTAINER: Final = "group-scheduling-prefetch"
+"""Puts the program into the volume; the containers that run it in the main images add `-1`, `-2` and so on (A8)."""
+PREFETCH_VOLUME: Final = "group-scheduling-prefetch"
+PREFETCH_PATH: Final = "/mnt/group-scheduling-prefetch"
+PREFETCH_PROGRAM: Final = "/mnt/group-scheduling-prefetch/true"
+"""A busybox of that name does what it says."""
 
 EXIT_TIMED_OUT: Final = 124
 """The barrier's exit code on a timeout verdict and at its own limit (A7), the one of timeout(1)."""

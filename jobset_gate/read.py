@@ -4,6 +4,7 @@ Whatever an object lacks or holds in a form that no API server would store is re
 survive objects that came in while its webhook was off.
 """
 
+from collections.abc import Iterable
 from datetime import datetime
 from functools import lru_cache
 from sys import intern
@@ -66,7 +67,7 @@ def pod(seen: wire.Pod) -> PodSeen:
         since,
         _main_since(status) if stage is _PASSED else None,
         intern(notes.verdict),
-        None if started else stalls.classify(status, barrier, bound=bound, deleting=deleting),
+        None if started else stalls.classify(status, bound=bound, deleting=deleting),
     )
 
 
@@ -121,6 +122,7 @@ def jobset(seen: wire.JobSet) -> JobSetSeen | None:
         releases_on_timeout=notes.on_timeout == names.ON_TIMEOUT_RELEASE,
         replicated_jobs=tuple(_replicated_job(job) for job in spec.replicated_jobs or ()),
         condition=_our_condition(status.conditions),
+        token=_token(spec.replicated_jobs or ()),
     )
 
 
@@ -238,13 +240,30 @@ def _replicated_job(seen: wire.ReplicatedJob) -> ReplicatedJobSeen:
     spec = (seen.template and seen.template.spec) or wire.JobTemplateSpec()
     template = spec.template or wire.PodTemplate()
     notes = template.metadata.annotations if template.metadata else None
-    init = template.spec.init_containers if template.spec else None
     return ReplicatedJobSeen(
         name=seen.name,
         replicas=1 if seen.replicas is None else seen.replicas,
         parallelism=1 if spec.parallelism is None else spec.parallelism,
         completions=spec.completions,
         indexed=spec.completion_mode != "NonIndexed",
-        has_barrier=any(container.name == names.BARRIER_CONTAINER for container in init or ()),
+        has_barrier=_barrier_in(seen) is not None,
         epoch=verdicts.epoch(notes.epoch if notes else None),
     )
+
+
+def _barrier_in(seen: wire.ReplicatedJob) -> wire.TemplateContainer | None:
+    """The barrier in a replicatedJob's pod template."""
+    spec = seen.template and seen.template.spec
+    pods = spec and spec.template and spec.template.spec
+    containers = (pods and pods.init_containers) or ()
+    return next((container for container in containers if container.name == names.BARRIER_CONTAINER), None)
+
+
+def _token(jobs: Iterable[wire.ReplicatedJob]) -> str:
+    """What the barriers show at the gate stream: the end of the URL that they were given, the same in all of them."""
+    for job in jobs:
+        barrier = _barrier_in(job)
+        for variable in (barrier and barrier.env) or ():
+            if variable.name == names.ENV_STREAM and variable.value:
+                return variable.value.rpartition("/")[2]
+    return ""

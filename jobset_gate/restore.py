@@ -5,7 +5,7 @@ Nothing is rendered here: JobSet's validator demands unchanged templates, so a b
 
 from typing import Any
 
-from jobset_gate import barrier, names, verdicts, wording
+from jobset_gate import barrier, names, ours, verdicts, wording
 from jobset_gate.config import canonical
 from jobset_gate.edit import Edit
 from jobset_gate.render import DECISIONS, label_paths
@@ -18,7 +18,6 @@ from jobset_gate.template import (
     dig,
     items,
     mapping,
-    named,
     notes,
     replicated_jobs,
     suspended,
@@ -40,30 +39,27 @@ def gate(edit: Edit, new: Json, old: Json) -> None:
     now = by_name(new)
     free = suspended(old) or suspended(new)
     epoch = next_epoch(new, old)
-    for name, (was, index, container) in held(old).items():
+    for name, was in held(old).items():
         job = now.get(name)
         if job is None or not job.well_formed:
             continue
         _labels(edit, job, was)
-        _entry(edit, job, "initContainers", index, container)
-        volume = barrier.volume_of(was)
-        if volume is not None:
-            _entry(edit, job, "volumes", *volume)
+        for key in ours.KINDS:
+            _entries(edit, job, key, ours.present(was, key))
         # JobSet lets template annotations change only while it is suspended or being suspended.
         _note(edit, job, names.EPOCH, str(epoch) if free else was.pod_notes.get(names.EPOCH))
         for key in DECISIONS:
             _note(edit, job, key, None if free else was.pod_notes.get(key))
 
 
-def held(jobset: Json) -> dict[str, tuple[Replicated, int, Json]]:
-    """The replicatedJobs that carry a barrier, with its position among the init containers and the barrier itself."""
-    found = ((job, barrier.barrier_of(job)) for job in replicated_jobs(jobset))
-    return {job.name: (job, *its) for job, its in found if its is not None}
+def held(jobset: Json) -> dict[str, Replicated]:
+    """The replicatedJobs that carry a barrier, by name."""
+    return {job.name: job for job in replicated_jobs(jobset) if barrier.barrier_of(job) is not None}
 
 
 def next_epoch(new: Json, old: Json) -> int:
     """The highest epoch over the old targets, and one more when this write suspends the JobSet (A5)."""
-    texts = (job.pod_notes.get(names.EPOCH) for job, _, _ in held(old).values())
+    texts = (job.pod_notes.get(names.EPOCH) for job in held(old).values())
     highest = max((verdicts.epoch(_text(text)) for text in texts), default=0)
     return highest + (suspended(new) and not suspended(old))
 
@@ -115,22 +111,36 @@ def _labels(edit: Edit, job: Replicated, was: Replicated) -> None:
             edit.set(path, value)
 
 
-def _entry(edit: Edit, job: Replicated, key: str, index: int, entry: Json) -> None:
-    """A container or volume, where it was and as it was. One that was changed on purpose is a violation, not ours."""
+def _entries(edit: Edit, job: Replicated, key: str, kept: ours.Places) -> None:
+    """Containers or volumes, where they were and as they were. One changed on purpose is a violation, not ours."""
     path: Path = (*job.pod_path, "spec", key)
+    was = {entry["name"]: entry for _, entry in kept}
+    if kept and dig(job.pod_spec, key) is None:
+        edit.set(path, list(was.values()))
+        return
     entries = job.listed(key)
-    present = list(named(entries, entry["name"]))
-    if any(not barrier.same(its, entry) for _, its in present):
+    present = {at: was[entry["name"]] for at, entry in enumerate(entries) if dig(entry, "name") in list(was)}
+    if not all(barrier.same(entries[at], entry) for at, entry in present.items()):
         return
-    place = min(index, len(entries) - len(present))
-    if [at for at, _ in present] == [place] and present[0][1] == entry:
-        return
-    for at, _ in reversed(present):
-        edit.remove((*path, at))
-    if dig(job.pod_spec, key) is None:
-        edit.set(path, [entry])
-    else:
-        edit.insert((*path, place), entry)
+    wanted = [entry for at, entry in enumerate(entries) if at not in present]
+    for index, entry in kept:
+        wanted.insert(index, entry)
+    lacking = [entry["name"] for entry in was.values() if entry not in present.values()]
+    if [present.get(at, entry) for at, entry in enumerate(entries)] == _without(wanted, lacking):
+        for at, entry in present.items():
+            if entries[at] != entry:
+                edit.replace((*path, at), entry)
+    else:  # in another order, or one of them twice
+        lacking = list(was)
+        for at in reversed(present):
+            edit.remove((*path, at))
+    for place, entry in enumerate(wanted):
+        if dig(entry, "name") in lacking:
+            edit.insert((*path, place), entry)
+
+
+def _without(entries: list[Any], names_left_out: list[str]) -> list[Any]:
+    return [entry for entry in entries if dig(entry, "name") not in names_left_out]
 
 
 def _note(edit: Edit, job: Replicated, key: str, value: str | None) -> None:

@@ -1,9 +1,10 @@
 """What an operator may configure about admission; the values of the barrier that is put into pods (A3, A7)."""
 
+import re
 from collections.abc import Mapping
 from typing import Annotated, Any, Final
 
-from pydantic import BaseModel, ConfigDict, Field, ValidationError
+from pydantic import AfterValidator, BaseModel, ConfigDict, Field, ValidationError
 from pydantic.alias_generators import to_camel
 
 from jobset_gate.errors import JobsetGateError
@@ -19,6 +20,20 @@ brings word, must reach every barrier before the first one gives up by itself (A
 _Seconds = Annotated[int, Field(ge=1, le=2**31 - 1)]
 _Id = Annotated[int, Field(ge=1, le=2**31 - 1)]
 _Quantity = str | int | float
+
+
+_BASE_URL: Final = re.compile(
+    r"http://(\[[0-9A-Fa-f:.]+\]|[0-9A-Za-z]([0-9A-Za-z.-]*[0-9A-Za-z])?)(:(?P<port>[0-9]{1,5}))?(/[0-9A-Za-z._~-]+)*/?"
+)
+"""Nothing in it means anything to a shell, or to the kubelet that writes it into the environment."""
+
+
+def _base_url(url: str) -> str:
+    """A URL to which paths are added, asked by the simplest of clients: no TLS, no user, no query."""
+    parts = _BASE_URL.fullmatch(url)
+    if parts is None or not 1 <= int(parts["port"] or 80) <= 65_535:
+        raise ValueError("must be http://host[:port][/path]")
+    return url.removesuffix("/")
 
 
 class BadSettings(JobsetGateError, ValueError):
@@ -40,7 +55,7 @@ class Barrier(_Section):
     """The init container that holds a pod."""
 
     image: Annotated[str, Field(pattern=r"^\S+$")] = DEFAULT_IMAGE
-    """Needs a POSIX shell, sleep, head and tee."""
+    """Needs a POSIX shell, sleep and head; for the gate stream wget and dd too."""
     resources: Resources | None = None
     """None: those of the pod's first main container, so that QoS class, LimitRange and quota stay as they were."""
     run_as_user: _Id | None = DEFAULT_USER
@@ -52,6 +67,8 @@ class Barrier(_Section):
     """The barrier's own limit where the gang has no timeout; None: it waits for ever."""
     poll_seconds: Annotated[float, Field(ge=0.05, le=10)] = DEFAULT_POLL_SECONDS
     """How often the barrier looks at its files."""
+    stream_url: Annotated[str, AfterValidator(_base_url)] | None = None
+    """Where pods reach the gate stream, e.g. http://jobset-gate-stream.jobset-gate-system.svc:8082; None: no stream."""
 
 
 class Settings(_Section):

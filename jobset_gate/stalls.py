@@ -21,20 +21,22 @@ _PULL_REASONS = frozenset(
 )
 _NOT_YET = frozenset({"", "PodInitializing"})
 """What the kubelet says of a container whose turn has not come."""
+_BARRIERS_IMAGE = frozenset({names.BARRIER_CONTAINER, names.PREFETCH_CONTAINER})
+_RUNNER = f"{names.PREFETCH_CONTAINER}-"
 
 DETAIL_LIMIT = 300
 """Characters of a detail that are kept: ten thousand pods may each carry one."""
 
 
-def classify(status: wire.PodStatus, barrier: wire.ContainerStatus | None, *, bound: bool, deleting: bool) -> Stall:
+def classify(status: wire.PodStatus, *, bound: bool, deleting: bool) -> Stall:
     """The reason why a pod does not count as started, for a pod that does not."""
     if deleting:
         return Stall(why=Why.TERMINATING, detail="is being deleted")
     if status.phase == "Failed":
-        return _stall(Why.NOT_CREATED, "its pod failed", status.reason, status.message)
+        return _stall(Why.NOT_CREATED, "its pod failed", status.reason, status.message, _last_words(status))
     if not bound:
         return _unscheduled(status)
-    return _on_its_node(status, barrier)
+    return _on_its_node(status)
 
 
 def _unscheduled(status: wire.PodStatus) -> Stall:
@@ -44,49 +46,82 @@ def _unscheduled(status: wire.PodStatus) -> Stall:
     return Stall(why=Why.UNSCHEDULED, detail="no scheduler has looked at it yet")
 
 
-def _on_its_node(status: wire.PodStatus, barrier: wire.ContainerStatus | None) -> Stall:
-    holder = _holder(status)
+def _on_its_node(status: wire.PodStatus) -> Stall:
+    holder, following = _holder(status)
     if holder is None:
         return Stall(why=Why.STARTING, detail="its kubelet has not reported a container yet")
-    ours = holder is barrier
     state = holder.state or wire.ContainerState()
-    if state.terminated is not None and state.terminated.exit_code == 0:
-        return Stall(why=Why.STARTING, detail=f"{holder.name} is done, the next container is being created")
     if state.terminated is not None:
-        return _crashed(holder, state.terminated)
+        return _ended(holder, state.terminated, following)
     if state.running is not None:
+        return _runs(holder, following)
+    return _waits(holder, state.waiting or wire.Waiting())
+
+
+def _ended(holder: wire.ContainerStatus, end: wire.Terminated, following: str) -> Stall:
+    if end.exit_code != 0:
+        return _crashed(holder, end)
+    return _next(f"{holder.name} is done", following)
+
+
+def _runs(holder: wire.ContainerStatus, following: str) -> Stall:
+    if not holder.ready:
         return Stall(why=Why.EARLIER_INIT, detail=f"{holder.name} is still running")
-    waiting = state.waiting or wire.Waiting()
+    return _next(f"{holder.name} is up", following)
+
+
+def _next(done: str, following: str) -> Stall:
+    """The kubelet does not say that it pulls, only that it could not; a prefetching container has no other work."""
+    if following.startswith(_RUNNER):
+        return _stall(Why.IMAGE_PULL, f"{following}: the image of a main container is being pulled")
+    return _stall(Why.STARTING, f"{done}, the next container is being created")
+
+
+def _waits(holder: wire.ContainerStatus, waiting: wire.Waiting) -> Stall:
     if waiting.reason in _PULL_REASONS:
-        return _stall(Why.BARRIER_IMAGE_PULL if ours else Why.IMAGE_PULL, holder.name, waiting.reason, waiting.message)
-    return _waiting(holder, waiting)
-
-
-def _waiting(holder: wire.ContainerStatus, waiting: wire.Waiting) -> Stall:
+        why = Why.BARRIER_IMAGE_PULL if holder.name in _BARRIERS_IMAGE else Why.IMAGE_PULL
+        return _stall(why, holder.name, waiting.reason, waiting.message)
     last = holder.last_state and holder.last_state.terminated
     if waiting.reason == "CrashLoopBackOff" or last is not None:
         return _crashed(holder, last or wire.Terminated(), waiting.reason)
     return _stall(Why.STARTING, holder.name, waiting.reason, waiting.message)
 
 
-def _holder(status: wire.PodStatus) -> wire.ContainerStatus | None:
-    """The init container whose turn it is: the last one up to the barrier that has been touched, else the first."""
+def _holder(status: wire.PodStatus) -> tuple[wire.ContainerStatus | None, str]:
+    """The init container whose turn it is: the last one up to the barrier that has been touched, else the first.
+
+    Beside it the name of the one after it, "" if there is none.
+    """
     first = last = None
+    following = ""
     for container in status.init_container_statuses or ():
         first = first or container
         state = container.state or wire.ContainerState()
         waits = state.running is None and state.terminated is None
         untouched = waits and (state.waiting is None or state.waiting.reason in _NOT_YET)
         if not untouched:
-            last = container
+            last, following = container, ""
+        elif last is not None:
+            following = following or container.name
         if container.name == names.BARRIER_CONTAINER:
             break
-    return last or first
+    return last or first, following
 
 
 def _crashed(container: wire.ContainerStatus, end: wire.Terminated, reason: str = "") -> Stall:
     code = f"exit code {end.exit_code}" if end.exit_code >= 0 else ""
     return _stall(Why.CRASH_LOOP, container.name, reason or end.reason, code, end.message)
+
+
+def _last_words(status: wire.PodStatus) -> str:
+    """Of the init container before the barrier that ended its pod."""
+    for container in status.init_container_statuses or ():
+        if container.name == names.BARRIER_CONTAINER:
+            break
+        end = None if container.state is None else container.state.terminated
+        if end is not None and end.exit_code != 0:
+            return _crashed(container, end).detail
+    return ""
 
 
 @lru_cache(maxsize=1024)

@@ -3,7 +3,7 @@
 from collections.abc import Iterator
 from typing import Any, Final
 
-from jobset_gate import barrier, names
+from jobset_gate import barrier, names, ours
 from jobset_gate.model import Config
 from jobset_gate.render import label_paths
 from jobset_gate.restore import held
@@ -30,20 +30,22 @@ _RESERVED: Final = "is reserved for jobset-gate's start barrier: choose another 
 def reserved(jobset: Json, old: Json | None) -> list[Violation]:
     """Containers and volumes of the user's that bear our names, in any replicatedJob.
 
-    Where the old object holds a barrier, `changes` compares with that one instead.
+    Where the old object holds one of ours, `changes` compares with that one instead.
     """
     kept = held(old) if old is not None else {}
     found: list[Violation] = []
     for job in replicated_jobs(jobset):
-        found += [_taken(job, "containers", index) for index in _indexes(job, "containers", names.BARRIER_CONTAINER)]
-        if job.name not in kept:
-            found += [_taken(job, "initContainers", index) for index in _strangers(job, "initContainers")]
-            found += [_taken(job, "volumes", index) for index in _strangers(job, "volumes")]
+        mains = enumerate(job.listed("containers"))
+        found += [_taken(job, "containers", index) for index, it in mains if ours.container_reserved(it)]
+        for key in ours.KINDS:
+            compared = _names(kept[job.name], key) if job.name in kept else set()
+            strangers = ours.strangers(job, key)
+            found += [_taken(job, key, index) for index, entry in strangers if entry["name"] not in compared]
     for index, policy in enumerate(items(dig(jobset, "spec", "volumeClaimPolicies"))):
         for number, claim in enumerate(items(dig(policy, "templates"))):
-            if dig(claim, "metadata", "name") == names.VOLUME:
+            if ours.volume_reserved(dig(claim, "metadata")):
                 path = f"spec.volumeClaimPolicies[{index}].templates[{number}].metadata.name"
-                found.append(Violation(path, names.VOLUME, _RESERVED))
+                found.append(Violation(path, claim["metadata"]["name"], _RESERVED))
     return found
 
 
@@ -56,11 +58,10 @@ def unmarked(jobset: Json, config: Config) -> list[Violation]:
             value = labels.get(names.GATED)
             if value is not None and (job.index not in wanted or value != names.GATED_VALUE):
                 found.append(Violation(_label(path), value, "is set by jobset-gate where it belongs: leave it out"))
-        rest = job.index not in wanted and barrier.barrier_of(job)
-        if rest:
-            path = (*job.pod_path, "spec", "initContainers", rest[0], "name")
-            message = "this replicatedJob is no target: take the start barrier out of it"
-            found.append(Violation(dotted(path), names.BARRIER_CONTAINER, message))
+        for index, entry in ours.present(job, "initContainers") if job.index not in wanted else ():
+            path = (*job.pod_path, "spec", "initContainers", index, "name")
+            message = "this replicatedJob is no target: take what jobset-gate puts in out of it"
+            found.append(Violation(dotted(path), entry["name"], message))
     return found
 
 
@@ -93,14 +94,13 @@ _NO_GANG: Final = "the gang would have no pods at all: must be at least 1 somewh
 
 
 def changes(new: Json, old: Json) -> list[Violation]:
-    """UPDATE: a barrier or its volume that is there but not equal to the old object's. A missing one comes back."""
+    """UPDATE: what is ours and there but not equal to the old object's. What is missing comes back."""
     now = by_name(new)
     found: list[Violation] = []
-    for name, (was, _, container) in held(old).items():
-        if name in now:
-            volume = barrier.volume_of(was)
-            found += _differing(now[name], "initContainers", container)
-            found += _differing(now[name], "volumes", volume[1]) if volume else []
+    for name, was in held(old).items():
+        for key in ours.KINDS if name in now else ():
+            for _, entry in ours.present(was, key):
+                found += _differing(now[name], key, entry)
     return found
 
 
@@ -123,19 +123,8 @@ def _zeros(job: Replicated) -> Iterator[tuple[Path, Any]]:
             yield (*job.job_path, "spec", key), job.job_spec[key]
 
 
-def _strangers(job: Replicated, key: str) -> list[int]:
-    name, ours = _OURS[key]
-    return [index for index, entry in named(job.listed(key), name) if not ours(entry)]
-
-
-_OURS: Final = {
-    "initContainers": (names.BARRIER_CONTAINER, barrier.is_barrier),
-    "volumes": (names.VOLUME, barrier.is_volume),
-}
-
-
-def _indexes(job: Replicated, key: str, name: str) -> list[int]:
-    return [index for index, _ in named(job.listed(key), name)]
+def _names(job: Replicated, key: str) -> set[str]:
+    return {entry["name"] for _, entry in ours.present(job, key)}
 
 
 def _taken(job: Replicated, key: str, index: int) -> Violation:

@@ -116,7 +116,8 @@ class ContainerStatus(Shape, frozen=True):
     """What the kubelet says of one container."""
 
     name: str
-    started: bool | None = None
+    ready: bool = False
+    """Of an init container that runs: it is a native sidecar, since the others are ready only once they have ended."""
     restart_count: int = 0
     state: ContainerState | None = None
     last_state: ContainerState | None = None
@@ -264,16 +265,24 @@ class TemplateMeta(Shape, frozen=True):
     annotations: TemplateAnnotations | None = None
 
 
-class NamedContainer(Shape, frozen=True):
-    """A container of which only the name matters."""
+class EnvVar(Shape, frozen=True):
+    """A variable of a container's environment."""
 
     name: str = ""
+    value: str | None = None
+
+
+class TemplateContainer(Shape, frozen=True):
+    """A container of a pod template: is it the barrier, and where does it announce itself?"""
+
+    name: str = ""
+    env: list[EnvVar] | None = None
 
 
 class TemplatePodSpec(Shape, frozen=True):
     """spec of a pod template: is the barrier in it?"""
 
-    init_containers: list[NamedContainer] | None = None
+    init_containers: list[TemplateContainer] | None = None
 
 
 class PodTemplate(Shape, frozen=True):

@@ -21,6 +21,7 @@ from webhook.review import Answer, Denied, Request, Unreadable, decode, encode
 LARGEST_BODY: Final = 7 * 1024 * 1024
 """Bytes. An API server takes objects of up to 3 MiB in a request, and an UPDATE's review holds two of them."""
 
+TOKEN_BYTES: Final = 16
 OPERATIONS: Final = ("CREATE", "UPDATE", "DELETE", "CONNECT")
 
 Check = Callable[[], str | None]
@@ -33,7 +34,12 @@ class Door:
     """The routes of the door and what they share."""
 
     def __init__(
-        self, settings: Settings, *, suffix: Callable[[], str] | None = None, ready: Check = lambda: None
+        self,
+        settings: Settings,
+        *,
+        suffix: Callable[[], str] | None = None,
+        token: Callable[[], str] | None = None,
+        ready: Check = lambda: None,
     ) -> None:
         self.metrics = Metrics()
         self.leaving = False
@@ -44,7 +50,7 @@ class Door:
         self._in_progress = 0
         self._ready = ready
         self._handlers: dict[str, Handler] = {
-            "mutate": mutating(settings, suffix or random_suffix),
+            "mutate": mutating(settings, suffix or random_suffix, token or random_token),
             "validate": validating(settings),
         }
 
@@ -125,3 +131,8 @@ class Door:
 def random_suffix() -> str:
     """Five characters that nobody can guess, from the alphabet of generated names."""
     return "".join(secrets.choice(inject.SUFFIX_ALPHABET) for _ in range(inject.SUFFIX_LENGTH))
+
+
+def random_token() -> str:
+    """128 bits that nobody can guess, as they may stand in a URL."""
+    return secrets.token_urlsafe(TOKEN_BYTES)

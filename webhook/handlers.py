@@ -13,8 +13,12 @@ Handler = Callable[[Request], Answer]
 _JUDGED: Final = ("CREATE", "UPDATE")
 
 
-def mutating(settings: Settings, suffix: Callable[[], str]) -> Handler:
-    """The handler behind /mutate. `suffix` gives five random characters for a JobSet without a name."""
+def mutating(settings: Settings, suffix: Callable[[], str], token: Callable[[], str]) -> Handler:
+    """The handler behind /mutate.
+
+    `suffix` gives five random characters for a JobSet without a name, `token` what nobody can guess: a new gang's key
+    to its verdict on the gate stream.
+    """
 
     def mutate(request: Request) -> Answer:
         early = _not_ours(request)
@@ -26,7 +30,8 @@ def mutating(settings: Settings, suffix: Callable[[], str]) -> Handler:
             return denied(violations, _called(request))
         prefix = inject.needs_name(new) if old is None else None
         name = inject.generated_name(prefix, suffix()) if prefix is not None else None
-        operations = inject.patch(new, old, settings=settings, generated_name=name)
+        key = token() if old is None else ""
+        operations = inject.patch(new, old, settings=settings, generated_name=name, token=key)
         return Patched(operations) if operations else Allowed()
 
     return mutate

@@ -40,7 +40,8 @@ class Server:
             await site.stop()
         try:
             # aiohttp would no longer read the bodies of requests that are on their way: wait for them first.
-            await asyncio.wait_for(self.door.idle.wait(), DRAIN_SECONDS)
+            async with asyncio.timeout(DRAIN_SECONDS):  # not wait_for, which may swallow a cancellation (3.11)
+                await self.door.idle.wait()
         except TimeoutError:
             log.warning("closing on requests that are not answered yet", url=self.url)
         await self._runner.cleanup()
@@ -56,10 +57,11 @@ async def serve(
     tls: Certificate,
     ready: Check = lambda: None,
     suffix: Callable[[], str] | None = None,
+    token: Callable[[], str] | None = None,
     reload_seconds: float = RELOAD_SECONDS,
 ) -> Server:
     """Open the door; returns when it listens. Port 0 takes a free one. `ready` adds a condition to /readyz."""
-    door = Door(settings, suffix=suffix, ready=ready)
+    door = Door(settings, suffix=suffix, token=token, ready=ready)
     reloads = door.metrics.certificate_reloads
     stack = contextlib.AsyncExitStack()
     await stack.enter_async_context(

@@ -62,8 +62,9 @@ class Certificate:
             yield
         finally:
             task.cancel()
-            with contextlib.suppress(asyncio.CancelledError):
-                await task
+            await asyncio.wait([task])  # not `await task`: its cancellation could not be told from our own
+            if not task.cancelled():
+                task.result()
 
     def _contents(self) -> tuple[bytes, bytes]:
         return self.certificate.read_bytes(), self.key.read_bytes()

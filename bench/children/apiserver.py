@@ -39,11 +39,18 @@ class Gang:
         self._pods: list[Pods] = []
         self._kind = server.store.kinds.of(PODS)
         self._gone = False
+        self.uid = ""
+
+    @property
+    def uids(self) -> list[str]:
+        """Of its pods."""
+        return self._uids
 
     def make(self, step: Step) -> None:
         now = time.time()
         stored = jobset(self._plan)
-        stored["metadata"] |= {"uid": new_uid(self._rng), "creationTimestamp": stamp(now), "generation": 1}
+        self.uid = new_uid(self._rng)
+        stored["metadata"] |= {"uid": self.uid, "creationTimestamp": stamp(now), "generation": 1}
         self._store.put(JOBSETS, stored)
         for job in jobs(stored):
             made = self._store.put(JOBS, job_as_stored(job, self._rng, now))
@@ -106,6 +113,11 @@ class Server:
         self._places |= {(wanted.namespace, name): (gang, number) for number, name in enumerate(gang.names())}
         return {}
 
+    async def who(self, gang: str) -> Json:
+        """The UIDs of a gang and of its pods."""
+        its = self._gangs[gang]
+        return {"uid": its.uid, "pods": its.uids}
+
     async def move(self, gangs: list[str], first: int, last: int, step: str, per_second: float) -> Json:
         """Pods `first` to `last` - 1 of each gang, gang by gang taking turns, evenly at that rate."""
         moves: Iterator[tuple[Gang, int]] = (
@@ -150,9 +162,7 @@ async def main() -> None:
     gc.set_threshold(*SELDOM)
     async with ApiServer(garbage_collection=False) as server:
         its = Server(server)
-        await talk.obey(
-            {"install": its.install, "make": its.make, "move": its.move, "drop": its.drop, "usage": its.usage}
-        )
+        await talk.obey({name: getattr(its, name) for name in ("install", "make", "who", "move", "drop", "usage")})
 
 
 if __name__ == "__main__":

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
+import resource
 import time
 from dataclasses import replace
 from typing import Any
@@ -42,15 +43,18 @@ class Controller:
         only: str | None = None,
         pods: int = 0,
         works: bool = True,
+        stream: bool = False,
     ) -> Json:
         """Starts it; returns once its index has been told of so many pods, with the beats of its loop up to then.
 
-        `works`: it takes the Lease and decides; else it only fills its caches.
+        `works`: it takes the Lease and decides; else it only fills its caches. `stream`: with the gate stream.
         """
         access = Access(server=server) if server else await from_kubeconfig(kubeconfig)
         options = Options(namespace=namespace, watch_namespace=only, identity="bench")
         if not works:
             options = replace(options, leader_elect=False, workers=0)
+        if stream:
+            options = replace(options, stream_port=0)
         idle = talk.usage()
         heart = asyncio.create_task(self._heart.beat())
         self._manager = Manager(access, options)
@@ -62,7 +66,7 @@ class Controller:
         if running.done():
             full.cancel()
             await running
-        return {"idle": idle, "full": talk.usage(), **self._beats()}
+        return {"idle": idle, "full": talk.usage(), "stream": self._its.stream_url, **self._beats()}
 
     async def _filled(self, pods: int) -> None:
         await self._its.leading.wait()
@@ -89,10 +93,14 @@ class Controller:
         return {"events": NOTES.events}
 
     async def decided(self, namespace: str, gang: str) -> Json:
-        """Waits for the gang's verdict; seconds from its last start, as the informer told of it, to the answer."""
+        """Waits for the gang's verdict: when its write was answered, and the counts then.
+
+        With the seconds since its last start, if the informer told of one.
+        """
         key = Key(namespace, gang)
         await NOTES.until_decided(key)
-        return {"seconds": NOTES.decided[key] - NOTES.last_start[key], "then": NOTES.then[key]}
+        at = NOTES.decided[key]
+        return {"at": at, "seconds": at - NOTES.last_start.get(key, at), "then": NOTES.then[key]}
 
     async def bare(self, namespace: str, times: int) -> Json:
         """Seconds of each of so many replacements of a ConfigMap of a gate's size, by the controller's own client."""
@@ -146,6 +154,8 @@ class Controller:
 async def main() -> None:
     """Serves until the parent goes."""
     logs.configure(LogFormat.JSON, LogLevel.WARNING)
+    most = resource.getrlimit(resource.RLIMIT_NOFILE)[1]
+    resource.setrlimit(resource.RLIMIT_NOFILE, (most, most))
     its = Controller()
     commands: dict[str, Any] = {
         name: getattr(its, name) for name in ("rest", "run", "beating", "events", "decided", "bare", "counts", "quiet")

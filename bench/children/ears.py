@@ -21,9 +21,11 @@ from controllers.gates import Gates
 from controllers.index import Index
 from controllers.keys import Key
 from controllers.plumbing import Plumbing
+from jobset_gate import wire
 from jobset_gate.kube.client import Client
 from jobset_gate.kube.resources import LEASES
 from jobset_gate.kube.store import Change
+from jobset_gate.kube.witness import Witness
 from jobset_gate.model import GangSeen, GateSeen, PodSeen
 
 READS = frozenset({"get", "list", "watch"})
@@ -108,6 +110,6 @@ class _Plumbing(Plumbing):
 
 
 class _Gates(Gates):
-    def __init__(self, client: Client, index: Index) -> None:
-        super().__init__(client, index)
+    def __init__(self, client: Client, index: Index, witness: Witness[wire.ConfigMap, GateSeen]) -> None:
+        super().__init__(client, index, witness)
         NOTES.writer = client

@@ -14,6 +14,8 @@ from jobset_gate.violation import at, shown
 
 SECTION: Final = "controller"
 _Many = Annotated[int, Field(ge=1, le=1024)]
+_ManyOrNone = Annotated[int, Field(ge=0, le=1024)]
+_Port = Annotated[int, Field(ge=0, le=65535)]
 _Seconds = Annotated[float, Field(gt=0, le=3600)]
 
 
@@ -23,8 +25,10 @@ class Controller(BaseModel):
     model_config = ConfigDict(frozen=True, extra="forbid", alias_generator=to_camel, populate_by_name=True)
 
     workers: _Many | None = None
-    patch_concurrency: _Many | None = None
+    patch_concurrency: _ManyOrNone | None = None
     extend_crd: bool | None = None
+    stream_host: str | None = None
+    stream_port: _Port | None = None
     progress_every: _Seconds | None = None
     lease_duration: _Seconds | None = None
     renew_deadline: _Seconds | None = None

@@ -24,6 +24,11 @@ class Own:
     epoch: str
     limit: float | None
 
+    @property
+    def floor(self) -> int:
+        """The oldest epoch whose verdict binds it; a missing epoch is 0."""
+        return _number(self.epoch)
+
     @classmethod
     def from_env(cls, env: dict[str, str]) -> Own:
         limit = env.get(names.ENV_LIMIT, "")
@@ -68,7 +73,7 @@ def _obeyed(own: Own, text: str) -> Exit | None:
     kind, uid, attempt, epoch, *_ = words
     if not own.uid or uid != own.uid or attempt != own.attempt:
         return None
-    if not _is_number(epoch) or int(epoch) < _number(own.epoch):
+    if not _is_number(epoch) or int(epoch) < own.floor:
         return None
     if kind == "release":
         return Exit(0)

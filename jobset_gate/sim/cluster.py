@@ -100,6 +100,10 @@ class Actors:
         """Wait for `what`; the error of an actor that fails meanwhile is raised at once."""
         await self._crew.until(what)
 
+    async def rest(self) -> None:
+        """All actors stop; the API server stays as it is. Raises the error of one that failed."""
+        await self._crew.stop()
+
     async def _start(self, stack: AsyncExitStack) -> None:
         if self._install:
             await self._install_jobset(stack)
@@ -184,8 +188,8 @@ class EmbeddedCluster:
 
     async def __aenter__(self) -> Self:
         gc.set_threshold(*SELDOM)
-        await self.server.start()
         try:
+            await self.server.start()
             self._actors = await Actors(self.access, clock=self.clock, **self._settings).__aenter__()
         except BaseException:
             await self._stop()

@@ -59,7 +59,11 @@ class View:
 
     async def __aenter__(self) -> Self:
         self._task = asyncio.create_task(self._informer.run())
-        await self._informer.wait_synced()
+        try:
+            await self._informer.wait_synced()
+        except BaseException:  # told to stop meanwhile
+            await self.__aexit__()
+            raise
         return self
 
     async def __aexit__(self, *_: object) -> None:

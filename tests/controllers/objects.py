@@ -20,7 +20,8 @@ def store_pod(api: Api, name: str, gang: str = "train") -> PodSeen:
 
 
 def store_jobset(api: Api, name: str = "train") -> JobSetSeen:
-    stored = api.create(JOBSETS, {"metadata": {"name": name}, "spec": {}})
+    meta = {"name": name, "annotations": {names.CONFIG: "{}"}}
+    stored = api.create(JOBSETS, {"metadata": meta, "spec": {}})
     return gangs.jobset(name=name, uid=stored["metadata"]["uid"])
 
 

@@ -3,29 +3,33 @@
 from __future__ import annotations
 
 import asyncio
+from functools import partial
+from typing import Any
 
 import msgspec
 import pytest
 from prometheus_client import CollectorRegistry
 
+from controllers.announcements import Announcements
 from controllers.closer import Closer
 from controllers.gang import GangReconciler
 from controllers.gates import Gates, LookAgain
 from controllers.index import Index
 from controllers.keys import Key
 from controllers.measures import Measures
-from controllers.patches import PATIENCE, Patches
+from controllers.patches import PATIENCE, TOLD_PATIENCE, Patches
 from controllers.statuses import Statuses
-from jobset_gate import names, verdicts
+from jobset_gate import names, read, report, verdicts, wire
 from jobset_gate.kube.errors import Forbidden, ServerError
 from jobset_gate.kube.resources import CONFIGMAPS, JOBSETS, PODS
-from jobset_gate.kube.store import Change
-from jobset_gate.model import ConditionSeen, JobSetSeen, PodSeen
+from jobset_gate.kube.store import Change, Store
+from jobset_gate.kube.witness import Witness
+from jobset_gate.model import ConditionSeen, GangSeen, Generation, JobSetSeen, Kind, PodSeen, Stage
 from jobset_gate.sim.clock import VirtualClock
 from tests.controllers.doors import Doors
 from tests.controllers.objects import store_jobset, store_pod, verdict_on
 from tests.jobset_gate.gangs import job, replicated_job, verdict
-from tests.jobset_gate.world.api import Api
+from tests.jobset_gate.world.api import Api, Json
 from tests.jobset_gate.world.client import MemoryClient
 
 TRAIN = Key("default", "train")
@@ -38,29 +42,55 @@ class Desk:
     def __init__(self, api: Api, memory: MemoryClient, doors: Doors, clock: VirtualClock) -> None:
         self.api, self.doors, self.clock = api, doors, clock
         self.index = Index(lambda _: None, lambda _, __: None)
-        self.gates = Gates(memory.client, self.index)
-        self.patches = Patches(memory.client, clock, concurrency=1)
+        self.gates = Gates(memory.client, self.index, Witness(Store(), read.gate))
+        self.book = Announcements(self.index, clock)
+        self.patches = Patches(memory.client, clock, concurrency=1, told=self.book.told)
         self.reconciler = GangReconciler(
             index=self.index,
             gates=self.gates,
+            announcements=self.book,
             patches=self.patches,
             statuses=Statuses(memory.client, clock),
             closer=Closer(memory.client),
             measures=Measures(CollectorRegistry()),
             now=clock,
         )
-        self.jobset = store_jobset(api)
+        self.jobset = msgspec.structs.replace(store_jobset(api), token="t0ken")
         self.see(self.jobset)
         self.index.on_job(Change(("default", "train-workers-0"), None, job(jobset_uid=self.jobset.uid)))
 
     def see(self, jobset: JobSetSeen) -> None:
         self.index.on_jobset(Change(("default", "train"), None, jobset))
 
-    def see_pod(self, index: int) -> PodSeen:
+    def see_pod(self, index: int, **changes: Any) -> PodSeen:
         stored = store_pod(self.api, f"pod-{index}")
-        pod = msgspec.structs.replace(stored, jobset_uid=self.jobset.uid, index=index, barrier_since=self.clock())
+        known = {"jobset_uid": self.jobset.uid, "index": index, "barrier_since": self.clock()}
+        pod = msgspec.structs.replace(stored, **(known | changes))
         self.index.on_pod(Change(("default", pod.name), None, pod))
         return pod
+
+    def ask(self, *pods: PodSeen, gone: bool = False) -> list[tuple[str, str, tuple[str, ...]]]:
+        """These pods hold requests open: what each will hear, and what was asked of the API by then."""
+        heard: list[tuple[str, str, tuple[str, ...]]] = []
+
+        def speak(text: bytes, pod: str) -> bool:
+            heard.append((pod, text.decode(), tuple(self.asked())))
+            return not gone
+
+        for pod in pods:
+            request = self.book.admit(
+                TRAIN, "t0ken", Generation(self.jobset.uid, 0, 0), pod.uid, partial(speak, pod=pod.uid)
+            )
+            if gone:
+                asyncio.get_running_loop().call_later(0.005, self.book.leave, request)
+        return heard
+
+    def see_gate(self, data: Json) -> None:
+        """Stored with this in it, and known."""
+        uid = self.jobset.uid
+        meta = {"name": NAME, "labels": {names.GATE: names.GATE_VALUE}, "annotations": {names.JOBSET_UID: uid}}
+        stored = self.api.create(CONFIGMAPS, {"metadata": meta, "data": data})
+        self.index.saw_gate(TRAIN, read.gate(msgspec.convert(stored, wire.ConfigMap)))
 
     async def look(self) -> float | None:
         """One pass, and the patches that it asked for."""
@@ -89,8 +119,8 @@ def desk(api: Api, memory: MemoryClient, doors: Doors, clock: VirtualClock) -> D
 async def test_the_decision_is_written_before_anything_is_said_of_it(desk: Desk) -> None:
     pods = [desk.see_pod(0), desk.see_pod(1)]
     await desk.look()
-    assert desk.asked()[:3] == ["create configmaps", "create events", "patch jobsets"]
-    assert desk.asked()[3:] == ["patch pods", "patch pods"]
+    assert desk.asked()[:4] == ["get jobsets", "create configmaps", "create events", "patch jobsets"]
+    assert desk.asked()[4:] == ["patch pods", "patch pods"]
     mine = verdicts.parse(desk.gate()["verdict"])
     assert mine is not None
     assert {verdict_on(desk.api, pod) for pod in pods} == {desk.gate()["verdict"]}
@@ -102,8 +132,97 @@ async def test_nothing_is_said_of_a_decision_that_could_not_be_written(desk: Des
     desk.doors.fail = lambda call: ServerError(500) if call.kind == CONFIGMAPS else None
     with pytest.raises(ServerError):
         await desk.look()
-    assert desk.asked() == ["create configmaps"]
+    assert desk.asked() == ["get jobsets", "create configmaps"]
     assert desk.patches.depth == 0
+
+
+async def test_the_news_is_told_on_the_stream_right_after_the_write(desk: Desk) -> None:
+    pods = [desk.see_pod(0), desk.see_pod(1)]
+    heard = desk.ask(*pods)
+    await desk.look()
+    assert [(pod, text) for pod, text, _ in heard] == [(pod.uid, desk.gate()["verdict"]) for pod in pods]
+    assert {asked for *_, asked in heard} == {("get jobsets", "create configmaps")}, "before all other words"
+
+
+async def test_a_timeout_is_told_on_the_stream_too(desk: Desk) -> None:
+    heard = desk.ask(desk.see_pod(0))
+    await desk.look()
+    await asyncio.sleep(301)
+    await desk.look()
+    assert [text.split()[0] for _, text, _ in heard] == ["timeout"]
+
+
+async def test_a_gang_of_announced_pods_alone_is_released(desk: Desk) -> None:
+    """Their kubelets have not yet said a word of their barriers."""
+    pods = [desk.see_pod(index, stage=Stage.WAITING, barrier_since=None) for index in range(2)]
+    heard = desk.ask(*pods)
+    await desk.look()
+    assert names.KEY_VERDICT in desk.gate()
+    assert len(heard) == 2
+
+
+async def test_the_clock_starts_with_the_first_announcement(desk: Desk) -> None:
+    desk.ask(desk.see_pod(0, stage=Stage.WAITING, barrier_since=None))
+    since = desk.clock()
+    await asyncio.sleep(0.25)
+    await desk.look()
+    clock = verdicts.parse_clock(desk.gate()[names.KEY_WAITING_SINCE])
+    assert clock is not None
+    assert clock.at == pytest.approx(since, abs=0.001)
+
+
+async def test_a_pod_that_announces_itself_during_the_last_look_before_a_timeout_is_there(
+    desk: Desk, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    desk.see_pod(0)
+    late = desk.see_pod(1, stage=Stage.WAITING, barrier_since=None)
+
+    async def look(_: Closer, seen: GangSeen) -> GangSeen:
+        desk.ask(late)
+        return seen
+
+    monkeypatch.setattr(Closer, "look", look)
+    await desk.look()
+    await asyncio.sleep(301)
+    await desk.look()
+    assert desk.gate()[names.KEY_VERDICT].startswith("release ")
+
+
+async def test_whoever_was_told_on_the_stream_is_patched_only_if_it_still_waits_later(desk: Desk) -> None:
+    told, untold = desk.see_pod(0), desk.see_pod(1)
+    desk.ask(told)
+    again = await desk.look()
+    assert (verdict_on(desk.api, told), verdict_on(desk.api, untold)) == ("", desk.gate()["verdict"])
+    assert again is not None
+    await asyncio.sleep(TOLD_PATIENCE - 1)
+    await desk.look()
+    assert verdict_on(desk.api, told) == ""
+    await asyncio.sleep(1)
+    await desk.look()
+    assert verdict_on(desk.api, told) == desk.gate()["verdict"]
+
+
+async def test_whoever_was_lost_while_it_was_told_is_patched_like_those_without_a_stream(desk: Desk) -> None:
+    lost = desk.see_pod(0)
+    desk.see_pod(1)
+    desk.ask(lost, gone=True)
+    await desk.look()
+    await asyncio.sleep(PATIENCE)
+    await desk.look()
+    assert verdict_on(desk.api, lost) == desk.gate()["verdict"]
+
+
+async def test_a_suspended_gang_whose_configmap_is_lost_gets_its_last_verdict_back(desk: Desk) -> None:
+    """A pod of the generation that it was for may still read it."""
+    desk.see_pod(0)
+    desk.see_pod(1)
+    await desk.look()
+    before = desk.gate()["verdict"]
+    desk.see(msgspec.structs.replace(desk.jobset, suspended=True))
+    desk.api.remove(CONFIGMAPS, NAME)
+    desk.index.saw_gate(TRAIN, None)
+    await desk.look()
+    assert desk.gate()["verdict"] == before
 
 
 async def test_a_gang_that_waits_has_a_gate_a_clock_and_a_time_to_look_again(desk: Desk) -> None:
@@ -141,6 +260,56 @@ async def test_a_verdict_that_stands_is_put_back_when_its_configmap_is_lost(desk
     desk.index.saw_gate(TRAIN, None)
     await desk.look()
     assert verdicts.parse(desk.gate()["verdict"]) == before
+
+
+@pytest.mark.parametrize("how", ["deleted", "emptied"])
+async def test_a_verdict_of_which_only_the_api_knows_is_not_taken_anew(desk: Desk, how: str) -> None:
+    """It was another replica's, its ConfigMap is lost, and the watch has not yet shown the condition that tells of it.
+
+    All pods have started by now: in this view nothing speaks against a release.
+    """
+    taken = verdict(Kind.TIMEOUT, names.REASON_TIMED_OUT, uid=desk.jobset.uid)
+    told = report.decided(taken)
+    condition = {"type": names.CONDITION, "status": told.status, "reason": told.reason, "message": told.message}
+    desk.api.change(JOBSETS, "train", lambda body: body.update(status={"conditions": [condition]}))
+    if how == "emptied":
+        desk.see_gate(data={"verdict": "?"})
+    desk.see_pod(0)
+    desk.see_pod(1)
+    await desk.look()
+    kept = verdicts.parse(desk.gate()["verdict"])
+    assert kept is not None
+    assert (kept.kind, kept.generation) == (Kind.TIMEOUT, taken.generation)
+
+
+async def test_without_asking_the_api_nothing_is_decided_for_a_gang_whose_configmap_is_lost(desk: Desk) -> None:
+    desk.see_pod(0)
+    desk.see_pod(1)
+    desk.doors.fail = lambda call: ServerError(500) if call.verb == "get" else None
+    with pytest.raises(ServerError):
+        await desk.look()
+    assert desk.asked() == ["get jobsets"]
+
+
+@pytest.mark.parametrize("again", [False, True])
+async def test_nothing_is_decided_for_a_jobset_that_is_gone_or_another_by_now(desk: Desk, again: bool) -> None:
+    desk.see_pod(0)
+    desk.see_pod(1)
+    desk.api.remove(JOBSETS, "train")
+    if again:
+        store_jobset(desk.api)
+    with pytest.raises(LookAgain):
+        await desk.look()
+    assert desk.api.get(CONFIGMAPS, NAME) is None
+
+
+async def test_a_gang_whose_configmap_is_as_it_should_be_is_decided_without_asking(desk: Desk) -> None:
+    desk.see_pod(0)
+    await desk.look()
+    desk.see_pod(1)
+    before = len(desk.doors.asked)
+    await desk.look()
+    assert desk.asked()[before] == "update configmaps"
 
 
 async def test_pods_that_do_not_wait_in_their_barrier_are_not_told(desk: Desk) -> None:

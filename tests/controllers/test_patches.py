@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Mapping
 from contextlib import asynccontextmanager
 
 import msgspec
 import pytest
 
 from controllers.keys import Key
-from controllers.patches import PATIENCE, STRAGGLES_AFTER, STRAGGLES_AT_MOST, Patches
+from controllers.patches import PATIENCE, STRAGGLES_AFTER, STRAGGLES_AT_MOST, TOLD_PATIENCE, Patches
 from jobset_gate import names, verdicts
 from jobset_gate.kube.errors import Conflict, KubeError, NotFound, NotLeader, ServerError, Throttled, Unreachable
 from jobset_gate.kube.resources import PODS
@@ -32,9 +32,13 @@ SOON = 0.01
 class Sender:
     """Patches at work, and what became of them."""
 
-    def __init__(self, memory: MemoryClient, clock: VirtualClock, concurrency: int = 4) -> None:
+    def __init__(
+        self, memory: MemoryClient, clock: VirtualClock, concurrency: int = 4, told: Mapping[str, float] | None = None
+    ) -> None:
         self.outcomes: list[str] = []
-        self.patches = Patches(memory.client, clock, concurrency=concurrency, sent=self.outcomes.append)
+        self.patches = Patches(
+            memory.client, clock, concurrency=concurrency, sent=self.outcomes.append, told={} if told is None else told
+        )
         self.want = self.patches.want
 
 
@@ -87,6 +91,34 @@ async def test_a_pod_that_comes_later_gets_a_moment_to_see_the_configmap_by_itse
     sender.want(TRAIN, pods, RELEASE, fresh=False)
     await asyncio.sleep(SOON)
     assert verdict_on(api, pods[0]) == TEXT
+
+
+async def test_a_pod_that_was_told_on_the_stream_is_patched_only_if_it_still_waits(
+    api: Api, memory: MemoryClient, doors: Doors, clock: VirtualClock
+) -> None:
+    told: dict[str, float] = {}
+    async with running(Sender(memory, clock, told=told)) as sender:
+        heard, deaf = store_pods(api, 2)
+        told[heard.uid] = clock()
+        sender.want(TRAIN, [heard, deaf], RELEASE, fresh=True)
+        await asyncio.sleep(SOON)
+        assert [call.name for call in doors.asked] == [deaf.name]
+        await asyncio.sleep(TOLD_PATIENCE - 1)
+        sender.want(TRAIN, [heard], RELEASE, fresh=False)
+        await asyncio.sleep(SOON)
+        assert len(doors.asked) == 1
+        await asyncio.sleep(1)
+        sender.want(TRAIN, [heard], RELEASE, fresh=False)
+        await asyncio.sleep(SOON)
+        assert verdict_on(api, heard) == TEXT
+
+
+async def test_somebody_looks_again_when_those_who_were_told_should_have_passed(
+    memory: MemoryClient, api: Api, clock: VirtualClock
+) -> None:
+    (pod,) = store_pods(api, 1)
+    patches = Sender(memory, clock, told={pod.uid: clock()}).patches
+    assert patches.want(TRAIN, [pod], RELEASE, fresh=True) == pytest.approx(TOLD_PATIENCE)
 
 
 async def test_a_straggler_is_patched_again_with_something_that_has_changed(api: Api, sender: Sender) -> None:

@@ -1,6 +1,7 @@
 """A controller that is killed at an exact write: what SIGKILL does, to the write."""
 
 import asyncio
+from collections.abc import Callable
 from typing import Any
 
 import pytest
@@ -10,9 +11,9 @@ from jobset_gate.kube import client as kube
 
 
 class Fate:
-    """Counts the writes of a controller's process and ends it at the n-th."""
+    """Counts the writes of a controller's process and ends it at the n-th, or at the first with such a body."""
 
-    def __init__(self, *, last_write: int, lands: bool) -> None:
+    def __init__(self, *, last_write: int | Callable[[bytes], bool], lands: bool) -> None:
         self.last_write, self.lands = last_write, lands
         self.writes: list[str] = []
         self.dead = asyncio.Event()
@@ -25,13 +26,18 @@ class Fate:
         if call.method == "GET":
             return await original(client, call, wanted)
         self.writes.append(f"{call.method} {call.resource}")
-        if len(self.writes) < self.last_write:
+        if not self._last(call.body or b""):
             return await original(client, call, wanted)
         if self.lands:
             await original(client, call, wanted)
         self.dead.set()
         await self._never.wait()
         raise AssertionError("the dead do not write")
+
+    def _last(self, body: bytes) -> bool:
+        if callable(self.last_write):
+            return self.last_write(body)
+        return len(self.writes) >= self.last_write
 
 
 def doom(monkeypatch: pytest.MonkeyPatch, fate: Fate) -> None:

@@ -18,11 +18,12 @@ from jobset_gate.kube.client import Client, PatchType
 from jobset_gate.kube.errors import ApiError, Conflict, NotFound
 from jobset_gate.kube.resources import CONFIGMAPS, EVENTS, JOBS, JOBSETS, MUTATING_WEBHOOKS, PODS, VALIDATING_WEBHOOKS
 from jobset_gate.model import Verdict
-from jobset_gate.settings import Settings
+from jobset_gate.settings import Barrier, Settings
 from jobset_gate.sim import jobset_crd
 from jobset_gate.sim.cluster import Actors
 from jobset_gate.sim.kubelet import Behaviour, Node
 from jobset_gate.sim.until import View
+from tests.flow.service import Service
 from tests.support.planes import Plane
 from webhook import registration, selfsigned
 from webhook.server import Server, serve
@@ -34,7 +35,9 @@ QUICK = Behaviour(
     pull_seconds=0.02,
     init_seconds=0.1,
     barrier_poll=0.02,
+    stream_retry=(0.05, 0.5),
 )
+QUICK_LEASE = {"leader_elect": True, "lease_duration": 3.0, "renew_deadline": 2.0, "retry": 0.4}
 ROOMY = (Node("node-0", pods=1000),)
 PATIENCE = 60.0
 """Seconds that anything may take on a slow machine before a test gives up."""
@@ -51,6 +54,9 @@ class Stage:
     client: Client
     actors: Actors
     pods: View
+    service: Service
+    replicas: list[Manager]
+    """All controllers that were ever started; `service` finds the one that leads among them."""
     doors: list[Server] = field(default_factory=list)
     managers: list[asyncio.Task[None]] = field(default_factory=list)
 
@@ -172,8 +178,10 @@ class Stage:
             "leader_elect": False,
             "extend_crd": False,
             "progress_every": 0.2,
+            "stream_port": 0,
         }
         manager = Manager(self.plane.access, Options(**settings | changes))
+        self.replicas.append(manager)
         self.managers.append(asyncio.create_task(manager.run(), name="controller"))
         return manager
 
@@ -201,10 +209,15 @@ async def staged(
     settings: Settings | None = None,
     controller: bool = True,
     webhook: bool = True,
+    stream: bool = True,
     jobset: Mapping[str, Any] | None = None,
 ) -> AsyncIterator[Stage]:
-    """A stage with JobSet installed, its CRD extended, and jobset-gate running as far as asked for."""
+    """A stage with JobSet installed, its CRD extended, and jobset-gate running as far as asked for.
+
+    `stream`: whether the webhook tells pods of the gate stream, as an installation does.
+    """
     real = plane.name == "real"
+    replicas: list[Manager] = []
     async with AsyncExitStack() as stack:
         client = await stack.enter_async_context(plane.client("stage"))
         await jobset_crd.install(client)
@@ -221,13 +234,20 @@ async def staged(
             )
         )
         pods = await stack.enter_async_context(View(client, PODS, namespace))
-        stage = Stage(plane, namespace, client, actors, pods)
+        service = await stack.enter_async_context(Service(lambda: [one.stream_url for one in replicas]))
+        stage = Stage(plane, namespace, client, actors, pods, service, replicas)
         stack.push_async_callback(stage.stop_controllers)
         if webhook:
-            await stack.enter_async_context(open_door(stage, folder, settings or Settings()))
+            wanted = with_stream(settings or Settings(), service.url if stream else None)
+            await stack.enter_async_context(open_door(stage, folder, wanted))
         if controller:
             stage.start_controller()
         yield stage
+
+
+def with_stream(settings: Settings, url: str | None) -> Settings:
+    barrier = settings.barrier.model_dump() | {"stream_url": url}
+    return settings.model_copy(update={"barrier": Barrier.model_validate(barrier)})
 
 
 @asynccontextmanager

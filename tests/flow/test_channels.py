@@ -1,13 +1,18 @@
-"""Each channel alone carries a verdict to the barriers (A6)."""
+"""Each channel alone carries a verdict to the barriers, and one that is cut is healed by the next (A6).
+
+Of the gate stream alone: test_stream.py.
+"""
 
 from dataclasses import replace
+
+import pytest
 
 from jobset_gate import names
 from jobset_gate.model import Kind
 from jobset_gate.sim import manifests
 from jobset_gate.sim.kubelet import Trouble, Where
 from tests.flow.conftest import MakeStage
-from tests.flow.stage import QUICK, Json, passed
+from tests.flow.stage import QUICK, Json, held, passed, runs
 
 NEVER = 100_000.0
 GANG = "gang"
@@ -15,14 +20,14 @@ GANG = "gang"
 
 async def test_the_annotation_alone_releases_a_gang(make_stage: MakeStage) -> None:
     """A kubelet that never refreshes the volume by itself."""
-    async with make_stage(behaviour=replace(QUICK, configmap_sync=NEVER)) as stage:
+    async with make_stage(stream=False, behaviour=replace(QUICK, configmap_sync=NEVER)) as stage:
         await stage.apply(manifests.gang(GANG, jobs=2, pods=3))
         pods = await stage.until_running(6)
         assert any(names.VERDICT in pod["metadata"]["annotations"] for pod in pods)
 
 
 async def test_the_configmap_alone_releases_a_gang(make_stage: MakeStage) -> None:
-    async with make_stage(controller=False) as stage:
+    async with make_stage(controller=False, stream=False) as stage:
         stage.start_controller(patch_concurrency=0)
         await stage.apply(manifests.gang(GANG, jobs=2, pods=3))
         pods = await stage.until_running(6)
@@ -32,7 +37,7 @@ async def test_the_configmap_alone_releases_a_gang(make_stage: MakeStage) -> Non
 async def test_the_configmap_alone_releases_a_gang_whose_controller_died_after_the_decision(
     make_stage: MakeStage,
 ) -> None:
-    async with make_stage(controller=False, behaviour=replace(QUICK, configmap_sync=2.0)) as stage:
+    async with make_stage(controller=False, stream=False, behaviour=replace(QUICK, configmap_sync=2.0)) as stage:
         stage.start_controller(patch_concurrency=0)
         await stage.apply(manifests.gang(GANG, jobs=2, pods=3))
         await stage.until_verdict(GANG)
@@ -41,7 +46,7 @@ async def test_the_configmap_alone_releases_a_gang_whose_controller_died_after_t
 
 
 async def test_the_annotation_carries_a_timeout_too(make_stage: MakeStage) -> None:
-    async with make_stage(behaviour=replace(QUICK, configmap_sync=NEVER)) as stage:
+    async with make_stage(stream=False, behaviour=replace(QUICK, configmap_sync=NEVER)) as stage:
         stage.actors.kubelets.trouble(Trouble(Where(job_index=0, index=0), unschedulable="no room"))
         manifest = manifests.gang(GANG, jobs=1, pods=3, timeout=1, max_restarts=None)
         await stage.apply(manifest)
@@ -50,18 +55,58 @@ async def test_the_annotation_carries_a_timeout_too(make_stage: MakeStage) -> No
         await stage.until_jobset(GANG, lambda jobset: jobset.get("status", {}).get("terminalState") == "Failed")
 
 
+async def test_the_configmap_carries_a_timeout_too(make_stage: MakeStage) -> None:
+    async with make_stage(controller=False, stream=False) as stage:
+        stage.start_controller(patch_concurrency=0)
+        stage.actors.kubelets.trouble(Trouble(Where(job_index=0, index=0), unschedulable="no room"))
+        await stage.apply(manifests.gang(GANG, jobs=1, pods=3, timeout=1, max_restarts=None))
+        await stage.until_jobset(GANG, lambda jobset: jobset.get("status", {}).get("terminalState") == "Failed")
+
+
+@pytest.mark.parametrize("healer", ["stream", "annotation", "configmap"])
+async def test_a_stream_cut_after_half_of_its_answers_is_healed(make_stage: MakeStage, healer: str) -> None:
+    """By itself once the network is back; else by the patches of those that do not pass; else by the volume."""
+    sync = 5.0 if healer == "configmap" else NEVER
+    async with make_stage(controller=False, behaviour=replace(QUICK, configmap_sync=sync)) as stage:
+        stage.start_controller(**({} if healer == "annotation" else {"patch_concurrency": 0}))
+        late = stage.actors.kubelets.trouble(Trouble(Where(job_index=1, index=2), unschedulable="no room"))
+        await stage.apply(manifests.gang(GANG, jobs=2, pods=3))
+        await stage.until_held(5)
+        stage.service.let_through = 3
+        stage.actors.kubelets.lift(late)
+        await stage.until(lambda pods: sum(map(runs, pods)) == 3 and sum(map(held, pods)) == 3)
+        if healer == "stream":
+            stage.service.mend()
+        await stage.until_running(6)
+        assert stage.service.passed == (6 if healer == "stream" else 3)
+
+
+@pytest.mark.parametrize("patches", [True, False])
+async def test_a_stream_cut_before_the_decision_leaves_it_to_the_others(make_stage: MakeStage, patches: bool) -> None:
+    """The pods' own word is gone with it: their kubelets' counts."""
+    sync = NEVER if patches else 2.0
+    async with make_stage(controller=False, behaviour=replace(QUICK, configmap_sync=sync)) as stage:
+        stage.start_controller(**({} if patches else {"patch_concurrency": 0}))
+        late = stage.actors.kubelets.trouble(Trouble(Where(index=2), unschedulable="no room"))
+        await stage.apply(manifests.gang(GANG, jobs=1, pods=3))
+        await stage.until_held(2)
+        stage.service.cut()
+        stage.actors.kubelets.lift(late)
+        await stage.until_running(3)
+        assert stage.service.passed == 0
+
+
 async def test_a_pod_that_comes_after_the_release_needs_no_patch(make_stage: MakeStage) -> None:
     """It finds the verdict in its volume when it starts."""
     async with make_stage() as stage:
         workers = manifests.replicated_job(replicas=1, parallelism=2, backoff_limit=6)
         await stage.apply(manifests.jobset(GANG, replicated_jobs=[workers], config={}))
-        (first, _) = await stage.until_running(2)
-        name = first["metadata"]["name"]
+        name, other = (pod["metadata"]["name"] for pod in await stage.until_running(2))
         await stage.plane.kubectl("delete", "pod", "-n", stage.namespace, name, "--grace-period=0", "--force")
 
         def replaced(pods: list[Json]) -> bool:
             return all(map(passed, pods)) and name not in {pod["metadata"]["name"] for pod in pods} and len(pods) == 2
 
         pods = await stage.until(replaced)
-        (new,) = [pod for pod in pods if names.VERDICT not in pod["metadata"]["annotations"]]
-        assert new["metadata"]["name"] != name
+        (new,) = [pod for pod in pods if pod["metadata"]["name"] != other]
+        assert names.VERDICT not in new["metadata"]["annotations"]

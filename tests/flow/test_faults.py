@@ -30,6 +30,7 @@ def faults(embedded_plane: Embedded) -> Faults:
 
 
 async def test_throttled_patches_are_sent_again_when_the_server_says_so(stage: Stage, faults: Faults) -> None:
+    stage.service.cut()
     throttled = faults.fail(Match(PODS, ("patch",), agent=OURS), status=429, retry_after=1, times=5)
     await stage.apply(manifests.gang(jobs=2, pods=3))
     await stage.until_running(6)
@@ -37,6 +38,7 @@ async def test_throttled_patches_are_sent_again_when_the_server_says_so(stage: S
 
 
 async def test_failing_patches_leave_it_to_the_configmap(stage: Stage, faults: Faults) -> None:
+    stage.service.cut()
     faults.fail(Match(PODS, ("patch",), agent=OURS), status=500, times=ALWAYS)
     await stage.apply(manifests.gang(jobs=2, pods=3))
     await stage.until_running(6)

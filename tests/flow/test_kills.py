@@ -53,7 +53,7 @@ async def until_dead_or(stage: Stage, fate: Fate, end: asyncio.Task[object]) -> 
 async def test_killed_at_any_write_the_successor_finishes(
     make_stage: MakeStage, monkeypatch: pytest.MonkeyPatch, outcome: Kind, lands: bool
 ) -> None:
-    async with make_stage(controller=False, behaviour=SLOW_VOLUMES) as stage:
+    async with make_stage(controller=False, stream=False, behaviour=SLOW_VOLUMES) as stage:
         killed_at = []
         for last_write in range(1, WRITES + 1):
             name = f"{GANG}-{last_write}"

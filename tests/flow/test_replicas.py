@@ -8,9 +8,7 @@ from jobset_gate.kube.resources import LEASES
 from jobset_gate.sim import manifests
 from jobset_gate.sim.kubelet import Node
 from tests.flow.conftest import MakeStage
-from tests.flow.stage import Stage
-
-QUICK_LEASE = {"leader_elect": True, "lease_duration": 3.0, "renew_deadline": 2.0, "retry": 0.4}
+from tests.flow.stage import QUICK_LEASE, Stage
 
 
 async def pair(stage: Stage) -> tuple[Manager, Manager]:

@@ -66,8 +66,10 @@ def pod(
     return made | rest
 
 
-def status(name: str, *, waiting: str = "", message: str = "", last: Json | None = None, **state: Any) -> Json:
-    """A container status; `running="<time>"`, `exit=<code>`, or a reason for waiting."""
+def status(
+    name: str, *, waiting: str = "", message: str = "", last: Json | None = None, ready: bool = False, **state: Any
+) -> Json:
+    """A container status; `running="<time>"`, `exit=<code>`, or a reason for waiting. A sidecar that runs is ready."""
     if "running" in state:
         now: Json = {"running": {"startedAt": state["running"]}}
     elif "exit" in state:
@@ -78,7 +80,7 @@ def status(name: str, *, waiting: str = "", message: str = "", last: Json | None
         "name": name,
         "image": f"{name}:1",
         "imageID": "",
-        "ready": False,
+        "ready": ready or state.get("exit") == 0,
         "restartCount": 0 if last is None else 3,
         "started": "running" in state,
         "state": now,

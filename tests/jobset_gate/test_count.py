@@ -7,7 +7,7 @@ import pytest
 from jobset_gate import count
 from jobset_gate.missing import missing
 from jobset_gate.model import Config, Missing, Stage, Why
-from tests.jobset_gate.gangs import gang, job, jobset, pod, replicated_job, waiting_pod
+from tests.jobset_gate.gangs import T0, gang, job, jobset, pod, replicated_job, waiting_pod
 
 
 @pytest.mark.parametrize(
@@ -61,6 +61,43 @@ def test_a_pod_counts_when_its_barrier_runs_or_passed_and_it_is_a_living_member(
     changes: dict[str, Any], counts: bool
 ) -> None:
     assert count.tally(gang(pod(**({"index": 0} | changes)))).started == int(counts)
+
+
+@pytest.mark.parametrize(
+    ("changes", "counts"),
+    [
+        ({}, True),
+        ({"bound": False}, False),
+        ({"deleting": True}, False),
+        ({"phase": "Failed"}, False),
+        ({"stage": Stage.FAILED}, False),
+        ({"stage": Stage.RUNNING}, True),
+        ({"jobset_uid": "another life"}, False),
+        ({"attempt": 1}, False),
+        ({"epoch": 3}, True),
+        ({"job_uid": "the Job that this one replaced"}, False),
+        ({"uid": "not announced"}, False),
+    ],
+)
+def test_an_announced_pod_counts_when_it_is_a_living_member_on_a_node(changes: dict[str, Any], counts: bool) -> None:
+    """The stream tells of its barrier before its kubelet does (A6)."""
+    seen = gang(waiting_pod(0, **changes), announced={"pod-workers-0-0": T0})
+    assert count.tally(seen).started == int(counts)
+    assert len(list(missing(seen))) == 2 - int(counts)
+
+
+def test_no_announcement_counts_while_the_gang_is_suspended() -> None:
+    announced = {"pod-workers-0-0": T0}
+    assert count.tally(gang(waiting_pod(0), jobset=jobset(suspended=True), announced=announced)).started == 0
+    assert count.tally(gang(waiting_pod(0), jobs=(job(suspended=True),), announced=announced)).started == 0
+
+
+def test_the_first_and_the_last_start_may_be_announcements() -> None:
+    announced = {"pod-workers-0-0": T0 + 2.5, "pod-workers-0-1": T0 - 7}
+    tally = count.tally(gang(waiting_pod(0), pod(1, barrier_since=T0), announced=announced))
+    assert (tally.first_announced, tally.first_start, tally.last_start) == (T0 + 2.5, T0, T0 + 2.5), (
+        "once the status has a time, that one counts"
+    )
 
 
 def test_two_pods_of_one_slot_are_one() -> None:

@@ -12,6 +12,7 @@ from jobset_gate.model import (
     Decide,
     GangSeen,
     Generation,
+    JobSetSeen,
     Kind,
     PodSeen,
     Quiet,
@@ -39,6 +40,10 @@ from tests.jobset_gate.gangs import (
 
 NOW = T0 + 10
 BOTH = (pod(0), pod(1))
+
+
+def three() -> JobSetSeen:
+    return jobset(replicated_job(parallelism=3, completions=3))
 
 
 def passed(index: int, **changes: Any) -> PodSeen:
@@ -148,6 +153,48 @@ def test_the_clock_starts_with_the_first_started_pod() -> None:
     # Kubelets round down, so a second is granted.
     assert decision.clock == clock(T0 + 1)
     assert decision.again == pytest.approx(T0 + 1 + 300 - NOW)
+
+
+def test_the_clock_starts_with_the_first_announcement_to_the_moment() -> None:
+    """It is by the controller's own clock, and in no whole seconds."""
+    decision = decide(gang(waiting_pod(0), waiting_pod(1), announced={"pod-workers-0-1": T0 + 2.25}), NOW)
+    assert isinstance(decision, Wait)
+    assert decision.clock == clock(T0 + 2.25)
+    assert decision.started == 1
+
+
+def test_whichever_is_first_starts_the_clock() -> None:
+    announced = {"pod-workers-0-0": T0 + 0.25, "pod-workers-0-1": T0 - 9}
+    decision = decide(gang(waiting_pod(0), pod(1), jobs=(job(),), announced=announced, jobset=three()), NOW)
+    assert isinstance(decision, Wait)
+    assert decision.clock == clock(T0 + 0.25)
+
+
+def test_an_announcement_for_an_older_generation_starts_no_clock_of_the_younger() -> None:
+    resumed = jobset(replicated_job(epoch=1))
+    seen = gang(waiting_pod(0), waiting_pod(1, epoch=1), jobset=resumed, announced={"pod-workers-0-0": T0 - 900})
+    decision = decide(seen, NOW)
+    assert isinstance(decision, Wait)
+    assert decision.clock == clock(NOW, epoch=1)
+
+
+def test_a_gang_of_announced_pods_is_released() -> None:
+    announced = {"pod-workers-0-0": T0, "pod-workers-0-1": T0}
+    decision = decide(gang(waiting_pod(0), waiting_pod(1, epoch=2), announced=announced), NOW)
+    assert isinstance(decision, Decide)
+    assert (decision.verdict.kind, decision.verdict.generation) == (Kind.RELEASE, generation(epoch=2))
+
+
+def test_who_waits_keeps_the_verdict_on_an_older_generation() -> None:
+    """Also when its ConfigMap is lost: a pod of that generation may still read it."""
+    suspended = jobset(suspended=True, condition=condition("AllPodsStarted", "all 2 pods started (attempt 0, epoch 0)"))
+    decision = decide(gang(jobset=suspended, gate=None), NOW)
+    assert isinstance(decision, Wait)
+    assert decision.verdict is not None
+    assert decision.verdict.generation == generation()
+    decision = decide(gang(jobset=jobset(suspended=True), gate=gate(verdict=verdict())), NOW)
+    assert isinstance(decision, Wait)
+    assert decision.verdict == verdict()
 
 
 def test_without_a_started_pod_no_clock_runs() -> None:

@@ -10,10 +10,19 @@ from tests.jobset_gate.objects import BARRIER, TEN_O_CLOCK, Json, read_gate, rea
 # --- JobSets --------------------------------------------------------------------------------------------------------
 
 
-def replicated(name: str = "workers", init: tuple[str, ...] = (BARRIER,), epoch: str | None = "2", **spec: Any) -> Json:
+STREAM = {"name": "JOBSET_GATE_STREAM", "value": "http://gate:8082/v1/gangs/team-a/train/t0k-en_22"}
+
+
+def replicated(
+    name: str = "workers",
+    init: tuple[str, ...] = (BARRIER,),
+    epoch: str | None = "2",
+    env: list[Json] | None = None,
+    **spec: Any,
+) -> Json:
     template = {
         "metadata": {"annotations": {} if epoch is None else {"jobset-gate.dev/epoch": epoch}},
-        "spec": {"initContainers": [{"name": one} for one in init], "containers": [{"name": "pytorch"}]},
+        "spec": {"initContainers": [{"name": one, "env": env} for one in init], "containers": [{"name": "pytorch"}]},
     }
     wanted = {"parallelism": 100, "completions": 100, "completionMode": "Indexed", "template": template} | spec
     return {"name": name, "replicas": 3, "template": {"spec": wanted}}
@@ -147,6 +156,30 @@ def test_a_jobset_that_another_cluster_runs_is_known_by_managed_by(manager: str 
     seen = read_jobset(jobset(managedBy=manager))
     assert seen is not None
     assert seen.managed_elsewhere is elsewhere
+
+
+def test_the_token_is_the_end_of_the_url_that_the_barriers_were_given() -> None:
+    seen = read_jobset(jobset(replicated("plain", init=("fetch",)), replicated(env=[STREAM])))
+    assert seen is not None
+    assert seen.token == "t0k-en_22"
+
+
+@pytest.mark.parametrize(
+    "job",
+    [
+        replicated(),
+        replicated(env=None),
+        replicated(env=[{"name": "JOBSET_GATE_STREAM"}]),
+        replicated(env=[{"name": "JOBSET_GATE_STREAM", "valueFrom": {"fieldRef": {"fieldPath": "metadata.uid"}}}]),
+        replicated(env=[{"name": "JOBSET_GATE_STREAM", "value": ""}]),
+        replicated(env=[{"name": "ANOTHER", "value": "http://gate/v1/gangs/default/train/t0ken"}]),
+        replicated(init=("fetch",), env=[STREAM]),
+    ],
+)
+def test_without_a_url_in_the_barrier_there_is_no_token(job: Json) -> None:
+    seen = read_jobset(jobset(job))
+    assert seen is not None
+    assert seen.token == ""
 
 
 def test_numbers_left_out_are_what_the_api_means_by_it() -> None:

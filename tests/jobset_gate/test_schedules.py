@@ -136,6 +136,15 @@ REMEMBERED = {
             Step("everything_calms_down"),
         ),
     ),
+    "a gate that was made and lost between two lists is believed in": Schedule(
+        shape=Shape(width=2),
+        fate=Fate(all_start=False),
+        steps=(
+            Step("a_controller_hears_and_works", 0, 1),
+            Step("somebody_destroys_the_gate"),
+            Step("a_list_is_made_anew", 0, 3),
+        ),
+    ),
 }
 """Schedules that failed once, or that a broken controller fails and chance seldom finds."""
 

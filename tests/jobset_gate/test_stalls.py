@@ -85,10 +85,98 @@ def unbound(*conditions: Json) -> Stall:
             Why.STARTING,
             f"{BARRIER}: PodInitializing",
         ),
+        (
+            (status("proxy", running="2026-08-01T10:00:10Z", ready=True), NOT_YET),
+            Why.STARTING,
+            "proxy is up, the next container is being created",
+        ),
+        (
+            (status("proxy", running="2026-08-01T10:00:10Z"), NOT_YET),
+            Why.EARLIER_INIT,
+            "proxy is still running",
+        ),
+        (
+            (
+                status("proxy", running="2026-08-01T10:00:10Z", ready=True),
+                status("fetch", running="2026-08-01T10:00:11Z"),
+                NOT_YET,
+            ),
+            Why.EARLIER_INIT,
+            "fetch is still running",
+        ),
     ],
 )
 def test_a_pod_on_its_node_is_held_up_by(init: tuple[Json, ...], why: Why, detail: str) -> None:
     assert stall(*init) == Stall(why=why, detail=detail)
+
+
+COPIER, FIRST, SECOND = (f"group-scheduling-prefetch{end}" for end in ("", "-1", "-2"))
+DONE = status(COPIER, exit=0)
+
+
+@pytest.mark.parametrize(
+    ("init", "why", "detail"),
+    [
+        (
+            (status(COPIER, waiting="ImagePullBackOff", message="no busybox"), status(FIRST), NOT_YET),
+            Why.BARRIER_IMAGE_PULL,
+            f"{COPIER}: ImagePullBackOff: no busybox",
+        ),
+        (
+            (DONE, status(FIRST, waiting="PodInitializing"), NOT_YET),
+            Why.IMAGE_PULL,
+            f"{FIRST}: the image of a main container is being pulled",
+        ),
+        (
+            (DONE, status(FIRST, exit=0), status(SECOND, waiting="PodInitializing"), NOT_YET),
+            Why.IMAGE_PULL,
+            f"{SECOND}: the image of a main container is being pulled",
+        ),
+        (
+            (DONE, status(FIRST, exit=0), status(SECOND, waiting="ErrImagePull", message=BACK_OFF), NOT_YET),
+            Why.IMAGE_PULL,
+            f"{SECOND}: ErrImagePull: {BACK_OFF}",
+        ),
+        (
+            (DONE, status(FIRST, exit=0), NOT_YET, status(SECOND, waiting="PodInitializing")),
+            Why.STARTING,
+            f"{FIRST} is done, the next container is being created",
+        ),
+        (
+            (DONE, status(FIRST, waiting="PodInitializing"), status("after a reboot", exit=0), NOT_YET),
+            Why.STARTING,
+            "after a reboot is done, the next container is being created",
+        ),
+        (
+            (status("proxy", running="2026-08-01T10:00:10Z", ready=True), status(COPIER), status(FIRST), NOT_YET),
+            Why.STARTING,
+            "proxy is up, the next container is being created",
+        ),
+        (
+            (DONE, status(FIRST, waiting="CrashLoopBackOff", last=ended(255, message="exec format error")), NOT_YET),
+            Why.CRASH_LOOP,
+            f"{FIRST}: CrashLoopBackOff: exit code 255: exec format error",
+        ),
+        (
+            (DONE, status(FIRST, waiting="CreateContainerConfigError", message="image will run as root"), NOT_YET),
+            Why.STARTING,
+            f"{FIRST}: CreateContainerConfigError: image will run as root",
+        ),
+    ],
+)
+def test_while_images_are_prefetched_it_is_held_up_by(init: tuple[Json, ...], why: Why, detail: str) -> None:
+    assert stall(*init) == Stall(why=why, detail=detail)
+
+
+def test_a_pod_that_failed_for_an_init_container_says_for_which() -> None:
+    """Under restartPolicy Never; the barrier's own end is told by its verdict."""
+    last = {"name": FIRST, "state": {"terminated": ended(255, message="exec format error")}}
+    barrier = {"name": BARRIER, "state": {"terminated": ended(124, message="timed out")}}
+    found = stall(status={"phase": "Failed", "initContainerStatuses": [DONE, last, NOT_YET]})
+    assert found == Stall(
+        why=Why.NOT_CREATED, detail=f"its pod failed: {FIRST}: Error: exit code 255: exec format error"
+    )
+    assert stall(status={"phase": "Failed", "initContainerStatuses": [DONE, barrier]}).detail == "its pod failed"
 
 
 def test_a_container_that_cannot_be_configured_is_named_with_the_kubelets_words() -> None:

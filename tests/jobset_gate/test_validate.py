@@ -194,6 +194,7 @@ def test_field_and_annotation_that_mean_the_same_are_accepted(config: Json, text
         (names.ON_TIMEOUT, "Fail", True),
         (names.ON_TIMEOUT, "Release", True),
         (names.ON_TIMEOUT, "release", False),
+        (names.PREFETCH_IMAGES, "true", True),
         (names.PREFETCH_IMAGES, "false", True),
         (names.PREFETCH_IMAGES, "yes", False),
         (names.BARRIER_IMAGE, "registry.local:5000/busybox@sha256:0f", True),
@@ -206,12 +207,6 @@ def test_field_and_annotation_that_mean_the_same_are_accepted(config: Json, text
 def test_our_annotations_take_only_their_values(key: str, value: Any, accepted: bool) -> None:
     found = paths(jobset(notes={key: value}))
     assert found == ([] if accepted else [f"metadata.annotations[{key}]"])
-
-
-def test_prefetching_images_is_refused_rather_than_ignored() -> None:
-    assert told(jobset(notes={names.PREFETCH_IMAGES: "true"})) == [
-        'metadata.annotations[jobset-gate.dev/prefetch-images]: "true": is not supported by this version of jobset-gate'
-    ]
 
 
 def test_a_jobset_without_a_config_has_no_violations_whatever_it_is() -> None:

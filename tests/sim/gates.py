@@ -10,10 +10,11 @@ from jobset_gate.sim import manifests
 Json = dict[str, Any]
 
 
-def barrier(limit: str = "") -> Json:
+def barrier(limit: str = "", stream: str = "") -> Json:
     def own(field: str) -> Json:
         return {"valueFrom": {"fieldRef": {"fieldPath": field}}}
 
+    streamed = [{"name": names.ENV_STREAM, "value": stream}, {"name": names.ENV_POD, **own("metadata.uid")}]
     return {
         "name": names.BARRIER_CONTAINER,
         "image": "busybox:1.37",
@@ -22,6 +23,7 @@ def barrier(limit: str = "") -> Json:
             {"name": names.ENV_ATTEMPT, **own(f"metadata.labels['{names.JS_RESTART_ATTEMPT}']")},
             {"name": names.ENV_EPOCH, **own(f"metadata.annotations['{names.EPOCH}']")},
             {"name": names.ENV_LIMIT, "value": limit},
+            *(streamed if stream else ()),
         ],
         "volumeMounts": [{"name": names.VOLUME, "mountPath": names.MOUNT_PATH, "readOnly": True}],
     }
@@ -46,6 +48,7 @@ def gated(
     jobs: int = 1,
     pods: int = 2,
     limit: str = "",
+    stream: str = "",
     epoch: int = 0,
     restart_policy: str = "OnFailure",
     init: tuple[Json, ...] = (),
@@ -58,7 +61,7 @@ def gated(
         replicas=jobs,
         parallelism=pods,
         backoff_limit=backoff_limit,
-        init_containers=[*init, barrier(limit)],
+        init_containers=[*init, barrier(limit, stream)],
         pod={"volumes": [volume(name)], "restartPolicy": restart_policy},
         pod_metadata={"labels": {names.GATED: names.GATED_VALUE}, "annotations": {names.EPOCH: str(epoch)}},
         metadata={"labels": {names.GATED: names.GATED_VALUE}},

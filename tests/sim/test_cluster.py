@@ -8,6 +8,7 @@ import pytest
 
 from jobset_gate import names
 from jobset_gate.kube.resources import JOBSETS, PODS
+from jobset_gate.sim.apiserver import ApiServer
 from jobset_gate.sim.clock import EPOCH
 from jobset_gate.sim.cluster import EmbeddedCluster, spread
 from jobset_gate.sim.kubelet import Behaviour
@@ -62,3 +63,31 @@ def test_what_never_comes_is_told_with_what_is_there() -> None:
 
     with pytest.raises(TimeoutError, match="'name': 'only'"):
         on_embedded(story)
+
+
+@pytest.mark.parametrize("turn", [1, 2, 20, 40, 60, 80, 100])
+async def test_a_cancellation_while_it_starts_or_stops_is_heard_and_leaves_nothing_behind(turn: int) -> None:
+    async def come_and_go() -> None:
+        async with EmbeddedCluster(behaviour=QUICK):
+            pass
+
+    going = asyncio.create_task(come_and_go())
+    for _ in range(turn):
+        await asyncio.sleep(0)
+    told = going.cancel()
+    await asyncio.wait([going])
+    assert going.cancelled() is told
+    assert asyncio.all_tasks() == {asyncio.current_task()}
+
+
+async def test_a_cancellation_while_the_api_server_stops_is_heard() -> None:
+    for turns in range(12):
+        server = ApiServer()
+        await server.start()
+        stopping = asyncio.create_task(server.stop())
+        for _ in range(turns):
+            await asyncio.sleep(0)
+        told = stopping.cancel()
+        await asyncio.wait([stopping])
+        assert stopping.cancelled() is told
+        await server.stop()

@@ -13,7 +13,7 @@ from webhook.review import Allowed, Answer, Denied, Patched, decode
 
 
 def mutate(new: Any, old: Any = None, **request: Any) -> Answer:
-    return mutating(Settings(), lambda: "x7k2p")(decode(body(new, old, **request)))
+    return mutating(Settings(), lambda: "x7k2p", lambda: "a-token")(decode(body(new, old, **request)))
 
 
 def judge(new: Any, old: Any = None, **request: Any) -> Answer:

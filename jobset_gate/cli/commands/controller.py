@@ -56,7 +56,12 @@ def register(app: typer.Typer, program: str) -> None:
         patch_concurrency: Annotated[
             int | None,
             typer.Option(
-                "--patch-concurrency", metavar="N", min=1, max=1024, help="Pods patched at once.", show_default="32"
+                "--patch-concurrency",
+                metavar="N",
+                min=0,
+                max=1024,
+                help="Pods patched at once; 0 patches none: gate stream and ConfigMap alone release them.",
+                show_default="32",
             ),
         ] = None,
         host: Annotated[
@@ -65,6 +70,26 @@ def register(app: typer.Typer, program: str) -> None:
         port: Annotated[
             int, typer.Option("--port", metavar="PORT", min=0, max=65535, help="Their port; 0 takes a free one.")
         ] = 8080,
+        stream_host: Annotated[
+            str | None,
+            typer.Option(
+                "--stream-host",
+                metavar="ADDRESS",
+                help="Where the gate stream listens while this replica leads.",
+                show_default="127.0.0.1",
+            ),
+        ] = None,
+        stream_port: Annotated[
+            int | None,
+            typer.Option(
+                "--stream-port",
+                metavar="PORT",
+                min=0,
+                max=65535,
+                help="Its port; 0 takes a free one.",
+                show_default="none: no gate stream",
+            ),
+        ] = None,
         config: Config = None,
         kubeconfig: Kubeconfig = None,
         context: Context = None,
@@ -92,5 +117,7 @@ def register(app: typer.Typer, program: str) -> None:
             patch_concurrency=patch_concurrency,
             host=host,
             port=port,
+            stream_host=stream_host,
+            stream_port=stream_port,
         )
         asyncio.run(service.run(wanted, kubeconfig=kubeconfig, context=context, namespace=namespace))

@@ -28,7 +28,10 @@ class Facts:
     timed_out: int
     seconds: float
     decision_latency_seconds: float | None
-    """From the last pod's start to the verdict in the ConfigMap, both as a watch shows them; None: no release."""
+    """From the last pod's start to the verdict in the ConfigMap, both as a watch shows them; None: no release. Below 0
+    where the pods' own word on the gate stream came before their kubelets' reports."""
+    patched: int
+    """Pods of the released gang that needed a patch, since the gate stream had not reached them."""
 
 
 async def demo(plan: Plan, *, as_json: bool) -> Exit:
@@ -94,9 +97,12 @@ async def _train(plan: Plan, its: Stage, screen: Screen) -> list[str]:
 
 def _tell_release(sight: Sight, screen: Screen) -> None:
     latency = (_latency(sight) or 0.0) * 1000
+    when = "before" if latency < 0 else f"{latency:.0f} ms after"
     spread = (sight.mains_at or 0.0) - (sight.decided_at or 0.0)
+    heard = _many(len(sight.pods) - sight.patched, "pod")
     screen.say(f"   Released: {sight.verdict.message if sight.verdict else ''}.")
-    screen.say(f"   Decided {latency:.0f} ms after the last start; all main containers ran {spread:.1f} s later.")
+    screen.say(f"   Decided {when} the last start was reported; all main containers ran {spread:.1f} s later.")
+    screen.say(f"   {heard} heard of it on the gate stream, {sight.patched} by a patch.")
 
 
 async def _stuck(plan: Plan, its: Stage, screen: Screen) -> list[str]:
@@ -142,7 +148,7 @@ async def _nodes(plan: Plan, its: Stage) -> None:
 def _latency(sight: Sight) -> float | None:
     if sight.verdict is None or sight.decided_at is None or sight.last_start_at is None:
         return None
-    return max(0.0, sight.decided_at - sight.last_start_at)
+    return sight.decided_at - sight.last_start_at
 
 
 def _facts(sights: Sequence[Sight], seconds: float) -> Facts:
@@ -155,6 +161,7 @@ def _facts(sights: Sequence[Sight], seconds: float) -> Facts:
         timed_out=kinds.count(Kind.TIMEOUT),
         seconds=round(seconds, 2),
         decision_latency_seconds=None if latency is None else round(latency, 4),
+        patched=sum(sight.patched for sight in sights if sight.name == TRAIN),
     )
 
 

@@ -124,5 +124,6 @@ async def _ticking(show: Callable[[], None], every: float) -> AsyncIterator[None
         show()
     finally:
         task.cancel()
-        with contextlib.suppress(asyncio.CancelledError):
-            await task
+        await asyncio.wait([task])  # not `await task`: its cancellation could not be told from our own
+        if not task.cancelled():
+            task.result()

@@ -11,10 +11,10 @@ from controllers.manager import Manager, Options
 from jobset_gate.cli.demo.scenario import BEHAVIOUR, NAMESPACE, STUCK, STUCK_NODES, TRAIN, TROUBLES
 from jobset_gate.cli.demo.watching import Watcher
 from jobset_gate.cli.exits import Failed
-from jobset_gate.cli.serving import registration
+from jobset_gate.cli.serving import files, registration
 from jobset_gate.kube import crd
 from jobset_gate.kube.client import Client
-from jobset_gate.settings import Settings
+from jobset_gate.settings import Barrier, Settings
 from jobset_gate.sim.cluster import EmbeddedCluster
 from webhook import selfsigned
 from webhook.server import serve
@@ -34,20 +34,24 @@ class Stage:
 @contextlib.asynccontextmanager
 async def stage() -> AsyncIterator[Stage]:
     """Set up, and taken down at the end whatever happens: no port stays open."""
+    files.open_many()  # a crowd of barriers holds its requests open, at both ends in this process
     async with contextlib.AsyncExitStack() as stack:
         cluster = await stack.enter_async_context(EmbeddedCluster(nodes=STUCK_NODES, behaviour=BEHAVIOUR))
         for trouble in TROUBLES:
             cluster.kubelets.trouble(trouble)
         client = await stack.enter_async_context(Client(cluster.access, user_agent="demo"))
         await crd.extend(client)
+        manager = Manager(cluster.access, Options(namespace=NAMESPACE, identity="demo", port=0, stream_port=0))
+        await stack.enter_async_context(_kept_running(manager))
         bundle = selfsigned.make()
         folder = stack.enter_context(tempfile.TemporaryDirectory(prefix="jobset-gate-"))
-        door = await serve(Settings(), tls=bundle.write(Path(folder)))
+        told = Settings(barrier=Barrier(stream_url=manager.stream_url))
+        door = await serve(told, tls=bundle.write(Path(folder)))
         stack.push_async_callback(door.stop)
         await registration.register(client, url=door.url, ca_bundle=bundle.ca_bundle)
-        manager = Manager(cluster.access, Options(namespace=NAMESPACE, identity="demo", port=0))
-        await stack.enter_async_context(_kept_running(manager))
         watcher = await stack.enter_async_context(Watcher(client, (TRAIN, STUCK), NAMESPACE))
+        # First of all the others come to rest: what a crowd of pods still has to say would delay everything else.
+        stack.push_async_callback(cluster.actors.rest)
         yield Stage(cluster, manager, watcher, door.url)
 
 
@@ -60,6 +64,8 @@ async def _kept_running(manager: Manager) -> AsyncIterator[None]:
         await asyncio.wait((work, leading), return_when=asyncio.FIRST_COMPLETED)
         if work.done():
             raise Failed("the controller did not start") from work.exception()
+        while not manager.stream_url:  # noqa: ASYNC110 - the next thing that a leader does; nothing tells
+            await asyncio.sleep(0.01)
         yield
     finally:
         leading.cancel()

@@ -61,6 +61,11 @@ class Sight:
         """Pods whose barrier has ended them."""
         return sum(pod.stage is Stage.FAILED for pod in self.pods.values())
 
+    @property
+    def patched(self) -> int:
+        """Pods that carry their verdict as an annotation."""
+        return sum(bool(pod.verdict) for pod in self.pods.values())
+
     def rows(self) -> list[Row]:
         """One for each Job."""
         if self.jobset is None:
@@ -115,8 +120,12 @@ class Watcher:
 
     async def __aenter__(self) -> Self:
         self._tasks = [asyncio.create_task(informer.run()) for informer in self._informers]
-        for informer in self._informers:
-            await informer.wait_synced()
+        try:
+            for informer in self._informers:
+                await informer.wait_synced()
+        except BaseException:  # told to stop meanwhile
+            await self.__aexit__()
+            raise
         return self
 
     async def __aexit__(self, *_: object) -> None:

@@ -12,6 +12,8 @@ from jobset_gate.violation import Violation
 
 STAND_IN: Final = "x" * inject.SUFFIX_LENGTH
 """For the five random characters of a generated name, so that the same manifest gives the same bytes."""
+STAND_IN_TOKEN: Final = "x" * 22
+"""For the random token of the gate stream, for the same reason. In a cluster the webhook puts another in its place."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -71,7 +73,7 @@ def judge(jobset: Json, settings: Settings) -> Outcome:
         return Outcome(jobset, tuple(found))
     prefix = inject.needs_name(jobset)
     name = inject.generated_name(prefix, STAND_IN) if prefix is not None else None
-    stored = inject.injected(jobset, None, settings=settings, generated_name=name).document
+    stored = inject.injected(jobset, None, settings=settings, generated_name=name, token=STAND_IN_TOKEN).document
     warnings = warn.warnings(stored, settings=settings)
     if name is not None and config_of(jobset).present:
         told = f"{names.PROGRAM} completes it in the cluster with five random characters, here as {name}"

@@ -11,6 +11,7 @@ import structlog
 
 from controllers.manager import Manager, Options
 from jobset_gate.cli.exits import Failed
+from jobset_gate.cli.serving import files
 from jobset_gate.cli.serving.signals import until_told
 from jobset_gate.cli.settings_file import Controller
 from jobset_gate.kube import access
@@ -30,6 +31,7 @@ async def run(wanted: Options, *, kubeconfig: str | None, context: str | None, n
     # What was imported stays for good: no collection need walk it again, which takes up to 100 ms a time.
     gc.collect()
     gc.freeze()
+    files.open_many()
     manager = Manager(reached, replace(wanted, namespace=namespace or reached.namespace))
 
     async def serve() -> None:

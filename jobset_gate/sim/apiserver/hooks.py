@@ -41,7 +41,8 @@ class Hooks:
         url, server_name = self._address(config)
         timeout = hook.get("timeoutSeconds") or _DEFAULT_TIMEOUT
         try:
-            status, body = await asyncio.wait_for(self._sent(url, server_name, config, encode(review)), timeout)
+            async with asyncio.timeout(timeout):
+                status, body = await self._sent(url, server_name, config, encode(review))
         except TimeoutError as error:
             raise CallFailed(
                 f'failed to call webhook: Post "{url}?timeout={timeout}s": context deadline exceeded'

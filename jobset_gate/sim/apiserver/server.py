@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-import contextlib
 import random
 import time
 from collections.abc import Callable
@@ -84,8 +83,9 @@ class ApiServer:
         """Close everything; what is stored stays, so that start() goes on from it."""
         if self._collector is not None:
             self._collector.cancel()
-            with contextlib.suppress(asyncio.CancelledError):
-                await self._collector
+            await asyncio.wait([self._collector])
+            if not self._collector.cancelled():
+                self._collector.result()
             self._collector = None
         self.faults.close_watches()
         if self._runner is not None:

@@ -32,7 +32,9 @@ class Behaviour:
     `configmap_sync`: from a ConfigMap's change until the pods that mount it see it. `annotation_delay`: the same for a
     pod's own annotations; it refreshes the ConfigMap too. `barrier_poll`: from a readable verdict to the barrier's end.
     `main_seconds`: how long main containers run, None for ever; they end with `main_exit`. `spread`: up to so much is
-    added to each pod's start, by chance. `crash_backoff` doubles with every restart after the first.
+    added to each pod's start, by chance. `crash_backoff` doubles with every restart after the first. `status_delay`:
+    from a change of a pod until its kubelet reports it. `stream`: whether barriers play the gate stream where their
+    environment names one; `stream_retry`: the first and the longest pause between two attempts.
     """
 
     configmap_sync: float = 60.0
@@ -47,6 +49,9 @@ class Behaviour:
     spread: float = 0.0
     crash_backoff: float = 10.0
     longest_crash_backoff: float = 300.0
+    status_delay: float = 0.0
+    stream: bool = True
+    stream_retry: tuple[float, float] = (0.5, 10.0)
 
 
 @dataclass(frozen=True, slots=True)
@@ -80,7 +85,7 @@ class Trouble:
     `unschedulable`: the scheduler's message. `image_pull_backoff`: a container whose image cannot be pulled.
     `slow_start`: seconds before the kubelet does anything. `crash_init`: an init container that ends with `crash_code`,
     `crash_times` times (None: always). `exit_codes`: of main containers by name, "*" for all. `main_seconds`: when
-    they end, for these pods.
+    they end, for these pods. `firewalled`: no connection from these pods to the gate service; what is open breaks.
     """
 
     where: Where = Where()
@@ -92,6 +97,7 @@ class Trouble:
     crash_times: int | None = None
     exit_codes: Mapping[str, int] = field(default_factory=dict)
     main_seconds: float | None = None
+    firewalled: bool = False
 
 
 class Script:
@@ -109,6 +115,9 @@ class Script:
 
     def slow_start(self, pod: KubePod) -> float:
         return next((it.slow_start for it in self._of(pod) if it.slow_start), 0.0)
+
+    def firewalled(self, pod: KubePod) -> bool:
+        return any(it.firewalled for it in self._of(pod))
 
     def init_exit(self, pod: KubePod, container: str, restarts: int) -> int:
         for it in self._of(pod):

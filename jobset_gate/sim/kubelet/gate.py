@@ -1,4 +1,6 @@
-"""The barrier container of one pod while it runs: the texts it can read, its own generation, its own limit."""
+"""The barrier container of one pod while it runs: the texts it can read, its own generation, its own limit,
+and its gate stream beside them.
+"""
 
 from __future__ import annotations
 
@@ -11,6 +13,7 @@ from jobset_gate.sim import barrier
 from jobset_gate.sim.barrier import Exit, Own
 from jobset_gate.sim.kubelet.mounts import Mounts
 from jobset_gate.sim.kubelet.pods import Container, KubePod
+from jobset_gate.sim.kubelet.streams import Stream, Streams
 
 
 class Pod(Protocol):
@@ -18,6 +21,8 @@ class Pod(Protocol):
 
     pod: KubePod
 
+    @property
+    def streams(self) -> Streams: ...
     @property
     def poll_seconds(self) -> float: ...
     def later(self, seconds: float, call: Callable[[], None]) -> asyncio.TimerHandle: ...
@@ -34,6 +39,7 @@ class Gate:
         self._end: Callable[[Exit], None] | None = None
         self._ending: asyncio.TimerHandle | None = None
         self._limit: asyncio.TimerHandle | None = None
+        self._stream: Stream | None = None
         self.read()
 
     def read(self) -> None:
@@ -45,11 +51,13 @@ class Gate:
     def start(self, container: Container, end: Callable[[Exit], None]) -> None:
         """The container runs; `end` is called once, with how it ends."""
         self.stop()
-        self._own = own = Own.from_env(self._run.pod.env(container))
+        env = self._run.pod.env(container)
+        self._own = own = Own.from_env(env)
         self._end = end
         if own.limit is not None:
             limit = own.limit + barrier.ROUNDING
             self._limit = self._run.later(limit, lambda: self._finish(barrier.at_limit(own, limit)))
+        self._stream = self._run.streams.hold(lambda: self._run.pod, env, self._hear)
         self._look()
 
     def stop(self) -> None:
@@ -57,13 +65,20 @@ class Gate:
         for timer in (self._ending, self._limit):
             if timer is not None:
                 timer.cancel()
-        self._own = self._end = self._ending = self._limit = None
+        if self._stream is not None:
+            self._stream.close()
+        self._own = self._end = self._ending = self._limit = self._stream = None
 
     def _look(self) -> None:
         if self._own is None or self._ending is not None:
             return
         ending = barrier.heard(self._own, self._texts)
         if ending is not None:
+            self._hear(ending)
+
+    def _hear(self, ending: Exit) -> None:
+        """A verdict that binds it, from whichever channel; the first one is obeyed when the script looks next."""
+        if self._end is not None and self._ending is None:
             self._ending = self._run.later(self._run.poll_seconds, lambda: self._finish(ending))
 
     def _finish(self, ending: Exit | None) -> None:

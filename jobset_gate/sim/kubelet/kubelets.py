@@ -19,6 +19,7 @@ from jobset_gate.sim.kubelet.mounts import ConfigMapWire, Mounts
 from jobset_gate.sim.kubelet.nodes import NodeObjects
 from jobset_gate.sim.kubelet.pods import KubePod, PodWire
 from jobset_gate.sim.kubelet.run import PodRun
+from jobset_gate.sim.kubelet.streams import Streams
 from jobset_gate.sim.kubelet.writer import Writer
 from jobset_gate.sim.objects import Clock, Key
 from jobset_gate.sim.scheduler import Scheduler
@@ -49,6 +50,7 @@ class Kubelets:
         self.script = Script(behaviour or Behaviour())
         self.mounts = Mounts(lambda: self.behaviour.configmap_sync)
         self.rng = random.Random(seed)
+        self.streams = Streams(self.script, seed)
         self._client = client
         self._clock = clock
         self._writer = Writer(PARALLEL_WRITES)
@@ -57,6 +59,7 @@ class Kubelets:
         self._scheduler.more_to_come = lambda: len(self._joined) < len(self.nodes)
         self._joined: dict[str, Node] = {}
         self._runs: dict[str, PodRun] = {}
+        self._unreported: set[str] = set()
         self._ready = asyncio.Event()
         self._pods = Informer(
             client, PODS, wire=PodWire, convert=pods.seen, handler=self._pod_changed, namespace=namespace
@@ -85,6 +88,7 @@ class Kubelets:
     def trouble(self, trouble: Trouble) -> Trouble:
         """In force from now on, for what has not happened yet."""
         self.script.troubles.append(trouble)
+        self.streams.check()
         return trouble
 
     def lift(self, trouble: Trouble) -> None:
@@ -169,6 +173,7 @@ class Kubelets:
         finally:
             for run in self._runs.values():
                 run.drop()
+            await self.streams.stop()
 
     async def clean_up(self) -> None:
         """Take the Node objects away."""
@@ -221,6 +226,15 @@ class Kubelets:
         return self._clock() + node.clock_skew
 
     def write(self, run: PodRun) -> None:
+        delay, uid = self.behaviour.status_delay, run.pod.uid
+        if not delay:
+            self._report(run)
+        elif uid not in self._unreported:  # what changes meanwhile goes with it
+            self._unreported.add(uid)
+            asyncio.get_running_loop().call_later(delay, self._report, run)
+
+    def _report(self, run: PodRun) -> None:
+        self._unreported.discard(run.pod.uid)
         self._writer.put(run.pod.uid, lambda: self._write(run))
 
     async def _write(self, run: PodRun) -> None:

@@ -13,6 +13,7 @@ from jobset_gate.sim.kubelet.behaviour import Behaviour, Node, Script
 from jobset_gate.sim.kubelet.gate import Gate
 from jobset_gate.sim.kubelet.mounts import Mounts
 from jobset_gate.sim.kubelet.pods import Container, KubePod
+from jobset_gate.sim.kubelet.streams import Streams
 from jobset_gate.sim.pod_status import ContainerBook, PodBook, Running, State, Terminated, Waiting
 
 FIRST_PULL_ERROR_SECONDS = 1.0  # from ErrImagePull to ImagePullBackOff
@@ -26,6 +27,7 @@ class Host(Protocol):
 
     script: Script
     mounts: Mounts
+    streams: Streams
     rng: random.Random
 
     def now(self, node: Node) -> float: ...
@@ -245,6 +247,10 @@ class PodRun:
         handle = asyncio.get_running_loop().call_later(seconds, fire)
         self._timers.add(handle)
         return handle
+
+    @property
+    def streams(self) -> Streams:
+        return self._host.streams
 
     @property
     def poll_seconds(self) -> float:

@@ -1,6 +1,7 @@
 """`demo` in real time and at small scale: its facts, its looks, and that it would notice if something went wrong."""
 
 import asyncio
+import io
 import json
 import os
 import pty
@@ -13,12 +14,13 @@ from collections.abc import AsyncIterator, Iterator, Mapping
 from contextlib import asynccontextmanager
 from dataclasses import dataclass
 from fcntl import ioctl
-from signal import SIGINT
+from signal import SIGINT, default_int_handler, signal
 
 import pytest
 
 from jobset_gate.cli.demo import run as story
 from jobset_gate.cli.demo.scenario import MISSING, Plan
+from jobset_gate.cli.demo.screen import Lines
 from jobset_gate.cli.exits import Exit
 from jobset_gate.sim.kubelet import Node
 from tests.house.files import ROOT
@@ -55,7 +57,8 @@ async def test_json_ends_with_one_line_of_facts_and_the_story_is_plain_text() ->
     (line,) = out.decode().splitlines()
     facts = json.loads(line)
     latency = facts.pop("decision_latency_seconds")
-    assert 0 <= latency < 5
+    assert -5 < latency < 5
+    assert 0 <= facts.pop("patched") <= 8
     assert 1 < facts.pop("seconds") < PATIENCE
     assert facts == {"gangs": 2, "pods": 17, "released": 1, "timed_out": 1}
     told = err.decode()
@@ -104,12 +107,36 @@ def _everything(terminal: int) -> str:
         os.close(terminal)
 
 
-async def test_ctrl_c_ends_it_with_all_ports_closed() -> None:
-    async with started("demo", "--seconds", "60") as process, asyncio.timeout(PATIENCE):
+@pytest.fixture
+def heeding_ctrl_c() -> Iterator[None]:
+    """A process that a shell has put into the background ignores SIGINT, and so do all that it starts."""
+    before = signal(SIGINT, default_int_handler)
+    yield
+    signal(SIGINT, before)
+
+
+LONG, SHORT = ("demo", "--pods", "10", "--seconds", "60"), ("demo", "--pods", "2", "--jobs", "1", "--seconds", "0.5")
+
+
+@pytest.mark.parametrize(
+    ("arguments", "words", "after"),
+    [
+        (LONG, "what runs in a cluster", 0.0),
+        (LONG, " started, ", 0.0),
+        (LONG, " started, ", 0.05),
+        (SHORT, "Released: ", 0.0),
+        (SHORT, "2. Gang", 0.3),
+    ],
+)
+async def test_ctrl_c_at_any_moment_ends_it_with_all_ports_closed(
+    heeding_ctrl_c: None, arguments: tuple[str, ...], words: str, after: float
+) -> None:
+    async with started(*arguments) as process, asyncio.timeout(PATIENCE):
         assert process.stdout is not None
         text = ""
-        while " started, " not in text:
+        while words not in text:
             text += (await process.stdout.readline()).decode()
+        await asyncio.sleep(after)  # of another process's life
         process.send_signal(SIGINT)
         out, err = await process.communicate()
     assert process.returncode == 130
@@ -119,6 +146,20 @@ async def test_ctrl_c_ends_it_with_all_ports_closed() -> None:
     assert found
     with pytest.raises(ConnectionRefusedError):
         socket.create_connection(("127.0.0.1", int(found[1])))
+
+
+async def test_a_cancellation_that_comes_while_the_screen_is_cleared_is_not_lost() -> None:
+    async def shown() -> None:
+        async with Lines(io.StringIO()).following(list):
+            await asyncio.sleep(0)
+
+    for turns in range(10):
+        showing = asyncio.create_task(shown())
+        for _ in range(turns):
+            await asyncio.sleep(0)
+        told = showing.cancel()  # False: it has ended already
+        await asyncio.wait([showing])
+        assert showing.cancelled() is told
 
 
 @dataclass(frozen=True, slots=True)

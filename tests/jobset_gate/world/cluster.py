@@ -74,6 +74,8 @@ class Cluster:
         """Every verdict that ever stood in a ConfigMap of the gang's name, and since which version."""
         self.passages: list[Passage] = []
         self._untold: dict[str, str] = {}
+        self._unreported: dict[str, str] = {}
+        """Barriers that run and of which the kubelet has said nothing yet: since when, as it will say."""
         self._pods = 0
         api.watchers.append(self._note_gate)
 
@@ -195,7 +197,11 @@ class Cluster:
     # --- Kubelets --------------------------------------------------------------------------------------------------
 
     def unstarted(self) -> list[Json]:
-        return [pod for pod in self.pods() if alive(pod) and not barrier_of(pod)]
+        return [
+            pod
+            for pod in self.pods()
+            if alive(pod) and not barrier_of(pod) and pod["metadata"]["uid"] not in self._unreported
+        ]
 
     def first_slot(self, pod: Json) -> bool:
         """Whether the pod is one of the first worker."""
@@ -204,23 +210,28 @@ class Cluster:
 
     def waiting(self) -> list[Json]:
         """Pods whose barrier runs and has not obeyed anything."""
-        return [pod for pod in self.pods() if holds(pod) and pod["metadata"]["uid"] not in self._untold]
+        return [pod for pod in self.pods() if self._runs(pod)]
 
     def pods(self) -> list[Json]:
         return self.api.all(PODS)
 
-    def start(self, pod: Json, node_ahead: float = 0.0) -> None:
-        """The node came, earlier containers are done: the barrier runs. Also its second run after a failure."""
+    def start(self, pod: Json, node_ahead: float = 0.0, *, tell: bool = True) -> None:
+        """The node came, earlier containers are done: the barrier runs. Also its second run after a failure.
+
+        `tell`: the kubelet reports it at once.
+        """
 
         def change(body: Json) -> None:
             body["spec"]["nodeName"] = "node"
-            since = stamp(float(int(self.now() + node_ahead)))
-            runs = container_status({"running": {"startedAt": since}})
-            body["status"] = {"phase": "Pending", "initContainerStatuses": [runs]}
+            if tell:
+                body["status"] = _running(since)
 
-        self.ran.setdefault(pod["metadata"]["uid"], self.now())
+        uid, since = pod["metadata"]["uid"], stamp(float(int(self.now() + node_ahead)))
+        self.ran.setdefault(uid, self.now())
         self.first_ran.setdefault(life_of(pod), self.now())
-        self._untold.pop(pod["metadata"]["uid"], None)
+        self._forget(pod)
+        if not tell:
+            self._unreported[uid] = since
         self._change_pod(pod, change)
 
     def look(self, pod: Json, text: str, *, tell: bool = True) -> bool:
@@ -228,7 +239,7 @@ class Cluster:
         uid = pod["metadata"]["uid"]
         words = text.split("\n", 1)[0].split(" ")
         its = life_of(pod)
-        if not holds(pod) or uid in self._untold or len(words) != 5 or words[0] not in ("release", "timeout"):
+        if not self._runs(pod) or len(words) != 5 or words[0] not in ("release", "timeout"):
             return False
         if not its.uid or words[1] != its.uid or words[2] != str(its.attempt) or int(words[3]) < its.epoch:
             return False
@@ -239,11 +250,17 @@ class Cluster:
         return True
 
     def report(self, pod: Json) -> None:
-        """The kubelet says what came of the barrier."""
-        said = self._untold.pop(pod["metadata"]["uid"], None)
-        if said is None or not holds(pod):
+        """The kubelet says what came of the barrier, if only that it runs."""
+        uid = pod["metadata"]["uid"]
+        said, since = self._untold.pop(uid, None), self._unreported.pop(uid, None)
+        if not (holds(pod) if since is None else alive(pod)):
             return
-        since = pod["status"]["initContainerStatuses"][0]["state"]["running"]["startedAt"]
+        if since is None:
+            since = pod["status"]["initContainerStatuses"][0]["state"]["running"]["startedAt"]
+        elif said is None:
+            self._change_pod(pod, lambda body: body.update(status=_running(since)))
+        if said is None:
+            return
         if said == "release":
             self._change_pod(pod, lambda body: body.update(status=passed(since, stamp(self.now()))))
         else:
@@ -255,7 +272,7 @@ class Cluster:
         return [(gate.get("data") or {}).get(names.KEY_VERDICT, ""), notes_of(pod).get(names.VERDICT, "")]
 
     def fail(self, pod: Json) -> None:
-        self._untold.pop(pod["metadata"]["uid"], None)
+        self._forget(pod)
         self._change_pod(pod, lambda body: body["status"].update(phase="Failed"))
 
     def finish_main(self, pod: Json) -> None:
@@ -268,10 +285,20 @@ class Cluster:
 
     def vanish(self, pod: Json) -> None:
         """Its node is gone, or its termination is over."""
-        self._untold.pop(pod["metadata"]["uid"], None)
+        self._forget(pod)
         self.api.remove(PODS, pod["metadata"]["name"])
 
     # --- Details ---------------------------------------------------------------------------------------------------
+
+    def _runs(self, pod: Json) -> bool:
+        """Its barrier runs, reported or not, and has not obeyed anything."""
+        uid = pod["metadata"]["uid"]
+        return (holds(pod) or (uid in self._unreported and alive(pod))) and uid not in self._untold
+
+    def _forget(self, pod: Json) -> None:
+        """There is nothing left to report of what its barrier was."""
+        self._untold.pop(pod["metadata"]["uid"], None)
+        self._unreported.pop(pod["metadata"]["uid"], None)
 
     def _begin(self, jobset: Json) -> None:
         self.began.setdefault(life_of_jobset(jobset), self.api.version)
@@ -361,3 +388,7 @@ class Cluster:
 
     def _terminate(self, pod: Json) -> None:
         self._change_pod(pod, lambda body: body["metadata"].setdefault("deletionTimestamp", stamp(self.now())))
+
+
+def _running(since: str) -> Json:
+    return {"phase": "Pending", "initContainerStatuses": [container_status({"running": {"startedAt": since}})]}

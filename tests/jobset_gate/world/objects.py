@@ -14,6 +14,8 @@ JOBSET = "train"
 GATE = "train-group-scheduling"
 WORKERS = "workers"
 LOADERS = "loaders"
+TOKEN = "t0ken"  # it opens nothing
+STREAM = {"name": names.ENV_STREAM, "value": f"http://gate/v1/gangs/default/{JOBSET}/{TOKEN}"}
 
 
 @dataclass(frozen=True, order=True, slots=True)
@@ -118,7 +120,7 @@ def align(job: Json, wanted: Json) -> None:
 def replicated_job(name: str, replicas: int, width: int, mode: str) -> Json:
     template = {
         "metadata": {"annotations": {names.EPOCH: "0"}},
-        "spec": {"initContainers": [{"name": names.BARRIER_CONTAINER}]},
+        "spec": {"initContainers": [{"name": names.BARRIER_CONTAINER, "env": [STREAM]}]},
     }
     spec = {"parallelism": width, "completions": width, "completionMode": mode, "template": template}
     return {"name": name, "replicas": replicas, "template": {"spec": spec}}

@@ -3,12 +3,13 @@
 What can be promised by a controller whose views are late:
 
 * No early release. A release for AllPodsStarted is written only if in the view that it was decided on every slot had
-  finished or had a started pod of that life and attempt, and each of those pods had really started. It names no higher
-  epoch than those pods carry, so a pod that was not part of the count and came after a suspension never passes on it.
+  finished or had a started pod of that life and attempt, and each of those pods had really started. Of which no status
+  told that, held a request open on the gate stream at that moment. The verdict names no higher epoch than those pods
+  carry, so a pod that was not part of the count and came after a suspension never passes on it.
 * No stale release. A barrier never obeys a verdict that was written before its own generation began.
 * No double verdict. For one generation all verdicts ever written are of one kind. Only when somebody destroys the
   verdict before any trace of it has reached the controller (its condition, a pod's annotation, a barrier that passed)
-  may it be taken anew: then nobody can know of it.
+  may it be taken anew: then nobody can know of it. The condition it asks the API for, before it decides without a gate.
 * The clock of a generation, once written, never moves, and a write never takes back a verdict.
 * No timeout before its time, by the true clock as long as nobody has set a clock; and none without a closer look.
 """
@@ -59,7 +60,7 @@ class Referee:
             self._no_going_back(before.verdict, after.verdict)
             self._clock_stands(before.waiting_since, after)
         if after.verdict is not None and (before is None or before.verdict != after.verdict):
-            self._verdict(replica, after.verdict)
+            self._verdict(replica, after.verdict, recall=before is None or not before.tidy)
         if after.waiting_since is not None and after.waiting_since.generation not in self.clocks:
             self.clocks[after.waiting_since.generation] = after.waiting_since
             self._clock_begins(replica, after.waiting_since)
@@ -102,7 +103,7 @@ class Referee:
         seen = replica.view.seen
         assert seen is not None
         jobs = {job.uid for job in seen.jobs if not job.suspended and job.attempt == seen.jobset.attempt}
-        pods = [pod for pod in seen.pods if _has_started(pod) and _mine(seen, pod) and pod.job_uid in jobs]
+        pods = [pod for pod in seen.pods if _has_started(seen, pod) and _mine(seen, pod) and pod.job_uid in jobs]
         _must(bool(pods), f"{clock} without a started pod: {seen}")
         _must(not seen.jobset.suspended, f"{clock} while suspended")
         if self.clocks_set:
@@ -112,13 +113,14 @@ class Referee:
         begin = min(its_own, default=replica.view.at)
         _must(clock.at >= begin - 0.001, f"{clock} before the first start of its generation at {begin}: {seen}")
 
-    def _verdict(self, replica: Replica, verdict: Verdict) -> None:
+    def _verdict(self, replica: Replica, verdict: Verdict, *, recall: bool) -> None:
         seen = replica.view.seen
         assert seen is not None, "a verdict out of nothing"
         self._generation_exists(verdict)
         again = any(one.kind is verdict.kind and one.generation.covers(verdict.generation) for one in self.verdicts)
         self._no_other_kind(verdict, seen)
         if not again:
+            _must(replica.view.recalled or not recall, f"{verdict} in place of a gate that may have held another")
             self._fresh(replica, verdict, seen)
         self.verdicts.append(verdict)
 
@@ -142,20 +144,22 @@ class Referee:
 
     def _fresh(self, replica: Replica, verdict: Verdict, seen: GangSeen) -> None:
         if verdict.cause == names.REASON_STARTED:
-            self._all_started(verdict, seen)
+            self._all_started(replica, verdict, seen)
         elif verdict.cause == names.REASON_TIMED_OUT:
             self._timed_out(replica, verdict, seen)
         else:
             _must(verdict.cause == names.REASON_BYPASSED and seen.jobset.bypass, f"nobody asked for {verdict}")
         _must(not seen.jobset.suspended, f"{verdict} while suspended")
 
-    def _all_started(self, verdict: Verdict, seen: GangSeen) -> None:
+    def _all_started(self, replica: Replica, verdict: Verdict, seen: GangSeen) -> None:
         its = verdict.generation
         _must(its.uid == seen.jobset.uid and its.attempt == seen.jobset.attempt, f"{verdict} for {seen.jobset}")
         counted = _counted(seen)
         _must(counted is not None, f"early: {verdict} on {seen}")
         for pod in counted or ():
             _must(pod.uid in self._cluster.ran, f"early: {pod.name} never started")
+            told = _status_says_so(pod) or pod.uid in replica.view.held
+            _must(told, f"early: nobody said that {pod.name} had started")
             _must(pod.epoch <= its.epoch, f"{verdict} does not bind {pod.name}")
         epochs = {pod.epoch for pod in counted or ()}
         _must(not epochs or its.epoch == max(epochs), f"{verdict} reaches beyond the pods it counted: {epochs}")
@@ -225,7 +229,7 @@ def _counted(seen: GangSeen) -> list[PodSeen] | None:
             if job.complete:
                 continue
             own = (pod for pod in seen.pods if pod.job_uid == job.uid and _mine(seen, pod))
-            fillers = [pod for pod in own if _has_started(pod)]
+            fillers = [pod for pod in own if _has_started(seen, pod)]
             if not target.indexed:
                 running = [pod for pod in fillers if pod.phase != "Succeeded"]
                 finished = max(job.succeeded, len(fillers) - len(running))
@@ -249,7 +253,14 @@ def _job(seen: GangSeen, replicated: str, number: int) -> JobSeen | None:
     return None
 
 
-def _has_started(pod: PodSeen) -> bool:
+def _has_started(seen: GangSeen, pod: PodSeen) -> bool:
+    if _status_says_so(pod):
+        return True
+    waits = pod.stage is Stage.WAITING and pod.bound and not pod.deleting and pod.phase != "Failed"
+    return waits and pod.uid in seen.announced
+
+
+def _status_says_so(pod: PodSeen) -> bool:
     in_barrier_or_past_it = pod.stage in (Stage.RUNNING, Stage.PASSED) or pod.phase == "Succeeded"
     return in_barrier_or_past_it and not pod.deleting and pod.phase != "Failed"
 
@@ -266,7 +277,7 @@ def _traces(seen: GangSeen, verdict: Verdict) -> bool:
     if told is not None and told.message.endswith(f"(attempt {its.attempt}, epoch {its.epoch})"):
         return True
     for pod in seen.pods:
-        passed = _has_started(pod) and pod.stage is Stage.PASSED and pod.epoch == its.epoch and _mine(seen, pod)
+        passed = _status_says_so(pod) and pod.stage is Stage.PASSED and pod.epoch == its.epoch and _mine(seen, pod)
         if pod.verdict == text or (passed and verdict.kind is Kind.RELEASE):
             return True
     return False

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import asyncio
 import random
-from collections import deque
+from collections import Counter, deque
 from collections.abc import Awaitable, Callable
 from dataclasses import dataclass
 from typing import Any
@@ -16,6 +16,7 @@ from typing import Any
 import msgspec
 from prometheus_client import CollectorRegistry
 
+from controllers.announcements import Announcements
 from controllers.closer import Closer
 from controllers.gang import GangReconciler
 from controllers.gates import Gates, LookAgain
@@ -31,6 +32,7 @@ from jobset_gate.kube.client import Client
 from jobset_gate.kube.errors import KubeError
 from jobset_gate.kube.resources import CONFIGMAPS, JOBS, JOBSETS, PODS, Resource
 from jobset_gate.kube.store import Store, Version
+from jobset_gate.kube.witness import Witness
 from jobset_gate.model import GangSeen
 from tests.jobset_gate.world.api import WATCHED, Api, Json
 from tests.jobset_gate.world.client import Answer, Call, MemoryClient
@@ -54,6 +56,14 @@ class Waiting:
     answer: asyncio.Future[Answer]
 
 
+@dataclass(frozen=True, slots=True)
+class _List:
+    """All of a kind, as it was at a version."""
+
+    version: int
+    objects: list[Any]
+
+
 @dataclass(slots=True)
 class View:
     """What the pass under way, or the last one, decides on."""
@@ -63,22 +73,29 @@ class View:
     """The true time at which it looked."""
     closer: bool = False
     """Jobs and pods were read from the API for it."""
+    recalled: bool = False
+    """The JobSet's condition was."""
+    held: frozenset[str] = frozenset()
+    """UIDs of the pods that really held a request open then."""
 
 
 class _NotingIndex(Index):
-    def __init__(self, view: View, queue: WorkQueue[Key], true_now: Callable[[], float]) -> None:
+    def __init__(self, view: View, queue: WorkQueue[Key], true_now: Callable[[], float], held: Counter[str]) -> None:
         super().__init__(queue.add, queue.add_after)
-        self._view, self._true_now = view, true_now
+        self._view, self._true_now, self._held = view, true_now, held
 
     def observe(self, key: Key) -> GangSeen | None:
-        self._view.seen, self._view.at, self._view.closer = super().observe(key), self._true_now(), False
+        self._view.seen, self._view.at = super().observe(key), self._true_now()
+        self._view.closer = self._view.recalled = False
+        self._view.held = frozenset(+self._held)
         return self._view.seen
 
-    def gate_uid(self) -> str | None:
-        for gang in self._gangs.values():
-            if gang.gate is not None:
-                return gang.gate.uid
-        return None
+    def announced(self, key: Key) -> dict[str, float]:
+        found = super().announced(key)
+        assert self._view.seen is not None
+        self._view.seen = msgspec.structs.replace(self._view.seen, announced=found)
+        self._view.held = frozenset(+self._held)
+        return found
 
 
 class _NotingCloser(Closer):
@@ -88,6 +105,10 @@ class _NotingCloser(Closer):
 
     async def look(self, seen: GangSeen) -> GangSeen:
         self._view.seen, self._view.closer = await super().look(seen), True
+        return self._view.seen
+
+    async def recall(self, seen: GangSeen) -> GangSeen:
+        self._view.seen, self._view.recalled = await super().recall(seen), True
         return self._view.seen
 
 
@@ -100,11 +121,13 @@ class Replica:
         self.memory = MemoryClient(api, self._door)
         self.door: list[Waiting] = []
         self.inbox: dict[Resource, deque[tuple[str, Json]]] = {kind: deque() for kind in WATCHED}
+        self._lists: dict[Resource, _List] = {}
+        """Lists that are under way; meanwhile there is no watch of that kind."""
         self.torn: set[Resource] = set()
         """Kinds of which something was lost: only a list can put that right."""
         self.view = View()
-        self.told_of: set[str] = set()
-        """UIDs of all objects that a watch or a list has told of."""
+        self.held: Counter[str] = Counter()
+        """UIDs of pods, and how many requests of theirs the process holds open."""
         self.bugs: list[BaseException] = []
         self._task: asyncio.Task[None] | None = None
         api.watchers.append(lambda kind, what, body: self.inbox[kind].append((what, body)))
@@ -130,30 +153,36 @@ class Replica:
         self._task = None
         self._loop.settle()
         self.door.clear()
+        self._lists.clear()
 
     def _boot(self) -> None:
         self.queue: WorkQueue[Key] = WorkQueue(rng=random.Random(0))  # noqa: S311 - jitter
         self.view = View()
-        self.index = _NotingIndex(self.view, self.queue, self._true_now)
+        self.held = Counter()
+        self.index = _NotingIndex(self.view, self.queue, self._true_now, self.held)
         self._handlers: dict[Resource, Callable[[Any], None]] = {
             JOBSETS: self.index.on_jobset,
             JOBS: self.index.on_job,
             PODS: self.index.on_pod,
             CONFIGMAPS: self.index.on_gate,
         }
-        self.patches = Patches(self.memory.client, self.now, concurrency=2)
+        self._stores: dict[Resource, Store[Any]] = {kind: Store() for kind in WATCHED}
+        witness = Witness(self._stores[CONFIGMAPS], read.gate)
+        self.book = Announcements(self.index, self.now)
+        self.patches = Patches(self.memory.client, self.now, concurrency=2, told=self.book.told)
         reconciler = GangReconciler(
             index=self.index,
-            gates=Gates(self.memory.client, self.index),
+            gates=Gates(self.memory.client, self.index, witness),
+            announcements=self.book,
             patches=self.patches,
             statuses=Statuses(self.memory.client, self.now),
             closer=_NotingCloser(self.view, self.memory.client),
             measures=Measures(CollectorRegistry()),
             now=self.now,
         )
-        self._stores: dict[Resource, Store[Any]] = {kind: Store() for kind in WATCHED}
         for kind in WATCHED:
-            self._list(kind)
+            self._begin_list(kind)
+            self._end_list(kind)
         self._task = asyncio.get_running_loop().create_task(self._run(self._noting_bugs(reconciler.reconcile)))
 
     async def _run(self, reconcile: Callable[[Key], Awaitable[float | None]]) -> None:
@@ -177,20 +206,25 @@ class Replica:
 
     # --- What it sees ----------------------------------------------------------------------------------------------
 
-    def believes_in_a_gate_that_is_gone(self) -> bool:
-        """All news has come, and its index knows a gate by its own write alone: nothing will tell that it is gone."""
-        known = self.index.gate_uid()
-        return known is not None and known not in self.told_of
-
     def hear(self, kind: Resource, many: int = 1_000) -> None:
         """So many events of this kind arrive."""
+        if self.listing(kind):
+            self.end_list(kind)
         if self.alive and self.inbox[kind]:
             self._loop.do(lambda: self._hear(kind, many))
 
-    def relist(self, kind: Resource) -> None:
-        """The informer lists this kind anew."""
+    def listing(self, kind: Resource) -> bool:
+        return kind in self._lists
+
+    def begin_list(self, kind: Resource) -> None:
+        """The informer lists this kind anew: the API has made its answer, and it is on its way."""
         if self.alive:
-            self._loop.do(lambda: self._list(kind))
+            self._begin_list(kind)
+
+    def end_list(self, kind: Resource) -> None:
+        """The answer arrives; the next watch tells of what came after it."""
+        if self.alive:
+            self._loop.do(lambda: self._end_list(kind))
 
     def _hear(self, kind: Resource, many: int) -> None:
         inbox, store = self.inbox[kind], self._stores[kind]
@@ -201,22 +235,23 @@ class Replica:
                 change = store.remove(shaped.metadata)
             elif store.is_news(shaped.metadata):
                 change = store.put(shaped.metadata, READERS[kind](shaped))
-                self.told_of.add(shaped.metadata.uid)
             else:
                 continue
             if change is not None:
                 self._handlers[kind](change)
 
-    def _list(self, kind: Resource) -> None:
+    def _begin_list(self, kind: Resource) -> None:
         self.inbox[kind].clear()
         self.torn.discard(kind)
-        listed = {}
-        for body in self.api.visible(kind):
-            shaped = _shaped(kind, body)
+        self._stores[kind].list_begins()
+        self._lists[kind] = _List(self.api.version, [_shaped(kind, body) for body in self.api.visible(kind)])
+
+    def _end_list(self, kind: Resource) -> None:
+        listed, arrived = {}, self._lists.pop(kind)
+        for shaped in arrived.objects:
             meta = shaped.metadata
-            self.told_of.add(meta.uid)
             listed[(meta.namespace, meta.name)] = (Version(meta.uid, meta.resource_version), READERS[kind](shaped))
-        for change in self._stores[kind].replace(listed, str(self.api.version)):
+        for change in self._stores[kind].replace(listed, str(arrived.version)):
             self._handlers[kind](change)
 
     # --- What it asks ----------------------------------------------------------------------------------------------

@@ -25,6 +25,8 @@ MOST = 11
 ORDINARY = (
     *3 * ("the_cluster_acts",),
     *2 * ("pods_start",),
+    "barriers_run_before_anybody_reports_it",
+    *2 * ("barriers_ask",),
     *3 * ("a_controller_hears_and_works",),
     *2 * ("a_call_goes_through",),
     "some_news_arrives",
@@ -48,6 +50,8 @@ TROUBLES = (
     "something_happens_to_a_pod",
     "terminating_pods_end",
     "a_barrier_runs_again",
+    "a_stream_breaks",
+    "a_stream_is_dead",
     "a_job_is_made_anew",
     "somebody_bypasses_the_gate",
     "the_gang_is_resized",
@@ -172,6 +176,24 @@ class Run:
     def pods_start(self, one: int, other: int) -> None:
         for pod in self.startable()[: 1 + one % 4]:
             self.cluster.start(pod)
+
+    def barriers_run_before_anybody_reports_it(self, one: int, other: int) -> None:
+        for pod in self.startable()[: 1 + one % 4]:
+            self.cluster.start(pod, tell=False)
+
+    def barriers_ask(self, one: int, other: int) -> None:
+        """At one of the controllers; most of them, or one a second time."""
+        pods = self.cluster.waiting()
+        for pod in pods[other % len(pods) if pods and one > 7 else 0 :]:
+            self.world.streams.ask(pod, self.replica(one))
+
+    def a_stream_breaks(self, one: int, other: int) -> None:
+        self.world.streams.break_off(one)
+
+    def a_stream_is_dead(self, one: int, other: int) -> None:
+        self.world.streams.swallow(one)
+        if other % 3 == 0:
+            self.world.streams.end_of_the_dead()
 
     def barriers_look(self, one: int, other: int) -> None:
         """At what their volume holds now, or at something older that their kubelet still has."""
@@ -304,7 +326,12 @@ class Run:
             inbox.rotate(1)
 
     def a_list_is_made_anew(self, one: int, other: int) -> None:
-        self.replica(one).relist(WATCHED[other % 4])
+        """Other things may happen until it arrives: it ends when news is awaited, or the next one begins."""
+        replica, kind = self.replica(one), WATCHED[other % 4]
+        if replica.listing(kind):
+            replica.end_list(kind)
+        else:
+            replica.begin_list(kind)
 
     def a_controller_is_killed(self, one: int, other: int) -> None:
         self.replica(one).kill()

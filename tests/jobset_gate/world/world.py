@@ -18,6 +18,7 @@ from tests.jobset_gate.world.loop import InstantLoop
 from tests.jobset_gate.world.objects import GATE, Life, alive, complete, holds, life_of, life_of_jobset
 from tests.jobset_gate.world.referee import Referee
 from tests.jobset_gate.world.replica import Replica
+from tests.jobset_gate.world.streams import Streams
 
 CALM_STEP = 5.0
 """Seconds that pass at once when nothing else happens."""
@@ -50,6 +51,7 @@ class World:
         self.api = Api()
         self.cluster = Cluster(self.api, self.now, shape)
         self.referee = Referee(self.api, self.cluster, self.now)
+        self.streams = Streams(self.cluster, self.loop)
         self.fouls: list[BaseException] = []
         self.replicas = [Replica(f"replica-{n}", self.api, self.loop, self.now) for n in range(replicas)]
         for replica in self.replicas:
@@ -124,7 +126,7 @@ class World:
                 replica.boot()
             for kind in WATCHED:
                 if kind in replica.torn:
-                    replica.relist(kind)
+                    replica.begin_list(kind)
         if self.cluster.suspended and fate.resume:
             self.cluster.resume()
         calm, busy = 0.0, 0
@@ -146,7 +148,7 @@ class World:
             busy = False
             for replica in self.replicas:
                 for kind in WATCHED:
-                    busy = busy or bool(replica.inbox[kind] and replica.alive)
+                    busy = busy or bool((replica.inbox[kind] or replica.listing(kind)) and replica.alive)
                     replica.hear(kind)
                 while replica.door:
                     busy = True
@@ -159,16 +161,12 @@ class World:
         """One round in which everybody does what there is to do."""
         self._remove_stranger()
         self.cluster.collect()
+        self.streams.end_of_the_dead()
         if busy < BUSY_ROUNDS:
             self.cluster.sync_jobset()
             self.cluster.sync_jobs()
         self._pods_go_on(start=fate.all_start and busy < BUSY_ROUNDS)
         self.deliver()
-        for replica in self.replicas:
-            if replica.believes_in_a_gate_that_is_gone():
-                # Not healed: the gate was lost in the moment between our write and the watch's news of it.
-                replica.kill()
-                replica.boot()
         self._barriers_go_on(fate)
 
     def _pods_go_on(self, *, start: bool) -> None:

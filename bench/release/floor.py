@@ -1,0 +1,67 @@
+"""The floor: the same pods, whose barriers need nobody to be told that all have started.
+
+Each barrier leaves a file of its own in a folder on the host and counts those that are there. Whoever finds itself to
+be the last writes the verdict into that folder, where all look for it. So nothing lies between the last barrier's start
+and the release but the interval at which a barrier looks: no API server, no controller, no kubelet, nobody who would
+have to notice.
+"""
+
+from __future__ import annotations
+
+from typing import Any, Final
+
+from jobset_gate import barrier, names
+
+Json = dict[str, Any]
+
+FOLDER: Final = "/tmp/bench-release-floor"  # noqa: S108 - on the nodes, one folder per gang in it
+MOUNT: Final = "/mnt/floor"
+VOLUME: Final = "floor"
+LOOKS_AT: Final = "JOBSET_GATE_DIR"
+"""Where the barrier looks for its verdict."""
+PODS: Final = "FLOOR_PODS"
+RELEASE: Final = f'echo "release ${names.ENV_UID} ${names.ENV_ATTEMPT} 0 floor" >"${LOOKS_AT}/{names.VERDICT_FILE}"'
+# No process is started for this; then the barrier does what it always does.
+SCRIPT: Final = f"""\
+: >"${LOOKS_AT}/.started-$HOSTNAME"
+set -- "${LOOKS_AT}"/.started-*
+[ $# -lt "${PODS}" ] || {RELEASE}
+"""
+
+
+def script() -> str:
+    """What a barrier of the floor runs."""
+    return SCRIPT + barrier.script()
+
+
+def lowered(jobset: Json, *, pods: int, folder: str) -> Json:
+    """The gated JobSet with the floor's barriers in place of ours, and nothing else changed but the folder they share.
+
+    They run as root, to whom the folder belongs that the kubelet makes; everything else of ours they keep.
+    """
+    jobs = [_job(job, pods, folder) for job in jobset["spec"]["replicatedJobs"]]
+    return {**jobset, "spec": {**jobset["spec"], "replicatedJobs": jobs}}
+
+
+def _job(job: Json, pods: int, folder: str) -> Json:
+    job_spec = job["template"]["spec"]
+    template = job_spec["template"]
+    spec = template["spec"]
+    held = [_barrier(one, pods) if one["name"] == names.BARRIER_CONTAINER else one for one in spec["initContainers"]]
+    path = {"path": f"{FOLDER}/{folder}", "type": "DirectoryOrCreate"}
+    changed = {**spec, "initContainers": held, "volumes": [*spec["volumes"], {"name": VOLUME, "hostPath": path}]}
+    return {
+        **job,
+        "template": {**job["template"], "spec": {**job_spec, "template": {**template, "spec": changed}}},
+    }
+
+
+def _barrier(made: Json, pods: int) -> Json:
+    told = {LOOKS_AT: MOUNT, PODS: str(pods)}
+    return {
+        **made,
+        "command": ["sh", "-c", script()],
+        "env": [*made["env"], *({"name": key, "value": value} for key, value in told.items())],
+        "volumeMounts": [*made["volumeMounts"], {"name": VOLUME, "mountPath": MOUNT}],
+        "securityContext": {**made["securityContext"], "runAsNonRoot": False, "runAsUser": 0, "runAsGroup": 0},
+    }

@@ -1,0 +1,71 @@
+"""Start skew with and without prefetch: a gang over two nodes, of which one still has to unpack the main image (A8)."""
+
+from __future__ import annotations
+
+import asyncio
+
+from bench.release import gang, heavy, moments
+from bench.release.cluster import Cluster
+from bench.release.gang import Json, Rendering
+from bench.release.heavy import Heavy
+from bench.release.lives import SETTLE, started
+from bench.release.moments import NANO, Incomplete
+from bench.release.results import Skew
+from bench.release.ways import STREAM
+from jobset_gate import names
+from jobset_gate.kube.resources import JOBSETS
+from jobset_gate.sim import manifests
+
+WARM, COLD = "warm", "cold"
+PODS = 2
+"""On each node."""
+
+
+async def measured(
+    cluster: Cluster, rendering: Rendering, image: Heavy, *, number: int, prefetch: bool, token: str
+) -> Skew:
+    """One gang by the gate stream. Raises Incomplete."""
+    await heavy.packed(cluster, image, cluster.other)
+    name = f"skew-{number}-{'with' if prefetch else 'without'}"
+    jobset = _jobset(cluster, rendering, name, prefetch=prefetch, token=token)
+    await asyncio.sleep(SETTLE)
+    await cluster.client.create(JOBSETS, jobset)
+    try:
+        for job in (WARM, COLD):
+            await started(cluster, f"{name}-{job}-0", STREAM.namespace, PODS)
+        await asyncio.sleep(SETTLE)
+        lines = moments.first_lines(await cluster.logs(name, STREAM.namespace))
+    finally:
+        await cluster.clear(name, STREAM.namespace)
+    return of_lines(lines, number=number, prefetch=prefetch, jobset=name)
+
+
+def of_lines(lines: moments.FirstLines, *, number: int, prefetch: bool, jobset: str) -> Skew:
+    """From the first lines of its pods, whose names begin with those of their Jobs."""
+    barriers = [when for (_, container), when in lines.items() if container == names.BARRIER_CONTAINER]
+    mains = {
+        job: sorted(
+            when
+            for (pod, container), when in lines.items()
+            if container == gang.MAIN and pod.startswith(f"{jobset}-{job}-")
+        )
+        for job in (WARM, COLD)
+    }
+    if len(barriers) != 2 * PODS or any(len(found) != PODS for found in mains.values()):
+        raise Incomplete(f"{jobset}: {len(barriers)} barriers, {mains}")
+    first = min(mains[WARM] + mains[COLD])
+    return Skew(
+        number=number,
+        prefetch=prefetch,
+        waited=(first - min(barriers)) / NANO,
+        warm=tuple((when - first) / NANO for when in mains[WARM]),
+        cold=tuple((when - first) / NANO for when in mains[COLD]),
+    )
+
+
+def _jobset(cluster: Cluster, rendering: Rendering, name: str, *, prefetch: bool, token: str) -> Json:
+    main = manifests.container(gang.MAIN, heavy.NAME, command=list(gang.COMMAND), imagePullPolicy="IfNotPresent")
+    nodes = {WARM: cluster.node, COLD: cluster.other}
+    jobs = [gang.job(job, PODS, {gang.HOSTNAME: node}, main) for job, node in nodes.items()]
+    notes = {names.PREFETCH_IMAGES: "true"} if prefetch else {}
+    return gang.rendered(STREAM, rendering, name=name, jobs=jobs, token=token, annotations=notes)

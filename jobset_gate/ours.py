@@ -1,0 +1,50 @@
+"""What jobset-gate puts into a pod template, known again when met: the barrier, what goes before it, their volumes."""
+
+from collections.abc import Callable
+from typing import Any, Final
+
+from jobset_gate import barrier, names, prefetch
+from jobset_gate.template import Json, Replicated, dig
+
+Places = list[tuple[int, Json]]
+"""Entries of a list with their positions."""
+
+
+def is_container(entry: Any) -> bool:
+    """Whether some version of jobset-gate has rendered this init container."""
+    return barrier.is_barrier(entry) or prefetch.is_container(entry)
+
+
+def is_volume(entry: Any) -> bool:
+    """Whether some version of jobset-gate has rendered this volume."""
+    return barrier.is_volume(entry) or prefetch.is_volume(entry)
+
+
+def container_reserved(entry: Any) -> bool:
+    """Whether a container bears a name that only ours may bear."""
+    name = dig(entry, "name")
+    return name == names.BARRIER_CONTAINER or prefetch.is_reserved(name)
+
+
+def volume_reserved(entry: Any) -> bool:
+    """Whether a volume bears a name that only ours may bear."""
+    return dig(entry, "name") in (names.VOLUME, names.PREFETCH_VOLUME)
+
+
+KINDS: Final[dict[str, tuple[Callable[[Any], bool], Callable[[Any], bool]]]] = {
+    "initContainers": (container_reserved, is_container),
+    "volumes": (volume_reserved, is_volume),
+}
+"""The lists of a pod spec that we put something into: whose names are ours there, and what is really ours."""
+
+
+def present(job: Replicated, key: str) -> Places:
+    """What is ours in one of these lists."""
+    _, ours = KINDS[key]
+    return [(index, entry) for index, entry in enumerate(job.listed(key)) if ours(entry)]
+
+
+def strangers(job: Replicated, key: str) -> Places:
+    """What only looks like ours in one of these lists."""
+    reserved, ours = KINDS[key]
+    return [(index, entry) for index, entry in enumerate(job.listed(key)) if reserved(entry) and not ours(entry)]

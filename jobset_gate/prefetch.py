@@ -1,0 +1,146 @@
+"""The init containers that bring the main images onto the node before the barrier, and their volume (A8).
+
+The kubelet pulls an image when a container of it is to run, and main containers run last. So each main image first
+runs a program that does nothing; `group-scheduling-prefetch` puts it into a volume that they all mount, since an image
+need not hold any program that ends by itself.
+"""
+
+import re
+from collections.abc import Iterator
+from functools import cache
+from importlib.resources import files
+from typing import Any, Final
+
+from jobset_gate import names, tiny
+from jobset_gate.barrier import TOKEN_PATH
+from jobset_gate.template import Json, Replicated, dig, items, notes
+
+NO_DEVICES: Final = ({"name": "NVIDIA_VISIBLE_DEVICES", "value": "void"},)
+"""Or NVIDIA's container runtime would wait for its driver in images that ask for all devices."""
+_RUNNER: Final = re.compile(re.escape(names.PREFETCH_CONTAINER) + "-[0-9]+")
+_LIKE_THE_BARRIER: Final = ("image", "imagePullPolicy")
+_AS_SAFE_AS_THE_BARRIER: Final = ("securityContext", "resources")
+
+
+def wanted(jobset: Json) -> bool:
+    """Whether the JobSet's pods are to have their images before they count as started."""
+    return notes(jobset).get(names.PREFETCH_IMAGES) == "true"
+
+
+def containers(job: Replicated, barrier: Json) -> list[Json]:
+    """What goes before this barrier into one replicatedJob's pods; nothing if all images are there anyway."""
+    images = list(_images(job))
+    runners = [_runner(number, image, policy, barrier) for number, (image, policy) in enumerate(images, start=1)]
+    return [_copier(barrier), *runners] if runners else []
+
+
+def volume() -> Json:
+    """The volume with the program."""
+    return {"name": names.PREFETCH_VOLUME, "emptyDir": {}}
+
+
+def copies() -> list[str]:
+    """What the first container runs; by this the validating webhook sees that nobody has changed it."""
+    return ["sh", "-c", script()]
+
+
+def runs() -> list[str]:
+    """What the containers of the main images run; the same on every kind of machine."""
+    return [names.PREFETCH_PROGRAM]
+
+
+@cache
+def script() -> str:
+    """The programs and prefetch.sh, without its comments and indentation."""
+    lines = files("jobset_gate").joinpath("prefetch.sh").read_text(encoding="utf-8").splitlines()
+    told = [line.strip() for line in lines if line.strip() and not line.lstrip().startswith("#")]
+    return "\n".join([*_programs(), *told]) + "\n"
+
+
+def is_reserved(name: Any) -> bool:
+    """Whether only a container of ours may bear this name."""
+    return isinstance(name, str) and (name == names.PREFETCH_CONTAINER or _RUNNER.fullmatch(name) is not None)
+
+
+def is_container(entry: Any) -> bool:
+    """Whether an init container is one that some version of jobset-gate has rendered: its volume at its path."""
+    mounts = items(dig(entry, "volumeMounts"))
+    return is_reserved(dig(entry, "name")) and any(
+        dig(it, "name") == names.PREFETCH_VOLUME and dig(it, "mountPath") == names.PREFETCH_PATH for it in mounts
+    )
+
+
+def is_volume(entry: Any) -> bool:
+    """Whether a volume is one that some version of jobset-gate has rendered."""
+    others = set(entry) - {"name", "emptyDir"} if isinstance(entry, dict) else set()
+    return dig(entry, "name") == names.PREFETCH_VOLUME and not others
+
+
+def own(job: Replicated) -> list[Json]:
+    """The user's own init containers."""
+    return [
+        it
+        for it in job.listed("initContainers")
+        if isinstance(it, dict) and not is_reserved(it.get("name")) and it.get("name") != names.BARRIER_CONTAINER
+    ]
+
+
+def uncovered(job: Replicated, before: list[Any]) -> list[str]:
+    """Main images that none of these containers runs, whatever its pull policy."""
+    there = {image for image, _ in _pairs(before)}
+    return sorted({image for image, _ in _pairs(job.listed("containers"))} - there)
+
+
+def _images(job: Replicated) -> Iterator[tuple[str, Any]]:
+    """Each image and pull policy of the main containers once, unless an init container of the user's runs it."""
+    seen = list(_pairs(own(job)))
+    for pair in _pairs(job.listed("containers")):
+        if pair not in seen:
+            seen.append(pair)
+            yield pair
+
+
+def _pairs(entries: list[Any]) -> Iterator[tuple[str, Any]]:
+    for entry in entries:
+        image = dig(entry, "image")
+        if isinstance(image, str) and image:
+            yield image, dig(entry, "imagePullPolicy")
+
+
+def _copier(barrier: Json) -> Json:
+    alike: Json = {key: barrier[key] for key in _LIKE_THE_BARRIER if key in barrier}
+    return {"name": names.PREFETCH_CONTAINER, **alike, "command": copies(), **_surroundings(barrier, writes=True)}
+
+
+def _runner(number: int, image: str, policy: Any, barrier: Json) -> Json:
+    named = {"name": f"{names.PREFETCH_CONTAINER}-{number}", "image": image}
+    pull = {} if policy is None else {"imagePullPolicy": policy}
+    env = {"env": [dict(it) for it in NO_DEVICES]}
+    return {**named, **pull, "command": runs(), **env, **_surroundings(barrier, writes=False)}
+
+
+def _surroundings(barrier: Json, *, writes: bool) -> Json:
+    mount: Json = {"name": names.PREFETCH_VOLUME, "mountPath": names.PREFETCH_PATH}
+    return {
+        "volumeMounts": [
+            mount if writes else mount | {"readOnly": True},
+            # Something mounted there keeps the API server from mounting the pod's token into this container.
+            {"name": names.PREFETCH_VOLUME, "mountPath": TOKEN_PATH, "readOnly": True},
+        ],
+        "terminationMessagePolicy": "FallbackToLogsOnError",
+        **{key: barrier[key] for key in _AS_SAFE_AS_THE_BARRIER if key in barrier},
+    }
+
+
+def _programs() -> Iterator[str]:
+    """A shell function for each machine, and the one in which they are alike."""
+    (alike,) = {_without_number(tiny.program(machine)) for machine in tiny.MACHINES.values()}
+    before, after = (tiny.escaped(part) for part in alike)
+    yield f'elf() {{ printf "{before}$1{after}$2"; }}'
+    for name, machine in tiny.MACHINES.items():
+        number, code = tiny.escaped(bytes([machine.number])), tiny.escaped(machine.code)
+        yield f"{name}() {{ elf '{number}' '{code}'; }}"
+
+
+def _without_number(program: bytes) -> tuple[bytes, bytes]:
+    return program[: tiny.MACHINE_AT], program[tiny.MACHINE_AT + 1 : tiny.CODE_AT]

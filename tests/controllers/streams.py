@@ -1,0 +1,131 @@
+"""A gate stream over real loopback sockets, its book and index, and clients that behave well or badly."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import AsyncIterator, Callable
+from contextlib import asynccontextmanager
+from typing import Any
+from urllib.parse import urlsplit
+
+from controllers.announcements import MOST_OPEN, Announcements
+from controllers.index import Index
+from controllers.keys import Key
+from controllers.stream import Stream
+from jobset_gate import count
+from jobset_gate.kube.store import Change
+from jobset_gate.model import GateSeen, JobSetSeen, PodSeen, Tally, Verdict
+from jobset_gate.sim.clock import VirtualClock
+from tests.jobset_gate import gangs
+
+TRAIN = Key("default", "train")
+TOKEN = "t0ken"
+MOMENT = 0.3
+"""Virtual seconds, and long enough for packets on loopback to arrive."""
+
+
+class Gate:
+    """What the controller has of it."""
+
+    def __init__(self, clock: VirtualClock, *, most: int = MOST_OPEN, host: str = "127.0.0.1", port: int = 0) -> None:
+        self.woken: list[Key] = []
+        self.index = Index(self.woken.append, lambda _, __: None)
+        self.book = Announcements(self.index, clock, most=most)
+        self.outcomes: list[str] = []
+        self.stream = Stream(self.book, host=host, port=port, outcome=self.outcomes.append)
+        self.clients: list[Client] = []
+        self.see(gangs.jobset(token=TOKEN))
+
+    def see(self, jobset: JobSetSeen | None) -> None:
+        self.index.on_jobset(Change(("default", "train"), self.index.jobset(TRAIN), jobset))
+
+    def see_job(self) -> None:
+        self.index.on_job(Change(("default", "train-workers-0"), None, gangs.job()))
+
+    def see_pod(self, pod: PodSeen, old: PodSeen | None = None) -> None:
+        self.index.on_pod(Change(("default", pod.name), old, pod))
+
+    def keep(self, verdict: Verdict | None, **changes: Any) -> GateSeen:
+        """The verdict stands in the gang's ConfigMap."""
+        gate = gangs.gate(verdict=verdict, **changes)
+        self.index.saw_gate(TRAIN, gate)
+        return gate
+
+    @property
+    def announced(self) -> set[str]:
+        return set(self.index.announced(TRAIN))
+
+    @property
+    def tally(self) -> Tally:
+        seen = self.index.observe(TRAIN)
+        assert seen is not None
+        return count.tally(seen)
+
+    async def ask(self, pod: str = "pod-workers-0-0", **changes: str) -> Client:
+        """A client that has made a barrier's request."""
+        client = await self.connect()
+        client.send(f"GET {path(pod, **changes)} HTTP/1.1\r\nHost: gate\r\nUser-Agent: Wget\r\n\r\n")
+        return client
+
+    async def connect(self) -> Client:
+        where = urlsplit(self.stream.url)
+        client = Client(*await asyncio.open_connection(where.hostname, where.port))
+        self.clients.append(client)
+        return client
+
+
+@asynccontextmanager
+async def served(gate: Gate) -> AsyncIterator[Gate]:
+    """The stream listens meanwhile."""
+    serving = asyncio.create_task(gate.stream.run())
+    try:
+        await until(lambda: gate.stream.url != "" or serving.done())
+        yield gate
+    finally:
+        serving.cancel()
+        await asyncio.gather(serving, return_exceptions=True)
+        for client in gate.clients:
+            await client.close()
+
+
+class Client:
+    """One connection."""
+
+    def __init__(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        self.reader, self.writer = reader, writer
+
+    def send(self, text: str) -> None:
+        self.writer.write(text.encode())
+
+    async def status(self) -> int:
+        """Of the answer, whose headers are read."""
+        head = await self.reader.readuntil(b"\r\n\r\n")
+        assert head.startswith(b"HTTP/1.")
+        return int(head.split()[1])
+
+    async def held(self) -> Client:
+        """The request is being held."""
+        assert await self.status() == 200
+        assert await self.reader.readline() == b"\n"
+        return self
+
+    async def rest(self) -> str:
+        """All that comes until the server closes."""
+        return (await self.reader.read()).decode()
+
+    async def verdict(self) -> str:
+        return (await self.rest()).lstrip("\n")
+
+    async def close(self) -> None:
+        self.writer.close()
+        await asyncio.gather(self.writer.wait_closed(), return_exceptions=True)
+
+
+def path(pod: str, *, gang: str = "default/train", token: str = TOKEN, generation: str = "u-1/0/0") -> str:
+    return f"/v1/gangs/{gang}/{token}/{generation}/{pod}"
+
+
+async def until(fact: Callable[[], bool]) -> None:
+    """Waits until it is so; the test's own time limit says when it is not."""
+    while not fact():  # noqa: ASYNC110 - what it waits for tells nobody, and virtual time costs nothing
+        await asyncio.sleep(MOMENT)

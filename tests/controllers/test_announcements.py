@@ -1,0 +1,225 @@
+"""An open request says that its pod's barrier runs: it counts as long as it is open, and once (A4)."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import AsyncIterator
+
+import pytest
+
+from controllers.announcements import TOLD_FOR, Announcements, Request
+from controllers.index import Index
+from jobset_gate import verdicts
+from jobset_gate.kube.store import Change
+from jobset_gate.model import Generation, Stage
+from jobset_gate.sim.clock import VirtualClock
+from tests.controllers.streams import TOKEN, TRAIN, Gate, served, until
+from tests.jobset_gate import gangs
+from tests.jobset_gate.gangs import verdict, waiting_pod
+
+PODS = ("pod-workers-0-0", "pod-workers-0-1")
+
+
+@pytest.fixture
+async def gate(clock: VirtualClock) -> AsyncIterator[Gate]:
+    """Of a gang of two, whose Job exists."""
+    async with served(Gate(clock)) as made:
+        made.see_job()
+        yield made
+
+
+# --- Counting -------------------------------------------------------------------------------------------------------
+
+
+async def test_a_pod_counts_while_its_request_is_open(gate: Gate) -> None:
+    gate.see_pod(waiting_pod(0))
+    assert gate.tally.started == 0
+    client = await (await gate.ask(PODS[0])).held()
+    assert gate.tally.started == 1
+    await client.close()
+    await until(lambda: not gate.announced)
+    assert gate.tally.started == 0, "lost before the status confirmed it"
+
+
+async def test_a_start_that_the_status_has_confirmed_outlasts_the_request(gate: Gate) -> None:
+    gate.see_pod(waiting_pod(0))
+    client = await (await gate.ask(PODS[0])).held()
+    gate.see_pod(gangs.pod(0), waiting_pod(0))
+    await client.close()
+    await until(lambda: not gate.announced)
+    assert gate.tally.started == 1
+
+
+async def test_a_pod_may_announce_itself_before_it_is_known(gate: Gate) -> None:
+    await (await gate.ask(PODS[0])).held()
+    assert gate.tally.started == 0
+    gate.see_pod(waiting_pod(0))
+    assert gate.tally.started == 1
+
+
+async def test_a_pod_may_announce_itself_before_its_binding_is_known(gate: Gate) -> None:
+    unbound = waiting_pod(0, bound=False)
+    gate.see_pod(unbound)
+    await (await gate.ask(PODS[0])).held()
+    assert gate.tally.started == 0
+    gate.see_pod(waiting_pod(0), unbound)
+    assert gate.tally.started == 1
+
+
+async def test_a_pod_that_reconnects_is_announced_all_the_time(gate: Gate, clock: VirtualClock) -> None:
+    gate.see_pod(waiting_pod(0))
+    first = await (await gate.ask(PODS[0])).held()
+    since = dict(gate.index.announced(TRAIN))
+    await asyncio.sleep(5)
+    second = await (await gate.ask(PODS[0])).held()
+    assert (gate.tally.started, gate.book.open) == (1, 2)
+    await first.close()
+    await until(lambda: gate.book.open == 1)
+    assert (gate.tally.started, gate.index.announced(TRAIN)) == (1, since), "one announcement, as old as its first"
+    await second.close()
+    await until(lambda: gate.book.open == 0)
+    assert gate.tally.started == 0
+
+
+async def test_strangers_fill_no_slot(gate: Gate) -> None:
+    """Whoever has the token may name any pod; only the cache says which of them are members."""
+    gate.see_pod(waiting_pod(0, attempt=1))
+    gate.see_pod(waiting_pod(1, uid="of-another-job", job_uid="another"))
+    for pod in (PODS[0], "of-another-job", "nobody"):
+        await (await gate.ask(pod)).held()
+    assert gate.tally.started == 0
+
+
+async def test_the_gang_is_woken_at_once_by_the_last_announcement(gate: Gate) -> None:
+    gate.see_pod(waiting_pod(0))
+    gate.see_pod(waiting_pod(1))
+    gate.index.observe(TRAIN)
+    gate.index.lacks(TRAIN, 2)
+    gate.woken.clear()
+    await (await gate.ask(PODS[0])).held()
+    assert gate.woken == []
+    await (await gate.ask(PODS[1])).held()
+    assert gate.woken == [TRAIN]
+
+
+async def test_a_pod_that_becomes_known_after_its_announcement_wakes_the_gang_too(gate: Gate) -> None:
+    await (await gate.ask(PODS[0])).held()
+    gate.index.observe(TRAIN)
+    gate.index.lacks(TRAIN, 1)
+    gate.woken.clear()
+    gate.see_pod(waiting_pod(0))
+    assert gate.woken == [TRAIN]
+
+
+async def test_the_status_that_confirms_an_announcement_is_no_second_start(gate: Gate) -> None:
+    gate.see_pod(waiting_pod(0))
+    gate.see_pod(waiting_pod(1))
+    gate.index.observe(TRAIN)
+    gate.index.lacks(TRAIN, 2)
+    gate.woken.clear()
+    await (await gate.ask(PODS[0])).held()
+    gate.see_pod(gangs.pod(0), waiting_pod(0))
+    assert gate.woken == []
+
+
+async def test_a_gang_that_is_gone_takes_no_memory_once_its_requests_have_ended(gate: Gate) -> None:
+    client = await (await gate.ask(PODS[0])).held()
+    gate.see(None)
+    gate.index.on_job(Change(("default", "train-workers-0"), gangs.job(), None))
+    assert len(gate.index) == 1
+    await client.close()
+    await until(lambda: not gate.book.open)
+    assert len(gate.index) == 0
+
+
+# --- Whom the stream has told ----------------------------------------------------------------------------------------
+
+
+class Book:
+    """A book of one gang's requests, without any HTTP."""
+
+    def __init__(self, clock: VirtualClock) -> None:
+        self.index = Index(lambda _: None, lambda _, __: None)
+        self.index.on_jobset(Change(("default", "train"), None, gangs.jobset(token=TOKEN)))
+        self.book = Announcements(self.index, clock)
+        self.gone: set[str] = set()
+        """Pods whose client is there no more."""
+        self.heard: list[tuple[str, str]] = []
+
+    def ask(self, pod: str) -> Request:
+        def speak(text: bytes) -> bool:
+            if pod in self.gone:
+                return False
+            self.heard.append((pod, text.decode()))
+            return True
+
+        return self.book.admit(TRAIN, TOKEN, Generation("u-1", 0, 0), pod, speak)
+
+
+@pytest.fixture
+async def book(clock: VirtualClock) -> Book:
+    return Book(clock)
+
+
+async def test_all_that_are_being_told_are_known_before_the_first_has_heard(book: Book, clock: VirtualClock) -> None:
+    """So that none of them is patched meanwhile."""
+    for pod in PODS:
+        book.ask(pod)
+    telling = asyncio.create_task(book.book.tell(TRAIN, verdict()))
+    await asyncio.sleep(0)
+    assert dict(book.book.told) == dict.fromkeys(PODS, clock())
+    await telling
+
+
+async def test_a_pod_whose_connection_breaks_while_it_is_told_was_not_told(book: Book) -> None:
+    requests = [book.ask(pod) for pod in PODS]
+    book.gone.add(PODS[0])
+    await book.book.tell(TRAIN, verdict())
+    for request in requests:
+        book.book.leave(request)
+    assert set(book.book.told) == {PODS[1]}
+
+
+async def test_a_pod_that_leaves_because_it_has_heard_was_told(book: Book) -> None:
+    request = book.ask(PODS[0])
+    await book.book.tell(TRAIN, verdict())
+    book.book.leave(request)
+    assert set(book.book.told) == {PODS[0]}
+
+
+async def test_a_pod_is_told_when_it_is_told_first(book: Book, clock: VirtualClock) -> None:
+    """One that asks again and again without acting must not be thought told for ever."""
+    book.index.saw_gate(TRAIN, gangs.gate(verdict=verdict()))
+    since = clock()
+    for _ in range(3):
+        request = book.ask(PODS[0])
+        assert request.told
+        book.book.leave(request)
+        await asyncio.sleep(10)
+    assert dict(book.book.told) == {PODS[0]: since}
+
+
+async def test_whom_it_has_told_is_forgotten_after_a_while(book: Book) -> None:
+    for pod in PODS:
+        book.ask(pod)
+        await book.book.tell(TRAIN, verdict())
+        await asyncio.sleep(TOLD_FOR / 2 + 1)
+    book.book.tidy()
+    assert set(book.book.told) == {PODS[1]}
+    await asyncio.sleep(TOLD_FOR)
+    book.book.tidy()
+    assert not book.book.told
+
+
+async def test_a_verdict_is_told_once(book: Book) -> None:
+    book.ask(PODS[0])
+    for _ in range(2):
+        await book.book.tell(TRAIN, verdict())
+    assert book.heard == [(PODS[0], verdicts.render(verdict()))]
+
+
+async def test_a_pod_in_another_stage_counts_by_its_status_alone() -> None:
+    """A barrier that has failed does not run, whatever is still open."""
+    failed = waiting_pod(0, stage=Stage.FAILED)
+    assert not failed.counts({failed.uid})
+    assert gangs.pod(0).counts(())

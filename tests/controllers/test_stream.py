@@ -1,0 +1,322 @@
+"""The gate stream holds requests, answers with the verdict, and turns away what is not of the gang (A6)."""
+
+from __future__ import annotations
+
+import asyncio
+import resource
+from collections.abc import AsyncIterator
+from urllib.parse import urlsplit
+
+import aiohttp
+import pytest
+
+from controllers import stream_sockets
+from controllers.heartbeats import HEARTBEAT
+from controllers.stream import LISTEN_AGAIN, SILENCE
+from controllers.stream_connection import LONGEST
+from jobset_gate import verdicts
+from jobset_gate.model import GateSeen, Kind
+from jobset_gate.sim.clock import VirtualClock
+from tests.controllers.streams import TRAIN, Gate, path, served, until
+from tests.jobset_gate import gangs
+from tests.jobset_gate.gangs import verdict
+
+TEXT = verdicts.render(verdict())
+
+
+@pytest.fixture
+async def gate(clock: VirtualClock) -> AsyncIterator[Gate]:
+    async with served(Gate(clock)) as made:
+        yield made
+
+
+# --- Holding and answering ------------------------------------------------------------------------------------------
+
+
+async def test_a_request_is_held_until_the_verdict_and_then_closed(gate: Gate) -> None:
+    client = await (await gate.ask()).held()
+    gate.keep(verdict())
+    await gate.book.tell(TRAIN, verdict())
+    assert await client.rest() == TEXT
+    await until(lambda: gate.outcomes == ["told"])
+    assert gate.book.open == 0
+
+
+async def test_an_ordinary_http_client_reads_it_too(gate: Gate) -> None:
+    async with aiohttp.ClientSession() as session, session.get(gate.stream.url + path("pod-workers-0-0")) as answer:
+        assert (answer.status, answer.content_type) == (200, "text/plain")
+        assert await answer.content.readline() == b"\n"
+        await gate.book.tell(TRAIN, verdict())
+        assert (await answer.content.read()).decode() == TEXT
+
+
+async def test_a_verdict_of_several_lines_comes_whole(gate: Gate) -> None:
+    client = await (await gate.ask()).held()
+    timeout = verdict(Kind.TIMEOUT, cause="TimedOut")
+    await gate.book.tell(TRAIN, timeout)
+    assert await client.rest() == verdicts.render(timeout)
+
+
+async def test_a_held_request_gets_an_empty_line_now_and_then(gate: Gate, clock: VirtualClock) -> None:
+    client = await (await gate.ask()).held()
+    since = clock()
+    for beat in range(1, 4):
+        assert await client.reader.readline() == b"\n"
+        assert beat * HEARTBEAT <= clock() - since <= beat * HEARTBEAT + 3 * beat
+
+
+async def test_all_who_wait_are_told_at_once(gate: Gate) -> None:
+    gate.see(gangs.jobset(gangs.replicated_job(parallelism=200, completions=200), token="t0ken"))
+    clients = [await (await gate.ask(f"pod-{number}")).held() for number in range(200)]
+    await gate.book.tell(TRAIN, verdict())
+    assert [await client.rest() for client in clients] == [TEXT] * 200
+
+
+async def test_only_those_whom_the_verdict_binds_are_told(gate: Gate) -> None:
+    older = await (await gate.ask("a", generation="u-1/0/0")).held()
+    same = await (await gate.ask("b", generation="u-1/0/1")).held()
+    later = await (await gate.ask("c", generation="u-1/0/2")).held()
+    restarted = await (await gate.ask("d", generation="u-1/1/0")).held()
+    await gate.book.tell(TRAIN, verdict(epoch=1))
+    assert [await older.rest(), await same.rest()] == [verdicts.render(verdict(epoch=1))] * 2
+    assert gate.announced == {"c", "d"}
+    await gate.book.tell(TRAIN, verdict(epoch=2))
+    await gate.book.tell(TRAIN, verdict(attempt=1))
+    assert [await later.rest(), await restarted.rest()] == [
+        verdicts.render(verdict(epoch=2)),
+        verdicts.render(verdict(attempt=1)),
+    ]
+
+
+async def test_a_request_for_a_decided_generation_is_answered_at_once(gate: Gate) -> None:
+    gate.keep(verdict(epoch=3))
+    client = await gate.ask(generation="u-1/0/3")
+    assert await client.status() == 200
+    assert await client.rest() == verdicts.render(verdict(epoch=3))
+    assert gate.announced == set()
+
+
+@pytest.mark.parametrize(
+    "kept",
+    [
+        gangs.gate(verdict=verdict(attempt=1)),
+        gangs.gate(verdict=verdict(uid="u-0")),
+        gangs.gate(verdict=verdict(), jobset_uid="u-0"),
+    ],
+    ids=["of another attempt", "of another life", "in another life's ConfigMap"],
+)
+async def test_a_verdict_that_does_not_bind_the_pod_answers_nothing(gate: Gate, kept: GateSeen) -> None:
+    gate.index.saw_gate(TRAIN, kept)
+    await (await gate.ask()).held()
+    assert gate.announced == {"pod-workers-0-0"}
+
+
+async def test_a_client_that_comes_back_after_the_decision_hears_it(gate: Gate) -> None:
+    await (await (await gate.ask()).held()).close()
+    await until(lambda: gate.outcomes == ["lost"])
+    gate.keep(verdict())
+    await gate.book.tell(TRAIN, verdict())
+    again = await gate.ask()
+    assert await again.status() == 200
+    assert await again.rest() == TEXT
+
+
+# --- Turned away ----------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("where", "status"),
+    [
+        (path("pod", token="wrong"), 403),
+        (path("pod", token=""), 403),
+        (path("pod", gang="default/other"), 404),
+        (path("pod", gang="elsewhere/train"), 404),
+        (path("pod", generation="u-2/0/0"), 404),
+        (path("pod", generation="u-1/x/0"), 400),
+        (path("pod", generation="u-1/0/-1"), 400),
+        (path("pod", generation="u-1/0/"), 400),
+        (path("pod", generation="u-1/0/1234567890"), 400),
+        (path("pod", generation="/0/0"), 400),
+        (path(""), 400),
+        (path("p" * 65), 400),
+        (path("pod") + "/more", 400),
+        (path("pod").replace("v1", "v2"), 400),
+        ("/", 400),
+        ("/healthz", 400),
+    ],
+)
+async def test_what_is_not_of_the_gang_is_turned_away(gate: Gate, where: str, status: int) -> None:
+    client = await gate.connect()
+    client.send(f"GET {where} HTTP/1.1\r\nHost: gate\r\n\r\n")
+    assert await client.status() == status
+    assert "t0ken" not in await client.rest(), "the connection ends, and gives nothing away"
+    assert gate.announced == set()
+
+
+async def test_other_methods_are_turned_away(gate: Gate) -> None:
+    client = await gate.connect()
+    client.send(f"POST {path('pod')} HTTP/1.1\r\nHost: gate\r\nContent-Length: 0\r\n\r\n")
+    assert await client.status() == 400
+
+
+async def test_a_gang_without_a_token_has_no_right_one(gate: Gate) -> None:
+    gate.see(gangs.jobset(token=""))
+    for token in ("", "t0ken"):
+        assert await (await gate.ask(token=token)).status() == 403
+
+
+async def test_a_request_beyond_all_measure_is_refused(gate: Gate) -> None:
+    client = await gate.connect()
+    client.send(f"GET {path('pod')} HTTP/1.1\r\nCookie: {'x' * 2 * LONGEST}")
+    assert await client.status() == 431
+
+
+@pytest.mark.parametrize("text", ["\x16\x03\x01 hello", "GET", "GET  ", " ", f"GET {path('pod')}", "PRI * HTTP/2.0"])
+async def test_garbage_is_refused(gate: Gate, text: str) -> None:
+    client = await gate.connect()
+    client.send(f"{text}\r\n\r\n")
+    assert await client.status() == 400
+    await client.rest()
+    assert gate.outcomes == ["malformed"]
+
+
+async def test_what_follows_the_request_is_not_listened_to(gate: Gate) -> None:
+    client = await (await gate.ask()).held()
+    client.send(f"GET {path('another')} HTTP/1.1\r\n\r\n" + 100 * LONGEST * "x")
+    await asyncio.sleep(1.0)
+    assert gate.announced == {"pod-workers-0-0"}
+    await gate.book.tell(TRAIN, verdict())
+    assert await client.rest() == TEXT
+
+
+async def test_a_gang_may_hold_two_requests_for_each_pod_and_some(gate: Gate) -> None:
+    clients = [await (await gate.ask(f"pod-{number}")).held() for number in range(2 * 2 + 16)]
+    assert await (await gate.ask("one-more")).status() == 429
+    await clients[0].close()
+    await until(lambda: gate.book.open < len(clients))
+    await (await gate.ask("one-more")).held()
+
+
+async def test_all_gangs_together_have_a_bound_too(clock: VirtualClock) -> None:
+    async with served(Gate(clock, most=3)) as gate:
+        for number in range(3):
+            await (await gate.ask(f"pod-{number}")).held()
+        assert await (await gate.ask("one-more")).status() == 429
+        assert gate.outcomes == ["too_many"]
+
+
+# --- Bad clients ----------------------------------------------------------------------------------------------------
+
+
+async def test_a_client_that_connects_and_says_nothing_is_dropped(gate: Gate, clock: VirtualClock) -> None:
+    since = clock()
+    client = await gate.connect()
+    assert await client.rest() == ""
+    assert SILENCE <= clock() - since <= SILENCE + 3
+
+
+async def test_a_client_that_speaks_in_drops_is_dropped(gate: Gate, clock: VirtualClock) -> None:
+    since, client = clock(), await gate.connect()
+    for letter in "GET /v1/gangs/default":
+        client.send(letter)
+        await asyncio.sleep(1.0)
+        if client.reader.at_eof():
+            break
+    assert SILENCE <= clock() - since <= SILENCE + 3
+
+
+async def test_a_request_in_two_pieces_is_understood(gate: Gate) -> None:
+    client = await gate.connect()
+    asked = f"GET {path('pod')} HTTP/1.1\r\nHost: gate\r\n\r\n"
+    client.send(asked[:40])
+    await asyncio.sleep(SILENCE / 2)
+    client.send(asked[40:])
+    await client.held()
+
+
+async def test_a_request_that_is_torn_announces_nothing(gate: Gate) -> None:
+    client = await gate.connect()
+    client.send(f"GET {path('pod')} HTT")
+    await client.close()
+    await asyncio.sleep(1.0)
+    assert gate.announced == set()
+
+
+async def test_a_client_that_has_asked_may_be_silent_as_long_as_it_likes(gate: Gate) -> None:
+    client = await (await gate.ask()).held()
+    await asyncio.sleep(20 * SILENCE)
+    await gate.book.tell(TRAIN, verdict())
+    assert await client.verdict() == TEXT
+
+
+async def test_a_client_that_reads_nothing_is_given_up(gate: Gate) -> None:
+    """Its window has closed, and what is not taken from us would pile up."""
+    client = await (await gate.ask()).held()
+    client.writer.transport.pause_reading()  # type: ignore[attr-defined]
+    (held,) = gate.stream._connections
+    assert held.transport is not None
+    held.transport.write(bytes(8_000_000))
+    await until(lambda: gate.outcomes == ["lost"])
+    assert gate.announced == set()
+
+
+async def test_one_that_has_been_cut_off_does_not_hold_up_the_others(gate: Gate) -> None:
+    lost, client = await (await gate.ask("lost")).held(), await (await gate.ask("here")).held()
+    lost.writer.transport.abort()
+    await gate.book.tell(TRAIN, verdict())
+    assert await client.rest() == TEXT
+    await until(lambda: gate.book.open == 0)
+    assert "told" in gate.outcomes
+
+
+async def test_beyond_the_files_that_the_process_may_open_connections_are_turned_away(
+    clock: VirtualClock, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    few = stream_sockets.FILES_FOR_OTHERS + 2
+    monkeypatch.setattr(resource, "getrlimit", lambda _: (few, few))
+    async with served(Gate(clock)) as gate:
+        await (await gate.ask("held")).held()
+        await gate.connect()
+        assert await (await gate.connect()).rest() == ""
+        assert gate.outcomes == ["too_many"]
+
+
+# --- Coming and going -----------------------------------------------------------------------------------------------
+
+
+async def test_when_it_stops_it_closes_everything_and_answers_nothing(clock: VirtualClock) -> None:
+    gate = Gate(clock)
+    serving = asyncio.create_task(gate.stream.run())
+    await until(lambda: gate.stream.url != "")
+    held, mute = await (await gate.ask()).held(), await gate.connect()
+    where = urlsplit(gate.stream.url)
+    await asyncio.sleep(1.0)
+    serving.cancel()
+    assert (await held.rest(), await mute.rest()) == ("", "")
+    await asyncio.gather(serving, return_exceptions=True)
+    assert (gate.stream.url, gate.book.open, gate.announced) == ("", 0, set())
+    with pytest.raises(ConnectionError):
+        await asyncio.open_connection(where.hostname, where.port)
+    for client in (held, mute):
+        await client.close()
+
+
+async def test_a_port_that_is_taken_is_tried_again(clock: VirtualClock) -> None:
+    async with served(Gate(clock)) as first:
+        port = int(first.stream.url.rpartition(":")[2])
+        second = Gate(clock, port=port)
+        waiting = asyncio.create_task(second.stream.run())
+        await asyncio.sleep(3 * LISTEN_AGAIN)
+        assert second.stream.url == ""
+        assert not waiting.done()
+    await until(lambda: second.stream.url != "")
+    client = await (await second.ask()).held()
+    waiting.cancel()
+    await asyncio.gather(waiting, return_exceptions=True)
+    await client.close()
+
+
+async def test_it_listens_on_ipv6_as_well(clock: VirtualClock) -> None:
+    async with served(Gate(clock, host="::1")) as gate:
+        assert gate.stream.url.startswith("http://[::1]:")
+        await (await gate.ask()).held()

@@ -1,0 +1,81 @@
+"""What is watched, and what people are told of what cannot be listed."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+
+import pytest
+
+from controllers import watches
+from controllers.index import Index
+from jobset_gate.kube.access import Access
+from jobset_gate.kube.client import Client
+from jobset_gate.kube.resources import CRDS, JOBSETS, PODS, Resource
+from tests.kube.scripted import Scripted, hang, refusal
+
+
+@asynccontextmanager
+async def running(server: Scripted, only: Resource) -> AsyncIterator[list[watches.AnyInformer]]:
+    """All informers, of which this one runs."""
+    async with Client(Access(server.url)) as client, asyncio.TaskGroup() as tasks:
+        index = Index(lambda _: None, lambda _, __: None)
+        every = watches.informers(client, index, lambda: None, namespace=None, on_problem=lambda _: None)
+        chosen = [one for one in every if one.resource == only]
+        (run,) = [tasks.create_task(one.run()) for one in chosen]
+        yield chosen
+        run.cancel()
+
+
+@pytest.fixture
+async def server() -> AsyncIterator[Scripted]:
+    scripted = Scripted()
+    await scripted.start()
+    yield scripted
+    await scripted.stop()
+
+
+async def test_nothing_is_missing_once_all_is_listed(server: Scripted) -> None:
+    async with running(server, PODS) as informers:
+        assert watches.unlisted(informers) == "not listed yet: pods"
+        await informers[0].wait_synced()
+        assert watches.unlisted(informers) == ""
+
+
+@pytest.mark.parametrize("kind", [PODS, CRDS, JOBSETS])
+async def test_a_refusal_is_told_in_the_servers_words_until_it_is_lifted(server: Scripted, kind: Resource) -> None:
+    """Such as a ClusterRole that lacks a verb, or a Role where all namespaces are to be watched."""
+    server.lists.extend([refusal(403), hang])
+    async with running(server, kind) as informers:
+        await server.until(lambda: server.count("list") > 1)
+        assert watches.unlisted(informers) == f"not listed yet: {kind.plural} (403: scripted 403)"
+        await informers[0].wait_synced()
+        assert watches.unlisted(informers) == ""
+
+
+async def test_jobset_need_not_be_installed_yet(server: Scripted) -> None:
+    server.lists.extend([refusal(404), hang])
+    async with running(server, JOBSETS) as informers:
+        await server.until(lambda: server.count("list") > 1)
+        assert watches.unlisted(informers) == ""
+
+
+async def test_pods_that_nobody_has_heard_of_are_missing_all_the_same(server: Scripted) -> None:
+    """Whatever answers there is no API server."""
+    server.lists.extend([refusal(404), hang])
+    async with running(server, PODS) as informers:
+        await server.until(lambda: server.count("list") > 1)
+        assert watches.unlisted(informers) == "not listed yet: pods (404: scripted 404)"
+
+
+async def test_a_list_that_fails_later_does_not_make_the_replica_unready(server: Scripted) -> None:
+    """What is cached still serves, and a server's outage must not take the gate stream's address away too."""
+    async with running(server, PODS) as informers:
+        await server.watched()
+        server.watches.append(refusal(410))
+        server.lists.extend([refusal(500), hang])
+        server.close_watches()
+        await server.until(lambda: server.count("list") > 2)
+        assert informers[0].trouble
+        assert watches.unlisted(informers) == ""

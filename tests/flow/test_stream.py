@@ -1,0 +1,308 @@
+"""The gate stream between real doors, keepers and played pods: arrival, verdict, fail-over, generations (A5, A6)."""
+
+import asyncio
+from contextlib import suppress
+from dataclasses import replace
+
+import pytest
+
+from jobset_gate import names
+from jobset_gate.kube.resources import PODS
+from jobset_gate.model import Kind
+from jobset_gate.sim import manifests
+from jobset_gate.sim.kubelet import Node, Trouble, Where
+from jobset_gate.sim.kubelet.held import Refused
+from jobset_gate.sim.kubelet.held import held as request
+from tests.flow.conftest import MakeStage
+from tests.flow.mortal import Fate, doom
+from tests.flow.stage import QUICK, Json, Stage, alive, barrier, passed, runs
+
+GANG = "gang"
+NEVER = 100_000.0
+SILENT = replace(QUICK, configmap_sync=NEVER)
+"""Kubelets that never refresh a volume by themselves."""
+SLOW = 10.0
+LATE = replace(SILENT, status_delay=SLOW)
+"""The same, and they report what their pods do seconds later."""
+MUTE = replace(SILENT, status_delay=NEVER)
+"""They never report anything."""
+
+
+def patched(pods: list[Json]) -> list[Json]:
+    return [pod for pod in pods if names.VERDICT in pod["metadata"]["annotations"]]
+
+
+def kept_out(stage: Stage, **where: int) -> Trouble:
+    return stage.actors.kubelets.trouble(Trouble(Where(**where), unschedulable="no room"))  # type: ignore[arg-type]
+
+
+def index(pod: Json) -> str:
+    return str(pod["metadata"]["annotations"][names.JOB_COMPLETION_INDEX])
+
+
+def attempt(pod: Json) -> str:
+    return str(pod["metadata"]["labels"][names.JS_RESTART_ATTEMPT])
+
+
+def place(pod: Json) -> str:
+    """The pod's place on the stream, from its barrier's environment."""
+    (container,) = [one for one in pod["spec"]["initContainers"] if one["name"] == names.BARRIER_CONTAINER]
+    env = {one["name"]: one.get("value", "") for one in container["env"]}
+    return str(env[names.ENV_STREAM])
+
+
+# --- Alone -----------------------------------------------------------------------------------------------------------
+
+
+async def test_the_stream_alone_releases_a_gang_without_a_single_patch(make_stage: MakeStage) -> None:
+    async with make_stage(controller=False, behaviour=SILENT) as stage:
+        stage.start_controller(patch_concurrency=0)
+        await stage.apply(manifests.gang(GANG, jobs=3, pods=4))
+        pods = await stage.until_running(12)
+        assert not patched(pods)
+        assert stage.service.passed == 12
+        await stage.until_condition(GANG, names.REASON_STARTED, "all 12 pods started")
+
+
+async def test_where_all_have_a_stream_nobody_is_patched_though_patches_are_on(make_stage: MakeStage) -> None:
+    """Streams are faster than kubelets' reports: a pod whose report came first would be patched at once."""
+    async with make_stage(behaviour=replace(SILENT, status_delay=2.0)) as stage:
+        await stage.apply(manifests.gang(GANG, jobs=3, pods=4))
+        assert not patched(await stage.until_running(12))
+
+
+async def test_the_stream_alone_carries_a_timeout_and_its_message(make_stage: MakeStage) -> None:
+    async with make_stage(controller=False, behaviour=SILENT) as stage:
+        stage.start_controller(patch_concurrency=0)
+        kept_out(stage, job_index=0, index=0)
+        ends: dict[str, Json] = {}
+
+        def collect(pods: list[Json]) -> bool:
+            for pod in pods:
+                if "terminated" in barrier(pod):
+                    ends[pod["metadata"]["name"]] = barrier(pod)["terminated"]
+            return len(ends) >= 2
+
+        workers = manifests.replicated_job(parallelism=3, backoff_limit=0, pod={"restartPolicy": "Never"})
+        await stage.apply(manifests.jobset(GANG, replicated_jobs=[workers], config={names.TIMEOUT_FIELD: 2}))
+        await stage.until(collect)
+        for end in ends.values():
+            assert end["exitCode"] == names.EXIT_TIMED_OUT
+            assert end["message"].startswith("timed out after 2s: 2/3 pods started; missing: workers-0/0 (Unscheduled")
+
+
+# --- Arrival ---------------------------------------------------------------------------------------------------------
+
+
+async def test_announcements_complete_the_gang_before_any_kubelet_has_reported_a_start(make_stage: MakeStage) -> None:
+    async with make_stage(behaviour=LATE) as stage:
+        await stage.apply(manifests.gang(GANG, jobs=2, pods=3))
+        verdict = await stage.until_verdict(GANG)
+        assert (verdict.kind, verdict.message) == (Kind.RELEASE, "all 6 pods started")
+        assert not any(barrier(pod).keys() & {"running", "terminated"} for pod in stage.pods.all())
+        assert not patched(await stage.until_running(6))
+
+
+async def test_an_announced_pod_that_goes_before_the_release_counts_no_more(make_stage: MakeStage) -> None:
+    async with make_stage(behaviour=MUTE) as stage:
+        late = kept_out(stage, index=2)
+        workers = manifests.replicated_job(parallelism=3, backoff_limit=6)
+        await stage.apply(manifests.jobset(GANG, replicated_jobs=[workers], config={}))
+        await stage.until_condition(GANG, names.REASON_WAITING, "2/3 pods started")
+        gone = kept_out(stage, index=0)
+        (victim,) = [pod["metadata"] for pod in stage.pods.all() if index(pod) == "0"]
+        await stage.client.delete(PODS, victim["name"], stage.namespace, grace_seconds=0)
+        await stage.until_condition(GANG, names.REASON_WAITING, "1/3 pods started")
+        stage.actors.kubelets.lift(late)
+        await stage.until_condition(GANG, names.REASON_WAITING, "2/3 pods started")
+        assert await stage.verdict(GANG) is None
+        stage.actors.kubelets.lift(gone)
+        assert (await stage.until_verdict(GANG)).message == "all 3 pods started"
+        assert not any(barrier(pod) for pod in stage.pods.all())
+
+
+async def test_an_announcement_that_breaks_off_counts_no_more(make_stage: MakeStage) -> None:
+    async with make_stage(behaviour=MUTE) as stage:
+        late = kept_out(stage, index=1)
+        await stage.apply(manifests.gang(GANG, jobs=1, pods=2))
+        await stage.until_condition(GANG, names.REASON_WAITING, "1/2 pods started")
+        stage.service.cut()
+        await stage.until_condition(GANG, names.REASON_WAITING, "0/2 pods started")
+        stage.actors.kubelets.lift(late)
+        stage.service.mend()
+        assert (await stage.until_verdict(GANG)).message == "all 2 pods started"
+        assert not any(barrier(pod) for pod in stage.pods.all())
+
+
+# --- Who may hear what -----------------------------------------------------------------------------------------------
+
+
+async def status_of(url: str) -> str:
+    """Held, or the status with which the request was refused."""
+    try:
+        async with asyncio.timeout(10), request(url):
+            return "held"
+    except Refused as refused:
+        return str(refused).split()[1]
+
+
+async def test_only_the_gangs_own_token_life_and_name_are_served(make_stage: MakeStage) -> None:
+    async with make_stage(nodes=(Node("small", pods=1),)) as stage:
+        await stage.apply(manifests.gang(GANG, jobs=1, pods=2))
+        await stage.apply(manifests.gang("other", jobs=1, pods=2))
+        await stage.until_condition(GANG, names.REASON_WAITING)
+        await stage.until_condition("other", names.REASON_WAITING)
+        (own, *_), (others, *_) = (
+            [pod for pod in stage.pods.all() if pod["metadata"]["labels"][names.JS_NAME] == name]
+            for name in (GANG, "other")
+        )
+        uid = own["metadata"]["labels"][names.JS_UID]
+        rest = f"{uid}/0/0/{own['metadata']['uid']}"
+        base, token = place(own).rpartition("/")[::2]
+        wrong = place(others).rpartition("/")[2]
+        assert token != wrong
+        assert await status_of(f"{base}/{token}/{rest}") == "held"
+        assert await status_of(f"{base}/{wrong}/{rest}") == "403"
+        assert await status_of(f"{base}/x/{rest}") == "403"
+        assert await status_of(f"{base}//{rest}") == "403"
+        assert await status_of(f"{base}/{token}/another-life/0/0/p") == "404"
+        assert await status_of(f"{base.rpartition('/')[0]}/nobody/{token}/{rest}") == "404"
+        assert await status_of(f"{base}/{token}/{uid}/0/x/p") == "400"
+
+
+async def test_a_stranger_with_a_wrong_token_learns_nothing_of_a_released_gang(stage: Stage) -> None:
+    await stage.apply(manifests.gang(GANG, jobs=1, pods=2))
+    (pod, _) = await stage.until_running(2)
+    rest = f"{pod['metadata']['labels'][names.JS_UID]}/0/0/{pod['metadata']['uid']}"
+    assert await status_of(f"{place(pod).rpartition('/')[0]}/guess/{rest}") == "403"
+    async with request(f"{place(pod)}/{rest}") as body:
+        assert (await body.line()).startswith("release ")
+
+
+async def test_all_pods_of_a_gang_and_both_its_jobs_share_one_token_and_gangs_do_not(stage: Stage) -> None:
+    jobs = [manifests.replicated_job("a", parallelism=2), manifests.replicated_job("b", parallelism=2)]
+    await stage.apply(manifests.jobset(GANG, replicated_jobs=jobs, config={}))
+    await stage.apply(manifests.jobset("other", replicated_jobs=jobs, config={}))
+    pods = await stage.until_running(8)
+    assert len({place(pod) for pod in pods}) == 2
+    assert len({place(pod).rpartition("/")[2] for pod in pods}) == 2
+
+
+# --- Generations -----------------------------------------------------------------------------------------------------
+
+
+async def test_a_restarted_gang_waits_on_its_streams_for_its_own_release(make_stage: MakeStage) -> None:
+    async with make_stage(controller=False, behaviour=SILENT) as stage:
+        stage.start_controller(patch_concurrency=0)
+        await stage.apply(manifests.gang(GANG, jobs=2, pods=2, max_restarts=1))
+        await stage.until_running(4)
+        late = kept_out(stage, attempt=1, job_index=1, index=1)
+        failing = Trouble(Where(attempt=0, job_index=0, index=0), main_seconds=0.0, exit_codes={"*": 1})
+        stage.actors.kubelets.trouble(failing)
+        stage.actors.kubelets.restart(failing.where, "main")
+        await stage.until_condition(GANG, names.REASON_WAITING, "3/4 pods started")
+        assert stage.service.passed == 4
+        assert not any(
+            runs(pod) for pod in stage.pods.all() if pod["metadata"]["labels"][names.JS_RESTART_ATTEMPT] == "1"
+        )
+        stage.actors.kubelets.lift(late)
+        pods = await stage.until_running(4)
+        assert {attempt(pod) for pod in pods if runs(pod)} == {"1"}
+
+
+async def test_a_resumed_gang_waits_on_its_streams_for_its_own_release(make_stage: MakeStage) -> None:
+    async with make_stage(controller=False, behaviour=SILENT) as stage:
+        stage.start_controller(patch_concurrency=0)
+        await stage.apply(manifests.gang(GANG, jobs=2, pods=2))
+        before = {place(pod) for pod in await stage.until_running(4)}
+        late = kept_out(stage, job_index=1, index=1)
+        await stage.suspend(GANG)
+        await stage.until(lambda pods: not any(map(alive, pods)))
+        await stage.suspend(GANG, suspended=False)
+        await stage.until_held(3)
+        await stage.until_condition(GANG, names.REASON_WAITING, "3/4 pods started")
+        assert stage.service.passed == 4
+        stage.actors.kubelets.lift(late)
+        pods = await stage.until_running(4)
+        assert {place(pod) for pod in pods} == before
+        assert (await stage.until_verdict(GANG)).generation.epoch == 1
+
+
+async def test_a_pod_of_an_older_life_or_attempt_is_told_nothing_by_a_younger_gangs_release(stage: Stage) -> None:
+    await stage.apply(manifests.gang(GANG, jobs=1, pods=2))
+    (pod, _) = await stage.until_running(2)
+    uid = pod["metadata"]["labels"][names.JS_UID]
+    for generation in (f"{uid}/1/0", f"{uid}/0/1"):  # an attempt, an epoch that nobody has decided
+        async with request(f"{place(pod)}/{generation}/p") as body:
+            with suppress(TimeoutError):
+                async with asyncio.timeout(0.5):
+                    assert not (await body.line()).strip()
+    assert await status_of(f"{place(pod)}/another-life/0/0/p") == "404"
+
+
+# --- Who leads -------------------------------------------------------------------------------------------------------
+
+
+async def test_streams_find_the_standby_that_took_over_while_the_gang_waited(make_stage: MakeStage) -> None:
+    async with make_stage(controller=False, behaviour=SILENT, nodes=(Node("small", pods=3),)) as stage:
+        lease = {
+            "leader_elect": True,
+            "lease_duration": 3.0,
+            "renew_deadline": 2.0,
+            "retry": 0.4,
+            "patch_concurrency": 0,
+        }
+        first = stage.start_controller(identity="first", **lease)
+        await stage.actors.until(first.leading.wait())
+        second = stage.start_controller(identity="second", **lease)
+        await stage.actors.until(second.serving.wait())
+        assert not second.stream_url
+        await stage.apply(manifests.gang(GANG, jobs=2, pods=2))
+        await stage.until_condition(GANG, names.REASON_WAITING, "3/4 pods started")
+        await stage.stop_controller()
+        assert not first.stream_url
+        await stage.actors.until(second.leading.wait())
+        await stage.actors.kubelets.add_node(Node(f"{stage.namespace}-late", pods=10))
+        await stage.until_running(4)
+
+
+@pytest.mark.parametrize("outcome", list(Kind))
+async def test_killed_after_the_decision_and_before_anybody_is_told_the_next_one_tells(
+    make_stage: MakeStage, monkeypatch: pytest.MonkeyPatch, outcome: Kind
+) -> None:
+    async with make_stage(controller=False, behaviour=SILENT) as stage:
+        with monkeypatch.context() as patch:
+            fate = Fate(last_write=lambda body: b"release " in body or b"timeout " in body, lands=True)
+            doom(patch, fate)
+            stage.start_controller(patch_concurrency=0)
+            workers = manifests.replicated_job(parallelism=3, backoff_limit=0, pod={"restartPolicy": "Never"})
+            if outcome is Kind.TIMEOUT:
+                kept_out(stage, index=1)
+            config = {names.TIMEOUT_FIELD: 2 if outcome is Kind.TIMEOUT else 300}
+            await stage.apply(manifests.jobset(GANG, replicated_jobs=[workers], config=config))
+            await stage.actors.until(fate.dead.wait())
+        verdict = await stage.verdict(GANG)
+        assert verdict is not None
+        assert verdict.kind is outcome
+        assert stage.service.passed == 0
+        await stage.stop_controller()
+        stage.start_controller(patch_concurrency=0)
+        if outcome is Kind.RELEASE:
+            await stage.until_running(3)
+        else:
+            await stage.until_jobset(GANG, lambda jobset: jobset.get("status", {}).get("terminalState") == "Failed")
+        assert stage.service.passed == (3 if outcome is Kind.RELEASE else 2)
+        assert await stage.verdict(GANG) == verdict
+
+
+# --- Together with the other channels --------------------------------------------------------------------------------
+
+
+async def test_firewalled_pods_are_patched_at_once_and_only_they(make_stage: MakeStage) -> None:
+    async with make_stage(behaviour=replace(SILENT, status_delay=2.0)) as stage:
+        stage.actors.kubelets.trouble(Trouble(Where(job_index=1), firewalled=True))
+        await stage.apply(manifests.gang(GANG, jobs=2, pods=3))
+        pods = await stage.until_running(6)
+        assert {pod["metadata"]["labels"][names.JS_JOB_INDEX] for pod in patched(pods)} == {"1"}
+        assert len(patched(pods)) == 3
+        assert all(map(passed, pods))

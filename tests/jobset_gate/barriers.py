@@ -1,0 +1,128 @@
+"""barrier.sh in each of the shells that it has to run in, with the files that it looks at."""
+
+import contextlib
+import os
+import shutil
+import signal
+import subprocess
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+from pathlib import Path
+
+from jobset_gate import barrier
+
+UID = "6f1e2c1a-6a0f-4d53-9c55-0d7f1c1e0b11"
+POD = "0b7d3c55-1d7c-4d0e-8a53-52e5a6f0c1aa"
+WITHIN = 20.0
+"""Seconds that a barrier which should end gets on a busy machine."""
+
+SHELLS = {"dash": ["dash"], "bash": ["bash"], "posix": ["bash", "--posix"], "busybox": ["busybox", "sh"]}
+TOOLS = ("dd", "head", "sleep", "wget")
+"""What the script runs. Under busybox they are busybox's own, as in the image that barriers run in."""
+
+
+@dataclass
+class Held:
+    """A barrier's surroundings: the files it looks at and the generation it belongs to."""
+
+    shell: str
+    folder: Path
+    uid: str = UID
+    attempt: str = "0"
+    epoch: str = "0"
+    limit: str = ""
+    poll: str = "0.01"
+    stream: str = ""
+    pod: str = POD
+    script: str = field(default_factory=barrier.script)
+    started: list[subprocess.Popen[str]] = field(default_factory=list)
+
+    def __post_init__(self) -> None:
+        self.program = shutil.which(SHELLS[self.shell][0])
+        assert self.program, f"{self.shell} is not installed"
+        self.tools = self.folder / "tools"
+        self.tools.mkdir()
+        for tool in TOOLS:
+            found = shutil.which("busybox" if self.shell == "busybox" else tool)
+            assert found, f"{tool} is not installed"
+            (self.tools / tool).symlink_to(found)
+
+    @property
+    def log(self) -> Path:
+        return self.folder / "termination-log"
+
+    def write(self, name: str, text: str) -> None:
+        """The whole file at once, as a kubelet does it."""
+        (self.folder / "half").write_text(text)
+        (self.folder / "half").rename(self.folder / name)
+
+    def replace_tool(self, name: str, script: str) -> None:
+        """Another program in the place of one that the script runs."""
+        (self.tools / name).unlink()
+        (self.tools / name).write_text(f"#!{shutil.which('bash')}\n{script}\n")
+        (self.tools / name).chmod(0o755)
+
+    def start(self) -> subprocess.Popen[str]:
+        environment = {
+            "PATH": str(self.tools),
+            "JOBSET_GATE_DIR": str(self.folder),
+            "JOBSET_GATE_TERMINATION_LOG": str(self.log),
+            "JOBSET_GATE_UID": self.uid,
+            "JOBSET_GATE_ATTEMPT": self.attempt,
+            "JOBSET_GATE_EPOCH": self.epoch,
+            "JOBSET_GATE_LIMIT": self.limit,
+        }
+        if self.poll:
+            environment["JOBSET_GATE_POLL"] = self.poll
+        if self.stream:
+            environment |= {"JOBSET_GATE_STREAM": self.stream, "JOBSET_GATE_POD": self.pod}
+        pipe = subprocess.PIPE
+        process = subprocess.Popen(  # noqa: S603 - it is our own script
+            [SHELLS[self.shell][0], *SHELLS[self.shell][1:], "-c", self.script],
+            executable=self.program,
+            env=environment,
+            stdout=pipe,
+            stderr=pipe,
+            text=True,
+            start_new_session=True,
+        )
+        self.started.append(process)
+        return process
+
+    def run(self) -> int:
+        return self.start().wait(WITHIN)
+
+    def waiting(self) -> subprocess.Popen[str]:
+        """Started, and said so."""
+        process = self.start()
+        assert process.stdout is not None
+        assert process.stdout.readline() == "waiting for the gang to start\n"
+        return process
+
+    def obeys(self, text: str) -> bool:
+        """Whether a release of that text opens the gate. The annotation is looked at second, and always ends it."""
+        self.write("verdict", text)
+        self.write("annotation", f"timeout {self.uid} {self.attempt} 999999 TimedOut\nnot obeyed\n")
+        return self.run() == 0
+
+
+@contextlib.contextmanager
+def held(shell: str, folder: Path) -> Iterator[Held]:
+    """A barrier in one of the shells; whatever it has left running goes at the end."""
+    made = Held(shell, folder)
+    try:
+        yield made
+    finally:
+        for process in made.started:
+            with contextlib.suppress(ProcessLookupError):
+                os.killpg(process.pid, signal.SIGKILL)
+            with process:
+                process.wait(WITHIN)
+
+
+def release(uid: str = UID, attempt: int | str = 0, epoch: int | str = 0) -> str:
+    return f"release {uid} {attempt} {epoch} AllPodsStarted\nall 300 pods started\n"
+
+
+def timeout(message: str = "timed out after 300s: 299/300 pods started\n") -> str:
+    return f"timeout {UID} 0 0 TimedOut\n{message}"

@@ -1,0 +1,93 @@
+"""The other end of a barrier's gate stream, on loopback and played by the test itself, one step after the other."""
+
+import contextlib
+import socket
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import Self
+
+PATIENCE = 20.0
+"""Seconds that something which should happen gets on a busy machine."""
+GANG = "/v1/gangs/team/train/a-token"
+
+
+@dataclass
+class Asked:
+    """A request that a barrier has made, and the connection on which it waits for the answer."""
+
+    path: str
+    connection: socket.socket
+
+    def hold(self, status: str = "200 OK", body: str = "") -> None:
+        """The beginning of an answer, headers flushed; without a length: it ends when the connection does."""
+        headers = "Content-Type: text/plain\r\nConnection: close"
+        self.send(f"HTTP/1.1 {status}\r\n{headers}\r\n\r\n{body}")
+
+    def send(self, text: str) -> None:
+        self.connection.sendall(text.encode())
+
+    def answer(self, body: str, status: str = "200 OK") -> None:
+        """All of it, and the end."""
+        self.hold(status, body)
+        self.close()
+
+    def close(self) -> None:
+        self.connection.close()
+
+    def until_gone(self) -> None:
+        """Returns when the client has closed its end; fails when it does not."""
+        with contextlib.suppress(ConnectionError):
+            while self.connection.recv(1024):
+                pass
+
+    def flood(self, chunk: str, most: int) -> int:
+        """How many bytes the client took before it had enough, of `most` at most."""
+        sent = 0
+        with contextlib.suppress(ConnectionError):
+            while sent < most:
+                sent += self.connection.send(chunk.encode())
+        return sent
+
+
+class Gate:
+    """A gate service that does nothing by itself."""
+
+    def __init__(self) -> None:
+        self._listener = socket.create_server(("127.0.0.1", 0))
+        self._listener.settimeout(PATIENCE)
+        self._open: list[socket.socket] = []
+
+    @property
+    def url(self) -> str:
+        """The gang's place on it, as it stands in a barrier's environment."""
+        return f"http://127.0.0.1:{self._listener.getsockname()[1]}{GANG}"
+
+    def asked(self) -> Asked:
+        """The next request; fails if there is none."""
+        connection, _ = self._listener.accept()
+        self._open.append(connection)
+        connection.settimeout(PATIENCE)
+        connection.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
+        head = b""
+        while b"\r\n\r\n" not in head:
+            more = connection.recv(4096)
+            assert more, f"the client left in the middle of {head!r}"
+            head += more
+        method, path, _ = head.split(b" ", 2)
+        assert method == b"GET"
+        return Asked(path.decode(), connection)
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self._listener.close()
+        for connection in self._open:
+            connection.close()
+
+
+@contextlib.contextmanager
+def gate() -> Iterator[Gate]:
+    """A gate service while the block runs."""
+    with Gate() as made:
+        yield made

@@ -1,0 +1,99 @@
+"""The gate streams of this world: barriers that hold requests open at a controller, which may break or swallow news."""
+
+from __future__ import annotations
+
+import asyncio
+from dataclasses import dataclass, field
+
+from controllers.announcements import Announcements, Refused, Request
+from controllers.keys import Key
+from jobset_gate.model import Generation
+from tests.jobset_gate.world.api import Json
+from tests.jobset_gate.world.cluster import Cluster
+from tests.jobset_gate.world.loop import InstantLoop
+from tests.jobset_gate.world.objects import JOBSET, TOKEN, life_of
+from tests.jobset_gate.world.replica import Replica
+
+
+@dataclass(slots=True, eq=False)
+class Line:
+    """A barrier's request at one controller process."""
+
+    pod: str
+    """Its UID."""
+    replica: Replica
+    book: Announcements
+    """Of the process that holds it; another process of the same replica knows nothing of it."""
+    swallows: bool = False
+    """What is said does not arrive, and nobody notices."""
+    request: Request | None = field(default=None)
+
+
+class Streams:
+    """All lines."""
+
+    def __init__(self, cluster: Cluster, loop: InstantLoop) -> None:
+        self._cluster, self._loop = cluster, loop
+        self._lines: list[Line] = []
+
+    def ask(self, pod: Json, replica: Replica) -> None:
+        """The barrier asks this controller; whether or not it asks another already."""
+        if not replica.alive:
+            return
+        line = Line(pod["metadata"]["uid"], replica, replica.book)
+        its = life_of(pod)
+
+        def admit() -> None:
+            generation = Generation(its.uid, its.attempt, its.epoch)
+            try:
+                line.request = line.book.admit(
+                    Key("default", JOBSET), TOKEN, generation, line.pod, lambda text: self._speak(line, text)
+                )
+            except Refused:
+                return  # it asks again some time
+            if not line.request.told:
+                self._lines.append(line)
+                replica.held[line.pod] += 1
+
+        self._loop.do(admit)
+
+    def break_off(self, number: int) -> None:
+        """One line breaks, and its controller notices."""
+        lines = self._present()
+        if lines:
+            self._end(lines[number % len(lines)])
+
+    def swallow(self, number: int) -> None:
+        """One line is dead, and its controller does not notice yet."""
+        lines = self._present()
+        if lines:
+            lines[number % len(lines)].swallows = True
+
+    def end_of_the_dead(self) -> None:
+        """Controllers notice at last who is gone."""
+        running = {pod["metadata"]["uid"] for pod in self._cluster.waiting()}
+        for line in self._present():
+            if line.swallows or line.pod not in running:
+                self._end(line)
+
+    def _present(self) -> list[Line]:
+        """Those whose controller is still the same process."""
+        self._lines = [line for line in self._lines if line.replica.alive and line.replica.book is line.book]
+        return self._lines
+
+    def _end(self, line: Line) -> None:
+        self._loop.do(lambda: self._leave(line))
+
+    def _speak(self, line: Line, text: bytes) -> bool:
+        if not line.swallows:
+            for pod in self._cluster.waiting():
+                if pod["metadata"]["uid"] == line.pod:
+                    self._cluster.look(pod, text.decode(), tell=False)
+        asyncio.get_running_loop().call_soon(self._leave, line)
+        return True
+
+    def _leave(self, line: Line) -> None:
+        if line in self._lines and line.request is not None:
+            self._lines.remove(line)
+            line.replica.held[line.pod] -= 1
+            line.book.leave(line.request)
