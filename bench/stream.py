@@ -24,7 +24,7 @@ MOST_MIB = 200.0
 MOST_SECONDS = 1.0
 MOST_BLOCK_MS = 20.0
 NAMESPACE = "default"
-BARE = "bare asyncio (baseline)"
+BARE = "bare (baseline)"
 OURS = "jobset-gate"
 
 Json = dict[str, Any]
@@ -132,14 +132,14 @@ def table(found: dict[str, Found], pods: int) -> Table:
         columns=[
             "server",
             "rounds",
-            "open in s",
+            "open s",
             "MiB on top",
             "KiB each",
-            "asked to decided ms",
-            "decided to first ms",
-            "to last ms",
-            "longest block ms",
-            "own work ms",
+            "decided ms",
+            "first ms",
+            "last ms",
+            "block ms",
+            "own ms",
         ],
         rows=rows,
         targets=[
@@ -148,10 +148,10 @@ def table(found: dict[str, Found], pods: int) -> Table:
             Target("longest block by own work while all are answered", max(its.own) * 1e3, MOST_BLOCK_MS, " ms"),
         ],
         notes=[
-            "medians; memory is resident memory; the client opens all and reads all, and shares the machine",
-            "asked: the last pod; decided: the answer to the ConfigMap's write was there; first, last: answers read",
+            "medians; open: until all are held; MiB on top: resident memory; the client shares the machine",
+            "decided: from the last request to the answer of the ConfigMap's write; first, last: from then to answers",
             "baseline: a protocol that parses nothing, holds as many and answers all in one go; it decides nothing",
-            "longest block (max): how late a task was that wants to be woken every 5 ms; own work: our part of it",
+            "block (max): how late a task was that wants to be woken every 5 ms; own (max): our own work in it",
         ],
         samples={f"{name} last answer": one.last for name, one in found.items()},
     )

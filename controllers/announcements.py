@@ -9,6 +9,7 @@ from collections import Counter
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from hmac import compare_digest
+from typing import Protocol
 
 from controllers.index import Index
 from controllers.keys import Key
@@ -25,11 +26,21 @@ SPARE = 16
 SLICE = 100
 """Requests dealt with before everything else gets its turn: a few milliseconds."""
 
+TOLD_AT_ONCE = 500
+"""The same where nothing is done but to send a few bytes."""
+
 TOLD_FOR = 60.0
 """Seconds for which it is remembered whom the stream has told; who has not acted on it by then was not reached."""
 
-Speak = Callable[[bytes], bool]
-"""Gives a client its answer and ends the request; False if the client has gone."""
+
+class Client(Protocol):
+    """Who made a request."""
+
+    def speak(self, text: bytes) -> bool:
+        """Sends the answer; False if the client has gone."""
+
+    def end(self) -> None:
+        """Nothing follows."""
 
 
 class Refused(JobsetGateError):
@@ -48,7 +59,7 @@ class Request:
     generation: Generation
     pod: str
     """The pod's UID."""
-    speak: Speak
+    client: Client
     told: bool = False
     """It has its answer."""
 
@@ -76,7 +87,7 @@ class Announcements:
         """UIDs of the pods that were told their verdict in the last minute, and when."""
         return self._told
 
-    def admit(self, key: Key, token: str, generation: Generation, pod: str, speak: Speak) -> Request:
+    def admit(self, key: Key, token: str, generation: Generation, pod: str, client: Client) -> Request:
         """Takes a request in. One for a generation that is decided already is answered here, and announces nothing.
 
         Raises Refused for one without the gang's token, of another gang, or beyond the bounds.
@@ -89,11 +100,12 @@ class Announcements:
             raise Refused(403, "forbidden", "wrong token")
         if jobset.uid != generation.uid:
             raise Refused(404, "unknown", "the gang has another UID")
-        request = Request(key, generation, pod, speak)
+        request = Request(key, generation, pod, client)
         decided = self._index.decided(key)
         if decided is not None and decided.generation.covers(generation):
             self._told.setdefault(pod, self._clock())
-            request.told = speak(verdicts.render(decided).encode())
+            request.told = client.speak(verdicts.render(decided).encode())
+            client.end()
         else:
             self._enter(request, jobset)
         return request
@@ -115,7 +127,10 @@ class Announcements:
             del self._gangs[request.key]
 
     async def tell(self, key: Key, verdict: Verdict) -> None:
-        """Answers all open requests that this verdict binds. It must be in the gang's ConfigMap already."""
+        """Answers all open requests that this verdict binds. It must be in the gang's ConfigMap already.
+
+        First everybody is told, which is quick, and only then are the requests ended, which is five times the work.
+        """
         gang = self._gangs.get(key)
         if gang is None:
             return
@@ -124,7 +139,11 @@ class Announcements:
         for request in bound:  # all of them first: nobody is to be patched while the rest is being told
             self._told.setdefault(request.pod, now)
         for number, request in enumerate(bound, start=1):
-            request.told = request.told or request.speak(text)
+            request.told = request.client.speak(text)
+            if number % TOLD_AT_ONCE == 0:
+                await asyncio.sleep(0)
+        for number, request in enumerate(bound, start=1):
+            request.client.end()
             if number % SLICE == 0:
                 await asyncio.sleep(0)
 

@@ -66,6 +66,7 @@ class Stream:
         try:
             async with stream_sockets.accepting(listening, lambda: Connection(self)):
                 self._listening.set()
+                _log.info("gate stream listens", url=self.url)
                 while True:
                     await asyncio.sleep(TICK)
                     self._drop_mute()
@@ -92,10 +93,15 @@ class Stream:
         self._mute.pop(connection, None)
         if not self.url:
             raise Refused(503, "stopped", "no longer the leader")
-        request = self._book.admit(*_read(line), connection.speak)
+        request = self._book.admit(*_read(line), connection)
         if not request.told and connection.transport is not None:
             self._hearts.start(connection.transport)
         return request
+
+    def spoke(self, connection: Connection) -> None:
+        """It has been told its verdict; an empty line after it would be one too many."""
+        if connection.transport is not None:
+            self._hearts.stop(connection.transport)
 
     def refused(self, refusal: Refused) -> None:
         """A request was turned away."""

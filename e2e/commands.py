@@ -6,8 +6,8 @@ import signal
 import subprocess
 import sys
 import threading
-from collections.abc import Mapping
-from contextlib import suppress
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager, suppress
 from types import FrameType
 
 SECONDS = 120.0
@@ -31,13 +31,8 @@ def outcome(
     *command: str, stdin: str | None = None, seconds: float = SECONDS, env: Mapping[str, str] | None = None
 ) -> tuple[int, str, str]:
     """Its code, standard output and standard error. Raises Failed if it is not there or takes too long."""
-    with _started(command, env, piped=True, reads=stdin is not None) as process:
-        try:
-            out, err = process.communicate(stdin, timeout=seconds)
-        except subprocess.TimeoutExpired as late:
-            raise Failed(f"{shlex.join(command)} took longer than {seconds:.0f}s") from late
-        finally:
-            end(process)
+    with _running(command, env, piped=True, reads=stdin is not None) as process:
+        out, err = process.communicate(stdin, timeout=seconds)
     return process.returncode, out, err
 
 
@@ -47,13 +42,8 @@ def show(*command: str, seconds: float, env: Mapping[str, str] | None = None) ->
     It is asked to stop by SIGINT, as a person at the terminal would: pytest then clears up behind its tests.
     """
     sys.stdout.flush()
-    with _started(command, env, piped=False) as process:
-        try:
-            return process.wait(timeout=seconds)
-        except subprocess.TimeoutExpired as late:
-            raise Failed(f"{shlex.join(command)} took longer than {seconds:.0f}s") from late
-        finally:
-            end(process, signal.SIGINT, CLEAR_UP_SECONDS)
+    with _running(command, env, piped=False, ask=signal.SIGINT, patience=CLEAR_UP_SECONDS) as process:
+        return process.wait(timeout=seconds)
 
 
 def works(*command: str, seconds: float = SECONDS) -> bool:
@@ -64,48 +54,80 @@ def works(*command: str, seconds: float = SECONDS) -> bool:
         return False
 
 
-def end(process: subprocess.Popen[str], ask: signal.Signals = signal.SIGTERM, seconds: float = LEAVE_SECONDS) -> None:
-    """The program and what it has started: asked to leave, then killed."""
-    if process.poll() is not None:
-        return
-    _signal(process, ask)
-    with suppress(subprocess.TimeoutExpired):
-        process.wait(seconds)
-    _signal(process, signal.SIGKILL)
-    process.wait(LEAVE_SECONDS)
-
-
 def heed_signals() -> None:
     """SIGTERM and Ctrl-C become SystemExit in the main thread, so that every `finally` gets its turn, undisturbed."""
-
-    def leave(number: int, _: FrameType | None) -> None:
-        for each in (signal.SIGTERM, signal.SIGINT, signal.SIGHUP):
-            signal.signal(each, signal.SIG_IGN)
-        print(f"\n{signal.Signals(number).name}: clearing up", flush=True)
-        raise SystemExit(128 + number)
-
     assert threading.current_thread() is threading.main_thread()
-    for each in (signal.SIGTERM, signal.SIGINT, signal.SIGHUP):
-        signal.signal(each, leave)
+    for each in _HEEDED:
+        signal.signal(each, _leave)
 
 
-def _started(
-    command: tuple[str, ...], env: Mapping[str, str] | None, *, piped: bool, reads: bool = False
-) -> subprocess.Popen[str]:
+class _Held:
+    """Between a program's start and the moment from which it is sure to be ended, a signal has to wait."""
+
+    now = False
+    told: int | None = None
+
+
+_HEEDED = (signal.SIGTERM, signal.SIGINT, signal.SIGHUP)
+
+
+def _leave(number: int, _: FrameType | None) -> None:
+    for each in _HEEDED:
+        signal.signal(each, signal.SIG_IGN)
+    if _Held.now:
+        _Held.told = number
+        return
+    print(f"\n{signal.Signals(number).name}: clearing up", flush=True)
+    raise SystemExit(128 + number)
+
+
+def _let_go() -> None:
+    _Held.now = False
+    if _Held.told is not None:
+        raise SystemExit(128 + _Held.told)
+
+
+@contextmanager
+def _running(
+    command: tuple[str, ...],
+    env: Mapping[str, str] | None,
+    *,
+    piped: bool,
+    reads: bool = False,
+    ask: signal.Signals = signal.SIGTERM,
+    patience: float = LEAVE_SECONDS,
+) -> Iterator[subprocess.Popen[str]]:
+    """The program, in a session of its own: Ctrl-C reaches us alone, and we end it with all that it started."""
     pipe = subprocess.PIPE if piped else None
+    stdin = subprocess.PIPE if reads else subprocess.DEVNULL
+    told = {**os.environ, **(env or {})}
+    _Held.now = True
     try:
-        return subprocess.Popen(
-            command,
-            stdin=subprocess.PIPE if reads else subprocess.DEVNULL,
-            stdout=pipe,
-            stderr=pipe,
-            text=True,
-            env={**os.environ, **(env or {})},
-            # A session of its own: Ctrl-C reaches us alone, and we end it with all that it started.
-            start_new_session=True,
+        process = subprocess.Popen(
+            command, stdin=stdin, stdout=pipe, stderr=pipe, text=True, env=told, start_new_session=True
         )
     except OSError as missing:
+        _let_go()
         raise Failed(f"{command[0]}: {missing.strerror}") from missing
+    with process:
+        try:
+            _let_go()
+            yield process
+        except subprocess.TimeoutExpired as late:
+            raise Failed(f"{shlex.join(command)} took longer than {late.timeout:.0f}s") from late
+        finally:
+            _end(process, ask, patience)
+
+
+def _end(process: subprocess.Popen[str], ask: signal.Signals, patience: float) -> None:
+    """The program and what it has started: asked to leave, then killed. Whatever ended by itself is not asked."""
+    if process.poll() is not None:
+        return  # e2e/airgap/setup leaves a daemon, for one
+    _signal(process, ask)
+    with suppress(subprocess.TimeoutExpired):
+        process.wait(patience)
+    _signal(process, signal.SIGKILL)
+    process.wait(LEAVE_SECONDS)
 
 
 def _signal(process: subprocess.Popen[str], number: signal.Signals) -> None:

@@ -57,6 +57,16 @@ def runs(pod: Json) -> bool:
     return alive(pod) and bool(statuses) and all("running" in (one.get("state") or {}) for one in statuses)
 
 
+def gist(thing: Json) -> str:
+    """One object in a few words, for who waited in vain."""
+    told = [name_of(thing)]
+    if "containerStatuses" in thing["status"] or "initContainerStatuses" in thing["status"]:
+        told.append("runs" if runs(thing) else "waits in its barrier" if held(thing) else thing["status"]["phase"])
+    conditions = thing["status"].get("conditions") or ()
+    told += [f"{one['type']}={one['status']}: {one['message']}" for one in conditions if one.get("message")]
+    return ", ".join(told)
+
+
 def attempt_of(pod: Json) -> str:
     """JobSet's count of restarts at the time of this pod."""
     return str(pod["metadata"]["labels"][names.JS_RESTART_ATTEMPT])

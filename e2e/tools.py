@@ -6,10 +6,11 @@ from pathlib import Path
 from typing import Final
 
 from e2e import commands
+from jobset_gate.settings import DEFAULT_IMAGE
 
 AIRGAP: Final = Path(__file__).with_name("airgap")
 SETUP_SECONDS: Final = 2400.0
-PROBE: Final = "kindest/node:latest"
+PULL_SECONDS: Final = 600.0
 
 
 def provide() -> None:
@@ -39,12 +40,8 @@ def _at_hand() -> bool:
         return False
     if not commands.works("docker", "info", seconds=30):
         return False
-    image = os.environ.get("KIND_NODE_IMAGE")
-    if image and commands.works("docker", "image", "inspect", image):
+    node = os.environ.get("KIND_NODE_IMAGE")
+    if node and commands.works("docker", "image", "inspect", node):
         return True
-    return bool(image and commands.works("docker", "pull", "--quiet", image, seconds=600)) or _reachable()
-
-
-def _reachable() -> bool:
-    """Whether kind's own default node image can be had: its registry answers."""
-    return commands.works("docker", "manifest", "inspect", PROBE, seconds=60)
+    # Where the barrier's image can be had, kind's own node image can be had, too.
+    return commands.works("docker", "pull", "--quiet", node or DEFAULT_IMAGE, seconds=PULL_SECONDS)

@@ -102,7 +102,7 @@ class World:
 
     async def until(self, holds: Callable[[list[Json]], bool], seconds: float = PATIENCE) -> list[Json]:
         """Until it is true of the namespace's pods."""
-        return await self.pods.until(holds, seconds)
+        return await _patiently(self.pods, holds, seconds)
 
     async def until_held(self, count: int, seconds: float = PATIENCE) -> list[Json]:
         """Until exactly that many pods wait in their barrier; none may have run. Returns all pods."""
@@ -150,8 +150,16 @@ class World:
     ) -> list[Json]:
         """The objects of a kind of which it is true, once there are any."""
         async with View(self.client, resource, self.namespace) as view:
-            found = await view.until(lambda all_: any(map(holds, all_)), seconds)
+            found = await _patiently(view, lambda all_: any(map(holds, all_)), seconds)
         return [one for one in found if holds(one)]
+
+
+async def _patiently(view: View, holds: Callable[[list[Json]], bool], seconds: float) -> list[Json]:
+    try:
+        return await view.until(holds, seconds)
+    except TimeoutError:
+        gists = "; ".join(map(facts.gist, view.all())) or "nothing"
+        raise TimeoutError(f"not as expected after {seconds:.0f}s, there is {gists}") from None
 
 
 @asynccontextmanager

@@ -5,8 +5,8 @@
 
 # A shell that is process 1 ignores SIGTERM unless it says otherwise.
 trap 'exit 143' TERM INT
-# Nobody stays behind: its process group, which for process 1 is all of the container. Some shells' last word is news.
-trap 'trap "" TERM USR1; kill -TERM "-$me" 2>/dev/null' EXIT
+# Nobody stays behind: its process group, which for process 1 is all of the container.
+trap 'trap "" TERM; kill -TERM "-$me" 2>/dev/null' EXIT
 read -r me _ </proc/self/stat
 dir=${JOBSET_GATE_DIR:-/mnt/group-scheduling}
 log=${JOBSET_GATE_TERMINATION_LOG:-/dev/termination-log}
@@ -39,18 +39,27 @@ judge() {
   esac
 }
 
-# Waits until there is news, or until the files are to be looked at again: with a process of its own each time, or,
-# where the shell can read with a time limit, ten times cheaper: from a here-document's pipe, in which nothing comes.
+# Waits until the files are to be looked at again, or until the stream has news: `tell` makes the shell call a function.
+# With signals, and a process for each nap ...
 nap() { sleep "$poll" & wait $!; }
+tell() { kill "-$1" "$me"; }
+trap over USR1
+trap heard USR2
 limit='-T 40'
 silence=
+# ... or, where the shell can read with a time limit, ten times cheaper with a pipe: that of a here-document. Such a
+# shell notices the stream's silence too: not every busybox has a wget with -T.
 if { [ -p /proc/self/fd/3 ] && command exec 4<>/proc/self/fd/3 && read -r _ <&4; } 3<<_ 2>/dev/null
 .
 _
 then
   read -r -t 0.01 _ <&4 2>/dev/null
-  # Then that limits the stream's silence too: not every busybox has a wget with -T.
-  [ $? = 2 ] || { nap() { read -r -t "$poll" _ <&4; }; limit= silence='-t 40'; }
+  [ $? = 2 ] || {
+    nap() { read -r -t "$poll" news <&4 && $news; }
+    tell() { echo "$2" >&4; }
+    limit=
+    silence='-t 40'
+  }
 fi
 
 # After a pause asks the gate stream, in the background: at most 4 KiB of it, so that nobody fills the memory.
@@ -60,14 +69,14 @@ hear() {
     read -r pid _ </proc/self/stat
     echo "$pid"
     sleep "$1"
-    exec wget $limit -q -O - "$JOBSET_GATE_STREAM/$JOBSET_GATE_UID/$JOBSET_GATE_ATTEMPT/$own/$JOBSET_GATE_POD"
+    exec wget $limit -t 1 -q -O - "$JOBSET_GATE_STREAM/$JOBSET_GATE_UID/$JOBSET_GATE_ATTEMPT/$own/$JOBSET_GATE_POD"
   } 2>/dev/null | dd bs=1 count=4096 2>/dev/null | (
-    trap 'kill "$pid"; kill -USR1 "$me"' EXIT
+    trap 'kill "$pid"; tell USR1 over' EXIT
     read -r pid
     # Empty lines tell that it is alive; the first other one is a verdict, or worth nothing.
     while read -r $silence verdict uid attempt epoch _; do
       [ -z "$verdict" ] || { judge; break; }
-      kill -USR2 "$me"
+      tell USR2 heard
     done
     exit 1
   ) 2>/dev/null &
@@ -77,19 +86,18 @@ hear() {
 # The stream has ended: with a verdict, or to be asked again, the later the more often that happens, and never by all
 # pods at once.
 over() {
-  wait "$ear"
+  wait "$ear" 2>/dev/null
   case $? in 0) exit 0 ;; 124) exit 124 ;; esac
   tick
   [ $((up - since)) -lt 30 ] || step=10
-  seed=$(((seed * 1103515245 + 12345) % 2147483648))
+  seed=$(((seed * 1103515245 + 12345) & 2147483647))
   pause=$((1 + seed / 65536 % step))
   [ $((step *= 2)) -le 100 ] || step=100
   poll=${JOBSET_GATE_POLL:-0.2}
   hear "$((pause / 10)).$((pause % 10))"
 }
-trap over USR1
 # While the stream is heard, the files may wait.
-trap 'poll=${JOBSET_GATE_POLL:-1}' USR2
+heard() { poll=${JOBSET_GATE_POLL:-1}; }
 
 tick
 end=
@@ -99,7 +107,7 @@ case $JOBSET_GATE_LIMIT in
 esac
 step=10
 seed=${JOBSET_GATE_POD%%-*}
-case $seed in '' | *[!0-9a-f]*) seed=1 ;; *) seed=$((0x$seed)) ;; esac
+case $seed in '' | *[!0-9a-f]*) seed=1 ;; *) seed=$((0x$seed & 2147483647)) ;; esac
 echo "waiting for the gang to start"
 if [ "$JOBSET_GATE_STREAM" ]; then
   if command -v wget >/dev/null; then hear 0; else echo "no wget in this image: no gate stream"; fi

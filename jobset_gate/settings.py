@@ -55,7 +55,7 @@ class Barrier(_Section):
     """The init container that holds a pod."""
 
     image: Annotated[str, Field(pattern=r"^\S+$")] = DEFAULT_IMAGE
-    """Needs a POSIX shell, sleep and head; for the gate stream wget and dd too."""
+    """Needs a POSIX shell, sleep and head; for the gate stream wget, dd; for prefetching uname, chmod, mv, rm."""
     resources: Resources | None = None
     """None: those of the pod's first main container, so that QoS class, LimitRange and quota stay as they were."""
     run_as_user: _Id | None = DEFAULT_USER

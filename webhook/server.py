@@ -15,6 +15,9 @@ from webhook.tls import RELOAD_SECONDS, Certificate
 DRAIN_SECONDS: Final = 5.0
 """How long answers in progress may take when the door closes; an API server waits no longer than that anyway."""
 
+ARRIVING_SECONDS: Final = 0.02
+"""A request that has reached this machine, but not the handlers yet, gets as long to be counted as in progress."""
+
 log = structlog.get_logger("webhook")
 
 
@@ -41,6 +44,7 @@ class Server:
         try:
             # aiohttp would no longer read the bodies of requests that are on their way: wait for them first.
             async with asyncio.timeout(DRAIN_SECONDS):  # not wait_for, which may swallow a cancellation (3.11)
+                await asyncio.sleep(ARRIVING_SECONDS)
                 await self.door.idle.wait()
         except TimeoutError:
             log.warning("closing on requests that are not answered yet", url=self.url)

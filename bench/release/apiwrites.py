@@ -18,7 +18,7 @@ VERBS = frozenset(("POST", "PUT", "PATCH", "APPLY", "DELETE", "DELETECOLLECTION"
 BACKGROUND = frozenset(("leases", "subjectaccessreviews", "selfsubjectaccessreviews", "tokenreviews", "nodes"))
 """What clusters write all the time, whether or not there is a gang."""
 
-OURS = ("POST configmaps", "PUT configmaps", "PATCH pods", "APPLY jobsets/status", "POST events", "PATCH events")
+OURS = ("POST configmaps", "PUT configmaps", "PATCH pods", "APPLY jobsets/status", "POST events")
 """What our controller writes for a gang; kubelets write `pods/status`, never `pods`."""
 
 ALL = "all of these"

@@ -39,7 +39,8 @@ def of(way: Way, rendering: Rendering, *, name: str, pods: int, node: str, token
     workers = _job(WORKERS, pods, {HOSTNAME: node}, rendering.image)
     jobs = [workers, _job(ABSENT, 1, {HOSTNAME: f"no-{node}"}, rendering.image)] if absent else [workers]
     made = rendered(way, rendering, name=name, jobs=jobs, token=token)
-    return floor.lowered(made, pods=pods + absent, folder=name) if way is FLOOR else made
+    # A folder of its own also if a gang of this name was there before: its files would count.
+    return floor.lowered(made, pods=pods + absent, folder=f"{name}-{token}") if way is FLOOR else made
 
 
 def rendered(

@@ -29,7 +29,7 @@ async def live(cluster: Cluster, jobset: Json, pods: int) -> tuple[Moments, dict
         await started(cluster, f"{name}-{WORKERS}-0", namespace, pods)
         await asyncio.sleep(SETTLE)
         after = apiwrites.written(await cluster.raw("/metrics"))
-        lines = moments.first_lines(await cluster.logs(name, namespace))
+        lines = moments.lines_of(await cluster.logs(name, namespace))
     finally:
         await cluster.clear(name, namespace)
     gang = moments.of_gang(lines, barrier=names.BARRIER_CONTAINER, main=MAIN, pods=pods)

@@ -67,8 +67,15 @@ class Measurement:
             self._failed(number, pods, way, why)
             return
         rounded = tuple(round(after, 4) for after in moments.after)
-        gathering = round(moments.gathering, 4)
-        made = Run(number=number, way=way.key, pods=pods, gathering=gathering, mains=rounded, writes=writes)
+        made = Run(
+            number=number,
+            way=way.key,
+            pods=pods,
+            gathering=round(moments.gathering, 4),
+            told=round(moments.told, 4),
+            mains=rounded,
+            writes=writes,
+        )
         self.found.runs.append(made)
         tell(f"{place}: run {number}, {pods} pods, {way.key}: first {made.first:.2f} s, last {made.last:.2f} s")
         self._keep()

@@ -6,7 +6,7 @@ from collections.abc import Iterable, Sequence
 
 from bench.release import goals, tables
 from bench.release.results import Results
-from bench.release.ways import FLOOR, KEP, WAYS, titled
+from bench.release.ways import WAYS
 from bench.report import Table, shown
 
 HEAD = """# How fast a gang is released
@@ -27,17 +27,20 @@ This page and the picture are written by the command that measures:
 ## What is measured
 
 From the moment at which the last barrier of a gang wrote its first line to the moments at which the main containers
-wrote theirs: the first of them, the median one, the last one, and the skew between first and last. The moments are
-the container runtime's own, to the nanosecond, from `kubectl logs --timestamps`. All pods of a gang run on one
-node, so there is one clock.
+wrote theirs: the first of them, the median one, the last one, and the skew between first and last. "All told" is the
+moment at which the last barrier had heard of the release and ended; what comes after it, the kubelet and the container
+runtime need to start the main containers. The moments are the runtime's own, to the nanosecond, from
+`kubectl logs --timestamps`. All pods of a gang run on one node, so there is one clock.
 
-* {kep}: our controller with patches and stream switched off. It counts by pod status and writes the ConfigMap; the
-  kubelet, with its default sync period, does the rest.
+* (a) the KEP as written: our controller with patches and stream switched off. It counts by pod status and writes the
+  ConfigMap; the kubelet, with its default sync period, does the rest.
 * (b) annotation patches: as (a), and the verdict goes as an annotation to every pod.
-* (c) gate stream: as installed. Every barrier holds one HTTP request open; patches are for those that could not.
-* {floor}: the same pods, but their barriers need nobody. Each leaves a file in a folder on the node and counts
-  those that are there; whoever is the last writes the file for which all look, as often as our barrier looks for
-  its own. What remains is what the kubelet and the container runtime need to start so many containers.
+* (c) gate stream: as installed. Every barrier holds one HTTP request open; patches are for those that could not, and
+  for those that seem to wait still a good while after their answer.
+* (d) the floor: the same pods, but their barriers need nobody. Each leaves a file in a folder on the node and counts
+  those that are there; whoever is the last writes the verdict into that folder, where all look for it as often as our
+  barrier looks for its own. What remains is what the kubelet and the container runtime need to start so many
+  containers.
 
 Pods are equal in everything else, rendered by the code of the webhook. One controller per way, side by side in the
 cluster, each with one namespace to look after, on another node than the gangs where there is one. Within each run
@@ -56,10 +59,10 @@ with it as a whole.""",
     "writes": """From the API server's own `apiserver_request_total`, from before the gang is made until two seconds
 after its last start, less what the floor's gang of the same run had: those are the kubelet's, the
 scheduler's and the Job controller's writes, which every gang has. Kubelets write `pods/status`, so
-`PATCH pods` is ours alone. The stream's gang costs the same few writes at every size.""",
+`PATCH pods` is ours alone.""",
     "costs": """A gang that is one pod short waits for a minute, and the kubelet's `/stats/summary` tells what each
-barrier's cgroup has used. Init containers are over when main containers begin, so afterwards
-nothing is left: looked at again 20 s after the release.""",
+barrier's cgroup has used. The barriers of (a) are those of (b). Init containers are over when main
+containers begin; whether anything is left was looked at 20 s after the release.""",
     "skews": """Two pods on each of two nodes, released by the stream. One node has the image ready. The other one
 has its layers but must unpack them, which containerd does when the first container of the image is
 made; on a cluster it would be pulled at that moment, too. Without prefetch the pods of the ready
@@ -93,8 +96,6 @@ def written(results: Results, picture: str) -> str:
         picture=f"![{alt}]({picture})",
         command=results.command,
         ground=_ground(results),
-        kep=titled(KEP),
-        floor=titled(FLOOR),
         seed=results.seed,
     )
     cores, largest = results.machine.get("cores", "few"), max(results.sizes)

@@ -15,7 +15,7 @@ class Plan:
 
     sizes: tuple[int, ...] = (20, 60)
     runs: int = 10
-    kep_runs: int = 4
+    kep_runs: int = 3
     ways: tuple[Way, ...] = WAYS
     cost_pods: int = 20
     """In the gangs whose waiting is measured; 0: none."""

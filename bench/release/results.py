@@ -21,6 +21,8 @@ class Run(msgspec.Struct, frozen=True, kw_only=True):
     pods: int
     gathering: float
     """From the first barrier's start to the last one's."""
+    told: float
+    """From the last barrier's start until every barrier had heard: what comes then is the kubelet's."""
     mains: tuple[float, ...]
     writes: Mapping[str, int]
     """What the API server was asked to write meanwhile, by everybody: "PATCH pods" -> how often."""

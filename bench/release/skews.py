@@ -34,32 +34,32 @@ async def measured(
         for job in (WARM, COLD):
             await started(cluster, f"{name}-{job}-0", STREAM.namespace, PODS)
         await asyncio.sleep(SETTLE)
-        lines = moments.first_lines(await cluster.logs(name, STREAM.namespace))
+        lines = moments.lines_of(await cluster.logs(name, STREAM.namespace))
     finally:
         await cluster.clear(name, STREAM.namespace)
     return of_lines(lines, number=number, prefetch=prefetch, jobset=name)
 
 
-def of_lines(lines: moments.FirstLines, *, number: int, prefetch: bool, jobset: str) -> Skew:
+def of_lines(lines: moments.Lines, *, number: int, prefetch: bool, jobset: str) -> Skew:
     """From the first lines of its pods, whose names begin with those of their Jobs."""
-    barriers = [when for (_, container), when in lines.items() if container == names.BARRIER_CONTAINER]
+    barriers = [first for (_, container), (first, _) in lines.items() if container == names.BARRIER_CONTAINER]
     mains = {
         job: sorted(
-            when
-            for (pod, container), when in lines.items()
+            first
+            for (pod, container), (first, _) in lines.items()
             if container == gang.MAIN and pod.startswith(f"{jobset}-{job}-")
         )
         for job in (WARM, COLD)
     }
     if len(barriers) != 2 * PODS or any(len(found) != PODS for found in mains.values()):
         raise Incomplete(f"{jobset}: {len(barriers)} barriers, {mains}")
-    first = min(mains[WARM] + mains[COLD])
+    zero = min(mains[WARM] + mains[COLD])
     return Skew(
         number=number,
         prefetch=prefetch,
-        waited=(first - min(barriers)) / NANO,
-        warm=tuple((when - first) / NANO for when in mains[WARM]),
-        cold=tuple((when - first) / NANO for when in mains[COLD]),
+        waited=(zero - min(barriers)) / NANO,
+        warm=tuple((when - zero) / NANO for when in mains[WARM]),
+        cold=tuple((when - zero) / NANO for when in mains[COLD]),
     )
 
 

@@ -13,6 +13,7 @@ from bench.release.ways import FLOOR, WAYS, titled
 from bench.report import Cell, Table
 
 FIGURES: Final[dict[str, Callable[[Run], float]]] = {
+    "all told": lambda run: run.told,
     "first": lambda run: run.first,
     "median": lambda run: run.median,
     "last": lambda run: run.last,
@@ -36,7 +37,7 @@ def speed(results: Results, pods: int) -> Table:
             cells = (told(intervals.of([figure(run) for run in runs])) for figure in FIGURES.values())
             rows.append([titled(way), len(runs), *cells])
     peers = [peer for peer in PEERS if peer.pods == pods]
-    rows += [[f"{peer.title} *", None, None, None, peer.last, None] for peer in peers]
+    rows += [[f"{peer.title} *", None, None, None, None, peer.last, None] for peer in peers]
     return Table(
         f"speed-{pods}",
         f"{pods} pods on one node: seconds from the last barrier's start",
@@ -92,7 +93,9 @@ def skews(results: Results) -> Table:
             rows.append(["with prefetch" if prefetch else "without prefetch", len(found), *_skewed(found)])
     columns = ["gangs over two nodes", "runs", "start skew, s", "first barrier to first main, s"]
     title = "Start skew where one of two nodes has yet to unpack the main image"
-    return Table("skews", title, columns, rows, notes=[results.image] if results.image and rows else [])
+    return Table(
+        "skews", title, columns, rows, notes=[f"The image: {results.image}."] if results.image and rows else []
+    )
 
 
 def told(found: Interval, unit: str = "") -> str:

@@ -61,7 +61,7 @@ def at_limit(own: Own, waited: float) -> Exit | None:
     """The end at the barrier's own limit (A7, backstop), after `waited` seconds without a verdict."""
     if own.limit is None or waited < own.limit + ROUNDING:
         return None
-    message = f"timed out: no verdict from the jobset-gate controller within {own.limit:.0f}s\n"
+    message = f"timed out: no verdict from the jobset-gate controller within {own.limit:.0f}s"
     return Exit(names.EXIT_TIMED_OUT, message)
 
 
@@ -78,7 +78,8 @@ def _obeyed(own: Own, text: str) -> Exit | None:
     if kind == "release":
         return Exit(0)
     if kind == "timeout":
-        return Exit(names.EXIT_TIMED_OUT, message.encode()[:LONGEST_MESSAGE].decode(errors="ignore"))
+        told = message.encode()[:LONGEST_MESSAGE].decode(errors="ignore")
+        return Exit(names.EXIT_TIMED_OUT, told.rstrip("\n"))
     return None
 
 

@@ -10,7 +10,7 @@ import pytest
 from rich.console import Console
 
 from bench import __main__ as program
-from bench import crowd, decode, door, growth, latency, report
+from bench import crowd, decode, door, growth, latency, report, stream
 from bench.report import Table, Target
 from bench.scale import Scale
 from bench.stats import percentile
@@ -133,6 +133,15 @@ async def test_growth_is_told_for_three_sizes() -> None:
         assert isinstance(written, int)
         assert written >= size, "every pod is patched once"
     assert len(table.targets) == 6
+
+
+async def test_the_gate_stream_is_compared_with_a_bare_server() -> None:
+    (table,) = await stream.run(TINY)
+    assert [row[0] for row in table.rows] == [stream.BARE, stream.OURS]
+    assert [target.limit for target in table.targets] == [200.0, 1.0, 20.0]
+    (told,) = table.samples[f"{stream.OURS} last answer"]
+    assert 0 < told < 60
+    assert json.loads(json.dumps(table.plain()))["name"] == stream.NAME
 
 
 # --- The program around them -----------------------------------------------------------------------------------------

@@ -59,7 +59,7 @@ failed to say more
 def run(way: Way = STREAM, number: int = 1, pods: int = 20, last: float = 3.0, **writes: int) -> Run:
     told = {name.replace("_", " "): count for name, count in writes.items()}
     mains = tuple(last * part / pods for part in range(1, pods + 1))
-    return Run(number=number, way=way.key, pods=pods, gathering=2.0, mains=mains, writes=told)
+    return Run(number=number, way=way.key, pods=pods, gathering=2.0, told=last / 40, mains=mains, writes=told)
 
 
 def measured(runs: list[Run], **more: Any) -> Results:
@@ -79,18 +79,19 @@ def ten() -> Results:
 
 
 def test_moments_are_first_lines_to_the_nanosecond_whatever_the_time_zone() -> None:
-    found = moments.of_gang(moments.first_lines(LOGS), barrier="group-scheduling-init", main="main", pods=2)
+    found = moments.of_gang(moments.lines_of(LOGS), barrier="group-scheduling-init", main="main", pods=2)
     assert found.starts[1] - found.starts[0] == 1_000_000_001
     assert [main - found.starts[1] for main in found.mains] == [1_750_000_000, 2_000_000_001]
     assert found.after == (1.75, 2.000000001)
     assert found.gathering == 1.000000001
+    assert found.told == 1.499999998
 
 
 @pytest.mark.parametrize("gone", ["gang-workers-0-1-b/main", "gang-workers-0-0-a/group-scheduling-init"])
 def test_a_gang_of_which_lines_are_missing_is_no_measurement(gone: str) -> None:
     text = "\n".join(line for line in LOGS.splitlines() if gone not in line)
     with pytest.raises(Incomplete, match="of 2 have written"):
-        moments.of_gang(moments.first_lines(text), barrier="group-scheduling-init", main="main", pods=2)
+        moments.of_gang(moments.lines_of(text), barrier="group-scheduling-init", main="main", pods=2)
 
 
 @pytest.mark.parametrize(
@@ -101,7 +102,7 @@ def test_what_is_no_moment_is_none(text: str) -> None:
 
 
 def test_the_figures_of_a_run() -> None:
-    it = Run(number=1, way="stream", pods=4, gathering=1.0, mains=(1.0, 2.0, 4.0, 5.0), writes={})
+    it = Run(number=1, way="stream", pods=4, gathering=1.0, told=0.5, mains=(1.0, 2.0, 4.0, 5.0), writes={})
     assert (it.first, it.median, it.last, it.skew) == (1.0, 3.0, 5.0, 4.0)
 
 
@@ -251,10 +252,20 @@ def plain(jobset: Mapping[str, Any], way: Way) -> str:
 def test_gangs_differ_in_nothing_but_the_way_they_are_told() -> None:
     kep, stream, low = (rendered(way) for way in (KEP, STREAM, FLOOR))
     assert plain(kep, KEP) == plain(rendered(ANNOTATION), ANNOTATION)
+    held = [{one["name"] for one in pod_spec(jobset)["initContainers"][0]["env"]} for jobset in (kep, low)]
+    assert held[1] - held[0] == {floor.LOOKS_AT, floor.PODS}
+    assert held[0] <= held[1]
     for jobset in (kep, stream, low):
         pod_spec(jobset)["initContainers"][0] = "the barrier"
     pod_spec(low)["volumes"].pop()
     assert plain(kep, KEP) == plain(stream, STREAM) == plain(low, FLOOR)
+
+
+def test_gangs_of_one_name_share_no_folder_on_the_host() -> None:
+    """The files of the earlier one would count."""
+    ones = [gang.of(FLOOR, RENDERING, name="gang", pods=3, node="one", token=token) for token in ("a", "b")]
+    first, second = (pod_spec(one)["volumes"][-1]["hostPath"]["path"] for one in ones)
+    assert first != second
 
 
 def test_only_the_streams_barriers_know_of_a_stream() -> None:
@@ -343,12 +354,13 @@ def test_a_table_has_every_way_and_the_peer_that_was_measured_elsewhere(ten: Res
     assert [str(row[0])[:3] for row in table.rows] == ["(a)", "(b)", "(c)", "(d)", "Job"]
     assert table.rows[2][1:] == [
         10,
+        "0.11 (0.10 to 0.12)",
         "0.23 (0.21 to 0.24)",
         "2.39 (2.20 to 2.57)",
         "4.55 (4.20 to 4.90)",
         "4.32 (3.99 to 4.65)",
     ]
-    assert table.rows[4][4] == "2.9 to 3.1"
+    assert table.rows[4][5] == "2.9 to 3.1"
     assert "two cores" in table.notes[0]
 
 
@@ -368,7 +380,7 @@ def test_costs_and_skews_have_tables_of_their_own() -> None:
     }
     assert found["costs"].rows[0] == ["(c) gate stream, as installed", 20, 4.5, 0.3, 1.5, "nothing"]
     assert [row[2] for row in found["skews"].rows] == ["9.20", "0.50"]
-    assert found["skews"].notes == ["big"]
+    assert found["skews"].notes == ["The image: big."]
 
 
 def test_skew_is_read_from_the_lines_of_both_nodes() -> None:
@@ -379,10 +391,10 @@ def test_skew_is_read_from_the_lines_of_both_nodes() -> None:
         for pod in (0, 1)
         for container, second in ((names.BARRIER_CONTAINER, "1.5"), ("main", start))
     )
-    found = skews.of_lines(moments.first_lines(text), number=1, prefetch=False, jobset="g")
+    found = skews.of_lines(moments.lines_of(text), number=1, prefetch=False, jobset="g")
     assert (found.waited, found.warm, found.cold, found.skew) == (3.5, (0.0, 0.0), (3.0, 3.0), 3.0)
     with pytest.raises(Incomplete):
-        skews.of_lines(moments.first_lines(text), number=1, prefetch=False, jobset="other")
+        skews.of_lines(moments.lines_of(text), number=1, prefetch=False, jobset="other")
 
 
 def test_the_page_tells_command_ground_outcome_and_weakness(ten: Results) -> None:
@@ -423,6 +435,7 @@ def test_the_axis_is_even_in_logarithms() -> None:
     places = [axis.place(second) for second in (0.5, 5, 50)]
     assert places[1] - places[0] == pytest.approx(places[2] - places[1])
     assert (axis.place(0.5), axis.place(100)) == (axis.left, axis.right)
+    assert axis.place(50**0.5) == pytest.approx((axis.left + axis.right) / 2)
 
 
 def test_no_runs_are_no_picture() -> None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import AsyncIterator
+from dataclasses import dataclass
 
 import pytest
 
@@ -147,13 +148,24 @@ class Book:
         self.heard: list[tuple[str, str]] = []
 
     def ask(self, pod: str) -> Request:
-        def speak(text: bytes) -> bool:
-            if pod in self.gone:
-                return False
-            self.heard.append((pod, text.decode()))
-            return True
+        return self.book.admit(TRAIN, TOKEN, Generation("u-1", 0, 0), pod, Pod(self, pod))
 
-        return self.book.admit(TRAIN, TOKEN, Generation("u-1", 0, 0), pod, speak)
+
+@dataclass(frozen=True, slots=True)
+class Pod:
+    """The client of one request."""
+
+    its: Book
+    pod: str
+
+    def speak(self, text: bytes) -> bool:
+        if self.pod in self.its.gone:
+            return False
+        self.its.heard.append((self.pod, text.decode()))
+        return True
+
+    def end(self) -> None:
+        self.its.heard.append((self.pod, "end"))
 
 
 @pytest.fixture
@@ -211,11 +223,12 @@ async def test_whom_it_has_told_is_forgotten_after_a_while(book: Book) -> None:
     assert not book.book.told
 
 
-async def test_a_verdict_is_told_once(book: Book) -> None:
-    book.ask(PODS[0])
+async def test_a_verdict_is_told_once_and_to_all_before_the_first_request_ends(book: Book) -> None:
+    for pod in PODS:
+        book.ask(pod)
     for _ in range(2):
         await book.book.tell(TRAIN, verdict())
-    assert book.heard == [(PODS[0], verdicts.render(verdict()))]
+    assert book.heard == [(pod, what) for what in (verdicts.render(verdict()), "end") for pod in PODS]
 
 
 async def test_a_pod_in_another_stage_counts_by_its_status_alone() -> None:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from functools import partial
+from dataclasses import dataclass
 from typing import Any
 
 import msgspec
@@ -72,15 +72,9 @@ class Desk:
     def ask(self, *pods: PodSeen, gone: bool = False) -> list[tuple[str, str, tuple[str, ...]]]:
         """These pods hold requests open: what each will hear, and what was asked of the API by then."""
         heard: list[tuple[str, str, tuple[str, ...]]] = []
-
-        def speak(text: bytes, pod: str) -> bool:
-            heard.append((pod, text.decode(), tuple(self.asked())))
-            return not gone
-
         for pod in pods:
-            request = self.book.admit(
-                TRAIN, "t0ken", Generation(self.jobset.uid, 0, 0), pod.uid, partial(speak, pod=pod.uid)
-            )
+            client = Client(self, pod.uid, heard, gone=gone)
+            request = self.book.admit(TRAIN, "t0ken", Generation(self.jobset.uid, 0, 0), pod.uid, client)
             if gone:
                 asyncio.get_running_loop().call_later(0.005, self.book.leave, request)
         return heard
@@ -109,6 +103,23 @@ class Desk:
         assert stored is not None
         found: dict[str, str] = stored["data"]
         return found
+
+
+@dataclass(frozen=True, slots=True)
+class Client:
+    """A pod's end of the gate stream."""
+
+    desk: Desk
+    pod: str
+    heard: list[tuple[str, str, tuple[str, ...]]]
+    gone: bool
+
+    def speak(self, text: bytes) -> bool:
+        self.heard.append((self.pod, text.decode(), tuple(self.desk.asked())))
+        return not self.gone
+
+    def end(self) -> None:
+        """The test does not mind."""
 
 
 @pytest.fixture

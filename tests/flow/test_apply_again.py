@@ -10,7 +10,7 @@ from jobset_gate.kube.resources import JOBSETS
 from jobset_gate.settings import Settings
 from jobset_gate.sim import manifests
 from tests.flow.conftest import MakeStage
-from tests.flow.stage import Json, Stage, open_door
+from tests.flow.stage import Json, Stage, condition, open_door
 
 
 def manifest() -> Json:
@@ -22,6 +22,12 @@ def manifest() -> Json:
 
 def spec(jobset: Json) -> Json:
     return dict(jobset["spec"])
+
+
+def settled(jobset: Json) -> bool:
+    """Its three Jobs are ready and we have spoken: nobody writes to it any more, and `kubectl replace` meets no one."""
+    ready = sum(job.get("ready", 0) for job in jobset.get("status", {}).get("replicatedJobsStatus") or ())
+    return ready == 3 and (condition(jobset) or {}).get("reason") == names.REASON_STARTED
 
 
 @pytest.mark.parametrize(
@@ -37,7 +43,7 @@ def spec(jobset: Json) -> Json:
 async def test_the_same_manifest_again_changes_nothing(stage: Stage, again: tuple[str, ...]) -> None:
     await stage.apply(manifest())
     await stage.until_running(5)
-    before = await stage.jobset("gang")
+    before = await stage.until_jobset("gang", settled)
     for _ in range(2):
         await stage.plane.kubectl(*again, "-n", stage.namespace, "-f", "-", stdin=stage.here(manifest()))
         after = await stage.jobset("gang")

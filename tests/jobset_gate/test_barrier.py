@@ -91,7 +91,8 @@ def test_the_script_is_the_shipped_file_without_comments_and_indentation() -> No
 
 
 def test_the_script_speaks_the_names_that_the_container_gives_it() -> None:
-    for name in (names.ENV_UID, names.ENV_ATTEMPT, names.ENV_EPOCH, names.ENV_LIMIT, barrier.ENV_POLL):
+    told = (names.ENV_UID, names.ENV_ATTEMPT, names.ENV_EPOCH, names.ENV_LIMIT, names.ENV_STREAM, names.ENV_POD)
+    for name in (*told, barrier.ENV_POLL):
         assert name in barrier.script()
     assert f"JOBSET_GATE_DIR:-{names.MOUNT_PATH}}}" in barrier.script()
     assert f"for file in {names.VERDICT_FILE} {names.ANNOTATION_FILE};" in barrier.script()

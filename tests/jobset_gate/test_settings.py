@@ -20,9 +20,11 @@ def test_keys_are_camel_case_as_in_the_charts_values() -> None:
         "graceSeconds": 5,
         "maxWaitSeconds": 7200,
         "pollSeconds": 0.5,
+        "streamUrl": "http://gate.system.svc:8082",
     }
     barrier = load({"barrier": values}).barrier
     assert (barrier.image, barrier.run_as_user, barrier.grace_seconds) == ("registry.local/busybox:1", None, 5)
+    assert barrier.stream_url == "http://gate.system.svc:8082"
     assert barrier.resources is not None
     assert barrier.resources.limits == {"memory": "8Mi"}
 
@@ -45,6 +47,46 @@ def test_a_bad_value_is_told_with_its_path(values: Any, line: str) -> None:
     with pytest.raises(BadSettings) as problem:
         load(values)
     assert str(problem.value).startswith(line)
+
+
+@pytest.mark.parametrize(
+    ("url", "kept"),
+    [
+        ("http://gate", "http://gate"),
+        ("http://gate/", "http://gate"),
+        ("http://gate.system.svc:8082/", "http://gate.system.svc:8082"),
+        ("http://10.0.0.1:65535/some/path/", "http://10.0.0.1:65535/some/path"),
+        ("http://[fd00::1]:8082", "http://[fd00::1]:8082"),
+        (None, None),
+    ],
+)
+def test_the_streams_url_is_kept_without_a_slash_at_the_end(url: str | None, kept: str | None) -> None:
+    assert load({"barrier": {"streamUrl": url}}).barrier.stream_url == kept
+
+
+@pytest.mark.parametrize(
+    "url",
+    [
+        "",
+        "gate:8082",
+        "https://gate",
+        "http://",
+        "http:///path",
+        "http://gate:0",
+        "http://gate:65536",
+        "http://gate:port",
+        "http://user@gate",
+        "http://gate?x=1",
+        "http://gate/#part",
+        "http://gate/a b",
+        "http://gate/$(HOME)",
+        "http://gate\n",
+        "http://gate//",
+    ],
+)
+def test_a_url_that_no_barrier_could_ask_is_refused(url: str) -> None:
+    with pytest.raises(BadSettings, match=r"^barrier\.streamUrl: .*must be http://host\[:port\]\[/path\]$"):
+        load({"barrier": {"streamUrl": url}})
 
 
 def test_all_bad_values_are_told_at_once() -> None:

@@ -117,7 +117,7 @@ def test_a_timeout_fails_every_barrier_with_the_verdicts_message() -> None:
             ended = state(pod, BARRIER)["terminated"]
             assert ended["exitCode"] == names.EXIT_TIMED_OUT
             assert ended["reason"] == "Error"
-            assert ended["message"] == "timed out after 300s: 2/3 pods started\n"
+            assert ended["message"] == "timed out after 300s: 2/3 pods started"
             assert pod["status"]["phase"] == "Failed"
         gone = await world.until_condition(JOBSETS, "gang", "Failed")
         assert "gang-workers-0" in gone["message"]

@@ -2,6 +2,7 @@
 
 import asyncio
 import io
+import re
 from collections.abc import AsyncIterator
 from pathlib import Path
 from typing import Any
@@ -13,7 +14,7 @@ from jobset_gate import inject
 from tests.jobset_gate.jobsets import barrier, created, jobset
 from tests.webhook.doors import client, door
 from tests.webhook.reviews import body, patched, response
-from webhook.app import LARGEST_BODY, random_suffix
+from webhook.app import LARGEST_BODY, random_suffix, random_token
 from webhook.server import Server
 
 JSON = {"Content-Type": "application/json"}
@@ -237,3 +238,9 @@ def test_generated_suffixes_are_five_characters_that_a_name_may_end_in() -> None
         suffix = random_suffix()
         assert len(suffix) == 5
         assert set(suffix) <= set(inject.SUFFIX_ALPHABET)
+
+
+def test_tokens_are_long_never_the_same_and_may_stand_in_a_url() -> None:
+    tokens = {random_token() for _ in range(100)}
+    assert len(tokens) == 100
+    assert all(re.fullmatch(r"[0-9A-Za-z_-]{22}", token) for token in tokens)

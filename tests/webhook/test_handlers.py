@@ -5,8 +5,8 @@ from typing import Any
 import pytest
 
 from jobset_gate import names
-from jobset_gate.settings import Settings
-from tests.jobset_gate.jobsets import Json, applied, changed, created, jobset, pod_spec, replicated, without
+from jobset_gate.settings import Barrier, Settings
+from tests.jobset_gate.jobsets import Json, applied, barrier, changed, created, jobset, pod_spec, replicated, without
 from tests.webhook.reviews import body
 from webhook.handlers import mutating, validating
 from webhook.review import Allowed, Answer, Denied, Patched, decode
@@ -60,6 +60,22 @@ def test_a_generated_name_is_completed_in_a_dry_run_too(dry_run: bool) -> None:
     answer = mutate(given, name="", dryRun=dry_run)
     assert isinstance(answer, Patched)
     assert applied(given, answer.operations)["metadata"]["name"] == "gang-x7k2p"
+
+
+def test_each_new_gang_gets_a_token_of_its_own_and_keeps_it() -> None:
+    settings = Settings(barrier=Barrier(stream_url="http://gate:8082"))
+    tokens = iter(["first", "second"])
+    handler = mutating(settings, lambda: "x7k2p", lambda: next(tokens))
+    stored = []
+    for name in ("one", "two"):
+        given = jobset(name=name)
+        answer = handler(decode(body(given, None)))
+        assert isinstance(answer, Patched)
+        stored.append(applied(given, answer.operations))
+    ends = [it["value"] for made in stored for it in barrier(made)["env"] if it["name"] == names.ENV_STREAM]
+    assert ends == ["http://gate:8082/v1/gangs/default/one/first", "http://gate:8082/v1/gangs/default/two/second"]
+    assert handler(decode(body(stored[0], stored[0]))) == Allowed()
+    assert judge(stored[0]) == Allowed()
 
 
 def test_warnings_come_from_the_second_so_that_they_are_told_once() -> None:

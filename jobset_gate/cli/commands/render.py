@@ -31,7 +31,8 @@ def register(app: typer.Typer, program: str) -> None:
         """Print manifests as the webhook would have them stored, without any cluster.
 
         Objects other than JobSets, and JobSets that ask for no gate, come out as they went in. If any JobSet would be
-        refused, everything that is wrong goes to standard error and nothing is printed.
+        refused, everything that is wrong goes to standard error and nothing is printed. In the place of what is random
+        (the end of a generated name, the token for the gate stream) stand x's.
         """
         from jobset_gate.cli import settings_file  # noqa: PLC0415 - see app.py
         from jobset_gate.cli.documents import commands  # noqa: PLC0415 - see app.py

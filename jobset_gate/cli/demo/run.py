@@ -31,7 +31,7 @@ class Facts:
     """From the last pod's start to the verdict in the ConfigMap, both as a watch shows them; None: no release. Below 0
     where the pods' own word on the gate stream came before their kubelets' reports."""
     patched: int
-    """Pods of the released gang that needed a patch, since the gate stream had not reached them."""
+    """Pods of the released gang that were patched: they had no stream at the decision, or were long in passing."""
 
 
 async def demo(plan: Plan, *, as_json: bool) -> Exit:
@@ -99,10 +99,9 @@ def _tell_release(sight: Sight, screen: Screen) -> None:
     latency = (_latency(sight) or 0.0) * 1000
     when = "before" if latency < 0 else f"{latency:.0f} ms after"
     spread = (sight.mains_at or 0.0) - (sight.decided_at or 0.0)
-    heard = _many(len(sight.pods) - sight.patched, "pod")
     screen.say(f"   Released: {sight.verdict.message if sight.verdict else ''}.")
     screen.say(f"   Decided {when} the last start was reported; all main containers ran {spread:.1f} s later.")
-    screen.say(f"   {heard} heard of it on the gate stream, {sight.patched} by a patch.")
+    screen.say(f"   {sight.patched} of {len(sight.pods)} pods were patched; to the others the gate stream was enough.")
 
 
 async def _stuck(plan: Plan, its: Stage, screen: Screen) -> list[str]:

@@ -57,17 +57,15 @@ async def stage() -> AsyncIterator[Stage]:
 
 @contextlib.asynccontextmanager
 async def _kept_running(manager: Manager) -> AsyncIterator[None]:
-    """The controller, leading. If it ends by itself, so does the demo."""
+    """The controller, leading and with its gate stream open. If it ends by itself, so does the demo."""
     work = asyncio.create_task(manager.run(), name="controller")
-    leading = asyncio.create_task(manager.leading.wait())
+    streaming = asyncio.create_task(manager.streaming.wait())
     try:
-        await asyncio.wait((work, leading), return_when=asyncio.FIRST_COMPLETED)
+        await asyncio.wait((work, streaming), return_when=asyncio.FIRST_COMPLETED)
         if work.done():
             raise Failed("the controller did not start") from work.exception()
-        while not manager.stream_url:  # noqa: ASYNC110 - the next thing that a leader does; nothing tells
-            await asyncio.sleep(0.01)
         yield
     finally:
-        leading.cancel()
+        streaming.cancel()
         work.cancel()
-        await asyncio.gather(work, leading, return_exceptions=True)
+        await asyncio.gather(work, streaming, return_exceptions=True)

@@ -57,7 +57,7 @@ class Gate:
         if own.limit is not None:
             limit = own.limit + barrier.ROUNDING
             self._limit = self._run.later(limit, lambda: self._finish(barrier.at_limit(own, limit)))
-        self._stream = self._run.streams.hold(lambda: self._run.pod, env, self._hear)
+        self._stream = self._run.streams.hold(lambda: self._run.pod, env, self._finish)
         self._look()
 
     def stop(self) -> None:
@@ -74,11 +74,6 @@ class Gate:
             return
         ending = barrier.heard(self._own, self._texts)
         if ending is not None:
-            self._hear(ending)
-
-    def _hear(self, ending: Exit) -> None:
-        """A verdict that binds it, from whichever channel; the first one is obeyed when the script looks next."""
-        if self._end is not None and self._ending is None:
             self._ending = self._run.later(self._run.poll_seconds, lambda: self._finish(ending))
 
     def _finish(self, ending: Exit | None) -> None:

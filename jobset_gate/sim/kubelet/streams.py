@@ -79,6 +79,8 @@ class Stream:
                 line = "\n"
                 while line == "\n":
                     line = await body.line()
+                if not line.endswith("\n"):
+                    return None  # torn
                 if not line.startswith("release "):  # a timeout's message is what follows
                     line += await body.rest(barrier.LONGEST_MESSAGE)
                 return barrier.heard(self._own, [line])

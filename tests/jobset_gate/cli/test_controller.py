@@ -39,6 +39,14 @@ async def test_it_becomes_ready_and_ends_in_order_when_told(plane: Plane, namesp
         assert not (await client.get(LEASES, names.LEASE, namespace))["spec"].get("holderIdentity")
 
 
+async def test_it_serves_the_gate_stream_when_asked_to(embedded_plane: Plane) -> None:
+    arguments = ["--kubeconfig", str(embedded_plane.kubeconfig), "--port", "0"]
+    async with running("controller", *arguments, "--stream-host", "127.0.0.1", "--stream-port", "0") as service:
+        url = (await service.until("gate stream listens"))["url"]
+        assert (await fetch(f"{url}/v1/gangs/default/train/token/uid/0/0/pod"))[0] == 404
+        assert await service.stop() == 0
+
+
 async def test_without_a_lease_for_one_namespace(plane: Plane, namespace: str) -> None:
     arguments = ["--no-leader-elect", "--no-extend-crd", "--watch-namespace", namespace, "--port", "0"]
     async with running("controller", *arguments, "--kubeconfig", str(plane.kubeconfig)) as service:
@@ -84,10 +92,27 @@ def test_the_command_line_wins_over_the_file_and_the_file_over_the_defaults(tmp_
     assert options(Controller()).workers == 4
 
 
+def test_the_gate_stream_is_off_unless_it_is_given_a_port(tmp_path: Path) -> None:
+    assert options(Controller()).stream_port is None
+    file = tmp_path / "s.yaml"
+    file.write_text("controller:\n  streamHost: 0.0.0.0\n  streamPort: 8082\n")
+    made = options(read(file).controller, stream_port=None)
+    assert (made.stream_host, made.stream_port) == ("0.0.0.0", 8082)  # noqa: S104 - it is only read
+    assert options(read(file).controller, stream_port=0).stream_port == 0
+
+
+def test_the_annotation_channel_can_be_switched_off(tmp_path: Path) -> None:
+    file = tmp_path / "s.yaml"
+    file.write_text("controller: {patchConcurrency: 0}")
+    assert options(read(file).controller).patch_concurrency == 0
+
+
 @pytest.mark.parametrize(
     ("text", "told"),
     [
         ("controller: {workers: 0}", "controller.workers: 0: input should be greater than or equal to 1"),
+        ("controller: {streamPort: 65536}", "controller.streamPort: 65536: input should be less than or equal to"),
+        ("controller: {patchConcurrency: -1}", "controller.patchConcurrency: -1: input should be greater than or"),
         ("controller: {wrokers: 1}", "controller.wrokers: 1: extra inputs are not permitted"),
         ("controller: 5", "controller: 5: "),
         ("barrier: {graceSeconds: -1}", "barrier.graceSeconds: -1: "),

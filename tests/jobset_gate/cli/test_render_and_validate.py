@@ -140,6 +140,15 @@ def test_a_generated_name_is_completed_and_that_is_said(run: Run) -> None:
     assert ran.code == 0
 
 
+def test_a_stand_in_takes_the_place_of_the_random_token(run: Run, tmp_path: Path) -> None:
+    """The same manifest gives the same bytes, and whoever compares them finds no secret."""
+    (tmp_path / "settings.yaml").write_text("barrier: {streamUrl: 'http://gate:8082'}")
+    asked = ("render", "-f", STORY_1, "--config", str(tmp_path / "settings.yaml"))
+    first, second = run(*asked), run(*asked)
+    assert first.out == second.out
+    assert f"value: http://gate:8082/v1/gangs/default/my-jobset/{'x' * 22}\n" in first.out
+
+
 def test_warnings_go_to_standard_error(run: Run) -> None:
     text = Path(STORY_1).read_text().replace("backoffLimit: 0", "backoffLimit: 7")
     ran = run("render", "-f", "-", stdin=text)

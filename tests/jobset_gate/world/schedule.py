@@ -25,8 +25,9 @@ MOST = 11
 ORDINARY = (
     *3 * ("the_cluster_acts",),
     *2 * ("pods_start",),
-    "barriers_run_before_anybody_reports_it",
-    *2 * ("barriers_ask",),
+    *2 * ("barriers_run_before_anybody_reports_it",),
+    *3 * ("barriers_ask",),
+    "streams_break",
     *3 * ("a_controller_hears_and_works",),
     *2 * ("a_call_goes_through",),
     "some_news_arrives",
@@ -50,7 +51,6 @@ TROUBLES = (
     "something_happens_to_a_pod",
     "terminating_pods_end",
     "a_barrier_runs_again",
-    "a_stream_breaks",
     "a_stream_is_dead",
     "a_job_is_made_anew",
     "somebody_bypasses_the_gate",
@@ -187,8 +187,10 @@ class Run:
         for pod in pods[other % len(pods) if pods and one > 7 else 0 :]:
             self.world.streams.ask(pod, self.replica(one))
 
-    def a_stream_breaks(self, one: int, other: int) -> None:
-        self.world.streams.break_off(one)
+    def streams_break(self, one: int, other: int) -> None:
+        """One of them, now and then all."""
+        for number in range(one, one + (MOST if other > 8 else 1)):
+            self.world.streams.break_off(number)
 
     def a_stream_is_dead(self, one: int, other: int) -> None:
         self.world.streams.swallow(one)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 
 from controllers.announcements import Announcements, Refused, Request
 from controllers.keys import Key
@@ -19,6 +19,7 @@ from tests.jobset_gate.world.replica import Replica
 class Line:
     """A barrier's request at one controller process."""
 
+    streams: Streams
     pod: str
     """Its UID."""
     replica: Replica
@@ -26,7 +27,14 @@ class Line:
     """Of the process that holds it; another process of the same replica knows nothing of it."""
     swallows: bool = False
     """What is said does not arrive, and nobody notices."""
-    request: Request | None = field(default=None)
+    request: Request | None = None
+
+    def speak(self, text: bytes) -> bool:
+        self.streams.spoken(self, text)
+        return True
+
+    def end(self) -> None:
+        asyncio.get_running_loop().call_soon(self.streams.leave, self)
 
 
 class Streams:
@@ -40,15 +48,13 @@ class Streams:
         """The barrier asks this controller; whether or not it asks another already."""
         if not replica.alive:
             return
-        line = Line(pod["metadata"]["uid"], replica, replica.book)
+        line = Line(self, pod["metadata"]["uid"], replica, replica.book)
         its = life_of(pod)
 
         def admit() -> None:
             generation = Generation(its.uid, its.attempt, its.epoch)
             try:
-                line.request = line.book.admit(
-                    Key("default", JOBSET), TOKEN, generation, line.pod, lambda text: self._speak(line, text)
-                )
+                line.request = line.book.admit(Key("default", JOBSET), TOKEN, generation, line.pod, line)
             except Refused:
                 return  # it asks again some time
             if not line.request.told:
@@ -82,17 +88,17 @@ class Streams:
         return self._lines
 
     def _end(self, line: Line) -> None:
-        self._loop.do(lambda: self._leave(line))
+        self._loop.do(lambda: self.leave(line))
 
-    def _speak(self, line: Line, text: bytes) -> bool:
+    def spoken(self, line: Line, text: bytes) -> None:
+        """The controller says this on the line."""
         if not line.swallows:
             for pod in self._cluster.waiting():
                 if pod["metadata"]["uid"] == line.pod:
                     self._cluster.look(pod, text.decode(), tell=False)
-        asyncio.get_running_loop().call_soon(self._leave, line)
-        return True
 
-    def _leave(self, line: Line) -> None:
+    def leave(self, line: Line) -> None:
+        """The controller notices that the line has ended."""
         if line in self._lines and line.request is not None:
             self._lines.remove(line)
             line.replica.held[line.pod] -= 1
