@@ -112,6 +112,16 @@ async def test_a_pod_that_becomes_known_after_its_announcement_wakes_the_gang_to
     assert gate.woken == [TRAIN]
 
 
+async def test_an_announcement_after_the_status_is_no_second_start(gate: Gate) -> None:
+    gate.see_pod(gangs.pod(0))
+    gate.see_pod(waiting_pod(1))
+    gate.index.observe(TRAIN)
+    gate.index.lacks(TRAIN, 1)
+    gate.woken.clear()
+    await (await gate.ask(PODS[0])).held()
+    assert gate.woken == []
+
+
 async def test_the_status_that_confirms_an_announcement_is_no_second_start(gate: Gate) -> None:
     gate.see_pod(waiting_pod(0))
     gate.see_pod(waiting_pod(1))
@@ -229,6 +239,11 @@ async def test_a_verdict_is_told_once_and_to_all_before_the_first_request_ends(b
     for _ in range(2):
         await book.book.tell(TRAIN, verdict())
     assert book.heard == [(pod, what) for what in (verdicts.render(verdict()), "end") for pod in PODS]
+
+
+async def test_a_gang_whose_requests_have_all_ended_takes_no_memory(book: Book) -> None:
+    book.book.leave(book.ask(PODS[0]))
+    assert (book.book.open, book.book._gangs) == (0, {})
 
 
 async def test_a_pod_in_another_stage_counts_by_its_status_alone() -> None:

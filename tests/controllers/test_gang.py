@@ -163,6 +163,15 @@ async def test_a_timeout_is_told_on_the_stream_too(desk: Desk) -> None:
     assert [text.split()[0] for _, text, _ in heard] == ["timeout"]
 
 
+async def test_a_verdict_that_another_replica_took_is_told_on_this_ones_stream_too(desk: Desk) -> None:
+    """The requests were open here before the watch told of its ConfigMap."""
+    heard = desk.ask(desk.see_pod(0))
+    text = verdicts.render(verdict(uid=desk.jobset.uid))
+    desk.see_gate(data={names.KEY_VERDICT: text})
+    await desk.look()
+    assert [said for _, said, _ in heard] == [text]
+
+
 async def test_a_gang_of_announced_pods_alone_is_released(desk: Desk) -> None:
     """Their kubelets have not yet said a word of their barriers."""
     pods = [desk.see_pod(index, stage=Stage.WAITING, barrier_since=None) for index in range(2)]

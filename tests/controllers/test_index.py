@@ -202,6 +202,18 @@ def test_jobsets_jobs_and_gates_wake_their_gang_at_once(woken: Woken) -> None:
     assert woken.asked() == (6, 0)
 
 
+def test_an_announcement_that_ends_is_looked_at_at_leisure(woken: Woken) -> None:
+    woken.pod(None, waiting_pod(0))
+    woken.index.lacks(TRAIN, 2)
+    woken.asked()
+    woken.index.announce(TRAIN, waiting_pod(0).uid, 1.0)
+    assert woken.asked() == (0, 1)
+    woken.index.withdraw(TRAIN, waiting_pod(0).uid)
+    assert woken.asked() == (0, 1)
+    woken.index.withdraw(TRAIN, waiting_pod(0).uid)
+    assert woken.asked() == (0, 0)
+
+
 def test_a_gang_that_is_gone_can_lack_what_it_likes() -> None:
     made = Woken()
     made.index.lacks(TRAIN, 3)

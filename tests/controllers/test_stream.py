@@ -249,15 +249,26 @@ async def test_a_client_that_has_asked_may_be_silent_as_long_as_it_likes(gate: G
     assert await client.verdict() == TEXT
 
 
-async def test_a_client_that_reads_nothing_is_given_up(gate: Gate) -> None:
+async def test_a_client_that_reads_nothing_is_given_up(gate: Gate, clock: VirtualClock) -> None:
     """Its window has closed, and what is not taken from us would pile up."""
-    client = await (await gate.ask()).held()
+    client, since = await (await gate.ask()).held(), clock()
     client.writer.transport.pause_reading()  # type: ignore[attr-defined]
     (held,) = gate.stream._connections
     assert held.transport is not None
     held.transport.write(bytes(8_000_000))
     await until(lambda: gate.outcomes == ["lost"])
+    assert clock() - since <= HEARTBEAT + 3
     assert gate.announced == set()
+
+
+async def test_whoever_has_gone_is_not_told_and_gets_no_more_signs_of_life(gate: Gate) -> None:
+    await (await gate.ask()).held()
+    (held,) = gate.stream._connections
+    assert held.transport is not None
+    held.transport.abort()
+    await gate.book.tell(TRAIN, verdict())
+    await until(lambda: gate.outcomes == ["lost"])
+    assert (dict(gate.book.told), list(gate.stream._hearts._last)) == ({}, [])
 
 
 async def test_one_that_has_been_cut_off_does_not_hold_up_the_others(gate: Gate) -> None:
