@@ -9,14 +9,18 @@ import shutil
 import sys
 import tempfile
 import time
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
+from secrets import token_hex
 from typing import Final
 
-from e2e import cluster, commands, tools
+from e2e import cluster, commands, images, tools
 from e2e.ground import ENV
 from e2e.installation import installed
 
-NAME: Final = "jobset-gate-e2e"
+KEPT: Final = "jobset-gate-e2e"
+"""The name of the cluster that KEEP=1 leaves standing; others get one of their own, for several may run at once."""
 HERE: Final = Path(__file__).parent
 REPORTS: Final = HERE.parent / "build" / "e2e"
 WORKERS: Final = "3"
@@ -37,7 +41,7 @@ def main(args: list[str]) -> int:
             tools.provide()
         if args == ["prepare"]:
             return 0
-        made = cluster.of_kubeconfig(kubeconfig) if kubeconfig else cluster.of_kind(NAME, keep=keep)
+        made = cluster.of_kubeconfig(kubeconfig) if kubeconfig else own_cluster(keep=keep)
         shutil.rmtree(REPORTS, ignore_errors=True)
         REPORTS.mkdir(parents=True)
         remove = kubeconfig is not None and not keep
@@ -50,6 +54,18 @@ def main(args: list[str]) -> int:
         code = 1
     print(f"e2e: {'passed' if code == 0 else f'failed with code {code}'} after {time.monotonic() - began:.0f}s")
     return code
+
+
+@contextmanager
+def own_cluster(*, keep: bool) -> Iterator[cluster.Cluster]:
+    """Kind's, and what was built for it goes with it."""
+    name = KEPT if keep else f"{KEPT}-{token_hex(2)}"
+    try:
+        with cluster.of_kind(name, keep=keep) as it:
+            yield it
+    finally:
+        if not keep:
+            images.forget(f"{images.NAME}:{name}")
 
 
 def scenarios(ground: Path, args: list[str]) -> int:

@@ -13,23 +13,28 @@ from e2e.cluster import Cluster
 from jobset_gate import tiny
 from jobset_gate.settings import DEFAULT_IMAGE
 
-OURS: Final = "localhost/jobset-gate:e2e"
+NAME: Final = "localhost/jobset-gate"
+LATEST: Final = f"{NAME}:e2e"
+"""The last one built, whoever did: keeps the layers that the next build needs again."""
 ROOT: Final = Path(__file__).parents[1]
 PROGRAM: Final = "done"
 BUILD_SECONDS: Final = 900.0
 LOAD_SECONDS: Final = 300.0
 
 
-def ours() -> str:
-    """IMAGE, or what is built from this checkout."""
+def ours(tag: str = "e2e") -> str:
+    """IMAGE, or what is built from this checkout. The tag is for runs of several checkouts on one machine."""
     given = os.environ.get("IMAGE")
     if given:
         return given
-    print(f"image: building {OURS}", flush=True)
+    image = f"{NAME}:{tag}"
+    print(f"image: building {image}", flush=True)
     base = os.environ.get("LOCAL_PYTHON_IMAGE")
-    build = ["make", "-C", str(ROOT), "--no-print-directory", "image", f"IMAGE={OURS}"]
+    build = ["make", "-C", str(ROOT), "--no-print-directory", "image", f"IMAGE={image}"]
     commands.run(*build, *([f"BASE={base}"] if base else []), seconds=BUILD_SECONDS)
-    return OURS
+    if image != LATEST:
+        commands.run("docker", "tag", image, LATEST)
+    return image
 
 
 def small() -> str:
@@ -71,5 +76,6 @@ def load_onto(kind: str, node: str, image: str) -> None:
 
 
 def forget(image: str) -> None:
-    """Away from docker; nodes keep theirs."""
-    commands.run("docker", "image", "rm", "--force", image)
+    """Away from docker, if it is there; nodes keep theirs."""
+    if commands.works("docker", "image", "inspect", image):
+        commands.run("docker", "image", "rm", "--force", image)

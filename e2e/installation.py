@@ -18,7 +18,7 @@ def installed(it: Cluster, reports: Path, *, remove: bool) -> Iterator[Ground]:
     """Images, JobSet and jobset-gate. `remove`: afterwards the cluster is as it was before."""
     found = jobset.stands(it)
     with _timed("images"):
-        image, small = images.ours(), images.small()
+        image, small = images.ours(it.kind or "e2e"), images.small()
         images.load(it, image, small)
     steady, stand_in = it.steady_node(), False
     try:

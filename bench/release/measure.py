@@ -40,13 +40,13 @@ class Measurement:
     async def run(self) -> None:
         """Everything of the plan. A gang that does not finish is told, and the next one has its turn."""
         await self._warm()
-        gangs = list(self.plan.gangs())
-        for place, (number, pods, way) in enumerate(gangs, start=1):
-            await self._gang(number, pods, way, f"{place}/{len(gangs)}")
         if self.plan.cost_pods:
             # Side by side: they only wait. The KEP's barriers are those of the annotation's way.
             await asyncio.gather(*(self._cost(way) for way in self.plan.ways if way is not KEP))
         await self._skews()
+        gangs = list(self.plan.gangs())
+        for place, (number, pods, way) in enumerate(gangs, start=1):
+            await self._gang(number, pods, way, f"{place}/{len(gangs)}")
         await self._sweep()
 
     async def _sweep(self) -> None:

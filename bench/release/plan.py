@@ -40,8 +40,8 @@ class Plan:
     def gangs(self) -> Iterator[tuple[int, int, Way]]:
         """Run, size and way."""
         chance = random.Random(self.seed)  # noqa: S311 - an order that can be had again
-        for number in range(1, self.runs + 1):
-            for pods in self.sizes:
+        for pods in self.sizes:
+            for number in range(1, self.runs + 1):
                 ways = [way for way in self.ways if way is not KEP or self._bears_kep(number, pods)]
                 for way in chance.sample(ways, len(ways)):
                     yield number, pods, way

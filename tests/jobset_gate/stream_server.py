@@ -24,7 +24,9 @@ class Asked:
         self.send(f"HTTP/1.1 {status}\r\n{headers}\r\n\r\n{body}")
 
     def send(self, text: str) -> None:
-        self.connection.sendall(text.encode())
+        """A client that has heard enough may be gone."""
+        with contextlib.suppress(ConnectionError):
+            self.connection.sendall(text.encode())
 
     def answer(self, body: str, status: str = "200 OK") -> None:
         """All of it, and the end."""

@@ -328,6 +328,7 @@ def test_it_asks_at_once_then_soon_and_then_ever_later_up_to_ten_seconds(held: H
     assert first == 0
     assert all(0.1 <= pause <= limit for pause, limit in zip(waited, (1, 2, 4, 8, *[10] * 12), strict=False))
     assert max(waited) > 4
+    assert len(set(waited[-10:])) > 5, "ever the same part of what it may wait"
 
 
 def test_no_two_pods_ask_in_step(held: Held, gate: Gate) -> None:
