@@ -120,7 +120,7 @@ def _entries(edit: Edit, job: Replicated, key: str, kept: ours.Places) -> None:
         return
     entries = job.listed(key)
     present = {at: was[entry["name"]] for at, entry in enumerate(entries) if dig(entry, "name") in list(was)}
-    if not all(barrier.same(entries[at], entry) for at, entry in present.items()):
+    if not all(barrier.same_but_token(entries[at], entry) for at, entry in present.items()):
         return
     wanted = [entry for at, entry in enumerate(entries) if at not in present]
     for index, entry in kept:

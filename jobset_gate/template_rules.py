@@ -110,7 +110,7 @@ def _differing(job: Replicated, key: str, entry: Json) -> Iterator[Violation]:
         here = dotted((*job.pod_path, "spec", key, index))
         if number > 0:
             yield Violation(at(here, "name"), entry["name"], "is there twice", Fault.DUPLICATE)
-        elif not barrier.same(its, entry):
+        elif not barrier.same_but_token(its, entry):
             message = "differs from what jobset-gate put in when the JobSet was created: leave it out or as it was"
             yield Violation(here, its, message, Fault.FORBIDDEN)
 

@@ -8,6 +8,7 @@ from jobset_gate import inject, names
 from jobset_gate.barrier import is_barrier, same, same_but_token
 from jobset_gate.carried import missing
 from jobset_gate.settings import Barrier, Settings
+from jobset_gate.validate import violations
 from tests.jobset_gate.jobsets import Json, applied, barrier, created, defaulted, jobset, replicated, updated, without
 
 STREAM = Settings(barrier=Barrier(stream_url="http://gate.system.svc:8082"))
@@ -108,3 +109,16 @@ def test_barriers_that_differ_in_the_token_alone_are_told_from_others() -> None:
     assert not same_but_token(one, other | {"image": "x"})
     assert not same_but_token(one, barrier(created(jobset())))
     assert same_but_token({"a": 1}, {"a": 1, "b": ""})
+
+
+def test_a_manifest_rendered_offline_may_be_applied_again() -> None:
+    """`render` knows no token and puts another in its place; the stored one stays."""
+    stored, rendered = made(jobset()), made(jobset(), "0" * 22)
+    assert not violations(rendered, stored, settings=STREAM)
+    assert updated(rendered, stored, STREAM) == stored
+
+
+def test_another_gang_on_the_stream_is_no_mere_other_token() -> None:
+    stored, moved = made(jobset()), made(jobset(), settings=OTHER)
+    (found,) = violations(moved, stored, settings=OTHER)
+    assert "initContainers[0]" in found.path
