@@ -134,6 +134,8 @@ class Stream:
             _abort(connection)
 
     async def _close(self) -> None:
+        for _ in range(3):  # those accepted last are only being made
+            await asyncio.sleep(0)
         for number, connection in enumerate(list(self._connections), start=1):
             _abort(connection)
             if number % SLICE == 0:

@@ -1,10 +1,13 @@
 """The images of the suite, on every node in time: ours, and a small one for barriers and main containers."""
 
+import fcntl
 import io
 import os
 import platform
 import tarfile
 import tempfile
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Final
 
@@ -31,10 +34,21 @@ def ours(tag: str = "e2e") -> str:
     print(f"image: building {image}", flush=True)
     base = os.environ.get("LOCAL_PYTHON_IMAGE")
     build = ["make", "-C", str(ROOT), "--no-print-directory", "image", f"IMAGE={image}"]
-    commands.run(*build, *([f"BASE={base}"] if base else []), seconds=BUILD_SECONDS)
+    with _alone():
+        commands.run(*build, *([f"BASE={base}"] if base else []), seconds=BUILD_SECONDS)
     if image != LATEST:
         commands.run("docker", "tag", image, LATEST)
     return image
+
+
+@contextmanager
+def _alone() -> Iterator[None]:
+    """One build at a time: all of one checkout collect their wheels in the same folder."""
+    lock = ROOT / "build" / "image.lock"
+    lock.parent.mkdir(exist_ok=True)
+    with lock.open("w") as file:
+        fcntl.flock(file, fcntl.LOCK_EX)
+        yield
 
 
 def small() -> str:

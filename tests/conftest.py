@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import signal
 from collections.abc import AsyncIterator, Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -15,6 +16,12 @@ from tests.support.planes import Plane, Real, fresh_name
 
 if TYPE_CHECKING:
     from tests.support.embedded import Embedded
+
+
+def pytest_configure() -> None:
+    """A process that a shell has put into the background ignores SIGINT, and so does all that it starts: not ours."""
+    if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
+        signal.signal(signal.SIGINT, signal.default_int_handler)
 
 
 @pytest.fixture(scope="session")

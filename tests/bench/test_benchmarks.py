@@ -50,7 +50,7 @@ async def test_decoding_is_compared_with_msgspec_and_kubernetes_asyncio_at_both_
         assert "kubernetes-asyncio" in ways
 
 
-@pytest.mark.parametrize(("lean", "least", "most"), [(True, 6, 8.5), (False, 13, 16)])
+@pytest.mark.parametrize(("lean", "least", "most"), [(True, 8, 10), (False, 14, 17)])
 def test_the_lines_are_all_different_and_of_the_size_that_is_told(lean: bool, least: float, most: float) -> None:
     lines = decode.corpus("any", 40, lean=lean).lines
     assert len(set(lines)) == 40

@@ -38,6 +38,8 @@ class Service:
     async def __aexit__(self, *_: object) -> None:
         if self._server is not None:
             self._server.close()
+        for _turn in range(3):  # those accepted last are only being made
+            await asyncio.sleep(0)
         self.cut()
         await asyncio.gather(*self._links, return_exceptions=True)
 

@@ -152,9 +152,9 @@ async def test_only_the_gangs_own_token_life_and_name_are_served(make_stage: Mak
         await stage.apply(manifests.gang("other", jobs=1, pods=2))
         await stage.until_condition(GANG, names.REASON_WAITING)
         await stage.until_condition("other", names.REASON_WAITING)
+        pods = await stage.until(lambda pods: len(pods) == 4)
         (own, *_), (others, *_) = (
-            [pod for pod in stage.pods.all() if pod["metadata"]["labels"][names.JS_NAME] == name]
-            for name in (GANG, "other")
+            [pod for pod in pods if pod["metadata"]["labels"][names.JS_NAME] == name] for name in (GANG, "other")
         )
         uid = own["metadata"]["labels"][names.JS_UID]
         rest = f"{uid}/0/0/{own['metadata']['uid']}"
@@ -274,6 +274,7 @@ async def test_killed_after_the_decision_and_before_anybody_is_told_the_next_one
         with monkeypatch.context() as patch:
             fate = Fate(last_write=lambda body: b"release " in body or b"timeout " in body, lands=True)
             doom(patch, fate)
+            stage.service.let_through = 0  # the dead one's server does not die in the same instant
             stage.start_controller(patch_concurrency=0)
             workers = manifests.replicated_job(parallelism=3, backoff_limit=0, pod={"restartPolicy": "Never"})
             if outcome is Kind.TIMEOUT:
@@ -286,6 +287,7 @@ async def test_killed_after_the_decision_and_before_anybody_is_told_the_next_one
         assert verdict.kind is outcome
         assert stage.service.passed == 0
         await stage.stop_controller()
+        stage.service.mend()
         stage.start_controller(patch_concurrency=0)
         if outcome is Kind.RELEASE:
             await stage.until_running(3)

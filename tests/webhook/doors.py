@@ -54,6 +54,11 @@ class Counted:
         before, self._seen = self._seen, self._total()
         return int(self._seen - before)
 
+    def asked(self) -> bool:
+        """Whether both webhooks were. An API server whose view of the object was old asks both of them again."""
+        sent = self.sent()
+        return sent > 0 and sent % 2 == 0
+
     def _total(self) -> float:
         metrics = [it for it in self._registry.collect() if it.name == "jobset_gate_admission"]
         return sum(sample.value for it in metrics for sample in it.samples if sample.name.endswith("_total"))

@@ -134,7 +134,7 @@ async def test_an_api_server_stores_both_as_they_are_written(plane: Plane) -> No
 async def test_a_gated_jobset_comes_back_with_its_barrier(stand: Stand) -> None:
     made = await stand.create(jobset())
     assert barrier(made)
-    assert stand.counted.sent() == 2
+    assert stand.counted.asked()
 
 
 async def test_the_annotation_alone_is_enough(stand: Stand) -> None:
@@ -206,7 +206,7 @@ async def test_each_of_our_annotations_is_sent_when_it_comes_changes_or_goes(sta
     await stand.gated(notes={names.BYPASS: "false"})
     for value in ("true", "false", None):
         await stand.merge("gang", {"metadata": {"annotations": {names.BYPASS: value}}})
-        assert stand.counted.sent() == 2
+        assert stand.counted.asked()
 
 
 @pytest.mark.parametrize(
