@@ -27,7 +27,7 @@ CONCURRENCY = 32
 PATIENCE = 2.0
 """Seconds that a pod gets to see the ConfigMap by itself, if its barrier began after the decision."""
 
-TOLD_PATIENCE = 30.0
+TOLD_PATIENCE = 20.0
 """Seconds that a pod gets to act, and its kubelet to report it, once it was told on the gate stream."""
 
 STRAGGLES_AFTER = 5.0

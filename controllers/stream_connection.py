@@ -77,7 +77,7 @@ class Connection(asyncio.Protocol):
             return False
         self.transport.write(text if self._opened else _HEAD + text)
         self._door.spoke(self)
-        return True
+        return not self.transport.is_closing()  # a write into a connection that was reset raises nothing
 
     def end(self) -> None:
         """Nothing follows."""

@@ -39,7 +39,7 @@ judge() {
   esac
 }
 
-# Waits until the files are to be looked at again, or until the stream has news: `tell` makes the shell call a function.
+# Waits until the files are to be looked at again, or until the stream has news, of which `tell` makes the shell hear.
 # With signals, and a process for each nap ...
 nap() { sleep "$poll" & wait $!; }
 tell() { kill "-$1" "$me"; }
@@ -47,16 +47,26 @@ trap over USR1
 trap heard USR2
 limit='-T 40'
 silence=
-# ... or, where the shell can read with a time limit, ten times cheaper with a pipe: that of a here-document. Such a
-# shell notices the stream's silence too: not every busybox has a wget with -T.
+# ... or, where the shell can read with a time limit, ten times cheaper with a pipe: that of a here-document. A letter at
+# a time, for the time may be up in the middle of a word. Such a shell notices the stream's silence too: not every busybox
+# has a wget with -T.
 if { [ -p /proc/self/fd/3 ] && command exec 4<>/proc/self/fd/3 && read -r _ <&4; } 3<<_ 2>/dev/null
 .
 _
 then
-  read -r -t 0.01 _ <&4 2>/dev/null
+  read -r -n 1 -t 0.01 _ <&4 2>/dev/null
   [ $? = 2 ] || {
-    nap() { read -r -t "$poll" news <&4 && $news; }
-    tell() { echo "$2" >&4; }
+    nap() {
+      if read -r -n 1 -t "$poll" news <&4; then
+        case $news in o) over ;; h) heard ;; esac
+      elif [ "$ear" ] && ! hearing; then
+        # The letter came just when the time was up: late here, lost in bash.
+        while read -r -n 1 -t 0.01 _ <&4; do :; done
+        over
+      fi
+    }
+    hearing() { read -r _ _ news _ <"/proc/$ear/stat" && [ "$news" != Z ]; } 2>/dev/null
+    tell() { printf %s "$2" >&4; }
     limit=
     silence='-t 40'
   }
@@ -71,12 +81,12 @@ hear() {
     sleep "$1"
     exec wget $limit -t 1 -q -O - "$JOBSET_GATE_STREAM/$JOBSET_GATE_UID/$JOBSET_GATE_ATTEMPT/$own/$JOBSET_GATE_POD"
   } 2>/dev/null | dd bs=1 count=4096 2>/dev/null | (
-    trap 'kill "$pid"; tell USR1 over' EXIT
+    trap 'kill "$pid"; tell USR1 o' EXIT
     read -r pid
     # Empty lines tell that it is alive; the first other one is a verdict, or worth nothing.
     while read -r $silence verdict uid attempt epoch _; do
       [ -z "$verdict" ] || { judge; break; }
-      tell USR2 heard
+      tell USR2 h
     done
     exit 1
   ) 2>/dev/null &

@@ -1,5 +1,6 @@
 """barrier.sh on the gate stream: what it asks, whom it obeys there, and that nothing there can do it harm (A6)."""
 
+import os
 import shutil
 import signal
 import subprocess
@@ -349,3 +350,19 @@ def test_nothing_is_said_on_stderr_whatever_the_stream_does(held: Held, gate: Ga
     gate.asked().answer("no\n", "403 No")
     gate.asked().answer(release())
     assert process.communicate(timeout=WITHIN)[1] == ""
+
+
+def test_a_stream_whose_end_nobody_tells_is_asked_again(held: Held, gate: Gate) -> None:
+    """Its last word may be lost, as here where all that listens is killed: the shell looks for itself now and then.
+
+    Not under dash, where the word is a signal, which is not lost.
+    """
+    if held.shell == "dash":
+        return
+    held.poll = "0.01"
+    process = held.start()
+    gate.asked().hold(body="\n")
+    for child in Path(f"/proc/{process.pid}/task/{process.pid}/children").read_text().split():
+        os.kill(int(child), signal.SIGKILL)
+    gate.asked().hold(body=release())
+    assert ended(process) == 0
