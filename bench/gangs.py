@@ -16,7 +16,7 @@ import msgspec
 
 from bench import workers
 from jobset_gate import inject, names
-from jobset_gate.kube.resources import JOBS, PODS
+from jobset_gate.kube.resources import PODS
 from jobset_gate.settings import Barrier, Settings
 from jobset_gate.sim import manifests
 from jobset_gate.sim.admission import defaults
@@ -37,7 +37,6 @@ TARGET = "workers"
 STREAM = "http://jobset-gate-stream.jobset-gate-system.svc:8082"
 PODS_PER_NODE = 8
 _SHAPE = Kinds().of(PODS).shape
-_JOBS = Kinds().of(JOBS)
 _WRITERS = {
     "made": Manager("kube-controller-manager", "Update", "v1"),
     "status": Manager("kubelet", "Update", "v1", "status"),

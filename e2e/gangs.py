@@ -43,3 +43,11 @@ def gang(*replicated_jobs: Json, timeout: int | None = None, targets: list[str] 
     if targets:
         config[names.TARGETS_FIELD] = targets
     return manifests.jobset("gang", replicated_jobs=list(replicated_jobs), config=config, **fields)
+
+
+def near_and_far(image: str, node: str, seat: Json) -> Json:
+    """Four pods: the two of `near` run on that node, each of the two of `far` asks for a seat."""
+    on = {"nodeSelector": {"kubernetes.io/hostname": node}}
+    near = workers(image, name="near", jobs=1, pods=2, pod=on)
+    far = workers(image, name="far", jobs=1, pods=2, resources=seat)
+    return gang(near, far, timeout=300)

@@ -6,7 +6,6 @@ from contextlib import AsyncExitStack, asynccontextmanager
 from typing import Any, Final
 
 from e2e import commands, gate
-from e2e.cluster import CONTROL_PLANE
 from e2e.ground import Ground
 from jobset_gate import names
 from jobset_gate.kube.client import Client, PatchType
@@ -38,11 +37,6 @@ class Nodes:
         """Its address among nodes."""
         node = await self._client.get(NODES, name)
         return next(str(one["address"]) for one in node["status"]["addresses"] if one["type"] == "InternalIP")
-
-    async def control_plane(self) -> str:
-        """The name of the first of them."""
-        found = await self._client.list(NODES, label_selector=CONTROL_PLANE)
-        return str(found["items"][0]["metadata"]["name"])
 
     # --- What they offer ---------------------------------------------------------------------------------------------
 

@@ -96,16 +96,9 @@ def is_volume(entry: Any) -> bool:
     return any(isinstance(name, str) and name.endswith(names.CONFIG_MAP_SUFFIX) for name in sources)
 
 
-def barrier_of(job: Replicated) -> tuple[int, Json] | None:
-    """The barrier in a replicatedJob's pod template and its position among the init containers."""
-    present = named(job.listed("initContainers"), names.BARRIER_CONTAINER)
-    return next(((index, entry) for index, entry in present if is_barrier(entry)), None)
-
-
-def volume_of(job: Replicated) -> tuple[int, Json] | None:
-    """The barrier's volume in a replicatedJob's pod template and its position among the volumes."""
-    present = named(job.listed("volumes"), names.VOLUME)
-    return next(((index, entry) for index, entry in present if is_volume(entry)), None)
+def has_barrier(job: Replicated) -> bool:
+    """Whether a replicatedJob's pod template carries one of ours."""
+    return any(is_barrier(entry) for _, entry in named(job.listed("initContainers"), names.BARRIER_CONTAINER))
 
 
 def same(one: Any, other: Any) -> bool:

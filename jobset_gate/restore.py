@@ -54,7 +54,7 @@ def gate(edit: Edit, new: Json, old: Json) -> None:
 
 def held(jobset: Json) -> dict[str, Replicated]:
     """The replicatedJobs that carry a barrier, by name."""
-    return {job.name: job for job in replicated_jobs(jobset) if barrier.barrier_of(job) is not None}
+    return {job.name: job for job in replicated_jobs(jobset) if barrier.has_barrier(job)}
 
 
 def next_epoch(new: Json, old: Json) -> int:

@@ -19,10 +19,7 @@ async def half_held(world: World, nodes: Nodes) -> AsyncIterator[tuple[list[fact
     here, there = (await nodes.workers())[:2]
     async with nodes.seats(world.namespace) as seats:
         await seats.put(there, 1)
-        on = {"nodeSelector": {"kubernetes.io/hostname": here}}
-        near = gangs.workers(world.image, name="near", jobs=1, pods=2, pod=on)
-        far = gangs.workers(world.image, name="far", jobs=1, pods=2, resources=seats.one)
-        await world.apply(gangs.gang(near, far, timeout=300))
+        await world.apply(gangs.near_and_far(world.image, here, seats.one))
         pods = await world.until_held(3)
         await world.until_condition(names.REASON_WAITING, "3/4 pods started")
         async with nodes.no_api_server(here):

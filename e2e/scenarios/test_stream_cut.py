@@ -14,10 +14,7 @@ async def test_each_channel_heals_the_other(world: World, wires: Nodes) -> None:
     here, there = (await wires.workers())[:2]
     async with wires.seats(world.namespace) as seats:
         await seats.put(there, 1)
-        on = {"nodeSelector": {"kubernetes.io/hostname": here}}
-        near = gangs.workers(world.image, name="near", jobs=1, pods=2, pod=on)
-        far = gangs.workers(world.image, name="far", jobs=1, pods=2, resources=seats.one)
-        await world.apply(gangs.gang(near, far, timeout=300))
+        await world.apply(gangs.near_and_far(world.image, here, seats.one))
         await world.until_held(3)
         async with wires.no_stream(here):
             await seats.put(there, 2)
