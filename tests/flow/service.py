@@ -56,6 +56,8 @@ class Service:
         link = asyncio.create_task(self._link(reader, writer), name="service")
         self._links.add(link)
         link.add_done_callback(self._links.discard)
+        # Here too: one that is cut before its task begins never gets into its `finally`.
+        link.add_done_callback(lambda _: writer.transport.abort())
 
     async def _link(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         far: asyncio.StreamWriter | None = None

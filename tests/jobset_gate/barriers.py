@@ -5,6 +5,7 @@ import os
 import shutil
 import signal
 import subprocess
+import time
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -104,6 +105,17 @@ class Held:
         self.write("verdict", text)
         self.write("annotation", f"timeout {self.uid} {self.attempt} 999999 TimedOut\nnot obeyed\n")
         return self.run() == 0
+
+
+def until_napping(process: subprocess.Popen[str]) -> None:
+    """Until the shell sleeps in the kernel.
+
+    bash runs a trap at the next end of its `read` where the signal comes just before that begins: after one poll.
+    """
+    end = time.monotonic() + WITHIN
+    while Path(f"/proc/{process.pid}/stat").read_text().rpartition(")")[2].split()[0] != "S":
+        assert time.monotonic() < end, "the barrier does not nap"
+        os.sched_yield()
 
 
 @contextlib.contextmanager

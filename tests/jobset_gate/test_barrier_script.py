@@ -181,9 +181,8 @@ def test_without_a_limit_it_waits_until_it_is_told_to_stop(held: Held, limit: st
 
 def test_sigterm_ends_it_at_once_and_not_after_the_poll(held: Held) -> None:
     held.poll = "3600"
-    process = held.start()
-    assert process.stdout is not None
-    process.stdout.readline()
+    process = held.waiting()
+    barriers.until_napping(process)
     process.send_signal(signal.SIGTERM)
     assert process.wait(WITHIN) == 143
 

@@ -279,6 +279,7 @@ def test_told_to_stop_it_goes_at_once_and_takes_its_client_along(
     asked = gate.asked()
     if begun:
         asked.hold(body="\n")
+    barriers.until_napping(process)
     process.send_signal(told)
     assert ended(process) == 143
     asked.until_gone()
