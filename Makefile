@@ -1,11 +1,11 @@
 # Everything starts here: `make help`. Needs make, Python 3.11 or newer with venv, and a package registry.
-# All else goes into .venv and, for the control plane of the tests, into the user's cache folder.
+# All else goes into .venv and, for the control plane and the tools of the tests, into the user's cache folder.
 
 VENV   := .venv
 BIN    := $(VENV)/bin
 LOCKED := $(VENV)/.locked
 READY  := $(VENV)/.ready
-CODE    = $(wildcard jobset_gate webhook controllers tests bench e2e requirements)
+CODE    = $(wildcard jobset_gate webhook controllers tests bench e2e requirements charts)
 
 # `make PYTHON=/path/to/python3.12 setup` picks the interpreter; otherwise the first that works.
 PYTHON ?=
@@ -22,13 +22,18 @@ MACHINES ?=
 # the environment is no such wish.
 KEEP ?=
 E2E_ARGS ?=
+GIVEN   = $(if $(filter command,$(firstword $(origin KUBECONFIG))),KUBECONFIG="$(KUBECONFIG)",env -u KUBECONFIG)
+# `make try` leaves a cluster with everything in it standing, `make try DELETE=1` takes it away.
+DELETE ?=
+TRY_ARGS ?=
 # Tests wait more than they compute. Each worker has a real control plane of its own.
 WORKERS ?= 2
 LOCK    = $(BIN)/pip-compile --quiet --allow-unsafe --generate-hashes --strip-extras --no-header --no-emit-options \
           --no-emit-index-url --no-emit-find-links --no-emit-trusted-host $(LOCK_ARGS)
 
 .DEFAULT_GOAL := help
-.PHONY: help setup demo test control-plane lint types contracts pytest format bench bench-release wheels image e2e airgap lock clean
+.PHONY: help setup demo test control-plane tools helm lint types contracts pytest format bench bench-release wheels image chart sbom e2e try \
+        airgap lock clean
 .NOTPARALLEL:
 
 help: ## this list
@@ -58,10 +63,16 @@ $(READY): $(LOCKED) pyproject.toml
 demo: setup ## a gang of 300 pods on the embedded cluster, from admission to release
 	@$(BIN)/jobset-gate demo
 
-test: setup control-plane lint types contracts pytest ## everything: control plane, lint, types, import contracts, tests
+test: setup control-plane tools lint types contracts pytest ## everything: control plane, tools, lint, types, import contracts, tests
 
 control-plane: setup ## find, download or build the real control plane for the tests (shows where it is)
 	@$(BIN)/python -m tests.plane
+
+tools: setup ## find or build Helm 3, Helm 4 and promtool for the tests (shows where they are)
+	@$(BIN)/python -m tests.tools
+
+helm: setup
+	@$(BIN)/python -m tests.tools helm
 
 lint: setup ## ruff: rules and format
 	$(BIN)/ruff check $(CODE)
@@ -83,7 +94,7 @@ pytest: setup
 bench: setup control-plane ## the tables of speed and memory
 	@$(BIN)/python -m bench $(BENCH_ARGS)
 
-bench-release: setup ## how fast a gang is released, on a kind cluster of its own or that of KUBECONFIG=file; writes docs/release.*
+bench-release: setup helm ## how fast a gang is released, on a kind cluster of its own or that of KUBECONFIG=file; writes docs/release.*
 	@$(BIN)/python -m bench.release $(if $(filter command,$(firstword $(origin KUBECONFIG))),--kubeconfig "$(KUBECONFIG)") $(RELEASE_ARGS)
 
 wheels: setup ## collect build/wheels for the image: what is locked, for the base image's Python
@@ -95,8 +106,21 @@ image: wheels ## build the image IMAGE on the image BASE with docker; the build 
 	  --build-arg REVISION=$$(git describe --always --dirty --abbrev=40 --exclude '*' 2>/dev/null || echo unknown) --tag $(IMAGE) .
 	@docker image inspect --format '{{.Size}}' $(IMAGE) | awk '{printf "image: $(IMAGE) from $(BASE), %d MB\n", $$1 / 1000000}'
 
-e2e: setup ## the e2e suite on a kind cluster of its own, or on the cluster of KUBECONFIG=file; KEEP=1
-	@$(if $(filter command,$(firstword $(origin KUBECONFIG))),KUBECONFIG="$(KUBECONFIG)",env -u KUBECONFIG) KEEP="$(KEEP)" $(BIN)/python -m e2e $(E2E_ARGS)
+chart: helm ## check the chart with Helm 3 and Helm 4 and pack it into build/
+	@set -eu; for major in 3 4; do \
+	  helm=$$($(BIN)/python -c "from tests.tools.places import helm; print(helm($$major))"); \
+	  "$$helm" lint --strict charts/jobset-gate; \
+	done; \
+	"$$helm" package --destination build charts/jobset-gate
+
+sbom: setup ## what the image and the wheel consist of, as CycloneDX, in dist/
+	@release/sbom
+
+e2e: setup helm ## the e2e suite on a kind cluster of its own, or on the cluster of KUBECONFIG=file; KEEP=1
+	@$(GIVEN) KEEP="$(KEEP)" $(BIN)/python -m e2e $(E2E_ARGS)
+
+try: setup helm ## a kind cluster with JobSet and jobset-gate in it, to look at; DELETE=1 takes it away
+	@$(GIVEN) $(BIN)/python -m e2e try $(if $(DELETE),--delete) $(TRY_ARGS)
 
 airgap: setup ## docker, kind and a node image where nothing can be pulled (as root, Debian; see e2e/airgap/README.md)
 	@e2e/airgap/setup
@@ -107,6 +131,6 @@ lock: setup ## write requirements/*.txt anew from pyproject.toml and requirement
 	$(LOCK) --constraint requirements/dev.txt --output-file requirements/build.txt requirements/build.in
 	$(LOCK) --output-file requirements/go.txt requirements/go.in
 
-clean: ## remove .venv and caches of the checks (not the control plane in the user's cache folder)
+clean: ## remove .venv and caches of the checks (not what lies in the user's cache folder)
 	rm -rf $(VENV) .mypy_cache .pytest_cache .ruff_cache .import_linter_cache .hypothesis build dist
 	find . -name __pycache__ -type d -prune -exec rm -rf {} +

@@ -1,18 +1,20 @@
 """The book of the gate stream (A6): who holds a request open, what that says of its gang, and who has been told.
 
 An open request is its pod's announcement that the barrier runs; it ends with the pod's last request. Nothing here
-knows of HTTP, and nothing but a verdict that a ConfigMap holds is ever told.
+knows of HTTP, and nothing but a verdict that a ConfigMap holds is ever told. Whether it was heard, the request's end
+says: a client that has its answer closes.
 """
 
 import asyncio
 from collections import Counter
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from dataclasses import dataclass, field
 from hmac import compare_digest
 from typing import Protocol
 
 from controllers.index import Index
 from controllers.keys import Key
+from controllers.told import Told
 from jobset_gate import verdicts
 from jobset_gate.errors import JobsetGateError
 from jobset_gate.model import Generation, JobSetSeen, Verdict
@@ -29,9 +31,6 @@ SLICE = 100
 TOLD_AT_ONCE = 250
 """The same where nothing is done but to send a few bytes."""
 
-TOLD_FOR = 60.0
-"""Seconds for which it is remembered whom the stream has told; who has not acted on it by then was not reached."""
-
 
 class Client(Protocol):
     """Who made a request."""
@@ -40,7 +39,7 @@ class Client(Protocol):
         """Sends the answer; False if the client has gone."""
 
     def end(self) -> None:
-        """Nothing follows."""
+        """Nothing follows: now it is the client's turn to close."""
 
 
 class Refused(JobsetGateError):
@@ -61,7 +60,9 @@ class Request:
     """The pod's UID."""
     client: Client
     told: bool = False
-    """It has its answer."""
+    """Its answer was sent."""
+    heard: bool = False
+    """And taken."""
 
 
 @dataclass(slots=True)
@@ -75,17 +76,14 @@ class _Gang:
 class Announcements:
     """Open requests by gang. To be used from the event loop's thread alone."""
 
-    def __init__(self, index: Index, clock: Callable[[], float], *, most: int = MOST_OPEN) -> None:
+    def __init__(
+        self, index: Index, clock: Callable[[], float], told: Told | None = None, *, most: int = MOST_OPEN
+    ) -> None:
         self._index, self._clock, self._most = index, clock, most
         self._gangs: dict[Key, _Gang] = {}
-        self._told: dict[str, float] = {}
+        self.told = Told() if told is None else told
         self.open = 0
         """Requests held at this moment."""
-
-    @property
-    def told(self) -> Mapping[str, float]:
-        """UIDs of the pods that were told their verdict in the last minute, and when."""
-        return self._told
 
     def admit(self, key: Key, token: str, generation: Generation, pod: str, client: Client) -> Request:
         """Takes a request in. One for a generation that is decided already is answered here, and announces nothing.
@@ -103,28 +101,23 @@ class Announcements:
         request = Request(key, generation, pod, client)
         decided = self._index.decided(key)
         if decided is not None and decided.generation.covers(generation):
-            self._told.setdefault(pod, self._clock())
+            self.told.tell(pod)
             request.told = client.speak(verdicts.render(decided).encode())
             client.end()
         else:
             self._enter(request, jobset)
         return request
 
+    def hear(self, request: Request) -> None:
+        """The client has taken its answer."""
+        request.heard = True
+        self.told.hear(request.pod)
+
     def leave(self, request: Request) -> None:
-        """A request has ended. If it was not told by then, its pod is one that the stream has not reached."""
-        if not request.told:
-            self._told.pop(request.pod, None)
-        gang = self._gangs.get(request.key)
-        if gang is None or request not in gang.requests:
-            return  # it was answered when it came
-        del gang.requests[request]
-        self.open -= 1
-        gang.pods[request.pod] -= 1
-        if not gang.pods[request.pod]:
-            del gang.pods[request.pod]
-            self._index.withdraw(request.key, request.pod)
-        if not gang.requests:
-            del self._gangs[request.key]
+        """A request has ended. If no request of its pod was heard by then, the stream has not reached it."""
+        others = self._take_out(request)
+        if not request.heard and not others and self.told.doubt(request.pod):
+            self._index.unheard(request.key)
 
     async def tell(self, key: Key, verdict: Verdict) -> None:
         """Answers all open requests that this verdict binds. It must be in the gang's ConfigMap already.
@@ -134,10 +127,10 @@ class Announcements:
         gang = self._gangs.get(key)
         if gang is None:
             return
-        now, text = self._clock(), verdicts.render(verdict).encode()
+        text = verdicts.render(verdict).encode()
         bound = [one for one in gang.requests if not one.told and verdict.generation.covers(one.generation)]
         for request in bound:  # all of them first: nobody is to be patched while the rest is being told
-            self._told.setdefault(request.pod, now)
+            self.told.tell(request.pod)
         await asyncio.sleep(0)
         for number, request in enumerate(bound, start=1):
             request.told = request.client.speak(text)
@@ -148,14 +141,21 @@ class Announcements:
             if number % SLICE == 0:
                 await asyncio.sleep(0)
 
-    def tidy(self) -> None:
-        """Forgets whom it has told a while ago."""
-        since = self._clock() - TOLD_FOR
-        while self._told:
-            oldest = next(iter(self._told))
-            if self._told[oldest] > since:
-                return
-            del self._told[oldest]
+    def _take_out(self, request: Request) -> int:
+        """How many requests its pod still holds open."""
+        gang = self._gangs.get(request.key)
+        if gang is None or request not in gang.requests:
+            return 0  # it was answered when it came
+        del gang.requests[request]
+        self.open -= 1
+        gang.pods[request.pod] -= 1
+        others = gang.pods[request.pod]
+        if not others:
+            del gang.pods[request.pod]
+            self._index.withdraw(request.key, request.pod)
+        if not gang.requests:
+            del self._gangs[request.key]
+        return others
 
     def _enter(self, request: Request, jobset: JobSetSeen) -> None:
         if self.open >= self._most:

@@ -5,6 +5,7 @@ so; a gang must not fail for pods that started meanwhile. So its Jobs and pods a
 Events say what quotas and autoscalers did. Once per verdict.
 
 Before a verdict for which there is no ConfigMap: was one taken that somebody has deleted (A10)? The condition knows.
+And before a ConfigMap is believed that tells of what nobody here has heard of: was it edited?
 """
 
 from typing import Generic, TypeVar
@@ -13,11 +14,11 @@ import msgspec
 import structlog
 
 from controllers.gates import LookAgain
-from jobset_gate import names, read, wire
+from jobset_gate import doubts, names, read, wire
 from jobset_gate.kube.client import Client
 from jobset_gate.kube.errors import ApiError, BadAnswer, NotFound, Unreachable
 from jobset_gate.kube.resources import EVENTS, JOBS, JOBSETS, PODS, Resource
-from jobset_gate.model import GangSeen
+from jobset_gate.model import GangSeen, JobSetSeen
 from jobset_gate.stalls import DETAIL_LIMIT
 
 MOST_EVENTS = 500
@@ -80,6 +81,14 @@ class Closer:
 
         Raises LookAgain if it is not there or another by now, and what a failing read raises: no verdict without it.
         """
+        live = await self._live(seen)
+        return msgspec.structs.replace(seen, jobset=msgspec.structs.replace(seen.jobset, condition=live.condition))
+
+    async def settle(self, seen: GangSeen) -> GangSeen:
+        """Without what its ConfigMap holds and the JobSet in the API does not bear out. Raises as `recall` does."""
+        return doubts.settled(seen, await self._live(seen))
+
+    async def _live(self, seen: GangSeen) -> JobSetSeen:
         namespace, name = seen.jobset.namespace, seen.jobset.name
         try:
             live = read.jobset(await self._client.get(JOBSETS, name, namespace, type=wire.JobSet))
@@ -87,7 +96,7 @@ class Closer:
             raise LookAgain(f"the JobSet {namespace}/{name} is gone") from gone
         if live is None or live.uid != seen.jobset.uid:
             raise LookAgain(f"the JobSet {namespace}/{name} is another one")
-        return msgspec.structs.replace(seen, jobset=msgspec.structs.replace(seen.jobset, condition=live.condition))
+        return live
 
     async def _reasons(self, seen: GangSeen) -> GangSeen:
         """With the Jobs whose pods were refused and the pods for which a node is on its way."""

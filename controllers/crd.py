@@ -4,6 +4,8 @@ The owner's next apply takes the field out without a word, and while it is out a
 stored value. So the CRD is watched, and the field put back as soon as it is gone.
 """
 
+from collections.abc import Callable
+
 import structlog
 
 from jobset_gate.kube import crd
@@ -13,21 +15,27 @@ from jobset_gate.kube.errors import Forbidden
 RETRY_FORBIDDEN = 300.0
 """Seconds until a CRD is tried again that we may not change: the annotation form works without."""
 
+FORBIDDEN = "forbidden"
+"""What a pass has found that may not write."""
+
 _log = structlog.get_logger(__name__)
 
 
 class CrdReconciler:
     """One pass over the one CRD."""
 
-    def __init__(self, client: Client) -> None:
-        self._client = client
+    def __init__(self, client: Client, told: Callable[[str], None] = lambda _: None) -> None:
+        """`told` is the hook of the metrics: what each pass has found."""
+        self._client, self._told = client, told
 
     async def reconcile(self, key: str) -> float | None:
         """Puts the field in if it is missing. Without the right to do so it says so and goes on without."""
         try:
             outcome = await crd.extend(self._client)
         except Forbidden as refused:
+            self._told(FORBIDDEN)
             _log.warning("the JobSet CRD may not be extended; only the annotation form works", error=str(refused))
             return RETRY_FORBIDDEN
-        _log.info("looked after the JobSet CRD", crd=key, outcome=str(outcome))
+        self._told(outcome.value)
+        _log.info("looked after the JobSet CRD", crd=key, outcome=outcome.value)
         return None

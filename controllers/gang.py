@@ -3,17 +3,20 @@
 from collections.abc import Callable, Iterator
 
 import msgspec
+import structlog
 
 from controllers.announcements import Announcements
 from controllers.closer import Closer
 from controllers.gates import ForeignGate, Gates
+from controllers.heralds import Heralds
 from controllers.index import Index
 from controllers.keys import Key
 from controllers.measures import Measures
 from controllers.patches import Patches
-from controllers.statuses import Statuses
+from controllers.refusals import terminating
 from jobset_gate import count, names
 from jobset_gate.decide import decide
+from jobset_gate.doubts import doubtful
 from jobset_gate.kube.errors import Forbidden
 from jobset_gate.model import (
     Decide,
@@ -29,6 +32,8 @@ from jobset_gate.model import (
     Wait,
 )
 
+_log = structlog.get_logger(__name__)
+
 NOW = 0.0
 """Come back at once."""
 
@@ -43,14 +48,14 @@ class GangReconciler:
         gates: Gates,
         announcements: Announcements,
         patches: Patches,
-        statuses: Statuses,
+        heralds: Heralds,
         closer: Closer,
         measures: Measures,
         now: Callable[[], float],
     ) -> None:
         self._index, self._gates = index, gates
         self._announcements, self._patches = announcements, patches
-        self._statuses, self._closer, self._measures = statuses, closer, measures
+        self._heralds, self._closer, self._measures = heralds, closer, measures
         self._now = now
 
     async def reconcile(self, key: Key) -> float | None:
@@ -61,6 +66,9 @@ class GangReconciler:
             return None
         if seen.foreign_gate:
             seen = await self._look_past_foreign_gate(key, seen)
+        if doubtful(seen):
+            seen = await self._closer.settle(seen)
+            self._index.remember(key, seen.remembered)
         decision = decide(seen, self._now())
         if isinstance(decision, Decide) and not _in_order(seen):
             # Somebody may have taken away the ConfigMap with a verdict in it, of which this view does not know yet.
@@ -76,7 +84,7 @@ class GangReconciler:
         except ForeignGate:
             return NOW
         except Forbidden as refused:
-            if _terminating(refused):
+            if terminating(refused):
                 return None  # the namespace goes, and its gangs with it (A10)
             raise
 
@@ -84,11 +92,12 @@ class GangReconciler:
         self._index.lacks(key, decision.lacking if isinstance(decision, Wait) else 0)
         match decision:
             case Quiet():
-                self._forget(key)
+                self._rest(key)
                 return None
             case Report():
-                self._measures.nothing_held(key)
-                return _sooner(decision.again, await self._statuses.tell(seen.jobset, decision.condition))
+                self._measures.blocked(key, decision)
+                self._heralds.want(seen.jobset, decision.condition)
+                return decision.again
             case Wait():
                 return await self._wait(key, seen, decision)
             case Decide():
@@ -104,14 +113,17 @@ class GangReconciler:
         if seen.jobset.suspended:
             self._measures.nothing_held(key)
         else:
-            self._measures.waits(key, decision)
-        return _sooner(decision.again, await self._statuses.tell(seen.jobset, decision.condition))
+            self._measures.waits(key, seen, decision)
+        self._heralds.want(seen.jobset, decision.condition)
+        return decision.again
 
     async def _decide(self, key: Key, seen: GangSeen, decision: Decide) -> float | None:
         await self._gates.keep(seen, decision.verdict, decision.clock)
         now = self._now()
         await self._announcements.tell(key, decision.verdict)
         self._measures.decided(key, seen, decision, now)
+        verdict = decision.verdict
+        _log.info("decided", verdict=verdict.kind.value, cause=verdict.cause, why=verdict.message)
         stand = Stand(verdict=decision.verdict, clock=decision.clock, condition=decision.condition)
         return await self._stand(key, seen, stand, fresh=True)
 
@@ -122,9 +134,9 @@ class GangReconciler:
             await self._announcements.tell(key, decision.verdict)
         straggling = self._patches.want(key, _held(seen, decision.verdict), decision.verdict, fresh=fresh)
         generation = decision.verdict.generation
-        untold = await self._statuses.tell(seen.jobset, decision.condition, f"{generation.attempt}.{generation.epoch}")
+        self._heralds.want(seen.jobset, decision.condition, f"{generation.attempt}.{generation.epoch}")
         self._measures.stands(key, seen, decision.verdict)
-        return _sooner(straggling, untold)
+        return straggling
 
     async def _look_past_foreign_gate(self, key: Key, seen: GangSeen) -> GangSeen:
         """Nothing tells us when somebody else's ConfigMap goes: look whether it is still in the way."""
@@ -134,10 +146,14 @@ class GangReconciler:
             return seen
         return msgspec.structs.replace(seen, gate=gate, foreign_gate=False)
 
-    def _forget(self, key: Key) -> None:
+    def _rest(self, key: Key) -> None:
         self._patches.forget(key)
-        self._statuses.forget(key)
+        self._heralds.rest(key)
         self._measures.forget(key)
+
+    def _forget(self, key: Key) -> None:
+        self._rest(key)
+        self._heralds.forget(key)
 
 
 def _in_order(seen: GangSeen) -> bool:
@@ -153,12 +169,3 @@ def _held(seen: GangSeen, verdict: Verdict) -> Iterator[PodSeen]:
         for pod in count.members(seen)
         if pod.alive and pod.stage is Stage.RUNNING and verdict.generation.covers(Generation(uid, attempt, pod.epoch))
     )
-
-
-def _sooner(one: float | None, other: float | None) -> float | None:
-    return min((seconds for seconds in (one, other) if seconds is not None), default=None)
-
-
-def _terminating(refused: Forbidden) -> bool:
-    causes = refused.details.get("causes") or ()
-    return any(cause.get("reason") == "NamespaceTerminating" for cause in causes)

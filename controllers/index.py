@@ -2,51 +2,36 @@
 
 A pass over a gang costs time in proportion to its pods, so not every pod event may cause one: a gang that lacks k
 slots cannot become complete before k more pods have started. Until then passes are made at leisure, for the progress
-that people see; the k-th start wakes the gang at once, be it reported by a kubelet or announced by the pod itself. The
-hint never decides anything: every pass counts anew.
+that people see; the k-th start wakes the gang at once, be it reported by a kubelet or announced by the pod itself. Once
+the gang is decided, only a pod that has not heard of it is in any hurry. The hint never decides anything: every pass
+counts anew.
 """
 
-from collections.abc import Callable, Iterator
-from dataclasses import dataclass, field
+from collections.abc import Callable, Container, Iterator
 
 from controllers.keys import Key
+from controllers.parts import Parts
+from jobset_gate import verdicts
 from jobset_gate.kube.store import Change
-from jobset_gate.model import GangSeen, GateSeen, JobSeen, JobSetSeen, PodSeen, Verdict
+from jobset_gate.model import GangSeen, GateSeen, Generation, JobSeen, JobSetSeen, PodSeen, Stage, Verdict
 
 LEISURE = 1.0
 """Seconds within which a change that cannot complete a gang is looked at."""
+
+SOON = 0.25
+"""Seconds within which a pod is looked at that waits for a decision taken already: with all the others that do."""
 
 Wake = Callable[[Key], None]
 WakeLater = Callable[[Key, float], None]
 
 
-@dataclass(slots=True)
-class _Gang:
-    jobset: JobSetSeen | None = None
-    jobs: dict[str, JobSeen] = field(default_factory=dict)
-    pods: dict[str, PodSeen] = field(default_factory=dict)
-    """By UID."""
-    announced: dict[str, float] = field(default_factory=dict)
-    """UIDs of pods that hold the gate stream open, known or not, and since when."""
-    gate: GateSeen | None = None
-    remembered: Verdict | None = None
-    foreign_gate: bool = False
-    lacking: int = 0
-    """Slots lacking at the last pass."""
-    starts: int = 0
-    """Pods that started since."""
-
-    @property
-    def empty(self) -> bool:
-        return self.jobset is None and not self.jobs and not self.pods and self.gate is None and not self.announced
-
-
 class Index:
     """Gangs, joined from four informers' changes. Its handlers are synchronous and cheap."""
 
-    def __init__(self, wake: Wake, wake_later: WakeLater) -> None:
-        self._wake, self._wake_later = wake, wake_later
-        self._gangs: dict[Key, _Gang] = {}
+    def __init__(self, wake: Wake, wake_later: WakeLater, told: Container[str] = ()) -> None:
+        """`told`: UIDs of the pods that were told their verdict on the gate stream."""
+        self._wake, self._wake_later, self._told = wake, wake_later, told
+        self._gangs: dict[Key, Parts] = {}
 
     # --- Changes ---------------------------------------------------------------------------------------------------
 
@@ -56,7 +41,7 @@ class Index:
         gang = self._gang(key)
         if change.old is not None and change.new is not None and change.old.uid != change.new.uid:
             gang.foreign_gate = False
-        gang.jobset = change.new
+        gang.meet(change.new)
         if change.old != change.new:
             self._wake(key)
         self._tidy(key, gang)
@@ -89,7 +74,7 @@ class Index:
         if new is not None:
             gang.pods[new.uid] = new
             if new.counts(gang.announced) and not (old is not None and old.counts(gang.announced)):
-                self._started(key, gang)
+                self._started(key, gang, new)
                 return
         self._wake_later(key, LEISURE)
         self._tidy(key, gang)
@@ -103,11 +88,11 @@ class Index:
         gang = self._gang(key)
         if change.new is None:
             gone = gang.gate is not None and gang.gate.uid == seen.uid
-            gang.gate = None if gone else gang.gate
+            gang.take(None if gone else gang.gate)
         elif gang.gate == change.new:
             return
         else:
-            self._take(gang, change.new)
+            gang.take(change.new)
         self._wake(key)
         self._tidy(key, gang)
 
@@ -119,7 +104,7 @@ class Index:
         gang.announced[pod] = at
         known = gang.pods.get(pod)
         if known is not None and not known.started and known.counts(gang.announced):
-            self._started(key, gang)
+            self._started(key, gang, known)
 
     def withdraw(self, key: Key, pod: str) -> None:
         """It does so no more: the count falls, unless its kubelet has reported the start meanwhile."""
@@ -128,6 +113,11 @@ class Index:
             return
         self._wake_later(key, LEISURE)
         self._tidy(key, gang)
+
+    def unheard(self, key: Key) -> None:
+        """A pod was told on the stream, and nothing shows that it has heard: it is to be reached otherwise."""
+        if key in self._gangs:
+            self._wake_later(key, LEISURE)
 
     def announced(self, key: Key) -> dict[str, float]:
         """UIDs of the gang's pods that hold a request open at this moment, and since when."""
@@ -140,11 +130,20 @@ class Index:
         """The ConfigMap as it is known after a write or a read of ours; what is news, the informer's store knows."""
         gang = self._gang(key)
         gang.foreign_gate = False
-        self._take(gang, gate)
+        gang.take(gate)
+        self._tidy(key, gang)  # its JobSet may have gone meanwhile
 
     def saw_foreign_gate(self, key: Key) -> None:
         """A ConfigMap of that name is not ours (A10)."""
-        self._gang(key).foreign_gate = True
+        gang = self._gang(key)
+        gang.foreign_gate = True
+        self._tidy(key, gang)
+
+    def remember(self, key: Key, verdict: Verdict | None) -> None:
+        """This verdict was the first of its generation, as the API has confirmed."""
+        gang = self._gangs.get(key)
+        if gang is not None:
+            gang.remembered = verdict
 
     def lacks(self, key: Key, slots: int) -> None:
         """So many starts are needed before another pass can find the gang complete."""
@@ -163,15 +162,7 @@ class Index:
         if gang is None or gang.jobset is None:
             return None
         gang.starts = 0
-        return GangSeen(
-            jobset=gang.jobset,
-            jobs=tuple(gang.jobs.values()),
-            pods=tuple(gang.pods.values()),
-            gate=gang.gate,
-            remembered=gang.remembered,
-            foreign_gate=gang.foreign_gate,
-            announced=dict(gang.announced),
-        )
+        return gang.seen()
 
     def jobset(self, key: Key) -> JobSetSeen | None:
         """The gang's JobSet, if it is known."""
@@ -181,9 +172,7 @@ class Index:
     def decided(self, key: Key) -> Verdict | None:
         """The verdict that the gang's own ConfigMap holds, as far as known (A6.1: it is durable)."""
         gang = self._gangs.get(key)
-        if gang is None or gang.jobset is None or gang.gate is None or gang.gate.jobset_uid != gang.jobset.uid:
-            return None
-        return gang.gate.verdict
+        return gang.decided if gang is not None else None
 
     def keys(self) -> Iterator[Key]:
         """All gangs whose JobSet is known."""
@@ -192,24 +181,33 @@ class Index:
     def __len__(self) -> int:
         return len(self._gangs)
 
-    def _gang(self, key: Key) -> _Gang:
+    def _gang(self, key: Key) -> Parts:
         gang = self._gangs.get(key)
         if gang is None:
-            gang = self._gangs[key] = _Gang()
+            gang = self._gangs[key] = Parts()
         return gang
 
-    def _started(self, key: Key, gang: _Gang) -> None:
+    def _started(self, key: Key, gang: Parts, pod: PodSeen) -> None:
         gang.starts += 1
-        if gang.starts >= gang.lacking:
+        decided = gang.decided
+        if decided is not None and decided.generation.covers(_generation(pod)):
+            self._wake_later(key, LEISURE if self._knows(pod) else SOON)
+        elif gang.starts >= gang.lacking:
             self._wake(key)
         else:
             self._wake_later(key, LEISURE)
 
-    @staticmethod
-    def _take(gang: _Gang, gate: GateSeen | None) -> None:
-        gang.gate = gate
-        gang.remembered = (gate and gate.verdict) or gang.remembered
+    def _knows(self, pod: PodSeen) -> bool:
+        """Whether the verdict that binds it has reached this pod, or is on its way."""
+        if pod.stage is not Stage.RUNNING or pod.uid in self._told:
+            return True
+        carried = verdicts.parse(pod.verdict)
+        return carried is not None and carried.generation.covers(_generation(pod))
 
-    def _tidy(self, key: Key, gang: _Gang) -> None:
+    def _tidy(self, key: Key, gang: Parts) -> None:
         if gang.empty:
             self._gangs.pop(key, None)
+
+
+def _generation(pod: PodSeen) -> Generation:
+    return Generation(pod.jobset_uid, pod.attempt, pod.epoch)

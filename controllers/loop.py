@@ -6,13 +6,20 @@ from typing import Generic, TypeVar
 
 import structlog
 from prometheus_client import CollectorRegistry, Counter, Gauge, Histogram
+from structlog.contextvars import bound_contextvars
 
 from controllers.gates import LookAgain
+from controllers.keys import Key
 from controllers.queue import WorkQueue
 from jobset_gate.kube.errors import KubeError, NotLeader
 
 K = TypeVar("K")
 Reconcile = Callable[[K], Awaitable[float | None]]
+
+RESULTS = ("success", "requeue", "requeue_after", "error")
+
+STUCK_SECONDS = 300.0
+"""A worker that is at one key for longer will not come back: every request of a pass has a deadline far below."""
 
 _log = structlog.get_logger(__name__)
 
@@ -30,7 +37,25 @@ class LoopMetrics:
         self.seconds = Histogram(
             "controller_runtime_reconcile_time_seconds", "Time per reconcile.", ["controller"], registry=registry
         )
+        self.panics = Counter(
+            "controller_runtime_reconcile_panics_total",
+            "Reconciles that raised what nobody foresaw.",
+            ["controller"],
+            registry=registry,
+        )
         self.active = Gauge("controller_runtime_active_workers", "Workers busy.", ["controller"], registry=registry)
+        self.most = Gauge(
+            "controller_runtime_max_concurrent_reconciles", "Workers there are.", ["controller"], registry=registry
+        )
+
+    def begin(self, controller: str, workers: int) -> None:
+        """All series of this controller, so that none of them misses its first time."""
+        for result in RESULTS:
+            self.total.labels(controller, result)
+        self.errors.labels(controller)
+        self.panics.labels(controller)
+        self.active.labels(controller)
+        self.most.labels(controller).set(workers)
 
 
 class Loop(Generic[K]):
@@ -41,6 +66,17 @@ class Loop(Generic[K]):
     ) -> None:
         self._name, self._queue, self._reconcile = name, queue, reconcile
         self._metrics, self._workers = metrics, workers
+        self._ended = 0
+        metrics.begin(name, workers)
+
+    def trouble(self) -> str:
+        """Why this loop, which should be running, does not do its work; "" if it does."""
+        if self._ended:
+            return f"{self._ended} of {self._workers} workers of {self._name} have ended"
+        longest = self._queue.longest_running_seconds
+        if longest > STUCK_SECONDS:
+            return f"a worker of {self._name} has been at one key for {longest:.0f} s"
+        return ""
 
     async def run(self) -> None:
         """Works until cancelled, or until the queue is shut down."""
@@ -49,14 +85,18 @@ class Loop(Generic[K]):
                 tasks.create_task(self._work())
 
     async def _work(self) -> None:
-        while True:
-            key = await self._queue.get()
-            try:
-                await self._once(key)
-            finally:
-                self._queue.done(key)
-            # A pass that asks nobody anything does not wait anywhere: watches, leases and probes must get their turn.
-            await asyncio.sleep(0)
+        try:
+            while True:
+                key = await self._queue.get()
+                try:
+                    with bound_contextvars(controller=self._name, **_named(key)):
+                        await self._once(key)
+                finally:
+                    self._queue.done(key)
+                # A pass that asks nobody anything waits nowhere: watches, leases and probes must get their turn.
+                await asyncio.sleep(0)
+        finally:
+            self._ended += 1
 
     async def _once(self, key: K) -> None:
         result = "success"
@@ -67,7 +107,7 @@ class Loop(Generic[K]):
                 again = await self._reconcile(key)
         except LookAgain as lost:
             result = "requeue"
-            _log.debug("looking again", controller=self._name, key=str(key), why=str(lost))
+            _log.debug("looking again", why=str(lost))
             self._queue.add_rate_limited(key)
         except NotLeader:
             raise
@@ -76,7 +116,9 @@ class Loop(Generic[K]):
             self._metrics.errors.labels(self._name).inc()
             # What an API server said needs no stack; anything else is a bug of ours and does.
             stack = None if isinstance(error, KubeError) else error
-            _log.error("reconcile failed", controller=self._name, key=str(key), error=str(error), exc_info=stack)
+            if stack is not None:
+                self._metrics.panics.labels(self._name).inc()
+            _log.error("reconcile failed", error=str(error), exc_info=stack)
             self._queue.add_rate_limited(key)
         else:
             self._queue.forget(key)
@@ -86,3 +128,10 @@ class Loop(Generic[K]):
         finally:
             active.dec()
             self._metrics.total.labels(self._name, result).inc()
+
+
+def _named(key: object) -> dict[str, str]:
+    """What a log line says of the key that is worked on."""
+    if isinstance(key, Key):
+        return {"namespace": key.namespace, "jobset": key.name}
+    return {"key": str(key)}

@@ -23,8 +23,10 @@ from controllers.crd import CrdReconciler
 from controllers.gang import GangReconciler
 from controllers.gates import Gates
 from controllers.health import Health
+from controllers.heralds import HERALDS, Heralds
 from controllers.index import Index
 from controllers.keys import Key
+from controllers.liveness import Liveness
 from controllers.loop import Loop, LoopMetrics
 from controllers.measures import Measures
 from controllers.patches import CONCURRENCY, Patches
@@ -32,6 +34,7 @@ from controllers.plumbing import Plumbing
 from controllers.queue import WorkQueue
 from controllers.statuses import PROGRESS_EVERY, Statuses
 from controllers.stream import Stream
+from controllers.told import Told
 from jobset_gate import names
 from jobset_gate.kube.access import Access
 from jobset_gate.kube.client import Client
@@ -39,6 +42,9 @@ from jobset_gate.kube.lease import LeaderElector
 from jobset_gate.kube.resources import CRDS, JOBSETS
 
 Work = Callable[[], Coroutine[Any, Any, None]]
+
+OTHER_CONNECTIONS = 32
+"""To the API server, for watches and the lease: however many writes hang, those go through."""
 
 _log = structlog.get_logger(__name__)
 
@@ -54,7 +60,8 @@ class Options:
     leader_elect: bool = True
     watch_namespace: str | None = None
     """Only this namespace's gangs; None: all."""
-    workers: int = 4
+    workers: int = 32
+    """Gangs dealt with at once: each may wait for an API server that is slow for its namespace alone."""
     patch_concurrency: int = CONCURRENCY
     extend_crd: bool = True
     progress_every: float = PROGRESS_EVERY
@@ -78,12 +85,13 @@ class Manager:
     def __init__(self, access: Access, options: Options | None = None) -> None:
         self.options = options or Options()
         self._access = access
-        self._plumbing = Plumbing(self.options.registry)
+        self._plumbing = Plumbing(self.options.registry, access.server)
         self._stream: Stream | None = None
         self.url = ""
         """Where health and metrics are served, once they are."""
         self.leading = asyncio.Event()
         """Set while this replica leads and works."""
+        self._liveness = Liveness(self.leading)
         self.serving = asyncio.Event()
         """Set once the caches are full."""
         self.streaming = asyncio.Event()
@@ -96,23 +104,25 @@ class Manager:
 
     async def run(self) -> None:
         """Until cancelled, or until the lease is lost (LeadershipLost) or a part has failed for good."""
-        async with Client(self._access, observe=self._plumbing.request) as client:
+        connections = self.options.workers + HERALDS + self.options.patch_concurrency + OTHER_CONNECTIONS
+        async with Client(self._access, observe=self._plumbing.request, connections=connections) as client:
             elector = self._elector(client)
             writer = client.guarded(elector.guard) if elector else client
             gangs: WorkQueue[Key] = self._plumbing.queue("gang")
             crds: WorkQueue[str] = self._plumbing.queue("crd")
-            index = Index(gangs.add, gangs.add_after)
+            told = Told()
+            index = Index(gangs.add, gangs.add_after, told)
             informers = self._informers(client, index, crds)
             gates = Gates(writer, index, watches.gate_witness(informers))
-            works = self._works(client, writer, index, gangs, crds, gates=gates)
+            works = self._works(client, writer, index, gangs, crds, gates=gates, told=told)
             health = await self._serve(informers)
             try:
                 async with asyncio.TaskGroup() as tasks:
                     for informer in informers:
-                        tasks.create_task(informer.run())
-                    tasks.create_task(self._fill(informers))
+                        self._watch(tasks, informer.run(), f"informer of {informer.resource.plural}")
+                    self._watch(tasks, self._fill(informers), "filling")
                     lead = partial(self._lead, works)
-                    tasks.create_task(elector.run(lead) if elector else lead())
+                    self._watch(tasks, elector.run(lead) if elector else lead(), "leading")
             finally:
                 if health is not None:
                     await health.stop()
@@ -128,12 +138,17 @@ class Manager:
         await self.serving.wait()
         _log.info("leading", identity=self.options.identity)
         self.leading.set()
+        if not self.options.leader_elect:
+            self._plumbing.leading(True)
         try:
             async with asyncio.TaskGroup() as tasks:
                 for work in works:
-                    tasks.create_task(work())
+                    self._watch(tasks, work(), work.__qualname__)
         finally:
             self.leading.clear()
+
+    def _watch(self, tasks: asyncio.TaskGroup, work: Coroutine[Any, Any, None], name: str) -> None:
+        self._liveness.watch(tasks.create_task(work, name=name))
 
     def _works(
         self,
@@ -144,28 +159,32 @@ class Manager:
         crds: WorkQueue[str],
         *,
         gates: Gates,
+        told: Told,
     ) -> Sequence[Work]:
-        """The patches, the gate stream and the two loops, with all that they need."""
+        """The patches, the gate stream and the three loops, with all that they need."""
         options, metrics = self.options, LoopMetrics(self.options.registry)
-        measures = Measures(options.registry)
-        book = Announcements(index, options.clock)
+        measures = Measures(options.registry, options.clock)
+        book = Announcements(index, options.clock, told)
         measures.open_requests(lambda: book.open)
-        patches = Patches(
-            writer, options.clock, concurrency=options.patch_concurrency, sent=measures.patched, told=book.told
-        )
+        patches = Patches(writer, concurrency=options.patch_concurrency, sent=measures.patched, told=told)
+        words: WorkQueue[Key] = self._plumbing.queue("status")
+        statuses = Statuses(writer.impatient(), options.clock, options.progress_every)
+        heralds = Heralds(statuses, words, again=options.progress_every, failed=metrics.errors.labels("status").inc)
         reconciler = GangReconciler(
             index=index,
             gates=gates,
             announcements=book,
             patches=patches,
-            statuses=Statuses(writer, options.clock, options.progress_every),
+            heralds=heralds,
             closer=Closer(client),
             measures=measures,
             now=options.clock,
         )
         gang_loop = Loop("gang", gangs, reconciler.reconcile, metrics, workers=options.workers)
-        crd_loop = Loop("crd", crds, CrdReconciler(writer).reconcile, metrics, workers=1)
-        works: list[Work] = [patches.run, gang_loop.run, crd_loop.run]
+        word_loop = Loop("status", words, heralds.reconcile, metrics, workers=HERALDS)
+        crd_loop = Loop("crd", crds, CrdReconciler(writer, self._plumbing.crd).reconcile, metrics, workers=1)
+        self._liveness.asks(gang_loop.trouble, word_loop.trouble, crd_loop.trouble)
+        works: list[Work] = [patches.run, gang_loop.run, word_loop.run, crd_loop.run]
         if options.stream_port is not None:
             self._stream = Stream(
                 book,
@@ -207,7 +226,9 @@ class Manager:
             return None
 
         ready = partial(watches.unlisted, informers)
-        health = Health(options.registry, healthy=lambda: "", ready=ready, host=options.host, port=options.port)
+        health = Health(
+            options.registry, healthy=self._liveness.check, ready=ready, host=options.host, port=options.port
+        )
         await health.start()
         self.url = health.url
         return health

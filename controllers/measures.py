@@ -3,87 +3,96 @@
 Differences between two clocks are cut at zero: a node's clock may be ahead of ours (faults.md 12).
 """
 
-from collections import Counter as Tallies
+import time
 from collections.abc import Callable
 
 from prometheus_client import CollectorRegistry, Counter, Gauge, Histogram
 
 from controllers.keys import Key
-from jobset_gate import count
-from jobset_gate.model import Decide, GangSeen, Generation, Kind, PodSeen, Verdict, Wait, Why
+from controllers.waiting import Waiting
+from jobset_gate import count, names
+from jobset_gate.model import Decide, GangSeen, Generation, Kind, PodSeen, Report, Verdict, Wait
 
 _LONG = (1, 2, 5, 10, 30, 60, 120, 300, 600, 1200, 1800, 3600, 7200, 14400)
 _SHORT = (0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2, 3, 5, 10, 30, 60, 90, 120)
 
+# What may happen: a counter that is there from the start misses no first time.
+VERDICTS = (
+    (Kind.RELEASE, names.REASON_STARTED),
+    (Kind.RELEASE, names.REASON_BYPASSED),
+    (Kind.RELEASE, names.REASON_TIMED_OUT),
+    (Kind.TIMEOUT, names.REASON_TIMED_OUT),
+)
+PATCHED = ("ok", "gone", "error")
+STREAMED = ("told", "lost", "unknown", "forbidden", "malformed", "stopped", "too_many")
+
 
 class Measures:
-    """Counts and times of gangs, in a registry."""
+    """Counts and times of gangs, in a registry. `clock`: seconds since the epoch."""
 
-    def __init__(self, registry: CollectorRegistry) -> None:
+    def __init__(self, registry: CollectorRegistry, clock: Callable[[], float] = time.time) -> None:
         def histogram(name: str, text: str, buckets: tuple[float, ...]) -> Histogram:
-            return Histogram(name, text, buckets=buckets, registry=registry)
+            return Histogram(f"jobset_gate_{name}", text, buckets=buckets, registry=registry)
+
+        def counter(name: str, text: str, *labels: str) -> Counter:
+            return Counter(f"jobset_gate_{name}", text, labels, registry=registry)
 
         self.time_to_release = histogram(
-            "jobset_gate_time_to_release_seconds", "From a gang's first started pod to its release.", _LONG
+            "time_to_release_seconds", "From a gang's first started pod to its release.", _LONG
         )
         self.last_start_to_release = histogram(
-            "jobset_gate_last_start_to_release_seconds",
+            "last_start_to_release_seconds",
             "From the last pod's start, by its announcement or its node's clock in whole seconds, to the release.",
             _SHORT,
         )
         self.release_to_last_main = histogram(
-            "jobset_gate_release_to_last_main_start_seconds",
+            "release_to_last_main_start_seconds",
             "From the release to the last main container's start, by its node's clock in whole seconds.",
             _SHORT,
         )
-        self.skew = histogram(
-            "jobset_gate_start_skew_seconds", "From a gang's first to its last main container's start.", _SHORT
+        self.skew = histogram("start_skew_seconds", "From a gang's first to its last main container's start.", _SHORT)
+        self.pod_skew = histogram(
+            "pod_start_skew_seconds", "From a gang's first to its last pod's start, when it is released.", _LONG
         )
-        self.decisions = Counter("jobset_gate_decisions_total", "Verdicts taken.", ["kind", "cause"], registry=registry)
-        self._patches = Counter(
-            "jobset_gate_annotation_patches_total", "Pods patched with a verdict.", ["outcome"], registry=registry
+        self.decisions = counter("decisions_total", "Verdicts taken.", "kind", "cause")
+        self._patches = counter("annotation_patches_total", "Pods patched with a verdict.", "outcome")
+        self._stream_requests = counter(
+            "stream_requests_total", "Requests on the gate stream, by how they ended.", "outcome"
         )
         self._stream_open = Gauge(
             "jobset_gate_stream_open", "Requests held open on the gate stream.", registry=registry
         )
-        self._stream_requests = Counter(
-            "jobset_gate_stream_requests_total",
-            "Requests on the gate stream, by how they ended.",
-            ["outcome"],
-            registry=registry,
-        )
-        self._waiting_gangs = Gauge("jobset_gate_waiting_gangs", "Gangs whose gate is closed.", registry=registry)
-        self._waiting_pods = Gauge("jobset_gate_waiting_pods", "Started pods held at a closed gate.", registry=registry)
-        self._missing_pods = Gauge(
-            "jobset_gate_missing_pods", "Pods that closed gates wait for, by reason.", ["reason"], registry=registry
-        )
-        for why in Why:
-            self._missing_pods.labels(why.value)
-        self._waits: dict[Key, tuple[int, Tallies[Why]]] = {}
-        self._totals: Tallies[Why] = Tallies()
-        self._held = 0
+        for kind, cause in VERDICTS:
+            self.decisions.labels(kind.value, cause)
+        for outcome in PATCHED:
+            self._patches.labels(outcome)
+        for outcome in STREAMED:
+            self._stream_requests.labels(outcome)
+        self._waiting = Waiting(registry, clock)
         self._released_at: dict[Key, tuple[Generation, float]] = {}
 
-    def waits(self, key: Key, decision: Wait) -> None:
+    def waits(self, key: Key, seen: GangSeen, decision: Wait) -> None:
         """A pass found this gang's gate closed."""
-        self._drop(key)
-        missing = Tallies(dict(decision.reasons))
-        self._waits[key] = (decision.started, missing)
-        self._held += decision.started
-        self._totals.update(missing)
-        self._show()
+        self._waiting.waits(key, seen, decision)
+
+    def blocked(self, key: Key, decision: Report) -> None:
+        """A pass found that something stands in the way which waiting will not mend."""
+        self._waiting.blocked(key, decision)
 
     def decided(self, key: Key, seen: GangSeen, decision: Decide, now: float) -> None:
         """This process took a verdict at `now`."""
         verdict = decision.verdict
         self.decisions.labels(verdict.kind.value, verdict.cause).inc()
+        self._waiting.ends(key)
         if verdict.kind is not Kind.RELEASE:
             return
         if decision.clock is not None:
             self.time_to_release.observe(max(0.0, now - decision.clock.at))
-        last = count.tally(seen).last_start
-        if last is not None:
+        tally = count.tally(seen)
+        first, last = _earliest(tally.first_start, tally.first_announced), tally.last_start
+        if first is not None and last is not None:
             self.last_start_to_release.observe(max(0.0, now - last))
+            self.pod_skew.observe(last - first)
         self._released_at[key] = (verdict.generation, now)
 
     def stands(self, key: Key, seen: GangSeen, verdict: Verdict) -> None:
@@ -118,22 +127,11 @@ class Measures:
 
     def nothing_held(self, key: Key) -> None:
         """A pass found that this gang is held by no gate."""
-        if self._drop(key):
-            self._show()
+        self._waiting.ends(key)
 
-    def _drop(self, key: Key) -> bool:
-        gone = self._waits.pop(key, None)
-        if gone is None:
-            return False
-        self._held -= gone[0]
-        self._totals.subtract(gone[1])
-        return True
 
-    def _show(self) -> None:
-        self._waiting_gangs.set(len(self._waits))
-        self._waiting_pods.set(self._held)
-        for why in Why:
-            self._missing_pods.labels(why.value).set(self._totals[why])
+def _earliest(*moments: float | None) -> float | None:
+    return min((moment for moment in moments if moment is not None), default=None)
 
 
 def _main_starts(seen: GangSeen) -> list[float] | None:

@@ -15,6 +15,7 @@ from types import MappingProxyType
 import structlog
 
 from controllers.keys import Key
+from controllers.ticks import ticks
 from jobset_gate import names, verdicts
 from jobset_gate.kube.client import Client, PatchType
 from jobset_gate.kube.errors import ApiError, BadAnswer, Conflict, NotFound, NotLeader, Unreachable
@@ -52,17 +53,18 @@ class _Progress:
 class Patches:
     """Patches under way and done, by pod. `sent` is told of each outcome: "ok", "gone" or "error".
 
-    `told` says which pods, by UID, heard their verdict on the gate stream, and when by the same clock.
+    `told` says which pods, by UID, heard their verdict on the gate stream, and when by the same clock: one that nobody
+    sets.
     """
 
     def __init__(
         self,
         client: Client,
-        clock: Callable[[], float],
         *,
         concurrency: int = CONCURRENCY,
         sent: Callable[[str], None] = lambda _: None,
         told: Mapping[str, float] = MappingProxyType({}),
+        clock: Callable[[], float] = ticks,
     ) -> None:
         self._client, self._clock, self._sent, self._told = client, clock, sent, told
         self._concurrency = concurrency
@@ -173,7 +175,7 @@ class Patches:
         except (ApiError, Unreachable, BadAnswer) as error:
             # Not lost: it counts as sent, and the pod is a straggler soon. The ConfigMap travels by itself meanwhile.
             outcome = "error"
-            _log.warning("pod not patched", namespace=pod.namespace, pod=pod.name, error=str(error))
+            _log.warning("pod not patched", namespace=pod.namespace, jobset=pod.gang, pod=pod.name, error=str(error))
         progress.sent += 1
         progress.sent_at = self._clock()
         progress.queued = False

@@ -1,10 +1,12 @@
 """Tells people: our condition on the JobSet and an Event for what has happened (A9), both only when there is news."""
 
 import hashlib
+import math
 from collections.abc import Callable
 from datetime import UTC, datetime
 
 from controllers.keys import Key
+from controllers.ticks import ticks
 from jobset_gate import names
 from jobset_gate.kube import events
 from jobset_gate.kube.client import Client, PatchType
@@ -21,14 +23,22 @@ _WARNINGS = frozenset({names.REASON_TIMED_OUT, names.REASON_GATE_MISSING, names.
 class Statuses:
     """Conditions and Events of all gangs."""
 
-    def __init__(self, client: Client, clock: Callable[[], float], progress_every: float = PROGRESS_EVERY) -> None:
-        self._client, self._clock = client, clock
+    def __init__(
+        self,
+        client: Client,
+        clock: Callable[[], float],
+        progress_every: float = PROGRESS_EVERY,
+        *,
+        patience: Callable[[], float] = ticks,
+    ) -> None:
+        """`clock` dates what is written; `patience` measures pauses, and is a clock that nobody sets."""
+        self._client, self._clock, self._patience = client, clock, patience
         self._progress_every = progress_every
         self._written: dict[Key, tuple[float, str, Condition]] = {}
 
     def due_in(self, jobset: JobSetSeen, condition: Condition) -> float | None:
         """Seconds until this condition should be written: 0 now, None not at all."""
-        at, uid, last = self._written.get(Key(jobset.namespace, jobset.name), (0.0, "", None))
+        at, uid, last = self._written.get(Key(jobset.namespace, jobset.name), (-math.inf, "", None))
         stands = jobset.condition
         if stands is not None and _words(stands) == _words(condition):
             return None
@@ -37,7 +47,7 @@ class Statuses:
         # Written already, and the watch has not shown it yet, or somebody took it away: tell it again, but slowly.
         repeated = told is last and last == condition
         if repeated or (progress_only and condition.reason == names.REASON_WAITING):
-            return max(0.0, at + self._progress_every - self._clock())
+            return max(0.0, at + self._progress_every - self._patience())
         return 0.0
 
     async def tell(self, jobset: JobSetSeen, condition: Condition, generation: str = "") -> float | None:
@@ -94,7 +104,7 @@ class Statuses:
             return  # deleted meanwhile: nobody is left to be told
         except Conflict:
             return  # made anew meanwhile: its own events bring us back
-        self._written[Key(jobset.namespace, jobset.name)] = (now, jobset.uid, condition)
+        self._written[Key(jobset.namespace, jobset.name)] = (self._patience(), jobset.uid, condition)
 
     async def _event(self, jobset: JobSetSeen, condition: Condition, generation: str) -> None:
         fact = f"{jobset.uid} {condition.reason} {generation}"

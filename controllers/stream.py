@@ -13,6 +13,7 @@ import structlog
 
 from controllers import stream_sockets
 from controllers.announcements import SLICE, Announcements, Refused, Request
+from controllers.farewells import Farewells
 from controllers.heartbeats import HEARTBEAT, Heartbeats
 from controllers.keys import Key
 from controllers.stream_connection import Connection
@@ -31,7 +32,7 @@ _PATH = ["", "v1", "gangs"]
 _LONGEST_UID = 64
 
 Outcome = Callable[[str], None]
-"""Told of each request how it ended: "told", "lost", or why it was refused."""
+"""Told of each request how it ended: "told" (and heard), "lost", or why it was refused."""
 
 _log = structlog.get_logger(__name__)
 
@@ -52,6 +53,7 @@ class Stream:
         self._listening = listening or asyncio.Event()
         self._book, self._host, self._port, self._outcome = book, host, port, outcome
         self._hearts = Heartbeats(HEARTBEAT)
+        self._farewells = Farewells(self._heard)
         self._connections: set[Connection] = set()
         self._mute: dict[Connection, float] = {}
         """Those that have not made their request, and since when; oldest first."""
@@ -71,7 +73,8 @@ class Stream:
                     await asyncio.sleep(TICK)
                     self._drop_mute()
                     await self._hearts.beat()
-                    self._book.tidy()
+                    await self._farewells.look()
+                    self._book.told.tidy()
         finally:
             self._listening.clear()
             self.url = ""
@@ -103,6 +106,10 @@ class Stream:
         if connection.transport is not None:
             self._hearts.stop(connection.transport)
 
+    def ended(self, connection: Connection) -> None:
+        """It has been told everything; its close is awaited."""
+        self._farewells.begin(connection)
+
     def refused(self, refusal: Refused) -> None:
         """A request was turned away."""
         self._outcome(refusal.outcome)
@@ -111,13 +118,18 @@ class Stream:
         """It is gone."""
         self._connections.discard(connection)
         self._mute.pop(connection, None)
+        self._farewells.forget(connection)
         if connection.transport is not None:
             self._hearts.stop(connection.transport)
         if connection.request is not None:
             self._book.leave(connection.request)
-            self._outcome("told" if connection.request.told else "lost")
+            self._outcome("told" if connection.request.heard else "lost")
 
     # --- Details -----------------------------------------------------------------------------------------------------
+
+    def _heard(self, connection: Connection) -> None:
+        if connection.request is not None:
+            self._book.hear(connection.request)
 
     async def _bound(self) -> socket.socket:
         while True:

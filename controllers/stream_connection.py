@@ -32,6 +32,9 @@ class Door(Protocol):
     def spoke(self, connection: "Connection") -> None:
         """It has been told its verdict."""
 
+    def ended(self, connection: "Connection") -> None:
+        """It has been told everything; what remains is the client's close."""
+
     def refused(self, refusal: Refused) -> None:
         """A request was turned away."""
 
@@ -75,14 +78,22 @@ class Connection(asyncio.Protocol):
         """Sends the answer. False if the client has gone."""
         if self.transport is None or self.transport.is_closing():
             return False
+        # Ten thousand clients that close at once would hold up the loop for long: whoever is told is asked in turn.
+        self.transport.pause_reading()
         self.transport.write(text if self._opened else _HEAD + text)
         self._door.spoke(self)
         return not self.transport.is_closing()  # a write into a connection that was reset raises nothing
 
     def end(self) -> None:
-        """Nothing follows."""
-        if self.transport is not None:
-            self.transport.close()
+        """Nothing follows. This end is closed for now; when the client closes the other, it has heard."""
+        if self.transport is None or self.transport.is_closing():
+            return
+        try:
+            self.transport.write_eof()
+        except OSError:  # reset meanwhile
+            self.transport.abort()
+            return
+        self._door.ended(self)
 
     def _ask(self, line: str) -> None:
         try:
@@ -101,5 +112,5 @@ class Connection(asyncio.Protocol):
         head = f"HTTP/1.1 {status.value} {status.phrase}\r\nContent-Type: text/plain\r\nContent-Length: {len(text)}\r\n"
         if self.transport is not None:
             self.transport.write(f"{head}Connection: close\r\n\r\n".encode() + text)
-            self.end()
+            self.transport.close()
         self._door.refused(refusal)

@@ -2,6 +2,7 @@
 
 KUBECONFIG=FILE uses that cluster, KEEP=1 leaves everything standing, IMAGE=NAME takes an image instead of building it.
 Arguments go to pytest, with whose code it ends. `python -m e2e prepare` only sees to docker, kind and a node image.
+`python -m e2e try` is `make try`: a cluster to look at, left standing; `try --delete` takes it away.
 """
 
 import os
@@ -15,7 +16,7 @@ from pathlib import Path
 from secrets import token_hex
 from typing import Final
 
-from e2e import cluster, commands, images, tools
+from e2e import cluster, commands, images, tools, trial
 from e2e.ground import ENV
 from e2e.installation import installed
 
@@ -26,6 +27,7 @@ REPORTS: Final = HERE.parent / "build" / "e2e"
 WORKERS: Final = "3"
 TOGETHER_SECONDS: Final = 1200.0
 ALONE_SECONDS: Final = 1500.0
+USAGE: Final = 2
 NO_TESTS: Final = 5
 """Pytest's code for having found none, as -k may cause in one of the two runs."""
 
@@ -33,6 +35,8 @@ NO_TESTS: Final = 5
 def main(args: list[str]) -> int:
     """The exit code."""
     commands.heed_signals()
+    if args[:1] == ["try"]:
+        return tried(args[1:])
     began = time.monotonic()
     keep = os.environ.get("KEEP") == "1"
     kubeconfig = os.environ.get("KUBECONFIG") or None
@@ -54,6 +58,22 @@ def main(args: list[str]) -> int:
         code = 1
     print(f"e2e: {'passed' if code == 0 else f'failed with code {code}'} after {time.monotonic() - began:.0f}s")
     return code
+
+
+def tried(args: list[str]) -> int:
+    """A cluster for a person, or its end. The exit code."""
+    if args not in ([], ["--delete"]):
+        print("usage: python -m e2e try [--delete]", file=sys.stderr)
+        return USAGE
+    try:
+        if args:
+            trial.down()
+            return 0
+        trial.up()
+    except commands.Failed as problem:
+        print(f"try: {problem}", file=sys.stderr)
+        return 1
+    return 0
 
 
 @contextmanager

@@ -63,9 +63,15 @@ def of_kind(name: str, *, keep: bool, config: Path = CONFIG) -> Iterator[Cluster
         if keep:
             print(f"cluster: kept; KUBECONFIG={kubeconfig}, kind delete cluster --name {name}")
         else:
-            print(f"cluster: deleting kind's {name!r}", flush=True)
-            commands.run("kind", "delete", "cluster", "--name", name, "--kubeconfig", str(kubeconfig))
-            kubeconfig.unlink(missing_ok=True)
+            delete(name)
+
+
+def delete(name: str) -> None:
+    """Kind's cluster of that name, if it stands."""
+    kubeconfig = kept_kubeconfig(name)
+    print(f"cluster: deleting kind's {name!r}", flush=True)
+    commands.run("kind", "delete", "cluster", "--name", name, "--kubeconfig", str(kubeconfig))
+    kubeconfig.unlink(missing_ok=True)
 
 
 def kept_kubeconfig(name: str) -> Path:

@@ -13,6 +13,7 @@ from e2e.controllers import Controllers
 from e2e.dump import dump
 from e2e.ground import Ground
 from e2e.nodes import Nodes
+from e2e.operators import Operator
 from e2e.world import World
 
 FAILED: Final = pytest.StashKey[bool]()
@@ -26,6 +27,11 @@ def pytest_runtest_makereport(item: pytest.Item, call: pytest.CallInfo[None]) ->
     if report.when == "call" and report.failed:
         item.stash[FAILED] = True
     return report
+
+
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    """What takes jobset-gate away comes when nobody needs it any more."""
+    items.sort(key=lambda item: item.get_closest_marker("last") is not None)
 
 
 @pytest.fixture(scope="session")
@@ -58,6 +64,12 @@ def wires(nodes: Nodes, ground: Ground) -> Nodes:
     if not ground.kind:
         pytest.skip("only the networks of kind's nodes can be cut from here")
     return nodes
+
+
+@pytest.fixture
+def operator(ground: Ground) -> Operator:
+    """Who has installed it. Whoever changes the release must be alone."""
+    return Operator(ground)
 
 
 @pytest.fixture

@@ -17,9 +17,9 @@ from jobset_gate.sim.until import View
 Json = dict[str, Any]
 DEPLOYMENTS: Final = Resource("apps", "v1", "deployments", "Deployment")
 REPLICAS: Final = 2
-LABEL: Final = f"app={gate.CONTROLLER}"
-NO_PATCHES: Final = ("--patch-concurrency=0",)
-STREAM: Final = gate.STREAM_ARGS
+NO_PATCHES: Final = "--patch-concurrency=0"
+NO_STREAM: Final = "--stream-host=127.0.0.1"
+"""It listens where no pod can reach it."""
 _KILL: Final = (
     "for it in /proc/[0-9]*; do grep -qzx HOSTNAME=$0 $it/environ && grep -qzx controller $it/cmdline"
     " && kill -KILL ${it#/proc/}; done 2>/dev/null; true"
@@ -34,7 +34,7 @@ class Controllers:
 
     async def pods(self) -> list[Json]:
         """Those that are not on their way out."""
-        found = (await self._client.list(PODS, gate.NAMESPACE, label_selector=LABEL))["items"]
+        found = (await self._client.list(PODS, gate.NAMESPACE, label_selector=gate.CONTROLLERS))["items"]
         return [pod for pod in found if pod["metadata"].get("deletionTimestamp") is None]
 
     async def leader(self) -> str:
@@ -58,17 +58,21 @@ class Controllers:
 
     @asynccontextmanager
     async def running_with(self, *args: str) -> AsyncIterator[None]:
-        """They run with these arguments (and those that every one gets) meanwhile."""
-        await self._run([*gate.CONTROLLER_ARGS, *args])
+        """They run with these arguments added to their own meanwhile."""
+        before = await self._client.get(DEPLOYMENTS, gate.CONTROLLER, gate.NAMESPACE)
+        own = _container(before)["args"]
+        await self._run([*own, *args])
         try:
             yield
         finally:
-            await self._run([*gate.CONTROLLER_ARGS, *STREAM])
+            await self._run(own)
+            await self._give_back(before)
 
     @asynccontextmanager
     async def gone(self) -> AsyncIterator[None]:
         """Killed without a word, and none started again meanwhile."""
         there = await self.pods()
+        before = await self._client.get(DEPLOYMENTS, gate.CONTROLLER, gate.NAMESPACE)
         await self._patch({"replicas": 0})
         try:
             await self.kill(*there)
@@ -76,6 +80,7 @@ class Controllers:
             yield
         finally:
             await self._patch({"replicas": REPLICAS})
+            await self._give_back(before)
             await self._rolled_out()
 
     async def kill(self, *pods: Json) -> None:
@@ -93,6 +98,11 @@ class Controllers:
         container = {"name": "controller", "args": args}
         await self._patch({"template": {"spec": {"containers": [container]}}})
         await self._rolled_out()
+
+    async def _give_back(self, before: Json) -> None:
+        """The fields to their owner: Helm's next upgrade would else find that somebody has changed them."""
+        owners = {"metadata": {"managedFields": before["metadata"]["managedFields"]}}
+        await self._client.patch(DEPLOYMENTS, gate.CONTROLLER, gate.NAMESPACE, body=owners, patch=PatchType.MERGE)
 
     async def _patch(self, spec: Json) -> None:
         await self._client.patch(
@@ -114,5 +124,10 @@ class Controllers:
         await self.until_led()
 
     async def _until_pods(self, holds: Any) -> None:
-        async with View(self._client, PODS, gate.NAMESPACE, label_selector=LABEL) as pods:
+        async with View(self._client, PODS, gate.NAMESPACE, label_selector=gate.CONTROLLERS) as pods:
             await pods.until(holds, PATIENCE)
+
+
+def _container(deployment: Json) -> Json:
+    (found,) = deployment["spec"]["template"]["spec"]["containers"]
+    return dict(found)

@@ -35,7 +35,7 @@ def dump(ground: Ground, namespace: str, since: float) -> str:
         "jobset-gate.txt",
         "logs",
         f"--namespace={gate.NAMESPACE}",
-        "--selector=app in (jobset-gate-controller, jobset-gate-webhook)",
+        f"--selector=app.kubernetes.io/instance={gate.RELEASE}",
         f"--since={since:.0f}s",
         *all_lines,
     )

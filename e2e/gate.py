@@ -1,72 +1,81 @@
-"""jobset-gate in the cluster: webhook and controllers as Deployments, and the proof that both are at work."""
+"""jobset-gate in the cluster: the chart of this checkout by Helm, and the proof that webhook and controllers work."""
 
 import json
 import sys
 import time
+from pathlib import Path
 from typing import Any, Final
 
-from e2e import commands, images, jobset, templates
+from e2e import commands, images, jobset
 from e2e.cluster import Cluster
+from e2e.helm import CHART, Release
 from jobset_gate import names
 from jobset_gate.sim import manifests
-from webhook import registration
 
+RELEASE: Final = "jobset-gate"
 NAMESPACE: Final = "jobset-gate-system"
 CONTROLLER: Final = "jobset-gate-controller"
 WEBHOOK: Final = "jobset-gate-webhook"
+CONTROLLERS: Final = f"app.kubernetes.io/instance={RELEASE},app.kubernetes.io/component=controller"
+WEBHOOKS: Final = f"app.kubernetes.io/instance={RELEASE},app.kubernetes.io/component=webhook"
+"""Selectors of their pods."""
+CA_SECRET: Final = "jobset-gate-ca"
 STREAM_PORT: Final = 8082
 STREAM: Final = f"http://jobset-gate-stream.{NAMESPACE}.svc:{STREAM_PORT}"
-CONTROLLER_ARGS: Final = (
-    "controller",
-    "--config=/etc/jobset-gate/settings.yaml",
-    "--host=0.0.0.0",
-    "--port=8080",
-)
-STREAM_ARGS: Final = ("--stream-host=0.0.0.0", f"--stream-port={STREAM_PORT}")
-READY_SECONDS: Final = 240
+MARK: Final = "jobset-gate-e2e-ground"
+"""Label on our namespace: what is in it, the suite has put there."""
+GONE_SECONDS: Final = 240
 IN_FORCE_SECONDS: Final = 120.0
 LOOK_EVERY: Final = 0.5
+Json = dict[str, Any]
 
 
-def install(cluster: Cluster, image: str, small_image: str, steady_node: dict[str, str]) -> None:
-    """Creates or updates it, and returns when it works. Raises commands.Failed."""
-    print("jobset-gate: installing", flush=True)
-    manifest = templates.filled(
-        "jobset-gate.yaml",
-        IMAGE=image,
-        BUILD=images.identity(image),
-        SETTINGS=json.dumps(settings(small_image), indent=1),
-        STEADY_NODE=steady_node,
-        CONTROLLER_ARGS=CONTROLLER_ARGS + STREAM_ARGS,
-    )
-    cluster.kubectl("apply", "-f", "-", stdin=manifest)
-    for deployment in (WEBHOOK, CONTROLLER):
-        _roll_out(cluster, deployment)
+def release(kubeconfig: str) -> Release:
+    return Release(kubeconfig, RELEASE, NAMESPACE)
+
+
+def install(cluster: Cluster, values: Json, chart: Path = CHART) -> None:
+    """Creates or updates it, and returns when it works. Raises commands.Failed, also where it is somebody's own."""
+    it = release(cluster.kubeconfig)
+    marked = cluster.kubectl("get", "namespaces", f"--selector={MARK}", "--output=name").split()
+    if f"namespace/{NAMESPACE}" not in marked and it.exists():
+        raise commands.Failed(f"jobset-gate is in {NAMESPACE} already, and not put there by this suite")
+    print(f"jobset-gate: installing {chart.name}", flush=True)
+    cluster.kubectl("apply", "-f", "-", stdin=json.dumps(_namespace()))
+    it.apply(values, chart)
     _wait_in_force(cluster)
 
 
 def uninstall(cluster: Cluster) -> None:
-    """All of it, and the field in JobSet's CRD if that is still there. First what makes JobSets ask the webhook."""
+    """All of it, and the field in JobSet's CRD if that is still there."""
     print("jobset-gate: taking it away", flush=True)
-    for configuration in (f"mutating/{registration.MUTATING}", f"validating/{registration.VALIDATING}"):
-        kind, _, name = configuration.partition("/")
-        cluster.kubectl("delete", f"{kind}webhookconfiguration", name, "--ignore-not-found")
-    nothing: dict[str, Any] = {"IMAGE": "", "BUILD": "", "SETTINGS": "", "STEADY_NODE": {}, "CONTROLLER_ARGS": []}
-    manifest = templates.filled("jobset-gate.yaml", **nothing)
-    cluster.kubectl("delete", "--ignore-not-found", "-f", "-", stdin=manifest, seconds=READY_SECONDS)
+    release(cluster.kubeconfig).remove()
+    cluster.kubectl("delete", "namespace", NAMESPACE, "--ignore-not-found", seconds=GONE_SECONDS)
     program = (sys.executable, "-m", "jobset_gate.cli", "install-crd-field", "--remove")
     if jobset.stands(cluster):
         commands.run(*program, "--kubeconfig", cluster.kubeconfig)
 
 
-def settings(small_image: str) -> dict[str, Any]:
-    """The settings file: JSON is YAML."""
-    return {"barrier": {"image": small_image, "streamUrl": STREAM}}
+def values(image: str, small_image: str, steady_node: dict[str, str]) -> Json:
+    """All that this cluster asks for; the rest is as the chart has it."""
+    pods = {
+        "nodeSelector": steady_node,
+        "tolerations": [{"operator": "Exists", "effect": "NoSchedule"}],
+        # Another build under the same name is rolled out, too.
+        "podAnnotations": {"build": images.identity(image)},
+    }
+    return {
+        "image": images.parts(image),
+        "barrier": {"image": small_image},
+        "webhook": {**pods},
+        "controller": {**pods},
+    }
 
 
-def _roll_out(cluster: Cluster, deployment: str) -> None:
-    command = ("rollout", "status", "deployment", deployment, "-n", NAMESPACE, f"--timeout={READY_SECONDS}s")
-    cluster.kubectl(*command, seconds=READY_SECONDS + 10)
+def _namespace() -> Json:
+    """As strict as Pod Security can be."""
+    labels = {"pod-security.kubernetes.io/enforce": "restricted", MARK: "true"}
+    return {"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": NAMESPACE, "labels": labels}}
 
 
 def _wait_in_force(cluster: Cluster) -> None:

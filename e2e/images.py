@@ -62,6 +62,15 @@ def identity(image: str) -> str:
     return out.strip() if code == 0 else image
 
 
+def parts(image: str) -> dict[str, str]:
+    """Its name as the chart's values take it. What docker takes for a registry is one here, too."""
+    name, _, digest = image.partition("@")
+    first, slash, rest = name.partition("/")
+    registry = first if slash and ("." in first or ":" in first or first == "localhost") else ""
+    path, _, tag = (rest if registry else name).partition(":")
+    return {"registry": registry, "repository": path, "tag": tag, "digest": digest}
+
+
 def load(cluster: Cluster, *images: str) -> None:
     """Onto kind's nodes, as far as docker has them here; other clusters pull."""
     here = [image for image in images if cluster.kind and commands.works("docker", "image", "inspect", image)]

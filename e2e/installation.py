@@ -25,7 +25,7 @@ def installed(it: Cluster, reports: Path, *, remove: bool) -> Iterator[Ground]:
         with _timed("JobSet"):
             stand_in = jobset.install(it, image, steady)
         with _timed("jobset-gate"):
-            gate.install(it, image, small, steady)
+            gate.install(it, gate.values(image, small, steady))
         yield Ground(it.kubeconfig, it.kind, image, small, str(reports), steady, stand_in)
     finally:
         if remove:

@@ -185,6 +185,8 @@ class ReplicatedJobSeen(Word, frozen=True):
     indexed: bool
     has_barrier: bool
     epoch: int
+    devices: tuple[tuple[str, int], ...] = ()
+    """What each of its pods occupies beyond cpu, memory and disk: (resource name, how many)."""
 
     @property
     def pods_per_job(self) -> int:

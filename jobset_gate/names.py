@@ -104,6 +104,14 @@ REASON_BYPASSED: Final = "Bypassed"
 REASON_GATE_MISSING: Final = "GateMissing"
 REASON_CONFIG_MAP_CONFLICT: Final = "ConfigMapConflict"
 
+# --- The door's own CA, in one Secret (A3) ----------------------------------------------------------------------------
+KEY_CA_CERTIFICATES: Final = "ca.crt"
+"""All CAs to be trusted, as they stand in caBundle."""
+KEY_CA_KEYS: Final = "ca.key"
+"""The keys of those that sign: the one in use first, then the one to follow it."""
+PREVIOUS_CA_UNTIL: Final = "jobset-gate.dev/previous-ca-until"
+"""Annotation: the time until which CAs that sign no more are still trusted, since their certificates may be served."""
+
 # --- The controller's own objects ------------------------------------------------------------------------------------
 LEASE: Final = "jobset-gate-controller"
 

@@ -12,7 +12,7 @@ from importlib.resources import files
 from typing import Any, Final
 
 from jobset_gate import names, tiny
-from jobset_gate.barrier import TOKEN_PATH
+from jobset_gate.barrier import TOKEN_PATH, same
 from jobset_gate.template import Json, Replicated, dig, items, notes
 
 NO_DEVICES: Final = ({"name": "NVIDIA_VISIBLE_DEVICES", "value": "void"},)
@@ -74,6 +74,17 @@ def is_volume(entry: Any) -> bool:
     """Whether a volume is one that some version of jobset-gate has rendered."""
     others = set(entry) - {"name", "emptyDir"} if isinstance(entry, dict) else set()
     return dig(entry, "name") == names.PREFETCH_VOLUME and not others
+
+
+def is_strange(job: Replicated, entry: Any) -> bool:
+    """Whether a volume that looks like ours is the user's: nothing of ours in the template uses it, and either it is
+    not just as we render it, or something of the user's mounts it.
+    """
+    if dig(entry, "name") != names.PREFETCH_VOLUME or any(map(is_container, job.listed("initContainers"))):
+        return False
+    theirs = [*own(job), *job.listed("containers")]
+    used = any(dig(it, "name") == names.PREFETCH_VOLUME for one in theirs for it in items(dig(one, "volumeMounts")))
+    return used or not same(entry, volume())
 
 
 def own(job: Replicated) -> list[Json]:

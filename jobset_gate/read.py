@@ -9,7 +9,7 @@ from datetime import datetime
 from functools import lru_cache
 from sys import intern
 
-from jobset_gate import config, names, stalls, verdicts, wire
+from jobset_gate import config, devices, names, stalls, verdicts, wire
 from jobset_gate.errors import Malformed
 from jobset_gate.model import (
     ConditionSeen,
@@ -248,7 +248,18 @@ def _replicated_job(seen: wire.ReplicatedJob) -> ReplicatedJobSeen:
         indexed=spec.completion_mode != "NonIndexed",
         has_barrier=_barrier_in(seen) is not None,
         epoch=verdicts.epoch(notes.epoch if notes else None),
+        devices=_devices(template.spec or wire.TemplatePodSpec()),
     )
+
+
+def _devices(seen: wire.TemplatePodSpec) -> devices.Devices:
+    mains = [_asked(container.resources) for container in seen.containers or ()]
+    inits = [(_asked(one.resources), one.restart_policy == "Always") for one in seen.init_containers or ()]
+    return devices.of_pod(mains, inits)
+
+
+def _asked(seen: wire.Resources | None) -> dict[str, int]:
+    return {} if seen is None else devices.of_container(seen.requests, seen.limits)
 
 
 def _barrier_in(seen: wire.ReplicatedJob) -> wire.TemplateContainer | None:

@@ -5,6 +5,7 @@ shapes into the words of `model.py`; nothing else looks into them.
 """
 
 from datetime import datetime
+from typing import Any
 
 import msgspec
 
@@ -272,17 +273,33 @@ class EnvVar(Shape, frozen=True):
     value: str | None = None
 
 
+class Resources(Shape, frozen=True):
+    """What a container asks for; the amounts stay as they are."""
+
+    requests: dict[str, Any] | None = None
+    limits: dict[str, Any] | None = None
+
+
 class TemplateContainer(Shape, frozen=True):
-    """A container of a pod template: is it the barrier, and where does it announce itself?"""
+    """A container of a pod template: is it the barrier, where does it announce itself, and which devices has it?"""
 
     name: str = ""
     env: list[EnvVar] | None = None
+    resources: Resources | None = None
+    restart_policy: str = ""
+
+
+class MainContainer(Shape, frozen=True):
+    """A main container of a pod template: which devices has it?"""
+
+    resources: Resources | None = None
 
 
 class TemplatePodSpec(Shape, frozen=True):
-    """spec of a pod template: is the barrier in it?"""
+    """spec of a pod template: is the barrier in it, and which devices do its pods occupy?"""
 
     init_containers: list[TemplateContainer] | None = None
+    containers: list[MainContainer] | None = None
 
 
 class PodTemplate(Shape, frozen=True):

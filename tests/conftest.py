@@ -36,7 +36,7 @@ def control_plane_binaries() -> Binaries:
 
 @pytest.fixture(scope="session")
 def _running_plane(control_plane_binaries: Binaries) -> Iterator[RealPlane]:
-    with RealPlane(control_plane_binaries) as running:
+    with RealPlane(control_plane_binaries, audited=True) as running:
         yield running
 
 

@@ -40,8 +40,9 @@ class Door:
         suffix: Callable[[], str] | None = None,
         token: Callable[[], str] | None = None,
         ready: Check = lambda: None,
+        metrics: Metrics | None = None,
     ) -> None:
-        self.metrics = Metrics()
+        self.metrics = metrics or Metrics()
         self.leaving = False
         """Set when the door is about to close: not ready, and clients are told to connect elsewhere."""
         self.idle = asyncio.Event()

@@ -8,7 +8,7 @@ SECONDS = (0.0005, 0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1.0,
 
 
 class Metrics:
-    """The door's counters; each door has its own, so that two of them in one process do not mix."""
+    """The door's numbers; each door has its own, so that two of them in one process do not mix."""
 
     def __init__(self) -> None:
         self.registry = CollectorRegistry()
@@ -39,8 +39,39 @@ class Metrics:
         )
         self.certificate_reloads = Counter(
             "jobset_gate_certificate_reloads",
-            "Times the serving certificate was read again after a change.",
+            "Times another serving certificate was loaded, or could not be.",
             ["result"],
+            registry=self.registry,
+        )
+        self.certificate_expiry = Gauge(
+            "jobset_gate_certificate_expiry_timestamp_seconds",
+            "Unix time at which the serving certificate runs out, and the CA that it leads to where that is known.",
+            ["certificate"],
+            registry=self.registry,
+        )
+        self.certificate_issued = Gauge(
+            "jobset_gate_certificate_issued_timestamp_seconds",
+            "Unix time from which that certificate is good.",
+            ["certificate"],
+            registry=self.registry,
+        )
+        self.certificate_changes = Counter(
+            "jobset_gate_certificate_changes",
+            "Certificates, CAs and caBundles made or written by this process.",
+            ["what"],
+            registry=self.registry,
+        )
+        self.certificate_check_failures = Counter(
+            "jobset_gate_certificate_check_failures",
+            "Looks at certificate, CA and caBundle that found something which could not be done.",
+            registry=self.registry,
+        )
+
+    def trust(self) -> Gauge:
+        """For a door that looks whether it is trusted; one that does not must not say 0."""
+        return Gauge(
+            "jobset_gate_ca_bundle_trusted",
+            "1 if the caBundle of the webhook configurations verifies the serving certificate.",
             registry=self.registry,
         )
 

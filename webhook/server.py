@@ -10,7 +10,8 @@ from aiohttp import web
 
 from jobset_gate.settings import Settings
 from webhook.app import Check, Door
-from webhook.tls import RELOAD_SECONDS, Certificate
+from webhook.metrics import Metrics
+from webhook.tls import RELOAD_SECONDS, Certificate, Slot
 
 DRAIN_SECONDS: Final = 5.0
 """How long answers in progress may take when the door closes; an API server waits no longer than that anyway."""
@@ -58,19 +59,28 @@ async def serve(
     *,
     host: str = "127.0.0.1",
     port: int = 0,
-    tls: Certificate,
+    tls: Slot,
     ready: Check = lambda: None,
+    metrics: Metrics | None = None,
     suffix: Callable[[], str] | None = None,
     token: Callable[[], str] | None = None,
     reload_seconds: float = RELOAD_SECONDS,
+    follow: bool = True,
 ) -> Server:
-    """Open the door; returns when it listens. Port 0 takes a free one. `ready` adds a condition to /readyz."""
-    door = Door(settings, suffix=suffix, token=token, ready=ready)
+    """Open the door; returns when it listens. Port 0 takes a free one. `ready` adds a condition to /readyz.
+
+    A certificate from files is followed here unless somebody else looks after it (`follow`).
+    """
+    door = Door(settings, suffix=suffix, token=token, ready=ready, metrics=metrics)
+    # Asked anew at each scrape, since it changes.
+    door.metrics.certificate_expiry.labels("serving").set_function(lambda: tls.expires.timestamp())  # noqa: PLW0108 - as said
+    door.metrics.certificate_issued.labels("serving").set_function(lambda: tls.issued.timestamp())  # noqa: PLW0108 - as said
     reloads = door.metrics.certificate_reloads
     stack = contextlib.AsyncExitStack()
-    await stack.enter_async_context(
-        tls.followed(lambda worked: reloads.labels("ok" if worked else "failed").inc(), every=reload_seconds)
-    )
+    if follow and isinstance(tls, Certificate):
+        await stack.enter_async_context(
+            tls.followed(lambda worked: reloads.labels("ok" if worked else "failed").inc(), every=reload_seconds)
+        )
     runner = web.AppRunner(door.app(), access_log=None, shutdown_timeout=DRAIN_SECONDS, handle_signals=False)
     try:
         await runner.setup()

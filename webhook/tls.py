@@ -1,46 +1,92 @@
-"""The door's certificate: read from files and read again when they change, on the live TLS context."""
+"""The door's certificate: one TLS context that listens, whose certificate is exchanged while it does."""
 
 import asyncio
 import contextlib
 import ssl
 from collections.abc import AsyncIterator, Callable
+from datetime import datetime
 from pathlib import Path
 from typing import Final
 
 import structlog
+from cryptography import x509
+
+from webhook.memory import readable
+from webhook.pem import Pair
 
 RELOAD_SECONDS: Final = 10.0
 
 log = structlog.get_logger("webhook.tls")
 
 
-class Certificate:
-    """A serving certificate and its key in PEM files, as a mounted Secret has them.
+class Slot:
+    """Holds the pair that is served. New connections get the one loaded last; open ones go on with theirs."""
 
-    New connections get what the files hold; a pair that does not load (half written, say) leaves the last good one in
-    use, and is tried again.
+    def __init__(self, pair: Pair) -> None:
+        """Raises ssl.SSLError for a pair that cannot be used."""
+        self.context = context()
+        self._use(pair)
+
+    @property
+    def pair(self) -> Pair:
+        """What is served now."""
+        return self._pair
+
+    @property
+    def chain(self) -> tuple[x509.Certificate, ...]:
+        """The same as certificates, the leaf first."""
+        return self._chain
+
+    @property
+    def expires(self) -> datetime:
+        """When the first of them runs out."""
+        return self._first_to_run_out.not_valid_after_utc
+
+    @property
+    def issued(self) -> datetime:
+        """From when on that one is good."""
+        return self._first_to_run_out.not_valid_before_utc
+
+    @property
+    def _first_to_run_out(self) -> x509.Certificate:
+        return min(self._chain, key=lambda one: one.not_valid_after_utc)
+
+    def load(self, pair: Pair) -> None:
+        """Serve this from now on; raises ssl.SSLError, and the last good pair stays."""
+        # A pair that does not fit would leave the live context without a key: try it on another one first.
+        context(pair)
+        self._use(pair)
+
+    def _use(self, pair: Pair) -> None:
+        _load(self.context, pair)
+        self._pair, self._chain = pair, pair.certificates
+
+
+class Certificate(Slot):
+    """A serving certificate and its key in PEM files, as a mounted Secret has them, read again when they change.
+
+    A pair that does not load (half written, say) leaves the last good one in use, and is tried again.
     """
 
     def __init__(self, certificate: Path, key: Path) -> None:
         """Load the pair; raises OSError or ssl.SSLError when there is none to begin with."""
         self.certificate, self.key = certificate, key
-        self._seen = self._contents()
-        self.context = _context()
-        self.context.load_cert_chain(certificate, key)
+        super().__init__(self.read())
+
+    def read(self) -> Pair:
+        """What the files hold; raises OSError."""
+        return Pair(self.certificate.read_bytes(), self.key.read_bytes())
 
     def reload(self) -> bool | None:
         """Load the pair again if the files changed. None: they did not; False: the new pair cannot be used."""
         try:
-            now = self._contents()
-            if now == self._seen:
+            now = self.read()
+            if now == self.pair:
                 return None
-            # A pair that does not fit would leave the live context without a key: try it on another one first.
-            _context().load_cert_chain(self.certificate, self.key)
-            self.context.load_cert_chain(self.certificate, self.key)
+            self.load(now)
         except (OSError, ssl.SSLError) as problem:
             log.warning("the new certificate cannot be used, serving the last good one", problem=str(problem))
             return False
-        self._seen = now
         log.info("certificate loaded again", file=str(self.certificate))
         return True
 
@@ -66,11 +112,18 @@ class Certificate:
             if not task.cancelled():
                 task.result()
 
-    def _contents(self) -> tuple[bytes, bytes]:
-        return self.certificate.read_bytes(), self.key.read_bytes()
+
+def context(pair: Pair | None = None) -> ssl.SSLContext:
+    """A server's side of TLS, 1.2 or later; raises ssl.SSLError for a pair that cannot be used."""
+    made = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
+    made.minimum_version = ssl.TLSVersion.TLSv1_2
+    if pair is not None:
+        _load(made, pair)
+    return made
 
 
-def _context() -> ssl.SSLContext:
-    context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
-    context.minimum_version = ssl.TLSVersion.TLSv1_2
-    return context
+def _load(context: ssl.SSLContext, pair: Pair) -> None:
+    if not pair.certificates:
+        raise ssl.SSLError("no certificate in it")
+    with readable(pair.chain) as chain, readable(pair.key) as key:
+        context.load_cert_chain(chain, key)

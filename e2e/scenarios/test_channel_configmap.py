@@ -3,7 +3,7 @@
 import pytest
 
 from e2e import gangs
-from e2e.controllers import NO_PATCHES, Controllers
+from e2e.controllers import NO_PATCHES, NO_STREAM, Controllers
 from e2e.world import World
 from jobset_gate import names
 
@@ -13,7 +13,7 @@ TWO_SYNC_PERIODS = 200.0
 
 
 async def test_the_decision_outlives_its_makers(world: World, controllers: Controllers) -> None:
-    async with controllers.running_with(*NO_PATCHES):
+    async with controllers.running_with(NO_PATCHES, NO_STREAM):
         await world.apply(gangs.gang(gangs.workers(world.image, jobs=2, pods=2), timeout=300))
         await world.until_verdict()
         async with controllers.gone():

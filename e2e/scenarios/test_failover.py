@@ -3,7 +3,7 @@
 import pytest
 
 from e2e import facts, gangs
-from e2e.controllers import NO_PATCHES, STREAM, Controllers
+from e2e.controllers import NO_PATCHES, Controllers
 from e2e.nodes import Nodes
 from e2e.world import World
 from jobset_gate import names
@@ -15,7 +15,7 @@ BEFORE_A_SYNC = 45.0
 
 async def test_open_streams_move_to_the_new_leader(world: World, nodes: Nodes, controllers: Controllers) -> None:
     node = (await nodes.workers())[0]
-    async with controllers.running_with(*NO_PATCHES, *STREAM), nodes.seats(world.namespace) as seats:
+    async with controllers.running_with(NO_PATCHES), nodes.seats(world.namespace) as seats:
         await seats.put(node, 3)
         await world.apply(gangs.gang(gangs.workers(world.image, jobs=2, pods=2, resources=seats.one), timeout=300))
         await world.until_held(3)

@@ -1,4 +1,7 @@
-"""A strict namespace: Pod Security restricted, a quota and limits that just fit, and no way to the gate service."""
+"""A strict namespace: Pod Security restricted, quota and limits that just fit, a sidecar, no way to the gate service.
+
+The NetworkPolicy says it, and where no network plugin enforces one (kind here), the nodes' firewalls do it.
+"""
 
 from contextlib import AsyncExitStack
 
@@ -19,10 +22,11 @@ QUOTA = {
     "spec": {
         "hard": {
             "pods": str(PODS),
-            "requests.cpu": f"{20 * PODS}m",
-            "limits.cpu": f"{20 * PODS}m",
-            "requests.memory": f"{32 * PODS}Mi",
-            "limits.memory": f"{32 * PODS}Mi",
+            # A main container and its sidecar; what the barrier asks for is not added to that.
+            "requests.cpu": f"{2 * 20 * PODS}m",
+            "limits.cpu": f"{2 * 20 * PODS}m",
+            "requests.memory": f"{2 * 32 * PODS}Mi",
+            "limits.memory": f"{2 * 32 * PODS}Mi",
         }
     },
 }
@@ -32,6 +36,13 @@ LIMITS = {
     "metadata": {"name": "just-these"},
     "spec": {"limits": [{"type": "Container", "min": AMOUNTS, "max": AMOUNTS}]},
 }
+NO_NETWORK = {
+    "apiVersion": "networking.k8s.io/v1",
+    "kind": "NetworkPolicy",
+    "metadata": {"name": "default-deny"},
+    "spec": {"podSelector": {}, "policyTypes": ["Ingress", "Egress"]},
+}
+SIDECAR = "trap 'exit 0' TERM; sleep 3600 & wait"
 RESTRICTED = {
     "allowPrivilegeEscalation": False,
     "capabilities": {"drop": ["ALL"]},
@@ -43,10 +54,14 @@ RESTRICTED = {
 
 async def test_a_gang_starts_where_nothing_is_allowed(world: World, wires: Nodes) -> None:
     await world.label_namespace({"pod-security.kubernetes.io/enforce": "restricted"})
-    await world.apply(QUOTA, LIMITS)
-    workers = gangs.workers(world.image, jobs=2, pods=2, resources={"requests": AMOUNTS, "limits": AMOUNTS})
-    (container,) = workers["template"]["spec"]["template"]["spec"]["containers"]
-    container["securityContext"] = RESTRICTED
+    await world.apply(QUOTA, LIMITS, NO_NETWORK)
+    amounts = {"requests": AMOUNTS, "limits": AMOUNTS}
+    workers = gangs.workers(world.image, jobs=2, pods=2, resources=amounts)
+    pod = workers["template"]["spec"]["template"]["spec"]
+    sidecar = gangs.main(world.image, name="sidecar", work=SIDECAR, resources=amounts, restartPolicy="Always")
+    pod["initContainers"] = [sidecar]
+    for container in (*pod["containers"], *pod["initContainers"]):
+        container["securityContext"] = RESTRICTED
     async with AsyncExitStack() as walls:
         for node in await wires.workers():
             await walls.enter_async_context(wires.no_stream(node))

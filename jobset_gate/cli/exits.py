@@ -1,5 +1,7 @@
 """How a command ends: the exit codes, and the error that carries one."""
 
+import sys
+from collections.abc import Callable
 from enum import IntEnum
 
 from jobset_gate.errors import JobsetGateError
@@ -20,3 +22,12 @@ class Failed(JobsetGateError):
     def __init__(self, message: str, code: Exit = Exit.ERROR) -> None:
         super().__init__(message)
         self.code = code
+
+
+def plain(text: str) -> None:
+    """A failure as one line for a person."""
+    sys.stderr.write(f"error: {text}\n")
+
+
+last_words: Callable[[str], None] = plain
+"""How a failure is told; logs.py replaces it where lines are for machines."""

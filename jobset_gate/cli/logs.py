@@ -9,6 +9,7 @@ from typing import Any, TextIO
 import structlog
 from structlog.typing import Processor
 
+from jobset_gate.cli import exits
 from jobset_gate.cli.options import LogFormat, LogLevel
 
 
@@ -46,6 +47,13 @@ def configure(form: LogFormat = LogFormat.AUTO, level: LogLevel = LogLevel.INFO,
         logger_factory=structlog.stdlib.LoggerFactory(),
         wrapper_class=structlog.stdlib.BoundLogger,
     )
+    logging.captureWarnings(True)
+    # Who asked for JSON gets nothing else, not even for the last line.
+    exits.last_words = _last_words if form is LogFormat.JSON else exits.plain
+
+
+def _last_words(text: str) -> None:
+    structlog.get_logger("jobset_gate.cli").error("failed", error=text)
 
 
 def _json() -> list[Processor]:

@@ -6,6 +6,7 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import NoReturn
 
+from jobset_gate.cli import exits
 from jobset_gate.cli.app import State, build
 from jobset_gate.cli.exits import Exit, Failed
 from jobset_gate.errors import JobsetGateError
@@ -23,7 +24,7 @@ def main(arguments: Sequence[str] | None = None, program: str | None = None) -> 
         if state.debug:
             raise
         cause = first_cause(problem)
-        sys.stderr.write(f"error: {told(cause, name)}\n")
+        exits.last_words(told(cause, name))
         sys.exit(cause.code if isinstance(cause, Failed) else Exit.ERROR)
     sys.exit(Exit.OK)
 

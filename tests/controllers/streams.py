@@ -12,10 +12,10 @@ from controllers.announcements import MOST_OPEN, Announcements
 from controllers.index import Index
 from controllers.keys import Key
 from controllers.stream import Stream
+from controllers.told import Told
 from jobset_gate import count
 from jobset_gate.kube.store import Change
 from jobset_gate.model import GateSeen, JobSetSeen, PodSeen, Tally, Verdict
-from jobset_gate.sim.clock import VirtualClock
 from tests.jobset_gate import gangs
 
 TRAIN = Key("default", "train")
@@ -27,10 +27,14 @@ MOMENT = 0.3
 class Gate:
     """What the controller has of it."""
 
-    def __init__(self, clock: VirtualClock, *, most: int = MOST_OPEN, host: str = "127.0.0.1", port: int = 0) -> None:
+    def __init__(
+        self, clock: Callable[[], float], *, most: int = MOST_OPEN, host: str = "127.0.0.1", port: int = 0
+    ) -> None:
         self.woken: list[Key] = []
-        self.index = Index(self.woken.append, lambda _, __: None)
-        self.book = Announcements(self.index, clock, most=most)
+        self.woken_later: list[Key] = []
+        told = Told()
+        self.index = Index(self.woken.append, lambda key, _: self.woken_later.append(key), told)
+        self.book = Announcements(self.index, clock, told, most=most)
         self.outcomes: list[str] = []
         self.stream = Stream(self.book, host=host, port=port, outcome=self.outcomes.append)
         self.clients: list[Client] = []
@@ -110,8 +114,10 @@ class Client:
         return self
 
     async def rest(self) -> str:
-        """All that comes until the server closes."""
-        return (await self.reader.read()).decode()
+        """All that comes until the server has said everything; then it closes, as a barrier's client does."""
+        found = (await self.reader.read()).decode()
+        self.writer.close()
+        return found
 
     async def verdict(self) -> str:
         return (await self.rest()).lstrip("\n")

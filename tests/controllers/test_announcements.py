@@ -8,8 +8,10 @@ from dataclasses import dataclass
 
 import pytest
 
-from controllers.announcements import TOLD_FOR, Announcements, Request
+from controllers.announcements import Announcements, Request
 from controllers.index import Index
+from controllers.keys import Key
+from controllers.told import TOLD_FOR, Told
 from jobset_gate import verdicts
 from jobset_gate.kube.store import Change
 from jobset_gate.model import Generation, Stage
@@ -150,9 +152,11 @@ class Book:
     """A book of one gang's requests, without any HTTP."""
 
     def __init__(self, clock: VirtualClock) -> None:
-        self.index = Index(lambda _: None, lambda _, __: None)
+        self.later: list[Key] = []
+        told = Told(clock)
+        self.index = Index(lambda _: None, lambda key, _: self.later.append(key), told)
         self.index.on_jobset(Change(("default", "train"), None, gangs.jobset(token=TOKEN)))
-        self.book = Announcements(self.index, clock)
+        self.book = Announcements(self.index, clock, told)
         self.gone: set[str] = set()
         """Pods whose client is there no more."""
         self.heard: list[tuple[str, str]] = []
@@ -197,6 +201,7 @@ async def test_a_pod_whose_connection_breaks_while_it_is_told_was_not_told(book:
     requests = [book.ask(pod) for pod in PODS]
     book.gone.add(PODS[0])
     await book.book.tell(TRAIN, verdict())
+    book.book.hear(requests[1])
     for request in requests:
         book.book.leave(request)
     assert set(book.book.told) == {PODS[1]}
@@ -205,7 +210,41 @@ async def test_a_pod_whose_connection_breaks_while_it_is_told_was_not_told(book:
 async def test_a_pod_that_leaves_because_it_has_heard_was_told(book: Book) -> None:
     request = book.ask(PODS[0])
     await book.book.tell(TRAIN, verdict())
+    book.book.hear(request)
     book.book.leave(request)
+    assert set(book.book.told) == {PODS[0]}
+
+
+async def test_a_pod_of_which_nothing_shows_that_it_has_heard_was_not_told_and_its_gang_is_woken(book: Book) -> None:
+    request = book.ask(PODS[0])
+    await book.book.tell(TRAIN, verdict())
+    book.later.clear()
+    book.book.leave(request)
+    assert not book.book.told
+    assert TRAIN in book.later
+
+
+async def test_a_request_that_is_answered_when_it_comes_is_doubted_too(book: Book) -> None:
+    book.index.saw_gate(TRAIN, gangs.gate(verdict=verdict()))
+    request = book.ask(PODS[0])
+    assert set(book.book.told) == {PODS[0]}
+    book.book.leave(request)
+    assert not book.book.told
+    assert book.later == [TRAIN]
+
+
+@pytest.mark.parametrize("dead_one_ends_first", [False, True])
+async def test_of_a_pods_two_lines_one_that_was_heard_is_enough(book: Book, dead_one_ends_first: bool) -> None:
+    """It had to reconnect, and the old line is dead without anybody's having noticed."""
+    dead, alive = book.ask(PODS[0]), book.ask(PODS[0])
+    await book.book.tell(TRAIN, verdict())
+    if dead_one_ends_first:
+        book.book.leave(dead)
+        assert set(book.book.told) == {PODS[0]}, "the other may still be heard"
+    book.book.hear(alive)
+    book.book.leave(alive)
+    if not dead_one_ends_first:
+        book.book.leave(dead)
     assert set(book.book.told) == {PODS[0]}
 
 
@@ -216,6 +255,7 @@ async def test_a_pod_is_told_when_it_is_told_first(book: Book, clock: VirtualClo
     for _ in range(3):
         request = book.ask(PODS[0])
         assert request.told
+        book.book.hear(request)
         book.book.leave(request)
         await asyncio.sleep(10)
     assert dict(book.book.told) == {PODS[0]: since}
@@ -226,10 +266,10 @@ async def test_whom_it_has_told_is_forgotten_after_a_while(book: Book) -> None:
         book.ask(pod)
         await book.book.tell(TRAIN, verdict())
         await asyncio.sleep(TOLD_FOR / 2 + 1)
-    book.book.tidy()
+    book.book.told.tidy()
     assert set(book.book.told) == {PODS[1]}
     await asyncio.sleep(TOLD_FOR)
-    book.book.tidy()
+    book.book.told.tidy()
     assert not book.book.told
 
 

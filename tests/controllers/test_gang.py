@@ -14,20 +14,24 @@ from controllers.announcements import Announcements
 from controllers.closer import Closer
 from controllers.gang import GangReconciler
 from controllers.gates import Gates, LookAgain
+from controllers.heralds import Heralds
 from controllers.index import Index
 from controllers.keys import Key
+from controllers.loop import Loop, LoopMetrics
 from controllers.measures import Measures
 from controllers.patches import PATIENCE, TOLD_PATIENCE, Patches
+from controllers.queue import WorkQueue
 from controllers.statuses import Statuses
+from controllers.told import Told
 from jobset_gate import names, read, report, verdicts, wire
-from jobset_gate.kube.errors import Forbidden, ServerError
+from jobset_gate.kube.errors import BadAnswer, Forbidden, KubeError, ServerError, Unreachable
 from jobset_gate.kube.resources import CONFIGMAPS, JOBSETS, PODS
 from jobset_gate.kube.store import Change, Store
 from jobset_gate.kube.witness import Witness
-from jobset_gate.model import ConditionSeen, GangSeen, Generation, JobSetSeen, Kind, PodSeen, Stage
+from jobset_gate.model import ConditionSeen, GangSeen, GateSeen, Generation, JobSetSeen, Kind, PodSeen, Stage
 from jobset_gate.sim.clock import VirtualClock
 from tests.controllers.doors import Doors
-from tests.controllers.objects import store_jobset, store_pod, verdict_on
+from tests.controllers.objects import notes, store_jobset, store_pod, verdict_on
 from tests.jobset_gate.gangs import job, replicated_job, verdict
 from tests.jobset_gate.world.api import Api, Json
 from tests.jobset_gate.world.client import MemoryClient
@@ -36,21 +40,37 @@ TRAIN = Key("default", "train")
 NAME = "train-group-scheduling"
 
 
+@dataclass
+class WallClock:
+    """One that somebody may set."""
+
+    true: VirtualClock
+    ahead: float = 0.0
+
+    def __call__(self) -> float:
+        return self.true() + self.ahead
+
+
 class Desk:
     """A reconciler whose views the test sets, and all that it asked for."""
 
-    def __init__(self, api: Api, memory: MemoryClient, doors: Doors, clock: VirtualClock) -> None:
-        self.api, self.doors, self.clock = api, doors, clock
-        self.index = Index(lambda _: None, lambda _, __: None)
+    def __init__(self, api: Api, memory: MemoryClient, doors: Doors, true: VirtualClock) -> None:
+        self.api, self.doors = api, doors
+        clock = self.clock = WallClock(true)
+        told = Told()
+        self.index = Index(lambda _: None, lambda _, __: None, told)
         self.gates = Gates(memory.client, self.index, Witness(Store(), read.gate))
-        self.book = Announcements(self.index, clock)
-        self.patches = Patches(memory.client, clock, concurrency=1, told=self.book.told)
+        self.book = Announcements(self.index, clock, told)
+        self.patches = Patches(memory.client, concurrency=1, told=told)
+        words: WorkQueue[Key] = WorkQueue()
+        heralds = Heralds(Statuses(memory.client, clock), words)
+        self.words = Loop("status", words, heralds.reconcile, LoopMetrics(CollectorRegistry()), workers=1)
         self.reconciler = GangReconciler(
             index=self.index,
             gates=self.gates,
             announcements=self.book,
             patches=self.patches,
-            statuses=Statuses(memory.client, clock),
+            heralds=heralds,
             closer=Closer(memory.client),
             measures=Measures(CollectorRegistry()),
             now=clock,
@@ -86,13 +106,28 @@ class Desk:
         stored = self.api.create(CONFIGMAPS, {"metadata": meta, "data": data})
         self.index.saw_gate(TRAIN, read.gate(msgspec.convert(stored, wire.ConfigMap)))
 
+    def edit(self, verdict: str | None, clock: str = "") -> GateSeen | None:
+        """Somebody writes this into the ConfigMap; how that looks."""
+        data = ({names.KEY_VERDICT: verdict} if verdict else {}) | ({names.KEY_WAITING_SINCE: clock} if clock else {})
+        stored = self.api.change(CONFIGMAPS, NAME, lambda body: body["data"].update(data))
+        return read.gate(msgspec.convert(stored, wire.ConfigMap))
+
+    def jobset_in_api(self) -> JobSetSeen:
+        """As far as we have written it: with its condition."""
+        stored = self.api.get(JOBSETS, "train")
+        assert stored is not None
+        (now,) = stored["status"]["conditions"]
+        told = ConditionSeen(status=now["status"], reason=now["reason"], message=now["message"], since="")
+        return msgspec.structs.replace(self.jobset, condition=told)
+
     async def look(self) -> float | None:
-        """One pass, and the patches that it asked for."""
+        """One pass, the patches that it asked for, and then the words."""
         again = await self.reconciler.reconcile(TRAIN)
-        sender = asyncio.create_task(self.patches.run())
-        await asyncio.sleep(0.01)
-        sender.cancel()
-        await asyncio.gather(sender, return_exceptions=True)
+        for work in (self.patches.run(), self.words.run()):
+            worker = asyncio.create_task(work)
+            await asyncio.sleep(0.01)
+            worker.cancel()
+            await asyncio.gather(worker, return_exceptions=True)
         return again
 
     def asked(self) -> list[str]:
@@ -130,8 +165,8 @@ def desk(api: Api, memory: MemoryClient, doors: Doors, clock: VirtualClock) -> D
 async def test_the_decision_is_written_before_anything_is_said_of_it(desk: Desk) -> None:
     pods = [desk.see_pod(0), desk.see_pod(1)]
     await desk.look()
-    assert desk.asked()[:4] == ["get jobsets", "create configmaps", "create events", "patch jobsets"]
-    assert desk.asked()[4:] == ["patch pods", "patch pods"]
+    assert desk.asked()[:2] == ["get jobsets", "create configmaps"]
+    assert sorted(desk.asked()[2:]) == ["create events", "patch jobsets", "patch pods", "patch pods"]
     mine = verdicts.parse(desk.gate()["verdict"])
     assert mine is not None
     assert {verdict_on(desk.api, pod) for pod in pods} == {desk.gate()["verdict"]}
@@ -222,6 +257,44 @@ async def test_whoever_was_told_on_the_stream_is_patched_only_if_it_still_waits_
     assert verdict_on(desk.api, told) == desk.gate()["verdict"]
 
 
+async def test_a_clock_that_somebody_sets_back_makes_nobody_wait_longer_for_its_patch(desk: Desk) -> None:
+    told, untold = desk.see_pod(0), desk.see_pod(1)
+    desk.ask(told)
+    await desk.look()
+    first = dict(notes(desk.api, untold))
+    desk.clock.ahead = -3600.0
+    await asyncio.sleep(TOLD_PATIENCE)
+    await desk.look()
+    assert verdict_on(desk.api, told) == desk.gate()["verdict"]
+    assert notes(desk.api, untold) != first, "a straggler"
+
+
+async def test_whoever_was_told_and_turns_out_not_to_have_heard_is_patched_at_the_next_pass(desk: Desk) -> None:
+    deaf = desk.see_pod(0)
+    desk.see_pod(1)
+    desk.ask(deaf)
+    await desk.look()
+    await asyncio.sleep(PATIENCE)
+    await desk.look()
+    assert verdict_on(desk.api, deaf) == ""
+    desk.book.told.doubt(deaf.uid)
+    await desk.look()
+    assert verdict_on(desk.api, deaf) == desk.gate()["verdict"]
+
+
+@pytest.mark.parametrize("error", [ServerError(500), Unreachable("silence"), BadAnswer("rubbish")])
+async def test_a_gang_whose_condition_cannot_be_written_fails_in_time(desk: Desk, error: KubeError) -> None:
+    desk.doors.fail = lambda call: error if call.verb == "patch" and call.kind == JOBSETS else None
+    desk.see_pod(0)
+    since = desk.clock()
+    again = await desk.look()
+    assert again == pytest.approx(300)
+    await asyncio.sleep(300)
+    await desk.look()
+    assert desk.gate()[names.KEY_VERDICT].startswith("timeout ")
+    assert desk.clock() - since < 302
+
+
 async def test_whoever_was_lost_while_it_was_told_is_patched_like_those_without_a_stream(desk: Desk) -> None:
     lost = desk.see_pod(0)
     desk.see_pod(1)
@@ -254,6 +327,7 @@ async def test_a_gang_that_waits_has_a_gate_a_clock_and_a_time_to_look_again(des
 async def test_only_pods_whom_the_verdict_binds_are_told(desk: Desk) -> None:
     """Another replica has decided on an attempt that our view of the JobSet does not show yet."""
     of_ours = desk.see_pod(0)
+    desk.api.change(JOBSETS, "train", lambda body: body.update(status={"restarts": 1}))
     seen = desk.index.observe(TRAIN)
     assert seen is not None
     await desk.gates.keep(seen, verdict(uid=desk.jobset.uid, attempt=1), None)
@@ -300,6 +374,69 @@ async def test_a_verdict_of_which_only_the_api_knows_is_not_taken_anew(desk: Des
     kept = verdicts.parse(desk.gate()["verdict"])
     assert kept is not None
     assert (kept.kind, kept.generation) == (Kind.TIMEOUT, taken.generation)
+
+
+# --- A ConfigMap that somebody has edited well -----------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("restarted", [False, True], ids=["in sight", "while no controller ran"])
+async def test_a_timeout_that_is_edited_into_a_release_is_put_back_and_nobody_is_told_the_release(
+    desk: Desk, restarted: bool
+) -> None:
+    pods = [desk.see_pod(0)]
+    await desk.look()
+    await asyncio.sleep(301)
+    await desk.look()
+    before = desk.gate()[names.KEY_VERDICT]
+    assert before.startswith("timeout ")
+    edited = desk.edit(before.replace("timeout", "release", 1))
+    if restarted:
+        desk.see(desk.jobset_in_api())
+        desk.index.remember(TRAIN, None)
+    desk.index.saw_gate(TRAIN, edited)
+    heard = desk.ask(*pods)
+    await desk.look()
+    assert desk.gate()[names.KEY_VERDICT] == before
+    assert {text for _, text, _ in heard} <= {before}
+    assert verdict_on(desk.api, pods[0]) in ("", before)
+
+
+@pytest.mark.parametrize("where", ["7 0", "0 7"], ids=["attempt", "epoch"])
+async def test_a_verdict_of_a_generation_that_does_not_exist_is_taken_out_and_the_gang_waits_on(
+    desk: Desk, where: str
+) -> None:
+    first = desk.see_pod(0)
+    await desk.look()
+    clock = desk.gate()
+    desk.index.saw_gate(TRAIN, desk.edit(f"release {desk.jobset.uid} {where} AllPodsStarted\n"))
+    heard = desk.ask(first)
+    await desk.look()
+    assert (desk.gate(), heard, verdict_on(desk.api, first)) == (clock, [], "")
+    desk.see_pod(1)
+    await desk.look()
+    assert desk.gate()[names.KEY_VERDICT].startswith(f"release {desk.jobset.uid} 0 0 ")
+
+
+async def test_a_clock_of_an_attempt_that_does_not_exist_does_not_keep_the_gang_from_failing(desk: Desk) -> None:
+    desk.see_pod(0)
+    await desk.look()
+    date = desk.gate()[names.KEY_WAITING_SINCE].split()[-1]
+    desk.index.saw_gate(TRAIN, desk.edit(None, clock=f"{desk.jobset.uid} 7 0 {date}"))
+    await desk.look()
+    await asyncio.sleep(303)
+    await desk.look()
+    assert desk.gate()[names.KEY_VERDICT].startswith("timeout ")
+
+
+async def test_a_verdict_that_the_view_does_not_bear_out_is_not_judged_without_asking_the_api(desk: Desk) -> None:
+    desk.see_pod(0)
+    await desk.look()
+    text = f"release {desk.jobset.uid} 7 0 AllPodsStarted\n"
+    desk.index.saw_gate(TRAIN, desk.edit(text))
+    desk.doors.fail = lambda call: ServerError(500) if call.verb == "get" else None
+    with pytest.raises(ServerError):
+        await desk.look()
+    assert desk.gate()[names.KEY_VERDICT] == text
 
 
 async def test_without_asking_the_api_nothing_is_decided_for_a_gang_whose_configmap_is_lost(desk: Desk) -> None:

@@ -3,11 +3,12 @@
 import msgspec
 import pytest
 
-from controllers.index import LEISURE, Index
+from controllers.index import LEISURE, SOON, Index
 from controllers.keys import Key
+from jobset_gate import names, verdicts
 from jobset_gate.kube.store import Change
-from jobset_gate.model import GateSeen, JobSeen, JobSetSeen, PodSeen, Stage
-from tests.jobset_gate.gangs import gate, job, jobset, pod, verdict, waiting_pod
+from jobset_gate.model import GateSeen, JobSeen, JobSetSeen, Kind, PodSeen, Stage, Verdict
+from tests.jobset_gate.gangs import gate, job, jobset, pod, replicated_job, verdict, waiting_pod
 
 TRAIN = Key("default", "train")
 
@@ -18,7 +19,8 @@ class Woken:
     def __init__(self) -> None:
         self.now: list[Key] = []
         self.later: list[tuple[Key, float]] = []
-        self.index = Index(self.now.append, lambda key, seconds: self.later.append((key, seconds)))
+        self.told: set[str] = set()
+        self.index = Index(self.now.append, lambda key, seconds: self.later.append((key, seconds)), self.told)
 
     def asked(self) -> tuple[int, int]:
         """How often at once and how often at leisure since the last time this was asked."""
@@ -149,11 +151,64 @@ def test_starts_that_a_pass_has_counted_are_not_counted_again(woken: Woken) -> N
     assert woken.asked() == (0, 1)
 
 
-def test_a_gang_that_lacks_nothing_is_woken_by_every_start(woken: Woken) -> None:
-    """Decided: a pod that comes later is to be told."""
+def test_a_gang_that_lacks_nothing_and_is_not_decided_is_woken_by_every_start(woken: Woken) -> None:
     woken.index.lacks(TRAIN, 0)
     woken.pod(waiting_pod(0), pod(0))
     assert woken.asked() == (1, 0)
+
+
+def decided(woken: Woken) -> None:
+    """The gang has a verdict, and its last pass found nothing lacking."""
+    woken.index.saw_gate(TRAIN, gate(verdict=verdict()))
+    woken.index.lacks(TRAIN, 0)
+
+
+def test_a_pod_that_starts_after_the_verdict_and_that_nobody_has_told_is_looked_at_soon(woken: Woken) -> None:
+    decided(woken)
+    woken.pod(waiting_pod(0), pod(0))
+    assert woken.now == []
+    assert woken.later == [(TRAIN, SOON)]
+
+
+@pytest.mark.parametrize("how", ["told", "patched", "passed"])
+def test_the_late_report_of_a_pod_that_knows_the_verdict_hurries_nobody(woken: Woken, how: str) -> None:
+    """After a release by stream each of ten thousand pods has one: a pass over them all each time would be a storm."""
+    decided(woken)
+    woken.told |= {pod(0).uid} if how == "told" else set()
+    reported = {"patched": pod(0, verdict=verdicts.render(verdict())), "passed": pod(0, stage=Stage.PASSED)}
+    woken.pod(waiting_pod(0), reported.get(how, pod(0)))
+    assert woken.now == []
+    assert woken.later == [(TRAIN, LEISURE)]
+
+
+@pytest.mark.parametrize(
+    ("kept", "carried"),
+    [(verdict(), verdict(attempt=1)), (verdict(), verdict(uid="u-0"))],
+    ids=["of another attempt", "of another life"],
+)
+def test_a_verdict_on_a_pod_that_does_not_bind_it_is_no_knowledge(
+    woken: Woken, kept: Verdict, carried: Verdict
+) -> None:
+    woken.index.saw_gate(TRAIN, gate(verdict=kept))
+    woken.index.lacks(TRAIN, 0)
+    woken.pod(waiting_pod(0), pod(0, verdict=verdicts.render(carried)))
+    assert woken.later == [(TRAIN, SOON)]
+
+
+def test_a_pod_whom_the_verdict_does_not_bind_wakes_its_gang_at_once_even_if_it_was_told_one(woken: Woken) -> None:
+    """It may be the one that completes the next generation."""
+    decided(woken)
+    woken.told.add(pod(0).uid)
+    woken.pod(waiting_pod(0, epoch=1), pod(0, epoch=1))
+    assert woken.asked() == (1, 0)
+
+
+def test_a_pod_that_turns_out_not_to_have_heard_is_looked_at_at_leisure(woken: Woken) -> None:
+    decided(woken)
+    woken.index.unheard(TRAIN)
+    assert woken.later == [(TRAIN, LEISURE)]
+    woken.index.unheard(Key("default", "gone"))
+    assert (len(woken.later), len(woken.index)) == (1, 1)
 
 
 @pytest.mark.parametrize(
@@ -276,3 +331,52 @@ def test_a_strangers_configmap_is_remembered_until_ours_is_seen(woken: Woken) ->
     woken.index.saw_foreign_gate(TRAIN)
     woken.jobset(jobset(), msgspec.structs.replace(jobset(), uid="u-2"))
     assert not foreign(), "another life of the JobSet looks for itself"
+
+
+def test_of_one_generation_the_first_verdict_is_remembered_whatever_is_edited_later(woken: Woken) -> None:
+    first = gate(verdict=verdict(Kind.TIMEOUT, names.REASON_TIMED_OUT))
+    woken.index.saw_gate(TRAIN, first)
+    woken.gate(first, gate(resource_version="8", verdict=verdict()))
+    seen = woken.index.observe(TRAIN)
+    assert seen is not None
+    assert seen.remembered == first.verdict
+    assert woken.index.decided(TRAIN) is None, "nobody is told the edit"
+    assert woken.asked() == (1, 0)
+
+
+@pytest.mark.parametrize(("attempt", "epoch"), [(1, 0), (0, 1)])
+def test_a_verdict_of_a_generation_that_has_not_begun_is_remembered_when_it_has(
+    woken: Woken, attempt: int, epoch: int
+) -> None:
+    early = verdict(attempt=attempt, epoch=epoch)
+    woken.index.saw_gate(TRAIN, gate(verdict=early))
+    assert woken.index.decided(TRAIN) is None
+    woken.jobset(jobset(), jobset(replicated_job(epoch=epoch), attempt=attempt))
+    assert woken.index.decided(TRAIN) == early
+
+
+def test_an_older_verdict_that_somebody_puts_back_is_not_remembered(woken: Woken) -> None:
+    restarted = jobset(attempt=1)
+    woken.jobset(jobset(), restarted)
+    woken.index.saw_gate(TRAIN, gate(verdict=verdict(attempt=1)))
+    woken.index.saw_gate(TRAIN, gate(verdict=verdict()))
+    seen = woken.index.observe(TRAIN)
+    assert seen is not None
+    assert seen.remembered == verdict(attempt=1)
+
+
+def test_a_verdict_that_came_before_its_jobset_was_known_is_remembered_too() -> None:
+    made = Woken()
+    made.gate(None, gate(verdict=verdict()))
+    made.jobset(None, jobset())
+    assert made.index.decided(TRAIN) == verdict()
+
+
+@pytest.mark.parametrize("foreign", [False, True])
+def test_what_is_found_out_about_a_gang_that_has_just_gone_takes_no_memory(woken: Woken, foreign: bool) -> None:
+    woken.jobset(jobset(), None)
+    if foreign:
+        woken.index.saw_foreign_gate(TRAIN)
+    else:
+        woken.index.saw_gate(TRAIN, None)
+    assert len(woken.index) == 0

@@ -7,9 +7,12 @@ from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager
 
 import pytest
+import structlog
 from prometheus_client import CollectorRegistry
+from structlog.testing import capture_logs
 
 from controllers.gates import LookAgain
+from controllers.keys import Key
 from controllers.loop import Loop, LoopMetrics
 from controllers.queue import WorkQueue
 from jobset_gate.kube.errors import NotLeader, ServerError
@@ -163,3 +166,22 @@ async def test_a_key_is_not_lost_to_the_queue_when_its_worker_is_stopped() -> No
     with pytest.raises(ExceptionGroup):
         await desk.loop.run()
     assert desk.queue.unfinished_seconds == 0.0
+
+
+async def test_what_a_pass_logs_says_which_gang_it_is_about() -> None:
+    queue: WorkQueue[Key] = WorkQueue()
+
+    async def reconcile(_: Key) -> float | None:
+        structlog.get_logger("deep.inside").info("something")
+        raise ServerError(500)
+
+    loop = Loop("gang", queue, reconcile, LoopMetrics(CollectorRegistry()), workers=1)
+    with capture_logs(processors=[structlog.contextvars.merge_contextvars]) as lines:
+        task = asyncio.create_task(loop.run())
+        queue.add(Key("team-a", "train"))
+        await asyncio.sleep(0.001)
+        task.cancel()
+        await asyncio.gather(task, return_exceptions=True)
+    assert [line["event"] for line in lines] == ["something", "reconcile failed"]
+    assert {(line["controller"], line["namespace"], line["jobset"]) for line in lines} == {("gang", "team-a", "train")}
+    assert structlog.contextvars.get_contextvars() == {}

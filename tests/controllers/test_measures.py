@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import pytest
 from prometheus_client import CollectorRegistry
 
 from controllers.keys import Key
 from controllers.measures import Measures
 from jobset_gate.decide import decide
-from jobset_gate.model import Decide, GangSeen, JobSetSeen, Kind, PodSeen, Stage, Wait, Why
+from jobset_gate.model import Decide, GangSeen, JobSetSeen, Kind, PodSeen, Report, Stage, Wait, Why
 from tests.jobset_gate.gangs import T0, clock, gang, gate, jobset, pod, replicated_job, verdict, waiting_pod
 
 TRAIN = Key("default", "train")
@@ -22,7 +24,8 @@ class Shown:
 
     def __init__(self) -> None:
         self.registry = CollectorRegistry()
-        self.measures = Measures(self.registry)
+        self.now = T0
+        self.measures = Measures(self.registry, lambda: self.now)
 
     def value(self, name: str, **labels: str) -> float:
         found = self.registry.get_sample_value(f"jobset_gate_{name}", labels)
@@ -41,10 +44,11 @@ def shown() -> Shown:
     return Shown()
 
 
-def waits(*pods: PodSeen, jobset: JobSetSeen = TWO) -> Wait:
-    decision = decide(gang(*pods, jobset=jobset), T0)
+def waits(*pods: PodSeen, jobset: JobSetSeen = TWO, **more: Any) -> tuple[GangSeen, Wait]:
+    seen = gang(*pods, jobset=jobset, **more)
+    decision = decide(seen, T0)
     assert isinstance(decision, Wait)
-    return decision
+    return seen, decision
 
 
 def release(seen: GangSeen, at: float) -> Decide:
@@ -59,8 +63,8 @@ def main(index: int, at: float | None) -> PodSeen:
 
 
 def test_waiting_gangs_and_pods_are_counted_by_reason(shown: Shown) -> None:
-    shown.measures.waits(TRAIN, waits(pod(0), waiting_pod(1, Why.IMAGE_PULL), jobset=THREE))
-    shown.measures.waits(OTHER, waits(waiting_pod(0, Why.IMAGE_PULL), waiting_pod(1)))
+    shown.measures.waits(TRAIN, *waits(pod(0), waiting_pod(1, Why.IMAGE_PULL), jobset=THREE))
+    shown.measures.waits(OTHER, *waits(waiting_pod(0, Why.IMAGE_PULL), waiting_pod(1)))
     assert shown.waiting() == (2, 1)
     assert shown.value("missing_pods", reason="ImagePull") == 2
     assert shown.value("missing_pods", reason="Unscheduled") == 1
@@ -70,8 +74,8 @@ def test_waiting_gangs_and_pods_are_counted_by_reason(shown: Shown) -> None:
 
 def test_a_later_pass_replaces_what_an_earlier_one_found(shown: Shown) -> None:
     for _ in range(3):
-        shown.measures.waits(TRAIN, waits(pod(0), waiting_pod(1, Why.IMAGE_PULL)))
-    shown.measures.waits(TRAIN, waits(pod(0), waiting_pod(1, Why.CRASH_LOOP)))
+        shown.measures.waits(TRAIN, *waits(pod(0), waiting_pod(1, Why.IMAGE_PULL)))
+    shown.measures.waits(TRAIN, *waits(pod(0), waiting_pod(1, Why.CRASH_LOOP)))
     assert shown.waiting() == (1, 1)
     assert shown.value("missing_pods", reason="ImagePull") == 0
     assert shown.value("missing_pods", reason="CrashLoop") == 1
@@ -79,7 +83,7 @@ def test_a_later_pass_replaces_what_an_earlier_one_found(shown: Shown) -> None:
 
 @pytest.mark.parametrize("end", ["stands", "forget", "nothing_held"])
 def test_a_gang_that_no_longer_waits_is_not_counted_any_more(shown: Shown, end: str) -> None:
-    shown.measures.waits(TRAIN, waits(pod(0), waiting_pod(1)))
+    shown.measures.waits(TRAIN, *waits(pod(0), waiting_pod(1)))
     if end == "stands":
         shown.measures.stands(TRAIN, gang(pod(0), pod(1)), verdict())
     else:
@@ -157,8 +161,78 @@ def test_a_bypass_before_any_start_has_no_time_to_release(shown: Shown) -> None:
 
 def test_no_metric_names_a_pod_or_a_jobset(shown: Shown) -> None:
     seen = gang(pod(0), pod(1))
-    shown.measures.waits(TRAIN, waits(pod(0), waiting_pod(1)))
+    shown.measures.waits(TRAIN, *waits(pod(0), waiting_pod(1)))
     shown.measures.decided(TRAIN, seen, release(seen, T0), T0)
     shown.measures.patched("ok")
     labels = {label for family in shown.registry.collect() for sample in family.samples for label in sample.labels}
     assert labels == {"reason", "kind", "cause", "outcome", "le"}
+
+
+def test_the_skew_of_the_pods_is_from_the_first_to_the_last_start(shown: Shown) -> None:
+    seen = gang(pod(0), pod(1, barrier_since=T0 + 40))
+    shown.measures.decided(TRAIN, seen, release(seen, T0 + 42), T0 + 42)
+    assert shown.seconds("pod_start_skew") == (1, 40)
+
+
+def test_the_skew_of_the_pods_knows_announcements_too(shown: Shown) -> None:
+    """Of a pod that its kubelet has not reported yet."""
+    early = waiting_pod(0)
+    seen = gang(early, pod(1, barrier_since=T0 + 3), announced={early.uid: T0 - 4})
+    shown.measures.decided(TRAIN, seen, release(seen, T0 + 5), T0 + 5)
+    assert shown.seconds("pod_start_skew") == (1, 7)
+
+
+def test_the_longest_wait_grows_without_a_pass_and_ends_with_it(shown: Shown) -> None:
+    assert shown.value("longest_wait_seconds") == 0
+    shown.measures.waits(TRAIN, *waits(pod(0), gate=gate(waiting_since=clock(T0))))
+    shown.measures.waits(OTHER, *waits(pod(0), gate=gate(waiting_since=clock(T0 - 50))))
+    shown.now = T0 + 100
+    assert shown.value("longest_wait_seconds") == 150
+    shown.measures.forget(OTHER)
+    assert shown.value("longest_wait_seconds") == 100
+    shown.now = T0 - 10
+    assert shown.value("longest_wait_seconds") == 0, "the clock that was kept is another process's"
+
+
+def test_gangs_without_a_gate_that_works_are_counted_by_reason(shown: Shown) -> None:
+    bare = decide(gang(jobset=jobset(replicated_job(has_barrier=False))), T0)
+    assert isinstance(bare, Report)
+    shown.measures.waits(TRAIN, *waits(pod(0)))
+    shown.measures.blocked(TRAIN, bare)
+    assert (shown.value("blocked_gangs", reason="GateMissing"), shown.waiting()) == (1, (0, 0))
+    assert shown.value("blocked_gangs", reason="ConfigMapConflict") == 0
+    shown.measures.waits(TRAIN, *waits(pod(0)))
+    assert (shown.value("blocked_gangs", reason="GateMissing"), shown.waiting()) == (0, (1, 1))
+    shown.measures.blocked(TRAIN, bare)
+    shown.measures.forget(TRAIN)
+    assert shown.value("blocked_gangs", reason="GateMissing") == 0
+
+
+@pytest.mark.parametrize("end", ["decided", "stands", "forget", "blocked"])
+def test_accelerators_are_idle_from_the_start_to_the_verdict(shown: Shown, end: str) -> None:
+    gpus = jobset(replicated_job(devices=(("nvidia.com/gpu", 8),)))
+    shown.measures.waits(TRAIN, *waits(pod(0), jobset=gpus))
+    shown.now += 30
+    assert shown.value("idle_accelerators", resource="nvidia.com/gpu") == 8
+    seen = gang(pod(0), pod(1), jobset=gpus)
+    match end:
+        case "decided":
+            shown.measures.decided(TRAIN, seen, release(seen, shown.now), shown.now)
+        case "stands":
+            shown.measures.stands(TRAIN, seen, verdict())
+        case "forget":
+            shown.measures.forget(TRAIN)
+        case _:
+            bare = decide(gang(jobset=jobset(replicated_job(has_barrier=False))), T0)
+            assert isinstance(bare, Report)
+            shown.measures.blocked(TRAIN, bare)
+    shown.now += 500
+    assert shown.value("idle_accelerator_seconds_total", resource="nvidia.com/gpu") == 240
+    assert shown.value("idle_accelerators", resource="nvidia.com/gpu") == 0
+
+
+def test_what_has_not_happened_yet_is_zero_not_absent(shown: Shown) -> None:
+    """An increase from nothing is none: the first timeout of all would not be seen by an alert."""
+    assert shown.value("decisions_total", kind="timeout", cause="TimedOut") == 0
+    assert shown.value("annotation_patches_total", outcome="error") == 0
+    assert shown.value("stream_requests_total", outcome="lost") == 0

@@ -37,7 +37,11 @@ class Sender:
     ) -> None:
         self.outcomes: list[str] = []
         self.patches = Patches(
-            memory.client, clock, concurrency=concurrency, sent=self.outcomes.append, told={} if told is None else told
+            memory.client,
+            concurrency=concurrency,
+            sent=self.outcomes.append,
+            told={} if told is None else told,
+            clock=clock,
         )
         self.want = self.patches.want
 

@@ -79,7 +79,7 @@ async def test_only_those_whom_the_verdict_binds_are_told(gate: Gate) -> None:
     restarted = await (await gate.ask("d", generation="u-1/1/0")).held()
     await gate.book.tell(TRAIN, verdict(epoch=1))
     assert [await older.rest(), await same.rest()] == [verdicts.render(verdict(epoch=1))] * 2
-    assert gate.announced == {"c", "d"}
+    await until(lambda: gate.announced == {"c", "d"})
     await gate.book.tell(TRAIN, verdict(epoch=2))
     await gate.book.tell(TRAIN, verdict(attempt=1))
     assert [await later.rest(), await restarted.rest()] == [
@@ -89,6 +89,7 @@ async def test_only_those_whom_the_verdict_binds_are_told(gate: Gate) -> None:
 
 
 async def test_a_request_for_a_decided_generation_is_answered_at_once(gate: Gate) -> None:
+    gate.see(gangs.jobset(gangs.replicated_job(epoch=3), token="t0ken"))
     gate.keep(verdict(epoch=3))
     client = await gate.ask(generation="u-1/0/3")
     assert await client.status() == 200
@@ -102,8 +103,9 @@ async def test_a_request_for_a_decided_generation_is_answered_at_once(gate: Gate
         gangs.gate(verdict=verdict(attempt=1)),
         gangs.gate(verdict=verdict(uid="u-0")),
         gangs.gate(verdict=verdict(), jobset_uid="u-0"),
+        gangs.gate(verdict=verdict(epoch=7)),
     ],
-    ids=["of another attempt", "of another life", "in another life's ConfigMap"],
+    ids=["of another attempt", "of another life", "in another life's ConfigMap", "of an epoch that has not begun"],
 )
 async def test_a_verdict_that_does_not_bind_the_pod_answers_nothing(gate: Gate, kept: GateSeen) -> None:
     gate.index.saw_gate(TRAIN, kept)

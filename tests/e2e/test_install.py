@@ -1,6 +1,5 @@
-"""What the suite installs: names that the code knows, rights of the least kind, pods as Pod Security restricts them."""
+"""What the suite installs: the chart with values that it takes, and names that the scenarios know."""
 
-import json
 from collections.abc import Iterator
 from typing import Any
 
@@ -8,26 +7,24 @@ import pytest
 import yaml
 
 from controllers.manager import Options
-from e2e import gate, templates
-from jobset_gate import names, settings
-from webhook import registration
+from e2e import gate, helm, images, templates
+from e2e.operators import merged
+from jobset_gate import names, settings, validate
 
 Json = dict[str, Any]
-KNOWN = {
-    "IMAGE": "an/image:1",
-    "BUILD": "sha256:1",
-    "SETTINGS": json.dumps(gate.settings("small:1")),
-    "STEADY_NODE": {},
-    "CONTROLLER_ARGS": ["controller"],
-}
+VALUES = gate.values("localhost/an/image:1", "small:1", {"kind": "steady"})
+KNOWN = {"IMAGE": "an/image:1", "BUILD": "sha256:1", "STEADY_NODE": {}}
 
 
-def objects(file: str) -> list[Json]:
-    return list(yaml.safe_load_all(templates.filled(file, **KNOWN)))
+@pytest.fixture(scope="module")
+def rendered() -> list[Json]:
+    """The chart as the suite installs it."""
+    text = helm.rendered(VALUES, gate.RELEASE, gate.NAMESPACE)
+    return [it for it in yaml.safe_load_all(text) if it]
 
 
-def rules(file: str, kind: str) -> Iterator[Json]:
-    return (rule for it in objects(file) if it["kind"] == kind for rule in it["rules"])
+def named(objects: list[Json], kind: str) -> dict[str, Json]:
+    return {it["metadata"]["name"]: it for it in objects if it["kind"] == kind}
 
 
 def test_a_place_that_nothing_fills_is_an_error() -> None:
@@ -35,35 +32,82 @@ def test_a_place_that_nothing_fills_is_an_error() -> None:
         templates.filled("jobset-standin.yaml")
 
 
-def test_the_settings_are_ones_that_the_program_takes() -> None:
-    (config,) = [it for it in objects("jobset-gate.yaml") if it["kind"] == "ConfigMap"]
-    loaded = settings.load(yaml.safe_load(config["data"]["settings.yaml"]))
+def test_scenarios_find_the_deployments_and_their_containers(rendered: list[Json]) -> None:
+    deployments = named(rendered, "Deployment")
+    assert set(deployments) == {gate.WEBHOOK, gate.CONTROLLER}
+    for name, component in ((gate.WEBHOOK, "webhook"), (gate.CONTROLLER, "controller")):
+        template = deployments[name]["spec"]["template"]
+        (container,) = template["spec"]["containers"]
+        assert deployments[name]["spec"]["replicas"] == 2
+        assert container["name"] == container["args"][0] == component
+        assert container["image"] == "localhost/an/image:1"
+        assert template["spec"]["nodeSelector"] == {"kind": "steady"}
+        assert template["metadata"]["annotations"]["build"]
+        labels = template["metadata"]["labels"]
+        assert labels["app.kubernetes.io/instance"] == gate.RELEASE
+        assert labels["app.kubernetes.io/component"] == component
+
+
+def test_the_settings_are_ones_that_the_webhook_takes(rendered: list[Json]) -> None:
+    config = yaml.safe_load(named(rendered, "ConfigMap")[gate.RELEASE]["data"]["settings.yaml"])
+    loaded = settings.load({"barrier": config["barrier"]})
     assert loaded.barrier.image == "small:1"
     assert loaded.barrier.stream_url == gate.STREAM
 
 
-def test_nothing_of_jobset_gate_may_do_everything() -> None:
-    for rule in (*rules("jobset-gate.yaml", "ClusterRole"), *rules("jobset-gate.yaml", "Role")):
-        for part in ("apiGroups", "resources", "verbs"):
-            assert "*" not in rule[part]
-        assert "secrets" not in rule["resources"]
-        assert not {"create", "delete", "update"} & set(rule["verbs"]) or "pods" not in rule["resources"]
+def test_the_stream_that_firewalls_cut_is_the_charts(rendered: list[Json]) -> None:
+    (service,) = [it for name, it in named(rendered, "Service").items() if name.endswith("-stream")]
+    assert [one["port"] for one in service["spec"]["ports"]] == [gate.STREAM_PORT]
 
 
-def test_rights_on_single_objects_are_on_those_that_the_code_names() -> None:
-    single = {name for rule in rules("jobset-gate.yaml", "ClusterRole") for name in rule.get("resourceNames", ())}
-    assert single == {registration.MUTATING, registration.VALIDATING, names.JOBSET_CRD}
+def test_the_secret_of_the_ca_is_the_one_that_scenarios_delete(rendered: list[Json]) -> None:
+    (args,) = [
+        it["spec"]["template"]["spec"]["containers"][0]["args"]
+        for name, it in named(rendered, "Deployment").items()
+        if name == gate.WEBHOOK
+    ]
+    assert f"--own-ca={gate.CA_SECRET}" in args
 
 
-def test_everything_lies_where_the_controller_looks_for_its_lease() -> None:
-    spaces = {it["metadata"].get("namespace") for it in objects("jobset-gate.yaml")} - {None}
+def test_everything_lies_where_the_controller_looks_for_its_lease(rendered: list[Json]) -> None:
+    spaces = {named(rendered, kind)[name]["metadata"]["namespace"] for kind, name in _of_controller()}
     assert spaces == {gate.NAMESPACE} == {Options().namespace}
 
 
-@pytest.mark.parametrize("file", ["jobset-gate.yaml", "jobset-standin.yaml"])
-def test_pods_are_as_restricted_as_pod_security_asks(file: str) -> None:
-    """The namespaces say so too, but only the API server would notice, and only in the cluster."""
-    for it in objects(file):
+def _of_controller() -> Iterator[tuple[str, str]]:
+    yield "Deployment", gate.CONTROLLER
+    yield "ServiceAccount", gate.CONTROLLER
+
+
+@pytest.mark.parametrize(
+    ("image", "parts"),
+    [
+        ("localhost/jobset-gate:e2e", ("localhost", "jobset-gate", "e2e", "")),
+        ("registry.example:5000/a/b:1", ("registry.example:5000", "a/b", "1", "")),
+        ("registry.example/a@sha256:0", ("registry.example", "a", "", "sha256:0")),
+        ("somebody/jobset-gate:1", ("", "somebody/jobset-gate", "1", "")),
+        ("jobset-gate", ("", "jobset-gate", "", "")),
+    ],
+)
+def test_an_images_name_goes_into_the_values_in_parts(image: str, parts: tuple[str, ...]) -> None:
+    assert tuple(images.parts(image).values()) == parts
+
+
+def test_changes_are_merged_as_helm_merges() -> None:
+    before = {"a": {"b": 1, "c": [1]}, "d": 2}
+    assert merged(before, {"a": {"c": [2]}, "e": {"f": 3}}) == {"a": {"b": 1, "c": [2]}, "d": 2, "e": {"f": 3}}
+    assert before == {"a": {"b": 1, "c": [1]}, "d": 2}
+
+
+def test_the_first_gang_is_a_valid_one() -> None:
+    jobset = yaml.safe_load(templates.filled("first-gang.yaml", IMAGE="small:1", NAME="first-gang"))
+    assert validate.violations(jobset) == []
+    assert jobset["spec"][names.CONFIG_FIELD][names.TARGETS_FIELD] == ["workers"]
+
+
+def test_the_stand_ins_pods_are_as_restricted_as_pod_security_asks() -> None:
+    """Its namespace says so too, but only the API server would notice, and only in the cluster."""
+    for it in yaml.safe_load_all(templates.filled("jobset-standin.yaml", **KNOWN)):
         if it["kind"] == "Namespace":
             assert it["metadata"]["labels"]["pod-security.kubernetes.io/enforce"] == "restricted"
         if it["kind"] != "Deployment":

@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from tests.flow.stage import Stage, staged
-from tests.support.planes import Plane
+from tests.support.planes import Plane, Real, fresh_name
 
 MakeStage = Callable[..., AbstractAsyncContextManager[Stage]]
 
@@ -24,3 +24,14 @@ async def stage(make_stage: MakeStage) -> AsyncIterator[Stage]:
     """A stage with one roomy node, everything running."""
     async with AsyncExitStack() as stack:
         yield await stack.enter_async_context(make_stage())
+
+
+@pytest.fixture
+async def namespaces(real_plane: Real) -> AsyncIterator[tuple[str, str]]:
+    """Two on the real plane: for a release of the chart, and for gangs."""
+    both = fresh_name(), fresh_name()
+    for name in both:
+        await real_plane.make_namespace(name)
+    yield both
+    for name in both:
+        await real_plane.drop_namespace(name)

@@ -264,7 +264,7 @@ async def open_door(stage: Stage, folder: Path, settings: Settings) -> AsyncIter
                 hook["namespaceSelector"] = {"matchLabels": {"kubernetes.io/metadata.name": stage.namespace}}
             await stage.client.create(resource, made)
             names_made.append((resource, made["metadata"]["name"]))
-        await _in_force(stage)
+        await in_force(stage)
         stage.doors.append(server)
         yield server
     finally:
@@ -273,7 +273,7 @@ async def open_door(stage: Stage, folder: Path, settings: Settings) -> AsyncIter
         await server.stop()
 
 
-async def _in_force(stage: Stage) -> None:
+async def in_force(stage: Stage) -> None:
     """Returns once the API server asks the webhook: a dry run of a bad config is refused."""
     probe = {
         "apiVersion": names.JOBSET_API_VERSION,

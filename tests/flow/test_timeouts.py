@@ -3,9 +3,12 @@
 import pytest
 
 from jobset_gate import names
+from jobset_gate.kube.resources import CONFIGMAPS
 from jobset_gate.model import Kind
+from jobset_gate.settings import Settings
 from jobset_gate.sim import manifests
 from jobset_gate.sim.kubelet import Node, Trouble, Where
+from jobset_gate.sim.until import View
 from tests.flow.conftest import MakeStage
 from tests.flow.stage import Json, Stage, alive, barrier, held, runs
 
@@ -13,11 +16,11 @@ GANG = "gang"
 STUCK = Trouble(Where(job_index=1, index=1), image_pull_backoff=names.BARRIER_CONTAINER)
 
 
-def gang(restart_policy: str = "Never", backoff_limit: int = 0, **fields: object) -> Json:
+def gang(restart_policy: str = "Never", backoff_limit: int = 0, timeout: int | None = 2, **fields: object) -> Json:
     workers = manifests.replicated_job(
         replicas=2, parallelism=2, backoff_limit=backoff_limit, pod={"restartPolicy": restart_policy}
     )
-    config = {names.TIMEOUT_FIELD: 2}
+    config = {} if timeout is None else {names.TIMEOUT_FIELD: timeout}
     return manifests.jobset(GANG, replicated_jobs=[workers], config=config, **fields)  # type: ignore[arg-type]
 
 
@@ -117,10 +120,8 @@ async def test_a_node_whose_clock_differs_by_minutes_does_not_fail_the_gang_at_o
 
 
 async def test_each_barrier_ends_by_its_own_limit_when_the_controller_is_gone(make_stage: MakeStage) -> None:
-    settings = {"barrier": {"grace_seconds": 1}}
-    from jobset_gate.settings import Settings  # noqa: PLC0415 - only here
-
-    async with make_stage(controller=False, settings=Settings.model_validate(settings)) as stage:
+    settings = Settings.model_validate({"barrier": {"grace_seconds": 1}})
+    async with make_stage(controller=False, settings=settings) as stage:
         seen: dict[str, str] = {}
 
         def collect(pods: list[Json]) -> bool:
@@ -133,3 +134,26 @@ async def test_each_barrier_ends_by_its_own_limit_when_the_controller_is_gone(ma
         await stage.until(collect)
         assert not any(message.startswith("timed out after 2s: ") for message in seen.values())
         assert not any(held(pod) or "running" in barrier(pod) for pod in stage.pods.all() if alive(pod))
+
+
+async def test_without_a_timeout_they_end_by_the_operators_limit_when_the_controller_is_gone_for_good(
+    make_stage: MakeStage,
+) -> None:
+    """It had seen them start, and was taken away while they waited; nobody ever comes back."""
+    settings = Settings.model_validate({"barrier": {"max_wait_seconds": 3}})
+    async with make_stage(settings=settings) as stage:
+        seen: dict[str, str] = {}
+
+        def collect(pods: list[Json]) -> bool:
+            ends = {pod["metadata"]["name"]: ended(pod) for pod in pods}
+            seen.update({name: end["message"] for name, end in ends.items() if end.get("exitCode") == 124})
+            return len(seen) >= 3
+
+        stage.actors.kubelets.trouble(STUCK)
+        await stage.apply(gang(timeout=None))
+        async with View(stage.client, CONFIGMAPS, stage.namespace) as maps:
+            await maps.until(lambda all_: any(names.KEY_WAITING_SINCE in one.get("data", {}) for one in all_))
+        await stage.stop_controllers()
+        await stage.until(collect)
+        assert set(seen.values()) == {"timed out: no verdict from the jobset-gate controller within 3s"}
+        assert await stage.verdict(GANG) is None

@@ -14,6 +14,7 @@ from tests.house.files import ROOT
 
 PASSED = "===== 7 passed, 2 warnings in 1.50s ====="
 TOGETHER = "===== 3 passed, 2 deselected in 2.00s ====="
+ASKS_FOR_TESTS = "test PYTEST_ARGS=--durations=40 --durations-min=1"
 ALONE = "===== 2 passed, 3 deselected in 3.25s (0:00:03) ====="
 
 
@@ -34,6 +35,14 @@ class Clone:
             "e2e": f"echo '{TOGETHER}'; echo '{ALONE}'",
             "bench": "true",
         }
+
+        self.containers()
+
+    def containers(self, *lines: str) -> None:
+        """What `docker ps` shows: id and kind's cluster."""
+        (self.folder / "containers").write_text("".join(f"{line}\n" for line in lines))
+        shows = f'if [ "$1" = ps ]; then cat {self.folder}/containers; else echo "$*" >> {self.folder}/removed; fi'
+        self.script("bin/docker", shows)
 
     def script(self, name: str, text: str) -> None:
         path = self.folder / name
@@ -68,7 +77,8 @@ def test_all_is_well(clone: Clone) -> None:
     code, lines = clone.run()
     assert code == 0
     assert lines[-4:] == [PASSED, TOGETHER, ALONE, "=== 12 passed in 6.75s ==="]
-    assert clone.lines_of("asked") == ["e2e E2E_ARGS=prepare", "test", "e2e", "bench BENCH_ARGS=--scale 0.1"]
+    assert re.fullmatch(r"all is well after \d+ s", lines[-5])
+    assert clone.lines_of("asked") == ["e2e E2E_ARGS=prepare", ASKS_FOR_TESTS, "e2e", "bench BENCH_ARGS=--scale 0.1"]
 
 
 @pytest.mark.parametrize("step", ["test", "e2e"])
@@ -94,7 +104,7 @@ def test_no_node_image(clone: Clone) -> None:
     code, lines = clone.run()
     assert code == 1
     assert lines[-1] == "=== 7 passed, 1 error in 1.50s ==="
-    assert clone.lines_of("asked") == ["e2e E2E_ARGS=prepare", "test"]
+    assert clone.lines_of("asked") == ["e2e E2E_ARGS=prepare", ASKS_FOR_TESTS]
 
 
 def test_a_step_without_tests_is_no_success(clone: Clone) -> None:
@@ -118,16 +128,36 @@ def test_a_daemon_that_was_not_there_before_is_stopped(clone: Clone) -> None:
     assert clone.lines_of("teardowns") != []
 
 
-def test_a_daemon_that_was_there_before_stays(clone: Clone) -> None:
+def daemon(clone: Clone) -> subprocess.Popen[bytes]:
+    """Something that is called dockerd, as e2e/airgap would start it."""
     (clone.folder / "dockerd").symlink_to(shutil.which("sleep") or "")
-    with subprocess.Popen([str(clone.folder / "dockerd"), "600"]) as daemon:  # noqa: S603
-        (clone.home / "dockerd.pid").write_text(f"{daemon.pid}\n")
+    started = subprocess.Popen([str(clone.folder / "dockerd"), "600"])  # noqa: S603
+    (clone.home / "dockerd.pid").write_text(f"{started.pid}\n")
+    return started
+
+
+def test_a_daemon_that_was_there_before_stays(clone: Clone) -> None:
+    clone.containers("a1 jobset-gate-e2e-1f2e")
+    with daemon(clone) as there:
         try:
             code, _ = clone.run()
         finally:
-            daemon.kill()
+            there.kill()
     assert code == 0
     assert clone.lines_of("teardowns") == []
+    assert clone.lines_of("removed") == [], "somebody else may be testing there"
+
+
+def test_nodes_of_a_run_that_was_killed_are_removed_once_the_daemon_is_ours(clone: Clone) -> None:
+    """It has started them again, and they would take processors and memory from the tests."""
+    clone.containers("a1 jobset-gate-e2e-1f2e", "a2 jobset-gate-e2e-1f2e", "b1 jobset-gate-try", "c1 ")
+    dockerd = clone.folder / "dockerd"
+    dockerd.symlink_to(shutil.which("sleep") or "")
+    clone.steps["prepare"] = f"{dockerd} 600 & echo $! > {clone.home}/dockerd.pid"
+    clone.script("e2e/airgap/teardown", f"kill $(cat {clone.home}/dockerd.pid)")
+    code, _ = clone.run()
+    assert code == 0
+    assert clone.lines_of("removed") == ["rm --force --volumes a1 a2"]
 
 
 def test_a_signal_reaches_the_step_and_stops_the_daemon(clone: Clone) -> None:

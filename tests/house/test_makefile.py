@@ -1,6 +1,7 @@
 """`make setup` says what is missing; `make image` and `make e2e` pass on what they are given, and no more."""
 
 import os
+import re
 import shutil
 import subprocess
 from pathlib import Path
@@ -113,3 +114,36 @@ def test_the_base_image_is_the_one_of_the_dockerfile() -> None:
     lines = (ROOT / "Dockerfile").read_text().splitlines()
     (base,) = [line.removeprefix("ARG BASE=") for line in lines if line.startswith("ARG BASE=")]
     assert f"--build-arg BASE={base} " in dry("image")
+
+
+def test_no_folder_of_the_same_name_keeps_a_target_from_being_made() -> None:
+    """There is a folder e2e, for one."""
+    text = (ROOT / "Makefile").read_text()
+    phony = re.search(r"^\.PHONY:((?:.*\\\n)*.*)", text, re.MULTILINE)
+    assert phony
+    explained = re.findall(r"^([a-z0-9-]+):.*## ", text, re.MULTILINE)
+    assert set(explained) <= set(phony[1].split())
+
+
+def test_what_the_tests_drive_is_there_before_they_start() -> None:
+    said = dry("test")
+    order = [said.index(f"python -m {module}") for module in ("tests.plane\n", "tests.tools\n", "pytest ")]
+    assert order == sorted(order)
+
+
+@pytest.mark.parametrize("target", ["e2e", "try", "chart", "bench-release"])
+def test_helm_is_there_for_what_installs_the_chart(target: str) -> None:
+    assert ".venv/bin/python -m tests.tools helm\n" in dry(target)
+
+
+def test_try_leaves_a_cluster_standing_and_takes_it_away() -> None:
+    assert dry("try", KUBECONFIG="production").split("\n")[-2].split() == [
+        "env", "-u", "KUBECONFIG", ".venv/bin/python", "-m", "e2e", "try",
+    ]  # fmt: skip
+    assert dry("try", "DELETE=1").rstrip().endswith("-m e2e try --delete")
+
+
+def test_the_chart_is_checked_by_both_helms_before_it_is_packed() -> None:
+    said = dry("chart")
+    assert "for major in 3 4" in said
+    assert said.index("lint --strict charts/jobset-gate") < said.index("package --destination build charts/jobset-gate")

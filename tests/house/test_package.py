@@ -4,6 +4,7 @@ import importlib.metadata
 import re
 import subprocess
 import sys
+import tarfile
 import tomllib
 import zipfile
 from pathlib import Path
@@ -40,6 +41,18 @@ def test_the_wheel_holds_the_three_packages_and_nothing_else(tmp_path: Path) -> 
     ours = {str(path.relative_to(ROOT)) for path in tracked()}
     assert inside == {name for name in ours if name.split("/")[0] in PACKAGES}
     assert {"jobset_gate/barrier.sh", "jobset_gate/py.typed", "webhook/py.typed", "controllers/py.typed"} <= inside
+
+
+def test_the_source_distribution_holds_what_the_wheel_is_made_of_and_nothing_else(tmp_path: Path) -> None:
+    """Not tests/webhook, nor the chart's templates of that name."""
+    build = [sys.executable, "-m", "build", "--sdist", "--no-isolation", "--outdir", str(tmp_path), str(ROOT)]
+    ran = subprocess.run(build, capture_output=True, text=True, check=False)  # noqa: S603
+    assert ran.returncode == 0, ran.stdout + ran.stderr
+    (archive,) = tmp_path.glob("jobset_gate-*.tar.gz")
+    with tarfile.open(archive) as tar:
+        inside = {Path(member.name).parts[1] for member in tar.getmembers() if member.isfile()}
+    papers = {"pyproject.toml", "PKG-INFO", ".gitignore", "README.md", "CHANGELOG.md", "LICENSE"}
+    assert inside == {*PACKAGES, *papers}
 
 
 def test_every_dependency_is_locked() -> None:

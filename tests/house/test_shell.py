@@ -21,7 +21,7 @@ def interpreter(path: Path) -> str:
 
 
 SCRIPTS = [path for path in tracked() if interpreter(path)]
-SOURCED = [AIRGAP / "env.sh", AIRGAP / "lib.sh"]
+SOURCED = sorted(AIRGAP.glob("*.sh"))
 
 
 def names(path: Path) -> str:
@@ -63,6 +63,9 @@ def test_a_stage_says_all_that_it_uses_of_this_folder(stage: Path) -> None:
     for folder in ("node", "go"):
         if f"$KIND_TOOLS/{folder}/" in text:
             assert any(used.startswith(folder) for used in declared(stage, "uses"))
+    for sourced in SOURCED:
+        if f"$KIND_TOOLS/{sourced.name}" in text and sourced.name != "lib.sh":  # that counts for every stage
+            assert sourced.name in declared(stage, "uses")
 
 
 def test_the_versions_are_those_of_the_control_plane_of_the_tests() -> None:

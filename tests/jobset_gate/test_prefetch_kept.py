@@ -187,6 +187,8 @@ def test_a_changed_volume_is_refused() -> None:
         ("initContainers", {"name": COPIER, "image": "x"}),
         ("initContainers", {"name": "group-scheduling-prefetch-007", "image": "x"}),
         ("volumes", {"name": COPIER, "hostPath": {"path": "/"}}),
+        ("volumes", {"name": COPIER, "emptyDir": {"medium": "Memory"}}),
+        ("volumes", {"name": COPIER, "emptyDir": {"sizeLimit": "1Gi"}}),
     ],
 )
 @pytest.mark.parametrize("notes", [None, NOTE])
@@ -196,6 +198,26 @@ def test_a_users_own_with_a_reserved_name_is_rejected(key: str, entry: Json, not
     assert told(jobset(job, notes=notes)) == [
         f'{POD}.{key}[1].name: "{entry["name"]}": is reserved for jobset-gate\'s start barrier: choose another name'
     ]
+
+
+@pytest.mark.parametrize("key", ["containers", "initContainers"])
+def test_a_volume_that_looks_like_ours_and_that_the_user_mounts_is_the_users(key: str) -> None:
+    """Taken for ours it would be taken away, and the API server would speak of a mount without a volume."""
+    mounts = [{"name": COPIER, "mountPath": "/scratch"}]
+    pod = {key: [{"name": "first", "image": "a:1", "volumeMounts": mounts}]}
+    job = replicated(pod={**pod, "volumes": [{"name": COPIER, "emptyDir": {}}]})
+    assert paths(jobset(job)) == [f"{POD}.volumes[0].name"]
+
+
+@pytest.mark.parametrize("edit", [{"sizeLimit": "8Mi"}, {"medium": "Memory"}])
+def test_a_volume_of_ours_that_another_webhook_has_limited_stays_ours(edit: Json) -> None:
+    """It ran between our two calls at CREATE; afterwards it is what the stored object has."""
+    made = created(wanting())
+    limited = changed(made, edit, *TEMPLATE, "spec", "volumes", 1, "emptyDir")
+    assert told(limited) == []
+    assert lacking(limited) == []
+    assert told(limited, limited) == []
+    assert updated(wanting(), limited) == limited
 
 
 @pytest.mark.parametrize("name", ["group-scheduling-prefetcher", "group-scheduling-prefetch-a", "prefetch"])

@@ -22,18 +22,33 @@ class BuildFailed(Exception):
 
 def build(into: Path, say: Callable[[str], None], env: Mapping[str, str] = os.environ) -> str:
     """Put one multi-call binary and four links to it into `into`; the answer is the version of Go that made it."""
-    go, version = toolchain(say, env)
     major, minor = versions.KUBERNETES.removeprefix("v").split(".")[:2]
     facts = {"gitVersion": versions.KUBERNETES, "gitMajor": major, "gitMinor": minor, "gitTreeState": "clean"}
-    stamps = " ".join(f"-X k8s.io/component-base/version.{key}={value}" for key, value in facts.items())
-    command = [go, "build", "-v", "-trimpath", "-ldflags", f"-s -w {stamps}", "-o", str(into / _BINARY), "."]
+    stamps = {f"k8s.io/component-base/version.{key}": value for key, value in facts.items()}
+    version = compiled(_MODULE, ".", into / _BINARY, stamps=stamps, say=say, env=env)
+    for program in versions.PROGRAMS:
+        (into / program).symlink_to(_BINARY)
+    return version
+
+
+def compiled(
+    module: Path,
+    package: str,
+    output: Path,
+    *,
+    stamps: Mapping[str, str],
+    say: Callable[[str], None],
+    env: Mapping[str, str],
+) -> str:
+    """A program out of the module in a folder, its string variables set to `stamps`; the answer is Go's version."""
+    go, version = toolchain(say, env)
+    variables = " ".join(f"-X {key}={value}" for key, value in stamps.items())
+    command = [go, "build", "-v", "-trimpath", "-ldflags", f"-s -w {variables}", "-o", str(output), package]
     if nice := shutil.which("nice"):
         command = [nice, "-n", "10", *command]  # minutes of all cores: leave the machine usable
     said: list[str] = []
-    for number, line in enumerate(_lines(command, _MODULE, _go_env(env), said), start=1):
+    for number, line in enumerate(_lines(command, module, _go_env(env), said), start=1):
         say(f"Go {version}: {line.removeprefix('go: ')} ({number})")
-    for program in versions.PROGRAMS:
-        (into / program).symlink_to(_BINARY)
     return version
 
 

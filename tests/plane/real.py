@@ -12,7 +12,7 @@ from pathlib import Path
 from types import TracebackType
 from typing import Any, Self
 
-from tests.plane import certs, components
+from tests.plane import audit, certs, components
 from tests.plane.admin import Admin, context
 from tests.plane.places import Binaries
 from tests.plane.process import Died, Process
@@ -32,14 +32,17 @@ class RealPlane:
         binaries: Binaries | None = None,
         *,
         controllers: bool = True,
+        audited: bool = False,
         prepare: Callable[[Admin], None] = lambda _: None,
     ) -> None:
-        """`prepare` runs once the API server is ready and before the controllers start.
+        """`audited`: the requests of service accounts are written down for `requests`.
 
-        It is the place for CRDs: the garbage collector learns of kinds when it starts, and then every 30 s.
+        `prepare` runs once the API server is ready and before the controllers start. It is the place for CRDs: the
+        garbage collector learns of kinds when it starts, and then every 30 s.
         """
         self._binaries = binaries
         self._controllers = controllers
+        self._audited = audited
         self._prepare = prepare
         self._processes: list[Process] = []
         self._folder: Path | None = None
@@ -127,6 +130,10 @@ class RealPlane:
         """All that a program has said so far."""
         return next(process.log for process in self._processes if process.name == program).read_text(errors="replace")
 
+    def requests(self, account: str, namespace: str) -> list[audit.Request]:
+        """All that a service account has asked the API server so far; of a plane that is `audited`."""
+        return audit.requests(self._running.folder, account, namespace)
+
     @property
     def _running(self) -> components.Layout:
         if self._layout is None:
@@ -145,7 +152,8 @@ class RealPlane:
         self._layout = layout
         self._admin = Admin(api_port, context(certificates))
         self._run("etcd", components.etcd(layout))
-        self._run("kube-apiserver", components.apiserver(layout))
+        recorded = audit.flags(folder) if self._audited else []
+        self._run("kube-apiserver", components.apiserver(layout, recorded))
         self._until("/readyz answers", self._ready)
         self._prepare(self._admin)
         if self._controllers:

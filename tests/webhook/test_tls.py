@@ -2,6 +2,8 @@
 
 import asyncio
 import ssl
+import tempfile
+import warnings
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
@@ -10,10 +12,11 @@ import pytest
 from cryptography import x509
 
 from jobset_gate.settings import Settings
-from tests.webhook.doors import client, door, trusting
-from webhook import selfsigned
+from tests.webhook.doors import BUNDLE, client, door, trusting
+from webhook import memory, selfsigned
+from webhook.pem import Pair
 from webhook.server import Server, serve
-from webhook.tls import Certificate
+from webhook.tls import Certificate, Slot
 
 
 def test_the_certificate_is_for_its_hosts_and_for_serving_and_signed_by_its_ca() -> None:
@@ -95,10 +98,82 @@ async def healthy(server: Server, bundle: selfsigned.Bundle) -> bool:
         return (await session.get("/healthz")).status == 200
 
 
-async def test_old_protocols_are_refused(tmp_path: Path) -> None:
-    async with door(tmp_path) as server:
-        context = trusting()
-        context.maximum_version = ssl.TLSVersion.TLSv1_2
-        async with client(server, lambda: context) as session:
+@pytest.mark.parametrize("version", [ssl.TLSVersion.TLSv1_2, ssl.TLSVersion.TLSv1_3])
+async def test_protocols_of_today_are_spoken(tmp_path: Path, version: ssl.TLSVersion) -> None:
+    async with door(tmp_path) as server, client(server, lambda: only(version)) as session:
+        assert (await session.get("/healthz")).status == 200
+
+
+@pytest.mark.parametrize("version", [ssl.TLSVersion.TLSv1, ssl.TLSVersion.TLSv1_1])
+async def test_old_protocols_are_refused(tmp_path: Path, version: ssl.TLSVersion) -> None:
+    """By the door, not by this client, which gets in where they are allowed."""
+    async with door(tmp_path) as server, client(server, lambda: only(version)) as session:
+        with pytest.raises(aiohttp.ClientConnectorError):
+            await session.get("/healthz")
+    lax = selfsigned.make().write(tmp_path)
+    lax.context.set_ciphers("ALL:@SECLEVEL=0")
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", DeprecationWarning)
+        lax.context.minimum_version = version
+    server = await serve(Settings(), tls=lax)
+    try:
+        async with client(server, lambda: only(version, (tmp_path / "ca.crt").read_bytes())) as session:
             assert (await session.get("/healthz")).status == 200
-        assert selfsigned.make().write(tmp_path).context.minimum_version == ssl.TLSVersion.TLSv1_2
+    finally:
+        await server.stop()
+
+
+def only(version: ssl.TLSVersion, ca: bytes = BUNDLE.ca) -> ssl.SSLContext:
+    """A client that speaks this version alone, with ciphers of its time."""
+    context = trusting(ca)
+    context.set_ciphers("ALL:@SECLEVEL=0")
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", DeprecationWarning)
+        context.minimum_version = context.maximum_version = version
+    return context
+
+
+async def test_a_pair_in_memory_is_served_where_no_file_can_be_written(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A container's root is read-only."""
+    monkeypatch.setattr(tempfile, "tempdir", str(tmp_path / "nowhere"))
+    bundle = selfsigned.make()
+    server = await serve(Settings(), tls=Slot(bundle.pair))
+    try:
+        assert await healthy(server, bundle)
+    finally:
+        await server.stop()
+
+
+def test_without_anonymous_memory_a_file_of_the_owner_will_do(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(tempfile, "tempdir", str(tmp_path))
+    monkeypatch.setattr(memory, "_anonymous", lambda: None)
+    with memory.readable(b"secret") as path:
+        assert Path(path).parent == tmp_path
+        assert Path(path).stat().st_mode & 0o077 == 0
+        assert Path(path).read_bytes() == b"secret"
+    Slot(selfsigned.make().pair)
+    assert list(tmp_path.iterdir()) == []
+
+
+@pytest.mark.parametrize("text", [b"", b"nonsense"])
+def test_a_pair_without_a_certificate_cannot_be_used(text: bytes) -> None:
+    with pytest.raises(ssl.SSLError):
+        Slot(Pair(text, selfsigned.make().key))
+
+
+async def test_metrics_say_when_the_certificate_runs_out_also_of_a_new_one(tmp_path: Path) -> None:
+    name, labels = "jobset_gate_certificate_expiry_timestamp_seconds", {"certificate": "serving"}
+    async with door(tmp_path) as server:
+        registry = server.door.metrics.registry
+        (leaf,) = x509.load_pem_x509_certificates((tmp_path / "tls.crt").read_bytes())
+        assert registry.get_sample_value(name, labels) == leaf.not_valid_after_utc.timestamp()
+    slot = Slot(selfsigned.make(days=1).pair)
+    server = await serve(Settings(), tls=slot)
+    try:
+        slot.load(selfsigned.make(days=3).pair)
+        read = server.door.metrics.registry.get_sample_value(name, labels)
+        assert read == slot.chain[0].not_valid_after_utc.timestamp()
+    finally:
+        await server.stop()

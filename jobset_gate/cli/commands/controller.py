@@ -51,7 +51,9 @@ def register(app: typer.Typer, program: str) -> None:
         ] = None,
         workers: Annotated[
             int | None,
-            typer.Option("--workers", metavar="N", min=1, max=1024, help="Gangs dealt with at once.", show_default="4"),
+            typer.Option(
+                "--workers", metavar="N", min=1, max=1024, help="Gangs dealt with at once.", show_default="32"
+            ),
         ] = None,
         patch_concurrency: Annotated[
             int | None,

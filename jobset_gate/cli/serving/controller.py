@@ -11,7 +11,7 @@ import structlog
 
 from controllers.manager import Manager, Options
 from jobset_gate.cli.exits import Failed
-from jobset_gate.cli.serving import files
+from jobset_gate.cli.serving import files, program_metrics
 from jobset_gate.cli.serving.signals import until_told
 from jobset_gate.cli.settings_file import Controller
 from jobset_gate.kube import access
@@ -32,6 +32,7 @@ async def run(wanted: Options, *, kubeconfig: str | None, context: str | None, n
     gc.collect()
     gc.freeze()
     files.open_many()
+    program_metrics.describe(wanted.registry, "controller")
     manager = Manager(reached, replace(wanted, namespace=namespace or reached.namespace))
 
     async def serve() -> None:

@@ -15,10 +15,12 @@ _TOLD = {
 
 
 async def run(*, kubeconfig: str | None, context: str | None, remove: bool) -> str:
-    """Returns a sentence on what was done. Raises Failed where JobSet is not installed."""
+    """Returns a sentence on what was done. Raises Failed where there is no CRD to put the field into."""
     reached = await access.discover(kubeconfig, context)
     async with Client(reached) as client:
         outcome = await (crd.remove(client) if remove else crd.extend(client))
+    if outcome is crd.Outcome.NOT_INSTALLED and remove:
+        return f"the CRD {names.JOBSET_CRD} is not there, nor is the field"
     if outcome is crd.Outcome.NOT_INSTALLED:
         raise Failed(f"the CRD {names.JOBSET_CRD} is not there: install JobSet first")
     return _TOLD[outcome]

@@ -8,6 +8,7 @@ from dataclasses import dataclass
 import pytest
 import structlog
 
+from jobset_gate.cli import exits
 from jobset_gate.cli.main import main
 
 
@@ -37,6 +38,8 @@ def _logs_as_before() -> Iterator[None]:
     root = logging.getLogger()
     handlers, level, config = root.handlers[:], root.level, structlog.get_config()
     yield
+    exits.last_words = exits.plain
+    logging.captureWarnings(False)
     root.handlers[:] = handlers
     root.setLevel(level)
     structlog.configure(**config)

@@ -1,11 +1,13 @@
 """`controller` as a process: ready, leading, and gone when it is told to or must."""
 
+import json
 import socket
 from pathlib import Path
 from signal import SIGINT, SIGTERM, Signals
 
 import pytest
 
+from controllers.manager import Options
 from jobset_gate import names
 from jobset_gate.cli.exits import Failed
 from jobset_gate.cli.serving.controller import options
@@ -64,8 +66,9 @@ async def test_a_lost_lease_ends_it_with_1_and_a_clear_line(embedded_plane: Plan
         taken = {"spec": {"holderIdentity": "somebody else"}}
         await client.patch(LEASES, names.LEASE, "default", body=taken, patch=PatchType.MERGE)
         assert await service.ended() == 1
-        assert service.lines[-1].startswith("error: ")
-        assert "somebody else" in service.lines[-1]
+        failed = json.loads(service.lines[-1])
+        assert (failed["level"], failed["msg"]) == ("error", "failed")
+        assert "somebody else" in failed["error"]
 
 
 async def test_a_port_that_is_taken(embedded_plane: Plane) -> None:
@@ -74,8 +77,7 @@ async def test_a_port_that_is_taken(embedded_plane: Plane) -> None:
         arguments = ["--kubeconfig", str(embedded_plane.kubeconfig), "--port", port]
         async with running("controller", *arguments) as service:
             assert await service.ended() == 1
-            assert service.lines[-1].startswith("error: ")
-            assert "address already in use" in service.lines[-1]
+            assert "address already in use" in json.loads(service.lines[-1])["error"]
 
 
 def test_no_kubeconfig(run: Run, tmp_path: Path) -> None:
@@ -89,7 +91,7 @@ def test_the_command_line_wins_over_the_file_and_the_file_over_the_defaults(tmp_
     file.write_text("controller:\n  workers: 7\n  patchConcurrency: 9\n  leaseDuration: 30\nbarrier: {}\n")
     made = options(read(file).controller, workers=2, patch_concurrency=None, extend_crd=False)
     assert (made.workers, made.patch_concurrency, made.lease_duration, made.extend_crd) == (2, 9, 30, False)
-    assert options(Controller()).workers == 4
+    assert options(Controller()).workers == Options().workers
 
 
 def test_the_gate_stream_is_off_unless_it_is_given_a_port(tmp_path: Path) -> None:

@@ -47,3 +47,10 @@ async def test_without_jobset_it_says_so(run: Run, embedded_plane: Plane) -> Non
     ran = await asyncio.to_thread(run, "install-crd-field", "--kubeconfig", str(embedded_plane.kubeconfig))
     assert ran.code == 1
     assert ran.err.splitlines() == ["error: the CRD jobsets.jobset.x-k8s.io is not there: install JobSet first"]
+
+
+async def test_nothing_is_left_to_take_out_when_jobset_went_first(run: Run, embedded_plane: Plane) -> None:
+    """So an uninstallation does not fail for it."""
+    ran = await asyncio.to_thread(run, "install-crd-field", "--remove", "--kubeconfig", str(embedded_plane.kubeconfig))
+    assert (ran.code, ran.err) == (0, "")
+    assert ran.out == "the CRD jobsets.jobset.x-k8s.io is not there, nor is the field\n"

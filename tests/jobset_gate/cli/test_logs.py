@@ -3,11 +3,12 @@
 import io
 import json
 import logging
+import warnings
 
 import pytest
 import structlog
 
-from jobset_gate.cli import logs
+from jobset_gate.cli import exits, logs
 from jobset_gate.cli.options import LogFormat, LogLevel
 
 
@@ -88,3 +89,46 @@ def test_configured_twice_it_logs_once() -> None:
     logs.configure(stream=stream)
     structlog.get_logger("a").info("once")
     assert len(lines(stream)) == 1
+
+
+def test_warnings_of_python_look_the_same() -> None:
+    stream = io.StringIO()
+    logs.configure(stream=stream)
+    with warnings.catch_warnings():
+        warnings.simplefilter("always")
+        warnings.warn("this will change", DeprecationWarning, stacklevel=1)
+    (line,) = lines(stream)
+    assert (line["level"], line["logger"]) == ("warning", "py.warnings")
+    assert "DeprecationWarning: this will change" in str(line["msg"])
+
+
+def test_who_asks_for_json_gets_the_reason_of_a_failure_as_json(capsys: pytest.CaptureFixture[str]) -> None:
+    stream = io.StringIO()
+    logs.configure(LogFormat.JSON, stream=stream)
+    exits.last_words("the lease is lost")
+    (line,) = lines(stream)
+    assert [line[key] for key in ("level", "logger", "msg", "error")] == [
+        "error",
+        "jobset_gate.cli",
+        "failed",
+        "the lease is lost",
+    ]
+    assert capsys.readouterr().err == ""
+
+
+@pytest.mark.parametrize("form", [LogFormat.AUTO, LogFormat.CONSOLE])
+def test_a_person_gets_it_as_a_plain_line(form: LogFormat, capsys: pytest.CaptureFixture[str]) -> None:
+    logs.configure(LogFormat.JSON, stream=io.StringIO())
+    logs.configure(form, stream=io.StringIO())
+    exits.last_words("the lease is lost")
+    assert capsys.readouterr().err == "error: the lease is lost\n"
+
+
+def test_a_line_about_a_gang_says_which() -> None:
+    """Whoever logs it, however deep inside the pass."""
+    stream = io.StringIO()
+    logs.configure(stream=stream)
+    with structlog.contextvars.bound_contextvars(namespace="team-a", jobset="train"):
+        logging.getLogger("a.library").warning("slow")
+        structlog.get_logger("ours").info("decided")
+    assert [(line["namespace"], line["jobset"]) for line in lines(stream)] == [("team-a", "train")] * 2

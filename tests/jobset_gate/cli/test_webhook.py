@@ -2,9 +2,13 @@
 
 import asyncio
 import socket
+import ssl
 from base64 import b64decode
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
 from pathlib import Path
 from signal import SIGTERM
+from urllib.parse import urlsplit
 
 import pytest
 
@@ -13,14 +17,16 @@ from jobset_gate.cli.exits import Failed
 from jobset_gate.cli.serving.registration import service as parse_service
 from jobset_gate.kube.client import Client, PatchType
 from jobset_gate.kube.errors import ApiError, NotFound
-from jobset_gate.kube.resources import JOBSETS, MUTATING_WEBHOOKS, VALIDATING_WEBHOOKS, Resource
+from jobset_gate.kube.resources import JOBSETS, MUTATING_WEBHOOKS, SECRETS, VALIDATING_WEBHOOKS, Resource
 from jobset_gate.sim import jobset_crd, manifests
 from tests.jobset_gate.cli.conftest import Run
 from tests.jobset_gate.cli.service import PATIENCE, Service, fetch, running
 from tests.support.planes import Plane
 from webhook import selfsigned
-from webhook.registration import MUTATING, VALIDATING
+from webhook.registration import MUTATING, VALIDATING, configurations
+from webhook.registration import Service as Place
 
+FILES = {"cert": "tls.crt", "key": "tls.key", "ca": "ca.crt"}
 BOTH: list[tuple[Resource, str]] = [(MUTATING_WEBHOOKS, MUTATING), (VALIDATING_WEBHOOKS, VALIDATING)]
 
 
@@ -125,6 +131,102 @@ async def test_while_it_is_asked_to_stop_it_is_not_ready_but_answers(tmp_path: P
         assert await service.stop() != 0, "a second signal ends it at once"
 
 
+# --- Certificates that are kept ---------------------------------------------------------------------------------------
+
+DOOR = Place("default", "gate")
+HOST = "gate.default.svc"
+
+
+@asynccontextmanager
+async def configured(client: Client) -> AsyncIterator[None]:
+    """The configurations as a chart writes them."""
+    made = list(zip((MUTATING_WEBHOOKS, VALIDATING_WEBHOOKS), configurations(service=DOOR), strict=True))
+    for resource, body in made:
+        await client.create(resource, body)
+    try:
+        yield
+    finally:
+        for resource, body in made:
+            await client.delete(resource, body["metadata"]["name"])
+
+
+async def ready(url: str, ca: str) -> tuple[int, str]:
+    """What /readyz says to somebody who calls the door by its Service's name and trusts this CA."""
+    reader, writer = await asyncio.open_connection(
+        "127.0.0.1", urlsplit(url).port, ssl=ssl.create_default_context(cadata=ca), server_hostname=HOST
+    )
+    writer.write(b"GET /readyz HTTP/1.1\r\nHost: x\r\nConnection: close\r\n\r\n")
+    head, _, body = (await reader.read()).decode().partition("\r\n\r\n")
+    writer.close()
+    return int(head.split()[1]), body
+
+
+async def bundle(client: Client) -> str:
+    found = [(await client.get(*one))["webhooks"][0]["clientConfig"].get("caBundle", "") for one in BOTH]
+    assert len(set(found)) == 1
+    return b64decode(found[0]).decode()
+
+
+async def test_with_its_own_ca_it_is_ready_and_leaves_the_ca_to_the_next(plane: Plane) -> None:
+    where = ["--kubeconfig", str(plane.kubeconfig), "--port", "0", "--service", "default/gate"]
+    async with plane.client() as client, configured(client):
+        try:
+            async with running("webhook", "--own-ca", "gate-ca", *where) as service:
+                url = (await service.until("webhook listens"))["url"]
+                await service.until("the certificate is trusted")
+                ca = await bundle(client)
+                assert await ready(url, ca) == (200, "ok\n")
+                assert await service.stop() == 0
+            assert await bundle(client) == ca
+            async with running("webhook", "--own-ca", "gate-ca", *where) as service:
+                url = (await service.until("webhook listens"))["url"]
+                await service.until("the certificate is trusted")
+                assert await bundle(client) == ca
+                assert await ready(url, ca) == (200, "ok\n")
+                assert await service.stop() == 0
+        finally:
+            await client.delete(SECRETS, "gate-ca", "default")
+
+
+async def test_it_publishes_the_ca_of_its_files(embedded_plane: Plane, tmp_path: Path) -> None:
+    made = selfsigned.make([HOST])
+    made.write(tmp_path)
+    files = [f"--tls-{what}={tmp_path / name}" for what, name in FILES.items()]
+    where = ["--kubeconfig", str(embedded_plane.kubeconfig), "--port", "0", "--service", "default/gate"]
+    async with (
+        embedded_plane.client() as client,
+        configured(client),
+        running("webhook", *files, "--publish-ca", *where) as service,
+    ):
+        url = (await service.until("webhook listens"))["url"]
+        await service.until("the certificate is trusted")
+        assert await bundle(client) == made.ca.decode()
+        assert await ready(url, made.ca.decode()) == (200, "ok\n")
+        assert await service.stop() == 0
+
+
+async def test_it_waits_for_somebody_to_publish_the_ca_of_its_files(embedded_plane: Plane, tmp_path: Path) -> None:
+    """As with cert-manager, whose injector fills caBundle in."""
+    made = selfsigned.make([HOST])
+    made.write(tmp_path)
+    files = [f"--tls-{what}={tmp_path / name}" for what, name in FILES.items() if what != "ca"]
+    where = ["--kubeconfig", str(embedded_plane.kubeconfig), "--port", "0", "--service", "default/gate"]
+    async with (
+        embedded_plane.client() as client,
+        configured(client),
+        running("webhook", *files, "--check-trust", *where) as service,
+    ):
+        url = (await service.until("webhook listens"))["url"]
+        await service.until("not trusted")
+        assert await ready(url, made.ca.decode()) == (503, "zz-jobset-gate: has no caBundle\n")
+        for resource, name in BOTH:
+            body = [{"op": "add", "path": "/webhooks/0/clientConfig/caBundle", "value": made.ca_bundle}]
+            await client.patch(resource, name, body=body, patch=PatchType.JSON)
+        await service.until("the certificate is trusted")
+        assert await ready(url, made.ca.decode()) == (200, "ok\n")
+        assert await service.stop() == 0
+
+
 def test_files_that_hold_no_certificate(run: Run, tmp_path: Path) -> None:
     (tmp_path / "c").write_text("nonsense")
     ran = run("webhook", "--tls-cert", str(tmp_path / "c"), "--tls-key", str(tmp_path / "c"), "--port", "0")
@@ -146,8 +248,17 @@ def test_a_port_that_is_taken(run: Run) -> None:
 @pytest.mark.parametrize(
     ("arguments", "told"),
     [
-        ("", "give either --self-signed or both --tls-cert and --tls-key"),
-        ("--self-signed --tls-cert x --tls-key y", "give either --self-signed or both"),
+        ("", "give one of --self-signed, --own-ca, or both --tls-cert and --tls-key"),
+        ("--self-signed --tls-cert x --tls-key y", "give one of --self-signed"),
+        ("--own-ca ca --tls-cert x --tls-key y --service a/b", "give one of --self-signed"),
+        ("--own-ca ca", "--own-ca, --publish-ca and --check-trust need --service"),
+        ("--tls-cert x --tls-key y --check-trust", "need --service"),
+        ("--tls-cert x --tls-key y --publish-ca --service a/b", "--publish-ca needs --tls-ca"),
+        ("--tls-cert x --tls-key y --tls-ca z", "--tls-ca needs --register or --publish-ca"),
+        ("--self-signed --check-trust --service a/b", "--check-trust needs --tls-cert"),
+        ("--self-signed --service a/b", "--service needs --register"),
+        ("--own-ca ca --service a/b --ca-days 1 --leaf-hours 9", "at least three times as long"),
+        ("--own-ca ca --service a/b --leaf-hours 0", "Invalid value for '--leaf-hours'"),
         ("--tls-cert x", "--tls-cert and --tls-key belong together"),
         ("--self-signed --url https://x", "need --register"),
         ("--self-signed --unregister-on-exit", "need --register"),

@@ -72,6 +72,8 @@ class Cluster:
         self.first_ran: dict[Life, float] = {}
         self.published: dict[str, int] = {}
         """Every verdict that ever stood in a ConfigMap of the gang's name, and since which version."""
+        self.forged: set[str] = set()
+        """Verdicts that somebody else wrote there. No kubelet is quick enough to show one to a barrier."""
         self.passages: list[Passage] = []
         self._untold: dict[str, str] = {}
         self._unreported: dict[str, str] = {}
@@ -269,7 +271,8 @@ class Cluster:
     def readable(self, pod: Json) -> list[str]:
         """What the pod's volume holds now: ConfigMap and annotation."""
         gate = self.api.get(CONFIGMAPS, GATE) or {}
-        return [(gate.get("data") or {}).get(names.KEY_VERDICT, ""), notes_of(pod).get(names.VERDICT, "")]
+        kept = (gate.get("data") or {}).get(names.KEY_VERDICT, "")
+        return ["" if kept in self.forged else kept, notes_of(pod).get(names.VERDICT, "")]
 
     def fail(self, pod: Json) -> None:
         self._forget(pod)
@@ -311,7 +314,7 @@ class Cluster:
 
     def _note_gate(self, kind: Resource, what: str, body: Json) -> None:
         text = (body.get("data") or {}).get(names.KEY_VERDICT)
-        if kind == CONFIGMAPS and what != "DELETED" and text:
+        if kind == CONFIGMAPS and what != "DELETED" and text and text not in self.forged:
             self.published.setdefault(text, self.api.version)
 
     def _wanted_jobs(self, jobset: Json) -> Iterator[tuple[str, Json]]:

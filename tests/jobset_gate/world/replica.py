@@ -20,6 +20,7 @@ from controllers.announcements import Announcements
 from controllers.closer import Closer
 from controllers.gang import GangReconciler
 from controllers.gates import Gates, LookAgain
+from controllers.heralds import Heralds
 from controllers.index import Index
 from controllers.keys import Key
 from controllers.loop import Loop, LoopMetrics
@@ -27,6 +28,7 @@ from controllers.measures import Measures
 from controllers.patches import Patches
 from controllers.queue import WorkQueue
 from controllers.statuses import Statuses
+from controllers.told import Told
 from jobset_gate import read, wire
 from jobset_gate.kube.client import Client
 from jobset_gate.kube.errors import KubeError
@@ -80,8 +82,10 @@ class View:
 
 
 class _NotingIndex(Index):
-    def __init__(self, view: View, queue: WorkQueue[Key], true_now: Callable[[], float], held: Counter[str]) -> None:
-        super().__init__(queue.add, queue.add_after)
+    def __init__(
+        self, view: View, queue: WorkQueue[Key], told: Told, true_now: Callable[[], float], held: Counter[str]
+    ) -> None:
+        super().__init__(queue.add, queue.add_after, told)
         self._view, self._true_now, self._held = view, true_now, held
 
     def observe(self, key: Key) -> GangSeen | None:
@@ -109,6 +113,10 @@ class _NotingCloser(Closer):
 
     async def recall(self, seen: GangSeen) -> GangSeen:
         self._view.seen, self._view.recalled = await super().recall(seen), True
+        return self._view.seen
+
+    async def settle(self, seen: GangSeen) -> GangSeen:
+        self._view.seen, self._view.recalled = await super().settle(seen), True
         return self._view.seen
 
 
@@ -159,7 +167,8 @@ class Replica:
         self.queue: WorkQueue[Key] = WorkQueue(rng=random.Random(0))  # noqa: S311 - jitter
         self.view = View()
         self.held = Counter()
-        self.index = _NotingIndex(self.view, self.queue, self._true_now, self.held)
+        told = Told()
+        self.index = _NotingIndex(self.view, self.queue, told, self._true_now, self.held)
         self._handlers: dict[Resource, Callable[[Any], None]] = {
             JOBSETS: self.index.on_jobset,
             JOBS: self.index.on_job,
@@ -168,14 +177,16 @@ class Replica:
         }
         self._stores: dict[Resource, Store[Any]] = {kind: Store() for kind in WATCHED}
         witness = Witness(self._stores[CONFIGMAPS], read.gate)
-        self.book = Announcements(self.index, self.now)
-        self.patches = Patches(self.memory.client, self.now, concurrency=2, told=self.book.told)
+        self.book = Announcements(self.index, self.now, told)
+        self.patches = Patches(self.memory.client, concurrency=2, told=told)
+        self.words: WorkQueue[Key] = WorkQueue(rng=random.Random(0))  # noqa: S311 - jitter
+        self.heralds = Heralds(Statuses(self.memory.client, self.now), self.words)
         reconciler = GangReconciler(
             index=self.index,
             gates=Gates(self.memory.client, self.index, witness),
             announcements=self.book,
             patches=self.patches,
-            statuses=Statuses(self.memory.client, self.now),
+            heralds=self.heralds,
             closer=_NotingCloser(self.view, self.memory.client),
             measures=Measures(CollectorRegistry()),
             now=self.now,
@@ -189,6 +200,7 @@ class Replica:
         async with asyncio.TaskGroup() as tasks:
             tasks.create_task(self.patches.run())
             tasks.create_task(Loop("gang", self.queue, reconcile, METRICS, workers=2).run())
+            tasks.create_task(Loop("status", self.words, self.heralds.reconcile, METRICS, workers=2).run())
 
     def _noting_bugs(
         self, reconcile: Callable[[Key], Awaitable[float | None]]

@@ -309,7 +309,9 @@ class Run:
             self.cluster.finish()
 
     def somebody_destroys_the_gate(self, one: int, other: int) -> None:
-        self.world.destroy_gate(("delete", "garble", "empty", "disown", "unlabel")[one % 5])
+        self.world.destroy_gate(
+            ("delete", "garble", "empty", "disown", "unlabel", "forge an attempt", "forge an epoch")[one % 7]
+        )
 
     # --- Faults ----------------------------------------------------------------------------------------------------
 

@@ -6,6 +6,7 @@ import asyncio
 from dataclasses import dataclass
 
 from controllers.announcements import Announcements, Refused, Request
+from controllers.farewells import HEARD_WITHIN
 from controllers.keys import Key
 from jobset_gate.model import Generation
 from tests.jobset_gate.world.api import Json
@@ -34,7 +35,17 @@ class Line:
         return True
 
     def end(self) -> None:
-        asyncio.get_running_loop().call_soon(self.streams.leave, self)
+        """The barrier closes once it has read; of one that reads nothing, the controller notices so after a while."""
+        loop = asyncio.get_running_loop()
+        if self.swallows:
+            loop.call_later(HEARD_WITHIN, self.streams.leave, self)
+        else:
+            loop.call_soon(self._close)
+
+    def _close(self) -> None:
+        if self.request is not None:
+            self.book.hear(self.request)
+        self.streams.leave(self)
 
 
 class Streams:

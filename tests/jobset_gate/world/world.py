@@ -10,7 +10,7 @@ from typing import Self
 
 from jobset_gate import names, report, verdicts
 from jobset_gate.kube.resources import CONFIGMAPS, JOBS
-from jobset_gate.model import Generation, Verdict
+from jobset_gate.model import Generation, Kind, Verdict, WaitingSince
 from jobset_gate.sim.clock import EPOCH
 from tests.jobset_gate.world.api import WATCHED, Api, Json, labels_of
 from tests.jobset_gate.world.cluster import Cluster, Shape
@@ -105,8 +105,12 @@ class World:
             self.api.remove(CONFIGMAPS, GATE)
             return
 
+        forged = self._forged(how)
+
         def edit(body: Json) -> None:
-            if how == "garble":
+            if how.startswith("forge"):
+                body["data"] |= forged
+            elif how == "garble":
                 body["data"] = {names.KEY_VERDICT: "release me", names.KEY_WAITING_SINCE: "now", "more": "words"}
             elif how == "empty":
                 body["data"] = {}
@@ -116,6 +120,21 @@ class World:
                 body["metadata"]["labels"] = {}
 
         self.api.change(CONFIGMAPS, GATE, edit)
+
+    def _forged(self, how: str) -> dict[str, str]:
+        """Well-formed news and a clock of a generation that nobody will ever reach."""
+        jobset = self.cluster.jobset
+        if jobset is None:
+            return {}
+        life, far = life_of_jobset(jobset), 50
+        attempt, epoch = (life.attempt + far, 0) if how == "forge an attempt" else (life.attempt, life.epoch + far)
+        its = Generation(life.uid, attempt, epoch)
+        text = verdicts.render(Verdict(kind=Kind.RELEASE, generation=its, cause=names.REASON_STARTED, message="forged"))
+        self.cluster.forged.add(text)
+        return {
+            names.KEY_VERDICT: text,
+            names.KEY_WAITING_SINCE: verdicts.render_clock(WaitingSince(generation=its, at=self.now())),
+        }
 
     # --- The end ---------------------------------------------------------------------------------------------------
 
@@ -206,7 +225,9 @@ class World:
             return
         stored = self.api.get(CONFIGMAPS, GATE)
         assert stored is not None, "there is no gate"
-        verdict = verdicts.parse(stored["data"].get(names.KEY_VERDICT, ""))
+        kept = stored["data"].get(names.KEY_VERDICT, "")
+        assert kept not in cluster.forged, f"a forged verdict was believed: {kept}"
+        verdict = verdicts.parse(kept)
         pods = [pod for pod in cluster.pods() if alive(pod)]
         held = [pod["metadata"]["name"] for pod in cluster.waiting() if holds(pod)]
         whole = complete(jobset, self.api.all(JOBS), cluster.pods())

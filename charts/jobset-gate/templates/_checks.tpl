@@ -1,0 +1,20 @@
+{{/* What a schema cannot say: values that do not go together. */}}
+{{- define "jobset-gate.checks" -}}
+{{- $door := .Values.webhook -}}
+{{- $lease := .Values.controller.leaderElection -}}
+{{- if and (gt (int .Values.controller.replicaCount) 1) (not $lease.enabled) -}}
+{{- fail "controller.leaderElection.enabled: false needs controller.replicaCount: 1; two leaders would both write" -}}
+{{- end -}}
+{{- if not (and (gt $lease.leaseDurationSeconds $lease.renewDeadlineSeconds) (gt $lease.renewDeadlineSeconds $lease.retryPeriodSeconds)) -}}
+{{- fail "controller.leaderElection: leaseDurationSeconds must be above renewDeadlineSeconds, and that above retryPeriodSeconds" -}}
+{{- end -}}
+{{- if lt (int $door.terminationGracePeriodSeconds) (add 10 (int $door.shutdownDelaySeconds) | int) -}}
+{{- fail "webhook.terminationGracePeriodSeconds must be at least webhook.shutdownDelaySeconds + 10; answers under way would be cut off" -}}
+{{- end -}}
+{{- if and .Values.metrics.serviceMonitor.enabled .Values.metrics.podMonitor.enabled -}}
+{{- fail "metrics: enable serviceMonitor or podMonitor, not both; everything would be counted twice" -}}
+{{- end -}}
+{{- if and (eq $door.certificates.mode "secret") (not $door.certificates.secretName) -}}
+{{- fail "webhook.certificates.secretName: mode secret needs the name of a Secret with tls.crt, tls.key and ca.crt" -}}
+{{- end -}}
+{{- end -}}

@@ -1,0 +1,31 @@
+{{/* The settings file of webhook and controller. */}}
+
+{{- define "jobset-gate.stream.url" -}}
+http://{{ include "jobset-gate.fullname" . }}-stream.{{ .Release.Namespace }}.svc:{{ .Values.stream.port }}
+{{- end -}}
+
+{{/* Each key is said, null included: Helm drops a value that somebody sets to null, and the program has defaults. */}}
+{{- define "jobset-gate.settings" -}}
+{{- $barrier := .Values.barrier -}}
+{{- $lease := .Values.controller.leaderElection -}}
+{{- $ours := ternary (include "jobset-gate.stream.url" .) nil .Values.stream.enabled -}}
+barrier:
+  image: {{ $barrier.image | toJson }}
+  resources: {{ $barrier.resources | toJson }}
+  runAsUser: {{ $barrier.runAsUser | toJson }}
+  runAsGroup: {{ $barrier.runAsGroup | toJson }}
+  graceSeconds: {{ $barrier.graceSeconds | toJson }}
+  maxWaitSeconds: {{ $barrier.maxWaitSeconds | toJson }}
+  pollSeconds: {{ $barrier.pollSeconds | toJson }}
+  streamUrl: {{ default $ours $barrier.streamUrl | toJson }}
+controller:
+  workers: {{ .Values.controller.workers | toJson }}
+  patchConcurrency: {{ .Values.controller.patchConcurrency | toJson }}
+  progressEvery: {{ .Values.controller.progressSeconds | toJson }}
+  extendCrd: {{ .Values.crds.extendJobSet }}
+  streamHost: {{ .Values.listenAddress | toJson }}
+  streamPort: {{ ternary (int .Values.stream.port) nil .Values.stream.enabled | toJson }}
+  leaseDuration: {{ $lease.leaseDurationSeconds | toJson }}
+  renewDeadline: {{ $lease.renewDeadlineSeconds | toJson }}
+  retry: {{ $lease.retryPeriodSeconds | toJson }}
+{{- end -}}

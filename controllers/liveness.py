@@ -1,0 +1,39 @@
+"""Whether this process is worth keeping: what /healthz asks.
+
+The kubelet kills what fails here, so nothing may that another process would suffer from as well: no API server, no
+lease, caches that are not full. What fails is a part that has ended while the rest goes on without it, and a worker
+that does not come back. An event loop that hangs needs no rule: it does not answer the probe.
+"""
+
+import asyncio
+from collections.abc import Callable
+from typing import Any
+
+Trouble = Callable[[], str]
+"""Says why a part of the leader does not do its work; "" if it does."""
+
+
+class Liveness:
+    """Told of all parts; `check` is the answer, "" while all is well."""
+
+    def __init__(self, leading: asyncio.Event) -> None:
+        self._leading = leading
+        self._tasks: list[asyncio.Task[Any]] = []
+        self._parts: tuple[Trouble, ...] = ()
+
+    def watch(self, task: asyncio.Task[Any]) -> None:
+        """With this task all others are to end, and the process with them."""
+        self._tasks.append(task)
+
+    def asks(self, *parts: Trouble) -> None:
+        """Who is asked while this replica leads."""
+        self._parts = parts
+
+    def check(self) -> str:
+        """What is wrong."""
+        for task in self._tasks:
+            if task.done() and (task.cancelled() or task.exception() is not None):
+                return f"{task.get_name()} has ended and the rest goes on"
+        if self._leading.is_set():
+            return next((trouble for part in self._parts if (trouble := part())), "")
+        return ""

@@ -1,0 +1,8 @@
+"""The clock for patience: the event loop's own, which nobody sets. The wall clock is for dates and gangs."""
+
+import asyncio
+
+
+def ticks() -> float:
+    """Seconds since some moment; never fewer than before."""
+    return asyncio.get_running_loop().time()

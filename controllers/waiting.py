@@ -1,0 +1,91 @@
+"""What waits at closed gates now, as gauges: gangs, pods, missing pods by reason, idle accelerators (A9)."""
+
+from collections import Counter as Tallies
+from collections.abc import Callable
+from dataclasses import dataclass
+
+from prometheus_client import CollectorRegistry, Gauge
+
+from controllers import idle
+from controllers.keys import Key
+from jobset_gate import names
+from jobset_gate.model import GangSeen, Report, Wait, Why
+
+BLOCKED = (names.REASON_GATE_MISSING, names.REASON_CONFIG_MAP_CONFLICT)
+"""Why a gang may have no gate that works."""
+
+
+@dataclass(frozen=True, slots=True)
+class _Gang:
+    started: int
+    missing: Tallies[Why]
+    since: float | None
+    """When its first pod started."""
+
+
+class Waiting:
+    """Gauges in a registry; each pass over a gang replaces what the one before has found."""
+
+    def __init__(self, registry: CollectorRegistry, clock: Callable[[], float]) -> None:
+        def gauge(name: str, text: str, *labels: str) -> Gauge:
+            return Gauge(f"jobset_gate_{name}", text, labels, registry=registry)
+
+        self._gangs_shown = gauge("waiting_gangs", "Gangs whose gate is closed.")
+        self._pods_shown = gauge("waiting_pods", "Started pods held at a closed gate.")
+        self._missing_shown = gauge("missing_pods", "Pods that closed gates wait for, by reason.", "reason")
+        self._blocked_shown = gauge("blocked_gangs", "Gangs without a gate that works, by reason.", "reason")
+        longest = gauge("longest_wait_seconds", "Since the first pod started of the gang that waits longest.")
+        longest.set_function(self._longest)
+        self._idle = idle.IdleAccelerators(clock)
+        registry.register(self._idle)
+        self._clock = clock
+        self._gangs: dict[Key, _Gang] = {}
+        self._held = 0
+        self._missing: Tallies[Why] = Tallies()
+        self._blocked: dict[Key, str] = {}
+        self._show()
+
+    def waits(self, key: Key, seen: GangSeen, decision: Wait) -> None:
+        """Its gate is closed."""
+        self._drop(key)
+        gang = _Gang(decision.started, Tallies(dict(decision.reasons)), decision.clock.at if decision.clock else None)
+        self._gangs[key] = gang
+        self._held += gang.started
+        self._missing.update(gang.missing)
+        self._idle.hold(key, idle.held(seen))
+        self._show()
+
+    def blocked(self, key: Key, decision: Report) -> None:
+        """Something stands in its way that waiting will not mend."""
+        self._drop(key)
+        self._idle.hold(key, {})
+        self._blocked[key] = decision.condition.reason
+        self._show()
+
+    def ends(self, key: Key) -> None:
+        """It is held by no gate."""
+        self._idle.hold(key, {})
+        if self._drop(key):
+            self._show()
+
+    def _drop(self, key: Key) -> bool:
+        blocked = self._blocked.pop(key, None)
+        gang = self._gangs.pop(key, None)
+        if gang is None:
+            return blocked is not None
+        self._held -= gang.started
+        self._missing.subtract(gang.missing)
+        return True
+
+    def _show(self) -> None:
+        self._gangs_shown.set(len(self._gangs))
+        self._pods_shown.set(self._held)
+        for why in Why:
+            self._missing_shown.labels(why.value).set(self._missing[why])
+        blocked = Tallies(self._blocked.values())
+        for reason in BLOCKED:
+            self._blocked_shown.labels(reason).set(blocked[reason])
+
+    def _longest(self) -> float:
+        since = min((gang.since for gang in self._gangs.values() if gang.since is not None), default=None)
+        return 0.0 if since is None else max(0.0, self._clock() - since)

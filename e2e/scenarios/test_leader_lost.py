@@ -1,0 +1,48 @@
+"""KEP-498's story 2 as in examples/, but smaller: the leader dies while it is held, the standby releases it."""
+
+from pathlib import Path
+from typing import Any, Final
+
+import pytest
+import yaml
+
+from e2e import facts, gangs
+from e2e.controllers import Controllers
+from e2e.nodes import Nodes
+from e2e.world import World
+from jobset_gate import names
+
+pytestmark = pytest.mark.alone
+STORY: Final = Path(__file__).parents[2] / "examples" / "story-2.yaml"
+PODS: Final = 2
+"""Of each of the three Jobs of workers."""
+Json = dict[str, Any]
+
+
+async def test_the_standby_takes_over(world: World, nodes: Nodes, controllers: Controllers) -> None:
+    node = (await nodes.workers())[0]
+    async with nodes.seats(world.namespace) as seats:
+        await seats.put(node, 3 * PODS - 1)
+        await world.apply(story(world.image, seats.one))
+        await world.until(lambda pods: sum(map(facts.held, pods)) == 3 * PODS - 1 and any(map(facts.runs, pods)))
+        await world.until_condition(names.REASON_WAITING, "5/6 pods started")
+        leader = await controllers.leader()
+        (doomed,) = [pod for pod in await controllers.pods() if facts.name_of(pod) == leader]
+        await controllers.remove(doomed)
+        await controllers.until_led(but=leader)
+        await seats.put(node, 3 * PODS)
+        await world.until_running(3 * PODS + 1)
+        await world.until_condition(names.REASON_STARTED)
+        assert [reason for reason, _ in await world.events()] == [names.REASON_STARTED]
+
+
+def story(image: str, seat: Json) -> Json:
+    """The published manifest with fewer pods and images that are here; each worker needs a seat."""
+    jobset: Json = yaml.safe_load(STORY.read_text(encoding="utf-8"))
+    jobset["metadata"]["name"] = "gang"
+    for job in jobset["spec"]["replicatedJobs"]:
+        workers = job["name"] == "workers"
+        spec = job["template"]["spec"]
+        spec["parallelism"] = spec["completions"] = PODS if workers else 1
+        spec["template"]["spec"]["containers"] = [gangs.main(image, resources=seat if workers else {})]
+    return jobset

@@ -1,0 +1,59 @@
+"""The CA's Secret is deleted, or the caBundle wiped: within half a minute API servers trust the webhook again."""
+
+import asyncio
+from collections.abc import Awaitable, Callable
+from typing import Any, Final
+
+import pytest
+
+from e2e import gate
+from e2e.operators import until_gangs_are_held
+from e2e.world import World
+from jobset_gate.kube.client import PatchType
+from jobset_gate.kube.errors import NotFound
+from jobset_gate.kube.resources import MUTATING_WEBHOOKS, SECRETS, VALIDATING_WEBHOOKS
+from webhook import registration
+
+pytestmark = pytest.mark.alone
+HEALED_SECONDS: Final = 30.0
+LOOK_EVERY: Final = 0.2
+CONFIGURATIONS: Final = (
+    (MUTATING_WEBHOOKS, registration.MUTATING),
+    (VALIDATING_WEBHOOKS, registration.VALIDATING),
+)
+Json = dict[str, Any]
+
+
+async def no_secret(world: World) -> None:
+    await world.client.delete(SECRETS, gate.CA_SECRET, gate.NAMESPACE)
+
+
+async def empty_secret(world: World) -> None:
+    gone = {"data": None}
+    await world.client.patch(SECRETS, gate.CA_SECRET, gate.NAMESPACE, body=gone, patch=PatchType.MERGE)
+
+
+async def no_ca_bundle(world: World) -> None:
+    wipe = [{"op": "remove", "path": "/webhooks/0/clientConfig/caBundle"}]
+    for resource, name in CONFIGURATIONS:
+        await world.client.patch(resource, name, body=wipe, patch=PatchType.JSON)
+
+
+@pytest.mark.parametrize("lose", [no_secret, empty_secret, no_ca_bundle])
+async def test_it_is_healed(world: World, lose: Callable[[World], Awaitable[None]]) -> None:
+    await lose(world)
+    async with asyncio.timeout(HEALED_SECONDS):
+        while not await whole(world):  # noqa: ASYNC110 - three objects, a look now and then
+            await asyncio.sleep(LOOK_EVERY)
+        await until_gangs_are_held(world)
+
+
+async def whole(world: World) -> bool:
+    """The Secret holds a CA with its key, and both configurations say whom to trust."""
+    try:
+        secret = await world.client.get(SECRETS, gate.CA_SECRET, gate.NAMESPACE)
+    except NotFound:
+        return False
+    hooks = [(await world.client.get(resource, name))["webhooks"][0] for resource, name in CONFIGURATIONS]
+    said = all(hook["clientConfig"].get("caBundle") for hook in hooks)
+    return said and {"ca.crt", "ca.key"} <= set(secret.get("data") or {})

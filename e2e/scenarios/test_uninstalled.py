@@ -1,0 +1,88 @@
+"""`helm uninstall`: gangs end by their own limit or can be taken away, JobSets run as if we had never been there.
+
+After all other scenarios, for jobset-gate is gone then.
+"""
+
+from typing import Any, Final
+
+import pytest
+
+from e2e import commands, creations, facts, gangs
+from e2e.nodes import Nodes, Seats
+from e2e.operators import Operator
+from e2e.world import World
+from jobset_gate import names
+from jobset_gate.kube.client import PatchType
+from jobset_gate.kube.resources import CONFIGMAPS, JOBSETS
+
+pytestmark = [pytest.mark.alone, pytest.mark.last]
+TIMEOUT: Final = 40
+GRACE: Final = 5
+GONE_SECONDS: Final = 60.0
+Json = dict[str, Any]
+
+
+async def test_nothing_is_left_that_blocks(world: World, nodes: Nodes, operator: Operator) -> None:
+    await operator.apply(changes={"barrier": {"graceSeconds": GRACE}})
+    async with nodes.seats(world.namespace) as seats:
+        await world.apply(waiting(world, seats, "lasting", None))
+        await world.until_held(1)
+        gate_of_lasting = f"configmap/{names.config_map_name('lasting')}"
+        await world.kubectl("wait", "--for=create", gate_of_lasting, "--timeout=60s")
+        # Nobody gives the second one its timeout, whatever time uninstalling takes.
+        await operator.no_controllers()
+        await world.apply(waiting(world, seats, "gang", TIMEOUT))
+        await world.until_held(2)
+        await operator.remove()
+        assert await operator.left_behind(GONE_SECONDS) == set()
+
+        # What we put into JobSets does not keep anybody from stopping and deleting them,
+        body = {"spec": {"suspend": True}}
+        await world.client.patch(JOBSETS, "lasting", world.namespace, body=body, patch=PatchType.MERGE)
+        await world.until(lambda pods: not [pod for pod in pods if facts.alive(pod) and of(pod) == "lasting"])
+        await world.kubectl("delete", "jobset", "lasting", "--wait")
+        await world.kubectl("wait", "--for=delete", gate_of_lasting, "--timeout=60s")
+        # nor from making new ones, with the field that stays in the CRD;
+        assert await operator.field_in_crd()
+        assert not has_any_barrier(await creations.tried(world))
+        free = gangs.gang(gangs.workers(world.image, jobs=1, pods=1), timeout=300)
+        await world.apply({**free, "metadata": {**free["metadata"], "name": "free"}})
+        await world.until_running(1)
+        # and who is still waiting gives up in time.
+        await world.until(lambda pods: any(facts.barrier_end(pod) for pod in pods))
+        (ended,) = [facts.barrier_end(pod) for pod in world.pods.all() if facts.barrier_end(pod)]
+        assert ended["exitCode"] == names.EXIT_TIMED_OUT
+        assert f"no verdict from the jobset-gate controller within {TIMEOUT + GRACE}s" in ended["message"]
+        await world.until_jobset(facts.failed)
+    found = (await world.client.list(CONFIGMAPS, world.namespace))["items"]
+    assert {facts.name_of(one) for one in found} <= {"kube-root-ca.crt", names.config_map_name("gang")}
+
+
+async def test_the_field_goes_where_that_is_asked_for(world: World, operator: Operator) -> None:
+    await operator.install({"crds": {"keep": False}})
+    assert await operator.field_in_crd()
+    await operator.remove()
+    assert await operator.left_behind(GONE_SECONDS) == set()
+    assert not await operator.field_in_crd()
+    gang = gangs.gang(gangs.workers(world.image, jobs=1, pods=1))
+    with pytest.raises(commands.Failed, match=f'unknown field "(spec.)?{names.CONFIG_FIELD}"'):
+        await world.apply(gang)
+    del gang["spec"][names.CONFIG_FIELD]
+    await world.apply(gang)
+    await world.until_running(1)
+
+
+def waiting(world: World, seats: Seats, name: str, timeout: int | None) -> Json:
+    """One of its two pods is held, the other has no seat."""
+    here = gangs.workers(world.image, name="here", jobs=1, pods=1)
+    nowhere = gangs.workers(world.image, name="nowhere", jobs=1, pods=1, resources=seats.one)
+    gang = gangs.gang(here, nowhere, timeout=timeout)
+    return {**gang, "metadata": {**gang["metadata"], "name": name}}
+
+
+def of(pod: Json) -> str:
+    return str(pod["metadata"]["labels"][names.JS_NAME])
+
+
+def has_any_barrier(jobset: Json) -> bool:
+    return names.BARRIER_CONTAINER in str(jobset)

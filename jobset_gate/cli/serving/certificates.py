@@ -1,0 +1,94 @@
+"""Which certificate `webhook` serves, and who looks after it."""
+
+import ssl
+from base64 import b64encode
+from collections.abc import Sequence
+from dataclasses import dataclass
+from datetime import UTC, datetime, timedelta
+from pathlib import Path
+
+from jobset_gate.cli.exits import Failed
+from jobset_gate.cli.serving import registration
+from jobset_gate.kube.client import Client
+from jobset_gate.kube.resources import SECRETS
+from webhook import selfsigned
+from webhook.brought import Files
+from webhook.ca_secret import CaSecret
+from webhook.handover import Handover
+from webhook.keeper import Keeper
+from webhook.metrics import Metrics
+from webhook.own_ca import OwnCa
+from webhook.pem import certificates
+from webhook.publish import Published
+from webhook.rotation import Terms
+from webhook.sources import Source
+from webhook.tls import Certificate, Slot
+
+
+@dataclass(frozen=True, slots=True)
+class Pems:
+    """Certificate, key and CA in files; without them a certificate is made here."""
+
+    certificate: Path | None = None
+    key: Path | None = None
+    ca: Path | None = None
+    """What the API server shall trust."""
+
+
+@dataclass(frozen=True, slots=True)
+class Trust:
+    """Who looks after the API server's trust in the certificate: we do if it is `kept`."""
+
+    kept: bool = False
+    own_ca: str | None = None
+    """The Secret of our own CA."""
+    publish: bool = False
+    """The CA in the file goes into caBundle."""
+    ca_life: timedelta = timedelta(days=365)
+    leaf_life: timedelta = timedelta(days=7)
+
+
+def slot(pems: Pems, hosts: Sequence[str], *, kept: bool) -> tuple[Slot, str | None]:
+    """What to serve to begin with, and the caBundle to register; None: it is somebody else's, or trusted anyway."""
+    if pems.certificate is None or pems.key is None:
+        made = selfsigned.make(list(dict.fromkeys([*hosts, *selfsigned.LOOPBACK])), days=365)
+        return Slot(made.pair), None if kept else made.ca_bundle
+    try:
+        found = Certificate(pems.certificate, pems.key)
+    except ssl.SSLError as problem:
+        told = f"no certificate with its key: {getattr(problem, 'reason', None) or problem}"
+        raise Failed(f"{pems.certificate}, {pems.key}: {told}") from problem
+    if pems.ca is None:
+        return found, None
+    ca = pems.ca.read_bytes()
+    if not certificates(ca):
+        raise Failed(f"{pems.ca}: no certificate in it")
+    # Looked after from here on, the files are not followed on their own: a new pair waits until it is trusted.
+    return found, b64encode(ca).decode()
+
+
+def keeper(client: Client, slot: Slot, metrics: Metrics, *, pems: Pems, trust: Trust, service: str) -> Keeper:
+    """Looks after the certificate in `slot`, which the API server asks for under the Service's name."""
+    its, terms = registration.service(service), Terms(ca_life=trust.ca_life, leaf_life=trust.leaf_life)
+    own = trust.own_ca is not None
+    handover = Handover(slot, f"{its.name}.{its.namespace}.svc", terms.settling, provisional=own)
+    source: Source
+    if trust.own_ca is not None:
+        secret = CaSecret(client, its.namespace, trust.own_ca)
+        changed = metrics.certificate_changes
+        source = OwnCa(secret, hosts(service), terms, _now, lambda what: changed.labels(what).inc())
+        watched = [(SECRETS, its.namespace, trust.own_ca)]
+        return Keeper(client, Published(client), source, handover, metrics=metrics, also_watch=watched)
+    assert isinstance(slot, Certificate)  # noqa: S101 - without an own CA there are files; this tells the type checker
+    source = Files(slot.read, pems.ca if trust.publish else None, _now)
+    return Keeper(client, Published(client), source, handover, metrics=metrics)
+
+
+def hosts(service: str) -> list[str]:
+    """The names of a Service, the one that API servers use first."""
+    its = registration.service(service)
+    return [f"{its.name}.{its.namespace}.svc", f"{its.name}.{its.namespace}.svc.cluster.local"]
+
+
+def _now() -> datetime:
+    return datetime.now(UTC)

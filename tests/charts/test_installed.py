@@ -1,0 +1,141 @@
+"""The chart on a real API server: installed, upgraded while the webhook writes into its objects, and uninstalled."""
+
+from collections.abc import AsyncIterator
+from datetime import UTC, datetime, timedelta
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from jobset_gate import names
+from jobset_gate.kube.resources import LEASES, SECRETS
+from tests.charts.cluster import AS_WRITTEN, CONFIGURATIONS, Release, kept, lowered, written_by_the_webhook
+from tests.charts.helm import RELEASE, Helm, Refused, at, merged
+from tests.support.planes import Real, fresh_name
+from webhook import authority
+from webhook.ca_secret import CaSecret, Contents, Stored
+
+pytestmark = [pytest.mark.real, pytest.mark.timeout(300)]
+
+EVERYTHING = merged(at("networkPolicy.enabled", True), at("metrics.dashboards.enabled", True))
+
+
+@pytest.fixture
+async def release(real_plane: Real, helm: Helm) -> AsyncIterator[Release]:
+    """A release that is not installed yet, in a namespace of its own; nothing of it stays."""
+    made = Release(real_plane, helm, fresh_name())
+    await real_plane.make_namespace(made.namespace)
+    yield made
+    await made.clear_away()
+    await real_plane.drop_namespace(made.namespace)
+
+
+async def test_every_object_is_accepted_as_it_was_rendered(release: Release) -> None:
+    """The API server neither drops nor refuses a field."""
+    said = await release.install(EVERYTHING)
+    assert "STATUS: deployed" in said
+    objects = release.helm.render(EVERYTHING, namespace=release.namespace)
+    expected = [one for one in objects.all if "helm.sh/hook" not in one["metadata"].get("annotations", {})]
+    listed: Any = {"apiVersion": "v1", "kind": "List", "items": expected}
+    found = await release.plane.kubectl("get", "-f", "-", "-o", "json", stdin=listed)
+    assert len(found.json["items"]) == len(expected) > 20
+    for wanted, there in zip(expected, found.json["items"], strict=True):
+        assert list(differences(wanted, there)) == [], wanted["metadata"]["name"]
+
+
+async def test_upgrades_leave_alone_what_the_webhook_has_written(release: Release) -> None:
+    """Helm 3 merges three ways and Helm 4 applies on the server's side: neither wipes it, neither conflicts."""
+    await release.install()
+    async with release.plane.client() as client:
+        assert (await kept(client, release.namespace)) == {"bundles": [None, None], "secret": None, "holder": None}
+        await written_by_the_webhook(client, release.namespace)
+        for values in (EVERYTHING, at("webhook.timeoutSeconds", 9), {}):
+            await release.upgrade(values)
+            assert await kept(client, release.namespace) == AS_WRITTEN
+        resource, name = CONFIGURATIONS[0]
+        await release.upgrade(at("webhook.failurePolicy", "Ignore"))
+        assert (await client.get(resource, name))["webhooks"][0]["failurePolicy"] == "Ignore"
+        await release.run("rollback", "1")
+        assert (await client.get(resource, name))["webhooks"][0]["failurePolicy"] == "Fail"
+        assert await kept(client, release.namespace) == AS_WRITTEN
+
+
+async def test_an_upgrade_goes_on_after_the_secret_and_the_lease_were_made_anew(release: Release) -> None:
+    """By webhook and controller, when somebody has deleted them: who makes them owns none of what Helm says."""
+    await release.install()
+    async with release.plane.client() as client:
+        await client.delete(SECRETS, f"{RELEASE}-ca", release.namespace)
+        await client.delete(LEASES, names.LEASE, release.namespace)
+        signer = authority.create("ca", now=datetime.now(UTC), life=timedelta(days=1))
+        made = CaSecret(client, release.namespace, f"{RELEASE}-ca")
+        await made.write(Stored("", None), Contents((signer,), (signer.certificate,)))
+        lease = {"metadata": {"name": names.LEASE}, "spec": {"holderIdentity": "somebody"}}
+        await client.create(LEASES, lease, release.namespace)
+        await release.upgrade(EVERYTHING)
+        assert (await made.read()).contents is not None
+    await release.uninstall()
+    await release.until_nothing_is_left()
+
+
+async def test_the_version_before_is_upgraded(release: Release, tmp_path: Path) -> None:
+    await release.install(chart=lowered(tmp_path, "0.0.9"))
+    async with release.plane.client() as client:
+        await written_by_the_webhook(client, release.namespace)
+        await release.upgrade()
+        assert await kept(client, release.namespace) == AS_WRITTEN
+    pods = await release.plane.kubectl("get", "deployments", "-n", release.namespace, "-ojson")
+    for one in pods.json["items"]:
+        assert one["spec"]["template"]["metadata"]["labels"]["app.kubernetes.io/version"] == "0.1.0"
+        assert one["metadata"]["labels"]["helm.sh/chart"] == "jobset-gate-0.1.0"
+
+
+async def test_uninstalling_leaves_nothing(release: Release) -> None:
+    """Neither what the chart has made nor what was written into it; the namespace is as empty as before."""
+    await release.install(EVERYTHING)
+    async with release.plane.client() as client:
+        await written_by_the_webhook(client, release.namespace)
+        assert len(await release.left()) > 20
+        await release.uninstall()
+        await release.until_nothing_is_left()
+        assert (await client.list(LEASES, release.namespace))["items"] == []
+    rest = await release.plane.kubectl("get", "secrets,configmaps,serviceaccounts", "-n", release.namespace, "-oname")
+    assert set(rest.stdout.split()) <= {"configmap/kube-root-ca.crt", "serviceaccount/default"}
+
+
+async def test_what_was_installed_by_helm_3_is_taken_over_by_helm_4(
+    real_plane: Real, release: Release, helm4: Helm
+) -> None:
+    """And back to where it came from: people upgrade their Helm, and some of them go back."""
+    await release.install()
+    async with real_plane.client() as client:
+        await written_by_the_webhook(client, release.namespace)
+        await release.upgrade(at("webhook.replicaCount", 3), by=helm4)
+        await release.upgrade(at("webhook.replicaCount", 1))
+        assert await kept(client, release.namespace) == AS_WRITTEN
+    await release.uninstall(by=helm4)
+    await release.until_nothing_is_left()
+
+
+async def test_a_second_installation_is_refused_and_the_first_stays(real_plane: Real, release: Release) -> None:
+    await release.install()
+    second = Release(real_plane, release.helm, fresh_name())
+    await real_plane.make_namespace(second.namespace)
+    with pytest.raises(Refused, match=r"jobset-gate.* exists and cannot be imported"):
+        await second.install()
+    async with real_plane.client() as client:
+        for resource, name in CONFIGURATIONS:
+            hook = (await client.get(resource, name))["webhooks"][0]
+            assert hook["clientConfig"]["service"]["namespace"] == release.namespace
+    await real_plane.drop_namespace(second.namespace)
+
+
+def differences(wanted: Any, found: Any, path: str = "") -> Any:
+    """What was asked for and is not there so; what the server has added counts for nothing."""
+    if isinstance(wanted, dict) and isinstance(found, dict):
+        for key, value in wanted.items():
+            yield from differences(value, found.get(key), f"{path}.{key}")
+    elif isinstance(wanted, list) and isinstance(found, list) and len(wanted) == len(found):
+        for index, (one, other) in enumerate(zip(wanted, found, strict=True)):
+            yield from differences(one, other, f"{path}[{index}]")
+    elif wanted != found and not (wanted in ({}, [], None) and found is None):
+        yield path, wanted, found

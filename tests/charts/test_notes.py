@@ -1,0 +1,42 @@
+"""NOTES.txt: what a person is told next, and that it can be typed as it stands."""
+
+import shlex
+
+import pytest
+
+from tests.charts.cluster import Release
+from tests.charts.helm import CHART, Helm, Json, at
+from tests.support.planes import Real
+
+pytestmark = pytest.mark.real
+
+
+async def notes(plane: Real, helm: Helm, values: Json) -> str:
+    """As `helm install` would print them; nothing is installed."""
+    release = Release(plane, helm, "default")
+    said = await release.run("install", str(CHART), "--dry-run=client", values=values)
+    return said.partition("NOTES:\n")[2]
+
+
+async def test_they_name_commands_about_this_release(real_plane: Real, helm: Helm) -> None:
+    told = await notes(real_plane, helm, at("fullnameOverride", "door"))
+    commands = [shlex.split(line) for line in told.splitlines() if line.startswith(("  kubectl ", "  helm "))]
+    assert ["kubectl", "-n", "default", "rollout", "status", "deployment/door-webhook"] in commands
+    assert ["kubectl", "-n", "default", "rollout", "status", "deployment/door-controller"] in commands
+    assert ["helm", "-n", "default", "test", "jobset-gate"] in commands
+
+
+@pytest.mark.parametrize(
+    ("extended", "form"), [(True, "  groupSchedulingConfig:"), (False, "group-scheduling-config: '{")]
+)
+async def test_they_show_the_form_that_works(real_plane: Real, helm4: Helm, extended: bool, form: str) -> None:
+    told = await notes(real_plane, helm4, at("crds.extendJobSet", extended))
+    assert form in told
+    assert told.count("timeoutAfterSeconds") == 1
+
+
+async def test_they_say_what_stays_behind(real_plane: Real, helm4: Helm) -> None:
+    assert "crds.keep=false takes it out" in await notes(real_plane, helm4, {})
+    assert "crds.keep" not in await notes(real_plane, helm4, at("crds.keep", False))
+    managed = await notes(real_plane, helm4, at("webhook.certificates.mode", "certManager"))
+    assert "delete secret jobset-gate-webhook-tls jobset-gate-webhook-ca" in managed

@@ -1,0 +1,221 @@
+"""The chart's objects on the real plane, and its programs as processes that are nobody but its service accounts."""
+
+import asyncio
+import json
+import os
+import socket
+import sys
+from asyncio.subprocess import PIPE, STDOUT
+from collections.abc import AsyncIterator, Awaitable, Callable, Mapping
+from contextlib import asynccontextmanager, suppress
+from dataclasses import dataclass
+from pathlib import Path
+from signal import SIGTERM
+from typing import Any
+
+import yaml
+
+from jobset_gate.kube.access import from_kubeconfig
+from jobset_gate.kube.client import Client
+from jobset_gate.kube.resources import Resource
+from tests.house.files import ROOT
+from tests.jobset_gate.cli.service import fetch
+from tests.plane.audit import Request
+from tests.support.planes import Real
+from tests.tools import places
+
+Json = dict[str, Any]
+CHART = ROOT / "charts" / "jobset-gate"
+RELEASE = "jobset-gate"
+CONTROLLER, WEBHOOK = f"{RELEASE}-controller", f"{RELEASE}-webhook"
+"""Their Deployments and their service accounts."""
+LIVELY = (
+    "controller.progressSeconds=1",
+    # A process that loses its lease ends, and here nobody would start it again: not even on a very slow machine.
+    "controller.leaderElection.leaseDurationSeconds=60",
+    "controller.leaderElection.renewDeadlineSeconds=40",
+    "controller.leaderElection.retryPeriodSeconds=1",
+    "webhook.shutdownDelaySeconds=0",
+)
+"""Values for a release that a test waits for."""
+ACCOUNTS = Resource("", "v1", "serviceaccounts", "ServiceAccount")
+ACCESS = ("ServiceAccount", "Role", "RoleBinding", "ClusterRole", "ClusterRoleBinding")
+KEPT = ("Secret", "Lease")
+"""Listed without content, for uninstalling to find."""
+HOOKS = ("MutatingWebhookConfiguration", "ValidatingWebhookConfiguration")
+PATIENCE = 60.0
+
+
+async def rendered(namespace: str, *values: str, version: int = 4) -> list[Json]:
+    """What `helm template` makes of the chart with these `key=value`; hooks and tests included."""
+    command = [str(places.helm(version)), "template", RELEASE, str(CHART), "--namespace", namespace]
+    for value in values:
+        command += ["--set", value]
+    process = await asyncio.create_subprocess_exec(*command, stdout=PIPE, stderr=PIPE)
+    out, err = await process.communicate()
+    assert process.returncode == 0, err.decode()
+    return [one for one in yaml.safe_load_all(out) if one]
+
+
+def found(manifests: list[Json], kind: str, name: str) -> Json:
+    return next(one for one in manifests if one["kind"] == kind and one["metadata"]["name"] == name)
+
+
+@dataclass
+class Installed:
+    """A release in `namespace` of the real plane; `manifests` are as rendered, `door` is where the webhook listens."""
+
+    plane: Real
+    namespace: str
+    manifests: list[Json]
+    folder: Path
+    door: int
+
+    async def token(self, account: str) -> str:
+        async with self.plane.client() as admin:
+            path = ACCOUNTS.path(self.namespace, account, "token")
+            made = await admin.post(path, {"kind": "TokenRequest", "apiVersion": "authentication.k8s.io/v1"})
+        return str(made["status"]["token"])
+
+    @asynccontextmanager
+    async def client(self, account: str) -> AsyncIterator[Client]:
+        """Somebody with that account's token."""
+        access = await from_kubeconfig(str(await self.kubeconfig(account)))
+        async with Client(access, user_agent="somebody") as client:
+            yield client
+
+    async def once(self, account: str, *command: str) -> tuple[int, str]:
+        """Exit code and words of a pod's command that ends by itself, run by that account."""
+        kubeconfig = str(await self.kubeconfig(account))
+        process = await asyncio.create_subprocess_exec(
+            *command, cwd=ROOT, env=os.environ | {"KUBECONFIG": kubeconfig}, stdout=PIPE, stderr=STDOUT
+        )
+        out, _ = await process.communicate()
+        return process.returncode or 0, out.decode()
+
+    def requests(self, account: str) -> list[Request]:
+        """All that the account has asked the API server so far."""
+        return self.plane.running.requests(account, self.namespace)
+
+    @asynccontextmanager
+    async def program(self, name: str, *overriding: str) -> AsyncIterator["Program"]:
+        """The component `name`, with the arguments of its Deployment and then these; gone at the end."""
+        pod = found(self.manifests, "Deployment", f"{RELEASE}-{name}")["spec"]["template"]["spec"]
+        kubeconfig = await self.kubeconfig(pod["serviceAccountName"])
+        settings = self.folder / "settings.yaml"
+        config_map = found(self.manifests, "ConfigMap", RELEASE)
+        settings.write_text(config_map["data"]["settings.yaml"])
+        port = self.door if name == "webhook" else free_port()
+        arguments = [
+            *pod["containers"][0]["args"],
+            f"--kubeconfig={kubeconfig}", f"--config={settings}", "--host=127.0.0.1", f"--port={port}",
+            *overriding,
+        ]  # fmt: skip
+        log = self.folder / f"{name}-{port}.log"
+        with log.open("wb") as written:
+            process = await asyncio.create_subprocess_exec(
+                sys.executable, "-m", "jobset_gate.cli", *arguments, cwd=ROOT, stdout=written, stderr=written
+            )
+        try:
+            yield Program(process, port, log)
+        finally:
+            if process.returncode is None:
+                process.kill()
+                await process.wait()
+
+    async def kubeconfig(self, account: str) -> Path:
+        config = json.loads(self.plane.kubeconfig.read_text())
+        config["users"][0]["user"] = {"token": await self.token(account)}
+        config["contexts"][0]["context"]["namespace"] = self.namespace
+        path = self.folder / f"{account}.kubeconfig"
+        path.write_text(json.dumps(config))
+        return path
+
+
+@dataclass
+class Program:
+    """A running component; `port` is that of its health endpoints."""
+
+    process: asyncio.subprocess.Process
+    port: int
+    log: Path
+
+    async def stop(self) -> int:
+        """The exit code after SIGTERM."""
+        self.process.send_signal(SIGTERM)
+        async with asyncio.timeout(PATIENCE):
+            return await self.process.wait()
+
+    async def until_up(self) -> None:
+        """Until it takes connections."""
+
+        async def answers() -> bool:
+            assert self.process.returncode is None, self.log.read_text()
+            with suppress(OSError):
+                _, writer = await asyncio.open_connection("127.0.0.1", self.port)
+                writer.close()
+                return True
+            return False
+
+        await eventually(answers, self.log.read_text)
+
+    async def until_ready(self, trusting: str) -> None:
+        """Until /readyz says so over TLS; `trusting` is the CA."""
+
+        async def ready() -> bool:
+            with suppress(OSError):
+                return (await fetch(f"https://127.0.0.1:{self.port}/readyz", trusting))[0] == 200
+            return False
+
+        await eventually(ready, self.log.read_text)
+
+
+@asynccontextmanager
+async def installed(plane: Real, namespace: str, folder: Path, *values: str) -> AsyncIterator[Installed]:
+    """The chart's objects but its pods, in a namespace that is there; away again at the end.
+
+    The webhook's Service leads to this machine, where the one process of the webhook will listen.
+    """
+    manifests = await rendered(namespace, *values)
+    door = free_port()
+    wanted = [_here(one, door) for one in manifests if one["kind"] in (*ACCESS, *KEPT, *HOOKS) or _is_door(one)]
+    # Through kubectl: it knows where each kind belongs. The namespace of each is its own.
+    await plane.kubectl("apply", "--server-side", "-f", "-", stdin=_list(wanted))
+    try:
+        yield Installed(plane, namespace, manifests, folder, door)
+    finally:
+        await plane.kubectl("delete", "--ignore-not-found", "-f", "-", stdin=_list(wanted))
+
+
+def _is_door(manifest: Json) -> bool:
+    return (manifest["kind"], manifest["metadata"]["name"]) == ("Service", f"{RELEASE}-webhook")
+
+
+def _here(manifest: Json, door: int) -> Json:
+    """The same, where pods are processes on this machine."""
+    if _is_door(manifest):
+        return {**manifest, "spec": {"type": "ExternalName", "externalName": "localhost"}}
+    if manifest["kind"] in HOOKS:
+        for hook in manifest["webhooks"]:
+            hook["clientConfig"]["service"]["port"] = door
+    return manifest
+
+
+async def eventually(holds: Callable[[], Awaitable[bool]], told: Callable[[], str] = lambda: "") -> None:
+    """Asks again and again, where there is nothing to watch."""
+    try:
+        async with asyncio.timeout(PATIENCE):
+            while not await holds():  # noqa: ASYNC110 - of another process, or of an API server: nothing tells
+                await asyncio.sleep(0.05)
+    except TimeoutError as late:
+        raise AssertionError(f"not so after {PATIENCE:.0f} s. {told()}") from late
+
+
+def free_port() -> int:
+    with socket.socket() as one:
+        one.bind(("127.0.0.1", 0))
+        return int(one.getsockname()[1])
+
+
+def _list(manifests: list[Mapping[str, Any]] | list[Json]) -> Json:
+    return {"apiVersion": "v1", "kind": "List", "items": list(manifests)}

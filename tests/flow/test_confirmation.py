@@ -1,0 +1,45 @@
+"""The shipped barrier and the shipped stream, in real time: one that has heard closes, and so it is known (A6)."""
+
+from __future__ import annotations
+
+import asyncio
+import time
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from jobset_gate import names
+from jobset_gate.model import Kind, Verdict
+from tests.controllers.streams import TRAIN, Gate, served, until
+from tests.jobset_gate import barriers
+from tests.jobset_gate.barriers import POD, SHELLS, WITHIN, Held
+from tests.jobset_gate.gangs import UID, verdict
+
+ENDS = {"release": (verdict(), 0), "timeout": (verdict(Kind.TIMEOUT, names.REASON_TIMED_OUT), names.EXIT_TIMED_OUT)}
+
+
+@pytest.fixture(params=SHELLS)
+def held(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[Held]:
+    with barriers.held(request.param, tmp_path) as made:
+        made.uid = UID
+        yield made
+
+
+@pytest.mark.parametrize("decided", [False, True], ids=["held before", "answered at once"])
+@pytest.mark.parametrize(("taken", "code"), ENDS.values(), ids=ENDS.keys())
+async def test_a_barrier_that_was_told_is_known_to_have_heard(
+    held: Held, taken: Verdict, code: int, decided: bool
+) -> None:
+    async with served(Gate(time.time)) as gate:
+        held.stream = f"{gate.stream.url}/v1/gangs/default/train/t0ken"
+        if decided:
+            gate.keep(taken)
+        process = held.start()
+        if not decided:
+            await until(lambda: gate.book.open == 1)
+            await gate.book.tell(TRAIN, taken)
+        assert await asyncio.to_thread(process.wait, WITHIN) == code
+        await until(lambda: bool(gate.outcomes))
+        assert gate.outcomes == ["told"]
+        assert set(gate.book.told) == {POD}

@@ -1,0 +1,60 @@
+"""jobset-gate first, JobSet afterwards: the controller waits for the CRD, is ready meanwhile, and puts the field in."""
+
+import asyncio
+from collections.abc import Iterator
+from contextlib import suppress
+
+import pytest
+
+from controllers.manager import Manager, Options
+from jobset_gate import names
+from jobset_gate.crd_schema import is_disowned, is_extended
+from jobset_gate.kube.client import Client
+from jobset_gate.kube.errors import NotFound
+from jobset_gate.kube.resources import CRDS
+from jobset_gate.sim import jobset_crd
+from tests.flow.stage import PATIENCE
+from tests.jobset_gate.cli.service import fetch
+from tests.plane.places import Binaries
+from tests.plane.real import RealPlane
+from tests.support.planes import Real
+
+pytestmark = pytest.mark.real
+
+
+@pytest.fixture
+def bare(control_plane_binaries: Binaries) -> Iterator[Real]:
+    """A control plane of its own, since the CRD of the other one stays."""
+    with RealPlane(control_plane_binaries, controllers=False) as running:
+        yield Real(running)
+
+
+async def until_extended(client: Client) -> None:
+    """And nobody but JobSet is written down for the field: then the controller has done all that it will do."""
+    async with asyncio.timeout(PATIENCE):
+        while True:
+            with suppress(NotFound):
+                crd = await client.get(CRDS, names.JOBSET_CRD)
+                if is_extended(crd) and is_disowned(crd):
+                    return
+            await asyncio.sleep(0.05)  # watching a CRD that comes and goes would test the informer with itself
+
+
+async def test_the_field_is_there_soon_after_jobset_is(bare: Real) -> None:
+    """Also when JobSet is uninstalled and installed once more."""
+    manager = Manager(bare.access, Options(namespace="default", leader_elect=False, port=0))
+    async with bare.client() as client:
+        controller = asyncio.create_task(manager.run())
+        try:
+            await asyncio.wait_for(manager.leading.wait(), PATIENCE)
+            assert (await fetch(f"{manager.url}/readyz"))[0] == 200
+            await jobset_crd.install(client)
+            await until_extended(client)
+            await jobset_crd.uninstall(client)
+            await jobset_crd.install(client)
+            await until_extended(client)
+            assert not controller.done()
+        finally:
+            controller.cancel()
+            with suppress(asyncio.CancelledError):
+                await controller

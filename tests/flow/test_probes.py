@@ -1,0 +1,32 @@
+"""Liveness of a leader and of its standby: the kubelet is to start anew whom that helps, and nobody else."""
+
+import pytest
+
+from controllers import loop
+from controllers.manager import Manager
+from tests.flow.conftest import MakeStage
+from tests.flow.stage import QUICK_LEASE
+from tests.jobset_gate.cli.service import fetch
+
+
+async def probe(manager: Manager, path: str) -> tuple[int, str]:
+    await manager.serving.wait()
+    return await fetch(f"{manager.url}{path}")
+
+
+async def test_a_stuck_leader_fails_and_its_standby_does_not(
+    make_stage: MakeStage, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    async with make_stage(controller=False, webhook=False) as stage:
+        leader = stage.start_controller(**QUICK_LEASE, identity="one", port=0)
+        await leader.leading.wait()
+        standby = stage.start_controller(**QUICK_LEASE, identity="two", port=0)
+        for each in (leader, standby):
+            assert await probe(each, "/healthz") == await probe(each, "/readyz") == (200, "ok")
+
+        monkeypatch.setattr(loop, "STUCK_SECONDS", -1.0)  # every pass takes too long
+        status, told = await probe(leader, "/healthz")
+        assert status == 500
+        assert "at one key" in told
+        assert await probe(standby, "/healthz") == (200, "ok")
+        assert await probe(leader, "/readyz") == (200, "ok"), "it is not traffic that should go elsewhere"

@@ -1,0 +1,153 @@
+"""The rights that the chart gives are enough for all that is ever done, and none of them is more than that takes."""
+
+import sys
+from collections.abc import AsyncIterator
+from contextlib import AsyncExitStack, asynccontextmanager
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+
+from jobset_gate import names
+from jobset_gate.crd_schema import is_extended
+from jobset_gate.kube.resources import CRDS, LEASES
+from jobset_gate.sim.kubelet import Node
+from jobset_gate.sim.until import View
+from tests.flow import rights, story
+from tests.flow.installed import CONTROLLER, LIVELY, RELEASE, WEBHOOK, Installed, Program, installed
+from tests.flow.stage import PATIENCE, QUICK, Json, Stage, in_force, staged
+from tests.support.planes import Real
+from webhook import selfsigned
+
+pytestmark = [pytest.mark.real, pytest.mark.timeout(400)]
+
+WITHOUT_STREAM = replace(QUICK, stream=False)
+"""A pod that hears its verdict on the gate stream is not patched for a while: that right would look needless."""
+
+
+async def until_held_by(stage: Stage, namespace: str, holder: str) -> None:
+    def holds(leases: list[Json]) -> bool:
+        return any(one.get("spec", {}).get("holderIdentity") == holder for one in leases)
+
+    async with View(stage.client, LEASES, namespace, field_selector=f"metadata.name={names.LEASE}") as leases:
+        await leases.until(holds, PATIENCE)
+
+
+@asynccontextmanager
+async def replicas(release: Installed, stage: Stage) -> AsyncIterator[list[Program]]:
+    """Two controllers; the first leads."""
+    async with AsyncExitStack() as stack:
+        found = []
+        for identity in ("first", "second"):
+            options = (f"--identity={identity}", "--stream-host=127.0.0.1", "--stream-port=0")
+            found.append(await stack.enter_async_context(release.program("controller", *options)))
+            await until_held_by(stage, release.namespace, "first")
+        for one in found:
+            await one.until_up()
+        yield found
+
+
+async def test_the_whole_flow_takes_exactly_the_rights_of_the_chart(
+    real_plane: Real, namespaces: tuple[str, str], tmp_path: Path
+) -> None:
+    own, gangs = namespaces
+    async with AsyncExitStack() as stack:
+        stage = await stack.enter_async_context(
+            staged(
+                real_plane, gangs, tmp_path,
+                nodes=(Node("small", pods=3),), behaviour=WITHOUT_STREAM, controller=False, webhook=False,
+            )
+        )  # fmt: skip
+        release = await stack.enter_async_context(installed(real_plane, own, tmp_path, *LIVELY))
+        generation = await story.owner_applies_the_crd(stage)
+        await stack.enter_async_context(release.program("webhook"))
+        first, _ = await stack.enter_async_context(replicas(release, stage))
+        await story.the_field_is_put_into_the_crd(stage, generation)
+        await in_force(stage)
+        await story.held_until_the_last_node_comes(stage)
+        await story.suspended_and_resumed(stage)
+        await story.its_configmap_deleted_after_the_release(stage)
+        await story.restarted(stage)
+        await story.timed_out(stage)
+        await story.a_strangers_configmap_has_its_name(stage)
+        await story.an_earlier_lifes_configmap_has_its_name(stage)
+        await story.the_ca_is_lost(stage, own, f"{RELEASE}-ca")
+        await story.the_ca_bundle_is_wiped(stage)
+        await in_force(stage)
+        await stage.client.delete(LEASES, names.LEASE, own)
+        await until_held_by(stage, own, "first")
+        assert await first.stop() == 0
+        await until_held_by(stage, own, "second")
+        await story.the_field_is_put_into_the_crd(stage, await story.owner_applies_the_crd(stage))
+        await story.released(stage, "after-the-take-over")
+    exactly_enough(release, CONTROLLER)
+    exactly_enough(release, WEBHOOK)
+
+
+MODES = {
+    "certManager": ("webhook.certificates.mode=certManager",),
+    "secret": ("webhook.certificates.mode=secret", "webhook.certificates.secretName=mine"),
+}
+
+
+@pytest.mark.parametrize("mode", MODES)
+async def test_a_certificate_from_elsewhere_takes_exactly_the_rights_of_its_mode(
+    real_plane: Real, namespaces: tuple[str, str], tmp_path: Path, mode: str
+) -> None:
+    own, gangs = namespaces
+    made = selfsigned.make([f"{WEBHOOK}.{own}.svc", *selfsigned.LOOPBACK])
+    made.write(tmp_path)
+    files = [f"--tls-cert={tmp_path / 'tls.crt'}", f"--tls-key={tmp_path / 'tls.key'}"]
+    files += [f"--tls-ca={tmp_path / 'ca.crt'}"] if mode == "secret" else []
+    async with AsyncExitStack() as stack:
+        stage = await stack.enter_async_context(
+            staged(real_plane, gangs, tmp_path, controller=False, webhook=False, stream=False)
+        )
+        release = await stack.enter_async_context(installed(real_plane, own, tmp_path, *MODES[mode], *LIVELY))
+        door = await stack.enter_async_context(release.program("webhook", *files))
+        if mode == "certManager":
+            await story.cert_manager_injects(stage, made.ca_bundle)
+        await door.until_ready(made.ca.decode())
+        await in_force(stage)
+        if mode == "secret":
+            await story.the_ca_bundle_is_wiped(stage)
+    exactly_enough(release, WEBHOOK)
+    assert not [one for one in release.requests(WEBHOOK) if one.resource == "secrets"]
+
+
+async def test_what_the_hooks_of_the_chart_do_takes_exactly_their_rights(
+    real_plane: Real, namespaces: tuple[str, str], tmp_path: Path
+) -> None:
+    """The pod of `helm test`, and the Job that takes the field out of the CRD when everything else is gone."""
+    own, gangs = namespaces
+    async with AsyncExitStack() as stack:
+        stage = await stack.enter_async_context(
+            staged(real_plane, gangs, tmp_path, controller=False, webhook=False, stream=False)
+        )
+        values = ("crds.keep=false", *LIVELY)
+        release = await stack.enter_async_context(installed(real_plane, own, tmp_path, *values))
+        async with release.program("webhook"):
+            await in_force(stage)
+            (trial,) = [one["spec"] for one in release.manifests if one["kind"] == "Pod"]
+            (container,) = trial["containers"]
+            code, said = await release.once(
+                trial["serviceAccountName"], sys.executable, *container["command"][1:], *container["args"]
+            )
+            assert (code, said.splitlines()[-1]) == (0, "a gated JobSet in namespace default gets its barrier")
+        (job,) = [one["spec"]["template"]["spec"] for one in release.manifests if one["kind"] == "Job"]
+        program = (sys.executable, "-m", "jobset_gate.cli", *job["containers"][0]["args"])
+        code, said = await release.once(job["serviceAccountName"], *program)
+        assert code == 0, said
+        assert not is_extended(await stage.client.get(CRDS, names.JOBSET_CRD))
+    for account in (trial["serviceAccountName"], job["serviceAccountName"]):
+        exactly_enough(release, account)
+
+
+def exactly_enough(release: Installed, account: str) -> None:
+    """Nothing was refused to it; without any of its rights something would have been."""
+    asked = rights.asked_for(release.requests(account))
+    its = rights.granted(release.manifests, account, release.namespace)
+    assert its
+    assert rights.refused(asked) == []
+    assert rights.needless(its, asked) == []
+    assert rights.too_wide(its, asked, release.namespace) == []

@@ -1,0 +1,91 @@
+"""What is not theirs is refused to webhook and controller: other people's Secrets, webhooks, pods, and ways to more."""
+
+from contextlib import AsyncExitStack
+from pathlib import Path
+
+import pytest
+
+from jobset_gate.kube.errors import Forbidden
+from jobset_gate.kube.resources import SECRETS
+from tests.flow import rights
+from tests.flow.installed import CONTROLLER, RELEASE, WEBHOOK, installed
+from tests.flow.rights import Right
+from tests.support.planes import Real
+from webhook.registration import MUTATING, VALIDATING
+
+pytestmark = pytest.mark.real
+
+OWN = "(the release's)"
+ADMISSION = "admissionregistration.k8s.io"
+
+NOT_THEIRS = [
+    # Secrets: none but the one of the CA, which only the webhook may read.
+    (WEBHOOK, Right("", "secrets", "get", "somebody-elses", OWN)),
+    (WEBHOOK, Right("", "secrets", "list", "", OWN)),
+    (WEBHOOK, Right("", "secrets", "create", "somebody-elses", OWN)),
+    (WEBHOOK, Right("", "secrets", "delete", f"{RELEASE}-ca", OWN)),
+    (WEBHOOK, Right("", "secrets", "get", f"{RELEASE}-ca", "kube-system")),
+    (CONTROLLER, Right("", "secrets", "get", f"{RELEASE}-ca", OWN)),
+    (CONTROLLER, Right("", "secrets", "list", "", "kube-system")),
+    # Webhook configurations: its own two, each of its kind, and those as they are.
+    (WEBHOOK, Right(ADMISSION, "mutatingwebhookconfigurations", "patch", "somebody-elses")),
+    (WEBHOOK, Right(ADMISSION, "mutatingwebhookconfigurations", "patch", VALIDATING)),
+    (WEBHOOK, Right(ADMISSION, "validatingwebhookconfigurations", "patch", "somebody-elses")),
+    (WEBHOOK, Right(ADMISSION, "validatingwebhookconfigurations", "patch", MUTATING)),
+    (WEBHOOK, Right(ADMISSION, "mutatingwebhookconfigurations", "list")),
+    (WEBHOOK, Right(ADMISSION, "mutatingwebhookconfigurations", "create", "another")),
+    (WEBHOOK, Right(ADMISSION, "mutatingwebhookconfigurations", "delete", MUTATING)),
+    (CONTROLLER, Right(ADMISSION, "mutatingwebhookconfigurations", "patch", MUTATING)),
+    # Pods and JobSets: the webhook sees what it is sent, the controller annotates and tells.
+    *[(WEBHOOK, Right("", "pods", verb, "", "default")) for verb in ("get", "list", "watch", "create", "patch")],
+    (WEBHOOK, Right("jobset.x-k8s.io", "jobsets", "get", "", "default")),
+    (WEBHOOK, Right("", "configmaps", "get", "", "default")),
+    *[(CONTROLLER, Right("", "pods", verb, "", "default")) for verb in ("create", "update", "delete")],
+    *[(CONTROLLER, Right("", f"pods/{sub}", "create", "", "default")) for sub in ("exec", "binding", "eviction")],
+    (CONTROLLER, Right("", "pods/log", "get", "", "default")),
+    *[(CONTROLLER, Right("jobset.x-k8s.io", "jobsets", verb, "", "default")) for verb in ("create", "patch", "delete")],
+    (CONTROLLER, Right("batch", "jobs", "create", "", "default")),
+    (CONTROLLER, Right("apiextensions.k8s.io", "customresourcedefinitions", "patch", "jobs.example.com")),
+    (CONTROLLER, Right("coordination.k8s.io", "leases", "update", "somebody-elses", OWN)),
+    (CONTROLLER, Right("coordination.k8s.io", "leases", "create", "", "kube-node-lease")),
+    # Ways to get more.
+    *[
+        (account, Right("rbac.authorization.k8s.io", "clusterroles", verb, RELEASE))
+        for account in (WEBHOOK, CONTROLLER)
+        for verb in ("escalate", "bind", "create", "update")
+    ],
+    *[(one, Right("", "serviceaccounts/token", "create", CONTROLLER, OWN)) for one in (WEBHOOK, CONTROLLER)],
+    *[(one, Right("", "users", "impersonate", "admin")) for one in (WEBHOOK, CONTROLLER)],
+    *[(one, Right("", "nodes", "get", "node")) for one in (WEBHOOK, CONTROLLER)],
+]
+
+
+async def test_what_is_not_theirs_is_refused(real_plane: Real, namespaces: tuple[str, str], tmp_path: Path) -> None:
+    own, _ = namespaces
+    wrongly: list[str] = []
+    async with AsyncExitStack() as stack:
+        release = await stack.enter_async_context(installed(real_plane, own, tmp_path))
+        asking = {one: await stack.enter_async_context(release.client(one)) for one in (CONTROLLER, WEBHOOK)}
+        for account, right in NOT_THEIRS:
+            if await rights.may(asking[account], right.within(OWN, own)):
+                wrongly.append(f"{account} may {right}")
+        assert wrongly == []
+        # The question is understood: what they do have is told, too.
+        assert await rights.may(asking[WEBHOOK], Right("", "secrets", "get", f"{RELEASE}-ca", own))
+        assert await rights.may(asking[CONTROLLER], Right("", "pods", "patch", "any", "default"))
+
+
+async def test_a_secret_of_somebody_else_is_not_to_be_had(
+    real_plane: Real, namespaces: tuple[str, str], tmp_path: Path
+) -> None:
+    own, _ = namespaces
+    async with AsyncExitStack() as stack:
+        release = await stack.enter_async_context(installed(real_plane, own, tmp_path))
+        admin = await stack.enter_async_context(real_plane.client())
+        await admin.create(SECRETS, {"metadata": {"name": "somebody-elses", "namespace": own}})
+        for account in (CONTROLLER, WEBHOOK):
+            client = await stack.enter_async_context(release.client(account))
+            with pytest.raises(Forbidden):
+                await client.get(SECRETS, "somebody-elses", own)
+            with pytest.raises(Forbidden):
+                await client.list(SECRETS, own)

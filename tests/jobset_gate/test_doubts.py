@@ -1,0 +1,133 @@
+"""An edited ConfigMap is told from one that merely came before the rest of the news (A6, A10)."""
+
+import msgspec
+import pytest
+
+from jobset_gate import doubts, names, report
+from jobset_gate.model import ConditionSeen, GangSeen, JobSetSeen, Kind, Verdict
+from tests.jobset_gate.gangs import clock, gang, gate, jobset, pod, replicated_job, verdict
+
+RELEASE = verdict()
+TIMEOUT = verdict(Kind.TIMEOUT, names.REASON_TIMED_OUT)
+
+
+def telling(decision: Verdict) -> ConditionSeen:
+    """Our condition as it says so."""
+    told = report.decided(decision)
+    return ConditionSeen(status=told.status, reason=told.reason, message=told.message, since="")
+
+
+def held(kept: Verdict | None, remembered: Verdict | None = None, told: Verdict | None = None) -> GangSeen:
+    """A gang whose ConfigMap holds this, and what else is known."""
+    condition = telling(told) if told else None
+    return gang(jobset=jobset(condition=condition), gate=gate(verdict=kept), remembered=remembered)
+
+
+def settled(seen: GangSeen, live: JobSetSeen) -> tuple[Verdict | None, bool]:
+    """What is believed, and whether the ConfigMap is to be written."""
+    found = doubts.settled(seen, live)
+    assert found.gate is not None
+    return found.gate.verdict, not found.gate.tidy
+
+
+@pytest.mark.parametrize(
+    "seen",
+    [
+        gang(gate=None),
+        held(None),
+        held(RELEASE),
+        held(RELEASE, RELEASE),
+        held(RELEASE, told=RELEASE),
+        held(RELEASE, verdict(Kind.TIMEOUT, attempt=1)),
+        held(RELEASE, RELEASE, TIMEOUT),
+        held(verdict(uid="u-0"), RELEASE),
+        gang(gate=gate(verdict=verdict(attempt=7), jobset_uid="u-0")),
+        gang(gate=gate(waiting_since=clock())),
+        gang(pod(0, epoch=3), gate=gate(verdict=verdict(epoch=3))),
+    ],
+    ids=[
+        "no ConfigMap",
+        "nothing in it",
+        "nothing known",
+        "remembered",
+        "told",
+        "another one of a later attempt",
+        "remembered, and the condition edited",
+        "of an earlier life",
+        "another's ConfigMap",
+        "a clock",
+        "of an epoch of which only a pod tells",
+    ],
+)
+def test_what_fits_is_not_doubted(seen: GangSeen) -> None:
+    assert not doubts.doubtful(seen)
+
+
+@pytest.mark.parametrize(
+    "seen",
+    [
+        held(RELEASE, TIMEOUT),
+        held(TIMEOUT, RELEASE),
+        held(RELEASE, told=TIMEOUT),
+        held(RELEASE, verdict(attempt=1), TIMEOUT),
+        held(verdict(attempt=1)),
+        held(verdict(epoch=1)),
+        gang(gate=gate(waiting_since=clock(attempt=1))),
+        gang(gate=gate(verdict=RELEASE, waiting_since=clock(epoch=1))),
+        gang(pod(0, epoch=3, jobset_uid="u-0"), gate=gate(verdict=verdict(epoch=3))),
+    ],
+    ids=[
+        "edited into a release",
+        "edited into a timeout",
+        "edited while no controller ran",
+        "an older one edited",
+        "of a later attempt",
+        "of a later epoch",
+        "a clock of a later attempt",
+        "a clock of a later epoch",
+        "of an epoch of another life",
+    ],
+)
+def test_what_does_not_fit_is(seen: GangSeen) -> None:
+    assert doubts.doubtful(seen)
+
+
+@pytest.mark.parametrize("live", [jobset(), jobset(condition=telling(TIMEOUT))], ids=["not told yet", "told"])
+def test_the_first_verdict_of_a_generation_is_put_back(live: JobSetSeen) -> None:
+    kept, writes = settled(held(RELEASE, TIMEOUT), live)
+    assert kept is not None
+    assert (kept.kind, kept.generation, writes) == (Kind.TIMEOUT, TIMEOUT.generation, True)
+
+
+def test_a_memory_that_came_too_late_gives_way_to_what_people_were_told() -> None:
+    """This process first saw the edit, and somebody else has put it right."""
+    found = doubts.settled(held(TIMEOUT, RELEASE), jobset(condition=telling(TIMEOUT)))
+    assert found.remembered is not None
+    assert found.remembered.kind is Kind.TIMEOUT
+    assert found.gate is not None
+    assert found.gate.verdict is not None
+    assert found.gate.verdict.kind is Kind.TIMEOUT
+    assert not doubts.doubtful(found), "and it is settled"
+
+
+@pytest.mark.parametrize(
+    ("kept", "live"),
+    [
+        (verdict(attempt=1), jobset(attempt=1)),
+        (verdict(attempt=1), jobset(attempt=2)),
+        (verdict(epoch=1), jobset(replicated_job(epoch=1))),
+    ],
+)
+def test_a_verdict_that_only_came_before_the_news_of_its_jobset_stays(kept: Verdict, live: JobSetSeen) -> None:
+    assert settled(held(kept), live) == (kept, False)
+
+
+@pytest.mark.parametrize("kept", [verdict(attempt=1), verdict(epoch=1)])
+def test_a_verdict_of_a_generation_that_the_api_does_not_know_either_goes(kept: Verdict) -> None:
+    assert settled(held(kept), jobset()) == (None, True)
+
+
+def test_a_clock_of_a_generation_that_the_api_does_not_know_goes_and_the_verdict_stays() -> None:
+    seen = gang(gate=gate(verdict=RELEASE, waiting_since=clock(attempt=9)), remembered=RELEASE)
+    found = doubts.settled(seen, jobset())
+    assert found.gate == msgspec.structs.replace(gate(verdict=RELEASE), tidy=False)

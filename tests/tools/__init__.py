@@ -1,0 +1,1 @@
+"""The programs that the chart's tests drive: Helm 3, Helm 4 and promtool; found or made."""

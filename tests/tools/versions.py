@@ -1,0 +1,7 @@
+"""Which versions of which tools the tests use, and nothing else."""
+
+HELM = {3: "v3.22.0", 4: "v4.3.1"}
+"""By major version, as in gomod/go.mod. A newer one of the same major version on the PATH will do."""
+
+PROMTOOL = "2.42.0"
+"""The oldest that will do: Debian 12 has it."""

@@ -1,0 +1,137 @@
+"""The caBundle of the two webhook configurations: read, and written without owning anything else in them."""
+
+import binascii
+from base64 import b64decode, b64encode
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any, Final
+
+from cryptography import x509
+
+from jobset_gate.kube.client import Client, PatchType
+from jobset_gate.kube.errors import ApiError, Conflict, Invalid, NotFound
+from jobset_gate.kube.resources import MUTATING_WEBHOOKS, VALIDATING_WEBHOOKS, Resource
+from webhook.ca_secret import MANAGER
+from webhook.pem import certificates, fingerprint
+from webhook.registration import MUTATING, VALIDATING
+
+CONFIGURATIONS: Final = ((MUTATING_WEBHOOKS, MUTATING), (VALIDATING_WEBHOOKS, VALIDATING))
+"""Those of an installation."""
+Json = dict[str, Any]
+
+
+class LostRace(Exception):
+    """Another has written between our read and our write: look again."""
+
+
+@dataclass(frozen=True, slots=True)
+class Configuration:
+    """One webhook configuration as it was read; without a version it does not exist."""
+
+    resource: Resource
+    name: str
+    version: str
+    bundles: tuple[bytes, ...]
+    """The caBundle of each webhook in it."""
+
+    @property
+    def bundle(self) -> bytes:
+        """What all of its webhooks trust; nothing if they differ."""
+        return self.bundles[0] if len(set(self.bundles)) == 1 else b""
+
+
+@dataclass(frozen=True, slots=True)
+class Live:
+    """The configurations as an API server has them."""
+
+    configurations: tuple[Configuration, ...]
+
+    @property
+    def missing(self) -> str | None:
+        """Why nobody can be trusted: there is no such configuration, or nothing in it."""
+        for one in self.configurations:
+            if not one.version:
+                return f"there is no {one.resource.kind} {one.name}"
+            if not one.bundles:
+                return f"{one.resource.kind} {one.name} has no webhooks"
+        return None
+
+    @property
+    def bundles(self) -> Mapping[str, bytes]:
+        """By the configuration's name."""
+        return {one.name: one.bundle for one in self.configurations}
+
+    @property
+    def anywhere(self) -> tuple[x509.Certificate, ...]:
+        """What stands in any of them."""
+        return tuple(it for one in self.configurations for text in one.bundles for it in certificates(text))
+
+    @property
+    def everywhere(self) -> frozenset[str]:
+        """Fingerprints of what stands in all of them."""
+        sets = [{fingerprint(it) for it in certificates(text)} for one in self.configurations for text in one.bundles]
+        return frozenset(set.intersection(*sets)) if sets and self.missing is None else frozenset()
+
+
+class Published:
+    """The configurations of one installation."""
+
+    def __init__(self, client: Client, which: Sequence[tuple[Resource, str]] = CONFIGURATIONS) -> None:
+        self._client, self.which = client, tuple(which)
+
+    async def read(self) -> Live:
+        """Raises ApiError other than NotFound, and Unreachable."""
+        return Live(tuple([await self._one(*each) for each in self.which]))
+
+    async def write(self, before: Live, bundle: bytes) -> Live:
+        """Make `bundle` the caBundle of each that has another one; raises LostRace if one of them has changed."""
+        return Live(tuple([await self._written(one, bundle) for one in before.configurations]))
+
+    async def _one(self, resource: Resource, name: str) -> Configuration:
+        try:
+            return _configuration(resource, await self._client.get(resource, name))
+        except NotFound:
+            return Configuration(resource, name, "", ())
+
+    async def _written(self, one: Configuration, bundle: bytes) -> Configuration:
+        operations = patch(one, bundle)
+        if not operations:
+            return one
+        try:
+            stored = await self._client.patch(
+                one.resource, one.name, body=operations, patch=PatchType.JSON, field_manager=MANAGER
+            )
+        except (Conflict, Invalid, NotFound) as error:
+            if not _lost(error):
+                raise
+            raise LostRace(one.name) from error
+        return _configuration(one.resource, stored)
+
+
+def patch(one: Configuration, bundle: bytes) -> list[Json]:
+    """The JSON patch that makes it so, good for this version of the configuration only; empty if it is so already."""
+    value = b64encode(bundle).decode()
+    changes = [
+        {"op": "add", "path": f"/webhooks/{index}/clientConfig/caBundle", "value": value}
+        for index, found in enumerate(one.bundles)
+        if found != bundle
+    ]
+    unchanged = {"op": "test", "path": "/metadata/resourceVersion", "value": one.version}
+    return [unchanged, *changes] if changes else []
+
+
+def _lost(error: ApiError) -> bool:
+    # A `test` that does not hold is answered with 422 and no causes; a value that is refused has them.
+    return not isinstance(error, Invalid) or not error.details.get("causes")
+
+
+def _configuration(resource: Resource, body: Json) -> Configuration:
+    bundles = tuple(_decoded(hook["clientConfig"].get("caBundle")) for hook in body.get("webhooks") or ())
+    return Configuration(resource, body["metadata"]["name"], body["metadata"]["resourceVersion"], bundles)
+
+
+def _decoded(text: str | None) -> bytes:
+    try:
+        return b64decode(text or "", validate=True)
+    except (binascii.Error, ValueError):
+        return b""
