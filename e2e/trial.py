@@ -8,13 +8,15 @@ from pathlib import Path
 from typing import Any, Final
 
 from e2e import cluster as clusters
-from e2e import commands, facts, gate, images, templates, tools
+from e2e import commands, facts, gate, images, tools
 from e2e.cluster import Cluster
 from e2e.installation import installed
 from jobset_gate import names
 
 KIND: Final = "jobset-gate-try"
 FOLDER: Final = Path(__file__).parents[1] / "build" / "try"
+EXAMPLE: Final = Path(__file__).parents[1] / "examples" / "first-gang.yaml"
+EXAMPLE_IMAGE: Final = "busybox:1.37"
 GANG: Final = "first-gang"
 WORKERS: Final = 4
 PATIENCE: Final = 180.0
@@ -28,7 +30,8 @@ def up() -> None:
     FOLDER.mkdir(parents=True, exist_ok=True)
     with clusters.of_kind(KIND, keep=True) as it, installed(it, FOLDER, remove=False) as ground:
         manifest = FOLDER / "gang.yaml"
-        manifest.write_text(templates.filled("first-gang.yaml", IMAGE=ground.small_image, NAME=GANG))
+        # The same as a user applies, with an image that is on the nodes.
+        manifest.write_text(EXAMPLE.read_text().replace(EXAMPLE_IMAGE, ground.small_image))
         it.kubectl("delete", "jobset", GANG, "--ignore-not-found", "--wait")
         it.kubectl("apply", "-f", str(manifest))
         _watch(it)

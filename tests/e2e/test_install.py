@@ -7,7 +7,7 @@ import pytest
 import yaml
 
 from controllers.manager import Options
-from e2e import gate, helm, images, templates
+from e2e import gate, helm, images, templates, trial
 from e2e.operators import merged
 from jobset_gate import names, settings, validate
 
@@ -100,7 +100,10 @@ def test_changes_are_merged_as_helm_merges() -> None:
 
 
 def test_the_first_gang_is_a_valid_one() -> None:
-    jobset = yaml.safe_load(templates.filled("first-gang.yaml", IMAGE="small:1", NAME="first-gang"))
+    text = trial.EXAMPLE.read_text()
+    jobset = yaml.safe_load(text)
+    assert trial.EXAMPLE_IMAGE in text
+    assert jobset["metadata"]["name"] == trial.GANG
     assert validate.violations(jobset) == []
     assert jobset["spec"][names.CONFIG_FIELD][names.TARGETS_FIELD] == ["workers"]
 
