@@ -19,6 +19,15 @@ DRAIN_SECONDS: Final = 5.0
 ARRIVING_SECONDS: Final = 0.02
 """A request that has reached this machine, but not the handlers yet, gets as long to be counted as in progress."""
 
+LEAVING_SECONDS: Final = 0.5
+"""How long clients may take to let go of connections that they keep for later."""
+
+ELSEWHERE: Final = (
+    b"HTTP/1.1 503 Service Unavailable\r\nRetry-After: 1\r\nConnection: close\r\nContent-Length: 0\r\n\r\n"
+)
+"""Said on a connection that waits for its next request. A request may be on its way at this very moment: its sender
+takes this as the answer to it, and an API server then asks again elsewhere. To be cut off would fail the call."""
+
 log = structlog.get_logger("webhook")
 
 
@@ -47,11 +56,28 @@ class Server:
             async with asyncio.timeout(DRAIN_SECONDS):  # not wait_for, which may swallow a cancellation (3.11)
                 await asyncio.sleep(ARRIVING_SECONDS)
                 await self.door.idle.wait()
+            await self._send_away()
         except TimeoutError:
             log.warning("closing on requests that are not answered yet", url=self.url)
         await self._runner.cleanup()
         await self._stack.aclose()
         log.info("webhook stopped", url=self.url)
+
+    async def _send_away(self) -> None:
+        """Those who keep connections for later go elsewhere; returns when they have."""
+        server = self._runner.server
+        if server is None:
+            return
+        for connection in server.connections:
+            transport = connection.transport
+            # Only aiohttp knows whether a connection is in the middle of a request, and it does not tell.
+            if connection._current_request is None and transport is not None:  # noqa: SLF001
+                transport.write(ELSEWHERE)
+        with contextlib.suppress(TimeoutError):
+            async with asyncio.timeout(LEAVING_SECONDS):
+                while server.connections:  # noqa: ASYNC110 - aiohttp tells nobody when the last one is gone
+                    await asyncio.sleep(ARRIVING_SECONDS)
+        await self.door.idle.wait()
 
 
 async def serve(

@@ -6,13 +6,14 @@ import re
 from collections.abc import AsyncIterator
 from pathlib import Path
 from typing import Any
+from urllib.parse import urlsplit
 
 import aiohttp
 import pytest
 
 from jobset_gate import inject
 from tests.jobset_gate.jobsets import barrier, created, jobset
-from tests.webhook.doors import client, door
+from tests.webhook.doors import client, door, trusting
 from tests.webhook.reviews import body, patched, response
 from webhook.app import LARGEST_BODY, random_suffix, random_token
 from webhook.server import Server
@@ -244,3 +245,30 @@ def test_tokens_are_long_never_the_same_and_may_stand_in_a_url() -> None:
     tokens = {random_token() for _ in range(100)}
     assert len(tokens) == 100
     assert all(re.fullmatch(r"[0-9A-Za-z_-]{22}", token) for token in tokens)
+
+
+async def test_a_kept_connection_is_told_to_ask_elsewhere_before_it_is_closed(tmp_path: Path) -> None:
+    """A request may be on its way just then: an API server takes this as its answer, and asks another door."""
+    async with door(tmp_path) as server:
+        place = urlsplit(server.url)
+        reader, writer = await asyncio.open_connection(place.hostname, place.port, ssl=trusting())
+        writer.write(b"GET /healthz HTTP/1.1\r\nHost: x\r\n\r\n")
+        assert (await reader.readuntil(b"ok\n")).startswith(b"HTTP/1.1 200")
+        stopping = asyncio.create_task(server.stop())
+        head = await reader.readuntil(b"\r\n\r\n")
+        assert head.startswith(b"HTTP/1.1 503 ")
+        assert b"\r\nRetry-After: 1\r\n" in head
+        assert b"\r\nConnection: close\r\n" in head
+        writer.close()
+        await stopping
+
+
+async def test_a_client_that_keeps_its_connection_for_ever_does_not_keep_the_door_open(tmp_path: Path) -> None:
+    async with door(tmp_path) as server:
+        place = urlsplit(server.url)
+        reader, writer = await asyncio.open_connection(place.hostname, place.port, ssl=trusting())
+        writer.write(b"GET /healthz HTTP/1.1\r\nHost: x\r\n\r\n")
+        await reader.readuntil(b"ok\n")
+        async with asyncio.timeout(60):
+            await server.stop()
+        writer.close()
