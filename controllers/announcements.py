@@ -101,7 +101,7 @@ class Announcements:
         request = Request(key, generation, pod, client)
         decided = self._index.decided(key)
         if decided is not None and decided.generation.covers(generation):
-            self.told.tell(pod)
+            self.told.tell((pod,))
             request.told = client.speak(verdicts.render(decided).encode())
             client.end()
         else:
@@ -129,8 +129,8 @@ class Announcements:
             return
         text = verdicts.render(verdict).encode()
         bound = [one for one in gang.requests if not one.told and verdict.generation.covers(one.generation)]
-        for request in bound:  # all of them first: nobody is to be patched while the rest is being told
-            self.told.tell(request.pod)
+        # All of them first: nobody is to be patched while the rest is being told.
+        self.told.tell(request.pod for request in bound)
         await asyncio.sleep(0)
         for number, request in enumerate(bound, start=1):
             request.told = request.client.speak(text)

@@ -1,5 +1,6 @@
 """The reconciler of gangs: observe, decide, act."""
 
+import asyncio
 from collections.abc import Callable, Iterator
 
 import msgspec
@@ -124,6 +125,7 @@ class GangReconciler:
         self._measures.decided(key, seen, decision, now)
         verdict = decision.verdict
         _log.info("decided", verdict=verdict.kind.value, cause=verdict.cause, why=verdict.message)
+        await asyncio.sleep(0)  # each of these goes over all pods: between them others get their turn
         stand = Stand(verdict=decision.verdict, clock=decision.clock, condition=decision.condition)
         return await self._stand(key, seen, stand, fresh=True)
 
@@ -135,6 +137,7 @@ class GangReconciler:
         straggling = self._patches.want(key, _held(seen, decision.verdict), decision.verdict, fresh=fresh)
         generation = decision.verdict.generation
         self._heralds.want(seen.jobset, decision.condition, f"{generation.attempt}.{generation.epoch}")
+        await asyncio.sleep(0)
         self._measures.stands(key, seen, decision.verdict)
         return straggling
 
