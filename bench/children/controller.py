@@ -66,6 +66,8 @@ class Controller:
         if running.done():
             full.cancel()
             await running
+        if self._its.options.stream_port is not None:
+            await self._its.streaming.wait()
         return {"idle": idle, "full": talk.usage(), "stream": self._its.stream_url, **self._beats()}
 
     async def _filled(self, pods: int) -> None:

@@ -19,6 +19,9 @@ Observe = Callable[[str, str, str, float], None]
 MAX_REPEATS = 5
 LONGEST_PAUSE = 30.0  # seconds; a larger Retry-After is given to the caller, who may have something better to do
 PAUSE_WITHOUT_ADVICE = 1.0
+_TURNS_TO_CLOSE = 3
+"""Of the loop: a connection that was cut off in the middle of a request or handshake closes its socket only then."""
+
 REPEATS_OF_READS = 2  # after a connection that broke
 
 
@@ -69,6 +72,8 @@ class Transport:
         if self._session is not None:
             await self._session.close()
             self._session = None
+            for _ in range(_TURNS_TO_CLOSE):
+                await asyncio.sleep(0)
 
     async def send(self, call: Call, guard: Callable[[], float | None] | None = None) -> bytes:
         """The body of a 2xx answer. Raises ApiError, Unreachable, and what `guard` raises.

@@ -27,3 +27,9 @@ def helm(request: pytest.FixtureRequest, _home: Path) -> Helm:
 def helm4(_home: Path) -> Helm:
     """Helm 4 alone."""
     return _helm(4, _home)
+
+
+@pytest.fixture(scope="session")
+def other_helm(helm: Helm, _home: Path) -> Helm:
+    """The one that `helm` is not."""
+    return _helm(7 - helm.major, _home)

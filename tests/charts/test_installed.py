@@ -102,17 +102,17 @@ async def test_uninstalling_leaves_nothing(release: Release) -> None:
     assert set(rest.stdout.split()) <= {"configmap/kube-root-ca.crt", "serviceaccount/default"}
 
 
-async def test_what_was_installed_by_helm_3_is_taken_over_by_helm_4(
-    real_plane: Real, release: Release, helm4: Helm
+async def test_what_one_helm_has_installed_the_other_takes_over(
+    real_plane: Real, release: Release, other_helm: Helm
 ) -> None:
-    """And back to where it came from: people upgrade their Helm, and some of them go back."""
+    """And gives it back: people upgrade their Helm, and some of them return."""
     await release.install()
     async with real_plane.client() as client:
         await written_by_the_webhook(client, release.namespace)
-        await release.upgrade(at("webhook.replicaCount", 3), by=helm4)
+        await release.upgrade(at("webhook.replicaCount", 3), by=other_helm)
         await release.upgrade(at("webhook.replicaCount", 1))
         assert await kept(client, release.namespace) == AS_WRITTEN
-    await release.uninstall(by=helm4)
+    await release.uninstall(by=other_helm)
     await release.until_nothing_is_left()
 
 
