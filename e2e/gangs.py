@@ -10,7 +10,7 @@ Json = dict[str, Any]
 SAYS = "main is running"
 WORK = f"trap 'exit 0' TERM; trap 'exit 1' USR1; echo {SAYS}; sleep 3600 & wait"
 FAIL = ("sh", "-c", "(sleep 1; kill -USR1 1) >/dev/null 2>&1 &")
-"""To be executed in a main container that does WORK: it fails a moment later, when nobody is being executed any more."""
+"""To be executed in a main container that does WORK: it fails a moment later, when nothing is being executed there."""
 SHORT_WORK = f"echo {SAYS}; sleep 1"
 
 
