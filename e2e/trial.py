@@ -36,7 +36,7 @@ def up() -> None:
         it.kubectl("apply", "-f", str(manifest))
         _watch(it)
         print(it.kubectl("get", "jobsets,pods"))
-        print(next_steps(it.kubeconfig, manifest, airgap=_made_here()))
+    print(next_steps(it.kubeconfig, manifest, airgap=_made_here()))
 
 
 def down() -> None:

@@ -33,6 +33,8 @@ class World:
     namespace: str
     client: Client
     pods: View
+    ends: dict[str, Json]
+    """How the barrier of each pod ended, by the pod's name; also of those that have gone since."""
 
     @property
     def image(self) -> str:
@@ -169,7 +171,13 @@ async def made(ground: Ground, namespace: str) -> AsyncIterator[World]:
         body = {"metadata": {"name": namespace, "labels": {MINE: "true"}}}
         await client.create(NAMESPACES, body)
         try:
-            async with View(client, PODS, namespace) as pods:
-                yield World(ground, namespace, client, pods)
+            ends: dict[str, Json] = {}
+
+            def note(pod: Json) -> None:
+                if end := facts.barrier_end(pod):
+                    ends[facts.name_of(pod)] = end
+
+            async with View(client, PODS, namespace, each=note) as pods:
+                yield World(ground, namespace, client, pods, ends)
         finally:
             await client.delete(NAMESPACES, namespace)

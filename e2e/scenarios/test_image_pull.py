@@ -9,19 +9,13 @@ ABSENT = "localhost/absent:1"
 
 
 async def test_the_verdict_names_the_pod_in_image_pull_back_off(world: World) -> None:
-    ended: dict[str, facts.Json] = {}
-
-    def collect(pods: list[facts.Json]) -> bool:
-        ended.update({facts.name_of(pod): facts.barrier_end(pod) for pod in pods if facts.barrier_end(pod)})
-        return len(ended) == 2
-
     healthy = gangs.workers(world.image, jobs=1, pods=2)
     broken = gangs.workers(world.image, name="broken", jobs=1, pods=1)
     broken["template"]["spec"]["template"]["spec"]["initContainers"] = [manifests.container("setup", ABSENT)]
     # Long enough for the kubelet to go from ErrImagePull to ImagePullBackOff.
     await world.apply(gangs.gang(healthy, broken, timeout=25))
-    await world.until(collect)
-    for end in ended.values():
+    await world.until(lambda _: len(world.ends) == 2)
+    for end in world.ends.values():
         assert end["exitCode"] == names.EXIT_TIMED_OUT
         assert end["message"].startswith("timed out after 25s: 2/3 pods started; missing: broken-0/0 (ImagePull")
         assert ABSENT in end["message"]

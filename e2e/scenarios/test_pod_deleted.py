@@ -20,11 +20,8 @@ async def test_the_gang_waits_for_the_replacement(world: World, nodes: Nodes) ->
         lost = facts.name_of(held[0])
         await world.delete_pod(lost)
 
-        def stopped(pods: list[facts.Json]) -> bool:
-            (gone,) = [pod for pod in pods if facts.name_of(pod) == lost] or [{}]
-            return bool(gone and facts.barrier_end(gone).get("exitCode") == TOLD_TO_STOP)
-
-        await world.until(stopped)
+        await world.until(lambda _: lost in world.ends)
+        assert world.ends[lost]["exitCode"] == TOLD_TO_STOP
         await world.until_condition(names.REASON_WAITING, "2/4 pods started")
         # The two that were not lost still wait, and so does whoever comes.
         await seats.put(node, 3)

@@ -9,12 +9,6 @@ from jobset_gate.model import Kind
 
 async def test_the_gang_fails_together_and_its_restart_is_a_new_gang(world: World, nodes: Nodes) -> None:
     node = (await nodes.workers())[0]
-    ended: dict[str, facts.Json] = {}
-
-    def collect(pods: list[facts.Json]) -> bool:
-        ended.update({facts.name_of(pod): facts.barrier_end(pod) for pod in pods if facts.barrier_end(pod)})
-        return len(ended) >= 3
-
     async with nodes.seats(world.namespace) as seats:
         await seats.put(node, 3)
         workers = gangs.workers(world.image, jobs=2, pods=2, resources=seats.one)
@@ -22,7 +16,8 @@ async def test_the_gang_fails_together_and_its_restart_is_a_new_gang(world: Worl
         await world.until_held(3)
         verdict = await world.until_verdict()
         assert (verdict.kind, verdict.generation.attempt) == (Kind.TIMEOUT, 0)
-        await world.until(collect)
+        await world.until(lambda _: len(world.ends) >= 3)
+        ended = dict(world.ends)
         assert {end["exitCode"] for end in ended.values()} == {names.EXIT_TIMED_OUT}
         assert all("timed out after 15s: 3/4 pods started" in end["message"] for end in ended.values())
         assert not any(map(facts.has_run, world.pods.all()))

@@ -9,14 +9,11 @@ from jobset_gate import names
 async def test_the_verdict_stands_until_the_jobs_give_up(world: World, nodes: Nodes) -> None:
     node = (await nodes.workers())[0]
     restarts: dict[str, int] = {}
-    codes: set[int] = set()
 
     def collect(pods: list[facts.Json]) -> bool:
         for pod in pods:
             status = facts.init_status(pod, names.BARRIER_CONTAINER)
             restarts[facts.name_of(pod)] = max(restarts.get(facts.name_of(pod), 0), status.get("restartCount", 0))
-            if facts.barrier_end(pod):
-                codes.add(facts.barrier_end(pod)["exitCode"])
         return max(restarts.values(), default=0) > 0
 
     async with nodes.seats(world.namespace) as seats:
@@ -30,5 +27,5 @@ async def test_the_verdict_stands_until_the_jobs_give_up(world: World, nodes: No
         await seats.put(node, 4)
         failed = await world.until_jobset(facts.failed)
         assert facts.condition(failed)["reason"] == names.REASON_TIMED_OUT
-        assert codes == {names.EXIT_TIMED_OUT}
+        assert {end["exitCode"] for end in world.ends.values()} == {names.EXIT_TIMED_OUT}
         assert not any(map(facts.has_run, world.pods.all()))

@@ -42,8 +42,11 @@ class View:
         namespace: str | None = None,
         label_selector: str = "",
         field_selector: str = "",
+        *,
+        each: Callable[[Json], None] = lambda _: None,
     ) -> None:
-        self._changed = asyncio.Event()
+        """`each` is told every version of every object, also those that nobody's look at the whole would meet."""
+        self._changed, self._each = asyncio.Event(), each
         self._raw: dict[Key, Json] = {}
         self._informer: Informer[_Whole, Json] = Informer(
             client,
@@ -93,7 +96,9 @@ class View:
             raise TimeoutError(f"still not so after {seconds:.0f}s; there are: {self.all()}") from error
         return self.all()
 
-    def _on_change(self, _: Change[Json]) -> None:
+    def _on_change(self, change: Change[Json]) -> None:
+        if change.new is not None:
+            self._each(change.new)
         self._changed.set()
 
 

@@ -7,7 +7,9 @@ import pytest
 import yaml
 
 from controllers.manager import Options
-from e2e import gate, helm, images, templates, trial
+from e2e import commands, gate, helm, images, templates, trial
+from e2e.cluster import Cluster
+from e2e.helm import Release
 from e2e.operators import merged
 from jobset_gate import names, settings, validate
 
@@ -122,3 +124,17 @@ def test_the_stand_ins_pods_are_as_restricted_as_pod_security_asks() -> None:
             assert container["securityContext"]["capabilities"] == {"drop": ["ALL"]}
             assert "memory" in container["resources"]["limits"]
             assert "readinessProbe" in container
+
+
+class Straw(Cluster):
+    """A cluster in which there is nothing that the suite has made."""
+
+    def kubectl(self, *args: str, stdin: str | None = None, seconds: float = 0) -> str:
+        assert "apply" not in args
+        return "namespace/default\n"
+
+
+def test_a_release_that_somebody_else_has_made_is_left_alone(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(Release, "exists", lambda _: True)
+    with pytest.raises(commands.Failed, match="is in jobset-gate-system already, and not put there by this suite"):
+        gate.install(Straw("a.kubeconfig"), VALUES)
