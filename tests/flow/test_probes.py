@@ -1,17 +1,26 @@
 """Liveness of a leader and of its standby: the kubelet is to start anew whom that helps, and nobody else."""
 
+import asyncio
+
 import pytest
 
 from controllers import loop
 from controllers.manager import Manager
 from tests.flow.conftest import MakeStage
 from tests.flow.stage import QUICK_LEASE
-from tests.jobset_gate.cli.service import fetch
+from tests.jobset_gate.cli.service import PATIENCE, fetch
 
 
 async def probe(manager: Manager, path: str) -> tuple[int, str]:
     await manager.serving.wait()
     return await fetch(f"{manager.url}{path}")
+
+
+async def until_ready(manager: Manager) -> None:
+    """It leads as soon as pods and Jobs are listed; its readiness waits for JobSets as well."""
+    async with asyncio.timeout(PATIENCE):
+        while (await probe(manager, "/readyz"))[0] != 200:
+            pass  # each answer is waited for
 
 
 async def test_a_stuck_leader_fails_and_its_standby_does_not(
@@ -22,7 +31,8 @@ async def test_a_stuck_leader_fails_and_its_standby_does_not(
         await leader.leading.wait()
         standby = stage.start_controller(**QUICK_LEASE, identity="two", port=0)
         for each in (leader, standby):
-            assert await probe(each, "/healthz") == await probe(each, "/readyz") == (200, "ok")
+            await until_ready(each)
+            assert await probe(each, "/healthz") == (200, "ok")
 
         monkeypatch.setattr(loop, "STUCK_SECONDS", -1.0)  # every pass takes too long
         status, told = await probe(leader, "/healthz")

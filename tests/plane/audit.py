@@ -25,6 +25,8 @@ class Request:
     name: str
     code: int
     path: str
+    why: str = ""
+    """The cause that the server names of a refusal, such as NamespaceTerminating."""
 
 
 def flags(folder: Path) -> list[str]:
@@ -49,5 +51,6 @@ def _request(event: dict[str, Any]) -> Request:
     on = event.get("objectRef") or {}
     resource = "/".join(filter(None, (on.get("resource", ""), on.get("subresource", ""))))
     where = (on.get("apiGroup", ""), resource, on.get("namespace", ""), on.get("name", ""))
-    code = int((event.get("responseStatus") or {}).get("code", 0))
-    return Request(event["verb"], *where, code, event["requestURI"])
+    answer = event.get("responseStatus") or {}
+    causes = [cause.get("reason", "") for cause in (answer.get("details") or {}).get("causes") or ()]
+    return Request(event["verb"], *where, int(answer.get("code", 0)), event["requestURI"], ",".join(causes))
