@@ -30,6 +30,7 @@ def test_the_import_contracts_hold() -> None:
     [
         ("jobset_gate/names.py", "import time", "The rules are pure"),
         ("jobset_gate/names.py", "import jobset_gate.kube.client", "The rules are pure"),
+        ("jobset_gate/groups/merge.py", "import time", "The rules are pure"),
         ("webhook/__init__.py", "import controllers", "Arrows point inward"),
         ("jobset_gate/kube/__init__.py", "import webhook", "Arrows point inward"),
         ("controllers/__init__.py", "import aiohttp", "speak HTTP"),
@@ -53,4 +54,4 @@ def test_every_module_of_the_rules_is_under_the_contract_of_the_pure() -> None:
     """A new file directly in jobset_gate is a rule: it belongs on the list in pyproject.toml."""
     pure = next(contract for contract in CONTRACTS if contract["id"] == "pure")
     modules = {f"jobset_gate.{path.stem}" for path in (ROOT / "jobset_gate").glob("*.py") if path.stem != "__init__"}
-    assert set(pure["source_modules"]) == modules
+    assert set(pure["source_modules"]) == modules | {"jobset_gate.groups"}

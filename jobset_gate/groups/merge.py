@@ -1,0 +1,153 @@
+"""What all sources say of one group, made into one gang: members agree, annotations win over the PodGroup (G1)."""
+
+from collections.abc import Callable, Mapping, Sequence
+from fractions import Fraction
+from types import MappingProxyType
+from typing import Any, Final, TypeVar
+
+from jobset_gate import names
+from jobset_gate.groups.model import (
+    POD_GROUPS,
+    Design,
+    Group,
+    Key,
+    Member,
+    Mode,
+    PodGroupSeen,
+    Terms,
+    Way,
+)
+from jobset_gate.violation import Violation, note
+
+MOST_PODS_NAMED: Final = 3
+"""For each value that members disagree about."""
+
+DEFAULT_WAIT: Final = Fraction(600)
+"""Seconds, of the designs that have no limit of their own: KEP-24 and Alibaba."""
+
+WAITS: Final[Mapping[Design, Fraction]] = MappingProxyType(
+    {Design.SCHEDULER_PLUGINS: Fraction(60), Design.KOORDINATOR: Fraction(600)}
+)
+"""Seconds from the last gate removed to the minimum bound, where nobody says (G1, G4)."""
+
+_NEEDS_POD_GROUP: Final = frozenset({Way.KEP_24, Way.SCHEDULER_PLUGINS, Way.KOORDINATOR_POD_GROUP})
+
+Value = TypeVar("Value")
+
+
+def merged(
+    key: Key,
+    members: Sequence[Member],
+    pod_groups: Sequence[PodGroupSeen] = (),
+    *,
+    default_wait: Fraction = DEFAULT_WAIT,
+) -> Group:
+    """The group of that key; the same whatever the order of members and PodGroups. Strangers among them are ignored."""
+    ours = sorted((it for it in members if it.claim.key == key), key=lambda it: it.pod)
+    pod_group = _pod_group(key, pod_groups)
+    merging = _Merging(key, ours, pod_group)
+    minimum = merging.agreed(names.KOORDINATOR_MINIMUM, lambda it: it.minimum)
+    total = merging.agreed(names.KOORDINATOR_TOTAL, lambda it: it.total)
+    wait = merging.agreed(names.KOORDINATOR_WAIT, lambda it: it.wait)
+    mode = merging.agreed(names.KOORDINATOR_MODE, lambda it: it.mode)
+    gangs = merging.agreed(names.KOORDINATOR_GANGS, lambda it: it.gangs)
+    ways = tuple(way for way in Way if any(it.claim.way is way for it in ours))
+    lacks = pod_group is None and not (minimum is not None and Way.KOORDINATOR_ANNOTATIONS in ways)
+    lacks = lacks and any(way in _NEEDS_POD_GROUP for way in ways)
+    problems = [*merging.problems, *_of_pod_group(key, pod_group)]
+    blamed = tuple((it.pod, problem) for it in ours for problem in it.claim.problems)
+    if minimum is None and not lacks and not problems and not blamed:
+        problems.append(Violation(_minimum_path(key), None, "must be given: nobody says how many pods the group needs"))
+    if minimum is not None and total is not None and total < minimum:
+        message = f"must not be below the group's minimum of {minimum}"
+        problems.append(Violation(note(names.KOORDINATOR_TOTAL), total, message))
+    return Group(
+        key=key,
+        ways=ways,
+        minimum=minimum,
+        total=minimum if total is None else total,
+        wait=WAITS.get(key.design, default_wait) if wait is None else wait,
+        mode=Mode.STRICT if mode is None else mode,
+        gangs=gangs or (),
+        resources=(pod_group.terms.resources if pod_group else None) or (),
+        pod_group=pod_group,
+        lacks_pod_group=lacks,
+        present=sum(it.alive for it in ours),
+        problems=tuple(problems),
+        blamed=blamed,
+    )
+
+
+class _Merging:
+    """The sources of one group, asked for one value after the other."""
+
+    def __init__(self, key: Key, members: Sequence[Member], pod_group: PodGroupSeen | None) -> None:
+        self.problems: list[Violation] = []
+        self._key = key
+        self._members = members
+        self._others = _pod_group_terms(key, pod_group)
+
+    def agreed(self, name: str, of: Callable[[Terms], Value | None]) -> Value | None:
+        """What the members say, else what the PodGroup says; None, and a problem, where members contradict."""
+        said: dict[Value, list[str]] = {}
+        for member in self._members:
+            value = of(member.claim.terms)
+            if value is not None:
+                said.setdefault(value, []).append(member.pod)
+        if len(said) > 1:
+            path = note(name) if self._key.design is Design.KOORDINATOR else _minimum_path(self._key)
+            self.problems.append(Violation(path, sorted(map(_plain, said), key=str), _contradiction(said)))
+            return None
+        if said:
+            return next(iter(said))
+        return next((value for terms in self._others if (value := of(terms)) is not None), None)
+
+
+def _pod_group(key: Key, pod_groups: Sequence[PodGroupSeen]) -> PodGroupSeen | None:
+    """The PodGroup of the group: of its name and namespace, in the first API group that its design looks into."""
+    fitting = {it.api: it for it in pod_groups if (it.namespace, it.name) == (key.namespace, key.name)}
+    return next((fitting[api] for api in POD_GROUPS[key.design] if api in fitting), None)
+
+
+def _pod_group_terms(key: Key, pod_group: PodGroupSeen | None) -> tuple[Terms, ...]:
+    if pod_group is None:
+        return ()
+    return (pod_group.terms, pod_group.noted) if key.design is Design.KOORDINATOR else (pod_group.terms,)
+
+
+def _of_pod_group(key: Key, pod_group: PodGroupSeen | None) -> tuple[Violation, ...]:
+    if pod_group is None:
+        return ()
+    return pod_group.problems + (pod_group.noted_problems if key.design is Design.KOORDINATOR else ())
+
+
+def _minimum_path(key: Key) -> str:
+    """Where the minimum of a group is said: on its pods or in its PodGroup."""
+    if key.design is Design.ALIBABA:
+        return f"metadata.labels[{names.ALIBABA_MINIMUM}]"
+    if key.design is Design.KOORDINATOR:
+        return note(names.KOORDINATOR_MINIMUM)
+    return "spec.minMembers" if key.design is Design.KEP_24 else "spec.minMember"
+
+
+def _contradiction(said: Mapping[Any, Sequence[str]]) -> str:
+    """Which pods say what, the most said first."""
+    order = sorted(said.items(), key=lambda it: (-len(it[1]), str(it[0])))
+    told = "; ".join(f"{_word(value)} by {_pods(pods)}" for value, pods in order)
+    return f"members contradict each other: {told}"
+
+
+def _pods(pods: Sequence[str]) -> str:
+    more = len(pods) - MOST_PODS_NAMED
+    return ", ".join(pods[:MOST_PODS_NAMED]) + (f" and {more} more" if more > 0 else "")
+
+
+def _word(value: Any) -> str:
+    if isinstance(value, tuple):
+        return f"[{', '.join(value)}]"
+    return f"{float(value):g}s" if isinstance(value, Fraction) else str(value)
+
+
+def _plain(value: Any) -> Any:
+    """As JSON can show it."""
+    return float(value) if isinstance(value, Fraction) else list(value) if isinstance(value, tuple) else value

@@ -1,0 +1,163 @@
+"""The values that sources of a group hold, read one by one; what is wrong with them is collected with field paths."""
+
+import re
+from collections import Counter
+from collections.abc import Mapping
+from enum import StrEnum
+from fractions import Fraction
+from typing import Any, Final, TypeVar
+
+import msgspec
+
+from jobset_gate import quantity
+from jobset_gate.groups import durations
+from jobset_gate.violation import Fault, Violation, at
+
+LARGEST: Final = 2**31 - 1
+"""Of any count and of any span of seconds: the int32 of the designs' own types."""
+
+_LABEL: Final = re.compile(r"[a-z0-9]([-a-z0-9]{0,61}[a-z0-9])?")
+_SUBDOMAIN: Final = re.compile(r"[a-z0-9]([-a-z0-9]*[a-z0-9])?(\.[a-z0-9]([-a-z0-9]*[a-z0-9])?)*")
+_DIGITS: Final = re.compile(r"[+-]?[0-9]{1,20}")
+_RANGE: Final = f"must be a whole number from 1 to {LARGEST}"
+_SPAN: Final = f"must be a time with its unit, such as 600s or 1h30m, above 0 and at most {LARGEST}s"
+_GANGS: Final = 'must be a JSON list of "namespace/name", such as ["team-a/workers","team-b/servers"]'
+_STRING: Final = "must be a string: put it in quotes"
+_EMPTY: Final = "names no group: give its name, or leave the key out"
+_NAME: Final = "must be a name that an object can have: lower-case letters, digits, - and ."
+
+Choice = TypeVar("Choice", bound=StrEnum)
+
+
+def is_namespace(text: str) -> bool:
+    """Whether a namespace can have this name."""
+    return _LABEL.fullmatch(text) is not None
+
+
+def is_name(text: str) -> bool:
+    """Whether a PodGroup can have this name."""
+    return len(text) <= 253 and _SUBDOMAIN.fullmatch(text) is not None
+
+
+class Sheet:
+    """One map of a source: labels, annotations or a spec. Readers give None for what is absent or wrong, and go on."""
+
+    def __init__(self, values: Mapping[str, Any], path: str) -> None:
+        """Reads `values`, which stand at `path` in their object."""
+        self._values = values
+        self._path = path
+        self.problems: list[Violation] = []
+
+    def text(self, key: str) -> str | None:
+        """A label's or annotation's value as it is."""
+        value = self._values.get(key)
+        if value is None or isinstance(value, str):
+            return value
+        self._wrong(key, value, _STRING)
+        return None
+
+    def name(self, key: str, *, free: bool = False) -> str:
+        """The name of a group; "" when there is none in it. `free`: it is no object's name, so any text will do."""
+        text = self.text(key)
+        if text == "":
+            self._wrong(key, text, _EMPTY)
+        elif text and not free and not is_name(text):
+            self._wrong(key, text, _NAME)
+        return text or ""
+
+    def count(self, key: str) -> int | None:
+        """A positive int32 written as a string of digits."""
+        text = self.text(key)
+        if text is None:
+            return None
+        number = int(text) if _DIGITS.fullmatch(text) else 0
+        if 1 <= number <= LARGEST:
+            return number
+        self._wrong(key, text, _RANGE)
+        return None
+
+    def span(self, key: str) -> Fraction | None:
+        """A positive span of time written as Go does, in seconds."""
+        text = self.text(key)
+        if text is None:
+            return None
+        seconds = durations.seconds(text)
+        if seconds is not None and 0 < seconds <= LARGEST:
+            return seconds
+        self._wrong(key, text, _SPAN)
+        return None
+
+    def choice(self, key: str, choices: type[Choice]) -> Choice | None:
+        """One of a few words."""
+        text = self.text(key)
+        if text is None:
+            return None
+        if text in list(choices):
+            return choices(text)
+        self._wrong(key, text, f"must be {' or '.join(choices)}", Fault.NOT_SUPPORTED)
+        return None
+
+    def gangs(self, key: str) -> tuple[str, ...] | None:
+        """A JSON list of gangs as `namespace/name`, sorted; an empty text is an empty list."""
+        text = self.text(key)
+        if text is None:
+            return None
+        listed = _listed(text)
+        if listed is None:
+            self._wrong(key, text, _GANGS)
+            return None
+        twice = sorted(name for name, times in Counter(listed).items() if times > 1)
+        if twice:
+            self._wrong(key, text, f"names {', '.join(twice)} twice", Fault.DUPLICATE)
+            return None
+        return tuple(sorted(listed))
+
+    def number(self, key: str, *, required: bool = False) -> int | None:
+        """A positive int32 written as a number, as in a spec."""
+        value = self._values.get(key)
+        if value is None:
+            if required:
+                self.lack(key, f"must be given: a whole number from 1 to {LARGEST}")
+            return None
+        if isinstance(value, int) and not isinstance(value, bool) and 1 <= value <= LARGEST:
+            return value
+        self._wrong(key, value, _RANGE)
+        return None
+
+    def amounts(self, key: str) -> tuple[tuple[str, Fraction], ...] | None:
+        """A list of resources and how much of each, sorted."""
+        value = self._values.get(key)
+        if value is None:
+            return None
+        if not isinstance(value, dict):
+            self._wrong(key, value, "must be a map from resources to amounts")
+            return None
+        found = {resource: quantity.amount(said) for resource, said in value.items()}
+        for resource, amount in found.items():
+            if amount is None or amount < 0:
+                message = "must be an amount of 0 or more, such as 500m, 5 or 2Gi"
+                self.problems.append(Violation(at(at(self._path, key), resource), value[resource], message))
+        return tuple(sorted((it, amount) for it, amount in found.items() if amount is not None and amount >= 0))
+
+    def lack(self, key: str, message: str) -> None:
+        """A key that is not there and should be."""
+        self._wrong(key, None, message)
+
+    def _wrong(self, key: str, value: Any, message: str, fault: Fault = Fault.INVALID) -> None:
+        self.problems.append(Violation(at(self._path, key), value, message, fault))
+
+
+def _listed(text: str) -> list[str] | None:
+    """The gangs in a text; None when it is no list of them."""
+    if not text.strip():
+        return []
+    try:
+        listed = msgspec.json.decode(text, type=list[str])
+    except (msgspec.MsgspecError, UnicodeError, RecursionError):
+        return None
+    return listed if all(_is_gang(it) for it in listed) else None
+
+
+def _is_gang(text: str) -> bool:
+    namespace, slash, name = text.partition("/")
+    return slash == "/" and is_namespace(namespace) and is_name(name)
