@@ -7,12 +7,15 @@ from typing import Any
 import typer
 
 from jobset_gate import names
+from jobset_gate.cli.documents import groups
 from jobset_gate.cli.documents.jobsets import Item, Outcome, items, judge, summary
 from jobset_gate.cli.documents.reading import Document, read
 from jobset_gate.cli.documents.writing import to_json, to_yaml
 from jobset_gate.cli.exits import Exit
 from jobset_gate.settings import Settings
 from jobset_gate.template import dig
+
+UNKNOWN = "neither a JobSet nor part of a group, not looked at"
 
 
 def render(sources: Sequence[str], settings: Settings, *, as_json: bool) -> Exit:
@@ -35,19 +38,35 @@ def render(sources: Sequence[str], settings: Settings, *, as_json: bool) -> Exit
 
 
 def validate(sources: Sequence[str], settings: Settings) -> Exit:
-    """Prints a line for each object, or a line for each thing that is wrong with it."""
+    """Prints a line for each object, or a line for each thing that is wrong with it; then what it can put right."""
     code = Exit.OK
-    for document in read(sources):
+    judged = []
+    for document in read(sources, split=True):
         for item in items(document):
             outcome = judge(item.value, settings) if item.is_jobset else None
-            if outcome is None or not outcome.violations:
-                verdict = f"ok: {summary(item.value)}" if outcome else "not a JobSet, not looked at"
-                print(f"{item.at()}: {verdict}")
-            for line in _complaints(item, outcome):
-                print(line)
-            if outcome is not None and outcome.violations:
+            group = groups.judge(item)
+            wrong = [*_complaints(item, outcome), *groups.complaints(group)]
+            if (outcome is not None and outcome.violations) or group.violations:
                 code = Exit.ERROR
+            else:
+                told = [summary(item.value)] if outcome else []
+                told += group.summaries
+                print(f"{item.at()}: {'ok: ' + '; '.join(told) if told else UNKNOWN}")
+            for line in wrong:
+                print(line)
+            judged.append(group)
+    for line in groups.between(judged):
+        print(line)
+        code = code if groups.WARNING in line else Exit.ERROR
+    _print_corrected(judged)
     return code
+
+
+def _print_corrected(judged: Sequence[groups.Judged]) -> None:
+    for each in judged:
+        if each.corrected is not None:
+            text = f"---\n# corrected: {each.item.at()}\n{to_yaml([each.corrected])}"
+            typer.echo(text.encode(), nl=False)  # a manifest is UTF-8, whatever the locale says
 
 
 def _complaints(item: Item, outcome: Outcome | None) -> Iterator[str]:

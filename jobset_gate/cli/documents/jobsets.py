@@ -36,7 +36,8 @@ class Item:
         kind, meta = dig(self.value, "kind"), dig(self.value, "metadata")
         name = dig(meta, "name") or dig(meta, "generateName") or "without a name"
         namespace = dig(meta, "namespace")
-        where = ", ".join(part for part in (f"document {self.document.number}", self.path) if part)
+        part = f"part {self.document.part}" if self.document.part else ""
+        where = ", ".join(it for it in (f"document {self.document.number}", part, self.path) if it)
         return f"{kind or 'object'} {f'{namespace}/' if namespace else ''}{name} ({where})"
 
     def at(self, path: str = "") -> str:

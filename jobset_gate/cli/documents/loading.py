@@ -7,6 +7,7 @@ from typing import Any, Final
 import yaml
 from yaml.constructor import ConstructorError
 
+from jobset_gate.cli.documents import doubles
 from jobset_gate.cli.documents.scalars import Scalar, meaning
 
 MOST_NODES: Final = 1_000_000
@@ -38,13 +39,19 @@ class Loader(yaml.SafeLoader):
 
 def load(text: str) -> Iterator[tuple[yaml.Node, Any]]:
     """Each document's root node and value, the value free of shared parts. Raises yaml.YAMLError, TooLarge."""
+    return ((node, value) for parts in load_parts(text, split=False) for node, value in parts)
+
+
+def load_parts(text: str, *, split: bool) -> Iterator[list[tuple[yaml.Node, Any]]]:
+    """The same, one list for each document: of one entry, or, with `split`, of one for each `metadata` in it."""
     loader = Loader(text)
     try:
         while loader.check_node():
             node = loader.get_node()
             if node is not None:
                 budget = [MOST_NODES]
-                yield node, _unshared(loader.construct_document(node), budget)
+                parts = doubles.split(node) if split else [node]
+                yield [(part, _unshared(loader.construct_document(part), budget)) for part in parts]
     finally:
         loader.dispose()
 

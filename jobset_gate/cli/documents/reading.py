@@ -10,7 +10,7 @@ from typing import Any
 import yaml
 
 from jobset_gate.cli.documents.lines import line_of
-from jobset_gate.cli.documents.loading import TooLarge, load
+from jobset_gate.cli.documents.loading import TooLarge, load, load_parts
 from jobset_gate.cli.exits import Failed
 
 
@@ -24,21 +24,26 @@ class Document:
     value: Any
     node: yaml.Node | None = None
     """Knows the lines of the fields; None for JSON."""
+    part: int = 0
+    """Counts from 1 where one document of the source holds the metadata of several objects; else 0."""
 
     def line_at(self, path: str) -> int:
         """The line of a field of it."""
         return self.line if self.node is None else line_of(self.node, path)
 
 
-def read(sources: Sequence[str]) -> list[Document]:
-    """The documents of all sources in order, empty ones left out. Raises Failed when a source cannot be read."""
-    found = [document for source in sources for document in _documents(source)]
+def read(sources: Sequence[str], *, split: bool = False) -> list[Document]:
+    """The documents of all sources in order, empty ones left out. Raises Failed when a source cannot be read.
+
+    With `split`, a YAML document that gives `metadata` twice is read as the objects that are meant.
+    """
+    found = [document for source in sources for document in _documents(source, split=split)]
     if not found:
         raise Failed(f"no objects in {', '.join(_named(it) for it in sources)}")
     return found
 
 
-def _documents(source: str) -> Iterator[Document]:
+def _documents(source: str, *, split: bool) -> Iterator[Document]:
     text, name = _text(source), _named(source)
     if text.lstrip().startswith("{"):
         decoded = list(_json(text, name))
@@ -46,9 +51,11 @@ def _documents(source: str) -> Iterator[Document]:
             yield from decoded
             return
     try:
-        for number, (node, value) in enumerate(load(text), start=1):
-            if value is not None:
-                yield Document(name, number, node.start_mark.line + 1, value, node)
+        for number, parts in enumerate(load_parts(text, split=split), start=1):
+            for part, (node, value) in enumerate(parts, start=1):
+                if value is not None:
+                    line = node.start_mark.line + 1
+                    yield Document(name, number, line, value, node, part if len(parts) > 1 else 0)
     except yaml.MarkedYAMLError as problem:
         mark = problem.problem_mark or problem.context_mark
         where = f"{name}:{mark.line + 1}:{mark.column + 1}" if mark else name

@@ -178,7 +178,7 @@ def test_validate_tells_every_violation_of_every_document_with_its_line(run: Run
     ran = run("validate", "-f", str(file), "-f", STORY_1)
     lines = [line.removeprefix(str(file)) for line in ran.out.splitlines()]
     assert ran.code == 1
-    assert lines[0] == ":1: Service s (document 1): not a JobSet, not looked at"
+    assert lines[0] == ":1: Service s (document 1): neither a JobSet nor part of a group, not looked at"
     assert lines[-1].endswith("my-jobset (document 1): ok: 300 pods of workers wait for each other, at most 300s")
     begin, length = SERVICE.count("\n") + 1, BROKEN.count("\n") + 1
     for line, path in BROKEN_AT:

@@ -1,0 +1,89 @@
+"""The groups among the documents: what is wrong with each manifest, and with the gangs they make."""
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from typing import Final
+
+from jobset_gate.cli.documents.jobsets import Item
+from jobset_gate.groups import corrections, ganggroups, holders, merge, podgroups, pods
+from jobset_gate.groups.model import Claim, Group, Key, Member, PodGroupSeen
+from jobset_gate.template import Json
+from jobset_gate.violation import Fault, Violation
+
+WARNING: Final = ": warning: "
+_TWICE: Final = "is given twice: an object has one, so here are several objects, to be parted by ---"
+
+
+@dataclass(frozen=True, slots=True)
+class Judged:
+    """What one object says of groups."""
+
+    item: Item
+    violations: tuple[Violation, ...] = ()
+    corrected: Json | None = None
+    """The form that an API server takes, where the given one is refused and can be put right."""
+    claims: tuple[Claim, ...] = ()
+    pod_group: PodGroupSeen | None = None
+
+    @property
+    def summaries(self) -> list[str]:
+        """What it comes to, if nothing is wrong with it."""
+        if self.pod_group is not None:
+            return [f"PodGroup of {self.pod_group.terms.minimum} pods"]
+        return [f"in group {_named(it.key)} ({it.way})" for it in self.claims]
+
+
+def judge(item: Item) -> Judged:
+    """An object of a document; one that has to do with no group has nothing wrong with it."""
+    doubled = (Violation("metadata", None, _TWICE, Fault.DUPLICATE),) if item.document.part else ()
+    if not corrections.concerns(item.value):
+        return Judged(item, doubled)
+    right = corrections.of(item.value)
+    metas = list(holders.metas(right.manifest))
+    claims = tuple(claim for meta in metas if (claim := pods.claim(meta)) is not None)
+    pod_group = podgroups.seen(right.manifest)
+    wrong = [*doubled, *right.problems, *(problem for claim in claims for problem in claim.problems)]
+    wrong += [it for meta in metas if (it := pods.nameless(meta)) is not None]
+    if pod_group is not None:
+        wrong += [*pod_group.problems, *pod_group.noted_problems]
+    corrected = right.manifest if doubled or right.problems else None
+    return Judged(item, tuple(wrong), corrected, claims, pod_group)
+
+
+def complaints(judged: Judged) -> Iterator[str]:
+    """A line for each thing that is wrong with one object."""
+    for violation in judged.violations:
+        yield f"{judged.item.at(violation.path)}: {violation}"
+
+
+def between(judged: Sequence[Judged]) -> Iterator[str]:
+    """A line for each thing that is wrong with a gang though each of its manifests is right, or doubtful."""
+    first = {claim.key: each.item for each in reversed(judged) for claim in reversed(each.claims) if claim.key.name}
+    groups = {key: _merged(key, judged) for key in first}
+    for key, item in sorted(first.items(), key=lambda it: _place(it[1])):
+        where, group = f"{item.at()}: group {_named(key)}", groups[key]
+        said = group.pod_group
+        known = (*said.problems, *said.noted_problems) if said else ()
+        yield from (f"{where}: {it}" for it in group.problems if it not in known)
+        problem = ganggroups.of(group, groups, across_namespaces=True).problem if key.namespace else None
+        if problem is not None:
+            yield f"{where}: {problem}"
+        if group.lacks_pod_group:
+            yield f"{where}{WARNING}its PodGroup is not among these manifests; without it no pod of it starts"
+        others = {it.partition("/")[0] for it in group.gangs} - {key.namespace}
+        if others and key.namespace:
+            yield f"{where}{WARNING}opens together with gangs of other namespaces only where a setting allows it"
+
+
+def _place(item: Item) -> tuple[str, int]:
+    """The order of objects as they were given."""
+    return item.document.source, item.document.number
+
+
+def _merged(key: Key, judged: Sequence[Judged]) -> Group:
+    members = [Member(pod=it.item.title, claim=claim) for it in judged for claim in it.claims]
+    return merge.merged(key, members, [it.pod_group for it in judged if it.pod_group is not None])
+
+
+def _named(key: Key) -> str:
+    return key.path if key.namespace else key.name
