@@ -101,6 +101,9 @@ class _Fixing:
                 self._tell(f"metadata.{key}", said, f"must be in lower case, without _: {right}")
                 meta[key] = right
         if meta and not meta.get("name") and not meta.get("generateName"):
+            if self.manifest.get("kind") == names.POD_GROUP:
+                self._tell("metadata.name", None, "must be given: it is what the pods of the group name")
+                return
             gang = _gang_name(meta)
             self._tell("metadata.name", None, f"must be given, or metadata.generateName, such as {gang}-")
             meta["generateName"] = f"{gang}-"

@@ -10,14 +10,15 @@ def register(app: typer.Typer, program: str) -> None:
 
     @app.command(
         "validate",
-        short_help="Say all that is wrong with a manifest's gates.",
+        short_help="Say all that is wrong with a manifest's gates and groups.",
         epilog=f"Example: {program} validate -f jobset.yaml",
     )
     def validate(files: Files, config: Config = None) -> None:
-        """Check the JobSets of manifests as the webhook would, without any cluster.
+        """Check the JobSets and pod groups of manifests as the webhook would, without any cluster.
 
         Prints one line for each object that is fine and one for each thing that is wrong, with file, line, document
-        and field path. Exits with 1 if anything is wrong.
+        and field path; then, of group manifests that an API server would refuse, the form that it takes. Exits with 1
+        if anything is wrong.
         """
         from jobset_gate.cli import settings_file  # noqa: PLC0415 - see app.py
         from jobset_gate.cli.documents import commands  # noqa: PLC0415 - see app.py

@@ -1,0 +1,80 @@
+"""Pods and PodGroups as the designs' users write them, and the groups that come of them."""
+
+from typing import Any
+
+from jobset_gate.groups import merge, podgroups, pods
+from jobset_gate.groups.model import Claim, Group, Key, Member, Meta, PodGroupSeen
+
+Json = dict[str, Any]
+
+KEP24 = "scheduling.k8s.io/group-name"
+PLUGINS = "scheduling.x-k8s.io/pod-group"
+ALIBABA = "pod-group.scheduling.sigs.k8s.io/name"
+ALIBABA_MINIMUM = "pod-group.scheduling.sigs.k8s.io/min-available"
+KOORDINATOR = "pod-group.scheduling.sigs.k8s.io"
+GANG = "gang.scheduling.koordinator.sh/"
+
+
+def alibaba(name: str = "g", minimum: str | None = "3") -> Json:
+    """Labels of a pod."""
+    return {ALIBABA: name} | ({} if minimum is None else {ALIBABA_MINIMUM: minimum})
+
+
+def koordinator(name: str | None = "g", **said: str) -> Json:
+    """Annotations of a pod; `min_available="3"` is `min-available: "3"`."""
+    named = {} if name is None else {f"{GANG}name": name}
+    return named | {GANG + key.replace("_", "-"): value for key, value in said.items()}
+
+
+def meta(*, labels: Json | None = None, notes: Json | None = None, namespace: str = "team") -> Meta:
+    """A pod's metadata."""
+    return Meta(namespace=namespace, labels=labels or {}, annotations=notes or {})
+
+
+def claim(*, labels: Json | None = None, notes: Json | None = None, namespace: str = "team") -> Claim:
+    """What a pod says that names a group."""
+    said = pods.claim(meta(labels=labels, notes=notes, namespace=namespace))
+    assert said is not None
+    return said
+
+
+def member(pod: str, *, alive: bool = True, **said: Any) -> Member:
+    """A pod of a group."""
+    return Member(pod=pod, claim=claim(**said), alive=alive)
+
+
+def pod_group(api: str, name: str = "g", *, notes: Json | None = None, namespace: str = "team", **spec: Any) -> Json:
+    """A PodGroup of an API group, of the version that is known or of the one given with it."""
+    version = api if "/" in api else f"{api}/v1alpha1"
+    made: Json = {"apiVersion": version, "kind": "PodGroup", "metadata": {"name": name, "namespace": namespace}}
+    if notes is not None:
+        made["metadata"]["annotations"] = notes
+    return made | {"spec": spec}
+
+
+def seen(api: str, name: str = "g", **more: Any) -> PodGroupSeen:
+    """The same, read."""
+    read = podgroups.seen(pod_group(api, name, **more))
+    assert read is not None
+    return read
+
+
+def group(*members: Member, pod_groups: tuple[PodGroupSeen, ...] = ()) -> Group:
+    """The group of the first member."""
+    return merge.merged(members[0].claim.key, members, pod_groups)
+
+
+def gang(name: str, gangs: str | None = None, *, namespace: str = "team", minimum: int = 2, pods: int = 2) -> Group:
+    """A gang of Koordinator's annotations, with so many pods and such a list of gangs."""
+    notes = koordinator(name, min_available=str(minimum)) | ({} if gangs is None else {f"{GANG}groups": gangs})
+    return group(*(member(f"{name}-{number}", notes=notes, namespace=namespace) for number in range(pods)))
+
+
+def by_key(*groups: Group) -> dict[Key, Group]:
+    """All groups there are."""
+    return {each.key: each for each in groups}
+
+
+def told(problems: Any) -> list[str]:
+    """Problems as people read them."""
+    return [str(it) for it in problems]
