@@ -1,0 +1,163 @@
+"""Whether groups have room on the nodes, which room, and what they lack otherwise (G3, Fit).
+
+Pods of one shape are placed as many as fit on node after node. With one shape that is exact: whoever is bound where,
+the number that fits is the same. With several, the scheduler may put small pods where large ones should have gone; then
+the room is certain only if `certainty` says so.
+"""
+
+from collections.abc import Mapping, Sequence
+from types import MappingProxyType
+from typing import Final
+
+from jobset_gate.groups import requests
+from jobset_gate.groups.certainty import Ground, Room, Shape, alike, capacity
+from jobset_gate.groups.model import Key
+from jobset_gate.groups.requests import Amounts
+from jobset_gate.groups.selection import Node
+from jobset_gate.model import Word
+
+_BYTES: Final = ("memory", "ephemeral-storage")
+
+
+class Demand(Word, frozen=True):
+    """What one group needs: so many of its pods placed; and the amounts that its PodGroup names, free in all."""
+
+    key: Key
+    shapes: tuple[Shape, ...]
+    minimum: int
+    resources: Amounts = MappingProxyType({})
+
+
+class Fit(Word, frozen=True):
+    """The answer for groups that open together."""
+
+    fits: bool
+    certain: bool
+    """However the scheduler places them."""
+    reserved: Mapping[str, Amounts]
+    """By node: the room that the groups take up in this placement, to be kept until they are bound."""
+    lacks: str = ""
+    """What there is too little of, for people."""
+
+
+def check(demands: Sequence[Demand], ground: Ground, first: Sequence[Shape] = (), beside: Sequence[Shape] = ()) -> Fit:
+    """Whether all of the groups have room, side by side.
+
+    Those that come `first` have their places, as far as there are any; those `beside` need none, but take what they
+    find.
+    """
+    shapes = [shape for demand in demands for shape in demand.shapes]
+    alone = len(shapes) == 1 and not first and not beside
+    certain = alone or ground.certain([*first, *shapes], beside)
+    placing = _Placing(ground.rooms)
+    placing.settle(first)
+    for demand in demands:
+        lacks = placing.place(demand)
+        if lacks:
+            return Fit(fits=False, certain=False, reserved={}, lacks=lacks)
+    return Fit(fits=True, certain=certain, reserved=placing.taken)
+
+
+def after(rooms: Sequence[Room], reserved: Mapping[str, Amounts]) -> list[Room]:
+    """The nodes with less free."""
+    return [
+        Room(node=it.node, free=requests.without(it.free, reserved[it.node.name])) if it.node.name in reserved else it
+        for it in rooms
+    ]
+
+
+def domain(shapes: Sequence[Shape], nodes: Sequence[Node]) -> frozenset[str]:
+    """The nodes that the pods' required selection matches, whether they have room or not."""
+    selections = {it.selection for it in shapes}
+    return frozenset(node.name for node in nodes if any(it.matches(node) for it in selections))
+
+
+class _Placing:
+    """The nodes while pods are put on them."""
+
+    def __init__(self, rooms: Sequence[Room]) -> None:
+        self._rooms = rooms
+        self._free = {it.node.name: dict(it.free) for it in rooms}
+        self._before: Mapping[str, Amounts] = {it.node.name: it.free for it in rooms}
+        self.taken: dict[str, dict[str, int]] = {}
+
+    def settle(self, shapes: Sequence[Shape]) -> None:
+        """Places others' pods, as many as have room; it is theirs and not in `taken`."""
+        for shape in sorted(alike(shapes), key=lambda it: _size(it.requests), reverse=True):
+            self._place(shape, shape.count)
+        self.taken = {}
+        self._before = {name: dict(free) for name, free in self._free.items()}
+
+    def place(self, demand: Demand) -> str:
+        """Places a group; else says what it lacks."""
+        short = self._short_in_all(demand)
+        if short:
+            return short
+        to_place, placed = demand.minimum, 0
+        for shape in sorted(demand.shapes, key=lambda it: _size(it.requests), reverse=True):
+            placed += self._place(shape, min(shape.count, to_place - placed))
+        return "" if placed >= to_place else self._told(demand, placed)
+
+    def _place(self, shape: Shape, count: int) -> int:
+        left = count
+        for room in self._rooms:
+            if left <= 0:
+                break
+            free = self._free[room.node.name]
+            many = min(left, capacity(free, shape.requests))
+            if many > 0 and shape.selection.admits(room.node):
+                self._take(room.node.name, shape.requests, many)
+                left -= many
+        return count - left
+
+    def _take(self, node: str, asked: Amounts, many: int) -> None:
+        free, taken = self._free[node], self.taken.setdefault(node, {})
+        for name, amount in asked.items():
+            free[name] = free.get(name, 0) - amount * many
+            taken[name] = taken.get(name, 0) + amount * many
+
+    def _short_in_all(self, demand: Demand) -> str:
+        """Of what the PodGroup names, too little on the nodes that any of its pods may use."""
+        free = self._free_for(demand.shapes)
+        for name, needed in demand.resources.items():
+            if free.get(name, 0) < needed:
+                return f"needs {_shown(name, needed)} {name}, {_shown(name, free.get(name, 0))} free"
+        return ""
+
+    def _told(self, demand: Demand, placed: int) -> str:
+        free = self._free_for(demand.shapes)
+        for name, taken in self._needed(demand).items():
+            have = free.get(name, 0)
+            if name != requests.PODS and have < taken:
+                return f"needs {_shown(name, taken)} {name}, {_shown(name, have)} free"
+        return f"{placed} of {demand.minimum} pods have room: what is free is spread over too many nodes"
+
+    def _needed(self, demand: Demand) -> dict[str, int]:
+        """What is asked for by as many pods as the minimum, the largest first."""
+        left, needed = demand.minimum, dict[str, int]()
+        for shape in sorted(demand.shapes, key=lambda it: _size(it.requests), reverse=True):
+            many = min(shape.count, left)
+            left -= many
+            for name, amount in shape.requests.items():
+                needed[name] = needed.get(name, 0) + amount * many
+        return needed
+
+    def _free_for(self, shapes: Sequence[Shape]) -> dict[str, int]:
+        """What was free before these groups, on nodes where any of its pods may go."""
+        total: dict[str, int] = {}
+        for room in self._rooms:
+            if any(it.selection.admits(room.node) for it in shapes):
+                for name, many in self._before[room.node.name].items():
+                    total[name] = total.get(name, 0) + max(0, many)
+        return total
+
+
+def _size(asked: Amounts) -> tuple[int, ...]:
+    """Devices before memory before processors: what is scarcest is placed first."""
+    scarce = sum(many for name, many in asked.items() if name not in ("cpu", requests.PODS, *_BYTES))
+    return scarce, asked.get("memory", 0), asked.get("cpu", 0)
+
+
+def _shown(name: str, thousandths: int) -> str:
+    number = f"{thousandths / 1000:.10g}"
+    return f"{thousandths / 1000 / 2**30:.4g}Gi" if name in _BYTES and thousandths else number

@@ -1,0 +1,146 @@
+"""Which nodes a pod may be bound to: by nodeSelector, required node affinity and taints (G3, Fit)."""
+
+import re
+from collections.abc import Mapping
+from typing import Any, Final
+
+from jobset_gate.model import Word
+from jobset_gate.template import Json, dig, items, mapping
+
+_INTEGER: Final = re.compile(r"[+-]?[0-9]{1,18}")
+_REPELS: Final = ("NoSchedule", "NoExecute")
+_NAME: Final = "metadata.name"
+
+
+class Node(Word, frozen=True):
+    """A node as far as it decides who may come."""
+
+    name: str
+    labels: Mapping[str, str]
+    taints: tuple[tuple[str, str, str], ...] = ()
+    """(Key, value, effect)."""
+    unschedulable: bool = False
+
+
+class Expression(Word, frozen=True):
+    """One demand on a label, or on the node's name."""
+
+    key: str
+    operator: str
+    values: tuple[str, ...] = ()
+    field: bool = False
+
+    def holds(self, node: Node) -> bool:
+        """Whether a node meets it; an operator that is not known is met by none."""
+        value = self._value(node)
+        match self.operator:
+            case "In":
+                return value in self.values
+            case "NotIn":
+                return value not in self.values
+            case "Exists":
+                return value is not None
+            case "DoesNotExist":
+                return value is None
+            case "Gt" | "Lt":
+                return self._compares(value)
+        return False
+
+    def _value(self, node: Node) -> str | None:
+        if not self.field:
+            return node.labels.get(self.key)
+        return node.name if self.key == _NAME else None
+
+    def _compares(self, value: str | None) -> bool:
+        numbers = [it for it in (value, *self.values) if it is not None and _INTEGER.fullmatch(it)]
+        if value is None or len(numbers) != 2:
+            return False
+        have, bound = (int(it) for it in numbers)
+        return have > bound if self.operator == "Gt" else have < bound
+
+
+class Toleration(Word, frozen=True):
+    """What a pod puts up with; an empty key or effect is every one."""
+
+    key: str = ""
+    operator: str = "Equal"
+    value: str = ""
+    effect: str = ""
+
+    def covers(self, taint: tuple[str, str, str]) -> bool:
+        """Whether a taint does not keep the pod away."""
+        key, value, effect = taint
+        if self.effect not in ("", effect) or self.key not in ("", key):
+            return False
+        return self.operator == "Exists" or (self.key != "" and self.value == value)
+
+
+class Selection(Word, frozen=True):
+    """All that a pod demands of its node; the same for all pods of a template."""
+
+    every: tuple[Expression, ...] = ()
+    """nodeSelector: each must hold."""
+    terms: tuple[tuple[Expression, ...], ...] | None = None
+    """Required node affinity: all of one of them must hold. None: no demand."""
+    tolerations: tuple[Toleration, ...] = ()
+
+    def matches(self, node: Node) -> bool:
+        """Whether the node is in the pod's domain: its labels are right, whatever its taints and its room."""
+        if not all(it.holds(node) for it in self.every):
+            return False
+        return self.terms is None or any(term and all(it.holds(node) for it in term) for term in self.terms)
+
+    def admits(self, node: Node) -> bool:
+        """Whether a pod may be bound to it now, if it has room."""
+        taints = [it for it in node.taints if it[2] in _REPELS]
+        if node.unschedulable:
+            taints.append(("node.kubernetes.io/unschedulable", "", "NoSchedule"))
+        tolerated = all(any(it.covers(taint) for it in self.tolerations) for taint in taints)
+        return tolerated and self.matches(node)
+
+
+def of_pod(spec: Json) -> Selection:
+    """What a pod demands."""
+    required = dig(spec, "affinity", "nodeAffinity", "requiredDuringSchedulingIgnoredDuringExecution")
+    selector = sorted(mapping(spec.get("nodeSelector")).items())
+    return Selection(
+        every=tuple(Expression(key=key, operator="In", values=(_text(value),)) for key, value in selector),
+        terms=None if required is None else tuple(_term(it) for it in items(dig(required, "nodeSelectorTerms"))),
+        tolerations=tuple(_toleration(mapping(it)) for it in items(spec.get("tolerations"))),
+    )
+
+
+def of_node(node: Json) -> Node:
+    """A node as it stands in the API."""
+    return Node(
+        name=_text(dig(node, "metadata", "name")),
+        labels={key: _text(value) for key, value in mapping(dig(node, "metadata", "labels")).items()},
+        taints=tuple(
+            (_text(dig(it, "key")), _text(dig(it, "value")), _text(dig(it, "effect")))
+            for it in items(dig(node, "spec", "taints"))
+        ),
+        unschedulable=dig(node, "spec", "unschedulable") is True,
+    )
+
+
+def _term(term: Any) -> tuple[Expression, ...]:
+    labels = [_expression(mapping(it), field=False) for it in items(dig(term, "matchExpressions"))]
+    return (*labels, *(_expression(mapping(it), field=True) for it in items(dig(term, "matchFields"))))
+
+
+def _expression(said: Json, *, field: bool) -> Expression:
+    listed = tuple(_text(it) for it in items(said.get("values")))
+    return Expression(key=_text(said.get("key")), operator=_text(said.get("operator")), values=listed, field=field)
+
+
+def _toleration(said: Json) -> Toleration:
+    return Toleration(
+        key=_text(said.get("key")),
+        operator=_text(said.get("operator")) or "Equal",
+        value=_text(said.get("value")),
+        effect=_text(said.get("effect")),
+    )
+
+
+def _text(value: Any) -> str:
+    return value if isinstance(value, str) else ""
