@@ -1,0 +1,64 @@
+"""The words of opening: groups that wait for it, groups that were opened, and what is decided of each (G3)."""
+
+from enum import StrEnum
+
+from jobset_gate.groups.fit import Demand
+from jobset_gate.groups.model import Key
+from jobset_gate.model import Word
+
+
+class Check(StrEnum):
+    """The setting capacityCheck."""
+
+    FIT = "Fit"
+    PROBE = "Probe"
+    OFF = "Off"
+
+
+class Candidate(Word, frozen=True):
+    """A gathered group, with the others of its GangGroup, that waits to be opened."""
+
+    demands: tuple[Demand, ...]
+    """One for each gang; the first is the one that the others are told of."""
+    priority: int
+    created: float
+    since: float
+    """When it was gathered and under nobody else's gate."""
+    domain: frozenset[str]
+    unmodelled: tuple[str, ...] = ()
+    """What of its pods is not reckoned with."""
+
+    @property
+    def key(self) -> Key:
+        """The group it is known by."""
+        return self.demands[0].key
+
+
+class Opened(Word, frozen=True):
+    """A group whose gates are removed and whose minimum is not bound yet."""
+
+    demands: tuple[Demand, ...]
+    """Of what is not bound yet."""
+    domain: frozenset[str]
+    proven: bool
+    """It was known to have room when it was opened."""
+
+
+class Open(Word, frozen=True):
+    """To be opened now."""
+
+    candidate: Candidate
+    proven: bool
+
+
+class Hold(Word, frozen=True):
+    """To be held on, and why."""
+
+    candidate: Candidate
+    reason: str
+    message: str
+
+
+def order(candidate: Candidate) -> tuple[int, float, str, str]:
+    """The higher priority first, then the older; the name so that the order is the same every time."""
+    return -candidate.priority, candidate.created, candidate.key.path, candidate.key.design

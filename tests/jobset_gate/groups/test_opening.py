@@ -1,0 +1,153 @@
+"""Which group is opened when: order, room, one doubtful group per domain, and nobody starves (G3)."""
+
+from hypothesis import given
+from hypothesis import strategies as st
+
+from jobset_gate.groups import opening
+from jobset_gate.groups.candidates import Candidate, Check, Hold, Open, Opened
+from jobset_gate.groups.certainty import Ground, Room, Shape
+from jobset_gate.groups.fit import Demand, check
+from jobset_gate.groups.model import Design, Key
+from jobset_gate.groups.selection import Node, Selection
+
+NOW = 1000.0
+STARVATION = 300.0
+
+
+def node(cpu: int, name: str = "n") -> Room:
+    return Room(node=Node(name=name, labels={}), free={"cpu": cpu * 1000, "pods": 99_000})
+
+
+def waiting(
+    name: str,
+    pods: int,
+    *,
+    cpu: int = 1,
+    priority: int = 0,
+    created: float = NOW,
+    since: float = NOW,
+    domain: str = "n",
+    unmodelled: tuple[str, ...] = (),
+) -> Candidate:
+    shape = Shape(selection=Selection(), requests={"cpu": cpu * 1000, "pods": 1000}, count=pods)
+    key = Key(design=Design.ALIBABA, namespace="team", name=name)
+    return Candidate(
+        demands=(Demand(key=key, shapes=(shape,), minimum=pods),),
+        priority=priority,
+        created=created,
+        since=since,
+        domain=frozenset(domain),
+        unmodelled=unmodelled,
+    )
+
+
+def opened(candidate: Candidate, *, proven: bool = True) -> Opened:
+    return Opened(demands=candidate.demands, domain=candidate.domain, proven=proven)
+
+
+def considered(
+    *candidates: Candidate, rooms: list[Room], standing: tuple[Opened, ...] = (), how: Check = Check.FIT
+) -> list[Open | Hold]:
+    return opening.consider(candidates, standing, rooms, now=NOW, check=how, starvation_seconds=STARVATION)
+
+
+def told(
+    *candidates: Candidate, rooms: list[Room], standing: tuple[Opened, ...] = (), how: Check = Check.FIT
+) -> list[str]:
+    """`a: opened`, `b: Reason: message`."""
+    found = considered(*candidates, rooms=rooms, standing=standing, how=how)
+    return [
+        f"{it.candidate.key.name}: "
+        + (f"opened{'' if it.proven else ' unproven'}" if isinstance(it, Open) else f"{it.reason}: {it.message}")
+        for it in found
+    ]
+
+
+def test_the_deadlock_of_two_gangs_that_need_most_of_the_cluster_each() -> None:
+    """Only the first is opened; the second waits until all of it fits."""
+    one, other = waiting("a", 6, created=1), waiting("b", 6, created=2)
+    assert told(other, one, rooms=[node(10)]) == ["a: opened", "b: WaitingForCapacity: needs 6 cpu, 4 free"]
+    assert told(other, rooms=[node(10)], standing=(opened(one),)) == ["b: WaitingForCapacity: needs 6 cpu, 4 free"]
+    assert told(other, rooms=[node(10)]) == ["b: opened"]
+
+
+def test_priority_comes_before_age_and_age_before_the_name() -> None:
+    groups = [
+        waiting("young", 1, created=9),
+        waiting("old", 1, created=1),
+        waiting("b", 1, created=5),
+        waiting("a", 1, created=5),
+        waiting("high", 1, priority=7, created=10),
+    ]
+    found = considered(*groups, rooms=[node(9)])
+    assert [it.candidate.key.name for it in found] == ["high", "old", "a", "b", "young"]
+
+
+def test_a_small_group_that_fits_passes_a_large_one_that_does_not() -> None:
+    assert told(waiting("large", 8, created=1), waiting("small", 2, created=2), rooms=[node(4)]) == [
+        "large: WaitingForCapacity: needs 8 cpu, 4 free",
+        "small: opened",
+    ]
+
+
+def test_but_only_until_the_large_one_has_waited_too_long() -> None:
+    large = waiting("large", 8, created=1, since=NOW - STARVATION)
+    assert told(large, waiting("small", 2, created=2), rooms=[node(4)])[1] == (
+        "small: BehindOther: behind team/large, which has waited too long to be passed"
+    )
+    elsewhere = waiting("small", 2, created=2, domain="m")
+    assert told(large, elsewhere, rooms=[node(4)])[1] == "small: opened"
+
+
+def test_probe_opens_the_first_that_does_not_fit_and_only_that() -> None:
+    groups = [waiting("a", 8, created=1), waiting("b", 8, created=2), waiting("c", 8, created=3, domain="m")]
+    assert told(*groups, rooms=[node(4)], how=Check.PROBE) == [
+        "a: opened unproven",
+        "b: BehindOther: behind team/a, which is being placed; needs 8 cpu, 4 free",
+        "c: opened unproven",
+    ]
+
+
+def test_what_is_not_reckoned_with_goes_one_at_a_time_under_fit_too() -> None:
+    one = waiting("a", 1, created=1, unmodelled=("host ports",))
+    other = waiting("b", 1, created=2, unmodelled=("host ports",))
+    assert told(one, other, rooms=[node(4)]) == [
+        "a: opened unproven",
+        "b: BehindOther: behind team/a, which is being placed; host ports is not reckoned with",
+    ]
+
+
+def test_a_group_beside_a_probe_that_finds_no_room_is_still_certain_of_its_own() -> None:
+    huge = opened(waiting("huge", 5, cpu=9), proven=False)
+    assert told(waiting("small", 4), rooms=[node(4)], standing=(huge,)) == ["small: opened"]
+
+
+def test_off_opens_whatever_has_gathered() -> None:
+    assert told(waiting("a", 99), waiting("b", 99), rooms=[], how=Check.OFF) == [
+        "a: opened unproven",
+        "b: opened unproven",
+    ]
+
+
+groups = st.lists(
+    st.tuples(st.integers(1, 5), st.integers(1, 3), st.integers(0, 2), st.integers(0, 600), st.booleans()), max_size=6
+)
+
+
+@given(groups, st.lists(st.integers(0, 9), min_size=1, max_size=3), st.sampled_from([Check.FIT, Check.PROBE]))
+def test_at_most_one_group_that_does_not_provably_fit_is_open(
+    said: list[tuple[int, int, int, int, bool]], nodes: list[int], how: Check
+) -> None:
+    """The promise of the whole part; and those that are proven have room together."""
+    candidates = [
+        waiting(str(number), pods, cpu=cpu, priority=priority, since=NOW - waited, unmodelled=("x",) if odd else ())
+        for number, (pods, cpu, priority, waited, odd) in enumerate(said)
+    ]
+    rooms = [node(cpu, str(number)) for number, cpu in enumerate(nodes)]
+    found = considered(*candidates, rooms=rooms, how=how)
+    assert len(found) == len(candidates)
+    verdicts = [it for it in found if isinstance(it, Open)]
+    assert sum(not it.proven for it in verdicts) <= 1
+    proven = [demand for it in verdicts if it.proven for demand in it.candidate.demands]
+    assert not proven or check(proven, Ground(rooms)).fits
+    assert considered(*reversed(candidates), rooms=rooms, how=how) == found
