@@ -1,0 +1,49 @@
+"""Facts of a group to the phase that its status shows, after the diagram of scheduler-plugins (G5)."""
+
+from collections.abc import Callable
+from enum import StrEnum
+from typing import Final
+
+from jobset_gate.model import Word
+
+
+class Phase(StrEnum):
+    """The phases of the design."""
+
+    PENDING = "Pending"
+    SCHEDULING = "Scheduling"
+    RUNNING = "Running"
+    UNKNOWN = "Unknown"
+    FINISHED = "Finished"
+    FAILED = "Failed"
+
+
+class Counts(Word, frozen=True):
+    """The members of one generation of a group."""
+
+    minimum: int
+    present: int
+    bound: int = 0
+    running: int = 0
+    succeeded: int = 0
+    failed: int = 0
+    opened: bool = False
+    late: bool = False
+    """The wait limit has passed with too few bound."""
+
+
+def phase(seen: Counts) -> Phase:
+    """The first phase whose facts hold."""
+    return next(phase for phase, holds in _TABLE if holds(seen))
+
+
+_TABLE: Final[tuple[tuple[Phase, Callable[[Counts], bool]], ...]] = (
+    (Phase.PENDING, lambda it: not it.opened),  # not yet, or no more: a roll-back leads here
+    (Phase.FAILED, lambda it: it.failed > 0),
+    (Phase.FINISHED, lambda it: it.succeeded >= it.minimum and it.succeeded >= it.present),
+    (Phase.RUNNING, lambda it: it.running + it.succeeded >= it.minimum),
+    (Phase.SCHEDULING, lambda it: it.bound >= it.minimum),
+    (Phase.UNKNOWN, lambda it: it.late and it.bound > 0),
+    (Phase.SCHEDULING, lambda it: it.bound > 0),
+    (Phase.PENDING, lambda _: True),  # opened, and nobody has found a place
+)

@@ -1,0 +1,137 @@
+"""What becomes of an opened group whose wait limit runs: satisfied, more time, marked, or taken back whole (G4)."""
+
+from collections.abc import Sequence
+from enum import StrEnum
+from fractions import Fraction
+from typing import Final
+
+from jobset_gate.groups.model import Design, Mode
+from jobset_gate.model import Word
+
+FIRST_BACKOFF: Final = 10.0
+LONGEST_BACKOFF: Final = 300.0
+CLOSE_ENOUGH: Final = Fraction(1, 10)
+"""Of the minimum: so small a gap gets scheduler-plugins' groups one more limit."""
+
+
+class Placing(Word, frozen=True):
+    """An opened group, as far as its limit needs to know it."""
+
+    design: Design
+    mode: Mode
+    minimum: int
+    bound: int
+    """Members bound in this generation, those that have finished since included."""
+    since: float
+    """When the last gate was removed."""
+    wait: Fraction
+    extended: bool = False
+    """It has had one more limit already."""
+    rolled_back: int = 0
+    """How often this group was taken back before."""
+
+
+class Satisfied(Word, frozen=True):
+    """The minimum was bound once: from now on later members of this generation pass."""
+
+
+class More(Word, frozen=True):
+    """Look again in so many seconds."""
+
+    again: float
+
+
+class Extend(Word, frozen=True):
+    """One more limit, to be written down, or it would get another."""
+
+    again: float
+
+
+class Mark(Word, frozen=True):
+    """NonStrict: nothing is taken back; those that are not bound are marked."""
+
+
+class RollBack(Word, frozen=True):
+    """Every opened member of the group and its GangGroup is taken back, bound or not."""
+
+    retry: bool
+    """False, and its pods are marked: Koordinator's gangs are not tried again."""
+    pause: float
+    """Seconds until it may be opened again."""
+
+
+def decide(seen: Placing, now: float) -> Satisfied | More | Extend | Mark | RollBack:
+    """What is to be done about the limit now."""
+    if seen.bound >= seen.minimum:
+        return Satisfied()
+    wait = float(seen.wait)
+    left = seen.since + wait * (2 if seen.extended else 1) - now
+    if left > 0:
+        return More(again=left)
+    if seen.mode is Mode.NON_STRICT:
+        return Mark()
+    close = (seen.minimum - seen.bound) <= seen.minimum * CLOSE_ENOUGH
+    if seen.design is Design.SCHEDULER_PLUGINS and close and not seen.extended:
+        return Extend(again=max(0.0, left + wait))
+    return RollBack(retry=seen.design is not Design.KOORDINATOR, pause=pause(seen.rolled_back))
+
+
+def pause(times: int) -> float:
+    """The back-off after it was taken back so often before: 10 s, doubling to 5 min."""
+    doubled: float = FIRST_BACKOFF * 2.0 ** min(times, 10)
+    return min(LONGEST_BACKOFF, doubled)
+
+
+# --- How members are taken back --------------------------------------------------------------------------------------
+
+
+class How(StrEnum):
+    """The way back that fails nothing of the member's owner."""
+
+    SUSPEND = "suspend and resume"
+    """Of a Job or JobSet: deletion of its pods would count against its backoffLimit."""
+    DELETE = "disrupt and delete"
+    """DisruptionTarget condition, then delete with UID precondition; its controller makes it anew."""
+    BLOCKED = "blocked"
+
+
+class Owner(Word, frozen=True):
+    """What made some of a group's pods; the outermost of a chain that we know, so a JobSet and not its Jobs."""
+
+    kind: str
+    """"" for pods that nobody made."""
+    name: str
+    pods: tuple[str, ...]
+    """Its pods in the group."""
+    others: int = 0
+    """Its pods that are not in the group."""
+    by_kueue: bool = False
+    """Kueue suspends and resumes it, and would undo ours."""
+
+
+class Return(Word, frozen=True):
+    """How an owner's pods are taken back, and why not if not."""
+
+    owner: Owner
+    how: How
+    why: str = ""
+
+
+def returns(owners: Sequence[Owner]) -> list[Return]:
+    """The way back of each owner's pods."""
+    return [_return(it) for it in sorted(owners, key=lambda it: (it.kind, it.name))]
+
+
+def _return(owner: Owner) -> Return:
+    if not owner.kind:
+        return Return(
+            owner=owner, how=How.BLOCKED, why=f"nobody would make them again: {', '.join(sorted(owner.pods))}"
+        )
+    if owner.kind not in ("Job", "JobSet"):
+        return Return(owner=owner, how=How.DELETE)
+    title = f"{owner.kind} {owner.name}"
+    if owner.by_kueue:
+        return Return(owner=owner, how=How.BLOCKED, why=f"{title} is suspended and resumed by Kueue")
+    if owner.others:
+        return Return(owner=owner, how=How.BLOCKED, why=f"{owner.others} pods of {title} are not in the group")
+    return Return(owner=owner, how=How.SUSPEND)
