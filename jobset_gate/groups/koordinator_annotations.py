@@ -15,22 +15,24 @@ KEYS = (
 
 
 def claim(meta: Meta) -> Claim | None:
-    """What a pod says. Beside the label that names a PodGroup, annotations may leave the name out and still win."""
+    """What a pod says. One that names its PodGroup by the label may say the rest here, and that wins, too."""
     if not any(key in meta.annotations for key in KEYS):
         return None
     by_label = names.KOORDINATOR_NAME not in meta.annotations
     if by_label and names.KOORDINATOR_LABEL not in meta.labels:
         return None
-    sheet = Sheet(meta.annotations, meta.annotations_path)
-    name = sheet.name(names.KOORDINATOR_NAME)
-    if by_label:
-        name = Sheet(meta.labels, meta.labels_path).name(names.KOORDINATOR_LABEL)  # its own way tells what is wrong
-    key = Key(design=Design.KOORDINATOR, namespace=meta.namespace, name=name)
+    labels, notes = Sheet(meta.labels, meta.labels_path), Sheet(meta.annotations, meta.annotations_path)
+    name = labels.name(names.KOORDINATOR_LABEL) if by_label else notes.name(names.KOORDINATOR_NAME)
     said = Terms(
-        minimum=sheet.count(names.KOORDINATOR_MINIMUM),
-        total=sheet.count(names.KOORDINATOR_TOTAL),
-        wait=sheet.span(names.KOORDINATOR_WAIT),
-        mode=sheet.choice(names.KOORDINATOR_MODE, Mode),
-        gangs=sheet.gangs(names.KOORDINATOR_GANGS),
+        minimum=notes.count(names.KOORDINATOR_MINIMUM),
+        total=notes.count(names.KOORDINATOR_TOTAL),
+        wait=notes.span(names.KOORDINATOR_WAIT),
+        mode=notes.choice(names.KOORDINATOR_MODE, Mode),
+        gangs=notes.gangs(names.KOORDINATOR_GANGS),
     )
-    return Claim(way=Way.KOORDINATOR_ANNOTATIONS, key=key, terms=said, problems=tuple(sheet.problems))
+    return Claim(
+        way=Way.KOORDINATOR_POD_GROUP if by_label else Way.KOORDINATOR_ANNOTATIONS,
+        key=Key(design=Design.KOORDINATOR, namespace=meta.namespace, name=name),
+        terms=said,
+        problems=(*labels.problems, *notes.problems),
+    )

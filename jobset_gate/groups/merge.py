@@ -52,8 +52,8 @@ def merged(
     mode = merging.agreed(names.KOORDINATOR_MODE, lambda it: it.mode)
     gangs = merging.agreed(names.KOORDINATOR_GANGS, lambda it: it.gangs)
     ways = tuple(way for way in Way if any(it.claim.way is way for it in ours))
-    lacks = pod_group is None and not (minimum is not None and Way.KOORDINATOR_ANNOTATIONS in ways)
-    lacks = lacks and any(way in _NEEDS_POD_GROUP for way in ways)
+    # Annotations that say the minimum stand in for the PodGroup.
+    lacks = pod_group is None and minimum is None and any(way in _NEEDS_POD_GROUP for way in ways)
     problems = [*merging.problems, *_of_pod_group(key, pod_group)]
     blamed = tuple((it.pod, problem) for it in ours for problem in it.claim.problems)
     if minimum is None and not lacks and not problems and not blamed:

@@ -47,7 +47,9 @@ def claim(meta: Meta, ways: Collection[Way] = ALL) -> Claim | None:
         return None
     first = said[0]
     twice = two_names(meta, ways)
-    problems = [it for each in said for it in each.problems]
+    problems: list[Violation] = []
+    for each in said:
+        problems += [it for it in each.problems if it not in problems]  # both of Koordinator's ways read the label
     problems += [] if twice is None else [twice]
     problems += _minimums(meta, said)
     return Claim(way=first.way, key=first.key, terms=first.terms, problems=tuple(problems))
@@ -75,8 +77,6 @@ def moved(claimed: Claim | None, held: str) -> bool:
 def place(meta: Meta, claimed: Claim) -> str:
     """The field path of the key by which a pod names its group."""
     holder, key = _KEYS[claimed.way]
-    if claimed.way is Way.KOORDINATOR_ANNOTATIONS and key not in meta.annotations:
-        holder, key = _KEYS[Way.KOORDINATOR_POD_GROUP]
     return at(at(meta.path, holder), key)
 
 

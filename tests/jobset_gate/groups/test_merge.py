@@ -107,6 +107,11 @@ def test_a_group_named_but_absent_lacks_its_podgroup_and_is_not_called_invalid(l
     assert (made.lacks_pod_group, made.valid, made.minimum, made.gathered) == (True, True, None, False)
 
 
+def test_a_label_with_annotations_that_leave_the_minimum_out_waits_for_its_podgroup() -> None:
+    one = member("a", labels={KOORDINATOR: "g"}, notes=koordinator(None, mode="Strict"))
+    assert (group(one).lacks_pod_group, group(one).valid) == (True, True)
+
+
 def test_annotations_without_a_minimum_and_without_a_podgroup_are_invalid() -> None:
     made = group(*noted("a"))
     assert told(made.problems) == [

@@ -95,7 +95,12 @@ def test_koordinators_annotations_say_all_there_is() -> None:
 def test_koordinators_label_may_name_the_gang_of_its_annotations() -> None:
     """Annotations win over the PodGroup, also those of pods that name it by the label alone."""
     said = claim(labels={KOORDINATOR: "g"}, notes=koordinator(None, min_available="5"))
-    assert (said.way, said.key.name, said.terms.minimum) == (Way.KOORDINATOR_ANNOTATIONS, "g", 5)
+    assert (said.way, said.key.name, said.terms.minimum) == (Way.KOORDINATOR_POD_GROUP, "g", 5)
+
+
+def test_an_empty_label_beside_annotations_is_told_once() -> None:
+    (problem,) = claim(labels={KOORDINATOR: ""}, notes=koordinator(None, min_available="5")).problems
+    assert problem.path == f"metadata.labels[{KOORDINATOR}]"
 
 
 @pytest.mark.parametrize(("labels", "notes"), [({ALIBABA_MINIMUM: "3"}, NONE), (NONE, {f"{GANG}min-available": "3"})])
