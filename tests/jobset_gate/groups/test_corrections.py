@@ -5,7 +5,7 @@ from typing import Any
 
 import pytest
 import yaml
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from jobset_gate.groups import corrections, holders, podgroups, pods
@@ -177,6 +177,7 @@ manifests = st.fixed_dictionaries(
 )
 
 
+@settings(deadline=None)
 @given(manifests)
 def test_no_oddly_shaped_manifest_brings_the_rules_down_and_twice_is_once(manifest: Json) -> None:
     before = copy.deepcopy(manifest)

@@ -4,7 +4,7 @@ from collections.abc import Mapping
 from typing import Any
 
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from jobset_gate.groups import certainty, fit, requests, selection, unmodelled
@@ -252,6 +252,7 @@ shapes = st.lists(st.tuples(st.integers(1, 3), sizes, sizes), min_size=1, max_si
 nodes = st.lists(st.tuples(st.integers(0, 9), st.integers(0, 9)), min_size=1, max_size=4)
 
 
+@settings(deadline=None)
 @given(shapes, nodes, st.data())
 def test_a_certain_fit_stands_whatever_the_scheduler_does(
     asked: list[tuple[int, int, int]], free: list[tuple[int, int]], data: st.DataObject
@@ -270,6 +271,7 @@ def test_a_certain_fit_stands_whatever_the_scheduler_does(
         left[chosen] = requests.without(left[chosen], each.requests)
 
 
+@settings(deadline=None)
 @given(shapes, nodes)
 def test_what_is_reserved_was_free(asked: list[tuple[int, int, int]], free: list[tuple[int, int]]) -> None:
     rooms = [room(str(number), cpu=cpu, memory=memory) for number, (cpu, memory) in enumerate(free)]

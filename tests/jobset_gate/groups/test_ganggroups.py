@@ -1,6 +1,6 @@
 """Gangs that open together: only if all of them carry the same list, each with itself in it (G3)."""
 
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from jobset_gate.groups import ganggroups
@@ -75,6 +75,7 @@ NAMES = "abcd"
 lists = st.dictionaries(st.sampled_from(NAMES), st.sets(st.sampled_from(NAMES), max_size=4), min_size=1)
 
 
+@settings(deadline=None)
 @given(lists)
 def test_gangs_that_are_ready_all_say_the_same(listed: dict[str, set[str]]) -> None:
     """Whoever is opened together agrees to it, and none is in two GangGroups."""

@@ -3,7 +3,7 @@
 from fractions import Fraction
 
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from jobset_gate.groups import merge
@@ -194,6 +194,7 @@ def gangs(draw: st.DrawFn) -> list[Member]:
 POD_GROUPS = (seen("scheduling.x-k8s.io", minMember=2), seen("scheduling.sigs.k8s.io", minMember=3))
 
 
+@settings(deadline=None)
 @given(st.data(), gangs(), st.lists(st.sampled_from(POD_GROUPS), unique_by=lambda it: it.api))
 def test_the_order_of_sources_has_no_meaning(
     data: st.DataObject, members: list[Member], crds: list[PodGroupSeen]
@@ -204,6 +205,7 @@ def test_the_order_of_sources_has_no_meaning(
     assert again == made
 
 
+@settings(deadline=None)
 @given(gangs())
 def test_a_valid_group_that_lacks_nothing_has_a_minimum_all_agree_on(members: list[Member]) -> None:
     made = merge.merged(members[0].claim.key, members)
@@ -216,6 +218,7 @@ def test_a_valid_group_that_lacks_nothing_has_a_minimum_all_agree_on(members: li
         assert made.present >= (made.minimum or 0) >= 1
 
 
+@settings(deadline=None)
 @given(gangs(), gangs())
 def test_what_is_wrong_with_one_group_leaves_another_as_it_was(ours: list[Member], theirs: list[Member]) -> None:
     key = ours[0].claim.key

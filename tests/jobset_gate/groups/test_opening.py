@@ -1,6 +1,6 @@
 """Which group is opened when: order, room, one doubtful group per domain, and nobody starves (G3)."""
 
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from jobset_gate.groups import opening
@@ -134,6 +134,7 @@ groups = st.lists(
 )
 
 
+@settings(deadline=None)
 @given(groups, st.lists(st.integers(0, 9), min_size=1, max_size=3), st.sampled_from([Check.FIT, Check.PROBE]))
 def test_at_most_one_group_that_does_not_provably_fit_is_open(
     said: list[tuple[int, int, int, int, bool]], nodes: list[int], how: Check

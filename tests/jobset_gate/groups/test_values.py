@@ -3,7 +3,7 @@
 from fractions import Fraction
 
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from jobset_gate.groups import durations
@@ -130,6 +130,7 @@ anything = st.recursive(
 )
 
 
+@settings(deadline=None)
 @given(anything)
 def test_every_reader_gives_a_value_or_tells_a_problem(value: object) -> None:
     for read in ("count", "span", "gangs", "number", "amounts"):
@@ -139,6 +140,7 @@ def test_every_reader_gives_a_value_or_tells_a_problem(value: object) -> None:
         assert got is not None or page.problems or value is None
 
 
+@settings(deadline=None)
 @given(st.integers(0, LARGEST), st.integers(0, 59), st.integers(0, 59))
 def test_hours_minutes_and_seconds_add_up(hours: int, minutes: int, seconds: int) -> None:
     assert durations.seconds(f"{hours}h{minutes}m{seconds}s") == hours * 3600 + minutes * 60 + seconds

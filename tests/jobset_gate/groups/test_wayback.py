@@ -4,7 +4,7 @@ from fractions import Fraction
 from typing import Any
 
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from jobset_gate.groups import phases, wayback
@@ -101,6 +101,7 @@ facts = st.builds(
 )
 
 
+@settings(deadline=None)
 @given(facts)
 def test_every_combination_of_facts_has_a_phase(seen: Counts) -> None:
     assert phases.phase(seen) in Phase
