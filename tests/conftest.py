@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 import pytest
+from hypothesis import settings
 
 from tests.plane import places
 from tests.plane.places import Binaries
@@ -16,6 +17,11 @@ from tests.support.planes import Plane, Real, fresh_name
 
 if TYPE_CHECKING:
     from tests.support.embedded import Embedded
+
+
+# No example has to be done in 200 ms: how long one takes is the machine's business.
+settings.register_profile("any machine", deadline=None)
+settings.load_profile("any machine")
 
 
 def pytest_configure() -> None:
