@@ -27,7 +27,7 @@ GIVEN   = $(if $(filter command,$(firstword $(origin KUBECONFIG))),KUBECONFIG="$
 DELETE ?=
 TRY_ARGS ?=
 # Tests wait more than they compute. Each worker has a real control plane of its own.
-WORKERS ?= 2
+WORKERS ?= 3
 LOCK    = $(BIN)/pip-compile --quiet --allow-unsafe --generate-hashes --strip-extras --no-header --no-emit-options \
           --no-emit-index-url --no-emit-find-links --no-emit-trusted-host $(LOCK_ARGS)
 

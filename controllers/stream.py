@@ -146,14 +146,18 @@ class Stream:
             _abort(connection)
 
     async def _close(self) -> None:
-        for _ in range(3):  # those accepted last are only being made
-            await asyncio.sleep(0)
-        for number, connection in enumerate(list(self._connections), start=1):
-            _abort(connection)
-            if number % SLICE == 0:
+        try:
+            for _ in range(3):  # those accepted last are only being made
                 await asyncio.sleep(0)
-        while self._connections:  # noqa: ASYNC110 - each goes at the loop's next turn
-            await asyncio.sleep(0)
+            for number, connection in enumerate(list(self._connections), start=1):
+                _abort(connection)
+                if number % SLICE == 0:
+                    await asyncio.sleep(0)
+            while self._connections:  # noqa: ASYNC110 - each goes at the loop's next turn
+                await asyncio.sleep(0)
+        finally:
+            for connection in self._connections:  # told to stop a second time: no connection is left behind for that
+                _abort(connection)
 
 
 def _abort(connection: Connection) -> None:
