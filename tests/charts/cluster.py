@@ -3,6 +3,8 @@
 import asyncio
 import base64
 import shutil
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Final
@@ -13,7 +15,7 @@ from jobset_gate import names
 from jobset_gate.kube.client import Client, PatchType
 from jobset_gate.kube.resources import LEASES, MUTATING_WEBHOOKS, SECRETS, VALIDATING_WEBHOOKS
 from tests.charts.helm import CHART, RELEASE, Helm, Json, Refused, Values
-from tests.support.planes import Real
+from tests.support.planes import Real, fresh_name
 from webhook import registration
 
 CONFIGURATIONS: Final = ((MUTATING_WEBHOOKS, registration.MUTATING), (VALIDATING_WEBHOOKS, registration.VALIDATING))
@@ -108,3 +110,13 @@ def lowered(folder: Path, version: str) -> Path:
     about = yaml.safe_load((copy / "Chart.yaml").read_text())
     (copy / "Chart.yaml").write_text(yaml.safe_dump(about | {"version": version, "appVersion": version}))
     return copy
+
+
+@asynccontextmanager
+async def fresh_release(plane: Real, helm: Helm) -> AsyncIterator[Release]:
+    """A release that is not installed yet, in a namespace of its own; nothing of it stays."""
+    made = Release(plane, helm, fresh_name())
+    await plane.make_namespace(made.namespace)
+    yield made
+    await made.clear_away()
+    await plane.drop_namespace(made.namespace)

@@ -13,20 +13,17 @@ from jobset_gate.kube.resources import CRDS, JOBS, PODS
 from jobset_gate.names import CONFIG_FIELD, JOBSET_CRD
 from jobset_gate.sim import jobset_crd
 from jobset_gate.sim.until import View
-from tests.charts.cluster import Release
+from tests.charts.cluster import Release, fresh_release
 from tests.charts.helm import Helm, Json, at
-from tests.support.planes import Real, fresh_name
+from tests.support.planes import Real
 
 pytestmark = [pytest.mark.real, pytest.mark.timeout(300)]
 
 
 @pytest.fixture
 async def release(real_plane: Real, helm4: Helm) -> AsyncIterator[Release]:
-    made = Release(real_plane, helm4, fresh_name())
-    await real_plane.make_namespace(made.namespace)
-    yield made
-    await made.clear_away()
-    await real_plane.drop_namespace(made.namespace)
+    async with fresh_release(real_plane, helm4) as made:
+        yield made
 
 
 async def has_field(client: Client) -> bool:

@@ -9,7 +9,15 @@ import pytest
 
 from jobset_gate import names
 from jobset_gate.kube.resources import LEASES, SECRETS
-from tests.charts.cluster import AS_WRITTEN, CONFIGURATIONS, Release, kept, lowered, written_by_the_webhook
+from tests.charts.cluster import (
+    AS_WRITTEN,
+    CONFIGURATIONS,
+    Release,
+    fresh_release,
+    kept,
+    lowered,
+    written_by_the_webhook,
+)
 from tests.charts.helm import RELEASE, Helm, Refused, at, merged
 from tests.support.planes import Real, fresh_name
 from webhook import authority
@@ -22,12 +30,8 @@ EVERYTHING = merged(at("networkPolicy.enabled", True), at("metrics.dashboards.en
 
 @pytest.fixture
 async def release(real_plane: Real, helm: Helm) -> AsyncIterator[Release]:
-    """A release that is not installed yet, in a namespace of its own; nothing of it stays."""
-    made = Release(real_plane, helm, fresh_name())
-    await real_plane.make_namespace(made.namespace)
-    yield made
-    await made.clear_away()
-    await real_plane.drop_namespace(made.namespace)
+    async with fresh_release(real_plane, helm) as made:
+        yield made
 
 
 async def test_every_object_is_accepted_as_it_was_rendered(release: Release) -> None:
