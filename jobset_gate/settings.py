@@ -1,13 +1,16 @@
-"""What an operator may configure about admission; the values of the barrier that is put into pods (A3, A7)."""
+"""What an operator may configure: the barrier that is put into pods (A3, A7), and the rules of pod groups."""
 
 import re
 from collections.abc import Mapping
+from enum import StrEnum
 from typing import Annotated, Any, Final
 
-from pydantic import AfterValidator, BaseModel, ConfigDict, Field, ValidationError
+from pydantic import AfterValidator, BaseModel, ConfigDict, Field, Strict, ValidationError
 from pydantic.alias_generators import to_camel
 
 from jobset_gate.errors import JobsetGateError
+from jobset_gate.groups.candidates import Check
+from jobset_gate.groups.model import Way
 from jobset_gate.violation import at, shown
 
 DEFAULT_IMAGE: Final = "busybox:1.37"
@@ -16,6 +19,9 @@ DEFAULT_POLL_SECONDS: Final = 0.2
 DEFAULT_GRACE_SECONDS: Final = 120
 """More than two kubelet sync periods: a release in the last second before the timeout, of which the ConfigMap alone
 brings word, must reach every barrier before the first one gives up by itself (A6)."""
+
+DEFAULT_STARVATION_SECONDS: Final = 300.0
+DEFAULT_GROUP_WAIT_SECONDS: Final = 600
 
 _Seconds = Annotated[int, Field(ge=1, le=2**31 - 1)]
 _Id = Annotated[int, Field(ge=1, le=2**31 - 1)]
@@ -34,6 +40,13 @@ def _base_url(url: str) -> str:
     if parts is None or not 1 <= int(parts["port"] or 80) <= 65_535:
         raise ValueError("must be http://host[:port][/path]")
     return url.removesuffix("/")
+
+
+class Native(StrEnum):
+    """Whether groups are handed over to a scheduler that places them by itself; never found out, always said (G6)."""
+
+    OFF = "Off"
+    ON = "On"
 
 
 class BadSettings(JobsetGateError, ValueError):
@@ -71,10 +84,31 @@ class Barrier(_Section):
     """Where pods reach the gate stream, e.g. http://jobset-gate-stream.jobset-gate-system.svc:8082; None: no stream."""
 
 
+class Groups(_Section):
+    """Pod groups: whose pods are held, and when a group is opened (G2, G3, G4, G6)."""
+
+    enabled: bool = True
+    ways: Annotated[tuple[Annotated[Way, Strict(False)], ...], Strict(False)] = tuple(Way)
+    """Those that are switched on."""
+    scheduler_names: Annotated[tuple[str, ...], Strict(False), Field(min_length=1)] = ("default-scheduler",)
+    """Pods for other schedulers are not ours: theirs read the same keys."""
+    capacity_check: Annotated[Check, Strict(False)] = Check.FIT
+    starvation_seconds: Annotated[float, Field(ge=0, le=86_400)] = DEFAULT_STARVATION_SECONDS
+    """How long an earlier group of the same domain may be passed by later ones."""
+    wait_seconds: _Seconds = DEFAULT_GROUP_WAIT_SECONDS
+    """The wait limit of the designs that have none of their own: KEP-24's and Alibaba's."""
+    across_namespaces: bool = False
+    """Whether a GangGroup may reach beyond its namespace."""
+    native: Annotated[Native, Strict(False)] = Native.OFF
+    gate_concurrency: Annotated[int, Field(ge=1, le=1024)] = 32
+    """Gates removed at once."""
+
+
 class Settings(_Section):
-    """Everything the door needs to know."""
+    """Everything the door needs to know, and what it shares with the controller."""
 
     barrier: Barrier = Barrier()
+    groups: Groups = Groups()
 
 
 def load(values: Mapping[str, Any] | None) -> Settings:

@@ -1,0 +1,94 @@
+"""What was decided of a group, as it is kept in the cluster: on its PodGroup, else in a ConfigMap (G3).
+
+The write that changes it, compare-and-swap, is the decision; pods are patched only afterwards, so that a successor
+finds either nothing or all that it needs to go on.
+"""
+
+from enum import StrEnum
+from fractions import Fraction
+
+import msgspec
+
+from jobset_gate import names
+from jobset_gate.errors import Malformed
+from jobset_gate.groups.model import Key, Mode
+from jobset_gate.model import Word
+
+
+class Stage(StrEnum):
+    """Where a generation of a group stands."""
+
+    OPEN = "Open"
+    """Its gates are removed or about to be."""
+    ROLLING_BACK = "RollingBack"
+    """All of its opened members are being taken back."""
+    CLOSED = "Closed"
+    """Taken back, or all of its members are gone: the next one is opened with a higher number."""
+
+
+class How(StrEnum):
+    """By which right it was opened."""
+
+    FIT = "Fit"
+    """It was proven to have room."""
+    PROBE = "Probe"
+    """It was not: it takes the one place that its domain has for such groups."""
+    OFF = "Off"
+    """Nobody looked."""
+    NATIVE = "Native"
+    """The scheduler places it by itself (G6)."""
+
+
+class Record(Word, frozen=True):
+    """The last decision on a group. What its pods and PodGroup say later does not change it (G2, G4)."""
+
+    generation: int
+    stage: Stage
+    how: How
+    at: float
+    """When it was decided."""
+    gangs: tuple[tuple[Key, int], ...]
+    """Every gang of the decision with its generation, the group itself among them; the first one's home holds it."""
+    minimum: int
+    wait: Fraction
+    """Seconds."""
+    mode: Mode
+    satisfied: float | None = None
+    """Since when; later members of this generation pass."""
+    extended: bool = False
+    """It has had its second limit (scheduler-plugins)."""
+    marked: bool = False
+    """NonStrict: its limit has passed, and those that were not bound are marked."""
+    rolled_back: int = 0
+    """How often this group was taken back since it was last satisfied."""
+    not_before: float = 0.0
+    """The back-off after a roll-back."""
+    retry: bool = True
+    """False: Koordinator's gangs are not opened again until all of their members are gone."""
+    why: str = ""
+    """Of a roll-back, for people."""
+
+
+def render(record: Record) -> str:
+    """As it is stored."""
+    return msgspec.json.encode(record, enc_hook=_plain).decode()
+
+
+def parse(text: str) -> Record:
+    """As it was stored. Raises Malformed for what we cannot have written."""
+    try:
+        return msgspec.json.decode(text, type=Record, dec_hook=_fraction)
+    except (msgspec.MsgspecError, ValueError, ZeroDivisionError) as problem:
+        raise Malformed(names.GANG_RECORD, text[:100], f"a record of a group: {problem}") from problem
+
+
+def _plain(value: object) -> str:
+    if isinstance(value, Fraction):
+        return str(value)
+    raise NotImplementedError(type(value))
+
+
+def _fraction(kind: type, value: object) -> Fraction:
+    if kind is Fraction and isinstance(value, str):
+        return Fraction(value)
+    raise NotImplementedError(kind)

@@ -1,0 +1,102 @@
+"""What is seen of groups in a cluster, joined from pods, PodGroups and records: the words of keepers and people alike.
+
+Times are seconds since the epoch.
+"""
+
+from collections.abc import Mapping
+from types import MappingProxyType
+
+from jobset_gate.groups.certainty import Shape
+from jobset_gate.groups.model import Claim, Group
+from jobset_gate.groups.record import Record
+from jobset_gate.model import Word
+
+
+class Maker(Word, frozen=True):
+    """The controller that a pod's owner references name."""
+
+    api_version: str
+    kind: str
+    name: str
+    uid: str
+
+
+class MemberSeen(Word, frozen=True):
+    """A pod that carries the label of a group, or that names one and is bound without it (Ungated)."""
+
+    uid: str
+    namespace: str
+    name: str
+    held: str
+    """Its label: the hash of the group it was taken for; "" if it never was."""
+    claim: Claim | None
+    """What it says by now; membership goes by `held`, and a difference is reported only (G2)."""
+    shape: Shape
+    """Of one pod. The same object for all pods that are alike."""
+    unmodelled: tuple[str, ...] = ()
+    created: float = 0.0
+    priority: int = 0
+    maker: Maker | None = None
+    jobset: str = ""
+    """Name of the JobSet that its Job belongs to."""
+    gated: bool = False
+    """Our gate still holds it."""
+    other_gates: tuple[str, ...] = ()
+    generation: int = 0
+    """In which it was opened; 0: never."""
+    opened_at: float = 0.0
+    node: str = ""
+    phase: str = ""
+    deleting: bool = False
+    taken_back: str = ""
+    """Whatever the roll-back has written on it."""
+    native: str = ""
+    """The native PodGroup that its stored spec names."""
+    timed_out: bool = False
+    """It carries Koordinator's mark."""
+    unschedulable: str = ""
+    """The scheduler's own words, "" if it has said nothing."""
+
+    @property
+    def alive(self) -> bool:
+        """Not failed and not being deleted; one that has succeeded counts as there."""
+        return not self.deleting and self.phase != "Failed"
+
+    @property
+    def bound(self) -> bool:
+        """It has a node, or had one and has succeeded."""
+        return self.node != "" or self.phase == "Succeeded"
+
+
+class Home(Word, frozen=True):
+    """The object that a group's record is kept on, as it was read: its version makes every write a compare-and-swap."""
+
+    api: str
+    """API group of the PodGroup; "" for a ConfigMap of ours."""
+    namespace: str
+    name: str
+    uid: str
+    resource_version: str
+
+
+class GroupSeen(Word, frozen=True):
+    """All that is known of one group at one moment."""
+
+    group: Group
+    label: str
+    members: tuple[MemberSeen, ...]
+    created: float
+    """Of its PodGroup, else of its oldest member."""
+    home: Home | None = None
+    """None: its PodGroup is missing, or its ConfigMap is not made yet."""
+    record: Record | None = None
+    """What was decided of it last, be it written on it or on the first gang of its GangGroup."""
+    kind_status: Mapping[str, object] = MappingProxyType({})
+    """status of its PodGroup, as JSON."""
+    annotations: Mapping[str, str] = MappingProxyType({})
+    """Of its home."""
+
+    @property
+    def generation(self) -> int:
+        """The last one that was opened; 0: none yet."""
+        return 0 if self.record is None else self.record.generation
