@@ -83,6 +83,13 @@ async def running(*arguments: str) -> AsyncIterator[Service]:
             await process.wait()
 
 
+async def until_ready(url: str) -> None:
+    """Until /readyz says so: a list of a kind that was installed a moment ago may be under way."""
+    async with asyncio.timeout(PATIENCE):
+        while await fetch(f"{url}/readyz") != (200, "ok"):  # noqa: ASYNC110 - another process
+            await asyncio.sleep(0.05)
+
+
 async def fetch(url: str, trusting: str | None = None) -> tuple[int, str]:
     """Status and body of a GET; `trusting`: a CA in PEM."""
 

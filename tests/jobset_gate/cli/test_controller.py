@@ -16,7 +16,7 @@ from jobset_gate.kube.client import PatchType
 from jobset_gate.kube.resources import LEASES
 from jobset_gate.sim import jobset_crd
 from tests.jobset_gate.cli.conftest import Run
-from tests.jobset_gate.cli.service import fetch, running
+from tests.jobset_gate.cli.service import fetch, running, until_ready
 from tests.support.planes import Plane
 
 
@@ -31,7 +31,7 @@ async def test_it_becomes_ready_and_ends_in_order_when_told(plane: Plane, namesp
             assert runs["lease"] == f"{namespace}/me"
             await service.until("leading")
             await service.until("looked after the JobSet CRD")
-            assert await fetch(f"{runs['url']}/readyz") == (200, "ok")
+            await until_ready(runs["url"])
             assert await fetch(f"{runs['url']}/healthz") == (200, "ok")
             status, metrics = await fetch(f"{runs['url']}/metrics")
             assert status == 200
@@ -55,7 +55,7 @@ async def test_without_a_lease_for_one_namespace(plane: Plane, namespace: str) -
         runs = await service.until("controller runs")
         assert (runs["lease"], runs["watches"]) == (None, namespace)
         await service.until("leading")
-        assert await fetch(f"{runs['url']}/readyz") == (200, "ok")
+        await until_ready(runs["url"])
         assert await service.stop() == 0
 
 
