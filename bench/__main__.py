@@ -7,8 +7,9 @@ import asyncio
 import json
 import sys
 import time
-from collections.abc import Awaitable, Callable, Sequence
+from collections.abc import Awaitable, Callable, Mapping, Sequence
 from pathlib import Path
+from typing import Any
 
 from rich.console import Console
 
@@ -58,23 +59,28 @@ def main(arguments: Sequence[str] | None = None) -> int:
     console.print(machine.line(found), highlight=False)
     console.print()
     tables = asyncio.run(run(chosen, Scale(asked.scale), console))
+    keep(tables, found, asked.scale, asked.out, console)
+    return 0
+
+
+def keep(tables: list[Table], found: Mapping[str, Any], scale: float, out: Path | None, console: Console) -> None:
+    """Says which targets were missed, and writes everything into a file of the folder `out`."""
     missed = [f"{table.name}: {target}" for table in tables for target in table.targets if not target.met]
     targets = sum(len(table.targets) for table in tables)
     console.print(f"{targets - len(missed)} of {targets} targets met", highlight=False)
     for text in missed:
         console.print(f"  {text}", style="red", highlight=False, markup=False)
-    if asked.out is not None:
-        asked.out.mkdir(parents=True, exist_ok=True)
-        file = asked.out / f"{found['time'].replace(':', '').removesuffix('+0000')}.json"
-        written = {"machine": found, "scale": asked.scale, "tables": [table.plain() for table in tables]}
+    if out is not None:
+        out.mkdir(parents=True, exist_ok=True)
+        file = out / f"{found['time'].replace(':', '').removesuffix('+0000')}.json"
+        written = {"machine": found, "scale": scale, "tables": [table.plain() for table in tables]}
         file.write_text(json.dumps(written, indent=1) + "\n")
         print(f"written to {file}", file=sys.stderr)
-    return 0
 
 
 def _parser() -> argparse.ArgumentParser:
     parser = argparse.ArgumentParser(prog="python -m bench", description=__doc__)
-    parser.add_argument("--scale", type=_positive, default=1.0, help="a part of everything: 0.1 is what CI runs")
+    parser.add_argument("--scale", type=positive, default=1.0, help="a part of everything: 0.1 is what CI runs")
     names = tuple(benchmarks(real=True))
     parser.add_argument("--only", action="append", choices=names, help="this one; may be given several times")
     parser.add_argument("--no-real", dest="real", action="store_false", help="without the real control plane")
@@ -82,7 +88,8 @@ def _parser() -> argparse.ArgumentParser:
     return parser
 
 
-def _positive(text: str) -> float:
+def positive(text: str) -> float:
+    """A scale, as it is given on the command line."""
     value = float(text)
     if not 0 < value <= 10:
         raise argparse.ArgumentTypeError(f"{text} is not above 0 and at most 10")

@@ -27,17 +27,17 @@ class ChildFailed(Exception):
 
 
 class Child:
-    """`async with Child("apiserver") as child`: runs the module of that name in bench/children."""
+    """`async with Child("apiserver") as child`: runs the module of that name in bench/children, or another package."""
 
-    def __init__(self, module: str) -> None:
-        self._module = module
+    def __init__(self, module: str, package: str = "bench.children") -> None:
+        self._module, self._package = module, package
         self._process: Process | None = None
 
     async def __aenter__(self) -> Self:
         self._process = await asyncio.create_subprocess_exec(
             sys.executable,
             "-m",
-            f"bench.children.{self._module}",
+            f"{self._package}.{self._module}",
             stdin=PIPE,
             stdout=PIPE,
             cwd=ROOT,

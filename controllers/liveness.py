@@ -26,8 +26,8 @@ class Liveness:
         self._tasks.append(task)
 
     def asks(self, *parts: Trouble) -> None:
-        """Who is asked while this replica leads."""
-        self._parts = parts
+        """Who else is asked while this replica leads."""
+        self._parts += parts
 
     def check(self) -> str:
         """What is wrong."""

@@ -22,6 +22,7 @@ from controllers.closer import Closer
 from controllers.crd import CrdReconciler
 from controllers.gang import GangReconciler
 from controllers.gates import Gates
+from controllers.groups import part
 from controllers.health import Health
 from controllers.heralds import HERALDS, Heralds
 from controllers.index import Index
@@ -40,6 +41,7 @@ from jobset_gate.kube.access import Access
 from jobset_gate.kube.client import Client
 from jobset_gate.kube.lease import LeaderElector
 from jobset_gate.kube.resources import CRDS, JOBSETS
+from jobset_gate.settings import Groups
 
 Work = Callable[[], Coroutine[Any, Any, None]]
 
@@ -64,6 +66,10 @@ class Options:
     """Gangs dealt with at once: each may wait for an API server that is slow for its namespace alone."""
     patch_concurrency: int = CONCURRENCY
     extend_crd: bool = True
+    groups: Groups = field(default_factory=lambda: Groups(enabled=False))
+    """Pod groups; nothing of theirs is watched unless they are enabled."""
+    pod_group_crds: bool = True
+    """Whether the CRDs of PodGroups are made where they are missing, and kept up to date where they are ours."""
     progress_every: float = PROGRESS_EVERY
     host: str = "127.0.0.1"
     port: int | None = None
@@ -105,6 +111,8 @@ class Manager:
     async def run(self) -> None:
         """Until cancelled, or until the lease is lost (LeadershipLost) or a part has failed for good."""
         connections = self.options.workers + HERALDS + self.options.patch_concurrency + OTHER_CONNECTIONS
+        if self.options.groups.enabled:
+            connections += part.connections(self.options.groups)
         async with Client(self._access, observe=self._plumbing.request, connections=connections) as client:
             elector = self._elector(client)
             writer = client.guarded(elector.guard) if elector else client
@@ -114,23 +122,27 @@ class Manager:
             index = Index(gangs.add, gangs.add_after, told)
             informers = self._informers(client, index, crds)
             gates = Gates(writer, index, watches.gate_witness(informers))
-            works = self._works(client, writer, index, gangs, crds, gates=gates, told=told)
-            health = await self._serve(informers)
+            metrics = LoopMetrics(self.options.registry)
+            works = self._works(client, writer, index, gangs, crds, gates=gates, told=told, metrics=metrics)
+            groups = self._groups(client, writer, metrics)
+            health = await self._serve(informers, groups)
             try:
                 async with asyncio.TaskGroup() as tasks:
-                    for informer in informers:
+                    for informer in (*informers, *(groups.informers if groups else ())):
                         self._watch(tasks, informer.run(), f"informer of {informer.resource.plural}")
-                    self._watch(tasks, self._fill(informers), "filling")
-                    lead = partial(self._lead, works)
+                    self._watch(tasks, self._fill(informers, groups), "filling")
+                    lead = partial(self._lead, [*works, *(groups.works if groups else ())])
                     self._watch(tasks, elector.run(lead) if elector else lead(), "leading")
             finally:
                 if health is not None:
                     await health.stop()
 
-    async def _fill(self, informers: Sequence[watches.AnyInformer]) -> None:
+    async def _fill(self, informers: Sequence[watches.AnyInformer], groups: part.Groups | None) -> None:
         for informer in informers:
             if informer.resource not in (JOBSETS, CRDS):  # those come when JobSet is installed
                 await informer.wait_synced()
+        if groups is not None:
+            await groups.filled()
         self.serving.set()
 
     async def _lead(self, works: Sequence[Work]) -> None:
@@ -160,9 +172,10 @@ class Manager:
         *,
         gates: Gates,
         told: Told,
+        metrics: LoopMetrics,
     ) -> Sequence[Work]:
         """The patches, the gate stream and the three loops, with all that they need."""
-        options, metrics = self.options, LoopMetrics(self.options.registry)
+        options = self.options
         measures = Measures(options.registry, options.clock)
         book = Announcements(index, options.clock, told)
         measures.open_requests(lambda: book.open)
@@ -203,6 +216,26 @@ class Manager:
             client, index, crd_changed, namespace=options.watch_namespace, on_problem=self._plumbing.problem
         )
 
+    def _groups(self, client: Client, writer: Client, metrics: LoopMetrics) -> part.Groups | None:
+        """Pod groups, if they are kept at all."""
+        options = self.options
+        if not options.groups.enabled:
+            return None
+        around = part.Surroundings(
+            client=client,
+            writer=writer,
+            namespace=options.watch_namespace,
+            clock=options.clock,
+            registry=options.registry,
+            plumbing=self._plumbing,
+            metrics=metrics,
+            on_problem=self._plumbing.problem,
+            keep_crds=options.pod_group_crds,
+        )
+        groups = part.Groups(options.groups, around)
+        self._liveness.asks(*groups.troubles)
+        return groups
+
     def _elector(self, client: Client) -> LeaderElector | None:
         options = self.options
         if not options.leader_elect:
@@ -220,12 +253,14 @@ class Manager:
             on_problem=self._plumbing.lease_trouble,
         )
 
-    async def _serve(self, informers: list[watches.AnyInformer]) -> Health | None:
+    async def _serve(self, informers: list[watches.AnyInformer], groups: part.Groups | None) -> Health | None:
         options = self.options
         if options.port is None:
             return None
 
-        ready = partial(watches.unlisted, informers)
+        def ready() -> str:
+            return watches.unlisted(informers) or ("" if groups is None else groups.unlisted())
+
         health = Health(
             options.registry, healthy=self._liveness.check, ready=ready, host=options.host, port=options.port
         )

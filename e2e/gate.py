@@ -10,6 +10,7 @@ from e2e import commands, images, jobset
 from e2e.cluster import Cluster
 from e2e.helm import CHART, Release
 from jobset_gate import names
+from jobset_gate.groups import crds
 from jobset_gate.sim import manifests
 
 RELEASE: Final = "jobset-gate"
@@ -54,6 +55,18 @@ def uninstall(cluster: Cluster) -> None:
     program = (sys.executable, "-m", "jobset_gate.cli", "install-crd-field", "--remove")
     if jobset.stands(cluster):
         commands.run(*program, "--kubeconfig", cluster.kubeconfig)
+
+
+def pod_group_kinds(cluster: Cluster) -> set[str]:
+    """The CRDs of PodGroups that are there, whoever has brought them."""
+    found = cluster.kubectl("get", "crds", "--output=name").split()
+    return {one.partition("/")[2] for one in found} & set(crds.GROUPS)
+
+
+def forget_kinds(cluster: Cluster, names_of_crds: set[str]) -> None:
+    """The controller makes them, and neither it nor Helm ever takes them away."""
+    if names_of_crds:
+        cluster.kubectl("delete", "crd", *sorted(names_of_crds), seconds=GONE_SECONDS)
 
 
 def values(image: str, small_image: str, steady_node: dict[str, str]) -> Json:

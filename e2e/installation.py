@@ -16,7 +16,7 @@ GONE_SECONDS = 180
 @contextmanager
 def installed(it: Cluster, reports: Path, *, remove: bool) -> Iterator[Ground]:
     """Images, JobSet and jobset-gate. `remove`: afterwards the cluster is as it was before."""
-    found = jobset.stands(it)
+    found, kinds = jobset.stands(it), gate.pod_group_kinds(it)
     with _timed("images"):
         image, small = images.ours(it.kind or "e2e"), images.small()
         images.load(it, image, small)
@@ -31,6 +31,7 @@ def installed(it: Cluster, reports: Path, *, remove: bool) -> Iterator[Ground]:
         if remove:
             _leave_nothing(it)
             gate.uninstall(it)
+            gate.forget_kinds(it, gate.pod_group_kinds(it) - kinds)
             if not found:
                 jobset.uninstall(it, stand_in=stand_in)
 

@@ -5,9 +5,10 @@ from collections.abc import Mapping
 from enum import StrEnum
 from typing import Annotated, Any, Final
 
-from pydantic import AfterValidator, BaseModel, ConfigDict, Field, Strict, ValidationError
+from pydantic import AfterValidator, BaseModel, BeforeValidator, ConfigDict, Field, Strict, ValidationError
 from pydantic.alias_generators import to_camel
 
+from jobset_gate import names
 from jobset_gate.errors import JobsetGateError
 from jobset_gate.groups.candidates import Check
 from jobset_gate.groups.model import Way
@@ -26,6 +27,8 @@ DEFAULT_GROUP_WAIT_SECONDS: Final = 600
 _Seconds = Annotated[int, Field(ge=1, le=2**31 - 1)]
 _Id = Annotated[int, Field(ge=1, le=2**31 - 1)]
 _Quantity = str | int | float
+_Scheduler = Annotated[str, Field(pattern=r"^[A-Za-z0-9]([-A-Za-z0-9._]{0,251}[A-Za-z0-9])?$")]
+"""The name of a scheduler, which stands in an expression of the pod webhook's registration."""
 
 
 _BASE_URL: Final = re.compile(
@@ -40,6 +43,11 @@ def _base_url(url: str) -> str:
     if parts is None or not 1 <= int(parts["port"] or 80) <= 65_535:
         raise ValueError("must be http://host[:port][/path]")
     return url.removesuffix("/")
+
+
+def _switch(value: Any) -> Any:
+    """On and Off without quotes are booleans to YAML 1.1, which Helm and kubectl read."""
+    return {True: "On", False: "Off"}[value] if isinstance(value, bool) else value
 
 
 class Native(StrEnum):
@@ -88,18 +96,18 @@ class Groups(_Section):
     """Pod groups: whose pods are held, and when a group is opened (G2, G3, G4, G6)."""
 
     enabled: bool = True
-    ways: Annotated[tuple[Annotated[Way, Strict(False)], ...], Strict(False)] = tuple(Way)
-    """Those that are switched on."""
-    scheduler_names: Annotated[tuple[str, ...], Strict(False), Field(min_length=1)] = ("default-scheduler",)
+    ways: Annotated[tuple[Annotated[Way, Strict(False)], ...], Strict(False), Field(min_length=1)] = tuple(Way)
+    """Those that are switched on; without any, `enabled` is what to set."""
+    scheduler_names: Annotated[tuple[_Scheduler, ...], Strict(False), Field(min_length=1)] = (names.DEFAULT_SCHEDULER,)
     """Pods for other schedulers are not ours: theirs read the same keys."""
-    capacity_check: Annotated[Check, Strict(False)] = Check.FIT
+    capacity_check: Annotated[Check, Strict(False), BeforeValidator(_switch)] = Check.FIT
     starvation_seconds: Annotated[float, Field(ge=0, le=86_400)] = DEFAULT_STARVATION_SECONDS
     """How long an earlier group of the same domain may be passed by later ones."""
     wait_seconds: _Seconds = DEFAULT_GROUP_WAIT_SECONDS
     """The wait limit of the designs that have none of their own: KEP-24's and Alibaba's."""
     across_namespaces: bool = False
     """Whether a GangGroup may reach beyond its namespace."""
-    native: Annotated[Native, Strict(False)] = Native.OFF
+    native: Annotated[Native, Strict(False), BeforeValidator(_switch)] = Native.OFF
     gate_concurrency: Annotated[int, Field(ge=1, le=1024)] = 32
     """Gates removed at once."""
 

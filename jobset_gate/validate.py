@@ -1,6 +1,7 @@
 """Everything that is wrong with a JobSet's gate, at once, with field paths (A2, A3)."""
 
 from jobset_gate import config_rules, order_rules, template_rules
+from jobset_gate.groups import with_barrier
 from jobset_gate.settings import Settings
 from jobset_gate.template import Json, config_of
 from jobset_gate.violation import Violation, shown
@@ -39,6 +40,7 @@ def _of_itself(jobset: Json, old: Json | None, settings: Settings) -> list[Viola
     found += template_rules.platform(jobset, config)
     found += order_rules.never_starts(jobset, config)
     found += order_rules.never_ends(jobset, config, settings.barrier)
+    found += with_barrier.violations(jobset, config, settings.groups)
     if old is None:
         found += template_rules.unmarked(jobset, config)
         found += template_rules.empty(jobset, config)

@@ -29,6 +29,10 @@ class Violation:
     message: str
     fault: Fault = Fault.INVALID
 
+    def __hash__(self) -> int:
+        """Of any value, also of a list or an object."""
+        return hash((self.path, self.message))
+
     def __str__(self) -> str:
         """`<path>: <value>: <message>`."""
         return f"{self.path}: {shown(self.value)}: {self.message}"

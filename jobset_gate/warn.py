@@ -5,6 +5,7 @@ from typing import Any, Final
 
 from jobset_gate import names
 from jobset_gate.barrier import can_time_out
+from jobset_gate.groups import with_barrier
 from jobset_gate.model import Config
 from jobset_gate.settings import Settings
 from jobset_gate.template import Json, Replicated, config_of, dig, dotted, items, notes, targets
@@ -30,6 +31,7 @@ def _standing(jobset: Json, settings: Settings) -> Iterator[str]:
         yield from _deadlines(job, config)
         if fails and can_time_out(config, settings.barrier):
             yield from _endless(job)
+    yield from with_barrier.warnings(jobset, config, settings)
 
 
 def _deadlines(job: Replicated, config: Config) -> Iterator[str]:

@@ -12,6 +12,7 @@ from hypothesis import settings
 
 from tests.plane import places
 from tests.plane.places import Binaries
+from tests.plane.pod_groups import install_pod_groups
 from tests.plane.real import RealPlane
 from tests.support.planes import Plane, Real, fresh_name
 
@@ -32,7 +33,7 @@ def pytest_configure() -> None:
 
 @pytest.fixture(scope="session")
 def control_plane_binaries() -> Binaries:
-    """etcd, kube-apiserver, kube-controller-manager, kubectl. Getting them may take minutes, so not here."""
+    """All programs of a control plane, and kubectl. Getting them may take minutes, so not here."""
     found = places.find()
     if isinstance(found, Binaries):
         return found
@@ -44,6 +45,21 @@ def control_plane_binaries() -> Binaries:
 def _running_plane(control_plane_binaries: Binaries) -> Iterator[RealPlane]:
     with RealPlane(control_plane_binaries, audited=True) as running:
         yield running
+
+
+@pytest.fixture(scope="session")
+def _scheduled_running_plane(control_plane_binaries: Binaries) -> Iterator[RealPlane]:
+    with RealPlane(control_plane_binaries, scheduler=True, audited=True, prepare=install_pod_groups) as running:
+        yield running
+
+
+@pytest.fixture
+def scheduled_plane(_scheduled_running_plane: RealPlane) -> Real:
+    """One with kube-scheduler and the CRDs of pod groups, made when it is first asked for.
+
+    Beside the other, on which whoever plays the scheduler binds the pods.
+    """
+    return Real(_scheduled_running_plane)
 
 
 @pytest.fixture

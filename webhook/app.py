@@ -15,6 +15,8 @@ from jobset_gate import inject, names
 from jobset_gate.settings import Settings
 from webhook.handlers import Handler, mutating, validating
 from webhook.metrics import Metrics, outcome
+from webhook.pod_registration import POD_PATH
+from webhook.pods import holding
 from webhook.registration import MUTATE_PATH, VALIDATE_PATH
 from webhook.review import Answer, Denied, Request, Unreadable, decode, encode
 
@@ -53,6 +55,7 @@ class Door:
         self._handlers: dict[str, Handler] = {
             "mutate": mutating(settings, suffix or random_suffix, token or random_token),
             "validate": validating(settings),
+            "mutate-pods": holding(settings),
         }
 
     def app(self) -> web.Application:
@@ -60,6 +63,7 @@ class Door:
         app = web.Application(client_max_size=LARGEST_BODY)
         app.router.add_post(MUTATE_PATH, partial(self._admit, "mutate"))
         app.router.add_post(VALIDATE_PATH, partial(self._admit, "validate"))
+        app.router.add_post(POD_PATH, partial(self._admit, "mutate-pods"))
         app.router.add_get("/healthz", self._healthz)
         app.router.add_get("/readyz", self._readyz)
         app.router.add_get("/metrics", self._metrics)

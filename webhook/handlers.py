@@ -7,7 +7,7 @@ from jobset_gate import inject, names, validate, warn
 from jobset_gate.carried import missing
 from jobset_gate.settings import Settings
 from jobset_gate.template import dig
-from webhook.review import Allowed, Answer, Denied, Patched, Request, denied
+from webhook.review import Allowed, Answer, Patched, Request, denied, misdirected
 
 Handler = Callable[[Request], Answer]
 _JUDGED: Final = ("CREATE", "UPDATE")
@@ -64,17 +64,13 @@ def _not_ours(request: Request) -> Answer | None:
     what = request.resource
     if (what.group, what.resource) != (names.JOBSET_GROUP, "jobsets") or what.version != names.JOBSET_VERSION:
         told = f"{what.group}/{what.version} {what.resource}".lstrip("/")
-        return _misdirected(f"this webhook judges {names.JOBSET_API_VERSION} jobsets, not {told}")
+        return misdirected(f"this webhook judges {names.JOBSET_API_VERSION} jobsets, not {told}")
     if request.sub_resource or request.operation == "DELETE":
         return Allowed()
     if request.operation not in _JUDGED:
-        return _misdirected(f"this webhook judges {' and '.join(_JUDGED)}, not {request.operation!r}")
+        return misdirected(f"this webhook judges {' and '.join(_JUDGED)}, not {request.operation!r}")
     if not isinstance(request.object, dict):
-        return _misdirected("the request holds no object")
+        return misdirected("the request holds no object")
     if (request.operation == "UPDATE") != isinstance(request.old_object, dict):
-        return _misdirected(f"the request is of operation {request.operation}, and oldObject does not fit that")
+        return misdirected(f"the request is of operation {request.operation}, and oldObject does not fit that")
     return None
-
-
-def _misdirected(message: str) -> Denied:
-    return Denied(f"{names.PROGRAM}: {message}", code=400, reason="BadRequest")

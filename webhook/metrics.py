@@ -33,7 +33,7 @@ class Metrics:
         )
         self.admission = Counter(
             "jobset_gate_admission",
-            "Answers to admission requests for gated JobSets.",
+            "Answers to admission requests for gated JobSets and for pods of groups.",
             ["webhook", "operation", "outcome"],
             registry=self.registry,
         )

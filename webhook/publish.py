@@ -1,4 +1,4 @@
-"""The caBundle of the two webhook configurations: read, and written without owning anything else in them."""
+"""The caBundle of our webhook configurations: read, and written without owning anything else in them."""
 
 import binascii
 from base64 import b64decode, b64encode
@@ -8,6 +8,7 @@ from typing import Any, Final
 
 from cryptography import x509
 
+from jobset_gate import names
 from jobset_gate.kube.client import Client, PatchType
 from jobset_gate.kube.errors import ApiError, Conflict, Invalid, NotFound
 from jobset_gate.kube.resources import MUTATING_WEBHOOKS, VALIDATING_WEBHOOKS, Resource
@@ -16,7 +17,9 @@ from webhook.pem import certificates, fingerprint
 from webhook.registration import MUTATING, VALIDATING
 
 CONFIGURATIONS: Final = ((MUTATING_WEBHOOKS, MUTATING), (VALIDATING_WEBHOOKS, VALIDATING))
-"""Those of an installation."""
+"""Those of every installation: a door that no API server knows of is not ready."""
+OF_PODS: Final = ((MUTATING_WEBHOOKS, names.POD_WEBHOOK),)
+"""While groups are enabled. An uninstallation takes this one away first, and JobSets go on being asked about."""
 Json = dict[str, Any]
 
 
@@ -45,6 +48,7 @@ class Live:
     """The configurations as an API server has them."""
 
     configurations: tuple[Configuration, ...]
+    """But optional ones that do not exist: nobody asks us for those."""
 
     @property
     def missing(self) -> str | None:
@@ -76,12 +80,20 @@ class Live:
 class Published:
     """The configurations of one installation."""
 
-    def __init__(self, client: Client, which: Sequence[tuple[Resource, str]] = CONFIGURATIONS) -> None:
-        self._client, self.which = client, tuple(which)
+    def __init__(
+        self,
+        client: Client,
+        which: Sequence[tuple[Resource, str]] = CONFIGURATIONS,
+        optional: Sequence[tuple[Resource, str]] = (),
+    ) -> None:
+        """`optional`: those that need not exist."""
+        self._client, self._optional = client, frozenset(optional)
+        self.which = (*which, *optional)
 
     async def read(self) -> Live:
         """Raises ApiError other than NotFound, and Unreachable."""
-        return Live(tuple([await self._one(*each) for each in self.which]))
+        found = [await self._one(*each) for each in self.which]
+        return Live(tuple(it for it in found if it.version or (it.resource, it.name) not in self._optional))
 
     async def write(self, before: Live, bundle: bytes) -> Live:
         """Make `bundle` the caBundle of each that has another one; raises LostRace if one of them has changed."""

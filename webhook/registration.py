@@ -82,18 +82,11 @@ def configurations(
     `url` ("https://host:port", no path) or `service`: exactly one. `own_namespace`: exempt beside kube-system.
     `suffix` is appended to both names, so that several doors can be registered in one cluster.
     """
-    if (url is None) == (service is None):
-        msg = "give either url or service"
-        raise ValueError(msg)
-
-    def client(path: str) -> Json:
-        where: Json = {"url": url.rstrip("/") + path} if url is not None else {"service": _reference(service, path)}
-        return where if ca_bundle is None else {**where, "caBundle": ca_bundle}
 
     def hook(name: str, path: str) -> Json:
         return {
             "name": name,
-            "clientConfig": client(path),
+            "clientConfig": client_config(path, url=url, service=service, ca_bundle=ca_bundle),
             "admissionReviewVersions": ["v1"],
             "rules": [
                 {
@@ -104,7 +97,7 @@ def configurations(
                     "scope": "Namespaced",
                 }
             ],
-            "namespaceSelector": _other_namespaces(own_namespace),
+            "namespaceSelector": other_namespaces(own_namespace),
             "matchConditions": [{"name": name, "expression": text} for name, text in MATCH_CONDITIONS],
             "matchPolicy": "Equivalent",
             "failurePolicy": failure_policy,
@@ -114,12 +107,22 @@ def configurations(
 
     mutating = hook(MUTATING_HOOK, MUTATE_PATH) | {"reinvocationPolicy": "IfNeeded"}
     return (
-        _configuration("MutatingWebhookConfiguration", MUTATING + suffix, mutating),
-        _configuration("ValidatingWebhookConfiguration", VALIDATING + suffix, hook(VALIDATING_HOOK, VALIDATE_PATH)),
+        configuration("MutatingWebhookConfiguration", MUTATING + suffix, mutating),
+        configuration("ValidatingWebhookConfiguration", VALIDATING + suffix, hook(VALIDATING_HOOK, VALIDATE_PATH)),
     )
 
 
-def _configuration(kind: str, name: str, hook: Json) -> Json:
+def client_config(path: str, *, url: str | None, service: Service | None, ca_bundle: str | None) -> Json:
+    """Where the door answers at this path, and whose certificate it shows. Raises ValueError unless one is given."""
+    if (url is None) == (service is None):
+        msg = "give either url or service"
+        raise ValueError(msg)
+    where: Json = {"url": url.rstrip("/") + path} if url is not None else {"service": _reference(service, path)}
+    return where if ca_bundle is None else {**where, "caBundle": ca_bundle}
+
+
+def configuration(kind: str, name: str, hook: Json) -> Json:
+    """The object of that kind and name with this one webhook in it."""
     return {
         "apiVersion": "admissionregistration.k8s.io/v1",
         "kind": kind,
@@ -128,11 +131,12 @@ def _configuration(kind: str, name: str, hook: Json) -> Json:
     }
 
 
-def _reference(service: Service | None, path: str) -> Json:
-    assert service is not None  # noqa: S101 - configurations() has checked it; this tells the type checker.
-    return {"namespace": service.namespace, "name": service.name, "port": service.port, "path": path}
-
-
-def _other_namespaces(own: str | None) -> Json:
+def other_namespaces(own: str | None) -> Json:
+    """The selector of all namespaces but the system's and our own."""
     exempt = [EXEMPT_NAMESPACE, *([own] if own and own != EXEMPT_NAMESPACE else [])]
     return {"matchExpressions": [{"key": "kubernetes.io/metadata.name", "operator": "NotIn", "values": exempt}]}
+
+
+def _reference(service: Service | None, path: str) -> Json:
+    assert service is not None  # noqa: S101 - client_config() has checked it; this tells the type checker.
+    return {"namespace": service.namespace, "name": service.name, "port": service.port, "path": path}

@@ -67,6 +67,17 @@ class Patched:
 
 
 @dataclass(frozen=True, slots=True)
+class Subject:
+    """The kind of object that a refusal is about."""
+
+    group: str
+    kind: str
+
+
+JOBSET: Final = Subject(names.JOBSET_GROUP, "JobSet")
+
+
+@dataclass(frozen=True, slots=True)
 class Denied:
     """The request is refused. `violations` become the causes that clients can read one by one."""
 
@@ -75,7 +86,8 @@ class Denied:
     reason: str = "Invalid"
     violations: tuple[Violation, ...] = ()
     name: str = ""
-    """Of the JobSet, as far as it has one."""
+    """Of the object, as far as it has one."""
+    subject: Subject = JOBSET
 
 
 Answer = Allowed | Patched | Denied
@@ -102,12 +114,17 @@ def encode(uid: str, answer: Answer) -> bytes:
     return _encode({"apiVersion": API_VERSION, "kind": KIND, "response": {"uid": uid, **_response(answer)}})
 
 
-def denied(violations: list[Violation], name: str = "") -> Denied:
+def misdirected(message: str) -> Denied:
+    """A refusal of a request that no registration of ours sends."""
+    return Denied(f"{names.PROGRAM}: {message}", code=400, reason="BadRequest")
+
+
+def denied(violations: list[Violation], name: str = "", subject: Subject = JOBSET) -> Denied:
     """A refusal that names every violation in its message (up to 100, then says how many more)."""
     told = [str(it) for it in violations[:MOST_CAUSES]]
     more = len(violations) - MOST_CAUSES
     message = "; ".join(told) + (f"; and {more} more" if more > 0 else "")
-    return Denied(message[:LONGEST_MESSAGE], violations=tuple(violations), name=name)
+    return Denied(message[:LONGEST_MESSAGE], violations=tuple(violations), name=name, subject=subject)
 
 
 def _response(answer: Answer) -> Json:
@@ -136,5 +153,6 @@ def _status(answer: Denied) -> Json:
             {"reason": it.fault.value, "field": it.path, "message": str(it).removeprefix(f"{it.path}: ")}
             for it in answer.violations[:MOST_CAUSES]
         ]
-        status["details"] = {"group": names.JOBSET_GROUP, "kind": "JobSet", "name": answer.name, "causes": causes}
+        about = answer.subject
+        status["details"] = {"group": about.group, "kind": about.kind, "name": answer.name, "causes": causes}
     return status

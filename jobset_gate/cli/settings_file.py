@@ -27,6 +27,7 @@ class Controller(BaseModel):
     workers: _Many | None = None
     patch_concurrency: _ManyOrNone | None = None
     extend_crd: bool | None = None
+    pod_group_crds: bool | None = None
     stream_host: str | None = None
     stream_port: _Port | None = None
     progress_every: _Seconds | None = None

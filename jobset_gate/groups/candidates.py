@@ -42,6 +42,8 @@ class Opened(Word, frozen=True):
     domain: frozenset[str]
     proven: bool
     """It was known to have room when it was opened."""
+    placed: bool = False
+    """Its minimum was bound, and this is the rest: it takes what it finds, and needs no place of its own."""
 
 
 class Open(Word, frozen=True):

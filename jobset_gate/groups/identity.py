@@ -1,6 +1,7 @@
 """The label that ties a pod to its group: a hash, since annotations cannot be selected (G2)."""
 
 import hashlib
+from functools import lru_cache
 from typing import Final
 
 import msgspec
@@ -11,6 +12,10 @@ LENGTH: Final = 40
 """Hexadecimal digits, 160 bits: two groups never share one. A label's value may have 63."""
 
 
+_KNOWN: Final = 1 << 16
+
+
+@lru_cache(maxsize=_KNOWN)
 def label(key: Key) -> str:
     """The value of the label on every pod of the group."""
     # As JSON, or "a" in "b/c" and "a/b" in "c" would be one.

@@ -23,7 +23,7 @@ def consider(
     `rooms` are what is allocatable less what is bound. What has been opened is reckoned with as if it were still to
     be placed, since the scheduler need not have put it where it was reckoned to go.
     """
-    going = _Going(opened, Ground(rooms), check, now - starvation_seconds)
+    going = Pass(opened, Ground(rooms), check=check, starved_since=now - starvation_seconds)
     return [going.consider(it) for it in sorted(candidates, key=order)]
 
 
@@ -40,17 +40,19 @@ class _Yard:
     def opened(self, group: Opened) -> None:
         """Its pods take up room, or may."""
         shapes = [shape for demand in group.demands for shape in demand.shapes]
-        if group.proven:
+        if group.proven and not group.placed:
             self.sure = alike([*self.sure, *shapes])
             return
         self.unsure = alike([*self.unsure, *shapes])
+        if group.placed:
+            return
         self.probing = self.probing or group.demands[0].key
 
 
-class _Going:
+class Pass:
     """One pass over the groups that wait. What is free only shrinks while it lasts."""
 
-    def __init__(self, opened: Sequence[Opened], ground: Ground, check: Check, starved_since: float) -> None:
+    def __init__(self, opened: Iterable[Opened], ground: Ground, *, check: Check, starved_since: float) -> None:
         self._ground = ground
         self._check = check
         self._starved_since = starved_since
@@ -60,6 +62,7 @@ class _Going:
             self._yards.setdefault(group.domain, _Yard()).opened(group)
 
     def consider(self, candidate: Candidate) -> Open | Hold:
+        """What becomes of the next in order."""
         verdict = self._verdict(candidate)
         yard = self._yards.setdefault(candidate.domain, _Yard())
         if isinstance(verdict, Open):

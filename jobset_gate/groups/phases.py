@@ -30,6 +30,8 @@ class Counts(Word, frozen=True):
     opened: bool = False
     late: bool = False
     """The wait limit has passed with too few bound."""
+    returning: bool = False
+    """It is being taken back."""
 
 
 def phase(seen: Counts) -> Phase:
@@ -38,10 +40,11 @@ def phase(seen: Counts) -> Phase:
 
 
 _TABLE: Final[tuple[tuple[Phase, Callable[[Counts], bool]], ...]] = (
-    (Phase.PENDING, lambda it: not it.opened),  # not yet, or no more: a roll-back leads here
-    (Phase.FAILED, lambda it: it.failed > 0),
+    (Phase.UNKNOWN, lambda it: it.returning and it.bound > 0),  # whatever still runs will not for long
+    (Phase.PENDING, lambda it: not it.opened or it.returning),  # not yet, or no more: a roll-back leads here
     (Phase.FINISHED, lambda it: it.succeeded >= it.minimum and it.succeeded >= it.present),
-    (Phase.RUNNING, lambda it: it.running + it.succeeded >= it.minimum),
+    (Phase.RUNNING, lambda it: it.running + it.succeeded >= it.minimum),  # also when a failed pod was made up for
+    (Phase.FAILED, lambda it: it.failed > 0),
     (Phase.SCHEDULING, lambda it: it.bound >= it.minimum),
     (Phase.UNKNOWN, lambda it: it.late and it.bound > 0),
     (Phase.SCHEDULING, lambda it: it.bound > 0),

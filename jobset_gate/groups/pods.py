@@ -21,31 +21,47 @@ PARSERS: Final[Mapping[Way, Callable[[Meta], Claim | None]]] = MappingProxyType(
 )
 """In the order in which they win: a pod may carry the same name for several schedulers."""
 
+NAMED_BY: Final[Mapping[Way, tuple[str, str]]] = MappingProxyType(
+    {
+        Way.KOORDINATOR_ANNOTATIONS: ("annotations", names.KOORDINATOR_NAME),
+        Way.KOORDINATOR_POD_GROUP: ("labels", names.KOORDINATOR_LABEL),
+        Way.SCHEDULER_PLUGINS: ("labels", names.PLUGINS_NAME),
+        Way.ALIBABA: ("labels", names.ALIBABA_NAME),
+        Way.KEP_24: ("annotations", names.KEP24_NAME),
+    }
+)
+"""Whether a label or an annotation names the group, and which."""
+
 ALL: Final = frozenset(Way)
 
 
 def claims(meta: Meta, ways: Collection[Way] = ALL) -> list[Claim]:
     """Each way's claim of a pod, the one that wins first; ways that are switched off say nothing."""
     found = (parser(meta) for way, parser in PARSERS.items() if way in ways)
-    return [claim for claim in found if claim is not None]
+    # Koordinator's annotations are also read beside its label, and then the label is the way.
+    return [claim for claim in found if claim is not None and claim.way in ways]
 
 
 def two_names(meta: Meta, ways: Collection[Way] = ALL) -> Violation | None:
     """What forbids a pod at admission: it names two groups, and can be in one only."""
     said = claims(meta, ways)
-    different = sorted({claim.key.name for claim in said if claim.key.name})
+    different = tuple(sorted({claim.key.name for claim in said if claim.key.name}))
     if len(different) < 2:
         return None
     told = ", ".join(f"{place(meta, claim)} says {claim.key.name}" for claim in said if claim.key.name)
     return Violation(meta.path, different, f"names two groups, a pod belongs to one: {told}", Fault.FORBIDDEN)
 
 
-def claim(meta: Meta, ways: Collection[Way] = ALL) -> Claim | None:
-    """The one claim of a pod, with all that is wrong with what it says; None for a pod that names no group."""
+def claim(meta: Meta, ways: Collection[Way] = ALL, *, held: str = "") -> Claim | None:
+    """The one claim of a pod, with all that is wrong with what it says; None for a pod that names no group.
+
+    `held`: the label of the group that it was taken for, if it was. A name that is put beside that one later does not
+    take its place, whichever would win at creation.
+    """
     said = claims(meta, ways)
     if not said:
         return None
-    first = said[0]
+    first = said[0] if len(said) == 1 else next((it for it in said if label(it.key) == held), said[0])
     twice = two_names(meta, ways)
     problems: list[Violation] = []
     for each in said:
@@ -76,19 +92,8 @@ def moved(claimed: Claim | None, held: str) -> bool:
 
 def place(meta: Meta, claimed: Claim) -> str:
     """The field path of the key by which a pod names its group."""
-    holder, key = _KEYS[claimed.way]
+    holder, key = NAMED_BY[claimed.way]
     return at(at(meta.path, holder), key)
-
-
-_KEYS: Final[Mapping[Way, tuple[str, str]]] = MappingProxyType(
-    {
-        Way.KOORDINATOR_ANNOTATIONS: ("annotations", names.KOORDINATOR_NAME),
-        Way.KOORDINATOR_POD_GROUP: ("labels", names.KOORDINATOR_LABEL),
-        Way.SCHEDULER_PLUGINS: ("labels", names.PLUGINS_NAME),
-        Way.ALIBABA: ("labels", names.ALIBABA_NAME),
-        Way.KEP_24: ("annotations", names.KEP24_NAME),
-    }
-)
 
 
 def _minimums(meta: Meta, said: list[Claim]) -> list[Violation]:
@@ -97,4 +102,4 @@ def _minimums(meta: Meta, said: list[Claim]) -> list[Violation]:
     if len(set(wanted.values())) < 2:
         return []
     told = " and ".join(f"{number} by {way}" for way, number in wanted.items())
-    return [Violation(meta.path, sorted(set(wanted.values())), f"says two minimums of one group: {told}")]
+    return [Violation(meta.path, tuple(sorted(set(wanted.values()))), f"says two minimums of one group: {told}")]

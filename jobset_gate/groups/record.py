@@ -4,6 +4,7 @@ The write that changes it, compare-and-swap, is the decision; pods are patched o
 finds either nothing or all that it needs to go on.
 """
 
+from collections.abc import Iterable
 from enum import StrEnum
 from fractions import Fraction
 
@@ -39,6 +40,15 @@ class How(StrEnum):
     """The scheduler places it by itself (G6)."""
 
 
+class Share(Word, frozen=True):
+    """What was decided of one gang among several that open together."""
+
+    minimum: int
+    mode: Mode
+    many: int
+    newest: float
+
+
 class Record(Word, frozen=True):
     """The last decision on a group. What its pods and PodGroup say later does not change it (G2, G4)."""
 
@@ -51,8 +61,14 @@ class Record(Word, frozen=True):
     """Every gang of the decision with its generation, the group itself among them; the first one's home holds it."""
     minimum: int
     wait: Fraction
-    """Seconds."""
+    """Seconds; of gangs that open together the longest that one of them has."""
     mode: Mode
+    many: int = 0
+    """How many members it was opened with: so many gates may go before it is satisfied, whoever finishes that."""
+    newest: float = 0.0
+    """When the youngest of those was made, by the API server's clock: pods made later were not among them."""
+    shares: tuple[Share, ...] = ()
+    """Of each gang, in the order of `gangs`; () where there is but one."""
     satisfied: float | None = None
     """Since when; later members of this generation pass."""
     extended: bool = False
@@ -67,6 +83,35 @@ class Record(Word, frozen=True):
     """False: Koordinator's gangs are not opened again until all of their members are gone."""
     why: str = ""
     """Of a roll-back, for people."""
+    home_uid: str = ""
+    """Of the PodGroup it was written on: one that is made again from a saved copy was never opened."""
+
+
+def of(record: Record, key: Key) -> Record | None:
+    """The record as one of its gangs reads it: with the generation and the minimum of that gang."""
+    for number, (gang, generation) in enumerate(record.gangs):
+        if gang == key:
+            share = record.shares[number] if number < len(record.shares) else None
+            mine = msgspec.structs.replace(record, generation=generation)
+            return mine if share is None else msgspec.structs.replace(mine, **msgspec.structs.asdict(share))
+    return None
+
+
+def latest(key: Key, own: Record | None, others: Iterable[Record] = ()) -> Record | None:
+    """What holds for a gang, as it reads it: of what stands on its own home and what on others' tells of it.
+
+    The higher generation; of one generation what stands on the first gang's home, since changes are made there.
+    """
+    found: tuple[int, bool, Record] | None = None
+    for record in (own, *others) if own is not None else others:
+        read = of(record, key)
+        if read is None:
+            continue
+        # A copy on the own home is as old as the decision; only the first gang's own is the original.
+        first = record is not own or record.gangs[0][0] == key
+        if found is None or (read.generation, first) > found[:2]:
+            found = read.generation, first, read
+    return None if found is None else found[2]
 
 
 def render(record: Record) -> str:

@@ -6,10 +6,14 @@ Times are seconds since the epoch.
 from collections.abc import Mapping
 from types import MappingProxyType
 
+from jobset_gate.groups import pods
 from jobset_gate.groups.certainty import Shape
-from jobset_gate.groups.model import Claim, Group
+from jobset_gate.groups.model import Claim, Group, Key, PodGroupSeen
 from jobset_gate.groups.record import Record
+from jobset_gate.groups.requests import Amounts
+from jobset_gate.groups.selection import Node
 from jobset_gate.model import Word
+from jobset_gate.violation import Violation
 
 
 class Maker(Word, frozen=True):
@@ -67,6 +71,41 @@ class MemberSeen(Word, frozen=True):
         """It has a node, or had one and has succeeded."""
         return self.node != "" or self.phase == "Succeeded"
 
+    @property
+    def ungated(self) -> bool:
+        """Neither held by us nor opened by us."""
+        return not self.gated and not self.generation
+
+    @property
+    def counts(self) -> bool:
+        """It is one of those that the minimum asks for: alive, and without our gate only if it is bound (G2)."""
+        return self.alive and (self.bound or not self.ungated)
+
+    @property
+    def moved(self) -> bool:
+        """It names another group by now than the one it was taken for, or none."""
+        return self.held != "" and pods.moved(self.claim, self.held)
+
+
+class BoundSeen(Word, frozen=True):
+    """A pod that takes up room on a node, whosever it is."""
+
+    uid: str
+    namespace: str
+    name: str
+    node: str
+    requests: Amounts
+    """The same object for all pods that are alike."""
+    ungated: MemberSeen | None = None
+    """The pod as a member of the group that it names, if it was never taken for one."""
+
+
+class NodeSeen(Word, frozen=True):
+    """A node, and what pods may take up on it."""
+
+    node: Node
+    allocatable: Amounts
+
 
 class Home(Word, frozen=True):
     """The object that a group's record is kept on, as it was read: its version makes every write a compare-and-swap."""
@@ -77,6 +116,24 @@ class Home(Word, frozen=True):
     name: str
     uid: str
     resource_version: str
+
+
+class HomeSeen(Word, frozen=True):
+    """An object that a record may be kept on: a PodGroup, or a ConfigMap of ours."""
+
+    home: Home
+    key: Key | None = None
+    """Of a ConfigMap: whose it is. A PodGroup is that of every design that looks into its API group."""
+    pod_group: PodGroupSeen | None = None
+    created: float = 0.0
+    annotations: Mapping[str, str] = MappingProxyType({})
+    status: Mapping[str, object] = MappingProxyType({})
+    """As JSON."""
+    status_managers: tuple[str, ...] = ()
+    """Who else writes its status."""
+    record: Record | None = None
+    problem: Violation | None = None
+    """Why what stands there as a record is none."""
 
 
 class GroupSeen(Word, frozen=True):
@@ -95,6 +152,8 @@ class GroupSeen(Word, frozen=True):
     """status of its PodGroup, as JSON."""
     annotations: Mapping[str, str] = MappingProxyType({})
     """Of its home."""
+    status_managers: tuple[str, ...] = ()
+    """Other controllers that write the status of its PodGroup; then we only read it (G5)."""
 
     @property
     def generation(self) -> int:

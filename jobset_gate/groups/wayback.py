@@ -10,6 +10,7 @@ from jobset_gate.model import Word
 
 FIRST_BACKOFF: Final = 10.0
 LONGEST_BACKOFF: Final = 300.0
+MOST_PODS_TOLD: Final = 10
 CLOSE_ENOUGH: Final = Fraction(1, 10)
 """Of the minimum: so small a gap gets scheduler-plugins' groups one more limit."""
 
@@ -103,10 +104,12 @@ class Owner(Word, frozen=True):
     name: str
     pods: tuple[str, ...]
     """Its pods in the group."""
-    others: int = 0
-    """Its pods that are not in the group."""
+    others: tuple[str, ...] = ()
+    """Its living pods that are not in the group: they would be lost with the others."""
     by_kueue: bool = False
     """Kueue suspends and resumes it, and would undo ours."""
+    managed_by: str = ""
+    """The controller that looks after it instead of the usual one: nobody knows what that makes of a suspension."""
 
 
 class Return(Word, frozen=True):
@@ -119,19 +122,26 @@ class Return(Word, frozen=True):
 
 def returns(owners: Sequence[Owner]) -> list[Return]:
     """The way back of each owner's pods."""
-    return [_return(it) for it in sorted(owners, key=lambda it: (it.kind, it.name))]
+    return [way_of(it) for it in sorted(owners, key=lambda it: (it.kind, it.name))]
 
 
-def _return(owner: Owner) -> Return:
+def way_of(owner: Owner) -> Return:
+    """The way back of one owner's pods."""
     if not owner.kind:
-        return Return(
-            owner=owner, how=How.BLOCKED, why=f"nobody would make them again: {', '.join(sorted(owner.pods))}"
-        )
+        return Return(owner=owner, how=How.BLOCKED, why=f"nobody would make them again: {told(owner.pods)}")
     if owner.kind not in ("Job", "JobSet"):
         return Return(owner=owner, how=How.DELETE)
     title = f"{owner.kind} {owner.name}"
     if owner.by_kueue:
         return Return(owner=owner, how=How.BLOCKED, why=f"{title} is suspended and resumed by Kueue")
+    if owner.managed_by:
+        return Return(owner=owner, how=How.BLOCKED, why=f"{title} is managed by {owner.managed_by}")
     if owner.others:
-        return Return(owner=owner, how=How.BLOCKED, why=f"{owner.others} pods of {title} are not in the group")
+        return Return(owner=owner, how=How.BLOCKED, why=f"pods of {title} are not in the group: {told(owner.others)}")
     return Return(owner=owner, how=How.SUSPEND)
+
+
+def told(pods: Sequence[str]) -> str:
+    """Their names, for people; a thousand of them would say no more than the first few."""
+    more = len(pods) - MOST_PODS_TOLD
+    return ", ".join(sorted(pods)[:MOST_PODS_TOLD]) + (f" and {more} more" if more > 0 else "")

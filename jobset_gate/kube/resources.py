@@ -66,3 +66,20 @@ VALIDATING_WEBHOOKS = Resource(
     "ValidatingWebhookConfiguration",
     namespaced=False,
 )
+PODGROUPS_KEP24 = Resource("incubator.scheduling.k8s.io", "v1alpha1", "podgroups", "PodGroup")
+PODGROUPS_PLUGINS = Resource("scheduling.x-k8s.io", "v1alpha1", "podgroups", "PodGroup")
+PODGROUPS_SIGS = Resource("scheduling.sigs.k8s.io", "v1alpha1", "podgroups", "PodGroup")
+RESOURCEQUOTAS = Resource("", "v1", "resourcequotas", "ResourceQuota")
+REPLICATION_CONTROLLERS = Resource("", "v1", "replicationcontrollers", "ReplicationController")
+DEPLOYMENTS = Resource("apps", "v1", "deployments", "Deployment")
+REPLICA_SETS = Resource("apps", "v1", "replicasets", "ReplicaSet")
+STATEFUL_SETS = Resource("apps", "v1", "statefulsets", "StatefulSet")
+
+
+def native_pod_groups(version: str) -> Resource:
+    """Those of the scheduler itself, whose version changes from release to release."""
+    return Resource("scheduling.k8s.io", version, "podgroups", "PodGroup")
+
+
+POD_GROUPS = {resource.group: resource for resource in (PODGROUPS_KEP24, PODGROUPS_PLUGINS, PODGROUPS_SIGS)}
+"""By API group."""

@@ -68,7 +68,15 @@ class _Selector(selectors.DefaultSelector):
             return super().select(loop.deadlock_seconds) or loop.note_deadlock()
         ready = super().select(GRACE if timeout >= SHORT_JUMP else 0)
         if not ready:
-            loop.advance(timeout)
+            return self._pass(timeout)
+        return ready
+
+    def _pass(self, seconds: float) -> list[tuple[selectors.SelectorKey, int]]:
+        """Virtual time passes, at its pace if it has one; a signal may end that early."""
+        pace, began = self._loop.pace, time.monotonic()
+        ready = super().select(seconds * pace) if pace else []
+        passed = (time.monotonic() - began) / pace if ready else seconds
+        self._loop.advance(min(seconds, passed))
         return ready
 
 
@@ -78,12 +86,19 @@ class VirtualLoop(asyncio.SelectorEventLoop):
     limit: virtual seconds after which the loop gives up with Overrun.
     stall_seconds: real seconds of work allowed at one virtual instant before Livelock.
     deadlock_seconds: real seconds to wait, when nothing is left to do, before Deadlock.
+    pace: real seconds that a virtual one takes at least, for people to look on; 0: it passes at once.
     """
 
     def __init__(
-        self, *, limit: float = 24 * 3600.0, stall_seconds: float = 60.0, deadlock_seconds: float = 1.0
+        self,
+        *,
+        limit: float = 24 * 3600.0,
+        stall_seconds: float = 60.0,
+        deadlock_seconds: float = 1.0,
+        pace: float = 0.0,
     ) -> None:
         self.limit = limit
+        self.pace = pace
         self.stall_seconds = stall_seconds
         self.deadlock_seconds = deadlock_seconds
         self.threads_at_work = 0
@@ -160,9 +175,15 @@ def virtual_clock(epoch: float = EPOCH) -> VirtualClock:
     return VirtualClock(asyncio.get_running_loop(), epoch)
 
 
-def run_virtual(main: Coroutine[Any, Any, T], *, limit: float = 24 * 3600.0, stall_seconds: float = 60.0) -> T:
+def run_virtual(
+    main: Coroutine[Any, Any, T], *, limit: float = 24 * 3600.0, stall_seconds: float = 60.0, pace: float = 0.0
+) -> T:
     """asyncio.run in virtual time. Errors: VirtualTimeError, besides what `main` raises."""
-    with asyncio.Runner(loop_factory=lambda: VirtualLoop(limit=limit, stall_seconds=stall_seconds)) as runner:
+
+    def loop() -> VirtualLoop:
+        return VirtualLoop(limit=limit, stall_seconds=stall_seconds, pace=pace)
+
+    with asyncio.Runner(loop_factory=loop) as runner:
         return runner.run(main)
 
 

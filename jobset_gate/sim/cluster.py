@@ -53,6 +53,7 @@ class Actors:
         clean_up: bool = True,
         heartbeat: bool = False,
         autoscaler: bool = False,
+        schedule: bool = True,
         pod_backoff: float = 10.0,
         seed: int = 0,
     ) -> None:
@@ -77,6 +78,7 @@ class Actors:
             namespace=namespace,
             heartbeat=heartbeat,
             autoscaler=autoscaler,
+            schedule=schedule,
             seed=seed,
         )
         self.jobs: JobController | None = None

@@ -1,7 +1,8 @@
 """The Job controller of the embedded cluster: Jobs in, pods out, and the Jobs' status.
 
-It follows kube-controller-manager's as far as a JobSet sees it. Left out: tracking finalizers (it keeps its books in
-memory instead), backoffLimitPerIndex, successPolicy, ttlSecondsAfterFinished, managedBy.
+It follows kube-controller-manager's as far as a JobSet and a pod group see it. Left out: tracking finalizers (it keeps
+its books in memory instead: a pod that a Job deletes itself is never counted, as if its finalizer had been taken off
+before), backoffLimitPerIndex, successPolicy, ttlSecondsAfterFinished, managedBy.
 """
 
 from __future__ import annotations
@@ -84,6 +85,10 @@ class JobController:
         if pod is None:
             return
         self._loop.add_after((pod.key[0], pod.job), max(self._loop.reaction, BATCH_SECONDS))
+        if not pod.job_uid:
+            if change.old is not None and change.old.job_uid:
+                self._ledger(change.old.job_uid).forget(change.old)
+            return
         job = self._jobs.cache.get((pod.key[0], pod.job))
         if job is None and self._jobs.has_synced and change.new is None:
             return  # the Job is gone, and so are its books
@@ -114,6 +119,8 @@ class JobController:
         ledger.doubt(self._clock() - UNSEEN_SECONDS)
         only_failed = policies.only_failed_replaced(job)
         ledger.settle(job, self._clock(), lambda pod: self._counts(job, ledger, pod), only_failed=only_failed)
+        if ledger.verdict is None and not holds(job.status.get("conditions"), "SuccessCriteriaMet"):
+            ledger.verdict = policies.fatal(job, ledger)
         drafted = job.thawed()
         problem: ApiError | None = None
         try:

@@ -12,10 +12,28 @@ from jobset_gate.sim.kubelet.behaviour import Node, Script
 from jobset_gate.sim.kubelet.pods import KubePod
 from jobset_gate.sim.kubelet.writer import Writer
 from jobset_gate.sim.objects import Clock, Json, Key, stamp
+from jobset_gate.sim.places import Places
+
+
+class Elsewhere:
+    """Stands where the scheduler would, on a control plane that has one of its own."""
+
+    def join(self, node: Node) -> None:
+        """A node more."""
+
+    def leave(self, name: str) -> None:
+        """A node less."""
+
+    def changed(self, old: KubePod | None, new: KubePod | None) -> None:
+        """A watch event of a pod."""
+
+    def rescan(self) -> None:
+        """Nothing waits here."""
 
 
 class Scheduler:
-    """Counts pods only: a node has room for `node.pods` of them. First come, first served, spread over the nodes.
+    """kube-scheduler's usual way, pod by pod: the highest priority first, then who has waited longest, each on the
+    node with the least on it of those that it may use and that have room. No pod is ever preempted.
 
     `autoscaler`: tell by an event, as a cluster autoscaler does, that a node is on its way while one has yet to join.
     """
@@ -26,23 +44,22 @@ class Scheduler:
         self._script = script
         self._writer = writer
         self._autoscaler = autoscaler
-        self._nodes: dict[str, Node] = {}
-        self._on: dict[str, set[str]] = {}
+        self._places = Places()
         self._pending: dict[Key, KubePod] = {}
+        self._fresh: dict[Key, None] = {}
         self._told: dict[str, tuple[str, str]] = {}
         self._scaled: set[str] = set()
-        self._rescan: asyncio.Handle | None = None
+        self._all = False
+        self._round: asyncio.Handle | None = None
         self.more_to_come: Callable[[], bool] = lambda: False
         """Whether a node has yet to join."""
 
     def join(self, node: Node) -> None:
-        self._nodes[node.name] = node
-        self._on.setdefault(node.name, set())
+        self._places.join(node)
         self.rescan()
 
     def leave(self, name: str) -> None:
-        self._nodes.pop(name, None)
-        self._on.pop(name, None)
+        self._places.leave(name)
 
     def changed(self, old: KubePod | None, new: KubePod | None) -> None:
         """A watch event of a pod."""
@@ -50,86 +67,75 @@ class Scheduler:
         if pod is None:
             return
         if new is not None and not new.node and not new.deleting and not new.over:
-            fresh = pod.key not in self._pending or (old is not None and old.gated != new.gated)
-            self._pending[pod.key] = new
-            if fresh:
-                self._try(new)
+            self._waits(old, new)
             return
         self._pending.pop(pod.key, None)
-        if new is None or new.over:
+        self._fresh.pop(pod.key, None)
+        if new is None or new.over or not new.node:
             self._told.pop(pod.uid, None)
             self._scaled.discard(pod.uid)
-            self._free(pod)
-        elif new.node in self._on:
-            self._on[new.node].add(new.uid)
+            if self._places.release(pod.uid) and self._pending:
+                self.rescan()
+        else:
+            self._places.take(new.uid, new.node, new.placement)
 
     def rescan(self) -> None:
         """Look at all waiting pods once more, soon."""
-        if self._rescan is None:
-            self._rescan = asyncio.get_running_loop().call_soon(self._scan)
+        self._all = True
+        self._soon()
 
-    def _scan(self) -> None:
-        self._rescan = None
-        for pod in list(self._pending.values()):
-            if not self._try(pod) and not self._room():
-                return
+    def _waits(self, old: KubePod | None, new: KubePod) -> None:
+        if not new.ours:
+            return
+        changed = old is not None and (old.gated != new.gated or old.placement is not new.placement)
+        if new.key not in self._pending or changed:
+            self._fresh[new.key] = None
+            self._soon()
+        self._pending[new.key] = new
 
-    def _free(self, pod: KubePod) -> None:
-        for held in self._on.values():
-            if pod.uid in held:
-                held.discard(pod.uid)
-                if self._pending:
-                    self.rescan()
+    def _soon(self) -> None:
+        if self._round is None:
+            self._round = asyncio.get_running_loop().call_soon(self._go_round)
 
-    def _try(self, pod: KubePod) -> bool:
+    def _go_round(self) -> None:
+        """Those that have come, or all: in order, those alike in vain only once."""
+        self._round = None
+        keys = self._pending if self._all else self._fresh
+        pods = sorted((self._pending[key] for key in keys), key=lambda pod: -pod.priority)
+        self._all = False
+        self._fresh.clear()
+        in_vain: dict[int, str] = {}
+        for pod in pods:
+            self._try(pod, in_vain)
+
+    def _try(self, pod: KubePod, in_vain: dict[int, str]) -> None:
         """Bind it or say why not."""
-        if any(pod.uid in held for held in self._on.values()):
-            return True  # the binding is on its way
+        if self._places.holds(pod.uid):
+            return  # the binding is on its way
         if pod.gated:
             self._tell(pod, "SchedulingGated", "Scheduling is blocked due to non-empty scheduling gates")
-            return False
-        scripted = self._script.unschedulable(pod)
-        node = None if scripted else self._best(pod)
+            return
+        why = self._script.unschedulable(pod) or in_vain.get(id(pod.placement), "")
+        node = None if why else self._places.best(pod.placement)
         if node is None:
-            self._tell(pod, "Unschedulable", scripted or self._why(pod))
-            return False
-        self._on[node.name].add(pod.uid)
+            if not why:
+                why = in_vain[id(pod.placement)] = self._places.why_none(pod.placement)
+            self._tell(pod, "Unschedulable", why)
+            return
+        self._places.take(pod.uid, node, pod.placement)
         self._writer.put(f"bind {pod.uid}", lambda: self._bind(pod, node))
-        return True
 
-    def _best(self, pod: KubePod) -> Node | None:
-        free = (node for node in self._nodes.values() if len(self._on[node.name]) < node.pods)
-        fitting = [node for node in free if self._fits(pod, node)]
-        return min(fitting, key=lambda node: len(self._on[node.name]) / node.pods, default=None)
-
-    def _fits(self, pod: KubePod, node: Node) -> bool:
-        return pod.node_selector.items() <= node.all_labels.items()
-
-    def _room(self) -> bool:
-        return any(len(self._on[node.name]) < node.pods for node in self._nodes.values())
-
-    def _why(self, pod: KubePod) -> str:
-        if not self._nodes:
-            return "no nodes available to schedule pods"
-        fitting = sum(self._fits(pod, node) for node in self._nodes.values())
-        reasons = []
-        if fitting:
-            reasons.append(f"{fitting} Too many pods")
-        if other := len(self._nodes) - fitting:
-            reasons.append(f"{other} node(s) didn't match Pod's node affinity/selector")
-        return f"0/{len(self._nodes)} nodes are available: {', '.join(reasons)}."
-
-    async def _bind(self, pod: KubePod, node: Node) -> None:
+    async def _bind(self, pod: KubePod, node: str) -> None:
         body = {
             "apiVersion": "v1",
             "kind": "Binding",
             "metadata": {"name": pod.key[1], "namespace": pod.key[0], "uid": pod.uid},
-            "target": {"apiVersion": "v1", "kind": "Node", "name": node.name},
+            "target": {"apiVersion": "v1", "kind": "Node", "name": node},
         }
         try:
             await self._client.post(PODS.path(pod.key[0], pod.key[1], "binding"), body)
         except KubeError:
-            self._on.get(node.name, set()).discard(pod.uid)
+            self._places.release(pod.uid)
             self.rescan()
             raise
 

@@ -13,12 +13,18 @@ import yaml
 
 from jobset_gate import names
 from jobset_gate.kube.client import Client, PatchType
-from jobset_gate.kube.resources import LEASES, MUTATING_WEBHOOKS, SECRETS, VALIDATING_WEBHOOKS
+from jobset_gate.kube.resources import LEASES, MUTATING_WEBHOOKS, SECRETS, VALIDATING_WEBHOOKS, Resource
 from tests.charts.helm import CHART, RELEASE, Helm, Json, Refused, Values
+from tests.charts.hook_pods import Run, nothing, played
 from tests.support.planes import Real, fresh_name
 from webhook import registration
 
-CONFIGURATIONS: Final = ((MUTATING_WEBHOOKS, registration.MUTATING), (VALIDATING_WEBHOOKS, registration.VALIDATING))
+Configurations = tuple[tuple[Resource, str], ...]
+CONFIGURATIONS: Final[Configurations] = (
+    (MUTATING_WEBHOOKS, registration.MUTATING),
+    (VALIDATING_WEBHOOKS, registration.VALIDATING),
+    (MUTATING_WEBHOOKS, names.POD_WEBHOOK),
+)
 BUNDLE: Final = base64.b64encode(b"-----BEGIN CERTIFICATE-----\n").decode()
 DOOR: Final = f"{names.FIELD_MANAGER}-webhook"
 """Who writes the caBundle."""
@@ -46,8 +52,10 @@ class Release:
     async def upgrade(self, values: Values | None = None, *, chart: Path = CHART, by: Helm | None = None) -> str:
         return await self.run("upgrade", str(chart), values=values or {}, by=by)
 
-    async def uninstall(self, by: Helm | None = None) -> str:
-        return await self.run("uninstall", by=by)
+    async def uninstall(self, by: Helm | None = None, *, hooks: Run = nothing) -> str:
+        """Also the pods of its hooks run, as `hooks` says."""
+        async with self.plane.client() as client, played(client, self.namespace, hooks):
+            return await self.run("uninstall", by=by)
 
     async def clear_away(self) -> None:
         """Whatever a test has left, for the next one."""
@@ -70,9 +78,9 @@ class Release:
                 await asyncio.sleep(0.2)
 
 
-async def written_by_the_webhook(client: Client, namespace: str) -> None:
+async def written_by_the_webhook(client: Client, namespace: str, there: Configurations = CONFIGURATIONS) -> None:
     """What a running webhook and controller write: caBundle, CA Secret, Lease; each as they do it."""
-    for resource, name in CONFIGURATIONS:
+    for resource, name in there:
         stored = await client.get(resource, name)
         body = [
             {"op": "test", "path": "/metadata/resourceVersion", "value": stored["metadata"]["resourceVersion"]},
@@ -85,11 +93,10 @@ async def written_by_the_webhook(client: Client, namespace: str) -> None:
     await client.replace(LEASES, lease | {"spec": {"holderIdentity": "somebody", "leaseDurationSeconds": 15}})
 
 
-async def kept(client: Client, namespace: str) -> Json:
+async def kept(client: Client, namespace: str, there: Configurations = CONFIGURATIONS) -> Json:
     """The same, as it stands."""
     bundles = [
-        (await client.get(resource, name))["webhooks"][0]["clientConfig"].get("caBundle")
-        for resource, name in CONFIGURATIONS
+        (await client.get(resource, name))["webhooks"][0]["clientConfig"].get("caBundle") for resource, name in there
     ]
     secret = await client.get(SECRETS, f"{RELEASE}-ca", namespace)
     lease = await client.get(LEASES, names.LEASE, namespace)
@@ -97,7 +104,7 @@ async def kept(client: Client, namespace: str) -> Json:
 
 
 AS_WRITTEN: Final[dict[str, Any]] = {
-    "bundles": [BUNDLE, BUNDLE],
+    "bundles": [BUNDLE, BUNDLE, BUNDLE],
     "secret": {"ca.crt": BUNDLE, "ca.key": BUNDLE},
     "holder": "somebody",
 }

@@ -14,12 +14,13 @@ from prometheus_client.parser import text_string_to_metric_families
 from jobset_gate.kube.access import Access
 from jobset_gate.kube.client import Client
 from jobset_gate.kube.resources import MUTATING_WEBHOOKS, VALIDATING_WEBHOOKS
+from jobset_gate.settings import Groups
 from jobset_gate.sim import jobset_crd
 from jobset_gate.sim.apiserver import ApiServer
 from tests.jobset_gate.cli.service import fetch, running
 from tests.jobset_gate.jobsets import jobset
 from tests.webhook.reviews import body
-from webhook import registration
+from webhook import pod_registration, registration
 
 SERVICE = registration.Service("default", "jobset-gate-webhook")
 
@@ -68,9 +69,11 @@ async def _scraped(folder: Path) -> dict[str, str]:
         server.kubeconfig(kubeconfig)
         async with Client(Access(server=server.url)) as client:
             await jobset_crd.install(client)
-            made = registration.configurations(service=SERVICE, own_namespace=SERVICE.namespace, ca_bundle=None)
-            for resource, configuration in zip((MUTATING_WEBHOOKS, VALIDATING_WEBHOOKS), made, strict=True):
-                await client.create(resource, configuration)
+            mutating, validating = registration.configurations(service=SERVICE, own_namespace=SERVICE.namespace)
+            for_pods = pod_registration.pod_configuration(Groups(), service=SERVICE, own_namespace=SERVICE.namespace)
+            await client.create(VALIDATING_WEBHOOKS, validating)
+            for one in (mutating, for_pods):
+                await client.create(MUTATING_WEBHOOKS, one)
         where = ["--kubeconfig", str(kubeconfig), "--port", "0"]
         return {"controller": await _controller(where), "webhook": await _webhook(where)}
     finally:

@@ -34,6 +34,7 @@ SAMPLES: Final[dict[str, Json]] = {
         "webhook": {"replicaCount": 1},
         "controller": {"replicaCount": 1, "leaderElection": {"enabled": False}},
         "stream": {"enabled": False},
+        "groups": {"enabled": False},
         "crds": {"extendJobSet": False},
         "rbac": {"create": False},
         "podDisruptionBudget": {"enabled": False},
@@ -43,6 +44,7 @@ SAMPLES: Final[dict[str, Json]] = {
         "webhook": {"certificates": {"mode": "certManager"}},
         "metrics": {"serviceMonitor": {"enabled": True}},
     },
+    "labels-only": {"groups": {"ways": ["alibaba"], "capacityCheck": "Off"}},
     "issuer": {
         "webhook": {"certificates": {"mode": "certManager", "issuerRef": {"name": "corp", "kind": "ClusterIssuer"}}}
     },
@@ -57,6 +59,7 @@ SAMPLES: Final[dict[str, Json]] = {
         "webhook": _PLACED,
         "controller": _PLACED,
         "barrier": {"resources": {"limits": {"cpu": "10m", "memory": "16Mi"}}, "runAsUser": None, "maxWaitSeconds": 60},
+        "groups": {"native": "On", "capacityCheck": "Probe", "schedulerNames": ["default-scheduler", "another"]},
         "crds": {"keep": False},
         "metrics": {
             "serviceMonitor": {

@@ -29,7 +29,7 @@ def test_the_arguments_of_a_component_are_understood(helm4: Helm, component: str
 
 def test_the_arguments_of_the_job_that_takes_the_field_out_are_understood(helm4: Helm) -> None:
     found = helm4.render({"crds": {"keep": False}})
-    (container,) = found.one("Job")["spec"]["template"]["spec"]["containers"]
+    (container,) = found.one("Job", "jobset-gate-crd-field")["spec"]["template"]["spec"]["containers"]
     assert understood(container["args"]) == ("install-crd-field", {"remove": True, "kubeconfig": None, "context": None})
 
 

@@ -101,7 +101,7 @@ def test_everything_of_it_is_a_hook_that_goes_when_it_has_worked(helm4: Helm) ->
 
 
 def test_there_need_not_be_one(helm4: Helm) -> None:
-    assert "helm.sh/hook" not in helm4.text(at("tests.enabled", False))
+    assert "helm.sh/hook: test" not in helm4.text(at("tests.enabled", False))
 
 
 def test_the_script_is_the_file(helm4: Helm) -> None:

@@ -54,7 +54,7 @@ def test_a_global_registry_counts_where_none_is_given(helm4: Helm) -> None:
 def test_every_pod_pulls_with_the_secrets(helm4: Helm, values: Json, secrets: Any) -> None:
     found = helm4.render(merged(at("crds.keep", False), values))
     pods = [one["spec"]["template"]["spec"] for one in found.kind("Deployment") + found.kind("Job")]
-    assert [pod.get("imagePullSecrets") for pod in [*pods, found.one("Pod")["spec"]]] == [secrets] * 4
+    assert [pod.get("imagePullSecrets") for pod in [*pods, found.one("Pod")["spec"]]] == [secrets] * 5
 
 
 def test_the_barrier_s_image_is_another(helm4: Helm) -> None:

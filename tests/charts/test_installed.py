@@ -8,9 +8,11 @@ from typing import Any
 import pytest
 
 from jobset_gate import names
-from jobset_gate.kube.resources import LEASES, SECRETS
+from jobset_gate.kube.errors import NotFound
+from jobset_gate.kube.resources import LEASES, MUTATING_WEBHOOKS, SECRETS
 from tests.charts.cluster import (
     AS_WRITTEN,
+    BUNDLE,
     CONFIGURATIONS,
     Release,
     fresh_release,
@@ -25,6 +27,8 @@ from webhook.ca_secret import CaSecret, Contents, Stored
 
 pytestmark = [pytest.mark.real, pytest.mark.timeout(300)]
 
+WITHOUT_GROUPS = at("groups.enabled", False)
+WITHOUT_PODS = CONFIGURATIONS[:2]
 EVERYTHING = merged(at("networkPolicy.enabled", True), at("metrics.dashboards.enabled", True))
 
 
@@ -51,7 +55,8 @@ async def test_upgrades_leave_alone_what_the_webhook_has_written(release: Releas
     """Helm 3 merges three ways and Helm 4 applies on the server's side: neither wipes it, neither conflicts."""
     await release.install()
     async with release.plane.client() as client:
-        assert (await kept(client, release.namespace)) == {"bundles": [None, None], "secret": None, "holder": None}
+        as_installed = {"bundles": [None, None, None], "secret": None, "holder": None}
+        assert await kept(client, release.namespace) == as_installed
         await written_by_the_webhook(client, release.namespace)
         for values in (EVERYTHING, at("webhook.timeoutSeconds", 9), {}):
             await release.upgrade(values)
@@ -91,6 +96,20 @@ async def test_the_version_before_is_upgraded(release: Release, tmp_path: Path) 
     for one in pods.json["items"]:
         assert one["spec"]["template"]["metadata"]["labels"]["app.kubernetes.io/version"] == "0.1.0"
         assert one["metadata"]["labels"]["helm.sh/chart"] == "jobset-gate-0.1.0"
+
+
+async def test_groups_come_with_an_upgrade_and_go_with_one(release: Release) -> None:
+    """As from a version that has none; what the webhook has written elsewhere stays."""
+    await release.install(WITHOUT_GROUPS)
+    async with release.plane.client() as client:
+        await written_by_the_webhook(client, release.namespace, WITHOUT_PODS)
+        await release.upgrade(at("groups.enabled", True))
+        assert (await client.get(MUTATING_WEBHOOKS, names.POD_WEBHOOK))["webhooks"]
+        assert await kept(client, release.namespace, WITHOUT_PODS) == AS_WRITTEN | {"bundles": [BUNDLE, BUNDLE]}
+        await release.upgrade(WITHOUT_GROUPS)
+        with pytest.raises(NotFound):
+            await client.get(MUTATING_WEBHOOKS, names.POD_WEBHOOK)
+        assert await kept(client, release.namespace, WITHOUT_PODS) == AS_WRITTEN | {"bundles": [BUNDLE, BUNDLE]}
 
 
 async def test_uninstalling_leaves_nothing(release: Release) -> None:

@@ -38,7 +38,8 @@ def test_everything_is_called_after_the_release(helm4: Helm, release: str, value
 def test_what_is_there_once_per_cluster_has_fixed_names(helm4: Helm) -> None:
     """Helm refuses a second installation for them."""
     found = helm4.render(release="gates", namespace="elsewhere")
-    assert found.one("MutatingWebhookConfiguration")["metadata"]["name"] == registration.MUTATING
+    mutating = {one["metadata"]["name"] for one in found.kind("MutatingWebhookConfiguration")}
+    assert mutating == {registration.MUTATING, names.POD_WEBHOOK}
     assert found.one("ValidatingWebhookConfiguration")["metadata"]["name"] == registration.VALIDATING
     assert found.one("Lease")["metadata"]["name"] == names.LEASE
 

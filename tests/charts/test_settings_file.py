@@ -8,7 +8,7 @@ import pytest
 
 from controllers.manager import Options
 from jobset_gate.cli import settings_file
-from jobset_gate.settings import Barrier
+from jobset_gate.settings import Barrier, Settings
 from tests.charts.helm import Helm, Json, at, merged
 from tests.charts.samples import SAMPLES
 
@@ -25,7 +25,7 @@ def read(helm: Helm, values: Json, folder: Path) -> settings_file.File:
 def test_the_defaults_of_the_chart_are_those_of_the_program(helm4: Helm, tmp_path: Path) -> None:
     """But for the gate stream, for which an installation has a Service."""
     told = read(helm4, {}, tmp_path)
-    assert told.admission.barrier == Barrier(stream_url=STREAM)
+    assert told.admission == Settings(barrier=Barrier(stream_url=STREAM))
     mine = {field.name: getattr(Options(), field.name) for field in fields(Options)}
     served = {"stream_host": "0.0.0.0", "stream_port": 8082}  # noqa: S104 - what a pod listens on
     expected = mine | served
@@ -55,6 +55,36 @@ def test_the_program_reads_it(helm4: Helm, sample: str, tmp_path: Path) -> None:
 def test_a_value_of_the_barrier_arrives(helm4: Helm, key: str, value: Any, tmp_path: Path) -> None:
     told = read(helm4, at(f"barrier.{key}", value), tmp_path)
     assert told.admission.barrier.model_dump(by_alias=True)[key] == value
+
+
+@pytest.mark.parametrize(
+    ("key", "value"),
+    [
+        ("enabled", False),
+        ("ways", ["kep-24", "alibaba"]),
+        ("schedulerNames", ["default-scheduler", "another.example"]),
+        ("capacityCheck", "Probe"),
+        ("starvationSeconds", 0),
+        ("starvationSeconds", 1.5),
+        ("waitSeconds", 2**31 - 1),
+        ("acrossNamespaces", True),
+        ("native", "On"),
+        ("gateConcurrency", 1024),
+    ],
+)
+def test_a_value_of_the_groups_arrives(helm4: Helm, key: str, value: Any, tmp_path: Path) -> None:
+    told = read(helm4, at(f"groups.{key}", value), tmp_path)
+    assert told.admission.groups.model_dump(by_alias=True, mode="json")[key] == value
+
+
+@pytest.mark.parametrize(
+    ("key", "value", "word"), [("capacityCheck", False, "Off"), ("native", True, "On"), ("native", False, "Off")]
+)
+def test_on_and_off_may_be_written_without_quotes(
+    helm4: Helm, key: str, value: bool, word: str, tmp_path: Path
+) -> None:
+    """YAML then reads booleans, and nobody is to be told that Off must be one of Fit, Probe and Off."""
+    assert read(helm4, at(f"groups.{key}", value), tmp_path).admission.groups.model_dump(by_alias=True)[key] == word
 
 
 def test_a_large_number_is_no_power_of_ten(helm4: Helm) -> None:

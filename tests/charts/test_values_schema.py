@@ -9,6 +9,9 @@ import pytest
 
 from jobset_gate import settings
 from jobset_gate.cli import settings_file
+from jobset_gate.groups.candidates import Check
+from jobset_gate.groups.model import Way
+from jobset_gate.settings import Native
 from tests.charts.helm import CHART, Helm, Json, at, defaults, merged
 
 SCHEMA: Final[Json] = json.loads((CHART / "values.schema.json").read_text())
@@ -51,6 +54,14 @@ BAD: Final[list[tuple[str, Any, str]]] = [
     ("barrier.graceSeconds", 86_401, "/barrier/graceSeconds': maximum"),
     ("barrier.streamUrl", "https://x", "/barrier/streamUrl': 'https://x' does not match pattern"),
     ("barrier.resources", {"requests": {"cpu": True}}, "/barrier/resources/requests/cpu'"),
+    ("groups.ways", [], "/groups/ways': minItems: got 0, want 1"),
+    ("groups.ways", ["volcano"], "/groups/ways/0': value must be one of 'koordinator-annotations'"),
+    ("groups.schedulerNames", ["it's"], "/groups/schedulerNames/0': 'it\\'s' does not match pattern"),
+    ("groups.capacityCheck", "fit", "/groups/capacityCheck': value must be one of 'Fit', 'Probe', 'Off'"),
+    ("groups.capacityCheck", True, "/groups/capacityCheck': value must be one of 'Fit', 'Probe', 'Off'"),
+    ("groups.native", "on", "/groups/native': value must be one of 'Off', 'On'"),
+    ("groups.waitSeconds", None, "/groups': missing property 'waitSeconds'"),
+    ("groups.wait", 60, "/groups': additional properties 'wait' not allowed"),
     ("crds.keep", "yes", "/crds/keep': got string, want boolean"),
     ("podDisruptionBudget.maxUnavailable", "half", "/podDisruptionBudget/maxUnavailable': 'half' does not match"),
     ("metrics.serviceMonitor.interval", "often", "/metrics/serviceMonitor/interval': 'often' does not match"),
@@ -162,6 +173,42 @@ BARRIER_EDGES: Final[list[tuple[str, Any, bool]]] = [
 ]
 
 
+GROUPS_EDGES: Final[list[tuple[str, Any, bool]]] = [
+    ("enabled", "yes", False),
+    *(("ways", [way.value], True) for way in Way),
+    ("ways", [], False),
+    ("ways", ["volcano"], False),
+    ("schedulerNames", ["Mine-1.2_3"], True),
+    ("schedulerNames", [], False),
+    ("schedulerNames", ["-a"], False),
+    ("schedulerNames", ["a'b"], False),
+    *(("capacityCheck", check.value, True) for check in Check),
+    ("capacityCheck", "off", False),
+    ("starvationSeconds", 0, True),
+    ("starvationSeconds", -1, False),
+    ("starvationSeconds", 86_400, True),
+    ("starvationSeconds", 86_401, False),
+    ("waitSeconds", 0, False),
+    ("waitSeconds", 1, True),
+    ("waitSeconds", 1.5, False),
+    ("waitSeconds", 2**31, False),
+    ("acrossNamespaces", 1, False),
+    *(("native", native.value, True) for native in Native),
+    ("native", "Auto", False),
+    ("gateConcurrency", 0, False),
+    ("gateConcurrency", 1024, True),
+    ("gateConcurrency", 1025, False),
+]
+
+
+@pytest.mark.parametrize(("key", "value", "fine"), GROUPS_EDGES, ids=[f"{k}={v!r}" for k, v, _ in GROUPS_EDGES])
+def test_schema_and_program_agree_on_groups(key: str, value: Any, fine: bool) -> None:
+    schema = SCHEMA | {"$ref": "#/definitions/groups"}
+    schema["definitions"] = {**SCHEMA["definitions"], "groups": SCHEMA["properties"]["groups"]}
+    assert jsonschema.Draft7Validator(schema).is_valid(defaults()["groups"] | {key: value}) is fine
+    assert _program_takes({"groups": {key: value}}) is fine
+
+
 @pytest.mark.parametrize(("key", "value", "fine"), BARRIER_EDGES, ids=[f"{k}={v!r}" for k, v, _ in BARRIER_EDGES])
 def test_schema_and_program_agree_on_the_barrier(key: str, value: Any, fine: bool) -> None:
     """So that a value which Helm takes never ends in a pod that does not start."""
@@ -173,6 +220,8 @@ def test_schema_and_program_agree_on_the_barrier(key: str, value: Any, fine: boo
 def test_the_schema_knows_all_that_the_program_may_be_told() -> None:
     ours = {field.alias for field in settings.Barrier.model_fields.values()}
     assert set(SCHEMA["properties"]["barrier"]["properties"]) == ours
+    of_groups = {field.alias for field in settings.Groups.model_fields.values()}
+    assert set(SCHEMA["properties"]["groups"]["properties"]) == of_groups
 
 
 def test_every_setting_of_the_controller_is_said() -> None:

@@ -5,6 +5,8 @@ from pathlib import Path
 
 import pytest
 
+from jobset_gate import names
+from jobset_gate.groups import crds
 from jobset_gate.kube.errors import Forbidden
 from jobset_gate.kube.resources import SECRETS
 from tests.flow import rights
@@ -35,16 +37,27 @@ NOT_THEIRS = [
     (WEBHOOK, Right(ADMISSION, "mutatingwebhookconfigurations", "list")),
     (WEBHOOK, Right(ADMISSION, "mutatingwebhookconfigurations", "create", "another")),
     (WEBHOOK, Right(ADMISSION, "mutatingwebhookconfigurations", "delete", MUTATING)),
+    (WEBHOOK, Right(ADMISSION, "mutatingwebhookconfigurations", "delete", names.POD_WEBHOOK)),
     (CONTROLLER, Right(ADMISSION, "mutatingwebhookconfigurations", "patch", MUTATING)),
     # Pods and JobSets: the webhook sees what it is sent, the controller annotates and tells.
     *[(WEBHOOK, Right("", "pods", verb, "", "default")) for verb in ("get", "list", "watch", "create", "patch")],
     (WEBHOOK, Right("jobset.x-k8s.io", "jobsets", "get", "", "default")),
     (WEBHOOK, Right("", "configmaps", "get", "", "default")),
-    *[(CONTROLLER, Right("", "pods", verb, "", "default")) for verb in ("create", "update", "delete")],
+    *[(CONTROLLER, Right("", "pods", verb, "", "default")) for verb in ("create", "update", "deletecollection")],
     *[(CONTROLLER, Right("", f"pods/{sub}", "create", "", "default")) for sub in ("exec", "binding", "eviction")],
     (CONTROLLER, Right("", "pods/log", "get", "", "default")),
-    *[(CONTROLLER, Right("jobset.x-k8s.io", "jobsets", verb, "", "default")) for verb in ("create", "patch", "delete")],
-    (CONTROLLER, Right("batch", "jobs", "create", "", "default")),
+    *[
+        (CONTROLLER, Right("jobset.x-k8s.io", "jobsets", verb, "", "default"))
+        for verb in ("create", "update", "delete")
+    ],
+    *[(CONTROLLER, Right("batch", "jobs", verb, "", "default")) for verb in ("create", "update", "delete")],
+    # Pod groups: their kinds by name, none of the scheduler's own unless that is switched on.
+    *[(CONTROLLER, Right("", "nodes", verb, "node")) for verb in ("update", "patch", "delete")],
+    *[(CONTROLLER, Right(names.PLUGINS_GROUP, "podgroups", verb, "", "default")) for verb in ("create", "delete")],
+    (CONTROLLER, Right("scheduling.k8s.io", "podgroups", "create", "", "default")),
+    (CONTROLLER, Right("apiextensions.k8s.io", "customresourcedefinitions", "create", "somebodys.example.com")),
+    *[(CONTROLLER, Right("apiextensions.k8s.io", "customresourcedefinitions", "delete", crd)) for crd in crds.GROUPS],
+    *[(CONTROLLER, Right("apps", plural, "patch", "", "default")) for plural in ("statefulsets", "replicasets")],
     (CONTROLLER, Right("apiextensions.k8s.io", "customresourcedefinitions", "patch", "jobs.example.com")),
     (CONTROLLER, Right("coordination.k8s.io", "leases", "update", "somebody-elses", OWN)),
     (CONTROLLER, Right("coordination.k8s.io", "leases", "create", "", "kube-node-lease")),
@@ -60,19 +73,48 @@ NOT_THEIRS = [
 ]
 
 
-async def test_what_is_not_theirs_is_refused(real_plane: Real, namespaces: tuple[str, str], tmp_path: Path) -> None:
+WITHOUT_GROUPS = [
+    (CONTROLLER, Right("", "pods", "delete", "", "default")),
+    (CONTROLLER, Right("", "pods/status", "patch", "", "default")),
+    *[(CONTROLLER, Right("", "nodes", verb)) for verb in ("list", "watch")],
+    (CONTROLLER, Right("", "resourcequotas", "list")),
+    (CONTROLLER, Right("", "configmaps", "patch", "", "default")),
+    *[(CONTROLLER, Right("batch", "jobs", verb, "", "default")) for verb in ("get", "patch")],
+    (CONTROLLER, Right("jobset.x-k8s.io", "jobsets", "patch", "", "default")),
+    (CONTROLLER, Right("apps", "statefulsets", "get", "", "default")),
+    *[(CONTROLLER, Right(group, "podgroups", "list")) for group in crds.GROUPS.values()],
+    *[(CONTROLLER, Right("apiextensions.k8s.io", "customresourcedefinitions", "create", crd)) for crd in crds.GROUPS],
+    (WEBHOOK, Right(ADMISSION, "mutatingwebhookconfigurations", "patch", names.POD_WEBHOOK)),
+]
+
+
+@pytest.mark.parametrize(
+    ("values", "refused"),
+    [((), NOT_THEIRS), (("groups.enabled=false",), NOT_THEIRS + WITHOUT_GROUPS)],
+    ids=["as-it-comes", "without-groups"],
+)
+async def test_what_is_not_theirs_is_refused(
+    real_plane: Real,
+    namespaces: tuple[str, str],
+    tmp_path: Path,
+    values: tuple[str, ...],
+    refused: list[tuple[str, Right]],
+) -> None:
     own, _ = namespaces
     wrongly: list[str] = []
     async with AsyncExitStack() as stack:
-        release = await stack.enter_async_context(installed(real_plane, own, tmp_path))
+        release = await stack.enter_async_context(installed(real_plane, own, tmp_path, *values))
         asking = {one: await stack.enter_async_context(release.client(one)) for one in (CONTROLLER, WEBHOOK)}
-        for account, right in NOT_THEIRS:
+        for account, right in refused:
             if await rights.may(asking[account], right.within(OWN, own)):
                 wrongly.append(f"{account} may {right}")
         assert wrongly == []
         # The question is understood: what they do have is told, too.
         assert await rights.may(asking[WEBHOOK], Right("", "secrets", "get", f"{RELEASE}-ca", own))
         assert await rights.may(asking[CONTROLLER], Right("", "pods", "patch", "any", "default"))
+        if not values:
+            for account, right in WITHOUT_GROUPS:
+                assert await rights.may(asking[account], right.within(OWN, own)), right
 
 
 async def test_a_secret_of_somebody_else_is_not_to_be_had(

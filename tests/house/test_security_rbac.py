@@ -8,6 +8,7 @@ from typing import Any
 import pytest
 import yaml
 
+from jobset_gate.groups.model import Way
 from tests.flow.installed import CHART, RELEASE, rendered
 from tests.flow.rights import Right, granted
 from tests.house.files import ROOT
@@ -23,6 +24,11 @@ RENDERINGS = {
     "no patches": ("controller.patchConcurrency=0",),
     "one controller": ("controller.replicaCount=1", "controller.leaderElection.enabled=false"),
     "no test": ("tests.enabled=false",),
+    "no groups": ("groups.enabled=false",),
+    "nobody looks for room": ("groups.capacityCheck=Off",),
+    "kinds are brought by others": ("crds.podGroups=false",),
+    "handed over": ("groups.native=On",),
+    **{f"only {way}": (f"groups.ways={{{way}}}",) for way in Way},
 }
 
 
@@ -55,14 +61,17 @@ def words(cell: str) -> list[str]:
 
 
 def holds(when: str, values: dict[str, Any]) -> bool:
-    """`a.b=c` or `a.b!=c`; "" always does."""
-    if not when:
-        return True
-    path, negated, wanted = re.fullmatch(r"([\w.]+)(!?)=(\w+)", when).groups()  # type: ignore[union-attr]
+    """`a.b=c`, `a.b!=c`, `list=c or d`, several with commas: all of them; "" always does."""
+    return all(_is(one, values) for one in words(when))
+
+
+def _is(condition: str, values: dict[str, Any]) -> bool:
+    path, negated, wanted = re.fullmatch(r"([\w.]+)(!?)=([\w -]+)", condition).groups()  # type: ignore[union-attr]
     value: Any = values
     for key in path.split("."):
         value = value[key]
-    return (str(value).lower() == wanted.lower()) != bool(negated)
+    there = {str(one).lower() for one in (value if isinstance(value, list) else [value])}
+    return bool(there & set(wanted.lower().split(" or "))) != bool(negated)
 
 
 def effective(settings: tuple[str, ...]) -> dict[str, Any]:
@@ -74,8 +83,13 @@ def effective(settings: tuple[str, ...]) -> dict[str, Any]:
         place = values
         for key in parents:
             place = place[key]
-        place[last] = yaml.safe_load(value)
+        place[last] = value if value in ("On", "Off") else _read(value)
     return values
+
+
+def _read(value: str) -> Any:
+    """As Helm reads it: {a,b} is a list."""
+    return value[1:-1].split(",") if value.startswith("{") else yaml.safe_load(value)
 
 
 @pytest.mark.parametrize("rendering", RENDERINGS)

@@ -1,1 +1,1 @@
-"""The real control plane of the tests: etcd, kube-apiserver, kube-controller-manager; found or made, run."""
+"""The real control plane of the tests, from etcd to kube-scheduler: found or made, run."""

@@ -21,7 +21,7 @@ class BuildFailed(Exception):
 
 
 def build(into: Path, say: Callable[[str], None], env: Mapping[str, str] = os.environ) -> str:
-    """Put one multi-call binary and four links to it into `into`; the answer is the version of Go that made it."""
+    """Put one multi-call binary, and a link per program, into `into`; the answer is the version of Go that made it."""
     major, minor = versions.KUBERNETES.removeprefix("v").split(".")[:2]
     facts = {"gitVersion": versions.KUBERNETES, "gitMajor": major, "gitMinor": minor, "gitTreeState": "clean"}
     stamps = {f"k8s.io/component-base/version.{key}": value for key, value in facts.items()}

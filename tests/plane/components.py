@@ -1,4 +1,4 @@
-"""The command lines of the three programs, flag by flag."""
+"""The command lines of the programs, flag by flag."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -19,7 +19,18 @@ _CONTROLLERS = (
     "disruption-controller",
     "ttl-after-finished-controller",
     "clusterrole-aggregation-controller",
+    # Creators of groups' pods beside Jobs.
+    "deployment-controller",
+    "replicaset-controller",
+    "statefulset-controller",
+    "replicationcontroller-controller",
 )
+_NATIVE_CONTROLLERS = ("podgroup-protection-controller",)
+"""It takes off the finalizer that admission puts on native PodGroups: without it they never go."""
+_NATIVE_FEATURE = "GenericWorkload"
+_NATIVE_API = "scheduling.k8s.io/v1alpha2"
+_UNHURRIED = ("--kube-api-qps=2000", "--kube-api-burst=4000")
+"""No program is slowed down by its own client."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -33,6 +44,13 @@ class Layout:
     etcd_port: int
     etcd_peer_port: int
     api_port: int
+    features: tuple[str, ...] = ()
+    """Feature gates that are on, in every program that knows them."""
+
+    @property
+    def native(self) -> bool:
+        """Whether it has the scheduler's own PodGroups."""
+        return _NATIVE_FEATURE in self.features
 
 
 def etcd(layout: Layout) -> list[str]:
@@ -73,22 +91,27 @@ def apiserver(layout: Layout, extra: Sequence[str] = ()) -> list[str]:
         "--service-cluster-ip-range=10.96.0.0/16",
         "--allow-privileged=true",
         "--profiling=false",
+        # It marks new nodes as not ready for a controller that does not run here, and nothing would ever be bound.
+        "--disable-admission-plugins=TaintNodesByCondition",
+        *([f"--runtime-config={_NATIVE_API}=true"] if layout.native else ()),
+        *_gates(layout),
         *extra,
     ]
 
 
 def controller_manager(layout: Layout) -> list[str]:
-    """Only the controllers that the tests need, and none of them slowed down by its own client."""
+    """Only the controllers that the tests need."""
+    wanted = _CONTROLLERS + (_NATIVE_CONTROLLERS if layout.native else ())
     return [
         layout.binaries["kube-controller-manager"],
         f"--kubeconfig={layout.kubeconfig}",
         "--leader-elect=false",
         "--secure-port=0",
-        f"--controllers={','.join(_CONTROLLERS)}",
+        f"--controllers={','.join(wanted)}",
         f"--service-account-private-key-file={layout.certificates.service_accounts}",
         f"--root-ca-file={layout.certificates.ca}",
-        "--kube-api-qps=2000",
-        "--kube-api-burst=4000",
+        *_UNHURRIED,
+        *_gates(layout),
         "--concurrent-job-syncs=20",
         "--concurrent-gc-syncs=20",
         "--concurrent-namespace-syncs=10",
@@ -96,3 +119,20 @@ def controller_manager(layout: Layout) -> list[str]:
         "--resource-quota-sync-period=10s",
         "--profiling=false",
     ]
+
+
+def scheduler(layout: Layout) -> list[str]:
+    """The stock scheduler as it comes."""
+    return [
+        layout.binaries["kube-scheduler"],
+        f"--kubeconfig={layout.kubeconfig}",
+        "--leader-elect=false",
+        "--secure-port=0",
+        *_UNHURRIED,
+        *_gates(layout),
+        "--profiling=false",
+    ]
+
+
+def _gates(layout: Layout) -> list[str]:
+    return ["--feature-gates=" + ",".join(f"{name}=true" for name in layout.features)] if layout.features else []

@@ -1,4 +1,4 @@
-"""Where the four programs may lie on this machine, and whether a place has them all in the right version."""
+"""Where the programs may lie on this machine, and whether a place has them all in the right version."""
 
 import os
 import re
@@ -14,7 +14,7 @@ _ASKING_TAKES_AT_MOST = 60.0  # seconds; a multi-call binary of 160 MB on a cold
 
 @dataclass(frozen=True, slots=True)
 class Binaries:
-    """A folder with all four programs, and in words where it comes from."""
+    """A folder with all of the programs, and in words where it comes from."""
 
     folder: Path
     origin: str

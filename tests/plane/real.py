@@ -32,16 +32,23 @@ class RealPlane:
         binaries: Binaries | None = None,
         *,
         controllers: bool = True,
+        scheduler: bool = False,
+        features: tuple[str, ...] = (),
         audited: bool = False,
         prepare: Callable[[Admin], None] = lambda _: None,
     ) -> None:
-        """`audited`: the requests of service accounts are written down for `requests`.
+        """`scheduler`: kube-scheduler runs as well, and binds pods that a played one would bind elsewhere. `features`:
+        feature gates that are on in all programs.
+
+        `audited`: the requests of service accounts are written down for `requests`.
 
         `prepare` runs once the API server is ready and before the controllers start. It is the place for CRDs: the
         garbage collector learns of kinds when it starts, and then every 30 s.
         """
         self._binaries = binaries
         self._controllers = controllers
+        self._scheduler = scheduler
+        self._features = features
         self._audited = audited
         self._prepare = prepare
         self._processes: list[Process] = []
@@ -145,7 +152,7 @@ class RealPlane:
         certificates = certs.make(folder / "certs")
         etcd_port, peer_port, api_port = _free_ports(3)
         layout = components.Layout(
-            binaries, folder, certificates, folder / "kubeconfig", etcd_port, peer_port, api_port
+            binaries, folder, certificates, folder / "kubeconfig", etcd_port, peer_port, api_port, self._features
         )
         layout.kubeconfig.write_text(json.dumps(_kubeconfig(layout)))
         layout.kubeconfig.chmod(0o600)
@@ -158,6 +165,9 @@ class RealPlane:
         self._prepare(self._admin)
         if self._controllers:
             self._run("kube-controller-manager", components.controller_manager(layout))
+        if self._scheduler:
+            self._run("kube-scheduler", components.scheduler(layout))
+        if self._controllers:
             self._until("the controllers run", self._controllers_run)
 
     def _run(self, name: str, command: list[str]) -> None:

@@ -44,7 +44,7 @@ def architecture() -> str:
 
 
 def download(into: Path, say: Callable[[str], None], source: Source | None = None) -> None:
-    """Put the four programs into `into`; Unreachable or WrongSum if that cannot be."""
+    """Put the programs into `into`; Unreachable or WrongSum if that cannot be."""
     source = source or Source()
     arch = architecture()
     kubernetes = f"{source.kubernetes}/{versions.KUBERNETES}/bin/linux/{arch}"

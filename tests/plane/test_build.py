@@ -58,7 +58,7 @@ def test_a_failed_build_says_what_go_said(tmp_path: Path) -> None:
     assert said == ["Go 1.26.8: k8s.io/api (1)", "Go 1.26.8: no space left on device (2)"]
 
 
-def test_a_build_is_one_binary_under_four_names(tmp_path: Path) -> None:
+def test_a_build_is_one_binary_under_all_names(tmp_path: Path) -> None:
     writes = 'while [ "$1" != -o ]; do shift; done; echo binary > "$2"'
     into = tmp_path / "into"
     into.mkdir()

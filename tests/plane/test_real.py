@@ -136,7 +136,7 @@ def test_a_killed_test_run_takes_the_control_plane_with_it(control_plane_binarie
 def test_a_program_that_dies_is_reported_with_its_last_words(control_plane_binaries: Binaries, tmp_path: Path) -> None:
     broken = tmp_path / "bin"
     broken.mkdir()
-    for program in ("kube-apiserver", "kube-controller-manager", "kubectl"):
+    for program in ("kube-apiserver", "kube-controller-manager", "kube-scheduler", "kubectl"):
         (broken / program).symlink_to(control_plane_binaries[program])
     (broken / "etcd").write_text("#!/bin/sh\necho disk on fire >&2; exit 3\n")
     (broken / "etcd").chmod(0o755)

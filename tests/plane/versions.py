@@ -5,4 +5,4 @@ ETCD = "v3.6.8"
 GO = (1, 26)
 """The oldest Go that builds the above."""
 
-PROGRAMS = ("etcd", "kube-apiserver", "kube-controller-manager", "kubectl")
+PROGRAMS = ("etcd", "kube-apiserver", "kube-controller-manager", "kube-scheduler", "kubectl")

@@ -207,6 +207,85 @@ def test_failures_that_a_policy_ignores_do_not_count(run: Run) -> None:
     run(story)
 
 
+NOT_ZERO = {"rules": [{"action": "FailJob", "onExitCodes": {"operator": "NotIn", "values": [0]}}]}
+STAYS = "test.jobset-gate.dev/stays"
+
+
+async def detain(world: World, pods: list[dict[str, Any]]) -> None:
+    """They stay when they have ended, as pods do whose kubelet has much to clear away."""
+    for pod in pods:
+        await world.merge(PODS, pod["metadata"]["name"], {"metadata": {"finalizers": [*kept(pod), STAYS]}})
+
+
+async def let_go(world: World) -> None:
+    for pod in await world.until(PODS, lambda _: True):
+        if STAYS in pod["metadata"].get("finalizers", ()):
+            rest = [it for it in kept(pod) if it != STAYS]
+            await world.merge(PODS, pod["metadata"]["name"], {"metadata": {"finalizers": rest}})
+
+
+def kept(pod: dict[str, Any]) -> list[str]:
+    return list(pod["metadata"].get("finalizers", ()))
+
+
+def test_a_policy_looks_at_pods_that_a_suspended_job_deletes(run: Run) -> None:
+    """What makes it unsafe to suspend such a Job while its pods run."""
+
+    async def story(world: World) -> None:
+        await world.create(JOBS, job(podFailurePolicy=NOT_ZERO))
+        await detain(world, await world.until(PODS, lambda pods: len(running(pods)) == 2))
+        await world.merge(JOBS, "job", {"spec": {"suspend": True}})
+        failing = await world.until_condition(JOBS, "job", "FailureTarget")
+        assert failing["reason"] == "PodFailurePolicy"
+        assert "exit code 143" in failing["message"]
+        assert (await status(world)).get("failed", 0) == 0
+        await let_go(world)
+
+    run(story)
+
+
+def test_without_a_policy_a_suspended_job_counts_nothing(run: Run) -> None:
+    async def story(world: World) -> None:
+        await world.create(JOBS, job())
+        first = await world.until(PODS, lambda pods: len(running(pods)) == 2)
+        await detain(world, first)
+        await world.merge(JOBS, "job", {"spec": {"suspend": True}})
+        await world.until(PODS, lambda pods: all(pod["status"]["phase"] == "Failed" for pod in pods))
+        await world.until_condition(JOBS, "job", "Suspended")
+        await world.merge(JOBS, "job", {"spec": {"suspend": False}})
+        await world.until(PODS, lambda pods: len(running(pods)) == 2)
+        assert (await status(world)).get("failed", 0) == 0
+        assert condition(await world.get(JOBS, "job"), "FailureTarget") is None
+        await let_go(world)
+
+    run(story)
+
+
+def test_a_pod_that_is_taken_from_its_job_is_forgotten_and_replaced(run: Run) -> None:
+    """Its owner reference, finalizer and label gone in one patch: what becomes of it fails nothing."""
+
+    async def story(world: World) -> None:
+        await world.create(JOBS, job(podFailurePolicy=NOT_ZERO))
+        taken = (await world.until(PODS, lambda pods: len(running(pods)) == 2))[0]
+        meta = taken["metadata"]
+        nothing = {names.JOB_CONTROLLER_UID: None, "controller-uid": None}
+        finalizers = [it for it in kept(taken) if it != names.JOB_TRACKING_FINALIZER]
+        body = {"ownerReferences": [], "labels": nothing, "finalizers": finalizers}
+        await world.merge(PODS, meta["name"], {"metadata": body})
+        again = await world.until(PODS, lambda pods: len(running(pods)) == 3)
+        assert sorted(indexes(again)) == sorted([*"01", index(taken) or ""])
+        await detain(world, [await world.get(PODS, meta["name"])])
+        await world.client.delete(PODS, meta["name"], world.namespace)
+        await world.until_one(PODS, meta["name"], lambda pod: pod["status"]["phase"] == "Failed")
+        await world.merge(JOBS, "job", {"spec": {"parallelism": 1}})  # so that it is looked at again
+        await world.until_one(JOBS, "job", lambda one: one["status"].get("active") == 1)
+        assert condition(await world.get(JOBS, "job"), "FailureTarget") is None
+        assert (await status(world)).get("failed", 0) == 0
+        await let_go(world)
+
+    run(story)
+
+
 def test_a_pod_that_is_deleted_counts_as_failed_and_is_replaced(run: Run) -> None:
     async def story(world: World) -> None:
         await world.create(JOBS, job(backoffLimit=6))

@@ -233,6 +233,26 @@ def test_an_autoscaler_tells_that_a_node_is_on_its_way() -> None:
     on_embedded(story, nodes=spread(1, first=50.0), autoscaler=True)
 
 
+def test_where_another_scheduler_binds_the_kubelets_only_run_what_is_on_their_nodes() -> None:
+    async def story(world: World) -> None:
+        await world.create(JOBSETS, plain())
+        pod = (await world.pods(1))[0]
+        await world.let_pass(30.0)
+        pod = await world.get(PODS, pod["metadata"]["name"])
+        assert "nodeName" not in pod["spec"]
+        assert condition(pod, "PodScheduled") is None
+        await bind(world, pod, "node-1")
+        await world.until(PODS, lambda pods: len(running(pods)) == 1)
+
+    on_embedded(story, nodes=spread(2), schedule=False)
+
+
+async def bind(world: World, pod: dict[str, Any], node: str) -> None:
+    meta = {"name": pod["metadata"]["name"], "namespace": world.namespace}
+    body = {"metadata": meta, "target": {"apiVersion": "v1", "kind": "Node", "name": node}}
+    await world.client.post(PODS.path(world.namespace, meta["name"], "binding"), body)
+
+
 def test_a_vanished_node_takes_its_pods_along_and_they_are_replaced_elsewhere() -> None:
     async def story(world: World) -> None:
         await world.create(JOBSETS, plain(pods=4, backoff_limit=6))

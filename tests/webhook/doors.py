@@ -9,10 +9,12 @@ from typing import Any
 import aiohttp
 
 from jobset_gate.kube.client import Client
-from jobset_gate.kube.resources import JOBSETS, MUTATING_WEBHOOKS, VALIDATING_WEBHOOKS
+from jobset_gate.kube.resources import JOBSETS, MUTATING_WEBHOOKS, PODS, VALIDATING_WEBHOOKS
 from jobset_gate.settings import Settings
 from tests.jobset_gate.jobsets import jobset
+from tests.webhook.pods import pod
 from webhook import registration, selfsigned
+from webhook.pod_registration import pod_configuration
 from webhook.server import Server, serve
 
 BUNDLE = selfsigned.make()
@@ -90,3 +92,24 @@ async def _asked(client: Client, namespace: str, counted: Counted) -> None:
     while sent < 2:
         await client.create(JOBSETS, probe, namespace, dry_run=True)
         sent = counted.sent()
+
+
+@asynccontextmanager
+async def registered_for_pods(
+    client: Client, namespace: str, folder: Path, settings: Settings | None = None
+) -> AsyncIterator[Server]:
+    """A door that the API server asks about pods of groups of one namespace."""
+    told = settings or Settings()
+    async with door(folder, told) as server:
+        made = pod_configuration(told.groups, url=server.url, ca_bundle=BUNDLE.ca_bundle, suffix=f"-{namespace}")
+        made["webhooks"][0]["namespaceSelector"] = {"matchLabels": {"kubernetes.io/metadata.name": namespace}}
+        await client.create(MUTATING_WEBHOOKS, made)
+        try:
+            counted = Counted(server)
+            scheduler = told.groups.scheduler_names[0]
+            while not counted.sent():
+                for way in told.groups.ways:
+                    await client.create(PODS, pod(way, schedulerName=scheduler), namespace, dry_run=True)
+            yield server
+        finally:
+            await client.delete(MUTATING_WEBHOOKS, made["metadata"]["name"])

@@ -63,13 +63,15 @@ class Replica:
 
 @dataclass
 class Installation:
-    """The cluster-wide part and its Secret. `which`: resource and name of the two configurations."""
+    """The cluster-wide part and its Secret. `which`: resource and name of the two configurations for JobSets."""
 
     client: Client
     namespace: str
     which: tuple[tuple[Resource, str], ...]
     now: Clock = field(default_factory=Clock)
     terms: Terms = field(default_factory=Terms)
+    optional: tuple[tuple[Resource, str], ...] = ()
+    """Of the configuration for pods, if groups are enabled."""
 
     @property
     def host(self) -> str:
@@ -90,7 +92,7 @@ class Installation:
         )
         keeper = Keeper(
             using,
-            Published(using, self.which),
+            Published(using, self.which, self.optional),
             own,
             handover,
             metrics=metrics,
@@ -104,7 +106,7 @@ class Installation:
     # --- What there is -----------------------------------------------------------------------------------------------
 
     async def bundles(self) -> dict[str, bytes]:
-        return dict((await Published(self.client, self.which).read()).bundles)
+        return dict((await Published(self.client, self.which, self.optional).read()).bundles)
 
     async def secret(self) -> Json | None:
         try:

@@ -19,7 +19,7 @@ from webhook.app import LARGEST_BODY, random_suffix, random_token
 from webhook.server import Server
 
 JSON = {"Content-Type": "application/json"}
-PATHS = ["/mutate", "/validate"]
+PATHS = ["/mutate", "/validate", "/mutate-pods"]
 
 
 @pytest.fixture
@@ -118,7 +118,7 @@ async def test_an_unexpected_error_in_the_rules_is_a_refusal_with_a_message_and_
 
     handlers = opened.door._handlers
     good = dict(handlers)
-    handlers.update(mutate=broken, validate=broken)
+    handlers.update(dict.fromkeys(handlers, broken))
     status, answer = await post(session, path, body(jobset()))
     told = response(answer)
     assert (status, told["allowed"], told["status"]["code"]) == (200, False, 500)

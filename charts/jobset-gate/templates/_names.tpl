@@ -31,3 +31,7 @@
 {{- define "jobset-gate.dry-run.name" -}}
 {{ include "jobset-gate.fullname" . }}-dry-run
 {{- end -}}
+
+{{- define "jobset-gate.ungate.name" -}}
+{{ include "jobset-gate.fullname" . }}-ungate
+{{- end -}}

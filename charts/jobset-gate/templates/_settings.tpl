@@ -8,6 +8,7 @@ http://{{ include "jobset-gate.fullname" . }}-stream.{{ .Release.Namespace }}.sv
 {{- define "jobset-gate.settings" -}}
 {{- $barrier := .Values.barrier -}}
 {{- $lease := .Values.controller.leaderElection -}}
+{{- $groups := .Values.groups -}}
 {{- $ours := ternary (include "jobset-gate.stream.url" .) nil .Values.stream.enabled -}}
 barrier:
   image: {{ $barrier.image | toJson }}
@@ -18,14 +19,30 @@ barrier:
   maxWaitSeconds: {{ $barrier.maxWaitSeconds | toJson }}
   pollSeconds: {{ $barrier.pollSeconds | toJson }}
   streamUrl: {{ default $ours $barrier.streamUrl | toJson }}
+groups:
+  enabled: {{ $groups.enabled }}
+  ways: {{ $groups.ways | toJson }}
+  schedulerNames: {{ $groups.schedulerNames | toJson }}
+  capacityCheck: {{ include "jobset-gate.word" $groups.capacityCheck | toJson }}
+  starvationSeconds: {{ $groups.starvationSeconds | toJson }}
+  waitSeconds: {{ $groups.waitSeconds | toJson }}
+  acrossNamespaces: {{ $groups.acrossNamespaces }}
+  native: {{ include "jobset-gate.word" $groups.native | toJson }}
+  gateConcurrency: {{ $groups.gateConcurrency | toJson }}
 controller:
   workers: {{ .Values.controller.workers | toJson }}
   patchConcurrency: {{ .Values.controller.patchConcurrency | toJson }}
   progressEvery: {{ .Values.controller.progressSeconds | toJson }}
   extendCrd: {{ .Values.crds.extendJobSet }}
+  podGroupCrds: {{ .Values.crds.podGroups }}
   streamHost: {{ .Values.listenAddress | toJson }}
   streamPort: {{ ternary (int .Values.stream.port) nil .Values.stream.enabled | toJson }}
   leaseDuration: {{ $lease.leaseDurationSeconds | toJson }}
   renewDeadline: {{ $lease.renewDeadlineSeconds | toJson }}
   retry: {{ $lease.retryPeriodSeconds | toJson }}
+{{- end -}}
+
+{{/* On and Off are booleans to whoever writes them without quotes. */}}
+{{- define "jobset-gate.word" -}}
+{{- get (dict "true" "On" "false" "Off") (toString .) | default (toString .) -}}
 {{- end -}}

@@ -109,8 +109,10 @@ def register(app: typer.Typer, program: str) -> None:
         from jobset_gate.cli.serving import controller as service  # noqa: PLC0415 - see app.py
 
         logs.configure(log_format, log_level)
+        said = settings_file.read(config)
         wanted = service.options(
-            settings_file.read(config).controller,
+            said.controller,
+            groups=said.admission.groups,
             identity=identity,
             leader_elect=leader_elect,
             watch_namespace=watch_namespace,

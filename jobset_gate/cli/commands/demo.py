@@ -1,4 +1,4 @@
-"""`demo`: two gangs on the embedded cluster, in real time."""
+"""`demo`: two gangs on the embedded cluster, in real time; `demo groups`: two others, in the cluster's own time."""
 
 from enum import StrEnum
 from typing import Annotated
@@ -13,15 +13,21 @@ class Output(StrEnum):
     JSON = "json"
 
 
-def register(app: typer.Typer, program: str) -> None:
-    """Adds the command."""
+_Output = Annotated[Output, typer.Option("-o", "--output", help="json: end with one line of facts.")]
 
-    @app.command(
-        "demo",
-        short_help="Watch two gangs on a cluster inside this process.",
-        epilog=f"Example: {program} demo --pods 20 --seconds 4",
-    )
+
+def register(app: typer.Typer, program: str) -> None:
+    """Adds the commands."""
+    demos = typer.Typer(rich_markup_mode=None, context_settings={"help_option_names": ["-h", "--help"]})
+    _barrier(demos, program)
+    _groups(demos, program)
+    app.add_typer(demos, name="demo", short_help="Watch two gangs on a cluster inside this process.")
+
+
+def _barrier(demos: typer.Typer, program: str) -> None:
+    @demos.callback(invoke_without_command=True, epilog=f"Example: {program} demo --pods 20 --seconds 4")
     def demo(
+        context: typer.Context,
         pods: Annotated[
             int, typer.Option("--pods", metavar="N", min=1, max=1000, help="Pods per Job of the first gang.")
         ] = 100,
@@ -32,9 +38,7 @@ def register(app: typer.Typer, program: str) -> None:
                 "--seconds", metavar="SECONDS", min=0.5, max=600, help="When the last of the late nodes joins."
             ),
         ] = 8.0,
-        output: Annotated[
-            Output, typer.Option("-o", "--output", help="json: end with one line of facts.")
-        ] = Output.TEXT,
+        output: _Output = Output.TEXT,
     ) -> None:
         """Show what jobset-gate does, with a cluster that lives in this process.
 
@@ -42,9 +46,37 @@ def register(app: typer.Typer, program: str) -> None:
         kubelets are stand-ins. A first gang is held until the pods on the latest nodes have started, then released. A
         second one times out and names the pods it misses. Exits with 1 if either goes another way.
         """
+        if context.invoked_subcommand is not None:
+            return
         import asyncio  # noqa: PLC0415 - see app.py
 
         from jobset_gate.cli.demo import run, scenario  # noqa: PLC0415 - see app.py
 
         plan = scenario.Plan(jobs=jobs, pods=pods, seconds=seconds)
         raise typer.Exit(asyncio.run(run.demo(plan, as_json=output is Output.JSON)))
+
+
+def _groups(demos: typer.Typer, program: str) -> None:
+    @demos.command(
+        "groups",
+        short_help="Watch two pod groups block each other, and then not.",
+        epilog=f"Example: {program} demo groups --speed 120",
+    )
+    def groups(
+        speed: Annotated[
+            float,
+            typer.Option("--speed", metavar="TIMES", min=1, max=100_000, help="How much faster the cluster's time is."),
+        ] = 60.0,
+        output: _Output = Output.TEXT,
+    ) -> None:
+        """Show a deadlock of two pod groups, with a cluster that lives in this process.
+
+        Two gangs each need 60 % of the GPUs, and their pods are created alternately. Without jobset-gate each gets half
+        of the cluster, and neither ever has enough. With it one gang is placed as a whole, and then the other. The
+        webhook and the controller are the real ones, all else is played. Exits with 1 if anything goes another way.
+        """
+        from jobset_gate.cli.demo.groups import run, scenario  # noqa: PLC0415 - see app.py
+        from jobset_gate.sim.clock import run_virtual  # noqa: PLC0415 - see app.py
+
+        story = run.demo(scenario.Plan(), as_json=output is Output.JSON, speed=speed)
+        raise typer.Exit(run_virtual(story, pace=1 / speed))

@@ -115,7 +115,7 @@ def register(app: typer.Typer, program: str) -> None:
     ) -> None:
         """Serve the admission webhook over HTTPS until SIGTERM or SIGINT.
 
-        Answers at /mutate and /validate, and at /healthz, /readyz and /metrics.
+        Answers at /mutate, /validate and /mutate-pods, and at /healthz, /readyz and /metrics.
         """
         files = tls_cert is not None or tls_key is not None
         kept = own_ca is not None or publish_ca or check_trust

@@ -10,7 +10,7 @@ from jobset_gate import names
 from jobset_gate.cli.demo.scenario import MISSING, NAMESPACE, STUCK, TRAIN, Plan
 from jobset_gate.cli.demo.screen import Screen, screen_for
 from jobset_gate.cli.demo.stage import Stage, stage
-from jobset_gate.cli.demo.watching import Sight
+from jobset_gate.cli.demo.watching import Sight, line
 from jobset_gate.cli.exits import Exit
 from jobset_gate.cli.logs import configure
 from jobset_gate.cli.options import LogFormat, LogLevel
@@ -77,7 +77,7 @@ async def _train(plan: Plan, its: Stage, screen: Screen) -> list[str]:
     sight = its.watcher.sights[TRAIN]
     nodes = asyncio.create_task(_nodes(plan, its))
     try:
-        async with screen.following(sight.rows):
+        async with screen.following(sight.rows, line):
             await its.cluster.client.create(JOBSETS, plan.train(), NAMESPACE)
             await its.watcher.until(lambda: plan.size == sight.running, plan.patience)
     finally:
@@ -109,7 +109,7 @@ async def _stuck(plan: Plan, its: Stage, screen: Screen) -> list[str]:
     sight = its.watcher.sights[STUCK]
     screen.say()
     screen.say(f"2. Gang {STUCK}: 9 pods, two of which cannot start; it waits for {plan.timeout} s, then fails as one.")
-    async with screen.following(sight.rows):
+    async with screen.following(sight.rows, line):
         await its.cluster.client.create(JOBSETS, plan.stuck(), NAMESPACE)
         await its.watcher.until(lambda: _over(sight), plan.timeout + plan.patience)
     message = sight.verdict.message if sight.verdict else ""

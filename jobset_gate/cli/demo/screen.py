@@ -4,13 +4,11 @@ import asyncio
 import contextlib
 import os
 from collections.abc import AsyncIterator, Callable, Sequence
-from typing import Final, Protocol, TextIO
+from typing import Final, Protocol, TextIO, TypeVar
 
 from rich.console import Console
 from rich.progress import BarColumn, Progress, TaskID, TextColumn
 from rich.text import Text
-
-from jobset_gate.cli.demo.watching import Row
 
 REFRESH_SECONDS: Final = 0.125
 LINE_SECONDS: Final = 1.0
@@ -18,9 +16,28 @@ LINE_SECONDS: Final = 1.0
 _NARROW: Final = 60
 """Columns below which the counts get shorter names."""
 
-_NUMBERS: Final = ("expected", "started", "held", "running", "failed")
 
-Look = Callable[[], Sequence[Row]]
+class Shown(Protocol):
+    """What a bar needs to know of what it shows."""
+
+    @property
+    def name(self) -> str:
+        """What it is called."""
+
+    @property
+    def done(self) -> int:
+        """How far it has got."""
+
+    @property
+    def expected(self) -> int:
+        """How far it has to go."""
+
+    @property
+    def counts(self) -> str:
+        """The numbers beside it."""
+
+
+Row = TypeVar("Row", bound=Shown)
 
 
 class Screen(Protocol):
@@ -29,14 +46,16 @@ class Screen(Protocol):
     def say(self, text: str = "") -> None:
         """A line for people, which stays."""
 
-    def following(self, look: Look) -> contextlib.AbstractAsyncContextManager[None]:
-        """Shows what `look` gives for as long as the block runs, and once more at its end."""
+    def following(
+        self, look: Callable[[], Sequence[Row]], line: Callable[[Sequence[Row]], str]
+    ) -> contextlib.AbstractAsyncContextManager[None]:
+        """Shows what `look` gives for as long as the block runs, and once more at its end; `line`: all of it in one."""
 
 
-def screen_for(stream: TextIO) -> Screen:
-    """The right one for where this goes."""
+def screen_for(stream: TextIO, speed: float = 1.0) -> Screen:
+    """The right one for where this goes. `speed`: seconds of the loop's time in one of the reader's."""
     terminal = stream.isatty() and os.environ.get("TERM") not in ("dumb", "unknown")
-    return Bars(stream) if terminal else Lines(stream)
+    return Bars(stream, speed) if terminal else Lines(stream)
 
 
 class Lines:
@@ -50,31 +69,37 @@ class Lines:
         self._stream.flush()
 
     @contextlib.asynccontextmanager
-    async def following(self, look: Look) -> AsyncIterator[None]:
+    async def following(
+        self, look: Callable[[], Sequence[Row]], line: Callable[[Sequence[Row]], str]
+    ) -> AsyncIterator[None]:
         began, told = asyncio.get_running_loop().time(), ""
 
         def show() -> None:
             nonlocal told
-            line = _line(look())
-            if line and line != told:
-                told = line
-                self.say(f"  {asyncio.get_running_loop().time() - began:5.1f}s  {line}")
+            text = line(look())
+            if text and text != told:
+                told = text
+                self.say(f"  {asyncio.get_running_loop().time() - began:5.1f}s  {text}")
 
         async with _ticking(show, LINE_SECONDS):
             yield
 
 
 class Bars:
-    """A bar for each Job, drawn by rich; it minds NO_COLOR."""
+    """A bar for each row, drawn by rich; it minds NO_COLOR."""
 
-    def __init__(self, stream: TextIO) -> None:
+    def __init__(self, stream: TextIO, speed: float = 1.0) -> None:
+        self._every = REFRESH_SECONDS * speed
         self._console = Console(file=stream, force_terminal=True, highlight=False, soft_wrap=True)
 
     def say(self, text: str = "") -> None:
         self._console.print(Text(text))
 
     @contextlib.asynccontextmanager
-    async def following(self, look: Look) -> AsyncIterator[None]:
+    async def following(
+        self, look: Callable[[], Sequence[Row]], line: Callable[[Sequence[Row]], str]
+    ) -> AsyncIterator[None]:
+        del line  # there is room for all of them
         narrow = self._console.width < _NARROW
         bars = Progress(
             TextColumn("  {task.description}"),
@@ -90,25 +115,13 @@ class Bars:
             for row in look():
                 if row.name not in tasks:
                     tasks[row.name] = bars.add_task(row.name, total=row.expected, counts="")
-                counts = f"{row.started}/{row.expected}" if narrow else _counts(row)
-                bars.update(tasks[row.name], completed=row.started, counts=counts)
+                counts = f"{row.done}/{row.expected}" if narrow else row.counts
+                bars.update(tasks[row.name], completed=row.done, counts=counts)
             bars.refresh()
 
         with bars:
-            async with _ticking(show, REFRESH_SECONDS):
+            async with _ticking(show, self._every):
                 yield
-
-
-def _line(rows: Sequence[Row]) -> str:
-    if not rows:
-        return ""
-    total = Row("", *(sum(getattr(row, name) for row in rows) for name in _NUMBERS))
-    return _counts(total) + f" ({', '.join(f'{row.name} {row.started}/{row.expected}' for row in rows)})"
-
-
-def _counts(row: Row) -> str:
-    failed = f", {row.failed} failed" if row.failed else ""
-    return f"{row.started}/{row.expected} started, {row.held} held, {row.running} running{failed}"
 
 
 @contextlib.asynccontextmanager

@@ -48,7 +48,7 @@ async def stage() -> AsyncIterator[Stage]:
         told = Settings(barrier=Barrier(stream_url=manager.stream_url))
         door = await serve(told, tls=bundle.write(Path(folder)))
         stack.push_async_callback(door.stop)
-        await registration.register(client, url=door.url, ca_bundle=bundle.ca_bundle)
+        await registration.register(client, told.groups, url=door.url, ca_bundle=bundle.ca_bundle)
         watcher = await stack.enter_async_context(Watcher(client, (TRAIN, STUCK), NAMESPACE))
         # First of all the others come to rest: what a crowd of pods still has to say would delay everything else.
         stack.push_async_callback(cluster.actors.rest)

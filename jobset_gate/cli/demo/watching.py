@@ -1,9 +1,9 @@
 """Follows the gangs as anybody could: by watching JobSets, pods and ConfigMaps, with a stop-watch in hand."""
 
 import asyncio
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
-from typing import Self
+from typing import Final, Self
 
 from jobset_gate import names, read, wire
 from jobset_gate.kube.client import Client
@@ -11,6 +11,8 @@ from jobset_gate.kube.informer import Informer
 from jobset_gate.kube.resources import CONFIGMAPS, JOBSETS, PODS
 from jobset_gate.kube.store import Change
 from jobset_gate.model import GateSeen, JobSetSeen, PodSeen, Stage, Verdict
+
+_NUMBERS: Final = ("expected", "started", "held", "running", "failed")
 
 
 @dataclass(frozen=True, slots=True)
@@ -24,6 +26,25 @@ class Row:
     held: int
     running: int
     failed: int
+
+    @property
+    def done(self) -> int:
+        """How far the bar goes."""
+        return self.started
+
+    @property
+    def counts(self) -> str:
+        """All numbers."""
+        failed = f", {self.failed} failed" if self.failed else ""
+        return f"{self.started}/{self.expected} started, {self.held} held, {self.running} running{failed}"
+
+
+def line(rows: Sequence[Row]) -> str:
+    """All Jobs in one line."""
+    if not rows:
+        return ""
+    total = Row("", *(sum(getattr(row, name) for row in rows) for name in _NUMBERS))
+    return f"{total.counts} ({', '.join(f'{row.name} {row.started}/{row.expected}' for row in rows)})"
 
 
 @dataclass(slots=True)

@@ -19,7 +19,7 @@ from webhook.keeper import Keeper
 from webhook.metrics import Metrics
 from webhook.own_ca import OwnCa
 from webhook.pem import certificates
-from webhook.publish import Published
+from webhook.publish import OF_PODS, Published
 from webhook.rotation import Terms
 from webhook.sources import Source
 from webhook.tls import Certificate, Slot
@@ -67,8 +67,14 @@ def slot(pems: Pems, hosts: Sequence[str], *, kept: bool) -> tuple[Slot, str | N
     return found, b64encode(ca).decode()
 
 
-def keeper(client: Client, slot: Slot, metrics: Metrics, *, pems: Pems, trust: Trust, service: str) -> Keeper:
-    """Looks after the certificate in `slot`, which the API server asks for under the Service's name."""
+def keeper(
+    client: Client, slot: Slot, metrics: Metrics, *, pems: Pems, trust: Trust, service: str, pods: bool
+) -> Keeper:
+    """Looks after the certificate in `slot`, which the API server asks for under the Service's name.
+
+    `pods`: whether it may ask about pods, too.
+    """
+    published = Published(client, optional=OF_PODS if pods else ())
     its, terms = registration.service(service), Terms(ca_life=trust.ca_life, leaf_life=trust.leaf_life)
     own = trust.own_ca is not None
     handover = Handover(slot, f"{its.name}.{its.namespace}.svc", terms.settling, provisional=own)
@@ -78,10 +84,10 @@ def keeper(client: Client, slot: Slot, metrics: Metrics, *, pems: Pems, trust: T
         changed = metrics.certificate_changes
         source = OwnCa(secret, hosts(service), terms, _now, lambda what: changed.labels(what).inc())
         watched = [(SECRETS, its.namespace, trust.own_ca)]
-        return Keeper(client, Published(client), source, handover, metrics=metrics, also_watch=watched)
+        return Keeper(client, published, source, handover, metrics=metrics, also_watch=watched)
     assert isinstance(slot, Certificate)  # noqa: S101 - without an own CA there are files; this tells the type checker
     source = Files(slot.read, pems.ca if trust.publish else None, _now)
-    return Keeper(client, Published(client), source, handover, metrics=metrics)
+    return Keeper(client, published, source, handover, metrics=metrics)
 
 
 def hosts(service: str) -> list[str]:

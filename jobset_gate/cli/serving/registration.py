@@ -14,10 +14,12 @@ from jobset_gate.cli.exits import Failed
 from jobset_gate.kube.client import Client, PatchType
 from jobset_gate.kube.errors import Conflict, NotFound
 from jobset_gate.kube.resources import MUTATING_WEBHOOKS, VALIDATING_WEBHOOKS, Resource
-from webhook import registration
+from jobset_gate.settings import Groups
+from webhook import pod_registration, registration
 
 _SERVICE = re.compile(r"([a-z0-9-]+)/([a-z0-9-]+)(?::(\d{1,5}))?")
 RESOURCES = (MUTATING_WEBHOOKS, VALIDATING_WEBHOOKS)
+Json = dict[str, Any]
 
 log = structlog.get_logger("jobset_gate.cli")
 
@@ -40,21 +42,38 @@ def service(text: str) -> registration.Service:
     return registration.Service(namespace, name, int(port)) if port else registration.Service(namespace, name)
 
 
-async def register(client: Client, **where: Any) -> list[Registered]:
-    """Creates or updates both configurations; `where` is what webhook.registration.configurations() takes."""
-    made = []
-    for resource, body in zip(RESOURCES, registration.configurations(**where), strict=True):
-        name = body["metadata"]["name"]
-        manager = f"{names.FIELD_MANAGER}-webhook"
-        stored = await client.patch(resource, name, body=body, patch=PatchType.APPLY, field_manager=manager, force=True)
-        made.append(Registered(resource, name, stored["metadata"]["uid"]))
-        log.info("registered", kind=resource.kind, name=name)
-    return made
+async def register(client: Client, groups: Groups, **where: Any) -> list[Registered]:
+    """Creates or updates all configurations; `where` is what webhook.registration.configurations() takes.
+
+    The one for pods is there only while groups are enabled: one that was left behind would have an outage refuse pods
+    that nobody holds any more.
+    """
+    bodies: list[tuple[Resource, Json]] = list(zip(RESOURCES, registration.configurations(**where), strict=True))
+    if groups.enabled:
+        bodies.append((MUTATING_WEBHOOKS, pod_registration.pod_configuration(groups, **where)))
+    else:
+        await _withdraw(client, MUTATING_WEBHOOKS, names.POD_WEBHOOK + where.get("suffix", ""))
+    return [await _applied(client, resource, body) for resource, body in bodies]
+
+
+async def _applied(client: Client, resource: Resource, body: Json) -> Registered:
+    name, manager = body["metadata"]["name"], f"{names.FIELD_MANAGER}-webhook"
+    stored = await client.patch(resource, name, body=body, patch=PatchType.APPLY, field_manager=manager, force=True)
+    log.info("registered", kind=resource.kind, name=name)
+    return Registered(resource, name, stored["metadata"]["uid"])
+
+
+async def _withdraw(client: Client, resource: Resource, name: str) -> None:
+    try:
+        found = await client.get(resource, name)
+    except NotFound:
+        return
+    await unregister(client, [Registered(resource, name, found["metadata"]["uid"])])
 
 
 async def unregister(client: Client, made: list[Registered]) -> None:
-    """Deletes these configurations, if they are still the same."""
-    for each in made:
+    """Deletes these configurations, if they are still the same; the one for pods first."""
+    for each in reversed(made):
         try:
             await client.delete(each.resource, each.name, uid=each.uid)
         except (NotFound, Conflict) as gone:

@@ -68,13 +68,15 @@ async def _serve(settings: Settings, listen: Listen, register: Register, pems: P
         program_metrics.describe(metrics.registry, "webhook")
         client = await stack.enter_async_context(_client(register)) if register.wanted or trust.kept else None
         if trust.kept and client is not None and register.service:
-            ready.keeper = certificates.keeper(client, slot, metrics, pems=pems, trust=trust, service=register.service)
+            ready.keeper = certificates.keeper(
+                client, slot, metrics, pems=pems, trust=trust, service=register.service, pods=settings.groups.enabled
+            )
         server = await serve(
             settings, host=listen.host, port=listen.port, tls=slot, ready=ready, metrics=metrics, follow=not trust.kept
         )
         stack.push_async_callback(server.stop, notice=listen.notice)
         if register.wanted and client is not None:
-            await stack.enter_async_context(_registered(client, register, server, ca_bundle))
+            await stack.enter_async_context(_registered(client, settings, register, server, ca_bundle))
             ready.why_not = None
         await (ready.keeper.run() if ready.keeper else asyncio.Event().wait())
 
@@ -87,12 +89,14 @@ async def _client(register: Register) -> AsyncIterator[Client]:
 
 
 @asynccontextmanager
-async def _registered(client: Client, register: Register, server: Server, ca_bundle: str | None) -> AsyncIterator[None]:
+async def _registered(
+    client: Client, settings: Settings, register: Register, server: Server, ca_bundle: str | None
+) -> AsyncIterator[None]:
     where: dict[str, Any] = {"url": register.url or server.url}
     if register.service:
         service = registration.service(register.service)
         where = {"service": service, "own_namespace": service.namespace}
-    made = await registration.register(client, ca_bundle=ca_bundle, **where)
+    made = await registration.register(client, settings.groups, ca_bundle=ca_bundle, **where)
     try:
         yield
     finally:

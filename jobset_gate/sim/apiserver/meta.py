@@ -14,11 +14,12 @@ if TYPE_CHECKING:
 
 _SUBDOMAIN = re.compile(r"[a-z0-9]([-a-z0-9]*[a-z0-9])?(\.[a-z0-9]([-a-z0-9]*[a-z0-9])?)*")
 _LABEL = re.compile(r"[a-z0-9]([-a-z0-9]*[a-z0-9])?")
-_QUALIFIED = re.compile(r"([A-Za-z0-9][-A-Za-z0-9_.]*/)?[A-Za-z0-9]([-A-Za-z0-9_.]*[A-Za-z0-9])?")
+QUALIFIED = re.compile(r"([A-Za-z0-9][-A-Za-z0-9_.]*/)?[A-Za-z0-9]([-A-Za-z0-9_.]*[A-Za-z0-9])?")
 _LABEL_VALUE = re.compile(r"([A-Za-z0-9]([-A-Za-z0-9_.]*[A-Za-z0-9])?)?")
 _FREE_NAMES = ("rbac.authorization.k8s.io",)
 _LABEL_NAMES = (("", "namespaces"), ("", "services"))
 _ANNOTATIONS_LIMIT = 256 * 1024
+_NEVER_EMPTY = ("labels", "annotations", "ownerReferences", "finalizers")
 #: Set once, kept for ever whatever an update says.
 _FIXED = (
     "name",
@@ -40,6 +41,13 @@ def fill(core: Core, kind: Kind, obj: Obj) -> None:
     meta["creationTimestamp"] = core.now()
     if kind.generation or kind.custom:
         meta["generation"] = 1
+
+
+def trim(obj: Obj) -> None:
+    """What is empty is absent."""
+    for name in _NEVER_EMPTY:
+        if obj["metadata"].get(name) in ([], {}):
+            del obj["metadata"][name]
 
 
 def keep(kind: Kind, new: Obj, live: Obj, name: str) -> None:
@@ -78,7 +86,7 @@ def problems(kind: Kind, obj: Obj) -> list[Obj]:
     meta = obj["metadata"]
     found = _name_problems(kind, meta.get("name", ""))
     for key, value in (meta.get("labels") or {}).items():
-        if not _QUALIFIED.fullmatch(key):
+        if not QUALIFIED.fullmatch(key):
             found.append(cause("metadata.labels", f"Invalid value: {key!r}: name part must consist of alphanumerics"))
         if not isinstance(value, str) or len(value) > 63 or not _LABEL_VALUE.fullmatch(value):
             found.append(

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
+from jobset_gate.sim.apiserver import gated
 from jobset_gate.sim.apiserver.data import Obj, dig
 from jobset_gate.sim.apiserver.problems import cause
 
@@ -35,6 +36,8 @@ def default(pod: Obj) -> None:
     if isinstance(spec, dict):
         default_spec(spec)
         spec.setdefault("enableServiceLinks", True)
+        if spec.get("schedulingGates") == []:
+            del spec["schedulingGates"]
     for condition in dig(pod, "status", "conditions") or ():
         condition.setdefault("lastProbeTime", None)
         condition.setdefault("lastTransitionTime", None)
@@ -111,10 +114,13 @@ def _guaranteed(resources: Obj) -> bool:
 
 
 def check(new: Obj, old: Obj | None) -> list[Obj]:
+    spec = new.get("spec") or {}
     if old is None:
-        return spec_problems(new.get("spec"), "spec")
+        return [*spec_problems(spec, "spec"), *gated.new_problems(spec)]
+    if found := gated.change_problems(spec, old["spec"]):
+        return found
     mutable = _GATED if old["spec"].get("schedulingGates") else _MUTABLE
-    if _fixed(new.get("spec") or {}, mutable) == _fixed(old["spec"], mutable):
+    if _fixed(spec, mutable) == _fixed(old["spec"], mutable):
         return []
     return [cause("spec", "Forbidden: pod updates may not change fields other than `spec.containers[*].image`,"
                   "`spec.initContainers[*].image`,`spec.activeDeadlineSeconds`,`spec.tolerations` (only additions to "
@@ -146,7 +152,7 @@ def spec_problems(spec: Any, path: str) -> list[Obj]:
             elif name in names:
                 found.append(cause(f"{at}.name", f'Duplicate value: "{name}"', "FieldValueDuplicate"))
             names.add(name)
-    return found + _mount_problems(spec, path)
+    return [*found, *gated.problems(spec, path), *_mount_problems(spec, path)]
 
 
 def _mount_problems(spec: Obj, path: str) -> list[Obj]:

@@ -154,6 +154,7 @@ def _store(core: Core, call: Call, new: Obj) -> Answer:
 def _accept(call: Call, obj: Obj) -> None:
     """Drop or refuse unknown fields, fill in defaults."""
     custom.prune(call, obj)
+    meta.trim(obj)
     rules.default(call.kind, obj)
 
 

@@ -51,6 +51,12 @@ class Ledger:
         self.ours.discard(old.uid)
         return None if booked else old
 
+    def forget(self, pod: JobPod) -> None:
+        """It was taken from the Job: whatever becomes of it is not the Job's business."""
+        self.pods.pop(pod.key, None)
+        self.created.pop(pod.key, None)
+        self.ours.discard(pod.uid)
+
     @property
     def succeeded(self) -> int:
         return len(self.completed) if self.completed else self.succeeded_before + len(self.succeeded_uids)

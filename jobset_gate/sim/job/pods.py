@@ -17,6 +17,10 @@ class _Notes(msgspec.Struct, rename={"index": names.JOB_COMPLETION_INDEX}):
     index: str = ""
 
 
+class _Labels(msgspec.Struct, rename={"job": names.JOB_NAME}):
+    job: str = ""
+
+
 class _Owner(msgspec.Struct):
     kind: str
     name: str
@@ -30,6 +34,7 @@ class _PodMeta(msgspec.Struct, rename="camel"):
     uid: str = ""
     resource_version: str = ""
     deletion_timestamp: str | None = None
+    labels: _Labels | None = None
     annotations: _Notes | None = None
     owner_references: list[_Owner] = msgspec.field(default_factory=list)
 
@@ -68,7 +73,10 @@ class PodWire(msgspec.Struct):
 
 
 class JobPod(msgspec.Struct, frozen=True, gc=False):
-    """A pod of a Job. `exits` are (container, exit code) of containers that have ended."""
+    """A pod of a Job. `exits` are (container, exit code) of containers that have ended.
+
+    `job_uid` "": one that a Job made and that is nobody's by now.
+    """
 
     key: Key
     uid: str
@@ -96,11 +104,13 @@ class JobPod(msgspec.Struct, frozen=True, gc=False):
 
 
 def seen(pod: PodWire) -> JobPod | None:
-    """None for a pod that no Job controls."""
+    """None for a pod that no Job has made."""
     meta, status = pod.metadata, pod.status or _Status()
     owner = next((owner for owner in meta.owner_references if owner.controller and owner.kind == "Job"), None)
     if owner is None:
-        return None
+        if meta.labels is None or not meta.labels.job:
+            return None
+        owner = _Owner("Job", meta.labels.job, "")
     containers = [*(status.init_container_statuses or ()), *(status.container_statuses or ())]
     index = meta.annotations.index if meta.annotations else ""
     return JobPod(

@@ -21,6 +21,16 @@ def action(job: Object, pod: JobPod) -> tuple[str, str]:
     return "Count", ""
 
 
+def fatal(job: Object, ledger: Ledger) -> tuple[str, str] | None:
+    """Reason and message if a failed pod fails the Job by policy: any that it knows, also those it deletes itself."""
+    for pod in ledger.pods.values():
+        if pod.phase == "Failed":
+            verdict, message = action(job, pod)
+            if verdict == "FailJob":
+                return "PodFailurePolicy", message
+    return None
+
+
 def exhausted(job: Object, ledger: Ledger) -> tuple[str, str] | None:
     """Reason and message if the backoff limit is used up."""
     limit = job.spec.get("backoffLimit", DEFAULT_BACKOFF_LIMIT)

@@ -8,21 +8,34 @@ from fnmatch import fnmatchcase
 
 from jobset_gate.sim.kubelet.pods import KubePod
 
+USUAL = {"cpu": "64", "memory": "256Gi"}
+
 
 @dataclass(frozen=True, slots=True)
 class Node:
-    """A node: it joins `ready_at` seconds after the start; `clock_skew` is added to all times that it writes."""
+    """A node: it joins `ready_at` seconds after the start; `clock_skew` is added to all times that it writes.
+
+    `allocatable`: what it has to give of cpu, memory and devices; something usual of what is not said. None: all is
+    usual, and the played scheduler counts its pods only. `taints`: (key, value, effect).
+    """
 
     name: str
     pods: int = 110
     ready_at: float = 0.0
     clock_skew: float = 0.0
     labels: Mapping[str, str] = field(default_factory=dict)
+    allocatable: Mapping[str, str] | None = None
+    taints: tuple[tuple[str, str, str], ...] = ()
 
     @property
     def all_labels(self) -> dict[str, str]:
         """With those that every kubelet puts on its node."""
         return {"kubernetes.io/hostname": self.name, "kubernetes.io/os": "linux", **self.labels}
+
+    @property
+    def room(self) -> dict[str, str]:
+        """All that it has to give."""
+        return {"pods": str(self.pods), **USUAL, **(self.allocatable or {})}
 
 
 @dataclass(frozen=True, slots=True)

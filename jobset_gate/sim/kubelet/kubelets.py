@@ -22,7 +22,7 @@ from jobset_gate.sim.kubelet.run import PodRun
 from jobset_gate.sim.kubelet.streams import Streams
 from jobset_gate.sim.kubelet.writer import Writer
 from jobset_gate.sim.objects import Clock, Key
-from jobset_gate.sim.scheduler import Scheduler
+from jobset_gate.sim.scheduler import Elsewhere, Scheduler
 
 PARALLEL_WRITES = 64
 HOST_IP = "192.0.2.1"
@@ -31,7 +31,8 @@ HOST_IP = "192.0.2.1"
 class Kubelets:
     """Scheduler and kubelets. `run()` for ever; `wait_synced()` once the nodes that are there at the start have joined.
 
-    `namespace` limits them to one; `heartbeat` is for a real control plane. `seed` makes chance repeatable.
+    `namespace` limits them to one; `heartbeat` is for a real control plane; with `schedule` off its own scheduler binds
+    the pods, and the kubelets run what is bound to their nodes. `seed` makes chance repeatable.
     """
 
     def __init__(
@@ -44,6 +45,7 @@ class Kubelets:
         namespace: str | None = None,
         heartbeat: bool = False,
         autoscaler: bool = False,
+        schedule: bool = True,
         seed: int = 0,
     ) -> None:
         self.nodes = {node.name: node for node in nodes}
@@ -55,9 +57,8 @@ class Kubelets:
         self._clock = clock
         self._writer = Writer(PARALLEL_WRITES)
         self._objects = NodeObjects(client, clock, heartbeat=heartbeat)
-        self._scheduler = Scheduler(client, clock, self.script, self._writer, autoscaler=autoscaler)
-        self._scheduler.more_to_come = lambda: len(self._joined) < len(self.nodes)
         self._joined: dict[str, Node] = {}
+        self._scheduler = self._own_scheduler(autoscaler=autoscaler) if schedule else Elsewhere()
         self._runs: dict[str, PodRun] = {}
         self._unreported: set[str] = set()
         self._ready = asyncio.Event()
@@ -73,6 +74,11 @@ class Kubelets:
             namespace=namespace,
             label_selector=f"{names.GATE}={names.GATE_VALUE}",
         )
+
+    def _own_scheduler(self, *, autoscaler: bool) -> Scheduler:
+        scheduler = Scheduler(self._client, self._clock, self.script, self._writer, autoscaler=autoscaler)
+        scheduler.more_to_come = lambda: len(self._joined) < len(self.nodes)
+        return scheduler
 
     # --- Knobs ------------------------------------------------------------------------------------------------------
 
@@ -105,6 +111,10 @@ class Kubelets:
     def restart(self, where: Where, container: str) -> list[Key]:
         """Kill a running container of those pods; what follows is up to their restart policy."""
         return [run.pod.key for run in self._matching(where) if run.restart(container)]
+
+    def finish(self, where: Where, container: str = "main") -> list[Key]:
+        """That container of those pods is done with its work: exit code 0."""
+        return [run.pod.key for run in self._matching(where) if run.restart(container, code=0)]
 
     def reboot(self, where: Where) -> list[Key]:
         """Those pods lose their sandbox and run all their init containers again."""

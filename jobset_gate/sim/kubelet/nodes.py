@@ -67,12 +67,14 @@ class NodeObjects:
 
     def _node(self, node: Node) -> Json:
         now = stamp(self._clock() + node.clock_skew)
-        room = {"pods": str(node.pods), "cpu": "64", "memory": "256Gi"}
+        room = node.room
+        taints = [{"key": key, "value": value, "effect": effect} for key, value, effect in node.taints]
         return {
             "metadata": {
                 "name": node.name,
                 "labels": node.all_labels,
             },
+            **({"spec": {"taints": taints}} if taints else {}),
             "status": {
                 "capacity": room,
                 "allocatable": room,

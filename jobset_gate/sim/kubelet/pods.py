@@ -3,16 +3,18 @@
 from __future__ import annotations
 
 import re
-from functools import cached_property
+from functools import cached_property, lru_cache
 from sys import intern
 from typing import Any
 
 import msgspec
 
 from jobset_gate import names, verdicts
+from jobset_gate.groups import requests, selection
 from jobset_gate.sim.objects import Json, Key
 
 ALWAYS = "Always"
+DEFAULT_SCHEDULER = "default-scheduler"
 _MARK = re.compile(r"metadata\.(labels|annotations)\['([^']+)'\]")
 
 
@@ -50,6 +52,7 @@ class Container(msgspec.Struct, rename="camel"):
     image: str = ""
     restart_policy: str | None = None
     env: list[EnvVar] | None = None
+    resources: Json | None = None
 
     @property
     def sidecar(self) -> bool:
@@ -76,12 +79,18 @@ class _Volume(msgspec.Struct, rename="camel"):
 
 class _Spec(msgspec.Struct, rename="camel"):
     node_name: str = ""
+    scheduler_name: str = DEFAULT_SCHEDULER
+    priority: int | None = None
     restart_policy: str = ALWAYS
     node_selector: dict[str, str] | None = None
     scheduling_gates: list[_Named] | None = None
     init_containers: list[Container] | None = None
     containers: list[Container] = msgspec.field(default_factory=list)
     volumes: list[_Volume] | None = None
+    affinity: Json | None = None
+    tolerations: list[Json] | None = None
+    overhead: Json | None = None
+    resources: Json | None = None
 
 
 class _Status(msgspec.Struct):
@@ -97,6 +106,13 @@ class PodWire(msgspec.Struct):
     status: _Status = msgspec.field(default_factory=_Status)
 
 
+class Placement(msgspec.Struct, frozen=True):
+    """What a scheduler has to know of a pod; the same object for all pods that are alike."""
+
+    selection: selection.Selection
+    requests: requests.Amounts
+
+
 class KubePod(msgspec.Struct, frozen=True, dict=True):
     """One version of a pod. Slots come from the labels that JobSet and Job put on it, -1 where there is none."""
 
@@ -109,7 +125,10 @@ class KubePod(msgspec.Struct, frozen=True, dict=True):
     restart_policy: str
     labels: dict[str, str]
     annotations: dict[str, str]
-    node_selector: dict[str, str]
+    placement: Placement
+    priority: int
+    ours: bool
+    """Meant for the scheduler that is played here."""
     gated: bool
     init: list[Container]
     mains: list[Container]
@@ -166,13 +185,36 @@ def seen(pod: PodWire) -> KubePod:
         restart_policy=intern(spec.restart_policy),
         labels=_interned(meta.labels),
         annotations=_interned(meta.annotations),
-        node_selector=spec.node_selector or {},
+        placement=_placement(spec),
+        priority=spec.priority or 0,
+        ours=spec.scheduler_name == DEFAULT_SCHEDULER,
         gated=bool(spec.scheduling_gates),
         init=spec.init_containers or [],
         mains=spec.containers,
         config_map=_config_map(namespace, spec.volumes or []),
         conditions=pod.status.conditions or [],
     )
+
+
+def _placement(spec: _Spec) -> Placement:
+    said = {
+        "nodeSelector": spec.node_selector,
+        "affinity": spec.affinity,
+        "tolerations": spec.tolerations,
+        "overhead": spec.overhead,
+        "resources": spec.resources,
+        "containers": [{"resources": it.resources} for it in spec.containers],
+        "initContainers": [
+            {"resources": it.resources, "restartPolicy": it.restart_policy} for it in spec.init_containers or ()
+        ],
+    }
+    return _read(msgspec.json.encode(said))
+
+
+@lru_cache(maxsize=4096)
+def _read(said: bytes) -> Placement:
+    spec = msgspec.json.decode(said)
+    return Placement(selection=selection.of_pod(spec), requests=requests.of_pod(spec))
 
 
 def _interned(marks: dict[str, str]) -> dict[str, str]:

@@ -21,6 +21,7 @@ import pytest
 from jobset_gate.cli.demo import run as story
 from jobset_gate.cli.demo.scenario import MISSING, Plan
 from jobset_gate.cli.demo.screen import Lines
+from jobset_gate.cli.demo.watching import line
 from jobset_gate.cli.exits import Exit
 from jobset_gate.sim.kubelet import Node
 from tests.house.files import ROOT
@@ -150,7 +151,7 @@ async def test_ctrl_c_at_any_moment_ends_it_with_all_ports_closed(
 
 async def test_a_cancellation_that_comes_while_the_screen_is_cleared_is_not_lost() -> None:
     async def shown() -> None:
-        async with Lines(io.StringIO()).following(list):
+        async with Lines(io.StringIO()).following(list, line):
             await asyncio.sleep(0)
 
     for turns in range(10):

@@ -14,7 +14,7 @@ from jobset_gate.kube.errors import Unreachable
 from tests.house.files import ROOT
 from tests.jobset_gate.cli.conftest import Run
 
-COMMANDS = ["demo", "render", "validate", "webhook", "controller", "install-crd-field"]
+COMMANDS = ["render", "validate", "webhook", "controller", "install-crd-field", "demo", "get", "groups"]
 HEAVY = {"aiohttp", "pydantic", "rich", "yaml", "structlog", "cryptography", "kubernetes_asyncio", "msgspec", "asyncio"}
 
 

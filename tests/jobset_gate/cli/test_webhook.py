@@ -15,26 +15,32 @@ import pytest
 from jobset_gate import names
 from jobset_gate.cli.exits import Failed
 from jobset_gate.cli.serving.registration import service as parse_service
+from jobset_gate.groups.model import Way
 from jobset_gate.kube.client import Client, PatchType
 from jobset_gate.kube.errors import ApiError, NotFound
-from jobset_gate.kube.resources import JOBSETS, MUTATING_WEBHOOKS, SECRETS, VALIDATING_WEBHOOKS, Resource
+from jobset_gate.kube.resources import JOBSETS, MUTATING_WEBHOOKS, PODS, SECRETS, VALIDATING_WEBHOOKS, Resource
+from jobset_gate.settings import Groups
 from jobset_gate.sim import jobset_crd, manifests
 from tests.jobset_gate.cli.conftest import Run
 from tests.jobset_gate.cli.service import PATIENCE, Service, fetch, running
 from tests.support.planes import Plane
+from tests.webhook.pods import gates, pod
 from webhook import selfsigned
+from webhook.pod_registration import pod_configuration
 from webhook.registration import MUTATING, VALIDATING, configurations
 from webhook.registration import Service as Place
 
 FILES = {"cert": "tls.crt", "key": "tls.key", "ca": "ca.crt"}
 BOTH: list[tuple[Resource, str]] = [(MUTATING_WEBHOOKS, MUTATING), (VALIDATING_WEBHOOKS, VALIDATING)]
+FOR_PODS: tuple[Resource, str] = (MUTATING_WEBHOOKS, names.POD_WEBHOOK)
+ALL = [*BOTH, FOR_PODS]
 
 
-async def registered(service: Service) -> str:
-    """The URL at which it listens, once both configurations are written."""
+async def registered(service: Service, configurations: int = len(ALL)) -> str:
+    """The URL at which it listens, once so many configurations are written."""
     url: str = (await service.until("webhook listens"))["url"]
-    await service.until("registered")
-    await service.until("registered")
+    for _ in range(configurations):
+        await service.until("registered")
     return url
 
 
@@ -67,9 +73,46 @@ async def test_it_registers_itself_is_asked_and_leaves_nothing_behind(plane: Pla
             with pytest.raises(ApiError, match="timeoutAfterSeconds: 0: must be an integer from 1"):
                 await client.create(JOBSETS, bad, dry_run=True)
             assert await service.stop() == 0
-        for resource, name in BOTH:
+        for resource, name in ALL:
             with pytest.raises(NotFound):
                 await client.get(resource, name)
+
+
+async def held(client: Client, namespace: str) -> None:
+    """Returns once a dry run of a pod of a group gets the gate."""
+    async with asyncio.timeout(PATIENCE):
+        while True:
+            made = await client.create(PODS, pod(Way.KEP_24), namespace, dry_run=True)
+            if gates(made) == [names.GANG_GATE]:
+                return
+            await asyncio.sleep(0.05)  # nothing tells when an API server has read its webhook configurations
+
+
+async def test_it_is_asked_about_pods_of_groups(plane: Plane, namespace: str) -> None:
+    where = ["--kubeconfig", str(plane.kubeconfig), "--port", "0"]
+    async with (
+        plane.client() as client,
+        running("webhook", "--self-signed", "--register", "--unregister-on-exit", *where) as service,
+    ):
+        await registered(service)
+        await held(client, namespace)
+        assert await service.stop() == 0
+
+
+async def test_where_groups_are_off_it_does_not_ask_for_pods_and_takes_an_old_registration_away(
+    embedded_plane: Plane, tmp_path: Path
+) -> None:
+    config = tmp_path / "settings.yaml"
+    config.write_text("groups: {enabled: false}")
+    where = ["--kubeconfig", str(embedded_plane.kubeconfig), "--port", "0"]
+    async with embedded_plane.client() as client:
+        await client.create(FOR_PODS[0], pod_configuration(Groups(), url="https://127.0.0.1:1"))
+        for _ in range(2):  # there is one, there is none
+            async with running("webhook", "--self-signed", "--register", "--config", str(config), *where) as service:
+                await registered(service, len(BOTH))
+                with pytest.raises(NotFound):
+                    await client.get(*FOR_PODS)
+                assert await service.stop() == 0
 
 
 async def test_a_second_start_updates_what_is_there_and_keeps_it_at_the_end(plane: Plane, namespace: str) -> None:
@@ -80,19 +123,19 @@ async def test_a_second_start_updates_what_is_there_and_keeps_it_at_the_end(plan
             async with running("webhook", "--self-signed", "--register", *where) as service:
                 first = await registered(service)
                 assert await service.stop() == 0
-            for resource, name in BOTH:
+            for resource, name in ALL:
                 body = {"metadata": {"labels": {"team": namespace}}}
                 await client.patch(resource, name, body=body, patch=PatchType.MERGE)
             async with running("webhook", "--self-signed", "--register", *where) as service:
                 second = await registered(service)
                 assert await service.stop() == 0
-            found = [await client.get(resource, name) for resource, name in BOTH]
+            found = [await client.get(resource, name) for resource, name in ALL]
             urls = [one["webhooks"][0]["clientConfig"]["url"] for one in found]
-            assert urls == [f"{second}/mutate", f"{second}/validate"]
+            assert urls == [f"{second}/mutate", f"{second}/validate", f"{second}/mutate-pods"]
             assert first != second
-            assert [one["metadata"]["labels"]["team"] for one in found] == [namespace, namespace]
+            assert [one["metadata"]["labels"]["team"] for one in found] == [namespace] * 3
         finally:
-            for resource, name in BOTH:
+            for resource, name in ALL:
                 await client.delete(resource, name)
 
 
@@ -101,11 +144,12 @@ async def test_it_registers_a_service_and_exempts_its_namespace(embedded_plane: 
     async with running("webhook", "--self-signed", "--register", *where) as service:
         await registered(service)
         async with embedded_plane.client() as client:
-            hook = (await client.get(*BOTH[0]))["webhooks"][0]
-        assert hook["clientConfig"]["service"] == {
-            "namespace": "gate-system", "name": "door", "port": 8443, "path": "/mutate"
-        }  # fmt: skip
-        assert hook["namespaceSelector"]["matchExpressions"][0]["values"] == ["kube-system", "gate-system"]
+            hooks = [(await client.get(*one))["webhooks"][0] for one in ALL]
+        for hook, path in zip(hooks, ("/mutate", "/validate", "/mutate-pods"), strict=True):
+            assert hook["clientConfig"]["service"] == {
+                "namespace": "gate-system", "name": "door", "port": 8443, "path": path
+            }  # fmt: skip
+            assert hook["namespaceSelector"]["matchExpressions"][0]["values"] == ["kube-system", "gate-system"]
         assert await service.stop() == 0
 
 
@@ -140,7 +184,8 @@ HOST = "gate.default.svc"
 @asynccontextmanager
 async def configured(client: Client) -> AsyncIterator[None]:
     """The configurations as a chart writes them."""
-    made = list(zip((MUTATING_WEBHOOKS, VALIDATING_WEBHOOKS), configurations(service=DOOR), strict=True))
+    bodies = (*configurations(service=DOOR), pod_configuration(Groups(), service=DOOR))
+    made = [(resource, body) for (resource, _), body in zip(ALL, bodies, strict=True)]
     for resource, body in made:
         await client.create(resource, body)
     try:
@@ -162,7 +207,7 @@ async def ready(url: str, ca: str) -> tuple[int, str]:
 
 
 async def bundle(client: Client) -> str:
-    found = [(await client.get(*one))["webhooks"][0]["clientConfig"].get("caBundle", "") for one in BOTH]
+    found = [(await client.get(*one))["webhooks"][0]["clientConfig"].get("caBundle", "") for one in ALL]
     assert len(set(found)) == 1
     return b64decode(found[0]).decode()
 
@@ -219,7 +264,7 @@ async def test_it_waits_for_somebody_to_publish_the_ca_of_its_files(embedded_pla
         url = (await service.until("webhook listens"))["url"]
         await service.until("not trusted")
         assert await ready(url, made.ca.decode()) == (503, "zz-jobset-gate: has no caBundle\n")
-        for resource, name in BOTH:
+        for resource, name in ALL:
             body = [{"op": "add", "path": "/webhooks/0/clientConfig/caBundle", "value": made.ca_bundle}]
             await client.patch(resource, name, body=body, patch=PatchType.JSON)
         await service.until("the certificate is trusted")

@@ -21,7 +21,8 @@ spec:
   template:
     metadata:
       annotations: {{scheduling.k8s.io/group-name: solver}}
-    {POD_SPEC}---
+    spec: {{restartPolicy: Never, containers: [{{name: main, image: x}}]}}
+---
 apiVersion: v1
 kind: Pod
 metadata:

@@ -53,14 +53,28 @@ def test_the_pause_doubles_up_to_five_minutes() -> None:
     [
         (Owner(kind="Job", name="j", pods=("a",)), How.SUSPEND, ""),
         (Owner(kind="JobSet", name="j", pods=("a",)), How.SUSPEND, ""),
-        (Owner(kind="Job", name="j", pods=("a",), others=2), How.BLOCKED, "2 pods of Job j are not in the group"),
+        (
+            Owner(kind="Job", name="j", pods=("a",), others=("y", "x")),
+            How.BLOCKED,
+            "pods of Job j are not in the group: x, y",
+        ),
+        (
+            Owner(kind="JobSet", name="j", pods=("a",), managed_by="example.com/other"),
+            How.BLOCKED,
+            "JobSet j is managed by example.com/other",
+        ),
         (
             Owner(kind="Job", name="j", pods=("a",), by_kueue=True),
             How.BLOCKED,
             "Job j is suspended and resumed by Kueue",
         ),
-        (Owner(kind="ReplicaSet", name="r", pods=("a",), others=2), How.DELETE, ""),
+        (Owner(kind="ReplicaSet", name="r", pods=("a",), others=("x", "y")), How.DELETE, ""),
         (Owner(kind="", name="", pods=("b", "a")), How.BLOCKED, "nobody would make them again: a, b"),
+        (
+            Owner(kind="", name="", pods=tuple("abcdefghijklm")),
+            How.BLOCKED,
+            "nobody would make them again: a, b, c, d, e, f, g, h, i, j and 3 more",
+        ),
     ],
 )
 def test_each_owner_has_its_way_back(owner: Owner, how: How, why: str) -> None:

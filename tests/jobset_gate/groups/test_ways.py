@@ -5,6 +5,7 @@ from fractions import Fraction
 import pytest
 
 from jobset_gate.groups import podgroups, pods
+from jobset_gate.groups.identity import label
 from jobset_gate.groups.model import Design, Key, Mode, Terms, Way
 from tests.jobset_gate.groups.builders import (
     ALIBABA,
@@ -134,6 +135,17 @@ def test_of_two_names_only_those_of_ways_that_are_on_count() -> None:
     assert pods.two_names(both, {Way.KEP_24}) is None
 
 
+def test_a_name_put_beside_the_one_a_pod_is_held_for_does_not_take_its_place() -> None:
+    edited = meta(labels=alibaba("one") | {PLUGINS: "two"})
+    first = pods.claim(edited)
+    assert first is not None
+    assert first.key.name == "two", "at creation this way wins, or rather the pod is refused"
+    still = pods.claim(edited, held=label(Key(design=Design.ALIBABA, namespace="team", name="one")))
+    assert still is not None
+    assert (still.key.name, still.terms.minimum) == ("one", 3)
+    assert "names two groups" in told(still.problems)[0]
+
+
 def test_koordinators_two_ways_may_not_name_two_gangs() -> None:
     said = claim(labels={KOORDINATOR: "g"}, notes=koordinator("h", min_available="1"))
     assert [it.fault.name for it in said.problems] == ["FORBIDDEN"]
@@ -142,7 +154,7 @@ def test_koordinators_two_ways_may_not_name_two_gangs() -> None:
 def test_two_minimums_on_one_pod_contradict() -> None:
     said = claim(labels=alibaba(minimum="3"), notes=koordinator(min_available="5"))
     (problem,) = said.problems
-    assert problem.value == [3, 5]
+    assert problem.value == (3, 5)
     assert "5 by koordinator-annotations and 3 by alibaba" in problem.message
 
 
@@ -207,3 +219,12 @@ def test_a_podgroup_without_a_spec_lacks_its_minimum() -> None:
     said = podgroups.seen({"apiVersion": "scheduling.x-k8s.io/v1alpha1", "kind": "PodGroup", "metadata": None})
     assert said is not None
     assert [it.path for it in said.problems] == ["spec.minMember"]
+
+
+def test_what_a_pod_says_can_be_counted_whatever_is_wrong_with_it() -> None:
+    """The keeper counts equal claims; one that no set can hold would bring it down."""
+    both = meta(labels=alibaba("a", "1") | {PLUGINS: "b"}, notes=koordinator("a", min_available="2"))
+    said = [pods.claim(both), pods.claim(both)]
+    assert said[0] is not None
+    assert len(said[0].problems) == 2
+    assert len(set(said)) == 1

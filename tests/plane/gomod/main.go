@@ -1,5 +1,5 @@
-// One binary that is etcd, kube-apiserver, kube-controller-manager or kubectl, by the name it is started under.
-// The tests run it where no official release can be downloaded.
+// One binary that is etcd, kube-apiserver, kube-controller-manager, kube-scheduler or kubectl, by the name it is started
+// under. The tests run it where no official release can be downloaded.
 package main
 
 import (
@@ -16,6 +16,7 @@ import (
 	kubectlutil "k8s.io/kubectl/pkg/cmd/util"
 	apiserver "k8s.io/kubernetes/cmd/kube-apiserver/app"
 	controllers "k8s.io/kubernetes/cmd/kube-controller-manager/app"
+	scheduler "k8s.io/kubernetes/cmd/kube-scheduler/app"
 )
 
 func main() {
@@ -26,12 +27,14 @@ func main() {
 		os.Exit(cli.Run(apiserver.NewAPIServerCommand()))
 	case "kube-controller-manager":
 		os.Exit(cli.Run(controllers.NewControllerManagerCommand()))
+	case "kube-scheduler":
+		os.Exit(cli.Run(scheduler.NewSchedulerCommand()))
 	case "kubectl":
 		if err := cli.RunNoErrOutput(kubectl.NewDefaultKubectlCommand()); err != nil {
 			kubectlutil.CheckErr(err)
 		}
 	default:
-		fmt.Fprintf(os.Stderr, "%s: start it as etcd, kube-apiserver, kube-controller-manager or kubectl\n", name)
+		fmt.Fprintf(os.Stderr, "%s: start it as etcd, kube-apiserver, kube-controller-manager, kube-scheduler or kubectl\n", name)
 		os.Exit(2)
 	}
 }

@@ -40,3 +40,10 @@
 {{- $own := printf "%s-ca" (include "jobset-gate.fullname" .) -}}
 {{- ternary $own (include "jobset-gate.certificate-secret" .) (eq .Values.webhook.certificates.mode "own") -}}
 {{- end -}}
+
+{{/* From which Certificate cert-manager is to publish the CA; "" where others do. */}}
+{{- define "jobset-gate.trust" -}}
+{{- if eq .Values.webhook.certificates.mode "certManager" -}}
+{{- printf "%s/%s" .Release.Namespace (include "jobset-gate.webhook.name" .) -}}
+{{- end -}}
+{{- end -}}

@@ -1,0 +1,80 @@
+{{/* The webhook for pods of groups, as webhook/pod_registration.py of the program has it; a test compares the two. */}}
+
+{{/* By which key each way names a group, labels and annotations apart, in the order of the program. */}}
+{{- define "jobset-gate.group-keys" -}}
+labels:
+  koordinator-podgroup: pod-group.scheduling.sigs.k8s.io
+  scheduler-plugins: scheduling.x-k8s.io/pod-group
+  alibaba: pod-group.scheduling.sigs.k8s.io/name
+annotations:
+  koordinator-annotations: gang.scheduling.koordinator.sh/name
+  kep-24: scheduling.k8s.io/group-name
+{{- end -}}
+
+{{/* CEL: the pod has a key of one of the ways that are on. */}}
+{{- define "jobset-gate.names-a-group" -}}
+{{- $keys := include "jobset-gate.group-keys" . | fromYaml -}}
+{{- $order := list "koordinator-annotations" "koordinator-podgroup" "scheduler-plugins" "alibaba" "kep-24" -}}
+{{- $parts := list -}}
+{{- range $holder := list "labels" "annotations" -}}
+{{- $place := printf "object.metadata.%s" $holder -}}
+{{- $told := list -}}
+{{- range $order -}}
+{{- $key := get (index $keys $holder) . -}}
+{{- if and $key (has . $.Values.groups.ways) -}}
+{{- $told = append $told (printf "'%s' in %s" $key $place) -}}
+{{- end -}}
+{{- end -}}
+{{- if $told -}}
+{{- $parts = append $parts (printf "(has(%s) && (%s))" $place (join " || " $told)) -}}
+{{- end -}}
+{{- end -}}
+{{- join " || " $parts -}}
+{{- end -}}
+
+{{- define "jobset-gate.pod-hook" -}}
+name: pods.jobset-gate.dev
+clientConfig:
+  service:
+    namespace: {{ .Release.Namespace }}
+    name: {{ include "jobset-gate.webhook.name" . }}
+    port: 443
+    path: /mutate-pods
+admissionReviewVersions: [v1]
+rules:
+  - apiGroups: [""]
+    apiVersions: [v1]
+    resources: [pods]
+    operations: [CREATE]
+    scope: Namespaced
+namespaceSelector:
+  matchExpressions:
+    - key: kubernetes.io/metadata.name
+      operator: NotIn
+      values: {{ list "kube-system" .Release.Namespace | uniq | toJson }}
+# All must hold. A pod that names no group ends at the first, so an outage of ours touches pods of groups alone.
+matchConditions:
+  - name: names-a-group
+    expression: >-
+      {{ include "jobset-gate.names-a-group" . }}
+  - name: is-for-our-scheduler
+    expression: >-
+      !has(object.spec.schedulerName) || object.spec.schedulerName in ['{{ join "', '" .Values.groups.schedulerNames }}']
+  - name: is-not-bound
+    expression: >-
+      !has(object.spec.nodeName) || object.spec.nodeName == ''
+  - name: is-no-mirror
+    expression: >-
+      !has(object.metadata.annotations) || !('kubernetes.io/config.mirror' in object.metadata.annotations)
+  - name: is-no-daemon
+    expression: >-
+      !has(object.metadata.ownerReferences) || !object.metadata.ownerReferences.exists(it, it.kind == 'DaemonSet' && has(it.controller) && it.controller)
+  - name: has-no-native-group
+    expression: >-
+      !has(object.spec.schedulingGroup)
+matchPolicy: Equivalent
+failurePolicy: {{ .Values.webhook.failurePolicy }}
+sideEffects: None
+timeoutSeconds: {{ .Values.webhook.timeoutSeconds }}
+reinvocationPolicy: IfNeeded
+{{- end -}}

@@ -1,0 +1,141 @@
+"""The objects that records are kept on, PodGroups and ConfigMaps, and which groups each of them tells of.
+
+What our own writes have stored is known here ahead of the watch, and no older word of the watch takes it back.
+"""
+
+from collections.abc import Collection, Iterator
+from typing import Final
+
+import msgspec
+
+from jobset_gate.groups import read
+from jobset_gate.groups.model import POD_GROUPS, Design, Key
+from jobset_gate.groups.record import Record
+from jobset_gate.groups.seen import Home, HomeSeen
+from jobset_gate.kube.store import later
+
+Place = tuple[str, str, str]
+"""(API group, namespace, name); the API group of a ConfigMap is ""."""
+
+_BY_RIGHT: Final = (Design.KEP_24, Design.SCHEDULER_PLUGINS, Design.KOORDINATOR)
+"""Whose a PodGroup is that no pod names: of the designs that look into its API group, the first."""
+
+
+class Homes:
+    """All of them, and by group those records of others that tell of it, too."""
+
+    def __init__(self, designs: Collection[Design]) -> None:
+        """`designs`: those that are switched on."""
+        self._looking = {
+            api: tuple(design for design in _BY_RIGHT if design in designs and api in POD_GROUPS[design])
+            for api in {api for apis in POD_GROUPS.values() for api in apis}
+        }
+        self._stored: dict[Place, HomeSeen] = {}
+        self._ahead: dict[Place, HomeSeen] = {}
+        self._telling: dict[Key, dict[Place, Record]] = {}
+
+    # --- Changes: each gives the groups that it may concern ----------------------------------------------------------
+
+    def put(self, new: HomeSeen) -> set[Key]:
+        """The watch tells of an object."""
+        place = _place(new.home)
+        before, ahead = self.at(place), self._ahead.get(place)
+        self._stored[place] = new
+        if ahead is not None and not later(ahead.home.resource_version, new.home.resource_version):
+            del self._ahead[place]
+        return self._changed(place, before)
+
+    def remove(self, old: HomeSeen) -> set[Key]:
+        """The watch tells that an object is gone."""
+        place = _place(old.home)
+        before, ahead = self.at(place), self._ahead.get(place)
+        self._stored.pop(place, None)
+        if ahead is not None and ahead.home.uid == old.home.uid:
+            del self._ahead[place]
+        return self._changed(place, before)
+
+    def saw(self, key: Key, home: Home, record: Record | None) -> set[Key]:
+        """A read or a write of ours was answered with this version of a group's home, and this record on it."""
+        place = _place(home)
+        before = self.at(place)
+        if before is not None and not later(home.resource_version, before.home.resource_version):
+            return set()
+        self._ahead[place] = HomeSeen(home=home, key=None if home.api else key, record=read.of_home(record, home))
+        return self._changed(place, before)
+
+    def lost(self, home: Home) -> set[Key]:
+        """A read or a write of ours was answered that the object is gone."""
+        place = _place(home)
+        before = self.at(place)
+        for known in (self._stored, self._ahead):
+            if place in known and known[place].home.uid == home.uid:
+                del known[place]
+        return self._changed(place, before)
+
+    # --- Looking -----------------------------------------------------------------------------------------------------
+
+    def at(self, place: Place) -> HomeSeen | None:
+        """The object as it is known by now."""
+        stored, ahead = self._stored.get(place), self._ahead.get(place)
+        if ahead is None:
+            return stored
+        if stored is None or stored.home.uid != ahead.home.uid:
+            # Of a PodGroup that the watch has not told of, nothing is known but its record.
+            return stored if ahead.home.api else ahead
+        return msgspec.structs.replace(stored, home=ahead.home, record=ahead.record, problem=None)
+
+    def pod_groups(self, key: Key) -> list[HomeSeen]:
+        """The PodGroups of a group's name in the API groups that its design looks into, the one that wins first."""
+        found = (self.at((api, key.namespace, key.name)) for api in POD_GROUPS[key.design])
+        return [home for home in found if home is not None]
+
+    def telling(self, key: Key) -> Iterator[tuple[Place, Record]]:
+        """Decisions that this group is part of, where they were taken: on the home of the first of their gangs."""
+        return iter(self._telling.get(key, {}).items())
+
+    def looking(self, api: str) -> tuple[Design, ...]:
+        """The designs that look for their PodGroups in an API group; the first has it by right."""
+        return self._looking[api]
+
+    # --- Details -----------------------------------------------------------------------------------------------------
+
+    def _changed(self, place: Place, before: HomeSeen | None) -> set[Key]:
+        now = self.at(place)
+        if before is not None and now is not None and _same(before, now):
+            return set()
+        concerned = self._told_by(place, before) | self._told_by(place, now)
+        for key in self._decided_at(place, before):
+            listed = self._telling[key]
+            del listed[place]
+            if not listed:
+                del self._telling[key]
+        for key in self._decided_at(place, now):
+            assert now is not None and now.record is not None  # noqa: PT018, S101 - or nothing were decided there
+            self._telling.setdefault(key, {})[place] = now.record
+        return concerned
+
+    def _told_by(self, place: Place, home: HomeSeen | None) -> set[Key]:
+        return set() if home is None else {*self._of(place, home), *self._decided_at(place, home)}
+
+    def _of(self, place: Place, home: HomeSeen) -> list[Key]:
+        """The groups whose home it may be."""
+        if home.key is not None:
+            return [home.key]
+        api, namespace, name = place
+        return [Key(design=design, namespace=namespace, name=name) for design in self._looking.get(api, ())]
+
+    def _decided_at(self, place: Place, home: HomeSeen | None) -> set[Key]:
+        """The groups that a record decides on. It does so only on the home of the first of them: others are copies."""
+        if home is None or home.record is None:
+            return set()
+        gangs = [key for key, _ in home.record.gangs]
+        return set(gangs) if gangs and gangs[0] in self._of(place, home) else set()
+
+
+def _place(home: Home) -> Place:
+    return home.api, home.namespace, home.name
+
+
+def _same(one: HomeSeen, other: HomeSeen) -> bool:
+    """Whether nothing but the version differs."""
+    return one.home.uid == other.home.uid and msgspec.structs.replace(one, home=other.home) == other

@@ -1,0 +1,289 @@
+"""What the informers know of groups, joined: changes come in, keys of groups to look at go out.
+
+A pod belongs to the group of its label, whatever it says later (G2). One event costs time in proportion to what it
+changes: a group is put together anew when somebody asks for it, and only if something in it is different.
+"""
+
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from fractions import Fraction
+
+from controllers.groups.homes import Homes, Place
+from controllers.groups.parts import Parts, label
+from controllers.groups.rooms import Rooms
+from controllers.groups.seats import Pod, Seats
+from jobset_gate import names
+from jobset_gate.groups import record as records
+from jobset_gate.groups.certainty import Room
+from jobset_gate.groups.ganggroups import key as key_of
+from jobset_gate.groups.model import DESIGN, Group, Key
+from jobset_gate.groups.quota import QuotaSeen
+from jobset_gate.groups.record import Record
+from jobset_gate.groups.seen import BoundSeen, GroupSeen, Home, HomeSeen, MemberSeen, NodeSeen
+from jobset_gate.kube.store import Change
+from jobset_gate.settings import Groups
+
+Wake = Callable[[Key], None]
+Changed = Callable[[Key | None], None]
+
+
+class GroupIndex:
+    """Groups, joined from the changes of several informers. Its handlers are synchronous and cheap."""
+
+    def __init__(self, wake: Wake, changed: Changed, settings: Groups) -> None:
+        """`wake`: look at this group. `changed`: what opening depends on is another in a group, or (None) around it."""
+        self._wake, self._changed = wake, changed
+        self._default_wait = Fraction(settings.wait_seconds)
+        self._across = settings.across_namespaces
+        self._homes = Homes({DESIGN[way] for way in settings.ways})
+        self._seats = Seats(self._differs, self._has_home)
+        self._rooms = Rooms()
+        self._bound: dict[Pod, str] = {}
+        """UIDs."""
+        self._quotas: dict[str, dict[str, QuotaSeen]] = {}
+
+    # --- Changes ----------------------------------------------------------------------------------------------------
+
+    def on_member(self, change: Change[MemberSeen]) -> None:
+        """A pod with our label came, changed or went."""
+        self._seats.hold(change.key, change.new)
+
+    def on_bound(self, change: Change[BoundSeen]) -> None:
+        """A pod was bound, changed, or takes up no room any more."""
+        new, was = change.new, self._bound.get(change.key)
+        news = False
+        if was is not None and (new is None or new.uid != was):
+            del self._bound[change.key]
+            news = self._rooms.unbind(was)
+            self._seats.name(was, None)
+        if new is not None:
+            self._bound[change.key] = new.uid
+            news = self._rooms.bind(new) or news
+            self._seats.name(new.uid, new.ungated)
+        if news:
+            self._changed(None)
+
+    def on_pod_group(self, change: Change[HomeSeen]) -> None:
+        """A PodGroup came, changed or went."""
+        self._on_home(change)
+
+    def on_record(self, change: Change[HomeSeen]) -> None:
+        """A ConfigMap with a record came, changed or went."""
+        self._on_home(change)
+
+    def on_node(self, change: Change[NodeSeen]) -> None:
+        """A node came, changed or went; most of what kubelets say of it is nothing new."""
+        if self._rooms.node(change.key[1], change.new):
+            self._changed(None)
+
+    def on_quota(self, change: Change[QuotaSeen]) -> None:
+        """A ResourceQuota came, changed or went; every pod that is made or gone changes what is used of it."""
+        namespace, name = change.key
+        quotas = self._quotas.setdefault(namespace, {})
+        before = quotas.pop(name, None)
+        if change.new is not None:
+            quotas[name] = change.new
+        if not quotas:
+            del self._quotas[namespace]
+        if before != change.new:
+            self._changed(None)
+
+    # --- What our own writes have shown -----------------------------------------------------------------------------
+
+    def saw(self, key: Key, home: Home, record: Record | None) -> None:
+        """The API has answered with this version of a group's home, and this record on it."""
+        self._concern(self._homes.saw(key, home, record))
+
+    def lost(self, key: Key, home: Home) -> None:
+        """The API has answered that this home of a group is gone."""
+        self._concern(self._homes.lost(home) | {key})
+
+    # --- Looking ----------------------------------------------------------------------------------------------------
+
+    def keys(self) -> Iterator[Key]:
+        """Groups that have members, a PodGroup, or a record."""
+        return (parts.key for parts in self._seats.all() if parts.key is not None and self._shows(parts))
+
+    def observe(self, key: Key) -> GroupSeen | None:
+        """All that is known of a group; None when it has neither members nor a PodGroup, and no record is left."""
+        parts = self._seats.of(key)
+        if parts is None or not self._shows(parts):
+            return None
+        group = self._merged(key, parts)
+        pod_group = next((it for it in self._homes.pod_groups(key) if it.pod_group == group.pod_group), None)
+        home = self._home(key, pod_group)
+        created = min((it.created for it in parts.members), default=0.0) if pod_group is None else pod_group.created
+        return GroupSeen(
+            group=group,
+            label=parts.label,
+            members=parts.members,
+            created=created,
+            home=None if home is None else home.home,
+            record=self._record(key),
+            kind_status={} if pod_group is None else pod_group.status,
+            annotations={} if home is None else home.annotations,
+            status_managers=() if pod_group is None else pod_group.status_managers,
+        )
+
+    def group(self, key: Key) -> Group | None:
+        """The gang that all sources of a group come to."""
+        parts = self._seats.of(key)
+        return self._merged(key, parts) if parts is not None and self._shows(parts) else None
+
+    def groups(self) -> Mapping[Key, Group]:
+        """All of them: a live view, which puts together only what is asked for."""
+        return _Groups(self)
+
+    def strays(self) -> Sequence[MemberSeen]:
+        """Pods with a label of ours of which nothing tells whose it is; nobody can open them."""
+        return [it for parts in self._seats.all() if parts.key is None for it in parts.members]
+
+    def quotas(self, namespace: str) -> Sequence[QuotaSeen]:
+        """The ResourceQuotas of a namespace, by name."""
+        return [quota for _, quota in sorted(self._quotas.get(namespace, {}).items())]
+
+    def rooms(self) -> Sequence[Room]:
+        """What is free on each node, by its name; the same objects as before where nothing has changed."""
+        return self._rooms.all()
+
+    def bound(self, uid: str) -> bool:
+        """Whether what this pod takes up is in rooms() already. Not once it has finished: then it takes up nothing."""
+        return self._rooms.bound(uid)
+
+    def __len__(self) -> int:
+        return len(self._seats)
+
+    # --- Who is told ------------------------------------------------------------------------------------------------
+
+    def _differs(self, parts: Parts, old: MemberSeen | None, new: MemberSeen | None) -> None:
+        if parts.key is None:
+            return
+        self._wake(parts.key)
+        if _weight(old) == _weight(new):
+            return
+        self._changed(parts.key)
+        self._wake_others(parts)
+        first_or_last = (old is None and len(parts) == 1) or (new is None and parts.empty)
+        for key in self._namesakes(parts.key) if first_or_last else ():
+            self._wake(key)  # which has this group's PodGroup as long as nobody names it
+            self._changed(key)
+
+    def _on_home(self, change: Change[HomeSeen]) -> None:
+        concerned: set[Key] = set()
+        if change.old is not None and (change.new is None or change.new.home.uid != change.old.home.uid):
+            concerned |= self._homes.remove(change.old)
+        if change.new is not None:
+            concerned |= self._homes.put(change.new)
+        self._concern(concerned)
+
+    def _concern(self, keys: set[Key]) -> None:
+        """Something is different about the homes of these groups."""
+        for key in keys:
+            parts = self._seats.made(key)
+            parts.group = None
+            self._wake(key)
+            self._changed(key)
+            self._wake_others(parts)
+            self._seats.tidy(parts, key.namespace)
+
+    def _wake_others(self, parts: Parts) -> None:
+        """The other gangs of its GangGroup, as far as they are known, wait for what changes here."""
+        for path in parts.gangs:
+            if parts.key is not None and path != parts.key.path:
+                self._wake(key_of(path))
+
+    # --- Details ----------------------------------------------------------------------------------------------------
+
+    def _shows(self, parts: Parts) -> bool:
+        """Whether it is a group: it has members, a record, or a PodGroup that is not another's."""
+        if parts.key is None or not parts.empty:
+            return parts.key is not None
+        key, pod_groups = parts.key, self._homes.pod_groups(parts.key)
+        return self._homes.at(_map_of(key)) is not None or any(self._owns(key, it) for it in pod_groups)
+
+    def _owns(self, key: Key, home: HomeSeen) -> bool:
+        """A PodGroup without members is that of the first design that looks for it, unless another has members."""
+        if key.design is not next(iter(self._homes.looking(home.home.api)), None):
+            return False
+        return all((parts := self._seats.of(it)) is None or parts.empty for it in self._namesakes(key))
+
+    def _namesakes(self, key: Key) -> Iterator[Key]:
+        """The groups of other designs that have the same PodGroup."""
+        for home in self._homes.pod_groups(key):
+            for design in self._homes.looking(home.home.api):
+                if design is not key.design:
+                    yield Key(design=design, namespace=key.namespace, name=key.name)
+
+    def _has_home(self, key: Key) -> bool:
+        return bool(self._homes.pod_groups(key)) or self._homes.at(_map_of(key)) is not None
+
+    def _merged(self, key: Key, parts: Parts) -> Group:
+        if parts.group is not None:
+            return parts.group
+        homes, config_map = self._homes.pod_groups(key), self._homes.at(_map_of(key))
+        return parts.merged(key, homes if config_map is None else [*homes, config_map], self._default_wait)
+
+    def _home(self, key: Key, pod_group: HomeSeen | None) -> HomeSeen | None:
+        """Where its record is to be written: on its PodGroup, unless a group of another design has it there already."""
+        if pod_group is None or self._is_taken(key, pod_group):
+            return self._homes.at(_map_of(key))
+        return pod_group
+
+    def _is_taken(self, key: Key, pod_group: HomeSeen) -> bool:
+        decided = [] if pod_group.record is None else [it for it, _ in pod_group.record.gangs]
+        designs = self._homes.looking(pod_group.home.api)
+        return key not in decided and any(it.path == key.path and it.design in designs for it in decided)
+
+    def _record(self, key: Key) -> Record | None:
+        """What holds of all that was decided on a group, on its own home or on that of a GangGroup's first gang."""
+        homes = [*self._homes.pod_groups(key), self._homes.at(_map_of(key))]
+        stored = [it.record for it in homes if it is not None and it.record is not None]
+        own = max(stored, key=lambda it: read.generation if (read := records.of(it, key)) else 0, default=None)
+        others = [it for place, it in self._homes.telling(key) if self._may_tell(key, place)]
+        return records.latest(key, own, others)
+
+    def _may_tell(self, key: Key, place: Place) -> bool:
+        """Whoever may write in one namespace decides nothing in another, unless a setting lets gangs join."""
+        return self._across or place[1] == key.namespace
+
+
+class _Groups(Mapping[Key, Group]):
+    """All groups of an index."""
+
+    def __init__(self, index: GroupIndex) -> None:
+        self._index = index
+
+    def __getitem__(self, key: Key) -> Group:
+        found = self._index.group(key)
+        if found is None:
+            raise KeyError(key)
+        return found
+
+    def __iter__(self) -> Iterator[Key]:
+        return self._index.keys()
+
+    def __len__(self) -> int:
+        return sum(1 for _ in self)
+
+
+def _map_of(key: Key) -> Place:
+    return "", key.namespace, names.GANG_CONFIG_MAP_PREFIX + label(key)
+
+
+def _weight(member: MemberSeen | None) -> object:
+    """All of a member that can make a difference to opening; many of its events are about something else."""
+    if member is None:
+        return None
+    return (
+        member.uid,
+        member.counts,
+        member.bound,
+        member.gated,
+        member.generation,
+        member.other_gates,
+        member.claim,
+        member.shape,
+        member.priority,
+        member.native,
+        member.deleting,
+        member.phase in ("Succeeded", "Failed"),
+    )

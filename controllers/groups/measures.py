@@ -1,0 +1,140 @@
+"""The metrics of pod groups: who waits and why, how long it takes, what was taken back. Never a name as a label."""
+
+from collections import Counter as Count
+from collections.abc import Callable, Iterable
+from typing import Final
+
+from prometheus_client import CollectorRegistry, Counter, Gauge, Histogram
+
+from jobset_gate import names
+from jobset_gate.groups.model import Key
+from jobset_gate.groups.record import How
+from jobset_gate.groups.report import Report
+
+REASONS: Final = (
+    names.REASON_POD_GROUP_MISSING,
+    names.REASON_GATHERING,
+    names.REASON_CANNOT_GATHER,
+    names.REASON_WAITING_FOR_GANG_GROUP,
+    names.REASON_WAITING_FOR_CAPACITY,
+    names.REASON_BEHIND_OTHER,
+    names.REASON_OTHER_GATE,
+    names.REASON_PLACING,
+    names.REASON_ROLLED_BACK,
+    names.REASON_TIMED_OUT,
+    names.REASON_INVALID_GROUP,
+    names.REASON_INVALID_GANG_GROUP,
+    names.REASON_ROLLBACK_BLOCKED,
+    names.REASON_NATIVE_UNAVAILABLE,
+)
+"""Of groups that are not satisfied: a series that is there from the start misses no first time."""
+
+GATES: Final = ("ok", "gone", "error")
+
+_LONG: Final = (0.1, 0.5, 1, 2, 5, 10, 30, 60, 120, 300, 600, 1200, 1800, 3600, 7200, 14400)
+_SHORT: Final = (0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5)
+
+
+class GroupMeasures:
+    """Counts and times of groups, in a registry. `clock`: seconds since the epoch."""
+
+    def __init__(self, registry: CollectorRegistry, clock: Callable[[], float]) -> None:
+        self._clock = clock
+        self._waiting = Gauge(
+            "jobset_gate_group_waiting", "Groups not satisfied, by reason.", ["reason"], registry=registry
+        )
+        self._held = Gauge("jobset_gate_group_held_pods", "Pods that our gate holds.", registry=registry)
+        longest = Gauge(
+            "jobset_gate_group_longest_wait_seconds",
+            "Since it was gathered, of the group that waits longest for room.",
+            registry=registry,
+        )
+        longest.set_function(self._longest)
+        self._opened = Counter("jobset_gate_group_opened_total", "Groups opened.", ["how"], registry=registry)
+        self._rolled_back = Counter("jobset_gate_group_rolled_back_total", "Groups taken back.", registry=registry)
+        self._gates = Counter("jobset_gate_group_gates_total", "Gates removed.", ["outcome"], registry=registry)
+        self._decision = Histogram(
+            "jobset_gate_group_decision_seconds",
+            "Work of one pass over the groups that wait.",
+            buckets=_SHORT,
+            registry=registry,
+        )
+        self._gathered = Histogram(
+            "jobset_gate_group_gathered_to_opened_seconds",
+            "From a group's minimum of members to its decision.",
+            buckets=_LONG,
+            registry=registry,
+        )
+        self._placed = Histogram(
+            "jobset_gate_group_opened_to_satisfied_seconds",
+            "From a group's decision to its minimum bound.",
+            buckets=_LONG,
+            registry=registry,
+        )
+        self._reasons: dict[Key, str] = {}
+        self._since: Callable[[], Iterable[float]] = tuple
+        for reason in REASONS:
+            self._waiting.labels(reason)
+        for how in How:
+            self._opened.labels(how.value)
+        for outcome in GATES:
+            self._gates.labels(outcome)
+
+    def looks(self, report: Report) -> None:
+        """A pass found a group like this."""
+        if report.reason in REASONS and (report.admitted or report.counts.present):
+            self._stands(report.key, report.reason)
+        else:
+            self._stands(report.key, None)
+
+    def forget(self, key: Key) -> None:
+        """Nothing is left of the group."""
+        self._stands(key, None)
+
+    def decided(self, how: How, since: float) -> None:
+        """A group was opened that could have been since then."""
+        self._opened.labels(how.value).inc()
+        self._gathered.observe(max(0.0, self._clock() - since))
+
+    def passed(self, seconds: float) -> None:
+        """The work of one pass."""
+        self._decision.observe(seconds)
+
+    def satisfied(self, seconds: float) -> None:
+        """A minimum was bound so long after the decision."""
+        self._placed.observe(seconds)
+
+    def rolled_back(self) -> None:
+        """It was decided to take a group back."""
+        self._rolled_back.inc()
+
+    def gate(self, outcome: str) -> None:
+        """A gate was removed, or not."""
+        self._gates.labels(outcome).inc()
+
+    def held(self, many: Callable[[], int]) -> None:
+        """Where to read how many pods are held."""
+        self._held.set_function(many)
+
+    def waits(self, since: Callable[[], Iterable[float]]) -> None:
+        """Where to read since when groups wait for room."""
+        self._since = since
+
+    def reasons(self) -> Count[str]:
+        """How many groups wait for which reason."""
+        return Count(self._reasons.values())
+
+    def _stands(self, key: Key, reason: str | None) -> None:
+        before = self._reasons.pop(key, None)
+        if reason is not None:
+            self._reasons[key] = reason
+        if before == reason:
+            return
+        if before is not None:
+            self._waiting.labels(before).dec()
+        if reason is not None:
+            self._waiting.labels(reason).inc()
+
+    def _longest(self) -> float:
+        now = self._clock()
+        return max((now - since for since in self._since()), default=0.0)

@@ -1,0 +1,190 @@
+"""All that keeps pod groups, as one part of the controller: its informers, its workers, its metrics."""
+
+from collections.abc import Callable, Coroutine, Sequence
+from dataclasses import dataclass
+from typing import Any, Final
+
+from prometheus_client import CollectorRegistry
+
+from controllers.groups import crds, watches
+from controllers.groups.crds import CrdKeeper
+from controllers.groups.gates import Gates
+from controllers.groups.heralds import GROUP_HERALDS, GroupHeralds
+from controllers.groups.index import GroupIndex
+from controllers.groups.measures import GroupMeasures
+from controllers.groups.opener import WRITES, Opener
+from controllers.groups.reconciler import GroupReconciler
+from controllers.groups.records import Records
+from controllers.groups.rollbacks import Rollbacks
+from controllers.loop import Loop, LoopMetrics
+from controllers.plumbing import Plumbing
+from controllers.queue import WorkQueue
+from controllers.ticks import ticks
+from jobset_gate.groups import quota
+from jobset_gate.groups.crds import wanted
+from jobset_gate.groups.creators import Creator
+from jobset_gate.groups.model import Key
+from jobset_gate.groups.outlook import Outlook
+from jobset_gate.groups.report import report
+from jobset_gate.groups.seen import GroupSeen
+from jobset_gate.kube.client import Client
+from jobset_gate.kube.problems import OnProblem
+from jobset_gate.settings import Groups as GroupSettings
+
+Work = Callable[[], Coroutine[Any, Any, None]]
+
+WORKERS: Final = 16
+"""Groups dealt with at once."""
+
+SOON: Final = 0.1
+"""Seconds within which a group is looked at of which a watch has told something: with all else that is told of it."""
+
+
+def connections(settings: GroupSettings) -> int:
+    """To the API server, for all that may be under way at once."""
+    return settings.gate_concurrency + WORKERS + WRITES + GROUP_HERALDS
+
+
+@dataclass(frozen=True, slots=True)
+class Surroundings:
+    """What the part needs of the controller around it."""
+
+    client: Client
+    writer: Client
+    """Asks before each write whether this process still leads."""
+    namespace: str | None
+    clock: Callable[[], float]
+    registry: CollectorRegistry
+    plumbing: Plumbing
+    metrics: LoopMetrics
+    on_problem: OnProblem
+    keep_crds: bool = True
+    """Whether the CRDs of PodGroups are made and updated."""
+
+
+class Groups:
+    """Pod groups. `informers` run on every replica, `works` on the leader only."""
+
+    def __init__(self, settings: GroupSettings, around: Surroundings) -> None:
+        self._settings, self._around = settings, around
+        self._queue: WorkQueue[Key] = around.plumbing.queue("group")
+        self._words: WorkQueue[Key] = around.plumbing.queue("group-status")
+        self._creators: dict[Key, tuple[Creator, ...]] = {}
+        self.measures = GroupMeasures(around.registry, around.clock)
+        self.index = GroupIndex(self._heard, self._changed, settings)
+        self._kinds: list[watches.AnyInformer] = watches.informers(
+            around.client, self.index, settings, namespace=around.namespace, on_problem=around.on_problem
+        )
+        self._records = Records(around.writer, self.index, around.namespace)
+        self._opener = self._make_opener()
+        self._gates = Gates(around.writer, around.clock, concurrency=settings.gate_concurrency, sent=self.measures.gate)
+        self._heralds = GroupHeralds(
+            around.writer.impatient(),
+            self._words,
+            clock=around.clock,
+            failed=around.metrics.errors.labels("group-status").inc,
+            patience=ticks,
+        )
+        self._loop = Loop("group", self._queue, self._make_reconciler().reconcile, around.metrics, workers=WORKERS)
+        self._word_loop = Loop(
+            "group-status", self._words, self._heralds.reconcile, around.metrics, workers=GROUP_HERALDS
+        )
+        self._crds: WorkQueue[str] = around.plumbing.queue("podgroup-crd")
+        self.crd_keeper = CrdKeeper(around.writer)
+        self._crd_loop = Loop("podgroup-crd", self._crds, self.crd_keeper.reconcile, around.metrics, workers=1)
+        self._crd_informers = crds.informers(around.client, self._crd_names(), self._crds.add, around.on_problem)
+        self.measures.held(self._held)
+        self.measures.waits(self._opener.since)
+
+    @property
+    def informers(self) -> Sequence[watches.AnyInformer]:
+        """What every replica runs."""
+        return *self._kinds, *self._crd_informers
+
+    @property
+    def works(self) -> Sequence[Work]:
+        """What the leader runs."""
+        return self._opener.run, self._gates.run, self._loop.run, self._word_loop.run, self._look_after_crds
+
+    @property
+    def troubles(self) -> Sequence[Callable[[], str]]:
+        """Who is asked whether the workers work."""
+        return self._loop.trouble, self._word_loop.trouble, self._crd_loop.trouble
+
+    def unlisted(self) -> str:
+        """What has not been listed yet and why; "" if nothing is missing."""
+        return watches.unlisted(self._kinds)
+
+    async def filled(self) -> None:
+        """Returns once the caches are full; a kind that is not installed is not waited for."""
+        for informer in self._kinds:
+            if informer.resource not in watches.POD_GROUP_KINDS:
+                await informer.wait_synced()
+
+    async def _look_after_crds(self) -> None:
+        for name in self._crd_names():
+            self._crds.add(name)  # no watch tells of one that is not there
+        await self._crd_loop.run()
+
+    # --- Details -----------------------------------------------------------------------------------------------------
+
+    def _make_opener(self) -> Opener:
+        settings = self._settings
+        outlook = Outlook(
+            self.index.observe,
+            self.index.groups(),
+            across_namespaces=settings.across_namespaces,
+            creators=self._creators,
+            short_of_quota=self._short_of_quota,
+        )
+        return Opener(
+            index=self.index,
+            outlook=outlook,
+            records=self._records,
+            settings=settings,
+            now=self._around.clock,
+            told=self._queue.add,
+            measured=self.measures.passed,
+            opened=self.measures.decided,
+        )
+
+    def _make_reconciler(self) -> GroupReconciler:
+        return GroupReconciler(
+            index=self.index,
+            records=self._records,
+            gates=self._gates,
+            rollbacks=Rollbacks(self._around.writer, wall=self._around.clock),
+            now=self._around.clock,
+            wake=self._queue.add,
+            look=self._opener.look,
+            spoken=self._speak,
+            forgotten=self._forget,
+            satisfied=self.measures.satisfied,
+            rolled_back=self.measures.rolled_back,
+        )
+
+    def _crd_names(self) -> tuple[str, ...]:
+        return wanted(self._settings.ways) if self._around.keep_crds else ()
+
+    def _heard(self, key: Key) -> None:
+        self._queue.add_after(key, SOON)
+
+    def _changed(self, key: Key | None) -> None:
+        self._opener.look(key)
+
+    def _short_of_quota(self, seen: GroupSeen) -> str:
+        return quota.lacks(seen, self.index.quotas(seen.group.key.namespace))
+
+    def _speak(self, seen: GroupSeen, blocked: str) -> None:
+        told = report(seen, self._around.clock(), self._opener.why(seen.group.key), blocked)
+        self.measures.looks(told)
+        self._heralds.want(told)
+
+    def _forget(self, key: Key) -> None:
+        self._heralds.forget(key)
+        self.measures.forget(key)
+        self._creators.pop(key, None)
+
+    def _held(self) -> int:
+        seen = map(self.index.observe, self.index.keys())
+        return sum(it.gated for group in seen if group is not None for it in group.members)

@@ -1,0 +1,135 @@
+"""One group as it is put together: its pods, and the gang that they and its PodGroup come to, kept until it changes."""
+
+from collections import Counter
+from collections.abc import Sequence
+from fractions import Fraction
+from functools import lru_cache
+from typing import Final
+
+import msgspec
+
+from jobset_gate.groups import identity, merge
+from jobset_gate.groups.model import DESIGN, Claim, Group, Key, Member, Way
+from jobset_gate.groups.record import Record
+from jobset_gate.groups.seen import HomeSeen, MemberSeen
+
+label: Final = lru_cache(maxsize=16_384)(identity.label)
+"""Of a key; asked for with every pod event."""
+
+_WAY: Final = {design: next(way for way in Way if DESIGN[way] is design) for design in DESIGN.values()}
+
+
+class Parts:
+    """What is known of one group."""
+
+    def __init__(self, label: str, key: Key | None = None) -> None:
+        """`key` is None as long as nobody who carries the label says which group that is."""
+        self.label, self.key = label, key
+        self.group: Group | None = None
+        """As it was merged last; None: to be merged anew."""
+        self.gangs: tuple[str, ...] = ()
+        """Those of its GangGroup, as it was merged last."""
+        self._held: dict[str, MemberSeen] = {}
+        """By UID: those that carry its label."""
+        self._ungated: dict[str, MemberSeen] = {}
+        """By UID: those that are bound and only name it."""
+        self._said: Counter[Claim | None] = Counter()
+        """How many say what."""
+        self._members: tuple[MemberSeen, ...] | None = None
+
+    @property
+    def members(self) -> tuple[MemberSeen, ...]:
+        """All of them, by name."""
+        if self._members is None:
+            every = {**self._ungated, **self._held}
+            self._members = tuple(sorted(every.values(), key=lambda it: (it.name, it.uid)))
+        return self._members
+
+    @property
+    def empty(self) -> bool:
+        """No pod is left."""
+        return not self._held and not self._ungated
+
+    def __len__(self) -> int:
+        return len(self._held) + len(self._ungated)
+
+    def put(self, member: MemberSeen) -> MemberSeen | None:
+        """A pod as it is now; gives what it was."""
+        return self._set(self._held if member.held else self._ungated, member.uid, member)
+
+    def drop(self, uid: str, *, held: bool) -> MemberSeen | None:
+        """A pod is gone; gives what it was."""
+        return self._set(self._held if held else self._ungated, uid, None)
+
+    def merged(self, key: Key, homes: Sequence[HomeSeen], default_wait: Fraction) -> Group:
+        """The gang that pods and PodGroups come to. A record that nobody can read holds it: who knows what it said?"""
+        if self.group is None:
+            said = [Member(pod=it.name, claim=_claim(key, it), alive=it.counts) for it in self.members]
+            pod_groups = [it.pod_group for it in homes if it.pod_group is not None]
+            group = merge.merged(key, said, pod_groups, default_wait=default_wait)
+            if not said and not pod_groups:
+                group = _remembered(group, next((it.record for it in homes if it.record is not None), None))
+            unread = tuple(it.problem for it in homes if it.problem is not None)
+            self.group = msgspec.structs.replace(group, problems=(*group.problems, *unread)) if unread else group
+            self.gangs = group.gangs
+        return self.group
+
+    def _set(self, pods: dict[str, MemberSeen], uid: str, new: MemberSeen | None) -> MemberSeen | None:
+        old = pods.get(uid)
+        if old == new:
+            return old
+        self._members = None
+        if new is None:
+            del pods[uid]
+        else:
+            pods[uid] = new
+            if self.key is None and new.claim is not None and label(new.claim.key) == self.label:
+                self.key = new.claim.key
+        if self.group is not None:
+            # A pod that is here both ways for a moment is one.
+            plain = pods is self._held and not self._ungated
+            self.group = self._recounted(self.group, old, new) if plain else None
+        if old is not None:
+            self._say(old.claim, -1)
+        if new is not None:
+            self._say(new.claim, 1)
+        return old
+
+    def _say(self, claim: Claim | None, more: int) -> None:
+        if claim is not None and claim.problems:
+            return  # whoever says something wrong is named, so such a group is always merged anew
+        self._said[claim] += more
+        if not self._said[claim]:
+            del self._said[claim]
+
+    def _says(self, claim: Claim | None) -> int:
+        return 0 if claim is not None and claim.problems else self._said[claim]
+
+    def _recounted(self, group: Group, old: MemberSeen | None, new: MemberSeen | None) -> Group | None:
+        """The group with one pod more or less, if that is all; None if it has to be merged anew.
+
+        A thousand pods that come one after the other must not be merged a thousand times.
+        """
+        if old is not None and new is not None and (old.claim, old.counts) == (new.claim, new.counts):
+            return group
+        same = old is not None and new is not None and old.claim == new.claim
+        known = new is None or self._says(new.claim) > 0
+        stays = old is None or self._says(old.claim) > 1
+        if not group.valid or not (same or (known and stays)):
+            return None
+        more = (new is not None and new.counts) - (old is not None and old.counts)
+        return msgspec.structs.replace(group, present=group.present + more)
+
+
+def _claim(key: Key, member: MemberSeen) -> Claim:
+    """What a pod says; one that names another group by now has nothing to say here, and is still a member."""
+    if member.claim is not None and member.claim.key == key:
+        return member.claim
+    return Claim(way=_WAY[key.design], key=key)
+
+
+def _remembered(group: Group, record: Record | None) -> Group:
+    """A group of which only what was decided is left: there is nobody who could say its minimum, or be blamed."""
+    if record is None:
+        return msgspec.structs.replace(group, problems=())
+    return msgspec.structs.replace(group, minimum=record.minimum, total=record.minimum, problems=())

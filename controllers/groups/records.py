@@ -1,0 +1,247 @@
+"""Keeps the record of each group: on its PodGroup, else in a ConfigMap, changed by compare-and-swap only (G3).
+
+The write is the decision. Everything here may be interrupted anywhere: a successor finds either the old record or the
+new one. Where an answer is lost, or somebody else has written to the object meanwhile, the API is asked what stands.
+"""
+
+import asyncio
+from collections.abc import Iterable
+from typing import Any, Final, Protocol
+
+import msgspec
+import structlog
+
+from controllers.gates import LookAgain
+from jobset_gate import names
+from jobset_gate.errors import Malformed
+from jobset_gate.groups import record as records
+from jobset_gate.groups.identity import label
+from jobset_gate.groups.model import Key
+from jobset_gate.groups.record import Record
+from jobset_gate.groups.seen import GroupSeen, Home
+from jobset_gate.kube.client import Client, PatchType
+from jobset_gate.kube.errors import AlreadyExists, Conflict, Invalid, NotFound, ServerError, Throttled, Unreachable
+from jobset_gate.kube.resources import CONFIGMAPS, POD_GROUPS, Resource
+
+PAGE: Final = 250
+
+ATTEMPTS: Final = 5
+"""At one write, where all that others have changed is something else on the object: a status, a label."""
+
+_log = structlog.get_logger(__name__)
+
+
+class Seer(Protocol):
+    """Who is told what our reads and writes show, ahead of the watch."""
+
+    def saw(self, key: Key, home: Home, record: Record | None) -> None:
+        """The group's home is in this version by now, with this record on it."""
+
+    def lost(self, key: Key, home: Home) -> None:
+        """This home is gone."""
+
+
+class _Meta(msgspec.Struct, frozen=True, rename="camel"):
+    name: str = ""
+    namespace: str = ""
+    uid: str = ""
+    resource_version: str = ""
+    labels: dict[str, str] | None = None
+    annotations: dict[str, str] | None = None
+
+
+class Stored(msgspec.Struct, frozen=True):
+    """A PodGroup or ConfigMap as far as it holds a record."""
+
+    metadata: _Meta = _Meta()
+    data: dict[str, str] | None = None
+
+
+class _PageMeta(msgspec.Struct, frozen=True, rename={"more": "continue"}):
+    more: str = ""
+
+
+class _Page(msgspec.Struct, frozen=True):
+    items: list[Stored] = []
+    metadata: _PageMeta = _PageMeta()
+
+
+class Records:
+    """The homes of all groups."""
+
+    def __init__(self, client: Client, index: Seer, namespace: str | None = None) -> None:
+        """`namespace`: the only one in which groups are kept; None: all."""
+        self._client, self._index, self._namespace = client, index, namespace
+
+    async def write(self, seen: GroupSeen, record: Record) -> None:
+        """Makes this the record of the group, if what is there is still what was seen.
+
+        Raises LookAgain where somebody else was faster, or where it is not known what stands now.
+        """
+        if seen.home is None:
+            await self._create(seen, record)
+            return
+        home = seen.home
+        text = records.render(msgspec.structs.replace(record, home_uid=home.uid if home.api else ""))
+        for _ in range(ATTEMPTS):
+            try:
+                stored = await self._client.patch(
+                    _kind(home),
+                    home.name,
+                    home.namespace,
+                    body=_patch(home, text),
+                    patch=PatchType.MERGE,
+                    type=Stored,
+                )
+            except (Conflict, Invalid, NotFound, Unreachable, ServerError, Throttled) as error:
+                # It may have landed all the same, and it may be another field that has changed.
+                again = await self._again(seen, home, text, error)
+                if again is None:
+                    return
+                home = again
+                continue
+            self._saw(seen.group.key, home.api, stored)
+            return
+        raise LookAgain(f"the record of group {seen.group.key.path} does not hold still")
+
+    async def remove(self, key: Key, home: Home) -> None:
+        """Deletes the ConfigMap of a group that is gone."""
+        try:
+            await self._client.delete(
+                CONFIGMAPS, home.name, home.namespace, uid=home.uid, resource_version=home.resource_version
+            )
+        except Conflict as changed:
+            await self._look(key, home)
+            raise LookAgain(f"the ConfigMap {home.name} was changed meanwhile") from changed
+        except NotFound:
+            pass
+        self._index.lost(key, home)
+
+    async def catch_up(self, apis: Iterable[str]) -> None:
+        """Reads all records as they stand now, ahead of the watches.
+
+        Whoever begins to lead may know less than the last leader has decided: a standby's watches lag.
+        """
+        for resource in (CONFIGMAPS, *(POD_GROUPS[api] for api in apis)):
+            selector = f"{names.GANG_RECORD}={names.GANG_RECORD_VALUE}" if resource == CONFIGMAPS else ""
+            go_on = ""
+            while True:
+                try:
+                    page = await self._client.list(
+                        resource,
+                        self._namespace,
+                        label_selector=selector,
+                        limit=PAGE,
+                        continue_=go_on,
+                        type=_Page,
+                    )
+                except NotFound:
+                    break  # that kind is not installed
+                for stored in page.items:
+                    self._learn(resource.group, stored)
+                go_on = page.metadata.more
+                if not go_on:
+                    break
+                await asyncio.sleep(0)
+
+    def _learn(self, api: str, stored: Stored) -> None:
+        home = _home(api, stored)
+        record = parsed(_text(home, stored))
+        for key, _ in () if record is None else record.gangs:
+            if (key.namespace, key.name if api else names.GANG_CONFIG_MAP_PREFIX + label(key)) == (
+                home.namespace,
+                home.name,
+            ):
+                self._index.saw(key, home, record)
+
+    async def _create(self, seen: GroupSeen, record: Record) -> None:
+        key, text = seen.group.key, records.render(msgspec.structs.replace(record, home_uid=""))
+        if seen.group.lacks_pod_group:
+            raise LookAgain(f"group {key.path} has nothing to be recorded on")
+        name = names.GANG_CONFIG_MAP_PREFIX + label(key)
+        home = Home(api="", namespace=key.namespace, name=name, uid="", resource_version="")
+        try:
+            stored = await self._client.create(CONFIGMAPS, _config_map(key, name, text), key.namespace, type=Stored)
+        except (AlreadyExists, Unreachable, ServerError) as error:
+            # Ours whose answer was lost, from before a crash, or that of the winner of a race: the API knows.
+            found = await self._look(key, home)
+            if found is None or _text(home, found) != text:
+                raise LookAgain(f"the ConfigMap {name} was there already, or was not made") from error
+            return
+        self._saw(key, "", stored)
+
+    async def _again(self, seen: GroupSeen, home: Home, text: str, error: Exception) -> Home | None:
+        """The home at which the write is to be tried again; None: it has landed."""
+        key = seen.group.key
+        found = await self._look(key, home)
+        if found is None or found.metadata.uid != home.uid:
+            raise LookAgain(f"what group {key.path} is recorded on is gone") from error
+        stands = _text(home, found)
+        if stands == text:
+            return None
+        if (stands and parsed(stands) is None) or _read(stands, key) != seen.record:
+            raise LookAgain(f"the record of group {key.path} was changed by somebody else") from error
+        _log.debug("record written again", group=key.path, why=str(error))
+        return _home(home.api, found)
+
+    async def _look(self, key: Key, home: Home) -> Stored | None:
+        """The home as it stands in the API now."""
+        try:
+            found = await self._client.get(_kind(home), home.name, home.namespace, type=Stored)
+        except NotFound:
+            self._index.lost(key, home)
+            return None
+        self._saw(key, home.api, found)
+        return found
+
+    def _saw(self, key: Key, api: str, stored: Stored) -> None:
+        home = _home(api, stored)
+        self._index.saw(key, home, parsed(_text(home, stored)))
+
+
+def parsed(text: str) -> Record | None:
+    """A record as it is stored; what nobody of us has written is none."""
+    try:
+        return records.parse(text) if text else None
+    except Malformed:
+        return None
+
+
+def _read(text: str, key: Key) -> Record | None:
+    stands = parsed(text)
+    return None if stands is None else records.latest(key, stands)
+
+
+def _kind(home: Home) -> Resource:
+    return POD_GROUPS[home.api] if home.api else CONFIGMAPS
+
+
+def _home(api: str, stored: Stored) -> Home:
+    meta = stored.metadata
+    return Home(api=api, namespace=meta.namespace, name=meta.name, uid=meta.uid, resource_version=meta.resource_version)
+
+
+def _text(home: Home, stored: Stored) -> str:
+    if home.api:
+        return (stored.metadata.annotations or {}).get(names.GANG_RECORD, "")
+    return (stored.data or {}).get(names.KEY_RECORD, "")
+
+
+def _patch(home: Home, text: str) -> dict[str, Any]:
+    """A merge patch leaves alone whatever else stands on the object; UID and version make it a compare-and-swap."""
+    meta: dict[str, Any] = {"uid": home.uid, "resourceVersion": home.resource_version}
+    if home.api:
+        return {"metadata": meta | {"annotations": {names.GANG_RECORD: text}}}
+    return {"metadata": meta, "data": {names.KEY_RECORD: text}}
+
+
+def _config_map(key: Key, name: str, text: str) -> dict[str, Any]:
+    return {
+        "metadata": {
+            "name": name,
+            "namespace": key.namespace,
+            "labels": {names.GANG_RECORD: names.GANG_RECORD_VALUE, names.MANAGED_BY_LABEL: names.PROGRAM},
+            "annotations": {names.GANG_KEY: f"{key.design}/{key.namespace}/{key.name}"},
+        },
+        "data": {names.KEY_RECORD: text},
+    }

@@ -1,0 +1,149 @@
+"""Takes back all opened members of a group and its GangGroup, without failing whoever made them (G4).
+
+What is to be done is worked out anew each time from what the API says at that moment, so that it can be interrupted
+anywhere: see `jobset_gate.groups.rollback` for the steps and their order.
+"""
+
+import asyncio
+import time
+from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
+from typing import Final
+
+from controllers.groups import rollback_writes as writes
+from controllers.groups.roots import Pods, Roots
+from controllers.ticks import ticks
+from jobset_gate import names
+from jobset_gate.groups import read, rollback, wire
+from jobset_gate.groups.record import Record
+from jobset_gate.groups.rollback import Plan
+from jobset_gate.groups.seen import GroupSeen, MemberSeen
+from jobset_gate.kube.client import Client
+from jobset_gate.kube.resources import PODS
+from jobset_gate.model import Word
+
+CONCURRENCY: Final = 32
+"""Writes of one roll-back under way at once."""
+
+PATIENCE: Final = 3.0
+"""Seconds until those that are on their way are looked at again; the watch tells of most of it before."""
+
+SOON: Final = 0.2
+"""Seconds until it is tried again where somebody else has written to the same object."""
+
+
+class Rolled(Word, frozen=True):
+    """Nothing that was opened is left, but what cannot be taken back."""
+
+    blocked: tuple[str, ...] = ()
+    """Names of those pods."""
+    why: str = ""
+
+
+class _Looked(Word, frozen=True):
+    """The last look at a roll-back."""
+
+    at: float
+    stuck: frozenset[str]
+    """Names of pods that nobody waits for."""
+    answer: float | Rolled
+
+
+class Rollbacks:
+    """All roll-backs. `client` should refuse to write where this process does not lead."""
+
+    def __init__(
+        self,
+        client: Client,
+        *,
+        concurrency: int = CONCURRENCY,
+        clock: Callable[[], float] = ticks,
+        wall: Callable[[], float] = time.time,
+    ) -> None:
+        self._client, self._clock, self._wall = client, clock, wall
+        self._places = asyncio.Semaphore(concurrency)
+        self._looked: dict[str, _Looked] = {}
+
+    async def advance(self, seen: Sequence[GroupSeen], record: Record) -> float | Rolled:
+        """Does all that can be done now; gives the seconds until to look again, or what has come of it.
+
+        `seen` is only asked whether anything has changed: whoever is taken back is looked up in the API.
+        """
+        wanted = rollback.marks(record)
+        mark = rollback.mark(*next(iter(wanted.items())))
+        members = [member for group in seen for member in group.members]
+        known = self._looked.get(mark)
+        if known is not None and self._unchanged(known, members, record):
+            return known.answer if isinstance(known.answer, Rolled) else known.at + PATIENCE - self._clock()
+        plan, versions = await self._plan(members, record)
+        answer: float | Rolled = PATIENCE
+        if plan.done:
+            answer = Rolled(blocked=plan.stuck, why=plan.why)
+        elif not await self._act(plan, versions):
+            self._looked.pop(mark, None)
+            return SOON
+        self._remember(mark, plan, answer)
+        return answer
+
+    async def resume(self, label: str, generation: int, namespace: str | None = None) -> None:
+        """Lets the Jobs and JobSets go on that this roll-back has suspended, or an earlier one of the same group.
+
+        For after the record is closed: then our gates hold their new pods. Without a namespace in all of them.
+        """
+        await self.resume_where(lambda held, number: held == label and number <= generation, namespace)
+
+    async def resume_where(self, ours: Callable[[str, int], bool], namespace: str | None = None) -> None:
+        """The same for every owner whose mark (label, generation) is one of those: such as no record knows any more."""
+        found = [it for it in await writes.suspended(self._client, namespace) if ours(*rollback.signed(it.mark))]
+        await self._all(writes.resume(self._client, it) for it in found)
+
+    # --- Details ---------------------------------------------------------------------------------------------------
+
+    def _unchanged(self, known: _Looked, members: Iterable[MemberSeen], record: Record) -> bool:
+        if self._clock() - known.at >= PATIENCE:
+            return False
+        wanted = rollback.marks(record)
+        awaited = any(rollback.left(it, wanted) and it.name not in known.stuck for it in members)
+        return awaited != isinstance(known.answer, Rolled)
+
+    def _remember(self, mark: str, plan: Plan, answer: float | Rolled) -> None:
+        now = self._clock()
+        self._looked = {key: it for key, it in self._looked.items() if now - it.at < PATIENCE}
+        self._looked[mark] = _Looked(at=now, stuck=frozenset(plan.stuck), answer=answer)
+
+    async def _plan(self, members: Iterable[MemberSeen], record: Record) -> tuple[Plan, Mapping[str, str]]:
+        """With the version of each pod, by its UID: a pod that has ended meanwhile must not be taken from its Job."""
+        wanted = rollback.marks(record)
+        found: list[wire.Pod] = []
+        for namespace in sorted({key.namespace for key, _ in record.gangs}):
+            chosen = f"{names.GANG} in ({','.join(sorted(wanted))})"
+            listed = await self._client.list(PODS, namespace, label_selector=chosen, type=Pods)
+            found += listed.items
+        pods = [read.member(it) for it in found]
+        ungated = frozenset(it.uid for it in members if not it.held)
+        asked = pods if any(rollback.left(it, wanted) for it in pods) else []
+        made = await Roots(self._client, wanted, ungated).of(asked)
+        return rollback.plan(pods, wanted, made), {it.metadata.uid: it.metadata.resource_version for it in found}
+
+    async def _act(self, plan: Plan, versions: Mapping[str, str]) -> bool:
+        """All steps in their order. False: somebody else wrote to one of the objects, so all must be looked at anew."""
+        client = self._client
+        if not await self._all(writes.release(client, it, versions[it.pod.uid]) for it in plan.releases):
+            return False
+        if not await self._all(writes.suspend(client, it) for it in plan.suspends):
+            return False
+        now = self._wall()
+        whole = await self._all(writes.disrupt(client, it, now) for it in plan.disrupts)
+        return await self._all(writes.delete(client, it) for it in plan.deletes) and whole
+
+    async def _all(self, writings: Iterable[Awaitable[bool]]) -> bool:
+        """All of them, a few at a time; the first error is raised when the last is through."""
+
+        async def one(writing: Awaitable[bool]) -> bool:
+            async with self._places:
+                return await writing
+
+        done = await asyncio.gather(*(one(it) for it in writings), return_exceptions=True)
+        for error in done:
+            if isinstance(error, BaseException):
+                raise error
+        return all(done)

@@ -1,0 +1,90 @@
+"""What is free on each node: allocatable, less what is bound there, kept as pods and nodes come and go (G3, Fit)."""
+
+from collections.abc import Sequence
+
+from jobset_gate.groups import requests
+from jobset_gate.groups.certainty import Room
+from jobset_gate.groups.seen import BoundSeen, NodeSeen
+
+
+class Rooms:
+    """The nodes, and all pods bound to them: a terminating one counts until it is gone, one that has finished not."""
+
+    def __init__(self) -> None:
+        self._nodes: dict[str, NodeSeen] = {}
+        self._bound: dict[str, BoundSeen] = {}
+        self._taken: dict[str, dict[str, int]] = {}
+        """By node, also by one that is not known (yet)."""
+        self._rooms: dict[str, Room] = {}
+        self._stale: set[str] = set()
+        self._listed: tuple[Room, ...] | None = None
+
+    def node(self, name: str, new: NodeSeen | None) -> bool:
+        """A node as it is now; gives whether that is news."""
+        if self._nodes.get(name) == new:
+            return False
+        if new is None:
+            del self._nodes[name]
+        else:
+            self._nodes[name] = new
+        self._touch(name)
+        return True
+
+    def bind(self, pod: BoundSeen) -> bool:
+        """A pod has a node; gives whether that is news."""
+        before = self._bound.get(pod.uid)
+        if before is not None:
+            if (before.node, before.requests) == (pod.node, pod.requests):
+                return False
+            self.unbind(pod.uid)
+        self._bound[pod.uid] = pod
+        self._book(pod, 1)
+        return True
+
+    def unbind(self, uid: str) -> bool:
+        """A pod is gone or has finished; gives whether that is news."""
+        pod = self._bound.pop(uid, None)
+        if pod is None:
+            return False
+        self._book(pod, -1)
+        return True
+
+    def bound(self, uid: str) -> bool:
+        """Whether this pod is among those that take up room."""
+        return uid in self._bound
+
+    def all(self) -> Sequence[Room]:
+        """The nodes by name. The same objects as before where nothing has changed."""
+        if self._listed is None:
+            come_or_gone = self._stale & self._nodes.keys() ^ self._stale & self._rooms.keys()
+            for name in self._stale:
+                self._reckon(name)
+            self._stale.clear()
+            if come_or_gone:
+                self._rooms = dict(sorted(self._rooms.items()))
+            self._listed = tuple(self._rooms.values())
+        return self._listed
+
+    def _reckon(self, name: str) -> None:
+        node = self._nodes.get(name)
+        if node is None:
+            self._rooms.pop(name, None)
+            return
+        free = requests.without(node.allocatable, self._taken.get(name, {}))
+        self._rooms[name] = Room(node=node.node, free=free)
+
+    def _book(self, pod: BoundSeen, sign: int) -> None:
+        taken = self._taken.setdefault(pod.node, {})
+        for name, many in pod.requests.items():
+            left = taken.get(name, 0) + sign * many
+            if left:
+                taken[name] = left
+            else:
+                taken.pop(name, None)
+        if not taken:
+            del self._taken[pod.node]
+        self._touch(pod.node)
+
+    def _touch(self, node: str) -> None:
+        self._stale.add(node)
+        self._listed = None

@@ -1,0 +1,99 @@
+"""Asks the API which Job or JobSet stands behind each pod of a group, when the group is to be taken back (G4).
+
+Nothing is remembered: what is suspended on the strength of it must have been looked at just now.
+"""
+
+from collections.abc import Mapping, Sequence
+
+import msgspec
+
+from jobset_gate import names
+from jobset_gate.groups import read, rollback, rollback_owners, wire
+from jobset_gate.groups.rollback import JOB, JOBSET, Made, Root
+from jobset_gate.groups.seen import Maker, MemberSeen
+from jobset_gate.kube.client import Client
+from jobset_gate.kube.errors import NotFound
+from jobset_gate.kube.resources import JOBS, JOBSETS, PODS, Resource
+from jobset_gate.template import Json, items, mapping
+
+
+class Pods(msgspec.Struct, frozen=True):
+    """A list of pods."""
+
+    items: tuple[wire.Pod, ...] = ()
+
+
+class Roots:
+    """`wanted`: the labels of the gangs that are taken back. `ungated`: UIDs of their pods that carry no label."""
+
+    def __init__(self, client: Client, wanted: Mapping[str, int], ungated: frozenset[str] = frozenset()) -> None:
+        self._client, self._wanted, self._ungated = client, wanted, ungated
+        self._jobsets: dict[tuple[str, str], Root | None] = {}
+        self._jobs: dict[str, Made] = {}
+
+    async def of(self, pods: Sequence[MemberSeen]) -> dict[str, Made]:
+        """By the pod's UID. Pods that no Job has made, and those that may not be scheduled yet, are left out."""
+        made: dict[str, Made] = {}
+        for pod in pods:
+            if rollback.released(pod) and pod.jobset:
+                made[pod.uid] = Made(root=await self._jobset(pod.namespace, pod.jobset))
+            elif pod.maker is not None and rollback.of_job(pod) and not pod.gated:
+                made[pod.uid] = await self._job(pod, pod.maker)
+        return made
+
+    async def _job(self, pod: MemberSeen, maker: Maker) -> Made:
+        if maker.uid not in self._jobs and pod.jobset:
+            await self._siblings(pod.namespace, pod.jobset)
+        if maker.uid not in self._jobs:
+            job = await self._get(JOBS, pod.namespace, maker.name, maker.uid)
+            self._jobs[maker.uid] = Made() if job is None else await self._made(pod.namespace, job)
+        return self._jobs[maker.uid]
+
+    async def _siblings(self, namespace: str, jobset: str) -> None:
+        """All Jobs of a JobSet at once: there may be as many as pods."""
+        found = await self._client.list(JOBS, namespace, label_selector=f"{names.JS_NAME}={jobset}")
+        for job in map(mapping, items(found.get("items"))):
+            self._jobs[str(mapping(job.get("metadata")).get("uid"))] = await self._made(namespace, job)
+
+    async def _made(self, namespace: str, job: Json) -> Made:
+        by, above = rollback_owners.known_by(job), rollback_owners.jobset_of(job)
+        if above is not None:
+            return Made(root=await self._jobset(namespace, *above), by=by)
+        others = await self._others(namespace, rollback_owners.selector(job), JOB, job)
+        return Made(root=rollback_owners.root(JOB, job, others), by=by)
+
+    async def _jobset(self, namespace: str, name: str, uid: str = "") -> Root | None:
+        if (namespace, name) not in self._jobsets:
+            jobset = await self._get(JOBSETS, namespace, name, uid)
+            root = None
+            if jobset is not None:
+                others = await self._others(namespace, f"{names.JS_NAME}={name}", JOBSET, jobset)
+                root = rollback_owners.root(JOBSET, jobset, others)
+            self._jobsets[namespace, name] = root
+        return self._jobsets[namespace, name]
+
+    async def _get(self, kind: Resource, namespace: str, name: str, uid: str) -> Json | None:
+        """None if it is gone, or another of that name is there by now."""
+        try:
+            found = await self._client.get(kind, name, namespace)
+        except NotFound:
+            return None
+        return found if not uid or mapping(found.get("metadata")).get("uid") == uid else None
+
+    async def _others(self, namespace: str, selector: str, kind: str, owner: Json) -> tuple[str, ...]:
+        """Its living pods that are not in the group."""
+        listed = await self._client.list(PODS, namespace, label_selector=selector, type=Pods)
+        pods = [read.member(it) for it in listed.items]
+        if kind == JOB:
+            uid = mapping(owner.get("metadata")).get("uid")
+            pods = [it for it in pods if it.maker is not None and it.maker.uid == uid]
+        # One without a label could not be told apart any more once its Job has forgotten it.
+        ungated = frozenset() if rollback_owners.fails(kind, owner) else self._ungated
+        return tuple(
+            it.name
+            for it in pods
+            if not it.deleting
+            and it.phase not in rollback.FINISHED
+            and it.held not in self._wanted
+            and it.uid not in ungated
+        )

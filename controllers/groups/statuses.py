@@ -1,0 +1,185 @@
+"""Writes what there is to say of a group on its PodGroup, or on the ConfigMap that stands in for one (G5).
+
+Only fields that the CRD at hand has, only what has changed, and nothing at all in a status that another controller
+writes: then the annotation alone says it.
+"""
+
+import math
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+from typing import Any, Final
+
+import structlog
+
+from controllers.groups.schemas import Schemas
+from controllers.ticks import ticks
+from jobset_gate import names
+from jobset_gate.groups import kind_status
+from jobset_gate.groups.model import Key
+from jobset_gate.groups.report import Report
+from jobset_gate.groups.seen import Home
+from jobset_gate.kube.client import Client, PatchType
+from jobset_gate.kube.errors import Conflict, Invalid, NotFound
+from jobset_gate.kube.resources import CONFIGMAPS, POD_GROUPS, Resource
+from jobset_gate.kube.store import later
+
+PROGRESS_EVERY: Final = 15.0
+"""Seconds between two writes of which only numbers and words differ."""
+SETTLE: Final = 1.0
+"""Seconds from new words to their writing: a group that gathers or whose pods start has others a moment later."""
+PLACING_PATIENCE: Final = 10.0
+"""Seconds from a decision for which nothing is written while the scheduler places the pods."""
+CONTESTED: Final = 2
+"""So often what we wrote may be changed by others before the status counts as theirs."""
+
+_log = structlog.get_logger(__name__)
+
+
+@dataclass(slots=True)
+class _Said:
+    """What was written on one object."""
+
+    uid: str
+    at: float = -math.inf
+    status: dict[str, Any] = field(default_factory=dict)
+    state: str | None = None
+    version: str = ""
+    """Of the object after our last write of its status."""
+    looked: bool = True
+    """What became of it since was looked at."""
+    contested: int = 0
+    first_wanted: float | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class _Words:
+    """What is to be written: of the status, and as the annotation (None: leave it)."""
+
+    status: dict[str, Any]
+    state: str | None
+    is_news: bool
+    """Not just other numbers."""
+
+    def __bool__(self) -> bool:
+        return bool(self.status) or self.state is not None
+
+
+class GroupStatuses:
+    """The statuses of all groups. `clock` dates what is written; `patience` is a clock that nobody sets."""
+
+    def __init__(
+        self, client: Client, clock: Callable[[], float], schemas: Schemas, *, patience: Callable[[], float] = ticks
+    ) -> None:
+        self._client, self._clock, self._schemas, self._patience = client, clock, schemas, patience
+        self._said: dict[Key, _Said] = {}
+
+    def due_in(self, report: Report) -> float | None:
+        """Seconds until there is something to write: 0 now, None not at all."""
+        if report.home is None:
+            return None
+        said, now = self._of(report.key, report.home), self._patience()
+        self._look(report.home, said, report.seen.kind_status)
+        words = self._words(report, said, report.home)
+        if not words:
+            said.first_wanted = None
+            return None
+        if said.first_wanted is None:
+            said.first_wanted = now
+        due = said.first_wanted + SETTLE if words.is_news else max(said.first_wanted + SETTLE, said.at + PROGRESS_EVERY)
+        wait = max(0.0, due - now)
+        if report.placing and report.record is not None:
+            wait = max(wait, report.record.at + PLACING_PATIENCE - self._clock())
+        return wait
+
+    async def tell(self, report: Report) -> float | None:
+        """Writes what is due. Returns the seconds after which to come back, None if there is nothing more."""
+        home = report.home
+        if home is None:
+            return None
+        if home.api:
+            await self._schemas.learn(home.api)
+        wait = self.due_in(report)
+        if wait is None or wait > 0:
+            return wait
+        said = self._of(report.key, home)
+        words = self._words(report, said, home)
+        try:
+            if words.status:
+                await self._status(home, said, words.status)
+            if words.state is not None:
+                await self._state(home, said, words.state)
+        except (NotFound, Conflict, Invalid) as refused:
+            # Gone, or made anew: its own events bring us back. What is wrong with the words is not better later.
+            _log.info("status not written", group=report.key.path, error=str(refused))
+        said.at, said.first_wanted = self._patience(), None
+        return None
+
+    def managers(self, report: Report) -> tuple[str, ...]:
+        """Who writes the status of its PodGroup instead of us; () if we do."""
+        if report.home is None or not report.home.api:
+            return ()
+        known = report.managers
+        if not known and self._of(report.key, report.home).contested >= CONTESTED:
+            return ("another controller",)
+        return known
+
+    def forget(self, key: Key) -> None:
+        """The group is gone."""
+        self._said.pop(key, None)
+
+    # --- Details ---------------------------------------------------------------------------------------------------
+
+    def _of(self, key: Key, home: Home) -> _Said:
+        said = self._said.get(key)
+        if said is None or said.uid != home.uid:
+            said = self._said[key] = _Said(home.uid)
+        return said
+
+    def _words(self, report: Report, said: _Said, home: Home) -> _Words:
+        seen = report.seen
+        stands = seen.annotations.get(names.GANG_STATE) if said.state is None else said.state
+        state = kind_status.state(report)
+        other = None if state == stands else state
+        if not home.api or self.managers(report):
+            return _Words({}, other, is_news=True)
+        has, status = self._schemas.fields(home.api), seen.kind_status
+        if later(said.version, home.resource_version):
+            status = {**status, **said.status}  # the watch has not shown it yet
+        wanted = kind_status.wanted(report, home.api, has, status, self._clock())
+        news = kind_status.news(wanted, status)
+        # Somebody took away what was written: it is told again, but slowly.
+        fresh = news != said.status and not kind_status.progress_only(wanted, status)
+        return _Words(news, None if kind_status.CONDITIONS in has else other, is_news=fresh)
+
+    def _look(self, home: Home, said: _Said, status: Mapping[str, Any]) -> None:
+        """Whether somebody has put other values where ours were."""
+        if said.looked or not later(home.resource_version, said.version):
+            return
+        if any(status.get(key) != value for key, value in said.status.items() if value is not None):
+            said.contested += 1
+        said.looked = True
+
+    async def _status(self, home: Home, said: _Said, status: dict[str, Any]) -> None:
+        body = {"metadata": {"uid": home.uid}, "status": status}
+        answer = await self._patch(POD_GROUPS[home.api], home, body, subresource="status")
+        said.status, said.looked = status, False
+        said.version = str(answer.get("metadata", {}).get("resourceVersion", ""))
+
+    async def _state(self, home: Home, said: _Said, state: str) -> None:
+        resource = POD_GROUPS[home.api] if home.api else CONFIGMAPS
+        body = {"metadata": {"uid": home.uid, "annotations": {names.GANG_STATE: state}}}
+        await self._patch(resource, home, body)
+        said.state = state
+
+    async def _patch(
+        self, resource: Resource, home: Home, body: dict[str, Any], subresource: str | None = None
+    ) -> dict[str, Any]:
+        return await self._client.patch(
+            resource,
+            home.name,
+            home.namespace,
+            body=body,
+            patch=PatchType.MERGE,
+            subresource=subresource,
+            field_manager=names.FIELD_MANAGER,
+        )

@@ -1,0 +1,138 @@
+"""Which objects of groups the controller watches, and where their changes go. `get groups` lists the same ones."""
+
+import asyncio
+from collections.abc import Callable, Iterable, Mapping
+from contextlib import suppress
+from dataclasses import dataclass
+from functools import partial
+from typing import Any, Final
+
+from controllers.groups.index import GroupIndex
+from jobset_gate import names
+from jobset_gate.groups import quota, read, wire
+from jobset_gate.groups.candidates import Check
+from jobset_gate.groups.model import Way
+from jobset_gate.kube.client import Client
+from jobset_gate.kube.informer import Informer
+from jobset_gate.kube.problems import Kind, OnProblem, Problem
+from jobset_gate.kube.resources import (
+    CONFIGMAPS,
+    NODES,
+    POD_GROUPS,
+    PODS,
+    RESOURCEQUOTAS,
+    Resource,
+)
+from jobset_gate.kube.store import Change
+from jobset_gate.settings import Groups
+
+AnyInformer = Informer[Any, Any]
+
+POD_GROUP_KINDS: Final = tuple(POD_GROUPS.values())
+
+LOOK_EVERY: Final = 0.1
+"""Seconds, while a list is waited for."""
+
+_NEEDED_BY: Final[Mapping[str, frozenset[Way]]] = {
+    names.KEP24_GROUP: frozenset({Way.KEP_24}),
+    names.PLUGINS_GROUP: frozenset({Way.SCHEDULER_PLUGINS, Way.KOORDINATOR_POD_GROUP}),
+    names.SIGS_GROUP: frozenset({Way.KOORDINATOR_POD_GROUP}),
+}
+"""The ways that have their PodGroups in each API group."""
+
+HAVE_ROOM: Final = "spec.nodeName!=,status.phase!=Succeeded,status.phase!=Failed"
+"""Field selector of the pods that take up room on a node."""
+
+
+@dataclass(frozen=True, slots=True)
+class Kept:
+    """One kind of objects: how to list it, how to read one, and which handler of the index to tell."""
+
+    resource: Resource
+    shape: Any
+    convert: Callable[[Any], Any]
+    handler: Callable[[Change[Any]], None]
+    namespace: str | None = None
+    label_selector: str = ""
+    field_selector: str = ""
+
+
+def kinds(index: GroupIndex, settings: Groups, namespace: str | None) -> list[Kept]:
+    """All that an index is filled from. What a way needs that is switched off is left out."""
+    ways = frozenset(settings.ways)
+    found = [
+        Kept(PODS, wire.Pod, partial(read.member, ways=ways), index.on_member, namespace, names.GANG),
+        *(_pod_groups(it, index, namespace) for it in POD_GROUP_KINDS if not ways.isdisjoint(_NEEDED_BY[it.group])),
+        Kept(
+            CONFIGMAPS,
+            wire.ConfigMap,
+            read.config_map,
+            index.on_record,
+            namespace,
+            f"{names.GANG_RECORD}={names.GANG_RECORD_VALUE}",
+        ),
+    ]
+    if Way.KEP_24 in ways:
+        found.append(Kept(RESOURCEQUOTAS, wire.ResourceQuota, _quota, index.on_quota, namespace))
+    if settings.capacity_check is not Check.OFF:
+        # Whosever they are: what any pod takes up on a node is missing there.
+        schedulers = frozenset(settings.scheduler_names)
+        bound = partial(read.bound, ways=ways, schedulers=schedulers, namespace=namespace)
+        found.append(Kept(NODES, wire.Node, read.node, index.on_node))
+        found.append(Kept(PODS, wire.Pod, bound, index.on_bound, field_selector=HAVE_ROOM))
+    return found
+
+
+def informers(
+    client: Client, index: GroupIndex, settings: Groups, *, namespace: str | None, on_problem: OnProblem
+) -> list[AnyInformer]:
+    """The informers that fill the index; one for each kind, and no noise about CRDs that are not installed."""
+    found: list[AnyInformer] = []
+
+    def tell(problem: Problem) -> None:
+        absent = any(it.is_absent for it in found if it.resource == problem.resource in POD_GROUP_KINDS)
+        if not absent or problem.kind is not Kind.LIST_FAILED:
+            on_problem(problem)
+
+    for kind in kinds(index, settings, namespace):
+        informer = Informer(
+            client,
+            kind.resource,
+            wire=kind.shape,
+            convert=kind.convert,
+            handler=kind.handler,
+            namespace=kind.namespace,
+            label_selector=kind.label_selector,
+            field_selector=kind.field_selector,
+            on_problem=tell,
+        )
+        found.append(informer)
+    return found
+
+
+def unlisted(informers: Iterable[AnyInformer]) -> str:
+    """What has not been listed yet and why, for people; "" if nothing is missing. A CRD may be installed later."""
+    missing = [it for it in informers if not _is_full(it)]
+    words = [f"{it.resource.plural} ({it.trouble})" if it.trouble else it.resource.plural for it in missing]
+    return f"not listed yet: {', '.join(words)}" if words else ""
+
+
+async def filled(informers: Iterable[AnyInformer]) -> None:
+    """Returns once all is listed that is installed: until then a PodGroup may be missing merely in its cache."""
+    for informer in informers:
+        while not _is_full(informer):
+            with suppress(TimeoutError):  # that a kind is not installed is found out, but nobody is told
+                await asyncio.wait_for(informer.wait_synced(), LOOK_EVERY)
+
+
+def _is_full(informer: AnyInformer) -> bool:
+    return informer.has_synced or (informer.resource in POD_GROUP_KINDS and informer.is_absent)
+
+
+def _pod_groups(resource: Resource, index: GroupIndex, namespace: str | None) -> Kept:
+    return Kept(resource, wire.PodGroup, partial(read.pod_group, api=resource.group), index.on_pod_group, namespace)
+
+
+def _quota(seen: wire.ResourceQuota) -> quota.QuotaSeen:
+    meta = {"name": seen.metadata.name, "namespace": seen.metadata.namespace}
+    return quota.seen({"metadata": meta, "spec": seen.spec, "status": seen.status})

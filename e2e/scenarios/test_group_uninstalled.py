@@ -1,0 +1,28 @@
+"""`helm uninstall` lets go of the pods of groups: none waits for a gate that nobody would ever remove.
+
+After all other scenarios, for jobset-gate is gone then.
+"""
+
+from typing import Final
+
+import pytest
+
+from e2e import groups
+from e2e.operators import Operator
+from e2e.world import World
+
+pytestmark = [pytest.mark.alone, pytest.mark.last]
+GONE_SECONDS: Final = 60.0
+
+
+async def test_whoever_waits_for_a_group_runs_by_himself(world: World, operator: Operator) -> None:
+    await operator.apply()  # another scenario may have removed it before
+    await world.apply(groups.job(world.image, 2, metadata=groups.labelled(3)))
+    await groups.until_held(world, 2)
+    await operator.remove()
+    await world.until_running(2)
+    assert await operator.left_behind(GONE_SECONDS) == set()
+    # Who comes now is not held, and nobody is asked about him.
+    late = groups.job(world.image, 1, metadata=groups.labelled(3))
+    await world.apply({**late, "metadata": {"name": "late"}})
+    await world.until_running(3)

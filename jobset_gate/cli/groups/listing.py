@@ -1,0 +1,85 @@
+"""What `get groups` does: reads the cluster, prints the groups, and says what it could not see."""
+
+import sys
+import time
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+import typer
+
+from jobset_gate.cli import settings_file
+from jobset_gate.cli.commands.get import Output
+from jobset_gate.cli.documents.writing import to_json, to_yaml
+from jobset_gate.cli.exits import Exit
+from jobset_gate.cli.groups import documents, keepers, reading, telling
+from jobset_gate.cli.groups.table import name, table
+from jobset_gate.groups.report import Report
+from jobset_gate.kube import access
+from jobset_gate.kube.client import Client
+
+
+@dataclass(frozen=True, slots=True)
+class Wanted:
+    """What the command line asks for."""
+
+    names: Sequence[str] = ()
+    namespace: str | None = None
+    all_namespaces: bool = False
+    output: Output = Output.TABLE
+    headers: bool = True
+    config: Path | None = None
+
+
+async def run(wanted: Wanted, *, kubeconfig: str | None, context: str | None) -> Exit:
+    """Prints the groups; what a person has to know besides goes to standard error."""
+    settings = settings_file.read(wanted.config).admission.groups
+    reached = await access.discover(kubeconfig, context)
+    namespace = None if wanted.all_namespaces else wanted.namespace or reached.namespace
+    async with Client(reached) as client:
+        read = await reading.read(client, settings, namespace)
+        keeper = await keepers.controller(client, reached.namespace)
+    now = time.time()
+    found = [it for it in telling.reports(read, settings, now) if not wanted.names or it.key.name in wanted.names]
+    _print(found, wanted, now, namespaces=namespace is None)
+    for line in read.missing:
+        _say(f"warning: {line}")
+    if not keeper.leads:
+        _say(f"warning: {keeper.told}")
+    strays = len(read.index.strays())
+    if strays:
+        _say(f"warning: {strays} pods carry our label and name no group any more; `groups ungate --all` frees them")
+    return _exit(found, wanted, read, namespace)
+
+
+def _print(found: Sequence[Report], wanted: Wanted, now: float, *, namespaces: bool) -> None:
+    match wanted.output:
+        case Output.JSON:
+            text = to_json([documents.listed(found)])
+        case Output.YAML:
+            text = to_yaml([documents.listed(found)])
+        case Output.NAME:
+            text = "".join(f"group/{name(it)}\n" for it in found)
+        case _:
+            wide = wanted.output is Output.WIDE
+            text = table(found, now, wide=wide, namespaces=namespaces, headers=wanted.headers)
+    typer.echo(text.encode(), nl=False)
+
+
+def _exit(found: Sequence[Report], wanted: Wanted, read: reading.Reading, namespace: str | None) -> Exit:
+    absent = [it for it in wanted.names if it not in {each.key.name for each in found}]
+    for each in absent:
+        _say(f"error: group {each} not found{_where(namespace)}")
+    if absent or not read.members:
+        return Exit.ERROR
+    if not found:
+        _say(f"No groups found{_where(namespace)}.")
+    return Exit.OK
+
+
+def _where(namespace: str | None) -> str:
+    return f" in namespace {namespace}" if namespace else ""
+
+
+def _say(line: str) -> None:
+    sys.stderr.write(line + "\n")

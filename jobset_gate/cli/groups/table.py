@@ -1,0 +1,70 @@
+"""Groups as a table, in the style of kubectl."""
+
+from collections.abc import Sequence
+
+from jobset_gate.groups.report import Report
+
+GAP = "   "
+
+_MINUTE, _HOUR, _DAY = 60, 3600, 86_400
+_AGES = (
+    (2 * _MINUTE, 1, "s", 0, ""),
+    (10 * _MINUTE, _MINUTE, "m", 1, "s"),
+    (3 * _HOUR, _MINUTE, "m", 0, ""),
+    (8 * _HOUR, _HOUR, "h", _MINUTE, "m"),
+    (2 * _DAY, _HOUR, "h", 0, ""),
+    (8 * _DAY, _DAY, "d", _HOUR, "h"),
+)
+"""Below so many seconds: the unit and its letter, and the part of it that is told, too."""
+
+
+def table(reports: Sequence[Report], now: float, *, wide: bool, namespaces: bool, headers: bool) -> str:
+    """One line for each group, under headers if they are wanted; "" without groups."""
+    rows = [_row(it, now, wide=wide) for it in reports]
+    if not rows:
+        return ""
+    titles = ["NAMESPACE", "NAME", "WAY", "BOUND/MINIMUM", "PHASE", "REASON", "AGE"]
+    titles += ["MEMBERS", "RUNNING", "MESSAGE"] if wide else []
+    lines = [titles, *rows] if headers else rows
+    if not namespaces:
+        lines = [line[1:] for line in lines]
+    widths = [max(len(line[column]) for line in lines) for column in range(len(lines[0]))]
+    return "\n".join(_line(line, widths) for line in lines) + "\n"
+
+
+def age(seconds: float) -> str:
+    """As kubectl has it: the larger the time, the coarser."""
+    whole = max(0, int(seconds))
+    for limit, unit, name, part, rest in _AGES:
+        if whole < limit:
+            left = whole % unit // part if part else 0
+            return f"{whole // unit}{name}" + (f"{left}{rest}" if left else "")
+    return f"{whole // _DAY}d"
+
+
+def ways(report: Report) -> str:
+    """How its pods say it; whose it is while there are none."""
+    return ",".join(report.ways) or str(report.key.design)
+
+
+def name(report: Report) -> str:
+    """Its name; pods that name a group by an empty value have none."""
+    return report.key.name or "<none>"
+
+
+def _row(report: Report, now: float, *, wide: bool) -> list[str]:
+    counts = report.counts
+    row = [
+        report.key.namespace,
+        name(report),
+        ways(report),
+        f"{counts.bound}/{counts.minimum or '?'}",
+        str(report.phase),
+        report.reason,
+        age(now - report.created) if report.created else "<unknown>",
+    ]
+    return [*row, str(counts.present), str(counts.running), " ".join(report.message.split())] if wide else row
+
+
+def _line(cells: Sequence[str], widths: Sequence[int]) -> str:
+    return GAP.join(cell.ljust(width) for cell, width in zip(cells, widths, strict=True)).rstrip()

@@ -1,0 +1,141 @@
+"""What `groups ungate` does: frees the pods of groups with nobody's help, and says what it did."""
+
+import sys
+from collections.abc import Callable
+from dataclasses import dataclass
+
+import typer
+
+from jobset_gate.cli.exits import Exit, Failed
+from jobset_gate.cli.groups import gated, keepers, leftovers
+from jobset_gate.cli.groups.gated import Freed
+from jobset_gate.cli.groups.leftovers import Cleared
+from jobset_gate.groups.identity import label
+from jobset_gate.groups.model import Design, Key
+from jobset_gate.groups.seen import MemberSeen
+from jobset_gate.kube import access
+from jobset_gate.kube.client import Client
+
+PASSES = 3
+"""So often the pods are looked for: owners that go on make new ones."""
+MOST_TOLD = 20
+
+
+@dataclass(frozen=True, slots=True)
+class Wanted:
+    """What the command line asks for."""
+
+    names: tuple[str, ...] = ()
+    everything: bool = False
+    namespace: str | None = None
+    sure: bool = False
+    dry_run: bool = False
+    concurrency: int = 32
+
+
+async def run(wanted: Wanted, *, kubeconfig: str | None, context: str | None) -> Exit:
+    """Frees them. Raises Failed where it is not plain what is meant."""
+    if wanted.everything == bool(wanted.names):
+        raise Failed("name groups, or say --all; not both", Exit.USAGE)
+    reached = await access.discover(kubeconfig, context)
+    namespace = wanted.namespace or (None if wanted.everything else reached.namespace)
+    async with Client(reached, connections=wanted.concurrency + 8) as client:
+        return await _Ungating(client, wanted, namespace).run(reached.namespace)
+
+
+class _Ungating:
+    """One run of the command."""
+
+    def __init__(self, client: Client, wanted: Wanted, namespace: str | None) -> None:
+        self._client, self._wanted, self._namespace = client, wanted, namespace
+        self._is_wanted, self._is_wanted_label = _choice(wanted, namespace)
+
+    async def run(self, own_namespace: str) -> Exit:
+        keeper = await keepers.controller(self._client, own_namespace)
+        await self._warn(keeper)
+        held = await gated.pods(self._client, self._namespace, self._is_wanted)
+        if not self._wanted.dry_run:
+            self._ask(len(held))
+        cleared = Cleared()
+        dry_run = self._wanted.dry_run
+        await leftovers.resume(self._client, self._namespace, self._is_wanted_label, cleared, dry_run=dry_run)
+        freed = _as_if(held) if dry_run else await self._free(held, again=bool(cleared.owners))
+        if self._wanted.everything and keeper.leads is False:
+            await leftovers.records(self._client, self._namespace, cleared, dry_run=dry_run)
+        return _tell(freed, cleared, dry_run=dry_run)
+
+    async def _warn(self, keeper: keepers.Keeper) -> None:
+        if keeper.leads:
+            _say(f"warning: {keeper.told}: it may roll groups back that it has opened")
+        webhooks = await keepers.webhooks(self._client)
+        if webhooks:
+            who = ", ".join(webhooks)
+            _say(f"warning: the webhook configuration {who} is still there: pods that are created from now on are held")
+
+    def _ask(self, many: int) -> None:
+        if self._wanted.sure or not many:
+            return
+        if not sys.stdin.isatty():
+            raise Failed(f"{pods(many)} would be freed: say --yes to do that, or --dry-run to see which", Exit.USAGE)
+        typer.confirm(f"Free {pods(many)} for good, to start without the rest of the group?", abort=True, err=True)
+
+    async def _free(self, held: list[MemberSeen], *, again: bool) -> Freed:
+        freed = await gated.free(self._client, held, self._wanted.concurrency)
+        tried = {it.uid for it in held}
+        for _ in range(PASSES if again or held else 0):
+            # Made meanwhile, by owners that go on or on the heels of those that are free now.
+            more = await gated.pods(self._client, self._namespace, self._is_wanted)
+            more = [it for it in more if it.uid not in tried]
+            if not more:
+                break
+            tried |= {it.uid for it in more}
+            latest = await gated.free(self._client, more, self._wanted.concurrency)
+            freed.done += latest.done
+            freed.gone += latest.gone
+            freed.failures += latest.failures
+        return freed
+
+
+def _choice(wanted: Wanted, namespace: str | None) -> tuple[Callable[[MemberSeen], bool], Callable[[str], bool]]:
+    """Which pods, and which labels of groups."""
+    if wanted.everything or namespace is None:
+        return (lambda _: True), (lambda _: True)
+    labels = {label(Key(design=design, namespace=namespace, name=name)) for design in Design for name in wanted.names}
+    return gated.of_names(wanted.names, namespace), labels.__contains__
+
+
+def _as_if(held: list[MemberSeen]) -> Freed:
+    freed = Freed()
+    freed.done.update(gated.group_of(it) for it in held)
+    return freed
+
+
+def _tell(freed: Freed, cleared: Cleared, *, dry_run: bool) -> Exit:
+    would = "would be " if dry_run else ""
+    for group, many in sorted(freed.done.items())[:MOST_TOLD]:
+        typer.echo(f"group {group}: {pods(many)} {would}freed")
+    more = len(freed.done) - MOST_TOLD
+    if more > 0:
+        typer.echo(f"and {more} more groups")
+    for owner in cleared.owners:
+        typer.echo(f"{owner}: {would}resumed")
+    if cleared.records:
+        typer.echo(f"records of decisions {would}removed: {cleared.records}")
+    gone = f", {freed.gone} were gone or free already" if freed.gone else ""
+    typer.echo(f"{pods(freed.done.total())} {would}freed{gone}")
+    for line in cleared.problems:
+        _say(f"warning: {line}")
+    for line in freed.failures[:MOST_TOLD]:
+        _say(f"error: {line}")
+    if len(freed.failures) > MOST_TOLD:
+        _say(f"error: and {len(freed.failures) - MOST_TOLD} pods more")
+    return Exit.ERROR if freed.failures else Exit.OK
+
+
+def pods(many: int) -> str:
+    """So many, in words."""
+    return "1 pod" if many == 1 else f"{many} pods"
+
+
+def _say(line: str) -> None:
+    sys.stderr.write(line + "\n")

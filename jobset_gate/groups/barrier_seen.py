@@ -1,0 +1,59 @@
+"""A group and the start barrier that its pods wait in as well, as the keeper sees them (G6).
+
+What stands on templates was judged at the door (with_barrier.py); here it is what only the PodGroup says.
+"""
+
+from collections.abc import Callable, Iterator
+
+from jobset_gate import names
+from jobset_gate.groups import with_barrier
+from jobset_gate.groups.model import Design, Group
+from jobset_gate.groups.seen import GroupSeen
+from jobset_gate.groups.standing import Standing
+from jobset_gate.model import JobSetSeen
+from jobset_gate.violation import at, note
+
+Look = Callable[[str, str], JobSetSeen | None]
+"""A gated JobSet by namespace and name; None: it has no gate, or has not been seen yet."""
+
+
+def standing(seen: GroupSeen, look: Look) -> Standing | None:
+    """Why a group may not be opened: its minimum is not what the barrier of its pods waits for. None: it is, or they
+    wait in none.
+    """
+    group = seen.group
+    if group.minimum is None:
+        return None
+    for jobset in _jobsets(seen, look):
+        expected = sum(job.expected for job in jobset.targets)
+        wrong = with_barrier.minimum(_minimum_path(group), group.minimum, expected)
+        if wrong is not None:
+            return Standing(reason=names.REASON_INVALID_GROUP, message=f"{wrong} (JobSet {jobset.name})")
+    return None
+
+
+def doubts(seen: GroupSeen, look: Look) -> tuple[str, ...]:
+    """What to warn of: a barrier gives up while the group is still being placed."""
+    told = ((it.name, with_barrier.timeout(it.config.timeout, seen.group.wait)) for it in _jobsets(seen, look))
+    return tuple(f"JobSet {name}: {text}" for name, text in told if text is not None)
+
+
+def _jobsets(seen: GroupSeen, look: Look) -> Iterator[JobSetSeen]:
+    """The gated JobSets that its pods come from, by name."""
+    for name in sorted({it.jobset for it in seen.members if it.jobset and it.alive}):
+        jobset = look(seen.group.key.namespace, name)
+        if jobset is not None:
+            yield jobset
+
+
+def _minimum_path(group: Group) -> str:
+    """Where it is said: on the pods, if they say it, or else in the PodGroup."""
+    match group.key.design:
+        case Design.ALIBABA:
+            return at("metadata.labels", names.ALIBABA_MINIMUM)
+        case Design.KEP_24:
+            return "spec.minMembers"
+        case Design.KOORDINATOR if group.pod_group is None or group.pod_group.terms.minimum != group.minimum:
+            return note(names.KOORDINATOR_MINIMUM)
+        case _:
+            return "spec.minMember"

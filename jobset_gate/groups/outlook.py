@@ -1,0 +1,248 @@
+"""What becomes of the groups that are not open: why each waits, or that it may be considered for opening (G3).
+
+Used by the keeper that opens them and by the command line that tells of them.
+"""
+
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from fractions import Fraction
+from math import ceil
+from typing import Final
+
+from jobset_gate import names
+from jobset_gate.groups import fit, generation, opening, standing
+from jobset_gate.groups.candidates import Candidate, Check, Hold, Open, Opened
+from jobset_gate.groups.certainty import Room, Shape
+from jobset_gate.groups.creators import Creator
+from jobset_gate.groups.fit import Demand
+from jobset_gate.groups.ganggroups import GangGroup
+from jobset_gate.groups.model import Group, Key
+from jobset_gate.groups.record import How, Record, Stage
+from jobset_gate.groups.requests import Amounts
+from jobset_gate.groups.seen import GroupSeen, MemberSeen
+from jobset_gate.groups.selection import Node, Selection
+from jobset_gate.groups.standing import Standing
+
+SURPLUS_SECONDS: Final = 30.0
+"""How long members above the minimum are reckoned with after their gates went: then they are pods like all others."""
+
+MARKED_SECONDS: Final = 300.0
+"""How long after its limit a group that is not taken back, or not wholly, is reckoned with."""
+
+Look = Callable[[Key], GroupSeen | None]
+
+
+class Domains:
+    """The nodes that pods may be bound to by their required selection; reckoned once for all that demand the same."""
+
+    def __init__(self, nodes: Sequence[Node] = ()) -> None:
+        self._nodes = nodes
+        self._known: dict[frozenset[Selection], frozenset[str]] = {}
+
+    def of(self, shapes: Sequence[Shape]) -> frozenset[str]:
+        """The same object for the same demands."""
+        demanded = frozenset(it.selection for it in shapes)
+        known = self._known.get(demanded)
+        if known is None:
+            known = self._known[demanded] = fit.domain(shapes, self._nodes)
+        return known
+
+
+class Outlook:
+    """All that the judgement of a group depends on, besides the group itself."""
+
+    def __init__(
+        self,
+        look: Look,
+        groups: Mapping[Key, Group],
+        *,
+        across_namespaces: bool = False,
+        creators: Mapping[Key, tuple[Creator, ...]] | None = None,
+        short_of_quota: Callable[[GroupSeen], str] = lambda _: "",
+    ) -> None:
+        """`short_of_quota`: what the namespace's quota lacks for a group, "" if nothing."""
+        self._look, self._groups, self._across = look, groups, across_namespaces
+        self._creators = {} if creators is None else creators
+        self._short_of_quota = short_of_quota
+
+    def of(self, seen: GroupSeen, domains: Domains, now: float) -> Candidate | Standing | None:
+        """A candidate stands for its whole GangGroup, and is the same for each of its gangs. None: nothing to open."""
+        record = seen.record
+        if record is not None and record.stage is not Stage.CLOSED:
+            return None
+        others = _gates(seen.members)
+        told = standing.facts(
+            seen.group,
+            self._groups,
+            made_by=self._creators.get(seen.group.key, ()),
+            other_gates=others,
+            across_namespaces=self._across,
+        )
+        held = standing.standing(told)
+        if held is not None and held.reason not in _PATIENT:
+            return held
+        return _given_up(record) or _backing_off(record, now) or held or self._together(told.gang_group, domains, now)
+
+    def _together(self, gang_group: GangGroup, domains: Domains, now: float) -> Candidate | Standing | None:
+        """All gangs of a GangGroup that are not open yet, as one."""
+        seen = [it for key in sorted(gang_group.keys, key=_by_name) if (it := self._look(key)) is not None]
+        closed = [it for it in seen if it.record is None or it.record.stage is Stage.CLOSED]
+        for each in seen:
+            held = self._of_partner(each, now)
+            if held is not None:
+                return held
+        ready = [it for it in closed if generation.waiting(it)]
+        return candidate(ready, domains) if ready else None
+
+    def _of_partner(self, seen: GroupSeen, now: float) -> Standing | None:
+        record, path = seen.record, seen.group.key.path
+        if record is not None and record.stage is Stage.ROLLING_BACK:
+            return Standing(reason=names.REASON_WAITING_FOR_GANG_GROUP, message=f"{path}: being taken back")
+        others = _gates(seen.members)
+        if others:
+            return Standing(reason=names.REASON_OTHER_GATE, message=f"{path} is also held by {', '.join(others)}")
+        short = self._short_of_quota(seen)
+        if short:
+            return Standing(reason=names.REASON_WAITING_FOR_CAPACITY, message=short)
+        return _given_up(record) or _backing_off(record, now)
+
+
+_PATIENT: Final = (names.REASON_GATHERING, names.REASON_WAITING_FOR_GANG_GROUP, names.REASON_OTHER_GATE)
+"""Less worth telling than that the group was taken back."""
+
+
+def outlook(
+    seen: Iterable[GroupSeen],
+    rooms: Sequence[Room],
+    *,
+    check: Check,
+    starvation_seconds: float,
+    now: float,
+    across_namespaces: bool = False,
+    creators: Mapping[Key, tuple[Creator, ...]] | None = None,
+    short_of_quota: Callable[[GroupSeen], str] = lambda _: "",
+    bound: Callable[[str], bool] = lambda _: False,
+) -> dict[Key, Open | Hold | Standing]:
+    """Of each group that is not open. `bound`: whether the room that a pod (by UID) takes is in `rooms` already."""
+    by_key = {it.group.key: it for it in seen}
+    groups = {key: it.group for key, it in by_key.items()}
+    view = Outlook(
+        by_key.get, groups, across_namespaces=across_namespaces, creators=creators, short_of_quota=short_of_quota
+    )
+    domains = Domains([it.node for it in rooms])
+    told: dict[Key, Open | Hold | Standing] = {}
+    waiting: dict[Key, Candidate] = {}
+    opened: list[Opened] = []
+    for key, each in by_key.items():
+        answer = view.of(each, domains, now)
+        if isinstance(answer, Candidate):
+            waiting[answer.key] = answer
+        elif answer is not None:
+            told[key] = answer
+        if (still := outstanding(each, bound, domains, now)) is not None:
+            opened.append(still)
+    candidates = list(waiting.values())
+    for it in opening.consider(candidates, opened, rooms, now=now, check=check, starvation_seconds=starvation_seconds):
+        told |= dict.fromkeys((demand.key for demand in it.candidate.demands), it)
+    return told
+
+
+def candidate(seen: Sequence[GroupSeen], domains: Domains) -> Candidate:
+    """Gathered groups that open together."""
+    demands = tuple(_demand(it) for it in seen)
+    members = [it for each in seen for it in generation.waiting(each)]
+    return Candidate(
+        demands=demands,
+        priority=max(it.priority for it in members),
+        created=min(it.created for it in seen),
+        since=max(_since(it) for it in seen),
+        domain=domains.of([shape for demand in demands for shape in demand.shapes]),
+        unmodelled=tuple(sorted({what for it in members for what in it.unmodelled})),
+    )
+
+
+def outstanding(seen: GroupSeen, bound: Callable[[str], bool], domains: Domains, now: float) -> Opened | None:
+    """What of an opened group is still to be placed, as far as it is to be reckoned with."""
+    record = seen.record
+    if record is None or record.stage is Stage.CLOSED:
+        return None
+    late = record.marked or record.stage is Stage.ROLLING_BACK
+    if late and now >= record.at + float(record.wait) + MARKED_SECONDS:
+        return None
+    decided = [*_opened(seen, record, now), *generation.passing(seen, record)]
+    shapes = _shapes(it for it in decided if not bound(it.uid))
+    if not shapes:
+        return None
+    placed = generation.bound(seen, record.generation)
+    demand = Demand(key=seen.group.key, shapes=shapes, minimum=max(0, record.minimum - placed))
+    return Opened(
+        demands=(demand,),
+        domain=domains.of(shapes),
+        proven=record.how is How.FIT,
+        placed=record.satisfied is not None,
+    )
+
+
+def _opened(seen: GroupSeen, record: Record, now: float) -> list[MemberSeen]:
+    """Members without our gate that have no place yet, or none that is known to all."""
+    members = (it for it in generation.opened(seen, record.generation) if it.phase not in ("Succeeded", "Failed"))
+    if record.satisfied is None:
+        return list(members)
+    # Bound ones are in it until the room that they take is known.
+    return [it for it in members if it.node or now < it.opened_at + SURPLUS_SECONDS]
+
+
+def _demand(seen: GroupSeen) -> Demand:
+    group = seen.group
+    there = generation.bound(seen, 0)
+    return Demand(
+        key=group.key,
+        shapes=_shapes(generation.waiting(seen)),
+        minimum=max(0, (group.minimum or 0) - there),
+        resources=_amounts(group.resources),
+    )
+
+
+def _shapes(members: Iterable[MemberSeen]) -> tuple[Shape, ...]:
+    """Members that are alike counted as one; mostly they share their shape, so that looking at it is not needed."""
+    counted: dict[int, list[MemberSeen]] = {}
+    for member in members:
+        counted.setdefault(id(member.shape), []).append(member)
+    return tuple(
+        Shape(selection=alike[0].shape.selection, requests=alike[0].shape.requests, count=len(alike))
+        for alike in counted.values()
+    )
+
+
+def _since(seen: GroupSeen) -> float:
+    """When it had its minimum of members, or could be tried again."""
+    created = sorted(it.created for it in seen.members if it.alive)
+    minimum = seen.group.minimum or 1
+    gathered = created[min(minimum, len(created)) - 1]
+    return gathered if seen.record is None else max(gathered, seen.record.not_before)
+
+
+def _gates(members: Iterable[MemberSeen]) -> tuple[str, ...]:
+    """Gates on its members that are not ours."""
+    return tuple(sorted({gate for it in members if it.gated and it.alive for gate in it.other_gates}))
+
+
+def _given_up(record: Record | None) -> Standing | None:
+    if record is None or record.retry:
+        return None
+    message = f"was taken back ({record.why}) and is not opened again until all of its pods are gone"
+    return Standing(reason=names.REASON_TIMED_OUT, message=message)
+
+
+def _backing_off(record: Record | None, now: float) -> Standing | None:
+    if record is None or now >= record.not_before:
+        return None
+    times = "once" if record.rolled_back == 1 else f"{record.rolled_back} times"
+    return Standing(reason=names.REASON_ROLLED_BACK, message=f"taken back {times}: {record.why}")
+
+
+def _amounts(resources: tuple[tuple[str, Fraction], ...]) -> Amounts:
+    return {name: ceil(amount * 1000) for name, amount in resources}
+
+
+def _by_name(key: Key) -> tuple[str, str]:
+    return key.path, key.design

@@ -1,0 +1,44 @@
+"""The members of a group counted: what the phases are decided by and what is shown as BOUND/MINIMUM (G5)."""
+
+from jobset_gate.groups import generation
+from jobset_gate.groups.phases import Counts
+from jobset_gate.groups.record import Record, Stage
+from jobset_gate.groups.seen import GroupSeen, MemberSeen
+
+
+def tally(seen: GroupSeen, now: float) -> Counts:
+    """The numbers of this generation; of all members where none is open."""
+    record = seen.record
+    opened = record is not None and record.stage is not Stage.CLOSED
+    bound = generation.bound(seen, record.generation if opened and record is not None else 0)
+    ended = [it.phase for it in seen.members if record is None or _belongs(it, record)]
+    return Counts(
+        minimum=(record.minimum if opened and record is not None else seen.group.minimum) or 0,
+        present=sum(it.alive for it in seen.members),
+        bound=bound,
+        running=sum(it.phase == "Running" and it.alive for it in seen.members),
+        succeeded=ended.count("Succeeded"),
+        failed=ended.count("Failed"),
+        opened=opened,
+        late=opened and record is not None and is_late(seen, record, bound, now),
+        returning=record is not None and record.stage is Stage.ROLLING_BACK,
+    )
+
+
+def is_late(seen: GroupSeen, record: Record, bound: int, now: float) -> bool:
+    """Whether the wait limit has passed with too few bound."""
+    if record.satisfied is not None or bound >= record.minimum:
+        return False
+    wait = float(record.wait) * (2 if record.extended else 1)
+    return record.marked or now >= since(seen, record) + wait
+
+
+def since(seen: GroupSeen, record: Record) -> float:
+    """When the last gate was removed, from where the limit runs; the decision's time before the first was."""
+    opened = (it.opened_at for it in seen.members if it.generation == record.generation)
+    return max(opened, default=record.at)
+
+
+def _belongs(member: MemberSeen, record: Record) -> bool:
+    """Opened in this generation, or bound without ever having been held (Ungated)."""
+    return member.generation == record.generation or member.ungated

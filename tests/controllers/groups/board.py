@@ -1,0 +1,148 @@
+"""Where words about groups are put up: PodGroups, CRDs and Events in memory, and heralds at work on virtual time."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import AsyncIterator, Callable
+from contextlib import asynccontextmanager
+from typing import Any, cast
+
+from prometheus_client import CollectorRegistry
+
+from controllers.groups.heralds import GROUP_HERALDS, GroupHeralds
+from controllers.loop import Loop, LoopMetrics
+from controllers.queue import WorkQueue
+from jobset_gate import names
+from jobset_gate.groups import crds
+from jobset_gate.groups.model import Key
+from jobset_gate.groups.report import report
+from jobset_gate.groups.seen import GroupSeen
+from jobset_gate.groups.standing import Standing
+from jobset_gate.kube.client import Client
+from jobset_gate.kube.errors import AlreadyExists, Conflict, Forbidden, KubeError, NotFound
+from jobset_gate.kube.resources import CONFIGMAPS, CRDS, EVENTS, POD_GROUPS, Resource
+from jobset_gate.sim.clock import VirtualClock
+from tests.jobset_gate.groups.builders import Json
+from tests.jobset_gate.groups.objects import pod_group
+
+
+class Board:
+    """The API server, as far as heralds speak to it. `writes` is the log: verb, kind or subresource, and what."""
+
+    def __init__(self) -> None:
+        self.group = pod_group(version="5")
+        self.map: Json | None = None
+        self.crd: Json | None = crds.manifest(names.PLUGINS_GROUP)
+        self.events: list[Json] = []
+        self.writes: list[tuple[str, Json]] = []
+        self.fail: Callable[[str], KubeError | None] = lambda _: None
+
+    @property
+    def client(self) -> Client:
+        return cast("Client", self)
+
+    @property
+    def status(self) -> Json:
+        found: Json = self.group.get("status", {})
+        return found
+
+    @property
+    def condition(self) -> Json:
+        found: Json = next(iter(self.status.get("conditions", [])), {})
+        return found
+
+    @property
+    def notes(self) -> Json:
+        found: Json = self.group["metadata"].get("annotations") or {}
+        return found
+
+    def told(self) -> list[tuple[str, str]]:
+        """(reason, name of the object) of the Events so far."""
+        return [(it["reason"], it["involvedObject"]["name"]) for it in self.events]
+
+    def by_another(self, **status: Any) -> None:
+        """Another controller writes the status."""
+        _merge(self.group, {"status": status})
+        self._changed(self.group)
+
+    async def get(self, resource: Resource, name: str, namespace: str | None = None) -> Json:
+        await asyncio.sleep(0)
+        assert resource == CRDS
+        if self.crd is None:
+            raise Forbidden(403, "Forbidden", "no right to get CRDs")
+        return self.crd
+
+    async def create(self, resource: Resource, body: Json, namespace: str | None = None) -> Json:
+        self._try("event")
+        assert resource == EVENTS
+        if any(it["metadata"]["name"] == body["metadata"]["name"] for it in self.events):
+            raise AlreadyExists(409, "AlreadyExists", "there")
+        self.events.append(body)
+        self.writes.append(("event", body))
+        return body
+
+    async def patch(
+        self, resource: Resource, name: str, namespace: str, *, body: Json, subresource: str | None = None, **_: Any
+    ) -> Json:
+        what = subresource or "annotations"
+        self._try(what)
+        found = self.map if resource == CONFIGMAPS else self.group
+        assert resource == CONFIGMAPS or resource in POD_GROUPS.values()
+        if found is None:
+            raise NotFound(404, "NotFound", name)
+        if found["metadata"]["uid"] != body["metadata"]["uid"]:
+            raise Conflict(409, "Conflict", "another")
+        assert set(body) == {"metadata", *([subresource] if subresource else [])}
+        _merge(found, body)
+        self._changed(found)
+        self.writes.append((what, body))
+        return found
+
+    def _try(self, what: str) -> None:
+        error = self.fail(what)
+        if error is not None:
+            raise error
+
+    def _changed(self, found: Json) -> None:
+        found["metadata"]["resourceVersion"] = str(int(found["metadata"]["resourceVersion"]) + 1)
+
+
+class Square:
+    """Heralds, the clock they go by, and the group as its reconciler sees it."""
+
+    def __init__(self, board: Board, clock: VirtualClock) -> None:
+        self.board, self.clock, self.failures = board, clock, 0
+        queue: WorkQueue[Key] = WorkQueue()
+        self.heralds = GroupHeralds(board.client, queue, clock=clock, failed=self._failed)
+        metrics = LoopMetrics(CollectorRegistry())
+        self.loop = Loop("words", queue, self.heralds.reconcile, metrics, workers=GROUP_HERALDS)
+
+    def look(self, seen: GroupSeen, why: Standing | None = None) -> None:
+        """The reconciler has looked at the group."""
+        self.heralds.want(report(seen, self.clock(), why))
+
+    def _failed(self) -> None:
+        self.failures += 1
+
+
+@asynccontextmanager
+async def square(board: Board, clock: VirtualClock) -> AsyncIterator[Square]:
+    """At work while the block runs."""
+    made = Square(board, clock)
+    running = asyncio.create_task(made.loop.run())
+    try:
+        yield made
+    finally:
+        running.cancel()
+        await asyncio.gather(running, return_exceptions=True)
+
+
+def _merge(found: Json, body: Json) -> None:
+    """A merge patch; the UID in it is a precondition only."""
+    for key, value in body.items():
+        if isinstance(value, dict):
+            _merge(found.setdefault(key, {}), value)
+        elif value is None:
+            found.pop(key, None)
+        else:
+            found[key] = value

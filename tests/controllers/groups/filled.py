@@ -1,0 +1,141 @@
+"""An index of groups, filled by objects as they stand in the API, through the caches that stand before it."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from controllers.groups import watches
+from controllers.groups.index import GroupIndex
+from jobset_gate import names
+from jobset_gate.groups.model import Group, Key
+from jobset_gate.groups.seen import GroupSeen
+from jobset_gate.kube.resources import (
+    CONFIGMAPS,
+    NODES,
+    PODGROUPS_KEP24,
+    PODGROUPS_PLUGINS,
+    PODGROUPS_SIGS,
+    PODS,
+    RESOURCEQUOTAS,
+    Resource,
+)
+from jobset_gate.kube.store import Change, Store, Version
+from jobset_gate.settings import Groups
+from tests.jobset_gate.groups.builders import Json
+from tests.jobset_gate.groups.objects import decoded
+
+Name = tuple[str, str]
+
+POD_GROUPS = {
+    names.KEP24_GROUP: PODGROUPS_KEP24,
+    names.PLUGINS_GROUP: PODGROUPS_PLUGINS,
+    names.SIGS_GROUP: PODGROUPS_SIGS,
+}
+SELECTED_BY_LABEL = "jobset-gate.dev/gang"
+
+
+class Filled:
+    """Objects go in as they are stored; who was woken comes out."""
+
+    def __init__(self, settings: Groups | None = None, namespace: str | None = None) -> None:
+        self.woken: list[Key] = []
+        self.changed: list[Key | None] = []
+        self.settings = settings or Groups()
+        self.index = GroupIndex(self.woken.append, self.changed.append, self.settings)
+        kinds = watches.kinds(self.index, self.settings, namespace)
+        self.feeds = [Feed(kind) for kind in kinds]
+
+    def put(self, resource: Resource, *bodies: Json) -> None:
+        """The watches tell of objects as they are now."""
+        for body in bodies:
+            for feed in self._of(resource):
+                feed.put(body)
+
+    def remove(self, resource: Resource, *bodies: Json) -> None:
+        """The watches tell that they are gone."""
+        for body in bodies:
+            for feed in self._of(resource):
+                feed.remove(body)
+
+    def pods(self, *bodies: Json) -> None:
+        self.put(PODS, *bodies)
+
+    def pod_groups(self, *bodies: Json, api: str = names.PLUGINS_GROUP) -> None:
+        self.put(POD_GROUPS[api], *bodies)
+
+    def records(self, *bodies: Json) -> None:
+        self.put(CONFIGMAPS, *bodies)
+
+    def nodes(self, *bodies: Json) -> None:
+        self.put(NODES, *bodies)
+
+    def quotas(self, *bodies: Json) -> None:
+        self.put(RESOURCEQUOTAS, *bodies)
+
+    def seen(self, key: Key) -> GroupSeen:
+        found = self.index.observe(key)
+        assert found is not None
+        return found
+
+    def group(self, key: Key) -> Group:
+        return self.seen(key).group
+
+    def keys(self) -> set[Key]:
+        return set(self.index.keys())
+
+    def told(self) -> tuple[set[Key], set[Key | None]]:
+        """Whom it woke, and for whose sake opening may turn out otherwise, since the last time."""
+        found = set(self.woken), set(self.changed)
+        self.woken.clear()
+        self.changed.clear()
+        return found
+
+    def _of(self, resource: Resource) -> list[Feed]:
+        return [feed for feed in self.feeds if feed.kind.resource == resource]
+
+
+class Feed:
+    """One informer without its network: the objects that its selectors let through, and its cache."""
+
+    def __init__(self, kind: watches.Kept) -> None:
+        self.kind = kind
+        self.store: Store[Any] = Store()
+
+    def put(self, body: Json) -> None:
+        item = self._decoded(body)
+        if not self._selects(body):
+            self._tell(self.store.remove(item.metadata))
+        elif self.store.is_news(item.metadata):
+            self._tell(self.store.put(item.metadata, self.kind.convert(item)))
+
+    def remove(self, body: Json) -> None:
+        self._tell(self.store.remove(self._decoded(body).metadata))
+
+    def relist(self, bodies: list[Json], version: str) -> None:
+        """All there is, in one step."""
+        listed: dict[Name, tuple[Version, Any]] = {}
+        self.store.list_begins()
+        for body in filter(self._selects, bodies):
+            item = self._decoded(body)
+            meta = item.metadata
+            listed[meta.namespace, meta.name] = Version(meta.uid, meta.resource_version), self.kind.convert(item)
+        for change in self.store.replace(listed, version):
+            self.kind.handler(change)
+
+    def _decoded(self, body: Json) -> Any:
+        return decoded(body, self.kind.shape)
+
+    def _tell(self, change: Change[Any] | None) -> None:
+        if change is not None:
+            self.kind.handler(change)
+
+    def _selects(self, body: Json) -> bool:
+        """As the API server would."""
+        if self.kind.namespace not in (None, body["metadata"].get("namespace", "")):
+            return False
+        if self.kind.label_selector == SELECTED_BY_LABEL:
+            return SELECTED_BY_LABEL in body["metadata"].get("labels", {})
+        if self.kind.field_selector:
+            finished = body["status"].get("phase") in ("Succeeded", "Failed")
+            return bool(body["spec"].get("nodeName")) and not finished
+        return True

@@ -1,0 +1,245 @@
+"""Whatever the order in which watches tell, and whenever they list anew: the index ends up as one filled at once."""
+
+from __future__ import annotations
+
+from collections import deque
+from collections.abc import Callable
+from typing import Any
+
+import msgspec
+from hypothesis import given
+from hypothesis import strategies as st
+
+from jobset_gate import names
+from jobset_gate.groups.identity import label
+from jobset_gate.groups.model import Design, Key
+from jobset_gate.groups.record import Record, Stage, render
+from jobset_gate.groups.seen import Home
+from jobset_gate.kube.resources import CONFIGMAPS, NODES, PODS, Resource
+from tests.controllers.groups.filled import POD_GROUPS, Feed, Filled, Name
+from tests.jobset_gate.groups.builders import KOORDINATOR, PLUGINS, Json, alibaba, koordinator
+from tests.jobset_gate.groups.objects import config_map, key, node, pod, pod_group, record
+
+Draw = Callable[[st.SearchStrategy[Any]], Any]
+
+NAMES = st.sampled_from(["g", "h"])
+DESIGNS = st.sampled_from([Design.SCHEDULER_PLUGINS, Design.KOORDINATOR, Design.ALIBABA])
+NUMBERS = st.integers(0, 3)
+OPENED = {names.GANG_OPENED: "1 2026-08-01T10:00:05.000Z"}
+KEYS = [key(name, design) for name in "gh" for design in Design]
+
+
+@st.composite
+def pods(draw: Draw) -> Json:
+    """Held, opened, bound, done, never taken, moved; of three designs."""
+    group = key(draw(NAMES), draw(DESIGNS))
+    said = key(draw(NAMES), group.design) if draw(NUMBERS) == 0 else group
+    state: Json = draw(
+        st.sampled_from(
+            [
+                {},
+                {"gates": (), "notes": OPENED},
+                {"gates": (), "notes": OPENED, "node": "n0"},
+                {"gates": (), "notes": OPENED, "node": "n1", "status": {"phase": "Succeeded"}},
+                {"gates": (), "held": "", "node": "n0"},
+                {"gates": (), "held": ""},
+                {"meta": {"deletionTimestamp": "2026-08-01T10:00:00Z"}},
+                {"status": {"phase": "Failed"}},
+            ]
+        )
+    )
+    notes, labels = _words(said, str(draw(st.integers(2, 3))))
+    made: Json = {"held": label(group)} | state | {"notes": notes | state.get("notes", {}), "labels": labels}
+    return pod(f"p{draw(NUMBERS)}", of=group, **made)
+
+
+def _words(group: Key, minimum: str) -> tuple[Json, Json]:
+    """Annotations and labels of a pod."""
+    if group.design is Design.KOORDINATOR:
+        by_label = minimum == "2"
+        listed = koordinator(group.name, min_available=minimum, groups='["team/g","team/h"]')
+        return ({}, {KOORDINATOR: group.name}) if by_label else (listed, {})
+    return {}, {PLUGINS: group.name} if group.design is Design.SCHEDULER_PLUGINS else alibaba(group.name, minimum)
+
+
+@st.composite
+def records(draw: Draw) -> Record:
+    """Of one gang, or of both of Koordinator's."""
+    if draw(st.booleans()):
+        gangs = [(key(name, Design.KOORDINATOR), draw(NUMBERS)) for name in "gh"]
+    else:
+        gangs = [(key(draw(NAMES), draw(DESIGNS)), draw(NUMBERS))]
+    return record(*gangs, stage=draw(st.sampled_from(Stage)))
+
+
+@st.composite
+def homes(draw: Draw) -> tuple[Resource, Json]:
+    """A PodGroup of any kind or a ConfigMap, with a record or something else on it."""
+    text = draw(st.one_of(records().map(render), st.just("{"), st.none()))
+    if draw(NUMBERS) == 0:
+        return CONFIGMAPS, config_map(key(draw(NAMES), draw(DESIGNS)), text or "{}")
+    body = pod_group(draw(NAMES), notes={} if text is None else {names.GANG_RECORD: text})
+    return POD_GROUPS[draw(st.sampled_from(sorted(POD_GROUPS)))], body | {
+        "spec": {"minMember": draw(st.integers(1, 3))}
+    }
+
+
+NODE = st.builds(lambda number, cpu: node(f"n{number}", cpu=str(cpu)), st.integers(0, 1), st.integers(1, 2))
+STEPS = st.lists(
+    st.one_of(
+        st.tuples(st.just("put"), pods().map(lambda it: (PODS, it))),
+        st.tuples(st.just("put"), homes()),
+        st.tuples(st.just("put"), NODE.map(lambda it: (NODES, it))),
+        st.tuples(st.sampled_from(["remove", "tell", "tell all", "relist", "write"]), st.integers(0, 99)),
+    ),
+    max_size=40,
+)
+
+
+class Cluster:
+    """Objects with versions, and watches that tell of them when they like."""
+
+    def __init__(self) -> None:
+        self.made = Filled()
+        self.stored: dict[tuple[Resource, Name], Json] = {}
+        self.untold: list[deque[tuple[str, Json]]] = [deque() for _ in self.made.feeds]
+        self.version = 1000
+
+    def put(self, what: tuple[Resource, Json]) -> None:
+        resource, body = what
+        meta = body["metadata"]
+        place = resource, (meta.get("namespace", ""), meta["name"])
+        known = self.stored.get(place)
+        uid = known["metadata"]["uid"] if known is not None else f"{meta['name']}-{self.version}"
+        self._happens("put", place, body | {"metadata": meta | {"uid": uid}})
+
+    def remove(self, number: int) -> None:
+        if self.stored:
+            place = self._any(number)
+            self._happens("remove", place, self.stored[place])
+
+    def write(self, number: int) -> None:
+        """A decision of ours, known at once."""
+        places = [it for it in self.stored if it[0] == CONFIGMAPS or it[0] in POD_GROUPS.values()]
+        if not places:
+            return
+        place = places[number % len(places)]
+        body, (resource, (namespace, name)) = self.stored[place], place
+        design = Design.KOORDINATOR if resource == POD_GROUPS[names.SIGS_GROUP] else Design.SCHEDULER_PLUGINS
+        of = next(it for it in KEYS if self._is_of(it, body)) if resource == CONFIGMAPS else key(name, design)
+        decided = record((of, number))
+        if resource == CONFIGMAPS:
+            body = body | {"data": {names.KEY_RECORD: render(decided)}}
+        else:
+            body = body | {"metadata": body["metadata"] | {"annotations": {names.GANG_RECORD: render(decided)}}}
+        self._happens("put", place, body)
+        home = Home(
+            api=resource.group,
+            namespace=namespace,
+            name=name,
+            uid=body["metadata"]["uid"],
+            resource_version=str(self.version),
+        )
+        self.made.index.saw(of, home, decided)
+
+    def tell(self, number: int) -> None:
+        which = number % len(self.untold)
+        if self.untold[which]:
+            what, body = self.untold[which].popleft()
+            getattr(self.made.feeds[which], what)(body)
+
+    def tell_all(self, _: int) -> None:
+        for feed, events in zip(self.made.feeds, self.untold, strict=True):
+            for what, body in events:
+                getattr(feed, what)(body)
+            events.clear()
+
+    def relist(self, number: int) -> None:
+        which = number % len(self.untold)
+        self.untold[which].clear()
+        self._list(self.made.feeds[which])
+
+    def from_scratch(self) -> Filled:
+        """An index that is filled by one list of each kind."""
+        fresh = Filled()
+        for feed in fresh.feeds:
+            self._list(feed)
+        return fresh
+
+    def _list(self, feed: Feed) -> None:
+        bodies = [body for (resource, _), body in self.stored.items() if resource == feed.kind.resource]
+        feed.relist(bodies, str(self.version))
+
+    def _happens(self, what: str, place: tuple[Resource, Name], body: Json) -> None:
+        self.version += 1
+        stamped = body | {"metadata": body["metadata"] | {"resourceVersion": str(self.version)}}
+        if what == "put":
+            self.stored[place] = stamped
+        else:
+            del self.stored[place]
+        for feed, events in zip(self.made.feeds, self.untold, strict=True):
+            if feed.kind.resource == place[0]:
+                events.append((what, stamped))
+
+    def _any(self, number: int) -> tuple[Resource, Name]:
+        return list(self.stored)[number % len(self.stored)]
+
+    def _is_of(self, of: Key, body: Json) -> bool:
+        return bool(body["metadata"]["name"].endswith(label(of)))
+
+
+@given(STEPS)
+def test_the_index_is_what_the_cluster_is_whichever_way_it_came_to_know(steps: list[tuple[str, Any]]) -> None:
+    cluster = Cluster()
+    for what, how in steps:
+        getattr(cluster, what.replace(" ", "_"))(how)
+        list(cluster.made.index.groups().items())  # whatever is put together by now must not stay as it is
+    cluster.tell_all(0)
+    known, fresh = cluster.made.index, cluster.from_scratch().index
+    for of in KEYS:
+        seen = known.observe(of)
+        if seen is not None and fresh.observe(of) is None:
+            # Somebody who said whose group it is was there once; a newcomer cannot know.
+            assert seen.members
+            assert all(it.moved for it in seen.members)
+            continue
+        assert seen == fresh.observe(of)
+        assert known.groups().get(of) == fresh.groups().get(of)
+    assert known.rooms() == fresh.rooms()
+    for (resource, _), body in cluster.stored.items():
+        if resource == PODS:
+            uid = body["metadata"]["uid"]
+            assert known.bound(uid) == fresh.bound(uid)
+
+
+@given(STEPS)
+def test_whoever_is_different_has_been_woken(steps: list[tuple[str, Any]]) -> None:
+    """And the opener has heard of everything that could make a group open."""
+    cluster = Cluster()
+    index = cluster.made.index
+    for what, how in steps:
+        before = {of: index.observe(of) for of in KEYS}
+        rooms = index.rooms()
+        cluster.made.told()
+        getattr(cluster, what.replace(" ", "_"))(how)
+        woken, changed = cluster.made.told()
+        for of in KEYS:
+            now, was = index.observe(of), before[of]
+            if _told(now) != _told(was):
+                assert of in woken
+            if _opens(now) != _opens(was):
+                assert of in changed
+        if index.rooms() != rooms:
+            assert None in changed
+
+
+def _told(seen: Any) -> Any:
+    """All but the version, of which nobody need hear."""
+    if seen is None or seen.home is None:
+        return seen
+    return msgspec.structs.replace(seen, home=msgspec.structs.replace(seen.home, resource_version=""))
+
+
+def _opens(seen: Any) -> Any:
+    """What is decided upon."""
+    return None if seen is None else (seen.group, seen.record, [(it.uid, it.gated, it.bound) for it in seen.members])

@@ -1,0 +1,132 @@
+"""What is free on each node: allocatable less what is bound there."""
+
+from __future__ import annotations
+
+from jobset_gate.groups.candidates import Check
+from jobset_gate.kube.resources import NODES, PODS
+from jobset_gate.settings import Groups
+from tests.controllers.groups.filled import Filled
+from tests.controllers.groups.test_index import later
+from tests.jobset_gate.groups.builders import Json
+from tests.jobset_gate.groups.objects import node, pod
+
+
+def bound(name: str, on: str = "n", cpu: str = "1", uid: str = "") -> Json:
+    """A pod of nobody's group, on a node."""
+    asked = {"containers": [{"name": "main", "resources": {"requests": {"cpu": cpu}}}]}
+    return pod(name, labels={}, held="", gates=(), node=on, spec=asked, uid=uid)
+
+
+def free(made: Filled, of: str = "cpu") -> dict[str, int]:
+    """By node, in thousandths."""
+    return {room.node.name: room.free[of] for room in made.index.rooms()}
+
+
+def test_a_node_is_free_but_for_what_is_bound_to_it() -> None:
+    made = Filled()
+    made.nodes(node("b", cpu="4"), node("a", cpu="8"))
+    made.pods(bound("p", "a"), bound("q", "a", "500m"))
+    assert free(made) == {"a": 6500, "b": 4000}
+    assert [room.node.name for room in made.index.rooms()] == ["a", "b"]
+    made.nodes(node("aa", cpu="1"))
+    assert [room.node.name for room in made.index.rooms()] == ["a", "aa", "b"]
+    assert free(made, "pods") == {"a": 108_000, "aa": 110_000, "b": 110_000}
+
+
+def test_a_terminating_pod_still_counts_until_it_is_gone_or_has_finished() -> None:
+    made = Filled()
+    made.nodes(node("n", cpu="4"))
+    first, second = bound("p"), bound("q")
+    made.pods(first, second)
+    made.pods(later(first, metadata={"deletionTimestamp": "2026-08-01T10:00:00Z"}))
+    assert free(made) == {"n": 2000}
+    made.pods(later(second, status={"phase": "Succeeded"}))
+    assert free(made) == {"n": 3000}
+    assert (made.index.bound("uid-p"), made.index.bound("uid-q")) == (True, False)
+    made.remove(PODS, later(first, version="300"))
+    assert free(made) == {"n": 4000}
+
+
+def test_a_pod_on_a_node_that_nobody_knows_yet_is_reckoned_with_once_it_is_known() -> None:
+    made = Filled()
+    made.pods(bound("p"))
+    assert (free(made), made.index.bound("uid-p")) == ({}, True)
+    made.nodes(node("n", cpu="4"))
+    assert free(made) == {"n": 3000}
+
+
+def test_a_node_made_anew_in_another_size_keeps_what_is_bound_to_it() -> None:
+    made = Filled()
+    made.nodes(node("n", cpu="4"))
+    made.pods(bound("p"))
+    body = node("n")
+    made.remove(NODES, body | {"metadata": body["metadata"] | {"resourceVersion": "8"}})
+    assert free(made) == {}
+    again = node("n", cpu="2")
+    made.nodes(again | {"metadata": again["metadata"] | {"resourceVersion": "9", "uid": "new"}})
+    assert free(made) == {"n": 1000}
+
+
+def test_more_may_be_bound_than_there_is() -> None:
+    made = Filled()
+    made.nodes(node("n", cpu="1"))
+    made.pods(bound("p", cpu="3"))
+    assert free(made) == {"n": -2000}
+
+
+def test_a_namesake_on_another_node_takes_its_predecessors_room_away() -> None:
+    made = Filled()
+    made.nodes(node("a", cpu="4"), node("b", cpu="4"))
+    made.pods(bound("p", "a"), bound("p", "b", uid="new") | {"metadata": _meta("p", "new", "200")})
+    assert free(made) == {"a": 4000, "b": 3000}
+
+
+def test_a_resize_is_reckoned_with_once_it_is_in_the_spec() -> None:
+    made = Filled()
+    made.nodes(node("n", cpu="4"))
+    body = bound("p")
+    made.pods(body, later(body, spec=bound("p", cpu="3")["spec"]))
+    assert free(made) == {"n": 1000}
+
+
+def test_who_waits_for_room_hears_of_it_and_of_nothing_else() -> None:
+    made = Filled()
+    made.nodes(node("n", cpu="4"))
+    assert made.told() == (set(), {None})
+    beat = node("n", cpu="4")
+    made.nodes(beat | {"metadata": beat["metadata"] | {"resourceVersion": "8"}})
+    assert made.told() == (set(), set()), "a heartbeat"
+    body = bound("p")
+    made.pods(body)
+    assert made.told() == (set(), {None})
+    made.pods(later(body, status={"phase": "Running"}))
+    assert made.told() == (set(), set())
+    made.pods(later(body, version="201", status={"phase": "Succeeded"}))
+    assert made.told() == (set(), {None})
+    tainted = node("n", cpu="4")
+    tainted["spec"] = {"unschedulable": True}
+    made.nodes(tainted | {"metadata": tainted["metadata"] | {"resourceVersion": "9"}})
+    assert made.told() == (set(), {None})
+
+
+def test_rooms_that_have_not_changed_are_the_same_objects() -> None:
+    """A pass of the opener compares a thousand of them."""
+    made = Filled()
+    made.nodes(node("a", cpu="4"), node("b", cpu="4"))
+    first = made.index.rooms()
+    assert made.index.rooms() is first
+    made.pods(bound("p", "a"))
+    second = made.index.rooms()
+    assert second[1] is first[1]
+    assert second[0].node is first[0].node
+
+
+def test_without_a_capacity_check_nodes_and_bound_pods_are_nobodys_business() -> None:
+    made = Filled(Groups(capacity_check=Check.OFF))
+    made.nodes(node("n", cpu="4"))
+    made.pods(bound("p"))
+    assert (made.index.rooms(), made.index.bound("uid-p"), made.told()) == ((), False, (set(), set()))
+
+
+def _meta(name: str, uid: str, version: str) -> Json:
+    return {"name": name, "namespace": "team", "uid": uid, "resourceVersion": version}

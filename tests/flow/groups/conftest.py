@@ -1,0 +1,25 @@
+"""The stage of the tests of pod groups."""
+
+from collections.abc import Callable
+from contextlib import AbstractAsyncContextManager
+from functools import partial
+from pathlib import Path
+
+import pytest
+
+from tests.flow.groups.stage import GroupStage, group_stage
+from tests.support.planes import Real
+
+MakeGroupStage = Callable[..., AbstractAsyncContextManager[GroupStage]]
+
+
+@pytest.fixture(params=[pytest.param("scheduled", marks=pytest.mark.real)])
+def plane(scheduled_plane: Real) -> Real:
+    """The real one with kube-scheduler; the embedded one has no scheduler that could be told from it."""
+    return scheduled_plane
+
+
+@pytest.fixture
+def make_stage(plane: Real, namespace: str, tmp_path: Path) -> MakeGroupStage:
+    """Makes stages, to be entered with `async with`; takes the settings of `group_stage`."""
+    return partial(group_stage, plane, namespace, tmp_path)

@@ -1,0 +1,231 @@
+"""A group opened and taken back by hand, on the real plane: what stands between the two decisions of the controller."""
+
+import asyncio
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass, field
+from fractions import Fraction
+from typing import Any
+
+from controllers.groups.rollbacks import Rollbacks, Rolled
+from controllers.groups.roots import Pods
+from jobset_gate import names
+from jobset_gate.groups import read, rollback
+from jobset_gate.groups.model import Design, Group, Key, Mode, Way
+from jobset_gate.groups.record import How, Record, Stage
+from jobset_gate.groups.seen import GroupSeen, MemberSeen
+from jobset_gate.kube.client import Client, PatchType
+from jobset_gate.kube.resources import JOBS, PODS, Resource
+from tests.flow.groups import manifests
+from tests.flow.groups.manifests import bound, gated
+from tests.flow.groups.stage import GroupStage
+
+Json = dict[str, Any]
+GANG = "ring"
+STAYS = "test.jobset-gate.dev/stays"
+"""A finalizer: a pod that has ended stays a while, as one whose kubelet has much to clear away."""
+OPENED_AT = 1_700_000_000.0
+
+
+@dataclass
+class Rolling:
+    """One generation of the gang of a stage. Its pods are those that the webhook holds for it."""
+
+    stage: GroupStage
+    generation: int = 1
+    minimum: int = 4
+    gangs: tuple[str, ...] = (GANG,)
+    namespaces: tuple[str, ...] = ()
+    rolled: list[Rolled] = field(default_factory=list)
+
+    @property
+    def keys(self) -> list[Key]:
+        places = self.namespaces or (self.stage.namespace,)
+        return [Key(design=Design.ALIBABA, namespace=where, name=name) for where in places for name in self.gangs]
+
+    @property
+    def record(self) -> Record:
+        return Record(
+            generation=self.generation,
+            stage=Stage.ROLLING_BACK,
+            how=How.PROBE,
+            at=OPENED_AT,
+            gangs=tuple((key, self.generation) for key in self.keys),
+            minimum=self.minimum,
+            wait=Fraction(60),
+            mode=Mode.STRICT,
+        )
+
+    async def open(self, pods: Iterable[Json]) -> None:
+        """The opener's patch."""
+
+        async def one(pod: Json) -> None:
+            meta = pod["metadata"]
+            body = {
+                "metadata": {
+                    "uid": meta["uid"],
+                    "annotations": {names.GANG_OPENED: read.opened_text(self.generation, OPENED_AT)},
+                },
+                "spec": {"schedulingGates": [{"$patch": "delete", "name": names.GANG_GATE}]},
+            }
+            await self.stage.client.patch(PODS, meta["name"], meta["namespace"], body=body, patch=PatchType.STRATEGIC)
+
+        await asyncio.gather(*map(one, pods))
+
+    async def seen(self) -> list[GroupSeen]:
+        """As the index would have it, but never late."""
+        members: list[MemberSeen] = []
+        for namespace in {key.namespace for key in self.keys}:
+            listed = await self.stage.client.list(PODS, namespace, label_selector=names.GANG, type=Pods)
+            members += map(read.member, listed.items)
+        wanted = dict(zip(rollback.marks(self.record), self.keys, strict=True))
+        return [
+            GroupSeen(
+                group=self._group(key),
+                label=held,
+                members=tuple(it for it in members if it.held == held),
+                created=OPENED_AT,
+                record=self.record,
+            )
+            for held, key in wanted.items()
+        ]
+
+    async def advance(self, client: Client | None = None) -> float | Rolled:
+        """One step of a controller that has just begun."""
+        return await Rollbacks(client or self.stage.client).advance(await self.seen(), self.record)
+
+    async def roll_back(self) -> Rolled:
+        """All steps: another one whenever the pods have changed, as the controller does it."""
+        rollbacks = Rollbacks(self.stage.client)
+        while True:
+            answer = await rollbacks.advance(await self.seen(), self.record)
+            if isinstance(answer, Rolled):
+                self.rolled.append(answer)
+                return answer
+            await self._changed(answer)
+
+    async def resume(self) -> None:
+        """What follows once the decision is closed."""
+        for key in self.keys:
+            held = rollback.marks(self.record)
+            await Rollbacks(self.stage.client).resume(self._label(key, held), self.generation, key.namespace)
+
+    async def _changed(self, at_most: float) -> None:
+        before = [one["metadata"]["resourceVersion"] for one in self.stage.pods.all()]
+        try:
+            await self.stage.until(
+                lambda pods: [one["metadata"]["resourceVersion"] for one in pods] != before, max(at_most, 0.01)
+            )
+        except TimeoutError:
+            return
+
+    def _label(self, key: Key, held: dict[str, int]) -> str:
+        return dict(zip(self.keys, held, strict=True))[key]
+
+    def _group(self, key: Key) -> Group:
+        return Group(
+            key=key,
+            ways=(Way.ALIBABA,),
+            minimum=self.minimum,
+            total=None,
+            wait=Fraction(60),
+            mode=Mode.STRICT,
+            gangs=(),
+            resources=(),
+            pod_group=None,
+            lacks_pod_group=False,
+            present=self.minimum,
+        )
+
+
+# --- What users make -------------------------------------------------------------------------------------------------
+
+
+def job(name: str, pods: int, policy: Json | None = None, *, group: str = GANG, **spec: Any) -> Json:
+    """A Job that one failure ends."""
+    more = spec if policy is None else {"podFailurePolicy": policy, **spec}
+    return manifests.job(name, group, pods, Way.ALIBABA, pods, **more)
+
+
+def rule(action: str, **what: Any) -> Json:
+    return {"action": action, **what}
+
+
+def exits(operator: str, *values: int) -> Json:
+    return {"operator": operator, "values": list(values)}
+
+
+DISRUPTED = [{"type": names.DISRUPTION_TARGET, "status": "True"}]
+POLICIES: dict[str, Json | None] = {
+    "no policy": None,
+    "fails on any code": {"rules": [rule("FailJob", onExitCodes=exits("NotIn", 0))]},
+    "fails on 143": {"rules": [rule("FailJob", onExitCodes=exits("In", 137, 143))]},
+    "ignores disruptions first": {
+        "rules": [rule("Ignore", onPodConditions=DISRUPTED), rule("FailJob", onExitCodes=exits("NotIn", 0))]
+    },
+}
+
+
+# --- What becomes of them --------------------------------------------------------------------------------------------
+
+
+async def detain(stage: GroupStage) -> None:
+    """From now on the pods that have a node stay when they have ended, until they are let go."""
+    body = {"metadata": {"finalizers": [STAYS]}}
+    for pod in filter(bound, (await stage.client.list(PODS, stage.namespace))["items"]):
+        await stage.client.patch(PODS, pod["metadata"]["name"], stage.namespace, body=body, patch=PatchType.STRATEGIC)
+
+
+async def let_go(stage: GroupStage) -> None:
+    """The pods that have ended and stayed go."""
+    body = {"metadata": {"$deleteFromPrimitiveList/finalizers": [STAYS]}}
+    for pod in (await stage.client.list(PODS, stage.namespace))["items"]:
+        if STAYS in pod["metadata"].get("finalizers", ()):
+            await stage.client.patch(
+                PODS, pod["metadata"]["name"], stage.namespace, body=body, patch=PatchType.STRATEGIC
+            )
+
+
+def living(pods: Sequence[Json]) -> list[Json]:
+    """Those that are there and neither end nor have ended."""
+    over = ("Failed", "Succeeded")
+    return [
+        one
+        for one in pods
+        if "deletionTimestamp" not in one["metadata"] and one.get("status", {}).get("phase") not in over
+    ]
+
+
+def all_held(count: int, but: Iterable[str] = ()) -> Callable[[list[Json]], bool]:
+    """So many live, all behind our gate, none of them one of those UIDs."""
+    old = set(but)
+
+    def holds(pods: list[Json]) -> bool:
+        found = living(pods)
+        return len(found) == count and all(gated(one) and one["metadata"]["uid"] not in old for one in found)
+
+    return holds
+
+
+def indexes(pods: Sequence[Json]) -> list[str]:
+    return sorted(one["metadata"]["labels"][names.JOB_COMPLETION_INDEX] for one in living(pods))
+
+
+def uids(pods: Sequence[Json]) -> list[str]:
+    return [one["metadata"]["uid"] for one in pods]
+
+
+def placed(running: int, bound_: int, all_: int) -> Callable[[list[Json]], bool]:
+    """So many run, so many have a node, so many are there."""
+    return lambda pods: (sum(map(manifests.runs, pods)), sum(map(bound, pods)), len(pods)) == (running, bound_, all_)
+
+
+async def unharmed(stage: GroupStage, name: str, kind: Resource = JOBS) -> Json:
+    """The Job, of which nothing was counted and nothing of ours is left."""
+    found = await stage.client.get(kind, name, stage.namespace)
+    status, meta = found["status"], found["metadata"]
+    told = {one["type"] for one in status.get("conditions", ()) if one["status"] == "True"}
+    assert not told & {"Failed", "FailureTarget"}, told
+    assert status.get("failed", 0) == 0
+    assert not found["spec"].get("suspend")
+    assert names.GANG_SUSPENDED not in meta.get("annotations", {}) | meta.get("labels", {})
+    return found

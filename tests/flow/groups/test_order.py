@@ -1,0 +1,70 @@
+"""Who is next when there is room for one: the highest priority, then the oldest, whatever their names."""
+
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+
+from jobset_gate import names
+from jobset_gate.kube.resources import Resource
+from jobset_gate.settings import Groups
+from tests.flow.groups.conftest import MakeGroupStage
+from tests.flow.groups.gangs import all_held, end, gang, until_said
+from tests.flow.groups.stage import GroupStage
+
+PRIORITY_CLASSES = Resource("scheduling.k8s.io", "v1", "priorityclasses", "PriorityClass", namespaced=False)
+LOW, HIGH = "low", "high"
+SOON = Groups(starvation_seconds=1.0)
+
+
+@asynccontextmanager
+async def priorities(stage: GroupStage) -> AsyncIterator[None]:
+    """Classes of the cluster, by the stage's own names for them."""
+    for name, value in ((LOW, 1), (HIGH, 9)):
+        await stage.client.create(PRIORITY_CLASSES, {"metadata": {"name": _class(stage, name)}, "value": value})
+    try:
+        yield
+    finally:
+        for name in (LOW, HIGH):
+            await stage.client.delete(PRIORITY_CLASSES, _class(stage, name))
+
+
+def _class(stage: GroupStage, name: str) -> str:
+    return f"{stage.namespace}-{name}"
+
+
+async def waits(stage: GroupStage, name: str, priority: str, reason: str = names.REASON_WAITING_FOR_CAPACITY) -> None:
+    """A gang that has said so; whatever comes next is younger by a second."""
+    await gang(stage, name, 2, priorityClassName=_class(stage, priority))
+    await until_said(stage, name, reason)
+
+
+async def test_priority_comes_before_age_and_age_before_the_name(make_stage: MakeGroupStage) -> None:
+    async with make_stage(nodes={"n": "2"}) as stage, priorities(stage):
+        await gang(stage, "first", 2, priorityClassName=_class(stage, HIGH))
+        await stage.until_bound(2, "first")
+        await waits(stage, "zebra", LOW)
+        await waits(stage, "ant", LOW)
+        await waits(stage, "urgent", HIGH)
+        before, left = "first", ["urgent", "zebra", "ant"]
+        while left:
+            comes = left.pop(0)
+            await end(stage, before)
+            pods = await stage.until_bound(2, comes)
+            assert [it for it in left if not all_held(pods, it)] == []
+            before = comes
+
+
+async def test_one_that_has_waited_long_enough_is_passed_by_nobody_of_lower_rank(make_stage: MakeGroupStage) -> None:
+    """And by one of higher priority, though it is younger."""
+    async with make_stage(nodes={"n": "4"}, settings=SOON) as stage, priorities(stage):
+        await gang(stage, "first", 2)
+        await stage.until_bound(2, "first")
+        await gang(stage, "large", 2, cpu="2", priorityClassName=_class(stage, LOW))
+        await until_said(stage, "large", names.REASON_WAITING_FOR_CAPACITY)
+        await gang(stage, "lesser", 2)
+        await until_said(stage, "lesser", names.REASON_BEHIND_OTHER, "large")
+        await gang(stage, "urgent", 2, priorityClassName=_class(stage, HIGH))
+        await stage.until_bound(2, "urgent")
+        await end(stage, "first")
+        await end(stage, "urgent")
+        pods = await stage.until_bound(2, "large")
+        assert all_held(pods, "lesser")

@@ -1,0 +1,63 @@
+"""The pods of Jobs taken back under the real Job controller and scheduler: no Job fails, none counts a failure (G4)."""
+
+import pytest
+
+from jobset_gate.kube.client import PatchType
+from jobset_gate.kube.resources import JOBS
+from jobset_gate.sim.kubelet import Trouble, Where
+from tests.flow.groups.conftest import MakeGroupStage
+from tests.flow.groups.rolling import (
+    POLICIES,
+    Rolling,
+    all_held,
+    detain,
+    indexes,
+    job,
+    let_go,
+    living,
+    placed,
+    uids,
+    unharmed,
+)
+from tests.flow.groups.stage import GroupStage
+
+
+async def halfway(stage: GroupStage, rolling: Rolling, policy: str, pods: int = 4) -> list[str]:
+    """A Job whose gang is open: one pod has no place, one is bound and has not begun, the others run. Their UIDs."""
+    assert stage.kubelets is not None
+    stage.kubelets.trouble(Trouble(Where(name="work-1-*"), slow_start=3600))
+    await stage.apply(job("work", pods, POLICIES[policy]))
+    held = await stage.until(all_held(pods))
+    await rolling.open(one for one in held if not one["metadata"]["name"].startswith("work-3-"))
+    await stage.until_bound(pods - 1)  # so that it is always the last one that has no place
+    await rolling.open(one for one in held if one["metadata"]["name"].startswith("work-3-"))
+    await stage.until(placed(pods - 2, pods - 1, pods))
+    await detain(stage)
+    return uids(held)
+
+
+@pytest.mark.parametrize("policy", POLICIES)
+async def test_a_job_that_any_failure_would_end_gets_all_its_pods_back(make_stage: MakeGroupStage, policy: str) -> None:
+    async with make_stage(kubelets=True, nodes={"n": "3"}, controller=False) as stage:
+        rolling = Rolling(stage)
+        old = await halfway(stage, rolling, policy)
+        rolled = await rolling.roll_back()
+        assert rolled.blocked == ()
+        assert not any(one["metadata"]["uid"] in old for one in living(stage.pods.all()))
+        await rolling.resume()
+        new = await stage.until(all_held(4, but=old))
+        assert indexes(new) == ["0", "1", "2", "3"]
+        await unharmed(stage, "work")
+        await let_go(stage)
+
+
+async def test_without_more_care_suspending_would_fail_the_job(make_stage: MakeGroupStage) -> None:
+    """What the test above rests on: here the Job controller sees how its pods have ended."""
+    async with make_stage(kubelets=True, nodes={"n": "3"}, controller=False) as stage:
+        await halfway(stage, Rolling(stage), "fails on any code")
+        await stage.client.patch(JOBS, "work", stage.namespace, body={"spec": {"suspend": True}}, patch=PatchType.MERGE)
+        failing = await stage.until_object(
+            JOBS, "work", lambda one: any(it["type"] == "FailureTarget" for it in one["status"].get("conditions", ()))
+        )
+        assert "exit code 143" in failing["status"]["conditions"][-1]["message"]
+        await let_go(stage)

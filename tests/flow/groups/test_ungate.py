@@ -1,0 +1,124 @@
+"""With no controller members stay pending; `groups ungate` heals it from any kubeconfig and says what it did (G4)."""
+
+from typing import Any
+
+from jobset_gate import names
+from jobset_gate.groups.model import Way
+from jobset_gate.kube.client import PatchType
+from jobset_gate.kube.resources import CONFIGMAPS, JOBS, PODS
+from tests.flow.groups import manifests
+from tests.flow.groups.command import Ran, jobset_gate
+from tests.flow.groups.conftest import MakeGroupStage
+from tests.flow.groups.manifests import bound, gated
+from tests.flow.groups.stage import GroupStage
+
+Json = dict[str, Any]
+
+
+async def ungate(stage: GroupStage, *arguments: str) -> Ran:
+    """The command, in this stage's namespace."""
+    return await jobset_gate("groups", "ungate", "-n", stage.namespace, *arguments, kubeconfig=stage.plane.kubeconfig)
+
+
+async def held(stage: GroupStage, group: str, *pods: str, way: Way = Way.SCHEDULER_PLUGINS, **more: Any) -> None:
+    """Pods as the webhook has made them while it was there."""
+    minimum = 2 if way in manifests.MINIMUM_ON_POD else None
+    made = (manifests.pod(name, group, way, minimum, **more) for name in pods)
+    await stage.create(*(manifests.held(one, stage.namespace, group, way) for one in made))
+
+
+async def test_without_controller_and_webhook_all_groups_are_freed(make_stage: MakeGroupStage) -> None:
+    async with make_stage(nodes={"n": "8"}, controller=False, webhook=False) as stage:
+        await held(stage, "ring", "a", "b")
+        await held(stage, "star", "c", "d", way=Way.ALIBABA)
+        await held(stage, "other", "e", gates=["other.dev/gate"])
+        await stage.create(manifests.pod("free"))
+        await stage.until_bound(1)
+        assert [one["metadata"]["name"] for one in stage.pods.all() if gated(one)] == list("abcde")
+
+        dry = await ungate(stage, "--all", "--dry-run")
+        assert (dry.code, dry.out.splitlines()[-1]) == (0, "5 pods would be freed")
+        assert sum(map(gated, stage.pods.all())) == 5
+
+        ran = await ungate(stage, "--all", "--yes")
+        assert ran.code == 0, ran.err
+        assert ran.out.splitlines() == [
+            f"group {stage.namespace}/other (scheduler-plugins): 1 pod freed",
+            f"group {stage.namespace}/ring (scheduler-plugins): 2 pods freed",
+            f"group {stage.namespace}/star (alibaba): 2 pods freed",
+            "5 pods freed",
+        ]
+        found = await stage.until_bound(5)
+        other = next(one for one in found if one["metadata"]["name"] == "e")
+        assert other["spec"]["schedulingGates"] == [{"name": "other.dev/gate"}]
+        assert not any(map(gated, found))
+        again = await ungate(stage, "--all", "--yes")
+        assert (again.code, again.out) == (0, "0 pods freed\n")
+
+
+async def test_only_the_named_groups_are_freed_even_if_users_have_removed_the_label(make_stage: MakeGroupStage) -> None:
+    async with make_stage(nodes={"n": "8"}, controller=False, webhook=False) as stage:
+        await held(stage, "ring", "a", "b")
+        await held(stage, "star", "c")
+        less = {"metadata": {"labels": {names.GANG: None}}}
+        await stage.client.patch(PODS, "b", stage.namespace, body=less, patch=PatchType.MERGE)
+        ran = await ungate(stage, "ring", "-y")
+        assert ran.code == 0, ran.err
+        found = await stage.until_bound(2)
+        assert {one["metadata"]["name"] for one in found if bound(one)} == {"a", "b"}
+        assert {one["metadata"]["name"] for one in found if gated(one)} == {"c"}
+
+
+async def test_nothing_is_done_without_a_yes_where_nobody_can_be_asked(make_stage: MakeGroupStage) -> None:
+    async with make_stage(nodes={"n": "8"}, controller=False, webhook=False) as stage:
+        await held(stage, "ring", "a")
+        ran = await ungate(stage, "--all")
+        assert ran.code == 2
+        assert "1 pod would be freed: say --yes" in ran.err
+        assert gated(stage.pods.all()[0])
+
+
+async def test_owners_that_were_suspended_for_a_roll_back_go_on_and_records_are_cleared(
+    make_stage: MakeGroupStage,
+) -> None:
+    async with make_stage(nodes={"n": "8"}, controller=False, webhook=False) as stage:
+        label = stage.label("ring", Way.ALIBABA)
+        mark = {names.GANG_SUSPENDED: f"{label}.1"}
+        job = manifests.job("work", "ring", 2, Way.ALIBABA, 2, suspend=True)
+        job["metadata"] |= {"annotations": mark, "labels": mark}
+        theirs = manifests.job("theirs", "ring", 2, Way.ALIBABA, 2, suspend=True)
+        await stage.apply(job, theirs)
+        record: Json = {
+            "metadata": {"name": names.GANG_CONFIG_MAP_PREFIX + label, "labels": {names.GANG_RECORD: "true"}},
+            "data": {names.KEY_RECORD: "{}"},
+        }
+        await stage.client.create(CONFIGMAPS, record, stage.namespace)
+        ran = await ungate(stage, "--all", "--yes")
+        assert ran.code == 0, ran.err
+        assert f"Job {stage.namespace}/work: resumed" in ran.out
+        assert "records of decisions removed: 1" in ran.out
+        found = await stage.client.get(JOBS, "work", stage.namespace)
+        assert found["spec"]["suspend"] is False
+        assert names.GANG_SUSPENDED not in found["metadata"].get("annotations", {})
+        assert (await stage.client.get(JOBS, "theirs", stage.namespace))["spec"]["suspend"] is True
+        left = await stage.client.list(CONFIGMAPS, stage.namespace, label_selector=names.GANG_RECORD)
+        assert left["items"] == []
+        await stage.until_bound(2)
+
+
+async def test_who_still_holds_new_pods_is_named(make_stage: MakeGroupStage) -> None:
+    async with make_stage(nodes={"n": "8"}, controller=False) as stage:
+        await stage.create(manifests.pod("a", "ring"))
+        ran = await ungate(stage, "--all", "--yes")
+        assert ran.code == 0
+        assert "is still there: pods that are created from now on are held" in ran.err
+        assert names.POD_WEBHOOK in ran.err
+
+
+async def test_a_thousand_pods_are_freed(make_stage: MakeGroupStage) -> None:
+    async with make_stage(controller=False, webhook=False) as stage:
+        for number in range(10):
+            await held(stage, f"g-{number}", *(f"{number}-{pod}" for pod in range(100)))
+        ran = await ungate(stage, "--all", "--yes")
+        assert (ran.code, ran.out.splitlines()[-1]) == (0, "1000 pods freed")
+        await stage.until(lambda pods: not any(map(gated, pods)))

@@ -1,0 +1,102 @@
+"""examples/groups: one for each way of saying a group, clean by `validate -f`, taken by an API server as they are."""
+
+from pathlib import Path
+from typing import Any, Final
+
+import pytest
+import yaml
+from typer.testing import CliRunner
+
+from jobset_gate import names
+from jobset_gate.cli.app import State, build
+from jobset_gate.groups import crds, pods
+from jobset_gate.groups.model import Meta, Way
+from jobset_gate.kube.errors import AlreadyExists
+from jobset_gate.kube.resources import CRDS, JOBS, JOBSETS, POD_GROUPS
+from jobset_gate.sim import jobset_crd
+from tests.house.files import ROOT
+from tests.support.planes import Real
+
+Json = dict[str, Any]
+FOLDER: Final = ROOT / "examples" / "groups"
+OURS: Final = {"kep-24", "scheduler-plugins", "alibaba"}
+"""The designs that print no manifests."""
+BOTH: Final = "with-start-barrier"
+FILES: Final = sorted(FOLDER.glob("*.yaml"))
+
+each_file = pytest.mark.parametrize("file", FILES, ids=lambda file: file.stem)
+
+
+def objects(file: Path) -> list[Json]:
+    return [one for one in yaml.safe_load_all(file.read_text()) if one]
+
+
+def templates(one: Json) -> list[tuple[int, Json]]:
+    """(how many pods of it there are at once, the pod's template)."""
+    if one["kind"] == "JobSet":
+        jobs = [(job.get("replicas", 1), job["template"]["spec"]) for job in one["spec"]["replicatedJobs"]]
+        return [(replicas * spec.get("parallelism", 1), spec["template"]) for replicas, spec in jobs]
+    return [(one["spec"].get("parallelism", 1), one["spec"]["template"])] if one["kind"] == "Job" else []
+
+
+def test_there_is_one_for_each_way() -> None:
+    assert {file.stem for file in FILES} == {way.value for way in Way} | {BOTH}
+
+
+@each_file
+def test_it_is_clean(file: Path) -> None:
+    """As a user would look at it first."""
+    ran = CliRunner().invoke(build("jobset-gate", State()), ["validate", "-f", str(file)])
+    assert ran.exit_code == 0, ran.output
+    assert all(": ok: " in line for line in ran.output.splitlines())
+    assert len(ran.output.splitlines()) == len(objects(file))
+
+
+@each_file
+def test_all_its_pods_name_a_group_by_the_way_of_its_title(file: Path) -> None:
+    said = [template["metadata"] for one in objects(file) for _, template in templates(one)]
+    ways = {claim.way.value for meta in said for claim in pods.claims(Meta.of({"metadata": meta}, "default"))}
+    assert said
+    assert ways == {file.stem} or file.stem == BOTH
+
+
+@each_file
+def test_there_are_pods_enough_for_every_minimum(file: Path) -> None:
+    count: dict[str, int] = {}
+    needed: dict[str, int] = {}
+    for one in objects(file):
+        if one["kind"] == names.POD_GROUP:
+            needed[one["metadata"]["name"]] = one["spec"].get("minMember") or one["spec"]["minMembers"]
+        for many, template in templates(one):
+            (claim, *_) = pods.claims(Meta.of({"metadata": template["metadata"]}, "default"))
+            count[claim.key.name] = count.get(claim.key.name, 0) + many
+            if claim.terms.minimum is not None:
+                needed[claim.key.name] = claim.terms.minimum
+    assert needed.keys() == count.keys()
+    assert all(count[name] >= minimum for name, minimum in needed.items())
+
+
+@each_file
+def test_it_says_whose_the_manifest_is(file: Path) -> None:
+    head = file.read_text().partition("\napiVersion")[0].replace("\n# ", " ")
+    assert ("prints no manifests; this one is ours" in head) is (file.stem in OURS)
+    assert ("the design prints, in the form that an API server takes" in head) is file.stem.startswith("koordinator")
+
+
+@pytest.mark.real
+@each_file
+async def test_an_api_server_takes_it(real_plane: Real, file: Path) -> None:
+    async with real_plane.client() as client:
+        await jobset_crd.install(client)
+        for name, group in crds.GROUPS.items():
+            try:
+                await client.create(CRDS, crds.manifest(group))
+            except AlreadyExists:
+                continue
+            await real_plane.kubectl("wait", "--for=condition=Established", f"crd/{name}", "--timeout=60s")
+        for one in objects(file):
+            kinds = {"Job": JOBS, "JobSet": JOBSETS}
+            resource = kinds.get(one["kind"]) or POD_GROUPS[one["apiVersion"].partition("/")[0]]
+            one["spec"].pop("groupSchedulingConfig", None)  # its field comes with the controller
+            stored = await client.create(resource, one, "default", dry_run=True)
+            assert stored["spec"].items() >= one["spec"].items() or one["kind"] != names.POD_GROUP

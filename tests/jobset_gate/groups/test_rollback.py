@@ -1,0 +1,428 @@
+"""How opened members are taken back: which steps, in which order, and what is never done (G4)."""
+
+from collections.abc import Iterable
+from dataclasses import dataclass, field
+from fractions import Fraction
+from typing import Any
+
+import msgspec
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from jobset_gate import names
+from jobset_gate.groups import rollback, rollback_owners, selection
+from jobset_gate.groups.certainty import Shape
+from jobset_gate.groups.identity import label
+from jobset_gate.groups.model import Design, Key, Mode
+from jobset_gate.groups.record import How, Record, Stage
+from jobset_gate.groups.rollback import FINISHED, JOB, JOBSET, Made, Plan, Root
+from jobset_gate.groups.seen import Maker, MemberSeen
+
+KEY = Key(design=Design.ALIBABA, namespace="team", name="ring")
+HELD = label(KEY)
+WANTED = {HELD: 3}
+MARK = f"{HELD}.3"
+BY = (names.JOB_CONTROLLER_UID,)
+PLAIN = Shape(selection=selection.of_pod({}), requests={}, count=1)
+MAKERS = {
+    "Job": Maker(api_version="batch/v1", kind="Job", name="work", uid="job"),
+    "ReplicaSet": Maker(api_version="apps/v1", kind="ReplicaSet", name="web", uid="set"),
+}
+
+
+def pod(name: str, maker: str = "Job", **more: Any) -> MemberSeen:
+    """One that was opened in this generation, and runs."""
+    said: dict[str, Any] = {
+        "uid": name,
+        "namespace": "team",
+        "name": name,
+        "held": HELD,
+        "claim": None,
+        "shape": PLAIN,
+        "maker": MAKERS.get(maker),
+        "generation": 3,
+        "node": "n",
+        "phase": "Running",
+    }
+    return MemberSeen(**(said | more))
+
+
+def root(kind: str = JOB, **more: Any) -> Root:
+    said = {"kind": kind, "namespace": "team", "name": "work", "uid": "root", "resource_version": "1"}
+    return Root(**(said | more))
+
+
+def plan(pods: Iterable[MemberSeen], its: Root | None = None) -> Plan:
+    """All pods of Jobs are those of that one."""
+    made = {it.uid: Made(root=its, by=BY) for it in pods if it.maker is MAKERS["Job"]}
+    return rollback.plan(pods, WANTED, made)
+
+
+def uids(pods: Iterable[MemberSeen]) -> list[str]:
+    return [it.uid for it in pods]
+
+
+# --- Which pods ------------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("more", "taken"),
+    [
+        ({}, True),
+        ({"node": "", "phase": "Pending"}, True),
+        ({"generation": 2}, True),  # one that an earlier roll-back has left
+        ({"deleting": True}, True),
+        ({"generation": 0}, False),  # it was opened by somebody else, or taken for no group
+        ({"gated": True, "generation": 0, "node": "", "phase": "Pending"}, False),
+        ({"phase": "Succeeded"}, False),
+        ({"phase": "Failed"}, False),
+        ({"held": "another"}, False),
+        ({"maker": None, "generation": 0, "taken_back": MARK}, True),
+        ({"maker": None, "generation": 0, "taken_back": "another.3"}, False),
+    ],
+)
+def test_members_of_the_generation_are_taken_back_bound_or_not(more: dict[str, Any], taken: bool) -> None:
+    assert rollback.left(pod("a", **more), WANTED) is taken
+
+
+def test_the_record_names_all_gangs_that_are_taken_back() -> None:
+    other = Key(design=Design.ALIBABA, namespace="else", name="ring")
+    record = Record(
+        generation=3,
+        stage=Stage.ROLLING_BACK,
+        how=How.FIT,
+        at=0.0,
+        gangs=((KEY, 3), (other, 5)),
+        minimum=1,
+        wait=Fraction(1),
+        mode=Mode.STRICT,
+    )
+    assert rollback.marks(record) == {HELD: 3, label(other): 5}
+
+
+@pytest.mark.parametrize(
+    ("text", "said"), [(MARK, (HELD, 3)), ("", ("", 0)), ("x", ("", 0)), ("x.y", ("", 0)), (".3", ("", 0))]
+)
+def test_a_mark_is_read_back(text: str, said: tuple[str, int]) -> None:
+    assert rollback.signed(text) == said
+
+
+# --- Which steps -----------------------------------------------------------------------------------------------------
+
+
+def test_a_job_is_suspended_and_waited_for() -> None:
+    found = plan([pod("a"), pod("b", node="", phase="Pending"), pod("c", gated=True, generation=0)], root())
+    assert [(it.root.name, it.mark) for it in found.suspends] == [("work", MARK)]
+    assert uids(found.going) == ["a", "b"]
+    assert not found.releases
+    assert not found.deletes
+    assert not found.done
+
+
+def test_one_that_a_failure_would_end_forgets_every_pod_that_may_run_by_then() -> None:
+    unmarked = pod("d", generation=0)  # somebody else has removed its gate
+    gone = [pod("x", deleting=True), pod("y", phase="Succeeded")]
+    gated = pod("g", gated=True, generation=0, node="")
+    found = plan([pod("a"), pod("b", node="", phase="Pending"), unmarked, gated, *gone], root(fails=True))
+    assert [(it.pod.uid, it.labels, it.mark, it.job) for it in found.releases] == [
+        (uid, BY, MARK, "job") for uid in ("a", "b", "d")
+    ]
+    assert len(found.suspends) == 1
+    assert uids(found.deletes) == ["a", "b", "d"]
+    assert uids(found.going) == ["x"]
+
+
+def test_released_pods_are_deleted_and_their_jobset_is_still_suspended() -> None:
+    """Killed between the two: the pods have no owner any more, and the mark tells that they are not bare."""
+    freed = pod("a", maker="", taken_back=MARK, jobset="work")
+    its = root(JOBSET, fails=True)
+    found = rollback.plan([freed], WANTED, {"a": Made(root=its)})
+    assert uids(found.deletes) == ["a"]
+    assert [it.root for it in found.suspends] == [its]
+    assert not found.blocked
+
+
+def test_other_controllers_pods_are_disrupted_and_deleted() -> None:
+    found = plan([pod("a", "ReplicaSet"), pod("b", "ReplicaSet", deleting=True)])
+    assert uids(found.disrupts) == uids(found.deletes) == ["a"]
+    assert uids(found.going) == ["b"]
+
+
+def test_bare_pods_are_named_and_nothing_else() -> None:
+    found = plan([pod("b", ""), pod("a", "")])
+    assert found.done
+    assert found.stuck == ("a", "b")
+    assert found.why == "nobody would make them again: a, b"
+
+
+@pytest.mark.parametrize(
+    ("more", "why"),
+    [
+        ({"by_kueue": True}, "Job work is suspended and resumed by Kueue"),
+        ({"managed_by": "example.com/x"}, "Job work is managed by example.com/x"),
+        ({"others": ("z",)}, "pods of Job work are not in the group: z"),
+    ],
+)
+def test_what_must_not_be_suspended_is_blocked_and_the_rest_goes_on(more: dict[str, Any], why: str) -> None:
+    for fails in (True, False):
+        found = plan([pod("a"), pod("b", deleting=True), pod("w", "ReplicaSet")], root(fails=fails, **more))
+        assert found.why == why
+        assert found.stuck == ("a",)
+        assert not found.suspends
+        assert not found.releases
+        assert uids(found.deletes) == ["w"]
+
+
+def test_a_job_that_finds_its_pods_otherwise_than_by_labels_is_blocked_if_it_could_fail() -> None:
+    found = rollback.plan([pod("a")], WANTED, {"a": Made(root=root(fails=True))})
+    assert found.why == "Job work finds its pods by no label"
+    assert not rollback.plan([pod("a")], WANTED, {"a": Made(root=root())}).blocked
+
+
+@pytest.mark.parametrize(
+    "its",
+    [
+        root(over=True),
+        root(suspended=True),
+        root(suspended=True, others=("z",)),
+        root(suspended=True, mark=MARK),
+        None,
+    ],
+    ids=["ended", "suspended by its user", "and only partly in the group", "suspended by us", "gone"],
+)
+def test_pods_that_go_anyway_are_only_waited_for(its: Root | None) -> None:
+    found = plan([pod("a")], its)
+    assert uids(found.going) == ["a"]
+    assert not found.suspends
+    assert not found.deletes
+    assert not found.blocked
+    assert not found.done
+
+
+def test_the_mark_of_an_earlier_roll_back_is_replaced_or_nobody_would_resume_it() -> None:
+    found = plan([pod("a")], root(suspended=True, mark=f"{HELD}.2"))
+    assert [it.mark for it in found.suspends] == [MARK]
+
+
+# --- Killed anywhere -------------------------------------------------------------------------------------------------
+
+
+@dataclass
+class Cluster:
+    """Pods and their Jobs, with controllers that do at once what they would do."""
+
+    pods: dict[str, MemberSeen]
+    roots: dict[str, Root]
+    """By the UID of the Job that makes the pods."""
+    before: dict[str, Root] = field(default_factory=dict)
+    deleted: list[str] = field(default_factory=list)
+    done: list[Any] = field(default_factory=list)
+
+    def plan(self) -> Plan:
+        made = {}
+        for it in self.pods.values():
+            if rollback.of_job(it) and it.maker is not None and not it.gated:
+                made[it.uid] = Made(root=self.roots[it.maker.uid], by=BY)
+            if rollback.released(it) and it.jobset:
+                made[it.uid] = Made(root=next(r for r in self.roots.values() if r.name == it.jobset))
+        return rollback.plan(self.pods.values(), WANTED, made)
+
+    def act(self, found: Plan, steps: int) -> None:
+        """So many writes of the plan, and then it was killed."""
+        writes: list[Any] = [*found.releases, *found.suspends, *found.deletes]
+        for write in writes[:steps]:
+            self.done.append(write)
+            if isinstance(write, rollback.Release):
+                self._change(write.pod.uid, maker=None, taken_back=write.mark)
+            elif isinstance(write, rollback.Suspend):
+                self._suspend(write)
+            else:
+                self.deleted.append(write.uid)
+                self._change(write.uid, deleting=True)
+
+    def go(self) -> None:
+        """What is being deleted goes; the pods of a Job that has ended or is suspended are."""
+        for uid, it in list(self.pods.items()):
+            if it.deleting:
+                del self.pods[uid]
+            elif rollback.of_job(it) and it.maker is not None:
+                its = self.roots[it.maker.uid]
+                if its.suspended or its.over:
+                    self._change(uid, deleting=True)
+
+    def _suspend(self, write: rollback.Suspend) -> None:
+        for uid, its in self.roots.items():
+            if its.uid != write.root.uid:
+                continue
+            if its.fails:
+                assert not [
+                    it.name
+                    for it in self.pods.values()
+                    if it.maker is not None
+                    and it.maker.uid == uid
+                    and not (it.gated or it.deleting or it.phase in FINISHED)
+                ], "a Job that its pods' ends would fail was suspended while they could still run"
+            self.roots[uid] = msgspec.structs.replace(its, suspended=True, mark=write.mark)
+
+    def _change(self, uid: str, **more: Any) -> None:
+        self.pods[uid] = msgspec.structs.replace(self.pods[uid], **more)
+
+
+JOBS_OF = {f"job-{number}": f"root-{number // 2}" for number in range(4)}
+"""Two Jobs to each JobSet."""
+
+kinds_of_pods: st.SearchStrategy[dict[str, Any]] = st.fixed_dictionaries(
+    {
+        "gated": st.booleans(),
+        "phase": st.sampled_from(["Pending", "Running", "Running", "Succeeded", "Failed"]),
+        "deleting": st.sampled_from([False, False, False, True]),
+        "maker": st.sampled_from([*JOBS_OF, "set", ""]),
+        "generation": st.sampled_from([3, 3, 3, 2, 0]),
+    }
+)
+kinds_of_roots: st.SearchStrategy[dict[str, Any]] = st.fixed_dictionaries(
+    {
+        "fails": st.booleans(),
+        "suspended": st.sampled_from([False, False, True]),
+        "over": st.sampled_from([False, False, False, True]),
+        "by_kueue": st.sampled_from([False, False, False, True]),
+        "others": st.sampled_from([(), (), ("z",)]),
+    }
+)
+
+
+@st.composite
+def clusters(draw: st.DrawFn) -> Cluster:
+    said = {uid: draw(kinds_of_roots) for uid in sorted(set(JOBS_OF.values()))}
+    roots = {job: root(JOBSET, name=uid, uid=uid, **said[uid]) for job, uid in JOBS_OF.items()}
+    pods = {}
+    for number, it in enumerate(draw(st.lists(kinds_of_pods, max_size=10))):
+        by, gated, uid = it["maker"], it["gated"], f"pod-{number}"
+        maker = None
+        if by:
+            kind = "batch/v1" if by in JOBS_OF else "apps/v1"
+            maker = Maker(api_version=kind, kind="Job" if by in JOBS_OF else "ReplicaSet", name=by, uid=by)
+        pods[uid] = pod(
+            uid,
+            maker=by,
+            gated=gated,
+            node="" if gated else "n",
+            phase="Pending" if gated else it["phase"],
+            generation=0 if gated else it["generation"],
+            deleting=it["deleting"],
+            jobset=JOBS_OF.get(by, ""),
+        )
+        pods[uid] = msgspec.structs.replace(pods[uid], maker=maker)
+    return Cluster(pods, roots, before=dict(roots))
+
+
+@given(clusters(), st.lists(st.integers(0, 6), min_size=12, max_size=12))
+def test_killed_after_any_writes_it_ends_and_harms_nobody(cluster: Cluster, lives: list[int]) -> None:
+    first = dict(cluster.pods)
+    for writes in [*lives, *[1000] * 4]:
+        cluster.act(cluster.plan(), writes)
+        cluster.go()
+    assert cluster.plan().done
+    for uid in cluster.deleted:
+        maker = first[uid].maker
+        assert maker is not None, "a bare pod was deleted"
+        assert not rollback.of_job(first[uid]) or cluster.before[maker.uid].fails, "a Job's pod was deleted"
+    for uid, its in cluster.roots.items():
+        was = cluster.before[uid]
+        if was.by_kueue or was.others or was.over or was.suspended:
+            assert its == was, "an owner was touched that must not be"
+
+
+# --- Reading owners --------------------------------------------------------------------------------------------------
+
+
+def rules(*actions: str) -> dict[str, Any]:
+    return {"podFailurePolicy": {"rules": [{"action": it, "onExitCodes": {}} for it in actions]}}
+
+
+def test_a_job_is_read() -> None:
+    seen = rollback_owners.root(
+        JOB,
+        {
+            "metadata": {
+                "namespace": "team",
+                "name": "work",
+                "uid": "u",
+                "resourceVersion": "7",
+                "labels": {names.KUEUE_QUEUE: "q"},
+                "annotations": {names.GANG_SUSPENDED: MARK},
+            },
+            "spec": {"suspend": True, "managedBy": "example.com/x", **rules("Ignore", "FailJob")},
+        },
+        ("z",),
+    )
+    assert seen == root(
+        uid="u",
+        resource_version="7",
+        suspended=True,
+        mark=MARK,
+        by_kueue=True,
+        managed_by="example.com/x",
+        fails=True,
+        others=("z",),
+    )
+
+
+@pytest.mark.parametrize(
+    ("kind", "obj"),
+    [
+        (JOB, {"status": {"conditions": [{"type": "Complete", "status": "True"}]}}),
+        (JOB, {"status": {"conditions": [{"type": "FailureTarget", "status": "True"}]}}),
+        (JOBSET, {"status": {"conditions": [{"type": "Completed", "status": "True"}]}}),
+        (JOBSET, {"metadata": {"deletionTimestamp": "2026-01-01T00:00:00Z"}}),
+    ],
+)
+def test_an_owner_that_ends_is_over(kind: str, obj: dict[str, Any]) -> None:
+    assert rollback_owners.root(kind, obj).over
+    assert not rollback_owners.root(kind, {"status": {"conditions": [{"type": "Failed", "status": "False"}]}}).over
+
+
+@pytest.mark.parametrize("manager", ["", "kubernetes.io/job-controller", "jobset.sigs.k8s.io/jobset-controller"])
+def test_the_usual_controllers_are_no_others(manager: str) -> None:
+    assert not rollback_owners.root(JOB, {"spec": {"managedBy": manager}}).managed_by
+
+
+def test_a_jobset_can_fail_by_the_rules_of_any_of_its_jobs() -> None:
+    def jobset(*policies: dict[str, Any]) -> dict[str, Any]:
+        return {"spec": {"replicatedJobs": [{"name": "w", "template": {"spec": it}} for it in policies]}}
+
+    assert rollback_owners.fails(JOBSET, jobset({}, rules("FailJob")))
+    assert not rollback_owners.fails(JOBSET, jobset({}, rules("Ignore", "Count", "FailIndex")))
+
+
+@pytest.mark.parametrize(
+    ("labels", "by"),
+    [
+        ({names.JOB_CONTROLLER_UID: "u"}, (names.JOB_CONTROLLER_UID, "controller-uid")),
+        ({"controller-uid": "u"}, (names.JOB_CONTROLLER_UID, "controller-uid")),
+        ({"own": "x", names.GANG: HELD}, ("own",)),
+        ({names.GANG: HELD}, ()),
+        ({}, ()),
+    ],
+)
+def test_the_labels_by_which_a_job_knows_its_pods(labels: dict[str, str], by: tuple[str, ...]) -> None:
+    job = {"spec": {"selector": {"matchLabels": labels}}}
+    assert rollback_owners.known_by(job) == by
+    assert rollback_owners.selector(job) == ",".join(f"{key}={value}" for key, value in sorted(labels.items()))
+
+
+FIELDS = st.sampled_from(["spec", "metadata", "status", "labels", "conditions", "suspend", "ownerReferences", "rules"])
+anything = st.recursive(
+    st.none() | st.booleans() | st.integers() | st.text(), lambda it: st.lists(it) | st.dictionaries(FIELDS, it)
+)
+
+
+@given(anything)
+def test_no_shape_of_an_owner_is_too_odd(obj: Any) -> None:
+    odd = obj if isinstance(obj, dict) else {"spec": obj, "metadata": obj, "status": obj}
+    for kind in (JOB, JOBSET):
+        rollback_owners.root(kind, odd)
+    rollback_owners.known_by(odd)
+    rollback_owners.selector(odd)
+    rollback_owners.jobset_of(odd)
