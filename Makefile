@@ -32,7 +32,7 @@ LOCK    = $(BIN)/pip-compile --quiet --allow-unsafe --generate-hashes --strip-ex
           --no-emit-index-url --no-emit-find-links --no-emit-trusted-host $(LOCK_ARGS)
 
 .DEFAULT_GOAL := help
-.PHONY: help setup demo test control-plane tools helm lint types contracts pytest format bench bench-release wheels image chart sbom e2e try \
+.PHONY: help setup demo test control-plane tools helm lint types contracts pytest format bench bench-groups bench-release wheels image chart sbom e2e try \
         airgap lock clean
 .NOTPARALLEL:
 
@@ -96,6 +96,9 @@ bench: setup control-plane ## the tables of speed and memory
 
 bench-release: setup helm ## how fast a gang is released, on a kind cluster of its own or that of KUBECONFIG=file; writes docs/release.*
 	@$(BIN)/python -m bench.release $(if $(filter command,$(firstword $(origin KUBECONFIG))),--kubeconfig "$(KUBECONFIG)") $(RELEASE_ARGS)
+
+bench-groups: setup control-plane ## how fast pod groups are placed: no gates, the barest loop, ours (BENCH_ARGS as for bench)
+	@$(BIN)/python -m bench.groups $(BENCH_ARGS)
 
 wheels: setup ## collect build/wheels for the image: what is locked, for the base image's Python
 	@$(BIN)/python requirements/wheels.py $(BASE) build/wheels $(MACHINES:%=+%) requirements/runtime.txt requirements/build.txt

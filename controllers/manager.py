@@ -124,7 +124,7 @@ class Manager:
             gates = Gates(writer, index, watches.gate_witness(informers))
             metrics = LoopMetrics(self.options.registry)
             works = self._works(client, writer, index, gangs, crds, gates=gates, told=told, metrics=metrics)
-            groups = self._groups(client, writer, metrics)
+            groups = self._groups(client, writer, index, metrics)
             health = await self._serve(informers, groups)
             try:
                 async with asyncio.TaskGroup() as tasks:
@@ -216,7 +216,7 @@ class Manager:
             client, index, crd_changed, namespace=options.watch_namespace, on_problem=self._plumbing.problem
         )
 
-    def _groups(self, client: Client, writer: Client, metrics: LoopMetrics) -> part.Groups | None:
+    def _groups(self, client: Client, writer: Client, index: Index, metrics: LoopMetrics) -> part.Groups | None:
         """Pod groups, if they are kept at all."""
         options = self.options
         if not options.groups.enabled:
@@ -231,6 +231,7 @@ class Manager:
             metrics=metrics,
             on_problem=self._plumbing.problem,
             keep_crds=options.pod_group_crds,
+            jobset=lambda namespace, name: index.jobset(Key(namespace, name)),
         )
         groups = part.Groups(options.groups, around)
         self._liveness.asks(*groups.troubles)

@@ -13,7 +13,7 @@ import structlog
 from controllers.groups.pace import Pace
 from controllers.groups.schemas import Schemas
 from controllers.groups.statuses import GroupStatuses
-from controllers.groups.storyteller import PLACING_PATIENCE, Storyteller
+from controllers.groups.storyteller import Storyteller
 from controllers.queue import WorkQueue
 from controllers.refusals import terminating
 from controllers.ticks import ticks
@@ -24,6 +24,8 @@ from jobset_gate.kube.errors import ApiError, BadAnswer, Unreachable
 
 GROUP_HERALDS: Final = 8
 """Groups of which something is being said at once."""
+PLACING_PATIENCE: Final = 10.0
+"""Seconds from a decision for which nothing is said while the scheduler places the pods."""
 AGAIN: Final = 15.0
 """Seconds until what could not be said is said again."""
 
@@ -75,7 +77,7 @@ class GroupHeralds:
         report = self._news.get(key)
         if report is None:
             return None
-        pause = self._put_off.get(key, -math.inf) - self._patience()
+        pause = max(self._put_off.get(key, -math.inf) - self._patience(), self._rest(report))
         if pause > 0:
             return pause
         try:

@@ -3,12 +3,15 @@
 What our own writes have stored is known here ahead of the watch, and no older word of the watch takes it back.
 """
 
-from collections.abc import Collection, Iterator
+from collections.abc import Collection
 from typing import Final
 
 import msgspec
 
+from jobset_gate import names
 from jobset_gate.groups import read
+from jobset_gate.groups import record as records
+from jobset_gate.groups.identity import label
 from jobset_gate.groups.model import POD_GROUPS, Design, Key
 from jobset_gate.groups.record import Record
 from jobset_gate.groups.seen import Home, HomeSeen
@@ -24,8 +27,9 @@ _BY_RIGHT: Final = (Design.KEP_24, Design.SCHEDULER_PLUGINS, Design.KOORDINATOR)
 class Homes:
     """All of them, and by group those records of others that tell of it, too."""
 
-    def __init__(self, designs: Collection[Design]) -> None:
-        """`designs`: those that are switched on."""
+    def __init__(self, designs: Collection[Design], *, across_namespaces: bool) -> None:
+        """`designs`: those that are switched on. `across_namespaces`: gangs of several may open together."""
+        self._across = across_namespaces
         self._looking = {
             api: tuple(design for design in _BY_RIGHT if design in designs and api in POD_GROUPS[design])
             for api in {api for apis in POD_GROUPS.values() for api in apis}
@@ -89,9 +93,23 @@ class Homes:
         found = (self.at((api, key.namespace, key.name)) for api in POD_GROUPS[key.design])
         return [home for home in found if home is not None]
 
-    def telling(self, key: Key) -> Iterator[tuple[Place, Record]]:
-        """Decisions that this group is part of, where they were taken: on the home of the first of their gangs."""
-        return iter(self._telling.get(key, {}).items())
+    def of(self, key: Key) -> list[HomeSeen]:
+        """All objects that a group's own record may be on: those, and its ConfigMap."""
+        config_map = self.at(_map_of(key))
+        return [*self.pod_groups(key), *([] if config_map is None else [config_map])]
+
+    def chosen(self, key: Key, pod_group: HomeSeen | None) -> HomeSeen | None:
+        """Where its record is to be written: on its PodGroup, unless a group of another design has it there already."""
+        if pod_group is None or self._is_taken(key, pod_group):
+            return self.at(_map_of(key))
+        return pod_group
+
+    def record(self, key: Key) -> Record | None:
+        """What holds of all that was decided on a group, on its own homes or on that of a GangGroup's first gang."""
+        stored = [it.record for it in self.of(key) if it.record is not None]
+        own = max(stored, key=lambda it: mine.generation if (mine := records.of(it, key)) else 0, default=None)
+        telling = self._telling.get(key, {})
+        return records.latest(key, own, [it for place, it in telling.items() if self._may_tell(key, place)])
 
     def looking(self, api: str) -> tuple[Design, ...]:
         """The designs that look for their PodGroups in an API group; the first has it by right."""
@@ -124,6 +142,15 @@ class Homes:
         api, namespace, name = place
         return [Key(design=design, namespace=namespace, name=name) for design in self._looking.get(api, ())]
 
+    def _is_taken(self, key: Key, pod_group: HomeSeen) -> bool:
+        decided = [] if pod_group.record is None else [it for it, _ in pod_group.record.gangs]
+        designs = self.looking(pod_group.home.api)
+        return key not in decided and any(it.path == key.path and it.design in designs for it in decided)
+
+    def _may_tell(self, key: Key, place: Place) -> bool:
+        """Whoever may write in one namespace decides nothing in another, unless a setting lets gangs join."""
+        return self._across or place[1] == key.namespace
+
     def _decided_at(self, place: Place, home: HomeSeen | None) -> set[Key]:
         """The groups that a record decides on. It does so only on the home of the first of them: others are copies."""
         if home is None or home.record is None:
@@ -134,6 +161,10 @@ class Homes:
 
 def _place(home: Home) -> Place:
     return home.api, home.namespace, home.name
+
+
+def _map_of(key: Key) -> Place:
+    return "", key.namespace, names.GANG_CONFIG_MAP_PREFIX + label(key)
 
 
 def _same(one: HomeSeen, other: HomeSeen) -> bool:

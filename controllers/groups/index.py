@@ -7,12 +7,10 @@ changes: a group is put together anew when somebody asks for it, and only if som
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from fractions import Fraction
 
-from controllers.groups.homes import Homes, Place
-from controllers.groups.parts import Parts, label
+from controllers.groups.homes import Homes
+from controllers.groups.parts import Parts
 from controllers.groups.rooms import Rooms
 from controllers.groups.seats import Pod, Seats
-from jobset_gate import names
-from jobset_gate.groups import record as records
 from jobset_gate.groups.certainty import Room
 from jobset_gate.groups.ganggroups import key as key_of
 from jobset_gate.groups.model import DESIGN, Group, Key
@@ -33,9 +31,9 @@ class GroupIndex:
         """`wake`: look at this group. `changed`: what opening depends on is another in a group, or (None) around it."""
         self._wake, self._changed = wake, changed
         self._default_wait = Fraction(settings.wait_seconds)
-        self._across = settings.across_namespaces
-        self._homes = Homes({DESIGN[way] for way in settings.ways})
-        self._seats = Seats(self._differs, self._has_home)
+        designs = {DESIGN[way] for way in settings.ways}
+        self._homes = Homes(designs, across_namespaces=settings.across_namespaces)
+        self._seats = Seats(self._differs, has_home=lambda key: bool(self._homes.of(key)))
         self._rooms = Rooms()
         self._bound: dict[Pod, str] = {}
         """UIDs."""
@@ -48,7 +46,7 @@ class GroupIndex:
         self._seats.hold(change.key, change.new)
 
     def on_bound(self, change: Change[BoundSeen]) -> None:
-        """A pod was bound, changed, or takes up no room any more."""
+        """A pod was bound, changed, or takes up no room any more; then it is no ungated member any more either."""
         new, was = change.new, self._bound.get(change.key)
         news = False
         if was is not None and (new is None or new.uid != was):
@@ -110,7 +108,7 @@ class GroupIndex:
             return None
         group = self._merged(key, parts)
         pod_group = next((it for it in self._homes.pod_groups(key) if it.pod_group == group.pod_group), None)
-        home = self._home(key, pod_group)
+        home = self._homes.chosen(key, pod_group)
         created = min((it.created for it in parts.members), default=0.0) if pod_group is None else pod_group.created
         return GroupSeen(
             group=group,
@@ -118,7 +116,7 @@ class GroupIndex:
             members=parts.members,
             created=created,
             home=None if home is None else home.home,
-            record=self._record(key),
+            record=self._homes.record(key),
             kind_status={} if pod_group is None else pod_group.status,
             annotations={} if home is None else home.annotations,
             status_managers=() if pod_group is None else pod_group.status_managers,
@@ -197,8 +195,8 @@ class GroupIndex:
         """Whether it is a group: it has members, a record, or a PodGroup that is not another's."""
         if parts.key is None or not parts.empty:
             return parts.key is not None
-        key, pod_groups = parts.key, self._homes.pod_groups(parts.key)
-        return self._homes.at(_map_of(key)) is not None or any(self._owns(key, it) for it in pod_groups)
+        key = parts.key
+        return any(it.pod_group is None or self._owns(key, it) for it in self._homes.of(key))
 
     def _owns(self, key: Key, home: HomeSeen) -> bool:
         """A PodGroup without members is that of the first design that looks for it, unless another has members."""
@@ -213,37 +211,10 @@ class GroupIndex:
                 if design is not key.design:
                     yield Key(design=design, namespace=key.namespace, name=key.name)
 
-    def _has_home(self, key: Key) -> bool:
-        return bool(self._homes.pod_groups(key)) or self._homes.at(_map_of(key)) is not None
-
     def _merged(self, key: Key, parts: Parts) -> Group:
         if parts.group is not None:
-            return parts.group
-        homes, config_map = self._homes.pod_groups(key), self._homes.at(_map_of(key))
-        return parts.merged(key, homes if config_map is None else [*homes, config_map], self._default_wait)
-
-    def _home(self, key: Key, pod_group: HomeSeen | None) -> HomeSeen | None:
-        """Where its record is to be written: on its PodGroup, unless a group of another design has it there already."""
-        if pod_group is None or self._is_taken(key, pod_group):
-            return self._homes.at(_map_of(key))
-        return pod_group
-
-    def _is_taken(self, key: Key, pod_group: HomeSeen) -> bool:
-        decided = [] if pod_group.record is None else [it for it, _ in pod_group.record.gangs]
-        designs = self._homes.looking(pod_group.home.api)
-        return key not in decided and any(it.path == key.path and it.design in designs for it in decided)
-
-    def _record(self, key: Key) -> Record | None:
-        """What holds of all that was decided on a group, on its own home or on that of a GangGroup's first gang."""
-        homes = [*self._homes.pod_groups(key), self._homes.at(_map_of(key))]
-        stored = [it.record for it in homes if it is not None and it.record is not None]
-        own = max(stored, key=lambda it: read.generation if (read := records.of(it, key)) else 0, default=None)
-        others = [it for place, it in self._homes.telling(key) if self._may_tell(key, place)]
-        return records.latest(key, own, others)
-
-    def _may_tell(self, key: Key, place: Place) -> bool:
-        """Whoever may write in one namespace decides nothing in another, unless a setting lets gangs join."""
-        return self._across or place[1] == key.namespace
+            return parts.group  # before its homes are looked for
+        return parts.merged(key, self._homes.of(key), self._default_wait)
 
 
 class _Groups(Mapping[Key, Group]):
@@ -265,10 +236,6 @@ class _Groups(Mapping[Key, Group]):
         return sum(1 for _ in self)
 
 
-def _map_of(key: Key) -> Place:
-    return "", key.namespace, names.GANG_CONFIG_MAP_PREFIX + label(key)
-
-
 def _weight(member: MemberSeen | None) -> object:
     """All of a member that can make a difference to opening; many of its events are about something else."""
     if member is None:
@@ -282,6 +249,8 @@ def _weight(member: MemberSeen | None) -> object:
         member.other_gates,
         member.claim,
         member.shape,
+        member.unmodelled,
+        member.barrier,
         member.priority,
         member.native,
         member.deleting,

@@ -8,6 +8,7 @@ group that waits.
 
 import asyncio
 from collections.abc import Callable, Iterable, Sequence
+from contextlib import suppress
 from time import perf_counter
 from typing import Final, Protocol
 
@@ -15,6 +16,7 @@ import structlog
 
 from controllers.gates import LookAgain
 from controllers.groups.records import Records
+from controllers.ticks import ticks
 from jobset_gate.groups import ganggroups, generation, opening
 from jobset_gate.groups.candidates import Candidate, Check, Hold, Open, Opened, order
 from jobset_gate.groups.certainty import Ground, Room
@@ -86,12 +88,17 @@ class Opener:
         self._work = asyncio.Event()
         self._domains = Domains()
         self._rooms: Sequence[Room] = ()
+        self._ground = Ground()
+        self._words = opening.Words()
+        self._swept = ticks()
         self._waiting: dict[Key, Candidate] = {}
         self._leads: dict[Key, Key] = {}
         self._listing: dict[Key, set[Key]] = {}
         self._lists: dict[Key, tuple[Key, ...]] = {}
-        self._opened: dict[Key, Opened] = {}
+        self._opened: dict[Key, tuple[Opened, ...]] = {}
         self._deciding: dict[Key, Open] = {}
+        self._openings = 0
+        """How often what is open was found different."""
         self._why: dict[Key, Hold | Standing] = {}
         self._writes = asyncio.Semaphore(WRITES)
 
@@ -123,11 +130,9 @@ class Opener:
     # --- Passes ----------------------------------------------------------------------------------------------------
 
     async def _wait(self) -> None:
-        try:
+        with suppress(TimeoutError):
             async with asyncio.timeout(AT_LEAST_EVERY):
                 await self._work.wait()
-        except TimeoutError:
-            self._dirty.update(self._why.keys() | self._opened.keys())
         await asyncio.sleep(DEBOUNCE)
         self._work.clear()
 
@@ -136,6 +141,7 @@ class Opener:
         turns = _Turns()
         now = self._now()
         self._survey()
+        self._sweep()
         while self._dirty:
             self._refresh(self._dirty.pop(), now)
             await turns.end()
@@ -147,14 +153,20 @@ class Opener:
     async def _choose(self, turns: "_Turns", now: float) -> list[Open]:
         chosen: list[Open] = []
         if not self._waiting:
+            self._words.forget_all()
             return chosen
+        self._ground.renew(self._rooms)
         settings = self._settings
-        opened = [*self._opened.values(), *(it for verdict in self._deciding.values() for it in _promised(verdict))]
+        opened = [it for several in self._opened.values() for it in several]
+        opened += [_promised(it) for it in self._deciding.values()]
         going = opening.Pass(
             opened,
-            Ground(self._rooms),
+            self._ground,
+            self._words,
+            now=now,
             check=settings.capacity_check,
             starved_since=now - settings.starvation_seconds,
+            state=(self._ground.changes, self._openings),
         )
         for candidate in sorted(self._waiting.values(), key=order):
             if self._changed(candidate):
@@ -174,12 +186,20 @@ class Opener:
     def _survey(self) -> None:
         """The nodes as they are now. If other nodes are there, or other labels, all domains are made anew."""
         before, self._rooms = self._rooms, self._index.rooms()
+        if before is self._rooms:
+            return
         same = len(before) == len(self._rooms) and all(
             old.node is new.node or old.node == new.node for old, new in zip(before, self._rooms, strict=True)
         )
         if not same:
             self._domains = Domains([it.node for it in self._rooms])
             self._dirty.update(self._index.keys())
+
+    def _sweep(self) -> None:
+        """Time alone changes some: those are looked at now and then."""
+        if ticks() - self._swept >= AT_LEAST_EVERY:
+            self._swept = ticks()
+            self._dirty.update(self._why.keys() | self._opened.keys())
 
     def _refresh(self, key: Key, now: float) -> None:
         """One group is as it is now, and so are those whose GangGroup it is in, or says it is."""
@@ -205,13 +225,14 @@ class Opener:
         lead = self._leads.pop(key, None)
         if lead is not None:
             self._waiting.pop(lead, None)
-        self._opened.pop(key, None)
+        before = self._opened.pop(key, ())
+        still = self._outstanding(seen, now)
+        if still:
+            self._opened[key] = still
+        self._openings += before != still
         if seen is None:
             self._why.pop(key, None)
             return
-        still = outstanding(seen, self._index.bound, self._domains, now) if self._checks else None
-        if still is not None:
-            self._opened[key] = still
         answer = self._outlook.of(seen, self._domains, now)
         if isinstance(answer, Candidate):
             if answer.key not in self._deciding:
@@ -219,6 +240,11 @@ class Opener:
                 self._leads |= dict.fromkeys((it.key for it in answer.demands), answer.key)
         else:
             self._tell(key, answer)
+
+    def _outstanding(self, seen: GroupSeen | None, now: float) -> tuple[Opened, ...]:
+        if seen is None or not self._checks:
+            return ()
+        return outstanding(seen, self._index.bound, self._domains, now)
 
     @property
     def _checks(self) -> bool:
@@ -239,6 +265,7 @@ class Opener:
 
     def _promise(self, verdict: Open) -> None:
         self._deciding[verdict.candidate.key] = verdict
+        self._openings += 1
         self._waiting.pop(verdict.candidate.key, None)
 
     async def _decide(self, verdict: Open) -> None:
@@ -256,6 +283,7 @@ class Opener:
             await asyncio.sleep(AGAIN)
         finally:
             del self._deciding[lead]
+            self._openings += 1
             for key in keys:
                 self.look(key)
 
@@ -309,10 +337,10 @@ def _share(seen: GroupSeen) -> Share:
     )
 
 
-def _promised(verdict: Open) -> list[Opened]:
+def _promised(verdict: Open) -> Opened:
     """What was chosen and is being written counts as open."""
     it = verdict.candidate
-    return [Opened(demands=it.demands, domain=it.domain, proven=verdict.proven)]
+    return Opened(demands=it.demands, domain=it.domain, proven=verdict.proven)
 
 
 def _words(why: Hold | Standing | None) -> tuple[str, str] | None:

@@ -1,9 +1,11 @@
 """All that keeps pod groups, as one part of the controller: its informers, its workers, its metrics."""
 
+import asyncio
 from collections.abc import Callable, Coroutine, Sequence
 from dataclasses import dataclass
 from typing import Any, Final
 
+import structlog
 from prometheus_client import CollectorRegistry
 
 from controllers.groups import crds, watches
@@ -11,8 +13,10 @@ from controllers.groups.crds import CrdKeeper
 from controllers.groups.gates import Gates
 from controllers.groups.heralds import GROUP_HERALDS, GroupHeralds
 from controllers.groups.index import GroupIndex
+from controllers.groups.makers import Makers
 from controllers.groups.measures import GroupMeasures
 from controllers.groups.opener import WRITES, Opener
+from controllers.groups.owners import Owners
 from controllers.groups.reconciler import GroupReconciler
 from controllers.groups.records import Records
 from controllers.groups.rollbacks import Rollbacks
@@ -20,15 +24,18 @@ from controllers.loop import Loop, LoopMetrics
 from controllers.plumbing import Plumbing
 from controllers.queue import WorkQueue
 from controllers.ticks import ticks
-from jobset_gate.groups import quota
+from jobset_gate.groups import barrier_seen, quota
 from jobset_gate.groups.crds import wanted
 from jobset_gate.groups.creators import Creator
 from jobset_gate.groups.model import Key
 from jobset_gate.groups.outlook import Outlook
+from jobset_gate.groups.record import Stage
 from jobset_gate.groups.report import report
 from jobset_gate.groups.seen import GroupSeen
 from jobset_gate.kube.client import Client
+from jobset_gate.kube.errors import KubeError, NotLeader
 from jobset_gate.kube.problems import OnProblem
+from jobset_gate.model import JobSetSeen
 from jobset_gate.settings import Groups as GroupSettings
 
 Work = Callable[[], Coroutine[Any, Any, None]]
@@ -36,8 +43,12 @@ Work = Callable[[], Coroutine[Any, Any, None]]
 WORKERS: Final = 16
 """Groups dealt with at once."""
 
+RESUME_AGAIN: Final = 5.0
+
 SOON: Final = 0.1
 """Seconds within which a group is looked at of which a watch has told something: with all else that is told of it."""
+
+_log = structlog.get_logger(__name__)
 
 
 def connections(settings: GroupSettings) -> int:
@@ -60,6 +71,8 @@ class Surroundings:
     on_problem: OnProblem
     keep_crds: bool = True
     """Whether the CRDs of PodGroups are made and updated."""
+    jobset: Callable[[str, str], JobSetSeen | None] = lambda _, __: None
+    """A gated JobSet by namespace and name."""
 
 
 class Groups:
@@ -75,6 +88,8 @@ class Groups:
         self._kinds: list[watches.AnyInformer] = watches.informers(
             around.client, self.index, settings, namespace=around.namespace, on_problem=around.on_problem
         )
+        self.crd_keeper = CrdKeeper(around.writer)
+        self._rollbacks = Rollbacks(around.writer, wall=around.clock)
         self._records = Records(around.writer, self.index, around.namespace)
         self._opener = self._make_opener()
         self._gates = Gates(around.writer, around.clock, concurrency=settings.gate_concurrency, sent=self.measures.gate)
@@ -90,7 +105,6 @@ class Groups:
             "group-status", self._words, self._heralds.reconcile, around.metrics, workers=GROUP_HERALDS
         )
         self._crds: WorkQueue[str] = around.plumbing.queue("podgroup-crd")
-        self.crd_keeper = CrdKeeper(around.writer)
         self._crd_loop = Loop("podgroup-crd", self._crds, self.crd_keeper.reconcile, around.metrics, workers=1)
         self._crd_informers = crds.informers(around.client, self._crd_names(), self._crds.add, around.on_problem)
         self.measures.held(self._held)
@@ -104,7 +118,14 @@ class Groups:
     @property
     def works(self) -> Sequence[Work]:
         """What the leader runs."""
-        return self._opener.run, self._gates.run, self._loop.run, self._word_loop.run, self._look_after_crds
+        return (
+            self._opener.run,
+            self._gates.run,
+            self._loop.run,
+            self._word_loop.run,
+            self._look_after_crds,
+            self._resume,
+        )
 
     @property
     def troubles(self) -> Sequence[Callable[[], str]]:
@@ -117,14 +138,30 @@ class Groups:
 
     async def filled(self) -> None:
         """Returns once the caches are full; a kind that is not installed is not waited for."""
-        for informer in self._kinds:
-            if informer.resource not in watches.POD_GROUP_KINDS:
-                await informer.wait_synced()
+        await watches.filled(self._kinds)
 
     async def _look_after_crds(self) -> None:
         for name in self._crd_names():
             self._crds.add(name)  # no watch tells of one that is not there
         await self._crd_loop.run()
+
+    async def _resume(self) -> None:
+        """Whoever is suspended for a roll-back of which no record knows any more goes on."""
+        while True:
+            try:
+                await self._rollbacks.resume_where(lambda label, number: (label, number) not in self._rolling())
+            except NotLeader:
+                raise
+            except KubeError as error:
+                _log.warning("not resumed", error=str(error))
+                await asyncio.sleep(RESUME_AGAIN)
+            else:
+                return
+
+    def _rolling(self) -> set[tuple[str, int]]:
+        """Labels and generations of the groups that are being taken back."""
+        seen = (it for key in list(self.index.keys()) if (it := self.index.observe(key)) is not None)
+        return {(it.label, it.record.generation) for it in seen if it.record and it.record.stage is Stage.ROLLING_BACK}
 
     # --- Details -----------------------------------------------------------------------------------------------------
 
@@ -136,6 +173,8 @@ class Groups:
             across_namespaces=settings.across_namespaces,
             creators=self._creators,
             short_of_quota=self._short_of_quota,
+            barred=lambda seen: barrier_seen.standing(seen, self._around.jobset),
+            trouble=self.crd_keeper.trouble,
         )
         return Opener(
             index=self.index,
@@ -153,7 +192,8 @@ class Groups:
             index=self.index,
             records=self._records,
             gates=self._gates,
-            rollbacks=Rollbacks(self._around.writer, wall=self._around.clock),
+            rollbacks=self._rollbacks,
+            makers=Makers(Owners(self._around.client), self._creators, self._opener.look, self._around.clock),
             now=self._around.clock,
             wake=self._queue.add,
             look=self._opener.look,
@@ -183,7 +223,6 @@ class Groups:
     def _forget(self, key: Key) -> None:
         self._heralds.forget(key)
         self.measures.forget(key)
-        self._creators.pop(key, None)
 
     def _held(self) -> int:
         seen = map(self.index.observe, self.index.keys())

@@ -3,18 +3,15 @@
 from collections import Counter
 from collections.abc import Sequence
 from fractions import Fraction
-from functools import lru_cache
 from typing import Final
 
 import msgspec
 
-from jobset_gate.groups import identity, merge
+from jobset_gate.groups import merge
+from jobset_gate.groups.identity import label
 from jobset_gate.groups.model import DESIGN, Claim, Group, Key, Member, Way
 from jobset_gate.groups.record import Record
 from jobset_gate.groups.seen import HomeSeen, MemberSeen
-
-label: Final = lru_cache(maxsize=16_384)(identity.label)
-"""Of a key; asked for with every pod event."""
 
 _WAY: Final = {design: next(way for way in Way if DESIGN[way] is design) for design in DESIGN.values()}
 
@@ -35,14 +32,18 @@ class Parts:
         """By UID: those that are bound and only name it."""
         self._said: Counter[Claim | None] = Counter()
         """How many say what."""
+        self._in_order = True
+        """Those that are held are kept by name; only one that comes disturbs that."""
         self._members: tuple[MemberSeen, ...] | None = None
 
     @property
     def members(self) -> tuple[MemberSeen, ...]:
         """All of them, by name."""
         if self._members is None:
-            every = {**self._ungated, **self._held}
-            self._members = tuple(sorted(every.values(), key=lambda it: (it.name, it.uid)))
+            if not self._in_order:
+                self._held, self._in_order = _by_name(self._held), True
+            both = _by_name({**self._ungated, **self._held}) if self._ungated else self._held
+            self._members = tuple(both.values())
         return self._members
 
     @property
@@ -83,6 +84,7 @@ class Parts:
             del pods[uid]
         else:
             pods[uid] = new
+            self._in_order = self._in_order and old is not None
             if self.key is None and new.claim is not None and label(new.claim.key) == self.label:
                 self.key = new.claim.key
         if self.group is not None:
@@ -96,14 +98,9 @@ class Parts:
         return old
 
     def _say(self, claim: Claim | None, more: int) -> None:
-        if claim is not None and claim.problems:
-            return  # whoever says something wrong is named, so such a group is always merged anew
         self._said[claim] += more
         if not self._said[claim]:
             del self._said[claim]
-
-    def _says(self, claim: Claim | None) -> int:
-        return 0 if claim is not None and claim.problems else self._said[claim]
 
     def _recounted(self, group: Group, old: MemberSeen | None, new: MemberSeen | None) -> Group | None:
         """The group with one pod more or less, if that is all; None if it has to be merged anew.
@@ -113,12 +110,16 @@ class Parts:
         if old is not None and new is not None and (old.claim, old.counts) == (new.claim, new.counts):
             return group
         same = old is not None and new is not None and old.claim == new.claim
-        known = new is None or self._says(new.claim) > 0
-        stays = old is None or self._says(old.claim) > 1
+        known = new is None or self._said[new.claim] > 0
+        stays = old is None or self._said[old.claim] > 1
         if not group.valid or not (same or (known and stays)):
             return None
         more = (new is not None and new.counts) - (old is not None and old.counts)
         return msgspec.structs.replace(group, present=group.present + more)
+
+
+def _by_name(pods: dict[str, MemberSeen]) -> dict[str, MemberSeen]:
+    return dict(sorted(pods.items(), key=lambda it: (it[1].name, it[0])))
 
 
 def _claim(key: Key, member: MemberSeen) -> Claim:

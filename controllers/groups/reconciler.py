@@ -12,6 +12,7 @@ import msgspec
 import structlog
 
 from controllers.groups.gates import Gates
+from controllers.groups.makers import Makers
 from controllers.groups.records import Records, parsed
 from controllers.refusals import terminating
 from jobset_gate import names
@@ -69,6 +70,7 @@ class GroupReconciler:
         records: Records,
         gates: Gates,
         rollbacks: TakesBack,
+        makers: Makers,
         now: Callable[[], float],
         wake: Callable[[Key], None],
         look: Callable[[Key], None],
@@ -81,12 +83,13 @@ class GroupReconciler:
         at, and this is in the way of taking it back; `satisfied`: so many seconds after it was opened.
         """
         self._index, self._records, self._gates, self._rollbacks = index, records, gates, rollbacks
-        self._now, self._wake, self._look = now, wake, look
+        self._makers, self._now, self._wake, self._look = makers, now, wake, look
         self._spoken, self._forgotten = spoken, forgotten
         self._satisfied, self._rolled_back = satisfied, rolled_back
         self._begun: dict[Key, tuple[int, float]] = {}
         """Since when the limit of a generation runs: who takes another's place later does not set it back."""
-        self._resumed: dict[Key, int] = {}
+        self._suspended: dict[Key, tuple[str, int]] = {}
+        """Labels and generations whose owners may be suspended: they are to go on once it is closed, or gone."""
         self._copied: dict[Key, int] = {}
         self._refilled: set[Key] = set()
         """Groups given up that have had members since."""
@@ -95,6 +98,7 @@ class GroupReconciler:
         """Looks at a group once. Returns the seconds after which to look again without being asked, if any."""
         seen = self._index.observe(key)
         if seen is None:
+            await self._resume(key)
             self._forget(key)
             return None
         try:
@@ -112,7 +116,8 @@ class GroupReconciler:
         record = seen.record
         if record is None:
             self._gates.forget(key)
-            return None, ""
+            await self._resume(key)
+            return await self._makers.ask(seen), ""
         if record.stage is Stage.CLOSED:
             return await self._closed(key, seen, record), ""
         parts = self._parts(record)
@@ -229,8 +234,9 @@ class GroupReconciler:
     async def _take_back(
         self, seen: GroupSeen, record: Record, parts: dict[Key, GroupSeen]
     ) -> tuple[float | None, str]:
-        for each in parts:
+        for each, it in parts.items():
             await self._gates.stop(each)
+            self._suspended[each] = it.label, it.generation
         answer = await self._rollbacks.advance(list(self._parts(record).values()), record)
         if isinstance(answer, int | float):
             return float(answer), ""
@@ -251,11 +257,9 @@ class GroupReconciler:
         """Taken back, or over: its owners go on, and what is left of it is cleared away in time."""
         self._gates.stop_removing(key)
         self._begun.pop(key, None)
-        if record.rolled_back and self._resumed.get(key) != record.generation:
-            await self._rollbacks.resume(seen.label, record.generation, key.namespace)
-            self._resumed[key] = record.generation
+        await self._resume(key)
         if seen.members:
-            return self._waits(key, seen, record)
+            return await self._waits(key, seen, record)
         now = self._now()
         forgiven = not record.rolled_back or key in self._refilled or now >= record.not_before + KEPT_SECONDS
         if not forgiven:
@@ -265,10 +269,13 @@ class GroupReconciler:
             await self._end(key, seen, record)
         return None
 
-    def _waits(self, key: Key, seen: GroupSeen, record: Record) -> float | None:
+    async def _waits(self, key: Key, seen: GroupSeen, record: Record) -> float | None:
         if record.retry:
             left = record.not_before - self._now()
-            return left if left > 0 else None
+            if left > 0:
+                return left
+            self._look(key)
+            return await self._makers.ask(seen)
         self._refilled.add(key)
         self._gates.mark(key, [it for it in seen.members if it.alive and not it.timed_out])
         return None
@@ -284,11 +291,19 @@ class GroupReconciler:
         for key, _ in record.gangs:
             self._look(key)
 
+    async def _resume(self, key: Key) -> None:
+        """Lets owners go on that were suspended from here; those of a process before this one had their turn first."""
+        found = self._suspended.get(key)
+        if found is not None:
+            await self._rollbacks.resume(*found, key.namespace)
+            del self._suspended[key]
+
     def _forget(self, key: Key) -> None:
         self._gates.forget(key)
         self._refilled.discard(key)
-        for known in (self._begun, self._resumed, self._copied):
+        for known in (self._begun, self._copied):
             known.pop(key, None)
+        self._makers.forget(key)
         self._forgotten(key)
         self._look(key)
 

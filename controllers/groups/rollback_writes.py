@@ -49,6 +49,12 @@ async def suspend(client: Client, step: Suspend) -> bool:
     return done
 
 
+async def note(client: Client, step: Suspend) -> bool:
+    """It will have to be suspended when all of its pods are gone; nobody else would know."""
+    body = _owner(step.root, suspended=step.root.suspended, mark=step.mark)
+    return await _patch(client, _KINDS[step.root.kind], step.root.name, step.root.namespace, body)
+
+
 async def resume(client: Client, root: Root) -> bool:
     """It goes on, and nothing of ours is left on it."""
     while True:
@@ -88,8 +94,8 @@ async def delete(client: Client, pod: MemberSeen) -> bool:
     return True
 
 
-async def suspended(client: Client, namespace: str | None) -> list[Root]:
-    """All Jobs and JobSets that any roll-back has suspended, and that nobody has let go on since."""
+async def marked(client: Client, namespace: str | None) -> list[Root]:
+    """All Jobs and JobSets that any roll-back has suspended or means to, and that nobody has let go on since."""
     found: list[Root] = []
     for kind, resource in _KINDS.items():
         try:

@@ -27,6 +27,9 @@ CONCURRENCY: Final = 32
 PATIENCE: Final = 3.0
 """Seconds until those that are on their way are looked at again; the watch tells of most of it before."""
 
+FORGOTTEN: Final = 60.0
+"""Seconds until a look means nothing any more."""
+
 SOON: Final = 0.2
 """Seconds until it is tried again where somebody else has written to the same object."""
 
@@ -46,6 +49,8 @@ class _Looked(Word, frozen=True):
     stuck: frozenset[str]
     """Names of pods that nobody waits for."""
     answer: float | Rolled
+    clear: bool = False
+    """Nothing was left to be taken back."""
 
 
 class Rollbacks:
@@ -75,12 +80,15 @@ class Rollbacks:
         if known is not None and self._unchanged(known, members, record):
             return known.answer if isinstance(known.answer, Rolled) else known.at + PATIENCE - self._clock()
         plan, versions = await self._plan(members, record)
-        answer: float | Rolled = PATIENCE
-        if plan.done:
-            answer = Rolled(blocked=plan.stuck, why=plan.why)
-        elif not await self._act(plan, versions):
+        # Nothing was left the last time either: the Jobs have heard by now of all that was done.
+        patient = known is not None and known.clear
+        if not await self._act(plan, versions, patient=patient):
             self._looked.pop(mark, None)
             return SOON
+        if patient and plan.renews:
+            self._looked.pop(mark, None)
+            return SOON  # their Jobs are yet to hear of it
+        answer = Rolled(blocked=plan.stuck, why=plan.why) if plan.done else PATIENCE
         self._remember(mark, plan, answer)
         return answer
 
@@ -93,7 +101,7 @@ class Rollbacks:
 
     async def resume_where(self, ours: Callable[[str, int], bool], namespace: str | None = None) -> None:
         """The same for every owner whose mark (label, generation) is one of those: such as no record knows any more."""
-        found = [it for it in await writes.suspended(self._client, namespace) if ours(*rollback.signed(it.mark))]
+        found = [it for it in await writes.marked(self._client, namespace) if ours(*rollback.signed(it.mark))]
         await self._all(writes.resume(self._client, it) for it in found)
 
     # --- Details ---------------------------------------------------------------------------------------------------
@@ -103,33 +111,40 @@ class Rollbacks:
             return False
         wanted = rollback.marks(record)
         awaited = any(rollback.left(it, wanted) and it.name not in known.stuck for it in members)
-        return awaited != isinstance(known.answer, Rolled)
+        return not awaited if isinstance(known.answer, Rolled) else awaited or known.clear
 
     def _remember(self, mark: str, plan: Plan, answer: float | Rolled) -> None:
         now = self._clock()
-        self._looked = {key: it for key, it in self._looked.items() if now - it.at < PATIENCE}
-        self._looked[mark] = _Looked(at=now, stuck=frozenset(plan.stuck), answer=answer)
+        self._looked = {key: it for key, it in self._looked.items() if now - it.at < FORGOTTEN}
+        self._looked[mark] = _Looked(at=now, stuck=frozenset(plan.stuck), answer=answer, clear=plan.clear)
 
     async def _plan(self, members: Iterable[MemberSeen], record: Record) -> tuple[Plan, Mapping[str, str]]:
         """With the version of each pod, by its UID: a pod that has ended meanwhile must not be taken from its Job."""
         wanted = rollback.marks(record)
         found: list[wire.Pod] = []
-        for namespace in sorted({key.namespace for key, _ in record.gangs}):
-            chosen = f"{names.GANG} in ({','.join(sorted(wanted))})"
+        places = sorted({key.namespace for key, _ in record.gangs})
+        chosen = f"{names.GANG} in ({','.join(sorted(wanted))})"
+        for namespace in places:
             listed = await self._client.list(PODS, namespace, label_selector=chosen, type=Pods)
             found += listed.items
         pods = [read.member(it) for it in found]
         ungated = frozenset(it.uid for it in members if not it.held)
-        asked = pods if any(rollback.left(it, wanted) for it in pods) else []
-        made = await Roots(self._client, wanted, ungated).of(asked)
-        return rollback.plan(pods, wanted, made), {it.metadata.uid: it.metadata.resource_version for it in found}
+        made = await Roots(self._client, wanted, ungated).of(pods)
+        plan = rollback.plan(pods, wanted, made)
+        if plan.clear:
+            marked = [it for where in places for it in await writes.marked(self._client, where)]
+            plan = rollback.plan(pods, wanted, made, marked)
+        return plan, {it.metadata.uid: it.metadata.resource_version for it in found}
 
-    async def _act(self, plan: Plan, versions: Mapping[str, str]) -> bool:
+    async def _act(self, plan: Plan, versions: Mapping[str, str], *, patient: bool) -> bool:
         """All steps in their order. False: somebody else wrote to one of the objects, so all must be looked at anew."""
         client = self._client
+        if not await self._all(writes.note(client, it) for it in plan.notes):
+            return False
         if not await self._all(writes.release(client, it, versions[it.pod.uid]) for it in plan.releases):
             return False
-        if not await self._all(writes.suspend(client, it) for it in plan.suspends):
+        suspends = (*plan.suspends, *(plan.renews if patient else ()))
+        if not await self._all(writes.suspend(client, it) for it in suspends):
             return False
         now = self._wall()
         whole = await self._all(writes.disrupt(client, it, now) for it in plan.disrupts)

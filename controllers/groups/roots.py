@@ -32,13 +32,15 @@ class Roots:
         self._jobs: dict[str, Made] = {}
 
     async def of(self, pods: Sequence[MemberSeen]) -> dict[str, Made]:
-        """By the pod's UID. Pods that no Job has made, and those that may not be scheduled yet, are left out."""
+        """By the pod's UID, of those that Jobs have made; of those that our gate still holds only the JobSet."""
         made: dict[str, Made] = {}
         for pod in pods:
-            if rollback.released(pod) and pod.jobset:
-                made[pod.uid] = Made(root=await self._jobset(pod.namespace, pod.jobset))
-            elif pod.maker is not None and rollback.of_job(pod) and not pod.gated:
+            if pod.maker is None or not rollback.of_job(pod):
+                continue
+            if not pod.gated:
                 made[pod.uid] = await self._job(pod, pod.maker)
+            elif pod.jobset:
+                made[pod.uid] = Made(root=await self._jobset(pod.namespace, pod.jobset))
         return made
 
     async def _job(self, pod: MemberSeen, maker: Maker) -> Made:

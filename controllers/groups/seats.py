@@ -2,7 +2,8 @@
 
 from collections.abc import Callable, Iterable
 
-from controllers.groups.parts import Parts, label
+from controllers.groups.parts import Parts
+from jobset_gate.groups.identity import label
 from jobset_gate.groups.model import Key
 from jobset_gate.groups.seen import MemberSeen
 

@@ -27,8 +27,6 @@ PROGRESS_EVERY: Final = 15.0
 """Seconds between two writes of which only numbers and words differ."""
 SETTLE: Final = 1.0
 """Seconds from new words to their writing: a group that gathers or whose pods start has others a moment later."""
-PLACING_PATIENCE: Final = 10.0
-"""Seconds from a decision for which nothing is written while the scheduler places the pods."""
 CONTESTED: Final = 2
 """So often what we wrote may be changed by others before the status counts as theirs."""
 
@@ -86,10 +84,7 @@ class GroupStatuses:
         if said.first_wanted is None:
             said.first_wanted = now
         due = said.first_wanted + SETTLE if words.is_news else max(said.first_wanted + SETTLE, said.at + PROGRESS_EVERY)
-        wait = max(0.0, due - now)
-        if report.placing and report.record is not None:
-            wait = max(wait, report.record.at + PLACING_PATIENCE - self._clock())
-        return wait
+        return max(0.0, due - now)
 
     async def tell(self, report: Report) -> float | None:
         """Writes what is due. Returns the seconds after which to come back, None if there is nothing more."""

@@ -20,8 +20,6 @@ OLD: Final = 600.0
 """Seconds after which a fact is no news: another leader has told it."""
 SPACING: Final = 30.0
 """Seconds between two Events of one reason about one group."""
-PLACING_PATIENCE: Final = 5.0
-"""Seconds from a decision for which nothing is told while the scheduler places the pods."""
 
 Name = tuple[str, str, str]
 """Of a fact on an object: its reason, what makes it the same fact, and the object's UID."""

@@ -8,7 +8,7 @@ from collections.abc import Callable, Iterator
 from jobset_gate import names
 from jobset_gate.groups import with_barrier
 from jobset_gate.groups.model import Design, Group
-from jobset_gate.groups.seen import GroupSeen
+from jobset_gate.groups.seen import GroupSeen, MemberSeen
 from jobset_gate.groups.standing import Standing
 from jobset_gate.model import JobSetSeen
 from jobset_gate.violation import at, note
@@ -24,6 +24,10 @@ def standing(seen: GroupSeen, look: Look) -> Standing | None:
     group = seen.group
     if group.minimum is None:
         return None
+    unknown = sorted({it.jobset for it in seen.members if it.barrier and _unseen(it, look)})
+    if unknown:  # a new leader may see the pods first
+        text = f"its pods also wait in the start barrier of JobSet {', '.join(unknown)}, which has not been seen yet"
+        return Standing(reason=names.REASON_GATHERING, message=text)
     for jobset in _jobsets(seen, look):
         expected = sum(job.expected for job in jobset.targets)
         wrong = with_barrier.minimum(_minimum_path(group), group.minimum, expected)
@@ -44,6 +48,10 @@ def _jobsets(seen: GroupSeen, look: Look) -> Iterator[JobSetSeen]:
         jobset = look(seen.group.key.namespace, name)
         if jobset is not None:
             yield jobset
+
+
+def _unseen(member: MemberSeen, look: Look) -> bool:
+    return member.alive and member.gated and look(member.namespace, member.jobset) is None
 
 
 def _minimum_path(group: Group) -> str:

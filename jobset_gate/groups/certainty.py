@@ -35,32 +35,149 @@ class Room(Word, frozen=True):
     free: Amounts
 
 
-class Ground:
-    """The nodes of one decision; how many pods of a shape they have room for is reckoned once."""
+class Kind:
+    """All pods that are alike: one object for them, so that looking one up by what it is like is done once."""
 
-    def __init__(self, rooms: Sequence[Room]) -> None:
-        """`rooms` are not to change while this is in use."""
+    __slots__ = ("_harms", "places", "requests", "selection", "slots")
+
+    def __init__(self, selection: Selection, requests: Amounts, rooms: Sequence[Room]) -> None:
+        self.selection, self.requests = selection, requests
+        self.slots = [self._on(it) for it in rooms]
+        self.places = sum(self.slots)
+        """How many of them alone have room."""
+        self._harms: dict[Kind, int] = {}
+
+    def harmed_by(self, other: "Kind") -> int:
+        """How many of these may lose their place to one of the others: never more than this."""
+        known = self._harms.get(other)
+        if known is None:
+            known = self._harms[other] = _harm(other.requests, self.requests)
+        return known
+
+    def look(self, number: int, room: Room) -> None:
+        """This node is different by now."""
+        before, now = self.slots[number], self._on(room)
+        self.slots[number] = now
+        self.places += now - before
+
+    def _on(self, room: Room) -> int:
+        many = capacity(room.free, self.requests)
+        return many if many and self.selection.admits(room.node) else 0
+
+
+class Ground:
+    """The nodes; how many pods of a kind they have room for is reckoned once, and then for nodes that have changed."""
+
+    def __init__(self, rooms: Sequence[Room] = ()) -> None:
         self.rooms = rooms
-        self._capacities: dict[Likeness, int] = {}
+        self._kinds: dict[Likeness, Kind] = {}
+        self._used: set[Likeness] = set()
+        self.changes = 0
+        """How often the nodes were found different."""
+
+    def renew(self, rooms: Sequence[Room]) -> None:
+        """The nodes as they are now: the same objects as before where nothing has changed.
+
+        Kinds that nobody has asked for since the last time are forgotten.
+        """
+        before, self.rooms = self.rooms, rooms
+        self._kinds = {like: kind for like, kind in self._kinds.items() if like in self._used}
+        self._used.clear()
+        if before is rooms:
+            return
+        self.changes += 1
+        if [it.node.name for it in before] != [it.node.name for it in rooms]:
+            self._kinds.clear()
+            return
+        changed = [number for number, (old, new) in enumerate(zip(before, rooms, strict=True)) if old is not new]
+        for kind in self._kinds.values():
+            for number in changed:
+                kind.look(number, rooms[number])
+
+    def kind(self, shape: Shape) -> Kind:
+        """What these pods are."""
+        like = shape.likeness
+        known = self._kinds.get(like)
+        if known is None:
+            known = self._kinds[like] = Kind(shape.selection, shape.requests, self.rooms)
+        self._used.add(like)
+        return known
 
     def capacity(self, shape: Shape) -> int:
         """How many pods of this shape alone have room."""
-        known = self._capacities.get(shape.likeness)
-        if known is None:
-            free = (it.free for it in self.rooms if shape.selection.admits(it.node))
-            known = sum(capacity(it, shape.requests) for it in free)
-            self._capacities[shape.likeness] = known
-        return known
+        return self.kind(shape).places
 
     def certain(self, shapes: Iterable[Shape], beside: Iterable[Shape] = ()) -> bool:
         """Whether all pods have room whatever happens; those `beside` them need none, but take what they find."""
-        wanted, others = alike(shapes), alike(beside)
-        most = [(it, min(it.count, self.capacity(it))) for it in (*wanted, *others)]
-        for shape in wanted:
-            harm = sum(many * _harm(it.requests, shape.requests) for it, many in most if it is not shape)
-            if self.capacity(shape) - harm < shape.count:
+        ledger = Ledger(self)
+        ledger.add(beside, sure=False)
+        return ledger.certain(shapes)
+
+
+class Ledger:
+    """Pods that are to be placed, added up as groups are opened, so that one more costs no look at all pairs again.
+
+    Of each kind so many as have places at all can take a place from others. `_load` is how many places of a kind that
+    needs them may be lost to others.
+    """
+
+    def __init__(self, ground: Ground) -> None:
+        self._ground = ground
+        self._sure: dict[Kind, int] = {}
+        self._unsure: dict[Kind, int] = {}
+        self._load: dict[Kind, int] = {}
+
+    @property
+    def empty(self) -> bool:
+        """Nothing is to be placed."""
+        return not self._sure and not self._unsure
+
+    def add(self, shapes: Iterable[Shape], *, sure: bool) -> None:
+        """These are to be placed as well; those that are not sure need no place, but take what they find."""
+        for shape in shapes:
+            self._add(self._ground.kind(shape), shape.count, sure=sure)
+
+    def certain(self, shapes: Iterable[Shape]) -> bool:
+        """Whether all that are sure, and these too, have room whatever happens."""
+        more: dict[Kind, int] = {}
+        for shape in shapes:
+            kind = self._ground.kind(shape)
+            more[kind] = more.get(kind, 0) + shape.count
+        grown = {kind: _able(kind, self._sure.get(kind, 0) + many) for kind, many in more.items()}
+        before = {kind: _able(kind, self._sure.get(kind, 0)) for kind in more}
+        for kind, many in more.items():
+            others = sum(kind.harmed_by(it) * (grown[it] - before[it]) for it in more if it is not kind)
+            if kind.places < self._sure.get(kind, 0) + many + self._loaded(kind) + others:
                 return False
-        return True
+        return all(
+            kind.places >= many + self._load[kind] + sum(kind.harmed_by(it) * (grown[it] - before[it]) for it in more)
+            for kind, many in self._sure.items()
+            if kind not in more
+        )
+
+    def _loaded(self, kind: Kind) -> int:
+        known = self._load.get(kind)
+        if known is not None:
+            return known
+        sure = sum(kind.harmed_by(it) * _able(it, many) for it, many in self._sure.items() if it is not kind)
+        return sure + sum(kind.harmed_by(it) * _able(it, many) for it, many in self._unsure.items())
+
+    def _add(self, kind: Kind, count: int, *, sure: bool) -> None:
+        many = self._sure if sure else self._unsure
+        if sure and kind not in self._load:
+            self._load[kind] = self._loaded(kind)
+        before = many.get(kind, 0)
+        many[kind] = before + count
+        grown = _able(kind, before + count) - _able(kind, before)
+        if grown:
+            for other in self._load:
+                if other is not kind or not sure:
+                    self._load[other] += other.harmed_by(kind) * grown
+
+
+def _able(kind: Kind, many: int) -> int:
+    """More than have places cannot take any."""
+    return min(many, kind.places)
 
 
 def alike(shapes: Iterable[Shape]) -> list[Shape]:

@@ -1,12 +1,52 @@
 """Which of the gathered groups are opened now: in order, as far as there is room, one doubtful one per domain (G3)."""
 
 from collections.abc import Iterable, Sequence
+from typing import Final
 
 from jobset_gate import names
 from jobset_gate.groups import fit
 from jobset_gate.groups.candidates import Candidate, Check, Hold, Open, Opened, order
-from jobset_gate.groups.certainty import Ground, Room, Shape, alike
+from jobset_gate.groups.certainty import Ground, Ledger, Room, Shape, alike
 from jobset_gate.groups.model import Key
+
+CLOSER_LOOKS: Final = 20
+"""In one pass, at groups of which it is known that they stay closed, for nothing but better words."""
+
+MOST_KINDS: Final = 40
+"""Of pods that are being placed, which are gone through for a closer look: it takes a millisecond for each."""
+
+WORDS_LAST: Final = 5.0
+"""Seconds after which such words may be found anew."""
+
+
+class Words:
+    """What groups lacked when that was looked at last; groups that are alike lack the same."""
+
+    def __init__(self) -> None:
+        self._known: dict[object, tuple[str, float, object]] = {}
+
+    def of(self, like: object) -> str | None:
+        """None: nobody has looked yet."""
+        known = self._known.get(like)
+        return None if known is None else known[0]
+
+    def old(self, like: object, now: float) -> bool:
+        """Whether they are worth another look."""
+        known = self._known.get(like)
+        return known is None or now - known[1] > WORDS_LAST
+
+    def still(self, like: object, state: object) -> bool:
+        """Whether another look would find the same."""
+        known = self._known.get(like)
+        return known is not None and state is not None and known[2] == state
+
+    def learn(self, like: object, lacks: str, now: float, state: object) -> None:
+        """This is what they lack."""
+        self._known[like] = lacks, now, state
+
+    def forget_all(self) -> None:
+        """Nobody waits any more."""
+        self._known.clear()
 
 
 def consider(
@@ -23,7 +63,10 @@ def consider(
     `rooms` are what is allocatable less what is bound. What has been opened is reckoned with as if it were still to
     be placed, since the scheduler need not have put it where it was reckoned to go.
     """
-    going = Pass(opened, Ground(rooms), check=check, starved_since=now - starvation_seconds)
+    starved_since = now - starvation_seconds
+    going = Pass(
+        opened, Ground(rooms), Words(), now=now, check=check, starved_since=starved_since, looks=len(candidates)
+    )
     return [going.consider(it) for it in sorted(candidates, key=order)]
 
 
@@ -34,36 +77,80 @@ class _Yard:
         self.held: Candidate | None = None
         self.starved: Candidate | None = None
         self.probing: Key | None = None
-        self.sure: list[Shape] = []
-        self.unsure: list[Shape] = []
+        self.book: list[tuple[Sequence[Shape], bool]] = []
+        """Pods that are to be placed, and whether they need to be."""
 
     def opened(self, group: Opened) -> None:
         """Its pods take up room, or may."""
         shapes = [shape for demand in group.demands for shape in demand.shapes]
-        if group.proven and not group.placed:
-            self.sure = alike([*self.sure, *shapes])
-            return
-        self.unsure = alike([*self.unsure, *shapes])
-        if group.placed:
-            return
-        self.probing = self.probing or group.demands[0].key
+        sure = group.proven and not group.placed
+        self.book.append((shapes, sure))
+        if not sure and not group.placed:
+            self.probing = self.probing or group.demands[0].key
+
+
+class _Near:
+    """The yards that share nodes with a domain, and their books added up."""
+
+    def __init__(self, yards: Sequence[_Yard], ground: Ground) -> None:
+        self.yards = yards
+        self._read = [0] * len(yards)
+        self._ledger = Ledger(ground)
+
+    @property
+    def ledger(self) -> Ledger:
+        """With all that has been opened so far."""
+        for number, yard in enumerate(self.yards):
+            for shapes, sure in yard.book[self._read[number] :]:
+                self._ledger.add(shapes, sure=sure)
+            self._read[number] = len(yard.book)
+        return self._ledger
+
+    def shapes(self, *, sure: bool) -> list[Shape]:
+        """What is to be placed and needs to be, or need not."""
+        return alike(shape for yard in self.yards for shapes, needs in yard.book if needs is sure for shape in shapes)
+
+    @property
+    def earlier(self) -> Candidate | None:
+        """The first of those that stay closed."""
+        return _first(it.held for it in self.yards)
+
+    @property
+    def probing(self) -> Key | None:
+        """Which group has the one place for those that are not sure of theirs."""
+        return next((it.probing for it in self.yards if it.probing is not None), None)
 
 
 class Pass:
     """One pass over the groups that wait. What is free only shrinks while it lasts."""
 
-    def __init__(self, opened: Iterable[Opened], ground: Ground, *, check: Check, starved_since: float) -> None:
-        self._ground = ground
-        self._check = check
-        self._starved_since = starved_since
+    def __init__(
+        self,
+        opened: Iterable[Opened],
+        ground: Ground,
+        words: Words,
+        *,
+        now: float,
+        check: Check,
+        starved_since: float,
+        looks: int = CLOSER_LOOKS,
+        state: object = None,
+    ) -> None:
+        """`state` is another whenever the rooms are, or what has been opened; None: not known."""
+        self._ground, self._words = ground, words
+        self._now, self._check, self._starved_since, self._looks = now, check, starved_since, looks
+        self._state = state
         self._yards: dict[frozenset[str], _Yard] = {}
-        self._doubtful: dict[object, str] = {}
+        self._nears: dict[frozenset[str], tuple[int, _Near]] = {}
+        self._doubtful: set[object] = set()
         for group in opened:
             self._yards.setdefault(group.domain, _Yard()).opened(group)
 
     def consider(self, candidate: Candidate) -> Open | Hold:
         """What becomes of the next in order."""
         verdict = self._verdict(candidate)
+        if isinstance(verdict, Open):
+            self._state = None  # from here on it is another
         yard = self._yards.setdefault(candidate.domain, _Yard())
         if isinstance(verdict, Open):
             yard.opened(Opened(demands=candidate.demands, domain=candidate.domain, proven=verdict.proven))
@@ -75,7 +162,7 @@ class Pass:
 
     def _verdict(self, candidate: Candidate) -> Open | Hold:
         near = self._near(candidate.domain)
-        starved = _first(it.starved for it in near)
+        starved = _first(it.starved for it in near.yards)
         if starved is not None:
             return _behind(candidate, starved.key, "which has waited too long to be passed")
         if self._check is Check.OFF:
@@ -87,39 +174,81 @@ class Pass:
             return Hold(candidate=candidate, reason=names.REASON_WAITING_FOR_CAPACITY, message=lacks)
         return _probe(candidate, near, _doubt(candidate, lacks))
 
-    def _near(self, domain: frozenset[str]) -> list[_Yard]:
-        """The yards that share nodes with a domain. Most groups have one and the same, so there are few."""
-        return [yard for it, yard in self._yards.items() if it is domain or not it.isdisjoint(domain)]
+    def _near(self, domain: frozenset[str]) -> _Near:
+        """Most groups have one domain, so there are few yards."""
+        known = self._nears.get(domain)
+        if known is None or known[0] != len(self._yards):
+            yards = [
+                yard for it, yard in self._yards.items() if it is domain or it == domain or not it.isdisjoint(domain)
+            ]
+            known = self._nears[domain] = len(self._yards), _Near(yards, self._ground)
+        return known[1]
 
-    def _room(self, candidate: Candidate, near: Sequence[_Yard]) -> tuple[bool, str]:
+    def _room(self, candidate: Candidate, near: _Near) -> tuple[bool, str]:
         """Whether the group is known to have room, and what it lacks if it has none.
 
         It has to fit with those that were sure of theirs, and beside those that were not and take what they find.
         """
         like = _likeness(candidate)
         if like in self._doubtful:  # then it still is: there is no more room than before
-            return False, self._doubtful[like]
-        sure = [shape for it in near for shape in it.sure]
-        unsure = [shape for it in near for shape in it.unsure]
-        shapes = [shape for it in candidate.demands for shape in it.shapes]
-        plain = not candidate.unmodelled and not any(it.resources for it in candidate.demands)
-        if plain and self._ground.certain([*sure, *shapes], unsure):
+            return False, self._words.of(like) or ""
+        if not candidate.unmodelled and self._certain(candidate, near):
             return True, ""  # without placing anybody, which takes longer
-        answer = fit.check(candidate.demands, self._ground, first=sure, beside=unsure)
-        proven = answer.fits and answer.certain and not candidate.unmodelled
-        if not proven:
-            self._doubtful[like] = answer.lacks
-        return proven, answer.lacks
+        self._doubtful.add(like)
+        if not self._matters(candidate, near):
+            return False, self._told(candidate, like)
+        return self._closer(candidate, like, near)
+
+    def _certain(self, candidate: Candidate, near: _Near) -> bool:
+        if any(it.resources for it in candidate.demands):
+            return False
+        shapes = [shape for it in candidate.demands for shape in it.shapes]
+        if len(shapes) == 1 and near.ledger.empty:
+            return self._ground.capacity(shapes[0]) >= candidate.demands[0].minimum
+        return near.ledger.certain(shapes)
+
+    def _matters(self, candidate: Candidate, near: _Near) -> bool:
+        """Whether a closer look may open the group, or else find no more than words."""
+        if any(it.resources for it in candidate.demands):
+            return True
+        if near.earlier is None and near.probing is None:
+            return True
+        like = _likeness(candidate)
+        if self._looks > 0 and self._words.old(like, self._now):
+            self._looks -= 1
+            return True
+        return False
+
+    def _told(self, candidate: Candidate, like: object) -> str:
+        """What it lacks, without a closer look."""
+        known = self._words.of(like)
+        if known is not None:
+            return known
+        minimum = sum(it.minimum for it in candidate.demands)
+        places = sum(self._ground.capacity(shape) for it in candidate.demands for shape in it.shapes)
+        return f"room for at most {places} of {minimum} pods" if places < minimum else ""
+
+    def _closer(self, candidate: Candidate, like: object, near: _Near) -> tuple[bool, str]:
+        """Places the group, as it might be, after those that are sure of their places."""
+        if self._words.still(like, self._state):
+            return False, self._words.of(like) or ""
+        first = near.shapes(sure=True)
+        if len(first) > MOST_KINDS:
+            return False, f"{len(first)} different kinds of pods are being placed before it"
+        answer = fit.check(candidate.demands, self._ground, first=first, beside=near.shapes(sure=False))
+        if answer.fits and answer.certain and not candidate.unmodelled:
+            self._doubtful.discard(like)
+            return True, ""
+        self._words.learn(like, answer.lacks, self._now, self._state)
+        return False, answer.lacks
 
 
-def _probe(candidate: Candidate, near: Sequence[_Yard], doubt: str) -> Open | Hold:
+def _probe(candidate: Candidate, near: _Near, doubt: str) -> Open | Hold:
     """The first in order of a domain may be opened though nothing proves that it fits, one at a time."""
-    earlier = _first(it.held for it in near)
-    if earlier is not None:
-        return _behind(candidate, earlier.key, doubt)
-    probing = next((it.probing for it in near if it.probing is not None), None)
-    if probing is not None:
-        return _behind(candidate, probing, f"which is being placed; {doubt}")
+    if near.earlier is not None:
+        return _behind(candidate, near.earlier.key, doubt)
+    if near.probing is not None:
+        return _behind(candidate, near.probing, f"which is being placed; {doubt}")
     return Open(candidate=candidate, proven=False)
 
 

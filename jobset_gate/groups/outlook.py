@@ -6,6 +6,7 @@ Used by the keeper that opens them and by the command line that tells of them.
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from fractions import Fraction
 from math import ceil
+from types import MappingProxyType
 from typing import Final
 
 from jobset_gate import names
@@ -15,7 +16,7 @@ from jobset_gate.groups.certainty import Room, Shape
 from jobset_gate.groups.creators import Creator
 from jobset_gate.groups.fit import Demand
 from jobset_gate.groups.ganggroups import GangGroup
-from jobset_gate.groups.model import Group, Key
+from jobset_gate.groups.model import POD_GROUPS, Group, Key
 from jobset_gate.groups.record import How, Record, Stage
 from jobset_gate.groups.requests import Amounts
 from jobset_gate.groups.seen import GroupSeen, MemberSeen
@@ -58,11 +59,15 @@ class Outlook:
         across_namespaces: bool = False,
         creators: Mapping[Key, tuple[Creator, ...]] | None = None,
         short_of_quota: Callable[[GroupSeen], str] = lambda _: "",
+        barred: Callable[[GroupSeen], Standing | None] = lambda _: None,
+        trouble: Mapping[str, str] = MappingProxyType({}),
     ) -> None:
-        """`short_of_quota`: what the namespace's quota lacks for a group, "" if nothing."""
+        """`short_of_quota`: what the namespace's quota lacks for a group, "" if nothing. `barred`: what else forbids to
+        open it. `trouble`: by API group, why its PodGroups cannot be used.
+        """
         self._look, self._groups, self._across = look, groups, across_namespaces
         self._creators = {} if creators is None else creators
-        self._short_of_quota = short_of_quota
+        self._short_of_quota, self._barred, self._trouble = short_of_quota, barred, trouble
 
     def of(self, seen: GroupSeen, domains: Domains, now: float) -> Candidate | Standing | None:
         """A candidate stands for its whole GangGroup, and is the same for each of its gangs. None: nothing to open."""
@@ -79,7 +84,7 @@ class Outlook:
         )
         held = standing.standing(told)
         if held is not None and held.reason not in _PATIENT:
-            return held
+            return self._explained(held, seen.group.key)
         return _given_up(record) or _backing_off(record, now) or held or self._together(told.gang_group, domains, now)
 
     def _together(self, gang_group: GangGroup, domains: Domains, now: float) -> Candidate | Standing | None:
@@ -93,6 +98,13 @@ class Outlook:
         ready = [it for it in closed if generation.waiting(it)]
         return candidate(ready, domains) if ready else None
 
+    def _explained(self, held: Standing, key: Key) -> Standing:
+        """A PodGroup may be missing because its kind cannot be used."""
+        told = [self._trouble[api] for api in POD_GROUPS[key.design] if api in self._trouble]
+        if held.reason != names.REASON_POD_GROUP_MISSING or not told:
+            return held
+        return Standing(reason=held.reason, message=f"{held.message}; {'; '.join(told)}")
+
     def _of_partner(self, seen: GroupSeen, now: float) -> Standing | None:
         record, path = seen.record, seen.group.key.path
         if record is not None and record.stage is Stage.ROLLING_BACK:
@@ -100,6 +112,9 @@ class Outlook:
         others = _gates(seen.members)
         if others:
             return Standing(reason=names.REASON_OTHER_GATE, message=f"{path} is also held by {', '.join(others)}")
+        barred = self._barred(seen)
+        if barred is not None:
+            return barred
         short = self._short_of_quota(seen)
         if short:
             return Standing(reason=names.REASON_WAITING_FOR_CAPACITY, message=short)
@@ -138,8 +153,7 @@ def outlook(
             waiting[answer.key] = answer
         elif answer is not None:
             told[key] = answer
-        if (still := outstanding(each, bound, domains, now)) is not None:
-            opened.append(still)
+        opened += outstanding(each, bound, domains, now)
     candidates = list(waiting.values())
     for it in opening.consider(candidates, opened, rooms, now=now, check=check, starvation_seconds=starvation_seconds):
         told |= dict.fromkeys((demand.key for demand in it.candidate.demands), it)
@@ -160,35 +174,33 @@ def candidate(seen: Sequence[GroupSeen], domains: Domains) -> Candidate:
     )
 
 
-def outstanding(seen: GroupSeen, bound: Callable[[str], bool], domains: Domains, now: float) -> Opened | None:
-    """What of an opened group is still to be placed, as far as it is to be reckoned with."""
+def outstanding(seen: GroupSeen, bound: Callable[[str], bool], domains: Domains, now: float) -> tuple[Opened, ...]:
+    """What of an opened group is still to be placed, or to be found placed, as far as it is to be reckoned with."""
     record = seen.record
     if record is None or record.stage is Stage.CLOSED:
-        return None
+        return ()
     late = record.marked or record.stage is Stage.ROLLING_BACK
-    if late and now >= record.at + float(record.wait) + MARKED_SECONDS:
-        return None
-    decided = [*_opened(seen, record, now), *generation.passing(seen, record)]
-    shapes = _shapes(it for it in decided if not bound(it.uid))
+    forgotten = late and now >= record.at + float(record.wait) + MARKED_SECONDS
+    opened = [it for it in generation.opened(seen, record.generation) if it.phase not in ("Succeeded", "Failed")]
+    placed = [it for it in opened if it.node and not bound(it.uid)]  # it has its place, and the nodes lag behind
+    rest = [] if forgotten else [it for it in opened if not it.node and not bound(it.uid)]
+    if record.satisfied is not None:
+        rest = [it for it in rest if now < it.opened_at + SURPLUS_SECONDS]
+    rest += generation.passing(seen, record)
+    short = max(0, record.minimum - generation.bound(seen, record.generation))
+    found = (
+        _still(seen.group.key, placed, len(placed), domains, proven=True),
+        _still(seen.group.key, rest, short, domains, proven=record.how is How.FIT, placed=record.satisfied is not None),
+    )
+    return tuple(it for it in found if it is not None)
+
+
+def _still(key: Key, members: Sequence[MemberSeen], minimum: int, domains: Domains, **how: bool) -> Opened | None:
+    shapes = _shapes(members)
     if not shapes:
         return None
-    placed = generation.bound(seen, record.generation)
-    demand = Demand(key=seen.group.key, shapes=shapes, minimum=max(0, record.minimum - placed))
-    return Opened(
-        demands=(demand,),
-        domain=domains.of(shapes),
-        proven=record.how is How.FIT,
-        placed=record.satisfied is not None,
-    )
-
-
-def _opened(seen: GroupSeen, record: Record, now: float) -> list[MemberSeen]:
-    """Members without our gate that have no place yet, or none that is known to all."""
-    members = (it for it in generation.opened(seen, record.generation) if it.phase not in ("Succeeded", "Failed"))
-    if record.satisfied is None:
-        return list(members)
-    # Bound ones are in it until the room that they take is known.
-    return [it for it in members if it.node or now < it.opened_at + SURPLUS_SECONDS]
+    demand = Demand(key=key, shapes=shapes, minimum=minimum)
+    return Opened(demands=(demand,), domain=domains.of(shapes), **how)
 
 
 def _demand(seen: GroupSeen) -> Demand:

@@ -63,6 +63,7 @@ def member(seen: wire.Pod, ways: frozenset[Way] = pods.ALL) -> MemberSeen:
         priority=spec.priority or 0,
         maker=_maker(meta.owner_references),
         jobset=intern(labels.get(names.JS_NAME, "")),
+        barrier=labels.get(names.GATED) == names.GATED_VALUE,
         gated=names.GANG_GATE in gates,
         other_gates=tuple(it for it in gates if it != names.GANG_GATE),
         generation=generation,

@@ -4,6 +4,8 @@ One builder for keepers and people: the table says what the status says. Message
 stay the same while nothing happens.
 """
 
+from collections.abc import Sequence
+
 from jobset_gate.groups import phases, reasons, tellings
 from jobset_gate.groups.candidates import Hold, Open
 from jobset_gate.groups.model import Key, PodGroupSeen, Way
@@ -59,13 +61,22 @@ class Report(Word, frozen=True):
         return tellings.facts(self.scene)
 
 
-def report(seen: GroupSeen, now: float, why: Hold | Standing | Open | None = None, blocked: str = "") -> Report:
-    """What to tell of a group. `why`: what holds it up, by the outlook; `blocked`: what holds up its way back."""
+def report(
+    seen: GroupSeen,
+    now: float,
+    why: Hold | Standing | Open | None = None,
+    blocked: str = "",
+    doubts: Sequence[str] = (),
+) -> Report:
+    """What to tell of a group. `why`: what holds it up, by the outlook; `blocked`: what holds up its way back.
+
+    `doubts` is what somebody should look at though it holds up nothing.
+    """
     counts = tally(seen, now)
     phase = phases.phase(counts)
     told = None if why is None or isinstance(why, Open) else Standing(reason=why.reason, message=why.message)
     standing = reasons.reason(seen, counts, told, blocked, now)
-    scene = tellings.scene(seen, counts, standing)
+    scene = tellings.scene(seen, counts, standing, doubts)
     ungated, moved = (tuple(it.name for it in some) for some in (scene.ungated, scene.moved))
     record = seen.record
     return Report(

@@ -3,13 +3,17 @@
 Each step is found by the trace that it leaves in the cluster, so a plan is made anew from what is there, by whoever
 leads, however far the last one came:
 
-1. release: where the end of a pod could fail its Job by a rule, the Job is made to forget the pod first;
-2. suspend: a Job or JobSet deletes its pods itself, and counts none of them;
-3. disrupt and delete: the pods of other controllers, and those that were released.
+* suspend: a Job or JobSet deletes its pods itself, and counts none of them;
+* release and delete, where the end of a pod could fail its Job by a rule: the Job is made to forget the pod first. Such
+  a Job is not suspended before all of that is long over: if it were told of it before it has forgotten the pods, it
+  would wait for minutes to hear that the pods have gone that it has deleted;
+* disrupt and delete: the pods of other controllers.
 """
 
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Final
+
+from msgspec.structs import replace
 
 from jobset_gate.groups import wayback
 from jobset_gate.groups.identity import label
@@ -41,6 +45,8 @@ class Root(Word, frozen=True):
     managed_by: str = ""
     fails: bool = False
     """A rule of it can make one pod's end the end of the Job."""
+    barrier: bool = False
+    """Its pods wait for each other when they start: a JobSet of ours, that wants another epoch for its new pods."""
     others: tuple[str, ...] = ()
     """Names of its living pods that are not in the group."""
 
@@ -55,7 +61,7 @@ class Made(Word, frozen=True):
 
 
 class Release(Word, frozen=True):
-    """Make its Job forget a pod: it looks at the exit codes of all the pods it knows, finalizer or not."""
+    """Make its Job forget a pod: it looks at the exit codes of all pods it knows, also of those it deletes itself."""
 
     pod: MemberSeen
     job: str
@@ -74,19 +80,28 @@ class Suspend(Word, frozen=True):
 class Plan(Word, frozen=True):
     """The steps, in the order of the fields: a later one is only taken when all earlier ones have been."""
 
+    notes: tuple[Suspend, ...] = ()
+    """Only to be marked by now."""
     releases: tuple[Release, ...] = ()
     suspends: tuple[Suspend, ...] = ()
     disrupts: tuple[MemberSeen, ...] = ()
     deletes: tuple[MemberSeen, ...] = ()
     going: tuple[MemberSeen, ...] = ()
     """On their way: nothing to be done but to wait."""
+    renews: tuple[Suspend, ...] = ()
+    """What was marked, to be suspended when nothing else has been left for a while: for its start barrier."""
     blocked: tuple[Return, ...] = ()
     """What cannot be taken back, and why."""
 
     @property
-    def done(self) -> bool:
+    def clear(self) -> bool:
         """Nothing that was opened is left, but what is blocked."""
         return not (self.releases or self.suspends or self.deletes or self.going)
+
+    @property
+    def done(self) -> bool:
+        """And there is nothing else to do."""
+        return self.clear and not self.renews
 
     @property
     def stuck(self) -> tuple[str, ...]:
@@ -127,11 +142,13 @@ def left(pod: MemberSeen, wanted: Mapping[str, int]) -> bool:
     return released(pod) or (not pod.gated and 0 < pod.generation <= wanted[pod.held])
 
 
-def plan(members: Iterable[MemberSeen], wanted: Mapping[str, int], made: Mapping[str, Made]) -> Plan:
-    """All that is to be done now.
-
-    `made`: how each pod of a Job came to be, by its UID. Of those that were released only a JobSet is known.
-    """
+def plan(
+    members: Iterable[MemberSeen],
+    wanted: Mapping[str, int],
+    made: Mapping[str, Made],
+    marked: Iterable[Root] = (),
+) -> Plan:
+    """All that is to be done now. `made`: how pods of Jobs came to be, by UID; `marked`: owners that carry our mark."""
     pods = sorted(members, key=lambda it: (it.namespace, it.name))
     mine = [it for it in pods if left(it, wanted)]
     free = [it for it in mine if not it.deleting]
@@ -139,15 +156,19 @@ def plan(members: Iterable[MemberSeen], wanted: Mapping[str, int], made: Mapping
     disrupts = [it for it in free if it.maker is not None and not of_job(it)]
     bare = [it for it in free if it.maker is None and not released(it)]
     parts = [_of_root(root, some, pods, wanted, made) for root, some in _by_root(free, made)]
+    asleep = [it for it in pods if it.gated and not it.deleting and _asleep(made.get(it.uid, Made()).root, wanted)]
     orphans = [it for it in free if of_job(it) and made.get(it.uid, Made()).root is None]
-    return Plan(
+    found = Plan(
+        notes=tuple(it for part in parts for it in part.notes),
         releases=tuple(it for part in parts for it in part.releases),
         suspends=tuple(it for part in parts for it in part.suspends),
         disrupts=tuple(disrupts),
         deletes=(*deletes, *disrupts, *(it.pod for part in parts for it in part.releases)),
-        going=(*(it for it in mine if it.deleting), *orphans, *(it for part in parts for it in part.going)),
+        going=(*(it for it in mine if it.deleting), *orphans, *asleep, *(it for part in parts for it in part.going)),
         blocked=(*_bare(bare), *(it for part in parts for it in part.blocked)),
     )
+    renews = (it for it in marked if signed(it.mark) in wanted.items() and not (it.suspended or it.over))
+    return replace(found, renews=tuple(Suspend(root=it, mark=it.mark) for it in renews)) if found.clear else found
 
 
 def of_job(pod: MemberSeen) -> bool:
@@ -171,34 +192,43 @@ def _of_root(
     root: Root, some: list[MemberSeen], pods: list[MemberSeen], wanted: Mapping[str, int], made: Mapping[str, Made]
 ) -> Plan:
     """Of those pods of a Job or JobSet that are to be taken back."""
-    held = [it for it in some if not released(it)]
-    ours = min(mark(it.held, wanted[it.held]) for it in some)
     if root.over or (root.suspended and not root.mark):
-        return Plan(going=tuple(held))  # whoever has ended or suspended it: it deletes its pods, and stays as it is
+        return Plan(going=tuple(some))  # whoever has ended or suspended it: it deletes its pods, and stays as it is
+    ours = min(mark(it.held, wanted[it.held]) for it in some)
     if root.suspended:
-        known = root.mark in {mark(*it) for it in wanted.items()}
+        known = signed(root.mark) in wanted.items()
         # A mark that an earlier roll-back has left would never be found when this one ends.
-        return Plan(suspends=() if known else (Suspend(root=root, mark=ours),), going=tuple(held))
-    way = wayback.way_of(
+        return Plan(suspends=() if known else (Suspend(root=root, mark=ours),), going=tuple(some))
+    way = _way(root, some)
+    if way.how is How.SUSPEND and root.fails and not all(made[it.uid].by for it in some):
+        way = Return(owner=way.owner, how=How.BLOCKED, why=f"{root.kind} {root.name} finds its pods by no label")
+    if way.how is How.BLOCKED:
+        return Plan(blocked=(way,))
+    if not root.fails:
+        return Plan(suspends=(Suspend(root=root, mark=ours),), going=tuple(some))
+    releases = tuple(_releases(root, pods, wanted, made))
+    forgotten = {it.pod.uid for it in releases}
+    notes = (Suspend(root=root, mark=ours),) if root.barrier and signed(root.mark) not in wanted.items() else ()
+    return Plan(notes=notes, releases=releases, going=tuple(it for it in some if it.uid not in forgotten))
+
+
+def _asleep(root: Root | None, wanted: Mapping[str, int]) -> bool:
+    """Whether we have suspended it: were it resumed while one of its Jobs has not heard of that, that one's pods would
+    still be of the epoch before.
+    """
+    return root is not None and root.suspended and not root.over and signed(root.mark) in wanted.items()
+
+
+def _way(root: Root, some: Sequence[MemberSeen]) -> Return:
+    return wayback.way_of(
         Owner(
             kind=root.kind,
             name=root.name,
-            pods=tuple(it.name for it in held),
+            pods=tuple(it.name for it in some),
             others=root.others,
             by_kueue=root.by_kueue,
             managed_by=root.managed_by,
         )
-    )
-    if way.how is How.SUSPEND and root.fails and not all(made[it.uid].by for it in held):
-        way = Return(owner=way.owner, how=How.BLOCKED, why=f"{root.kind} {root.name} finds its pods by no label")
-    if way.how is How.BLOCKED:
-        return Plan(blocked=(way,) if held else ())
-    releases = tuple(_releases(root, pods, wanted, made)) if root.fails else ()
-    forgotten = {it.pod.uid for it in releases}
-    return Plan(
-        releases=releases,
-        suspends=(Suspend(root=root, mark=ours),),
-        going=tuple(it for it in held if it.uid not in forgotten),
     )
 
 

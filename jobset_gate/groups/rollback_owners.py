@@ -31,6 +31,7 @@ def root(kind: str, obj: Json, others: tuple[str, ...] = ()) -> Root:
         by_kueue=names.KUEUE_QUEUE in mapping(meta.get("labels")),
         managed_by="" if manager in _USUAL else manager,
         fails=fails(kind, obj),
+        barrier=kind == JOBSET and any(it.labels[1].get(names.GATED) for it in replicated_jobs(obj)),
         others=others,
     )
 

@@ -43,6 +43,8 @@ class MemberSeen(Word, frozen=True):
     maker: Maker | None = None
     jobset: str = ""
     """Name of the JobSet that its Job belongs to."""
+    barrier: bool = False
+    """It waits in the start barrier, too."""
     gated: bool = False
     """Our gate still holds it."""
     other_gates: tuple[str, ...] = ()

@@ -36,7 +36,14 @@ _LASTING: Final = frozenset(
     }
 )
 """Reasons that somebody has to do something about."""
-_QUIET: Final = frozenset({names.REASON_WAITING_FOR_CAPACITY, names.REASON_BEHIND_OTHER, names.REASON_OTHER_GATE})
+_QUIET: Final = frozenset(
+    {
+        names.REASON_WAITING_FOR_CAPACITY,
+        names.REASON_BEHIND_OTHER,
+        names.REASON_OTHER_GATE,
+        names.REASON_WAITING_FOR_GANG_GROUP,
+    }
+)
 """Reasons that pass by themselves."""
 
 
@@ -67,13 +74,21 @@ class Scene(Word, frozen=True):
     """By name."""
     moved: tuple[MemberSeen, ...] = ()
     """By name."""
+    doubts: tuple[str, ...] = ()
 
 
-def scene(seen: GroupSeen, counts: Counts, standing: Standing) -> Scene:
+def scene(seen: GroupSeen, counts: Counts, standing: Standing, doubts: Sequence[str] = ()) -> Scene:
     """A group with those of its members that are not as they should be."""
     ungated = _by_name([it for it in seen.members if it.ungated])
     moved = _by_name(_moved(seen.members))
-    return Scene(seen=seen, counts=counts, standing=standing, ungated=tuple(ungated), moved=tuple(moved))
+    return Scene(
+        seen=seen,
+        counts=counts,
+        standing=standing,
+        ungated=tuple(ungated),
+        moved=tuple(moved),
+        doubts=tuple(doubts),
+    )
 
 
 def facts(told: Scene) -> tuple[Fact, ...]:
@@ -160,9 +175,8 @@ def _depleted(told: Scene) -> Iterator[Fact]:
         return
     succeeded = sum(it.phase == "Succeeded" for it in there)
     pending = len(there) - running - succeeded
-    text = (
-        f"{running} pods run, {pending} are pending and {succeeded} have succeeded: below {told.counts.minimum} in all"
-    )
+    parts = f"{running} running, {pending} pending, {succeeded} succeeded"
+    text = f"{len(there)} of {told.counts.minimum} pods are left: {parts}"
     yield _fact(told.seen, names.REASON_UNSCHEDULABLE, text, once=f"{told.seen.generation} {text}", warning=True)
 
 
@@ -177,6 +191,12 @@ def _strangers(told: Scene) -> Iterator[Fact]:
         yield _on_pods(names.REASON_MEMBERSHIP_FIXED, text, told.moved[:HANDFUL], once="")
 
 
+def _doubtful(told: Scene) -> Iterator[Fact]:
+    """Its pods may run into something later on."""
+    for doubt in told.doubts:
+        yield _fact(told.seen, names.REASON_BARRIER_TOO_SHORT, doubt, once=doubt, warning=True)
+
+
 _ASKED: Final[tuple[Callable[[Scene], Iterator[Fact]], ...]] = (
     _opened,
     _satisfied,
@@ -187,6 +207,7 @@ _ASKED: Final[tuple[Callable[[Scene], Iterator[Fact]], ...]] = (
     _too_few,
     _depleted,
     _strangers,
+    _doubtful,
 )
 
 

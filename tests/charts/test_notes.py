@@ -40,3 +40,9 @@ async def test_they_say_what_stays_behind(real_plane: Real, helm4: Helm) -> None
     assert "crds.keep" not in await notes(real_plane, helm4, at("crds.keep", False))
     managed = await notes(real_plane, helm4, at("webhook.certificates.mode", "certManager"))
     assert "delete secret jobset-gate-webhook-tls jobset-gate-webhook-ca" in managed
+
+
+async def test_they_say_how_to_see_pod_groups(real_plane: Real, helm4: Helm) -> None:
+    assert "(alibaba)" in await notes(real_plane, helm4, at("groups.ways", ["alibaba"]))
+    assert "kubectl jobset-gate get groups --all-namespaces" in await notes(real_plane, helm4, {})
+    assert "groups" not in await notes(real_plane, helm4, at("groups.enabled", False))

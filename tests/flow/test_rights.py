@@ -1,4 +1,7 @@
-"""The rights that the chart gives are enough for all that is ever done, and none of them is more than that takes."""
+"""The rights that the chart gives are enough for all that is ever done, and none of them is more than that takes.
+
+Without pod groups: test_rights_groups.py has what these take beside it.
+"""
 
 import sys
 from collections.abc import AsyncIterator
@@ -21,6 +24,7 @@ from webhook import selfsigned
 
 pytestmark = [pytest.mark.real, pytest.mark.timeout(400)]
 
+WITHOUT_GROUPS = (*LIVELY, "groups.enabled=false")
 WITHOUT_STREAM = replace(QUICK, stream=False)
 """A pod that hears its verdict on the gate stream is not patched for a while: that right would look needless."""
 
@@ -58,7 +62,7 @@ async def test_the_whole_flow_takes_exactly_the_rights_of_the_chart(
                 nodes=(Node("small", pods=3),), behaviour=WITHOUT_STREAM, controller=False, webhook=False,
             )
         )  # fmt: skip
-        release = await stack.enter_async_context(installed(real_plane, own, tmp_path, *LIVELY))
+        release = await stack.enter_async_context(installed(real_plane, own, tmp_path, *WITHOUT_GROUPS))
         generation = await story.owner_applies_the_crd(stage)
         await stack.enter_async_context(release.program("webhook"))
         first, _ = await stack.enter_async_context(replicas(release, stage))
@@ -103,7 +107,7 @@ async def test_a_certificate_from_elsewhere_takes_exactly_the_rights_of_its_mode
         stage = await stack.enter_async_context(
             staged(real_plane, gangs, tmp_path, controller=False, webhook=False, stream=False)
         )
-        release = await stack.enter_async_context(installed(real_plane, own, tmp_path, *MODES[mode], *LIVELY))
+        release = await stack.enter_async_context(installed(real_plane, own, tmp_path, *MODES[mode], *WITHOUT_GROUPS))
         door = await stack.enter_async_context(release.program("webhook", *files))
         if mode == "certManager":
             await story.cert_manager_injects(stage, made.ca_bundle)
@@ -124,7 +128,7 @@ async def test_what_the_hooks_of_the_chart_do_takes_exactly_their_rights(
         stage = await stack.enter_async_context(
             staged(real_plane, gangs, tmp_path, controller=False, webhook=False, stream=False)
         )
-        values = ("crds.keep=false", *LIVELY)
+        values = ("crds.keep=false", *WITHOUT_GROUPS)
         release = await stack.enter_async_context(installed(real_plane, own, tmp_path, *values))
         async with release.program("webhook"):
             await in_force(stage)

@@ -6,6 +6,7 @@ import asyncio
 import hashlib
 import itertools
 import ssl
+import threading
 import time
 from datetime import UTC, datetime, timedelta
 from ipaddress import ip_address
@@ -71,6 +72,27 @@ def test_an_hour_of_sleep_takes_no_real_time() -> None:
     began = time.monotonic()
     assert run_virtual(main()) == pytest.approx(3600)
     assert time.monotonic() - began < 0.5
+
+
+def test_time_passes_at_its_pace_for_people_to_look_on() -> None:
+    began = time.monotonic()
+    assert run_virtual(asyncio.sleep(100.0, "slept"), pace=0.001) == "slept"
+    assert time.monotonic() - began >= 0.1
+
+
+def test_at_a_pace_what_comes_from_a_thread_is_not_slept_through() -> None:
+    """As a signal is not: somebody presses Ctrl-C in the middle of an hour that takes an hour."""
+
+    async def wake() -> float:
+        loop, woken = asyncio.get_running_loop(), asyncio.Event()
+        timer = threading.Timer(0.05, lambda: loop.call_soon_threadsafe(woken.set))
+        timer.start()
+        async with asyncio.timeout(3600.0):
+            await woken.wait()
+        timer.join()
+        return loop.time()
+
+    assert 0 < run_virtual(wake(), pace=1.0) < 60
 
 
 def test_timers_fire_in_the_order_of_their_times() -> None:

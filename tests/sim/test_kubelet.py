@@ -302,6 +302,18 @@ def test_a_deleted_pod_is_failed_before_it_is_gone() -> None:
     on_embedded(story)
 
 
+def test_a_pod_that_is_told_that_its_work_is_done_succeeds() -> None:
+    async def story(world: World) -> None:
+        await world.create(JOBSETS, plain(pods=2))
+        await world.until(PODS, lambda pods: len(running(pods)) == 2)
+        assert len(world.kubelets.finish(Where(index=1))) == 1
+        pods = await world.until(PODS, lambda pods: any(pod["status"].get("phase") == "Succeeded" for pod in pods))
+        done = next(pod for pod in pods if pod["status"]["phase"] == "Succeeded")
+        assert state(done, "main")["terminated"]["exitCode"] == 0
+
+    on_embedded(story)
+
+
 def test_times_are_those_of_the_node_in_whole_seconds() -> None:
     async def story(world: World) -> None:
         await world.create(JOBSETS, gated(pods=2))

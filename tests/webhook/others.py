@@ -19,9 +19,18 @@ Json = dict[str, Any]
 
 @asynccontextmanager
 async def another_webhook(
-    client: Client, namespace: str, folder: Path, name: str, operations: Callable[[Json], list[Json]]
+    client: Client,
+    namespace: str,
+    folder: Path,
+    name: str,
+    operations: Callable[[Json], list[Json]],
+    *,
+    rule: Json | None = None,
 ) -> AsyncIterator[None]:
-    """Called for every JobSet of the namespace, in the place that its name gives it; `operations` are its patch."""
+    """Called for every JobSet of the namespace, in the place that its name gives it; `operations` are its patch.
+
+    `rule`: called for other objects.
+    """
 
     async def answer(request: web.Request) -> web.Response:
         review = json.loads(await request.read())
@@ -39,6 +48,8 @@ async def another_webhook(
     made["metadata"]["name"] = f"{name}-{namespace}"
     (hook,) = made["webhooks"]
     del hook["matchConditions"]
+    if rule is not None:
+        hook["rules"] = [rule]
     hook["name"] = f"{name}.example.com"
     hook["namespaceSelector"] = {"matchLabels": {"kubernetes.io/metadata.name": namespace}}
     await client.create(MUTATING_WEBHOOKS, made)

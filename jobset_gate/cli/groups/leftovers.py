@@ -31,7 +31,7 @@ async def resume(
 ) -> None:
     """Lets Jobs and JobSets go on that we have suspended for groups whose label is wanted."""
     try:
-        found = await rollback_writes.suspended(client, namespace)
+        found = await rollback_writes.marked(client, namespace)
     except Forbidden as refused:
         cleared.problems.append(f"whether Jobs and JobSets were suspended is not known: {refused}")
         return

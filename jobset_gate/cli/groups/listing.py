@@ -40,7 +40,8 @@ async def run(wanted: Wanted, *, kubeconfig: str | None, context: str | None) ->
         read = await reading.read(client, settings, namespace)
         keeper = await keepers.controller(client, reached.namespace)
     now = time.time()
-    found = [it for it in telling.reports(read, settings, now) if not wanted.names or it.key.name in wanted.names]
+    told = telling.reports(read, settings, now, controlled=bool(keeper.leads))
+    found = [it for it in told if not wanted.names or it.key.name in wanted.names]
     _print(found, wanted, now, namespaces=namespace is None)
     for line in read.missing:
         _say(f"warning: {line}")

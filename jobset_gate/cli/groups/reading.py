@@ -14,7 +14,8 @@ from controllers.groups.watches import POD_GROUP_KINDS, Kept, kinds
 from jobset_gate.kube.client import Client
 from jobset_gate.kube.errors import Forbidden, NotFound
 from jobset_gate.kube.listwatch import Scope, pages
-from jobset_gate.kube.resources import NODES, PODS, Resource
+from jobset_gate.kube.reader import Bare, Reader
+from jobset_gate.kube.resources import CONFIGMAPS, NODES, PODS, RESOURCEQUOTAS, Resource
 from jobset_gate.kube.store import Change
 from jobset_gate.settings import Groups
 
@@ -55,11 +56,17 @@ async def _fill(client: Client, kind: Kept, reading: Reading) -> None:
     except Forbidden as refused:
         _blinded(kind, reading, str(refused))
         return
+    reader: Reader[Any] = Reader(kind.shape, lambda _, detail: reading.missing.append(f"not readable: {detail}"))
     for raw in found:
-        item: Any = msgspec.json.decode(raw, type=kind.shape)
-        model = kind.convert(item)
-        if model is not None:
-            kind.handler(Change((item.metadata.namespace, item.metadata.name), None, model))
+        item = reader.object(raw)
+        if item is not None and not isinstance(item, Bare):
+            _take(kind, item)
+
+
+def _take(kind: Kept, item: Any) -> None:
+    model = kind.convert(item)
+    if model is not None:
+        kind.handler(Change((item.metadata.namespace, item.metadata.name), None, model))
 
 
 def _blinded(kind: Kept, reading: Reading, refusal: str) -> None:
@@ -76,6 +83,10 @@ def _blinded(kind: Kept, reading: Reading, refusal: str) -> None:
         about += f": no member can be seen ({refusal})"
     elif kind.resource in POD_GROUP_KINDS:
         about += ": its groups look as if theirs were missing"
+    elif kind.resource == CONFIGMAPS:
+        about += ": of groups without a PodGroup it is not known whether they were opened"
+    elif kind.resource == RESOURCEQUOTAS:
+        about += ": totalResources are not compared with what is left of them"
     reading.missing.append(about)
 
 

@@ -1,6 +1,7 @@
 """What was read of groups, told as the controller would tell it: a report for each, by the same rules."""
 
 import time
+from typing import Final
 
 from jobset_gate import names
 from jobset_gate.cli.groups.reading import Reading
@@ -13,8 +14,8 @@ from jobset_gate.groups.standing import Standing
 from jobset_gate.settings import Groups
 
 
-def reports(reading: Reading, settings: Groups, now: float | None = None) -> list[Report]:
-    """All groups that were read, by namespace and name."""
+def reports(reading: Reading, settings: Groups, now: float | None = None, *, controlled: bool = False) -> list[Report]:
+    """All groups that were read, by namespace and name. `controlled`: a controller runs, so that its words are new."""
     moment = time.time() if now is None else now
     index = reading.index
     seen = [it for key in index.keys() if (it := index.observe(key)) is not None]  # noqa: SIM118 - no mapping
@@ -28,20 +29,24 @@ def reports(reading: Reading, settings: Groups, now: float | None = None) -> lis
         short_of_quota=lambda it: quota.lacks(it, index.quotas(it.group.key.namespace)),
         bound=index.bound,
     )
-    found = [report(it, moment, _why(it, told.get(it.group.key), reading)) for it in seen]
+    found = [report(it, moment, _why(it, told.get(it.group.key), reading, controlled=controlled)) for it in seen]
     return sorted(found, key=lambda it: (it.key.namespace, it.key.name, it.key.design))
 
 
-def _why(seen: GroupSeen, own: Open | Hold | Standing | None, reading: Reading) -> Open | Hold | Standing | None:
+_BEYOND: Final = (names.REASON_CANNOT_GATHER, names.REASON_INVALID_GROUP, names.REASON_NATIVE_UNAVAILABLE)
+"""What may depend on more than is read here: who makes the pods, their JobSets, the scheduler."""
+
+
+def _why(
+    seen: GroupSeen, own: Open | Hold | Standing | None, reading: Reading, *, controlled: bool
+) -> Open | Hold | Standing | None:
     """Where our own view does not reach, the controller's last word."""
     said = published(seen)
-    if said is None:
+    if said is None or own is None:
         return own
-    unsure = isinstance(own, Open) and reading.blind
-    # Who makes the pods, and what their scheduler can do, is not asked here.
-    gathering = isinstance(own, Standing) and own.reason == names.REASON_GATHERING
-    beyond = gathering and said.reason == names.REASON_CANNOT_GATHER
-    return said if unsure or beyond or said.reason == names.REASON_NATIVE_UNAVAILABLE else own
+    if reading.blind and isinstance(own, Open):
+        return said
+    return said if controlled and said.reason in _BEYOND else own
 
 
 def published(seen: GroupSeen) -> Standing | None:

@@ -35,6 +35,8 @@ class Board:
         self.crd: Json | None = crds.manifest(names.PLUGINS_GROUP)
         self.events: list[Json] = []
         self.writes: list[tuple[str, Json]] = []
+        self.tries: list[str] = []
+        """What was asked for, in vain or not."""
         self.fail: Callable[[str], KubeError | None] = lambda _: None
 
     @property
@@ -99,6 +101,7 @@ class Board:
         return found
 
     def _try(self, what: str) -> None:
+        self.tries.append(what)
         error = self.fail(what)
         if error is not None:
             raise error

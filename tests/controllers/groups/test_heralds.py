@@ -9,7 +9,7 @@ from typing import Any
 import msgspec
 import pytest
 
-from controllers.groups.heralds import AGAIN
+from controllers.groups.heralds import AGAIN, PLACING_PATIENCE
 from controllers.groups.pace import AT_ONCE, PER_SECOND
 from controllers.groups.storyteller import OLD, SPACING
 from jobset_gate import names
@@ -72,11 +72,11 @@ async def test_the_same_group_opened_again_is_told_again(board: Board, clock: Vi
 async def test_nothing_is_told_while_the_pods_are_placed(board: Board, clock: VirtualClock) -> None:
     async with square(board, clock) as at:
         placing = decided(clock)
-        for _ in range(8):
+        for _ in range(18):
             at.look(seen(board, opened("a"), opened("b"), opened("c"), record=placing))
             await asyncio.sleep(SOON)
         assert board.events == []
-        await asyncio.sleep(2)
+        await asyncio.sleep(PLACING_PATIENCE)
         assert board.told() == [("Opened", "g")]
 
 
@@ -143,6 +143,7 @@ async def test_pods_of_a_small_kep_24_group_are_each_told_once(board: Board, clo
             await asyncio.sleep(6)
         assert board.told() == [("Unschedulable", "a"), ("Unschedulable", "b")]
         assert {it["type"] for it in board.events} == {"Warning"}
+        assert board.tries.count("event") == 2  # nor asked for again
 
 
 async def test_a_roll_back_is_a_warning(board: Board, clock: VirtualClock) -> None:

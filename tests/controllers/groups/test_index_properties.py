@@ -30,10 +30,10 @@ KEYS = [key(name, design) for name in "gh" for design in Design]
 
 
 @st.composite
-def pods(draw: Draw) -> Json:
-    """Held, opened, bound, done, never taken, moved; of three designs."""
-    group = key(draw(NAMES), draw(DESIGNS))
-    said = key(draw(NAMES), group.design) if draw(NUMBERS) == 0 else group
+def pods(draw: Draw, crowded: bool) -> Json:
+    """Held, opened, bound, done, never taken, moved; of three designs, or a few pods of one group over and over."""
+    group = key() if crowded else key(draw(NAMES), draw(DESIGNS))
+    said = key(draw(NAMES), group.design) if not crowded and draw(NUMBERS) == 0 else group
     state: Json = draw(
         st.sampled_from(
             [
@@ -50,7 +50,7 @@ def pods(draw: Draw) -> Json:
     )
     notes, labels = _words(said, str(draw(st.integers(2, 3))))
     made: Json = {"held": label(group)} | state | {"notes": notes | state.get("notes", {}), "labels": labels}
-    return pod(f"p{draw(NUMBERS)}", of=group, **made)
+    return pod(f"p{draw(NUMBERS) // (2 if crowded else 1)}", of=group, **made)
 
 
 def _words(group: Key, minimum: str) -> tuple[Json, Json]:
@@ -85,15 +85,21 @@ def homes(draw: Draw) -> tuple[Resource, Json]:
 
 
 NODE = st.builds(lambda number, cpu: node(f"n{number}", cpu=str(cpu)), st.integers(0, 1), st.integers(1, 2))
-STEPS = st.lists(
-    st.one_of(
-        st.tuples(st.just("put"), pods().map(lambda it: (PODS, it))),
-        st.tuples(st.just("put"), homes()),
-        st.tuples(st.just("put"), NODE.map(lambda it: (NODES, it))),
-        st.tuples(st.sampled_from(["remove", "tell", "tell all", "relist", "write"]), st.integers(0, 99)),
-    ),
-    max_size=40,
-)
+
+
+def _steps(crowded: bool) -> st.SearchStrategy[list[tuple[str, Any]]]:
+    return st.lists(
+        st.one_of(
+            st.tuples(st.just("put"), pods(crowded).map(lambda it: (PODS, it))),
+            st.tuples(st.just("put"), homes()),
+            st.tuples(st.just("put"), NODE.map(lambda it: (NODES, it))),
+            st.tuples(st.sampled_from(["remove", "tell", "tell all", "relist", "write"]), st.integers(0, 99)),
+        ),
+        max_size=40,
+    )
+
+
+STEPS = st.booleans().flatmap(_steps)
 
 
 class Cluster:
@@ -145,14 +151,12 @@ class Cluster:
     def tell(self, number: int) -> None:
         which = number % len(self.untold)
         if self.untold[which]:
-            what, body = self.untold[which].popleft()
-            getattr(self.made.feeds[which], what)(body)
+            self._told(which)
 
     def tell_all(self, _: int) -> None:
-        for feed, events in zip(self.made.feeds, self.untold, strict=True):
-            for what, body in events:
-                getattr(feed, what)(body)
-            events.clear()
+        for which, events in enumerate(self.untold):
+            while events:
+                self._told(which)
 
     def relist(self, number: int) -> None:
         which = number % len(self.untold)
@@ -165,6 +169,11 @@ class Cluster:
         for feed in fresh.feeds:
             self._list(feed)
         return fresh
+
+    def _told(self, which: int) -> None:
+        what, body = self.untold[which].popleft()
+        getattr(self.made.feeds[which], what)(body)
+        list(self.made.index.groups().items())  # whatever is put together by now must not stay as it is
 
     def _list(self, feed: Feed) -> None:
         bodies = [body for (resource, _), body in self.stored.items() if resource == feed.kind.resource]
@@ -193,7 +202,6 @@ def test_the_index_is_what_the_cluster_is_whichever_way_it_came_to_know(steps: l
     cluster = Cluster()
     for what, how in steps:
         getattr(cluster, what.replace(" ", "_"))(how)
-        list(cluster.made.index.groups().items())  # whatever is put together by now must not stay as it is
     cluster.tell_all(0)
     known, fresh = cluster.made.index, cluster.from_scratch().index
     for of in KEYS:

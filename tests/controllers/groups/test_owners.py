@@ -20,7 +20,9 @@ from tests.jobset_gate.groups import builders
 
 KEY = Key(design=Design.ALIBABA, namespace="default", name="ring")
 PLAIN = Shape(selection=selection.of_pod({}), requests={}, count=1)
-TEMPLATE = {"metadata": {"labels": builders.alibaba("ring")}, "spec": {"restartPolicy": "Never", "containers": []}}
+LABELS = builders.alibaba("ring")
+MAIN = {"name": "main", "image": "main"}
+TEMPLATE = {"metadata": {"labels": LABELS}, "spec": {"restartPolicy": "Never", "containers": [MAIN]}}
 
 
 @pytest.fixture
@@ -66,7 +68,7 @@ async def a_job(client: Client, name: str = "work", **meta: Any) -> dict[str, An
 
 async def test_owners_say_how_many_pods_they_make(client: Client) -> None:
     job = await a_job(client)
-    ordered = {"replicas": 4, "serviceName": "s", "selector": {"matchLabels": builders.alibaba("ring")}}
+    ordered = {"replicas": 4, "serviceName": "s", "selector": {"matchLabels": LABELS}}
     many = await client.create(
         STATEFUL_SETS, {"metadata": {"name": "many"}, "spec": {**ordered, "template": TEMPLATE}}, "default"
     )
@@ -79,7 +81,7 @@ async def test_owners_say_how_many_pods_they_make(client: Client) -> None:
 
 async def test_a_job_of_a_jobset_leads_to_the_jobset_whatever_the_number_of_its_jobs(client: Client) -> None:
     await jobset_crd.install(client)
-    workers = manifests.replicated_job(name="w", parallelism=2, pod_metadata=TEMPLATE["metadata"])
+    workers = manifests.replicated_job(name="w", parallelism=2, pod_metadata={"labels": LABELS})
     jobset = await client.create(JOBSETS, manifests.jobset("train", replicated_jobs=[workers]), "default")
     above = {"apiVersion": jobset["apiVersion"], "kind": "JobSet", "name": "train", "controller": True}
     meta = {"ownerReferences": [above | {"uid": jobset["metadata"]["uid"]}]}

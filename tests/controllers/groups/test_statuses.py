@@ -9,7 +9,8 @@ from typing import Any
 import msgspec
 import pytest
 
-from controllers.groups.statuses import PLACING_PATIENCE, PROGRESS_EVERY, SETTLE
+from controllers.groups.heralds import PLACING_PATIENCE
+from controllers.groups.statuses import PROGRESS_EVERY, SETTLE
 from jobset_gate import names
 from jobset_gate.groups import crds
 from jobset_gate.groups.model import Key
@@ -151,7 +152,10 @@ async def test_the_conditions_of_others_stay(board: Board, clock: VirtualClock) 
 async def test_while_the_pods_are_placed_nothing_is_written(board: Board, clock: VirtualClock) -> None:
     async with square(board, clock) as at:
         decided = msgspec.structs.replace(record((G, 1)), at=clock())
-        for _ in range(4):
+        await settled(at, seen(board, pod("a")))  # words that were due before the decision
+        board.writes.clear()
+        at.look(seen(board, pod("a"), pod("b")), ROOM)
+        for _ in range(7):
             await settled(at, seen(board, opened("a"), opened("b"), opened("c"), record=decided))
         assert board.writes == []
         await asyncio.sleep(PLACING_PATIENCE)

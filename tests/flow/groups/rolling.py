@@ -2,14 +2,15 @@
 
 import asyncio
 from collections.abc import Callable, Iterable, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from fractions import Fraction
 from typing import Any
 
 from controllers.groups.rollbacks import Rollbacks, Rolled
 from controllers.groups.roots import Pods
 from jobset_gate import names
-from jobset_gate.groups import read, rollback
+from jobset_gate.groups import read
+from jobset_gate.groups.identity import label
 from jobset_gate.groups.model import Design, Group, Key, Mode, Way
 from jobset_gate.groups.record import How, Record, Stage
 from jobset_gate.groups.seen import GroupSeen, MemberSeen
@@ -33,14 +34,15 @@ class Rolling:
     stage: GroupStage
     generation: int = 1
     minimum: int = 4
-    gangs: tuple[str, ...] = (GANG,)
     namespaces: tuple[str, ...] = ()
-    rolled: list[Rolled] = field(default_factory=list)
 
     @property
     def keys(self) -> list[Key]:
-        places = self.namespaces or (self.stage.namespace,)
-        return [Key(design=Design.ALIBABA, namespace=where, name=name) for where in places for name in self.gangs]
+        return [Key(design=Design.ALIBABA, namespace=it, name=GANG) for it in self._places]
+
+    @property
+    def _places(self) -> tuple[str, ...]:
+        return self.namespaces or (self.stage.namespace,)
 
     @property
     def record(self) -> Record:
@@ -71,43 +73,41 @@ class Rolling:
 
         await asyncio.gather(*map(one, pods))
 
+    async def pods(self) -> list[Json]:
+        """Of all its namespaces."""
+        found = [await self.stage.client.list(PODS, it, label_selector=names.GANG) for it in self._places]
+        return [one for listed in found for one in listed["items"]]
+
     async def seen(self) -> list[GroupSeen]:
         """As the index would have it, but never late."""
         members: list[MemberSeen] = []
-        for namespace in {key.namespace for key in self.keys}:
+        for namespace in self._places:
             listed = await self.stage.client.list(PODS, namespace, label_selector=names.GANG, type=Pods)
             members += map(read.member, listed.items)
-        wanted = dict(zip(rollback.marks(self.record), self.keys, strict=True))
         return [
             GroupSeen(
                 group=self._group(key),
-                label=held,
-                members=tuple(it for it in members if it.held == held),
+                label=label(key),
+                members=tuple(it for it in members if it.held == label(key)),
                 created=OPENED_AT,
                 record=self.record,
             )
-            for held, key in wanted.items()
+            for key in self.keys
         ]
 
-    async def advance(self, client: Client | None = None) -> float | Rolled:
-        """One step of a controller that has just begun."""
-        return await Rollbacks(client or self.stage.client).advance(await self.seen(), self.record)
-
-    async def roll_back(self) -> Rolled:
+    async def roll_back(self, client: Client | None = None) -> Rolled:
         """All steps: another one whenever the pods have changed, as the controller does it."""
-        rollbacks = Rollbacks(self.stage.client)
+        rollbacks = Rollbacks(client or self.stage.client)
         while True:
             answer = await rollbacks.advance(await self.seen(), self.record)
             if isinstance(answer, Rolled):
-                self.rolled.append(answer)
                 return answer
             await self._changed(answer)
 
     async def resume(self) -> None:
         """What follows once the decision is closed."""
         for key in self.keys:
-            held = rollback.marks(self.record)
-            await Rollbacks(self.stage.client).resume(self._label(key, held), self.generation, key.namespace)
+            await Rollbacks(self.stage.client).resume(label(key), self.generation, key.namespace)
 
     async def _changed(self, at_most: float) -> None:
         before = [one["metadata"]["resourceVersion"] for one in self.stage.pods.all()]
@@ -117,9 +117,6 @@ class Rolling:
             )
         except TimeoutError:
             return
-
-    def _label(self, key: Key, held: dict[str, int]) -> str:
-        return dict(zip(self.keys, held, strict=True))[key]
 
     def _group(self, key: Key) -> Group:
         return Group(

@@ -119,7 +119,7 @@ async def test_a_minimum_in_a_pod_group_that_is_not_the_barriers_is_told_with_bo
         said = await stage.until_event("ring", names.REASON_INVALID_GROUP)
         assert said == (
             f"spec.minMember: {minimum}: must equal what the start barrier waits for:"
-            f" {minimum} pods here, {PODS_WANTED} there"
+            f" {minimum} pods here, {PODS_WANTED} there (JobSet train)"
         )
         assert all(map(gated, stage.pods.all()))
 

@@ -47,6 +47,33 @@ async def test_the_first_in_order_shows_its_pods_to_the_autoscaler_one_gang_at_a
         await stage.until_bound(3, "second")
 
 
+async def test_gangs_for_other_nodes_are_tried_at_the_same_time(make_stage: MakeGroupStage) -> None:
+    """One per capacity domain; whoever could go to either waits for both."""
+    async with make_stage(settings=PROBE) as stage:
+        for zone in "xy":
+            await stage.add_node(zone, "1", labels={"zone": zone})
+            await gang(stage, zone, 2, nodeSelector={"zone": zone})
+            await until_told_unschedulable(stage, zone)
+        await gang(stage, "either", 3)
+        await until_said(stage, "either", names.REASON_BEHIND_OTHER)
+        assert all_held(stage.pods.all(), "either")
+        for zone in "xy":
+            await stage.add_node(f"{zone}-late", "1", labels={"zone": zone})
+            await stage.until_bound(2, zone)
+        await until_told_unschedulable(stage, "either")
+
+
+async def test_another_controller_knows_who_is_being_tried(make_stage: MakeGroupStage) -> None:
+    async with make_stage(nodes={"n": "1"}, settings=PROBE) as stage:
+        await gang(stage, "first", 2)
+        await until_told_unschedulable(stage, "first")
+        await stage.stop_controller()
+        await gang(stage, "second", 2)
+        stage.start_controller()
+        await until_said(stage, "second", names.REASON_BEHIND_OTHER, f"{stage.namespace}/first")
+        assert all_held(stage.pods.all(), "second")
+
+
 async def test_one_that_provably_fits_passes_the_one_that_is_being_tried(make_stage: MakeGroupStage) -> None:
     async with make_stage(nodes={"n": "2"}, settings=PROBE) as stage:
         await gang(stage, "large", 3, cpu="3")

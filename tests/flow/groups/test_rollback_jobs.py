@@ -2,8 +2,9 @@
 
 import pytest
 
+from jobset_gate import names
 from jobset_gate.kube.client import PatchType
-from jobset_gate.kube.resources import JOBS
+from jobset_gate.kube.resources import JOBS, PODS
 from jobset_gate.sim.kubelet import Trouble, Where
 from tests.flow.groups.conftest import MakeGroupStage
 from tests.flow.groups.rolling import (
@@ -36,6 +37,11 @@ async def halfway(stage: GroupStage, rolling: Rolling, policy: str, pods: int = 
     return uids(held)
 
 
+async def suspend(stage: GroupStage) -> None:
+    """As its user would."""
+    await stage.client.patch(JOBS, "work", stage.namespace, body={"spec": {"suspend": True}}, patch=PatchType.MERGE)
+
+
 @pytest.mark.parametrize("policy", POLICIES)
 async def test_a_job_that_any_failure_would_end_gets_all_its_pods_back(make_stage: MakeGroupStage, policy: str) -> None:
     async with make_stage(kubelets=True, nodes={"n": "3"}, controller=False) as stage:
@@ -55,9 +61,55 @@ async def test_without_more_care_suspending_would_fail_the_job(make_stage: MakeG
     """What the test above rests on: here the Job controller sees how its pods have ended."""
     async with make_stage(kubelets=True, nodes={"n": "3"}, controller=False) as stage:
         await halfway(stage, Rolling(stage), "fails on any code")
-        await stage.client.patch(JOBS, "work", stage.namespace, body={"spec": {"suspend": True}}, patch=PatchType.MERGE)
+        await suspend(stage)
         failing = await stage.until_object(
             JOBS, "work", lambda one: any(it["type"] == "FailureTarget" for it in one["status"].get("conditions", ()))
         )
-        assert "exit code 143" in failing["status"]["conditions"][-1]["message"]
+        assert "failed with exit code" in failing["status"]["conditions"][-1]["message"]
         await let_go(stage)
+
+
+async def test_a_job_of_which_some_pods_are_not_in_the_group_is_left_alone(make_stage: MakeGroupStage) -> None:
+    async with make_stage(kubelets=True, nodes={"n": "3"}, controller=False) as stage:
+        rolling = Rolling(stage, minimum=2)
+        await stage.apply(job("work", 3))
+        held = await stage.until(all_held(3))
+        await rolling.open(held)
+        stranger = held[0]["metadata"]["name"]
+        nothing = {"metadata": {"labels": {names.GANG: None}}}
+        await stage.client.patch(PODS, stranger, stage.namespace, body=nothing, patch=PatchType.MERGE)
+        await stage.until_bound(3)
+        rolled = await rolling.roll_back()
+        assert rolled.blocked == tuple(sorted(one["metadata"]["name"] for one in held[1:]))
+        assert rolled.why == f"pods of Job work are not in the group: {stranger}"
+        assert set(uids(living(stage.pods.all()))) == set(uids(held))
+        await unharmed(stage, "work")
+
+
+@pytest.mark.parametrize("policy", ["no policy", "fails on any code"])
+async def test_a_job_of_kueue_s_is_left_alone(make_stage: MakeGroupStage, policy: str) -> None:
+    async with make_stage(kubelets=True, nodes={"n": "2"}, controller=False) as stage:
+        rolling, work = Rolling(stage, minimum=2), job("work", 2, POLICIES[policy])
+        work["metadata"]["labels"] = {names.KUEUE_QUEUE: "team"}
+        await stage.apply(work)
+        held = await stage.until(all_held(2))
+        await rolling.open(held)
+        await stage.until_bound(2)
+        rolled = await rolling.roll_back()
+        assert rolled.blocked == tuple(sorted(one["metadata"]["name"] for one in held))
+        assert rolled.why == "Job work is suspended and resumed by Kueue"
+        await unharmed(stage, "work")
+
+
+async def test_a_job_that_its_user_has_suspended_stays_suspended(make_stage: MakeGroupStage) -> None:
+    async with make_stage(kubelets=True, nodes={"n": "2"}, controller=False) as stage:
+        rolling = Rolling(stage, minimum=2)
+        await stage.apply(job("work", 2))
+        await rolling.open(await stage.until(all_held(2)))
+        await stage.until_bound(2)
+        await suspend(stage)
+        assert (await rolling.roll_back()).blocked == ()
+        await rolling.resume()
+        work = await stage.client.get(JOBS, "work", stage.namespace)
+        assert work["spec"]["suspend"] is True
+        assert names.GANG_SUSPENDED not in work["metadata"].get("annotations", {})

@@ -2,7 +2,7 @@
 
 import io
 import logging
-from collections.abc import Callable, Iterator
+from collections.abc import AsyncIterator, Callable, Iterator
 from dataclasses import dataclass
 
 import pytest
@@ -10,6 +10,12 @@ import structlog
 
 from jobset_gate.cli import exits
 from jobset_gate.cli.main import main
+from jobset_gate.groups import crds
+from jobset_gate.kube.resources import CRDS
+from tests.jobset_gate.cli import grouped
+from tests.jobset_gate.cli.grouped import Town
+from tests.plane.real import RealPlane
+from tests.support.planes import Plane
 
 
 @dataclass(frozen=True, slots=True)
@@ -59,3 +65,21 @@ def run(capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch) -> 
         return Ran(code if isinstance(code, int) else 0, out, err)
 
     return call
+
+
+@pytest.fixture(scope="module")
+def _real_kinds(_running_plane: RealPlane) -> Iterator[None]:
+    """The kinds of PodGroup on the real plane go again with the last test of a module."""
+    yield
+    for name in crds.GROUPS:
+        _running_plane.admin.must("DELETE", CRDS.path(name=name), also=404)
+
+
+@pytest.fixture
+async def town(plane: Plane, namespace: str, request: pytest.FixtureRequest) -> AsyncIterator[Town]:
+    """A namespace for groups, and the kinds of PodGroup installed."""
+    if plane.name == "real":
+        request.getfixturevalue("_real_kinds")
+    async with plane.client() as client:
+        await grouped.install(client)
+        yield Town(client, namespace)

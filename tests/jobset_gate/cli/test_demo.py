@@ -8,13 +8,10 @@ import pty
 import re
 import socket
 import struct
-import sys
 import termios
-from collections.abc import AsyncIterator, Iterator, Mapping
-from contextlib import asynccontextmanager
+from collections.abc import Iterator
 from dataclasses import dataclass
 from fcntl import ioctl
-from signal import SIGINT, default_int_handler, signal
 
 import pytest
 
@@ -24,31 +21,10 @@ from jobset_gate.cli.demo.screen import Lines
 from jobset_gate.cli.demo.watching import line
 from jobset_gate.cli.exits import Exit
 from jobset_gate.sim.kubelet import Node
-from tests.house.files import ROOT
+from tests.jobset_gate.cli.demos import COLOUR, ENVIRONMENT, ESCAPE, everything, interrupted, started
 from tests.jobset_gate.cli.service import PATIENCE
 
 SMALL = ("demo", "--pods", "4", "--jobs", "2", "--seconds", "1")
-ENVIRONMENT = os.environ | {"PYTHONPATH": str(ROOT), "PYTHONUNBUFFERED": "1"}
-ENVIRONMENT.pop("NO_COLOR", None)
-COLOUR = re.compile(r"\x1b\[[0-9;]*[1-9][0-9;]*m")
-ESCAPE = re.compile(r"\x1b\[[0-9;?]*[A-Za-z]")
-
-
-@asynccontextmanager
-async def started(
-    *arguments: str, terminal: int | None = None, env: Mapping[str, str] = ENVIRONMENT
-) -> AsyncIterator[asyncio.subprocess.Process]:
-    """The command line as a process that is gone at the end."""
-    pipe = asyncio.subprocess.PIPE
-    command = [sys.executable, "-m", "jobset_gate.cli", *arguments]
-    out = pipe if terminal is None else terminal
-    process = await asyncio.create_subprocess_exec(*command, cwd=ROOT, stdin=terminal, stdout=out, stderr=pipe, env=env)
-    try:
-        yield process
-    finally:
-        if process.returncode is None:
-            process.kill()
-            await process.wait()
 
 
 async def test_json_ends_with_one_line_of_facts_and_the_story_is_plain_text() -> None:
@@ -82,38 +58,13 @@ async def test_a_narrow_terminal_gets_bars_that_fit(variables: dict[str, str], c
     environment |= {"TERM": "xterm-256color", **variables}
     async with started(*SMALL, terminal=theirs, env=environment) as process, asyncio.timeout(PATIENCE):
         os.close(theirs)
-        shown = await asyncio.to_thread(_everything, ours)
+        shown = await asyncio.to_thread(everything, ours)
         assert await process.wait() == 0
     assert bool(COLOUR.search(shown)) == coloured
     bars = [line for line in re.split(r"[\r\n]+", ESCAPE.sub("", shown)) if "━" in line]
     assert {line.split()[0] for line in bars} == {"workers-0", "workers-1", "driver-0"}
     assert max(len(line) for line in bars) <= 44
     assert "4/4" in bars[0] + bars[-1] + "".join(bars)
-
-
-def _everything(terminal: int) -> str:
-    def pieces() -> Iterator[bytes]:
-        while True:
-            try:
-                piece = os.read(terminal, 65536)
-            except OSError:  # the other end is closed
-                return
-            if not piece:
-                return
-            yield piece
-
-    try:
-        return b"".join(pieces()).decode()
-    finally:
-        os.close(terminal)
-
-
-@pytest.fixture
-def heeding_ctrl_c() -> Iterator[None]:
-    """A process that a shell has put into the background ignores SIGINT, and so do all that it starts."""
-    before = signal(SIGINT, default_int_handler)
-    yield
-    signal(SIGINT, before)
 
 
 LONG, SHORT = ("demo", "--pods", "10", "--seconds", "60"), ("demo", "--pods", "2", "--jobs", "1", "--seconds", "0.5")
@@ -130,19 +81,11 @@ LONG, SHORT = ("demo", "--pods", "10", "--seconds", "60"), ("demo", "--pods", "2
     ],
 )
 async def test_ctrl_c_at_any_moment_ends_it_with_all_ports_closed(
-    heeding_ctrl_c: None, arguments: tuple[str, ...], words: str, after: float
+    arguments: tuple[str, ...], words: str, after: float
 ) -> None:
-    async with started(*arguments) as process, asyncio.timeout(PATIENCE):
-        assert process.stdout is not None
-        text = ""
-        while words not in text:
-            text += (await process.stdout.readline()).decode()
-        await asyncio.sleep(after)  # of another process's life
-        process.send_signal(SIGINT)
-        out, err = await process.communicate()
-    assert process.returncode == 130
-    assert out.decode().endswith("interrupted\n")
-    assert err == b""
+    code, text, wrong = await interrupted(*arguments, words=words, after=after)
+    assert (code, wrong) == (130, b"")
+    assert text.endswith("interrupted\n")
     found = re.search(r"https://127\.0\.0\.1:(\d+)", text)
     assert found
     with pytest.raises(ConnectionRefusedError):

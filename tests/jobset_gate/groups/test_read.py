@@ -34,7 +34,7 @@ ALL_KINDS = (names.KEP24_GROUP, names.PLUGINS_GROUP, names.SIGS_GROUP)
 def test_a_held_pod_is_a_member_of_the_group_of_its_label() -> None:
     owner = {"apiVersion": "batch/v1", "kind": "Job", "name": "train", "uid": "job-uid", "controller": True}
     other = {"apiVersion": "v1", "kind": "ConfigMap", "name": "x", "uid": "x"}
-    labels = {PLUGINS: "g", names.JS_NAME: "set"}
+    labels = {PLUGINS: "g", names.JS_NAME: "set", names.GATED: "true"}
     seen = read_pod(pod(labels=labels, meta={"ownerReferences": [other, owner]}, spec={"priority": 7}))
     assert (seen.uid, seen.namespace, seen.name) == ("uid-p", "team", "p")
     assert seen.held == label(key())
@@ -44,7 +44,7 @@ def test_a_held_pod_is_a_member_of_the_group_of_its_label() -> None:
     assert seen.priority == 7
     assert seen.maker is not None
     assert (seen.maker.kind, seen.maker.name, seen.maker.uid) == ("Job", "train", "job-uid")
-    assert seen.jobset == "set"
+    assert (seen.jobset, seen.barrier) == ("set", True)
     assert (seen.gated, seen.other_gates, seen.generation, seen.node, seen.moved) == (True, (), 0, "", False)
 
 

@@ -56,6 +56,10 @@ def told(given: Report) -> tuple[Phase, str, str]:
             (Phase.UNKNOWN, "TimedOut", "1/3 pods are bound within 60s"),
         ),
         (
+            of(bound("a"), opened("b"), record=record((G, 1), extended=True), now=TEN_O_CLOCK + 119),
+            (Phase.SCHEDULING, "Placing", "1/3 pods are bound"),
+        ),
+        (
             of(bound("a"), opened("b"), record=MARKED, now=NOW + 60),
             (Phase.UNKNOWN, "TimedOut", f"1/3 pods are bound within 60s; {NOTHING_BACK}"),
         ),

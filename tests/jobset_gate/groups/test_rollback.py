@@ -128,19 +128,40 @@ def test_one_that_a_failure_would_end_forgets_every_pod_that_may_run_by_then() -
     assert [(it.pod.uid, it.labels, it.mark, it.job) for it in found.releases] == [
         (uid, BY, MARK, "job") for uid in ("a", "b", "d")
     ]
-    assert len(found.suspends) == 1
+    assert not found.suspends  # it would wait for the ends of pods that it forgets a moment later
     assert uids(found.deletes) == ["a", "b", "d"]
     assert uids(found.going) == ["x"]
 
 
-def test_released_pods_are_deleted_and_their_jobset_is_still_suspended() -> None:
-    """Killed between the two: the pods have no owner any more, and the mark tells that they are not bare."""
-    freed = pod("a", maker="", taken_back=MARK, jobset="work")
-    its = root(JOBSET, fails=True)
-    found = rollback.plan([freed], WANTED, {"a": Made(root=its)})
+def test_released_pods_are_deleted_though_nobody_owns_them() -> None:
+    """Killed between the two: the mark tells that they are not bare."""
+    found = rollback.plan([pod("a", maker="", taken_back=MARK, jobset="work")], WANTED, {})
     assert uids(found.deletes) == ["a"]
-    assert [it.root for it in found.suspends] == [its]
     assert not found.blocked
+
+
+def test_a_barrier_whose_pods_are_to_be_released_is_marked_first() -> None:
+    its = root(JOBSET, fails=True, barrier=True)
+    assert [(it.root, it.mark) for it in plan([pod("a")], its).notes] == [(its, MARK)]
+    for other in ({"barrier": False}, {"fails": False}, {"mark": MARK}, {"suspended": True}, {"by_kueue": True}):
+        assert not plan([pod("a")], msgspec.structs.replace(its, **other)).notes
+
+
+def test_a_marked_barrier_is_suspended_once_all_are_gone() -> None:
+    its = root(JOBSET, fails=True, barrier=True, mark=MARK)
+    others = [root(mark="another.3"), root(mark=MARK, over=True), root(mark=MARK, suspended=True)]
+    found = rollback.plan([], WANTED, {}, [its, *others])
+    assert [(it.root, it.mark) for it in found.renews] == [(its, MARK)]
+    assert found.clear
+    assert not found.done
+    assert not rollback.plan([pod("c", "ReplicaSet")], WANTED, {}, [its]).renews
+
+
+def test_a_jobset_is_not_resumed_before_all_its_jobs_have_heard_of_the_suspension() -> None:
+    held = pod("a", gated=True, generation=0, node="", jobset="work")
+    assert uids(plan([held], root(JOBSET, suspended=True, mark=MARK)).going) == ["a"]
+    assert plan([held], root(JOBSET, suspended=True)).done
+    assert plan([held], root(JOBSET, suspended=True, mark="another.1")).done
 
 
 def test_other_controllers_pods_are_disrupted_and_deleted() -> None:
@@ -222,21 +243,19 @@ class Cluster:
     def plan(self) -> Plan:
         made = {}
         for it in self.pods.values():
-            if rollback.of_job(it) and it.maker is not None and not it.gated:
+            if rollback.of_job(it) and it.maker is not None:
                 made[it.uid] = Made(root=self.roots[it.maker.uid], by=BY)
-            if rollback.released(it) and it.jobset:
-                made[it.uid] = Made(root=next(r for r in self.roots.values() if r.name == it.jobset))
-        return rollback.plan(self.pods.values(), WANTED, made)
+        return rollback.plan(self.pods.values(), WANTED, made, {it.uid: it for it in self.roots.values()}.values())
 
     def act(self, found: Plan, steps: int) -> None:
         """So many writes of the plan, and then it was killed."""
-        writes: list[Any] = [*found.releases, *found.suspends, *found.deletes]
+        writes: list[Any] = [*found.notes, *found.releases, *found.suspends, *found.deletes, *found.renews]
         for write in writes[:steps]:
             self.done.append(write)
             if isinstance(write, rollback.Release):
                 self._change(write.pod.uid, maker=None, taken_back=write.mark)
             elif isinstance(write, rollback.Suspend):
-                self._suspend(write)
+                self._suspend(write, suspended=write not in found.notes)
             else:
                 self.deleted.append(write.uid)
                 self._change(write.uid, deleting=True)
@@ -251,11 +270,11 @@ class Cluster:
                 if its.suspended or its.over:
                     self._change(uid, deleting=True)
 
-    def _suspend(self, write: rollback.Suspend) -> None:
+    def _suspend(self, write: rollback.Suspend, *, suspended: bool) -> None:
         for uid, its in self.roots.items():
             if its.uid != write.root.uid:
                 continue
-            if its.fails:
+            if its.fails and suspended:
                 assert not [
                     it.name
                     for it in self.pods.values()
@@ -263,7 +282,7 @@ class Cluster:
                     and it.maker.uid == uid
                     and not (it.gated or it.deleting or it.phase in FINISHED)
                 ], "a Job that its pods' ends would fail was suspended while they could still run"
-            self.roots[uid] = msgspec.structs.replace(its, suspended=True, mark=write.mark)
+            self.roots[uid] = msgspec.structs.replace(its, suspended=suspended, mark=write.mark)
 
     def _change(self, uid: str, **more: Any) -> None:
         self.pods[uid] = msgspec.structs.replace(self.pods[uid], **more)
@@ -284,6 +303,7 @@ kinds_of_pods: st.SearchStrategy[dict[str, Any]] = st.fixed_dictionaries(
 kinds_of_roots: st.SearchStrategy[dict[str, Any]] = st.fixed_dictionaries(
     {
         "fails": st.booleans(),
+        "barrier": st.booleans(),
         "suspended": st.sampled_from([False, False, True]),
         "over": st.sampled_from([False, False, False, True]),
         "by_kueue": st.sampled_from([False, False, False, True]),

@@ -68,6 +68,7 @@ async def _play(plan: Plan, screen: Screen, facts: Facts, speed: float) -> list[
     screen.say()
     screen.say("2. With jobset-gate: the same pods once more")
     async with stage(plan, ours=True) as its:
+        screen.say(f"   Webhook ({its.door}) and controller are what runs in a cluster.")
         wrong += await _with(plan, its, screen, facts)
     screen.say()
     return wrong
@@ -77,8 +78,7 @@ def _opening(plan: Plan, speed: float) -> list[str]:
     cluster = f"{plan.nodes} nodes with {plan.gpus} GPUs each, {plan.room} in all"
     return [
         "API server, scheduler and kubelets are stand-ins in this process; the scheduler goes about it pod by pod, as",
-        "kube-scheduler does. Webhook and controller are what runs in a cluster. The cluster's time is simulated and",
-        f"passes {speed:g} times as fast as yours.",
+        f"kube-scheduler does. The cluster's time is simulated and passes {speed:g} times as fast as yours.",
         "",
         f"Two gangs, {_OLDER} and {_YOUNGER}: {plan.size} pods each, one GPU per pod. {cluster}:",
         "there is room for one gang at a time. A gang works only while all of its pods run. Their pods are created",
@@ -120,13 +120,13 @@ async def _with(plan: Plan, its: Stage, screen: Screen, facts: Facts) -> list[st
         await its.create_pods()
         told = await watcher.until_said(_YOUNGER, _LACKS, plan.patience)
         facts.reason = row(_YOUNGER).why if told else ""
+        screen.say(f"   {_YOUNGER} says why it waits: {facts.reason}")
         for gang in GANGS:
             if await watcher.until(lambda gang=gang: finished(gang), plan.patience):  # type: ignore[misc]
                 facts.finished_with_us.append(gang)
     if not (wrong := _mistakes(facts)):
-        screen.say(f"   {_OLDER} was opened as a whole, and worked. {_YOUNGER} took nothing meanwhile: it waited with")
-        screen.say(f"   all of its pods held ({facts.reason}), and was opened")
-        screen.say(f"   as a whole once {_OLDER} was done.")
+        screen.say(f"   {_OLDER} was opened as a whole and did its work. {_YOUNGER} took nothing meanwhile, and was")
+        screen.say(f"   opened as a whole when {_OLDER} was done.")
     return wrong
 
 

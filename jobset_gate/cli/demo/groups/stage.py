@@ -37,6 +37,8 @@ class Stage:
     client: Client
     watcher: Watcher
     plan: Plan
+    door: str
+    """The webhook's URL; "" where there is none."""
 
     async def create_pods(self) -> None:
         """One after the other, as the gangs' creators would take turns."""
@@ -60,20 +62,21 @@ async def stage(plan: Plan, *, ours: bool) -> AsyncIterator[Stage]:
         cluster = EmbeddedCluster(nodes=plan.machines, behaviour=BEHAVIOUR)
         await stack.enter_async_context(cluster)
         client = await stack.enter_async_context(Client(cluster.access, user_agent="demo"))
+        door = ""
         if ours:
-            await _with_us(cluster, client, stack)
+            door = await _with_us(cluster, client, stack)
             for gang in GANGS:
                 await client.create(_POD_GROUPS, plan.pod_group(gang), NAMESPACE)
         pods = await stack.enter_async_context(View(client, PODS, NAMESPACE))
         groups = await stack.enter_async_context(View(client, _POD_GROUPS, NAMESPACE)) if ours else None
-        made = Stage(cluster, client, Watcher(pods, groups, plan.size), plan)
+        made = Stage(cluster, client, Watcher(pods, groups, plan.size), plan, door)
         await stack.enter_async_context(_running(made.play_work(), "work"))
         stack.push_async_callback(cluster.actors.rest)
         yield made
 
 
-async def _with_us(cluster: EmbeddedCluster, client: Client, stack: contextlib.AsyncExitStack) -> None:
-    """The webhook registered, the controller leading, its CRDs in place."""
+async def _with_us(cluster: EmbeddedCluster, client: Client, stack: contextlib.AsyncExitStack) -> str:
+    """The webhook registered, the controller leading, its CRDs in place. Gives the webhook's URL."""
     settings = Settings()
     options = Options(namespace=NAMESPACE, identity="demo", clock=cluster.clock, groups=settings.groups)
     manager = Manager(cluster.access, options)
@@ -86,6 +89,7 @@ async def _with_us(cluster: EmbeddedCluster, client: Client, stack: contextlib.A
     door = await serve(settings, tls=bundle.write(Path(folder)))
     stack.push_async_callback(door.stop)
     await registration.register(client, settings.groups, url=door.url, ca_bundle=bundle.ca_bundle)
+    return door.url
 
 
 def _established(crds: list[dict[str, Any]]) -> bool:

@@ -39,8 +39,7 @@ class Row:
         said = [f"{self.bound}/{self.expected} bound"]
         for many, what in ((self.running, "running"), (self.pending, "pending"), (self.held, "held")):
             said += [f"{many} {what}"] if many else []
-        said += ["done"] if self.finished else []
-        return ", ".join(said) + (f": {self.why}" if self.why and self.held else "")
+        return ", ".join([*said, "done"] if self.finished else said)
 
     @property
     def complete(self) -> bool:

@@ -1,0 +1,1 @@
+"""The processes of the benchmark, each in the terms of `bench.children.talk`."""

@@ -1,0 +1,103 @@
+"""How long it takes to judge a thousand waiting groups on a thousand nodes: the rules alone, in this process."""
+
+from __future__ import annotations
+
+import random
+import time
+from fractions import Fraction
+
+from bench.groups import plan
+from bench.report import Cell, Table, Target
+from bench.scale import Scale
+from bench.stats import median, percentile
+from jobset_gate.groups import opening
+from jobset_gate.groups.candidates import Candidate, Check, Open, order
+from jobset_gate.groups.certainty import Ground, Room, Shape
+from jobset_gate.groups.fit import Demand
+from jobset_gate.groups.model import Design, Key
+from jobset_gate.groups.requests import Amounts
+from jobset_gate.groups.selection import Node, of_pod
+
+NAME = "decision"
+GROUPS = 1000
+PODS = 10
+BUDGET = 20.0
+"""Seconds for one kind, in case that something is slow."""
+FULL = Fraction(4, 5)
+"""How much of each node is taken."""
+LIMIT_MS = 100.0
+GIB = 2**30 * 1000
+KINDS = {"alike": 1, "of 20 kinds": 20, "all different": GROUPS}
+
+
+async def run(scale: Scale) -> list[Table]:
+    """Always of the full size: it takes seconds."""
+    del scale
+    rows: list[list[Cell]] = []
+    targets = []
+    for kind, shapes in KINDS.items():
+        each, opened = _measured(shapes)
+        slowest = percentile(each, 99) * 1000
+        rows.append([kind, len(each), opened, median(each) * 1000, slowest, max(each) * 1000, sum(each) * 1000])
+        targets.append(Target(f"one decision (p99), groups {kind}", slowest, LIMIT_MS, " ms"))
+    return [
+        Table(
+            name=NAME,
+            title=f"{GROUPS:,} waiting groups of {PODS} pods judged on {plan.NODES:,} nodes that are four fifths full",
+            columns=("groups", "judged", "to be opened", "one p50 ms", "p99", "slowest", "all ms"),
+            rows=rows,
+            targets=targets,
+            notes=["one after the other, as a pass of the controller does it: those before it are open"],
+            samples={},
+        )
+    ]
+
+
+def _measured(shapes: int) -> tuple[list[float], int]:
+    """Seconds of each verdict, and how many groups were to be opened."""
+    waiting = sorted(_candidates(shapes), key=order)
+    seconds: list[float] = []
+    opened = 0
+    now = float(GROUPS)
+    going = opening.Pass(
+        [], Ground(_rooms()), opening.Words(), now=now, check=Check.FIT, starved_since=0.0, looks=len(waiting)
+    )
+    while waiting and sum(seconds) < BUDGET:
+        began = time.perf_counter()
+        opened += isinstance(going.consider(waiting.pop(0)), Open)
+        seconds.append(time.perf_counter() - began)
+    return seconds, opened
+
+
+def _rooms() -> list[Room]:
+    rng = random.Random(1)  # noqa: S311 - the same nodes each time
+    return [Room(node=_node(index), free=_free(rng)) for index in range(plan.NODES)]
+
+
+def _node(index: int) -> Node:
+    name = f"node-{index}"
+    return Node(name=name, labels={"kubernetes.io/hostname": name, "pool": "a" if index % 2 else "b"})
+
+
+def _free(rng: random.Random) -> Amounts:
+    """What is left on a node of 64 processors, 256 Gi, 110 pods and 8 devices, more on one, less on another."""
+    left = float(1 - FULL) * rng.uniform(0.5, 1.5)
+    return {
+        "cpu": int(64_000 * left),
+        "memory": int(256 * left) * GIB,
+        "pods": int(110 * left) * 1000,
+        "nvidia.com/gpu": rng.randint(0, 3) * 1000,
+    }
+
+
+def _candidates(kinds: int) -> list[Candidate]:
+    domain = frozenset(f"node-{index}" for index in range(plan.NODES))
+    selection = of_pod({"nodeSelector": {}})
+    found = []
+    for index in range(GROUPS):
+        asked = {"cpu": 500 + index % kinds, "memory": GIB, "pods": 1000}
+        shape = Shape(selection=selection, requests=asked, count=PODS)
+        key = Key(design=Design.SCHEDULER_PLUGINS, namespace="team", name=f"g{index}")
+        demand = Demand(key=key, shapes=(shape,), minimum=PODS)
+        found.append(Candidate(demands=(demand,), priority=0, created=float(index), since=float(index), domain=domain))
+    return found

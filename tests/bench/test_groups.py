@@ -1,0 +1,102 @@
+"""The benchmark of pod groups places them in all three ways and counts what that took. How fast is no business here."""
+
+import json
+
+import pytest
+
+from bench.groups import decision, placing, plan
+from bench.groups.counted import counted
+from bench.groups.placing import Run
+from bench.groups.plan import Shape, Way
+from bench.report import Table
+from bench.scale import Scale
+from jobset_gate import names
+from tests.plane.audit import Request
+
+TINY = Scale(0.002)
+
+
+def test_every_run_has_all_ways_and_each_is_first_in_turn() -> None:
+    ways = plan.order(3)
+    assert ways[0::3] == [Way.FREE, Way.FLOOR, Way.OURS]
+    assert [set(ways[at : at + 3]) for at in (0, 3, 6)] == [set(Way)] * 3
+
+
+def test_the_ways_differ_in_nothing_but_what_holds_the_pods() -> None:
+    free, floor, ours = (plan.pod(way, 3, 1) for way in Way)
+    assert floor["spec"].pop("schedulingGates") == [{"name": plan.FLOOR_GATE}]
+    assert ours["metadata"]["labels"].pop(names.PLUGINS_NAME) == plan.group_name(3)
+    assert free == floor == ours
+
+
+def test_a_tenth_has_the_same_groups_of_ten_and_the_same_ten_groups() -> None:
+    assert plan.shapes(Scale()) == [Shape(1000, 10), Shape(10, 1000)]
+    assert plan.shapes(Scale(0.1)) == [Shape(100, 10), Shape(10, 100)]
+
+
+def request(verb: str, resource: str, name: str, code: int = 200) -> Request:
+    return Request(verb, "", resource, "run", name, code, "/")
+
+
+def test_writes_are_counted_by_pod_and_by_group() -> None:
+    found = counted(
+        [
+            request("list", "pods", ""),
+            request("patch", "podgroups", "g0"),
+            request("patch", "podgroups", "g1", 409),
+            request("patch", "podgroups", "g1"),
+            request("patch", "pods", "g0-0"),
+            request("patch", "pods", "g0-1"),
+            request("patch", "pods", "g1-0"),
+            request("patch", "pods", "g1-0"),
+            request("patch", "podgroups", "g0"),
+            request("patch", "podgroups/status", "g0"),
+        ],
+        pods=4,
+        groups=["g0", "g1"],
+    )
+    assert (found.patches_per_pod, found.most_patches_of_a_pod) == (1.0, 2)
+    assert (found.decisions_per_group, found.most_decisions_of_a_group) == (1.0, 1)
+    assert found.writes_per_group == 2.0
+    assert found.refused == 1
+
+
+def test_the_ratio_is_that_of_runs_made_right_after_one_another() -> None:
+    def run(seconds: float) -> Run:
+        return Run(created=1.0, bound=seconds, groups=[seconds], counted=counted([], 1, ["g0"]))
+
+    table = placing.table(
+        Shape(1, 1),
+        {Way.FREE: [run(1), run(2)], Way.FLOOR: [run(2), run(8)], Way.OURS: [run(3), run(8)]},
+    )
+    assert table.targets[0].value == pytest.approx((1.5 + 1.0) / 2)
+    assert table.targets[0].limit == 1.1
+
+
+def check(table: Table) -> None:
+    assert {len(row) for row in table.rows} == {len(table.columns)}
+    assert json.loads(json.dumps(table.plain()))["rows"]
+
+
+async def test_a_decision_is_timed_for_groups_alike_and_different(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(decision, "GROUPS", 20)
+    monkeypatch.setattr(plan, "NODES", 20)
+    (table,) = await decision.run(TINY)
+    check(table)
+    assert [row[1] for row in table.rows] == [20, 20, 20]
+    assert all(isinstance(row[2], int) and row[2] > 0 for row in table.rows)
+
+
+@pytest.mark.real
+async def test_groups_are_placed_in_all_three_ways_with_one_patch_a_pod_and_one_decision_a_group(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(plan, "shapes", lambda _: [Shape(2, 3)])
+    (table,) = await placing.run(TINY, runs=1)
+    check(table)
+    assert [row[0] for row in table.rows] == list(plan.TITLES.values())
+    free, floor, ours = (dict(zip(table.columns, row, strict=True)) for row in table.rows)
+    assert free["PATCHes"] is None
+    assert (floor["PATCHes"], floor["decided"]) == (1, 0)
+    assert (ours["PATCHes"], ours["decided"]) == (1, 1)
+    assert [target.value for target in table.targets[1:]] == [1, 1]

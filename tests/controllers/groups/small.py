@@ -1,0 +1,148 @@
+"""A cluster in memory with the part of the controller that keeps groups, on virtual time.
+
+Nobody schedules: a test binds pods itself.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import AsyncIterator, Sequence
+from contextlib import asynccontextmanager, suppress
+from typing import Any
+
+from prometheus_client import CollectorRegistry
+
+from controllers.groups import watches
+from controllers.groups.part import Groups, Surroundings
+from controllers.loop import LoopMetrics
+from controllers.plumbing import Plumbing
+from jobset_gate import names
+from jobset_gate.groups.model import Key
+from jobset_gate.groups.record import Record, parse
+from jobset_gate.kube.resources import NODES, POD_GROUPS, PODS, Resource
+from jobset_gate.kube.store import Change
+from jobset_gate.settings import Groups as Settings
+from tests.controllers.groups.small_api import SmallApi, chosen, merged, typed
+from tests.jobset_gate.groups.builders import Json
+from tests.jobset_gate.groups.objects import key, node, pod, pod_group
+from tests.jobset_gate.groups.seeing import stamp
+
+PLUGINS = POD_GROUPS[names.PLUGINS_GROUP]
+
+
+class SmallCluster(SmallApi):
+    """What tests do to it."""
+
+    def change(self, resource: Resource, name: str, body: Json, namespace: str = "team") -> None:
+        """Somebody else patches it."""
+        self.put(resource, merged(self.there(resource, namespace, name), body, strategic=False))
+
+    def pod(self, name: str) -> Json:
+        return self.there(PODS, "team", name)
+
+    def bind(self, *pods: str, to: str = "n") -> None:
+        """The scheduler does."""
+        for name in pods:
+            assert not self.pod(name)["spec"]["schedulingGates"], f"{name} is held"
+            self.change(PODS, name, {"spec": {"nodeName": to}, "status": {"phase": "Running"}})
+
+    def gather(self, group: str, *pods: str, minimum: int | None = None, of: Key | None = None, **more: Any) -> None:
+        """Pods of a group, and its PodGroup unless it is there already."""
+        if minimum is not None:
+            spec = {"minMember": minimum, **more.pop("terms", {})}
+            self.put(PLUGINS, pod_group(group, uid=f"uid-{group}-{next(self._numbers)}", spec=spec))
+        for name in pods:
+            body = pod(name, of=of or key(group), **more)
+            body["metadata"] |= {"creationTimestamp": stamp(self.clock()), "uid": f"uid-{name}-{next(self._numbers)}"}
+            self.put(PODS, body)
+
+    def open(self) -> list[str]:
+        """Names of the pods that our gate does not hold."""
+        return [it["metadata"]["name"] for it in self.all(PODS) if not it["spec"]["schedulingGates"]]
+
+    def record(self, group: str = "g") -> Record | None:
+        found = self.there(PLUGINS, "team", group)
+        text = (found["metadata"].get("annotations") or {}).get(names.GANG_RECORD)
+        return None if text is None else parse(text)
+
+    def wrote(self, verb: str, resource: Resource, word: str = "") -> int:
+        """How many such writes there were, with that word in them."""
+        return sum(it[:2] == (verb, resource) and word in str(it[3]) for it in self.writes)
+
+
+class Keeper:
+    """The part of the controller that keeps groups, told of every change at once, or when a test says so."""
+
+    def __init__(self, cluster: SmallCluster, settings: Settings, stale: Sequence[Json] | None = None) -> None:
+        self.registry = CollectorRegistry()
+        around = Surroundings(
+            client=cluster.client,
+            writer=cluster.client,
+            namespace=None,
+            clock=cluster.clock,
+            registry=self.registry,
+            plumbing=Plumbing(self.registry),
+            metrics=LoopMetrics(self.registry),
+            on_problem=lambda _: None,
+            keep_crds=False,
+        )
+        self.part = Groups(settings, around)
+        self._kinds = watches.kinds(self.part.index, settings, None)
+        self._models: dict[tuple[int, str, str], Any] = {}
+        self.deaf_to: Any = None
+        """The selector of fields of the watch that tells nothing for a while."""
+        for kind in self._kinds:
+            for body in cluster.all(kind.resource) if stale is None or kind.resource != PLUGINS else stale:
+                self.tell(kind.resource, None, body)
+        cluster.tell = self.tell
+
+    def tell(self, resource: Resource, old: Json | None, new: Json | None) -> None:
+        body = new or old
+        assert body is not None
+        place = body["metadata"]["namespace"], body["metadata"]["name"]
+        for number, kind in enumerate(self._kinds):
+            if kind.resource != resource or kind.field_selector == self.deaf_to:
+                continue
+            before = self._models.pop((number, *place), None)
+            model = None if new is None or not _watched(kind, new) else kind.convert(typed(new, kind.shape))
+            if model is not None:
+                self._models[number, *place] = model
+            if before is not None or model is not None:
+                kind.handler(Change(place, before, model))
+
+    def metric(self, name: str, **labels: str) -> float:
+        found = self.registry.get_sample_value(f"jobset_gate_group_{name}", labels)
+        assert found is not None, name
+        return found
+
+
+@asynccontextmanager
+async def keeping(
+    cluster: SmallCluster, settings: Settings | None = None, *, stale: Sequence[Json] | None = None
+) -> AsyncIterator[Keeper]:
+    """A controller that leads, until it is killed at the end. `stale`: PodGroups as its watch has told of them."""
+    keeper = Keeper(cluster, settings or Settings(), stale)
+    async with asyncio.TaskGroup() as tasks:
+        works = [tasks.create_task(work()) for work in keeper.part.works]
+        try:
+            yield keeper
+        finally:
+            for work in works:
+                work.cancel()
+            with suppress(asyncio.CancelledError):
+                await asyncio.gather(*works)
+
+
+async def settled(seconds: float = 1.0) -> None:
+    """All that is to happen in so many (virtual) seconds has."""
+    await asyncio.sleep(seconds)
+
+
+def add_node(cluster: SmallCluster, name: str = "n", cpu: str = "100") -> None:
+    cluster.put(NODES, node(name, cpu=cpu, memory="1000Gi"))
+
+
+def _watched(kind: watches.Kept, body: Json) -> bool:
+    if kind.field_selector:
+        return bool(body["spec"].get("nodeName")) and body["status"]["phase"] not in ("Succeeded", "Failed")
+    return chosen(body, kind.label_selector)

@@ -1,0 +1,189 @@
+"""All that is ever done about pod groups, one thing after the other: what tests of the chart's rights play."""
+
+import asyncio
+from typing import Any, Final
+
+from jobset_gate import names
+from jobset_gate.groups import crds
+from jobset_gate.groups.model import Way
+from jobset_gate.kube.errors import ApiError, NotFound
+from jobset_gate.kube.resources import CONFIGMAPS, CRDS, JOBS, JOBSETS, PODS
+from jobset_gate.sim.until import View
+from tests.flow.groups import manifests
+from tests.flow.groups.manifests import gated, runs
+from tests.flow.groups.stage import GroupStage
+
+Json = dict[str, Any]
+PATIENCE: Final = 60.0
+LIMIT: Final = 2
+FAIL_JOB: Final = {"rules": [{"action": "FailJob", "onExitCodes": {"operator": "NotIn", "values": [0]}}]}
+"""A Job with it fails for whatever its pods end with, unless it is made to forget them."""
+CPU: Final = 4
+"""Of the one node."""
+
+
+async def kinds_are_gone(stage: GroupStage) -> None:
+    """As in a cluster into which nobody has brought them."""
+    for name in crds.GROUPS:
+        await stage.client.delete(CRDS, name)
+        await stage.plane.kubectl("wait", "--for=delete", f"crd/{name}", "--timeout=60s")
+
+
+async def kinds_are_made(stage: GroupStage) -> None:
+    """By the controller, as ours."""
+    for name in crds.GROUPS:
+        await stage.plane.kubectl("wait", "--for=create", f"crd/{name}", "--timeout=60s")
+        await stage.plane.kubectl("wait", "--for=condition=Established", f"crd/{name}", "--timeout=60s")
+        assert crds.is_ours(await stage.client.get(CRDS, name))
+
+
+async def pods_are_held(stage: GroupStage) -> None:
+    """The API server asks the webhook about them; nothing tells when it begins to."""
+    probe = manifests.pod("probe", "probe")
+    async with asyncio.timeout(PATIENCE):
+        while True:
+            try:
+                if gated(await stage.client.create(PODS, probe, stage.namespace, dry_run=True)):
+                    return
+            except ApiError:
+                pass  # its webhook does not answer yet
+            await asyncio.sleep(0.1)
+
+
+async def opened(stage: GroupStage, way: Way) -> None:
+    """A group of two waits for the second, runs, and is gone."""
+    name = f"opened-{way.value}"
+    minimum = 2 if way in manifests.MINIMUM_ON_POD else None
+    if way in manifests.API_GROUP:
+        await stage.make_group(name, 2, way)
+    await stage.create(manifests.pod(f"{name}-0", name, way, minimum))
+    await stage.until(lambda pods: any(map(gated, pods)))
+    await stage.create(manifests.pod(f"{name}-1", name, way, minimum))
+    await stage.until_bound(2, name, way)
+    if way in manifests.API_GROUP:
+        await stage.until_group(name, lambda it: bool(it.get("status")), way)
+    else:
+        home = names.GANG_CONFIG_MAP_PREFIX + stage.label(name, way)
+        await stage.until_object(CONFIGMAPS, home, lambda it: '"satisfied":1' in it["data"][names.KEY_RECORD])
+    for number in range(2):
+        await stage.delete_pod(f"{name}-{number}", grace_seconds=0)
+
+
+async def its_record_goes_with_its_last_member(stage: GroupStage, name: str, way: Way) -> None:
+    """Of a group without a PodGroup."""
+    home = names.GANG_CONFIG_MAP_PREFIX + stage.label(name, way)
+    async with View(stage.client, CONFIGMAPS, stage.namespace) as view:
+        await view.until(lambda all_: home not in [it["metadata"]["name"] for it in all_], PATIENCE)
+
+
+async def waits_for_room(stage: GroupStage) -> None:
+    """A group that is too large is told so, on its ConfigMap: there is nothing else."""
+    big = [manifests.pod(f"big-{n}", "big", Way.ALIBABA, CPU + 1) for n in range(CPU + 1)]
+    await stage.create(*big)
+    await stage.until_event("big-0", names.REASON_WAITING_FOR_CAPACITY)
+    for pod in big:
+        await stage.delete_pod(pod["metadata"]["name"], grace_seconds=0)
+
+
+async def taken_back(stage: GroupStage, kind: str, **more: Any) -> None:
+    """Two pods that shall not be on one node, of which there is one only. Anti-affinity is tried, not reckoned with."""
+    name = f"back-{kind.lower()}" + ("-more" if more else "")
+    await stage.make_group(name, 2, wait=LIMIT)
+    owner = _owner(kind, name)
+    await stage.apply({**owner, "spec": owner["spec"] | more})
+    first = await stage.until(lambda pods: sum(map(runs, manifests.of_group(pods, name))) == 1)
+    old = {one["metadata"]["uid"] for one in manifests.of_group(first, name)}
+
+    def again(pods: list[Json]) -> bool:
+        new = [one for one in manifests.of_group(pods, name) if one["metadata"]["uid"] not in old]
+        return len(new) == 2 and all(map(gated, new)) and len(manifests.of_group(pods, name)) == 2
+
+    await stage.until(again)
+    await stage.plane.kubectl("delete", kind.lower(), name, "-n", stage.namespace, "--wait")
+
+
+FEW: Final = ("StatefulSet", "ReplicaSet", "ReplicationController", "Job")
+
+
+async def too_few_are_made(stage: GroupStage) -> None:
+    """By owners that never make so many pods."""
+    for kind in FEW:
+        name = f"few-{kind.lower()}"
+        await stage.make_group(name, 3)
+        await stage.apply(_owner(kind, name, spread=False))
+
+
+async def their_owners_are_asked(stage: GroupStage) -> None:
+    """When nothing has come for half a minute."""
+    for kind in FEW:
+        await stage.until_event(f"few-{kind.lower()}", names.REASON_CANNOT_GATHER)
+
+
+async def left_alone(stage: GroupStage) -> None:
+    """What a controller leaves behind that goes for good in the middle of things."""
+    await stage.create(*(manifests.pod(f"left-{n}", "left", Way.ALIBABA, 3) for n in range(2)))
+    await stage.until(lambda pods: sum(map(gated, pods)) >= 2)
+    mark = {names.GANG_SUSPENDED: f"{stage.label('left', Way.ALIBABA)}.1"}
+    meta: Json = {"name": "left", "labels": mark, "annotations": mark}
+    for manifest in (_job("left"), _jobset("left")):
+        await stage.apply({**manifest, "metadata": meta, "spec": {**manifest["spec"], "suspend": True}})
+    record = {names.GANG_RECORD: names.GANG_RECORD_VALUE}
+    await stage.client.create(CONFIGMAPS, {"metadata": {"name": "left", "labels": record}}, stage.namespace)
+    for way in manifests.API_GROUP:
+        await stage.make_group("left", 3, way, annotations={names.GANG_RECORD: "{}"})
+
+
+async def nothing_is_left(stage: GroupStage) -> None:
+    """Afterwards."""
+    assert not any(map(gated, (await stage.client.list(PODS, stage.namespace))["items"]))
+    for resource in (JOBS, JOBSETS):
+        found = await stage.client.get(resource, "left", stage.namespace)
+        assert not found["spec"].get("suspend")
+    try:
+        await stage.client.get(CONFIGMAPS, "left", stage.namespace)
+    except NotFound:
+        pass
+    else:
+        raise AssertionError("the record is still there")
+    for way in manifests.API_GROUP:
+        assert names.GANG_RECORD not in (await stage.group("left", way))["metadata"].get("annotations", {})
+
+
+# --- Manifests -------------------------------------------------------------------------------------------------------
+
+
+def _owner(kind: str, name: str, *, spread: bool = True) -> Json:
+    """It makes two pods of the group that has its name."""
+    if kind == "Job":
+        return _job(name, name, spread=spread)
+    if kind == "JobSet":
+        return _jobset(name, name, spread=spread)
+    template = _template(name, spread=spread)
+    template["spec"]["restartPolicy"] = "Always"
+    selector: Json = {"app": name}
+    template["metadata"]["labels"] |= selector
+    versions = {"ReplicationController": "v1"}
+    picks = selector if kind == "ReplicationController" else {"matchLabels": selector}
+    spec: Json = {"replicas": 2, "selector": picks, "template": template}
+    if kind == "StatefulSet":
+        spec["serviceName"] = name
+    return {"apiVersion": versions.get(kind, "apps/v1"), "kind": kind, "metadata": {"name": name}, "spec": spec}
+
+
+def _job(name: str, group: str = "", *, spread: bool = False) -> Json:
+    spec = {"parallelism": 2, "completions": 2, "backoffLimit": 0, "template": _template(group, spread=spread)}
+    return {"apiVersion": "batch/v1", "kind": "Job", "metadata": {"name": name}, "spec": spec}
+
+
+def _jobset(name: str, group: str = "", *, spread: bool = False) -> Json:
+    job = {"name": "work", "replicas": 1, "template": {"spec": _job(name, group, spread=spread)["spec"]}}
+    spec = {"replicatedJobs": [job]}
+    return {"apiVersion": names.JOBSET_API_VERSION, "kind": "JobSet", "metadata": {"name": name}, "spec": spec}
+
+
+def _template(group: str, *, spread: bool) -> Json:
+    meta = manifests.said(group) if group else {"labels": {}}
+    alike = {"matchLabels": meta["labels"]}
+    term = {"topologyKey": "kubernetes.io/hostname", "labelSelector": alike}
+    apart = {"affinity": {"podAntiAffinity": {"requiredDuringSchedulingIgnoredDuringExecution": [term]}}}
+    return {"metadata": meta, "spec": manifests.template_spec() | (apart if spread else {})}

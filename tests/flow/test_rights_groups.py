@@ -1,0 +1,89 @@
+"""What the chart gives for pod groups is enough for all that is ever done about them, and nothing of it is needless."""
+
+import sys
+from collections.abc import AsyncIterator
+from contextlib import AsyncExitStack
+from pathlib import Path
+from typing import Any, Final
+
+import pytest
+
+from jobset_gate.groups.model import Way
+from tests.flow import groups_story as story
+from tests.flow import rights
+from tests.flow.groups.stage import group_stage
+from tests.flow.installed import CONTROLLER, LIVELY, RELEASE, WEBHOOK, Installed, installed, rendered
+from tests.flow.rights import Right
+from tests.support.planes import Real, fresh_name
+
+pytestmark = [pytest.mark.real, pytest.mark.timeout(400)]
+
+UNGATE: Final = f"{RELEASE}-ungate"
+ON_CONFLICT: Final = frozenset(
+    # Asked for only where somebody else writes the same object in the same moment: what stands there now?
+    {Right(group, "podgroups", "get") for group in ("scheduling.x-k8s.io", "scheduling.sigs.k8s.io")}
+    | {Right("incubator.scheduling.k8s.io", "podgroups", "get")}
+)
+RESUMED_AGAIN: Final = frozenset({Right("batch", "jobs", "get"), Right("jobset.x-k8s.io", "jobsets", "get")})
+"""The same of the Job that ungates."""
+
+
+@pytest.fixture
+async def places(scheduled_plane: Real) -> AsyncIterator[tuple[str, str]]:
+    """Two namespaces on the plane with kube-scheduler: for a release of the chart, and for groups."""
+    both = fresh_name(), fresh_name()
+    for name in both:
+        await scheduled_plane.make_namespace(name)
+    yield both
+    for name in both:
+        await scheduled_plane.drop_namespace(name)
+
+
+async def test_the_whole_life_of_groups_takes_exactly_the_rights_that_are_given_for_it(
+    scheduled_plane: Real, places: tuple[str, str], tmp_path: Path
+) -> None:
+    own, theirs = places
+    async with AsyncExitStack() as stack:
+        stage = await stack.enter_async_context(
+            group_stage(
+                scheduled_plane, theirs, tmp_path, nodes={"n": str(story.CPU)},
+                controller=False, webhook=False, jobsets=True,
+            )
+        )  # fmt: skip
+        await story.kinds_are_gone(stage)
+        release = await stack.enter_async_context(installed(scheduled_plane, own, tmp_path, *LIVELY))
+        await stack.enter_async_context(release.program("webhook"))
+        options = ("--stream-host=127.0.0.1", "--stream-port=0")
+        controller = await stack.enter_async_context(release.program("controller", *options))
+        await story.kinds_are_made(stage)
+        await story.pods_are_held(stage)
+        await story.too_few_are_made(stage)
+        for way in Way:
+            await story.opened(stage, way)
+        await story.its_record_goes_with_its_last_member(stage, "opened-alibaba", Way.ALIBABA)
+        await story.waits_for_room(stage)
+        for kind in ("Job", "JobSet", "ReplicaSet"):
+            await story.taken_back(stage, kind)
+        await story.their_owners_are_asked(stage)
+        await story.left_alone(stage)
+        assert await controller.stop() == 0
+        code, said = await release.once(UNGATE, sys.executable, "-m", "jobset_gate.cli", *arguments(release))
+        assert code == 0, said
+        await story.nothing_is_left(stage)
+    without = await rendered(own, "groups.enabled=false", *LIVELY)
+    for account, spared in ((CONTROLLER, ON_CONFLICT), (WEBHOOK, frozenset()), (UNGATE, RESUMED_AGAIN)):
+        given = rights.granted(release.manifests, account, own)
+        for_groups = given - rights.granted(without, account, own)
+        asked = rights.asked_for(release.requests(account))
+        assert for_groups
+        assert rights.refused(asked) == []
+        assert set(rights.needless(for_groups, asked)) <= spared
+        assert rights.too_wide(for_groups, asked, own) == []
+
+
+def arguments(release: Installed) -> list[str]:
+    """Of the Job that runs after uninstalling."""
+    (job,) = [one for one in release.manifests if (one["kind"], one["metadata"]["name"]) == ("Job", UNGATE)]
+    spec: dict[str, Any] = job["spec"]["template"]["spec"]
+    assert spec["serviceAccountName"] == UNGATE
+    return [str(one) for one in spec["containers"][0]["args"]]

@@ -1,0 +1,157 @@
+"""A namespace with groups in all sorts of states and nobody who looks after them, on either plane."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import time
+from contextlib import suppress
+from pathlib import Path
+from typing import Any
+
+import msgspec
+
+from jobset_gate import names
+from jobset_gate.groups import crds
+from jobset_gate.groups.identity import label
+from jobset_gate.groups.model import DESIGN, Key, Way
+from jobset_gate.groups.read import opened_text
+from jobset_gate.groups.record import Record, Stage, render
+from jobset_gate.kube.client import Client, PatchType
+from jobset_gate.kube.errors import AlreadyExists
+from jobset_gate.kube.resources import CONFIGMAPS, CRDS, LEASES, POD_GROUPS, PODS
+from jobset_gate.sim.until import View
+from tests.flow.groups import manifests
+from tests.jobset_gate.groups.objects import record
+from tests.jobset_gate.groups.seeing import stamp
+from tests.support.planes import Real
+
+Json = dict[str, Any]
+NOWHERE = {"nodeSelector": {"nowhere.test": "yes"}}
+"""No node has it: what other tests leave on a plane is no room for these pods."""
+PATIENCE = 60
+
+
+async def install(client: Client) -> None:
+    """The three kinds of PodGroup."""
+    async with View(client, CRDS, None) as view:
+        # Those of another module's tests may be going just now.
+        await view.until(lambda found: not any(it["metadata"].get("deletionTimestamp") for it in found), PATIENCE)
+        for api in crds.GROUPS.values():
+            with suppress(AlreadyExists):
+                await client.create(CRDS, crds.manifest(api))
+        await view.until(lambda found: sum(map(_served, found)) == len(crds.GROUPS), PATIENCE)
+
+
+def _served(crd: Json) -> bool:
+    conditions = (crd.get("status") or {}).get("conditions") or ()
+    established = any(it["type"] == "Established" and it["status"] == "True" for it in conditions)
+    return crd["metadata"]["name"] in crds.GROUPS and established
+
+
+class Town:
+    """The namespace; groups are put into it one by one."""
+
+    def __init__(self, client: Client, namespace: str) -> None:
+        self.client, self.namespace = client, namespace
+
+    def key(self, name: str, way: Way = Way.SCHEDULER_PLUGINS) -> Key:
+        return Key(design=DESIGN[way], namespace=self.namespace, name=name)
+
+    async def group(
+        self, name: str, minimum: int, way: Way = Way.SCHEDULER_PLUGINS, decided: Record | None = None
+    ) -> None:
+        """Its PodGroup, with what was decided of it."""
+        made = manifests.pod_group(name, minimum, way)
+        if decided is not None:
+            made["metadata"]["annotations"][names.GANG_RECORD] = render(decided)
+        await self.client.create(POD_GROUPS[manifests.API_GROUP[way]], made, self.namespace)
+
+    def decided(self, name: str, way: Way = Way.SCHEDULER_PLUGINS, minimum: int = 2, **more: Any) -> Record:
+        """A decision of now on this group."""
+        made = record((self.key(name, way), 1), minimum=minimum, **more)
+        return msgspec.structs.replace(made, at=time.time())
+
+    async def record(self, name: str, decided: Record, way: Way = Way.ALIBABA) -> None:
+        """The ConfigMap with a decision."""
+        key = self.key(name, way)
+        notes = {names.GANG_KEY: f"{key.design}/{key.namespace}/{key.name}"}
+        meta = {
+            "name": names.GANG_CONFIG_MAP_PREFIX + label(key),
+            "labels": {names.GANG_RECORD: names.GANG_RECORD_VALUE},
+            "annotations": notes,
+        }
+        await self.client.create(
+            CONFIGMAPS, {"metadata": meta, "data": {names.KEY_RECORD: render(decided)}}, self.namespace
+        )
+
+    async def held(
+        self, group: str, *pods: str, way: Way = Way.SCHEDULER_PLUGINS, minimum: int | None = None, **more: Any
+    ) -> None:
+        """Pods as the webhook makes them."""
+        made = (manifests.pod(it, group, way, minimum, **{**NOWHERE, **more}) for it in pods)
+        created = (manifests.held(it, self.namespace, group, way) for it in made)
+        await asyncio.gather(*(self.client.create(PODS, it, self.namespace) for it in created))
+
+    async def running(self, group: str, *pods: str, way: Way, minimum: int | None = None) -> None:
+        """Pods that were opened in the first generation, and run."""
+        for name in pods:
+            made = manifests.pod(name, group, way, minimum, nodeName="far")
+            made["metadata"]["labels"][names.GANG] = label(self.key(group, way))
+            made["metadata"]["annotations"][names.GANG_OPENED] = opened_text(1, time.time())
+            await self.client.create(PODS, made, self.namespace)
+            body = {"status": {"phase": "Running"}}
+            await self.client.patch(
+                PODS, name, self.namespace, body=body, patch=PatchType.STRATEGIC, subresource="status"
+            )
+
+    async def say(self, name: str, minimum: int, reason: str, message: str) -> None:
+        """A gathered group of which the controller has written why it waits."""
+        await self.group(name, minimum)
+        await self.held(name, f"{name}-0")
+        told = {"type": names.GANG_CONDITION, "status": "False", "reason": reason, "message": message}
+        kind = POD_GROUPS[names.PLUGINS_GROUP]
+        body = {"status": {"conditions": [told]}}
+        await self.client.patch(kind, name, self.namespace, body=body, patch=PatchType.MERGE, subresource="status")
+
+    async def fill(self) -> None:
+        """One group in each of the states that there are without anybody who acts."""
+        await self.group("a-room", 2)
+        await self.held("a-room", "a-0", "a-1")
+        await self.group("b-small", 3, Way.KEP_24)
+        await self.held("b-small", "b-0", way=Way.KEP_24)
+        await self.held("c-lost", "c-0")
+        await self.held("d-torn", "d-0", way=Way.KOORDINATOR_ANNOTATIONS, minimum=2)
+        await self.held("d-torn", "d-1", way=Way.KOORDINATOR_ANNOTATIONS, minimum=3)
+        await self.running("e-fine", "e-0", "e-1", way=Way.ALIBABA, minimum=2)
+        await self.record("e-fine", self.decided("e-fine", Way.ALIBABA, satisfied=time.time()))
+        way = Way.KOORDINATOR_POD_GROUP
+        back = self.decided("f-back", way, stage=Stage.ROLLING_BACK, why="1 of 2 pods were bound within 60s")
+        await self.group("f-back", 2, way, back)
+        await self.running("f-back", "f-0", way=way)
+        await self.group("g-none", 4)
+
+
+async def lease(client: Client, namespace: str, holder: str = "one", ago: float = 0.0) -> None:
+    """The controller's Lease as its holder has renewed it so long ago."""
+    moment = stamp(time.time() - ago).replace("Z", ".000000Z")
+    spec = {"holderIdentity": holder, "leaseDurationSeconds": 15, "renewTime": moment, "acquireTime": moment}
+    await client.create(LEASES, {"metadata": {"name": names.LEASE}, "spec": spec}, namespace)
+
+
+async def kubeconfig_of(plane: Real, namespace: str, rules: list[Json], folder: Path) -> Path:
+    """Of somebody who may do only that, in this namespace."""
+    role: Json = {"apiVersion": "rbac.authorization.k8s.io/v1", "kind": "Role", "metadata": {"name": "user"}}
+    subject = {"kind": "ServiceAccount", "name": "user", "namespace": namespace}
+    ref = {"apiGroup": "rbac.authorization.k8s.io", "kind": "Role", "name": "user"}
+    account = {"apiVersion": "v1", "kind": "ServiceAccount", "metadata": {"name": "user"}}
+    binding = {**role, "kind": "RoleBinding", "subjects": [subject], "roleRef": ref}
+    for one in (account, {**role, "rules": rules}, binding):
+        await plane.kubectl("apply", "-n", namespace, "-f", "-", stdin=one)
+    ran = await plane.kubectl("create", "token", "user", "-n", namespace)
+    config = json.loads(plane.kubeconfig.read_text())
+    config["users"][0]["user"] = {"token": ran.stdout.strip()}
+    config["contexts"][0]["context"]["namespace"] = namespace
+    path = folder / "user.kubeconfig"
+    path.write_text(json.dumps(config))
+    return path
