@@ -26,7 +26,7 @@ from jobset_gate.groups.record import How, Record, Share, Stage
 from jobset_gate.groups.seen import GroupSeen
 from jobset_gate.groups.standing import Standing
 from jobset_gate.kube.errors import KubeError, NotLeader
-from jobset_gate.settings import Groups
+from jobset_gate.settings import Groups, Native
 
 DEBOUNCE: Final = 0.02
 """Seconds in which changes are gathered before a pass."""
@@ -81,6 +81,8 @@ class Opener:
         work of each pass; `opened` of each decision, and since when it could have been.
         """
         self._index, self._outlook, self._records, self._settings = index, outlook, records, settings
+        # Groups that the scheduler places by itself need no room of ours.
+        self._check = Check.OFF if settings.native is Native.ON else settings.capacity_check
         designs = {DESIGN[way] for way in settings.ways}
         self._apis = sorted({api for design in designs for api in POD_GROUPS[design]})
         self._now, self._told, self._measured, self._opened_by = now, told, measured, opened
@@ -162,9 +164,9 @@ class Opener:
         going = opening.Pass(
             opened,
             self._ground,
-            self._words,
+            words=self._words,
             now=now,
-            check=settings.capacity_check,
+            check=self._check,
             starved_since=now - settings.starvation_seconds,
             state=(self._ground.changes, self._openings),
         )
@@ -248,7 +250,7 @@ class Opener:
 
     @property
     def _checks(self) -> bool:
-        return self._settings.capacity_check is not Check.OFF
+        return self._check is not Check.OFF
 
     def _say(self, verdict: Hold) -> None:
         for demand in verdict.candidate.demands:
@@ -301,6 +303,8 @@ class Opener:
             self._told(key)
 
     def _how(self, verdict: Open) -> How:
+        if self._settings.native is Native.ON:
+            return How.NATIVE
         if not self._checks:
             return How.OFF
         return How.FIT if verdict.proven else How.PROBE

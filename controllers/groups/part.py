@@ -15,6 +15,7 @@ from controllers.groups.heralds import GROUP_HERALDS, GroupHeralds
 from controllers.groups.index import GroupIndex
 from controllers.groups.makers import Makers
 from controllers.groups.measures import GroupMeasures
+from controllers.groups.native import NativeGroups
 from controllers.groups.opener import WRITES, Opener
 from controllers.groups.owners import Owners
 from controllers.groups.reconciler import GroupReconciler
@@ -32,11 +33,13 @@ from jobset_gate.groups.outlook import Outlook
 from jobset_gate.groups.record import Stage
 from jobset_gate.groups.report import report
 from jobset_gate.groups.seen import GroupSeen
+from jobset_gate.groups.standing import Standing
 from jobset_gate.kube.client import Client
 from jobset_gate.kube.errors import KubeError, NotLeader
 from jobset_gate.kube.problems import OnProblem
 from jobset_gate.model import JobSetSeen
 from jobset_gate.settings import Groups as GroupSettings
+from jobset_gate.settings import Native
 
 Work = Callable[[], Coroutine[Any, Any, None]]
 
@@ -91,6 +94,7 @@ class Groups:
         self.crd_keeper = CrdKeeper(around.writer)
         self._rollbacks = Rollbacks(around.writer, wall=around.clock)
         self._records = Records(around.writer, self.index, around.namespace)
+        self._native = NativeGroups(around.writer, self._look_at_all) if settings.native is Native.ON else None
         self._opener = self._make_opener()
         self._gates = Gates(around.writer, around.clock, concurrency=settings.gate_concurrency, sent=self.measures.gate)
         self._heralds = GroupHeralds(
@@ -118,6 +122,7 @@ class Groups:
     @property
     def works(self) -> Sequence[Work]:
         """What the leader runs."""
+        native = () if self._native is None else (self._native.run,)
         return (
             self._opener.run,
             self._gates.run,
@@ -125,6 +130,7 @@ class Groups:
             self._word_loop.run,
             self._look_after_crds,
             self._resume,
+            *native,
         )
 
     @property
@@ -173,7 +179,7 @@ class Groups:
             across_namespaces=settings.across_namespaces,
             creators=self._creators,
             short_of_quota=self._short_of_quota,
-            barred=lambda seen: barrier_seen.standing(seen, self._around.jobset),
+            barred=self._barred,
             trouble=self.crd_keeper.trouble,
         )
         return Opener(
@@ -193,6 +199,7 @@ class Groups:
             records=self._records,
             gates=self._gates,
             rollbacks=self._rollbacks,
+            native=self._native,
             makers=Makers(Owners(self._around.client), self._creators, self._opener.look, self._around.clock),
             now=self._around.clock,
             wake=self._queue.add,
@@ -215,8 +222,18 @@ class Groups:
     def _short_of_quota(self, seen: GroupSeen) -> str:
         return quota.lacks(seen, self.index.quotas(seen.group.key.namespace))
 
+    def _barred(self, seen: GroupSeen) -> Standing | None:
+        held = None if self._native is None else self._native.hold(seen)
+        return held or barrier_seen.standing(seen, self._around.jobset)
+
+    def _look_at_all(self) -> None:
+        known = self.index.keys()
+        for key in known:
+            self._opener.look(key)
+
     def _speak(self, seen: GroupSeen, blocked: str) -> None:
-        told = report(seen, self._around.clock(), self._opener.why(seen.group.key), blocked)
+        doubts = barrier_seen.doubts(seen, self._around.jobset)
+        told = report(seen, self._around.clock(), self._opener.why(seen.group.key), blocked, doubts=doubts)
         self.measures.looks(told)
         self._heralds.want(told)
 

@@ -18,7 +18,7 @@ from controllers.refusals import terminating
 from jobset_gate import names
 from jobset_gate.groups import generation, wayback
 from jobset_gate.groups.model import Key
-from jobset_gate.groups.record import Record, Stage, of
+from jobset_gate.groups.record import How, Record, Stage, of
 from jobset_gate.groups.seen import GroupSeen
 from jobset_gate.kube.errors import Forbidden
 
@@ -60,6 +60,19 @@ class TakesBack(Protocol):
         """Lets owners that were suspended for it go on."""
 
 
+class HandsOver(Protocol):
+    """Whoever gives groups to the scheduler's own gangs."""
+
+    async def hand_over(self, seen: GroupSeen, record: Record) -> None:
+        """Once all gates are gone."""
+
+    async def withdraw(self, seen: GroupSeen) -> None:
+        """Before its members are taken back."""
+
+    def forget(self, key: Key) -> None:
+        """Nothing is left of it."""
+
+
 class GroupReconciler:
     """One pass over one group."""
 
@@ -72,6 +85,7 @@ class GroupReconciler:
         rollbacks: TakesBack,
         makers: Makers,
         now: Callable[[], float],
+        native: HandsOver | None = None,
         wake: Callable[[Key], None],
         look: Callable[[Key], None],
         spoken: Callable[[GroupSeen, str], None] = lambda _, __: None,
@@ -84,6 +98,7 @@ class GroupReconciler:
         """
         self._index, self._records, self._gates, self._rollbacks = index, records, gates, rollbacks
         self._makers, self._now, self._wake, self._look = makers, now, wake, look
+        self._native = native
         self._spoken, self._forgotten = spoken, forgotten
         self._satisfied, self._rolled_back = satisfied, rolled_back
         self._begun: dict[Key, tuple[int, float]] = {}
@@ -126,6 +141,8 @@ class GroupReconciler:
             over = self._is_over(key, seen)
             pods = () if over else generation.passing(seen, record, self._gates.under_way(key))
             self._gates.want(key, pods, record.generation)
+            if self._native is not None and record.how is How.NATIVE and not over and not pods:
+                await self._native.hand_over(seen, record)
         if first is not None and first != key:
             await self._copy(key, seen, record)
             self._wake(first)
@@ -236,6 +253,8 @@ class GroupReconciler:
     ) -> tuple[float | None, str]:
         for each, it in parts.items():
             await self._gates.stop(each)
+            if self._native is not None and record.how is How.NATIVE:
+                await self._native.withdraw(it)
             self._suspended[each] = it.label, it.generation
         answer = await self._rollbacks.advance(list(self._parts(record).values()), record)
         if isinstance(answer, int | float):
@@ -304,6 +323,8 @@ class GroupReconciler:
         for known in (self._begun, self._copied):
             known.pop(key, None)
         self._makers.forget(key)
+        if self._native is not None:
+            self._native.forget(key)
         self._forgotten(key)
         self._look(key)
 

@@ -196,7 +196,9 @@ class Records:
 
     def _saw(self, key: Key, api: str, stored: Stored) -> None:
         home = _home(api, stored)
-        self._index.saw(key, home, parsed(_text(home, stored)))
+        text, record = _text(home, stored), parsed(_text(home, stored))
+        if record is not None or not text:  # else the watch tells what is wrong with it
+            self._index.saw(key, home, record)
 
 
 def parsed(text: str) -> Record | None:

@@ -110,8 +110,10 @@ class Rollbacks:
         if self._clock() - known.at >= PATIENCE:
             return False
         wanted = rollback.marks(record)
-        awaited = any(rollback.left(it, wanted) and it.name not in known.stuck for it in members)
-        return not awaited if isinstance(known.answer, Rolled) else awaited or known.clear
+        there = {it.name for it in members if rollback.left(it, wanted)}
+        if isinstance(known.answer, Rolled):
+            return there == known.stuck
+        return known.clear or not there <= known.stuck
 
     def _remember(self, mark: str, plan: Plan, answer: float | Rolled) -> None:
         now = self._clock()

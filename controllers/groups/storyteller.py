@@ -8,9 +8,9 @@ from typing import Final
 from controllers.groups.pace import Pace
 from controllers.ticks import ticks
 from jobset_gate import names
+from jobset_gate.groups.fact import Fact
 from jobset_gate.groups.model import Key
 from jobset_gate.groups.report import Report
-from jobset_gate.groups.tellings import Fact
 from jobset_gate.kube import events
 from jobset_gate.kube.client import Client
 from jobset_gate.kube.errors import NotFound
@@ -20,6 +20,9 @@ OLD: Final = 600.0
 """Seconds after which a fact is no news: another leader has told it."""
 SPACING: Final = 30.0
 """Seconds between two Events of one reason about one group."""
+
+REMEMBERED: Final = 1000
+"""Facts of one group; one may have new pods and new words for years."""
 
 Name = tuple[str, str, str]
 """Of a fact on an object: its reason, what makes it the same fact, and the object's UID."""
@@ -66,6 +69,8 @@ class Storyteller:
 
     async def _tell(self, report: Report, fact: Fact) -> None:
         told = self._told.setdefault(report.key, set())
+        if len(told) > REMEMBERED:
+            told.clear()  # what is told once more has the name that it had: nobody sees it twice
         for about in _about(report, fact):
             name = _name(fact, about)
             if name in told:

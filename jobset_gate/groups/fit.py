@@ -80,6 +80,7 @@ class _Placing:
         self._free = {it.node.name: dict(it.free) for it in rooms}
         self._before: Mapping[str, Amounts] = {it.node.name: it.free for it in rooms}
         self.taken: dict[str, dict[str, int]] = {}
+        self._asked: list[Demand] = []
 
     def settle(self, shapes: Sequence[Shape]) -> None:
         """Places others' pods, as many as have room; it is theirs and not in `taken`."""
@@ -90,6 +91,7 @@ class _Placing:
 
     def place(self, demand: Demand) -> str:
         """Places a group; else says what it lacks."""
+        self._asked.append(demand)
         short = self._short_in_all(demand)
         if short:
             return short
@@ -125,8 +127,12 @@ class _Placing:
         return ""
 
     def _told(self, demand: Demand, placed: int) -> str:
-        free = self._free_for(demand.shapes)
-        for name, taken in self._needed(demand).items():
+        free = self._free_for([shape for it in self._asked for shape in it.shapes])
+        needed: dict[str, int] = {}
+        for it in self._asked:  # those before this one have taken theirs
+            for name, taken in self._needed(it).items():
+                needed[name] = needed.get(name, 0) + taken
+        for name, taken in needed.items():
             have = free.get(name, 0)
             if name != requests.PODS and have < taken:
                 return f"needs {_shown(name, taken)} {name}, {_shown(name, have)} free"

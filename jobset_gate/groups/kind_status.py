@@ -24,6 +24,8 @@ FIELDS: Final[Mapping[str, tuple[str, ...]]] = MappingProxyType(
     }
 )
 """Of each design's own type; what its CRD has of them is what counts."""
+_SCHEDULED: Final = "scheduled"
+"""Not in that type, but in some CRDs of it: how many pods are bound."""
 
 
 def fields(crd: Json, version: str = names.POD_GROUP_VERSION) -> tuple[str, ...]:
@@ -38,7 +40,8 @@ def fields(crd: Json, version: str = names.POD_GROUP_VERSION) -> tuple[str, ...]
 
 def wanted(report: Report, api: str, has: Collection[str], status: Mapping[str, Any], now: float) -> Json:
     """What the status shall say, of the fields that it has; the other conditions in `status` stay as they are."""
-    said = {key: value for key, value in _values(report).items() if key in FIELDS[api] and key in has}
+    known = {*FIELDS[api], _SCHEDULED}
+    said = {key: value for key, value in _values(report).items() if key in known and key in has}
     if CONDITIONS in has:
         others = [it for it in items(status.get(CONDITIONS)) if dig(it, "type") != names.GANG_CONDITION]
         said[CONDITIONS] = [*others, _condition(report, ours(status), now)]
@@ -68,6 +71,7 @@ def _values(report: Report) -> Json:
         "phase": str(report.phase),
         "admitted": report.admitted,
         "occupiedBy": report.occupied_by or None,
+        _SCHEDULED: counts.bound,
         "running": counts.running,
         "succeeded": counts.succeeded,
         "failed": counts.failed,

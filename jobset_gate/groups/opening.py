@@ -64,9 +64,7 @@ def consider(
     be placed, since the scheduler need not have put it where it was reckoned to go.
     """
     starved_since = now - starvation_seconds
-    going = Pass(
-        opened, Ground(rooms), Words(), now=now, check=check, starved_since=starved_since, looks=len(candidates)
-    )
+    going = Pass(opened, Ground(rooms), check=check, starved_since=starved_since, looks=len(candidates))
     return [going.consider(it) for it in sorted(candidates, key=order)]
 
 
@@ -128,16 +126,16 @@ class Pass:
         self,
         opened: Iterable[Opened],
         ground: Ground,
-        words: Words,
+        words: Words | None = None,
         *,
-        now: float,
         check: Check,
         starved_since: float,
+        now: float = 0.0,
         looks: int = CLOSER_LOOKS,
         state: object = None,
     ) -> None:
         """`state` is another whenever the rooms are, or what has been opened; None: not known."""
-        self._ground, self._words = ground, words
+        self._ground, self._words = ground, words or Words()
         self._now, self._check, self._starved_since, self._looks = now, check, starved_since, looks
         self._state = state
         self._yards: dict[frozenset[str], _Yard] = {}

@@ -83,8 +83,13 @@ class Outlook:
             across_namespaces=self._across,
         )
         held = standing.standing(told)
-        if held is not None and held.reason not in _PATIENT:
+        if held is not None and held.reason in _FIRST:
             return self._explained(held, seen.group.key)
+        barred = self._barred(seen)  # also of one that never gathers
+        if barred is not None:
+            return barred
+        if held is not None and held.reason not in _PATIENT:
+            return held
         return _given_up(record) or _backing_off(record, now) or held or self._together(told.gang_group, domains, now)
 
     def _together(self, gang_group: GangGroup, domains: Domains, now: float) -> Candidate | Standing | None:
@@ -120,6 +125,9 @@ class Outlook:
             return Standing(reason=names.REASON_WAITING_FOR_CAPACITY, message=short)
         return _given_up(record) or _backing_off(record, now)
 
+
+_FIRST: Final = (names.REASON_INVALID_GROUP, names.REASON_POD_GROUP_MISSING, names.REASON_INVALID_GANG_GROUP)
+"""Nothing else is worth telling of such a group."""
 
 _PATIENT: Final = (names.REASON_GATHERING, names.REASON_WAITING_FOR_GANG_GROUP, names.REASON_OTHER_GATE)
 """Less worth telling than that the group was taken back."""

@@ -6,8 +6,9 @@ stay the same while nothing happens.
 
 from collections.abc import Sequence
 
-from jobset_gate.groups import phases, reasons, tellings
+from jobset_gate.groups import fact, phases, reasons, tellings
 from jobset_gate.groups.candidates import Hold, Open
+from jobset_gate.groups.fact import Fact, Scene
 from jobset_gate.groups.model import Key, PodGroupSeen, Way
 from jobset_gate.groups.phases import Counts, Phase
 from jobset_gate.groups.record import Record, Stage
@@ -47,7 +48,7 @@ class Report(Word, frozen=True):
     """Pods that name another group by now than the one they are held for."""
     managers: tuple[str, ...]
     """Who else writes the status of its PodGroup."""
-    scene: tellings.Scene
+    scene: Scene
     """What all of this comes from."""
 
     @property
@@ -56,7 +57,7 @@ class Report(Word, frozen=True):
         return self.scene.seen
 
     @property
-    def facts(self) -> tuple[tellings.Fact, ...]:
+    def facts(self) -> tuple[Fact, ...]:
         """What has happened, for Events."""
         return tellings.facts(self.scene)
 
@@ -76,7 +77,7 @@ def report(
     phase = phases.phase(counts)
     told = None if why is None or isinstance(why, Open) else Standing(reason=why.reason, message=why.message)
     standing = reasons.reason(seen, counts, told, blocked, now)
-    scene = tellings.scene(seen, counts, standing, doubts)
+    scene = fact.scene(seen, counts, standing, doubts)
     ungated, moved = (tuple(it.name for it in some) for some in (scene.ungated, scene.moved))
     record = seen.record
     return Report(

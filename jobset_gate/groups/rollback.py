@@ -152,7 +152,9 @@ def plan(
     pods = sorted(members, key=lambda it: (it.namespace, it.name))
     mine = [it for it in pods if left(it, wanted)]
     free = [it for it in mine if not it.deleting]
-    deletes = [it for it in free if released(it)]
+    # Without a node there is nothing to wait for: an API server has left such a one halfway, as its client was killed.
+    halfway = [it for it in mine if it.deleting and not it.node and not of_job(it) and (it.maker or released(it))]
+    deletes = [*halfway, *(it for it in free if released(it))]
     disrupts = [it for it in free if it.maker is not None and not of_job(it)]
     bare = [it for it in free if it.maker is None and not released(it)]
     parts = [_of_root(root, some, pods, wanted, made) for root, some in _by_root(free, made)]

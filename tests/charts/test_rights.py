@@ -127,7 +127,7 @@ def test_the_scheduler_s_own_groups_are_made_only_where_they_are_used(helm4: Hel
         return {right for right in of(found, "ClusterRole", "controller") if right[0] == "scheduling.k8s.io"}
 
     assert native(helm4.render()) == set()
-    on_ = on("scheduling.k8s.io", "podgroups", "*", "get list watch create delete")
+    on_ = on("scheduling.k8s.io", "podgroups", "*", "get create patch delete")
     assert native(helm4.render(at("groups.native", "On"))) == on_
 
 

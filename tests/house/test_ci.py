@@ -34,6 +34,7 @@ class Clone:
             "test": f"echo '{PASSED}'",
             "e2e": f"echo '{TOGETHER}'; echo '{ALONE}'",
             "bench": "true",
+            "bench-groups": "true",
         }
 
         self.containers()
@@ -78,7 +79,8 @@ def test_all_is_well(clone: Clone) -> None:
     assert code == 0
     assert lines[-4:] == [PASSED, TOGETHER, ALONE, "=== 12 passed in 6.75s ==="]
     assert re.fullmatch(r"all is well after \d+ s", lines[-5])
-    assert clone.lines_of("asked") == ["e2e E2E_ARGS=prepare", ASKS_FOR_TESTS, "e2e", "bench BENCH_ARGS=--scale 0.1"]
+    tenths = ["bench-groups BENCH_ARGS=--scale 0.1", "bench BENCH_ARGS=--scale 0.1"]
+    assert clone.lines_of("asked") == ["e2e E2E_ARGS=prepare", ASKS_FOR_TESTS, "e2e", *tenths]
 
 
 @pytest.mark.parametrize("step", ["test", "e2e"])

@@ -6,7 +6,7 @@ from functools import partial
 
 import pytest
 
-from tests.sim.world import Run, on_embedded, on_real
+from tests.sim.world import Run, on_embedded, on_real, on_scheduled
 
 
 @pytest.fixture(params=["embedded", pytest.param("real", marks=pytest.mark.real)])
@@ -15,3 +15,11 @@ def run(request: pytest.FixtureRequest) -> Run:
     if request.param == "embedded":
         return on_embedded
     return partial(on_real, request.getfixturevalue("real_plane"))
+
+
+@pytest.fixture(params=["played", pytest.param("real", marks=pytest.mark.real)])
+def scheduled(request: pytest.FixtureRequest) -> Run:
+    """The same, once with the scheduler that is played and once with kube-scheduler."""
+    if request.param == "played":
+        return on_embedded
+    return partial(on_scheduled, request.getfixturevalue("scheduled_plane"))

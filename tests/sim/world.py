@@ -130,6 +130,11 @@ def on_real(plane: Real, story: Story, **settings: Any) -> None:
     asyncio.run(tell())
 
 
+def on_scheduled(plane: Real, story: Story, **settings: Any) -> None:
+    """In real time, on the control plane that has kube-scheduler: nobody plays it."""
+    on_real(plane, story, schedule=False, **settings)
+
+
 def condition(item: Json, kind: str) -> Json | None:
     return next((it for it in item.get("status", {}).get("conditions", ()) if it["type"] == kind), None)
 

@@ -65,9 +65,8 @@ async def test_a_group_that_a_later_one_changes_is_followed_until_the_pod_is_sto
     client: Client, namespace: str, tmp_path: Path
 ) -> None:
     """We are asked again, and the label of the first time gives way."""
-    made = await stored(
-        client, namespace, tmp_path, "zzz-last", operations=renaming("other"), given=pod(Way.SCHEDULER_PLUGINS, "first")
-    )
+    first = pod(Way.SCHEDULER_PLUGINS, "first")
+    made = await stored(client, namespace, tmp_path, "zzz-last", operations=renaming("other"), given=first)
     assert held_for(made, namespace, "other")
 
 

@@ -38,9 +38,10 @@ async def run(wanted: Wanted, *, kubeconfig: str | None, context: str | None) ->
     namespace = None if wanted.all_namespaces else wanted.namespace or reached.namespace
     async with Client(reached) as client:
         read = await reading.read(client, settings, namespace)
+        made_by = await telling.makers(client, read)
         keeper = await keepers.controller(client, reached.namespace)
     now = time.time()
-    told = telling.reports(read, settings, now, controlled=bool(keeper.leads))
+    told = telling.reports(read, settings, made_by, now, controlled=bool(keeper.leads))
     found = [it for it in told if not wanted.names or it.key.name in wanted.names]
     _print(found, wanted, now, namespaces=namespace is None)
     for line in read.missing:

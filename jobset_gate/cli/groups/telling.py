@@ -1,22 +1,45 @@
 """What was read of groups, told as the controller would tell it: a report for each, by the same rules."""
 
-import time
+import asyncio
+from collections.abc import Mapping
 from typing import Final
 
+from controllers.groups.owners import Owners
 from jobset_gate import names
 from jobset_gate.cli.groups.reading import Reading
 from jobset_gate.groups import kind_status, quota
 from jobset_gate.groups.candidates import Check, Hold, Open
+from jobset_gate.groups.creators import Creator
+from jobset_gate.groups.model import Key
 from jobset_gate.groups.outlook import outlook
 from jobset_gate.groups.report import Report, report
 from jobset_gate.groups.seen import GroupSeen
 from jobset_gate.groups.standing import Standing
+from jobset_gate.kube.client import Client
 from jobset_gate.settings import Groups
 
+MOST_ASKED: Final = 100
+"""Groups whose pods' owners are asked for: each costs a request or more."""
 
-def reports(reading: Reading, settings: Groups, now: float | None = None, *, controlled: bool = False) -> list[Report]:
+
+async def makers(client: Client, reading: Reading) -> dict[Key, tuple[Creator, ...]]:
+    """Who makes the pods of groups that are too few still: perhaps they can never be enough."""
+    owners = Owners(client)
+    seen = (reading.index.observe(key) for key in reading.index.keys())  # noqa: SIM118 - no mapping
+    few = [it for it in seen if it is not None and it.members and it.group.minimum and not it.group.gathered]
+    found = await asyncio.gather(*(owners.creators(it) for it in few[:MOST_ASKED]))
+    return {it.group.key: made_by for it, made_by in zip(few, found, strict=False)}
+
+
+def reports(
+    reading: Reading,
+    settings: Groups,
+    made_by: Mapping[Key, tuple[Creator, ...]],
+    now: float,
+    *,
+    controlled: bool = False,
+) -> list[Report]:
     """All groups that were read, by namespace and name. `controlled`: a controller runs, so that its words are new."""
-    moment = time.time() if now is None else now
     index = reading.index
     seen = [it for key in index.keys() if (it := index.observe(key)) is not None]  # noqa: SIM118 - no mapping
     told = outlook(
@@ -24,12 +47,13 @@ def reports(reading: Reading, settings: Groups, now: float | None = None, *, con
         index.rooms(),
         check=Check.OFF if reading.blind else settings.capacity_check,
         starvation_seconds=settings.starvation_seconds,
-        now=moment,
+        now=now,
         across_namespaces=settings.across_namespaces,
+        creators=dict(made_by),
         short_of_quota=lambda it: quota.lacks(it, index.quotas(it.group.key.namespace)),
         bound=index.bound,
     )
-    found = [report(it, moment, _why(it, told.get(it.group.key), reading, controlled=controlled)) for it in seen]
+    found = [report(it, now, _why(it, told.get(it.group.key), reading, controlled=controlled)) for it in seen]
     return sorted(found, key=lambda it: (it.key.namespace, it.key.name, it.key.design))
 
 

@@ -119,6 +119,15 @@ async def test_what_a_foreign_crd_has_no_field_for_is_left_out_and_said_by_annot
         assert board.notes[names.GANG_STATE] == "Pending: WaitingForCapacity: needs 4 cpu, 2 free"
 
 
+async def test_a_field_that_some_crds_have_besides_is_filled(board: Board, clock: VirtualClock) -> None:
+    assert board.crd is not None
+    fields = board.crd["spec"]["versions"][0]["schema"]["openAPIV3Schema"]["properties"]["status"]["properties"]
+    fields["scheduled"] = {"type": "integer"}
+    async with square(board, clock) as at:
+        await settled(at, seen(board, bound("a"), record=record((G, 1), satisfied=clock(), minimum=1)))
+        assert board.status["scheduled"] == 1
+
+
 async def test_without_a_right_to_see_the_crd_the_designs_own_fields_are_written(
     board: Board, clock: VirtualClock
 ) -> None:

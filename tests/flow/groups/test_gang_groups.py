@@ -69,7 +69,7 @@ async def test_together_they_wait_for_room_that_one_alone_would_have(make_stage:
         for name, count in (("ps", 2), ("worker", 3)):
             await say(stage, name, count, *both)
             await join(stage, name, count)
-        await until_told(stage, "ps", names.REASON_WAITING_FOR_CAPACITY)
+        await until_told(stage, "ps", names.REASON_WAITING_FOR_CAPACITY, "needs 5 cpu, 4 free")
         await say(stage, "alone", 4)
         await join(stage, "alone", 4)
         pods = await until_placed(stage, alone=4)

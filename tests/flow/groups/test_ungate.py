@@ -32,13 +32,10 @@ async def test_without_controller_and_webhook_all_groups_are_freed(make_stage: M
         await held(stage, "ring", "a", "b")
         await held(stage, "star", "c", "d", way=Way.ALIBABA)
         await held(stage, "other", "e", gates=["other.dev/gate"])
+        await held(stage, "wide", *(f"w-{number}" for number in range(200)))
         await stage.create(manifests.pod("free"))
         await stage.until_bound(1)
-        assert [one["metadata"]["name"] for one in stage.pods.all() if gated(one)] == list("abcde")
-
-        dry = await ungate(stage, "--all", "--dry-run")
-        assert (dry.code, dry.out.splitlines()[-1]) == (0, "5 pods would be freed")
-        assert sum(map(gated, stage.pods.all())) == 5
+        assert sum(map(gated, stage.pods.all())) == 205
 
         ran = await ungate(stage, "--all", "--yes")
         assert ran.code == 0, ran.err
@@ -46,14 +43,13 @@ async def test_without_controller_and_webhook_all_groups_are_freed(make_stage: M
             f"group {stage.namespace}/other (scheduler-plugins): 1 pod freed",
             f"group {stage.namespace}/ring (scheduler-plugins): 2 pods freed",
             f"group {stage.namespace}/star (alibaba): 2 pods freed",
-            "5 pods freed",
+            f"group {stage.namespace}/wide (scheduler-plugins): 200 pods freed",
+            "205 pods freed",
         ]
-        found = await stage.until_bound(5)
+        room = 8
+        found = await stage.until(lambda pods: not any(map(gated, pods)) and sum(map(bound, pods)) == room)
         other = next(one for one in found if one["metadata"]["name"] == "e")
         assert other["spec"]["schedulingGates"] == [{"name": "other.dev/gate"}]
-        assert not any(map(gated, found))
-        again = await ungate(stage, "--all", "--yes")
-        assert (again.code, again.out) == (0, "0 pods freed\n")
 
 
 async def test_only_the_named_groups_are_freed_even_if_users_have_removed_the_label(make_stage: MakeGroupStage) -> None:
@@ -67,15 +63,6 @@ async def test_only_the_named_groups_are_freed_even_if_users_have_removed_the_la
         found = await stage.until_bound(2)
         assert {one["metadata"]["name"] for one in found if bound(one)} == {"a", "b"}
         assert {one["metadata"]["name"] for one in found if gated(one)} == {"c"}
-
-
-async def test_nothing_is_done_without_a_yes_where_nobody_can_be_asked(make_stage: MakeGroupStage) -> None:
-    async with make_stage(nodes={"n": "8"}, controller=False, webhook=False) as stage:
-        await held(stage, "ring", "a")
-        ran = await ungate(stage, "--all")
-        assert ran.code == 2
-        assert "1 pod would be freed: say --yes" in ran.err
-        assert gated(stage.pods.all()[0])
 
 
 async def test_owners_that_were_suspended_for_a_roll_back_go_on_and_records_are_cleared(
@@ -113,12 +100,3 @@ async def test_who_still_holds_new_pods_is_named(make_stage: MakeGroupStage) -> 
         assert ran.code == 0
         assert "is still there: pods that are created from now on are held" in ran.err
         assert names.POD_WEBHOOK in ran.err
-
-
-async def test_a_thousand_pods_are_freed(make_stage: MakeGroupStage) -> None:
-    async with make_stage(controller=False, webhook=False) as stage:
-        for number in range(10):
-            await held(stage, f"g-{number}", *(f"{number}-{pod}" for pod in range(100)))
-        ran = await ungate(stage, "--all", "--yes")
-        assert (ran.code, ran.out.splitlines()[-1]) == (0, "1000 pods freed")
-        await stage.until(lambda pods: not any(map(gated, pods)))

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
 import json
 import time
 from contextlib import suppress
@@ -27,7 +26,7 @@ from tests.jobset_gate.groups.seeing import stamp
 from tests.support.planes import Real
 
 Json = dict[str, Any]
-NOWHERE = {"nodeSelector": {"nowhere.test": "yes"}}
+NOWHERE: Json = {"nodeSelector": {"nowhere.test": "yes"}}
 """No node has it: what other tests leave on a plane is no room for these pods."""
 PATIENCE = 60
 
@@ -86,12 +85,18 @@ class Town:
         )
 
     async def held(
-        self, group: str, *pods: str, way: Way = Way.SCHEDULER_PLUGINS, minimum: int | None = None, **more: Any
+        self,
+        group: str,
+        *pods: str,
+        way: Way = Way.SCHEDULER_PLUGINS,
+        minimum: int | None = None,
+        owner: Json | None = None,
     ) -> None:
         """Pods as the webhook makes them."""
-        made = (manifests.pod(it, group, way, minimum, **{**NOWHERE, **more}) for it in pods)
-        created = (manifests.held(it, self.namespace, group, way) for it in made)
-        await asyncio.gather(*(self.client.create(PODS, it, self.namespace) for it in created))
+        made = (manifests.pod(it, group, way, minimum, **NOWHERE) for it in pods)
+        for one in [manifests.held(it, self.namespace, group, way) for it in made]:
+            one["metadata"]["ownerReferences"] = [owner] if owner else []
+            await self.client.create(PODS, one, self.namespace)
 
     async def running(self, group: str, *pods: str, way: Way, minimum: int | None = None) -> None:
         """Pods that were opened in the first generation, and run."""

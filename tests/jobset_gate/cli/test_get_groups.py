@@ -17,8 +17,9 @@ from jobset_gate.cli.groups import reading
 from jobset_gate.cli.groups.table import age
 from jobset_gate.groups.candidates import Check
 from jobset_gate.groups.model import Way
-from jobset_gate.kube.resources import POD_GROUPS, Resource
+from jobset_gate.kube.resources import JOBS, POD_GROUPS, Resource
 from jobset_gate.settings import Groups
+from tests.flow.groups import manifests
 from tests.jobset_gate.cli.conftest import Ran, Run
 from tests.jobset_gate.cli.grouped import Town, install, kubeconfig_of, lease
 from tests.jobset_gate.groups.objects import pod_group
@@ -127,6 +128,17 @@ async def test_ways_whose_kind_is_not_installed_are_no_trouble(embedded_plane: E
     assert ran.err.splitlines() == [
         "warning: no controller runs: there is no Lease jobset-gate-controller; nobody opens groups"
     ]
+
+
+async def test_groups_that_can_never_gather_say_so_without_a_controller(town: Town, get: Shell) -> None:
+    made = manifests.job("work", "ring", 4, parallelism=2, suspend=True)
+    job = await town.client.create(JOBS, made, town.namespace)
+    owner = {"apiVersion": "batch/v1", "kind": "Job", "name": "work", "uid": job["metadata"]["uid"], "controller": True}
+    await town.group("ring", 4)
+    await town.held("ring", "a", owner=owner)
+    wide = await get("-n", town.namespace, "-o", "wide", "--no-headers")
+    assert wide.out.split()[4] == names.REASON_CANNOT_GATHER
+    assert "needs 4 pods at once, 2 can be there: Job work makes 2" in wide.out
 
 
 # --- Whether anybody looks after them --------------------------------------------------------------------------------

@@ -278,3 +278,55 @@ def test_what_is_reserved_was_free(asked: list[tuple[int, int, int]], free: list
     answer = check([demand(*(shape(count, cpu=cpu, memory=memory) for count, cpu, memory in asked))], rooms)
     assert bool(answer.lacks) is not answer.fits
     assert all(many >= 0 for it in fit.after(rooms, answer.reserved) for many in it.free.values())
+
+
+kinds = st.builds(shape, st.integers(1, 4), cpu=st.integers(1, 4), gpu=st.integers(0, 2))
+
+
+@settings(deadline=None)
+@given(
+    st.lists(st.tuples(st.integers(0, 12), st.integers(0, 4)), min_size=1, max_size=4),
+    st.lists(st.tuples(kinds, st.booleans()), max_size=5),
+    st.lists(kinds, min_size=1, max_size=3),
+)
+def test_pods_added_one_after_the_other_come_to_the_same_as_all_at_once(
+    nodes: list[tuple[int, int]], before: list[tuple[Shape, bool]], more: list[Shape]
+) -> None:
+    """The sums of a pass, against the rule as it is written down: all pairs, each time."""
+    rooms = [room(str(number), cpu=cpu, gpu=gpu) for number, (cpu, gpu) in enumerate(nodes)]
+    ledger = certainty.Ledger(Ground(rooms))
+    for each, sure in before:
+        ledger.add([each], sure=sure)
+    wanted = certainty.alike([*(each for each, sure in before if sure), *more])
+    others = certainty.alike(each for each, sure in before if not sure)
+    assert ledger.certain(more) is by_the_rule(rooms, wanted, others)
+
+
+def by_the_rule(rooms: list[Room], wanted: list[Shape], others: list[Shape]) -> bool:
+    """No kind that needs its places may lose too many of them to the others."""
+
+    def places(one: Shape) -> int:
+        return sum(certainty.capacity(it.free, one.requests) for it in rooms if one.selection.admits(it.node))
+
+    def lost(one: Shape, other: Shape) -> int:
+        worst = max(-(-other.requests.get(name, 0) // many) for name, many in one.requests.items() if many)
+        return min(other.count, places(other)) * worst
+
+    return all(
+        places(one) - sum(lost(one, it) for it in (*wanted, *others) if it is not one) >= one.count for one in wanted
+    )
+
+
+def test_places_are_counted_anew_where_a_node_has_changed() -> None:
+    one, other, wide = room("a", cpu=4), room("b", cpu=4), room("b", cpu=9)
+    ground = Ground([one, other])
+    assert ground.capacity(shape(1, cpu=2)) == 4
+    ground.renew([one, wide])
+    assert ground.capacity(shape(1, cpu=2)) == 6
+    ground.renew([one])
+    assert ground.capacity(shape(1, cpu=2)) == 2
+
+
+def test_what_gangs_lack_together_is_told_of_all_of_them() -> None:
+    answer = check([demand(shape(2, cpu=1)), demand(shape(3, cpu=1))], [room("a", cpu=4)])
+    assert answer.lacks == "needs 5 cpu, 4 free"

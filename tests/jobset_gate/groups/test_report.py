@@ -187,6 +187,20 @@ def test_what_is_wrong_is_told_on_the_group_and_on_a_handful_of_the_pods_to_blam
     assert facts(of(pod("a"), nameless, why=why)) == {"InvalidGroup": ["", "guilty"]}
 
 
+@pytest.mark.parametrize(
+    ("reason", "one", "other", "same"),
+    [
+        ("PodGroupMissing", "2 pods name PodGroup a/b", "3 pods name PodGroup a/b", True),
+        ("PodGroupMissing", "2 pods name it", "2 pods name it; the CRD serves v1beta1", False),
+        ("InvalidGroup", "2 by a; 3 by b", "2 by a; 4 by b", False),
+        ("TimedOut", "0/3 pods are bound", "1/3 pods are bound; pod x: 0/5 nodes", True),
+    ],
+)
+def test_texts_that_only_count_on_are_the_same_fact(reason: str, one: str, other: str, same: bool) -> None:
+    said = (of(pod("a"), why=Standing(reason=reason, message=text)).facts[0].once for text in (one, other))
+    assert (len(set(said)) == 1) == same
+
+
 def test_gathering_is_told_after_five_minutes_only() -> None:
     given = of(pod("a"))
     assert facts(given, TEN_O_CLOCK + 299) == {}
@@ -202,6 +216,8 @@ def test_pods_of_a_small_kep_24_group_are_unschedulable() -> None:
     assert facts(given, TEN_O_CLOCK + 4) == {}
     assert facts(given, TEN_O_CLOCK + 5) == {"Unschedulable": ["a", "b"]}
     assert facts(report(kep_seen(kep("a"), kep("b"), minimum=2), NOW)) == {}
+    never = Standing(reason=names.REASON_CANNOT_GATHER, message="needs 3 pods at once, 2 can be there")
+    assert facts(report(kep_seen(kep("a"), kep("b")), NOW, never))["Unschedulable"] == ["a", "b"]
     other = of(pod("a"))
     assert "Unschedulable" not in facts(other)
 

@@ -170,6 +170,22 @@ def test_other_controllers_pods_are_disrupted_and_deleted() -> None:
     assert uids(found.going) == ["b"]
 
 
+def test_a_pod_that_was_deleted_halfway_is_deleted_again() -> None:
+    """An API server marks a pod before it removes it, and a client that is killed between the two leaves it so."""
+    halfway: dict[str, Any] = {"deleting": True, "node": ""}
+    pods = [
+        pod("a", "ReplicaSet", **halfway),
+        pod("b", "ReplicaSet", deleting=True),
+        pod("c", "", **halfway),
+        pod("d", "", taken_back=MARK, **halfway),
+        pod("e", **halfway),
+    ]
+    found = plan(pods, root(suspended=True, mark=MARK))
+    assert uids(found.deletes) == ["a", "d"]
+    assert uids(found.going) == list("abcde")
+    assert not found.disrupts
+
+
 def test_bare_pods_are_named_and_nothing_else() -> None:
     found = plan([pod("b", ""), pod("a", "")])
     assert found.done

@@ -30,10 +30,13 @@
 - apiGroups: [""]
   resources: [pods]
   verbs: [patch, delete]
+- apiGroups: [""]
+  resources: [pods/status]
+  verbs: [patch]
 # What makes the members: is it able to make enough of them, and may it be suspended?
 - apiGroups: [batch]
   resources: [jobs]
-  verbs: [get, patch, update]
+  verbs: [get, patch]
 - apiGroups: [jobset.x-k8s.io]
   resources: [jobsets]
   verbs: [patch]
@@ -79,6 +82,6 @@
 # The scheduler's own groups.
 - apiGroups: [scheduling.k8s.io]
   resources: [podgroups]
-  verbs: [get, list, watch, create, delete]
+  verbs: [get, create, patch, delete]
 {{- end }}
 {{- end -}}

@@ -1,0 +1,127 @@
+"""Proves, by a pair of pods, whether this cluster's scheduler places native gangs: its gates cannot be seen (G6).
+
+A PodGroup wants two pods and gets one. If that one is bound, nobody holds it. If it is not, the second one comes, and
+both must be bound.
+"""
+
+import asyncio
+import secrets
+from contextlib import suppress
+from enum import StrEnum
+from typing import Any, Final
+
+import msgspec
+
+from jobset_gate import names, wire
+from jobset_gate.groups import native
+from jobset_gate.kube import discovery
+from jobset_gate.kube.client import Client
+from jobset_gate.kube.errors import NotFound
+from jobset_gate.kube.informer import Informer
+from jobset_gate.kube.resources import PODS, Resource, native_pod_groups
+from jobset_gate.kube.store import Change
+
+PATIENCE: Final = 10.0
+"""Seconds for which a pod is given the time to be bound."""
+IMAGE: Final = "registry.k8s.io/pause:3.10"
+CANARY: Final = "jobset-gate.dev/canary"
+"""Label of the pods of one proof."""
+
+
+class Proof(StrEnum):
+    """What came of it."""
+
+    WORKS = "works"
+    NOT_SERVED = "not served"
+    """The API server has no native PodGroups."""
+    DROPPED = "dropped"
+    """It drops spec.schedulingGroup: its feature gate GenericWorkload is off."""
+    NOT_HELD = "not held"
+    """One pod of two was bound: the scheduler's feature gate GangScheduling is off."""
+    NOT_BOUND = "not bound"
+    """Neither of the two was bound: no room for them, or the scheduler does not know of them."""
+
+
+class _Bound(msgspec.Struct, frozen=True):
+    node: str = msgspec.field(default="", name="nodeName")
+
+
+class _Pod(msgspec.Struct, frozen=True):
+    metadata: wire.ObjectMeta
+    spec: _Bound = _Bound()
+
+
+async def prove(client: Client, namespace: str, *, patience: float = PATIENCE, image: str = IMAGE) -> Proof:
+    """Takes up to twice `patience`; leaves nothing behind."""
+    version = native.version(await discovery.versions(client, names.NATIVE_GROUP))
+    if not version:
+        return Proof.NOT_SERVED
+    canary = f"{names.PROGRAM}-canary-{secrets.token_hex(4)}"
+    resource = native_pod_groups(version)
+    pair = [_pod(canary, number, image) for number in (1, 2)]
+    policy = {"schedulingPolicy": {"gang": {"minCount": len(pair)}}}
+    try:
+        await client.create(resource, {"metadata": {"name": canary}, "spec": policy}, namespace)
+        return await _tried(client, namespace, canary, pair, patience)
+    finally:
+        await _clean_up(client, namespace, canary, resource, pair)
+
+
+async def _tried(client: Client, namespace: str, canary: str, pair: list[dict[str, Any]], patience: float) -> Proof:
+    first = await client.create(PODS, pair[0], namespace)
+    if "schedulingGroup" not in first["spec"]:
+        return Proof.DROPPED
+    if await _bound(client, namespace, canary, 1, patience):
+        return Proof.NOT_HELD
+    await client.create(PODS, pair[1], namespace)
+    return Proof.WORKS if await _bound(client, namespace, canary, len(pair), patience) else Proof.NOT_BOUND
+
+
+async def _bound(client: Client, namespace: str, canary: str, count: int, patience: float) -> bool:
+    """Whether so many of the pods get a node in that time."""
+    nodes: set[str] = set()
+    enough = asyncio.Event()
+
+    def on_change(change: Change[_Pod]) -> None:
+        if change.new is not None and change.new.spec.node:
+            nodes.add(change.new.metadata.name)
+        if len(nodes) >= count:
+            enough.set()
+
+    informer = Informer(
+        client, PODS, wire=_Pod, convert=lambda pod: pod, handler=on_change, namespace=namespace,
+        label_selector=f"{CANARY}={canary}",
+    )  # fmt: skip
+    watching = asyncio.create_task(informer.run())
+    try:
+        async with asyncio.timeout(patience):
+            await enough.wait()
+    except TimeoutError:
+        return False
+    else:
+        return True
+    finally:
+        watching.cancel()
+        await asyncio.gather(watching, return_exceptions=True)
+
+
+async def _clean_up(
+    client: Client, namespace: str, canary: str, resource: Resource, pair: list[dict[str, Any]]
+) -> None:
+    for pod in pair:
+        with suppress(NotFound):
+            await client.delete(PODS, pod["metadata"]["name"], namespace, grace_seconds=0)
+    with suppress(NotFound):
+        await client.delete(resource, canary, namespace)
+
+
+def _pod(canary: str, number: int, image: str) -> dict[str, Any]:
+    return {
+        "metadata": {"name": f"{canary}-{number}", "labels": {CANARY: canary}},
+        "spec": {
+            "schedulingGroup": {"podGroupName": canary},
+            "restartPolicy": "Never",
+            "terminationGracePeriodSeconds": 0,
+            "containers": [{"name": "canary", "image": image}],
+        },
+    }

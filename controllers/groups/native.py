@@ -1,0 +1,115 @@
+"""Hands groups over to the scheduler's own gangs, if it is told to: groups.native On (G6).
+
+Pods carry the name of a native PodGroup from their admission on. It is made last, when the gates are gone, so that the
+scheduler sees the whole group at once; it goes when the group is taken back, and another is made for the next
+generation.
+"""
+
+import asyncio
+from collections.abc import Callable
+from typing import Any, Final
+
+import structlog
+
+from controllers.gates import LookAgain
+from jobset_gate import names
+from jobset_gate.groups import native
+from jobset_gate.groups.model import Key
+from jobset_gate.groups.record import Record
+from jobset_gate.groups.seen import GroupSeen
+from jobset_gate.groups.standing import Standing
+from jobset_gate.kube import discovery
+from jobset_gate.kube.client import Client, PatchType
+from jobset_gate.kube.errors import AlreadyExists, Conflict, Invalid, KubeError, NotFound
+from jobset_gate.kube.resources import Resource, native_pod_groups
+
+ASK_EVERY: Final = 30.0
+"""Seconds between two looks at what the API server serves: an upgrade may bring another version."""
+
+_log = structlog.get_logger(__name__)
+
+
+class NativeGroups:
+    """All that is done to native PodGroups. `client` should refuse to write where this process does not lead."""
+
+    def __init__(self, client: Client, changed: Callable[[], None] = lambda: None) -> None:
+        """`changed`: another version is served than before, so groups that were held up may go on."""
+        self._client, self._changed = client, changed
+        self._version: str | None = None
+        self._made: dict[Key, tuple[str, int]] = {}
+        """Which pods' label and generation the PodGroup was made for, from here."""
+
+    async def run(self) -> None:
+        """Keeps knowing what the API server serves, until cancelled."""
+        while True:
+            await self.ask()
+            await asyncio.sleep(ASK_EVERY)
+
+    async def ask(self) -> None:
+        """Asks the API server what it serves."""
+        try:
+            found = native.version(await discovery.versions(self._client, names.NATIVE_GROUP))
+        except KubeError as error:
+            _log.warning("not known whether native PodGroups are served", error=str(error))
+            return
+        if found != self._version:
+            _log.info("native PodGroups", version=found or "not served")
+            self._version, self._made = found, {}
+            self._changed()
+
+    def hold(self, seen: GroupSeen) -> Standing | None:
+        """Why a gathered group must not be opened."""
+        return native.held_up(seen, self._version)
+
+    async def hand_over(self, seen: GroupSeen, record: Record) -> None:
+        """Makes its PodGroup, once all gates are gone. One of an earlier generation goes first."""
+        done = (seen.label, seen.generation)
+        if self._made.get(seen.group.key) == done:
+            return
+        stored = await self._stored(seen)
+        if stored is not None and not native.is_of(stored, seen):
+            await self._delete(seen, stored)
+            raise LookAgain(f"the native PodGroup of an earlier generation of {seen.group.key.path} goes first")
+        if stored is None:
+            await self._create(seen, record)
+        self._made[seen.group.key] = done
+
+    async def withdraw(self, seen: GroupSeen) -> None:
+        """Takes its PodGroup away: whoever is not bound yet stays so."""
+        stored = await self._stored(seen)
+        if stored is not None:
+            await self._delete(seen, stored)
+        self._made.pop(seen.group.key, None)
+
+    def forget(self, key: Key) -> None:
+        """Nothing is left of the group; its PodGroup goes with its owner."""
+        self._made.pop(key, None)
+
+    @property
+    def _resource(self) -> Resource:
+        return native_pod_groups(self._version or native.VERSIONS[0])
+
+    async def _stored(self, seen: GroupSeen) -> dict[str, Any] | None:
+        try:
+            return await self._client.get(self._resource, native.name(seen.label), seen.group.key.namespace)
+        except NotFound:
+            return None
+
+    async def _create(self, seen: GroupSeen, record: Record) -> None:
+        try:
+            await self._client.create(self._resource, native.pod_group(seen, record))
+        except AlreadyExists as lost:
+            raise LookAgain(str(lost)) from lost
+        _log.info("group handed over", group=seen.group.key.path, generation=seen.generation, minimum=record.minimum)
+
+    async def _delete(self, seen: GroupSeen, stored: dict[str, Any]) -> None:
+        """At once: it is kept while pods name it, and those of the next generation do."""
+        meta, namespace = stored["metadata"], seen.group.key.namespace
+        name, uid = native.name(seen.label), meta["uid"]
+        others = [one for one in meta.get("finalizers") or () if one != native.PROTECTION]
+        body = {"metadata": {"uid": uid, "finalizers": others}}
+        try:
+            await self._client.delete(self._resource, name, namespace, uid=uid)
+            await self._client.patch(self._resource, name, namespace, body=body, patch=PatchType.MERGE)
+        except (NotFound, Conflict, Invalid):
+            return  # gone, or another by now

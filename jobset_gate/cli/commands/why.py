@@ -1,0 +1,42 @@
+"""`why`: why a gang still waits, and what to do about it."""
+
+from typing import Annotated
+
+import typer
+
+from jobset_gate.cli.looking.options import ControllerConfig, Namespace, Subjects
+from jobset_gate.cli.options import Context, Kubeconfig, LogLevel
+from jobset_gate.cli.telling.forms import Form
+
+
+def register(app: typer.Typer, program: str) -> None:
+    """Adds the command."""
+
+    @app.command(
+        "why",
+        short_help="Say why a gang still waits, and what to do about it.",
+        epilog=f"Example: {program} why train -n team",
+    )
+    def why(
+        *,
+        names: Subjects,
+        namespace: Namespace = None,
+        output: Annotated[Form, typer.Option("-o", "--output", help="The form of what is printed.")] = Form.TEXT,
+        config: ControllerConfig = None,
+        kubeconfig: Kubeconfig = None,
+        context: Context = None,
+    ) -> None:
+        """Say how many pods have started of how many, and of each missing one why.
+
+        In the words of the scheduler, the kubelet or the quota, grouped, longest waiting first; then how much time is
+        left, what happens after that, and the next command to run. Asks the API server only, so it works without a
+        controller, and then says so. What you may not read is named, and the rest is shown.
+        """
+        import asyncio  # noqa: PLC0415 - see app.py
+
+        from jobset_gate.cli import logs  # noqa: PLC0415 - see app.py
+        from jobset_gate.cli.looking import running  # noqa: PLC0415 - see app.py
+
+        logs.configure(level=LogLevel.ERROR)
+        wanted = running.Wanted(names, namespace, output, config, kubeconfig, context)
+        raise typer.Exit(asyncio.run(running.why(wanted)))

@@ -1,0 +1,127 @@
+"""Reads gangs from the API for a person, with whatever rights he has: one JobSet by name, or all of a namespace.
+
+The same shapes and readers as the controller's, so that both see the same; the cluster is asked, never the controller.
+"""
+
+import asyncio
+from collections import defaultdict
+from collections.abc import Iterable
+from typing import Any, TypeVar
+
+import msgspec
+
+from jobset_gate import names, read, wire
+from jobset_gate.cli.exits import Failed
+from jobset_gate.cli.looking import news
+from jobset_gate.cli.looking.listing import PAGE, listed
+from jobset_gate.cli.looking.rights import Rights, refused
+from jobset_gate.cli.looking.sights import Parts, Sight, sight
+from jobset_gate.kube.client import Client
+from jobset_gate.kube.errors import Forbidden, NotFound
+from jobset_gate.kube.listwatch import Scope, pages
+from jobset_gate.kube.resources import CONFIGMAPS, JOBS, JOBSETS, PODS, Resource
+from jobset_gate.model import GateSeen
+
+GATED = f"{names.GATED}={names.GATED_VALUE}"
+GATES = f"{names.GATE}={names.GATE_VALUE}"
+_LOST = {
+    JOBS: "what has finished is not known",
+    PODS: "how many have started is not known",
+    CONFIGMAPS: "what was decided is known from the JobSet's condition only",
+}
+
+W = TypeVar("W", wire.Job, wire.Pod, wire.ConfigMap)
+
+
+async def gang(client: Client, namespace: str, name: str, rights: Rights, *, events: bool = True) -> Sight:
+    """One JobSet with all that belongs to it. Raises Failed if it is not there or may not be read."""
+    mine = f"{GATED},{names.JS_NAME}={name}"
+    jobset, jobs, pods, gate = await asyncio.gather(
+        _jobset(client, namespace, name),
+        _all(client, JOBS, wire.Job, namespace, rights, labels=mine),
+        _all(client, PODS, wire.Pod, namespace, rights, labels=mine),
+        rights.ask(_gate(client, namespace, name), "get", CONFIGMAPS, namespace, _LOST[CONFIGMAPS]),
+    )
+    ours, foreign = gate or (None, False)
+    found = sight(jobset, Parts(jobs, pods, ours, foreign))
+    if found.seen is None or not events:
+        return found
+    return found.with_(await news.hear(client, found.seen, rights))
+
+
+async def gangs(client: Client, namespace: str | None, rights: Rights) -> list[Sight]:
+    """All JobSets that ask for a gate, of a namespace (None: of all), by namespace and name; without Events.
+
+    Of a ConfigMap that is not ours only the JobSet's condition tells here. Raises Failed if JobSets may not be listed.
+    """
+    jobsets, jobs, pods, maps = await asyncio.gather(
+        _jobsets(client, namespace),
+        _all(client, JOBS, wire.Job, namespace, rights, labels=GATED),
+        _all(client, PODS, wire.Pod, namespace, rights, labels=GATED),
+        _all(client, CONFIGMAPS, wire.ConfigMap, namespace, rights, labels=GATES),
+    )
+    jobs_of, pods_of = _by_gang(jobs or ()), _by_gang(pods or ())
+    gate_of = {(it.namespace, it.gang): it for it in map(read.gate, maps or ()) if it is not None}
+    found = []
+    for raw in jobsets:
+        bare = msgspec.json.decode(raw, type=wire.Bare).metadata
+        key = (bare.namespace, bare.name)
+        parts = Parts(
+            None if jobs is None else jobs_of[key],
+            None if pods is None else pods_of[key],
+            gate_of.get(key),
+        )
+        found.append(sight(raw, parts))
+    return sorted((it for it in found if it.seen is not None), key=lambda it: (it.namespace, it.name))
+
+
+async def _all(
+    client: Client, resource: Resource, shape: type[W], namespace: str | None, rights: Rights, *, labels: str
+) -> list[W] | None:
+    """None where they may not be listed."""
+    wanted = listed(client, resource, shape, namespace, labels=labels, on_problem=rights.missing.append)
+    return await rights.ask(wanted, "list", resource, namespace, _LOST[resource])
+
+
+def _by_gang(objects: Iterable[Any]) -> defaultdict[tuple[str, str], list[Any]]:
+    """By namespace and the JobSet's name."""
+    found: defaultdict[tuple[str, str], list[Any]] = defaultdict(list)
+    for one in objects:
+        if one.metadata.labels is not None:
+            found[one.metadata.namespace, one.metadata.labels.jobset].append(one)
+    return found
+
+
+async def _jobset(client: Client, namespace: str, name: str) -> msgspec.Raw:
+    try:
+        return await client.get(JOBSETS, name, namespace, type=msgspec.Raw)
+    except NotFound as gone:
+        raise Absent(f"JobSet {name} not found in namespace {namespace}") from gone
+    except Forbidden as no:
+        raise Failed(f"{refused('get', JOBSETS, namespace)} ({no.message})") from no
+
+
+async def _jobsets(client: Client, namespace: str | None) -> list[msgspec.Raw]:
+    found: list[msgspec.Raw] = []
+    try:
+        async for items, _ in pages(client, Scope(JOBSETS, namespace), PAGE):
+            found += items
+    except NotFound as gone:
+        raise Failed("the cluster knows no JobSets: their CRD is not installed") from gone
+    except Forbidden as no:
+        raise Failed(f"{refused('list', JOBSETS, namespace)} ({no.message})") from no
+    return found
+
+
+async def _gate(client: Client, namespace: str, name: str) -> tuple[GateSeen | None, bool]:
+    """The gang's ConfigMap, and whether one of its name is somebody else's (A10)."""
+    try:
+        stored = await client.get(CONFIGMAPS, names.config_map_name(name), namespace, type=wire.ConfigMap)
+    except NotFound:
+        return None, False
+    ours = read.gate(stored)
+    return ours, ours is None
+
+
+class Absent(Failed):
+    """There is nothing of that name."""

@@ -1,0 +1,34 @@
+"""Reads lists page by page into the shapes of wire.py; an object that cannot be read hides no other."""
+
+from collections.abc import Callable
+from typing import TypeVar
+
+from jobset_gate.kube.client import Client
+from jobset_gate.kube.listwatch import Scope, pages
+from jobset_gate.kube.reader import Bare, Reader, Wire
+from jobset_gate.kube.resources import Resource
+
+PAGE = 500
+
+W = TypeVar("W", bound=Wire)
+
+
+async def listed(
+    client: Client,
+    resource: Resource,
+    shape: type[W],
+    namespace: str | None,
+    *,
+    labels: str = "",
+    fields: str = "",
+    on_problem: Callable[[str], None] = lambda _: None,
+) -> list[W]:
+    """Everything that the selectors let through. Raises what a list raises."""
+    reader = Reader(shape, lambda _, detail: on_problem(f"not readable: {detail}"))
+    found: list[W] = []
+    async for items, _ in pages(client, Scope(resource, namespace, labels, fields), PAGE):
+        for raw in items:
+            item = reader.object(raw)
+            if item is not None and not isinstance(item, Bare):
+                found.append(item)
+    return found

@@ -1,0 +1,88 @@
+"""What was read of one JobSet, joined: the counterpart of the controller's index for somebody who looks once."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field, replace
+
+import msgspec
+
+from jobset_gate import names, read, wire
+from jobset_gate.cli.looking.policies import policy
+from jobset_gate.explained import Policy
+from jobset_gate.model import GangSeen, GateSeen, JobSeen, PodSeen
+from jobset_gate.template import Json
+
+
+@dataclass(frozen=True, slots=True)
+class Sight:
+    """One JobSet as it was seen."""
+
+    namespace: str
+    name: str
+    seen: GangSeen | None
+    """None: it asks for no gate."""
+    stored: Json = field(default_factory=dict)
+    """The JobSet as the API has it."""
+    pods: Sequence[wire.Pod] = ()
+    policy: Policy | None = None
+    blind: bool = False
+    """Its pods may not be read."""
+
+    def with_(self, seen: GangSeen) -> Sight:
+        """The same with more known of its gang."""
+        return replace(self, seen=seen)
+
+
+@dataclass(frozen=True, slots=True)
+class Parts:
+    """What belongs to one JobSet; None: it may not be read."""
+
+    jobs: Sequence[wire.Job] | None
+    pods: Sequence[wire.Pod] | None
+    gate: GateSeen | None = None
+    foreign: bool = False
+    """A ConfigMap of the gang's name is somebody else's."""
+
+
+def sight(raw: msgspec.Raw, parts: Parts) -> Sight:
+    """The JobSet, joined with its parts."""
+    stored: Json = msgspec.json.decode(raw)
+    jobset = read.jobset(msgspec.json.decode(raw, type=wire.JobSet))
+    meta = stored["metadata"]
+    if jobset is None:
+        return Sight(meta["namespace"], meta["name"], None, stored)
+    pods = tuple(read.pod(it) for it in parts.pods or ())
+    jobs = tuple(read.job(it) for it in parts.jobs or ()) if parts.jobs is not None else _from_pods(pods)
+    told = jobset.condition is not None and jobset.condition.reason == names.REASON_CONFIG_MAP_CONFLICT
+    seen = GangSeen(
+        jobset=jobset,
+        jobs=jobs,
+        pods=pods,
+        gate=parts.gate,
+        foreign_gate=parts.foreign or (told and parts.gate is None),
+    )
+    rules = policy(stored, jobset.config.targets)
+    return Sight(meta["namespace"], meta["name"], seen, stored, parts.pods or (), rules, blind=parts.pods is None)
+
+
+def _from_pods(pods: Sequence[PodSeen]) -> tuple[JobSeen, ...]:
+    """The Jobs that these pods tell of, taken to be neither suspended nor finished."""
+    found: dict[str, JobSeen] = {}
+    for pod in pods:
+        found[pod.job_uid] = JobSeen(
+            namespace=pod.namespace,
+            name=f"{pod.gang}-{pod.replicated_job}-{pod.job_index}",
+            uid=pod.job_uid,
+            gang=pod.gang,
+            jobset_uid=pod.jobset_uid,
+            replicated_job=pod.replicated_job,
+            job_index=pod.job_index,
+            attempt=pod.attempt,
+            suspended=False,
+            deleting=False,
+            complete=False,
+            succeeded=0,
+            completed=frozenset(),
+        )
+    return tuple(found.values())

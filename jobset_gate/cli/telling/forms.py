@@ -1,0 +1,11 @@
+"""Text for people, JSON and YAML for programs."""
+
+from enum import StrEnum
+
+
+class Form(StrEnum):
+    """The form of what is printed."""
+
+    TEXT = "text"
+    JSON = "json"
+    YAML = "yaml"

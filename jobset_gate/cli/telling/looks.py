@@ -1,0 +1,38 @@
+"""How text may look where it goes: as wide as a terminal is, coloured where that is wanted; plain everywhere else."""
+
+import os
+import shutil
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import IO, Final
+
+NARROWEST: Final = 20
+"""Below that nothing is wrapped any more: single words would be torn."""
+
+_RESET: Final = "\x1b[0m"
+_STYLES: Final = {"bold": "\x1b[1m", "dim": "\x1b[2m", "bad": "\x1b[31m", "good": "\x1b[32m", "wait": "\x1b[33m"}
+
+
+@dataclass(frozen=True, slots=True)
+class Look:
+    """`width` None: lines are not wrapped."""
+
+    width: int | None = None
+    colour: bool = False
+
+    def paint(self, style: str, text: str) -> str:
+        """The text in one of the styles; as it is without colour."""
+        return f"{_STYLES[style]}{text}{_RESET}" if self.colour and text else text
+
+
+PLAIN: Final = Look()
+
+
+def of(stream: IO[str], environment: Mapping[str, str] | None = None) -> Look:
+    """What becomes of text there. No colour with NO_COLOR or on a dumb terminal, as people have agreed."""
+    values = os.environ if environment is None else environment
+    if not stream.isatty():
+        return PLAIN
+    width = shutil.get_terminal_size().columns
+    colour = not values.get("NO_COLOR") and values.get("TERM", "") not in ("", "dumb")
+    return Look(width if width >= NARROWEST else None, colour)

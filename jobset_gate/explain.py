@@ -1,0 +1,238 @@
+"""explain(seen, now): why a gang still waits, or how it was decided. The answer to the question asked most.
+
+Built on `decide`, so that it never says anything else than what the controller would do with the same facts. Pure.
+"""
+
+from collections.abc import Callable, Sequence
+from datetime import datetime
+
+from jobset_gate import count, names, report
+from jobset_gate.afterwards import afterwards
+from jobset_gate.decide import decide
+from jobset_gate.explained import Controller, Explanation, Lack, Part, Policy, State, Subject
+from jobset_gate.explained_lines import lines
+from jobset_gate.lacks import lacks
+from jobset_gate.model import (
+    Decide,
+    Decision,
+    GangSeen,
+    JobSetSeen,
+    Kind,
+    PodSeen,
+    Quiet,
+    Report,
+    Stage,
+    Stall,
+    Stand,
+    Verdict,
+    Wait,
+    WaitingSince,
+)
+
+__all__ = ["Controller", "Explanation", "Lack", "Part", "Policy", "State", "explain", "lines", "not_gated"]
+
+MOST_COMMANDS = 3
+_FIELD = f"spec.{names.CONFIG_FIELD}"
+
+
+def explain(
+    seen: GangSeen,
+    now: float,
+    *,
+    controller: Controller | None = None,
+    policy: Policy | None = None,
+    unknown: Sequence[str] = (),
+    blind: bool = False,
+    pod: str = "",
+) -> Explanation:
+    """Everything there is to say of a gang. `blind`: its pods could not be read, so nothing is counted.
+
+    `unknown` are the sentences about what could not be read, `pod` the name of the pod that was asked about.
+    """
+    about = _About(seen, now, decide(seen, now), policy, blind=blind)
+    state = about.state()
+    shows = state in (State.WAITING, State.DUE) and not blind
+    found = lacks(seen) if shows else ()
+    clock, tally = about.clock(), count.tally(seen)
+    waits = state in (State.WAITING, State.DUE)
+    return Explanation(
+        kind="JobSet",
+        namespace=seen.jobset.namespace,
+        name=seen.jobset.name,
+        state=state,
+        message=about.message(state),
+        now=now,
+        expected=tally.expected,
+        started=None if blind else tally.started,
+        passed=sum(it.stage is Stage.PASSED and it.alive for it in count.members(seen)),
+        parts=() if blind else tuple(Part(name=name, started=up, expected=all_) for name, up, all_ in tally.per_job),
+        lacks=found,
+        timeout=seen.jobset.config.timeout,
+        since=clock.at if clock is not None and waits else None,
+        decided=about.decided(state),
+        afterwards=about.afterwards(state),
+        subject=_subject(seen, pod) if pod else None,
+        controller=controller,
+        unknown=tuple(unknown),
+        commands=_commands(state, seen.jobset, found, policy),
+    )
+
+
+def not_gated(namespace: str, name: str, now: float) -> Explanation:
+    """A JobSet that asks for no gate."""
+    return Explanation(
+        kind="JobSet",
+        namespace=namespace,
+        name=name,
+        state=State.NOT_GATED,
+        now=now,
+        message=f"asks for no start barrier: it has neither {_FIELD} nor the annotation {names.CONFIG}",
+        commands=(f"kubectl describe jobset {name} -n {namespace}",),
+    )
+
+
+class _About:
+    """What was decided about a gang, put into words."""
+
+    def __init__(self, seen: GangSeen, now: float, decision: Decision, policy: Policy | None, *, blind: bool) -> None:
+        self.seen, self.now, self.decision, self.policy, self.blind = seen, now, decision, policy, blind
+
+    def state(self) -> State:
+        jobset = self.seen.jobset
+        match self.decision:
+            case Quiet():
+                if jobset.deleting:
+                    return State.DELETING
+                return State.FINISHED if jobset.finished else State.MANAGED_ELSEWHERE
+            case Report(condition=condition):
+                return State(condition.reason)
+            case Stand(verdict=verdict):
+                return State.RELEASED if verdict.kind is Kind.RELEASE else State.TIMED_OUT
+            case Decide():
+                # Without its pods nobody can tell that a gang is due, unless somebody has asked for it.
+                return State.WAITING if self.blind and not jobset.bypass else State.DUE
+            case Wait():
+                return State.SUSPENDED if jobset.suspended else State.WAITING
+
+    def clock(self) -> WaitingSince | None:
+        return self.decision.clock if isinstance(self.decision, Wait | Decide | Stand) else None
+
+    def decided(self, state: State) -> float | None:
+        """Our condition turns True with the release, so it knows when; to other verdicts it is no witness."""
+        told = self.seen.jobset.condition
+        if state is not State.RELEASED or told is None or told.status != "True":
+            return None
+        try:
+            return datetime.fromisoformat(told.since).timestamp()
+        except ValueError:
+            return None
+
+    def message(self, state: State) -> str:
+        return _MESSAGES.get(state, _of_decision)(self)
+
+    def afterwards(self, state: State) -> str:
+        if state in (State.WAITING, State.DUE):
+            return afterwards(self.seen.jobset, self.policy)
+        if state is State.TIMED_OUT and self.policy is not None:
+            return afterwards(self.seen.jobset, self.policy)
+        return ""
+
+
+def _of_decision(about: _About) -> str:
+    match about.decision:
+        case Report(condition=condition):
+            return condition.message
+        case Stand(verdict=verdict):
+            return verdict.message
+        case _:
+            return ""
+
+
+def _waiting(about: _About) -> str:
+    """Nothing, where the numbers say it all; without them, what the controller said last."""
+    told = about.seen.jobset.condition
+    if not about.blind:
+        return ""
+    if told is None or told.reason != names.REASON_WAITING:
+        return "how many pods have started is not known"
+    return f"the controller said: {told.message}"
+
+
+def _due(about: _About) -> str:
+    verdict: Verdict | None = about.decision.verdict if isinstance(about.decision, Decide) else None
+    if verdict is None:
+        return ""
+    what = "the gate is due to open" if verdict.kind is Kind.RELEASE else "the gang is due to be timed out"
+    return f"{what} ({verdict.message}), as soon as a controller says so"
+
+
+def _finished(about: _About) -> str:
+    how = (about.policy and about.policy.finished) or "Completed or failed"
+    earlier = report.decision_in(about.seen.jobset.condition, about.seen.jobset.uid)
+    return f"{how}; before that: {earlier.message}" if earlier is not None and earlier.message else how
+
+
+def _suspended(about: _About) -> str:
+    queue = about.policy.queue if about.policy else ""
+    who = f"Kueue has not admitted it (queue {queue})" if queue else "spec.suspend is true"
+    return f"{who}; while it is suspended nothing counts and no clock runs"
+
+
+_MESSAGES: dict[State, Callable[[_About], str]] = {
+    State.WAITING: _waiting,
+    State.DUE: _due,
+    State.FINISHED: _finished,
+    State.SUSPENDED: _suspended,
+    State.DELETING: lambda _: "is being deleted",
+    State.MANAGED_ELSEWHERE: lambda _: "spec.managedBy names another controller, so its gate is not ours to open",
+}
+
+
+# --- One pod ---------------------------------------------------------------------------------------------------------
+
+
+def _subject(seen: GangSeen, name: str) -> Subject | None:
+    pod = next((it for it in seen.pods if it.name == name), None)
+    if pod is None:
+        return None
+    slot = f"{pod.replicated_job}-{pod.job_index}" + ("" if pod.index is None else f"/{pod.index}")
+    return Subject(name=name, slot=slot, told=_pod_told(seen, pod))
+
+
+def _pod_told(seen: GangSeen, pod: PodSeen) -> str:
+    if pod.jobset_uid != seen.jobset.uid or pod.attempt != seen.jobset.attempt:
+        return "belongs to an earlier life or restart of the JobSet"
+    if not pod.started:
+        return _told(pod.stall)
+    if pod.stage is Stage.PASSED:
+        return "has gone through the barrier"
+    return "has finished" if pod.phase == "Succeeded" else "has started and waits in the barrier"
+
+
+def _told(stall: Stall | None) -> str:
+    if stall is None:
+        return "has not started"
+    return f"{stall.why}: {stall.detail}" if stall.detail else stall.why.value
+
+
+# --- What to run next ------------------------------------------------------------------------------------------------
+
+
+def _commands(state: State, jobset: JobSetSeen, found: Sequence[Lack], policy: Policy | None) -> tuple[str, ...]:
+    if found:
+        return tuple(dict.fromkeys(one.command for one in found))[:MOST_COMMANDS]
+    if state is State.SUSPENDED and policy and policy.queue:
+        return (f"kubectl describe workloads.kueue.x-k8s.io -n {jobset.namespace}",)
+    command = _OF_STATES.get(state, "kubectl describe jobset {name} -n {namespace}")
+    return (command.format(name=jobset.name, namespace=jobset.namespace),)
+
+
+_PODS = f"kubectl get pods -n {{namespace}} -l {names.JS_NAME}={{name}}"
+_OF_STATES: dict[State, str] = {
+    State.SUSPENDED: """kubectl patch jobset {name} -n {namespace} --type=merge -p '{{"spec":{{"suspend":false}}}}'""",
+    State.CONFIG_MAP_CONFLICT: f"kubectl get configmap {{name}}{names.CONFIG_MAP_SUFFIX} -n {{namespace}} -o yaml",
+    State.GATE_MISSING: "kubectl jobset-gate doctor",
+    State.RELEASED: _PODS,
+    State.DUE: _PODS,
+    State.WAITING: _PODS,
+}

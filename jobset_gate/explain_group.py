@@ -1,0 +1,130 @@
+"""Why a pod group waits, in the words of a JobSet's gang: its report, its members by reason, what to run next (G5)."""
+
+from collections.abc import Callable, Iterator, Sequence
+
+from jobset_gate import names
+from jobset_gate.explained import Controller, Explanation, Lack, Subject
+from jobset_gate.groups.model import Mode
+from jobset_gate.groups.record import Record, Stage
+from jobset_gate.groups.report import Report
+from jobset_gate.groups.seen import MemberSeen
+from jobset_gate.groups.tally import since
+from jobset_gate.lacks import SLOTS, unnumbered
+
+MOST_COMMANDS = 3
+
+
+def explain_group(
+    report: Report,
+    now: float,
+    *,
+    controller: Controller | None = None,
+    unknown: Sequence[str] = (),
+    pod: str = "",
+) -> Explanation:
+    """Everything there is to say of a group; `pod` is the name of the member that was asked about."""
+    record, counts = report.record, report.counts
+    placing = record is not None and record.stage is Stage.OPEN and record.satisfied is None
+    clock = since(report.seen, record) if placing and record is not None else None
+    return Explanation(
+        kind=names.POD_GROUP,
+        namespace=report.key.namespace,
+        name=report.key.name or "<none>",
+        state=report.reason,
+        message=report.message,
+        now=now,
+        expected=counts.minimum,
+        started=counts.bound,
+        passed=counts.running,
+        lacks=tuple(_lacks(report)),
+        timeout=_limit(record) if placing and record is not None else None,
+        since=clock,
+        decided=None if record is None or record.stage is not Stage.OPEN else record.at,
+        afterwards=_afterwards(record) if placing and record is not None else "",
+        subject=next((_subject(it) for it in report.seen.members if it.name == pod), None) if pod else None,
+        controller=controller,
+        unknown=tuple(unknown),
+        commands=_commands(report),
+    )
+
+
+def _limit(record: Record) -> int:
+    return round(float(record.wait) * (2 if record.extended else 1))
+
+
+def _afterwards(record: Record) -> str:
+    if record.mode is Mode.NON_STRICT:
+        return "nothing is taken back (its mode is NonStrict): what is bound goes on, the others wait for a place"
+    return "all of its pods are taken back, so that others get the room, and it waits to be opened again"
+
+
+# --- Members ---------------------------------------------------------------------------------------------------------
+
+
+def _lacks(report: Report) -> Iterator[Lack]:
+    """Members without a node, by what holds them; last those of which there is no pod."""
+    groups: dict[tuple[str, str], list[MemberSeen]] = {}
+    for member in sorted(report.seen.members, key=lambda it: (it.created, it.name)):
+        why = None if member.bound and member.alive else _held_by(member)
+        if why is not None:
+            groups.setdefault((why[0], unnumbered(why[1])), []).append(member)
+    for (why_, _), members in groups.items():
+        first = members[0]
+        yield Lack(
+            why=why_,
+            detail=_held_by(first)[1],
+            count=len(members),
+            slots=tuple(it.name for it in members[:SLOTS]),
+            since=first.created or None,
+            command=f"kubectl describe pod {first.name} -n {first.namespace}",
+        )
+    absent = report.counts.minimum - report.counts.present
+    if absent > 0:
+        yield Lack(why="NotCreated", detail="no such pods exist yet", count=absent, command=_members(report))
+
+
+def _held_by(member: MemberSeen) -> tuple[str, str]:
+    """A class, and words of its own."""
+    return next(told for holds, told in _HELD if holds(member))(member)
+
+
+_Told = Callable[[MemberSeen], tuple[str, str]]
+_HELD: tuple[tuple[Callable[[MemberSeen], bool], _Told], ...] = (
+    (lambda it: it.deleting, lambda _: ("Terminating", "is being deleted")),
+    (lambda it: it.phase == "Failed", lambda _: ("Failed", "the pod has failed")),
+    (lambda it: bool(it.other_gates), lambda it: (names.REASON_OTHER_GATE, f"held by {', '.join(it.other_gates)}")),
+    (lambda it: it.gated, lambda _: ("Held", "until the whole group is opened")),
+    (lambda _: True, lambda it: ("Unscheduled", it.unschedulable or "no scheduler has looked at it yet")),
+)
+
+
+def _subject(member: MemberSeen) -> Subject:
+    if member.bound and member.alive:
+        return Subject(
+            name=member.name, slot="", told=f"is bound to node {member.node}" if member.node else "has ended"
+        )
+    return Subject(name=member.name, slot="", told=": ".join(_held_by(member)))
+
+
+# --- What to run next ------------------------------------------------------------------------------------------------
+
+
+def _members(report: Report) -> str:
+    return f"kubectl get pods -n {report.key.namespace} -l {names.GANG}={report.label}"
+
+
+def _commands(report: Report) -> tuple[str, ...]:
+    namespace, group = report.key.namespace, report.pod_group
+    described = [f"kubectl describe podgroups.{group.api} {group.name} -n {namespace}"] if group else []
+    pods = [it for it in report.seen.members if it.alive and not it.bound]
+    first = [f"kubectl describe pod {min(it.name for it in pods)} -n {namespace}"] if pods else []
+    own = {
+        names.REASON_POD_GROUP_MISSING: [f"kubectl get podgroups -n {namespace}", _members(report)],
+        names.REASON_WAITING_FOR_CAPACITY: ["kubectl describe nodes", _members(report)],
+        names.REASON_BEHIND_OTHER: ["kubectl jobset-gate get groups -A -o wide"],
+        names.REASON_WAITING_FOR_GANG_GROUP: [f"kubectl jobset-gate get groups -n {namespace} -o wide"],
+        names.REASON_OTHER_GATE: first,
+        names.REASON_PLACING: first,
+        names.REASON_TIMED_OUT: first,
+    }.get(report.reason, [_members(report)])
+    return tuple(dict.fromkeys((*own, *described)))[:MOST_COMMANDS]

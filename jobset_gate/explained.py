@@ -1,0 +1,132 @@
+"""The words of an explanation: where a gang stands, what it lacks and why, and what to do about it.
+
+Frozen and free of layout: `explain.py` finds them, `explain.lines` and the command line say them.
+"""
+
+from enum import StrEnum
+
+from jobset_gate.model import Word
+
+
+class State(StrEnum):
+    """Where a JobSet stands. A pod group's state is its one reason (G5), which is a word of names.py."""
+
+    WAITING = "Waiting"
+    DUE = "Due"
+    """Everything is there for a verdict, and nobody has written one yet."""
+    RELEASED = "Released"
+    TIMED_OUT = "TimedOut"
+    SUSPENDED = "Suspended"
+    FINISHED = "Finished"
+    DELETING = "Deleting"
+    MANAGED_ELSEWHERE = "ManagedElsewhere"
+    NOT_GATED = "NotGated"
+    GATE_MISSING = "GateMissing"
+    CONFIG_MAP_CONFLICT = "ConfigMapConflict"
+
+
+class Controller(Word, frozen=True):
+    """Whether somebody decides. `leads` None: that could not be read."""
+
+    leads: bool | None = None
+    told: str = ""
+    """In words, for people."""
+
+
+class Policy(Word, frozen=True):
+    """What the user has written about failures, as far as a timeout meets it (A7)."""
+
+    max_restarts: int | None = None
+    """Of the JobSet's failurePolicy; None: it has none."""
+    rules: tuple[str, ...] = ()
+    """Actions of the failurePolicy's rules, in order."""
+    counted: int = 0
+    """Restarts that count towards the limit so far."""
+    backoff_limits: tuple[int, ...] = ()
+    """Of the Jobs that the gang is made of, each once."""
+    restarts_in_place: bool = True
+    """Some pods have restartPolicy OnFailure: their kubelet starts the barrier again."""
+    exit_actions: tuple[str, ...] = ()
+    """What podFailurePolicies do about the barrier's exit code, each once."""
+    queue: str = ""
+    """Kueue's queue, if it is in one: Kueue suspends and resumes it."""
+    finished: str = ""
+    """Completed or Failed, with the JobSet's own words; "" while it is neither."""
+
+
+class Part(Word, frozen=True):
+    """One replicatedJob's share."""
+
+    name: str
+    started: int
+    expected: int
+
+
+class Lack(Word, frozen=True):
+    """Missing slots that have one reason."""
+
+    why: str
+    """A class of A9; of a pod group, its reason."""
+    detail: str
+    """In the words of whoever holds them up; of several, those of the one that waits longest."""
+    count: int
+    slots: tuple[str, ...] = ()
+    """The first few, longest-waiting first; of a pod group, pods."""
+    since: float | None = None
+    """Since when the first of them exists; None: there is no pod yet."""
+    command: str = ""
+    """What tells more."""
+
+
+class Subject(Word, frozen=True):
+    """The one pod that was asked about."""
+
+    name: str
+    slot: str
+    told: str
+
+
+class Explanation(Word, frozen=True):
+    """Everything there is to say of one gang at one moment."""
+
+    kind: str
+    """JobSet or PodGroup."""
+    namespace: str
+    name: str
+    state: str
+    message: str = ""
+    """One sentence: the verdict's, the condition's, the group's."""
+    now: float = 0.0
+    expected: int = 0
+    started: int | None = None
+    """None: not known, for lack of rights."""
+    passed: int = 0
+    """Pods that have gone through the barrier."""
+    parts: tuple[Part, ...] = ()
+    lacks: tuple[Lack, ...] = ()
+    timeout: int | None = None
+    """Seconds; None: it waits for ever."""
+    since: float | None = None
+    """When the clock began to run; None: it does not."""
+    decided: float | None = None
+    """When the gate was opened, as far as that is known."""
+    afterwards: str = ""
+    """What happens at the timeout, or has to follow from it."""
+    subject: Subject | None = None
+    controller: Controller | None = None
+    unknown: tuple[str, ...] = ()
+    """What could not be read, and so is not known."""
+    commands: tuple[str, ...] = ()
+    """What to run next, the most telling first."""
+
+    @property
+    def left(self) -> float | None:
+        """Seconds until the timeout, 0 when it is over; None while no clock runs or without a timeout."""
+        if self.timeout is None or self.since is None:
+            return None
+        return max(0.0, self.since + self.timeout - self.now)
+
+    @property
+    def lacking(self) -> int:
+        """Slots without a started pod."""
+        return sum(one.count for one in self.lacks)

@@ -1,0 +1,95 @@
+"""What Events tell of a group: facts, and the moment that they are taken from (G5).
+
+A group without a PodGroup has only its pods to be told of it on.
+"""
+
+from collections.abc import Sequence
+
+from jobset_gate.groups.phases import Counts
+from jobset_gate.groups.seen import GroupSeen, MemberSeen
+from jobset_gate.groups.standing import Standing
+from jobset_gate.model import Word
+
+
+class Fact(Word, frozen=True):
+    """Something to be told by an Event."""
+
+    reason: str
+    message: str
+    once: str
+    """Facts of one reason with the same word here are one and the same, whatever their message."""
+    warning: bool = False
+    due: float = 0.0
+    """Not to be told before, in seconds since the epoch: it may have passed by then."""
+    at: float | None = None
+    """When it came about, where that is known: old news is none."""
+    on_group: bool = True
+    pods: tuple[MemberSeen, ...] = ()
+    """Pods that bear it, too."""
+
+
+class Scene(Word, frozen=True):
+    """A group at one moment, with what was made of it."""
+
+    seen: GroupSeen
+    counts: Counts
+    standing: Standing
+    ungated: tuple[MemberSeen, ...] = ()
+    """By name."""
+    moved: tuple[MemberSeen, ...] = ()
+    """By name."""
+    doubts: tuple[str, ...] = ()
+
+
+def scene(seen: GroupSeen, counts: Counts, standing: Standing, doubts: Sequence[str] = ()) -> Scene:
+    """A group with those of its members that are not as they should be."""
+    ungated = by_name([it for it in seen.members if it.ungated])
+    moved = by_name(_moved(seen.members))
+    return Scene(
+        seen=seen,
+        counts=counts,
+        standing=standing,
+        ungated=tuple(ungated),
+        moved=tuple(moved),
+        doubts=tuple(doubts),
+    )
+
+
+def on_group(
+    seen: GroupSeen,
+    reason: str,
+    message: str,
+    *,
+    once: str,
+    warning: bool = False,
+    due: float = 0.0,
+    at: float | None = None,
+    bearers: tuple[MemberSeen, ...] = (),
+) -> Fact:
+    """On the group; where there is no PodGroup, on a pod of it."""
+    if not bearers and seen.group.pod_group is None:
+        bearers = (min(seen.members, key=lambda it: it.name),) if seen.members else ()
+    return Fact(reason=reason, message=message, once=once, warning=warning, due=due, at=at, pods=bearers)
+
+
+def on_pods(reason: str, message: str, bearers: Sequence[MemberSeen], *, once: str, due: float = 0.0) -> Fact:
+    """On each of these pods."""
+    return Fact(reason=reason, message=message, once=once, warning=True, due=due, on_group=False, pods=tuple(bearers))
+
+
+def by_name(members: Sequence[MemberSeen]) -> list[MemberSeen]:
+    """In the order of their names."""
+    return sorted(members, key=lambda it: it.name)
+
+
+def _moved(members: Sequence[MemberSeen]) -> list[MemberSeen]:
+    """Those that say something else by now. Most have one and the same claim: it is looked into once."""
+    known: dict[tuple[int, str], bool] = {}
+    found = []
+    for member in members:
+        said = (id(member.claim), member.held)
+        if said not in known:
+            known[said] = member.moved
+        if known[said]:
+            found.append(member)
+    return found

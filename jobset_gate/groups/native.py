@@ -1,0 +1,75 @@
+"""The scheduler's own gangs: the PodGroup that hands a group over to it, and why it cannot be handed over (G6)."""
+
+from collections.abc import Sequence
+from typing import Any, Final
+
+from jobset_gate import names
+from jobset_gate.groups import generation
+from jobset_gate.groups.record import Record
+from jobset_gate.groups.seen import GroupSeen, Home
+from jobset_gate.groups.standing import Standing
+
+VERSIONS: Final = ("v1alpha3", "v1alpha2")
+"""Those of scheduling.k8s.io whose PodGroups have `spec.schedulingPolicy.gang.minCount`, the newer first."""
+PROTECTION: Final = "scheduling.k8s.io/podgroup-protection"
+"""Finalizer on every native PodGroup, which goes when no pod names it any more."""
+MOST_NAMED: Final = 3
+"""Pods named in a message."""
+
+
+def version(served: Sequence[str]) -> str:
+    """The version to use; "" if none of those served will do."""
+    return next((one for one in VERSIONS if one in served), "")
+
+
+def name(label: str) -> str:
+    """Of the native PodGroup of a group; its pods name it in spec.schedulingGroup."""
+    return names.NATIVE_PREFIX + label
+
+
+def pod_group(seen: GroupSeen, record: Record) -> dict[str, Any]:
+    """The native PodGroup of this generation. It goes when the object goes that the record stands on."""
+    meta: dict[str, Any] = {
+        "name": name(seen.label),
+        "namespace": seen.group.key.namespace,
+        "labels": {names.MANAGED_BY_LABEL: names.PROGRAM, names.GANG: seen.label},
+        "annotations": {names.NATIVE_GENERATION: str(seen.generation)},
+    }
+    if seen.home is not None and seen.home.namespace == seen.group.key.namespace:
+        meta["ownerReferences"] = [_owner(seen.home)]
+    return {"metadata": meta, "spec": {"schedulingPolicy": {"gang": {"minCount": max(1, record.minimum)}}}}
+
+
+def is_of(stored: dict[str, Any], seen: GroupSeen) -> bool:
+    """Whether the native PodGroup that is there is that of the present generation."""
+    notes = stored.get("metadata", {}).get("annotations") or {}
+    return bool(notes.get(names.NATIVE_GENERATION) == str(seen.generation))
+
+
+def held_up(seen: GroupSeen, version: str | None) -> Standing | None:
+    """Why a gathered group cannot be handed over; `version` is the one that is served ("": none; None: not known)."""
+    why = _why(seen, version)
+    return Standing(reason=names.REASON_NATIVE_UNAVAILABLE, message=why) if why else None
+
+
+def _why(seen: GroupSeen, version: str | None) -> str:
+    if version is None:
+        return "whether the API server has PodGroups of its own is not known yet"
+    if not version:
+        wanted = " or ".join(sorted(f"{names.NATIVE_GROUP}/{one}" for one in VERSIONS))
+        return f"groups.native is On, and the API server does not serve {wanted}"
+    if seen.group.gangs:
+        return "groups.native is On, and the scheduler's own gangs know no GangGroups"
+    lacking = sorted(one.name for one in generation.waiting(seen) if one.native != name(seen.label))
+    if not lacking:
+        return ""
+    more = f" and {len(lacking) - MOST_NAMED} more" if len(lacking) > MOST_NAMED else ""
+    return (
+        f"groups.native is On, and {', '.join(lacking[:MOST_NAMED])}{more} came without spec.schedulingGroup: made "
+        "before it was switched on, or the API server's feature gate GenericWorkload is off"
+    )
+
+
+def _owner(home: Home) -> dict[str, str]:
+    kind, api = ("ConfigMap", "v1") if not home.api else (names.POD_GROUP, f"{home.api}/{names.POD_GROUP_VERSION}")
+    return {"apiVersion": api, "kind": kind, "name": home.name, "uid": home.uid}

@@ -1,0 +1,125 @@
+"""The hand-over to the scheduler's own gangs: made once, for this generation, and never over another's."""
+
+from typing import Any, cast
+
+import msgspec
+import pytest
+
+from controllers.gates import LookAgain
+from controllers.groups.native import NativeGroups
+from jobset_gate import names
+from jobset_gate.groups import native
+from jobset_gate.kube.client import Client
+from jobset_gate.kube.errors import AlreadyExists, NotFound
+from jobset_gate.kube.resources import Resource
+from tests.jobset_gate.groups.test_native import RECORD, group, member
+
+Json = dict[str, Any]
+SEEN = group(member(1), member(2), member(3))
+
+
+class Told:
+    """An API server with one native PodGroup at most."""
+
+    def __init__(self, *versions: str, stored: Json | None = None, race: bool = False) -> None:
+        self.versions, self.stored, self._race = versions, stored, race
+        self.calls: list[str] = []
+
+    @property
+    def client(self) -> Client:
+        return cast("Client", self)
+
+    async def get(self, resource: Resource, *_: object, type: Any = dict) -> Any:  # noqa: A002
+        if resource.plural == "apis":
+            return msgspec.convert({"versions": [{"version": one} for one in self.versions]}, type)
+        self.calls.append(f"get {resource.version}")
+        if self.stored is None:
+            raise NotFound(404, "NotFound", "no")
+        return self.stored
+
+    async def create(self, resource: Resource, body: Json) -> Json:
+        self.calls.append(f"create {resource.version}")
+        if self._race:
+            raise AlreadyExists(409, "AlreadyExists", "somebody was quicker")
+        self.stored = {**body, "metadata": {**body["metadata"], "uid": "n1", "finalizers": [native.PROTECTION]}}
+        return self.stored
+
+    async def delete(self, _: Resource, *__: object, uid: str) -> None:
+        """It stays for its finalizer's sake."""
+        self.calls.append(f"delete {uid}")
+
+    async def patch(self, *_: object, body: Json, **__: object) -> None:
+        assert self.stored is not None
+        assert body["metadata"]["uid"] == self.stored["metadata"]["uid"]
+        self.stored = {**self.stored, "metadata": {**self.stored["metadata"], **body["metadata"]}}
+        if not self.stored["metadata"]["finalizers"]:
+            self.stored = None
+
+
+async def ready(world: Told) -> NativeGroups:
+    found = NativeGroups(world.client)
+    await found.ask()
+    return found
+
+
+async def test_nothing_is_opened_before_it_is_known_what_is_served() -> None:
+    told = NativeGroups(Told().client).hold(SEEN)
+    assert told is not None
+    assert "not known yet" in told.message
+
+
+async def test_it_is_told_when_the_api_server_serves_another_version_than_before() -> None:
+    news: list[str] = []
+    world = Told()
+    found = NativeGroups(world.client, lambda: news.append("changed"))
+    await found.ask()
+    await found.ask()
+    assert found.hold(SEEN) is not None
+    world.versions = ("v1alpha3",)
+    await found.ask()
+    assert found.hold(SEEN) is None
+    assert news == ["changed", "changed"]
+
+
+async def test_the_pod_group_is_made_once() -> None:
+    world = Told("v1alpha2")
+    found = await ready(world)
+    for _ in range(3):
+        await found.hand_over(SEEN, RECORD)
+    assert world.calls == ["get v1alpha2", "create v1alpha2"]
+    assert world.stored is not None
+    assert world.stored["spec"]["schedulingPolicy"]["gang"]["minCount"] == RECORD.minimum
+
+
+async def test_a_successor_finds_it_made() -> None:
+    world = Told("v1alpha2", stored=native.pod_group(SEEN, RECORD))
+    await (await ready(world)).hand_over(SEEN, RECORD)
+    assert world.calls == ["get v1alpha2"]
+
+
+async def test_one_of_an_earlier_generation_goes_first() -> None:
+    old = native.pod_group(SEEN, RECORD)
+    old["metadata"] |= {"uid": "n0", "finalizers": [native.PROTECTION], "annotations": {names.NATIVE_GENERATION: "1"}}
+    world = Told("v1alpha2", stored=old)
+    found = await ready(world)
+    with pytest.raises(LookAgain):
+        await found.hand_over(SEEN, RECORD)
+    await found.hand_over(SEEN, RECORD)
+    assert world.calls == ["get v1alpha2", "delete n0", "get v1alpha2", "create v1alpha2"]
+
+
+async def test_where_somebody_was_quicker_it_looks_again() -> None:
+    with pytest.raises(LookAgain):
+        await (await ready(Told("v1alpha2", race=True))).hand_over(SEEN, RECORD)
+
+
+async def test_a_group_that_is_taken_back_has_none_and_the_next_generation_another() -> None:
+    world = Told("v1alpha2")
+    found = await ready(world)
+    await found.hand_over(SEEN, RECORD)
+    await found.withdraw(SEEN)
+    await found.withdraw(SEEN)
+    assert world.stored is None
+    await found.hand_over(SEEN, RECORD)
+    assert world.calls.count("create v1alpha2") == 2
+    assert world.calls.count("delete n1") == 1
