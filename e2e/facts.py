@@ -59,10 +59,10 @@ def runs(pod: Json) -> bool:
 
 def gist(thing: Json) -> str:
     """One object in a few words, for who waited in vain."""
-    told = [name_of(thing)]
-    if "containerStatuses" in thing["status"] or "initContainerStatuses" in thing["status"]:
-        told.append("runs" if runs(thing) else "waits in its barrier" if held(thing) else thing["status"]["phase"])
-    conditions = thing["status"].get("conditions") or ()
+    told, status = [name_of(thing)], thing.get("status") or {}
+    if "containerStatuses" in status or "initContainerStatuses" in status:
+        told.append("runs" if runs(thing) else "waits in its barrier" if held(thing) else status["phase"])
+    conditions = status.get("conditions") or ()
     told += [f"{one['type']}={one['status']}: {one['message']}" for one in conditions if one.get("message")]
     return ", ".join(told)
 

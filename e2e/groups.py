@@ -63,11 +63,11 @@ async def until_held(world: World, count: int) -> list[Json]:
 
 
 async def until_told(world: World, reason: str, text: str = "") -> str:
-    """The message of an Event of ours with that reason and text."""
+    """The message of an Event on the PodGroup with that reason and text."""
 
     def told(event: Json) -> bool:
-        ours = event.get("reportingComponent") == names.PROGRAM
-        return ours and event["reason"] == reason and text in event["message"]
+        on_group = event["involvedObject"].get("kind") == names.POD_GROUP
+        return on_group and event["reason"] == reason and text in event["message"]
 
     found = await world.until_any(EVENTS, told)
     return str(found[0]["message"])

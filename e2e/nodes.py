@@ -29,7 +29,9 @@ class Nodes:
     async def workers(self) -> list[str]:
         """At least two, or the cluster is too small for the suite.
 
-        A node that another scenario has just given back may lose its readiness once more, with a taint, for seconds.
+        One that another scenario has just given back may be ready and keep a taint for up to five seconds: the node
+        controller adds NoExecute where its round meets a node that is not ready yet, and only its next round takes it
+        off. Pods tolerate that one by default, so whoever saw a gang run there may still find it.
         """
         async with View(self._client, NODES) as view:
             nodes = await view.until(lambda seen: sum(map(_takes_pods, seen)) >= 2)
@@ -132,7 +134,7 @@ class Seats:
 
 
 def _back(node: Json) -> bool:
-    """Ready and, which the node controller says a little later, open to pods."""
+    """Ready and, which the node controller says a little later (see `workers`), open to pods."""
     conditions = node["status"].get("conditions") or ()
     return _takes_pods(node) and any(one["type"] == "Ready" and one["status"] == "True" for one in conditions)
 

@@ -73,15 +73,21 @@ def date(moment: float) -> str:
 
 def clock(it: Explanation) -> str:
     """How much time is left."""
-    if it.state not in _WAITS or (it.timeout is None and it.since is None):
-        return "no timeout is set: it waits for ever" if it.state == State.WAITING and it.kind == "JobSet" else ""
-    if it.timeout is None:
-        return f"no timeout is set: it waits for ever; first pod started {span(it.now - (it.since or 0))} ago"
-    if it.left is None:
-        return f"the timeout of {span(it.timeout)} begins when the first pod has started"
+    for_ever = "no timeout is set: it waits for ever"
+    if it.since is None:
+        if it.state not in _WAITS:
+            return ""
+        return for_ever if it.timeout is None else f"the timeout of {span(it.timeout)} begins when the first pod starts"
+    if it.timeout is None or it.left is None:
+        return f"{for_ever}; the first pod started {span(it.now - it.since)} ago"
     if it.left <= 0:
         return f"time is up: the timeout was {span(it.timeout)}"
     return f"{span(it.left)} left of {span(it.timeout)}"
+
+
+def waits(it: Explanation) -> bool:
+    """Whether a timeout is still to come."""
+    return it.state in _WAITS or it.since is not None
 
 
 def _parts(it: Explanation) -> Iterator[str]:
@@ -94,7 +100,7 @@ def _tail(it: Explanation, *, timeless: bool) -> Iterator[str]:
     if left and not timeless:
         yield left
     if it.afterwards:
-        yield f"{'at the timeout' if it.state in _WAITS else 'then'}: {it.afterwards}"
+        yield f"{'at the timeout' if waits(it) else 'what follows'}: {it.afterwards}"
     if it.controller is not None and it.controller.leads is not True and it.controller.told:
         yield it.controller.told
     yield from (f"not known: {text}" for text in it.unknown)

@@ -20,12 +20,10 @@ from jobset_gate.kube.errors import NotFound
 from jobset_gate.kube.informer import Informer
 from jobset_gate.kube.resources import PODS, Resource, native_pod_groups
 from jobset_gate.kube.store import Change
+from jobset_gate.settings import Barrier
 
 PATIENCE: Final = 10.0
 """Seconds for which a pod is given the time to be bound."""
-IMAGE: Final = "registry.k8s.io/pause:3.10"
-CANARY: Final = "jobset-gate.dev/canary"
-"""Label of the pods of one proof."""
 
 
 class Proof(StrEnum):
@@ -51,7 +49,7 @@ class _Pod(msgspec.Struct, frozen=True):
     spec: _Bound = _Bound()
 
 
-async def prove(client: Client, namespace: str, *, patience: float = PATIENCE, image: str = IMAGE) -> Proof:
+async def prove(client: Client, namespace: str, *, patience: float = PATIENCE, image: str = Barrier().image) -> Proof:
     """Takes up to twice `patience`; leaves nothing behind."""
     version = native.version(await discovery.versions(client, names.NATIVE_GROUP))
     if not version:
@@ -90,7 +88,7 @@ async def _bound(client: Client, namespace: str, canary: str, count: int, patien
 
     informer = Informer(
         client, PODS, wire=_Pod, convert=lambda pod: pod, handler=on_change, namespace=namespace,
-        label_selector=f"{CANARY}={canary}",
+        label_selector=f"{names.CANARY}={canary}",
     )  # fmt: skip
     watching = asyncio.create_task(informer.run())
     try:
@@ -117,7 +115,7 @@ async def _clean_up(
 
 def _pod(canary: str, number: int, image: str) -> dict[str, Any]:
     return {
-        "metadata": {"name": f"{canary}-{number}", "labels": {CANARY: canary}},
+        "metadata": {"name": f"{canary}-{number}", "labels": {names.CANARY: canary}},
         "spec": {
             "schedulingGroup": {"podGroupName": canary},
             "restartPolicy": "Never",

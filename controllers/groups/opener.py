@@ -7,23 +7,23 @@ group that waits.
 """
 
 import asyncio
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable
 from contextlib import suppress
 from time import perf_counter
-from typing import Final, Protocol
+from typing import Final
 
 import structlog
 
 from controllers.gates import LookAgain
+from controllers.groups.lobby import AT_LEAST_EVERY, Lobby, View
 from controllers.groups.records import Records
-from controllers.ticks import ticks
-from jobset_gate.groups import ganggroups, generation, opening
-from jobset_gate.groups.candidates import Candidate, Check, Hold, Open, Opened, order
-from jobset_gate.groups.certainty import Ground, Room
+from jobset_gate.groups import opening
+from jobset_gate.groups.candidates import Check, Hold, Open, Opened, order
+from jobset_gate.groups.certainty import Ground
+from jobset_gate.groups.decision import decision
 from jobset_gate.groups.model import DESIGN, POD_GROUPS, Key
-from jobset_gate.groups.outlook import Domains, Outlook, outstanding
-from jobset_gate.groups.record import How, Record, Share, Stage
-from jobset_gate.groups.seen import GroupSeen
+from jobset_gate.groups.outlook import Outlook
+from jobset_gate.groups.record import How
 from jobset_gate.groups.standing import Standing
 from jobset_gate.kube.errors import KubeError, NotLeader
 from jobset_gate.settings import Groups, Native
@@ -40,26 +40,7 @@ WRITES: Final = 32
 AGAIN: Final = 1.0
 """Seconds after which a group is looked at again whose decision could not be written."""
 
-AT_LEAST_EVERY: Final = 5.0
-"""Seconds between two passes while groups wait: time alone ends a back-off, and takes others out of the reckoning."""
-
 _log = structlog.get_logger(__name__)
-
-
-class View(Protocol):
-    """What the opener needs of the index."""
-
-    def observe(self, key: Key) -> GroupSeen | None:
-        """All that is known of a group."""
-
-    def keys(self) -> Iterable[Key]:
-        """All groups."""
-
-    def rooms(self) -> Sequence[Room]:
-        """What is free on each node."""
-
-    def bound(self, uid: str) -> bool:
-        """Whether what this pod takes is reckoned with in `rooms`."""
 
 
 class Opener:
@@ -80,48 +61,39 @@ class Opener:
         """`told` hears of each group of which something else is to be said than before; `measured`, in seconds, of the
         work of each pass; `opened` of each decision, and since when it could have been.
         """
-        self._index, self._outlook, self._records, self._settings = index, outlook, records, settings
+        self._index, self._records, self._settings = index, records, settings
         # Groups that the scheduler places by itself need no room of ours.
         self._check = Check.OFF if settings.native is Native.ON else settings.capacity_check
         designs = {DESIGN[way] for way in settings.ways}
         self._apis = sorted({api for design in designs for api in POD_GROUPS[design]})
-        self._now, self._told, self._measured, self._opened_by = now, told, measured, opened
-        self._dirty: set[Key] = set()
+        self._now, self._told, self._measured, self._opened = now, told, measured, opened
+        self._lobby = Lobby(index, outlook, checks=self._check is not Check.OFF, told=told)
         self._work = asyncio.Event()
-        self._domains = Domains()
-        self._rooms: Sequence[Room] = ()
         self._ground = Ground()
         self._words = opening.Words()
-        self._swept = ticks()
-        self._waiting: dict[Key, Candidate] = {}
-        self._leads: dict[Key, Key] = {}
-        self._listing: dict[Key, set[Key]] = {}
-        self._lists: dict[Key, tuple[Key, ...]] = {}
-        self._opened: dict[Key, tuple[Opened, ...]] = {}
         self._deciding: dict[Key, Open] = {}
-        self._openings = 0
-        """How often what is open was found different."""
-        self._why: dict[Key, Hold | Standing] = {}
+        self._choices = 0
+        """How often what is being decided was found different."""
         self._writes = asyncio.Semaphore(WRITES)
 
     def look(self, key: Key | None) -> None:
         """Something has changed that matters to opening."""
         if key is not None:
-            self._dirty.add(key)
+            self._lobby.dirty.add(key)
         self._work.set()
 
     def why(self, key: Key) -> Hold | Standing | None:
         """What holds a group up; None: nothing that is known, or it is open."""
-        return self._why.get(key)
+        return self._lobby.why(key)
 
     def since(self) -> list[float]:
         """Since when each group, or GangGroup, waits that is gathered and not open."""
-        return [it.since for it in self._waiting.values()]
+        return [it.since for it in self._lobby.waiting.values()]
 
     async def run(self) -> None:
         """Until cancelled, or until this process no longer leads (NotLeader)."""
         await self._records.catch_up(self._apis)
-        self._dirty.update(self._index.keys())
+        self._lobby.look_at_all()
         self._work.set()
         async with asyncio.TaskGroup() as tasks:
             while True:
@@ -140,135 +112,52 @@ class Opener:
 
     async def _pass(self) -> list[Open]:
         """Looks at all that has changed, then at all that wait; gives those that are to be opened."""
-        turns = _Turns()
-        now = self._now()
-        self._survey()
-        self._sweep()
-        while self._dirty:
-            self._refresh(self._dirty.pop(), now)
+        turns, now, lobby = _Turns(), self._now(), self._lobby
+        lobby.survey()
+        lobby.sweep()
+        while lobby.dirty:
+            lobby.refresh(lobby.dirty.pop(), now)
             await turns.end()
+        if not lobby.waiting:
+            self._words.forget_all()
+            return []
         chosen = await self._choose(turns, now)
-        if self._waiting or chosen:
-            self._measured(turns.spent)
+        self._measured(turns.spent)
         return chosen
 
     async def _choose(self, turns: "_Turns", now: float) -> list[Open]:
         chosen: list[Open] = []
-        if not self._waiting:
-            self._words.forget_all()
-            return chosen
-        self._ground.renew(self._rooms)
-        settings = self._settings
-        opened = [it for several in self._opened.values() for it in several]
+        going = self._begin(now)
+        for candidate in sorted(self._lobby.waiting.values(), key=order):
+            if candidate.key in self._deciding or not self._lobby.is_current(candidate):
+                continue  # while others had their turn: the next pass knows more, and comes at once
+            verdict = going.consider(candidate)
+            if isinstance(verdict, Open):
+                self._deciding[candidate.key] = verdict
+                self._choices += 1
+                chosen.append(verdict)
+            else:
+                for demand in candidate.demands:
+                    self._lobby.say(demand.key, verdict)
+            await turns.end()
+        return chosen
+
+    def _begin(self, now: float) -> opening.Pass:
+        """A pass over the rooms as they are, and all that is to be placed in them."""
+        self._ground.renew(self._lobby.rooms)
+        opened = [it for several in self._lobby.opened.values() for it in several]
         opened += [_promised(it) for it in self._deciding.values()]
-        going = opening.Pass(
+        return opening.Pass(
             opened,
             self._ground,
             words=self._words,
             now=now,
             check=self._check,
-            starved_since=now - settings.starvation_seconds,
-            state=(self._ground.changes, self._openings),
+            starved_since=now - self._settings.starvation_seconds,
+            state=(self._ground.changes, self._lobby.changes, self._choices),
         )
-        for candidate in sorted(self._waiting.values(), key=order):
-            if self._changed(candidate):
-                continue  # while others had their turn: the next pass knows more, and comes at once
-            verdict = going.consider(candidate)
-            if isinstance(verdict, Open):
-                self._promise(verdict)
-                chosen.append(verdict)
-            else:
-                self._say(verdict)
-            await turns.end()
-        return chosen
-
-    def _changed(self, candidate: Candidate) -> bool:
-        return any(it.key in self._dirty for it in candidate.demands) or candidate.key not in self._waiting
-
-    def _survey(self) -> None:
-        """The nodes as they are now. If other nodes are there, or other labels, all domains are made anew."""
-        before, self._rooms = self._rooms, self._index.rooms()
-        if before is self._rooms:
-            return
-        same = len(before) == len(self._rooms) and all(
-            old.node is new.node or old.node == new.node for old, new in zip(before, self._rooms, strict=True)
-        )
-        if not same:
-            self._domains = Domains([it.node for it in self._rooms])
-            self._dirty.update(self._index.keys())
-
-    def _sweep(self) -> None:
-        """Time alone changes some: those are looked at now and then."""
-        if ticks() - self._swept >= AT_LEAST_EVERY:
-            self._swept = ticks()
-            self._dirty.update(self._why.keys() | self._opened.keys())
-
-    def _refresh(self, key: Key, now: float) -> None:
-        """One group is as it is now, and so are those whose GangGroup it is in, or says it is."""
-        partners = self._lists.get(key, ())
-        seen = self._index.observe(key)
-        self._relist(key, seen)
-        for each in {key, *partners, *self._lists.get(key, ()), *self._listing.get(key, ())}:
-            self._judge(each, seen if each == key else self._index.observe(each), now)
-
-    def _relist(self, key: Key, seen: GroupSeen | None) -> None:
-        """Who lists whom, so that a list that has changed is noticed by all who are in it."""
-        for other in self._lists.pop(key, ()):
-            self._listing[other].discard(key)
-            if not self._listing[other]:
-                del self._listing[other]
-        if seen is None or not seen.group.gangs:
-            return
-        self._lists[key] = tuple(ganggroups.key(it) for it in seen.group.gangs)
-        for other in self._lists[key]:
-            self._listing.setdefault(other, set()).add(key)
-
-    def _judge(self, key: Key, seen: GroupSeen | None, now: float) -> None:
-        lead = self._leads.pop(key, None)
-        if lead is not None:
-            self._waiting.pop(lead, None)
-        before = self._opened.pop(key, ())
-        still = self._outstanding(seen, now)
-        if still:
-            self._opened[key] = still
-        self._openings += before != still
-        if seen is None:
-            self._why.pop(key, None)
-            return
-        answer = self._outlook.of(seen, self._domains, now)
-        if isinstance(answer, Candidate):
-            if answer.key not in self._deciding:
-                self._waiting[answer.key] = answer
-                self._leads |= dict.fromkeys((it.key for it in answer.demands), answer.key)
-        else:
-            self._tell(key, answer)
-
-    def _outstanding(self, seen: GroupSeen | None, now: float) -> tuple[Opened, ...]:
-        if seen is None or not self._checks:
-            return ()
-        return outstanding(seen, self._index.bound, self._domains, now)
-
-    @property
-    def _checks(self) -> bool:
-        return self._check is not Check.OFF
-
-    def _say(self, verdict: Hold) -> None:
-        for demand in verdict.candidate.demands:
-            self._tell(demand.key, verdict)
-
-    def _tell(self, key: Key, why: Hold | Standing | None) -> None:
-        before = self._why.pop(key, None)
-        if why is not None:
-            self._why[key] = why
-        if _words(before) != _words(why):
-            self._told(key)
 
     # --- Decisions -------------------------------------------------------------------------------------------------
-
-    def _promise(self, verdict: Open) -> None:
-        self._deciding[verdict.candidate.key] = verdict
-        self._openings += 1
-        self._waiting.pop(verdict.candidate.key, None)
 
     async def _decide(self, verdict: Open) -> None:
         """Writes a decision. Whatever comes of it, the group is looked at again."""
@@ -285,60 +174,30 @@ class Opener:
             await asyncio.sleep(AGAIN)
         finally:
             del self._deciding[lead]
-            self._openings += 1
+            self._choices += 1
             for key in keys:
                 self.look(key)
 
     async def _write(self, verdict: Open) -> None:
-        keys = [it.key for it in verdict.candidate.demands]
-        seen = [it for key in keys if (it := self._index.observe(key)) is not None]
-        if len(seen) < len(keys) or any(it.record is not None and it.record.stage is not Stage.CLOSED for it in seen):
+        now, keys = self._now(), [it.key for it in verdict.candidate.demands]
+        still = self._lobby.candidate(keys[0], now)
+        if still is None or [it.key for it in still.demands] != keys:
             raise LookAgain(f"group {keys[0].path} has changed")
-        record = decision(seen, self._how(verdict), self._now())
+        seen = [it for key in keys if (it := self._index.observe(key)) is not None]
+        record = decision(seen, self._how(verdict), now)
         await self._records.write(seen[0], record)
         _log.info("group opened", group=keys[0].path, generation=record.generation, how=record.how.value)
-        self._opened_by(record.how, verdict.candidate.since)
+        self._opened(record.how, verdict.candidate.since)
         for key in keys:
-            self._tell(key, None)
+            self._lobby.say(key, None)
             self._told(key)
 
     def _how(self, verdict: Open) -> How:
         if self._settings.native is Native.ON:
             return How.NATIVE
-        if not self._checks:
+        if self._check is Check.OFF:
             return How.OFF
         return How.FIT if verdict.proven else How.PROBE
-
-
-def decision(seen: list[GroupSeen], how: How, now: float) -> Record:
-    """The record that opens these gangs together; it stands on the home of the first."""
-    groups = [it.group for it in seen]
-    shares = [_share(it) for it in seen]
-    before = [it.record for it in seen if it.record is not None]
-    return Record(
-        generation=generation.upcoming(seen[0]),
-        stage=Stage.OPEN,
-        how=how,
-        at=now,
-        gangs=tuple((it.group.key, generation.upcoming(it)) for it in seen),
-        minimum=shares[0].minimum,
-        wait=max(it.wait for it in groups),
-        mode=shares[0].mode,
-        many=shares[0].many,
-        newest=shares[0].newest,
-        shares=tuple(shares) if len(shares) > 1 else (),
-        rolled_back=max((it.rolled_back for it in before), default=0),
-    )
-
-
-def _share(seen: GroupSeen) -> Share:
-    members = generation.waiting(seen)
-    return Share(
-        minimum=seen.group.minimum or 0,
-        mode=seen.group.mode,
-        many=len(members),
-        newest=max((it.created for it in members), default=0.0),
-    )
 
 
 def _promised(verdict: Open) -> Opened:
@@ -347,22 +206,23 @@ def _promised(verdict: Open) -> Opened:
     return Opened(demands=it.demands, domain=it.domain, proven=verdict.proven)
 
 
-def _words(why: Hold | Standing | None) -> tuple[str, str] | None:
-    return None if why is None else (why.reason, why.message)
-
-
 class _Turns:
     """Lets others have their turn after every slice of work, and counts the work."""
 
     def __init__(self) -> None:
-        self.spent = 0.0
+        self._before = 0.0
         self._since = perf_counter()
+
+    @property
+    def spent(self) -> float:
+        """Seconds of work."""
+        return self._before + perf_counter() - self._since
 
     async def end(self) -> None:
         """One piece of work is done."""
         now = perf_counter()
         if now - self._since < SLICE:
             return
-        self.spent += now - self._since
+        self._before += now - self._since
         await asyncio.sleep(0)
         self._since = perf_counter()

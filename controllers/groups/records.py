@@ -76,7 +76,7 @@ class Records:
     async def write(self, seen: GroupSeen, record: Record) -> None:
         """Makes this the record of the group, if what is there is still what was seen.
 
-        Raises LookAgain where somebody else was faster, or where it is not known what stands now.
+        Raises LookAgain where somebody else was faster, and what a failing write raises that has surely not landed.
         """
         if seen.home is None:
             await self._create(seen, record)
@@ -181,6 +181,8 @@ class Records:
             return None
         if (stands and parsed(stands) is None) or _read(stands, key) != seen.record:
             raise LookAgain(f"the record of group {key.path} was changed by somebody else") from error
+        if not isinstance(error, Conflict | Invalid | NotFound):
+            raise error  # it has not landed, and the API server is in trouble: not at once again
         _log.debug("record written again", group=key.path, why=str(error))
         return _home(home.api, found)
 

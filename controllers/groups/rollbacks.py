@@ -1,7 +1,7 @@
 """Takes back all opened members of a group and its GangGroup, without failing whoever made them (G4).
 
 What is to be done is worked out anew each time from what the API says at that moment, so that it can be interrupted
-anywhere: see `jobset_gate.groups.rollback` for the steps and their order.
+anywhere: see `jobset_gate.groups.rollback_plan` for the steps and their order.
 """
 
 import asyncio
@@ -13,7 +13,7 @@ from controllers.groups import rollback_writes as writes
 from controllers.groups.roots import Pods, Roots
 from controllers.ticks import ticks
 from jobset_gate import names
-from jobset_gate.groups import read, rollback, wire
+from jobset_gate.groups import read, rollback, rollback_plan, wire
 from jobset_gate.groups.record import Record
 from jobset_gate.groups.rollback import Plan
 from jobset_gate.groups.seen import GroupSeen, MemberSeen
@@ -132,10 +132,10 @@ class Rollbacks:
         pods = [read.member(it) for it in found]
         ungated = frozenset(it.uid for it in members if not it.held)
         made = await Roots(self._client, wanted, ungated).of(pods)
-        plan = rollback.plan(pods, wanted, made)
+        plan = rollback_plan.plan(pods, wanted, made)
         if plan.clear:
             marked = [it for where in places for it in await writes.marked(self._client, where)]
-            plan = rollback.plan(pods, wanted, made, marked)
+            plan = rollback_plan.plan(pods, wanted, made, marked)
         return plan, {it.metadata.uid: it.metadata.resource_version for it in found}
 
     async def _act(self, plan: Plan, versions: Mapping[str, str], *, patient: bool) -> bool:
@@ -148,6 +148,7 @@ class Rollbacks:
         suspends = (*plan.suspends, *(plan.renews if patient else ()))
         if not await self._all(writes.suspend(client, it) for it in suspends):
             return False
+        await self._all(writes.resume(client, it) for it in plan.resumes)
         now = self._wall()
         whole = await self._all(writes.disrupt(client, it, now) for it in plan.disrupts)
         return await self._all(writes.delete(client, it) for it in plan.deletes) and whole

@@ -5,7 +5,22 @@ from typing import Annotated
 
 import typer
 
-from jobset_gate.cli.commands import controller, crd, demo, get, groups, render, validate, webhook, why
+from jobset_gate.cli.commands import (
+    completion,
+    controller,
+    crd,
+    demo,
+    describe,
+    get,
+    groups,
+    release,
+    render,
+    timeline,
+    validate,
+    wait,
+    webhook,
+    why,
+)
 
 ABOUT = "A start barrier for Kubernetes JobSets: no pod of a gang starts its work before every pod has started."
 CODES = "Exit codes: 0 done, 1 failed, 2 wrong usage, 3 timed out."
@@ -43,7 +58,8 @@ def build(program: str, state: State) -> typer.Typer:
     ) -> None:
         state.debug = state.debug or debug
 
-    for command in (demo, render, validate, get, why, groups, webhook, controller, crd):
+    reading = (get, why, describe, wait, timeline)
+    for command in (demo, render, validate, *reading, release, groups, webhook, controller, crd, completion):
         command.register(app, program)
     return app
 

@@ -69,6 +69,9 @@ VALIDATING_WEBHOOKS = Resource(
 PODGROUPS_KEP24 = Resource("incubator.scheduling.k8s.io", "v1alpha1", "podgroups", "PodGroup")
 PODGROUPS_PLUGINS = Resource("scheduling.x-k8s.io", "v1alpha1", "podgroups", "PodGroup")
 PODGROUPS_SIGS = Resource("scheduling.sigs.k8s.io", "v1alpha1", "podgroups", "PodGroup")
+SELF_SUBJECT_REVIEWS = Resource(
+    "authentication.k8s.io", "v1", "selfsubjectreviews", "SelfSubjectReview", namespaced=False
+)
 RESOURCEQUOTAS = Resource("", "v1", "resourcequotas", "ResourceQuota")
 REPLICATION_CONTROLLERS = Resource("", "v1", "replicationcontrollers", "ReplicationController")
 DEPLOYMENTS = Resource("apps", "v1", "deployments", "Deployment")

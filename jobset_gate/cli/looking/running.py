@@ -1,7 +1,8 @@
 """What `why` and `describe` do: look, explain, print; several names are answered one after the other."""
 
 import sys
-from collections.abc import Sequence
+from collections.abc import AsyncIterator, Sequence
+from contextlib import asynccontextmanager
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -10,13 +11,16 @@ import typer
 from jobset_gate.cli import settings_file
 from jobset_gate.cli.documents.writing import to_json, to_yaml
 from jobset_gate.cli.exits import Exit
+from jobset_gate.cli.looking import news
 from jobset_gate.cli.looking.explaining import Asking, Found
 from jobset_gate.cli.looking.gangs import Absent
+from jobset_gate.cli.looking.news import Event
 from jobset_gate.cli.looking.subjects import named
-from jobset_gate.cli.telling import documents, explanations, looks
+from jobset_gate.cli.telling import descriptions, documents, explanations, looks
 from jobset_gate.cli.telling.forms import Form
 from jobset_gate.kube import access
 from jobset_gate.kube.client import Client
+from jobset_gate.kube.errors import Forbidden
 
 
 @dataclass(frozen=True, slots=True)
@@ -33,35 +37,72 @@ class Wanted:
 
 async def why(wanted: Wanted) -> Exit:
     """Prints why each of them still waits, or how it was decided."""
-    found, code = await _look(wanted)
+    async with _asking(wanted) as asking:
+        found, code = await _look(asking, wanted.names)
     if wanted.output is not Form.TEXT:
-        document = documents.listed([it.explanation for it in found])
-        typer.echo((to_json if wanted.output is Form.JSON else to_yaml)([document]).encode(), nl=False)
+        document = documents.listed([it.explanation for it in found], several=len(wanted.names) > 1)
+        _print((to_json if wanted.output is Form.JSON else to_yaml)([document]))
         return code
     look = looks.of(sys.stdout)
-    _print([explanations.text(it.explanation, look) for it in found])
+    _print("\n".join(explanations.text(it.explanation, look) for it in found))
     return code
 
 
-def _print(texts: Sequence[str]) -> None:
-    typer.echo("\n".join(texts).encode(), nl=False)
+async def describe(wanted: Wanted) -> Exit:
+    """Prints everything known of each of them."""
+    look = looks.of(sys.stdout)
+    async with _asking(wanted) as asking:
+        found, code = await _look(asking, wanted.names)
+        texts = [await _description(asking, it, look) for it in found]
+    _print("\n\n".join(texts))
+    return code
 
 
-async def _look(wanted: Wanted) -> tuple[list[Found], Exit]:
-    """Everything that was found; what was not is said on standard error."""
-    asked = [named(it) for it in wanted.names]
+async def _description(asking: Asking, found: Found, look: looks.Look) -> str:
+    told = found.explanation
+    if found.report is not None:
+        facts, rows = descriptions.of_group(found.report, told.now), descriptions.members(found.report)
+    elif found.sight is not None and found.sight.seen is not None:
+        facts = descriptions.of_jobset(found.sight.seen, told.now)
+        rows = () if found.sight.blind else descriptions.jobs(found.sight.seen)
+    else:
+        facts, rows = (("Name", told.name), ("Namespace", told.namespace)), ()
+    return descriptions.text(told, facts, rows, await _events(asking, found), look)
+
+
+async def _events(asking: Asking, found: Found) -> list[Event] | None:
+    name, kind = found.explanation.name, found.explanation.kind
+    if found.report is not None and found.report.pod_group is None:
+        return []  # they are on its pods
+    try:
+        return await news.about(asking.client, asking.namespace, kind, name)
+    except Forbidden:
+        return None
+
+
+def _print(text: str) -> None:
+    typer.echo(text.encode(), nl=False)
+
+
+@asynccontextmanager
+async def _asking(wanted: Wanted) -> AsyncIterator[Asking]:
     settings = settings_file.read(wanted.config).admission.groups
     reached = await access.discover(wanted.kubeconfig, wanted.context)
+    async with Client(reached) as client:
+        yield Asking(client, wanted.namespace or reached.namespace, settings, (reached.namespace,))
+
+
+async def _look(asking: Asking, names: Sequence[str]) -> tuple[list[Found], Exit]:
+    """Everything that was found; of several names, what was not is said on standard error."""
+    asked = [named(it) for it in names]
     found: list[Found] = []
     code = Exit.OK
-    async with Client(reached) as client:
-        asking = Asking(client, wanted.namespace or reached.namespace, settings, (reached.namespace,))
-        for one in asked:
-            try:
-                found += await asking.about(one)
-            except Absent as absent:
-                if len(asked) == 1:
-                    raise
-                sys.stderr.write(f"error: {absent}\n")
-                code = Exit.ERROR
+    for one in asked:
+        try:
+            found += await asking.about(one)
+        except Absent as absent:
+            if len(asked) == 1:
+                raise
+            sys.stderr.write(f"error: {absent}\n")
+            code = Exit.ERROR
     return found, code

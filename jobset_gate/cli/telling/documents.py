@@ -38,9 +38,9 @@ def document(it: Explanation) -> Json:
     }
 
 
-def listed(explanations: Sequence[Explanation]) -> Json:
-    """One as it is, several in a list: as kubectl does it."""
-    if len(explanations) == 1:
+def listed(explanations: Sequence[Explanation], *, several: bool) -> Json:
+    """One as it is; a list where several were asked for, or found (a pod may be in two gangs)."""
+    if len(explanations) == 1 and not several:
         return document(explanations[0])
     return {"kind": "ExplanationList", "items": [document(it) for it in explanations]}
 

@@ -23,7 +23,7 @@ def _lines(it: Explanation, look: Look) -> Iterator[str]:
     yield from _parts(it)
     if it.lacks:
         yield ""
-        yield "Missing, longest waiting first:"
+        yield from wrap("Missing, longest waiting first:", look)
     for lack in it.lacks:
         yield from _lack(it, lack, look)
     last = [line for line in _last(it, look) if line]
@@ -76,7 +76,7 @@ def _lack(it: Explanation, lack: Lack, look: Look) -> Iterator[str]:
 def _last(it: Explanation, look: Look) -> Iterator[str]:
     yield from wrap(sentence(said.clock(it)), look)
     if it.afterwards:
-        head = "At the timeout" if it.since is not None or it.state in (State.WAITING, State.DUE) else "What follows"
+        head = "At the timeout" if said.waits(it) else "What follows"
         yield from wrap(f"{head}: {it.afterwards}.", look)
     if it.controller is not None and it.controller.leads is not True:
         style = "bad" if it.controller.leads is False else "dim"
@@ -99,4 +99,6 @@ def wrap(words: str, look: Look, first: str = "", rest: str = "  ") -> list[str]
         return []
     if look.width is None:
         return [first + words]
-    return textwrap.wrap(words, look.width, initial_indent=first, subsequent_indent=rest, break_on_hyphens=False)
+    return textwrap.wrap(
+        words, look.width, initial_indent=first, subsequent_indent=rest, break_on_hyphens=False, break_long_words=False
+    )

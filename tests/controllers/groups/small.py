@@ -73,11 +73,13 @@ class SmallCluster(SmallApi):
 class Keeper:
     """The part of the controller that keeps groups, told of every change at once, or when a test says so."""
 
-    def __init__(self, cluster: SmallCluster, settings: Settings, stale: Sequence[Json] | None = None) -> None:
+    def __init__(
+        self, cluster: SmallCluster, settings: Settings, stale: Sequence[Json] | None = None, client: Any = None
+    ) -> None:
         self.registry = CollectorRegistry()
         around = Surroundings(
-            client=cluster.client,
-            writer=cluster.client,
+            client=client or cluster.client,
+            writer=client or cluster.client,
             namespace=None,
             clock=cluster.clock,
             registry=self.registry,
@@ -90,7 +92,7 @@ class Keeper:
         self._kinds = watches.kinds(self.part.index, settings, None)
         self._models: dict[tuple[int, str, str], Any] = {}
         self.deaf_to: Any = None
-        """The selector of fields of the watch that tells nothing for a while."""
+        """The selector of the watch that tells nothing for a while."""
         for kind in self._kinds:
             for body in cluster.all(kind.resource) if stale is None or kind.resource != PLUGINS else stale:
                 self.tell(kind.resource, None, body)
@@ -101,7 +103,7 @@ class Keeper:
         assert body is not None
         place = body["metadata"]["namespace"], body["metadata"]["name"]
         for number, kind in enumerate(self._kinds):
-            if kind.resource != resource or kind.field_selector == self.deaf_to:
+            if kind.resource != resource or self.deaf_to in (kind.field_selector, kind.label_selector):
                 continue
             before = self._models.pop((number, *place), None)
             model = None if new is None or not _watched(kind, new) else kind.convert(typed(new, kind.shape))
@@ -118,10 +120,12 @@ class Keeper:
 
 @asynccontextmanager
 async def keeping(
-    cluster: SmallCluster, settings: Settings | None = None, *, stale: Sequence[Json] | None = None
+    cluster: SmallCluster, settings: Settings | None = None, *, stale: Sequence[Json] | None = None, client: Any = None
 ) -> AsyncIterator[Keeper]:
-    """A controller that leads, until it is killed at the end. `stale`: PodGroups as its watch has told of them."""
-    keeper = Keeper(cluster, settings or Settings(), stale)
+    """A controller that leads, until it is killed at the end. `stale`: PodGroups as its watch has told of them;
+    `client`: another than the cluster's own.
+    """
+    keeper = Keeper(cluster, settings or Settings(), stale, client)
     async with asyncio.TaskGroup() as tasks:
         works = [tasks.create_task(work()) for work in keeper.part.works]
         try:

@@ -86,6 +86,22 @@ async def test_two_groups_are_never_promised_the_same_room(cluster: SmallCluster
         assert cluster.open() == ["a", "b", "c", "d"]
 
 
+async def test_room_is_promised_from_the_moment_of_the_choice(cluster: SmallCluster) -> None:
+    """While the decision is being written, somebody more important comes for the same room."""
+    add_node(cluster, cpu="4")
+    refused = ["one"]
+    cluster.fate = lambda _, kind, name, __: ServerError(503) if kind == PLUGINS and name in refused else None
+    cluster.gather("one", "a", "b", minimum=2, spec=BIG)
+    async with keeping(cluster):
+        await settled(0.2)
+        cluster.gather("two", "c", "d", minimum=2, spec=BIG | {"priority": 9})
+        await settled(0.5)
+        assert cluster.open() == []
+        refused.clear()
+        await settled(10)
+        assert cluster.open() == ["c", "d"], "when it was not written after all, the order is what counts"
+
+
 async def test_a_pod_that_is_bound_makes_no_room_before_it_is_missing_in_the_nodes(cluster: SmallCluster) -> None:
     """The two watches of pods lag each other: neither order may promise its room again."""
     add_node(cluster, cpu="4")
@@ -103,13 +119,14 @@ async def test_a_new_leader_reads_what_was_decided_before_it_decides(cluster: Sm
     """Its watches lag: they have not told of the decision that the last leader took on the only room."""
     add_node(cluster, cpu="4")
     cluster.gather("one", "a", "b", minimum=2, spec=BIG)
-    cluster.gather("two", "c", "d", minimum=2, spec=BIG)
     old = cluster.all(PLUGINS)
     async with keeping(cluster):
         cluster.fate = lambda _, kind, *__: ServerError(500) if kind == PODS else None
         await settled()
         assert cluster.record("one") is not None
     cluster.fate = lambda *_: None
+    cluster.gather("two", "c", "d", minimum=2, spec=BIG | {"priority": 9})
+    old = [*old, *(it for it in cluster.all(PLUGINS) if it["metadata"]["name"] == "two")]
     async with keeping(cluster, stale=old):
         await settled(30)
         assert cluster.record("two") is None, "one place, one group"

@@ -90,6 +90,22 @@ async def test_after_all_members_are_gone_the_next_ones_gather_anew_though_none_
         assert recorded(cluster).generation == 2
 
 
+async def test_a_group_is_not_over_because_the_watch_still_tells_of_its_pods_as_held(cluster: SmallCluster) -> None:
+    async with keeping(cluster, OFF) as keeper:
+
+        def lag(verb: str, kind: Any, *_: object) -> None:
+            if (verb, kind) == ("patch", PODS):
+                keeper.deaf_to = names.GANG
+
+        cluster.fate = lag
+        cluster.gather("g", "a", "b", minimum=2)
+        await settled()
+        cluster.change(PLUGINS, "g", {"metadata": {"labels": {"look": "again"}, "annotations": {"look": "again"}}})
+        await settled(10)
+        assert cluster.open() == ["a", "b"]
+        assert recorded(cluster).stage is Stage.OPEN
+
+
 async def test_a_successor_opens_only_pods_that_are_older_than_the_decision(cluster: SmallCluster) -> None:
     async with keeping(cluster, OFF):
         cluster.fate = lambda _, kind, *__: ServerError(500) if kind == PODS else None
@@ -268,4 +284,22 @@ async def test_another_writer_of_the_same_object_costs_nothing_but_another_try(c
         await settled()
         assert touched
         assert cluster.open() == ["a", "b"]
+        assert recorded(cluster).generation == 1
+
+
+async def test_a_new_leader_whose_watch_lags_does_not_take_an_open_group_for_one_that_is_over(
+    cluster: SmallCluster,
+) -> None:
+    async with keeping(cluster, OFF):
+        cluster.gather("g", "a", "b", minimum=2)
+        await settled()
+    pods = [cluster.pod(name) for name in "ab"]
+    for name in "ab":
+        cluster.remove(PODS, name)
+    async with keeping(cluster, OFF):
+        await settled(5)
+        for body in pods:
+            cluster.put(PODS, body)  # only now its watch tells of them
+        await settled(30)
+        assert recorded(cluster).stage is Stage.OPEN
         assert recorded(cluster).generation == 1

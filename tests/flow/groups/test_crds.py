@@ -4,6 +4,7 @@ import asyncio
 import json
 from collections.abc import AsyncIterator, Iterator
 from contextlib import asynccontextmanager, suppress
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -21,6 +22,7 @@ from jobset_gate.kube.resources import CRDS, PODGROUPS_PLUGINS, PODGROUPS_SIGS
 from jobset_gate.sim.until import View
 from tests.flow.groups import manifests
 from tests.flow.groups.doors import PATIENCE
+from tests.flow.groups.stage import group_stage
 from tests.support.planes import Real, fresh_name
 
 pytestmark = pytest.mark.real
@@ -227,3 +229,27 @@ async def test_one_that_was_deleted_is_made_again(real_plane: Real, client: Clie
         await client.delete(CRDS, SIGS)
         await kept.until(SIGS, Outcome.CREATED, Outcome.CREATED)
         await real_plane.drop_namespace(space)
+
+
+async def test_a_group_is_told_that_the_crd_of_its_kind_cannot_be_used_and_others_go_on(
+    real_plane: Real, client: Client, tmp_path: Path
+) -> None:
+    """The controller as it ships: it makes what is missing, and says of a group why its PodGroup is not seen."""
+    strange = crds.manifest(names.SIGS_GROUP)
+    del strange["metadata"]["labels"]
+    strange["spec"]["versions"][0]["name"] = "v1beta7"
+    await client.create(CRDS, strange, field_manager="helm")
+    space = fresh_name()
+    await real_plane.make_namespace(space)
+    async with group_stage(real_plane, space, tmp_path, nodes={"n": "2"}, controller=False, webhook=False) as stage:
+        stage.start_controller(pod_group_crds=True)
+        await served(client, PLUGINS)
+        await served(client, KEP24)  # the last to be looked after
+        lost = manifests.pod("lost", "far", Way.KOORDINATOR_POD_GROUP)
+        await stage.create(manifests.held(lost, space, "far", Way.KOORDINATOR_POD_GROUP))
+        told = await stage.until_event("lost", names.REASON_POD_GROUP_MISSING, "v1beta7")
+        assert "only v1alpha1 is known here" in told
+        await stage.make_group("ring", 1)
+        await stage.create(manifests.held(manifests.pod("one", "ring"), space, "ring"))
+        await stage.until(lambda pods: any(map(manifests.opened, pods)))
+    await real_plane.drop_namespace(space)

@@ -4,14 +4,17 @@ A tenth of the size that is meant, so that the suite stays quick; JOBSET_GATE_CR
 """
 
 import asyncio
+import gc
 import os
 from collections import defaultdict
+from collections.abc import Iterator
 from typing import Final
 
 import pytest
 
 from jobset_gate import names
 from jobset_gate.kube.resources import PODS
+from jobset_gate.sim.cluster import SELDOM
 from jobset_gate.sim.until import View
 from tests.flow.groups.conftest import MakeGroupStage
 from tests.flow.groups.gangs import members
@@ -35,6 +38,7 @@ class Crowd:
         self._stage = stage
         self._bound: dict[str, set[str]] = defaultdict(set)
         self._whole: asyncio.Queue[str] = asyncio.Queue()
+        self._ending = asyncio.Semaphore(AT_ONCE)
 
     def see(self, pod: Json) -> None:
         """Every version of every pod."""
@@ -56,10 +60,23 @@ class Crowd:
                 ending.create_task(self._end(gang))
 
     async def _end(self, gang: str) -> None:
-        for number in range(SIZE):
-            await self._stage.delete_pod(f"{gang}-{number}", grace_seconds=0)
+        async with self._ending:
+            for number in range(SIZE):
+                await self._stage.delete_pod(f"{gang}-{number}", grace_seconds=0)
 
 
+@pytest.fixture
+def _seldom_collected() -> Iterator[None]:
+    """Door, controller and the crowd's own views are one process here: going through all their objects takes seconds,
+    in which the API server would wait for the door in vain.
+    """
+    before = gc.get_threshold()
+    gc.set_threshold(*SELDOM)
+    yield
+    gc.set_threshold(*before)
+
+
+@pytest.mark.usefixtures("_seldom_collected")
 @pytest.mark.timeout(PATIENCE + 60.0)
 async def test_a_crowd_of_gangs_comes_up_one_whole_gang_after_the_other(make_stage: MakeGroupStage) -> None:
     async with make_stage() as stage:

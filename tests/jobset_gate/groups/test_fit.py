@@ -4,7 +4,7 @@ from collections.abc import Mapping
 from typing import Any
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
 from jobset_gate.groups import certainty, fit, requests, selection, unmodelled
@@ -289,6 +289,7 @@ kinds = st.builds(shape, st.integers(1, 4), cpu=st.integers(1, 4), gpu=st.intege
     st.lists(st.tuples(kinds, st.booleans()), max_size=5),
     st.lists(kinds, min_size=1, max_size=3),
 )
+@example([(4, 0)], [(shape(2, cpu=1), True), (shape(2, cpu=2), False)], [shape(1, cpu=1)])
 def test_pods_added_one_after_the_other_come_to_the_same_as_all_at_once(
     nodes: list[tuple[int, int]], before: list[tuple[Shape, bool]], more: list[Shape]
 ) -> None:

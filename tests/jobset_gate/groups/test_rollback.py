@@ -11,7 +11,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from jobset_gate import names
-from jobset_gate.groups import rollback, rollback_owners, selection
+from jobset_gate.groups import rollback, rollback_owners, rollback_plan, selection
 from jobset_gate.groups.certainty import Shape
 from jobset_gate.groups.identity import label
 from jobset_gate.groups.model import Design, Key, Mode
@@ -56,7 +56,7 @@ def root(kind: str = JOB, **more: Any) -> Root:
 def plan(pods: Iterable[MemberSeen], its: Root | None = None) -> Plan:
     """All pods of Jobs are those of that one."""
     made = {it.uid: Made(root=its, by=BY) for it in pods if it.maker is MAKERS["Job"]}
-    return rollback.plan(pods, WANTED, made)
+    return rollback_plan.plan(pods, WANTED, made)
 
 
 def uids(pods: Iterable[MemberSeen]) -> list[str]:
@@ -135,7 +135,7 @@ def test_one_that_a_failure_would_end_forgets_every_pod_that_may_run_by_then() -
 
 def test_released_pods_are_deleted_though_nobody_owns_them() -> None:
     """Killed between the two: the mark tells that they are not bare."""
-    found = rollback.plan([pod("a", maker="", taken_back=MARK, jobset="work")], WANTED, {})
+    found = rollback_plan.plan([pod("a", maker="", taken_back=MARK, jobset="work")], WANTED, {})
     assert uids(found.deletes) == ["a"]
     assert not found.blocked
 
@@ -150,11 +150,20 @@ def test_a_barrier_whose_pods_are_to_be_released_is_marked_first() -> None:
 def test_a_marked_barrier_is_suspended_once_all_are_gone() -> None:
     its = root(JOBSET, fails=True, barrier=True, mark=MARK)
     others = [root(mark="another.3"), root(mark=MARK, over=True), root(mark=MARK, suspended=True)]
-    found = rollback.plan([], WANTED, {}, [its, *others])
+    found = rollback_plan.plan([], WANTED, {}, [its, *others])
     assert [(it.root, it.mark) for it in found.renews] == [(its, MARK)]
     assert found.clear
     assert not found.done
-    assert not rollback.plan([pod("c", "ReplicaSet")], WANTED, {}, [its]).renews
+    assert not rollback_plan.plan([pod("c", "ReplicaSet")], WANTED, {}, [its]).renews
+
+
+def test_what_was_suspended_does_not_wait_for_what_cannot_be_taken_back() -> None:
+    """Its new pods are held; and nobody knows when the user takes the others away."""
+    its = root(suspended=True, mark=MARK)
+    assert rollback_plan.plan([pod("x", "")], WANTED, {}, [its]).resumes == (its,)
+    assert not rollback_plan.plan([pod("x", ""), pod("c", "ReplicaSet")], WANTED, {}, [its]).resumes
+    assert not rollback_plan.plan([], WANTED, {}, [its]).resumes  # the end is near, and then it is
+    assert not rollback_plan.plan([pod("x", "")], WANTED, {}, [root(suspended=True, mark="another.1")]).resumes
 
 
 def test_a_jobset_is_not_resumed_before_all_its_jobs_have_heard_of_the_suspension() -> None:
@@ -212,9 +221,9 @@ def test_what_must_not_be_suspended_is_blocked_and_the_rest_goes_on(more: dict[s
 
 
 def test_a_job_that_finds_its_pods_otherwise_than_by_labels_is_blocked_if_it_could_fail() -> None:
-    found = rollback.plan([pod("a")], WANTED, {"a": Made(root=root(fails=True))})
+    found = rollback_plan.plan([pod("a")], WANTED, {"a": Made(root=root(fails=True))})
     assert found.why == "Job work finds its pods by no label"
-    assert not rollback.plan([pod("a")], WANTED, {"a": Made(root=root())}).blocked
+    assert not rollback_plan.plan([pod("a")], WANTED, {"a": Made(root=root())}).blocked
 
 
 @pytest.mark.parametrize(
@@ -261,17 +270,28 @@ class Cluster:
         for it in self.pods.values():
             if rollback.of_job(it) and it.maker is not None:
                 made[it.uid] = Made(root=self.roots[it.maker.uid], by=BY)
-        return rollback.plan(self.pods.values(), WANTED, made, {it.uid: it for it in self.roots.values()}.values())
+        return rollback_plan.plan(self.pods.values(), WANTED, made, {it.uid: it for it in self.roots.values()}.values())
 
     def act(self, found: Plan, steps: int) -> None:
         """So many writes of the plan, and then it was killed."""
-        writes: list[Any] = [*found.notes, *found.releases, *found.suspends, *found.deletes, *found.renews]
+        writes: list[Any] = [
+            *found.notes,
+            *found.releases,
+            *found.suspends,
+            *found.deletes,
+            *found.renews,
+            *found.resumes,
+        ]
         for write in writes[:steps]:
             self.done.append(write)
             if isinstance(write, rollback.Release):
                 self._change(write.pod.uid, maker=None, taken_back=write.mark)
             elif isinstance(write, rollback.Suspend):
                 self._suspend(write, suspended=write not in found.notes)
+            elif isinstance(write, Root):
+                for uid, its in self.roots.items():
+                    if its.uid == write.uid:
+                        self.roots[uid] = msgspec.structs.replace(its, suspended=False, mark="")
             else:
                 self.deleted.append(write.uid)
                 self._change(write.uid, deleting=True)

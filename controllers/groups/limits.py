@@ -1,0 +1,126 @@
+"""The wait limit of an opened group: kept until its minimum is bound, and what comes of it if that is too late."""
+
+from collections.abc import Callable, Sequence
+from fractions import Fraction
+
+import msgspec
+import structlog
+
+from controllers.groups.gates import Gates
+from controllers.groups.records import Records
+from jobset_gate.groups import generation, wayback
+from jobset_gate.groups.model import Key
+from jobset_gate.groups.record import Record, Stage
+from jobset_gate.groups.seen import GroupSeen
+
+_log = structlog.get_logger(__name__)
+
+
+class Limits:
+    """Deals with all gangs of a decision at once. `satisfied` and `rolled_back` are hooks of the metrics."""
+
+    def __init__(
+        self,
+        records: Records,
+        gates: Gates,
+        *,
+        now: Callable[[], float],
+        wake: Callable[[Key], None],
+        satisfied: Callable[[float], None],
+        rolled_back: Callable[[], None],
+    ) -> None:
+        self._records, self._gates, self._now, self._wake = records, gates, now, wake
+        self._satisfied, self._rolled_back = satisfied, rolled_back
+        self._begun: dict[Key, tuple[int, float]] = {}
+        """Since when the limit of a generation runs: who takes another's place later does not set it back."""
+
+    async def keep(self, seen: GroupSeen, record: Record, parts: Sequence[GroupSeen]) -> float | None:
+        """`seen` is the group on whose home the record stands. Returns the seconds until to look again."""
+        now = self._now()
+        since = self._since(seen.group.key, record, parts)
+        placings = [_placing(it, record, now if since is None else since) for it in parts]
+        verdicts = [wayback.decide(it, now) for it in placings]
+        if all(isinstance(it, wayback.Satisfied) for it in verdicts):
+            await self._satisfy(seen, record, now)
+            return None
+        if since is None:
+            return None  # a gate is still to be removed
+        return await self._late(seen, record, parts, placings, verdicts)
+
+    def forget(self, key: Key) -> None:
+        """It is closed, or nothing is left of it."""
+        self._begun.pop(key, None)
+
+    async def _late(
+        self,
+        seen: GroupSeen,
+        record: Record,
+        parts: Sequence[GroupSeen],
+        placings: Sequence[wayback.Placing],
+        verdicts: Sequence[object],
+    ) -> float | None:
+        """Some have not come to their minimum; perhaps the limit has passed."""
+        backs = [it for it in verdicts if isinstance(it, wayback.RollBack)]
+        if backs:
+            await self._take_back(seen, record, placings, retry=all(it.retry for it in backs))
+            return 0.0
+        extends = [it.again for it in verdicts if isinstance(it, wayback.Extend)]
+        if extends:
+            await self._records.write(seen, msgspec.structs.replace(record, extended=True))
+            return min(extends)
+        again = [it.again for it in verdicts if isinstance(it, wayback.More)]
+        if again:
+            return min(again)
+        if not record.marked:
+            await self._records.write(seen, msgspec.structs.replace(record, marked=True))
+        self._mark(parts)
+        return None
+
+    async def _take_back(
+        self, seen: GroupSeen, record: Record, placings: Sequence[wayback.Placing], *, retry: bool
+    ) -> None:
+        why = "; ".join(
+            f"{it.bound} of {it.minimum} pods were bound within {float(it.wait) * (1 + it.extended):g}s"
+            for it in placings
+            if it.bound < it.minimum
+        )
+        rolling = msgspec.structs.replace(record, stage=Stage.ROLLING_BACK, why=why, retry=retry)
+        await self._records.write(seen, rolling)
+        _log.info("group is taken back", group=seen.group.key.path, generation=record.generation, why=why)
+        self._rolled_back()
+
+    def _mark(self, parts: Sequence[GroupSeen]) -> None:
+        """Those that were too late, where nothing is taken back."""
+        for part in parts:
+            opened = generation.opened(part, part.generation)
+            late = [it for it in opened if it.alive and not it.bound and not it.timed_out]
+            self._gates.mark(part.group.key, late)
+
+    def _since(self, key: Key, record: Record, parts: Sequence[GroupSeen]) -> float | None:
+        known = self._begun.get(key)
+        if known is not None and known[0] == record.generation:
+            return known[1]
+        begun = generation.begun(parts, record)
+        if begun is not None:
+            self._begun[key] = record.generation, begun
+        return begun
+
+    async def _satisfy(self, seen: GroupSeen, record: Record, now: float) -> None:
+        await self._records.write(seen, msgspec.structs.replace(record, satisfied=now, rolled_back=0))
+        self._satisfied(max(0.0, now - record.at))
+        for key, _ in record.gangs:
+            self._wake(key)  # later members pass from now on
+
+
+def _placing(seen: GroupSeen, record: Record, since: float) -> wayback.Placing:
+    own = record if seen.record is None else seen.record
+    return wayback.Placing(
+        design=seen.group.key.design,
+        mode=own.mode,
+        minimum=own.minimum,
+        bound=generation.bound(seen, own.generation),
+        since=since,
+        wait=Fraction(record.wait),
+        extended=record.extended,
+        rolled_back=record.rolled_back,
+    )

@@ -1,0 +1,157 @@
+"""The way back of a group, and what is left of it: its owners go on, its record is kept as long as it counts (G4)."""
+
+from collections.abc import Callable, Mapping, Sequence
+from typing import Final, Protocol
+
+import msgspec
+
+from controllers.groups.gates import Gates
+from controllers.groups.makers import Makers
+from controllers.groups.records import Records
+from jobset_gate.groups import wayback
+from jobset_gate.groups.model import Key
+from jobset_gate.groups.record import How, Record, Stage
+from jobset_gate.groups.seen import GroupSeen
+
+BLOCKED_AGAIN: Final = 30.0
+"""Seconds after which a way back that is blocked is tried again without being asked."""
+
+KEPT_SECONDS: Final = 300.0
+"""How long the record of a group without members is kept after its back-off: its owner may be about to make them."""
+
+
+class Rolled(Protocol):
+    """The end of a way back."""
+
+    @property
+    def blocked(self) -> tuple[str, ...]:
+        """Pods that cannot be taken back."""
+
+    @property
+    def why(self) -> str:
+        """Why not."""
+
+
+class TakesBack(Protocol):
+    """Whoever takes members back."""
+
+    async def advance(self, seen: Sequence[GroupSeen], record: Record) -> "Rolled | float":
+        """One step; gives the seconds until the next, or the end."""
+
+    async def resume(self, label: str, generation: int, namespace: str) -> None:
+        """Lets owners that were suspended for it go on."""
+
+
+class HandsOver(Protocol):
+    """Whoever gives groups to the scheduler's own gangs."""
+
+    async def hand_over(self, seen: GroupSeen, record: Record) -> None:
+        """Once all gates are gone."""
+
+    async def withdraw(self, seen: GroupSeen) -> None:
+        """Before its members are taken back."""
+
+    def forget(self, key: Key) -> None:
+        """Nothing is left of it."""
+
+
+class Returns:
+    """Deals with groups that are being taken back, and with those that are closed."""
+
+    def __init__(
+        self,
+        *,
+        records: Records,
+        gates: Gates,
+        rollbacks: TakesBack,
+        makers: Makers,
+        native: HandsOver | None,
+        now: Callable[[], float],
+        wake: Callable[[Key], None],
+        look: Callable[[Key], None],
+    ) -> None:
+        self._records, self._gates, self._rollbacks, self._makers = records, gates, rollbacks, makers
+        self._native, self._now, self._wake, self._look = native, now, wake, look
+        self._suspended: dict[Key, tuple[str, int]] = {}
+        """Labels and generations whose owners may be suspended: they are to go on once it is closed, or gone."""
+        self._refilled: set[Key] = set()
+        """Groups given up that have had members since."""
+
+    async def take_back(
+        self, seen: GroupSeen, record: Record, parts: Mapping[Key, GroupSeen]
+    ) -> tuple[float | None, str]:
+        """One step. Returns the seconds until the next, and what is in its way."""
+        for each, it in parts.items():
+            await self._gates.stop(each)
+            if self._native is not None and record.how is How.NATIVE:
+                await self._native.withdraw(it)
+            self._suspended[each] = it.label, it.generation
+        answer = await self._rollbacks.advance(list(parts.values()), record)
+        if isinstance(answer, int | float):
+            return float(answer), ""
+        if answer.blocked:
+            self._mark_given_up(record, parts)
+            return BLOCKED_AGAIN, answer.why or ", ".join(answer.blocked)
+        pause = wayback.pause(record.rolled_back)
+        closed = msgspec.structs.replace(
+            record, stage=Stage.CLOSED, not_before=self._now() + pause, rolled_back=record.rolled_back + 1
+        )
+        await self._records.write(seen, closed)
+        for each in parts:
+            self._wake(each)
+        return 0.0, ""
+
+    async def closed(self, key: Key, seen: GroupSeen, record: Record) -> float | None:
+        """Taken back, or over: its owners go on, and what is left of it is cleared away in time."""
+        self._gates.stop_removing(key)
+        await self.resume(key)
+        if seen.members:
+            return await self._waits(key, seen, record)
+        now = self._now()
+        forgiven = not record.rolled_back or key in self._refilled or now >= record.not_before + KEPT_SECONDS
+        if not forgiven:
+            return record.not_before + KEPT_SECONDS - now
+        self._refilled.discard(key)
+        if not record.retry or (seen.home is not None and not seen.home.api):
+            await self.end(key, seen, record)
+        return None
+
+    async def end(self, key: Key, seen: GroupSeen, record: Record) -> None:
+        """All of its members are gone."""
+        if not seen.members and seen.home is not None and not seen.home.api:
+            await self._records.remove(key, seen.home)
+            return
+        ended = msgspec.structs.replace(
+            record, stage=Stage.CLOSED, rolled_back=0, not_before=0.0, retry=True, why="", satisfied=None
+        )
+        await self._records.write(seen, ended)
+        self._look(key)
+
+    async def resume(self, key: Key) -> None:
+        """Lets owners go on that were suspended from here; those of a process before this one had their turn first."""
+        found = self._suspended.get(key)
+        if found is not None:
+            await self._rollbacks.resume(*found, key.namespace)
+            del self._suspended[key]
+
+    def forget(self, key: Key) -> None:
+        """Nothing is left of it."""
+        self._refilled.discard(key)
+
+    async def _waits(self, key: Key, seen: GroupSeen, record: Record) -> float | None:
+        if record.retry:
+            left = record.not_before - self._now()
+            if left > 0:
+                return left
+            self._look(key)
+            return await self._makers.ask(seen)
+        self._refilled.add(key)
+        self._mark_given_up(record, {key: seen})
+        return None
+
+    def _mark_given_up(self, record: Record, parts: Mapping[Key, GroupSeen]) -> None:
+        """Koordinator's gangs are not tried again, and their pods say so."""
+        if record.retry:
+            return
+        for key, seen in parts.items():
+            self._gates.mark(key, [it for it in seen.members if it.alive and not it.timed_out])

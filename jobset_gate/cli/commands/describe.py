@@ -1,0 +1,37 @@
+"""`describe`: everything known of a gang on one page."""
+
+import typer
+
+from jobset_gate.cli.looking.options import ControllerConfig, Namespace, Subjects
+from jobset_gate.cli.options import Context, Kubeconfig, LogLevel
+
+
+def register(app: typer.Typer, program: str) -> None:
+    """Adds the command."""
+
+    @app.command(
+        "describe",
+        short_help="Show everything known of a gang.",
+        epilog=f"Example: {program} describe train -n team",
+    )
+    def describe(
+        *,
+        names: Subjects,
+        namespace: Namespace = None,
+        config: ControllerConfig = None,
+        kubeconfig: Kubeconfig = None,
+        context: Context = None,
+    ) -> None:
+        """Show what is set and what was decided, Job by Job or pod by pod, why it waits, and its Events.
+
+        For people, as kubectl's describe is; programs ask `why -o json`. Asks the API server only. What you may not
+        read is named, and the rest is shown.
+        """
+        import asyncio  # noqa: PLC0415 - see app.py
+
+        from jobset_gate.cli import logs  # noqa: PLC0415 - see app.py
+        from jobset_gate.cli.looking import running  # noqa: PLC0415 - see app.py
+
+        logs.configure(level=LogLevel.ERROR)
+        wanted = running.Wanted(names, namespace, config=config, kubeconfig=kubeconfig, context=context)
+        raise typer.Exit(asyncio.run(running.describe(wanted)))

@@ -1,0 +1,81 @@
+"""`timeline`: who was created, scheduled, pulled, started, released and running when, and what the wait has cost."""
+
+from enum import StrEnum
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from jobset_gate.cli.options import Context, Kubeconfig, LogLevel
+
+
+class Output(StrEnum):
+    """The form of what is printed."""
+
+    TABLE = "table"
+    WIDE = "wide"
+    BARS = "bars"
+    JSON = "json"
+    YAML = "yaml"
+    SVG = "svg"
+
+
+def register(app: typer.Typer, program: str) -> None:
+    """Adds the command."""
+
+    @app.command(
+        "timeline",
+        short_help="Show how a JobSet's gang started: who came when, and what the wait has cost.",
+        epilog=f"Example: {program} timeline train -o svg --output-file train.svg",
+    )
+    def timeline(
+        *,
+        jobset: Annotated[str, typer.Argument(metavar="JOBSET", help="The JobSet's name.", show_default=False)],
+        namespace: Annotated[
+            str | None,
+            typer.Option(
+                "-n",
+                "--namespace",
+                metavar="NAME",
+                help="The JobSet's namespace; otherwise the context's.",
+                show_default=False,
+            ),
+        ] = None,
+        output: Annotated[
+            Output, typer.Option("-o", "--output", help="The form: bars are plain letters, svg is a picture.")
+        ] = Output.TABLE,
+        output_file: Annotated[
+            Path | None,
+            typer.Option(
+                "--output-file", metavar="FILE", help="Write it there instead of printing it.", show_default=False
+            ),
+        ] = None,
+        every: Annotated[bool, typer.Option("--all", help="A table of all pods, however many there are.")] = False,
+        price: Annotated[
+            list[str] | None,
+            typer.Option(
+                "--price",
+                metavar="[RESOURCE=]NUMBER",
+                help="What a device costs for an hour: of every kind, or of this one. May be repeated.",
+                show_default=False,
+            ),
+        ] = None,
+        kubeconfig: Kubeconfig = None,
+        context: Context = None,
+    ) -> None:
+        """Show the present attempt of a JobSet's gang, pod by pod: created, scheduled, barrier's image pulled, barrier
+        started, released, running; the start skew; and how long devices stood idle at the gate.
+
+        Asks the API server only, so it works without a controller. Pulls are told by Events, which live an hour;
+        what the cluster no longer knows is shown as such, never guessed.
+        """
+        import asyncio  # noqa: PLC0415 - see app.py
+
+        from jobset_gate.cli import logs  # noqa: PLC0415 - see app.py
+        from jobset_gate.cli.timeline import run  # noqa: PLC0415 - see app.py
+
+        logs.configure(level=LogLevel.ERROR)
+        wanted = run.Wanted(
+            jobset=jobset, namespace=namespace, output=output, file=output_file, every=every, price=price or ()
+        )
+        raise typer.Exit(asyncio.run(run.run(wanted, kubeconfig=kubeconfig, context=context)))

@@ -1,0 +1,163 @@
+"""Everything known of one gang, as text in the manner of `kubectl describe`: facts, Jobs or members, why, Events."""
+
+from collections.abc import Iterator, Sequence
+
+from jobset_gate import count, names
+from jobset_gate import explained_lines as said
+from jobset_gate.cli.looking.news import Event
+from jobset_gate.cli.telling import explanations
+from jobset_gate.cli.telling.looks import Look
+from jobset_gate.explained import Explanation
+from jobset_gate.groups.report import Report
+from jobset_gate.model import GangSeen, Kind, Verdict
+
+MOST_ROWS = 30
+MOST_EVENTS = 20
+
+Facts = Sequence[tuple[str, str]]
+Rows = Sequence[Sequence[str]]
+
+
+def text(it: Explanation, facts: Facts, rows: Rows, events: Sequence[Event] | None, look: Look) -> str:
+    """Whole lines. `events` None: they may not be read."""
+    width = max(len(name) for name, _ in facts) + 3
+    lines = [line for name, value in facts for line in _fact(name, value, width, look)]
+    lines += ["", *_table(rows)] if rows else []
+    lines += ["", explanations.text(it, look).rstrip("\n")]
+    lines += ["", *_events(events)] if events is not None else []
+    return "".join(line + "\n" for line in lines)
+
+
+def _fact(name: str, value: str, width: int, look: Look) -> list[str]:
+    return explanations.wrap(value, look, f"{name + ':':<{width}}", " " * width) or [f"{name}:"]
+
+
+# --- A JobSet --------------------------------------------------------------------------------------------------------
+
+
+def of_jobset(seen: GangSeen, now: float) -> Facts:
+    """What is set and what was decided."""
+    jobset, config = seen.jobset, seen.jobset.config
+    return (
+        ("Name", jobset.name),
+        ("Namespace", jobset.namespace),
+        ("UID", jobset.uid),
+        ("Created", f"{said.date(jobset.created)} ({said.span(now - jobset.created)} ago)"),
+        ("Timeout", "none" if config.timeout is None else said.span(config.timeout)),
+        ("On timeout", names.ON_TIMEOUT_RELEASE if jobset.releases_on_timeout else names.ON_TIMEOUT_FAIL),
+        ("Targets", ", ".join(target.name for target in jobset.targets)),
+        ("Bypass", _yes(jobset.bypass)),
+        ("Suspended", _yes(jobset.suspended)),
+        ("Generation", f"restart attempt {jobset.attempt}, epoch {jobset.epoch}"),
+        ("Condition", _condition(seen)),
+        ("ConfigMap", _gate(seen)),
+    )
+
+
+def jobs(seen: GangSeen) -> Rows:
+    """Each Job of the gang, those that lack pods first."""
+    rows = []
+    for share in count.shares(seen):
+        having = min(share.need, len(share.having()))
+        started = share.target.pods_per_job - share.need + having if share.job is not None else 0
+        name = f"{seen.jobset.name}-{share.target.name}-{share.number}"
+        rows.append((name, f"{started}/{share.target.pods_per_job}", _state(share)))
+    lacking = sorted(rows, key=lambda row: row[1].split("/")[0] == row[1].split("/")[1])
+    return _few(("JOB", "STARTED", "STATE"), lacking)
+
+
+def _state(share: count.Share) -> str:
+    if share.job is None:
+        return "not created"
+    if share.job.complete:
+        return "complete"
+    return "suspended" if share.suspended else "active"
+
+
+def _condition(seen: GangSeen) -> str:
+    told = seen.jobset.condition
+    return f"{names.CONDITION}={told.status} {told.reason}: {told.message}" if told else "none yet"
+
+
+def _gate(seen: GangSeen) -> str:
+    name, gate = names.config_map_name(seen.jobset.name), seen.gate
+    if seen.foreign_gate:
+        return f"{name} is not jobset-gate's"
+    if gate is None:
+        return f"{name} was not found"
+    if gate.jobset_uid != seen.jobset.uid:
+        return f"{name} is of an earlier JobSet of this name"
+    if gate.verdict is not None:
+        return f"{name}: {_verdict(gate.verdict)}"
+    since = f", clock runs since {said.date(gate.waiting_since.at)}" if gate.waiting_since else ""
+    return f"{name}: no verdict{since}"
+
+
+def _verdict(verdict: Verdict) -> str:
+    its = verdict.generation
+    what = "released" if verdict.kind is Kind.RELEASE else "timed out"
+    return f"{what} ({verdict.cause}), restart attempt {its.attempt}, epoch {its.epoch}"
+
+
+# --- A pod group -----------------------------------------------------------------------------------------------------
+
+
+def of_group(report: Report, now: float) -> Facts:
+    """What is set and what was decided."""
+    group, record, counts = report.seen.group, report.record, report.counts
+    kind = f"{report.pod_group.api}/{report.pod_group.name}" if report.pod_group else "none"
+    opened = "no" if record is None else f"{said.date(record.at)}, generation {record.generation} ({record.stage})"
+    satisfied = said.date(record.satisfied) if record is not None and record.satisfied is not None else "no"
+    return (
+        ("Name", report.key.name or "<none>"),
+        ("Namespace", report.key.namespace),
+        ("Design", str(report.key.design)),
+        ("Ways", ", ".join(map(str, report.ways)) or "none"),
+        ("PodGroup", kind),
+        ("Created", f"{said.date(report.created)} ({said.span(now - report.created)} ago)" if report.created else "?"),
+        ("Minimum", str(counts.minimum or "?")),
+        ("Mode", str(group.mode)),
+        ("Wait limit", said.span(float(group.wait))),
+        ("Gang group", ", ".join(group.gangs) or "none"),
+        ("Phase", str(report.phase)),
+        ("Members", f"{counts.present} exist, {counts.bound} bound, {counts.running} running"),
+        ("Opened", opened),
+        ("Satisfied", satisfied),
+        ("Taken back", str(record.rolled_back if record is not None else 0)),
+    )
+
+
+def members(report: Report) -> Rows:
+    """Each pod, those without a node first."""
+    pods = sorted(report.seen.members, key=lambda it: (it.bound, it.name))
+    rows = [(it.name, it.node or "<none>", it.phase or "Pending", _yes(it.gated)) for it in pods]
+    return _few(("POD", "NODE", "PHASE", "HELD"), rows) if rows else ()
+
+
+# --- Tables ----------------------------------------------------------------------------------------------------------
+
+
+def _few(titles: Sequence[str], rows: Rows) -> Rows:
+    more = len(rows) - MOST_ROWS
+    return (titles, *rows[:MOST_ROWS], *([(f"and {more} more",)] if more > 0 else []))
+
+
+def _table(rows: Rows) -> Iterator[str]:
+    columns = len(rows[0])
+    whole = [row for row in rows if len(row) == columns]
+    widths = [max(len(row[column]) for row in whole) for column in range(columns)]
+    for row in rows:
+        yield "   ".join(cell.ljust(width) for cell, width in zip(row, widths, strict=False)).rstrip()
+
+
+def _events(events: Sequence[Event]) -> Iterator[str]:
+    if not events:
+        yield "Events: none"
+        return
+    yield "Events:"
+    for event in events[-MOST_EVENTS:]:
+        yield f"  {event.at or '<unknown>'}  {event.reason}: {' '.join(event.message.split())}"
+
+
+def _yes(it: bool) -> str:
+    return "yes" if it else "no"

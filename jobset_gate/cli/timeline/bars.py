@@ -1,0 +1,65 @@
+"""A timeline as bars of plain letters, for any terminal and for pipes."""
+
+from collections.abc import Sequence
+
+from jobset_gate.timeline import Doing, Timeline
+from jobset_gate.timeline_rows import Row, rows
+from jobset_gate.timeline_sums import Idle
+from jobset_gate.timeline_words import headline, offset, sentences
+
+LETTERS = {
+    Doing.WAITING: ".",
+    Doing.PREPARING: ":",
+    Doing.HELD: "#",
+    Doing.STARTING: ">",
+    Doing.RUNNING: "=",
+    Doing.UNKNOWN: "?",
+}
+GAVE_UP = "X"
+LEAST = 10
+"""Letters of a bar, however narrow the terminal."""
+MOST_LABEL = 28
+
+
+def bars(timeline: Timeline, idle: Sequence[Idle], columns: int) -> str:
+    """Not wider than so many columns, as long as that leaves room for anything."""
+    lines = [headline(timeline), *sentences(timeline, idle)]
+    found = rows(timeline)
+    if found and timeline.origin is not None:
+        label = min(max(len(row.label) for row in found), MOST_LABEL, max(8, columns // 3))
+        width = max(LEAST, columns - label - 3)
+        lines += ["", *(_line(timeline, row, label, width) for row in found), _scale(timeline, label, width), ""]
+        lines.append("  ".join(f"{letter} {doing}" for doing, letter in LETTERS.items()) + f"  {GAVE_UP} gave up")
+    lines += [f"Note: {it}" for it in timeline.notes]
+    return "\n".join(lines) + "\n"
+
+
+def _line(timeline: Timeline, row: Row, label: int, width: int) -> str:
+    name = row.label if len(row.label) <= label else "~" + row.label[-(label - 1) :]
+    return f"{name.ljust(label)} |{_bar(timeline, row, width)}|"
+
+
+def _bar(timeline: Timeline, row: Row, width: int) -> str:
+    """Each letter says what it was doing in the middle of that time; a doing is never left out for being short."""
+    origin, until = timeline.origin or 0.0, timeline.until
+    each = max(until - origin, 1.0) / width
+    cells = [" "] * width
+    spans = row.way.spans(until)
+    for span in spans:
+        first = round((span.start - origin) / each)
+        last = round((span.end - origin) / each)
+        for cell in range(max(0, first), min(width, last)):
+            cells[cell] = LETTERS[span.doing]
+    for span in spans:
+        cell = min(width - 1, max(0, int((span.start - origin) / each)))
+        if span.end > span.start and LETTERS[span.doing] not in cells:
+            cells[cell] = LETTERS[span.doing]
+    if row.way.gave_up is not None:
+        cells[min(width - 1, max(0, round((row.way.gave_up - origin) / each)))] = GAVE_UP
+    return "".join(cells)
+
+
+def _scale(timeline: Timeline, label: int, width: int) -> str:
+    origin = timeline.origin or 0.0
+    end = offset(max(timeline.until, origin + 1), origin)
+    return " " * label + "  +0s" + end.rjust(max(1, width - 3))

@@ -1,0 +1,94 @@
+"""A timeline as JSON or YAML, for programs."""
+
+from collections.abc import Iterable, Sequence
+from datetime import UTC, datetime
+from typing import Any
+
+from jobset_gate.timeline import PodTimes, Step, Timeline
+from jobset_gate.timeline_sums import Idle, Sum, of_step, skew, sums, total
+
+Json = dict[str, Any]
+
+
+def document(it: Timeline, idle: Sequence[Idle]) -> Json:
+    """All of it. A time that is null was not reached yet, unless `unknown` names it."""
+    mains = skew(it)
+    return {
+        "kind": "Timeline",
+        "namespace": it.namespace,
+        "name": it.name,
+        "restartAttempt": it.attempt,
+        "now": _date(it.now),
+        "created": _date(it.created),
+        "firstPodCreated": _date(it.origin),
+        "waitingSince": _date(it.waiting_since),
+        "verdict": it.verdict or None,
+        "opened": _date(it.opened),
+        "expectedPods": it.expected,
+        "startedPods": sum(pod.reached(Step.STARTED) for pod in (*it.pods, *it.replacements)),
+        "resolutionSeconds": 1,
+        "steps": [_sum(each) for each in sums(it)],
+        "skewSeconds": {
+            "barriers": of_step(it.pods, Step.STARTED).spread,
+            "mains": mains.spread,
+            "mainsComplete": mains.known > 0 and not mains.pending and not mains.lost,
+            "openedToLastMain": None if it.opened is None or mains.last is None else mains.last - it.opened,
+        },
+        "idle": [_idle(each) for each in idle],
+        "cost": total(idle),
+        "pods": _pods(it.pods, it.now),
+        "replacements": _pods(it.replacements, it.now),
+        "notes": list(it.notes),
+    }
+
+
+def _sum(it: Sum) -> Json:
+    return {
+        "step": str(it.step),
+        "known": it.known,
+        "unknown": it.lost,
+        "pending": it.pending,
+        "first": _date(it.first),
+        "median": _date(it.median),
+        "last": _date(it.last),
+    }
+
+
+def _idle(it: Idle) -> Json:
+    return {
+        "resource": it.resource,
+        "devices": it.devices,
+        "deviceSeconds": round(it.seconds, 3),
+        "podsUnknown": it.unknown,
+        "cost": it.cost,
+    }
+
+
+def _pods(pods: Iterable[PodTimes], now: float) -> list[Json]:
+    return [_pod(it, now) for it in pods]
+
+
+def _pod(it: PodTimes, now: float) -> Json:
+    held = it.held(now)
+    return {
+        "name": it.name,
+        "replicatedJob": it.replicated_job,
+        "jobIndex": it.job_index,
+        "completionIndex": it.index,
+        "node": it.node or None,
+        "phase": it.phase,
+        "times": {str(step): _date(it.times.get(step)) for step in Step},
+        "unknown": [str(step) for step in Step if step in it.lost],
+        "gaveUp": _date(it.gave_up),
+        "ended": _date(it.ended),
+        "heldSeconds": None if held is None else round(held, 3),
+    }
+
+
+def _date(seconds: float | None) -> str | None:
+    """With milliseconds only where they are known."""
+    if seconds is None:
+        return None
+    moment = datetime.fromtimestamp(seconds, UTC)
+    text = moment.isoformat(timespec="milliseconds" if moment.microsecond else "seconds")
+    return text.replace("+00:00", "Z")

@@ -1,0 +1,88 @@
+"""A timeline as a table, in the style of kubectl: a line for each pod, or for each band of many."""
+
+from collections.abc import Iterator, Sequence
+
+from jobset_gate.explained_lines import span
+from jobset_gate.timeline import PodTimes, Step, Timeline
+from jobset_gate.timeline_rows import MOST_PODS, SLOWEST, Row, rows
+from jobset_gate.timeline_sums import Idle
+from jobset_gate.timeline_words import headline, offset, sentences
+
+GAP = "   "
+UNKNOWN = "?"
+NOT_YET = "-"
+
+_TITLES = {
+    Step.CREATED: "CREATED",
+    Step.SCHEDULED: "SCHEDULED",
+    Step.PULLED: "PULLED",
+    Step.STARTED: "STARTED",
+    Step.RELEASED: "RELEASED",
+    Step.MAIN_PULLED: "MAIN-PULLED",
+    Step.RUNNING: "RUNNING",
+}
+
+
+def table(timeline: Timeline, idle: Sequence[Idle], *, wide: bool, every: bool) -> str:
+    """Headline, sums, the pods and what one has to know. `wide`: pods' names and nodes; `every`: no bands."""
+    lines = [headline(timeline), *sentences(timeline, idle)]
+    many = len(timeline.pods)
+    found = rows(timeline, many if every else MOST_PODS)
+    if found and timeline.origin is not None:
+        lines += ["", *_table(timeline, found, timeline.origin, wide=wide), ""]
+        lines += _key(timeline, found)
+    lines += [f"Note: {it}" for it in timeline.notes]
+    return "\n".join(lines) + "\n"
+
+
+def _table(timeline: Timeline, found: Sequence[Row], origin: float, *, wide: bool) -> Iterator[str]:
+    steps = [it for it in Step if wide or it is not Step.MAIN_PULLED]
+    bands = any(row.band for row in found)
+    titles = ["PODS" if bands else "POD", *(["COUNT"] if bands else []), *(_TITLES[it] for it in steps), "HELD"]
+    titles += ["NAME", "NODE"] if wide else []
+    lines = [titles]
+    for row in found:
+        cells = [row.label, *([str(row.count)] if bands else [])]
+        cells += [_cell(row, it, origin) for it in steps]
+        cells.append(_held(row, timeline.now))
+        cells += [row.way.name or "-", row.way.node or "-"] if wide else []
+        lines.append(cells)
+    widths = [max(len(line[column]) for line in lines) for column in range(len(titles))]
+    for line in lines:
+        yield GAP.join(cell.ljust(width) for cell, width in zip(line, widths, strict=True)).rstrip()
+
+
+def _cell(row: Row, step: Step, origin: float) -> str:
+    """When; of a band from the first to the last of it."""
+    for it in row.sums:
+        if it.step is step and it.first is not None and it.last is not None and it.last > it.first:
+            return f"{offset(it.first, origin)}..{offset(it.last, origin).lstrip('+')}"
+    if step in row.way.times:
+        return offset(row.way.times[step], origin)
+    return UNKNOWN if step in row.way.lost else NOT_YET
+
+
+def _held(row: Row, now: float) -> str:
+    if row.band:
+        return ""
+    return held(row.way, now)
+
+
+def held(pod: PodTimes, now: float) -> str:
+    """`5s`; `5s+` for one that is still there."""
+    if not pod.reached(Step.STARTED):
+        return NOT_YET
+    seconds = pod.held(now)
+    if seconds is None:
+        return UNKNOWN
+    still = not pod.reached(Step.RELEASED) and pod.gave_up is None
+    return span(seconds) + ("+" if still else "")
+
+
+def _key(timeline: Timeline, found: Sequence[Row]) -> Iterator[str]:
+    yield f"Times count from the first pod's creation. {NOT_YET} not yet, {UNKNOWN} no longer known."
+    if any(row.band for row in found):
+        yield (
+            f"{len(timeline.pods)} pods are told in bands of those that came to the gate together, from their first to"
+            f" their last, and the {SLOWEST} that came last; --all tells every pod."
+        )

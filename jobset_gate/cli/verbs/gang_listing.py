@@ -1,0 +1,134 @@
+"""What `get jobsets` and `get gangs` do: read the cluster, print one line for each, say what could not be seen."""
+
+import sys
+import time
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+
+import typer
+
+from jobset_gate.cli import settings_file
+from jobset_gate.cli.commands.get import Output
+from jobset_gate.cli.documents.writing import to_json, to_yaml
+from jobset_gate.cli.exits import Exit, Failed
+from jobset_gate.cli.looking import gangs, keeper
+from jobset_gate.cli.looking.rights import Rights
+from jobset_gate.cli.looking.sights import Sight
+from jobset_gate.cli.telling.documents import document
+from jobset_gate.cli.verbs import gang_table, single
+from jobset_gate.cli.verbs.gang_table import Gang, Look
+from jobset_gate.explain import explain
+from jobset_gate.explain_group import explain_group
+from jobset_gate.explained import Controller
+from jobset_gate.kube import access
+from jobset_gate.kube.client import Client
+
+
+@dataclass(frozen=True, slots=True)
+class Wanted:
+    """What the command line asks for."""
+
+    names: Sequence[str] = ()
+    namespace: str | None = None
+    all_namespaces: bool = False
+    output: Output = Output.TABLE
+    headers: bool = True
+    watch: bool = False
+    groups: bool = False
+    config: Path | None = None
+    rights: Rights = field(default_factory=Rights)
+
+
+async def run(wanted: Wanted, *, kubeconfig: str | None, context: str | None) -> Exit:
+    """What a person has to know besides goes to standard error."""
+    if wanted.all_namespaces and wanted.names:
+        raise Failed("names are those of one namespace: leave out --all-namespaces", Exit.USAGE)
+    if wanted.watch and wanted.output not in (Output.TABLE, Output.WIDE):
+        raise Failed("--watch prints a table: leave out --output", Exit.USAGE)
+    reached = await access.discover(kubeconfig, context)
+    namespace = None if wanted.all_namespaces else wanted.namespace or reached.namespace
+    async with Client(reached) as client:
+        controller = await keeper.controller(client, reached.namespace)
+        if wanted.watch:
+            return await _watch(client, namespace, wanted, controller)
+        found = await _found(client, namespace, wanted, controller)
+    _print(found, wanted)
+    say(wanted.rights, controller)
+    return _exit(found, wanted, namespace)
+
+
+async def _found(client: Client, namespace: str | None, wanted: Wanted, controller: Controller) -> list[Gang]:
+    """JobSets first, each kind by namespace and name."""
+    sights = await gangs.gangs(client, namespace, wanted.rights)
+    found = [gang for gang in (jobset(it, controller, wanted.rights) for it in sights) if gang is not None]
+    if wanted.groups:
+        # Imported late: whoever asks about JobSets need not wait for it.
+        from jobset_gate.cli.looking.groups import groups  # noqa: PLC0415
+
+        settings = settings_file.read(wanted.config).admission.groups
+        for report in await groups(client, namespace, wanted.rights, settings, controller):
+            told = explain_group(report, time.time(), controller=controller, unknown=wanted.rights.missing)
+            found.append(Gang(told, report.created))
+    return [it for it in found if not wanted.names or it.told.name in wanted.names]
+
+
+def jobset(sight: Sight, controller: Controller, rights: Rights) -> Gang | None:
+    """None without a gate."""
+    if sight.seen is None:
+        return None
+    told = explain(
+        sight.seen,
+        time.time(),
+        controller=controller,
+        policy=sight.policy,
+        unknown=rights.missing,
+        blind=sight.blind,
+    )
+    return Gang(told, sight.seen.jobset.created)
+
+
+def look(wanted: Wanted) -> Look:
+    """The columns that are asked for."""
+    return Look(wanted.all_namespaces, wanted.groups, wanted.output is Output.WIDE, wanted.headers)
+
+
+def say(rights: Rights, controller: Controller) -> None:
+    """What was not seen, and that nobody decides."""
+    lines = list(rights.missing) + ([] if controller.leads else [controller.told])
+    for line in lines:
+        sys.stderr.write(f"warning: {line}\n")
+
+
+def _print(found: Sequence[Gang], wanted: Wanted) -> None:
+    match wanted.output:
+        case Output.JSON | Output.YAML:
+            written = to_json if wanted.output is Output.JSON else to_yaml
+            text = written([{"kind": "GangList", "items": [document(it.told) for it in found]}])
+        case Output.NAME:
+            text = "".join(_name(it) + "\n" for it in found)
+        case _:
+            text = gang_table.table(found, look(wanted))
+    typer.echo(text.encode(), nl=False)
+
+
+def _name(gang: Gang) -> str:
+    """As the other commands take it."""
+    return f"{single.KIND if gang.told.kind == 'JobSet' else 'group'}/{gang.told.name}"
+
+
+def _exit(found: Sequence[Gang], wanted: Wanted, namespace: str | None) -> Exit:
+    kind = "gang" if wanted.groups else "JobSet with a gate"
+    where = f" in namespace {namespace}" if namespace else ""
+    absent = [it for it in dict.fromkeys(wanted.names) if it not in {each.told.name for each in found}]
+    for each in absent:
+        sys.stderr.write(f"error: {kind} {each} not found{where}\n")
+    if not found and not absent:
+        sys.stderr.write(f"No {'gangs' if wanted.groups else 'JobSets with a gate'} found{where}.\n")
+    return Exit.ERROR if absent else Exit.OK
+
+
+async def _watch(client: Client, namespace: str | None, wanted: Wanted, controller: Controller) -> Exit:
+    from jobset_gate.cli.verbs import gang_watching  # noqa: PLC0415 - only for those who watch
+
+    return await gang_watching.run(client, namespace, wanted, controller)

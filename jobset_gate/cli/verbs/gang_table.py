@@ -1,0 +1,89 @@
+"""Gangs as a table, in the style of kubectl: JobSets and pod groups in the same words."""
+
+from collections import Counter
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from jobset_gate.cli.groups.table import GAP, age
+from jobset_gate.explained import Explanation
+from jobset_gate.explained_lines import span
+
+NOTHING = "-"
+
+
+@dataclass(frozen=True, slots=True)
+class Gang:
+    """One of them; `created` in seconds, 0 if it is not known."""
+
+    told: Explanation
+    created: float
+
+
+@dataclass(frozen=True, slots=True)
+class Look:
+    """Which columns there are."""
+
+    namespaces: bool = False
+    kinds: bool = False
+    wide: bool = False
+    headers: bool = True
+
+
+def table(gangs: Sequence[Gang], look: Look) -> str:
+    """One line for each, under headers if they are wanted; "" without any."""
+    if not gangs:
+        return ""
+    lines = [titles(look)] if look.headers else []
+    lines += [row(it, look) for it in gangs]
+    widths = [max(len(line[column]) for line in lines) for column in range(len(lines[0]))]
+    return "".join(joined(line, widths) + "\n" for line in lines)
+
+
+def titles(look: Look) -> list[str]:
+    """The headers."""
+    cells = [("NAMESPACE", look.namespaces), ("KIND", look.kinds)]
+    cells += [(it, True) for it in ("NAME", "STATE", "STARTED", "LEFT", "MISSING", "AGE")]
+    cells += [(it, look.wide) for it in ("TIMEOUT", "MESSAGE")]
+    return [title for title, shown in cells if shown]
+
+
+def row(gang: Gang, look: Look) -> list[str]:
+    """Its cells, as `titles` has them."""
+    it = gang.told
+    cells = [
+        (it.namespace, look.namespaces),
+        (it.kind, look.kinds),
+        (it.name, True),
+        (str(it.state), True),
+        (started(it), True),
+        (NOTHING if it.left is None else span(it.left), True),
+        (missing(it), True),
+        (age(it.now - gang.created) if gang.created else "<unknown>", True),
+        (NOTHING if it.timeout is None else span(it.timeout), look.wide),
+        (message(it), look.wide),
+    ]
+    return [cell for cell, shown in cells if shown]
+
+
+def joined(cells: Sequence[str], widths: Sequence[int]) -> str:
+    """Padded."""
+    return GAP.join(cell.ljust(width) for cell, width in zip(cells, widths, strict=True)).rstrip()
+
+
+def started(it: Explanation) -> str:
+    """`297/300`; `?/300` where pods may not be read."""
+    return f"{'?' if it.started is None else it.started}/{it.expected or '?'}"
+
+
+def missing(it: Explanation) -> str:
+    """`2 Unscheduled,1 ImagePull`: without blanks around commas, so that it stays one column for eyes."""
+    counts: Counter[str] = Counter()
+    for lack in it.lacks:
+        counts[lack.why] += lack.count
+    return ",".join(f"{many} {why}" for why, many in counts.most_common()) or NOTHING
+
+
+def message(it: Explanation) -> str:
+    """Its own sentence; else the words of what it waits for longest."""
+    words = it.message or next((lack.detail for lack in it.lacks if lack.detail), "")
+    return " ".join(words.split()) or NOTHING

@@ -1,0 +1,68 @@
+"""One JobSet by name, for a command that acts on it or waits for it: without its pods, which may be many."""
+
+import asyncio
+import time
+from dataclasses import dataclass
+
+import msgspec
+
+from jobset_gate import names, read, wire
+from jobset_gate.cli.exits import Exit, Failed
+from jobset_gate.cli.looking.gangs import Absent
+from jobset_gate.cli.looking.rights import Rights, refused
+from jobset_gate.cli.looking.subjects import What, named
+from jobset_gate.kube.client import Client
+from jobset_gate.kube.errors import Forbidden, NotFound
+from jobset_gate.kube.resources import CONFIGMAPS, JOBSETS
+from jobset_gate.model import GateSeen, JobSetSeen
+
+KIND = f"{JOBSETS.kind.lower()}.{JOBSETS.group}"
+BLIND = "what was decided is known from the JobSet's condition only"
+
+
+@dataclass(frozen=True, slots=True)
+class Single:
+    """As it was found. `gate` is its ConfigMap, if there is one and it may be read."""
+
+    jobset: JobSetSeen
+    gate: GateSeen | None
+    noted: str
+    """The value of its bypass annotation; "" without one."""
+    seen_at: float
+
+
+def subject(text: str) -> str:
+    """The name of a JobSet. Raises Failed for what else may be named elsewhere."""
+    wanted = named(text)
+    if wanted.what not in (What.ANY, What.JOBSET):
+        raise Failed(f"{text}: only JobSets have a start barrier: name one as NAME or jobset/NAME", Exit.USAGE)
+    return wanted.name
+
+
+async def find(client: Client, namespace: str, name: str, rights: Rights) -> Single:
+    """Raises Failed where it is not there, may not be read, or asks for no gate."""
+    raw, gate = await asyncio.gather(
+        _stored(client, namespace, name),
+        rights.ask(_gate(client, namespace, name), "get", CONFIGMAPS, namespace, BLIND),
+    )
+    jobset = read.jobset(raw)
+    if jobset is None:
+        raise Failed(f"JobSet {name} in namespace {namespace} asks for no start barrier: it has no gate")
+    annotations = raw.metadata.annotations
+    return Single(jobset, gate, annotations.bypass if annotations is not None else "", time.time())
+
+
+async def _stored(client: Client, namespace: str, name: str) -> wire.JobSet:
+    try:
+        return await client.get(JOBSETS, name, namespace, type=wire.JobSet)
+    except NotFound as gone:
+        raise Absent(f"JobSet {name} not found in namespace {namespace}") from gone
+    except Forbidden as no:
+        raise Failed(f"{refused('get', JOBSETS, namespace)} ({no.message})") from no
+
+
+async def _gate(client: Client, namespace: str, name: str) -> GateSeen | None:
+    try:
+        return read.gate(await client.get(CONFIGMAPS, names.config_map_name(name), namespace, type=wire.ConfigMap))
+    except (NotFound, msgspec.ValidationError):
+        return None

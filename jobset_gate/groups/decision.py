@@ -1,0 +1,38 @@
+"""The record that opens groups: what of them holds from then on, whatever their pods and PodGroups say later (G3)."""
+
+from collections.abc import Sequence
+
+from jobset_gate.groups import generation
+from jobset_gate.groups.record import How, Record, Share, Stage
+from jobset_gate.groups.seen import GroupSeen
+
+
+def decision(seen: Sequence[GroupSeen], how: How, now: float) -> Record:
+    """The record that opens these gangs together; it stands on the home of the first."""
+    groups = [it.group for it in seen]
+    shares = [_share(it) for it in seen]
+    before = [it.record for it in seen if it.record is not None]
+    return Record(
+        generation=generation.upcoming(seen[0]),
+        stage=Stage.OPEN,
+        how=how,
+        at=now,
+        gangs=tuple((it.group.key, generation.upcoming(it)) for it in seen),
+        minimum=shares[0].minimum,
+        wait=max(it.wait for it in groups),
+        mode=shares[0].mode,
+        many=shares[0].many,
+        newest=shares[0].newest,
+        shares=tuple(shares) if len(shares) > 1 else (),
+        rolled_back=max((it.rolled_back for it in before), default=0),
+    )
+
+
+def _share(seen: GroupSeen) -> Share:
+    members = generation.waiting(seen)
+    return Share(
+        minimum=seen.group.minimum or 0,
+        mode=seen.group.mode,
+        many=len(members),
+        newest=max((it.created for it in members), default=0.0),
+    )

@@ -1,0 +1,144 @@
+"""What is to be done now to take back all opened members of a group without failing whoever made them (G4).
+
+Each step is found by the trace that it leaves in the cluster, so a plan is made anew from what is there, by whoever
+leads, however far the last one came:
+
+* suspend: a Job or JobSet deletes its pods itself, and counts none of them;
+* release and delete, where the end of a pod could fail its Job by a rule: the Job is made to forget the pod first. Such
+  a Job is not suspended before all of that is long over: if it were told of it before it has forgotten the pods, it
+  would wait for minutes to hear that the pods have gone that it has deleted;
+* disrupt and delete: the pods of other controllers.
+"""
+
+from collections.abc import Iterable, Mapping, Sequence
+
+from msgspec.structs import replace
+
+from jobset_gate.groups import wayback
+from jobset_gate.groups.rollback import (
+    FINISHED,
+    Made,
+    Plan,
+    Release,
+    Root,
+    Suspend,
+    left,
+    mark,
+    of_job,
+    released,
+    signed,
+)
+from jobset_gate.groups.seen import MemberSeen
+from jobset_gate.groups.wayback import How, Owner, Return
+
+
+def plan(
+    members: Iterable[MemberSeen],
+    wanted: Mapping[str, int],
+    made: Mapping[str, Made],
+    marked: Iterable[Root] = (),
+) -> Plan:
+    """All that is to be done now. `made`: how pods of Jobs came to be, by UID; `marked`: owners that carry our mark."""
+    pods = sorted(members, key=lambda it: (it.namespace, it.name))
+    mine = [it for it in pods if left(it, wanted)]
+    free = [it for it in mine if not it.deleting]
+    # Without a node there is nothing to wait for: an API server has left such a one halfway, as its client was killed.
+    halfway = [it for it in mine if it.deleting and not it.node and not of_job(it) and (it.maker or released(it))]
+    deletes = [*halfway, *(it for it in free if released(it))]
+    disrupts = [it for it in free if it.maker is not None and not of_job(it)]
+    bare = [it for it in free if it.maker is None and not released(it)]
+    parts = [_of_root(root, some, pods, wanted, made) for root, some in _by_root(free, made)]
+    asleep = [it for it in pods if it.gated and not it.deleting and _asleep(made.get(it.uid, Made()).root, wanted)]
+    orphans = [it for it in free if of_job(it) and made.get(it.uid, Made()).root is None]
+    found = Plan(
+        notes=tuple(it for part in parts for it in part.notes),
+        releases=tuple(it for part in parts for it in part.releases),
+        suspends=tuple(it for part in parts for it in part.suspends),
+        disrupts=tuple(disrupts),
+        deletes=(*deletes, *disrupts, *(it.pod for part in parts for it in part.releases)),
+        going=(*(it for it in mine if it.deleting), *orphans, *asleep, *(it for part in parts for it in part.going)),
+        blocked=(*_bare(bare), *(it for part in parts for it in part.blocked)),
+    )
+    return _last(found, [it for it in marked if signed(it.mark) in wanted.items() and not it.over])
+
+
+def _last(found: Plan, marked: Sequence[Root]) -> Plan:
+    """What is to be done when nothing else is left."""
+    renews = tuple(Suspend(root=it, mark=it.mark) for it in marked if not it.suspended)
+    if not found.clear or renews:
+        return replace(found, renews=renews if found.clear else ())
+    # Nobody knows when the end comes that those are resumed at; until then our gates hold their pods as well.
+    return replace(found, resumes=tuple(marked) if found.blocked else ())
+
+
+# --- Details ---------------------------------------------------------------------------------------------------------
+
+
+def _by_root(free: Sequence[MemberSeen], made: Mapping[str, Made]) -> list[tuple[Root, list[MemberSeen]]]:
+    found: dict[str, tuple[Root, list[MemberSeen]]] = {}
+    for pod in free:
+        root = made.get(pod.uid, Made()).root
+        if root is not None:
+            found.setdefault(root.uid, (root, []))[1].append(pod)
+    return [found[uid] for uid in sorted(found)]
+
+
+def _of_root(
+    root: Root, some: list[MemberSeen], pods: list[MemberSeen], wanted: Mapping[str, int], made: Mapping[str, Made]
+) -> Plan:
+    """Of those pods of a Job or JobSet that are to be taken back."""
+    if root.over or (root.suspended and not root.mark):
+        return Plan(going=tuple(some))  # whoever has ended or suspended it: it deletes its pods, and stays as it is
+    ours = min(mark(it.held, wanted[it.held]) for it in some)
+    if root.suspended:
+        known = signed(root.mark) in wanted.items()
+        # A mark that an earlier roll-back has left would never be found when this one ends.
+        return Plan(suspends=() if known else (Suspend(root=root, mark=ours),), going=tuple(some))
+    way = _way(root, some)
+    if way.how is How.SUSPEND and root.fails and not all(made[it.uid].by for it in some):
+        way = Return(owner=way.owner, how=How.BLOCKED, why=f"{root.kind} {root.name} finds its pods by no label")
+    if way.how is How.BLOCKED:
+        return Plan(blocked=(way,))
+    if not root.fails:
+        return Plan(suspends=(Suspend(root=root, mark=ours),), going=tuple(some))
+    releases = tuple(_releases(root, pods, wanted, made))
+    forgotten = {it.pod.uid for it in releases}
+    notes = (Suspend(root=root, mark=ours),) if root.barrier and signed(root.mark) not in wanted.items() else ()
+    return Plan(notes=notes, releases=releases, going=tuple(it for it in some if it.uid not in forgotten))
+
+
+def _asleep(root: Root | None, wanted: Mapping[str, int]) -> bool:
+    """Whether we have suspended it: were it resumed while one of its Jobs has not heard of that, that one's pods would
+    still be of the epoch before.
+    """
+    return root is not None and root.suspended and not root.over and signed(root.mark) in wanted.items()
+
+
+def _way(root: Root, some: Sequence[MemberSeen]) -> Return:
+    return wayback.way_of(
+        Owner(
+            kind=root.kind,
+            name=root.name,
+            pods=tuple(it.name for it in some),
+            others=root.others,
+            by_kueue=root.by_kueue,
+            managed_by=root.managed_by,
+        )
+    )
+
+
+def _releases(
+    root: Root, pods: Sequence[MemberSeen], wanted: Mapping[str, int], made: Mapping[str, Made]
+) -> Iterable[Release]:
+    """All pods of it that a node may run by the time they are deleted: the scheduler may bind them until then."""
+    for pod in pods:
+        how = made.get(pod.uid)
+        if how is None or how.root is None or how.root.uid != root.uid or pod.maker is None:
+            continue
+        if pod.gated or pod.other_gates or pod.deleting or pod.phase in FINISHED:
+            continue
+        yield Release(pod=pod, job=pod.maker.uid, labels=how.by, mark=mark(pod.held, wanted[pod.held]))
+
+
+def _bare(pods: Sequence[MemberSeen]) -> tuple[Return, ...]:
+    return (wayback.way_of(Owner(kind="", name="", pods=tuple(it.name for it in pods))),) if pods else ()

@@ -1,0 +1,104 @@
+"""What a timeline comes to: first, median and last of each step, the skew, and the seconds that devices stood idle."""
+
+from collections.abc import Iterable, Mapping, Sequence
+
+from jobset_gate.model import Word
+from jobset_gate.timeline import PodTimes, Step, Timeline
+
+Prices = Mapping[str, float]
+"""Of one device for one hour, by resource name; under "" that of all others."""
+
+HOUR = 3600
+
+
+class Sum(Word, frozen=True):
+    """How one step went."""
+
+    step: Step
+    known: int
+    lost: int
+    """Pods that have reached it at a time that nobody knows any more."""
+    pending: int
+    first: float | None = None
+    median: float | None = None
+    last: float | None = None
+
+    @property
+    def spread(self) -> float | None:
+        """Seconds from the first to the last of those that are known."""
+        return None if self.first is None or self.last is None else self.last - self.first
+
+
+class Idle(Word, frozen=True):
+    """Devices of one kind that stood still while their pods were held."""
+
+    resource: str
+    devices: int
+    """Of all pods that were or are held."""
+    seconds: float
+    """Device-seconds."""
+    unknown: int = 0
+    """Pods whose time at the gate is not known; it is not in `seconds`."""
+    cost: float | None = None
+
+
+def sums(timeline: Timeline) -> tuple[Sum, ...]:
+    """Of each step, in order."""
+    return tuple(of_step(timeline.pods, step) for step in Step)
+
+
+def of_step(pods: Sequence[PodTimes], step: Step) -> Sum:
+    """Median: when half of them (those of which it is known) had got there."""
+    found = sorted(pod.times[step] for pod in pods if step in pod.times)
+    lost = sum(step not in pod.times and step in pod.lost for pod in pods)
+    return Sum(
+        step=step,
+        known=len(found),
+        lost=lost,
+        pending=len(pods) - len(found) - lost,
+        first=found[0] if found else None,
+        median=found[(len(found) - 1) // 2] if found else None,
+        last=found[-1] if found else None,
+    )
+
+
+def skew(timeline: Timeline) -> Sum:
+    """From the first to the last main container's start."""
+    return of_step(timeline.pods, Step.RUNNING)
+
+
+def idle(timeline: Timeline, prices: Prices | None = None) -> tuple[Idle, ...]:
+    """By resource name. Those of pods that never started are idle, too, but not the gate's doing: they do not count."""
+    devices: dict[str, int] = {}
+    seconds: dict[str, float] = {}
+    unknown: dict[str, int] = {}
+    for pod in (*timeline.pods, *timeline.replacements):
+        if not pod.devices or not pod.reached(Step.STARTED):
+            continue
+        held = pod.held(timeline.now)
+        for resource, many in pod.devices:
+            devices[resource] = devices.get(resource, 0) + many
+            seconds[resource] = seconds.get(resource, 0.0) + many * (held or 0.0)
+            unknown[resource] = unknown.get(resource, 0) + (held is None)
+    return tuple(
+        Idle(
+            resource=resource,
+            devices=devices[resource],
+            seconds=seconds[resource],
+            unknown=unknown[resource],
+            cost=_cost(resource, seconds[resource], prices or {}),
+        )
+        for resource in sorted(devices)
+    )
+
+
+def total(costs: Iterable[Idle]) -> float | None:
+    """What all of them cost; None if one has no price, or there is none."""
+    found = [it.cost for it in costs]
+    known = [it for it in found if it is not None]
+    return sum(known) if known and len(known) == len(found) else None
+
+
+def _cost(resource: str, seconds: float, prices: Prices) -> float | None:
+    price = prices.get(resource, prices.get(""))
+    return None if price is None else seconds / HOUR * price

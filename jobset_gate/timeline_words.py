@@ -1,0 +1,96 @@
+"""A timeline in sentences: the headline and the sums, the same for tables, bars and pictures."""
+
+from collections.abc import Iterator, Sequence
+
+from jobset_gate import names
+from jobset_gate.explained_lines import date, pods, span
+from jobset_gate.timeline import PodTimes, Step, Timeline
+from jobset_gate.timeline_sums import Idle, Sum, of_step, skew, total
+
+WORDS = {step: str(step) for step in Step} | {Step.PULLED: "image pulled", Step.MAIN_PULLED: "main images pulled"}
+"""How steps are called in sentences."""
+
+
+def headline(it: Timeline) -> str:
+    """`JobSet team/train: 4/4 pods started; the gate was opened after 42s (AllPodsStarted)`."""
+    started = sum(pod.reached(Step.STARTED) for pod in (*it.pods, *it.replacements))
+    return f"JobSet {it.namespace}/{it.name}: {started}/{it.expected} pods started; {_gate(it)}"
+
+
+def sentences(it: Timeline, idle: Sequence[Idle]) -> tuple[str, ...]:
+    """Start, spread, skew, what stood idle meanwhile and what it cost."""
+    return tuple(_sentences(it, idle))
+
+
+def offset(moment: float, origin: float) -> str:
+    """`+42s`."""
+    seconds = round(moment - origin)
+    return f"+{span(seconds)}" if seconds >= 0 else f"-{span(-seconds)}"
+
+
+def way(pod: PodTimes, now: float, origin: float) -> str:
+    """`created +0s, scheduled +1s, started +4s, released +9s, running not yet`."""
+    lost = pod.lost
+    parts = []
+    for step in Step:
+        if step in pod.times:
+            parts.append(f"{WORDS[step]} {offset(pod.times[step], origin)}")
+        elif step in lost and step not in (Step.PULLED, Step.MAIN_PULLED):
+            parts.append(f"{WORDS[step]} at a time not known")
+    if pod.gave_up is not None:
+        parts.append(f"gave up {offset(pod.gave_up, origin)}")
+    held = pod.held(now)
+    if held is not None and pod.reached(Step.STARTED):
+        parts.append(f"held {span(held)}")
+    return ", ".join(parts)
+
+
+def _gate(it: Timeline) -> str:
+    if it.verdict == names.REASON_TIMED_OUT and it.opened is None:
+        return "it timed out"
+    if it.opened is not None and it.origin is not None:
+        return f"the gate was opened {span(it.opened - it.origin)} after its first pod was made ({it.verdict})"
+    if it.verdict:
+        return f"the gate was opened ({it.verdict}); when is not known"
+    return "the gate is closed" if not it.finished else "it is finished"
+
+
+def _sentences(it: Timeline, idle: Sequence[Idle]) -> Iterator[str]:
+    if it.origin is None:
+        yield "no pod of this attempt is there: nothing is known of its start"
+        return
+    yield f"first pod made {date(it.origin)}"
+    came = of_step(it.pods, Step.STARTED)
+    if came.known > 1:
+        yield f"barriers: first to last start {_spread(came)}"
+    mains = skew(it)
+    if mains.known > 1:
+        yield f"start skew, first to last main container: {_spread(mains)}"
+    if mains.last is not None and it.opened is not None:
+        yield f"gate opened to last main container: {span(mains.last - it.opened)}"
+    for one in idle:
+        yield _idle(one)
+    whole = total(idle)
+    if len(idle) > 1 and whole is not None:
+        yield f"together {money(whole)}"
+
+
+def money(amount: float) -> str:
+    """In the currency of the price."""
+    return f"{amount:.2f}" if amount >= 0.005 or amount == 0 else f"{amount:.2g}"
+
+
+def _spread(it: Sum) -> str:
+    text = span(it.spread or 0)
+    if it.pending:
+        text += f" so far ({pods(it.pending)} still to come)"
+    if it.lost:
+        text += f" or more (of {pods(it.lost)} not known)"
+    return text
+
+
+def _idle(it: Idle) -> str:
+    text = f"{it.devices} {it.resource} held at the gate: {it.seconds:.0f} device-seconds"
+    if it.unknown:
+        text += f" or more (of {pods(it.unknown)} not known)"
+    return text + ("" if it.cost is None else f", cost {money(it.cost)}")

@@ -1,0 +1,215 @@
+"""`get jobsets` and `get gangs`: what waits for what in a cluster, as a table and for programs."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import re
+import signal
+import sys
+import time
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from pathlib import Path
+from typing import Any
+
+import pytest
+import yaml
+
+from jobset_gate import names
+from jobset_gate.groups.model import Way
+from jobset_gate.model import Kind
+from tests.jobset_gate.cli.camp import Camp, settle
+from tests.jobset_gate.cli.conftest import Ran, Run
+from tests.jobset_gate.cli.grouped import Town, kubeconfig_of, lease
+from tests.support.planes import Plane, Real
+
+NOBODY = "warning: no controller runs: there is no Lease jobset-gate-controller"
+NO_ROOM = "0/4 nodes are available: 4 Insufficient nvidia.com/gpu."
+
+
+class Shell:
+    """`get` while the test's loop goes on."""
+
+    def __init__(self, run: Run, kubeconfig: Path) -> None:
+        self._run, self.kubeconfig = run, kubeconfig
+
+    async def __call__(self, *arguments: str) -> Ran:
+        return await asyncio.to_thread(self._run, "get", *arguments, "--kubeconfig", str(self.kubeconfig))
+
+
+@pytest.fixture
+async def camp(plane: Plane, namespace: str) -> AsyncIterator[Camp]:
+    async with plane.client() as client:
+        yield await settle(client, namespace)
+
+
+@pytest.fixture
+def get(run: Run, plane: Plane) -> Shell:
+    return Shell(run, plane.kubeconfig)
+
+
+def cells(text: str) -> list[list[str]]:
+    """Columns stand at least three blanks apart; without what time does to them."""
+    return [re.split(r" {3,}", re.sub(r"[0-9]+s\b", "N", line)) for line in text.splitlines()]
+
+
+async def half(camp: Camp) -> None:
+    """One of two has started, for the other there is no room."""
+    await camp.jobset()
+    job = await camp.job()
+    await camp.started(0, job)
+    await camp.unscheduled(1, job, NO_ROOM)
+    await camp.gate(since=time.time() - 100)
+
+
+async def test_a_gang_that_waits_says_how_many_how_long_and_for_what(camp: Camp, get: Shell) -> None:
+    await half(camp)
+    ran = await get("jobsets", "-n", camp.namespace)
+    head, row = cells(ran.out)
+    assert ran.code == 0
+    assert head == ["NAME", "STATE", "STARTED", "LEFT", "MISSING", "AGE"]
+    assert row == ["train", "Waiting", "1/2", "3mN", "1 Unscheduled", "N"]
+
+    (bare,) = cells((await get("jobsets", "-n", camp.namespace, "--no-headers")).out)
+    assert bare == row
+    _, wide = cells((await get("jobsets", "-n", camp.namespace, "-o", "wide")).out)
+    assert wide == [*row, "5m", NO_ROOM]
+    everywhere = cells((await get("jobsets", "-A")).out)
+    assert everywhere[0] == ["NAMESPACE", *head]
+    assert [camp.namespace, *row] in everywhere
+
+
+async def test_a_gang_that_is_decided_has_no_time_left(camp: Camp, get: Shell) -> None:
+    await camp.jobset()
+    await camp.gate(Kind.TIMEOUT, names.REASON_TIMED_OUT, "timed out after 300s: 1/2 pods started")
+    ran = await get("jobsets", "-n", camp.namespace, "-o", "wide", "--no-headers")
+    (row,) = cells(ran.out)
+    assert row[:4] == ["train", "TimedOut", "0/2", "-"]
+    assert row[-1].startswith("timed out after")
+
+
+async def test_gangs_are_jobsets_and_groups_in_one_table(camp: Camp, town: Town, get: Shell) -> None:
+    await half(camp)
+    await town.group("ring", 3, Way.KEP_24)
+    await town.held("ring", "b-0", way=Way.KEP_24)
+    ran = await get("gangs", "-n", camp.namespace)
+    head, jobset, group = cells(ran.out)
+    assert (ran.code, head[:4]) == (0, ["KIND", "NAME", "STATE", "STARTED"])
+    assert jobset[:4] == ["JobSet", "train", "Waiting", "1/2"]
+    assert group[:4] == ["PodGroup", "ring", "Gathering", "0/3"]
+    named = await get("gangs", "-n", camp.namespace, "-o", "name")
+    assert named.out == "jobset.jobset.x-k8s.io/train\ngroup/ring\n"
+    one = await get("gangs", "ring", "-n", camp.namespace, "--no-headers")
+    assert cells(one.out) == [group]
+
+
+async def test_programs_get_json_or_yaml(camp: Camp, get: Shell) -> None:
+    await half(camp)
+    listed = json.loads((await get("jobsets", "-n", camp.namespace, "-o", "json")).out)
+    (one,) = listed["items"]
+    assert (listed["kind"], one["name"], one["state"], one["started"], one["expected"]) == (
+        "GangList",
+        "train",
+        "Waiting",
+        1,
+        2,
+    )
+    assert [(it["reason"], it["message"]) for it in one["missing"]] == [("Unscheduled", NO_ROOM)]
+    in_yaml = yaml.safe_load((await get("jobsets", "-n", camp.namespace, "-o", "yaml")).out)
+    assert (in_yaml["kind"], [it["name"] for it in in_yaml["items"]]) == ("GangList", ["train"])
+
+
+async def test_what_is_not_there_is_said(camp: Camp, get: Shell) -> None:
+    ran = await get("jobsets", "-n", camp.namespace)
+    assert (ran.code, ran.out) == (0, "")
+    assert f"No JobSets with a gate found in namespace {camp.namespace}." in ran.err
+    ran = await get("gangs", "moon", "-n", camp.namespace, "--no-headers")
+    assert (ran.code, ran.out) == (1, "")
+    assert f"error: gang moon not found in namespace {camp.namespace}" in ran.err
+
+
+async def test_it_says_when_no_controller_runs(camp: Camp, get: Shell, plane: Plane) -> None:
+    await camp.jobset()
+    assert NOBODY in (await get("jobsets", "-n", camp.namespace)).err
+    if plane.name == "embedded":  # a Lease is everybody's
+        await lease(camp.client, camp.namespace)
+        assert (await get("jobsets", "-n", camp.namespace)).err == ""
+
+
+@pytest.mark.parametrize(
+    ("arguments", "told"),
+    [
+        (("jobsets", "train", "-A"), "names are those of one namespace"),
+        (("jobsets", "-w", "-o", "json"), "--watch prints a table"),
+        (("jobsets", "-o", "csv"), "--output"),
+    ],
+)
+def test_wrong_usage(run: Run, arguments: tuple[str, ...], told: str) -> None:
+    ran = run("get", *arguments)
+    assert (ran.code, told in ran.err) == (2, True)
+
+
+# --- Watched ---------------------------------------------------------------------------------------------------------
+
+
+@asynccontextmanager
+async def watching(kubeconfig: Path, *arguments: str) -> AsyncIterator[asyncio.subprocess.Process]:
+    """`get jobsets -w` in a process of its own, with a pipe for a terminal."""
+    words = ("-m", "jobset_gate.cli", "get", "jobsets", "-w", *arguments, "--kubeconfig", str(kubeconfig))
+    pipe = asyncio.subprocess.PIPE
+    process = await asyncio.create_subprocess_exec(sys.executable, *words, stdout=pipe, stderr=pipe)
+    try:
+        yield process
+    finally:
+        if process.returncode is None:
+            process.kill()
+        await process.communicate()
+
+
+async def line(process: asyncio.subprocess.Process) -> list[str]:
+    assert process.stdout is not None
+    async with asyncio.timeout(90):
+        return cells((await process.stdout.readline()).decode())[0]
+
+
+async def test_a_watch_prints_what_changes_until_it_is_interrupted(camp: Camp, plane: Plane) -> None:
+    await camp.jobset()
+    job = await camp.job()
+    await camp.started(0, job)
+    async with watching(plane.kubeconfig, "-n", camp.namespace) as process:
+        assert (await line(process))[:3] == ["NAME", "STATE", "STARTED"]
+        assert (await line(process))[:3] == ["train", "Waiting", "1/2"]
+        await camp.gate(Kind.RELEASE, names.REASON_BYPASSED, "opened by hand")
+        assert (await line(process))[:3] == ["train", "Released", "1/2"]
+        process.send_signal(signal.SIGINT)
+        _, err = await asyncio.wait_for(process.communicate(), 90)
+    assert (process.returncode, b"Traceback" in err) == (130, False)
+
+
+# --- With few rights -------------------------------------------------------------------------------------------------
+
+REAL = pytest.mark.parametrize("plane", [pytest.param("real", marks=pytest.mark.real)], indirect=True)
+JOBSETS_ONLY: list[dict[str, Any]] = [
+    {"apiGroups": [names.JOBSET_GROUP], "resources": ["jobsets"], "verbs": ["list", "watch"]}
+]
+
+
+@REAL
+async def test_what_may_not_be_read_is_named_and_the_rest_is_shown(
+    real_plane: Real, camp: Camp, run: Run, tmp_path: Path
+) -> None:
+    await half(camp)
+    config = await kubeconfig_of(real_plane, camp.namespace, JOBSETS_ONLY, tmp_path)
+    ran = await Shell(run, config)("jobsets", "--no-headers")
+    assert (ran.code, cells(ran.out)[0][:3]) == (0, ["train", "Waiting", "?/2"])
+    for kind in ("pods", "jobs.batch", "configmaps"):
+        assert f"warning: cannot list {kind} in namespace {camp.namespace}: " in ran.err
+    async with watching(config, "--no-headers") as process:
+        assert (await line(process))[:3] == ["train", "Waiting", "?/2"]
+
+    config = await kubeconfig_of(real_plane, camp.namespace, [], tmp_path)
+    for more in ((), ("-w",)):
+        ran = await Shell(run, config)("jobsets", *more)
+        told = f"error: cannot list jobsets.jobset.x-k8s.io in namespace {camp.namespace}"
+        assert (ran.code, ran.out, told in ran.err) == (1, "", True)

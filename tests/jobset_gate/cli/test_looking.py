@@ -1,0 +1,280 @@
+"""Looking at gangs for a person: what belongs together, what Events add, which rights are missing, how it looks."""
+
+from __future__ import annotations
+
+import io
+from pathlib import Path
+from typing import Any
+
+import msgspec
+import pytest
+
+from jobset_gate import names
+from jobset_gate.cli.exits import Exit, Failed
+from jobset_gate.cli.looking import gangs, news
+from jobset_gate.cli.looking.news import Event, Regarding
+from jobset_gate.cli.looking.policies import policy
+from jobset_gate.cli.looking.rights import Rights, refused
+from jobset_gate.cli.looking.subjects import Named, What, named
+from jobset_gate.cli.telling import explanations, looks
+from jobset_gate.cli.telling.looks import PLAIN, Look
+from jobset_gate.count import tally
+from jobset_gate.explain import explain
+from jobset_gate.kube.access import from_kubeconfig
+from jobset_gate.kube.client import Client
+from jobset_gate.kube.resources import CONFIGMAPS, EVENTS, JOBSETS, NODES, PODS
+from jobset_gate.missing import missing
+from jobset_gate.model import GangSeen, Kind, Why
+from tests.jobset_gate import gangs as seen_gangs
+from tests.jobset_gate import jobsets
+from tests.jobset_gate.cli.camp import everything, settle
+from tests.jobset_gate.cli.grouped import kubeconfig_of
+from tests.support.planes import Plane, Real
+
+# --- What is asked for -----------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("text", "wanted"),
+    [
+        ("train", Named(What.ANY, "train")),
+        ("jobset/train", Named(What.JOBSET, "train")),
+        ("JobSets.jobset.x-k8s.io/train", Named(What.JOBSET, "train")),
+        ("po/train-0", Named(What.POD, "train-0")),
+        ("podgroup/ring", Named(What.GROUP, "ring")),
+        ("gang/ring", Named(What.GROUP, "ring")),
+    ],
+)
+def test_names_are_given_as_kubectl_takes_them(text: str, wanted: Named) -> None:
+    assert named(text) == wanted
+
+
+@pytest.mark.parametrize("text", ["node/x", "/x", "jobset/", ""])
+def test_anything_else_is_wrong_usage(text: str) -> None:
+    with pytest.raises(Failed) as wrong:
+        named(text)
+    assert wrong.value.code == Exit.USAGE
+
+
+# --- One and all -----------------------------------------------------------------------------------------------------
+
+
+async def test_one_gang_is_read_with_all_that_belongs_to_it(plane: Plane, namespace: str) -> None:
+    async with plane.client() as client:
+        camp = await settle(client, namespace)
+        await everything(camp)
+        await camp.gate(since=1_800_000_000.0)
+        rights = Rights()
+        sight = await gangs.gang(client, namespace, "train", rights)
+    seen = sight.seen
+    assert seen is not None
+    assert (rights.missing, sight.blind, sight.name) == ([], False, "train")
+    assert (len(seen.jobs), len(seen.pods), tally(seen).started) == (1, 5, 1)
+    assert seen.gate is not None
+    assert seen.gate.waiting_since is not None
+    assert seen.gate.waiting_since.at == 1_800_000_000.0
+    assert sorted(it.stall.why for it in missing(seen))[-2:] == [Why.QUOTA_DENIED, Why.UNSCHEDULED]
+    assert [it.metadata.name for it in sight.pods] == [it.name for it in seen.pods]
+    assert sight.stored["metadata"]["uid"] == seen.jobset.uid
+
+
+async def test_all_gangs_are_those_that_ask_for_a_gate(plane: Plane, namespace: str) -> None:
+    async with plane.client() as client:
+        camp = await settle(client, namespace)
+        await everything(camp)
+        await camp.gate(Kind.TIMEOUT, names.REASON_TIMED_OUT, "too late")
+        for name, config in (("plain", False), ("also", None)):
+            other = jobsets.jobset(name=name, config=config)
+            other["metadata"]["namespace"] = namespace
+            await client.create(JOBSETS, jobsets.created(other), namespace)
+        found = await gangs.gangs(client, namespace, Rights())
+    also, train = found
+    assert (also.name, train.name) == ("also", "train")
+    assert also.seen is not None
+    assert also.seen.pods == ()
+    assert train.seen is not None
+    assert tally(train.seen).started == 1
+    assert train.seen.gate is not None
+    assert train.seen.gate.verdict is not None
+
+
+async def test_what_is_not_there_is_told_apart_from_what_may_not_be_seen(plane: Plane, namespace: str) -> None:
+    async with plane.client() as client:
+        await settle(client, namespace)
+        with pytest.raises(gangs.Absent, match=f"JobSet x not found in namespace {namespace}"):
+            await gangs.gang(client, namespace, "x", Rights())
+
+
+@pytest.mark.parametrize("plane", [pytest.param("real", marks=pytest.mark.real)], indirect=True)
+async def test_without_the_right_to_see_jobs_the_pods_are_counted_all_the_same(
+    real_plane: Real, plane: Plane, namespace: str, tmp_path: Path
+) -> None:
+    async with plane.client() as client:
+        await everything(await settle(client, namespace))
+    rules = [
+        {"apiGroups": [names.JOBSET_GROUP], "resources": ["jobsets"], "verbs": ["get", "list"]},
+        {"apiGroups": [""], "resources": ["pods", "configmaps", "events"], "verbs": ["get", "list"]},
+    ]
+    rights = Rights()
+    user = await from_kubeconfig(str(await kubeconfig_of(real_plane, namespace, rules, tmp_path)))
+    async with Client(user) as client:
+        sight = await gangs.gang(client, namespace, "train", rights)
+        with pytest.raises(Failed, match=r"cannot list jobsets\.jobset\.x-k8s\.io in all namespaces"):
+            await gangs.gangs(client, None, Rights())
+    assert sight.seen is not None
+    assert tally(sight.seen).started == 1
+    assert rights.missing == [f"cannot list jobs.batch in namespace {namespace}: what has finished is not known"]
+
+
+def test_rights_are_named_once_and_as_one_would_grant_them() -> None:
+    rights = Rights()
+    for _ in range(2):
+        rights.lacks("list", EVENTS, "team", "what the quota said is not known")
+    assert rights.missing == ["cannot list events in namespace team: what the quota said is not known"]
+    assert refused("list", PODS, None) == "cannot list pods in all namespaces"
+    assert refused("get", NODES, None) == "cannot get nodes"
+    assert refused("get", CONFIGMAPS, "x") == "cannot get configmaps in namespace x"
+
+
+# --- Events ----------------------------------------------------------------------------------------------------------
+
+
+def event(name: str, message: str = "", reason: str = "FailedMount", at: str = "", uid: str = "") -> Event:
+    return Event(
+        involved_object=Regarding(name=name, uid=uid), reason=reason, message=message, last_timestamp=at or None
+    )
+
+
+def whys(seen: GangSeen) -> list[tuple[Why, str]]:
+    return [(it.stall.why, it.stall.detail) for it in missing(seen)]
+
+
+def test_of_what_was_refused_the_last_word_counts_and_only_of_the_gangs_jobs() -> None:
+    refusals = [
+        event("train-workers-0", "used: 2", at="2026-01-01T00:00:09Z"),
+        event("train-workers-0", "used: 1", at="2026-01-01T00:00:01Z"),
+        event("other", "no"),
+    ]
+    seen = news.told(seen_gangs.gang(), refusals, (), ())
+    assert seen.denials == (("train-workers-0", "used: 2"),)
+
+
+def test_a_node_that_comes_is_for_pods_without_one() -> None:
+    pods = (seen_gangs.waiting_pod(0, bound=False), seen_gangs.waiting_pod(1, Why.STARTING))
+    seen = news.told(seen_gangs.gang(*pods), (), [event(pod.name) for pod in pods], ())
+    assert whys(seen) == [(Why.NODE_PROVISIONING, ""), (Why.STARTING, "")]
+
+
+def test_a_kubelets_complaint_is_the_reason_only_while_nothing_else_is_known() -> None:
+    silent, told = seen_gangs.waiting_pod(0, Why.STARTING), seen_gangs.waiting_pod(1, Why.IMAGE_PULL, "x: ErrImagePull")
+    troubles = [event(pod.name, "no  such\n volume", uid=pod.uid) for pod in (silent, told)]
+    seen = news.told(seen_gangs.gang(silent, told), (), (), troubles)
+    assert whys(seen) == [(Why.STARTING, "FailedMount: no such volume"), (Why.IMAGE_PULL, "x: ErrImagePull")]
+
+
+def test_a_complaint_about_an_earlier_pod_of_that_name_is_none() -> None:
+    seen = news.told(seen_gangs.gang(seen_gangs.waiting_pod(0, Why.STARTING)), (), (), [event("x", "old", uid="gone")])
+    assert whys(seen)[0] == (Why.STARTING, "")
+
+
+# --- The user's own policies -----------------------------------------------------------------------------------------
+
+
+def with_job(**job: Any) -> dict[str, Any]:
+    return {"spec": {"replicatedJobs": [{"name": "w", "template": {"spec": job}}]}}
+
+
+@pytest.mark.parametrize(
+    ("codes", "actions"),
+    [
+        ({"operator": "In", "values": [1, 124]}, ("Ignore",)),
+        ({"operator": "In", "values": [1]}, ("FailJob",)),
+        ({"operator": "NotIn", "values": [1]}, ("Ignore",)),
+        ({"operator": "NotIn", "values": [124]}, ("FailJob",)),
+        ({"operator": "In", "values": [124], "containerName": "main"}, ("FailJob",)),
+        ({"operator": "In", "values": [124], "containerName": names.BARRIER_CONTAINER}, ("Ignore",)),
+    ],
+)
+def test_the_first_rule_that_fits_the_barriers_exit_code_counts(codes: dict[str, Any], actions: tuple[str]) -> None:
+    last = {"action": "FailJob", "onExitCodes": {"operator": "NotIn", "values": [0]}}
+    rules = [{"action": "Count", "onPodConditions": []}, {"action": "Ignore", "onExitCodes": codes}, last]
+    assert policy(with_job(podFailurePolicy={"rules": rules}), ()).exit_actions == actions
+
+
+def test_what_a_jobset_does_not_say_is_what_kubernetes_takes() -> None:
+    found = policy(with_job(), ())
+    assert (found.max_restarts, found.backoff_limits, found.restarts_in_place) == (None, (6,), True)
+    never = policy(with_job(backoffLimit=0, template={"spec": {"restartPolicy": "Never"}}), ())
+    assert (never.backoff_limits, never.restarts_in_place) == ((0,), False)
+
+
+def test_only_jobs_of_the_gang_have_a_say() -> None:
+    jobset = with_job(backoffLimit=1)
+    jobset["spec"]["replicatedJobs"].append({"name": "other", "template": {"spec": {"backoffLimit": 9}}})
+    assert policy(jobset, ("w",)).backoff_limits == (1,)
+
+
+def test_restarts_that_do_not_count_towards_the_limit_do_not() -> None:
+    jobset = with_job() | {"status": {"restarts": 5, "restartsCountTowardsMax": 2}}
+    jobset["spec"]["failurePolicy"] = {"maxRestarts": 4, "rules": [{"action": "FailJobSet"}]}
+    found = policy(jobset, ())
+    assert (found.max_restarts, found.counted, found.rules) == (4, 2, ("FailJobSet",))
+
+
+# --- How it looks ----------------------------------------------------------------------------------------------------
+
+
+class Terminal(io.StringIO):
+    def isatty(self) -> bool:
+        return True
+
+
+@pytest.mark.parametrize(
+    ("stream", "environment", "colour"),
+    [
+        (io.StringIO(), {"TERM": "xterm"}, False),
+        (Terminal(), {"TERM": "xterm"}, True),
+        (Terminal(), {"TERM": "xterm", "NO_COLOR": "1"}, False),
+        (Terminal(), {"TERM": "dumb"}, False),
+        (Terminal(), {}, False),
+    ],
+)
+def test_colour_is_for_terminals_that_want_it(stream: io.StringIO, environment: dict[str, str], colour: bool) -> None:
+    assert looks.of(stream, environment).colour is colour
+
+
+@pytest.mark.parametrize("word", ["registry.test/a/very-long/image@sha256:0123456789abcdef"])
+def test_no_word_is_torn_however_long(word: str) -> None:
+    assert word in explanations.wrap(f"pulling {word}", Look(20))[1]
+
+
+def test_only_a_terminal_wraps_and_a_very_narrow_one_does_not(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("COLUMNS", "60")
+    assert looks.of(Terminal(), {}).width == 60
+    assert looks.of(io.StringIO(), {}) == PLAIN
+    monkeypatch.setenv("COLUMNS", "5")
+    assert looks.of(Terminal(), {}).width is None
+
+
+LONG = "0/40 nodes are available: 12 Insufficient nvidia.com/gpu, 28 node(s) had untolerated taint {pool: other}."
+
+
+@pytest.mark.parametrize("width", [30, 44, 80])
+def test_on_a_narrow_terminal_no_line_is_wider_and_no_word_is_lost(width: int) -> None:
+    it = explain(seen_gangs.gang(seen_gangs.pod(0), seen_gangs.waiting_pod(1, detail=LONG)), seen_gangs.T0 + 9)
+    it = msgspec.structs.replace(it, unknown=("cannot list events in namespace default: not known",))
+    text, plain = explanations.text(it, Look(width)), explanations.text(it, PLAIN)
+    assert text.split() == plain.split()
+    # A command is there to be copied: it stays in one piece.
+    assert all(len(line) <= width for line in text.splitlines() if "kubectl" not in line)
+    assert any("kubectl describe pod train-workers-0-1 -n default" in line for line in text.splitlines())
+
+
+def test_colour_adds_nothing_but_colour() -> None:
+    it = explain(seen_gangs.gang(seen_gangs.pod(0), seen_gangs.waiting_pod(1, detail=LONG)), seen_gangs.T0 + 9)
+    coloured = explanations.text(it, Look(colour=True))
+    assert "\x1b[33mWaiting\x1b[0m" in coloured
+    bare = coloured
+    for code in ("0", "1", "2", "31", "32", "33"):
+        bare = bare.replace(f"\x1b[{code}m", "")
+    assert bare == explanations.text(it, PLAIN)

@@ -1,0 +1,193 @@
+"""`wait`: what it takes for an end, how it says it, and with which exit code (A5, A7)."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import AsyncIterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from jobset_gate import names
+from jobset_gate.cli.looking.rights import Rights
+from jobset_gate.cli.verbs.durations import WEEK, seconds
+from jobset_gate.cli.verbs.following import Following
+from jobset_gate.cli.verbs.standing import End
+from jobset_gate.kube.client import PatchType
+from jobset_gate.kube.resources import JOBSETS
+from jobset_gate.model import Kind
+from tests.jobset_gate.cli.camp import Camp, settle
+from tests.jobset_gate.cli.conftest import Ran, Run
+from tests.jobset_gate.cli.grouped import kubeconfig_of
+from tests.support.planes import Plane, Real
+
+SUBJECT = "jobset.jobset.x-k8s.io/train"
+PATIENCE = "90s"
+
+
+class Shell:
+    """`wait` while the test's loop goes on."""
+
+    def __init__(self, run: Run, kubeconfig: Path, namespace: str) -> None:
+        self._run, self._more = run, ("-n", namespace, "--kubeconfig", str(kubeconfig))
+
+    async def __call__(self, *arguments: str) -> Ran:
+        return await asyncio.to_thread(self._run, "wait", *arguments, *self._more)
+
+
+@pytest.fixture
+async def camp(plane: Plane, namespace: str) -> AsyncIterator[Camp]:
+    async with plane.client() as client:
+        yield await settle(client, namespace)
+
+
+@pytest.fixture
+def wait(run: Run, plane: Plane, namespace: str) -> Shell:
+    return Shell(run, plane.kubeconfig, namespace)
+
+
+# --- What comes ------------------------------------------------------------------------------------------------------
+
+
+async def test_it_ends_well_when_the_gang_is_released_meanwhile(camp: Camp, wait: Shell) -> None:
+    await camp.jobset()
+    waiting = asyncio.create_task(wait("jobset/train", "--for=released", f"--timeout={PATIENCE}"))
+    await camp.gate(Kind.RELEASE, names.REASON_STARTED, "2/2 pods started")
+    ran = await waiting
+    assert (ran.code, ran.out, ran.err) == (0, f"{SUBJECT} released: 2/2 pods started\n", "")
+
+
+async def test_the_other_outcome_is_a_failure_that_says_which(camp: Camp, wait: Shell) -> None:
+    await camp.jobset()
+    await camp.gate(Kind.TIMEOUT, names.REASON_TIMED_OUT, "timed out after 300s: 1/2 pods started")
+    ran = await wait("train", "--timeout", PATIENCE)
+    told = f"error: {SUBJECT} was not released but timed out: timed out after 300s: 1/2 pods started\n"
+    assert (ran.code, ran.out, ran.err) == (1, "", told)
+    ran = await wait("train", "--for=timedout")
+    assert (ran.code, ran.out) == (0, f"{SUBJECT} timed out: timed out after 300s: 1/2 pods started\n")
+
+
+async def test_a_gate_that_its_timeout_has_opened_is_released_and_has_timed_out(camp: Camp, wait: Shell) -> None:
+    await camp.jobset()
+    await camp.gate(Kind.RELEASE, names.REASON_TIMED_OUT, "late")
+    assert [(await wait("train", f"--for={it}")).code for it in End] == [0, 0]
+
+
+@pytest.mark.parametrize("timeout", ["0", "50ms"])
+async def test_the_end_of_the_time_has_an_exit_code_of_its_own(camp: Camp, wait: Shell, timeout: str) -> None:
+    await camp.jobset()
+    ran = await wait("train", f"--timeout={timeout}")
+    assert (ran.code, ran.out) == (3, "")
+    assert f"error: {SUBJECT} is not released after 0s; `jobset-gate why train -n {camp.namespace}`" in ran.err
+
+
+async def test_a_verdict_on_an_earlier_attempt_is_none_on_this_one(camp: Camp, wait: Shell) -> None:
+    await camp.jobset()
+    await camp.gate(Kind.RELEASE, names.REASON_STARTED)
+    body = {"status": {"restarts": 1}}
+    await camp.client.patch(JOBSETS, "train", camp.namespace, body=body, patch=PatchType.MERGE, subresource="status")
+    assert (await wait("train", "--timeout=0")).code == 3
+
+
+async def test_a_jobset_that_goes_is_not_waited_for_any_longer(camp: Camp) -> None:
+    await camp.jobset()
+    async with Following(camp.client, camp.namespace, "train", camp.uid, Rights()) as following:
+        first = await following.until(lambda _: True, 90)
+        assert not first.hopeless
+        await camp.client.delete(JOBSETS, "train", camp.namespace)
+        gone = await following.until(lambda now: now.hopeless, 90)
+    assert gone.told in {"was deleted", "is being deleted"}
+
+
+async def test_a_verdict_that_comes_later_is_seen_by_the_watch(camp: Camp) -> None:
+    await camp.jobset()
+    async with Following(camp.client, camp.namespace, "train", camp.uid, Rights()) as following:
+        assert not (await following.until(lambda _: True, 90)).ends
+        await camp.gate(Kind.RELEASE, names.REASON_STARTED)
+        assert (await following.until(lambda now: bool(now.ends), 90)).ends == {End.RELEASED}
+
+
+async def test_several_are_waited_for_and_a_failure_weighs_more_than_the_time(camp: Camp, wait: Shell) -> None:
+    await camp.jobset()
+    ran = await wait("train", "moon", "--timeout=0")
+    assert ran.code == 1
+    assert min(ran.err.splitlines()) == f"error: JobSet moon not found in namespace {camp.namespace}"
+    assert len(ran.err.splitlines()) == 2
+
+
+# --- What cannot come ------------------------------------------------------------------------------------------------
+
+
+async def test_nobody_waits_for_a_gate_that_is_not_there(camp: Camp, wait: Shell) -> None:
+    await camp.jobset(gated=False)
+    ran = await wait("train", "--timeout", PATIENCE)
+    assert (ran.code, ran.out) == (1, "")
+    assert "it will not be released any more" in ran.err
+
+
+async def test_a_jobset_that_finished_is_known_by_its_condition(camp: Camp, wait: Shell) -> None:
+    await camp.jobset()
+    body: dict[str, Any] = {"status": {"terminalState": "Failed"}}
+    await camp.client.patch(JOBSETS, "train", camp.namespace, body=body, patch=PatchType.MERGE, subresource="status")
+    ran = await wait("train", "--timeout", PATIENCE)
+    assert (ran.code, "has finished, and what was decided is not known any more" in ran.err) == (1, True)
+    await camp.gate(Kind.RELEASE, names.REASON_STARTED, "2/2 pods started")
+    assert (await wait("train", "--timeout", PATIENCE)).code == 0
+
+
+@pytest.mark.parametrize(
+    ("arguments", "told"),
+    [
+        (("pod/x",), "only JobSets have a start barrier"),
+        (("train", "--timeout=soon"), "'soon' is no length of time such as 30s, 5m or 1h30m"),
+        (("train", "--for=ready"), "--for"),
+        ((), "NAME"),
+    ],
+)
+def test_wrong_usage(run: Run, arguments: tuple[str, ...], told: str) -> None:
+    ran = run("wait", *arguments)
+    assert (ran.code, told in ran.err) == (2, True)
+
+
+@pytest.mark.parametrize(
+    ("text", "length"), [("0", 0), ("30s", 30), ("1h30m", 5400), ("500ms", 0.5), ("1.5s", 1.5), ("-1s", WEEK)]
+)
+def test_lengths_of_time_are_those_of_kubectl(text: str, length: float) -> None:
+    assert seconds(text) == length
+
+
+# --- With few rights -------------------------------------------------------------------------------------------------
+
+REAL = pytest.mark.parametrize("plane", [pytest.param("real", marks=pytest.mark.real)], indirect=True)
+
+
+def may(*verbs: str) -> list[dict[str, Any]]:
+    return [{"apiGroups": [names.JOBSET_GROUP], "resources": ["jobsets"], "verbs": [*verbs]}] if verbs else []
+
+
+@REAL
+@pytest.mark.parametrize(
+    ("verbs", "lacks"), [((), "get"), (("get",), "list"), (("get", "list"), "watch")], ids=["none", "get", "list"]
+)
+async def test_the_right_that_is_missing_is_named(
+    real_plane: Real, camp: Camp, run: Run, *, tmp_path: Path, verbs: tuple[str, ...], lacks: str
+) -> None:
+    await camp.jobset()
+    config = await kubeconfig_of(real_plane, camp.namespace, may(*verbs), tmp_path)
+    ran = await Shell(run, config, camp.namespace)("train", "--timeout", PATIENCE)
+    told = f"cannot {lacks} jobsets.jobset.x-k8s.io in namespace {camp.namespace}"
+    assert (ran.code, told in ran.err) == (1, True)
+
+
+@REAL
+async def test_without_a_right_to_configmaps_the_condition_tells(
+    real_plane: Real, camp: Camp, run: Run, tmp_path: Path
+) -> None:
+    await camp.jobset()
+    config = await kubeconfig_of(real_plane, camp.namespace, may("get", "list", "watch"), tmp_path)
+    waiting = asyncio.create_task(Shell(run, config, camp.namespace)("train", "--timeout", PATIENCE))
+    await camp.told(names.REASON_STARTED, "2/2 pods started (attempt 0, epoch 0)", "True")
+    ran = await waiting
+    assert (ran.code, ran.out) == (0, f"{SUBJECT} released: 2/2 pods started\n")
+    assert f"cannot get configmaps in namespace {camp.namespace}: what was decided is known from" in ran.err

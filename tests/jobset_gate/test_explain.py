@@ -1,0 +1,326 @@
+"""explain(seen, now): why a gang waits, grouped and in others' own words, within so many bytes (A9)."""
+
+from __future__ import annotations
+
+import msgspec
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from jobset_gate import names, report
+from jobset_gate.count import tally
+from jobset_gate.explain import explain, lines, not_gated
+from jobset_gate.explained import Controller, Explanation, Lack, Policy, State
+from jobset_gate.explained_lines import clock, date, headline, span, told
+from jobset_gate.model import Config, GangSeen, Kind, PodSeen, Stage, Why
+from tests.jobset_gate import gangs
+from tests.jobset_gate.gangs import T0
+
+NOW = T0 + 100
+QUOTA = 'Error creating: pods "train-workers-{0}-0-abc{0}" is forbidden: exceeded quota: gpus, used: cpu={0}'
+
+
+def crowd(*pods: PodSeen, replicas: int = 1, size: int = 40, **changes: object) -> GangSeen:
+    """A gang of Jobs of `size` pods, of which these are there."""
+    target = gangs.replicated_job(replicas=replicas, parallelism=size, completions=size)
+    jobs = tuple(gangs.job(number=number) for number in range(replicas))
+    made = gangs.gang(*pods, jobset=gangs.jobset(target), jobs=jobs)
+    return msgspec.structs.replace(made, **changes)
+
+
+def told_of(seen: GangSeen) -> list[str]:
+    return [told(lack) for lack in explain(seen, NOW).lacks]
+
+
+# --- Grouping --------------------------------------------------------------------------------------------------------
+
+
+def test_pods_that_wait_for_the_same_thing_are_one_group_in_the_words_of_the_one_that_waits_longest() -> None:
+    pods = [
+        gangs.waiting_pod(index, detail=f"0/{40 + index} nodes: {index} Insufficient gpu", created=T0 - index)
+        for index in range(37)
+    ]
+    seen = crowd(*pods, *(gangs.pod(index) for index in range(37, 40)))
+    slots = "workers-0/36, workers-0/35, workers-0/34, workers-0/33, workers-0/32 and 32 more"
+    assert told_of(seen) == [f"37 pods: Unscheduled: 0/76 nodes: 36 Insufficient gpu ({slots})"]
+
+
+def test_groups_come_longest_waiting_first_and_what_was_never_there_last() -> None:
+    seen = crowd(
+        gangs.waiting_pod(0, detail="no room", created=T0 - 5),
+        gangs.waiting_pod(1, Why.IMAGE_PULL, 'main: ErrImagePull: "x" not found', created=T0 - 50),
+        gangs.waiting_pod(2, Why.TERMINATING, "is being deleted", created=T0 - 20, deleting=True),
+        size=4,
+    )
+    assert [lack.why for lack in explain(seen, NOW).lacks] == ["ImagePull", "Terminating", "Unscheduled", "NotCreated"]
+
+
+def test_one_quota_is_one_group_however_many_jobs_and_pods_it_refused() -> None:
+    denials = tuple((f"train-workers-{number}", QUOTA.format(number)) for number in range(3))
+    seen = crowd(replicas=3, size=2, denials=denials)
+    (lack,) = explain(seen, NOW).lacks
+    assert (lack.why, lack.count, lack.since) == ("QuotaDenied", 6, None)
+    assert "exceeded quota: gpus" in lack.detail
+    assert "train-workers-0-0-abc0" not in lack.detail  # one of six
+    assert lack.command == "kubectl describe resourcequota -n default"
+
+
+def test_another_refusal_than_a_quotas_leads_to_the_job() -> None:
+    seen = crowd(size=1, denials=(("train-workers-0", 'pods "x" is forbidden: no service account'),))
+    (lack,) = explain(seen, NOW).lacks
+    assert (lack.detail, lack.command) == (
+        'pods "x" is forbidden: no service account',
+        "kubectl describe job train-workers-0 -n default",
+    )
+
+
+def test_tries_and_pauses_of_one_pull_are_one_group_with_the_words_that_say_most() -> None:
+    pause = 'main: ImagePullBackOff: Back-off pulling image "x:1"'
+    attempt = 'main: ErrImagePull: failed to pull image "x:1": manifest unknown: no such tag in the registry'
+    other = 'main: ImagePullBackOff: Back-off pulling image "y:1"'
+    pods = [gangs.waiting_pod(index, Why.IMAGE_PULL, words) for index, words in enumerate((pause, attempt, other))]
+    assert [(lack.count, lack.detail) for lack in explain(crowd(*pods, size=3), NOW).lacks] == [
+        (2, attempt),
+        (1, other),
+    ]
+
+
+@pytest.mark.parametrize(
+    ("pod", "command"),
+    [
+        (gangs.waiting_pod(0), "kubectl describe pod train-workers-0-0 -n default"),
+        (
+            gangs.waiting_pod(0, Why.EARLIER_INIT, "fetch is still running"),
+            "kubectl logs train-workers-0-0 -c fetch -n default",
+        ),
+        (
+            gangs.waiting_pod(0, Why.CRASH_LOOP, "load: CrashLoopBackOff: exit code 1"),
+            "kubectl logs train-workers-0-0 -c load -n default",
+        ),
+        (
+            gangs.waiting_pod(0, Why.NOT_CREATED, "its pod failed: Evicted", phase="Failed"),
+            "kubectl describe pod train-workers-0-0 -n default",
+        ),
+    ],
+)
+def test_the_next_command_shows_what_holds_the_first_pod_up(pod: PodSeen, command: str) -> None:
+    assert explain(crowd(pod, size=1), NOW).commands == (command,)
+
+
+def test_a_node_on_its_way_is_followed_by_its_events() -> None:
+    seen = crowd(gangs.waiting_pod(0), size=1, provisioning=frozenset({"train-workers-0-0"}))
+    (lack,) = explain(seen, NOW).lacks
+    assert (lack.why, "involvedObject.name=train-workers-0-0" in lack.command) == ("NodeProvisioning", True)
+
+
+def test_a_job_that_does_not_exist_yet_is_looked_for_in_its_jobset() -> None:
+    seen = crowd(size=1, jobs=())
+    assert explain(seen, NOW).commands == ("kubectl describe jobset train -n default",)
+
+
+# --- Where it stands -------------------------------------------------------------------------------------------------
+
+
+def test_a_gang_that_waits_tells_its_count_and_how_much_time_is_left() -> None:
+    seen = gangs.gang(gangs.pod(0), gangs.waiting_pod(1), gate=gangs.gate(waiting_since=gangs.clock()))
+    it = explain(seen, NOW)
+    assert (it.state, it.started, it.expected, it.left) == (State.WAITING, 1, 2, 200.0)
+    assert (it.parts[0].name, it.parts[0].started, it.parts[0].expected) == ("workers", 1, 2)
+    assert clock(it) == "3m20s left of 5m"
+    assert headline(it) == "JobSet default/train: Waiting: 1/2 pods started"
+
+
+def test_before_the_first_start_no_clock_runs() -> None:
+    assert clock(explain(gangs.gang(), NOW)) == "the timeout of 5m begins when the first pod starts"
+
+
+def test_without_a_timeout_it_waits_for_ever() -> None:
+    it = explain(gangs.gang(gangs.pod(0), jobset=gangs.jobset(config=Config())), NOW)
+    assert (it.left, it.afterwards, "waits for ever" in clock(it)) == (None, "", True)
+
+
+def test_a_released_gang_tells_when_and_why() -> None:
+    told_ = gangs.condition(names.REASON_STARTED, "as decided (attempt 0, epoch 0)")
+    passed = gangs.pod(0, stage=Stage.PASSED)
+    seen = gangs.gang(
+        passed, gangs.pod(1), jobset=gangs.jobset(condition=told_), gate=gangs.gate(verdict=gangs.verdict())
+    )
+    it = explain(seen, NOW)
+    assert (it.state, it.message, it.passed, it.lacks) == (State.RELEASED, "as decided", 1, ())
+    assert date(it.decided or 0) == "2027-01-15T08:00:00Z"
+    assert clock(it) == ""
+
+
+def test_a_timed_out_gang_tells_the_verdict_and_what_follows() -> None:
+    verdict = gangs.verdict(Kind.TIMEOUT, names.REASON_TIMED_OUT)
+    seen = gangs.gang(gangs.pod(0), gate=gangs.gate(verdict=verdict))
+    it = explain(seen, NOW, policy=Policy(backoff_limits=(0,)))
+    assert (it.state, it.message, it.decided) == (State.TIMED_OUT, "as decided", None)
+    assert "with backoffLimit 0 its Job fails at once" in it.afterwards
+
+
+@pytest.mark.parametrize(
+    ("pods", "changes", "words"),
+    [
+        ((0, 1), {}, "the gate is due to open (all 2 pods started), as soon as a controller says so"),
+        ((0,), {"late": True}, "the gang is due to be timed out (timed out after 300s: 1/2 pods started"),
+    ],
+)
+def test_what_nobody_has_decided_yet_is_due(pods: tuple[int, ...], changes: dict[str, bool], words: str) -> None:
+    seen = gangs.gang(*(gangs.pod(index) for index in pods), gate=gangs.gate(waiting_since=gangs.clock()))
+    it = explain(seen, NOW + 300 if changes else NOW, controller=Controller(leads=False, told="nobody is there"))
+    assert (it.state, it.message.startswith(words)) == (State.DUE, True)
+    assert "nobody is there" in lines(it)
+
+
+@pytest.mark.parametrize(
+    ("changes", "state", "words"),
+    [
+        ({"suspended": True}, State.SUSPENDED, "spec.suspend is true"),
+        ({"deleting": True}, State.DELETING, "is being deleted"),
+        ({"finished": True}, State.FINISHED, "Completed or failed"),
+        ({"managed_elsewhere": True}, State.MANAGED_ELSEWHERE, "spec.managedBy names another controller"),
+        (
+            {"replicated_jobs": (gangs.replicated_job(has_barrier=False),)},
+            State.GATE_MISSING,
+            "the webhook of jobset-gate was not there",
+        ),
+    ],
+)
+def test_what_does_not_wait_says_so(changes: dict[str, object], state: State, words: str) -> None:
+    it = explain(gangs.gang(jobset=gangs.jobset(**changes)), NOW)
+    assert (it.state, words in it.message, it.lacks, it.left) == (state, True, (), None)
+    assert it.commands
+
+
+def test_a_config_map_of_somebody_else_is_shown() -> None:
+    it = explain(gangs.gang(gate=None, foreign_gate=True), NOW)
+    assert it.state == State.CONFIG_MAP_CONFLICT
+    assert it.commands == ("kubectl get configmap train-group-scheduling -n default -o yaml",)
+
+
+def test_what_kueue_has_not_admitted_is_its_matter() -> None:
+    it = explain(gangs.gang(jobset=gangs.jobset(suspended=True)), NOW, policy=Policy(queue="gpus"))
+    assert it.message.startswith("Kueue has not admitted it (queue gpus)")
+    assert it.commands == ("kubectl describe workloads.kueue.x-k8s.io -n default",)
+
+
+def test_a_finished_gang_tells_what_was_decided_before() -> None:
+    told_ = gangs.condition(names.REASON_TIMED_OUT, "timed out after 300s (attempt 0, epoch 0)", status="False")
+    seen = gangs.gang(jobset=gangs.jobset(finished=True, condition=told_))
+    it = explain(seen, NOW, policy=Policy(finished="Failed: jobset failed"))
+    assert it.message == "Failed: jobset failed; before that: timed out after 300s"
+
+
+def test_a_jobset_that_asks_for_no_gate() -> None:
+    it = not_gated("default", "train", NOW)
+    assert (it.state, names.CONFIG in it.message, it.lacks) == (State.NOT_GATED, True, ())
+
+
+def test_who_may_not_see_pods_gets_the_controllers_last_word_and_no_invented_numbers() -> None:
+    waits = report.waiting(gangs.gang(), tally(gangs.gang()), {Why.UNSCHEDULED: 2})
+    told_ = gangs.condition(waits.reason, waits.message, status="False")
+    it = explain(gangs.gang(jobset=gangs.jobset(condition=told_)), NOW, unknown=["cannot list pods"], blind=True)
+    assert (it.state, it.started, it.lacks) == (State.WAITING, None, ())
+    assert it.message == "the controller said: 0/2 pods started; missing: 2 Unscheduled"
+    assert "not known: cannot list pods" in lines(it)
+
+
+# --- What happens at the timeout -------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("policy", "words"),
+    [
+        (Policy(backoff_limits=(6,)), "kubelets restart it, with the same result, until backoffLimit 6 is used up"),
+        (Policy(backoff_limits=(0, 6), restarts_in_place=False), "until backoffLimit 0 or 6 is used up"),
+        (Policy(backoff_limits=(0,)), "with backoffLimit 0 its Job fails at once; without a failurePolicy the JobSet"),
+        (Policy(exit_actions=("FailJob",)), "podFailurePolicy says FailJob to that"),
+        (Policy(max_restarts=3, counted=1), "the JobSet restarts all its Jobs (2 of 3 restarts are left)"),
+        (Policy(max_restarts=3, counted=3), "the JobSet fails: 3 of 3 restarts are used"),
+        (Policy(max_restarts=0), "the JobSet fails (maxRestarts 0)"),
+        (
+            Policy(max_restarts=1, rules=("FailJobSet",)),
+            "the first rule of the failurePolicy that fits decides (FailJob",
+        ),
+        (None, "what follows is up to backoffLimit and failurePolicy"),
+    ],
+)
+def test_what_follows_from_a_timeout_is_what_the_user_has_written(policy: Policy | None, words: str) -> None:
+    told_ = explain(gangs.gang(gangs.pod(0)), NOW, policy=policy).afterwards
+    assert told_.startswith("every barrier ends with exit code 124; ")
+    assert words in told_
+
+
+def test_a_gang_that_is_released_on_timeout_goes_on_without_the_missing() -> None:
+    seen = gangs.gang(gangs.pod(0), jobset=gangs.jobset(releases_on_timeout=True))
+    assert explain(seen, NOW).afterwards.startswith("the gate opens without those that are missing")
+
+
+# --- One pod ---------------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("pod", "words"),
+    [
+        (gangs.waiting_pod(0, detail="no room"), "Unscheduled: no room"),
+        (gangs.pod(0), "has started and waits in the barrier"),
+        (gangs.pod(0, stage=Stage.PASSED), "has gone through the barrier"),
+        (gangs.pod(0, attempt=7), "belongs to an earlier life or restart of the JobSet"),
+    ],
+)
+def test_the_pod_that_was_asked_about_is_told_of_by_itself(pod: PodSeen, words: str) -> None:
+    subject = explain(gangs.gang(pod), NOW, pod="train-workers-0-0").subject
+    assert subject is not None
+    assert (subject.slot, subject.told) == ("workers-0/0", words)
+
+
+# --- Within so many bytes --------------------------------------------------------------------------------------------
+
+WORDS = st.text(st.characters(exclude_categories=["Cs", "Cc", "Zl", "Zp"]), max_size=200)
+LACKS = st.lists(
+    st.builds(Lack, why=st.sampled_from(["Unscheduled", "ImagePull"]), detail=WORDS, count=st.integers(1, 10_000)),
+    max_size=30,
+)
+
+
+def explanation(lacks: list[Lack], **more: object) -> Explanation:
+    made = Explanation(
+        kind="JobSet", namespace="default", name="train", state=State.WAITING, lacks=tuple(lacks), started=1, expected=2
+    )
+    return msgspec.structs.replace(made, **more)
+
+
+@given(lacks=LACKS, limit=st.integers(10, 5000), words=WORDS)
+def test_no_explanation_is_longer_than_its_limit(lacks: list[Lack], limit: int, words: str) -> None:
+    it = explanation(lacks, afterwards=words, message=words)
+    assert len("\n".join(lines(it, limit)).encode()) <= limit
+
+
+@given(lacks=LACKS)
+def test_no_missing_pod_is_lost_within_the_limit_of_a_condition(lacks: list[Lack]) -> None:
+    text = lines(explanation(lacks), 1500)
+    shown = [line for line in text if ": Unscheduled" in line or ": ImagePull" in line]
+    rest = [line for line in text if line.startswith("and ")]
+    many = sum(int(line.split()[0]) for line in shown) + sum(int(line.split()[1]) for line in rest)
+    assert many == sum(lack.count for lack in lacks)
+
+
+def test_all_reasons_come_before_whole_sentences_about_the_first() -> None:
+    long = [Lack(why=f"Reason{number}", detail="x" * 900, count=number + 1) for number in range(5)]
+    text = "\n".join(lines(explanation(long), 1024))
+    assert all(f"Reason{number}" in text for number in range(5))
+
+
+def test_a_condition_carries_nothing_that_changes_while_nothing_happens() -> None:
+    seen = gangs.gang(gangs.pod(0), gangs.waiting_pod(1), gate=gangs.gate(waiting_since=gangs.clock()))
+    sooner, later = (lines(explain(seen, NOW + more), 32_768, timeless=True) for more in (0, 50))
+    assert sooner == later
+    assert lines(explain(seen, NOW)) != lines(explain(seen, NOW + 50))
+
+
+@pytest.mark.parametrize(
+    ("seconds", "text"), [(-1, "0s"), (59.9, "59s"), (60, "1m"), (250, "4m10s"), (7500, "2h5m"), (180_000, "2d2h")]
+)
+def test_spans_of_time_are_said_as_people_do(seconds: float, text: str) -> None:
+    assert span(seconds) == text
