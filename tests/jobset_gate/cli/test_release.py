@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import asyncio
 import io
+import signal
+import sys
 from collections.abc import AsyncIterator
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -16,6 +18,7 @@ from jobset_gate.kube.resources import EVENTS, JOBSETS
 from jobset_gate.model import Kind
 from jobset_gate.sim import manifests
 from jobset_gate.sim.kubelet import Node
+from jobset_gate.sim.until import View
 from tests.flow.stage import QUICK_LEASE, Stage, staged
 from tests.jobset_gate.cli.camp import Camp, settle
 from tests.jobset_gate.cli.conftest import Ran, Run
@@ -135,6 +138,25 @@ async def test_a_release_that_nobody_hears_is_taken_back(camp: Camp, shell: Shel
     assert "no controller has opened it within 0s; it is gated as before" in ran.err
     assert await noted(camp) is None
     assert [it["reason"] for it in await audit(camp)] in ([], [names.REASON_RELEASED_BY_USER])
+
+
+async def test_a_release_that_is_interrupted_leaves_nothing_behind(camp: Camp, plane: Plane) -> None:
+    await camp.jobset()
+    words = ("release", "train", "--yes", "-n", camp.namespace, "--kubeconfig", str(plane.kubeconfig))
+    async with View(camp.client, JOBSETS, camp.namespace) as view:
+        pipe = asyncio.subprocess.PIPE
+        running = await asyncio.create_subprocess_exec(
+            sys.executable, "-m", "jobset_gate.cli", *words, stdin=pipe, stdout=pipe, stderr=pipe
+        )
+        await view.until(lambda found: any(_has_note(it) for it in found), 90)
+        running.send_signal(signal.SIGINT)
+        _, err = await asyncio.wait_for(running.communicate(), 90)
+        await view.until(lambda found: not any(_has_note(it) for it in found), 90)
+    assert (running.returncode, b"Traceback" in err) == (130, False)
+
+
+def _has_note(jobset: Json) -> bool:
+    return names.BYPASS in (jobset["metadata"].get("annotations") or {})
 
 
 async def test_a_bypass_waits_for_a_controller_to_come(camp: Camp, shell: Shell) -> None:
