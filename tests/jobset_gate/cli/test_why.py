@@ -427,7 +427,8 @@ async def test_a_gang_that_somebody_broke(
     async with staged(plane, namespace, tmp_path) as stage:
         stuck = stage.actors.kubelets.trouble(trouble)
         await stage.apply(manifests.gang("train", jobs=2, pods=2))
-        await stage.until_condition("train", names.REASON_WAITING, "3/4 pods started")
+        known = f"3/4 pods started; missing: 1 {words.split(': ')[1]}"
+        await stage.until_condition("train", names.REASON_WAITING, known)
         ran = await why("train")
         assert f"JobSet {namespace}/train: Waiting: 3/4 pods started" in ran.out
         assert words in ran.out
