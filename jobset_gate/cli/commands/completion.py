@@ -30,7 +30,7 @@ def register(app: typer.Typer, program: str) -> None:
     @app.command(
         "completion",
         short_help="Print the completion script of a shell.",
-        epilog=f"Example: source <({program} completion bash)",
+        epilog=f"Example: {program} completion bash",
     )
     def completion(*, shell: Annotated[Shell, typer.Argument(help="The shell.", show_default=False)]) -> None:
         """Print a script that makes the shell complete `jobset-gate`: commands, options and their choices.

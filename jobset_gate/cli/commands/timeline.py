@@ -25,7 +25,7 @@ def register(app: typer.Typer, program: str) -> None:
 
     @app.command(
         "timeline",
-        short_help="Show how a JobSet's gang started: who came when, and what the wait has cost.",
+        short_help="Show how a gang started: who came when.",
         epilog=f"Example: {program} timeline train -o svg --output-file train.svg",
     )
     def timeline(

@@ -137,7 +137,7 @@ async def _release(client: Client, found: Single, who: str, wanted: Wanted) -> s
                 await _tell(client, found, names.REASON_RELEASED_BY_USER, message)
                 ended = await following.until(lambda now: bool(now.ends) or now.hopeless, wanted.seconds)
         except TimeoutError as late:
-            told = f"{subject}: no controller has opened it within {span(wanted.seconds)}; it is gated as before"
+            told = f"{subject}: no controller has opened it within {span(wanted.seconds)}; its annotation is gone again"
             raise Failed(told, Exit.TIMEOUT) from late
     if End.RELEASED in ended.ends:
         return f"{subject} released: {ended.told}"

@@ -14,7 +14,10 @@ from jobset_gate.kube.errors import Unreachable
 from tests.house.files import ROOT
 from tests.jobset_gate.cli.conftest import Run
 
-COMMANDS = ["render", "validate", "webhook", "controller", "install-crd-field", "demo", "get", "groups"]
+COMMANDS = [
+    *("render", "validate", "why", "describe", "wait", "timeline", "release", "bypass"),
+    *("webhook", "controller", "install-crd-field", "completion", "demo", "get", "groups"),
+]
 HEAVY = {"aiohttp", "pydantic", "rich", "yaml", "structlog", "cryptography", "kubernetes_asyncio", "msgspec", "asyncio"}
 
 

@@ -135,7 +135,7 @@ async def test_a_release_that_nobody_hears_is_taken_back(camp: Camp, shell: Shel
     ran = await shell("release", "train", "--yes", "--timeout=300ms")
     assert (ran.code, ran.out) == (3, "")
     assert "warning: no controller runs" in ran.err
-    assert "no controller has opened it within 0s; it is gated as before" in ran.err
+    assert "no controller has opened it within 0s; its annotation is gone again" in ran.err
     assert await noted(camp) is None
     assert [it["reason"] for it in await audit(camp)] in ([], [names.REASON_RELEASED_BY_USER])
 
