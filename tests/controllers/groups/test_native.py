@@ -108,6 +108,20 @@ async def test_one_of_an_earlier_generation_goes_first() -> None:
     assert world.calls == ["get v1alpha2", "delete n0", "get v1alpha2", "create v1alpha2"]
 
 
+async def test_for_a_pod_group_that_was_made_anew_there_is_a_new_one_though_it_counts_from_the_start() -> None:
+    """The one of before is the garbage collector's: its owner is gone."""
+    world = Told("v1alpha2")
+    found = await ready(world)
+    await found.hand_over(SEEN, RECORD)
+    assert SEEN.home is not None
+    anew = msgspec.structs.replace(SEEN, home=msgspec.structs.replace(SEEN.home, uid="another"))
+    with pytest.raises(LookAgain):
+        await found.hand_over(anew, RECORD)
+    await found.hand_over(anew, RECORD)
+    assert world.stored is not None
+    assert [it["uid"] for it in world.stored["metadata"]["ownerReferences"]] == ["another"]
+
+
 async def test_where_somebody_was_quicker_it_looks_again() -> None:
     with pytest.raises(LookAgain):
         await (await ready(Told("v1alpha2", race=True))).hand_over(SEEN, RECORD)

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import msgspec
 import pytest
 
@@ -11,7 +13,7 @@ from jobset_gate import names
 from jobset_gate.groups.model import Design, Key
 from jobset_gate.groups.record import Record, Stage, parse
 from jobset_gate.groups.seen import GroupSeen, Home
-from jobset_gate.kube.errors import Conflict, KubeError, ServerError
+from jobset_gate.kube.errors import Conflict, Expired, Invalid, KubeError, ServerError, Unreachable
 from jobset_gate.kube.resources import CONFIGMAPS
 from jobset_gate.sim.clock import VirtualClock
 from tests.controllers.groups.small import PLUGINS, SmallCluster
@@ -137,6 +139,21 @@ async def test_a_write_that_is_refused_is_not_pressed_on_a_server_in_trouble(
     assert asked == ["patch"]
 
 
+async def test_an_object_that_takes_no_record_is_not_pressed(cluster: SmallCluster, records: Records) -> None:
+    """Such as one whose annotations are as large as they may be."""
+    cluster.put(PLUGINS, pod_group())
+    asked: list[str] = []
+
+    def refuse(verb: str, *_: object) -> KubeError:
+        asked.append(verb)
+        return Invalid(422, "Invalid", "too long", details={"causes": [{"field": "metadata.annotations"}]})
+
+    cluster.fate = refuse
+    with pytest.raises(Invalid):
+        await records.write(seen(cluster), MINE)
+    assert asked == ["patch"]
+
+
 async def test_what_is_no_record_of_ours_is_not_written_over(
     cluster: SmallCluster, records: Records, witness: Witness
 ) -> None:
@@ -205,6 +222,26 @@ async def test_whoever_begins_to_lead_reads_all_records(
     await records.catch_up([names.PLUGINS_GROUP, names.SIGS_GROUP])
     assert {told for told, _, _ in witness.seen} == {key(), MAP}
     assert all(said is not None for _, _, said in witness.seen)
+
+
+async def test_an_api_server_in_trouble_is_asked_again(
+    cluster: SmallCluster, records: Records, witness: Witness, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Nobody may open groups without having read them, and there is nobody else to lead."""
+    cluster.put(PLUGINS, pod_group())
+    await records.write(seen_of(cluster, "g"), MINE)
+    witness.seen.clear()
+    troubles: list[KubeError] = [ServerError(503), Unreachable("gone"), Expired(410)]
+    listed = cluster.list
+
+    async def trouble(*args: Any, **more: Any) -> Any:
+        if troubles:
+            raise troubles.pop()
+        return await listed(*args, **more)
+
+    monkeypatch.setattr(cluster, "list", trouble)
+    await records.catch_up([names.PLUGINS_GROUP])
+    assert [told for told, _, _ in witness.seen] == [key()]
 
 
 def seen_of(cluster: SmallCluster, name: str) -> GroupSeen:

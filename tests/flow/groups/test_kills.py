@@ -75,12 +75,13 @@ async def test_killed_at_any_write_of_an_opening_the_successor_finishes(
 ) -> None:
     async with make_stage(nodes={"n": "64"}, controller=False) as stage:
         home = POD_GROUPS[manifests.API_GROUP[way]] if way in manifests.API_GROUP else CONFIGMAPS
-        deaths = []
+        came_to = []
         async with View(stage.client, home, stage.namespace) as homes:
             for write in range(1, WRITES + 1):
                 fate = await open_one(stage, homes, f"ring-{write}", way, write, lands=lands)
-                deaths.append(fate.dead.is_set())
-        assert deaths[:4] == [True] * 4
+                # The last one may be seen to have landed before the one who made it dies of it.
+                came_to.append(len(fate.writes) >= write)
+        assert came_to[:4] == [True] * 4
 
 
 async def open_one(stage: GroupStage, homes: View, name: str, way: Way, write: int, *, lands: bool) -> Fate:

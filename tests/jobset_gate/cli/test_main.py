@@ -15,7 +15,7 @@ from tests.house.files import ROOT
 from tests.jobset_gate.cli.conftest import Run
 
 COMMANDS = [
-    *("render", "validate", "why", "describe", "wait", "timeline", "release", "bypass"),
+    *("render", "validate", "why", "describe", "wait", "timeline", "doctor", "release", "bypass"),
     *("webhook", "controller", "install-crd-field", "completion", "demo", "get", "groups"),
 ]
 HEAVY = {"aiohttp", "pydantic", "rich", "yaml", "structlog", "cryptography", "kubernetes_asyncio", "msgspec", "asyncio"}

@@ -135,8 +135,9 @@ async def test_a_gang_that_runs_in_every_form(plane: Plane, namespace: str, tmp_
         assert f"{namespace}-node-0" in wide
         assert "MAIN-PULLED" in wide
 
-        bars = (await shell("train", "-o", "bars")).out.splitlines()
-        assert sum(line.startswith("workers-0/") and line.endswith("=|") for line in bars) == 4
+        ran = await shell("train", "-o", "bars")
+        assert (ran.code, ran.err) == (0, "")
+        assert sum(line.startswith("workers-0/") and line.endswith("=|") for line in ran.out.splitlines()) == 4, ran.out
 
         path = tmp_path / "train.svg"
         ran = await shell("train", "-o", "svg", "--output-file", str(path))

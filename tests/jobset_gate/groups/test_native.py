@@ -3,6 +3,7 @@
 from fractions import Fraction
 
 import pytest
+from msgspec.structs import replace
 
 from jobset_gate import names
 from jobset_gate.groups import native
@@ -65,6 +66,12 @@ def test_one_of_an_earlier_generation_is_not_that_of_this_one() -> None:
     made["metadata"]["annotations"][names.NATIVE_GENERATION] = "1"
     assert not native.is_of(made, group(member(1)))
     assert not native.is_of({"metadata": {}}, group(member(1)))
+
+
+def test_one_that_goes_with_a_pod_group_of_before_is_another_s() -> None:
+    old = native.pod_group(group(member(1), home=replace(HOME, uid="old")), RECORD)
+    assert native.is_of(old, group(member(1), home=replace(HOME, uid="old")))
+    assert not native.is_of(old, group(member(1), home=replace(HOME, uid="new")))
 
 
 def test_a_group_whose_pods_kept_the_field_is_not_held_up() -> None:

@@ -40,7 +40,20 @@ def test_what_is_stored_is_read_again(said: Record) -> None:
     assert records.parse(records.render(said)) == said
 
 
-@pytest.mark.parametrize("text", ["", "{}", "[]", "null", '{"generation":1}', "\x00", '{"wait":"1/0"}'])
+MINE = records.render(record((ONE, 1)))
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        *("", "{}", "[]", "null", '{"generation":1}', "\x00", '{"wait":"1/0"}'),
+        *(MINE.replace('"60"', f'"{wait}"') for wait in ("1/0", "1e9", "1e999999999", "-1", "1" + "0" * 30, "60.0")),
+        MINE.replace('"generation":1', '"generation":-1'),
+        MINE.replace('"generation":1', f'"generation":{2**63}'),
+        MINE.replace('"not_before":0.0', '"not_before":1e300'),
+        MINE[:-1] + ',"more":' + "[" * 100_000 + "]" * 100_000 + "}",
+    ],
+)
 def test_what_we_cannot_have_written_is_said_to_be_so(text: str) -> None:
     with pytest.raises(Malformed):
         records.parse(text)
@@ -72,6 +85,15 @@ def test_of_one_generation_the_first_gangs_word_counts_more_than_a_copy() -> Non
     assert found is not None
     assert found.stage is Stage.CLOSED
     assert records.latest(TWO, copy, []) == records.of(copy, TWO), "unless the first is gone"
+
+
+def test_of_a_decision_a_namespace_has_its_own_part() -> None:
+    far = key("far", namespace="other")
+    wide = record((ONE, 1), (far, 2), (TWO, 4), shares=(SHARES[0], SHARES[1], SHARES[1]))
+    near = records.within(wide, "team")
+    assert near.gangs == ((ONE, 1), (TWO, 4))
+    assert near.shares == SHARES
+    assert records.within(near, "team") is near
 
 
 def test_a_record_that_does_not_name_a_gang_is_none_of_its() -> None:

@@ -102,7 +102,8 @@ def test_the_record_names_all_gangs_that_are_taken_back() -> None:
 
 
 @pytest.mark.parametrize(
-    ("text", "said"), [(MARK, (HELD, 3)), ("", ("", 0)), ("x", ("", 0)), ("x.y", ("", 0)), (".3", ("", 0))]
+    ("text", "said"),
+    [(MARK, (HELD, 3)), ("", ("", 0)), ("x", ("", 0)), ("x.y", ("", 0)), (".3", ("", 0)), ("x." + "9" * 5000, ("", 0))],
 )
 def test_a_mark_is_read_back(text: str, said: tuple[str, int]) -> None:
     assert rollback.signed(text) == said
