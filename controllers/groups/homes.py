@@ -109,7 +109,9 @@ class Homes:
         stored = [it.record for it in self.of(key) if it.record is not None]
         own = max(stored, key=lambda it: mine.generation if (mine := records.of(it, key)) else 0, default=None)
         telling = self._telling.get(key, {})
-        return records.latest(key, own, [it for place, it in telling.items() if self._may_tell(key, place)])
+        found = records.latest(key, own, [it for place, it in telling.items() if self._may_tell(key, place)])
+        # What users write there must not take back the pods of others.
+        return found if found is None or self._across else records.within(found, key.namespace)
 
     def looking(self, api: str) -> tuple[Design, ...]:
         """The designs that look for their PodGroups in an API group; the first has it by right."""
@@ -168,5 +170,11 @@ def _map_of(key: Key) -> Place:
 
 
 def _same(one: HomeSeen, other: HomeSeen) -> bool:
-    """Whether nothing but the version differs."""
-    return one.home.uid == other.home.uid and msgspec.structs.replace(one, home=other.home) == other
+    """Whether nothing but the version differs; records are compared as they are read, not as they are written."""
+    if one.home.uid != other.home.uid or _notes(one) != _notes(other):
+        return False
+    return msgspec.structs.replace(one, home=other.home, annotations=other.annotations) == other
+
+
+def _notes(home: HomeSeen) -> dict[str, str]:
+    return {name: said for name, said in home.annotations.items() if name != names.GANG_RECORD}

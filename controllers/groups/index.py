@@ -2,11 +2,16 @@
 
 A pod belongs to the group of its label, whatever it says later (G2). One event costs time in proportion to what it
 changes: a group is put together anew when somebody asks for it, and only if something in it is different.
+
+A look at a group costs time in proportion to its pods, so not every event may cause one: a group that lacks k members
+cannot be opened before k more have come, and one that is open and lacks k bound ones is not satisfied before k more
+are bound. Until then it is looked at at leisure. That is a hint and decides nothing: every look counts anew.
 """
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from fractions import Fraction
 
+from controllers.groups import hints
 from controllers.groups.homes import Homes
 from controllers.groups.parts import Parts
 from controllers.groups.rooms import Rooms
@@ -27,9 +32,24 @@ Changed = Callable[[Key | None], None]
 class GroupIndex:
     """Groups, joined from the changes of several informers. Its handlers are synchronous and cheap."""
 
-    def __init__(self, wake: Wake, changed: Changed, settings: Groups) -> None:
-        """`wake`: look at this group. `changed`: what opening depends on is another in a group, or (None) around it."""
+    def __init__(
+        self,
+        wake: Wake,
+        changed: Changed,
+        settings: Groups,
+        *,
+        gathers: Wake | None = None,
+        goes_on: Wake | None = None,
+        placed: Wake | None = None,
+    ) -> None:
+        """`wake`: look at this group. `changed`: what opening depends on is another in a group, or (None) around it.
+
+        `gathers`: instead of both, it has one pod more and lacks others still. `goes_on`: instead of `wake`, it has
+        come on a little. `placed`: instead of `changed`, it needs no more room than before, and perhaps less.
+        """
         self._wake, self._changed = wake, changed
+        self._gathers = gathers or self._look_at
+        self._goes_on, self._placed = goes_on or wake, placed or changed
         self._default_wait = Fraction(settings.wait_seconds)
         designs = {DESIGN[way] for way in settings.ways}
         self._homes = Homes(designs, across_namespaces=settings.across_namespaces)
@@ -88,12 +108,12 @@ class GroupIndex:
     # --- What our own writes have shown -----------------------------------------------------------------------------
 
     def saw(self, key: Key, home: Home, record: Record | None) -> None:
-        """The API has answered with this version of a group's home, and this record on it."""
-        self._concern(self._homes.saw(key, home, record))
+        """The API has answered with this version of a group's home, and this record on it: whoever asked goes on."""
+        self._concern(self._homes.saw(key, home, record), self._goes_on)
 
     def lost(self, key: Key, home: Home) -> None:
         """The API has answered that this home of a group is gone."""
-        self._concern(self._homes.lost(home) | {key})
+        self._concern(self._homes.lost(home) | {key}, self._wake)
 
     # --- Looking ----------------------------------------------------------------------------------------------------
 
@@ -116,7 +136,7 @@ class GroupIndex:
             members=parts.members,
             created=created,
             home=None if home is None else home.home,
-            record=self._homes.record(key),
+            record=self._record(key, parts),
             kind_status={} if pod_group is None else pod_group.status,
             annotations={} if home is None else home.annotations,
             status_managers=() if pod_group is None else pod_group.status_managers,
@@ -155,10 +175,17 @@ class GroupIndex:
     def _differs(self, parts: Parts, old: MemberSeen | None, new: MemberSeen | None) -> None:
         if parts.key is None:
             return
-        self._wake(parts.key)
-        if _weight(old) == _weight(new):
+        record = self._record(parts.key, parts)
+        news = old is None and new is not None and new.gated and record is None
+        if news and hints.lacks_more(parts):
+            self._gathers(parts.key)
             return
-        self._changed(parts.key)
+        comes_on = hints.comes_on(record, parts, old, new)
+        # Whether one that was never opened may be, is not decided here: the opener hears of it below.
+        self._goes_on(parts.key) if comes_on or news else self._wake(parts.key)
+        if hints.weight(old) == hints.weight(new):
+            return
+        self._placed(parts.key) if comes_on else self._changed(parts.key)
         self._wake_others(parts)
         first_or_last = (old is None and len(parts) == 1) or (new is None and parts.empty)
         for key in self._namesakes(parts.key) if first_or_last else ():
@@ -171,14 +198,14 @@ class GroupIndex:
             concerned |= self._homes.remove(change.old)
         if change.new is not None:
             concerned |= self._homes.put(change.new)
-        self._concern(concerned)
+        self._concern(concerned, self._wake)
 
-    def _concern(self, keys: set[Key]) -> None:
+    def _concern(self, keys: set[Key], wake: Wake) -> None:
         """Something is different about the homes of these groups."""
         for key in keys:
             parts = self._seats.made(key)
-            parts.group = None
-            self._wake(key)
+            parts.group, parts.recorded = None, False
+            wake(key)
             self._changed(key)
             self._wake_others(parts)
             self._seats.tidy(parts, key.namespace)
@@ -188,6 +215,15 @@ class GroupIndex:
         for path in parts.gangs:
             if parts.key is not None and path != parts.key.path:
                 self._wake(key_of(path))
+
+    def _look_at(self, key: Key) -> None:
+        self._wake(key)
+        self._changed(key)
+
+    def _record(self, key: Key, parts: Parts) -> Record | None:
+        if not parts.recorded:
+            parts.record, parts.recorded = self._homes.record(key), True
+        return parts.record
 
     # --- Details ----------------------------------------------------------------------------------------------------
 
@@ -234,25 +270,3 @@ class _Groups(Mapping[Key, Group]):
 
     def __len__(self) -> int:
         return sum(1 for _ in self)
-
-
-def _weight(member: MemberSeen | None) -> object:
-    """All of a member that can make a difference to opening; many of its events are about something else."""
-    if member is None:
-        return None
-    return (
-        member.uid,
-        member.counts,
-        member.bound,
-        member.gated,
-        member.generation,
-        member.other_gates,
-        member.claim,
-        member.shape,
-        member.unmodelled,
-        member.barrier,
-        member.priority,
-        member.native,
-        member.deleting,
-        member.phase in ("Succeeded", "Failed"),
-    )

@@ -8,6 +8,7 @@ import structlog
 
 from controllers.groups.gates import Gates
 from controllers.groups.records import Records
+from controllers.groups.rush import Rush, What
 from jobset_gate.groups import generation, wayback
 from jobset_gate.groups.model import Key
 from jobset_gate.groups.record import Record, Stage
@@ -25,24 +26,38 @@ class Limits:
         gates: Gates,
         *,
         now: Callable[[], float],
+        rush: Rush,
         wake: Callable[[Key], None],
         satisfied: Callable[[float], None],
         rolled_back: Callable[[], None],
     ) -> None:
-        self._records, self._gates, self._now, self._wake = records, gates, now, wake
+        self._records, self._gates, self._now, self._rush, self._wake = records, gates, now, rush, wake
         self._satisfied, self._rolled_back = satisfied, rolled_back
-        self._begun: dict[Key, tuple[int, float]] = {}
-        """Since when the limit of a generation runs: who takes another's place later does not set it back."""
+        self._begun: dict[Key, tuple[float, float]] = {}
+        """By the time of its decision, since when a group's limit runs: who takes another's place later does not set it
+        back."""
+        self._met: dict[Key, tuple[float, float]] = {}
+        """The same, when its minimum was seen bound: it was, whatever comes before that is written down."""
 
     async def keep(self, seen: GroupSeen, record: Record, parts: Sequence[GroupSeen]) -> float | None:
         """`seen` is the group on whose home the record stands. Returns the seconds until to look again."""
-        now = self._now()
-        since = self._since(seen.group.key, record, parts)
+        key, now = seen.group.key, self._now()
+        if self._met.get(key, (record.at, 0.0))[0] != record.at:
+            del self._met[key]
+        since = self._since(key, record, parts)
         placings = [_placing(it, record, now if since is None else since) for it in parts]
         verdicts = [wayback.decide(it, now) for it in placings]
         if all(isinstance(it, wayback.Satisfied) for it in verdicts):
-            await self._satisfy(seen, record, now)
+            self._met.setdefault(key, (record.at, now))
+            self._rush.placed(key)
+            held_up = any(generation.waiting(it) for it in parts)
+            wait = 0.0 if held_up else self._rush.wait(key, What.RECORD)
+            if wait > 0:
+                return wait
+        if key in self._met:
+            await self._satisfy(seen, record, parts, self._met[key][1])
             return None
+        self._rush.placing(key, record.at)
         if since is None:
             return None  # a gate is still to be removed
         return await self._late(seen, record, parts, placings, verdicts)
@@ -50,6 +65,8 @@ class Limits:
     def forget(self, key: Key) -> None:
         """It is closed, or nothing is left of it."""
         self._begun.pop(key, None)
+        self._met.pop(key, None)
+        self._rush.forget(key)
 
     async def _late(
         self,
@@ -87,6 +104,7 @@ class Limits:
         rolling = msgspec.structs.replace(record, stage=Stage.ROLLING_BACK, why=why, retry=retry)
         await self._records.write(seen, rolling)
         _log.info("group is taken back", group=seen.group.key.path, generation=record.generation, why=why)
+        self._rush.placed(seen.group.key)
         self._rolled_back()
 
     def _mark(self, parts: Sequence[GroupSeen]) -> None:
@@ -98,18 +116,20 @@ class Limits:
 
     def _since(self, key: Key, record: Record, parts: Sequence[GroupSeen]) -> float | None:
         known = self._begun.get(key)
-        if known is not None and known[0] == record.generation:
+        if known is not None and known[0] == record.at:
             return known[1]
         begun = generation.begun(parts, record)
         if begun is not None:
-            self._begun[key] = record.generation, begun
+            self._begun[key] = record.at, begun
         return begun
 
-    async def _satisfy(self, seen: GroupSeen, record: Record, now: float) -> None:
-        await self._records.write(seen, msgspec.structs.replace(record, satisfied=now, rolled_back=0))
-        self._satisfied(max(0.0, now - record.at))
-        for key, _ in record.gangs:
-            self._wake(key)  # later members pass from now on
+    async def _satisfy(self, seen: GroupSeen, record: Record, parts: Sequence[GroupSeen], met: float) -> None:
+        await self._records.write(seen, msgspec.structs.replace(record, satisfied=met, rolled_back=0))
+        self._met.pop(seen.group.key, None)
+        self._satisfied(max(0.0, met - record.at))
+        for part in parts:
+            if generation.waiting(part) or part is not seen:
+                self._wake(part.group.key)  # later members pass from now on
 
 
 def _placing(seen: GroupSeen, record: Record, since: float) -> wayback.Placing:

@@ -51,6 +51,9 @@ class Lobby:
         """`checks`: whether room is looked at; `told` hears of each group of which something else is to be said."""
         self._index, self._outlook, self._checks, self._told = index, outlook, checks, told
         self.dirty: set[Key] = set()
+        self.resting: set[Key] = set()
+        """Open groups that need no more room than they are reckoned with, and perhaps less: enough to know that as long
+        as nobody is held up."""
         self.waiting: dict[Key, Candidate] = {}
         self.opened: dict[Key, tuple[Opened, ...]] = {}
         self.changes = 0
@@ -105,10 +108,12 @@ class Lobby:
         """Time alone changes some: those are looked at now and then."""
         if ticks() - self._swept >= AT_LEAST_EVERY:
             self._swept = ticks()
-            self.dirty.update(self._why.keys() | self.opened.keys())
+            self.dirty.update(self._why)
+            self.resting.update(self.opened)
 
     def refresh(self, key: Key, now: float) -> None:
         """One group is as it is now, and so are those whose GangGroup it is in, or says it is."""
+        self.resting.discard(key)
         partners = self._lists.get(key, ())
         seen = self._index.observe(key)
         self._relist(key, seen)

@@ -36,8 +36,8 @@ class NativeGroups:
         """`changed`: another version is served than before, so groups that were held up may go on."""
         self._client, self._changed = client, changed
         self._version: str | None = None
-        self._made: dict[Key, tuple[str, int]] = {}
-        """Which pods' label and generation the PodGroup was made for, from here."""
+        self._made: dict[Key, tuple[str, int, str]] = {}
+        """Which pods' label and generation, and the UID of which home, the PodGroup was made for, from here."""
 
     async def run(self) -> None:
         """Keeps knowing what the API server serves, until cancelled."""
@@ -63,7 +63,8 @@ class NativeGroups:
 
     async def hand_over(self, seen: GroupSeen, record: Record) -> None:
         """Makes its PodGroup, once all gates are gone. One of an earlier generation goes first."""
-        done = (seen.label, seen.generation)
+        # A user's PodGroup that is made anew begins to count again, and takes the native one of the old with it.
+        done = (seen.label, seen.generation, "" if seen.home is None else seen.home.uid)
         if self._made.get(seen.group.key) == done:
             return
         stored = await self._stored(seen)

@@ -18,7 +18,7 @@ from controllers.gates import LookAgain
 from controllers.groups.lobby import AT_LEAST_EVERY, Lobby, View
 from controllers.groups.records import Records
 from jobset_gate.groups import opening
-from jobset_gate.groups.candidates import Check, Hold, Open, Opened, order
+from jobset_gate.groups.candidates import Candidate, Check, Hold, Open, Opened, order
 from jobset_gate.groups.certainty import Ground
 from jobset_gate.groups.decision import decision
 from jobset_gate.groups.model import DESIGN, POD_GROUPS, Key
@@ -82,6 +82,13 @@ class Opener:
             self._lobby.dirty.add(key)
         self._work.set()
 
+    def placed(self, key: Key) -> None:
+        """Of an open group some pod has come on: it needs no more room than before."""
+        if self._check is not Check.OFF:
+            self._lobby.resting.add(key)
+        if self._lobby.waiting:
+            self._work.set()
+
     def why(self, key: Key) -> Hold | Standing | None:
         """What holds a group up; None: nothing that is known, or it is open."""
         return self._lobby.why(key)
@@ -113,11 +120,10 @@ class Opener:
     async def _pass(self) -> list[Open]:
         """Looks at all that has changed, then at all that wait; gives those that are to be opened."""
         turns, now, lobby = _Turns(), self._now(), self._lobby
-        lobby.survey()
         lobby.sweep()
-        while lobby.dirty:
-            lobby.refresh(lobby.dirty.pop(), now)
-            await turns.end()
+        if lobby.dirty or lobby.waiting:
+            lobby.survey()
+        await self._refresh(turns, now)
         if not lobby.waiting:
             self._words.forget_all()
             return []
@@ -125,13 +131,26 @@ class Opener:
         self._measured(turns.spent)
         return chosen
 
+    async def _refresh(self, turns: "_Turns", now: float) -> None:
+        while self._lobby.dirty:
+            self._lobby.refresh(self._lobby.dirty.pop(), now)
+            await turns.end()
+
     async def _choose(self, turns: "_Turns", now: float) -> list[Open]:
         chosen: list[Open] = []
-        going = self._begin(now)
+        going, roughly = self._begin(now), bool(self._lobby.resting)
         for candidate in sorted(self._lobby.waiting.values(), key=order):
-            if candidate.key in self._deciding or not self._lobby.is_current(candidate):
+            if not self._is_next(candidate):
                 continue  # while others had their turn: the next pass knows more, and comes at once
             verdict = going.consider(candidate)
+            if roughly and self._doubts(verdict):
+                # Whoever has come on since the last look may have left more room than was reckoned with.
+                self._lobby.dirty |= self._lobby.resting
+                await self._refresh(turns, now)
+                going, roughly = self._begin(now), False
+                if not self._is_next(candidate):
+                    continue
+                verdict = going.consider(candidate)
             if isinstance(verdict, Open):
                 self._deciding[candidate.key] = verdict
                 self._choices += 1
@@ -141,6 +160,12 @@ class Opener:
                     self._lobby.say(demand.key, verdict)
             await turns.end()
         return chosen
+
+    def _is_next(self, candidate: Candidate) -> bool:
+        return candidate.key not in self._deciding and self._lobby.is_current(candidate)
+
+    def _doubts(self, verdict: Open | Hold) -> bool:
+        return isinstance(verdict, Hold) or not (verdict.proven or self._check is Check.OFF)
 
     def _begin(self, now: float) -> opening.Pass:
         """A pass over the rooms as they are, and all that is to be placed in them."""

@@ -13,6 +13,7 @@ from controllers.groups.crds import CrdKeeper
 from controllers.groups.gates import Gates
 from controllers.groups.heralds import GROUP_HERALDS, GroupHeralds
 from controllers.groups.index import GroupIndex
+from controllers.groups.leisure import Leisure
 from controllers.groups.makers import Makers
 from controllers.groups.measures import GroupMeasures
 from controllers.groups.native import NativeGroups
@@ -21,6 +22,8 @@ from controllers.groups.owners import Owners
 from controllers.groups.reconciler import GroupReconciler
 from controllers.groups.records import Records
 from controllers.groups.rollbacks import Rollbacks
+from controllers.groups.rush import Rush, What
+from controllers.groups.talk import Talk
 from controllers.loop import Loop, LoopMetrics
 from controllers.plumbing import Plumbing
 from controllers.queue import WorkQueue
@@ -31,7 +34,6 @@ from jobset_gate.groups.creators import Creator
 from jobset_gate.groups.model import Key
 from jobset_gate.groups.outlook import Outlook
 from jobset_gate.groups.record import Stage
-from jobset_gate.groups.report import report
 from jobset_gate.groups.seen import GroupSeen
 from jobset_gate.groups.standing import Standing
 from jobset_gate.kube.client import Client
@@ -87,7 +89,16 @@ class Groups:
         self._words: WorkQueue[Key] = around.plumbing.queue("group-status")
         self._creators: dict[Key, tuple[Creator, ...]] = {}
         self.measures = GroupMeasures(around.registry, around.clock)
-        self.index = GroupIndex(self._heard, self._changed, settings)
+        self._goes_on, self._gathers = Leisure(self._queue.add), Leisure(self._look_again)
+        self._rush = Rush(around.clock, self._queue.add)
+        self.index = GroupIndex(
+            self._heard,
+            self._changed,
+            settings,
+            gathers=self._gathers.later,
+            goes_on=self._goes_on.later,
+            placed=lambda key: self._opener.placed(key),  # noqa: PLW0108 - there is none yet
+        )
         self._kinds: list[watches.AnyInformer] = watches.informers(
             around.client, self.index, settings, namespace=around.namespace, on_problem=around.on_problem
         )
@@ -103,8 +114,13 @@ class Groups:
             clock=around.clock,
             failed=around.metrics.errors.labels("group-status").inc,
             patience=ticks,
+            rest=lambda key: self._rush.wait(key, What.WORDS),
         )
-        self._loop = Loop("group", self._queue, self._make_reconciler().reconcile, around.metrics, workers=WORKERS)
+        self._talk = Talk(
+            self._opener.why, self._heralds, self.measures, self._rush, clock=around.clock, jobset=around.jobset
+        )
+        self._reconciler = self._make_reconciler()
+        self._loop = Loop("group", self._queue, self._reconcile, around.metrics, workers=WORKERS)
         self._word_loop = Loop(
             "group-status", self._words, self._heralds.reconcile, around.metrics, workers=GROUP_HERALDS
         )
@@ -202,10 +218,12 @@ class Groups:
             native=self._native,
             makers=Makers(Owners(self._around.client), self._creators, self._opener.look, self._around.clock),
             now=self._around.clock,
+            rush=self._rush,
             wake=self._queue.add,
             look=self._opener.look,
-            spoken=self._speak,
-            forgotten=self._forget,
+            quiet=self._talk.quiet,
+            spoken=self._talk.speak,
+            forgotten=self._talk.forget,
             satisfied=self.measures.satisfied,
             rolled_back=self.measures.rolled_back,
         )
@@ -216,7 +234,17 @@ class Groups:
     def _heard(self, key: Key) -> None:
         self._queue.add_after(key, SOON)
 
+    def _look_again(self, key: Key) -> None:
+        self._opener.look(key)
+        self._goes_on.later(key)  # unless the opener has found other words for it before
+
+    async def _reconcile(self, key: Key) -> float | None:
+        self._goes_on.not_needed(key)
+        return await self._reconciler.reconcile(key)
+
     def _changed(self, key: Key | None) -> None:
+        if key is not None:
+            self._gathers.not_needed(key)
         self._opener.look(key)
 
     def _short_of_quota(self, seen: GroupSeen) -> str:
@@ -230,16 +258,6 @@ class Groups:
         known = self.index.keys()
         for key in known:
             self._opener.look(key)
-
-    def _speak(self, seen: GroupSeen, blocked: str) -> None:
-        doubts = barrier_seen.doubts(seen, self._around.jobset)
-        told = report(seen, self._around.clock(), self._opener.why(seen.group.key), blocked, doubts=doubts)
-        self.measures.looks(told)
-        self._heralds.want(told)
-
-    def _forget(self, key: Key) -> None:
-        self._heralds.forget(key)
-        self.measures.forget(key)
 
     def _held(self) -> int:
         seen = map(self.index.observe, self.index.keys())

@@ -26,6 +26,11 @@ class Parts:
         """As it was merged last; None: to be merged anew."""
         self.gangs: tuple[str, ...] = ()
         """Those of its GangGroup, as it was merged last."""
+        self.record: Record | None = None
+        self.recorded = False
+        """Whether `record` is what its homes tell by now."""
+        self.bound = 0
+        """How many of its pods have a node, whatever else is the matter with them."""
         self._held: dict[str, MemberSeen] = {}
         """By UID: those that carry its label."""
         self._ungated: dict[str, MemberSeen] = {}
@@ -80,6 +85,7 @@ class Parts:
         if old == new:
             return old
         self._members = None
+        self.bound += (new is not None and new.bound) - (old is not None and old.bound)
         if new is None:
             del pods[uid]
         else:

@@ -12,6 +12,7 @@ from controllers.groups.limits import Limits
 from controllers.groups.makers import Makers
 from controllers.groups.records import Records, parsed
 from controllers.groups.returns import HandsOver, Returns, TakesBack
+from controllers.groups.rush import Rush
 from controllers.refusals import terminating
 from jobset_gate import names
 from jobset_gate.groups import generation
@@ -44,20 +45,25 @@ class GroupReconciler:
         makers: Makers,
         now: Callable[[], float],
         native: HandsOver | None = None,
+        rush: Rush,
         wake: Callable[[Key], None],
         look: Callable[[Key], None],
+        quiet: Callable[[GroupSeen], float] = lambda _: 0.0,
         spoken: Callable[[GroupSeen, str], None] = lambda _, __: None,
         forgotten: Callable[[Key], None] = lambda _: None,
         satisfied: Callable[[float], None] = lambda _: None,
         rolled_back: Callable[[], None] = lambda: None,
     ) -> None:
         """`wake`: another group is to be reconciled; `look`: the opener is to look at one; `spoken`: a group was looked
-        at, and this is in the way of taking it back; `satisfied`: so many seconds after it was opened.
+        at, and this is in the way of taking it back; `quiet`: seconds for which nobody is to speak of one; `satisfied`:
+        so many seconds after it was opened.
         """
         self._index, self._records, self._gates, self._makers = index, records, gates, makers
         self._native, self._now, self._wake, self._look = native, now, wake, look
-        self._spoken, self._forgotten = spoken, forgotten
-        self._limits = Limits(records, gates, now=now, wake=wake, satisfied=satisfied, rolled_back=rolled_back)
+        self._quiet, self._spoken, self._forgotten = quiet, spoken, forgotten
+        self._limits = Limits(
+            records, gates, now=now, rush=rush, wake=wake, satisfied=satisfied, rolled_back=rolled_back
+        )
         self._returns = Returns(
             records=records,
             gates=gates,
@@ -84,20 +90,25 @@ class GroupReconciler:
                 return None  # the namespace goes, and its groups with it
             raise
         seen = self._index.observe(key)
-        if seen is not None:
-            self._spoken(seen, blocked)
+        if seen is None:
+            return again
+        wait = self._quiet(seen)
+        if wait > 0:
+            return wait if again is None else min(again, wait)
+        self._spoken(seen, blocked)
         return again
 
     async def _act(self, key: Key, seen: GroupSeen) -> tuple[float | None, str]:
         record = seen.record
         if record is None:
             self._gates.forget(key)
+            self._limits.forget(key)
             await self._returns.resume(key)
             return await self._makers.ask(seen), ""
         if record.stage is Stage.CLOSED:
             self._limits.forget(key)
             return await self._returns.closed(key, seen, record), ""
-        parts = self._parts(record)
+        parts = self._parts(record, seen)
         first = generation.holder(record, parts)
         if record.stage is Stage.OPEN:
             over = self._is_over(key, seen)
@@ -115,9 +126,9 @@ class GroupReconciler:
             return await self._returns.take_back(seen, record, parts)
         return await self._keep(key, seen, record, parts), ""
 
-    def _parts(self, record: Record) -> dict[Key, GroupSeen]:
+    def _parts(self, record: Record, known: GroupSeen) -> dict[Key, GroupSeen]:
         """The gangs of a decision that are still there, and still in it."""
-        seen = {key: self._index.observe(key) for key, _ in record.gangs}
+        seen = {key: known if key == known.group.key else self._index.observe(key) for key, _ in record.gangs}
         return {
             key: it
             for key, it in seen.items()

@@ -20,10 +20,23 @@ from jobset_gate.groups.model import Key
 from jobset_gate.groups.record import Record
 from jobset_gate.groups.seen import GroupSeen, Home
 from jobset_gate.kube.client import Client, PatchType
-from jobset_gate.kube.errors import AlreadyExists, Conflict, Invalid, NotFound, ServerError, Throttled, Unreachable
+from jobset_gate.kube.errors import (
+    AlreadyExists,
+    ApiError,
+    BadAnswer,
+    Conflict,
+    Invalid,
+    NotFound,
+    ServerError,
+    Throttled,
+    Unreachable,
+)
 from jobset_gate.kube.resources import CONFIGMAPS, POD_GROUPS, Resource
 
 PAGE: Final = 250
+
+READ_AGAIN: Final = 2.0
+"""Seconds until a list that has failed is begun anew."""
 
 ATTEMPTS: Final = 5
 """At one write, where all that others have changed is something else on the object: a status, a label."""
@@ -120,29 +133,34 @@ class Records:
     async def catch_up(self, apis: Iterable[str]) -> None:
         """Reads all records as they stand now, ahead of the watches.
 
-        Whoever begins to lead may know less than the last leader has decided: a standby's watches lag.
+        Whoever begins to lead may know less than the last leader has decided: a standby's watches lag. It is often the
+        trouble of an API server that makes another lead, so this is tried until it succeeds.
         """
         for resource in (CONFIGMAPS, *(POD_GROUPS[api] for api in apis)):
-            selector = f"{names.GANG_RECORD}={names.GANG_RECORD_VALUE}" if resource == CONFIGMAPS else ""
-            go_on = ""
             while True:
                 try:
-                    page = await self._client.list(
-                        resource,
-                        self._namespace,
-                        label_selector=selector,
-                        limit=PAGE,
-                        continue_=go_on,
-                        type=_Page,
-                    )
+                    await self._read(resource)
                 except NotFound:
                     break  # that kind is not installed
-                for stored in page.items:
-                    self._learn(resource.group, stored)
-                go_on = page.metadata.more
-                if not go_on:
+                except (ApiError, BadAnswer, Unreachable) as error:
+                    _log.warning("records not read", kind=resource.plural, group=resource.group, error=str(error))
+                    await asyncio.sleep(READ_AGAIN)
+                else:
                     break
-                await asyncio.sleep(0)
+
+    async def _read(self, resource: Resource) -> None:
+        selector = f"{names.GANG_RECORD}={names.GANG_RECORD_VALUE}" if resource == CONFIGMAPS else ""
+        go_on = ""
+        while True:
+            page = await self._client.list(
+                resource, self._namespace, label_selector=selector, limit=PAGE, continue_=go_on, type=_Page
+            )
+            for stored in page.items:
+                self._learn(resource.group, stored)
+            go_on = page.metadata.more
+            if not go_on:
+                return
+            await asyncio.sleep(0)
 
     def _learn(self, api: str, stored: Stored) -> None:
         home = _home(api, stored)
@@ -181,8 +199,9 @@ class Records:
             return None
         if (stands and parsed(stands) is None) or _read(stands, key) != seen.record:
             raise LookAgain(f"the record of group {key.path} was changed by somebody else") from error
-        if not isinstance(error, Conflict | Invalid | NotFound):
-            raise error  # it has not landed, and the API server is in trouble: not at once again
+        if not isinstance(error, Conflict | NotFound):
+            # It has not landed, and the API server is in trouble, or the object takes no record: not at once again.
+            raise error
         _log.debug("record written again", group=key.path, why=str(error))
         return _home(home.api, found)
 

@@ -11,6 +11,7 @@ from jobset_gate.cli.commands import (
     crd,
     demo,
     describe,
+    doctor,
     get,
     groups,
     release,
@@ -58,7 +59,7 @@ def build(program: str, state: State) -> typer.Typer:
     ) -> None:
         state.debug = state.debug or debug
 
-    reading = (get, why, describe, wait, timeline)
+    reading = (get, why, describe, wait, timeline, doctor)
     for command in (demo, render, validate, *reading, release, groups, webhook, controller, crd, completion):
         command.register(app, program)
     return app

@@ -41,9 +41,11 @@ def pod_group(seen: GroupSeen, record: Record) -> dict[str, Any]:
 
 
 def is_of(stored: dict[str, Any], seen: GroupSeen) -> bool:
-    """Whether the native PodGroup that is there is that of the present generation."""
-    notes = stored.get("metadata", {}).get("annotations") or {}
-    return bool(notes.get(names.NATIVE_GENERATION) == str(seen.generation))
+    """Whether the native PodGroup that is there is that of the present generation, and stays with the present home."""
+    meta = stored.get("metadata", {})
+    notes, owners = meta.get("annotations") or {}, [it.get("uid") for it in meta.get("ownerReferences") or ()]
+    stays = not owners or seen.home is None or seen.home.uid in owners
+    return stays and bool(notes.get(names.NATIVE_GENERATION) == str(seen.generation))
 
 
 def held_up(seen: GroupSeen, version: str | None) -> Standing | None:

@@ -4,9 +4,11 @@ The write that changes it, compare-and-swap, is the decision; pods are patched o
 finds either nothing or all that it needs to go on.
 """
 
+import re
 from collections.abc import Iterable
 from enum import StrEnum
 from fractions import Fraction
+from typing import Final
 
 import msgspec
 
@@ -14,6 +16,15 @@ from jobset_gate import names
 from jobset_gate.errors import Malformed
 from jobset_gate.groups.model import Key, Mode
 from jobset_gate.model import Word
+
+LARGEST: Final = 10**18
+"""Of any number in a record that we have written, and of any span of seconds."""
+
+LATEST: Final = 10.0**11
+"""Seconds since the epoch: a later moment is no date."""
+
+_SECONDS: Final = re.compile(r"[0-9]{1,60}(/[1-9][0-9]{0,60})?")
+"""As we write them. Powers of ten would take for ever to work out."""
 
 
 class Stage(StrEnum):
@@ -120,11 +131,40 @@ def render(record: Record) -> str:
 
 
 def parse(text: str) -> Record:
-    """As it was stored. Raises Malformed for what we cannot have written."""
+    """As it was stored. Raises Malformed for what we cannot have written: users may write there, too."""
     try:
-        return msgspec.json.decode(text, type=Record, dec_hook=_fraction)
-    except (msgspec.MsgspecError, ValueError, ZeroDivisionError) as problem:
+        found = msgspec.json.decode(text, type=Record, dec_hook=_fraction)
+    except (msgspec.MsgspecError, ValueError, RecursionError) as problem:
         raise Malformed(names.GANG_RECORD, text[:100], f"a record of a group: {problem}") from problem
+    if not _is_sane(found):
+        raise Malformed(names.GANG_RECORD, text[:100], "a record of a group: with numbers and dates that can be")
+    return found
+
+
+def within(record: Record, namespace: str) -> Record:
+    """The decision as far as it is about gangs of one namespace."""
+    inside = [number for number, (key, _) in enumerate(record.gangs) if key.namespace == namespace]
+    if len(inside) == len(record.gangs):
+        return record
+    return msgspec.structs.replace(
+        record,
+        gangs=tuple(record.gangs[number] for number in inside),
+        shares=tuple(record.shares[number] for number in inside if number < len(record.shares)),
+    )
+
+
+def _is_sane(record: Record) -> bool:
+    """Whether it can be reckoned with."""
+    shares = [(it.minimum, it.many) for it in record.shares]
+    generations = [it for _, it in record.gangs]
+    numbers = [record.generation, record.minimum, record.many, record.rolled_back, *generations]
+    moments = [record.at, record.newest, record.satisfied or 0.0, record.not_before]
+    moments += [it.newest for it in record.shares]
+    return (
+        all(0 <= it <= LARGEST for it in (*numbers, *(it for share in shares for it in share)))
+        and all(0 <= it <= LATEST for it in moments)
+        and record.wait <= LARGEST
+    )
 
 
 def _plain(value: object) -> str:
@@ -134,6 +174,6 @@ def _plain(value: object) -> str:
 
 
 def _fraction(kind: type, value: object) -> Fraction:
-    if kind is Fraction and isinstance(value, str):
+    if kind is Fraction and isinstance(value, str) and _SECONDS.fullmatch(value):
         return Fraction(value)
-    raise NotImplementedError(kind)
+    raise ValueError(f"no seconds: {str(value)[:20]}")

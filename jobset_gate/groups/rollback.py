@@ -14,6 +14,9 @@ JOBSET: Final = "JobSet"
 FINISHED: Final = ("Succeeded", "Failed")
 """Phases of pods that hold nothing any more: there is nothing to be taken back."""
 
+_DIGITS: Final = 20
+"""Of a generation. Whoever may write to a Job may write longer ones, which Python refuses to read."""
+
 
 class Root(Word, frozen=True):
     """A Job or JobSet, that would have to be suspended; of a Job of a JobSet its JobSet, which would resume it."""
@@ -116,7 +119,8 @@ def mark(held: str, generation: int) -> str:
 def signed(text: str) -> tuple[str, int]:
     """Label and generation of a mark; ("", 0) for what is none of ours."""
     held, _, number = text.rpartition(".")
-    return (held, int(number)) if held and number.isascii() and number.isdecimal() else ("", 0)
+    known = held and number.isascii() and number.isdecimal() and len(number) <= _DIGITS
+    return (held, int(number)) if known else ("", 0)
 
 
 def released(pod: MemberSeen) -> bool:

@@ -72,6 +72,13 @@ PODGROUPS_SIGS = Resource("scheduling.sigs.k8s.io", "v1alpha1", "podgroups", "Po
 SELF_SUBJECT_REVIEWS = Resource(
     "authentication.k8s.io", "v1", "selfsubjectreviews", "SelfSubjectReview", namespaced=False
 )
+SELF_SUBJECT_ACCESS_REVIEWS = Resource(
+    "authorization.k8s.io", "v1", "selfsubjectaccessreviews", "SelfSubjectAccessReview", namespaced=False
+)
+SUBJECT_ACCESS_REVIEWS = Resource(
+    "authorization.k8s.io", "v1", "subjectaccessreviews", "SubjectAccessReview", namespaced=False
+)
+NETWORK_POLICIES = Resource("networking.k8s.io", "v1", "networkpolicies", "NetworkPolicy")
 RESOURCEQUOTAS = Resource("", "v1", "resourcequotas", "ResourceQuota")
 REPLICATION_CONTROLLERS = Resource("", "v1", "replicationcontrollers", "ReplicationController")
 DEPLOYMENTS = Resource("apps", "v1", "deployments", "Deployment")

@@ -222,3 +222,19 @@ async def test_off_opens_whatever_has_gathered_and_asks_for_no_nodes(cluster: Sm
         found = cluster.record()
         assert found is not None
         assert (found.how, found.stage) == (How.OFF, Stage.OPEN)
+
+
+async def test_what_is_bound_meanwhile_is_reckoned_once_before_anybody_is_held_up_for_it(
+    cluster: SmallCluster,
+) -> None:
+    """As missing on its node, and no more as still to be placed."""
+    add_node(cluster, cpu="6")
+    cluster.gather("one", "a", "b", minimum=2, spec=BIG)
+    async with keeping(cluster) as keeper:
+        await settled()
+        cluster.bind("a")
+        await settled()
+        cluster.gather("two", "c", minimum=1, spec=BIG)
+        await settled()
+        assert cluster.open() == ["a", "b", "c"]
+        assert keeper.metric("opened_total", how="Fit") == 2

@@ -1,0 +1,64 @@
+"""What a pod's change can make different for its group: whether that is to be looked at, and whether it can wait (G3).
+
+Hints only: whatever they say, the next look counts anew.
+"""
+
+from controllers.groups.parts import Parts
+from jobset_gate.groups.record import How, Record, Stage
+from jobset_gate.groups.seen import MemberSeen
+
+
+def lacks_more(parts: Parts) -> bool:
+    """Whether a group that was never opened, and has one held pod more, cannot be opened all the same."""
+    group = parts.group
+    if group is None or len(parts) == 1 or group.gangs:
+        return False
+    return group.valid and not group.lacks_pod_group and not group.gathered
+
+
+def comes_on(record: Record | None, parts: Parts, old: MemberSeen | None, new: MemberSeen | None) -> bool:
+    """Whether a pod of an open group was opened, bound or started, and nothing is to be done about that yet."""
+    if old is None or new is None or not (old.counts and new.counts and _lasting(old) == _lasting(new)):
+        return False
+    if record is None or record.stage is not Stage.OPEN or len(record.gangs) > 1 or record.how is How.NATIVE:
+        return False
+    if old.bound == new.bound or record.satisfied is not None:
+        return new.bound >= old.bound
+    return new.bound and parts.bound < record.minimum
+
+
+def weight(member: MemberSeen | None) -> object:
+    """All of a member that can make a difference to opening; many of its events are about something else."""
+    if member is None:
+        return None
+    return (
+        member.uid,
+        member.counts,
+        member.bound,
+        member.gated,
+        member.generation,
+        member.other_gates,
+        member.claim,
+        member.shape,
+        member.unmodelled,
+        member.barrier,
+        member.priority,
+        member.native,
+        member.deleting,
+        member.phase in ("Succeeded", "Failed"),
+    )
+
+
+def _lasting(member: MemberSeen) -> object:
+    """What stays the same while a pod is opened, bound and run."""
+    return (
+        member.uid,
+        member.claim,
+        member.shape,
+        member.unmodelled,
+        member.barrier,
+        member.priority,
+        member.native,
+        member.other_gates,
+        member.taken_back,
+    )

@@ -1,0 +1,137 @@
+"""Rights: those of the controller's ServiceAccount, and those of whoever asks."""
+
+from dataclasses import dataclass
+from typing import Final
+
+from jobset_gate import names
+from jobset_gate.cli.doctor.findings import Finding, error, ok, unknown, warning
+from jobset_gate.cli.doctor.installed import controllers
+from jobset_gate.cli.doctor.patient import Patient, Unseen
+from jobset_gate.cli.doctor.registrations import for_pods
+from jobset_gate.cli.looking.rights import refused
+from jobset_gate.kube.errors import Forbidden, NotFound
+from jobset_gate.kube.resources import (
+    CONFIGMAPS,
+    EVENTS,
+    JOBS,
+    JOBSETS,
+    LEASES,
+    NODES,
+    PODS,
+    SELF_SUBJECT_ACCESS_REVIEWS,
+    SUBJECT_ACCESS_REVIEWS,
+    Resource,
+)
+from jobset_gate.template import Json, dig
+
+
+@dataclass(frozen=True, slots=True)
+class Right:
+    """One verb, and what becomes of it if it is missing. `name`: of this object in the controller's own namespace."""
+
+    verb: str
+    resource: Resource
+    lost: str
+    part: str = ""
+    name: str = ""
+    vital: bool = True
+
+    def attributes(self, namespace: str) -> dict[str, str]:
+        """As an access review has them; a namespace of "" is all of them."""
+        return {
+            "verb": self.verb,
+            "group": self.resource.group,
+            "resource": self.resource.plural,
+            "subresource": self.part,
+            "name": self.name,
+            "namespace": namespace,
+        }
+
+    @property
+    def told(self) -> str:
+        """`patch jobsets/status`."""
+        return f"{self.verb} {self.resource.plural}" + (f"/{self.part}" if self.part else "")
+
+
+CONTROLLER: Final = (
+    Right("list", JOBSETS, "it sees no gang"),
+    Right("watch", JOBSETS, "it sees no gang"),
+    Right("patch", JOBSETS, "no gang shows how far it is", part="status", vital=False),
+    Right("watch", JOBS, "it cannot tell who is missing"),
+    Right("watch", PODS, "it cannot tell who has started"),
+    Right("create", CONFIGMAPS, "no gang is released"),
+    Right("update", CONFIGMAPS, "no gang is released"),
+    Right("list", EVENTS, "what quotas say is not known", vital=False),
+    Right("get", LEASES, "it cannot lead", name=names.LEASE),
+    Right("update", LEASES, "it cannot lead", name=names.LEASE),
+)
+GROUPS: Final = (
+    Right("patch", PODS, "no group is opened"),
+    Right("list", NODES, "it cannot tell where there is room", vital=False),
+)
+"""Beside those, where pod groups are on."""
+OWN: Final = (
+    Right("list", JOBSETS, "`get` shows nothing"),
+    Right("get", JOBSETS, "`why` says nothing"),
+    Right("list", PODS, "`why` cannot tell who is missing"),
+    Right("list", JOBS, "`why` cannot tell which Jobs have finished"),
+    Right("list", EVENTS, "`why` does not know what quotas and kubelets say"),
+    Right("get", CONFIGMAPS, "`why` knows decisions from the JobSet's condition only"),
+    Right("patch", JOBSETS, "`release` and `bypass` are not for you"),
+)
+_ALLOW: Final = "bind the chart's ClusterRole to it again: `helm upgrade` with rbac.create does"
+
+
+async def of_controller(patient: Patient) -> list[Finding]:
+    """A handful of them, without which nothing works."""
+    rights = CONTROLLER + (GROUPS if await _groups(patient) else ())
+    found: list[Finding] = []
+    for deployment in await controllers(patient):
+        namespace = str(dig(deployment, "metadata", "namespace"))
+        account = dig(deployment, "spec", "template", "spec", "serviceAccountName") or "default"
+        who = {
+            "user": f"system:serviceaccount:{namespace}:{account}",
+            "groups": ["system:serviceaccounts", f"system:serviceaccounts:{namespace}", "system:authenticated"],
+        }
+        lacks = [it for it in rights if not await _may(patient, it, namespace if it.name else "", who)]
+        found += [_lacking(it, f"{namespace}/{account}") for it in lacks]
+        found += [] if lacks else [ok(f"the ServiceAccount {namespace}/{account} has its rights")]
+    return found or [_not_found()]
+
+
+async def own(patient: Patient) -> list[Finding]:
+    """In the namespace in which commands look by themselves."""
+    lacks = [it for it in OWN if not await _may(patient, it, patient.home)]
+    remedy = "ask for the right, if you need it"
+    return [warning(f"you {refused(it.verb, it.resource, patient.home)}", it.lost, remedy) for it in lacks] or [
+        ok(f"you may look at gangs in namespace {patient.home}")
+    ]
+
+
+async def _groups(patient: Patient) -> bool:
+    try:
+        return bool(await for_pods(patient))
+    except Unseen:
+        return False
+
+
+async def _may(patient: Patient, right: Right, namespace: str, who: Json | None = None) -> bool:
+    """Asks about somebody else, or (None) about whoever asks. Raises Unseen."""
+    kind = SELF_SUBJECT_ACCESS_REVIEWS if who is None else SUBJECT_ACCESS_REVIEWS
+    spec = {"resourceAttributes": right.attributes(namespace), **(who or {})}
+    try:
+        return dig(await patient.client.create(kind, {"spec": spec}), "status", "allowed") is True
+    except NotFound as no:
+        raise Unseen("the API server answers no questions about rights") from no
+    except Forbidden as no:
+        raise Unseen(refused("create", kind, None)) from no
+
+
+def _lacking(right: Right, account: str) -> Finding:
+    say = error if right.vital else warning
+    return say(f"the ServiceAccount {account} may not {right.told}", right.lost, _ALLOW)
+
+
+def _not_found() -> Finding:
+    why = "no Deployment has the labels of the chart's controller"
+    return unknown("the rights of the controller's ServiceAccount", why, "compare its RBAC with the chart's")

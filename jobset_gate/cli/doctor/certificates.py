@@ -1,0 +1,91 @@
+"""The CAs that API servers trust at the door: their age, and whether they are the ones that sign."""
+
+from base64 import b64decode
+from datetime import UTC, datetime, timedelta
+from typing import Final
+
+from cryptography import x509
+
+from jobset_gate.cli.doctor.findings import Finding, error, ok, warning
+from jobset_gate.cli.doctor.patient import Patient
+from jobset_gate.cli.doctor.registrations import Found, ours
+from jobset_gate.kube.resources import SECRETS
+from jobset_gate.template import Json, dig, mapping
+from webhook.ca_secret import contents
+from webhook.pem import certificates
+
+SOON: Final = timedelta(days=7)
+"""As long as one of our serving certificates lives; our own CA is followed by the next long before."""
+_SERVICE: Final = "-webhook"
+_RENEW: Final = "restart the webhook's Deployment and read its log; with cert-manager see its Certificate"
+
+
+async def bundles(patient: Patient) -> list[Finding]:
+    """What stands in caBundle."""
+    now = datetime.now(UTC)
+    return [judged(name, bundle(hook), now) for name, hook in await _trusting(patient)]
+
+
+async def secret(patient: Patient) -> list[Finding]:
+    """Whether the CA that we keep ourselves is the one that is trusted."""
+    found: list[Finding] = []
+    for one in await _trusting(patient):
+        if (place := _place(dig(one[1], "clientConfig", "service"))) is None:
+            continue
+        kept = await patient.one(SECRETS, place[1], place[0])
+        stored = contents(mapping(dig(kept, "data")))
+        if stored is not None:  # else the certificate is somebody else's to keep
+            found.append(_compared("/".join(place), stored.signers[0].certificate, one))
+    return found
+
+
+async def _trusting(patient: Patient) -> list[Found]:
+    return [one for one in await ours(patient) if dig(one[1], "clientConfig", "caBundle")]
+
+
+def judged(name: str, trusted: tuple[x509.Certificate, ...], now: datetime) -> Finding:
+    """Of what one configuration trusts."""
+    valid = [it for it in trusted if it.not_valid_before_utc <= now < it.not_valid_after_utc]
+    if not trusted:
+        return error(f"the caBundle of {name} holds no certificate", "API servers trust nobody there", _RENEW)
+    if not valid:
+        ended = max(it.not_valid_after_utc for it in trusted)
+        why = (
+            f"the last certificate in it is valid until {ended:%Y-%m-%d %H:%M} UTC, and it is {now:%Y-%m-%d %H:%M} now"
+        )
+        return error(f"the caBundle of {name} holds no certificate that is valid now", why, _RENEW)
+    last = max(valid, key=lambda it: it.not_valid_after_utc)
+    age, left = now - last.not_valid_before_utc, last.not_valid_after_utc - now
+    told = f"made {_days(age)} ago, valid until {last.not_valid_after_utc:%Y-%m-%d}"
+    if left < SOON:
+        return warning(f"the CA that {name} trusts ends in {_days(left)}", told, _RENEW)
+    return ok(f"the CA that {name} trusts is valid", told)
+
+
+def _compared(secret: str, signing: x509.Certificate, trusting: Found) -> Finding:
+    name, hook = trusting
+    if signing in bundle(hook):
+        return ok(f"{name} trusts the CA of Secret {secret}")
+    why = "what the webhook serves is signed by a CA that API servers do not know, so they refuse gated objects"
+    return error(f"{name} does not trust the CA of Secret {secret}", why, _RENEW)
+
+
+def _place(service: object) -> tuple[str, str] | None:
+    """The Secret beside a Service that the chart has made."""
+    namespace, name = dig(service, "namespace"), dig(service, "name")
+    if not isinstance(namespace, str) or not isinstance(name, str) or not name.endswith(_SERVICE):
+        return None
+    return namespace, name.removesuffix(_SERVICE) + "-ca"
+
+
+def bundle(hook: Json) -> tuple[x509.Certificate, ...]:
+    """What a webhook's caBundle holds, as far as it can be read."""
+    text = dig(hook, "clientConfig", "caBundle")
+    try:
+        return certificates(b64decode(text)) if isinstance(text, str) else ()
+    except ValueError:
+        return ()
+
+
+def _days(span: timedelta) -> str:
+    return f"{span.days} day{'' if span.days == 1 else 's'}" if span.days else f"{span.seconds // 3600} hours"

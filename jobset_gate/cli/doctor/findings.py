@@ -1,0 +1,50 @@
+"""The word for what a check has found."""
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+from enum import StrEnum
+
+
+class Level(StrEnum):
+    """How bad it is."""
+
+    OK = "ok"
+    WARNING = "warning"
+    ERROR = "error"
+    UNKNOWN = "unknown"
+    """It could not be seen: for want of a right, or because nobody outside can see it."""
+
+
+@dataclass(frozen=True, slots=True)
+class Finding:
+    """One thing that was looked at."""
+
+    level: Level
+    what: str
+    why: str = ""
+    remedy: str = ""
+
+
+def ok(what: str, why: str = "") -> Finding:
+    """As it should be."""
+    return Finding(Level.OK, what, why)
+
+
+def warning(what: str, why: str, remedy: str) -> Finding:
+    """It works, and not as well as it could."""
+    return Finding(Level.WARNING, what, why, remedy)
+
+
+def error(what: str, why: str, remedy: str) -> Finding:
+    """Gangs are not held, or not released."""
+    return Finding(Level.ERROR, what, why, remedy)
+
+
+def unknown(what: str, why: str, remedy: str) -> Finding:
+    """Not seen."""
+    return Finding(Level.UNKNOWN, what, why, remedy)
+
+
+def healthy(findings: Iterable[Finding]) -> bool:
+    """Whether nothing is worse than a warning."""
+    return all(it.level is not Level.ERROR for it in findings)

@@ -1,0 +1,43 @@
+"""Whether the scheduler places native gangs: a pair of pods tries it, only for who asks (G6)."""
+
+from typing import Final
+
+from controllers.groups import canary
+from controllers.groups.canary import Proof
+from jobset_gate.cli.doctor.findings import Finding, error, ok
+from jobset_gate.cli.doctor.patient import Patient, Unseen
+from jobset_gate.kube.errors import ApiError, Forbidden
+
+_OFF: Final = "set groups.native to Off, or "
+_WRONG: Final = {
+    Proof.NOT_SERVED: (
+        "the API server has no native PodGroups",
+        "switch on their API and the feature gate GenericWorkload (Kubernetes 1.35 or newer)",
+    ),
+    Proof.DROPPED: (
+        "the API server drops spec.schedulingGroup from pods",
+        "switch on the feature gate GenericWorkload of the API server",
+    ),
+    Proof.NOT_HELD: (
+        "one pod of a gang of two was bound alone",
+        "switch on the feature gate GangScheduling of the scheduler",
+    ),
+    Proof.NOT_BOUND: (
+        "neither pod of a gang of two was bound in time",
+        "see whether there is room for two pods, and the scheduler's log",
+    ),
+}
+
+
+async def check(patient: Patient) -> list[Finding]:
+    """Creates two pods and a PodGroup, and takes them away again."""
+    try:
+        proof = await canary.prove(patient.client, patient.home)
+    except Forbidden as no:
+        raise Unseen(f"cannot create pods and native PodGroups in namespace {patient.home}: {no.message}") from no
+    except ApiError as no:
+        raise Unseen(f"native gangs could not be tried in namespace {patient.home}: {no.message}") from no
+    if proof is Proof.WORKS:
+        return [ok("the scheduler places native gangs", "two pods of one gang were bound together")]
+    why, remedy = _WRONG[proof]
+    return [error("the scheduler does not place native gangs", why, _OFF + remedy)]

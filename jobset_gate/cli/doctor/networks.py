@@ -1,0 +1,103 @@
+"""NetworkPolicies that keep gated pods from the gate stream, so that they hear of the release later."""
+
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass
+from typing import Final
+from urllib.parse import urlsplit
+
+from jobset_gate import names
+from jobset_gate.cli.doctor import egress
+from jobset_gate.cli.doctor.egress import Place, Way
+from jobset_gate.cli.doctor.findings import Finding, ok, unknown, warning
+from jobset_gate.cli.doctor.installed import controllers
+from jobset_gate.cli.doctor.patient import Patient, Unseen
+from jobset_gate.cli.looking.sights import Sight
+from jobset_gate.kube.resources import NAMESPACES, NETWORK_POLICIES
+from jobset_gate.template import Json, dig, items, mapping, replicated_jobs
+
+_NAME: Final = "kubernetes.io/metadata.name"
+
+
+@dataclass(frozen=True, slots=True)
+class Asker:
+    """Pods of one replicatedJob, and the gate stream they ask."""
+
+    namespace: str
+    jobset: str
+    labels: tuple[tuple[str, str], ...]
+    host: str
+    port: int
+
+    @property
+    def there(self) -> str:
+        """The namespace of the gate stream's Service; "" if its name does not tell."""
+        parts = self.host.split(".")
+        return parts[1] if len(parts) > 1 and (len(parts) == 2 or parts[2] == "svc") else ""
+
+
+async def check(patient: Patient) -> list[Finding]:
+    """Per namespace and the policies that close the way."""
+    askers = list(_askers(await patient.gangs()))
+    found: dict[tuple[str, Way, tuple[str, ...]], set[str]] = {}
+    for it in askers:
+        policies = await patient.all(NETWORK_POLICIES, it.namespace)
+        told, ruling = egress.way(policies, dict(it.labels), await _place(patient, it))
+        if told is not Way.OPEN:
+            found.setdefault((it.namespace, told, ruling), set()).add(it.jobset)
+    if askers and not found:
+        return [ok("no NetworkPolicy keeps gated pods from the gate stream")]
+    return [_told(namespace, told, ruling, gangs) for (namespace, told, ruling), gangs in sorted(found.items())]
+
+
+def _told(namespace: str, told: Way, ruling: Iterable[str], gangs: set[str]) -> Finding:
+    policies = ", ".join(sorted(ruling))
+    remedy = "allow egress to the controller's pods at the gate stream's port (and to DNS)"
+    count = f"{len(gangs)} gang{'' if len(gangs) == 1 else 's'}"
+    if told is Way.UNCERTAIN:
+        what = f"whether the pods of {count} in namespace {namespace} reach the gate stream"
+        return unknown(what, f"the NetworkPolicies {policies} allow addresses or names that do not tell", remedy)
+    what = f"NetworkPolicies keep the pods of {count} in namespace {namespace} from the gate stream"
+    return warning(what, f"{policies}: these pods hear of the release from their kubelet, up to minutes later", remedy)
+
+
+async def _place(patient: Patient, asker: Asker) -> Place:
+    where = asker.there
+    labels = {_NAME: where}
+    try:
+        labels |= mapping(dig(await patient.one(NAMESPACES, where), "metadata", "labels")) if where else {}
+        pods = await _pods(patient, where)
+    except Unseen:
+        pods = None  # its name is known all the same
+    return Place(labels, pods, asker.port, own=where == asker.namespace)
+
+
+async def _pods(patient: Patient, namespace: str) -> Json | None:
+    """The labels of the controller's pods there."""
+    for one in await controllers(patient):
+        if dig(one, "metadata", "namespace") == namespace:
+            return mapping(dig(one, "spec", "template", "metadata", "labels"))
+    return None
+
+
+def _askers(sights: Iterable[Sight]) -> Iterator[Asker]:
+    for sight in sights:
+        for job in replicated_jobs(sight.stored):
+            url = urlsplit(_stream(job.listed("initContainers")))
+            if not url.hostname:
+                continue
+            labels = job.labels[1] | {
+                names.GATED: names.GATED_VALUE,
+                names.JS_NAME: sight.name,
+                names.JS_REPLICATED_JOB: job.name,
+            }
+            yield Asker(sight.namespace, sight.name, tuple(sorted(labels.items())), url.hostname, url.port or 80)
+
+
+def _stream(inits: Iterable[object]) -> str:
+    """The URL that the barrier asks; "" for none."""
+    for one in inits:
+        if dig(one, "name") == names.BARRIER_CONTAINER:
+            for variable in items(dig(one, "env")):
+                if dig(variable, "name") == names.ENV_STREAM:
+                    return str(dig(variable, "value") or "")
+    return ""

@@ -1,0 +1,77 @@
+"""Other schedulers and webhooks that read the keys by which pods name their groups."""
+
+from collections import Counter
+from typing import Final
+
+from jobset_gate import names
+from jobset_gate.cli.doctor.findings import Finding, ok, warning
+from jobset_gate.cli.doctor.patient import Patient
+from jobset_gate.kube.resources import DEPLOYMENTS, MUTATING_WEBHOOKS, PODS
+from jobset_gate.template import Json, dig, items
+
+KNOWN: Final = {
+    "koord": "Koordinator",
+    "volcano": "Volcano",
+    "scheduler-plugins": "scheduler-plugins",
+    "yunikorn": "YuniKorn",
+    "kai-scheduler": "KAI Scheduler",
+}
+"""Words in names and images, and who it is."""
+KEYS: Final = (names.PLUGINS_NAME, names.ALIBABA_NAME, names.KOORDINATOR_LABEL)
+"""The labels; pods cannot be looked for by annotations."""
+_APART: Final = "let each pod name one scheduler, and keep groups.schedulerNames and groups.ways to what is ours"
+
+
+async def schedulers(patient: Patient) -> list[Finding]:
+    """Deployments of schedulers that place groups themselves."""
+    found = [(who, one) for one in await patient.all(DEPLOYMENTS) if (who := _scheduler(one))]
+    why = "it reads the same labels and annotations as we do"
+    return [warning(f"{who} runs here ({_place(one)})", why, _APART) for who, one in found] or [
+        ok("no other scheduler of groups is deployed")
+    ]
+
+
+async def pods(patient: Patient) -> list[Finding]:
+    """Pods that name a group, and another scheduler than the usual one."""
+    await patient.gangs()  # it finds out which namespaces may be looked at
+    found: dict[str, str] = {}
+    for key in KEYS:
+        for pod in await patient.all(PODS, patient.namespace, labels=key):
+            found[str(dig(pod, "metadata", "uid"))] = str(dig(pod, "spec", "schedulerName") or names.DEFAULT_SCHEDULER)
+    others = Counter(it for it in found.values() if it != names.DEFAULT_SCHEDULER)
+    why = "they are ours only where groups.schedulerNames has that scheduler"
+    return [
+        warning(f"{count} pod{'' if count == 1 else 's'} of groups for the scheduler {name}", why, _APART)
+        for name, count in sorted(others.items())
+    ]
+
+
+async def webhooks(patient: Patient) -> list[Finding]:
+    """Mutating webhooks for pods that bear one of these names."""
+    found: list[Finding] = []
+    for one in await patient.all(MUTATING_WEBHOOKS):
+        name = str(dig(one, "metadata", "name"))
+        who = _who(" ".join([name, *(str(dig(it, "name")) for it in items(one.get("webhooks")))]))
+        if who and any("pods" in items(dig(rule, "resources")) for rule in _rules(one)):
+            why = f"{who} may change the group, the scheduler or the gates of pods after us"
+            found.append(warning(f"the webhook configuration {name} changes pods, too", why, _APART))
+    return found
+
+
+def _rules(configuration: Json) -> list[Json]:
+    return [rule for it in items(configuration.get("webhooks")) for rule in items(dig(it, "rules"))]
+
+
+def _scheduler(deployment: Json) -> str:
+    """Whose scheduler it is; "" for anything else, such as the rest of the same project."""
+    images = (str(dig(it, "image")) for it in items(dig(deployment, "spec", "template", "spec", "containers")))
+    told = [str(dig(deployment, "metadata", "name")), *images]
+    return _who(" ".join(told)) if any("scheduler" in it for it in told) else ""
+
+
+def _who(told: str) -> str:
+    return next((who for word, who in KNOWN.items() if word in told), "")
+
+
+def _place(deployment: Json) -> str:
+    return f"{dig(deployment, 'metadata', 'namespace')}/{dig(deployment, 'metadata', 'name')}"

@@ -1,0 +1,106 @@
+"""What `doctor` does: all checks side by side, and what they have found in the wanted form."""
+
+import asyncio
+import sys
+from collections.abc import Awaitable, Callable, Sequence
+from dataclasses import dataclass
+from typing import Final
+
+import typer
+
+from jobset_gate.cli.doctor import (
+    access,
+    barriers,
+    certificates,
+    field,
+    kinds,
+    kubelet,
+    leader,
+    native,
+    networks,
+    others,
+    reach,
+    registrations,
+    scope,
+    versions,
+)
+from jobset_gate.cli.doctor.findings import Finding, healthy, unknown
+from jobset_gate.cli.doctor.patient import Patient, Unseen
+from jobset_gate.cli.doctor.telling import document, text
+from jobset_gate.cli.documents.writing import to_json, to_yaml
+from jobset_gate.cli.exits import Exit
+from jobset_gate.cli.telling import looks
+from jobset_gate.cli.telling.forms import Form
+from jobset_gate.kube import access as ways
+from jobset_gate.kube.client import Client
+from jobset_gate.kube.errors import ApiError, BadAnswer
+
+Check = Callable[[Patient], Awaitable[list[Finding]]]
+CHECKS: Final[tuple[tuple[str, Check], ...]] = (
+    ("Kubernetes' version", versions.kubernetes),
+    ("JobSet's version", versions.jobset),
+    ("JobSet's CRD", field.check),
+    ("the webhook configurations", registrations.check),
+    ("the CAs in caBundle", certificates.bundles),
+    ("the Secret with the CA", certificates.secret),
+    ("whether a gated JobSet gets its barrier", reach.good),
+    ("whether wrong settings are refused", reach.bad),
+    ("whether a pod of a group is held", reach.pod),
+    ("the controller's rights", access.of_controller),
+    ("your own rights", access.own),
+    ("whether a controller leads", leader.check),
+    ("gangs", scope.check),
+    ("gangs without a barrier", barriers.check),
+    ("NetworkPolicies before the gate stream", networks.check),
+    ("kubelets", kubelet.check),
+    ("other schedulers", others.schedulers),
+    ("pods for other schedulers", others.pods),
+    ("other webhooks for pods", others.webhooks),
+    ("the kinds of PodGroup", kinds.check),
+)
+"""In the order in which they are told."""
+NATIVE: Final[tuple[str, Check]] = ("whether the scheduler places native gangs", native.check)
+
+
+@dataclass(frozen=True, slots=True)
+class Wanted:
+    """What the command line asks for."""
+
+    namespace: str | None = None
+    output: Form = Form.TEXT
+    native: bool = False
+    kubeconfig: str | None = None
+    context: str | None = None
+
+
+async def run(wanted: Wanted) -> Exit:
+    """Prints the findings; an error among them is one of the command."""
+    reached = await ways.discover(wanted.kubeconfig, wanted.context)
+    checks = [*CHECKS, *([NATIVE] if wanted.native else [])]
+    async with Client(reached) as client:
+        found = await findings(Patient(client, wanted.namespace, wanted.namespace or reached.namespace), checks)
+    typer.echo(_told(found, wanted.output).encode(), nl=False)
+    return Exit.OK if healthy(found) else Exit.ERROR
+
+
+def _told(found: Sequence[Finding], output: Form) -> str:
+    if output is Form.TEXT:
+        return text(found, looks.of(sys.stdout))
+    return (to_json if output is Form.JSON else to_yaml)([document(found)])
+
+
+async def findings(patient: Patient, checks: Sequence[tuple[str, Check]] = CHECKS) -> list[Finding]:
+    """Of all checks. Raises Unreachable where nobody answers at all."""
+    async with asyncio.TaskGroup() as together:
+        tasks = [together.create_task(_one(patient, *each)) for each in checks]
+    return [it for task in tasks for it in task.result()]
+
+
+async def _one(patient: Patient, about: str, check: Check) -> list[Finding]:
+    """What one of them cannot see keeps none of the others."""
+    try:
+        return await check(patient)
+    except Unseen as lost:
+        return [unknown(about, str(lost), "run it as somebody who may")]
+    except (ApiError, BadAnswer) as problem:
+        return [unknown(about, str(problem), "try again, and look into the API server's log")]

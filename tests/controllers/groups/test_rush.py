@@ -1,0 +1,191 @@
+"""While many groups are placed at once the API server is left to the scheduler; nothing is lost by that (G5)."""
+
+from __future__ import annotations
+
+import pytest
+
+from controllers.groups.rush import LONGEST, MANY, Rush, What
+from jobset_gate import names
+from jobset_gate.groups.candidates import Check
+from jobset_gate.groups.model import Key
+from jobset_gate.groups.record import Stage
+from jobset_gate.kube.resources import EVENTS, PODS
+from jobset_gate.settings import Groups
+from jobset_gate.sim.clock import VirtualClock
+from tests.controllers.groups.small import PLUGINS, SmallCluster, keeping, settled
+from tests.jobset_gate.groups.objects import key
+
+OFF = Groups(capacity_check=Check.OFF)
+CROWD = [f"g{number}" for number in range(MANY + 2)]
+MADE = {
+    "ownerReferences": [{"apiVersion": "apps/v1", "kind": "ReplicaSet", "name": "r", "uid": "u-r", "controller": True}]
+}
+
+
+@pytest.fixture
+async def cluster(clock: VirtualClock) -> SmallCluster:
+    return SmallCluster(clock)
+
+
+def gather(cluster: SmallCluster, *groups: str) -> None:
+    for name in groups:
+        cluster.gather(name, f"{name}-0", f"{name}-1", minimum=2, meta=MADE)
+
+
+def bind(cluster: SmallCluster, *groups: str) -> None:
+    for name in groups:
+        cluster.bind(f"{name}-0", f"{name}-1")
+
+
+def satisfied(cluster: SmallCluster, *groups: str) -> list[bool]:
+    return [(it := cluster.record(name)) is not None and it.satisfied is not None for name in groups]
+
+
+# --- The rush itself -------------------------------------------------------------------------------------------------
+
+
+def rush(clock: list[float], *groups: str) -> tuple[Rush, list[Key]]:
+    woken: list[Key] = []
+    made = Rush(lambda: clock[0], woken.append)
+    for name in groups:
+        made.placing(key(name), clock[0])
+    return made, woken
+
+
+def test_a_few_groups_are_no_rush() -> None:
+    made, _ = rush([0.0], *CROWD[: MANY - 1])
+    assert made.wait(key("x"), What.WORDS) == 0
+
+
+def test_it_begins_with_many_and_ends_with_the_last_and_who_waited_is_woken() -> None:
+    made, woken = rush([0.0], *CROWD)
+    assert made.wait(key("x"), What.WORDS) == LONGEST
+    for name in CROWD[1:]:
+        made.placed(key(name))
+    assert made.wait(key("x"), What.WORDS) > 0, "one is left"
+    made.placed(key(CROWD[0]))
+    assert woken == [key("x")]
+    assert made.wait(key("x"), What.WORDS) == 0
+
+
+def test_nothing_is_put_off_for_longer_than_that_however_long_it_lasts() -> None:
+    clock = [0.0]
+    made, _ = rush(clock, *CROWD)
+    assert made.wait(key("x"), What.RECORD) == LONGEST
+    clock[0] = LONGEST - 1
+    for name in CROWD:
+        made.placing(key(f"more-{name}"), clock[0])
+    assert made.wait(key("x"), What.RECORD) == 1
+    clock[0] = LONGEST
+    assert made.wait(key("x"), What.RECORD) == 0
+    assert made.wait(key("x"), What.RECORD) == 0
+    assert made.wait(key("y"), What.RECORD) == LONGEST
+
+
+def test_groups_that_are_not_placed_in_that_time_are_none_of_it_any_more() -> None:
+    clock = [0.0]
+    made, woken = rush(clock, *CROWD)
+    made.wait(key("x"), What.WORDS)
+    clock[0] = LONGEST
+    made.placing(key(CROWD[0]), 0.0)
+    assert made.wait(key("y"), What.WORDS) == 0
+    assert woken == [key("x")]
+
+
+# --- In the controller -----------------------------------------------------------------------------------------------
+
+
+async def test_in_a_rush_there_is_a_decision_for_each_group_and_a_patch_for_each_pod_and_nothing_else(
+    cluster: SmallCluster,
+) -> None:
+    async with keeping(cluster, OFF):
+        gather(cluster, *CROWD)
+        await settled(3)
+        before = len(cluster.writes)
+        assert cluster.wrote("patch", PLUGINS, names.GANG_RECORD) == len(CROWD)
+        assert cluster.wrote("patch", PODS) == 2 * len(CROWD)
+        for name in CROWD[:-1]:
+            bind(cluster, name)
+            await settled(1)
+        assert len(cluster.writes) == before
+        assert not any(satisfied(cluster, *CROWD))
+        last = cluster.clock()
+        bind(cluster, CROWD[-1])
+        await settled(5)
+        assert all(satisfied(cluster, *CROWD))
+        times = [it.satisfied for name in CROWD if (it := cluster.record(name)) is not None and it.satisfied]
+        assert times == sorted(times), "when they were, not when it was written"
+        assert times[0] < last - MANY + 1
+        await settled(30)
+        told = [it["involvedObject"]["name"] for it in cluster.all(EVENTS) if it["reason"] == names.REASON_SATISFIED]
+        assert sorted(told) == sorted(CROWD)
+
+
+async def test_a_pod_that_waits_for_its_group_to_be_satisfied_does_not_wait_for_the_rush(
+    cluster: SmallCluster,
+) -> None:
+    async with keeping(cluster, OFF):
+        gather(cluster, *CROWD)
+        await settled(3)
+        bind(cluster, "g0", "g1")
+        await settled(1)
+        cluster.gather("g0", "late")
+        await settled(1)
+        assert "late" in cluster.open()
+        assert satisfied(cluster, "g0", "g1") == [True, False]
+
+
+async def test_a_group_whose_minimum_was_bound_is_satisfied_whatever_comes_before_that_is_written(
+    cluster: SmallCluster,
+) -> None:
+    async with keeping(cluster, OFF):
+        gather(cluster, *CROWD)
+        await settled(3)
+        bind(cluster, "g0")
+        await settled(1)
+        assert satisfied(cluster, "g0") == [False]
+        cluster.remove(PODS, "g0-1")
+        await settled(1)
+        assert satisfied(cluster, "g0") == [True]
+        await settled(100)
+        found = cluster.record("g0")
+        assert found is not None
+        assert found.stage is Stage.OPEN
+        assert "g0-0" in cluster.open()
+
+
+async def test_what_is_put_off_comes_in_time_also_if_the_rush_goes_on(cluster: SmallCluster) -> None:
+    async with keeping(cluster, OFF):
+        gather(cluster, *CROWD)
+        await settled(3)
+        bind(cluster, "g0")
+        await settled(LONGEST + 2)
+        assert satisfied(cluster, "g0") == [True]
+
+
+async def test_a_successor_finds_out_by_itself_who_is_satisfied(cluster: SmallCluster) -> None:
+    async with keeping(cluster, OFF):
+        gather(cluster, *CROWD)
+        await settled(3)
+        bind(cluster, *CROWD[:-1])
+        await settled(1)
+        assert not any(satisfied(cluster, *CROWD))
+    async with keeping(cluster, OFF):
+        await settled(2)
+        assert all(satisfied(cluster, *CROWD[:-1]))
+
+
+async def test_that_a_minimum_was_bound_is_forgotten_with_its_pod_group(cluster: SmallCluster) -> None:
+    async with keeping(cluster, OFF):
+        gather(cluster, *CROWD)
+        await settled(3)
+        bind(cluster, "g0")
+        await settled(1)
+        for kind, name in ((PLUGINS, "g0"), (PODS, "g0-0"), (PODS, "g0-1")):
+            cluster.remove(kind, name)
+        cluster.gather("g0", "new-0", "new-1", minimum=2)
+        await settled(1)
+        cluster.bind("new-0")
+        await settled(2)
+        assert "new-1" in cluster.open()
+        assert satisfied(cluster, "g0") == [False]
