@@ -21,6 +21,9 @@ from jobset_gate.sim.until import View
 
 PATIENCE: Final = 150.0
 """Seconds that anything may take on a busy machine before a scenario gives up."""
+TO_SPEAK: Final = 30.0
+"""Seconds from a container's start to its first line, at most."""
+LOOK_EVERY: Final = 0.5
 MINE: Final = "jobset-gate-e2e"
 """Label on the namespaces of scenarios."""
 
@@ -98,7 +101,16 @@ class World:
 
     async def check_order(self, expected: int) -> float:
         """Nobody ran before everybody was there; see logs.py. Returns seconds from last barrier to last main."""
-        return logs.check_all_started_before_any_ran(await self.logs(), expected)
+        return logs.check_all_started_before_any_ran(await self.spoken(expected), expected)
+
+    async def spoken(self, mains: int) -> list[Line]:
+        """The logs once so many main containers have said something: one that runs may not have come to it yet."""
+        deadline = asyncio.get_running_loop().time() + TO_SPEAK
+        while True:
+            lines = await self.logs()
+            if len(logs.first_lines(lines, "main")) >= mains or asyncio.get_running_loop().time() > deadline:
+                return lines
+            await asyncio.sleep(LOOK_EVERY)
 
     # --- Waiting -----------------------------------------------------------------------------------------------------
 

@@ -39,8 +39,8 @@ def register(app: typer.Typer, program: str) -> None:
     ) -> None:
         """Check the CRD, the webhooks and their certificates, rights, versions, and who else is in the way.
 
-        Each finding comes with its remedy. Changes nothing without --native: the rest is tried by dry runs. What you may not
-        see is said to be unknown. Ends with 1 if there is an error among the findings, with 0 otherwise.
+        Each finding comes with its remedy. Changes nothing without --native: the rest is tried by dry runs. What you
+        may not see is said to be unknown. Ends with 1 if there is an error among the findings, with 0 otherwise.
         """
         import asyncio  # noqa: PLC0415 - see app.py
 
