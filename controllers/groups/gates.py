@@ -14,7 +14,7 @@ import msgspec
 import structlog
 
 from controllers.ticks import ticks
-from jobset_gate import names
+from jobset_gate import names, wire
 from jobset_gate.groups.model import Key
 from jobset_gate.groups.read import opened_text
 from jobset_gate.groups.seen import MemberSeen
@@ -168,13 +168,14 @@ class Gates:
             await self._client.patch(
                 PODS, pod.name, pod.namespace, body=self._body(job), patch=PatchType.STRATEGIC, type=msgspec.Raw
             )
-        except (NotFound, Conflict):
+        except NotFound:
             outcome = "gone"
         except NotLeader:
             raise
         except (ApiError, Unreachable, BadAnswer) as error:
             # Another UID under that name is no conflict for an API server, but an edit of what cannot be edited.
-            outcome = "gone" if isinstance(error, Invalid) else "error"
+            asked = isinstance(error, Conflict | Invalid)
+            outcome = "gone" if asked and await self._is_gone(pod) else "error"
             _log.warning("gate not removed", group=job.key.path, pod=pod.name, error=str(error))
         self._sent(outcome)
         if outcome == "error":
@@ -183,6 +184,16 @@ class Gates:
         if job.generation is not None and outcome == "ok":
             self._passed[job.key] = job.generation
         job.sent_at = self._clock()
+
+    async def _is_gone(self, pod: MemberSeen) -> bool:
+        """Whether the API knows for sure that this pod is not there any more."""
+        try:
+            found = await self._client.get(PODS, pod.name, pod.namespace, type=wire.Bare)
+        except NotFound:
+            return True
+        except (ApiError, Unreachable, BadAnswer):
+            return False
+        return found.metadata.uid != pod.uid
 
     def _later(self, job: _Job, group: _Group) -> None:
         """Once more after a while, if it is still wanted then: nobody else would."""

@@ -16,15 +16,19 @@ def lacks_more(parts: Parts) -> bool:
     return group.valid and not group.lacks_pod_group and not group.gathered
 
 
-def comes_on(record: Record | None, parts: Parts, old: MemberSeen | None, new: MemberSeen | None) -> bool:
-    """Whether a pod of an open group was opened, bound or started, and nothing is to be done about that yet."""
+def comes_on(record: Record | None, old: MemberSeen | None, new: MemberSeen | None) -> bool:
+    """Whether a pod of an open group was opened, bound or started, and that is all."""
     if old is None or new is None or not (old.counts and new.counts and _lasting(old) == _lasting(new)):
         return False
     if record is None or record.stage is not Stage.OPEN or len(record.gangs) > 1 or record.how is How.NATIVE:
         return False
-    if old.bound == new.bound or record.satisfied is not None:
-        return new.bound >= old.bound
-    return new.bound and parts.bound < record.minimum
+    return new.bound >= old.bound and new.gated <= old.gated
+
+
+def can_wait(record: Record | None, parts: Parts, old: MemberSeen | None, new: MemberSeen | None) -> bool:
+    """Whether there is nothing to be done about a group that has come on: its minimum is not bound by that."""
+    newly = new is not None and new.bound and not (old is not None and old.bound)
+    return record is None or not newly or record.satisfied is not None or parts.bound < record.minimum
 
 
 def weight(member: MemberSeen | None) -> object:

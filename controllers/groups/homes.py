@@ -104,12 +104,19 @@ class Homes:
             return self.at(_map_of(key))
         return pod_group
 
-    def record(self, key: Key) -> Record | None:
-        """What holds of all that was decided on a group, on its own homes or on that of a GangGroup's first gang."""
+    def asks_elsewhere(self, key: Key) -> bool:
+        """Whether anything in another namespace tells of a group, which is to be believed only if the group says so."""
+        return self._across and any(namespace != key.namespace for _, namespace, _ in self._telling.get(key, ()))
+
+    def record(self, key: Key, gangs: Collection[str] = ()) -> Record | None:
+        """What holds of all that was decided on a group, on its own homes or on that of a GangGroup's first gang.
+
+        `gangs`: the paths of those that the group itself wants to be opened with.
+        """
         stored = [it.record for it in self.of(key) if it.record is not None]
         own = max(stored, key=lambda it: mine.generation if (mine := records.of(it, key)) else 0, default=None)
         telling = self._telling.get(key, {})
-        found = records.latest(key, own, [it for place, it in telling.items() if self._may_tell(key, place)])
+        found = records.latest(key, own, [it for place, it in telling.items() if self._may_tell(key, place, it, gangs)])
         # What users write there must not take back the pods of others.
         return found if found is None or self._across else records.within(found, key.namespace)
 
@@ -149,9 +156,11 @@ class Homes:
         designs = self.looking(pod_group.home.api)
         return key not in decided and any(it.path == key.path and it.design in designs for it in decided)
 
-    def _may_tell(self, key: Key, place: Place) -> bool:
-        """Whoever may write in one namespace decides nothing in another, unless a setting lets gangs join."""
-        return self._across or place[1] == key.namespace
+    def _may_tell(self, key: Key, place: Place, record: Record, gangs: Collection[str]) -> bool:
+        """Whoever may write in one namespace decides nothing in another, unless a setting lets gangs join, and the gang
+        over there is one that this one has joined.
+        """
+        return place[1] == key.namespace or (self._across and record.gangs[0][0].path in gangs)
 
     def _decided_at(self, place: Place, home: HomeSeen | None) -> set[Key]:
         """The groups that a record decides on. It does so only on the home of the first of them: others are copies."""

@@ -180,9 +180,10 @@ class GroupIndex:
         if news and hints.lacks_more(parts):
             self._gathers(parts.key)
             return
-        comes_on = hints.comes_on(record, parts, old, new)
+        comes_on = hints.comes_on(record, old, new)
+        waits = news or (comes_on and hints.can_wait(record, parts, old, new))
         # Whether one that was never opened may be, is not decided here: the opener hears of it below.
-        self._goes_on(parts.key) if comes_on or news else self._wake(parts.key)
+        self._goes_on(parts.key) if waits else self._wake(parts.key)
         if hints.weight(old) == hints.weight(new):
             return
         self._placed(parts.key) if comes_on else self._changed(parts.key)
@@ -221,8 +222,9 @@ class GroupIndex:
         self._changed(key)
 
     def _record(self, key: Key, parts: Parts) -> Record | None:
-        if not parts.recorded:
-            parts.record, parts.recorded = self._homes.record(key), True
+        if not parts.recorded or (parts.group is None and self._homes.asks_elsewhere(key)):
+            gangs = self._merged(key, parts).gangs if self._homes.asks_elsewhere(key) else ()
+            parts.record, parts.recorded = self._homes.record(key, gangs), True
         return parts.record
 
     # --- Details ----------------------------------------------------------------------------------------------------

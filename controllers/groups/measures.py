@@ -26,6 +26,7 @@ REASONS: Final = (
     names.REASON_INVALID_GANG_GROUP,
     names.REASON_ROLLBACK_BLOCKED,
     names.REASON_NATIVE_UNAVAILABLE,
+    names.REASON_NOT_RECORDED,
 )
 """Of groups that are not satisfied: a series that is there from the start misses no first time."""
 

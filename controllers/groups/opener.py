@@ -16,7 +16,8 @@ import structlog
 
 from controllers.gates import LookAgain
 from controllers.groups.lobby import AT_LEAST_EVERY, Lobby, View
-from controllers.groups.records import Records
+from controllers.groups.records import InDoubt, Records
+from controllers.groups.setbacks import EXCUSED, Setbacks
 from jobset_gate.groups import opening
 from jobset_gate.groups.candidates import Candidate, Check, Hold, Open, Opened, order
 from jobset_gate.groups.certainty import Ground
@@ -38,7 +39,7 @@ WRITES: Final = 32
 """Decisions that are being written at once."""
 
 AGAIN: Final = 1.0
-"""Seconds after which a group is looked at again whose decision could not be written."""
+"""Seconds after which the API is asked again what stands, when nobody knows whether a decision was written."""
 
 _log = structlog.get_logger(__name__)
 
@@ -72,6 +73,7 @@ class Opener:
         self._ground = Ground()
         self._words = opening.Words()
         self._deciding: dict[Key, Open] = {}
+        self._setbacks = Setbacks()
         self._choices = 0
         """How often what is being decided was found different."""
         self._writes = asyncio.Semaphore(WRITES)
@@ -142,6 +144,9 @@ class Opener:
         for candidate in sorted(self._lobby.waiting.values(), key=order):
             if not self._is_next(candidate):
                 continue  # while others had their turn: the next pass knows more, and comes at once
+            if self._setbacks.holds(candidate.key):
+                self._say(candidate, self._setbacks.told(candidate.key))
+                continue
             verdict = going.consider(candidate)
             if roughly and self._doubts(verdict):
                 # Whoever has come on since the last look may have left more room than was reckoned with.
@@ -156,10 +161,13 @@ class Opener:
                 self._choices += 1
                 chosen.append(verdict)
             else:
-                for demand in candidate.demands:
-                    self._lobby.say(demand.key, verdict)
+                self._say(candidate, verdict)
             await turns.end()
         return chosen
+
+    def _say(self, candidate: Candidate, why: Hold | Standing | None) -> None:
+        for demand in candidate.demands:
+            self._lobby.say(demand.key, why)
 
     def _is_next(self, candidate: Candidate) -> bool:
         return candidate.key not in self._deciding and self._lobby.is_current(candidate)
@@ -168,7 +176,11 @@ class Opener:
         return isinstance(verdict, Hold) or not (verdict.proven or self._check is Check.OFF)
 
     def _begin(self, now: float) -> opening.Pass:
-        """A pass over the rooms as they are, and all that is to be placed in them."""
+        """A pass over the rooms as they are, and all that is to be placed in them.
+
+        Both at one moment: a pod that is reckoned as placed has to be missing in the rooms.
+        """
+        self._lobby.survey()
         self._ground.renew(self._lobby.rooms)
         opened = [it for several in self._lobby.opened.values() for it in several]
         opened += [_promised(it) for it in self._deciding.values()]
@@ -186,22 +198,46 @@ class Opener:
 
     async def _decide(self, verdict: Open) -> None:
         """Writes a decision. Whatever comes of it, the group is looked at again."""
-        lead, keys = verdict.candidate.key, [it.key for it in verdict.candidate.demands]
+        lead = verdict.candidate.key
         try:
             async with self._writes:
                 await self._write(verdict)
         except LookAgain as lost:
             _log.debug("decision not taken", group=lead.path, why=str(lost))
+            self._set_back(lead, lost, excused=EXCUSED)
         except NotLeader:
             raise
+        except InDoubt as doubt:
+            await self._clear_up(doubt)
         except KubeError as error:
             _log.error("decision not written", group=lead.path, error=str(error))
-            await asyncio.sleep(AGAIN)
+            self._set_back(lead, error)
+        else:
+            self._setbacks.forget(lead)
         finally:
             del self._deciding[lead]
             self._choices += 1
-            for key in keys:
-                self.look(key)
+            for demand in verdict.candidate.demands:
+                self.look(demand.key)
+
+    def _set_back(self, lead: Key, why: Exception, *, excused: int = 0) -> None:
+        pause = self._setbacks.note(lead, str(why), excused=excused)
+        if pause > 0:
+            asyncio.get_running_loop().call_later(pause, self.look, lead)
+
+    async def _clear_up(self, doubt: InDoubt) -> None:
+        """Perhaps it was written: its room stays promised until the API has said."""
+        while True:
+            _log.error("decision in doubt", group=doubt.key.path, error=str(doubt))
+            await asyncio.sleep(AGAIN)
+            try:
+                await self._records.look(doubt)
+            except NotLeader:
+                raise
+            except KubeError as error:
+                _log.debug("record not read", group=doubt.key.path, error=str(error))
+            else:
+                return
 
     async def _write(self, verdict: Open) -> None:
         now, keys = self._now(), [it.key for it in verdict.candidate.demands]

@@ -3,6 +3,7 @@
 import asyncio
 from collections.abc import Callable, Coroutine, Sequence
 from dataclasses import dataclass
+from functools import cache
 from typing import Any, Final
 
 import structlog
@@ -171,7 +172,7 @@ class Groups:
         """Whoever is suspended for a roll-back of which no record knows any more goes on."""
         while True:
             try:
-                await self._rollbacks.resume_where(lambda label, number: (label, number) not in self._rolling())
+                await self._resume_all()
             except NotLeader:
                 raise
             except KubeError as error:
@@ -179,6 +180,10 @@ class Groups:
                 await asyncio.sleep(RESUME_AGAIN)
             else:
                 return
+
+    async def _resume_all(self) -> None:
+        rolling = cache(self._rolling)  # looked for when the list of the suspended is there, and once
+        await self._rollbacks.resume_where(lambda *mark: mark not in rolling())
 
     def _rolling(self) -> set[tuple[str, int]]:
         """Labels and generations of the groups that are being taken back."""

@@ -111,7 +111,7 @@ class GroupReconciler:
         parts = self._parts(record, seen)
         first = generation.holder(record, parts)
         if record.stage is Stage.OPEN:
-            over = self._is_over(key, seen)
+            over = self._all_over(parts) if key in parts else self._is_over(key, seen)
             pods = () if over else generation.passing(seen, record, self._gates.under_way(key))
             self._gates.want(key, pods, record.generation)
             if self._native is not None and record.how is How.NATIVE and not over and not pods:
@@ -137,7 +137,7 @@ class GroupReconciler:
 
     async def _keep(self, key: Key, seen: GroupSeen, record: Record, parts: dict[Key, GroupSeen]) -> float | None:
         """The wait limit, and the end."""
-        if all(self._is_over(*it) for it in parts.items()):
+        if self._all_over(parts):
             wait = 0.0 if record.satisfied is not None or self._gates.passed(key) else record.at + LAG - self._now()
             if wait > 0:
                 return wait
@@ -156,6 +156,10 @@ class GroupReconciler:
         if mine is None or mine.generation < record.generation:
             await self._records.write(seen, record)
         self._copied[key] = record.generation
+
+    def _all_over(self, parts: dict[Key, GroupSeen]) -> bool:
+        """A decision on several gangs is over only for all: till then who comes to one of them takes a place in it."""
+        return all(self._is_over(*it) for it in parts.items())
 
     def _is_over(self, key: Key, seen: GroupSeen) -> bool:
         record = seen.record

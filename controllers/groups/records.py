@@ -26,7 +26,9 @@ from jobset_gate.kube.errors import (
     BadAnswer,
     Conflict,
     Invalid,
+    KubeError,
     NotFound,
+    NotLeader,
     ServerError,
     Throttled,
     Unreachable,
@@ -42,6 +44,14 @@ ATTEMPTS: Final = 5
 """At one write, where all that others have changed is something else on the object: a status, a label."""
 
 _log = structlog.get_logger(__name__)
+
+
+class InDoubt(KubeError):
+    """Nobody knows whether a write has landed: its answer is missing, and what stands could not be read either."""
+
+    def __init__(self, key: Key, home: Home, why: object) -> None:
+        super().__init__(f"the record of group {key.path} may or may not have been written: {why}")
+        self.key, self.home = key, home
 
 
 class Seer(Protocol):
@@ -89,7 +99,8 @@ class Records:
     async def write(self, seen: GroupSeen, record: Record) -> None:
         """Makes this the record of the group, if what is there is still what was seen.
 
-        Raises LookAgain where somebody else was faster, and what a failing write raises that has surely not landed.
+        Raises LookAgain where somebody else was faster, what a failing write raises that has surely not landed, and
+        InDoubt where nobody knows.
         """
         if seen.home is None:
             await self._create(seen, record)
@@ -106,7 +117,7 @@ class Records:
                     patch=PatchType.MERGE,
                     type=Stored,
                 )
-            except (Conflict, Invalid, NotFound, Unreachable, ServerError, Throttled) as error:
+            except (Conflict, Invalid, NotFound, Unreachable, BadAnswer, ServerError, Throttled) as error:
                 # It may have landed all the same, and it may be another field that has changed.
                 again = await self._again(seen, home, text, error)
                 if again is None:
@@ -116,6 +127,10 @@ class Records:
             self._saw(seen.group.key, home.api, stored)
             return
         raise LookAgain(f"the record of group {seen.group.key.path} does not hold still")
+
+    async def look(self, doubt: InDoubt) -> None:
+        """Reads what stands by now, and tells the index."""
+        await self._look(doubt.key, doubt.home)
 
     async def remove(self, key: Key, home: Home) -> None:
         """Deletes the ConfigMap of a group that is gone."""
@@ -180,9 +195,9 @@ class Records:
         home = Home(api="", namespace=key.namespace, name=name, uid="", resource_version="")
         try:
             stored = await self._client.create(CONFIGMAPS, _config_map(key, name, text), key.namespace, type=Stored)
-        except (AlreadyExists, Unreachable, ServerError) as error:
+        except (AlreadyExists, Unreachable, BadAnswer, ServerError) as error:
             # Ours whose answer was lost, from before a crash, or that of the winner of a race: the API knows.
-            found = await self._look(key, home)
+            found = await self._surely(key, home)
             if found is None or _text(home, found) != text:
                 raise LookAgain(f"the ConfigMap {name} was there already, or was not made") from error
             return
@@ -191,7 +206,7 @@ class Records:
     async def _again(self, seen: GroupSeen, home: Home, text: str, error: Exception) -> Home | None:
         """The home at which the write is to be tried again; None: it has landed."""
         key = seen.group.key
-        found = await self._look(key, home)
+        found = await self._surely(key, home)
         if found is None or found.metadata.uid != home.uid:
             raise LookAgain(f"what group {key.path} is recorded on is gone") from error
         stands = _text(home, found)
@@ -204,6 +219,15 @@ class Records:
             raise error
         _log.debug("record written again", group=key.path, why=str(error))
         return _home(home.api, found)
+
+    async def _surely(self, key: Key, home: Home) -> Stored | None:
+        """The same after a write of which it is not known whether it has landed."""
+        try:
+            return await self._look(key, home)
+        except NotLeader:
+            raise
+        except KubeError as unread:
+            raise InDoubt(key, home, unread) from unread
 
     async def _look(self, key: Key, home: Home) -> Stored | None:
         """The home as it stands in the API now."""

@@ -84,7 +84,7 @@ class _Placing:
 
     def settle(self, shapes: Sequence[Shape]) -> None:
         """Places others' pods, as many as have room; it is theirs and not in `taken`."""
-        for shape in sorted(alike(shapes), key=lambda it: _size(it.requests), reverse=True):
+        for shape in sorted(alike(shapes), key=lambda it: size(it.requests), reverse=True):
             self._place(shape, shape.count)
         self.taken = {}
         self._before = {name: dict(free) for name, free in self._free.items()}
@@ -96,7 +96,7 @@ class _Placing:
         if short:
             return short
         to_place, placed = demand.minimum, 0
-        for shape in sorted(demand.shapes, key=lambda it: _size(it.requests), reverse=True):
+        for shape in sorted(demand.shapes, key=lambda it: size(it.requests), reverse=True):
             placed += self._place(shape, min(shape.count, to_place - placed))
         return "" if placed >= to_place else self._told(demand, placed)
 
@@ -141,7 +141,7 @@ class _Placing:
     def _needed(self, demand: Demand) -> dict[str, int]:
         """What is asked for by as many pods as the minimum, the largest first."""
         left, needed = demand.minimum, dict[str, int]()
-        for shape in sorted(demand.shapes, key=lambda it: _size(it.requests), reverse=True):
+        for shape in sorted(demand.shapes, key=lambda it: size(it.requests), reverse=True):
             many = min(shape.count, left)
             left -= many
             for name, amount in shape.requests.items():
@@ -158,7 +158,7 @@ class _Placing:
         return total
 
 
-def _size(asked: Amounts) -> tuple[int, ...]:
+def size(asked: Amounts) -> tuple[int, ...]:
     """Devices before memory before processors: what is scarcest is placed first."""
     scarce = sum(many for name, many in asked.items() if name not in ("cpu", requests.PODS, *_BYTES))
     return scarce, asked.get("memory", 0), asked.get("cpu", 0)

@@ -9,6 +9,8 @@ from math import ceil
 from types import MappingProxyType
 from typing import Final
 
+import msgspec
+
 from jobset_gate import names
 from jobset_gate.groups import fit, generation, opening, standing
 from jobset_gate.groups.candidates import Candidate, Check, Hold, Open, Opened
@@ -28,6 +30,11 @@ SURPLUS_SECONDS: Final = 30.0
 
 MARKED_SECONDS: Final = 300.0
 """How long after its limit a group that is not taken back, or not wholly, is reckoned with."""
+
+CLOCKS_DIFFER: Final = 60.0
+"""Seconds by which a moment may lie ahead of ours: one that is later was not written by any of us."""
+
+_ENDED: Final = ("Succeeded", "Failed")
 
 Look = Callable[[Key], GroupSeen | None]
 
@@ -186,19 +193,52 @@ def outstanding(seen: GroupSeen, bound: Callable[[str], bool], domains: Domains,
     """What of an opened group is still to be placed, or to be found placed, as far as it is to be reckoned with."""
     record = seen.record
     if record is None or record.stage is Stage.CLOSED:
-        return ()
+        return _strays(seen, bound, domains, now)
     late = record.marked or record.stage is Stage.ROLLING_BACK
     forgotten = late and now >= record.at + float(record.wait) + MARKED_SECONDS
-    opened = [it for it in generation.opened(seen, record.generation) if it.phase not in ("Succeeded", "Failed")]
+    opened = [it for it in generation.opened(seen, record.generation) if it.phase not in _ENDED]
     placed = [it for it in opened if it.node and not bound(it.uid)]  # it has its place, and the nodes lag behind
     rest = [] if forgotten else [it for it in opened if not it.node and not bound(it.uid)]
     if record.satisfied is not None:
         rest = [it for it in rest if now < it.opened_at + SURPLUS_SECONDS]
     rest += generation.passing(seen, record)
     short = max(0, record.minimum - generation.bound(seen, record.generation))
+    sure = record.how is How.FIT
     found = (
         _still(seen.group.key, placed, len(placed), domains, proven=True),
-        _still(seen.group.key, rest, short, domains, proven=record.how is How.FIT, placed=record.satisfied is not None),
+        _still(seen.group.key, rest, short, domains, proven=sure, placed=record.satisfied is not None),
+        None if forgotten or record.satisfied is not None else _missing(seen, short - len(rest), domains, proven=sure),
+    )
+    return (*(it for it in found if it is not None), *_strays(seen, bound, domains, now))
+
+
+def _missing(seen: GroupSeen, short: int, domains: Domains, *, proven: bool) -> Opened | None:
+    """Those that an open group lacks: who comes in the place of one that is gone needs room as the largest did."""
+    shapes = _shapes(seen.members)
+    if short <= 0 or not shapes or seen.record is None or seen.record.stage is not Stage.OPEN:
+        return None
+    largest = msgspec.structs.replace(max(shapes, key=lambda it: fit.size(it.requests)), count=short)
+    demand = Demand(key=seen.group.key, shapes=(largest,), minimum=short)
+    return Opened(demands=(demand,), domain=domains.of(shapes), proven=proven)
+
+
+def _strays(seen: GroupSeen, bound: Callable[[str], bool], domains: Domains, now: float) -> tuple[Opened, ...]:
+    """Opened pods of which no record tells any more, since the PodGroup was made anew: nothing proves their room.
+
+    There is no limit for them either, so they are reckoned with for as long as one would have lasted, and a while.
+    """
+    current = 0 if seen.record is None or seen.record.stage is Stage.CLOSED else seen.record.generation
+    since = now - float(seen.group.wait) - MARKED_SECONDS
+    strays = [
+        it
+        for it in seen.members
+        if it.generation not in (0, current) and not it.gated and it.alive and it.phase not in _ENDED
+    ]
+    placed = [it for it in strays if it.node and not bound(it.uid)]
+    rest = [it for it in strays if not it.node and not bound(it.uid) and since < it.opened_at <= now + CLOCKS_DIFFER]
+    found = (
+        _still(seen.group.key, placed, len(placed), domains, proven=True),
+        _still(seen.group.key, rest, len(rest), domains, proven=False),
     )
     return tuple(it for it in found if it is not None)
 

@@ -24,12 +24,13 @@ _LASTING: Final = frozenset(
         names.REASON_CANNOT_GATHER,
         names.REASON_POD_GROUP_MISSING,
         names.REASON_NATIVE_UNAVAILABLE,
+        names.REASON_NOT_RECORDED,
         names.REASON_ROLLBACK_BLOCKED,
         names.REASON_TIMED_OUT,
     }
 )
 """Reasons that somebody has to do something about."""
-_STEADY: Final = frozenset({names.REASON_ROLLBACK_BLOCKED, names.REASON_TIMED_OUT})
+_STEADY: Final = frozenset({names.REASON_ROLLBACK_BLOCKED, names.REASON_TIMED_OUT, names.REASON_NOT_RECORDED})
 """Those of which another text is no other fact."""
 _COUNTING: Final = frozenset({names.REASON_POD_GROUP_MISSING, names.REASON_CANNOT_GATHER})
 """Those whose texts count pods, which says nothing new."""

@@ -11,7 +11,7 @@ from controllers.groups.gates import ECHO_SECONDS, Gates
 from jobset_gate import names
 from jobset_gate.groups.read import opened
 from jobset_gate.groups.seen import MemberSeen
-from jobset_gate.kube.errors import Invalid, KubeError, NotFound, ServerError, Throttled
+from jobset_gate.kube.errors import Conflict, Invalid, KubeError, NotFound, ServerError, Throttled
 from jobset_gate.kube.resources import PODS
 from jobset_gate.sim.clock import VirtualClock
 from tests.controllers.groups.small import SmallCluster, settled
@@ -167,15 +167,39 @@ async def test_marks_go_the_same_way_and_take_no_gate(cluster: SmallCluster, gat
     assert cluster.pod("a")["metadata"]["annotations"][names.KOORDINATOR_TIMED_OUT] == "true"
 
 
-ANOTHER = Invalid(422, details={"causes": [{"field": "metadata.uid"}]})
+async def test_who_is_gone_is_not_asked_for_again(cluster: SmallCluster, gates: Gates, outcomes: list[str]) -> None:
+    cluster.gather("one", "a")
+    cluster.fate = lambda *_: NotFound(404)
+    gates.want(ONE, members(cluster, "a"), 1)
+    await settled(60)
+    assert outcomes == ["gone"]
 
 
-@pytest.mark.parametrize("error", [NotFound(404), ANOTHER], ids=str)
-async def test_who_is_gone_is_not_asked_for_again(
+CHANGED = Conflict(409, "Conflict", "the object has been modified")
+UNEDITABLE = Invalid(422, details={"causes": [{"field": "metadata.uid"}]})
+
+
+@pytest.mark.parametrize("error", [CHANGED, UNEDITABLE], ids=str)
+async def test_a_conflict_is_no_word_that_the_pod_is_gone(
     cluster: SmallCluster, gates: Gates, outcomes: list[str], error: KubeError
 ) -> None:
+    """Somebody else wrote to the pod at the same time; nobody asks for it a second time."""
     cluster.gather("one", "a")
-    cluster.fate = lambda *_: error
+    fates: list[KubeError] = [error]
+    cluster.fate = lambda *_: fates.pop() if fates else None
     gates.want(ONE, members(cluster, "a"), 1)
+    await settled(10)
+    assert outcomes == ["error", "ok"]
+    assert cluster.open() == ["a"]
+
+
+async def test_after_a_conflict_a_namesake_keeps_its_gate(
+    cluster: SmallCluster, gates: Gates, outcomes: list[str]
+) -> None:
+    cluster.gather("one", "a")
+    old = members(cluster, "a")
+    cluster.gather("one", "a")  # made anew
+    cluster.fate = lambda *_: CHANGED
+    gates.want(ONE, old, 1)
     await settled(60)
     assert outcomes == ["gone"]

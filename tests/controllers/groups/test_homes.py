@@ -136,14 +136,31 @@ def test_a_record_decides_on_others_only_where_their_decision_was_taken() -> Non
     assert made.seen(koord("b")).generation == 5
 
 
-@pytest.mark.parametrize("across", [False, True])
-def test_nobody_decides_in_another_namespace_unless_a_setting_says_so(across: bool) -> None:
-    """Whoever may write a ConfigMap in one could open every group of the cluster."""
+JOINED = '["team/a","victims/b"]'
+
+
+@pytest.mark.parametrize(("across", "joined"), [(False, JOINED), (True, None), (True, JOINED)])
+def test_nobody_decides_in_another_namespace_unless_a_setting_and_the_group_say_so(
+    across: bool, joined: str | None
+) -> None:
+    """Whoever may write a ConfigMap in one could open every group of the cluster, or take it back."""
     made = Filled(Groups(across_namespaces=across))
     victim = koord("b", "victims")
-    made.pods(gang("b", "victims"))
+    made.pods(gang("b", "victims", gangs=joined))
     made.records(config_map(koord("a"), record((koord("a"), 9), (victim, 9))))
-    assert (made.seen(victim).record is not None) is across
+    assert (made.seen(victim).record is not None) is (across and joined is not None)
+
+
+def test_a_group_believes_another_namespace_from_when_its_pods_say_so() -> None:
+    made = Filled(Groups(across_namespaces=True))
+    victim = koord("b", "victims")
+    made.records(config_map(koord("a"), record((koord("a"), 9), (victim, 9))))
+    made.pods(gang("b", "victims"))
+    assert made.seen(victim).record is None
+    joined = gang("b", "victims", gangs=JOINED)
+    joined["metadata"]["resourceVersion"] = "101"
+    made.pods(joined)
+    assert made.seen(victim).generation == 9
 
 
 def test_a_pod_group_made_from_a_copy_brings_nobody_elses_record_along() -> None:

@@ -137,6 +137,33 @@ async def test_a_successor_finishes_what_was_begun(cluster: SmallCluster) -> Non
         assert recorded(cluster).generation == 1
 
 
+async def test_a_gang_whose_pods_were_all_replaced_is_part_of_its_gang_group_as_long_as_another_runs(
+    cluster: SmallCluster,
+) -> None:
+    both = '["team/one","team/two"]'
+
+    def gang(name: str, *pods: str) -> None:
+        notes = {f"{GANG}name": name, f"{GANG}min-available": "1", f"{GANG}groups": both}
+        cluster.gather(name, *pods, of=key(name, Design.KOORDINATOR), labels={}, notes=notes, meta=MADE)
+
+    async with keeping(cluster, OFF):
+        gang("one", "a")
+        gang("two", "b")
+        await settled()
+        cluster.bind("a", "b")
+        await settled()
+        cluster.remove(PODS, "b")
+        await settled()
+        gang("two", "c")
+        await settled(5)
+        assert cluster.open() == ["a", "c"]
+        cluster.bind("c")
+        for name in "ac":
+            cluster.remove(PODS, name)
+        await settled(5)
+        assert cluster.all(CONFIGMAPS) == [], "now all of it is over"
+
+
 # --- The wait limit --------------------------------------------------------------------------------------------------
 
 
