@@ -2,6 +2,7 @@
 
 from collections.abc import Callable, Sequence
 from fractions import Fraction
+from typing import Final
 
 import msgspec
 import structlog
@@ -13,6 +14,12 @@ from jobset_gate.groups import generation, wayback
 from jobset_gate.groups.model import Key
 from jobset_gate.groups.record import Record, Stage
 from jobset_gate.groups.seen import GroupSeen
+
+SOON: Final = 1.0
+"""Seconds within which it is written that a minimum was bound: a successor would not know, and take the group back."""
+
+Decision = tuple[int, float]
+"""The generation, and when it was decided."""
 
 _log = structlog.get_logger(__name__)
 
@@ -33,25 +40,26 @@ class Limits:
     ) -> None:
         self._records, self._gates, self._now, self._rush, self._wake = records, gates, now, rush, wake
         self._satisfied, self._rolled_back = satisfied, rolled_back
-        self._begun: dict[Key, tuple[float, float]] = {}
-        """By the time of its decision, since when a group's limit runs: who takes another's place later does not set it
+        self._begun: dict[Key, tuple[Decision, float]] = {}
+        """By decision, since when a group's limit runs: who takes another's place later does not set it
         back."""
-        self._met: dict[Key, tuple[float, float]] = {}
+        self._met: dict[Key, tuple[Decision, float]] = {}
         """The same, when its minimum was seen bound: it was, whatever comes before that is written down."""
 
     async def keep(self, seen: GroupSeen, record: Record, parts: Sequence[GroupSeen]) -> float | None:
         """`seen` is the group on whose home the record stands. Returns the seconds until to look again."""
         key, now = seen.group.key, self._now()
-        if self._met.get(key, (record.at, 0.0))[0] != record.at:
+        decision = record.generation, record.at
+        if self._met.get(key, (decision, 0.0))[0] != decision:
             del self._met[key]
         since = self._since(key, record, parts)
         placings = [_placing(it, record, now if since is None else since) for it in parts]
         verdicts = [wayback.decide(it, now) for it in placings]
         if all(isinstance(it, wayback.Satisfied) for it in verdicts):
-            self._met.setdefault(key, (record.at, now))
+            _, met = self._met.setdefault(key, (decision, now))
             self._rush.placed(key)
             held_up = any(generation.waiting(it) for it in parts)
-            wait = 0.0 if held_up else self._rush.wait(key, What.RECORD)
+            wait = 0.0 if held_up else min(self._rush.wait(key, What.RECORD), met + SOON - now)
             if wait > 0:
                 return wait
         if key in self._met:
@@ -115,12 +123,12 @@ class Limits:
             self._gates.mark(part.group.key, late)
 
     def _since(self, key: Key, record: Record, parts: Sequence[GroupSeen]) -> float | None:
-        known = self._begun.get(key)
-        if known is not None and known[0] == record.at:
+        known, decision = self._begun.get(key), (record.generation, record.at)
+        if known is not None and known[0] == decision:
             return known[1]
         begun = generation.begun(parts, record)
         if begun is not None:
-            self._begun[key] = record.at, begun
+            self._begun[key] = decision, begun
         return begun
 
     async def _satisfy(self, seen: GroupSeen, record: Record, parts: Sequence[GroupSeen], met: float) -> None:

@@ -10,7 +10,7 @@ from controllers.groups.makers import Makers
 from controllers.groups.records import Records
 from jobset_gate.groups import wayback
 from jobset_gate.groups.model import Key
-from jobset_gate.groups.record import How, Record, Stage
+from jobset_gate.groups.record import How, Record, Stage, narrowed
 from jobset_gate.groups.seen import GroupSeen
 
 BLOCKED_AGAIN: Final = 30.0
@@ -86,7 +86,9 @@ class Returns:
             if self._native is not None and record.how is How.NATIVE:
                 await self._native.withdraw(it)
             self._suspended[each] = it.label, it.generation
-        answer = await self._rollbacks.advance(list(parts.values()), record)
+        # A record may name gangs of other namespaces that were never in it, and know nothing of it.
+        mine = narrowed(record, lambda key: key in parts or key.namespace == seen.group.key.namespace)
+        answer = await self._rollbacks.advance(list(parts.values()), mine)
         if isinstance(answer, int | float):
             return float(answer), ""
         if answer.blocked:

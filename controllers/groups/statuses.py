@@ -33,6 +33,19 @@ CONTESTED: Final = 2
 _log = structlog.get_logger(__name__)
 
 
+@dataclass(frozen=True, slots=True)
+class _Words:
+    """What is to be written: of the status, and as the annotation (None: leave it)."""
+
+    status: dict[str, Any]
+    state: str | None
+    is_news: bool
+    """Not just other numbers."""
+
+    def __bool__(self) -> bool:
+        return bool(self.status) or self.state is not None
+
+
 @dataclass(slots=True)
 class _Said:
     """What was written on one object."""
@@ -47,19 +60,8 @@ class _Said:
     """What became of it since was looked at."""
     contested: int = 0
     first_wanted: float | None = None
-
-
-@dataclass(frozen=True, slots=True)
-class _Words:
-    """What is to be written: of the status, and as the annotation (None: leave it)."""
-
-    status: dict[str, Any]
-    state: str | None
-    is_news: bool
-    """Not just other numbers."""
-
-    def __bool__(self) -> bool:
-        return bool(self.status) or self.state is not None
+    refused: _Words | None = None
+    """What the object does not take; it is not offered twice."""
 
 
 class GroupStatuses:
@@ -78,7 +80,7 @@ class GroupStatuses:
         said, now = self._of(report.key, report.home), self._patience()
         self._look(report.home, said, report.seen.kind_status)
         words = self._words(report, said, report.home)
-        if not words:
+        if not words or words == said.refused:
             said.first_wanted = None
             return None
         if said.first_wanted is None:
@@ -106,6 +108,7 @@ class GroupStatuses:
         except (NotFound, Conflict, Invalid) as refused:
             # Gone, or made anew: its own events bring us back. What is wrong with the words is not better later.
             _log.info("status not written", group=report.key.path, error=str(refused))
+            said.refused = words if isinstance(refused, Invalid) else None
         said.at, said.first_wanted = self._patience(), None
         return None
 

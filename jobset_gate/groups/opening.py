@@ -13,7 +13,7 @@ CLOSER_LOOKS: Final = 20
 """In one pass, at groups of which it is known that they stay closed, for nothing but better words."""
 
 MOST_KINDS: Final = 40
-"""Of pods that are being placed, which are gone through for a closer look: it takes a millisecond for each."""
+"""Of pods in a group, or of those that are being placed, for a closer look: it takes a millisecond for each."""
 
 WORDS_LAST: Final = 5.0
 """Seconds after which such words may be found anew."""
@@ -187,6 +187,9 @@ class Pass:
 
         It has to fit with those that were sure of theirs, and beside those that were not and take what they find.
         """
+        shapes = [shape for it in candidate.demands for shape in it.shapes]
+        if len(shapes) > MOST_KINDS and len(alike(shapes)) > MOST_KINDS:
+            return False, ""  # nobody knows
         like = _likeness(candidate)
         if like in self._doubtful:  # then it still is: there is no more room than before
             return False, self._words.of(like) or ""

@@ -5,7 +5,7 @@ finds either nothing or all that it needs to go on.
 """
 
 import re
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from enum import StrEnum
 from fractions import Fraction
 from typing import Final
@@ -143,7 +143,12 @@ def parse(text: str) -> Record:
 
 def within(record: Record, namespace: str) -> Record:
     """The decision as far as it is about gangs of one namespace."""
-    inside = [number for number, (key, _) in enumerate(record.gangs) if key.namespace == namespace]
+    return narrowed(record, lambda key: key.namespace == namespace)
+
+
+def narrowed(record: Record, keep: Callable[[Key], bool]) -> Record:
+    """The decision as far as it is about some of its gangs."""
+    inside = [number for number, (key, _) in enumerate(record.gangs) if keep(key)]
     if len(inside) == len(record.gangs):
         return record
     return msgspec.structs.replace(

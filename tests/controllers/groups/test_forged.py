@@ -10,6 +10,7 @@ import pytest
 from jobset_gate import names
 from jobset_gate.groups.record import Record, Stage, render
 from jobset_gate.kube.resources import JOBS, PODS
+from jobset_gate.settings import Groups
 from jobset_gate.sim.clock import VirtualClock
 from tests.controllers.groups.small import PLUGINS, SmallCluster, add_node, keeping, settled
 from tests.jobset_gate.groups.objects import key, pod_group, record
@@ -55,8 +56,10 @@ async def test_a_record_with_odd_values_stops_nobody(cluster: SmallCluster, text
         assert cluster.open() == ["a", "b"]
 
 
-async def test_a_record_takes_back_no_group_of_another_namespace(cluster: SmallCluster) -> None:
-    async with keeping(cluster):
+@pytest.mark.parametrize("across", [False, True])
+async def test_a_record_takes_back_no_group_of_another_namespace(cluster: SmallCluster, across: bool) -> None:
+    """Nor where gangs of several may join: this one has not."""
+    async with keeping(cluster, Groups(across_namespaces=across)):
         cluster.gather("g", "a", "b", minimum=2, meta=MADE)
         await settled()
         cluster.bind("a", "b")

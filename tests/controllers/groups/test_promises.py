@@ -169,13 +169,14 @@ async def test_a_decision_that_cannot_be_written_holds_up_nobody_and_is_tried_ev
     cluster: SmallCluster,
 ) -> None:
     """A ConfigMap that somebody has made immutable."""
-    of, tries = key("stuck", Design.ALIBABA), 0
+    of, tries, words = key("stuck", Design.ALIBABA), 0, 0
 
     def fate(verb: str, kind: Any, _: str, body: Any) -> KubeError | None:
-        nonlocal tries
+        nonlocal tries, words
         if (verb, kind) != ("patch", CONFIGMAPS):
             return None
         tries += "data" in body
+        words += "data" not in body
         return Invalid(422, "Invalid", "field is immutable", details={"causes": [{"field": "data"}]})
 
     cluster.fate = fate
@@ -190,6 +191,7 @@ async def test_a_decision_that_cannot_be_written_holds_up_nobody_and_is_tried_ev
         cluster.bind("a")
         await settled(50)
         assert 4 <= tries <= 8
+        assert words < 10, "its state is as little worth a try"
         assert keeper.metric("waiting", reason=names.REASON_NOT_RECORDED) == 1
         cluster.fate = lambda *_: None
         await settled(70)

@@ -197,6 +197,27 @@ async def test_who_takes_anothers_place_does_not_set_the_limit_back(cluster: Sma
         assert recorded(cluster).stage is Stage.CLOSED
 
 
+@pytest.mark.parametrize("crowd", [0, 9])
+async def test_a_group_whose_pod_group_was_made_anew_has_a_limit_of_its_own(cluster: SmallCluster, crowd: int) -> None:
+    """Nothing of what was known of the one before counts: neither since when, nor that its minimum was bound."""
+    async with keeping(cluster, OFF):
+        for number in range(crowd):  # while many are being placed some writes are put off
+            cluster.gather(f"o{number}", f"o{number}", minimum=1, meta=MADE)
+        cluster.gather("g", "a", "b", minimum=2, meta=MADE)
+        await settled()
+        cluster.bind("a", "b")
+        await settled(50)
+        cluster.remove(PLUGINS, "g")
+        cluster.gather("g", minimum=2)
+        cluster.remove(PODS, "a")
+        cluster.remove(PODS, "b")
+        await settled(3)
+        cluster.gather("g", "c", "d", meta=MADE)
+        await settled(40)
+        assert {"c", "d"} <= set(cluster.open())
+        assert (recorded(cluster).stage, recorded(cluster).satisfied) == (Stage.OPEN, None)
+
+
 async def test_the_back_off_doubles_and_ends_with_success(cluster: SmallCluster) -> None:
     async with keeping(cluster, OFF) as keeper:
         cluster.gather("g", "a", "b", minimum=2, meta=MADE)

@@ -1,5 +1,6 @@
 """Which group is opened when: order, room, one doubtful group per domain, and nobody starves (G3)."""
 
+import msgspec
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
@@ -115,6 +116,24 @@ def test_what_is_not_reckoned_with_goes_one_at_a_time_under_fit_too() -> None:
         "a: opened unproven",
         "b: BehindOther: behind team/a, which is being placed; host ports is not reckoned with",
     ]
+
+
+def test_a_group_of_more_kinds_of_pods_than_are_gone_through_is_one_that_nobody_is_sure_of() -> None:
+    def mixed(name: str, kinds: int, created: float) -> Candidate:
+        shapes = tuple(
+            Shape(selection=Selection(), requests={"cpu": 1000 + it, "pods": 1000}, count=1) for it in range(kinds)
+        )
+        one = waiting(name, kinds, created=created)
+        return msgspec.structs.replace(
+            one, demands=(msgspec.structs.replace(one.demands[0], shapes=shapes, minimum=kinds),)
+        )
+
+    many = opening.MOST_KINDS + 1
+    assert told(mixed("a", many, 1), mixed("b", many, 2), rooms=[node(999)]) == [
+        "a: opened unproven",
+        "b: BehindOther: behind team/a, which is being placed; its room depends on where the scheduler puts the others",
+    ]
+    assert told(mixed("a", many - 1, 1), rooms=[node(999)]) == ["a: opened"]
 
 
 def test_a_group_beside_a_probe_that_finds_no_room_is_still_certain_of_its_own() -> None:

@@ -155,6 +155,32 @@ def test_a_group_that_is_marked_gives_up_its_claim_in_time() -> None:
     assert reckoned(seen, TEN_O_CLOCK + 60 + MARKED_SECONDS, bound_uids=("uid-a",)) == []
 
 
+def test_members_that_are_missing_are_reckoned_with_until_the_minimum_is_bound() -> None:
+    """As large as the largest: who comes in the place of one that is gone needs as much."""
+    big = {"containers": [{"name": "main", "resources": {"requests": {"cpu": "4", "memory": "1Gi"}}}]}
+    decided = record((key("g"), 1), minimum=4)
+    half = group_seen(bound("a"), bound("b", spec=big | {"nodeName": "n"}), record=decided)
+    all_bound = ("uid-a", "uid-b")
+    assert reckoned(half, NOW, bound_uids=all_bound) == [(2, True, False)]
+    (found,) = outstanding(half, lambda _: True, Domains(), NOW)
+    assert found.demands[0].shapes[0].requests["cpu"] == 4000
+    changes: list[dict[str, Any]] = [{"satisfied": NOW}, {"minimum": 2}, {"stage": Stage.ROLLING_BACK}]
+    for change in changes:
+        done = msgspec.structs.replace(half, record=msgspec.structs.replace(decided, **change))
+        assert reckoned(done, NOW, bound_uids=all_bound) == []
+
+
+def test_opened_pods_of_which_no_record_tells_are_a_doubtful_opening_until_they_are_bound() -> None:
+    stray = group_seen(opened("a"), group=pod_group("g"))
+    assert reckoned(stray, NOW) == [(1, False, False)]
+    assert reckoned(group_seen(bound("a"), group=pod_group("g")), NOW, bound_uids=("uid-a",)) == []
+    assert reckoned(stray, TEN_O_CLOCK + 60 + MARKED_SECONDS) == []
+    forged = group_seen(opened("a", at=TEN_O_CLOCK + 10**9), group=pod_group("g"))
+    assert reckoned(forged, NOW) == [], "nobody of us has opened it in the far future"
+    anew = group_seen(opened("a"), opened("b", 2), group=pod_group("g"), record=record((key("g"), 2), minimum=1))
+    assert reckoned(anew, NOW) == [(1, True, False), (1, False, False)]
+
+
 def test_nodes_of_one_demand_are_one_domain() -> None:
     domains = Domains([Node(name="n", labels={})])
     (shape,) = [it.shape for it in waiting("g").members][:1]
