@@ -24,7 +24,7 @@ from tests.flow.groups.stage import GroupStage
 from tests.flow.mortal import Fate, doom
 
 Json = dict[str, Any]
-WRITES = 6
+WRITES = 5
 """More than an opening of two pods has: decision, two gates, satisfied; statuses and Events come on top."""
 
 LANDS = pytest.mark.parametrize("lands", [True, False], ids=["write lands", "write lost"])
