@@ -12,9 +12,7 @@ from jobset_gate.groups.seen import GroupSeen
 from jobset_gate.kube.resources import (
     CONFIGMAPS,
     NODES,
-    PODGROUPS_KEP24,
-    PODGROUPS_PLUGINS,
-    PODGROUPS_SIGS,
+    POD_GROUPS,
     PODS,
     RESOURCEQUOTAS,
     Resource,
@@ -26,11 +24,6 @@ from tests.jobset_gate.groups.objects import decoded
 
 Name = tuple[str, str]
 
-POD_GROUPS = {
-    names.KEP24_GROUP: PODGROUPS_KEP24,
-    names.PLUGINS_GROUP: PODGROUPS_PLUGINS,
-    names.SIGS_GROUP: PODGROUPS_SIGS,
-}
 SELECTED_BY_LABEL = "jobset-gate.dev/gang"
 
 

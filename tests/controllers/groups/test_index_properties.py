@@ -15,8 +15,8 @@ from jobset_gate.groups.identity import label
 from jobset_gate.groups.model import Design, Key
 from jobset_gate.groups.record import Record, Stage, render
 from jobset_gate.groups.seen import Home
-from jobset_gate.kube.resources import CONFIGMAPS, NODES, PODS, Resource
-from tests.controllers.groups.filled import POD_GROUPS, Feed, Filled, Name
+from jobset_gate.kube.resources import CONFIGMAPS, NODES, POD_GROUPS, PODS, Resource
+from tests.controllers.groups.filled import Feed, Filled, Name
 from tests.jobset_gate.groups.builders import KOORDINATOR, PLUGINS, Json, alibaba, koordinator
 from tests.jobset_gate.groups.objects import config_map, key, node, pod, pod_group, record
 
