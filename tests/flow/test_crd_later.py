@@ -14,7 +14,7 @@ from jobset_gate.kube.errors import NotFound
 from jobset_gate.kube.resources import CRDS
 from jobset_gate.sim import jobset_crd
 from tests.flow.stage import PATIENCE
-from tests.jobset_gate.cli.service import fetch
+from tests.jobset_gate.cli.service import until_ready
 from tests.plane.places import Binaries
 from tests.plane.real import RealPlane
 from tests.support.planes import Real
@@ -47,7 +47,7 @@ async def test_the_field_is_there_soon_after_jobset_is(bare: Real) -> None:
         controller = asyncio.create_task(manager.run())
         try:
             await asyncio.wait_for(manager.leading.wait(), PATIENCE)
-            assert (await fetch(f"{manager.url}/readyz"))[0] == 200
+            await until_ready(manager.url)
             await jobset_crd.install(client)
             await until_extended(client)
             await jobset_crd.uninstall(client)
