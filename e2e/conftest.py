@@ -2,7 +2,8 @@
 
 import asyncio
 import time
-from collections.abc import AsyncIterator, Generator
+from collections.abc import AsyncIterator, Callable, Generator
+from functools import partial
 from secrets import token_hex
 from typing import Any, Final
 
@@ -18,6 +19,7 @@ from e2e.world import World
 
 FAILED: Final = pytest.StashKey[bool]()
 TOLD: Final = "what is known of it"
+SAID: Final = "said"
 
 
 @pytest.hookimpl(wrapper=True)
@@ -32,6 +34,19 @@ def pytest_runtest_makereport(item: pytest.Item, call: pytest.CallInfo[None]) ->
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     """What takes jobset-gate away comes when nobody needs it any more."""
     items.sort(key=lambda item: item.get_closest_marker("last") is not None)
+
+
+def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter) -> None:
+    """What scenarios say of themselves, of those that passed, too."""
+    passed = terminalreporter.stats.get("passed", ())
+    for line in sorted({str(said) for report in passed for key, said in report.user_properties if key == SAID}):
+        terminalreporter.write_line(line)
+
+
+@pytest.fixture
+def say(record_property: Callable[[str, object], None]) -> Callable[[str], None]:
+    """One line for the end of the run."""
+    return partial(record_property, SAID)
 
 
 @pytest.fixture(scope="session")

@@ -79,6 +79,14 @@ def load(cluster: Cluster, *images: str) -> None:
         commands.run("kind", "load", "docker-image", "--name", cluster.kind, *here, seconds=LOAD_SECONDS)
 
 
+def load_as(cluster: Cluster, image: str, name: str) -> None:
+    """Onto kind's nodes under another name, which nothing can be pulled by here: examples then run as they are."""
+    print(f"image: loading {image} as {name}, which cannot be pulled here", flush=True)
+    commands.run("docker", "tag", image, name)
+    commands.run("kind", "load", "docker-image", "--name", cluster.kind, name, seconds=LOAD_SECONDS)
+    commands.run("docker", "image", "rm", name)  # the name alone
+
+
 def strange(name: str) -> str:
     """An image that no node and no registry has, of one program that ends at once, and no shell. Needs docker."""
     image = f"localhost/{name}:1"

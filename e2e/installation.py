@@ -8,7 +8,7 @@ from pathlib import Path
 from e2e import gate, images, jobset
 from e2e.cluster import Cluster
 from e2e.ground import Ground
-from e2e.world import MINE
+from e2e.seats import MARK
 
 GONE_SECONDS = 180
 
@@ -38,7 +38,7 @@ def installed(it: Cluster, reports: Path, *, remove: bool) -> Iterator[Ground]:
 
 def _leave_nothing(it: Cluster) -> None:
     """The scenarios' namespaces, which are on their way out, while their pods can still be let go of."""
-    it.kubectl("delete", "namespaces", f"--selector={MINE}", f"--timeout={GONE_SECONDS}s", seconds=GONE_SECONDS + 10)
+    it.kubectl("delete", "namespaces", f"--selector={MARK}", f"--timeout={GONE_SECONDS}s", seconds=GONE_SECONDS + 10)
 
 
 @contextmanager

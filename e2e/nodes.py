@@ -7,8 +7,9 @@ from typing import Any, Final
 
 from e2e import commands, gate
 from e2e.ground import Ground
+from e2e.seats import Seats
 from jobset_gate import names
-from jobset_gate.kube.client import Client, PatchType
+from jobset_gate.kube.client import Client
 from jobset_gate.kube.resources import NODES
 from jobset_gate.sim.until import View
 
@@ -45,14 +46,13 @@ class Nodes:
     # --- What they offer ---------------------------------------------------------------------------------------------
 
     @asynccontextmanager
-    async def seats(self, owner: str) -> AsyncIterator["Seats"]:
+    async def seats(self, owner: str) -> AsyncIterator[Seats]:
         """A resource of that owner's, none of it anywhere yet; taken away from all nodes at the end."""
-        seats = Seats(self._client, f"seats.{names.DOMAIN}/{owner}")
+        seats = Seats(self._client, f"seats.{names.DOMAIN}/{owner}", owner, self._ground.small_image)
         try:
             yield seats
         finally:
-            for node in seats.nodes:
-                await seats.put(node, None)
+            await seats.clear()
 
     @asynccontextmanager
     async def not_joined(self, node: str) -> AsyncIterator[None]:
@@ -111,26 +111,6 @@ class Nodes:
                 await self.run(node, *tool, "--insert", *rule)
                 healing.push_async_callback(self.run, node, *tool, "--delete", *rule)
             yield
-
-
-class Seats:
-    """What pods need to be scheduled, and what only one scenario's pods ask for: nobody else is disturbed."""
-
-    def __init__(self, client: Client, resource: str) -> None:
-        self._client, self._resource = client, resource
-        self.nodes: set[str] = set()
-
-    @property
-    def one(self) -> Json:
-        """The resources of a container that needs one."""
-        return {"requests": {self._resource: "1"}, "limits": {self._resource: "1"}}
-
-    async def put(self, node: str, count: int | None) -> None:
-        """The node has so many, as a device plugin would say; None: it knows nothing of such seats."""
-        self.nodes.add(node)
-        amount = None if count is None else str(count)
-        body = {"status": {"capacity": {self._resource: amount}, "allocatable": {self._resource: amount}}}
-        await self._client.patch(NODES, node, body=body, patch=PatchType.MERGE, subresource="status")
 
 
 def _back(node: Json) -> bool:

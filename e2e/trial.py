@@ -3,6 +3,7 @@
 import json
 import os
 import shutil
+import sys
 import time
 from pathlib import Path
 from typing import Any, Final
@@ -29,14 +30,13 @@ def up() -> None:
     tools.provide()
     FOLDER.mkdir(parents=True, exist_ok=True)
     with clusters.of_kind(KIND, keep=True) as it, installed(it, FOLDER, remove=False) as ground:
-        manifest = FOLDER / "gang.yaml"
-        # The same as a user applies, with an image that is on the nodes.
-        manifest.write_text(EXAMPLE.read_text().replace(EXAMPLE_IMAGE, ground.small_image))
+        if _made_here():
+            images.load_as(it, ground.small_image, EXAMPLE_IMAGE)
         it.kubectl("delete", "jobset", GANG, "--ignore-not-found", "--wait")
-        it.kubectl("apply", "-f", str(manifest))
+        it.kubectl("apply", "-f", str(EXAMPLE))
         _watch(it)
         print(it.kubectl("get", "jobsets,pods"))
-    print(next_steps(it.kubeconfig, manifest, airgap=_made_here()))
+    print(next_steps(it.kubeconfig, EXAMPLE, airgap=_made_here()))
 
 
 def down() -> None:
@@ -53,7 +53,9 @@ def next_steps(kubeconfig: str, manifest: Path, *, airgap: bool) -> str:
         "Next:",
         *([f"  . {tools.AIRGAP / 'env.sh'}      # docker, kind, kubectl"] if airgap else []),
         f"  export KUBECONFIG={kubeconfig}",
-        f"  kubectl get jobset {GANG} -o jsonpath='{{.status.conditions}}'",
+        f"  export PATH={Path(sys.executable).parent}:$PATH    # kubectl jobset-gate",
+        f"  kubectl jobset-gate timeline {GANG}",
+        "  kubectl jobset-gate get gangs -A",
         f"  kubectl get pods -l {names.JS_NAME}={GANG} -o wide",
         f"  kubectl get configmap {names.config_map_name(GANG)} -o yaml    # the verdict that opened the gate",
         f"  kubectl delete jobset {GANG}",

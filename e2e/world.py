@@ -11,6 +11,7 @@ from e2e import commands, facts, logs
 from e2e.facts import Json
 from e2e.ground import Ground
 from e2e.logs import Line
+from e2e.seats import MARK
 from jobset_gate import names, verdicts
 from jobset_gate.kube import access
 from jobset_gate.kube.client import Client, PatchType
@@ -24,8 +25,6 @@ PATIENCE: Final = 150.0
 TO_SPEAK: Final = 30.0
 """Seconds from a container's start to its first line, at most."""
 LOOK_EVERY: Final = 0.5
-MINE: Final = "jobset-gate-e2e"
-"""Label on the namespaces of scenarios."""
 
 
 @dataclass
@@ -50,6 +49,11 @@ class World:
         """In this namespace. Raises commands.Failed with kubectl's words."""
         command = ("kubectl", "--kubeconfig", self.ground.kubeconfig, "--namespace", self.namespace, *args)
         return await asyncio.to_thread(commands.run, *command, stdin=stdin, seconds=seconds)
+
+    async def kubectl_as_is(self, *args: str, seconds: float = PATIENCE) -> str:
+        """In the namespaces that the manifests name."""
+        command = ("kubectl", "--kubeconfig", self.ground.kubeconfig, *args)
+        return await asyncio.to_thread(commands.run, *command, seconds=seconds)
 
     async def apply(self, *manifests: Mapping[str, Any]) -> str:
         """With the strict validation that is kubectl's default."""
@@ -180,7 +184,7 @@ async def _patiently(view: View, holds: Callable[[list[Json]], bool], seconds: f
 async def made(ground: Ground, namespace: str) -> AsyncIterator[World]:
     """A new namespace; deleted at the end, without waiting for its pods to go."""
     async with Client(await access.from_kubeconfig(ground.kubeconfig), user_agent="jobset-gate-e2e") as client:
-        body = {"metadata": {"name": namespace, "labels": {MINE: "true"}}}
+        body = {"metadata": {"name": namespace, "labels": {MARK: "true"}}}
         await client.create(NAMESPACES, body)
         try:
             ends: dict[str, Json] = {}

@@ -17,7 +17,7 @@ async def test_the_verdict_names_the_pod_in_image_pull_back_off(world: World) ->
     await world.until(lambda _: len(world.ends) == 2)
     for end in world.ends.values():
         assert end["exitCode"] == names.EXIT_TIMED_OUT
-        assert end["message"].startswith("timed out after 25s: 2/3 pods started; missing: broken-0/0 (ImagePull")
+        assert end["message"].startswith("timed out after 25s: 2/3 pods started; missing: 1 pod: ImagePull")
         assert ABSENT in end["message"]
     told = await world.until_condition(names.REASON_TIMED_OUT, "broken-0/0 (ImagePull")
     assert told["status"] == "False"

@@ -21,7 +21,7 @@ async def test_the_gang_starts_when_the_last_node_has_joined(world: World, wires
         )
         await world.apply(gangs.gang(near, far, timeout=300))
         pods = await world.until_held(2)
-        await world.until_condition(names.REASON_WAITING, "2/4 pods started; missing: 2 Unscheduled")
+        await world.until_condition(names.REASON_WAITING, "2/4 pods started; missing: 2 pods: Unscheduled")
         assert not any(map(facts.has_run, pods))
     await world.until_running(4)
     await world.check_order(4)

@@ -17,7 +17,7 @@ async def test_a_pod_counts_when_its_main_images_are_on_its_node(world: World, w
         jobs = [one(world, name, image, node) for name, node in (("near", here), ("far", there))]
         await world.apply(gangs.gang(*jobs, timeout=300, annotations={names.PREFETCH_IMAGES: "true"}))
         await world.until_held(1)
-        await world.until_condition(names.REASON_WAITING, "1/2 pods started; missing: 1 ImagePull")
+        await world.until_condition(names.REASON_WAITING, "1/2 pods started; missing: 1 pod: ImagePull")
         assert await world.verdict() is None
         await asyncio.to_thread(images.load_onto, kind, there, image)
         await world.until_jobset(facts.completed)

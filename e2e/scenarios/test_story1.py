@@ -13,11 +13,11 @@ async def test_nobody_runs_before_the_last_pod_has_its_node(world: World, nodes:
         workers = gangs.workers(world.image, jobs=3, pods=4, resources=seats.one)
         await world.apply(gangs.gang(workers, timeout=300))
         pods = await world.until_held(8)
-        await world.until_condition(names.REASON_WAITING, "8/12 pods started; missing: 4 Unscheduled")
+        await world.until_condition(names.REASON_WAITING, "8/12 pods started; missing: 4 pods: Unscheduled")
         assert not any(map(facts.has_run, pods))
         await seats.put(late, 3)
         pods = await world.until_held(11)
-        await world.until_condition(names.REASON_WAITING, "11/12 pods started; missing: 1 Unscheduled")
+        await world.until_condition(names.REASON_WAITING, "11/12 pods started; missing: 1 pod: Unscheduled")
         assert not any(map(facts.has_run, pods))
         assert await world.verdict() is None
         await seats.put(late, 4)

@@ -8,8 +8,9 @@ from typing import Any, Final
 import pytest
 
 from e2e import commands, creations, facts, gangs
-from e2e.nodes import Nodes, Seats
+from e2e.nodes import Nodes
 from e2e.operators import Operator
+from e2e.seats import Seats
 from e2e.world import World
 from jobset_gate import names
 from jobset_gate.kube.client import PatchType

@@ -11,6 +11,7 @@ from e2e import tools, trial
 def test_the_next_steps_name_the_cluster_and_the_gang() -> None:
     said = trial.next_steps("/tmp/a.kubeconfig", Path("/somewhere/gang.yaml"), airgap=False)  # noqa: S108 - a name
     assert "export KUBECONFIG=/tmp/a.kubeconfig" in said
+    assert "kubectl jobset-gate timeline first-gang" in said
     assert "kubectl delete jobset first-gang" in said
     assert "kubectl apply -f /somewhere/gang.yaml" in said
     assert "make try DELETE=1" in said

@@ -1,4 +1,4 @@
-"""examples/groups: one for each way of saying a group, clean by `validate -f`, taken by an API server as they are."""
+"""examples/groups: one for each way of saying a group, clean by `validate -f`, with pods enough for every minimum."""
 
 from pathlib import Path
 from typing import Any, Final
@@ -9,13 +9,9 @@ from typer.testing import CliRunner
 
 from jobset_gate import names
 from jobset_gate.cli.app import State, build
-from jobset_gate.groups import crds, pods
+from jobset_gate.groups import pods
 from jobset_gate.groups.model import Meta, Way
-from jobset_gate.kube.errors import AlreadyExists
-from jobset_gate.kube.resources import CRDS, JOBS, JOBSETS, POD_GROUPS
-from jobset_gate.sim import jobset_crd
 from tests.house.files import ROOT
-from tests.support.planes import Real
 
 Json = dict[str, Any]
 FOLDER: Final = ROOT / "examples" / "groups"
@@ -81,22 +77,3 @@ def test_it_says_whose_the_manifest_is(file: Path) -> None:
     head = file.read_text().partition("\napiVersion")[0].replace("\n# ", " ")
     assert ("prints no manifests; this one is ours" in head) is (file.stem in OURS)
     assert ("the design prints, in the form that an API server takes" in head) is file.stem.startswith("koordinator")
-
-
-@pytest.mark.real
-@each_file
-async def test_an_api_server_takes_it(real_plane: Real, file: Path) -> None:
-    async with real_plane.client() as client:
-        await jobset_crd.install(client)
-        for name, group in crds.GROUPS.items():
-            try:
-                await client.create(CRDS, crds.manifest(group))
-            except AlreadyExists:
-                continue
-            await real_plane.kubectl("wait", "--for=condition=Established", f"crd/{name}", "--timeout=60s")
-        for one in objects(file):
-            kinds = {"Job": JOBS, "JobSet": JOBSETS}
-            resource = kinds.get(one["kind"]) or POD_GROUPS[one["apiVersion"].partition("/")[0]]
-            one["spec"].pop("groupSchedulingConfig", None)  # its field comes with the controller
-            stored = await client.create(resource, one, "default", dry_run=True)
-            assert stored["spec"].items() >= one["spec"].items() or one["kind"] != names.POD_GROUP

@@ -1,0 +1,35 @@
+"""`kubectl jobset-gate`, as a user of a namespace types it: kubectl finds the plugin on the PATH."""
+
+import asyncio
+import os
+import sys
+from pathlib import Path
+from typing import Final
+
+from e2e import commands
+from e2e.world import PATIENCE, World
+
+BIN: Final = Path(sys.executable).parent
+"""Where kubectl-jobset_gate lies."""
+FIRST_LINES: Final = 8
+LOOK_EVERY: Final = 1.0
+
+
+def environment(kubeconfig: str) -> dict[str, str]:
+    return {"KUBECONFIG": kubeconfig, "PATH": f"{BIN}{os.pathsep}{os.environ['PATH']}", "NO_COLOR": "1"}
+
+
+async def first_lines_of_why(world: World, name: str, *expected: str) -> list[str]:
+    """What it says at once, once it says all that is expected there: its sources need a moment to speak up."""
+    command = ("kubectl", "jobset-gate", "why", name, "--namespace", world.namespace)
+    said = ""
+    try:
+        async with asyncio.timeout(PATIENCE):
+            while True:
+                said = await asyncio.to_thread(commands.run, *command, env=environment(world.ground.kubeconfig))
+                first = said.splitlines()[:FIRST_LINES]
+                if all(word in "\n".join(first) for word in expected):
+                    return first
+                await asyncio.sleep(LOOK_EVERY)
+    except TimeoutError:
+        raise TimeoutError(f"{expected} is not in the first lines of {said}") from None

@@ -1,0 +1,51 @@
+"""examples/kueue.yaml, Kueue being played: suspended, then let go with a flavor's node selector and tolerations."""
+
+from collections.abc import Callable
+
+from e2e import facts, overlays, plays
+from e2e.nodes import Nodes
+from e2e.overlays import Overlay
+from e2e.world import World
+from jobset_gate.kube.resources import JOBSETS, NODES
+from jobset_gate.sim.objects import Json
+
+EXAMPLE = "kueue.yaml"
+
+
+async def test_its_pods_meet_on_the_nodes_of_the_flavor(world: World, nodes: Nodes, say: Callable[[str], None]) -> None:
+    node = await flavored(world, nodes)
+    async with nodes.seats(world.namespace) as seats:
+        overlay = Overlay(world.ground.image, world.namespace, seats.one, plays.KUEUE[EXAMPLE].commands)
+        made = [overlay.over(one) for one in overlays.documents(EXAMPLE)]
+        many = overlays.seated(made)
+        await seats.put(facts.name_of(node), many - 1)
+        await world.apply(*made)
+        await world.until_jobset(lambda jobset: facts.condition(jobset, "Suspended").get("status") == "True")
+        assert world.pods.all() == []
+        await admit(world, facts.name_of(made[-1]), node)
+        held = await world.until_held(many - 1)
+        assert {pod["spec"]["nodeName"] for pod in held if facts.held(pod)} == {facts.name_of(node)}
+        await seats.put(facts.name_of(node), many)
+        jobset = await world.until_jobset(lambda jobset: facts.completed(jobset) or facts.failed(jobset))
+    assert facts.completed(jobset), jobset["status"]
+    say(f"examples/{EXAMPLE}: {many} pods have met; {overlays.SAID}; Kueue was played")
+
+
+async def flavored(world: World, nodes: Nodes) -> Json:
+    """A node that pods reach by a selector and tolerations alone, where there is one with a taint."""
+    all_ = (await world.client.list(NODES))["items"]
+    tainted = [node for node in all_ if node["spec"].get("taints")]
+    usual = (await nodes.workers())[0]
+    return dict((tainted or [node for node in all_ if facts.name_of(node) == usual])[0])
+
+
+async def admit(world: World, name: str, node: Json) -> None:
+    """In one update, as Kueue does it: let go, with what the flavor of each set of pods says."""
+    jobset = await world.client.get(JOBSETS, name, world.namespace)
+    jobset["spec"]["suspend"] = False
+    for job in jobset["spec"]["replicatedJobs"]:
+        pod = job["template"]["spec"]["template"]["spec"]
+        pod["nodeSelector"] = {"kubernetes.io/hostname": facts.name_of(node)}
+        taints = node["spec"].get("taints") or ()
+        pod["tolerations"] = [{"key": it["key"], "operator": "Exists", "effect": it["effect"]} for it in taints]
+    await world.client.replace(JOBSETS, jobset)

@@ -1,0 +1,64 @@
+"""The pod groups of examples/groups: none is bound while not all that a group needs fits, then all meet."""
+
+from collections.abc import Callable
+from typing import Any
+
+import pytest
+
+from e2e import facts, groups, overlays, plays
+from e2e.nodes import Nodes
+from e2e.overlays import PROGRAM, PYTHON, Overlay
+from e2e.world import World
+
+HOST = "meeting"
+
+
+@pytest.mark.parametrize("example", plays.GROUPS)
+async def test_its_pods_are_placed_together(
+    world: World, nodes: Nodes, example: str, say: Callable[[str], None]
+) -> None:
+    near, far = (await nodes.workers())[:2]
+    play = plays.GROUPS[example]
+    async with nodes.seats(world.namespace) as seats:
+        plain = Overlay(world.ground.image, world.namespace, seats.one, play.commands)
+        many = overlays.seated(plain.over(one) for one in overlays.documents(example))
+        address = await meeting(world, many)
+        commands = {name: said.replace("$HOST", address) for name, said in play.commands.items()}
+        overlay = Overlay(world.ground.image, world.namespace, seats.one, commands)
+        await seats.put(near, (play.minimum or many) - 1)
+        await world.apply(*(overlay.over(one) for one in overlays.documents(example)))
+        await world.until(lambda pods: len(held(pods)) == many == len(members(pods)))
+        await seats.put(far, many - (play.minimum or many) + 1)
+        await world.until(lambda pods: ended(pods, HOST) == 0)
+        pods = await world.until(lambda pods: all(ended(pods, facts.name_of(one)) is not None for one in pods))
+    assert {ended(pods, facts.name_of(one)) for one in pods} == {0}
+    say(f"examples/{example}: {many} pods were placed together; {overlays.SAID}")
+
+
+async def meeting(world: World, many: int) -> str:
+    """The address of a pod that waits for so many to be there at once."""
+    container = {
+        "name": "main",
+        "image": world.ground.image,
+        "command": [PYTHON, "-c", PROGRAM.read_text(), "host", str(plays.PORT), str(many)],
+    }
+    spec = {"restartPolicy": "Never", "containers": [container]}
+    await world.apply({"apiVersion": "v1", "kind": "Pod", "metadata": {"name": HOST}, "spec": spec})
+    (pod,) = await world.until(lambda pods: any(facts.runs(pod) for pod in pods))
+    return str(pod["status"]["podIP"])
+
+
+def members(pods: list[facts.Json]) -> list[facts.Json]:
+    return [pod for pod in pods if facts.name_of(pod) != HOST]
+
+
+def held(pods: list[facts.Json]) -> list[facts.Json]:
+    return [pod for pod in pods if groups.held(pod)]
+
+
+def ended(pods: list[facts.Json], name: str) -> Any:
+    """The exit code of that pod's main container; None while it has none."""
+    for pod in pods:
+        for status in (pod["status"].get("containerStatuses") or ()) if facts.name_of(pod) == name else ():
+            return (status["state"].get("terminated") or {}).get("exitCode")
+    return None

@@ -1,0 +1,55 @@
+"""docs/quickstart.md, command by command, in a folder with the examples: three gangs break, one command tells why."""
+
+import asyncio
+import time
+from pathlib import Path
+from typing import Final
+
+from e2e import commands, plugin, quickstart
+from e2e.world import PATIENCE, World
+
+WHY: Final = "kubectl jobset-gate why "
+CAUSES: Final = {
+    "too-large": ("Unscheduled", "nodes are available", "Insufficient cpu"),
+    "wrong-image": ("ImagePull", "no-such-tag"),
+    "first-gang": ("QuotaDenied", "exceeded quota", "limited: pods=3"),
+}
+"""Of the gangs that the document breaks, what the first lines about them say."""
+
+
+async def test_every_command_does_what_the_document_says(world: World, tmp_path: Path) -> None:
+    small = f"{world.namespace}-small"
+    quickstart.furnish(tmp_path, world.image, world.ground.kubeconfig)
+    env = plugin.environment(str(tmp_path / quickstart.KUBECONFIG))
+    await typed(tmp_path, f"kubectl config set-context --current --namespace={world.namespace}", env)
+    told: set[str] = set()
+    try:
+        for line in quickstart.typed(quickstart.DOCUMENT.read_text()):
+            command = quickstart.here(line, small, world.image)
+            if line.startswith(WHY):
+                gang = line.removeprefix(WHY).split()[0]
+                await until_told(tmp_path, command, env, CAUSES[gang])
+                told.add(gang)
+                continue
+            await typed(tmp_path, command, env)
+    finally:
+        await world.kubectl("delete", "namespace", small, "--ignore-not-found", "--wait=false")
+    assert told == set(CAUSES)
+
+
+async def until_told(place: Path, command: str, env: dict[str, str], words: tuple[str, ...]) -> None:
+    """The document says to wait for a few seconds; on a busy machine they are more."""
+    end = time.monotonic() + PATIENCE
+    while True:
+        said = await typed(place, command, env)
+        first = "\n".join(said.splitlines()[: plugin.FIRST_LINES])
+        if all(word in first for word in words):
+            return
+        assert time.monotonic() < end, f"{words} is not in the first lines of {said}"
+        await asyncio.sleep(plugin.LOOK_EVERY)
+
+
+async def typed(place: Path, command: str, env: dict[str, str]) -> str:
+    """As in a shell there. Raises commands.Failed."""
+    line = f"cd {place} && {command}"
+    return await asyncio.to_thread(commands.run, "bash", "-o", "pipefail", "-c", line, env=env, seconds=2 * PATIENCE)

@@ -1,0 +1,42 @@
+"""Three gangs that a user has broken, each cause found by one command, in the words of whoever refuses."""
+
+from e2e import gangs, plugin
+from e2e.nodes import Nodes
+from e2e.world import World
+from jobset_gate import names
+from jobset_gate.kube.client import Client
+from jobset_gate.kube.resources import Resource
+
+ABSENT = "localhost/no-such-image:1"
+QUOTAS = Resource("", "v1", "resourcequotas", "ResourceQuota")
+
+
+async def test_a_wrong_image_is_told_in_the_kubelets_words(world: World) -> None:
+    healthy = gangs.workers(world.image, jobs=1, pods=2)
+    broken = gangs.workers(ABSENT, name="broken", jobs=1, pods=1)
+    await world.apply(gangs.gang(healthy, broken, timeout=300, annotations={names.PREFETCH_IMAGES: "true"}))
+    await world.until_held(2)
+    await plugin.first_lines_of_why(world, "gang", "2/3 pods started", "ImagePull", "broken-0/0", ABSENT)
+
+
+async def test_too_few_nodes_are_told_in_the_schedulers_words(world: World, nodes: Nodes) -> None:
+    node = (await nodes.workers())[0]
+    async with nodes.seats(world.namespace) as seats:
+        await seats.put(node, 1)
+        await world.apply(gangs.gang(gangs.workers(world.image, jobs=1, pods=3, resources=seats.one), timeout=300))
+        await world.until_held(1)
+        lacks = f"Insufficient {next(iter(seats.one['limits']))}"
+        await plugin.first_lines_of_why(world, "gang", "1/3 pods started", "2 pods", "nodes are available", lacks)
+
+
+async def test_a_quota_is_told_in_its_own_words(world: World) -> None:
+    await limit(world.client, world.namespace, pods=2)
+    await world.apply(gangs.gang(gangs.workers(world.image, jobs=1, pods=3), timeout=300))
+    await world.until_held(2)
+    words = "exceeded quota: two-pods, requested: pods=1, used: pods=2, limited: pods=2"
+    await plugin.first_lines_of_why(world, "gang", "2/3 pods started", "QuotaDenied", words)
+
+
+async def limit(client: Client, namespace: str, pods: int) -> None:
+    body = {"metadata": {"name": "two-pods", "namespace": namespace}, "spec": {"hard": {"pods": str(pods)}}}
+    await client.create(QUOTAS, body)

@@ -1,0 +1,101 @@
+"""What pods need to be scheduled, and what only one scenario's pods ask for: nobody else is disturbed.
+
+Kubelets compare what a pod asks for with their own view of the node, which may be older than the scheduler's: a pod
+that gets a new seat at once could be refused by a kubelet that has heard of the old ones only, and with backoffLimit 0
+its Job fails. A kubelet that has heard of no such resource asks nothing. So before a node gets more seats than it had,
+it gets none for a moment, and the raise comes when its kubelet is known to have heard of that.
+"""
+
+import asyncio
+from itertools import count
+from typing import Any, Final
+
+from jobset_gate.kube.client import Client, PatchType
+from jobset_gate.kube.errors import Forbidden
+from jobset_gate.kube.resources import NAMESPACES, NODES, PODS
+from jobset_gate.sim import manifests
+from jobset_gate.sim.until import View
+
+Json = dict[str, Any]
+MARK: Final = "jobset-gate-e2e"
+"""Label on the namespaces of scenarios."""
+LOOK_EVERY: Final = 0.2
+NUMBERS: Final = count()
+
+
+class Seats:
+    """Of one scenario. `owner` is its namespace, `image` one that the nodes have."""
+
+    def __init__(self, client: Client, resource: str, owner: str, image: str) -> None:
+        self._client, self._resource, self._image = client, resource, image
+        self._probes = f"{owner}-seats"
+        self._counts: dict[str, int | None] = {}
+        self._markers: set[tuple[str, str]] = set()
+        self._ready = False
+
+    @property
+    def one(self) -> Json:
+        """The resources of a container that needs one."""
+        return _of(self._resource)
+
+    async def put(self, node: str, count: int | None) -> None:
+        """The node has so many, as a device plugin would say; None: it knows nothing of such seats."""
+        before = self._counts.get(node)
+        self._counts[node] = count
+        if before is not None and count is not None and count > before:
+            await self._forget(node)
+        await self._say(node, {self._resource: count})
+
+    async def clear(self) -> None:
+        """Nothing is left of it on any node."""
+        for node in self._counts:
+            await self._say(node, {self._resource: None, **{it: None for at, it in self._markers if at == node}})
+        if self._ready:
+            await self._client.delete(NAMESPACES, self._probes)
+
+    async def _forget(self, node: str) -> None:
+        """Returns when the node's kubelet knows of none: it then knows, too, that there is none of a marker."""
+        marker = f"{self._resource}-{next(NUMBERS)}"
+        self._markers.add((node, marker))
+        await self._say(node, {self._resource: None, marker: 0})
+        while not await self._refused(node, marker):
+            pass
+
+    async def _refused(self, node: str, marker: str) -> bool:
+        """Whether the kubelet refuses a pod that asks for one."""
+        name = f"probe-{next(NUMBERS)}"
+        main = manifests.container("main", self._image, command=["true"], resources=_of(marker))
+        # No scheduler is asked.
+        spec = {"nodeName": node, "tolerations": [{"operator": "Exists"}], "containers": [main]}
+        pod = {"metadata": {"name": name, "namespace": self._probes}, "spec": {"restartPolicy": "Never", **spec}}
+        await self._create(pod)
+        async with View(self._client, PODS, self._probes, field_selector=f"metadata.name={name}") as view:
+            (seen,) = await view.until(lambda pods: any(_answered(pod) for pod in pods))
+        return bool(seen["status"]["phase"] == "Failed")
+
+    async def _create(self, pod: Json) -> None:
+        """Once the control plane has given the namespace the account that pods need."""
+        if not self._ready:
+            await self._client.create(NAMESPACES, {"metadata": {"name": self._probes, "labels": {MARK: "true"}}})
+            self._ready = True
+        while True:
+            try:
+                await self._client.create(PODS, pod)
+            except Forbidden:
+                await asyncio.sleep(LOOK_EVERY)
+                continue
+            return
+
+    async def _say(self, node: str, counts: dict[str, int | None]) -> None:
+        amounts = {resource: None if count is None else str(count) for resource, count in counts.items()}
+        body = {"status": {"capacity": amounts, "allocatable": amounts}}
+        await self._client.patch(NODES, node, body=body, patch=PatchType.MERGE, subresource="status")
+
+
+def _of(resource: str) -> Json:
+    return {"requests": {resource: "1"}, "limits": {resource: "1"}}
+
+
+def _answered(pod: Json) -> bool:
+    """The kubelet has refused or accepted it."""
+    return pod["status"].get("phase") == "Failed" or bool(pod["status"].get("containerStatuses"))

@@ -1,0 +1,102 @@
+"""Every example is taken by a real API server, with its kinds and our webhooks: nothing unknown, nothing misspelt.
+
+How their pods start on real kubelets is the business of e2e/scenarios/test_examples*.py.
+"""
+
+import json
+from collections.abc import AsyncIterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+import yaml
+
+from jobset_gate import names
+from jobset_gate.groups import crds
+from jobset_gate.kube import crd
+from jobset_gate.kube.client import Client
+from jobset_gate.kube.errors import AlreadyExists
+from jobset_gate.kube.resources import CRDS, PODS
+from jobset_gate.settings import Settings
+from jobset_gate.sim import jobset_crd
+from tests.flow.groups.doors import open_door
+from tests.house.files import ROOT
+from tests.support.planes import Real, fresh_name
+
+pytestmark = pytest.mark.real
+Json = dict[str, Any]
+FOLDER = ROOT / "examples"
+FILES = sorted(FOLDER.rglob("*.yaml"))
+
+
+@pytest.fixture
+async def kinds(real_plane: Real) -> AsyncIterator[Client]:
+    """A client of an API server that knows JobSets with our field, and PodGroups."""
+    async with real_plane.client() as client:
+        await jobset_crd.install(client)
+        await crd.extend(client)
+        for name, group in crds.GROUPS.items():
+            try:
+                await client.create(CRDS, crds.manifest(group))
+            except AlreadyExists:
+                continue
+            await real_plane.kubectl("wait", "--for=condition=Established", f"crd/{name}", "--timeout=60s")
+        yield client
+
+
+async def test_the_api_server_and_our_webhooks_take_all_of_them(
+    kinds: Client, real_plane: Real, tmp_path: Path
+) -> None:
+    here = fresh_name()
+    await real_plane.make_namespace(here)
+    try:
+        async with open_door(kinds, [here], tmp_path, Settings(), jobsets=True):
+            made = await stored(real_plane, here)
+            for name, one in made:
+                for job in of_gang(one):
+                    assert names.BARRIER_CONTAINER in str(job), name
+                for template in templates(one) if name.startswith("groups/") else ():
+                    pod = {"metadata": {**template["metadata"], "generateName": "a-"}, "spec": template["spec"]}
+                    gated = await kinds.create(PODS, pod, here, dry_run=True)
+                    assert [it["name"] for it in gated["spec"]["schedulingGates"]] == [names.GANG_GATE], name
+    finally:
+        await real_plane.drop_namespace(here)
+    assert len({name for name, _ in made}) == len(FILES)
+    assert {one["kind"] for _, one in made} >= {"JobSet", "Job", names.POD_GROUP, "ConfigMap"}
+
+
+async def stored(plane: Real, namespace: str) -> list[tuple[str, Json]]:
+    """(file, object) as it would be stored: a dry run with kubectl's own strict validation."""
+    found: list[Json] = []
+    manifests: list[Json] = []
+    for file in FILES:
+        for one in yaml.safe_load_all(file.read_text()):
+            if "namespace" in one["metadata"] or one["kind"] in {"JobSet", "ConfigMap"}:
+                one["metadata"]["namespace"] = namespace
+            one["metadata"].setdefault("annotations", {})["file"] = str(file.relative_to(FOLDER))
+            # Two stories of one proposal have one name.
+            one["metadata"]["name"] += "-2" if file.stem == "story-2" else ""
+            manifests.append(one)
+    everything = {"apiVersion": "v1", "kind": "List", "items": manifests}
+    ran = await plane.kubectl("create", "--dry-run=server", "--output=json", "-f", "-", stdin=everything)
+    decoder, text = json.JSONDecoder(), ran.stdout.strip()
+    while text:
+        one, end = decoder.raw_decode(text)
+        text = text[end:].strip()
+        found += one["items"] if one["kind"] == "List" else [one]
+    return [(one["metadata"]["annotations"]["file"], one) for one in found]
+
+
+def of_gang(one: Json) -> list[Json]:
+    """The replicatedJobs of a gang's own."""
+    jobs: list[Json] = one["spec"]["replicatedJobs"] if one["kind"] == "JobSet" else []
+    config = one.get("spec", {}).get(names.CONFIG_FIELD) or {}
+    targets = config.get(names.TARGETS_FIELD) or [job["name"] for job in jobs]
+    return [job for job in jobs if job["name"] in targets]
+
+
+def templates(one: Json) -> list[Json]:
+    """Of its pods."""
+    if one["kind"] == "JobSet":
+        return [job["template"]["spec"]["template"] for job in one["spec"]["replicatedJobs"]]
+    return [one["spec"]["template"]] if one["kind"] == "Job" else []
