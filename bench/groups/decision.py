@@ -17,6 +17,7 @@ from jobset_gate.groups.fit import Demand
 from jobset_gate.groups.model import Design, Key
 from jobset_gate.groups.requests import Amounts
 from jobset_gate.groups.selection import Node, of_pod
+from jobset_gate.groups.words import Words
 
 NAME = "decision"
 GROUPS = 1000
@@ -60,7 +61,7 @@ def _measured(shapes: int, *, fits: bool) -> tuple[list[float], int]:
     waiting = sorted(_candidates(shapes, 1 if fits else 4), key=order)
     seconds: list[float] = []
     opened, now = 0, float(GROUPS)
-    going = opening.Pass([], Ground(_rooms()), words=opening.Words(), now=now, check=Check.FIT, starved_since=0.0)
+    going = opening.Pass([], Ground(_rooms()), words=Words(), now=now, check=Check.FIT, starved_since=0.0)
     for candidate in waiting:
         if sum(seconds) > BUDGET:
             break

@@ -35,7 +35,7 @@ class Proof(StrEnum):
     DROPPED = "dropped"
     """It drops spec.schedulingGroup: its feature gate GenericWorkload is off."""
     NOT_HELD = "not held"
-    """One pod of two was bound: the scheduler's feature gate GangScheduling is off."""
+    """One pod of two was bound: the scheduler's gate is off, GangScheduling in 1.36 and GenericWorkload in 1.37."""
     NOT_BOUND = "not bound"
     """Neither of the two was bound: no room for them, or the scheduler does not know of them."""
 
@@ -51,7 +51,7 @@ class _Pod(msgspec.Struct, frozen=True):
 
 async def prove(client: Client, namespace: str, *, patience: float = PATIENCE, image: str = Barrier().image) -> Proof:
     """Takes up to twice `patience`; leaves nothing behind."""
-    version = native.version(await discovery.versions(client, names.NATIVE_GROUP))
+    version = native.version(await discovery.serving(client, names.NATIVE_GROUP, native.PLURAL, native.VERSIONS))
     if not version:
         return Proof.NOT_SERVED
     canary = f"{names.PROGRAM}-canary-{secrets.token_hex(4)}"

@@ -9,7 +9,7 @@ from typing import Final
 import msgspec
 
 from jobset_gate import names
-from jobset_gate.groups import read
+from jobset_gate.groups import read_homes
 from jobset_gate.groups import record as records
 from jobset_gate.groups.identity import label
 from jobset_gate.groups.model import POD_GROUPS, Design, Key
@@ -64,7 +64,7 @@ class Homes:
         before = self.at(place)
         if before is not None and not later(home.resource_version, before.home.resource_version):
             return set()
-        self._ahead[place] = HomeSeen(home=home, key=None if home.api else key, record=read.of_home(record, home))
+        self._ahead[place] = HomeSeen(home=home, key=None if home.api else key, record=read_homes.of_home(record, home))
         return self._changed(place, before)
 
     def lost(self, home: Home) -> set[Key]:

@@ -14,8 +14,10 @@ from fractions import Fraction
 from controllers.groups import hints
 from controllers.groups.homes import Homes
 from controllers.groups.parts import Parts
+from controllers.groups.quotas import Quotas
 from controllers.groups.rooms import Rooms
 from controllers.groups.seats import Pod, Seats
+from controllers.groups.views import GroupsView
 from jobset_gate.groups.certainty import Room
 from jobset_gate.groups.ganggroups import key as key_of
 from jobset_gate.groups.model import DESIGN, Group, Key
@@ -57,7 +59,7 @@ class GroupIndex:
         self._rooms = Rooms()
         self._bound: dict[Pod, str] = {}
         """UIDs."""
-        self._quotas: dict[str, dict[str, QuotaSeen]] = {}
+        self._quotas = Quotas()
 
     # --- Changes ----------------------------------------------------------------------------------------------------
 
@@ -95,14 +97,7 @@ class GroupIndex:
 
     def on_quota(self, change: Change[QuotaSeen]) -> None:
         """A ResourceQuota came, changed or went; every pod that is made or gone changes what is used of it."""
-        namespace, name = change.key
-        quotas = self._quotas.setdefault(namespace, {})
-        before = quotas.pop(name, None)
-        if change.new is not None:
-            quotas[name] = change.new
-        if not quotas:
-            del self._quotas[namespace]
-        if before != change.new:
+        if self._quotas.put(change.key, change.new):
             self._changed(None)
 
     # --- What our own writes have shown -----------------------------------------------------------------------------
@@ -149,7 +144,7 @@ class GroupIndex:
 
     def groups(self) -> Mapping[Key, Group]:
         """All of them: a live view, which puts together only what is asked for."""
-        return _Groups(self)
+        return GroupsView(self.group, self.keys)
 
     def strays(self) -> Sequence[MemberSeen]:
         """Pods with a label of ours of which nothing tells whose it is; nobody can open them."""
@@ -157,7 +152,7 @@ class GroupIndex:
 
     def quotas(self, namespace: str) -> Sequence[QuotaSeen]:
         """The ResourceQuotas of a namespace, by name."""
-        return [quota for _, quota in sorted(self._quotas.get(namespace, {}).items())]
+        return self._quotas.of(namespace)
 
     def rooms(self) -> Sequence[Room]:
         """What is free on each node, by its name; the same objects as before where nothing has changed."""
@@ -253,22 +248,3 @@ class GroupIndex:
         if parts.group is not None:
             return parts.group  # before its homes are looked for
         return parts.merged(key, self._homes.of(key), self._default_wait)
-
-
-class _Groups(Mapping[Key, Group]):
-    """All groups of an index."""
-
-    def __init__(self, index: GroupIndex) -> None:
-        self._index = index
-
-    def __getitem__(self, key: Key) -> Group:
-        found = self._index.group(key)
-        if found is None:
-            raise KeyError(key)
-        return found
-
-    def __iter__(self) -> Iterator[Key]:
-        return self._index.keys()
-
-    def __len__(self) -> int:
-        return sum(1 for _ in self)

@@ -2,21 +2,18 @@
 
 from collections.abc import Callable, Sequence
 from fractions import Fraction
-from typing import Final
 
 import msgspec
 import structlog
 
 from controllers.groups.gates import Gates
 from controllers.groups.records import Records
-from controllers.groups.rush import Rush, What
+from controllers.groups.rush import Rush
 from jobset_gate.groups import generation, wayback
+from jobset_gate.groups.decision import LONGEST
 from jobset_gate.groups.model import Key
-from jobset_gate.groups.record import Record, Stage
+from jobset_gate.groups.record import How, Record, Stage
 from jobset_gate.groups.seen import GroupSeen
-
-SOON: Final = 1.0
-"""Seconds within which it is written that a minimum was bound: a successor would not know, and take the group back."""
 
 Decision = tuple[int, float]
 """The generation, and when it was decided."""
@@ -40,9 +37,9 @@ class Limits:
     ) -> None:
         self._records, self._gates, self._now, self._rush, self._wake = records, gates, now, rush, wake
         self._satisfied, self._rolled_back = satisfied, rolled_back
-        self._begun: dict[Key, tuple[Decision, float]] = {}
-        """By decision, since when a group's limit runs: who takes another's place later does not set it
-        back."""
+        self._begun: dict[Key, tuple[Decision, float | None]] = {}
+        """By decision, since when a group's limit runs: who takes another's place later does not set it back. None: not
+        while somebody else's gate holds one of them."""
         self._met: dict[Key, tuple[Decision, float]] = {}
         """The same, when its minimum was seen bound: it was, whatever comes before that is written down."""
 
@@ -56,18 +53,15 @@ class Limits:
         placings = [_placing(it, record, now if since is None else since) for it in parts]
         verdicts = [wayback.decide(it, now) for it in placings]
         if all(isinstance(it, wayback.Satisfied) for it in verdicts):
-            _, met = self._met.setdefault(key, (decision, now))
+            self._met.setdefault(key, (decision, now))
             self._rush.placed(key)
-            held_up = any(generation.waiting(it) for it in parts)
-            wait = 0.0 if held_up else min(self._rush.wait(key, What.RECORD), met + SOON - now)
-            if wait > 0:
-                return wait
         if key in self._met:
+            # At once, also in a rush: a successor would not know, and take the group back if it has lost a pod since.
             await self._satisfy(seen, record, parts, self._met[key][1])
             return None
         self._rush.placing(key, record.at)
         if since is None:
-            return None  # a gate is still to be removed
+            return self._pauses(record) or None  # a gate is still to be removed, by us or by somebody else
         return await self._late(seen, record, parts, placings, verdicts)
 
     def forget(self, key: Key) -> None:
@@ -87,7 +81,8 @@ class Limits:
         """Some have not come to their minimum; perhaps the limit has passed."""
         backs = [it for it in verdicts if isinstance(it, wayback.RollBack)]
         if backs:
-            await self._take_back(seen, record, placings, retry=all(it.retry for it in backs))
+            cut = max(it.group.wait for it in parts) > record.wait
+            await self._take_back(seen, record, placings, retry=all(it.retry for it in backs), cut=cut)
             return 0.0
         extends = [it.again for it in verdicts if isinstance(it, wayback.Extend)]
         if extends:
@@ -102,13 +97,14 @@ class Limits:
         return None
 
     async def _take_back(
-        self, seen: GroupSeen, record: Record, placings: Sequence[wayback.Placing], *, retry: bool
+        self, seen: GroupSeen, record: Record, placings: Sequence[wayback.Placing], *, retry: bool, cut: bool
     ) -> None:
         why = "; ".join(
             f"{it.bound} of {it.minimum} pods were bound within {float(it.wait) * (1 + it.extended):g}s"
             for it in placings
             if it.bound < it.minimum
         )
+        why += ", the longest limit there is" if cut else ""
         rolling = msgspec.structs.replace(record, stage=Stage.ROLLING_BACK, why=why, retry=retry)
         await self._records.write(seen, rolling)
         _log.info("group is taken back", group=seen.group.key.path, generation=record.generation, why=why)
@@ -124,12 +120,20 @@ class Limits:
 
     def _since(self, key: Key, record: Record, parts: Sequence[GroupSeen]) -> float | None:
         known, decision = self._begun.get(key), (record.generation, record.at)
+        if self._pauses(record) > 0 and any(generation.under_others(it) for it in parts):
+            self._begun[key] = decision, None
+            return None
         if known is not None and known[0] == decision:
-            return known[1]
-        begun = generation.begun(parts, record)
+            begun: float | None = self._now() if known[1] is None else known[1]  # it begins when they let go
+        else:
+            begun = generation.begun(parts, record, self._now())
         if begun is not None:
             self._begun[key] = decision, begun
         return begun
+
+    def _pauses(self, record: Record) -> float:
+        """Seconds for which the limit may still wait for somebody else's gate, which may never go."""
+        return max(0.0, record.at + float(LONGEST.get(record.how, LONGEST[How.FIT])) - self._now())
 
     async def _satisfy(self, seen: GroupSeen, record: Record, parts: Sequence[GroupSeen], met: float) -> None:
         await self._records.write(seen, msgspec.structs.replace(record, satisfied=met, rolled_back=0))

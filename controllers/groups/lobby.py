@@ -9,9 +9,12 @@ from typing import Final, Protocol
 from controllers.ticks import ticks
 from jobset_gate.groups import ganggroups
 from jobset_gate.groups.candidates import Candidate, Hold, Opened
-from jobset_gate.groups.certainty import Room
+from jobset_gate.groups.certainty import Room, Shape
+from jobset_gate.groups.demands import shapes
+from jobset_gate.groups.domains import Domains
 from jobset_gate.groups.model import Key
-from jobset_gate.groups.outlook import Domains, Outlook, outstanding
+from jobset_gate.groups.outlook import Outlook, Together
+from jobset_gate.groups.outstanding import absent, outstanding
 from jobset_gate.groups.seen import GroupSeen
 from jobset_gate.groups.standing import Standing
 
@@ -65,6 +68,10 @@ class Lobby:
         self._listing: dict[Key, set[Key]] = {}
         self._lists: dict[Key, tuple[Key, ...]] = {}
         self._why: dict[Key, Hold | Standing] = {}
+        self._together: Together = {}
+        """What was found of GangGroups since `concerned` was asked the last time."""
+        self._shapes: dict[Key, tuple[Shape, ...]] = {}
+        """Of the pods of gangs that have opened with others, the last time that there were any."""
 
     def why(self, key: Key) -> Hold | Standing | None:
         """What holds a group up; None: nothing that is known, or it is open."""
@@ -110,15 +117,38 @@ class Lobby:
             self._swept = ticks()
             self.dirty.update(self._why)
             self.resting.update(self.opened)
+            self._shapes = {key: known for key, known in self._shapes.items() if key in self._listing}
 
-    def refresh(self, key: Key, now: float) -> None:
-        """One group is as it is now, and so are those whose GangGroup it is in, or says it is."""
-        self.resting.discard(key)
-        partners = self._lists.get(key, ())
+    def concerned(self) -> set[Key]:
+        """Who is to be judged, since something has changed: who has, and those whose GangGroup they are in, or say they
+        are. None of them is dirty any more.
+        """
+        changed, self.dirty = self.dirty, set()
+        self.resting -= changed
+        self._together = {}
+        found = set(changed)
+        for key in changed:
+            found.update(self._lists.get(key, ()))
+            self._relist(key, self._index.observe(key))
+            found.update(self._lists.get(key, ()), self._listing.get(key, ()))
+        return found
+
+    def judge(self, key: Key, now: float) -> None:
+        """One group is as it is now."""
         seen = self._index.observe(key)
-        self._relist(key, seen)
-        for each in {key, *partners, *self._lists.get(key, ()), *self._listing.get(key, ())}:
-            self._judge(each, seen if each == key else self._index.observe(each), now)
+        self._reckon(key, seen, now)
+        lead = self._leads.pop(key, None)
+        if lead is not None:
+            self.waiting.pop(lead, None)
+        if seen is None:
+            self._why.pop(key, None)
+            return
+        answer = self._outlook.of(seen, self._domains, now, self._together)
+        if isinstance(answer, Candidate):
+            self.waiting[answer.key] = answer
+            self._leads |= dict.fromkeys((it.key for it in answer.demands), answer.key)
+        else:
+            self.say(key, answer)
 
     def _relist(self, key: Key, seen: GroupSeen | None) -> None:
         """Who lists whom, so that a list that has changed is noticed by all who are in it."""
@@ -132,29 +162,27 @@ class Lobby:
         for other in self._lists[key]:
             self._listing.setdefault(other, set()).add(key)
 
-    def _judge(self, key: Key, seen: GroupSeen | None, now: float) -> None:
-        lead = self._leads.pop(key, None)
-        if lead is not None:
-            self.waiting.pop(lead, None)
+    def _reckon(self, key: Key, seen: GroupSeen | None, now: float) -> None:
+        """What of it others have to leave room for."""
         before = self.opened.pop(key, ())
         still = self._outstanding(seen, now)
         if still:
             self.opened[key] = still
         self.changes += before != still
-        if seen is None:
-            self._why.pop(key, None)
-            return
-        answer = self._outlook.of(seen, self._domains, now)
-        if isinstance(answer, Candidate):
-            self.waiting[answer.key] = answer
-            self._leads |= dict.fromkeys((it.key for it in answer.demands), answer.key)
-        else:
-            self.say(key, answer)
 
     def _outstanding(self, seen: GroupSeen | None, now: float) -> tuple[Opened, ...]:
         if seen is None or not self._checks:
             return ()
-        return outstanding(seen, self._index.bound, self._domains, now)
+        self._remember(seen)
+        gone = absent(seen, self._index.observe, lambda key: self._shapes.get(key, ()), self._domains)
+        return (*outstanding(seen, self._index.bound, self._domains, now), *gone)
+
+    def _remember(self, seen: GroupSeen) -> None:
+        record, key = seen.record, seen.group.key
+        if record is None or record.satisfied is not None or len(record.gangs) < 2:
+            self._shapes.pop(key, None)
+        elif seen.members:
+            self._shapes[key] = shapes(seen.members)
 
 
 def _words(why: Hold | Standing | None) -> tuple[str, str] | None:

@@ -42,18 +42,39 @@ class GroupMeasures:
     def __init__(self, registry: CollectorRegistry, clock: Callable[[], float]) -> None:
         self._clock = clock
         self._waiting = Gauge(
-            "jobset_gate_group_waiting", "Groups not satisfied, by reason.", ["reason"], registry=registry
+            "jobset_gate_group_waiting",
+            "Pod groups whose minimum is not bound, by reason.",
+            ["reason"],
+            registry=registry,
         )
-        self._held = Gauge("jobset_gate_group_held_pods", "Pods that our gate holds.", registry=registry)
+        self._held = Gauge(
+            "jobset_gate_group_held_pods",
+            "Pods that our scheduling gate holds; standbys show it too, for the alert that nobody leads.",
+            registry=registry,
+        )
         longest = Gauge(
             "jobset_gate_group_longest_wait_seconds",
-            "Since it was gathered, of the group that waits longest for room.",
+            "Since its minimum of pods exists, of the group that waits longest for room; 0 if none does.",
             registry=registry,
         )
         longest.set_function(self._longest)
-        self._opened = Counter("jobset_gate_group_opened_total", "Groups opened.", ["how"], registry=registry)
-        self._rolled_back = Counter("jobset_gate_group_rolled_back_total", "Groups taken back.", registry=registry)
-        self._gates = Counter("jobset_gate_group_gates_total", "Gates removed.", ["outcome"], registry=registry)
+        self._opened = Counter(
+            "jobset_gate_group_opened_total",
+            "Groups opened: Fit (proven to have room), Probe (not proven), Off (nobody looked), Native (handed over).",
+            ["how"],
+            registry=registry,
+        )
+        self._rolled_back = Counter(
+            "jobset_gate_group_rolled_back_total",
+            "Groups taken back because they missed their limit.",
+            registry=registry,
+        )
+        self._gates = Counter(
+            "jobset_gate_group_gates_total",
+            "Gates removed from pods; gone: the pod was, before.",
+            ["outcome"],
+            registry=registry,
+        )
         self._decision = Histogram(
             "jobset_gate_group_decision_seconds",
             "Work of one pass over the groups that wait.",
@@ -62,13 +83,13 @@ class GroupMeasures:
         )
         self._gathered = Histogram(
             "jobset_gate_group_gathered_to_opened_seconds",
-            "From a group's minimum of members to its decision.",
+            "From a group's minimum of pods to its decision.",
             buckets=_LONG,
             registry=registry,
         )
         self._placed = Histogram(
             "jobset_gate_group_opened_to_satisfied_seconds",
-            "From a group's decision to its minimum bound.",
+            "From the decision to the minimum bound.",
             buckets=_LONG,
             registry=registry,
         )

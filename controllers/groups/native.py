@@ -48,10 +48,11 @@ class NativeGroups:
     async def ask(self) -> None:
         """Asks the API server what it serves."""
         try:
-            found = native.version(await discovery.versions(self._client, names.NATIVE_GROUP))
+            served = await discovery.serving(self._client, names.NATIVE_GROUP, native.PLURAL, native.VERSIONS)
         except KubeError as error:
             _log.warning("not known whether native PodGroups are served", error=str(error))
             return
+        found = native.version(served)
         if found != self._version:
             _log.info("native PodGroups", version=found or "not served")
             self._version, self._made = found, {}

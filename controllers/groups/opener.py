@@ -12,21 +12,17 @@ from contextlib import suppress
 from time import perf_counter
 from typing import Final
 
-import structlog
-
-from controllers.gates import LookAgain
+from controllers.groups.decisions import Decisions
 from controllers.groups.lobby import AT_LEAST_EVERY, Lobby, View
-from controllers.groups.records import InDoubt, Records
-from controllers.groups.setbacks import EXCUSED, Setbacks
+from controllers.groups.records import Records
 from jobset_gate.groups import opening
-from jobset_gate.groups.candidates import Candidate, Check, Hold, Open, Opened, order
+from jobset_gate.groups.candidates import Candidate, Check, Hold, Open, order
 from jobset_gate.groups.certainty import Ground
-from jobset_gate.groups.decision import decision
 from jobset_gate.groups.model import DESIGN, POD_GROUPS, Key
 from jobset_gate.groups.outlook import Outlook
 from jobset_gate.groups.record import How
 from jobset_gate.groups.standing import Standing
-from jobset_gate.kube.errors import KubeError, NotLeader
+from jobset_gate.groups.words import Prospects, Words
 from jobset_gate.settings import Groups, Native
 
 DEBOUNCE: Final = 0.02
@@ -34,14 +30,6 @@ DEBOUNCE: Final = 0.02
 
 SLICE: Final = 0.005
 """Seconds of work after which others get their turn."""
-
-WRITES: Final = 32
-"""Decisions that are being written at once."""
-
-AGAIN: Final = 1.0
-"""Seconds after which the API is asked again what stands, when nobody knows whether a decision was written."""
-
-_log = structlog.get_logger(__name__)
 
 
 class Opener:
@@ -67,16 +55,14 @@ class Opener:
         self._check = Check.OFF if settings.native is Native.ON else settings.capacity_check
         designs = {DESIGN[way] for way in settings.ways}
         self._apis = sorted({api for design in designs for api in POD_GROUPS[design]})
-        self._now, self._told, self._measured, self._opened = now, told, measured, opened
+        self._now, self._measured = now, measured
         self._lobby = Lobby(index, outlook, checks=self._check is not Check.OFF, told=told)
         self._work = asyncio.Event()
         self._ground = Ground()
-        self._words = opening.Words()
-        self._deciding: dict[Key, Open] = {}
-        self._setbacks = Setbacks()
-        self._choices = 0
-        """How often what is being decided was found different."""
-        self._writes = asyncio.Semaphore(WRITES)
+        self._words, self._prospects = Words(), Prospects()
+        self._decisions = Decisions(
+            index, records, settings, self._check, self._lobby, now=now, told=told, opened=opened, look=self.look
+        )
 
     def look(self, key: Key | None) -> None:
         """Something has changed that matters to opening."""
@@ -108,7 +94,7 @@ class Opener:
             while True:
                 await self._wait()
                 for verdict in await self._pass():
-                    tasks.create_task(self._decide(verdict), name="decision of a group")
+                    tasks.create_task(self._decisions.write(verdict), name="decision of a group")
 
     # --- Passes ----------------------------------------------------------------------------------------------------
 
@@ -135,8 +121,9 @@ class Opener:
 
     async def _refresh(self, turns: "_Turns", now: float) -> None:
         while self._lobby.dirty:
-            self._lobby.refresh(self._lobby.dirty.pop(), now)
-            await turns.end()
+            for key in self._lobby.concerned():
+                self._lobby.judge(key, now)
+                await turns.end()
 
     async def _choose(self, turns: "_Turns", now: float) -> list[Open]:
         chosen: list[Open] = []
@@ -144,8 +131,8 @@ class Opener:
         for candidate in sorted(self._lobby.waiting.values(), key=order):
             if not self._is_next(candidate):
                 continue  # while others had their turn: the next pass knows more, and comes at once
-            if self._setbacks.holds(candidate.key):
-                self._say(candidate, self._setbacks.told(candidate.key))
+            if self._decisions.held_up(candidate.key):
+                self._say(candidate, self._decisions.why(candidate.key))
                 continue
             verdict = going.consider(candidate)
             if roughly and self._doubts(verdict):
@@ -157,8 +144,7 @@ class Opener:
                     continue
                 verdict = going.consider(candidate)
             if isinstance(verdict, Open):
-                self._deciding[candidate.key] = verdict
-                self._choices += 1
+                self._decisions.take(verdict)
                 chosen.append(verdict)
             else:
                 self._say(candidate, verdict)
@@ -170,7 +156,7 @@ class Opener:
             self._lobby.say(demand.key, why)
 
     def _is_next(self, candidate: Candidate) -> bool:
-        return candidate.key not in self._deciding and self._lobby.is_current(candidate)
+        return not self._decisions.under_way(candidate.key) and self._lobby.is_current(candidate)
 
     def _doubts(self, verdict: Open | Hold) -> bool:
         return isinstance(verdict, Hold) or not (verdict.proven or self._check is Check.OFF)
@@ -183,88 +169,17 @@ class Opener:
         self._lobby.survey()
         self._ground.renew(self._lobby.rooms)
         opened = [it for several in self._lobby.opened.values() for it in several]
-        opened += [_promised(it) for it in self._deciding.values()]
+        opened += self._decisions.promised
         return opening.Pass(
             opened,
             self._ground,
             words=self._words,
+            prospects=self._prospects,
             now=now,
             check=self._check,
             starved_since=now - self._settings.starvation_seconds,
-            state=(self._ground.changes, self._lobby.changes, self._choices),
+            state=(self._ground.changes, self._lobby.changes, self._decisions.changes),
         )
-
-    # --- Decisions -------------------------------------------------------------------------------------------------
-
-    async def _decide(self, verdict: Open) -> None:
-        """Writes a decision. Whatever comes of it, the group is looked at again."""
-        lead = verdict.candidate.key
-        try:
-            async with self._writes:
-                await self._write(verdict)
-        except LookAgain as lost:
-            _log.debug("decision not taken", group=lead.path, why=str(lost))
-            self._set_back(lead, lost, excused=EXCUSED)
-        except NotLeader:
-            raise
-        except InDoubt as doubt:
-            await self._clear_up(doubt)
-        except KubeError as error:
-            _log.error("decision not written", group=lead.path, error=str(error))
-            self._set_back(lead, error)
-        else:
-            self._setbacks.forget(lead)
-        finally:
-            del self._deciding[lead]
-            self._choices += 1
-            for demand in verdict.candidate.demands:
-                self.look(demand.key)
-
-    def _set_back(self, lead: Key, why: Exception, *, excused: int = 0) -> None:
-        pause = self._setbacks.note(lead, str(why), excused=excused)
-        if pause > 0:
-            asyncio.get_running_loop().call_later(pause, self.look, lead)
-
-    async def _clear_up(self, doubt: InDoubt) -> None:
-        """Perhaps it was written: its room stays promised until the API has said."""
-        while True:
-            _log.error("decision in doubt", group=doubt.key.path, error=str(doubt))
-            await asyncio.sleep(AGAIN)
-            try:
-                await self._records.look(doubt)
-            except NotLeader:
-                raise
-            except KubeError as error:
-                _log.debug("record not read", group=doubt.key.path, error=str(error))
-            else:
-                return
-
-    async def _write(self, verdict: Open) -> None:
-        now, keys = self._now(), [it.key for it in verdict.candidate.demands]
-        still = self._lobby.candidate(keys[0], now)
-        if still is None or [it.key for it in still.demands] != keys:
-            raise LookAgain(f"group {keys[0].path} has changed")
-        seen = [it for key in keys if (it := self._index.observe(key)) is not None]
-        record = decision(seen, self._how(verdict), now)
-        await self._records.write(seen[0], record)
-        _log.info("group opened", group=keys[0].path, generation=record.generation, how=record.how.value)
-        self._opened(record.how, verdict.candidate.since)
-        for key in keys:
-            self._lobby.say(key, None)
-            self._told(key)
-
-    def _how(self, verdict: Open) -> How:
-        if self._settings.native is Native.ON:
-            return How.NATIVE
-        if self._check is Check.OFF:
-            return How.OFF
-        return How.FIT if verdict.proven else How.PROBE
-
-
-def _promised(verdict: Open) -> Opened:
-    """What was chosen and is being written counts as open."""
-    it = verdict.candidate
-    return Opened(demands=it.demands, domain=it.domain, proven=verdict.proven)
 
 
 class _Turns:

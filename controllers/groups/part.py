@@ -1,9 +1,7 @@
 """All that keeps pod groups, as one part of the controller: its informers, its workers, its metrics."""
 
-import asyncio
 from collections.abc import Callable, Coroutine, Sequence
 from dataclasses import dataclass
-from functools import cache
 from typing import Any, Final
 
 import structlog
@@ -11,6 +9,7 @@ from prometheus_client import CollectorRegistry
 
 from controllers.groups import crds, watches
 from controllers.groups.crds import CrdKeeper
+from controllers.groups.decisions import WRITES
 from controllers.groups.gates import Gates
 from controllers.groups.heralds import GROUP_HERALDS, GroupHeralds
 from controllers.groups.index import GroupIndex
@@ -18,27 +17,27 @@ from controllers.groups.leisure import Leisure
 from controllers.groups.makers import Makers
 from controllers.groups.measures import GroupMeasures
 from controllers.groups.native import NativeGroups
-from controllers.groups.opener import WRITES, Opener
+from controllers.groups.opener import Opener
 from controllers.groups.owners import Owners
 from controllers.groups.reconciler import GroupReconciler
 from controllers.groups.records import Records
+from controllers.groups.resumption import Resumption
 from controllers.groups.rollbacks import Rollbacks
-from controllers.groups.rush import Rush, What
+from controllers.groups.rush import Rush
 from controllers.groups.talk import Talk
 from controllers.loop import Loop, LoopMetrics
 from controllers.plumbing import Plumbing
 from controllers.queue import WorkQueue
 from controllers.ticks import ticks
 from jobset_gate.groups import barrier_seen, quota
+from jobset_gate.groups.candidates import Hold
 from jobset_gate.groups.crds import wanted
 from jobset_gate.groups.creators import Creator
 from jobset_gate.groups.model import Key
 from jobset_gate.groups.outlook import Outlook
-from jobset_gate.groups.record import Stage
 from jobset_gate.groups.seen import GroupSeen
 from jobset_gate.groups.standing import Standing
 from jobset_gate.kube.client import Client
-from jobset_gate.kube.errors import KubeError, NotLeader
 from jobset_gate.kube.problems import OnProblem
 from jobset_gate.model import JobSetSeen
 from jobset_gate.settings import Groups as GroupSettings
@@ -48,8 +47,6 @@ Work = Callable[[], Coroutine[Any, Any, None]]
 
 WORKERS: Final = 16
 """Groups dealt with at once."""
-
-RESUME_AGAIN: Final = 5.0
 
 SOON: Final = 0.1
 """Seconds within which a group is looked at of which a watch has told something: with all else that is told of it."""
@@ -105,6 +102,7 @@ class Groups:
         )
         self.crd_keeper = CrdKeeper(around.writer)
         self._rollbacks = Rollbacks(around.writer, wall=around.clock)
+        self._resumption = Resumption(self.index, self._rollbacks, around.namespace)
         self._records = Records(around.writer, self.index, around.namespace)
         self._native = NativeGroups(around.writer, self._look_at_all) if settings.native is Native.ON else None
         self._opener = self._make_opener()
@@ -115,7 +113,7 @@ class Groups:
             clock=around.clock,
             failed=around.metrics.errors.labels("group-status").inc,
             patience=ticks,
-            rest=lambda key: self._rush.wait(key, What.WORDS),
+            rest=self._rush.wait,
         )
         self._talk = Talk(
             self._opener.why, self._heralds, self.measures, self._rush, clock=around.clock, jobset=around.jobset
@@ -146,7 +144,7 @@ class Groups:
             self._loop.run,
             self._word_loop.run,
             self._look_after_crds,
-            self._resume,
+            self._resumption.run,
             *native,
         )
 
@@ -154,6 +152,10 @@ class Groups:
     def troubles(self) -> Sequence[Callable[[], str]]:
         """Who is asked whether the workers work."""
         return self._loop.trouble, self._word_loop.trouble, self._crd_loop.trouble
+
+    def why(self, key: Key) -> Hold | Standing | None:
+        """What holds a group up, by the opener; None: nothing that is known, or this process does not lead."""
+        return self._opener.why(key)
 
     def unlisted(self) -> str:
         """What has not been listed yet and why; "" if nothing is missing."""
@@ -167,28 +169,6 @@ class Groups:
         for name in self._crd_names():
             self._crds.add(name)  # no watch tells of one that is not there
         await self._crd_loop.run()
-
-    async def _resume(self) -> None:
-        """Whoever is suspended for a roll-back of which no record knows any more goes on."""
-        while True:
-            try:
-                await self._resume_all()
-            except NotLeader:
-                raise
-            except KubeError as error:
-                _log.warning("not resumed", error=str(error))
-                await asyncio.sleep(RESUME_AGAIN)
-            else:
-                return
-
-    async def _resume_all(self) -> None:
-        rolling = cache(self._rolling)  # looked for when the list of the suspended is there, and once
-        await self._rollbacks.resume_where(lambda *mark: mark not in rolling())
-
-    def _rolling(self) -> set[tuple[str, int]]:
-        """Labels and generations of the groups that are being taken back."""
-        seen = (it for key in list(self.index.keys()) if (it := self.index.observe(key)) is not None)
-        return {(it.label, it.record.generation) for it in seen if it.record and it.record.stage is Stage.ROLLING_BACK}
 
     # --- Details -----------------------------------------------------------------------------------------------------
 

@@ -10,9 +10,10 @@ from typing import Final, Protocol
 from controllers.groups.gates import Gates
 from controllers.groups.limits import Limits
 from controllers.groups.makers import Makers
-from controllers.groups.records import Records, parsed
+from controllers.groups.records import Records
 from controllers.groups.returns import HandsOver, Returns, TakesBack
 from controllers.groups.rush import Rush
+from controllers.groups.storage import parsed
 from controllers.refusals import terminating
 from jobset_gate import names
 from jobset_gate.groups import generation

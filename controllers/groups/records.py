@@ -6,14 +6,15 @@ new one. Where an answer is lost, or somebody else has written to the object mea
 
 import asyncio
 from collections.abc import Iterable
-from typing import Any, Final, Protocol
+from typing import Final, Protocol
 
 import msgspec
 import structlog
 
 from controllers.gates import LookAgain
+from controllers.groups import storage
+from controllers.groups.storage import Page, Stored
 from jobset_gate import names
-from jobset_gate.errors import Malformed
 from jobset_gate.groups import record as records
 from jobset_gate.groups.identity import label
 from jobset_gate.groups.model import Key
@@ -64,31 +65,6 @@ class Seer(Protocol):
         """This home is gone."""
 
 
-class _Meta(msgspec.Struct, frozen=True, rename="camel"):
-    name: str = ""
-    namespace: str = ""
-    uid: str = ""
-    resource_version: str = ""
-    labels: dict[str, str] | None = None
-    annotations: dict[str, str] | None = None
-
-
-class Stored(msgspec.Struct, frozen=True):
-    """A PodGroup or ConfigMap as far as it holds a record."""
-
-    metadata: _Meta = _Meta()
-    data: dict[str, str] | None = None
-
-
-class _PageMeta(msgspec.Struct, frozen=True, rename={"more": "continue"}):
-    more: str = ""
-
-
-class _Page(msgspec.Struct, frozen=True):
-    items: list[Stored] = []
-    metadata: _PageMeta = _PageMeta()
-
-
 class Records:
     """The homes of all groups."""
 
@@ -110,10 +86,10 @@ class Records:
         for _ in range(ATTEMPTS):
             try:
                 stored = await self._client.patch(
-                    _kind(home),
+                    storage.kind(home),
                     home.name,
                     home.namespace,
-                    body=_patch(home, text),
+                    body=storage.patch(home, text),
                     patch=PatchType.MERGE,
                     type=Stored,
                 )
@@ -168,7 +144,7 @@ class Records:
         go_on = ""
         while True:
             page = await self._client.list(
-                resource, self._namespace, label_selector=selector, limit=PAGE, continue_=go_on, type=_Page
+                resource, self._namespace, label_selector=selector, limit=PAGE, continue_=go_on, type=Page
             )
             for stored in page.items:
                 self._learn(resource.group, stored)
@@ -178,8 +154,8 @@ class Records:
             await asyncio.sleep(0)
 
     def _learn(self, api: str, stored: Stored) -> None:
-        home = _home(api, stored)
-        record = parsed(_text(home, stored))
+        home = storage.home_of(api, stored)
+        record = storage.parsed(storage.text_on(home, stored))
         for key, _ in () if record is None else record.gangs:
             if (key.namespace, key.name if api else names.GANG_CONFIG_MAP_PREFIX + label(key)) == (
                 home.namespace,
@@ -194,11 +170,13 @@ class Records:
         name = names.GANG_CONFIG_MAP_PREFIX + label(key)
         home = Home(api="", namespace=key.namespace, name=name, uid="", resource_version="")
         try:
-            stored = await self._client.create(CONFIGMAPS, _config_map(key, name, text), key.namespace, type=Stored)
+            stored = await self._client.create(
+                CONFIGMAPS, storage.config_map(key, name, text), key.namespace, type=Stored
+            )
         except (AlreadyExists, Unreachable, BadAnswer, ServerError) as error:
             # Ours whose answer was lost, from before a crash, or that of the winner of a race: the API knows.
             found = await self._surely(key, home)
-            if found is None or _text(home, found) != text:
+            if found is None or storage.text_on(home, found) != text:
                 raise LookAgain(f"the ConfigMap {name} was there already, or was not made") from error
             return
         self._saw(key, "", stored)
@@ -209,16 +187,16 @@ class Records:
         found = await self._surely(key, home)
         if found is None or found.metadata.uid != home.uid:
             raise LookAgain(f"what group {key.path} is recorded on is gone") from error
-        stands = _text(home, found)
+        stands = storage.text_on(home, found)
         if stands == text:
             return None
-        if (stands and parsed(stands) is None) or _read(stands, key) != seen.record:
+        if (stands and storage.parsed(stands) is None) or storage.read(stands, key) != seen.record:
             raise LookAgain(f"the record of group {key.path} was changed by somebody else") from error
         if not isinstance(error, Conflict | NotFound):
             # It has not landed, and the API server is in trouble, or the object takes no record: not at once again.
             raise error
         _log.debug("record written again", group=key.path, why=str(error))
-        return _home(home.api, found)
+        return storage.home_of(home.api, found)
 
     async def _surely(self, key: Key, home: Home) -> Stored | None:
         """The same after a write of which it is not known whether it has landed."""
@@ -232,7 +210,7 @@ class Records:
     async def _look(self, key: Key, home: Home) -> Stored | None:
         """The home as it stands in the API now."""
         try:
-            found = await self._client.get(_kind(home), home.name, home.namespace, type=Stored)
+            found = await self._client.get(storage.kind(home), home.name, home.namespace, type=Stored)
         except NotFound:
             self._index.lost(key, home)
             return None
@@ -240,55 +218,7 @@ class Records:
         return found
 
     def _saw(self, key: Key, api: str, stored: Stored) -> None:
-        home = _home(api, stored)
-        text, record = _text(home, stored), parsed(_text(home, stored))
+        home = storage.home_of(api, stored)
+        text, record = storage.text_on(home, stored), storage.parsed(storage.text_on(home, stored))
         if record is not None or not text:  # else the watch tells what is wrong with it
             self._index.saw(key, home, record)
-
-
-def parsed(text: str) -> Record | None:
-    """A record as it is stored; what nobody of us has written is none."""
-    try:
-        return records.parse(text) if text else None
-    except Malformed:
-        return None
-
-
-def _read(text: str, key: Key) -> Record | None:
-    stands = parsed(text)
-    return None if stands is None else records.latest(key, stands)
-
-
-def _kind(home: Home) -> Resource:
-    return POD_GROUPS[home.api] if home.api else CONFIGMAPS
-
-
-def _home(api: str, stored: Stored) -> Home:
-    meta = stored.metadata
-    return Home(api=api, namespace=meta.namespace, name=meta.name, uid=meta.uid, resource_version=meta.resource_version)
-
-
-def _text(home: Home, stored: Stored) -> str:
-    if home.api:
-        return (stored.metadata.annotations or {}).get(names.GANG_RECORD, "")
-    return (stored.data or {}).get(names.KEY_RECORD, "")
-
-
-def _patch(home: Home, text: str) -> dict[str, Any]:
-    """A merge patch leaves alone whatever else stands on the object; UID and version make it a compare-and-swap."""
-    meta: dict[str, Any] = {"uid": home.uid, "resourceVersion": home.resource_version}
-    if home.api:
-        return {"metadata": meta | {"annotations": {names.GANG_RECORD: text}}}
-    return {"metadata": meta, "data": {names.KEY_RECORD: text}}
-
-
-def _config_map(key: Key, name: str, text: str) -> dict[str, Any]:
-    return {
-        "metadata": {
-            "name": name,
-            "namespace": key.namespace,
-            "labels": {names.GANG_RECORD: names.GANG_RECORD_VALUE, names.MANAGED_BY_LABEL: names.PROGRAM},
-            "annotations": {names.GANG_KEY: f"{key.design}/{key.namespace}/{key.name}"},
-        },
-        "data": {names.KEY_RECORD: text},
-    }

@@ -9,6 +9,7 @@ from controllers.groups.gates import Gates
 from controllers.groups.makers import Makers
 from controllers.groups.records import Records
 from jobset_gate.groups import wayback
+from jobset_gate.groups.identity import label
 from jobset_gate.groups.model import Key
 from jobset_gate.groups.record import How, Record, Stage, narrowed
 from jobset_gate.groups.seen import GroupSeen
@@ -75,7 +76,9 @@ class Returns:
         self._suspended: dict[Key, tuple[str, int]] = {}
         """Labels and generations whose owners may be suspended: they are to go on once it is closed, or gone."""
         self._refilled: set[Key] = set()
-        """Groups given up that have had members since."""
+        """Groups given up that have had members since, or that nobody makes members of but their user."""
+        self._bare: set[Key] = set()
+        """Groups that are being taken back and have nothing but pods that nobody made."""
 
     async def take_back(
         self, seen: GroupSeen, record: Record, parts: Mapping[Key, GroupSeen]
@@ -85,9 +88,11 @@ class Returns:
             await self._gates.stop(each)
             if self._native is not None and record.how is How.NATIVE:
                 await self._native.withdraw(it)
-            self._suspended[each] = it.label, it.generation
+            self._note_bare(each, it)
         # A record may name gangs of other namespaces that were never in it, and know nothing of it.
         mine = narrowed(record, lambda key: key in parts or key.namespace == seen.group.key.namespace)
+        # Also of a gang whose PodGroup is gone: its pods are taken back with the others.
+        self._suspended |= {each: (label(each), generation) for each, generation in mine.gangs}
         answer = await self._rollbacks.advance(list(parts.values()), mine)
         if isinstance(answer, int | float):
             return float(answer), ""
@@ -99,7 +104,10 @@ class Returns:
             record, stage=Stage.CLOSED, not_before=self._now() + pause, rolled_back=record.rolled_back + 1
         )
         await self._records.write(seen, closed)
-        for each in parts:
+        if not record.retry:
+            self._refilled |= self._bare & set(parts)
+        self._bare -= set(parts)
+        for each, _ in mine.gangs:
             self._wake(each)
         return 0.0, ""
 
@@ -139,6 +147,14 @@ class Returns:
     def forget(self, key: Key) -> None:
         """Nothing is left of it."""
         self._refilled.discard(key)
+        self._bare.discard(key)
+
+    def _note_bare(self, key: Key, seen: GroupSeen) -> None:
+        makers = [it.maker for it in seen.members]
+        if any(makers):
+            self._bare.discard(key)
+        elif makers:
+            self._bare.add(key)
 
     async def _waits(self, key: Key, seen: GroupSeen, record: Record) -> float | None:
         if record.retry:

@@ -56,9 +56,10 @@ async def note(client: Client, step: Suspend) -> bool:
 
 
 async def resume(client: Client, root: Root) -> bool:
-    """It goes on, and nothing of ours is left on it."""
+    """It goes on, unless that is somebody else's to say by now, and nothing of ours is left on it."""
     while True:
-        body = _owner(root, suspended=False, mark=None)
+        theirs = root.by_kueue or bool(root.managed_by)
+        body = _owner(root, suspended=root.suspended and theirs, mark=None)
         if await _patch(client, _KINDS[root.kind], root.name, root.namespace, body):
             _log.info("resumed", kind=root.kind, namespace=root.namespace, name=root.name, mark=root.mark)
             return True

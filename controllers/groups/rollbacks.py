@@ -10,12 +10,13 @@ from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
 from typing import Final
 
 from controllers.groups import rollback_writes as writes
+from controllers.groups.objections import Objections
 from controllers.groups.roots import Pods, Roots
 from controllers.ticks import ticks
 from jobset_gate import names
 from jobset_gate.groups import read, rollback, rollback_plan, wire
 from jobset_gate.groups.record import Record
-from jobset_gate.groups.rollback import Plan
+from jobset_gate.groups.rollback import Plan, Root, Suspend
 from jobset_gate.groups.seen import GroupSeen, MemberSeen
 from jobset_gate.kube.client import Client
 from jobset_gate.kube.resources import PODS
@@ -38,7 +39,7 @@ class Rolled(Word, frozen=True):
     """Nothing that was opened is left, but what cannot be taken back."""
 
     blocked: tuple[str, ...] = ()
-    """Names of those pods."""
+    """Names of those pods, and of what nobody lets us change."""
     why: str = ""
 
 
@@ -82,9 +83,14 @@ class Rollbacks:
         plan, versions = await self._plan(members, record)
         # Nothing was left the last time either: the Jobs have heard by now of all that was done.
         patient = known is not None and known.clear
-        if not await self._act(plan, versions, patient=patient):
+        objections = Objections()
+        if not await self._act(plan, versions, objections, patient=patient):
             self._looked.pop(mark, None)
             return SOON
+        if objections.about:
+            self._looked.pop(mark, None)
+            why = "; ".join(filter(None, (plan.why, objections.why)))
+            return Rolled(blocked=(*plan.stuck, *objections.about), why=why)
         if patient and plan.renews:
             self._looked.pop(mark, None)
             return SOON  # their Jobs are yet to hear of it
@@ -138,20 +144,24 @@ class Rollbacks:
             plan = rollback_plan.plan(pods, wanted, made, marked)
         return plan, {it.metadata.uid: it.metadata.resource_version for it in found}
 
-    async def _act(self, plan: Plan, versions: Mapping[str, str], *, patient: bool) -> bool:
+    async def _act(self, plan: Plan, versions: Mapping[str, str], objections: Objections, *, patient: bool) -> bool:
         """All steps in their order. False: somebody else wrote to one of the objects, so all must be looked at anew."""
-        client = self._client
-        if not await self._all(writes.note(client, it) for it in plan.notes):
-            return False
-        if not await self._all(writes.release(client, it, versions[it.pod.uid]) for it in plan.releases):
+        client, heed = self._client, objections.heed
+        if not await self._all(heed(_owner(it), writes.note(client, it)) for it in plan.notes) or objections.about:
+            return bool(objections.about)  # what is not noted would never be suspended
+        if not await self._all(
+            heed(_pod(it.pod), writes.release(client, it, versions[it.pod.uid])) for it in plan.releases
+        ):
             return False
         suspends = (*plan.suspends, *(plan.renews if patient else ()))
-        if not await self._all(writes.suspend(client, it) for it in suspends):
+        if not await self._all(heed(_owner(it), writes.suspend(client, it)) for it in suspends):
             return False
-        await self._all(writes.resume(client, it) for it in plan.resumes)
+        await self._all(heed(_title(it), writes.resume(client, it)) for it in plan.resumes)
         now = self._wall()
-        whole = await self._all(writes.disrupt(client, it, now) for it in plan.disrupts)
-        return await self._all(writes.delete(client, it) for it in plan.deletes) and whole
+        whole = await self._all(heed(_pod(it), writes.disrupt(client, it, now)) for it in plan.disrupts)
+        # Whose Job does not forget it, or of whom it may not be said that it is no failure, would count as one.
+        deletes = [it for it in plan.deletes if _pod(it) not in objections]
+        return await self._all(heed(_pod(it), writes.delete(client, it)) for it in deletes) and whole
 
     async def _all(self, writings: Iterable[Awaitable[bool]]) -> bool:
         """All of them, a few at a time; the first error is raised when the last is through."""
@@ -165,3 +175,15 @@ class Rollbacks:
             if isinstance(error, BaseException):
                 raise error
         return all(done)
+
+
+def _pod(pod: MemberSeen) -> str:
+    return f"Pod {pod.name}"
+
+
+def _owner(step: Suspend) -> str:
+    return _title(step.root)
+
+
+def _title(root: Root) -> str:
+    return f"{root.kind} {root.name}"

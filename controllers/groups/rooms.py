@@ -71,7 +71,7 @@ class Rooms:
             self._rooms.pop(name, None)
             return
         free = requests.without(node.allocatable, self._taken.get(name, {}))
-        self._rooms[name] = Room(node=node.node, free=free)
+        self._rooms[name] = Room(node=node.node, free=free, whole=node.allocatable)
 
     def _book(self, pod: BoundSeen, sign: int) -> None:
         taken = self._taken.setdefault(pod.node, {})

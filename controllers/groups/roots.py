@@ -72,7 +72,8 @@ class Roots:
                 others = await self._others(namespace, f"{names.JS_NAME}={name}", JOBSET, jobset)
                 root = rollback_owners.root(JOBSET, jobset, others)
             self._jobsets[namespace, name] = root
-        return self._jobsets[namespace, name]
+        root = self._jobsets[namespace, name]
+        return root if root is None or uid in ("", root.uid) else None
 
     async def _get(self, kind: Resource, namespace: str, name: str, uid: str) -> Json | None:
         """None if it is gone, or another of that name is there by now."""

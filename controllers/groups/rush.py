@@ -1,10 +1,9 @@
-"""When many groups are being placed at once, all else waits: words for people, and what nobody is held up by (G5).
+"""When many groups are being placed at once, words for people wait (G5).
 
 The scheduler places pods as fast as the API server takes its writes, and ours would stand in the same line.
 """
 
 from collections.abc import Callable
-from enum import Enum, auto
 from typing import Final
 
 from jobset_gate.groups.model import Key
@@ -16,14 +15,6 @@ LONGEST: Final = 30.0
 """Seconds from its decision for which a group counts as being placed, and for which anything is put off."""
 
 
-class What(Enum):
-    """What can wait."""
-
-    RECORD = auto()
-    """That its minimum was bound, as long as no pod waits for that."""
-    WORDS = auto()
-
-
 class Rush:
     """Knows who is being placed. `wake`: what was put off for this group can be done now."""
 
@@ -32,7 +23,7 @@ class Rush:
         self._placing: dict[Key, float] = {}
         """Until when at most."""
         self._on = False
-        self._put_off: dict[tuple[Key, What], float] = {}
+        self._put_off: dict[Key, float] = {}
         """Since when."""
 
     def placing(self, key: Key, since: float) -> None:
@@ -48,24 +39,25 @@ class Rush:
         if self._placing.pop(key, None) is not None and not self._placing:
             self._end()
 
-    def wait(self, key: Key, what: What) -> float:
-        """Seconds to put this off, after which to ask again; 0: do it now. It is woken when the rush is over."""
+    def wait(self, key: Key) -> float:
+        """Seconds for which nothing is to be said of a group, after which to ask again; 0: say it now. It is woken when
+        the rush is over.
+        """
         if not self._on:
             return 0.0
         now = self._now()
         if all(until <= now for until in self._placing.values()):
             self._end()
             return 0.0
-        return max(0.0, self._put_off.setdefault((key, what), now) + LONGEST - now)
+        return max(0.0, self._put_off.setdefault(key, now) + LONGEST - now)
 
     def forget(self, key: Key) -> None:
         """Nothing is left of the group."""
         self.placed(key)
-        for what in What:
-            self._put_off.pop((key, what), None)
+        self._put_off.pop(key, None)
 
     def _end(self) -> None:
         self._on, self._placing = False, {}
-        waiting, self._put_off = {key for key, _ in self._put_off}, {}
+        waiting, self._put_off = set(self._put_off), {}
         for key in waiting:
             self._wake(key)

@@ -4,7 +4,7 @@ from collections.abc import Callable
 
 from controllers.groups.heralds import PLACING_PATIENCE, GroupHeralds
 from controllers.groups.measures import GroupMeasures
-from controllers.groups.rush import Rush, What
+from controllers.groups.rush import Rush
 from jobset_gate.groups import barrier_seen, generation
 from jobset_gate.groups.candidates import Hold
 from jobset_gate.groups.model import Key
@@ -44,7 +44,7 @@ class Talk:
         if self._told.get(key) != record.at:
             self._told[key] = record.at
             return 0.0
-        rush = self._rush.wait(key, What.WORDS)
+        rush = self._rush.wait(key)
         if record.satisfied is not None or generation.bound(seen, record.generation) >= record.minimum:
             return rush
         return max(rush, record.at + PLACING_PATIENCE - 1 - self._clock())

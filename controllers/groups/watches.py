@@ -9,7 +9,7 @@ from typing import Any, Final
 
 from controllers.groups.index import GroupIndex
 from jobset_gate import names
-from jobset_gate.groups import quota, read, wire
+from jobset_gate.groups import quota, read, read_homes, wire
 from jobset_gate.groups.candidates import Check
 from jobset_gate.groups.model import Way
 from jobset_gate.kube.client import Client
@@ -66,7 +66,7 @@ def kinds(index: GroupIndex, settings: Groups, namespace: str | None) -> list[Ke
         Kept(
             CONFIGMAPS,
             wire.ConfigMap,
-            read.config_map,
+            read_homes.config_map,
             index.on_record,
             namespace,
             f"{names.GANG_RECORD}={names.GANG_RECORD_VALUE}",
@@ -130,7 +130,9 @@ def _is_full(informer: AnyInformer) -> bool:
 
 
 def _pod_groups(resource: Resource, index: GroupIndex, namespace: str | None) -> Kept:
-    return Kept(resource, wire.PodGroup, partial(read.pod_group, api=resource.group), index.on_pod_group, namespace)
+    return Kept(
+        resource, wire.PodGroup, partial(read_homes.pod_group, api=resource.group), index.on_pod_group, namespace
+    )
 
 
 def _quota(seen: wire.ResourceQuota) -> quota.QuotaSeen:

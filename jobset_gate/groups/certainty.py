@@ -33,6 +33,8 @@ class Room(Word, frozen=True):
 
     node: Node
     free: Amounts
+    whole: Amounts | None = None
+    """What would be free if nothing were bound to it; None: not known."""
 
 
 class Kind:

@@ -1,10 +1,17 @@
 """The record that opens groups: what of them holds from then on, whatever their pods and PodGroups say later (G3)."""
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
+from fractions import Fraction
+from types import MappingProxyType
+from typing import Final
 
 from jobset_gate.groups import generation
+from jobset_gate.groups.model import Group
 from jobset_gate.groups.record import How, Record, Share, Stage
 from jobset_gate.groups.seen import GroupSeen
+
+LONGEST: Final[Mapping[How, Fraction]] = MappingProxyType({How.PROBE: Fraction(3600), How.FIT: Fraction(86_400)})
+"""Seconds that a limit can have, whatever a user has asked for: so long a group keeps a place, or room, from others."""
 
 
 def decision(seen: Sequence[GroupSeen], how: How, now: float) -> Record:
@@ -19,13 +26,18 @@ def decision(seen: Sequence[GroupSeen], how: How, now: float) -> Record:
         at=now,
         gangs=tuple((it.group.key, generation.upcoming(it)) for it in seen),
         minimum=shares[0].minimum,
-        wait=max(it.wait for it in groups),
+        wait=_wait(groups, how),
         mode=shares[0].mode,
         many=shares[0].many,
         newest=shares[0].newest,
         shares=tuple(shares) if len(shares) > 1 else (),
         rolled_back=max((it.rolled_back for it in before), default=0),
     )
+
+
+def _wait(groups: Sequence[Group], how: How) -> Fraction:
+    asked = max(it.wait for it in groups)
+    return min(asked, LONGEST.get(how, asked))
 
 
 def _share(seen: GroupSeen) -> Share:

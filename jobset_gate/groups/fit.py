@@ -9,6 +9,8 @@ from collections.abc import Mapping, Sequence
 from types import MappingProxyType
 from typing import Final
 
+import msgspec
+
 from jobset_gate.groups import requests
 from jobset_gate.groups.certainty import Ground, Room, Shape, alike, capacity
 from jobset_gate.groups.model import Key
@@ -58,10 +60,21 @@ def check(demands: Sequence[Demand], ground: Ground, first: Sequence[Shape] = ()
     return Fit(fits=True, certain=certain, reserved=placing.taken)
 
 
+def never(demands: Sequence[Demand], rooms: Sequence[Room]) -> str:
+    """Why the groups would have no room even if nothing were bound to these nodes; "": they would, or nobody knows."""
+    if any(it.whole is None for it in rooms):
+        return ""
+    placing = _Placing([msgspec.structs.replace(it, free=it.whole) for it in rooms], _EMPTY)
+    lacks = (placing.place(it) for it in demands)
+    return next(filter(None, lacks), "")
+
+
 def after(rooms: Sequence[Room], reserved: Mapping[str, Amounts]) -> list[Room]:
     """The nodes with less free."""
     return [
-        Room(node=it.node, free=requests.without(it.free, reserved[it.node.name])) if it.node.name in reserved else it
+        msgspec.structs.replace(it, free=requests.without(it.free, reserved[it.node.name]))
+        if it.node.name in reserved
+        else it
         for it in rooms
     ]
 
@@ -72,11 +85,27 @@ def domain(shapes: Sequence[Shape], nodes: Sequence[Node]) -> frozenset[str]:
     return frozenset(node.name for node in nodes if any(it.matches(node) for it in selections))
 
 
+class _Words(Word, frozen=True):
+    """How it is told what there is too little of."""
+
+    amount: str
+    spread: str
+
+
+_BOUND: Final = _Words(
+    amount="needs {needed} {name}, {have} free",
+    spread="{placed} of {minimum} pods have room: what is free is spread over too many nodes",
+)
+_EMPTY: Final = _Words(
+    amount="the whole domain has {have} {name}", spread="{placed} of {minimum} pods would have room if they were empty"
+)
+
+
 class _Placing:
     """The nodes while pods are put on them."""
 
-    def __init__(self, rooms: Sequence[Room]) -> None:
-        self._rooms = rooms
+    def __init__(self, rooms: Sequence[Room], words: _Words = _BOUND) -> None:
+        self._rooms, self._words = rooms, words
         self._free = {it.node.name: dict(it.free) for it in rooms}
         self._before: Mapping[str, Amounts] = {it.node.name: it.free for it in rooms}
         self.taken: dict[str, dict[str, int]] = {}
@@ -123,7 +152,7 @@ class _Placing:
         free = self._free_for(demand.shapes)
         for name, needed in demand.resources.items():
             if free.get(name, 0) < needed:
-                return f"needs {_shown(name, needed)} {name}, {_shown(name, free.get(name, 0))} free"
+                return self._amount(name, needed, free.get(name, 0))
         return ""
 
     def _told(self, demand: Demand, placed: int) -> str:
@@ -135,8 +164,11 @@ class _Placing:
         for name, taken in needed.items():
             have = free.get(name, 0)
             if name != requests.PODS and have < taken:
-                return f"needs {_shown(name, taken)} {name}, {_shown(name, have)} free"
-        return f"{placed} of {demand.minimum} pods have room: what is free is spread over too many nodes"
+                return self._amount(name, taken, have)
+        return self._words.spread.format(placed=placed, minimum=demand.minimum)
+
+    def _amount(self, name: str, needed: int, have: int) -> str:
+        return self._words.amount.format(name=name, needed=_shown(name, needed), have=_shown(name, have))
 
     def _needed(self, demand: Demand) -> dict[str, int]:
         """What is asked for by as many pods as the minimum, the largest first."""

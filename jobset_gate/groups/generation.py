@@ -1,12 +1,16 @@
 """One generation of an opened group: who belongs to it, whose gate may go, how many are bound (G3, G4)."""
 
 from collections.abc import Collection, Sequence
+from typing import Final
 
 from jobset_gate.groups.model import Key
 from jobset_gate.groups.record import Record, Stage
 from jobset_gate.groups.seen import GroupSeen, MemberSeen
 
-_ENDED = ("Succeeded", "Failed")
+CLOCKS_DIFFER: Final = 60.0
+"""Seconds by which a moment may lie ahead of ours: one that is later was not written by any of us."""
+
+_ENDED: Final = ("Succeeded", "Failed")
 
 
 def upcoming(seen: GroupSeen) -> int:
@@ -58,14 +62,24 @@ def is_over(seen: GroupSeen, record: Record, *, begun: bool = False) -> bool:
     return begun or record.satisfied is not None or all(it.created > record.newest for it in seen.members)
 
 
-def begun(members: Sequence[GroupSeen], record: Record) -> float | None:
+def under_others(seen: GroupSeen) -> list[MemberSeen]:
+    """Opened members that somebody else's gate holds, as one that has come in the place of another may be."""
+    return [it for it in opened(seen, seen.generation) if it.other_gates and it.alive]
+
+
+def opened_at(member: MemberSeen, now: float) -> float:
+    """When a member's gate was removed; 0 where nobody of us can have written that: users may edit their pods."""
+    return min(member.opened_at, now) if member.opened_at <= now + CLOCKS_DIFFER else 0.0
+
+
+def begun(members: Sequence[GroupSeen], record: Record, now: float) -> float | None:
     """When the last gate of the decision was removed, from where the limit runs; None while one is left."""
-    latest = record.at
+    latest = min(record.at, now)
     for seen in members:
         read = seen.record
         if read is None or passing(seen, read):
             return None
-        latest = max(latest, max((it.opened_at for it in opened(seen, read.generation)), default=0.0))
+        latest = max(latest, max((opened_at(it, now) for it in opened(seen, read.generation)), default=0.0))
     return latest
 
 

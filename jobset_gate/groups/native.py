@@ -9,8 +9,11 @@ from jobset_gate.groups.record import Record
 from jobset_gate.groups.seen import GroupSeen, Home
 from jobset_gate.groups.standing import Standing
 
-VERSIONS: Final = ("v1alpha3", "v1alpha2")
-"""Those of scheduling.k8s.io whose PodGroups have `spec.schedulingPolicy.gang.minCount`, the newer first."""
+VERSIONS: Final = ("v1beta1", "v1alpha3", "v1alpha2")
+"""Those of scheduling.k8s.io whose PodGroups have `spec.schedulingPolicy.gang.minCount`, the newer first: of Kubernetes
+1.37 the first two, of 1.36 the last. API servers of before 1.22 had a v1beta1 without PodGroups.
+"""
+PLURAL: Final = "podgroups"
 PROTECTION: Final = "scheduling.k8s.io/podgroup-protection"
 """Finalizer on every native PodGroup, which goes when no pod names it any more."""
 MOST_NAMED: Final = 3
@@ -18,7 +21,7 @@ MOST_NAMED: Final = 3
 
 
 def version(served: Sequence[str]) -> str:
-    """The version to use; "" if none of those served will do."""
+    """The version to use of those that PodGroups are served in; "" if none of them will do."""
     return next((one for one in VERSIONS if one in served), "")
 
 
@@ -58,8 +61,8 @@ def _why(seen: GroupSeen, version: str | None) -> str:
     if version is None:
         return "whether the API server has PodGroups of its own is not known yet"
     if not version:
-        wanted = " or ".join(sorted(f"{names.NATIVE_GROUP}/{one}" for one in VERSIONS))
-        return f"groups.native is On, and the API server does not serve {wanted}"
+        wanted = ", ".join(VERSIONS)
+        return f"groups.native is On, and the API server serves PodGroups of {names.NATIVE_GROUP} in none of {wanted}"
     if seen.group.gangs:
         return "groups.native is On, and the scheduler's own gangs know no GangGroups"
     lacking = sorted(one.name for one in generation.waiting(seen) if one.native != name(seen.label))

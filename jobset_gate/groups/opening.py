@@ -6,47 +6,16 @@ from typing import Final
 from jobset_gate import names
 from jobset_gate.groups import fit
 from jobset_gate.groups.candidates import Candidate, Check, Hold, Open, Opened, order
-from jobset_gate.groups.certainty import Ground, Ledger, Room, Shape, alike
+from jobset_gate.groups.certainty import Ground, Room, alike
 from jobset_gate.groups.model import Key
+from jobset_gate.groups.words import Prospects, Words
+from jobset_gate.groups.yards import Near, Yard
 
 CLOSER_LOOKS: Final = 20
 """In one pass, at groups of which it is known that they stay closed, for nothing but better words."""
 
 MOST_KINDS: Final = 40
 """Of pods in a group, or of those that are being placed, for a closer look: it takes a millisecond for each."""
-
-WORDS_LAST: Final = 5.0
-"""Seconds after which such words may be found anew."""
-
-
-class Words:
-    """What groups lacked when that was looked at last; groups that are alike lack the same."""
-
-    def __init__(self) -> None:
-        self._known: dict[object, tuple[str, float, object]] = {}
-
-    def of(self, like: object) -> str | None:
-        """None: nobody has looked yet."""
-        known = self._known.get(like)
-        return None if known is None else known[0]
-
-    def old(self, like: object, now: float) -> bool:
-        """Whether they are worth another look."""
-        known = self._known.get(like)
-        return known is None or now - known[1] > WORDS_LAST
-
-    def still(self, like: object, state: object) -> bool:
-        """Whether another look would find the same."""
-        known = self._known.get(like)
-        return known is not None and state is not None and known[2] == state
-
-    def learn(self, like: object, lacks: str, now: float, state: object) -> None:
-        """This is what they lack."""
-        self._known[like] = lacks, now, state
-
-    def forget_all(self) -> None:
-        """Nobody waits any more."""
-        self._known.clear()
 
 
 def consider(
@@ -68,57 +37,6 @@ def consider(
     return [going.consider(it) for it in sorted(candidates, key=order)]
 
 
-class _Yard:
-    """What has become of the groups of one domain so far."""
-
-    def __init__(self) -> None:
-        self.held: Candidate | None = None
-        self.starved: Candidate | None = None
-        self.probing: Key | None = None
-        self.book: list[tuple[Sequence[Shape], bool]] = []
-        """Pods that are to be placed, and whether they need to be."""
-
-    def opened(self, group: Opened) -> None:
-        """Its pods take up room, or may."""
-        shapes = [shape for demand in group.demands for shape in demand.shapes]
-        sure = group.proven and not group.placed
-        self.book.append((shapes, sure))
-        if not sure and not group.placed:
-            self.probing = self.probing or group.demands[0].key
-
-
-class _Near:
-    """The yards that share nodes with a domain, and their books added up."""
-
-    def __init__(self, yards: Sequence[_Yard], ground: Ground) -> None:
-        self.yards = yards
-        self._read = [0] * len(yards)
-        self._ledger = Ledger(ground)
-
-    @property
-    def ledger(self) -> Ledger:
-        """With all that has been opened so far."""
-        for number, yard in enumerate(self.yards):
-            for shapes, sure in yard.book[self._read[number] :]:
-                self._ledger.add(shapes, sure=sure)
-            self._read[number] = len(yard.book)
-        return self._ledger
-
-    def shapes(self, *, sure: bool) -> list[Shape]:
-        """What is to be placed and needs to be, or need not."""
-        return alike(shape for yard in self.yards for shapes, needs in yard.book if needs is sure for shape in shapes)
-
-    @property
-    def earlier(self) -> Candidate | None:
-        """The first of those that stay closed."""
-        return _first(it.held for it in self.yards)
-
-    @property
-    def probing(self) -> Key | None:
-        """Which group has the one place for those that are not sure of theirs."""
-        return next((it.probing for it in self.yards if it.probing is not None), None)
-
-
 class Pass:
     """One pass over the groups that wait. What is free only shrinks while it lasts."""
 
@@ -127,6 +45,7 @@ class Pass:
         opened: Iterable[Opened],
         ground: Ground,
         words: Words | None = None,
+        prospects: Prospects | None = None,
         *,
         check: Check,
         starved_since: float,
@@ -135,32 +54,36 @@ class Pass:
         state: object = None,
     ) -> None:
         """`state` is another whenever the rooms are, or what has been opened; None: not known."""
-        self._ground, self._words = ground, words or Words()
+        self._ground, self._words, self._prospects = ground, words or Words(), prospects or Prospects()
+        self._prospects.renew(ground.rooms)
         self._now, self._check, self._starved_since, self._looks = now, check, starved_since, looks
         self._state = state
-        self._yards: dict[frozenset[str], _Yard] = {}
-        self._nears: dict[frozenset[str], tuple[int, _Near]] = {}
+        self._yards: dict[frozenset[str], Yard] = {}
+        self._nears: dict[frozenset[str], tuple[int, Near]] = {}
         self._doubtful: set[object] = set()
         for group in opened:
-            self._yards.setdefault(group.domain, _Yard()).opened(group)
+            self._yards.setdefault(group.domain, Yard()).opened(group)
 
     def consider(self, candidate: Candidate) -> Open | Hold:
         """What becomes of the next in order."""
         verdict = self._verdict(candidate)
         if isinstance(verdict, Open):
             self._state = None  # from here on it is another
-        yard = self._yards.setdefault(candidate.domain, _Yard())
+        yard = self._yards.setdefault(candidate.domain, Yard())
         if isinstance(verdict, Open):
             yard.opened(Opened(demands=candidate.demands, domain=candidate.domain, proven=verdict.proven))
             return verdict
-        yard.held = yard.held or candidate
-        if candidate.since <= self._starved_since:
+        like = _likeness(candidate)
+        never = self._prospects.never(like)
+        if not (never and self._check is Check.FIT and self._prospects.is_known(like)):  # else it is not next for a try
+            yard.held = yard.held or candidate
+        if not never and candidate.since <= self._starved_since:
             yard.starved = yard.starved or candidate
         return verdict
 
     def _verdict(self, candidate: Candidate) -> Open | Hold:
         near = self._near(candidate.domain)
-        starved = _first(it.starved for it in near.yards)
+        starved = near.starved
         if starved is not None:
             return _behind(candidate, starved.key, "which has waited too long to be passed")
         if self._check is Check.OFF:
@@ -168,21 +91,22 @@ class Pass:
         proven, lacks = self._room(candidate, near)
         if proven:
             return Open(candidate=candidate, proven=True)
+        lacks += lacks and self._never(candidate)
         if lacks and self._check is Check.FIT:
             return Hold(candidate=candidate, reason=names.REASON_WAITING_FOR_CAPACITY, message=lacks)
         return _probe(candidate, near, _doubt(candidate, lacks))
 
-    def _near(self, domain: frozenset[str]) -> _Near:
+    def _near(self, domain: frozenset[str]) -> Near:
         """Most groups have one domain, so there are few yards."""
         known = self._nears.get(domain)
         if known is None or known[0] != len(self._yards):
             yards = [
                 yard for it, yard in self._yards.items() if it is domain or it == domain or not it.isdisjoint(domain)
             ]
-            known = self._nears[domain] = len(self._yards), _Near(yards, self._ground)
+            known = self._nears[domain] = len(self._yards), Near(yards, self._ground)
         return known[1]
 
-    def _room(self, candidate: Candidate, near: _Near) -> tuple[bool, str]:
+    def _room(self, candidate: Candidate, near: Near) -> tuple[bool, str]:
         """Whether the group is known to have room, and what it lacks if it has none.
 
         It has to fit with those that were sure of theirs, and beside those that were not and take what they find.
@@ -200,7 +124,7 @@ class Pass:
             return False, self._told(candidate, like)
         return self._closer(candidate, like, near)
 
-    def _certain(self, candidate: Candidate, near: _Near) -> bool:
+    def _certain(self, candidate: Candidate, near: Near) -> bool:
         if any(it.resources for it in candidate.demands):
             return False
         shapes = [shape for it in candidate.demands for shape in it.shapes]
@@ -208,17 +132,27 @@ class Pass:
             return self._ground.capacity(shapes[0]) >= candidate.demands[0].minimum
         return near.ledger.certain(shapes)
 
-    def _matters(self, candidate: Candidate, near: _Near) -> bool:
+    def _matters(self, candidate: Candidate, near: Near) -> bool:
         """Whether a closer look may open the group, or else find no more than words."""
-        if any(it.resources for it in candidate.demands):
-            return True
-        if near.earlier is None and near.probing is None:
-            return True
         like = _likeness(candidate)
+        never = self._prospects.is_known(like) and self._prospects.never(like)
+        if not never and any(it.resources for it in candidate.demands):
+            return True
+        if not never and near.earlier is None and near.probing is None:
+            return True
         if self._looks > 0 and self._words.old(like, self._now):
             self._looks -= 1
             return True
         return False
+
+    def _never(self, candidate: Candidate) -> str:
+        """Words for a group that lacks room and always would, on these nodes."""
+        like = _likeness(candidate)
+        if self._looks > 0 and not self._prospects.is_known(like):
+            self._looks -= 1
+            self._prospects.look(like, candidate.demands)
+        never = self._prospects.never(like)
+        return f"; can never fit on the nodes there are: {never}" if never else ""
 
     def _told(self, candidate: Candidate, like: object) -> str:
         """What it lacks, without a closer look."""
@@ -229,7 +163,7 @@ class Pass:
         places = sum(self._ground.capacity(shape) for it in candidate.demands for shape in it.shapes)
         return f"room for at most {places} of {minimum} pods" if places < minimum else ""
 
-    def _closer(self, candidate: Candidate, like: object, near: _Near) -> tuple[bool, str]:
+    def _closer(self, candidate: Candidate, like: object, near: Near) -> tuple[bool, str]:
         """Places the group, as it might be, after those that are sure of their places."""
         if self._words.still(like, self._state):
             return False, self._words.of(like) or ""
@@ -244,17 +178,13 @@ class Pass:
         return False, answer.lacks
 
 
-def _probe(candidate: Candidate, near: _Near, doubt: str) -> Open | Hold:
+def _probe(candidate: Candidate, near: Near, doubt: str) -> Open | Hold:
     """The first in order of a domain may be opened though nothing proves that it fits, one at a time."""
     if near.earlier is not None:
         return _behind(candidate, near.earlier.key, doubt)
     if near.probing is not None:
         return _behind(candidate, near.probing, f"which is being placed; {doubt}")
     return Open(candidate=candidate, proven=False)
-
-
-def _first(held: Iterable[Candidate | None]) -> Candidate | None:
-    return min((it for it in held if it is not None), key=order, default=None)
 
 
 def _likeness(candidate: Candidate) -> object:

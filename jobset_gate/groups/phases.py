@@ -11,11 +11,17 @@ class Phase(StrEnum):
     """The phases of the design."""
 
     PENDING = "Pending"
+    """Not opened, or taken back, or opened and nobody has found a place yet."""
     SCHEDULING = "Scheduling"
+    """Opened, and some or all of its minimum are bound."""
     RUNNING = "Running"
+    """Its minimum runs or has succeeded."""
     UNKNOWN = "Unknown"
+    """Some are bound, and it is being taken back or has missed its limit."""
     FINISHED = "Finished"
+    """All pods have succeeded, the minimum at least."""
     FAILED = "Failed"
+    """Pods have failed, and fewer than the minimum run or have succeeded."""
 
 
 class Counts(Word, frozen=True):

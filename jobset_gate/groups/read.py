@@ -1,4 +1,4 @@
-"""Pods, PodGroups, records, nodes and quotas, decoded to the shapes of `wire.py`, turned into the words of `seen.py`.
+"""Pods and nodes, decoded to the shapes of `wire.py`, turned into the words of `seen.py`.
 
 A pod event costs little: what a pod's template and its keys say is worked out once for all pods that say the same.
 """
@@ -13,15 +13,11 @@ from typing import Any, Final
 import msgspec
 
 from jobset_gate import names, quantity
-from jobset_gate.errors import Malformed
-from jobset_gate.groups import podgroups, pods, record, requests, selection, unmodelled, wire
+from jobset_gate.groups import pods, requests, selection, unmodelled, wire
 from jobset_gate.groups.certainty import Shape
-from jobset_gate.groups.identity import label
-from jobset_gate.groups.model import Claim, Design, Key, Meta, Way
+from jobset_gate.groups.model import Claim, Meta, Way
 from jobset_gate.groups.requests import Amounts
-from jobset_gate.groups.seen import BoundSeen, Home, HomeSeen, Maker, MemberSeen, NodeSeen
-from jobset_gate.template import mapping
-from jobset_gate.violation import Violation, at, note
+from jobset_gate.groups.seen import BoundSeen, Maker, MemberSeen, NodeSeen
 
 _KINDS: Final = 8192
 """Kinds of pods whose facts are remembered; the pods of a Job or of a gang are one kind."""
@@ -59,7 +55,7 @@ def member(seen: wire.Pod, ways: frozenset[Way] = pods.ALL) -> MemberSeen:
         claim=_claimed(meta, ways),
         shape=shape,
         unmodelled=left_out,
-        created=_seconds(meta.creation_timestamp),
+        created=seconds(meta.creation_timestamp),
         priority=spec.priority or 0,
         maker=_maker(meta.owner_references),
         jobset=intern(labels.get(names.JS_NAME, "")),
@@ -119,67 +115,6 @@ def opened_text(generation: int, moment: float) -> str:
     """The annotation for it."""
     stamp = datetime.fromtimestamp(moment, UTC).isoformat(timespec="milliseconds")
     return f"{generation} {stamp.replace('+00:00', 'Z')}"
-
-
-# --- Homes of records ------------------------------------------------------------------------------------------------
-
-
-def pod_group(seen: wire.PodGroup, api: str) -> HomeSeen:
-    """A PodGroup of this API group, with the record that may be on it."""
-    meta = seen.metadata
-    body = {
-        "apiVersion": f"{api}/{names.POD_GROUP_VERSION}",
-        "kind": names.POD_GROUP,
-        "metadata": {
-            "name": meta.name,
-            "namespace": meta.namespace,
-            "uid": meta.uid,
-            "annotations": meta.annotations or {},
-        },
-        "spec": seen.spec,
-    }
-    found, problem = _record((meta.annotations or _NONE).get(names.GANG_RECORD), note(names.GANG_RECORD))
-    home = _home(api, meta)
-    writers = {it.manager for it in meta.managed_fields or () if it.subresource == "status"}
-    return HomeSeen(
-        home=home,
-        pod_group=podgroups.seen(body),
-        created=_seconds(meta.creation_timestamp),
-        annotations=meta.annotations or _NONE,
-        status=mapping(seen.status),
-        status_managers=tuple(sorted(writers - {names.FIELD_MANAGER})),
-        record=of_home(found, home),
-        problem=problem,
-    )
-
-
-def of_home(found: record.Record | None, home: Home) -> record.Record | None:
-    """The record, if it was written there: a PodGroup made anew from a copy has brought the annotations of another."""
-    return found if found is not None and found.home_uid in ("", home.uid) else None
-
-
-def config_map(seen: wire.ConfigMap) -> HomeSeen | None:
-    """A ConfigMap of ours with a record; None for one that is not where that of its group would be."""
-    meta = seen.metadata
-    key = key_of((meta.annotations or _NONE).get(names.GANG_KEY, ""))
-    if key is None or (key.namespace, names.GANG_CONFIG_MAP_PREFIX + label(key)) != (meta.namespace, meta.name):
-        return None
-    found, problem = _record((seen.data or {}).get(names.KEY_RECORD), at("data", names.KEY_RECORD))
-    return HomeSeen(
-        home=_home("", meta),
-        key=key,
-        created=_seconds(meta.creation_timestamp),
-        annotations=meta.annotations or _NONE,
-        record=found,
-        problem=problem,
-    )
-
-
-def key_of(text: str) -> Key | None:
-    """`<design>/<namespace>/<name>` as a key; None for what is none."""
-    design, _, path = text.partition("/")
-    namespace, slash, name = path.partition("/")
-    return Key(design=Design(design), namespace=namespace, name=name) if design in list(Design) and slash else None
 
 
 # --- Nodes -----------------------------------------------------------------------------------------------------------
@@ -268,25 +203,12 @@ def _unschedulable(status: wire.PodStatus) -> str:
     return ""
 
 
-def _home(api: str, meta: wire.HomeMeta) -> Home:
-    return Home(api=api, namespace=meta.namespace, name=meta.name, uid=meta.uid, resource_version=meta.resource_version)
-
-
-def _record(text: str | None, path: str) -> tuple[record.Record | None, Violation | None]:
-    """A record that cannot be read is not taken for none: nobody knows then what was decided."""
-    if text is None:
-        return None, None
-    try:
-        return record.parse(text), None
-    except Malformed as problem:
-        return None, Violation(path, text[:100], f"is no record of ours ({problem.expected}); remove it to begin anew")
-
-
 def _allocatable(amounts: Mapping[str, Any] | None) -> Amounts:
     """In thousandths, rounded down."""
     read = ((name, quantity.amount(value)) for name, value in (amounts or {}).items())
     return {intern(name): floor(amount * 1000) for name, amount in read if amount is not None}
 
 
-def _seconds(moment: datetime | None) -> float:
+def seconds(moment: datetime | None) -> float:
+    """Since the epoch; 0 for no moment."""
     return 0.0 if moment is None else moment.timestamp()

@@ -30,13 +30,13 @@ def is_late(seen: GroupSeen, record: Record, bound: int, now: float) -> bool:
     if record.satisfied is not None or bound >= record.minimum:
         return False
     wait = float(record.wait) * (2 if record.extended else 1)
-    return record.marked or now >= since(seen, record) + wait
+    return record.marked or now >= since(seen, record, now) + wait
 
 
-def since(seen: GroupSeen, record: Record) -> float:
+def since(seen: GroupSeen, record: Record, now: float) -> float:
     """When the last gate was removed, from where the limit runs; the decision's time before the first was."""
-    opened = (it.opened_at for it in seen.members if it.generation == record.generation)
-    return max(opened, default=record.at)
+    opened = (generation.opened_at(it, now) for it in seen.members if it.generation == record.generation)
+    return max(opened, default=0.0) or min(record.at, now)
 
 
 def _belongs(member: MemberSeen, record: Record) -> bool:

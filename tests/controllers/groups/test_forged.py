@@ -8,18 +8,28 @@ import msgspec
 import pytest
 
 from jobset_gate import names
+from jobset_gate.groups.candidates import Check
 from jobset_gate.groups.record import Record, Stage, render
 from jobset_gate.kube.resources import JOBS, PODS
 from jobset_gate.settings import Groups
 from jobset_gate.sim.clock import VirtualClock
 from tests.controllers.groups.small import PLUGINS, SmallCluster, add_node, keeping, settled
-from tests.jobset_gate.groups.objects import key, pod_group, record
+from tests.jobset_gate.groups.builders import Json
+from tests.jobset_gate.groups.objects import key, pod, pod_group, record
 
 EVIL = key("evil", namespace="evil")
 MADE = {
     "ownerReferences": [{"apiVersion": "apps/v1", "kind": "ReplicaSet", "name": "r", "uid": "u-r", "controller": True}]
 }
 """Of pods that a controller makes: such are taken back."""
+PROBE = Groups(capacity_check=Check.PROBE)
+
+
+def asking(cpu: str) -> Json:
+    return {"containers": [{"name": "main", "resources": {"requests": {"cpu": cpu}}}]}
+
+
+LARGE, HUGE = asking("10"), asking("1000")
 
 
 @pytest.fixture
@@ -70,6 +80,60 @@ async def test_a_record_takes_back_no_group_of_another_namespace(cluster: SmallC
         found = cluster.record()
         assert found is not None
         assert found.satisfied is not None
+
+
+async def test_a_date_to_come_on_a_pod_stretches_no_limit(cluster: SmallCluster) -> None:
+    """Also not for a controller that comes later and knows only what is written."""
+    async with keeping(cluster, PROBE):
+        cluster.gather("g", "a", minimum=1, meta=MADE, spec=HUGE)
+        await settled()
+        assert cluster.open() == ["a"]
+        cluster.change(PODS, "a", {"metadata": {"annotations": {names.GANG_OPENED: "1 9999-12-30T00:00:00Z"}}})
+        await settled()
+    async with keeping(cluster, PROBE):
+        await settled(65)
+        found = cluster.record()
+        assert found is not None
+        assert found.rolled_back == 1
+
+
+async def test_a_limit_of_years_keeps_others_from_being_tried_for_an_hour_at_most(cluster: SmallCluster) -> None:
+    async with keeping(cluster, PROBE):
+        cluster.gather("first", "a", minimum=1, meta=MADE, spec=HUGE, terms={"scheduleTimeoutSeconds": 2**31 - 1})
+        cluster.gather("other", "b", minimum=1, meta=MADE, spec=HUGE)
+        await settled(3590)
+        assert cluster.open() == ["a"]
+        await settled(30)
+        assert cluster.open() == ["b"]
+        found = cluster.record("first")
+        assert found is not None
+        assert found.why == "0 of 1 pods were bound within 3600s, the longest limit there is"
+
+
+async def test_a_group_that_can_never_fit_keeps_nobody_waiting(cluster: SmallCluster) -> None:
+    """However long it has waited: it would not help it. Once the nodes could hold it, it does."""
+    async with keeping(cluster) as keeper:
+        cluster.gather("huge", "a", minimum=1, spec=HUGE)
+        cluster.gather("half", *"bcdef", minimum=5, spec=LARGE)
+        await settled()
+        cluster.bind(*"bcdef")
+        await settled(Groups().starvation_seconds + 5)
+        cluster.gather("g", "x", minimum=1)
+        await settled(5)
+        assert cluster.open() == [*"bcdef", "x"]
+        cluster.bind("x")
+        why = keeper.part.why(key("huge"))
+        assert why is not None
+        assert why.message.endswith("can never fit on the nodes there are: the whole domain has 100 cpu")
+        add_node(cluster, "big", cpu="1000")
+        cluster.put(PODS, pod("theirs", labels={}, held="", gates=(), node="big", spec=LARGE))
+        await settled(10)
+        cluster.gather("late", "y", minimum=1)
+        await settled(5)
+        assert "y" not in cluster.open()
+        cluster.remove(PODS, "theirs")
+        await settled(5)
+        assert "a" in cluster.open()
 
 
 async def test_a_mark_with_a_number_that_nobody_reads_stops_nobody(cluster: SmallCluster) -> None:

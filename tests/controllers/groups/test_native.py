@@ -9,6 +9,7 @@ from controllers.gates import LookAgain
 from controllers.groups.native import NativeGroups
 from jobset_gate import names
 from jobset_gate.groups import native
+from jobset_gate.groups.native import PLURAL
 from jobset_gate.kube.client import Client
 from jobset_gate.kube.errors import AlreadyExists, NotFound
 from jobset_gate.kube.resources import Resource
@@ -19,10 +20,10 @@ SEEN = group(member(1), member(2), member(3))
 
 
 class Told:
-    """An API server with one native PodGroup at most."""
+    """An API server with one native PodGroup at most, of which the last of its versions may know nothing."""
 
-    def __init__(self, *versions: str, stored: Json | None = None, race: bool = False) -> None:
-        self.versions, self.stored, self._race = versions, stored, race
+    def __init__(self, *versions: str, stored: Json | None = None, race: bool = False, without: str = "") -> None:
+        self.versions, self.stored, self._race, self._without = versions, stored, race, without
         self.calls: list[str] = []
 
     @property
@@ -31,7 +32,11 @@ class Told:
 
     async def get(self, resource: Resource, *_: object, type: Any = dict) -> Any:  # noqa: A002
         if resource.plural == "apis":
-            return msgspec.convert({"versions": [{"version": one} for one in self.versions]}, type)
+            kinds = [{"name": "priorityclasses"}, *([] if resource.version == self._without else [{"name": PLURAL}])]
+            about = (
+                {"resources": kinds} if resource.version else {"versions": [{"version": it} for it in self.versions]}
+            )
+            return msgspec.convert(about, type)
         self.calls.append(f"get {resource.version}")
         if self.stored is None:
             raise NotFound(404, "NotFound", "no")
@@ -79,6 +84,31 @@ async def test_it_is_told_when_the_api_server_serves_another_version_than_before
     await found.ask()
     assert found.hold(SEEN) is None
     assert news == ["changed", "changed"]
+
+
+@pytest.mark.parametrize(
+    ("served", "without", "used"),
+    [
+        (("v1", "v1alpha2"), "", "v1alpha2"),  # 1.36
+        (("v1", "v1beta1", "v1alpha3"), "", "v1beta1"),  # 1.37
+        (("v1", "v1beta1", "v1alpha3"), "v1beta1", "v1alpha3"),
+        (("v1", "v1beta1"), "v1beta1", ""),  # 1.21: of that version there were PriorityClasses only
+        (("v1", "v2"), "", ""),
+    ],
+)
+async def test_the_newest_version_is_used_that_we_know_and_that_has_pod_groups(
+    served: tuple[str, ...], without: str, used: str
+) -> None:
+    world = Told(*served, without=without)
+    found = await ready(world)
+    told = found.hold(SEEN)
+    assert (told is None) is bool(used)
+    if not used:
+        assert told is not None
+        assert "serves PodGroups of scheduling.k8s.io in none of v1beta1, v1alpha3, v1alpha2" in told.message
+        return
+    await found.hand_over(SEEN, RECORD)
+    assert world.calls == [f"get {used}", f"create {used}"]
 
 
 async def test_the_pod_group_is_made_once() -> None:

@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import asyncio
+from collections.abc import Callable
 from typing import Any
 
 import pytest
 
-from controllers.groups import opener
+from controllers.groups import decisions
 from jobset_gate import names
 from jobset_gate.groups.candidates import Check
 from jobset_gate.groups.identity import label
@@ -17,7 +18,7 @@ from jobset_gate.kube.resources import CONFIGMAPS, PODS
 from jobset_gate.settings import Groups
 from jobset_gate.sim.clock import VirtualClock
 from tests.controllers.groups.small import PLUGINS, SmallCluster, add_node, keeping, settled
-from tests.jobset_gate.groups.builders import ALIBABA, ALIBABA_MINIMUM
+from tests.jobset_gate.groups.builders import ALIBABA, ALIBABA_MINIMUM, GANG
 from tests.jobset_gate.groups.objects import key
 
 PROBE = Groups(capacity_check=Check.PROBE)
@@ -72,6 +73,42 @@ async def test_the_room_of_a_pod_that_is_being_replaced_stays_promised_to_its_gr
 # --- Pods of which no record tells any more --------------------------------------------------------------------------
 
 
+@pytest.mark.parametrize("successor", [False, True])
+async def test_a_gang_of_several_that_has_no_pod_left_still_has_its_room(
+    cluster: SmallCluster, successor: bool
+) -> None:
+    """Whoever takes their places comes without being asked: the decision holds for all its gangs till all are gone."""
+    both = '["team/one","team/two"]'
+
+    def gang(name: str, *pods: str) -> None:
+        notes = {f"{GANG}name": name, f"{GANG}min-available": "1", f"{GANG}groups": both}
+        cluster.gather(name, *pods, of=key(name, Design.KOORDINATOR), labels={}, notes=notes, meta=MADE, spec=BIG)
+
+    add_node(cluster, cpu="4")
+    async with keeping(cluster):
+        gang("one", "a")
+        gang("two", "b")
+        await settled()
+        assert cluster.open() == ["a", "b"]
+        cluster.bind("b")
+        cluster.remove(PODS, "a")
+        await settled()
+        if not successor:
+            await comes_for_their_room(cluster, lambda: gang("one", "a2"))
+    if successor:
+        async with keeping(cluster):
+            await comes_for_their_room(cluster, lambda: gang("one", "a2"))
+
+
+async def comes_for_their_room(cluster: SmallCluster, returns: Callable[[], None]) -> None:
+    cluster.gather("other", "x", minimum=1, spec=BIG)
+    await settled(10)
+    assert cluster.open() == ["b"]
+    returns()
+    await settled(5)
+    assert sorted(cluster.open()) == ["a2", "b"]
+
+
 async def test_opened_pods_whose_pod_group_is_gone_keep_the_place_until_their_limit_and_a_while(
     cluster: SmallCluster,
 ) -> None:
@@ -108,7 +145,7 @@ async def test_rooms_and_what_is_to_be_placed_in_them_are_looked_at_in_one_momen
     cluster: SmallCluster, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """A pod that is bound while others have their turn is in neither, if the rooms are older."""
-    monkeypatch.setattr(opener, "SLICE", -1.0)  # others have their turn after every group
+    monkeypatch.setattr(decisions, "SLICE", -1.0)  # others have their turn after every group
     add_node(cluster, cpu="4")
     async with keeping(cluster):
         cluster.gather("one", "a", "b", minimum=2, spec=BIG)

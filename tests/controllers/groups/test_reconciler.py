@@ -12,18 +12,21 @@ from jobset_gate.groups.candidates import Check
 from jobset_gate.groups.model import Design
 from jobset_gate.groups.record import Record, Stage
 from jobset_gate.kube.errors import ServerError
-from jobset_gate.kube.resources import CONFIGMAPS, EVENTS, PODS
+from jobset_gate.kube.resources import CONFIGMAPS, EVENTS, NODES, PODS
 from jobset_gate.settings import Groups
 from jobset_gate.sim.clock import VirtualClock
 from tests.controllers.groups.small import PLUGINS, SmallCluster, add_node, keeping, settled
 from tests.jobset_gate.groups.builders import ALIBABA, ALIBABA_MINIMUM, GANG
-from tests.jobset_gate.groups.objects import key
+from tests.jobset_gate.groups.objects import key, node
 
 OFF = Groups(capacity_check=Check.OFF)
 MADE = {
     "ownerReferences": [{"apiVersion": "apps/v1", "kind": "ReplicaSet", "name": "r", "uid": "u-r", "controller": True}]
 }
 """Of pods that a controller makes: such are taken back."""
+PROBE = Groups(capacity_check=Check.PROBE)
+IN = {zone: {"nodeSelector": {"zone": zone}} for zone in ("short", "stuck")}
+"""Pods that go to different nodes, so that both may be tried at once."""
 
 
 @pytest.fixture
@@ -43,6 +46,35 @@ def marked(cluster: SmallCluster) -> list[str]:
         for it in cluster.all(PODS)
         if (it["metadata"]["annotations"] or {}).get(names.KOORDINATOR_TIMED_OUT) == "true"
     ]
+
+
+# --- The limit -------------------------------------------------------------------------------------------------------
+
+
+async def test_time_under_somebody_elses_gate_does_not_count(cluster: SmallCluster) -> None:
+    """Also not that of a pod that has come in the place of one that was opened; but not for ever."""
+    async with keeping(cluster, PROBE):
+        for name, pod in (("short", "b"), ("stuck", "d")):
+            cluster.put(NODES, node(name, cpu="100m", labels={"zone": name}))
+            cluster.gather(name, f"{pod}-0", f"{pod}-1", minimum=2, meta=MADE, spec=IN[name])
+            await settled()
+            cluster.bind(f"{pod}-0")
+            cluster.remove(PODS, f"{pod}-1")
+            cluster.gather(
+                name, f"{pod}-2", meta=MADE, spec=IN[name], gates=(names.GANG_GATE, "kueue.x-k8s.io/admission")
+            )
+        await settled(600)
+        assert [it.stage for it in map(cluster.record, ("short", "stuck")) if it] == [Stage.OPEN, Stage.OPEN]
+        cluster.change(PODS, "b-2", {"spec": {"schedulingGates": []}})
+        await settled(50)
+        assert (found := cluster.record("short"))
+        assert found.stage is Stage.OPEN
+        await settled(15)
+        assert (found := cluster.record("short"))
+        assert found.rolled_back == 1
+        await settled(3600)
+        assert (found := cluster.record("stuck"))
+        assert found.rolled_back == 1
 
 
 # --- Members that come later -----------------------------------------------------------------------------------------

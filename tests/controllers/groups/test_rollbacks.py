@@ -185,6 +185,26 @@ async def test_a_namesake_made_meanwhile_is_not_touched(place: Place, kind: str)
     assert names.DISRUPTION_TARGET not in {it["type"] for it in kept.get("status", {}).get("conditions", ())}
 
 
+async def test_a_namesake_of_a_jobset_is_not_suspended_for_pods_of_the_one_before(place: Place) -> None:
+    """Though a pod of the new one is looked at first."""
+    await jobset_crd.install(place.client)
+    jobset = await place.client.create(JOBSETS, manifests.jobset("train"), NAMESPACE)
+    old = {"apiVersion": jobset["apiVersion"], "kind": "JobSet", "name": "train", "controller": True, "uid": "gone"}
+    before, after = await place.job("before"), await place.job("after")
+    labels = {names.JS_NAME: "train"}
+    await place.merge(JOBS, "before", {"metadata": {"ownerReferences": [old], "labels": labels, "finalizers": ["a/b"]}})
+    new = old | {"uid": jobset["metadata"]["uid"]}
+    await place.merge(JOBS, "after", {"metadata": {"ownerReferences": [new], "labels": labels}})
+    held = await place.pod("a-new", after, labels=labels)
+    await place.client.delete(PODS, "a-new", NAMESPACE)
+    gates = {"schedulingGates": [{"name": names.GANG_GATE}], "containers": [MAIN]}
+    meta = {key: held["metadata"][key] for key in ("name", "labels", "ownerReferences")}
+    await place.client.create(PODS, {"metadata": meta, "spec": gates}, NAMESPACE)
+    await place.pod("b-old", before, labels=labels)
+    assert await place.advance() == PATIENCE
+    assert await place.mark_of(JOBSETS, "train") == (False, None)
+
+
 async def test_nothing_is_asked_again_while_nothing_changes(place: Place) -> None:
     await place.pod("a", await place.job())
     assert await place.advance() == PATIENCE

@@ -17,7 +17,7 @@ from jobset_gate import names
 from jobset_gate.groups import crds
 from jobset_gate.groups.model import Way
 from jobset_gate.kube.client import Client, PatchType
-from jobset_gate.kube.errors import NotFound
+from jobset_gate.kube.errors import Invalid, NotFound
 from jobset_gate.kube.resources import CRDS, PODGROUPS_PLUGINS, PODGROUPS_SIGS
 from jobset_gate.sim.until import View
 from tests.flow.groups import manifests
@@ -132,6 +132,19 @@ async def test_missing_ones_are_made_and_take_what_the_designs_say(real_plane: R
         seen = await real_plane.kubectl("get", kind, "a", "-n", space, "-o", "json")
         assert (seen.json["spec"], seen.json["status"]) == (one["spec"], status["status"])
     await real_plane.drop_namespace(space)
+
+
+async def test_the_api_server_wants_an_approval_for_two_of_them_and_that_is_what_ours_have(client: Client) -> None:
+    for group in crds.GROUPS.values():
+        bare = crds.manifest(group)
+        wanted = bare["metadata"]["annotations"].pop(names.API_APPROVED, None)
+        refused = ""
+        try:
+            await client.create(CRDS, bare, dry_run=True)
+        except Invalid as error:
+            refused = str(error)
+        assert (names.API_APPROVED in refused) is (wanted is not None)
+        await client.create(CRDS, crds.manifest(group), dry_run=True)
 
 
 async def test_ours_is_upgraded_twice_and_pod_groups_survive_that(real_plane: Real, client: Client) -> None:
@@ -252,4 +265,31 @@ async def test_a_group_is_told_that_the_crd_of_its_kind_cannot_be_used_and_other
         await stage.make_group("ring", 1)
         await stage.create(manifests.held(manifests.pod("one", "ring"), space, "ring"))
         await stage.until(lambda pods: any(map(manifests.opened, pods)))
+    await real_plane.drop_namespace(space)
+
+
+async def test_only_fields_that_somebody_elses_crd_has_are_written_and_the_rest_stands_in_an_annotation(
+    real_plane: Real, client: Client, tmp_path: Path
+) -> None:
+    """As scheduler-plugins installs it: its status knows no conditions; this one does not count failures either."""
+    theirs = crds.manifest(names.PLUGINS_GROUP)
+    del theirs["metadata"]["labels"]
+    fields = theirs["spec"]["versions"][0]["schema"]["openAPIV3Schema"]["properties"]["status"]["properties"]
+    del fields["conditions"], fields["failed"]
+    await client.create(CRDS, theirs, field_manager="helm")
+    before = (await served(client, PLUGINS))["spec"]
+    space = fresh_name()
+    await real_plane.make_namespace(space)
+    async with group_stage(real_plane, space, tmp_path, nodes={"n": "2"}, controller=False, webhook=False) as stage:
+        stage.start_controller(pod_group_crds=True)
+        await stage.make_group("ring", 2)
+        await stage.create(manifests.held(manifests.pod("one", "ring"), space, "ring"))
+        wanted = "Pending: Gathering: 1/2 pods exist"
+
+        def stated(group: Json) -> bool:
+            return bool((group["metadata"].get("annotations") or {}).get(names.GANG_STATE) == wanted)
+
+        found = await stage.until_group("ring", lambda it: stated(it) and bool(it.get("status")))
+        assert found["status"] == {"phase": "Pending", "running": 0, "succeeded": 0}
+    assert (await client.get(CRDS, PLUGINS))["spec"] == before
     await real_plane.drop_namespace(space)

@@ -8,10 +8,13 @@ import pytest
 from controllers.groups.canary import Proof, prove
 from jobset_gate import names
 from jobset_gate.groups import native
-from jobset_gate.kube.resources import PODS, native_pod_groups
+from jobset_gate.kube import discovery
+from jobset_gate.kube.client import Client
+from jobset_gate.kube.resources import PODS, Resource, native_pod_groups
 from jobset_gate.settings import Groups, Native
 from jobset_gate.sim.until import View
 from tests.flow.groups import manifests
+from tests.flow.groups.gangs import Clock
 from tests.flow.groups.manifests import bound, gated
 from tests.flow.groups.stage import GroupStage, group_stage
 from tests.plane.places import Binaries
@@ -22,7 +25,6 @@ from tests.support.planes import Real, fresh_name
 pytestmark = pytest.mark.real
 GANGS = ("GenericWorkload", "GangScheduling")
 ON = Groups(native=Native.ON)
-POD_GROUPS = native_pod_groups("v1alpha2")
 
 
 @pytest.fixture(scope="module")
@@ -46,6 +48,12 @@ async def space(native_plane: Real) -> AsyncIterator[str]:
     await native_plane.drop_namespace(name)
 
 
+async def pod_groups(client: Client) -> Resource:
+    """Those of the scheduler, in the newest version that this API server has and that we know."""
+    served = await discovery.serving(client, names.NATIVE_GROUP, native.PLURAL, native.VERSIONS)
+    return native_pod_groups(native.version(served))
+
+
 async def settle(stage: GroupStage) -> None:
     """Returns once the scheduler has gone through all it had: a pod that comes last is bound."""
     await stage.create(manifests.pod("last", cpu="1m"))
@@ -59,7 +67,8 @@ async def test_a_group_is_placed_atomically_by_the_scheduler(native_plane: Real,
         await stage.create(*(manifests.pod(f"p{number}", "ring") for number in range(3)))
         opened = await stage.until(lambda pods: len(pods) == 3 and not any(map(gated, pods)))
         assert {one["spec"]["schedulingGroup"]["podGroupName"] for one in opened} == {native.name(stage.label("ring"))}
-        found = await stage.until_object(POD_GROUPS, native.name(stage.label("ring")), lambda _: True)
+        kind = await pod_groups(stage.client)
+        found = await stage.until_object(kind, native.name(stage.label("ring")), lambda _: True)
         assert found["spec"]["schedulingPolicy"]["gang"]["minCount"] == 3
         await settle(stage)
         assert [one["metadata"]["name"] for one in stage.pods.all() if bound(one)] == ["last"]
@@ -82,7 +91,7 @@ async def test_before_its_quorum_a_group_is_not_handed_over(native_plane: Real, 
 
 
 async def names_of_native(stage: GroupStage) -> set[str]:
-    found = await stage.client.list(POD_GROUPS, stage.namespace)
+    found = await stage.client.list(await pod_groups(stage.client), stage.namespace)
     return {one["metadata"]["name"] for one in found["items"]}
 
 
@@ -93,7 +102,7 @@ async def test_the_native_pod_group_goes_with_the_one_of_the_user(
         await stage.make_group("ring", 2)
         await stage.create(manifests.pod("p0", "ring"), manifests.pod("p1", "ring"))
         await stage.until_bound(2, "ring")
-        async with View(stage.client, POD_GROUPS, space) as view:
+        async with View(stage.client, await pod_groups(stage.client), space) as view:
             await view.until(lambda found: len(found) == 1)
             await stage.delete_pod("p0", grace_seconds=0)
             await stage.delete_pod("p1", grace_seconds=0)
@@ -104,14 +113,18 @@ async def test_the_native_pod_group_goes_with_the_one_of_the_user(
 async def test_after_a_roll_back_the_next_generation_has_a_pod_group_of_its_own(
     native_plane: Real, space: str, tmp_path: Path
 ) -> None:
-    async with group_stage(native_plane, space, tmp_path, nodes={"a": "2"}, settings=ON) as stage:
+    clock, nodes = Clock(), {"a": "2"}
+    async with group_stage(native_plane, space, tmp_path, nodes=nodes, settings=ON, controller=False) as stage:
+        stage.start_controller(clock=clock)
         await stage.make_group("ring", 3, wait=2)
         await stage.apply(manifests.job("ring", "ring", 3))
-        async with View(stage.client, POD_GROUPS, space) as view:
+        async with View(stage.client, await pod_groups(stage.client), space) as view:
             first = (await view.until(lambda found: len(found) == 1))[0]
             uid = first["metadata"]["uid"]
             await view.until(lambda found: not any(one["metadata"]["uid"] == uid for one in found))
             await stage.add_node("b", "2")
+            await stage.until_group("ring", lambda it: '"stage":"Closed"' in str(it["metadata"]["annotations"]))
+            clock.forward(10)
             again = (await view.until(lambda found: len(found) == 1))[0]
             generations = [one["metadata"]["annotations"][names.NATIVE_GENERATION] for one in (first, again)]
             assert generations == ["1", "2"]

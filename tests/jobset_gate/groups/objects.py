@@ -8,7 +8,7 @@ from typing import Any
 import msgspec
 
 from jobset_gate import names
-from jobset_gate.groups import read, wire
+from jobset_gate.groups import read, read_homes, wire
 from jobset_gate.groups.identity import label
 from jobset_gate.groups.model import Design, Key, Mode
 from jobset_gate.groups.record import How, Record, Stage, render
@@ -95,7 +95,7 @@ def pod_group(
 
 
 def read_pod_group(body: Json, api: str = names.PLUGINS_GROUP) -> HomeSeen:
-    return read.pod_group(decoded(body, wire.PodGroup), api)
+    return read_homes.pod_group(decoded(body, wire.PodGroup), api)
 
 
 def config_map(of: Key, record: str | Record = "", *, uid: str = "uid-map", version: str = "5", **meta: Any) -> Json:
@@ -116,7 +116,7 @@ def config_map(of: Key, record: str | Record = "", *, uid: str = "uid-map", vers
 
 
 def read_config_map(body: Json) -> HomeSeen | None:
-    return read.config_map(decoded(body, wire.ConfigMap))
+    return read_homes.config_map(decoded(body, wire.ConfigMap))
 
 
 def record(*gangs: tuple[Key, int], stage: Stage = Stage.OPEN, minimum: int = 3, **more: Any) -> Record:

@@ -16,6 +16,9 @@ def made(name: str, after: float) -> Json:
     return pod(name, meta={"creationTimestamp": stamp(TEN_O_CLOCK + after)})
 
 
+NOW = TEN_O_CLOCK + 100
+
+
 def decided(*pods: Json, **more: object) -> tuple[GroupSeen, Record]:
     said = msgspec.structs.replace(record((key(), 1), minimum=2), many=2, newest=TEN_O_CLOCK, **more)
     return group_seen(*pods, record=said), said
@@ -89,9 +92,17 @@ def test_bound_are_all_that_have_a_node_and_who_has_ended_counts_in_its_own_gene
 
 def test_the_limit_begins_with_the_last_gate_removed() -> None:
     seen, said = decided(opened("a", at=TEN_O_CLOCK + 5), made("b", 0))
-    assert generation.begun([seen], said) is None
+    assert generation.begun([seen], said, NOW) is None
     seen, said = decided(opened("a", at=TEN_O_CLOCK + 5), opened("b", at=TEN_O_CLOCK + 9))
-    assert generation.begun([seen], said) == TEN_O_CLOCK + 9
+    assert generation.begun([seen], said, NOW) == TEN_O_CLOCK + 9
+
+
+def test_a_moment_to_come_is_none_that_one_of_us_has_written() -> None:
+    """Clocks differ a little; then it is now."""
+    seen, said = decided(opened("a", at=NOW + 3600), opened("b", at=TEN_O_CLOCK + 9))
+    assert generation.begun([seen], said, NOW) == TEN_O_CLOCK + 9
+    seen, said = decided(opened("a", at=NOW + 3), opened("b", at=TEN_O_CLOCK + 9))
+    assert generation.begun([seen], said, NOW) == NOW
 
 
 def test_the_decision_stands_on_the_first_home_there_is() -> None:

@@ -39,7 +39,13 @@ def group(*members: MemberSeen, gangs: tuple[str, ...] = (), home: Home | None =
 
 @pytest.mark.parametrize(
     ("served", "used"),
-    [(["v1", "v1alpha2"], "v1alpha2"), (["v1alpha2", "v1alpha3"], "v1alpha3"), (["v1"], ""), ([], "")],
+    [
+        (["v1alpha2"], "v1alpha2"),
+        (["v1alpha2", "v1alpha3"], "v1alpha3"),
+        (["v1alpha3", "v1beta1"], "v1beta1"),
+        (["v1"], ""),
+        ([], ""),
+    ],
 )
 def test_the_newest_version_that_is_known_and_served_is_used(served: list[str], used: str) -> None:
     assert native.version(served) == used
@@ -82,7 +88,7 @@ def test_a_group_whose_pods_kept_the_field_is_not_held_up() -> None:
     ("seen", "version", "why"),
     [
         (group(member(1)), None, "not known yet"),
-        (group(member(1)), "", "does not serve scheduling.k8s.io/v1alpha2 or scheduling.k8s.io/v1alpha3"),
+        (group(member(1)), "", "PodGroups of scheduling.k8s.io in none of v1beta1, v1alpha3, v1alpha2"),
         (group(member(1), gangs=("team/other", "team/ring")), "v1alpha2", "no GangGroups"),
         (group(member(1), member(2, "")), "v1alpha2", "p2 came without spec.schedulingGroup"),
         (group(*(member(number, "x") for number in range(5))), "v1alpha2", "p0, p1, p2 and 2 more came without"),

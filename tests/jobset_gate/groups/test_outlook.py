@@ -11,8 +11,10 @@ from jobset_gate.groups import outlook as view
 from jobset_gate.groups.candidates import Check, Hold, Open
 from jobset_gate.groups.certainty import Room
 from jobset_gate.groups.creators import Creator
+from jobset_gate.groups.domains import Domains
 from jobset_gate.groups.model import Design
-from jobset_gate.groups.outlook import MARKED_SECONDS, SURPLUS_SECONDS, Domains, outlook, outstanding
+from jobset_gate.groups.outlook import outlook
+from jobset_gate.groups.outstanding import MARKED_SECONDS, SURPLUS_SECONDS, outstanding
 from jobset_gate.groups.record import How, Stage
 from jobset_gate.groups.seen import GroupSeen
 from jobset_gate.groups.selection import Node, Selection

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from jobset_gate import names
-from jobset_gate.groups import read
+from jobset_gate.groups import read, read_homes
 from jobset_gate.groups.identity import label
 from jobset_gate.groups.model import Design, Way
 from jobset_gate.groups.record import render
@@ -369,8 +369,8 @@ def test_a_config_map_that_is_not_where_ours_would_be_is_none_of_ours(meta: Json
 
 
 def test_a_key_is_read_as_it_is_written() -> None:
-    assert read.key_of("alibaba/team/A_b.c") == key("A_b.c", Design.ALIBABA)
-    assert read.key_of("kep-24/team/") == key("", Design.KEP_24)
+    assert read_homes.key_of("alibaba/team/A_b.c") == key("A_b.c", Design.ALIBABA)
+    assert read_homes.key_of("kep-24/team/") == key("", Design.KEP_24)
 
 
 # --- Nodes ----------------------------------------------------------------

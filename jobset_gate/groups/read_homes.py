@@ -1,0 +1,88 @@
+"""PodGroups and ConfigMaps with the records on them: the shapes of `wire.py` turned into the words of `seen.py`."""
+
+from collections.abc import Mapping
+from typing import Final
+
+from jobset_gate import names
+from jobset_gate.errors import Malformed
+from jobset_gate.groups import podgroups, record, wire
+from jobset_gate.groups.identity import label
+from jobset_gate.groups.model import Design, Key
+from jobset_gate.groups.read import seconds
+from jobset_gate.groups.seen import Home, HomeSeen
+from jobset_gate.template import mapping
+from jobset_gate.violation import Violation, at, note
+
+_NONE: Final[Mapping[str, str]] = {}
+
+
+def pod_group(seen: wire.PodGroup, api: str) -> HomeSeen:
+    """A PodGroup of this API group, with the record that may be on it."""
+    meta = seen.metadata
+    body = {
+        "apiVersion": f"{api}/{names.POD_GROUP_VERSION}",
+        "kind": names.POD_GROUP,
+        "metadata": {
+            "name": meta.name,
+            "namespace": meta.namespace,
+            "uid": meta.uid,
+            "annotations": meta.annotations or {},
+        },
+        "spec": seen.spec,
+    }
+    found, problem = _record((meta.annotations or _NONE).get(names.GANG_RECORD), note(names.GANG_RECORD))
+    home = _home(api, meta)
+    writers = {it.manager for it in meta.managed_fields or () if it.subresource == "status"}
+    return HomeSeen(
+        home=home,
+        pod_group=podgroups.seen(body),
+        created=seconds(meta.creation_timestamp),
+        annotations=meta.annotations or _NONE,
+        status=mapping(seen.status),
+        status_managers=tuple(sorted(writers - {names.FIELD_MANAGER})),
+        record=of_home(found, home),
+        problem=problem,
+    )
+
+
+def of_home(found: record.Record | None, home: Home) -> record.Record | None:
+    """The record, if it was written there: a PodGroup made anew from a copy has brought the annotations of another."""
+    return found if found is not None and found.home_uid in ("", home.uid) else None
+
+
+def config_map(seen: wire.ConfigMap) -> HomeSeen | None:
+    """A ConfigMap of ours with a record; None for one that is not where that of its group would be."""
+    meta = seen.metadata
+    key = key_of((meta.annotations or _NONE).get(names.GANG_KEY, ""))
+    if key is None or (key.namespace, names.GANG_CONFIG_MAP_PREFIX + label(key)) != (meta.namespace, meta.name):
+        return None
+    found, problem = _record((seen.data or {}).get(names.KEY_RECORD), at("data", names.KEY_RECORD))
+    return HomeSeen(
+        home=_home("", meta),
+        key=key,
+        created=seconds(meta.creation_timestamp),
+        annotations=meta.annotations or _NONE,
+        record=found,
+        problem=problem,
+    )
+
+
+def key_of(text: str) -> Key | None:
+    """`<design>/<namespace>/<name>` as a key; None for what is none."""
+    design, _, path = text.partition("/")
+    namespace, slash, name = path.partition("/")
+    return Key(design=Design(design), namespace=namespace, name=name) if design in list(Design) and slash else None
+
+
+def _home(api: str, meta: wire.HomeMeta) -> Home:
+    return Home(api=api, namespace=meta.namespace, name=meta.name, uid=meta.uid, resource_version=meta.resource_version)
+
+
+def _record(text: str | None, path: str) -> tuple[record.Record | None, Violation | None]:
+    """A record that cannot be read is not taken for none: nobody knows then what was decided."""
+    if text is None:
+        return None, None
+    try:
+        return record.parse(text), None
+    except Malformed as problem:
+        return None, Violation(path, text[:100], f"is no record of ours ({problem.expected}); remove it to begin anew")
