@@ -5,7 +5,7 @@ VENV   := .venv
 BIN    := $(VENV)/bin
 LOCKED := $(VENV)/.locked
 READY  := $(VENV)/.ready
-CODE    = $(wildcard jobset_gate webhook controllers tests bench e2e requirements charts)
+CODE    = $(wildcard jobset_gate webhook controllers tests bench e2e requirements charts docs)
 
 # `make PYTHON=/path/to/python3.12 setup` picks the interpreter; otherwise the first that works.
 PYTHON ?=
@@ -33,7 +33,7 @@ LOCK    = $(BIN)/pip-compile --quiet --allow-unsafe --generate-hashes --strip-ex
 
 .DEFAULT_GOAL := help
 .PHONY: help setup demo test control-plane tools helm lint types contracts pytest format bench bench-groups bench-release wheels image chart sbom e2e try \
-        airgap lock clean
+        airgap lock reference picture clean
 .NOTPARALLEL:
 
 help: ## this list
@@ -68,7 +68,7 @@ test: setup control-plane tools lint types contracts pytest ## everything: contr
 control-plane: setup ## find, download or build the real control plane for the tests (shows where it is)
 	@$(BIN)/python -m tests.plane
 
-tools: setup ## find or build Helm 3, Helm 4 and promtool for the tests (shows where they are)
+tools: setup ## find or get Helm 3, Helm 4, promtool and Chromium for the tests (shows where they are)
 	@$(BIN)/python -m tests.tools
 
 helm: setup
@@ -133,6 +133,12 @@ lock: setup ## write requirements/*.txt anew from pyproject.toml and requirement
 	$(LOCK) --output-file requirements/dev.txt requirements/dev.in
 	$(LOCK) --constraint requirements/dev.txt --output-file requirements/build.txt requirements/build.in
 	$(LOCK) --output-file requirements/go.txt requirements/go.in
+
+reference: setup ## write docs/reference/ anew from the code
+	@$(BIN)/python -m docs.make
+
+picture: setup ## play the demo in a terminal and write docs/pictures/demo.svg anew
+	@$(BIN)/python -m docs.make.picture
 
 clean: ## remove .venv and caches of the checks (not what lies in the user's cache folder)
 	rm -rf $(VENV) .mypy_cache .pytest_cache .ruff_cache .import_linter_cache .hypothesis build dist

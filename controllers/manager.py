@@ -11,6 +11,7 @@ import time
 from collections.abc import Callable, Coroutine, Sequence
 from dataclasses import dataclass, field
 from functools import partial
+from pathlib import Path
 from typing import Any
 
 import structlog
@@ -30,6 +31,9 @@ from controllers.keys import Key
 from controllers.liveness import Liveness
 from controllers.loop import Loop, LoopMetrics
 from controllers.measures import Measures
+from controllers.page import wiring
+from controllers.page.options import PageOptions
+from controllers.page.server import Page
 from controllers.patches import CONCURRENCY, Patches
 from controllers.plumbing import Plumbing
 from controllers.queue import WorkQueue
@@ -77,6 +81,12 @@ class Options:
     stream_host: str = "127.0.0.1"
     stream_port: int | None = None
     """Of the gate stream, while this replica leads; 0 takes a free one, None serves none."""
+    page_port: int = 0
+    """Of the status page, on every replica; 0: there is none."""
+    page_address: str = "127.0.0.1"
+    page_tls_cert: Path | None = None
+    page_tls_key: Path | None = None
+    """Its certificate and key; without them it listens on loopback only."""
     lease_duration: float = 15.0
     renew_deadline: float = 10.0
     retry: float = 2.0
@@ -93,6 +103,8 @@ class Manager:
         self._access = access
         self._plumbing = Plumbing(self.options.registry, access.server)
         self._stream: Stream | None = None
+        self.page: Page | None = None
+        """The status page, once it is made."""
         self.url = ""
         """Where health and metrics are served, once they are."""
         self.leading = asyncio.Event()
@@ -113,24 +125,29 @@ class Manager:
         connections = self.options.workers + HERALDS + self.options.patch_concurrency + OTHER_CONNECTIONS
         if self.options.groups.enabled:
             connections += part.connections(self.options.groups)
+        if self.options.page_port:
+            connections += wiring.CONNECTIONS
         async with Client(self._access, observe=self._plumbing.request, connections=connections) as client:
             elector = self._elector(client)
             writer = client.guarded(elector.guard) if elector else client
             gangs: WorkQueue[Key] = self._plumbing.queue("gang")
             crds: WorkQueue[str] = self._plumbing.queue("crd")
             told = Told()
-            index = Index(gangs.add, gangs.add_after, told)
+            index = Index(gangs.add, gangs.add_after, told, self._touched)
             informers = self._informers(client, index, crds)
             gates = Gates(writer, index, watches.gate_witness(informers))
             metrics = LoopMetrics(self.options.registry)
             works = self._works(client, writer, index, gangs, crds, gates=gates, told=told, metrics=metrics)
             groups = self._groups(client, writer, index, metrics)
+            self.page = self._make_page(client, index, informers, groups, elector)
             health = await self._serve(informers, groups)
             try:
                 async with asyncio.TaskGroup() as tasks:
                     for informer in (*informers, *(groups.informers if groups else ())):
                         self._watch(tasks, informer.run(), f"informer of {informer.resource.plural}")
                     self._watch(tasks, self._fill(informers, groups), "filling")
+                    if self.page is not None:
+                        self._watch(tasks, self.page.run(), "status page")
                     lead = partial(self._lead, [*works, *(groups.works if groups else ())])
                     self._watch(tasks, elector.run(lead) if elector else lead(), "leading")
             finally:
@@ -236,6 +253,34 @@ class Manager:
         groups = part.Groups(options.groups, around)
         self._liveness.asks(*groups.troubles)
         return groups
+
+    def _make_page(
+        self,
+        client: Client,
+        index: Index,
+        informers: Sequence[watches.AnyInformer],
+        groups: part.Groups | None,
+        elector: LeaderElector | None,
+    ) -> Page | None:
+        options = self.options
+        if not options.page_port:
+            return None
+        around = wiring.Surroundings(
+            client=client,
+            index=index,
+            informers=informers,
+            groups=groups,
+            elector=elector,
+            leads=self.leading.is_set,
+            clock=options.clock,
+            registry=options.registry,
+        )
+        listen = PageOptions(options.page_port, options.page_address, options.page_tls_cert, options.page_tls_key)
+        return wiring.page(listen, around)
+
+    def _touched(self, key: Key) -> None:
+        if self.page is not None:
+            self.page.board.touched(key)
 
     def _elector(self, client: Client) -> LeaderElector | None:
         options = self.options

@@ -82,6 +82,7 @@ class Barrier(_Section):
     run_as_user: _Id | None = DEFAULT_USER
     """None: not set, so that the platform chooses (OpenShift)."""
     run_as_group: _Id | None = DEFAULT_USER
+    """The same for its group."""
     grace_seconds: Annotated[int, Field(ge=0, le=86_400)] = DEFAULT_GRACE_SECONDS
     """How long after the gang's timeout a barrier that hears nothing gives up by itself."""
     max_wait_seconds: _Seconds | None = None
@@ -96,11 +97,14 @@ class Groups(_Section):
     """Pod groups: whose pods are held, and when a group is opened (G2, G3, G4, G6)."""
 
     enabled: bool = True
+    """Without it no pod is held, and none is watched for a group."""
     ways: Annotated[tuple[Annotated[Way, Strict(False)], ...], Strict(False), Field(min_length=1)] = tuple(Way)
     """Those that are switched on; without any, `enabled` is what to set."""
     scheduler_names: Annotated[tuple[_Scheduler, ...], Strict(False), Field(min_length=1)] = (names.DEFAULT_SCHEDULER,)
     """Pods for other schedulers are not ours: theirs read the same keys."""
     capacity_check: Annotated[Check, Strict(False), BeforeValidator(_switch)] = Check.FIT
+    """What must be known before a group is opened: Fit (it has room), Probe (or it is the first in order), Off
+    (nothing)."""
     starvation_seconds: Annotated[float, Field(ge=0, le=86_400)] = DEFAULT_STARVATION_SECONDS
     """How long an earlier group of the same domain may be passed by later ones."""
     wait_seconds: _Seconds = DEFAULT_GROUP_WAIT_SECONDS
@@ -108,6 +112,7 @@ class Groups(_Section):
     across_namespaces: bool = False
     """Whether a GangGroup may reach beyond its namespace."""
     native: Annotated[Native, Strict(False), BeforeValidator(_switch)] = Native.OFF
+    """On: groups are handed over to a scheduler with the feature GangScheduling."""
     gate_concurrency: Annotated[int, Field(ge=1, le=1024)] = 32
     """Gates removed at once."""
 

@@ -25,15 +25,33 @@ class Controller(BaseModel):
     model_config = ConfigDict(frozen=True, extra="forbid", alias_generator=to_camel, populate_by_name=True)
 
     workers: _Many | None = None
+    """Gangs dealt with at once."""
     patch_concurrency: _ManyOrNone | None = None
+    """Pods patched at once; 0 patches none: gate stream and ConfigMap alone release them."""
     extend_crd: bool | None = None
+    """Whether the field is kept in the JobSet CRD."""
     pod_group_crds: bool | None = None
+    """Whether the kinds of PodGroups are made where they are missing, and kept up to date where they are ours."""
     stream_host: str | None = None
+    """Where the gate stream listens while this replica leads."""
     stream_port: _Port | None = None
+    """Its port; None: no gate stream."""
+    page_port: _Port | None = None
+    """Where the status page listens, on every replica; 0 or None: there is none."""
+    page_address: str | None = None
+    """Its address; any but loopback needs a certificate."""
+    page_tls_cert: Path | None = None
+    """The page's certificate in PEM, read again when it is renewed; None: no TLS."""
+    page_tls_key: Path | None = None
+    """The key of that certificate in PEM."""
     progress_every: _Seconds | None = None
+    """A gang's condition tells its progress at most this often."""
     lease_duration: _Seconds | None = None
+    """How long a leader that has gone silent is waited for."""
     renew_deadline: _Seconds | None = None
+    """When a leader that cannot renew stops writing."""
     retry: _Seconds | None = None
+    """How often the lease is tried for and renewed."""
 
 
 @dataclass(frozen=True, slots=True)

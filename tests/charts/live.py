@@ -17,6 +17,7 @@ from jobset_gate.kube.resources import MUTATING_WEBHOOKS, VALIDATING_WEBHOOKS
 from jobset_gate.settings import Groups
 from jobset_gate.sim import jobset_crd
 from jobset_gate.sim.apiserver import ApiServer
+from tests.flow.installed import free_port
 from tests.jobset_gate.cli.service import fetch, running
 from tests.jobset_gate.jobsets import jobset
 from tests.webhook.reviews import body
@@ -81,7 +82,8 @@ async def _scraped(folder: Path) -> dict[str, str]:
 
 
 async def _controller(where: list[str]) -> str:
-    async with running("controller", *where, "--stream-port", "0") as service:
+    ports = ("--stream-port", "0", "--page-port", str(free_port()))
+    async with running("controller", *where, *ports) as service:
         url = (await service.until("controller runs"))["url"]
         await service.until("looked after the JobSet CRD")
         return (await fetch(f"{url}/metrics"))[1]

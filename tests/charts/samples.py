@@ -44,7 +44,7 @@ SAMPLES: Final[dict[str, Json]] = {
         "webhook": {"certificates": {"mode": "certManager"}},
         "metrics": {"serviceMonitor": {"enabled": True}},
     },
-    "labels-only": {"groups": {"ways": ["alibaba"], "capacityCheck": "Off"}},
+    "labels-only": {"groups": {"ways": ["alibaba"], "capacityCheck": "Off"}, "statusPage": {"enabled": True}},
     "issuer": {
         "webhook": {"certificates": {"mode": "certManager", "issuerRef": {"name": "corp", "kind": "ClusterIssuer"}}}
     },
@@ -61,6 +61,7 @@ SAMPLES: Final[dict[str, Json]] = {
         "barrier": {"resources": {"limits": {"cpu": "10m", "memory": "16Mi"}}, "runAsUser": None, "maxWaitSeconds": 60},
         "groups": {"native": "On", "capacityCheck": "Probe", "schedulerNames": ["default-scheduler", "another"]},
         "crds": {"keep": False},
+        "statusPage": {"enabled": True, "tlsSecretName": "page-tls"},
         "metrics": {
             "serviceMonitor": {
                 "enabled": True,

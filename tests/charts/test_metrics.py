@@ -1,4 +1,4 @@
-"""docs/metrics.md and what the programs show say the same, in both directions; so do the alerts' names."""
+"""The reference and what the programs show say the same, in both directions; so do the alerts' names."""
 
 import re
 from collections.abc import Iterator
@@ -10,7 +10,8 @@ from tests.charts import live
 from tests.charts.test_alerts import rules
 from tests.house.files import ROOT
 
-PAGE = (ROOT / "docs/metrics.md").read_text()
+PAGE = (ROOT / "docs/reference/metrics.md").read_text()
+ABOUT = (ROOT / "docs/metrics.md").read_text()
 ROW = re.compile(r"^\| `(\w+)` \| (\w+) \|([^|]*)\| (\w+) \| ([^|]+) \|$", re.MULTILINE)
 OUR_NAMES = re.compile(r"\b(?:jobset_gate|workqueue|controller_runtime|rest_client|process|leader_election)_\w+")
 BOTH = frozenset({"controller", "webhook"})
@@ -92,7 +93,7 @@ def test_alerts_match_on_labels_that_are_there() -> None:
 
 
 def test_the_page_speaks_of_the_alerts_file_that_there_is() -> None:
-    (path,) = set(re.findall(r"`(charts/[\w./-]+\.yaml)`", PAGE))
+    (path,) = set(re.findall(r"`(charts/[\w./-]+\.yaml)`", ABOUT))
     assert yaml.safe_load((ROOT / path).read_text())["groups"]
 
 

@@ -106,9 +106,21 @@ def test_metrics_may_be_kept_to_a_namespace(helm4: Helm) -> None:
 
 def test_an_empty_list_admits_nobody(helm4: Helm) -> None:
     """An absent `from` would have been everybody."""
-    values = at("networkPolicy", {"metricsFrom": [], "streamFrom": []})
-    found = helm4.render(merged(ON, values))
+    values = at("networkPolicy", {"metricsFrom": [], "streamFrom": [], "pageFrom": []})
+    found = helm4.render(merged(ON, values, at("statusPage", {"enabled": True, "tlsSecretName": "x"})))
     assert policy(found, "controller")["ingress"] == []
+
+
+@pytest.mark.parametrize(
+    ("page", "allowed"),
+    [({}, False), ({"enabled": True}, False), ({"enabled": True, "tlsSecretName": "x"}, True)],
+    ids=["off", "within the pod", "with TLS"],
+)
+def test_the_status_page_is_open_where_it_is_for_others(helm4: Helm, page: Json, allowed: bool) -> None:
+    values = at("statusPage", page)
+    assert gets_in(helm4, "controller", 8083, POD, values) is allowed
+    assert not gets_in(helm4, "controller", 8083, OUTSIDE, values)
+    assert not gets_in(helm4, "controller", 8083, POD, merged(values, at("networkPolicy.pageFrom", [])))
 
 
 def test_without_the_stream_its_port_is_shut(helm4: Helm) -> None:

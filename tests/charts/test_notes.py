@@ -42,6 +42,14 @@ async def test_they_say_what_stays_behind(real_plane: Real, helm4: Helm) -> None
     assert "delete secret jobset-gate-webhook-tls jobset-gate-webhook-ca" in managed
 
 
+@pytest.mark.parametrize(("secret", "scheme"), [("", "http"), ("page-tls", "https")])
+async def test_they_say_how_to_see_the_status_page(real_plane: Real, helm4: Helm, secret: str, scheme: str) -> None:
+    told = await notes(real_plane, helm4, at("statusPage", {"enabled": True, "tlsSecretName": secret}))
+    assert "kubectl -n default port-forward deployment/jobset-gate-controller 8083\n" in told
+    assert f"{scheme}://127.0.0.1:8083/" in told
+    assert "port-forward" not in await notes(real_plane, helm4, {})
+
+
 async def test_they_say_how_to_see_pod_groups(real_plane: Real, helm4: Helm) -> None:
     assert "(alibaba)" in await notes(real_plane, helm4, at("groups.ways", ["alibaba"]))
     assert "kubectl jobset-gate get groups --all-namespaces" in await notes(real_plane, helm4, {})

@@ -1,30 +1,38 @@
-"""`python -m tests.tools [helm] [promtool]`: get the tools and print where they lie (make tools)."""
+"""`python -m tests.tools [helm] [promtool] [chromium]`: get the tools and print where they lie (make tools)."""
 
 import sys
+from collections.abc import Callable
+from functools import partial
 
 from tests.plane.build import BuildFailed
-from tests.tools.places import TOOLS
+from tests.tools import chromium
+from tests.tools.places import TOOLS, Found
 from tests.tools.provide import Unobtainable, provide
 
 
 def main(names: list[str]) -> int:
     """Exit code 0, or 1 with the reasons on stderr, or 2 for a tool that is unknown."""
-    known = {tool.program for tool in TOOLS}
+    known = {tool.program for tool in TOOLS} | {chromium.PROGRAM}
     if unknown := set(names) - known:
         print(f"tools: {', '.join(sorted(unknown))}: known are {', '.join(sorted(known))}", file=sys.stderr)
         return 2
     code = 0
     for tool in TOOLS:
-        if names and tool.program not in names:
-            continue
-        try:
-            found = provide(tool)
-        except (BuildFailed, Unobtainable, OSError) as error:
-            print(f"tools: {tool.title}: {error}", file=sys.stderr)
-            code = 1
-        else:
-            print(f"tools: {tool.title}: {found.path} ({found.origin})")
+        if not names or tool.program in names:
+            code |= _got(tool.title, partial(provide, tool))
+    if not names or chromium.PROGRAM in names:
+        code |= _got(chromium.TITLE, chromium.provide)
     return code
+
+
+def _got(title: str, get: Callable[[], Found]) -> int:
+    try:
+        found = get()
+    except (BuildFailed, Unobtainable, OSError) as error:
+        print(f"tools: {title}: {error}", file=sys.stderr)
+        return 1
+    print(f"tools: {title}: {found.path} ({found.origin})")
+    return 0
 
 
 if __name__ == "__main__":

@@ -14,6 +14,9 @@
 {{- if and .Values.metrics.serviceMonitor.enabled .Values.metrics.podMonitor.enabled -}}
 {{- fail "metrics: enable serviceMonitor or podMonitor, not both; everything would be counted twice" -}}
 {{- end -}}
+{{- if and .Values.statusPage.enabled (has (int .Values.statusPage.port) (list (int .Values.controller.port) (int .Values.stream.port))) -}}
+{{- fail "statusPage.port: another than controller.port and stream.port; they are of one pod" -}}
+{{- end -}}
 {{- if and (eq $door.certificates.mode "secret") (not $door.certificates.secretName) -}}
 {{- fail "webhook.certificates.secretName: mode secret needs the name of a Secret with tls.crt, tls.key and ca.crt" -}}
 {{- end -}}

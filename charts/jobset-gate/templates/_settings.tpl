@@ -9,6 +9,8 @@ http://{{ include "jobset-gate.fullname" . }}-stream.{{ .Release.Namespace }}.sv
 {{- $barrier := .Values.barrier -}}
 {{- $lease := .Values.controller.leaderElection -}}
 {{- $groups := .Values.groups -}}
+{{- $certificates := include "jobset-gate.page.certificates" . -}}
+{{- $tls := not (empty (include "jobset-gate.page.exposed" .)) -}}
 {{- $ours := ternary (include "jobset-gate.stream.url" .) nil .Values.stream.enabled -}}
 barrier:
   image: {{ $barrier.image | toJson }}
@@ -37,6 +39,10 @@ controller:
   podGroupCrds: {{ .Values.crds.podGroups }}
   streamHost: {{ .Values.listenAddress | toJson }}
   streamPort: {{ ternary (int .Values.stream.port) nil .Values.stream.enabled | toJson }}
+  pagePort: {{ ternary (int .Values.statusPage.port) 0 .Values.statusPage.enabled | toJson }}
+  pageAddress: {{ ternary .Values.listenAddress "127.0.0.1" $tls | toJson }}
+  pageTlsCert: {{ ternary (printf "%s/tls.crt" $certificates) nil $tls | toJson }}
+  pageTlsKey: {{ ternary (printf "%s/tls.key" $certificates) nil $tls | toJson }}
   leaseDuration: {{ $lease.leaseDurationSeconds | toJson }}
   renewDeadline: {{ $lease.renewDeadlineSeconds | toJson }}
   retry: {{ $lease.retryPeriodSeconds | toJson }}

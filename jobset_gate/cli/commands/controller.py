@@ -1,5 +1,6 @@
 """`controller`: counts, decides and releases, against any cluster."""
 
+from pathlib import Path
 from typing import Annotated
 
 import typer
@@ -92,6 +93,32 @@ def register(app: typer.Typer, program: str) -> None:
                 show_default="none: no gate stream",
             ),
         ] = None,
+        page_port: Annotated[
+            int | None,
+            typer.Option(
+                "--page-port",
+                metavar="PORT",
+                min=0,
+                max=65535,
+                help="Where the status page listens; 0: there is none.",
+                show_default="0",
+            ),
+        ] = None,
+        page_address: Annotated[
+            str | None,
+            typer.Option(
+                "--page-address",
+                metavar="ADDRESS",
+                help="Its address; any but loopback needs a certificate.",
+                show_default="127.0.0.1",
+            ),
+        ] = None,
+        page_tls_cert: Annotated[
+            Path | None, typer.Option("--page-tls-cert", metavar="FILE", help="Its certificate in PEM.")
+        ] = None,
+        page_tls_key: Annotated[
+            Path | None, typer.Option("--page-tls-key", metavar="FILE", help="The key of that certificate in PEM.")
+        ] = None,
         config: Config = None,
         kubeconfig: Kubeconfig = None,
         context: Context = None,
@@ -123,5 +150,9 @@ def register(app: typer.Typer, program: str) -> None:
             port=port,
             stream_host=stream_host,
             stream_port=stream_port,
+            page_port=page_port,
+            page_address=page_address,
+            page_tls_cert=page_tls_cert,
+            page_tls_key=page_tls_key,
         )
         asyncio.run(service.run(wanted, kubeconfig=kubeconfig, context=context, namespace=namespace))

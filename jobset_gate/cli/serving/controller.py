@@ -10,7 +10,8 @@ from typing import Any
 import structlog
 
 from controllers.manager import Manager, Options
-from jobset_gate.cli.exits import Failed
+from controllers.page.options import PageOptions
+from jobset_gate.cli.exits import Exit, Failed
 from jobset_gate.cli.serving import files, program_metrics
 from jobset_gate.cli.serving.signals import until_told
 from jobset_gate.cli.settings_file import Controller
@@ -20,9 +21,16 @@ log = structlog.get_logger("jobset_gate.cli")
 
 
 def options(configured: Controller, **asked: Any) -> Options:
-    """The command line before the settings file before the defaults; None asks for nothing."""
+    """The command line before the settings file before the defaults; None asks for nothing.
+
+    Raises Failed for a status page that would be served to others without TLS.
+    """
     given = configured.model_dump(exclude_none=True) | {key: value for key, value in asked.items() if value is not None}
-    return replace(Options(identity=f"{socket.gethostname()}_{os.getpid()}"), **given)
+    found = replace(Options(identity=f"{socket.gethostname()}_{os.getpid()}"), **given)
+    page = PageOptions(found.page_port, found.page_address, found.page_tls_cert, found.page_tls_key)
+    if found.page_port and page.problem:
+        raise Failed(page.problem, Exit.USAGE)
+    return found
 
 
 async def run(wanted: Options, *, kubeconfig: str | None, context: str | None, namespace: str | None) -> None:

@@ -21,7 +21,7 @@ def describe(registry: CollectorRegistry, component: str) -> None:
     ProcessCollector(registry=registry)
     build = Gauge(
         "jobset_gate_build_info",
-        "Always 1; the build is in the labels.",
+        "Always 1; also tells our instances from others under the same names.",
         ["component", "version", "python"],
         registry=registry,
     )

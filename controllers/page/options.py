@@ -1,0 +1,52 @@
+"""Where the page listens, and what is refused: an address that others can reach needs a certificate."""
+
+import ipaddress
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Final
+
+LOOPBACK: Final = "127.0.0.1"
+
+
+@dataclass(frozen=True, slots=True)
+class PageOptions:
+    """How to serve the page. Port 0 takes a free one."""
+
+    port: int
+    address: str = LOOPBACK
+    """127.0.0.1 can be reached by `kubectl port-forward` alone, which ends in the pod's own loopback."""
+    certificate: Path | None = None
+    key: Path | None = None
+
+    @property
+    def tls(self) -> bool:
+        """It speaks HTTPS."""
+        return self.certificate is not None and self.key is not None
+
+    @property
+    def local(self) -> bool:
+        """Nobody outside of the pod reaches it."""
+        return is_loopback(self.address)
+
+    @property
+    def problem(self) -> str:
+        """Why it cannot be served like this; "" if it can."""
+        if (self.certificate is None) != (self.key is None):
+            return "the status page needs both --page-tls-cert and --page-tls-key, or neither"
+        if not self.local and not self.tls:
+            return (
+                f"the status page may not listen on {self.address} without TLS, since viewers send it their tokens:"
+                " give --page-tls-cert and --page-tls-key, or leave --page-address at"
+                f" {LOOPBACK} and use kubectl port-forward"
+            )
+        return ""
+
+
+def is_loopback(address: str) -> bool:
+    """Whether it is this machine's (or pod's) own."""
+    if address == "localhost":
+        return True
+    try:
+        return ipaddress.ip_address(address).is_loopback
+    except ValueError:
+        return False

@@ -1,0 +1,130 @@
+"""Serves the page: puts its parts together, listens, and lets go of everything when told to.
+
+It is there for people to look at: whatever happens to it is said in the log and stops nothing else.
+"""
+
+import asyncio
+import ssl
+import time
+from collections.abc import Callable
+from contextlib import AsyncExitStack, suppress
+from typing import Any, Final
+
+import structlog
+from aiohttp import web
+from prometheus_client import CollectorRegistry
+
+from controllers.page import app
+from controllers.page.board import Board
+from controllers.page.entrance import Entrance
+from controllers.page.feeds import Views
+from controllers.page.measures import PageMeasures
+from controllers.page.options import PageOptions
+from controllers.page.reviews import Reviews
+from controllers.page.sessions import Sessions
+from controllers.page.singles import Singles
+from controllers.page.source import Source
+from controllers.page.streams import Streams
+from controllers.page.timelines import Timelines
+from controllers.page.tls import Certificate
+from jobset_gate.kube.client import Client
+
+MOST_CONNECTIONS: Final = 512
+"""Open files are the controller's, too."""
+LISTEN_AGAIN: Final = 5.0
+IDLE: Final = 30.0
+GOODBYE: Final = 1.0
+
+_log = structlog.get_logger(__name__)
+
+
+class Page:
+    """The server; `url` and `listening` while it listens."""
+
+    def __init__(
+        self,
+        options: PageOptions,
+        source: Source,
+        client: Client,
+        registry: CollectorRegistry,
+        *,
+        patience: Callable[[], float] = time.monotonic,
+    ) -> None:
+        """`client` is the controller's, asked in its name and only to read and to review."""
+        self._options = options
+        self.board = Board(source, patience)
+        self.streams = Streams(self.board, source.clock, patience)
+        self.timelines = Timelines(client, source.clock, patience)
+        measures = PageMeasures(registry)
+        measures.streams(lambda: self.streams.open)
+        self.sessions = Sessions(patience)
+        reviews = Reviews(client, patience, measures.asked)
+        self.entrance = Entrance(reviews, self.sessions, tls=options.tls)
+        self._parts = app.Parts(source, self.board, Views(self.board), reviews, self.entrance, self.streams)
+        self._answered = measures.answered
+        self.listening = asyncio.Event()
+        self.url = ""
+
+    async def run(self) -> None:
+        """Until cancelled; what goes wrong is tried again."""
+        while True:
+            try:
+                await self._serve()
+            except Exception as error:  # noqa: BLE001 - nobody's gang waits for a page
+                _log.warning("the status page is not served", error=str(error), address=self._options.address)
+            await asyncio.sleep(LISTEN_AGAIN)
+
+    async def _serve(self) -> None:
+        options = self._options
+        certificate = None
+        if options.certificate is not None and options.key is not None:
+            certificate = Certificate(options.certificate, options.key)
+        runner = web.AppRunner(self._application(), access_log=None, keepalive_timeout=IDLE, shutdown_timeout=GOODBYE)
+        self.streams.begin()
+        async with AsyncExitStack() as stack:
+            await runner.setup()
+            stack.push_async_callback(runner.cleanup)
+            listener = await self._listen(runner, certificate.context if certificate else None)
+            stack.push_async_callback(self._leave, listener)
+            async with asyncio.TaskGroup() as tasks:
+                tasks.create_task(self.streams.run(), name="page streams")
+                if certificate is not None:
+                    tasks.create_task(certificate.follow(), name="page certificate")
+                self.listening.set()
+                _log.info("status page listens", url=self.url)
+
+    def _application(self) -> web.Application:
+        singles = Singles(self._parts, self.timelines)
+        return app.application(self._options, self._parts, singles.routes(), self._answered)
+
+    async def _listen(self, runner: web.AppRunner, context: ssl.SSLContext | None) -> asyncio.Server:
+        server: Any = runner.server
+
+        def protocol() -> asyncio.Protocol:
+            if len(server.connections) >= MOST_CONNECTIONS:
+                return _Turned()
+            made: asyncio.Protocol = server()
+            return made
+
+        loop = asyncio.get_running_loop()
+        listener = await loop.create_server(protocol, self._options.address, self._options.port, ssl=context)
+        host, port = listener.sockets[0].getsockname()[:2]
+        shown = f"[{host}]" if ":" in host else host
+        self.url = f"{'https' if context else 'http'}://{shown}:{port}"
+        return listener
+
+    async def _leave(self, listener: asyncio.Server) -> None:
+        """Nobody new comes in, open streams end, pictures are not finished."""
+        self.listening.clear()
+        self.url = ""
+        listener.close()
+        self.streams.stop()
+        with suppress(Exception):
+            await self.timelines.stop()
+
+
+class _Turned(asyncio.Protocol):
+    """One connection too many."""
+
+    def connection_made(self, transport: asyncio.BaseTransport) -> None:
+        transport.close()

@@ -1,0 +1,124 @@
+"""What the page reads of the controller around it: its index of gangs, its groups, and how far both can be trusted."""
+
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from dataclasses import dataclass
+from typing import Any, Final, Protocol
+
+from controllers.index import Index
+from jobset_gate import names
+from jobset_gate.explained import Controller
+from jobset_gate.explained_lines import date
+from jobset_gate.groups import kind_status
+from jobset_gate.groups.candidates import Hold
+from jobset_gate.groups.model import Key as GroupKey
+from jobset_gate.groups.report import Report, report
+from jobset_gate.groups.seen import GroupSeen
+from jobset_gate.groups.standing import Standing
+from jobset_gate.kube.informer import Informer
+from jobset_gate.kube.resources import CRDS, JOBSETS, POD_GROUPS
+from jobset_gate.model import Word
+
+PATIENCE: Final = 5.0
+"""Seconds without a watch after which what is shown counts as old: watches end and begin anew every minute."""
+
+Why = Callable[[GroupKey], Hold | Standing | None]
+
+
+class GroupIndex(Protocol):
+    """What is asked of the index of groups."""
+
+    def keys(self) -> Iterator[GroupKey]:
+        """All groups."""
+
+    def observe(self, key: GroupKey) -> GroupSeen | None:
+        """All that is known of one."""
+
+
+class Freshness(Word, frozen=True):
+    """How true the cache is at this moment, and who decides."""
+
+    unlisted: str = ""
+    """What was never listed; then nothing can be shown."""
+    lost: tuple[str, ...] = ()
+    """Kinds of which no watch tells at this moment."""
+    lost_for: float = 0.0
+    leads: bool = True
+    holder: str = ""
+    """Who holds the Lease, if it is not this replica; "" where nobody is known to."""
+
+    @property
+    def live(self) -> bool:
+        """Everything shown is what the cluster says now."""
+        return not self.unlisted and not self.lost
+
+    @property
+    def controller(self) -> Controller:
+        """The same for an explanation."""
+        if self.leads:
+            return Controller(leads=True, told="this replica of the controller leads")
+        if self.holder:
+            return Controller(leads=True, told=f"{self.holder} leads")
+        told = "no controller leads at this moment: nobody opens a gate or times a gang out until one does"
+        return Controller(leads=False, told=told)
+
+
+@dataclass(frozen=True, slots=True)
+class Source:
+    """All that the page shows comes from here; nothing of it waits."""
+
+    index: Index
+    clock: Callable[[], float]
+    """Seconds since the epoch."""
+    fresh: Callable[[], Freshness]
+    groups: GroupIndex | None = None
+    why: Why = lambda _: None
+    """What holds a group up, by this replica's opener."""
+
+    def group(self, key: GroupKey) -> tuple[GroupSeen, Hold | Standing | None] | None:
+        """A group and what holds it up: by the opener here, else by what the leader has written about it last."""
+        seen = self.groups.observe(key) if self.groups is not None else None
+        return None if seen is None else (seen, self.why(key) or _published(seen))
+
+    def report(self, seen: GroupSeen, why: Hold | Standing | None) -> Report:
+        """What is told of a group."""
+        return report(seen, self.clock(), why)
+
+
+def lost(informers: Iterable[Informer[Any, Any]]) -> tuple[tuple[str, ...], float]:
+    """The kinds of which no watch tells, and for how long the longest; a kind that is not installed is not missed."""
+    optional = (JOBSETS, CRDS, *POD_GROUPS.values())
+    silent = {
+        it.resource.plural: it.lost_for
+        for it in informers
+        if it.lost_for > PATIENCE and it.has_synced and not (it.is_absent and it.resource in optional)
+    }
+    return tuple(sorted(silent)), max(silent.values(), default=0.0)
+
+
+def sentences(fresh: Freshness, now: float) -> Sequence[str]:
+    """For people: whether what they see is how things are, and who decides."""
+    if fresh.unlisted:
+        return (f"Nothing can be shown yet: {fresh.unlisted}.",)
+    if fresh.lost:
+        kinds = ", ".join(fresh.lost)
+        since = date(now - fresh.lost_for)
+        first = f"Old: no watch of {kinds} since {since}; what has changed after that is not shown."
+    else:
+        first = "Watches connected."
+    if fresh.leads:
+        return (first,)
+    if not fresh.holder:
+        return (first, "No controller leads at this moment: nothing is released, opened or timed out until one does.")
+    return (
+        first,
+        f"{fresh.holder} leads, this replica stands by: it sees the same cluster, and of groups what the leader wrote.",
+    )
+
+
+def _published(seen: GroupSeen) -> Standing | None:
+    """What a controller has written about a group: on its PodGroup's status, or in an annotation of its home."""
+    condition = kind_status.ours(seen.kind_status)
+    if condition:
+        return Standing(reason=str(condition.get("reason", "")), message=str(condition.get("message", "")))
+    parts = seen.annotations.get(names.GANG_STATE, "").split(": ", 2)
+    return Standing(reason=parts[1], message=parts[2]) if len(parts) == 3 else None

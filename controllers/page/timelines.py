@@ -1,0 +1,86 @@
+"""The picture of a gang's start. Its times are not in the cache, so its pods are read: seldom, and few at once."""
+
+import asyncio
+import time
+from collections import OrderedDict
+from collections.abc import Callable
+from typing import Final
+
+from controllers.keys import Key
+from jobset_gate import names, timeline_read
+from jobset_gate.kube.client import Client
+from jobset_gate.kube.listwatch import Scope, pages
+from jobset_gate.kube.reader import Bare, Reader
+from jobset_gate.kube.resources import PODS
+from jobset_gate.model import GangSeen
+from jobset_gate.picture import picture
+from jobset_gate.timeline import PodTimes
+from jobset_gate.timeline_make import make
+from jobset_gate.timeline_sums import idle
+
+PAGE: Final = 500
+KEPT: Final = 5.0
+"""Seconds for which a picture is good; one that took long to read is good for longer."""
+SHARE: Final = 10
+MOST: Final = 64
+"""Pictures kept."""
+AT_ONCE: Final = 2
+
+
+class Timelines:
+    """Pictures as bytes of SVG. `clock`: seconds since the epoch."""
+
+    def __init__(
+        self, client: Client, clock: Callable[[], float], patience: Callable[[], float] = time.monotonic
+    ) -> None:
+        self._client, self._clock, self._patience = client.impatient(), clock, patience
+        self._kept: OrderedDict[Key, tuple[float, bytes]] = OrderedDict()
+        self._under_way: dict[Key, asyncio.Task[bytes]] = {}
+        self._room = asyncio.Semaphore(AT_ONCE)
+
+    async def svg(self, key: Key, seen: GangSeen) -> bytes:
+        """Of this gang. Raises KubeError where its pods cannot be read."""
+        kept = self._kept.get(key)
+        if kept is not None and kept[0] > self._patience():
+            return kept[1]
+        task = self._under_way.get(key)
+        if task is None:
+            task = self._under_way[key] = asyncio.create_task(self._read(key, seen), name="timeline")
+            task.add_done_callback(lambda _: self._under_way.pop(key, None))
+        return await asyncio.shield(task)
+
+    async def stop(self) -> None:
+        """Nobody waits any more."""
+        tasks = list(self._under_way.values())
+        for task in tasks:
+            task.cancel()
+        await asyncio.gather(*tasks, return_exceptions=True)
+
+    async def _read(self, key: Key, seen: GangSeen) -> bytes:
+        async with self._room:
+            begin = self._patience()
+            # Drawing thousands of pods takes a while, and the event loop is the controller's.
+            drawn = await asyncio.to_thread(_drawn, seen, await self._pods(key), self._clock())
+            took = self._patience() - begin
+        self._kept[key] = (self._patience() + max(KEPT, took * SHARE), drawn)
+        self._kept.move_to_end(key)
+        while len(self._kept) > MOST:
+            self._kept.popitem(last=False)
+        return drawn
+
+    async def _pods(self, key: Key) -> list[PodTimes]:
+        reader = Reader(timeline_read.Pod, lambda _, __: None)
+        mine = f"{names.GATED}={names.GATED_VALUE},{names.JS_NAME}={key.name}"
+        found = []
+        async for items, _ in pages(self._client, Scope(PODS, key.namespace, mine), PAGE):
+            for raw in items:
+                pod = reader.object(raw)
+                if pod is not None and not isinstance(pod, Bare):
+                    found.append(timeline_read.pod(pod))
+            await asyncio.sleep(0)
+        return found
+
+
+def _drawn(seen: GangSeen, pods: list[PodTimes], now: float) -> bytes:
+    timeline = make(seen.jobset, seen.gate, pods, now)
+    return picture(timeline, idle(timeline)).encode()

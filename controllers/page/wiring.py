@@ -1,0 +1,58 @@
+"""The page's place in the controller: what of it is shown, and how far it can be trusted at each moment."""
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from prometheus_client import CollectorRegistry
+
+from controllers import watches
+from controllers.groups.part import Groups
+from controllers.index import Index
+from controllers.page.options import PageOptions
+from controllers.page.server import Page
+from controllers.page.source import Freshness, Source, lost
+from jobset_gate.kube.client import Client
+from jobset_gate.kube.informer import Informer
+from jobset_gate.kube.lease import LeaderElector
+
+CONNECTIONS = 16
+"""To the API server: reviews of viewers, and pods for pictures."""
+
+
+@dataclass(frozen=True, slots=True)
+class Surroundings:
+    """What the page needs of the controller around it."""
+
+    client: Client
+    index: Index
+    informers: Sequence[Informer[Any, Any]]
+    groups: Groups | None
+    elector: LeaderElector | None
+    leads: Callable[[], bool]
+    clock: Callable[[], float]
+    registry: CollectorRegistry
+
+    def fresh(self) -> Freshness:
+        """How true the caches are, and who decides."""
+        groups = self.groups
+        unlisted = watches.unlisted(self.informers) or ("" if groups is None else groups.unlisted())
+        silent, seconds = lost((*self.informers, *(() if groups is None else groups.informers)))
+        return Freshness(unlisted=unlisted, lost=silent, lost_for=seconds, leads=self.leads(), holder=self._holder())
+
+    def _holder(self) -> str:
+        elector = self.elector
+        return elector.holder if elector is not None and elector.is_taken else ""
+
+
+def page(options: PageOptions, around: Surroundings) -> Page:
+    """Of this replica, whether or not it leads: its caches are as full as the leader's."""
+    groups = around.groups
+    source = Source(
+        index=around.index,
+        clock=around.clock,
+        fresh=around.fresh,
+        groups=None if groups is None else groups.index,
+        why=(lambda _: None) if groups is None else groups.why,
+    )
+    return Page(options, source, around.client, around.registry)

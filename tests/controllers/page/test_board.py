@@ -1,0 +1,152 @@
+"""The board explains what has changed, and nothing twice; one odd gang hides no other."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from controllers.index import Index
+from controllers.keys import Key
+from controllers.page import board as boards
+from controllers.page.board import Board
+from controllers.page.source import Freshness, Source
+from jobset_gate.explain import explain
+from jobset_gate.kube.store import Change
+from jobset_gate.model import GangSeen, Kind
+from tests.controllers.page.stage import Groups
+from tests.jobset_gate import gangs
+from tests.jobset_gate.groups.objects import key, pod
+from tests.jobset_gate.groups.seeing import group_seen
+
+
+class Made:
+    """A board over an index, with a clock of its own."""
+
+    def __init__(self, monkeypatch: pytest.MonkeyPatch) -> None:
+        self.now = gangs.T0
+        self.explained: list[str] = []
+        self.index = Index(lambda _: None, lambda _, __: None, (), self._touched)
+        self.groups = Groups()
+        source = Source(index=self.index, clock=lambda: self.now, fresh=Freshness, groups=self.groups)
+        self.board = Board(source, lambda: self.now)
+        monkeypatch.setattr(boards, "explain", self._explain)
+
+    def put(self, name: str, *pods: Any, **changes: Any) -> Key:
+        jobset = gangs.jobset(name=name, uid=f"u-{name}", **changes)
+        before = self.index.jobset(Key("default", name))
+        self.index.on_jobset(Change(("default", name), before, jobset))
+        return Key("default", name)
+
+    def _touched(self, key: Key) -> None:
+        self.board.touched(key)
+
+    def _explain(self, seen: GangSeen, now: float) -> Any:
+        self.explained.append(seen.jobset.name)
+        if seen.jobset.name == "odd":
+            raise ValueError("odd")
+        return explain(seen, now)
+
+
+@pytest.fixture
+def made(monkeypatch: pytest.MonkeyPatch) -> Made:
+    return Made(monkeypatch)
+
+
+async def test_only_what_has_changed_is_explained_again(made: Made) -> None:
+    made.put("a")
+    made.put("b")
+    await made.board.refresh()
+    assert sorted(made.explained) == ["a", "b"]
+    made.explained.clear()
+    await made.board.refresh()
+    assert made.explained == []
+    made.put("b", suspended=True)
+    await made.board.refresh()
+    assert made.explained == ["b"]
+    assert made.board.rows["gang-default.b"].state == "Suspended"
+
+
+async def test_a_change_that_nobody_would_see_is_none(made: Made) -> None:
+    key_ = made.put("a")
+    await made.board.refresh()
+    version = made.board.version
+    made.board.touched(key_)
+    await made.board.refresh()
+    assert made.board.version == version
+
+
+async def test_a_timeout_that_comes_while_nothing_else_happens_is_seen(made: Made) -> None:
+    key_ = made.put("a")
+    made.index.on_job(Change(("default", "j"), None, gangs.job(gang="a", name="j", jobset_uid="u-a")))
+    made.index.on_pod(Change(("default", "p"), None, gangs.pod(0, gang="a", jobset_uid="u-a")))
+    gate = gangs.gate(name="a-group-scheduling", jobset_uid="u-a", waiting_since=gangs.clock(uid="u-a"))
+    made.index.on_gate(Change(("default", gate.name), None, gate))
+    await made.board.refresh()
+    assert made.board.rows["gang-default.a"].until == gangs.T0 + 300
+    made.now += 301
+    await made.board.refresh()
+    assert made.board.rows["gang-default.a"].state == "Due"
+    told = made.board.explanation("gang-default.a")
+    assert told is not None
+    assert Kind.TIMEOUT.value not in told.state
+    assert "time" in told.message
+    del key_
+
+
+async def test_a_gang_that_takes_long_to_explain_is_explained_seldom(
+    made: Made, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    key_ = made.put("a")
+
+    def slow(seen: GangSeen, now: float) -> Any:
+        made.now += 1.0
+        return made._explain(seen, now)
+
+    monkeypatch.setattr(boards, "explain", slow)
+    await made.board.refresh()
+    made.board.touched(key_)
+    made.now += boards.SHARE - 5
+    await made.board.refresh()
+    assert made.explained == ["a"]
+    made.now += 6
+    await made.board.refresh()
+    assert made.explained == ["a", "a"]
+
+
+async def test_one_that_cannot_be_explained_is_said_to_be_so_and_hides_no_other(made: Made) -> None:
+    made.put("odd")
+    made.put("fine")
+    await made.board.refresh()
+    assert made.board.rows["gang-default.fine"].state == "Waiting"
+    assert made.board.rows["gang-default.odd"].state == "Unknown"
+    assert "the controller's log says why" in made.board.rows["gang-default.odd"].told
+
+
+async def test_so_many_changes_while_nobody_looks_that_all_is_looked_at_anew(
+    made: Made, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(boards, "MOST_DIRTY", 3)
+    made.put("a")
+    await made.board.refresh()
+    for number in range(5):
+        made.put(f"new-{number}")
+    made.index.on_jobset(Change(("default", "a"), made.index.jobset(Key("default", "a")), None))
+    await made.board.refresh()
+    assert sorted(made.board.rows) == [f"gang-default.new-{number}" for number in range(5)]
+
+
+async def test_groups_come_change_and_go(made: Made) -> None:
+    made.groups.put(group_seen(pod("a")))
+    await made.board.refresh()
+    (row,) = made.board.rows.values()
+    version = made.board.version
+    await made.board.refresh()
+    assert made.board.version == version
+    made.groups.put(group_seen(pod("a"), pod("b")))
+    await made.board.refresh()
+    assert made.board.rows[row.id].revision > row.revision
+    del made.groups.seen[key()]
+    await made.board.refresh()
+    assert made.board.rows == {}
+    assert made.board.report(row.id) is None

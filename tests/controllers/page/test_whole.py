@@ -1,0 +1,132 @@
+"""The page of a whole controller: on the real API server's reviews, through a release, and on who does not lead."""
+
+from __future__ import annotations
+
+import asyncio
+import socket
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from pathlib import Path
+from typing import Any
+
+import aiohttp
+import pytest
+
+from controllers.manager import Manager
+from jobset_gate import names
+from jobset_gate.kube.resources import JOBSETS, PODS, Resource
+from jobset_gate.sim import manifests
+from jobset_gate.sim.kubelet import Node
+from tests.controllers.page.stage import events
+from tests.flow.stage import PATIENCE, QUICK_LEASE, Stage, staged
+from tests.support.planes import Real
+
+ACCOUNTS = Resource("", "v1", "serviceaccounts", "ServiceAccount")
+ROLES = Resource("rbac.authorization.k8s.io", "v1", "roles", "Role")
+BINDINGS = Resource("rbac.authorization.k8s.io", "v1", "rolebindings", "RoleBinding")
+
+
+def free_port() -> int:
+    with socket.socket() as found:
+        found.bind(("127.0.0.1", 0))
+        return int(found.getsockname()[1])
+
+
+async def account(stage: Stage, name: str, *kinds: Resource) -> str:
+    """A token of a service account that may list these in the stage's namespace."""
+    client, namespace = stage.client, stage.namespace
+    await client.create(ACCOUNTS, {"metadata": {"name": name}}, namespace)
+    rules = [{"apiGroups": [it.group], "resources": [it.plural], "verbs": ["list"]} for it in kinds]
+    if rules:
+        await client.create(ROLES, {"metadata": {"name": name}, "rules": rules}, namespace)
+        subject = {"kind": "ServiceAccount", "name": name, "namespace": namespace}
+        role = {"apiGroup": ROLES.group, "kind": "Role", "name": name}
+        bound = {"metadata": {"name": name}, "subjects": [subject], "roleRef": role}
+        await client.create(BINDINGS, bound, namespace)
+    asked = {"kind": "TokenRequest", "apiVersion": "authentication.k8s.io/v1"}
+    made = await client.post(ACCOUNTS.path(namespace, name, "token"), asked)
+    return str(made["status"]["token"])
+
+
+@asynccontextmanager
+async def page(manager: Manager, token: str) -> AsyncIterator[aiohttp.ClientSession]:
+    """Asks a replica's page, once it is there and full."""
+    async with asyncio.timeout(PATIENCE):
+        await manager.serving.wait()
+        assert manager.page is not None
+        await manager.page.listening.wait()
+    headers = {"Authorization": f"Bearer {token}"}
+    async with aiohttp.ClientSession(manager.page.url, headers=headers) as session:
+        yield session
+
+
+async def text(session: aiohttp.ClientSession, path: str) -> tuple[int, str]:
+    async with session.get(path) as answer:
+        return answer.status, await answer.text()
+
+
+@pytest.mark.real
+async def test_a_release_is_seen_by_whom_the_api_server_lets(
+    real_plane: Real, namespace_of_real: str, tmp_path: Path
+) -> None:
+    place = namespace_of_real
+    async with staged(real_plane, place, tmp_path, nodes=(Node("early", pods=1),), controller=False) as stage:
+        manager = stage.start_controller(page_port=free_port())
+        member, nobody = await account(stage, "member", JOBSETS, PODS), await account(stage, "nobody")
+        await stage.apply(manifests.gang("train", jobs=1, pods=2))
+        await stage.until_held(1)
+        async with page(manager, nobody) as session:
+            status, said = await text(session, f"/gangs/{place}/train")
+            assert status == 403
+            assert f"You may not list jobsets.jobset.x-k8s.io in namespace {place}" in said
+        async with page(manager, "not-a-token") as session:
+            assert (await text(session, "/"))[0] == 401
+        async with page(manager, member) as session:
+            assert f"gang-{place}.train" in (await text(session, "/"))[1]
+            assert (await text(session, "/?namespace=default"))[0] == 403
+            assert "<svg" in (await text(session, f"/gangs/{place}/train/timeline.svg"))[1]
+            async with session.get(f"/gangs/{place}/train/events") as answer:
+                news = events(answer)
+                await seen(news, "1 of 2 pods started")
+                await stage.actors.kubelets.add_node(Node(f"{place}-late", pods=10))
+                await seen(news, 'data-state="Released"')
+            await stage.until_running(2)
+
+
+async def seen(news: AsyncIterator[tuple[str, Any]], word: str) -> None:
+    """Waits for a change that says so."""
+    async with asyncio.timeout(PATIENCE):
+        async for _, data in news:
+            if word in str(data):
+                return
+    raise AssertionError(f"the stream has ended without {word}")
+
+
+@pytest.mark.real
+async def test_who_does_not_lead_shows_the_same_and_says_who_does(
+    real_plane: Real, namespace_of_real: str, tmp_path: Path
+) -> None:
+    place = namespace_of_real
+    async with staged(real_plane, place, tmp_path, controller=False) as stage:
+        leader = stage.start_controller(**QUICK_LEASE, identity="first", page_port=free_port())
+        async with asyncio.timeout(PATIENCE):
+            await leader.leading.wait()
+        standby = stage.start_controller(**QUICK_LEASE, identity="second", page_port=free_port())
+        member = await account(stage, "member", JOBSETS, PODS)
+        await stage.apply(manifests.gang("train", jobs=1, pods=2))
+        await stage.until_running(2)
+        await stage.until_condition("train", names.REASON_STARTED)
+        async with page(standby, member) as session:
+            async with session.get("/events") as answer:
+                await seen(events(answer), 'data-state="Released"')
+            async with session.get("/events") as answer:
+                await seen(events(answer), "first leads, this replica stands by")
+            await stage.stop_controller()
+            async with session.get("/events") as answer:
+                news = events(answer)
+                async with asyncio.timeout(PATIENCE):
+                    await standby.leading.wait()
+                status, said = await text(session, "/")
+                assert status == 200
+                assert "stands by" not in said
+                del news

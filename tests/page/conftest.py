@@ -1,0 +1,33 @@
+"""One browser per worker, one page and one viewer per test."""
+
+from collections.abc import AsyncIterator
+
+import pytest_asyncio
+from playwright.async_api import Browser
+
+from tests.controllers.page.stage import Stage, served
+from tests.page.browser import Visit, chromium_running, visiting
+from tests.page.scenes import NOW
+
+
+@pytest_asyncio.fixture(scope="session", loop_scope="session")
+async def browser() -> AsyncIterator[Browser]:
+    async with chromium_running() as running:
+        yield running
+
+
+@pytest_asyncio.fixture(loop_scope="session")
+async def stage() -> AsyncIterator[Stage]:
+    """The page as the controller serves it, with nothing on it yet."""
+    async with served(now=lambda: NOW) as made:
+        yield made
+
+
+@pytest_asyncio.fixture(loop_scope="session")
+async def visit(browser: Browser, stage: Stage) -> AsyncIterator[Visit]:
+    """Somebody who may list everything, and has signed in. Nothing may have gone wrong at the end."""
+    async with visiting(browser, base_url=stage.url) as made:
+        await made.sign_in(stage, stage.cluster.admin())
+        yield made
+    assert made.strangers == []
+    assert made.complaints == []

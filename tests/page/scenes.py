@@ -1,0 +1,69 @@
+"""What there is to see in a cluster of the tests."""
+
+from typing import Any, Final
+
+from controllers.keys import Key
+from jobset_gate import names
+from jobset_gate.model import Kind, PodSeen, Why
+from tests.controllers.page.stage import Stage
+from tests.jobset_gate import gangs, objects
+from tests.jobset_gate.groups import seeing
+from tests.jobset_gate.groups.objects import pod as group_pod
+from tests.jobset_gate.groups.objects import pod_group
+from tests.jobset_gate.objects import BARRIER, TEN_O_CLOCK
+
+Json = dict[str, Any]
+
+STARTED: Final = TEN_O_CLOCK + 30
+NOW: Final = TEN_O_CLOCK + 60
+NO_ROOM: Final = "0/40 nodes are available: 40 Insufficient nvidia.com/gpu."
+TEAM: Final = "team-a"
+
+
+def here(count: int) -> list[PodSeen]:
+    """So many pods that have started."""
+    return [gangs.pod(index, created=TEN_O_CLOCK, barrier_since=STARTED) for index in range(count)]
+
+
+def put(stage: Stage, name: str, *pods: PodSeen, namespace: str = TEAM) -> Key:
+    """A gang of two that waits, whose clock began half a minute ago."""
+    uid = f"{namespace}-{name}"
+    clock = gangs.clock(STARTED, uid=uid)
+    home = names.config_map_name(name)
+    gate = gangs.gate(namespace=namespace, name=home, uid=f"{uid}-gate", jobset_uid=uid, waiting_since=clock)
+    return stage.put(gangs.jobset(namespace=namespace, name=name, uid=uid, created=TEN_O_CLOCK), *pods, gate=gate)
+
+
+def short_of_one(stage: Stage, name: str, *, namespace: str = TEAM) -> Key:
+    """One pod has started, there is no room for the other."""
+    lacking = gangs.waiting_pod(1, Why.UNSCHEDULED, NO_ROOM, created=TEN_O_CLOCK)
+    return put(stage, name, *here(1), lacking, namespace=namespace)
+
+
+def everything(stage: Stage) -> None:
+    """One of each: waiting, released, timed out, and a pod group."""
+    short_of_one(stage, "waits")
+    stage.decide(put(stage, "runs", *here(2)))
+    stage.decide(short_of_one(stage, "late", namespace="team-b"), Kind.TIMEOUT)
+    a_group(stage)
+
+
+def a_group(stage: Stage) -> None:
+    """Two pods are held for a third."""
+    stage.groups.put(seeing.group_seen(group_pod("p0"), group_pod("p1"), group=pod_group()))
+
+
+def raw_pod(gang: str, index: int, *, started: bool) -> Json:
+    """As the API server shows it, for the picture."""
+    state: Json = {"running": seeing.stamp(STARTED)} if started else {"waiting": "PodInitializing"}
+    labels = {
+        names.JS_NAME: gang,
+        names.JS_UID: f"{TEAM}-{gang}",
+        names.JS_JOB_INDEX: "0",
+        names.JS_RESTART_ATTEMPT: "0",
+        names.JOB_COMPLETION_INDEX: str(index),
+    }
+    meta = {"name": f"{gang}-workers-0-{index}-x7k2p", "uid": f"{gang}-{index}"}
+    notes = {names.JOB_COMPLETION_INDEX: str(index), names.EPOCH: "0"}
+    made = objects.pod(objects.status(BARRIER, **state), labels=labels, notes=notes, meta=meta)
+    return {**made, "metadata": {**made["metadata"], **meta}}

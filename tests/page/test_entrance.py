@@ -1,0 +1,88 @@
+"""Who gets in: a form for those who have shown nothing, a word about the right that is missing, and out again."""
+
+from collections.abc import AsyncIterator
+
+import pytest
+import pytest_asyncio
+from playwright.async_api import Browser, Response, expect
+
+from tests.controllers.page.stage import Stage
+from tests.page import scenes
+from tests.page.browser import Visit, visiting
+
+pytestmark = pytest.mark.asyncio(loop_scope="session")
+
+
+@pytest_asyncio.fixture(loop_scope="session")
+async def stranger(browser: Browser, stage: Stage) -> AsyncIterator[Visit]:
+    """Somebody without a token. The browser itself complains of a refusal, and of nothing else."""
+    async with visiting(browser, base_url=stage.url) as made:
+        yield made
+    assert made.strangers == []
+    assert [said for said in made.complaints if "the server responded with a status of 40" not in said] == []
+
+
+def status(answer: Response | None) -> int:
+    assert answer is not None
+    return answer.status
+
+
+async def test_whoever_shows_nothing_is_asked_for_a_token(stage: Stage, stranger: Visit) -> None:
+    scenes.everything(stage)
+    token, page = stage.cluster.admin(), stranger.page
+    assert status(await page.goto(f"/gangs/{scenes.TEAM}/waits")) == 401
+    await expect(page.get_by_role("heading", level=1)).to_have_text("Sign in")
+    assert "waits" not in await page.locator("main").inner_text()
+    await page.get_by_label("Token").fill("nobody's")
+    await page.keyboard.press("Enter")
+    await expect(page.get_by_role("alert")).to_have_text("The API server does not know this token.")
+    await page.get_by_label("Token").fill(token)
+    await page.get_by_role("button", name="Sign in").click()
+    await expect(page.get_by_role("heading", level=1)).to_contain_text("team-a/waits")
+    await expect(page.locator("#viewer")).to_have_text("admin")
+    (cookie,) = await stranger.context.cookies()
+    assert token not in cookie["value"]
+    assert cookie["httpOnly"]
+    assert (
+        await page.evaluate("document.cookie + JSON.stringify([{...localStorage}, {...sessionStorage}])") == "[{},{}]"
+    )
+    await page.get_by_role("button", name="Sign out").click()
+    await expect(page.get_by_role("heading", level=1)).to_have_text("Sign in")
+    assert status(await page.goto("/")) == 401
+
+
+async def test_a_viewer_without_the_right_is_told_which_one_is_missing(stage: Stage, stranger: Visit) -> None:
+    scenes.everything(stage)
+    stage.cluster.users["weak"] = "eve"
+    await stranger.sign_in(stage, "weak")
+    page = stranger.page
+    assert status(await page.goto("/")) == 403
+    problem = page.get_by_role("heading", level=1)
+    await expect(problem).to_have_text("You may not list jobsets.jobset.x-k8s.io in all namespaces")
+    await expect(page.locator("main")).to_contain_text("signed in as eve")
+    await expect(page.locator("code")).to_have_text("kubectl auth can-i list jobsets.jobset.x-k8s.io -A")
+    assert status(await page.goto("/gangs/team-a/waits")) == 403
+    assert "0/40" not in await page.locator("main").inner_text()
+
+
+async def test_a_viewer_of_one_namespace_sees_what_is_in_it_and_is_told_so(stage: Stage, stranger: Visit) -> None:
+    scenes.everything(stage)
+    await stranger.sign_in(stage, stage.cluster.member("team-b"))
+    await stranger.open()
+    page = stranger.page
+    await expect(page.locator("#rows tr a")).to_have_text("late")
+    await expect(page.locator("#total")).to_have_text("1")
+    await expect(page.locator("#narrowed")).to_contain_text("namespaces in which you may list jobsets")
+    assert status(await page.goto("/gangs/team-a/waits")) == 403
+    assert status(await page.goto("/gangs/team-b/late")) == 200
+
+
+async def test_a_viewer_whose_right_is_taken_away_sees_nothing_new(stage: Stage, stranger: Visit) -> None:
+    """Nor does the page that is open show him who else is there."""
+    scenes.everything(stage)
+    token = stage.cluster.member("team-b")
+    await stranger.sign_in(stage, token)
+    await stranger.open()
+    stage.page.sessions.end((await stranger.context.cookies())[0]["value"])
+    assert status(await stranger.page.reload()) == 401
+    await expect(stranger.page.get_by_role("alert")).to_have_text("Your session has ended.")

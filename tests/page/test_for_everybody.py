@@ -1,0 +1,130 @@
+"""Eyes, hands and screens differ: axe finds nothing, a phone shows all of it, and the keyboard reaches everything."""
+
+from collections.abc import AsyncIterator
+
+import pytest
+import pytest_asyncio
+from playwright.async_api import Browser, Page, ViewportSize, expect
+
+from tests.controllers.page.stage import Stage
+from tests.page import scenes
+from tests.page.browser import Visit, visiting
+
+pytestmark = pytest.mark.asyncio(loop_scope="session")
+
+PHONE: ViewportSize = {"width": 375, "height": 667}
+DESK: ViewportSize = {"width": 1280, "height": 800}
+PAGES = ("/", f"/gangs/{scenes.TEAM}/waits", "/gangs/team-b/late", "/groups", "/gangs/x/nobody")
+LONG = "a-gang-with-a-name-as-long-as-kubernetes-takes-it"
+
+
+@pytest_asyncio.fixture(loop_scope="session")
+async def full(stage: Stage) -> AsyncIterator[Stage]:
+    """With long names, which is where pages break."""
+    scenes.everything(stage)
+    scenes.short_of_one(stage, LONG, namespace="a-namespace-with-a-name-as-long-as-kubernetes-takes-it")
+    yield stage
+
+
+@pytest.mark.parametrize("viewport", [DESK, PHONE], ids=["desk", "phone"])
+async def test_axe_finds_nothing_and_nothing_hangs_over_the_edge(
+    browser: Browser, full: Stage, viewport: ViewportSize
+) -> None:
+    """What is seen in the dark differs in its colours alone."""
+    async with visiting(browser, base_url=full.url, viewport=viewport) as visit:
+        found = await faults(visit, "/")  # the form
+        await visit.sign_in(full, full.cluster.admin())
+        for path in PAGES:
+            found += await faults(visit, path)
+    assert found == []
+    assert visit.strangers == []
+
+
+async def faults(visit: Visit, path: str) -> list[str]:
+    await visit.page.goto(path)
+    found = await visit.axe()
+    await visit.page.emulate_media(color_scheme="dark")
+    found += [f"in the dark: {one}" for one in await visit.axe("color-contrast")]
+    await visit.page.emulate_media(color_scheme="light")
+    if await wider_than_its_window(visit.page):
+        found.append("scrolls sideways")
+    return [f"{path}: {one}" for one in found]
+
+
+async def wider_than_its_window(page: Page) -> bool:
+    wide: bool = await page.evaluate("document.scrollingElement.scrollWidth > window.innerWidth")
+    return wide
+
+
+async def test_dark_is_dark_and_light_is_light(browser: Browser, full: Stage) -> None:
+    token = full.cluster.admin()
+    seen = {}
+    for scheme in ("light", "dark"):
+        async with visiting(browser, base_url=full.url, color_scheme=scheme) as visit:
+            await visit.sign_in(full, token)
+            await visit.page.goto("/")
+            paper = await visit.page.evaluate("getComputedStyle(document.body).backgroundColor")
+            seen[scheme] = sum(int(part) for part in paper[4:-1].split(","))
+    assert seen["light"] > 600
+    assert seen["dark"] < 150
+
+
+async def test_the_keyboard_reaches_everything_and_shows_where_it_is(full: Stage, visit: Visit) -> None:
+    page = visit.page
+    await visit.open()
+    order = await walk(page, until=f"/gangs/{scenes.TEAM}/waits")
+    wanted = ["Skip to content", "Gangs", "Pod groups", "Sign out", "q", "namespace", "sort", "Apply", "waits"]
+    assert [name for name in order if name in wanted] == wanted
+    await page.keyboard.press("Enter")
+    await expect(page.get_by_role("heading", level=1)).to_contain_text("team-a/waits")
+    await walk(page, until="/")
+    await page.goto(f"/gangs/{scenes.TEAM}/waits")
+    await walk(page, until="All gangs")
+    await page.keyboard.press("Enter")
+    await expect(page.locator("#rows tr")).to_have_count(4)
+
+
+async def test_the_search_takes_the_keyboard(full: Stage, visit: Visit) -> None:
+    page = visit.page
+    await visit.open()
+    await walk(page, until="q")
+    await page.keyboard.type("wait")
+    await page.keyboard.press("Enter")
+    await expect(page.locator("#rows tr a")).to_have_text("waits")
+
+
+async def test_a_change_leaves_the_keyboard_where_it_is(full: Stage, visit: Visit) -> None:
+    page = visit.page
+    await visit.open()
+    await walk(page, until=f"/gangs/{scenes.TEAM}/waits")
+    full.decide(scenes.put(full, "waits", *scenes.here(2)))
+    await expect(page.locator(f"#gang-{scenes.TEAM}\\.waits .badge")).to_have_text("Released")
+    assert await page.evaluate("document.activeElement.textContent") == "waits"
+
+
+async def test_a_wish_for_little_motion_is_heard(browser: Browser, full: Stage) -> None:
+    """Nothing moves by itself: there is no animation to switch off."""
+    async with visiting(browser, base_url=full.url, reduced_motion="reduce") as visit:
+        await visit.sign_in(full, full.cluster.admin())
+        await visit.open()
+        assert await visit.page.evaluate("document.getAnimations().length") == 0
+
+
+async def walk(page: Page, *, until: str) -> list[str]:
+    """Presses Tab until that link, field or button has the focus. Each stop must be seen."""
+    stops = []
+    for _ in range(60):
+        await page.keyboard.press("Tab")
+        at = await page.evaluate(
+            """() => { const it = document.activeElement, style = getComputedStyle(it);
+            return {name: it.textContent.trim() || it.id, id: it.id, href: it.getAttribute("href"),
+                    outline: style.outlineStyle !== "none" && parseFloat(style.outlineWidth) >= 2,
+                    box: it.getBoundingClientRect().width > 0}; }"""
+        )
+        stop = at["id"] if at["id"] in ("q", "namespace", "sort") else at["name"]
+        stops.append(stop)
+        assert at["outline"], f"nobody sees that {stop} has the focus"
+        assert at["box"], f"{stop} is nowhere to be seen"
+        if until in (stop, at["href"]):
+            return stops
+    raise AssertionError(f"{until} is not among {stops}")

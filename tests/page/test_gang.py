@@ -1,0 +1,115 @@
+"""One gang's page: what is missing and why, its picture, its address, and all of it without JavaScript too."""
+
+import re
+from xml.etree import ElementTree as ET
+
+import pytest
+from playwright.async_api import Browser, expect
+
+from jobset_gate.model import Kind
+from tests.controllers.page.stage import Stage
+from tests.page import scenes
+from tests.page.browser import Visit, visiting
+
+pytestmark = pytest.mark.asyncio(loop_scope="session")
+WAITS = f"/gangs/{scenes.TEAM}/waits"
+
+
+async def test_it_says_what_is_missing_why_and_what_to_do(stage: Stage, visit: Visit) -> None:
+    scenes.everything(stage)
+    page = visit.page
+    await visit.open(WAITS)
+    await expect(page).to_have_title("team-a/waits: Waiting - jobset-gate")
+    await expect(page.locator("#count")).to_have_text("1 of 2 pods started")
+    missing = page.locator("#missing li")
+    await expect(missing).to_have_count(1)
+    await expect(missing).to_have_attribute("data-why", "Unscheduled")
+    await expect(missing).to_contain_text(scenes.NO_ROOM)
+    await expect(page.locator("#commands")).to_contain_text("kubectl")
+    await expect(page.locator("#about")).to_contain_text(re.compile(r"[34]m(\d+s)? left of 5m"))
+
+
+async def test_its_release_is_seen_without_a_reload_in_the_title_too(stage: Stage, visit: Visit) -> None:
+    scenes.everything(stage)
+    page = visit.page
+    await visit.open(WAITS)
+    await page.evaluate("window.here = 'still'")
+    stage.decide(scenes.put(stage, "waits", *scenes.here(2)))
+    await expect(page.locator("#state")).to_have_text("Released")
+    await expect(page.locator("#missing")).to_have_count(0)
+    await expect(page).to_have_title("team-a/waits: Released - jobset-gate")
+    assert await page.evaluate("window.here") == "still"
+
+
+async def test_a_gang_that_times_out_says_so_where_it_is_looked_at(stage: Stage, visit: Visit) -> None:
+    key = scenes.short_of_one(stage, "waits")
+    await visit.open(WAITS)
+    stage.decide(key, Kind.TIMEOUT)
+    await expect(visit.page.locator("#timed-out")).to_be_visible()
+    await expect(visit.page.locator("#state")).to_have_text("TimedOut")
+
+
+async def test_its_address_can_be_given_to_others(browser: Browser, stage: Stage, visit: Visit) -> None:
+    scenes.everything(stage)
+    page = visit.page
+    await visit.open()
+    await page.get_by_role("link", name="waits").click()
+    address = await page.locator("#permalink").get_attribute("href")
+    assert address == WAITS
+    async with visiting(browser, base_url=stage.url) as other:
+        await other.sign_in(stage, stage.cluster.member(scenes.TEAM))
+        await other.open(address)
+        await expect(other.page.get_by_role("heading", level=1)).to_contain_text("team-a/waits")
+        assert (other.strangers, other.complaints) == ([], [])
+
+
+async def test_its_picture_shows_each_pod(stage: Stage, visit: Visit) -> None:
+    scenes.everything(stage)
+    stage.cluster.pods = [scenes.raw_pod("waits", index, started=index == 0) for index in range(2)]
+    page = visit.page
+    await visit.open(WAITS)
+    picture = page.locator("#timeline")
+    await expect(picture).to_have_js_property("complete", True)
+    assert await picture.evaluate("it => it.naturalWidth") > 0
+    assert await picture.get_attribute("alt")
+    svg = await page.request.get(f"{WAITS}/timeline.svg")
+    assert svg.headers["content-type"] == "image/svg+xml"
+    drawn = list(ET.fromstring(await svg.text()).itertext())  # noqa: S314 - our own picture
+    assert "JobSet team-a/waits: 1/2 pods started; the gate is closed" in drawn
+    assert {"workers-0/0", "workers-0/1", "held at the gate"} <= set(drawn)
+
+
+async def test_without_javascript_it_is_all_there(browser: Browser, stage: Stage) -> None:
+    scenes.everything(stage)
+    async with visiting(browser, base_url=stage.url, java_script_enabled=False) as visit:
+        page = visit.page
+        await visit.sign_in(stage, stage.cluster.admin())
+        await page.goto("/")
+        await expect(page.locator("#rows tr")).to_have_count(3)
+        await page.get_by_role("searchbox", name="Name").fill("waits")
+        await page.get_by_role("button", name="Apply").click()
+        await page.get_by_role("link", name="waits").click()
+        await expect(page.locator("#missing")).to_contain_text(scenes.NO_ROOM)
+        stage.decide(scenes.put(stage, "waits", *scenes.here(2)))
+        await page.get_by_role("link", name="Refresh").click()
+        await expect(page.locator("#state")).to_have_text("Released")
+        assert (visit.strangers, visit.complaints) == ([], [])
+
+
+async def test_a_pod_group_has_a_page_of_its_own(stage: Stage, visit: Visit) -> None:
+    scenes.everything(stage)
+    page = visit.page
+    await visit.open()
+    await page.get_by_role("link", name="Pod groups").click()
+    await expect(page.locator("#total")).to_have_text("1")
+    await page.locator("#rows a").click()
+    await expect(page.locator("#count")).to_contain_text("of 3")
+    await expect(page.locator("#permalink")).to_be_visible()
+
+
+async def test_a_name_that_is_not_there_says_so(stage: Stage, visit: Visit) -> None:
+    answer = await visit.page.goto("/gangs/team-a/nobody")
+    assert answer is not None
+    assert answer.status == 404
+    await expect(visit.page.get_by_role("heading", level=1)).to_have_text("There is no gang team-a/nobody")
+    visit.complaints.clear()  # the browser's own, of the 404

@@ -1,0 +1,119 @@
+"""The list of gangs in a browser: counts, changes without a reload, who is late, nothing at all, and very many."""
+
+import re
+import time
+
+import pytest
+from playwright.async_api import expect
+
+from jobset_gate.model import Kind
+from tests.controllers.page.stage import Stage
+from tests.page import scenes
+from tests.page.browser import Visit
+
+pytestmark = pytest.mark.asyncio(loop_scope="session")
+
+
+async def test_it_counts_gangs_pods_and_states(stage: Stage, visit: Visit) -> None:
+    scenes.everything(stage)
+    page = visit.page
+    await visit.open()
+    await expect(page.locator("#total")).to_have_text("3")
+    states = page.locator("#summary a[data-state]")
+    assert [await it.inner_text() for it in await states.all()] == ["TimedOut 1", "Waiting 1", "Released 1"]
+    row = page.get_by_role("row").filter(has_text="waits")
+    await expect(row.locator(".count")).to_have_text("1/2")
+    await expect(row.locator(".badge")).to_have_text("Waiting")
+    await expect(row.get_by_role("progressbar")).to_have_attribute("value", "1")
+    await expect(row).to_contain_text("1 pod: Unscheduled: 0/40 nodes are available")
+    await expect(row).to_contain_text(re.compile(r"[34]m(\d+s)? left"))
+
+
+async def test_a_release_is_seen_without_a_reload(stage: Stage, visit: Visit) -> None:
+    key = scenes.short_of_one(stage, "waits")
+    page = visit.page
+    await visit.open()
+    await page.evaluate("window.here = 'still'")
+    row = page.locator(f"#gang-{scenes.TEAM}\\.waits")
+    await expect(row.locator(".count")).to_have_text("1/2")
+    scenes.put(stage, "waits", *scenes.here(2))
+    await expect(row.locator(".count")).to_have_text("2/2")
+    stage.decide(key)
+    await expect(row.locator(".badge")).to_have_text("Released")
+    await expect(page.locator("#summary a[data-state]")).to_have_text("Released 1")
+    assert await page.evaluate("window.here") == "still"
+
+
+async def test_gangs_come_and_go_without_a_reload(stage: Stage, visit: Visit) -> None:
+    first = scenes.short_of_one(stage, "first")
+    page = visit.page
+    await visit.open()
+    scenes.short_of_one(stage, "second")
+    await expect(page.locator("#rows tr")).to_have_count(2)
+    stage.drop(first)
+    await expect(page.locator("#rows tr a")).to_have_text(["second"])
+    await expect(page.locator("#total")).to_have_text("1")
+
+
+async def test_a_banner_tells_of_those_whose_time_was_up(stage: Stage, visit: Visit) -> None:
+    key = scenes.short_of_one(stage, "late")
+    page = visit.page
+    await visit.open()
+    banner = page.locator("#banner")
+    await expect(banner).to_be_empty()
+    stage.decide(key, Kind.TIMEOUT)
+    await expect(banner).to_contain_text("1 timed out: team-a/late")
+    await expect(banner).to_be_visible()
+    await banner.get_by_role("link", name="team-a/late").click()
+    await expect(page.get_by_role("heading", level=1)).to_contain_text("team-a/late")
+    await expect(page.locator("#state")).to_have_text("TimedOut")
+
+
+async def test_an_empty_cluster_is_told_from_an_empty_search(stage: Stage, visit: Visit) -> None:
+    page = visit.page
+    await visit.open()
+    await expect(page.locator("#empty")).to_contain_text("There are no gangs")
+    await expect(page.locator("#empty")).to_contain_text("spec.groupSchedulingConfig")
+    await expect(page.locator("#total")).to_have_text("0")
+    scenes.short_of_one(stage, "first")
+    await expect(page.locator("#rows tr")).to_have_count(1)
+    await expect(page.locator("#empty")).to_be_hidden()
+    await visit.open("/?q=nothing-like-it")
+    await expect(page.locator("#empty")).to_contain_text("None of the 1 gangs fits this search")
+
+
+async def test_of_two_thousand_gangs_one_is_found(stage: Stage, visit: Visit) -> None:
+    for number in range(2000):
+        scenes.put(stage, f"gang-{number:04}", *scenes.here(1), namespace=f"team-{number % 20}")
+    page = visit.page
+    began = time.perf_counter()
+    await visit.open()
+    print(f"2,000 gangs: live after {time.perf_counter() - began:.2f} s")  # noqa: T201 - asserted nowhere
+    await expect(page.locator("#total")).to_have_text("2,000")
+    assert await page.locator("#rows tr").count() == 100
+    await expect(page.locator("#pager")).to_contain_text("Page 1 of 20")
+    await page.get_by_role("link", name="Next").click()
+    await expect(page.locator("#pager")).to_contain_text("Page 2 of 20")
+    await page.get_by_role("searchbox", name="Name").fill("gang-1234")
+    await page.keyboard.press("Enter")
+    await expect(page.locator("#found")).to_have_text("1")
+    await expect(page.locator("#rows tr")).to_have_count(1)
+    await expect(page.locator("#rows")).to_contain_text("gang-1234")
+    scenes.put(stage, "gang-1234", *scenes.here(2), namespace="team-14")
+    await expect(page.locator("#rows .count")).to_have_text("2/2")
+
+
+async def test_a_state_a_namespace_and_an_order_are_part_of_the_address(stage: Stage, visit: Visit) -> None:
+    scenes.everything(stage)
+    page = visit.page
+    await visit.open()
+    await page.get_by_role("link", name=re.compile("^TimedOut")).click()
+    await expect(page.locator("#rows tr")).to_have_count(1)
+    await page.reload()
+    await expect(page.locator("#rows tr a")).to_have_text("late")
+    await visit.open("/")
+    await page.locator("#namespace").select_option("team-a")
+    await page.locator("#sort").select_option("by namespace and name")
+    await page.get_by_role("button", name="Apply").click()
+    await expect(page.locator("#rows tr a")).to_have_text(["runs", "waits"])
+    assert "namespace=team-a" in page.url
