@@ -102,22 +102,24 @@ class Closer:
         """With the Jobs whose pods were refused and the pods for which a node is on its way."""
         jobs = {job.name for job in seen.jobs}
         unscheduled = {pod.name for pod in seen.pods if not pod.bound}
-        refused = await self._events(seen, "Job", _REFUSED)
-        coming = [event for reason in _NODE_ON_ITS_WAY for event in await self._events(seen, "Pod", reason)]
-        denials = {
-            event.regarding.name: " ".join(event.message.split())[:DETAIL_LIMIT]
-            for event in refused
-            if event.regarding.name in jobs
-        }
+        namespace = seen.jobset.namespace
+        refused = await self.refusals(namespace)
+        coming = [event for reason in _NODE_ON_ITS_WAY for event in await self._events(namespace, "Pod", reason)]
+        denials = {job: words for job, words in refused.items() if job in jobs}
         provisioning = {event.regarding.name for event in coming if event.regarding.name in unscheduled}
         return msgspec.structs.replace(
             seen, denials=tuple(sorted(denials.items())), provisioning=frozenset(provisioning)
         )
 
-    async def _events(self, seen: GangSeen, kind: str, reason: str) -> list[_Event]:
+    async def refusals(self, namespace: str) -> dict[str, str]:
+        """By Job: in which words the last of its pods was refused. Raises what a failing list raises."""
+        refused = await self._events(namespace, "Job", _REFUSED)
+        return {event.regarding.name: " ".join(event.message.split())[:DETAIL_LIMIT] for event in refused}
+
+    async def _events(self, namespace: str, kind: str, reason: str) -> list[_Event]:
         selector = f"involvedObject.kind={kind},reason={reason}"
         page = await self._client.list(
-            EVENTS, seen.jobset.namespace, field_selector=selector, limit=MOST_EVENTS, type=_Page[_Event]
+            EVENTS, namespace, field_selector=selector, limit=MOST_EVENTS, type=_Page[_Event]
         )
         return page.items
 

@@ -9,6 +9,7 @@ import structlog
 from controllers.announcements import Announcements
 from controllers.closer import Closer
 from controllers.gates import ForeignGate, Gates
+from controllers.hearing import Hearing
 from controllers.heralds import Heralds
 from controllers.index import Index
 from controllers.keys import Key
@@ -57,6 +58,7 @@ class GangReconciler:
         self._index, self._gates = index, gates
         self._announcements, self._patches = announcements, patches
         self._heralds, self._closer, self._measures = heralds, closer, measures
+        self._hearing = Hearing(closer)
         self._now = now
 
     async def reconcile(self, key: Key) -> float | None:
@@ -70,6 +72,7 @@ class GangReconciler:
         if doubtful(seen):
             seen = await self._closer.settle(seen)
             self._index.remember(key, seen.remembered)
+        seen = self._hearing.known(seen)
         decision = decide(seen, self._now())
         if isinstance(decision, Decide) and not _in_order(seen):
             # Somebody may have taken away the ConfigMap with a verdict in it, of which this view does not know yet.
@@ -116,7 +119,8 @@ class GangReconciler:
         else:
             self._measures.waits(key, seen, decision)
         self._heralds.want(seen.jobset, decision.condition)
-        return decision.again
+        listen = await self._hearing.listen(key, decision.lacks)
+        return min((it for it in (decision.again, listen) if it is not None), default=None)
 
     async def _decide(self, key: Key, seen: GangSeen, decision: Decide) -> float | None:
         await self._gates.keep(seen, decision.verdict, decision.clock)
@@ -134,6 +138,7 @@ class GangReconciler:
         if not fresh:
             await self._gates.keep(seen, decision.verdict, decision.clock)
             await self._announcements.tell(key, decision.verdict)
+        self._hearing.forget(key)
         straggling = self._patches.want(key, _held(seen, decision.verdict), decision.verdict, fresh=fresh)
         generation = decision.verdict.generation
         self._heralds.want(seen.jobset, decision.condition, f"{generation.attempt}.{generation.epoch}")
@@ -151,6 +156,7 @@ class GangReconciler:
 
     def _rest(self, key: Key) -> None:
         self._patches.forget(key)
+        self._hearing.forget(key)
         self._heralds.rest(key)
         self._measures.forget(key)
 

@@ -50,12 +50,12 @@ class IdleAccelerators(Collector):
         self._advance()
         seconds = CounterMetricFamily(
             "jobset_gate_idle_accelerator_seconds",
-            "Device-seconds that started pods were held at a closed gate, by extended resource.",
+            "Device-seconds that started pods were held at a closed gate; its rate is the number of idle devices.",
             labels=["resource"],
         )
         held = GaugeMetricFamily(
             "jobset_gate_idle_accelerators",
-            "Devices of started pods that are held at a closed gate, by extended resource.",
+            "Devices of started pods that are held at a closed gate, by extended resource such as nvidia.com/gpu.",
             labels=["resource"],
         )
         for name, value in self._seconds.items():

@@ -28,9 +28,18 @@ WakeLater = Callable[[Key, float], None]
 class Index:
     """Gangs, joined from four informers' changes. Its handlers are synchronous and cheap."""
 
-    def __init__(self, wake: Wake, wake_later: WakeLater, told: Container[str] = ()) -> None:
-        """`told`: UIDs of the pods that were told their verdict on the gate stream."""
-        self._wake, self._wake_later, self._told = wake, wake_later, told
+    def __init__(
+        self,
+        wake: Wake,
+        wake_later: WakeLater,
+        told: Container[str] = (),
+        touched: Wake = lambda _: None,
+    ) -> None:
+        """`told`: UIDs of the pods that were told their verdict on the gate stream.
+
+        `touched` hears of every change, for whoever shows gangs and decides nothing.
+        """
+        self._wake, self._wake_later, self._told, self._touched = wake, wake_later, told, touched
         self._gangs: dict[Key, Parts] = {}
 
     # --- Changes ---------------------------------------------------------------------------------------------------
@@ -43,6 +52,7 @@ class Index:
             gang.foreign_gate = False
         gang.meet(change.new)
         if change.old != change.new:
+            self._touched(key)
             self._wake(key)
         self._tidy(key, gang)
 
@@ -57,6 +67,7 @@ class Index:
             gang.jobs.pop(seen.name, None)
         else:
             gang.jobs[seen.name] = change.new
+        self._touched(key)
         self._wake(key)
         self._tidy(key, gang)
 
@@ -68,6 +79,7 @@ class Index:
             return
         key = Key(seen.namespace, seen.gang)
         gang = self._gang(key)
+        self._touched(key)
         if old is not None and (new is None or new.uid != old.uid):
             gang.pods.pop(old.uid, None)
             old = None
@@ -93,6 +105,7 @@ class Index:
             return
         else:
             gang.take(change.new)
+        self._touched(key)
         self._wake(key)
         self._tidy(key, gang)
 
@@ -102,6 +115,7 @@ class Index:
         """The pod of this UID holds a request open since then; it may not be known yet."""
         gang = self._gang(key)
         gang.announced[pod] = at
+        self._touched(key)
         known = gang.pods.get(pod)
         if known is not None and not known.started and known.counts(gang.announced):
             self._started(key, gang, known)
@@ -111,6 +125,7 @@ class Index:
         gang = self._gangs.get(key)
         if gang is None or gang.announced.pop(pod, None) is None:
             return
+        self._touched(key)
         self._wake_later(key, LEISURE)
         self._tidy(key, gang)
 
@@ -131,12 +146,14 @@ class Index:
         gang = self._gang(key)
         gang.foreign_gate = False
         gang.take(gate)
+        self._touched(key)
         self._tidy(key, gang)  # its JobSet may have gone meanwhile
 
     def saw_foreign_gate(self, key: Key) -> None:
         """A ConfigMap of that name is not ours (A10)."""
         gang = self._gang(key)
         gang.foreign_gate = True
+        self._touched(key)
         self._tidy(key, gang)
 
     def remember(self, key: Key, verdict: Verdict | None) -> None:
@@ -144,6 +161,7 @@ class Index:
         gang = self._gangs.get(key)
         if gang is not None:
             gang.remembered = verdict
+            self._touched(key)
 
     def lacks(self, key: Key, slots: int) -> None:
         """So many starts are needed before another pass can find the gang complete."""
@@ -163,6 +181,11 @@ class Index:
             return None
         gang.starts = 0
         return gang.seen()
+
+    def look(self, key: Key) -> GangSeen | None:
+        """The same for whoever only looks: no pass is made of it, so every start since the last one still counts."""
+        gang = self._gangs.get(key)
+        return gang.seen() if gang is not None else None
 
     def jobset(self, key: Key) -> JobSetSeen | None:
         """The gang's JobSet, if it is known."""

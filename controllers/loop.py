@@ -29,17 +29,20 @@ class LoopMetrics:
 
     def __init__(self, registry: CollectorRegistry) -> None:
         self.total = Counter(
-            "controller_runtime_reconcile_total", "Reconciles, by result.", ["controller", "result"], registry=registry
+            "controller_runtime_reconcile_total",
+            "Passes, by how they ended.",
+            ["controller", "result"],
+            registry=registry,
         )
         self.errors = Counter(
-            "controller_runtime_reconcile_errors_total", "Reconciles that raised.", ["controller"], registry=registry
+            "controller_runtime_reconcile_errors_total", "Passes that failed.", ["controller"], registry=registry
         )
         self.seconds = Histogram(
-            "controller_runtime_reconcile_time_seconds", "Time per reconcile.", ["controller"], registry=registry
+            "controller_runtime_reconcile_time_seconds", "Time per pass.", ["controller"], registry=registry
         )
         self.panics = Counter(
             "controller_runtime_reconcile_panics_total",
-            "Reconciles that raised what nobody foresaw.",
+            "Passes that failed as nobody foresaw: please report them.",
             ["controller"],
             registry=registry,
         )

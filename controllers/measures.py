@@ -42,7 +42,8 @@ class Measures:
         )
         self.last_start_to_release = histogram(
             "last_start_to_release_seconds",
-            "From the last pod's start, by its announcement or its node's clock in whole seconds, to the release.",
+            "From the last pod's start, by its announcement or its node's clock in whole seconds, to the release: "
+            "what jobset-gate itself adds.",
             _SHORT,
         )
         self.release_to_last_main = histogram(
@@ -50,11 +51,19 @@ class Measures:
             "From the release to the last main container's start, by its node's clock in whole seconds.",
             _SHORT,
         )
-        self.skew = histogram("start_skew_seconds", "From a gang's first to its last main container's start.", _SHORT)
-        self.pod_skew = histogram(
-            "pod_start_skew_seconds", "From a gang's first to its last pod's start, when it is released.", _LONG
+        self.skew = histogram(
+            "start_skew_seconds",
+            "From a gang's first to its last main container's start: the skew with the gate.",
+            _SHORT,
         )
-        self.decisions = counter("decisions_total", "Verdicts taken.", "kind", "cause")
+        self.pod_skew = histogram(
+            "pod_start_skew_seconds",
+            "From a gang's first to its last pod's start, when it is released: the skew without a gate.",
+            _LONG,
+        )
+        self.decisions = counter(
+            "decisions_total", "Verdicts taken. A release for TimedOut is on-timeout Release.", "kind", "cause"
+        )
         self._patches = counter("annotation_patches_total", "Pods patched with a verdict.", "outcome")
         self._stream_requests = counter(
             "stream_requests_total", "Requests on the gate stream, by how they ended.", "outcome"

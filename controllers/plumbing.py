@@ -37,16 +37,18 @@ class Plumbing:
             return kind(f"workqueue_{name}", text, ["name", "controller"], registry=registry, **more)
 
         self._adds = of_queue("adds_total", "Keys added.", Counter)
-        self._retries = of_queue("retries_total", "Keys given back.", Counter)
-        self._depth = of_queue("depth", "Keys that wait for a worker.", Gauge)
+        self._retries = of_queue("retries_total", "Keys given back after a failure.", Counter)
+        self._depth = of_queue(
+            "depth", "Keys that wait for a worker; a standby has no workers, so its queue only grows.", Gauge
+        )
         self._unfinished = of_queue("unfinished_work_seconds", "Time of all work under way.", Gauge)
-        self._longest = of_queue("longest_running_processor_seconds", "Longest work under way.", Gauge)
+        self._longest = of_queue("longest_running_processor_seconds", "The longest work under way.", Gauge)
         self._waited = of_queue("queue_duration_seconds", "Wait for a worker.", Histogram, buckets=_SECONDS)
         self._worked = of_queue("work_duration_seconds", "Work on a key.", Histogram, buckets=_SECONDS)
         self._host = urlsplit(server).netloc
         self._requests = Counter(
             "rest_client_requests_total",
-            "Requests to the API server.",
+            "Requests to the API server; <error> is one without an answer.",
             ["code", "method", "host", "resource"],
             registry=registry,
         )

@@ -7,7 +7,7 @@ from datetime import UTC, datetime
 
 from controllers.keys import Key
 from controllers.ticks import ticks
-from jobset_gate import names
+from jobset_gate import names, report
 from jobset_gate.kube import events
 from jobset_gate.kube.client import Client, PatchType
 from jobset_gate.kube.errors import Conflict, NotFound
@@ -16,6 +16,8 @@ from jobset_gate.model import Condition, ConditionSeen, JobSetSeen
 
 PROGRESS_EVERY = 15.0
 """Seconds between two writes of which only the message differs: each may make the JobSet controller's own retry."""
+WORDS_EVERY = 300.0
+"""The same while the gang is as it was, and only the scheduler or a kubelet words it otherwise."""
 
 _WARNINGS = frozenset({names.REASON_TIMED_OUT, names.REASON_GATE_MISSING, names.REASON_CONFIG_MAP_CONFLICT})
 
@@ -47,7 +49,8 @@ class Statuses:
         # Written already, and the watch has not shown it yet, or somebody took it away: tell it again, but slowly.
         repeated = told is last and last == condition
         if repeated or (progress_only and condition.reason == names.REASON_WAITING):
-            return max(0.0, at + self._progress_every - self._patience())
+            every = WORDS_EVERY if told is not None and _no_news(told.message, condition.message) else 0.0
+            return max(0.0, at + max(every, self._progress_every) - self._patience())
         return 0.0
 
     async def tell(self, jobset: JobSetSeen, condition: Condition, generation: str = "") -> float | None:
@@ -121,6 +124,11 @@ class Statuses:
             )
         except NotFound:
             return  # the namespace is gone
+
+
+def _no_news(told: str, message: str) -> bool:
+    """Whether it says the same in other words, and not more of them: a kubelet gives its reason only while it tries."""
+    return told != message and len(message) <= len(told) and report.gist(told) == report.gist(message)
 
 
 def _words(condition: Condition | ConditionSeen) -> tuple[str, str, str]:

@@ -34,7 +34,9 @@ class Waiting:
         self._pods_shown = gauge("waiting_pods", "Started pods held at a closed gate.")
         self._missing_shown = gauge("missing_pods", "Pods that closed gates wait for, by reason.", "reason")
         self._blocked_shown = gauge("blocked_gangs", "Gangs without a gate that works, by reason.", "reason")
-        longest = gauge("longest_wait_seconds", "Since the first pod started of the gang that waits longest.")
+        longest = gauge(
+            "longest_wait_seconds", "Since the first pod started of the gang that waits longest; 0 if none waits."
+        )
         longest.set_function(self._longest)
         self._idle = idle.IdleAccelerators(clock)
         registry.register(self._idle)
@@ -48,7 +50,10 @@ class Waiting:
     def waits(self, key: Key, seen: GangSeen, decision: Wait) -> None:
         """Its gate is closed."""
         self._drop(key)
-        gang = _Gang(decision.started, Tallies(dict(decision.reasons)), decision.clock.at if decision.clock else None)
+        missing: Tallies[Why] = Tallies()
+        for lack in decision.lacks:
+            missing[Why(lack.why)] += lack.count
+        gang = _Gang(decision.started, missing, decision.clock.at if decision.clock else None)
         self._gangs[key] = gang
         self._held += gang.started
         self._missing.update(gang.missing)

@@ -5,11 +5,10 @@ controller that was killed between any two writes is finished by its successor. 
 decision is settled by one compare-and-swap write on the ConfigMap (A6.1); who loses it looks again.
 """
 
-from collections import Counter
 from collections.abc import Callable, Iterable
 
 from jobset_gate import count, names, report, verdicts
-from jobset_gate.missing import missing
+from jobset_gate.lacks import lacks
 from jobset_gate.model import (
     Decide,
     Decision,
@@ -145,7 +144,7 @@ def _too_late(facts: _Facts) -> Decision | None:
         kind=Kind.RELEASE if releases else Kind.TIMEOUT,
         generation=facts.generation(max(facts.epoch, clock.generation.epoch)),
         cause=names.REASON_TIMED_OUT,
-        message=report.timed_out(facts.tally, timeout, missing(facts.seen), releases=releases),
+        message=report.timed_out(facts.tally, timeout, lacks(facts.seen), releases=releases),
     )
     return Decide(verdict=verdict, clock=clock, condition=report.decided(verdict))
 
@@ -163,14 +162,14 @@ RULES: tuple[Callable[[_Facts], Decision | None], ...] = (
 
 
 def _waiting(facts: _Facts) -> Wait:
-    reasons = Counter(one.stall.why for one in missing(facts.seen))
+    found = () if facts.seen.jobset.suspended else lacks(facts.seen)
     return Wait(
-        condition=report.waiting(facts.seen, facts.tally, reasons),
+        condition=report.waiting(facts.seen, facts.tally, found),
         clock=facts.clock,
         again=None if facts.deadline is None else max(0.0, facts.deadline - facts.now),
         expected=facts.tally.expected,
         started=facts.tally.started,
-        reasons=tuple(sorted(reasons.items())),
+        lacks=found,
         verdict=facts.recorded,
     )
 

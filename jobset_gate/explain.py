@@ -11,7 +11,7 @@ from jobset_gate.afterwards import afterwards
 from jobset_gate.decide import decide
 from jobset_gate.explained import Controller, Explanation, Lack, Part, Policy, State, Subject
 from jobset_gate.explained_lines import lines
-from jobset_gate.lacks import lacks
+from jobset_gate.lacks import commands, lacks
 from jobset_gate.model import (
     Decide,
     Decision,
@@ -31,7 +31,6 @@ from jobset_gate.model import (
 
 __all__ = ["Controller", "Explanation", "Lack", "Part", "Policy", "State", "explain", "lines", "not_gated"]
 
-MOST_COMMANDS = 3
 _FIELD = f"spec.{names.CONFIG_FIELD}"
 
 
@@ -52,7 +51,7 @@ def explain(
     about = _About(seen, now, decide(seen, now), policy, blind=blind)
     state = about.state()
     shows = state in (State.WAITING, State.DUE) and not blind
-    found = lacks(seen) if shows else ()
+    found = about.lacks() if shows else ()
     clock, tally = about.clock(), count.tally(seen)
     waits = state in (State.WAITING, State.DUE)
     return Explanation(
@@ -66,7 +65,7 @@ def explain(
         started=None if blind else tally.started,
         passed=sum(it.stage is Stage.PASSED and it.alive for it in count.members(seen)),
         parts=() if blind else tuple(Part(name=name, started=up, expected=all_) for name, up, all_ in tally.per_job),
-        lacks=found,
+        lacks=tuple(found),
         timeout=seen.jobset.config.timeout,
         since=clock.at if clock is not None and waits else None,
         decided=about.decided(state),
@@ -113,6 +112,9 @@ class _About:
                 return State.WAITING if self.blind and not jobset.bypass else State.DUE
             case Wait():
                 return State.SUSPENDED if jobset.suspended else State.WAITING
+
+    def lacks(self) -> Sequence[Lack]:
+        return self.decision.lacks if isinstance(self.decision, Wait) else lacks(self.seen)
 
     def clock(self) -> WaitingSince | None:
         return self.decision.clock if isinstance(self.decision, Wait | Decide | Stand) else None
@@ -220,7 +222,7 @@ def _told(stall: Stall | None) -> str:
 
 def _commands(state: State, jobset: JobSetSeen, found: Sequence[Lack], policy: Policy | None) -> tuple[str, ...]:
     if found:
-        return tuple(dict.fromkeys(one.command for one in found))[:MOST_COMMANDS]
+        return commands(found)
     if state is State.SUSPENDED and policy and policy.queue:
         return (f"kubectl describe workloads.kueue.x-k8s.io -n {jobset.namespace}",)
     command = _OF_STATES.get(state, "kubectl describe jobset {name} -n {namespace}")

@@ -25,7 +25,7 @@ def explain_group(
     """Everything there is to say of a group; `pod` is the name of the member that was asked about."""
     record, counts = report.record, report.counts
     placing = record is not None and record.stage is Stage.OPEN and record.satisfied is None
-    clock = since(report.seen, record) if placing and record is not None else None
+    clock = since(report.seen, record, now) if placing and record is not None else None
     return Explanation(
         kind=names.POD_GROUP,
         namespace=report.key.namespace,

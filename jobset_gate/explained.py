@@ -5,24 +5,37 @@ Frozen and free of layout: `explain.py` finds them, `explain.lines` and the comm
 
 from enum import StrEnum
 
+from jobset_gate.lack import Lack
 from jobset_gate.model import Word
+
+__all__ = ["Controller", "Explanation", "Lack", "Part", "Policy", "State", "Subject"]
 
 
 class State(StrEnum):
     """Where a JobSet stands. A pod group's state is its one reason (G5), which is a word of names.py."""
 
     WAITING = "Waiting"
+    """The gate is closed, and pods are missing."""
     DUE = "Due"
     """Everything is there for a verdict, and nobody has written one yet."""
     RELEASED = "Released"
+    """The gate is open."""
     TIMED_OUT = "TimedOut"
+    """The time was up, and the gang was ended."""
     SUSPENDED = "Suspended"
+    """Nothing counts while the JobSet is suspended."""
     FINISHED = "Finished"
+    """The JobSet has ended."""
     DELETING = "Deleting"
+    """The JobSet is on its way out."""
     MANAGED_ELSEWHERE = "ManagedElsewhere"
+    """Its managedBy names another controller than JobSet's."""
     NOT_GATED = "NotGated"
+    """It asks for no gate."""
     GATE_MISSING = "GateMissing"
+    """It asks for a gate, and nothing holds its pods."""
     CONFIG_MAP_CONFLICT = "ConfigMapConflict"
+    """A ConfigMap of the gang's name is not ours, so no verdict can be written."""
 
 
 class Controller(Word, frozen=True):
@@ -60,22 +73,6 @@ class Part(Word, frozen=True):
     name: str
     started: int
     expected: int
-
-
-class Lack(Word, frozen=True):
-    """Missing slots that have one reason."""
-
-    why: str
-    """A class of A9; of a pod group, its reason."""
-    detail: str
-    """In the words of whoever holds them up; of several, those of the one that waits longest."""
-    count: int
-    slots: tuple[str, ...] = ()
-    """The first few, longest-waiting first; of a pod group, pods."""
-    since: float | None = None
-    """Since when the first of them exists; None: there is no pod yet."""
-    command: str = ""
-    """What tells more."""
 
 
 class Subject(Word, frozen=True):

@@ -1,15 +1,16 @@
-"""An explanation as lines of text within so many bytes: one builder for condition, page and command line."""
+"""An explanation as text within so many bytes: the one builder for verdict, condition, page and command line."""
 
 from collections.abc import Iterator, Sequence
 from datetime import UTC, datetime
 
+import msgspec
+
 from jobset_gate import verdicts
 from jobset_gate.explained import Explanation, Lack, State
 
-_REST = 80
-"""Bytes kept back for "and N more"."""
-_WORDS = 40
-"""Bytes that a reason keeps, however little room there is."""
+_WORDS = 20
+"""Bytes that others' words keep, however little room there is."""
+_LINE, _SENTENCE = "\n", "; "
 _WAITS = frozenset({State.WAITING, State.DUE})
 
 
@@ -20,10 +21,40 @@ def lines(explanation: Explanation, limit: int | None = None, *, timeless: bool 
     the words of single reasons, then what comes after them, and how many pods were left out is said.
     """
     head = [headline(explanation), *_parts(explanation)]
-    tail = list(_tail(explanation, timeless=timeless))
+    after = list(tail(explanation, timeless=timeless))
     if limit is None:
-        return (*head, *map(told, explanation.lacks), *tail)
-    return tuple(_fit(head, explanation.lacks, tail, limit))
+        return (*head, *map(told, explanation.lacks), *after)
+    room = limit - len(_LINE.join(head).encode())
+    if room < 0:
+        return tuple(verdicts.shorten(_LINE.join(head), limit).split(_LINE))
+    return (*head, *_fit(explanation.lacks, after, room, len(_LINE)))
+
+
+def sentence(start: str, lacks: Sequence[Lack], limit: int, tail: Sequence[str] = ()) -> str:
+    """The same on one line of at most `limit` bytes: `<start>; missing: 37 pods: Unscheduled: ... (...); <tail>`."""
+    begun = f"{start}; missing: " if lacks else start + _SENTENCE
+    room = limit - len(begun.encode()) + len(_SENTENCE)
+    pieces = list(_fit(lacks, tail, room, len(_SENTENCE)))
+    return begun + _SENTENCE.join(pieces) if pieces else verdicts.shorten(start, limit)
+
+
+def tail(it: Explanation, *, timeless: bool = False) -> Iterator[str]:
+    """What comes after the missing: time left, what happens then, what is not known, what to run next."""
+    left = clock(it)
+    if left and not timeless:
+        yield left
+    if it.afterwards:
+        yield f"{_when(it, timeless=timeless)}: {it.afterwards}"
+    if it.controller is not None and it.controller.leads is not True and it.controller.told:
+        yield it.controller.told
+    yield from (f"not known: {text}" for text in it.unknown)
+    yield from (f"next: {command}" for command in it.commands)
+
+
+def _when(it: Explanation, *, timeless: bool) -> str:
+    if not waits(it):
+        return "what follows"
+    return f"at the timeout of {span(it.timeout)}" if timeless and it.timeout is not None else "at the timeout"
 
 
 def headline(it: Explanation) -> str:
@@ -90,55 +121,65 @@ def waits(it: Explanation) -> bool:
     return it.state in _WAITS or it.since is not None
 
 
+# --- Within so many bytes --------------------------------------------------------------------------------------------
+
+
+def _fit(lacks: Sequence[Lack], after: Sequence[str], room: int, glue: int) -> Iterator[str]:
+    """Whole entries, each with `glue` bytes before it. What comes after reasons matters less than any of them."""
+    whole = [told(lack) for lack in lacks]
+    if _size(whole, glue) > room:
+        yield from _cut(lacks, whole, room, glue)
+        return
+    for text in (*whole, *after):
+        room -= _size((text,), glue)
+        if room < 0:
+            return
+        yield text
+
+
+def _cut(lacks: Sequence[Lack], whole: Sequence[str], room: int, glue: int) -> Iterator[str]:
+    """Entries with fewer words; of those for which even that is too much, how many they are.
+
+    Every reason matters more than whole sentences about the first.
+    """
+    many = sum(lack.count for lack in lacks)
+    room -= _size((_left_out(many, len(lacks)),), glue)
+    for number, (lack, text) in enumerate(zip(lacks, whole, strict=True)):
+        share = room // (len(lacks) - number) - glue
+        shown = text if len(text.encode()) <= share else _brief(lack, share)
+        if _size((shown,), glue) > room:
+            yield from _rest(many, len(lacks) - number, room + _size((_left_out(many, len(lacks)),), glue), glue)
+            return
+        yield shown
+        room -= _size((shown,), glue)
+        many -= lack.count
+
+
+def _rest(many: int, groups: int, room: int, glue: int) -> Iterator[str]:
+    text = _left_out(many, groups)
+    if _size((text,), glue) <= room:
+        yield text
+
+
+def _left_out(many: int, groups: int) -> str:
+    return f"and {many} more {'pod' if many == 1 else 'pods'} in {groups} {'group' if groups == 1 else 'groups'}"
+
+
+def _brief(lack: Lack, share: int) -> str:
+    """A group in about so many bytes: the slots that have waited longest of all are named, the words are cut."""
+    few = msgspec.structs.replace(lack, slots=lack.slots[: max(1, lack.foremost)])
+    text = told(few)
+    over = len(text.encode()) - share
+    if over <= 0:
+        return text
+    kept = max(_WORDS, len(lack.detail.encode()) - over)
+    return told(msgspec.structs.replace(few, detail=verdicts.shorten(lack.detail, kept)))
+
+
 def _parts(it: Explanation) -> Iterator[str]:
     if it.state in _WAITS and len(it.parts) > 1:
         yield ", ".join(f"{part.name} {part.started}/{part.expected}" for part in it.parts)
 
 
-def _tail(it: Explanation, *, timeless: bool) -> Iterator[str]:
-    left = clock(it)
-    if left and not timeless:
-        yield left
-    if it.afterwards:
-        yield f"{'at the timeout' if waits(it) else 'what follows'}: {it.afterwards}"
-    if it.controller is not None and it.controller.leads is not True and it.controller.told:
-        yield it.controller.told
-    yield from (f"not known: {text}" for text in it.unknown)
-
-
-def _fit(head: Sequence[str], lacks: Sequence[Lack], tail: Sequence[str], limit: int) -> Iterator[str]:
-    left = limit - _size(head)
-    if left < 0:
-        yield from verdicts.shorten("\n".join(head), limit).split("\n")
-        return
-    yield from head
-    whole = [told(lack) for lack in lacks]
-    if _size(whole) + _size(tail) <= left:
-        yield from (*whole, *tail)
-        return
-    # A reason matters more than what comes after it, and every reason more than whole sentences about the first.
-    done = 0
-    for number, (lack, text) in enumerate(zip(lacks, whole, strict=True)):
-        share = (left - _REST) // (len(lacks) - number)
-        if len(text.encode()) + 1 > share:
-            text = verdicts.shorten(reason(lack), max(_WORDS, share - 1))  # noqa: PLW2901 - the same, shorter
-        if len(text.encode()) + 1 > left - _REST:
-            break
-        yield text
-        done, left = number + 1, left - len(text.encode()) - 1
-    rest = sum(lack.count for lack in lacks[done:])
-    if rest:
-        more = f"and {pods(rest)} more for {len(lacks) - done} more reasons"
-        if len(more) + 1 <= left:
-            yield more
-        return
-    for text in tail:
-        if len(text.encode()) + 1 > left:
-            return
-        yield text
-        left -= len(text.encode()) + 1
-
-
-def _size(texts: Sequence[str]) -> int:
-    """With the newline before each of them."""
-    return sum(len(text.encode()) + 1 for text in texts)
+def _size(texts: Sequence[str], glue: int) -> int:
+    return sum(len(text.encode()) + glue for text in texts)

@@ -11,6 +11,7 @@ from types import MappingProxyType
 import msgspec
 
 from jobset_gate import names
+from jobset_gate.lack import Lack
 
 
 class Word(msgspec.Struct, frozen=True, gc=False, kw_only=True):
@@ -76,15 +77,25 @@ class Why(StrEnum):
     """Why a pod is missing (A9). `Starting` is ours: a pod on its node of which the kubelet has said nothing yet."""
 
     NOT_CREATED = "NotCreated"
+    """There is no pod: its Job has not made it, or the last one has failed and its successor is not there yet."""
     QUOTA_DENIED = "QuotaDenied"
+    """A ResourceQuota, or another check at creation, has refused it."""
     UNSCHEDULED = "Unscheduled"
+    """No node takes it."""
     NODE_PROVISIONING = "NodeProvisioning"
+    """An autoscaler has said that a node is coming for it."""
     IMAGE_PULL = "ImagePull"
+    """An image cannot be pulled, or is being pulled: of an earlier init container or, with prefetching, a main one."""
     EARLIER_INIT = "EarlierInit"
+    """An init container before the barrier still runs."""
     CRASH_LOOP = "CrashLoop"
+    """An init container fails again and again."""
     TERMINATING = "Terminating"
+    """It is being deleted, and its successor comes after that."""
     BARRIER_IMAGE_PULL = "BarrierImagePull"
+    """The image of the barrier cannot be pulled, or is being pulled."""
     STARTING = "Starting"
+    """It is on its node, and the kubelet has not come to the barrier yet."""
 
 
 class Stall(Word, frozen=True):
@@ -283,24 +294,7 @@ class GangSeen(msgspec.Struct, frozen=True, kw_only=True):
     """Names of unscheduled pods for which an autoscaler said that a node is on its way, where that was looked up."""
 
 
-# --- What is missing -------------------------------------------------------------------------------------------------
-
-
-class Missing(Word, frozen=True):
-    """One slot without a started pod."""
-
-    replicated_job: str
-    job_index: int
-    index: int | None
-    stall: Stall
-    since: float | None = None
-    """When its pod was created, if there is one."""
-
-    @property
-    def slot(self) -> str:
-        """`workers-2/17`; a NonIndexed Job's pods have no number: `workers-2`."""
-        job = f"{self.replicated_job}-{self.job_index}"
-        return job if self.index is None else f"{job}/{self.index}"
+# --- What was counted ------------------------------------------------------------------------------------------------
 
 
 class Tally(Word, frozen=True):
@@ -359,8 +353,8 @@ class Wait(Word, frozen=True):
     """Seconds until the gang's own clock runs out."""
     expected: int
     started: int
-    reasons: tuple[tuple[Why, int], ...]
-    """How many slots are missing for which reason."""
+    lacks: tuple[Lack, ...]
+    """The missing slots by reason, longest-waiting first; () while it is suspended."""
     verdict: Verdict | None = None
     """The last one taken on this life of the JobSet, for an older generation: the ConfigMap goes on holding it."""
 

@@ -10,7 +10,7 @@ from jobset_gate import picture_svg as svg
 from jobset_gate.explained_lines import date, pods
 from jobset_gate.picture_axis import Axis
 from jobset_gate.picture_style import CLASS, STYLE
-from jobset_gate.timeline import PATH, Doing, Step, Timeline
+from jobset_gate.timeline import Doing, Step, Timeline
 from jobset_gate.timeline_rows import MOST_PODS, SLOWEST, Row, rows
 from jobset_gate.timeline_sums import Idle
 from jobset_gate.timeline_words import headline, offset, sentences, way
@@ -21,8 +21,8 @@ RIGHT = WIDTH - 24
 LINE = 18
 WORDS = 32
 """Letters of a row's label."""
-TITLE = 115
-"""Letters of the headline."""
+TITLE = 95
+"""Letters of a line of the headline."""
 WRAP = 140
 """Letters of a note."""
 
@@ -30,8 +30,11 @@ WRAP = 140
 def picture(timeline: Timeline, idle: Sequence[Idle] = (), *, name: str = "timeline") -> str:
     """The whole SVG. `name` begins the ids in it, for pages with several."""
     said = sentences(timeline, idle)
-    parts: list[str] = [svg.label(24, 30, svg.shorten(headline(timeline), TITLE), "head")]
-    below = 52.0
+    parts: list[str] = []
+    below = 30.0
+    for each in textwrap.wrap(headline(timeline), TITLE):
+        parts.append(svg.label(24, below, each, "head"))
+        below += 22
     for each in said:
         parts.append(svg.label(24, below, each, "faint"))
         below += LINE
@@ -50,9 +53,10 @@ def _notes(timeline: Timeline) -> tuple[str, ...]:
     if len(timeline.pods) <= MOST_PODS:
         return timeline.notes
     many = pods(len(timeline.pods))
+    came = timeline.path.coming
     told = (
-        f"{many}, drawn in bands of those that came to the gate together, 0-10% first; a box ends when half of its band"
-        " had got there, and the lines below it go from the first to the last that came to the gate, and that ran"
+        f"{many}, drawn in bands of those that {came} together, 0-10% first; a box ends when half of its band"
+        f" had got there, and the lines below it go from the first to the last that {came}, and that ran"
     )
     return (told, *timeline.notes)
 
@@ -102,23 +106,29 @@ class _Drawing:
         for number, row in enumerate(self.rows):
             if row.slow and not self.rows[number - 1].slow:
                 place += 28
-                yield svg.label(24, place - 8, f"the {SLOWEST} pods that came to the gate last", "part")
+                yield svg.label(24, place - 8, f"the {SLOWEST} pods that {self.timeline.path.coming} last", "part")
             yield self._row(row, place)
             place += self.step
         yield from self._moments()
 
     def _legend(self) -> Iterator[str]:
         place = 24.0
-        for doing in Doing:
+        for doing in self.timeline.path.doings:
             yield svg.rect(place, self.top, 12, 12, CLASS[doing])
             yield svg.label(place + 17, self.top + 10, doing, "faint")
-            place += 34 + 6.6 * len(doing)
-        yield svg.element("line", x1=place, y1=self.top, x2=place, y2=self.top + 12, class_="failed")
-        yield svg.label(place + 7, self.top + 10, "gave up", "faint")
+            place += 30 + 6.8 * len(doing)
+        if self.timeline.placing is None:
+            yield svg.element("line", x1=place, y1=self.top, x2=place, y2=self.top + 12, class_="failed")
+            yield svg.label(place + 7, self.top + 10, "gave up", "faint")
+            place += 66
         if any(row.band for row in self.rows):
-            place += 72
             yield svg.line(place, self.top + 6, place + 14, self.top + 6, "range")
-            yield svg.label(place + 20, self.top + 10, "first to last of a band", "faint")
+            yield svg.label(place + 20, self.top + 10, "first to last", "faint")
+            place += 116
+        if any(Step.PULLED in row.way.times for row in self.rows if not row.band):
+            yield svg.rect(place, self.top, 12, 12, CLASS[Doing.PREPARING])
+            yield svg.line(place + 6, self.top + 2, place + 6, self.top + 10, "pulled")
+            yield svg.label(place + 17, self.top + 10, "image there", "faint")
 
     def _scale(self) -> Iterator[str]:
         for mark in self.axis.marks():
@@ -147,14 +157,18 @@ class _Drawing:
     def _ranges(self, row: Row, height: float) -> Iterator[str]:
         """Below a band: from the first to the last of its pods that came to the gate, and that ran."""
         for it in row.sums:
-            if it.step in (Step.STARTED, Step.RUNNING) and it.first is not None and it.last is not None:
+            if it.step in (row.way.path.came, Step.RUNNING) and it.first is not None and it.last is not None:
                 left, right = self.axis.place(it.first), self.axis.place(it.last)
                 yield svg.line(left, height, max(right, left + 1), height, "range")
+
+    @property
+    def _gate(self) -> str:
+        return "gate opened" if self.timeline.placing is None else "group opened"
 
     def _moments(self) -> Iterator[str]:
         opened = self.timeline.opened
         if opened is not None:
-            yield self._moment(opened, "opened", f"gate opened {offset(opened, self.origin)}", 0)
+            yield self._moment(opened, "opened", f"{self._gate} {offset(opened, self.origin)}", 0)
         if self.timeline.until >= self.timeline.now:
             yield self._moment(self.timeline.now, "now", f"now, {date(self.timeline.now)}", 15 if opened else 0)
 
@@ -162,8 +176,12 @@ class _Drawing:
         place = self.axis.place(moment)
         half = 3.2 * len(words)
         middle = min(max(place, LEFT + half), RIGHT - half)
-        return svg.line(place, self.first - 6, place, self.end + 18, class_) + svg.label(
-            middle, self.end + 32 + lower, words, "moment", "middle"
+        return "".join(
+            (
+                svg.line(place, self.first - 6, place, self.end + 3, class_),  # the marks of the scale stay readable
+                svg.line(place, self.end + 17, place, self.end + 20, class_),
+                svg.label(middle, self.end + 32 + lower, words, "moment", "middle"),
+            )
         )
 
 
@@ -174,7 +192,7 @@ def _told(row: Row, now: float, origin: float) -> str:
         return f"{row.label} ({row.way.name}){node}: {way(row.way, now, origin)}"
     parts = [f"{row.label}: {pods(row.count)}"]
     for it in row.sums:
-        if it.step not in PATH:
+        if it.step not in row.way.path.parts:
             continue
         if it.first is not None and it.last is not None:
             first, last = offset(it.first, origin), offset(it.last, origin)

@@ -35,7 +35,7 @@ STYLE = (
     + "text{font-family:system-ui,sans-serif;font-size:12px;fill:var(--ink)}"
     + ".head{font-size:16px;font-weight:600}"
     + ".faint{fill:var(--faint)}"
-    + ".part{font-weight:600}"
+    + ".part{font-weight:600;paint-order:stroke;stroke:var(--paper);stroke-width:5px}"
     + ".grid{stroke:var(--grid);stroke-width:1}"
     + ".opened{stroke:var(--ink);stroke-width:1.5}"
     + ".now{stroke:var(--faint);stroke-width:1;stroke-dasharray:4 3}"

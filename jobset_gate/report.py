@@ -1,34 +1,37 @@
 """Facts and decisions as text: the condition's messages and the verdict's (A7, A9).
 
-One builder with a limit, so that termination message, condition and event say the same thing. Messages carry no
-timestamps, and while a gang waits they name classes and numbers only, so that they do not flap.
+What is missing is said by the one builder of `explained_lines`, so that termination message, condition, event, page
+and command line say the same thing. Messages carry no timestamps, and `gist` tells which differences are no news.
 """
 
 import re
-from collections.abc import Iterable, Mapping
+from collections.abc import Sequence
+from functools import lru_cache
 
+from jobset_gate import explained_lines as said
 from jobset_gate import names, verdicts
+from jobset_gate.afterwards import afterwards
+from jobset_gate.explained import Explanation, State
+from jobset_gate.lack import Lack
+from jobset_gate.lacks import alike, commands
 from jobset_gate.model import (
     Condition,
     ConditionSeen,
     GangSeen,
     Generation,
     Kind,
-    Missing,
+    Stall,
     Tally,
     Verdict,
     Why,
 )
 
-NAMED = 10
-"""Missing slots that a verdict names one by one (A7)."""
+CONDITION_LIMIT = 32_768
+"""Bytes of a condition's message: what the API takes."""
 
 _GENERATION = re.compile(r"(?:^| )\(attempt (\d{1,9}), epoch (\d{1,9})\)$")
-_SLOT_LIMIT = 120
-"""Bytes of a message kept back for "and N more"."""
-
-_REASON_AT_LEAST = 20
-"""Bytes that a reason keeps."""
+_GROUP = re.compile(r"(?P<head>(?:missing: )?\d+ pods?: (?P<why>\w+): )(?P<words>.*?)(?P<slots> \([^()]*\))?")
+"""One of a waiting condition's groups."""
 
 
 def progress(tally: Tally) -> str:
@@ -36,14 +39,39 @@ def progress(tally: Tally) -> str:
     return f"{tally.started}/{tally.expected} pods started"
 
 
-def waiting(seen: GangSeen, tally: Tally, reasons: Mapping[Why, int]) -> Condition:
-    """What the condition says while the gate is closed."""
-    if seen.jobset.suspended:
+def waiting(seen: GangSeen, tally: Tally, lacks: Sequence[Lack]) -> Condition:
+    """What the condition says while the gate is closed: what `explain` says, but for what time alone changes."""
+    jobset = seen.jobset
+    if jobset.suspended:
         return Condition(status="False", reason=names.REASON_WAITING, message="suspended")
-    message = progress(tally)
-    if reasons:
-        message += "; missing: " + ", ".join(f"{count} {why}" for why, count in sorted(reasons.items()))
+    it = Explanation(
+        kind="JobSet",
+        namespace=jobset.namespace,
+        name=jobset.name,
+        state=State.WAITING,
+        timeout=jobset.config.timeout,
+        afterwards=afterwards(jobset, None),
+        commands=commands(lacks),
+    )
+    message = said.sentence(progress(tally), lacks, CONDITION_LIMIT, tuple(said.tail(it, timeless=True)))
     return Condition(status="False", reason=names.REASON_WAITING, message=message)
+
+
+@lru_cache(maxsize=1024)
+def gist(message: str) -> str:
+    """A waiting condition's message without what changes while nothing happens to the gang.
+
+    `0/40 nodes are available` changes with every node, and the kubelet's words with every try; the numbers and the
+    slots are ours, and stay.
+    """
+    return "; ".join(map(_gist, message.split("; ")))
+
+
+def _gist(piece: str) -> str:
+    found = _GROUP.fullmatch(piece)
+    if found is None or found["why"] not in set(Why):
+        return piece
+    return found["head"] + alike(Stall(why=Why(found["why"]), detail=found["words"])) + (found["slots"] or "")
 
 
 def started(tally: Tally) -> str:
@@ -56,41 +84,10 @@ def bypassed(tally: Tally) -> str:
     return f"gate opened by the annotation {names.BYPASS} with {progress(tally)}"
 
 
-def timed_out(tally: Tally, timeout: int, missing: Iterable[Missing], *, releases: bool) -> str:
+def timed_out(tally: Tally, timeout: int, lacks: Sequence[Lack], *, releases: bool) -> str:
     """The verdict that a human can act on: how many, and the first ten missing, grouped by reason (A7)."""
     what = "opened after its timeout of" if releases else "timed out after"
-    return name_missing(f"{what} {timeout}s: {progress(tally)}", missing, verdicts.MESSAGE_LIMIT)
-
-
-def name_missing(head: str, missing: Iterable[Missing], limit: int) -> str:
-    """`<head>; missing: a/1, a/2 (reason), b/7 (reason), and 30 more` in at most `limit` bytes.
-
-    Longest-waiting first, those of one reason together; at most `NAMED` slots are named.
-    """
-    ordered = sorted(missing, key=lambda one: (one.since is None, one.since or 0.0))
-    if not ordered:
-        return verdicts.shorten(head, limit)
-    groups: dict[str, list[str]] = {}
-    for one in ordered[:NAMED]:
-        reason = f"{one.stall.why.value}: {one.stall.detail}" if one.stall.detail else one.stall.why.value
-        groups.setdefault(reason, []).append(one.slot)
-    text, named = head + "; missing: ", 0
-    for number, (reason, slots) in enumerate(groups.items()):
-        part = (", " if number else "") + f"{', '.join(slots)} ({reason})"
-        room = limit - _SLOT_LIMIT - len(text.encode())
-        share = room // (len(groups) - number)
-        if len(part.encode()) > share:
-            # All slots matter more than whole sentences about the first of them.
-            bare = (", " if number else "") + ", ".join(slots)
-            part = bare + f" ({verdicts.shorten(reason, max(_REASON_AT_LEAST, share - len(bare.encode()) - 3))})"
-            if len(part.encode()) > room:
-                break
-        text += part
-        named += len(slots)
-    rest = len(ordered) - named
-    if rest:
-        text += f", and {rest} more" if named else f"{rest} pods"
-    return verdicts.shorten(text, limit)
+    return said.sentence(f"{what} {timeout}s: {progress(tally)}", lacks, verdicts.MESSAGE_LIMIT)
 
 
 def decided(verdict: Verdict) -> Condition:

@@ -17,7 +17,10 @@ class Step(StrEnum):
     """What a pod goes through, in this order."""
 
     CREATED = "created"
+    OPENED = "opened"
+    """Of a pod group's pods: our gate was removed."""
     SCHEDULED = "scheduled"
+    """It has a node: it is bound."""
     PULLED = "pulled"
     """The barrier's image is on the node; earlier init containers are done."""
     STARTED = "started"
@@ -41,10 +44,58 @@ class Doing(StrEnum):
     UNKNOWN = "not known"
 
 
-PATH = (Step.CREATED, Step.SCHEDULED, Step.STARTED, Step.RELEASED, Step.RUNNING)
-"""Steps that part two doings; the pulls happen within one."""
-AFTER = dict(zip(PATH, (Doing.WAITING, Doing.PREPARING, Doing.HELD, Doing.STARTING, Doing.RUNNING), strict=True))
-"""What begins with each."""
+class Path(Word, frozen=True):
+    """What the pods of one kind of gang go through."""
+
+    steps: tuple[Step, ...]
+    """All of them, in order."""
+    after: tuple[tuple[Step, Doing], ...]
+    """Steps that part two doings, with what begins with each; the pulls happen within one."""
+    held: tuple[Step, Step]
+    """From when to when a gate of ours holds them."""
+    came: Step
+    """Who is first by this step is told first."""
+    coming: str
+    """That step in words."""
+
+    @property
+    def parts(self) -> tuple[Step, ...]:
+        """Steps that part two doings."""
+        return tuple(step for step, _ in self.after)
+
+    @property
+    def doings(self) -> tuple[Doing, ...]:
+        """What there is to be seen of them, in order."""
+        return (*(doing for _, doing in self.after), Doing.UNKNOWN)
+
+
+BARRIER = Path(
+    steps=tuple(step for step in Step if step is not Step.OPENED),
+    after=(
+        (Step.CREATED, Doing.WAITING),
+        (Step.SCHEDULED, Doing.PREPARING),
+        (Step.STARTED, Doing.HELD),
+        (Step.RELEASED, Doing.STARTING),
+        (Step.RUNNING, Doing.RUNNING),
+    ),
+    held=(Step.STARTED, Step.RELEASED),
+    came=Step.STARTED,
+    coming="came to the gate",
+)
+"""Of a JobSet's gang: its pods have nodes, and wait in the start barrier."""
+PLACEMENT = Path(
+    steps=(Step.CREATED, Step.OPENED, Step.SCHEDULED, Step.RUNNING),
+    after=(
+        (Step.CREATED, Doing.HELD),
+        (Step.OPENED, Doing.WAITING),
+        (Step.SCHEDULED, Doing.PREPARING),
+        (Step.RUNNING, Doing.RUNNING),
+    ),
+    held=(Step.CREATED, Step.OPENED),
+    came=Step.SCHEDULED,
+    coming="were bound",
+)
+"""Of a pod group: its pods are held before they get nodes."""
 
 
 class Span(Word, frozen=True):
@@ -77,6 +128,7 @@ class PodTimes(msgspec.Struct, frozen=True, kw_only=True):
     barrier_runs: int = 1
     generation: Generation = Generation("", 0, 0)
     devices: Devices = ()
+    path: Path = BARRIER
 
     @property
     def slot(self) -> str:
@@ -86,8 +138,9 @@ class PodTimes(msgspec.Struct, frozen=True, kw_only=True):
     @property
     def lost(self) -> frozenset[Step]:
         """Steps that it has reached, and of which no time is known any more: a later one has been reached."""
-        last = max((number for number, step in enumerate(Step) if step in self.times or step in self.gone), default=-1)
-        return frozenset(step for number, step in enumerate(Step) if number <= last and step not in self.times)
+        steps = self.path.steps
+        last = max((number for number, step in enumerate(steps) if step in self.times or step in self.gone), default=-1)
+        return frozenset(step for step in steps[: last + 1] if step not in self.times)
 
     @property
     def over(self) -> float | None:
@@ -100,10 +153,11 @@ class PodTimes(msgspec.Struct, frozen=True, kw_only=True):
 
     def held(self, now: float) -> float | None:
         """Seconds at the gate, up to now if it is still there; None if that is not known."""
-        if not self.reached(Step.STARTED):
+        first, last = self.path.held
+        if not self.reached(first):
             return 0.0
-        start, end = self.times.get(Step.STARTED), self.times.get(Step.RELEASED, self.gave_up)
-        if start is None or (end is None and (self.reached(Step.RELEASED) or not self.alive)):
+        start, end = self.times.get(first), self.times.get(last, self.gave_up)
+        if start is None or (end is None and (self.reached(last) or not self.alive)):
             return None
         return max(0.0, (now if end is None else end) - start)
 
@@ -111,14 +165,15 @@ class PodTimes(msgspec.Struct, frozen=True, kw_only=True):
         """What it was doing from its creation up to `until` or to its end; never backwards, whatever clocks say."""
         lost = self.lost
         found: list[Span] = []
-        for number, step in enumerate(PATH):
+        parts = self.path.parts
+        for number, (step, doing) in enumerate(self.path.after):
             if step not in self.times:
                 continue
-            later = [it for it in PATH[number + 1 :] if it in self.times]
+            later = [it for it in parts[number + 1 :] if it in self.times]
             end = self.times[later[0]] if later else self._end(until)
-            sure = number + 1 == len(PATH) or PATH[number + 1] not in lost
+            sure = number + 1 == len(parts) or parts[number + 1] not in lost
             start = max(self.times[step], found[-1].end if found else self.times[step])
-            found.append(Span(doing=AFTER[step] if sure else Doing.UNKNOWN, start=start, end=max(start, end)))
+            found.append(Span(doing=doing if sure else Doing.UNKNOWN, start=start, end=max(start, end)))
         return tuple(found)
 
     def _end(self, until: float) -> float:
@@ -126,6 +181,22 @@ class PodTimes(msgspec.Struct, frozen=True, kw_only=True):
             return self.over
         # Of one that is gone, nobody knows how long it went on.
         return until if self.alive else max(self.times.values())
+
+
+class Placing(Word, frozen=True):
+    """A pod group as a whole: its present generation."""
+
+    generation: int = 0
+    """0: it was never opened."""
+    minimum: int = 0
+    gathered: float | None = None
+    """When its minimum of pods existed."""
+    satisfied: float | None = None
+    """When its minimum was bound."""
+    working: float | None = None
+    """When its minimum ran: before that those that have nodes can do nothing."""
+    works: bool = False
+    """It has come so far, whether or not anybody knows when."""
 
 
 class Timeline(msgspec.Struct, frozen=True, kw_only=True):
@@ -150,6 +221,9 @@ class Timeline(msgspec.Struct, frozen=True, kw_only=True):
     """Made when the gate was open already: they say nothing about the start."""
     notes: tuple[str, ...] = ()
     """What one has to know to read it right."""
+    path: Path = BARRIER
+    placing: Placing | None = None
+    """Of a pod group."""
 
     @property
     def origin(self) -> float | None:

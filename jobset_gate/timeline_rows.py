@@ -6,7 +6,7 @@ from itertools import pairwise
 import msgspec
 
 from jobset_gate.model import Word
-from jobset_gate.timeline import PATH, PodTimes, Step, Timeline
+from jobset_gate.timeline import PodTimes, Step, Timeline
 from jobset_gate.timeline_sums import Sum, of_step
 
 MOST_PODS = 60
@@ -52,13 +52,14 @@ def rows(timeline: Timeline, most: int = MOST_PODS) -> tuple[Row, ...]:
 
 def median(pods: Sequence[PodTimes]) -> PodTimes:
     """One that stands for all: it has reached what at least half of them have, when half of them had."""
-    reached = {step: _half(step, pods) for step in Step}
+    reached = {step: _half(step, pods) for step in pods[0].path.steps}
     times = {step: at for step, at in reached.items() if isinstance(at, float)}
     gone = frozenset(step for step, at in reached.items() if at is True)
     quits = sorted(pod.gave_up for pod in pods if pod.gave_up is not None)
     ends = sorted(pod.ended for pod in pods if pod.ended is not None)
     return PodTimes(
         name="",
+        path=pods[0].path,
         times=times,
         gone=gone,
         alive=2 * sum(pod.alive for pod in pods) >= len(pods),
@@ -99,7 +100,9 @@ def _bands(name: str, pods: Sequence[PodTimes], of: int) -> list[Row]:
         some = ordered[low:high]
         label = name if parts == 1 else f"{name} {_share(number, parts)}"
         way = msgspec.structs.replace(median(some), replicated_job=name, name=label)
-        found.append(Row(label=label, count=len(some), way=way, sums=tuple(of_step(some, step) for step in Step)))
+        found.append(
+            Row(label=label, count=len(some), way=way, sums=tuple(of_step(some, step) for step in way.path.steps))
+        )
     return found
 
 
@@ -111,4 +114,4 @@ def _share(number: int, parts: int) -> str:
 def _turn(pod: PodTimes) -> tuple[float, ...]:
     """Who came to the gate first; then who came nearest to it."""
     never = float("inf")
-    return (pod.times.get(Step.STARTED, never), *(pod.times.get(step, never) for step in reversed(PATH)))
+    return (pod.times.get(pod.path.came, never), *(pod.times.get(step, never) for step in reversed(pod.path.parts)))

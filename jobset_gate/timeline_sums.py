@@ -3,7 +3,7 @@
 from collections.abc import Iterable, Mapping, Sequence
 
 from jobset_gate.model import Word
-from jobset_gate.timeline import PodTimes, Step, Timeline
+from jobset_gate.timeline import Placing, PodTimes, Step, Timeline
 
 Prices = Mapping[str, float]
 """Of one device for one hour, by resource name; under "" that of all others."""
@@ -44,7 +44,7 @@ class Idle(Word, frozen=True):
 
 def sums(timeline: Timeline) -> tuple[Sum, ...]:
     """Of each step, in order."""
-    return tuple(of_step(timeline.pods, step) for step in Step)
+    return tuple(of_step(timeline.pods, step) for step in timeline.path.steps)
 
 
 def of_step(pods: Sequence[PodTimes], step: Step) -> Sum:
@@ -73,9 +73,9 @@ def idle(timeline: Timeline, prices: Prices | None = None) -> tuple[Idle, ...]:
     seconds: dict[str, float] = {}
     unknown: dict[str, int] = {}
     for pod in (*timeline.pods, *timeline.replacements):
-        if not pod.devices or not pod.reached(Step.STARTED):
+        if not pod.devices or not pod.reached(timeline.path.came):
             continue
-        held = pod.held(timeline.now)
+        held = pod.held(timeline.now) if timeline.placing is None else _alone(timeline.placing, pod, timeline.now)
         for resource, many in pod.devices:
             devices[resource] = devices.get(resource, 0) + many
             seconds[resource] = seconds.get(resource, 0.0) + many * (held or 0.0)
@@ -90,6 +90,15 @@ def idle(timeline: Timeline, prices: Prices | None = None) -> tuple[Idle, ...]:
         )
         for resource in sorted(devices)
     )
+
+
+def _alone(group: Placing, pod: PodTimes, now: float) -> float | None:
+    """Seconds for which it had a node while its group could do nothing yet, up to now; None if that is not known."""
+    start = pod.times.get(Step.SCHEDULED)
+    if start is None or (group.works and group.working is None) or (pod.over is None and not pod.alive):
+        return None
+    ends = [it for it in (group.working, pod.over) if it is not None]
+    return max(0.0, min(ends, default=now) - start)
 
 
 def total(costs: Iterable[Idle]) -> float | None:

@@ -4,7 +4,7 @@ from collections.abc import Iterator, Sequence
 
 from jobset_gate import names
 from jobset_gate.explained_lines import date, pods, span
-from jobset_gate.timeline import PodTimes, Step, Timeline
+from jobset_gate.timeline import Placing, PodTimes, Step, Timeline
 from jobset_gate.timeline_sums import Idle, Sum, of_step, skew, total
 
 WORDS = {step: str(step) for step in Step} | {Step.PULLED: "image pulled", Step.MAIN_PULLED: "main images pulled"}
@@ -13,13 +13,15 @@ WORDS = {step: str(step) for step in Step} | {Step.PULLED: "image pulled", Step.
 
 def headline(it: Timeline) -> str:
     """`JobSet team/train: 4/4 pods started; the gate was opened after 42s (AllPodsStarted)`."""
+    if it.placing is not None:
+        return f"PodGroup {it.namespace}/{it.name}: {_placed(it, it.placing)}"
     started = sum(pod.reached(Step.STARTED) for pod in (*it.pods, *it.replacements))
     return f"JobSet {it.namespace}/{it.name}: {started}/{it.expected} pods started; {_gate(it)}"
 
 
 def sentences(it: Timeline, idle: Sequence[Idle]) -> tuple[str, ...]:
     """Start, spread, skew, what stood idle meanwhile and what it cost."""
-    return tuple(_sentences(it, idle))
+    return tuple(_sentences(it, idle) if it.placing is None else _placing(it, it.placing, idle))
 
 
 def offset(moment: float, origin: float) -> str:
@@ -32,7 +34,7 @@ def way(pod: PodTimes, now: float, origin: float) -> str:
     """`created +0s, scheduled +1s, started +4s, released +9s, running not yet`."""
     lost = pod.lost
     parts = []
-    for step in Step:
+    for step in pod.path.steps:
         if step in pod.times:
             parts.append(f"{WORDS[step]} {offset(pod.times[step], origin)}")
         elif step in lost and step not in (Step.PULLED, Step.MAIN_PULLED):
@@ -40,7 +42,7 @@ def way(pod: PodTimes, now: float, origin: float) -> str:
     if pod.gave_up is not None:
         parts.append(f"gave up {offset(pod.gave_up, origin)}")
     held = pod.held(now)
-    if held is not None and pod.reached(Step.STARTED):
+    if held is not None and pod.reached(pod.path.held[0]):
         parts.append(f"held {span(held)}")
     return ", ".join(parts)
 
@@ -68,8 +70,53 @@ def _sentences(it: Timeline, idle: Sequence[Idle]) -> Iterator[str]:
         yield f"start skew, first to last main container: {_spread(mains)}"
     if mains.last is not None and it.opened is not None:
         yield f"gate opened to last main container: {span(mains.last - it.opened)}"
+    yield from _costs(idle, "held at the gate")
+
+
+# --- A pod group -----------------------------------------------------------------------------------------------------
+
+
+def _placed(it: Timeline, group: Placing) -> str:
+    bound = sum(pod.alive and pod.reached(Step.SCHEDULED) for pod in (*it.pods, *it.replacements))
+    enough = f"{bound} pods are bound, its minimum is {group.minimum}"
+    text = f"{bound}/{group.minimum} pods are bound" if bound <= group.minimum else enough
+    if it.opened is None:
+        return f"{text}; it is not opened" if not group.generation else f"{text}; when it was opened is not known"
+    after = f" {_after(it.opened, it.origin)} its first pod was made" if it.origin is not None else ""
+    return f"{text}; it was opened{after} ({it.verdict})"
+
+
+def _after(moment: float, origin: float) -> str:
+    return f"{span(abs(moment - origin))} {'after' if moment >= origin else 'before'}"
+
+
+def _placing(it: Timeline, group: Placing, idle: Sequence[Idle]) -> Iterator[str]:
+    if it.origin is None:
+        yield "no pod of it is there: nothing is known of its start"
+        return
+    yield f"first pod made {date(it.origin)}"
+    many = pods(group.minimum)
+    if group.gathered is not None:
+        yield f"gathered, {many} there: {offset(group.gathered, it.origin)}"
+    elif it.opened is not None:
+        yield "when it was gathered is not known any more: pods have been replaced since"
+    if group.satisfied is not None:
+        yield f"its minimum of {many} bound: {offset(group.satisfied, it.origin)}"
+    came = of_step(it.pods, Step.SCHEDULED)
+    if came.known > 1:
+        yield f"placement skew, first to last bound: {_spread(came)}"
+    mains = skew(it)
+    if mains.known > 1:
+        yield f"start skew, first to last main container: {_spread(mains)}"
+    yield from _costs(idle, f"bound before {many} ran")
+
+
+# --- Idle devices ----------------------------------------------------------------------------------------------------
+
+
+def _costs(idle: Sequence[Idle], where: str) -> Iterator[str]:
     for one in idle:
-        yield _idle(one)
+        yield _idle(one, where)
     whole = total(idle)
     if len(idle) > 1 and whole is not None:
         yield f"together {money(whole)}"
@@ -89,8 +136,8 @@ def _spread(it: Sum) -> str:
     return text
 
 
-def _idle(it: Idle) -> str:
-    text = f"{it.devices} {it.resource} held at the gate: {it.seconds:.0f} device-seconds"
+def _idle(it: Idle, where: str) -> str:
+    text = f"{it.devices} {it.resource} {where}: {it.seconds:.0f} device-seconds"
     if it.unknown:
         text += f" or more (of {pods(it.unknown)} not known)"
     return text + ("" if it.cost is None else f", cost {money(it.cost)}")

@@ -10,6 +10,7 @@ import msgspec
 import pytest
 from prometheus_client import CollectorRegistry
 
+from controllers import hearing
 from controllers.announcements import Announcements
 from controllers.closer import Closer
 from controllers.gang import GangReconciler
@@ -21,7 +22,7 @@ from controllers.loop import Loop, LoopMetrics
 from controllers.measures import Measures
 from controllers.patches import PATIENCE, TOLD_PATIENCE, Patches
 from controllers.queue import WorkQueue
-from controllers.statuses import Statuses
+from controllers.statuses import PROGRESS_EVERY, Statuses
 from controllers.told import Told
 from jobset_gate import names, read, report, verdicts, wire
 from jobset_gate.kube.errors import BadAnswer, Forbidden, KubeError, ServerError, Unreachable
@@ -32,6 +33,7 @@ from jobset_gate.model import ConditionSeen, GangSeen, GateSeen, Generation, Job
 from jobset_gate.sim.clock import VirtualClock
 from tests.controllers.doors import Doors
 from tests.controllers.objects import notes, store_jobset, store_pod, verdict_on
+from tests.controllers.test_closer import tell
 from tests.jobset_gate.gangs import job, replicated_job, verdict
 from tests.jobset_gate.world.api import Api, Json
 from tests.jobset_gate.world.client import MemoryClient
@@ -286,6 +288,7 @@ async def test_whoever_was_told_and_turns_out_not_to_have_heard_is_patched_at_th
 async def test_a_gang_whose_condition_cannot_be_written_fails_in_time(desk: Desk, error: KubeError) -> None:
     desk.doors.fail = lambda call: error if call.verb == "patch" and call.kind == JOBSETS else None
     desk.see_pod(0)
+    desk.see_pod(1, stage=Stage.WAITING)
     since = desk.clock()
     again = await desk.look()
     assert again == pytest.approx(300)
@@ -320,8 +323,24 @@ async def test_a_suspended_gang_whose_configmap_is_lost_gets_its_last_verdict_ba
 
 async def test_a_gang_that_waits_has_a_gate_a_clock_and_a_time_to_look_again(desk: Desk) -> None:
     desk.see_pod(0)
+    desk.see_pod(1, stage=Stage.WAITING)
     assert await desk.look() == pytest.approx(300)
     assert set(desk.gate()) == {names.KEY_WAITING_SINCE}
+
+
+async def test_a_gang_whose_pods_are_refused_says_so_while_it_waits(desk: Desk) -> None:
+    """Nothing tells a watch of pods that never come to be: it looks again by itself."""
+    desk.see_pod(0)
+    tell(desk.api, "Job", "train-workers-0", "FailedCreate", "exceeded quota: gpus")
+    again = await desk.look()
+    assert again == pytest.approx(hearing.PATIENCE)
+    await asyncio.sleep(hearing.PATIENCE)
+    assert await desk.look() == 0
+    await asyncio.sleep(PROGRESS_EVERY)
+    await desk.look()
+    (told,) = desk.api.get(JOBSETS, "train")["status"]["conditions"]  # type: ignore[index]
+    assert "missing: 1 pod: QuotaDenied: exceeded quota: gpus (workers-0/1); " in told["message"]
+    assert "next: kubectl describe resourcequota -n default" in told["message"]
 
 
 async def test_only_pods_whom_the_verdict_binds_are_told(desk: Desk) -> None:

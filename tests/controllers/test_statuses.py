@@ -8,7 +8,7 @@ import msgspec
 import pytest
 
 from controllers.keys import Key
-from controllers.statuses import PROGRESS_EVERY, Statuses
+from controllers.statuses import PROGRESS_EVERY, WORDS_EVERY, Statuses
 from jobset_gate import names
 from jobset_gate.kube.errors import KubeError, NotFound, ServerError
 from jobset_gate.kube.resources import EVENTS, JOBSETS
@@ -95,6 +95,47 @@ async def test_progress_is_told_at_most_every_so_often_and_then_the_latest(
     await asyncio.sleep(PROGRESS_EVERY - 5)
     assert await statuses.tell(seen(api, jobset), waiting(3)) is None
     assert stored(api)["message"] == "3/9 pods started"
+
+
+def lacking(words: str, many: int = 2) -> Condition:
+    message = f"1/9 pods started; missing: {many} pods: Unscheduled: {words} (workers-0/1, workers-0/2); next: look"
+    return Condition(status="False", reason=names.REASON_WAITING, message=message)
+
+
+async def test_numbers_in_others_words_are_no_news_for_minutes(
+    api: Api, doors: Doors, statuses: Statuses, jobset: JobSetSeen
+) -> None:
+    """The scheduler counts all nodes of the cluster in its sentence: it changes whenever one of them comes or goes."""
+    await statuses.tell(jobset, lacking("0/39 nodes are available"))
+    await asyncio.sleep(PROGRESS_EVERY)
+    for nodes in range(20, 39):
+        wait = await statuses.tell(seen(api, jobset), lacking(f"0/{nodes} nodes are available"))
+        assert wait == pytest.approx(WORDS_EVERY - PROGRESS_EVERY)
+    assert len(doors.asked) == 1
+    assert await statuses.tell(seen(api, jobset), lacking("0/20 nodes are available", many=3)) is None
+    assert stored(api)["message"].startswith("1/9 pods started; missing: 3 pods: Unscheduled: 0/20 nodes")
+    await asyncio.sleep(WORDS_EVERY)
+    assert await statuses.tell(seen(api, jobset), lacking("0/10 nodes are available", many=3)) is None
+    assert "0/10 nodes" in stored(api)["message"]
+
+
+async def test_a_kubelets_reason_is_told_though_it_waited_when_it_was_asked_first(
+    api: Api, statuses: Statuses, jobset: JobSetSeen
+) -> None:
+    def pull(words: str) -> Condition:
+        return msgspec.structs.replace(
+            lacking(""), message=f"1/9 pods started; missing: 1 pod: ImagePull: main: {words}"
+        )
+
+    await statuses.tell(jobset, pull('ImagePullBackOff: Back-off pulling image "x"'))
+    await asyncio.sleep(PROGRESS_EVERY)
+    assert (
+        await statuses.tell(seen(api, jobset), pull('ErrImagePull: pulling "x": no such tag in the registry')) is None
+    )
+    await asyncio.sleep(PROGRESS_EVERY)
+    wait = await statuses.tell(seen(api, jobset), pull('ImagePullBackOff: Back-off pulling image "x"'))
+    assert wait == pytest.approx(WORDS_EVERY - PROGRESS_EVERY)
+    assert "no such tag" in stored(api)["message"]
 
 
 async def test_a_verdict_is_told_at_once_whatever_was_told_before(

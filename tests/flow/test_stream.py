@@ -88,7 +88,7 @@ async def test_the_stream_alone_carries_a_timeout_and_its_message(make_stage: Ma
         await stage.until(collect)
         for end in ends.values():
             assert end["exitCode"] == names.EXIT_TIMED_OUT
-            assert end["message"].startswith("timed out after 2s: 2/3 pods started; missing: workers-0/0 (Unscheduled")
+            assert end["message"].startswith("timed out after 2s: 2/3 pods started; missing: 1 pod: Unscheduled")
 
 
 # --- Arrival ---------------------------------------------------------------------------------------------------------

@@ -47,7 +47,7 @@ async def test_every_barrier_exits_124_and_names_the_missing_pod(stage: Stage) -
     await stage.until(collect)
     for end in seen.values():
         assert end["exitCode"] == names.EXIT_TIMED_OUT
-        assert end["message"].startswith("timed out after 2s: 3/4 pods started; missing: workers-1/1 (BarrierImagePull")
+        assert end["message"].startswith("timed out after 2s: 3/4 pods started; missing: 1 pod: BarrierImagePull")
     told = await stage.until_condition(GANG, names.REASON_TIMED_OUT)
     assert told["status"] == "False"
     assert "workers-1/1" in told["message"]

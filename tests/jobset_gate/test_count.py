@@ -5,8 +5,8 @@ from typing import Any
 import pytest
 
 from jobset_gate import count
-from jobset_gate.missing import missing
-from jobset_gate.model import Config, Missing, Stage, Why
+from jobset_gate.missing import Missing, missing
+from jobset_gate.model import Config, Stage, Why
 from tests.jobset_gate.gangs import T0, gang, job, jobset, pod, replicated_job, waiting_pod
 
 

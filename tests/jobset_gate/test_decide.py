@@ -59,7 +59,7 @@ def test_a_gang_waits_while_one_pod_is_missing() -> None:
     assert isinstance(decision, Wait)
     assert decision.condition.status == "False"
     assert decision.condition.reason == names.REASON_WAITING
-    assert decision.condition.message == "1/2 pods started; missing: 1 Unscheduled"
+    assert decision.condition.message.startswith("1/2 pods started; missing: 1 pod: Unscheduled (workers-0/1); ")
     assert decision.lacking == 1
 
 
@@ -258,7 +258,7 @@ def test_at_the_timeout_the_gang_fails_together_and_the_missing_are_named() -> N
     assert decision.verdict.kind is Kind.TIMEOUT
     assert decision.verdict.cause == names.REASON_TIMED_OUT
     assert decision.verdict.message == (
-        "timed out after 300s: 1/2 pods started; missing: workers-0/1 (ImagePull: pytorch: ImagePullBackOff)"
+        "timed out after 300s: 1/2 pods started; missing: 1 pod: ImagePull: pytorch: ImagePullBackOff (workers-0/1)"
     )
     assert decision.condition.status == "False"
 

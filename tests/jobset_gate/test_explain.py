@@ -41,7 +41,7 @@ def test_pods_that_wait_for_the_same_thing_are_one_group_in_the_words_of_the_one
         for index in range(37)
     ]
     seen = crowd(*pods, *(gangs.pod(index) for index in range(37, 40)))
-    slots = "workers-0/36, workers-0/35, workers-0/34, workers-0/33, workers-0/32 and 32 more"
+    slots = ", ".join(f"workers-0/{index}" for index in range(36, 26, -1)) + " and 27 more"
     assert told_of(seen) == [f"37 pods: Unscheduled: 0/76 nodes: 36 Insufficient gpu ({slots})"]
 
 
@@ -234,11 +234,12 @@ def test_a_jobset_that_asks_for_no_gate() -> None:
 
 
 def test_who_may_not_see_pods_gets_the_controllers_last_word_and_no_invented_numbers() -> None:
-    waits = report.waiting(gangs.gang(), tally(gangs.gang()), {Why.UNSCHEDULED: 2})
+    lacking = [Lack(why="Unscheduled", detail="no room", count=2)]
+    waits = report.waiting(gangs.gang(), tally(gangs.gang()), lacking)
     told_ = gangs.condition(waits.reason, waits.message, status="False")
     it = explain(gangs.gang(jobset=gangs.jobset(condition=told_)), NOW, unknown=["cannot list pods"], blind=True)
     assert (it.state, it.started, it.lacks) == (State.WAITING, None, ())
-    assert it.message == "the controller said: 0/2 pods started; missing: 2 Unscheduled"
+    assert it.message.startswith("the controller said: 0/2 pods started; missing: 2 pods: Unscheduled: no room; ")
     assert "not known: cannot list pods" in lines(it)
 
 

@@ -176,7 +176,7 @@ def test_any_gang_has_a_sound_picture(it: Timeline) -> None:
 def places(root: ET.Element) -> Iterator[tuple[float, float, float, float]]:
     """Left, right, top and bottom of each text, reckoned generously."""
     for it in root.iter(f"{SVG}text"):
-        size, each = (16, 8.0) if it.get("class") == "head" else (12, 6.2)
+        size, each = (16, 9.6) if it.get("class") == "head" else (12, 6.7)
         width = each * len(it.text or "")
         x, y = float(it.get("x", "")), float(it.get("y", ""))
         left = x - width / 2 if it.get("text-anchor") == "middle" else x

@@ -7,113 +7,137 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from jobset_gate import explained_lines as said
 from jobset_gate import names, report, verdicts
+from jobset_gate.count import tally
 from jobset_gate.decide import decide
-from jobset_gate.model import ConditionSeen, Decide, Generation, Kind, Missing, Stall, Tally, Verdict, Wait, Why
-from tests.jobset_gate.gangs import T0, UID, clock, gang, gate, jobset, pod, replicated_job, waiting_pod
+from jobset_gate.explain import explain, lines
+from jobset_gate.lack import Lack
+from jobset_gate.lacks import lacks
+from jobset_gate.model import ConditionSeen, Decide, Generation, Kind, PodSeen, Verdict, Wait, Why
+from tests.jobset_gate.gangs import T0, UID, clock, gang, gate, job, jobset, pod, replicated_job, waiting_pod
 
 LIMIT = verdicts.MESSAGE_LIMIT
+SIZE = 300
 
 
-def missing(index: int | None = 0, why: Why = Why.UNSCHEDULED, detail: str = "", since: float | None = None) -> Missing:
-    return Missing(replicated_job="workers", job_index=2, index=index, stall=Stall(why=why, detail=detail), since=since)
+def late(*pods: PodSeen, size: int = SIZE, number: int = 2, **changes: object) -> str:
+    """The verdict on a gang of three Jobs in whose last one these have not started, and others neither if it is big."""
+    target = replicated_job(replicas=number + 1, parallelism=size, completions=size)
+    ready = [pod(index, number=job) for job in range(number) for index in range(size)]
+    seen = gang(*ready, *pods, jobset=jobset(target, **changes), jobs=tuple(job(number=it) for it in range(number + 1)))
+    decision = decide(msgspec.structs.replace(seen, gate=gate(waiting_since=clock())), T0 + 300)
+    assert isinstance(decision, Decide)
+    return decision.verdict.message
 
 
-def named(*slots: Missing, limit: int = LIMIT) -> str:
-    return report.name_missing("timed out", slots, limit)
+def late_pod(index: int | None, why: Why = Why.UNSCHEDULED, detail: str = "", since: float | None = 1.0) -> PodSeen:
+    return waiting_pod(index, why, detail, number=2, created=since)
 
 
 # --- Names ----------------------------------------------------------------------------------------------------------
 
 
 def test_missing_pods_are_named_with_their_reason() -> None:
-    assert named(missing(17, Why.IMAGE_PULL, "pytorch: ImagePullBackOff")) == (
-        "timed out; missing: workers-2/17 (ImagePull: pytorch: ImagePullBackOff)"
+    assert late(late_pod(0, Why.IMAGE_PULL, "pytorch: ImagePullBackOff"), size=1) == (
+        "timed out after 300s: 2/3 pods started; missing: 1 pod: ImagePull: pytorch: ImagePullBackOff (workers-2/0)"
     )
 
 
 def test_those_of_one_reason_stand_together() -> None:
-    text = named(
-        missing(1, detail="no gpu", since=1.0),
-        missing(2, Why.EARLIER_INIT, since=2.0),
-        missing(3, detail="no gpu", since=3.0),
+    text = late(
+        late_pod(0, detail="no gpu", since=1.0),
+        late_pod(1, Why.EARLIER_INIT, since=2.0),
+        late_pod(2, detail="no gpu", since=3.0),
+        size=3,
     )
-    assert text == "timed out; missing: workers-2/1, workers-2/3 (Unscheduled: no gpu), workers-2/2 (EarlierInit)"
+    assert text.endswith(
+        "missing: 2 pods: Unscheduled: no gpu (workers-2/0, workers-2/2); 1 pod: EarlierInit (workers-2/1)"
+    )
 
 
 def test_two_details_of_one_class_are_two_reasons() -> None:
-    text = named(missing(1, detail="no gpu"), missing(2, detail="no memory"))
-    assert text == "timed out; missing: workers-2/1 (Unscheduled: no gpu), workers-2/2 (Unscheduled: no memory)"
+    text = late(late_pod(0, detail="no gpu"), late_pod(1, detail="no memory"), size=2)
+    assert text.endswith("1 pod: Unscheduled: no gpu (workers-2/0); 1 pod: Unscheduled: no memory (workers-2/1)")
 
 
 def test_ten_are_named_and_the_others_counted() -> None:
-    text = named(*(missing(index) for index in range(300)))
+    text = late(*(late_pod(index) for index in range(SIZE)))
+    assert "missing: 300 pods: Unscheduled (" in text
     assert re.findall(r"workers-2/(\d+)", text) == [str(index) for index in range(10)]
-    assert text.endswith(" (Unscheduled), and 290 more")
+    assert text.endswith(" and 290 more)")
 
 
 def test_just_ten_are_all_named() -> None:
-    assert named(*(missing(index) for index in range(10))).endswith("workers-2/9 (Unscheduled)")
+    assert late(*(late_pod(index) for index in range(10)), size=10).endswith("workers-2/9)")
 
 
 def test_the_longest_waiting_come_first_and_those_without_a_pod_last() -> None:
-    text = named(
-        missing(1, since=30.0),
-        missing(2, Why.NOT_CREATED, since=None),
-        missing(3, since=10.0),
-        missing(4, since=0.0),
-    )
-    assert re.findall(r"workers-2/(\d)", text) == ["4", "3", "1", "2"]
-
-
-def test_nobody_missing_is_not_mentioned() -> None:
-    assert named() == "timed out"
+    text = late(late_pod(0, since=30.0), late_pod(2, since=10.0), late_pod(3, since=0.0), size=4)
+    assert re.findall(r"workers-2/(\d)", text) == ["3", "2", "0", "1"]
 
 
 def test_a_slot_without_a_number_is_named_by_its_job() -> None:
-    assert named(missing(None, Why.NOT_CREATED)) == "timed out; missing: workers-2 (NotCreated)"
+    target = replicated_job(parallelism=1, completions=1, indexed=False)
+    seen = gang(jobset=jobset(target), jobs=(job(),))
+    assert report.timed_out(tally(seen), 300, lacks(seen), releases=False).endswith("not created it yet (workers-0)")
 
 
 @pytest.mark.parametrize("character", ["w", "ä", "😀"])
 def test_ten_long_reasons_fit_into_a_kibibyte_and_every_slot_is_named(character: str) -> None:
-    slots = [missing(index, detail=f"{index} {character * 300}") for index in range(10)]
-    text = named(*slots)
-    assert len(text.encode()) <= LIMIT
+    text = late(*(late_pod(index, detail=f"{chr(97 + index)} {character * 300}") for index in range(10)), size=10)
+    assert LIMIT - 100 < len(text.encode()) <= LIMIT
     assert re.findall(r"workers-2/(\d+)", text) == [str(index) for index in range(10)]
+    assert "\ufffd" not in text
+
+
+def test_what_is_too_much_is_left_out_whole_and_counted() -> None:
+    """Sixty reasons do not fit: whole ones are told, and how many pods and reasons are not."""
+    words = ("".join(chr(97 + int(digit)) for digit in f"{index:02}") for index in range(60))
+    text = late(*(late_pod(index, detail=f"no {word}") for index, word in enumerate(words)), size=60)
+    assert len(text.encode()) <= LIMIT
+    *told, rest = text.partition("missing: ")[2].split("; ")
+    assert all(re.fullmatch(r"1 pod: Unscheduled: no \w\w \(workers-2/\d+\)", it) for it in told)
+    left = re.fullmatch(r"and (\d+) more pods in (\d+) groups", rest)
+    assert left is not None
+    assert int(left[1]) == int(left[2]) == 60 - len(told)
 
 
 @given(
     st.lists(
         st.builds(
-            missing,
-            st.integers(0, 10**6),
-            st.sampled_from(Why),
-            st.text(max_size=400),
-            st.none() | st.floats(0, 10),
+            Lack,
+            why=st.sampled_from(Why).map(str),
+            detail=st.text(max_size=400),
+            count=st.integers(1, 10**6),
+            slots=st.lists(st.text(min_size=1, max_size=80), max_size=10).map(tuple),
+            foremost=st.integers(0, 10),
         ),
         max_size=30,
     ),
     st.integers(300, 2000),
 )
-def test_the_text_keeps_its_limit_whatever_people_call_their_troubles(slots: list[Missing], limit: int) -> None:
-    text = named(*slots, limit=limit)
+def test_the_text_keeps_its_limit_whatever_people_call_their_troubles(lacking: list[Lack], limit: int) -> None:
+    text = said.sentence("timed out", lacking, limit, ("what comes after",))
     assert len(text.encode()) <= limit
     assert text.startswith("timed out")
 
 
-def test_the_verdict_says_how_many_and_after_how_long() -> None:
-    decision = decide(gang(pod(0), waiting_pod(1, detail="no gpu"), gate=gate(waiting_since=clock())), T0 + 300)
-    assert isinstance(decision, Decide)
-    assert decision.verdict.message == (
-        "timed out after 300s: 1/2 pods started; missing: workers-0/1 (Unscheduled: no gpu)"
-    )
-
-
 def test_a_lenient_verdict_says_that_the_gate_was_opened() -> None:
-    late = gang(pod(0), waiting_pod(1), gate=gate(waiting_since=clock()), jobset=jobset(releases_on_timeout=True))
-    decision = decide(late, T0 + 300)
-    assert isinstance(decision, Decide)
-    assert decision.verdict.message.startswith("opened after its timeout of 300s: 1/2 pods started; missing: ")
+    text = late(late_pod(0), size=1, releases_on_timeout=True)
+    assert text.startswith("opened after its timeout of 300s: 2/3 pods started; missing: ")
+
+
+def test_the_verdict_says_what_the_condition_has_said() -> None:
+    """And the command line, and the page: one builder."""
+    seen = gang(pod(0), waiting_pod(1, detail="no gpu"), gate=gate(waiting_since=clock()))
+    waits, late_ = decide(seen, T0 + 299), decide(seen, T0 + 300)
+    assert isinstance(waits, Wait)
+    assert isinstance(late_, Decide)
+    (group,) = (line for line in lines(explain(seen, T0 + 299)) if "Unscheduled" in line)
+    assert group == "1 pod: Unscheduled: no gpu (workers-0/1)"
+    assert group in waits.condition.message
+    assert group in late_.verdict.message
 
 
 # --- Conditions -----------------------------------------------------------------------------------------------------
@@ -130,7 +154,13 @@ def test_a_waiting_gang_tells_its_progress_and_what_it_waits_for() -> None:
     assert told(T0, pod(0), waiting_pod(1, Why.IMAGE_PULL), jobset=three) == (
         "False",
         "WaitingForPods",
-        "1/3 pods started; missing: 1 ImagePull, 1 NotCreated",
+        (
+            "1/3 pods started; missing: 1 pod: ImagePull (workers-0/1); "
+            "1 pod: NotCreated: the Job controller has not created it yet (workers-0/2); "
+            "at the timeout of 5m: every barrier ends with exit code 124; what follows is up to backoffLimit and "
+            "failurePolicy; next: kubectl describe pod train-workers-0-1 -n default; "
+            "next: kubectl describe job train-workers-0 -n default"
+        ),
     )
 
 
@@ -140,9 +170,37 @@ def test_the_text_does_not_change_while_nothing_happens_but_time() -> None:
     assert len(texts) == 1
 
 
-def test_the_text_does_not_follow_the_schedulers_wording() -> None:
-    """`0/3 nodes are available: ...` changes with every node; so it is for the verdict only."""
-    assert told(T0, pod(0), waiting_pod(1, detail="0/3 nodes")) == told(T0, pod(0), waiting_pod(1, detail="0/4 nodes"))
+@pytest.mark.parametrize(
+    ("why", "words", "others"),
+    [
+        (
+            Why.UNSCHEDULED,
+            "0/3 nodes are available: 3 Insufficient gpu.",
+            "0/40 nodes are available: 7 Insufficient gpu.",
+        ),
+        (Why.IMAGE_PULL, 'main: ErrImagePull: "a:1": no such tag', 'main: ImagePullBackOff: Back-off pulling "a:1"'),
+        (Why.CRASH_LOOP, "load: CrashLoopBackOff: exit code 1", "load: CrashLoopBackOff: exit code 2"),
+    ],
+)
+def test_what_others_word_otherwise_is_no_news(why: Why, words: str, others: str) -> None:
+    one, other = (told(T0, pod(0), waiting_pod(1, why, text))[2] for text in (words, others))
+    assert one != other
+    assert report.gist(one) == report.gist(other)
+
+
+@pytest.mark.parametrize(
+    "other",
+    [
+        (waiting_pod(0, detail="0/3 nodes"), waiting_pod(1, detail="0/3 nodes")),
+        (pod(1), waiting_pod(0, detail="0/3 nodes")),
+        (pod(0), waiting_pod(1, detail="0/3 rooms")),
+        (pod(0), waiting_pod(1, Why.CRASH_LOOP, "0/3 nodes")),
+    ],
+    ids=["one more is missing", "another one is missing", "for another reason", "of another class"],
+)
+def test_what_has_happened_is_news(other: tuple[PodSeen, ...]) -> None:
+    before = told(T0, pod(0), waiting_pod(1, detail="0/3 nodes"))[2]
+    assert report.gist(before) != report.gist(told(T0, *other)[2])
 
 
 def test_the_text_does_not_depend_on_the_order_in_which_pods_are_known() -> None:
@@ -151,12 +209,8 @@ def test_the_text_does_not_depend_on_the_order_in_which_pods_are_known() -> None
 
 
 def test_no_text_carries_a_time_of_day() -> None:
-    for text in (told(T0, pod(0))[2], report.timed_out(_tally(), 300, [missing(since=T0)], releases=False)):
+    for text in (told(T0, pod(0))[2], late(late_pod(0, since=T0), size=1)):
         assert not re.search(r"\d{4}-\d\d|\d\d:\d\d|1800000", text), text
-
-
-def _tally() -> Tally:
-    return Tally(expected=2, started=1, per_job=(), epoch=0, live_epoch=0, first_start=T0, last_start=T0)
 
 
 @given(

@@ -6,7 +6,7 @@ import msgspec
 from hypothesis import strategies as st
 
 from jobset_gate.model import Generation
-from jobset_gate.timeline import PATH, PodTimes, Step, Timeline
+from jobset_gate.timeline import BARRIER, PodTimes, Step, Timeline
 
 T0 = 1_800_000_000.0
 GPUS = (("nvidia.com/gpu", 8),)
@@ -48,12 +48,12 @@ def timeline(*pods: PodTimes, after: float = 60, **more: Any) -> Timeline:
 @st.composite
 def ways(draw: st.DrawFn, index: int = 0) -> PodTimes:
     """Any way: clocks that disagree, times that are lost, ends in the middle."""
-    far = draw(st.integers(1, len(Step)))
+    far = draw(st.integers(1, len(BARRIER.steps)))
     known = draw(st.lists(st.booleans(), min_size=far, max_size=far))
     seconds = draw(st.lists(st.integers(0, 500), min_size=far, max_size=far))
-    at = {step: T0 + at for step, is_known, at in zip(Step, known, seconds, strict=False) if is_known}
-    last = list(Step)[far - 1]
-    gone = frozenset({last}) if last in PATH else frozenset()
+    at = {step: T0 + at for step, is_known, at in zip(BARRIER.steps, known, seconds, strict=False) if is_known}
+    last = BARRIER.steps[far - 1]
+    gone = frozenset({last}) if last in BARRIER.parts else frozenset()
     quits = T0 + draw(st.integers(0, 600)) if last is Step.STARTED and draw(st.booleans()) else None
     return pod(
         index,

@@ -33,5 +33,7 @@ def register(app: typer.Typer, program: str) -> None:
         from jobset_gate.cli.looking import running  # noqa: PLC0415 - see app.py
 
         logs.configure(level=LogLevel.ERROR)
-        wanted = running.Wanted(names, namespace, config=config, kubeconfig=kubeconfig, context=context)
+        wanted = running.Wanted(
+            names, namespace, config=config, kubeconfig=kubeconfig, context=context, program=program
+        )
         raise typer.Exit(asyncio.run(running.describe(wanted)))

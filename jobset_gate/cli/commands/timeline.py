@@ -6,6 +6,7 @@ from typing import Annotated
 
 import typer
 
+from jobset_gate.cli.looking.options import ControllerConfig
 from jobset_gate.cli.options import Context, Kubeconfig, LogLevel
 
 
@@ -30,14 +31,21 @@ def register(app: typer.Typer, program: str) -> None:
     )
     def timeline(
         *,
-        jobset: Annotated[str, typer.Argument(metavar="JOBSET", help="The JobSet's name.", show_default=False)],
+        name: Annotated[
+            str,
+            typer.Argument(
+                metavar="[jobset/|podgroup/]NAME",
+                help="A JobSet; with a prefix a pod group. gang/NAME is a pod group, too.",
+                show_default=False,
+            ),
+        ],
         namespace: Annotated[
             str | None,
             typer.Option(
                 "-n",
                 "--namespace",
                 metavar="NAME",
-                help="The JobSet's namespace; otherwise the context's.",
+                help="Where it is; otherwise the context's.",
                 show_default=False,
             ),
         ] = None,
@@ -60,11 +68,14 @@ def register(app: typer.Typer, program: str) -> None:
                 show_default=False,
             ),
         ] = None,
+        config: ControllerConfig = None,
         kubeconfig: Kubeconfig = None,
         context: Context = None,
     ) -> None:
         """Show the present attempt of a JobSet's gang, pod by pod: created, scheduled, barrier's image pulled, barrier
-        started, released, running; the start skew; and how long devices stood idle at the gate.
+        started, released, running; the start skew; and how long devices stood idle at the gate. Of a pod group the
+        present generation: created, opened, bound, running; when it was gathered; the skew of its placement; and how
+        long devices had pods that could not work yet.
 
         Asks the API server only, so it works without a controller. Pulls are told by Events, which live an hour;
         what the cluster no longer knows is shown as such, never guessed.
@@ -76,6 +87,12 @@ def register(app: typer.Typer, program: str) -> None:
 
         logs.configure(level=LogLevel.ERROR)
         wanted = run.Wanted(
-            jobset=jobset, namespace=namespace, output=output, file=output_file, every=every, price=price or ()
+            name,
+            namespace=namespace,
+            output=output,
+            file=output_file,
+            every=every,
+            price=price or (),
+            config=config,
         )
         raise typer.Exit(asyncio.run(run.run(wanted, kubeconfig=kubeconfig, context=context)))

@@ -38,5 +38,5 @@ def register(app: typer.Typer, program: str) -> None:
         from jobset_gate.cli.looking import running  # noqa: PLC0415 - see app.py
 
         logs.configure(level=LogLevel.ERROR)
-        wanted = running.Wanted(names, namespace, output, config, kubeconfig, context)
+        wanted = running.Wanted(names, namespace, output, config, kubeconfig, context, program)
         raise typer.Exit(asyncio.run(running.why(wanted)))

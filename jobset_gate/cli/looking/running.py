@@ -3,12 +3,13 @@
 import sys
 from collections.abc import AsyncIterator, Sequence
 from contextlib import asynccontextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 import typer
 
 from jobset_gate.cli import settings_file
+from jobset_gate.cli.caller import Caller
 from jobset_gate.cli.documents.writing import to_json, to_yaml
 from jobset_gate.cli.exits import Exit
 from jobset_gate.cli.looking import news
@@ -33,12 +34,19 @@ class Wanted:
     config: Path | None = None
     kubeconfig: str | None = None
     context: str | None = None
+    program: str = "kubectl jobset-gate"
+    """What we were called by: the commands that are printed begin with it."""
+
+    @property
+    def caller(self) -> Caller:
+        """Who is to run these commands."""
+        return Caller(self.program, self.kubeconfig, self.context, self.namespace)
 
 
 async def why(wanted: Wanted) -> Exit:
     """Prints why each of them still waits, or how it was decided."""
     async with _asking(wanted) as asking:
-        found, code = await _look(asking, wanted.names)
+        found, code = await _look(asking, wanted)
     if wanted.output is not Form.TEXT:
         document = documents.listed([it.explanation for it in found], several=len(wanted.names) > 1)
         _print((to_json if wanted.output is Form.JSON else to_yaml)([document]))
@@ -52,7 +60,7 @@ async def describe(wanted: Wanted) -> Exit:
     """Prints everything known of each of them."""
     look = looks.of(sys.stdout)
     async with _asking(wanted) as asking:
-        found, code = await _look(asking, wanted.names)
+        found, code = await _look(asking, wanted)
         texts = [await _description(asking, it, look) for it in found]
     _print("\n\n".join(texts))
     return code
@@ -92,9 +100,9 @@ async def _asking(wanted: Wanted) -> AsyncIterator[Asking]:
         yield Asking(client, wanted.namespace or reached.namespace, settings, (reached.namespace,))
 
 
-async def _look(asking: Asking, names: Sequence[str]) -> tuple[list[Found], Exit]:
-    """Everything that was found; of several names, what was not is said on standard error."""
-    asked = [named(it) for it in names]
+async def _look(asking: Asking, wanted: Wanted) -> tuple[list[Found], Exit]:
+    """Everything that was found, with commands for who asks; of several names, what was not is said on stderr."""
+    asked = [named(it) for it in wanted.names]
     found: list[Found] = []
     code = Exit.OK
     for one in asked:
@@ -105,4 +113,4 @@ async def _look(asking: Asking, names: Sequence[str]) -> tuple[list[Found], Exit
                 raise
             sys.stderr.write(f"error: {absent}\n")
             code = Exit.ERROR
-    return found, code
+    return [replace(it, explanation=wanted.caller.explanation(it.explanation)) for it in found], code

@@ -29,7 +29,8 @@ def bars(timeline: Timeline, idle: Sequence[Idle], columns: int) -> str:
         label = min(max(len(row.label) for row in found), MOST_LABEL, max(8, columns // 3))
         width = max(LEAST, columns - label - 3)
         lines += ["", *(_line(timeline, row, label, width) for row in found), _scale(timeline, label, width), ""]
-        lines.append("  ".join(f"{letter} {doing}" for doing, letter in LETTERS.items()) + f"  {GAVE_UP} gave up")
+        legend = [f"{LETTERS[doing]} {doing}" for doing in timeline.path.doings]
+        lines.append("  ".join([*legend, *([f"{GAVE_UP} gave up"] if timeline.placing is None else [])]))
     lines += [f"Note: {it}" for it in timeline.notes]
     return "\n".join(lines) + "\n"
 

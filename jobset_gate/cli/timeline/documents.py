@@ -4,7 +4,7 @@ from collections.abc import Iterable, Sequence
 from datetime import UTC, datetime
 from typing import Any
 
-from jobset_gate.timeline import PodTimes, Step, Timeline
+from jobset_gate.timeline import Placing, PodTimes, Step, Timeline
 from jobset_gate.timeline_sums import Idle, Sum, of_step, skew, sums, total
 
 Json = dict[str, Any]
@@ -15,6 +15,7 @@ def document(it: Timeline, idle: Sequence[Idle]) -> Json:
     mains = skew(it)
     return {
         "kind": "Timeline",
+        "of": "JobSet" if it.placing is None else "PodGroup",
         "namespace": it.namespace,
         "name": it.name,
         "restartAttempt": it.attempt,
@@ -36,9 +37,21 @@ def document(it: Timeline, idle: Sequence[Idle]) -> Json:
         },
         "idle": [_idle(each) for each in idle],
         "cost": total(idle),
+        "group": None if it.placing is None else _placing(it, it.placing),
         "pods": _pods(it.pods, it.now),
         "replacements": _pods(it.replacements, it.now),
         "notes": list(it.notes),
+    }
+
+
+def _placing(it: Timeline, group: Placing) -> Json:
+    return {
+        "generation": group.generation or None,
+        "minimum": group.minimum,
+        "gathered": _date(group.gathered),
+        "minimumBound": _date(group.satisfied),
+        "minimumRunning": _date(group.working),
+        "placementSkewSeconds": of_step(it.pods, Step.SCHEDULED).spread,
     }
 
 
@@ -77,8 +90,8 @@ def _pod(it: PodTimes, now: float) -> Json:
         "completionIndex": it.index,
         "node": it.node or None,
         "phase": it.phase,
-        "times": {str(step): _date(it.times.get(step)) for step in Step},
-        "unknown": [str(step) for step in Step if step in it.lost],
+        "times": {str(step): _date(it.times.get(step)) for step in it.path.steps},
+        "unknown": [str(step) for step in it.path.steps if step in it.lost],
         "gaveUp": _date(it.gave_up),
         "ended": _date(it.ended),
         "heldSeconds": None if held is None else round(held, 3),

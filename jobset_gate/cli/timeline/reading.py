@@ -5,6 +5,7 @@ import time
 
 from jobset_gate import names, read, timeline_read, wire
 from jobset_gate.cli.exits import Failed
+from jobset_gate.cli.looking.gangs import Absent
 from jobset_gate.cli.looking.listing import listed
 from jobset_gate.cli.looking.rights import Rights, refused
 from jobset_gate.cli.timeline.pulls import pulls
@@ -34,7 +35,7 @@ async def _jobset(client: Client, namespace: str, name: str) -> JobSetSeen:
     try:
         stored = await client.get(JOBSETS, name, namespace, type=wire.JobSet)
     except NotFound as gone:
-        raise Failed(f"JobSet {name} not found in namespace {namespace}") from gone
+        raise Absent(f"JobSet {name} not found in namespace {namespace}") from gone
     except Forbidden as no:
         raise Failed(f"{refused('get', JOBSETS, namespace)}: {no.message}") from no
     seen = read.jobset(stored)

@@ -14,6 +14,7 @@ NOT_YET = "-"
 
 _TITLES = {
     Step.CREATED: "CREATED",
+    Step.OPENED: "OPENED",
     Step.SCHEDULED: "SCHEDULED",
     Step.PULLED: "PULLED",
     Step.STARTED: "STARTED",
@@ -36,9 +37,14 @@ def table(timeline: Timeline, idle: Sequence[Idle], *, wide: bool, every: bool) 
 
 
 def _table(timeline: Timeline, found: Sequence[Row], origin: float, *, wide: bool) -> Iterator[str]:
-    steps = [it for it in Step if wide or it is not Step.MAIN_PULLED]
+    steps = [it for it in timeline.path.steps if wide or it is not Step.MAIN_PULLED]
     bands = any(row.band for row in found)
-    titles = ["PODS" if bands else "POD", *(["COUNT"] if bands else []), *(_TITLES[it] for it in steps), "HELD"]
+    titles = [
+        "PODS" if bands else "POD",
+        *(["COUNT"] if bands else []),
+        *(_title(timeline, it) for it in steps),
+        "HELD",
+    ]
     titles += ["NAME", "NODE"] if wide else []
     lines = [titles]
     for row in found:
@@ -50,6 +56,10 @@ def _table(timeline: Timeline, found: Sequence[Row], origin: float, *, wide: boo
     widths = [max(len(line[column]) for line in lines) for column in range(len(titles))]
     for line in lines:
         yield GAP.join(cell.ljust(width) for cell, width in zip(line, widths, strict=True)).rstrip()
+
+
+def _title(timeline: Timeline, step: Step) -> str:
+    return "BOUND" if step is Step.SCHEDULED and timeline.placing is not None else _TITLES[step]
 
 
 def _cell(row: Row, step: Step, origin: float) -> str:
@@ -70,12 +80,13 @@ def _held(row: Row, now: float) -> str:
 
 def held(pod: PodTimes, now: float) -> str:
     """`5s`; `5s+` for one that is still there."""
-    if not pod.reached(Step.STARTED):
+    first, last = pod.path.held
+    if not pod.reached(first):
         return NOT_YET
     seconds = pod.held(now)
     if seconds is None:
         return UNKNOWN
-    still = not pod.reached(Step.RELEASED) and pod.gave_up is None
+    still = not pod.reached(last) and pod.gave_up is None
     return span(seconds) + ("+" if still else "")
 
 
@@ -83,6 +94,6 @@ def _key(timeline: Timeline, found: Sequence[Row]) -> Iterator[str]:
     yield f"Times count from the first pod's creation. {NOT_YET} not yet, {UNKNOWN} no longer known."
     if any(row.band for row in found):
         yield (
-            f"{len(timeline.pods)} pods are told in bands of those that came to the gate together, from their first to"
-            f" their last, and the {SLOWEST} that came last; --all tells every pod."
+            f"{len(timeline.pods)} pods are told in bands of those that {timeline.path.coming} together, from their"
+            f" first to their last, and the {SLOWEST} that {timeline.path.coming} last; --all tells every pod."
         )
