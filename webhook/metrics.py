@@ -33,25 +33,25 @@ class Metrics:
         )
         self.admission = Counter(
             "jobset_gate_admission",
-            "Answers to admission requests for gated JobSets and for pods of groups.",
+            "Answers for gated JobSets and for pods of groups: allowed, patched, denied, error.",
             ["webhook", "operation", "outcome"],
             registry=self.registry,
         )
         self.certificate_reloads = Counter(
             "jobset_gate_certificate_reloads",
-            "Times another serving certificate was loaded, or could not be.",
+            "Times that changed certificate files were read again: ok, failed.",
             ["result"],
             registry=self.registry,
         )
         self.certificate_expiry = Gauge(
             "jobset_gate_certificate_expiry_timestamp_seconds",
-            "Unix time at which the serving certificate runs out, and the CA that it leads to where that is known.",
+            "Unix time at which it runs out: serving, and the ca that it leads to where that is known.",
             ["certificate"],
             registry=self.registry,
         )
         self.certificate_issued = Gauge(
             "jobset_gate_certificate_issued_timestamp_seconds",
-            "Unix time from which that certificate is good.",
+            "Unix time from which it is good.",
             ["certificate"],
             registry=self.registry,
         )
@@ -71,7 +71,7 @@ class Metrics:
         """For a door that looks whether it is trusted; one that does not must not say 0."""
         return Gauge(
             "jobset_gate_ca_bundle_trusted",
-            "1 if the caBundle of the webhook configurations verifies the serving certificate.",
+            "1 if the caBundle of all webhook configurations verifies what is served; only where that is looked at.",
             registry=self.registry,
         )
 

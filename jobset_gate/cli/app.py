@@ -19,6 +19,7 @@ from jobset_gate.cli.commands import (
     timeline,
     validate,
     wait,
+    watch,
     webhook,
     why,
 )
@@ -59,7 +60,7 @@ def build(program: str, state: State) -> typer.Typer:
     ) -> None:
         state.debug = state.debug or debug
 
-    reading = (get, why, describe, wait, timeline, doctor)
+    reading = (get, why, describe, wait, watch, timeline, doctor)
     for command in (demo, render, validate, *reading, release, groups, webhook, controller, crd, completion):
         command.register(app, program)
     return app

@@ -11,9 +11,13 @@ class Exit(IntEnum):
     """What the shell gets. 130 (interrupted from the keyboard) is the shell's own convention."""
 
     OK = 0
+    """It is done, or true."""
     ERROR = 1
+    """It could not be done, or what was looked for is wrong."""
     USAGE = 2
+    """The command line itself is wrong; nothing was done."""
     TIMEOUT = 3
+    """What was waited for has not come in time."""
 
 
 class Failed(JobsetGateError):

@@ -40,6 +40,35 @@ Config = Annotated[
 ]
 
 
+class Output(StrEnum):
+    """The form of what `get` prints."""
+
+    TABLE = "table"
+    WIDE = "wide"
+    JSON = "json"
+    YAML = "yaml"
+    NAME = "name"
+
+
+Only = Annotated[
+    list[str] | None, typer.Argument(metavar="[NAME]...", help="Only those of these names.", show_default=False)
+]
+Within = Annotated[
+    str | None,
+    typer.Option(
+        "-n",
+        "--namespace",
+        metavar="NAME",
+        help="What is in this namespace; otherwise in the context's.",
+        show_default=False,
+    ),
+]
+Everywhere = Annotated[bool, typer.Option("-A", "--all-namespaces", help="What is in all namespaces.")]
+Printed = Annotated[Output, typer.Option("-o", "--output", help="The form of what is printed.")]
+Headless = Annotated[bool, typer.Option("--no-headers", help="The table without its headers.")]
+Watched = Annotated[bool, typer.Option("-w", "--watch", help="Go on, and print what changes.")]
+
+
 class LogFormat(StrEnum):
     """How log lines look."""
 

@@ -5,8 +5,9 @@ from __future__ import annotations
 import asyncio
 import os
 import ssl
-from collections.abc import Awaitable, Callable
-from contextlib import suppress
+import sys
+from collections.abc import Awaitable, Callable, Iterator
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -158,8 +159,9 @@ def _trust(ca: Path) -> ssl.SSLContext:
 async def _load(path: str | None, context: str | None) -> tuple[Configuration, str, str]:
     """The kubeconfig as kubernetes_asyncio understands it, the chosen context's name and its namespace."""
     # Imported late: half a second and 55 MiB that neither `--help` nor a pod in the cluster must pay for.
-    from kubernetes_asyncio import config  # noqa: PLC0415
-    from kubernetes_asyncio.client import Configuration  # noqa: PLC0415
+    with _without("kubernetes_validate"):
+        from kubernetes_asyncio import config  # noqa: PLC0415
+        from kubernetes_asyncio.client import Configuration  # noqa: PLC0415
     from yaml import YAMLError  # noqa: PLC0415
 
     loaded = Configuration()
@@ -178,6 +180,19 @@ async def _load(path: str | None, context: str | None) -> tuple[Configuration, s
         AssertionError,  # its way of saying that a context or a cluster of that name is missing
     ) as error:
         raise NoAccess(f"kubeconfig {path or 'in its usual place'}: {error}") from error
+
+
+@contextmanager
+def _without(module: str) -> Iterator[None]:
+    """As if it were not installed: kubernetes_asyncio takes what it can get, and this one costs two seconds more."""
+    if module in sys.modules:
+        yield
+        return
+    sys.modules[module] = None  # type: ignore[assignment]  # the import system's own way to say so
+    try:
+        yield
+    finally:
+        del sys.modules[module]
 
 
 def _tls(loaded: Configuration) -> ssl.SSLContext:

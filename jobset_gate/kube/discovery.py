@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from dataclasses import dataclass
 
 import msgspec
@@ -20,20 +21,42 @@ class _Document(msgspec.Struct, frozen=True):
     versions: list[_Version] = []
 
 
+class _Kind(msgspec.Struct, frozen=True):
+    name: str
+
+
+class _Kinds(msgspec.Struct, frozen=True):
+    resources: list[_Kind] = []
+
+
 @dataclass(frozen=True, slots=True)
-class _Group(Resource):
-    """The document about a group, which is no object."""
+class _About(Resource):
+    """The document about a group, or about one version of it, which is no object."""
 
     @override
     def path(self, namespace: str | None = None, name: str | None = None, subresource: str | None = None) -> str:
         del namespace, name, subresource
-        return f"/apis/{self.group}"
+        return "/".join(filter(None, ("/apis", self.group, self.version)))
 
 
 async def versions(client: Client, group: str) -> tuple[str, ...]:
     """Those that are served, the server's favourite first; () if it does not know the group."""
     try:
-        found = await client.get(_Group(group, "", "apis", "APIGroup"), group, type=_Document)
+        found = await client.get(_About(group, "", "apis", "APIGroup"), group, type=_Document)
     except NotFound:
         return ()
     return tuple(one.version for one in found.versions)
+
+
+async def serving(client: Client, group: str, plural: str, among: Iterable[str]) -> tuple[str, ...]:
+    """Those of these versions in which a kind is served: that a version is says nothing of each of its kinds."""
+    served = await versions(client, group)
+    return tuple([one for one in among if one in served and plural in await _plurals(client, group, one)])
+
+
+async def _plurals(client: Client, group: str, version: str) -> frozenset[str]:
+    try:
+        found = await client.get(_About(group, version, "apis", "APIResourceList"), version, type=_Kinds)
+    except NotFound:
+        return frozenset()
+    return frozenset(one.name for one in found.resources)

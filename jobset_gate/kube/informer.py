@@ -82,6 +82,7 @@ class Informer(Generic[W, M]):
         self._listed = -math.inf  # when the last list was begun
         self._list_due = math.inf
         self._doubted = -math.inf
+        self._lost: float | None = -math.inf  # since when there is no watch; None: there is one
 
     @property
     def cache(self) -> Mapping[Key, M]:
@@ -107,6 +108,11 @@ class Informer(Generic[W, M]):
     def trouble(self) -> str:
         """Why the last list failed; "" if it did not."""
         return str(self._failed or "")
+
+    @property
+    def lost_for(self) -> float:
+        """Seconds for which nothing has told of changes: 0 while a watch stands, infinite before the first one."""
+        return 0.0 if self._lost is None else self._now() - self._lost
 
     async def wait_synced(self) -> None:
         """Returns once has_synced; for ever if the resource cannot be listed."""
@@ -188,6 +194,7 @@ class Informer(Generic[W, M]):
                     silence=SILENCE_SECONDS,
                 ) as lines,
             ):
+                self._lost = None
                 async for line in lines:
                     event = self._reader.event(line)
                     if isinstance(event, Torn):
@@ -200,6 +207,8 @@ class Informer(Generic[W, M]):
             if not limit.expired():
                 raise  # the handler's own
             raise Stale from error
+        finally:
+            self._lost = self._now() if self._lost is None else self._lost
 
     def _apply(self, event: Event[W] | Event[Bare]) -> None:
         meta = event.object.metadata

@@ -65,6 +65,16 @@ class LeaderElector:
         """May a write begin now?"""
         return self._leading and self._until - self._now() >= SHORTEST
 
+    @property
+    def holder(self) -> str:
+        """Who held the lease when it was last read; "" if nobody did, or it was never read."""
+        return str(_spec(self._lease).get("holderIdentity") or "")
+
+    @property
+    def is_taken(self) -> bool:
+        """Has another renewed it so lately that it leads, as far as can be seen?"""
+        return self._now() < self._busy_until
+
     def guard(self) -> float:
         """Seconds that a write may take that begins now; for Client. Raises NotLeader."""
         left = self._until - self._now()

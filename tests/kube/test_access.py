@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import asyncio
 import ssl
+import subprocess
+import sys
 from pathlib import Path
 from typing import Any
 
@@ -197,3 +199,16 @@ async def test_a_named_kubeconfig_comes_before_the_pods_account(
     monkeypatch.setattr(access, "SERVICE_ACCOUNT", account)
     assert (await discover(kubeconfig(tmp_path))).server == "http://127.0.0.1:1"
     assert (await discover(kubeconfig(tmp_path), "two")).server == "http://127.0.0.1:2"
+
+
+def test_reading_a_kubeconfig_does_not_import_what_checks_manifests(tmp_path: Path) -> None:
+    """kubernetes_asyncio takes kubernetes-validate where it is installed: two seconds for every command."""
+    code = "import asyncio, sys\nfrom jobset_gate.kube import access\nasyncio.run(access.discover(sys.argv[1]))\n"
+    code += (
+        "assert 'kubernetes_asyncio' in sys.modules\nprint({'kubernetes_validate', 'jsonschema'} & set(sys.modules))"
+    )
+    code += "\nimport kubernetes_validate"
+    ran = subprocess.run(  # noqa: S603 - Python itself
+        [sys.executable, "-c", code, kubeconfig(tmp_path)], capture_output=True, text=True, check=True
+    )
+    assert ran.stdout == "set()\n"

@@ -48,5 +48,5 @@ def register(app: typer.Typer, program: str) -> None:
         from jobset_gate.cli.doctor import run  # noqa: PLC0415 - see app.py
 
         logs.configure(level=LogLevel.ERROR)
-        wanted = run.Wanted(namespace, output, native, kubeconfig, context)
+        wanted = run.Wanted(namespace, output, native, kubeconfig, context, program)
         raise typer.Exit(asyncio.run(run.run(wanted)))

@@ -1,40 +1,27 @@
 """`get jobsets`, `get groups`, and `get gangs` for both: who waits for whom in a cluster, in one table."""
 
-from enum import StrEnum
-from typing import Annotated, Any
+from collections.abc import Coroutine
+from typing import Any
 
 import typer
 
 from jobset_gate.cli.looking.options import ControllerConfig
-from jobset_gate.cli.options import Context, Kubeconfig, LogLevel
+from jobset_gate.cli.options import (
+    Context,
+    Everywhere,
+    Headless,
+    Kubeconfig,
+    LogLevel,
+    Only,
+    Output,
+    Printed,
+    Watched,
+    Within,
+)
 
-
-class Output(StrEnum):
-    """The form of what is printed."""
-
-    TABLE = "table"
-    WIDE = "wide"
-    JSON = "json"
-    YAML = "yaml"
-    NAME = "name"
-
-
-Namespace = Annotated[
-    str | None,
-    typer.Option(
-        "-n",
-        "--namespace",
-        metavar="NAME",
-        help="What is in this namespace; otherwise in the context's.",
-        show_default=False,
-    ),
-]
-Everywhere = Annotated[bool, typer.Option("-A", "--all-namespaces", help="What is in all namespaces.")]
-Form = Annotated[Output, typer.Option("-o", "--output", help="The form of what is printed.")]
-Headless = Annotated[bool, typer.Option("--no-headers", help="The table without its headers.")]
-Only = Annotated[
-    list[str] | None, typer.Argument(metavar="[NAME]...", help="Only those of these names.", show_default=False)
-]
+_Asked = tuple[list[str] | None, str | None, bool, Output, bool, bool]
+"""Names, namespace, all namespaces, output, no headers, watch."""
+_NAMES = ("names", "namespace", "all_namespaces", "output", "headers", "watch")
 
 
 def register(app: typer.Typer, program: str) -> None:
@@ -51,11 +38,11 @@ def register(app: typer.Typer, program: str) -> None:
     def jobsets(
         *,
         names: Only = None,
-        namespace: Namespace = None,
+        namespace: Within = None,
         all_namespaces: Everywhere = False,
-        output: Form = Output.TABLE,
+        output: Printed = Output.TABLE,
         no_headers: Headless = False,
-        watch: Annotated[bool, typer.Option("-w", "--watch", help="Go on, and print what changes.")] = False,
+        watch: Watched = False,
         kubeconfig: Kubeconfig = None,
         context: Context = None,
     ) -> None:
@@ -63,8 +50,8 @@ def register(app: typer.Typer, program: str) -> None:
 
         Asks the API server only, so it works without a controller, and then says so. What you may not read is named.
         """
-        wishes = {"names": names or (), "all_namespaces": all_namespaces, "output": output, "watch": watch}
-        _gangs({**wishes, "namespace": namespace, "headers": not no_headers}, kubeconfig, context)
+        asked = (names, namespace, all_namespaces, output, no_headers, watch)
+        _gangs(asked, {"program": program}, kubeconfig, context)
 
     @get.command(
         "gangs",
@@ -74,10 +61,11 @@ def register(app: typer.Typer, program: str) -> None:
     def gangs(
         *,
         names: Only = None,
-        namespace: Namespace = None,
+        namespace: Within = None,
         all_namespaces: Everywhere = False,
-        output: Form = Output.TABLE,
+        output: Printed = Output.TABLE,
         no_headers: Headless = False,
+        watch: Watched = False,
         config: ControllerConfig = None,
         kubeconfig: Kubeconfig = None,
         context: Context = None,
@@ -87,9 +75,8 @@ def register(app: typer.Typer, program: str) -> None:
         Of a JobSet the pods are counted that have started, of a group those that are bound to a node. Asks the API
         server only, so it works without a controller, and then says so. What you may not read is named.
         """
-        wishes = {"names": names or (), "all_namespaces": all_namespaces, "output": output, "config": config}
-        more = {"namespace": namespace, "headers": not no_headers, "groups": True}
-        _gangs({**wishes, **more}, kubeconfig, context)
+        asked = (names, namespace, all_namespaces, output, no_headers, watch)
+        _gangs(asked, {"program": program, "groups": True, "config": config}, kubeconfig, context)
 
     @get.command(
         "groups",
@@ -99,10 +86,11 @@ def register(app: typer.Typer, program: str) -> None:
     def groups(
         *,
         names: Only = None,
-        namespace: Namespace = None,
+        namespace: Within = None,
         all_namespaces: Everywhere = False,
-        output: Form = Output.TABLE,
+        output: Printed = Output.TABLE,
         no_headers: Headless = False,
+        watch: Watched = False,
         config: ControllerConfig = None,
         kubeconfig: Kubeconfig = None,
         context: Context = None,
@@ -112,30 +100,29 @@ def register(app: typer.Typer, program: str) -> None:
         Asks the API server only, so it works without a controller, and then says so. What you may not read is left
         out and named; without the right to list nodes nobody can say here whether a group has room.
         """
-        import asyncio  # noqa: PLC0415 - see app.py
-
-        from jobset_gate.cli import logs  # noqa: PLC0415 - see app.py
         from jobset_gate.cli.groups import listing  # noqa: PLC0415 - see app.py
 
-        logs.configure(level=LogLevel.ERROR)
-        wanted = listing.Wanted(
-            names=names or (),
-            namespace=namespace,
-            all_namespaces=all_namespaces,
-            output=output,
-            headers=not no_headers,
-            config=config,
-        )
-        raise typer.Exit(asyncio.run(listing.run(wanted, kubeconfig=kubeconfig, context=context)))
+        asked = (names, namespace, all_namespaces, output, no_headers, watch)
+        wanted = listing.Wanted(**_wishes(asked), config=config)
+        _end(listing.run(wanted, kubeconfig=kubeconfig, context=context))
 
 
-def _gangs(wishes: dict[str, Any], kubeconfig: str | None, context: str | None) -> None:
+def _gangs(asked: _Asked, more: dict[str, Any], kubeconfig: str | None, context: str | None) -> None:
+    from jobset_gate.cli.verbs import gang_listing  # noqa: PLC0415 - see app.py
+
+    wanted = gang_listing.Wanted(**_wishes(asked), **more)
+    _end(gang_listing.run(wanted, kubeconfig=kubeconfig, context=context))
+
+
+def _wishes(asked: _Asked) -> dict[str, Any]:
+    wishes = dict(zip(_NAMES, asked, strict=True))
+    return wishes | {"names": asked[0] or (), "headers": not wishes["headers"]}
+
+
+def _end(work: Coroutine[Any, Any, Any]) -> None:
     import asyncio  # noqa: PLC0415 - see app.py
 
     from jobset_gate.cli import logs  # noqa: PLC0415 - see app.py
-    from jobset_gate.cli.verbs import gang_listing  # noqa: PLC0415 - see app.py
 
     logs.configure(level=LogLevel.ERROR)
-    raise typer.Exit(
-        asyncio.run(gang_listing.run(gang_listing.Wanted(**wishes), kubeconfig=kubeconfig, context=context))
-    )
+    raise typer.Exit(asyncio.run(work))

@@ -1,11 +1,11 @@
-"""`wait`: until a gang is released, or has timed out; for scripts and pipelines."""
+"""`wait`: until a gang is released or a pod group satisfied, or has timed out; for scripts and pipelines."""
 
 from enum import StrEnum
 from typing import Annotated
 
 import typer
 
-from jobset_gate.cli.looking.options import Namespace
+from jobset_gate.cli.looking.options import ControllerConfig, Namespace
 from jobset_gate.cli.options import Context, Kubeconfig, LogLevel
 from jobset_gate.cli.verbs.durations import seconds
 
@@ -15,6 +15,8 @@ class For(StrEnum):
 
     RELEASED = "released"
     TIMED_OUT = "timedout"
+    OPENED = "opened"
+    SATISFIED = "satisfied"
 
 
 def register(app: typer.Typer, program: str) -> None:
@@ -22,15 +24,28 @@ def register(app: typer.Typer, program: str) -> None:
 
     @app.command(
         "wait",
-        short_help="Wait until a gang is released, or has timed out.",
+        short_help="Wait until a gang is released or satisfied, or has timed out.",
         epilog=f"Example: {program} wait jobset/train --for=released --timeout=10m",
     )
     def wait(
         *,
         names: Annotated[
-            list[str], typer.Argument(metavar="[jobset/]NAME...", help="The JobSets.", show_default=False)
+            list[str],
+            typer.Argument(
+                metavar="[jobset/|podgroup/]NAME...",
+                help="JobSets; with a prefix pod groups. gang/NAME is a pod group, too.",
+                show_default=False,
+            ),
         ],
-        end: Annotated[For, typer.Option("--for", help="What to wait for.")] = For.RELEASED,
+        end: Annotated[
+            For | None,
+            typer.Option(
+                "--for",
+                help="What to wait for: of JobSets released (the default) or timedout, of pod groups opened, satisfied "
+                "(the default) or timedout.",
+                show_default=False,
+            ),
+        ] = None,
         timeout: Annotated[
             float,
             typer.Option(
@@ -41,13 +56,15 @@ def register(app: typer.Typer, program: str) -> None:
             ),
         ] = 30.0,
         namespace: Namespace = None,
+        config: ControllerConfig = None,
         kubeconfig: Kubeconfig = None,
         context: Context = None,
     ) -> None:
-        """Wait for what is decided about the present generation of each JobSet.
+        """Wait for what is decided about the present generation of each JobSet, or of each pod group.
 
         Ends with exit code 3 when the time is over, and with 1 when the other outcome comes, or nothing can come any
-        more. Watches the JobSet and its ConfigMap; it needs the right to get, list and watch JobSets.
+        more. Watches the JobSet and its ConfigMap, with the right to get, list and watch JobSets; of pod groups their
+        PodGroups, pods and records.
         """
         import asyncio  # noqa: PLC0415 - see app.py
 
@@ -56,5 +73,5 @@ def register(app: typer.Typer, program: str) -> None:
         from jobset_gate.cli.verbs.standing import End  # noqa: PLC0415 - see app.py
 
         logs.configure(level=LogLevel.ERROR)
-        wanted = waiting.Wanted(names, End(end), timeout, namespace, program)
+        wanted = waiting.Wanted(names, None if end is None else End(end), timeout, namespace, config, program)
         raise typer.Exit(asyncio.run(waiting.run(wanted, kubeconfig=kubeconfig, context=context)))

@@ -1,13 +1,21 @@
-"""Our own controller's Deployment, as the chart labels it."""
+"""Our own Deployments, as the chart labels them."""
+
+from typing import Final
 
 from jobset_gate import names
 from jobset_gate.cli.doctor.patient import Patient
+from jobset_gate.cli.groups.deployed import LABELS
 from jobset_gate.kube.resources import DEPLOYMENTS
 from jobset_gate.template import Json
 
-CONTROLLER = f"app.kubernetes.io/name={names.PROGRAM},app.kubernetes.io/component=controller"
+WEBHOOK: Final = f"app.kubernetes.io/name={names.PROGRAM},app.kubernetes.io/component=webhook"
 
 
 async def controllers(patient: Patient) -> list[Json]:
     """Usually one. Raises Unseen."""
-    return await patient.all(DEPLOYMENTS, labels=CONTROLLER)
+    return await patient.all(DEPLOYMENTS, labels=LABELS)
+
+
+async def doors(patient: Patient) -> list[Json]:
+    """Those of the webhook; usually one. Raises Unseen."""
+    return await patient.all(DEPLOYMENTS, labels=WEBHOOK)

@@ -5,16 +5,15 @@ from typing import Final
 from jobset_gate import names
 from jobset_gate.cli.doctor.findings import Finding, error, ok, unknown
 from jobset_gate.cli.doctor.patient import Patient, Unseen
-from jobset_gate.cli.groups.keepers import USUAL_NAMESPACE
 from jobset_gate.cli.looking import keeper
 from jobset_gate.cli.looking.gangs import GATED
-from jobset_gate.kube.errors import Forbidden
-from jobset_gate.kube.resources import LEASES, PODS
+from jobset_gate.kube.resources import PODS
 from jobset_gate.template import Json, dig, items
 
 _REMEDY: Final = (
     "see whether the controller's pods run, and read their log: `kubectl get deployments -A | grep jobset-gate`"
 )
+_ASK: Final = f"ask for the right to list Leases, or look at the controller's log; the Lease is called {names.LEASE}"
 
 
 async def check(patient: Patient) -> list[Finding]:
@@ -22,30 +21,14 @@ async def check(patient: Patient) -> list[Finding]:
     told = await keeper.controller(patient.client, patient.home)
     if told.leads:
         return [ok("a controller leads", told.told)]
-    if told.leads is None or await _hidden(patient):
-        return [unknown("whether a controller leads", told.told, f"ask for the right to get the Lease {names.LEASE}")]
+    if told.leads is None:
+        return [unknown("whether a controller leads", told.told, _ASK)]
     try:
         waiting = await _waiting(patient)
     except Unseen as no:
         return [error("no controller leads", f"{told.told}; {no}", _REMEDY)]
     what = "no controller leads" + (f", and {_pods(waiting)} for its word" if waiting else "")
     return [error(what, told.told, _REMEDY)]
-
-
-async def _hidden(patient: Patient) -> bool:
-    """Whether there may be a Lease in a namespace that may not be looked into."""
-    try:
-        await patient.client.list(LEASES, field_selector=f"metadata.name={names.LEASE}", limit=1)
-    except Forbidden:
-        return not [it for it in (USUAL_NAMESPACE, patient.home) if await _lease(patient, it)]
-    return False
-
-
-async def _lease(patient: Patient, namespace: str) -> Json | None:
-    try:
-        return await patient.one(LEASES, names.LEASE, namespace)
-    except Unseen:
-        return None
 
 
 async def _waiting(patient: Patient) -> int:

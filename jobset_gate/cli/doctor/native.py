@@ -12,7 +12,7 @@ _OFF: Final = "set groups.native to Off, or "
 _WRONG: Final = {
     Proof.NOT_SERVED: (
         "the API server has no native PodGroups",
-        "switch on their API and the feature gate GenericWorkload (Kubernetes 1.35 or newer)",
+        "switch on their API and the feature gate GenericWorkload (Kubernetes 1.36 or newer)",
     ),
     Proof.DROPPED: (
         "the API server drops spec.schedulingGroup from pods",
@@ -20,7 +20,7 @@ _WRONG: Final = {
     ),
     Proof.NOT_HELD: (
         "one pod of a gang of two was bound alone",
-        "switch on the feature gate GangScheduling of the scheduler",
+        "switch on the scheduler's feature gate GangScheduling (Kubernetes 1.36) or GenericWorkload (from 1.37 on)",
     ),
     Proof.NOT_BOUND: (
         "neither pod of a gang of two was bound in time",

@@ -3,11 +3,12 @@
 import asyncio
 import sys
 from collections.abc import Awaitable, Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Final
 
 import typer
 
+from jobset_gate.cli.caller import Caller
 from jobset_gate.cli.doctor import (
     access,
     barriers,
@@ -22,6 +23,7 @@ from jobset_gate.cli.doctor import (
     reach,
     registrations,
     scope,
+    serving,
     versions,
 )
 from jobset_gate.cli.doctor.findings import Finding, healthy, unknown
@@ -43,6 +45,7 @@ CHECKS: Final[tuple[tuple[str, Check], ...]] = (
     ("the webhook configurations", registrations.check),
     ("the CAs in caBundle", certificates.bundles),
     ("the Secret with the CA", certificates.secret),
+    ("the certificate that the webhook serves with", serving.check),
     ("whether a gated JobSet gets its barrier", reach.good),
     ("whether wrong settings are refused", reach.bad),
     ("whether a pod of a group is held", reach.pod),
@@ -71,6 +74,7 @@ class Wanted:
     native: bool = False
     kubeconfig: str | None = None
     context: str | None = None
+    program: str = "kubectl jobset-gate"
 
 
 async def run(wanted: Wanted) -> Exit:
@@ -79,7 +83,9 @@ async def run(wanted: Wanted) -> Exit:
     checks = [*CHECKS, *([NATIVE] if wanted.native else [])]
     async with Client(reached) as client:
         found = await findings(Patient(client, wanted.namespace, wanted.namespace or reached.namespace), checks)
-    typer.echo(_told(found, wanted.output).encode(), nl=False)
+    caller = Caller(wanted.program, wanted.kubeconfig, wanted.context, wanted.namespace)
+    told = [replace(it, why=caller.text(it.why), remedy=caller.text(it.remedy)) for it in found]
+    typer.echo(_told(told, wanted.output).encode(), nl=False)
     return Exit.OK if healthy(found) else Exit.ERROR
 
 

@@ -11,10 +11,11 @@ Json = dict[str, Any]
 
 def listed(reports: Sequence[Report]) -> Json:
     """All of them in one list."""
-    return {"kind": "GroupList", "items": [_item(it) for it in reports]}
+    return {"kind": "GroupList", "items": [item(it) for it in reports]}
 
 
-def _item(report: Report) -> Json:
+def item(report: Report) -> Json:
+    """One of them."""
     counts, record = report.counts, report.record
     return {
         "namespace": report.key.namespace,

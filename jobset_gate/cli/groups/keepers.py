@@ -1,14 +1,19 @@
-"""Whether somebody looks after the groups: a controller that holds its Lease, and the webhook that holds new pods."""
+"""Whether somebody looks after the gangs: a controller that decides, and the webhook that holds new pods.
 
-import time
+Three answers: it runs (its Lease is renewed, or it works without one), it does not (its Lease is old or missing, and
+would be seen), or that is not known: a right is missing, or what is seen does not tell.
+"""
+
 from dataclasses import dataclass
-from datetime import datetime
 
 from jobset_gate import names
+from jobset_gate.cli.groups import deployed
+from jobset_gate.cli.groups.deployed import Election
+from jobset_gate.cli.groups.leases import Leases, holder, leases, overdue, place
 from jobset_gate.kube.client import Client
-from jobset_gate.kube.errors import Forbidden, NotFound
-from jobset_gate.kube.resources import LEASES, MUTATING_WEBHOOKS
-from jobset_gate.template import Json, dig, items
+from jobset_gate.kube.errors import Forbidden
+from jobset_gate.kube.resources import MUTATING_WEBHOOKS
+from jobset_gate.template import dig, items
 
 MARGIN = 5.0
 """Seconds by which clocks may differ before a lease counts as run out."""
@@ -17,7 +22,7 @@ USUAL_NAMESPACE = "jobset-gate-system"
 
 @dataclass(frozen=True, slots=True)
 class Keeper:
-    """A controller, as far as its Lease tells. `leads` None: that may not be read."""
+    """A controller, as far as can be told. `leads` None: that is not known."""
 
     leads: bool | None
     told: str
@@ -26,21 +31,12 @@ class Keeper:
 
 async def controller(client: Client, *namespaces: str) -> Keeper:
     """The controller of the cluster; where leases may not be listed, of the usual namespace and of these."""
-    try:
-        leases = await _leases(client, (USUAL_NAMESPACE, *namespaces))
-    except Forbidden:
-        return Keeper(None, f"whether a controller runs is not known: no right to read the Lease {names.LEASE}")
-    if not leases:
-        return Keeper(False, f"no controller runs: there is no Lease {names.LEASE}; nobody opens groups")
-    held = [it for it in leases if dig(it, "spec", "holderIdentity")]
-    if not held:
-        return Keeper(False, f"no controller runs: nobody holds the Lease {_place(leases[0])}; nobody opens groups")
-    newest = min(held, key=_overdue)
-    who = f"{dig(newest, 'spec', 'holderIdentity')} holds the Lease {_place(newest)}"
-    overdue = _overdue(newest)
-    if overdue > MARGIN:
-        return Keeper(False, f"no controller runs: {who}, which ran out {overdue:.0f}s ago; nobody opens groups")
-    return Keeper(True, f"a controller runs: {who}")
+    places = (USUAL_NAMESPACE, *namespaces)
+    seen = await leases(client, places)
+    held = sorted((it for it in seen.found if holder(it)), key=overdue)
+    if held and overdue(held[0]) <= MARGIN:
+        return Keeper(True, f"a controller runs: {holder(held[0])} holds the Lease {place(held[0])}")
+    return await _deployed(client, places, seen) or _by_lease(seen)
 
 
 async def webhooks(client: Client) -> list[str]:
@@ -53,38 +49,35 @@ async def webhooks(client: Client) -> list[str]:
     return sorted(it for it in found if isinstance(it, str) and it.startswith(names.POD_WEBHOOK))
 
 
-async def _leases(client: Client, namespaces: tuple[str, ...]) -> list[Json]:
-    try:
-        listed = await client.list(LEASES, field_selector=f"metadata.name={names.LEASE}")
-    except Forbidden:
-        return await _each(client, namespaces)
-    return items(listed.get("items"))
+async def _deployed(client: Client, places: tuple[str, ...], seen: Leases) -> Keeper | None:
+    """What a Deployment whose pods are ready says against the Leases; None if there is none, or it needs one."""
+    ways = {deployed.election(it): it for it in await deployed.available(client, places)}
+    if one := ways.get(Election.OFF):
+        return Keeper(True, f"a controller runs: Deployment {deployed.place(one)}, without leader election")
+    one = ways.get(Election.UNSAID) or (ways.get(Election.ON) if seen.hidden and not seen.found else None)
+    if one is None:
+        return None
+    told = f"Deployment {deployed.place(one)} is available, but {_lacking(seen)}"
+    return Keeper(None, f"whether a controller runs is not known: {told}")
 
 
-async def _each(client: Client, namespaces: tuple[str, ...]) -> list[Json]:
-    """From one namespace after the other; Forbidden only if none may be looked into."""
-    found: list[Json] = []
-    refused: list[Forbidden] = []
-    wanted = tuple(dict.fromkeys(it for it in namespaces if it))
-    for namespace in wanted:
-        try:
-            found.append(await client.get(LEASES, names.LEASE, namespace))
-        except NotFound:
-            continue
-        except Forbidden as error:
-            refused.append(error)
-    if len(refused) == len(wanted):
-        raise refused[0]
-    return found
+def _lacking(seen: Leases) -> str:
+    """Why no Lease tells."""
+    if seen.refused:
+        return f"there is no right to read the Lease {names.LEASE}"
+    return f"its Lease {names.LEASE} " + ("is not renewed" if seen.found else "was not found")
 
 
-def _overdue(lease: Json) -> float:
-    """Seconds since the lease has run out; below zero while it has not."""
-    renewed, duration = dig(lease, "spec", "renewTime"), dig(lease, "spec", "leaseDurationSeconds")
-    if not isinstance(renewed, str) or not isinstance(duration, int):
-        return float("inf")
-    return time.time() - datetime.fromisoformat(renewed).timestamp() - duration
-
-
-def _place(lease: Json) -> str:
-    return f"{dig(lease, 'metadata', 'namespace')}/{dig(lease, 'metadata', 'name')}"
+def _by_lease(seen: Leases) -> Keeper:
+    held = sorted((it for it in seen.found if holder(it)), key=overdue)
+    if held:
+        who = f"{holder(held[0])} holds the Lease {place(held[0])}, which ran out {overdue(held[0]):.0f}s ago"
+        return Keeper(False, f"no controller runs: {who}; nobody opens groups")
+    if seen.found:
+        return Keeper(False, f"no controller runs: nobody holds the Lease {place(seen.found[0])}; nobody opens groups")
+    if seen.refused:
+        return Keeper(None, f"whether a controller runs is not known: no right to read the Lease {names.LEASE}")
+    if seen.hidden:
+        why = f"no Lease {names.LEASE} was found, and no right to look for it in all namespaces"
+        return Keeper(None, f"whether a controller runs is not known: {why}")
+    return Keeper(False, f"no controller runs: there is no Lease {names.LEASE}; nobody opens groups")

@@ -9,11 +9,11 @@ from pathlib import Path
 import typer
 
 from jobset_gate.cli import settings_file
-from jobset_gate.cli.commands.get import Output
 from jobset_gate.cli.documents.writing import to_json, to_yaml
-from jobset_gate.cli.exits import Exit
+from jobset_gate.cli.exits import Exit, Failed
 from jobset_gate.cli.groups import documents, keepers, reading, telling
 from jobset_gate.cli.groups.table import name, table
+from jobset_gate.cli.options import Output
 from jobset_gate.groups.report import Report
 from jobset_gate.kube import access
 from jobset_gate.kube.client import Client
@@ -28,22 +28,35 @@ class Wanted:
     all_namespaces: bool = False
     output: Output = Output.TABLE
     headers: bool = True
+    watch: bool = False
     config: Path | None = None
 
 
 async def run(wanted: Wanted, *, kubeconfig: str | None, context: str | None) -> Exit:
     """Prints the groups; what a person has to know besides goes to standard error."""
+    if wanted.all_namespaces and wanted.names:
+        raise Failed("names are those of one namespace: leave out --all-namespaces", Exit.USAGE)
     settings = settings_file.read(wanted.config).admission.groups
     reached = await access.discover(kubeconfig, context)
     namespace = None if wanted.all_namespaces else wanted.namespace or reached.namespace
     async with Client(reached) as client:
+        keeper = await keepers.controller(client, reached.namespace)
+        if wanted.watch:
+            from jobset_gate.cli.groups import watching  # noqa: PLC0415 - only for those who watch
+
+            return await watching.run(client, namespace, wanted, keeper)
         read = await reading.read(client, settings, namespace)
         made_by = await telling.makers(client, read)
-        keeper = await keepers.controller(client, reached.namespace)
     now = time.time()
     told = telling.reports(read, settings, made_by, now, controlled=bool(keeper.leads))
     found = [it for it in told if not wanted.names or it.key.name in wanted.names]
     _print(found, wanted, now, namespaces=namespace is None)
+    warn(read, keeper)
+    return _exit(found, wanted, read, namespace)
+
+
+def warn(read: reading.Reading, keeper: keepers.Keeper) -> None:
+    """What was not seen, that nobody opens groups, and what belongs to none."""
     for line in read.missing:
         _say(f"warning: {line}")
     if not keeper.leads:
@@ -51,7 +64,14 @@ async def run(wanted: Wanted, *, kubeconfig: str | None, context: str | None) ->
     strays = len(read.index.strays())
     if strays:
         _say(f"warning: {strays} pods carry our label and name no group any more; `groups ungate --all` frees them")
-    return _exit(found, wanted, read, namespace)
+
+
+def absent(found: Sequence[Report], wanted: Wanted, namespace: str | None) -> bool:
+    """Whether one of those that were named is not there; it is said which."""
+    missing = [it for it in dict.fromkeys(wanted.names) if it not in {each.key.name for each in found}]
+    for each in missing:
+        _say(f"error: group {each} not found{_where(namespace)}")
+    return bool(missing)
 
 
 def _print(found: Sequence[Report], wanted: Wanted, now: float, *, namespaces: bool) -> None:
@@ -69,10 +89,7 @@ def _print(found: Sequence[Report], wanted: Wanted, now: float, *, namespaces: b
 
 
 def _exit(found: Sequence[Report], wanted: Wanted, read: reading.Reading, namespace: str | None) -> Exit:
-    absent = [it for it in wanted.names if it not in {each.key.name for each in found}]
-    for each in absent:
-        _say(f"error: group {each} not found{_where(namespace)}")
-    if absent or not read.members:
+    if absent(found, wanted, namespace) or not read.members:
         return Exit.ERROR
     if not found:
         _say(f"No groups found{_where(namespace)}.")

@@ -54,7 +54,7 @@ async def _fill(client: Client, kind: Kept, reading: Reading) -> None:
         if kind.resource not in POD_GROUP_KINDS:  # those come and go with their CRDs
             raise
     except Forbidden as refused:
-        _blinded(kind, reading, str(refused))
+        blinded(kind, reading, str(refused))
         return
     reader: Reader[Any] = Reader(kind.shape, lambda _, detail: reading.missing.append(f"not readable: {detail}"))
     for raw in found:
@@ -69,7 +69,7 @@ def _take(kind: Kept, item: Any) -> None:
         kind.handler(Change((item.metadata.namespace, item.metadata.name), None, model))
 
 
-def _blinded(kind: Kept, reading: Reading, refusal: str) -> None:
+def blinded(kind: Kept, reading: Reading, refusal: str) -> None:
     """What cannot be told without this list."""
     where = f"in namespace {kind.namespace}" if kind.namespace else "in all namespaces"
     if not kind.resource.namespaced:
@@ -87,7 +87,8 @@ def _blinded(kind: Kept, reading: Reading, refusal: str) -> None:
         about += ": of groups without a PodGroup it is not known whether they were opened"
     elif kind.resource == RESOURCEQUOTAS:
         about += ": totalResources are not compared with what is left of them"
-    reading.missing.append(about)
+    if about not in reading.missing:
+        reading.missing.append(about)
 
 
 def _named(resource: Resource) -> str:

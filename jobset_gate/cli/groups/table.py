@@ -20,16 +20,19 @@ _AGES = (
 
 def table(reports: Sequence[Report], now: float, *, wide: bool, namespaces: bool, headers: bool) -> str:
     """One line for each group, under headers if they are wanted; "" without groups."""
-    rows = [_row(it, now, wide=wide) for it in reports]
+    rows = [row(it, now, wide=wide, namespaces=namespaces) for it in reports]
     if not rows:
         return ""
-    titles = ["NAMESPACE", "NAME", "WAY", "BOUND/MINIMUM", "PHASE", "REASON", "AGE"]
-    titles += ["MEMBERS", "RUNNING", "MESSAGE"] if wide else []
-    lines = [titles, *rows] if headers else rows
-    if not namespaces:
-        lines = [line[1:] for line in lines]
+    lines = [titles(wide=wide, namespaces=namespaces), *rows] if headers else rows
     widths = [max(len(line[column]) for line in lines) for column in range(len(lines[0]))]
     return "\n".join(_line(line, widths) for line in lines) + "\n"
+
+
+def titles(*, wide: bool, namespaces: bool) -> list[str]:
+    """The headers."""
+    found = ["NAMESPACE", "NAME", "WAY", "BOUND/MINIMUM", "PHASE", "REASON", "AGE"]
+    found += ["MEMBERS", "RUNNING", "MESSAGE"] if wide else []
+    return found if namespaces else found[1:]
 
 
 def age(seconds: float) -> str:
@@ -52,9 +55,10 @@ def name(report: Report) -> str:
     return report.key.name or "<none>"
 
 
-def _row(report: Report, now: float, *, wide: bool) -> list[str]:
+def row(report: Report, now: float, *, wide: bool, namespaces: bool) -> list[str]:
+    """Its cells, as `titles` has them."""
     counts = report.counts
-    row = [
+    cells = [
         report.key.namespace,
         name(report),
         ways(report),
@@ -63,7 +67,8 @@ def _row(report: Report, now: float, *, wide: bool) -> list[str]:
         report.reason,
         age(now - report.created) if report.created else "<unknown>",
     ]
-    return [*row, str(counts.present), str(counts.running), " ".join(report.message.split())] if wide else row
+    cells += [str(counts.present), str(counts.running), " ".join(report.message.split())] if wide else []
+    return cells if namespaces else cells[1:]
 
 
 def _line(cells: Sequence[str], widths: Sequence[int]) -> str:

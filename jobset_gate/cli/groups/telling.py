@@ -22,9 +22,12 @@ MOST_ASKED: Final = 100
 """Groups whose pods' owners are asked for: each costs a request or more."""
 
 
-async def makers(client: Client, reading: Reading) -> dict[Key, tuple[Creator, ...]]:
-    """Who makes the pods of groups that are too few still: perhaps they can never be enough."""
-    owners = Owners(client)
+async def makers(client: Client, reading: Reading, owners: Owners | None = None) -> dict[Key, tuple[Creator, ...]]:
+    """Who makes the pods of groups that are too few still: perhaps they can never be enough.
+
+    `owners` remembers for a while what it was told, for who asks again and again.
+    """
+    owners = owners or Owners(client)
     seen = (reading.index.observe(key) for key in reading.index.keys())  # noqa: SIM118 - no mapping
     few = [it for it in seen if it is not None and it.members and it.group.minimum and not it.group.gathered]
     found = await asyncio.gather(*(owners.creators(it) for it in few[:MOST_ASKED]))

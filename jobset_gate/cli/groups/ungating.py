@@ -67,6 +67,8 @@ class _Ungating:
     async def _warn(self, keeper: keepers.Keeper) -> None:
         if keeper.leads:
             _say(f"warning: {keeper.told}: it may roll groups back that it has opened")
+        if keeper.leads is None and self._wanted.everything:
+            _say(f"warning: {keeper.told}: what it may have written down about groups stays")
         webhooks = await keepers.webhooks(self._client)
         if webhooks:
             who = ", ".join(webhooks)

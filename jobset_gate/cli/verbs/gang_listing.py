@@ -3,18 +3,19 @@
 import sys
 import time
 from collections.abc import Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 
 import typer
 
 from jobset_gate.cli import settings_file
-from jobset_gate.cli.commands.get import Output
+from jobset_gate.cli.caller import Caller
 from jobset_gate.cli.documents.writing import to_json, to_yaml
 from jobset_gate.cli.exits import Exit, Failed
 from jobset_gate.cli.looking import gangs, keeper
 from jobset_gate.cli.looking.rights import Rights
 from jobset_gate.cli.looking.sights import Sight
+from jobset_gate.cli.options import Output
 from jobset_gate.cli.telling.documents import document
 from jobset_gate.cli.verbs import gang_table, single
 from jobset_gate.cli.verbs.gang_table import Gang, Look
@@ -37,6 +38,8 @@ class Wanted:
     watch: bool = False
     groups: bool = False
     config: Path | None = None
+    program: str = "kubectl jobset-gate"
+    caller: Caller = field(default_factory=Caller)
     rights: Rights = field(default_factory=Rights)
 
 
@@ -44,8 +47,7 @@ async def run(wanted: Wanted, *, kubeconfig: str | None, context: str | None) ->
     """What a person has to know besides goes to standard error."""
     if wanted.all_namespaces and wanted.names:
         raise Failed("names are those of one namespace: leave out --all-namespaces", Exit.USAGE)
-    if wanted.watch and wanted.output not in (Output.TABLE, Output.WIDE):
-        raise Failed("--watch prints a table: leave out --output", Exit.USAGE)
+    wanted = replace(wanted, caller=Caller(wanted.program, kubeconfig, context, wanted.namespace))
     reached = await access.discover(kubeconfig, context)
     namespace = None if wanted.all_namespaces else wanted.namespace or reached.namespace
     async with Client(reached) as client:
@@ -54,14 +56,14 @@ async def run(wanted: Wanted, *, kubeconfig: str | None, context: str | None) ->
             return await _watch(client, namespace, wanted, controller)
         found = await _found(client, namespace, wanted, controller)
     _print(found, wanted)
-    say(wanted.rights, controller)
+    say(wanted, controller)
     return _exit(found, wanted, namespace)
 
 
 async def _found(client: Client, namespace: str | None, wanted: Wanted, controller: Controller) -> list[Gang]:
     """JobSets first, each kind by namespace and name."""
-    sights = await gangs.gangs(client, namespace, wanted.rights)
-    found = [gang for gang in (jobset(it, controller, wanted.rights) for it in sights) if gang is not None]
+    sights = await _sights(client, namespace, wanted)
+    found = [gang for gang in (jobset(it, controller, wanted) for it in sights) if gang is not None]
     if wanted.groups:
         # Imported late: whoever asks about JobSets need not wait for it.
         from jobset_gate.cli.looking.groups import groups  # noqa: PLC0415
@@ -69,11 +71,22 @@ async def _found(client: Client, namespace: str | None, wanted: Wanted, controll
         settings = settings_file.read(wanted.config).admission.groups
         for report in await groups(client, namespace, wanted.rights, settings, controller):
             told = explain_group(report, time.time(), controller=controller, unknown=wanted.rights.missing)
-            found.append(Gang(told, report.created))
+            found.append(Gang(wanted.caller.explanation(told), report.created, str(report.key.design)))
     return [it for it in found if not wanted.names or it.told.name in wanted.names]
 
 
-def jobset(sight: Sight, controller: Controller, rights: Rights) -> Gang | None:
+async def _sights(client: Client, namespace: str | None, wanted: Wanted) -> list[Sight]:
+    """Where groups are asked for, too, they are shown without JobSets if need be."""
+    try:
+        return await gangs.gangs(client, namespace, wanted.rights)
+    except Failed as without:
+        if not wanted.groups:
+            raise
+        wanted.rights.missing.append(str(without))
+        return []
+
+
+def jobset(sight: Sight, controller: Controller, wanted: Wanted) -> Gang | None:
     """None without a gate."""
     if sight.seen is None:
         return None
@@ -82,10 +95,10 @@ def jobset(sight: Sight, controller: Controller, rights: Rights) -> Gang | None:
         time.time(),
         controller=controller,
         policy=sight.policy,
-        unknown=rights.missing,
+        unknown=wanted.rights.missing,
         blind=sight.blind,
     )
-    return Gang(told, sight.seen.jobset.created)
+    return Gang(wanted.caller.explanation(told), sight.seen.jobset.created)
 
 
 def look(wanted: Wanted) -> Look:
@@ -93,9 +106,9 @@ def look(wanted: Wanted) -> Look:
     return Look(wanted.all_namespaces, wanted.groups, wanted.output is Output.WIDE, wanted.headers)
 
 
-def say(rights: Rights, controller: Controller) -> None:
+def say(wanted: Wanted, controller: Controller) -> None:
     """What was not seen, and that nobody decides."""
-    lines = list(rights.missing) + ([] if controller.leads else [controller.told])
+    lines = list(wanted.rights.missing) + ([] if controller.leads else [controller.told])
     for line in lines:
         sys.stderr.write(f"warning: {line}\n")
 
@@ -106,26 +119,36 @@ def _print(found: Sequence[Gang], wanted: Wanted) -> None:
             written = to_json if wanted.output is Output.JSON else to_yaml
             text = written([{"kind": "GangList", "items": [document(it.told) for it in found]}])
         case Output.NAME:
-            text = "".join(_name(it) + "\n" for it in found)
+            text = "".join(name(it) + "\n" for it in found)
         case _:
             text = gang_table.table(found, look(wanted))
     typer.echo(text.encode(), nl=False)
 
 
-def _name(gang: Gang) -> str:
+def name(gang: Gang) -> str:
     """As the other commands take it."""
     return f"{single.KIND if gang.told.kind == 'JobSet' else 'group'}/{gang.told.name}"
 
 
-def _exit(found: Sequence[Gang], wanted: Wanted, namespace: str | None) -> Exit:
+def absent(found: Sequence[Gang], wanted: Wanted, namespace: str | None) -> bool:
+    """Whether one of those that were named is not there; it is said which."""
     kind = "gang" if wanted.groups else "JobSet with a gate"
-    where = f" in namespace {namespace}" if namespace else ""
-    absent = [it for it in dict.fromkeys(wanted.names) if it not in {each.told.name for each in found}]
-    for each in absent:
-        sys.stderr.write(f"error: {kind} {each} not found{where}\n")
-    if not found and not absent:
-        sys.stderr.write(f"No {'gangs' if wanted.groups else 'JobSets with a gate'} found{where}.\n")
-    return Exit.ERROR if absent else Exit.OK
+    missing = [it for it in dict.fromkeys(wanted.names) if it not in {each.told.name for each in found}]
+    for each in missing:
+        sys.stderr.write(f"error: {kind} {each} not found{_where(namespace)}\n")
+    return bool(missing)
+
+
+def _exit(found: Sequence[Gang], wanted: Wanted, namespace: str | None) -> Exit:
+    if absent(found, wanted, namespace):
+        return Exit.ERROR
+    if not found:
+        sys.stderr.write(f"No {'gangs' if wanted.groups else 'JobSets with a gate'} found{_where(namespace)}.\n")
+    return Exit.OK
+
+
+def _where(namespace: str | None) -> str:
+    return f" in namespace {namespace}" if namespace else ""
 
 
 async def _watch(client: Client, namespace: str | None, wanted: Wanted, controller: Controller) -> Exit:

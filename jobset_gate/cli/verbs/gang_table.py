@@ -17,6 +17,8 @@ class Gang:
 
     told: Explanation
     created: float
+    of: str = ""
+    """The design of a group: two designs may have groups of one name."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -1,17 +1,16 @@
 """The gangs of a namespace, live: JobSets, Jobs, pods and ConfigMaps, watched and joined as the controller does it."""
 
 import asyncio
-import time
 from collections import defaultdict
 from collections.abc import Callable, Iterable
-from typing import Any, Self, TypeVar
+from typing import Any, TypeVar
 
 from jobset_gate import names, read, wire
-from jobset_gate.cli.exits import Failed
 from jobset_gate.cli.looking.rights import Rights, refused
+from jobset_gate.cli.verbs.watched import VERBS, Watched, is_absent, is_forbidden
 from jobset_gate.kube.client import Client
 from jobset_gate.kube.informer import Informer
-from jobset_gate.kube.problems import Kind, Problem
+from jobset_gate.kube.problems import Problem
 from jobset_gate.kube.resources import CONFIGMAPS, JOBS, JOBSETS, PODS, Resource
 from jobset_gate.model import GangSeen, GateSeen, JobSeen, JobSetSeen, PodSeen
 
@@ -22,102 +21,102 @@ _LOST = {
     PODS: "how many have started is not known",
     CONFIGMAPS: "what was decided is known from the JobSet's condition only",
 }
-_VERBS = {Kind.LIST_FAILED: "list", Kind.WATCH_FAILED: "watch"}
-_ABSENT, _FORBIDDEN = "404 ", "403 "
 
 T = TypeVar("T", JobSeen, PodSeen)
 
 
-class Live:
-    """`async with Live(...) as live`; `blind` where pods or Jobs may not be watched, so that nothing can be counted."""
+class Live(Watched):
+    """`blind` where pods or Jobs may not be watched, so that nothing can be counted. `name`: only that JobSet's.
 
-    def __init__(self, client: Client, namespace: str | None, rights: Rights) -> None:
+    `needed`: without JobSets there is nothing to see; otherwise that they are missing is one more thing to say.
+    """
+
+    def __init__(
+        self,
+        client: Client,
+        namespace: str | None,
+        rights: Rights,
+        *,
+        name: str = "",
+        needed: bool = True,
+        changed: asyncio.Event | None = None,
+    ) -> None:
+        super().__init__(changed)
         self._client, self._namespace, self._rights = client, namespace, rights
-        self._changed = asyncio.Event()
-        self._failed = ""
-        self._given_up: set[Resource] = set()
-        self._jobsets: Informer[wire.JobSet, JobSetSeen] = self._informer(JOBSETS, wire.JobSet, read.jobset)
-        self._jobs: Informer[wire.Job, JobSeen] = self._informer(JOBS, wire.Job, read.job, GATED)
-        self._pods: Informer[wire.Pod, PodSeen] = self._informer(PODS, wire.Pod, read.pod, GATED)
-        self._gates: Informer[wire.ConfigMap, GateSeen] = self._informer(CONFIGMAPS, wire.ConfigMap, read.gate, GATES)
-        self._tasks: list[asyncio.Task[None]] = []
-
-    async def __aenter__(self) -> Self:
-        for informer in self._all():
-            synced = asyncio.create_task(informer.wait_synced())
-            synced.add_done_callback(lambda _: self._changed.set())
-            self._tasks += [asyncio.create_task(informer.run()), synced]
-        return self
-
-    async def __aexit__(self, *_: object) -> None:
-        for task in self._tasks:
-            task.cancel()
-        await asyncio.gather(*self._tasks, return_exceptions=True)
+        self._needed = needed
+        self._lost: set[Resource] = set()
+        mine = f"{GATED},{names.JS_NAME}={name}" if name else GATED
+        own, map_ = (f"metadata.name={name}", f"metadata.name={names.config_map_name(name)}") if name else ("", "")
+        self._jobsets: Informer[wire.JobSet, JobSetSeen] = self._informer(JOBSETS, wire.JobSet, read.jobset, "", own)
+        self._jobs: Informer[wire.Job, JobSeen] = self._informer(JOBS, wire.Job, read.job, mine)
+        self._pods: Informer[wire.Pod, PodSeen] = self._informer(PODS, wire.Pod, read.pod, mine)
+        self._gates: Informer[wire.ConfigMap, GateSeen] = self._informer(
+            CONFIGMAPS, wire.ConfigMap, read.gate, GATES, map_
+        )
 
     @property
     def blind(self) -> bool:
         """Whether nothing can be counted."""
-        return bool(self._given_up & {PODS, JOBS})
-
-    async def ready(self) -> None:
-        """Once everything is there that may be read. Raises Failed where JobSets may not."""
-        while not all(it.has_synced or it.resource in self._given_up for it in self._all()):
-            await self.change()
-
-    async def change(self) -> None:
-        """Until anything is different. Raises Failed where JobSets may not be watched."""
-        await self._changed.wait()
-        self._changed.clear()
-        if self._failed:
-            raise Failed(self._failed)
-
-    def now(self) -> float:
-        """The time, in seconds since the epoch."""
-        return time.time()
+        return bool(self._lost & {PODS, JOBS})
 
     def gangs(self) -> list[GangSeen]:
         """By namespace and name."""
         jobs, pods = _by_gang(self._jobs.cache.values()), _by_gang(self._pods.cache.values())
-        return [
-            GangSeen(
+        found = []
+        for (namespace, name), jobset in sorted(self._jobsets.cache.items()):
+            gate = self._gates.cache.get((namespace, names.config_map_name(name)))
+            one = GangSeen(
                 jobset=jobset,
                 jobs=tuple(jobs[namespace, name]),
                 pods=tuple(pods[namespace, name]),
-                gate=self._gates.cache.get((namespace, names.config_map_name(name))),
+                gate=gate,
+                foreign_gate=gate is None and _conflicts(jobset),
             )
-            for (namespace, name), jobset in sorted(self._jobsets.cache.items())
-        ]
+            found.append(one)
+        return found
 
-    def _all(self) -> tuple[Informer[Any, Any], ...]:
-        return (self._jobsets, self._jobs, self._pods, self._gates)
+    def lost(self, number: int, problem: Problem) -> bool:
+        """Without JobSets there is nothing to see; without the rest less of them."""
+        del number
+        if problem.resource == JOBSETS:
+            return self._without_jobsets(problem)
+        if is_forbidden(problem):
+            self._lost.add(problem.resource)
+            self._rights.lacks(VERBS[problem.kind], problem.resource, self._namespace, _LOST[problem.resource])
+            return True
+        return False
+
+    def _without_jobsets(self, problem: Problem) -> bool:
+        told = "the cluster knows no JobSets: their CRD is not installed" if is_absent(problem) else ""
+        if is_forbidden(problem):
+            told = refused(VERBS[problem.kind], JOBSETS, self._namespace)
+        if told and self._needed:
+            self.failed = told
+        elif told and told not in self._rights.missing:
+            self._rights.missing.append(told)
+        return bool(told)
 
     def _informer(
-        self, resource: Resource, shape: type[Any], convert: Callable[[Any], Any], labels: str = ""
+        self, resource: Resource, shape: type[Any], convert: Callable[[Any], Any], labels: str = "", fields: str = ""
     ) -> Informer[Any, Any]:
-        return Informer(
-            self._client,
-            resource,
-            wire=shape,
-            convert=convert,
-            handler=lambda _: self._changed.set(),
-            namespace=self._namespace,
-            label_selector=labels,
-            on_problem=self._on_problem,
+        return self.watch(
+            lambda on_problem: Informer(
+                self._client,
+                resource,
+                wire=shape,
+                convert=convert,
+                handler=lambda _: self.tell(),
+                namespace=self._namespace,
+                label_selector=labels,
+                field_selector=fields,
+                on_problem=on_problem,
+            )
         )
 
-    def _on_problem(self, problem: Problem) -> None:
-        verb = _VERBS.get(problem.kind)
-        if verb is None:
-            return
-        if problem.resource == JOBSETS:
-            if problem.detail.startswith(_ABSENT):
-                self._failed = "the cluster knows no JobSets: their CRD is not installed"
-            if problem.detail.startswith(_FORBIDDEN):
-                self._failed = refused(verb, JOBSETS, self._namespace)
-        elif problem.detail.startswith(_FORBIDDEN):
-            self._given_up.add(problem.resource)
-            self._rights.lacks(verb, problem.resource, self._namespace, _LOST[problem.resource])
-        self._changed.set()
+
+def _conflicts(jobset: JobSetSeen) -> bool:
+    """What the controller has said: somebody else's ConfigMap is not among those that are watched."""
+    return jobset.condition is not None and jobset.condition.reason == names.REASON_CONFIG_MAP_CONFLICT
 
 
 def _by_gang(seen: Iterable[T]) -> defaultdict[tuple[str, str], list[T]]:

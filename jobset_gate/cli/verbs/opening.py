@@ -10,9 +10,11 @@ from dataclasses import dataclass, field
 import typer
 
 from jobset_gate import names
+from jobset_gate.cli.caller import Caller
 from jobset_gate.cli.exits import Exit, Failed
 from jobset_gate.cli.looking import keeper
 from jobset_gate.cli.looking.rights import Rights
+from jobset_gate.cli.looking.subjects import What, named
 from jobset_gate.cli.verbs import auditing, noting, people, single
 from jobset_gate.cli.verbs.following import Following
 from jobset_gate.cli.verbs.single import Single
@@ -41,15 +43,23 @@ class Wanted:
 
 async def run(wanted: Wanted, *, kubeconfig: str | None, context: str | None) -> Exit:
     """Raises Failed where the gate cannot be opened, or may not."""
-    name = single.subject(wanted.name)
+    caller = Caller(wanted.program, kubeconfig, context)
+    try:
+        typer.echo(caller.text(await _open(wanted, kubeconfig=kubeconfig, context=context)))
+    except Failed as failed:
+        raise Failed(caller.text(str(failed)), failed.code) from failed
+    return Exit.OK
+
+
+async def _open(wanted: Wanted, *, kubeconfig: str | None, context: str | None) -> str:
+    name = _named(wanted)
     reached = await access.discover(kubeconfig, context)
     async with Client(reached) as client:
         found = await single.find(client, wanted.namespace or reached.namespace, name, wanted.rights)
         now = standing(found.jobset, found.gate, found.seen_at)
         done = _already(found, now, wanted)
         if done:
-            typer.echo(done)
-            return Exit.OK
+            return done
         _refuse(found, now, wanted)
         await _warn(client, reached.namespace)
         who = await people.user(client, kubeconfig, context)
@@ -59,8 +69,18 @@ async def run(wanted: Wanted, *, kubeconfig: str | None, context: str | None) ->
         told = await (_bypass if wanted.for_good else _release)(client, found, who, wanted)
     for line in wanted.rights.missing:
         _say(f"warning: {line}")
-    typer.echo(told)
-    return Exit.OK
+    return told
+
+
+def _named(wanted: Wanted) -> str:
+    """The name of a JobSet. A pod group has no gate that could be opened as a whole and audited: there is no verb."""
+    it = named(wanted.name)
+    if it.what is not What.GROUP:
+        return single.subject(wanted.name)
+    told = "a pod group has no start barrier; it is opened as soon as it has room"
+    where = f" -n {wanted.namespace}" if wanted.namespace else ""
+    how = f"`jobset-gate groups ungate {it.name}{where}` lets its pods be scheduled now, one by one and for good"
+    raise Failed(f"{wanted.name}: {told}. {how}", Exit.USAGE)
 
 
 # --- What stands in the way ------------------------------------------------------------------------------------------
@@ -86,10 +106,11 @@ def _refuse(found: Single, now: Standing, wanted: Wanted) -> None:
     if jobset.suspended:
         raise Failed(
             f"{subject} is suspended: there is no generation to release yet; resume it first, or "
-            f"`{wanted.program} bypass {jobset.name} -n {jobset.namespace}` opens it for good"
+            f"`jobset-gate bypass {jobset.name} -n {jobset.namespace}` opens it for good"
         )
     if jobset.bypass:
-        raise Failed(f"{subject} is bypassed: it opens as soon as a controller looks; `why` says whether one runs")
+        why = f"`jobset-gate why {jobset.name} -n {jobset.namespace}` says whether one runs"
+        raise Failed(f"{subject} is bypassed: it opens as soon as a controller looks; {why}")
 
 
 async def _warn(client: Client, namespace: str) -> None:

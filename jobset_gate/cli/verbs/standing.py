@@ -5,6 +5,7 @@ Decided by `decide`, so that an older generation's verdict is never taken for th
 
 from dataclasses import dataclass
 from enum import StrEnum
+from typing import Final
 
 from jobset_gate import names, report
 from jobset_gate.decide import decide
@@ -16,6 +17,10 @@ class End(StrEnum):
 
     RELEASED = "released"
     TIMED_OUT = "timedout"
+    OPENED = "opened"
+    """Of a pod group: its gates were removed."""
+    SATISFIED = "satisfied"
+    """Of a pod group: its minimum was bound once."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -25,6 +30,20 @@ class Standing:
     ends: frozenset[End] = frozenset()
     told: str = ""
     hopeless: bool = False
+
+    def is_over(self, end: End) -> bool:
+        """Whether it has come true, or never will. What ends a JobSet's wait ends it for good."""
+        return end in self.ends or self.hopeless or (end in GATES and bool(self.ends & GATES))
+
+
+GATES: Final = frozenset({End.RELEASED, End.TIMED_OUT})
+"""What becomes of a JobSet's gate."""
+IN_WORDS: Final = {
+    End.RELEASED: "released",
+    End.TIMED_OUT: "timed out",
+    End.OPENED: "opened",
+    End.SATISFIED: "satisfied",
+}
 
 
 def standing(jobset: JobSetSeen, gate: GateSeen | None, now: float) -> Standing:

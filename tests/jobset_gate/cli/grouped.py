@@ -71,6 +71,12 @@ class Town:
         made = record((self.key(name, way), 1), minimum=minimum, **more)
         return msgspec.structs.replace(made, at=time.time())
 
+    async def decide(self, name: str, minimum: int, way: Way = Way.SCHEDULER_PLUGINS, **more: Any) -> None:
+        """A decision, written on its PodGroup as the controller does it."""
+        notes = {names.GANG_RECORD: render(self.decided(name, way, minimum, **more))}
+        kind, body = POD_GROUPS[manifests.API_GROUP[way]], {"metadata": {"annotations": notes}}
+        await self.client.patch(kind, name, self.namespace, body=body, patch=PatchType.MERGE)
+
     async def record(self, name: str, decided: Record, way: Way = Way.ALIBABA) -> None:
         """The ConfigMap with a decision."""
         key = self.key(name, way)

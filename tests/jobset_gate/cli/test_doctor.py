@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import json
+from base64 import b64encode
 from datetime import UTC, datetime, timedelta
 from typing import TYPE_CHECKING, Any
 
@@ -39,6 +40,7 @@ from tests.jobset_gate.cli.grouped import kubeconfig_of, lease
 from tests.webhook.doors import BUNDLE, registered, registered_for_pods
 from tests.webhook.pods import pod
 from webhook import authority, ca_secret, registration, selfsigned
+from webhook.pem import joined
 from webhook.registration import Service
 
 if TYPE_CHECKING:
@@ -88,12 +90,15 @@ only_real = pytest.mark.parametrize("plane", [pytest.param("real", marks=pytest.
 only_embedded = pytest.mark.parametrize("plane", ["embedded"], indirect=True)
 
 
-def deployment(name: str, image: str, account: str = "keeper") -> Json:
-    """One that needs no pods."""
+def deployment(name: str, image: str, account: str = "keeper", labels: Json = OURS, **more: Any) -> Json:
+    """One that needs no pods; `more` stands in the spec of its pods."""
     containers = [{"name": "main", "image": image}]
-    template = {"metadata": {"labels": OURS}, "spec": {"serviceAccountName": account, "containers": containers}}
-    spec = {"replicas": 0, "selector": {"matchLabels": OURS}, "template": template}
-    return {"apiVersion": "apps/v1", "kind": "Deployment", "metadata": {"name": name, "labels": OURS}, "spec": spec}
+    template = {
+        "metadata": {"labels": labels},
+        "spec": {"serviceAccountName": account, "containers": containers} | more,
+    }
+    spec = {"replicas": 0, "selector": {"matchLabels": labels}, "template": template}
+    return {"apiVersion": "apps/v1", "kind": "Deployment", "metadata": {"name": name, "labels": labels}, "spec": spec}
 
 
 async def create(client: Client, resource: Resource, made: Json, namespace: str | None = None) -> None:
@@ -155,7 +160,8 @@ async def test_jobsets_crd_without_our_field(embedded_plane: Embedded, doctor: D
     async with embedded_plane.client() as client:
         await jobset_crd.install(client)
     told = (await doctor.found())[f"JobSet's CRD lacks spec.{names.CONFIG_FIELD}"]
-    assert (told["level"], told["remedy"]) == ("warning", "run `kubectl jobset-gate install-crd-field`")
+    remedy = f"run `jobset-gate install-crd-field --kubeconfig {embedded_plane.kubeconfig}`"
+    assert (told["level"], told["remedy"]) == ("warning", remedy)
 
 
 async def test_a_door_that_shows_another_certificate_than_is_trusted(camp: Camp, tmp_path: Path) -> None:
@@ -240,6 +246,47 @@ async def test_the_secret_has_another_ca_than_is_trusted(camp: Camp, doctor: Doc
     assert found[f"zz-jobset-gate trusts the CA of Secret {secret}"]["level"] == "ok"
     assert found[f"zz-jobset-gate-stale does not trust the CA of Secret {secret}"]["level"] == "error"
     assert found["the CA that zz-jobset-gate trusts is valid"]["why"].startswith("made 0 hours ago")
+
+
+@only_embedded
+async def test_a_certificate_that_somebody_else_keeps(camp: Camp, doctor: Doctor) -> None:
+    door = {"app.kubernetes.io/name": "jobset-gate", "app.kubernetes.io/component": "webhook"}
+    volumes = [{"name": it, "secret": {"secretName": it}} for it in ("old", "torn", "none")]
+    await create(camp.client, DEPLOYMENTS, deployment("door", "gate:1", labels=door, volumes=volumes), camp.namespace)
+    ended = authority.create("old", now=datetime.now(UTC) - timedelta(days=9), life=timedelta(days=8))
+    for name, text in (("old", joined([ended.certificate])), ("torn", b"?")):
+        data = {"tls.crt": b64encode(text).decode()}
+        await create(camp.client, SECRETS, {"metadata": {"name": name}, "data": data}, camp.namespace)
+    found = await doctor.found()
+    of = f"the webhook's certificate in Secret {camp.namespace}"
+    for told in (f"{of}/old is not valid now", f"{of}/torn cannot be read", f"{of}/none is missing"):
+        assert found[told]["level"] == "error"
+
+
+async def test_what_is_wrong_with_gangs_and_neighbours_is_found_on_either_server(camp: Camp, doctor: Doctor) -> None:
+    bare = jobsets.defaulted(jobsets.jobset(name="bare"))
+    made = jobsets.jobset(name="train")
+    settings = Settings(barrier=Barrier(stream_url="http://stream.gates.svc:8082"))
+    gated = jobsets.defaulted(inject.injected(made, None, settings=settings, token="secret").document)
+    for one in (bare, gated):
+        one["metadata"]["namespace"] = camp.namespace
+        await create(camp.client, JOBSETS, one, camp.namespace)
+    shut = {"metadata": {"name": "shut"}, "spec": {"podSelector": {}, "policyTypes": ["Egress"]}}
+    await create(camp.client, NETWORK_POLICIES, shut, camp.namespace)
+    images = {"koord-scheduler": "koord-scheduler:v1", "old": "registry.test/jobset/jobset:v0.8.1"}
+    for name, image in images.items():
+        await create(camp.client, DEPLOYMENTS, deployment(name, image, labels={"app": name}), camp.namespace)
+    theirs = pod(name="odd", meta={"labels": {names.PLUGINS_NAME: "g"}}, schedulerName="koord-scheduler")
+    await create(camp.client, PODS, theirs, camp.namespace)
+    found = await doctor.found()
+    assert {
+        "1 of 2 gangs have no barrier": "error",
+        f"NetworkPolicies keep the pods of 1 gang in namespace {camp.namespace} from the gate stream": "warning",
+        f"Koordinator runs here ({camp.namespace}/koord-scheduler)": "warning",
+        "1 pod of groups for the scheduler koord-scheduler": "warning",
+        "JobSet v0.8.1 is too old": "error",
+    }.items() <= {what: it["level"] for what, it in found.items()}.items()
+    assert all(it["remedy"] for it in found.values() if it["level"] != "ok")
 
 
 @only_embedded

@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 import yaml
 
-from jobset_gate.cli.doctor import certificates, egress, kubelet, versions
+from jobset_gate.cli.doctor import certificates, egress, kubelet, serving, versions
 from jobset_gate.cli.doctor.egress import Place, Way
 from jobset_gate.cli.doctor.findings import Level, error, healthy, ok, unknown, warning
 from jobset_gate.cli.doctor.telling import document, text
@@ -129,6 +129,15 @@ def test_how_long_a_ca_is_still_trusted(begun: int, life: int, level: Level, say
     made = authority.create("ca", now=now - timedelta(days=begun, minutes=1), life=timedelta(days=life))
     found = certificates.judged("zz", (made.certificate,), now)
     assert (found.level, says in f"{found.what}: {found.why}") == (level, True)
+
+
+@pytest.mark.parametrize(
+    ("begun", "life", "level"), [(3, 90, Level.OK), (84, 90, Level.WARNING), (1, 2, Level.OK), (91, 90, Level.ERROR)]
+)
+def test_how_long_a_certificate_still_serves(begun: int, life: int, level: Level) -> None:
+    now = datetime.now(UTC)
+    made = authority.create("leaf", now=now - timedelta(days=begun), life=timedelta(days=life))
+    assert serving.judged("it", made.certificate, now).level is level
 
 
 def test_a_bundle_without_certificates_trusts_nobody() -> None:

@@ -5,11 +5,8 @@ from __future__ import annotations
 import asyncio
 import json
 import re
-import signal
-import sys
 import time
 from collections.abc import AsyncIterator
-from contextlib import asynccontextmanager
 from pathlib import Path
 from typing import Any
 
@@ -18,13 +15,16 @@ import yaml
 
 from jobset_gate import names
 from jobset_gate.groups.model import Way
+from jobset_gate.kube.resources import JOBSETS
 from jobset_gate.model import Kind
 from tests.jobset_gate.cli.camp import Camp, settle
 from tests.jobset_gate.cli.conftest import Ran, Run
 from tests.jobset_gate.cli.grouped import Town, kubeconfig_of, lease
+from tests.jobset_gate.cli.processes import started
 from tests.support.planes import Plane, Real
 
 NOBODY = "warning: no controller runs: there is no Lease jobset-gate-controller"
+embedded = pytest.mark.parametrize("plane", ["embedded"], indirect=True)
 NO_ROOM = "0/4 nodes are available: 4 Insufficient nvidia.com/gpu."
 
 
@@ -141,7 +141,7 @@ async def test_it_says_when_no_controller_runs(camp: Camp, get: Shell, plane: Pl
     ("arguments", "told"),
     [
         (("jobsets", "train", "-A"), "names are those of one namespace"),
-        (("jobsets", "-w", "-o", "json"), "--watch prints a table"),
+        (("groups", "ring", "-A"), "names are those of one namespace"),
         (("jobsets", "-o", "csv"), "--output"),
     ],
 )
@@ -153,38 +153,70 @@ def test_wrong_usage(run: Run, arguments: tuple[str, ...], told: str) -> None:
 # --- Watched ---------------------------------------------------------------------------------------------------------
 
 
-@asynccontextmanager
-async def watching(kubeconfig: Path, *arguments: str) -> AsyncIterator[asyncio.subprocess.Process]:
-    """`get jobsets -w` in a process of its own, with a pipe for a terminal."""
-    words = ("-m", "jobset_gate.cli", "get", "jobsets", "-w", *arguments, "--kubeconfig", str(kubeconfig))
-    pipe = asyncio.subprocess.PIPE
-    process = await asyncio.create_subprocess_exec(sys.executable, *words, stdout=pipe, stderr=pipe)
-    try:
-        yield process
-    finally:
-        if process.returncode is None:
-            process.kill()
-        await process.communicate()
-
-
-async def line(process: asyncio.subprocess.Process) -> list[str]:
-    assert process.stdout is not None
-    async with asyncio.timeout(90):
-        return cells((await process.stdout.readline()).decode())[0]
-
-
 async def test_a_watch_prints_what_changes_until_it_is_interrupted(camp: Camp, plane: Plane) -> None:
     await camp.jobset()
     job = await camp.job()
     await camp.started(0, job)
-    async with watching(plane.kubeconfig, "-n", camp.namespace) as process:
-        assert (await line(process))[:3] == ["NAME", "STATE", "STARTED"]
-        assert (await line(process))[:3] == ["train", "Waiting", "1/2"]
+    async with started(plane.kubeconfig, "get", "jobsets", "-w", "-n", camp.namespace) as watch:
+        assert cells(await watch.line())[0][:3] == ["NAME", "STATE", "STARTED"]
+        assert cells(await watch.line())[0][:3] == ["train", "Waiting", "1/2"]
         await camp.gate(Kind.RELEASE, names.REASON_BYPASSED, "opened by hand")
-        assert (await line(process))[:3] == ["train", "Released", "1/2"]
-        process.send_signal(signal.SIGINT)
-        _, err = await asyncio.wait_for(process.communicate(), 90)
-    assert (process.returncode, b"Traceback" in err) == (130, False)
+        assert cells(await watch.line())[0][:3] == ["train", "Released", "1/2"]
+        await camp.client.delete(JOBSETS, "train", camp.namespace)
+        while (told := cells(await watch.line())[0])[1] != "Deleted":
+            assert told[1] in ("Deleting", "Released")
+        assert told[:3] == ["train", "Deleted", "1/2"]
+        assert await watch.interrupted() == 130
+    assert "Traceback" not in watch.err
+
+
+@embedded
+async def test_jobsets_and_groups_are_watched_together(camp: Camp, town: Town, plane: Plane) -> None:
+    await camp.jobset()
+    await town.group("ring", 2)
+    async with started(plane.kubeconfig, "get", "gangs", "-w", "-n", camp.namespace, "--no-headers") as watch:
+        assert cells(await watch.line())[0][:4] == ["JobSet", "train", "Waiting", "0/2"]
+        assert cells(await watch.line())[0][:4] == ["PodGroup", "ring", "Gathering", "0/2"]
+        await town.held("ring", "a", "b")
+        while (told := cells(await watch.line())[0])[2] != "WaitingForCapacity":
+            assert told[:3] == ["PodGroup", "ring", "Gathering"]
+        await camp.gate(Kind.TIMEOUT, names.REASON_TIMED_OUT, "late")
+        assert cells(await watch.line())[0][:3] == ["JobSet", "train", "TimedOut"]
+
+
+@pytest.mark.parametrize("output", ["json", "yaml", "name"])
+@embedded
+async def test_programs_watch_in_every_form(camp: Camp, plane: Plane, output: str) -> None:
+    await camp.jobset()
+    async with started(plane.kubeconfig, "get", "jobsets", "-w", "-A", "-o", output) as watch:
+        first = await watch.until("commands" if output != "name" else "train")
+        await camp.gate(Kind.RELEASE, names.REASON_BYPASSED, "opened by hand")
+        second = await watch.until("commands" if output != "name" else "train")
+    match output:
+        case "json":
+            assert ('"state": "Waiting"' in first, '"state": "Released"' in second) == (True, True)
+        case "yaml":
+            assert ("state: Waiting" in first, "\n---\nkind: Explanation" in second) == (True, True)
+        case _:
+            assert first == second == "jobset.jobset.x-k8s.io/train\n"
+
+
+@embedded
+async def test_a_watch_of_what_is_not_there_ends(camp: Camp, get: Shell) -> None:
+    ran = await get("jobsets", "moon", "-w", "-n", camp.namespace)
+    assert (ran.code, f"error: JobSet with a gate moon not found in namespace {camp.namespace}" in ran.err) == (1, True)
+
+
+@embedded
+async def test_a_reader_that_leaves_ends_a_watch_without_a_word(camp: Camp, plane: Plane) -> None:
+    await camp.jobset()
+    async with started(plane.kubeconfig, "get", "jobsets", "-w", "-n", camp.namespace) as watch:
+        await watch.line()
+        await watch.line()
+        watch.leave()
+        await camp.gate(Kind.RELEASE, names.REASON_BYPASSED, "opened by hand")
+        assert await watch.ended() == 1
+    assert "Error" not in watch.err
 
 
 # --- With few rights -------------------------------------------------------------------------------------------------
@@ -205,8 +237,8 @@ async def test_what_may_not_be_read_is_named_and_the_rest_is_shown(
     assert (ran.code, cells(ran.out)[0][:3]) == (0, ["train", "Waiting", "?/2"])
     for kind in ("pods", "jobs.batch", "configmaps"):
         assert f"warning: cannot list {kind} in namespace {camp.namespace}: " in ran.err
-    async with watching(config, "--no-headers") as process:
-        assert (await line(process))[:3] == ["train", "Waiting", "?/2"]
+    async with started(config, "get", "jobsets", "-w", "--no-headers") as watch:
+        assert cells(await watch.line())[0][:3] == ["train", "Waiting", "?/2"]
 
     config = await kubeconfig_of(real_plane, camp.namespace, [], tmp_path)
     for more in ((), ("-w",)):

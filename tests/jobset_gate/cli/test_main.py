@@ -15,7 +15,7 @@ from tests.house.files import ROOT
 from tests.jobset_gate.cli.conftest import Run
 
 COMMANDS = [
-    *("render", "validate", "why", "describe", "wait", "timeline", "doctor", "release", "bypass"),
+    *("render", "validate", "why", "describe", "wait", "watch", "timeline", "doctor", "release", "bypass"),
     *("webhook", "controller", "install-crd-field", "completion", "demo", "get", "groups"),
 ]
 HEAVY = {"aiohttp", "pydantic", "rich", "yaml", "structlog", "cryptography", "kubernetes_asyncio", "msgspec", "asyncio"}
@@ -45,7 +45,7 @@ def test_help_reads_right_under_both_names(run: Run, command: str, program: str)
 
 def test_help_lists_all_commands(run: Run) -> None:
     ran = run("--help")
-    assert [line.split()[0] for line in ran.out.split("Commands:\n")[1].split("\n\n")[0].splitlines()] == COMMANDS
+    assert [line.split()[0] for line in listed_in(ran.out)] == COMMANDS
 
 
 def test_without_a_command_help_is_shown(run: Run) -> None:
@@ -103,18 +103,45 @@ def test_debug_by_the_environment(
         run("validate", "-f", missing)
 
 
-@pytest.mark.parametrize("command", [[], *([each] for each in COMMANDS)])
-def test_help_imports_nothing_heavy(command: list[str]) -> None:
+SUBCOMMANDS = ["get jobsets", "get gangs", "get groups", "groups ungate", "demo groups"]
+IMPORTED = """
+import sys
+from jobset_gate.cli.main import main
+
+heavy = set(sys.argv[1].split(","))
+for command in sys.argv[2:]:
+    try:
+        main([*command.split(), "--help"])
+    except SystemExit as ended:
+        assert not ended.code, command
+    print(command or "-", *(heavy & {*sys.modules}), sep=",", file=sys.stderr)
+    heavy -= {*sys.modules}
+"""
+
+
+@pytest.mark.parametrize("commands", [[""], [*COMMANDS, *SUBCOMMANDS]], ids=["program", "commands"])
+def test_help_imports_nothing_heavy(commands: list[str]) -> None:
     """What keeps it quick; a test of the time itself would fail on a busy machine."""
-    code = "import sys; from jobset_gate.cli.main import main\ntry: main(sys.argv[1:])\nexcept SystemExit: pass\n"
-    code += "print(*sys.modules, file=sys.stderr)"
     ran = subprocess.run(  # noqa: S603
-        [sys.executable, "-c", code, *command, "--help"], cwd=ROOT, capture_output=True, text=True, check=True,
-        env=os.environ | {"PYTHONPATH": str(ROOT)},
+        [sys.executable, "-c", IMPORTED, ",".join(HEAVY), *commands], cwd=ROOT, capture_output=True, text=True,
+        check=True, env=os.environ | {"PYTHONPATH": str(ROOT)},
     )  # fmt: skip
-    assert ran.stdout.startswith("Usage: ")
-    of_typer = {"pydantic"} if command else set()  # it reads a command's options with it
-    assert HEAVY & set(ran.stderr.split()) <= of_typer
+    assert ran.stdout.count("Usage: ") == len(commands)
+    found = {name: modules for name, *modules in (line.split(",") for line in ran.stderr.splitlines())}
+    of_typer = {"pydantic"} if commands != [""] else set()  # it reads a command's options with it
+    assert {module for modules in found.values() for module in modules} <= of_typer, found
+
+
+def test_every_subcommand_is_checked(run: Run) -> None:
+    """A group of commands says so in its usage."""
+    groups = [it for it in COMMANDS if "COMMAND [ARGS]" in run(it, "--help").out]
+    named = [f"{group} {line.split()[0]}" for group in groups for line in listed_in(run(group, "--help").out)]
+    assert sorted(named) == sorted(SUBCOMMANDS)
+
+
+def listed_in(text: str) -> list[str]:
+    """The lines of a help's commands."""
+    return text.split("Commands:\n")[1].split("\n\n", maxsplit=1)[0].splitlines()
 
 
 def test_a_reader_that_leaves_early_is_no_error_of_ours() -> None:

@@ -222,7 +222,7 @@ async def test_a_suspended_gang_has_nothing_to_release_yet(camp: Camp, shell: Sh
     body = {"spec": {"suspend": True}}
     await camp.client.patch(JOBSETS, "train", camp.namespace, body=body, patch=PatchType.MERGE)
     ran = await shell("release", "train", "--yes")
-    assert (ran.code, f"`jobset-gate bypass train -n {camp.namespace}` opens it for good" in ran.err) == (1, True)
+    assert (ran.code, f"`jobset-gate bypass train -n {camp.namespace} --kubeconfig " in ran.err) == (1, True)
     assert (await noted(camp), await audit(camp)) == (None, [])
 
 
@@ -300,3 +300,10 @@ users: [{{name: mary, user: {{}}}}]
         assert (await Shell(run, config, "team")("bypass", "train", "--yes")).code == 0
         (event,) = await audit(camp)
     assert event["message"].startswith("mary (the kubeconfig's word) has opened the gate for good")
+
+
+@pytest.mark.parametrize("verb", ["release", "bypass"])
+def test_of_a_pod_group_it_says_what_there_is_instead(run: Run, verb: str) -> None:
+    ran = run(verb, "podgroup/ring", "-n", "team", "--context", "far", "--yes")
+    how = "`jobset-gate groups ungate ring -n team --context far` lets its pods be scheduled now"
+    assert (ran.code, "a pod group has no start barrier" in ran.err, how in ran.err) == (2, True, True)

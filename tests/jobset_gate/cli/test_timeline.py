@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import json
+import time
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from datetime import UTC, datetime
@@ -15,12 +16,13 @@ import pytest
 import yaml
 
 from jobset_gate import names
+from jobset_gate.groups.model import Way
 from jobset_gate.kube import crd
 from jobset_gate.kube.resources import CONFIGMAPS, EVENTS, JOBSETS
 from jobset_gate.sim import jobset_crd, manifests
 from tests.flow.stage import Stage, staged
 from tests.jobset_gate.cli.conftest import Ran, Run
-from tests.jobset_gate.cli.grouped import kubeconfig_of, lease
+from tests.jobset_gate.cli.grouped import Town, kubeconfig_of, lease
 from tests.support.planes import Plane, Real, fresh_name
 
 if TYPE_CHECKING:
@@ -164,6 +166,32 @@ async def test_a_gang_that_waits_with_nobody_to_decide(
         assert "nobody opens a gate or times a gang out" in ran.err
 
 
+# --- Pod groups ------------------------------------------------------------------------------------------------------
+
+
+async def test_a_pod_group_in_every_form(town: Town, shell: Shell) -> None:
+    decided = town.decided("ring", satisfied=time.time())
+    await town.group("ring", 2, decided=decided)
+    await town.held("ring", "ring-0")
+    await town.running("ring", "ring-1", "ring-2", way=Way.SCHEDULER_PLUGINS)
+    ran = await shell("podgroup/ring")
+    lines = ran.out.splitlines()
+    assert (ran.code, ran.err.count("error")) == (0, 0), ran.err
+    assert lines[0].startswith(f"PodGroup {town.namespace}/ring: 2/2 pods are bound; it was opened ")
+    rows = {line.split()[0]: line.split()[1:] for line in lines if line.startswith("ring-")}
+    assert sorted(rows) == ["ring-0", "ring-1", "ring-2"]
+    assert rows["ring-0"][1:4] == ["-", "-", "-"]  # held: neither opened nor bound
+    assert rows["ring-1"][2] == "?"  # it has a node, and nobody says any more since when
+    assert "Note: of 2 pods the cluster no longer knows every time" in ran.out
+    assert "> " not in (await shell("gang/ring", "-o", "bars")).out.splitlines()[-3]
+    root = ET.fromstring((await shell("ring", "-o", "svg")).out)  # noqa: S314 - it is our own
+    assert sum(it.get("class") == "pod" for it in root.iter(f"{SVG}g")) == 3
+    found = json.loads((await shell("ring", "-o", "json")).out)
+    assert (found["of"], found["group"]["minimum"], found["group"]["generation"]) == ("PodGroup", 2, 1)
+    also = yaml.safe_load((await shell("ring", "-o", "yaml")).out)
+    assert [it["times"] for it in also["pods"]] == [it["times"] for it in found["pods"]]
+
+
 # --- Without pods ----------------------------------------------------------------------------------------------------
 
 
@@ -207,9 +235,11 @@ async def test_a_controller_that_runs_is_no_news(alone: Shell, bare: Embedded) -
 @pytest.mark.parametrize(
     ("arguments", "code", "words"),
     [
-        (["moon"], 1, "error: JobSet moon not found in namespace default"),
+        (["moon"], 1, "error: JobSet moon not found in namespace default, and no pod group of that name either"),
+        (["jobset/moon"], 1, "error: JobSet moon not found in namespace default\n"),
+        (["gang/moon"], 1, "error: pod group moon not found in namespace default"),
         (["plain"], 1, "error: JobSet default/plain asks for no gate: it has no groupSchedulingConfig"),
-        (["podgroup/ring"], 2, "error: podgroup/ring: timelines are those of JobSets; of pod groups there are none"),
+        (["pod/ring"], 2, "error: pod/ring: timelines are those of JobSets and of pod groups"),
         (["node/x"], 2, "no such kind: node"),
         (["train", "--price", "cheap"], 2, "error: --price cheap: give a number, or RESOURCE=NUMBER"),
         (["train", "--price", "-1"], 2, "--price -1: give a number"),

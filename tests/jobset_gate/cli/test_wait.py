@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import asyncio
+import re
+import time
 from collections.abc import AsyncIterator
 from pathlib import Path
 from typing import Any
@@ -10,20 +12,26 @@ from typing import Any
 import pytest
 
 from jobset_gate import names
+from jobset_gate.cli.groups.scene import About, GroupScene
 from jobset_gate.cli.looking.rights import Rights
 from jobset_gate.cli.verbs.durations import WEEK, seconds
 from jobset_gate.cli.verbs.following import Following
-from jobset_gate.cli.verbs.standing import End
+from jobset_gate.cli.verbs.standing import GATES, End
+from jobset_gate.explained import Controller
+from jobset_gate.groups.candidates import Check
+from jobset_gate.groups.record import Stage
 from jobset_gate.kube.client import PatchType
-from jobset_gate.kube.resources import JOBSETS
+from jobset_gate.kube.resources import JOBSETS, POD_GROUPS
 from jobset_gate.model import Kind
+from jobset_gate.settings import Groups
 from tests.jobset_gate.cli.camp import Camp, settle
 from tests.jobset_gate.cli.conftest import Ran, Run
-from tests.jobset_gate.cli.grouped import kubeconfig_of
+from tests.jobset_gate.cli.grouped import Town, kubeconfig_of
 from tests.support.planes import Plane, Real
 
 SUBJECT = "jobset.jobset.x-k8s.io/train"
 PATIENCE = "90s"
+embedded = pytest.mark.parametrize("plane", ["embedded"], indirect=True)
 
 
 class Shell:
@@ -71,7 +79,7 @@ async def test_the_other_outcome_is_a_failure_that_says_which(camp: Camp, wait: 
 async def test_a_gate_that_its_timeout_has_opened_is_released_and_has_timed_out(camp: Camp, wait: Shell) -> None:
     await camp.jobset()
     await camp.gate(Kind.RELEASE, names.REASON_TIMED_OUT, "late")
-    assert [(await wait("train", f"--for={it}")).code for it in End] == [0, 0]
+    assert [(await wait("train", f"--for={it}")).code for it in sorted(GATES)] == [0, 0]
 
 
 @pytest.mark.parametrize("timeout", ["0", "50ms"])
@@ -79,7 +87,8 @@ async def test_the_end_of_the_time_has_an_exit_code_of_its_own(camp: Camp, wait:
     await camp.jobset()
     ran = await wait("train", f"--timeout={timeout}")
     assert (ran.code, ran.out) == (3, "")
-    assert f"error: {SUBJECT} is not released after 0s; `jobset-gate why train -n {camp.namespace}`" in ran.err
+    why = rf"`jobset-gate why train -n {camp.namespace} --kubeconfig \S+` says what it waits for"
+    assert re.search(rf"error: {re.escape(SUBJECT)} is not released after 0s; {why}", ran.err)
 
 
 async def test_a_verdict_on_an_earlier_attempt_is_none_on_this_one(camp: Camp, wait: Shell) -> None:
@@ -110,10 +119,62 @@ async def test_a_verdict_that_comes_later_is_seen_by_the_watch(camp: Camp) -> No
 
 async def test_several_are_waited_for_and_a_failure_weighs_more_than_the_time(camp: Camp, wait: Shell) -> None:
     await camp.jobset()
-    ran = await wait("train", "moon", "--timeout=0")
+    ran = await wait("train", "moon", "jobset/sun", "--timeout=0")
     assert ran.code == 1
-    assert min(ran.err.splitlines()) == f"error: JobSet moon not found in namespace {camp.namespace}"
-    assert len(ran.err.splitlines()) == 2
+    where = f"in namespace {camp.namespace}"
+    first, second, third = sorted(line for line in ran.err.splitlines() if line.startswith("error"))
+    assert first == f"error: JobSet moon not found {where}, and no pod group of that name either"
+    assert second == f"error: JobSet sun not found {where}"
+    assert "is not released after 0s" in third
+
+
+# --- Pod groups ------------------------------------------------------------------------------------------------------
+
+
+async def test_a_group_is_waited_for_until_it_is_opened_and_then_satisfied(town: Town, wait: Shell) -> None:
+    await town.group("ring", 2)
+    await town.held("ring", "a", "b")
+    opened = asyncio.create_task(wait("podgroup/ring", "--for=opened", f"--timeout={PATIENCE}"))
+    ran = await wait("gang/ring", "--timeout=0")
+    why = rf"`jobset-gate why podgroup/ring -n {town.namespace} --kubeconfig \S+` says what it waits for"
+    assert (ran.code, ran.out) == (3, "")
+    assert re.search(f"error: podgroup/ring is not satisfied after 0s; {why}", ran.err)
+    await town.decide("ring", 2)
+    ran = await opened
+    assert (ran.code, ran.out.startswith("podgroup/ring opened: 0/2 pods are bound")) == (0, True)
+    satisfied = asyncio.create_task(wait("ring", f"--timeout={PATIENCE}"))
+    await town.decide("ring", 2, satisfied=time.time())
+    ran = await satisfied
+    assert (ran.code, ran.out.startswith("podgroup/ring satisfied: ")) == (0, True)
+
+
+@embedded
+async def test_a_group_that_was_taken_back_has_timed_out_and_is_tried_again(town: Town, wait: Shell) -> None:
+    back = town.decided("ring", stage=Stage.ROLLING_BACK, rolled_back=1, why="1 of 2 pods were bound within 60s")
+    await town.group("ring", 2, decided=back)
+    await town.held("ring", "a")
+    ran = await wait("podgroup/ring", "--for=timedout", "--timeout=0")
+    assert (ran.code, ran.out.startswith("podgroup/ring timed out: ")) == (0, True)
+    assert (await wait("podgroup/ring", "--timeout=0")).code == 3
+    given_up = town.decided("star", stage=Stage.CLOSED, retry=False, rolled_back=1, why="it took too long")
+    await town.group("star", 2, decided=given_up)
+    ran = await wait("podgroup/star", "--timeout", PATIENCE)
+    assert (ran.code, "error: podgroup/star was not satisfied but timed out: " in ran.err) == (1, True)
+
+
+@embedded
+async def test_a_group_that_is_not_there_or_goes_is_not_waited_for(town: Town, wait: Shell) -> None:
+    ran = await wait("podgroup/moon", "--timeout", PATIENCE)
+    assert (ran.code, ran.err) == (1, f"error: pod group moon not found in namespace {town.namespace}\n")
+    await town.group("ring", 2)
+    settings = Groups(capacity_check=Check.OFF)
+    async with GroupScene(town.client, About(town.namespace, "ring", Controller(), settings)) as scene:
+        await scene.ready()
+        assert not (await scene.look()).standing.hopeless
+        await town.client.delete(POD_GROUPS[names.PLUGINS_GROUP], "ring", town.namespace)
+        while not (now := (await scene.look()).standing).hopeless:
+            await scene.change()
+    assert now.told == "is there no more"
 
 
 # --- What cannot come ------------------------------------------------------------------------------------------------
@@ -139,7 +200,9 @@ async def test_a_jobset_that_finished_is_known_by_its_condition(camp: Camp, wait
 @pytest.mark.parametrize(
     ("arguments", "told"),
     [
-        (("pod/x",), "only JobSets have a start barrier"),
+        (("pod/x",), "only JobSets and pod groups can be waited for"),
+        (("podgroup/x", "--for=released"), "a pod group is opened, and satisfied"),
+        (("jobset/x", "--for=opened"), "a JobSet's gate is released or timedout, not opened"),
         (("train", "--timeout=soon"), "'soon' is no length of time such as 30s, 5m or 1h30m"),
         (("train", "--for=ready"), "--for"),
         ((), "NAME"),

@@ -87,7 +87,8 @@ class Shell:
     """`why` while the test's loop goes on."""
 
     def __init__(self, run: Run, kubeconfig: Path, namespace: str) -> None:
-        self._run, self._more = run, ("-n", namespace, "--kubeconfig", str(kubeconfig))
+        self._run, self.kubeconfig = run, kubeconfig
+        self._more = "-n", namespace, "--kubeconfig", str(kubeconfig)
 
     async def __call__(self, *arguments: str) -> Ran:
         return await asyncio.to_thread(self._run, "why", *arguments, *self._more)
@@ -146,7 +147,10 @@ async def test_each_missing_pod_is_told_with_the_words_of_who_holds_it_up(camp: 
     assert told.index("QuotaDenied") > told.index("Unscheduled")  # that pod was never there
     found = [line.strip() for line in commands.splitlines()]
     assert len(found) == 3
-    assert all(re.fullmatch("kubectl (describe pod|logs) train-workers-0-[0-9]( -c fetch)? -n NS", it) for it in found)
+    way = f" --kubeconfig {why.kubeconfig}"  # as it was given, so that they reach the same cluster
+    assert all(it.endswith(way) for it in found)
+    plain = "kubectl (describe pod|logs) train-workers-0-[0-9]( -c fetch)? -n NS"
+    assert all(re.fullmatch(plain, it.removesuffix(way)) for it in found)
     assert (await why("jobset/train")).out.splitlines()[0] == ran.out.splitlines()[0]
 
 
@@ -214,7 +218,8 @@ async def test_a_jobset_whose_webhook_was_off(camp: Camp, why: Shell) -> None:
     await camp.jobset(gated=False)
     ran = await why("train")
     assert f"{camp.namespace}/train: GateMissing: nothing holds the pods" in ran.out
-    assert ran.out.splitlines()[-1] == "Next: kubectl jobset-gate doctor"
+    asked = f"-n {camp.namespace} --kubeconfig {why.kubeconfig}"
+    assert ran.out.splitlines()[-1] == f"Next: jobset-gate doctor {asked}"
 
 
 async def test_a_jobset_that_asks_for_no_gate(camp: Camp, why: Shell) -> None:
@@ -427,7 +432,7 @@ async def test_a_gang_that_somebody_broke(
     async with staged(plane, namespace, tmp_path) as stage:
         stuck = stage.actors.kubelets.trouble(trouble)
         await stage.apply(manifests.gang("train", jobs=2, pods=2))
-        known = f"3/4 pods started; missing: 1 {words.split(': ')[1]}"
+        known = "3/4 pods started; missing: " + ": ".join(words.strip().split(": ")[:2])
         await stage.until_condition("train", names.REASON_WAITING, known)
         ran = await why("train")
         assert f"JobSet {namespace}/train: Waiting: 3/4 pods started" in ran.out

@@ -1,0 +1,58 @@
+"""`watch`: one gang, live, until it is decided."""
+
+from typing import Annotated
+
+import typer
+
+from jobset_gate.cli.looking.options import ControllerConfig, Namespace
+from jobset_gate.cli.options import Context, Kubeconfig, LogLevel
+from jobset_gate.cli.verbs.durations import seconds
+
+
+def register(app: typer.Typer, program: str) -> None:
+    """Adds the command."""
+
+    @app.command(
+        "watch",
+        short_help="Watch a gang start, until it is decided.",
+        epilog=f"Example: {program} watch train -n team",
+    )
+    def watch(
+        *,
+        name: Annotated[
+            str,
+            typer.Argument(
+                metavar="[jobset/|pod/|podgroup/]NAME",
+                help="A JobSet; with a prefix a pod (for its gang) or a pod group. gang/NAME is a pod group, too.",
+                show_default=False,
+            ),
+        ],
+        timeout: Annotated[
+            float | None,
+            typer.Option(
+                "--timeout",
+                metavar="DURATION",
+                parser=seconds,
+                help="How long at most, such as 30s or 1h30m; otherwise until it is decided.",
+                show_default=False,
+            ),
+        ] = None,
+        namespace: Namespace = None,
+        config: ControllerConfig = None,
+        kubeconfig: Kubeconfig = None,
+        context: Context = None,
+    ) -> None:
+        """Show how many pods have started of how many, and what the others wait for, as it changes.
+
+        On a terminal with bars that move; elsewhere a line for every change. Ends with 0 when the gang is released or
+        the group has its minimum bound, with 1 when it times out or nothing can come any more, with 3 when the time
+        is over. Asks the API server only; needs the right to get, list and watch JobSets, Jobs, pods and ConfigMaps.
+        """
+        import asyncio  # noqa: PLC0415 - see app.py
+
+        from jobset_gate.cli import logs  # noqa: PLC0415 - see app.py
+        from jobset_gate.cli.verbs import watching  # noqa: PLC0415 - see app.py
+
+        logs.configure(level=LogLevel.ERROR)
+        wanted = watching.Wanted(name, timeout, namespace, config, program)
+        raise typer.Exit(asyncio.run(watching.run(wanted, kubeconfig=kubeconfig, context=context)))

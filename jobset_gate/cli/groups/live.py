@@ -1,0 +1,75 @@
+"""The pod groups of a namespace, live: everything that their index is filled from, watched instead of listed once."""
+
+import asyncio
+from typing import Any
+
+from controllers.groups.index import GroupIndex
+from controllers.groups.owners import Owners
+from controllers.groups.watches import POD_GROUP_KINDS, Kept, kinds
+from jobset_gate.cli.groups import reading, telling
+from jobset_gate.cli.groups.reading import Reading
+from jobset_gate.cli.verbs.watched import Watched, is_absent, is_forbidden
+from jobset_gate.groups.report import Report
+from jobset_gate.kube.client import Client
+from jobset_gate.kube.informer import Informer
+from jobset_gate.kube.problems import Problem
+from jobset_gate.kube.store import Change
+from jobset_gate.settings import Groups
+
+
+class LiveGroups(Watched):
+    """What may not be read stands in `reading.missing`; `failed` if that is the members themselves."""
+
+    def __init__(
+        self,
+        client: Client,
+        namespace: str | None,
+        settings: Groups,
+        *,
+        controlled: bool = False,
+        changed: asyncio.Event | None = None,
+    ) -> None:
+        super().__init__(changed)
+        self._client, self._settings, self._controlled = client, settings, controlled
+        index = GroupIndex(lambda _: None, lambda _: None, settings)
+        self.reading = Reading(index)
+        self._owners = Owners(client)
+        self._kinds = kinds(index, settings, namespace)
+        for kind in self._kinds:
+            self._watch(kind)
+
+    async def reports(self) -> list[Report]:
+        """By namespace and name."""
+        made_by = await telling.makers(self._client, self.reading, self._owners)
+        return telling.reports(self.reading, self._settings, made_by, self.now(), controlled=self._controlled)
+
+    def lost(self, number: int, problem: Problem) -> bool:
+        """A kind of PodGroup may be missing and come later; a right may be missing."""
+        kind = self._kinds[number]
+        if is_absent(problem) and kind.resource in POD_GROUP_KINDS:
+            return True
+        if not is_forbidden(problem):
+            return False
+        reading.blinded(kind, self.reading, problem.detail)
+        if not self.reading.members:
+            self.failed = self.reading.missing[-1]
+        return True
+
+    def _watch(self, kind: Kept) -> None:
+        def handler(change: Change[Any]) -> None:
+            kind.handler(change)
+            self.tell()
+
+        self.watch(
+            lambda on_problem: Informer(
+                self._client,
+                kind.resource,
+                wire=kind.shape,
+                convert=kind.convert,
+                handler=handler,
+                namespace=kind.namespace,
+                label_selector=kind.label_selector,
+                field_selector=kind.field_selector,
+                on_problem=on_problem,
+            )
+        )

@@ -1,0 +1,105 @@
+"""What `get -w` prints: everything once, and then each thing again whenever it has changed, in any of the forms."""
+
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass
+from typing import Any, Final
+
+import typer
+
+from jobset_gate.cli.documents.writing import to_json, to_yaml
+from jobset_gate.cli.groups.table import GAP
+from jobset_gate.cli.options import Output
+
+DELETED: Final = "Deleted"
+"""The state of what is there no more, told once."""
+_PASSING: Final = frozenset({"LEFT", "AGE", "at", "secondsLeft"})
+"""Columns and fields that change while nothing happens."""
+
+Json = dict[str, Any]
+
+
+@dataclass(frozen=True, slots=True)
+class Item:
+    """One thing in all forms; `state` is the column, `field` the field that says how it is."""
+
+    key: tuple[str, ...]
+    cells: Sequence[str]
+    document: Callable[[], Json]
+    name: str
+
+
+@dataclass(frozen=True, slots=True)
+class Form:
+    """How things are printed; `state` is the column and `field` the field that say how one is."""
+
+    output: Output
+    titles: Sequence[str]
+    state: str
+    field: str
+    headers: bool = True
+
+
+class Printer:
+    """Prints what differs from what it printed last; columns keep their width, or grow."""
+
+    def __init__(self, form: Form) -> None:
+        self._form = form
+        self._widths = [len(it) for it in form.titles]
+        self._headed = not form.headers
+        self._many = 0
+        self._last: dict[tuple[str, ...], tuple[Item, object]] = {}
+
+    def tell(self, items: Iterable[Item]) -> None:
+        """All that there is now."""
+        found = {it.key: it for it in items}
+        gone = [self._deleted(self._last.pop(key)[0]) for key in [*self._last] if key not in found]
+        changed = []
+        for key, item in found.items():
+            lasting = self._lasting(item)
+            if key not in self._last or self._last[key][1] != lasting:
+                changed.append(item)
+            self._last[key] = item, lasting
+        self._print([*gone, *changed])
+
+    def _lasting(self, item: Item) -> object:
+        if self._form.output in (Output.TABLE, Output.WIDE):
+            pairs = zip(self._form.titles, item.cells, strict=True)
+            return tuple(cell for title, cell in pairs if title not in _PASSING)
+        return {field: value for field, value in item.document().items() if field not in _PASSING}
+
+    def _deleted(self, item: Item) -> Item:
+        pairs = zip(self._form.titles, item.cells, strict=True)
+        cells = [DELETED if title == self._form.state else cell for title, cell in pairs]
+        document = item.document() | {self._form.field: DELETED}
+        return Item(item.key, cells, lambda: document, item.name)
+
+    def _print(self, items: Sequence[Item]) -> None:
+        match self._form.output:
+            case Output.JSON:
+                text = to_json([it.document() for it in items])
+            case Output.YAML:
+                text = "".join(("---\n" if self._later() else "") + to_yaml([it.document()]) for it in items)
+            case Output.NAME:
+                text = "".join(it.name + "\n" for it in items)
+            case _:
+                text = self._table(items)
+        if text:
+            typer.echo(text.encode(), nl=False)
+
+    def _later(self) -> bool:
+        """Whether something was printed before."""
+        self._many += 1
+        return self._many > 1
+
+    def _table(self, items: Sequence[Item]) -> str:
+        lines = [it.cells for it in items]
+        if lines and not self._headed:
+            self._headed = True
+            lines.insert(0, self._form.titles)
+        for cells in lines:
+            self._widths = [max(width, len(cell)) for width, cell in zip(self._widths, cells, strict=True)]
+        return "".join(_line(cells, self._widths) for cells in lines)
+
+
+def _line(cells: Sequence[str], widths: Sequence[int]) -> str:
+    return GAP.join(cell.ljust(width) for cell, width in zip(cells, widths, strict=True)).rstrip() + "\n"

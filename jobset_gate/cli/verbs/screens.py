@@ -1,0 +1,110 @@
+"""Where `watch` shows what it sees: a picture that moves on a terminal, lines that are appended everywhere else."""
+
+import os
+import sys
+from collections.abc import Sequence
+from dataclasses import replace
+from typing import Self, TextIO, cast
+
+import msgspec
+import typer
+from rich.console import Console, Group, RenderableType
+from rich.live import Live
+from rich.progress_bar import ProgressBar
+from rich.table import Table
+from rich.text import Text
+
+from jobset_gate import explained_lines as said
+from jobset_gate.cli.telling import looks
+from jobset_gate.cli.telling.looks import Look
+from jobset_gate.cli.verbs import frames
+from jobset_gate.cli.verbs.frames import Bar
+from jobset_gate.cli.verbs.scenes import Moment
+
+NARROW = 50
+"""Columns below which bars go without names and reasons may wrap."""
+
+
+class Lines:
+    """One line for every moment that is different from the one before; `tick` None: nothing moves by itself."""
+
+    tick: float | None = None
+
+    def __init__(self) -> None:
+        self._last = self._trouble = ""
+        self._warned: set[str] = set()
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        """Nothing has to be put back."""
+
+    def show(self, moment: Moment, now: float) -> None:
+        """Says it if it is news."""
+        if moment.trouble and not self._trouble:
+            sys.stderr.write(f"warning: {moment.trouble}\n")
+        self._trouble = moment.trouble
+        for warning in frames.warnings(moment):
+            if warning not in self._warned:
+                self._warned.add(warning)
+                sys.stderr.write(f"warning: {warning}\n")
+        text = frames.line(moment)
+        if text != self._last:
+            self._last = text
+            typer.echo(f"{said.date(now)}  {text}".encode() + b"\n", nl=False)
+
+
+class Picture:
+    """A frame that is drawn over the one before; what stood there last stays."""
+
+    tick: float | None = 1.0
+
+    def __init__(self, stream: TextIO, look: Look) -> None:
+        self._look = look
+        self._console = Console(
+            file=stream, force_terminal=True, no_color=not look.colour, highlight=False, emoji=False, markup=False
+        )
+        self._live = Live(console=self._console, auto_refresh=False, redirect_stdout=False, redirect_stderr=False)
+
+    def __enter__(self) -> Self:
+        self._live.start()
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self._live.stop()
+
+    def show(self, moment: Moment, now: float) -> None:
+        """Draws it; the time goes on by itself."""
+        if moment.told is not None:
+            moment = replace(moment, told=msgspec.structs.replace(moment.told, now=now))
+        self._live.update(self._drawn(moment), refresh=True)
+
+    def _drawn(self, moment: Moment) -> RenderableType:
+        frame, narrow = frames.frame(moment, self._look), self._console.width < NARROW
+        texts = [Text.from_ansi(line) for line in (*frame.head, *frame.below)]
+        many = len(frame.head)
+        return Group(*texts[:many], *([_bars(frame.bars, narrow=narrow)] if frame.bars else []), *texts[many:])
+
+
+def of(stream: TextIO) -> Lines | Picture:
+    """The right one for where this goes."""
+    moves = stream.isatty() and os.environ.get("TERM", "") not in ("", "dumb", "unknown")
+    return Picture(stream, looks.of(stream)) if moves else Lines()
+
+
+def _bars(bars: Sequence[Bar], *, narrow: bool) -> Table:
+    table = Table.grid(padding=(0, 1), expand=narrow)
+    if not narrow:
+        table.add_column(no_wrap=True, overflow="ellipsis")
+    table.add_column(ratio=1 if narrow else None)
+    table.add_column(no_wrap=True, justify="right")
+    for bar in bars:
+        drawn = ProgressBar(total=max(bar.expected, 1), completed=bar.done or 0, width=None if narrow else 40)
+        table.add_row(*([] if narrow else [f"  {bar.name}"]), drawn, bar.count + (f" {bar.name}" if narrow else ""))
+    return table
+
+
+def standard_output() -> Lines | Picture:
+    """For this process."""
+    return of(cast("TextIO", sys.stdout))

@@ -1,0 +1,98 @@
+"""What is watched for a person: several informers, one word when anything is different, and what may not be read."""
+
+import asyncio
+import time
+from collections.abc import Callable
+from typing import Any, Final, Self
+
+from jobset_gate.cli.exits import Failed
+from jobset_gate.kube.informer import Informer
+from jobset_gate.kube.problems import Kind, Problem
+
+AnyInformer = Informer[Any, Any]
+
+VERBS: Final = {Kind.LIST_FAILED: "list", Kind.WATCH_FAILED: "watch"}
+"""What was tried when such a problem came."""
+_ABSENT, _FORBIDDEN = "404 ", "403 "
+
+
+def is_absent(problem: Problem) -> bool:
+    """The server does not have this kind."""
+    return problem.kind in VERBS and problem.detail.startswith(_ABSENT)
+
+
+def is_forbidden(problem: Problem) -> bool:
+    """Whoever asks may not."""
+    return problem.kind in VERBS and problem.detail.startswith(_FORBIDDEN)
+
+
+class Watched:
+    """`async with` it. `changed` is set whenever something is different; several of these may share one."""
+
+    def __init__(self, changed: asyncio.Event | None = None) -> None:
+        self.changed = changed or asyncio.Event()
+        self.trouble = ""
+        """Why nothing has been heard lately; "" while all is well."""
+        self.failed = ""
+        """Why there is nothing to see, and never will be; for people."""
+        self._informers: list[AnyInformer] = []
+        self._given_up: set[int] = set()
+        self._tasks: list[asyncio.Task[None]] = []
+
+    async def __aenter__(self) -> Self:
+        for informer in self._informers:
+            synced = asyncio.create_task(informer.wait_synced())
+            synced.add_done_callback(lambda _: self.tell())
+            self._tasks += [asyncio.create_task(informer.run()), synced]
+        return self
+
+    async def __aexit__(self, *_: object) -> None:
+        for task in self._tasks:
+            task.cancel()
+        await asyncio.gather(*self._tasks, return_exceptions=True)
+
+    def tell(self) -> None:
+        """Something is different, and so somebody has answered."""
+        self.trouble = ""
+        self.changed.set()
+
+    async def ready(self) -> None:
+        """Once everything is there that may be read. Raises Failed where there is nothing to see."""
+        while not all(it.has_synced or number in self._given_up for number, it in enumerate(self._informers)):
+            await self.change()
+
+    async def change(self) -> None:
+        """Until anything is different. Raises Failed where there is nothing to see any more."""
+        self.check()
+        await self.changed.wait()
+        self.changed.clear()
+        self.check()
+
+    def check(self) -> None:
+        """Raises Failed where there is nothing to see."""
+        if self.failed:
+            raise Failed(self.failed)
+
+    def now(self) -> float:
+        """The time, in seconds since the epoch."""
+        return time.time()
+
+    def watch(self, make: Callable[[Callable[[Problem], None]], AnyInformer]) -> AnyInformer:
+        """One informer more; `make` gets what it has to tell its problems."""
+        number = len(self._informers)
+        informer = make(lambda problem: self._on_problem(number, problem))
+        self._informers.append(informer)
+        return informer
+
+    def lost(self, number: int, problem: Problem) -> bool:
+        """Whether that informer is done without: what it would tell may not be read, or is not there."""
+        raise NotImplementedError
+
+    def _on_problem(self, number: int, problem: Problem) -> None:
+        if self.lost(number, problem):
+            if number not in self._given_up:
+                self._given_up.add(number)
+                self.changed.set()
+        elif problem.kind in VERBS or problem.kind is Kind.SILENT:
+            self.trouble = f"the API server does not answer, and is asked again: {problem.detail}"
+            self.changed.set()
