@@ -37,12 +37,17 @@ def wrong(line: str) -> str:
     except ValueError:
         words = line.split()
     command, options = program(), _options(program())
+    takes_one = False
     for word in words:
+        if takes_one:
+            takes_one = False
+            continue
         if word in {">", "2>", "<", "&", "..."}:
             break
         if word.startswith("-"):
             if word.partition("=")[0] not in options and not re.fullmatch(r"-\d+", word):
                 return word
+            takes_one = "=" not in word and word in _with_values(command)
             continue
         if getattr(command, "commands", None):
             if word not in command.commands:
@@ -50,6 +55,10 @@ def wrong(line: str) -> str:
             command = command.commands[word]
             options |= _options(command)
     return ""
+
+
+def _with_values(command: "Any") -> set[str]:
+    return {opt for it in command.params for opt in it.opts if opt.startswith("-") and not it.is_flag}
 
 
 def _options(command: "Any") -> set[str]:

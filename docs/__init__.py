@@ -1,0 +1,1 @@
+"""The documents; `docs.make` writes those of them that follow from the code."""

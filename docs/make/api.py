@@ -1,0 +1,138 @@
+"""docs/reference/api.md: the field of a JobSet, what a gang consists of in a cluster, and what names a pod group."""
+
+import ast
+import inspect
+from collections.abc import Iterator
+from types import ModuleType
+from typing import Final
+
+from docs.make import sentences
+from docs.make.kinds import kind
+from docs.make.markdown import block, code, page, paragraph, table
+from jobset_gate import names
+from jobset_gate.config import GroupSchedulingConfig
+from jobset_gate.crd_schema import FIELD_SCHEMA
+from jobset_gate.groups import crds, merge, pods
+from jobset_gate.groups.model import DESIGN, POD_GROUPS, Way
+from jobset_gate.settings import DEFAULT_GROUP_WAIT_SECONDS
+
+PARTS: Final = ("Init container", "Volume", "Path", "File", "Environment")
+FIELDS: Final = {
+    "minMember": "How many of its pods have to be placed together.",
+    "minMembers": "How many of its pods have to be placed together.",
+    "minResources": "What all of them together need; opened only when as much is free.",
+    "totalResources": "What all of them together need; opened only when as much is free.",
+    "scheduleTimeoutSeconds": "The limit from the opening to the minimum bound.",
+}
+"""What the fields of a PodGroup's spec mean; their designs print them without a sentence."""
+EXAMPLE: Final = """
+spec:
+  groupSchedulingConfig:
+    timeoutAfterSeconds: 300
+    targetReplicatedJobs: [workers]
+"""
+
+
+def text() -> str:
+    """The page."""
+    told = sentences.of(names)
+    return page(
+        "API",
+        "`jobset_gate/config.py`, `names.py` and `groups/`",
+        f"## spec.{names.CONFIG_FIELD} of a JobSet",
+        paragraph(str(FIELD_SCHEMA["description"])),
+        block(EXAMPLE, "yaml"),
+        table(["field", "type", "meaning"], _config()),
+        paragraph(
+            f"No other keys, and no value that merely looks like the right type. The annotation `{names.CONFIG}` takes "
+            "the same as JSON; if both are there, they have to say the same. The other annotations of a JobSet: "
+            "[annotations and labels](annotations-and-labels.md)."
+        ),
+        "## Conditions",
+        paragraph(
+            f"`{names.CONDITION}` on a JobSet, `{names.GANG_CONDITION}` on a PodGroup: [conditions, Events and "
+            "reasons](reasons.md)."
+        ),
+        "## The ConfigMap of a gang",
+        paragraph(
+            f"`<jobset>{names.CONFIG_MAP_SUFFIX}`, in the namespace of the JobSet and owned by it; labels "
+            f"`{names.GATE}` and `{names.MANAGED_BY_LABEL}`, annotation `{names.JOBSET_UID}`."
+        ),
+        table(
+            ["key", "holds"],
+            [_data(it, told) for it in ("KEY_VERDICT", "KEY_WAITING_SINCE")],
+        ),
+        "## In a gated pod",
+        paragraph("Put in by the webhook when the JobSet is created, with the label and the annotation of gated pods."),
+        table(["name", "is", "meaning"], _parts(told)),
+        "## Pod groups",
+        paragraph(
+            "Five ways to say a group, in the order in which they win. When to use which: "
+            "[pod groups](../pod-groups.md#when-to-use-which-way)."
+        ),
+        *(part for way in pods.PARSERS for part in _way(way, told)),
+        "## PodGroup kinds",
+        *(part for group in crds.GROUPS.values() for part in _kind(group)),
+    )
+
+
+def keys(way: Way) -> list[str]:
+    """The names of names.py that a way's parser reads of pods, the one that names the group first."""
+    read = [it for it in _reads(inspect.getmodule(pods.PARSERS[way])) if getattr(names, it) in _keys()]
+    first = pods.NAMED_BY[way][1]
+    of_its_own = [it for it in read if way is not Way.KOORDINATOR_ANNOTATIONS or it != "KOORDINATOR_LABEL"]
+    return sorted(dict.fromkeys(of_its_own), key=lambda it: getattr(names, it) != first)
+
+
+def _reads(module: ModuleType | None) -> Iterator[str]:
+    tree = ast.parse(inspect.getsource(module)) if module else ast.Module([], [])
+    for node in ast.walk(tree):
+        if isinstance(node, ast.Attribute) and isinstance(node.value, ast.Name) and node.value.id == "names":
+            yield node.attr
+
+
+def _keys() -> set[str]:
+    told = sentences.of(names)
+    return {
+        str(getattr(names, it)) for it, text in told.items() if text.startswith(("Annotation on pods", "Label on pods"))
+    }
+
+
+def _way(way: Way, told: dict[str, str]) -> list[str]:
+    groups = () if way is Way.KOORDINATOR_ANNOTATIONS else POD_GROUPS[DESIGN[way]]
+    needs = " or ".join(f"`{names.POD_GROUP}` of `{it}/{names.POD_GROUP_VERSION}`" for it in groups) or "no object"
+    limit = merge.WAITS.get(DESIGN[way], DEFAULT_GROUP_WAIT_SECONDS)
+    own = "" if DESIGN[way] in merge.WAITS else ", or `groups.waitSeconds`"
+    about = f"Needs {needs}. Without a limit of its own: {int(limit)} s{own}."
+    rows = [(code(str(getattr(names, it))), *_split(told[it])) for it in keys(way)]
+    return [f"### {way.value}", paragraph(about), table(["key", "is", "meaning"], rows)]
+
+
+def _kind(group: str) -> list[str]:
+    made = crds.manifest(group)["spec"]["versions"][0]["schema"]["openAPIV3Schema"]["properties"]
+    spec = [(code(f"spec.{name}"), kind(it), FIELDS[name]) for name, it in made["spec"]["properties"].items()]
+    status = ", ".join(f"`{it}`" for it in made["status"]["properties"])
+    head = f"### {names.POD_GROUP}, {group}/{names.POD_GROUP_VERSION}"
+    return [head, table(["field", "type", "meaning"], spec), paragraph(f"Status, written by the controller: {status}.")]
+
+
+def _config() -> list[tuple[str, str, str]]:
+    schema, told = GroupSchedulingConfig.model_json_schema(), sentences.of(GroupSchedulingConfig)
+    return [(code(name), kind(it), told[name]) for name, it in schema["properties"].items()]
+
+
+def _parts(told: dict[str, str]) -> Iterator[tuple[str, str, str]]:
+    for name, text in told.items():
+        is_, colon, meaning = text.partition(": ")
+        if colon and is_ in PARTS:
+            yield code(str(getattr(names, name))), is_, f"{meaning[:1].upper()}{meaning[1:]}"
+
+
+def _split(text: str) -> tuple[str, str]:
+    is_, _, meaning = text.partition(": ")
+    return is_, f"{meaning[:1].upper()}{meaning[1:]}"
+
+
+def _data(name: str, told: dict[str, str]) -> tuple[str, str]:
+    text = told[name].removeprefix("Key: ")
+    return code(str(getattr(names, name))), f"{text[:1].upper()}{text[1:]}"

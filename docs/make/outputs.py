@@ -1,0 +1,65 @@
+"""docs/reference/json.md: what programs get by `--output json`, from the schemas that tests hold the commands to."""
+
+from collections.abc import Iterator
+from typing import Any, Final
+
+from docs.make.kinds import kind
+from docs.make.markdown import code, page, paragraph, table
+from jobset_gate.cli.documents.schemas import SCHEMAS
+
+Json = dict[str, Any]
+_WITHIN: Final = "{}[]"
+
+
+def text() -> str:
+    """The page."""
+    return page(
+        "JSON",
+        "`jobset_gate/cli/documents/schemas.py`",
+        paragraph(
+            "What `--output json` prints, and `--output yaml` in the other form. Fields are added, never renamed or "
+            "taken away, so let those pass that you do not know. The same as JSON schemas (draft 2020-12) is in the "
+            "file named above."
+        ),
+        table(["command", "prints"], [(it, _link(schema)) for it, schema in SCHEMAS.items()]),
+        *(part for title, schema in documents().items() for part in _section(title, schema)),
+    )
+
+
+def documents() -> dict[str, Json]:
+    """Each document once, by its title."""
+    return {schema["title"]: schema for schema in SCHEMAS.values()}
+
+
+def fields(node: Json, path: str = "") -> Iterator[tuple[str, str, str]]:
+    """(path, type, meaning) of all fields in an object, in lists and objects within it too."""
+    for name, its in node.get("properties", {}).items():
+        here = f"{path}.{name}" if path else name
+        if (other := _known(its.get("items", {}))) and not path:
+            yield here, f"list of [{other}](#{other.lower()})", its["description"]
+            continue
+        yield here, _kind(its), its["description"]
+        yield from fields(its, here)
+        yield from fields(its.get("items", {}), _WITHIN.format(here))
+
+
+def _section(title: str, schema: Json) -> list[str]:
+    rows = [(code(path), its, meaning) for path, its, meaning in fields(schema)]
+    return [f"## {title}", paragraph(schema["description"]), table(["field", "type", "meaning"], rows)]
+
+
+def _known(items: Json) -> str:
+    """The title of the document that a list holds, if it has a section of its own."""
+    same = (title for title, it in documents().items() if it["properties"] == items.get("properties"))
+    return next(same, "")
+
+
+def _kind(node: Json) -> str:
+    if "const" in node:
+        return code(f'"{node["const"]}"')
+    named = kind(node).replace("mapping", "object")
+    return named.replace("string", "time", 1) if node.get("format") == "date-time" else named
+
+
+def _link(schema: Json) -> str:
+    return f"[{schema['title']}](#{schema['title'].lower()})"

@@ -1,0 +1,66 @@
+"""docs/reference/reasons.md: conditions, Events and reasons, as names.py says."""
+
+import re
+from typing import Final
+
+from docs.make import sentences
+from docs.make.markdown import code, page, paragraph, table
+from jobset_gate import names
+from jobset_gate.explained import State
+from jobset_gate.groups.phases import Phase
+from jobset_gate.model import Why
+
+_OF: Final = re.compile(r"^Of (.+?): (.+)$")
+
+
+def text() -> str:
+    """The page."""
+    return page(
+        "Conditions, Events and reasons",
+        "`jobset_gate/names.py`, `model.py` and `explained.py`",
+        paragraph("What to do about each: [troubleshooting](../troubleshooting.md#every-word-that-is-said)."),
+        "## Conditions",
+        table(["type", "meaning"], _conditions()),
+        "## Reasons of conditions and Events",
+        paragraph(
+            "Each Event is written once for each generation of a gang or a group; its source is "
+            f"`{names.PROGRAM}`. A reason of a pod group is that of its condition, where its kind has conditions, "
+            "and of the command line."
+        ),
+        table(["reason", "of", "meaning"], [(code(word), of, meaning) for word, of, meaning in reasons()]),
+        "## States of a gang",
+        paragraph("The `state` of `why`, `describe` and the status page."),
+        _members(State),
+        "## Why a pod is missing",
+        _members(Why),
+        "## Phases of a pod group",
+        paragraph("In the status of a PodGroup that has phases, in the command line, and on the status page."),
+        _members(Phase),
+    )
+
+
+def reasons() -> list[tuple[str, str, str]]:
+    """(reason, of what, meaning) of each; raises ValueError where names.py does not say."""
+    told = sentences.of(names)
+    found = []
+    for name in (it for it in vars(names) if it.startswith("REASON_")):
+        parts = _OF.match(told.get(name, ""))
+        if parts is None:
+            raise ValueError(f"names.py does not say of what {name} is the reason, and what it means")
+        of, meaning = parts.groups()
+        found.append((str(getattr(names, name)), _upper(of), _upper(meaning)))
+    return found
+
+
+def _conditions() -> list[tuple[str, str]]:
+    told = sentences.of(names)
+    return [(code(str(getattr(names, name))), told[name]) for name in ("CONDITION", "GANG_CONDITION")]
+
+
+def _members(enum: type[State] | type[Why] | type[Phase]) -> str:
+    told = sentences.of(enum)
+    return table(["word", "meaning"], [(code(it.value), told[it.name]) for it in enum])
+
+
+def _upper(text: str) -> str:
+    return text[:1].upper() + text[1:]

@@ -1,0 +1,88 @@
+"""The sentences that stand in the code: docstrings of constants, fields and members, by name."""
+
+import ast
+import inspect
+import re
+from collections.abc import Iterable
+from dataclasses import dataclass
+from itertools import pairwise
+from types import ModuleType
+from typing import Any, Final
+
+_PARAGRAPHS: Final = re.compile(r"\s*\((?:see )?[AG]\d+(?:\.\d+)?(?:, [AG]\d+(?:\.\d+)?)*\)")
+"""Numbers of paragraphs of the contract, which only the code's readers have before them."""
+
+
+@dataclass(frozen=True, slots=True)
+class Section:
+    """Constants below one of the headings of a module."""
+
+    title: str
+    names: tuple[str, ...]
+
+
+def of(thing: ModuleType | type[Any]) -> dict[str, str]:
+    """The docstring of each name that a module or a class assigns; those without one are absent."""
+    tree = ast.parse(inspect.cleandoc("\n" + inspect.getsource(thing)))
+    body = tree.body if isinstance(thing, ModuleType) else _class(tree).body
+    found = {}
+    for one, following in pairwise(body):
+        text = _text(following)
+        for name in _assigned(one) if text else ():
+            found[name] = plain(text)
+    return found
+
+
+def inherited(model: type[Any]) -> dict[str, str]:
+    """The same with what its bases say."""
+    found: dict[str, str] = {}
+    for base in reversed(
+        [it for it in model.__mro__ if it.__module__.split(".")[0] != "pydantic" and it is not object]
+    ):
+        found |= of(base)
+    return found
+
+
+def sections(module: ModuleType) -> list[Section]:
+    """The headings `# --- title ---` of a module, with what is assigned below each."""
+    lines = inspect.getsource(module).splitlines()
+    heads = [
+        (number, found[1]) for number, line in enumerate(lines, 1) if (found := re.match(r"# --- (.+?) -+$", line))
+    ]
+    ends = [number for number, _ in heads[1:]] + [len(lines) + 1]
+    assigned = [(it.lineno, name) for it in ast.parse("\n".join(lines)).body for name in _assigned(it)]
+    return [
+        Section(plain(title), tuple(name for line, name in assigned if start < line < end))
+        for (start, title), end in zip(heads, ends, strict=True)
+    ]
+
+
+def plain(text: str) -> str:
+    """In one line, without the numbers of paragraphs."""
+    return _PARAGRAPHS.sub("", " ".join(text.split()))
+
+
+def sentence(text: str) -> str:
+    """With a full stop."""
+    return text if not text or text[-1] in ".:!?" else f"{text}."
+
+
+def lacking(names: Iterable[str], told: dict[str, str]) -> list[str]:
+    """Those of which nothing is said: the source lacks a sentence."""
+    return [name for name in names if not told.get(name)]
+
+
+def _class(tree: ast.Module) -> ast.ClassDef:
+    (found,) = [it for it in tree.body if isinstance(it, ast.ClassDef)]
+    return found
+
+
+def _text(node: ast.stmt) -> str:
+    it = node.value if isinstance(node, ast.Expr) else None
+    return it.value if isinstance(it, ast.Constant) and isinstance(it.value, str) else ""
+
+
+def _assigned(node: ast.stmt) -> list[str]:
+    if isinstance(node, ast.AnnAssign) and isinstance(node.target, ast.Name):
+        return [node.target.id]
+    return [it.id for it in node.targets if isinstance(it, ast.Name)] if isinstance(node, ast.Assign) else []

@@ -1,0 +1,69 @@
+"""docs/reference/settings-file.md: the file of `--config`, from the models that read it."""
+
+import json
+import re
+from typing import Any, Final
+
+from pydantic import BaseModel
+
+from controllers.manager import Options
+from docs.make import sentences
+from docs.make.kinds import Node, kind
+from docs.make.markdown import block, code, page, paragraph, table
+from jobset_gate.cli.settings_file import SECTION, Controller
+from jobset_gate.settings import Settings
+
+_NONE: Final = re.compile(r"\bNone\b")
+EXAMPLE: Final = """
+barrier:
+  image: registry.example/busybox:1.37
+  graceSeconds: 180
+groups:
+  capacityCheck: Probe
+controller:
+  workers: 16
+"""
+
+
+def text() -> str:
+    """The page."""
+    models: dict[str, type[BaseModel]] = {
+        field.alias or name: type(getattr(Settings(), name)) for name, field in Settings.model_fields.items()
+    }
+    return page(
+        "Settings file",
+        "`jobset_gate/settings.py` and `jobset_gate/cli/settings_file.py`",
+        paragraph(
+            "`webhook`, `controller`, `render`, `validate` and the commands that look at groups read it with "
+            "`--config`. One YAML mapping; every key may be absent, and one that is not known is refused with its "
+            "path. The chart writes it from [its values](values.md), so with the chart there is none to be written. An "
+            "option of the command line wins over the file."
+        ),
+        block(EXAMPLE, "yaml"),
+        *(it for name, model in models.items() for it in _section(name, model)),
+        *_section(SECTION, Controller, Options()),
+    )
+
+
+def fields(model: type[BaseModel], otherwise: object = None) -> list[tuple[str, str, str, str]]:
+    """(key, default, type, meaning) of each field. `otherwise`: what has the default where the model has none."""
+    schema, told = model.model_json_schema(by_alias=True), sentences.inherited(model)
+    plain = model().model_dump(by_alias=True, mode="json")
+    rows = []
+    for name, field in model.model_fields.items():
+        key = field.alias or name
+        default = getattr(otherwise, name, None) if plain[key] is None else plain[key]
+        allowed = kind(schema["properties"][key], lambda it: _resolved(it, schema))
+        rows.append((code(key), code(json.dumps(default, default=str)), allowed, _NONE.sub("null", told.get(name, ""))))
+    return rows
+
+
+def _section(name: str, model: type[BaseModel], otherwise: object = None) -> list[str]:
+    about = _NONE.sub("null", sentences.plain(model.__doc__ or ""))
+    head = ["key", "default", "type", "meaning"]
+    return [f"## {name}", paragraph(about), table(head, fields(model, otherwise))]
+
+
+def _resolved(node: Node, schema: dict[str, Any]) -> Node:
+    reference = node.get("$ref", "")
+    return schema["$defs"][reference.rpartition("/")[2]] if reference else node
