@@ -26,7 +26,7 @@ GIVEN   = $(if $(filter command,$(firstword $(origin KUBECONFIG))),KUBECONFIG="$
 # `make try` leaves a cluster with everything in it standing, `make try DELETE=1` takes it away.
 DELETE ?=
 TRY_ARGS ?=
-# Tests wait more than they compute. Each worker has a real control plane of its own.
+# Tests wait more than they compute. Each worker has a real control plane of its own; one has that with kube-scheduler.
 WORKERS ?= 3
 LOCK    = $(BIN)/pip-compile --quiet --allow-unsafe --generate-hashes --strip-extras --no-header --no-emit-options \
           --no-emit-index-url --no-emit-find-links --no-emit-trusted-host $(LOCK_ARGS)
@@ -89,7 +89,7 @@ contracts: setup ## the import contracts of pyproject.toml
 	$(BIN)/lint-imports
 
 pytest: setup
-	$(BIN)/python -m pytest --numprocesses $(WORKERS) --dist worksteal $(PYTEST_ARGS)
+	$(BIN)/python -m pytest --numprocesses $(WORKERS) --dist loadgroup $(PYTEST_ARGS)
 
 bench: setup control-plane ## the tables of speed and memory
 	@$(BIN)/python -m bench $(BENCH_ARGS)

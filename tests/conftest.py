@@ -31,6 +31,22 @@ def pytest_configure() -> None:
         signal.signal(signal.SIGINT, signal.default_int_handler)
 
 
+_TOGETHER = ("scheduled_plane", "native_plane", "own_plane", "browser")
+"""Fixtures that take seconds to make and serve many tests."""
+
+
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    """All tests of such a fixture run on one worker, so that it is made once: an idle API server costs time, too."""
+    for item in items:
+        wanted = set(getattr(item, "fixturenames", ()))
+        if "scheduled" in getattr(getattr(item, "callspec", None), "params", {}).values():
+            wanted.add("scheduled_plane")  # asked for by name while the test runs
+        for fixture in _TOGETHER:
+            if fixture in wanted:
+                item.add_marker(pytest.mark.xdist_group(fixture))
+                break
+
+
 @pytest.fixture(scope="session")
 def control_plane_binaries() -> Binaries:
     """All programs of a control plane, and kubectl. Getting them may take minutes, so not here."""

@@ -17,7 +17,7 @@ def run(request: pytest.FixtureRequest) -> Run:
     return partial(on_real, request.getfixturevalue("real_plane"))
 
 
-@pytest.fixture(params=["played", pytest.param("real", marks=pytest.mark.real)])
+@pytest.fixture(params=["played", pytest.param("scheduled", marks=pytest.mark.real, id="real")])
 def scheduled(request: pytest.FixtureRequest) -> Run:
     """The same, once with the scheduler that is played and once with kube-scheduler."""
     if request.param == "played":
