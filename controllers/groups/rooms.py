@@ -1,10 +1,14 @@
 """What is free on each node: allocatable, less what is bound there, kept as pods and nodes come and go (G3, Fit)."""
 
 from collections.abc import Sequence
+from typing import TypeVar
 
 from jobset_gate.groups import requests
 from jobset_gate.groups.certainty import Room
+from jobset_gate.groups.requests import Amounts
 from jobset_gate.groups.seen import BoundSeen, NodeSeen
+
+_Of = TypeVar("_Of", str, int)
 
 
 class Rooms:
@@ -15,6 +19,8 @@ class Rooms:
         self._bound: dict[str, BoundSeen] = {}
         self._taken: dict[str, dict[str, int]] = {}
         """By node, also by one that is not known (yet)."""
+        self._ranks: dict[str, dict[int, dict[str, int]]] = {}
+        """The same, by priority."""
         self._rooms: dict[str, Room] = {}
         self._stale: set[str] = set()
         self._listed: tuple[Room, ...] | None = None
@@ -71,20 +77,30 @@ class Rooms:
             self._rooms.pop(name, None)
             return
         free = requests.without(node.allocatable, self._taken.get(name, {}))
-        self._rooms[name] = Room(node=node.node, free=free, whole=node.allocatable)
+        taken = tuple((rank, dict(many)) for rank, many in sorted(self._ranks.get(name, {}).items()))
+        self._rooms[name] = Room(node=node.node, free=free, whole=node.allocatable, taken=taken)
 
     def _book(self, pod: BoundSeen, sign: int) -> None:
-        taken = self._taken.setdefault(pod.node, {})
-        for name, many in pod.requests.items():
-            left = taken.get(name, 0) + sign * many
-            if left:
-                taken[name] = left
-            else:
-                taken.pop(name, None)
-        if not taken:
-            del self._taken[pod.node]
+        ranks = self._ranks.setdefault(pod.node, {})
+        _add(self._taken, pod.node, pod.requests, sign)
+        _add(ranks, pod.priority, pod.requests, sign)
+        if not ranks:
+            del self._ranks[pod.node]
         self._touch(pod.node)
 
     def _touch(self, node: str) -> None:
         self._stale.add(node)
         self._listed = None
+
+
+def _add(all_: dict[_Of, dict[str, int]], of: _Of, requests: Amounts, sign: int) -> None:
+    """So much more, or less; what comes to nothing is left out."""
+    taken = all_.setdefault(of, {})
+    for name, many in requests.items():
+        left = taken.get(name, 0) + sign * many
+        if left:
+            taken[name] = left
+        else:
+            taken.pop(name, None)
+    if not taken:
+        del all_[of]

@@ -27,6 +27,8 @@ class Candidate(Word, frozen=True):
     domain: frozenset[str]
     unmodelled: tuple[str, ...] = ()
     """What of its pods is not reckoned with."""
+    preempts: int | None = None
+    """Pods of lower priority than this may lose their place to any of its own; None: none may."""
 
     @property
     def key(self) -> Key:

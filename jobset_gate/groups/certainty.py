@@ -35,6 +35,8 @@ class Room(Word, frozen=True):
     free: Amounts
     whole: Amounts | None = None
     """What would be free if nothing were bound to it; None: not known."""
+    taken: tuple[tuple[int, Amounts], ...] = ()
+    """What is bound to it, by priority."""
 
 
 class Kind:

@@ -24,6 +24,7 @@ def candidate(seen: Sequence[GroupSeen], domains: Domains) -> Candidate:
         since=max(_since(it) for it in seen),
         domain=domains.of([shape for demand in demands for shape in demand.shapes]),
         unmodelled=tuple(sorted({what for it in members for what in it.unmodelled})),
+        preempts=min(it.priority for it in members) if all(it.preempts for it in members) else None,
     )
 
 

@@ -60,6 +60,19 @@ def check(demands: Sequence[Demand], ground: Ground, first: Sequence[Shape] = ()
     return Fit(fits=True, certain=certain, reserved=placing.taken)
 
 
+def without_lower(rooms: Sequence[Room], priority: int) -> list[Room]:
+    """The nodes if nothing of lower priority were bound to them; the same objects where nothing is."""
+    return [_emptied(it, priority) if it.taken and it.taken[0][0] < priority else it for it in rooms]
+
+
+def _emptied(room: Room, priority: int) -> Room:
+    free = dict(room.free)
+    for rank, taken in room.taken:
+        if rank < priority:
+            free |= {name: free.get(name, 0) + many for name, many in taken.items()}
+    return msgspec.structs.replace(room, free=free)
+
+
 def never(demands: Sequence[Demand], rooms: Sequence[Room]) -> str:
     """Why the groups would have no room even if nothing were bound to these nodes; "": they would, or nobody knows."""
     if any(it.whole is None for it in rooms):

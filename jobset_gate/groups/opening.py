@@ -14,6 +14,8 @@ from jobset_gate.groups.yards import Near, Yard
 CLOSER_LOOKS: Final = 20
 """In one pass, at groups of which it is known that they stay closed, for nothing but better words."""
 
+LARGEST_PRIORITY: Final = 2**31 - 1
+
 MOST_KINDS: Final = 40
 """Of pods in a group, or of those that are being placed, for a closer look: it takes a millisecond for each."""
 
@@ -61,6 +63,7 @@ class Pass:
         self._yards: dict[frozenset[str], Yard] = {}
         self._nears: dict[frozenset[str], tuple[int, Near]] = {}
         self._doubtful: set[object] = set()
+        self._lowest = min((it.taken[0][0] for it in ground.rooms if it.taken), default=LARGEST_PRIORITY)
         for group in opened:
             self._yards.setdefault(group.domain, Yard()).opened(group)
 
@@ -92,7 +95,7 @@ class Pass:
         if proven:
             return Open(candidate=candidate, proven=True)
         lacks += lacks and self._never(candidate)
-        if lacks and self._check is Check.FIT:
+        if lacks and self._check is Check.FIT and not self._may_preempt(candidate, near):
             return Hold(candidate=candidate, reason=names.REASON_WAITING_FOR_CAPACITY, message=lacks)
         return _probe(candidate, near, _doubt(candidate, lacks))
 
@@ -144,6 +147,17 @@ class Pass:
             self._looks -= 1
             return True
         return False
+
+    def _may_preempt(self, candidate: Candidate, near: Near) -> bool:
+        """Whether its turn has come to be tried, and it would have room if pods of lower priority were gone.
+
+        The scheduler alone knows whom it would send away, and only for pods that nobody holds.
+        """
+        priority = candidate.preempts
+        if priority is None or priority <= self._lowest or near.earlier is not None or near.probing is not None:
+            return False
+        rooms = fit.without_lower(self._ground.rooms, priority)
+        return fit.check(candidate.demands, Ground(rooms), first=near.shapes(sure=True)).fits
 
     def _never(self, candidate: Candidate) -> str:
         """Words for a group that lacks room and always would, on these nodes."""

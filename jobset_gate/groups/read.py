@@ -57,6 +57,7 @@ def member(seen: wire.Pod, ways: frozenset[Way] = pods.ALL) -> MemberSeen:
         unmodelled=left_out,
         created=seconds(meta.creation_timestamp),
         priority=spec.priority or 0,
+        preempts=spec.preemption_policy != "Never",
         maker=_maker(meta.owner_references),
         jobset=intern(labels.get(names.JS_NAME, "")),
         barrier=labels.get(names.GATED) == names.GATED_VALUE,
@@ -96,6 +97,7 @@ def bound(
         name=meta.name,
         node=intern(seen.spec.node_name),
         requests=shape.requests,
+        priority=seen.spec.priority or 0,
         ungated=member(seen, ways) if ours and _claimed(meta, ways) is not None else None,
     )
 

@@ -3,14 +3,18 @@
 from collections.abc import Sequence
 from datetime import UTC, datetime
 
+from jobset_gate import explained_lines as said
 from jobset_gate import names
 from jobset_gate.groups import phases
+from jobset_gate.groups.lacks import lacks
 from jobset_gate.groups.phases import Counts, Phase
 from jobset_gate.groups.record import Record, Stage
-from jobset_gate.groups.seen import GroupSeen, MemberSeen
+from jobset_gate.groups.seen import GroupSeen
 from jobset_gate.groups.standing import Standing
 
 MOST_PODS_NAMED = 3
+LIMIT = 900
+"""Bytes of what the scheduler says: an Event takes 1,024 characters, and there is more in it."""
 
 
 def reason(seen: GroupSeen, counts: Counts, why: Standing | None, blocked: str, now: float) -> Standing:
@@ -67,19 +71,18 @@ def _satisfied(counts: Counts, phase: Phase) -> Standing:
 
 def _placing(seen: GroupSeen, record: Record, counts: Counts) -> Standing:
     text = f"{counts.bound}/{counts.minimum} pods are bound"
-    words = next((f"pod {it.name}: {it.unschedulable}" for it in _unplaced(seen)), "")
-    if words:
-        text += f"; {words}"
+    words = unplaced(seen)
     if not counts.late:
-        return Standing(reason=names.REASON_PLACING, message=text)
+        return Standing(reason=names.REASON_PLACING, message=text + words)
     limit = f"within {float(record.wait) * (1 + record.extended):g}s"
     rest = "; its mode is NonStrict, so nothing is taken back" if record.marked else ""
-    return Standing(reason=names.REASON_TIMED_OUT, message=f"{text} {limit}{rest}" if not words else f"{text}{rest}")
+    return Standing(reason=names.REASON_TIMED_OUT, message=f"{text} {limit}{rest}{words}")
 
 
-def _unplaced(seen: GroupSeen) -> list[MemberSeen]:
-    waiting = (it for it in seen.members if it.unschedulable and not it.bound and not it.deleting)
-    return sorted(waiting, key=lambda it: it.name)
+def unplaced(seen: GroupSeen) -> str:
+    """`; missing: 37 pods: Unscheduled: 0/40 nodes are available ...`: in the scheduler's words, "" if it has none."""
+    found = lacks(it for it in seen.members if it.unschedulable and not it.bound and not it.deleting)
+    return said.sentence("", found, LIMIT) if found else ""
 
 
 def named(pods: Sequence[str]) -> str:

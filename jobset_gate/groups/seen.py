@@ -40,6 +40,8 @@ class MemberSeen(Word, frozen=True):
     unmodelled: tuple[str, ...] = ()
     created: float = 0.0
     priority: int = 0
+    preempts: bool = True
+    """The scheduler may take the place of pods of lower priority for it."""
     maker: Maker | None = None
     jobset: str = ""
     """Name of the JobSet that its Job belongs to."""
@@ -98,6 +100,7 @@ class BoundSeen(Word, frozen=True):
     node: str
     requests: Amounts
     """The same object for all pods that are alike."""
+    priority: int = 0
     ungated: MemberSeen | None = None
     """The pod as a member of the group that it names, if it was never taken for one."""
 

@@ -34,7 +34,7 @@ _FACTS: Final[tuple[tuple[str, Callable[[Any], bool]], ...]] = (
     ("host ports", _ports),
     ("resource claims", lambda spec: bool(spec.get("resourceClaims"))),
 )
-"""Preemption is not modelled either, but no pod asks for it."""
+"""Preemption is not modelled either: no pod asks for it, it is a matter of who else is there (see `opening`)."""
 
 
 def of_pod(spec: Json) -> tuple[str, ...]:

@@ -92,6 +92,7 @@ class PodSpec(Template, frozen=True):
     scheduling_gates: tuple[Gate, ...] | None = None
     scheduling_group: SchedulingGroup | None = None
     priority: int | None = None
+    preemption_policy: str = ""
 
 
 class PodStatus(Shape, frozen=True):

@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from controllers.groups import decisions
+from controllers.groups import opener
 from jobset_gate import names
 from jobset_gate.groups.candidates import Check
 from jobset_gate.groups.identity import label
@@ -145,7 +145,7 @@ async def test_rooms_and_what_is_to_be_placed_in_them_are_looked_at_in_one_momen
     cluster: SmallCluster, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """A pod that is bound while others have their turn is in neither, if the rooms are older."""
-    monkeypatch.setattr(decisions, "SLICE", -1.0)  # others have their turn after every group
+    monkeypatch.setattr(opener, "SLICE", -1.0)  # others have their turn after every group
     add_node(cluster, cpu="4")
     async with keeping(cluster):
         cluster.gather("one", "a", "b", minimum=2, spec=BIG)

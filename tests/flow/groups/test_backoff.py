@@ -16,7 +16,7 @@ from jobset_gate.kube.resources import EVENTS, POD_GROUPS
 from jobset_gate.settings import Groups
 from tests.flow.groups import manifests
 from tests.flow.groups.conftest import MakeGroupStage
-from tests.flow.groups.gangs import Clock, until_said
+from tests.flow.groups.gangs import Clock, members, until_said
 from tests.flow.groups.manifests import gated, opened
 from tests.flow.groups.stage import GroupStage
 
@@ -27,11 +27,11 @@ PROBE = Groups(capacity_check=Check.PROBE)
 PAUSES = [10.0, 20.0, 40.0, 80.0, 160.0, 300.0, 300.0]
 
 
-async def forward(stage: GroupStage, clock: Clock, seconds: float) -> None:
+async def forward(stage: GroupStage, clock: Clock, seconds: float, name: str = RING) -> None:
     """So much later, and something changes on the group, so that it is looked at by the clock as it is now."""
     clock.forward(seconds)
     body = {"metadata": {"annotations": {"looked-at": str(clock())}}}
-    await stage.client.patch(POD_GROUPS[names.PLUGINS_GROUP], RING, stage.namespace, body=body, patch=PatchType.MERGE)
+    await stage.client.patch(POD_GROUPS[names.PLUGINS_GROUP], name, stage.namespace, body=body, patch=PatchType.MERGE)
 
 
 async def replicas(stage: GroupStage, count: int) -> None:
@@ -106,6 +106,37 @@ async def test_it_begins_anew_once_the_minimum_was_bound(make_stage: MakeGroupSt
         await forward(stage, clock, WAIT + 1)
         closed = await until_closed(stage, 1)
         assert before + WAIT + 1 + PAUSES[0] <= closed.not_before <= clock() + PAUSES[0]
+
+
+async def test_a_gap_of_a_tenth_gets_one_more_limit_and_no_third_and_a_larger_one_none(
+    make_stage: MakeGroupStage,
+) -> None:
+    clock = Clock()
+    async with make_stage(settings=PROBE, controller=False) as stage:
+        stage.start_controller(clock=clock)
+        for name, minimum in ((RING, 10), ("wider", 9)):
+            await stage.add_node(name, f"{minimum - 1}", labels={"zone": name})
+            await stage.make_group(name, minimum, wait=WAIT)
+            await stage.create(*members(name, minimum, nodeSelector={"zone": name}))
+        await stage.until_bound(17)
+        await forward(stage, clock, WAIT + 1)
+        await until_recorded(stage, RING, '"extended":true')
+        await forward(stage, clock, 0, "wider")
+        wider = await until_recorded(stage, "wider", Stage.ROLLING_BACK)
+        assert (wider.extended, wider.why) == (False, "8 of 9 pods were bound within 60s")
+        await forward(stage, clock, WAIT)
+        again = await until_recorded(stage, RING, Stage.ROLLING_BACK)
+        assert (again.extended, again.why) == (True, "9 of 10 pods were bound within 120s")
+
+
+async def until_recorded(stage: GroupStage, name: str, part: str) -> Record:
+    """Until its record has that in it."""
+    await stage.until_group(
+        name, lambda it: part in (it["metadata"].get("annotations") or {}).get(names.GANG_RECORD, "")
+    )
+    found = await stage.record(name)
+    assert found is not None
+    return found
 
 
 async def test_a_group_that_gathers_has_no_limit_and_is_spoken_of_after_5_minutes(make_stage: MakeGroupStage) -> None:

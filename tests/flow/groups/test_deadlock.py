@@ -9,6 +9,8 @@ import os
 from contextlib import suppress
 from typing import Any
 
+import pytest
+
 from tests.flow.groups import manifests
 from tests.flow.groups.conftest import MakeGroupStage
 from tests.flow.groups.stage import GroupStage
@@ -17,6 +19,8 @@ Json = dict[str, Any]
 
 ROUNDS = int(os.environ.get("JOBSET_GATE_DEADLOCK_ROUNDS", "2"))
 SECONDS = float(os.environ.get("JOBSET_GATE_DEADLOCK_SECONDS", "0.5"))
+
+pytestmark = pytest.mark.timeout(120 + ROUNDS * (SECONDS + 30))
 
 NODES = {f"n{number}": "2" for number in range(5)}
 ALL = 10

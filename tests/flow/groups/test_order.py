@@ -4,6 +4,7 @@ from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 
 from jobset_gate import names
+from jobset_gate.groups.record import How
 from jobset_gate.kube.resources import Resource
 from jobset_gate.settings import Groups
 from tests.flow.groups.conftest import MakeGroupStage
@@ -11,19 +12,21 @@ from tests.flow.groups.gangs import all_held, end, gang, until_said
 from tests.flow.groups.stage import GroupStage
 
 PRIORITY_CLASSES = Resource("scheduling.k8s.io", "v1", "priorityclasses", "PriorityClass", namespaced=False)
-LOW, HIGH = "low", "high"
+LOW, HIGH, PATIENT = "low", "high", "patient"
 SOON = Groups(starvation_seconds=1.0)
 
 
 @asynccontextmanager
 async def priorities(stage: GroupStage) -> AsyncIterator[None]:
     """Classes of the cluster, by the stage's own names for them."""
-    for name, value in ((LOW, 1), (HIGH, 9)):
-        await stage.client.create(PRIORITY_CLASSES, {"metadata": {"name": _class(stage, name)}, "value": value})
+    for name, value in ((LOW, 1), (HIGH, 9), (PATIENT, 8)):
+        policy = {"preemptionPolicy": "Never"} if name == PATIENT else {}
+        made = {"metadata": {"name": _class(stage, name)}, "value": value, **policy}
+        await stage.client.create(PRIORITY_CLASSES, made)
     try:
         yield
     finally:
-        for name in (LOW, HIGH):
+        for name in (LOW, HIGH, PATIENT):
             await stage.client.delete(PRIORITY_CLASSES, _class(stage, name))
 
 
@@ -56,7 +59,7 @@ async def test_priority_comes_before_age_and_age_before_the_name(make_stage: Mak
 async def test_one_that_has_waited_long_enough_is_passed_by_nobody_of_lower_rank(make_stage: MakeGroupStage) -> None:
     """And by one of higher priority, though it is younger."""
     async with make_stage(nodes={"n": "4"}, settings=SOON) as stage, priorities(stage):
-        await gang(stage, "first", 2)
+        await gang(stage, "first", 2, priorityClassName=_class(stage, HIGH))
         await stage.until_bound(2, "first")
         await gang(stage, "large", 2, cpu="2", priorityClassName=_class(stage, LOW))
         await until_said(stage, "large", names.REASON_WAITING_FOR_CAPACITY)
@@ -68,3 +71,18 @@ async def test_one_that_has_waited_long_enough_is_passed_by_nobody_of_lower_rank
         await end(stage, "urgent")
         pods = await stage.until_bound(2, "large")
         assert all_held(pods, "lesser")
+
+
+async def test_one_that_may_preempt_others_is_tried_though_they_are_in_its_way(make_stage: MakeGroupStage) -> None:
+    """The scheduler preempts for pods that nobody holds only; whose class says Never waits as ever."""
+    async with make_stage(nodes={"n": "2"}, kubelets=True) as stage, priorities(stage):
+        await gang(stage, "lesser", 2, priorityClassName=_class(stage, LOW))
+        await stage.until_bound(2, "lesser")
+        await gang(stage, "patient", 2, priorityClassName=_class(stage, PATIENT))
+        await until_said(stage, "patient", names.REASON_WAITING_FOR_CAPACITY, "needs 2 cpu, 0 free")
+        await gang(stage, "urgent", 2, priorityClassName=_class(stage, HIGH))
+        pods = await stage.until_bound(2, "urgent")
+        assert all_held(pods, "patient")
+        found = await stage.record("urgent")
+        assert found is not None
+        assert found.how is How.PROBE

@@ -119,7 +119,7 @@ async def test_a_group_that_waits_for_room_says_what_it_lacks_everywhere(make_st
         await stage.make_group("big", 2)
         await stage.create(*(manifests.pod(name, "big", cpu="2") for name in "ab"))
         told = await stage.until_event("big", names.REASON_WAITING_FOR_CAPACITY)
-        assert told == "needs 4 cpu, 2 free"
+        assert told == "needs 4 cpu, 2 free; can never fit on the nodes there are: the whole domain has 2 cpu"
         found = await stage.until_group("big", lambda it: said(it)[1] == names.REASON_WAITING_FOR_CAPACITY)
         assert kind_status.ours(found["status"])["message"] == told
         ran = await jobset_gate("get", "groups", "-n", stage.namespace, "-o", "json", kubeconfig=stage.plane.kubeconfig)

@@ -141,6 +141,24 @@ def test_a_group_beside_a_probe_that_finds_no_room_is_still_certain_of_its_own()
     assert told(waiting("small", 4), rooms=[node(4)], standing=(huge,)) == ["small: opened"]
 
 
+def test_who_may_preempt_pods_that_are_in_its_way_is_tried_one_at_a_time() -> None:
+    """But not one that would find no room then either, nor one that must not, nor for pods of its own rank."""
+    full = Room(
+        node=Node(name="n", labels={}), free={"cpu": 1000, "pods": 99_000}, taken=((5, {"cpu": 3000, "pods": 3000}),)
+    )
+    waits = "WaitingForCapacity: needs 4 cpu, 1 free"
+    assert told(may_preempt(waiting("a", 4), 6), rooms=[full]) == ["a: opened unproven"]
+    assert told(may_preempt(waiting("a", 4), 5), rooms=[full]) == [f"a: {waits}"]
+    assert told(may_preempt(waiting("a", 4), None), rooms=[full]) == [f"a: {waits}"]
+    assert told(may_preempt(waiting("a", 5), 6), rooms=[full]) == ["a: WaitingForCapacity: needs 5 cpu, 1 free"]
+    both = [may_preempt(waiting(name, 4, created=number), 6) for number, name in enumerate("ab")]
+    assert told(*both, rooms=[full]) == ["a: opened unproven", f"b: {waits}"]
+
+
+def may_preempt(candidate: Candidate, priority: int | None) -> Candidate:
+    return msgspec.structs.replace(candidate, preempts=priority)
+
+
 def test_off_opens_whatever_has_gathered() -> None:
     assert told(waiting("a", 99), waiting("b", 99), rooms=[], how=Check.OFF) == [
         "a: opened unproven",

@@ -105,7 +105,8 @@ def test_bare_pods_that_a_roll_back_leaves_are_named() -> None:
 def test_the_schedulers_words_are_told_while_pods_are_placed() -> None:
     condition = {"type": "PodScheduled", "status": "False", "reason": "Unschedulable", "message": "0/5 nodes"}
     stuck = opened("b", status={"phase": "Pending", "conditions": [condition]})
-    assert of(bound("a"), stuck, record=OPEN).message == "1/3 pods are bound; pod b: 0/5 nodes"
+    words = "missing: 1 pod: Unscheduled: 0/5 nodes (b)"
+    assert of(bound("a"), stuck, record=OPEN).message == f"1/3 pods are bound; {words}"
 
 
 def test_pods_of_an_earlier_generation_that_have_ended_are_not_counted() -> None:
