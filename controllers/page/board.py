@@ -31,7 +31,7 @@ _log = structlog.get_logger(__name__)
 SLICE: Final = 0.005
 """Seconds of work after which others get their turn."""
 SHARE: Final = 20
-"""A gang that took a second to explain is not explained again for so many."""
+"""A gang that took a second to explain is not explained again for so many; nor are all groups looked through."""
 MANY: Final = 500
 """Pods; more of them are explained in a thread of their own."""
 MOST_DIRTY: Final = 50_000
@@ -52,6 +52,7 @@ class Board:
         """The line of each group, and what it was made of."""
         self._dirty: set[Key] = set()
         self._not_before: dict[Key, float] = {}
+        self._groups_not_before = 0.0
         self._begun = False
         self._lock = asyncio.Lock()
         self._slice = 0.0
@@ -128,8 +129,8 @@ class Board:
     # --- Groups ------------------------------------------------------------------------------------------------------
 
     async def _all_groups(self) -> None:
-        groups = self._source.groups
-        if groups is None:
+        groups, begin = self._source.groups, self._patience()
+        if groups is None or begin < self._groups_not_before:
             return
         now, there = self._source.clock(), list(groups.keys())
         for key in self._groups.keys() - set(there):
@@ -137,6 +138,8 @@ class Board:
         for key in there:
             self._group(key, now)
             await self._pause()
+        took = self._patience() - begin
+        self._groups_not_before = self._patience() + took * SHARE if took * SHARE > 1 else 0.0
 
     def _group(self, key: GroupKey, now: float) -> None:
         found = self._source.group(key)

@@ -1,5 +1,7 @@
 """The permalinks: one gang with its timeline, one pod group."""
 
+from collections.abc import Awaitable
+from dataclasses import replace as replaced
 from functools import partial
 
 from aiohttp import web
@@ -33,6 +35,7 @@ class Singles:
             web.get("/gangs/{namespace}/{name}/timeline.svg", entered(self._picture)),
             web.get("/groups/{namespace}/{name}", entered(self._group)),
             web.get("/group-events/{namespace}/{id}", entered(self._group_live)),
+            web.get("/group-timeline/{namespace}/{id}", entered(self._group_picture)),
         ]
 
     # --- Gangs -------------------------------------------------------------------------------------------------------
@@ -46,10 +49,8 @@ class Singles:
         if row is None:
             return refusals.missing(f"gang {namespace}/{name}", LISTS[Kind.GANG])
         may = seen.anywhere(PODS)
-        about = self.about(row.id)
-        it = About(
-            row=about.row,
-            told=about.told,
+        it = replaced(
+            self.about(row.id),
             timeline=f"{row.path}/timeline.svg" if may else "",
             no_timeline="" if may else f"The timeline needs the right to list pods in namespace {namespace}.",
         )
@@ -69,13 +70,7 @@ class Singles:
         gang = self._parts.source.index.look(Key(namespace, name))
         if gang is None:
             return refusals.missing(f"gang {namespace}/{name}", LISTS[Kind.GANG])
-        try:
-            drawn = await self._timelines.svg(Key(namespace, name), gang)
-        except KubeError as error:
-            again = f"/gangs/{namespace}/{name}"
-            return html(pages.problem("The pods cannot be read", [f"{error}"], again=again), 503)
-        headers = {"Content-Type": "image/svg+xml", "Content-Security-Policy": PICTURE_POLICY}
-        return web.Response(body=drawn, headers=headers)
+        return await _picture(self._timelines.of_gang(Key(namespace, name), gang), f"/gangs/{namespace}/{name}")
 
     # --- Groups ------------------------------------------------------------------------------------------------------
 
@@ -99,7 +94,16 @@ class Singles:
             return html(pages.problem(f"Several groups are called {namespace}/{name}", told, links=links), 300)
         row = shown[0]
         frame = self._parts.frame(guest, Kind.GROUP, row.path, f"/group-events/{namespace}/{row.id}")
-        return html(pages.gang(frame, self.about(row.id)))
+        return html(pages.gang(frame, replaced(self.about(row.id), timeline=f"/group-timeline/{namespace}/{row.id}")))
+
+    async def _group_picture(self, request: web.Request, guest: Guest) -> web.StreamResponse:
+        """Whose it is decides, not the namespace in the address."""
+        namespace, id_ = request.match_info["namespace"], request.match_info["id"]
+        seen = await self._sight(guest, Kind.GROUP, namespace)
+        row, report = self._parts.board.rows.get(id_), self._parts.board.report(id_)
+        if row is None or report is None or not seen.shows(row):
+            return refusals.missing("such group, or you may not see it", LISTS[Kind.GROUP])
+        return await _picture(self._timelines.of_group(report), row.path)
 
     async def _group_live(self, request: web.Request, guest: Guest) -> web.StreamResponse:
         namespace, id_ = request.match_info["namespace"], request.match_info["id"]
@@ -129,3 +133,12 @@ class Singles:
     ) -> web.StreamResponse:
         feed = GangFeed(self._parts.board, id_, self._parts.source.fresh, self.about)
         return await self._parts.live(request, guest, feed, partial(self._parts.still, guest, kind, namespace))
+
+
+async def _picture(drawing: Awaitable[bytes], back: str) -> web.Response:
+    try:
+        drawn = await drawing
+    except KubeError as error:
+        return html(pages.problem("The pods cannot be read", [f"{error}"], again=back), 503)
+    headers = {"Content-Type": "image/svg+xml", "Content-Security-Policy": PICTURE_POLICY}
+    return web.Response(body=drawn, headers=headers)

@@ -1,4 +1,4 @@
-"""The picture of a gang's start. Its times are not in the cache, so its pods are read: seldom, and few at once."""
+"""Pictures of starts. Times of pods are not in the cache, so the pods are read for them: seldom, and few at once."""
 
 import asyncio
 import time
@@ -7,15 +7,15 @@ from collections.abc import Callable
 from typing import Final
 
 from controllers.keys import Key
-from jobset_gate import names, timeline_read
+from jobset_gate import names, timeline_group, timeline_make, timeline_read
+from jobset_gate.groups.report import Report
 from jobset_gate.kube.client import Client
 from jobset_gate.kube.listwatch import Scope, pages
 from jobset_gate.kube.reader import Bare, Reader
 from jobset_gate.kube.resources import PODS
 from jobset_gate.model import GangSeen
 from jobset_gate.picture import picture
-from jobset_gate.timeline import PodTimes
-from jobset_gate.timeline_make import make
+from jobset_gate.timeline import PodTimes, Timeline
 from jobset_gate.timeline_sums import idle
 
 PAGE: Final = 500
@@ -26,6 +26,9 @@ MOST: Final = 64
 """Pictures kept."""
 AT_ONCE: Final = 2
 
+Make = Callable[[list[PodTimes], float], Timeline]
+"""Of pods, at a moment."""
+
 
 class Timelines:
     """Pictures as bytes of SVG. `clock`: seconds since the epoch."""
@@ -34,20 +37,22 @@ class Timelines:
         self, client: Client, clock: Callable[[], float], patience: Callable[[], float] = time.monotonic
     ) -> None:
         self._client, self._clock, self._patience = client.impatient(), clock, patience
-        self._kept: OrderedDict[Key, tuple[float, bytes]] = OrderedDict()
-        self._under_way: dict[Key, asyncio.Task[bytes]] = {}
+        self._kept: OrderedDict[str, tuple[float, bytes]] = OrderedDict()
+        self._under_way: dict[str, asyncio.Task[bytes]] = {}
         self._room = asyncio.Semaphore(AT_ONCE)
 
-    async def svg(self, key: Key, seen: GangSeen) -> bytes:
-        """Of this gang. Raises KubeError where its pods cannot be read."""
-        kept = self._kept.get(key)
-        if kept is not None and kept[0] > self._patience():
-            return kept[1]
-        task = self._under_way.get(key)
-        if task is None:
-            task = self._under_way[key] = asyncio.create_task(self._read(key, seen), name="timeline")
-            task.add_done_callback(lambda _: self._under_way.pop(key, None))
-        return await asyncio.shield(task)
+    async def of_gang(self, key: Key, seen: GangSeen) -> bytes:
+        """Of a JobSet's gang. Raises KubeError where its pods cannot be read."""
+        mine = f"{names.GATED}={names.GATED_VALUE},{names.JS_NAME}={key.name}"
+        scope = Scope(PODS, key.namespace, mine)
+        return await self._svg(
+            f"gang {key}", scope, lambda pods, now: timeline_make.make(seen.jobset, seen.gate, pods, now)
+        )
+
+    async def of_group(self, report: Report) -> bytes:
+        """Of a pod group."""
+        scope = Scope(PODS, report.key.namespace, f"{names.GANG}={report.label}")
+        return await self._svg(f"group {report.label}", scope, lambda pods, now: timeline_group.make(report, pods, now))
 
     async def stop(self) -> None:
         """Nobody waits any more."""
@@ -56,11 +61,26 @@ class Timelines:
             task.cancel()
         await asyncio.gather(*tasks, return_exceptions=True)
 
-    async def _read(self, key: Key, seen: GangSeen) -> bytes:
+    async def _svg(self, key: str, scope: Scope, make: Make) -> bytes:
+        kept = self._kept.get(key)
+        if kept is not None and kept[0] > self._patience():
+            return kept[1]
+        task = self._under_way.get(key)
+        if task is None:
+            task = self._under_way[key] = asyncio.create_task(self._read(key, scope, make), name="timeline")
+            task.add_done_callback(lambda it: self._done(key, it))
+        return await asyncio.shield(task)
+
+    def _done(self, key: str, task: asyncio.Task[bytes]) -> None:
+        self._under_way.pop(key, None)
+        if not task.cancelled():
+            task.exception()  # whoever has asked may be gone: nobody is told then
+
+    async def _read(self, key: str, scope: Scope, make: Make) -> bytes:
         async with self._room:
             begin = self._patience()
             # Drawing thousands of pods takes a while, and the event loop is the controller's.
-            drawn = await asyncio.to_thread(_drawn, seen, await self._pods(key), self._clock())
+            drawn = await asyncio.to_thread(_drawn, make, await self._pods(scope), self._clock())
             took = self._patience() - begin
         self._kept[key] = (self._patience() + max(KEPT, took * SHARE), drawn)
         self._kept.move_to_end(key)
@@ -68,11 +88,10 @@ class Timelines:
             self._kept.popitem(last=False)
         return drawn
 
-    async def _pods(self, key: Key) -> list[PodTimes]:
+    async def _pods(self, scope: Scope) -> list[PodTimes]:
         reader = Reader(timeline_read.Pod, lambda _, __: None)
-        mine = f"{names.GATED}={names.GATED_VALUE},{names.JS_NAME}={key.name}"
         found = []
-        async for items, _ in pages(self._client, Scope(PODS, key.namespace, mine), PAGE):
+        async for items, _ in pages(self._client, scope, PAGE):
             for raw in items:
                 pod = reader.object(raw)
                 if pod is not None and not isinstance(pod, Bare):
@@ -81,6 +100,6 @@ class Timelines:
         return found
 
 
-def _drawn(seen: GangSeen, pods: list[PodTimes], now: float) -> bytes:
-    timeline = make(seen.jobset, seen.gate, pods, now)
+def _drawn(make: Make, pods: list[PodTimes], now: float) -> bytes:
+    timeline = make(pods, now)
     return picture(timeline, idle(timeline)).encode()

@@ -5,11 +5,12 @@ Without pod groups: test_rights_groups.py has what these take beside it.
 
 import sys
 from collections.abc import AsyncIterator
-from contextlib import AsyncExitStack, asynccontextmanager
+from contextlib import AsyncExitStack, asynccontextmanager, suppress
 from dataclasses import replace
 from pathlib import Path
 
 import pytest
+from aiohttp import ClientError, ClientSession
 
 from jobset_gate import names
 from jobset_gate.crd_schema import is_extended
@@ -17,7 +18,17 @@ from jobset_gate.kube.resources import CRDS, LEASES
 from jobset_gate.sim.kubelet import Node
 from jobset_gate.sim.until import View
 from tests.flow import rights, story
-from tests.flow.installed import CONTROLLER, LIVELY, RELEASE, WEBHOOK, Installed, Program, installed
+from tests.flow.installed import (
+    CONTROLLER,
+    LIVELY,
+    RELEASE,
+    WEBHOOK,
+    Installed,
+    Program,
+    eventually,
+    free_port,
+    installed,
+)
 from tests.flow.stage import PATIENCE, QUICK, Json, Stage, in_force, staged
 from tests.support.planes import Real
 from webhook import selfsigned
@@ -25,6 +36,7 @@ from webhook import selfsigned
 pytestmark = [pytest.mark.real, pytest.mark.timeout(400)]
 
 WITHOUT_GROUPS = (*LIVELY, "groups.enabled=false")
+WITH_PAGE = (*WITHOUT_GROUPS, "statusPage.enabled=true")
 WITHOUT_STREAM = replace(QUICK, stream=False)
 """A pod that hears its verdict on the gate stream is not patched for a while: that right would look needless."""
 
@@ -38,17 +50,30 @@ async def until_held_by(stage: Stage, namespace: str, holder: str) -> None:
 
 
 @asynccontextmanager
-async def replicas(release: Installed, stage: Stage) -> AsyncIterator[list[Program]]:
-    """Two controllers; the first leads."""
+async def replicas(release: Installed, stage: Stage, page: int) -> AsyncIterator[list[Program]]:
+    """Two controllers; the first leads, and shows its page at port `page`."""
     async with AsyncExitStack() as stack:
         found = []
-        for identity in ("first", "second"):
-            options = (f"--identity={identity}", "--stream-host=127.0.0.1", "--stream-port=0")
+        for identity, port in (("first", page), ("second", free_port())):
+            options = (f"--identity={identity}", "--stream-host=127.0.0.1", "--stream-port=0", f"--page-port={port}")
             found.append(await stack.enter_async_context(release.program("controller", *options)))
             await until_held_by(stage, release.namespace, "first")
         for one in found:
             await one.until_up()
         yield found
+
+
+async def somebody_without_rights_looks_at(page: int, token: str) -> None:
+    """Whose token is it, and may he list gangs? He may not."""
+
+    async def refused() -> bool:
+        with suppress(OSError, ClientError):
+            headers = {"Authorization": f"Bearer {token}"}
+            async with ClientSession(headers=headers) as session, session.get(f"http://127.0.0.1:{page}/") as answer:
+                return answer.status == 403
+        return False
+
+    await eventually(refused)
 
 
 async def test_the_whole_flow_takes_exactly_the_rights_of_the_chart(
@@ -62,12 +87,13 @@ async def test_the_whole_flow_takes_exactly_the_rights_of_the_chart(
                 nodes=(Node("small", pods=3),), behaviour=WITHOUT_STREAM, controller=False, webhook=False,
             )
         )  # fmt: skip
-        release = await stack.enter_async_context(installed(real_plane, own, tmp_path, *WITHOUT_GROUPS))
+        release = await stack.enter_async_context(installed(real_plane, own, tmp_path, *WITH_PAGE))
         generation = await story.owner_applies_the_crd(stage)
         await stack.enter_async_context(release.program("webhook"))
-        first, _ = await stack.enter_async_context(replicas(release, stage))
+        first, _ = await stack.enter_async_context(replicas(release, stage, page := free_port()))
         await story.the_field_is_put_into_the_crd(stage, generation)
         await in_force(stage)
+        await somebody_without_rights_looks_at(page, await release.token(WEBHOOK))
         await story.held_until_the_last_node_comes(stage)
         await story.suspended_and_resumed(stage)
         await story.its_configmap_deleted_after_the_release(stage)

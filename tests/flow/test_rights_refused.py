@@ -55,6 +55,9 @@ NOT_THEIRS = [
     *[(CONTROLLER, Right("", "nodes", verb, "node")) for verb in ("update", "patch", "delete")],
     *[(CONTROLLER, Right(names.PLUGINS_GROUP, "podgroups", verb, "", "default")) for verb in ("create", "delete")],
     (CONTROLLER, Right("scheduling.k8s.io", "podgroups", "create", "", "default")),
+    # Whose a token is: only where the status page is on.
+    (CONTROLLER, Right("authentication.k8s.io", "tokenreviews", "create")),
+    (CONTROLLER, Right("authorization.k8s.io", "subjectaccessreviews", "create")),
     (CONTROLLER, Right("apiextensions.k8s.io", "customresourcedefinitions", "create", "somebodys.example.com")),
     *[(CONTROLLER, Right("apiextensions.k8s.io", "customresourcedefinitions", "delete", crd)) for crd in crds.GROUPS],
     *[(CONTROLLER, Right("apps", plural, "patch", "", "default")) for plural in ("statefulsets", "replicasets")],

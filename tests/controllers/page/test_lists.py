@@ -154,6 +154,25 @@ async def test_a_group_of_any_name_has_an_address_that_leads_to_it(name: str) ->
         assert "<script>alert" not in page
 
 
+async def test_a_group_has_a_picture_too() -> None:
+    async with served() as stage:
+        held = pod("held-0")
+        stage.groups.put(group_seen(held))
+        stage.cluster.pods.append(held)
+        _, page = await read(stage, "/groups/team/g")
+        found = re.search(r'<img id="timeline" src="([^"]+)"', page)
+        assert found
+        status, drawn = await read(stage, found[1])
+        assert status == 200
+        assert drawn.startswith("<svg")
+        assert "held-0" in drawn
+        # Whoever may list pods elsewhere does not get at it by an address of his own.
+        async with browser(stage, stage.cluster.member("else")) as session:
+            answer = await session.get(found[1].replace("/team/", "/else/"))
+            assert answer.status == 404
+            assert "held-0" not in await answer.text()
+
+
 # --- Whom to believe -------------------------------------------------------------------------------------------------
 
 

@@ -20,7 +20,7 @@ from jobset_gate.kube.errors import Unreachable
 from jobset_gate.model import Kind
 from tests.controllers.page.stage import PATIENCE, Stage, browser, events, served
 from tests.jobset_gate import gangs
-from tests.jobset_gate.groups.objects import pod
+from tests.jobset_gate.groups.objects import key, pod
 from tests.jobset_gate.groups.seeing import group_seen
 
 News = AsyncIterator[tuple[str, Any]]
@@ -185,6 +185,19 @@ async def test_it_ends_with_the_session(stage: Stage) -> None:
             stage.passed += 60
             stage.put(gangs.jobset(), gangs.pod(0), gangs.pod(1))
             await told(news, "end")
+
+
+async def test_whose_group_it_is_is_asked_and_not_what_the_address_says(stage: Stage) -> None:
+    """An id can be worked out from a name, and the namespace in the address is the viewer's own."""
+    stage.groups.put(group_seen(pod("a", namespace="other"), of=key("secret", namespace="other")))
+    await stage.page.board.refresh()
+    (row,) = stage.page.board.of(rows.Kind.GROUP)
+    async with (
+        browser(stage, stage.cluster.member("default")) as session,
+        session.get(f"/group-events/default/{row.id}") as answer,
+    ):
+        async with asyncio.timeout(PATIENCE):
+            assert [it async for it in events(answer)] == [("end", "over")]
 
 
 # --- Limits ----------------------------------------------------------------------------------------------------------

@@ -15,10 +15,12 @@ import pytest
 from controllers.manager import Manager
 from jobset_gate import names
 from jobset_gate.kube.resources import JOBSETS, PODS, Resource
+from jobset_gate.settings import Groups
 from jobset_gate.sim import manifests
 from jobset_gate.sim.kubelet import Node
 from tests.controllers.page.stage import events
 from tests.flow.stage import PATIENCE, QUICK_LEASE, Stage, staged
+from tests.jobset_gate.groups import objects
 from tests.support.planes import Real
 
 ACCOUNTS = Resource("", "v1", "serviceaccounts", "ServiceAccount")
@@ -130,3 +132,25 @@ async def test_who_does_not_lead_shows_the_same_and_says_who_does(
                 assert status == 200
                 assert "stands by" not in said
                 del news
+
+
+@pytest.mark.real
+async def test_a_pod_group_is_shown_with_the_reason_that_the_opener_has_for_it(
+    real_plane: Real, namespace_of_real: str, tmp_path: Path
+) -> None:
+    place = namespace_of_real
+    async with staged(real_plane, place, tmp_path, controller=False, webhook=False) as stage:
+        member = await account(stage, "member", PODS)
+        held = objects.pod("held", of=objects.key("ring", namespace=place), namespace=place)
+        spec = {**held["spec"], "containers": [{"name": "main", "image": "busybox"}]}
+        del spec["nodeName"]
+        meta = {key: held["metadata"][key] for key in ("name", "labels", "annotations")}
+        await stage.client.create(PODS, {"metadata": meta, "spec": spec}, place)
+        manager = stage.start_controller(page_port=free_port(), groups=Groups(), pod_group_crds=False)
+        async with page(manager, member) as session:
+            async with session.get("/groups/events") as answer:
+                await seen(events(answer), names.REASON_POD_GROUP_MISSING)
+            status, said = await text(session, f"/groups/{place}/ring?way=scheduler-plugins")
+            assert status == 200
+            assert f'data-state="{names.REASON_POD_GROUP_MISSING}"' in said
+            assert (await text(session, "/"))[0] == 403
