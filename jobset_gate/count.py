@@ -4,8 +4,8 @@ A slot is (replicatedJob, job index, completion index). Pods are counted by slot
 terminating predecessor is one. Every pass counts from scratch: no running total that could drift.
 """
 
-from collections.abc import Container, Iterator, Sequence
-from dataclasses import dataclass
+from collections.abc import Container, Iterable, Iterator, Sequence
+from dataclasses import dataclass, field
 
 from jobset_gate.model import GangSeen, JobSeen, PodSeen, ReplicatedJobSeen, Stage, Tally
 
@@ -23,6 +23,8 @@ class Share:
     """The JobSet or this Job is: nothing of it counts."""
     announced: Container[str] = ()
     """UIDs of the pods that hold the gate stream open."""
+    _found: list[list[PodSeen]] = field(default_factory=list, compare=False, repr=False)
+    """Its started pods once they have been looked for: both who counts and who names the missing ask for them."""
 
     @property
     def slots(self) -> int:
@@ -51,6 +53,11 @@ class Share:
 
     def having(self) -> list[PodSeen]:
         """Its started pods, one per slot that is not done."""
+        if not self._found:
+            self._found.append(self._look())
+        return self._found[0]
+
+    def _look(self) -> list[PodSeen]:
         if self.job is None or self.suspended:
             return []
         ready = [pod for pod in self._own if pod.counts(self.announced)]
@@ -77,11 +84,14 @@ class Share:
         return [pod for pod in self._own if pod.alive and pod.phase == "Succeeded"]
 
 
-def tally(seen: GangSeen) -> Tally:
-    """The count of a gang as it stands. Nothing counts while the JobSet or the pod's Job is suspended."""
+def tally(seen: GangSeen, parts: Iterable[Share] | None = None) -> Tally:
+    """The count of a gang as it stands. Nothing counts while the JobSet or the pod's Job is suspended.
+
+    `parts`: its shares, where they are known already.
+    """
     started = dict.fromkeys((target.name for target in seen.jobset.targets), 0)
     counted: list[PodSeen] = []
-    for share in shares(seen):
+    for share in shares(seen) if parts is None else parts:
         if share.job is None or share.suspended:
             continue
         need, having = share.need, share.having()

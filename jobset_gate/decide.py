@@ -47,7 +47,8 @@ class _Facts:
 
     def __init__(self, seen: GangSeen, now: float) -> None:
         self.seen, self.now = seen, now
-        self.tally: Tally = count.tally(seen)
+        self.shares = tuple(count.shares(seen))
+        self.tally: Tally = count.tally(seen, self.shares)
         self.epoch = self.tally.live_epoch if self.tally.live_epoch >= 0 else seen.jobset.epoch
         self.recorded = _recorded(seen)
         self.clock = self._clock()
@@ -144,7 +145,7 @@ def _too_late(facts: _Facts) -> Decision | None:
         kind=Kind.RELEASE if releases else Kind.TIMEOUT,
         generation=facts.generation(max(facts.epoch, clock.generation.epoch)),
         cause=names.REASON_TIMED_OUT,
-        message=report.timed_out(facts.tally, timeout, lacks(facts.seen), releases=releases),
+        message=report.timed_out(facts.tally, timeout, lacks(facts.seen, facts.shares), releases=releases),
     )
     return Decide(verdict=verdict, clock=clock, condition=report.decided(verdict))
 
@@ -162,7 +163,7 @@ RULES: tuple[Callable[[_Facts], Decision | None], ...] = (
 
 
 def _waiting(facts: _Facts) -> Wait:
-    found = () if facts.seen.jobset.suspended else lacks(facts.seen)
+    found = () if facts.seen.jobset.suspended else lacks(facts.seen, facts.shares)
     return Wait(
         condition=report.waiting(facts.seen, facts.tally, found),
         clock=facts.clock,

@@ -1,15 +1,16 @@
 """Why a pod group waits, in the words of a JobSet's gang: its report, its members by reason, what to run next (G5)."""
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 
 from jobset_gate import names
 from jobset_gate.explained import Controller, Explanation, Lack, Subject
+from jobset_gate.groups.lacks import held_by, lacks
 from jobset_gate.groups.model import Mode
+from jobset_gate.groups.reasons import unplaced
 from jobset_gate.groups.record import Record, Stage
 from jobset_gate.groups.report import Report
 from jobset_gate.groups.seen import MemberSeen
 from jobset_gate.groups.tally import since
-from jobset_gate.lacks import SLOTS, unnumbered
 
 MOST_COMMANDS = 3
 
@@ -31,7 +32,7 @@ def explain_group(
         namespace=report.key.namespace,
         name=report.key.name or "<none>",
         state=report.reason,
-        message=report.message,
+        message=report.message.replace(unplaced(report.seen), ""),  # they are told one group after the other
         now=now,
         expected=counts.minimum,
         started=counts.bound,
@@ -63,39 +64,10 @@ def _afterwards(record: Record) -> str:
 
 def _lacks(report: Report) -> Iterator[Lack]:
     """Members without a node, by what holds them; last those of which there is no pod."""
-    groups: dict[tuple[str, str], list[MemberSeen]] = {}
-    for member in sorted(report.seen.members, key=lambda it: (it.created, it.name)):
-        why = None if member.bound and member.alive else _held_by(member)
-        if why is not None:
-            groups.setdefault((why[0], unnumbered(why[1])), []).append(member)
-    for (why_, _), members in groups.items():
-        first = members[0]
-        yield Lack(
-            why=why_,
-            detail=_held_by(first)[1],
-            count=len(members),
-            slots=tuple(it.name for it in members[:SLOTS]),
-            since=first.created or None,
-            command=f"kubectl describe pod {first.name} -n {first.namespace}",
-        )
+    yield from lacks(report.seen.members)
     absent = report.counts.minimum - report.counts.present
     if absent > 0:
         yield Lack(why="NotCreated", detail="no such pods exist yet", count=absent, command=_members(report))
-
-
-def _held_by(member: MemberSeen) -> tuple[str, str]:
-    """A class, and words of its own."""
-    return next(told for holds, told in _HELD if holds(member))(member)
-
-
-_Told = Callable[[MemberSeen], tuple[str, str]]
-_HELD: tuple[tuple[Callable[[MemberSeen], bool], _Told], ...] = (
-    (lambda it: it.deleting, lambda _: ("Terminating", "is being deleted")),
-    (lambda it: it.phase == "Failed", lambda _: ("Failed", "the pod has failed")),
-    (lambda it: bool(it.other_gates), lambda it: (names.REASON_OTHER_GATE, f"held by {', '.join(it.other_gates)}")),
-    (lambda it: it.gated, lambda _: ("Held", "until the whole group is opened")),
-    (lambda _: True, lambda it: ("Unscheduled", it.unschedulable or "no scheduler has looked at it yet")),
-)
 
 
 def _subject(member: MemberSeen) -> Subject:
@@ -103,7 +75,7 @@ def _subject(member: MemberSeen) -> Subject:
         return Subject(
             name=member.name, slot="", told=f"is bound to node {member.node}" if member.node else "has ended"
         )
-    return Subject(name=member.name, slot="", told=": ".join(_held_by(member)))
+    return Subject(name=member.name, slot="", told=": ".join(held_by(member)))
 
 
 # --- What to run next ------------------------------------------------------------------------------------------------

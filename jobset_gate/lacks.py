@@ -10,6 +10,7 @@ from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field
 from functools import lru_cache
 
+from jobset_gate.count import Share
 from jobset_gate.lack import Lack
 from jobset_gate.missing import Missing, gaps, of_pod, stall_of
 from jobset_gate.model import GangSeen, PodSeen, Stall, Why
@@ -40,19 +41,19 @@ class _Group:
         return len(self.pods) + len(self.absent) + self.more
 
 
-def lacks(seen: GangSeen) -> tuple[Lack, ...]:
-    """The missing slots of a gang, those that wait longest first."""
-    groups = _groups(seen)
+def lacks(seen: GangSeen, parts: Iterable[Share] | None = None) -> tuple[Lack, ...]:
+    """The missing slots of a gang, those that wait longest first. `parts`: its shares, where they are known already."""
+    groups = _groups(seen, parts)
     oldest = [_oldest(seen, group) for group in groups]
     made = map(_lack, (seen,) * len(groups), groups, oldest, _foremost(oldest))
     return tuple(sorted(made, key=lambda lack: (lack.since is None, lack.since or 0.0, -lack.count, lack.why)))
 
 
-def _groups(seen: GangSeen) -> Sequence[_Group]:
+def _groups(seen: GangSeen, parts: Iterable[Share] | None) -> Sequence[_Group]:
     # Pods that wait for the same thing mostly share their stall, so that comparing it is not needed.
     shared: dict[int, tuple[Stall, list[PodSeen]]] = {}
     found: dict[tuple[str, str], _Group] = {}
-    for gap in gaps(seen, SLOTS):
+    for gap in gaps(seen, SLOTS, parts):
         for pod in gap.pods:
             stall = stall_of(seen, pod)
             same = shared.get(id(stall))
@@ -119,6 +120,8 @@ def _age(one: Missing) -> float:
 
 def _foremost(oldest: Sequence[Sequence[Missing]]) -> list[int]:
     """How many of each group are among those that wait longest of all."""
+    if sum(map(len, oldest)) <= SLOTS or len(oldest) == 1:
+        return [len(some) for some in oldest]
     ages = sorted((_age(one), number) for number, some in enumerate(oldest) for one in some)
     counts = [0] * len(oldest)
     for _, number in ages[:SLOTS]:
@@ -134,7 +137,7 @@ def _lack(seen: GangSeen, group: _Group, oldest: Sequence[Missing], foremost: in
         stall = max(group.stalls, key=lambda it: len(it.detail))
     return Lack(
         why=stall.why.value,
-        detail=_POD.sub("pods", stall.detail) if many > 1 else stall.detail,
+        detail=_POD.sub("pods", stall.detail) if many > 1 and "pod" in stall.detail else stall.detail,
         count=many,
         slots=tuple(one.slot for one in oldest),
         foremost=foremost,

@@ -1,6 +1,6 @@
 """Names the slots of a gang that have no started pod, with the reason why (A9)."""
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from functools import lru_cache
 from itertools import islice
 
@@ -52,10 +52,13 @@ def missing(seen: GangSeen) -> Iterator[Missing]:
         yield from gap.absent
 
 
-def gaps(seen: GangSeen, most: int | None = None) -> Iterator[Gap]:
-    """The same Job by Job; of slots without a pod, which differ in their numbers only, at most `most` one by one."""
+def gaps(seen: GangSeen, most: int | None = None, parts: Iterable[Share] | None = None) -> Iterator[Gap]:
+    """The same Job by Job; of slots without a pod, which differ in their numbers only, at most `most` one by one.
+
+    `parts`: the gang's shares, where they are known already.
+    """
     denials = dict(seen.denials)
-    for share in shares(seen):
+    for share in shares(seen) if parts is None else parts:
         having = share.having()
         lacking = share.need - len(having)
         if lacking <= 0:

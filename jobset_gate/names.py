@@ -151,8 +151,8 @@ CONDITION: Final = "GroupStarted"
 """Condition of a JobSet: True once its gang was released."""
 
 REASON_WAITING: Final = "WaitingForPods"
-"""Of the condition GroupStarted: the gate is closed. The message counts who has started, and who is missing by
-reason."""
+"""Of the condition GroupStarted: the gate is closed. The message says how many have started, who is missing and in
+whose words why, what happens at the timeout, and what to run next."""
 REASON_STARTED: Final = "AllPodsStarted"
 """Of the condition GroupStarted and a Normal Event: the gate was opened, since all pods of the gang have started."""
 REASON_TIMED_OUT: Final = "TimedOut"

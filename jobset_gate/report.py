@@ -44,17 +44,23 @@ def waiting(seen: GangSeen, tally: Tally, lacks: Sequence[Lack]) -> Condition:
     jobset = seen.jobset
     if jobset.suspended:
         return Condition(status="False", reason=names.REASON_WAITING, message="suspended")
+    message = _waiting(progress(tally), tuple(lacks), jobset.config.timeout, afterwards(jobset, None))
+    return Condition(status="False", reason=names.REASON_WAITING, message=message)
+
+
+@lru_cache(maxsize=1024)
+def _waiting(head: str, lacks: tuple[Lack, ...], timeout: int | None, follows: str) -> str:
+    """Mostly a pass finds nothing new to say."""
     it = Explanation(
         kind="JobSet",
-        namespace=jobset.namespace,
-        name=jobset.name,
+        namespace="",
+        name="",
         state=State.WAITING,
-        timeout=jobset.config.timeout,
-        afterwards=afterwards(jobset, None),
+        timeout=timeout,
+        afterwards=follows,
         commands=commands(lacks),
     )
-    message = said.sentence(progress(tally), lacks, CONDITION_LIMIT, tuple(said.tail(it, timeless=True)))
-    return Condition(status="False", reason=names.REASON_WAITING, message=message)
+    return said.sentence(head, lacks, CONDITION_LIMIT, tuple(said.tail(it, timeless=True)))
 
 
 @lru_cache(maxsize=1024)
