@@ -40,7 +40,11 @@ def register(app: typer.Typer, program: str) -> None:
         timeout: Annotated[
             float,
             typer.Option(
-                "--timeout", metavar="DURATION", parser=seconds, help="How long to wait for it, such as 30s or 5m."
+                "--timeout",
+                metavar="DURATION",
+                parser=seconds,
+                help="How long to wait for it, such as 30s or 5m.",
+                show_default="1m",
             ),
         ] = 60.0,
         namespace: Namespace = None,

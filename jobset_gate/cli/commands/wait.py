@@ -24,7 +24,7 @@ def register(app: typer.Typer, program: str) -> None:
 
     @app.command(
         "wait",
-        short_help="Wait until a gang is released or satisfied, or has timed out.",
+        short_help="Wait until a gang is released, or has timed out.",
         epilog=f"Example: {program} wait jobset/train --for=released --timeout=10m",
     )
     def wait(
@@ -53,6 +53,7 @@ def register(app: typer.Typer, program: str) -> None:
                 metavar="DURATION",
                 parser=seconds,
                 help="How long at most, such as 30s or 1h30m; 0 looks once, below zero waits for a week.",
+                show_default="30s",
             ),
         ] = 30.0,
         namespace: Namespace = None,

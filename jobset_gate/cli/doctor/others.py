@@ -8,6 +8,7 @@ from jobset_gate.cli.doctor.findings import Finding, ok, warning
 from jobset_gate.cli.doctor.patient import Patient
 from jobset_gate.kube.resources import DEPLOYMENTS, MUTATING_WEBHOOKS, PODS
 from jobset_gate.template import Json, dig, items
+from webhook.pod_registration import POD_HOOK
 
 KNOWN: Final = {
     "koord": "Koordinator",
@@ -19,6 +20,8 @@ KNOWN: Final = {
 """Words in names and images, and who it is."""
 KEYS: Final = (names.PLUGINS_NAME, names.ALIBABA_NAME, names.KOORDINATOR_LABEL)
 """The labels; pods cannot be looked for by annotations."""
+CLAIMED: Final = (*KEYS, names.ALIBABA_MINIMUM, names.KEP24_NAME, names.KOORDINATOR_NAME)
+"""All of them."""
 _APART: Final = "let each pod name one scheduler, and keep groups.schedulerNames and groups.ways to what is ours"
 
 
@@ -47,15 +50,27 @@ async def pods(patient: Patient) -> list[Finding]:
 
 
 async def webhooks(patient: Patient) -> list[Finding]:
-    """Mutating webhooks for pods that bear one of these names."""
+    """Mutating webhooks for pods that bear one of these names, or pick pods by the same keys."""
     found: list[Finding] = []
     for one in await patient.all(MUTATING_WEBHOOKS):
         name = str(dig(one, "metadata", "name"))
         who = _who(" ".join([name, *(str(dig(it, "name")) for it in items(one.get("webhooks")))]))
-        if who and any("pods" in items(dig(rule, "resources")) for rule in _rules(one)):
+        if not any("pods" in items(dig(rule, "resources")) for rule in _rules(one)):
+            continue
+        if who:
             why = f"{who} may change the group, the scheduler or the gates of pods after us"
             found.append(warning(f"the webhook configuration {name} changes pods, too", why, _APART))
+        elif claimed := _claimed(one):
+            why = f"it picks pods by {', '.join(claimed)}, and may change the group, the scheduler or the gates"
+            found.append(warning(f"the webhook configuration {name} claims the same pods", why, _APART))
     return found
+
+
+def _claimed(configuration: Json) -> list[str]:
+    """The keys of groups by which somebody else's webhooks pick what is sent to them."""
+    theirs = [it for it in items(configuration.get("webhooks")) if dig(it, "name") != POD_HOOK]
+    words = str([[dig(it, "objectSelector"), dig(it, "matchConditions")] for it in theirs])
+    return [key for key in CLAIMED if key in words]
 
 
 def _rules(configuration: Json) -> list[Json]:

@@ -4,47 +4,12 @@ Fields are added, never renamed or taken away; so whoever reads these must let f
 """
 
 from collections.abc import Mapping
-from typing import Any, Final
+from typing import Final
 
-Json = dict[str, Any]
+from jobset_gate import names
+from jobset_gate.cli.documents.schema_words import COUNT, DRAFT, TEXT, Json, a, kind, many, moment, record, whole
+from jobset_gate.cli.documents.timeline_schema import TIMELINE
 
-_DRAFT: Final = "https://json-schema.org/draft/2020-12/schema"
-
-
-def a(kind: str, description: str, **more: Any) -> Json:
-    """A value; `kind` with a question mark may be null."""
-    name = kind.removesuffix("?")
-    return {"type": [name, "null"] if kind.endswith("?") else name, "description": description, **more}
-
-
-def record(description: str, fields: Mapping[str, Json], *, nullable: bool = False) -> Json:
-    """An object that always has all of these fields."""
-    kind = ["object", "null"] if nullable else "object"
-    return {"type": kind, "description": description, "properties": dict(fields), "required": list(fields)}
-
-
-def many(description: str, items: Json) -> Json:
-    """A list."""
-    return {"type": "array", "description": description, "items": items}
-
-
-def whole(title: str, description: str, fields: Mapping[str, Json]) -> Json:
-    """A document."""
-    return {"$schema": _DRAFT, "title": title, **record(description, fields)}
-
-
-def kind(name: str) -> Json:
-    """The field that says what a document is."""
-    return {"const": name, "description": "What this is."}
-
-
-def moment(description: str) -> Json:
-    """A time in UTC; null where it is not known or has not come."""
-    return a("string?", description, format="date-time")
-
-
-_TEXT: Final = a("string", "In words, for people.")
-_COUNT: Final[Json] = {"minimum": 0}
 _LEVELS: Final = ("error", "warning", "unknown", "ok")
 
 EXPLANATION: Final = whole(
@@ -56,19 +21,19 @@ EXPLANATION: Final = whole(
         "namespace": a("string", "Where it is."),
         "name": a("string", "What it is called."),
         "state": a("string", "One word: Waiting, Released, TimedOut and so on; of a pod group its one reason."),
-        "message": _TEXT,
+        "message": TEXT,
         "at": moment("When this was seen."),
-        "expected": a("integer", "Pods that the gang waits for.", **_COUNT),
+        "expected": a("integer", "Pods that the gang waits for.", **COUNT),
         "started": a("integer?", "Pods that have started, of a pod group those bound; null: they may not be read."),
-        "passed": a("integer", "Pods that have gone through the barrier; of a pod group those that run.", **_COUNT),
+        "passed": a("integer", "Pods that have gone through the barrier; of a pod group those that run.", **COUNT),
         "replicatedJobs": many(
             "The share of each replicatedJob; empty for pod groups.",
             record(
                 "One of them.",
                 {
                     "name": a("string", "Of the replicatedJob."),
-                    "started": a("integer", "Its pods that have started.", **_COUNT),
-                    "expected": a("integer", "Its pods.", **_COUNT),
+                    "started": a("integer", "Its pods that have started.", **COUNT),
+                    "expected": a("integer", "Its pods.", **COUNT),
                 },
             ),
         ),
@@ -96,16 +61,16 @@ EXPLANATION: Final = whole(
             {
                 "name": a("string", "Of the pod."),
                 "slot": a("string?", "Which of the gang's slots it has."),
-                "message": _TEXT,
+                "message": TEXT,
             },
             nullable=True,
         ),
         "controller": record(
             "Whether somebody decides.",
-            {"leads": a("boolean?", "null: that is not known."), "message": _TEXT},
+            {"leads": a("boolean?", "null: that is not known."), "message": TEXT},
             nullable=True,
         ),
-        "unknown": many("What may not be read, and so is not known.", _TEXT),
+        "unknown": many("What may not be read, and so is not known.", TEXT),
         "commands": many("What to run next, the most telling first.", a("string", "A command line.")),
     },
 )
@@ -117,7 +82,7 @@ GROUP: Final = record(
         "name": a("string", "What it is called; empty if its pods name it by an empty value."),
         "design": a("string", "Whose way of saying groups it is."),
         "ways": many("How its pods say it.", a("string", "One of the ways of groups.ways.")),
-        "label": a("string", "The value of the label jobset-gate.dev/gang on its pods."),
+        "label": a("string", f"The value of the label {names.GANG} on its pods."),
         "podGroup": a("string?", "Its PodGroup, as API group/name."),
         "created": moment("Of its PodGroup, else of its oldest pod."),
         "phase": {
@@ -125,17 +90,17 @@ GROUP: Final = record(
             "description": "As its status has it; Deleted is told by --watch only.",
         },
         "reason": a("string", "One word for why it is so."),
-        "message": _TEXT,
-        "minimum": a("integer", "Pods that it needs; 0: that is not known.", **_COUNT),
-        "members": a("integer", "Pods that are there.", **_COUNT),
-        "bound": a("integer", "Pods with a node.", **_COUNT),
-        "running": a("integer", "Pods that run.", **_COUNT),
-        "succeeded": a("integer", "Pods that have succeeded.", **_COUNT),
-        "failed": a("integer", "Pods that have failed.", **_COUNT),
-        "generation": a("integer", "How often it was opened.", **_COUNT),
+        "message": TEXT,
+        "minimum": a("integer", "Pods that it needs; 0: that is not known.", **COUNT),
+        "members": a("integer", "Pods that are there.", **COUNT),
+        "bound": a("integer", "Pods with a node.", **COUNT),
+        "running": a("integer", "Pods that run.", **COUNT),
+        "succeeded": a("integer", "Pods that have succeeded.", **COUNT),
+        "failed": a("integer", "Pods that have failed.", **COUNT),
+        "generation": a("integer", "How often it was opened.", **COUNT),
         "opened": moment("When it was opened last."),
         "satisfied": moment("When its minimum was bound."),
-        "rolledBack": a("integer", "How often it was taken back since it was last satisfied.", **_COUNT),
+        "rolledBack": a("integer", "How often it was taken back since it was last satisfied.", **COUNT),
         "gangGroup": many("The gangs that open together with it.", a("string", "namespace/name.")),
         "ungated": many("Pods that name it and were bound without being held.", a("string", "A pod's name.")),
         "moved": many("Pods that name another group by now.", a("string", "A pod's name.")),
@@ -150,10 +115,7 @@ DIAGNOSIS: Final = whole(
         "kind": kind("Diagnosis"),
         "summary": record(
             "How many findings there are of each level.",
-            {
-                it: a("integer", f"Findings of the level {it}.", **_COUNT)
-                for it in ("error", "warning", "unknown", "ok")
-            },
+            {it: a("integer", f"Findings of the level {it}.", **COUNT) for it in ("error", "warning", "unknown", "ok")},
         ),
         "findings": many(
             "In the order in which they are told.",
@@ -161,7 +123,7 @@ DIAGNOSIS: Final = whole(
                 "One thing that was looked at.",
                 {
                     "level": {"enum": ["ok", "warning", "error", "unknown"], "description": "How bad it is."},
-                    "what": _TEXT,
+                    "what": TEXT,
                     "why": a("string", "What follows from it, or where it was seen."),
                     "remedy": a("string", "What to do about it; empty if nothing is wrong."),
                 },
@@ -182,7 +144,8 @@ SCHEMAS: Final[Mapping[str, Json]] = {
     "get jobsets, get gangs": _list("GangList", "Gangs, explained.", EXPLANATION),
     "get jobsets --watch, get gangs --watch": EXPLANATION,
     "get groups": _list("GroupList", "Pod groups.", GROUP),
-    "get groups --watch": {"$schema": _DRAFT, "title": "Group"} | GROUP,
+    "get groups --watch": {"$schema": DRAFT, "title": "Group"} | GROUP,
+    "timeline": TIMELINE,
     "doctor": DIAGNOSIS,
 }
 """By the command that prints it. With --watch one document follows the other, each whole."""

@@ -16,7 +16,7 @@ from jobset_gate.kube.problems import Kind, Problem
 from jobset_gate.kube.resources import CONFIGMAPS, JOBSETS
 from jobset_gate.model import GateSeen, JobSetSeen
 
-_FORBIDDEN = "403 "
+_FORBIDDEN = "403"
 _VERBS = {Kind.LIST_FAILED: "list", Kind.WATCH_FAILED: "watch"}
 
 

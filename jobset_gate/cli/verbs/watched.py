@@ -13,7 +13,7 @@ AnyInformer = Informer[Any, Any]
 
 VERBS: Final = {Kind.LIST_FAILED: "list", Kind.WATCH_FAILED: "watch"}
 """What was tried when such a problem came."""
-_ABSENT, _FORBIDDEN = "404 ", "403 "
+_ABSENT, _FORBIDDEN = "404", "403"  # a server that has no such path says no more than the number
 
 
 def is_absent(problem: Problem) -> bool:

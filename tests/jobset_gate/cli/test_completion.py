@@ -20,8 +20,8 @@ printf '%s\\n' "${{COMPREPLY[@]}}"
 @pytest.mark.parametrize(
     ("words", "number", "offered"),
     [
-        ("wa", 1, ["wait"]),
-        ("wait --for ''", 3, ["released", "timedout"]),
+        ("wa", 1, ["wait", "watch"]),
+        ("wait --for ''", 3, ["released", "timedout", "opened", "satisfied"]),
         ("get job", 2, ["jobsets"]),
         ("completion z", 2, ["zsh"]),
         ("release --dry", 2, ["--dry-run"]),

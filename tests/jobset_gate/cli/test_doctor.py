@@ -347,6 +347,9 @@ async def test_others_that_read_the_same_keys(camp: Camp, doctor: Doctor) -> Non
         },
     )
     await create(camp.client, MUTATING_WEBHOOKS, made)
+    made["metadata"]["name"] = "gangs.test"
+    made["webhooks"][0] |= {"name": "gangs.test", "objectSelector": {"matchLabels": {names.PLUGINS_NAME: "g"}}}
+    await create(camp.client, MUTATING_WEBHOOKS, made)
     theirs = pod(meta={"labels": {names.PLUGINS_NAME: "g"}}, schedulerName="koord-scheduler")
     await create(camp.client, PODS, theirs, camp.namespace)
     warned = {what for what, it in (await doctor.found()).items() if it["level"] == "warning"}
@@ -354,6 +357,7 @@ async def test_others_that_read_the_same_keys(camp: Camp, doctor: Doctor) -> Non
         f"Koordinator runs here ({camp.namespace}/koord-scheduler)",
         "1 pod of groups for the scheduler koord-scheduler",
         "the webhook configuration volcano-admission-service-pods-mutate changes pods, too",
+        "the webhook configuration gangs.test claims the same pods",
     } <= warned
     assert not any("koord-manager" in it for it in warned)
 

@@ -184,23 +184,6 @@ async def test_jobsets_and_groups_are_watched_together(camp: Camp, town: Town, p
         assert cells(await watch.line())[0][:3] == ["JobSet", "train", "TimedOut"]
 
 
-@pytest.mark.parametrize("output", ["json", "yaml", "name"])
-@embedded
-async def test_programs_watch_in_every_form(camp: Camp, plane: Plane, output: str) -> None:
-    await camp.jobset()
-    async with started(plane.kubeconfig, "get", "jobsets", "-w", "-A", "-o", output) as watch:
-        first = await watch.until("commands" if output != "name" else "train")
-        await camp.gate(Kind.RELEASE, names.REASON_BYPASSED, "opened by hand")
-        second = await watch.until("commands" if output != "name" else "train")
-    match output:
-        case "json":
-            assert ('"state": "Waiting"' in first, '"state": "Released"' in second) == (True, True)
-        case "yaml":
-            assert ("state: Waiting" in first, "\n---\nkind: Explanation" in second) == (True, True)
-        case _:
-            assert first == second == "jobset.jobset.x-k8s.io/train\n"
-
-
 @embedded
 async def test_a_watch_of_what_is_not_there_ends(camp: Camp, get: Shell) -> None:
     ran = await get("jobsets", "moon", "-w", "-n", camp.namespace)

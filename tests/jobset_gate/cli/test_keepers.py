@@ -50,7 +50,7 @@ class Cluster:
         raise NotFound(404, "NotFound", "there is none")
 
     def _of(self, resource: Resource) -> Sequence[Json]:
-        return self.leases if resource == LEASES else self.deployments
+        return [dated(it) for it in self.leases] if resource == LEASES else self.deployments
 
     def _check(self, namespace: str) -> None:
         if namespace not in self.rights and EVERYWHERE not in self.rights:
@@ -58,8 +58,13 @@ class Cluster:
 
 
 def lease(ago: float = 0.0, *, namespace: str = "sys", holder: str = "one") -> Json:
-    spec = {"holderIdentity": holder, "leaseDurationSeconds": 15, "renewTime": stamp(time.time() - ago)}
+    """Renewed so long before whoever looks at it does."""
+    spec = {"holderIdentity": holder, "leaseDurationSeconds": 15, "ago": ago}
     return {"metadata": {"name": names.LEASE, "namespace": namespace}, "spec": spec}
+
+
+def dated(made: Json) -> Json:
+    return made | {"spec": made["spec"] | {"renewTime": stamp(time.time() - made["spec"]["ago"])}}
 
 
 def deployment(*arguments: str, namespace: str = "sys", available: int = 1) -> Json:

@@ -69,6 +69,7 @@ async def test_gangs_in_every_state(camp: Camp, ask: Shell) -> None:
     assert (one["state"], one["pod"]["name"], len(one["missing"])) == ("Waiting", "train-workers-0-1", 5)
     assert check("why of several", await ask("why", "train", "jobset/train"))["items"][0]["name"] == "train"
     assert check("get jobsets, get gangs", await ask("get", "jobsets"))["items"][0]["controller"]["leads"] is False
+    assert len(check("timeline", await ask("timeline", "train"))["pods"]) == 5
     await camp.gate(Kind.RELEASE, names.REASON_STARTED, "6/6 pods started")
     assert check("why", await ask("why", "train"))["state"] == "Released"
 
@@ -85,6 +86,7 @@ async def test_groups_in_every_state(town: Town, run: Run, plane: Embedded) -> N
     found = check("get jobsets, get gangs", await ask("get", "gangs"))["items"]
     assert {it["of"] for it in found} == {"PodGroup"}
     assert check("why", await ask("why", "podgroup/a-room"))["state"] == "WaitingForCapacity"
+    assert check("timeline", await ask("timeline", "podgroup/e-fine"))["group"]["minimum"] == 2
 
 
 async def test_a_diagnosis(camp: Camp, ask: Shell) -> None:

@@ -8,6 +8,7 @@ import signal
 import time
 from collections.abc import AsyncIterator
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import pytest
 
@@ -15,6 +16,7 @@ from jobset_gate import names
 from jobset_gate.groups.record import Stage
 from jobset_gate.kube.resources import CONFIGMAPS, JOBSETS, PODS
 from jobset_gate.model import Kind
+from jobset_gate.sim.faultrules import Match
 from tests.jobset_gate import jobsets
 from tests.jobset_gate.cli.camp import Camp, settle, workers
 from tests.jobset_gate.cli.conftest import Ran, Run
@@ -22,6 +24,9 @@ from tests.jobset_gate.cli.grouped import Town, kubeconfig_of
 from tests.jobset_gate.cli.processes import started
 from tests.jobset_gate.cli.terminals import plain, shown
 from tests.support.planes import Plane, Real
+
+if TYPE_CHECKING:
+    from tests.support.embedded import Embedded
 
 NO_ROOM = "0/4 nodes are available: 4 Insufficient nvidia.com/gpu."
 SUBJECT = "jobset.jobset.x-k8s.io/train"
@@ -88,6 +93,19 @@ async def test_a_pipe_gets_a_line_for_every_change_and_then_the_verdict(camp: Ca
     assert told(rest[-2]).startswith("Released ")
     assert rest[-1] == f"{SUBJECT} released: opened by hand"
     assert "Traceback" not in process.err
+
+
+@embedded
+async def test_a_watch_that_is_cut_goes_on_and_says_so(camp: Camp, plane: Embedded) -> None:
+    await camp.jobset()
+    async with started(plane.kubeconfig, "watch", "train", "-n", camp.namespace) as process:
+        assert told(await process.line()).startswith("Waiting 0/2 started")
+        plane.server.faults.fail(Match(verbs=("list", "watch")), times=6, status=503)
+        assert plane.server.faults.close_watches() == 4
+        await camp.gate(Kind.RELEASE, names.REASON_BYPASSED, "opened by hand")
+        assert (await process.rest()).splitlines()[-1] == f"{SUBJECT} released: opened by hand"
+        assert await process.ended() == 0
+    assert "warning: the API server does not answer, and is asked again: 503" in process.err
 
 
 @embedded
