@@ -21,7 +21,10 @@ FORBIDDEN = {
             r"\bdocker" + r"\.io/",
         )
     ),
-    "a folder of one machine": r"(?<![\w.$}~/-])/(?:" + "|".join(("ro" + "ot", "wo" + "rk", r"ho" + r"me/\w+")) + ")/",
+    # mpiuser lives in the image of examples/mpi.yaml.
+    "a folder of one machine": r"(?<![\w.$}~/-])/(?:"
+    + "|".join(("ro" + "ot", "wo" + "rk", r"ho" + r"me/(?!mpiuser/)\w+"))
+    + ")/",
     "work left undone": r"\b(?:" + "|".join(("TO" + "DO", "FIX" + "ME", "XX" + "X")) + r")\b",
 }
 LONGEST = 400  # lines; around 150 is what we aim at
