@@ -5,7 +5,7 @@ from typing import Final
 
 import pytest
 
-from e2e import facts, overlays, plays
+from e2e import facts, overlays, plays, rendezvous
 from e2e.nodes import Nodes
 from e2e.overlays import Overlay
 from e2e.seats import Seats
@@ -42,7 +42,7 @@ async def test_without_the_gate_they_miss_each_other(world: World, nodes: Nodes)
         del made[-1]["spec"][names.CONFIG_FIELD]
         await seats.put(near, overlays.seated(made) - 1)
         await world.apply(*made)
-        await world.until_jobset(lambda jobset: jobset.get("status", {}).get("restarts") or facts.failed(jobset))
+        await world.until(lambda pods: any(missed_somebody(pod) for pod in pods))
 
 
 async def test_the_api_server_takes_all_examples_as_they_are(world: World) -> None:
@@ -62,6 +62,12 @@ async def laid_out(world: World, seats: Seats, example: str, patience: str = "")
         world.ground.image, world.namespace, seats.one, play.commands, play.pods_per_job, patience
     )  # fmt: skip
     return [overlay.over(one) for one in overlays.documents(example)]
+
+
+def missed_somebody(pod: facts.Json) -> bool:
+    """Its rendezvous has ended as one does that misses a peer."""
+    states = [status["state"] for status in pod["status"].get("containerStatuses") or ()]
+    return any((state.get("terminated") or {}).get("exitCode") == rendezvous.MISSED for state in states)
 
 
 def over(jobset: facts.Json) -> bool:

@@ -8,6 +8,7 @@ from contextlib import ExitStack
 from pathlib import Path
 
 from e2e.overlays import PROGRAM
+from e2e.rendezvous import MISSED
 
 HURRY = "1"
 
@@ -41,21 +42,21 @@ def test_a_missing_rank_is_named_and_fails_all() -> None:
     port = free_port()
     ranks = [("meet", "127.0.0.1", port, str(rank), "3") for rank in (0, 1)]
     (zero, said), (one, _) = ended(*ranks, patience=HURRY)
-    assert (zero, one) == (1, 1)
+    assert (zero, one) == (MISSED, MISSED)
     assert said.startswith("missing after 1s: ")
     assert said.endswith("2")
 
 
 def test_nobody_meets_without_rank_zero() -> None:
     ((code, said),) = ended(("meet", "127.0.0.1", free_port(), "1", "2"), patience=HURRY)
-    assert code == 1
+    assert code == MISSED
     assert "is missing after 1s" in said
 
 
 def test_a_rank_that_comes_twice_is_one() -> None:
     port = free_port()
     ranks = [("meet", "127.0.0.1", port, rank, "3") for rank in ("0", "1", "1")]
-    assert [code for code, _ in ended(*ranks, patience=HURRY)] == [1, 1, 1]
+    assert [code for code, _ in ended(*ranks, patience=HURRY)] == [MISSED] * 3
 
 
 def test_a_host_waits_for_all_to_be_there_at_once() -> None:
@@ -64,7 +65,7 @@ def test_a_host_waits_for_all_to_be_there_at_once() -> None:
         ((early, _),) = ended(("join", "127.0.0.1", port), patience=HURRY)
         both = ended(("join", "127.0.0.1", port), ("join", "127.0.0.1", port))
         said = host.communicate(timeout=60)[0]
-    assert early == 1
+    assert early == MISSED
     assert [code for code, _ in both] == [0, 0]
     assert "all 2 were here at once" in said
 
@@ -77,7 +78,7 @@ def test_a_launcher_reaches_every_worker(tmp_path: Path) -> None:
         worker.terminate()
         assert worker.wait(timeout=60) == 0
     assert reached == [(0, "all 2 workers have answered")]
-    assert ended(("call", str(hosts), port), patience=HURRY)[0][0] == 1
+    assert ended(("call", str(hosts), port), patience=HURRY)[0][0] == MISSED
 
 
 def test_it_is_one_file_of_the_standard_library() -> None:
