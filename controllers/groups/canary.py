@@ -6,7 +6,6 @@ both must be bound.
 
 import asyncio
 import secrets
-from contextlib import suppress
 from enum import StrEnum
 from typing import Any, Final
 
@@ -24,6 +23,9 @@ from jobset_gate.settings import Barrier
 
 PATIENCE: Final = 10.0
 """Seconds for which a pod is given the time to be bound."""
+
+NOBODY: Final = 65534
+_LOCKED: Final = {"allowPrivilegeEscalation": False, "capabilities": {"drop": ["ALL"]}}
 
 
 class Proof(StrEnum):
@@ -106,11 +108,12 @@ async def _bound(client: Client, namespace: str, canary: str, count: int, patien
 async def _clean_up(
     client: Client, namespace: str, canary: str, resource: Resource, pair: list[dict[str, Any]]
 ) -> None:
-    for pod in pair:
-        with suppress(NotFound):
-            await client.delete(PODS, pod["metadata"]["name"], namespace, grace_seconds=0)
-    with suppress(NotFound):
-        await client.delete(resource, canary, namespace)
+    """All of it is tried, whatever becomes of the rest."""
+    taken = [client.delete(PODS, pod["metadata"]["name"], namespace, grace_seconds=0) for pod in pair]
+    done = await asyncio.gather(*taken, client.delete(resource, canary, namespace), return_exceptions=True)
+    for error in done:
+        if isinstance(error, BaseException) and not isinstance(error, NotFound):
+            raise error
 
 
 def _pod(canary: str, number: int, image: str) -> dict[str, Any]:
@@ -120,6 +123,12 @@ def _pod(canary: str, number: int, image: str) -> dict[str, Any]:
             "schedulingGroup": {"podGroupName": canary},
             "restartPolicy": "Never",
             "terminationGracePeriodSeconds": 0,
-            "containers": [{"name": "canary", "image": image}],
+            # As a namespace may ask of all its pods; nobody cares whether it runs.
+            "securityContext": {
+                "runAsNonRoot": True,
+                "runAsUser": NOBODY,
+                "seccompProfile": {"type": "RuntimeDefault"},
+            },
+            "containers": [{"name": "canary", "image": image, "securityContext": _LOCKED}],
         },
     }

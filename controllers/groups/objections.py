@@ -13,6 +13,8 @@ from jobset_gate.verdicts import shorten
 LONGEST: Final = 300
 """Bytes of what is told of one of them."""
 
+MOST_TOLD: Final = 3
+
 
 class Objections:
     """Those of one step, by what they are about."""
@@ -40,5 +42,7 @@ class Objections:
 
     @property
     def why(self) -> str:
-        """All of them, for people."""
-        return "; ".join(f"{about} may not be changed: {self._words[about]}" for about in self.about)
+        """The first few of them, for people: a thousand pods that may not be changed have one reason, mostly."""
+        told = [f"{about} may not be changed: {self._words[about]}" for about in self.about[:MOST_TOLD]]
+        more = len(self._words) - MOST_TOLD
+        return "; ".join([*told, *([f"and {more} more"] if more > 0 else [])])

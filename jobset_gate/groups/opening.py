@@ -12,7 +12,8 @@ from jobset_gate.groups.words import Prospects, Words
 from jobset_gate.groups.yards import Near, Yard
 
 CLOSER_LOOKS: Final = 20
-"""In one pass, at groups of which it is known that they stay closed, for nothing but better words."""
+"""In one pass, at groups of which it is known that they stay closed, for nothing but better words; and at whether
+others could ever have room."""
 
 LARGEST_PRIORITY: Final = 2**31 - 1
 
@@ -59,7 +60,7 @@ class Pass:
         self._ground, self._words, self._prospects = ground, words or Words(), prospects or Prospects()
         self._prospects.renew(ground.rooms)
         self._now, self._check, self._starved_since, self._looks = now, check, starved_since, looks
-        self._state = state
+        self._state, self._judgements = state, looks
         self._yards: dict[frozenset[str], Yard] = {}
         self._nears: dict[frozenset[str], tuple[int, Near]] = {}
         self._doubtful: set[object] = set()
@@ -162,8 +163,8 @@ class Pass:
     def _never(self, candidate: Candidate) -> str:
         """Words for a group that lacks room and always would, on these nodes."""
         like = _likeness(candidate)
-        if self._looks > 0 and not self._prospects.is_known(like):
-            self._looks -= 1
+        if self._judgements > 0 and not self._prospects.is_known(like):
+            self._judgements -= 1
             self._prospects.look(like, candidate.demands)
         never = self._prospects.never(like)
         return f"; can never fit on the nodes there are: {never}" if never else ""

@@ -153,3 +153,19 @@ async def test_a_pod_of_whom_it_may_not_be_said_that_it_is_no_failure_is_not_del
         found = cluster.record()
         assert found is not None
         assert (found.stage, found.rolled_back) == (Stage.CLOSED, 1)
+
+
+async def test_of_many_refusals_a_few_are_told_and_each_of_them_in_short(cluster: SmallCluster) -> None:
+    def policy(verb: str, *_: Any) -> KubeError | None:
+        return Forbidden(403, "Forbidden", "no " * 1000) if verb == "patch status" else None
+
+    cluster.fate = policy
+    async with keeping(cluster, OFF):
+        pods = [f"p{number:02}" for number in range(20)]
+        cluster.gather("g", *pods, minimum=20, terms=WAIT, meta=made_by("apps/v1", "ReplicaSet", "r"))
+        await settled(100)
+        (told,) = {it["message"] for it in cluster.all(EVENTS) if it["reason"] == names.REASON_ROLLBACK_BLOCKED}
+        assert told.count("may not be changed") == 3
+        assert told.startswith("Pod p00 may not be changed: no no")
+        assert told.endswith("; and 17 more")
+        assert len(told) < 1024, "an Event takes no more"

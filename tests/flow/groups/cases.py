@@ -1,15 +1,25 @@
-"""Random groups with nodes of their own, from a seed: all that Fit reckons with, in any combination."""
+"""Random groups with nodes of their own, from a seed: all that Fit reckons with, in any combination.
+
+A group of pods that are alike has just as many as Fit finds room for, or one more: if it errs in anything, that shows.
+"""
 
 import random
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Final
+
+from jobset_gate.groups import requests, selection
+from jobset_gate.groups.certainty import Ground, Room, Shape
 
 Json = dict[str, Any]
 CASE: Final = "case.test/number"
 """Label of a case's nodes, which its pods select: no case's pods land on another's nodes."""
 GPU: Final = "example.com/gpu"
 ZONES: Final = ("a", "b", "c")
+OVERHEAD: Final = {"cpu": "500m"}
+"""Of the runtime class."""
+MOST: Final = 9
+"""Pods of one group."""
 TAINTS: Final = (("busy", "yes", "NoSchedule"), ("leaving", "", "NoExecute"), ("slow", "yes", "PreferNoSchedule"))
 
 
@@ -43,12 +53,29 @@ def cases(seed: int, count: int, runtime_class: str) -> list[Case]:
 
 
 def _case(rng: random.Random, number: int, runtime_class: str) -> Case:
-    nodes = [_node(rng, number) for _ in range(rng.randint(2, 4))]
-    many = rng.randint(1, 5)
-    kinds = [_spec(rng, number, runtime_class) for _ in range(1 if rng.random() < 0.7 else 2)]
-    pods = [kinds[it % len(kinds)] for it in range(many)]
+    nodes = [_node(rng, number) for _ in range(rng.randint(2, 3))]
     taken = [(rng.randrange(len(nodes)), rng.choice(("500m", "1", "2")))] if rng.random() < 0.3 else []
-    return Case(number, nodes, pods, rng.randint(max(1, many - 1), many), taken)
+    kinds = [_spec(rng, number, runtime_class) for _ in range(1 if rng.random() < 0.85 else 2)]
+    if len(kinds) > 1:
+        many = rng.randint(2, 6)
+        pods = [kinds[it % 2] for it in range(many)]
+        return Case(number, nodes, pods, rng.randint(many - 1, many), taken)
+    most = min(MOST, _places(nodes, taken, kinds[0]))
+    many = most + 1 if most == 0 or (most < MOST and rng.random() < 0.5) else most
+    return Case(number, nodes, kinds * many, many, taken)
+
+
+def _places(nodes: Sequence[Json], taken: Sequence[tuple[int, str]], spec: Json) -> int:
+    """For how many of such pods Fit finds room."""
+    rooms = []
+    for number, shape in enumerate(nodes):
+        body = node(str(number), shape)
+        free = dict(requests.amounts(body["status"]["allocatable"]))
+        for cpu in (cpu for where, cpu in taken if where == number):
+            free = requests.without(free, requests.amounts({"cpu": cpu}) | {requests.PODS: 1000})
+        rooms.append(Room(node=selection.of_node(body), free=free))
+    whole = spec | ({"overhead": OVERHEAD} if "runtimeClassName" in spec else {})
+    return Ground(rooms).capacity(Shape(selection=selection.of_pod(whole), requests=requests.of_pod(whole), count=1))
 
 
 def _node(rng: random.Random, number: int) -> Json:

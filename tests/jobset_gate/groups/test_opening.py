@@ -10,6 +10,7 @@ from jobset_gate.groups.certainty import Ground, Room, Shape
 from jobset_gate.groups.fit import Demand, check
 from jobset_gate.groups.model import Design, Key
 from jobset_gate.groups.selection import Node, Selection
+from jobset_gate.groups.words import Prospects, Words
 
 NOW = 1000.0
 STARVATION = 300.0
@@ -98,6 +99,47 @@ def test_but_only_until_the_large_one_has_waited_too_long() -> None:
     )
     elsewhere = waiting("small", 2, created=2, domain="m")
     assert told(large, elsewhere, rooms=[node(4)])[1] == "small: opened"
+
+
+def test_one_that_could_not_fit_on_empty_nodes_either_holds_nobody_back_however_long_it_has_waited() -> None:
+    """Under Probe it is the next to be tried all the same."""
+    empty = msgspec.structs.replace(node(4), whole={"cpu": 6000, "pods": 99_000})
+    never = waiting("never", 8, created=1, since=NOW - STARVATION)
+    can = waiting("can", 6, created=2, since=NOW - STARVATION)
+    small = waiting("small", 2, created=3)
+    lacks = "needs 8 cpu, 4 free; can never fit on the nodes there are: the whole domain has 6 cpu"
+    assert told(never, small, rooms=[empty]) == [f"never: WaitingForCapacity: {lacks}", "small: opened"]
+    assert told(never, can, small, rooms=[empty])[1:] == [
+        "can: WaitingForCapacity: needs 6 cpu, 4 free",
+        "small: BehindOther: behind team/can, which has waited too long to be passed",
+    ]
+    other = waiting("other", 2, created=3, unmodelled=("host ports",))
+    assert told(never, other, rooms=[empty])[1] == "other: opened unproven"
+    assert told(never, other, rooms=[empty], how=Check.PROBE) == [
+        "never: opened unproven",
+        "other: BehindOther: behind team/never, which is being placed; host ports is not reckoned with",
+    ]
+
+
+def test_however_many_could_not_fit_in_a_few_passes_all_of_them_are_known() -> None:
+    """One pass judges some of them only: that takes time. Of nodes that have changed it is asked anew."""
+    rooms = [msgspec.structs.replace(node(1), whole={"cpu": 4000, "pods": 99_000})]
+    huge = [waiting(f"a{many}", many, created=many, since=0.0) for many in range(5, 25)]
+    ground, words, prospects = Ground(rooms), Words(), Prospects()
+
+    def passes() -> Open | Hold:
+        going = opening.Pass(
+            [], ground, words, prospects, check=Check.FIT, starved_since=NOW - STARVATION, now=NOW, looks=4
+        )
+        return [going.consider(it) for it in [*huge, waiting("z", 1, created=99)]][-1]
+
+    assert isinstance(passes(), Hold)
+    assert [isinstance(passes(), Open) for _ in range(4)] == [False, False, False, True]
+    more = [msgspec.structs.replace(node(1), whole={"cpu": 24_000, "pods": 99_000})]
+    ground.renew(more)
+    last = [passes() for _ in range(5)][-1]
+    assert isinstance(last, Hold)
+    assert last.message == "behind team/a5, which has waited too long to be passed"
 
 
 def test_probe_opens_the_first_that_does_not_fit_and_only_that() -> None:
