@@ -63,17 +63,22 @@ async def replicas(release: Installed, stage: Stage, page: int) -> AsyncIterator
         yield found
 
 
-async def somebody_without_rights_looks_at(page: int, token: str) -> None:
-    """Whose token is it, and may he list gangs? He may not."""
+async def two_look_at(page: int, release: Installed) -> None:
+    """One of whom may list gangs."""
+    url, seen = f"http://127.0.0.1:{page}", dict[str, int]()
 
-    async def refused() -> bool:
-        with suppress(OSError, ClientError):
-            headers = {"Authorization": f"Bearer {token}"}
-            async with ClientSession(headers=headers) as session, session.get(f"http://127.0.0.1:{page}/") as answer:
-                return answer.status == 403
-        return False
+    async def answered() -> bool:
+        for account in (CONTROLLER, WEBHOOK):
+            headers = {"Authorization": f"Bearer {await release.token(account)}"}
+            with suppress(OSError, ClientError):
+                async with (
+                    ClientSession(headers=headers) as session,
+                    session.get(f"http://127.0.0.1:{page}/") as answer,
+                ):
+                    seen[account] = answer.status
+        return seen == {CONTROLLER: 200, WEBHOOK: 403}
 
-    await eventually(refused)
+    await eventually(answered, lambda: str(seen))
 
 
 async def test_the_whole_flow_takes_exactly_the_rights_of_the_chart(
@@ -93,7 +98,7 @@ async def test_the_whole_flow_takes_exactly_the_rights_of_the_chart(
         first, _ = await stack.enter_async_context(replicas(release, stage, page := free_port()))
         await story.the_field_is_put_into_the_crd(stage, generation)
         await in_force(stage)
-        await somebody_without_rights_looks_at(page, await release.token(WEBHOOK))
+        await two_look_at(page, release)
         await story.held_until_the_last_node_comes(stage)
         await story.suspended_and_resumed(stage)
         await story.its_configmap_deleted_after_the_release(stage)

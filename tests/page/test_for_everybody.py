@@ -48,6 +48,8 @@ async def faults(visit: Visit, path: str) -> list[str]:
     await visit.page.emulate_media(color_scheme="light")
     if await wider_than_its_window(visit.page):
         found.append("scrolls sideways")
+    if await visit.page.evaluate("[...document.querySelectorAll('.badge')].some(it => it.offsetHeight > 40)"):
+        found.append("a word is broken in two")
     return [f"{path}: {one}" for one in found]
 
 
