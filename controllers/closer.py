@@ -14,35 +14,17 @@ import msgspec
 import structlog
 
 from controllers.gates import LookAgain
-from jobset_gate import doubts, names, read, wire
+from jobset_gate import doubts, heard, names, read, wire
 from jobset_gate.kube.client import Client
 from jobset_gate.kube.errors import ApiError, BadAnswer, NotFound, Unreachable
 from jobset_gate.kube.resources import EVENTS, JOBS, JOBSETS, PODS, Resource
-from jobset_gate.model import GangSeen, JobSetSeen
-from jobset_gate.stalls import DETAIL_LIMIT
-
-MOST_EVENTS = 500
-"""Events of one reason that are looked at."""
+from jobset_gate.model import GangSeen, JobSetSeen, Why
 
 PAGE = 250
-
-_REFUSED = "FailedCreate"
-_NODE_ON_ITS_WAY = ("TriggeredScaleUp", "Nominated")
-"""What the cluster autoscaler and Karpenter say of a pod for which they make a node."""
 
 W = TypeVar("W")
 
 _log = structlog.get_logger(__name__)
-
-
-class _Regarding(msgspec.Struct, frozen=True):
-    kind: str = ""
-    name: str = ""
-
-
-class _Event(msgspec.Struct, frozen=True, rename={"regarding": "involvedObject"}):
-    regarding: _Regarding = _Regarding()
-    message: str = ""
 
 
 class _PageMeta(msgspec.Struct, frozen=True, rename={"more": "continue"}):
@@ -99,27 +81,26 @@ class Closer:
         return live
 
     async def _reasons(self, seen: GangSeen) -> GangSeen:
-        """With the Jobs whose pods were refused and the pods for which a node is on its way."""
-        jobs = {job.name for job in seen.jobs}
-        unscheduled = {pod.name for pod in seen.pods if not pod.bound}
+        """With what Events say of pods that do not exist, have no node, or are not begun; of others nobody asks."""
         namespace = seen.jobset.namespace
-        refused = await self.refusals(namespace)
-        coming = [event for reason in _NODE_ON_ITS_WAY for event in await self._events(namespace, "Pod", reason)]
-        denials = {job: words for job, words in refused.items() if job in jobs}
-        provisioning = {event.regarding.name for event in coming if event.regarding.name in unscheduled}
-        return msgspec.structs.replace(
-            seen, denials=tuple(sorted(denials.items())), provisioning=frozenset(provisioning)
+        whys = {pod.stall.why for pod in seen.pods if pod.stall is not None}
+        coming = heard.COMING if Why.UNSCHEDULED in whys else ()
+        troubles = heard.KUBELETS if Why.STARTING in whys else ()
+        return heard.told(
+            seen,
+            await self._events(namespace, "Job", heard.REFUSED),
+            [event for reason in coming for event in await self._events(namespace, "Pod", reason)],
+            [event for reason in troubles for event in await self._events(namespace, "Pod", reason)],
         )
 
     async def refusals(self, namespace: str) -> dict[str, str]:
         """By Job: in which words the last of its pods was refused. Raises what a failing list raises."""
-        refused = await self._events(namespace, "Job", _REFUSED)
-        return {event.regarding.name: " ".join(event.message.split())[:DETAIL_LIMIT] for event in refused}
+        return heard.refusals(await self._events(namespace, "Job", heard.REFUSED))
 
-    async def _events(self, namespace: str, kind: str, reason: str) -> list[_Event]:
+    async def _events(self, namespace: str, kind: str, reason: str) -> list[heard.Event]:
         selector = f"involvedObject.kind={kind},reason={reason}"
         page = await self._client.list(
-            EVENTS, namespace, field_selector=selector, limit=MOST_EVENTS, type=_Page[_Event]
+            EVENTS, namespace, field_selector=selector, limit=heard.MOST_EVENTS, type=_Page[heard.Event]
         )
         return page.items
 

@@ -192,3 +192,20 @@ async def test_a_long_refusal_is_cut(api: Api, look: Closer) -> None:
     tell(api, "Job", "train-workers-0", "FailedCreate", "x" * 5000)
     ((_, words),) = (await look.look(STALE)).denials
     assert len(words) == 300
+
+
+async def test_what_a_kubelet_cannot_do_is_told_in_its_words(api: Api, look: Closer) -> None:
+    job = store_job(api)
+    store_pod(api, 0, job, runs=True)
+    store_pod(api, 1, job, runs=False)
+    pod = api.get(PODS, "train-workers-0-1")
+    assert pod is not None
+    words = 'MountVolume.SetUp failed: secret "tokens" not found'
+    tell(api, "Pod", "train-workers-0-1", "FailedMount", words, uid=pod["metadata"]["uid"])
+    assert reasons(await look.look(STALE)) == [("workers-0/1", Why.STARTING, f"FailedMount: {words}")]
+
+
+async def test_nobody_is_asked_about_pods_that_do_not_wait_for_it(api: Api, look: Closer, doors: Doors) -> None:
+    store_pod(api, 0, store_job(api), runs=True)
+    await look.look(STALE)
+    assert [call.kind for call in doors.asked] == [JOBS, PODS, EVENTS]

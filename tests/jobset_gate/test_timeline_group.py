@@ -124,6 +124,11 @@ def test_pods_that_came_later_or_belong_to_an_earlier_generation_do_not_count_fo
     assert "Note: 1 pod made after it was opened" in text
 
 
+def test_where_all_pods_have_been_made_anew_these_are_shown() -> None:
+    it = told((bound("a", at=T0 + 60), {"created": 50, "scheduled": 61}))
+    assert ([one.name for one in it.pods], it.replacements) == (["a"], ())
+
+
 def test_a_group_that_was_taken_back_says_why() -> None:
     back = record((key(), 1), stage=Stage.CLOSED, rolled_back=2, why="1 of 3 pods were bound within 60s")
     it = told((pod("a"), {"created": 0}), decided=back)

@@ -1,65 +1,19 @@
-"""What Events say of a gang: what a quota refused, which nodes are on their way, what a kubelet cannot do (A9)."""
+"""Asks for what Events say of a gang, with whatever rights a person has (A9)."""
 
 import asyncio
-from collections.abc import Iterable, Mapping
 
-import msgspec
-
-from jobset_gate import wire
 from jobset_gate.cli.looking.rights import Rights
+from jobset_gate.heard import COMING, KUBELETS, MOST_EVENTS, REFUSED, Event, Events, told
 from jobset_gate.kube.client import Client
 from jobset_gate.kube.errors import Forbidden
 from jobset_gate.kube.resources import EVENTS
-from jobset_gate.model import GangSeen, PodSeen, Stall, Why
-from jobset_gate.stalls import DETAIL_LIMIT
-
-MOST_EVENTS = 500
-"""Events of one reason that are looked at."""
-
-_REFUSED = "FailedCreate"
-_NODE_ON_ITS_WAY = ("TriggeredScaleUp", "Nominated")
-_KUBELETS = ("FailedMount", "FailedAttachVolume", "FailedCreatePodSandBox")
-"""What a kubelet says of a pod before it reports a container of it."""
-
-
-class Regarding(wire.Shape, frozen=True):
-    """What an Event is about."""
-
-    kind: str = ""
-    name: str = ""
-    uid: str = ""
-
-
-class Event(wire.Shape, frozen=True):
-    """A core/v1 Event."""
-
-    metadata: wire.ObjectMeta = wire.ObjectMeta()
-    involved_object: Regarding = Regarding()
-    type: str = ""
-    reason: str = ""
-    message: str = ""
-    last_timestamp: str | None = None
-    event_time: str | None = None
-    first_timestamp: str | None = None
-    count: int | None = None
-    reporting_component: str = ""
-
-    @property
-    def at(self) -> str:
-        """When it was last seen, as the API has it; "" if nobody said."""
-        return self.last_timestamp or self.event_time or self.first_timestamp or ""
-
-
-class Events(wire.Shape, frozen=True):
-    """One page of them."""
-
-    items: tuple[Event, ...] = ()
+from jobset_gate.model import GangSeen
 
 
 async def hear(client: Client, seen: GangSeen, rights: Rights) -> GangSeen:
     """The gang with what Events say of it; without the right to list them, as it was."""
     namespace = seen.jobset.namespace
-    asked = (("Job", _REFUSED), *(("Pod", reason) for reason in (*_NODE_ON_ITS_WAY, *_KUBELETS)))
+    asked = (("Job", REFUSED), *(("Pod", reason) for reason in (*COMING, *KUBELETS)))
     try:
         found = await asyncio.gather(*(_events(client, namespace, kind, reason) for kind, reason in asked))
     except Forbidden:
@@ -68,34 +22,6 @@ async def hear(client: Client, seen: GangSeen, rights: Rights) -> GangSeen:
         return seen
     refused, coming, troubles = found[0], found[1] + found[2], [it for some in found[3:] for it in some]
     return told(seen, refused, coming, troubles)
-
-
-def told(seen: GangSeen, refused: Iterable[Event], coming: Iterable[Event], troubles: Iterable[Event]) -> GangSeen:
-    """What these Events add to what was seen."""
-    jobs = {job.name for job in seen.jobs}
-    unscheduled = {pod.name for pod in seen.pods if not pod.bound}
-    denials = {
-        it.involved_object.name: _words(it.message)
-        for it in sorted(refused, key=lambda it: it.at)  # the last one stays
-        if it.involved_object.name in jobs
-    }
-    provisioning = {it.involved_object.name for it in coming if it.involved_object.name in unscheduled}
-    words = {it.involved_object.uid: it for it in sorted(troubles, key=lambda it: it.at)}
-    return msgspec.structs.replace(
-        seen,
-        denials=tuple(sorted(denials.items())),
-        provisioning=frozenset(provisioning),
-        pods=tuple(_with_words(pod, words) for pod in seen.pods) if words else seen.pods,
-    )
-
-
-def _with_words(pod: PodSeen, words: Mapping[str, Event]) -> PodSeen:
-    """A pod of which its kubelet reports no container, with what it has said of it otherwise."""
-    event = words.get(pod.uid)
-    if event is None or pod.stall is None or pod.stall.why is not Why.STARTING:
-        return pod
-    stall = Stall(why=Why.STARTING, detail=f"{event.reason}: {_words(event.message)}")
-    return msgspec.structs.replace(pod, stall=stall)
 
 
 async def about(client: Client, namespace: str, kind: str, name: str) -> list[Event]:
@@ -109,7 +35,3 @@ async def _events(client: Client, namespace: str, kind: str, reason: str) -> tup
     selector = f"involvedObject.kind={kind},reason={reason}"
     page = await client.list(EVENTS, namespace, field_selector=selector, limit=MOST_EVENTS, type=Events)
     return page.items
-
-
-def _words(message: str) -> str:
-    return " ".join(message.split())[:DETAIL_LIMIT]

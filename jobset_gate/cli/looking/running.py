@@ -15,10 +15,10 @@ from jobset_gate.cli.exits import Exit
 from jobset_gate.cli.looking import news
 from jobset_gate.cli.looking.explaining import Asking, Found
 from jobset_gate.cli.looking.gangs import Absent
-from jobset_gate.cli.looking.news import Event
 from jobset_gate.cli.looking.subjects import named
 from jobset_gate.cli.telling import descriptions, documents, explanations, looks
 from jobset_gate.cli.telling.forms import Form
+from jobset_gate.heard import Event
 from jobset_gate.kube import access
 from jobset_gate.kube.client import Client
 from jobset_gate.kube.errors import Forbidden

@@ -4,11 +4,11 @@ from collections.abc import Iterator, Sequence
 
 from jobset_gate import count, names
 from jobset_gate import explained_lines as said
-from jobset_gate.cli.looking.news import Event
 from jobset_gate.cli.telling import explanations
 from jobset_gate.cli.telling.looks import Look
 from jobset_gate.explained import Explanation
 from jobset_gate.groups.report import Report
+from jobset_gate.heard import Event
 from jobset_gate.model import GangSeen, Kind, Verdict
 
 MOST_ROWS = 30
