@@ -103,7 +103,7 @@ def register(app: typer.Typer, program: str) -> None:
         from jobset_gate.cli.groups import listing  # noqa: PLC0415 - see app.py
 
         asked = (names, namespace, all_namespaces, output, no_headers, watch)
-        wanted = listing.Wanted(**_wishes(asked), config=config)
+        wanted = listing.Wanted(**_wishes(asked), config=config, program=program)
         _end(listing.run(wanted, kubeconfig=kubeconfig, context=context))
 
 

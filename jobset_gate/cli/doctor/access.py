@@ -1,11 +1,12 @@
-"""Rights: those of the controller's ServiceAccount, and those of whoever asks."""
+"""Rights: those of the ServiceAccounts of controller and webhook, and those of whoever asks."""
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Final
 
 from jobset_gate import names
 from jobset_gate.cli.doctor.findings import Finding, error, ok, unknown, warning
-from jobset_gate.cli.doctor.installed import controllers
+from jobset_gate.cli.doctor.installed import controllers, doors
 from jobset_gate.cli.doctor.patient import Patient, Unseen
 from jobset_gate.cli.doctor.registrations import for_pods
 from jobset_gate.cli.looking.rights import refused
@@ -16,6 +17,7 @@ from jobset_gate.kube.resources import (
     JOBS,
     JOBSETS,
     LEASES,
+    MUTATING_WEBHOOKS,
     NODES,
     PODS,
     SELF_SUBJECT_ACCESS_REVIEWS,
@@ -23,11 +25,12 @@ from jobset_gate.kube.resources import (
     Resource,
 )
 from jobset_gate.template import Json, dig
+from webhook.registration import MUTATING
 
 
 @dataclass(frozen=True, slots=True)
 class Right:
-    """One verb, and what becomes of it if it is missing. `name`: of this object in the controller's own namespace."""
+    """One verb, and what becomes of it if it is missing. `name`: of this object; if it has a namespace, in our own."""
 
     verb: str
     resource: Resource
@@ -70,6 +73,10 @@ GROUPS: Final = (
     Right("list", NODES, "it cannot tell where there is room", vital=False),
 )
 """Beside those, where pod groups are on."""
+WEBHOOK: Final = (
+    Right("get", MUTATING_WEBHOOKS, "it cannot see whether API servers trust it, and never gets ready", name=MUTATING),
+    Right("watch", MUTATING_WEBHOOKS, "it does not see when somebody changes what they trust", name=MUTATING),
+)
 OWN: Final = (
     Right("list", JOBSETS, "`get` shows nothing"),
     Right("get", JOBSETS, "`why` says nothing"),
@@ -85,18 +92,29 @@ _ALLOW: Final = "bind the chart's ClusterRole to it again: `helm upgrade` with r
 async def of_controller(patient: Patient) -> list[Finding]:
     """A handful of them, without which nothing works."""
     rights = CONTROLLER + (GROUPS if await _groups(patient) else ())
-    found: list[Finding] = []
-    for deployment in await controllers(patient):
-        namespace = str(dig(deployment, "metadata", "namespace"))
-        account = dig(deployment, "spec", "template", "spec", "serviceAccountName") or "default"
-        who = {
-            "user": f"system:serviceaccount:{namespace}:{account}",
-            "groups": ["system:serviceaccounts", f"system:serviceaccounts:{namespace}", "system:authenticated"],
-        }
-        lacks = [it for it in rights if not await _may(patient, it, namespace if it.name else "", who)]
-        found += [_lacking(it, f"{namespace}/{account}") for it in lacks]
-        found += [] if lacks else [ok(f"the ServiceAccount {namespace}/{account} has its rights")]
+    found = [it for one in await controllers(patient) for it in await _of_account(patient, one, rights)]
     return found or [_not_found()]
+
+
+async def of_webhook(patient: Patient) -> list[Finding]:
+    """Those that its readiness hangs on."""
+    return [it for one in await doors(patient) for it in await _of_account(patient, one, WEBHOOK)]
+
+
+async def _of_account(patient: Patient, deployment: Json, rights: Sequence[Right]) -> list[Finding]:
+    namespace = str(dig(deployment, "metadata", "namespace"))
+    account = dig(deployment, "spec", "template", "spec", "serviceAccountName") or "default"
+    who = {
+        "user": f"system:serviceaccount:{namespace}:{account}",
+        "groups": ["system:serviceaccounts", f"system:serviceaccounts:{namespace}", "system:authenticated"],
+    }
+    lacks = []
+    for right in rights:
+        where = namespace if right.name and right.resource.namespaced else ""
+        if not await _may(patient, right, where, who):
+            lacks.append(right)
+    found = [_lacking(it, f"{namespace}/{account}") for it in lacks]
+    return found or [ok(f"the ServiceAccount {namespace}/{account} has its rights")]
 
 
 async def own(patient: Patient) -> list[Finding]:

@@ -50,6 +50,7 @@ CHECKS: Final[tuple[tuple[str, Check], ...]] = (
     ("whether wrong settings are refused", reach.bad),
     ("whether a pod of a group is held", reach.pod),
     ("the controller's rights", access.of_controller),
+    ("the webhook's rights", access.of_webhook),
     ("your own rights", access.own),
     ("whether a controller leads", leader.check),
     ("gangs", scope.check),

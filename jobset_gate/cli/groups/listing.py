@@ -3,12 +3,13 @@
 import sys
 import time
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 
 import typer
 
 from jobset_gate.cli import settings_file
+from jobset_gate.cli.caller import Caller
 from jobset_gate.cli.documents.writing import to_json, to_yaml
 from jobset_gate.cli.exits import Exit, Failed
 from jobset_gate.cli.groups import documents, keepers, reading, telling
@@ -30,12 +31,15 @@ class Wanted:
     headers: bool = True
     watch: bool = False
     config: Path | None = None
+    program: str = "kubectl jobset-gate"
+    caller: Caller = field(default_factory=Caller)
 
 
 async def run(wanted: Wanted, *, kubeconfig: str | None, context: str | None) -> Exit:
     """Prints the groups; what a person has to know besides goes to standard error."""
     if wanted.all_namespaces and wanted.names:
         raise Failed("names are those of one namespace: leave out --all-namespaces", Exit.USAGE)
+    wanted = replace(wanted, caller=Caller(wanted.program, kubeconfig, context, wanted.namespace))
     settings = settings_file.read(wanted.config).admission.groups
     reached = await access.discover(kubeconfig, context)
     namespace = None if wanted.all_namespaces else wanted.namespace or reached.namespace
@@ -51,11 +55,11 @@ async def run(wanted: Wanted, *, kubeconfig: str | None, context: str | None) ->
     told = telling.reports(read, settings, made_by, now, controlled=bool(keeper.leads))
     found = [it for it in told if not wanted.names or it.key.name in wanted.names]
     _print(found, wanted, now, namespaces=namespace is None)
-    warn(read, keeper)
+    warn(read, keeper, wanted.caller)
     return _exit(found, wanted, read, namespace)
 
 
-def warn(read: reading.Reading, keeper: keepers.Keeper) -> None:
+def warn(read: reading.Reading, keeper: keepers.Keeper, caller: Caller) -> None:
     """What was not seen, that nobody opens groups, and what belongs to none."""
     for line in read.missing:
         _say(f"warning: {line}")
@@ -63,7 +67,8 @@ def warn(read: reading.Reading, keeper: keepers.Keeper) -> None:
         _say(f"warning: {keeper.told}")
     strays = len(read.index.strays())
     if strays:
-        _say(f"warning: {strays} pods carry our label and name no group any more; `groups ungate --all` frees them")
+        free = caller.line("jobset-gate groups ungate --all")
+        _say(f"warning: {strays} pods carry our label and name no group any more; `{free}` frees them")
 
 
 def absent(found: Sequence[Report], wanted: Wanted, namespace: str | None) -> bool:

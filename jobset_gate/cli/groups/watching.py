@@ -26,7 +26,7 @@ async def run(client: Client, namespace: str | None, wanted: listing.Wanted, kee
     async with LiveGroups(client, namespace, settings, controlled=bool(keeper.leads)) as live:
         await live.ready()
         found = await _wanted(live, wanted)
-        listing.warn(live.reading, keeper)
+        listing.warn(live.reading, keeper, wanted.caller)
         if listing.absent(found, wanted, namespace):
             return Exit.ERROR
         while True:

@@ -20,7 +20,8 @@ class Shell:
     """`describe` while the test's loop goes on."""
 
     def __init__(self, run: Run, kubeconfig: Path, namespace: str) -> None:
-        self._run, self._more = run, ("-n", namespace, "--kubeconfig", str(kubeconfig))
+        self._run, self.kubeconfig = run, kubeconfig
+        self._more = "-n", namespace, "--kubeconfig", str(kubeconfig)
 
     async def __call__(self, *arguments: str) -> Ran:
         return await asyncio.to_thread(self._run, "describe", *arguments, *self._more)
@@ -98,6 +99,10 @@ async def test_a_group_is_shown_with_its_members(plane: Plane, town: Town, descr
     assert (fine["Phase"], fine["PodGroup"]) == ("Running", "none")
     assert fine["Opened"].endswith("generation 1 (Open)")
     assert ["e-0", "far", "Running", "no"] in [line.split() for line in ran.out.splitlines()]
+    by_pod = (await describe("pod/b-0")).out
+    assert facts(by_pod)["Name"] == "b-small"
+    assert "pod b-0: Held: until the whole group is opened" in by_pod
+    assert f"--kubeconfig {describe.kubeconfig}" in by_pod  # the commands reach the same cluster
 
 
 @pytest.mark.parametrize("plane", [pytest.param("real", marks=pytest.mark.real)], indirect=True)

@@ -54,6 +54,7 @@ if TYPE_CHECKING:
 
 Json = dict[str, Any]
 OURS = {"app.kubernetes.io/name": "jobset-gate", "app.kubernetes.io/component": "controller"}
+DOOR = {"app.kubernetes.io/name": "jobset-gate", "app.kubernetes.io/component": "webhook"}
 PATIENCE = 60
 
 
@@ -250,9 +251,8 @@ async def test_the_secret_has_another_ca_than_is_trusted(camp: Camp, doctor: Doc
 
 @only_embedded
 async def test_a_certificate_that_somebody_else_keeps(camp: Camp, doctor: Doctor) -> None:
-    door = {"app.kubernetes.io/name": "jobset-gate", "app.kubernetes.io/component": "webhook"}
     volumes = [{"name": it, "secret": {"secretName": it}} for it in ("old", "torn", "none")]
-    await create(camp.client, DEPLOYMENTS, deployment("door", "gate:1", labels=door, volumes=volumes), camp.namespace)
+    await create(camp.client, DEPLOYMENTS, deployment("door", "gate:1", labels=DOOR, volumes=volumes), camp.namespace)
     ended = authority.create("old", now=datetime.now(UTC) - timedelta(days=9), life=timedelta(days=8))
     for name, text in (("old", joined([ended.certificate])), ("torn", b"?")):
         data = {"tls.crt": b64encode(text).decode()}
@@ -348,7 +348,7 @@ async def test_others_that_read_the_same_keys(camp: Camp, doctor: Doctor) -> Non
     )
     await create(camp.client, MUTATING_WEBHOOKS, made)
     made["metadata"]["name"] = "gangs.test"
-    made["webhooks"][0] |= {"name": "gangs.test", "objectSelector": {"matchLabels": {names.PLUGINS_NAME: "g"}}}
+    made["webhooks"][0] |= {"name": "gangs.test", "objectSelector": {"matchLabels": {names.PLUGINS_NAME: "theirs"}}}
     await create(camp.client, MUTATING_WEBHOOKS, made)
     theirs = pod(meta={"labels": {names.PLUGINS_NAME: "g"}}, schedulerName="koord-scheduler")
     await create(camp.client, PODS, theirs, camp.namespace)
@@ -416,8 +416,11 @@ async def test_an_api_server_that_is_not_there_is_one_line(run: Run, tmp_path: P
 @only_real
 async def test_the_rights_of_the_controllers_account(real_plane: Real, camp: Camp, doctor: Doctor) -> None:
     await create(camp.client, DEPLOYMENTS, deployment("keeper", "jobset-gate:1"), camp.namespace)
+    await create(camp.client, DEPLOYMENTS, deployment("door", "gate:1", account="door", labels=DOOR), camp.namespace)
     who = f"{camp.namespace}/keeper"
     found = await doctor.found()
+    lost = found[f"the ServiceAccount {camp.namespace}/door may not get mutatingwebhookconfigurations"]
+    assert (lost["level"], "never gets ready" in lost["why"]) == ("error", True)
     assert found[f"the ServiceAccount {who} may not watch pods"]["level"] == "error"
     assert found[f"the ServiceAccount {who} may not get leases"]["why"] == "it cannot lead"
     assert found[f"the ServiceAccount {who} may not patch jobsets/status"]["level"] == "warning"

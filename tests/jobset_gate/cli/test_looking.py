@@ -11,8 +11,7 @@ import pytest
 
 from jobset_gate import names
 from jobset_gate.cli.exits import Exit, Failed
-from jobset_gate.cli.looking import gangs, news
-from jobset_gate.cli.looking.news import Event, Regarding
+from jobset_gate.cli.looking import gangs
 from jobset_gate.cli.looking.policies import policy
 from jobset_gate.cli.looking.rights import Rights, refused
 from jobset_gate.cli.looking.subjects import Named, What, named
@@ -20,6 +19,8 @@ from jobset_gate.cli.telling import explanations, looks
 from jobset_gate.cli.telling.looks import PLAIN, Look
 from jobset_gate.count import tally
 from jobset_gate.explain import explain
+from jobset_gate.heard import Event, Regarding
+from jobset_gate.heard import told as told_by
 from jobset_gate.kube.access import from_kubeconfig
 from jobset_gate.kube.client import Client
 from jobset_gate.kube.resources import CONFIGMAPS, EVENTS, JOBSETS, NODES, PODS
@@ -155,25 +156,25 @@ def test_of_what_was_refused_the_last_word_counts_and_only_of_the_gangs_jobs() -
         event("train-workers-0", "used: 1", at="2026-01-01T00:00:01Z"),
         event("other", "no"),
     ]
-    seen = news.told(seen_gangs.gang(), refusals, (), ())
+    seen = told_by(seen_gangs.gang(), refusals, (), ())
     assert seen.denials == (("train-workers-0", "used: 2"),)
 
 
 def test_a_node_that_comes_is_for_pods_without_one() -> None:
     pods = (seen_gangs.waiting_pod(0, bound=False), seen_gangs.waiting_pod(1, Why.STARTING))
-    seen = news.told(seen_gangs.gang(*pods), (), [event(pod.name) for pod in pods], ())
+    seen = told_by(seen_gangs.gang(*pods), (), [event(pod.name) for pod in pods], ())
     assert whys(seen) == [(Why.NODE_PROVISIONING, ""), (Why.STARTING, "")]
 
 
 def test_a_kubelets_complaint_is_the_reason_only_while_nothing_else_is_known() -> None:
     silent, told = seen_gangs.waiting_pod(0, Why.STARTING), seen_gangs.waiting_pod(1, Why.IMAGE_PULL, "x: ErrImagePull")
     troubles = [event(pod.name, "no  such\n volume", uid=pod.uid) for pod in (silent, told)]
-    seen = news.told(seen_gangs.gang(silent, told), (), (), troubles)
+    seen = told_by(seen_gangs.gang(silent, told), (), (), troubles)
     assert whys(seen) == [(Why.STARTING, "FailedMount: no such volume"), (Why.IMAGE_PULL, "x: ErrImagePull")]
 
 
 def test_a_complaint_about_an_earlier_pod_of_that_name_is_none() -> None:
-    seen = news.told(seen_gangs.gang(seen_gangs.waiting_pod(0, Why.STARTING)), (), (), [event("x", "old", uid="gone")])
+    seen = told_by(seen_gangs.gang(seen_gangs.waiting_pod(0, Why.STARTING)), (), (), [event("x", "old", uid="gone")])
     assert whys(seen)[0] == (Why.STARTING, "")
 
 

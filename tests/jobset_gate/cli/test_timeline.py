@@ -179,7 +179,7 @@ async def test_a_pod_group_in_every_form(town: Town, shell: Shell) -> None:
     assert (ran.code, ran.err.count("error")) == (0, 0), ran.err
     assert lines[0].startswith(f"PodGroup {town.namespace}/ring: 2/2 pods are bound; it was opened ")
     rows = {line.split()[0]: line.split()[1:] for line in lines if line.startswith("ring-")}
-    assert sorted(rows) == ["ring-0", "ring-1", "ring-2"]
+    assert sorted(rows) == ["ring-0", "ring-1", "ring-2"], ran.out
     assert rows["ring-0"][1:4] == ["-", "-", "-"]  # held: neither opened nor bound
     assert rows["ring-1"][2] == "?"  # it has a node, and nobody says any more since when
     assert "Note: of 2 pods the cluster no longer knows every time" in ran.out
