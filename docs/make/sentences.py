@@ -3,22 +3,12 @@
 import ast
 import inspect
 import re
-from collections.abc import Iterable
-from dataclasses import dataclass
 from itertools import pairwise
 from types import ModuleType
 from typing import Any, Final
 
 _PARAGRAPHS: Final = re.compile(r"\s*\((?:see )?[AG]\d+(?:\.\d+)?(?:, [AG]\d+(?:\.\d+)?)*\)")
 """Numbers of paragraphs of the contract, which only the code's readers have before them."""
-
-
-@dataclass(frozen=True, slots=True)
-class Section:
-    """Constants below one of the headings of a module."""
-
-    title: str
-    names: tuple[str, ...]
 
 
 def of(thing: ModuleType | type[Any]) -> dict[str, str]:
@@ -43,20 +33,6 @@ def inherited(model: type[Any]) -> dict[str, str]:
     return found
 
 
-def sections(module: ModuleType) -> list[Section]:
-    """The headings `# --- title ---` of a module, with what is assigned below each."""
-    lines = inspect.getsource(module).splitlines()
-    heads = [
-        (number, found[1]) for number, line in enumerate(lines, 1) if (found := re.match(r"# --- (.+?) -+$", line))
-    ]
-    ends = [number for number, _ in heads[1:]] + [len(lines) + 1]
-    assigned = [(it.lineno, name) for it in ast.parse("\n".join(lines)).body for name in _assigned(it)]
-    return [
-        Section(plain(title), tuple(name for line, name in assigned if start < line < end))
-        for (start, title), end in zip(heads, ends, strict=True)
-    ]
-
-
 def plain(text: str) -> str:
     """In one line, without the numbers of paragraphs."""
     return _PARAGRAPHS.sub("", " ".join(text.split()))
@@ -65,11 +41,6 @@ def plain(text: str) -> str:
 def sentence(text: str) -> str:
     """With a full stop."""
     return text if not text or text[-1] in ".:!?" else f"{text}."
-
-
-def lacking(names: Iterable[str], told: dict[str, str]) -> list[str]:
-    """Those of which nothing is said: the source lacks a sentence."""
-    return [name for name in names if not told.get(name)]
 
 
 def _class(tree: ast.Module) -> ast.ClassDef:
