@@ -71,10 +71,7 @@ async def two_look_at(page: int, release: Installed) -> None:
         for account in (CONTROLLER, WEBHOOK):
             headers = {"Authorization": f"Bearer {await release.token(account)}"}
             with suppress(OSError, ClientError):
-                async with (
-                    ClientSession(headers=headers) as session,
-                    session.get(f"http://127.0.0.1:{page}/") as answer,
-                ):
+                async with ClientSession(url, headers=headers) as session, session.get("/") as answer:
                     seen[account] = answer.status
         return seen == {CONTROLLER: 200, WEBHOOK: 403}
 

@@ -5,7 +5,7 @@ import signal
 import sys
 import time
 from collections.abc import AsyncIterator
-from contextlib import asynccontextmanager, suppress
+from contextlib import asynccontextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
 
@@ -72,11 +72,14 @@ async def _show(scene: Scene, seconds: float | None) -> Moment:
 
 async def _changes(scene: Scene, tick: float | None) -> bool:
     """Whether anything was different within that time."""
-    with suppress(TimeoutError):
-        await asyncio.wait_for(scene.change(), tick)
-        await asyncio.sleep(EVERY)
-        return True
-    return False
+    try:
+        # Not asyncio.wait_for: in Python 3.11 it loses an interruption that comes together with the change.
+        async with asyncio.timeout(tick):
+            await scene.change()
+    except TimeoutError:
+        return False
+    await asyncio.sleep(EVERY)
+    return True
 
 
 def _verdict(scene: Scene, last: Moment) -> Exit:

@@ -5,6 +5,8 @@ from collections.abc import AsyncIterator, Sequence
 from contextlib import asynccontextmanager
 from typing import Any
 
+import pytest
+
 from jobset_gate import names
 from jobset_gate.groups.record import How, Record, parse
 from jobset_gate.kube.client import PatchType
@@ -23,6 +25,7 @@ RUNTIME_CLASSES = Resource("node.k8s.io", "v1", "runtimeclasses", "RuntimeClass"
 SEED = 46
 """One in whose cases each thing that Fit reckons with decides at least once."""
 MANY = 48
+PATIENCE = 60.0
 HELD = (names.REASON_WAITING_FOR_CAPACITY, names.REASON_BEHIND_OTHER)
 
 
@@ -65,7 +68,7 @@ async def decided(stage: GroupStage, all_: Sequence[Case]) -> dict[str, Record |
         return _text(one) is not None or said(one)[0] in HELD
 
     async with View(stage.client, KIND, stage.namespace) as view:
-        found = await view.until(lambda groups: len(groups) == len(all_) and all(map(told, groups)), 90)
+        found = await view.until(lambda groups: len(groups) == len(all_) and all(map(told, groups)), PATIENCE)
     texts = {one["metadata"]["name"]: _text(one) for one in found}
     return {name: None if text is None else parse(text) for name, text in texts.items()}
 
@@ -93,6 +96,7 @@ def tried(pod: Json) -> bool:
     return bound(pod) or none
 
 
+@pytest.mark.timeout(4 * PATIENCE)
 async def test_what_fit_opens_is_bound_whole_and_what_it_refuses_has_no_room(make_stage: MakeGroupStage) -> None:
     async with make_stage(controller=False) as stage, overhead(stage) as runtime_class:
         all_ = cases.cases(SEED, MANY, runtime_class)
@@ -104,11 +108,13 @@ async def test_what_fit_opens_is_bound_whole_and_what_it_refuses_has_no_room(mak
         sure = [it for it in all_ if (record := fate[it.name]) is not None and record.how is How.FIT]
         tries = [it for it in all_ if (record := fate[it.name]) is not None and record.how is How.PROBE]
         refused = [it for it in all_ if fate[it.name] is None]
-        pods = await stage.until(lambda pods: all(placed(pods, it.name) >= it.minimum for it in sure), 90)
+        pods = await stage.until(lambda pods: all(placed(pods, it.name) >= it.minimum for it in sure), PATIENCE)
         await stage.stop_controllers()
         await ungate(stage, [one for it in refused for one in of_group(pods, it.name)])
         left = {one["metadata"]["name"] for it in refused for one in of_group(pods, it.name)}
-        pods = await stage.until(lambda pods: all(tried(one) for one in pods if one["metadata"]["name"] in left), 90)
+        pods = await stage.until(
+            lambda pods: all(tried(one) for one in pods if one["metadata"]["name"] in left), PATIENCE
+        )
         shy = [it for it in refused if placed(pods, it.name) >= it.minimum]
         whole = sum(placed(pods, it.name) >= it.minimum for it in tries)
         print(  # noqa: T201 - refusing too much is allowed, and to be seen
