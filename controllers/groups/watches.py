@@ -122,7 +122,10 @@ async def filled(informers: Iterable[AnyInformer]) -> None:
     for informer in informers:
         while not _is_full(informer):
             with suppress(TimeoutError):  # that a kind is not installed is found out, but nobody is told
-                await asyncio.wait_for(informer.wait_synced(), LOOK_EVERY)
+                async with asyncio.timeout(
+                    LOOK_EVERY
+                ):  # wait_for of 3.11 swallows a cancellation that comes with success
+                    await informer.wait_synced()
 
 
 def _is_full(informer: AnyInformer) -> bool:
