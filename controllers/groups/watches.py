@@ -122,9 +122,8 @@ async def filled(informers: Iterable[AnyInformer]) -> None:
     for informer in informers:
         while not _is_full(informer):
             with suppress(TimeoutError):  # that a kind is not installed is found out, but nobody is told
-                async with asyncio.timeout(
-                    LOOK_EVERY
-                ):  # wait_for of 3.11 swallows a cancellation that comes with success
+                # Not wait_for: in Python 3.11 it swallows a cancellation that comes together with success.
+                async with asyncio.timeout(LOOK_EVERY):
                     await informer.wait_synced()
 
 
