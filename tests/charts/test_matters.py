@@ -108,6 +108,7 @@ TOP: Final[list[Case]] = [
     ("networkPolicy.apiServerPorts", [16443], {"NetworkPolicy"}),
     ("networkPolicy.dnsPorts", [5353], {"NetworkPolicy"}),
     ("networkPolicy.extraIngress", [{}], {"NetworkPolicy"}),
+    ("statusPage.enabled", True, {*SETTINGS, "ClusterRole"}),
     ("networkPolicy.extraEgress", [{}], {"NetworkPolicy"}),
     ("tests.enabled", False, {"Pod", "Role", "RoleBinding", "ServiceAccount"}),
     ("tests.namespace", "team", {"Pod", "Role", "RoleBinding"}),
@@ -129,6 +130,12 @@ APART: Final[list[tuple[Case, Json]]] = [
         at("controller.replicaCount", 1),
     ),
     (("webhook.certificates.secretName", "x", PODS), at("webhook.certificates", {"mode": "secret", "secretName": "y"})),
+    (("statusPage.port", 9083, SETTINGS), at("statusPage.enabled", True)),
+    (("statusPage.tlsSecretName", "page", {*SETTINGS, "Service"}), at("statusPage.enabled", True)),
+    (
+        ("networkPolicy.pageFrom", _PEER, {"NetworkPolicy"}),
+        at("statusPage", {"enabled": True, "tlsSecretName": "page"}),
+    ),
     (
         ("webhook.certificates.issuerRef", {"name": "x"}, {"Certificate", "Issuer"}),
         at("webhook.certificates.mode", "certManager"),

@@ -83,15 +83,15 @@ async def test_the_verdict_of_a_timeout_names_the_image_in_the_kubelets_words(st
     verdict = await stage.until_verdict(GANG)
     assert verdict.kind is Kind.TIMEOUT
     told = await stage.until_condition(GANG, names.REASON_TIMED_OUT)
-    assert f'workers-1/1 (ImagePull: {SECOND}: ImagePullBackOff: Back-off pulling image "log:1"' in told["message"]
+    words = f'1 pod: ImagePull: {SECOND}: ImagePullBackOff: Back-off pulling image "log:1" (workers-1/1)'
+    assert words in told["message"]
 
 
 async def test_a_prefetching_container_that_fails_is_named(stage: Stage) -> None:
     stage.actors.kubelets.trouble(Trouble(Where(job_index=0, index=1), crash_init=FIRST, crash_code=255))
     await stage.apply(gang(timeout=2, backoff_limit=6))
     told = await stage.until_condition(GANG, names.REASON_TIMED_OUT)
-    assert f"workers-0/1 (CrashLoop: {FIRST}: " in told["message"]
-    assert "exit code 255" in told["message"]
+    assert f"1 pod: CrashLoop: {FIRST}: CrashLoopBackOff: exit code 255 (workers-0/1)" in told["message"]
 
 
 async def test_the_same_manifest_again_changes_nothing(make_stage: MakeStage, tmp_path: Path) -> None:

@@ -15,7 +15,7 @@ async def test_story_1_holds_300_pods_until_the_300th_has_started(make_stage: Ma
         pods = await stage.until_held(299)
         assert len(pods) == 300
         waiting = await stage.until_condition("my-jobset", names.REASON_WAITING, "299/300 pods started")
-        assert "1 Unscheduled" in waiting["message"]
+        assert "missing: 1 pod: Unscheduled: 0/" in waiting["message"]
         assert await stage.verdict("my-jobset") is None
         assert not any(map(passed, stage.pods.all()))
 
