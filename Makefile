@@ -89,7 +89,7 @@ contracts: setup ## the import contracts of pyproject.toml
 	$(BIN)/lint-imports
 
 pytest: setup
-	$(BIN)/python -m pytest --numprocesses $(WORKERS) --dist loadgroup $(PYTEST_ARGS)
+	$(BIN)/python -m pytest --numprocesses $(WORKERS) --dist loadscope $(PYTEST_ARGS)
 
 bench: setup control-plane ## the tables of speed and memory
 	@$(BIN)/python -m bench $(BENCH_ARGS)

@@ -9,6 +9,8 @@ from typing import TYPE_CHECKING
 
 import pytest
 from hypothesis import settings
+from xdist.remote import Producer
+from xdist.scheduler import LoadScopeScheduling
 
 from tests.plane import places
 from tests.plane.places import Binaries
@@ -31,20 +33,27 @@ def pytest_configure() -> None:
         signal.signal(signal.SIGINT, signal.default_int_handler)
 
 
-_TOGETHER = ("scheduled_plane", "native_plane", "own_plane", "browser")
-"""Fixtures that take seconds to make and serve many tests."""
+_TOGETHER = {
+    "tests/flow/groups/test_native.py": "native",
+    "tests/flow/groups/": "kube-scheduler",
+    "tests/flow/test_rights_groups": "kube-scheduler",
+    "tests/sim/test_scheduler.py": "kube-scheduler",
+    "tests/kube/test_contract_outage.py": "outage",
+    "tests/page/": "browser",
+}
+"""Tests of one thing that takes seconds to make and serves many: a control plane of another kind, a browser."""
 
 
-def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """All tests of such a fixture run on one worker, so that it is made once: an idle API server costs time, too."""
-    for item in items:
-        wanted = set(getattr(item, "fixturenames", ()))
-        if "scheduled" in getattr(getattr(item, "callspec", None), "params", {}).values():
-            wanted.add("scheduled_plane")  # asked for by name while the test runs
-        for fixture in _TOGETHER:
-            if fixture in wanted:
-                item.add_marker(pytest.mark.xdist_group(fixture))
-                break
+class _OncePerThing(LoadScopeScheduling):  # type: ignore[misc]  # it ships no type information
+    """All tests of such a thing run on one worker, so that it is made once: an idle API server costs time, too."""
+
+    def _split_scope(self, nodeid: str) -> str:
+        return next((thing for path, thing in _TOGETHER.items() if nodeid.startswith(path)), nodeid)
+
+
+def pytest_xdist_make_scheduler(config: pytest.Config, log: Producer) -> LoadScopeScheduling:
+    """Instead of what `--dist` says. The marks of xdist's own groups do not reach it with this pytest."""
+    return _OncePerThing(config, log)
 
 
 @pytest.fixture(scope="session")
