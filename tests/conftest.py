@@ -43,11 +43,16 @@ _TOGETHER = {
 }
 """Tests of one thing that takes seconds to make and serves many: a control plane of another kind, a browser."""
 
+_BY_FILE = ("tests/charts/", "tests/house/")
+"""Their files keep what they have rendered or read."""
+
 
 class _OncePerThing(LoadScopeScheduling):  # type: ignore[misc]  # it ships no type information
     """All tests of such a thing run on one worker, so that it is made once: an idle API server costs time, too."""
 
     def _split_scope(self, nodeid: str) -> str:
+        if nodeid.startswith(_BY_FILE):
+            return nodeid.partition("::")[0]
         return next((thing for path, thing in _TOGETHER.items() if nodeid.startswith(path)), nodeid)
 
 
