@@ -8,7 +8,7 @@ from typing import Final
 import pytest
 
 from e2e import groups
-from e2e.operators import Operator
+from e2e.operators import Operator, until_gangs_are_held
 from e2e.world import World
 
 pytestmark = [pytest.mark.alone, pytest.mark.last]
@@ -17,6 +17,7 @@ GONE_SECONDS: Final = 60.0
 
 async def test_whoever_waits_for_a_group_runs_by_himself(world: World, operator: Operator) -> None:
     await operator.apply()  # another scenario may have removed it before
+    await until_gangs_are_held(world)  # installed anew, its Service reaches nobody for a moment
     await world.apply(groups.job(world.image, 2, metadata=groups.labelled(3)))
     await groups.until_held(world, 2)
     await operator.remove()

@@ -9,7 +9,7 @@ import pytest
 
 from e2e import commands, creations, facts, gangs
 from e2e.nodes import Nodes
-from e2e.operators import Operator
+from e2e.operators import Operator, until_gangs_are_held
 from e2e.seats import Seats
 from e2e.world import World
 from jobset_gate import names
@@ -25,6 +25,7 @@ Json = dict[str, Any]
 
 async def test_nothing_is_left_that_blocks(world: World, nodes: Nodes, operator: Operator) -> None:
     await operator.apply(changes={"barrier": {"graceSeconds": GRACE}})
+    await until_gangs_are_held(world)  # installed anew, its Service reaches nobody for a moment
     async with nodes.seats(world.namespace) as seats:
         await world.apply(waiting(world, seats, "lasting", None))
         await world.until_held(1)
