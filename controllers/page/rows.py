@@ -76,41 +76,46 @@ class Row(Word, frozen=True):
 
 def of_gang(it: Explanation, created: float) -> Row:
     """The line of a JobSet's gang."""
-    return Row(
-        id=f"gang-{it.namespace}.{it.name}",
-        kind=Kind.GANG,
-        namespace=it.namespace,
-        name=it.name,
-        path=f"/gangs/{it.namespace}/{it.name}",
-        state=str(it.state),
-        tone=_TONES.get(it.state, Tone.WAIT),
-        started=it.started or 0,
-        expected=it.expected,
-        told=_told(it),
-        until=until(it),
-        created=created,
-        needs=(JOBSETS,),
-    )
+    row_id, path = f"gang-{it.namespace}.{it.name}", f"/gangs/{it.namespace}/{it.name}"
+    return _row(it, Kind.GANG, row_id, path, told=_told(it), created=created, needs=(JOBSETS,))
 
 
 def of_group(it: Explanation, report: Report) -> Row:
     """The line of a pod group, whose name may hold anything that an annotation may."""
-    api = report.pod_group.api if report.pod_group is not None else ""
+    api, way = report.pod_group.api if report.pod_group is not None else "", str(report.key.design)
+    path = f"/groups/{quote(it.namespace, safe='')}/{quote(it.name, safe='')}?way={way}"
+    needs = (PODS, Right(group=api, resource="podgroups")) if api else (PODS,)
+    told = _short(report.message or _told(it))
+    return _row(it, Kind.GROUP, f"group-{report.label}", path, told=told, created=report.created, needs=needs, way=way)
+
+
+def _row(
+    it: Explanation,
+    kind: Kind,
+    row_id: str,
+    path: str,
+    *,
+    told: str,
+    created: float,
+    needs: tuple[Right, ...],
+    way: str = "",
+) -> Row:
+    """What both have from the one builder."""
     return Row(
-        id=f"group-{report.label}",
-        kind=Kind.GROUP,
+        id=row_id,
+        kind=kind,
         namespace=it.namespace,
         name=it.name,
-        path=f"/groups/{quote(it.namespace, safe='')}/{quote(it.name, safe='')}?way={report.key.design}",
+        path=path,
         state=str(it.state),
         tone=_TONES.get(it.state, Tone.WAIT),
         started=it.started or 0,
         expected=it.expected,
-        told=_short(report.message or _told(it)),
+        told=told,
         until=until(it),
-        created=report.created,
-        needs=(PODS, Right(group=api, resource="podgroups")) if api else (PODS,),
-        way=str(report.key.design),
+        created=created,
+        needs=needs,
+        way=way,
     )
 
 
