@@ -11,6 +11,7 @@ from jobset_gate import names
 from jobset_gate.kube.client import Client
 from jobset_gate.kube.errors import AlreadyExists, NotFound
 from jobset_gate.kube.resources import CRDS, JOBSETS, Resource
+from jobset_gate.sim import crd_removal
 from jobset_gate.sim.crd import jobset, loose
 from jobset_gate.sim.crd.structural import structural
 from jobset_gate.sim.objects import Json, holds
@@ -79,10 +80,4 @@ async def wait_served(client: Client) -> Json:
 
 async def uninstall(client: Client) -> None:
     """Delete it, and with it all JobSets; returns when it is gone."""
-    try:
-        await client.delete(CRDS, names.JOBSET_CRD)
-        while True:
-            await client.get(CRDS, names.JOBSET_CRD)
-            await asyncio.sleep(POLL_SECONDS)
-    except NotFound:
-        return
+    await crd_removal.remove(client, names.JOBSET_CRD)

@@ -8,6 +8,7 @@ from jobset_gate.groups import crds
 from jobset_gate.groups.model import Way
 from jobset_gate.kube.errors import ApiError, NotFound
 from jobset_gate.kube.resources import CONFIGMAPS, CRDS, JOBS, JOBSETS, PODS
+from jobset_gate.sim import crd_removal
 from jobset_gate.sim.until import View
 from tests.flow.groups import manifests
 from tests.flow.groups.manifests import gated, runs
@@ -24,9 +25,7 @@ CPU: Final = 4
 
 async def kinds_are_gone(stage: GroupStage) -> None:
     """As in a cluster into which nobody has brought them."""
-    for name in crds.GROUPS:
-        await stage.client.delete(CRDS, name)
-        await stage.plane.kubectl("wait", "--for=delete", f"crd/{name}", "--timeout=60s")
+    await crd_removal.remove(stage.client, *crds.GROUPS)
 
 
 async def kinds_are_made(stage: GroupStage) -> None:

@@ -12,6 +12,7 @@ from jobset_gate.kube.client import Client, PatchType
 from jobset_gate.kube.informer import Informer
 from jobset_gate.kube.resources import CONFIGMAPS, CRDS
 from jobset_gate.kube.store import Change
+from jobset_gate.sim import crd_removal
 from tests.kube.jobset_like import JobSetLike
 from tests.kube.watched import Thing, watching
 from tests.support.planes import Plane
@@ -91,6 +92,6 @@ async def test_a_kind_that_is_installed_later_and_removed_again_is_followed(clie
         assert informer.trouble == ""
         await client.create(like.resource, {"metadata": {"name": "one", "namespace": namespace}})
         await sees("one")
-        await client.delete(CRDS, like.name)
+        await crd_removal.remove(client, like.name)
         await sees()
         run.cancel()

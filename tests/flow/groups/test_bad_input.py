@@ -1,7 +1,7 @@
 """Bad input: a clear reason on the group and on the pods that are to blame, and no other group is the worse for it."""
 
 from collections.abc import AsyncIterator
-from contextlib import asynccontextmanager, suppress
+from contextlib import asynccontextmanager
 from typing import Any
 
 import pytest
@@ -10,9 +10,9 @@ from jobset_gate import names
 from jobset_gate.groups import crds, kind_status
 from jobset_gate.groups.model import Way
 from jobset_gate.kube.client import Client, PatchType
-from jobset_gate.kube.errors import Invalid, NotFound
+from jobset_gate.kube.errors import Invalid
 from jobset_gate.kube.resources import CRDS, POD_GROUPS, PODS
-from jobset_gate.sim.until import View
+from jobset_gate.sim import crd_removal
 from tests.flow.groups import manifests
 from tests.flow.groups.conftest import MakeGroupStage
 from tests.flow.groups.manifests import gated
@@ -150,21 +150,14 @@ async def another_version(client: Client) -> AsyncIterator[str]:
     """Somebody's CRD of Koordinator's kind that serves v1beta1 alone; its name."""
     crd = crds.manifest(names.SIGS_GROUP)
     name = crd["metadata"]["name"]
-    await _gone(client, name)
+    await crd_removal.remove(client, name)
     del crd["metadata"]["labels"]
     crd["spec"]["versions"][0]["name"] = "v1beta1"
     await client.create(CRDS, crd)
     try:
         yield name
     finally:
-        await _gone(client, name)
-
-
-async def _gone(client: Client, name: str) -> None:
-    with suppress(NotFound):
-        await client.delete(CRDS, name)
-    async with View(client, CRDS, field_selector=f"metadata.name={name}") as view:
-        await view.until(lambda found: not found)
+        await crd_removal.remove(client, name)
 
 
 async def test_a_crd_of_another_version_is_named_and_other_ways_go_on(make_stage: MakeGroupStage) -> None:

@@ -3,7 +3,7 @@
 import asyncio
 import json
 from collections.abc import AsyncIterator, Iterator
-from contextlib import asynccontextmanager, suppress
+from contextlib import asynccontextmanager
 from pathlib import Path
 from typing import Any
 
@@ -17,8 +17,9 @@ from jobset_gate import names
 from jobset_gate.groups import crds
 from jobset_gate.groups.model import Way
 from jobset_gate.kube.client import Client, PatchType
-from jobset_gate.kube.errors import Invalid, NotFound
+from jobset_gate.kube.errors import Invalid
 from jobset_gate.kube.resources import CRDS, PODGROUPS_PLUGINS, PODGROUPS_SIGS
+from jobset_gate.sim import crd_removal
 from jobset_gate.sim.until import View
 from tests.flow.groups import manifests
 from tests.flow.groups.doors import PATIENCE
@@ -78,17 +79,9 @@ async def keeping(client: Client) -> AsyncIterator[Kept]:
 async def client(real_plane: Real) -> AsyncIterator[Client]:
     """On a plane where nobody has installed them, before and after."""
     async with real_plane.client() as client:
-        await remove(client, *ALL)
+        await crd_removal.remove(client, *ALL)
         yield client
-        await remove(client, *ALL)
-
-
-async def remove(client: Client, *gone: str) -> None:
-    for name in gone:
-        with suppress(NotFound):
-            await client.delete(CRDS, name)
-    async with View(client, CRDS) as view:
-        await view.until(lambda found: not {one["metadata"]["name"] for one in found} & set(gone))
+        await crd_removal.remove(client, *ALL)
 
 
 async def served(client: Client, name: str) -> Json:
@@ -217,7 +210,7 @@ async def test_somebody_elses_is_never_written_and_it_is_told_if_groups_cannot_b
         after = {name: await client.get(CRDS, name) for name in (PLUGINS, SIGS)}
         assert after == before
         # Its owner goes, and it is ours to make.
-        await client.delete(CRDS, SIGS)
+        await crd_removal.remove(client, SIGS)
         await kept.until(SIGS, Outcome.UNUSABLE, Outcome.CREATED, Outcome.CURRENT)
         assert kept.keeper.trouble == {}
 
@@ -239,7 +232,7 @@ async def test_one_that_was_deleted_is_made_again(real_plane: Real, client: Clie
         space = fresh_name()
         await real_plane.make_namespace(space)
         await client.create(PODGROUPS_SIGS, manifests.pod_group("ring", 3, Way.KOORDINATOR_POD_GROUP), space)
-        await client.delete(CRDS, SIGS)
+        await crd_removal.remove(client, SIGS)
         await kept.until(SIGS, Outcome.CREATED, Outcome.CREATED)
         await real_plane.drop_namespace(space)
 
