@@ -12,7 +12,6 @@ from jobset_gate.kube.resources import CRDS
 
 POLL_SECONDS: Final = 0.05
 LOOKS_BEFORE_A_TOUCH: Final = 40
-TOUCHED: Final = "jobset-gate.dev/touched"
 
 
 async def remove(client: Client, *names: str) -> None:
@@ -41,7 +40,7 @@ async def _until_gone(client: Client, name: str, uid: str) -> None:
         while str((await client.get(CRDS, name))["metadata"]["uid"]) == uid:
             looks += 1
             if looks % LOOKS_BEFORE_A_TOUCH == 0:
-                touch = {"metadata": {"uid": uid, "annotations": {TOUCHED: str(looks)}}}
+                touch = {"metadata": {"uid": uid, "annotations": {"touched": str(looks)}}}
                 with suppress(Invalid):  # it is another by now
                     await client.patch(CRDS, name, body=touch, patch=PatchType.MERGE)
             await asyncio.sleep(POLL_SECONDS)
