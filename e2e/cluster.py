@@ -1,5 +1,6 @@
 """The cluster: a kind cluster of our own, found or made, or the one that a kubeconfig names."""
 
+import asyncio
 import json
 import os
 import tempfile
@@ -10,11 +11,16 @@ from pathlib import Path
 from typing import Any, Final
 
 from e2e import commands
+from jobset_gate.kube import access
+from jobset_gate.kube.client import Client
+from jobset_gate.sim import crd_removal
 
 CONFIG: Final = Path(__file__).with_name("kind.yaml")
 CONTROL_PLANE: Final = "node-role.kubernetes.io/control-plane"
 KIND_LABEL: Final = "io.x-k8s.kind.cluster"
 CREATE_SECONDS: Final = 420.0
+SETTLED_SECONDS: Final = 180
+GONE_SECONDS: Final = 240.0
 
 
 @dataclass(frozen=True, slots=True)
@@ -30,6 +36,28 @@ class Cluster:
 
     def nodes(self) -> list[dict[str, Any]]:
         return list(json.loads(self.kubectl("get", "nodes", "--output=json"))["items"])
+
+    def wait_settled(self) -> None:
+        """Until all nodes of kind's are ready, and DNS and networks are there: kind itself waits for one node only."""
+        if not self.kind:
+            return
+        limit = f"--timeout={SETTLED_SECONDS}s"
+        self.kubectl("wait", "--for=condition=Ready", "nodes", "--all", limit, seconds=SETTLED_SECONDS + 10)
+        for what in ("daemonset", "deployment"):
+            self.kubectl("--namespace=kube-system", "rollout", "status", what, limit, seconds=SETTLED_SECONDS + 10)
+
+    def remove_crds(self, *names: str) -> None:
+        """Away with these kinds and all their objects; see crd_removal.py. Raises commands.Failed."""
+
+        async def remove() -> None:
+            reached = await access.from_kubeconfig(self.kubeconfig)
+            async with asyncio.timeout(GONE_SECONDS), Client(reached, user_agent="jobset-gate-e2e") as client:
+                await crd_removal.remove(client, *names)
+
+        try:
+            asyncio.run(remove())
+        except TimeoutError as late:
+            raise commands.Failed(f"not gone after {GONE_SECONDS:.0f}s: {', '.join(names)}") from late
 
     def steady_node(self) -> dict[str, str]:
         """Selects a node that no scenario does harm to, where there are enough others for the gangs."""

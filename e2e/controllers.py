@@ -7,7 +7,7 @@ from typing import Any, Final
 
 from e2e import facts, gate
 from e2e.nodes import Nodes
-from e2e.world import PATIENCE
+from e2e.patience import PATIENCE
 from jobset_gate import names
 from jobset_gate.kube.client import Client, PatchType
 from jobset_gate.kube.errors import NotFound
@@ -61,8 +61,8 @@ class Controllers:
         """They run with these arguments added to their own meanwhile."""
         before = await self._client.get(DEPLOYMENTS, gate.CONTROLLER, gate.NAMESPACE)
         own = _container(before)["args"]
-        await self._run([*own, *args])
         try:
+            await self._run([*own, *args])
             yield
         finally:
             await self._run(own)

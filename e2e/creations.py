@@ -8,7 +8,8 @@ from itertools import count
 from typing import Any, Final
 
 from e2e import gangs
-from e2e.world import PATIENCE, World
+from e2e.patience import PATIENCE
+from e2e.world import World
 from jobset_gate import names
 from jobset_gate.kube.errors import KubeError
 from jobset_gate.kube.resources import JOBSETS

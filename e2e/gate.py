@@ -9,6 +9,7 @@ from typing import Any, Final
 from e2e import commands, images, jobset
 from e2e.cluster import Cluster
 from e2e.helm import CHART, Release
+from e2e.patience import PATIENCE
 from jobset_gate import names
 from jobset_gate.groups import crds
 from jobset_gate.sim import manifests
@@ -26,7 +27,9 @@ STREAM: Final = f"http://jobset-gate-stream.{NAMESPACE}.svc:{STREAM_PORT}"
 MARK: Final = "jobset-gate-e2e-ground"
 """Label on our namespace: what is in it, the suite has put there."""
 GONE_SECONDS: Final = 240
-IN_FORCE_SECONDS: Final = 120.0
+IN_A_ROW: Final = 10
+"""Objects: each replica of the webhook has then been asked, surely enough."""
+KINDS_SECONDS: Final = 20
 LOOK_EVERY: Final = 0.5
 Json = dict[str, Any]
 
@@ -44,7 +47,7 @@ def install(cluster: Cluster, values: Json, chart: Path = CHART) -> None:
     print(f"jobset-gate: installing {chart.name}", flush=True)
     cluster.kubectl("apply", "-f", "-", stdin=json.dumps(_namespace()))
     it.apply(values, chart)
-    _wait_in_force(cluster)
+    wait_in_force(cluster)
 
 
 def uninstall(cluster: Cluster) -> None:
@@ -65,8 +68,7 @@ def pod_group_kinds(cluster: Cluster) -> set[str]:
 
 def forget_kinds(cluster: Cluster, names_of_crds: set[str]) -> None:
     """The controller makes them, and neither it nor Helm ever takes them away."""
-    if names_of_crds:
-        cluster.kubectl("delete", "crd", *sorted(names_of_crds), seconds=GONE_SECONDS)
+    cluster.remove_crds(*sorted(names_of_crds))
 
 
 def values(image: str, small_image: str, steady_node: dict[str, str]) -> Json:
@@ -91,17 +93,46 @@ def _namespace() -> Json:
     return {"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": NAMESPACE, "labels": labels}}
 
 
-def _wait_in_force(cluster: Cluster) -> None:
-    """Until a JobSet with the field gets JobSet's defaults and our barrier: a dry run tells."""
-    probe = json.dumps(manifests.gang("probe", jobs=1, pods=1))
-    end = time.monotonic() + IN_FORCE_SECONDS
-    said = ""
-    while time.monotonic() < end:
-        try:
-            said = cluster.kubectl("create", "--dry-run=server", "--output=json", "-f", "-", stdin=probe)
-        except commands.Failed as refused:
-            said = str(refused)
-        if names.BARRIER_CONTAINER in said and '"startupPolicy"' in said:
-            return
-        time.sleep(LOOK_EVERY)  # nothing tells when an API server has read its webhook configurations
-    raise commands.Failed(f"a JobSet does not get its barrier: {said[:2000]}")
+def wait_in_force(cluster: Cluster) -> None:
+    """Until some JobSets in a row get JobSet's defaults and our barrier, and members of groups their gate.
+
+    A dry run tells: nothing else does when an API server has read its webhook configurations, and when it reaches all
+    who stand behind their Services. The kinds of groups are there then, too. Raises commands.Failed.
+    """
+    probe, end = json.dumps(_probe()), time.monotonic() + PATIENCE
+    while said := _not_in_force(cluster, probe):
+        if time.monotonic() > end:
+            raise commands.Failed(f"not in force after {PATIENCE:.0f}s: {said[:2000]}")
+        time.sleep(LOOK_EVERY)
+
+
+def _probe() -> Json:
+    """Gangs, and pods that say to which group they belong."""
+    gangs = [manifests.gang(f"probe-{number}", jobs=1, pods=1) for number in range(IN_A_ROW)]
+    labels = {names.ALIBABA_NAME: "probe", names.ALIBABA_MINIMUM: "2"}
+    members = [
+        {
+            "apiVersion": "v1",
+            "kind": "Pod",
+            "metadata": {"name": f"probe-{number}", "labels": labels},
+            "spec": {"containers": [manifests.container()]},
+        }
+        for number in range(IN_A_ROW)
+    ]
+    return {"apiVersion": "v1", "kind": "List", "items": [*gangs, *members]}
+
+
+def _not_in_force(cluster: Cluster, probe: str) -> str:
+    """What is wrong, "" if nothing is."""
+    try:
+        said = cluster.kubectl("apply", "--dry-run=server", "--output=json", "-f", "-", stdin=probe)
+        kinds = [f"crd/{kind}" for kind in crds.GROUPS]
+        cluster.kubectl("wait", "--for=condition=Established", *kinds, f"--timeout={KINDS_SECONDS}s")
+    except commands.Failed as refused:
+        return str(refused)
+    texts = [json.dumps(one) for one in json.loads(said)["items"]]
+    for text in texts:
+        gang = '"startupPolicy"' in text and names.BARRIER_CONTAINER in text
+        if not gang and names.GANG_GATE not in text:
+            return text
+    return "" if len(texts) == 2 * IN_A_ROW else said

@@ -17,9 +17,10 @@ GONE_SECONDS = 180
 def installed(it: Cluster, reports: Path, *, remove: bool) -> Iterator[Ground]:
     """Images, JobSet and jobset-gate. `remove`: afterwards the cluster is as it was before."""
     found, kinds = jobset.stands(it), gate.pod_group_kinds(it)
-    with _timed("images"):
+    with _timed("images and nodes"):
         image, small = images.ours(it.kind or "e2e"), images.small()
         images.load(it, image, small)
+        it.wait_settled()
     steady, stand_in = it.steady_node(), False
     try:
         with _timed("JobSet"):

@@ -44,7 +44,7 @@ def uninstall(cluster: Cluster, *, stand_in: bool) -> None:
     for kind in ("mutating", "validating"):
         name = f"jobset-{kind}-webhook-configuration"
         cluster.kubectl("delete", f"{kind}webhookconfiguration", name, "--ignore-not-found")
-    cluster.kubectl("delete", "crd", names.JOBSET_CRD, "--ignore-not-found")
+    cluster.remove_crds(names.JOBSET_CRD)
     manifest = templates.filled("jobset-standin.yaml", IMAGE="", BUILD="", STEADY_NODE={})
     cluster.kubectl("delete", "--ignore-not-found", "-f", "-", stdin=manifest, seconds=READY_SECONDS)
 

@@ -8,7 +8,8 @@ from enum import Enum
 from typing import Any, Final
 
 from e2e import commands
-from e2e.world import PATIENCE, World
+from e2e.patience import PATIENCE
+from e2e.world import World
 from jobset_gate.sim import manifests
 
 PROXY: Final = "mesh-proxy"

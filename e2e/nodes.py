@@ -7,6 +7,7 @@ from typing import Any, Final
 
 from e2e import commands, gate
 from e2e.ground import Ground
+from e2e.patience import PATIENCE
 from e2e.seats import Seats
 from jobset_gate import names
 from jobset_gate.kube.client import Client
@@ -14,8 +15,6 @@ from jobset_gate.kube.resources import NODES
 from jobset_gate.sim.until import View
 
 Json = dict[str, Any]
-EXEC_SECONDS: Final = 30.0
-PATIENCE: Final = 60.0
 LOOK_EVERY: Final = 0.5
 API_SERVER: Final = "6443"
 """Its port on a kind cluster's control plane."""
@@ -35,7 +34,7 @@ class Nodes:
         off. Pods tolerate that one by default, so whoever saw a gang run there may still find it.
         """
         async with View(self._client, NODES) as view:
-            nodes = await view.until(lambda seen: sum(map(_takes_pods, seen)) >= 2)
+            nodes = await view.until(lambda seen: sum(map(_takes_pods, seen)) >= 2, PATIENCE)
         return sorted(str(node["metadata"]["name"]) for node in nodes if _takes_pods(node))
 
     async def address(self, name: str) -> str:
@@ -67,14 +66,14 @@ class Nodes:
 
     async def _until_ready(self, node: str) -> None:
         async with View(self._client, NODES) as view:
-            await view.until(lambda nodes: any(one["metadata"]["name"] == node and _back(one) for one in nodes))
+            await view.until(lambda all_: any(one["metadata"]["name"] == node and _back(one) for one in all_), PATIENCE)
 
     # --- Their networks ----------------------------------------------------------------------------------------------
 
     async def run(self, node: str, *command: str) -> str:
         """A program inside the node. Raises commands.Failed."""
         assert self._ground.kind, "only kind's nodes are containers here"
-        return await asyncio.to_thread(commands.run, "docker", "exec", node, *command, seconds=EXEC_SECONDS)
+        return await asyncio.to_thread(commands.run, "docker", "exec", node, *command)
 
     async def said(self, node: str, pod: Json, container: str) -> str:
         """What a container has written so far, read on its node: no API server is asked. "" before it has started."""

@@ -10,15 +10,13 @@ from typing import Any, Final
 from e2e import creations, gate, helm, leftovers
 from e2e.cluster import Cluster
 from e2e.ground import Ground
+from e2e.patience import PATIENCE
 from e2e.world import World
 from jobset_gate import names
 from jobset_gate.kube.errors import KubeError
 
 Json = dict[str, Any]
 LOOK_EVERY: Final = 0.5
-SETTLED_SECONDS: Final = 60.0
-IN_A_ROW: Final = 10
-"""Gangs: each replica of the webhook has then been asked, surely enough."""
 
 
 class Operator:
@@ -30,15 +28,17 @@ class Operator:
         self._usual = gate.values(ground.image, ground.small_image, ground.steady_node)
 
     async def apply(self, chart: Path = helm.CHART, changes: Mapping[str, Any] | None = None) -> None:
-        """Installs or upgrades with the suite's values and these; returns when only the new pods are there.
+        """Installs or upgrades with the suite's values and these; returns when only the new pods are there, and asked.
 
-        Until then API servers may go on asking the old ones, on connections that they have. Raises commands.Failed.
+        Until then API servers may go on asking the old ones, on connections that they have; and a Service whose pods
+        are ready reaches nobody for a moment where there was none before. Raises commands.Failed.
         """
         await asyncio.to_thread(self._release.apply, merged(self._usual, changes or {}), chart)
-        end = time.monotonic() + SETTLED_SECONDS
+        end = time.monotonic() + PATIENCE
         while await self._leaving():
             assert time.monotonic() < end, "pods of the release before are still there"
             await asyncio.sleep(LOOK_EVERY)
+        await asyncio.to_thread(gate.wait_in_force, self.cluster)
 
     async def _leaving(self) -> bool:
         """Whether there are pods on their way out."""
@@ -80,13 +80,14 @@ class Operator:
 async def until_gangs_are_held(world: World) -> None:
     """Until some in a row get their barrier, whichever replica is asked."""
     held = 0
-    while held < IN_A_ROW:
-        try:
-            held = held + 1 if creations.has_barrier(await creations.tried(world)) else 0
-        except KubeError:
-            held = 0
-        if held == 0:
-            await asyncio.sleep(LOOK_EVERY)
+    async with asyncio.timeout(PATIENCE):
+        while held < gate.IN_A_ROW:
+            try:
+                held = held + 1 if creations.has_barrier(await creations.tried(world)) else 0
+            except KubeError:
+                held = 0
+            if held == 0:
+                await asyncio.sleep(LOOK_EVERY)
 
 
 def merged(values: Mapping[str, Any], changes: Mapping[str, Any]) -> Json:

@@ -7,7 +7,8 @@ from pathlib import Path
 from typing import Final
 
 from e2e import commands
-from e2e.world import PATIENCE, World
+from e2e.patience import PATIENCE
+from e2e.world import World
 
 BIN: Final = Path(sys.executable).parent
 """Where kubectl-jobset_gate lies."""

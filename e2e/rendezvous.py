@@ -17,8 +17,9 @@ import time
 from collections.abc import Callable
 from pathlib import Path
 
-PATIENCE = float(os.environ.get("PATIENCE") or 20)
-"""Seconds from a program's start until every peer has to be there. Containers of a released gang start within a few."""
+PATIENCE = float(os.environ.get("PATIENCE") or 60)
+"""Seconds from a program's start until every peer has to be there. Containers of a released gang start within a few, on
+a busy machine one after the other."""
 AGAIN, TRY = 0.2, 2.0
 """Seconds between two tries, and that one may take."""
 GO = b"go"

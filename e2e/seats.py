@@ -7,11 +7,13 @@ it gets none for a moment, and the raise comes when its kubelet is known to have
 """
 
 import asyncio
+from contextlib import suppress
 from itertools import count
 from typing import Any, Final
 
+from e2e.patience import PATIENCE
 from jobset_gate.kube.client import Client, PatchType
-from jobset_gate.kube.errors import Forbidden
+from jobset_gate.kube.errors import Conflict, Forbidden
 from jobset_gate.kube.resources import NAMESPACES, NODES, PODS
 from jobset_gate.sim import manifests
 from jobset_gate.sim.until import View
@@ -70,7 +72,7 @@ class Seats:
         pod = {"metadata": {"name": name, "namespace": self._probes}, "spec": {"restartPolicy": "Never", **spec}}
         await self._create(pod)
         async with View(self._client, PODS, self._probes, field_selector=f"metadata.name={name}") as view:
-            (seen,) = await view.until(lambda pods: any(_answered(pod) for pod in pods))
+            (seen,) = await view.until(lambda pods: any(map(_answered, pods)), PATIENCE)
         return bool(seen["status"]["phase"] == "Failed")
 
     async def _create(self, pod: Json) -> None:
@@ -89,7 +91,11 @@ class Seats:
     async def _say(self, node: str, counts: dict[str, int | None]) -> None:
         amounts = {resource: None if count is None else str(count) for resource, count in counts.items()}
         body = {"status": {"capacity": amounts, "allocatable": amounts}}
-        await self._client.patch(NODES, node, body=body, patch=PatchType.MERGE, subresource="status")
+        while True:
+            # An API server tries a patch again a few times only where kubelets and other scenarios write, too.
+            with suppress(Conflict):
+                await self._client.patch(NODES, node, body=body, patch=PatchType.MERGE, subresource="status")
+                return
 
 
 def _of(resource: str) -> Json:

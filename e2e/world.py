@@ -11,6 +11,7 @@ from e2e import commands, facts, logs
 from e2e.facts import Json
 from e2e.ground import Ground
 from e2e.logs import Line
+from e2e.patience import PATIENCE
 from e2e.seats import MARK
 from jobset_gate import names, verdicts
 from jobset_gate.kube import access
@@ -20,10 +21,9 @@ from jobset_gate.kube.resources import CONFIGMAPS, EVENTS, JOBSETS, NAMESPACES, 
 from jobset_gate.model import Verdict
 from jobset_gate.sim.until import View
 
-PATIENCE: Final = 150.0
-"""Seconds that anything may take on a busy machine before a scenario gives up."""
-TO_SPEAK: Final = 30.0
+TO_SPEAK: Final = 60.0
 """Seconds from a container's start to its first line, at most."""
+SERVICE_ACCOUNTS: Final = Resource("", "v1", "serviceaccounts", "ServiceAccount")
 LOOK_EVERY: Final = 0.5
 
 
@@ -55,11 +55,12 @@ class World:
         command = ("kubectl", "--kubeconfig", self.ground.kubeconfig, *args)
         return await asyncio.to_thread(commands.run, *command, seconds=seconds)
 
-    async def apply(self, *manifests: Mapping[str, Any]) -> str:
+    async def apply(self, *manifests: Mapping[str, Any], dry_run: bool = False) -> str:
         """With the strict validation that is kubectl's default."""
         placed = [{**it, "metadata": {**it["metadata"], "namespace": self.namespace}} for it in manifests]
         everything = {"apiVersion": "v1", "kind": "List", "items": placed}
-        return await self.kubectl("apply", "-f", "-", stdin=json.dumps(everything))
+        flags = ("--dry-run=server",) if dry_run else ()
+        return await self.kubectl("apply", *flags, "-f", "-", stdin=json.dumps(everything))
 
     async def suspend(self, *, suspended: bool = True) -> Json:
         body = {"spec": {"suspend": suspended}}
@@ -182,7 +183,7 @@ async def _patiently(view: View, holds: Callable[[list[Json]], bool], seconds: f
 
 @asynccontextmanager
 async def made(ground: Ground, namespace: str) -> AsyncIterator[World]:
-    """A new namespace; deleted at the end, without waiting for its pods to go."""
+    """A new namespace in which pods can be made; deleted at the end, without waiting for its pods to go."""
     async with Client(await access.from_kubeconfig(ground.kubeconfig), user_agent="jobset-gate-e2e") as client:
         body = {"metadata": {"name": namespace, "labels": {MARK: "true"}}}
         await client.create(NAMESPACES, body)
@@ -193,6 +194,8 @@ async def made(ground: Ground, namespace: str) -> AsyncIterator[World]:
                 if end := facts.barrier_end(pod):
                     ends[facts.name_of(pod)] = end
 
+            async with View(client, SERVICE_ACCOUNTS, namespace) as accounts:
+                await accounts.until(bool, PATIENCE)
             async with View(client, PODS, namespace, each=note) as pods:
                 yield World(ground, namespace, client, pods, ends)
         finally:

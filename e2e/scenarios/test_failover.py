@@ -19,7 +19,7 @@ async def test_open_streams_move_to_the_new_leader(world: World, nodes: Nodes, c
         await seats.put(node, 3)
         await world.apply(gangs.gang(gangs.workers(world.image, jobs=2, pods=2, resources=seats.one), timeout=300))
         await world.until_held(3)
-        leader = await controllers.leader()
+        leader = await controllers.until_led()
         (doomed,) = [pod for pod in await controllers.pods() if facts.name_of(pod) == leader]
         await controllers.remove(doomed)
         await controllers.until_led(but=leader)

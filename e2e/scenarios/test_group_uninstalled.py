@@ -3,26 +3,23 @@
 After all other scenarios, for jobset-gate is gone then.
 """
 
-from typing import Final
-
 import pytest
 
 from e2e import groups
-from e2e.operators import Operator, until_gangs_are_held
+from e2e.operators import Operator
+from e2e.patience import PATIENCE
 from e2e.world import World
 
 pytestmark = [pytest.mark.alone, pytest.mark.last]
-GONE_SECONDS: Final = 60.0
 
 
 async def test_whoever_waits_for_a_group_runs_by_himself(world: World, operator: Operator) -> None:
     await operator.apply()  # another scenario may have removed it before
-    await until_gangs_are_held(world)  # installed anew, its Service reaches nobody for a moment
     await world.apply(groups.job(world.image, 2, metadata=groups.labelled(3)))
     await groups.until_held(world, 2)
     await operator.remove()
     await world.until_running(2)
-    assert await operator.left_behind(GONE_SECONDS) == set()
+    assert await operator.left_behind(PATIENCE) == set()
     # Who comes now is not held, and nobody is asked about him.
     late = groups.job(world.image, 1, metadata=groups.labelled(3))
     await world.apply({**late, "metadata": {"name": "late"}})

@@ -8,7 +8,9 @@ from e2e.world import World
 from jobset_gate import names
 from jobset_gate.sim import manifests
 
-SIDECAR = "trap 'exit 0' TERM; echo sidecar is up; sleep 3600 & wait"
+SIDECAR = "trap 'exit 0' TERM; echo sidecar is up; touch /up; sleep 3600 & wait"
+UP = {"exec": {"command": ["test", "-e", "/up"]}, "periodSeconds": 1, "failureThreshold": 120}
+"""Without it a sidecar that has not spoken yet counts as started."""
 
 
 async def test_the_barrier_comes_after_all_of_the_users_own(world: World, nodes: Nodes) -> None:
@@ -18,7 +20,9 @@ async def test_the_barrier_comes_after_all_of_the_users_own(world: World, nodes:
         workers = gangs.workers(world.image, jobs=1, pods=2, resources=seats.one, work=gangs.SHORT_WORK)
         workers["template"]["spec"]["template"]["spec"]["initContainers"] = [
             manifests.container("setup", world.image, command=["sh", "-c", "echo set up; sleep 1"]),
-            manifests.container("proxy", world.image, command=["sh", "-c", SIDECAR], restartPolicy="Always"),
+            manifests.container(
+                "proxy", world.image, command=["sh", "-c", SIDECAR], restartPolicy="Always", startupProbe=UP
+            ),
         ]
         await world.apply(gangs.gang(workers))
         (held,) = [pod for pod in await world.until_held(1) if facts.held(pod)]

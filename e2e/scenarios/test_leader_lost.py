@@ -26,7 +26,7 @@ async def test_the_standby_takes_over(world: World, nodes: Nodes, controllers: C
         await world.apply(story(world.image, seats.one))
         await world.until(lambda pods: sum(map(facts.held, pods)) == 3 * PODS - 1 and any(map(facts.runs, pods)))
         await world.until_condition(names.REASON_WAITING, "5/6 pods started")
-        leader = await controllers.leader()
+        leader = await controllers.until_led()
         (doomed,) = [pod for pod in await controllers.pods() if facts.name_of(pod) == leader]
         await controllers.remove(doomed)
         await controllers.until_led(but=leader)

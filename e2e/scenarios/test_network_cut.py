@@ -1,7 +1,7 @@
 """A node loses the API server just before the release: its pods go by the stream, or when the network heals."""
 
 from collections.abc import AsyncIterator
-from contextlib import asynccontextmanager
+from contextlib import AsyncExitStack, asynccontextmanager
 
 import pytest
 
@@ -14,15 +14,21 @@ pytestmark = pytest.mark.alone
 
 
 @asynccontextmanager
-async def half_held(world: World, nodes: Nodes) -> AsyncIterator[tuple[list[facts.Json], str]]:
-    """Two pods wait on the first node, the seats for the other two are not there yet. Gives the two and the node."""
+async def half_held(world: World, nodes: Nodes, *, stream: bool) -> AsyncIterator[tuple[list[facts.Json], str]]:
+    """Two pods wait on the first node, which is cut off before the others get their last seat. Gives the two and it.
+
+    Without `stream` it is cut off from that, too.
+    """
     here, there = (await nodes.workers())[:2]
     async with nodes.seats(world.namespace) as seats:
         await seats.put(there, 1)
         await world.apply(gangs.near_and_far(world.image, here, seats.one))
         pods = await world.until_held(3)
         await world.until_condition(names.REASON_WAITING, "3/4 pods started")
-        async with nodes.no_api_server(here):
+        async with AsyncExitStack() as cuts:
+            await cuts.enter_async_context(nodes.no_api_server(here))
+            if not stream:
+                await cuts.enter_async_context(nodes.no_stream(here))
             await seats.put(there, 2)
             yield [pod for pod in pods if pod["spec"].get("nodeName") == here], here
         await world.until_running(4)
@@ -31,7 +37,7 @@ async def half_held(world: World, nodes: Nodes) -> AsyncIterator[tuple[list[fact
 
 
 async def test_the_stream_needs_no_api_server(world: World, wires: Nodes) -> None:
-    async with half_held(world, wires) as (cut_off, node):
+    async with half_held(world, wires, stream=True) as (cut_off, node):
         for pod in cut_off:
             await wires.until_said(node, pod, "main", gangs.SAYS)
         # All that the API server knows is that they were waiting.
@@ -40,7 +46,7 @@ async def test_the_stream_needs_no_api_server(world: World, wires: Nodes) -> Non
 
 
 async def test_without_a_stream_they_go_when_the_network_heals(world: World, wires: Nodes) -> None:
-    async with half_held(world, wires) as (cut_off, node), wires.no_stream(node):
+    async with half_held(world, wires, stream=False) as (cut_off, node):
         await world.until_running(2)
         for pod in cut_off:
             assert gangs.SAYS not in await wires.said(node, pod, "main")

@@ -6,7 +6,8 @@ from pathlib import Path
 from typing import Final
 
 from e2e import commands, plugin, quickstart
-from e2e.world import PATIENCE, World
+from e2e.patience import PATIENCE
+from e2e.world import World
 
 WHY: Final = "kubectl jobset-gate why "
 CAUSES: Final = {

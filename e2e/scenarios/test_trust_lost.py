@@ -1,4 +1,4 @@
-"""The CA's Secret is deleted, or the caBundle wiped: within half a minute API servers trust the webhook again."""
+"""The CA's Secret is deleted, or the caBundle wiped: within half a minute API servers are told anew whom to trust."""
 
 import asyncio
 from collections.abc import Awaitable, Callable
@@ -45,7 +45,7 @@ async def test_it_is_healed(world: World, lose: Callable[[World], Awaitable[None
     async with asyncio.timeout(HEALED_SECONDS):
         while not await whole(world):  # noqa: ASYNC110 - three objects, a look now and then
             await asyncio.sleep(LOOK_EVERY)
-        await until_gangs_are_held(world)
+    await until_gangs_are_held(world)
 
 
 async def whole(world: World) -> bool:
