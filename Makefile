@@ -27,9 +27,12 @@ GIVEN   = $(if $(filter command,$(firstword $(origin KUBECONFIG))),KUBECONFIG="$
 DELETE ?=
 TRY_ARGS ?=
 # Tests wait more than they compute. Each worker has a real control plane of its own; one has that with kube-scheduler.
-WORKERS ?= 3
+WORKERS ?= 4
 LOCK    = $(BIN)/pip-compile --quiet --allow-unsafe --generate-hashes --strip-extras --no-header --no-emit-options \
           --no-emit-index-url --no-emit-find-links --no-emit-trusted-host $(LOCK_ARGS)
+
+# Dozens of tests start the command line, which would compile all of itself each time.
+unexport PYTHONDONTWRITEBYTECODE
 
 .DEFAULT_GOAL := help
 .PHONY: help setup demo test control-plane tools helm lint types contracts pytest format bench bench-groups bench-release wheels image chart sbom e2e try \

@@ -47,6 +47,17 @@ _BY_FILE = ("tests/charts/", "tests/house/")
 """Their files keep what they have rendered or read."""
 
 
+_FIRST = (
+    "tests/flow/test_rights.py",
+    "tests/flow/test_kills.py",
+    "tests/flow/test_channels.py",
+    "tests/flow/test_stories.py",
+    "tests/webhook/test_rolled.py",
+    "tests/webhook/test_rotated.py",
+)
+"""Those that last longest begin early, so that no worker is alone with one of them at the end."""
+
+
 class _OncePerThing(LoadScopeScheduling):  # type: ignore[misc]  # it ships no type information
     """All tests of such a thing run on one worker, so that it is made once: an idle API server costs time, too."""
 
@@ -54,6 +65,11 @@ class _OncePerThing(LoadScopeScheduling):  # type: ignore[misc]  # it ships no t
         if nodeid.startswith(_BY_FILE):
             return nodeid.partition("::")[0]
         return next((thing for path, thing in _TOGETHER.items() if nodeid.startswith(path)), nodeid)
+
+
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    """Otherwise as they were found."""
+    items.sort(key=lambda item: not item.nodeid.startswith(_FIRST))
 
 
 def pytest_xdist_make_scheduler(config: pytest.Config, log: Producer) -> LoadScopeScheduling:

@@ -46,7 +46,7 @@ class Kubectl:
             stdin=asyncio.subprocess.PIPE if text is not None else asyncio.subprocess.DEVNULL,
             stdout=asyncio.subprocess.PIPE,
             stderr=asyncio.subprocess.PIPE,
-            env={"HOME": str(self.home), "PATH": os.environ.get("PATH", ""), "KUBECTL_KUBERC": "false"},
+            env={"HOME": str(self.home), "PATH": os.environ.get("PATH", ""), "KUBECTL_KUBERC": "false", "GOGC": "400"},
         )
         try:
             out, err = await process.communicate(text.encode() if text is not None else None)
