@@ -18,8 +18,8 @@ from jobset_gate.groups.standing import Standing
 from jobset_gate.kube.errors import KubeError, NotLeader
 from jobset_gate.settings import Groups, Native
 
-WRITES: Final = 32
-"""Decisions that are being written at once."""
+WRITES: Final = 16
+"""Decisions that are being written at once: each of them soon has the pods of a whole group to open."""
 
 AGAIN: Final = 1.0
 """Seconds after which the API is asked again what stands, when nobody knows whether a decision was written."""
@@ -89,6 +89,9 @@ class Decisions:
             await self._clear_up(doubt)
         except KubeError as error:
             _log.error("decision not written", group=lead.path, error=str(error))
+            self._set_back(lead, error)
+        except Exception as error:  # noqa: BLE001 - a fault of ours that shows on one group must not stop the others
+            _log.error("decision not written", group=lead.path, error=repr(error), exc_info=error)
             self._set_back(lead, error)
         else:
             self._setbacks.forget(lead)

@@ -16,8 +16,10 @@ from controllers.groups.homes import Homes
 from controllers.groups.parts import Parts
 from controllers.groups.quotas import Quotas
 from controllers.groups.rooms import Rooms
-from controllers.groups.seats import Pod, Seats
+from controllers.groups.seats import Seats
+from controllers.groups.takers import Takers
 from controllers.groups.views import GroupsView
+from jobset_gate.groups.candidates import Check
 from jobset_gate.groups.certainty import Room
 from jobset_gate.groups.ganggroups import key as key_of
 from jobset_gate.groups.model import DESIGN, Group, Key
@@ -57,27 +59,26 @@ class GroupIndex:
         self._homes = Homes(designs, across_namespaces=settings.across_namespaces)
         self._seats = Seats(self._differs, has_home=lambda key: bool(self._homes.of(key)))
         self._rooms = Rooms()
-        self._bound: dict[Pod, str] = {}
-        """UIDs."""
+        self._takers = Takers(self._rooms)
+        self._reckons = settings.capacity_check is not Check.OFF
         self._quotas = Quotas()
 
     # --- Changes ----------------------------------------------------------------------------------------------------
 
     def on_member(self, change: Change[MemberSeen]) -> None:
         """A pod with our label came, changed or went."""
+        news = self._reckons and self._takers.member(change.key, change.new)
         self._seats.hold(change.key, change.new)
+        if news:
+            self._changed(None)
 
     def on_bound(self, change: Change[BoundSeen]) -> None:
         """A pod was bound, changed, or takes up no room any more; then it is no ungated member any more either."""
-        new, was = change.new, self._bound.get(change.key)
-        news = False
-        if was is not None and (new is None or new.uid != was):
-            del self._bound[change.key]
-            news = self._rooms.unbind(was)
+        new, was = change.new, self._takers.named(change.key)
+        news = self._takers.bound(change.key, new)
+        if was and (new is None or new.uid != was):
             self._seats.name(was, None)
         if new is not None:
-            self._bound[change.key] = new.uid
-            news = self._rooms.bind(new) or news
             self._seats.name(new.uid, new.ungated)
         if news:
             self._changed(None)

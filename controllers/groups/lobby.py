@@ -6,7 +6,10 @@ What does not change is not looked at again, so that a thousand groups cost noth
 from collections.abc import Callable, Iterable, Sequence
 from typing import Final, Protocol
 
+import structlog
+
 from controllers.ticks import ticks
+from jobset_gate import names
 from jobset_gate.groups import ganggroups
 from jobset_gate.groups.candidates import Candidate, Hold, Opened
 from jobset_gate.groups.certainty import Room, Shape
@@ -20,6 +23,12 @@ from jobset_gate.groups.standing import Standing
 
 AT_LEAST_EVERY: Final = 5.0
 """Seconds between two looks at what time alone changes: it ends back-offs, and takes others out of the reckoning."""
+
+
+MOST_SAID: Final = 500
+"""Characters of what went wrong in us."""
+
+_log = structlog.get_logger(__name__)
 
 
 class View(Protocol):
@@ -129,17 +138,27 @@ class Lobby:
         found = set(changed)
         for key in changed:
             found.update(self._lists.get(key, ()))
-            self._relist(key, self._index.observe(key))
+            try:
+                self._relist(key, self._index.observe(key))
+            except Exception as error:  # noqa: BLE001 - as in `leave_out`
+                self.leave_out(key, error)
             found.update(self._lists.get(key, ()), self._listing.get(key, ()))
         return found
+
+    def leave_out(self, key: Key, error: Exception) -> None:
+        """A fault of ours that shows on this group must not hold up all others: it waits, and is tried now and then."""
+        self._leave(key)
+        message = f"cannot be judged, which is a fault of jobset-gate's own that its log has more of: {error!r}"
+        told = Standing(reason=names.REASON_INVALID_GROUP, message=message[:MOST_SAID])
+        if _words(self._why.get(key)) != _words(told):
+            _log.error("group not judged", group=key.path, error=repr(error), exc_info=error)
+        self.say(key, told)
 
     def judge(self, key: Key, now: float) -> None:
         """One group is as it is now."""
         seen = self._index.observe(key)
         self._reckon(key, seen, now)
-        lead = self._leads.pop(key, None)
-        if lead is not None:
-            self.waiting.pop(lead, None)
+        self._leave(key)
         if seen is None:
             self._why.pop(key, None)
             return
@@ -149,6 +168,11 @@ class Lobby:
             self._leads |= dict.fromkeys((it.key for it in answer.demands), answer.key)
         else:
             self.say(key, answer)
+
+    def _leave(self, key: Key) -> None:
+        lead = self._leads.pop(key, None)
+        if lead is not None:
+            self.waiting.pop(lead, None)
 
     def _relist(self, key: Key, seen: GroupSeen | None) -> None:
         """Who lists whom, so that a list that has changed is noticed by all who are in it."""
@@ -164,8 +188,8 @@ class Lobby:
 
     def _reckon(self, key: Key, seen: GroupSeen | None, now: float) -> None:
         """What of it others have to leave room for."""
-        before = self.opened.pop(key, ())
         still = self._outstanding(seen, now)
+        before = self.opened.pop(key, ())
         if still:
             self.opened[key] = still
         self.changes += before != still

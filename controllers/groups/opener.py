@@ -57,7 +57,7 @@ class Opener:
         self._apis = sorted({api for design in designs for api in POD_GROUPS[design]})
         self._now, self._measured = now, measured
         self._lobby = Lobby(index, outlook, checks=self._check is not Check.OFF, told=told)
-        self._work = asyncio.Event()
+        self._work, self._runs = asyncio.Event(), False
         self._ground = Ground()
         self._words, self._prospects = Words(), Prospects()
         self._decisions = Decisions(
@@ -65,14 +65,17 @@ class Opener:
         )
 
     def look(self, key: Key | None) -> None:
-        """Something has changed that matters to opening."""
+        """Something has changed that matters to opening; on a standby it is all looked at later."""
+        if not self._runs:
+            return
         if key is not None:
             self._lobby.dirty.add(key)
-        self._work.set()
+        if key is not None or self._lobby.waiting:  # nodes are looked at when somebody wants room
+            self._work.set()
 
     def placed(self, key: Key) -> None:
         """Of an open group some pod has come on: it needs no more room than before."""
-        if self._check is not Check.OFF:
+        if self._runs and self._check is not Check.OFF:
             self._lobby.resting.add(key)
         if self._lobby.waiting:
             self._work.set()
@@ -88,6 +91,7 @@ class Opener:
     async def run(self) -> None:
         """Until cancelled, or until this process no longer leads (NotLeader)."""
         await self._records.catch_up(self._apis)
+        self._runs = True
         self._lobby.look_at_all()
         self._work.set()
         async with asyncio.TaskGroup() as tasks:
@@ -122,7 +126,10 @@ class Opener:
     async def _refresh(self, turns: "_Turns", now: float) -> None:
         while self._lobby.dirty:
             for key in self._lobby.concerned():
-                self._lobby.judge(key, now)
+                try:
+                    self._lobby.judge(key, now)
+                except Exception as error:  # noqa: BLE001 - as in `leave_out`
+                    self._lobby.leave_out(key, error)
                 await turns.end()
 
     async def _choose(self, turns: "_Turns", now: float) -> list[Open]:
@@ -134,22 +141,30 @@ class Opener:
             if self._decisions.held_up(candidate.key):
                 self._say(candidate, self._decisions.why(candidate.key))
                 continue
-            verdict = going.consider(candidate)
-            if roughly and self._doubts(verdict):
+            verdict = self._verdict(going, candidate)
+            if roughly and verdict is not None and self._doubts(verdict):
                 # Whoever has come on since the last look may have left more room than was reckoned with.
                 self._lobby.dirty |= self._lobby.resting
                 await self._refresh(turns, now)
                 going, roughly = self._begin(now), False
                 if not self._is_next(candidate):
                     continue
-                verdict = going.consider(candidate)
+                verdict = self._verdict(going, candidate)
             if isinstance(verdict, Open):
                 self._decisions.take(verdict)
                 chosen.append(verdict)
-            else:
+            elif verdict is not None:
                 self._say(candidate, verdict)
             await turns.end()
         return chosen
+
+    def _verdict(self, going: opening.Pass, candidate: Candidate) -> Open | Hold | None:
+        try:
+            return going.consider(candidate)
+        except Exception as error:  # noqa: BLE001 - as in `leave_out`
+            for demand in candidate.demands:
+                self._lobby.leave_out(demand.key, error)
+            return None
 
     def _say(self, candidate: Candidate, why: Hold | Standing | None) -> None:
         for demand in candidate.demands:

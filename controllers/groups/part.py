@@ -7,6 +7,7 @@ from typing import Any, Final
 import structlog
 from prometheus_client import CollectorRegistry
 
+from controllers.duty import Duty
 from controllers.groups import crds, watches
 from controllers.groups.crds import CrdKeeper
 from controllers.groups.decisions import WRITES
@@ -87,8 +88,9 @@ class Groups:
         self._words: WorkQueue[Key] = around.plumbing.queue("group-status")
         self._creators: dict[Key, tuple[Creator, ...]] = {}
         self.measures = GroupMeasures(around.registry, around.clock)
-        self._goes_on, self._gathers = Leisure(self._queue.add), Leisure(self._look_again)
-        self._rush = Rush(around.clock, self._queue.add)
+        self._duty = Duty(self._queue)
+        self._goes_on, self._gathers = Leisure(self._duty.add), Leisure(self._look_again)
+        self._rush = Rush(around.clock, self._duty.add)
         self.index = GroupIndex(
             self._heard,
             self._changed,
@@ -141,7 +143,7 @@ class Groups:
         return (
             self._opener.run,
             self._gates.run,
-            self._loop.run,
+            self._keep,
             self._word_loop.run,
             self._look_after_crds,
             self._resumption.run,
@@ -170,6 +172,10 @@ class Groups:
             self._crds.add(name)  # no watch tells of one that is not there
         await self._crd_loop.run()
 
+    async def _keep(self) -> None:
+        self._duty.begin(self.index.keys)
+        await self._loop.run()
+
     # --- Details -----------------------------------------------------------------------------------------------------
 
     def _make_opener(self) -> Opener:
@@ -189,7 +195,7 @@ class Groups:
             records=self._records,
             settings=settings,
             now=self._around.clock,
-            told=self._queue.add,
+            told=self._duty.add,
             measured=self.measures.passed,
             opened=self.measures.decided,
         )
@@ -204,7 +210,7 @@ class Groups:
             makers=Makers(Owners(self._around.client), self._creators, self._opener.look, self._around.clock),
             now=self._around.clock,
             rush=self._rush,
-            wake=self._queue.add,
+            wake=self._duty.add,
             look=self._opener.look,
             quiet=self._talk.quiet,
             spoken=self._talk.speak,
@@ -217,7 +223,7 @@ class Groups:
         return wanted(self._settings.ways) if self._around.keep_crds else ()
 
     def _heard(self, key: Key) -> None:
-        self._queue.add_after(key, SOON)
+        self._duty.add_after(key, SOON)
 
     def _look_again(self, key: Key) -> None:
         self._opener.look(key)

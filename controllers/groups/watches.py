@@ -43,6 +43,9 @@ _NEEDED_BY: Final[Mapping[str, frozenset[Way]]] = {
 HAVE_ROOM: Final = "spec.nodeName!=,status.phase!=Succeeded,status.phase!=Failed"
 """Field selector of the pods that take up room on a node."""
 
+NOT_OURS: Final = f"!{names.GANG}"
+"""Label selector of the pods that were not taken for a group."""
+
 
 @dataclass(frozen=True, slots=True)
 class Kept:
@@ -79,7 +82,9 @@ def kinds(index: GroupIndex, settings: Groups, namespace: str | None) -> list[Ke
         schedulers = frozenset(settings.scheduler_names)
         bound = partial(read.bound, ways=ways, schedulers=schedulers, namespace=namespace)
         found.append(Kept(NODES, wire.Node, read.node, index.on_node))
-        found.append(Kept(PODS, wire.Pod, bound, index.on_bound, field_selector=HAVE_ROOM))
+        # Where all members are watched, this watch need not tell of them a second time.
+        others = NOT_OURS if namespace is None else ""
+        found.append(Kept(PODS, wire.Pod, bound, index.on_bound, label_selector=others, field_selector=HAVE_ROOM))
     return found
 
 

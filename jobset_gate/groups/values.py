@@ -16,6 +16,9 @@ from jobset_gate.violation import Fault, Violation, at
 LARGEST: Final = 2**31 - 1
 """Of any count and of any span of seconds: the int32 of the designs' own types."""
 
+MOST_GANGS: Final = 100
+"""In one list. Every gang of it looks at all others, so a list without end would take everybody's time."""
+
 _LABEL: Final = re.compile(r"[a-z0-9]([-a-z0-9]{0,61}[a-z0-9])?")
 _SUBDOMAIN: Final = re.compile(r"[a-z0-9]([-a-z0-9]*[a-z0-9])?(\.[a-z0-9]([-a-z0-9]*[a-z0-9])?)*")
 _DIGITS: Final = re.compile(r"[+-]?[0-9]{1,20}")
@@ -105,6 +108,9 @@ class Sheet:
         listed = _listed(text)
         if listed is None:
             self._wrong(key, text, _GANGS)
+            return None
+        if len(listed) > MOST_GANGS:
+            self._wrong(key, text, f"names {len(listed)} gangs: must be at most {MOST_GANGS}")
             return None
         twice = sorted(name for name, times in Counter(listed).items() if times > 1)
         if twice:

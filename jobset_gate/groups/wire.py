@@ -9,7 +9,7 @@ from typing import Any
 
 import msgspec
 
-from jobset_gate.wire import ObjectMeta, PodCondition, Shape
+from jobset_gate.wire import Meta, ObjectMeta, PodCondition, Shape
 
 Text = dict[str, str]
 
@@ -24,13 +24,9 @@ class OwnerReference(Shape, frozen=True):
     controller: bool | None = None
 
 
-class PodMeta(Shape, frozen=True):
+class PodMeta(Meta, frozen=True):
     """metadata of a pod."""
 
-    name: str
-    namespace: str = ""
-    uid: str = ""
-    resource_version: str = ""
     creation_timestamp: datetime | None = None
     deletion_timestamp: datetime | None = None
     labels: Text | None = None
@@ -117,13 +113,9 @@ class ManagedFields(Shape, frozen=True):
     subresource: str = ""
 
 
-class HomeMeta(Shape, frozen=True):
+class HomeMeta(Meta, frozen=True):
     """metadata of an object that a record may be kept on."""
 
-    name: str
-    namespace: str = ""
-    uid: str = ""
-    resource_version: str = ""
     creation_timestamp: datetime | None = None
     deletion_timestamp: datetime | None = None
     annotations: Text | None = None
@@ -158,13 +150,9 @@ class NodeStatus(Shape, frozen=True):
     allocatable: dict[str, Any] | None = None
 
 
-class NodeMeta(Shape, frozen=True):
+class NodeMeta(Meta, frozen=True):
     """metadata of a node."""
 
-    name: str
-    namespace: str = ""
-    uid: str = ""
-    resource_version: str = ""
     labels: Text | None = None
 
 

@@ -1,9 +1,10 @@
-"""The shipped controller, for the groups of one namespace, asked for its figures."""
+"""The shipped controller, for the groups of all namespaces as it is installed, asked for its figures."""
 
 from __future__ import annotations
 
 import asyncio
 import contextlib
+import gc
 
 from prometheus_client import CollectorRegistry
 
@@ -28,10 +29,13 @@ class Controller:
     async def run(self, kubeconfig: str, namespace: str) -> Json:
         """Returns once it leads and its caches are full."""
         options = Options(
-            namespace=namespace, watch_namespace=namespace, identity="bench", groups=Groups(),
+            namespace=namespace, identity="bench", groups=Groups(),
             pod_group_crds=False, extend_crd=False, registry=self._registry,
         )  # fmt: skip
-        manager = Manager(await from_kubeconfig(kubeconfig), options)
+        access = await from_kubeconfig(kubeconfig)
+        gc.collect()
+        gc.freeze()  # as the program does that is shipped
+        manager = Manager(access, options)
         self._running = asyncio.create_task(manager.run())
         leading = asyncio.create_task(manager.leading.wait())
         await asyncio.wait((leading, self._running), return_when=asyncio.FIRST_COMPLETED)

@@ -126,8 +126,10 @@ class Feed:
         """As the API server would."""
         if self.kind.namespace not in (None, body["metadata"].get("namespace", "")):
             return False
-        if self.kind.label_selector == SELECTED_BY_LABEL:
-            return SELECTED_BY_LABEL in body["metadata"].get("labels", {})
+        if self.kind.label_selector in (SELECTED_BY_LABEL, f"!{SELECTED_BY_LABEL}"):
+            has, wanted = SELECTED_BY_LABEL in body["metadata"].get("labels", {}), self.kind.label_selector[0] != "!"
+            if has is not wanted:
+                return False
         if self.kind.field_selector:
             finished = body["status"].get("phase") in ("Succeeded", "Failed")
             return bool(body["spec"].get("nodeName")) and not finished

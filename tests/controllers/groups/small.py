@@ -28,6 +28,7 @@ from tests.jobset_gate.groups.objects import key, node, pod, pod_group
 from tests.jobset_gate.groups.seeing import stamp
 
 PLUGINS = POD_GROUPS[names.PLUGINS_GROUP]
+ENDED = ("Succeeded", "Failed")
 
 
 class SmallCluster(SmallApi):
@@ -147,6 +148,6 @@ def add_node(cluster: SmallCluster, name: str = "n", cpu: str = "100") -> None:
 
 
 def _watched(kind: watches.Kept, body: Json) -> bool:
-    if kind.field_selector:
-        return bool(body["spec"].get("nodeName")) and body["status"]["phase"] not in ("Succeeded", "Failed")
+    if kind.field_selector and not (body["spec"].get("nodeName") and body["status"]["phase"] not in ENDED):
+        return False
     return chosen(body, kind.label_selector)

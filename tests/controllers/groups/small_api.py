@@ -155,6 +155,8 @@ def chosen(body: Json, selector: str) -> bool:
     if " in (" in selector:
         name, _, values = selector.removesuffix(")").partition(" in (")
         return labels.get(name) in values.split(",")
+    if selector.startswith("!"):
+        return selector[1:] not in labels
     name, equals, value = selector.partition("=")
     return not selector or (labels.get(name) == value if equals else name in labels)
 

@@ -7,16 +7,20 @@ from typing import Any
 
 import pytest
 
+from controllers.groups.index import GroupIndex
+from controllers.groups.lobby import Lobby
 from controllers.groups.watches import HAVE_ROOM
 from jobset_gate import names
 from jobset_gate.groups.candidates import Check
 from jobset_gate.groups.model import Design
+from jobset_gate.groups.opening import Pass
+from jobset_gate.groups.outlook import Outlook
 from jobset_gate.groups.record import How, Stage, parse
 from jobset_gate.kube.errors import ServerError
 from jobset_gate.kube.resources import CONFIGMAPS, NODES, PODS
 from jobset_gate.settings import Groups
 from jobset_gate.sim.clock import VirtualClock
-from tests.controllers.groups.small import PLUGINS, SmallCluster, add_node, keeping, settled
+from tests.controllers.groups.small import PLUGINS, Keeper, SmallCluster, add_node, keeping, settled
 from tests.jobset_gate.groups.builders import GANG
 from tests.jobset_gate.groups.objects import key
 
@@ -149,6 +153,52 @@ async def test_a_new_leader_reads_what_was_decided_before_it_decides(cluster: Sm
         await settled(30)
         assert cluster.record("two") is None, "one place, one group"
         assert cluster.open() == ["a", "b"]
+
+
+async def test_a_standby_keeps_nothing_of_groups_that_came_and_went(cluster: SmallCluster) -> None:
+    keeper = Keeper(cluster, Groups())
+    for number in range(20):
+        cluster.gather(f"g{number}", f"p{number}", minimum=1)
+        await settled(0.3)
+        for kind, name in ((PODS, f"p{number}"), (PLUGINS, f"g{number}")):
+            cluster.remove(kind, name)
+    add_node(cluster)
+    await settled(5)
+    adds = keeper.registry.get_sample_value("workqueue_adds_total", {"name": "group", "controller": "group"})
+    assert adds == 0
+    assert not keeper.part._opener._lobby.dirty, "what is kept for nothing shows nowhere else"
+
+
+@pytest.mark.parametrize(
+    "where", [(Outlook, "of"), (Pass, "consider"), (Lobby, "candidate"), (GroupIndex, "observe")], ids=str
+)
+async def test_a_fault_of_ours_that_shows_on_one_group_stops_no_other(
+    cluster: SmallCluster, monkeypatch: pytest.MonkeyPatch, where: tuple[type, str]
+) -> None:
+    add_node(cluster)
+    kept = getattr(*where)
+    mended: list[bool] = []
+
+    def odd(self: Any, what: Any, *args: Any) -> Any:
+        if "bad" in str(what) and not mended:
+            raise ValueError("odd")
+        return kept(self, what, *args)
+
+    monkeypatch.setattr(*where, odd)
+    cluster.gather("bad", "a", minimum=1)
+    cluster.gather("good", "b", minimum=1)
+    async with keeping(cluster):
+        await settled(10)
+        assert cluster.open() == ["b"]
+        cluster.gather("other", "c", minimum=1)
+        await settled(20)
+        assert cluster.open() == ["b", "c"]
+        if where[0] in (Outlook, Pass):
+            notes = cluster.there(PLUGINS, "team", "bad")["metadata"]["annotations"]
+            assert notes[names.GANG_STATE].endswith("ValueError('odd')"), "whoever asks is told"
+        mended.append(True)
+        await settled(100)
+        assert cluster.open() == ["a", "b", "c"]
 
 
 async def test_probe_opens_what_does_not_fit_one_after_the_other(cluster: SmallCluster) -> None:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import pytest
+
 from jobset_gate.groups.candidates import Check
 from jobset_gate.kube.resources import NODES, PODS
 from jobset_gate.settings import Groups
@@ -87,6 +89,62 @@ def test_a_resize_is_reckoned_with_once_it_is_in_the_spec() -> None:
     body = bound("p")
     made.pods(body, later(body, spec=bound("p", cpu="3")["spec"]))
     assert free(made) == {"n": 1000}
+
+
+# --- Pods of groups, which the other watch of pods leaves out ---------------------------------------------------------
+
+
+def member(name: str = "p") -> Json:
+    """A pod of a group, opened and bound."""
+    return pod(name, gates=(), node="n", spec=bound(name)["spec"])
+
+
+def test_a_pod_of_a_group_takes_room_from_when_it_is_bound_until_it_has_finished() -> None:
+    made = Filled()
+    made.nodes(node("n", cpu="4"))
+    held = member()
+    made.pods(later(held, version="150", spec={"nodeName": ""}))
+    assert free(made) == {"n": 4000}
+    made.pods(held | {"metadata": held["metadata"] | {"resourceVersion": "200"}})
+    assert (free(made), made.index.bound("uid-p")) == ({"n": 3000}, True)
+    made.told()
+    made.pods(later(held, version="201", status={"phase": "Failed"}))
+    assert (free(made), made.index.bound("uid-p")) == ({"n": 4000}, False)
+    assert None in made.told()[1]
+
+
+@pytest.mark.parametrize("first", [0, 1])
+@pytest.mark.parametrize("namespace", [None, "team", "other"])
+def test_a_pod_whose_label_comes_off_keeps_its_room_whichever_watch_tells_first(
+    first: int, namespace: str | None
+) -> None:
+    made = Filled(namespace=namespace)
+    made.nodes(node("n", cpu="4"))
+    feeds = [feed for feed in made.feeds if feed.kind.resource == PODS]
+    one, other = feeds[first], feeds[1 - first]
+    labelled = member()
+    made.pods(labelled)
+    assert free(made) == {"n": 3000}
+    bare = later(labelled)
+    bare["metadata"]["labels"] = {}
+    for feed in (one, other):
+        feed.put(bare)
+    assert (free(made), made.index.bound("uid-p")) == ({"n": 3000}, True)
+    again = later(labelled, version="300")
+    for feed in (one, other):
+        feed.put(again)
+    assert (free(made), made.index.bound("uid-p")) == ({"n": 3000}, True)
+    made.remove(PODS, later(labelled, version="400"))
+    assert (free(made), made.index.bound("uid-p")) == ({"n": 4000}, False)
+
+
+def test_where_room_is_not_looked_at_nobody_hears_of_it() -> None:
+    made = Filled(Groups(capacity_check=Check.OFF))
+    made.pods(member())
+    assert None not in made.told()[1]
+
+
+# --- Who is told ------------------------------------------------------------------------------------------------------
 
 
 def test_who_waits_for_room_hears_of_it_and_of_nothing_else() -> None:

@@ -30,7 +30,7 @@ from jobset_gate.settings import Groups
 from tests.kube.scripted import Scripted, hang, refusal
 
 MEMBERS, RECORDS = (PODS, names.GANG, ""), (CONFIGMAPS, f"{names.GANG_RECORD}=true", "")
-ROOM = (PODS, "", "spec.nodeName!=,status.phase!=Succeeded,status.phase!=Failed")
+ROOM = (PODS, f"!{names.GANG}", "spec.nodeName!=,status.phase!=Succeeded,status.phase!=Failed")
 
 
 def index() -> GroupIndex:
@@ -89,8 +89,8 @@ def test_of_a_way_that_is_switched_off_nothing_is_watched(way: Way, kinds: set[R
 
 def test_of_one_namespace_only_nodes_and_what_is_bound_to_them_are_watched_everywhere() -> None:
     kinds = watches.kinds(index(), Groups(), "team")
-    everywhere = {(it.resource, it.field_selector) for it in kinds if it.namespace is None}
-    assert everywhere == {(NODES, ""), (PODS, ROOM[2])}
+    everywhere = {(it.resource, it.label_selector, it.field_selector) for it in kinds if it.namespace is None}
+    assert everywhere == {(NODES, "", ""), (PODS, "", ROOM[2])}, "also those of other namespaces' groups"
     assert {it.namespace for it in kinds} == {None, "team"}
 
 

@@ -12,7 +12,8 @@ import pytest
 
 from jobset_gate import names
 from jobset_gate.groups.candidates import Check
-from jobset_gate.kube.resources import NODES
+from jobset_gate.kube.client import PatchType
+from jobset_gate.kube.resources import LEASES, NODES
 from jobset_gate.settings import Groups
 from tests.flow.groups import manifests
 from tests.flow.groups.conftest import MakeGroupStage
@@ -21,7 +22,6 @@ from tests.flow.groups.manifests import Json, bound, gated, of_group, opened
 from tests.flow.groups.observer import KIND, Observer, observing, open_at_once
 from tests.flow.groups.stage import GroupStage
 from tests.flow.mortal import Fate, doom
-from tests.flow.stage import QUICK_LEASE
 
 DOMAINS = {"a": "x", "b": "x", "c": "x", "d": "y", "e": "y"}
 """By group."""
@@ -118,13 +118,16 @@ async def killed_while_opening(world: World, gates: int) -> None:
     with pytest.MonkeyPatch.context() as patched:
         fate = Fate(last_write=last, lands=True)
         doom(patched, fate)
-        first = stage.start_controller(identity="first", clock=world.clock, **QUICK_LEASE)
+        first = stage.start_controller(identity="first", clock=world.clock, leader_elect=True)
         await first.leading.wait()
-    second = stage.start_controller(identity="second", clock=world.clock, **QUICK_LEASE)
+    second = stage.start_controller(identity="second", clock=world.clock, leader_elect=True, retry=0.4)
     await second.serving.wait()
     await world.fill()
     await fate.dead.wait()
     await stage.stop_controller()
+    # A lease that lasts, or on a slow machine it would pass on before the first one dies; nobody waits for its end.
+    nobodys = {"spec": {"holderIdentity": ""}}
+    await stage.client.patch(LEASES, names.LEASE, stage.namespace, body=nobodys, patch=PatchType.MERGE)
     await second.leading.wait()
 
 

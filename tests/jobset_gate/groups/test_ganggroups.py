@@ -52,6 +52,17 @@ def test_a_one_sided_list_is_the_fault_of_the_gang_that_made_it() -> None:
     assert seen.problem.message == "must be the same on all of its gangs: team/b has no GangGroup"
 
 
+def test_of_a_long_list_the_first_few_are_named() -> None:
+    listed = ",".join(f'"far/{number:02}"' for number in range(40))
+    problem = bond(gang("a", f'["team/a",{listed}]')).problem
+    assert problem is not None
+    assert problem.message.endswith(" far/08, far/09 and 30 more")
+    other = gang("b", f'["team/b",{listed}]')
+    problem = bond(gang("a", BOTH), other, across=True).problem
+    assert problem is not None
+    assert problem.message.endswith(" far/08, far/09 and 31 more")
+
+
 def test_a_third_that_adds_itself_to_a_pair_does_not_disturb_the_pair() -> None:
     one, other, third = gang("a", BOTH), gang("b", BOTH), gang("c", '["team/a","team/b","team/c"]')
     assert bond(one, other, third).bond is Bond.READY

@@ -56,6 +56,14 @@ def test_another_gang_of_the_ganggroup() -> None:
     assert told(gang("a", BOTH), gang("b", BOTH, minimum=4)) == ("WaitingForGangGroup", "team/b: 2/4 pods")
 
 
+def test_of_many_others_the_first_few_are_named() -> None:
+    listed = ",".join(f'"team/{name}"' for name in ("a", *(f"b{number:02}" for number in range(40))))
+    reason, message = told(gang("a", f"[{listed}]"))
+    assert reason == "WaitingForGangGroup"
+    assert message.startswith("team/b00: not there yet; team/b01: not there yet; ")
+    assert message.endswith("; team/b09: not there yet; and 30 more")
+
+
 def test_somebody_elses_gate() -> None:
     assert told(gang("a"), gates=("kueue.x-k8s.io/admission", "kueue.x-k8s.io/admission")) == (
         "OtherGate",

@@ -1,5 +1,6 @@
 """Counts, times, words and lists as labels and annotations hold them: what is taken and what is wrong."""
 
+import json
 from fractions import Fraction
 
 import pytest
@@ -8,7 +9,7 @@ from hypothesis import strategies as st
 
 from jobset_gate.groups import durations
 from jobset_gate.groups.model import Mode
-from jobset_gate.groups.values import LARGEST, Sheet
+from jobset_gate.groups.values import LARGEST, MOST_GANGS, Sheet
 
 
 def sheet(value: object) -> Sheet:
@@ -121,6 +122,15 @@ def test_a_gang_listed_twice_is_told() -> None:
     read = sheet('["a/x","a/x"]')
     assert read.gangs("k") is None
     assert read.problems[0].message == "names a/x twice"
+
+
+def test_a_list_names_no_more_gangs_than_can_be_looked_at_together() -> None:
+    most = sheet(json.dumps([f"a/{number}" for number in range(MOST_GANGS)]))
+    assert len(most.gangs("k") or ()) == MOST_GANGS
+    more = sheet(json.dumps([f"a/{number}" for number in range(MOST_GANGS + 1)]))
+    assert more.gangs("k") is None
+    assert more.problems[0].message == f"names {MOST_GANGS + 1} gangs: must be at most {MOST_GANGS}"
+    assert len(str(more.problems[0])) < 1000, "it is told in an Event"
 
 
 anything = st.recursive(
