@@ -16,13 +16,19 @@ class Shape(msgspec.Struct, rename="camel", frozen=True, gc=False, kw_only=True)
     """Base of every shape: the API's camelCase outside, ours inside; absent and null are the same."""
 
 
-class ObjectMeta(Shape, frozen=True):
-    """metadata of an object of which only the identity matters."""
+class Meta(Shape, frozen=True):
+    """metadata of any object: which one it is, and in which version."""
 
-    name: str = ""
+    name: str
     namespace: str = ""
     uid: str = ""
     resource_version: str = ""
+
+
+class ObjectMeta(Meta, frozen=True):
+    """metadata of an object of which only the identity matters."""
+
+    name: str = ""
 
 
 class Bare(Shape, frozen=True):
@@ -34,7 +40,7 @@ class Bare(Shape, frozen=True):
 # --- Pods ----------------------------------------------------------------------------------------------------------
 
 
-class PodLabels(
+class GangLabels(
     msgspec.Struct,
     frozen=True,
     gc=False,
@@ -44,16 +50,20 @@ class PodLabels(
         "replicated_job": names.JS_REPLICATED_JOB,
         "job_index": names.JS_JOB_INDEX,
         "attempt": names.JS_RESTART_ATTEMPT,
-        "job_uid": names.JOB_CONTROLLER_UID,
     },
 ):
-    """The labels of a gated pod that say where in which gang it belongs."""
+    """The labels of a gated pod or Job that say where in which gang it belongs."""
 
     jobset: str = ""
     jobset_uid: str = ""
     replicated_job: str = ""
     job_index: str = ""
     attempt: str = ""
+
+
+class PodLabels(GangLabels, frozen=True, gc=False, rename={"job_uid": names.JOB_CONTROLLER_UID}):
+    """Those of a pod, which also say of which Job it is."""
+
     job_uid: str = ""
 
 
@@ -70,13 +80,9 @@ class PodAnnotations(
     index: str = ""
 
 
-class PodMeta(Shape, frozen=True):
+class PodMeta(Meta, frozen=True):
     """metadata of a gated pod."""
 
-    name: str
-    namespace: str = ""
-    uid: str = ""
-    resource_version: str = ""
     creation_timestamp: datetime | None = None
     deletion_timestamp: datetime | None = None
     labels: PodLabels | None = None
@@ -161,36 +167,11 @@ class Pod(Shape, frozen=True):
 # --- Jobs ----------------------------------------------------------------------------------------------------------
 
 
-class JobLabels(
-    msgspec.Struct,
-    frozen=True,
-    gc=False,
-    rename={
-        "jobset": names.JS_NAME,
-        "jobset_uid": names.JS_UID,
-        "replicated_job": names.JS_REPLICATED_JOB,
-        "job_index": names.JS_JOB_INDEX,
-        "attempt": names.JS_RESTART_ATTEMPT,
-    },
-):
-    """The labels of a gated Job that say where in which gang it belongs."""
-
-    jobset: str = ""
-    jobset_uid: str = ""
-    replicated_job: str = ""
-    job_index: str = ""
-    attempt: str = ""
-
-
-class JobMeta(Shape, frozen=True):
+class JobMeta(Meta, frozen=True):
     """metadata of a gated Job."""
 
-    name: str
-    namespace: str = ""
-    uid: str = ""
-    resource_version: str = ""
     deletion_timestamp: datetime | None = None
-    labels: JobLabels | None = None
+    labels: GangLabels | None = None
 
 
 class JobSpec(Shape, frozen=True):
@@ -199,13 +180,9 @@ class JobSpec(Shape, frozen=True):
     suspend: bool | None = None
 
 
-class Condition(Shape, frozen=True):
-    """A condition of a Job or a JobSet."""
+class Condition(PodCondition, frozen=True):
+    """A condition of a Job or a JobSet, which is also asked since when it is so."""
 
-    type: str
-    status: str = ""
-    reason: str = ""
-    message: str = ""
     last_transition_time: str = ""
 
 
@@ -241,13 +218,9 @@ class JobSetAnnotations(
     on_timeout: str = ""
 
 
-class JobSetMeta(Shape, frozen=True):
+class JobSetMeta(Meta, frozen=True):
     """metadata of a JobSet."""
 
-    name: str
-    namespace: str = ""
-    uid: str = ""
-    resource_version: str = ""
     generation: int = 0
     creation_timestamp: datetime | None = None
     deletion_timestamp: datetime | None = None
@@ -378,13 +351,9 @@ class OwnerReference(Shape, frozen=True):
     uid: str = ""
 
 
-class GateMeta(Shape, frozen=True):
+class GateMeta(Meta, frozen=True):
     """metadata of a gang's ConfigMap."""
 
-    name: str
-    namespace: str = ""
-    uid: str = ""
-    resource_version: str = ""
     deletion_timestamp: datetime | None = None
     labels: GateLabels | None = None
     annotations: GateAnnotations | None = None

@@ -8,7 +8,7 @@ from jobset_gate.errors import JobsetGateError
 
 
 class Exit(IntEnum):
-    """What the shell gets. 130 (interrupted from the keyboard) is the shell's own convention."""
+    """What the shell gets. 130 (interrupted from the keyboard) and 143 (by SIGTERM) are the shell's own convention."""
 
     OK = 0
     """It is done, or true."""

@@ -16,6 +16,7 @@ DEBUG_VARIABLE = "JOBSET_GATE_DEBUG"
 
 def main(arguments: Sequence[str] | None = None, program: str | None = None) -> NoReturn:
     """Run a command line (default: the process's own) and exit with its code."""
+    _open_streams()
     name = program or program_name(sys.argv[0])
     state = State(debug=os.environ.get(DEBUG_VARIABLE, "").lower() not in ("", "0", "false"))
     try:
@@ -27,6 +28,13 @@ def main(arguments: Sequence[str] | None = None, program: str | None = None) -> 
         exits.last_words(told(cause, name))
         sys.exit(cause.code if isinstance(cause, Failed) else Exit.ERROR)
     sys.exit(Exit.OK)
+
+
+def _open_streams() -> None:
+    """Whoever has started us may have closed some; what is opened next would take their place, a connection say."""
+    for name, mode in (("stdin", "r"), ("stdout", "w"), ("stderr", "w")):
+        if getattr(sys, name) is None:
+            setattr(sys, name, open(os.devnull, mode))  # noqa: SIM115, PTH123 - for as long as we run
 
 
 def program_name(path: str) -> str:
@@ -48,5 +56,11 @@ def told(problem: Exception, program: str) -> str:
     if isinstance(problem, OSError):
         return f"{problem.filename}: {problem.strerror}" if problem.filename and problem.strerror else text
     if isinstance(problem, JobsetGateError):
-        return text
+        return f"the API server takes these credentials for nobody's: {text}" if _is_nobody(problem) else text
     return f"internal error: {type(problem).__name__}: {text} (run `{program} --debug ...` for a traceback)"
+
+
+def _is_nobody(problem: JobsetGateError) -> bool:
+    from jobset_gate.kube.errors import Unauthorized  # noqa: PLC0415 - only who has failed pays for it
+
+    return isinstance(problem, Unauthorized)

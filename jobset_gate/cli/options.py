@@ -2,9 +2,20 @@
 
 from enum import StrEnum
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, Any
 
 import typer
+
+
+def namespace(about: str) -> Any:
+    """-n, with what a command does there."""
+    return typer.Option("-n", "--namespace", metavar="NAME", help=about, show_default=False)
+
+
+def port(name: str, about: str, *, default: bool | str = True) -> Any:
+    """One to listen on; `default` is what the help calls it."""
+    return typer.Option(name, metavar="PORT", min=0, max=65535, help=about, show_default=default)
+
 
 Kubeconfig = Annotated[
     str | None,
@@ -51,18 +62,9 @@ class Output(StrEnum):
 
 
 Only = Annotated[
-    list[str] | None, typer.Argument(metavar="[NAME]...", help="Only those of these names.", show_default=False)
+    list[str] | None, typer.Argument(metavar="NAME", help="Only those of these names.", show_default=False)
 ]
-Within = Annotated[
-    str | None,
-    typer.Option(
-        "-n",
-        "--namespace",
-        metavar="NAME",
-        help="What is in this namespace; otherwise in the context's.",
-        show_default=False,
-    ),
-]
+Within = Annotated[str | None, namespace("What is in this namespace; otherwise in the context's.")]
 Everywhere = Annotated[bool, typer.Option("-A", "--all-namespaces", help="What is in all namespaces.")]
 Printed = Annotated[Output, typer.Option("-o", "--output", help="The form of what is printed.")]
 Headless = Annotated[bool, typer.Option("--no-headers", help="The table without its headers.")]

@@ -19,6 +19,7 @@ if TYPE_CHECKING:
     from kubernetes_asyncio.client import Configuration
 
 SERVICE_ACCOUNT = Path("/var/run/secrets/kubernetes.io/serviceaccount")
+USUAL_KUBECONFIG = "~/.kube/config"
 REREAD_SECONDS = (
     60.0  # tokens of service accounts and of exec plugins rotate; the kubelet renews a file well before it ends
 )
@@ -164,9 +165,11 @@ async def _load(path: str | None, context: str | None) -> tuple[Configuration, s
         from kubernetes_asyncio.client import Configuration  # noqa: PLC0415
     from yaml import YAMLError  # noqa: PLC0415
 
-    loaded = Configuration()
+    loaded, places = Configuration(), path or os.environ.get("KUBECONFIG") or USUAL_KUBECONFIG
+    if not any(Path(it).expanduser().exists() for it in places.split(os.pathsep)):  # noqa: ASYNC240 - a local file
+        raise NoAccess(f"kubeconfig {places}: there is no such file")
     try:
-        loader = await config.load_kube_config(path, context, loaded, persist_config=False)
+        loader = await config.load_kube_config(places, context, loaded, persist_config=False)
         current: Any = loader.current_context
         return loaded, str(current["name"]), current["context"].get("namespace") or "default"
     except (
@@ -179,7 +182,9 @@ async def _load(path: str | None, context: str | None) -> tuple[Configuration, s
         AttributeError,
         AssertionError,  # its way of saying that a context or a cluster of that name is missing
     ) as error:
-        raise NoAccess(f"kubeconfig {path or 'in its usual place'}: {error}") from error
+        # What it stumbles over in a file of another form is about its own code.
+        told = "this is no kubeconfig" if isinstance(error, TypeError | AttributeError) else str(error)
+        raise NoAccess(f"kubeconfig {places}: {told}") from error
 
 
 @contextmanager

@@ -10,6 +10,7 @@ from dataclasses import dataclass, field
 import aiohttp
 
 from jobset_gate.kube.access import Access
+from jobset_gate.kube.broken import told
 from jobset_gate.kube.errors import ApiError, ServerError, Silent, Throttled, Unauthorized, Unreachable, error_of
 from jobset_gate.kube.lines import LineCutter
 
@@ -207,9 +208,9 @@ def _reached(call: Call) -> Iterator[None]:
     try:
         yield
     except aiohttp.SocketTimeoutError as error:
-        raise Silent(f"{call.method} {call.path}: {error!r}") from error
+        raise Silent(f"{call.method} {call.path}: {told(error)}") from error
     except (aiohttp.ClientError, TimeoutError, OSError) as error:
-        raise Unreachable(f"{call.method} {call.path}: {error!r}") from error
+        raise Unreachable(f"{call.method} {call.path}: {told(error)}") from error
 
 
 def _error(response: aiohttp.ClientResponse, body: bytes) -> ApiError:

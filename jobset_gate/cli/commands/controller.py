@@ -6,6 +6,8 @@ from typing import Annotated
 import typer
 
 from jobset_gate.cli.options import Config, Context, Form, Kubeconfig, Level, LogFormat, LogLevel
+from jobset_gate.cli.options import namespace as place
+from jobset_gate.cli.options import port as listening
 
 
 def register(app: typer.Typer, program: str) -> None:
@@ -20,13 +22,7 @@ def register(app: typer.Typer, program: str) -> None:
         *,
         namespace: Annotated[
             str | None,
-            typer.Option(
-                "-n",
-                "--namespace",
-                metavar="NAME",
-                help="Where the Lease lies; otherwise the context's or the pod's namespace.",
-                show_default=False,
-            ),
+            place("Where the Lease lies; otherwise the context's or the pod's namespace."),
         ] = None,
         identity: Annotated[
             str | None,
@@ -70,9 +66,7 @@ def register(app: typer.Typer, program: str) -> None:
         host: Annotated[
             str, typer.Option("--host", metavar="ADDRESS", help="Where /healthz, /readyz and /metrics listen.")
         ] = "127.0.0.1",
-        port: Annotated[
-            int, typer.Option("--port", metavar="PORT", min=0, max=65535, help="Their port; 0 takes a free one.")
-        ] = 8080,
+        port: Annotated[int, listening("--port", "Their port; 0 takes a free one.")] = 8080,
         stream_host: Annotated[
             str | None,
             typer.Option(
@@ -84,25 +78,11 @@ def register(app: typer.Typer, program: str) -> None:
         ] = None,
         stream_port: Annotated[
             int | None,
-            typer.Option(
-                "--stream-port",
-                metavar="PORT",
-                min=0,
-                max=65535,
-                help="Its port; 0 takes a free one.",
-                show_default="none: no gate stream",
-            ),
+            listening("--stream-port", "Its port; 0 takes a free one.", default="none: no gate stream"),
         ] = None,
         page_port: Annotated[
             int | None,
-            typer.Option(
-                "--page-port",
-                metavar="PORT",
-                min=0,
-                max=65535,
-                help="Where the status page listens; 0: there is none.",
-                show_default="0",
-            ),
+            listening("--page-port", "Where the status page listens; 0: there is none.", default="0"),
         ] = None,
         page_address: Annotated[
             str | None,

@@ -50,10 +50,11 @@ def _barrier(demos: typer.Typer, program: str) -> None:
             return
         import asyncio  # noqa: PLC0415 - see app.py
 
+        from jobset_gate.cli import signals  # noqa: PLC0415 - see app.py
         from jobset_gate.cli.demo import run, scenario  # noqa: PLC0415 - see app.py
 
         plan = scenario.Plan(jobs=jobs, pods=pods, seconds=seconds)
-        raise typer.Exit(asyncio.run(run.demo(plan, as_json=output is Output.JSON)))
+        raise typer.Exit(asyncio.run(signals.in_order(run.demo(plan, as_json=output is Output.JSON))))
 
 
 def _groups(demos: typer.Typer, program: str) -> None:
@@ -75,8 +76,9 @@ def _groups(demos: typer.Typer, program: str) -> None:
         of the cluster, and neither ever has enough. With it one gang is placed as a whole, and then the other. The
         webhook and the controller are the real ones, all else is played. Exits with 1 if anything goes another way.
         """
+        from jobset_gate.cli import signals  # noqa: PLC0415 - see app.py
         from jobset_gate.cli.demo.groups import run, scenario  # noqa: PLC0415 - see app.py
         from jobset_gate.sim.clock import run_virtual  # noqa: PLC0415 - see app.py
 
         story = run.demo(scenario.Plan(), as_json=output is Output.JSON, speed=speed)
-        raise typer.Exit(run_virtual(story, pace=1 / speed))
+        raise typer.Exit(run_virtual(signals.in_order(story), pace=1 / speed))

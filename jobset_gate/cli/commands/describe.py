@@ -2,8 +2,9 @@
 
 import typer
 
+from jobset_gate.cli.commands.ending import end_with
 from jobset_gate.cli.looking.options import ControllerConfig, Namespace, Subjects
-from jobset_gate.cli.options import Context, Kubeconfig, LogLevel
+from jobset_gate.cli.options import Context, Kubeconfig
 
 
 def register(app: typer.Typer, program: str) -> None:
@@ -27,13 +28,9 @@ def register(app: typer.Typer, program: str) -> None:
         For people, as kubectl's describe is; programs ask `why -o json`. Asks the API server only. What you may not
         read is named, and the rest is shown.
         """
-        import asyncio  # noqa: PLC0415 - see app.py
-
-        from jobset_gate.cli import logs  # noqa: PLC0415 - see app.py
         from jobset_gate.cli.looking import running  # noqa: PLC0415 - see app.py
 
-        logs.configure(level=LogLevel.ERROR)
         wanted = running.Wanted(
             names, namespace, config=config, kubeconfig=kubeconfig, context=context, program=program
         )
-        raise typer.Exit(asyncio.run(running.describe(wanted)))
+        end_with(running.describe(wanted))

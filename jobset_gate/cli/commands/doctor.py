@@ -4,7 +4,9 @@ from typing import Annotated
 
 import typer
 
-from jobset_gate.cli.options import Context, Kubeconfig, LogLevel
+from jobset_gate.cli.commands.ending import end_with
+from jobset_gate.cli.options import Context, Kubeconfig
+from jobset_gate.cli.options import namespace as place
 from jobset_gate.cli.telling.forms import Form
 
 
@@ -20,13 +22,9 @@ def register(app: typer.Typer, program: str) -> None:
         *,
         namespace: Annotated[
             str | None,
-            typer.Option(
-                "-n",
-                "--namespace",
-                metavar="NAME",
-                help="Look at gangs of this namespace only, and make dry runs there; otherwise at all gangs, with dry "
-                "runs in the context's namespace.",
-                show_default=False,
+            place(
+                "Look at gangs of this namespace only, and make dry runs there; otherwise at all gangs, with dry "
+                "runs in the context's namespace."
             ),
         ] = None,
         output: Annotated[Form, typer.Option("-o", "--output", help="The form of what is printed.")] = Form.TEXT,
@@ -42,11 +40,7 @@ def register(app: typer.Typer, program: str) -> None:
         Each finding comes with its remedy. Changes nothing without --native: the rest is tried by dry runs. What you
         may not see is said to be unknown. Ends with 1 if there is an error among the findings, with 0 otherwise.
         """
-        import asyncio  # noqa: PLC0415 - see app.py
-
-        from jobset_gate.cli import logs  # noqa: PLC0415 - see app.py
         from jobset_gate.cli.doctor import run  # noqa: PLC0415 - see app.py
 
-        logs.configure(level=LogLevel.ERROR)
         wanted = run.Wanted(namespace, output, native, kubeconfig, context, program)
-        raise typer.Exit(asyncio.run(run.run(wanted)))
+        end_with(run.run(wanted))

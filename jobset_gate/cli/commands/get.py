@@ -1,17 +1,18 @@
 """`get jobsets`, `get groups`, and `get gangs` for both: who waits for whom in a cluster, in one table."""
 
-from collections.abc import Coroutine
+import inspect
+from collections.abc import Callable, Coroutine
 from typing import Any
 
 import typer
 
+from jobset_gate.cli.commands.ending import end_with
 from jobset_gate.cli.looking.options import ControllerConfig
 from jobset_gate.cli.options import (
     Context,
     Everywhere,
     Headless,
     Kubeconfig,
-    LogLevel,
     Only,
     Output,
     Printed,
@@ -19,9 +20,8 @@ from jobset_gate.cli.options import (
     Within,
 )
 
-_Asked = tuple[list[str] | None, str | None, bool, Output, bool, bool]
-"""Names, namespace, all namespaces, output, no headers, watch."""
-_NAMES = ("names", "namespace", "all_namespaces", "output", "headers", "watch")
+Show = Callable[..., Coroutine[Any, Any, int]]
+"""Takes what is wished, where to find the cluster, and the context."""
 
 
 def register(app: typer.Typer, program: str) -> None:
@@ -29,61 +29,41 @@ def register(app: typer.Typer, program: str) -> None:
     get = typer.Typer(no_args_is_help=True, rich_markup_mode=None)
     example = f"Example: {program} get groups -A -o wide"
     app.add_typer(get, name="get", help="Show the gated JobSets and the pod groups of a cluster.", epilog=example)
-
-    @get.command(
+    get.command(
         "jobsets",
         short_help="Show the JobSets that ask for a start barrier.",
-        epilog=f"Example: {program} get jobsets -A",
-    )
-    def jobsets(
-        *,
-        names: Only = None,
-        namespace: Within = None,
-        all_namespaces: Everywhere = False,
-        output: Printed = Output.TABLE,
-        no_headers: Headless = False,
-        watch: Watched = False,
-        kubeconfig: Kubeconfig = None,
-        context: Context = None,
-    ) -> None:
-        """Show how many pods of each have started of how many, how much time is left, and what the rest waits for.
+        help="""Show how many pods of each have started of how many, how much time is left, and what the rest waits for.
 
         Asks the API server only, so it works without a controller, and then says so. What you may not read is named.
-        """
-        asked = (names, namespace, all_namespaces, output, no_headers, watch)
-        _gangs(asked, {"program": program}, kubeconfig, context)
-
-    @get.command(
+        """,
+        epilog=f"Example: {program} get jobsets -A",
+    )(_without_config(_command(_jobsets, program)))
+    get.command(
         "gangs",
         short_help="Show gated JobSets and pod groups, both in one table.",
-        epilog=f"Example: {program} get gangs -n team",
-    )
-    def gangs(
-        *,
-        names: Only = None,
-        namespace: Within = None,
-        all_namespaces: Everywhere = False,
-        output: Printed = Output.TABLE,
-        no_headers: Headless = False,
-        watch: Watched = False,
-        config: ControllerConfig = None,
-        kubeconfig: Kubeconfig = None,
-        context: Context = None,
-    ) -> None:
-        """Show everything that waits until it is complete: JobSets with a start barrier, and pod groups.
+        help="""Show everything that waits until it is complete: JobSets with a start barrier, and pod groups.
 
         Of a JobSet the pods are counted that have started, of a group those that are bound to a node. Asks the API
         server only, so it works without a controller, and then says so. What you may not read is named.
-        """
-        asked = (names, namespace, all_namespaces, output, no_headers, watch)
-        _gangs(asked, {"program": program, "groups": True, "config": config}, kubeconfig, context)
-
-    @get.command(
+        """,
+        epilog=f"Example: {program} get gangs -n team",
+    )(_command(_gangs, program))
+    get.command(
         "groups",
         short_help="Show the pod groups of a cluster.",
+        help="""Show groups of all five ways: how many are bound of how many, the phase, and why they wait.
+
+        Asks the API server only, so it works without a controller, and then says so. What you may not read is left
+        out and named; without the right to list nodes nobody can say here whether a group has room.
+        """,
         epilog=example,
-    )
-    def groups(
+    )(_command(_groups, program))
+
+
+def _command(show: Show, program: str) -> Callable[..., None]:
+    """What the three have in common: their options."""
+
+    def command(
         *,
         names: Only = None,
         namespace: Within = None,
@@ -95,34 +75,41 @@ def register(app: typer.Typer, program: str) -> None:
         kubeconfig: Kubeconfig = None,
         context: Context = None,
     ) -> None:
-        """Show groups of all five ways: how many are bound of how many, the phase, and why they wait.
+        wishes = {
+            "names": names or (),
+            "namespace": namespace,
+            "all_namespaces": all_namespaces,
+            "output": output,
+            "headers": not no_headers,
+            "watch": watch,
+            "config": config,
+            "program": program,
+        }
+        end_with(show(wishes, kubeconfig=kubeconfig, context=context))
 
-        Asks the API server only, so it works without a controller, and then says so. What you may not read is left
-        out and named; without the right to list nodes nobody can say here whether a group has room.
-        """
-        from jobset_gate.cli.groups import listing  # noqa: PLC0415 - see app.py
-
-        asked = (names, namespace, all_namespaces, output, no_headers, watch)
-        wanted = listing.Wanted(**_wishes(asked), config=config, program=program)
-        _end(listing.run(wanted, kubeconfig=kubeconfig, context=context))
+    return command
 
 
-def _gangs(asked: _Asked, more: dict[str, Any], kubeconfig: str | None, context: str | None) -> None:
+def _without_config(command: Callable[..., None]) -> Callable[..., None]:
+    """JobSets say themselves all that counts for them."""
+    full = inspect.signature(command)
+    kept = [it for it in full.parameters.values() if it.name != "config"]
+    command.__signature__ = full.replace(parameters=kept)  # type: ignore[attr-defined]  # what inspect looks for
+    return command
+
+
+def _jobsets(wishes: dict[str, Any], **place: str | None) -> Coroutine[Any, Any, int]:
     from jobset_gate.cli.verbs import gang_listing  # noqa: PLC0415 - see app.py
 
-    wanted = gang_listing.Wanted(**_wishes(asked), **more)
-    _end(gang_listing.run(wanted, kubeconfig=kubeconfig, context=context))
+    return gang_listing.run(gang_listing.Wanted(**wishes), **place)
 
 
-def _wishes(asked: _Asked) -> dict[str, Any]:
-    wishes = dict(zip(_NAMES, asked, strict=True))
-    return wishes | {"names": asked[0] or (), "headers": not wishes["headers"]}
+def _gangs(wishes: dict[str, Any], **place: str | None) -> Coroutine[Any, Any, int]:
+    return _jobsets({**wishes, "groups": True}, **place)
 
 
-def _end(work: Coroutine[Any, Any, Any]) -> None:
-    import asyncio  # noqa: PLC0415 - see app.py
+def _groups(wishes: dict[str, Any], **place: str | None) -> Coroutine[Any, Any, int]:
+    from jobset_gate.cli.groups import listing  # noqa: PLC0415 - see app.py
+    from jobset_gate.cli.verbs.asked import Asked  # noqa: PLC0415 - see app.py
 
-    from jobset_gate.cli import logs  # noqa: PLC0415 - see app.py
-
-    logs.configure(level=LogLevel.ERROR)
-    raise typer.Exit(asyncio.run(work))
+    return listing.run(Asked(**wishes), **place)

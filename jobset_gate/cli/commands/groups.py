@@ -4,7 +4,9 @@ from typing import Annotated
 
 import typer
 
-from jobset_gate.cli.options import Context, Kubeconfig, LogLevel
+from jobset_gate.cli.commands.ending import end_with
+from jobset_gate.cli.options import Context, Kubeconfig
+from jobset_gate.cli.options import namespace as place
 
 
 def register(app: typer.Typer, program: str) -> None:
@@ -21,20 +23,14 @@ def register(app: typer.Typer, program: str) -> None:
     def ungate(
         *,
         names: Annotated[
-            list[str] | None, typer.Argument(metavar="[NAME]...", help="The groups to free.", show_default=False)
+            list[str] | None, typer.Argument(metavar="NAME", help="The groups to free.", show_default=False)
         ] = None,
         everything: Annotated[
             bool, typer.Option("--all", help="All groups, of all namespaces unless --namespace is given.")
         ] = False,
         namespace: Annotated[
             str | None,
-            typer.Option(
-                "-n",
-                "--namespace",
-                metavar="NAME",
-                help="Where the groups are; otherwise the context's namespace.",
-                show_default=False,
-            ),
+            place("Where the groups are; otherwise the context's namespace."),
         ] = None,
         yes: Annotated[bool, typer.Option("-y", "--yes", help="Do not ask.")] = False,
         dry_run: Annotated[bool, typer.Option("--dry-run", help="Only say what would be done.")] = False,
@@ -50,12 +46,8 @@ def register(app: typer.Typer, program: str) -> None:
         pods. Jobs and JobSets that were suspended to take a group back are resumed. With --all, and if no controller
         runs, what it has written down about groups is removed, too. A gate cannot be put back.
         """
-        import asyncio  # noqa: PLC0415 - see app.py
-
-        from jobset_gate.cli import logs  # noqa: PLC0415 - see app.py
         from jobset_gate.cli.groups import ungating  # noqa: PLC0415 - see app.py
 
-        logs.configure(level=LogLevel.ERROR)
         wanted = ungating.Wanted(
             names=tuple(names or ()),
             everything=everything,
@@ -64,4 +56,4 @@ def register(app: typer.Typer, program: str) -> None:
             dry_run=dry_run,
             concurrency=concurrency,
         )
-        raise typer.Exit(asyncio.run(ungating.run(wanted, kubeconfig=kubeconfig, context=context)))
+        end_with(ungating.run(wanted, kubeconfig=kubeconfig, context=context))

@@ -5,9 +5,10 @@ from typing import Annotated, Any
 
 import typer
 
+from jobset_gate.cli.commands.ending import end_with
 from jobset_gate.cli.looking.options import Namespace
-from jobset_gate.cli.options import Context, Kubeconfig, LogLevel
-from jobset_gate.cli.verbs.durations import seconds
+from jobset_gate.cli.looking.options import timeout as limit
+from jobset_gate.cli.options import Context, Kubeconfig
 
 
 class DryRun(StrEnum):
@@ -39,13 +40,7 @@ def register(app: typer.Typer, program: str) -> None:
         dry_run: Dry = DryRun.NONE,
         timeout: Annotated[
             float,
-            typer.Option(
-                "--timeout",
-                metavar="DURATION",
-                parser=seconds,
-                help="How long to wait for it, such as 30s or 5m.",
-                show_default="1m",
-            ),
+            limit("How long to wait for it, such as 30s or 5m.", default="1m"),
         ] = 60.0,
         namespace: Namespace = None,
         kubeconfig: Kubeconfig = None,
@@ -89,12 +84,8 @@ def register(app: typer.Typer, program: str) -> None:
 
 def _run(wishes: dict[str, Any], place: tuple[str | None, str | None, str | None], dry_run: DryRun) -> None:
     """The place: namespace, kubeconfig, context."""
-    import asyncio  # noqa: PLC0415 - see app.py
-
-    from jobset_gate.cli import logs  # noqa: PLC0415 - see app.py
     from jobset_gate.cli.verbs import opening  # noqa: PLC0415 - see app.py
 
-    logs.configure(level=LogLevel.ERROR)
     namespace, kubeconfig, context = place
     wanted = opening.Wanted(namespace=namespace, dry_run=dry_run is DryRun.SERVER, **wishes)
-    raise typer.Exit(asyncio.run(opening.run(wanted, kubeconfig=kubeconfig, context=context)))
+    end_with(opening.run(wanted, kubeconfig=kubeconfig, context=context))

@@ -6,8 +6,9 @@ from typing import Annotated
 
 import typer
 
-from jobset_gate.cli.looking.options import ControllerConfig
-from jobset_gate.cli.options import Context, Kubeconfig, LogLevel
+from jobset_gate.cli.commands.ending import end_with
+from jobset_gate.cli.looking.options import ControllerConfig, Namespace
+from jobset_gate.cli.options import Context, Kubeconfig
 
 
 class Output(StrEnum):
@@ -39,16 +40,7 @@ def register(app: typer.Typer, program: str) -> None:
                 show_default=False,
             ),
         ],
-        namespace: Annotated[
-            str | None,
-            typer.Option(
-                "-n",
-                "--namespace",
-                metavar="NAME",
-                help="Where it is; otherwise the context's.",
-                show_default=False,
-            ),
-        ] = None,
+        namespace: Namespace = None,
         output: Annotated[
             Output, typer.Option("-o", "--output", help="The form: bars are plain letters, svg is a picture.")
         ] = Output.TABLE,
@@ -80,12 +72,8 @@ def register(app: typer.Typer, program: str) -> None:
         Asks the API server only, so it works without a controller. Pulls are told by Events, which live an hour;
         what the cluster no longer knows is shown as such, never guessed.
         """
-        import asyncio  # noqa: PLC0415 - see app.py
-
-        from jobset_gate.cli import logs  # noqa: PLC0415 - see app.py
         from jobset_gate.cli.timeline import run  # noqa: PLC0415 - see app.py
 
-        logs.configure(level=LogLevel.ERROR)
         wanted = run.Wanted(
             name,
             namespace=namespace,
@@ -95,4 +83,4 @@ def register(app: typer.Typer, program: str) -> None:
             price=price or (),
             config=config,
         )
-        raise typer.Exit(asyncio.run(run.run(wanted, kubeconfig=kubeconfig, context=context)))
+        end_with(run.run(wanted, kubeconfig=kubeconfig, context=context))

@@ -5,9 +5,10 @@ from typing import Annotated
 
 import typer
 
+from jobset_gate.cli.commands.ending import end_with
 from jobset_gate.cli.looking.options import ControllerConfig, Namespace
-from jobset_gate.cli.options import Context, Kubeconfig, LogLevel
-from jobset_gate.cli.verbs.durations import seconds
+from jobset_gate.cli.looking.options import timeout as limit
+from jobset_gate.cli.options import Context, Kubeconfig
 
 
 class For(StrEnum):
@@ -32,7 +33,7 @@ def register(app: typer.Typer, program: str) -> None:
         names: Annotated[
             list[str],
             typer.Argument(
-                metavar="[jobset/|podgroup/]NAME...",
+                metavar="[jobset/|podgroup/]NAME",
                 help="JobSets; with a prefix pod groups. gang/NAME is a pod group, too.",
                 show_default=False,
             ),
@@ -48,13 +49,7 @@ def register(app: typer.Typer, program: str) -> None:
         ] = None,
         timeout: Annotated[
             float,
-            typer.Option(
-                "--timeout",
-                metavar="DURATION",
-                parser=seconds,
-                help="How long at most, such as 30s or 1h30m; 0 looks once, below zero waits for a week.",
-                show_default="30s",
-            ),
+            limit("How long at most, such as 30s or 1h30m; 0 looks once, below zero waits for a week.", default="30s"),
         ] = 30.0,
         namespace: Namespace = None,
         config: ControllerConfig = None,
@@ -67,12 +62,8 @@ def register(app: typer.Typer, program: str) -> None:
         more. Watches the JobSet and its ConfigMap, with the right to get, list and watch JobSets; of pod groups their
         PodGroups, pods and records.
         """
-        import asyncio  # noqa: PLC0415 - see app.py
-
-        from jobset_gate.cli import logs  # noqa: PLC0415 - see app.py
         from jobset_gate.cli.verbs import waiting  # noqa: PLC0415 - see app.py
         from jobset_gate.cli.verbs.standing import End  # noqa: PLC0415 - see app.py
 
-        logs.configure(level=LogLevel.ERROR)
         wanted = waiting.Wanted(names, None if end is None else End(end), timeout, namespace, config, program)
-        raise typer.Exit(asyncio.run(waiting.run(wanted, kubeconfig=kubeconfig, context=context)))
+        end_with(waiting.run(wanted, kubeconfig=kubeconfig, context=context))

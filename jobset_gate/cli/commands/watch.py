@@ -4,9 +4,10 @@ from typing import Annotated
 
 import typer
 
-from jobset_gate.cli.looking.options import ControllerConfig, Namespace
-from jobset_gate.cli.options import Context, Kubeconfig, LogLevel
-from jobset_gate.cli.verbs.durations import seconds
+from jobset_gate.cli.commands.ending import end_with
+from jobset_gate.cli.looking.options import ControllerConfig, Namespace, Subject
+from jobset_gate.cli.looking.options import timeout as limit
+from jobset_gate.cli.options import Context, Kubeconfig
 
 
 def register(app: typer.Typer, program: str) -> None:
@@ -19,23 +20,10 @@ def register(app: typer.Typer, program: str) -> None:
     )
     def watch(
         *,
-        name: Annotated[
-            str,
-            typer.Argument(
-                metavar="[jobset/|pod/|podgroup/]NAME",
-                help="A JobSet; with a prefix a pod (for its gang) or a pod group. gang/NAME is a pod group, too.",
-                show_default=False,
-            ),
-        ],
+        name: Subject,
         timeout: Annotated[
             float | None,
-            typer.Option(
-                "--timeout",
-                metavar="DURATION",
-                parser=seconds,
-                help="How long at most, such as 30s or 1h30m; otherwise until it is decided.",
-                show_default=False,
-            ),
+            limit("How long at most, such as 30s or 1h30m; otherwise until it is decided."),
         ] = None,
         namespace: Namespace = None,
         config: ControllerConfig = None,
@@ -48,11 +36,7 @@ def register(app: typer.Typer, program: str) -> None:
         the group has its minimum bound, with 1 when it times out or nothing can come any more, with 3 when the time
         is over. Asks the API server only; needs the right to get, list and watch JobSets, Jobs, pods and ConfigMaps.
         """
-        import asyncio  # noqa: PLC0415 - see app.py
-
-        from jobset_gate.cli import logs  # noqa: PLC0415 - see app.py
         from jobset_gate.cli.verbs import watching  # noqa: PLC0415 - see app.py
 
-        logs.configure(level=LogLevel.ERROR)
         wanted = watching.Wanted(name, timeout, namespace, config, program)
-        raise typer.Exit(asyncio.run(watching.run(wanted, kubeconfig=kubeconfig, context=context)))
+        end_with(watching.run(wanted, kubeconfig=kubeconfig, context=context))

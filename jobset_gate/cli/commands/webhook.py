@@ -7,6 +7,7 @@ from typing import Annotated
 import typer
 
 from jobset_gate.cli.options import Config, Context, Form, Kubeconfig, Level, LogFormat, LogLevel
+from jobset_gate.cli.options import port as listening
 
 
 def register(app: typer.Typer, program: str) -> None:
@@ -20,9 +21,7 @@ def register(app: typer.Typer, program: str) -> None:
     def webhook(
         *,
         host: Annotated[str, typer.Option("--host", metavar="ADDRESS", help="The address to listen on.")] = "127.0.0.1",
-        port: Annotated[
-            int, typer.Option("--port", metavar="PORT", min=0, max=65535, help="The port; 0 takes a free one.")
-        ] = 9443,
+        port: Annotated[int, listening("--port", "The port; 0 takes a free one.")] = 9443,
         tls_cert: Annotated[
             Path | None,
             typer.Option("--tls-cert", metavar="FILE", help="The certificate (PEM); read again when it changes."),

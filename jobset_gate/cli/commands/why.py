@@ -4,8 +4,9 @@ from typing import Annotated
 
 import typer
 
+from jobset_gate.cli.commands.ending import end_with
 from jobset_gate.cli.looking.options import ControllerConfig, Namespace, Subjects
-from jobset_gate.cli.options import Context, Kubeconfig, LogLevel
+from jobset_gate.cli.options import Context, Kubeconfig
 from jobset_gate.cli.telling.forms import Form
 
 
@@ -32,11 +33,7 @@ def register(app: typer.Typer, program: str) -> None:
         left, what happens after that, and the next command to run. Asks the API server only, so it works without a
         controller, and then says so. What you may not read is named, and the rest is shown.
         """
-        import asyncio  # noqa: PLC0415 - see app.py
-
-        from jobset_gate.cli import logs  # noqa: PLC0415 - see app.py
         from jobset_gate.cli.looking import running  # noqa: PLC0415 - see app.py
 
-        logs.configure(level=LogLevel.ERROR)
         wanted = running.Wanted(names, namespace, output, config, kubeconfig, context, program)
-        raise typer.Exit(asyncio.run(running.why(wanted)))
+        end_with(running.why(wanted))

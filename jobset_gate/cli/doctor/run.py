@@ -35,7 +35,7 @@ from jobset_gate.cli.telling import looks
 from jobset_gate.cli.telling.forms import Form
 from jobset_gate.kube import access as ways
 from jobset_gate.kube.client import Client
-from jobset_gate.kube.errors import ApiError, BadAnswer
+from jobset_gate.kube.errors import ApiError, BadAnswer, Unauthorized
 
 Check = Callable[[Patient], Awaitable[list[Finding]]]
 CHECKS: Final[tuple[tuple[str, Check], ...]] = (
@@ -97,7 +97,7 @@ def _told(found: Sequence[Finding], output: Form) -> str:
 
 
 async def findings(patient: Patient, checks: Sequence[tuple[str, Check]] = CHECKS) -> list[Finding]:
-    """Of all checks. Raises Unreachable where nobody answers at all."""
+    """Of all checks. Raises Unreachable where nobody answers at all, Unauthorized where nobody knows who asks."""
     async with asyncio.TaskGroup() as together:
         tasks = [together.create_task(_one(patient, *each)) for each in checks]
     return [it for task in tasks for it in task.result()]
@@ -109,5 +109,7 @@ async def _one(patient: Patient, about: str, check: Check) -> list[Finding]:
         return await check(patient)
     except Unseen as lost:
         return [unknown(about, str(lost), "run it as somebody who may")]
+    except Unauthorized:
+        raise
     except (ApiError, BadAnswer) as problem:
         return [unknown(about, str(problem), "try again, and look into the API server's log")]

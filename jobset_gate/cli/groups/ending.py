@@ -5,8 +5,6 @@ from jobset_gate.cli.verbs.standing import End, Standing
 from jobset_gate.groups.record import Stage
 from jobset_gate.groups.report import Report
 
-ENDS = (End.OPENED, End.SATISFIED, End.TIMED_OUT)
-"""What may be waited for."""
 _SATISFIED = frozenset({names.REASON_SATISFIED, names.REASON_RUNNING, names.REASON_FINISHED})
 
 

@@ -51,7 +51,7 @@ class LiveGroups(Watched):
         if not is_forbidden(problem):
             return False
         reading.blinded(kind, self.reading, problem.detail)
-        if not self.reading.members:
+        if not self.reading.members and not self.failed:
             self.failed = self.reading.missing[-1]
         return True
 

@@ -4,7 +4,7 @@ from dataclasses import dataclass
 
 from jobset_gate.cli.groups import ending
 from jobset_gate.cli.groups.live import LiveGroups
-from jobset_gate.cli.looking.gangs import Absent
+from jobset_gate.cli.looking.objects import Absent
 from jobset_gate.cli.verbs.scenes import Moment
 from jobset_gate.cli.verbs.standing import End
 from jobset_gate.explain_group import explain_group

@@ -2,9 +2,8 @@
 
 from collections.abc import Sequence
 
+from jobset_gate.cli.telling.columns import aligned
 from jobset_gate.groups.report import Report
-
-GAP = "   "
 
 _MINUTE, _HOUR, _DAY = 60, 3600, 86_400
 _AGES = (
@@ -24,8 +23,7 @@ def table(reports: Sequence[Report], now: float, *, wide: bool, namespaces: bool
     if not rows:
         return ""
     lines = [titles(wide=wide, namespaces=namespaces), *rows] if headers else rows
-    widths = [max(len(line[column]) for line in lines) for column in range(len(lines[0]))]
-    return "\n".join(_line(line, widths) for line in lines) + "\n"
+    return "\n".join(aligned(lines)) + "\n"
 
 
 def titles(*, wide: bool, namespaces: bool) -> list[str]:
@@ -69,7 +67,3 @@ def row(report: Report, now: float, *, wide: bool, namespaces: bool) -> list[str
     ]
     cells += [str(counts.present), str(counts.running), " ".join(report.message.split())] if wide else []
     return cells if namespaces else cells[1:]
-
-
-def _line(cells: Sequence[str], widths: Sequence[int]) -> str:
-    return GAP.join(cell.ljust(width) for cell, width in zip(cells, widths, strict=True)).rstrip()

@@ -54,6 +54,7 @@ class _Ungating:
         keeper = await keepers.controller(self._client, own_namespace)
         await self._warn(keeper)
         held = await gated.pods(self._client, self._namespace, self._is_wanted)
+        self._warn_of_names(held)
         if not self._wanted.dry_run:
             self._ask(len(held))
         cleared = Cleared()
@@ -73,6 +74,13 @@ class _Ungating:
         if webhooks:
             who = ", ".join(webhooks)
             _say(f"warning: the webhook configuration {who} is still there: pods that are created from now on are held")
+
+    def _warn_of_names(self, held: list[MemberSeen]) -> None:
+        """One that is free already is no error; one that is misspelt looks the same."""
+        namespace = self._namespace or ""  # names are those of one namespace
+        for name in self._wanted.names:
+            if not any(map(gated.of_names([name], namespace), held)):
+                _say(f"warning: no pod of a group {name} is held in namespace {namespace}")
 
     def _ask(self, many: int) -> None:
         if self._wanted.sure or not many:

@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING
 
 from jobset_gate.cli import settings_file
 from jobset_gate.cli.groups.scene import About, GroupScene
+from jobset_gate.cli.verbs.following import FIRST_LOOK
 from jobset_gate.cli.verbs.standing import End, Standing
 from jobset_gate.explained import Controller
 from jobset_gate.groups.candidates import Check
@@ -13,9 +14,6 @@ from jobset_gate.kube.client import Client
 
 if TYPE_CHECKING:
     from jobset_gate.cli.verbs.waiting import Wanted
-
-LONGEST_LOOK = 60.0
-"""Seconds for the first look, however short the wait may be: whoever waits 0 seconds wants to know how it is now."""
 
 
 async def until(client: Client, namespace: str, name: str, wanted: "Wanted", end: End) -> Standing:
@@ -27,7 +25,7 @@ async def until(client: Client, namespace: str, name: str, wanted: "Wanted", end
     now = Standing()
     async with GroupScene(client, about) as scene:
         with suppress(TimeoutError):
-            async with asyncio.timeout(max(wanted.seconds, LONGEST_LOOK)):
+            async with asyncio.timeout(max(wanted.seconds, FIRST_LOOK)):
                 await scene.ready()
                 now = (await scene.look()).standing
             async with asyncio.timeout(wanted.seconds):

@@ -1,6 +1,5 @@
-"""`get groups -w`: the table, and then a line for every group that has changed, until it is interrupted."""
+"""`get groups -w`: the groups of a cluster as a feed of what has changed."""
 
-import asyncio
 from collections.abc import Sequence
 
 from jobset_gate.cli import settings_file
@@ -10,36 +9,39 @@ from jobset_gate.cli.groups.keepers import Keeper
 from jobset_gate.cli.groups.live import LiveGroups
 from jobset_gate.cli.groups.table import name, row, titles
 from jobset_gate.cli.options import Output
+from jobset_gate.cli.verbs import going_on
+from jobset_gate.cli.verbs.asked import Asked
 from jobset_gate.cli.verbs.printing import Form, Item, Printer
 from jobset_gate.groups.report import Report
 from jobset_gate.kube.client import Client
 
-EVERY = 0.5
-"""Seconds between two looks: what changes more often is told once."""
 
-
-async def run(client: Client, namespace: str | None, wanted: listing.Wanted, keeper: Keeper) -> Exit:
+async def run(client: Client, namespace: str | None, wanted: Asked, keeper: Keeper) -> Exit:
     """Ends by an interruption; at once if what was named is not there. Raises Failed where no pods may be watched."""
-    look = {"wide": wanted.output is Output.WIDE, "namespaces": namespace is None}
-    printer = Printer(Form(wanted.output, titles(**look), "PHASE", "phase", wanted.headers))
     settings = settings_file.read(wanted.config).admission.groups
     async with LiveGroups(client, namespace, settings, controlled=bool(keeper.leads)) as live:
         await live.ready()
-        found = await _wanted(live, wanted)
-        listing.warn(live.reading, keeper, wanted.caller)
-        if listing.absent(found, wanted, namespace):
-            return Exit.ERROR
-        while True:
-            printer.tell([_item(it, row(it, live.now(), **look)) for it in found])
-            await live.change()
-            await asyncio.sleep(EVERY)
-            found = await _wanted(live, wanted)
+        feed = _Feed(live, namespace, wanted, keeper)
+        return await going_on.follow(feed, Printer(feed.form))
 
 
-async def _wanted(live: LiveGroups, wanted: listing.Wanted) -> list[Report]:
-    return [it for it in await live.reports() if not wanted.names or it.key.name in wanted.names]
+class _Feed:
+    """Those groups that are wanted."""
 
+    def __init__(self, live: LiveGroups, namespace: str | None, wanted: Asked, keeper: Keeper) -> None:
+        self._live, self._namespace, self._wanted, self._keeper = live, namespace, wanted, keeper
+        self._look = {"wide": wanted.output is Output.WIDE, "namespaces": namespace is None}
+        self.form = Form(wanted.output, titles(**self._look), "PHASE", "phase", wanted.headers)
+        self.change = live.change
 
-def _item(report: Report, cells: Sequence[str]) -> Item:
-    key = (report.key.namespace, report.key.name, str(report.key.design))
-    return Item(key, cells, lambda: documents.item(report), f"group/{name(report)}")
+    async def found(self) -> list[Report]:
+        return [it for it in await self._live.reports() if self._wanted.wants(it.key.name)]
+
+    def absent(self, found: Sequence[Report]) -> bool:
+        listing.warn(self._live.reading, self._keeper, self._wanted.caller)
+        return listing.absent(found, self._wanted, self._namespace)
+
+    def item(self, one: Report) -> Item:
+        key = (one.key.namespace, one.key.name, str(one.key.design))
+        cells = row(one, self._live.now(), **self._look)
+        return Item(key, cells, lambda: documents.item(one), f"group/{name(one)}")

@@ -9,7 +9,8 @@ from typing import Any
 from jobset_gate import names
 from jobset_gate.cli.exits import Failed
 from jobset_gate.cli.looking import gangs, keeper
-from jobset_gate.cli.looking.rights import Rights, refused
+from jobset_gate.cli.looking.objects import Absent, stored
+from jobset_gate.cli.looking.rights import Rights
 from jobset_gate.cli.looking.sights import Sight
 from jobset_gate.cli.looking.subjects import Named, What
 from jobset_gate.explain import explain, not_gated
@@ -17,7 +18,6 @@ from jobset_gate.explain_group import explain_group
 from jobset_gate.explained import Controller, Explanation
 from jobset_gate.groups.report import Report
 from jobset_gate.kube.client import Client
-from jobset_gate.kube.errors import Forbidden, NotFound
 from jobset_gate.kube.resources import PODS
 from jobset_gate.settings import Groups
 from jobset_gate.template import dig, mapping
@@ -61,11 +61,11 @@ class Asking:
         """A JobSet, or else a group: JobSets are what most people have."""
         try:
             return [await self._jobset(name)]
-        except gangs.Absent as absent:
+        except Absent as absent:
             try:
                 return await self._groups(name)
-            except gangs.Absent:
-                raise gangs.Absent(f"{absent}, and no pod group of that name either") from absent
+            except Absent:
+                raise Absent(f"{absent}, and no pod group of that name either") from absent
 
     async def _jobset(self, name: str, pod: str = "") -> Found:
         seen = self.rights.missing[:]
@@ -101,18 +101,13 @@ class Asking:
         return groups
 
     async def _labels(self, name: str) -> dict[str, str]:
-        try:
-            pod: dict[str, Any] = await self.client.get(PODS, name, self.namespace)
-        except NotFound as gone:
-            raise gangs.Absent(f"pod {name} not found in namespace {self.namespace}") from gone
-        except Forbidden as no:
-            raise Failed(f"{refused('get', PODS, self.namespace)} ({no.message})") from no
+        pod = await stored(self.client, PODS, self.namespace, name, dict[str, Any])
         return dict(mapping(dig(pod, "metadata", "labels")))
 
     async def _groups(self, name: str) -> list[Found]:
         found = [it for it in await self._all_groups() if it.key.name == name]
         if not found:
-            raise gangs.Absent(f"pod group {name} not found in namespace {self.namespace}")
+            raise Absent(f"pod group {name} not found in namespace {self.namespace}")
         return [await self._group(it) for it in found]
 
     async def _group(self, report: Report, pod: str = "") -> Found:

@@ -14,6 +14,7 @@ from jobset_gate import names, read, wire
 from jobset_gate.cli.exits import Failed
 from jobset_gate.cli.looking import news
 from jobset_gate.cli.looking.listing import PAGE, listed
+from jobset_gate.cli.looking.objects import gate, stored
 from jobset_gate.cli.looking.rights import Rights, refused
 from jobset_gate.cli.looking.sights import Parts, Sight, sight
 from jobset_gate.kube.client import Client
@@ -36,13 +37,13 @@ W = TypeVar("W", wire.Job, wire.Pod, wire.ConfigMap)
 async def gang(client: Client, namespace: str, name: str, rights: Rights, *, events: bool = True) -> Sight:
     """One JobSet with all that belongs to it. Raises Failed if it is not there or may not be read."""
     mine = f"{GATED},{names.JS_NAME}={name}"
-    jobset, jobs, pods, gate = await asyncio.gather(
-        _jobset(client, namespace, name),
+    jobset, jobs, pods, maps = await asyncio.gather(
+        stored(client, JOBSETS, namespace, name, msgspec.Raw),
         _all(client, JOBS, wire.Job, namespace, rights, labels=mine),
         _all(client, PODS, wire.Pod, namespace, rights, labels=mine),
         rights.ask(_gate(client, namespace, name), "get", CONFIGMAPS, namespace, _LOST[CONFIGMAPS]),
     )
-    ours, foreign = gate or (None, False)
+    ours, foreign = maps or (None, False)
     found = sight(jobset, Parts(jobs, pods, ours, foreign))
     if found.seen is None or not events:
         return found
@@ -92,15 +93,6 @@ def _by_gang(objects: Iterable[Any]) -> defaultdict[tuple[str, str], list[Any]]:
     return found
 
 
-async def _jobset(client: Client, namespace: str, name: str) -> msgspec.Raw:
-    try:
-        return await client.get(JOBSETS, name, namespace, type=msgspec.Raw)
-    except NotFound as gone:
-        raise Absent(f"JobSet {name} not found in namespace {namespace}") from gone
-    except Forbidden as no:
-        raise Failed(f"{refused('get', JOBSETS, namespace)} ({no.message})") from no
-
-
 async def _jobsets(client: Client, namespace: str | None) -> list[msgspec.Raw]:
     found: list[msgspec.Raw] = []
     try:
@@ -115,13 +107,8 @@ async def _jobsets(client: Client, namespace: str | None) -> list[msgspec.Raw]:
 
 async def _gate(client: Client, namespace: str, name: str) -> tuple[GateSeen | None, bool]:
     """The gang's ConfigMap, and whether one of its name is somebody else's (A10)."""
-    try:
-        stored = await client.get(CONFIGMAPS, names.config_map_name(name), namespace, type=wire.ConfigMap)
-    except NotFound:
+    found = await gate(client, namespace, name)
+    if found is None:
         return None, False
-    ours = read.gate(stored)
+    ours = read.gate(found)
     return ours, ours is None
-
-
-class Absent(Failed):
-    """There is nothing of that name."""

@@ -17,4 +17,6 @@ async def groups(
     read = await reading.read(client, settings, namespace)
     made_by = await telling.makers(client, read)
     rights.missing += [it for it in read.missing if it not in rights.missing]
+    if not read.members:
+        rights.hidden.add("pod groups")
     return telling.reports(read, settings, made_by, time.time(), controlled=bool(controller.leads))

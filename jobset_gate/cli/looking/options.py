@@ -1,24 +1,19 @@
 """The arguments that commands about single gangs have in common."""
 
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, Any, Final
 
 import typer
 
-Subjects = Annotated[
-    list[str],
-    typer.Argument(
-        metavar="[jobset/|pod/|podgroup/]NAME...",
-        help="A JobSet; with a prefix a pod (for its gang) or a pod group. gang/NAME is a pod group, too.",
-        show_default=False,
-    ),
-]
-Namespace = Annotated[
-    str | None,
-    typer.Option(
-        "-n", "--namespace", metavar="NAME", help="Where it is; otherwise the context's namespace.", show_default=False
-    ),
-]
+from jobset_gate.cli.options import namespace
+from jobset_gate.cli.verbs.durations import seconds
+
+_ANY: Final = "[jobset/|pod/|podgroup/]NAME"
+_ABOUT: Final = "A JobSet; with a prefix a pod (for its gang) or a pod group. gang/NAME is a pod group, too."
+
+Subjects = Annotated[list[str], typer.Argument(metavar=_ANY, help=_ABOUT, show_default=False)]
+Subject = Annotated[str, typer.Argument(metavar=_ANY, help=_ABOUT, show_default=False)]
+Namespace = Annotated[str | None, namespace("Where it is; otherwise the context's namespace.")]
 ControllerConfig = Annotated[
     Path | None,
     typer.Option(
@@ -28,3 +23,8 @@ ControllerConfig = Annotated[
         show_default=False,
     ),
 ]
+
+
+def timeout(about: str, *, default: bool | str = False) -> Any:
+    """A length of time; `default` is what the help calls it."""
+    return typer.Option("--timeout", metavar="DURATION", parser=seconds, help=about, show_default=default)

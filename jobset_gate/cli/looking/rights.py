@@ -12,9 +12,11 @@ T = TypeVar("T")
 
 @dataclass(slots=True)
 class Rights:
-    """The rights that were missing on the way, one sentence each."""
+    """The rights that were missing on the way: `missing` has one sentence each."""
 
     missing: list[str] = field(default_factory=list)
+    hidden: set[str] = field(default_factory=set)
+    """Kinds of gangs of which none can be seen, as messages name them."""
 
     async def ask(
         self, wanted: Awaitable[T], verb: str, resource: Resource, namespace: str | None, lost: str

@@ -14,7 +14,7 @@ from jobset_gate.cli.documents.writing import to_json, to_yaml
 from jobset_gate.cli.exits import Exit
 from jobset_gate.cli.looking import news
 from jobset_gate.cli.looking.explaining import Asking, Found
-from jobset_gate.cli.looking.gangs import Absent
+from jobset_gate.cli.looking.objects import Absent
 from jobset_gate.cli.looking.subjects import named
 from jobset_gate.cli.telling import descriptions, documents, explanations, looks
 from jobset_gate.cli.telling.forms import Form

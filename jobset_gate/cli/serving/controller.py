@@ -13,8 +13,8 @@ from controllers.manager import Manager, Options
 from controllers.page.options import PageOptions
 from jobset_gate.cli.exits import Exit, Failed
 from jobset_gate.cli.serving import files, program_metrics
-from jobset_gate.cli.serving.signals import until_told
 from jobset_gate.cli.settings_file import Controller
+from jobset_gate.cli.signals import until_told
 from jobset_gate.kube import access
 
 log = structlog.get_logger("jobset_gate.cli")

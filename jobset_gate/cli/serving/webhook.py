@@ -9,7 +9,7 @@ from urllib.parse import urlsplit
 
 from jobset_gate.cli.serving import certificates, program_metrics, registration
 from jobset_gate.cli.serving.certificates import Pems, Trust
-from jobset_gate.cli.serving.signals import until_told
+from jobset_gate.cli.signals import until_told
 from jobset_gate.kube import access
 from jobset_gate.kube.client import Client
 from jobset_gate.settings import Settings

@@ -4,7 +4,7 @@ from collections.abc import Iterator, Sequence
 
 from jobset_gate import count, names
 from jobset_gate import explained_lines as said
-from jobset_gate.cli.telling import explanations
+from jobset_gate.cli.telling import columns, explanations
 from jobset_gate.cli.telling.looks import Look
 from jobset_gate.explained import Explanation
 from jobset_gate.groups.report import Report
@@ -143,11 +143,8 @@ def _few(titles: Sequence[str], rows: Rows) -> Rows:
 
 
 def _table(rows: Rows) -> Iterator[str]:
-    columns = len(rows[0])
-    whole = [row for row in rows if len(row) == columns]
-    widths = [max(len(row[column]) for row in whole) for column in range(columns)]
-    for row in rows:
-        yield "   ".join(cell.ljust(width) for cell, width in zip(row, widths, strict=False)).rstrip()
+    widths = columns.widths([row for row in rows if len(row) == len(rows[0])])
+    return (columns.joined(row, widths) for row in rows)
 
 
 def _events(events: Sequence[Event]) -> Iterator[str]:

@@ -6,8 +6,8 @@ from collections.abc import Iterable
 from jobset_gate import names, timeline_group, timeline_read
 from jobset_gate.cli.exits import Failed
 from jobset_gate.cli.looking import groups, keeper
-from jobset_gate.cli.looking.gangs import Absent
 from jobset_gate.cli.looking.listing import listed
+from jobset_gate.cli.looking.objects import Absent
 from jobset_gate.cli.looking.rights import Rights, refused
 from jobset_gate.explained import Controller
 from jobset_gate.groups.report import Report

@@ -5,40 +5,35 @@ import time
 
 from jobset_gate import names, read, timeline_read, wire
 from jobset_gate.cli.exits import Failed
-from jobset_gate.cli.looking.gangs import Absent
 from jobset_gate.cli.looking.listing import listed
+from jobset_gate.cli.looking.objects import gate, stored
 from jobset_gate.cli.looking.rights import Rights, refused
 from jobset_gate.cli.timeline.pulls import pulls
 from jobset_gate.kube.client import Client
-from jobset_gate.kube.errors import Forbidden, NotFound
+from jobset_gate.kube.errors import Forbidden
 from jobset_gate.kube.resources import CONFIGMAPS, JOBSETS, PODS
-from jobset_gate.model import GateSeen, JobSetSeen
+from jobset_gate.model import JobSetSeen
 from jobset_gate.timeline import Timeline
 from jobset_gate.timeline_make import make
 
 
 async def timeline(client: Client, namespace: str, name: str, rights: Rights) -> Timeline:
     """Raises Failed if there is no such gang, or its pods may not be read: without them nothing is left to tell."""
-    jobset, pods, gate = await asyncio.gather(
+    jobset, pods, stored_gate = await asyncio.gather(
         _jobset(client, namespace, name),
         _pods(client, namespace, name, rights),
         rights.ask(
-            _gate(client, namespace, name), "get", CONFIGMAPS, namespace, "the verdict is known from the condition only"
+            gate(client, namespace, name), "get", CONFIGMAPS, namespace, "the verdict is known from the condition only"
         ),
     )
     there = await pulls(client, namespace, {pod.metadata.uid for pod in pods}, rights)
     seen = [timeline_read.pod(pod, there.get(pod.metadata.uid)) for pod in pods]
-    return make(jobset, gate, seen, time.time(), rights.missing)
+    its = None if stored_gate is None else read.gate(stored_gate)
+    return make(jobset, its, seen, time.time(), rights.missing)
 
 
 async def _jobset(client: Client, namespace: str, name: str) -> JobSetSeen:
-    try:
-        stored = await client.get(JOBSETS, name, namespace, type=wire.JobSet)
-    except NotFound as gone:
-        raise Absent(f"JobSet {name} not found in namespace {namespace}") from gone
-    except Forbidden as no:
-        raise Failed(f"{refused('get', JOBSETS, namespace)}: {no.message}") from no
-    seen = read.jobset(stored)
+    seen = read.jobset(await stored(client, JOBSETS, namespace, name, wire.JobSet))
     if seen is None:
         raise Failed(f"JobSet {namespace}/{name} asks for no gate: it has no {names.CONFIG_FIELD}")
     return seen
@@ -50,10 +45,3 @@ async def _pods(client: Client, namespace: str, name: str, rights: Rights) -> li
         return await listed(client, PODS, timeline_read.Pod, namespace, labels=mine, on_problem=rights.missing.append)
     except Forbidden as no:
         raise Failed(f"{refused('list', PODS, namespace)}: {no.message}") from no
-
-
-async def _gate(client: Client, namespace: str, name: str) -> GateSeen | None:
-    try:
-        return read.gate(await client.get(CONFIGMAPS, names.config_map_name(name), namespace, type=wire.ConfigMap))
-    except NotFound:
-        return None

@@ -13,7 +13,7 @@ from jobset_gate.cli.commands.timeline import Output
 from jobset_gate.cli.documents.writing import to_json, to_yaml
 from jobset_gate.cli.exits import Exit, Failed
 from jobset_gate.cli.looking import keeper
-from jobset_gate.cli.looking.gangs import Absent
+from jobset_gate.cli.looking.objects import Absent
 from jobset_gate.cli.looking.rights import Rights
 from jobset_gate.cli.looking.subjects import Named, What, named
 from jobset_gate.cli.timeline import reading

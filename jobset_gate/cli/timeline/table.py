@@ -2,13 +2,13 @@
 
 from collections.abc import Iterator, Sequence
 
+from jobset_gate.cli.telling.columns import aligned
 from jobset_gate.explained_lines import span
 from jobset_gate.timeline import PodTimes, Step, Timeline
 from jobset_gate.timeline_rows import MOST_PODS, SLOWEST, Row, rows
 from jobset_gate.timeline_sums import Idle
 from jobset_gate.timeline_words import headline, offset, sentences
 
-GAP = "   "
 UNKNOWN = "?"
 NOT_YET = "-"
 
@@ -36,7 +36,7 @@ def table(timeline: Timeline, idle: Sequence[Idle], *, wide: bool, every: bool) 
     return "\n".join(lines) + "\n"
 
 
-def _table(timeline: Timeline, found: Sequence[Row], origin: float, *, wide: bool) -> Iterator[str]:
+def _table(timeline: Timeline, found: Sequence[Row], origin: float, *, wide: bool) -> list[str]:
     steps = [it for it in timeline.path.steps if wide or it is not Step.MAIN_PULLED]
     bands = any(row.band for row in found)
     titles = [
@@ -53,9 +53,7 @@ def _table(timeline: Timeline, found: Sequence[Row], origin: float, *, wide: boo
         cells.append(_held(row, timeline.now))
         cells += [row.way.name or "-", row.way.node or "-"] if wide else []
         lines.append(cells)
-    widths = [max(len(line[column]) for line in lines) for column in range(len(titles))]
-    for line in lines:
-        yield GAP.join(cell.ljust(width) for cell, width in zip(line, widths, strict=True)).rstrip()
+    return aligned(lines)
 
 
 def _title(timeline: Timeline, step: Step) -> str:

@@ -10,14 +10,13 @@ import msgspec
 from jobset_gate import names, read, wire
 from jobset_gate.cli.exits import Failed
 from jobset_gate.cli.looking import keeper
-from jobset_gate.cli.looking.gangs import Absent
+from jobset_gate.cli.looking.objects import Absent, stored
 from jobset_gate.cli.looking.policies import policy
-from jobset_gate.cli.looking.rights import Rights, refused
+from jobset_gate.cli.looking.rights import Rights
 from jobset_gate.cli.looking.subjects import What, named
 from jobset_gate.cli.verbs.scenes import About, JobSetScene, Scene
 from jobset_gate.explained import Controller
 from jobset_gate.kube.client import Client
-from jobset_gate.kube.errors import Forbidden, NotFound
 from jobset_gate.kube.resources import JOBSETS, PODS
 from jobset_gate.template import dig, mapping
 
@@ -49,21 +48,14 @@ async def scene(client: Client, text: str, asked: Asked) -> Scene:
 
 
 async def _jobset(client: Client, name: str, asked: Asked) -> JobSetScene:
-    raw, controller = await asyncio.gather(_stored(client, name, asked.namespace), _controller(client, asked))
+    raw, controller = await asyncio.gather(
+        stored(client, JOBSETS, asked.namespace, name, msgspec.Raw), _controller(client, asked)
+    )
     jobset = read.jobset(msgspec.json.decode(raw, type=wire.JobSet))
     if jobset is None:
         raise Failed(f"JobSet {name} in namespace {asked.namespace} asks for no start barrier: it has no gate")
     rules = policy(msgspec.json.decode(raw), jobset.config.targets)
     return JobSetScene(client, About(asked.namespace, name, jobset.uid, rules, controller), asked.rights)
-
-
-async def _stored(client: Client, name: str, namespace: str) -> msgspec.Raw:
-    try:
-        return await client.get(JOBSETS, name, namespace, type=msgspec.Raw)
-    except NotFound as gone:
-        raise Absent(f"JobSet {name} not found in namespace {namespace}") from gone
-    except Forbidden as no:
-        raise Failed(f"{refused('get', JOBSETS, namespace)} ({no.message})") from no
 
 
 async def _group(client: Client, name: str, asked: Asked, before: str = "") -> Scene:
@@ -81,12 +73,7 @@ async def _of_pod(client: Client, name: str, namespace: str) -> tuple[What, str]
     from jobset_gate.groups import read as groups  # noqa: PLC0415 - as above
     from jobset_gate.groups import wire as shapes  # noqa: PLC0415 - as above
 
-    try:
-        raw = await client.get(PODS, name, namespace, type=msgspec.Raw)
-    except NotFound as gone:
-        raise Absent(f"pod {name} not found in namespace {namespace}") from gone
-    except Forbidden as no:
-        raise Failed(f"{refused('get', PODS, namespace)} ({no.message})") from no
+    raw = await stored(client, PODS, namespace, name, msgspec.Raw)
     labels = mapping(dig(msgspec.json.decode(raw), "metadata", "labels"))
     if labels.get(names.GATED) == names.GATED_VALUE and labels.get(names.JS_NAME):
         return What.JOBSET, str(labels[names.JS_NAME])

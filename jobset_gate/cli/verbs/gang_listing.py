@@ -4,12 +4,10 @@ import sys
 import time
 from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
-from pathlib import Path
 
 import typer
 
 from jobset_gate.cli import settings_file
-from jobset_gate.cli.caller import Caller
 from jobset_gate.cli.documents.writing import to_json, to_yaml
 from jobset_gate.cli.exits import Exit, Failed
 from jobset_gate.cli.looking import gangs, keeper
@@ -18,6 +16,7 @@ from jobset_gate.cli.looking.sights import Sight
 from jobset_gate.cli.options import Output
 from jobset_gate.cli.telling.documents import document
 from jobset_gate.cli.verbs import gang_table, single
+from jobset_gate.cli.verbs.asked import Asked, where
 from jobset_gate.cli.verbs.gang_table import Gang, Look
 from jobset_gate.explain import explain
 from jobset_gate.explain_group import explain_group
@@ -25,31 +24,24 @@ from jobset_gate.explained import Controller
 from jobset_gate.kube import access
 from jobset_gate.kube.client import Client
 
+KINDS = 2
+"""JobSets and pod groups: who can see neither has been shown nothing."""
 
-@dataclass(frozen=True, slots=True)
-class Wanted:
-    """What the command line asks for."""
 
-    names: Sequence[str] = ()
-    namespace: str | None = None
-    all_namespaces: bool = False
-    output: Output = Output.TABLE
-    headers: bool = True
-    watch: bool = False
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Wanted(Asked):
+    """JobSets, and pod groups beside them."""
+
     groups: bool = False
-    config: Path | None = None
-    program: str = "kubectl jobset-gate"
-    caller: Caller = field(default_factory=Caller)
     rights: Rights = field(default_factory=Rights)
 
 
 async def run(wanted: Wanted, *, kubeconfig: str | None, context: str | None) -> Exit:
     """What a person has to know besides goes to standard error."""
-    if wanted.all_namespaces and wanted.names:
-        raise Failed("names are those of one namespace: leave out --all-namespaces", Exit.USAGE)
-    wanted = replace(wanted, caller=Caller(wanted.program, kubeconfig, context, wanted.namespace))
+    wanted.check()
+    wanted = replace(wanted, caller=wanted.called(kubeconfig, context))
     reached = await access.discover(kubeconfig, context)
-    namespace = None if wanted.all_namespaces else wanted.namespace or reached.namespace
+    namespace = wanted.within(reached.namespace)
     async with Client(reached) as client:
         controller = await keeper.controller(client, reached.namespace)
         if wanted.watch:
@@ -72,7 +64,7 @@ async def _found(client: Client, namespace: str | None, wanted: Wanted, controll
         for report in await groups(client, namespace, wanted.rights, settings, controller):
             told = explain_group(report, time.time(), controller=controller, unknown=wanted.rights.missing)
             found.append(Gang(wanted.caller.explanation(told), report.created, str(report.key.design)))
-    return [it for it in found if not wanted.names or it.told.name in wanted.names]
+    return [it for it in found if wanted.wants(it.told.name)]
 
 
 async def _sights(client: Client, namespace: str | None, wanted: Wanted) -> list[Sight]:
@@ -83,6 +75,7 @@ async def _sights(client: Client, namespace: str | None, wanted: Wanted) -> list
         if not wanted.groups:
             raise
         wanted.rights.missing.append(str(without))
+        wanted.rights.hidden.add("JobSets")
         return []
 
 
@@ -133,22 +126,19 @@ def name(gang: Gang) -> str:
 def absent(found: Sequence[Gang], wanted: Wanted, namespace: str | None) -> bool:
     """Whether one of those that were named is not there; it is said which."""
     kind = "gang" if wanted.groups else "JobSet with a gate"
-    missing = [it for it in dict.fromkeys(wanted.names) if it not in {each.told.name for each in found}]
-    for each in missing:
-        sys.stderr.write(f"error: {kind} {each} not found{_where(namespace)}\n")
-    return bool(missing)
+    return wanted.absent(kind, {it.told.name for it in found}, namespace)
 
 
 def _exit(found: Sequence[Gang], wanted: Wanted, namespace: str | None) -> Exit:
     if absent(found, wanted, namespace):
         return Exit.ERROR
+    if len(wanted.rights.hidden) == KINDS:
+        return Exit.ERROR
     if not found:
-        sys.stderr.write(f"No {'gangs' if wanted.groups else 'JobSets with a gate'} found{_where(namespace)}.\n")
+        but = f"; {' and '.join(wanted.rights.hidden)} cannot be seen" if wanted.rights.hidden else ""
+        what = "gangs" if wanted.groups else "JobSets with a gate"
+        sys.stderr.write(f"No {what} found{where(namespace)}{but}.\n")
     return Exit.OK
-
-
-def _where(namespace: str | None) -> str:
-    return f" in namespace {namespace}" if namespace else ""
 
 
 async def _watch(client: Client, namespace: str | None, wanted: Wanted, controller: Controller) -> Exit:

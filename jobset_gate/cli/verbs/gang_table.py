@@ -4,7 +4,8 @@ from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from jobset_gate.cli.groups.table import GAP, age
+from jobset_gate.cli.groups.table import age
+from jobset_gate.cli.telling.columns import aligned
 from jobset_gate.explained import Explanation
 from jobset_gate.explained_lines import span
 
@@ -37,8 +38,7 @@ def table(gangs: Sequence[Gang], look: Look) -> str:
         return ""
     lines = [titles(look)] if look.headers else []
     lines += [row(it, look) for it in gangs]
-    widths = [max(len(line[column]) for line in lines) for column in range(len(lines[0]))]
-    return "".join(joined(line, widths) + "\n" for line in lines)
+    return "".join(line + "\n" for line in aligned(lines))
 
 
 def titles(look: Look) -> list[str]:
@@ -65,11 +65,6 @@ def row(gang: Gang, look: Look) -> list[str]:
         (message(it), look.wide),
     ]
     return [cell for cell, shown in cells if shown]
-
-
-def joined(cells: Sequence[str], widths: Sequence[int]) -> str:
-    """Padded."""
-    return GAP.join(cell.ljust(width) for cell, width in zip(cells, widths, strict=True)).rstrip()
 
 
 def started(it: Explanation) -> str:

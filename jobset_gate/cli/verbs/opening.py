@@ -16,7 +16,7 @@ from jobset_gate.cli.looking import keeper
 from jobset_gate.cli.looking.rights import Rights
 from jobset_gate.cli.looking.subjects import What, named
 from jobset_gate.cli.verbs import auditing, noting, people, single
-from jobset_gate.cli.verbs.following import Following
+from jobset_gate.cli.verbs.following import FIRST_LOOK, Following
 from jobset_gate.cli.verbs.single import Single
 from jobset_gate.cli.verbs.standing import End, Standing, standing
 from jobset_gate.explained_lines import span
@@ -151,7 +151,7 @@ async def _release(client: Client, found: Single, who: str, wanted: Wanted) -> s
         await noting.put(client, jobset, dry_run=True)
         return f"{subject} released (server dry run)"
     async with Following(client, jobset.namespace, jobset.name, jobset.uid, wanted.rights) as following:
-        await following.until(lambda _: True, wanted.seconds)  # who may not watch is told so before anything is changed
+        await _looked(following, subject)  # who may not watch is told so before anything is changed
         message = f"{who} has asked for the gate of attempt {jobset.attempt} to be opened now, whoever is missing"
         try:
             async with noting.lent(client, jobset):
@@ -163,6 +163,14 @@ async def _release(client: Client, found: Single, who: str, wanted: Wanted) -> s
     if End.RELEASED in ended.ends:
         return f"{subject} released: {ended.told}"
     raise Failed(f"{subject} was not released: {ended.told}")
+
+
+async def _looked(following: Following, subject: str) -> None:
+    try:
+        await following.until(lambda _: True, FIRST_LOOK)
+    except TimeoutError as late:
+        told = f"{subject} was left alone: the API server does not answer its watch within {span(FIRST_LOOK)}"
+        raise Failed(told, Exit.TIMEOUT) from late
 
 
 async def _tell(client: Client, found: Single, reason: str, message: str) -> None:

@@ -7,8 +7,8 @@ from typing import Any, Final
 import typer
 
 from jobset_gate.cli.documents.writing import to_json, to_yaml
-from jobset_gate.cli.groups.table import GAP
 from jobset_gate.cli.options import Output
+from jobset_gate.cli.telling import columns
 
 DELETED: Final = "Deleted"
 """The state of what is there no more, told once."""
@@ -98,8 +98,4 @@ class Printer:
             lines.insert(0, self._form.titles)
         for cells in lines:
             self._widths = [max(width, len(cell)) for width, cell in zip(self._widths, cells, strict=True)]
-        return "".join(_line(cells, self._widths) for cells in lines)
-
-
-def _line(cells: Sequence[str], widths: Sequence[int]) -> str:
-    return GAP.join(cell.ljust(width) for cell, width in zip(cells, widths, strict=True)).rstrip() + "\n"
+        return "".join(columns.joined(cells, self._widths) + "\n" for cells in lines)

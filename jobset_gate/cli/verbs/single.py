@@ -4,15 +4,12 @@ import asyncio
 import time
 from dataclasses import dataclass
 
-import msgspec
-
-from jobset_gate import names, read, wire
+from jobset_gate import read, wire
 from jobset_gate.cli.exits import Exit, Failed
-from jobset_gate.cli.looking.gangs import Absent
-from jobset_gate.cli.looking.rights import Rights, refused
+from jobset_gate.cli.looking.objects import gate, stored
+from jobset_gate.cli.looking.rights import Rights
 from jobset_gate.cli.looking.subjects import What, named
 from jobset_gate.kube.client import Client
-from jobset_gate.kube.errors import Forbidden, NotFound
 from jobset_gate.kube.resources import CONFIGMAPS, JOBSETS
 from jobset_gate.model import GateSeen, JobSetSeen
 
@@ -26,8 +23,6 @@ class Single:
 
     jobset: JobSetSeen
     gate: GateSeen | None
-    noted: str
-    """The value of its bypass annotation; "" without one."""
     seen_at: float
 
 
@@ -41,28 +36,11 @@ def subject(text: str) -> str:
 
 async def find(client: Client, namespace: str, name: str, rights: Rights) -> Single:
     """Raises Failed where it is not there, may not be read, or asks for no gate."""
-    raw, gate = await asyncio.gather(
-        _stored(client, namespace, name),
-        rights.ask(_gate(client, namespace, name), "get", CONFIGMAPS, namespace, BLIND),
+    raw, stored_gate = await asyncio.gather(
+        stored(client, JOBSETS, namespace, name, wire.JobSet),
+        rights.ask(gate(client, namespace, name), "get", CONFIGMAPS, namespace, BLIND),
     )
     jobset = read.jobset(raw)
     if jobset is None:
         raise Failed(f"JobSet {name} in namespace {namespace} asks for no start barrier: it has no gate")
-    annotations = raw.metadata.annotations
-    return Single(jobset, gate, annotations.bypass if annotations is not None else "", time.time())
-
-
-async def _stored(client: Client, namespace: str, name: str) -> wire.JobSet:
-    try:
-        return await client.get(JOBSETS, name, namespace, type=wire.JobSet)
-    except NotFound as gone:
-        raise Absent(f"JobSet {name} not found in namespace {namespace}") from gone
-    except Forbidden as no:
-        raise Failed(f"{refused('get', JOBSETS, namespace)} ({no.message})") from no
-
-
-async def _gate(client: Client, namespace: str, name: str) -> GateSeen | None:
-    try:
-        return read.gate(await client.get(CONFIGMAPS, names.config_map_name(name), namespace, type=wire.ConfigMap))
-    except (NotFound, msgspec.ValidationError):
-        return None
+    return Single(jobset, None if stored_gate is None else read.gate(stored_gate), time.time())

@@ -11,7 +11,7 @@ import typer
 
 from jobset_gate.cli.caller import Caller
 from jobset_gate.cli.exits import Exit, Failed
-from jobset_gate.cli.looking.gangs import Absent
+from jobset_gate.cli.looking.objects import Absent
 from jobset_gate.cli.looking.rights import Rights
 from jobset_gate.cli.looking.subjects import Named, What, named
 from jobset_gate.cli.verbs import single

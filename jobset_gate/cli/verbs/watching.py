@@ -1,11 +1,7 @@
 """What `watch` does: shows one gang as it is, again whenever it changes, until it is decided."""
 
 import asyncio
-import signal
-import sys
 import time
-from collections.abc import AsyncIterator
-from contextlib import asynccontextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
 
@@ -23,7 +19,6 @@ from jobset_gate.kube.client import Client
 
 EVERY = 0.25
 """Seconds between two looks: what changes more often is shown once."""
-TERMINATED = 143
 
 
 @dataclass(frozen=True, slots=True)
@@ -42,17 +37,13 @@ async def run(wanted: Wanted, *, kubeconfig: str | None, context: str | None) ->
     """Ends well when the gang is released, or the group satisfied. Raises Failed in every other case."""
     reached = await access.discover(kubeconfig, context)
     caller = Caller(wanted.program, kubeconfig, context, wanted.namespace)
-    async with Client(reached) as client, _until_told() as told:
+    async with Client(reached) as client:
         asked = finding.Asked(wanted.namespace or reached.namespace, wanted.config, (reached.namespace,), wanted.rights)
         async with await finding.scene(client, wanted.name, asked) as scene:
             try:
                 last = await _show(scene, wanted.seconds)
             except TimeoutError as late:
                 raise Failed(_late(scene, wanted, caller), Exit.TIMEOUT) from late
-            except asyncio.CancelledError:
-                if told:
-                    return TERMINATED
-                raise
     return _verdict(scene, last)
 
 
@@ -98,25 +89,3 @@ def _late(scene: Scene, wanted: Wanted, caller: Caller) -> str:
     why = caller.line(f"jobset-gate why {kind}/{name}" + (f" -n {wanted.namespace}" if wanted.namespace else ""))
     told = f"{scene.subject} is not {IN_WORDS[scene.end]} after {span(wanted.seconds or 0)}"
     return f"{told}; `{why}` says what it waits for"
-
-
-@asynccontextmanager
-async def _until_told() -> AsyncIterator[list[signal.Signals]]:
-    """SIGTERM ends it as Ctrl-C does, so that the terminal is put back; what was told stands in the list."""
-    loop, task, told = asyncio.get_running_loop(), asyncio.current_task(), list[signal.Signals]()
-
-    def stop() -> None:
-        told.append(signal.SIGTERM)
-        if task is not None:
-            task.cancel()
-
-    try:
-        loop.add_signal_handler(signal.SIGTERM, stop)
-    except (NotImplementedError, RuntimeError, ValueError):  # not on Windows, nor outside the main thread
-        yield told
-        return
-    try:
-        yield told
-    finally:
-        loop.remove_signal_handler(signal.SIGTERM)
-        sys.stdout.flush()

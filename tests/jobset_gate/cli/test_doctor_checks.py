@@ -2,16 +2,18 @@
 
 from base64 import b64encode
 from datetime import UTC, datetime, timedelta
-from typing import Any
+from typing import Any, cast
 
 import pytest
 import yaml
 
-from jobset_gate.cli.doctor import certificates, egress, kubelet, serving, versions
+from jobset_gate.cli.doctor import certificates, egress, kubelet, run, serving, versions
 from jobset_gate.cli.doctor.egress import Place, Way
-from jobset_gate.cli.doctor.findings import Level, error, healthy, ok, unknown, warning
+from jobset_gate.cli.doctor.findings import Finding, Level, error, healthy, ok, unknown, warning
+from jobset_gate.cli.doctor.patient import Patient
 from jobset_gate.cli.doctor.telling import document, text
 from jobset_gate.cli.telling.looks import PLAIN, Look
+from jobset_gate.kube.errors import Unauthorized
 from webhook import authority
 
 Json = dict[str, Any]
@@ -184,3 +186,14 @@ def test_findings_as_a_document() -> None:
 def test_only_an_error_makes_a_patient() -> None:
     assert healthy([ok("x"), warning("x", "", ""), unknown("x", "", "")])
     assert not healthy(FOUND)
+
+
+async def test_without_credentials_nothing_is_told_to_be_unknown() -> None:
+    """It is an error of the command, not of one check: nobody should take its exit code for health."""
+
+    async def check(_: Patient) -> list[Finding]:
+        raise Unauthorized(401, "Unauthorized", "no")
+
+    with pytest.raises(ExceptionGroup) as refused:
+        await run.findings(cast("Patient", None), [("x", check), ("y", check)])
+    assert refused.group_contains(Unauthorized)

@@ -14,9 +14,14 @@ import yaml
 
 from jobset_gate import names
 from jobset_gate.cli.groups import reading
+from jobset_gate.cli.groups.live import LiveGroups
 from jobset_gate.cli.groups.table import age
 from jobset_gate.groups.candidates import Check
 from jobset_gate.groups.model import Way
+from jobset_gate.kube.access import Access
+from jobset_gate.kube.client import Client
+from jobset_gate.kube.problems import Kind as Problems
+from jobset_gate.kube.problems import Problem
 from jobset_gate.kube.resources import JOBS, POD_GROUPS, Resource
 from jobset_gate.settings import Groups
 from tests.flow.groups import manifests
@@ -27,7 +32,6 @@ from tests.jobset_gate.groups.objects import pod_group
 from tests.support.planes import Plane, Real
 
 if TYPE_CHECKING:
-    from jobset_gate.kube.client import Client
     from tests.support.embedded import Embedded
 
 TABLE = """\
@@ -206,9 +210,16 @@ async def test_who_may_see_his_namespace_only_sees_its_groups_and_hears_what_is_
     assert "no right to list nodes (they belong to no namespace): whether a group has room" in ran.err
     assert "no right to list pods in all namespaces: whether a group has room" in ran.err
     assert "whether a controller runs is not known: no right to read the Lease" in ran.err
-    blind = await Shell(run, await kubeconfig_of(real_plane, town.namespace, [], tmp_path))()
+    stranger = await kubeconfig_of(real_plane, town.namespace, [], tmp_path)
+    blind = await Shell(run, stranger)()
     assert (blind.code, blind.out) == (1, "")
-    assert f"no right to list pods in namespace {town.namespace}: no member can be seen" in blind.err
+    told = f"no right to list pods in namespace {town.namespace}: no member can be seen"
+    assert told in blind.err
+    gangs = await asyncio.to_thread(run, "get", "gangs", "--kubeconfig", str(stranger))
+    assert (gangs.code, gangs.out, told in gangs.err, "No gangs found" in gangs.err) == (1, "", True, False)
+    watch = await asyncio.to_thread(run, "get", "gangs", "-w", "--kubeconfig", str(stranger))
+    assert (watch.code, watch.out) == (1, "")
+    assert f"error: {told}" in watch.err
 
 
 async def test_settings_of_the_controller_are_gone_by(town: Town, get: Shell, tmp_path: Path) -> None:
@@ -235,6 +246,15 @@ async def test_an_object_that_cannot_be_read_is_said_and_hides_no_other() -> Non
     assert [it.name for it in iter(read.index.keys())] == ["good"]
     assert len(read.missing) == 1
     assert read.missing[0].startswith("not readable: ")
+
+
+async def test_who_may_see_no_members_hears_of_that_whatever_else_is_refused() -> None:
+    """A watch ends with one sentence; the refusals come in any order."""
+    for order in (1, -1):
+        live = LiveGroups(Client(Access("http://127.0.0.1:1")), "team", Groups())
+        for number, kind in [*enumerate(live._kinds)][::order]:
+            assert live.lost(number, Problem(Problems.LIST_FAILED, kind.resource, "403 Forbidden: no"))
+        assert live.failed == "no right to list pods in namespace team: no member can be seen (403 Forbidden: no)"
 
 
 # --- Words -----------------------------------------------------------------------------------------------------------

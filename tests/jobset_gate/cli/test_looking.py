@@ -12,6 +12,7 @@ import pytest
 from jobset_gate import names
 from jobset_gate.cli.exits import Exit, Failed
 from jobset_gate.cli.looking import gangs
+from jobset_gate.cli.looking.objects import Absent
 from jobset_gate.cli.looking.policies import policy
 from jobset_gate.cli.looking.rights import Rights, refused
 from jobset_gate.cli.looking.subjects import Named, What, named
@@ -102,7 +103,7 @@ async def test_all_gangs_are_those_that_ask_for_a_gate(plane: Plane, namespace: 
 async def test_what_is_not_there_is_told_apart_from_what_may_not_be_seen(plane: Plane, namespace: str) -> None:
     async with plane.client() as client:
         await settle(client, namespace)
-        with pytest.raises(gangs.Absent, match=f"JobSet x not found in namespace {namespace}"):
+        with pytest.raises(Absent, match=f"JobSet x not found in namespace {namespace}"):
             await gangs.gang(client, namespace, "x", Rights())
 
 

@@ -10,7 +10,7 @@ import pytest
 
 from jobset_gate.cli.exits import Exit, Failed
 from jobset_gate.cli.main import first_cause, program_name, told
-from jobset_gate.kube.errors import Unreachable
+from jobset_gate.kube.errors import Unauthorized, Unreachable
 from tests.house.files import ROOT
 from tests.jobset_gate.cli.conftest import Run
 
@@ -70,6 +70,7 @@ def test_an_unknown_command_is_a_usage_error(run: Run) -> None:
         (Failed("it is\nso", Exit.TIMEOUT), "it is so"),
         (FileNotFoundError(2, "No such file or directory", "x.yaml"), "x.yaml: No such file or directory"),
         (Unreachable("nobody answers"), "nobody answers"),
+        (Unauthorized(401, "", "no"), "the API server takes these credentials for nobody's: 401: no"),
         (ValueError("what"), "internal error: ValueError: what (run `p --debug ...` for a traceback)"),
         (Failed(""), "Failed"),
     ],
@@ -142,6 +143,15 @@ def test_every_subcommand_is_checked(run: Run) -> None:
 def listed_in(text: str) -> list[str]:
     """The lines of a help's commands."""
     return text.split("Commands:\n")[1].split("\n\n", maxsplit=1)[0].splitlines()
+
+
+def test_streams_that_were_closed_are_no_error_of_ours(tmp_path: Path) -> None:
+    """`jobset-gate describe ... >&- 2>file`: what is wrong is told, and is the cluster's matter."""
+    words = (sys.executable, "-m", "jobset_gate.cli", "describe", "train", "--kubeconfig", str(tmp_path / "none"))
+    ran = subprocess.run(  # noqa: S603 - our own program
+        ["/bin/sh", "-c", 'exec "$@" <&- >&-', "sh", *words], cwd=ROOT, stderr=subprocess.PIPE, text=True, check=False
+    )
+    assert (ran.returncode, ran.stderr) == (1, f"error: kubeconfig {tmp_path / 'none'}: there is no such file\n")
 
 
 def test_a_reader_that_leaves_early_is_no_error_of_ours() -> None:

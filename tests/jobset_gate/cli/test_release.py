@@ -140,7 +140,18 @@ async def test_a_release_that_nobody_hears_is_taken_back(camp: Camp, shell: Shel
     assert [it["reason"] for it in await audit(camp)] in ([], [names.REASON_RELEASED_BY_USER])
 
 
-async def test_a_release_that_is_interrupted_leaves_nothing_behind(camp: Camp, plane: Plane) -> None:
+async def test_a_release_that_may_not_wait_is_taken_back(camp: Camp, shell: Shell) -> None:
+    await camp.jobset()
+    ran = await shell("release", "train", "--yes", "--timeout=0")
+    assert (ran.code, ran.out) == (3, "")
+    assert ran.err.endswith(f"error: {SUBJECT}: no controller has opened it within 0s; its annotation is gone again\n")
+    assert await noted(camp) is None
+
+
+@pytest.mark.parametrize(("how", "code"), [(signal.SIGINT, 130), (signal.SIGTERM, 143)])
+async def test_a_release_that_is_interrupted_leaves_nothing_behind(
+    camp: Camp, plane: Plane, how: signal.Signals, code: int
+) -> None:
     await camp.jobset()
     words = ("release", "train", "--yes", "-n", camp.namespace, "--kubeconfig", str(plane.kubeconfig))
     async with View(camp.client, JOBSETS, camp.namespace) as view:
@@ -149,10 +160,10 @@ async def test_a_release_that_is_interrupted_leaves_nothing_behind(camp: Camp, p
             sys.executable, "-m", "jobset_gate.cli", *words, stdin=pipe, stdout=pipe, stderr=pipe
         )
         await view.until(lambda found: any(_has_note(it) for it in found), 90)
-        running.send_signal(signal.SIGINT)
+        running.send_signal(how)
         _, err = await asyncio.wait_for(running.communicate(), 90)
         await view.until(lambda found: not any(_has_note(it) for it in found), 90)
-    assert (running.returncode, b"Traceback" in err) == (130, False)
+    assert (running.returncode, b"Traceback" in err) == (code, False)
 
 
 def _has_note(jobset: Json) -> bool:

@@ -66,7 +66,9 @@ async def test_named_groups_are_freed_whatever_their_way_and_nothing_else(town: 
     await town.held("ring", "a", "b", way=Way.KEP_24)
     await town.held("ring", "c", way=Way.ALIBABA, minimum=2)
     await town.held("star", "d")
-    ran = await ungate("ring", "-n", town.namespace, "--yes")
+    ran = await ungate("ring", "rign", "-n", town.namespace, "--yes")
+    assert f"warning: no pod of a group rign is held in namespace {town.namespace}\n" in ran.err
+    assert "a group ring is held" not in ran.err
     assert (ran.code, ran.out.splitlines()) == (
         0,
         [

@@ -1,0 +1,73 @@
+"""SIGTERM and SIGINT cancel what runs, so that it ends in order and puts back what has to be put back."""
+
+import asyncio
+import signal
+from collections.abc import Callable, Coroutine, Iterator
+from contextlib import contextmanager
+from typing import Any, Final
+
+import structlog
+
+SIGNALS: Final = (signal.SIGTERM, signal.SIGINT)
+TERMINATED: Final = 128 + signal.SIGTERM
+"""The exit code that a shell gives to what SIGTERM has ended."""
+
+log = structlog.get_logger("jobset_gate.cli")
+
+
+async def until_told(service: Coroutine[Any, Any, None]) -> None:
+    """Runs a service; SIGTERM or SIGINT cancels it, and this returns when it has ended.
+
+    Raises what the service raises.
+    """
+    with _heard(*SIGNALS, then=lambda number: log.info("stopping", signal=number.name)) as told:
+        try:
+            await service
+        except asyncio.CancelledError:
+            if not told:
+                raise
+
+
+async def in_order(command: Coroutine[Any, Any, int]) -> int:
+    """The exit code of a command; SIGTERM ends it as Ctrl-C does, which asyncio sees to."""
+    with _heard(signal.SIGTERM) as told:
+        try:
+            return await command
+        except asyncio.CancelledError:
+            if told:
+                return TERMINATED
+            raise
+
+
+@contextmanager
+def _heard(
+    *numbers: signal.Signals, then: Callable[[signal.Signals], None] = lambda _: None
+) -> Iterator[list[signal.Signals]]:
+    """The first of them cancels the task that is in here, and stands in the list.
+
+    A second one ends the process at once, as if nobody listened.
+    """
+    loop, task, told = asyncio.get_running_loop(), asyncio.current_task(), list[signal.Signals]()
+
+    def stop(number: signal.Signals) -> None:
+        told.append(number)
+        then(number)
+        _forget(loop, numbers)
+        if task is not None:
+            task.cancel()
+
+    try:
+        for each in numbers:
+            loop.add_signal_handler(each, stop, each)
+    except (NotImplementedError, RuntimeError, ValueError):  # not on Windows, nor outside the main thread
+        yield told
+        return
+    try:
+        yield told
+    finally:
+        _forget(loop, numbers)
+
+
+def _forget(loop: asyncio.AbstractEventLoop, numbers: tuple[signal.Signals, ...]) -> None:
+    for each in numbers:
+        loop.remove_signal_handler(each)

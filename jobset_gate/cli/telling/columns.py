@@ -1,0 +1,21 @@
+"""Columns of text in the style of kubectl: as wide as their widest cell, three blanks between them."""
+
+from collections.abc import Iterable, Sequence
+
+_GAP = "   "
+
+
+def widths(lines: Sequence[Sequence[str]]) -> list[int]:
+    """Of each column; the lines are equally long."""
+    return [max(map(len, column)) for column in zip(*lines, strict=True)]
+
+
+def joined(cells: Iterable[str], widths: Iterable[int]) -> str:
+    """One line; it may end before the last column."""
+    return _GAP.join(cell.ljust(width) for cell, width in zip(cells, widths, strict=False)).rstrip()
+
+
+def aligned(lines: Sequence[Sequence[str]]) -> list[str]:
+    """All of them."""
+    wide = widths(lines)
+    return [joined(line, wide) for line in lines]

@@ -1,0 +1,54 @@
+"""What a table of `get` is asked for, whatever it shows, and what is said of names that are not there."""
+
+import sys
+from collections.abc import Collection, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+
+from jobset_gate.cli.caller import Caller
+from jobset_gate.cli.exits import Exit, Failed
+from jobset_gate.cli.options import Output
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Asked:
+    """What the command line asks for."""
+
+    names: Sequence[str] = ()
+    namespace: str | None = None
+    all_namespaces: bool = False
+    output: Output = Output.TABLE
+    headers: bool = True
+    watch: bool = False
+    config: Path | None = None
+    program: str = "kubectl jobset-gate"
+    caller: Caller = field(default_factory=Caller)
+
+    def check(self) -> None:
+        """Raises Failed for what makes no sense."""
+        if self.all_namespaces and self.names:
+            raise Failed("names are those of one namespace: leave out --all-namespaces", Exit.USAGE)
+
+    def called(self, kubeconfig: str | None, context: str | None) -> Caller:
+        """Who asks, in the words of the command line."""
+        return Caller(self.program, kubeconfig, context, self.namespace)
+
+    def within(self, usual: str) -> str | None:
+        """The namespace that is meant; None: all of them."""
+        return None if self.all_namespaces else self.namespace or usual
+
+    def wants(self, name: str) -> bool:
+        """Whether that is one of the names, if any are given."""
+        return not self.names or name in self.names
+
+    def absent(self, kind: str, there: Collection[str], namespace: str | None) -> bool:
+        """Whether one of those that were named is not there; it is said which."""
+        missing = [it for it in dict.fromkeys(self.names) if it not in there]
+        for each in missing:
+            sys.stderr.write(f"error: {kind} {each} not found{where(namespace)}\n")
+        return bool(missing)
+
+
+def where(namespace: str | None) -> str:
+    """For the end of a sentence."""
+    return f" in namespace {namespace}" if namespace else ""
