@@ -12,11 +12,12 @@ from controllers.keys import Key
 from jobset_gate import names, read, verdicts, wire
 from jobset_gate.errors import JobsetGateError
 from jobset_gate.kube.client import Client
-from jobset_gate.kube.errors import AlreadyExists, Conflict, NotFound
+from jobset_gate.kube.errors import AlreadyExists, Conflict, Invalid, NotFound
 from jobset_gate.kube.resources import CONFIGMAPS, JOBSETS
 from jobset_gate.kube.store import Version
 from jobset_gate.kube.witness import Witness
 from jobset_gate.model import GangSeen, GateSeen, JobSetSeen, Verdict, WaitingSince
+from jobset_gate.template import items, mapping
 
 
 class LookAgain(JobsetGateError):
@@ -84,6 +85,12 @@ class Gates:
         except (Conflict, NotFound) as beaten:
             await self.look(key)
             raise LookAgain(f"the ConfigMap of gang {key} was changed by somebody else") from beaten
+        except Invalid as refused:
+            if not _is_immutable(refused):
+                raise
+            # Somebody has set `immutable`, or a policy for all ConfigMaps has: made anew it takes what it is to hold.
+            await self._delete(key, gate)
+            raise LookAgain(f"the ConfigMap of gang {key} was immutable and is made anew") from refused
         self._saw(key, stored)
 
     async def _remove(self, key: Key, jobset: JobSetSeen, gate: GateSeen) -> None:
@@ -94,6 +101,10 @@ class Gates:
             raise LookAgain(f"the JobSet {key} is gone") from gone
         if live.metadata.uid != jobset.uid:
             raise LookAgain(f"the JobSet {key} was made anew")
+        await self._delete(key, gate)
+
+    async def _delete(self, key: Key, gate: GateSeen) -> None:
+        """This very version of it. Raises LookAgain if it is another by now."""
         try:
             await self._client.delete(
                 CONFIGMAPS, gate.name, gate.namespace, uid=gate.uid, resource_version=gate.resource_version
@@ -112,6 +123,11 @@ class Gates:
         gate = self._witness.missed((key.namespace, names.config_map_name(key.name)), version)
         self._index.saw_gate(key, gate)
         return gate
+
+
+def _is_immutable(refused: Invalid) -> bool:
+    """Whether it is the object that takes no change, and not a policy that lets us make none."""
+    return any(mapping(it).get("field") == "immutable" for it in items(refused.details.get("causes")))
 
 
 def _body(jobset: JobSetSeen, data: Mapping[str, str]) -> dict[str, Any]:

@@ -61,6 +61,8 @@ class Index:
         seen = change.new or change.old
         if seen is None or change.old == change.new:
             return
+        if change.old is not None and change.old.gang != seen.gang:
+            self.on_job(Change(change.key, change.old, None))  # the name is one of another gang by now
         key = Key(seen.namespace, seen.gang)
         gang = self._gang(key)
         if change.new is None:
@@ -77,6 +79,9 @@ class Index:
         seen = new or old
         if seen is None or old == new:
             return
+        if old is not None and old.gang != seen.gang:
+            self.on_pod(Change(change.key, old, None))  # it counts there no more, whoever has moved it
+            old = None
         key = Key(seen.namespace, seen.gang)
         gang = self._gang(key)
         self._touched(key)

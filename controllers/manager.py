@@ -21,6 +21,7 @@ from controllers import watches
 from controllers.announcements import Announcements
 from controllers.closer import Closer
 from controllers.crd import CrdReconciler
+from controllers.duty import Duty
 from controllers.gang import GangReconciler
 from controllers.gates import Gates
 from controllers.groups import part
@@ -133,7 +134,8 @@ class Manager:
             gangs: WorkQueue[Key] = self._plumbing.queue("gang")
             crds: WorkQueue[str] = self._plumbing.queue("crd")
             told = Told()
-            index = Index(gangs.add, gangs.add_after, told, self._touched)
+            duty = Duty(gangs)
+            index = Index(duty.add, duty.add_after, told, self._touched)
             informers = self._informers(client, index, crds)
             gates = Gates(writer, index, watches.gate_witness(informers))
             metrics = LoopMetrics(self.options.registry)
@@ -148,7 +150,8 @@ class Manager:
                     self._watch(tasks, self._fill(informers, groups), "filling")
                     if self.page is not None:
                         self._watch(tasks, self.page.run(), "status page")
-                    lead = partial(self._lead, [*works, *(groups.works if groups else ())])
+                    begin = partial(duty.begin, index.keys)
+                    lead = partial(self._lead, [*works, *(groups.works if groups else ())], begin)
                     self._watch(tasks, elector.run(lead) if elector else lead(), "leading")
             finally:
                 if health is not None:
@@ -162,10 +165,11 @@ class Manager:
             await groups.filled()
         self.serving.set()
 
-    async def _lead(self, works: Sequence[Work]) -> None:
+    async def _lead(self, works: Sequence[Work], begin: Callable[[], None]) -> None:
         """What only the leader does; not before its caches are full, so that nobody is missing merely in them."""
         await self.serving.wait()
         _log.info("leading", identity=self.options.identity)
+        begin()
         self.leading.set()
         if not self.options.leader_elect:
             self._plumbing.leading(True)

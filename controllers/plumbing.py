@@ -38,9 +38,7 @@ class Plumbing:
 
         self._adds = of_queue("adds_total", "Keys added.", Counter)
         self._retries = of_queue("retries_total", "Keys given back after a failure.", Counter)
-        self._depth = of_queue(
-            "depth", "Keys that wait for a worker; a standby has no workers, so its queue only grows.", Gauge
-        )
+        self._depth = of_queue("depth", "Keys that wait for a worker.", Gauge)
         self._unfinished = of_queue("unfinished_work_seconds", "Time of all work under way.", Gauge)
         self._longest = of_queue("longest_running_processor_seconds", "The longest work under way.", Gauge)
         self._waited = of_queue("queue_duration_seconds", "Wait for a worker.", Histogram, buckets=_SECONDS)

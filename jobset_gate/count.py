@@ -1,7 +1,8 @@
 """Counts a gang: how many slots are expected and how many have started (A4).
 
 A slot is (replicatedJob, job index, completion index). Pods are counted by slot, so a replacement beside its
-terminating predecessor is one. Every pass counts from scratch: no running total that could drift.
+terminating predecessor is one. Every pass counts from scratch: no running total that could drift. It costs time for
+what is there, not for what is asked for: anybody may write a JobSet of a billion Jobs.
 """
 
 from collections.abc import Container, Iterable, Iterator, Sequence
@@ -12,7 +13,7 @@ from jobset_gate.model import GangSeen, JobSeen, PodSeen, ReplicatedJobSeen, Sta
 
 @dataclass(frozen=True, slots=True)
 class Share:
-    """One Job's share of the gang, whether or not that Job exists yet."""
+    """One Job's share of the gang, whether or not that Job exists yet; or that of several that are not there."""
 
     target: ReplicatedJobSeen
     number: int
@@ -23,6 +24,8 @@ class Share:
     """The JobSet or this Job is: nothing of it counts."""
     announced: Container[str] = ()
     """UIDs of the pods that hold the gate stream open."""
+    times: int = 1
+    """So many Jobs from this number on, none of which has a Job or a pod yet if there are several."""
     _found: list[list[PodSeen]] = field(default_factory=list, compare=False, repr=False)
     """Its started pods once they have been looked for: both who counts and who names the missing ask for them."""
 
@@ -91,7 +94,7 @@ def tally(seen: GangSeen, parts: Iterable[Share] | None = None) -> Tally:
     """
     started = dict.fromkeys((target.name for target in seen.jobset.targets), 0)
     counted: list[PodSeen] = []
-    for share in shares(seen) if parts is None else parts:
+    for share in runs(seen) if parts is None else parts:
         if share.job is None or share.suspended:
             continue
         need, having = share.need, share.having()
@@ -128,6 +131,16 @@ def members(seen: GangSeen) -> Iterator[PodSeen]:
 
 def shares(seen: GangSeen) -> Iterator[Share]:
     """The gang Job by Job, in the order of the spec."""
+    for run in runs(seen):
+        if run.times == 1:
+            yield run
+            continue
+        for number in range(run.number, run.number + run.times):
+            yield Share(run.target, number, None, (), run.suspended, run.announced)
+
+
+def runs(seen: GangSeen) -> Iterator[Share]:
+    """The same, with neighbours of which nothing is there in one."""
     jobset = seen.jobset
     # A Job on its way out has been replaced or will be.
     jobs = {
@@ -138,8 +151,25 @@ def shares(seen: GangSeen) -> Iterator[Share]:
     pods: dict[tuple[str, int], list[PodSeen]] = {}
     for pod in members(seen):
         pods.setdefault((pod.replicated_job, pod.job_index), []).append(pod)
+    there: dict[str, list[int]] = {}
+    for name, number in jobs:
+        there.setdefault(name, []).append(number)
+    for name, number in pods.keys() - jobs.keys():
+        there.setdefault(name, []).append(number)
     for target in jobset.targets:
-        for number in range(target.replicas):
+        following = 0
+        for number in sorted(there.get(target.name, ())):
+            if not 0 <= number < target.replicas:
+                continue  # of a Job that the spec has no more
+            if number > following:
+                yield _absent(seen, target, following, number)
             job = jobs.get((target.name, number))
             suspended = jobset.suspended or (job is not None and job.suspended)
             yield Share(target, number, job, pods.get((target.name, number), ()), suspended, seen.announced)
+            following = number + 1
+        if following < target.replicas:
+            yield _absent(seen, target, following, target.replicas)
+
+
+def _absent(seen: GangSeen, target: ReplicatedJobSeen, first: int, end: int) -> Share:
+    return Share(target, first, None, (), seen.jobset.suspended, seen.announced, times=end - first)

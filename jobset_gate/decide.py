@@ -47,7 +47,7 @@ class _Facts:
 
     def __init__(self, seen: GangSeen, now: float) -> None:
         self.seen, self.now = seen, now
-        self.shares = tuple(count.shares(seen))
+        self.shares = tuple(count.runs(seen))
         self.tally: Tally = count.tally(seen, self.shares)
         self.epoch = self.tally.live_epoch if self.tally.live_epoch >= 0 else seen.jobset.epoch
         self.recorded = _recorded(seen)

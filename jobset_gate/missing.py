@@ -4,7 +4,7 @@ from collections.abc import Iterable, Iterator
 from functools import lru_cache
 from itertools import islice
 
-from jobset_gate.count import Share, shares
+from jobset_gate.count import Share, runs
 from jobset_gate.model import GangSeen, PodSeen, Stall, Why, Word
 
 UNMADE = "the Job controller has not created it yet"
@@ -34,7 +34,7 @@ class Missing(Word, frozen=True):
 
 
 class Gap(Word, frozen=True):
-    """What one Job lacks."""
+    """What one Job lacks, or several of which nothing is there."""
 
     pods: list[PodSeen]
     """Those that have not started."""
@@ -58,18 +58,18 @@ def gaps(seen: GangSeen, most: int | None = None, parts: Iterable[Share] | None 
     `parts`: the gang's shares, where they are known already.
     """
     denials = dict(seen.denials)
-    for share in shares(seen) if parts is None else parts:
+    for share in runs(seen) if parts is None else parts:
         having = share.having()
         lacking = share.need - len(having)
         if lacking <= 0:
             continue
         taken = {pod.index for pod in having}
         pods = _one_per_slot(share, taken)[:lacking]
-        empty = lacking - len(pods)
+        empty = lacking * share.times - len(pods)
         shown = empty if most is None else min(empty, most)
+        slots = _slots(share, taken | {pod.index for pod in pods}, shown, lacking)
         stall = _nothing_there(share, denials) if shown else None
-        indexes = _without_pod(share, taken | {pod.index for pod in pods}, shown)
-        absent = [_missing(share, index, stall) for index in indexes] if stall is not None else []
+        absent = [_missing(share, *slot, stall) for slot in slots] if stall is not None else []
         yield Gap(pods=pods, absent=absent, more=empty - shown)
 
 
@@ -112,6 +112,16 @@ def _one_per_slot(share: Share, taken: set[int | None]) -> list[PodSeen]:
     return [by_slot[index] for index in sorted(by_slot)]
 
 
+def _slots(share: Share, taken: set[int | None], many: int, each: int) -> list[tuple[int, int | None]]:
+    """So many slots without any pod as (job index, completion index), Job by Job, each of which lacks `each`."""
+    found: list[tuple[int, int | None]] = []
+    for number in range(share.number, share.number + share.times):
+        found += [(number, index) for index in _without_pod(share, taken, min(each, many - len(found)))]
+        if len(found) >= many:
+            break
+    return found
+
+
 def _without_pod(share: Share, taken: set[int | None], many: int) -> list[int] | list[None]:
     """So many slots without any pod, lowest first: the order in which the Job controller fills them."""
     if not share.target.indexed:
@@ -121,8 +131,8 @@ def _without_pod(share: Share, taken: set[int | None], many: int) -> list[int] |
     return list(islice(free, many))
 
 
-def _missing(share: Share, index: int | None, stall: Stall) -> Missing:
-    return Missing(replicated_job=share.target.name, job_index=share.number, index=index, stall=stall)
+def _missing(share: Share, number: int, index: int | None, stall: Stall) -> Missing:
+    return Missing(replicated_job=share.target.name, job_index=number, index=index, stall=stall)
 
 
 def _nothing_there(share: Share, denials: dict[str, str]) -> Stall:

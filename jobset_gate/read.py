@@ -74,7 +74,7 @@ def pod(seen: wire.Pod) -> PodSeen:
 def job(seen: wire.Job) -> JobSeen:
     """A gated Job (A4: what has finished needs no pod)."""
     meta = seen.metadata
-    labels = meta.labels or wire.JobLabels()
+    labels = meta.labels or wire.GangLabels()
     status = seen.status or wire.JobStatus()
     return JobSeen(
         namespace=meta.namespace,

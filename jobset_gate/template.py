@@ -142,7 +142,8 @@ def by_name(jobset: Any) -> dict[str, Replicated]:
 
 def targets(jobset: Any, config: Config) -> list[Replicated]:
     """The replicatedJobs that the gang is made of (A2: none named means all)."""
-    return [job for job in replicated_jobs(jobset) if not config.targets or job.name in config.targets]
+    wanted = frozenset(config.targets)
+    return [job for job in replicated_jobs(jobset) if not wanted or job.name in wanted]
 
 
 def notes(jobset: Any) -> Json:

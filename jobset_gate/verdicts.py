@@ -15,6 +15,9 @@ _MAX_DIGITS = 9
 """More digits than this are no epoch of ours; the shell compares numbers of this length safely everywhere."""
 
 
+_LATEST = 10.0**11
+"""Seconds since the epoch: no clock of a gang shows more, and a later moment is hardly a date."""
+
 _SMALL: dict[str | None, int] = {str(small): small for small in range(1024)}
 
 
@@ -75,7 +78,8 @@ def parse_clock(text: str) -> WaitingSince | None:
         at = datetime.fromisoformat(words[3])
     except ValueError:
         return None
-    if at.tzinfo is None:
+    # The first and the last day of the calendar are none in other time zones, so they could not be written again.
+    if at.tzinfo is None or not 0 <= at.timestamp() <= _LATEST:
         return None
     return WaitingSince(generation=Generation(words[0], attempt, its_epoch), at=at.timestamp())
 

@@ -14,6 +14,9 @@ from controllers.page.sights import Sight
 from controllers.page.source import Freshness
 from jobset_gate.explained import State
 
+MOST_VIEWS = 256
+"""Kept at once: where nothing changes for hours, each word that somebody looks for would be kept as long."""
+
 News = dict[str, Any]
 """`parts` by the id of their element; `rows` by id, and `order` of those that the page has."""
 
@@ -43,8 +46,13 @@ class Views:
             self._version = self._board.version
         found = self._known.get((query, sight))
         if found is None:
+            if len(self._known) >= MOST_VIEWS:
+                self._known.clear()
             found = self._known[query, sight] = view(query, sight.of(self._board.of(query.kind)), is_late)
         return found
+
+    def __len__(self) -> int:
+        return len(self._known)
 
     def line(self, row: Row, now: float) -> str:
         """As HTML; the browser itself counts its time down."""

@@ -41,7 +41,7 @@ class Helm:
         ran = subprocess.run(  # noqa: S603 - the program of tests.tools, with arguments of the tests
             [str(self.binary), *arguments, *given],
             input=json.dumps(values) if values is not None else "",
-            env=kept | folders | {"KUBECONFIG": str(kubeconfig or os.devnull)},
+            env=kept | folders | {"KUBECONFIG": str(kubeconfig or os.devnull), "GOGC": "400"},
             capture_output=True,
             text=True,
             timeout=TAKES_AT_MOST,

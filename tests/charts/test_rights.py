@@ -25,7 +25,7 @@ GANGS: Final = {
 
 
 GROUPS: Final = {
-    ("", "pods"): "patch delete",
+    ("", "pods"): "get patch delete",
     ("", "pods/status"): "patch",
     ("batch", "jobs"): "get patch",
     ("jobset.x-k8s.io", "jobsets"): "patch",

@@ -12,7 +12,7 @@ from jobset_gate.cli import settings_file
 from jobset_gate.groups.candidates import Check
 from jobset_gate.groups.model import Way
 from jobset_gate.settings import Native
-from tests.charts.helm import CHART, Helm, Json, at, defaults, merged
+from tests.charts.helm import CHART, KUBERNETES, Helm, Json, at, defaults, merged
 
 SCHEMA: Final[Json] = json.loads((CHART / "values.schema.json").read_text())
 
@@ -78,6 +78,8 @@ APART: Final[list[tuple[Json, str]]] = [
     # What goes together, and is not.
     (at("controller.leaderElection.enabled", False), "controller.leaderElection.enabled: false needs"),
     (at("controller.leaderElection.renewDeadlineSeconds", 15), "leaseDurationSeconds must be above"),
+    # The controller refuses to start with it.
+    (at("controller.leaderElection.retryPeriodSeconds", 5), "above twice retryPeriodSeconds"),
     (at("webhook.shutdownDelaySeconds", 25), "webhook.terminationGracePeriodSeconds must be at least"),
     (at("webhook.certificates.mode", "secret"), "webhook.certificates.secretName: mode secret needs"),
     (
@@ -100,6 +102,13 @@ def test_helm_3_says_the_same(helm: Helm, path: str, value: Any, words: str) -> 
 @pytest.mark.parametrize(("values", "words"), APART, ids=[words for _, words in APART])
 def test_values_that_do_not_go_together_are_refused(helm4: Helm, values: Json, words: str) -> None:
     assert words in helm4.refusal(values)
+
+
+def test_numbers_of_the_election_may_come_by_set(helm: Helm) -> None:
+    """Helm makes another type of number of those than of what stands in a file."""
+    number = "controller.leaderElection.leaseDurationSeconds=20"
+    said = helm.run("template", "x", str(CHART), "--kube-version", KUBERNETES, "--set", number)
+    assert "leaseDuration: 20\n" in said
 
 
 def test_all_that_is_wrong_is_said_at_once(helm4: Helm) -> None:

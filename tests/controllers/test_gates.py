@@ -11,6 +11,7 @@ from controllers.gates import ForeignGate, Gates, LookAgain
 from controllers.index import Index
 from controllers.keys import Key
 from jobset_gate import names, read, verdicts, wire
+from jobset_gate.kube.errors import Invalid
 from jobset_gate.kube.resources import CONFIGMAPS, JOBSETS
 from jobset_gate.kube.store import Change, Store
 from jobset_gate.kube.witness import Witness
@@ -124,6 +125,7 @@ async def test_a_gate_that_somebody_touched_meanwhile_is_looked_at_first(keeper:
         lambda body: body.update(data={"verdict": "open sesame"}),
         lambda body: body["metadata"].update(ownerReferences=[]),
         lambda body: body.update(data={"more": "words"}),
+        lambda body: body.update(data={"waiting-since": "u-1 0 0 0001-01-01T00:00:00+14:00"}),
     ],
 )
 async def test_an_edited_gate_is_put_right(keeper: Keeper, damage: Callable[[Json], object]) -> None:
@@ -131,6 +133,25 @@ async def test_an_edited_gate_is_put_right(keeper: Keeper, damage: Callable[[Jso
     keeper.edit(damage)
     await keeper.gates.keep(keeper.seen(keeper.live()), None, None)
     assert keeper.live().tidy
+
+
+@pytest.mark.parametrize(("field", "anew"), [("immutable", True), ("data", False)])
+async def test_a_gate_that_is_immutable_is_made_anew_and_one_that_a_policy_shuts_is_not(
+    keeper: Keeper, doors: Doors, field: str, *, anew: bool
+) -> None:
+    await keeper.gates.keep(keeper.seen(), None, None)
+    there = keeper.stored()
+    refused = Invalid(422, "Invalid", "no", details={"causes": [{"field": field}]})
+    doors.fail = lambda call: refused if call.verb == "update" else None
+    mine = verdict(uid=keeper.jobset.uid)
+    with pytest.raises(LookAgain if anew else Invalid):
+        await keeper.gates.keep(keeper.seen(), mine, None)
+    if not anew:
+        assert keeper.stored() == there
+        return
+    await keeper.gates.keep(keeper.seen(), mine, None)
+    assert keeper.live().verdict == mine
+    assert keeper.live().uid != there["metadata"]["uid"]
 
 
 async def test_a_gate_deleted_meanwhile_is_made_anew_on_the_next_look(keeper: Keeper, api: Api) -> None:

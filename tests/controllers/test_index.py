@@ -112,6 +112,22 @@ def test_gangs_do_not_mix(woken: Woken) -> None:
     assert len(woken.index) == 3
 
 
+@pytest.mark.parametrize("uid", ["pod-0", "another pod of that name"])
+def test_who_is_moved_to_another_gang_counts_in_the_old_one_no_more(woken: Woken, uid: str) -> None:
+    """By an edit of its label; or its name is another pod's by now, and nobody has told of the first one's end."""
+    first, made = pod(0, uid="pod-0"), job()
+    woken.job(None, made)
+    woken.pod(None, first)
+    woken.pod(first, msgspec.structs.replace(first, gang="other", uid=uid))
+    woken.job(made, msgspec.structs.replace(made, gang="other"))
+    seen = woken.index.observe(TRAIN)
+    assert seen is not None
+    assert (seen.pods, seen.jobs) == ((), ())
+    assert TRAIN in woken.now
+    woken.jobset(jobset(), None)
+    assert len(woken.index) == 1, "only the other gang is left"
+
+
 # --- Waking ---------------------------------------------------------------------------------------------------------
 
 

@@ -37,6 +37,8 @@ QUICK = Behaviour(
     barrier_poll=0.02,
     stream_retry=(0.05, 0.5),
 )
+QUICK_POD_BACKOFF = 0.5
+"""Seconds before a failed pod is replaced, where the Job controller is played; kube-controller-manager's are 10."""
 QUICK_LEASE = {"leader_elect": True, "lease_duration": 3.0, "renew_deadline": 2.0, "retry": 0.4}
 ROOMY = (Node("node-0", pods=1000),)
 PATIENCE = 60.0
@@ -230,7 +232,7 @@ async def staged(
                 behaviour=behaviour,
                 with_jobs=not real,
                 heartbeat=real,
-                **(jobset or {}),
+                **{"pod_backoff": QUICK_POD_BACKOFF, **(jobset or {})},
             )
         )
         pods = await stack.enter_async_context(View(client, PODS, namespace))

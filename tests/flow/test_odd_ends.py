@@ -53,6 +53,19 @@ async def test_somebody_elses_configmap_is_never_touched_and_the_gang_says_so(st
     assert gate["metadata"]["resourceVersion"] == made["metadata"]["resourceVersion"]
 
 
+async def test_a_configmap_that_takes_no_change_any_more_is_made_anew(make_stage: MakeStage) -> None:
+    """A policy of the cluster may make every ConfigMap immutable."""
+    async with make_stage(nodes=(Node("small", pods=3),)) as stage:
+        await stage.apply(manifests.gang(GANG, jobs=2, pods=2))
+        await stage.until_condition(GANG, names.REASON_WAITING, "3/4 pods started")
+        shut = {"immutable": True}
+        name = names.config_map_name(GANG)
+        await stage.client.patch(CONFIGMAPS, name, stage.namespace, body=shut, patch=PatchType.MERGE)
+        await stage.actors.kubelets.add_node(Node(f"{stage.namespace}-late", pods=10))
+        await stage.until_running(4)
+        await stage.until_condition(GANG, names.REASON_STARTED)
+
+
 async def test_a_configmap_deleted_before_the_decision_is_made_anew(make_stage: MakeStage) -> None:
     async with make_stage(nodes=(Node("small", pods=3),)) as stage:
         await stage.apply(manifests.gang(GANG, jobs=2, pods=2))

@@ -10,6 +10,8 @@ from jobset_gate.sim.kubelet import Node
 from tests.flow.conftest import MakeStage
 from tests.flow.stage import QUICK_LEASE, Stage
 
+GANGS = {"name": "gang", "controller": "gang"}
+
 
 async def pair(stage: Stage) -> tuple[Manager, Manager]:
     first = stage.start_controller(identity="first", **QUICK_LEASE)
@@ -26,6 +28,9 @@ async def test_the_standby_takes_over_when_the_leader_stops(make_stage: MakeStag
         await stage.until_condition("gang", names.REASON_WAITING, "3/4 pods started")
         assert first.leading.is_set()
         assert not second.leading.is_set()
+        # Weeks of gangs that came and went must not stand before those that wait when it takes over.
+        assert second.options.registry.get_sample_value("workqueue_depth", GANGS) == 0
+        assert second.options.registry.get_sample_value("workqueue_adds_total", GANGS) == 0
 
         await stage.stop_controller()
         await stage.actors.until(second.leading.wait())

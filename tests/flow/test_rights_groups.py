@@ -22,7 +22,7 @@ UNGATE: Final = f"{RELEASE}-ungate"
 ON_CONFLICT: Final = frozenset(
     # Asked for only where somebody else writes the same object in the same moment: what stands there now?
     {Right(group, "podgroups", "get") for group in ("scheduling.x-k8s.io", "scheduling.sigs.k8s.io")}
-    | {Right("incubator.scheduling.k8s.io", "podgroups", "get")}
+    | {Right("incubator.scheduling.k8s.io", "podgroups", "get"), Right("", "pods", "get")}
 )
 RESUMED_AGAIN: Final = frozenset({Right("batch", "jobs", "get"), Right("jobset.x-k8s.io", "jobsets", "get")})
 """The same of the Job that ungates."""

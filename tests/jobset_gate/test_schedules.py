@@ -31,6 +31,8 @@ from tests.jobset_gate.world.world import Fate
 
 DEEP = os.environ.get("HYPOTHESIS_PROFILE") == "deep"
 WALKS = 40_000 if DEEP else 1_200
+PARTS = 12
+"""Each a test of its own: seconds of pure computing, which may take many times that on a busy machine."""
 EXAMPLES = 5_000 if DEEP else 100
 pytestmark = pytest.mark.timeout(3600 if DEEP else 120)
 
@@ -55,9 +57,9 @@ def quiet() -> Iterator[None]:
     structlog.reset_defaults()
 
 
-@pytest.mark.parametrize("part", range(4))
+@pytest.mark.parametrize("part", range(PARTS))
 def test_no_random_schedule_makes_an_early_stale_or_double_verdict_and_every_one_ends(part: int) -> None:
-    for seed in range(part, WALKS, 4):
+    for seed in range(part, WALKS, PARTS):
         schedule = at_random(Random(seed))  # noqa: S311 - chance that can be repeated
         if fails(schedule):
             play_noted(cut_down(schedule, fails))

@@ -1,7 +1,9 @@
 """Verdicts and clocks as texts: what is written is read back, and nothing else is taken for one."""
 
+from datetime import UTC, datetime, timedelta, timezone
+
 import pytest
-from hypothesis import given
+from hypothesis import example, given
 from hypothesis import strategies as st
 
 from jobset_gate import names, verdicts
@@ -35,6 +37,15 @@ def test_a_clock_that_was_stored_is_stored_the_same_way_again(generation: Genera
     back = verdicts.parse_clock(text)
     assert back is not None
     assert verdicts.render_clock(back) == text
+
+
+@given(st.datetimes(timezones=st.timezones() | st.just(timezone(timedelta(hours=14))) | st.just(UTC)))
+@example(datetime(1, 1, 1, tzinfo=timezone(timedelta(hours=14))))
+@example(datetime(9999, 12, 31, 23, tzinfo=timezone(timedelta(hours=-14))))
+def test_whatever_moment_stands_there_can_be_stored_again_or_is_none(moment: datetime) -> None:
+    """Else a single edit of the ConfigMap would keep its gang waiting for ever."""
+    found = verdicts.parse_clock(f"u 0 0 {moment.isoformat()}")
+    assert found is None or verdicts.parse_clock(verdicts.render_clock(found)) is not None
 
 
 @given(st.text())

@@ -66,12 +66,23 @@ async def test_the_environments_proxy_is_used_for_a_kubeconfig_that_names_none(
     assert (await from_kubeconfig(path, "two")).proxy == "http://p:3"
 
 
-@pytest.mark.parametrize("content", [None, "", "[]", "{", "current-context: x\ncontexts: []\nclusters: []\n"])
-async def test_a_kubeconfig_that_is_no_good_is_an_error_that_names_it(tmp_path: Path, content: str | None) -> None:
+@pytest.mark.parametrize(
+    ("content", "told"),
+    [
+        (None, "there is no such file"),
+        ("", "this is no kubeconfig"),
+        ("[]", "this is no kubeconfig"),
+        ("{", "while parsing"),
+        ("current-context: x\ncontexts: []\nclusters: []\n", "Expected object with name x"),
+    ],
+)
+async def test_a_kubeconfig_that_is_no_good_is_an_error_that_names_it(
+    tmp_path: Path, content: str | None, told: str
+) -> None:
     path = tmp_path / "broken"
     if content is not None:
         path.write_text(content)
-    with pytest.raises(NoAccess, match="broken"):
+    with pytest.raises(NoAccess, match=f"broken: .*{told}"):
         await from_kubeconfig(str(path))
 
 

@@ -5,8 +5,11 @@
 {{- if and (gt (int .Values.controller.replicaCount) 1) (not $lease.enabled) -}}
 {{- fail "controller.leaderElection.enabled: false needs controller.replicaCount: 1; two leaders would both write" -}}
 {{- end -}}
-{{- if not (and (gt $lease.leaseDurationSeconds $lease.renewDeadlineSeconds) (gt $lease.renewDeadlineSeconds $lease.retryPeriodSeconds)) -}}
-{{- fail "controller.leaderElection: leaseDurationSeconds must be above renewDeadlineSeconds, and that above retryPeriodSeconds" -}}
+{{- /* What comes by --set is of another type of number than what stands in values.yaml. */ -}}
+{{- $duration := float64 $lease.leaseDurationSeconds -}}
+{{- $renew := float64 $lease.renewDeadlineSeconds -}}
+{{- if not (and (gt $duration $renew) (gt $renew (mulf 2.0 (float64 $lease.retryPeriodSeconds)))) -}}
+{{- fail "controller.leaderElection: leaseDurationSeconds must be above renewDeadlineSeconds, and that above twice retryPeriodSeconds; the controller would not start" -}}
 {{- end -}}
 {{- if lt (int $door.terminationGracePeriodSeconds) (add 10 (int $door.shutdownDelaySeconds) | int) -}}
 {{- fail "webhook.terminationGracePeriodSeconds must be at least webhook.shutdownDelaySeconds + 10; answers under way would be cut off" -}}

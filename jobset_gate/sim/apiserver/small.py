@@ -52,9 +52,11 @@ def check_config_map(new: Obj, old: Obj | None) -> list[Obj]:
             if not _CONFIG_KEY.fullmatch(key):
                 why = "a valid config key must consist of alphanumeric characters, '-', '_' or '.'"
                 found.append(cause(f"{part}[{key}]", f'Invalid value: "{key}": {why}'))
-    if old and old.get("immutable") and any(new.get(part) != old.get(part) for part in ("data", "binaryData")):
+    if old and old.get("immutable"):
         why = "Forbidden: field is immutable when `immutable` is set"
-        found.append(cause("data", why, "FieldValueForbidden"))
+        touched = [part for part in ("data", "binaryData") if new.get(part) != old.get(part)]
+        lifted = [] if new.get("immutable") else ["immutable"]
+        found += [cause(field, why, "FieldValueForbidden") for field in (*lifted, *touched)]
     size = sum(len(key) + len(value) for key, value in (new.get("data") or {}).items())
     if size > _CONFIG_LIMIT:
         found.append(cause("", f"Too long: may not be more than {_CONFIG_LIMIT} bytes", "FieldValueTooLong"))

@@ -12,7 +12,7 @@ import pytest
 
 from controllers.keys import Key
 from controllers.page import rows, streams
-from controllers.page.feeds import ListFeed, Views
+from controllers.page.feeds import MOST_VIEWS, ListFeed, Views
 from controllers.page.query import Query
 from controllers.page.sights import Sight
 from controllers.page.source import Freshness
@@ -260,6 +260,13 @@ async def test_whoever_does_not_read_is_dropped(stage: Stage) -> None:
         await stage.page.streams.serve(stuck, stuck, "admin", feed, check)
     assert stuck.aborted
     assert stage.page.streams.open == 0
+
+
+async def test_a_viewer_who_looks_for_one_word_after_the_other_fills_no_memory(stage: Stage) -> None:
+    views = Views(stage.page.board)
+    for number in range(2 * MOST_VIEWS):
+        views.of(Query(rows.Kind.GANG, text=f"word-{number}"), Sight(()))
+    assert 0 < len(views) <= MOST_VIEWS
 
 
 async def test_nobody_looks_at_gangs_while_nobody_looks_at_the_page(stage: Stage) -> None:

@@ -35,7 +35,8 @@ class Api:
 
     def all(self, kind: Resource, labels: Mapping[str, str] | None = None) -> list[Json]:
         """All of a kind that carry these labels; not to be changed."""
-        return [stored for stored in self._objects[kind].values() if _has(stored, labels or {})]
+        found = self._objects[kind].values()
+        return [stored for stored in found if _has(stored, labels)] if labels else list(found)
 
     def visible(self, kind: Resource) -> list[Json]:
         """What a list with the controllers' selector shows."""
@@ -119,8 +120,7 @@ def labels_of(stored: Json) -> Mapping[str, str]:
 
 
 def _has(stored: Json, labels: Mapping[str, str]) -> bool:
-    mine = labels_of(stored)
-    return all(mine.get(key) == value for key, value in labels.items())
+    return labels.items() <= labels_of(stored).items()
 
 
 def _selected(kind: Resource, stored: Json) -> bool:

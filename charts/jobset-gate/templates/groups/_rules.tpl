@@ -26,10 +26,11 @@
 {{- $crds = append $crds (printf "podgroups.%s" $api) -}}
 {{- end -}}
 {{- end -}}
-# Gates are removed by a patch; members of a group that missed its limit are marked, released or deleted.
+# Gates are removed by a patch; members of a group that missed its limit are marked, released or deleted. One that
+# cannot be patched is looked at: it may be gone, and another of its name there.
 - apiGroups: [""]
   resources: [pods]
-  verbs: [patch, delete]
+  verbs: [get, patch, delete]
 - apiGroups: [""]
   resources: [pods/status]
   verbs: [patch]
