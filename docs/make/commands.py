@@ -85,7 +85,8 @@ def _default(shown: str) -> str:
 
 def _metavar(argument: Any) -> str:
     name = str(argument.metavar or argument.name.upper())
-    return name if argument.required or name.startswith("[") else f"[{name}]"
+    name = name if argument.required else f"[{name}]"
+    return name if argument.nargs == 1 else f"{name}..."
 
 
 def _name(context: Any) -> str:

@@ -37,7 +37,9 @@ def closing() -> str:
 def _commands() -> list[tuple[str, str, str]]:
     told = sentences.of(exits.Exit)
     own = [(code(str(it.value)), it.name, told[it.name]) for it in exits.Exit]
-    return [*own, (code("130"), "", "Interrupted from the keyboard; the shell's own convention.")]
+    convention = "the shell's own convention. `webhook` and `controller` end with 0 then."
+    shells = [("130", f"Interrupted from the keyboard; {convention}"), ("143", f"Ended by SIGTERM; {convention}")]
+    return [*own, *((code(number), "", meaning) for number, meaning in shells)]
 
 
 def _barrier() -> list[tuple[str, str]]:
