@@ -11,8 +11,9 @@ from jobset_gate.groups.model import Key
 MANY: Final = 8
 """Groups that are being placed at once, from which on it is a rush; it ends when none is left."""
 
-LONGEST: Final = 30.0
-"""Seconds from its decision for which a group counts as being placed, and for which anything is put off."""
+LONGEST: Final = 60.0
+"""Seconds from its decision for which a group counts as being placed, and for which anything is put off. Two cores with
+all of a control plane on them place ten thousand pods in that time."""
 
 
 class Rush:

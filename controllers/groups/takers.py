@@ -38,7 +38,7 @@ class Takers:
 
     def _take(self, here: dict[Pod, str], there: dict[Pod, str], pod: Pod, new: BoundSeen | None) -> bool:
         was, news = here.pop(pod, ""), False
-        if was and (new is None or new.uid != was):
+        if was and (new is None or new.uid != was) and there.get(pod) != was:
             news = self._rooms.unbind(was)
         if new is not None:
             here[pod] = new.uid

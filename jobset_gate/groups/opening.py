@@ -211,7 +211,10 @@ def _likeness(candidate: Candidate) -> object:
 
 
 def _behind(candidate: Candidate, other: Key, why: str) -> Hold:
-    return Hold(candidate=candidate, reason=names.REASON_BEHIND_OTHER, message=f"behind {other.path}, {why}")
+    """Whose name a tenant may not see is not said on his group."""
+    seen = any(other.namespace == it.key.namespace for it in candidate.demands)
+    whom = other.path if seen else "a group of another namespace"
+    return Hold(candidate=candidate, reason=names.REASON_BEHIND_OTHER, message=f"behind {whom}, {why}")
 
 
 def _doubt(candidate: Candidate, lacks: str) -> str:

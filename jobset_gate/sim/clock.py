@@ -9,11 +9,14 @@ from __future__ import annotations
 
 import asyncio
 import concurrent.futures
+import contextvars
 import functools
 import selectors
 import time
 from collections.abc import Callable, Coroutine, Mapping
 from typing import Any, NoReturn, ParamSpec, TypeVar, TypeVarTuple
+
+from typing_extensions import override
 
 T = TypeVar("T")
 Ts = TypeVarTuple("Ts")
@@ -25,6 +28,10 @@ EPOCH = 1_767_225_600.0
 SHORT_JUMP = 0.25
 #: Real seconds to wait for a late loopback packet before a longer jump.
 GRACE = 0.001
+#: The least (virtual seconds) that lies between now and a timer in the future. asyncio takes what is due within its
+#: clock's resolution, a nanosecond, for due now; where waiting is free, somebody who then still sees a rest of it left
+#: would wait for that, and be woken, for ever.
+MOMENT = 2e-9
 
 
 class VirtualTimeError(RuntimeError):
@@ -109,6 +116,14 @@ class VirtualLoop(asyncio.SelectorEventLoop):
 
     def time(self) -> float:
         return self._now
+
+    @override
+    def call_at(
+        self, when: float, callback: Callable[[*Ts], object], *args: *Ts, context: contextvars.Context | None = None
+    ) -> asyncio.TimerHandle:
+        if 0.0 < when - self._now < MOMENT:
+            when = self._now + MOMENT
+        return super().call_at(when, callback, *args, context=context)
 
     def advance(self, seconds: float) -> None:
         """Let `seconds` pass at once."""

@@ -64,11 +64,8 @@ async def test_the_configmap_carries_a_timeout_too(make_stage: MakeStage) -> Non
 
 
 @pytest.mark.parametrize("healer", ["stream", "annotation", "configmap"])
-async def test_a_stream_cut_after_half_of_its_answers_is_healed(
-    make_stage: MakeStage, monkeypatch: pytest.MonkeyPatch, healer: str
-) -> None:
+async def test_a_stream_cut_after_half_of_its_answers_is_healed(make_stage: MakeStage, healer: str) -> None:
     """By itself once the network is back; else by the patches of those that do not pass; else by the volume."""
-    monkeypatch.setattr("controllers.patches.TOLD_PATIENCE", 3.0)
     sync = 5.0 if healer == "configmap" else NEVER
     async with make_stage(controller=False, behaviour=replace(QUICK, configmap_sync=sync)) as stage:
         stage.start_controller(**({} if healer == "annotation" else {"patch_concurrency": 0}))

@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import hashlib
 import itertools
+import math
 import ssl
 import threading
 import time
@@ -190,6 +191,24 @@ def test_a_loop_that_never_lets_time_pass_is_a_livelock() -> None:
     with pytest.raises(Livelock, match="virtual second 0"):
         loop.run_until_complete(task)
     _drop(loop, task)
+
+
+def test_who_waits_for_what_is_left_of_a_time_comes_to_its_end() -> None:
+    """A rest too small for asyncio to wait for, but not nothing: what rounding leaves of a sum."""
+
+    async def story() -> int:
+        loop = asyncio.get_running_loop()
+        await asyncio.sleep(302.0579668098289)
+        turns, until = 0, math.nextafter(loop.time(), math.inf)
+        while (left := until - loop.time()) > 0:
+            due = asyncio.Event()
+            loop.call_later(left, due.set)
+            await asyncio.sleep(0)  # there is always something else to do
+            await due.wait()
+            turns += 1
+        return turns
+
+    assert run_virtual(story(), stall_seconds=2.0) == 1
 
 
 def test_hard_work_in_one_instant_is_no_livelock() -> None:

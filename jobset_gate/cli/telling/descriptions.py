@@ -56,14 +56,16 @@ def of_jobset(seen: GangSeen, now: float) -> Facts:
 
 def jobs(seen: GangSeen) -> Rows:
     """Each Job of the gang, those that lack pods first."""
-    rows = []
-    for share in count.shares(seen):
+    rows, many = [], 0
+    for share in count.runs(seen):  # two billion Jobs may be missing
+        many += share.times
         having = min(share.need, len(share.having()))
         started = share.target.pods_per_job - share.need + having if share.job is not None else 0
-        name = f"{seen.jobset.name}-{share.target.name}-{share.number}"
-        rows.append((name, f"{started}/{share.target.pods_per_job}", _state(share)))
+        for number in range(share.number, share.number + min(share.times, MOST_ROWS)):
+            name = f"{seen.jobset.name}-{share.target.name}-{number}"
+            rows.append((name, f"{started}/{share.target.pods_per_job}", _state(share)))
     lacking = sorted(rows, key=lambda row: row[1].split("/")[0] == row[1].split("/")[1])
-    return _few(("JOB", "STARTED", "STATE"), lacking)
+    return _few(("JOB", "STARTED", "STATE"), lacking, many)
 
 
 def _state(share: count.Share) -> str:
@@ -131,14 +133,15 @@ def members(report: Report) -> Rows:
     """Each pod, those without a node first."""
     pods = sorted(report.seen.members, key=lambda it: (it.bound, it.name))
     rows = [(it.name, it.node or "<none>", it.phase or "Pending", _yes(it.gated)) for it in pods]
-    return _few(("POD", "NODE", "PHASE", "HELD"), rows) if rows else ()
+    return _few(("POD", "NODE", "PHASE", "HELD"), rows, len(rows)) if rows else ()
 
 
 # --- Tables ----------------------------------------------------------------------------------------------------------
 
 
-def _few(titles: Sequence[str], rows: Rows) -> Rows:
-    more = len(rows) - MOST_ROWS
+def _few(titles: Sequence[str], rows: Rows, many: int) -> Rows:
+    """The first of that many, under their titles."""
+    more = many - MOST_ROWS
     return (titles, *rows[:MOST_ROWS], *([(f"and {more} more",)] if more > 0 else []))
 
 

@@ -19,7 +19,7 @@ from jobset_gate.model import Kind
 from jobset_gate.sim import manifests
 from jobset_gate.sim.kubelet import Node
 from jobset_gate.sim.until import View
-from tests.flow.stage import QUICK_LEASE, Stage, staged
+from tests.flow.stage import Stage, staged
 from tests.jobset_gate.cli.camp import Camp, settle
 from tests.jobset_gate.cli.conftest import Ran, Run
 from tests.jobset_gate.cli.grouped import kubeconfig_of
@@ -79,7 +79,7 @@ def user(plane: Plane) -> str:
 async def stuck(plane: Plane, namespace: str, tmp_path: Path) -> AsyncIterator[Stage]:
     """The gang `train` of four, with room for three and a controller that leads."""
     async with staged(plane, namespace, tmp_path, nodes=(Node("small", pods=3),), controller=False) as stage:
-        stage.start_controller(**QUICK_LEASE)
+        stage.start_controller(leader_elect=True)
         await stage.apply(manifests.gang("train", jobs=2, pods=2, timeout=None))
         await stage.until_held(3)
         yield stage

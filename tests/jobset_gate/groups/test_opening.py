@@ -30,9 +30,10 @@ def waiting(
     since: float = NOW,
     domain: str = "n",
     unmodelled: tuple[str, ...] = (),
+    namespace: str = "team",
 ) -> Candidate:
     shape = Shape(selection=Selection(), requests={"cpu": cpu * 1000, "pods": 1000}, count=pods)
-    key = Key(design=Design.ALIBABA, namespace="team", name=name)
+    key = Key(design=Design.ALIBABA, namespace=namespace, name=name)
     return Candidate(
         demands=(Demand(key=key, shapes=(shape,), minimum=pods),),
         priority=priority,
@@ -148,6 +149,15 @@ def test_probe_opens_the_first_that_does_not_fit_and_only_that() -> None:
         "a: opened unproven",
         "b: BehindOther: behind team/a, which is being placed; needs 8 cpu, 4 free",
         "c: opened unproven",
+    ]
+
+
+def test_the_name_of_somebody_elses_group_is_not_told() -> None:
+    """A tenant sees nothing of other namespaces through us."""
+    theirs, mine = waiting("secret", 8, created=1, namespace="others"), waiting("b", 8, created=2)
+    assert told(theirs, mine, rooms=[node(4)], how=Check.PROBE) == [
+        "secret: opened unproven",
+        "b: BehindOther: behind a group of another namespace, which is being placed; needs 8 cpu, 4 free",
     ]
 
 
