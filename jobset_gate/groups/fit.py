@@ -181,7 +181,7 @@ class _Placing:
         return self._words.spread.format(placed=placed, minimum=demand.minimum)
 
     def _amount(self, name: str, needed: int, have: int) -> str:
-        return self._words.amount.format(name=name, needed=_shown(name, needed), have=_shown(name, have))
+        return self._words.amount.format(name=name, needed=shown(name, needed), have=shown(name, have))
 
     def _needed(self, demand: Demand) -> dict[str, int]:
         """What is asked for by as many pods as the minimum, the largest first."""
@@ -209,6 +209,7 @@ def size(asked: Amounts) -> tuple[int, ...]:
     return scarce, asked.get("memory", 0), asked.get("cpu", 0)
 
 
-def _shown(name: str, thousandths: int) -> str:
+def shown(name: str, thousandths: int) -> str:
+    """An amount as people write it."""
     number = f"{thousandths / 1000:.10g}"
     return f"{thousandths / 1000 / 2**30:.4g}Gi" if name in _BYTES and thousandths else number

@@ -4,7 +4,7 @@ from collections.abc import Iterable, Sequence
 from typing import Final
 
 from jobset_gate import names
-from jobset_gate.groups import fit
+from jobset_gate.groups import fit, sums
 from jobset_gate.groups.candidates import Candidate, Check, Hold, Open, Opened, order
 from jobset_gate.groups.certainty import Ground, Room, alike
 from jobset_gate.groups.model import Key
@@ -92,6 +92,8 @@ class Pass:
             return _behind(candidate, starved.key, "which has waited too long to be passed")
         if self._check is Check.OFF:
             return Open(candidate=candidate, proven=False)
+        if _is_mixed(candidate):
+            return self._summed(candidate, near)
         proven, lacks = self._room(candidate, near)
         if proven:
             return Open(candidate=candidate, proven=True)
@@ -115,9 +117,6 @@ class Pass:
 
         It has to fit with those that were sure of theirs, and beside those that were not and take what they find.
         """
-        shapes = [shape for it in candidate.demands for shape in it.shapes]
-        if len(shapes) > MOST_KINDS and len(alike(shapes)) > MOST_KINDS:
-            return False, ""  # nobody knows
         like = _likeness(candidate)
         if like in self._doubtful:  # then it still is: there is no more room than before
             return False, self._words.of(like) or ""
@@ -148,6 +147,19 @@ class Pass:
             self._looks -= 1
             return True
         return False
+
+    def _summed(self, candidate: Candidate, near: Near) -> Open | Hold:
+        """One that is too mixed to be placed in thought: it can only be said that it asks for more than there is."""
+        like = _likeness(candidate)
+        if self._words.still(like, self._state):
+            short = self._words.of(like) or ""
+        else:
+            priority, rooms = candidate.preempts, self._ground.rooms
+            short = sums.short(candidate.demands, rooms if priority is None else fit.without_lower(rooms, priority))
+            self._words.learn(like, short, self._now, self._state)
+        if short and self._check is Check.FIT:
+            return Hold(candidate=candidate, reason=names.REASON_WAITING_FOR_CAPACITY, message=short)
+        return _probe(candidate, near, _doubt(candidate, short))
 
     def _may_preempt(self, candidate: Candidate, near: Near) -> bool:
         """Whether its turn has come to be tried, and it would have room if pods of lower priority were gone.
@@ -191,6 +203,11 @@ class Pass:
             return True, ""
         self._words.learn(like, answer.lacks, self._now, self._state)
         return False, answer.lacks
+
+
+def _is_mixed(candidate: Candidate) -> bool:
+    shapes = [shape for it in candidate.demands for shape in it.shapes]
+    return len(shapes) > MOST_KINDS and len(alike(shapes)) > MOST_KINDS
 
 
 def _probe(candidate: Candidate, near: Near, doubt: str) -> Open | Hold:

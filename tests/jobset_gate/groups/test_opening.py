@@ -170,22 +170,41 @@ def test_what_is_not_reckoned_with_goes_one_at_a_time_under_fit_too() -> None:
     ]
 
 
-def test_a_group_of_more_kinds_of_pods_than_are_gone_through_is_one_that_nobody_is_sure_of() -> None:
-    def mixed(name: str, kinds: int, created: float) -> Candidate:
-        shapes = tuple(
-            Shape(selection=Selection(), requests={"cpu": 1000 + it, "pods": 1000}, count=1) for it in range(kinds)
-        )
-        one = waiting(name, kinds, created=created)
-        return msgspec.structs.replace(
-            one, demands=(msgspec.structs.replace(one.demands[0], shapes=shapes, minimum=kinds),)
-        )
+def mixed(name: str, kinds: int, created: float, minimum: int | None = None) -> Candidate:
+    shapes = tuple(
+        Shape(selection=Selection(), requests={"cpu": 1000 + it, "pods": 1000}, count=1) for it in range(kinds)
+    )
+    one = waiting(name, kinds, created=created)
+    demand = msgspec.structs.replace(one.demands[0], shapes=shapes, minimum=minimum or kinds)
+    return msgspec.structs.replace(one, demands=(demand,))
 
+
+def test_a_group_of_more_kinds_of_pods_than_are_gone_through_is_one_that_nobody_is_sure_of() -> None:
     many = opening.MOST_KINDS + 1
     assert told(mixed("a", many, 1), mixed("b", many, 2), rooms=[node(999)]) == [
         "a: opened unproven",
         "b: BehindOther: behind team/a, which is being placed; its room depends on where the scheduler puts the others",
     ]
     assert told(mixed("a", many - 1, 1), rooms=[node(999)]) == ["a: opened"]
+
+
+def test_such_a_group_stays_closed_while_its_pods_ask_for_more_than_there_is_in_all() -> None:
+    """Its minimum, of those that ask for the least; not with what it may preempt, nor where Probe is wanted."""
+    a = mixed("a", 50, 1)
+    short = "a: WaitingForCapacity: needs at least 51.225 cpu, 40 free"
+    assert told(a, rooms=[node(20), node(20)]) == [short]
+    assert told(mixed("a", 50, 1, minimum=30), rooms=[node(20), node(20)]) == ["a: opened unproven"]
+    assert told(a, rooms=[node(20), node(20)], how=Check.PROBE) == ["a: opened unproven"]
+    full = Room(
+        node=Node(name="n", labels={}), free={"cpu": 40_000, "pods": 99_000}, taken=((5, {"cpu": 20_000, "pods": 0}),)
+    )
+    assert told(a, rooms=[full]) == [short]
+    assert told(may_preempt(a, 6), rooms=[full]) == ["a: opened unproven"]
+    elsewhere = msgspec.structs.replace(node(99), node=Node(name="x", labels={}, unschedulable=True))
+    assert told(a, rooms=[node(40), elsewhere]) == [short]
+    named = msgspec.structs.replace(a.demands[0], resources={"memory": 2**30 * 1000})
+    asks = msgspec.structs.replace(a, demands=(named,))
+    assert told(asks, rooms=[node(99)]) == ["a: WaitingForCapacity: needs at least 1Gi memory, 0 free"]
 
 
 def test_a_group_beside_a_probe_that_finds_no_room_is_still_certain_of_its_own() -> None:
