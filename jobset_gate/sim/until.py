@@ -16,6 +16,7 @@ from jobset_gate.sim.objects import Json, Key, Meta
 
 MANY = 50  # of more objects only every so often a look is taken, since each costs their number;
 LOOK_EVERY = 0.05  # seconds; a state that lasts less may then be missed
+SHOWN = 8000  # characters of what there was instead, when it took too long
 
 
 class _Whole(msgspec.Struct, rename="camel", omit_defaults=True):
@@ -93,7 +94,9 @@ class View:
                     if len(self.objects) > MANY:
                         await asyncio.sleep(LOOK_EVERY)
         except TimeoutError as error:
-            raise TimeoutError(f"still not so after {seconds:.0f}s; there are: {self.all()}") from error
+            found = str(self.all())
+            more = f" and so on, {len(self.objects)} objects" if len(found) > SHOWN else ""
+            raise TimeoutError(f"still not so after {seconds:.0f}s; there are: {found[:SHOWN]}{more}") from error
         return self.all()
 
     def _on_change(self, change: Change[Json]) -> None:

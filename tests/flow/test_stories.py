@@ -3,7 +3,7 @@
 from jobset_gate import names
 from jobset_gate.model import Kind
 from jobset_gate.sim import manifests
-from jobset_gate.sim.kubelet import Node
+from jobset_gate.sim.kubelet import Node, Trouble, Where
 from tests.flow.conftest import MakeStage
 from tests.flow.stage import Stage, held, passed, runs
 
@@ -30,7 +30,9 @@ async def test_story_1_holds_300_pods_until_the_300th_has_started(make_stage: Ma
 
 
 async def test_story_2_holds_the_workers_and_leaves_the_auxiliary_pod_alone(make_stage: MakeStage) -> None:
-    async with make_stage(nodes=(Node("early", pods=300),)) as stage:
+    async with make_stage() as stage:
+        last = Trouble(Where(replicated_job="workers", job_index=2, index=99), unschedulable="no room")
+        trouble = stage.actors.kubelets.trouble(last)
         await stage.apply(manifests.story2())
 
         pods = await stage.until(lambda pods: sum(map(held, pods)) == 299 and sum(map(runs, pods)) == 1)
@@ -39,7 +41,7 @@ async def test_story_2_holds_the_workers_and_leaves_the_auxiliary_pod_alone(make
         assert "initContainers" not in auxiliary["spec"]
         assert names.GATED not in auxiliary["metadata"]["labels"]
 
-        await stage.actors.kubelets.add_node(Node(f"{stage.namespace}-late", pods=10))
+        stage.actors.kubelets.lift(trouble)
         await stage.until_running(301)
 
 
