@@ -11,6 +11,7 @@ from jobset_gate.groups.phases import Counts, Phase
 from jobset_gate.groups.record import Record, Stage
 from jobset_gate.groups.seen import GroupSeen
 from jobset_gate.groups.standing import Standing
+from jobset_gate.groups.wayback import unmade
 
 MOST_PODS_NAMED = 3
 LIMIT = 900
@@ -50,8 +51,7 @@ def _rolling_back(seen: GroupSeen, record: Record, blocked: str) -> Standing:
     if blocked:
         return Standing(reason=names.REASON_ROLLBACK_BLOCKED, message=blocked)
     if bare and len(bare) == len(left):  # nobody but these is waited for
-        text = f"nobody would make them again, so they are left to you to delete: {named(bare)}"
-        return Standing(reason=names.REASON_ROLLBACK_BLOCKED, message=text)
+        return Standing(reason=names.REASON_ROLLBACK_BLOCKED, message=unmade(bare))
     text = f"is being taken back: {record.why}; pods left: {len(left)}"
     return Standing(reason=names.REASON_ROLLED_BACK, message=text)
 

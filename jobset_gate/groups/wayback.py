@@ -128,7 +128,7 @@ def returns(owners: Sequence[Owner]) -> list[Return]:
 def way_of(owner: Owner) -> Return:
     """The way back of one owner's pods."""
     if not owner.kind:
-        return Return(owner=owner, how=How.BLOCKED, why=f"nobody would make them again: {told(owner.pods)}")
+        return Return(owner=owner, how=How.BLOCKED, why=unmade(owner.pods))
     if owner.kind not in ("Job", "JobSet"):
         return Return(owner=owner, how=How.DELETE)
     title = f"{owner.kind} {owner.name}"
@@ -139,6 +139,11 @@ def way_of(owner: Owner) -> Return:
     if owner.others:
         return Return(owner=owner, how=How.BLOCKED, why=f"pods of {title} are not in the group: {told(owner.others)}")
     return Return(owner=owner, how=How.SUSPEND)
+
+
+def unmade(pods: Sequence[str]) -> str:
+    """Of pods that nobody made: what is to become of them is for people to say."""
+    return f"nobody would make them again, so they are left to you to delete: {told(pods)}"
 
 
 def told(pods: Sequence[str]) -> str:

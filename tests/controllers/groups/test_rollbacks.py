@@ -221,13 +221,15 @@ async def test_nothing_is_asked_again_while_nothing_changes(place: Place) -> Non
 async def test_bare_pods_are_asked_for_again_when_one_has_gone(place: Place) -> None:
     for name in "ab":
         await place.pod(name, None)
-    both = Rolled(blocked=("a", "b"), why="nobody would make them again: a, b")
+    both = Rolled(blocked=("a", "b"), why="nobody would make them again, so they are left to you to delete: a, b")
     assert await place.advance() == both
     asked = len(place.ours.calls)
     assert await place.advance() == both
     assert len(place.ours.calls) == asked
     await place.client.delete(PODS, "b", NAMESPACE)
-    assert await place.advance() == Rolled(blocked=("a",), why="nobody would make them again: a")
+    assert await place.advance() == Rolled(
+        blocked=("a",), why="nobody would make them again, so they are left to you to delete: a"
+    )
 
 
 async def test_one_error_leaves_the_others_done(place: Place) -> None:

@@ -69,7 +69,7 @@ async def test_bare_pods_are_never_deleted_and_all_others_are(make_stage: MakeGr
         await stage.until_bound(3)
         rolled = await rolling.roll_back()
         assert rolled.blocked == ("one", "two")
-        assert rolled.why == "nobody would make them again: one, two"
+        assert rolled.why == "nobody would make them again, so they are left to you to delete: one, two"
         left = await stage.until(lambda pods: len(living(pods)) == 4 and set(uids(bare)) <= set(uids(living(pods))))
         assert {one["metadata"]["name"] for one in living(left) if not manifests.gated(one)} == {"one", "two"}
         # Their user takes them away, and there is nothing left to be taken back.

@@ -75,7 +75,7 @@ async def test_people_are_told_which_pods_cannot_be_taken_back(make_stage: MakeG
         await stage.until(all_held(2))
         await stage.apply(manifests.job("work", "ring", 2))
         told = await stage.until_event("ring", names.REASON_ROLLBACK_BLOCKED)
-        assert "nobody would make them again: one, two" in told
+        assert "nobody would make them again, so they are left to you to delete: one, two" in told
         await stage.until(lambda pods: len(living(pods)) == 4 and sum(map(gated, living(pods))) == 2)
         await stage.delete_pod("one")
         await stage.delete_pod("two")

@@ -200,7 +200,7 @@ def test_bare_pods_are_named_and_nothing_else() -> None:
     found = plan([pod("b", ""), pod("a", "")])
     assert found.done
     assert found.stuck == ("a", "b")
-    assert found.why == "nobody would make them again: a, b"
+    assert found.why == "nobody would make them again, so they are left to you to delete: a, b"
 
 
 @pytest.mark.parametrize(

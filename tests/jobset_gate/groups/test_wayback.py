@@ -69,11 +69,15 @@ def test_the_pause_doubles_up_to_five_minutes() -> None:
             "Job j is suspended and resumed by Kueue",
         ),
         (Owner(kind="ReplicaSet", name="r", pods=("a",), others=("x", "y")), How.DELETE, ""),
-        (Owner(kind="", name="", pods=("b", "a")), How.BLOCKED, "nobody would make them again: a, b"),
+        (
+            Owner(kind="", name="", pods=("b", "a")),
+            How.BLOCKED,
+            "nobody would make them again, so they are left to you to delete: a, b",
+        ),
         (
             Owner(kind="", name="", pods=tuple("abcdefghijklm")),
             How.BLOCKED,
-            "nobody would make them again: a, b, c, d, e, f, g, h, i, j and 3 more",
+            "nobody would make them again, so they are left to you to delete: a, b, c, d, e, f, g, h, i, j and 3 more",
         ),
     ],
 )
