@@ -129,18 +129,8 @@ def members(seen: GangSeen) -> Iterator[PodSeen]:
     return (pod for pod in seen.pods if pod.jobset_uid == uid != "" and pod.attempt == attempt)
 
 
-def shares(seen: GangSeen) -> Iterator[Share]:
-    """The gang Job by Job, in the order of the spec."""
-    for run in runs(seen):
-        if run.times == 1:
-            yield run
-            continue
-        for number in range(run.number, run.number + run.times):
-            yield Share(run.target, number, None, (), run.suspended, run.announced)
-
-
 def runs(seen: GangSeen) -> Iterator[Share]:
-    """The same, with neighbours of which nothing is there in one."""
+    """The gang Job by Job, in the order of the spec; neighbours of which nothing is there are one."""
     jobset = seen.jobset
     # A Job on its way out has been replaced or will be.
     jobs = {

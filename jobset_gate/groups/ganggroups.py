@@ -1,10 +1,11 @@
 """Gangs that open together: who is in a GangGroup, and whether there is one at all (G3)."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from enum import Enum, auto
 from typing import Final
 
 from jobset_gate import names
+from jobset_gate.groups.few import first
 from jobset_gate.groups.model import Design, Group, Key
 from jobset_gate.model import Word
 from jobset_gate.violation import Fault, Violation, note
@@ -71,7 +72,9 @@ def _own(group: Group, *, across_namespaces: bool) -> Violation | None:
         return _wrong(group, f"must contain the gang itself: {group.key.path}")
     others = [it for it in group.gangs if key(it).namespace != group.key.namespace]
     if others and not across_namespaces:
-        message = f"must stay in namespace {group.key.namespace} unless a setting allows others: {_told(others)}"
+        message = (
+            f"must stay in namespace {group.key.namespace} unless a setting allows others: {first(others, MOST_TOLD)}"
+        )
         return _wrong(group, message, Fault.FORBIDDEN)
     return None
 
@@ -82,14 +85,9 @@ def _one_sided(group: Group, groups: Mapping[Key, Group]) -> Violation | None:
         other = groups.get(key(path))
         # One that is wrong in itself has said nothing yet that could be held against this list.
         if other is not None and other.valid and not other.lacks_pod_group and other.gangs != group.gangs:
-            said = _told(other.gangs) or "no GangGroup"
+            said = first(other.gangs, MOST_TOLD) or "no GangGroup"
             return _wrong(group, f"must be the same on all of its gangs: {path} has {said}")
     return None
-
-
-def _told(paths: Sequence[str]) -> str:
-    more = len(paths) - MOST_TOLD
-    return ", ".join(paths[:MOST_TOLD]) + (f" and {more} more" if more > 0 else "")
 
 
 def _lacking(other: Group | None) -> str | None:

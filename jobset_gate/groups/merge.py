@@ -6,6 +6,7 @@ from types import MappingProxyType
 from typing import Any, Final, TypeVar
 
 from jobset_gate import names
+from jobset_gate.groups.few import first
 from jobset_gate.groups.model import (
     POD_GROUPS,
     Design,
@@ -133,13 +134,8 @@ def _minimum_path(key: Key) -> str:
 def _contradiction(said: Mapping[Any, Sequence[str]]) -> str:
     """Which pods say what, the most said first."""
     order = sorted(said.items(), key=lambda it: (-len(it[1]), str(it[0])))
-    told = "; ".join(f"{_word(value)} by {_pods(pods)}" for value, pods in order)
+    told = "; ".join(f"{_word(value)} by {first(pods, MOST_PODS_NAMED)}" for value, pods in order)
     return f"members contradict each other: {told}"
-
-
-def _pods(pods: Sequence[str]) -> str:
-    more = len(pods) - MOST_PODS_NAMED
-    return ", ".join(pods[:MOST_PODS_NAMED]) + (f" and {more} more" if more > 0 else "")
 
 
 def _word(value: Any) -> str:

@@ -6,6 +6,7 @@ from datetime import UTC, datetime
 from jobset_gate import explained_lines as said
 from jobset_gate import names
 from jobset_gate.groups import phases
+from jobset_gate.groups.few import first
 from jobset_gate.groups.lacks import lacks
 from jobset_gate.groups.phases import Counts, Phase
 from jobset_gate.groups.record import Record, Stage
@@ -87,8 +88,7 @@ def unplaced(seen: GroupSeen) -> str:
 
 def named(pods: Sequence[str]) -> str:
     """The first few of them."""
-    more = len(pods) - MOST_PODS_NAMED
-    return ", ".join(sorted(pods)[:MOST_PODS_NAMED]) + (f" and {more} more" if more > 0 else "")
+    return first(sorted(pods), MOST_PODS_NAMED)
 
 
 def _times(number: int) -> str:

@@ -1,11 +1,12 @@
 """Why a group is not opened yet, as far as its sources and its members tell: the first fact that holds it up (G3)."""
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Mapping
 from typing import Final
 
 from jobset_gate import names
 from jobset_gate.groups import creators, ganggroups
 from jobset_gate.groups.creators import Creator
+from jobset_gate.groups.few import first
 from jobset_gate.groups.ganggroups import Bond, GangGroup
 from jobset_gate.groups.model import Group, Key
 from jobset_gate.model import Word
@@ -56,7 +57,7 @@ def _invalid(seen: Facts) -> Standing | None:
     lines = [str(it) for it in group.problems] + [f"pod {pod}: {it}" for pod, it in group.blamed]
     if not lines:
         return None
-    return Standing(reason=names.REASON_INVALID_GROUP, message=_first(lines, MOST_PROBLEMS_TOLD))
+    return Standing(reason=names.REASON_INVALID_GROUP, message=first(lines, MOST_PROBLEMS_TOLD, "; "))
 
 
 def _missing(seen: Facts) -> Standing | None:
@@ -88,7 +89,7 @@ def _gathering(seen: Facts) -> Standing | None:
 def _others(seen: Facts) -> Standing | None:
     if seen.gang_group.bond is not Bond.WAITING:
         return None
-    told = _first(seen.gang_group.waits_for, MOST_GANGS_TOLD)
+    told = first(seen.gang_group.waits_for, MOST_GANGS_TOLD, "; ")
     return Standing(reason=names.REASON_WAITING_FOR_GANG_GROUP, message=told)
 
 
@@ -96,11 +97,6 @@ def _gates(seen: Facts) -> Standing | None:
     if not seen.other_gates:
         return None
     return Standing(reason=names.REASON_OTHER_GATE, message=f"also held by {', '.join(sorted(set(seen.other_gates)))}")
-
-
-def _first(lines: Sequence[str], most: int) -> str:
-    more = len(lines) - most
-    return "; ".join(lines[:most]) + (f"; and {more} more" if more > 0 else "")
 
 
 _ORDER: Final[tuple[Callable[[Facts], Standing | None], ...]] = (

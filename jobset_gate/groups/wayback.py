@@ -5,6 +5,7 @@ from enum import StrEnum
 from fractions import Fraction
 from typing import Final
 
+from jobset_gate.groups.few import first
 from jobset_gate.groups.model import Design, Mode
 from jobset_gate.model import Word
 
@@ -147,6 +148,5 @@ def unmade(pods: Sequence[str]) -> str:
 
 
 def told(pods: Sequence[str]) -> str:
-    """Their names, for people; a thousand of them would say no more than the first few."""
-    more = len(pods) - MOST_PODS_TOLD
-    return ", ".join(sorted(pods)[:MOST_PODS_TOLD]) + (f" and {more} more" if more > 0 else "")
+    """Their names, for people."""
+    return first(sorted(pods), MOST_PODS_TOLD)

@@ -41,7 +41,7 @@ def test_slots_of_missing_jobs_are_named_as_if_each_were_looked_at_alone(indexed
     named = [(it.job_index, it.index) for it in missing(seen)]
     first, second = (0, 1) if indexed else (None, None)
     assert named == [(0, first), (0, second), (1, first), (1, second), (2, first), (2, second), (3, first), (3, second)]
-    alone = [share.number for share in count.shares(seen)]
+    alone = [number for run in count.runs(seen) for number in range(run.number, run.number + run.times)]
     assert alone == [0, 1, 2, 3]
 
 

@@ -1,7 +1,6 @@
 """The pod groups of a namespace, live: everything that their index is filled from, watched instead of listed once."""
 
 import asyncio
-from typing import Any
 
 from controllers.groups.index import GroupIndex
 from controllers.groups.owners import Owners
@@ -11,9 +10,7 @@ from jobset_gate.cli.groups.reading import Reading
 from jobset_gate.cli.verbs.watched import Watched, is_absent, is_forbidden
 from jobset_gate.groups.report import Report
 from jobset_gate.kube.client import Client
-from jobset_gate.kube.informer import Informer
 from jobset_gate.kube.problems import Problem
-from jobset_gate.kube.store import Change
 from jobset_gate.settings import Groups
 
 
@@ -56,20 +53,13 @@ class LiveGroups(Watched):
         return True
 
     def _watch(self, kind: Kept) -> None:
-        def handler(change: Change[Any]) -> None:
-            kind.handler(change)
-            self.tell()
-
         self.watch(
-            lambda on_problem: Informer(
-                self._client,
-                kind.resource,
-                wire=kind.shape,
-                convert=kind.convert,
-                handler=handler,
-                namespace=kind.namespace,
-                label_selector=kind.label_selector,
-                field_selector=kind.field_selector,
-                on_problem=on_problem,
-            )
+            self._client,
+            kind.resource,
+            kind.shape,
+            kind.convert,
+            kind.namespace,
+            labels=kind.label_selector,
+            fields=kind.field_selector,
+            handler=kind.handler,
         )

@@ -3,7 +3,7 @@
 import asyncio
 import time
 from collections.abc import Callable
-from typing import Any, Final
+from typing import Final
 
 from jobset_gate import names, read, wire
 from jobset_gate.cli.looking.rights import Rights, refused
@@ -13,7 +13,7 @@ from jobset_gate.cli.verbs.watched import VERBS, Watched, is_forbidden
 from jobset_gate.kube.client import Client
 from jobset_gate.kube.informer import Informer
 from jobset_gate.kube.problems import Problem
-from jobset_gate.kube.resources import CONFIGMAPS, JOBSETS, Resource
+from jobset_gate.kube.resources import CONFIGMAPS, JOBSETS
 from jobset_gate.model import GateSeen, JobSetSeen
 
 FIRST_LOOK: Final = 60.0
@@ -25,11 +25,13 @@ class Following(Watched):
 
     def __init__(self, client: Client, namespace: str, name: str, uid: str, rights: Rights) -> None:
         super().__init__()
-        self._client, self._namespace, self._name, self._uid, self._rights = client, namespace, name, uid, rights
+        self._namespace, self._name, self._uid, self._rights = namespace, name, uid, rights
         self._gate_name = names.config_map_name(name)
-        self._jobsets: Informer[wire.JobSet, JobSetSeen] = self._informer(JOBSETS, wire.JobSet, read.jobset, name)
-        self._gates: Informer[wire.ConfigMap, GateSeen] = self._informer(
-            CONFIGMAPS, wire.ConfigMap, read.gate, self._gate_name
+        self._jobsets: Informer[wire.JobSet, JobSetSeen] = self.watch(
+            client, JOBSETS, wire.JobSet, read.jobset, namespace, fields=f"metadata.name={name}"
+        )
+        self._gates: Informer[wire.ConfigMap, GateSeen] = self.watch(
+            client, CONFIGMAPS, wire.ConfigMap, read.gate, namespace, fields=f"metadata.name={self._gate_name}"
         )
 
     async def until(self, holds: Callable[[Standing], bool], seconds: float) -> Standing:
@@ -57,19 +59,3 @@ class Following(Watched):
         else:
             self.failed = refused(VERBS[problem.kind], problem.resource, self._namespace)
         return True
-
-    def _informer(
-        self, resource: Resource, shape: type[Any], convert: Callable[[Any], Any], name: str
-    ) -> Informer[Any, Any]:
-        return self.watch(
-            lambda on_problem: Informer(
-                self._client,
-                resource,
-                wire=shape,
-                convert=convert,
-                handler=lambda _: self.tell(),
-                namespace=self._namespace,
-                field_selector=f"metadata.name={name}",
-                on_problem=on_problem,
-            )
-        )

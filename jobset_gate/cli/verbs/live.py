@@ -2,8 +2,8 @@
 
 import asyncio
 from collections import defaultdict
-from collections.abc import Callable, Iterable
-from typing import Any, TypeVar
+from collections.abc import Iterable
+from typing import TypeVar
 
 from jobset_gate import names, read, wire
 from jobset_gate.cli.looking.rights import Rights, refused
@@ -42,16 +42,18 @@ class Live(Watched):
         changed: asyncio.Event | None = None,
     ) -> None:
         super().__init__(changed)
-        self._client, self._namespace, self._rights = client, namespace, rights
+        self._namespace, self._rights = namespace, rights
         self._needed = needed
         self._lost: set[Resource] = set()
         mine = f"{GATED},{names.JS_NAME}={name}" if name else GATED
         own, map_ = (f"metadata.name={name}", f"metadata.name={names.config_map_name(name)}") if name else ("", "")
-        self._jobsets: Informer[wire.JobSet, JobSetSeen] = self._informer(JOBSETS, wire.JobSet, read.jobset, "", own)
-        self._jobs: Informer[wire.Job, JobSeen] = self._informer(JOBS, wire.Job, read.job, mine)
-        self._pods: Informer[wire.Pod, PodSeen] = self._informer(PODS, wire.Pod, read.pod, mine)
-        self._gates: Informer[wire.ConfigMap, GateSeen] = self._informer(
-            CONFIGMAPS, wire.ConfigMap, read.gate, GATES, map_
+        self._jobsets: Informer[wire.JobSet, JobSetSeen] = self.watch(
+            client, JOBSETS, wire.JobSet, read.jobset, namespace, fields=own
+        )
+        self._jobs: Informer[wire.Job, JobSeen] = self.watch(client, JOBS, wire.Job, read.job, namespace, labels=mine)
+        self._pods: Informer[wire.Pod, PodSeen] = self.watch(client, PODS, wire.Pod, read.pod, namespace, labels=mine)
+        self._gates: Informer[wire.ConfigMap, GateSeen] = self.watch(
+            client, CONFIGMAPS, wire.ConfigMap, read.gate, namespace, labels=GATES, fields=map_
         )
 
     @property
@@ -95,23 +97,6 @@ class Live(Watched):
         elif told and told not in self._rights.missing:
             self._rights.missing.append(told)
         return bool(told)
-
-    def _informer(
-        self, resource: Resource, shape: type[Any], convert: Callable[[Any], Any], labels: str = "", fields: str = ""
-    ) -> Informer[Any, Any]:
-        return self.watch(
-            lambda on_problem: Informer(
-                self._client,
-                resource,
-                wire=shape,
-                convert=convert,
-                handler=lambda _: self.tell(),
-                namespace=self._namespace,
-                label_selector=labels,
-                field_selector=fields,
-                on_problem=on_problem,
-            )
-        )
 
 
 def _conflicts(jobset: JobSetSeen) -> bool:

@@ -6,8 +6,11 @@ from collections.abc import Callable
 from typing import Any, Final, Self
 
 from jobset_gate.cli.exits import Failed
+from jobset_gate.kube.client import Client
 from jobset_gate.kube.informer import Informer
 from jobset_gate.kube.problems import Kind, Problem
+from jobset_gate.kube.resources import Resource
+from jobset_gate.kube.store import Change
 
 AnyInformer = Informer[Any, Any]
 
@@ -77,10 +80,36 @@ class Watched:
         """The time, in seconds since the epoch."""
         return time.time()
 
-    def watch(self, make: Callable[[Callable[[Problem], None]], AnyInformer]) -> AnyInformer:
-        """One informer more; `make` gets what it has to tell its problems."""
+    def watch(
+        self,
+        client: Client,
+        resource: Resource,
+        shape: type[Any],
+        convert: Callable[[Any], Any],
+        namespace: str | None,
+        *,
+        labels: str = "",
+        fields: str = "",
+        handler: Callable[[Change[Any]], None] = lambda _: None,
+    ) -> AnyInformer:
+        """One informer more; `handler` hears of each change first."""
         number = len(self._informers)
-        informer = make(lambda problem: self._on_problem(number, problem))
+
+        def changed(change: Change[Any]) -> None:
+            handler(change)
+            self.tell()
+
+        informer: AnyInformer = Informer(
+            client,
+            resource,
+            wire=shape,
+            convert=convert,
+            handler=changed,
+            namespace=namespace,
+            label_selector=labels,
+            field_selector=fields,
+            on_problem=lambda problem: self._on_problem(number, problem),
+        )
         self._informers.append(informer)
         return informer
 
