@@ -186,6 +186,7 @@ class GroupIndex:
         self._wake_others(parts)
         first_or_last = (old is None and len(parts) == 1) or (new is None and parts.empty)
         for key in self._namesakes(parts.key) if first_or_last else ():
+            self._seats.made(key).shown = True
             self._wake(key)  # which has this group's PodGroup as long as nobody names it
             self._changed(key)
 
@@ -202,8 +203,10 @@ class GroupIndex:
         for key in keys:
             parts = self._seats.made(key)
             parts.group, parts.recorded = None, False
-            wake(key)
-            self._changed(key)
+            before, parts.shown = parts.shown, self._shows(parts)
+            if before or parts.shown:  # a PodGroup concerns all designs that look for it, but it is one group's
+                wake(key)
+                self._changed(key)
             self._wake_others(parts)
             self._seats.tidy(parts, key.namespace)
 

@@ -7,6 +7,7 @@ import msgspec
 import structlog
 
 from controllers.groups.gates import Gates
+from controllers.groups.ledger import Decision, Ledger
 from controllers.groups.records import Records
 from controllers.groups.rush import Rush
 from jobset_gate.groups import generation, wayback
@@ -14,9 +15,6 @@ from jobset_gate.groups.decision import LONGEST
 from jobset_gate.groups.model import Key
 from jobset_gate.groups.record import How, Record, Stage
 from jobset_gate.groups.seen import GroupSeen
-
-Decision = tuple[int, float]
-"""The generation, and when it was decided."""
 
 _log = structlog.get_logger(__name__)
 
@@ -31,12 +29,13 @@ class Limits:
         *,
         now: Callable[[], float],
         rush: Rush,
+        ledger: Ledger,
         wake: Callable[[Key], None],
         satisfied: Callable[[float], None],
         rolled_back: Callable[[], None],
     ) -> None:
         self._records, self._gates, self._now, self._rush, self._wake = records, gates, now, rush, wake
-        self._satisfied, self._rolled_back = satisfied, rolled_back
+        self._ledger, self._satisfied, self._rolled_back = ledger, satisfied, rolled_back
         self._begun: dict[Key, tuple[Decision, float | None]] = {}
         """By decision, since when a group's limit runs: who takes another's place later does not set it back. None: not
         while somebody else's gate holds one of them."""
@@ -49,14 +48,21 @@ class Limits:
         decision = record.generation, record.at
         if self._met.get(key, (decision, 0.0))[0] != decision:
             del self._met[key]
+        noted = self._ledger.met(key, decision)
+        if noted is not None:
+            self._met.setdefault(key, (decision, noted))
         since = self._since(key, record, parts)
         placings = [_placing(it, record, now if since is None else since) for it in parts]
         verdicts = [wayback.decide(it, now) for it in placings]
-        if all(isinstance(it, wayback.Satisfied) for it in verdicts):
+        holds = all(isinstance(it, wayback.Satisfied) for it in verdicts)
+        if holds:
             self._met.setdefault(key, (decision, now))
             self._rush.placed(key)
         if key in self._met:
-            # At once, also in a rush: a successor would not know, and take the group back if it has lost a pod since.
+            # Noted at once, also in a rush: a successor might else take the group back if it has lost a pod since.
+            pause = self._rush.wait(key) if holds and _is_complete(record, parts) else 0.0
+            if pause > 0 and self._ledger.note(key, decision, self._met[key][1]):
+                return pause
             await self._satisfy(seen, record, parts, self._met[key][1])
             return None
         self._rush.placing(key, record.at)
@@ -64,8 +70,13 @@ class Limits:
             return self._pauses(record) or None  # a gate is still to be removed, by us or by somebody else
         return await self._late(seen, record, parts, placings, verdicts)
 
+    def written(self, key: Key) -> None:
+        """Its record tells that the minimum was bound."""
+        self._ledger.strike(key)
+
     def forget(self, key: Key) -> None:
         """It is closed, or nothing is left of it."""
+        self._ledger.strike(key)
         self._begun.pop(key, None)
         self._met.pop(key, None)
         self._rush.forget(key)
@@ -138,10 +149,21 @@ class Limits:
     async def _satisfy(self, seen: GroupSeen, record: Record, parts: Sequence[GroupSeen], met: float) -> None:
         await self._records.write(seen, msgspec.structs.replace(record, satisfied=met, rolled_back=0))
         self._met.pop(seen.group.key, None)
+        self._ledger.strike(seen.group.key)
         self._satisfied(max(0.0, met - record.at))
         for part in parts:
             if generation.waiting(part) or part is not seen:
                 self._wake(part.group.key)  # later members pass from now on
+
+
+def _is_complete(record: Record, parts: Sequence[GroupSeen]) -> bool:
+    """Whether it makes no difference to anybody, but to a successor, that the record does not tell yet that the minimum
+    was bound: nobody else waits for that, neither pods of the group nor a group that would be tried next.
+    """
+    if len(parts) > 1 or record.how not in (How.FIT, How.OFF):
+        return False
+    (seen,) = parts
+    return not generation.waiting(seen) and all(it.bound for it in generation.opened(seen, record.generation))
 
 
 def _placing(seen: GroupSeen, record: Record, since: float) -> wayback.Placing:

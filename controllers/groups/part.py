@@ -14,6 +14,7 @@ from controllers.groups.decisions import WRITES
 from controllers.groups.gates import Gates
 from controllers.groups.heralds import GROUP_HERALDS, GroupHeralds
 from controllers.groups.index import GroupIndex
+from controllers.groups.ledger import Ledger
 from controllers.groups.leisure import Leisure
 from controllers.groups.makers import Makers
 from controllers.groups.measures import GroupMeasures
@@ -57,7 +58,7 @@ _log = structlog.get_logger(__name__)
 
 def connections(settings: GroupSettings) -> int:
     """To the API server, for all that may be under way at once."""
-    return settings.gate_concurrency + WORKERS + WRITES + GROUP_HERALDS
+    return settings.gate_concurrency + WORKERS + WRITES + GROUP_HERALDS + 1  # the ledger
 
 
 @dataclass(frozen=True, slots=True)
@@ -73,6 +74,8 @@ class Surroundings:
     plumbing: Plumbing
     metrics: LoopMetrics
     on_problem: OnProblem
+    home: str
+    """The namespace of the controller itself."""
     keep_crds: bool = True
     """Whether the CRDs of PodGroups are made and updated."""
     jobset: Callable[[str, str], JobSetSeen | None] = lambda _, __: None
@@ -106,6 +109,7 @@ class Groups:
         self._rollbacks = Rollbacks(around.writer, wall=around.clock)
         self._resumption = Resumption(self.index, self._rollbacks, around.namespace)
         self._records = Records(around.writer, self.index, around.namespace)
+        self._ledger = Ledger(around.writer, around.home, self._duty.add)
         self._native = NativeGroups(around.writer, self._look_at_all) if settings.native is Native.ON else None
         self._opener = self._make_opener()
         self._gates = Gates(around.writer, around.clock, concurrency=settings.gate_concurrency, sent=self.measures.gate)
@@ -144,6 +148,7 @@ class Groups:
             self._opener.run,
             self._gates.run,
             self._keep,
+            self._ledger.run,
             self._word_loop.run,
             self._look_after_crds,
             self._resumption.run,
@@ -173,7 +178,10 @@ class Groups:
         await self._crd_loop.run()
 
     async def _keep(self) -> None:
+        noted = await self._ledger.catch_up()
         self._duty.begin(self.index.keys)
+        for key in noted:
+            self._duty.add(key)
         await self._loop.run()
 
     # --- Details -----------------------------------------------------------------------------------------------------
@@ -210,6 +218,7 @@ class Groups:
             makers=Makers(Owners(self._around.client), self._creators, self._opener.look, self._around.clock),
             now=self._around.clock,
             rush=self._rush,
+            ledger=self._ledger,
             wake=self._duty.add,
             look=self._opener.look,
             quiet=self._talk.quiet,

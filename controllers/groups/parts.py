@@ -29,6 +29,8 @@ class Parts:
         self.record: Record | None = None
         self.recorded = False
         """Whether `record` is what its homes tell by now."""
+        self.shown = False
+        """Whether anybody was told of it when it was a group, or may have been."""
         self.bound = 0
         """How many of its pods have a node, whatever else is the matter with them."""
         self._held: dict[str, MemberSeen] = {}

@@ -8,6 +8,7 @@ from collections.abc import Callable
 from typing import Final, Protocol
 
 from controllers.groups.gates import Gates
+from controllers.groups.ledger import Ledger
 from controllers.groups.limits import Limits
 from controllers.groups.makers import Makers
 from controllers.groups.records import Records
@@ -47,6 +48,7 @@ class GroupReconciler:
         now: Callable[[], float],
         native: HandsOver | None = None,
         rush: Rush,
+        ledger: Ledger,
         wake: Callable[[Key], None],
         look: Callable[[Key], None],
         quiet: Callable[[GroupSeen], float] = lambda _: 0.0,
@@ -63,7 +65,14 @@ class GroupReconciler:
         self._native, self._now, self._wake, self._look = native, now, wake, look
         self._quiet, self._spoken, self._forgotten = quiet, spoken, forgotten
         self._limits = Limits(
-            records, gates, now=now, rush=rush, wake=wake, satisfied=satisfied, rolled_back=rolled_back
+            records,
+            gates,
+            now=now,
+            rush=rush,
+            ledger=ledger,
+            wake=wake,
+            satisfied=satisfied,
+            rolled_back=rolled_back,
         )
         self._returns = Returns(
             records=records,
@@ -145,6 +154,7 @@ class GroupReconciler:
             await self._returns.end(key, seen, record)
             return None
         if record.satisfied is not None:
+            self._limits.written(key)
             return None
         return await self._limits.keep(seen, record, list(parts.values()))
 

@@ -356,7 +356,18 @@ def test_a_pod_groups_change_wakes_its_group_and_its_mere_version_nobody() -> No
     assert home is not None
     assert home.resource_version == "6", "or our next write would be refused"
     made.pod_groups(pod_group(version="7", spec={"minMember": 4}))
+    assert made.told() == ({G}, {G}), "and not the group of another design that would look for it, too"
+
+
+def test_a_pod_group_that_goes_wakes_whose_it_was_last() -> None:
+    made = Filled()
+    made.pods(member := pod("a", of=KOORD, labels={KOORDINATOR: "g"}))
+    made.pod_groups(body := pod_group())
+    made.remove(PODS, later(member))
+    made.told()
+    made.remove(PODGROUPS_PLUGINS, body)
     assert G in made.told()[0]
+    assert made.keys() == set()
 
 
 def test_quotas_are_kept_by_namespace() -> None:
