@@ -27,7 +27,7 @@ TOKEN_SECONDS = 86_400
 CLEARERS = 4
 """Groups whose pods are being removed at once."""
 CLEARING = 600.0
-"""Seconds that it may take until the pods of a run are gone."""
+"""Seconds that it may take until the pods of a run are gone, and its namespace."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -55,7 +55,7 @@ class Ground:
         await asyncio.to_thread(admin.must, "POST", path, account, also=409)
 
     async def clear(self, name: str) -> None:
-        """Its pods go; returns when the room is free again."""
+        """All that is in it goes; returns when nothing is left that anybody would still be busy with."""
         turn = asyncio.Semaphore(CLEARERS)
 
         async def remove(group: str) -> None:
@@ -69,6 +69,11 @@ class Ground:
             await view.until(lambda pods: not pods, CLEARING)
             await asyncio.to_thread(self.plane.admin.must, "DELETE", PODGROUPS_PLUGINS.path(name))
             await client.delete(NAMESPACES, name)
+        async with (
+            Client(self.access) as client,
+            View(client, NAMESPACES, field_selector=f"metadata.name={name}") as its,
+        ):
+            await its.until(lambda left: not left, CLEARING)  # with the Events of all pods, which take a while
 
 
 def _group(pod: dict[str, Any]) -> str:

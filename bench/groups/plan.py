@@ -15,6 +15,9 @@ POOL = "bench.test/pool"
 """Label of the nodes that the pods are for."""
 GROUP = "bench.test/group"
 """Label of the pods: which group, for whoever counts them."""
+UNKNOWN = "bench.test/separate-pod-group"
+"""Label of the same size as the one that names a group to jobset-gate, where that is not to see it: the pods are alike
+in all ways."""
 FLOOR_GATE = "bench.test/gate"
 PODS_PER_NODE = 20
 NODES = 1000
@@ -72,7 +75,7 @@ def group_name(index: int) -> str:
 def pod(way: Way, group: int, index: int) -> Json:
     """A pod as its owner's template would make it."""
     name = group_name(group)
-    labels = {GROUP: name, **({names.PLUGINS_NAME: name} if way is Way.OURS else {})}
+    labels = {GROUP: name, names.PLUGINS_NAME if way is Way.OURS else UNKNOWN: name}
     spec: Json = {
         "nodeSelector": {POOL: "yes"},
         "terminationGracePeriodSeconds": 0,
