@@ -71,6 +71,9 @@ class Loop(Generic[K]):
         self._metrics, self._workers = metrics, workers
         self._ended = 0
         metrics.begin(name, workers)
+        # Looking a series up takes longer than counting.
+        self._active, self._seconds = metrics.active.labels(name), metrics.seconds.labels(name)
+        self._results = {result: metrics.total.labels(name, result) for result in RESULTS}
 
     def trouble(self) -> str:
         """Why this loop, which should be running, does not do its work; "" if it does."""
@@ -103,10 +106,9 @@ class Loop(Generic[K]):
 
     async def _once(self, key: K) -> None:
         result = "success"
-        active = self._metrics.active.labels(self._name)
-        active.inc()
+        self._active.inc()
         try:
-            with self._metrics.seconds.labels(self._name).time():
+            with self._seconds.time():
                 again = await self._reconcile(key)
         except LookAgain as lost:
             result = "requeue"
@@ -129,8 +131,8 @@ class Loop(Generic[K]):
                 result = "requeue_after"
                 self._queue.add_after(key, again)
         finally:
-            active.dec()
-            self._metrics.total.labels(self._name, result).inc()
+            self._active.dec()
+            self._results[result].inc()
 
 
 def _named(key: object) -> dict[str, str]:

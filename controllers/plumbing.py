@@ -57,6 +57,8 @@ class Plumbing:
             buckets=_SECONDS,
             registry=registry,
         )
+        self._request_kinds: dict[tuple[str, str, str], tuple[Counter, Histogram]] = {}
+        """By verb, resource and code: the series of each."""
         self._problems = Counter(
             "jobset_gate_watch_problems_total",
             "What went wrong with lists and watches and was dealt with.",
@@ -91,9 +93,15 @@ class Plumbing:
 
     def request(self, verb: str, resource: str, code: str, seconds: float) -> None:
         """One request is over; the hook of kube.Client."""
-        method = _METHODS.get(verb, "GET")
-        self._requests.labels(code, method, self._host, resource).inc()
-        self._request_seconds.labels(method, self._host).observe(seconds)
+        kind = verb, resource, code
+        known = self._request_kinds.get(kind)
+        if known is None:  # looking the series up takes longer than counting
+            method = _METHODS.get(verb, "GET")
+            counted = self._requests.labels(code, method, self._host, resource)
+            known = self._request_kinds[kind] = counted, self._request_seconds.labels(method, self._host)
+        counted, timed = known
+        counted.inc()
+        timed.observe(seconds)
 
     def problem(self, problem: Problem) -> None:
         """An informer had trouble; the hook of kube.Informer."""
