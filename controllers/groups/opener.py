@@ -15,6 +15,7 @@ from typing import Final
 from controllers.groups.decisions import Decisions
 from controllers.groups.lobby import AT_LEAST_EVERY, Lobby, View
 from controllers.groups.records import Records
+from controllers.ticks import ticks
 from jobset_gate.groups import opening
 from jobset_gate.groups.candidates import Candidate, Check, Hold, Open, order
 from jobset_gate.groups.certainty import Ground
@@ -27,6 +28,13 @@ from jobset_gate.settings import Groups, Native
 
 DEBOUNCE: Final = 0.02
 """Seconds in which changes are gathered before a pass."""
+
+REST: Final = 4
+"""Between two passes, in times of what the first has taken: where many groups wait or are open that is long, and one
+for many changes costs no more than for one."""
+
+LONGEST_REST: Final = 0.2
+"""Seconds."""
 
 SLICE: Final = 0.005
 """Seconds of work after which others get their turn."""
@@ -58,6 +66,7 @@ class Opener:
         self._now, self._measured = now, measured
         self._lobby = Lobby(index, outlook, checks=self._check is not Check.OFF, told=told)
         self._work, self._runs = asyncio.Event(), False
+        self._rests_until = 0.0
         self._ground = Ground()
         self._words, self._prospects = Words(), Prospects()
         self._decisions = Decisions(
@@ -106,7 +115,7 @@ class Opener:
         with suppress(TimeoutError):
             async with asyncio.timeout(AT_LEAST_EVERY):
                 await self._work.wait()
-        await asyncio.sleep(DEBOUNCE)
+        await asyncio.sleep(max(DEBOUNCE, self._rests_until - ticks()))
         self._work.clear()
 
     async def _pass(self) -> list[Open]:
@@ -121,6 +130,7 @@ class Opener:
             return []
         chosen = await self._choose(turns, now)
         self._measured(turns.spent)
+        self._rests_until = ticks() + min(LONGEST_REST, REST * turns.spent)
         return chosen
 
     async def _refresh(self, turns: "_Turns", now: float) -> None:

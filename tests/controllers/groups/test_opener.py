@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import asyncio
+from itertools import count
 from typing import Any
 
 import pytest
 
+from controllers.groups import opener
 from controllers.groups.index import GroupIndex
 from controllers.groups.lobby import Lobby
 from controllers.groups.watches import HAVE_ROOM
@@ -63,6 +65,26 @@ async def test_there_is_one_decision_for_a_group_and_one_patch_for_a_pod(cluster
         await settled(60)
         assert cluster.wrote("patch", PLUGINS, names.GANG_RECORD) == 2, "the decision, and that it is satisfied"
         assert cluster.wrote("patch", PODS) == 3
+
+
+async def test_after_a_long_pass_others_get_their_turn_before_the_next(
+    cluster: SmallCluster, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    add_node(cluster)
+    async with keeping(cluster):
+        monkeypatch.setattr(opener, "perf_counter", count(step=10).__next__)  # each look seems to take that long
+        cluster.gather("first", "first-0", minimum=1)
+        await settled(opener.DEBOUNCE * 1.5)
+        assert cluster.record("first") is not None
+        cluster.gather("next", "next-0", minimum=1)
+        await settled(opener.LONGEST_REST - opener.DEBOUNCE)
+        assert cluster.record("next") is None
+        await settled(opener.DEBOUNCE)
+        assert cluster.record("next") is not None
+        await settled()
+        cluster.gather("last", "last-0", minimum=1)
+        await settled(opener.DEBOUNCE * 1.5)
+        assert cluster.record("last") is not None, "who has rested enough begins at once"
 
 
 async def test_the_decision_is_written_before_the_first_gate_goes(cluster: SmallCluster) -> None:
