@@ -56,7 +56,7 @@ class Limits:
         verdicts = [wayback.decide(it, now) for it in placings]
         holds = all(isinstance(it, wayback.Satisfied) for it in verdicts)
         if holds:
-            self._met.setdefault(key, (decision, now))
+            self._meet(key, decision, now)
             self._rush.placed(key)
         if key in self._met:
             # Noted at once, also in a rush: a successor might else take the group back if it has lost a pod since.
@@ -146,11 +146,15 @@ class Limits:
         """Seconds for which the limit may still wait for somebody else's gate, which may never go."""
         return max(0.0, record.at + float(LONGEST.get(record.how, LONGEST[How.FIT])) - self._now())
 
+    def _meet(self, key: Key, decision: Decision, now: float) -> None:
+        if key not in self._met:
+            self._met[key] = decision, now
+            self._satisfied(max(0.0, now - decision[1]))
+
     async def _satisfy(self, seen: GroupSeen, record: Record, parts: Sequence[GroupSeen], met: float) -> None:
         await self._records.write(seen, msgspec.structs.replace(record, satisfied=met, rolled_back=0))
         self._met.pop(seen.group.key, None)
         self._ledger.strike(seen.group.key)
-        self._satisfied(max(0.0, met - record.at))
         for part in parts:
             if generation.waiting(part) or part is not seen:
                 self._wake(part.group.key)  # later members pass from now on

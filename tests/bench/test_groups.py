@@ -22,11 +22,14 @@ def test_every_run_has_all_ways_and_each_is_first_in_turn() -> None:
     assert [set(ways[at : at + 3]) for at in (0, 3, 6)] == [set(Way)] * 3
 
 
-def test_the_ways_differ_in_nothing_but_what_holds_the_pods() -> None:
+def test_the_ways_differ_in_nothing_but_what_holds_the_pods_and_are_of_one_size() -> None:
     free, floor, ours = (plan.pod(way, 3, 1) for way in Way)
     assert floor["spec"].pop("schedulingGates") == [{"name": plan.FLOOR_GATE}]
+    assert free == floor
+    assert len(json.dumps(free)) == len(json.dumps(ours))
     assert ours["metadata"]["labels"].pop(names.PLUGINS_NAME) == plan.group_name(3)
-    assert free == floor == ours
+    assert free["metadata"]["labels"].pop(plan.UNKNOWN) == plan.group_name(3)
+    assert free == ours
 
 
 def test_a_tenth_has_the_same_groups_of_ten_and_the_same_ten_groups() -> None:

@@ -67,17 +67,19 @@ def writes(cluster: SmallCluster) -> list[str]:
 async def test_one_write_for_all_that_come_together_and_none_is_left_when_the_rush_is_over(
     cluster: SmallCluster,
 ) -> None:
-    async with keeping(cluster, OFF):
+    async with keeping(cluster, OFF) as keeper:
         await crowded(cluster)
         bind(cluster, *CROWD[:-1])
         await settled(2)
         assert noted(cluster) == CROWD[:-1]
+        assert keeper.metric("opened_to_satisfied_seconds_count") == len(CROWD) - 1
         assert len(writes(cluster)) <= 2
         assert satisfied(cluster) == []
         bind(cluster, CROWD[-1])
         await settled(3)
         assert satisfied(cluster) == CROWD
         assert noted(cluster) is None
+        assert keeper.metric("opened_to_satisfied_seconds_count") == len(CROWD)
 
 
 async def test_a_few_groups_are_written_down_at_once(cluster: SmallCluster) -> None:
