@@ -64,16 +64,14 @@ class Ground:
             async with turn:
                 await asyncio.to_thread(self.plane.admin.must, "DELETE", path)
 
-        async with Client(self.access) as client, View(client, PODS, name) as view:
-            await asyncio.gather(*(remove(group) for group in {_group(pod) for pod in view.all()}))
-            await view.until(lambda pods: not pods, CLEARING)
+        async with Client(self.access) as client:
+            async with View(client, PODS, name) as view:
+                await asyncio.gather(*(remove(group) for group in {_group(pod) for pod in view.all()}))
+                await view.until(lambda pods: not pods, CLEARING)
             await asyncio.to_thread(self.plane.admin.must, "DELETE", PODGROUPS_PLUGINS.path(name))
-            await client.delete(NAMESPACES, name)
-        async with (
-            Client(self.access) as client,
-            View(client, NAMESPACES, field_selector=f"metadata.name={name}") as its,
-        ):
-            await its.until(lambda left: not left, CLEARING)  # with the Events of all pods, which take a while
+            async with View(client, NAMESPACES, field_selector=f"metadata.name={name}") as view:
+                await client.delete(NAMESPACES, name)
+                await view.until(lambda left: not left, CLEARING)  # with the Events of all pods, which take a while
 
 
 def _group(pod: dict[str, Any]) -> str:

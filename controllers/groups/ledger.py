@@ -7,6 +7,7 @@ is there only as long as there is something on it.
 
 import asyncio
 from collections.abc import Callable, Sequence
+from contextlib import suppress
 from typing import Any, Final
 
 import msgspec
@@ -119,10 +120,8 @@ class Ledger:
             await self._put(_render(self._noted))
         elif self._stored:
             self._stored = False
-            try:
+            with suppress(NotFound):
                 await self._client.delete(CONFIGMAPS, names.GANG_LEDGER, self._namespace)
-            except NotFound:
-                return
 
     async def _put(self, text: str) -> None:
         data = {names.KEY_LEDGER: text}
@@ -154,7 +153,7 @@ def _body(data: dict[str, str]) -> dict[str, Any]:
 
 
 def _render(noted: dict[Key, tuple[Decision, float]]) -> str:
-    lines = {f"{key.design}/{key.namespace}/{key.name}": (*decision, met) for key, (decision, met) in noted.items()}
+    lines = {read_homes.text_of(key): (*decision, met) for key, (decision, met) in noted.items()}
     return msgspec.json.encode(lines).decode()
 
 

@@ -6,6 +6,7 @@ import msgspec
 
 from jobset_gate import names
 from jobset_gate.errors import Malformed
+from jobset_gate.groups import read_homes
 from jobset_gate.groups import record as records
 from jobset_gate.groups.model import Key
 from jobset_gate.groups.record import Record
@@ -85,7 +86,7 @@ def config_map(key: Key, name: str, text: str) -> dict[str, Any]:
             "name": name,
             "namespace": key.namespace,
             "labels": {names.GANG_RECORD: names.GANG_RECORD_VALUE, names.MANAGED_BY_LABEL: names.PROGRAM},
-            "annotations": {names.GANG_KEY: f"{key.design}/{key.namespace}/{key.name}"},
+            "annotations": {names.GANG_KEY: read_homes.text_of(key)},
         },
         "data": {names.KEY_RECORD: text},
     }

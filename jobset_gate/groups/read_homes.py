@@ -67,6 +67,11 @@ def config_map(seen: wire.ConfigMap) -> HomeSeen | None:
     )
 
 
+def text_of(key: Key) -> str:
+    """A key as it is written down, for `key_of`."""
+    return f"{key.design}/{key.namespace}/{key.name}"
+
+
 def key_of(text: str) -> Key | None:
     """`<design>/<namespace>/<name>` as a key; None for what is none."""
     design, _, path = text.partition("/")

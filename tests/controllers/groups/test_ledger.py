@@ -46,6 +46,12 @@ def bind(cluster: SmallCluster, *groups: str) -> None:
         cluster.bind(f"{name}-0", f"{name}-1")
 
 
+def leave(cluster: SmallCluster, text: str) -> None:
+    """This is what a leader has left on it."""
+    body: Json = {"metadata": {"name": names.GANG_LEDGER, "namespace": "system"}, "data": {names.KEY_LEDGER: text}}
+    cluster.put(CONFIGMAPS, body)
+
+
 def noted(cluster: SmallCluster) -> list[str] | None:
     """Groups on it; None: there is no such object."""
     found = [it for it in cluster.all(CONFIGMAPS, "system") if it["metadata"]["name"] == names.GANG_LEDGER]
@@ -222,8 +228,7 @@ async def test_what_was_noted_of_groups_that_are_gone_is_cleared_away_by_a_succe
     ],
 )
 async def test_what_nobody_of_us_has_written_says_nothing_and_goes(cluster: SmallCluster, text: str) -> None:
-    body: Json = {"metadata": {"name": names.GANG_LEDGER, "namespace": "system"}, "data": {names.KEY_LEDGER: text}}
-    cluster.put(CONFIGMAPS, body)
+    leave(cluster, text)
     async with keeping(cluster, OFF):
         await crowded(cluster)
         await settled(5)
@@ -240,8 +245,7 @@ async def test_what_a_record_tells_by_now_is_cleared_away_by_a_successor(cluster
     found = cluster.record("g0")
     assert found is not None
     line = {"scheduler-plugins/team/g0": [found.generation, found.at, found.satisfied]}
-    body: Json = {"metadata": {"name": names.GANG_LEDGER, "namespace": "system"}}
-    cluster.put(CONFIGMAPS, {**body, "data": {names.KEY_LEDGER: json.dumps(line)}})
+    leave(cluster, json.dumps(line))
     async with keeping(cluster, OFF):
         await settled(5)
         assert noted(cluster) is None
