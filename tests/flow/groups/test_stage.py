@@ -36,7 +36,8 @@ async def test_the_scheduler_binds_a_pod_as_soon_as_the_patch_has_removed_its_ga
         await stage.until_bound(1)  # the scheduler has seen all of them
         assert [one["metadata"]["name"] for one in stage.pods.all() if bound(one)] == ["free"]
         await open_by_hand(stage, held)
-        now = await stage.until_bound(2)
+        # the two patches go side by side: "a" may be bound, and seen bound, before "b" is patched
+        now = await stage.until(lambda pods: sum(map(bound, pods)) == 2 and not any(map(gated, pods)))
         other = next(one for one in now if one["metadata"]["name"] == "b")
         assert other["spec"]["schedulingGates"] == [{"name": "other.dev/gate"}]
         assert not bound(other)
