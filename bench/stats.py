@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from statistics import median
+from statistics import geometric_mean, median
 
-__all__ = ["median", "percentile"]
+__all__ = ["geometric_mean", "median", "percentile"]
 
 
 def percentile(values: Sequence[float], percent: float) -> float:

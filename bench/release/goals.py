@@ -6,8 +6,8 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Final
 
-from bench.release import intervals
-from bench.release.intervals import Interval
+from bench import intervals
+from bench.intervals import Interval
 from bench.release.results import Results, Run
 from bench.release.ways import ANNOTATION, FLOOR, KEP, STREAM, Way
 

@@ -5,9 +5,10 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Sequence
 from typing import Final
 
-from bench.release import apiwrites, goals, intervals
+from bench import intervals
+from bench.intervals import Interval
+from bench.release import apiwrites, goals
 from bench.release.elsewhere import PEERS
-from bench.release.intervals import Interval
 from bench.release.results import Cost, Results, Run, Skew
 from bench.release.ways import FLOOR, WAYS, titled
 from bench.report import Cell, Table

@@ -11,6 +11,8 @@ from xml.etree import ElementTree as ET
 
 import pytest
 
+from bench import intervals
+from bench.intervals import Interval
 from bench.release import __main__ as program
 from bench.release import (
     apiwrites,
@@ -18,7 +20,6 @@ from bench.release import (
     gang,
     goals,
     heavy,
-    intervals,
     keepers,
     moments,
     page,
@@ -29,7 +30,6 @@ from bench.release import (
     usage,
 )
 from bench.release.gang import Rendering
-from bench.release.intervals import Interval
 from bench.release.moments import Incomplete
 from bench.release.plan import Plan
 from bench.release.results import Cost, Failure, Results, Run, Skew
