@@ -7,7 +7,7 @@ import json
 import pytest
 
 from controllers.groups import ledger
-from controllers.groups.rush import LONGEST, MANY
+from controllers.groups.rush import LONGEST
 from jobset_gate import names
 from jobset_gate.groups.candidates import Check
 from jobset_gate.groups.record import How, Stage
@@ -15,15 +15,12 @@ from jobset_gate.kube.errors import Forbidden, KubeError, ServerError
 from jobset_gate.kube.resources import CONFIGMAPS, PODS, Resource
 from jobset_gate.settings import Groups
 from jobset_gate.sim.clock import VirtualClock
+from tests.controllers.groups.crowds import CROWD, bind, gather, satisfied
 from tests.controllers.groups.small import PLUGINS, SmallCluster, add_node, keeping, settled
 from tests.jobset_gate.groups.builders import Json
 
 OFF = Groups(capacity_check=Check.OFF)
-CROWD = [f"g{number}" for number in range(MANY + 2)]
 GATE = {"name": names.GANG_GATE}
-MADE = {
-    "ownerReferences": [{"apiVersion": "apps/v1", "kind": "ReplicaSet", "name": "r", "uid": "u-r", "controller": True}]
-}
 ASKS = {"containers": [{"name": "c", "resources": {"requests": {"cpu": "1"}}}], "schedulingGates": [GATE]}
 WAIT = 120
 
@@ -35,15 +32,8 @@ async def cluster(clock: VirtualClock) -> SmallCluster:
 
 async def crowded(cluster: SmallCluster) -> None:
     """Many groups are being placed."""
-    for name in CROWD:
-        terms = {"scheduleTimeoutSeconds": WAIT}
-        cluster.gather(name, f"{name}-0", f"{name}-1", minimum=2, meta=MADE, terms=terms, spec=ASKS)
+    gather(cluster, *CROWD, terms={"scheduleTimeoutSeconds": WAIT}, spec=ASKS)
     await settled(3)
-
-
-def bind(cluster: SmallCluster, *groups: str) -> None:
-    for name in groups:
-        cluster.bind(f"{name}-0", f"{name}-1")
 
 
 def leave(cluster: SmallCluster, text: str) -> None:
@@ -58,12 +48,6 @@ def noted(cluster: SmallCluster) -> list[str] | None:
     if not found:
         return None
     return sorted(key.rsplit("/", 1)[1] for key in json.loads(found[0]["data"][names.KEY_LEDGER]))
-
-
-def satisfied(cluster: SmallCluster, *groups: str) -> list[str]:
-    """Those of these (or of all) whose record says so."""
-    of = groups or CROWD
-    return [name for name in of if (it := cluster.record(name)) is not None and it.satisfied is not None]
 
 
 def writes(cluster: SmallCluster) -> list[str]:

@@ -13,34 +13,17 @@ from jobset_gate.kube.errors import ServerError
 from jobset_gate.kube.resources import EVENTS, PODS, Resource
 from jobset_gate.settings import Groups
 from jobset_gate.sim.clock import VirtualClock
+from tests.controllers.groups.crowds import CROWD, bind, gather, satisfied
 from tests.controllers.groups.small import PLUGINS, SmallCluster, keeping, settled
 from tests.jobset_gate.groups.builders import Json
 from tests.jobset_gate.groups.objects import key
 
 OFF = Groups(capacity_check=Check.OFF)
-CROWD = [f"g{number}" for number in range(MANY + 2)]
-MADE = {
-    "ownerReferences": [{"apiVersion": "apps/v1", "kind": "ReplicaSet", "name": "r", "uid": "u-r", "controller": True}]
-}
 
 
 @pytest.fixture
 async def cluster(clock: VirtualClock) -> SmallCluster:
     return SmallCluster(clock)
-
-
-def gather(cluster: SmallCluster, *groups: str) -> None:
-    for name in groups:
-        cluster.gather(name, f"{name}-0", f"{name}-1", minimum=2, meta=MADE)
-
-
-def bind(cluster: SmallCluster, *groups: str) -> None:
-    for name in groups:
-        cluster.bind(f"{name}-0", f"{name}-1")
-
-
-def satisfied(cluster: SmallCluster, *groups: str) -> list[bool]:
-    return [(it := cluster.record(name)) is not None and it.satisfied is not None for name in groups]
 
 
 # --- The rush itself -------------------------------------------------------------------------------------------------
@@ -111,11 +94,11 @@ async def test_in_a_rush_nothing_is_written_but_decisions_gates_and_one_list_of_
             await settled(1)
         noted = [it for it in cluster.writes[before:] if it[2] == names.GANG_LEDGER]
         assert cluster.writes[before:] == noted
-        assert not any(satisfied(cluster, *CROWD))
+        assert satisfied(cluster) == []
         last = cluster.clock()
         bind(cluster, CROWD[-1])
         await settled(5)
-        assert all(satisfied(cluster, *CROWD))
+        assert satisfied(cluster) == CROWD
         times = [it.satisfied for name in CROWD if (it := cluster.record(name)) is not None and it.satisfied]
         assert times == sorted(times), "when they were, not when it was written"
         assert times[0] < last - MANY + 1
@@ -133,7 +116,7 @@ async def test_that_the_minimum_was_bound_is_written_at_once_also_in_a_rush_if_a
         bind(cluster, "g0")
         cluster.gather("g0", "late")
         await settled(0.3)
-        assert satisfied(cluster, "g0") == [True]
+        assert satisfied(cluster, "g0") == ["g0"]
         await settled(0.3)
         assert "late" in cluster.open()
 
@@ -157,11 +140,11 @@ async def test_a_group_whose_minimum_was_bound_is_satisfied_whatever_comes_befor
         bind(cluster, "g0")
         await settled(0.4)
         assert refused[:2] == [names.GANG_LEDGER, "g0"]
-        assert satisfied(cluster, "g0") == [False]
+        assert satisfied(cluster, "g0") == []
         cluster.remove(PODS, "g0-1")
         over.append(True)
         await settled(10)
-        assert satisfied(cluster, "g0") == [True]
+        assert satisfied(cluster, "g0") == ["g0"]
         await settled(100)
         found = cluster.record("g0")
         assert found is not None
@@ -191,7 +174,7 @@ async def test_a_successor_finds_out_by_itself_who_is_satisfied(cluster: SmallCl
     bind(cluster, *CROWD[:-1])
     async with keeping(cluster, OFF):
         await settled(2)
-        assert all(satisfied(cluster, *CROWD[:-1]))
+        assert satisfied(cluster) == CROWD[:-1]
 
 
 async def test_what_is_to_be_said_comes_in_time_also_if_the_rush_goes_on(cluster: SmallCluster) -> None:
@@ -217,4 +200,4 @@ async def test_that_a_minimum_was_bound_is_forgotten_with_its_pod_group(cluster:
         cluster.bind("new-0")
         await settled(2)
         assert "new-1" in cluster.open()
-        assert satisfied(cluster, "g0") == [False]
+        assert satisfied(cluster, "g0") == []
