@@ -24,16 +24,16 @@ def run(script: Path, *args: str, **env: str) -> subprocess.CompletedProcess[str
     return subprocess.run([script, *args], env=clean | env, capture_output=True, text=True, check=False)  # noqa: S603
 
 
-def made(folder: Path, **env: str) -> dict[str, Any]:
-    file = folder / "sbom.json"
-    ran = run(SBOM, str(file), **env)
-    assert ran.returncode == 0, ran.stderr
-    return dict(json.loads(file.read_bytes()))
-
-
 @pytest.fixture(scope="module")
 def sbom(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Any]:
-    return made(tmp_path_factory.mktemp("sbom"))
+    """It, made twice: the same bytes."""
+    files = [tmp_path_factory.mktemp("sbom") / name for name in ("once.json", "twice.json")]
+    for file in files:
+        ran = run(SBOM, str(file))
+        assert ran.returncode == 0, ran.stderr
+    once, twice = (file.read_bytes() for file in files)
+    assert once == twice
+    return dict(json.loads(once))
 
 
 def test_the_sbom_names_every_locked_package_with_its_hashes(sbom: dict[str, Any]) -> None:
@@ -60,12 +60,9 @@ def test_the_sbom_is_of_our_program_in_its_version(sbom: dict[str, Any]) -> None
     assert "serialNumber" not in sbom
 
 
-def test_made_again_it_is_the_same_but_for_the_date_where_a_build_is_dated(
-    sbom: dict[str, Any], tmp_path: Path
-) -> None:
-    dated = made(tmp_path, SOURCE_DATE_EPOCH="1700000000")
-    assert dated["metadata"].pop("timestamp").startswith("2023-11-14T22:13:20")
-    assert json.dumps(dated) == json.dumps(sbom), "in the same order, too"
+def test_the_sbom_is_dated_where_a_build_is(tmp_path: Path) -> None:
+    assert run(SBOM, str(tmp_path / "dated"), SOURCE_DATE_EPOCH="1700000000").returncode == 0
+    assert json.loads((tmp_path / "dated").read_text())["metadata"]["timestamp"].startswith("2023-11-14T22:13:20")
 
 
 class Signing:
