@@ -251,7 +251,6 @@ class Manager:
             plumbing=self._plumbing,
             metrics=metrics,
             on_problem=self._plumbing.problem,
-            home=options.namespace,
             keep_crds=options.pod_group_crds,
             jobset=lambda namespace, name: index.jobset(Key(namespace, name)),
         )

@@ -205,11 +205,6 @@ KEY_RECORD: Final = "record"
 """Key: what was decided of the group, as JSON; of ConfigMaps that stand in for a PodGroup."""
 GANG_CONFIG_MAP_PREFIX: Final = "jobset-gate-gang-"
 """Prefix: of the name of those ConfigMaps; the group's hash follows."""
-GANG_LEDGER: Final = "jobset-gate-satisfied"
-"""ConfigMap in the controller's own namespace: groups whose minimum was bound while many were being placed, and whose
-records do not tell it yet. There only as long as there are such. Written by the controller, read by its successor."""
-KEY_LEDGER: Final = "groups"
-"""Key: those groups, their generations and times, as JSON."""
 POD_WEBHOOK: Final = "zz-jobset-gate-pods"
 """The webhook configuration for pods. It goes last among the mutating ones, in the order of their names, and is the
 first thing that an uninstallation takes away."""

@@ -44,12 +44,8 @@ class GroupHeralds:
         failed: Callable[[], None] = lambda: None,
         again: float = AGAIN,
         patience: Callable[[], float] = ticks,
-        rest: Callable[[Key], float] = lambda _: 0.0,
     ) -> None:
-        """`clock` dates what is written, `patience` measures pauses and is a clock that nobody sets; `rest`: seconds
-        for which others have more need of the API server.
-        """
-        self._others = rest
+        """`clock` dates what is written, `patience` measures pauses and is a clock that nobody sets."""
         self._queue, self._failed, self._again = queue, failed, again
         self._clock, self._patience = clock, patience
         pace = Pace(patience)
@@ -101,10 +97,9 @@ class GroupHeralds:
 
     def _rest(self, report: Report) -> float:
         """Seconds for which a group that is being placed is left alone: there is news every few milliseconds."""
-        others = self._others(report.key)
         if not report.placing or report.record is None:
-            return others
-        return max(others, report.record.at + PLACING_PATIENCE - self._clock())
+            return 0.0
+        return max(0.0, report.record.at + PLACING_PATIENCE - self._clock())
 
     async def _say(self, report: Report) -> None:
         managers = self._statuses.managers(report)

@@ -7,14 +7,15 @@ import msgspec
 import structlog
 
 from controllers.groups.gates import Gates
-from controllers.groups.ledger import Decision, Ledger
 from controllers.groups.records import Records
-from controllers.groups.rush import Rush
 from jobset_gate.groups import generation, wayback
 from jobset_gate.groups.decision import LONGEST
 from jobset_gate.groups.model import Key
 from jobset_gate.groups.record import How, Record, Stage
 from jobset_gate.groups.seen import GroupSeen
+
+Decision = tuple[int, float]
+"""The generation, and when it was decided."""
 
 _log = structlog.get_logger(__name__)
 
@@ -28,14 +29,12 @@ class Limits:
         gates: Gates,
         *,
         now: Callable[[], float],
-        rush: Rush,
-        ledger: Ledger,
         wake: Callable[[Key], None],
         satisfied: Callable[[float], None],
         rolled_back: Callable[[], None],
     ) -> None:
-        self._records, self._gates, self._now, self._rush, self._wake = records, gates, now, rush, wake
-        self._ledger, self._satisfied, self._rolled_back = ledger, satisfied, rolled_back
+        self._records, self._gates, self._now, self._wake = records, gates, now, wake
+        self._satisfied, self._rolled_back = satisfied, rolled_back
         self._begun: dict[Key, tuple[Decision, float | None]] = {}
         """By decision, since when a group's limit runs: who takes another's place later does not set it back. None: not
         while somebody else's gate holds one of them."""
@@ -48,38 +47,22 @@ class Limits:
         decision = record.generation, record.at
         if self._met.get(key, (decision, 0.0))[0] != decision:
             del self._met[key]
-        noted = self._ledger.met(key, decision)
-        if noted is not None:
-            self._met.setdefault(key, (decision, noted))
         since = self._since(key, record, parts)
         placings = [_placing(it, record, now if since is None else since) for it in parts]
         verdicts = [wayback.decide(it, now) for it in placings]
-        holds = all(isinstance(it, wayback.Satisfied) for it in verdicts)
-        if holds:
+        if all(isinstance(it, wayback.Satisfied) for it in verdicts):
             self._meet(key, decision, now)
-            self._rush.placed(key)
         if key in self._met:
-            # Noted at once, also in a rush: a successor might else take the group back if it has lost a pod since.
-            pause = self._rush.wait(key) if holds and _is_complete(record, parts) else 0.0
-            if pause > 0 and self._ledger.note(key, decision, self._met[key][1]):
-                return pause
             await self._satisfy(seen, record, parts, self._met[key][1])
             return None
-        self._rush.placing(key, record.at)
         if since is None:
             return self._pauses(record) or None  # a gate is still to be removed, by us or by somebody else
         return await self._late(seen, record, parts, placings, verdicts)
 
-    def written(self, key: Key) -> None:
-        """Its record tells that the minimum was bound."""
-        self._ledger.strike(key)
-
     def forget(self, key: Key) -> None:
         """It is closed, or nothing is left of it."""
-        self._ledger.strike(key)
         self._begun.pop(key, None)
         self._met.pop(key, None)
-        self._rush.forget(key)
 
     async def _late(
         self,
@@ -119,7 +102,6 @@ class Limits:
         rolling = msgspec.structs.replace(record, stage=Stage.ROLLING_BACK, why=why, retry=retry)
         await self._records.write(seen, rolling)
         _log.info("group is taken back", group=seen.group.key.path, generation=record.generation, why=why)
-        self._rush.placed(seen.group.key)
         self._rolled_back()
 
     def _mark(self, parts: Sequence[GroupSeen]) -> None:
@@ -154,20 +136,9 @@ class Limits:
     async def _satisfy(self, seen: GroupSeen, record: Record, parts: Sequence[GroupSeen], met: float) -> None:
         await self._records.write(seen, msgspec.structs.replace(record, satisfied=met, rolled_back=0))
         self._met.pop(seen.group.key, None)
-        self._ledger.strike(seen.group.key)
         for part in parts:
             if generation.waiting(part) or part is not seen:
                 self._wake(part.group.key)  # later members pass from now on
-
-
-def _is_complete(record: Record, parts: Sequence[GroupSeen]) -> bool:
-    """Whether it makes no difference to anybody, but to a successor, that the record does not tell yet that the minimum
-    was bound: nobody else waits for that, neither pods of the group nor a group that would be tried next.
-    """
-    if len(parts) > 1 or record.how not in (How.FIT, How.OFF):
-        return False
-    (seen,) = parts
-    return not generation.waiting(seen) and all(it.bound for it in generation.opened(seen, record.generation))
 
 
 def _placing(seen: GroupSeen, record: Record, since: float) -> wayback.Placing:

@@ -14,7 +14,6 @@ from controllers.groups.decisions import WRITES
 from controllers.groups.gates import Gates
 from controllers.groups.heralds import GROUP_HERALDS, GroupHeralds
 from controllers.groups.index import GroupIndex
-from controllers.groups.ledger import Ledger
 from controllers.groups.leisure import Leisure
 from controllers.groups.makers import Makers
 from controllers.groups.measures import GroupMeasures
@@ -25,7 +24,6 @@ from controllers.groups.reconciler import GroupReconciler
 from controllers.groups.records import Records
 from controllers.groups.resumption import Resumption
 from controllers.groups.rollbacks import Rollbacks
-from controllers.groups.rush import Rush
 from controllers.groups.talk import Talk
 from controllers.loop import Loop, LoopMetrics
 from controllers.plumbing import Plumbing
@@ -58,7 +56,7 @@ _log = structlog.get_logger(__name__)
 
 def connections(settings: GroupSettings) -> int:
     """To the API server, for all that may be under way at once."""
-    return settings.gate_concurrency + WORKERS + WRITES + GROUP_HERALDS + 1  # the ledger
+    return settings.gate_concurrency + WORKERS + WRITES + GROUP_HERALDS
 
 
 @dataclass(frozen=True, slots=True)
@@ -74,8 +72,6 @@ class Surroundings:
     plumbing: Plumbing
     metrics: LoopMetrics
     on_problem: OnProblem
-    home: str
-    """The namespace of the controller itself."""
     keep_crds: bool = True
     """Whether the CRDs of PodGroups are made and updated."""
     jobset: Callable[[str, str], JobSetSeen | None] = lambda _, __: None
@@ -93,7 +89,6 @@ class Groups:
         self.measures = GroupMeasures(around.registry, around.clock)
         self._duty = Duty(self._queue)
         self._goes_on, self._gathers = Leisure(self._duty.add), Leisure(self._look_again)
-        self._rush = Rush(around.clock, self._duty.add)
         self.index = GroupIndex(
             self._heard,
             self._changed,
@@ -109,7 +104,6 @@ class Groups:
         self._rollbacks = Rollbacks(around.writer, wall=around.clock)
         self._resumption = Resumption(self.index, self._rollbacks, around.namespace)
         self._records = Records(around.writer, self.index, around.namespace)
-        self._ledger = Ledger(around.writer, around.home, self._duty.add)
         self._native = NativeGroups(around.writer, self._look_at_all) if settings.native is Native.ON else None
         self._opener = self._make_opener()
         self._gates = Gates(around.writer, around.clock, concurrency=settings.gate_concurrency, sent=self.measures.gate)
@@ -119,11 +113,8 @@ class Groups:
             clock=around.clock,
             failed=around.metrics.errors.labels("group-status").inc,
             patience=ticks,
-            rest=self._rush.wait,
         )
-        self._talk = Talk(
-            self._opener.why, self._heralds, self.measures, self._rush, clock=around.clock, jobset=around.jobset
-        )
+        self._talk = Talk(self._opener.why, self._heralds, self.measures, clock=around.clock, jobset=around.jobset)
         self._reconciler = self._make_reconciler()
         self._loop = Loop("group", self._queue, self._reconcile, around.metrics, workers=WORKERS)
         self._word_loop = Loop(
@@ -148,7 +139,6 @@ class Groups:
             self._opener.run,
             self._gates.run,
             self._keep,
-            self._ledger.run,
             self._word_loop.run,
             self._look_after_crds,
             self._resumption.run,
@@ -178,10 +168,7 @@ class Groups:
         await self._crd_loop.run()
 
     async def _keep(self) -> None:
-        noted = await self._ledger.catch_up()
         self._duty.begin(self.index.keys)
-        for key in noted:
-            self._duty.add(key)
         await self._loop.run()
 
     # --- Details -----------------------------------------------------------------------------------------------------
@@ -217,8 +204,6 @@ class Groups:
             native=self._native,
             makers=Makers(Owners(self._around.client), self._creators, self._opener.look, self._around.clock),
             now=self._around.clock,
-            rush=self._rush,
-            ledger=self._ledger,
             wake=self._duty.add,
             look=self._opener.look,
             quiet=self._talk.quiet,

@@ -8,12 +8,10 @@ from collections.abc import Callable
 from typing import Final, Protocol
 
 from controllers.groups.gates import Gates
-from controllers.groups.ledger import Ledger
 from controllers.groups.limits import Limits
 from controllers.groups.makers import Makers
 from controllers.groups.records import Records
 from controllers.groups.returns import HandsOver, Returns, TakesBack
-from controllers.groups.rush import Rush
 from controllers.groups.storage import parsed
 from controllers.refusals import terminating
 from jobset_gate import names
@@ -47,8 +45,6 @@ class GroupReconciler:
         makers: Makers,
         now: Callable[[], float],
         native: HandsOver | None = None,
-        rush: Rush,
-        ledger: Ledger,
         wake: Callable[[Key], None],
         look: Callable[[Key], None],
         quiet: Callable[[GroupSeen], float] = lambda _: 0.0,
@@ -68,8 +64,6 @@ class GroupReconciler:
             records,
             gates,
             now=now,
-            rush=rush,
-            ledger=ledger,
             wake=wake,
             satisfied=satisfied,
             rolled_back=rolled_back,
@@ -154,7 +148,6 @@ class GroupReconciler:
             await self._returns.end(key, seen, record)
             return None
         if record.satisfied is not None:
-            self._limits.written(key)
             return None
         return await self._limits.keep(seen, record, list(parts.values()))
 

@@ -4,7 +4,6 @@ from collections.abc import Callable
 
 from controllers.groups.heralds import PLACING_PATIENCE, GroupHeralds
 from controllers.groups.measures import GroupMeasures
-from controllers.groups.rush import Rush
 from jobset_gate.groups import barrier_seen, generation
 from jobset_gate.groups.candidates import Hold
 from jobset_gate.groups.model import Key
@@ -23,20 +22,17 @@ class Talk:
         why: Callable[[Key], Hold | Standing | None],
         heralds: GroupHeralds,
         measures: GroupMeasures,
-        rush: Rush,
         *,
         clock: Callable[[], float],
         jobset: Callable[[str, str], JobSetSeen | None],
     ) -> None:
-        self._why, self._heralds, self._measures, self._rush = why, heralds, measures, rush
+        self._why, self._heralds, self._measures = why, heralds, measures
         self._clock, self._jobset = clock, jobset
         self._told: dict[Key, float] = {}
         """The time of the decision of which it was said that it is being carried out."""
 
     def quiet(self, seen: GroupSeen) -> float:
-        """Seconds for which to say nothing. Of a group that is being placed it is said once that it is; and after that
-        the others come first as long as many are.
-        """
+        """Seconds for which to say nothing. Of a group that is being placed it is said once that it is."""
         key, record = seen.group.key, seen.record
         if record is None or record.stage is not Stage.OPEN:
             self._told.pop(key, None)
@@ -44,10 +40,9 @@ class Talk:
         if self._told.get(key) != record.at:
             self._told[key] = record.at
             return 0.0
-        rush = self._rush.wait(key)
         if record.satisfied is not None or generation.bound(seen, record.generation) >= record.minimum:
-            return rush
-        return max(rush, record.at + PLACING_PATIENCE - 1 - self._clock())
+            return 0.0
+        return max(0.0, record.at + PLACING_PATIENCE - 1 - self._clock())
 
     def speak(self, seen: GroupSeen, blocked: str) -> None:
         """A group is like this now; `blocked` is in the way of taking it back."""

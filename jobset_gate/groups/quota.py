@@ -67,14 +67,6 @@ def lacks(group: GroupSeen, quotas: Sequence[QuotaSeen]) -> str:
     return ""
 
 
-def unchecked(group: GroupSeen, quotas: Sequence[QuotaSeen]) -> tuple[str, ...]:
-    """Quotas of its namespace of which nobody knows here whether they are about its pods."""
-    if not _concerns(group):
-        return ()
-    found = (it.name for it in quotas if _is_near(group, it) and None in _about(group, it))
-    return tuple(sorted(found))
-
-
 def _compared(group: GroupSeen, quota: QuotaSeen) -> Iterator[tuple[str, int, int]]:
     """Of each resource that both name: what is wanted, and what the group may have."""
     if not _concerns(group) or not _is_near(group, quota) or _about(group, quota) != {True}:

@@ -121,11 +121,6 @@ class Return(Word, frozen=True):
     why: str = ""
 
 
-def returns(owners: Sequence[Owner]) -> list[Return]:
-    """The way back of each owner's pods."""
-    return [way_of(it) for it in sorted(owners, key=lambda it: (it.kind, it.name))]
-
-
 def way_of(owner: Owner) -> Return:
     """The way back of one owner's pods."""
     if not owner.kind:

@@ -87,7 +87,6 @@ class Keeper:
             plumbing=Plumbing(self.registry),
             metrics=LoopMetrics(self.registry),
             on_problem=lambda _: None,
-            home="system",
             keep_crds=False,
         )
         self.part = Groups(settings, around)

@@ -74,7 +74,6 @@ def test_a_quota_that_nobody_has_counted_yet_allows_all_it_says() -> None:
 def test_other_designs_have_no_total_resources() -> None:
     other = group_seen(pod("a"), of=key(), group=pod_group(spec={"minMember": 1, "minResources": {"cpu": "99"}}))
     assert quota.lacks(other, [limits({"cpu": "1"})]) == ""
-    assert quota.unchecked(other, [limits({"cpu": "1"}, scopes=["Terminating"])]) == ()
 
 
 def test_scopes_by_quality_of_service_are_matched() -> None:
@@ -90,7 +89,6 @@ def test_scopes_by_quality_of_service_are_matched() -> None:
         {"scopeSelector": {"matchExpressions": [{"scopeName": "PriorityClass", "operator": "In", "values": ["high"]}]}},
     ],
 )
-def test_other_scopes_are_said_to_be_not_checked(spec: Json) -> None:
+def test_other_scopes_are_not_checked(spec: Json) -> None:
     seen, scoped = group(kep("a"), cpu="4"), limits({"cpu": "1"}, **spec)
     assert quota.lacks(seen, [scoped]) == ""
-    assert quota.unchecked(seen, [scoped, limits({"cpu": "9"}, name="plain")]) == ("q",)

@@ -82,7 +82,7 @@ def test_the_pause_doubles_up_to_five_minutes() -> None:
     ],
 )
 def test_each_owner_has_its_way_back(owner: Owner, how: How, why: str) -> None:
-    assert wayback.returns([owner]) == [Return(owner=owner, how=how, why=why)]
+    assert wayback.way_of(owner) == Return(owner=owner, how=how, why=why)
 
 
 @pytest.mark.parametrize(
