@@ -7,7 +7,7 @@ from collections.abc import Iterable, Mapping
 
 import msgspec
 
-from jobset_gate import wire
+from jobset_gate import terminal_text, wire
 from jobset_gate.model import GangSeen, PodSeen, Stall, Why
 from jobset_gate.stalls import DETAIL_LIMIT
 
@@ -81,9 +81,9 @@ def _with_words(pod: PodSeen, words: Mapping[str, Event]) -> PodSeen:
     event = words.get(pod.uid)
     if event is None or pod.stall is None or pod.stall.why is not Why.STARTING:
         return pod
-    stall = Stall(why=Why.STARTING, detail=f"{event.reason}: {_words(event.message)}")
+    stall = Stall(why=Why.STARTING, detail=_words(f"{event.reason}: {event.message}"))
     return msgspec.structs.replace(pod, stall=stall)
 
 
 def _words(message: str) -> str:
-    return " ".join(message.split())[:DETAIL_LIMIT]
+    return terminal_text.line(message)[:DETAIL_LIMIT]

@@ -5,7 +5,7 @@ First match wins, from the pod as a whole down to the init container that holds 
 
 from functools import lru_cache
 
-from jobset_gate import names, wire
+from jobset_gate import names, terminal_text, wire
 from jobset_gate.model import Stall, Why
 
 _PULL_REASONS = frozenset(
@@ -126,6 +126,9 @@ def _last_words(status: wire.PodStatus) -> str:
 
 @lru_cache(maxsize=1024)
 def _stall(why: Why, *parts: str) -> Stall:
-    """One object for all pods that wait for the same reason: schedulers tell thousands of pods the same sentence."""
+    """One object for all pods that wait for the same reason: schedulers tell thousands of pods the same sentence.
+
+    A container writes its own termination message, and its words go to terminals and into a condition.
+    """
     detail = ": ".join(part.strip() for part in parts if part.strip())
-    return Stall(why=why, detail=" ".join(detail.split())[:DETAIL_LIMIT])
+    return Stall(why=why, detail=terminal_text.line(detail)[:DETAIL_LIMIT])

@@ -5,7 +5,7 @@ A verdict's first line is for the barrier, a shell script: five words. What foll
 
 from datetime import UTC, datetime
 
-from jobset_gate import names
+from jobset_gate import names, terminal_text
 from jobset_gate.model import Generation, Kind, Verdict, WaitingSince
 
 MESSAGE_LIMIT = 1024
@@ -43,10 +43,13 @@ def render(verdict: Verdict) -> str:
 
 
 def parse(text: str) -> Verdict | None:
-    """The verdict that a text holds; None for anything that we would not have written."""
+    """The verdict that a text holds; None for anything that we would not have written.
+
+    Whoever may write ConfigMaps of the namespace may have written its message.
+    """
     head, _, message = text.partition("\n")
     words = head.split(" ")
-    if len(words) != 5 or words[0] not in set(Kind) or not words[1] or not words[4]:
+    if len(words) != 5 or words[0] not in set(Kind) or not words[1] or not words[4] or not head.isprintable():
         return None
     attempt, its_epoch = number(words[2], -1), number(words[3], -1)
     if attempt < 0 or its_epoch < 0:
@@ -55,7 +58,7 @@ def parse(text: str) -> Verdict | None:
         kind=Kind(words[0]),
         generation=Generation(words[1], attempt, its_epoch),
         cause=words[4],
-        message=message.removesuffix("\n"),
+        message=terminal_text.lines(message.removesuffix("\n")),
     )
 
 

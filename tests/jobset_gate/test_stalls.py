@@ -217,3 +217,10 @@ def test_details_are_one_short_line() -> None:
     found = stall(status("fetch", waiting="ImagePullBackOff", message="a\n  b\t" + "c" * 5000), NOT_YET)
     assert found.detail.startswith("fetch: ImagePullBackOff: a b ccc")
     assert len(found.detail) == DETAIL_LIMIT
+
+
+def test_a_container_s_last_words_bring_no_control_characters_with_them() -> None:
+    """They go to terminals and into the JobSet's condition."""
+    evil = "no data\x1b[2J\x1b]0;owned\x07\x9b31m\u202egpj"
+    found = stall(status("fetch", waiting="CrashLoopBackOff", last=ended(1, message=evil)), NOT_YET)
+    assert found.detail.endswith("no data^[[2J^[]0;owned^G\\x9b31m\\u202egpj")

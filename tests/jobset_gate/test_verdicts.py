@@ -6,7 +6,7 @@ import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
 
-from jobset_gate import names, verdicts
+from jobset_gate import names, terminal_text, verdicts
 from jobset_gate.model import Generation, Kind, Verdict, WaitingSince
 
 UIDS = st.from_regex(r"[0-9a-f-]{1,36}", fullmatch=True)
@@ -15,7 +15,10 @@ GENERATIONS = st.builds(Generation, UIDS, COUNTS, COUNTS)
 CAUSES = st.sampled_from((names.REASON_STARTED, names.REASON_TIMED_OUT, names.REASON_BYPASSED))
 
 
-@given(st.sampled_from(Kind), GENERATIONS, CAUSES, st.text(max_size=300))
+MESSAGES = st.text(max_size=300).map(terminal_text.lines)
+
+
+@given(st.sampled_from(Kind), GENERATIONS, CAUSES, MESSAGES)
 def test_a_verdict_is_read_back_as_it_was_written(kind: Kind, generation: Generation, cause: str, message: str) -> None:
     verdict = Verdict(kind=kind, generation=generation, cause=cause, message=message.rstrip("\n"))
     assert verdicts.parse(verdicts.render(verdict)) == verdict
@@ -59,6 +62,13 @@ def test_no_text_makes_the_reader_raise(text: str) -> None:
 def test_the_first_line_is_for_a_shell_script_and_the_rest_for_people() -> None:
     verdict = Verdict(kind=Kind.TIMEOUT, generation=Generation("u-1", 2, 3), cause="TimedOut", message="300s are over")
     assert verdicts.render(verdict) == "timeout u-1 2 3 TimedOut\n300s are over\n"
+
+
+def test_a_verdict_that_a_tenant_wrote_brings_no_control_characters_with_it() -> None:
+    found = verdicts.parse("timeout u-1 0 0 TimedOut\nfirst\x1b]52;c;eA==\x07\nsecond \u202egpj\n")
+    assert found is not None
+    assert found.message == "first^[]52;c;eA==^G\nsecond \\u202egpj"
+    assert verdicts.parse("timeout u-1 0 0 Timed\x1b[2JOut") is None
 
 
 def test_a_verdict_may_be_without_words() -> None:
