@@ -114,7 +114,9 @@ class PodSeen(Word, frozen=True):
     gang: str
     """The JobSet's name."""
     jobset_uid: str
+    """"" if no Job made it, whatever its labels say."""
     job_uid: str
+    """Of the Job that made it, by its owner reference."""
     replicated_job: str
     job_index: int
     index: int | None
@@ -166,6 +168,7 @@ class JobSeen(Word, frozen=True):
     uid: str
     gang: str
     jobset_uid: str
+    """"" if that JobSet did not make it."""
     replicated_job: str
     job_index: int
     attempt: int

@@ -28,7 +28,7 @@ NO_INDEX = -1
 MOST_COMPLETED_INDEXES = 1_000_000
 """Kubernetes allows no more completions in an Indexed Job that lists them; a longer list is not expanded."""
 
-_NO_LABELS = wire.PodLabels()
+_NO_LABELS = wire.GangLabels()
 _NO_ANNOTATIONS = wire.PodAnnotations()
 _NO_STATUS = wire.PodStatus()
 _NO_CONFIG = Config()
@@ -45,14 +45,16 @@ def pod(seen: wire.Pod) -> PodSeen:
     stage, since = _stage(barrier)
     deleting = meta.deletion_timestamp is not None
     bound = seen.spec is not None and seen.spec.node_name != ""
-    gang, jobset_uid, job_uid, replicated_job, job_index, attempt = _place(labels)
+    gang, jobset_uid, replicated_job, job_index, attempt = _place(labels)
+    # Anybody who may create pods may write labels; a pod of the gang is made by a Job, and `count` asks by which.
+    job_uid = _controller(meta.owner_references)
     started = (stage is _RUNNING or stage is _PASSED) and not deleting and status.phase != "Failed"
     return PodSeen(  # in the order of its fields: twenty keywords would cost a quarter of all this
         intern(meta.namespace),
         meta.name,
         meta.uid,
         gang,
-        jobset_uid,
+        jobset_uid if job_uid else "",
         job_uid,
         replicated_job,
         job_index,
@@ -74,14 +76,15 @@ def pod(seen: wire.Pod) -> PodSeen:
 def job(seen: wire.Job) -> JobSeen:
     """A gated Job (A4: what has finished needs no pod)."""
     meta = seen.metadata
-    labels = meta.labels or wire.GangLabels()
+    labels = meta.labels or _NO_LABELS
     status = seen.status or wire.JobStatus()
+    made_by_jobset = _controller(meta.owner_references) == labels.jobset_uid
     return JobSeen(
         namespace=meta.namespace,
         name=meta.name,
         uid=meta.uid,
         gang=intern(labels.jobset),
-        jobset_uid=intern(labels.jobset_uid),
+        jobset_uid=intern(labels.jobset_uid) if made_by_jobset else "",
         replicated_job=intern(labels.replicated_job),
         job_index=verdicts.number(labels.job_index, NO_INDEX),
         attempt=verdicts.number(labels.attempt, NO_INDEX),
@@ -165,16 +168,23 @@ def indexes(text: str) -> frozenset[int]:
 
 
 @lru_cache(maxsize=4096)
-def _place(labels: wire.PodLabels) -> tuple[str, str, str, str, int, int]:
-    """Gang, JobSet's UID, Job's UID, replicatedJob, job index, attempt: one copy for all pods of a Job."""
+def _place(labels: wire.GangLabels) -> tuple[str, str, str, int, int]:
+    """Gang, JobSet's UID, replicatedJob, job index, attempt: one copy for all pods of a Job."""
     return (
         intern(labels.jobset),
         intern(labels.jobset_uid),
-        intern(labels.job_uid),
         intern(labels.replicated_job),
         verdicts.number(labels.job_index, NO_INDEX),
         verdicts.number(labels.attempt, NO_INDEX),
     )
+
+
+def _controller(owners: list[wire.OwnerReference] | None) -> str:
+    """UID of the object that made it, "" if a person did."""
+    for owner in owners or ():
+        if owner.controller:
+            return intern(owner.uid)
+    return ""
 
 
 def _barrier(status: wire.PodStatus) -> wire.ContainerStatus | None:

@@ -11,7 +11,7 @@ from jobset_gate.model import Generation
 from jobset_gate.read import NO_INDEX
 from jobset_gate.timeline import PodTimes, Step
 
-_NO_LABELS = wire.PodLabels()
+_NO_LABELS = wire.GangLabels()
 _NO_NOTES = wire.PodAnnotations()
 
 

@@ -61,10 +61,11 @@ class GangLabels(
     attempt: str = ""
 
 
-class PodLabels(GangLabels, frozen=True, gc=False, rename={"job_uid": names.JOB_CONTROLLER_UID}):
-    """Those of a pod, which also say of which Job it is."""
+class OwnerReference(Shape, frozen=True):
+    """Who takes an object along when it goes; `controller`: and who made it."""
 
-    job_uid: str = ""
+    uid: str = ""
+    controller: bool = False
 
 
 class PodAnnotations(
@@ -85,8 +86,9 @@ class PodMeta(Meta, frozen=True):
 
     creation_timestamp: datetime | None = None
     deletion_timestamp: datetime | None = None
-    labels: PodLabels | None = None
+    labels: GangLabels | None = None
     annotations: PodAnnotations | None = None
+    owner_references: list[OwnerReference] | None = None
 
 
 class Waiting(Shape, frozen=True):
@@ -172,6 +174,7 @@ class JobMeta(Meta, frozen=True):
 
     deletion_timestamp: datetime | None = None
     labels: GangLabels | None = None
+    owner_references: list[OwnerReference] | None = None
 
 
 class JobSpec(Shape, frozen=True):
@@ -343,12 +346,6 @@ class GateLabels(msgspec.Struct, frozen=True, gc=False, rename={"gate": names.GA
     """Our label on a gang's ConfigMap."""
 
     gate: str = ""
-
-
-class OwnerReference(Shape, frozen=True):
-    """Who takes an object along when it goes."""
-
-    uid: str = ""
 
 
 class GateMeta(Meta, frozen=True):

@@ -69,7 +69,7 @@ def test_the_lines_hold_pods_of_all_steps_as_the_rules_read_them() -> None:
         meta, labels = told["metadata"], told["metadata"]["labels"]
         assert (pod.namespace, pod.name, pod.uid) == (meta["namespace"], meta["name"], meta["uid"])
         assert (pod.gang, pod.jobset_uid) == (labels[names.JS_NAME], labels[names.JS_UID])
-        assert (pod.job_uid, pod.replicated_job) == (labels[names.JOB_CONTROLLER_UID], "workers")
+        assert (pod.job_uid, pod.replicated_job) == (meta["ownerReferences"][0]["uid"], "workers")
         assert (str(pod.job_index), str(pod.index)) == (labels[names.JS_JOB_INDEX], labels[names.JOB_COMPLETION_INDEX])
         assert (pod.attempt, pod.epoch, pod.phase, pod.deleting) == (0, 0, told["status"]["phase"], False)
         assert pod.bound == ("nodeName" in told["spec"])

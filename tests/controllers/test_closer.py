@@ -16,6 +16,7 @@ from jobset_gate.missing import missing
 from jobset_gate.model import Decide, GangSeen, Kind, Why
 from tests.controllers.doors import Doors
 from tests.jobset_gate import gangs
+from tests.jobset_gate.objects import owner
 from tests.jobset_gate.world.api import Api, Json
 from tests.jobset_gate.world.client import MemoryClient
 
@@ -41,7 +42,12 @@ def labels(**more: str) -> dict[str, str]:
 
 
 def store_job(api: Api, **more: str) -> str:
-    body = {"metadata": {"name": "train-workers-0", "labels": labels(**more)}, "spec": {}, "status": {}}
+    meta = {
+        "name": "train-workers-0",
+        "labels": labels(**more),
+        "ownerReferences": [owner("JobSet", "train", gangs.UID)],
+    }
+    body = {"metadata": meta, "spec": {}, "status": {}}
     return str(api.create(JOBS, body)["metadata"]["uid"])
 
 
@@ -52,7 +58,8 @@ def store_pod(api: Api, index: int, job: str, *, runs: bool, node: str = "node",
         {
             "metadata": {
                 "name": f"train-workers-0-{index}",
-                "labels": labels(**more) | {names.JOB_CONTROLLER_UID: job},
+                "labels": labels(**more),
+                "ownerReferences": [owner("Job", "train-workers-0", job)],
                 "annotations": {names.JOB_COMPLETION_INDEX: str(index)},
             },
             "spec": {"nodeName": node} if node else {},

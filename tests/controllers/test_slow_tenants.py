@@ -21,6 +21,7 @@ from jobset_gate.sim import jobset_crd, manifests
 from jobset_gate.sim.apiserver import ApiServer
 from jobset_gate.sim.faults import ALWAYS, WRITES, Hang, Match
 from tests.controllers.streams import until
+from tests.jobset_gate.objects import owner
 
 SLOW, QUICK = "slow", "quick"
 SLOW_GANGS = 8
@@ -61,7 +62,11 @@ class Cluster:
         }
         name, namespace = f"{meta['name']}-pod", meta["namespace"]
         containers = [{"name": "main", "image": "image"}]
-        body = {"metadata": {"name": name, "labels": labels}, "spec": {"containers": containers, "nodeName": "node"}}
+        owners = [owner("JobSet", meta["name"], meta["uid"])]  # no Job has any part in this
+        body = {
+            "metadata": {"name": name, "labels": labels, "ownerReferences": owners},
+            "spec": {"containers": containers, "nodeName": "node"},
+        }
         await self.client.create(PODS, body, namespace)
         running = {"startedAt": "2026-01-01T00:00:00Z"}
         barrier = {"name": names.BARRIER_CONTAINER, "image": "i", "imageID": "", "ready": False, "restartCount": 0}

@@ -46,7 +46,7 @@ def pod(
                 "jobset-gate.dev/epoch": "3",
             }
             | (notes or {}),
-            "ownerReferences": [{"apiVersion": "batch/v1", "kind": "Job", "name": "train-workers-2", "uid": "job-uid"}],
+            "ownerReferences": [owner("Job", "train-workers-2", "job-uid")],
             "finalizers": ["batch.kubernetes.io/job-tracking"],
         }
         | (meta or {}),
@@ -64,6 +64,19 @@ def pod(
         },
     }
     return made | rest
+
+
+def owner(kind: str, name: str, uid: str) -> Json:
+    """The reference to the controller that made an object, as a Job carries one to its JobSet and a pod to its Job."""
+    api = {"JobSet": "jobset.x-k8s.io/v1alpha2", "Job": "batch/v1"}[kind]
+    return {
+        "apiVersion": api,
+        "kind": kind,
+        "name": name,
+        "uid": uid,
+        "controller": True,
+        "blockOwnerDeletion": True,
+    }
 
 
 def status(

@@ -6,7 +6,7 @@ import pytest
 
 from jobset_gate.model import Stage, Why
 from jobset_gate.read import MOST_COMPLETED_INDEXES, NO_INDEX, indexes
-from tests.jobset_gate.objects import BARRIER, TEN_O_CLOCK, Json, ended, pod, read_job, read_pod, status
+from tests.jobset_gate.objects import BARRIER, TEN_O_CLOCK, Json, ended, owner, pod, read_job, read_pod, status
 
 # --- Pods -----------------------------------------------------------------------------------------------------------
 
@@ -109,6 +109,24 @@ def test_a_pod_of_a_nonindexed_job_has_no_index() -> None:
     assert read_pod(body).index is None
 
 
+@pytest.mark.parametrize(
+    "owners", [None, [], [{"kind": "Job", "uid": "job-uid"}]], ids=["nobody", "none", "not its controller"]
+)
+def test_a_pod_with_the_labels_that_no_job_made_is_of_no_gang(owners: list[Json] | None) -> None:
+    """Whoever may create pods may write any labels; what counts is who made the pod."""
+    body = pod(status(BARRIER, running="2026-08-01T10:00:30Z"), meta={"ownerReferences": owners})
+    body["metadata"]["labels"] = pod()["metadata"]["labels"]
+    seen = read_pod(body)
+    assert (seen.gang, seen.jobset_uid, seen.job_uid) == ("train", "", "")
+
+
+def test_a_pod_is_of_the_job_that_made_it_whatever_its_labels_say() -> None:
+    owners = [owner("Job", "mine", "my-uid") | {"controller": False}, owner("Job", "other", "another-uid")]
+    body = pod()
+    body["metadata"]["ownerReferences"] = owners
+    assert read_pod(body).job_uid == "another-uid"
+
+
 @pytest.mark.parametrize("garbage", ["", "-1", "1.5", "x", "1e3", "٣", " 1", "1234567890", "0x10"])
 def test_labels_that_hold_no_number_match_no_slot_and_no_attempt(garbage: str) -> None:
     seen = read_pod(
@@ -182,6 +200,7 @@ def job(**changes: Any) -> Json:
                 "jobset.sigs.k8s.io/job-index": "2",
                 "jobset.sigs.k8s.io/restart-attempt": "1",
             },
+            "ownerReferences": [owner("JobSet", "train", "jobset-uid")],
         },
         "spec": {"suspend": False, "parallelism": 100, "completions": 100, "completionMode": "Indexed"},
         "status": {"active": 100, "ready": 0, "terminating": 0, "uncountedTerminatedPods": {}},
@@ -191,7 +210,19 @@ def job(**changes: Any) -> Json:
 def test_a_job_knows_its_place() -> None:
     seen = read_job(job())
     assert (seen.gang, seen.replicated_job, seen.job_index, seen.attempt) == ("train", "workers", 2, 1)
+    assert seen.jobset_uid == "jobset-uid"
     assert (seen.suspended, seen.deleting, seen.complete, seen.succeeded) == (False, False, False, 0)
+
+
+@pytest.mark.parametrize(
+    "owners",
+    [None, [], [owner("JobSet", "train", "jobset-uid") | {"controller": False}], [owner("JobSet", "train", "another")]],
+    ids=["nobody", "none", "not its controller", "another JobSet"],
+)
+def test_a_job_with_the_labels_that_its_jobset_did_not_make_is_of_no_gang(owners: list[Json] | None) -> None:
+    body = job()
+    body["metadata"]["ownerReferences"] = owners
+    assert read_job(body).jobset_uid == ""
 
 
 def test_what_a_job_has_finished_is_read() -> None:

@@ -70,6 +70,8 @@ def _from_pods(pods: Sequence[PodSeen]) -> tuple[JobSeen, ...]:
     """The Jobs that these pods tell of, taken to be neither suspended nor finished."""
     found: dict[str, JobSeen] = {}
     for pod in pods:
+        if not pod.job_uid:
+            continue
         found[pod.job_uid] = JobSeen(
             namespace=pod.namespace,
             name=f"{pod.gang}-{pod.replicated_job}-{pod.job_index}",

@@ -18,6 +18,7 @@ from tests.flow.groups import manifests
 from tests.jobset_gate import jobsets
 from tests.jobset_gate.cli.grouped import NOWHERE, Town
 from tests.jobset_gate.groups.seeing import stamp
+from tests.jobset_gate.objects import owner
 
 Json = dict[str, Any]
 NODE = "far"
@@ -63,7 +64,11 @@ class Camp:
             "managedBy": "nobody.test/at-all",
             "template": {"spec": {"restartPolicy": "Never", "containers": [{"name": "main", "image": "train:1"}]}},
         }
-        meta = {"name": name, "labels": self._labels(number, replicated)}
+        meta = {
+            "name": name,
+            "labels": self._labels(number, replicated),
+            "ownerReferences": [owner("JobSet", "train", self.uid)],
+        }
         return str(
             (await self.client.create(JOBS, {"metadata": meta, "spec": spec}, self.namespace))["metadata"]["uid"]
         )
@@ -75,7 +80,7 @@ class Camp:
     ) -> str:
         """A pod of that Job, its UID; `status` is merged into its status."""
         name = f"train-{replicated}-{number}-{index}"
-        labels = self._labels(number, replicated) | {names.JOB_CONTROLLER_UID: job}
+        labels = self._labels(number, replicated)
         notes = {names.JOB_COMPLETION_INDEX: str(index)}
         image = "registry.test/app:1"
         spec = {
@@ -86,7 +91,8 @@ class Camp:
                 {"name": names.BARRIER_CONTAINER, "image": image},
             ],
         } | ({"nodeName": node} if node else {})
-        meta = {"name": name, "labels": labels, "annotations": notes}
+        owners = [owner("Job", f"train-{replicated}-{number}", job)]
+        meta = {"name": name, "labels": labels, "annotations": notes, "ownerReferences": owners}
         made = await self.client.create(PODS, {"metadata": meta, "spec": spec}, self.namespace)
         if status:
             await self._status(PODS, name, status, PatchType.STRATEGIC)

@@ -330,7 +330,7 @@ class Cluster:
                     names.JS_RESTART_ATTEMPT: str(attempt_of(jobset)),
                 }
                 spec = replicated["template"]["spec"] | {"suspend": jobset["spec"]["suspend"]}
-                owner = {"kind": "JobSet", "uid": jobset["metadata"]["uid"]}
+                owner = {"kind": "JobSet", "uid": jobset["metadata"]["uid"], "controller": True}
                 meta = {"name": name, "labels": labels, "ownerReferences": [owner]}
                 yield name, {"metadata": meta, "spec": spec, "status": {}}
 
@@ -364,6 +364,7 @@ class Cluster:
                     "name": f"{job['metadata']['name']}-{index}-{self._pods}",
                     "labels": labels,
                     "annotations": notes,
+                    "ownerReferences": [{"kind": "Job", "uid": job["metadata"]["uid"], "controller": True}],
                     "creationTimestamp": stamp(self.now()),
                 },
                 "spec": {},
