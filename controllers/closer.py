@@ -8,7 +8,9 @@ Before a verdict for which there is no ConfigMap: was one taken that somebody ha
 And before a ConfigMap is believed that tells of what nobody here has heard of: was it edited?
 """
 
-from typing import Generic, TypeVar
+from collections.abc import Callable
+from contextlib import aclosing
+from typing import Final, TypeVar
 
 import msgspec
 import structlog
@@ -17,23 +19,18 @@ from controllers.gates import LookAgain
 from jobset_gate import doubts, heard, names, read, wire
 from jobset_gate.kube.client import Client
 from jobset_gate.kube.errors import ApiError, BadAnswer, NotFound, Unreachable
-from jobset_gate.kube.resources import EVENTS, JOBS, JOBSETS, PODS, Resource
+from jobset_gate.kube.listwatch import Scope, objects, pages
+from jobset_gate.kube.resources import EVENTS, JOBS, JOBSETS, PODS
 from jobset_gate.model import GangSeen, JobSetSeen, Why
 
-PAGE = 250
+EVENTS_PAGE: Final = 50
+EVENTS_BYTES: Final = 1024 * 1024
+"""Of Events of one reason that are read: tenants write such, too, and large ones. The rest costs words only."""
 
 W = TypeVar("W")
+M = TypeVar("M")
 
 _log = structlog.get_logger(__name__)
-
-
-class _PageMeta(msgspec.Struct, frozen=True, rename={"more": "continue"}):
-    more: str = ""
-
-
-class _Page(msgspec.Struct, Generic[W]):
-    items: list[W] = []
-    metadata: _PageMeta = _PageMeta()
 
 
 class Closer:
@@ -46,11 +43,9 @@ class Closer:
         """The gang as the API has it now. Raises what a failing list raises: no verdict without a look."""
         namespace = seen.jobset.namespace
         mine = f"{names.GATED}={names.GATED_VALUE},{names.JS_NAME}={seen.jobset.name}"
-        jobs = await self._all(JOBS, namespace, mine, _Page[wire.Job])
-        pods = await self._all(PODS, namespace, mine, _Page[wire.Pod])
-        fresh = msgspec.structs.replace(
-            seen, jobs=tuple(read.job(job) for job in jobs), pods=tuple(read.pod(pod) for pod in pods)
-        )
+        jobs = await self._all(Scope(JOBS, namespace, mine), wire.Job, read.job)
+        pods = await self._all(Scope(PODS, namespace, mine), wire.Pod, read.pod)
+        fresh = msgspec.structs.replace(seen, jobs=jobs, pods=pods)
         try:
             return await self._reasons(fresh)
         except (ApiError, BadAnswer, Unreachable) as error:
@@ -99,19 +94,25 @@ class Closer:
 
     async def _events(self, namespace: str, kind: str, reason: str) -> list[heard.Event]:
         selector = f"involvedObject.kind={kind},reason={reason}"
-        page = await self._client.list(
-            EVENTS, namespace, field_selector=selector, limit=heard.MOST_EVENTS, type=_Page[heard.Event]
-        )
-        return page.items
+        scope = Scope(EVENTS, namespace, field_selector=selector)
+        found: list[heard.Event] = []
+        size = 0
+        async with aclosing(pages(self._client, scope, EVENTS_PAGE, EVENTS_BYTES)) as read_in_turn:
+            async for items, _ in read_in_turn:
+                found += (event for item in items if (event := _event(item)) is not None)
+                size += sum(len(memoryview(item)) for item in items)
+                if len(found) >= heard.MOST_EVENTS or size >= EVENTS_BYTES:
+                    break
+        return found
 
-    async def _all(self, resource: Resource, namespace: str, selector: str, page: type[_Page[W]]) -> list[W]:
-        found: list[W] = []
-        more = ""
-        while True:
-            got = await self._client.list(
-                resource, namespace, label_selector=selector, limit=PAGE, continue_=more, type=page
-            )
-            found += got.items
-            more = got.metadata.more
-            if not more:
-                return found
+    async def _all(self, scope: Scope, kind: type[W], convert: Callable[[W], M]) -> tuple[M, ...]:
+        async with aclosing(objects(self._client, scope, kind)) as read_in_turn:
+            return tuple([convert(it) async for it in read_in_turn])
+
+
+def _event(item: msgspec.Raw) -> heard.Event | None:
+    """One that cannot be read says nothing."""
+    try:
+        return msgspec.json.decode(item, type=heard.Event)
+    except (msgspec.DecodeError, UnicodeDecodeError, RecursionError):
+        return None

@@ -6,6 +6,7 @@ new one. Where an answer is lost, or somebody else has written to the object mea
 
 import asyncio
 from collections.abc import Iterable
+from contextlib import aclosing
 from typing import Final, Protocol
 
 import msgspec
@@ -13,7 +14,7 @@ import structlog
 
 from controllers.gates import LookAgain
 from controllers.groups import storage
-from controllers.groups.storage import Page, Stored
+from controllers.groups.storage import Stored
 from jobset_gate import names
 from jobset_gate.groups import record as records
 from jobset_gate.groups.identity import label
@@ -34,9 +35,8 @@ from jobset_gate.kube.errors import (
     Throttled,
     Unreachable,
 )
+from jobset_gate.kube.listwatch import Scope, objects
 from jobset_gate.kube.resources import CONFIGMAPS, POD_GROUPS, Resource
-
-PAGE: Final = 250
 
 READ_AGAIN: Final = 2.0
 """Seconds until a list that has failed is begun anew."""
@@ -141,17 +141,9 @@ class Records:
 
     async def _read(self, resource: Resource) -> None:
         selector = f"{names.GANG_RECORD}={names.GANG_RECORD_VALUE}" if resource == CONFIGMAPS else ""
-        go_on = ""
-        while True:
-            page = await self._client.list(
-                resource, self._namespace, label_selector=selector, limit=PAGE, continue_=go_on, type=Page
-            )
-            for stored in page.items:
+        async with aclosing(objects(self._client, Scope(resource, self._namespace, selector), Stored)) as listed:
+            async for stored in listed:
                 self._learn(resource.group, stored)
-            go_on = page.metadata.more
-            if not go_on:
-                return
-            await asyncio.sleep(0)
 
     def _learn(self, api: str, stored: Stored) -> None:
         home = storage.home_of(api, stored)

@@ -4,6 +4,7 @@ Each gives False where the object is not what it was, so that all has to be look
 """
 
 from collections.abc import Mapping
+from contextlib import aclosing, suppress
 from datetime import UTC, datetime
 from typing import Any, Final
 
@@ -15,6 +16,7 @@ from jobset_gate.groups.rollback import JOB, JOBSET, Release, Root, Suspend
 from jobset_gate.groups.seen import MemberSeen
 from jobset_gate.kube.client import Client, PatchType
 from jobset_gate.kube.errors import Conflict, Invalid, NotFound
+from jobset_gate.kube.listwatch import Scope, objects
 from jobset_gate.kube.resources import JOBS, JOBSETS, PODS, Resource
 from jobset_gate.template import items, mapping
 
@@ -99,12 +101,10 @@ async def marked(client: Client, namespace: str | None) -> list[Root]:
     """All Jobs and JobSets that any roll-back has suspended or means to, and that nobody has let go on since."""
     found: list[Root] = []
     for kind, resource in _KINDS.items():
-        try:
-            listed = await client.list(resource, namespace, label_selector=names.GANG_SUSPENDED)
-        except NotFound:
-            continue  # there are no JobSets in this cluster
-        roots = (rollback_owners.root(kind, mapping(it)) for it in items(listed.get("items")))
-        found += [it for it in roots if it.mark]
+        scope = Scope(resource, namespace, names.GANG_SUSPENDED)
+        with suppress(NotFound):  # there are no JobSets in this cluster
+            async with aclosing(objects(client, scope, dict[str, Any])) as listed:
+                found += [root async for it in listed if (root := rollback_owners.root(kind, it)).mark]
     return found
 
 

@@ -7,11 +7,12 @@ anywhere: see `jobset_gate.groups.rollback_plan` for the steps and their order.
 import asyncio
 import time
 from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
+from contextlib import aclosing
 from typing import Final
 
 from controllers.groups import rollback_writes as writes
 from controllers.groups.objections import Objections
-from controllers.groups.roots import Pods, Roots
+from controllers.groups.roots import Roots
 from controllers.ticks import ticks
 from jobset_gate import names
 from jobset_gate.groups import read, rollback, rollback_plan, wire
@@ -19,6 +20,7 @@ from jobset_gate.groups.record import Record
 from jobset_gate.groups.rollback import Plan, Root, Suspend
 from jobset_gate.groups.seen import GroupSeen, MemberSeen
 from jobset_gate.kube.client import Client
+from jobset_gate.kube.listwatch import Scope, objects
 from jobset_gate.kube.resources import PODS
 from jobset_gate.model import Word
 
@@ -129,20 +131,22 @@ class Rollbacks:
     async def _plan(self, members: Iterable[MemberSeen], record: Record) -> tuple[Plan, Mapping[str, str]]:
         """With the version of each pod, by its UID: a pod that has ended meanwhile must not be taken from its Job."""
         wanted = rollback.marks(record)
-        found: list[wire.Pod] = []
+        pods: list[MemberSeen] = []
+        versions: dict[str, str] = {}
         places = sorted({key.namespace for key, _ in record.gangs})
         chosen = f"{names.GANG} in ({','.join(sorted(wanted))})"
         for namespace in places:
-            listed = await self._client.list(PODS, namespace, label_selector=chosen, type=Pods)
-            found += listed.items
-        pods = [read.member(it) for it in found]
+            async with aclosing(objects(self._client, Scope(PODS, namespace, chosen), wire.Pod)) as found:
+                async for it in found:
+                    pods.append(read.member(it))
+                    versions[it.metadata.uid] = it.metadata.resource_version
         ungated = frozenset(it.uid for it in members if not it.held)
         made = await Roots(self._client, wanted, ungated).of(pods)
         plan = rollback_plan.plan(pods, wanted, made)
         if plan.clear:
             marked = [it for where in places for it in await writes.marked(self._client, where)]
             plan = rollback_plan.plan(pods, wanted, made, marked)
-        return plan, {it.metadata.uid: it.metadata.resource_version for it in found}
+        return plan, versions
 
     async def _act(self, plan: Plan, versions: Mapping[str, str], objections: Objections, *, patient: bool) -> bool:
         """All steps in their order. False: somebody else wrote to one of the objects, so all must be looked at anew."""

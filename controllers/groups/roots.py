@@ -4,8 +4,8 @@ Nothing is remembered: what is suspended on the strength of it must have been lo
 """
 
 from collections.abc import Mapping, Sequence
-
-import msgspec
+from contextlib import aclosing
+from typing import Any
 
 from jobset_gate import names
 from jobset_gate.groups import read, rollback, rollback_owners, wire
@@ -13,14 +13,9 @@ from jobset_gate.groups.rollback import JOB, JOBSET, Made, Root
 from jobset_gate.groups.seen import Maker, MemberSeen
 from jobset_gate.kube.client import Client
 from jobset_gate.kube.errors import NotFound
+from jobset_gate.kube.listwatch import Scope, objects
 from jobset_gate.kube.resources import JOBS, JOBSETS, PODS, Resource
-from jobset_gate.template import Json, items, mapping
-
-
-class Pods(msgspec.Struct, frozen=True):
-    """A list of pods."""
-
-    items: tuple[wire.Pod, ...] = ()
+from jobset_gate.template import Json, mapping
 
 
 class Roots:
@@ -53,9 +48,10 @@ class Roots:
 
     async def _siblings(self, namespace: str, jobset: str) -> None:
         """All Jobs of a JobSet at once: there may be as many as pods."""
-        found = await self._client.list(JOBS, namespace, label_selector=f"{names.JS_NAME}={jobset}")
-        for job in map(mapping, items(found.get("items"))):
-            self._jobs[str(mapping(job.get("metadata")).get("uid"))] = await self._made(namespace, job)
+        scope = Scope(JOBS, namespace, f"{names.JS_NAME}={jobset}")
+        async with aclosing(objects(self._client, scope, dict[str, Any])) as found:
+            async for job in found:
+                self._jobs[str(mapping(job.get("metadata")).get("uid"))] = await self._made(namespace, job)
 
     async def _made(self, namespace: str, job: Json) -> Made:
         by, above = rollback_owners.known_by(job), rollback_owners.jobset_of(job)
@@ -85,8 +81,8 @@ class Roots:
 
     async def _others(self, namespace: str, selector: str, kind: str, owner: Json) -> tuple[str, ...]:
         """Its living pods that are not in the group."""
-        listed = await self._client.list(PODS, namespace, label_selector=selector, type=Pods)
-        pods = [read.member(it) for it in listed.items]
+        async with aclosing(objects(self._client, Scope(PODS, namespace, selector), wire.Pod)) as found:
+            pods = [read.member(it) async for it in found]
         if kind == JOB:
             uid = mapping(owner.get("metadata")).get("uid")
             pods = [it for it in pods if it.maker is not None and it.maker.uid == uid]

@@ -30,15 +30,6 @@ class Stored(msgspec.Struct, frozen=True):
     data: dict[str, str] | None = None
 
 
-class _PageMeta(msgspec.Struct, frozen=True, rename={"more": "continue"}):
-    more: str = ""
-
-
-class Page(msgspec.Struct, frozen=True):
-    items: list[Stored] = []
-    metadata: _PageMeta = _PageMeta()
-
-
 def parsed(text: str) -> Record | None:
     """A record as it is stored; what nobody of us has written is none."""
     try:

@@ -94,9 +94,13 @@ class Client:
         limit: int | None = None,
         continue_: str = "",
         resource_version: str = "",
+        most_bytes: int | None = None,
         type: type[T] | None = None,
     ) -> T:
-        """One page: the List object, with metadata.continue if there is more. Expired: `continue_` is too old."""
+        """One page: the List object, with metadata.continue if there is more. Expired: `continue_` is too old.
+
+        TooLarge: the page has more than `most_bytes`.
+        """
         params = _given(
             labelSelector=label_selector,
             fieldSelector=field_selector,
@@ -105,7 +109,8 @@ class Client:
         )
         if continue_:
             params["continue"] = continue_
-        return await self._send(Call("list", resource.plural, "GET", resource.path(namespace), params), type)
+        path = resource.path(namespace)
+        return await self._send(Call("list", resource.plural, "GET", path, params, most_bytes=most_bytes), type)
 
     async def create(
         self,

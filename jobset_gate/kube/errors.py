@@ -3,6 +3,7 @@
 KubeError
  ├─ Unreachable        no answer: refused, reset, timed out, or one that is no HTTP
  │   └─ Silent         the connection stands, and nothing comes
+ ├─ TooLarge           an answer longer than the caller takes
  ├─ BadAnswer          an answer of success whose body is not what was asked for
  ├─ NotLeader          a write was not sent, since this process does not (surely) hold the lease
  ├─ LeadershipLost     the lease is gone for good; the process should exit
@@ -43,6 +44,10 @@ class Silent(Unreachable):
 
 class BadAnswer(KubeError):
     """The server said 2xx, and the body does not have the form that was asked for."""
+
+
+class TooLarge(KubeError):
+    """The answer has more bytes than the caller wants in memory at once: ask for fewer objects."""
 
 
 class NotLeader(KubeError):
@@ -124,6 +129,7 @@ _BY_STATUS: dict[int, type[ApiError]] = {
     429: Throttled,
 }
 _LONGEST_TEXT = 1024  # characters of a body that is no Status; a proxy's error page can be huge
+_LONGEST_MESSAGE = 4096  # characters of a Status' message: it repeats the refused value, which may be of any length
 
 
 class _Status(msgspec.Struct):
@@ -146,7 +152,8 @@ def error_of(status: int, body: bytes, retry_after: str | None = None, *, says: 
     wait = _seconds(retry_after)
     if wait is None:
         wait = _seconds(details.get("retryAfterSeconds"))
-    return _class(status, said.reason)(status, said.reason or "", said.message or says, wait, details)
+    message = (said.message or says)[:_LONGEST_MESSAGE]
+    return _class(status, said.reason)(status, said.reason or "", message, wait, details)
 
 
 def _class(status: int, reason: str | None) -> type[ApiError]:

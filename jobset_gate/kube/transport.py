@@ -11,7 +11,16 @@ import aiohttp
 
 from jobset_gate.kube.access import Access
 from jobset_gate.kube.broken import told
-from jobset_gate.kube.errors import ApiError, ServerError, Silent, Throttled, Unauthorized, Unreachable, error_of
+from jobset_gate.kube.errors import (
+    ApiError,
+    ServerError,
+    Silent,
+    Throttled,
+    TooLarge,
+    Unauthorized,
+    Unreachable,
+    error_of,
+)
 from jobset_gate.kube.lines import LineCutter
 
 Observe = Callable[[str, str, str, float], None]
@@ -38,6 +47,8 @@ class Call:
     body: bytes | None = None
     content_type: str = "application/json"
     repeats: int = MAX_REPEATS
+    most_bytes: int | None = None
+    """Of the body of an answer; a longer one is not read to its end and raises TooLarge."""
 
     @property
     def reads(self) -> bool:
@@ -165,8 +176,19 @@ class Transport:
             )
 
     async def _body(self, call: Call, response: aiohttp.ClientResponse) -> bytes:
-        with _reached(call):
-            return await response.read()
+        if call.most_bytes is None:
+            with _reached(call):
+                return await response.read()
+        body = bytearray()
+        while True:
+            with _reached(call):
+                chunk = await response.content.readany()
+            if not chunk:
+                return bytes(body)
+            body += chunk
+            if len(body) > call.most_bytes:
+                response.close()  # with the connection: the rest is not read
+                raise TooLarge(f"{call.method} {call.path}: more than {call.most_bytes} bytes")
 
     @contextmanager
     def _observed(self, call: Call) -> Iterator[_Outcome]:

@@ -6,11 +6,11 @@ from typing import Any
 
 import pytest
 
-from controllers import closer
 from controllers.closer import Closer
 from jobset_gate import names
 from jobset_gate.decide import decide
 from jobset_gate.kube.errors import Forbidden, KubeError, ServerError, Unreachable
+from jobset_gate.kube.listwatch import PAGE
 from jobset_gate.kube.resources import EVENTS, JOBS, PODS
 from jobset_gate.missing import missing
 from jobset_gate.model import Decide, GangSeen, Kind, Why
@@ -113,15 +113,12 @@ async def test_only_this_gangs_objects_are_looked_at(api: Api, look: Closer) -> 
     assert [pod.index for pod in (await look.look(STALE)).pods] == [0]
 
 
-async def test_a_gang_of_many_pages_is_read_whole(
-    api: Api, look: Closer, doors: Doors, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr(closer, "PAGE", 3)
+async def test_a_gang_of_many_pages_is_read_whole(api: Api, look: Closer, doors: Doors) -> None:
     job = store_job(api)
-    for index in range(10):
+    for index in range(2 * PAGE + 1):
         store_pod(api, index, job, runs=True)
-    assert len((await look.look(STALE)).pods) == 10
-    assert sum(call.kind == PODS for call in doors.asked) == 4
+    assert len((await look.look(STALE)).pods) == 2 * PAGE + 1
+    assert sum(call.kind == PODS for call in doors.asked) == 3
 
 
 @pytest.mark.parametrize("kind", [JOBS, PODS])

@@ -10,9 +10,8 @@ from typing import Any
 import pytest
 
 from controllers.groups.rollbacks import PATIENCE, SOON, Rollbacks, Rolled
-from controllers.groups.roots import Pods
 from jobset_gate import names
-from jobset_gate.groups import read
+from jobset_gate.groups import read, wire
 from jobset_gate.groups.identity import label
 from jobset_gate.groups.model import Design, Group, Key, Mode, Way
 from jobset_gate.groups.record import How, Record, Stage
@@ -20,6 +19,7 @@ from jobset_gate.groups.seen import GroupSeen
 from jobset_gate.kube.access import Access
 from jobset_gate.kube.client import Client, PatchType
 from jobset_gate.kube.errors import NotFound, ServerError
+from jobset_gate.kube.listwatch import Scope, objects
 from jobset_gate.kube.resources import JOBS, JOBSETS, PODS, Resource
 from jobset_gate.kube.transport import Call
 from jobset_gate.sim import jobset_crd, manifests
@@ -96,7 +96,7 @@ class Place:
         return await self.client.patch(kind, name, NAMESPACE, body=body, patch=PatchType.MERGE)
 
     async def seen(self) -> list[GroupSeen]:
-        listed = await self.client.list(PODS, NAMESPACE, label_selector=names.GANG, type=Pods)
+        pods = objects(self.client, Scope(PODS, NAMESPACE, names.GANG), wire.Pod)
         group = Group(
             key=KEY,
             ways=(Way.ALIBABA,),
@@ -110,7 +110,7 @@ class Place:
             lacks_pod_group=False,
             present=2,
         )
-        members = tuple(map(read.member, listed.items))
+        members = tuple([read.member(it) async for it in pods])
         return [GroupSeen(group=group, label=HELD, members=members, created=0.0, record=RECORD)]
 
     async def advance(self) -> float | Rolled:

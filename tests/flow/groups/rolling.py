@@ -7,14 +7,14 @@ from fractions import Fraction
 from typing import Any
 
 from controllers.groups.rollbacks import Rollbacks, Rolled
-from controllers.groups.roots import Pods
 from jobset_gate import names
-from jobset_gate.groups import read
+from jobset_gate.groups import read, wire
 from jobset_gate.groups.identity import label
 from jobset_gate.groups.model import Design, Group, Key, Mode, Way
 from jobset_gate.groups.record import How, Record, Stage
 from jobset_gate.groups.seen import GroupSeen, MemberSeen
 from jobset_gate.kube.client import Client, PatchType
+from jobset_gate.kube.listwatch import Scope, objects
 from jobset_gate.kube.resources import JOBS, PODS, Resource
 from tests.flow.groups import manifests
 from tests.flow.groups.manifests import bound, gated
@@ -82,8 +82,8 @@ class Rolling:
         """As the index would have it, but never late."""
         members: list[MemberSeen] = []
         for namespace in self._places:
-            listed = await self.stage.client.list(PODS, namespace, label_selector=names.GANG, type=Pods)
-            members += map(read.member, listed.items)
+            pods = objects(self.stage.client, Scope(PODS, namespace, names.GANG), wire.Pod)
+            members += [read.member(it) async for it in pods]
         return [
             GroupSeen(
                 group=self._group(key),
