@@ -5,10 +5,10 @@ asked for by resource claims (DRA) are named elsewhere and are not among them.
 """
 
 from collections.abc import Iterable, Mapping
-from sys import intern
 from typing import Any
 
 from jobset_gate import quantity
+from jobset_gate.bounded_cache import shared_text
 
 Amounts = Mapping[str, Any]
 """Amounts by resource name, as a container's requests or limits hold them."""
@@ -23,7 +23,7 @@ def of_container(requests: Amounts | None, limits: Amounts | None) -> dict[str, 
     for name, value in {**(limits or {}), **(requests or {})}.items():
         many = quantity.amount(value) if is_device(name) else None
         if many is not None and many >= 1:
-            found[intern(name)] = int(many)
+            found[shared_text(name)] = int(many)
     return found
 
 

@@ -7,9 +7,9 @@ survive objects that came in while its webhook was off.
 from collections.abc import Iterable
 from datetime import datetime
 from functools import lru_cache
-from sys import intern
 
 from jobset_gate import config, devices, names, stalls, verdicts, wire
+from jobset_gate.bounded_cache import shared_text
 from jobset_gate.errors import Malformed
 from jobset_gate.model import (
     ConditionSeen,
@@ -28,6 +28,10 @@ NO_INDEX = -1
 MOST_COMPLETED_INDEXES = 1_000_000
 """Kubernetes allows no more completions in an Indexed Job that lists them; a longer list is not expanded."""
 
+MOST_SAID = 1000
+"""Characters that are kept of a text in which anybody may say anything: many objects may each carry one."""
+
+_PHASES = {phase: phase for phase in ("Pending", "Running", "Succeeded", "Failed", "Unknown")}
 _NO_LABELS = wire.GangLabels()
 _NO_ANNOTATIONS = wire.PodAnnotations()
 _NO_STATUS = wire.PodStatus()
@@ -50,7 +54,7 @@ def pod(seen: wire.Pod) -> PodSeen:
     job_uid = _controller(meta.owner_references)
     started = (stage is _RUNNING or stage is _PASSED) and not deleting and status.phase != "Failed"
     return PodSeen(  # in the order of its fields: twenty keywords would cost a quarter of all this
-        intern(meta.namespace),
+        shared_text(meta.namespace),
         meta.name,
         meta.uid,
         gang,
@@ -61,14 +65,14 @@ def pod(seen: wire.Pod) -> PodSeen:
         verdicts.number(notes.index, NO_INDEX) if notes.index else None,
         attempt,
         verdicts.epoch(notes.epoch),
-        intern(status.phase),
+        _PHASES.get(status.phase, ""),
         deleting,
         bound,
         stage,
         None if started else _seconds(meta.creation_timestamp),
         since,
         _main_since(status) if stage is _PASSED else None,
-        intern(notes.verdict),
+        shared_text(notes.verdict) if len(notes.verdict) <= verdicts.LONGEST else "",
         None if started else stalls.classify(status, bound=bound, deleting=deleting),
     )
 
@@ -83,9 +87,9 @@ def job(seen: wire.Job) -> JobSeen:
         namespace=meta.namespace,
         name=meta.name,
         uid=meta.uid,
-        gang=intern(labels.jobset),
-        jobset_uid=intern(labels.jobset_uid) if made_by_jobset else "",
-        replicated_job=intern(labels.replicated_job),
+        gang=shared_text(labels.jobset),
+        jobset_uid=shared_text(labels.jobset_uid) if made_by_jobset else "",
+        replicated_job=shared_text(labels.replicated_job),
         job_index=verdicts.number(labels.job_index, NO_INDEX),
         attempt=verdicts.number(labels.attempt, NO_INDEX),
         suspended=bool(seen.spec and seen.spec.suspend),
@@ -137,7 +141,7 @@ def gate(seen: wire.ConfigMap) -> GateSeen | None:
     data = seen.data or {}
     verdict = verdicts.parse(data.get(names.KEY_VERDICT, ""))
     clock = verdicts.parse_clock(data.get(names.KEY_WAITING_SINCE, ""))
-    jobset_uid = meta.annotations.jobset_uid if meta.annotations else ""
+    jobset_uid = meta.annotations.jobset_uid[:MOST_SAID] if meta.annotations else ""
     owned = any(owner.uid == jobset_uid for owner in meta.owner_references or ())
     return GateSeen(
         namespace=meta.namespace,
@@ -171,9 +175,9 @@ def indexes(text: str) -> frozenset[int]:
 def _place(labels: wire.GangLabels) -> tuple[str, str, str, int, int]:
     """Gang, JobSet's UID, replicatedJob, job index, attempt: one copy for all pods of a Job."""
     return (
-        intern(labels.jobset),
-        intern(labels.jobset_uid),
-        intern(labels.replicated_job),
+        shared_text(labels.jobset),
+        shared_text(labels.jobset_uid),
+        shared_text(labels.replicated_job),
         verdicts.number(labels.job_index, NO_INDEX),
         verdicts.number(labels.attempt, NO_INDEX),
     )
@@ -183,7 +187,7 @@ def _controller(owners: list[wire.OwnerReference] | None) -> str:
     """UID of the object that made it, "" if a person did."""
     for owner in owners or ():
         if owner.controller:
-            return intern(owner.uid)
+            return shared_text(owner.uid)
     return ""
 
 
@@ -243,7 +247,7 @@ def _config(field: bytes | None, annotation: str | None) -> tuple[Config, str]:
     try:
         return config.stored(field, annotation), ""
     except Malformed as problem:
-        return _NO_CONFIG, str(problem)
+        return _NO_CONFIG, str(problem)[:MOST_SAID]
 
 
 def _replicated_job(seen: wire.ReplicatedJob) -> ReplicatedJobSeen:
@@ -286,5 +290,5 @@ def _token(jobs: Iterable[wire.ReplicatedJob]) -> str:
         barrier = _barrier_in(job)
         for variable in (barrier and barrier.env) or ():
             if variable.name == names.ENV_STREAM and variable.value:
-                return variable.value.rpartition("/")[2]
+                return variable.value.rpartition("/")[2][:MOST_SAID]
     return ""

@@ -6,7 +6,6 @@ and command line say the same thing. Messages carry no timestamps, and `gist` te
 
 import re
 from collections.abc import Sequence
-from functools import lru_cache
 
 from jobset_gate import explained_lines as said
 from jobset_gate import names, verdicts
@@ -48,9 +47,7 @@ def waiting(seen: GangSeen, tally: Tally, lacks: Sequence[Lack]) -> Condition:
     return Condition(status="False", reason=names.REASON_WAITING, message=message)
 
 
-@lru_cache(maxsize=1024)
 def _waiting(head: str, lacks: tuple[Lack, ...], timeout: int | None, follows: str) -> str:
-    """Mostly a pass finds nothing new to say."""
     it = Explanation(
         kind="JobSet",
         namespace="",
@@ -63,7 +60,6 @@ def _waiting(head: str, lacks: tuple[Lack, ...], timeout: int | None, follows: s
     return said.sentence(head, lacks, CONDITION_LIMIT, tuple(said.tail(it, timeless=True)))
 
 
-@lru_cache(maxsize=1024)
 def gist(message: str) -> str:
     """A waiting condition's message without what changes while nothing happens to the gang.
 
@@ -108,11 +104,7 @@ def decided(verdict: Verdict) -> Condition:
 
 def decision_in(condition: ConditionSeen | None, uid: str) -> Verdict | None:
     """The verdict that our own condition tells of, if it tells of one; the reverse of `decided`."""
-    if condition is None or condition.reason not in {
-        names.REASON_STARTED,
-        names.REASON_TIMED_OUT,
-        names.REASON_BYPASSED,
-    }:
+    if condition is None or condition.reason not in verdicts.CAUSES:
         return None
     found = _GENERATION.search(condition.message)
     if found is None:
@@ -121,13 +113,14 @@ def decision_in(condition: ConditionSeen | None, uid: str) -> Verdict | None:
         kind=Kind.RELEASE if condition.status == "True" else Kind.TIMEOUT,
         generation=Generation(uid, int(found[1]), int(found[2])),
         cause=condition.reason,
-        message=condition.message[: found.start()],
+        message=verdicts.shorten(condition.message[: found.start()], verdicts.MESSAGE_LIMIT),
     )
 
 
 def gate_missing(seen: GangSeen) -> Condition:
     """No barrier holds the pods: the webhook was not there when the JobSet was created (A10)."""
     bare = [target.name for target in seen.jobset.targets if not target.has_barrier]
+    which = verdicts.shorten(", ".join(bare), verdicts.MESSAGE_LIMIT)
     problem = seen.jobset.config_problem
     if problem:
         what = f"its groupSchedulingConfig is not valid: {problem}"
@@ -135,7 +128,7 @@ def gate_missing(seen: GangSeen) -> Condition:
         what = "its groupSchedulingConfig names no replicatedJob of this JobSet"
     else:
         what = (
-            f"the pod templates of {', '.join(bare)} carry no {names.BARRIER_CONTAINER} container: "
+            f"the pod templates of {which} carry no {names.BARRIER_CONTAINER} container: "
             "the webhook of jobset-gate was not there when this JobSet was created"
         )
     return Condition(

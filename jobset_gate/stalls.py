@@ -26,6 +26,8 @@ _RUNNER = f"{names.PREFETCH_CONTAINER}-"
 
 DETAIL_LIMIT = 300
 """Characters of a detail that are kept: ten thousand pods may each carry one."""
+_PART_LIMIT = 2 * DETAIL_LIMIT
+"""Of each message that it is made from, white space included: images and messages have any length."""
 
 
 def classify(status: wire.PodStatus, *, bound: bool, deleting: bool) -> Stall:
@@ -124,8 +126,12 @@ def _last_words(status: wire.PodStatus) -> str:
     return ""
 
 
-@lru_cache(maxsize=1024)
 def _stall(why: Why, *parts: str) -> Stall:
+    return _worded(why, *(part[:_PART_LIMIT] for part in parts))
+
+
+@lru_cache(maxsize=1024)
+def _worded(why: Why, *parts: str) -> Stall:
     """One object for all pods that wait for the same reason: schedulers tell thousands of pods the same sentence.
 
     A container writes its own termination message, and its words go to terminals and into a condition.

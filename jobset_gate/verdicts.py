@@ -11,6 +11,12 @@ from jobset_gate.model import Generation, Kind, Verdict, WaitingSince
 MESSAGE_LIMIT = 1024
 """Bytes of a verdict's message: what a barrier writes as its termination message (A7)."""
 
+LONGEST = 2048
+"""Characters of a verdict as a whole: what is longer is none of ours, and is not kept."""
+
+CAUSES = frozenset({names.REASON_STARTED, names.REASON_TIMED_OUT, names.REASON_BYPASSED})
+"""Why a verdict is taken."""
+
 _MAX_DIGITS = 9
 """More digits than this are no epoch of ours; the shell compares numbers of this length safely everywhere."""
 
@@ -47,9 +53,13 @@ def parse(text: str) -> Verdict | None:
 
     Whoever may write ConfigMaps of the namespace may have written its message.
     """
+    if len(text) > LONGEST:
+        return None
     head, _, message = text.partition("\n")
     words = head.split(" ")
-    if len(words) != 5 or words[0] not in set(Kind) or not words[1] or not words[4] or not head.isprintable():
+    if len(words) != 5 or words[0] not in set(Kind) or words[4] not in CAUSES:
+        return None
+    if not words[1] or not words[1].isprintable():
         return None
     attempt, its_epoch = number(words[2], -1), number(words[3], -1)
     if attempt < 0 or its_epoch < 0:
@@ -58,7 +68,7 @@ def parse(text: str) -> Verdict | None:
         kind=Kind(words[0]),
         generation=Generation(words[1], attempt, its_epoch),
         cause=words[4],
-        message=terminal_text.lines(message.removesuffix("\n")),
+        message=shorten(terminal_text.lines(message.removesuffix("\n")), MESSAGE_LIMIT),
     )
 
 

@@ -4,13 +4,16 @@ import logging
 import os
 import sys
 from collections.abc import MutableMapping
-from typing import Any, TextIO
+from typing import Any, Final, TextIO
 
 import structlog
 from structlog.typing import Processor
 
 from jobset_gate.cli import exits
 from jobset_gate.cli.options import LogFormat, LogLevel
+
+LONGEST: Final = 4096
+"""Characters of one value in a line."""
 
 
 def configure(form: LogFormat = LogFormat.AUTO, level: LogLevel = LogLevel.INFO, stream: TextIO | None = None) -> None:
@@ -30,6 +33,7 @@ def configure(form: LogFormat = LogFormat.AUTO, level: LogLevel = LogLevel.INFO,
             foreign_pre_chain=common,
             processors=[
                 structlog.stdlib.ProcessorFormatter.remove_processors_meta,
+                _cut,
                 *(_console(out) if console else _json()),
             ],
         )
@@ -54,6 +58,14 @@ def configure(form: LogFormat = LogFormat.AUTO, level: LogLevel = LogLevel.INFO,
 
 def _last_words(text: str) -> None:
     structlog.get_logger("jobset_gate.cli").error("failed", error=text)
+
+
+def _cut(_: Any, __: str, event: MutableMapping[str, Any]) -> MutableMapping[str, Any]:
+    """What is logged may repeat what a tenant wrote."""
+    return {
+        key: f"{value[:LONGEST]}..." if isinstance(value, str) and len(value) > LONGEST else value
+        for key, value in event.items()
+    }
 
 
 def _json() -> list[Processor]:

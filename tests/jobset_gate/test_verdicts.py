@@ -87,6 +87,8 @@ def test_a_verdict_may_be_without_words() -> None:
         "release  0 0 AllPodsStarted",
         "release u-1  0 AllPodsStarted",
         "release u-1 0 0 ",
+        "release u-1 0 0 Because",
+        "release u-1 0 0 AllPodsStarted\n" + "x" * verdicts.LONGEST,
         "Release u-1 0 0 AllPodsStarted",
         "open u-1 0 0 AllPodsStarted",
         "release u-1 -1 0 AllPodsStarted",

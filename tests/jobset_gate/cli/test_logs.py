@@ -132,3 +132,11 @@ def test_a_line_about_a_gang_says_which() -> None:
         logging.getLogger("a.library").warning("slow")
         structlog.get_logger("ours").info("decided")
     assert [(line["namespace"], line["jobset"]) for line in lines(stream)] == [("team-a", "train")] * 2
+
+
+def test_no_value_makes_a_line_of_a_megabyte() -> None:
+    stream = io.StringIO()
+    logs.configure(stream=stream)
+    structlog.get_logger("a").warning("not said", error="x" * 1_000_000)
+    logging.getLogger("b").warning("refused: %s", "x" * 1_000_000)
+    assert [len(line) < 2 * logs.LONGEST for line in stream.getvalue().splitlines()] == [True, True]
