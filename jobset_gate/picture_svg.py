@@ -2,13 +2,15 @@
 
 from collections.abc import Iterable
 
+from jobset_gate import terminal_text
+
 _ESCAPED = {"&": "&amp;", "<": "&lt;", ">": "&gt;", '"': "&quot;"}
 
 
 def text(value: object) -> str:
-    """Safe as the content of an element or the value of an attribute; what XML cannot hold is left out."""
-    legal = (it for it in str(value) if it in "\t\n" or (it >= " " and it not in "\x7f\ufffe\uffff"))
-    return "".join(_ESCAPED.get(it, it) for it in legal if not "\ud800" <= it <= "\udfff")
+    """Safe as the content of an element or the value of an attribute; controls are shown, and turn no text around."""
+    legal = (it for it in terminal_text.lines(str(value)) if it not in "\ufffe\uffff")
+    return "".join(_ESCAPED.get(it, it) for it in legal)
 
 
 def element(name: str, content: str | Iterable[str] = "", /, **attributes: object) -> str:

@@ -8,7 +8,7 @@ import re
 from collections.abc import Sequence
 
 from jobset_gate import explained_lines as said
-from jobset_gate import names, verdicts
+from jobset_gate import names, terminal_text, verdicts
 from jobset_gate.afterwards import afterwards
 from jobset_gate.explained import Explanation, State
 from jobset_gate.lack import Lack
@@ -123,7 +123,7 @@ def gate_missing(seen: GangSeen) -> Condition:
     which = verdicts.shorten(", ".join(bare), verdicts.MESSAGE_LIMIT)
     problem = seen.jobset.config_problem
     if problem:
-        what = f"its groupSchedulingConfig is not valid: {problem}"
+        what = f"its groupSchedulingConfig is not valid: {terminal_text.line(problem)}"
     elif not bare:
         what = "its groupSchedulingConfig names no replicatedJob of this JobSet"
     else:

@@ -7,6 +7,7 @@ from collections.abc import Awaitable
 from typing import Final
 
 from controllers.refusals import terminating
+from jobset_gate import terminal_text
 from jobset_gate.kube.errors import BadRequest, Forbidden, Invalid
 from jobset_gate.verdicts import shorten
 
@@ -29,7 +30,7 @@ class Objections:
         except (BadRequest, Forbidden, Invalid) as refused:
             if terminating(refused):
                 raise
-            self._words[about] = shorten(" ".join(refused.message.split()), LONGEST)
+            self._words[about] = shorten(terminal_text.line(refused.message), LONGEST)
             return True
 
     def __contains__(self, about: str) -> bool:

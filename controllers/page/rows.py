@@ -6,7 +6,7 @@ from urllib.parse import quote
 
 import msgspec
 
-from jobset_gate import explained_lines, names
+from jobset_gate import explained_lines, names, terminal_text
 from jobset_gate.explained import Explanation, State
 from jobset_gate.groups.report import Report
 from jobset_gate.model import Word
@@ -135,7 +135,7 @@ def _told(it: Explanation) -> str:
 
 
 def _short(text: str) -> str:
-    words = " ".join(text.split())
+    words = terminal_text.line(text)
     return words if len(words) <= LONGEST else words[: LONGEST - 1] + "…"
 
 

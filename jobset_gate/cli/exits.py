@@ -1,9 +1,9 @@
 """How a command ends: the exit codes, and the error that carries one."""
 
-import sys
 from collections.abc import Callable
 from enum import IntEnum
 
+from jobset_gate.cli.telling import output
 from jobset_gate.errors import JobsetGateError
 
 
@@ -30,7 +30,7 @@ class Failed(JobsetGateError):
 
 def plain(text: str) -> None:
     """A failure as one line for a person."""
-    sys.stderr.write(f"error: {text}\n")
+    output.err(f"error: {text}")
 
 
 last_words: Callable[[str], None] = plain

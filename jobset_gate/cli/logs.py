@@ -9,6 +9,7 @@ from typing import Any, Final, TextIO
 import structlog
 from structlog.typing import Processor
 
+from jobset_gate import terminal_text
 from jobset_gate.cli import exits
 from jobset_gate.cli.options import LogFormat, LogLevel
 
@@ -74,16 +75,25 @@ def _json() -> list[Processor]:
         structlog.processors.EventRenamer("msg"),
         _first_things_first,
         structlog.processors.JSONRenderer(),
+        lambda _, __, line: terminal_text.escaped(str(line)),  # of controls DEL alone is none that JSON escapes
     ]
 
 
 def _console(out: TextIO) -> list[Processor]:
     colours = out.isatty() and not os.environ.get("NO_COLOR")
     return [
+        structlog.processors.format_exc_info,
+        _safe,
         structlog.dev.ConsoleRenderer(
             colors=colours, timestamp_key="ts", exception_formatter=structlog.dev.plain_traceback
-        )
+        ),
     ]
+
+
+def _safe(_: Any, __: str, event: MutableMapping[str, Any]) -> MutableMapping[str, Any]:
+    """What others have written steers no terminal."""
+    safe = {key: terminal_text.lines if key == "exception" else terminal_text.line for key in event}
+    return {key: safe[key](it) if isinstance(it, str) else it for key, it in event.items()}
 
 
 def _first_things_first(_: Any, __: str, event: MutableMapping[str, Any]) -> MutableMapping[str, Any]:

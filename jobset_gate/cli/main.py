@@ -6,6 +6,7 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import NoReturn
 
+from jobset_gate import terminal_text
 from jobset_gate.cli import exits
 from jobset_gate.cli.app import State, build
 from jobset_gate.cli.exits import Exit, Failed
@@ -52,7 +53,7 @@ def first_cause(problem: Exception) -> Exception:
 
 def told(problem: Exception, program: str) -> str:
     """An error as one line. One that nobody foresaw says what it is and how to see where it happened."""
-    text = " ".join(str(problem).split()) or type(problem).__name__
+    text = terminal_text.line(str(problem)) or type(problem).__name__
     if isinstance(problem, OSError):
         return f"{problem.filename}: {problem.strerror}" if problem.filename and problem.strerror else text
     if isinstance(problem, JobsetGateError):

@@ -6,6 +6,7 @@ stay the same while nothing happens.
 
 from collections.abc import Sequence
 
+from jobset_gate import terminal_text
 from jobset_gate.groups import fact, phases, reasons, tellings
 from jobset_gate.groups.candidates import Hold, Open
 from jobset_gate.groups.fact import Fact, Scene
@@ -91,7 +92,7 @@ def report(
         counts=counts,
         phase=phase,
         reason=standing.reason,
-        message=_with_notes(standing.message, ungated, moved),
+        message=terminal_text.line(_with_notes(standing.message, ungated, moved)),
         admitted=sum(_opened(it, record) for it in seen.members),
         occupied_by=_occupier(seen),
         placing=_is_placing(record, counts),

@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from datetime import UTC, datetime
 from typing import Literal
 
+from jobset_gate import terminal_text
 from jobset_gate.kube.client import Client
 from jobset_gate.kube.errors import AlreadyExists
 from jobset_gate.kube.resources import EVENTS
@@ -43,6 +44,7 @@ async def emit(
     """
     date = datetime.fromtimestamp(time.time() if now is None else now, UTC).strftime("%Y-%m-%dT%H:%M:%SZ")
     namespace = regarding.namespace or "default"
+    message = terminal_text.line(message)
     body = {
         "metadata": {"name": name, "namespace": namespace},
         "involvedObject": {

@@ -29,6 +29,7 @@ def register(app: typer.Typer, program: str) -> None:
 
         from jobset_gate.cli import logs  # noqa: PLC0415 - see app.py
         from jobset_gate.cli.serving import crd  # noqa: PLC0415 - see app.py
+        from jobset_gate.cli.telling import output  # noqa: PLC0415 - see app.py
 
         logs.configure(level=LogLevel.WARNING)
-        typer.echo(asyncio.run(crd.run(kubeconfig=kubeconfig, context=context, remove=remove)))
+        output.out(asyncio.run(crd.run(kubeconfig=kubeconfig, context=context, remove=remove)) + "\n")

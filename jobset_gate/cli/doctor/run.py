@@ -6,8 +6,6 @@ from collections.abc import Awaitable, Callable, Sequence
 from dataclasses import dataclass, replace
 from typing import Final
 
-import typer
-
 from jobset_gate.cli.caller import Caller
 from jobset_gate.cli.doctor import (
     access,
@@ -31,7 +29,7 @@ from jobset_gate.cli.doctor.patient import Patient, Unseen
 from jobset_gate.cli.doctor.telling import document, text
 from jobset_gate.cli.documents.writing import to_json, to_yaml
 from jobset_gate.cli.exits import Exit
-from jobset_gate.cli.telling import looks
+from jobset_gate.cli.telling import looks, output
 from jobset_gate.cli.telling.forms import Form
 from jobset_gate.kube import access as ways
 from jobset_gate.kube.client import Client
@@ -86,14 +84,16 @@ async def run(wanted: Wanted) -> Exit:
         found = await findings(Patient(client, wanted.namespace, wanted.namespace or reached.namespace), checks)
     caller = Caller(wanted.program, wanted.kubeconfig, wanted.context, wanted.namespace)
     told = [replace(it, why=caller.text(it.why), remedy=caller.text(it.remedy)) for it in found]
-    typer.echo(_told(told, wanted.output).encode(), nl=False)
+    _tell(told, wanted.output)
     return Exit.OK if healthy(found) else Exit.ERROR
 
 
-def _told(found: Sequence[Finding], output: Form) -> str:
-    if output is Form.TEXT:
-        return text(found, looks.of(sys.stdout))
-    return (to_json if output is Form.JSON else to_yaml)([document(found)])
+def _tell(found: Sequence[Finding], form: Form) -> None:
+    if form is Form.TEXT:
+        look = looks.of(sys.stdout)
+        output.out(text(found, look), look)
+    else:
+        output.document((to_json if form is Form.JSON else to_yaml)([document(found)]))
 
 
 async def findings(patient: Patient, checks: Sequence[tuple[str, Check]] = CHECKS) -> list[Finding]:

@@ -5,6 +5,7 @@ from collections import Counter
 from collections.abc import Sequence
 from typing import Any, Final
 
+from jobset_gate import terminal_text
 from jobset_gate.cli.doctor.findings import Finding, Level
 from jobset_gate.cli.telling.looks import Look
 
@@ -45,8 +46,8 @@ def _wrapped(line: str, look: Look) -> list[str]:
 
 
 def _flat(words: str) -> str:
-    """What others say may have line breaks."""
-    return " ".join(words.split())
+    """What others say may have line breaks and controls."""
+    return terminal_text.line(words)
 
 
 def _count(count: int, level: Level) -> str:

@@ -1,10 +1,7 @@
 """What `render` and `validate` do."""
 
-import sys
 from collections.abc import Iterator, Sequence
 from typing import Any
-
-import typer
 
 from jobset_gate import names
 from jobset_gate.cli.documents import groups
@@ -12,6 +9,7 @@ from jobset_gate.cli.documents.jobsets import Item, Outcome, items, judge, summa
 from jobset_gate.cli.documents.reading import Document, read
 from jobset_gate.cli.documents.writing import to_json, to_yaml
 from jobset_gate.cli.exits import Exit
+from jobset_gate.cli.telling import output
 from jobset_gate.settings import Settings
 from jobset_gate.template import dig
 
@@ -27,13 +25,13 @@ def render(sources: Sequence[str], settings: Settings, *, as_json: bool) -> Exit
         for item in items(document):
             outcome = judged.get(item.path)
             for line in _complaints(item, outcome):
-                sys.stderr.write(line + "\n")
+                output.err(line)
         refused = refused or any(outcome.violations for outcome in judged.values())
         rendered.append(_with(document, judged))
     if refused:
         return Exit.ERROR
     text = to_json(rendered) if as_json else to_yaml(rendered)
-    typer.echo(text.encode(), nl=False)  # a manifest is UTF-8, whatever the locale says
+    output.document(text)
     return Exit.OK
 
 
@@ -51,12 +49,12 @@ def validate(sources: Sequence[str], settings: Settings) -> Exit:
             else:
                 told = [summary(item.value)] if outcome else []
                 told += group.summaries
-                print(f"{item.at()}: {'ok: ' + '; '.join(told) if told else UNKNOWN}")
+                output.out(f"{item.at()}: {'ok: ' + '; '.join(told) if told else UNKNOWN}\n")
             for line in wrong:
-                print(line)
+                output.out(line + "\n")
             judged.append(group)
     for line in groups.between(judged):
-        print(line)
+        output.out(line + "\n")
         code = code if groups.WARNING in line else Exit.ERROR
     _print_corrected(judged)
     return code
@@ -66,7 +64,7 @@ def _print_corrected(judged: Sequence[groups.Judged]) -> None:
     for each in judged:
         if each.corrected is not None:
             text = f"---\n# corrected: {each.item.at()}\n{to_yaml([each.corrected])}"
-            typer.echo(text.encode(), nl=False)  # a manifest is UTF-8, whatever the locale says
+            output.document(text)
 
 
 def _complaints(item: Item, outcome: Outcome | None) -> Iterator[str]:

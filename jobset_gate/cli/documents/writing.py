@@ -1,4 +1,7 @@
-"""Values to YAML or JSON text: block style, the order kept, strings that stay strings in every reader of YAML."""
+"""Values to YAML or JSON text: block style, the order kept, strings that stay strings in every reader of YAML.
+
+No control character of a string stands there as itself.
+"""
 
 import json
 from collections.abc import Sequence
@@ -6,11 +9,10 @@ from typing import Any
 
 import yaml
 
+from jobset_gate import terminal_text
 from jobset_gate.cli.documents.scalars import meaning
 
 _AMBIGUOUS = "!ambiguous"
-_BREAKS = frozenset("\x85\u2028\u2029")
-"""Line breaks in the eyes of YAML 1.1 only: written as escapes they are what they were."""
 
 
 class Dumper(yaml.SafeDumper):
@@ -34,7 +36,7 @@ class Dumper(yaml.SafeDumper):
 
 def _string(dumper: Dumper, text: str) -> yaml.ScalarNode:
     style = "|" if "\n" in text else None
-    if _BREAKS & set(text):
+    if terminal_text.escaped(text) != text:  # controls, and line breaks of YAML 1.1: within quotes they can be escaped
         style = '"'
     return dumper.represent_scalar("tag:yaml.org,2002:str", text, style=style)
 
@@ -48,9 +50,9 @@ def to_yaml(documents: Sequence[Any]) -> str:
         yaml.dump(each, Dumper=Dumper, sort_keys=False, default_flow_style=False, allow_unicode=True, width=2**31)
         for each in documents
     )
-    return "---\n".join(dumped)
+    return "---\n".join(map(terminal_text.escaped, dumped))
 
 
 def to_json(documents: Sequence[Any]) -> str:
     """All documents one after the other, as kubectl and jq read them."""
-    return "".join(json.dumps(each, indent=2, ensure_ascii=False) + "\n" for each in documents)
+    return "".join(terminal_text.escaped(json.dumps(each, indent=2, ensure_ascii=False)) + "\n" for each in documents)

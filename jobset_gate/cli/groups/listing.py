@@ -1,11 +1,8 @@
 """What `get groups` does: reads the cluster, prints the groups, and says what it could not see."""
 
-import sys
 import time
 from collections.abc import Sequence
 from dataclasses import replace
-
-import typer
 
 from jobset_gate.cli import settings_file
 from jobset_gate.cli.caller import Caller
@@ -14,6 +11,7 @@ from jobset_gate.cli.exits import Exit
 from jobset_gate.cli.groups import documents, keepers, reading, telling
 from jobset_gate.cli.groups.table import name, table
 from jobset_gate.cli.options import Output
+from jobset_gate.cli.telling import output
 from jobset_gate.cli.verbs.asked import Asked, where
 from jobset_gate.groups.report import Report
 from jobset_gate.kube import access
@@ -46,13 +44,13 @@ async def run(wanted: Asked, *, kubeconfig: str | None, context: str | None) -> 
 def warn(read: reading.Reading, keeper: keepers.Keeper, caller: Caller) -> None:
     """What was not seen, that nobody opens groups, and what belongs to none."""
     for line in read.missing:
-        _say(f"warning: {line}")
+        output.err(f"warning: {line}")
     if not keeper.leads:
-        _say(f"warning: {keeper.told}")
+        output.err(f"warning: {keeper.told}")
     strays = len(read.index.strays())
     if strays:
         free = caller.line("jobset-gate groups ungate --all")
-        _say(f"warning: {strays} pods carry our label and name no group any more; `{free}` frees them")
+        output.err(f"warning: {strays} pods carry our label and name no group any more; `{free}` frees them")
 
 
 def absent(found: Sequence[Report], wanted: Asked, namespace: str | None) -> bool:
@@ -63,24 +61,19 @@ def absent(found: Sequence[Report], wanted: Asked, namespace: str | None) -> boo
 def _print(found: Sequence[Report], wanted: Asked, now: float, *, namespaces: bool) -> None:
     match wanted.output:
         case Output.JSON:
-            text = to_json([documents.listed(found)])
+            output.document(to_json([documents.listed(found)]))
         case Output.YAML:
-            text = to_yaml([documents.listed(found)])
+            output.document(to_yaml([documents.listed(found)]))
         case Output.NAME:
-            text = "".join(f"group/{name(it)}\n" for it in found)
+            output.out("".join(f"group/{name(it)}\n" for it in found))
         case _:
             wide = wanted.output is Output.WIDE
-            text = table(found, now, wide=wide, namespaces=namespaces, headers=wanted.headers)
-    typer.echo(text.encode(), nl=False)
+            output.out(table(found, now, wide=wide, namespaces=namespaces, headers=wanted.headers))
 
 
 def _exit(found: Sequence[Report], wanted: Asked, read: reading.Reading, namespace: str | None) -> Exit:
     if absent(found, wanted, namespace) or not read.members:
         return Exit.ERROR
     if not found:
-        _say(f"No groups found{where(namespace)}.")
+        output.err(f"No groups found{where(namespace)}.")
     return Exit.OK
-
-
-def _say(line: str) -> None:
-    sys.stderr.write(line + "\n")

@@ -2,6 +2,7 @@
 
 from collections.abc import Sequence
 
+from jobset_gate import terminal_text
 from jobset_gate.cli.telling.columns import aligned
 from jobset_gate.groups.report import Report
 
@@ -65,5 +66,5 @@ def row(report: Report, now: float, *, wide: bool, namespaces: bool) -> list[str
         report.reason,
         age(now - report.created) if report.created else "<unknown>",
     ]
-    cells += [str(counts.present), str(counts.running), " ".join(report.message.split())] if wide else []
+    cells += [str(counts.present), str(counts.running), terminal_text.line(report.message)] if wide else []
     return cells if namespaces else cells[1:]

@@ -10,6 +10,7 @@ from jobset_gate.cli.exits import Exit, Failed
 from jobset_gate.cli.groups import gated, keepers, leftovers
 from jobset_gate.cli.groups.gated import Freed
 from jobset_gate.cli.groups.leftovers import Cleared
+from jobset_gate.cli.telling import output
 from jobset_gate.groups.identity import label
 from jobset_gate.groups.model import Design, Key
 from jobset_gate.groups.seen import MemberSeen
@@ -67,20 +68,22 @@ class _Ungating:
 
     async def _warn(self, keeper: keepers.Keeper) -> None:
         if keeper.leads:
-            _say(f"warning: {keeper.told}: it may roll groups back that it has opened")
+            output.err(f"warning: {keeper.told}: it may roll groups back that it has opened")
         if keeper.leads is None and self._wanted.everything:
-            _say(f"warning: {keeper.told}: what it may have written down about groups stays")
+            output.err(f"warning: {keeper.told}: what it may have written down about groups stays")
         webhooks = await keepers.webhooks(self._client)
         if webhooks:
             who = ", ".join(webhooks)
-            _say(f"warning: the webhook configuration {who} is still there: pods that are created from now on are held")
+            output.err(
+                f"warning: the webhook configuration {who} is still there: pods that are created from now on are held"
+            )
 
     def _warn_of_names(self, held: list[MemberSeen]) -> None:
         """One that is free already is no error; one that is misspelt looks the same."""
         namespace = self._namespace or ""  # names are those of one namespace
         for name in self._wanted.names:
             if not any(map(gated.of_names([name], namespace), held)):
-                _say(f"warning: no pod of a group {name} is held in namespace {namespace}")
+                output.err(f"warning: no pod of a group {name} is held in namespace {namespace}")
 
     def _ask(self, many: int) -> None:
         if self._wanted.sure or not many:
@@ -123,29 +126,25 @@ def _as_if(held: list[MemberSeen]) -> Freed:
 def _tell(freed: Freed, cleared: Cleared, *, dry_run: bool) -> Exit:
     would = "would be " if dry_run else ""
     for group, many in sorted(freed.done.items())[:MOST_TOLD]:
-        typer.echo(f"group {group}: {pods(many)} {would}freed")
+        output.out(f"group {group}: {pods(many)} {would}freed\n")
     more = len(freed.done) - MOST_TOLD
     if more > 0:
-        typer.echo(f"and {more} more groups")
+        output.out(f"and {more} more groups\n")
     for owner in cleared.owners:
-        typer.echo(f"{owner}: {would}resumed")
+        output.out(f"{owner}: {would}resumed\n")
     if cleared.records:
-        typer.echo(f"records of decisions {would}removed: {cleared.records}")
+        output.out(f"records of decisions {would}removed: {cleared.records}\n")
     gone = f", {freed.gone} were gone or free already" if freed.gone else ""
-    typer.echo(f"{pods(freed.done.total())} {would}freed{gone}")
+    output.out(f"{pods(freed.done.total())} {would}freed{gone}\n")
     for line in cleared.problems:
-        _say(f"warning: {line}")
+        output.err(f"warning: {line}")
     for line in freed.failures[:MOST_TOLD]:
-        _say(f"error: {line}")
+        output.err(f"error: {line}")
     if len(freed.failures) > MOST_TOLD:
-        _say(f"error: and {len(freed.failures) - MOST_TOLD} pods more")
+        output.err(f"error: and {len(freed.failures) - MOST_TOLD} pods more")
     return Exit.ERROR if freed.failures else Exit.OK
 
 
 def pods(many: int) -> str:
     """So many, in words."""
     return "1 pod" if many == 1 else f"{many} pods"
-
-
-def _say(line: str) -> None:
-    sys.stderr.write(line + "\n")

@@ -6,8 +6,6 @@ from contextlib import asynccontextmanager
 from dataclasses import dataclass, replace
 from pathlib import Path
 
-import typer
-
 from jobset_gate.cli import settings_file
 from jobset_gate.cli.caller import Caller
 from jobset_gate.cli.documents.writing import to_json, to_yaml
@@ -16,7 +14,7 @@ from jobset_gate.cli.looking import news
 from jobset_gate.cli.looking.explaining import Asking, Found
 from jobset_gate.cli.looking.objects import Absent
 from jobset_gate.cli.looking.subjects import named
-from jobset_gate.cli.telling import descriptions, documents, explanations, looks
+from jobset_gate.cli.telling import descriptions, documents, explanations, looks, output
 from jobset_gate.cli.telling.forms import Form
 from jobset_gate.heard import Event
 from jobset_gate.kube import access
@@ -49,10 +47,10 @@ async def why(wanted: Wanted) -> Exit:
         found, code = await _look(asking, wanted)
     if wanted.output is not Form.TEXT:
         document = documents.listed([it.explanation for it in found], several=len(wanted.names) > 1)
-        _print((to_json if wanted.output is Form.JSON else to_yaml)([document]))
+        output.document((to_json if wanted.output is Form.JSON else to_yaml)([document]))
         return code
     look = looks.of(sys.stdout)
-    _print("\n".join(explanations.text(it.explanation, look) for it in found))
+    output.out("\n".join(explanations.text(it.explanation, look) for it in found), look)
     return code
 
 
@@ -62,7 +60,7 @@ async def describe(wanted: Wanted) -> Exit:
     async with _asking(wanted) as asking:
         found, code = await _look(asking, wanted)
         texts = [await _description(asking, it, look) for it in found]
-    _print("\n\n".join(texts))
+    output.out("\n\n".join(texts), look)
     return code
 
 
@@ -88,10 +86,6 @@ async def _events(asking: Asking, found: Found) -> list[Event] | None:
         return None
 
 
-def _print(text: str) -> None:
-    typer.echo(text.encode(), nl=False)
-
-
 @asynccontextmanager
 async def _asking(wanted: Wanted) -> AsyncIterator[Asking]:
     settings = settings_file.read(wanted.config).admission.groups
@@ -111,6 +105,6 @@ async def _look(asking: Asking, wanted: Wanted) -> tuple[list[Found], Exit]:
         except Absent as absent:
             if len(asked) == 1:
                 raise
-            sys.stderr.write(f"error: {absent}\n")
+            output.err(f"error: {absent}")
             code = Exit.ERROR
     return [replace(it, explanation=wanted.caller.explanation(it.explanation)) for it in found], code

@@ -2,17 +2,24 @@
 
 from collections.abc import Iterable, Sequence
 
+from jobset_gate import terminal_text
+
 _GAP = "   "
 
 
 def widths(lines: Sequence[Sequence[str]]) -> list[int]:
     """Of each column; the lines are equally long."""
-    return [max(map(len, column)) for column in zip(*lines, strict=True)]
+    return [max(len(cell(it)) for it in column) for column in zip(*lines, strict=True)]
 
 
 def joined(cells: Iterable[str], widths: Iterable[int]) -> str:
     """One line; it may end before the last column."""
-    return _GAP.join(cell.ljust(width) for cell, width in zip(cells, widths, strict=False)).rstrip()
+    return _GAP.join(cell(it).ljust(width) for it, width in zip(cells, widths, strict=False)).rstrip()
+
+
+def cell(text: str) -> str:
+    """Others' words may hold line breaks and controls."""
+    return text if text.isprintable() else terminal_text.line(text)
 
 
 def aligned(lines: Sequence[Sequence[str]]) -> list[str]:

@@ -2,7 +2,7 @@
 
 from collections.abc import Iterator, Sequence
 
-from jobset_gate import count, names
+from jobset_gate import count, names, terminal_text
 from jobset_gate import explained_lines as said
 from jobset_gate.cli.telling import columns, explanations
 from jobset_gate.cli.telling.looks import Look
@@ -156,7 +156,7 @@ def _events(events: Sequence[Event]) -> Iterator[str]:
         return
     yield "Events:"
     for event in events[-MOST_EVENTS:]:
-        yield f"  {event.at or '<unknown>'}  {event.reason}: {' '.join(event.message.split())}"
+        yield f"  {event.at or '<unknown>'}  {terminal_text.line(f'{event.reason}: {event.message}')}"
 
 
 def _yes(it: bool) -> str:

@@ -4,6 +4,7 @@ import textwrap
 from collections.abc import Iterator
 
 from jobset_gate import explained_lines as said
+from jobset_gate import terminal_text
 from jobset_gate.cli.telling.looks import Look
 from jobset_gate.explained import Explanation, Lack, State
 
@@ -95,6 +96,7 @@ def sentence(words: str) -> str:
 
 def wrap(words: str, look: Look, first: str = "", rest: str = "  ") -> list[str]:
     """As many lines as the terminal's width asks for; one where there is none. Nothing for nothing."""
+    words = terminal_text.line(words)
     if not words:
         return []
     if look.width is None:

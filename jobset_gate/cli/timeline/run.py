@@ -1,13 +1,11 @@
 """What `timeline` does: reads the gang, works it out, and says it in the wanted form."""
 
 import shutil
-import sys
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-import typer
-
+from jobset_gate import terminal_text
 from jobset_gate.cli import settings_file
 from jobset_gate.cli.commands.timeline import Output
 from jobset_gate.cli.documents.writing import to_json, to_yaml
@@ -16,6 +14,7 @@ from jobset_gate.cli.looking import keeper
 from jobset_gate.cli.looking.objects import Absent
 from jobset_gate.cli.looking.rights import Rights
 from jobset_gate.cli.looking.subjects import Named, What, named
+from jobset_gate.cli.telling import output
 from jobset_gate.cli.timeline import reading
 from jobset_gate.cli.timeline.bars import bars
 from jobset_gate.cli.timeline.documents import document
@@ -59,9 +58,9 @@ async def run(wanted: Wanted, *, kubeconfig: str | None, context: str | None) ->
         raise Failed(f"{wanted.name}: {len(found)} groups of that name: a picture is of one", Exit.ERROR)
     _out(_texts([(it, idle(it, priced)) for it in found], wanted), wanted.file)
     for line in rights.missing:
-        sys.stderr.write(f"warning: {line}\n")
+        output.err(f"warning: {line}")
     if looks is not None and not looks.leads:
-        sys.stderr.write(f"warning: {looks.told}\n")
+        output.err(f"warning: {looks.told}")
     return Exit.OK
 
 
@@ -117,13 +116,13 @@ def _text(found: Timeline, stood: Sequence[Idle], wanted: Wanted) -> str:
         case Output.SVG:
             return picture(found, stood)
         case Output.BARS:
-            return bars(found, stood, shutil.get_terminal_size().columns)
+            return terminal_text.lines(bars(found, stood, shutil.get_terminal_size().columns))
         case _:
-            return table(found, stood, wide=wanted.output is Output.WIDE, every=wanted.every)
+            return terminal_text.lines(table(found, stood, wide=wanted.output is Output.WIDE, every=wanted.every))
 
 
 def _out(text: str, file: Path | None) -> None:
     if file is None:
-        typer.echo(text.encode(), nl=False)
+        output.document(text)
         return
     file.write_bytes(text.encode())

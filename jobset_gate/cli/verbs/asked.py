@@ -1,6 +1,5 @@
 """What a table of `get` is asked for, whatever it shows, and what is said of names that are not there."""
 
-import sys
 from collections.abc import Collection, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -8,6 +7,7 @@ from pathlib import Path
 from jobset_gate.cli.caller import Caller
 from jobset_gate.cli.exits import Exit, Failed
 from jobset_gate.cli.options import Output
+from jobset_gate.cli.telling import output
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -45,7 +45,7 @@ class Asked:
         """Whether one of those that were named is not there; it is said which."""
         missing = [it for it in dict.fromkeys(self.names) if it not in there]
         for each in missing:
-            sys.stderr.write(f"error: {kind} {each} not found{where(namespace)}\n")
+            output.err(f"error: {kind} {each} not found{where(namespace)}")
         return bool(missing)
 
 

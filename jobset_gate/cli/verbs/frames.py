@@ -5,6 +5,7 @@ from dataclasses import dataclass
 from typing import Final
 
 from jobset_gate import explained_lines as said
+from jobset_gate import terminal_text
 from jobset_gate.cli.telling.looks import Look
 from jobset_gate.cli.verbs.scenes import Moment
 from jobset_gate.explained import Explanation, State
@@ -43,7 +44,7 @@ def frame(moment: Moment, look: Look) -> Frame:
     """All there is to show."""
     it = moment.told
     if it is None:
-        return Frame((moment.standing.told,), (), _trouble(moment, look))
+        return Frame((terminal_text.line(moment.standing.told),), (), _trouble(moment, look))
     style = "good" if it.state in _GOOD else "bad" if it.state in _BAD else "wait"
     head = f"{it.kind} {it.namespace}/{it.name}: {look.paint(style, it.state)}"
     clock = said.clock(it)
@@ -60,7 +61,7 @@ def line(moment: Moment) -> str:
     counted = ", ".join(f"{part.name} {part.count}" for part in parts)
     words = [f"{it.state} {whole.count} {whole.name}" + (f" ({counted})" if counted else "")]
     words += [said.reason(lack) for lack in it.lacks] or ([it.message] if it.message else [])
-    return "; ".join(" ".join(word.split()) for word in words)
+    return "; ".join(map(terminal_text.line, words))
 
 
 def warnings(moment: Moment) -> list[str]:
@@ -80,11 +81,11 @@ def _bars(it: Explanation) -> Iterator[Bar]:
 
 def _reasons(it: Explanation, look: Look) -> Iterator[str]:
     if it.message:
-        yield " ".join(it.message.split())
+        yield terminal_text.line(it.message)
     for lack in it.lacks[:MOST_REASONS]:
         since = f", for {said.span(it.now - lack.since)}" if lack.since is not None else ""
         head = f"{said.pods(lack.count)}: {look.paint('wait', lack.why)}{since}"
-        yield head + (f": {' '.join(lack.detail.split())}" if lack.detail else "")
+        yield head + (f": {terminal_text.line(lack.detail)}" if lack.detail else "")
     more = it.lacks[MOST_REASONS:]
     if more:
         yield f"and {said.pods(sum(lack.count for lack in more))} more for {len(more)} more reasons"
@@ -92,7 +93,7 @@ def _reasons(it: Explanation, look: Look) -> Iterator[str]:
 
 def _rest(it: Explanation, look: Look) -> Iterator[str]:
     if it.afterwards:
-        yield f"{'at the timeout' if said.waits(it) else 'what follows'}: {it.afterwards}"
+        yield f"{'at the timeout' if said.waits(it) else 'what follows'}: {terminal_text.line(it.afterwards)}"
     if it.controller is not None and it.controller.leads is not True and it.controller.told:
         yield look.paint("bad" if it.controller.leads is False else "dim", it.controller.told)
     yield from (look.paint("dim", f"not known: {words}") for words in it.unknown)

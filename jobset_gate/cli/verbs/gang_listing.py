@@ -1,11 +1,8 @@
 """What `get jobsets` and `get gangs` do: read the cluster, print one line for each, say what could not be seen."""
 
-import sys
 import time
 from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
-
-import typer
 
 from jobset_gate.cli import settings_file
 from jobset_gate.cli.documents.writing import to_json, to_yaml
@@ -14,6 +11,7 @@ from jobset_gate.cli.looking import gangs, keeper
 from jobset_gate.cli.looking.rights import Rights
 from jobset_gate.cli.looking.sights import Sight
 from jobset_gate.cli.options import Output
+from jobset_gate.cli.telling import output
 from jobset_gate.cli.telling.documents import document
 from jobset_gate.cli.verbs import gang_table, single
 from jobset_gate.cli.verbs.asked import Asked, where
@@ -103,19 +101,18 @@ def say(wanted: Wanted, controller: Controller) -> None:
     """What was not seen, and that nobody decides."""
     lines = list(wanted.rights.missing) + ([] if controller.leads else [controller.told])
     for line in lines:
-        sys.stderr.write(f"warning: {line}\n")
+        output.err(f"warning: {line}")
 
 
 def _print(found: Sequence[Gang], wanted: Wanted) -> None:
     match wanted.output:
         case Output.JSON | Output.YAML:
             written = to_json if wanted.output is Output.JSON else to_yaml
-            text = written([{"kind": "GangList", "items": [document(it.told) for it in found]}])
+            output.document(written([{"kind": "GangList", "items": [document(it.told) for it in found]}]))
         case Output.NAME:
-            text = "".join(name(it) + "\n" for it in found)
+            output.out("".join(name(it) + "\n" for it in found))
         case _:
-            text = gang_table.table(found, look(wanted))
-    typer.echo(text.encode(), nl=False)
+            output.out(gang_table.table(found, look(wanted)))
 
 
 def name(gang: Gang) -> str:
@@ -137,7 +134,7 @@ def _exit(found: Sequence[Gang], wanted: Wanted, namespace: str | None) -> Exit:
     if not found:
         but = f"; {' and '.join(wanted.rights.hidden)} cannot be seen" if wanted.rights.hidden else ""
         what = "gangs" if wanted.groups else "JobSets with a gate"
-        sys.stderr.write(f"No {what} found{where(namespace)}{but}.\n")
+        output.err(f"No {what} found{where(namespace)}{but}.")
     return Exit.OK
 
 

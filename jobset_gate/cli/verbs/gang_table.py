@@ -4,6 +4,7 @@ from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass
 
+from jobset_gate import terminal_text
 from jobset_gate.cli.groups.table import age
 from jobset_gate.cli.telling.columns import aligned
 from jobset_gate.explained import Explanation
@@ -83,4 +84,4 @@ def missing(it: Explanation) -> str:
 def message(it: Explanation) -> str:
     """Its own sentence; else the words of what it waits for longest."""
     words = it.message or next((lack.detail for lack in it.lacks if lack.detail), "")
-    return " ".join(words.split()) or NOTHING
+    return terminal_text.line(words) or NOTHING

@@ -15,6 +15,7 @@ from jobset_gate.cli.exits import Exit, Failed
 from jobset_gate.cli.looking import keeper
 from jobset_gate.cli.looking.rights import Rights
 from jobset_gate.cli.looking.subjects import What, named
+from jobset_gate.cli.telling import output
 from jobset_gate.cli.verbs import auditing, noting, people, single
 from jobset_gate.cli.verbs.following import FIRST_LOOK, Following
 from jobset_gate.cli.verbs.single import Single
@@ -45,9 +46,10 @@ async def run(wanted: Wanted, *, kubeconfig: str | None, context: str | None) ->
     """Raises Failed where the gate cannot be opened, or may not."""
     caller = Caller(wanted.program, kubeconfig, context)
     try:
-        typer.echo(caller.text(await _open(wanted, kubeconfig=kubeconfig, context=context)))
+        told = await _open(wanted, kubeconfig=kubeconfig, context=context)
     except Failed as failed:
         raise Failed(caller.text(str(failed)), failed.code) from failed
+    output.out(caller.text(told) + "\n")
     return Exit.OK
 
 
@@ -68,7 +70,7 @@ async def _open(wanted: Wanted, *, kubeconfig: str | None, context: str | None) 
             _ask(found, wanted)
         told = await (_bypass if wanted.for_good else _release)(client, found, who, wanted)
     for line in wanted.rights.missing:
-        _say(f"warning: {line}")
+        output.err(f"warning: {line}")
     return told
 
 
@@ -117,7 +119,7 @@ async def _warn(client: Client, namespace: str) -> None:
     """No more than that: a controller without leader election has no Lease."""
     decides = await keeper.controller(client, namespace)
     if not decides.leads:
-        _say(f"warning: {decides.told}")
+        output.err(f"warning: {decides.told}")
 
 
 def _ask(found: Single, wanted: Wanted) -> None:
@@ -178,8 +180,4 @@ async def _tell(client: Client, found: Single, reason: str, message: str) -> Non
     try:
         await auditing.write(client, found.jobset, reason, message)
     except KubeError as problem:
-        _say(f"warning: the Event that says who did this could not be written: {problem}")
-
-
-def _say(line: str) -> None:
-    sys.stderr.write(line + "\n")
+        output.err(f"warning: the Event that says who did this could not be written: {problem}")

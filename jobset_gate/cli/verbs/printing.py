@@ -4,11 +4,9 @@ from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from typing import Any, Final
 
-import typer
-
 from jobset_gate.cli.documents.writing import to_json, to_yaml
 from jobset_gate.cli.options import Output
-from jobset_gate.cli.telling import columns
+from jobset_gate.cli.telling import columns, output
 
 DELETED: Final = "Deleted"
 """The state of what is there no more, told once."""
@@ -76,15 +74,14 @@ class Printer:
     def _print(self, items: Sequence[Item]) -> None:
         match self._form.output:
             case Output.JSON:
-                text = to_json([it.document() for it in items])
+                output.document(to_json([it.document() for it in items]))
             case Output.YAML:
-                text = "".join(("---\n" if self._later() else "") + to_yaml([it.document()]) for it in items)
+                texts = (("---\n" if self._later() else "") + to_yaml([it.document()]) for it in items)
+                output.document("".join(texts))
             case Output.NAME:
-                text = "".join(it.name + "\n" for it in items)
+                output.out("".join(it.name + "\n" for it in items))
             case _:
-                text = self._table(items)
-        if text:
-            typer.echo(text.encode(), nl=False)
+                output.out(self._table(items))
 
     def _later(self) -> bool:
         """Whether something was printed before."""
@@ -97,5 +94,7 @@ class Printer:
             self._headed = True
             lines.insert(0, self._form.titles)
         for cells in lines:
-            self._widths = [max(width, len(cell)) for width, cell in zip(self._widths, cells, strict=True)]
+            self._widths = [
+                max(width, len(columns.cell(cell))) for width, cell in zip(self._widths, cells, strict=True)
+            ]
         return "".join(columns.joined(cells, self._widths) + "\n" for cells in lines)

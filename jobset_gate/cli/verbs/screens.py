@@ -7,7 +7,6 @@ from dataclasses import replace
 from typing import Self, TextIO, cast
 
 import msgspec
-import typer
 from rich.console import Console, Group, RenderableType
 from rich.live import Live
 from rich.progress_bar import ProgressBar
@@ -15,7 +14,7 @@ from rich.table import Table
 from rich.text import Text
 
 from jobset_gate import explained_lines as said
-from jobset_gate.cli.telling import looks
+from jobset_gate.cli.telling import looks, output
 from jobset_gate.cli.telling.looks import Look
 from jobset_gate.cli.verbs import frames
 from jobset_gate.cli.verbs.frames import Bar
@@ -43,16 +42,16 @@ class Lines:
     def show(self, moment: Moment, now: float) -> None:
         """Says it if it is news."""
         if moment.trouble and not self._trouble:
-            sys.stderr.write(f"warning: {moment.trouble}\n")
+            output.err(f"warning: {moment.trouble}")
         self._trouble = moment.trouble
         for warning in frames.warnings(moment):
             if warning not in self._warned:
                 self._warned.add(warning)
-                sys.stderr.write(f"warning: {warning}\n")
+                output.err(f"warning: {warning}")
         text = frames.line(moment)
         if text != self._last:
             self._last = text
-            typer.echo(f"{said.date(now)}  {text}".encode() + b"\n", nl=False)
+            output.out(f"{said.date(now)}  {text}\n")
 
 
 class Picture:

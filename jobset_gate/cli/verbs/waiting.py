@@ -1,19 +1,17 @@
 """What `wait` does: follows JobSets and pod groups until each of them is where it is wanted."""
 
 import asyncio
-import sys
 from collections.abc import Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field
 from pathlib import Path
-
-import typer
 
 from jobset_gate.cli.caller import Caller
 from jobset_gate.cli.exits import Exit, Failed
 from jobset_gate.cli.looking.objects import Absent
 from jobset_gate.cli.looking.rights import Rights
 from jobset_gate.cli.looking.subjects import Named, What, named
+from jobset_gate.cli.telling import output
 from jobset_gate.cli.verbs import single
 from jobset_gate.cli.verbs.following import Following
 from jobset_gate.cli.verbs.standing import GATES, IN_WORDS, End, Standing, standing
@@ -45,7 +43,7 @@ async def run(wanted: Wanted, *, kubeconfig: str | None, context: str | None) ->
         waits = [_Wait(client, namespace, it, wanted, caller) for it in dict.fromkeys(subjects)]
         codes = await asyncio.gather(*(it.told() for it in waits))
     for line in wanted.rights.missing:
-        sys.stderr.write(f"warning: {line}\n")
+        output.err(f"warning: {line}")
     return next((code for code in (Exit.ERROR, Exit.TIMEOUT) if code in codes), Exit.OK)
 
 
@@ -77,9 +75,9 @@ class _Wait:
         try:
             told = await self._ended()
         except Failed as failed:
-            sys.stderr.write(f"error: {failed}\n")
+            output.err(f"error: {failed}")
             return failed.code
-        typer.echo(told)
+        output.out(told + "\n")
         return Exit.OK
 
     async def _ended(self) -> str:

@@ -5,11 +5,10 @@ import time
 from dataclasses import dataclass, field
 from pathlib import Path
 
-import typer
-
 from jobset_gate.cli.caller import Caller
 from jobset_gate.cli.exits import Exit, Failed
 from jobset_gate.cli.looking.rights import Rights
+from jobset_gate.cli.telling import output
 from jobset_gate.cli.verbs import finding, screens
 from jobset_gate.cli.verbs.scenes import Moment, Scene
 from jobset_gate.cli.verbs.standing import IN_WORDS, End
@@ -77,7 +76,7 @@ def _verdict(scene: Scene, last: Moment) -> Exit:
     now, end = last.standing, scene.end
     words = f": {now.told}" if now.told else ""
     if end in now.ends:
-        typer.echo(f"{scene.subject} {IN_WORDS[end]}{words}".encode() + b"\n", nl=False)
+        output.out(f"{scene.subject} {IN_WORDS[end]}{words}\n")
         return Exit.OK
     if now.ends & {End.TIMED_OUT}:
         raise Failed(f"{scene.subject} timed out{words}")

@@ -1,0 +1,24 @@
+"""The one place that writes to standard output and standard error, so that no text of others steers a terminal."""
+
+import sys
+
+import typer
+
+from jobset_gate import terminal_text
+from jobset_gate.cli.telling import looks
+from jobset_gate.cli.telling.looks import PLAIN, Look
+
+
+def out(text: str, look: Look = PLAIN) -> None:
+    """Whole lines for people; of controls only the colours of `look` get through."""
+    document(looks.safe(text, look))
+
+
+def document(text: str) -> None:
+    """A document for programs, in which controls are escaped already; UTF-8, whatever the locale says."""
+    typer.echo(text.encode(), nl=False)
+
+
+def err(line: str) -> None:
+    """One line on standard error."""
+    sys.stderr.write(terminal_text.lines(line) + "\n")
