@@ -6,30 +6,28 @@ says: a client that has its answer closes.
 """
 
 import asyncio
-from collections import Counter
-from collections.abc import Callable
-from dataclasses import dataclass, field
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass
 from hmac import compare_digest
+from secrets import token_urlsafe
 from typing import Protocol
 
 from controllers.index import Index
 from controllers.keys import Key
+from controllers.places import MOST, Places
 from controllers.told import Told
 from jobset_gate import verdicts
 from jobset_gate.errors import JobsetGateError
 from jobset_gate.model import Generation, JobSetSeen, Verdict
-
-MOST_OPEN = 50_000
-"""Requests open at once, over all gangs."""
-
-SPARE = 16
-"""Requests that a gang may hold open beyond two for each of its pods: an old one may be half open for a while."""
 
 SLICE = 100
 """Requests dealt with before everything else gets its turn: a few milliseconds."""
 
 TOLD_AT_ONCE = 250
 """The same where nothing is done but to send a few bytes."""
+
+_NOBODYS = token_urlsafe()
+"""Compared where there is no gang, or none with a token: who has none of a gang does not learn whether it is there."""
 
 
 class Client(Protocol):
@@ -40,6 +38,9 @@ class Client(Protocol):
 
     def end(self) -> None:
         """Nothing follows: now it is the client's turn to close."""
+
+    def drop(self) -> None:
+        """Its place is taken away; it is to leave at once."""
 
 
 class Refused(JobsetGateError):
@@ -59,78 +60,95 @@ class Request:
     pod: str
     """The pod's UID."""
     client: Client
+    known: bool
+    """The gang had a pod of this UID that waited on a node, when the request came."""
     told: bool = False
     """Its answer was sent."""
     heard: bool = False
     """And taken."""
 
 
-@dataclass(slots=True)
-class _Gang:
-    requests: dict[Request, None] = field(default_factory=dict)
-    """In the order in which they came."""
-    pods: Counter[str] = field(default_factory=Counter)
-    """How many each pod has open: two while it reconnects."""
-
-
 class Announcements:
     """Open requests by gang. To be used from the event loop's thread alone."""
 
-    def __init__(
-        self, index: Index, clock: Callable[[], float], told: Told | None = None, *, most: int = MOST_OPEN
-    ) -> None:
-        self._index, self._clock, self._most = index, clock, most
-        self._gangs: dict[Key, _Gang] = {}
+    def __init__(self, index: Index, clock: Callable[[], float], told: Told | None = None, *, most: int = MOST) -> None:
+        self._index, self._clock = index, clock
+        self._requests: dict[Key, dict[Request, None]] = {}
+        """By gang, in the order in which they came."""
+        self.places = Places(most)
         self.told = Told() if told is None else told
-        self.open = 0
-        """Requests held at this moment."""
+
+    @property
+    def open(self) -> int:
+        """Requests open at this moment."""
+        return self.places.taken
 
     def admit(self, key: Key, token: str, generation: Generation, pod: str, client: Client) -> Request:
         """Takes a request in. One for a generation that is decided already is answered here, and announces nothing.
 
-        Raises Refused for one without the gang's token, of another gang, or beyond the bounds.
+        Raises Refused for one without the token of a gang that is there, or for which there is no place.
         """
         jobset = self._index.jobset(key)
-        if jobset is None:
-            raise Refused(404, "unknown", "no such gang")
         # A gang without a token was not told of the stream: nobody has the right one.
-        if not jobset.token or not compare_digest(jobset.token.encode(), token.encode()):
-            raise Refused(403, "forbidden", "wrong token")
-        if jobset.uid != generation.uid:
-            raise Refused(404, "unknown", "the gang has another UID")
-        request = Request(key, generation, pod, client)
+        right = jobset.token if jobset is not None else ""
+        same = compare_digest((right or _NOBODYS).encode(), token.encode())
+        if jobset is None or not right or not same or jobset.uid != generation.uid:
+            raise Refused(403, "forbidden", "no such gang, or not its token")
         decided = self._index.decided(key)
-        if decided is not None and decided.generation.covers(generation):
-            self.told.tell((pod,))
+        answered = decided is not None and decided.generation.covers(generation)
+        known = self._index.waits(key, pod)
+        if not answered and not _waits(jobset):
+            raise Refused(429, "unknown", "the gang does not wait")
+        if not self.places.take(key, pod, known=known):
+            full = known or self.places.taken >= self.places.most
+            raise Refused(429, "too_many" if full else "unknown", "no place for this pod; ask again")
+        request = Request(key, generation, pod, client, known)
+        self._requests.setdefault(key, {})[request] = None
+        if answered and decided is not None:
+            self._note([request])
             request.told = client.speak(verdicts.render(decided).encode())
             client.end()
         else:
-            self._enter(request, jobset)
+            self._index.announce(key, pod, self._clock())
         return request
 
     def hear(self, request: Request) -> None:
         """The client has taken its answer."""
         request.heard = True
-        self.told.hear(request.pod)
+        if request.known:
+            self.told.hear(request.key, request.pod)
 
     def leave(self, request: Request) -> None:
         """A request has ended. If no request of its pod was heard by then, the stream has not reached it."""
-        others = self._take_out(request)
-        if not request.heard and not others and self.told.doubt(request.pod):
-            self._index.unheard(request.key)
+        key, pod = request.key, request.pod
+        requests = self._requests[key]
+        del requests[request]
+        if not requests:
+            del self._requests[key]
+        if self.places.give_back(key, pod, known=request.known):
+            return  # of a pod's two lines, the other may still be heard
+        self._index.withdraw(key, pod)
+        if not request.heard and self.told.doubt(key, pod):
+            self._index.unheard(key)
+
+    def clear(self, key: Key) -> None:
+        """Takes their places from those that nobody will tell: of a gang that waits no more, or of a pod that went."""
+        jobset = self._index.jobset(key)
+        for request in list(self._requests.get(key, ())):
+            over = jobset is None or jobset.uid != request.generation.uid or not _waits(jobset)
+            if not request.told and (over or (request.known and not self._index.waits(key, request.pod))):
+                request.client.drop()
 
     async def tell(self, key: Key, verdict: Verdict) -> None:
         """Answers all open requests that this verdict binds. It must be in the gang's ConfigMap already.
 
         First everybody is told, which is quick, and only then are the requests ended, which is five times the work.
         """
-        gang = self._gangs.get(key)
-        if gang is None:
-            return
+        requests = self._requests.get(key, ())
         text = verdicts.render(verdict).encode()
-        bound = [one for one in gang.requests if not one.told and verdict.generation.covers(one.generation)]
+        bound = [one for one in requests if not one.told and verdict.generation.covers(one.generation)]
         # All of them first: nobody is to be patched while the rest is being told.
-        self.told.tell(request.pod for request in bound)
+        self._note(bound)
         await asyncio.sleep(0)
         for number, request in enumerate(bound, start=1):
             request.told = request.client.speak(text)
@@ -141,33 +159,13 @@ class Announcements:
             if number % SLICE == 0:
                 await asyncio.sleep(0)
 
-    def _take_out(self, request: Request) -> int:
-        """How many requests its pod still holds open."""
-        gang = self._gangs.get(request.key)
-        if gang is None or request not in gang.requests:
-            return 0  # it was answered when it came
-        del gang.requests[request]
-        self.open -= 1
-        gang.pods[request.pod] -= 1
-        others = gang.pods[request.pod]
-        if not others:
-            del gang.pods[request.pod]
-            self._index.withdraw(request.key, request.pod)
-        if not gang.requests:
-            del self._gangs[request.key]
-        return others
+    def _note(self, requests: Iterable[Request]) -> None:
+        """They are being told. What is told to a UID that the gang does not have says nothing of any pod."""
+        for request in requests:
+            if request.known:
+                self.told.tell(request.key, request.pod)
 
-    def _enter(self, request: Request, jobset: JobSetSeen) -> None:
-        if self.open >= self._most:
-            raise Refused(429, "too_many", "too many requests are open")
-        gang = self._gangs.get(request.key)
-        share = 2 * sum(target.expected for target in jobset.targets) + SPARE
-        if gang is not None and len(gang.requests) >= share:
-            raise Refused(429, "too_many", "the gang has too many requests open")
-        if gang is None:
-            gang = self._gangs[request.key] = _Gang()
-        gang.requests[request] = None
-        self.open += 1
-        gang.pods[request.pod] += 1
-        if gang.pods[request.pod] == 1:
-            self._index.announce(request.key, request.pod, self._clock())
+
+def _waits(jobset: JobSetSeen) -> bool:
+    """Whether pods of it may wait for a verdict."""
+    return not (jobset.suspended or jobset.finished or jobset.deleting or jobset.managed_elsewhere)

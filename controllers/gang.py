@@ -64,6 +64,7 @@ class GangReconciler:
     async def reconcile(self, key: Key) -> float | None:
         """Looks at a gang once. Returns the seconds after which to look again without being asked, if any."""
         seen = self._index.observe(key)
+        self._announcements.clear(key)
         if seen is None:
             self._forget(key)
             return None

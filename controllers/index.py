@@ -32,10 +32,10 @@ class Index:
         self,
         wake: Wake,
         wake_later: WakeLater,
-        told: Container[str] = (),
+        told: Container[tuple[Key, str]] = (),
         touched: Wake = lambda _: None,
     ) -> None:
-        """`told`: UIDs of the pods that were told their verdict on the gate stream.
+        """`told`: gang and UID of the pods that were told their verdict on the gate stream.
 
         `touched` hears of every change, for whoever shows gangs and decides nothing.
         """
@@ -117,13 +117,23 @@ class Index:
     # --- What pods say themselves, on the gate stream (A6) -----------------------------------------------------------
 
     def announce(self, key: Key, pod: str, at: float) -> None:
-        """The pod of this UID holds a request open since then; it may not be known yet."""
+        """The pod of this UID holds a request open, since then if it had none; it may not be known yet."""
         gang = self._gang(key)
+        if pod in gang.announced:
+            return
         gang.announced[pod] = at
         self._touched(key)
         known = gang.pods.get(pod)
         if known is not None and not known.started and known.counts(gang.announced):
             self._started(key, gang, known)
+
+    def waits(self, key: Key, pod: str) -> bool:
+        """Whether the gang has a pod of this UID that is on a node and has not passed its barrier."""
+        gang = self._gangs.get(key)
+        known = gang.pods.get(pod) if gang is not None else None
+        if gang is None or gang.jobset is None or known is None or known.jobset_uid != gang.jobset.uid:
+            return False
+        return known.bound and known.alive and known.stage is not Stage.PASSED
 
     def withdraw(self, key: Key, pod: str) -> None:
         """It does so no more: the count falls, unless its kubelet has reported the start meanwhile."""
@@ -219,15 +229,15 @@ class Index:
         gang.starts += 1
         decided = gang.decided
         if decided is not None and decided.generation.covers(_generation(pod)):
-            self._wake_later(key, LEISURE if self._knows(pod) else SOON)
+            self._wake_later(key, LEISURE if self._knows(key, pod) else SOON)
         elif gang.starts >= gang.lacking:
             self._wake(key)
         else:
             self._wake_later(key, LEISURE)
 
-    def _knows(self, pod: PodSeen) -> bool:
+    def _knows(self, key: Key, pod: PodSeen) -> bool:
         """Whether the verdict that binds it has reached this pod, or is on its way."""
-        if pod.stage is not Stage.RUNNING or pod.uid in self._told:
+        if pod.stage is not Stage.RUNNING or (key, pod.uid) in self._told:
             return True
         carried = verdicts.parse(pod.verdict)
         return carried is not None and carried.generation.covers(_generation(pod))

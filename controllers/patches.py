@@ -53,8 +53,8 @@ class _Progress:
 class Patches:
     """Patches under way and done, by pod. `sent` is told of each outcome: "ok", "gone" or "error".
 
-    `told` says which pods, by UID, heard their verdict on the gate stream, and when by the same clock: one that nobody
-    sets.
+    `told` says which pods, by gang and UID, heard their verdict on the gate stream, and when by the same clock: one
+    that nobody sets.
     """
 
     def __init__(
@@ -63,7 +63,7 @@ class Patches:
         *,
         concurrency: int = CONCURRENCY,
         sent: Callable[[str], None] = lambda _: None,
-        told: Mapping[str, float] = MappingProxyType({}),
+        told: Mapping[tuple[Key, str], float] = MappingProxyType({}),
         clock: Callable[[], float] = ticks,
     ) -> None:
         self._client, self._clock, self._sent, self._told = client, clock, sent, told
@@ -95,7 +95,7 @@ class Patches:
                 sent_at = now if pod.verdict == text else None
                 progress = _Progress(text, seen_at=now, sent_at=sent_at, sent=1 if sent_at is not None else 0)
             kept[uid] = progress
-            due = self._due(uid, progress, fresh=fresh)
+            due = self._due((key, uid), progress, fresh=fresh)
             if due <= now and not progress.queued:
                 progress.queued = True
                 self._enqueue(key, pod)
@@ -120,9 +120,9 @@ class Patches:
 
     # --- Details ---------------------------------------------------------------------------------------------------
 
-    def _due(self, uid: str, progress: _Progress, *, fresh: bool) -> float:
+    def _due(self, pod: tuple[Key, str], progress: _Progress, *, fresh: bool) -> float:
         if progress.sent_at is None:
-            told_at = self._told.get(uid)
+            told_at = self._told.get(pod)
             if told_at is not None:
                 return told_at + TOLD_PATIENCE
             return progress.seen_at if fresh else progress.seen_at + PATIENCE

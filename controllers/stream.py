@@ -7,6 +7,7 @@ tried again and said, and stops nobody.
 
 import asyncio
 import socket
+from collections import OrderedDict
 from collections.abc import Callable
 
 import structlog
@@ -25,6 +26,9 @@ LISTEN_AGAIN = 5.0
 
 SILENCE = 10.0
 """Seconds in which a client that has connected is to make its request."""
+
+MOST_MUTE = 4096
+"""Clients that have not made their request yet; at most 16 MiB of heads. A barrier's comes with its connection."""
 
 TICK = 1.0
 
@@ -55,14 +59,17 @@ class Stream:
         self._hearts = Heartbeats(HEARTBEAT)
         self._farewells = Farewells(self._heard)
         self._connections: set[Connection] = set()
-        self._mute: dict[Connection, float] = {}
+        self._mute: OrderedDict[Connection, float] = OrderedDict()
         """Those that have not made their request, and since when; oldest first."""
-        self._room = 0
+        self._room = self._most_mute = 0
         self.url = ""
 
     async def run(self) -> None:
         """Listens until cancelled, and closes all connections then."""
         self._room = stream_sockets.room()
+        # Who says nothing takes no place from who waits: of few files, they get a quarter.
+        self._most_mute = max(1, min(MOST_MUTE, self._room // 4))
+        self._book.places.most = max(1, min(self._book.places.most, self._room - self._most_mute))
         listening = await self._bound()
         self.url = stream_sockets.url_of(listening)
         try:
@@ -87,8 +94,13 @@ class Stream:
         self._connections.add(connection)
         if len(self._connections) > self._room or not self.url:
             self._outcome("too_many" if self.url else "stopped")
-            _abort(connection)
+            connection.drop()
             return
+        if len(self._mute) >= self._most_mute:
+            # The oldest: one that is going to ask has had the longest time for it.
+            oldest, _ = self._mute.popitem(last=False)
+            self._outcome("too_many")
+            oldest.drop()
         self._mute[connection] = asyncio.get_running_loop().time()
 
     def asked(self, connection: Connection, line: str) -> Request:
@@ -143,26 +155,21 @@ class Stream:
         """Ends those that have connected a while ago and do not ask, or ask in drops."""
         since = asyncio.get_running_loop().time() - SILENCE
         for connection in [connection for connection, at in self._mute.items() if at <= since]:
-            _abort(connection)
+            connection.drop()
 
     async def _close(self) -> None:
         try:
             for _ in range(3):  # those accepted last are only being made
                 await asyncio.sleep(0)
             for number, connection in enumerate(list(self._connections), start=1):
-                _abort(connection)
+                connection.drop()
                 if number % SLICE == 0:
                     await asyncio.sleep(0)
             while self._connections:  # noqa: ASYNC110 - each goes at the loop's next turn
                 await asyncio.sleep(0)
         finally:
             for connection in self._connections:  # told to stop a second time: no connection is left behind for that
-                _abort(connection)
-
-
-def _abort(connection: Connection) -> None:
-    if connection.transport is not None:
-        connection.transport.abort()
+                connection.drop()
 
 
 def _read(line: str) -> tuple[Key, str, Generation, str]:

@@ -13,8 +13,8 @@ from typing import Protocol, cast
 from controllers.announcements import Refused, Request
 from controllers.heartbeats import EMPTY
 
-LONGEST = 8192
-"""Bytes of a request with all its headers; a barrier's has 400, a proxy adds some."""
+LONGEST = 4096
+"""Bytes of a request with all its headers; a barrier's has 400, the proxy of a mesh adds up to 2,000."""
 
 _END = b"\r\n\r\n"
 _HEAD = b"HTTP/1.1 200 OK\r\nContent-Type: text/plain\r\nCache-Control: no-store\r\nConnection: close\r\n\r\n"
@@ -62,8 +62,8 @@ class Connection(asyncio.Protocol):
     def data_received(self, data: bytes) -> None:
         if self._read is None:
             return  # it has asked already
-        self._read += data
-        if _END in self._read:
+        self._read += data[: LONGEST + 1]
+        if 0 <= self._read.find(_END) <= LONGEST - len(_END):
             line = self._read.partition(b"\r\n")[0].decode("latin-1")
             self._read = None
             self._ask(line)
@@ -94,6 +94,11 @@ class Connection(asyncio.Protocol):
             self.transport.abort()
             return
         self._door.ended(self)
+
+    def drop(self) -> None:
+        """Closes it, whatever the client does."""
+        if self.transport is not None:
+            self.transport.abort()
 
     def _ask(self, line: str) -> None:
         try:

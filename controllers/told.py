@@ -4,36 +4,39 @@ Telling is only writing: a line whose other end is cut off takes everything. So 
 and is reached by its annotation like those without a stream.
 """
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable
 
+from controllers.keys import Key
 from controllers.ticks import ticks
 
 TOLD_FOR = 60.0
 """Seconds for which it is remembered; who has not acted by then was not reached."""
 
 
-class Told(dict[str, float]):
-    """UIDs of pods, and when each was first told, by `clock`. A dict, since each pass asks it of each pod."""
+class Told(dict[tuple[Key, str], float]):
+    """Gangs and UIDs of their pods, and when each was first told, by `clock`.
+
+    A dict, since each pass asks it of each pod. By gang too: whoever names another gang's pod at a gang of his own
+    says nothing of that pod.
+    """
 
     def __init__(self, clock: Callable[[], float] = ticks) -> None:
         super().__init__()
         self._clock = clock
-        self._heard: set[str] = set()
+        self._heard: set[tuple[Key, str]] = set()
 
-    def tell(self, pods: Iterable[str]) -> None:
-        """They are being told; some of them again."""
-        now = self._clock()
-        for pod in pods:
-            self.setdefault(pod, now)
+    def tell(self, gang: Key, pod: str) -> None:
+        """It is being told, or told again."""
+        self.setdefault((gang, pod), self._clock())
 
-    def hear(self, pod: str) -> None:
+    def hear(self, gang: Key, pod: str) -> None:
         """It has taken what it was told."""
-        self.tell((pod,))
-        self._heard.add(pod)
+        self.tell(gang, pod)
+        self._heard.add((gang, pod))
 
-    def doubt(self, pod: str) -> bool:
+    def doubt(self, gang: Key, pod: str) -> bool:
         """One of its lines ended without showing that anything arrived. True if it counts as told no more."""
-        return pod not in self._heard and self.pop(pod, None) is not None
+        return (gang, pod) not in self._heard and self.pop((gang, pod), None) is not None
 
     def tidy(self) -> None:
         """Forgets whom it has told a while ago."""

@@ -8,9 +8,10 @@ from contextlib import asynccontextmanager
 from typing import Any
 from urllib.parse import urlsplit
 
-from controllers.announcements import MOST_OPEN, Announcements
+from controllers.announcements import Announcements
 from controllers.index import Index
 from controllers.keys import Key
+from controllers.places import MOST
 from controllers.stream import Stream
 from controllers.told import Told
 from jobset_gate import count
@@ -27,9 +28,7 @@ MOMENT = 0.3
 class Gate:
     """What the controller has of it."""
 
-    def __init__(
-        self, clock: Callable[[], float], *, most: int = MOST_OPEN, host: str = "127.0.0.1", port: int = 0
-    ) -> None:
+    def __init__(self, clock: Callable[[], float], *, most: int = MOST, host: str = "127.0.0.1", port: int = 0) -> None:
         self.woken: list[Key] = []
         self.woken_later: list[Key] = []
         told = Told()
@@ -54,6 +53,18 @@ class Gate:
         gate = gangs.gate(verdict=verdict, **changes)
         self.index.saw_gate(TRAIN, gate)
         return gate
+
+    def see_pods(self, many: int) -> list[str]:
+        """So many pods of the Job wait on their nodes; their UIDs."""
+        pods = [gangs.waiting_pod(number) for number in range(many)]
+        for pod in pods:
+            self.see_pod(pod)
+        return [pod.uid for pod in pods]
+
+    @property
+    def told(self) -> set[str]:
+        """UIDs of the gang's pods that count as told."""
+        return {pod for key, pod in self.book.told if key == TRAIN}
 
     @property
     def announced(self) -> set[str]:

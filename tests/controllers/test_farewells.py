@@ -13,7 +13,6 @@ from controllers.farewells import HEARD_WITHIN
 from jobset_gate import verdicts
 from jobset_gate.sim.clock import VirtualClock
 from tests.controllers.streams import TRAIN, Client, Gate, served, until
-from tests.jobset_gate import gangs
 from tests.jobset_gate.gangs import verdict
 
 POD = "pod-workers-0-0"
@@ -23,6 +22,7 @@ TEXT = verdicts.render(verdict())
 @pytest.fixture
 async def gate(clock: VirtualClock) -> AsyncIterator[Gate]:
     async with served(Gate(clock)) as made:
+        assert made.see_pods(1) == [POD]
         yield made
 
 
@@ -32,9 +32,9 @@ async def test_a_client_that_reads_and_closes_has_heard(gate: Gate) -> None:
     assert await client.verdict() == TEXT
     await until(lambda: gate.book.open == 0)
     assert gate.outcomes == ["told"]
-    assert set(gate.book.told) == {POD}
+    assert gate.told == {POD}
     await asyncio.sleep(2 * HEARD_WITHIN)
-    assert set(gate.book.told) == {POD}
+    assert gate.told == {POD}
 
 
 async def test_one_that_only_gets_the_answer_at_once_has_heard_as_well(gate: Gate) -> None:
@@ -42,7 +42,7 @@ async def test_one_that_only_gets_the_answer_at_once_has_heard_as_well(gate: Gat
     assert TEXT in await (await gate.ask(POD)).rest()
     await until(lambda: gate.outcomes == ["told"])
     await asyncio.sleep(2 * HEARD_WITHIN)
-    assert set(gate.book.told) == {POD}
+    assert gate.told == {POD}
 
 
 @pytest.mark.parametrize("decided", [False, True], ids=["held before", "answered at once"])
@@ -53,14 +53,14 @@ async def test_one_that_never_closes_has_not_heard_and_its_gang_is_woken(
     if decided:
         gate.keep(verdict())
     await gate.ask(POD)
-    await until(lambda: gate.book.open == 1 or POD in gate.book.told)
+    await until(lambda: gate.book.open == 1 or POD in gate.told)
     await gate.book.tell(TRAIN, verdict())
     since = clock()
-    assert set(gate.book.told) == {POD}, "it has a while to close"
+    assert gate.told == {POD}, "it has a while to close"
     gate.woken_later.clear()
     await until(lambda: gate.outcomes == ["lost"])
     assert HEARD_WITHIN <= clock() - since <= HEARD_WITHIN + 2
-    assert (dict(gate.book.told), gate.book.open) == ({}, 0)
+    assert (gate.told, gate.book.open) == (set(), 0)
     assert TRAIN in gate.woken_later
 
 
@@ -95,8 +95,7 @@ async def test_many_that_close_at_the_same_moment_are_let_go_a_few_at_a_time(
 ) -> None:
     """Whatever they do, other work gets its turn in between."""
     many = 350
-    gate.see(gangs.jobset(gangs.replicated_job(parallelism=many, completions=many), token="t0ken"))
-    clients = [await (await gate.ask(f"pod-{number}")).held() for number in range(many)]
+    clients = [await (await gate.ask(pod)).held() for pod in gate.see_pods(many)]
     await gate.book.tell(TRAIN, verdict())
     assert [await client.verdict() for client in clients] == [TEXT] * many
     turns: list[int] = []

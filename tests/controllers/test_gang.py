@@ -34,6 +34,7 @@ from jobset_gate.sim.clock import VirtualClock
 from tests.controllers.doors import Doors
 from tests.controllers.objects import notes, store_jobset, store_pod, verdict_on
 from tests.controllers.test_closer import tell
+from tests.jobset_gate import gangs
 from tests.jobset_gate.gangs import job, replicated_job, verdict
 from tests.jobset_gate.world.api import Api, Json
 from tests.jobset_gate.world.client import MemoryClient
@@ -158,6 +159,9 @@ class Client:
     def end(self) -> None:
         """The test does not mind."""
 
+    def drop(self) -> None:
+        self.heard.append((self.pod, "dropped", tuple(self.desk.asked())))
+
 
 @pytest.fixture
 def desk(api: Api, memory: MemoryClient, doors: Doors, clock: VirtualClock) -> Desk:
@@ -259,6 +263,38 @@ async def test_whoever_was_told_on_the_stream_is_patched_only_if_it_still_waits_
     assert verdict_on(desk.api, told) == desk.gate()["verdict"]
 
 
+async def test_a_pod_that_somebody_names_at_a_gang_of_his_own_gets_its_patch(desk: Desk) -> None:
+    """What he was told there says nothing of the pod."""
+    victim = desk.see_pod(0)
+    desk.see_pod(1)
+    own = gangs.jobset(namespace="theirs", name="own", token="theirs")
+    desk.index.on_jobset(Change(("theirs", "own"), None, own))
+    decided = gangs.gate(namespace="theirs", name="own-group-scheduling", verdict=gangs.verdict())
+    desk.index.on_gate(Change(("theirs", decided.name), None, decided))
+    client = Client(desk, victim.uid, [], gone=False)
+    request = desk.book.admit(Key("theirs", "own"), "theirs", Generation(own.uid, 0, 0), victim.uid, client)
+    assert request.told
+    desk.book.hear(request)
+    await desk.look()
+    assert verdict_on(desk.api, victim) == desk.gate()["verdict"]
+
+
+@pytest.mark.parametrize("what", ["deleted", "suspended", "finished", "its pods went"])
+async def test_a_gang_that_waits_no_more_gives_its_places_on_the_stream_back(desk: Desk, what: str) -> None:
+    pods = [desk.see_pod(0, stage=Stage.WAITING), desk.see_pod(1, stage=Stage.WAITING)]
+    heard = desk.ask(*pods)
+    match what:
+        case "deleted":
+            desk.index.on_jobset(Change(("default", "train"), desk.jobset, None))
+        case "its pods went":
+            for pod in pods:
+                desk.index.on_pod(Change(("default", pod.name), pod, None))
+        case _:
+            desk.see(msgspec.structs.replace(desk.jobset, **{what: True}))
+    await desk.look()
+    assert [(pod, said) for pod, said, _ in heard] == [(pod.uid, "dropped") for pod in pods]
+
+
 async def test_a_clock_that_somebody_sets_back_makes_nobody_wait_longer_for_its_patch(desk: Desk) -> None:
     told, untold = desk.see_pod(0), desk.see_pod(1)
     desk.ask(told)
@@ -279,7 +315,7 @@ async def test_whoever_was_told_and_turns_out_not_to_have_heard_is_patched_at_th
     await asyncio.sleep(PATIENCE)
     await desk.look()
     assert verdict_on(desk.api, deaf) == ""
-    desk.book.told.doubt(deaf.uid)
+    desk.book.told.doubt(TRAIN, deaf.uid)
     await desk.look()
     assert verdict_on(desk.api, deaf) == desk.gate()["verdict"]
 

@@ -19,7 +19,7 @@ class Woken:
     def __init__(self) -> None:
         self.now: list[Key] = []
         self.later: list[tuple[Key, float]] = []
-        self.told: set[str] = set()
+        self.told: set[tuple[Key, str]] = set()
         self.index = Index(self.now.append, lambda key, seconds: self.later.append((key, seconds)), self.told)
 
     def asked(self) -> tuple[int, int]:
@@ -190,7 +190,7 @@ def test_a_pod_that_starts_after_the_verdict_and_that_nobody_has_told_is_looked_
 def test_the_late_report_of_a_pod_that_knows_the_verdict_hurries_nobody(woken: Woken, how: str) -> None:
     """After a release by stream each of ten thousand pods has one: a pass over them all each time would be a storm."""
     decided(woken)
-    woken.told |= {pod(0).uid} if how == "told" else set()
+    woken.told |= {(TRAIN, pod(0).uid)} if how == "told" else set()
     reported = {"patched": pod(0, verdict=verdicts.render(verdict())), "passed": pod(0, stage=Stage.PASSED)}
     woken.pod(waiting_pod(0), reported.get(how, pod(0)))
     assert woken.now == []
@@ -214,7 +214,7 @@ def test_a_verdict_on_a_pod_that_does_not_bind_it_is_no_knowledge(
 def test_a_pod_whom_the_verdict_does_not_bind_wakes_its_gang_at_once_even_if_it_was_told_one(woken: Woken) -> None:
     """It may be the one that completes the next generation."""
     decided(woken)
-    woken.told.add(pod(0).uid)
+    woken.told.add((TRAIN, pod(0).uid))
     woken.pod(waiting_pod(0, epoch=1), pod(0, epoch=1))
     assert woken.asked() == (1, 0)
 

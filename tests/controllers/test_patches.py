@@ -33,7 +33,11 @@ class Sender:
     """Patches at work, and what became of them."""
 
     def __init__(
-        self, memory: MemoryClient, clock: VirtualClock, concurrency: int = 4, told: Mapping[str, float] | None = None
+        self,
+        memory: MemoryClient,
+        clock: VirtualClock,
+        concurrency: int = 4,
+        told: Mapping[tuple[Key, str], float] | None = None,
     ) -> None:
         self.outcomes: list[str] = []
         self.patches = Patches(
@@ -100,10 +104,10 @@ async def test_a_pod_that_comes_later_gets_a_moment_to_see_the_configmap_by_itse
 async def test_a_pod_that_was_told_on_the_stream_is_patched_only_if_it_still_waits(
     api: Api, memory: MemoryClient, doors: Doors, clock: VirtualClock
 ) -> None:
-    told: dict[str, float] = {}
+    told: dict[tuple[Key, str], float] = {}
     async with running(Sender(memory, clock, told=told)) as sender:
         heard, deaf = store_pods(api, 2)
-        told[heard.uid] = clock()
+        told[TRAIN, heard.uid] = clock()
         sender.want(TRAIN, [heard, deaf], RELEASE, fresh=True)
         await asyncio.sleep(SOON)
         assert [call.name for call in doors.asked] == [deaf.name]
@@ -121,7 +125,7 @@ async def test_somebody_looks_again_when_those_who_were_told_should_have_passed(
     memory: MemoryClient, api: Api, clock: VirtualClock
 ) -> None:
     (pod,) = store_pods(api, 1)
-    patches = Sender(memory, clock, told={pod.uid: clock()}).patches
+    patches = Sender(memory, clock, told={(TRAIN, pod.uid): clock()}).patches
     assert patches.want(TRAIN, [pod], RELEASE, fresh=True) == pytest.approx(TOLD_PATIENCE)
 
 

@@ -10,7 +10,7 @@ from urllib.parse import urlsplit
 import aiohttp
 import pytest
 
-from controllers import stream_sockets
+from controllers import stream, stream_sockets
 from controllers.heartbeats import HEARTBEAT
 from controllers.stream import LISTEN_AGAIN, SILENCE
 from controllers.stream_connection import LONGEST
@@ -66,8 +66,7 @@ async def test_a_held_request_gets_an_empty_line_now_and_then(gate: Gate, clock:
 
 
 async def test_all_who_wait_are_told_at_once(gate: Gate) -> None:
-    gate.see(gangs.jobset(gangs.replicated_job(parallelism=200, completions=200), token="t0ken"))
-    clients = [await (await gate.ask(f"pod-{number}")).held() for number in range(200)]
+    clients = [await (await gate.ask(pod)).held() for pod in gate.see_pods(200)]
     await gate.book.tell(TRAIN, verdict())
     assert [await client.rest() for client in clients] == [TEXT] * 200
 
@@ -131,9 +130,9 @@ async def test_a_client_that_comes_back_after_the_decision_hears_it(gate: Gate) 
     [
         (path("pod", token="wrong"), 403),
         (path("pod", token=""), 403),
-        (path("pod", gang="default/other"), 404),
-        (path("pod", gang="elsewhere/train"), 404),
-        (path("pod", generation="u-2/0/0"), 404),
+        (path("pod", gang="default/other"), 403),
+        (path("pod", gang="elsewhere/train"), 403),
+        (path("pod", generation="u-2/0/0"), 403),
         (path("pod", generation="u-1/x/0"), 400),
         (path("pod", generation="u-1/0/-1"), 400),
         (path("pod", generation="u-1/0/"), 400),
@@ -153,6 +152,26 @@ async def test_what_is_not_of_the_gang_is_turned_away(gate: Gate, where: str, st
     assert await client.status() == status
     assert "t0ken" not in await client.rest(), "the connection ends, and gives nothing away"
     assert gate.announced == set()
+
+
+async def test_without_the_token_nobody_learns_which_gangs_are_there(gate: Gate) -> None:
+    """The same answer, byte for byte, and the same in the metrics, which all pods may read."""
+    answers = set()
+    for where in (
+        path("pod", token="wrong"),
+        path("pod", token=""),
+        path("pod", gang="default/other", token="wrong"),
+        path("pod", gang="elsewhere/train", token="wrong"),
+        path("pod", generation="u-2/0/0", token="wrong"),
+        path("pod", generation="u-2/0/0"),
+    ):
+        client = await gate.connect()
+        client.send(f"GET {where} HTTP/1.1\r\nHost: gate\r\n\r\n")
+        answers.add(await client.rest())
+    gate.see(gangs.jobset(token=""))
+    answers.add(await (await gate.ask(token="wrong")).rest())
+    assert len(answers) == 1
+    assert set(gate.outcomes) == {"forbidden"}
 
 
 async def test_other_methods_are_turned_away(gate: Gate) -> None:
@@ -191,22 +210,6 @@ async def test_what_follows_the_request_is_not_listened_to(gate: Gate) -> None:
     assert await client.rest() == TEXT
 
 
-async def test_a_gang_may_hold_two_requests_for_each_pod_and_some(gate: Gate) -> None:
-    clients = [await (await gate.ask(f"pod-{number}")).held() for number in range(2 * 2 + 16)]
-    assert await (await gate.ask("one-more")).status() == 429
-    await clients[0].close()
-    await until(lambda: gate.book.open < len(clients))
-    await (await gate.ask("one-more")).held()
-
-
-async def test_all_gangs_together_have_a_bound_too(clock: VirtualClock) -> None:
-    async with served(Gate(clock, most=3)) as gate:
-        for number in range(3):
-            await (await gate.ask(f"pod-{number}")).held()
-        assert await (await gate.ask("one-more")).status() == 429
-        assert gate.outcomes == ["too_many"]
-
-
 # --- Bad clients ----------------------------------------------------------------------------------------------------
 
 
@@ -215,6 +218,31 @@ async def test_a_client_that_connects_and_says_nothing_is_dropped(gate: Gate, cl
     client = await gate.connect()
     assert await client.rest() == ""
     assert SILENCE <= clock() - since <= SILENCE + 3
+
+
+async def test_of_too_many_clients_that_say_nothing_the_oldest_is_dropped(
+    clock: VirtualClock, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(stream, "MOST_MUTE", 3)
+    async with served(Gate(clock)) as gate:
+        await (await gate.ask(*gate.see_pods(1))).held()
+        oldest, *others = [await gate.connect() for _ in range(4)]
+        assert await oldest.rest() == ""
+        assert gate.outcomes == ["too_many"]
+        for pod, client in enumerate(others):
+            client.send(f"GET {path(f'stranger-{pod}')} HTTP/1.1\r\nHost: gate\r\n\r\n")
+            await client.held()
+        assert len(gate.announced) == 4, "who waits has lost nothing"
+
+
+async def test_half_a_head_takes_no_more_than_a_head(gate: Gate) -> None:
+    client = await gate.connect()
+    client.send(f"GET {path('pod')} HTTP/1.1\r\nCookie: {'x' * (LONGEST - 200)}")
+    await asyncio.sleep(1.0)
+    (held,) = gate.stream._connections
+    assert len(held._read or b"") < LONGEST
+    client.send("x" * 200 + "\r\n\r\n")
+    assert await client.status() == 431, "too long as a whole, though its end has come"
 
 
 async def test_a_client_that_speaks_in_drops_is_dropped(gate: Gate, clock: VirtualClock) -> None:
@@ -264,13 +292,13 @@ async def test_a_client_that_reads_nothing_is_given_up(gate: Gate, clock: Virtua
 
 
 async def test_whoever_has_gone_is_not_told_and_gets_no_more_signs_of_life(gate: Gate) -> None:
-    await (await gate.ask()).held()
+    await (await gate.ask(*gate.see_pods(1))).held()
     (held,) = gate.stream._connections
     assert held.transport is not None
     held.transport.abort()
     await gate.book.tell(TRAIN, verdict())
     await until(lambda: gate.outcomes == ["lost"])
-    assert (dict(gate.book.told), list(gate.stream._hearts._last)) == ({}, [])
+    assert (gate.told, list(gate.stream._hearts._last)) == (set(), [])
 
 
 async def test_one_that_has_been_cut_off_does_not_hold_up_the_others(gate: Gate) -> None:
@@ -289,9 +317,11 @@ async def test_beyond_the_files_that_the_process_may_open_connections_are_turned
     monkeypatch.setattr(resource, "getrlimit", lambda _: (few, few))
     async with served(Gate(clock)) as gate:
         await (await gate.ask("held")).held()
+        assert await (await gate.ask("another")).status() == 429
         await gate.connect()
         assert await (await gate.connect()).rest() == ""
-        assert gate.outcomes == ["too_many"]
+        assert gate.outcomes == ["too_many"] * 2
+        assert gate.announced == {"held"}, "who says nothing takes no place from who waits"
 
 
 # --- Coming and going -----------------------------------------------------------------------------------------------

@@ -120,9 +120,9 @@ async def test_the_metrics_tell_what_is_open_and_how_requests_ended(replicas: Re
     where = urlsplit(manager.stream_url)
     reader, writer = await asyncio.open_connection(where.hostname, where.port)
     writer.write(b"GET /v1/gangs/default/train/token/uid/0/0/pod HTTP/1.1\r\n\r\n")
-    assert (await reader.read()).startswith(b"HTTP/1.1 404 ")
+    assert (await reader.read()).startswith(b"HTTP/1.1 403 ")
     writer.close()
     await writer.wait_closed()
     told = generate_latest(manager.options.registry).decode()
     assert "jobset_gate_stream_open 0.0" in told
-    assert 'jobset_gate_stream_requests_total{outcome="unknown"} 1.0' in told
+    assert 'jobset_gate_stream_requests_total{outcome="forbidden"} 1.0' in told

@@ -14,7 +14,7 @@ from jobset_gate.model import Kind, Verdict
 from tests.controllers.streams import TRAIN, Gate, served, until
 from tests.jobset_gate import barriers
 from tests.jobset_gate.barriers import POD, SHELLS, WITHIN, Held
-from tests.jobset_gate.gangs import UID, verdict
+from tests.jobset_gate.gangs import UID, verdict, waiting_pod
 
 ENDS = {"release": (verdict(), 0), "timeout": (verdict(Kind.TIMEOUT, names.REASON_TIMED_OUT), names.EXIT_TIMED_OUT)}
 
@@ -32,6 +32,7 @@ async def test_a_barrier_that_was_told_is_known_to_have_heard(
     held: Held, taken: Verdict, code: int, decided: bool
 ) -> None:
     async with served(Gate(time.time)) as gate:
+        gate.see_pod(waiting_pod(0, uid=POD))
         held.stream = f"{gate.stream.url}/v1/gangs/default/train/t0ken"
         if decided:
             gate.keep(taken)
@@ -42,4 +43,4 @@ async def test_a_barrier_that_was_told_is_known_to_have_heard(
         assert await asyncio.to_thread(process.wait, WITHIN) == code
         await until(lambda: bool(gate.outcomes))
         assert gate.outcomes == ["told"]
-        assert set(gate.book.told) == {POD}
+        assert gate.told == {POD}

@@ -166,8 +166,8 @@ async def test_only_the_gangs_own_token_life_and_name_are_served(make_stage: Mak
         assert await status_of(f"{base}/{wrong}/{rest}") == "403"
         assert await status_of(f"{base}/x/{rest}") == "403"
         assert await status_of(f"{base}//{rest}") == "403"
-        assert await status_of(f"{base}/{token}/another-life/0/0/p") == "404"
-        assert await status_of(f"{base.rpartition('/')[0]}/nobody/{token}/{rest}") == "404"
+        assert await status_of(f"{base}/{token}/another-life/0/0/p") == "403"
+        assert await status_of(f"{base.rpartition('/')[0]}/nobody/{token}/{rest}") == "403"
         assert await status_of(f"{base}/{token}/{uid}/0/x/p") == "400"
 
 
@@ -238,7 +238,7 @@ async def test_a_pod_of_an_older_life_or_attempt_is_told_nothing_by_a_younger_ga
             with suppress(TimeoutError):
                 async with asyncio.timeout(0.5):
                     assert not (await body.line()).strip()
-    assert await status_of(f"{place(pod)}/another-life/0/0/p") == "404"
+    assert await status_of(f"{place(pod)}/another-life/0/0/p") == "403"
 
 
 # --- Who leads -------------------------------------------------------------------------------------------------------

@@ -29,6 +29,8 @@ class Line:
     swallows: bool = False
     """What is said does not arrive, and nobody notices."""
     request: Request | None = None
+    holds: bool = False
+    """It was not answered when it came."""
 
     def speak(self, text: bytes) -> bool:
         self.streams.spoken(self, text)
@@ -41,6 +43,10 @@ class Line:
             loop.call_later(HEARD_WITHIN, self.streams.leave, self)
         else:
             loop.call_soon(self._close)
+
+    def drop(self) -> None:
+        """The controller hangs up."""
+        self.streams.leave(self)
 
     def _close(self) -> None:
         if self.request is not None:
@@ -68,9 +74,10 @@ class Streams:
                 line.request = line.book.admit(Key("default", JOBSET), TOKEN, generation, line.pod, line)
             except Refused:
                 return  # it asks again some time
+            self._lines.append(line)
             if not line.request.told:
-                self._lines.append(line)
                 replica.held[line.pod] += 1
+                line.holds = True
 
         self._loop.do(admit)
 
@@ -112,5 +119,5 @@ class Streams:
         """The controller notices that the line has ended."""
         if line in self._lines and line.request is not None:
             self._lines.remove(line)
-            line.replica.held[line.pod] -= 1
+            line.replica.held[line.pod] -= line.holds
             line.book.leave(line.request)
