@@ -40,8 +40,13 @@ judge() {
 }
 
 # Waits until the files are to be looked at again, or until the stream has news, of which `tell` makes the shell hear.
-# With signals, and a process for each nap ...
-nap() { sleep "$poll" & wait $!; }
+# With signals, and a process for each nap, which a signal does not end: a stream that says much costs no more of them ...
+sleeper=
+nap() {
+  [ "$sleeper" ] || { sleep "$poll" & sleeper=$!; }
+  wait "$sleeper"
+  [ $? -gt 128 ] || sleeper=
+}
 tell() { kill "-$1" "$me"; }
 trap over USR1
 trap heard USR2

@@ -60,6 +60,17 @@ def alive(group: int) -> list[str]:
     return found
 
 
+def naps(group: int) -> int:
+    """Processes of a group that sleep."""
+    found = 0
+    for entry in Path("/proc").iterdir():
+        with suppress(OSError):
+            name, rest = (entry / "stat").read_text().rsplit(")", 1) if entry.name.isdigit() else ("", "")
+            words = rest.split()
+            found += bool(words) and words[2] == str(group) and name.endswith("(sleep")
+    return found
+
+
 def test_it_asks_for_its_own_generation_and_says_which_pod_it_is(held: Held, gate: Gate) -> None:
     held.attempt, held.epoch = "2", "7"
     held.start()
@@ -221,6 +232,21 @@ def test_of_an_endless_answer_it_takes_little(held: Held, gate: Gate, chunk: str
     asked.hold()
     assert asked.flood(chunk, 64 * MIB) < 64 * MIB
     gate.asked().answer(release())
+    assert ended(process) == 0
+
+
+def test_a_stream_of_empty_lines_keeps_no_crowd_of_processes(held: Held, gate: Gate) -> None:
+    """A shell that naps by a process of its own starts no other one while the first sleeps."""
+    process = held.start()
+    asked = gate.asked()
+    asked.hold()
+    most = 0
+    for _ in range(300):
+        asked.send("\n")
+        time.sleep(0.002)
+        most = max(most, naps(process.pid))
+    assert most <= 2
+    asked.send(release())
     assert ended(process) == 0
 
 
