@@ -46,6 +46,7 @@ from jobset_gate.kube.access import Access
 from jobset_gate.kube.client import Client
 from jobset_gate.kube.lease import LeaderElector
 from jobset_gate.kube.resources import CRDS, JOBSETS
+from jobset_gate.kube.store import Version
 from jobset_gate.settings import Groups
 
 Work = Callable[[], Coroutine[Any, Any, None]]
@@ -139,7 +140,10 @@ class Manager:
             informers = self._informers(client, index, crds)
             gates = Gates(writer, index, watches.gate_witness(informers))
             metrics = LoopMetrics(self.options.registry)
-            works = self._works(client, writer, index, gangs, crds, gates=gates, told=told, metrics=metrics)
+            statuses = self._statuses(writer, watches.jobset_version(informers))
+            works = self._works(
+                client, writer, index, gangs, crds, gates=gates, statuses=statuses, told=told, metrics=metrics
+            )
             groups = self._groups(client, writer, index, metrics)
             self.page = self._make_page(client, index, informers, groups, elector)
             health = await self._serve(informers, groups)
@@ -192,6 +196,7 @@ class Manager:
         crds: WorkQueue[str],
         *,
         gates: Gates,
+        statuses: Statuses,
         told: Told,
         metrics: LoopMetrics,
     ) -> Sequence[Work]:
@@ -202,7 +207,6 @@ class Manager:
         measures.open_requests(lambda: book.open)
         patches = Patches(writer, concurrency=options.patch_concurrency, sent=measures.patched, told=told)
         words: WorkQueue[Key] = self._plumbing.queue("status")
-        statuses = Statuses(writer.impatient(), options.clock, options.progress_every)
         heralds = Heralds(statuses, words, again=options.progress_every, failed=metrics.errors.labels("status").inc)
         reconciler = GangReconciler(
             index=index,
@@ -229,6 +233,9 @@ class Manager:
             )
             works.append(self._stream.run)
         return works
+
+    def _statuses(self, writer: Client, version: Callable[[Key], Version | None]) -> Statuses:
+        return Statuses(writer.impatient(), self.options.clock, self.options.progress_every, version=version)
 
     def _informers(self, client: Client, index: Index, crds: WorkQueue[str]) -> list[watches.AnyInformer]:
         options = self.options

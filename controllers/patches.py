@@ -15,6 +15,7 @@ from types import MappingProxyType
 import structlog
 
 from controllers.keys import Key
+from controllers.refusals import is_of_another_uid
 from controllers.ticks import ticks
 from jobset_gate import names, verdicts
 from jobset_gate.kube.client import Client, PatchType
@@ -174,8 +175,11 @@ class Patches:
             raise
         except (ApiError, Unreachable, BadAnswer) as error:
             # Not lost: it counts as sent, and the pod is a straggler soon. The ConfigMap travels by itself meanwhile.
-            outcome = "error"
-            _log.warning("pod not patched", namespace=pod.namespace, jobset=pod.gang, pod=pod.name, error=str(error))
+            outcome = "gone" if is_of_another_uid(error) else "error"
+            if outcome == "error":
+                _log.warning(
+                    "pod not patched", namespace=pod.namespace, jobset=pod.gang, pod=pod.name, error=str(error)
+                )
         progress.sent += 1
         progress.sent_at = self._clock()
         progress.queued = False

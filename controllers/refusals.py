@@ -1,6 +1,6 @@
 """What an API server's refusal means for a gang."""
 
-from jobset_gate.kube.errors import Forbidden
+from jobset_gate.kube.errors import Forbidden, Invalid
 
 
 def terminating(refused: Exception) -> bool:
@@ -9,3 +9,11 @@ def terminating(refused: Exception) -> bool:
         return False
     causes = refused.details.get("causes") or ()
     return any(cause.get("reason") == "NamespaceTerminating" for cause in causes)
+
+
+def is_of_another_uid(refused: Exception) -> bool:
+    """Whether a patch of metadata was refused because the object of that name has another UID."""
+    if not isinstance(refused, Invalid):
+        return False
+    causes = refused.details.get("causes") or ()
+    return any(cause.get("field") == "metadata.uid" for cause in causes)

@@ -5,6 +5,7 @@ import math
 from collections.abc import Callable
 from datetime import UTC, datetime
 
+from controllers.gates import LookAgain
 from controllers.keys import Key
 from controllers.ticks import ticks
 from jobset_gate import names, report
@@ -12,6 +13,7 @@ from jobset_gate.kube import events
 from jobset_gate.kube.client import Client, PatchType
 from jobset_gate.kube.errors import Conflict, NotFound
 from jobset_gate.kube.resources import JOBSETS
+from jobset_gate.kube.store import Version
 from jobset_gate.model import Condition, ConditionSeen, JobSetSeen
 
 PROGRESS_EVERY = 15.0
@@ -31,10 +33,14 @@ class Statuses:
         clock: Callable[[], float],
         progress_every: float = PROGRESS_EVERY,
         *,
+        version: Callable[[Key], Version | None],
         patience: Callable[[], float] = ticks,
     ) -> None:
-        """`clock` dates what is written; `patience` measures pauses, and is a clock that nobody sets."""
-        self._client, self._clock, self._patience = client, clock, patience
+        """`clock` dates what is written; `patience` measures pauses, and is a clock that nobody sets.
+
+        `version`: which version of a JobSet the informer's cache holds.
+        """
+        self._client, self._clock, self._version, self._patience = client, clock, version, patience
         self._progress_every = progress_every
         self._written: dict[Key, tuple[float, str, Condition]] = {}
 
@@ -56,7 +62,8 @@ class Statuses:
     async def tell(self, jobset: JobSetSeen, condition: Condition, generation: str = "") -> float | None:
         """Writes the condition if it is due, an Event before it if it says that something has happened.
 
-        Returns the seconds after which to come back for a write that was put off, None if there is none. The Event
+        Returns the seconds after which to come back for a write that was put off, None if there is none. Raises
+        LookAgain when the cache holds no longer the JobSet's latest version. The Event
         comes first, under a name made from the fact: after a crash between the two both are repeated, and the API
         server refuses the second Event of that name.
         """
@@ -73,13 +80,18 @@ class Statuses:
         self._written.pop(key, None)
 
     async def _condition(self, jobset: JobSetSeen, condition: Condition) -> None:
+        key = Key(jobset.namespace, jobset.name)
+        version = self._version(key)
+        if version is None or version.uid != jobset.uid:
+            return  # deleted meanwhile: its successor's own events bring us back
         now = self._clock()
         stands = jobset.condition
         same = stands is not None and stands.status == condition.status and stands.since
         since = stands.since if same and stands else datetime.fromtimestamp(int(now), UTC).isoformat()
         body = {
-            # With the UID a namesake made meanwhile answers 409 instead of taking a stranger's condition.
-            "metadata": {"name": jobset.name, "namespace": jobset.namespace, "uid": jobset.uid},
+            # In a write of a custom resource's status the API server ignores metadata.uid, and honours resourceVersion:
+            # with it a JobSet made meanwhile under the same name refuses what was written for its predecessor.
+            "metadata": {"resourceVersion": version.resource_version},
             "status": {
                 "conditions": [
                     {
@@ -105,9 +117,9 @@ class Statuses:
             )
         except NotFound:
             return  # deleted meanwhile: nobody is left to be told
-        except Conflict:
-            return  # made anew meanwhile: its own events bring us back
-        self._written[Key(jobset.namespace, jobset.name)] = (self._patience(), jobset.uid, condition)
+        except Conflict as changed:
+            raise LookAgain(f"the JobSet {key} has changed since the cache was told of it") from changed
+        self._written[key] = (self._patience(), jobset.uid, condition)
 
     async def _event(self, jobset: JobSetSeen, condition: Condition, generation: str) -> None:
         fact = f"{jobset.uid} {condition.reason} {generation}"

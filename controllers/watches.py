@@ -5,12 +5,13 @@ from dataclasses import dataclass
 from typing import Any
 
 from controllers.index import Index
+from controllers.keys import Key
 from jobset_gate import names, read, wire
 from jobset_gate.kube.client import Client
 from jobset_gate.kube.informer import Informer
 from jobset_gate.kube.problems import OnProblem
 from jobset_gate.kube.resources import CONFIGMAPS, CRDS, JOBS, JOBSETS, PODS, Resource
-from jobset_gate.kube.store import Change
+from jobset_gate.kube.store import Change, Version
 from jobset_gate.kube.witness import Witness
 from jobset_gate.model import GateSeen
 
@@ -72,6 +73,12 @@ def informers(
 def gate_witness(informers: Iterable[AnyInformer]) -> Witness[wire.ConfigMap, GateSeen]:
     """Who is told of the ConfigMaps that the controller itself reads and writes."""
     return next(informer.witness for informer in informers if informer.resource == CONFIGMAPS)
+
+
+def jobset_version(informers: Iterable[AnyInformer]) -> Callable[[Key], Version | None]:
+    """Which version of a JobSet the cache holds: the precondition of a write of its status."""
+    witness = next(informer.witness for informer in informers if informer.resource == JOBSETS)
+    return lambda key: witness.known((key.namespace, key.name))
 
 
 def unlisted(informers: Iterable[AnyInformer]) -> str:

@@ -28,7 +28,7 @@ from jobset_gate.model import (
 CONDITION_LIMIT = 32_768
 """Bytes of a condition's message: what the API takes."""
 
-_GENERATION = re.compile(r"(?:^| )\(attempt (\d{1,9}), epoch (\d{1,9})\)$")
+_GENERATION = re.compile(r"(?:^| )\(uid ([^\s(),]{1,128}), attempt (\d{1,9}), epoch (\d{1,9})\)$")
 _GROUP = re.compile(r"(?P<head>(?:missing: )?\d+ pods?: (?P<why>\w+): )(?P<words>.*?)(?P<slots> \([^()]*\))?")
 """One of a waiting condition's groups."""
 
@@ -93,25 +93,31 @@ def timed_out(tally: Tally, timeout: int, lacks: Sequence[Lack], *, releases: bo
 
 
 def decided(verdict: Verdict) -> Condition:
-    """The condition that a verdict makes. It names the generation, so the decision survives its ConfigMap (A10)."""
+    """The condition that a verdict makes. It names the generation, so the decision survives its ConfigMap (A10).
+
+    With the UID: an API server takes a status that was written for a deleted JobSet for the next one of its name.
+    """
     its = verdict.generation
     return Condition(
         status="True" if verdict.kind is Kind.RELEASE else "False",
         reason=verdict.cause,
-        message=f"{verdict.message} (attempt {its.attempt}, epoch {its.epoch})".lstrip(),
+        message=f"{verdict.message} (uid {its.uid}, attempt {its.attempt}, epoch {its.epoch})".lstrip(),
     )
 
 
 def decision_in(condition: ConditionSeen | None, uid: str) -> Verdict | None:
-    """The verdict that our own condition tells of, if it tells of one; the reverse of `decided`."""
+    """The verdict on the JobSet of this UID that our own condition tells of, if any; the reverse of `decided`.
+
+    One without a UID, as earlier versions wrote them, proves nothing: it may have been written for another JobSet.
+    """
     if condition is None or condition.reason not in verdicts.CAUSES:
         return None
     found = _GENERATION.search(condition.message)
-    if found is None:
+    if found is None or found[1] != uid:
         return None
     return Verdict(
         kind=Kind.RELEASE if condition.status == "True" else Kind.TIMEOUT,
-        generation=Generation(uid, int(found[1]), int(found[2])),
+        generation=Generation(uid, int(found[2]), int(found[3])),
         cause=condition.reason,
         message=verdicts.shorten(condition.message[: found.start()], verdicts.MESSAGE_LIMIT),
     )

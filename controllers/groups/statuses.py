@@ -158,10 +158,23 @@ class GroupStatuses:
         said.looked = True
 
     async def _status(self, home: Home, said: _Said, status: dict[str, Any]) -> None:
-        body = {"metadata": {"uid": home.uid}, "status": status}
-        answer = await self._patch(POD_GROUPS[home.api], home, body, subresource="status")
+        ahead = said.version and later(said.version, home.resource_version)
+        version = said.version if ahead else home.resource_version
+        try:
+            answer = await self._status_at(version, home, status)
+        except Conflict:
+            # Any write to the PodGroup since, or another PodGroup of this name.
+            live = (await self._client.get(POD_GROUPS[home.api], home.name, home.namespace))["metadata"]
+            if live["uid"] != home.uid:
+                raise
+            answer = await self._status_at(live["resourceVersion"], home, status)
         said.status, said.looked = status, False
         said.version = str(answer.get("metadata", {}).get("resourceVersion", ""))
+
+    async def _status_at(self, version: str, home: Home, status: dict[str, Any]) -> dict[str, Any]:
+        """In a write of a custom resource's status the API server ignores metadata.uid, and honours resourceVersion."""
+        body = {"metadata": {"resourceVersion": version}, "status": status}
+        return await self._patch(POD_GROUPS[home.api], home, body, subresource="status")
 
     async def _state(self, home: Home, said: _Said, state: str) -> None:
         resource = POD_GROUPS[home.api] if home.api else CONFIGMAPS

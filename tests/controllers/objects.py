@@ -2,8 +2,12 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+
+from controllers.keys import Key
 from jobset_gate import names
 from jobset_gate.kube.resources import JOBSETS, PODS
+from jobset_gate.kube.store import Version
 from jobset_gate.model import JobSetSeen, PodSeen
 from tests.jobset_gate import gangs
 from tests.jobset_gate.world.api import Api, Json
@@ -23,6 +27,16 @@ def store_jobset(api: Api, name: str = "train") -> JobSetSeen:
     meta = {"name": name, "annotations": {names.CONFIG: "{}"}}
     stored = api.create(JOBSETS, {"metadata": meta, "spec": {}})
     return gangs.jobset(name=name, uid=stored["metadata"]["uid"])
+
+
+def version_of(api: Api) -> Callable[[Key], Version | None]:
+    """Of each JobSet what an informer would have in its cache: the latest."""
+
+    def version(key: Key) -> Version | None:
+        stored = api.get(JOBSETS, key.name)
+        return None if stored is None else Version(stored["metadata"]["uid"], stored["metadata"]["resourceVersion"])
+
+    return version
 
 
 def verdict_on(api: Api, pod: PodSeen) -> str:

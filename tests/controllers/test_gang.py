@@ -32,7 +32,7 @@ from jobset_gate.kube.witness import Witness
 from jobset_gate.model import ConditionSeen, GangSeen, GateSeen, Generation, JobSetSeen, Kind, PodSeen, Stage
 from jobset_gate.sim.clock import VirtualClock
 from tests.controllers.doors import Doors
-from tests.controllers.objects import notes, store_jobset, store_pod, verdict_on
+from tests.controllers.objects import notes, store_jobset, store_pod, verdict_on, version_of
 from tests.controllers.test_closer import tell
 from tests.jobset_gate import gangs
 from tests.jobset_gate.gangs import job, replicated_job, verdict
@@ -66,7 +66,7 @@ class Desk:
         self.book = Announcements(self.index, clock, told)
         self.patches = Patches(memory.client, concurrency=1, told=told)
         words: WorkQueue[Key] = WorkQueue()
-        heralds = Heralds(Statuses(memory.client, clock), words)
+        heralds = Heralds(Statuses(memory.client, clock, version=version_of(api)), words)
         self.words = Loop("status", words, heralds.reconcile, LoopMetrics(CollectorRegistry()), workers=1)
         self.reconciler = GangReconciler(
             index=self.index,
@@ -409,6 +409,23 @@ async def test_a_verdict_that_stands_is_put_back_when_its_configmap_is_lost(desk
     desk.index.saw_gate(TRAIN, None)
     await desk.look()
     assert verdicts.parse(desk.gate()["verdict"]) == before
+
+
+@pytest.mark.parametrize("uid", ["jobsets-0", None])
+async def test_a_condition_that_tells_of_another_jobset_or_of_none_is_no_verdict_on_this_one(
+    desk: Desk, uid: str | None
+) -> None:
+    """It was written for its predecessor of the same name, or by a version that did not say for which it was."""
+    told = report.decided(verdict(Kind.TIMEOUT, names.REASON_TIMED_OUT, uid=uid or "x"))
+    message = told.message if uid else told.message.replace("uid x, ", "")
+    condition = {"type": names.CONDITION, "status": told.status, "reason": told.reason, "message": message}
+    desk.api.change(JOBSETS, "train", lambda body: body.update(status={"conditions": [condition]}))
+    desk.see_pod(0)
+    desk.see_pod(1)
+    await desk.look()
+    kept = verdicts.parse(desk.gate()["verdict"])
+    assert kept is not None
+    assert (kept.kind, kept.generation.uid) == (Kind.RELEASE, desk.jobset.uid)
 
 
 @pytest.mark.parametrize("how", ["deleted", "emptied"])

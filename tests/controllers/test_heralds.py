@@ -20,7 +20,7 @@ from jobset_gate.kube.resources import EVENTS, JOBSETS
 from jobset_gate.model import Condition, ConditionSeen, JobSetSeen
 from jobset_gate.sim.clock import VirtualClock
 from tests.controllers.doors import Doors
-from tests.controllers.objects import store_jobset
+from tests.controllers.objects import store_jobset, version_of
 from tests.jobset_gate.world.api import Api
 from tests.jobset_gate.world.client import MemoryClient
 
@@ -39,7 +39,7 @@ class Square:
     def __init__(self, api: Api, memory: MemoryClient, clock: VirtualClock) -> None:
         self.api, self.failures = api, 0
         queue: WorkQueue[Key] = WorkQueue()
-        self.heralds = Heralds(Statuses(memory.client, clock), queue, failed=self._failed)
+        self.heralds = Heralds(Statuses(memory.client, clock, version=version_of(api)), queue, failed=self._failed)
         self.want = self.heralds.want
         self.loop = Loop("status", queue, self.heralds.reconcile, LoopMetrics(CollectorRegistry()), workers=2)
         self.jobset = store_jobset(api)

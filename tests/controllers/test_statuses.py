@@ -7,15 +7,17 @@ import asyncio
 import msgspec
 import pytest
 
+from controllers.gates import LookAgain
 from controllers.keys import Key
 from controllers.statuses import PROGRESS_EVERY, WORDS_EVERY, Statuses
 from jobset_gate import names
 from jobset_gate.kube.errors import KubeError, NotFound, ServerError
 from jobset_gate.kube.resources import EVENTS, JOBSETS
+from jobset_gate.kube.store import Version
 from jobset_gate.model import Condition, ConditionSeen, JobSetSeen
 from jobset_gate.sim.clock import VirtualClock
 from tests.controllers.doors import Doors
-from tests.controllers.objects import store_jobset
+from tests.controllers.objects import store_jobset, version_of
 from tests.jobset_gate.world.api import Api, Json
 from tests.jobset_gate.world.client import Call, MemoryClient
 
@@ -34,8 +36,8 @@ def jobset(api: Api) -> JobSetSeen:
 
 
 @pytest.fixture
-def statuses(memory: MemoryClient, clock: VirtualClock) -> Statuses:
-    return Statuses(memory.client, clock)
+def statuses(api: Api, memory: MemoryClient, clock: VirtualClock) -> Statuses:
+    return Statuses(memory.client, clock, version=version_of(api))
 
 
 def stored(api: Api) -> Json:
@@ -43,6 +45,13 @@ def stored(api: Api) -> Json:
     assert jobset is not None
     (condition,) = jobset["status"]["conditions"]
     found: Json = condition
+    return found
+
+
+def conditions(api: Api) -> list[Json]:
+    jobset = api.get(JOBSETS, "train")
+    assert jobset is not None
+    found: list[Json] = jobset.get("status", {}).get("conditions", [])
     return found
 
 
@@ -202,9 +211,38 @@ async def test_a_stranger_is_not_given_the_condition_of_its_namesake(
     api.remove(JOBSETS, "train")
     store_jobset(api)
     assert await statuses.tell(jobset, waiting(1)) is None
-    successor = api.get(JOBSETS, "train")
-    assert successor is not None
-    assert "status" not in successor
+    assert conditions(api) == []
+
+
+async def test_a_stranger_made_while_the_write_is_under_way_is_not_given_it_either(
+    api: Api, doors: Doors, statuses: Statuses, jobset: JobSetSeen
+) -> None:
+    doors.shut()
+    telling = asyncio.create_task(statuses.tell(jobset, FAILED, "0.0"))
+    await asyncio.sleep(1)
+    doors.open()  # for the Event,
+    doors.shut()  # and not for the condition
+    await asyncio.sleep(1)
+    assert verbs(doors) == ["create events", "patch jobsets"]
+    api.remove(JOBSETS, "train")
+    store_jobset(api)
+    doors.open()
+    with pytest.raises(LookAgain):
+        await telling
+    assert conditions(api) == []
+
+
+async def test_a_jobset_that_changed_before_the_watch_told_is_looked_at_again(
+    api: Api, memory: MemoryClient, clock: VirtualClock, jobset: JobSetSeen
+) -> None:
+    stored = api.get(JOBSETS, "train")
+    assert stored is not None
+    known = Version(jobset.uid, stored["metadata"]["resourceVersion"])
+    api.change(JOBSETS, "train", lambda body: body.update(status={"restarts": 1}))
+    with pytest.raises(LookAgain):
+        await Statuses(memory.client, clock, version=lambda _: known).tell(jobset, waiting(1))
+    assert await Statuses(memory.client, clock, version=version_of(api)).tell(jobset, waiting(1)) is None
+    assert [it["message"] for it in conditions(api)] == ["1/9 pods started"]
 
 
 async def test_nobody_left_to_be_told_is_no_trouble(api: Api, statuses: Statuses, jobset: JobSetSeen) -> None:
@@ -252,10 +290,10 @@ async def test_a_successor_after_a_crash_tells_no_second_event(
 ) -> None:
     doors.fail = lambda call: ServerError(500) if call.kind == JOBSETS else None
     with pytest.raises(ServerError):
-        await Statuses(memory.client, clock).tell(jobset, STARTED, "0.0")
+        await Statuses(memory.client, clock, version=version_of(api)).tell(jobset, STARTED, "0.0")
     doors.fail = lambda _: None
     await asyncio.sleep(100)
-    await Statuses(memory.client, clock).tell(jobset, STARTED, "0.0")
+    await Statuses(memory.client, clock, version=version_of(api)).tell(jobset, STARTED, "0.0")
     assert len(api.all(EVENTS)) == 1
     assert stored(api)["status"] == "True"
 

@@ -187,7 +187,9 @@ def test_a_gang_of_announced_pods_is_released() -> None:
 
 def test_who_waits_keeps_the_verdict_on_an_older_generation() -> None:
     """Also when its ConfigMap is lost: a pod of that generation may still read it."""
-    suspended = jobset(suspended=True, condition=condition("AllPodsStarted", "all 2 pods started (attempt 0, epoch 0)"))
+    suspended = jobset(
+        suspended=True, condition=condition("AllPodsStarted", "all started (uid u-1, attempt 0, epoch 0)")
+    )
     decision = decide(gang(jobset=suspended, gate=None), NOW)
     assert isinstance(decision, Wait)
     assert decision.verdict is not None
@@ -400,7 +402,7 @@ def test_a_namesakes_configmap_decides_nothing() -> None:
                 pod(0),
                 waiting_pod(1),
                 gate=None,
-                jobset=jobset(condition=condition(names.REASON_STARTED, "all 2 pods started (attempt 0, epoch 0)")),
+                jobset=jobset(condition=condition(names.REASON_STARTED, "all started (uid u-1, attempt 0, epoch 0)")),
             ),
             Kind.RELEASE,
         ),
@@ -409,7 +411,9 @@ def test_a_namesakes_configmap_decides_nothing() -> None:
                 *BOTH,
                 gate=gate(),
                 jobset=jobset(
-                    condition=condition(names.REASON_TIMED_OUT, "timed out (attempt 0, epoch 0)", status="False")
+                    condition=condition(
+                        names.REASON_TIMED_OUT, "timed out (uid u-1, attempt 0, epoch 0)", status="False"
+                    )
                 ),
             ),
             Kind.TIMEOUT,
@@ -437,7 +441,9 @@ def test_traces_of_older_generations_prove_nothing() -> None:
     seen = gang(
         pod(0, attempt=1, verdict=verdicts.render(verdict())),
         pod(1, attempt=0, stage=Stage.PASSED),
-        jobset=jobset(attempt=1, condition=condition(names.REASON_STARTED, "all 2 pods started (attempt 0, epoch 7)")),
+        jobset=jobset(
+            attempt=1, condition=condition(names.REASON_STARTED, "all started (uid u-1, attempt 0, epoch 7)")
+        ),
         jobs=(job(attempt=1),),
     )
     assert isinstance(decide(seen, NOW), Wait)
@@ -445,6 +451,14 @@ def test_traces_of_older_generations_prove_nothing() -> None:
 
 def test_the_condition_alone_says_which_generation_it_speaks_of() -> None:
     told = report.decided(verdict(attempt=2, epoch=3))
-    assert told.message == "as decided (attempt 2, epoch 3)"
+    assert told.message == "as decided (uid u-1, attempt 2, epoch 3)"
     back = report.decision_in(condition(told.reason, told.message, told.status), UID)
     assert back == verdict(attempt=2, epoch=3)
+
+
+@pytest.mark.parametrize("words", ["uid u-0, attempt 2, epoch 3", "attempt 2, epoch 3", "uid , attempt 2, epoch 3"])
+def test_a_condition_proves_nothing_for_a_jobset_that_it_does_not_name(words: str) -> None:
+    """It was written for a deleted JobSet of the same name, or by a version that did not say for which."""
+    told = condition(names.REASON_TIMED_OUT, f"timed out ({words})", status="False")
+    assert report.decision_in(told, UID) is None
+    assert isinstance(decide(gang(*BOTH, gate=gate(), jobset=jobset(condition=told)), NOW), Decide)

@@ -64,7 +64,7 @@ class Patch:
     def _applied(self, live: Obj) -> Obj:
         call = self.call
         writer = Manager(call.manager, "Apply", call.kind.api_version, call.target.subresource)
-        return apply(
+        new = apply(
             live,
             self.body,
             writer,
@@ -73,6 +73,10 @@ class Patch:
             without=unowned(call.kind, call.target.subresource),
             force=call.flag("force"),
         )
+        # A precondition, also at an endpoint that takes nothing else of metadata.
+        if version := self.body["metadata"].get("resourceVersion"):
+            new["metadata"]["resourceVersion"] = version
+        return new
 
     def _patched(self, live: Stored) -> Any:
         if self.sort == JSON:

@@ -115,7 +115,12 @@ async def change(core: Core, call: Call, build: Build, *, applied: bool = False)
 
 
 def _require_same_uid(call: Call, wanted: Obj, live: Stored) -> None:
-    """A patch may not name another uid; an update may, and conflicts."""
+    """A patch may not name another uid; an update may, and conflicts.
+
+    Of a patch of a custom object's status nothing in metadata is looked at but the resourceVersion.
+    """
+    if call.kind.custom and call.target.subresource == "status":
+        wanted["metadata"]["uid"] = live.meta["uid"]
     uid = wanted["metadata"].get("uid")
     if uid not in (None, live.meta["uid"]):
         why = f'Invalid value: "{uid}": field is immutable'

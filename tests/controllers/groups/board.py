@@ -19,7 +19,7 @@ from jobset_gate.groups.report import report
 from jobset_gate.groups.seen import GroupSeen
 from jobset_gate.groups.standing import Standing
 from jobset_gate.kube.client import Client
-from jobset_gate.kube.errors import AlreadyExists, Conflict, Forbidden, KubeError, NotFound
+from jobset_gate.kube.errors import AlreadyExists, Conflict, Forbidden, Invalid, KubeError, NotFound
 from jobset_gate.kube.resources import CONFIGMAPS, CRDS, EVENTS, POD_GROUPS, Resource
 from jobset_gate.sim.clock import VirtualClock
 from tests.jobset_gate.groups.builders import Json
@@ -69,6 +69,8 @@ class Board:
 
     async def get(self, resource: Resource, name: str, namespace: str | None = None) -> Json:
         await asyncio.sleep(0)
+        if resource in POD_GROUPS.values():
+            return self.group
         assert resource == CRDS
         if self.crd is None:
             raise Forbidden(403, "Forbidden", "no right to get CRDs")
@@ -92,8 +94,12 @@ class Board:
         assert resource == CONFIGMAPS or resource in POD_GROUPS.values()
         if found is None:
             raise NotFound(404, "NotFound", name)
-        if found["metadata"]["uid"] != body["metadata"]["uid"]:
-            raise Conflict(409, "Conflict", "another")
+        wanted, meta = body["metadata"], found["metadata"]
+        if subresource is None and wanted["uid"] != meta["uid"]:
+            causes = [{"field": "metadata.uid", "message": "field is immutable"}]
+            raise Invalid(422, "Invalid", "another", details={"causes": causes})
+        if wanted.get("resourceVersion") not in (None, meta["resourceVersion"]):
+            raise Conflict(409, "Conflict", "changed")
         assert set(body) == {"metadata", *([subresource] if subresource else [])}
         _merge(found, body)
         self._changed(found)
@@ -141,7 +147,7 @@ async def square(board: Board, clock: VirtualClock) -> AsyncIterator[Square]:
 
 
 def _merge(found: Json, body: Json) -> None:
-    """A merge patch; the UID in it is a precondition only."""
+    """A merge patch; UID and resourceVersion in it are preconditions only."""
     for key, value in body.items():
         if isinstance(value, dict):
             _merge(found.setdefault(key, {}), value)

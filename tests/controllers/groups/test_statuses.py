@@ -82,7 +82,7 @@ async def test_only_what_has_changed_is_in_the_patch(board: Board, clock: Virtua
         await settled(at, seen(board, bound("a"), record=done))
         what, body = [it for it in board.writes if it[0] == "status"][-1]
         assert (what, set(body["status"])) == ("status", {"phase", "running", "scheduleStartTime", "conditions"})
-        assert body["metadata"] == {"uid": "uid-g"}
+        assert set(body["metadata"]) == {"resourceVersion"}
         assert (board.status["phase"], board.condition["status"]) == ("Running", "True")
 
 
@@ -225,6 +225,26 @@ async def test_a_group_that_has_gone_meanwhile_is_no_failure(
     async with square(board, clock) as at:
         await settled(at, seen(board, pod("a")))
         assert (at.failures, board.status) == (0, {})
+
+
+async def test_a_pod_group_made_meanwhile_under_the_same_name_keeps_its_own_status(
+    board: Board, clock: VirtualClock
+) -> None:
+    async with square(board, clock) as at:
+        shown = seen(board, pod("a"))
+        board.group = {**board.group, "metadata": {**board.group["metadata"], "uid": "another", "resourceVersion": "9"}}
+        await settled(at, shown)
+        assert (at.failures, board.status, board.notes) == (0, {}, {})
+
+
+async def test_a_status_is_written_though_the_pod_group_changed_before_the_watch_told(
+    board: Board, clock: VirtualClock
+) -> None:
+    async with square(board, clock) as at:
+        shown = seen(board, pod("a"))
+        board.by_another(occupiedBy="default/train")
+        await settled(at, shown)
+        assert board.status["phase"] == "Pending"
 
 
 async def test_a_group_without_a_pod_group_says_it_on_the_configmap_of_its_record(

@@ -8,7 +8,7 @@ from typing import Any
 import msgspec
 
 from jobset_gate import names
-from jobset_gate.kube.errors import AlreadyExists, Conflict, NotFound
+from jobset_gate.kube.errors import AlreadyExists, Conflict, Invalid, NotFound
 from jobset_gate.kube.resources import CONFIGMAPS, EVENTS, JOBS, JOBSETS, PODS, Resource
 
 Json = dict[str, Any]
@@ -61,10 +61,20 @@ class Api:
         made["metadata"] |= {"namespace": NAMESPACE, "uid": stored["metadata"]["uid"]}
         return self._store(kind, stored, made)
 
-    def change(self, kind: Resource, name: str, change: Callable[[Json], object], uid: str | None = None) -> Json:
-        """Applies `change` to a copy and stores that. Raises NotFound, Conflict if the object is not `uid`."""
+    def change(
+        self,
+        kind: Resource,
+        name: str,
+        change: Callable[[Json], object],
+        uid: str | None = None,
+        version: str | None = None,
+    ) -> Json:
+        """A patch: applies `change` to a copy and stores that. Raises NotFound, Conflict; Invalid for another `uid`."""
         stored = self._known(kind, name)
-        check(stored, uid, None)
+        if uid not in (None, stored["metadata"]["uid"]):
+            causes = [{"field": "metadata.uid", "message": "field is immutable"}]
+            raise Invalid(422, "Invalid", f"{kind.plural} {name}: metadata.uid", details={"causes": causes})
+        check(stored, None, version)
         made = clone(stored)
         change(made)
         return stored if made == stored else self._store(kind, stored, made)

@@ -120,10 +120,12 @@ class MemoryClient:
         type: Any = dict,
     ) -> Any:
         merge = _merge if patch is PatchType.MERGE else _apply_condition
-        uid = body["metadata"].get("uid")
+        # A write of a custom resource's status takes nothing of metadata but the resourceVersion.
+        uid = None if subresource == "status" else body["metadata"].get("uid")
+        version = body["metadata"].get("resourceVersion")
 
         def work() -> Any:
-            return _typed(self.api.change(resource, name, lambda stored: merge(stored, body), uid), type)
+            return _typed(self.api.change(resource, name, lambda stored: merge(stored, body), uid, version), type)
 
         return await self._do(Call("patch", resource, name, body), work)
 

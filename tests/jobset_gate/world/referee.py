@@ -279,7 +279,7 @@ def _traces(seen: GangSeen, verdict: Verdict) -> bool:
     text = verdicts.render(verdict)
     told = seen.jobset.condition
     its = verdict.generation
-    if told is not None and told.message.endswith(f"(attempt {its.attempt}, epoch {its.epoch})"):
+    if told is not None and told.message.endswith(f"(uid {its.uid}, attempt {its.attempt}, epoch {its.epoch})"):
         return True
     for pod in seen.pods:
         passed = _status_says_so(pod) and pod.stage is Stage.PASSED and pod.epoch == its.epoch and _mine(seen, pod)

@@ -180,7 +180,11 @@ class Replica:
         self.book = Announcements(self.index, self.now, told)
         self.patches = Patches(self.memory.client, concurrency=2, told=told)
         self.words: WorkQueue[Key] = WorkQueue(rng=random.Random(0))  # noqa: S311 - jitter
-        self.heralds = Heralds(Statuses(self.memory.client, self.now), self.words)
+        jobsets = self._stores[JOBSETS]
+        statuses = Statuses(
+            self.memory.client, self.now, version=lambda key: jobsets.version((key.namespace, key.name))
+        )
+        self.heralds = Heralds(statuses, self.words)
         reconciler = GangReconciler(
             index=self.index,
             gates=Gates(self.memory.client, self.index, witness),

@@ -93,6 +93,27 @@ async def test_a_status_write_with_a_stale_version_conflicts(api: Api, gangs: Ga
     assert (stale.status, stale.reason) == (409, "Conflict")
 
 
+@pytest.mark.parametrize("how", ["apply", "merge"])
+async def test_a_patch_of_a_status_is_held_to_its_version_and_to_no_uid(api: Api, gangs: Gangs, how: str) -> None:
+    """So a uid in it does not keep it from another object of the same name."""
+    old = await api.post(gangs.path, gangs.gang())
+    await api.delete(f"{gangs.path}/g")
+    new = await api.post(gangs.path, gangs.gang())
+    kind = {"apiVersion": old.object["apiVersion"], "kind": old.object["kind"]}
+
+    async def patched(**meta: str) -> int:
+        body = {**kind, "metadata": {"name": "g", **meta}, "status": {"restarts": 1}}
+        write = api.apply if how == "apply" else api.merge
+        return (await write(f"{gangs.path}/g/status", body)).status
+
+    assert await patched(resourceVersion=old.meta["resourceVersion"]) == 409
+    assert await patched(uid=old.meta["uid"], resourceVersion=old.meta["resourceVersion"]) == 409
+    assert await patched(uid=old.meta["uid"]) == 200
+    assert (await api.get(f"{gangs.path}/g")).meta["uid"] == new.meta["uid"]
+    refused = await api.merge(f"{gangs.path}/g", {"metadata": {"uid": old.meta["uid"]}})
+    assert (refused.status, set(refused.causes)) == (422, {"metadata.uid"})
+
+
 async def test_custom_objects_are_never_replaced_blindly(api: Api, gangs: Gangs) -> None:
     await api.post(gangs.path, gangs.gang())
     blind = await api.put(f"{gangs.path}/g", gangs.gang(mode="B"))
