@@ -25,7 +25,9 @@ from tests.jobset_gate.world.api import Api
 from tests.jobset_gate.world.client import MemoryClient
 
 TRAIN = Key("default", "train")
-STARTED = Condition(status="True", reason=names.REASON_STARTED, message="all 2 pods started (attempt 0, epoch 0)")
+STARTED = Condition(
+    status="True", reason=names.REASON_STARTED, message="all 2 pods started (uid u-1, attempt 0, epoch 0)"
+)
 SOON = 0.01
 
 

@@ -22,8 +22,10 @@ from tests.jobset_gate.world.api import Api, Json
 from tests.jobset_gate.world.client import Call, MemoryClient
 
 TRAIN = Key("default", "train")
-STARTED = Condition(status="True", reason=names.REASON_STARTED, message="all 2 pods started (attempt 0, epoch 0)")
-FAILED = Condition(status="False", reason=names.REASON_TIMED_OUT, message="timed out (attempt 0, epoch 0)")
+STARTED = Condition(
+    status="True", reason=names.REASON_STARTED, message="all 2 pods started (uid u-1, attempt 0, epoch 0)"
+)
+FAILED = Condition(status="False", reason=names.REASON_TIMED_OUT, message="timed out (uid u-1, attempt 0, epoch 0)")
 
 
 def waiting(started: int) -> Condition:

@@ -150,7 +150,7 @@ def test_without_a_timeout_it_waits_for_ever() -> None:
 
 
 def test_a_released_gang_tells_when_and_why() -> None:
-    told_ = gangs.condition(names.REASON_STARTED, "as decided (attempt 0, epoch 0)")
+    told_ = gangs.condition(names.REASON_STARTED, "as decided (uid u-1, attempt 0, epoch 0)")
     passed = gangs.pod(0, stage=Stage.PASSED)
     seen = gangs.gang(
         passed, gangs.pod(1), jobset=gangs.jobset(condition=told_), gate=gangs.gate(verdict=gangs.verdict())
@@ -222,10 +222,10 @@ def test_what_kueue_has_not_admitted_is_its_matter() -> None:
 
 
 def test_a_finished_gang_tells_what_was_decided_before() -> None:
-    told_ = gangs.condition(names.REASON_TIMED_OUT, "timed out after 300s (attempt 0, epoch 0)", status="False")
+    told_ = gangs.condition(names.REASON_TIMED_OUT, "timed out (uid u-1, attempt 0, epoch 0)", status="False")
     seen = gangs.gang(jobset=gangs.jobset(finished=True, condition=told_))
     it = explain(seen, NOW, policy=Policy(finished="Failed: jobset failed"))
-    assert it.message == "Failed: jobset failed; before that: timed out after 300s"
+    assert it.message == "Failed: jobset failed; before that: timed out"
 
 
 def test_a_jobset_that_asks_for_no_gate() -> None:

@@ -236,13 +236,13 @@ def test_a_decision_can_be_read_back_from_its_condition(
 @pytest.mark.parametrize(
     ("reason", "message"),
     [
-        (names.REASON_WAITING, "1/2 pods started (attempt 0, epoch 0)"),
-        (names.REASON_GATE_MISSING, "x (attempt 0, epoch 0)"),
-        (names.REASON_CONFIG_MAP_CONFLICT, "x (attempt 0, epoch 0)"),
+        (names.REASON_WAITING, "1/2 pods started (uid u-1, attempt 0, epoch 0)"),
+        (names.REASON_GATE_MISSING, "x (uid u-1, attempt 0, epoch 0)"),
+        (names.REASON_CONFIG_MAP_CONFLICT, "x (uid u-1, attempt 0, epoch 0)"),
         (names.REASON_STARTED, "all 2 pods started"),
-        (names.REASON_STARTED, "(attempt 0, epoch 0) all 2 pods started"),
+        (names.REASON_STARTED, "(uid u-1, attempt 0, epoch 0) all 2 pods started"),
         (names.REASON_STARTED, "all (attempt x, epoch 0)"),
-        ("SomebodyElses", "all 2 pods started (attempt 0, epoch 0)"),
+        ("SomebodyElses", "all 2 pods started (uid u-1, attempt 0, epoch 0)"),
     ],
 )
 def test_a_condition_that_tells_of_no_decision_proves_none(reason: str, message: str) -> None:

@@ -250,7 +250,7 @@ async def test_without_a_right_to_configmaps_the_condition_tells(
     await camp.jobset()
     config = await kubeconfig_of(real_plane, camp.namespace, may("get", "list", "watch"), tmp_path)
     waiting = asyncio.create_task(Shell(run, config, camp.namespace)("train", "--timeout", PATIENCE))
-    await camp.told(names.REASON_STARTED, "2/2 pods started (attempt 0, epoch 0)", "True")
+    await camp.told(names.REASON_STARTED, f"2/2 pods started (uid {camp.uid}, attempt 0, epoch 0)", "True")
     ran = await waiting
     assert (ran.code, ran.out) == (0, f"{SUBJECT} released: 2/2 pods started\n")
     assert f"cannot get configmaps in namespace {camp.namespace}: what was decided is known from" in ran.err

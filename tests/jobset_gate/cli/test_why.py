@@ -192,7 +192,7 @@ async def test_a_released_gang_tells_when_and_why(camp: Camp, why: Shell) -> Non
     await camp.passed(0, job)
     await camp.started(1, job)
     await camp.gate(Kind.RELEASE, names.REASON_STARTED, "all 2 pods started")
-    await camp.told(names.REASON_STARTED, "all 2 pods started (attempt 0, epoch 0)", status="True")
+    await camp.told(names.REASON_STARTED, f"all 2 pods started (uid {camp.uid}, attempt 0, epoch 0)", status="True")
     first, second, *_ = (await why("train")).out.splitlines()
     assert first == f"JobSet {camp.namespace}/train: Released: all 2 pods started"
     assert re.fullmatch(r"opened at [-0-9]{10}T[:0-9]{8}Z; 1 of 2 pods are through the barrier", second)
