@@ -72,7 +72,7 @@ def pod(seen: wire.Pod) -> PodSeen:
         None if started else _seconds(meta.creation_timestamp),
         since,
         _main_since(status) if stage is _PASSED else None,
-        shared_text(notes.verdict) if len(notes.verdict) <= verdicts.LONGEST else "",
+        shared_text(notes.verdict) if 0 < len(notes.verdict) <= verdicts.LONGEST else "",
         None if started else stalls.classify(status, bound=bound, deleting=deleting),
     )
 

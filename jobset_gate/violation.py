@@ -9,6 +9,9 @@ import msgspec
 LONGEST_VALUE = 120
 """Characters of a value that are shown; the rest of a novel helps nobody."""
 
+KEPT_VALUE = 1000
+"""Characters of one that are kept."""
+
 
 class Fault(StrEnum):
     """The kinds of causes that an API server's Status knows, as far as we use them."""
@@ -40,11 +43,15 @@ class Violation:
 
 def shown(value: Any) -> str:
     """A value as JSON on one line, cut where it gets long."""
-    try:
-        text = msgspec.json.encode(value).decode()
-    except (TypeError, ValueError, RecursionError, OverflowError):
-        text = f"<{type(value).__name__}>"
+    text = _json(value)
     return text if len(text) <= LONGEST_VALUE else text[: LONGEST_VALUE - 3] + "..."
+
+
+def short(value: Any) -> Any:
+    """A value as it is where it is short, else what is shown of it: what is kept of each of many pods has an end."""
+    if isinstance(value, str):
+        return value[:KEPT_VALUE]
+    return shown(value) if isinstance(value, dict | list) and len(_json(value)) > KEPT_VALUE else value
 
 
 def at(path: str, key: str | int) -> str:
@@ -60,3 +67,10 @@ def at(path: str, key: str | int) -> str:
 def note(key: str) -> str:
     """The path of an annotation of the JobSet."""
     return at("metadata.annotations", key)
+
+
+def _json(value: Any) -> str:
+    try:
+        return msgspec.json.encode(value).decode()
+    except (TypeError, ValueError, RecursionError, OverflowError):
+        return f"<{type(value).__name__}>"

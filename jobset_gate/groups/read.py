@@ -5,22 +5,28 @@ A pod event costs little: what a pod's template and its keys say is worked out o
 
 from collections.abc import Collection, Mapping
 from datetime import UTC, datetime
-from functools import lru_cache
 from math import floor
-from sys import intern
 from typing import Any, Final
 
-import msgspec
-
 from jobset_gate import names, quantity
-from jobset_gate.groups import pods, requests, selection, unmodelled, wire
-from jobset_gate.groups.certainty import Shape
+from jobset_gate.bounded_cache import BoundedCache, shared_text
+from jobset_gate.groups import pods, selection, templates, values, wire
 from jobset_gate.groups.model import Claim, Meta, Way
 from jobset_gate.groups.requests import Amounts
 from jobset_gate.groups.seen import BoundSeen, Maker, MemberSeen, NodeSeen
 
-_KINDS: Final = 8192
-"""Kinds of pods whose facts are remembered; the pods of a Job or of a gang are one kind."""
+_CLAIMS_BYTES: Final = 4 * 1024 * 1024
+"""For what pods say of their groups. Some 3,000 groups."""
+
+_ENTRY_BYTES: Final = 1024
+"""What an entry costs besides what is in it."""
+
+_LONGEST: Final = 300
+"""Characters that are kept of a message, and of a name that nobody has checked."""
+
+_MOST_GATES: Final = 16
+
+_PHASES: Final = {it: it for it in ("Pending", "Running", "Succeeded", "Failed", "Unknown")}
 
 _LABELS: Final = (names.PLUGINS_NAME, names.ALIBABA_NAME, names.ALIBABA_MINIMUM, names.KOORDINATOR_LABEL)
 _NOTES: Final = (
@@ -36,6 +42,8 @@ _NONE: Final[Mapping[str, str]] = {}
 
 Said = tuple[tuple[str, str], ...]
 
+_claims: Final = BoundedCache[tuple[object, ...], Claim | None](_CLAIMS_BYTES)
+
 
 # --- Pods ------------------------------------------------------------------------------------------------------------
 
@@ -44,14 +52,14 @@ def member(seen: wire.Pod, ways: frozenset[Way] = pods.ALL) -> MemberSeen:
     """A pod of a group, be it by its label or by what it says. `ways`: those that are switched on."""
     meta, spec, status = seen.metadata, seen.spec, seen.status
     labels, notes = meta.labels or _NONE, meta.annotations or _NONE
-    shape, left_out = _kind(_template(spec))
+    shape, left_out = templates.facts(spec)
     gates = tuple(it.name for it in spec.scheduling_gates or ())
     generation, opened_at = opened(notes.get(names.GANG_OPENED, ""))
     return MemberSeen(
         uid=meta.uid,
-        namespace=intern(meta.namespace),
+        namespace=shared_text(meta.namespace),
         name=meta.name,
-        held=intern(labels.get(names.GANG, "")),
+        held=shared_text(labels.get(names.GANG, "")),
         claim=_claimed(meta, ways),
         shape=shape,
         unmodelled=left_out,
@@ -59,16 +67,16 @@ def member(seen: wire.Pod, ways: frozenset[Way] = pods.ALL) -> MemberSeen:
         priority=spec.priority or 0,
         preempts=spec.preemption_policy != "Never",
         maker=_maker(meta.owner_references),
-        jobset=intern(labels.get(names.JS_NAME, "")),
+        jobset=shared_text(labels.get(names.JS_NAME, "")),
         barrier=labels.get(names.GATED) == names.GATED_VALUE,
         gated=names.GANG_GATE in gates,
-        other_gates=tuple(it for it in gates if it != names.GANG_GATE),
+        other_gates=tuple(it for it in gates if it != names.GANG_GATE)[:_MOST_GATES],
         generation=generation,
         opened_at=opened_at,
-        node=intern(spec.node_name),
-        phase=intern(status.phase),
+        node=shared_text(spec.node_name),
+        phase=_PHASES.get(status.phase, ""),
         deleting=meta.deletion_timestamp is not None,
-        taken_back=notes.get(names.GANG_TAKEN_BACK, ""),
+        taken_back=notes.get(names.GANG_TAKEN_BACK, "")[:_LONGEST],
         native="" if spec.scheduling_group is None else spec.scheduling_group.pod_group_name,
         timed_out=notes.get(names.KOORDINATOR_TIMED_OUT) == "true",
         unschedulable=_unschedulable(status),
@@ -90,12 +98,12 @@ def bound(
         return None
     meta = seen.metadata
     ours = namespace in (None, meta.namespace) and _should_be_held(seen, schedulers)
-    shape, _ = _kind(_template(seen.spec))
+    shape, _ = templates.facts(seen.spec)
     return BoundSeen(
         uid=meta.uid,
-        namespace=intern(meta.namespace),
+        namespace=shared_text(meta.namespace),
         name=meta.name,
-        node=intern(seen.spec.node_name),
+        node=shared_text(seen.spec.node_name),
         requests=shape.requests,
         priority=seen.spec.priority or 0,
         ungated=member(seen, ways) if ours and _claimed(meta, ways) is not None else None,
@@ -134,54 +142,34 @@ def node(seen: wire.Node) -> NodeSeen:
 # --- Details ---------------------------------------------------------------------------------------------------------
 
 
-def _template(spec: wire.PodSpec) -> bytes:
-    """What decides about the pod's place, as JSON: the same bytes for pods of one template."""
-    return msgspec.json.encode(
-        wire.Template(
-            containers=spec.containers,
-            init_containers=spec.init_containers,
-            volumes=spec.volumes,
-            resources=spec.resources,
-            overhead=spec.overhead,
-            node_selector=spec.node_selector,
-            affinity=spec.affinity,
-            tolerations=spec.tolerations,
-            topology_spread_constraints=spec.topology_spread_constraints,
-            resource_claims=spec.resource_claims,
-        )
-    )
-
-
-@lru_cache(maxsize=_KINDS)
-def _kind(template: bytes) -> tuple[Shape, tuple[str, ...]]:
-    spec = msgspec.json.decode(template)
-    shape = Shape(selection=selection.of_pod(spec), requests=requests.of_pod(spec), count=1)
-    return shape, unmodelled.of_pod(spec)
-
-
 def _claimed(meta: wire.PodMeta, ways: frozenset[Way]) -> Claim | None:
     said, noted = _picked(meta.labels, _LABELS), _picked(meta.annotations, _NOTES)
+    if not said and not noted:
+        return None
     held = (meta.labels or _NONE).get(names.GANG, "")
-    return _claim(meta.namespace, said, noted, ways, held) if said or noted else None
+    key = meta.namespace, said, noted, ways, held
+    if key in _claims:
+        return _claims[key]
+    found = pods.claim(Meta(namespace=meta.namespace, labels=dict(said), annotations=dict(noted)), ways, held=held)
+    return _claims.keep(key, found, _ENTRY_BYTES + 3 * sum(len(value) for _, value in (*said, *noted)))
 
 
-def _picked(values: Mapping[str, str] | None, keys: tuple[str, ...]) -> Said:
-    return tuple((key, values[key]) for key in keys if key in values) if values else ()
-
-
-@lru_cache(maxsize=_KINDS)
-def _claim(namespace: str, labels: Said, notes: Said, ways: frozenset[Way], held: str) -> Claim | None:
-    meta = Meta(namespace=namespace, labels=dict(labels), annotations=dict(notes))
-    return pods.claim(meta, ways, held=held)
-
-
-@lru_cache(maxsize=_KINDS)
-def _made_by(owner: wire.OwnerReference) -> Maker:
-    return Maker(api_version=owner.api_version, kind=owner.kind, name=owner.name, uid=owner.uid)
+def _picked(said: Mapping[str, str] | None, keys: tuple[str, ...]) -> Said:
+    """Cut where it is too long for what it should be."""
+    return tuple((key, said[key][: values.LONGEST_TEXT + 1]) for key in keys if key in said) if said else ()
 
 
 def _maker(owners: tuple[wire.OwnerReference, ...] | None) -> Maker | None:
     return next((_made_by(it) for it in owners or () if it.controller), None)
+
+
+def _made_by(owner: wire.OwnerReference) -> Maker:
+    return Maker(
+        api_version=shared_text(owner.api_version[:_LONGEST]),
+        kind=shared_text(owner.kind[:_LONGEST]),
+        name=shared_text(owner.name[:_LONGEST]),
+        uid=shared_text(owner.uid[:_LONGEST]),
+    )
 
 
 def _should_be_held(seen: wire.Pod, schedulers: Collection[str]) -> bool:
@@ -201,14 +189,15 @@ def _unschedulable(status: wire.PodStatus) -> str:
     """What the scheduler says, once it has tried."""
     for it in status.conditions or ():
         if it.type == "PodScheduled":
-            return "" if it.status == "True" or it.reason == "SchedulingGated" else it.message
+            waits = it.status != "True" and it.reason != "SchedulingGated"
+            return shared_text(it.message[:_LONGEST]) if waits else ""
     return ""
 
 
 def _allocatable(amounts: Mapping[str, Any] | None) -> Amounts:
     """In thousandths, rounded down."""
     read = ((name, quantity.amount(value)) for name, value in (amounts or {}).items())
-    return {intern(name): floor(amount * 1000) for name, amount in read if amount is not None}
+    return {shared_text(name): floor(amount * 1000) for name, amount in read if amount is not None}
 
 
 def seconds(moment: datetime | None) -> float:

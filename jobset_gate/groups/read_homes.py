@@ -1,24 +1,39 @@
 """PodGroups and ConfigMaps with the records on them: the shapes of `wire.py` turned into the words of `seen.py`."""
 
 from collections.abc import Mapping
-from typing import Final
+from typing import Any, Final
+
+import msgspec
 
 from jobset_gate import names
 from jobset_gate.errors import Malformed
 from jobset_gate.groups import podgroups, record, wire
 from jobset_gate.groups.identity import label
-from jobset_gate.groups.model import Design, Key
+from jobset_gate.groups.model import Design, Key, PodGroupSeen
 from jobset_gate.groups.read import seconds
 from jobset_gate.groups.seen import Home, HomeSeen
-from jobset_gate.template import mapping
+from jobset_gate.template import Json, mapping
 from jobset_gate.violation import Violation, at, note
 
+LARGEST: Final = 64 * 1024
+"""Bytes of a PodGroup's spec, or of its status, that are read."""
+
+LONGEST_KEY: Final = 1000
+"""Characters; names of objects and namespaces have less."""
+
+MOST_MANAGERS: Final = 16
+
+LONGEST_STATE: Final = 4096
+"""Characters; what we write has less."""
+
+_TOO_LARGE: Final[Json] = {}
 _NONE: Final[Mapping[str, str]] = {}
 
 
 def pod_group(seen: wire.PodGroup, api: str) -> HomeSeen:
     """A PodGroup of this API group, with the record that may be on it."""
     meta = seen.metadata
+    spec, status = _decoded(seen.spec), _decoded(seen.status)
     body = {
         "apiVersion": f"{api}/{names.POD_GROUP_VERSION}",
         "kind": names.POD_GROUP,
@@ -28,18 +43,18 @@ def pod_group(seen: wire.PodGroup, api: str) -> HomeSeen:
             "uid": meta.uid,
             "annotations": meta.annotations or {},
         },
-        "spec": seen.spec,
+        "spec": spec,
     }
     found, problem = _record((meta.annotations or _NONE).get(names.GANG_RECORD), note(names.GANG_RECORD))
     home = _home(api, meta)
     writers = {it.manager for it in meta.managed_fields or () if it.subresource == "status"}
     return HomeSeen(
         home=home,
-        pod_group=podgroups.seen(body),
+        pod_group=podgroups.seen(body) if spec is not _TOO_LARGE else _unread(body),
         created=seconds(meta.creation_timestamp),
-        annotations=meta.annotations or _NONE,
-        status=mapping(seen.status),
-        status_managers=tuple(sorted(writers - {names.FIELD_MANAGER})),
+        annotations=_kept(meta.annotations, found),
+        status=mapping(status),
+        status_managers=tuple(sorted(writers - {names.FIELD_MANAGER}))[:MOST_MANAGERS],
         record=of_home(found, home),
         problem=problem,
     )
@@ -61,7 +76,7 @@ def config_map(seen: wire.ConfigMap) -> HomeSeen | None:
         home=_home("", meta),
         key=key,
         created=seconds(meta.creation_timestamp),
-        annotations=meta.annotations or _NONE,
+        annotations=_kept(meta.annotations, found),
         record=found,
         problem=problem,
     )
@@ -74,9 +89,34 @@ def text_of(key: Key) -> str:
 
 def key_of(text: str) -> Key | None:
     """`<design>/<namespace>/<name>` as a key; None for what is none."""
+    if len(text) > LONGEST_KEY:
+        return None
     design, _, path = text.partition("/")
     namespace, slash, name = path.partition("/")
     return Key(design=Design(design), namespace=namespace, name=name) if design in list(Design) and slash else None
+
+
+def _decoded(said: msgspec.Raw) -> Any:
+    return msgspec.json.decode(said) if len(memoryview(said)) <= LARGEST else _TOO_LARGE
+
+
+def _unread(body: Json) -> PodGroupSeen | None:
+    """A PodGroup whose spec nobody reads says nothing, and that is its problem."""
+    bare = podgroups.seen({**body, "spec": {}})
+    problem = Violation("spec", None, f"is too large: must be at most {LARGEST} bytes of JSON")
+    return None if bare is None else msgspec.structs.replace(bare, problems=(problem,))
+
+
+def _kept(annotations: Mapping[str, str] | None, found: record.Record | None) -> Mapping[str, str]:
+    """Those that are looked at again; of what users write beside them there may be as much as the API takes."""
+    said = (
+        {}
+        if not annotations or names.GANG_STATE not in annotations
+        else {names.GANG_STATE: annotations[names.GANG_STATE][:LONGEST_STATE]}
+    )
+    if annotations and found is not None and names.GANG_RECORD in annotations:
+        said[names.GANG_RECORD] = annotations[names.GANG_RECORD]
+    return said
 
 
 def _home(api: str, meta: wire.HomeMeta) -> Home:

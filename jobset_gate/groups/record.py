@@ -20,6 +20,9 @@ from jobset_gate.model import Word
 LARGEST: Final = 10**18
 """Of any number in a record that we have written, and of any span of seconds."""
 
+LONGEST: Final = 64 * 1024
+"""Characters of a record: that of a hundred gangs with the longest names there can be."""
+
 LATEST: Final = 10.0**11
 """Seconds since the epoch: a later moment is no date."""
 
@@ -132,6 +135,8 @@ def render(record: Record) -> str:
 
 def parse(text: str) -> Record:
     """As it was stored. Raises Malformed for what we cannot have written: users may write there, too."""
+    if len(text) > LONGEST:
+        raise Malformed(names.GANG_RECORD, text[:100], f"a record of a group: at most {LONGEST} characters")
     try:
         found = msgspec.json.decode(text, type=Record, dec_hook=_fraction)
     except (msgspec.MsgspecError, ValueError, RecursionError) as problem:

@@ -8,8 +8,13 @@ from jobset_gate.model import Word
 from jobset_gate.template import Json, dig, items, mapping
 
 _INTEGER: Final = re.compile(r"[+-]?[0-9]{1,18}")
+_REQUIRED: Final = ("affinity", "nodeAffinity", "requiredDuringSchedulingIgnoredDuringExecution")
 _REPELS: Final = ("NoSchedule", "NoExecute")
 _NAME: Final = "metadata.name"
+
+MOST_EXPRESSIONS: Final = 32
+MOST_TOLERATIONS: Final = 32
+"""Of a pod. Each is asked about each node, on the loop that decides gangs, too. Pods with more are not modelled."""
 
 
 class Node(Word, frozen=True):
@@ -27,7 +32,7 @@ class Expression(Word, frozen=True):
 
     key: str
     operator: str
-    values: tuple[str, ...] = ()
+    values: frozenset[str] = frozenset()
     field: bool = False
 
     def holds(self, node: Node) -> bool:
@@ -84,6 +89,11 @@ class Selection(Word, frozen=True):
     """Required node affinity: all of one of them must hold. None: no demand."""
     tolerations: tuple[Toleration, ...] = ()
 
+    @property
+    def questions(self) -> int:
+        """How many there are to ask about one node for `matches`, at most."""
+        return len(self.every) + sum(map(len, self.terms or ()))
+
     def matches(self, node: Node) -> bool:
         """Whether the node is in the pod's domain: its labels are right, whatever its taints and its room."""
         if not all(it.holds(node) for it in self.every):
@@ -100,14 +110,24 @@ class Selection(Word, frozen=True):
 
 
 def of_pod(spec: Json) -> Selection:
-    """What a pod demands."""
-    required = dig(spec, "affinity", "nodeAffinity", "requiredDuringSchedulingIgnoredDuringExecution")
+    """What a pod demands; no demand for one that is too wide."""
+    if is_wide(spec):
+        return Selection()
+    required = dig(spec, *_REQUIRED)
     selector = sorted(mapping(spec.get("nodeSelector")).items())
     return Selection(
-        every=tuple(Expression(key=key, operator="In", values=(_text(value),)) for key, value in selector),
+        every=tuple(Expression(key=key, operator="In", values=frozenset({_text(value)})) for key, value in selector),
         terms=None if required is None else tuple(_term(it) for it in items(dig(required, "nodeSelectorTerms"))),
         tolerations=tuple(_toleration(mapping(it)) for it in items(spec.get("tolerations"))),
     )
+
+
+def is_wide(spec: Json) -> bool:
+    """Whether a pod says more of its nodes than is reckoned with."""
+    terms = items(dig(spec, *_REQUIRED, "nodeSelectorTerms"))
+    asked = sum(max(1, len(items(dig(it, "matchExpressions"))) + len(items(dig(it, "matchFields")))) for it in terms)
+    asked += len(mapping(spec.get("nodeSelector")))
+    return asked > MOST_EXPRESSIONS or len(items(spec.get("tolerations"))) > MOST_TOLERATIONS
 
 
 def of_node(node: Json) -> Node:
@@ -129,7 +149,7 @@ def _term(term: Any) -> tuple[Expression, ...]:
 
 
 def _expression(said: Json, *, field: bool) -> Expression:
-    listed = tuple(_text(it) for it in items(said.get("values")))
+    listed = frozenset(_text(it) for it in items(said.get("values")))
     return Expression(key=_text(said.get("key")), operator=_text(said.get("operator")), values=listed, field=field)
 
 

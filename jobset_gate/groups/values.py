@@ -11,7 +11,7 @@ import msgspec
 
 from jobset_gate import quantity
 from jobset_gate.groups import durations
-from jobset_gate.violation import Fault, Violation, at
+from jobset_gate.violation import Fault, Violation, at, short
 
 LARGEST: Final = 2**31 - 1
 """Of any count and of any span of seconds: the int32 of the designs' own types."""
@@ -19,6 +19,13 @@ LARGEST: Final = 2**31 - 1
 MOST_GANGS: Final = 100
 """In one list. Every gang of it looks at all others, so a list without end would take everybody's time."""
 
+LONGEST_NAME: Final = 253
+"""Characters of an object's name."""
+
+LONGEST_TEXT: Final = 8192
+"""Characters of an annotation that says something of a group: each pod of the group may carry another."""
+
+_TOO_LONG: Final = f"must be at most {LONGEST_TEXT} characters"
 _LABEL: Final = re.compile(r"[a-z0-9]([-a-z0-9]{0,61}[a-z0-9])?")
 _SUBDOMAIN: Final = re.compile(r"[a-z0-9]([-a-z0-9]*[a-z0-9])?(\.[a-z0-9]([-a-z0-9]*[a-z0-9])?)*")
 _DIGITS: Final = re.compile(r"[+-]?[0-9]{1,20}")
@@ -39,7 +46,7 @@ def is_namespace(text: str) -> bool:
 
 def is_name(text: str) -> bool:
     """Whether a PodGroup can have this name."""
-    return len(text) <= 253 and _SUBDOMAIN.fullmatch(text) is not None
+    return len(text) <= LONGEST_NAME and _SUBDOMAIN.fullmatch(text) is not None
 
 
 class Sheet:
@@ -54,9 +61,9 @@ class Sheet:
     def text(self, key: str) -> str | None:
         """A label's or annotation's value as it is."""
         value = self._values.get(key)
-        if value is None or isinstance(value, str):
+        if value is None or (isinstance(value, str) and len(value) <= LONGEST_TEXT):
             return value
-        self._wrong(key, value, _STRING)
+        self._wrong(key, value, _TOO_LONG if isinstance(value, str) else _STRING)
         return None
 
     def name(self, key: str, *, free: bool = False) -> str:
@@ -66,7 +73,7 @@ class Sheet:
             self._wrong(key, text, _EMPTY)
         elif text and not free and not is_name(text):
             self._wrong(key, text, _NAME)
-        return text or ""
+        return (text or "")[: LONGEST_NAME + 1]
 
     def count(self, key: str) -> int | None:
         """A positive int32 written as a string of digits."""
@@ -142,7 +149,7 @@ class Sheet:
         for resource, amount in found.items():
             if amount is None or amount < 0:
                 message = "must be an amount of 0 or more, such as 500m, 5 or 2Gi"
-                self.problems.append(Violation(at(at(self._path, key), resource), value[resource], message))
+                self.problems.append(Violation(at(at(self._path, key), resource), short(value[resource]), message))
         return tuple(sorted((it, amount) for it, amount in found.items() if amount is not None and amount >= 0))
 
     def lack(self, key: str, message: str) -> None:
@@ -150,7 +157,7 @@ class Sheet:
         self._wrong(key, None, message)
 
     def _wrong(self, key: str, value: Any, message: str, fault: Fault = Fault.INVALID) -> None:
-        self.problems.append(Violation(at(self._path, key), value, message, fault))
+        self.problems.append(Violation(at(self._path, key), short(value), message, fault))
 
 
 def _listed(text: str) -> list[str] | None:

@@ -126,8 +126,8 @@ class PodGroup(Shape, frozen=True):
     """A PodGroup of any kind. Its spec is as its user wrote it: the CRD may be somebody else's and check nothing."""
 
     metadata: HomeMeta
-    spec: Any = None
-    status: Any = None
+    spec: msgspec.Raw = msgspec.Raw(b"null")
+    status: msgspec.Raw = msgspec.Raw(b"null")
 
 
 class ConfigMap(Shape, frozen=True):

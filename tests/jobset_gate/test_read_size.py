@@ -20,9 +20,10 @@ def kept(make: Callable[[int], Json], kind: Any, convert: Callable[[Any], object
     """MiB that stay while what was read of so many objects is kept."""
     decoder = msgspec.json.Decoder(kind)
     convert(decoder.decode(msgspec.json.encode(make(-1))))
+    bodies = [msgspec.json.encode(make(number)) for number in range(many)]
     tracemalloc.start()
     try:
-        seen = [convert(decoder.decode(msgspec.json.encode(make(number)))) for number in range(many)]
+        seen = [convert(decoder.decode(body)) for body in bodies]
         now, _ = tracemalloc.get_traced_memory()
     finally:
         tracemalloc.stop()

