@@ -71,7 +71,7 @@ test: setup control-plane tools lint types contracts pytest ## everything: contr
 control-plane: setup ## find, download or build the real control plane for the tests (shows where it is)
 	@$(BIN)/python -m tests.plane
 
-tools: setup ## find or get Helm 3, Helm 4, promtool and Chromium for the tests (shows where they are)
+tools: setup ## find or get Helm 3, Helm 4, promtool, both kinds of busybox and Chromium for the tests (shows where they are)
 	@$(BIN)/python -m tests.tools
 
 helm: setup

@@ -9,9 +9,11 @@ machine=`uname -m`
 
 fail() { echo "prefetch-images: no program for $machine machines, and $1" >&2; exit 1; }
 
-# A busybox that needs no loader does as well: it goes by the name that it is called by.
+# A busybox that needs no loader does as well: it goes by the name that it is called by. Where it is the shell and prefers
+# its own programs it names no file; there it is what runs each of them.
 busybox_itself() {
   box=`command -v busybox` || fail "no busybox in the barrier's image"
+  case $box in /*) ;; *) box=/proc/self/exe ;; esac
   if head -c 4096 "$box" | tr '\0' '\n' | grep -q '^/.*/ld'; then
     fail "the busybox in the barrier's image is not static"
   fi

@@ -8,18 +8,46 @@ import subprocess
 import time
 from collections.abc import Iterator
 from dataclasses import dataclass, field
+from functools import cache
 from pathlib import Path
 
 from jobset_gate import barrier
+from tests.tools import busybox
 
 UID = "6f1e2c1a-6a0f-4d53-9c55-0d7f1c1e0b11"
 POD = "0b7d3c55-1d7c-4d0e-8a53-52e5a6f0c1aa"
 WITHIN = 20.0
 """Seconds that a barrier which should end gets on a busy machine."""
 
-SHELLS = {"dash": ["dash"], "bash": ["bash"], "posix": ["bash", "--posix"], "busybox": ["busybox", "sh"]}
+SHELLS = {
+    "dash": ["dash"],
+    "bash": ["bash"],
+    "posix": ["bash", "--posix"],
+    "busybox": ["busybox", "sh"],
+    "busybox-static": ["busybox", "sh"],
+}
+"""Both kinds of busybox are called by the name of Debian's package; the static one never looks at the PATH."""
 TOOLS = ("dd", "head", "sleep", "wget")
 """What the script runs. Under busybox they are busybox's own, as in the image that barriers run in."""
+
+
+@cache
+def program(shell: str) -> Path:
+    """The shell itself. places.Missing, or AssertionError, where it is not installed."""
+    if SHELLS[shell][0] == busybox.PROGRAM:
+        return busybox.find(busybox.Kind(shell)).path
+    found = shutil.which(SHELLS[shell][0])
+    assert found, f"{shell} is not installed"
+    return Path(found)
+
+
+def tool(shell: str, name: str) -> Path:
+    """What that shell's image has for a program of this name."""
+    if SHELLS[shell][0] == busybox.PROGRAM:
+        return program(shell)
+    found = shutil.which(name)
+    assert found, f"{name} is not installed"
+    return Path(found)
 
 
 @dataclass
@@ -39,14 +67,11 @@ class Held:
     started: list[subprocess.Popen[str]] = field(default_factory=list)
 
     def __post_init__(self) -> None:
-        self.program = shutil.which(SHELLS[self.shell][0])
-        assert self.program, f"{self.shell} is not installed"
+        self.program = program(self.shell)
         self.tools = self.folder / "tools"
         self.tools.mkdir()
-        for tool in TOOLS:
-            found = shutil.which("busybox" if self.shell == "busybox" else tool)
-            assert found, f"{tool} is not installed"
-            (self.tools / tool).symlink_to(found)
+        for name in TOOLS:
+            (self.tools / name).symlink_to(tool(self.shell, name))
 
     @property
     def log(self) -> Path:
@@ -58,8 +83,12 @@ class Held:
         (self.folder / "half").rename(self.folder / name)
 
     def replace_tool(self, name: str, script: str) -> None:
-        """Another program in the place of one that the script runs."""
-        (self.tools / name).unlink()
+        """Another program in the place of one that the script runs: by its path, for not every shell asks the PATH."""
+        path = self.tools / name
+        if f"{path} " not in self.script:
+            assert f"{name} " in self.script
+            self.script = self.script.replace(f"{name} ", f"{path} ")
+        path.unlink()
         (self.tools / name).write_text(f"#!{shutil.which('bash')}\n{script}\n")
         (self.tools / name).chmod(0o755)
 

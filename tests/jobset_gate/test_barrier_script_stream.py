@@ -323,7 +323,7 @@ def test_without_a_url_it_asks_nobody(held: Held) -> None:
 
 def test_without_a_wget_it_says_so_once_and_goes_by_the_files(held: Held) -> None:
     held.poll = "0.01"
-    (held.tools / "wget").unlink()
+    held.script = held.script.replace("command -v wget", "command -v no-such-wget")
     process = held.waiting()
     assert process.stdout is not None
     assert process.stdout.readline() == "no wget in this image: no gate stream\n"

@@ -2,7 +2,6 @@
 
 import os
 import platform
-import shutil
 import subprocess
 from dataclasses import dataclass
 from pathlib import Path
@@ -10,6 +9,7 @@ from pathlib import Path
 import pytest
 
 from jobset_gate import prefetch, tiny
+from tests.jobset_gate import barriers
 from tests.jobset_gate.barriers import SHELLS
 
 TOOLS = ("rm", "chmod", "mv", "head", "tr", "grep", "cat")
@@ -21,7 +21,10 @@ STATIC = b"\x7fELF\x02\x01\x01" + bytes(700) + b"GNU\0" + bytes(5000) + b"/etc/l
 
 @dataclass
 class Image:
-    """The barrier's image: a shell, the few tools that are needed, and a `uname` that tells of any machine."""
+    """The barrier's image: a shell, the few tools that are needed, and a `uname` that tells of any machine.
+
+    That and a program called busybox are run by their paths, for not every shell asks the PATH.
+    """
 
     shell: list[str]
     bin: Path
@@ -33,8 +36,16 @@ class Image:
     def busybox(self, content: bytes) -> None:
         self._tool("busybox", content)
 
-    def run(self) -> subprocess.CompletedProcess[str]:
-        command = [*self.shell, *prefetch.copies()[1:]]
+    def run(self, lookup: str = "") -> subprocess.CompletedProcess[str]:
+        """`lookup`: what is asked for instead of the program called busybox that a test has put there."""
+        *words, script = prefetch.copies()[1:]
+        for word, path in (
+            ("`uname ", f"`{self.bin}/uname "),
+            ("-v busybox`", f"-v {lookup or self.bin / 'busybox'}`"),
+        ):
+            assert word in script
+            script = script.replace(word, path)
+        command = [*self.shell, *words, script]
         environment = {"PATH": str(self.bin), "JOBSET_GATE_DIR": str(self.volume)}
         return subprocess.run(  # noqa: S603 - it is our own script
             command, env=environment, capture_output=True, text=True, timeout=WITHIN, check=False
@@ -51,13 +62,13 @@ class Image:
 
 @pytest.fixture(params=SHELLS)
 def image(request: pytest.FixtureRequest, tmp_path: Path) -> Image:
-    """Without a program called busybox; the one with busybox's shell has its tools too."""
-    shell, *arguments = SHELLS[str(request.param)]
-    made = Image([str(shutil.which(shell)), *arguments], tmp_path / "bin", tmp_path / "volume")
+    """Without a program called busybox; those with busybox's shell have its tools too."""
+    shell, (_, *arguments) = str(request.param), SHELLS[str(request.param)]
+    made = Image([str(barriers.program(shell)), *arguments], tmp_path / "bin", tmp_path / "volume")
     made.bin.mkdir()
     made.volume.mkdir()
-    for tool in TOOLS:
-        (made.bin / tool).symlink_to(str(shutil.which(shell if shell == "busybox" else tool)))
+    for name in TOOLS:
+        (made.bin / name).symlink_to(barriers.tool(shell, name))
     return made
 
 
@@ -136,6 +147,16 @@ def test_without_a_busybox_it_says_so(image: Image) -> None:
     assert ran.returncode == 1
     assert ran.stderr.startswith("prefetch-images: no program for s390x machines, and ")
     assert not image.program.exists()
+
+
+@pytest.mark.parametrize("image", ["busybox-static"], indirect=True)
+def test_a_busybox_that_finds_itself_by_no_path_is_what_is_put_there(image: Image) -> None:
+    """Its shell takes `busybox` for one of its own programs, and names no file."""
+    image.machine("riscv64")
+    ran = image.run(lookup="busybox")
+    own = Path(image.shell[0]).read_bytes()
+    assert (ran.returncode, ran.stderr) == (0, "")
+    assert image.program.read_bytes() == own
 
 
 def test_a_volume_that_cannot_be_written_to_is_told_and_fails(image: Image) -> None:

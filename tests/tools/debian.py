@@ -14,7 +14,7 @@ class NoPackage(Exception):
 
 
 def program(package: str, name: str, output: Path, say: Callable[[str], None], env: Mapping[str, str]) -> None:
-    """/usr/bin/NAME of a package at `output`; apt checks it against Debian's signature. NoPackage."""
+    """/usr/bin/NAME or /bin/NAME of a package at `output`; apt checks it against Debian's signature. NoPackage."""
     if not shutil.which("apt-get", path=env.get("PATH")) or not shutil.which("dpkg-deb", path=env.get("PATH")):
         raise NoPackage("this is no Debian: there is no apt-get")
     with tempfile.TemporaryDirectory() as folder:
@@ -23,10 +23,10 @@ def program(package: str, name: str, output: Path, say: Callable[[str], None], e
         _download(package, work, say, env)
         for file in work.glob("*.deb"):
             _run(["dpkg-deb", "--extract", str(file), str(work / "out")], work, env)
-        found = work / "out" / "usr" / "bin" / name
-        if not found.is_file():
+        found = [path for folder in ("usr/bin", "bin") if (path := work / "out" / folder / name).is_file()]
+        if not found:
             raise NoPackage(f"the package {package} holds no /usr/bin/{name}")
-        shutil.copy(found, output)
+        shutil.copy(found[0], output)
         output.chmod(0o755)
 
 
