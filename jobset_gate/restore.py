@@ -3,7 +3,7 @@
 Nothing is rendered here: JobSet's validator demands unchanged templates, so a barrier lives as it was born.
 """
 
-from collections.abc import Set
+from collections.abc import Set as AbstractSet
 from contextlib import suppress
 from typing import Any
 
@@ -141,7 +141,7 @@ def _entries(edit: Edit, job: Replicated, key: str, kept: ours.Places) -> None:
             if entries[at] != entry:
                 edit.replace((*path, at), entry)
     else:  # in another order, or one of them twice
-        lacking = was.keys()
+        lacking = set(was)
         for at in reversed(present):
             edit.remove((*path, at))
     for place, entry in enumerate(wanted):
@@ -149,7 +149,7 @@ def _entries(edit: Edit, job: Replicated, key: str, kept: ours.Places) -> None:
             edit.insert((*path, place), entry)
 
 
-def _without(entries: list[Any], names_left_out: Set[str]) -> list[Any]:
+def _without(entries: list[Any], names_left_out: AbstractSet[str]) -> list[Any]:
     return [entry for entry in entries if _name(entry) not in names_left_out]
 
 

@@ -48,9 +48,8 @@ def violations(jobset: Json, config: Config, groups: Groups) -> list[Violation]:
     for it in everybody:
         members[it.claim.key] += it.job.expected
     firsts = {it.claim.key: it for it in reversed(ours)}
-    for key in dict.fromkeys(it.claim.key for it in ours):
-        if members[key] != expected:
-            found.append(_other_pods(firsts[key], members[key], expected))
+    keys = dict.fromkeys(it.claim.key for it in ours)
+    found += [_other_pods(firsts[key], members[key], expected) for key in keys if members[key] != expected]
     found += [wrong for it in ours if (wrong := _minimum(it, expected))]
     return found
 

@@ -1,4 +1,4 @@
-"""Whether work grows with its input or with the square of it: CPU time of one input against that of four times as much."""
+"""Whether work grows with its input or with the square of it: the CPU time of one input and of four times as much."""
 
 import gc
 from collections.abc import Callable
@@ -14,7 +14,7 @@ TOO_SHORT = 0.0005
 
 
 def growth(work: Callable[[int], Callable[[], object]], size: int) -> float:
-    """How much longer the work on four times `size` takes; `work` makes the input and returns what is to be measured."""
+    """How much longer four times `size` takes; `work` makes the input and returns what is to be measured."""
     small, large = work(size), work(TIMES * size)
     found = float("inf")
     for _ in range(TRIES):

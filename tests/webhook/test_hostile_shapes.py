@@ -1,4 +1,4 @@
-"""Each field of a JobSet and of a pod, one after the other, with each wrong type: an answer, never an internal error."""
+"""Each field of a JobSet and of a pod in turn with each wrong type: an answer, never an internal error."""
 
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -109,4 +109,5 @@ def test_a_variable_of_our_container_without_a_name_that_is_one_is_a_refusal_wit
 
 
 def _request(new: Any, old: Any, resource: Resource = JOBSETS) -> Request:
-    return Request("uid", "CREATE" if old is None else "UPDATE", resource, namespace="default", object=new, old_object=old)
+    operation = "CREATE" if old is None else "UPDATE"
+    return Request("uid", operation, resource, namespace="default", object=new, old_object=old)

@@ -34,9 +34,7 @@ def several(count: int, **more: Any) -> list[Json]:
 
 def stored(count: int) -> Json:
     """A JobSet whose prefetching containers are many."""
-    runners = [
-        {"name": f"{names.PREFETCH_CONTAINER}-{index}", "volumeMounts": RUNNERS_MOUNT} for index in range(count)
-    ]
+    runners = [{"name": f"{names.PREFETCH_CONTAINER}-{index}", "volumeMounts": RUNNERS_MOUNT} for index in range(count)]
     made = created(jobset())
     spec = made["spec"]["replicatedJobs"][0]["template"]["spec"]["template"]["spec"]
     spec["initContainers"] = runners + spec["initContainers"]
@@ -167,7 +165,7 @@ def test_beyond_the_bounds_nothing_grows_faster_either(shape: Shape, handler: Ca
 @pytest.mark.parametrize(
     "more",
     [
-        lambda count: {"metadata": {"annotations": {names.KOORDINATOR_GANGS: json.dumps([f"n/g{i}" for i in range(count)])}}},
+        lambda count: {"metadata": {"annotations": {names.KOORDINATOR_GANGS: json.dumps(["n/g"] * count)}}},
         lambda count: {"metadata": {"ownerReferences": [{"kind": "Job"}] * count}},
         lambda count: {"spec": {"schedulingGates": [{"name": f"gate-{i}"} for i in range(count)]}},
         lambda count: {"metadata": {"labels": {f"label-{i}": "x" for i in range(count)}}},
