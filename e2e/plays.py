@@ -50,6 +50,4 @@ GROUPS: Final = {
     "groups/scheduler-plugins.yaml": Play({"ring": MEETING}, minimum=4),
     "groups/with-start-barrier.yaml": Play({"workers": MEETING}),
 }
-NO_PODS: Final = frozenset({"limit-controller.yaml"})
-"""Policies, which tests/flow tries on a real API server."""
 ALL: Final = {**JOBSETS, **KUEUE, **GROUPS}

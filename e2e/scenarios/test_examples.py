@@ -49,7 +49,7 @@ async def test_the_api_server_takes_all_examples_as_they_are(world: World) -> No
     """With the kinds and webhooks of an installation; nothing is stored."""
     folders = (overlays.FOLDER, overlays.FOLDER / "groups")
     said = await world.kubectl_as_is("apply", "--dry-run=server", *(f"--filename={it}" for it in folders))
-    assert len(said.splitlines()) == sum(len(overlays.documents(it)) for it in {*plays.ALL, *plays.NO_PODS})
+    assert len(said.splitlines()) == sum(len(overlays.documents(it)) for it in plays.ALL)
 
 
 async def laid_out(world: World, seats: Seats, example: str, patience: str = "") -> list[facts.Json]:

@@ -95,7 +95,6 @@ class PodStatus(Shape, frozen=True):
     """status of a pod."""
 
     phase: str = ""
-    nominated_node_name: str = ""
     conditions: tuple[PodCondition, ...] | None = None
 
 

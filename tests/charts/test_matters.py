@@ -91,6 +91,7 @@ TOP: Final[list[Case]] = [
     ("crds.podGroups", False, {*SETTINGS, "ClusterRole"}),
     ("crds.keep", True, {"Job", "ServiceAccount", "ClusterRole", "ClusterRoleBinding"}),
     ("rbac.create", False, {"ClusterRole", "ClusterRoleBinding", "Role", "RoleBinding"}),
+    ("admissionPolicies.enabled", False, {"ValidatingAdmissionPolicy", "ValidatingAdmissionPolicyBinding"}),
     ("podSecurityContext", {"runAsUser": 1}, HOOKED),
     ("securityContext", {"runAsUser": 1}, HOOKED),
     ("podDisruptionBudget.enabled", False, {"PodDisruptionBudget"}),

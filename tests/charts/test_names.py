@@ -61,6 +61,8 @@ def test_everything_of_a_namespace_is_in_the_release_s(helm4: Helm, sample: str)
         "ClusterRoleBinding",
         "MutatingWebhookConfiguration",
         "ValidatingWebhookConfiguration",
+        "ValidatingAdmissionPolicy",
+        "ValidatingAdmissionPolicyBinding",
     }
     for one in found.all:
         if one["kind"] in cluster_wide:

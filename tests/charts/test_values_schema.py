@@ -65,6 +65,7 @@ BAD: Final[list[tuple[str, Any, str]]] = [
     ("statusPage.port", 0, "/statusPage/port': minimum: got 0, want 1"),
     ("statusPage.tlsSecretName", "a b", "/statusPage/tlsSecretName': 'a b' does not match pattern"),
     ("statusPage.insecure", True, "/statusPage': additional properties 'insecure' not allowed"),
+    ("admissionPolicies.enabled", "on", "/admissionPolicies/enabled': value must be one of 'auto', true, false"),
     ("crds.keep", "yes", "/crds/keep': got string, want boolean"),
     ("podDisruptionBudget.maxUnavailable", "half", "/podDisruptionBudget/maxUnavailable': 'half' does not match"),
     ("metrics.serviceMonitor.interval", "often", "/metrics/serviceMonitor/interval': 'often' does not match"),

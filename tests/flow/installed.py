@@ -18,6 +18,7 @@ import yaml
 from jobset_gate.kube.access import from_kubeconfig
 from jobset_gate.kube.client import Client
 from jobset_gate.kube.resources import Resource
+from tests.flow.policies import POLICIES, in_force
 from tests.house.files import ROOT
 from tests.jobset_gate.cli.service import fetch
 from tests.plane.audit import Request
@@ -174,14 +175,18 @@ class Program:
 async def installed(plane: Real, namespace: str, folder: Path, *values: str) -> AsyncIterator[Installed]:
     """The chart's objects but its pods, in a namespace that is there; away again at the end.
 
-    The webhook's Service leads to this machine, where the one process of the webhook will listen.
+    The webhook's Service leads to this machine, where the one process of the webhook will listen. Its admission
+    policies are in force: what a program does under them shows that they let it.
     """
     manifests = await rendered(namespace, *values)
     door = free_port()
-    wanted = [_here(one, door) for one in manifests if one["kind"] in (*ACCESS, *KEPT, *HOOKS) or _is_door(one)]
+    kinds = (*ACCESS, *KEPT, *HOOKS, *POLICIES)
+    wanted = [_here(one, door) for one in manifests if one["kind"] in kinds or _is_door(one)]
     # Through kubectl: it knows where each kind belongs. The namespace of each is its own.
     await plane.kubectl("apply", "--server-side", "-f", "-", stdin=_list(wanted))
     try:
+        if any(one["kind"] in POLICIES for one in wanted):
+            await in_force(plane, namespace, CONTROLLER)
         yield Installed(plane, namespace, manifests, folder, door)
     finally:
         await plane.kubectl("delete", "--ignore-not-found", "-f", "-", stdin=_list(wanted))

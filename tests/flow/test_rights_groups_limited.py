@@ -1,33 +1,41 @@
-"""examples/limit-controller.yaml holds the controller to members of groups, and does not stop it in what it does."""
+"""The chart's policies hold the controller's account to members of groups and to its own words about groups."""
 
 from collections.abc import AsyncIterator
 from contextlib import AsyncExitStack
 from pathlib import Path
 from typing import Any
 
+import msgspec
 import pytest
 
 from jobset_gate import names
+from jobset_gate.groups import crds
 from jobset_gate.groups.model import Way
-from jobset_gate.kube.client import PatchType
-from jobset_gate.kube.errors import ApiError, Invalid
-from jobset_gate.kube.resources import CONFIGMAPS, JOBS, PODS
+from jobset_gate.kube.client import Client, PatchType
+from jobset_gate.kube.resources import CONFIGMAPS, CRDS, JOBS, POD_GROUPS, PODS
 from tests.flow import groups_story as story
 from tests.flow.groups import manifests
 from tests.flow.groups.stage import group_stage
-from tests.flow.installed import CONTROLLER, LIVELY, Installed, eventually, installed
-from tests.house.files import ROOT
+from tests.flow.installed import CONTROLLER, LIVELY, Installed, installed
+from tests.flow.policies import refused
 from tests.support.planes import Real, fresh_name
 
 pytestmark = [pytest.mark.real, pytest.mark.timeout(300)]
 
 Json = dict[str, Any]
-FILE = ROOT / "examples" / "limit-controller.yaml"
-DENIED = "denied request: the controller "
-GATE = [{"name": "example.com/theirs"}]
-MEMBER = {"labels": {names.GANG: "0" * 32}}
+THEIRS: Json = {"name": "example.com/theirs"}
+GATES = [THEIRS, {"name": names.GANG_GATE}]
+NOBODY: Json = {"apiVersion": "v1", "kind": "Pod", "name": "none", "uid": "none"}
+MEMBER: Json = {
+    "labels": {names.GANG: "0" * 32, "app": "theirs"},
+    "finalizers": ["example.com/theirs", names.JOB_TRACKING_FINALIZER],
+    "ownerReferences": [],
+}
+"""Of a Job, and of somebody else, by the time that it is made: owners that are not there would take it with them."""
+THEIR_UID, JOB_UID = "their-uid", "uid-of-its-job"
+"""Stand for those owners."""
 STATUS = {"conditions": [{"type": "Ready", "status": "True"}]}
-UNHOLD: Json = {"schedulingGates": [{"$patch": "delete", "name": "example.com/theirs"}]}
+BACK: Json = {names.GANG_TAKEN_BACK: "x.1"}
 
 
 @pytest.fixture
@@ -42,50 +50,21 @@ async def places(scheduled_plane: Real) -> AsyncIterator[tuple[str, str]]:
 
 @pytest.fixture
 async def release(scheduled_plane: Real, places: tuple[str, str], tmp_path: Path) -> AsyncIterator[Installed]:
-    """A release with the policies of the example, for its account, in force."""
-    own, theirs = places
-    text = FILE.read_text().replace("jobset-gate-system:jobset-gate-controller", f"{own}:{CONTROLLER}")
-    async with installed(scheduled_plane, own, tmp_path, *LIVELY) as made:
-        await scheduled_plane.kubectl("apply", "-f", "-", stdin=text)
-        try:
-            async with made.client(CONTROLLER) as controller, scheduled_plane.client() as admin:
-                await admin.create(PODS, pod("probe"), theirs)
-
-                async def refused() -> bool:
-                    body: Json = {"status": STATUS}
-                    kind = PatchType.STRATEGIC
-                    tried = [
-                        controller.create(CONFIGMAPS, {"metadata": {"name": "probe"}}, theirs, dry_run=True),
-                        controller.patch(
-                            PODS, "probe", theirs, body=body, patch=kind, subresource="status", dry_run=True
-                        ),
-                    ]
-                    return all([await _denied(one) for one in tried])
-
-                await eventually(refused)
-                await admin.delete(PODS, "probe", theirs, grace_seconds=0)
-            yield made
-        finally:
-            await scheduled_plane.kubectl("delete", "-f", "-", stdin=text)
+    """With its policies in force."""
+    async with installed(scheduled_plane, places[0], tmp_path, *LIVELY) as made:
+        yield made
 
 
-async def _denied(write: Any) -> bool:
-    try:
-        await write
-    except ApiError as error:
-        return DENIED in str(error)
-    return False
-
-
-def pod(name: str, meta: Json | None = None, gates: Json | None = None) -> Json:
+def pod(name: str, meta: Json | None = None) -> Json:
     """Nobody schedules it."""
-    spec: Json = {"containers": [{"name": "main", "image": "busybox"}], "schedulingGates": gates or GATE}
+    spec: Json = {"containers": [{"name": "main", "image": "busybox"}], "schedulingGates": GATES}
     return {"metadata": {"name": name, **(meta or {})}, "spec": spec}
 
 
 async def test_groups_are_opened_and_taken_back_under_the_policies(
     scheduled_plane: Real, release: Installed, places: tuple[str, str], tmp_path: Path
 ) -> None:
+    """Also a Job's whose pods it is made to forget."""
     async with AsyncExitStack() as stack:
         stage = await stack.enter_async_context(
             group_stage(
@@ -97,51 +76,134 @@ async def test_groups_are_opened_and_taken_back_under_the_policies(
         await stack.enter_async_context(release.program("controller", "--stream-host=127.0.0.1", "--stream-port=0"))
         await story.pods_are_held(stage)
         await story.opened(stage, Way.ALIBABA)
-        await story.its_record_goes_with_its_last_member(stage, "opened-alibaba", Way.ALIBABA)
-        for kind in ("JobSet", "ReplicaSet"):
-            await story.taken_back(stage, kind)
         await story.taken_back(stage, "Job", podFailurePolicy=story.FAIL_JOB)
+        await story.taken_back(stage, "ReplicaSet")
 
 
-CHANGES: dict[str, tuple[Json | None, Json, str | None]] = {
-    "a pod of no group": (None, {"metadata": {"annotations": {names.GANG_OPENED: "1"}}}, None),
-    "somebody else's gate": (MEMBER, {"spec": UNHOLD}, None),
-    "another image": (MEMBER, {"spec": {"containers": [{"name": "main", "image": "evil"}]}}, None),
-    "a label less": (MEMBER, {"metadata": {"labels": {names.GANG: None}}}, None),
-    "another annotation": (MEMBER, {"metadata": {"annotations": {"more": "1"}}}, None),
-    "a finalizer": (MEMBER, {"metadata": {"finalizers": ["example.com/stay"]}}, None),
-    "released with a label more": (
+CHANGES: list[tuple[Json | None, Json, str | None]] = [
+    (None, {"metadata": {"annotations": {names.GANG_OPENED: "1"}}}, None),
+    (None, {"spec": {"schedulingGates": [{"$patch": "delete", "name": names.GANG_GATE}]}}, None),
+    (MEMBER, {"spec": {"schedulingGates": [{"$patch": "delete", **THEIRS}]}}, None),
+    (MEMBER, {"spec": {"containers": [{"name": "main", "image": "evil"}]}}, None),
+    (MEMBER, {"spec": {"nodeSelector": {"theirs": "1"}}}, None),
+    (MEMBER, {"metadata": {"labels": {names.GANG: None}}}, None),
+    (MEMBER, {"metadata": {"labels": {"app": None}}}, None),
+    (MEMBER, {"metadata": {"annotations": {"more": "1"}}}, None),
+    (MEMBER, {"metadata": {"annotations": {names.VERDICT: "release"}}}, None),
+    (MEMBER, {"metadata": {"finalizers": ["example.com/stay"]}}, None),
+    # With the mark that its Job forgets it:
+    (MEMBER, {"metadata": {"labels": {"more": "1"}, "annotations": BACK}}, None),
+    (MEMBER, {"metadata": {"labels": {names.GANG: None}, "annotations": BACK}}, None),
+    (
         MEMBER,
-        {"metadata": {"labels": {"app": "theirs"}, "annotations": {names.GANG_TAKEN_BACK: "x.1"}}},
+        {"metadata": {"ownerReferences": [{"$patch": "delete", "uid": THEIR_UID}], "annotations": BACK}},
         None,
     ),
-    "another condition": (MEMBER, {"status": STATUS}, "status"),
-    "another phase": (MEMBER, {"status": {"phase": "Failed"}}, "status"),
-    "the status of a pod of no group": (None, {"status": STATUS}, "status"),
-}
+    (
+        MEMBER,
+        {"metadata": {"$deleteFromPrimitiveList/finalizers": ["example.com/theirs"], "annotations": BACK}},
+        None,
+    ),
+    (MEMBER, {"status": STATUS}, "status"),
+    (MEMBER, {"status": {"phase": "Failed"}}, "status"),
+    (MEMBER, {"metadata": {"labels": {"more": "1"}}, "status": {"phase": "Pending"}}, "status"),
+    (None, {"status": {"conditions": [{"type": names.DISRUPTION_TARGET, "status": "True"}]}}, "status"),
+]
+"""The metadata of a pod, and what its account would do to it; of which subresource."""
 
 
-async def test_what_rbac_would_let_it_do_to_others_is_denied(
+class Owners:
+    """Of the members of a namespace."""
+
+    def __init__(self, namespace: str, client: Client) -> None:
+        self._namespace, self._client = namespace, client
+        self.uids: dict[str, str] = {}
+        self.references: list[Json] = []
+
+    async def make(self) -> None:
+        job = manifests.job("theirs", "theirs", 1, suspend=True)
+        for uid, resource, body in ((THEIR_UID, CONFIGMAPS, {"metadata": {"name": "theirs"}}), (JOB_UID, JOBS, job)):
+            made = await self._client.create(resource, body, self._namespace)
+            self.uids[uid] = made["metadata"]["uid"]
+            its = {"apiVersion": resource.api_version, "kind": resource.kind, "name": "theirs"}
+            self.references.append({**its, "uid": self.uids[uid]})
+
+    def member(self, meta: Json | None) -> Json | None:
+        """The metadata with these owners, if it is a member's."""
+        return {**meta, "ownerReferences": self.references} if meta else None
+
+    def change(self, body: Json) -> Json:
+        """The same, with their UIDs."""
+        text = msgspec.json.encode(body).decode()
+        for stands_for, uid in self.uids.items():
+            text = text.replace(stands_for, uid)
+        return dict(msgspec.json.decode(text))
+
+
+async def test_members_are_opened_and_taken_back_and_no_more(
     scheduled_plane: Real, release: Installed, places: tuple[str, str]
 ) -> None:
     _, theirs = places
     async with scheduled_plane.client() as admin, release.client(CONTROLLER) as controller:
-        for number, (what, (meta, change, sub)) in enumerate(CHANGES.items()):
-            name = f"theirs-{number}"
-            await admin.create(PODS, pod(name, meta), theirs)
-            with pytest.raises(Invalid) as denied:
+        owners = Owners(theirs, admin)
+        await owners.make()
+        for number, (meta, body, sub) in enumerate(CHANGES):
+            name, change = f"theirs-{number}", owners.change(body)
+            await admin.create(PODS, pod(name, owners.member(meta)), theirs)
+            with refused():
                 await controller.patch(PODS, name, theirs, body=change, patch=PatchType.STRATEGIC, subresource=sub)
-            assert DENIED in str(denied.value), what
             # Somebody else may: the policies bind the controller alone.
             await admin.patch(PODS, name, theirs, body=change, patch=PatchType.STRATEGIC, subresource=sub, dry_run=True)
-        with pytest.raises(Invalid, match=DENIED):
-            await controller.delete(PODS, "theirs-0", theirs)
-        await controller.delete(PODS, "theirs-1", theirs, grace_seconds=0)
-        job = manifests.job("theirs", "theirs", 1)
-        job["spec"]["suspend"] = True
-        await admin.create(JOBS, job, theirs)
-        with pytest.raises(Invalid, match=DENIED):
-            await controller.patch(JOBS, "theirs", theirs, body={"spec": {"parallelism": 5}}, patch=PatchType.MERGE)
-        theirs_alone = await admin.create(CONFIGMAPS, {"metadata": {"name": "jobset-gate-gang-theirs"}}, theirs)
-        with pytest.raises(Invalid, match=DENIED):
-            await controller.delete(CONFIGMAPS, theirs_alone["metadata"]["name"], theirs)
+        await admin.create(PODS, pod("bare", {"labels": MEMBER["labels"]}), theirs)
+        for name in ("theirs-0", "bare"):  # of no group; of nobody who would make it anew
+            with refused():
+                await controller.delete(PODS, name, theirs)
+        for body in (
+            {"spec": {"schedulingGates": [{"$patch": "delete", "name": names.GANG_GATE}]}},
+            {
+                "metadata": {
+                    "labels": {"app": None},
+                    "annotations": BACK,
+                    "ownerReferences": [{"$patch": "delete", "uid": JOB_UID}],
+                    "$deleteFromPrimitiveList/finalizers": [names.JOB_TRACKING_FINALIZER],
+                }
+            },
+        ):
+            change = owners.change(body)
+            await controller.patch(PODS, "theirs-2", theirs, body=change, patch=PatchType.STRATEGIC, dry_run=True)
+        await controller.delete(PODS, "theirs-2", theirs, grace_seconds=0)
+
+
+@pytest.mark.parametrize("way", manifests.API_GROUP)
+async def test_podgroups_are_told_what_was_decided_and_how_far_they_are(
+    scheduled_plane: Real, release: Installed, places: tuple[str, str], way: Way
+) -> None:
+    _, theirs = places
+    resource = POD_GROUPS[manifests.API_GROUP[way]]
+    async with scheduled_plane.client() as admin, release.client(CONTROLLER) as controller:
+        await admin.create(resource, manifests.pod_group("theirs", 2, way), theirs)
+        crd = crds.crd_name(manifests.API_GROUP[way])
+
+        async def put(body: Json, sub: str | None = None) -> None:
+            await controller.patch(resource, "theirs", theirs, body=body, patch=PatchType.MERGE, subresource=sub)
+
+        for body, sub in (
+            ({"spec": {crds.MINIMUM[manifests.API_GROUP[way]]: 1}}, None),
+            ({"metadata": {"annotations": {"more": "1"}}}, None),
+            ({"metadata": {"labels": {"more": "1"}}}, None),
+            ({"metadata": {"finalizers": ["example.com/stay"]}}, None),
+            ({"metadata": {"ownerReferences": [NOBODY]}}, None),
+            ({"status": {"conditions": STATUS["conditions"]}}, "status"),
+        ):
+            with refused():
+                await put(body, sub)
+        await put({"metadata": {"annotations": {names.GANG_RECORD: "{}", names.GANG_STATE: "x"}}})
+        ours = [{"type": names.GANG_CONDITION, "status": "False"}]
+        await put({"status": {"running": 1, "conditions": ours}}, "status")
+        converted = {"spec": {"conversion": {"strategy": "Webhook"}}}
+        labels = {"metadata": {"labels": {names.MANAGED_BY_LABEL: names.PROGRAM}}}
+        kind = await admin.get(CRDS, crd)
+        if not crds.is_ours(kind):
+            for body in (converted, labels):
+                with refused():
+                    await controller.patch(CRDS, crd, body=body, patch=PatchType.MERGE, dry_run=True)

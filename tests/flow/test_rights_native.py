@@ -17,6 +17,7 @@ from tests.flow import rights
 from tests.flow.groups import manifests
 from tests.flow.groups.stage import GroupStage, group_stage
 from tests.flow.installed import ACCESS, CONTROLLER, Installed, rendered
+from tests.flow.policies import POLICIES, in_force
 from tests.plane.places import Binaries
 from tests.plane.pod_groups import install_pod_groups
 from tests.plane.real import RealPlane
@@ -35,12 +36,13 @@ def plane_with_native_groups(control_plane_binaries: Binaries) -> Iterator[Real]
 
 @pytest.fixture
 async def release(plane_with_native_groups: Real, tmp_path: Path) -> Installed:
-    """The chart's accounts and rights. They go with the plane."""
+    """The chart's accounts, rights and policies. They go with the plane."""
     plane, own = plane_with_native_groups, fresh_name()
     await plane.make_namespace(own)
     found = await rendered(own, "groups.native=On")
-    access = [one for one in found if one["kind"] in ACCESS]
+    access = [one for one in found if one["kind"] in (*ACCESS, *POLICIES)]
     await plane.kubectl("apply", "-f", "-", stdin={"apiVersion": "v1", "kind": "List", "items": access})
+    await in_force(plane, own, CONTROLLER)
     return Installed(plane, own, found, tmp_path, door=0)
 
 

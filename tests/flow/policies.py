@@ -1,0 +1,30 @@
+"""The chart's admission policies on the real plane: which objects they are, and when they are in force."""
+
+from typing import Any, Final
+
+import pytest
+
+from jobset_gate.kube.errors import Forbidden
+from tests.support.planes import Real
+
+Json = dict[str, Any]
+POLICIES: Final = ("ValidatingAdmissionPolicy", "ValidatingAdmissionPolicyBinding")
+REFUSED: Final = "ValidatingAdmissionPolicy"
+"""In what an API server says of a write that a policy has refused; RBAC has other words."""
+
+
+def refused() -> Any:
+    """A policy has to refuse what is done within, and RBAC lets it pass."""
+    return pytest.raises(Forbidden, match=REFUSED)
+
+
+async def in_force(plane: Real, namespace: str, account: str) -> None:
+    """An API server reads policies some time after they were made, and tells nobody when; so it is asked."""
+    user = f"system:serviceaccount:{namespace}:{account}"
+    probe = ("create", "configmap", "is-no-gang", "-n", namespace, "--dry-run=server", f"--as={user}")
+    told = ""
+    for _ in range(600):
+        told = (await plane.kubectl(*probe, check=False)).stderr
+        if REFUSED in told:
+            return
+    raise AssertionError(f"the policies are not in force: {told}")
