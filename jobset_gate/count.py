@@ -21,7 +21,7 @@ class Share:
     job: JobSeen | None
     pods: Sequence[PodSeen]
     suspended: bool
-    """The JobSet or this Job is: nothing of it counts."""
+    """The JobSet or this Job is: no pod of it counts. A Job that became Complete meanwhile is so for good."""
     announced: Container[str] = ()
     """UIDs of the pods that hold the gate stream open."""
     times: int = 1
@@ -53,6 +53,11 @@ class Share:
             # The Job counts a pod that succeeded a moment later; it must not be counted twice.
             finished = max(self.job.succeeded, len(self._succeeded))
         return max(0, min(self.target.parallelism, self.target.completions - finished))
+
+    @property
+    def lacking(self) -> int:
+        """Slots of each of its Jobs that are still to be filled: who counts and who names the missing go by this."""
+        return max(0, self.need - len(self.having()))
 
     def having(self) -> list[PodSeen]:
         """Its started pods, one per slot that is not done."""
@@ -88,18 +93,15 @@ class Share:
 
 
 def tally(seen: GangSeen, parts: Iterable[Share] | None = None) -> Tally:
-    """The count of a gang as it stands. Nothing counts while the JobSet or the pod's Job is suspended.
+    """The count of a gang as it stands. No pod counts while the JobSet or the pod's Job is suspended.
 
     `parts`: its shares, where they are known already.
     """
     started = dict.fromkeys((target.name for target in seen.jobset.targets), 0)
     counted: list[PodSeen] = []
     for share in runs(seen) if parts is None else parts:
-        if share.job is None or share.suspended:
-            continue
-        need, having = share.need, share.having()
-        started[share.target.name] += share.target.pods_per_job - need + min(need, len(having))
-        counted += having
+        started[share.target.name] += share.times * (share.target.pods_per_job - share.lacking)
+        counted += share.having()
     live_epoch = max((pod.epoch for pod in members(seen) if pod.alive), default=-1)
     since: list[float] = []
     announced: list[float] = []

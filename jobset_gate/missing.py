@@ -59,11 +59,10 @@ def gaps(seen: GangSeen, most: int | None = None, parts: Iterable[Share] | None 
     """
     denials = dict(seen.denials)
     for share in runs(seen) if parts is None else parts:
-        having = share.having()
-        lacking = share.need - len(having)
-        if lacking <= 0:
+        lacking = share.lacking
+        if not lacking:
             continue
-        taken = {pod.index for pod in having}
+        taken: set[int | None] = {pod.index for pod in share.having()}
         pods = _one_per_slot(share, taken)[:lacking]
         empty = lacking * share.times - len(pods)
         shown = empty if most is None else min(empty, most)

@@ -12,7 +12,7 @@ from jobset_gate.sim import manifests
 from jobset_gate.sim.kubelet import Node, Trouble, Where
 from jobset_gate.sim.until import View
 from tests.flow.conftest import MakeStage
-from tests.flow.stage import Json, Stage, alive, held, runs
+from tests.flow.stage import PATIENCE, Json, Stage, alive, held, runs
 
 GANG = "gang"
 
@@ -23,6 +23,11 @@ def epoch(pod: Json) -> str:
 
 def attempt(pod: Json) -> str:
     return str(pod["metadata"]["labels"][names.JS_RESTART_ATTEMPT])
+
+
+def complete(job: Json) -> bool:
+    conditions = (job.get("status") or {}).get("conditions") or ()
+    return any(it["type"] == "Complete" and it["status"] == "True" for it in conditions)
 
 
 def uids(pods: list[Json]) -> set[str]:
@@ -139,6 +144,21 @@ async def test_resumed_with_some_indexes_done_only_the_rest_is_waited_for(stage:
     assert {epoch(pod) for pod in pods if runs(pod)} == {"1"}
     verdict = await stage.until_verdict(GANG, lambda verdict: verdict.generation.epoch == 1)
     assert verdict.message == "all 3 pods started"
+
+
+async def test_a_job_that_is_done_in_the_moment_of_the_suspension_holds_nobody_up_after_the_resume(stage: Stage) -> None:
+    """Its Job is suspended and Complete at once, and nobody resumes a Job that is done."""
+    await stage.apply(manifests.gang(GANG, jobs=2, pods=1))
+    await stage.until_running(2)
+    stage.actors.kubelets.finish(Where(job_index=1))
+    await stage.suspend(GANG)
+    async with View(stage.client, JOBS, stage.namespace) as jobs:
+        await jobs.until(lambda all_: any(complete(job) for job in all_), PATIENCE)
+    await stage.until(lambda pods: not any(alive(pod) and pod["status"].get("phase") != "Succeeded" for pod in pods))
+    await stage.suspend(GANG, suspended=False)
+    verdict = await stage.until_verdict(GANG, lambda it: it.generation.epoch == 1)
+    assert (verdict.kind, verdict.message) == (Kind.RELEASE, "all 2 pods started")
+    await stage.until_running(1)
 
 
 async def test_kueues_way_of_suspending_does_not_reopen_an_old_gate(stage: Stage) -> None:

@@ -109,6 +109,29 @@ def test_an_empty_uid_never_matches_even_if_the_jobset_had_none() -> None:
     assert count.tally(gang(pod(0, jobset_uid=""), jobset=jobset(uid=""))).started == 0
 
 
+def test_a_job_that_became_complete_while_it_was_suspended_is_satisfied_after_the_resume() -> None:
+    """JobSet resumes active Jobs only: this one stays suspended for good."""
+    two = jobset(replicated_job(replicas=2, parallelism=1, completions=1))
+    done = job(job_index=0, suspended=True, complete=True)
+    seen = gang(pod(0, job_index=1), jobset=two, jobs=(done, job(job_index=1)))
+    assert (count.tally(seen).started, list(missing(seen))) == (2, [])
+
+
+@pytest.mark.parametrize("jobset_suspended", [True, False])
+@pytest.mark.parametrize("suspended", [True, False])
+@pytest.mark.parametrize("complete", [True, False])
+@pytest.mark.parametrize("completed", [frozenset[int](), frozenset({0}), frozenset({0, 1})])
+@pytest.mark.parametrize("started", [0, 1, 2])
+def test_who_counts_and_who_names_the_missing_agree(
+    *, jobset_suspended: bool, suspended: bool, complete: bool, completed: frozenset[int], started: int
+) -> None:
+    one = job(suspended=suspended, complete=complete, completed=completed)
+    two = jobset(replicated_job(replicas=3), suspended=jobset_suspended)
+    seen = gang(*(pod(index) for index in range(started)), jobset=two, jobs=(one,))
+    tally = count.tally(seen)
+    assert len(list(missing(seen))) == tally.expected - tally.started
+
+
 @pytest.mark.parametrize(
     "changes", [{"jobset": jobset(suspended=True)}, {"jobs": (job(suspended=True),)}, {"jobs": ()}]
 )

@@ -59,8 +59,7 @@ def jobs(seen: GangSeen) -> Rows:
     rows, many = [], 0
     for share in count.runs(seen):  # two billion Jobs may be missing
         many += share.times
-        having = min(share.need, len(share.having()))
-        started = share.target.pods_per_job - share.need + having if share.job is not None else 0
+        started = share.target.pods_per_job - share.lacking
         for number in range(share.number, share.number + min(share.times, MOST_ROWS)):
             name = f"{seen.jobset.name}-{share.target.name}-{number}"
             rows.append((name, f"{started}/{share.target.pods_per_job}", _state(share)))
