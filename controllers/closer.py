@@ -4,11 +4,14 @@ Before a verdict fails it: is it really so, and why (A7, A9)? A watch that has g
 so; a gang must not fail for pods that started meanwhile. So its Jobs and pods are read from the API once more, and
 Events say what quotas and autoscalers did. Once per verdict.
 
-Before a verdict for which there is no ConfigMap: was one taken that somebody has deleted (A10)? The condition knows.
+Before a ConfigMap is made: was a verdict taken whose ConfigMap somebody has deleted (A10)? The condition knows. And is
+the JobSet still there? For one that is gone the garbage collector deletes each ConfigMap at once, and a controller
+whose watch has not told of that would make the next one at once.
+
 And before a ConfigMap is believed that tells of what nobody here has heard of: was it edited?
 """
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from contextlib import aclosing
 from typing import Final, TypeVar
 
@@ -30,6 +33,10 @@ EVENTS_BYTES: Final = 1024 * 1024
 W = TypeVar("W")
 M = TypeVar("M")
 
+_Events = tuple[Sequence[heard.Event], Sequence[heard.Event], Sequence[heard.Event]]
+"""Of refused pods, of coming nodes, of kubelets' troubles."""
+_NO_EVENTS: Final[_Events] = ((), (), ())
+
 _log = structlog.get_logger(__name__)
 
 
@@ -38,25 +45,26 @@ class Closer:
 
     def __init__(self, client: Client) -> None:
         self._client = client
+        # What a verdict is taken on is not read again and again: who waits for a throttled server counts anew after it.
+        self._once = client.impatient()
 
-    async def look(self, seen: GangSeen) -> GangSeen:
-        """The gang as the API has it now. Raises what a failing list raises: no verdict without a look."""
+    async def look(self, seen: GangSeen, *, reasons: bool = True) -> GangSeen:
+        """The gang as the API has it now; `reasons`: with what Events say of its missing pods.
+
+        Raises what a failing list of Jobs or pods raises: no verdict without a look.
+        """
         namespace = seen.jobset.namespace
+        # Events first: they only cost words, and may take a while, in which pods start or go.
+        events = await self._reasons(seen) if reasons else _NO_EVENTS
         mine = f"{names.GATED}={names.GATED_VALUE},{names.JS_NAME}={seen.jobset.name}"
         jobs = await self._all(Scope(JOBS, namespace, mine), wire.Job, read.job)
         pods = await self._all(Scope(PODS, namespace, mine), wire.Pod, read.pod)
-        fresh = msgspec.structs.replace(seen, jobs=jobs, pods=pods)
-        try:
-            return await self._reasons(fresh)
-        except (ApiError, BadAnswer, Unreachable) as error:
-            # Costs words, not the verdict.
-            _log.warning("events not read, the verdict says less", namespace=namespace, error=str(error))
-            return fresh
+        return heard.told(msgspec.structs.replace(seen, jobs=jobs, pods=pods), *events)
 
     async def recall(self, seen: GangSeen) -> GangSeen:
         """With what the JobSet's condition tells in the API now.
 
-        Raises LookAgain if it is not there or another by now, and what a failing read raises: no verdict without it.
+        Raises LookAgain if it is not there, going, or another by now, and what a failing read raises.
         """
         live = await self._live(seen)
         return msgspec.structs.replace(seen, jobset=msgspec.structs.replace(seen.jobset, condition=live.condition))
@@ -68,25 +76,30 @@ class Closer:
     async def _live(self, seen: GangSeen) -> JobSetSeen:
         namespace, name = seen.jobset.namespace, seen.jobset.name
         try:
-            live = read.jobset(await self._client.get(JOBSETS, name, namespace, type=wire.JobSet))
+            live = read.jobset(await self._once.get(JOBSETS, name, namespace, type=wire.JobSet))
         except NotFound as gone:
             raise LookAgain(f"the JobSet {namespace}/{name} is gone") from gone
         if live is None or live.uid != seen.jobset.uid:
             raise LookAgain(f"the JobSet {namespace}/{name} is another one")
+        if live.deleting:
+            raise LookAgain(f"the JobSet {namespace}/{name} is being deleted")
         return live
 
-    async def _reasons(self, seen: GangSeen) -> GangSeen:
-        """With what Events say of pods that do not exist, have no node, or are not begun; of others nobody asks."""
+    async def _reasons(self, seen: GangSeen) -> _Events:
+        """What Events say of pods that do not exist, have no node, or are not begun; of others nobody asks."""
         namespace = seen.jobset.namespace
         whys = {pod.stall.why for pod in seen.pods if pod.stall is not None}
         coming = heard.COMING if Why.UNSCHEDULED in whys else ()
         troubles = heard.KUBELETS if Why.STARTING in whys else ()
-        return heard.told(
-            seen,
-            await self._events(namespace, "Job", heard.REFUSED),
-            [event for reason in coming for event in await self._events(namespace, "Pod", reason)],
-            [event for reason in troubles for event in await self._events(namespace, "Pod", reason)],
-        )
+        try:
+            return (
+                await self._events(namespace, "Job", heard.REFUSED),
+                [event for reason in coming for event in await self._events(namespace, "Pod", reason)],
+                [event for reason in troubles for event in await self._events(namespace, "Pod", reason)],
+            )
+        except (ApiError, BadAnswer, Unreachable) as error:
+            _log.warning("events not read, the verdict says less", namespace=namespace, error=str(error))
+            return _NO_EVENTS
 
     async def refusals(self, namespace: str) -> dict[str, str]:
         """By Job: in which words the last of its pods was refused. Raises what a failing list raises."""
@@ -106,7 +119,7 @@ class Closer:
         return found
 
     async def _all(self, scope: Scope, kind: type[W], convert: Callable[[W], M]) -> tuple[M, ...]:
-        async with aclosing(objects(self._client, scope, kind)) as read_in_turn:
+        async with aclosing(objects(self._once, scope, kind)) as read_in_turn:
             return tuple([convert(it) async for it in read_in_turn])
 
 

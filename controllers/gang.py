@@ -75,8 +75,9 @@ class GangReconciler:
             self._index.remember(key, seen.remembered)
         seen = self._hearing.known(seen)
         decision = decide(seen, self._now())
-        if isinstance(decision, Decide) and not _in_order(seen):
-            # Somebody may have taken away the ConfigMap with a verdict in it, of which this view does not know yet.
+        if isinstance(decision, Decide | Wait | Stand) and not _in_order(seen):
+            # Somebody may have taken away the ConfigMap with a verdict in it, of which this view does not know yet. Or
+            # it went with its JobSet.
             seen = await self._closer.recall(seen)
             decision = decide(seen, self._now())
         if isinstance(decision, Decide) and decision.verdict.cause == names.REASON_TIMED_OUT:

@@ -29,7 +29,10 @@ class ForeignGate(LookAgain):
 
 
 class Gates:
-    """The ConfigMaps of all gangs. What its reads and writes show goes to the witness, who knows what is news."""
+    """The ConfigMaps of all gangs. What its reads and writes show goes to the witness, who knows what is news.
+
+    `client` repeats nothing: what it would send again was decided before the last count (faults.md 9).
+    """
 
     def __init__(self, client: Client, index: Index, witness: Witness[wire.ConfigMap, GateSeen]) -> None:
         self._client, self._index, self._witness = client, index, witness

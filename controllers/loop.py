@@ -11,7 +11,7 @@ from structlog.contextvars import bound_contextvars
 from controllers.gates import LookAgain
 from controllers.keys import Key
 from controllers.queue import WorkQueue
-from jobset_gate.kube.errors import KubeError, NotLeader
+from jobset_gate.kube.errors import ApiError, KubeError, NotLeader
 
 K = TypeVar("K")
 Reconcile = Callable[[K], Awaitable[float | None]]
@@ -116,15 +116,16 @@ class Loop(Generic[K]):
             self._queue.add_rate_limited(key)
         except NotLeader:
             raise
+        except ApiError as error:
+            if error.retry_after is None:
+                result = self._failed(key, error)
+            else:
+                # The next pass observes and decides anew before it writes (controller-runtime: RequeueAfter).
+                result = "requeue_after"
+                _log.warning("put off by the API server", error=str(error), seconds=error.retry_after)
+                self._queue.add_rate_limited(key, error.retry_after)
         except Exception as error:  # noqa: BLE001 - whatever one gang's reconcile raises must not stop the others
-            result = "error"
-            self._metrics.errors.labels(self._name).inc()
-            # What an API server said needs no stack; anything else is a bug of ours and does.
-            stack = None if isinstance(error, KubeError) else error
-            if stack is not None:
-                self._metrics.panics.labels(self._name).inc()
-            _log.error("reconcile failed", error=str(error), exc_info=stack)
-            self._queue.add_rate_limited(key)
+            result = self._failed(key, error)
         else:
             self._queue.forget(key)
             if again is not None:
@@ -133,6 +134,16 @@ class Loop(Generic[K]):
         finally:
             self._active.dec()
             self._results[result].inc()
+
+    def _failed(self, key: K, error: Exception) -> str:
+        self._metrics.errors.labels(self._name).inc()
+        # What an API server said needs no stack; anything else is a bug of ours and does.
+        stack = None if isinstance(error, KubeError) else error
+        if stack is not None:
+            self._metrics.panics.labels(self._name).inc()
+        _log.error("reconcile failed", error=str(error), exc_info=stack)
+        self._queue.add_rate_limited(key)
+        return "error"
 
 
 def _named(key: object) -> dict[str, str]:

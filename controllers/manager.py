@@ -138,7 +138,7 @@ class Manager:
             duty = Duty(gangs)
             index = Index(duty.add, duty.add_after, told, self._touched)
             informers = self._informers(client, index, crds)
-            gates = Gates(writer, index, watches.gate_witness(informers))
+            gates = Gates(writer.impatient(), index, watches.gate_witness(informers))
             metrics = LoopMetrics(self.options.registry)
             statuses = self._statuses(writer, watches.jobset_version(informers))
             works = self._works(

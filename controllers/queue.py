@@ -102,13 +102,17 @@ class WorkQueue(Generic[K]):
             waiting.cancel()
         self._timers[key] = asyncio.get_running_loop().call_at(due, self._fire, key)
 
-    def add_rate_limited(self, key: K) -> float:
-        """add() after the backoff of a key that has failed (once more); gives the seconds until then."""
+    def add_rate_limited(self, key: K, at_least: float = 0.0) -> float:
+        """add() after the backoff of a key that has failed (once more); gives the seconds until then.
+
+        `at_least`: seconds for which the server asked to be left alone.
+        """
         failures = self._failures.get(key, 0)
         self._failures[key] = failures + 1
         if self._metrics is not None:
             self._metrics.retried()
-        seconds = min(self._cap, self._base * 2.0 ** min(failures, 60)) * self._rng.uniform(0.5, 1.0)
+        backoff = min(self._cap, self._base * 2.0 ** min(failures, 60)) * self._rng.uniform(0.5, 1.0)
+        seconds = max(backoff, min(at_least, self._cap))
         self.add_after(key, seconds)
         return seconds
 

@@ -234,10 +234,19 @@ def _raise_outcome(work: asyncio.Future[None], renewal: asyncio.Task[NoReturn]) 
     if not work.done() or work.cancelled():
         return
     error = work.exception()
-    if isinstance(error, NotLeader):  # the work met the end of the term before the renewal did
-        raise LeadershipLost(str(error)) from error
+    lost = _not_leader(error)
+    if lost is not None:  # the work met the end of the term before the renewal did
+        raise LeadershipLost(str(lost)) from error
     if error is not None:
         raise error
+
+
+def _not_leader(error: BaseException | None) -> NotLeader | None:
+    """The NotLeader that this is, or that it is a group of and of nothing else, however deep its task groups."""
+    if isinstance(error, BaseExceptionGroup):
+        found = [_not_leader(one) for one in error.exceptions]
+        return found[0] if all(found) else None
+    return error if isinstance(error, NotLeader) else None
 
 
 def _spec(lease: Mapping[str, Any] | None) -> dict[str, Any]:

@@ -13,7 +13,7 @@ from jobset_gate.kube.errors import Forbidden, KubeError, ServerError, Unreachab
 from jobset_gate.kube.listwatch import PAGE
 from jobset_gate.kube.resources import EVENTS, JOBS, PODS
 from jobset_gate.missing import missing
-from jobset_gate.model import Decide, GangSeen, Kind, Why
+from jobset_gate.model import Decide, GangSeen, Kind, Stall, Why
 from tests.controllers.doors import Doors
 from tests.jobset_gate import gangs
 from tests.jobset_gate.objects import owner
@@ -206,10 +206,14 @@ async def test_what_a_kubelet_cannot_do_is_told_in_its_words(api: Api, look: Clo
     assert pod is not None
     words = 'MountVolume.SetUp failed: secret "tokens" not found'
     tell(api, "Pod", "train-workers-0-1", "FailedMount", words, uid=pod["metadata"]["uid"])
-    assert reasons(await look.look(STALE)) == [("workers-0/1", Why.STARTING, f"FailedMount: {words}")]
+    seen = gangs.gang(gangs.pod(0), gangs.waiting_pod(1, stall=Stall(why=Why.STARTING)))
+    assert reasons(await look.look(seen)) == [("workers-0/1", Why.STARTING, f"FailedMount: {words}")]
 
 
 async def test_nobody_is_asked_about_pods_that_do_not_wait_for_it(api: Api, look: Closer, doors: Doors) -> None:
     store_pod(api, 0, store_job(api), runs=True)
-    await look.look(STALE)
-    assert [call.kind for call in doors.asked] == [JOBS, PODS, EVENTS]
+    await look.look(gangs.gang(gangs.pod(0)))
+    assert [call.kind for call in doors.asked] == [EVENTS, JOBS, PODS], "pods last: they count as the API has them last"
+    doors.asked.clear()
+    await look.look(STALE, reasons=False)
+    assert [call.kind for call in doors.asked] == [JOBS, PODS]

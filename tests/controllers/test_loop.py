@@ -15,7 +15,7 @@ from controllers.gates import LookAgain
 from controllers.keys import Key
 from controllers.loop import Loop, LoopMetrics
 from controllers.queue import WorkQueue
-from jobset_gate.kube.errors import NotLeader, ServerError
+from jobset_gate.kube.errors import NotLeader, ServerError, Throttled
 
 
 class Desk:
@@ -74,6 +74,24 @@ async def test_a_key_comes_again_when_it_asked_for_it() -> None:
         await asyncio.sleep(100)
         assert desk.at["a"] == [0.0, 30.0, 60.0, 90.0]
         assert desk.count("requeue_after") == 4
+
+
+async def test_a_key_that_the_server_has_put_off_comes_again_when_it_said() -> None:
+    """And no sooner, as a key that fails does; what was decided is decided anew then."""
+    async with open_desk() as desk:
+        desk.raises["a"] = lambda: Throttled(429, retry_after=20.0)
+        desk.queue.add("a")
+        await asyncio.sleep(50)
+        assert desk.at["a"] == [0.0, 20.0, 40.0]
+        assert (desk.count("requeue_after"), desk.count("error")) == (3, 0)
+
+
+async def test_no_server_puts_a_key_off_for_ever() -> None:
+    async with open_desk() as desk:
+        desk.raises["a"] = lambda: Throttled(429, retry_after=86400.0)
+        desk.queue.add("a")
+        await asyncio.sleep(61)
+        assert desk.at["a"] == [0.0, 60.0]
 
 
 async def test_a_key_that_asks_for_no_delay_comes_again_at_once_and_others_get_their_turn() -> None:

@@ -146,7 +146,9 @@ async def test_resumed_with_some_indexes_done_only_the_rest_is_waited_for(stage:
     assert verdict.message == "all 3 pods started"
 
 
-async def test_a_job_that_is_done_in_the_moment_of_the_suspension_holds_nobody_up_after_the_resume(stage: Stage) -> None:
+async def test_a_job_that_is_done_in_the_moment_of_the_suspension_holds_nobody_up_after_the_resume(
+    stage: Stage,
+) -> None:
     """Its Job is suspended and Complete at once, and nobody resumes a Job that is done."""
     await stage.apply(manifests.gang(GANG, jobs=2, pods=1))
     await stage.until_running(2)

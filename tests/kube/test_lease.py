@@ -424,3 +424,26 @@ async def test_in_any_trouble_there_is_never_more_than_one_leader_and_afterwards
     assert seen
     terms = [(a, b) for a, b in pairwise(seen) if a[1] != b[1]]
     assert all(b[0] - a[0] >= 5 - 0.11 for a, b in terms), "the five seconds between two leaders"
+
+
+@pytest.mark.parametrize("deep", [0, 1, 3])
+async def test_work_that_met_the_end_of_its_term_says_that_the_lease_is_lost(candidate: Candidates, deep: int) -> None:
+    """However many task groups it met it in; what else went wrong comes out as it is."""
+    a = await candidate("a")
+
+    async def work() -> None:
+        error: BaseException = NotLeader("the lease is not surely ours")
+        for _ in range(deep):
+            error = BaseExceptionGroup("unhandled errors in a TaskGroup", [error])
+        raise error
+
+    with pytest.raises(LeadershipLost):
+        await a.elector.run(work)
+
+    async def broken() -> None:
+        raise ExceptionGroup("unhandled errors in a TaskGroup", [NotLeader("x"), ValueError("y")])
+
+    b = await candidate("b")
+    with pytest.raises(ExceptionGroup) as found:
+        await b.elector.run(broken)
+    assert found.group_contains(ValueError)

@@ -58,6 +58,10 @@ class MemoryClient:
         """This, where a kube.Client is asked for."""
         return cast("Client", self)
 
+    def impatient(self) -> Client:
+        """It never repeats anything."""
+        return self.client
+
     async def get(self, resource: Resource, name: str, namespace: str | None = None, *, type: Any = dict) -> Any:
         return await self._do(Call("get", resource, name), lambda: _typed(self._known(resource, name), type))
 

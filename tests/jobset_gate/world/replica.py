@@ -107,8 +107,8 @@ class _NotingCloser(Closer):
         super().__init__(client)
         self._view = view
 
-    async def look(self, seen: GangSeen) -> GangSeen:
-        self._view.seen, self._view.closer = await super().look(seen), True
+    async def look(self, seen: GangSeen, *, reasons: bool = True) -> GangSeen:
+        self._view.seen, self._view.closer = await super().look(seen, reasons=reasons), True
         return self._view.seen
 
     async def recall(self, seen: GangSeen) -> GangSeen:

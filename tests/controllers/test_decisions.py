@@ -1,0 +1,86 @@
+"""What was true when a decision was made may not be true any more when it is written (A4, A5, A10; faults.md 2, 9)."""
+
+from __future__ import annotations
+
+import asyncio
+
+import pytest
+
+from jobset_gate import names
+from jobset_gate.kube.resources import CONFIGMAPS, JOBSETS, PODS
+from jobset_gate.model import Kind
+from jobset_gate.sim.faults import ALWAYS, Match, Rule
+from jobset_gate.sim.kubelet import Trouble, Where
+from tests.controllers.whole import GANG, SPACE, whole
+
+NO_ROOM = Trouble(Where(index=1), unschedulable="no room")
+OURS = "jobset-gate"
+
+
+def writing(what: str) -> Match:
+    """The write of this kind of verdict."""
+    return Match(CONFIGMAPS, ("update",), agent=OURS, when=lambda call: what.encode() in call.body)
+
+
+@pytest.mark.parametrize("how", ["429", "503", "no answer"])
+async def test_a_release_that_could_not_be_written_is_not_written_once_a_pod_is_lost(how: str) -> None:
+    async with whole() as at:
+        match = writing("release")
+        rule: Rule = at.faults.fail(match, status=int(how), retry_after=20) if how.isdigit() else at.faults.hang(match)
+        await at.make(timeout=None)
+        await at.until(rule)
+        stuck = at.kubelets.trouble(NO_ROOM)
+        await at.client.delete(PODS, (await at.pod(1))["metadata"]["name"], SPACE)
+        for _ in range(100):
+            await asyncio.sleep(1)
+            assert await at.verdict() is None
+        at.kubelets.lift(stuck)
+        assert (await at.until_verdict()).kind is Kind.RELEASE
+
+
+async def test_a_timeout_that_could_not_be_written_is_not_written_once_all_have_started() -> None:
+    async with whole() as at:
+        stuck = at.kubelets.trouble(NO_ROOM)
+        rule = at.faults.fail(writing("timeout"), status=429, retry_after=30, times=5)
+        await at.make()
+        await at.until(rule)
+        at.kubelets.lift(stuck)
+        verdict = await at.until_verdict(20)
+        assert (verdict.kind, verdict.message) == (Kind.RELEASE, "all 2 pods started")
+
+
+async def test_the_verdict_on_a_deleted_jobset_is_none_on_the_next_one_of_its_name() -> None:
+    """It was made again while the condition of the old one was on its way."""
+    async with whole() as at:
+        stuck = at.kubelets.trouble(NO_ROOM)
+        await at.make()
+        slow = at.faults.delay(Match(JOBSETS, ("patch",), subresource="status", agent=OURS), seconds=1.0, times=2)
+        assert (await at.until_verdict()).kind is Kind.TIMEOUT
+        at.kubelets.lift(stuck)
+        await at.client.delete(JOBSETS, GANG, SPACE, propagation="Background")
+        new = await at.make()
+        await asyncio.sleep(30)
+        verdict = await at.until_verdict()
+        assert (verdict.kind, verdict.generation.uid) == (Kind.RELEASE, new["metadata"]["uid"])
+        told = [it for it in (await at.jobset())["status"]["conditions"] if it["type"] == names.CONDITION]
+        assert [(it["status"], it["reason"]) for it in told] == [("True", names.REASON_STARTED)]
+        assert slow.struck
+
+
+async def test_no_configmap_is_made_again_and_again_for_a_jobset_that_is_gone() -> None:
+    """The watch of JobSets is half open, so the controller has not heard; the garbage collector deletes each."""
+    async with whole() as at:
+        at.kubelets.trouble(NO_ROOM)
+        await at.make(timeout=None)
+        await asyncio.sleep(5)
+        made: list[float] = []
+        at.faults.on_write(
+            lambda _: made.append(asyncio.get_running_loop().time()),
+            Match(CONFIGMAPS, ("create",), agent=OURS),
+            times=ALWAYS,
+        )
+        assert at.faults.silence(Match(JOBSETS, agent=OURS)) == 1
+        await at.client.delete(JOBSETS, GANG, SPACE, propagation="Background")
+        await asyncio.sleep(120)
+        assert made == []
+        assert await at.gate() == {}
