@@ -50,7 +50,7 @@ class _Facts:
         self.shares = tuple(count.runs(seen))
         self.tally: Tally = count.tally(seen, self.shares)
         self.epoch = self.tally.live_epoch if self.tally.live_epoch >= 0 else seen.jobset.epoch
-        self.recorded = _recorded(seen)
+        self.recorded = recorded(seen)
         self.clock = self._clock()
         self.deadline = self._deadline()
 
@@ -193,7 +193,7 @@ def _is_of_later_attempt(its: Generation, now: Generation) -> bool:
     return its.uid == now.uid and its.attempt > now.attempt
 
 
-def _recorded(seen: GangSeen) -> Verdict | None:
+def recorded(seen: GangSeen) -> Verdict | None:
     """The youngest verdict on this life of the JobSet: the ConfigMap's, else what the API's other facts prove (A10)."""
     gate = seen.gate
     kept = gate.verdict if gate is not None and gate.jobset_uid == seen.jobset.uid else None

@@ -8,7 +8,7 @@ from datetime import datetime
 
 from jobset_gate import count, names, report
 from jobset_gate.afterwards import afterwards
-from jobset_gate.decide import decide
+from jobset_gate.decide import decide, recorded
 from jobset_gate.explained import Controller, Explanation, Lack, Part, Policy, State, Subject
 from jobset_gate.explained_lines import lines
 from jobset_gate.lacks import commands, lacks
@@ -16,6 +16,7 @@ from jobset_gate.model import (
     Decide,
     Decision,
     GangSeen,
+    Generation,
     JobSetSeen,
     Kind,
     PodSeen,
@@ -53,7 +54,11 @@ def explain(
     shows = state in (State.WAITING, State.DUE) and not blind
     found = about.lacks() if shows else ()
     clock, tally = about.clock(), count.tally(seen)
+    ended = about.ended()
+    told = about.counted() if ended else None
+    unknown_now = blind or (seen.jobset.finished and ended)  # its pods go, and say nothing about the start
     waits = state in (State.WAITING, State.DUE)
+    parts = tuple(Part(name=name, started=up, expected=all_) for name, up, all_ in tally.per_job)
     return Explanation(
         kind="JobSet",
         namespace=seen.jobset.namespace,
@@ -61,10 +66,10 @@ def explain(
         state=state,
         message=about.message(state),
         now=now,
-        expected=tally.expected,
-        started=None if blind else tally.started,
+        expected=told[1] if told else tally.expected,
+        started=told[0] if told else None if unknown_now else tally.started,
         passed=sum(it.stage is Stage.PASSED and it.alive for it in count.members(seen)),
-        parts=() if blind else tuple(Part(name=name, started=up, expected=all_) for name, up, all_ in tally.per_job),
+        parts=() if unknown_now or told else parts,
         lacks=tuple(found),
         timeout=seen.jobset.config.timeout,
         since=clock.at if clock is not None and waits else None,
@@ -95,6 +100,25 @@ class _About:
 
     def __init__(self, seen: GangSeen, now: float, decision: Decision, policy: Policy | None, *, blind: bool) -> None:
         self.seen, self.now, self.decision, self.policy, self.blind = seen, now, decision, policy, blind
+        self.verdict = self._verdict()
+
+    def _verdict(self) -> Verdict | None:
+        """Of the present generation, for one that has ended too: a JobSet that was restarted has another since."""
+        found, jobset = recorded(self.seen), self.seen.jobset
+        present = Generation(jobset.uid, jobset.attempt, jobset.epoch)
+        return found if found is not None and found.generation.covers(present) else None
+
+    def ended(self) -> bool:
+        """Whether pods that go now say nothing about the start."""
+        timed_out = isinstance(self.decision, Stand) and self.decision.verdict.kind is Kind.TIMEOUT
+        return timed_out or (self.seen.jobset.finished and isinstance(self.decision, Quiet))
+
+    def counted(self) -> tuple[int, int] | None:
+        """How many of how many had started when it was decided, or when the controller counted last."""
+        told = self.seen.jobset.condition
+        if self.verdict is None:
+            return report.counted(told.message) if told is not None and told.reason == names.REASON_WAITING else None
+        return report.counted(self.verdict.message)
 
     def state(self) -> State:
         jobset = self.seen.jobset
@@ -102,7 +126,7 @@ class _About:
             case Quiet():
                 if jobset.deleting:
                     return State.DELETING
-                return State.FINISHED if jobset.finished else State.MANAGED_ELSEWHERE
+                return self._end() if jobset.finished else State.MANAGED_ELSEWHERE
             case Report(condition=condition):
                 return State(condition.reason)
             case Stand(verdict=verdict):
@@ -112,6 +136,12 @@ class _About:
                 return State.WAITING if self.blind and not jobset.bypass else State.DUE
             case Wait():
                 return State.SUSPENDED if jobset.suspended else State.WAITING
+
+    def _end(self) -> State:
+        if not self.seen.jobset.failed:
+            return State.COMPLETED
+        timed_out = self.verdict is not None and self.verdict.kind is Kind.TIMEOUT
+        return State.TIMED_OUT if timed_out else State.FAILED
 
     def lacks(self) -> Sequence[Lack]:
         return self.decision.lacks if isinstance(self.decision, Wait) else lacks(self.seen)
@@ -135,7 +165,7 @@ class _About:
     def afterwards(self, state: State) -> str:
         if state in (State.WAITING, State.DUE):
             return afterwards(self.seen.jobset, self.policy)
-        if state is State.TIMED_OUT and self.policy is not None:
+        if state is State.TIMED_OUT and self.policy is not None and not self.seen.jobset.finished:
             return afterwards(self.seen.jobset, self.policy)
         return ""
 
@@ -168,10 +198,16 @@ def _due(about: _About) -> str:
     return f"{what} ({verdict.message}), as soon as a controller says so"
 
 
-def _finished(about: _About) -> str:
-    how = (about.policy and about.policy.finished) or "Completed or failed"
-    earlier = report.decision_in(about.seen.jobset.condition, about.seen.jobset.uid)
-    return f"{how}; before that: {earlier.message}" if earlier is not None and earlier.message else how
+def _ended(about: _About) -> str:
+    """What was decided, and what became of the JobSet; first of both what the state is about."""
+    jobset, verdict = about.seen.jobset, about.verdict
+    how = jobset.last_words or f"the JobSet has {'failed' if jobset.failed else 'completed'}"
+    decided = "" if verdict is None else verdict.message
+    if verdict is not None and verdict.kind is Kind.TIMEOUT:
+        return f"{decided or 'timed out'}; then: {how}"
+    if decided:
+        return f"{how}; before that: {decided}"
+    return f"{how}; before that, no verdict on its gate" if jobset.failed else how
 
 
 def _suspended(about: _About) -> str:
@@ -183,7 +219,9 @@ def _suspended(about: _About) -> str:
 _MESSAGES: dict[State, Callable[[_About], str]] = {
     State.WAITING: _waiting,
     State.DUE: _due,
-    State.FINISHED: _finished,
+    State.COMPLETED: _ended,
+    State.FAILED: _ended,
+    State.TIMED_OUT: lambda about: _ended(about) if about.seen.jobset.finished else _of_decision(about),
     State.SUSPENDED: _suspended,
     State.DELETING: lambda _: "is being deleted",
     State.MANAGED_ELSEWHERE: lambda _: "spec.managedBy names another controller, so its gate is not ours to open",

@@ -21,11 +21,13 @@ class State(StrEnum):
     RELEASED = "Released"
     """The gate is open."""
     TIMED_OUT = "TimedOut"
-    """The time was up, and the gang was ended."""
+    """The time was up, and the gang was ended; it stays so when the JobSet has failed for it."""
     SUSPENDED = "Suspended"
     """Nothing counts while the JobSet is suspended."""
-    FINISHED = "Finished"
-    """The JobSet has ended."""
+    COMPLETED = "Completed"
+    """The JobSet has ended well."""
+    FAILED = "Failed"
+    """The JobSet has failed, and not for a timeout of its gate."""
     DELETING = "Deleting"
     """The JobSet is on its way out."""
     MANAGED_ELSEWHERE = "ManagedElsewhere"
@@ -63,8 +65,6 @@ class Policy(Word, frozen=True):
     """What podFailurePolicies do about the barrier's exit code, each once."""
     queue: str = ""
     """Kueue's queue, if it is in one: Kueue suspends and resumes it."""
-    finished: str = ""
-    """Completed or Failed, with the JobSet's own words; "" while it is neither."""
 
 
 class Part(Word, frozen=True):
@@ -96,7 +96,7 @@ class Explanation(Word, frozen=True):
     now: float = 0.0
     expected: int = 0
     started: int | None = None
-    """None: not known, for lack of rights."""
+    """Of one that has ended, as many as had when that was decided. None: not known, for lack of rights or by now."""
     passed: int = 0
     """Pods that have gone through the barrier."""
     parts: tuple[Part, ...] = ()

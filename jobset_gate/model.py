@@ -234,6 +234,7 @@ class JobSetSeen(Word, frozen=True):
     suspended: bool
     deleting: bool
     finished: bool
+    """Completed or failed, for good."""
     managed_elsewhere: bool
     config: Config
     config_problem: str
@@ -244,6 +245,10 @@ class JobSetSeen(Word, frozen=True):
     condition: ConditionSeen | None
     token: str = ""
     """What its pods show at the gate stream; "" if they were told of none."""
+    failed: bool = False
+    """It has finished, and not well."""
+    last_words: str = ""
+    """What the JobSet controller said when it finished."""
 
     @property
     def targets(self) -> tuple[ReplicatedJobSeen, ...]:

@@ -8,7 +8,7 @@ from collections.abc import Iterable
 from datetime import datetime
 from functools import lru_cache
 
-from jobset_gate import config, devices, names, stalls, verdicts, wire
+from jobset_gate import config, devices, names, stalls, terminal_text, verdicts, wire
 from jobset_gate.bounded_cache import shared_text
 from jobset_gate.errors import Malformed
 from jobset_gate.model import (
@@ -36,6 +36,7 @@ _NO_LABELS = wire.GangLabels()
 _NO_ANNOTATIONS = wire.PodAnnotations()
 _NO_STATUS = wire.PodStatus()
 _NO_CONFIG = Config()
+_JOBSET_ENDS = _JOBSET_COMPLETED, _JOBSET_FAILED = "Completed", "Failed"
 _WAITING, _RUNNING, _PASSED, _FAILED = Stage  # looking up a member of an enum takes as long as an `if`, several times
 
 
@@ -111,6 +112,8 @@ def jobset(seen: wire.JobSet) -> JobSetSeen | None:
     if field is None and notes.config is None:
         return None
     wanted, problem = _config(field, notes.config)
+    failed = status.terminal_state == _JOBSET_FAILED or _holds(status.conditions, _JOBSET_FAILED)
+    finished = failed or bool(status.terminal_state) or _holds(status.conditions, _JOBSET_COMPLETED)
     return JobSetSeen(
         namespace=meta.namespace,
         name=meta.name,
@@ -119,9 +122,9 @@ def jobset(seen: wire.JobSet) -> JobSetSeen | None:
         attempt=status.restarts or 0,
         suspended=bool(spec.suspend),
         deleting=meta.deletion_timestamp is not None,
-        finished=bool(status.terminal_state)
-        or _holds(status.conditions, "Completed")
-        or _holds(status.conditions, "Failed"),
+        finished=finished,
+        failed=failed,
+        last_words=_last_words(status.conditions) if finished else "",
         managed_elsewhere=spec.managed_by not in (None, "", names.JOBSET_CONTROLLER),
         config=wanted,
         config_problem=problem,
@@ -229,6 +232,12 @@ def _seconds(moment: datetime | None) -> float | None:
 
 def _holds(conditions: list[wire.Condition] | None, kind: str) -> bool:
     return any(condition.type == kind and condition.status == "True" for condition in conditions or ())
+
+
+def _last_words(conditions: list[wire.Condition] | None) -> str:
+    """Anybody who may write the JobSet's status may have said them."""
+    said = (it.message for it in conditions or () if it.type in _JOBSET_ENDS and it.status == "True")
+    return terminal_text.line(next(said, "")[:MOST_SAID])[: stalls.DETAIL_LIMIT]
 
 
 def _our_condition(conditions: list[wire.Condition] | None) -> ConditionSeen | None:

@@ -5,6 +5,7 @@ and command line say the same thing. Messages carry no timestamps, and `gist` te
 """
 
 import re
+from collections import Counter
 from collections.abc import Sequence
 
 from jobset_gate import explained_lines as said
@@ -29,6 +30,8 @@ CONDITION_LIMIT = 32_768
 """Bytes of a condition's message: what the API takes."""
 
 _GENERATION = re.compile(r"(?:^| )\(uid ([^\s(),]{1,128}), attempt (\d{1,9}), epoch (\d{1,9})\)$")
+_PROGRESS = re.compile(r"(?:^|: |with )(?:all |(\d{1,9})/)(\d{1,9}) pods started")
+_MISSING = re.compile(r"; (?:missing: )?(\d{1,9}) pods?: (\w+)")
 _GROUP = re.compile(r"(?P<head>(?:missing: )?\d+ pods?: (?P<why>\w+): )(?P<words>.*?)(?P<slots> \([^()]*\))?")
 """One of a waiting condition's groups."""
 
@@ -36,6 +39,21 @@ _GROUP = re.compile(r"(?P<head>(?:missing: )?\d+ pods?: (?P<why>\w+): )(?P<words
 def progress(tally: Tally) -> str:
     """`297/300 pods started`."""
     return f"{tally.started}/{tally.expected} pods started"
+
+
+def counted(message: str) -> tuple[int, int] | None:
+    """How many of how many pods had started, by what a condition or a verdict says of it."""
+    found = _PROGRESS.search(message)
+    return (int(found[1] or found[2]), int(found[2])) if found is not None else None
+
+
+def reasons(message: str) -> Counter[str]:
+    """For which reasons how many pods were missing, by what a condition or a verdict says of it."""
+    found: Counter[str] = Counter()
+    for many, why in _MISSING.findall(message):
+        if why in set(Why):
+            found[why] += int(many)
+    return found
 
 
 def waiting(seen: GangSeen, tally: Tally, lacks: Sequence[Lack]) -> Condition:

@@ -18,7 +18,7 @@ ORDERS: Final[Mapping[str, tuple[str, _Order]]] = {
     "name": ("by namespace and name", lambda it: (it.namespace, it.name)),
     "newest": ("newest first", lambda it: (-it.created, it.namespace, it.name)),
     "oldest": ("oldest first", lambda it: (it.created, it.namespace, it.name)),
-    "lacking": ("most pods lacking first", lambda it: (it.started - it.expected, it.namespace, it.name)),
+    "lacking": ("most pods lacking first", lambda it: ((it.started or 0) - it.expected, it.namespace, it.name)),
 }
 """By their word in the address: what they are called, and how they go."""
 FIRST: Final = "attention"

@@ -58,7 +58,8 @@ class Row(Word, frozen=True):
     """Its permalink."""
     state: str
     tone: Tone
-    started: int
+    started: int | None
+    """None: not known."""
     expected: int
     told: str
     until: float | None
@@ -109,7 +110,7 @@ def _row(
         path=path,
         state=str(it.state),
         tone=_TONES.get(it.state, Tone.WAIT),
-        started=it.started or 0,
+        started=it.started,
         expected=it.expected,
         told=told,
         until=until(it),
@@ -148,13 +149,14 @@ _TONES: Final[dict[str, Tone]] = {
     State.GATE_MISSING: Tone.BAD,
     State.CONFIG_MAP_CONFLICT: Tone.BAD,
     State.SUSPENDED: Tone.QUIET,
-    State.FINISHED: Tone.QUIET,
+    State.COMPLETED: Tone.QUIET,
+    State.FAILED: Tone.BAD,
     State.DELETING: Tone.QUIET,
     State.MANAGED_ELSEWHERE: Tone.QUIET,
     State.NOT_GATED: Tone.QUIET,
     names.REASON_SATISFIED: Tone.GOOD,
     names.REASON_RUNNING: Tone.GOOD,
-    names.REASON_FAILED: Tone.BAD,
+    names.REASON_FINISHED: Tone.QUIET,
     names.REASON_CANNOT_GATHER: Tone.BAD,
     names.REASON_INVALID_GROUP: Tone.BAD,
     names.REASON_INVALID_GANG_GROUP: Tone.BAD,

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import msgspec
 import pytest
 from hypothesis import given
@@ -194,7 +196,12 @@ def test_what_nobody_has_decided_yet_is_due(pods: tuple[int, ...], changes: dict
     [
         ({"suspended": True}, State.SUSPENDED, "spec.suspend is true"),
         ({"deleting": True}, State.DELETING, "is being deleted"),
-        ({"finished": True}, State.FINISHED, "Completed or failed"),
+        ({"finished": True}, State.COMPLETED, "the JobSet has completed"),
+        (
+            {"finished": True, "failed": True},
+            State.FAILED,
+            "the JobSet has failed; before that, no verdict on its gate",
+        ),
         ({"managed_elsewhere": True}, State.MANAGED_ELSEWHERE, "spec.managedBy names another controller"),
         (
             {"replicated_jobs": (gangs.replicated_job(has_barrier=False),)},
@@ -221,11 +228,83 @@ def test_what_kueue_has_not_admitted_is_its_matter() -> None:
     assert it.commands == ("kubectl describe workloads.kueue.x-k8s.io -n default",)
 
 
-def test_a_finished_gang_tells_what_was_decided_before() -> None:
-    told_ = gangs.condition(names.REASON_TIMED_OUT, "timed out (uid u-1, attempt 0, epoch 0)", status="False")
-    seen = gangs.gang(jobset=gangs.jobset(finished=True, condition=told_))
-    it = explain(seen, NOW, policy=Policy(finished="Failed: jobset failed"))
-    assert it.message == "Failed: jobset failed; before that: timed out"
+# --- Ended -----------------------------------------------------------------------------------------------------------
+
+LATE = "timed out after 900s: 12/17 pods started; missing: 4 pods: Unscheduled: no room; 1 pod: ImagePull: no such host"
+ENOUGH = "all 17 pods started"
+ENDED: dict[str, Any] = {
+    "finished": True,
+    "failed": True,
+    "last_words": "jobset failed due to one or more job failures",
+}
+
+
+def ended(reason: str, message: str, status: str = "False", **changes: Any) -> Explanation:
+    """A JobSet that has ended, of which nothing is left but its own status; one pod still dies."""
+    told_ = gangs.condition(reason, message, status=status)
+    jobset = gangs.jobset(**({**ENDED, "condition": told_} | changes))
+    return explain(gangs.gang(gangs.pod(0, deleting=True), jobset=jobset, gate=None), NOW, policy=Policy())
+
+
+def test_a_gang_that_timed_out_stays_so_with_the_verdicts_count_and_reasons_when_its_jobset_has_failed() -> None:
+    it = ended(names.REASON_TIMED_OUT, f"{LATE} (uid u-1, attempt 0, epoch 0)")
+    assert (it.state, it.started, it.expected, it.parts) == (State.TIMED_OUT, 12, 17, ())
+    assert it.message == f"{LATE}; then: jobset failed due to one or more job failures"
+    assert it.afterwards == ""
+    assert report.reasons(it.message) == {"Unscheduled": 4, "ImagePull": 1}
+
+
+def test_a_verdict_in_the_configmap_is_as_good_as_one_in_the_condition() -> None:
+    verdict = msgspec.structs.replace(gangs.verdict(Kind.TIMEOUT, names.REASON_TIMED_OUT), message=LATE)
+    seen = gangs.gang(jobset=gangs.jobset(**ENDED), gate=gangs.gate(verdict=verdict))
+    it = explain(seen, NOW)
+    assert (it.state, it.started, it.expected) == (State.TIMED_OUT, 12, 17)
+
+
+def test_a_gang_whose_pods_die_after_its_timeout_keeps_the_verdicts_count() -> None:
+    verdict = msgspec.structs.replace(gangs.verdict(Kind.TIMEOUT, names.REASON_TIMED_OUT), message=LATE)
+    it = explain(gangs.gang(gangs.pod(0), gate=gangs.gate(verdict=verdict)), NOW)
+    assert (it.state, it.started, it.expected) == (State.TIMED_OUT, 12, 17)
+
+
+@pytest.mark.parametrize("failed", [True, False])
+def test_a_gang_that_was_released_has_failed_or_completed_by_itself(failed: bool) -> None:
+    it = ended(names.REASON_STARTED, f"{ENOUGH} (uid u-1, attempt 0, epoch 0)", "True", failed=failed, last_words="so")
+    assert it.state == (State.FAILED if failed else State.COMPLETED)
+    assert (it.started, it.expected, it.message) == (17, 17, f"so; before that: {ENOUGH}")
+
+
+def test_a_gang_that_was_released_at_its_timeout_has_not_timed_out() -> None:
+    words = "opened after its timeout of 900s: 12/17 pods started (uid u-1, attempt 0, epoch 0)"
+    it = ended(names.REASON_TIMED_OUT, words, "True")
+    assert (it.state, it.started, it.expected) == (State.FAILED, 12, 17)
+
+
+def test_a_timeout_of_an_earlier_attempt_is_not_what_the_jobset_failed_for() -> None:
+    it = ended(names.REASON_TIMED_OUT, f"{LATE} (uid u-1, attempt 0, epoch 0)", attempt=1)
+    assert (it.state, it.started) == (State.FAILED, None)
+
+
+def test_a_timeout_of_another_jobset_of_that_name_is_none_of_this_one() -> None:
+    it = ended(names.REASON_TIMED_OUT, f"{LATE} (uid u-0, attempt 0, epoch 0)")
+    assert (it.state, it.started) == (State.FAILED, None)
+
+
+def test_a_jobset_that_restarts_after_a_timeout_waits_anew() -> None:
+    told_ = gangs.condition(names.REASON_TIMED_OUT, f"{LATE} (uid u-1, attempt 0, epoch 0)", status="False")
+    it = explain(gangs.gang(jobset=gangs.jobset(attempt=1, condition=told_)), NOW)
+    assert (it.state, it.started, it.expected) == (State.WAITING, 0, 2)
+
+
+def test_a_jobset_that_failed_while_its_gang_waited_keeps_the_last_count() -> None:
+    it = ended(names.REASON_WAITING, "3/17 pods started; missing: 14 pods: CrashLoop: fetch: exit code 1")
+    assert (it.state, it.started, it.expected) == (State.FAILED, 3, 17)
+    assert it.message.endswith("; before that, no verdict on its gate")
+
+
+@pytest.mark.parametrize("message", ["", "x", "12/17 pods", "1234567890/1 pods started", "so many: /17 pods started"])
+def test_words_that_count_nothing_are_not_counted(message: str) -> None:
+    assert report.counted(message) is None
 
 
 def test_a_jobset_that_asks_for_no_gate() -> None:

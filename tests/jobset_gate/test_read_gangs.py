@@ -5,6 +5,7 @@ from typing import Any
 import pytest
 
 from jobset_gate.model import Config, Kind
+from jobset_gate.stalls import DETAIL_LIMIT
 from tests.jobset_gate.objects import BARRIER, TEN_O_CLOCK, Json, read_gate, read_jobset
 
 # --- JobSets --------------------------------------------------------------------------------------------------------
@@ -118,6 +119,15 @@ def test_a_jobset_is_finished_when_its_status_says_so(status_of_it: Json, *, fin
     seen = read_jobset(jobset() | {"status": status_of_it})
     assert seen is not None
     assert seen.finished is finished
+    assert seen.failed is (finished and "Failed" in str(status_of_it))
+
+
+def test_what_the_jobset_controller_said_at_the_end_is_one_short_harmless_line() -> None:
+    told = {"type": "Failed", "status": "True", "message": "job\x1b[2J \n failed" + "x" * 5000}
+    seen = read_jobset(jobset() | {"status": {"conditions": [told]}})
+    assert seen is not None
+    assert seen.last_words.startswith("job^[[2J failedxx")
+    assert len(seen.last_words) == DETAIL_LIMIT
 
 
 def test_restarts_suspension_deletion_and_our_condition_are_read() -> None:

@@ -20,14 +20,16 @@ EXPLANATION: Final = whole(
         "of": {"enum": ["JobSet", "PodGroup"], "description": "What kind of gang it is."},
         "namespace": a("string", "Where it is."),
         "name": a("string", "What it is called."),
-        "state": a("string", "One word: Waiting, Released, TimedOut and so on; of a pod group its one reason."),
+        "state": a("string", "One word, as Waiting, Released, TimedOut, Failed or Completed; of a group its reason."),
         "message": TEXT,
         "at": moment("When this was seen."),
         "expected": a("integer", "Pods that the gang waits for.", **COUNT),
-        "started": a("integer?", "Pods that have started, of a pod group those bound; null: they may not be read."),
+        "started": a(
+            "integer?", "Pods that have started, or had at the verdict; of a group those bound; null: not known."
+        ),
         "passed": a("integer", "Pods that have gone through the barrier; of a pod group those that run.", **COUNT),
         "replicatedJobs": many(
-            "The share of each replicatedJob; empty for pod groups.",
+            "The share of each replicatedJob; empty for pod groups, and for what has ended.",
             record(
                 "One of them.",
                 {

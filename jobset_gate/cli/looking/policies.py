@@ -24,7 +24,6 @@ def policy(jobset: Json, targets: Sequence[str]) -> Policy:
         restarts_in_place=any(dig(it, "template", "spec", "restartPolicy") != "Never" for it in specs),
         exit_actions=tuple(dict.fromkeys(found for it in specs for found in _exit_action(it))),
         queue=str(dig(jobset, "metadata", "labels", names.KUEUE_QUEUE) or ""),
-        finished=_finished(jobset),
     )
 
 
@@ -41,12 +40,3 @@ def _is_about(codes: dict[str, Any]) -> bool:
     if codes.get("containerName") not in (None, "", names.BARRIER_CONTAINER):
         return False
     return (names.EXIT_TIMED_OUT in items(codes.get("values"))) is (codes.get("operator") == "In")
-
-
-def _finished(jobset: Json) -> str:
-    for condition in items(dig(jobset, "status", "conditions")):
-        kind = dig(condition, "type")
-        if kind in ("Completed", "Failed") and dig(condition, "status") == "True":
-            said = dig(condition, "message")
-            return f"{kind}: {said}" if said else str(kind)
-    return str(dig(jobset, "status", "terminalState") or "")

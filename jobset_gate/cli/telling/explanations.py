@@ -8,8 +8,8 @@ from jobset_gate import terminal_text
 from jobset_gate.cli.telling.looks import Look
 from jobset_gate.explained import Explanation, Lack, State
 
-_GOOD = frozenset({State.RELEASED, "Satisfied", "Running", "Finished"})
-_BAD = frozenset({State.TIMED_OUT, State.GATE_MISSING, State.CONFIG_MAP_CONFLICT, "Failed"})
+_GOOD = frozenset({State.RELEASED, State.COMPLETED, "Satisfied", "Running", "Finished"})
+_BAD = frozenset({State.TIMED_OUT, State.GATE_MISSING, State.CONFIG_MAP_CONFLICT, State.FAILED})
 _INDENT = "    "
 
 

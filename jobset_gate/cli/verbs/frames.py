@@ -12,8 +12,8 @@ from jobset_gate.explained import Explanation, State
 
 MOST_REASONS: Final = 8
 """Of which a frame has lines."""
-_GOOD: Final = frozenset({State.RELEASED, "Satisfied", "Running", "Finished"})
-_BAD: Final = frozenset({State.TIMED_OUT, State.GATE_MISSING, State.CONFIG_MAP_CONFLICT, "Failed", "InvalidGroup"})
+_GOOD: Final = frozenset({State.RELEASED, State.COMPLETED, "Satisfied", "Running", "Finished"})
+_BAD: Final = frozenset({State.TIMED_OUT, State.GATE_MISSING, State.CONFIG_MAP_CONFLICT, State.FAILED, "InvalidGroup"})
 
 
 @dataclass(frozen=True, slots=True)

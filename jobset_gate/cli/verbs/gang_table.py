@@ -4,10 +4,10 @@ from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from jobset_gate import terminal_text
+from jobset_gate import report, terminal_text
 from jobset_gate.cli.groups.table import age
 from jobset_gate.cli.telling.columns import aligned
-from jobset_gate.explained import Explanation
+from jobset_gate.explained import Explanation, State
 from jobset_gate.explained_lines import span
 
 NOTHING = "-"
@@ -75,7 +75,7 @@ def started(it: Explanation) -> str:
 
 def missing(it: Explanation) -> str:
     """`2 Unscheduled,1 ImagePull`: without blanks around commas, so that it stays one column for eyes."""
-    counts: Counter[str] = Counter()
+    counts: Counter[str] = report.reasons(it.message) if it.state == State.TIMED_OUT else Counter()
     for lack in it.lacks:
         counts[lack.why] += lack.count
     return ",".join(f"{many} {why}" for why, many in counts.most_common()) or NOTHING

@@ -9,8 +9,12 @@ import pytest
 from controllers.index import Index
 from controllers.keys import Key
 from controllers.page import board as boards
+from controllers.page import pages, rows
 from controllers.page.board import Board
+from controllers.page.feeds import is_late
+from controllers.page.query import parse, view
 from controllers.page.source import Freshness, Source
+from jobset_gate import names
 from jobset_gate.explain import explain
 from jobset_gate.kube.store import Change
 from jobset_gate.model import GangSeen, Kind
@@ -92,6 +96,26 @@ async def test_a_timeout_that_comes_while_nothing_else_happens_is_seen(made: Mad
     assert Kind.TIMEOUT.value not in told.state
     assert "time" in told.message
     del key_
+
+
+async def test_one_that_timed_out_stays_bad_and_first_when_its_jobset_has_failed(made: Made) -> None:
+    made.put("a")
+    made.put("done", finished=True)
+    words = "timed out after 900s: 12/17 pods started (uid u-late, attempt 0, epoch 0)"
+    told = gangs.condition(names.REASON_TIMED_OUT, words, status="False")
+    made.put("late", finished=True, failed=True, condition=told)
+    made.put("own", finished=True, failed=True)
+    await made.board.refresh()
+    shown = view(parse(rows.Kind.GANG, {}), made.board.rows.values(), is_late)
+    found = [(it.name, it.state, it.tone.name, it.started, it.expected) for it in shown.rows]
+    assert found == [
+        ("late", "TimedOut", "BAD", 12, 17),
+        ("own", "Failed", "BAD", None, 2),
+        ("a", "Waiting", "WAIT", 0, 2),
+        ("done", "Completed", "QUIET", None, 2),
+    ]
+    assert [it.name for it in shown.late] == ["late"]
+    assert ">?/2<" in pages.line(shown.rows[1], made.now)
 
 
 async def test_a_gang_that_takes_long_to_explain_is_explained_seldom(

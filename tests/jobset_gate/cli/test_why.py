@@ -239,7 +239,28 @@ async def test_a_suspended_one_says_who_is_to_resume_it(camp: Camp, why: Shell) 
 async def test_a_finished_one_says_how(camp: Camp, why: Shell) -> None:
     await camp.jobset()
     await camp.told("AllJobsCompleted", "jobset completed successfully", "True", kind="Completed")
-    assert "Finished: Completed: jobset completed successfully" in (await why("train")).out
+    assert "/train: Completed: jobset completed successfully" in (await why("train")).out
+
+
+async def test_one_that_timed_out_says_so_after_its_jobset_has_failed(camp: Camp, why: Shell) -> None:
+    """The JobSet controller takes the pods away; what they lacked is still asked for."""
+    await camp.jobset()
+    words = "timed out after 900s: 12/17 pods started; missing: 5 pods: Unscheduled: no room"
+    await camp.gate(Kind.TIMEOUT, names.REASON_TIMED_OUT, words)
+    await camp.told("FailedJobs", "jobset failed due to one or more job failures", "True", kind="Failed")
+    ran = await why("train")
+    first = ran.out.splitlines()[0]
+    assert first == (
+        f"JobSet {camp.namespace}/train: TimedOut: {words}; then: jobset failed due to one or more job failures"
+    )
+    assert "What follows" not in ran.out
+    found = json.loads((await why("train", "-o", "json")).out)
+    jsonschema.validate(found, SCHEMA)
+    assert (found["state"], found["started"], found["expected"]) == ("TimedOut", 12, 17)
+    table = await asyncio.to_thread(
+        why._run, "get", "jobsets", "-n", camp.namespace, "--kubeconfig", str(why.kubeconfig)
+    )
+    assert re.search(r"^train +TimedOut +12/17 +- +5 Unscheduled ", table.out, re.MULTILINE)
 
 
 async def test_a_config_map_in_the_way(camp: Camp, why: Shell) -> None:
