@@ -39,6 +39,14 @@ _log = structlog.get_logger(__name__)
 NOW = 0.0
 """Come back at once."""
 
+SILENT = 10.0
+"""Seconds without a sign of life from the watch of pods, after which a release needs a look at the API.
+
+A pod's last start mostly comes through that watch, so this costs nothing. It is for a start that is announced on the
+gate stream while the watch is half open, and would count pods that are gone. From the binding of a pod to its barrier,
+with something of each step in the watch, mostly fewer seconds pass than these; a look costs a list of the gang's pods.
+"""
+
 
 class GangReconciler:
     """One pass over one gang. Safe to be interrupted between any two of its writes."""
@@ -54,7 +62,10 @@ class GangReconciler:
         closer: Closer,
         measures: Measures,
         now: Callable[[], float],
+        silent: Callable[[], float] = lambda: 0.0,
     ) -> None:
+        """`silent`: seconds since the watch of pods has last shown any sign of life."""
+        self._silent = silent
         self._index, self._gates = index, gates
         self._announcements, self._patches = announcements, patches
         self._heralds, self._closer, self._measures = heralds, closer, measures
@@ -80,19 +91,31 @@ class GangReconciler:
             # it went with its JobSet.
             seen = await self._closer.recall(seen)
             decision = decide(seen, self._now())
-        if isinstance(decision, Decide) and decision.verdict.cause == names.REASON_TIMED_OUT:
-            # The verdict is the last thing that names the missing: worth a closer look before it is written.
-            seen = await self._closer.look(seen)
+        looked = isinstance(decision, Decide) and self._is_doubtful(decision)
+        if isinstance(decision, Decide) and looked:
+            # The verdict of a timeout is the last thing that names the missing: worth asking for reasons as well.
+            seen = await self._closer.look(seen, reasons=decision.verdict.cause == names.REASON_TIMED_OUT)
             seen = msgspec.structs.replace(seen, announced=self._index.announced(key))
             decision = decide(seen, self._now())
         try:
-            return await self._act(key, seen, decision)
+            again = await self._act(key, seen, decision)
         except ForeignGate:
             return NOW
         except Forbidden as refused:
             if terminating(refused):
                 return None  # the namespace goes, and its gangs with it (A10)
             raise
+        if looked and isinstance(decision, Wait):
+            # The watch shows another gang than there is, so nothing of it may come to wake this one.
+            return min(SILENT, SILENT if again is None else again)
+        return again
+
+    def _is_doubtful(self, decision: Decide) -> bool:
+        """Whether what the watches show is too little to decide on."""
+        cause = decision.verdict.cause
+        if cause == names.REASON_TIMED_OUT:
+            return True
+        return cause == names.REASON_STARTED and self._silent() > SILENT
 
     async def _act(self, key: Key, seen: GangSeen, decision: Decision) -> float | None:
         self._index.lacks(key, decision.lacking if isinstance(decision, Wait) else 0)

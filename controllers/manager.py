@@ -141,8 +141,18 @@ class Manager:
             gates = Gates(writer.impatient(), index, watches.gate_witness(informers))
             metrics = LoopMetrics(self.options.registry)
             statuses = self._statuses(writer, watches.jobset_version(informers))
+            silent = watches.silence_of_pods(informers)
             works = self._works(
-                client, writer, index, gangs, crds, gates=gates, statuses=statuses, told=told, metrics=metrics
+                client,
+                writer,
+                index,
+                gangs,
+                crds,
+                gates=gates,
+                statuses=statuses,
+                silent=silent,
+                told=told,
+                metrics=metrics,
             )
             groups = self._groups(client, writer, index, metrics)
             self.page = self._make_page(client, index, informers, groups, elector)
@@ -197,6 +207,7 @@ class Manager:
         *,
         gates: Gates,
         statuses: Statuses,
+        silent: Callable[[], float],
         told: Told,
         metrics: LoopMetrics,
     ) -> Sequence[Work]:
@@ -217,6 +228,7 @@ class Manager:
             closer=Closer(client),
             measures=measures,
             now=options.clock,
+            silent=silent,
         )
         gang_loop = Loop("gang", gangs, reconciler.reconcile, metrics, workers=options.workers)
         word_loop = Loop("status", words, heralds.reconcile, metrics, workers=HERALDS)

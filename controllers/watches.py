@@ -81,6 +81,12 @@ def jobset_version(informers: Iterable[AnyInformer]) -> Callable[[Key], Version 
     return lambda key: witness.known((key.namespace, key.name))
 
 
+def silence_of_pods(informers: Iterable[AnyInformer]) -> Callable[[], float]:
+    """Seconds since the watch of pods has last shown any sign of life."""
+    pods = next(informer for informer in informers if informer.resource == PODS)
+    return lambda: pods.silent_for
+
+
 def unlisted(informers: Iterable[AnyInformer]) -> str:
     """What has not been listed yet and why, for people; "" if nothing is missing. JobSet may be installed later."""
     missing = [one for one in informers if not one.has_synced and not (one.resource == JOBSETS and one.is_absent)]

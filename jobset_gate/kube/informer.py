@@ -83,6 +83,7 @@ class Informer(Generic[W, M]):
         self._list_due = math.inf
         self._doubted = -math.inf
         self._lost: float | None = -math.inf  # since when there is no watch; None: there is one
+        self._heard = -math.inf  # when the last list ended or the last line of a watch came
 
     @property
     def cache(self) -> Mapping[Key, M]:
@@ -113,6 +114,11 @@ class Informer(Generic[W, M]):
     def lost_for(self) -> float:
         """Seconds for which nothing has told of changes: 0 while a watch stands, infinite before the first one."""
         return 0.0 if self._lost is None else self._now() - self._lost
+
+    @property
+    def silent_for(self) -> float:
+        """Seconds since the last sign of life: a list, or any line of a watch. A half-open watch gives none."""
+        return self._now() - self._heard
 
     async def wait_synced(self) -> None:
         """Returns once has_synced; for ever if the resource cannot be listed."""
@@ -155,7 +161,7 @@ class Informer(Generic[W, M]):
                     self._take(raw, listed)
                     await pacer.did(len(memoryview(raw)))
         changes = self._store.replace(listed, version)
-        self._version, self._failed = version, None
+        self._version, self._failed, self._heard = version, None, self._now()
         self._list_due = self._now() + (self._relist_seconds or math.inf) * self._rng.uniform(0.8, 1.0)
         for change in changes:
             self._handler(change)
@@ -196,6 +202,7 @@ class Informer(Generic[W, M]):
             ):
                 self._lost = None
                 async for line in lines:
+                    self._heard = self._now()
                     event = self._reader.event(line)
                     if isinstance(event, Torn):
                         self._doubt()

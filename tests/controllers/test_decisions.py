@@ -10,7 +10,7 @@ from jobset_gate import names
 from jobset_gate.kube.resources import CONFIGMAPS, JOBSETS, PODS
 from jobset_gate.model import Kind
 from jobset_gate.sim.faults import ALWAYS, Match, Rule
-from jobset_gate.sim.kubelet import Trouble, Where
+from jobset_gate.sim.kubelet import Node, Trouble, Where
 from tests.controllers.whole import GANG, SPACE, whole
 
 NO_ROOM = Trouble(Where(index=1), unschedulable="no room")
@@ -84,3 +84,28 @@ async def test_no_configmap_is_made_again_and_again_for_a_jobset_that_is_gone() 
         await asyncio.sleep(120)
         assert made == []
         assert await at.gate() == {}
+
+
+async def test_no_release_counts_a_pod_that_a_silent_watch_still_shows() -> None:
+    """The last pod announces itself on the stream; the watch of pods is half open, and a counted pod has gone."""
+    async with whole(stream=True, nodes=(Node("a", 1), Node("b", 1))) as at:
+        at.kubelets.trouble(Trouble(Where(index=1), slow_start=30.0))
+        await at.make(timeout=None)
+        await asyncio.sleep(10)
+        assert at.faults.silence(Match(PODS, agent=OURS)) == 1
+        await at.kubelets.vanish_node((await at.pod(0))["spec"]["nodeName"])
+        for _ in range(40):
+            await asyncio.sleep(1)
+            assert await at.verdict() is None
+        await at.kubelets.add_node(Node("c", 1))
+        verdict = await at.until_verdict(20)  # long before the silence itself is noticed
+        assert (verdict.kind, verdict.message) == (Kind.RELEASE, "all 2 pods started")
+
+
+async def test_a_release_with_a_living_watch_reads_no_pods() -> None:
+    async with whole(stream=True) as at:
+        reads = at.faults.delay(Match(PODS, ("list",), agent=OURS), seconds=0.0)
+        at.kubelets.trouble(Trouble(Where(index=1), slow_start=5.0))
+        await at.make(pods=3, timeout=None)
+        await at.until_verdict()
+        assert reads.struck == 0
