@@ -82,7 +82,8 @@ def is_barrier(entry: Any) -> bool:
     """
     if dig(entry, "name") != names.BARRIER_CONTAINER:
         return False
-    variables = {dig(variable, "name") for variable in items(dig(entry, "env"))}
+    named_ = (dig(variable, "name") for variable in items(dig(entry, "env")))
+    variables = {name for name in named_ if isinstance(name, str)}
     mounts = items(dig(entry, "volumeMounts"))
     ours = any(dig(it, "name") == names.VOLUME and dig(it, "mountPath") == names.MOUNT_PATH for it in mounts)
     return ours and {names.ENV_UID, names.ENV_ATTEMPT, names.ENV_EPOCH} <= variables

@@ -181,12 +181,12 @@ def _violation(detail: ErrorDetails, path: str) -> Violation:
 
 
 def _without_duplicates(pairs: list[tuple[str, Any]]) -> Mapping[str, Any]:
-    members = dict(pairs)
-    if len(members) < len(pairs):
-        keys = [key for key, _ in pairs]
-        twice = next(key for key in keys if keys.count(key) > 1)
-        msg = f"the key {shown(twice)} is given twice"
-        raise ValueError(msg)
+    members: dict[str, Any] = {}
+    for key, value in pairs:
+        if key in members:
+            msg = f"the key {shown(key)} is given twice"
+            raise ValueError(msg)
+        members[key] = value
     return members
 
 

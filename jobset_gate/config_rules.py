@@ -32,6 +32,7 @@ def annotations(jobset: Json) -> list[Violation]:
 def targets(jobset: Json, config: Config, path: str) -> list[Violation]:
     """Targets that no replicatedJob bears the name of, and targets named twice."""
     known = {job.name for job in replicated_jobs(jobset)}
+    there_are = _listed(sorted(known))
     first: dict[str, int] = {}
     found = []
     for index, name in enumerate(config.targets):
@@ -40,7 +41,7 @@ def targets(jobset: Json, config: Config, path: str) -> list[Violation]:
             message = f"is named twice, first at [{first[name]}]"
             found.append(Violation(here, name, message, Fault.DUPLICATE))
         elif name not in known:
-            message = f"no replicatedJob has this name; there are: {_listed(sorted(known))}"
+            message = f"no replicatedJob has this name; there are: {there_are}"
             found.append(Violation(here, name, message, Fault.NOT_FOUND))
         first.setdefault(name, index)
     return found

@@ -2,17 +2,22 @@
 
 from typing import Any
 
+from jobset_gate import bounds
 from jobset_gate.template import Json, Path
 
 
 class Edit:
-    """A document under change. The one it was made from stays as it is; what does not change is shared with it."""
+    """A document under change. The one it was made from stays as it is; what does not change is shared with it.
+
+    A change that would make the operations larger than `bounds.LARGEST_PATCH` is not made: PatchTooLarge.
+    """
 
     def __init__(self, document: Json) -> None:
         self.document: Json = dict(document)
         """The document with all changes so far."""
         self.operations: list[Json] = []
         """The changes so far, in order (RFC 6902)."""
+        self._size = 0
         # By id, and held on to: an id may only be trusted while its object lives.
         self._own: dict[int, Any] = {id(self.document): self.document}
 
@@ -31,28 +36,30 @@ class Edit:
 
     def remove(self, path: Path) -> None:
         """Take a member out of an object or an entry out of a list."""
-        parent = self._descend(path[:-1])
-        parent.pop(path[-1])
-        self.operations.append({"op": "remove", "path": pointer(path)})
+        self._tell("remove", path)
+        self._descend(path[:-1]).pop(path[-1])
 
     def insert(self, path: Path, value: Any) -> None:
         """Put an entry into a list before the one at the path's index; at the list's length: behind the last."""
-        parent = self._descend(path[:-1])
-        index = path[-1]
-        parent.insert(index, value)
-        self.operations.append({"op": "add", "path": pointer(path), "value": value})
+        self._tell("add", path, value=value)
+        self._descend(path[:-1]).insert(path[-1], value)
 
     def replace(self, path: Path, value: Any) -> None:
         """Put another value where there is one."""
-        parent = self._descend(path[:-1])
-        parent[path[-1]] = value
-        self.operations.append({"op": "replace", "path": pointer(path), "value": value})
+        self._tell("replace", path, value=value)
+        self._descend(path[:-1])[path[-1]] = value
 
     def _member(self, parent: Json, path: Path, value: Any) -> None:
         key = str(path[-1])
-        operation = "replace" if key in parent else "add"
+        self._tell("replace" if key in parent else "add", path, value=value)
         parent[key] = value
-        self.operations.append({"op": operation, "path": pointer(path), "value": value})
+
+    def _tell(self, operation: str, path: Path, **value: Any) -> None:
+        told: Json = {"op": operation, "path": pointer(path), **value}
+        self._size += bounds.size(list(told.values()))
+        if self._size > bounds.LARGEST_PATCH:
+            raise bounds.PatchTooLarge
+        self.operations.append(told)
 
     def _descend(self, path: Path) -> Any:
         parent: Any = self.document

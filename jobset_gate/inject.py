@@ -20,7 +20,8 @@ def patch(
 
     `old` is None on CREATE. `generated_name` is used where metadata.name is empty. `token` is what the gang's pods show
     at the gate stream, random and new for each JobSet; without it they are told of no stream. The JobSet is to be free
-    of violations (`validate.violations`); where it has one, the part that has it is left as it is.
+    of violations (`validate.violations`); where it has one, the part that has it is left as it is. Raises
+    bounds.PatchTooLarge.
     """
     return injected(new, old, settings=settings, generated_name=generated_name, token=token).operations
 
@@ -33,6 +34,7 @@ def injected(
     if old is not None:
         restore.gate(edit, new, old)
         restore.defaults(edit, new, old)
+        restore.words(edit, new, old)
         return edit
     config = config_of(new).config
     if config is not None:

@@ -12,6 +12,7 @@ from jobset_gate.violation import Violation
 
 IN_ORDER: Final = "InOrder"
 IN_PLACE: Final = "InPlaceRestart"
+MOST_LINKS_SHOWN: Final = 10
 
 
 def never_starts(jobset: Json, config: Config) -> list[Violation]:
@@ -50,39 +51,49 @@ def _in_order(jobset: Json, gang: set[str]) -> list[Violation]:
 
 def _chains(jobset: Json, gang: set[str]) -> Iterator[Violation]:
     jobs = by_name(jobset)
-    for name in gang & jobs.keys() if len(gang) > 1 else ():
-        chain = _chain(jobs, name, gang)
-        if chain:
-            job = jobs[name]
-            message = (
-                f"the gang can never start: {' -> '.join(chain)}; {chain[0]} is made only after {chain[-1]}, "
-                "whose pods wait for it"
-            )
-            yield Violation(dotted((*job.path, "dependsOn")), _dependencies(job), message)
+    for start, chain in _ways(jobs, gang).items() if len(gang) > 1 else ():
+        job = jobs[start]
+        message = (
+            f"the gang can never start: {' -> '.join(chain)}; {start} is made only after {chain[-1]}, "
+            "whose pods wait for it"
+        )
+        yield Violation(dotted((*job.path, "dependsOn")), _dependencies(job), message)
 
 
-def _chain(jobs: dict[str, Replicated], start: str, gang: set[str]) -> list[str]:
-    """The shortest way from one target by dependsOn to another; [] if there is none.
+def _ways(jobs: dict[str, Replicated], gang: set[str]) -> dict[str, list[str]]:
+    """Of each target that depends on another one the shortest way to one, by dependsOn.
 
-    A replicatedJob without replicas is ready and complete at once, so no way leads through it.
+    A replicatedJob without replicas is ready and complete at once, so no way leads through it. One search from all
+    targets backwards, in which no replicatedJob is met more than twice (as the way to a target may lead back to where
+    it starts, the second nearest is kept too): a search from each target would cost their product.
     """
-    came_from: dict[str, str] = {}
-    reached = [start]
-    for name in reached:
-        for following in _dependencies(jobs[name]):
-            if following in jobs and following != start and following not in came_from and jobs[following].replicas:
-                came_from[following] = name
-                reached.append(following)
-                if following in gang:
-                    return _way(came_from, start, following)
-    return []
+    dependents: dict[str, list[str]] = {}
+    for name, job in jobs.items():
+        for needed in _dependencies(job):
+            dependents.setdefault(needed, []).append(name)
+    nexts: dict[str, dict[str, str]] = {}
+    first: dict[str, tuple[str, str]] = {}
+    met = [(name, name) for name, job in jobs.items() if name in gang and job.replicas]
+    for name, end in met:
+        for dependent in dependents.get(name, ()):
+            if dependent in gang:
+                if dependent != end:
+                    first.setdefault(dependent, (name, end))
+                continue
+            known = nexts.setdefault(dependent, {})
+            if len(known) < 2 and end not in known and jobs[dependent].replicas:
+                known[end] = name
+                met.append((dependent, end))
+    return {start: _way(nexts, start, *first[start]) for start in jobs if start in first}
 
 
-def _way(came_from: dict[str, str], start: str, end: str) -> list[str]:
-    way = [end]
-    while way[-1] != start:
-        way.append(came_from[way[-1]])
-    return way[::-1]
+def _way(nexts: dict[str, dict[str, str]], start: str, following: str, end: str) -> list[str]:
+    """From start to end, with its middle left out where it is long."""
+    way = [start]
+    while following != end and len(way) < MOST_LINKS_SHOWN:
+        way.append(following)
+        following = nexts[following][end]
+    return [*way, end] if following == end else [*way, "...", end]
 
 
 def _dependencies(job: Replicated) -> list[str]:

@@ -47,5 +47,5 @@ def present(job: Replicated, key: str) -> Places:
 def strangers(job: Replicated, key: str) -> Places:
     """What only looks like ours in one of these lists."""
     reserved, ours = KINDS[key]
-    entries = enumerate(job.listed(key))
-    return [it for it in entries if reserved(it[1]) and (not ours(it[1]) or prefetch.is_strange(job, it[1]))]
+    entries, strange = enumerate(job.listed(key)), prefetch.strange(job)
+    return [it for it in entries if reserved(it[1]) and (not ours(it[1]) or strange(it[1]))]

@@ -6,7 +6,7 @@ need not hold any program that ends by itself.
 """
 
 import re
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from functools import cache
 from importlib.resources import files
 from typing import Any, Final
@@ -76,15 +76,15 @@ def is_volume(entry: Any) -> bool:
     return dig(entry, "name") == names.PREFETCH_VOLUME and not others
 
 
-def is_strange(job: Replicated, entry: Any) -> bool:
-    """Whether a volume that looks like ours is the user's: nothing of ours in the template uses it, and either it is
-    not just as we render it, or something of the user's mounts it.
+def strange(job: Replicated) -> Callable[[Any], bool]:
+    """Tells of a template's volumes that look like ours which are the user's: nothing of ours in the template uses
+    them, and either they are not just as we render them, or something of the user's mounts them.
     """
-    if dig(entry, "name") != names.PREFETCH_VOLUME or any(map(is_container, job.listed("initContainers"))):
-        return False
+    if any(map(is_container, job.listed("initContainers"))):
+        return lambda _: False
     theirs = [*own(job), *job.listed("containers")]
     used = any(dig(it, "name") == names.PREFETCH_VOLUME for one in theirs for it in items(dig(one, "volumeMounts")))
-    return used or not same(entry, volume())
+    return lambda entry: dig(entry, "name") == names.PREFETCH_VOLUME and (used or not same(entry, volume()))
 
 
 def own(job: Replicated) -> list[Json]:
@@ -104,11 +104,11 @@ def uncovered(job: Replicated, before: list[Any]) -> list[str]:
 
 def _images(job: Replicated) -> Iterator[tuple[str, Any]]:
     """Each image and pull policy of the main containers once, unless an init container of the user's runs it."""
-    seen = list(_pairs(own(job)))
-    for pair in _pairs(job.listed("containers")):
-        if pair not in seen:
-            seen.append(pair)
-            yield pair
+    seen = {(image, str(policy)) for image, policy in _pairs(own(job))}
+    for image, policy in _pairs(job.listed("containers")):
+        if (image, str(policy)) not in seen:
+            seen.add((image, str(policy)))
+            yield image, policy
 
 
 def _pairs(entries: list[Any]) -> Iterator[tuple[str, Any]]:

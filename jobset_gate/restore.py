@@ -3,9 +3,11 @@
 Nothing is rendered here: JobSet's validator demands unchanged templates, so a barrier lives as it was born.
 """
 
+from collections.abc import Set as AbstractSet
+from contextlib import suppress
 from typing import Any
 
-from jobset_gate import barrier, names, ours, verdicts, wording
+from jobset_gate import barrier, bounds, names, ours, verdicts, wording
 from jobset_gate.config import canonical
 from jobset_gate.edit import Edit
 from jobset_gate.render import DECISIONS, label_paths
@@ -83,7 +85,15 @@ def defaults(edit: Edit, new: Json, old: Json) -> None:
         if job.name in was and job.well_formed:
             _value(edit, job.job_spec, was[job.name].job_spec, (*job.job_path, "spec"), "completionMode")
             _value(edit, job.pod_spec, was[job.name].pod_spec, (*job.pod_path, "spec"), "restartPolicy")
-            wording.restore(edit, job, was[job.name])
+
+
+def words(edit: Edit, new: Json, old: Json) -> None:
+    """The old words where the new ones mean the same, as far as a patch may be long: they change nothing."""
+    was = by_name(old) if config_of(old).present and _usable(new) else {}
+    with suppress(bounds.PatchTooLarge):
+        for job in replicated_jobs(new):
+            if job.name in was and job.well_formed:
+                wording.restore(edit, job, was[job.name])
 
 
 def _usable(new: Json) -> bool:
@@ -119,28 +129,33 @@ def _entries(edit: Edit, job: Replicated, key: str, kept: ours.Places) -> None:
         edit.set(path, list(was.values()))
         return
     entries = job.listed(key)
-    present = {at: was[entry["name"]] for at, entry in enumerate(entries) if dig(entry, "name") in list(was)}
+    present = {at: was[name] for at, entry in enumerate(entries) if (name := _name(entry)) in was}
     if not all(barrier.same_but_token(entries[at], entry) for at, entry in present.items()):
         return
     wanted = [entry for at, entry in enumerate(entries) if at not in present]
     for index, entry in kept:
         wanted.insert(index, entry)
-    lacking = [entry["name"] for entry in was.values() if entry not in present.values()]
+    lacking = was.keys() - {entry["name"] for entry in present.values()}
     if [present.get(at, entry) for at, entry in enumerate(entries)] == _without(wanted, lacking):
         for at, entry in present.items():
             if entries[at] != entry:
                 edit.replace((*path, at), entry)
     else:  # in another order, or one of them twice
-        lacking = list(was)
+        lacking = set(was)
         for at in reversed(present):
             edit.remove((*path, at))
     for place, entry in enumerate(wanted):
-        if dig(entry, "name") in lacking:
+        if _name(entry) in lacking:
             edit.insert((*path, place), entry)
 
 
-def _without(entries: list[Any], names_left_out: list[str]) -> list[Any]:
-    return [entry for entry in entries if dig(entry, "name") not in names_left_out]
+def _without(entries: list[Any], names_left_out: AbstractSet[str]) -> list[Any]:
+    return [entry for entry in entries if _name(entry) not in names_left_out]
+
+
+def _name(entry: Any) -> str | None:
+    """Of a container or volume; a name that is no string, and maybe cannot be looked up, is none."""
+    return _text(dig(entry, "name"))
 
 
 def _note(edit: Edit, job: Replicated, key: str, value: str | None) -> None:

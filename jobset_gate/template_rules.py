@@ -15,7 +15,6 @@ from jobset_gate.template import (
     dig,
     dotted,
     items,
-    named,
     replicated_jobs,
     targets,
     whole,
@@ -25,6 +24,16 @@ from jobset_gate.violation import Fault, Violation, at
 WINDOWS: Final = "windows"
 OS_LABEL: Final = "kubernetes.io/os"
 _RESERVED: Final = "is reserved for jobset-gate's start barrier: choose another name"
+
+
+def metadata(jobset: Json) -> list[Violation]:
+    """CREATE: members of metadata that have another type than what is put into them or made of them."""
+    rules = ((("metadata",), dict, "an object"), (("metadata", "annotations"), dict, "an object"))
+    for path, kind, told in (*rules, (("metadata", "name"), str, "a string")):
+        value = dig(jobset, *path)
+        if not isinstance(value, kind | None):
+            return [Violation(dotted(path), value, f"must be {told}")]
+    return []
 
 
 def reserved(jobset: Json, old: Json | None) -> list[Violation]:
@@ -99,20 +108,23 @@ def changes(new: Json, old: Json) -> list[Violation]:
     found: list[Violation] = []
     for name, was in held(old).items():
         for key in ours.KINDS if name in now else ():
-            for _, entry in ours.present(was, key):
-                found += _differing(now[name], key, entry)
+            found += _differing(now[name], key, {entry["name"]: entry for _, entry in ours.present(was, key)})
     return found
 
 
-def _differing(job: Replicated, key: str, entry: Json) -> Iterator[Violation]:
-    present = list(named(job.listed(key), entry["name"]))
-    for number, (index, its) in enumerate(present):
+def _differing(job: Replicated, key: str, kept: dict[str, Json]) -> Iterator[Violation]:
+    seen: set[str] = set()
+    for index, its in enumerate(job.listed(key)):
+        name = dig(its, "name")
+        if not isinstance(name, str) or name not in kept:
+            continue
         here = dotted((*job.pod_path, "spec", key, index))
-        if number > 0:
-            yield Violation(at(here, "name"), entry["name"], "is there twice", Fault.DUPLICATE)
-        elif not barrier.same_but_token(its, entry):
+        if name in seen:
+            yield Violation(at(here, "name"), name, "is there twice", Fault.DUPLICATE)
+        elif not barrier.same_but_token(its, kept[name]):
             message = "differs from what jobset-gate put in when the JobSet was created: leave it out or as it was"
             yield Violation(here, its, message, Fault.FORBIDDEN)
+        seen.add(name)
 
 
 def _zeros(job: Replicated) -> Iterator[tuple[Path, Any]]:

@@ -1,6 +1,6 @@
 """Everything that is wrong with a JobSet's gate, at once, with field paths (A2, A3)."""
 
-from jobset_gate import config_rules, order_rules, template_rules
+from jobset_gate import bounds, config_rules, order_rules, template_rules
 from jobset_gate.groups import with_barrier
 from jobset_gate.settings import Settings
 from jobset_gate.template import Json, config_of
@@ -13,10 +13,13 @@ def violations(new: Json, old: Json | None = None, *, settings: Settings = DEFAU
     """What forbids a CREATE (`old` None) or an UPDATE; [] for a JobSet without a config.
 
     An UPDATE is blamed only for what the old object did not have already: a JobSet that was made while the webhook
-    was off must stay editable.
+    was off must stay editable. What is larger than the bounds is refused for that, before any rule looks at it.
     """
+    too_large = bounds.exceeded(new, old)
+    if too_large:
+        return too_large
     if old is None:
-        return _of_itself(new, None, settings)
+        return template_rules.metadata(new) or _of_itself(new, None, settings)
     found = config_rules.changes(new, old) + template_rules.changes(new, old)
     standing = _of_itself(new, old, settings)
     if standing:

@@ -4,7 +4,7 @@ from typing import Any, Final
 
 from jobset_gate import quantity
 from jobset_gate.edit import Edit
-from jobset_gate.template import Path, Replicated
+from jobset_gate.template import Replicated
 
 KEYS: Final = ("metadata", "resources")
 """Members of the templates that Go writes out even when nobody has set them."""
@@ -17,24 +17,31 @@ def restore(edit: Edit, job: Replicated, was: Replicated) -> None:
     `kubectl apply` or `kubectl replace` of an unchanged manifest would raise metadata.generation (A3).
     """
     now = edit.document["spec"]["replicatedJobs"][job.index]
-    _walk(edit, job.job_path, now.get("template"), was.body.get("template"))
+    _walk(edit, list(job.job_path), now.get("template"), was.body.get("template"))
 
 
-def _walk(edit: Edit, path: Path, now: Any, was: Any) -> None:
+def _walk(edit: Edit, path: list[str | int], now: Any, was: Any) -> None:
+    """`path` grows and shrinks on the way: a copy at each step would cost depth times width."""
     if isinstance(now, dict) and isinstance(was, dict):
         for key, value in was.items():
-            here, there = (*path, key), now.get(key)
+            there = now.get(key)
             if key in KEYS and value == {} and there is None:
-                edit.set(here, {})
+                edit.set((*path, key), {})
             elif path[-1] in quantity.MAPS:
                 if there != value and quantity.same(there, value):
-                    edit.set(here, value)
+                    edit.set((*path, key), value)
             else:
-                _walk(edit, here, there, value)
+                _step(edit, path, key, there, value)
     elif isinstance(now, list) and isinstance(was, list):
         for index, (entry, before) in enumerate(zip(now, was, strict=False)):
             if _name(entry) == _name(before):
-                _walk(edit, (*path, index), entry, before)
+                _step(edit, path, index, entry, before)
+
+
+def _step(edit: Edit, path: list[str | int], key: str | int, now: Any, was: Any) -> None:
+    path.append(key)
+    _walk(edit, path, now, was)
+    path.pop()
 
 
 def _name(entry: Any) -> Any:

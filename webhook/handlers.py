@@ -1,9 +1,10 @@
 """What the door answers: a request in, Allowed, Patched or Denied out. No HTTP, no clock; chance comes in."""
 
 from collections.abc import Callable
+from functools import wraps
 from typing import Final
 
-from jobset_gate import inject, names, validate, warn
+from jobset_gate import bounds, inject, names, validate, warn
 from jobset_gate.carried import missing
 from jobset_gate.settings import Settings
 from jobset_gate.template import dig
@@ -20,6 +21,7 @@ def mutating(settings: Settings, suffix: Callable[[], str], token: Callable[[], 
     to its verdict on the gate stream.
     """
 
+    @_bounded
     def mutate(request: Request) -> Answer:
         early = _not_ours(request)
         if early is not None:
@@ -40,6 +42,7 @@ def mutating(settings: Settings, suffix: Callable[[], str], token: Callable[[], 
 def validating(settings: Settings) -> Handler:
     """The handler behind /validate: it sees the object after all mutating webhooks, so it also looks at their work."""
 
+    @_bounded
     def judge(request: Request) -> Answer:
         early = _not_ours(request)
         if early is not None:
@@ -51,6 +54,17 @@ def validating(settings: Settings) -> Handler:
         return Allowed(tuple(warn.warnings(new, old, settings=settings)))
 
     return judge
+
+
+def _bounded(handler: Handler) -> Handler:
+    @wraps(handler)
+    def refusing(request: Request) -> Answer:
+        try:
+            return handler(request)
+        except bounds.PatchTooLarge:
+            return denied([bounds.patch_too_large(request.object)], _called(request))
+
+    return refusing
 
 
 def _called(request: Request) -> str:

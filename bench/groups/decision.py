@@ -61,7 +61,7 @@ def _measured(shapes: int, *, fits: bool) -> tuple[list[float], int]:
     waiting = sorted(_candidates(shapes, 1 if fits else 4), key=order)
     seconds: list[float] = []
     opened, now = 0, float(GROUPS)
-    going = opening.Pass([], Ground(_rooms()), words=Words(), now=now, check=Check.FIT, starved_since=0.0)
+    going = opening.Pass([], Ground(_rooms()), words=Words(), now=now, check=Check.FIT, starvation_seconds=2 * GROUPS)
     for candidate in waiting:
         if sum(seconds) > BUDGET:
             break

@@ -13,6 +13,7 @@ from controllers.groups.setbacks import EXCUSED, Setbacks
 from jobset_gate.groups.candidates import Check, Open, Opened
 from jobset_gate.groups.decision import decision
 from jobset_gate.groups.model import Key
+from jobset_gate.groups.opening import promised
 from jobset_gate.groups.record import How
 from jobset_gate.groups.standing import Standing
 from jobset_gate.kube.errors import KubeError, NotLeader
@@ -55,7 +56,7 @@ class Decisions:
     @property
     def promised(self) -> Sequence[Opened]:
         """What was chosen and is being written counts as open."""
-        return [_promised(it) for it in self._deciding.values()]
+        return [promised(it, self._now()) for it in self._deciding.values()]
 
     def under_way(self, lead: Key) -> bool:
         """Whether one on this group is being written."""
@@ -140,9 +141,3 @@ class Decisions:
         if self._check is Check.OFF:
             return How.OFF
         return How.FIT if verdict.proven else How.PROBE
-
-
-def _promised(verdict: Open) -> Opened:
-    """What was chosen and is being written counts as open."""
-    it = verdict.candidate
-    return Opened(demands=it.demands, domain=it.domain, proven=verdict.proven)

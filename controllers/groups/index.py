@@ -21,10 +21,11 @@ from controllers.groups.takers import Takers
 from controllers.groups.views import GroupsView
 from jobset_gate.groups.candidates import Check
 from jobset_gate.groups.certainty import Room
+from jobset_gate.groups.decision import believed
 from jobset_gate.groups.ganggroups import key as key_of
 from jobset_gate.groups.model import DESIGN, Group, Key
 from jobset_gate.groups.quota import QuotaSeen
-from jobset_gate.groups.record import Record
+from jobset_gate.groups.record import Record, Stage
 from jobset_gate.groups.seen import BoundSeen, GroupSeen, Home, HomeSeen, MemberSeen, NodeSeen
 from jobset_gate.kube.store import Change
 from jobset_gate.settings import Groups
@@ -132,7 +133,7 @@ class GroupIndex:
             members=parts.members,
             created=created,
             home=None if home is None else home.home,
-            record=self._record(key, parts),
+            record=self._believed(group, self._record(key, parts)),
             kind_status={} if pod_group is None else pod_group.status,
             annotations={} if home is None else home.annotations,
             status_managers=() if pod_group is None else pod_group.status_managers,
@@ -247,6 +248,12 @@ class GroupIndex:
             for design in self._homes.looking(home.home.api):
                 if design is not key.design:
                     yield Key(design=design, namespace=key.namespace, name=key.name)
+
+    def _believed(self, group: Group, record: Record | None) -> Record | None:
+        if record is None or record.stage is Stage.CLOSED:
+            return record
+        others = (self.group(key) for key, _ in record.gangs if key != group.key)
+        return believed(record, group, [group, *(it for it in others if it is not None)])
 
     def _merged(self, key: Key, parts: Parts) -> Group:
         if parts.group is not None:

@@ -10,7 +10,7 @@ from controllers.groups.gates import Gates
 from controllers.groups.records import Records
 from jobset_gate.groups import generation, wayback
 from jobset_gate.groups.decision import LONGEST
-from jobset_gate.groups.model import Key
+from jobset_gate.groups.model import Key, Mode
 from jobset_gate.groups.record import How, Record, Stage
 from jobset_gate.groups.seen import GroupSeen
 
@@ -32,12 +32,15 @@ class Limits:
         wake: Callable[[Key], None],
         satisfied: Callable[[float], None],
         rolled_back: Callable[[], None],
+        makes_way: Callable[[Key], bool],
     ) -> None:
+        """`makes_way`: whether a group of higher priority waits for this one's place."""
+        self._makes_way = makes_way
         self._records, self._gates, self._now, self._wake = records, gates, now, wake
         self._satisfied, self._rolled_back = satisfied, rolled_back
         self._begun: dict[Key, tuple[Decision, float | None]] = {}
         """By decision, since when a group's limit runs: who takes another's place later does not set it back. None: not
-        while somebody else's gate holds one of them."""
+        while somebody else's gate holds one of them, or the scheduler makes room for one."""
         self._met: dict[Key, tuple[Decision, float]] = {}
         """The same, when its minimum was seen bound: it was, whatever comes before that is written down."""
 
@@ -55,8 +58,12 @@ class Limits:
         if key in self._met:
             await self._satisfy(seen, record, parts, self._met[key][1])
             return None
+        if all(it.mode is Mode.STRICT for it in placings) and any(self._makes_way(it.group.key) for it in parts):
+            why = f"{_counted(placings)} when a group of higher priority came"
+            await self._take_back(seen, record, why, retry=True)
+            return 0.0
         if since is None:
-            return self._pauses(record) or None  # a gate is still to be removed, by us or by somebody else
+            return self._pauses(record) or None  # a gate is still to be removed, or room to be made
         return await self._late(seen, record, parts, placings, verdicts)
 
     def forget(self, key: Key) -> None:
@@ -75,8 +82,10 @@ class Limits:
         """Some have not come to their minimum; perhaps the limit has passed."""
         backs = [it for it in verdicts if isinstance(it, wayback.RollBack)]
         if backs:
-            cut = max(it.group.wait for it in parts) > record.wait
-            await self._take_back(seen, record, placings, retry=all(it.retry for it in backs), cut=cut)
+            limit = f"{float(record.wait) * (1 + record.extended):g}s"
+            cut = ", the longest limit there is" if max(it.group.wait for it in parts) > record.wait else ""
+            why = f"{_counted(placings)} within {limit}{cut}"
+            await self._take_back(seen, record, why, retry=all(it.retry for it in backs))
             return 0.0
         extends = [it.again for it in verdicts if isinstance(it, wayback.Extend)]
         if extends:
@@ -90,15 +99,7 @@ class Limits:
         self._mark(parts)
         return None
 
-    async def _take_back(
-        self, seen: GroupSeen, record: Record, placings: Sequence[wayback.Placing], *, retry: bool, cut: bool
-    ) -> None:
-        why = "; ".join(
-            f"{it.bound} of {it.minimum} pods were bound within {float(it.wait) * (1 + it.extended):g}s"
-            for it in placings
-            if it.bound < it.minimum
-        )
-        why += ", the longest limit there is" if cut else ""
+    async def _take_back(self, seen: GroupSeen, record: Record, why: str, *, retry: bool) -> None:
         rolling = msgspec.structs.replace(record, stage=Stage.ROLLING_BACK, why=why, retry=retry)
         await self._records.write(seen, rolling)
         _log.info("group is taken back", group=seen.group.key.path, generation=record.generation, why=why)
@@ -113,11 +114,11 @@ class Limits:
 
     def _since(self, key: Key, record: Record, parts: Sequence[GroupSeen]) -> float | None:
         known, decision = self._begun.get(key), (record.generation, record.at)
-        if self._pauses(record) > 0 and any(generation.under_others(it) for it in parts):
+        if self._pauses(record) > 0 and any(generation.under_others(it) or _nominated(it) for it in parts):
             self._begun[key] = decision, None
             return None
         if known is not None and known[0] == decision:
-            begun: float | None = self._now() if known[1] is None else known[1]  # it begins when they let go
+            begun: float | None = self._now() if known[1] is None else known[1]  # it begins when that is over
         else:
             begun = generation.begun(parts, record, self._now())
         if begun is not None:
@@ -125,7 +126,9 @@ class Limits:
         return begun
 
     def _pauses(self, record: Record) -> float:
-        """Seconds for which the limit may still wait for somebody else's gate, which may never go."""
+        """Seconds for which the limit may still wait for somebody else's gate, or for the end of pods that were sent
+        away, which may never come.
+        """
         return max(0.0, record.at + float(LONGEST.get(record.how, LONGEST[How.FIT])) - self._now())
 
     def _meet(self, key: Key, decision: Decision, now: float) -> None:
@@ -139,6 +142,15 @@ class Limits:
         for part in parts:
             if generation.waiting(part) or part is not seen:
                 self._wake(part.group.key)  # later members pass from now on
+
+
+def _nominated(seen: GroupSeen) -> bool:
+    """Whether one of its pods waits for others to end that the scheduler has sent away for it."""
+    return any(it.nominated and not it.bound and it.alive for it in generation.opened(seen, seen.generation))
+
+
+def _counted(placings: Sequence[wayback.Placing]) -> str:
+    return "; ".join(f"{it.bound} of {it.minimum} pods were bound" for it in placings if it.bound < it.minimum)
 
 
 def _placing(seen: GroupSeen, record: Record, since: float) -> wayback.Placing:

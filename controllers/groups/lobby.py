@@ -13,11 +13,10 @@ from jobset_gate import names
 from jobset_gate.groups import ganggroups
 from jobset_gate.groups.candidates import Candidate, Hold, Opened
 from jobset_gate.groups.certainty import Room, Shape
-from jobset_gate.groups.demands import shapes
 from jobset_gate.groups.domains import Domains
 from jobset_gate.groups.model import Key
-from jobset_gate.groups.outlook import Outlook, Together
-from jobset_gate.groups.outstanding import absent, outstanding
+from jobset_gate.groups.outlook import Outlook, Together, domains
+from jobset_gate.groups.outstanding import absent, is_being_placed, living, outstanding
 from jobset_gate.groups.seen import GroupSeen
 from jobset_gate.groups.standing import Standing
 
@@ -79,8 +78,8 @@ class Lobby:
         self._why: dict[Key, Hold | Standing] = {}
         self._together: Together = {}
         """What was found of GangGroups since `concerned` was asked the last time."""
-        self._shapes: dict[Key, tuple[Shape, ...]] = {}
-        """Of the pods of gangs that have opened with others, the last time that there were any."""
+        self._shapes: dict[Key, tuple[int, tuple[Shape, ...]]] = {}
+        """Generation, and its pods when there were most of them, of groups that are being placed."""
 
     def why(self, key: Key) -> Hold | Standing | None:
         """What holds a group up; None: nothing that is known, or it is open."""
@@ -114,10 +113,11 @@ class Lobby:
         if before is self.rooms:
             return
         same = len(before) == len(self.rooms) and all(
-            old.node is new.node or old.node == new.node for old, new in zip(before, self.rooms, strict=True)
+            (old.node is new.node or old.node == new.node) and (old.whole is new.whole or old.whole == new.whole)
+            for old, new in zip(before, self.rooms, strict=True)
         )
         if not same:
-            self._domains = Domains([it.node for it in self.rooms])
+            self._domains = domains(self.rooms)
             self.dirty.update(self._index.keys())
 
     def sweep(self) -> None:
@@ -126,7 +126,8 @@ class Lobby:
             self._swept = ticks()
             self.dirty.update(self._why)
             self.resting.update(self.opened)
-            self._shapes = {key: known for key, known in self._shapes.items() if key in self._listing}
+            kept = self._listing.keys() | self.opened.keys()
+            self._shapes = {key: known for key, known in self._shapes.items() if key in kept}
 
     def concerned(self) -> set[Key]:
         """Who is to be judged, since something has changed: who has, and those whose GangGroup they are in, or say they
@@ -198,15 +199,25 @@ class Lobby:
         if seen is None or not self._checks:
             return ()
         self._remember(seen)
-        gone = absent(seen, self._index.observe, lambda key: self._shapes.get(key, ()), self._domains)
-        return (*outstanding(seen, self._index.bound, self._domains, now), *gone)
+        here = outstanding(seen, self._index.bound, self._domains, now, self._before(seen.group.key))
+        return (*here, *absent(seen, self._index.observe, self._before, self._domains))
+
+    def _before(self, key: Key) -> tuple[Shape, ...]:
+        return self._shapes[key][1] if key in self._shapes else ()
 
     def _remember(self, seen: GroupSeen) -> None:
         record, key = seen.record, seen.group.key
-        if record is None or record.satisfied is not None or len(record.gangs) < 2:
+        if record is None or not is_being_placed(record):
             self._shapes.pop(key, None)
-        elif seen.members:
-            self._shapes[key] = shapes(seen.members)
+            return
+        there = living(seen, self._domains)
+        known = self._shapes.get(key, (0, ()))
+        if known[0] != record.generation or _many(there) >= _many(known[1]):
+            self._shapes[key] = record.generation, there
+
+
+def _many(shapes: Iterable[Shape]) -> int:
+    return sum(it.count for it in shapes)
 
 
 def _words(why: Hold | Standing | None) -> tuple[str, str] | None:

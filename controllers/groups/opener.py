@@ -63,10 +63,11 @@ class Opener:
         self._check = Check.OFF if settings.native is Native.ON else settings.capacity_check
         designs = {DESIGN[way] for way in settings.ways}
         self._apis = sorted({api for design in designs for api in POD_GROUPS[design]})
-        self._now, self._measured = now, measured
+        self._now, self._measured, self._told = now, measured, told
         self._lobby = Lobby(index, outlook, checks=self._check is not Check.OFF, told=told)
         self._work, self._runs = asyncio.Event(), False
         self._rests_until = 0.0
+        self._ends: set[Key] = set()
         self._ground = Ground()
         self._words, self._prospects = Words(), Prospects()
         self._decisions = Decisions(
@@ -93,9 +94,13 @@ class Opener:
         """What holds a group up; None: nothing that is known, or it is open."""
         return self._lobby.why(key)
 
+    def makes_way(self, key: Key) -> bool:
+        """Whether a group of higher priority waits for the place that this one has without proof."""
+        return key in self._ends
+
     def since(self) -> list[float]:
         """Since when each group, or GangGroup, waits that is gathered and not open."""
-        return [it.since for it in self._lobby.waiting.values()]
+        return [it.since for it in self._lobby.waiting.values() if not it.backs_off]
 
     async def run(self) -> None:
         """Until cancelled, or until this process no longer leads (NotLeader)."""
@@ -127,6 +132,7 @@ class Opener:
         await self._refresh(turns, now)
         if not lobby.waiting:
             self._words.forget_all()
+            self._ends.clear()
             return []
         chosen = await self._choose(turns, now)
         self._measured(turns.spent)
@@ -144,6 +150,7 @@ class Opener:
 
     async def _choose(self, turns: "_Turns", now: float) -> list[Open]:
         chosen: list[Open] = []
+        ends: set[Key] = set()
         going, roughly = self._begin(now), bool(self._lobby.resting)
         for candidate in sorted(self._lobby.waiting.values(), key=order):
             if not self._is_next(candidate):
@@ -164,8 +171,12 @@ class Opener:
                 self._decisions.take(verdict)
                 chosen.append(verdict)
             elif verdict is not None:
+                ends.update(verdict.ends)
                 self._say(candidate, verdict)
             await turns.end()
+        new, self._ends = ends - self._ends, ends
+        for key in new:
+            self._told(key)
         return chosen
 
     def _verdict(self, going: opening.Pass, candidate: Candidate) -> Open | Hold | None:
@@ -202,7 +213,7 @@ class Opener:
             prospects=self._prospects,
             now=now,
             check=self._check,
-            starved_since=now - self._settings.starvation_seconds,
+            starvation_seconds=self._settings.starvation_seconds,
             state=(self._ground.changes, self._lobby.changes, self._decisions.changes),
         )
 

@@ -211,6 +211,7 @@ class Groups:
             forgotten=self._talk.forget,
             satisfied=self.measures.satisfied,
             rolled_back=self.measures.rolled_back,
+            makes_way=self._opener.makes_way,
         )
 
     def _crd_names(self) -> tuple[str, ...]:

@@ -52,10 +52,11 @@ class GroupReconciler:
         forgotten: Callable[[Key], None] = lambda _: None,
         satisfied: Callable[[float], None] = lambda _: None,
         rolled_back: Callable[[], None] = lambda: None,
+        makes_way: Callable[[Key], bool] = lambda _: False,
     ) -> None:
         """`wake`: another group is to be reconciled; `look`: the opener is to look at one; `spoken`: a group was looked
         at, and this is in the way of taking it back; `quiet`: seconds for which nobody is to speak of one; `satisfied`:
-        so many seconds after it was opened.
+        so many seconds after it was opened; `makes_way`: whether a group of higher priority waits for the place of one.
         """
         self._index, self._records, self._gates, self._makers = index, records, gates, makers
         self._native, self._now, self._wake, self._look = native, now, wake, look
@@ -67,6 +68,7 @@ class GroupReconciler:
             wake=wake,
             satisfied=satisfied,
             rolled_back=rolled_back,
+            makes_way=makes_way,
         )
         self._returns = Returns(
             records=records,

@@ -21,6 +21,8 @@ class Rooms:
         """By node, also by one that is not known (yet)."""
         self._ranks: dict[str, dict[int, dict[str, int]]] = {}
         """The same, by priority."""
+        self._stays: dict[str, dict[str, int]] = {}
+        """By node, what is taken for good: of those that belong to it."""
         self._rooms: dict[str, Room] = {}
         self._stale: set[str] = set()
         self._listed: tuple[Room, ...] | None = None
@@ -78,11 +80,17 @@ class Rooms:
             return
         free = requests.without(node.allocatable, self._taken.get(name, {}))
         taken = tuple((rank, dict(many)) for rank, many in sorted(self._ranks.get(name, {}).items()))
-        self._rooms[name] = Room(node=node.node, free=free, whole=node.allocatable, taken=taken)
+        whole: Amounts = requests.without(node.allocatable, self._stays.get(name, {}))
+        before = self._rooms.get(name)
+        if before is not None and before.whole is not None and before.whole == whole:
+            whole = before.whole  # the same object, so that it is seen at once that nothing has changed
+        self._rooms[name] = Room(node=node.node, free=free, whole=whole, taken=taken)
 
     def _book(self, pod: BoundSeen, sign: int) -> None:
         ranks = self._ranks.setdefault(pod.node, {})
         _add(self._taken, pod.node, pod.requests, sign)
+        if pod.stays:
+            _add(self._stays, pod.node, pod.requests, sign)
         _add(ranks, pod.priority, pod.requests, sign)
         if not ranks:
             del self._ranks[pod.node]

@@ -29,6 +29,8 @@ class Candidate(Word, frozen=True):
     """What of its pods is not reckoned with."""
     preempts: int | None = None
     """Pods of lower priority than this may lose their place to any of its own; None: none may."""
+    backs_off: str = ""
+    """Why it was taken back and is not opened yet: meanwhile it keeps its rank. "": it may be opened."""
 
     @property
     def key(self) -> Key:
@@ -46,6 +48,14 @@ class Opened(Word, frozen=True):
     """It was known to have room when it was opened."""
     placed: bool = False
     """Its minimum was bound, and this is the rest: it takes what it finds, and needs no place of its own."""
+    priority: int = 0
+    since: float = 0.0
+    """When that was decided."""
+
+    @property
+    def key(self) -> Key:
+        """The group it is known by."""
+        return self.demands[0].key
 
 
 class Open(Word, frozen=True):
@@ -61,6 +71,8 @@ class Hold(Word, frozen=True):
     candidate: Candidate
     reason: str
     message: str
+    ends: tuple[Key, ...] = ()
+    """Groups of lower priority that are being tried and have to make way for it."""
 
 
 def order(candidate: Candidate) -> tuple[int, float, str, str]:

@@ -5,6 +5,8 @@ from fractions import Fraction
 from types import MappingProxyType
 from typing import Final
 
+import msgspec
+
 from jobset_gate.groups import generation
 from jobset_gate.groups.model import Group
 from jobset_gate.groups.record import How, Record, Share, Stage
@@ -33,6 +35,17 @@ def decision(seen: Sequence[GroupSeen], how: How, now: float) -> Record:
         shares=tuple(shares) if len(shares) > 1 else (),
         rolled_back=max((it.rolled_back for it in before), default=0),
     )
+
+
+def believed(record: Record, group: Group, gangs: Sequence[Group]) -> Record:
+    """The record of an open group, as far as members and PodGroup bear it out: whoever may write to its home may write
+    any numbers. `gangs`: all groups of the decision that are there.
+    """
+    minimum = record.minimum if group.minimum is None else min(record.minimum, group.minimum)
+    wait = min(record.wait, _wait(gangs, record.how))
+    if record.stage is Stage.CLOSED or (minimum, wait) == (record.minimum, record.wait):
+        return record
+    return msgspec.structs.replace(record, minimum=minimum, wait=wait)
 
 
 def _wait(groups: Sequence[Group], how: How) -> Fraction:

@@ -3,51 +3,91 @@
 from collections.abc import Iterable, Sequence
 from fractions import Fraction
 from math import ceil
+from typing import Final
 
-from jobset_gate.groups import generation
+from jobset_gate.groups import generation, requests
 from jobset_gate.groups.candidates import Candidate
-from jobset_gate.groups.certainty import Shape
+from jobset_gate.groups.certainty import Shape, alike
 from jobset_gate.groups.domains import Domains
 from jobset_gate.groups.fit import Demand
 from jobset_gate.groups.requests import Amounts
 from jobset_gate.groups.seen import GroupSeen, MemberSeen
+from jobset_gate.groups.selection import Selection
+
+MOST_KINDS: Final = 40
+"""Of pods in what opens together, or of those that are being placed, for a closer look: each takes a millisecond."""
+
+MIXED: Final = f"that its pods are of more than {MOST_KINDS} kinds"
+TAKEN_BACK: Final = "what it was taken back for"
 
 
-def candidate(seen: Sequence[GroupSeen], domains: Domains) -> Candidate:
-    """Gathered groups that open together."""
-    demands = tuple(_demand(it) for it in seen)
-    members = [it for each in seen for it in generation.waiting(each)]
+def candidate(seen: Sequence[GroupSeen], domains: Domains, *, backs_off: str = "") -> Candidate:
+    """Gathered groups that open together. `backs_off`: why not yet."""
+    members = [generation.waiting(it) for it in seen]
+    asked = [shapes(it, domains) for it in members]
+    every = [shape for each in asked for shape in each]
+    mixed = len(alike(every)) > MOST_KINDS
+    waiting = [it for each in members for it in each]
     return Candidate(
-        demands=demands,
-        priority=max(it.priority for it in members),
+        demands=tuple(_demand(it, _least(each) if mixed else each) for it, each in zip(seen, asked, strict=True)),
+        priority=max(it.priority for it in waiting),
         created=min(it.created for it in seen),
         since=max(_since(it) for it in seen),
-        domain=domains.of([shape for demand in demands for shape in demand.shapes]),
-        unmodelled=tuple(sorted({what for it in members for what in it.unmodelled})),
-        preempts=min(it.priority for it in members) if all(it.preempts for it in members) else None,
+        domain=domains.of(every),
+        unmodelled=_doubts(seen, waiting, domains, mixed=mixed, backs_off=bool(backs_off)),
+        preempts=min(it.priority for it in waiting) if all(it.preempts for it in waiting) else None,
+        backs_off=backs_off,
     )
 
 
-def _demand(seen: GroupSeen) -> Demand:
-    group = seen.group
-    there = generation.bound(seen, 0)
-    return Demand(
-        key=group.key,
-        shapes=shapes(generation.waiting(seen)),
-        minimum=max(0, (group.minimum or 0) - there),
-        resources=_amounts(group.resources),
-    )
+def shapes(members: Iterable[MemberSeen], domains: Domains) -> tuple[Shape, ...]:
+    """Members that are alike counted as one; mostly they share their shape, so that looking at it is not needed.
 
-
-def shapes(members: Iterable[MemberSeen]) -> tuple[Shape, ...]:
-    """Members that are alike counted as one; mostly they share their shape, so that looking at it is not needed."""
+    Without what no node offers: who serves that is not known here.
+    """
     counted: dict[int, list[MemberSeen]] = {}
     for member in members:
         counted.setdefault(id(member.shape), []).append(member)
     return tuple(
-        Shape(selection=alike[0].shape.selection, requests=alike[0].shape.requests, count=len(alike))
+        Shape(selection=alike[0].shape.selection, requests=domains.offered(alike[0].shape.requests), count=len(alike))
         for alike in counted.values()
     )
+
+
+def _doubts(
+    seen: Sequence[GroupSeen], members: Sequence[MemberSeen], domains: Domains, *, mixed: bool, backs_off: bool
+) -> tuple[str, ...]:
+    """What is not reckoned with, in words."""
+    found = {what for it in members for what in it.unmodelled}
+    found |= {f"{name}, which no node has," for it in members for name in domains.nowhere(it.shape.requests)}
+    if mixed:
+        found.add(MIXED)
+    if not backs_off and any(it.record is not None and it.record.rolled_back for it in seen):
+        found.add(TAKEN_BACK)  # there was something that nobody had reckoned with
+    return tuple(sorted(found))
+
+
+def _demand(seen: GroupSeen, asked: tuple[Shape, ...]) -> Demand:
+    group = seen.group
+    there = [it for it in seen.members if it.bound and it.alive and it.phase != "Succeeded"]
+    return Demand(
+        key=group.key,
+        shapes=asked,
+        minimum=max(0, (group.minimum or 0) - generation.bound(seen, 0)) if asked else 0,
+        resources=_left(group.resources, there),
+    )
+
+
+def _least(asked: Sequence[Shape]) -> tuple[Shape, ...]:
+    """Pods of many kinds as if each asked only for what all of them ask for that may go to the same nodes: where that
+    has no room, they have none. () where there are too many kinds of that, too.
+    """
+    found: dict[Selection, Shape] = {}
+    for it in asked:
+        so_far = found.get(it.selection, Shape(selection=it.selection, requests=it.requests, count=0))
+        least = {name: min(many, it.requests.get(name, 0)) for name, many in so_far.requests.items()}
+        found[it.selection] = Shape(selection=it.selection, requests=least, count=so_far.count + it.count)
+    return tuple(found.values()) if len(found) <= MOST_KINDS else ()
 
 
 def _since(seen: GroupSeen) -> float:
@@ -58,5 +98,9 @@ def _since(seen: GroupSeen) -> float:
     return gathered if seen.record is None else max(gathered, seen.record.not_before)
 
 
-def _amounts(resources: tuple[tuple[str, Fraction], ...]) -> Amounts:
-    return {name: ceil(amount * 1000) for name, amount in resources}
+def _left(resources: tuple[tuple[str, Fraction], ...], there: Iterable[MemberSeen]) -> Amounts:
+    """What its PodGroup asks for, less what its own pods have already."""
+    left = {name: ceil(amount * 1000) for name, amount in resources}
+    for member in there if left else ():
+        left = requests.without(left, member.shape.requests)
+    return {name: many for name, many in left.items() if many > 0}

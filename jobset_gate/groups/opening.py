@@ -3,11 +3,15 @@
 from collections.abc import Iterable, Sequence
 from typing import Final
 
+import msgspec
+
 from jobset_gate import names
-from jobset_gate.groups import fit, sums
+from jobset_gate.groups import fit
 from jobset_gate.groups.candidates import Candidate, Check, Hold, Open, Opened, order
-from jobset_gate.groups.certainty import Ground, Room, alike
+from jobset_gate.groups.certainty import Ground, Room
+from jobset_gate.groups.demands import MOST_KINDS
 from jobset_gate.groups.model import Key
+from jobset_gate.groups.starving import Short, may_be_passed, passes, short, takes
 from jobset_gate.groups.words import Prospects, Words
 from jobset_gate.groups.yards import Near, Yard
 
@@ -15,10 +19,10 @@ CLOSER_LOOKS: Final = 20
 """In one pass, at groups of which it is known that they stay closed, for nothing but better words; and at whether
 others could ever have room."""
 
-LARGEST_PRIORITY: Final = 2**31 - 1
+UNDISTURBED: Final = 5.0
+"""Seconds in which a group that is tried may be placed, before one of higher priority ends that: it mostly is."""
 
-MOST_KINDS: Final = 40
-"""Of pods in a group, or of those that are being placed, for a closer look: it takes a millisecond for each."""
+LARGEST_PRIORITY: Final = 2**31 - 1
 
 
 def consider(
@@ -35,8 +39,9 @@ def consider(
     `rooms` are what is allocatable less what is bound. What has been opened is reckoned with as if it were still to
     be placed, since the scheduler need not have put it where it was reckoned to go.
     """
-    starved_since = now - starvation_seconds
-    going = Pass(opened, Ground(rooms), check=check, starved_since=starved_since, looks=len(candidates))
+    going = Pass(
+        opened, Ground(rooms), check=check, starvation_seconds=starvation_seconds, now=now, looks=len(candidates)
+    )
     return [going.consider(it) for it in sorted(candidates, key=order)]
 
 
@@ -51,56 +56,95 @@ class Pass:
         prospects: Prospects | None = None,
         *,
         check: Check,
-        starved_since: float,
-        now: float = 0.0,
+        starvation_seconds: float,
+        now: float,
         looks: int = CLOSER_LOOKS,
         state: object = None,
     ) -> None:
         """`state` is another whenever the rooms are, or what has been opened; None: not known."""
         self._ground, self._words, self._prospects = ground, words or Words(), prospects or Prospects()
         self._prospects.renew(ground.rooms)
-        self._now, self._check, self._starved_since, self._looks = now, check, starved_since, looks
-        self._state, self._judgements = state, looks
+        self._now, self._check, self._starvation_seconds, self._looks = now, check, starvation_seconds, looks
+        self._state, self._judgements, self._tries = state, looks, CLOSER_LOOKS
         self._yards: dict[frozenset[str], Yard] = {}
         self._nears: dict[frozenset[str], tuple[int, Near]] = {}
         self._doubtful: set[object] = set()
+        self._shorts: dict[object, Short | None] = {}
+        self._preempting: dict[object, bool] = {}
         self._lowest = min((it.taken[0][0] for it in ground.rooms if it.taken), default=LARGEST_PRIORITY)
         for group in opened:
-            self._yards.setdefault(group.domain, Yard()).opened(group)
+            self._yards.setdefault(group.domain, Yard()).opened(self._believed(group))
 
     def consider(self, candidate: Candidate) -> Open | Hold:
         """What becomes of the next in order."""
-        verdict = self._verdict(candidate)
-        if isinstance(verdict, Open):
-            self._state = None  # from here on it is another
+        near = self._near(candidate.domain)
+        if candidate.backs_off:
+            return self._keep(candidate, near)
+        verdict = self._verdict(candidate, near)
+        starved = self._starved(candidate, near) if isinstance(verdict, Open) else None
+        if starved is not None:
+            return _behind(candidate, starved[0].key, f"which has waited too long for {starved[1]} to be passed")
         yard = self._yards.setdefault(candidate.domain, Yard())
         if isinstance(verdict, Open):
-            yard.opened(Opened(demands=candidate.demands, domain=candidate.domain, proven=verdict.proven))
+            self._state = None  # from here on it is another
+            yard.opened(promised(verdict, self._now))
             return verdict
-        like = _likeness(candidate)
-        never = self._prospects.never(like)
-        if not (never and self._check is Check.FIT and self._prospects.is_known(like)):  # else it is not next for a try
+        if verdict.reason == names.REASON_BEHIND_OTHER:
             yard.held = yard.held or candidate
-        if not never and candidate.since <= self._starved_since:
-            yard.starved = yard.starved or candidate
+        like = _likeness(candidate)
+        if not self._prospects.never(like) and not may_be_passed(candidate, self._now, self._starvation_seconds):
+            yard.starves(like, candidate)
         return verdict
 
-    def _verdict(self, candidate: Candidate) -> Open | Hold:
-        near = self._near(candidate.domain)
-        starved = near.starved
-        if starved is not None:
-            return _behind(candidate, starved.key, "which has waited too long to be passed")
+    def _verdict(self, candidate: Candidate, near: Near) -> Open | Hold:
         if self._check is Check.OFF:
             return Open(candidate=candidate, proven=False)
-        if _is_mixed(candidate):
-            return self._summed(candidate, near)
         proven, lacks = self._room(candidate, near)
         if proven:
             return Open(candidate=candidate, proven=True)
         lacks += lacks and self._never(candidate)
         if lacks and self._check is Check.FIT and not self._may_preempt(candidate, near):
             return Hold(candidate=candidate, reason=names.REASON_WAITING_FOR_CAPACITY, message=lacks)
-        return _probe(candidate, near, _doubt(candidate, lacks))
+        return self._probe(candidate, near, _doubt(candidate, lacks))
+
+    def _probe(self, candidate: Candidate, near: Near, doubt: str) -> Open | Hold:
+        """The first in order of a domain may be opened though nothing proves that it fits, one at a time."""
+        if near.earlier is not None:
+            return _behind(candidate, near.earlier.key, doubt)
+        if not near.probing:
+            return Open(candidate=candidate, proven=False)
+        held = _behind(candidate, near.probing[0].key, f"which is being placed; {doubt}")
+        late = all(it.since + UNDISTURBED <= self._now for it in near.probing)
+        if not late or not _outranks(candidate, near):
+            return held
+        return msgspec.structs.replace(held, ends=tuple(it.key for it in near.probing))
+
+    def _believed(self, group: Opened) -> Opened:
+        """What was proven, or is said to be, is not where there is no room by now: then others need not leave any."""
+        shapes = [shape for it in group.demands for shape in it.shapes]
+        if not group.proven or all(self._ground.capacity(it) >= it.count for it in shapes):
+            return group
+        return msgspec.structs.replace(group, proven=False)
+
+    def _keep(self, candidate: Candidate, near: Near) -> Hold:
+        """The room that there is for one that backs off is not for those after it."""
+        if self._check is not Check.OFF and self._certain(candidate, near):
+            it = Opened(demands=candidate.demands, domain=candidate.domain, proven=True)
+            self._yards.setdefault(candidate.domain, Yard()).opened(it)
+            self._state = None
+        return Hold(candidate=candidate, reason=names.REASON_ROLLED_BACK, message=candidate.backs_off)
+
+    def _starved(self, candidate: Candidate, near: Near) -> tuple[Candidate, str] | None:
+        """Whom it would take something from that has waited too long for that, and what."""
+        if self._check is Check.OFF or passes(candidate, self._now, self._starvation_seconds):
+            return None
+        for like, it in near.starved:
+            if like not in self._shorts:
+                self._shorts[like] = short(it.demands, self._ground.rooms)
+            found = self._shorts[like]
+            if found is not None and takes(candidate, found, self._ground):
+                return it, ", ".join(sorted(found.resources))
+        return None
 
     def _near(self, domain: frozenset[str]) -> Near:
         """Most groups have one domain, so there are few yards."""
@@ -141,25 +185,13 @@ class Pass:
         never = self._prospects.is_known(like) and self._prospects.never(like)
         if not never and any(it.resources for it in candidate.demands):
             return True
-        if not never and near.earlier is None and near.probing is None:
+        minimum = sum(it.minimum for it in candidate.demands)
+        if not never and near.earlier is None and _outranks(candidate, near) and self._places(candidate) >= minimum:
             return True
         if self._looks > 0 and self._words.old(like, self._now):
             self._looks -= 1
             return True
         return False
-
-    def _summed(self, candidate: Candidate, near: Near) -> Open | Hold:
-        """One that is too mixed to be placed in thought: it can only be said that it asks for more than there is."""
-        like = _likeness(candidate)
-        if self._words.still(like, self._state):
-            short = self._words.of(like) or ""
-        else:
-            priority, rooms = candidate.preempts, self._ground.rooms
-            short = sums.short(candidate.demands, rooms if priority is None else fit.without_lower(rooms, priority))
-            self._words.learn(like, short, self._now, self._state)
-        if short and self._check is Check.FIT:
-            return Hold(candidate=candidate, reason=names.REASON_WAITING_FOR_CAPACITY, message=short)
-        return _probe(candidate, near, _doubt(candidate, short))
 
     def _may_preempt(self, candidate: Candidate, near: Near) -> bool:
         """Whether its turn has come to be tried, and it would have room if pods of lower priority were gone.
@@ -167,10 +199,15 @@ class Pass:
         The scheduler alone knows whom it would send away, and only for pods that nobody holds.
         """
         priority = candidate.preempts
-        if priority is None or priority <= self._lowest or near.earlier is not None or near.probing is not None:
+        if priority is None or priority <= self._lowest or near.earlier is not None:
             return False
-        rooms = fit.without_lower(self._ground.rooms, priority)
-        return fit.check(candidate.demands, Ground(rooms), first=near.shapes(sure=True)).fits
+        like = priority, _likeness(candidate)
+        if like not in self._preempting and self._tries > 0:
+            self._tries -= 1
+            rooms = fit.without_lower(self._ground.rooms, priority)
+            found = fit.check(candidate.demands, Ground(rooms), first=near.shapes(sure=True)).fits
+            self._preempting[like] = found
+        return self._preempting.get(like, False)
 
     def _never(self, candidate: Candidate) -> str:
         """Words for a group that lacks room and always would, on these nodes."""
@@ -187,8 +224,12 @@ class Pass:
         if known is not None:
             return known
         minimum = sum(it.minimum for it in candidate.demands)
-        places = sum(self._ground.capacity(shape) for it in candidate.demands for shape in it.shapes)
+        places = self._places(candidate)
         return f"room for at most {places} of {minimum} pods" if places < minimum else ""
+
+    def _places(self, candidate: Candidate) -> int:
+        """For how many of its pods there may be room, at most."""
+        return sum(self._ground.capacity(shape) for it in candidate.demands for shape in it.shapes)
 
     def _closer(self, candidate: Candidate, like: object, near: Near) -> tuple[bool, str]:
         """Places the group, as it might be, after those that are sure of their places."""
@@ -205,18 +246,15 @@ class Pass:
         return False, answer.lacks
 
 
-def _is_mixed(candidate: Candidate) -> bool:
-    shapes = [shape for it in candidate.demands for shape in it.shapes]
-    return len(shapes) > MOST_KINDS and len(alike(shapes)) > MOST_KINDS
+def promised(verdict: Open, now: float) -> Opened:
+    """What is going to be opened counts as open."""
+    it = verdict.candidate
+    return Opened(demands=it.demands, domain=it.domain, proven=verdict.proven, priority=it.priority, since=now)
 
 
-def _probe(candidate: Candidate, near: Near, doubt: str) -> Open | Hold:
-    """The first in order of a domain may be opened though nothing proves that it fits, one at a time."""
-    if near.earlier is not None:
-        return _behind(candidate, near.earlier.key, doubt)
-    if near.probing is not None:
-        return _behind(candidate, near.probing, f"which is being placed; {doubt}")
-    return Open(candidate=candidate, proven=False)
+def _outranks(candidate: Candidate, near: Near) -> bool:
+    """Whether its priority is above those that are being tried."""
+    return all(it.priority < candidate.priority for it in near.probing)
 
 
 def _likeness(candidate: Candidate) -> object:

@@ -16,8 +16,8 @@ from jobset_gate.groups.demands import candidate
 from jobset_gate.groups.domains import Domains
 from jobset_gate.groups.ganggroups import GangGroup
 from jobset_gate.groups.model import POD_GROUPS, Group, Key
-from jobset_gate.groups.outstanding import Look, absent, outstanding
-from jobset_gate.groups.record import Record, Stage
+from jobset_gate.groups.outstanding import Look, outstanding
+from jobset_gate.groups.record import How, Record, Stage
 from jobset_gate.groups.seen import GroupSeen, MemberSeen
 from jobset_gate.groups.standing import Standing
 
@@ -71,9 +71,12 @@ class Outlook:
             return barred
         if held is not None and held.reason not in _PATIENT:
             return held
-        alone = _given_up(record) or _backing_off(record, now) or held
+        back = _backing_off(record, now)
+        alone = _given_up(record) or back or held
         if alone is not None:
-            return alone
+            keeps = alone is back and held is None and told.gang_group.keys == (seen.group.key,) and _keeps(record)
+            keeps = keeps and bool(generation.waiting(seen))
+            return candidate([seen], domains, backs_off=alone.message) if keeps else alone
         keys, known = told.gang_group.keys, {} if together is None else together
         if keys not in known:
             known[keys] = self._together(told.gang_group, domains, now)
@@ -138,22 +141,32 @@ def outlook(
     view = Outlook(
         by_key.get, groups, across_namespaces=across_namespaces, creators=creators, short_of_quota=short_of_quota
     )
-    domains = Domains([it.node for it in rooms])
+    around = domains(rooms)
     told: dict[Key, Open | Hold | Standing] = {}
     waiting: dict[Key, Candidate] = {}
     opened: list[Opened] = []
     together: Together = {}
     for key, each in by_key.items():
-        answer = view.of(each, domains, now, together)
+        answer = view.of(each, around, now, together)
         if isinstance(answer, Candidate):
             waiting[answer.key] = answer
         elif answer is not None:
             told[key] = answer
-        opened += [*outstanding(each, bound, domains, now), *absent(each, by_key.get, lambda _: (), domains)]
+        opened += outstanding(each, bound, around, now)
     candidates = list(waiting.values())
     for it in opening.consider(candidates, opened, rooms, now=now, check=check, starvation_seconds=starvation_seconds):
         told |= dict.fromkeys((demand.key for demand in it.candidate.demands), it)
     return told
+
+
+def domains(rooms: Sequence[Room]) -> Domains:
+    """Of nodes as they are now."""
+    offers = (
+        None
+        if any(it.whole is None for it in rooms)
+        else {name for it in rooms for name, many in (it.whole or {}).items() if many > 0}
+    )
+    return Domains([it.node for it in rooms], None if offers is None else frozenset(offers))
 
 
 def _gates(members: Iterable[MemberSeen]) -> tuple[str, ...]:
@@ -173,6 +186,11 @@ def _backing_off(record: Record | None, now: float) -> Standing | None:
         return None
     times = "once" if record.rolled_back == 1 else f"{record.rolled_back} times"
     return Standing(reason=names.REASON_ROLLED_BACK, message=f"taken back {times}: {record.why}")
+
+
+def _keeps(record: Record | None) -> bool:
+    """Whether room that there is by now may be what was made for it: once, and not if it had room from the start."""
+    return record is not None and record.rolled_back == 1 and record.how is How.PROBE
 
 
 def _by_name(key: Key) -> tuple[str, str]:

@@ -38,6 +38,8 @@ _NOTES: Final = (
     names.KOORDINATOR_MODE,
     names.KOORDINATOR_GANGS,
 )
+_OF_NODES: Final = ("DaemonSet", "Node")
+"""Kinds of owners whose pods run on each node, or on that one."""
 _NONE: Final[Mapping[str, str]] = {}
 
 Said = tuple[tuple[str, str], ...]
@@ -74,6 +76,7 @@ def member(seen: wire.Pod, ways: frozenset[Way] = pods.ALL) -> MemberSeen:
         generation=generation,
         opened_at=opened_at,
         node=shared_text(spec.node_name),
+        nominated=status.nominated_node_name != "",
         phase=_PHASES.get(status.phase, ""),
         deleting=meta.deletion_timestamp is not None,
         taken_back=notes.get(names.GANG_TAKEN_BACK, "")[:_LONGEST],
@@ -106,6 +109,7 @@ def bound(
         node=shared_text(seen.spec.node_name),
         requests=shape.requests,
         priority=seen.spec.priority or 0,
+        stays=_stays(meta),
         ungated=member(seen, ways) if ours and _claimed(meta, ways) is not None else None,
     )
 
@@ -183,6 +187,11 @@ def _should_be_held(seen: wire.Pod, schedulers: Collection[str]) -> bool:
         and names.MIRROR_POD not in (meta.annotations or _NONE)
         and (maker is None or maker.kind != "DaemonSet")
     )
+
+
+def _stays(meta: wire.PodMeta) -> bool:
+    maker = _maker(meta.owner_references)
+    return names.MIRROR_POD in (meta.annotations or _NONE) or (maker is not None and maker.kind in _OF_NODES)
 
 
 def _unschedulable(status: wire.PodStatus) -> str:

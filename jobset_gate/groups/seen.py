@@ -54,6 +54,8 @@ class MemberSeen(Word, frozen=True):
     """In which it was opened; 0: never."""
     opened_at: float = 0.0
     node: str = ""
+    nominated: bool = False
+    """The scheduler has chosen a node for it, and others there have to end first."""
     phase: str = ""
     deleting: bool = False
     taken_back: str = ""
@@ -101,6 +103,8 @@ class BoundSeen(Word, frozen=True):
     requests: Amounts
     """The same object for all pods that are alike."""
     priority: int = 0
+    stays: bool = False
+    """It belongs to its node, so nobody ever gets its place: a DaemonSet's, or a static pod."""
     ungated: MemberSeen | None = None
     """The pod as a member of the group that it names, if it was never taken for one."""
 

@@ -95,6 +95,7 @@ class PodStatus(Shape, frozen=True):
     """status of a pod."""
 
     phase: str = ""
+    nominated_node_name: str = ""
     conditions: tuple[PodCondition, ...] | None = None
 
 

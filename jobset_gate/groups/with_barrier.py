@@ -4,6 +4,7 @@ The door judges what a JobSet says by itself; where the minimum or the limit sta
 (barrier_seen.py).
 """
 
+from collections import Counter
 from collections.abc import Iterator
 from dataclasses import dataclass
 from fractions import Fraction
@@ -43,11 +44,12 @@ def violations(jobset: Json, config: Config, groups: Groups) -> list[Violation]:
     expected, indexes = sum(job.expected for job in waited), {job.index for job in waited}
     ours = [it for it in everybody if it.job.index in indexes]
     found = [twice for it in ours if (twice := two_names(it.meta, groups.ways))]
-    for key in dict.fromkeys(it.claim.key for it in ours):
-        first = next(it for it in ours if it.claim.key == key)
-        members = sum(it.job.expected for it in everybody if it.claim.key == key)
-        if members != expected:
-            found.append(_other_pods(first, members, expected))
+    members: Counter[Key] = Counter()
+    for it in everybody:
+        members[it.claim.key] += it.job.expected
+    firsts = {it.claim.key: it for it in reversed(ours)}
+    keys = dict.fromkeys(it.claim.key for it in ours)
+    found += [_other_pods(firsts[key], members[key], expected) for key in keys if members[key] != expected]
     found += [wrong for it in ours if (wrong := _minimum(it, expected))]
     return found
 

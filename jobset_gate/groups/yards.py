@@ -1,10 +1,13 @@
 """What has become of the groups of each domain in one pass, and of those whose domains share nodes with it (G3)."""
 
 from collections.abc import Iterable, Sequence
+from typing import Final
 
 from jobset_gate.groups.candidates import Candidate, Opened, order
 from jobset_gate.groups.certainty import Ground, Ledger, Shape, alike
-from jobset_gate.groups.model import Key
+
+MOST_STARVED: Final = 20
+"""Of one domain, that others are held back for: what each of them lacks takes milliseconds to find out."""
 
 
 class Yard:
@@ -12,10 +15,17 @@ class Yard:
 
     def __init__(self) -> None:
         self.held: Candidate | None = None
-        self.starved: Candidate | None = None
-        self.probing: Key | None = None
+        self.starved: dict[object, Candidate] = {}
+        """By what they are like, in order: those that are alike lack the same."""
+        self.probing: list[Opened] = []
+        """Those that have the one place for groups that are not sure of theirs."""
         self.book: list[tuple[Sequence[Shape], bool]] = []
         """Pods that are to be placed, and whether they need to be."""
+
+    def starves(self, like: object, candidate: Candidate) -> None:
+        """It has waited too long to be passed."""
+        if len(self.starved) < MOST_STARVED:
+            self.starved.setdefault(like, candidate)
 
     def opened(self, group: Opened) -> None:
         """Its pods take up room, or may."""
@@ -23,7 +33,7 @@ class Yard:
         sure = group.proven and not group.placed
         self.book.append((shapes, sure))
         if not sure and not group.placed:
-            self.probing = self.probing or group.demands[0].key
+            self.probing.append(group)
 
 
 class Near:
@@ -48,9 +58,10 @@ class Near:
         return alike(shape for yard in self.yards for shapes, needs in yard.book if needs is sure for shape in shapes)
 
     @property
-    def starved(self) -> Candidate | None:
-        """The first that may not be passed any more."""
-        return _first(it.starved for it in self.yards)
+    def starved(self) -> list[tuple[object, Candidate]]:
+        """Those that may not be passed any more, in order."""
+        found = [both for it in self.yards for both in it.starved.items()]
+        return sorted(found, key=lambda it: order(it[1]))
 
     @property
     def earlier(self) -> Candidate | None:
@@ -58,9 +69,9 @@ class Near:
         return _first(it.held for it in self.yards)
 
     @property
-    def probing(self) -> Key | None:
-        """Which group has the one place for those that are not sure of theirs."""
-        return next((it.probing for it in self.yards if it.probing is not None), None)
+    def probing(self) -> list[Opened]:
+        """Who has the one place for groups that are not sure of theirs."""
+        return [group for it in self.yards for group in it.probing]
 
 
 def _first(held: Iterable[Candidate | None]) -> Candidate | None:

@@ -105,9 +105,14 @@ def test_a_target_named_twice_is_rejected() -> None:
     ]
 
 
-def test_ten_thousand_wrong_targets_are_all_told() -> None:
+def test_wrong_targets_are_all_told_as_many_as_there_may_be() -> None:
+    names_ = [f"job-{index}" for index in range(500)]
+    assert len(paths(jobset(config={"targetReplicatedJobs": names_}))) == 500
+
+
+def test_ten_thousand_targets_are_refused_for_their_number() -> None:
     names_ = [f"job-{index}" for index in range(10_000)]
-    assert len(paths(jobset(config={"targetReplicatedJobs": names_}))) == 10_000
+    assert paths(jobset(config={"targetReplicatedJobs": names_})) == [f"{FIELD}.targetReplicatedJobs"]
 
 
 @pytest.mark.parametrize("target", ["ワーカー", "wörkers", "a\x00b", "😀" * 1000])
@@ -144,7 +149,7 @@ def test_all_violations_come_in_one_answer() -> None:
         ("", NOTE, "must be a JSON object"),
         ("timeoutAfterSeconds: 300", NOTE, "must be a JSON object"),
         ('{"timeoutAfterSeconds": 300', NOTE, "must be a JSON object"),
-        ("[" * 100_000, NOTE, "must be a JSON object"),
+        ("[" * 30_000, NOTE, "must be a JSON object"),
         ("[]", NOTE, "must be an object"),
         ("null", NOTE, "must be an object"),
         ('{"timeoutAfterSeconds":0}', f"{NOTE}.timeoutAfterSeconds", RANGE),
@@ -161,7 +166,7 @@ def test_a_config_annotation_is_held_to_the_same_rules(text: str, path: str, hin
 
 
 def test_a_long_value_is_cut_in_the_message() -> None:
-    (violation,) = told(jobset(config=False, notes={names.CONFIG: "x" * 100_000}))
+    (violation,) = told(jobset(config=False, notes={names.CONFIG: "x" * 30_000}))
     assert len(violation) < 500
 
 

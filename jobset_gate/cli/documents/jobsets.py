@@ -4,7 +4,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Any, Final
 
-from jobset_gate import inject, names, validate, warn
+from jobset_gate import bounds, inject, names, template_rules, validate, warn
 from jobset_gate.cli.documents.reading import Document
 from jobset_gate.settings import Settings
 from jobset_gate.template import Json, config_of, dig, targets
@@ -71,10 +71,13 @@ def judge(jobset: Json, settings: Settings) -> Outcome:
     """The webhook's answer, offline."""
     found = _shape(jobset) + validate.violations(jobset, settings=settings)
     if found:
-        return Outcome(jobset, tuple(found))
+        return Outcome(jobset, tuple(dict.fromkeys(found)))
     prefix = inject.needs_name(jobset)
     name = inject.generated_name(prefix, STAND_IN) if prefix is not None else None
-    stored = inject.injected(jobset, None, settings=settings, generated_name=name, token=STAND_IN_TOKEN).document
+    try:
+        stored = inject.injected(jobset, None, settings=settings, generated_name=name, token=STAND_IN_TOKEN).document
+    except bounds.PatchTooLarge:
+        return Outcome(jobset, (bounds.patch_too_large(jobset),))
     warnings = warn.warnings(stored, settings=settings)
     if name is not None and config_of(jobset).present:
         told = f"{names.PROGRAM} completes it in the cluster with five random characters, here as {name}"
@@ -95,11 +98,9 @@ def summary(jobset: Json) -> str:
 
 def _shape(jobset: Json) -> list[Violation]:
     """What an API server refuses before it asks any webhook."""
-    meta, notes = jobset.get("metadata"), dig(jobset, "metadata", "annotations")
-    if not isinstance(meta, dict | None):
-        return [Violation("metadata", meta, "must be an object")]
-    if not isinstance(notes, dict | None):
-        return [Violation("metadata.annotations", notes, "must be an object")]
+    misshapen, meta = template_rules.metadata(jobset), jobset.get("metadata")
+    if misshapen:
+        return misshapen
     if not isinstance(dig(meta, "name") or dig(meta, "generateName"), str):
         return [Violation("metadata.name", dig(meta, "name"), "must be given, or metadata.generateName")]
     return []

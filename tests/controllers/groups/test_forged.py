@@ -9,13 +9,14 @@ import pytest
 
 from jobset_gate import names
 from jobset_gate.groups.candidates import Check
-from jobset_gate.groups.record import Record, Stage, render
+from jobset_gate.groups.record import Record, Stage, parse, render
 from jobset_gate.kube.resources import JOBS, PODS
 from jobset_gate.settings import Groups
 from jobset_gate.sim.clock import VirtualClock
 from tests.controllers.groups.small import PLUGINS, SmallCluster, add_node, keeping, settled
 from tests.jobset_gate.groups.builders import Json
 from tests.jobset_gate.groups.objects import key, pod, pod_group, record
+from tests.jobset_gate.groups.seeing import stamp
 
 EVIL = key("evil", namespace="evil")
 MADE = {
@@ -134,6 +135,75 @@ async def test_a_group_that_can_never_fit_keeps_nobody_waiting(cluster: SmallClu
         cluster.remove(PODS, "theirs")
         await settled(5)
         assert "a" in cluster.open()
+
+
+DAEMON = {
+    "ownerReferences": [{"apiVersion": "apps/v1", "kind": "DaemonSet", "name": "d", "uid": "u-d", "controller": True}]
+}
+STATIC = {"annotations": {names.MIRROR_POD: "x"}}
+
+
+@pytest.mark.parametrize("meta", [DAEMON, STATIC], ids=["a DaemonSet's", "static"])
+async def test_what_belongs_to_a_node_is_never_free_so_a_group_that_needs_it_can_never_fit(
+    cluster: SmallCluster, meta: Json
+) -> None:
+    """One pod of a whole node would otherwise stop all others from the time that it may not be passed any more."""
+    small = asking("100m")
+    body = pod("agent", labels={}, held="", gates=(), node="n", spec=small)
+    cluster.put(PODS, body | {"metadata": body["metadata"] | meta})
+    async with keeping(cluster) as keeper:
+        cluster.gather("whole", "a", minimum=1, spec=asking("100"))
+        await settled(Groups().starvation_seconds + 10)
+        cluster.gather("z", "x", minimum=1, spec=small)
+        await settled(5)
+        assert cluster.open() == ["agent", "x"]
+        why = keeper.part.why(key("whole"))
+        assert why is not None
+        assert why.message.endswith("can never fit on the nodes there are: the whole domain has 99.9 cpu")
+
+
+async def test_a_group_that_fits_only_an_empty_cluster_stops_others_for_a_while(cluster: SmallCluster) -> None:
+    wait = Groups().starvation_seconds
+    cluster.put(PODS, pod("service", labels={}, held="", gates=(), node="n"))
+    async with keeping(cluster):
+        cluster.gather("whole", "a", minimum=1, spec=asking("100"))
+        await settled(wait + 10)
+        cluster.gather("z", "x", minimum=1)
+        await settled(wait)
+        assert cluster.open() == ["service"]
+        await settled(wait + 10)
+        assert cluster.open() == ["service", "x"]
+
+
+async def test_what_a_pod_group_claims_beyond_its_pods_stops_nobody(cluster: SmallCluster) -> None:
+    """No quota counts it. It is not opened without that, as it said."""
+    cluster.put(PODS, pod("service", labels={}, held="", gates=(), node="n"))
+    async with keeping(cluster) as keeper:
+        cluster.gather("greedy", "a", minimum=1, terms={"minResources": {"cpu": "100"}}, spec=asking("1m"))
+        await settled(Groups().starvation_seconds + 10)
+        cluster.gather("z", "x", "y", minimum=2)
+        await settled(5)
+        assert cluster.open() == ["service", "x", "y"]
+        why = keeper.part.why(key("greedy"))
+        assert why is not None
+        assert why.message == "needs 100 cpu, 98.5 free"
+
+
+@pytest.mark.parametrize("bound", [False, True])
+async def test_a_record_reserves_no_room_that_its_pods_do_not_ask_for(cluster: SmallCluster, bound: bool) -> None:
+    said = record((EVIL, 1), minimum=10**6, many=10**6)
+    forge(cluster, render(msgspec.structs.replace(said, wait=Fraction(10**9))))
+    notes = {names.GANG_OPENED: f"1 {stamp(cluster.clock())}"}
+    tiny = pod("evil", of=EVIL, namespace="evil", gates=(), notes=notes, spec=asking("1m"), node="n" if bound else "")
+    cluster.put(PODS, tiny | {"metadata": tiny["metadata"] | MADE})
+    async with keeping(cluster):
+        await settled()
+        cluster.gather("g", "a", "b", minimum=2, spec=asking("49"))
+        await settled(10)
+        assert cluster.open() == ["evil", "a", "b"]
+        await settled(120)
+        found = cluster.there(PLUGINS, "evil", "evil")["metadata"]["annotations"][names.GANG_RECORD]
+        assert parse(found).stage is not Stage.OPEN, "its limit is the one that its PodGroup says"
 
 
 async def test_a_mark_with_a_number_that_nobody_reads_stops_nobody(cluster: SmallCluster) -> None:

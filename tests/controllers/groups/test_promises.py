@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable
 from typing import Any
 
 import pytest
@@ -73,10 +72,7 @@ async def test_the_room_of_a_pod_that_is_being_replaced_stays_promised_to_its_gr
 # --- Pods of which no record tells any more --------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize("successor", [False, True])
-async def test_a_gang_of_several_that_has_no_pod_left_still_has_its_room(
-    cluster: SmallCluster, successor: bool
-) -> None:
+async def test_a_gang_of_several_that_has_no_pod_left_still_has_its_room(cluster: SmallCluster) -> None:
     """Whoever takes their places comes without being asked: the decision holds for all its gangs till all are gone."""
     both = '["team/one","team/two"]'
 
@@ -93,20 +89,12 @@ async def test_a_gang_of_several_that_has_no_pod_left_still_has_its_room(
         cluster.bind("b")
         cluster.remove(PODS, "a")
         await settled()
-        if not successor:
-            await comes_for_their_room(cluster, lambda: gang("one", "a2"))
-    if successor:
-        async with keeping(cluster):
-            await comes_for_their_room(cluster, lambda: gang("one", "a2"))
-
-
-async def comes_for_their_room(cluster: SmallCluster, returns: Callable[[], None]) -> None:
-    cluster.gather("other", "x", minimum=1, spec=BIG)
-    await settled(10)
-    assert cluster.open() == ["b"]
-    returns()
-    await settled(5)
-    assert sorted(cluster.open()) == ["a2", "b"]
+        cluster.gather("other", "x", minimum=1, spec=BIG)
+        await settled(10)
+        assert cluster.open() == ["b"]
+        gang("one", "a2")
+        await settled(5)
+        assert sorted(cluster.open()) == ["a2", "b"]
 
 
 async def test_opened_pods_whose_pod_group_is_gone_keep_the_place_until_their_limit_and_a_while(

@@ -35,6 +35,19 @@ def test_a_node_is_free_but_for_what_is_bound_to_it() -> None:
     assert free(made, "pods") == {"a": 108_000, "aa": 110_000, "b": 110_000}
 
 
+def test_what_belongs_to_a_node_is_taken_for_good() -> None:
+    made = Filled()
+    made.nodes(node("n", cpu="4"))
+    daemon = {"ownerReferences": [{"apiVersion": "apps/v1", "kind": "DaemonSet", "name": "d", "controller": True}]}
+    agent = bound("agent", cpu="1")
+    made.pods(bound("p"), agent | {"metadata": agent["metadata"] | daemon})
+    (room,) = made.index.rooms()
+    assert room.whole is not None
+    assert (room.free["cpu"], room.whole["cpu"], room.whole["pods"]) == (2000, 3000, 109_000)
+    made.pods(bound("q"))
+    assert made.index.rooms()[0].whole is room.whole, "the same, so that nobody looks at it anew"
+
+
 def test_a_terminating_pod_still_counts_until_it_is_gone_or_has_finished() -> None:
     made = Filled()
     made.nodes(node("n", cpu="4"))

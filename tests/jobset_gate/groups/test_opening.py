@@ -96,7 +96,7 @@ def test_a_small_group_that_fits_passes_a_large_one_that_does_not() -> None:
 def test_but_only_until_the_large_one_has_waited_too_long() -> None:
     large = waiting("large", 8, created=1, since=NOW - STARVATION)
     assert told(large, waiting("small", 2, created=2), rooms=[node(4)])[1] == (
-        "small: BehindOther: behind team/large, which has waited too long to be passed"
+        "small: BehindOther: behind team/large, which has waited too long for cpu to be passed"
     )
     elsewhere = waiting("small", 2, created=2, domain="m")
     assert told(large, elsewhere, rooms=[node(4)])[1] == "small: opened"
@@ -112,7 +112,7 @@ def test_one_that_could_not_fit_on_empty_nodes_either_holds_nobody_back_however_
     assert told(never, small, rooms=[empty]) == [f"never: WaitingForCapacity: {lacks}", "small: opened"]
     assert told(never, can, small, rooms=[empty])[1:] == [
         "can: WaitingForCapacity: needs 6 cpu, 4 free",
-        "small: BehindOther: behind team/can, which has waited too long to be passed",
+        "small: BehindOther: behind team/can, which has waited too long for cpu to be passed",
     ]
     other = waiting("other", 2, created=3, unmodelled=("host ports",))
     assert told(never, other, rooms=[empty])[1] == "other: opened unproven"
@@ -125,12 +125,12 @@ def test_one_that_could_not_fit_on_empty_nodes_either_holds_nobody_back_however_
 def test_however_many_could_not_fit_in_a_few_passes_all_of_them_are_known() -> None:
     """One pass judges some of them only: that takes time. Of nodes that have changed it is asked anew."""
     rooms = [msgspec.structs.replace(node(1), whole={"cpu": 4000, "pods": 99_000})]
-    huge = [waiting(f"a{many}", many, created=many, since=0.0) for many in range(5, 25)]
+    huge = [waiting(f"a{many}", many, created=many, since=NOW - STARVATION) for many in range(5, 25)]
     ground, words, prospects = Ground(rooms), Words(), Prospects()
 
     def passes() -> Open | Hold:
         going = opening.Pass(
-            [], ground, words, prospects, check=Check.FIT, starved_since=NOW - STARVATION, now=NOW, looks=4
+            [], ground, words, prospects, check=Check.FIT, starvation_seconds=STARVATION, now=NOW, looks=4
         )
         return [going.consider(it) for it in [*huge, waiting("z", 1, created=99)]][-1]
 
@@ -140,7 +140,7 @@ def test_however_many_could_not_fit_in_a_few_passes_all_of_them_are_known() -> N
     ground.renew(more)
     last = [passes() for _ in range(5)][-1]
     assert isinstance(last, Hold)
-    assert last.message == "behind team/a5, which has waited too long to be passed"
+    assert last.message == "behind team/a5, which has waited too long for cpu to be passed"
 
 
 def test_probe_opens_the_first_that_does_not_fit_and_only_that() -> None:
@@ -170,43 +170,6 @@ def test_what_is_not_reckoned_with_goes_one_at_a_time_under_fit_too() -> None:
     ]
 
 
-def mixed(name: str, kinds: int, created: float, minimum: int | None = None) -> Candidate:
-    shapes = tuple(
-        Shape(selection=Selection(), requests={"cpu": 1000 + it, "pods": 1000}, count=1) for it in range(kinds)
-    )
-    one = waiting(name, kinds, created=created)
-    demand = msgspec.structs.replace(one.demands[0], shapes=shapes, minimum=minimum or kinds)
-    return msgspec.structs.replace(one, demands=(demand,))
-
-
-def test_a_group_of_more_kinds_of_pods_than_are_gone_through_is_one_that_nobody_is_sure_of() -> None:
-    many = opening.MOST_KINDS + 1
-    assert told(mixed("a", many, 1), mixed("b", many, 2), rooms=[node(999)]) == [
-        "a: opened unproven",
-        "b: BehindOther: behind team/a, which is being placed; its room depends on where the scheduler puts the others",
-    ]
-    assert told(mixed("a", many - 1, 1), rooms=[node(999)]) == ["a: opened"]
-
-
-def test_such_a_group_stays_closed_while_its_pods_ask_for_more_than_there_is_in_all() -> None:
-    """Its minimum, of those that ask for the least; not with what it may preempt, nor where Probe is wanted."""
-    a = mixed("a", 50, 1)
-    short = "a: WaitingForCapacity: needs at least 51.225 cpu, 40 free"
-    assert told(a, rooms=[node(20), node(20)]) == [short]
-    assert told(mixed("a", 50, 1, minimum=30), rooms=[node(20), node(20)]) == ["a: opened unproven"]
-    assert told(a, rooms=[node(20), node(20)], how=Check.PROBE) == ["a: opened unproven"]
-    full = Room(
-        node=Node(name="n", labels={}), free={"cpu": 40_000, "pods": 99_000}, taken=((5, {"cpu": 20_000, "pods": 0}),)
-    )
-    assert told(a, rooms=[full]) == [short]
-    assert told(may_preempt(a, 6), rooms=[full]) == ["a: opened unproven"]
-    elsewhere = msgspec.structs.replace(node(99), node=Node(name="x", labels={}, unschedulable=True))
-    assert told(a, rooms=[node(40), elsewhere]) == [short]
-    named = msgspec.structs.replace(a.demands[0], resources={"memory": 2**30 * 1000})
-    asks = msgspec.structs.replace(a, demands=(named,))
-    assert told(asks, rooms=[node(99)]) == ["a: WaitingForCapacity: needs at least 1Gi memory, 0 free"]
-
-
 def test_a_group_beside_a_probe_that_finds_no_room_is_still_certain_of_its_own() -> None:
     huge = opened(waiting("huge", 5, cpu=9), proven=False)
     assert told(waiting("small", 4), rooms=[node(4)], standing=(huge,)) == ["small: opened"]
@@ -223,7 +186,8 @@ def test_who_may_preempt_pods_that_are_in_its_way_is_tried_one_at_a_time() -> No
     assert told(may_preempt(waiting("a", 4), None), rooms=[full]) == [f"a: {waits}"]
     assert told(may_preempt(waiting("a", 5), 6), rooms=[full]) == ["a: WaitingForCapacity: needs 5 cpu, 1 free"]
     both = [may_preempt(waiting(name, 4, created=number), 6) for number, name in enumerate("ab")]
-    assert told(*both, rooms=[full]) == ["a: opened unproven", f"b: {waits}"]
+    behind = "BehindOther: behind team/a, which is being placed; needs 4 cpu, 1 free"
+    assert told(*both, rooms=[full]) == ["a: opened unproven", f"b: {behind}"]
 
 
 def may_preempt(candidate: Candidate, priority: int | None) -> Candidate:

@@ -9,13 +9,14 @@ import msgspec
 from jobset_gate import names
 from jobset_gate.groups import outlook as view
 from jobset_gate.groups.candidates import Check, Hold, Open
-from jobset_gate.groups.certainty import Room
+from jobset_gate.groups.certainty import Room, Shape
 from jobset_gate.groups.creators import Creator
+from jobset_gate.groups.demands import MIXED, MOST_KINDS
 from jobset_gate.groups.domains import Domains
 from jobset_gate.groups.model import Design
 from jobset_gate.groups.outlook import outlook
-from jobset_gate.groups.outstanding import MARKED_SECONDS, SURPLUS_SECONDS, outstanding
-from jobset_gate.groups.record import How, Stage
+from jobset_gate.groups.outstanding import MARKED_SECONDS, UNKNOWN_SECONDS, living, outstanding
+from jobset_gate.groups.record import How, Record, Stage
 from jobset_gate.groups.seen import GroupSeen
 from jobset_gate.groups.selection import Node, Selection
 from jobset_gate.groups.standing import Standing
@@ -28,6 +29,10 @@ NOW = TEN_O_CLOCK + 100
 
 def room(cpu: int, name: str = "n") -> Room:
     return Room(node=Node(name=name, labels={}), free={"cpu": cpu * 1000, "memory": 2**50, "pods": 110_000})
+
+
+def asking(cpu: str) -> dict[str, Any]:
+    return {"containers": [{"name": "main", "resources": {"requests": {"cpu": cpu}}}]}
 
 
 def waiting(name: str, pods: int = 3, minimum: int = 3, **more: Any) -> GroupSeen:
@@ -47,7 +52,7 @@ def gang(name: str, *listed: str, pods: int = 1) -> GroupSeen:
 
 def told(*seen: GroupSeen, rooms: tuple[Room, ...] = (), check: Check = Check.FIT, **more: Any) -> dict[str, str]:
     """By name: `opened`, or reason and message."""
-    found = outlook(seen, rooms, check=check, starvation_seconds=300, now=NOW, **more)
+    found = outlook(seen, rooms, check=check, starvation_seconds=300, **{"now": NOW, **more})
     return {key.name: "opened" if isinstance(it, Open) else f"{it.reason}: {it.message}" for key, it in found.items()}
 
 
@@ -105,6 +110,89 @@ def test_what_is_given_up_is_not_opened_again() -> None:
     assert told(waiting("g", record=gone), rooms=(room(9),))["g"].startswith("TimedOut: was taken back (late)")
 
 
+def test_pods_of_too_many_kinds_go_one_group_at_a_time_unless_even_the_least_of_each_has_no_room() -> None:
+    def mixed(name: str, kinds: int) -> GroupSeen:
+        mine = key(name)
+        pods = [pod(f"{name}-{it}", of=mine, spec=asking(f"{1000 + it}m")) for it in range(kinds)]
+        return group_seen(*pods, of=mine, group=pod_group(name, spec={"minMember": kinds}))
+
+    many = MOST_KINDS + 1
+    words = f"behind team/a, which is being placed; {MIXED} is not reckoned with"
+    assert told(mixed("a", many), mixed("b", many), rooms=(room(999),)) == {
+        "a": "opened",
+        "b": f"BehindOther: {words}",
+    }
+    short = f"WaitingForCapacity: needs {many} cpu, {many - 1} free"
+    assert told(mixed("a", many), rooms=(room(many - 1),)) == {"a": short}
+    assert told(mixed("a", many), rooms=(room(many - 1),), check=Check.PROBE) == {"a": "opened"}
+
+
+def test_a_mixed_group_that_can_never_fit_holds_nobody_back() -> None:
+    mine = key("mixed")
+    pods = [pod(f"m-{it}", of=mine, spec=asking(f"{200 + it}m")) for it in range(MOST_KINDS + 1)]
+    huge = group_seen(*pods, of=mine, group=pod_group("mixed", spec={"minMember": MOST_KINDS + 1}))
+    rooms = (msgspec.structs.replace(room(4), whole={"cpu": 4000, "pods": 110_000, "memory": 2**50}),)
+    assert told(huge, waiting("small"), rooms=rooms, now=TEN_O_CLOCK + 400)["small"] == "opened"
+
+
+def test_a_resource_that_no_node_has_may_be_served_all_the_same() -> None:
+    """By a DeviceClass (DRA), which shows on no node. What some node has is lacking where it is short."""
+    wants = {"containers": [{"name": "main", "resources": {"limits": {"example.com/gpu": "1", "cpu": "1"}}}]}
+    mine = key("g")
+    seen = group_seen(pod("a", of=mine, spec=wants), of=mine, group=pod_group("g", spec={"minMember": 1}))
+    plain = msgspec.structs.replace(room(4), whole={"cpu": 4000, "pods": 110_000, "memory": 2**50})
+    found = outlook([seen], (plain,), check=Check.FIT, starvation_seconds=300, now=NOW)[mine]
+    assert isinstance(found, Open)
+    assert not found.proven
+    assert found.candidate.unmodelled == ("example.com/gpu, which no node has,",)
+    having = msgspec.structs.replace(plain, whole={**(plain.whole or {}), "example.com/gpu": 1000})
+    assert told(seen, rooms=(having,))["g"] == "WaitingForCapacity: needs 1 example.com/gpu, 0 free"
+
+
+def test_who_was_taken_back_is_not_taken_for_proven_before_it_was_placed_once() -> None:
+    """There was something that is not reckoned with."""
+    back = record((key("g"), 1), stage=Stage.CLOSED, rolled_back=1, not_before=NOW - 1, why="late")
+    found = outlook([waiting("g", record=back)], (room(9),), check=Check.FIT, starvation_seconds=300, now=NOW)
+    verdict = found[key("g")]
+    assert isinstance(verdict, Open)
+    assert not verdict.proven
+    placed = msgspec.structs.replace(back, rolled_back=0)
+    found = outlook([waiting("g", record=placed)], (room(9),), check=Check.FIT, starvation_seconds=300, now=NOW)
+    verdict = found[key("g")]
+    assert isinstance(verdict, Open)
+    assert verdict.proven
+
+
+def test_room_that_was_made_for_one_that_backs_off_is_not_given_to_others_meanwhile() -> None:
+    """Once, and only to one that was tried without proof: who had room from the start lacks something else."""
+    back = record((key("first"), 1), stage=Stage.CLOSED, rolled_back=1, not_before=NOW + 5, why="late")
+    made = msgspec.structs.replace(back, how=How.PROBE)
+    high = [pod(f"h-{it}", of=key("first"), spec={"priority": 9}) for it in range(3)]
+
+    def first(record: Record) -> GroupSeen:
+        return group_seen(*high, of=key("first"), group=pod_group("first"), record=record)
+
+    low = waiting("low")
+    rooms = (room(2),)
+    assert told(first(made), low, rooms=rooms) == {
+        "first": "RolledBack: taken back once: late",
+        "low": "WaitingForCapacity: needs 1.5 cpu, 0.5 free",
+    }
+    assert told(first(back), low, rooms=rooms)["low"] == "opened"
+    assert told(first(msgspec.structs.replace(made, rolled_back=2)), low, rooms=rooms)["low"] == "opened"
+    assert told(first(made), low, rooms=(room(1),)) == {
+        "first": "RolledBack: taken back once: late",
+        "low": "WaitingForCapacity: needs 1.5 cpu, 1 free",
+    }
+
+
+def test_what_its_own_pods_have_is_not_asked_for_again() -> None:
+    """What minResources asks is for the whole group: three of four are bound, and one more of them is all it takes."""
+    spec = {"minMember": 4, "minResources": {"cpu": "2"}}
+    seen = group_seen(*(bound(f"b{it}", 0, held="") for it in range(3)), pod("d"), group=pod_group("g", spec=spec))
+    assert told(seen, rooms=(room(1),), bound=lambda _: True) == {"g": "opened"}
+
+
 def test_quota_holds_a_group_as_room_does() -> None:
     found = told(waiting("g"), rooms=(room(9),), short_of_quota=lambda _: "needs 2 cpu, 1 left in ResourceQuota q")
     assert found == {"g": "WaitingForCapacity: needs 2 cpu, 1 left in ResourceQuota q"}
@@ -130,17 +218,24 @@ def test_a_group_of_which_our_gate_holds_nobody_is_not_opened() -> None:
     assert told(seen, rooms=(room(9),)) == {}
 
 
-def reckoned(seen: GroupSeen, now: float, *, bound_uids: tuple[str, ...] = ()) -> list[tuple[int, bool, bool]]:
+def reckoned(
+    seen: GroupSeen, now: float, *, bound_uids: tuple[str, ...] = (), before: tuple[Shape, ...] = ()
+) -> list[tuple[int, bool, bool]]:
     """(Pods, proven, placed) of what is reckoned with."""
-    found = outstanding(seen, lambda uid: uid in bound_uids, Domains(), now)
+    found = outstanding(seen, lambda uid: uid in bound_uids, Domains(), now, before)
     return [(sum(shape.count for it in one.demands for shape in it.shapes), one.proven, one.placed) for one in found]
 
 
-def test_a_surplus_is_reckoned_with_for_half_a_minute_and_needs_no_place() -> None:
+def test_a_surplus_is_reckoned_with_as_long_as_it_waits_and_needs_no_place() -> None:
+    """It takes a node that joins before anybody else does. Who waits for something else than room, only for a while."""
     done = record((key("g"), 1), minimum=1, satisfied=TEN_O_CLOCK)
     seen = group_seen(bound("a"), opened("b"), opened("c"), record=done)
     assert reckoned(seen, TEN_O_CLOCK + 1, bound_uids=("uid-a",)) == [(2, True, True)]
-    assert reckoned(seen, TEN_O_CLOCK + SURPLUS_SECONDS, bound_uids=("uid-a",)) == []
+    assert reckoned(seen, TEN_O_CLOCK + 10**6, bound_uids=("uid-a",)) == [(2, True, True)]
+    claims = {"containers": [{"name": "main"}], "volumes": [{"name": "v", "persistentVolumeClaim": {"claimName": "c"}}]}
+    odd = group_seen(bound("a"), opened("b", spec=claims), record=done)
+    assert reckoned(odd, TEN_O_CLOCK + 1, bound_uids=("uid-a",)) == [(1, True, True)]
+    assert reckoned(odd, TEN_O_CLOCK + UNKNOWN_SECONDS, bound_uids=("uid-a",)) == []
 
 
 def test_a_pod_with_a_node_keeps_its_room_until_the_node_has_less_of_it() -> None:
@@ -150,35 +245,44 @@ def test_a_pod_with_a_node_keeps_its_room_until_the_node_has_less_of_it() -> Non
     assert reckoned(seen, TEN_O_CLOCK + 3600, bound_uids=("uid-a",)) == []
 
 
-def test_a_group_that_is_marked_gives_up_its_claim_in_time() -> None:
+def test_a_group_that_is_marked_gives_up_its_place_in_time() -> None:
     late = record((key("g"), 1), minimum=2, marked=True)
     seen = group_seen(bound("a"), opened("b"), record=late)
     assert reckoned(seen, TEN_O_CLOCK + 61, bound_uids=("uid-a",)) == [(1, True, False)]
-    assert reckoned(seen, TEN_O_CLOCK + 60 + MARKED_SECONDS, bound_uids=("uid-a",)) == []
+    assert reckoned(seen, TEN_O_CLOCK + 60 + MARKED_SECONDS, bound_uids=("uid-a",)) == [(1, True, True)]
 
 
-def test_members_that_are_missing_are_reckoned_with_until_the_minimum_is_bound() -> None:
-    """As large as the largest: who comes in the place of one that is gone needs as much."""
+def test_members_that_have_gone_are_reckoned_with_until_the_minimum_is_bound() -> None:
+    """As large as they were: who comes in the place of one that is gone needs as much."""
     big = {"containers": [{"name": "main", "resources": {"requests": {"cpu": "4", "memory": "1Gi"}}}]}
     decided = record((key("g"), 1), minimum=4)
-    half = group_seen(bound("a"), bound("b", spec=big | {"nodeName": "n"}), record=decided)
-    all_bound = ("uid-a", "uid-b")
-    assert reckoned(half, NOW, bound_uids=all_bound) == [(2, True, False)]
-    (found,) = outstanding(half, lambda _: True, Domains(), NOW)
-    assert found.demands[0].shapes[0].requests["cpu"] == 4000
+    whole = group_seen(bound("a"), opened("b", spec=big), opened("c"), opened("d"), record=decided)
+    before = living(whole, Domains())
+    half = group_seen(bound("a"), opened("d"), record=decided)
+    assert reckoned(half, NOW, bound_uids=("uid-a",), before=before) == [(1, True, False), (2, True, False)]
+    gone = outstanding(half, lambda it: it == "uid-a", Domains(), NOW, before)[1]
+    assert [(it.requests["cpu"], it.count) for it in gone.demands[0].shapes] == [(4000, 1), (500, 1)]
     changes: list[dict[str, Any]] = [{"satisfied": NOW}, {"minimum": 2}, {"stage": Stage.ROLLING_BACK}]
     for change in changes:
         done = msgspec.structs.replace(half, record=msgspec.structs.replace(decided, **change))
-        assert reckoned(done, NOW, bound_uids=all_bound) == []
+        assert sum(many for many, *_ in reckoned(done, NOW, bound_uids=("uid-a",), before=before)) == 1
+
+
+def test_a_record_reserves_nothing_for_pods_that_nobody_has_seen() -> None:
+    """Its user may write any number there."""
+    forged = record((key("g"), 1), minimum=10**6, many=10**6)
+    one = group_seen(opened("a"), record=forged)
+    assert reckoned(one, NOW) == [(1, True, False)]
+    assert reckoned(group_seen(bound("a"), record=forged), NOW, bound_uids=("uid-a",)) == []
 
 
 def test_opened_pods_of_which_no_record_tells_are_a_doubtful_opening_until_they_are_bound() -> None:
     stray = group_seen(opened("a"), group=pod_group("g"))
     assert reckoned(stray, NOW) == [(1, False, False)]
     assert reckoned(group_seen(bound("a"), group=pod_group("g")), NOW, bound_uids=("uid-a",)) == []
-    assert reckoned(stray, TEN_O_CLOCK + 60 + MARKED_SECONDS) == []
+    assert reckoned(stray, TEN_O_CLOCK + 60 + MARKED_SECONDS) == [(1, False, True)]
     forged = group_seen(opened("a", at=TEN_O_CLOCK + 10**9), group=pod_group("g"))
-    assert reckoned(forged, NOW) == [], "nobody of us has opened it in the far future"
+    assert reckoned(forged, NOW) == [(1, False, True)], "nobody of us has opened it in the far future"
     anew = group_seen(opened("a"), opened("b", 2), group=pod_group("g"), record=record((key("g"), 2), minimum=1))
     assert reckoned(anew, NOW) == [(1, True, False), (1, False, False)]
 

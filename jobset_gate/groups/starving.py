@@ -1,0 +1,89 @@
+"""What a group that has waited too long is short of, and who would take just that from it (G3).
+
+Without us a pod that finds no place holds up nobody, so whoever is held back for another is held back for as little,
+and for as long, as keeps the other from being passed for ever.
+"""
+
+from collections.abc import Sequence
+from typing import Final
+
+from jobset_gate.groups import fit
+from jobset_gate.groups.candidates import Candidate
+from jobset_gate.groups.certainty import Ground, Room, Shape, capacity
+from jobset_gate.groups.fit import Demand
+from jobset_gate.model import Word
+
+PARTS: Final = 3
+"""A wait goes in rounds of so many times starvationSeconds: one in which a group may be passed, two in which it may
+not. With 300 s that is ten minutes, in which jobs of minutes end and leave room; longer than that a group is waited
+for in vain, more often than not."""
+
+SHORTEST: Final = 1.0
+"""Seconds of a part."""
+
+
+class Short(Word, frozen=True):
+    """What a group has too little of, for its own pods."""
+
+    resources: frozenset[str]
+    nodes: frozenset[str]
+    """Where its pods could be if nothing else were there."""
+
+
+def may_be_passed(candidate: Candidate, now: float, seconds: float) -> bool:
+    """Whether it is not its turn to be waited for."""
+    return _part(candidate, now, seconds) == 0
+
+
+def passes(candidate: Candidate, now: float, seconds: float) -> bool:
+    """Whether it was held back for others for long enough: in the last part of each round nobody holds it back."""
+    return _part(candidate, now, seconds) == PARTS - 1
+
+
+def short(demands: Sequence[Demand], rooms: Sequence[Room]) -> Short | None:
+    """None: each of its pods has room. What a PodGroup asks for beyond its pods is not counted, since nobody is charged
+    for that.
+    """
+    own = [Demand(key=it.key, shapes=it.shapes, minimum=it.minimum) for it in demands]
+    shapes = [shape for it in own for shape in it.shapes]
+    near = [room for room in rooms if any(_could_be(shape, room) for shape in shapes)]
+    if fit.check(own, Ground(near)).fits:
+        return None
+    named = {name for shape in shapes for name, many in shape.requests.items() if many > 0}
+    # Where none is lacking by itself, it is that they are not free on the same nodes.
+    lacking = {name for name in named if not fit.check([_only(it, name) for it in own], Ground(near)).fits} or named
+    return Short(resources=frozenset(lacking), nodes=frozenset(it.node.name for it in near))
+
+
+def takes(candidate: Candidate, wanted: Short, ground: Ground) -> bool:
+    """Whether one of its pods may come to one of those nodes, and asks for what is lacking there."""
+    asking = (
+        shape
+        for demand in candidate.demands
+        for shape in demand.shapes
+        if any(shape.requests.get(name, 0) > 0 for name in wanted.resources)
+    )
+    return any(
+        many > 0 and room.node.name in wanted.nodes
+        for shape in asking
+        for many, room in zip(ground.kind(shape).slots, ground.rooms, strict=True)
+    )
+
+
+def _part(candidate: Candidate, now: float, seconds: float) -> int:
+    return int(max(0.0, now - candidate.since) // max(SHORTEST, seconds)) % PARTS
+
+
+def _could_be(shape: Shape, room: Room) -> bool:
+    return (room.whole is None or capacity(room.whole, shape.requests) > 0) and shape.selection.admits(room.node)
+
+
+def _only(demand: Demand, name: str) -> Demand:
+    """The group if its pods asked for nothing else."""
+    shapes = tuple(
+        Shape(selection=it.selection, requests={name: it.requests[name]}, count=it.count)
+        for it in demand.shapes
+        if it.requests.get(name, 0) > 0
+    )
+    others = sum(it.count for it in demand.shapes) - sum(it.count for it in shapes)
+    return Demand(key=demand.key, shapes=shapes, minimum=max(0, demand.minimum - others))
