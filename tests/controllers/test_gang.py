@@ -238,7 +238,7 @@ async def test_a_pod_that_announces_itself_during_the_last_look_before_a_timeout
     desk.see_pod(0)
     late = desk.see_pod(1, stage=Stage.WAITING, barrier_since=None)
 
-    async def look(_: Closer, seen: GangSeen) -> GangSeen:
+    async def look(_: Closer, seen: GangSeen, **_more: object) -> GangSeen:
         desk.ask(late)
         return seen
 
