@@ -303,7 +303,7 @@ class Manager:
 
     def _touched(self, key: Key) -> None:
         if self.page is not None:
-            self.page.board.touched(key)
+            self.page.touched(key)
 
     def _elector(self, client: Client) -> LeaderElector | None:
         options = self.options

@@ -35,7 +35,7 @@ def picture(timeline: Timeline, idle: Sequence[Idle] = (), *, name: str = "timel
     for each in textwrap.wrap(headline(timeline), TITLE):
         parts.append(svg.label(24, below, each, "head"))
         below += 22
-    for each in said:
+    for each in [line for words in said for line in textwrap.wrap(words, WRAP)]:
         parts.append(svg.label(24, below, each, "faint"))
         below += LINE
     if timeline.origin is not None:

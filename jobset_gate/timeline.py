@@ -214,6 +214,12 @@ class Timeline(msgspec.Struct, frozen=True, kw_only=True):
     """AllPodsStarted, Bypassed or TimedOut; "" while nothing is decided, or nobody may say."""
     opened: float | None = None
     """When the gate was opened, as far as known."""
+    timed_out: float | None = None
+    """When its time was up, if it timed out and that is known."""
+    decision: str = ""
+    """What the verdict said of a gang whose pods may be gone by now: one that timed out, or whose JobSet has ended."""
+    counted: int | None = None
+    """How many had started by that."""
     expected: int = 0
     finished: bool = False
     pods: tuple[PodTimes, ...] = ()
@@ -224,6 +230,12 @@ class Timeline(msgspec.Struct, frozen=True, kw_only=True):
     path: Path = BARRIER
     placing: Placing | None = None
     """Of a pod group."""
+
+    @property
+    def started(self) -> int:
+        """Pods that have come to the gate; when their JobSet ends they go, so the verdict's count stays."""
+        seen = sum(pod.reached(Step.STARTED) for pod in (*self.pods, *self.replacements))
+        return seen if self.counted is None else self.counted
 
     @property
     def origin(self) -> float | None:

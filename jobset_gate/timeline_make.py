@@ -5,6 +5,7 @@ from datetime import datetime
 
 import msgspec
 
+from jobset_gate import report
 from jobset_gate.explained_lines import pods as pods_
 from jobset_gate.model import GateSeen, Generation, JobSetSeen, Kind, Verdict
 from jobset_gate.timeline import PodTimes, Step, Timeline
@@ -26,16 +27,22 @@ def make(
     opened = _opened(jobset, gate, verdict, kept)
     first, late = _parted(_ordered(jobset, kept), opened)
     clock = gate.waiting_since if gate is not None else None
+    since = clock.at if clock is not None and _present(jobset, kept, clock.generation) else None
+    gone = verdict is not None and (jobset.finished or verdict.kind is Kind.TIMEOUT)
+    counted = report.counted(verdict.message) if verdict is not None and gone else None
     made = Timeline(
         namespace=jobset.namespace,
         name=jobset.name,
         attempt=jobset.attempt,
         now=now,
         created=jobset.created or None,
-        waiting_since=clock.at if clock is not None and _present(jobset, kept, clock.generation) else None,
+        waiting_since=since,
         verdict=verdict.cause if verdict is not None else _told(jobset, opened),
         opened=opened,
-        expected=sum(target.expected for target in jobset.targets),
+        timed_out=_timed_out(jobset, verdict, since),
+        decision=verdict.message if verdict is not None and gone else "",
+        counted=counted[0] if counted else None,
+        expected=counted[1] if counted else sum(target.expected for target in jobset.targets),
         finished=jobset.finished,
         pods=first,
         replacements=late,
@@ -90,6 +97,8 @@ def _present(jobset: JobSetSeen, pods: Sequence[PodTimes], it: Generation) -> bo
 
 def _verdict(jobset: JobSetSeen, gate: GateSeen | None, pods: Sequence[PodTimes]) -> Verdict | None:
     found = gate.verdict if gate is not None else None
+    if found is None and jobset.finished:
+        found = report.decision_in(jobset.condition, jobset.uid)
     return found if found is not None and _present(jobset, pods, found.generation) else None
 
 
@@ -108,6 +117,13 @@ def _opened(
         return None
     first = min((pod.times[Step.CREATED] for pod in pods if Step.CREATED in pod.times), default=at)
     return at if at >= first else None
+
+
+def _timed_out(jobset: JobSetSeen, verdict: Verdict | None, since: float | None) -> float | None:
+    """Nobody writes it down; the clock and the timeout say it."""
+    if verdict is None or verdict.kind is not Kind.TIMEOUT or since is None or jobset.config.timeout is None:
+        return None
+    return since + jobset.config.timeout
 
 
 def _told(jobset: JobSetSeen, opened: float | None) -> str:

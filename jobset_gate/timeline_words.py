@@ -15,8 +15,7 @@ def headline(it: Timeline) -> str:
     """`JobSet team/train: 4/4 pods started; the gate was opened after 42s (AllPodsStarted)`."""
     if it.placing is not None:
         return f"PodGroup {it.namespace}/{it.name}: {_placed(it, it.placing)}"
-    started = sum(pod.reached(Step.STARTED) for pod in (*it.pods, *it.replacements))
-    return f"JobSet {it.namespace}/{it.name}: {started}/{it.expected} pods started; {_gate(it)}"
+    return f"JobSet {it.namespace}/{it.name}: {it.started}/{it.expected} pods started; {_gate(it)}"
 
 
 def sentences(it: Timeline, idle: Sequence[Idle]) -> tuple[str, ...]:
@@ -49,7 +48,8 @@ def way(pod: PodTimes, now: float, origin: float) -> str:
 
 def _gate(it: Timeline) -> str:
     if it.verdict == names.REASON_TIMED_OUT and it.opened is None:
-        return "it timed out"
+        after = "" if it.timed_out is None or it.waiting_since is None else span(it.timed_out - it.waiting_since)
+        return f"it timed out{f' {after} after its first pod started' if after else ''}"
     if it.opened is not None and it.origin is not None:
         return f"the gate was opened {span(it.opened - it.origin)} after its first pod was made ({it.verdict})"
     if it.verdict:
@@ -58,8 +58,10 @@ def _gate(it: Timeline) -> str:
 
 
 def _sentences(it: Timeline, idle: Sequence[Idle]) -> Iterator[str]:
+    if it.decision:
+        yield f"what was decided: {it.decision}"
     if it.origin is None:
-        yield "no pod of this attempt is there: nothing is known of its start"
+        yield from _without_pods(it)
         return
     yield f"first pod made {date(it.origin)}"
     came = of_step(it.pods, Step.STARTED)
@@ -71,6 +73,16 @@ def _sentences(it: Timeline, idle: Sequence[Idle]) -> Iterator[str]:
     if mains.last is not None and it.opened is not None:
         yield f"gate opened to last main container: {span(mains.last - it.opened)}"
     yield from _costs(idle, "held at the gate")
+
+
+def _without_pods(it: Timeline) -> Iterator[str]:
+    """What the JobSet and its ConfigMap still know."""
+    if it.waiting_since is None:
+        yield "no pod of this attempt is there: nothing is known of its start"
+        return
+    ended = "" if it.timed_out is None else f"; timed out {date(it.timed_out)}"
+    yield f"first pod started {date(it.waiting_since)}{ended}"
+    yield "no pod of this attempt is there any more"
 
 
 # --- A pod group -----------------------------------------------------------------------------------------------------

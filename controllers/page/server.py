@@ -14,6 +14,7 @@ import structlog
 from aiohttp import web
 from prometheus_client import CollectorRegistry
 
+from controllers.keys import Key
 from controllers.page import app
 from controllers.page.board import Board
 from controllers.page.entrance import Entrance
@@ -51,10 +52,10 @@ class Page:
         patience: Callable[[], float] = time.monotonic,
     ) -> None:
         """`client` is the controller's, asked in its name and only to read and to review."""
-        self._options = options
+        self._options, self._index = options, source.index
         self.board = Board(source, patience)
         self.streams = Streams(self.board, source.clock, patience)
-        self.timelines = Timelines(client, source.clock, patience)
+        self.timelines = Timelines(client, source.index.look, source.clock, patience)
         measures = PageMeasures(registry)
         measures.streams(lambda: self.streams.open)
         self.sessions = Sessions(patience)
@@ -64,6 +65,11 @@ class Page:
         self._answered = measures.answered
         self.listening = asyncio.Event()
         self.url = ""
+
+    def touched(self, key: Key) -> None:
+        """Something of this gang is different."""
+        self.board.touched(key)
+        self.timelines.touched(key, self._index.jobset(key))
 
     async def run(self) -> None:
         """Until cancelled; what goes wrong is tried again."""

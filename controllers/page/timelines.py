@@ -7,13 +7,14 @@ from collections.abc import Callable
 from typing import Final
 
 from controllers.keys import Key
+from controllers.page.last_pictures import LastPictures, timed_out
 from jobset_gate import names, timeline_group, timeline_make, timeline_read
 from jobset_gate.groups.report import Report
 from jobset_gate.kube.client import Client
 from jobset_gate.kube.listwatch import Scope, pages
 from jobset_gate.kube.reader import Bare, Reader
 from jobset_gate.kube.resources import PODS
-from jobset_gate.model import GangSeen
+from jobset_gate.model import GangSeen, Generation, JobSetSeen
 from jobset_gate.picture import picture
 from jobset_gate.timeline import PodTimes, Timeline
 from jobset_gate.timeline_sums import idle
@@ -25,6 +26,7 @@ SHARE: Final = 10
 MOST: Final = 64
 """Pictures kept."""
 AT_ONCE: Final = 2
+AS_IT_WAS: Final = "seen when its time was up; pods that went afterwards are shown as they were then"
 
 Make = Callable[[list[PodTimes], float], Timeline]
 """Of pods, at a moment."""
@@ -34,25 +36,48 @@ class Timelines:
     """Pictures as bytes of SVG. `clock`: seconds since the epoch."""
 
     def __init__(
-        self, client: Client, clock: Callable[[], float], patience: Callable[[], float] = time.monotonic
+        self,
+        client: Client,
+        look: Callable[[Key], GangSeen | None],
+        clock: Callable[[], float],
+        patience: Callable[[], float] = time.monotonic,
     ) -> None:
-        self._client, self._clock, self._patience = client.impatient(), clock, patience
+        self._client, self._look = client.impatient(), look
+        self._clock, self._patience = clock, patience
         self._kept: OrderedDict[str, tuple[float, bytes]] = OrderedDict()
         self._under_way: dict[str, asyncio.Task[bytes]] = {}
         self._room = asyncio.Semaphore(AT_ONCE)
+        self._last = LastPictures()
+
+    def touched(self, key: Key, jobset: JobSetSeen | None) -> None:
+        """Something of this gang is different. Of one that times out, the picture is taken while its pods are there."""
+        if jobset is None:
+            self._last.drop(key)
+            return
+        its = timed_out(jobset)
+        if its is None or jobset.finished or jobset.deleting or self._last.of(key, jobset) is not None:
+            return
+        name = f"last of {key}"
+        if name not in self._under_way:
+            task = self._under_way[name] = asyncio.create_task(self._keep(key, its), name="last timeline")
+            task.add_done_callback(lambda it: self._done(name, it))
 
     async def of_gang(self, key: Key, seen: GangSeen) -> bytes:
-        """Of a JobSet's gang. Raises KubeError where its pods cannot be read."""
-        mine = f"{names.GATED}={names.GATED_VALUE},{names.JS_NAME}={key.name}"
-        scope = Scope(PODS, key.namespace, mine)
-        return await self._svg(
-            f"gang {key}", scope, lambda pods, now: timeline_make.make(seen.jobset, seen.gate, pods, now)
-        )
+        """Of a JobSet's gang; once it has timed out, as it was then. Raises KubeError where its pods cannot be read."""
+        last = self._last.of(key, seen.jobset)
+        if last is not None:
+            return last
+        return await self._svg(f"gang {key}", _scope(key), _maker(seen))
 
     async def of_group(self, report: Report) -> bytes:
         """Of a pod group."""
         scope = Scope(PODS, report.key.namespace, f"{names.GANG}={report.label}")
         return await self._svg(f"group {report.label}", scope, lambda pods, now: timeline_group.make(report, pods, now))
+
+    @property
+    def kept_bytes(self) -> int:
+        """Of pictures of gangs that timed out."""
+        return self._last.bytes
 
     async def stop(self) -> None:
         """Nobody waits any more."""
@@ -79,14 +104,28 @@ class Timelines:
     async def _read(self, key: str, scope: Scope, make: Make) -> bytes:
         async with self._room:
             begin = self._patience()
-            # Drawing thousands of pods takes a while, and the event loop is the controller's.
-            drawn = await asyncio.to_thread(_drawn, make, await self._pods(scope), self._clock())
+            drawn = await self._draw(scope, make)
             took = self._patience() - begin
         self._kept[key] = (self._patience() + max(KEPT, took * SHARE), drawn)
         self._kept.move_to_end(key)
         while len(self._kept) > MOST:
             self._kept.popitem(last=False)
         return drawn
+
+    async def _keep(self, key: Key, its: Generation) -> bytes:
+        """With what is known of the gang by the time that others' pictures leave room for this one."""
+        async with self._room:
+            seen = self._look(key)
+            if seen is None or timed_out(seen.jobset) != its or not seen.pods:
+                return b""
+            drawn = await self._draw(_scope(key), _maker(seen, AS_IT_WAS))
+        if self._look(key) is not None:
+            self._last.keep(key, its, drawn)
+        return drawn
+
+    async def _draw(self, scope: Scope, make: Make) -> bytes:
+        """Drawing thousands of pods takes a while, and the event loop is the controller's."""
+        return await asyncio.to_thread(_drawn, make, await self._pods(scope), self._clock())
 
     async def _pods(self, scope: Scope) -> list[PodTimes]:
         reader = Reader(timeline_read.Pod, lambda _, __: None)
@@ -98,6 +137,14 @@ class Timelines:
                     found.append(timeline_read.pod(pod))
             await asyncio.sleep(0)
         return found
+
+
+def _scope(key: Key) -> Scope:
+    return Scope(PODS, key.namespace, f"{names.GATED}={names.GATED_VALUE},{names.JS_NAME}={key.name}")
+
+
+def _maker(seen: GangSeen, *notes: str) -> Make:
+    return lambda pods, now: timeline_make.make(seen.jobset, seen.gate, pods, now, notes)
 
 
 def _drawn(make: Make, pods: list[PodTimes], now: float) -> bytes:

@@ -9,6 +9,7 @@ from jobset_gate import names
 from jobset_gate.model import ConditionSeen, Generation, Kind, ReplicatedJobSeen
 from jobset_gate.timeline import PodTimes, Timeline
 from jobset_gate.timeline_make import make
+from jobset_gate.timeline_words import headline, sentences
 from tests.jobset_gate import gangs
 from tests.jobset_gate.timelines import GPUS, T0, held, pod, through
 
@@ -122,6 +123,28 @@ def test_pulls_that_nobody_remembers_are_said() -> None:
 def test_a_barrier_that_ran_again_is_said() -> None:
     again = msgspec.structs.replace(held(0), barrier_runs=2)
     assert any("ran more than once" in note for note in made(again).notes)
+
+
+LATE = "timed out after 300s: 1/2 pods started; missing: 1 pod: Unscheduled: no room"
+
+
+@pytest.mark.parametrize("kept", [True, False])
+def test_a_gang_whose_pods_went_with_its_jobset_keeps_the_verdicts_count_its_words_and_its_moment(
+    *, kept: bool
+) -> None:
+    verdict = msgspec.structs.replace(gangs.verdict(Kind.TIMEOUT, names.REASON_TIMED_OUT), message=LATE)
+    gate = gangs.gate(verdict=verdict if kept else None, waiting_since=gangs.clock())
+    said = ConditionSeen(
+        status="False", reason=names.REASON_TIMED_OUT, message=f"{LATE} (uid u-1, attempt 0, epoch 0)", since=AT_30
+    )
+    it = made(gate=gate, condition=said, finished=True, failed=True)
+    assert (it.verdict, it.started, it.expected, it.timed_out) == ("TimedOut", 1, 2, T0 + 300)
+    assert headline(it).endswith("1/2 pods started; it timed out 5m after its first pod started")
+    assert sentences(it, ()) == (
+        f"what was decided: {LATE}",
+        "first pod started 2027-01-15T08:00:00Z; timed out 2027-01-15T08:05:00Z",
+        "no pod of this attempt is there any more",
+    )
 
 
 def test_nothing_at_all() -> None:

@@ -40,8 +40,10 @@ TIMELINE: Final = whole(
         "waitingSince": moment("When the clock of the timeout began to run."),
         "verdict": a("string?", "What was decided."),
         "opened": moment("When the gate was opened."),
+        "timedOut": moment("When the time was up, of a gang that timed out."),
+        "message": a("string?", "What the verdict said, of a gang that timed out or has ended."),
         "expectedPods": a("integer", "Pods that the gang waits for.", **COUNT),
-        "startedPods": a("integer", "Pods that have started.", **COUNT),
+        "startedPods": a("integer", "Pods that have started, or had at the verdict.", **COUNT),
         "resolutionSeconds": a("number", "How exact the times of statuses are."),
         "steps": many(
             "Each step, over all pods.",

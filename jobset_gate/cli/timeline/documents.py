@@ -25,8 +25,10 @@ def document(it: Timeline, idle: Sequence[Idle]) -> Json:
         "waitingSince": _date(it.waiting_since),
         "verdict": it.verdict or None,
         "opened": _date(it.opened),
+        "timedOut": _date(it.timed_out),
+        "message": it.decision or None,
         "expectedPods": it.expected,
-        "startedPods": sum(pod.reached(Step.STARTED) for pod in (*it.pods, *it.replacements)),
+        "startedPods": it.started,
         "resolutionSeconds": 1,
         "steps": [_sum(each) for each in sums(it)],
         "skewSeconds": {

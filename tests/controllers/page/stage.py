@@ -140,7 +140,7 @@ async def served(
     source = Source(index=index, clock=now, fresh=lambda: stage.fresh, groups=groups if with_groups else None)
     page = Page(options or PageOptions(0), source, cluster.client(), stage.registry, patience=stage.patience)
     stage.page = page
-    touched.append(page.board.touched)
+    touched.append(page.touched)
     task = asyncio.create_task(page.run(), name="page")
     try:
         async with asyncio.timeout(PATIENCE):

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import asyncio
 import re
+from typing import Any
 
 import pytest
 
@@ -11,7 +13,7 @@ from jobset_gate import names
 from jobset_gate.groups.model import Design
 from jobset_gate.kube.errors import Unreachable
 from jobset_gate.model import Kind, Why
-from tests.controllers.page.stage import Stage, browser, served
+from tests.controllers.page.stage import PATIENCE, Stage, browser, served
 from tests.jobset_gate import gangs
 from tests.jobset_gate.groups.builders import pod_group
 from tests.jobset_gate.groups.objects import key, pod
@@ -188,15 +190,7 @@ async def test_words_from_the_cluster_are_text() -> None:
 async def test_the_picture_is_drawn_from_the_pods_and_carries_a_policy_of_its_own() -> None:
     async with served() as stage:
         stage.put(gangs.jobset(), gangs.pod(0))
-        labels = {
-            "jobset.sigs.k8s.io/replicatedjob-name": "workers",
-            "jobset.sigs.k8s.io/job-index": "0",
-            "jobset.sigs.k8s.io/jobset-uid": gangs.UID,
-            "jobset.sigs.k8s.io/restart-attempt": "0",
-        }
-        meta = {"name": "train-workers-0-0", "namespace": "default", "uid": "p", "labels": labels}
-        meta["creationTimestamp"] = "2026-08-01T10:00:00Z"
-        stage.cluster.pods.append({"metadata": meta, "spec": {}, "status": {"phase": "Pending"}})
+        stage.cluster.pods.append(there())
         stage.cluster.admin()
         async with browser(stage, "admin-token") as session:
             async with session.get("/gangs/default/train/timeline.svg") as answer:
@@ -208,6 +202,66 @@ async def test_the_picture_is_drawn_from_the_pods_and_carries_a_policy_of_its_ow
             stage.passed += 10
             async with session.get("/gangs/default/train/timeline.svg") as answer:
                 assert answer.status == 503
+
+
+def there() -> dict[str, Any]:
+    """A pod with its times, as the API server has it."""
+    labels = {
+        "jobset.sigs.k8s.io/replicatedjob-name": "workers",
+        "jobset.sigs.k8s.io/job-index": "0",
+        "jobset.sigs.k8s.io/jobset-uid": gangs.UID,
+        "jobset.sigs.k8s.io/restart-attempt": "0",
+    }
+    meta = {"name": "train-workers-0-0", "namespace": "default", "uid": "p", "labels": labels}
+    return {
+        "metadata": meta | {"creationTimestamp": "2026-08-01T10:00:00Z"},
+        "spec": {},
+        "status": {"phase": "Pending"},
+    }
+
+
+async def test_the_picture_of_one_that_timed_out_stays_as_it_was_as_long_as_its_jobset_exists() -> None:
+    """The JobSet fails for it within seconds, and its pods go: that is when people come to look."""
+    words = "timed out after 300s: 1/2 pods started; missing: 1 pod: Unscheduled: no room"
+    told = gangs.condition(names.REASON_TIMED_OUT, f"{words} (uid u-1, attempt 0, epoch 0)", status="False")
+    async with served() as stage:
+        stage.cluster.admin()
+        stage.cluster.pods.append(there())
+        gang = stage.put(gangs.jobset(condition=told), gangs.pod(0))
+        async with browser(stage, "admin-token") as session, asyncio.timeout(PATIENCE):
+
+            async def picture() -> str:
+                async with session.get("/gangs/default/train/timeline.svg") as answer:
+                    return await answer.text()
+
+            while "seen when its time was up" not in await picture():
+                pass  # it is asked for again: what is taken beside that is soon there
+            stage.cluster.pods.clear()
+            stage.put(gangs.jobset(condition=told, finished=True, failed=True))
+            stage.passed += 3600
+            last = await picture()
+            assert "train-workers-0-0" in last
+            _, page = await read(stage, "/gangs/default/train")
+            assert "1 of 2 pods started" in page
+            assert words in page
+            stage.put(gangs.jobset(condition=told, attempt=1))  # a restart is no end
+            assert "train-workers-0-0" not in await picture()
+            stage.drop(gang)
+            assert stage.page.timelines.kept_bytes == 0
+
+
+async def test_one_that_timed_out_before_this_replica_came_still_tells_what_its_jobset_knows() -> None:
+    words = "timed out after 300s: 1/2 pods started; missing: 1 pod: Unscheduled: no room"
+    told = gangs.condition(names.REASON_TIMED_OUT, f"{words} (uid u-1, attempt 0, epoch 0)", status="False")
+    async with served() as stage:
+        stage.cluster.admin()
+        stage.put(
+            gangs.jobset(condition=told, finished=True, failed=True), gate=gangs.gate(waiting_since=gangs.clock())
+        )
+        async with browser(stage, "admin-token") as session, session.get("/gangs/default/train/timeline.svg") as answer:
+            drawn = await answer.text()
+        assert "1/2 pods started; it timed out 5m after its first pod started" in drawn
+        assert "1 pod: Unscheduled: no room" in drawn
 
 
 async def test_the_header_says_how_true_the_page_is() -> None:

@@ -1,0 +1,49 @@
+"""The picture of each gang that timed out, as it was then: its JobSet fails within seconds, and its pods go with it."""
+
+from collections import OrderedDict
+from typing import Final
+
+from controllers.keys import Key
+from jobset_gate import names, report
+from jobset_gate.model import Generation, JobSetSeen, Kind
+
+MOST_BYTES: Final = 16 * 1024 * 1024
+"""Of all of them together: some thousand of usual size. The oldest goes first."""
+
+
+class LastPictures:
+    """By gang, of the generation that timed out; one goes with its JobSet, or when that begins anew."""
+
+    def __init__(self) -> None:
+        self._kept: OrderedDict[Key, tuple[Generation, bytes]] = OrderedDict()
+        self.bytes = 0
+
+    def of(self, key: Key, jobset: JobSetSeen) -> bytes | None:
+        """None where there is none, or none of the present generation."""
+        kept = self._kept.get(key)
+        return kept[1] if kept is not None and kept[0] == timed_out(jobset) else None
+
+    def keep(self, key: Key, its: Generation, drawn: bytes) -> None:
+        """Of one generation; that of an earlier one goes."""
+        self.drop(key)
+        self._kept[key] = its, drawn
+        self.bytes += len(drawn)
+        while self.bytes > MOST_BYTES:
+            self.drop(next(iter(self._kept)))
+
+    def drop(self, key: Key) -> None:
+        """If there is one."""
+        kept = self._kept.pop(key, None)
+        self.bytes -= 0 if kept is None else len(kept[1])
+
+
+def timed_out(jobset: JobSetSeen) -> Generation | None:
+    """The generation of which our condition says that it timed out, if that is the present one."""
+    told = jobset.condition
+    if told is None or told.reason != names.REASON_TIMED_OUT:  # nearly always, and this is asked for each event
+        return None
+    verdict = report.decision_in(told, jobset.uid)
+    if verdict is None or verdict.kind is not Kind.TIMEOUT:
+        return None
+    present = Generation(jobset.uid, jobset.attempt, jobset.epoch)
+    return verdict.generation if verdict.generation.covers(present) else None

@@ -1,0 +1,36 @@
+"""Pictures of gangs that timed out: of the present generation only, and never more bytes than there is room for."""
+
+from controllers.keys import Key
+from controllers.page import last_pictures
+from controllers.page.last_pictures import LastPictures, timed_out
+from jobset_gate import names
+from jobset_gate.model import Generation, JobSetSeen
+from tests.jobset_gate import gangs
+
+ITS = Generation(gangs.UID, 0, 0)
+
+
+def late(**changes: object) -> JobSetSeen:
+    told = gangs.condition(names.REASON_TIMED_OUT, "late (uid u-1, attempt 0, epoch 0)", status="False")
+    return gangs.jobset(**({"condition": told} | changes))
+
+
+def test_only_a_timeout_of_the_present_generation_is_one() -> None:
+    assert timed_out(late()) == ITS
+    assert timed_out(late(attempt=1)) is None
+    assert timed_out(late(uid="u-2")) is None
+    assert timed_out(gangs.jobset()) is None
+    opened = gangs.condition(names.REASON_TIMED_OUT, "opened (uid u-1, attempt 0, epoch 0)")
+    assert timed_out(late(condition=opened)) is None
+
+
+def test_the_oldest_go_when_there_is_no_room_for_more() -> None:
+    kept, size = LastPictures(), last_pictures.MOST_BYTES // 4
+    for number in range(10):
+        kept.keep(Key("default", f"train-{number}"), ITS, bytes(size))
+    there = [number for number in range(10) if kept.of(Key("default", f"train-{number}"), late()) is not None]
+    assert there == [6, 7, 8, 9]
+    assert kept.bytes == 4 * size
+    for number in range(10):
+        kept.drop(Key("default", f"train-{number}"))
+    assert kept.bytes == 0
