@@ -123,6 +123,29 @@ async def test_old_protocols_are_refused(tmp_path: Path, version: ssl.TLSVersion
         await server.stop()
 
 
+@pytest.mark.parametrize(
+    ("suite", "taken"),
+    [
+        ("ECDHE-ECDSA-AES128-GCM-SHA256", True),
+        ("ECDHE-ECDSA-CHACHA20-POLY1305", True),
+        ("ECDHE-ECDSA-AES128-SHA256", False),
+        ("ECDHE-ECDSA-AES256-SHA384", False),
+    ],
+)
+async def test_tls_1_2_takes_no_cipher_without_authentication(tmp_path: Path, suite: str, taken: bool) -> None:
+    def speaks() -> ssl.SSLContext:
+        context = only(ssl.TLSVersion.TLSv1_2)
+        context.set_ciphers(suite)
+        return context
+
+    async with door(tmp_path) as server, client(server, speaks) as session:
+        if taken:
+            assert (await session.get("/healthz")).status == 200
+            return
+        with pytest.raises(aiohttp.ClientConnectorError):
+            await session.get("/healthz")
+
+
 def only(version: ssl.TLSVersion, ca: bytes = BUNDLE.ca) -> ssl.SSLContext:
     """A client that speaks this version alone, with ciphers of its time."""
     context = trusting(ca)
