@@ -2,7 +2,8 @@
 #   docker build -t NAME .          packages from pip's index, as locked
 #   make image IMAGE=NAME BASE=...  packages collected beforehand: the build itself needs no network
 # Nothing here depends on the architecture, so `docker buildx build --platform ...` makes any that the base image has.
-ARG BASE=python:3.12-slim
+# By the digest of all its architectures; docs/releasing.md says how to find a newer one.
+ARG BASE=python:3.12-slim@sha256:7a8b475003c4fe15a2cd4e55e5cfc2f3560bdc9333d624f24cdd6d4340fd7a17
 
 FROM ${BASE} AS builder
 # A folder with all wheels, inside the build context; without it pip asks its index.

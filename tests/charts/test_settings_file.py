@@ -1,5 +1,6 @@
 """The settings file that the chart renders is one that webhook and controller read, and says what the values say."""
 
+import re
 from dataclasses import fields
 from pathlib import Path
 from typing import Any
@@ -8,7 +9,7 @@ import pytest
 
 from controllers.manager import Options
 from jobset_gate.cli import settings_file
-from jobset_gate.settings import Barrier, Settings
+from jobset_gate.settings import DEFAULT_IMAGE, Barrier, Settings
 from tests.charts.helm import Helm, Json, at, merged
 from tests.charts.samples import SAMPLES
 
@@ -23,9 +24,11 @@ def read(helm: Helm, values: Json, folder: Path) -> settings_file.File:
 
 
 def test_the_defaults_of_the_chart_are_those_of_the_program(helm4: Helm, tmp_path: Path) -> None:
-    """But for the gate stream, for which an installation has a Service."""
+    """But for the gate stream, for which an installation has a Service, and the barrier's image by its digest."""
     told = read(helm4, {}, tmp_path)
-    assert told.admission == Settings(barrier=Barrier(stream_url=STREAM))
+    image = told.admission.barrier.image
+    assert re.fullmatch(rf"{re.escape(DEFAULT_IMAGE)}@sha256:[0-9a-f]{{64}}", image)
+    assert told.admission == Settings(barrier=Barrier(stream_url=STREAM, image=image))
     mine = {field.name: getattr(Options(), field.name) for field in fields(Options)}
     served = {"stream_host": "0.0.0.0", "stream_port": 8082}  # noqa: S104 - what a pod listens on
     expected = mine | served
@@ -41,6 +44,7 @@ def test_the_program_reads_it(helm4: Helm, sample: str, tmp_path: Path) -> None:
     ("key", "value"),
     [
         ("image", "registry.example/tools/busybox:1.36@sha256:" + "a" * 64),
+        ("image", "busybox:1.37"),
         ("runAsUser", None),
         ("runAsUser", 2**31 - 1),
         ("runAsGroup", None),

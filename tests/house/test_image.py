@@ -35,9 +35,9 @@ def test_the_base_image_is_an_argument_of_every_stage() -> None:
     assert {line.split()[0] for line in told("FROM", LINES)} == {"${BASE}"}
 
 
-def test_the_default_base_names_no_host() -> None:
+def test_the_default_base_names_no_host_and_is_always_the_same() -> None:
     (base,) = [line.removeprefix("BASE=") for line in told("ARG", LINES) if line.startswith("BASE=")]
-    assert re.fullmatch(r"python:3\.\d+-slim", base)
+    assert re.fullmatch(r"python:3\.\d+-slim@sha256:[0-9a-f]{64}", base)
 
 
 def test_it_starts_our_program() -> None:
