@@ -13,7 +13,7 @@ from typing import Any
 
 from rich.console import Console
 
-from bench import crowd, decode, door, growth, latency, machine, report, stream
+from bench import abuse, crowd, decode, door, growth, latency, machine, report, stream
 from bench.report import Table
 from bench.scale import Scale
 
@@ -33,6 +33,7 @@ def benchmarks(*, real: bool) -> dict[str, Benchmark]:
         door.NAME: door.run,
         growth.NAME: growth.run,
         stream.NAME: stream.run,
+        abuse.NAME: abuse.run,
     }
 
 

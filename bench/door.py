@@ -76,16 +76,16 @@ def requests(url: str) -> list[Kind]:
     new["metadata"] |= {"uid": "0b1c6f5e-0000-4000-8000-000000000001", "creationTimestamp": "2026-01-01T00:00:00Z"}
     old = inject.injected(new, None, settings=Settings()).document
     suspended = {**old, "spec": {**old["spec"], "suspend": True}}
-    create, update = _review("CREATE", new, None), _review("UPDATE", suspended, old)
+    create, update = review("CREATE", new, None), review("UPDATE", suspended, old)
     return [
         Kind("nothing, the same CREATE (baseline)", prepared(url, NOTHING_PATH, create), b'"allowed":true'),
         Kind("mutate a CREATE", prepared(url, MUTATE_PATH, create), b'"patchType"'),
         Kind("mutate an UPDATE that suspends", prepared(url, MUTATE_PATH, update), b'"patchType"'),
-        Kind("validate a CREATE", prepared(url, VALIDATE_PATH, _review("CREATE", old, None)), b'"allowed":true'),
+        Kind("validate a CREATE", prepared(url, VALIDATE_PATH, review("CREATE", old, None)), b'"allowed":true'),
     ]
 
 
-def _review(operation: str, new: Json, old: Json | None) -> bytes:
+def review(operation: str, new: Json, old: Json | None) -> bytes:
     kind = {"group": names.JOBSET_GROUP, "version": names.JOBSET_VERSION}
     request = {
         "uid": "705ab4f5-6393-11e8-b7cc-42010a800002",

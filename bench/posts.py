@@ -5,6 +5,8 @@ from __future__ import annotations
 import asyncio
 import ssl
 import time
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
 from types import TracebackType
 from typing import Self
 from urllib.parse import urlsplit
@@ -41,6 +43,10 @@ class Connection:
         self._writer.close()
         await self._writer.wait_closed()
 
+    def abort(self) -> None:
+        """Ends it without waiting for the other side."""
+        self._writer.transport.abort()
+
     async def post(self, request: bytes) -> tuple[float, bytes]:
         """Seconds until the whole answer was there, and its body. Raises Unexpected."""
         start = time.perf_counter()
@@ -52,3 +58,14 @@ class Connection:
         if not head.startswith(b"HTTP/1.1 200 "):
             raise Unexpected(f"{head!r} {body[:500]!r}")
         return seconds, body
+
+
+@asynccontextmanager
+async def brief(url: str, tls: ssl.SSLContext) -> AsyncIterator[Connection]:
+    """A connection to a server that may never answer, or close."""
+    connection = Connection(url, tls)
+    await connection.__aenter__()
+    try:
+        yield connection
+    finally:
+        connection.abort()

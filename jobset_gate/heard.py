@@ -11,6 +11,9 @@ from jobset_gate import terminal_text, wire
 from jobset_gate.model import GangSeen, PodSeen, Stall, Why
 from jobset_gate.stalls import DETAIL_LIMIT
 
+LONGEST_NAME = 253
+"""Characters of the name of an object; an Event may claim any."""
+
 MOST_EVENTS = 500
 """Events of one reason that are looked at."""
 
@@ -58,7 +61,7 @@ class Events(wire.Shape, frozen=True):
 
 def refusals(refused: Iterable[Event]) -> dict[str, str]:
     """By Job: in which words the last of its pods was refused."""
-    return {it.involved_object.name: _words(it.message) for it in sorted(refused, key=lambda it: it.at)}
+    return {it.involved_object.name[:LONGEST_NAME]: _words(it.message) for it in sorted(refused, key=lambda it: it.at)}
 
 
 def told(seen: GangSeen, refused: Iterable[Event], coming: Iterable[Event], troubles: Iterable[Event]) -> GangSeen:

@@ -20,6 +20,7 @@ from jobset_gate.cli import logs
 from jobset_gate.cli.options import LogFormat, LogLevel
 from jobset_gate.kube.access import Access, from_kubeconfig
 from jobset_gate.kube.resources import CONFIGMAPS
+from jobset_gate.settings import Groups
 
 QUIET = 0.5
 """Seconds without a write after which the controller is taken to have nothing to do."""
@@ -44,10 +45,12 @@ class Controller:
         pods: int = 0,
         works: bool = True,
         stream: bool = False,
+        whole: bool = False,
     ) -> Json:
         """Starts it; returns once its index has been told of so many pods, with the beats of its loop up to then.
 
         `works`: it takes the Lease and decides; else it only fills its caches. `stream`: with the gate stream.
+        `whole`: with all that is on by default, pod groups and the port of health and metrics among it.
         """
         access = Access(server=server) if server else await from_kubeconfig(kubeconfig)
         options = Options(namespace=namespace, watch_namespace=only, identity="bench")
@@ -55,6 +58,8 @@ class Controller:
             options = replace(options, leader_elect=False, workers=0)
         if stream:
             options = replace(options, stream_port=0)
+        if whole:
+            options = replace(options, stream_port=0, port=0, groups=Groups(), pod_group_crds=False)
         idle = talk.usage()
         heart = asyncio.create_task(self._heart.beat())
         self._manager = Manager(access, options)
@@ -68,7 +73,8 @@ class Controller:
             await running
         if self._its.options.stream_port is not None:
             await self._its.streaming.wait()
-        return {"idle": idle, "full": talk.usage(), "stream": self._its.stream_url, **self._beats()}
+        where = {"stream": self._its.stream_url, "health": self._its.url}
+        return {"idle": idle, "full": talk.usage(), **where, **self._beats()}
 
     async def _filled(self, pods: int) -> None:
         await self._its.leading.wait()

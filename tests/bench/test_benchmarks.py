@@ -10,7 +10,7 @@ import pytest
 from rich.console import Console
 
 from bench import __main__ as program
-from bench import crowd, decode, door, growth, latency, report, stream
+from bench import abuse, crowd, decode, door, growth, latency, report, stream
 from bench.report import Table, Target
 from bench.scale import Scale
 from bench.stats import percentile
@@ -142,6 +142,18 @@ async def test_the_gate_stream_is_compared_with_a_bare_server() -> None:
     (told,) = table.samples[f"{stream.OURS} last answer"]
     assert 0 < told < 60
     assert json.loads(json.dumps(table.plain()))["name"] == stream.NAME
+
+
+async def test_each_attack_is_told_beside_a_quiet_program_and_strangers_are_served_meanwhile() -> None:
+    (table,) = await abuse.run(TINY)
+    attacks = [f"controller: {name}" for name in abuse.CONTROLLER] + [f"webhook: {name}" for name in abuse.WEBHOOK]
+    assert [row[0] for row in table.rows] == attacks
+    assert {len(row) for row in table.rows} == {len(table.columns)}
+    failed = table.columns.index("failed")
+    assert {row[failed] for row in table.rows} == {0}
+    assert all(len(table.samples[attack]) == 2 for attack in attacks)
+    assert [target.limit for target in table.targets].count(abuse.MOST_MS) == 1
+    assert json.loads(json.dumps(table.plain()))["name"] == abuse.NAME
 
 
 # --- The program around them -----------------------------------------------------------------------------------------

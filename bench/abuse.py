@@ -1,0 +1,180 @@
+"""What an attack costs everybody else: peak memory of webhook and controller, and how long a stranger waits meanwhile.
+
+Each attack has processes of its own, so that no memory is left over from the one before. Before it the same strangers
+are measured without any attack.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import resource
+import ssl
+import sys
+import time
+import warnings
+from dataclasses import dataclass, field
+from functools import partial
+
+from bench import attacks
+from bench.attacks import Attack, Target
+from bench.child import Child
+from bench.door import requests
+from bench.gangs import split
+from bench.grounds import EmbeddedGround
+from bench.posts import Unexpected, brief
+from bench.report import Cell, Table
+from bench.report import Target as Goal
+from bench.scale import Scale
+from bench.stats import median, percentile
+from jobset_gate.kube.access import Access
+from jobset_gate.kube.client import Client
+from jobset_gate.kube.resources import NAMESPACES
+
+NAME = "abuse"
+GANGS = 20
+"""A stranger's, one after the other, of PODS pods each."""
+PODS = 8
+REQUESTS = 60
+"""A stranger's JobSets at the webhook, each over a connection of its own."""
+PAUSE = 0.1
+PATIENCE = 10.0
+"""Seconds that an API server gives the webhook."""
+LIMITS_MIB = {"webhook": 256.0, "controller": 512.0}
+"""Those of the chart."""
+MOST_MS = 100.0
+
+QUIET = "nothing (baseline)"
+CONTROLLER: dict[str, Attack] = {
+    QUIET: attacks.nothing,
+    "45 pods with 120,000 values made and deleted": attacks.wide_pods,
+    "10 groups with 120,000 values each, 500 nodes": attacks.wide_groups,
+    "150 Events of 1.4 MB on a Job": attacks.long_events,
+    "600 pods with 250 KB of verdict": attacks.long_verdicts,
+    "150 ConfigMaps of 1 MB": attacks.large_config_maps,
+    "stream: 2,000 requests for a suspended giant": attacks.giant_gang,
+    "stream: 2,000 half heads": attacks.half_heads("stream", 2000),
+    "health: 2,000 half heads": attacks.half_heads("health", 2000),
+}
+WEBHOOK: dict[str, Attack] = {
+    QUIET: attacks.nothing,
+    "80,000 keys in a config": attacks.large_reviews(attacks.many_keys),
+    "14,000 replicatedJobs": attacks.large_reviews(attacks.many_jobs),
+    "40 bodies of 6.9 MiB without their last byte": attacks.half_bodies,
+    "1,000 half heads": attacks.half_heads("webhook", 1000),
+}
+WIDE = "10 groups with 120,000 values each, 500 nodes"
+
+
+@dataclass(slots=True)
+class Found:
+    """Of one attack."""
+
+    seconds: list[float] = field(default_factory=list)
+    """A stranger's, of those that were served."""
+    failed: int = 0
+    held: int | None = None
+    """Connections that were still open at the end; None: it has none."""
+    peak: float = 0.0
+    block: float | None = None
+    """Seconds of the longest piece of own work on the loop."""
+
+
+async def run(scale: Scale) -> list[Table]:
+    """One table."""
+    most = resource.getrlimit(resource.RLIMIT_NOFILE)[1]
+    resource.setrlimit(resource.RLIMIT_NOFILE, (most, most))
+    found: dict[tuple[str, str], Found] = {}
+    with warnings.catch_warnings():
+        warnings.filterwarnings("ignore", "Sending a large body", ResourceWarning)  # aiohttp's; they are meant to be
+        for program, measure, named in (("controller", on_controller, CONTROLLER), ("webhook", on_webhook, WEBHOOK)):
+            for name, attack in named.items():
+                print(f"  {program}: {name}", file=sys.stderr, flush=True)
+                found[program, name] = await measure(attack, scale)
+    return [table(found)]
+
+
+async def on_controller(attack: Attack, scale: Scale) -> Found:
+    """A stranger's gangs, each from its last pod's start to the answer of its verdict's write."""
+    found = Found()
+    async with Child("apiserver") as server, Child("controller") as controller:
+        url = (await server.ask("install"))["url"]
+        where = await controller.ask("run", server=url, namespace="default", whole=True)
+        ground = EmbeddedGround(server, url)
+        async with Client(Access(server=url), timeout=120.0) as api:
+            await api.create(NAMESPACES, {"metadata": {"name": attacks.TENANT}})
+            target = Target(scale, stream=where["stream"], health=where["health"], api=api)
+            await _stranger(ground, controller, "warm-up")
+            await controller.ask("beating", on=True)
+            async with attack(target) as sockets:
+                for number in range(scale.size(GANGS, 2)):
+                    found.seconds.append(await _stranger(ground, controller, f"stranger-{number}"))
+                    await asyncio.sleep(PAUSE)
+                found.held = sum(one.open for one in sockets) if sockets else None
+        found.block = max((await controller.ask("beating", on=False))["worked"], default=0.0)
+        found.peak = (await controller.ask("counts"))["peak"]
+    return found
+
+
+async def _stranger(ground: EmbeddedGround, controller: Child, name: str) -> float:
+    plan = split(name, PODS, ground.namespace, lean=True)
+    await ground.make(plan)
+    await ground.start(plan, 0, plan.size - 1)
+    asked = time.perf_counter()
+    await ground.start(plan, plan.size - 1, plan.size)
+    decided = await controller.ask("decided", namespace=ground.namespace, gang=plan.name)
+    await ground.drop(plan)
+    return float(decided["at"]) - asked
+
+
+async def on_webhook(attack: Attack, scale: Scale) -> Found:
+    """A stranger's creations, each over a new connection and with an API server's patience."""
+    found = Found()
+    async with Child("door") as server:
+        where = await server.ask("where")
+        tls = ssl.create_default_context(cadata=where["ca"])
+        _, create, *_ = requests(where["url"])
+        send = partial(_post, where["url"], tls, create.request)
+        await send()
+        async with attack(Target(scale, webhook=where["url"], tls=tls)) as sockets:
+            for _ in range(scale.size(REQUESTS, 2)):
+                try:
+                    found.seconds.append(await send())
+                except (Unexpected, OSError, EOFError, TimeoutError):
+                    found.failed += 1
+                await asyncio.sleep(PAUSE)
+            found.held = sum(one.open for one in sockets) if sockets else None
+        found.peak = (await server.ask("usage"))["peak"]
+    return found
+
+
+async def _post(url: str, tls: ssl.SSLContext, request: bytes) -> float:
+    start = time.perf_counter()
+    async with asyncio.timeout(PATIENCE), brief(url, tls) as connection:
+        await connection.post(request)
+        return time.perf_counter() - start
+
+
+def table(found: dict[tuple[str, str], Found]) -> Table:
+    rows: list[list[Cell]] = []
+    targets = []
+    for (program, name), its in found.items():
+        worst = percentile(its.seconds, 99) * 1e3 if its.seconds else None
+        middle = median(its.seconds) * 1e3 if its.seconds else None
+        block = None if its.block is None else its.block * 1e3
+        rows.append([f"{program}: {name}", its.peak, middle, worst, its.failed, block, its.held])
+        targets.append(Goal(f"{program}: {name}: peak", its.peak, LIMITS_MIB[program], " MiB"))
+        if name == WIDE and worst is not None:
+            targets.append(Goal(f"{program}: {name}: a stranger's p99", worst, MOST_MS, " ms"))
+    return Table(
+        name=NAME,
+        title="Attacks of one tenant or of one pod, and what everybody else notices",
+        columns=["attack", "peak MiB", "stranger ms", "p99 ms", "failed", "longest own work ms", "still held"],
+        rows=rows,
+        targets=targets,
+        notes=[
+            "controller: a stranger's gang of 8 pods, from its last pod's start to the answer of its verdict's write",
+            "webhook: a stranger's CREATE over a new connection, with 10 s of patience",
+            "still held: connections of the attack that were open when the strangers were through",
+        ],
+        samples={f"{program}: {name}": its.seconds for (program, name), its in found.items()},
+    )
