@@ -1,8 +1,14 @@
 """A gang that is not complete in time fails together, with the missing pods named (A7)."""
 
+import time
+
 import pytest
 
 from jobset_gate import names
+from jobset_gate.cli.looking import gangs
+from jobset_gate.cli.looking.rights import Rights
+from jobset_gate.explain import explain
+from jobset_gate.explained import State
 from jobset_gate.kube.resources import CONFIGMAPS
 from jobset_gate.model import Kind
 from jobset_gate.settings import Settings
@@ -70,6 +76,23 @@ async def test_without_restarts_the_jobset_fails(stage: Stage) -> None:
     failed = await stage.until_jobset(GANG, lambda jobset: jobset.get("status", {}).get("terminalState") == "Failed")
     assert any(one["type"] == names.CONDITION and one["reason"] == names.REASON_TIMED_OUT
                for one in failed["status"]["conditions"])  # fmt: skip
+    assert await told(stage) == (State.TIMED_OUT, 3, 4)
+
+
+async def told(stage: Stage) -> tuple[str, int | None, int]:
+    """What people are told, long after the pods have gone."""
+    sight = await gangs.gang(stage.client, stage.namespace, GANG, Rights())
+    assert sight.seen is not None
+    it = explain(sight.seen, time.time(), policy=sight.policy)
+    return it.state, it.started, it.expected
+
+
+async def test_a_jobset_that_timed_out_at_its_last_restart_has_timed_out(stage: Stage) -> None:
+    stage.actors.kubelets.trouble(STUCK)
+    await stage.apply(gang(failurePolicy={"maxRestarts": 1}))
+    failed = await stage.until_jobset(GANG, lambda jobset: jobset.get("status", {}).get("terminalState") == "Failed")
+    assert failed["status"]["restarts"] == 1
+    assert await told(stage) == (State.TIMED_OUT, 3, 4)
 
 
 async def test_under_restart_policy_on_failure_the_verdict_stands_until_the_job_gives_up(stage: Stage) -> None:

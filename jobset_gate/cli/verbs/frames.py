@@ -76,7 +76,7 @@ def warnings(moment: Moment) -> list[str]:
 def _bars(it: Explanation) -> Iterator[Bar]:
     yield Bar("started" if it.kind == "JobSet" else "bound", it.started, it.expected)
     if len(it.parts) > 1:
-        yield from (Bar(part.name, part.started, part.expected) for part in it.parts)
+        yield from (Bar(terminal_text.line(part.name), part.started, part.expected) for part in it.parts)
 
 
 def _reasons(it: Explanation, look: Look) -> Iterator[str]:

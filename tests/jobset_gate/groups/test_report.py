@@ -240,3 +240,9 @@ def test_a_kep_24_group_that_has_become_too_small_while_some_run_is_unschedulabl
     assert "Unschedulable" not in facts(report(whole, NOW))
     nobody_runs = kep_seen(running("a", "Succeeded"), kep("b"), record=done)
     assert "Unschedulable" not in facts(report(nobody_runs, NOW))
+
+
+def test_what_others_say_of_a_group_brings_no_control_characters_into_its_condition() -> None:
+    """A scheduler quotes names of nodes and volumes, a pod's annotation is quoted where it is wrong."""
+    why = Standing(reason="InvalidGroup", message="mode: must be Strict, not '\x1b]52;c;eA==\x07\u202e'\nand more")
+    assert of(pod("a"), why=why).message == "mode: must be Strict, not '^[]52;c;eA==^G\\u202e' and more"
