@@ -26,6 +26,8 @@ SHARE: Final = 10
 MOST: Final = 64
 """Pictures kept."""
 AT_ONCE: Final = 2
+MOST_AT_ONCE: Final = 32
+"""Pictures to be drawn; more gangs that time out than that wait for their next event, so that viewers need not."""
 AS_IT_WAS: Final = "seen when its time was up; pods that went afterwards are shown as they were then"
 
 Make = Callable[[list[PodTimes], float], Timeline]
@@ -58,7 +60,7 @@ class Timelines:
         if its is None or jobset.finished or jobset.deleting or self._last.of(key, jobset) is not None:
             return
         name = f"last of {key}"
-        if name not in self._under_way:
+        if name not in self._under_way and len(self._under_way) < MOST_AT_ONCE:
             task = self._under_way[name] = asyncio.create_task(self._keep(key, its), name="last timeline")
             task.add_done_callback(lambda it: self._done(name, it))
 
@@ -73,6 +75,11 @@ class Timelines:
         """Of a pod group."""
         scope = Scope(PODS, report.key.namespace, f"{names.GANG}={report.label}")
         return await self._svg(f"group {report.label}", scope, lambda pods, now: timeline_group.make(report, pods, now))
+
+    @property
+    def under_way(self) -> int:
+        """Pictures that are being drawn, or wait for that."""
+        return len(self._under_way)
 
     @property
     def kept_bytes(self) -> int:

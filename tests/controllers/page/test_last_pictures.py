@@ -1,10 +1,15 @@
 """Pictures of gangs that timed out: of the present generation only, and never more bytes than there is room for."""
 
+import asyncio
+
 from controllers.keys import Key
-from controllers.page import last_pictures
+from controllers.page import last_pictures, timelines
 from controllers.page.last_pictures import LastPictures, timed_out
+from controllers.page.timelines import Timelines
 from jobset_gate import names
 from jobset_gate.model import Generation, JobSetSeen
+from tests.controllers.page.cluster import Cluster
+from tests.controllers.page.stage import PATIENCE
 from tests.jobset_gate import gangs
 
 ITS = Generation(gangs.UID, 0, 0)
@@ -34,3 +39,17 @@ def test_the_oldest_go_when_there_is_no_room_for_more() -> None:
     for number in range(10):
         kept.drop(Key("default", f"train-{number}"))
     assert kept.bytes == 0
+
+
+async def test_a_crowd_of_timeouts_does_not_keep_viewers_waiting_behind_it() -> None:
+    cluster = Cluster()
+    seen = gangs.gang(gangs.pod(0), jobset=late())
+    made = Timelines(cluster.client(), lambda _: seen, lambda: gangs.T0)
+    for number in range(1000):
+        made.touched(Key("default", f"train-{number}"), late())
+    assert made.under_way == timelines.MOST_AT_ONCE
+    async with asyncio.timeout(PATIENCE):
+        await made.of_gang(Key("default", "other"), gangs.gang(gangs.pod(0)))
+    assert made.under_way <= timelines.AT_ONCE
+    assert made.kept_bytes > 0
+    await made.stop()
