@@ -8,7 +8,7 @@ cannot be opened before k more have come, and one that is open and lacks k bound
 are bound. Until then it is looked at at leisure. That is a hint and decides nothing: every look counts anew.
 """
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from fractions import Fraction
 
 from controllers.groups import hints
@@ -19,6 +19,7 @@ from controllers.groups.rooms import Rooms
 from controllers.groups.seats import Seats
 from controllers.groups.takers import Takers
 from controllers.groups.views import GroupsView
+from jobset_gate.groups.anti_affinity import Mark
 from jobset_gate.groups.candidates import Check
 from jobset_gate.groups.certainty import Room
 from jobset_gate.groups.decision import believed
@@ -159,6 +160,10 @@ class GroupIndex:
     def rooms(self) -> Sequence[Room]:
         """What is free on each node, by its name; the same objects as before where nothing has changed."""
         return self._rooms.all()
+
+    def avoided(self, marks: Iterable[Mark]) -> frozenset[str]:
+        """The nodes from which bound pods keep one of such pods away, by their anti-affinity."""
+        return self._rooms.avoided(marks)
 
     def bound(self, uid: str) -> bool:
         """Whether what this pod takes up is in rooms() already. Not once it has finished: then it takes up nothing."""

@@ -11,6 +11,7 @@ import structlog
 from controllers.ticks import ticks
 from jobset_gate import names
 from jobset_gate.groups import ganggroups
+from jobset_gate.groups.anti_affinity import Mark
 from jobset_gate.groups.candidates import Candidate, Hold, Opened
 from jobset_gate.groups.certainty import Room, Shape
 from jobset_gate.groups.domains import Domains
@@ -41,6 +42,9 @@ class View(Protocol):
 
     def rooms(self) -> Sequence[Room]:
         """What is free on each node."""
+
+    def avoided(self, marks: Iterable[Mark]) -> frozenset[str]:
+        """The nodes from which bound pods keep one of such pods away."""
 
     def bound(self, uid: str) -> bool:
         """Whether what this pod takes is reckoned with in `rooms`."""

@@ -212,6 +212,7 @@ class Opener:
             words=self._words,
             prospects=self._prospects,
             now=now,
+            avoided=self._index.avoided,
             check=self._check,
             starvation_seconds=self._settings.starvation_seconds,
             state=(self._ground.changes, self._lobby.changes, self._decisions.changes),

@@ -1,9 +1,11 @@
 """What is free on each node: allocatable, less what is bound there, kept as pods and nodes come and go (G3, Fit)."""
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from typing import TypeVar
 
+from controllers.groups.repulsion import Repulsion
 from jobset_gate.groups import requests
+from jobset_gate.groups.anti_affinity import Mark
 from jobset_gate.groups.certainty import Room
 from jobset_gate.groups.requests import Amounts
 from jobset_gate.groups.seen import BoundSeen, NodeSeen
@@ -23,6 +25,7 @@ class Rooms:
         """The same, by priority."""
         self._stays: dict[str, dict[str, int]] = {}
         """By node, what is taken for good: of those that belong to it."""
+        self._repulsion = Repulsion()
         self._rooms: dict[str, Room] = {}
         self._stale: set[str] = set()
         self._listed: tuple[Room, ...] | None = None
@@ -61,6 +64,10 @@ class Rooms:
         """Whether this pod is among those that take up room."""
         return uid in self._bound
 
+    def avoided(self, marks: Iterable[Mark]) -> frozenset[str]:
+        """The nodes from which bound pods keep one of such pods away."""
+        return self._repulsion.avoided(marks, (it.node for it in self._nodes.values()))
+
     def all(self) -> Sequence[Room]:
         """The nodes by name. The same objects as before where nothing has changed."""
         if self._listed is None:
@@ -89,6 +96,7 @@ class Rooms:
     def _book(self, pod: BoundSeen, sign: int) -> None:
         ranks = self._ranks.setdefault(pod.node, {})
         _add(self._taken, pod.node, pod.requests, sign)
+        self._repulsion.book(pod.namespace, pod.repels, pod.node, sign)
         if pod.stays:
             _add(self._stays, pod.node, pod.requests, sign)
         _add(ranks, pod.priority, pod.requests, sign)

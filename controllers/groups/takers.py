@@ -54,4 +54,5 @@ def _as_bound(it: MemberSeen) -> BoundSeen:
         node=it.node,
         requests=it.shape.requests,
         priority=it.priority,
+        repels=it.repels,
     )

@@ -2,6 +2,7 @@
 
 from enum import StrEnum
 
+from jobset_gate.groups.anti_affinity import Mark
 from jobset_gate.groups.fit import Demand
 from jobset_gate.groups.model import Key
 from jobset_gate.model import Word
@@ -29,6 +30,8 @@ class Candidate(Word, frozen=True):
     """What of its pods is not reckoned with."""
     preempts: int | None = None
     """Pods of lower priority than this may lose their place to any of its own; None: none may."""
+    marks: frozenset[Mark] = frozenset()
+    """What decides whether others keep its pods away."""
     backs_off: str = ""
     """Why it was taken back and is not opened yet: meanwhile it keeps its rank. "": it may be opened."""
 
@@ -48,6 +51,7 @@ class Opened(Word, frozen=True):
     """It was known to have room when it was opened."""
     placed: bool = False
     """Its minimum was bound, and this is the rest: it takes what it finds, and needs no place of its own."""
+    marks: frozenset[Mark] = frozenset()
     priority: int = 0
     since: float = 0.0
     """When that was decided."""

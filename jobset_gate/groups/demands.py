@@ -6,6 +6,7 @@ from math import ceil
 from typing import Final
 
 from jobset_gate.groups import generation, requests
+from jobset_gate.groups.anti_affinity import Mark
 from jobset_gate.groups.candidates import Candidate
 from jobset_gate.groups.certainty import Shape, alike
 from jobset_gate.groups.domains import Domains
@@ -26,8 +27,9 @@ def candidate(seen: Sequence[GroupSeen], domains: Domains, *, backs_off: str = "
     members = [generation.waiting(it) for it in seen]
     asked = [shapes(it, domains) for it in members]
     every = [shape for each in asked for shape in each]
-    mixed = len(alike(every)) > MOST_KINDS
     waiting = [it for each in members for it in each]
+    its_marks = marks(waiting)
+    mixed = len(alike(every)) > MOST_KINDS or len(its_marks) > MOST_KINDS
     return Candidate(
         demands=tuple(_demand(it, _least(each) if mixed else each) for it, each in zip(seen, asked, strict=True)),
         priority=max(it.priority for it in waiting),
@@ -36,6 +38,7 @@ def candidate(seen: Sequence[GroupSeen], domains: Domains, *, backs_off: str = "
         domain=domains.of(every),
         unmodelled=_doubts(seen, waiting, domains, mixed=mixed, backs_off=bool(backs_off)),
         preempts=min(it.priority for it in waiting) if all(it.preempts for it in waiting) else None,
+        marks=frozenset() if mixed else its_marks,
         backs_off=backs_off,
     )
 
@@ -54,12 +57,19 @@ def shapes(members: Iterable[MemberSeen], domains: Domains) -> tuple[Shape, ...]
     )
 
 
+def marks(members: Iterable[MemberSeen]) -> frozenset[Mark]:
+    """What decides whether others keep them away."""
+    return frozenset((it.namespace, it.labels) for it in members if it.labels is not None)
+
+
 def _doubts(
     seen: Sequence[GroupSeen], members: Sequence[MemberSeen], domains: Domains, *, mixed: bool, backs_off: bool
 ) -> tuple[str, ...]:
     """What is not reckoned with, in words."""
     found = {what for it in members for what in it.unmodelled}
     found |= {f"{name}, which no node has," for it in members for name in domains.nowhere(it.shape.requests)}
+    if any(it.labels is None for it in members):
+        found.add("who keeps pods with so many labels away")
     if mixed:
         found.add(MIXED)
     if not backs_off and any(it.record is not None and it.record.rolled_back for it in seen):

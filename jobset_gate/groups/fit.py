@@ -39,8 +39,6 @@ class Fit(Word, frozen=True):
     fits: bool
     certain: bool
     """However the scheduler places them."""
-    reserved: Mapping[str, Amounts]
-    """By node: the room that the groups take up in this placement, to be kept until they are bound."""
     lacks: str = ""
     """What there is too little of, for people."""
 
@@ -59,8 +57,8 @@ def check(demands: Sequence[Demand], ground: Ground, first: Sequence[Shape] = ()
     for demand in demands:
         lacks = placing.place(demand)
         if lacks:
-            return Fit(fits=False, certain=False, reserved={}, lacks=lacks)
-    return Fit(fits=True, certain=certain, reserved=placing.taken)
+            return Fit(fits=False, certain=False, lacks=lacks)
+    return Fit(fits=True, certain=certain)
 
 
 def without_lower(rooms: Sequence[Room], priority: int) -> list[Room]:
@@ -85,14 +83,11 @@ def never(demands: Sequence[Demand], rooms: Sequence[Room]) -> str:
     return next(filter(None, lacks), "")
 
 
-def after(rooms: Sequence[Room], reserved: Mapping[str, Amounts]) -> list[Room]:
-    """The nodes with less free."""
-    return [
-        msgspec.structs.replace(it, free=requests.without(it.free, reserved[it.node.name]))
-        if it.node.name in reserved
-        else it
-        for it in rooms
-    ]
+def settled(rooms: Sequence[Room], first: Sequence[Shape]) -> list[Room]:
+    """The nodes with what is left when these have their places."""
+    placing = _Placing(rooms)
+    placing.settle(first)
+    return [msgspec.structs.replace(it, free=placing.free(it.node.name)) for it in rooms]
 
 
 def domain(shapes: Sequence[Shape], nodes: Sequence[Node]) -> frozenset[str]:
@@ -129,14 +124,16 @@ class _Placing:
         self._rooms, self._words = rooms, words
         self._free = {it.node.name: dict(it.free) for it in rooms}
         self._before: Mapping[str, Amounts] = {it.node.name: it.free for it in rooms}
-        self.taken: dict[str, dict[str, int]] = {}
         self._asked: list[Demand] = []
 
+    def free(self, node: str) -> Amounts:
+        """What is left there."""
+        return self._free[node]
+
     def settle(self, shapes: Sequence[Shape]) -> None:
-        """Places others' pods, as many as have room; it is theirs and not in `taken`."""
+        """Places others' pods, as many as have room."""
         for shape in sorted(alike(shapes), key=lambda it: size(it.requests), reverse=True):
             self._place(shape, shape.count)
-        self.taken = {}
         self._before = {name: dict(free) for name, free in self._free.items()}
 
     def place(self, demand: Demand) -> str:
@@ -163,10 +160,9 @@ class _Placing:
         return count - left
 
     def _take(self, node: str, asked: Amounts, many: int) -> None:
-        free, taken = self._free[node], self.taken.setdefault(node, {})
+        free = self._free[node]
         for name, amount in asked.items():
             free[name] = free.get(name, 0) - amount * many
-            taken[name] = taken.get(name, 0) + amount * many
 
     def _short_in_all(self, demand: Demand) -> str:
         """Of what the PodGroup names, too little on the nodes that any of its pods may use."""

@@ -1,16 +1,18 @@
 """Which of the gathered groups are opened now: in order, as far as there is room, one doubtful one per domain (G3)."""
 
-from collections.abc import Iterable, Sequence
-from typing import Final
+from collections.abc import Callable, Iterable, Sequence
+from typing import Final, TypeVar
 
 import msgspec
 
 from jobset_gate import names
 from jobset_gate.groups import fit
+from jobset_gate.groups.anti_affinity import Mark
 from jobset_gate.groups.candidates import Candidate, Check, Hold, Open, Opened, order
-from jobset_gate.groups.certainty import Ground, Room
+from jobset_gate.groups.certainty import Ground, Room, Shape
 from jobset_gate.groups.demands import MOST_KINDS
 from jobset_gate.groups.model import Key
+from jobset_gate.groups.selection import Expression
 from jobset_gate.groups.starving import Short, may_be_passed, passes, short, takes
 from jobset_gate.groups.words import Prospects, Words
 from jobset_gate.groups.yards import Near, Yard
@@ -25,6 +27,16 @@ UNDISTURBED: Final = 5.0
 LARGEST_PRIORITY: Final = 2**31 - 1
 
 
+_Asking = TypeVar("_Asking", Candidate, Opened)
+
+Avoided = Callable[[frozenset[Mark]], frozenset[str]]
+
+
+def nothing(_: frozenset[Mark]) -> frozenset[str]:
+    """Nobody keeps anybody away."""
+    return frozenset()
+
+
 def consider(
     candidates: Sequence[Candidate],
     opened: Sequence[Opened],
@@ -33,6 +45,7 @@ def consider(
     now: float,
     check: Check = Check.FIT,
     starvation_seconds: float,
+    avoided: Avoided = nothing,
 ) -> list[Open | Hold]:
     """What becomes of each, in order: priority, then age, then name.
 
@@ -40,7 +53,13 @@ def consider(
     be placed, since the scheduler need not have put it where it was reckoned to go.
     """
     going = Pass(
-        opened, Ground(rooms), check=check, starvation_seconds=starvation_seconds, now=now, looks=len(candidates)
+        opened,
+        Ground(rooms),
+        check=check,
+        starvation_seconds=starvation_seconds,
+        now=now,
+        looks=len(candidates),
+        avoided=avoided,
     )
     return [going.consider(it) for it in sorted(candidates, key=order)]
 
@@ -60,8 +79,12 @@ class Pass:
         now: float,
         looks: int = CLOSER_LOOKS,
         state: object = None,
+        avoided: Avoided = nothing,
     ) -> None:
-        """`state` is another whenever the rooms are, or what has been opened; None: not known."""
+        """`state` is another whenever the rooms are, or what has been opened; None: not known. `avoided`: the nodes
+        from which bound pods keep one of such pods away.
+        """
+        self._avoided = avoided
         self._ground, self._words, self._prospects = ground, words or Words(), prospects or Prospects()
         self._prospects.renew(ground.rooms)
         self._now, self._check, self._starvation_seconds, self._looks = now, check, starvation_seconds, looks
@@ -80,14 +103,14 @@ class Pass:
         near = self._near(candidate.domain)
         if candidate.backs_off:
             return self._keep(candidate, near)
-        verdict = self._verdict(candidate, near)
+        verdict = self._verdict(candidate, self._narrowed(candidate), near)
         starved = self._starved(candidate, near) if isinstance(verdict, Open) else None
         if starved is not None:
             return _behind(candidate, starved[0].key, f"which has waited too long for {starved[1]} to be passed")
         yard = self._yards.setdefault(candidate.domain, Yard())
         if isinstance(verdict, Open):
             self._state = None  # from here on it is another
-            yard.opened(promised(verdict, self._now))
+            yard.opened(self._narrowed(promised(verdict, self._now)))
             return verdict
         if verdict.reason == names.REASON_BEHIND_OTHER:
             yard.held = yard.held or candidate
@@ -96,12 +119,15 @@ class Pass:
             yard.starves(like, candidate)
         return verdict
 
-    def _verdict(self, candidate: Candidate, near: Near) -> Open | Hold:
+    def _verdict(self, candidate: Candidate, narrowed: Candidate, near: Near) -> Open | Hold:
         if self._check is Check.OFF:
             return Open(candidate=candidate, proven=False)
-        proven, lacks = self._room(candidate, near)
+        proven, lacks = self._room(narrowed, near)
         if proven:
             return Open(candidate=candidate, proven=True)
+        if lacks and narrowed is not candidate:
+            many = len(self._avoided(candidate.marks))
+            lacks += f"; from {many} node{'s' if many > 1 else ''} others keep it away by their anti-affinity"
         lacks += lacks and self._never(candidate)
         if lacks and self._check is Check.FIT and not self._may_preempt(candidate, near):
             return Hold(candidate=candidate, reason=names.REASON_WAITING_FOR_CAPACITY, message=lacks)
@@ -121,14 +147,28 @@ class Pass:
 
     def _believed(self, group: Opened) -> Opened:
         """What was proven, or is said to be, is not where there is no room by now: then others need not leave any."""
+        group = self._narrowed(group)
         shapes = [shape for it in group.demands for shape in it.shapes]
         if not group.proven or all(self._ground.capacity(it) >= it.count for it in shapes):
             return group
         return msgspec.structs.replace(group, proven=False)
 
+    def _narrowed(self, it: _Asking) -> _Asking:
+        """Without the nodes that its pods cannot come to since others keep them away."""
+        avoided = self._avoided(it.marks) if it.marks else frozenset()
+        if not avoided:
+            return it
+        kept_away = Expression(key="metadata.name", operator="NotIn", values=avoided, field=True)
+        demands = tuple(
+            msgspec.structs.replace(demand, shapes=tuple(_without(shape, kept_away) for shape in demand.shapes))
+            for demand in it.demands
+        )
+        return msgspec.structs.replace(it, demands=demands)
+
     def _keep(self, candidate: Candidate, near: Near) -> Hold:
         """The room that there is for one that backs off is not for those after it."""
-        if self._check is not Check.OFF and self._certain(candidate, near):
+        candidate = self._narrowed(candidate)
+        if self._check is not Check.OFF and not candidate.unmodelled and self._certain(candidate, near):
             it = Opened(demands=candidate.demands, domain=candidate.domain, proven=True)
             self._yards.setdefault(candidate.domain, Yard()).opened(it)
             self._state = None
@@ -140,7 +180,7 @@ class Pass:
             return None
         for like, it in near.starved:
             if like not in self._shorts:
-                self._shorts[like] = short(it.demands, self._ground.rooms)
+                self._shorts[like] = short(it.demands, self._ground.rooms, near.shapes(sure=True))
             found = self._shorts[like]
             if found is not None and takes(candidate, found, self._ground):
                 return it, ", ".join(sorted(found.resources))
@@ -249,7 +289,19 @@ class Pass:
 def promised(verdict: Open, now: float) -> Opened:
     """What is going to be opened counts as open."""
     it = verdict.candidate
-    return Opened(demands=it.demands, domain=it.domain, proven=verdict.proven, priority=it.priority, since=now)
+    return Opened(
+        demands=it.demands,
+        domain=it.domain,
+        proven=verdict.proven,
+        marks=it.marks,
+        priority=it.priority,
+        since=now,
+    )
+
+
+def _without(shape: Shape, nodes: Expression) -> Shape:
+    selection = msgspec.structs.replace(shape.selection, every=(*shape.selection.every, nodes))
+    return msgspec.structs.replace(shape, selection=selection)
 
 
 def _outranks(candidate: Candidate, near: Near) -> bool:

@@ -5,7 +5,7 @@ Used by the keeper that opens them and by the command line that tells of them.
 
 from collections.abc import Callable, Iterable, Mapping, MutableMapping, Sequence
 from types import MappingProxyType
-from typing import Final
+from typing import Any, Final
 
 from jobset_gate import names
 from jobset_gate.groups import generation, opening, standing
@@ -16,6 +16,7 @@ from jobset_gate.groups.demands import candidate
 from jobset_gate.groups.domains import Domains
 from jobset_gate.groups.ganggroups import GangGroup
 from jobset_gate.groups.model import POD_GROUPS, Group, Key
+from jobset_gate.groups.opening import Avoided
 from jobset_gate.groups.outstanding import Look, outstanding
 from jobset_gate.groups.record import How, Record, Stage
 from jobset_gate.groups.seen import GroupSeen, MemberSeen
@@ -134,8 +135,11 @@ def outlook(
     creators: Mapping[Key, tuple[Creator, ...]] | None = None,
     short_of_quota: Callable[[GroupSeen], str] = lambda _: "",
     bound: Callable[[str], bool] = lambda _: False,
+    avoided: Avoided = opening.nothing,
 ) -> dict[Key, Open | Hold | Standing]:
-    """Of each group that is not open. `bound`: whether the room that a pod (by UID) takes is in `rooms` already."""
+    """Of each group that is not open. `bound`: whether the room that a pod (by UID) takes is in `rooms` already.
+    `avoided`: from which nodes bound pods keep such pods away.
+    """
     by_key = {it.group.key: it for it in seen}
     groups = {key: it.group for key, it in by_key.items()}
     view = Outlook(
@@ -154,7 +158,8 @@ def outlook(
             told[key] = answer
         opened += outstanding(each, bound, around, now)
     candidates = list(waiting.values())
-    for it in opening.consider(candidates, opened, rooms, now=now, check=check, starvation_seconds=starvation_seconds):
+    rules: dict[str, Any] = {"check": check, "starvation_seconds": starvation_seconds, "avoided": avoided}
+    for it in opening.consider(candidates, opened, rooms, now=now, **rules):
         told |= dict.fromkeys((demand.key for demand in it.candidate.demands), it)
     return told
 

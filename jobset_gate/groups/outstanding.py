@@ -12,7 +12,7 @@ import msgspec
 from jobset_gate.groups import fit, generation
 from jobset_gate.groups.candidates import Opened
 from jobset_gate.groups.certainty import Shape
-from jobset_gate.groups.demands import shapes
+from jobset_gate.groups.demands import marks, shapes
 from jobset_gate.groups.domains import Domains
 from jobset_gate.groups.fit import Demand
 from jobset_gate.groups.model import Key
@@ -134,7 +134,8 @@ def _strays(seen: GroupSeen, bound: Callable[[str], bool], domains: Domains, now
 
 
 def _still(seen: GroupSeen, members: Sequence[MemberSeen], minimum: int, domains: Domains, **how: Any) -> Opened | None:
-    return _opened(seen.group.key, shapes(members, domains), domains, minimum=minimum, priority=_priority(seen), **how)
+    how = {"minimum": minimum, "priority": _priority(seen), "marks": marks(members), **how}
+    return _opened(seen.group.key, shapes(members, domains), domains, **how)
 
 
 def _opened(

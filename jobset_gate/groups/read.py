@@ -10,7 +10,8 @@ from typing import Any, Final
 
 from jobset_gate import names, quantity
 from jobset_gate.bounded_cache import BoundedCache, shared_text
-from jobset_gate.groups import pods, selection, templates, values, wire
+from jobset_gate.groups import anti_affinity, pods, selection, templates, values, wire
+from jobset_gate.groups.anti_affinity import Labels
 from jobset_gate.groups.model import Claim, Meta, Way
 from jobset_gate.groups.requests import Amounts
 from jobset_gate.groups.seen import BoundSeen, Maker, MemberSeen, NodeSeen
@@ -44,6 +45,10 @@ _NONE: Final[Mapping[str, str]] = {}
 
 Said = tuple[tuple[str, str], ...]
 
+_MOST_LABELS: Final = 4096
+"""Characters of a pod's labels."""
+
+_marks: Final = BoundedCache[Labels, Labels](_CLAIMS_BYTES)
 _claims: Final = BoundedCache[tuple[object, ...], Claim | None](_CLAIMS_BYTES)
 
 
@@ -54,7 +59,7 @@ def member(seen: wire.Pod, ways: frozenset[Way] = pods.ALL) -> MemberSeen:
     """A pod of a group, be it by its label or by what it says. `ways`: those that are switched on."""
     meta, spec, status = seen.metadata, seen.spec, seen.status
     labels, notes = meta.labels or _NONE, meta.annotations or _NONE
-    shape, left_out = templates.facts(spec)
+    shape, left_out, repels = templates.facts(spec)
     gates = tuple(it.name for it in spec.scheduling_gates or ())
     generation, opened_at = opened(notes.get(names.GANG_OPENED, ""))
     return MemberSeen(
@@ -65,6 +70,8 @@ def member(seen: wire.Pod, ways: frozenset[Way] = pods.ALL) -> MemberSeen:
         claim=_claimed(meta, ways),
         shape=shape,
         unmodelled=left_out,
+        repels=repels,
+        labels=_kept(labels),
         created=seconds(meta.creation_timestamp),
         priority=spec.priority or 0,
         preempts=spec.preemption_policy != "Never",
@@ -101,7 +108,7 @@ def bound(
         return None
     meta = seen.metadata
     ours = namespace in (None, meta.namespace) and _should_be_held(seen, schedulers)
-    shape, _ = templates.facts(seen.spec)
+    shape, _, repels = templates.facts(seen.spec)
     return BoundSeen(
         uid=meta.uid,
         namespace=shared_text(meta.namespace),
@@ -110,6 +117,7 @@ def bound(
         requests=shape.requests,
         priority=seen.spec.priority or 0,
         stays=_stays(meta),
+        repels=repels,
         ungated=member(seen, ways) if ours and _claimed(meta, ways) is not None else None,
     )
 
@@ -187,6 +195,16 @@ def _should_be_held(seen: wire.Pod, schedulers: Collection[str]) -> bool:
         and names.MIRROR_POD not in (meta.annotations or _NONE)
         and (maker is None or maker.kind != "DaemonSet")
     )
+
+
+def _kept(labels: Mapping[str, str]) -> Labels | None:
+    """The same object for pods that have the same."""
+    found = anti_affinity.kept(labels.items())
+    known = _marks.get(found)
+    if known is not None:
+        return known
+    weight = sum(len(key) + len(value) for key, value in found)
+    return None if weight > _MOST_LABELS else _marks.keep(found, found, _ENTRY_BYTES + 2 * weight)
 
 
 def _stays(meta: wire.PodMeta) -> bool:

@@ -7,6 +7,7 @@ from collections.abc import Mapping
 from types import MappingProxyType
 
 from jobset_gate.groups import pods
+from jobset_gate.groups.anti_affinity import Labels, Term
 from jobset_gate.groups.certainty import Shape
 from jobset_gate.groups.model import Claim, Group, Key, PodGroupSeen
 from jobset_gate.groups.record import Record
@@ -38,6 +39,10 @@ class MemberSeen(Word, frozen=True):
     shape: Shape
     """Of one pod. The same object for all pods that are alike."""
     unmodelled: tuple[str, ...] = ()
+    repels: tuple[Term, ...] = ()
+    """Whom it keeps away from where it runs."""
+    labels: Labels | None = ()
+    """None: too many to be kept."""
     created: float = 0.0
     priority: int = 0
     preempts: bool = True
@@ -103,6 +108,7 @@ class BoundSeen(Word, frozen=True):
     requests: Amounts
     """The same object for all pods that are alike."""
     priority: int = 0
+    repels: tuple[Term, ...] = ()
     stays: bool = False
     """It belongs to its node, so nobody ever gets its place: a DaemonSet's, or a static pod."""
     ungated: MemberSeen | None = None

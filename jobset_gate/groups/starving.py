@@ -40,13 +40,14 @@ def passes(candidate: Candidate, now: float, seconds: float) -> bool:
     return _part(candidate, now, seconds) == PARTS - 1
 
 
-def short(demands: Sequence[Demand], rooms: Sequence[Room]) -> Short | None:
-    """None: each of its pods has room. What a PodGroup asks for beyond its pods is not counted, since nobody is charged
-    for that.
+def short(demands: Sequence[Demand], rooms: Sequence[Room], first: Sequence[Shape] = ()) -> Short | None:
+    """What is lacking when those that come `first` have their places; None: each of its pods has room.
+
+    What a PodGroup asks for beyond its pods is not counted, since nobody is charged for that.
     """
     own = [Demand(key=it.key, shapes=it.shapes, minimum=it.minimum) for it in demands]
     shapes = [shape for it in own for shape in it.shapes]
-    near = [room for room in rooms if any(_could_be(shape, room) for shape in shapes)]
+    near = [room for room in fit.settled(rooms, first) if any(_could_be(shape, room) for shape in shapes)]
     if fit.check(own, Ground(near)).fits:
         return None
     named = {name for shape in shapes for name, many in shape.requests.items() if many > 0}

@@ -9,11 +9,12 @@ from typing import Final
 import msgspec
 
 from jobset_gate.bounded_cache import BoundedCache
-from jobset_gate.groups import requests, selection, unmodelled, wire
+from jobset_gate.groups import anti_affinity, requests, selection, unmodelled, wire
+from jobset_gate.groups.anti_affinity import Term
 from jobset_gate.groups.certainty import Shape
 
-Facts = tuple[Shape, tuple[str, ...]]
-"""Of one pod; and what of its template is not reckoned with, in words."""
+Facts = tuple[Shape, tuple[str, ...], tuple[Term, ...]]
+"""Of one pod; what of its template is not reckoned with, in words; and whom it keeps away from where it runs."""
 
 _KINDS_BYTES: Final = 16 * 1024 * 1024
 """For the facts of kinds of pods; the pods of a Job or of a gang are one kind. Some 4,000 ordinary ones."""
@@ -54,7 +55,7 @@ def _worked_out(template: bytes, *, large: bool) -> Facts:
     spec = msgspec.json.decode(template)
     shape = Shape(selection=selection.of_pod(spec), requests=requests.of_pod(spec), count=1)
     beyond = [_LARGE] if large else [_WIDE] if selection.is_wide(spec) else []
-    return shape, (*beyond, *unmodelled.of_pod(spec))
+    return shape, (*beyond, *unmodelled.of_pod(spec)), anti_affinity.of_pod(spec)
 
 
 def _whole(spec: wire.PodSpec) -> wire.Template:

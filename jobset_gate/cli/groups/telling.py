@@ -55,6 +55,7 @@ def reports(
         creators=dict(made_by),
         short_of_quota=lambda it: quota.lacks(it, index.quotas(it.group.key.namespace)),
         bound=index.bound,
+        avoided=index.avoided,
     )
     found = [report(it, now, _why(it, told.get(it.group.key), reading, controlled=controlled)) for it in seen]
     return sorted(found, key=lambda it: (it.key.namespace, it.key.name, it.key.design))

@@ -6,14 +6,12 @@ from contextlib import asynccontextmanager
 from jobset_gate import names
 from jobset_gate.groups.record import How
 from jobset_gate.kube.resources import Resource
-from jobset_gate.settings import Groups
 from tests.flow.groups.conftest import MakeGroupStage
-from tests.flow.groups.gangs import all_held, end, gang, until_said
+from tests.flow.groups.gangs import Clock, all_held, end, gang, until_said
 from tests.flow.groups.stage import GroupStage
 
 PRIORITY_CLASSES = Resource("scheduling.k8s.io", "v1", "priorityclasses", "PriorityClass", namespaced=False)
 LOW, HIGH, PATIENT = "low", "high", "patient"
-SOON = Groups(starvation_seconds=1.0)
 
 
 @asynccontextmanager
@@ -58,11 +56,14 @@ async def test_priority_comes_before_age_and_age_before_the_name(make_stage: Mak
 
 async def test_one_that_has_waited_long_enough_is_passed_by_nobody_of_lower_rank(make_stage: MakeGroupStage) -> None:
     """And by one of higher priority, though it is younger."""
-    async with make_stage(nodes={"n": "4"}, settings=SOON) as stage, priorities(stage):
+    clock = Clock()
+    async with make_stage(nodes={"n": "4"}, controller=False) as stage, priorities(stage):
+        stage.start_controller(clock=clock)
         await gang(stage, "first", 2, priorityClassName=_class(stage, HIGH))
         await stage.until_bound(2, "first")
         await gang(stage, "large", 2, cpu="2", priorityClassName=_class(stage, LOW))
         await until_said(stage, "large", names.REASON_WAITING_FOR_CAPACITY)
+        clock.forward(stage.settings.groups.starvation_seconds)
         await gang(stage, "lesser", 2)
         await until_said(stage, "lesser", names.REASON_BEHIND_OTHER, "large")
         await gang(stage, "urgent", 2, priorityClassName=_class(stage, HIGH))

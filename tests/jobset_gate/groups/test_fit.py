@@ -203,11 +203,10 @@ def test_gangs_that_open_together_need_room_side_by_side() -> None:
     assert not check([demand(shape(2, cpu=1)), demand(shape(3, cpu=1))], nodes).fits
 
 
-def test_what_was_reserved_is_not_free() -> None:
+def test_what_others_have_their_places_on_is_not_free() -> None:
     nodes = [room("a", cpu=4), room("b", cpu=4)]
-    first = check([demand(shape(6, cpu=1))], nodes)
-    assert {name: taken["cpu"] for name, taken in first.reserved.items()} == {"a": 4000, "b": 2000}
-    left = fit.after(nodes, first.reserved)
+    left = fit.settled(nodes, [shape(6, cpu=1)])
+    assert {it.node.name: it.free["cpu"] for it in left} == {"a": 0, "b": 2000}
     assert check([demand(shape(2, cpu=1))], left).fits
     assert not check([demand(shape(3, cpu=1))], left).fits
 
@@ -273,11 +272,14 @@ def test_a_certain_fit_stands_whatever_the_scheduler_does(
 
 @settings(deadline=None)
 @given(shapes, nodes)
-def test_what_is_reserved_was_free(asked: list[tuple[int, int, int]], free: list[tuple[int, int]]) -> None:
+def test_a_group_fits_or_lacks_something_and_nobody_is_settled_where_there_is_no_room(
+    asked: list[tuple[int, int, int]], free: list[tuple[int, int]]
+) -> None:
     rooms = [room(str(number), cpu=cpu, memory=memory) for number, (cpu, memory) in enumerate(free)]
-    answer = check([demand(*(shape(count, cpu=cpu, memory=memory) for count, cpu, memory in asked))], rooms)
+    wanted = [shape(count, cpu=cpu, memory=memory) for count, cpu, memory in asked]
+    answer = check([demand(*wanted)], rooms)
     assert bool(answer.lacks) is not answer.fits
-    assert all(many >= 0 for it in fit.after(rooms, answer.reserved) for many in it.free.values())
+    assert all(many >= 0 for it in fit.settled(rooms, wanted) for many in it.free.values())
 
 
 kinds = st.builds(shape, st.integers(1, 4), cpu=st.integers(1, 4), gpu=st.integers(0, 2))
