@@ -5,7 +5,7 @@ from typing import Final
 
 from controllers.keys import Key
 from jobset_gate import names, report
-from jobset_gate.model import Generation, JobSetSeen, Kind
+from jobset_gate.model import Generation, JobSetSeen, Kind, Verdict
 
 MOST_BYTES: Final = 16 * 1024 * 1024
 """Of all of them together: some thousand of usual size. The oldest goes first."""
@@ -18,10 +18,10 @@ class LastPictures:
         self._kept: OrderedDict[Key, tuple[Generation, bytes]] = OrderedDict()
         self.bytes = 0
 
-    def of(self, key: Key, jobset: JobSetSeen) -> bytes | None:
-        """None where there is none, or none of the present generation."""
+    def of(self, key: Key, its: Generation | None) -> bytes | None:
+        """None where there is none, or none of that generation."""
         kept = self._kept.get(key)
-        return kept[1] if kept is not None and kept[0] == timed_out(jobset) else None
+        return kept[1] if kept is not None and kept[0] == its else None
 
     def keep(self, key: Key, its: Generation, drawn: bytes) -> None:
         """Of one generation; that of an earlier one goes."""
@@ -37,12 +37,11 @@ class LastPictures:
         self.bytes -= 0 if kept is None else len(kept[1])
 
 
-def timed_out(jobset: JobSetSeen) -> Generation | None:
-    """The generation of which our condition says that it timed out, if that is the present one."""
+def timed_out(jobset: JobSetSeen, verdict: Verdict | None) -> Generation | None:
+    """The generation that timed out, by the ConfigMap's verdict or else our condition, if that is the present one."""
     told = jobset.condition
-    if told is None or told.reason != names.REASON_TIMED_OUT:  # nearly always, and this is asked for each event
-        return None
-    verdict = report.decision_in(told, jobset.uid)
+    if verdict is None and told is not None and told.reason == names.REASON_TIMED_OUT:
+        verdict = report.decision_in(told, jobset.uid)
     if verdict is None or verdict.kind is not Kind.TIMEOUT:
         return None
     present = Generation(jobset.uid, jobset.attempt, jobset.epoch)

@@ -69,7 +69,7 @@ class Page:
     def touched(self, key: Key) -> None:
         """Something of this gang is different."""
         self.board.touched(key)
-        self.timelines.touched(key, self._index.jobset(key))
+        self.timelines.touched(key, self._index.jobset(key), self._index.decided(key))
 
     async def run(self) -> None:
         """Until cancelled; what goes wrong is tried again."""

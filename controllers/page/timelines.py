@@ -14,7 +14,7 @@ from jobset_gate.kube.client import Client
 from jobset_gate.kube.listwatch import Scope, pages
 from jobset_gate.kube.reader import Bare, Reader
 from jobset_gate.kube.resources import PODS
-from jobset_gate.model import GangSeen, Generation, JobSetSeen
+from jobset_gate.model import GangSeen, Generation, JobSetSeen, Verdict
 from jobset_gate.picture import picture
 from jobset_gate.timeline import PodTimes, Timeline
 from jobset_gate.timeline_sums import idle
@@ -51,13 +51,13 @@ class Timelines:
         self._room = asyncio.Semaphore(AT_ONCE)
         self._last = LastPictures()
 
-    def touched(self, key: Key, jobset: JobSetSeen | None) -> None:
+    def touched(self, key: Key, jobset: JobSetSeen | None, verdict: Verdict | None) -> None:
         """Something of this gang is different. Of one that times out, the picture is taken while its pods are there."""
         if jobset is None:
             self._last.drop(key)
             return
-        its = timed_out(jobset)
-        if its is None or jobset.finished or jobset.deleting or self._last.of(key, jobset) is not None:
+        its = timed_out(jobset, verdict)
+        if its is None or jobset.finished or jobset.deleting or self._last.of(key, its) is not None:
             return
         name = f"last of {key}"
         if name not in self._under_way and len(self._under_way) < MOST_AT_ONCE:
@@ -66,7 +66,7 @@ class Timelines:
 
     async def of_gang(self, key: Key, seen: GangSeen) -> bytes:
         """Of a JobSet's gang; once it has timed out, as it was then. Raises KubeError where its pods cannot be read."""
-        last = self._last.of(key, seen.jobset)
+        last = self._last.of(key, timed_out(seen.jobset, _verdict(seen)))
         if last is not None:
             return last
         return await self._svg(f"gang {key}", _scope(key), _maker(seen))
@@ -123,7 +123,7 @@ class Timelines:
         """With what is known of the gang by the time that others' pictures leave room for this one."""
         async with self._room:
             seen = self._look(key)
-            if seen is None or timed_out(seen.jobset) != its or not seen.pods:
+            if seen is None or timed_out(seen.jobset, _verdict(seen)) != its or not seen.pods:
                 return b""
             drawn = await self._draw(_scope(key), _maker(seen, AS_IT_WAS))
         if self._look(key) is not None:
@@ -144,6 +144,10 @@ class Timelines:
                     found.append(timeline_read.pod(pod))
             await asyncio.sleep(0)
         return found
+
+
+def _verdict(seen: GangSeen) -> Verdict | None:
+    return None if seen.gate is None else seen.gate.verdict
 
 
 def _scope(key: Key) -> Scope:

@@ -7,7 +7,7 @@ from controllers.page import last_pictures, timelines
 from controllers.page.last_pictures import LastPictures, timed_out
 from controllers.page.timelines import Timelines
 from jobset_gate import names
-from jobset_gate.model import Generation, JobSetSeen
+from jobset_gate.model import Generation, JobSetSeen, Kind
 from tests.controllers.page.cluster import Cluster
 from tests.controllers.page.stage import PATIENCE
 from tests.jobset_gate import gangs
@@ -21,19 +21,22 @@ def late(**changes: object) -> JobSetSeen:
 
 
 def test_only_a_timeout_of_the_present_generation_is_one() -> None:
-    assert timed_out(late()) == ITS
-    assert timed_out(late(attempt=1)) is None
-    assert timed_out(late(uid="u-2")) is None
-    assert timed_out(gangs.jobset()) is None
+    assert timed_out(late(), None) == ITS
+    assert timed_out(late(attempt=1), None) is None
+    assert timed_out(late(uid="u-2"), None) is None
+    assert timed_out(gangs.jobset(), None) is None
+    assert timed_out(gangs.jobset(), gangs.verdict(Kind.TIMEOUT, names.REASON_TIMED_OUT)) == ITS
+    assert timed_out(gangs.jobset(attempt=1), gangs.verdict(Kind.TIMEOUT, names.REASON_TIMED_OUT)) is None
+    assert timed_out(late(), gangs.verdict(Kind.RELEASE)) is None
     opened = gangs.condition(names.REASON_TIMED_OUT, "opened (uid u-1, attempt 0, epoch 0)")
-    assert timed_out(late(condition=opened)) is None
+    assert timed_out(late(condition=opened), None) is None
 
 
 def test_the_oldest_go_when_there_is_no_room_for_more() -> None:
     kept, size = LastPictures(), last_pictures.MOST_BYTES // 4
     for number in range(10):
         kept.keep(Key("default", f"train-{number}"), ITS, bytes(size))
-    there = [number for number in range(10) if kept.of(Key("default", f"train-{number}"), late()) is not None]
+    there = [number for number in range(10) if kept.of(Key("default", f"train-{number}"), ITS) is not None]
     assert there == [6, 7, 8, 9]
     assert kept.bytes == 4 * size
     for number in range(10):
@@ -46,7 +49,7 @@ async def test_a_crowd_of_timeouts_does_not_keep_viewers_waiting_behind_it() -> 
     seen = gangs.gang(gangs.pod(0), jobset=late())
     made = Timelines(cluster.client(), lambda _: seen, lambda: gangs.T0)
     for number in range(1000):
-        made.touched(Key("default", f"train-{number}"), late())
+        made.touched(Key("default", f"train-{number}"), late(), None)
     assert made.under_way == timelines.MOST_AT_ONCE
     async with asyncio.timeout(PATIENCE):
         await made.of_gang(Key("default", "other"), gangs.gang(gangs.pod(0)))

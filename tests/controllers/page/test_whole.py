@@ -95,6 +95,31 @@ async def test_a_release_is_seen_by_whom_the_api_server_lets(
             await stage.until_running(2)
 
 
+@pytest.mark.real
+async def test_who_comes_when_the_pods_of_a_timeout_are_gone_sees_how_it_was(
+    real_plane: Real, namespace_of_real: str, tmp_path: Path
+) -> None:
+    place = namespace_of_real
+    async with staged(real_plane, place, tmp_path, nodes=(Node("early", pods=1),), controller=False) as stage:
+        manager = stage.start_controller(page_port=free_port())
+        member = await account(stage, "member", JOBSETS, PODS)
+        workers = manifests.replicated_job(replicas=1, parallelism=2, backoff_limit=0, pod={"restartPolicy": "Never"})
+        config = {names.TIMEOUT_FIELD: 1}
+        await stage.apply(manifests.jobset("train", replicated_jobs=[workers], config=config))
+        await stage.until_jobset("train", lambda it: it.get("status", {}).get("terminalState") == "Failed")
+        async with page(manager, member) as session:
+            async with session.get("/events") as answer:
+                await seen(events(answer), 'data-state="TimedOut" data-started="1" data-expected="2"')
+            for pod in (await stage.client.list(PODS, place))["items"]:
+                await stage.client.delete(PODS, pod["metadata"]["name"], place)
+            drawn = (await text(session, f"/gangs/{place}/train/timeline.svg"))[1]
+            assert "1/2 pods started; it timed out 1s after its first pod started" in drawn
+            assert "seen when its time was up" in drawn
+            said = (await text(session, f"/gangs/{place}/train"))[1]
+            assert "1 of 2 pods started" in said
+            assert "1 pod: Unscheduled" in said
+
+
 async def seen(news: AsyncIterator[tuple[str, Any]], word: str) -> None:
     """Waits for a change that says so."""
     async with asyncio.timeout(PATIENCE):
