@@ -11,6 +11,8 @@ are bound. Until then it is looked at at leisure. That is a hint and decides not
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from fractions import Fraction
 
+import msgspec
+
 from controllers.groups import hints
 from controllers.groups.homes import Homes
 from controllers.groups.parts import Parts
@@ -124,7 +126,7 @@ class GroupIndex:
         parts = self._seats.of(key)
         if parts is None or not self._shows(parts):
             return None
-        group = self._merged(key, parts)
+        group, record = self._counted(key, parts), self._record(key, parts)
         pod_group = next((it for it in self._homes.pod_groups(key) if it.pod_group == group.pod_group), None)
         home = self._homes.chosen(key, pod_group)
         created = min((it.created for it in parts.members), default=0.0) if pod_group is None else pod_group.created
@@ -134,7 +136,7 @@ class GroupIndex:
             members=parts.members,
             created=created,
             home=None if home is None else home.home,
-            record=self._believed(group, self._record(key, parts)),
+            record=self._believed(group, record),
             kind_status={} if pod_group is None else pod_group.status,
             annotations={} if home is None else home.annotations,
             status_managers=() if pod_group is None else pod_group.status_managers,
@@ -143,7 +145,7 @@ class GroupIndex:
     def group(self, key: Key) -> Group | None:
         """The gang that all sources of a group come to."""
         parts = self._seats.of(key)
-        return self._merged(key, parts) if parts is not None and self._shows(parts) else None
+        return self._counted(key, parts) if parts is not None and self._shows(parts) else None
 
     def groups(self) -> Mapping[Key, Group]:
         """All of them: a live view, which puts together only what is asked for."""
@@ -253,6 +255,10 @@ class GroupIndex:
             for design in self._homes.looking(home.home.api):
                 if design is not key.design:
                     yield Key(design=design, namespace=key.namespace, name=key.name)
+
+    def _counted(self, key: Key, parts: Parts) -> Group:
+        group, present = self._merged(key, parts), parts.present(self._record(key, parts))
+        return group if present is None else msgspec.structs.replace(group, present=present)
 
     def _believed(self, group: Group, record: Record | None) -> Record | None:
         if record is None or record.stage is Stage.CLOSED:

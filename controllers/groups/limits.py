@@ -159,7 +159,7 @@ def _placing(seen: GroupSeen, record: Record, since: float) -> wayback.Placing:
         design=seen.group.key.design,
         mode=own.mode,
         minimum=own.minimum,
-        bound=generation.bound(seen, own.generation),
+        bound=generation.bound(seen),
         since=since,
         wait=Fraction(record.wait),
         extended=record.extended,

@@ -7,11 +7,11 @@ from typing import Final
 
 import msgspec
 
-from jobset_gate.groups import merge
+from jobset_gate.groups import generation, merge
 from jobset_gate.groups.identity import label
 from jobset_gate.groups.model import DESIGN, Claim, Group, Key, Member, Way
 from jobset_gate.groups.record import Record
-from jobset_gate.groups.seen import HomeSeen, MemberSeen
+from jobset_gate.groups.seen import HomeSeen, Maker, MemberSeen
 
 _WAY: Final = {design: next(way for way in Way if DESIGN[way] is design) for design in DESIGN.values()}
 
@@ -39,6 +39,10 @@ class Parts:
         """By UID: those that are bound and only name it."""
         self._said: Counter[Claim | None] = Counter()
         """How many say what."""
+        self._makers: Counter[Maker] = Counter()
+        """How many were made by whom."""
+        self._ended = 0
+        """How many have succeeded."""
         self._in_order = True
         """Those that are held are kept by name; only one that comes disturbs that."""
         self._members: tuple[MemberSeen, ...] | None = None
@@ -69,6 +73,12 @@ class Parts:
         """A pod is gone; gives what it was."""
         return self._set(self._held if held else self._ungated, uid, None)
 
+    def present(self, record: Record | None) -> int | None:
+        """How many there are for gathering, where that is another number than of those that may count at all."""
+        if not self._ended and not generation.namesakes(self._makers):
+            return None
+        return generation.present(self.members, record)
+
     def merged(self, key: Key, homes: Sequence[HomeSeen], default_wait: Fraction) -> Group:
         """The gang that pods and PodGroups come to. A record that nobody can read holds it: who knows what it said?"""
         if self.group is None:
@@ -95,6 +105,10 @@ class Parts:
             self._in_order = self._in_order and old is not None
             if self.key is None and new.claim is not None and label(new.claim.key) == self.label:
                 self.key = new.claim.key
+        if old is not None:
+            self._made(old, -1)
+        if new is not None:
+            self._made(new, 1)
         if self.group is not None:
             # A pod that is here both ways for a moment is one.
             plain = pods is self._held and not self._ungated
@@ -104,6 +118,13 @@ class Parts:
         if new is not None:
             self._say(new.claim, 1)
         return old
+
+    def _made(self, member: MemberSeen, more: int) -> None:
+        self._ended += more * (member.phase == "Succeeded")
+        if member.maker is not None:
+            self._makers[member.maker] += more
+            if not self._makers[member.maker]:
+                del self._makers[member.maker]
 
     def _say(self, claim: Claim | None, more: int) -> None:
         self._said[claim] += more

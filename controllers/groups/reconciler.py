@@ -95,12 +95,13 @@ class GroupReconciler:
             if terminating(refused):
                 return None  # the namespace goes, and its groups with it
             raise
+        again = _sooner(again, generation.joins_in(seen, self._now()))
         seen = self._index.observe(key)
         if seen is None:
             return again
         wait = self._quiet(seen)
         if wait > 0:
-            return wait if again is None else min(again, wait)
+            return _sooner(again, wait)
         self._spoken(seen, blocked)
         return again
 
@@ -117,8 +118,8 @@ class GroupReconciler:
         parts = self._parts(record, seen)
         first = generation.holder(record, parts)
         if record.stage is Stage.OPEN:
-            over = self._all_over(parts) if key in parts else self._is_over(key, seen)
-            pods = () if over else generation.passing(seen, record, self._gates.under_way(key))
+            over = self._is_over(parts if key in parts else {key: seen})
+            pods = () if over else generation.passing(seen, record, self._now(), self._gates.under_way(key))
             self._gates.want(key, pods, record.generation)
             if self._native is not None and record.how is How.NATIVE and not over and not pods:
                 await self._native.hand_over(seen, record)
@@ -143,7 +144,7 @@ class GroupReconciler:
 
     async def _keep(self, key: Key, seen: GroupSeen, record: Record, parts: dict[Key, GroupSeen]) -> float | None:
         """The wait limit, and the end."""
-        if self._all_over(parts):
+        if self._is_over(parts):
             wait = 0.0 if record.satisfied is not None or self._gates.passed(key) else record.at + LAG - self._now()
             if wait > 0:
                 return wait
@@ -163,19 +164,15 @@ class GroupReconciler:
             await self._records.write(seen, record)
         self._copied[key] = record.generation
 
-    def _all_over(self, parts: dict[Key, GroupSeen]) -> bool:
+    def _is_over(self, parts: dict[Key, GroupSeen]) -> bool:
         """A decision on several gangs is over only for all: till then who comes to one of them takes a place in it."""
-        return all(self._is_over(*it) for it in parts.items())
+        return generation.is_over([(seen, self._begun(key, seen)) for key, seen in parts.items()])
 
-    def _is_over(self, key: Key, seen: GroupSeen) -> bool:
-        record = seen.record
-        if record is None:
-            return True
-        opened_here = self._gates.passed(key) == record.generation
+    def _begun(self, key: Key, seen: GroupSeen) -> bool:
+        """Whether some were opened from here; of those opened just now the watch may still tell that they are held."""
         under_way = self._gates.under_way(key)
-        # Of those opened just now the watch may still tell that they are held.
-        begun = opened_here and not any(it.uid in under_way for it in seen.members)
-        return generation.is_over(seen, record, begun=begun)
+        opened_here = seen.record is not None and self._gates.passed(key) == seen.record.generation
+        return opened_here and not any(it.uid in under_way for it in seen.members)
 
     def _forget(self, key: Key) -> None:
         self._gates.forget(key)
@@ -187,3 +184,7 @@ class GroupReconciler:
             self._native.forget(key)
         self._forgotten(key)
         self._look(key)
+
+
+def _sooner(one: float | None, other: float | None) -> float | None:
+    return min((it for it in (one, other) if it is not None), default=None)

@@ -40,7 +40,7 @@ class Talk:
         if self._told.get(key) != record.at:
             self._told[key] = record.at
             return 0.0
-        if record.satisfied is not None or generation.bound(seen, record.generation) >= record.minimum:
+        if record.satisfied is not None or generation.bound(seen) >= record.minimum:
             return 0.0
         return max(0.0, record.at + PLACING_PATIENCE - 1 - self._clock())
 

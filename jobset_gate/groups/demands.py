@@ -11,6 +11,7 @@ from jobset_gate.groups.candidates import Candidate
 from jobset_gate.groups.certainty import Shape, alike
 from jobset_gate.groups.domains import Domains
 from jobset_gate.groups.fit import Demand
+from jobset_gate.groups.generation import State
 from jobset_gate.groups.requests import Amounts
 from jobset_gate.groups.seen import GroupSeen, MemberSeen
 from jobset_gate.groups.selection import Selection
@@ -79,11 +80,11 @@ def _doubts(
 
 def _demand(seen: GroupSeen, asked: tuple[Shape, ...]) -> Demand:
     group = seen.group
-    there = [it for it in seen.members if it.bound and it.alive and it.phase != "Succeeded"]
+    there = generation.counted(seen)[State.PLACED]
     return Demand(
         key=group.key,
         shapes=asked,
-        minimum=max(0, (group.minimum or 0) - generation.bound(seen, 0)) if asked else 0,
+        minimum=max(0, (group.minimum or 0) - generation.bound(seen)) if asked else 0,
         resources=_left(group.resources, there),
     )
 
@@ -102,7 +103,7 @@ def _least(asked: Sequence[Shape]) -> tuple[Shape, ...]:
 
 def _since(seen: GroupSeen) -> float:
     """When it had its minimum of members, or could be tried again."""
-    created = sorted(it.created for it in seen.members if it.alive)
+    created = sorted(it.created for it in generation.counted(seen).present)
     minimum = seen.group.minimum or 1
     gathered = created[min(minimum, len(created)) - 1]
     return gathered if seen.record is None else max(gathered, seen.record.not_before)

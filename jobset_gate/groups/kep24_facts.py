@@ -4,6 +4,7 @@ from collections.abc import Iterator
 from typing import Final
 
 from jobset_gate import names
+from jobset_gate.groups import generation
 from jobset_gate.groups.fact import Fact, Scene, by_name, on_group, on_pods
 from jobset_gate.groups.model import Design
 from jobset_gate.groups.seen import MemberSeen
@@ -48,7 +49,7 @@ def _depleted(told: Scene) -> Iterator[Fact]:
     """Some pods run, but the group cannot come to its minimum any more with those there are."""
     if told.counts.minimum == 0:
         return
-    there = [it for it in told.seen.members if it.alive]
+    there = generation.counted(told.seen).present
     running = sum(it.phase == "Running" for it in there)
     if running == 0 or len(there) >= told.counts.minimum:
         return

@@ -48,8 +48,8 @@ def outstanding(
     placed = [it for it in opened if it.node and not bound(it.uid)]  # it has its place, and the nodes lag behind
     rest = [it for it in opened if not it.node and not bound(it.uid)]
     rest = [it for it in rest if _is_known(it, now)] if over else rest
-    rest += generation.passing(seen, record)
-    short = max(0, record.minimum - generation.bound(seen, record.generation))
+    rest += generation.passing(seen, record, now)
+    short = max(0, record.minimum - generation.bound(seen))
     how: dict[str, Any] = {"proven": record.how is How.FIT, "placed": over, "since": record.at}
     gone = () if over or record.stage is not Stage.OPEN else _less(before, living(seen, domains), short - len(rest))
     found = (

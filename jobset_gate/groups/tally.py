@@ -1,6 +1,7 @@
 """The members of a group counted: what the phases are decided by and what is shown as BOUND/MINIMUM (G5)."""
 
 from jobset_gate.groups import generation
+from jobset_gate.groups.generation import State
 from jobset_gate.groups.phases import Counts
 from jobset_gate.groups.record import Record, Stage
 from jobset_gate.groups.seen import GroupSeen, MemberSeen
@@ -10,15 +11,15 @@ def tally(seen: GroupSeen, now: float) -> Counts:
     """The numbers of this generation; of all members where none is open."""
     record = seen.record
     opened = record is not None and record.stage is not Stage.CLOSED
-    bound = generation.bound(seen, record.generation if opened and record is not None else 0)
-    ended = [it.phase for it in seen.members if record is None or _belongs(it, record)]
+    members = generation.counted(seen)
+    bound = members.bound
     return Counts(
         minimum=(record.minimum if opened and record is not None else seen.group.minimum) or 0,
-        present=sum(it.alive for it in seen.members),
+        present=len(members.present),
         bound=bound,
-        running=sum(it.phase == "Running" and it.alive for it in seen.members),
-        succeeded=ended.count("Succeeded"),
-        failed=ended.count("Failed"),
+        running=sum(it.phase == "Running" for it in members.active),
+        succeeded=len(members.succeeded),
+        failed=sum(record is None or _belongs(it, record) for it in members[State.FAILED]),
         opened=opened,
         late=opened and record is not None and is_late(seen, record, bound, now),
         returning=record is not None and record.stage is Stage.ROLLING_BACK,

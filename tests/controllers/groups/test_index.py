@@ -230,9 +230,10 @@ def test_members_that_failed_are_deleted_or_wait_ungated_are_not_present() -> No
         pod("b", status={"phase": "Failed"}),
         pod("c", meta={"deletionTimestamp": "2026-08-01T10:00:00Z"}),
         pod("d", gates=()),
-        pod("e", gates=(), node="n", status={"phase": "Succeeded"}),
+        pod("e", gates=(), node="n", status={"phase": "Succeeded"}),  # of nobody who still makes pods of the group
+        pod("f", gates=(), node="n", status={"phase": "Running"}),
     )
-    assert (made.group(G).present, len(made.seen(G).members)) == (2, 5)
+    assert (made.group(G).present, len(made.seen(G).members)) == (2, 6)
 
 
 def test_contradicting_members_are_told_of_whoever_comes_last() -> None:

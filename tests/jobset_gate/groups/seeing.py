@@ -5,8 +5,10 @@ from __future__ import annotations
 from datetime import UTC, datetime
 from typing import Any
 
+import msgspec
+
 from jobset_gate import names
-from jobset_gate.groups import merge
+from jobset_gate.groups import generation, merge
 from jobset_gate.groups.identity import label
 from jobset_gate.groups.model import Design, Key, Member
 from jobset_gate.groups.record import Record
@@ -49,6 +51,7 @@ def group_seen(
     home = None if group is None else read_pod_group(group, where)
     said = () if home is None or home.pod_group is None else (home.pod_group,)
     merged = merge.merged(mine, [_member(it) for it in members if it.claim is not None], said)
+    merged = msgspec.structs.replace(merged, present=generation.present(members, record))
     return GroupSeen(
         group=merged,
         label=label(mine),
