@@ -48,16 +48,18 @@ class GroupIndex:
         *,
         gathers: Wake | None = None,
         goes_on: Wake | None = None,
+        met: Wake | None = None,
         placed: Wake | None = None,
     ) -> None:
         """`wake`: look at this group. `changed`: what opening depends on is another in a group, or (None) around it.
 
         `gathers`: instead of both, it has one pod more and lacks others still. `goes_on`: instead of `wake`, it has
-        come on a little. `placed`: instead of `changed`, it needs no more room than before, and perhaps less.
+        come on a little. `met`: instead of `wake`, its minimum may be bound, if only for a moment. `placed`: instead of
+        `changed`, it needs no more room than before, and perhaps less.
         """
         self._wake, self._changed = wake, changed
         self._gathers = gathers or self._look_at
-        self._goes_on, self._placed = goes_on or wake, placed or changed
+        self._goes_on, self._met, self._placed = goes_on or wake, met or wake, placed or changed
         self._default_wait = Fraction(settings.wait_seconds)
         designs = {DESIGN[way] for way in settings.ways}
         self._homes = Homes(designs, across_namespaces=settings.across_namespaces)
@@ -187,7 +189,10 @@ class GroupIndex:
         comes_on = hints.comes_on(record, old, new)
         waits = news or (comes_on and hints.can_wait(record, parts, old, new))
         # Whether one that was never opened may be, is not decided here: the opener hears of it below.
-        self._goes_on(parts.key) if waits else self._wake(parts.key)
+        if waits:
+            self._goes_on(parts.key)
+        else:
+            self._met(parts.key) if comes_on else self._wake(parts.key)
         if hints.weight(old) == hints.weight(new):
             return
         self._placed(parts.key) if comes_on else self._changed(parts.key)

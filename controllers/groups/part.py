@@ -95,6 +95,7 @@ class Groups:
             settings,
             gathers=self._gathers.later,
             goes_on=self._goes_on.later,
+            met=self._duty.add,
             placed=lambda key: self._opener.placed(key),  # noqa: PLW0108 - there is none yet
         )
         self._kinds: list[watches.AnyInformer] = watches.informers(

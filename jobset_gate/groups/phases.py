@@ -34,6 +34,7 @@ class Counts(Word, frozen=True):
     succeeded: int = 0
     failed: int = 0
     opened: bool = False
+    """Or its minimum is bound, past us."""
     late: bool = False
     """The wait limit has passed with too few bound."""
     returning: bool = False

@@ -5,8 +5,9 @@ from datetime import UTC, datetime
 
 from jobset_gate import explained_lines as said
 from jobset_gate import names
-from jobset_gate.groups import phases
+from jobset_gate.groups import generation, phases
 from jobset_gate.groups.few import first
+from jobset_gate.groups.generation import State
 from jobset_gate.groups.lacks import lacks
 from jobset_gate.groups.phases import Counts, Phase
 from jobset_gate.groups.record import Record, Stage
@@ -23,7 +24,7 @@ def reason(seen: GroupSeen, counts: Counts, why: Standing | None, blocked: str, 
     """What is told. `why`: what holds it up by the outlook; `blocked`: what holds up its way back, "" if nothing."""
     record = seen.record
     if record is None or record.stage is Stage.CLOSED:
-        return _waiting(record, why, now, counts)
+        return _waiting(seen, why, now, counts)
     if record.stage is Stage.ROLLING_BACK:
         return _rolling_back(seen, record, blocked)
     if why is not None and why.reason == names.REASON_NATIVE_UNAVAILABLE:
@@ -33,14 +34,23 @@ def reason(seen: GroupSeen, counts: Counts, why: Standing | None, blocked: str, 
     return _placing(seen, record, counts)
 
 
-def _waiting(record: Record | None, why: Standing | None, now: float, counts: Counts) -> Standing:
+def _waiting(seen: GroupSeen, why: Standing | None, now: float, counts: Counts) -> Standing:
+    record = seen.record
     if record is not None and record.not_before > now and (why is None or why.reason == names.REASON_ROLLED_BACK):
         until = datetime.fromtimestamp(record.not_before, UTC).strftime("%H:%M:%SZ")
         text = f"taken back {_times(record.rolled_back)}: {record.why}; not opened again before {until}"
         return Standing(reason=names.REASON_ROLLED_BACK, message=text)
     if why is not None:
         return why
+    if 0 < counts.minimum <= counts.bound:
+        return _satisfied(counts, phases.phase(counts))
     text = f"{counts.present}/{counts.minimum} pods exist"
+    members = generation.counted(seen)
+    left = members[State.OPENED]
+    if left and not members[State.HELD]:  # they were opened by a record that is gone
+        words = f"{len(left)} were opened before its PodGroup was made anew, so no limit runs for them"
+        text = f"{counts.bound}/{counts.minimum} pods are bound; {words}"
+        return Standing(reason=names.REASON_GATHERED, message=text + unplaced(seen))
     if 0 < counts.minimum <= counts.present:
         return Standing(reason=names.REASON_GATHERED, message=f"{text}, nothing holds it up")
     return Standing(reason=names.REASON_GATHERING, message=text)

@@ -13,14 +13,15 @@ def tally(seen: GroupSeen, now: float) -> Counts:
     opened = record is not None and record.stage is not Stage.CLOSED
     members = generation.counted(seen)
     bound = members.bound
+    minimum = (record.minimum if opened and record is not None else seen.group.minimum) or 0
     return Counts(
-        minimum=(record.minimum if opened and record is not None else seen.group.minimum) or 0,
+        minimum=minimum,
         present=len(members.present),
         bound=bound,
         running=sum(it.phase == "Running" for it in members.active),
         succeeded=len(members.succeeded),
         failed=sum(record is None or _belongs(it, record) for it in members[State.FAILED]),
-        opened=opened,
+        opened=opened or 0 < minimum <= bound,  # whoever let them through
         late=opened and record is not None and is_late(seen, record, bound, now),
         returning=record is not None and record.stage is Stage.ROLLING_BACK,
     )

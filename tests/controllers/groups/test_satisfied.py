@@ -86,6 +86,19 @@ async def test_a_group_whose_minimum_was_bound_is_satisfied_whatever_comes_befor
         assert "g1-0" not in cluster.open(), "whose limit has passed"
 
 
+async def test_a_minimum_that_was_bound_for_a_moment_was_bound(cluster: SmallCluster) -> None:
+    """Preemption may take a pod at once."""
+    async with keeping(cluster, OFF):
+        gather(cluster, "g0")
+        await settled(3)
+        bind(cluster, "g0")
+        await settled(0.01)
+        cluster.remove(PODS, "g0-1")
+        await settled(110)
+        assert satisfied(cluster, "g0") == ["g0"]
+        assert "g0-0" in cluster.open()
+
+
 async def test_who_was_satisfied_is_so_for_a_successor_whatever_is_lost_meanwhile(cluster: SmallCluster) -> None:
     async with keeping(cluster, OFF):
         gather(cluster, *MANY)

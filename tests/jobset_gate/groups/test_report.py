@@ -45,6 +45,25 @@ def told(given: Report) -> tuple[Phase, str, str]:
     [
         (of(pod("a")), (Phase.PENDING, "Gathering", "1/3 pods exist")),
         (of(pod("a"), pod("b"), pod("c")), (Phase.PENDING, "Gathered", "3/3 pods exist, nothing holds it up")),
+        # Past us: nobody held them, or the PodGroup is not the one that they were opened for.
+        (
+            of(*(pod(it, gates=(), node="n", status={"phase": "Running"}) for it in "abc")),
+            (Phase.RUNNING, "Running", "3 of 3 pods run; Ungated: a, b, c"),
+        ),
+        (of(*THREE), (Phase.RUNNING, "Running", "3 of 3 pods run")),
+        (of(*THREE, opened("d")), (Phase.RUNNING, "Running", "3 of 3 pods run")),
+        (
+            of(bound("a"), opened("b"), opened("c")),
+            (
+                Phase.PENDING,
+                "Gathered",
+                "1/3 pods are bound; 2 were opened before its PodGroup was made anew, so no limit runs for them",
+            ),
+        ),
+        (
+            of(*THREE, pod("d"), why=Standing(reason="WaitingForCapacity", message="needs 4 cpu, 2 free")),
+            (Phase.RUNNING, "WaitingForCapacity", "needs 4 cpu, 2 free"),
+        ),
         (
             of(pod("a"), why=Standing(reason="WaitingForCapacity", message="needs 4 cpu, 2 free")),
             (Phase.PENDING, "WaitingForCapacity", "needs 4 cpu, 2 free"),
