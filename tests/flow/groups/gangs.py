@@ -8,6 +8,8 @@ from typing import Any
 from jobset_gate import names
 from jobset_gate.groups import kind_status
 from jobset_gate.groups.model import Way
+from jobset_gate.kube.client import PatchType
+from jobset_gate.kube.resources import POD_GROUPS
 from tests.flow.groups import manifests
 from tests.flow.groups.manifests import bound, gated, of_group
 from tests.flow.groups.stage import GroupStage
@@ -59,6 +61,14 @@ def said(group: Mapping[str, Any]) -> tuple[str, str]:
     """Reason and message in the status of a PodGroup."""
     ours = kind_status.ours(group.get("status") or {})
     return ours.get("reason", ""), ours.get("message", "")
+
+
+async def look_at(stage: GroupStage, name: str, way: Way = Way.SCHEDULER_PLUGINS) -> None:
+    """Something changes on its PodGroup that the controller keeps, and is as it was: it looks at the group."""
+    for said_of_it in ("Pending: looked at", None):
+        body = {"metadata": {"annotations": {names.GANG_STATE: said_of_it}}}
+        kind = POD_GROUPS[manifests.API_GROUP[way]]
+        await stage.client.patch(kind, name, stage.namespace, body=body, patch=PatchType.MERGE)
 
 
 async def until_said(

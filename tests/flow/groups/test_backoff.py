@@ -11,12 +11,11 @@ from jobset_gate import names
 from jobset_gate.groups import record
 from jobset_gate.groups.candidates import Check
 from jobset_gate.groups.record import Record, Stage
-from jobset_gate.kube.client import PatchType
-from jobset_gate.kube.resources import EVENTS, POD_GROUPS
+from jobset_gate.kube.resources import EVENTS
 from jobset_gate.settings import Groups
 from tests.flow.groups import manifests
 from tests.flow.groups.conftest import MakeGroupStage
-from tests.flow.groups.gangs import Clock, members, until_said
+from tests.flow.groups.gangs import Clock, look_at, members, until_said
 from tests.flow.groups.manifests import gated, opened
 from tests.flow.groups.stage import GroupStage
 
@@ -30,8 +29,7 @@ PAUSES = [10.0, 20.0, 40.0, 80.0, 160.0, 300.0, 300.0]
 async def forward(stage: GroupStage, clock: Clock, seconds: float, name: str = RING) -> None:
     """So much later, and something changes on the group, so that it is looked at by the clock as it is now."""
     clock.forward(seconds)
-    body = {"metadata": {"annotations": {"looked-at": str(clock())}}}
-    await stage.client.patch(POD_GROUPS[names.PLUGINS_GROUP], name, stage.namespace, body=body, patch=PatchType.MERGE)
+    await look_at(stage, name)
 
 
 async def replicas(stage: GroupStage, count: int) -> None:

@@ -17,7 +17,7 @@ from jobset_gate.kube.resources import LEASES, NODES
 from jobset_gate.settings import Groups
 from tests.flow.groups import manifests
 from tests.flow.groups.conftest import MakeGroupStage
-from tests.flow.groups.gangs import Clock, members
+from tests.flow.groups.gangs import Clock, look_at, members
 from tests.flow.groups.manifests import Json, bound, gated, of_group, opened
 from tests.flow.groups.observer import KIND, Observer, observing, open_at_once
 from tests.flow.groups.stage import GroupStage
@@ -59,8 +59,8 @@ class World:
     async def forward(self, seconds: float) -> None:
         """So much later, and something changes on each group, so that it is looked at."""
         self.clock.forward(seconds)
-        note = f"looked-at={self.clock():.0f}"
-        await self.stage.plane.kubectl("annotate", KIND_PATH, *DOMAINS, note, "--overwrite", "-n", self.stage.namespace)
+        for name in DOMAINS:
+            await look_at(self.stage, name)
 
     async def until_taken_back(self, name: str, generation: int) -> None:
         """Until nothing of that generation is left but pods that are held anew."""
@@ -69,9 +69,6 @@ class World:
                 len(of_group(pods, name)) == PODS_EACH and all(opened(it) != generation for it in of_group(pods, name))
             )
         )
-
-
-KIND_PATH = f"podgroups.{names.PLUGINS_GROUP}"
 
 
 def half_bound(pods: list[Json]) -> bool:

@@ -8,13 +8,11 @@ from jobset_gate import names
 from jobset_gate.groups import kind_status
 from jobset_gate.groups.candidates import Check
 from jobset_gate.groups.model import Way
-from jobset_gate.kube.client import PatchType
-from jobset_gate.kube.resources import POD_GROUPS
 from jobset_gate.settings import Groups
 from jobset_gate.sim.kubelet import Where
 from tests.flow.groups import manifests
 from tests.flow.groups.conftest import MakeGroupStage
-from tests.flow.groups.gangs import Clock, said
+from tests.flow.groups.gangs import Clock, look_at, said
 from tests.flow.groups.stage import GroupStage
 
 Json = dict[str, Any]
@@ -35,10 +33,8 @@ class Told:
     async def later(self, seconds: float) -> None:
         """So much later, and something changes on each group, so that it is looked at."""
         self._clock.forward(seconds)
-        body = {"metadata": {"annotations": {"looked-at": str(self._clock())}}}
         for way in KINDS:
-            kind = POD_GROUPS[manifests.API_GROUP[way]]
-            await self._stage.client.patch(kind, RING, self._stage.namespace, body=body, patch=PatchType.MERGE)
+            await look_at(self._stage, RING, way)
 
     async def until(self, phase: str, *reasons: str, admitted: int, **numbers: int) -> list[Json]:
         """Until all kinds say so; gives their statuses. KEP-24's has no phase, and alone says how many are admitted.

@@ -121,7 +121,7 @@ async def test_pods_are_followed_from_their_gate_to_their_end(client: Client, na
         await client.patch(PODS, "a", namespace, body=ended, patch=PatchType.MERGE, subresource="status")
         await made.until(lambda: free(index, node) == 3000)
         await made.until(lambda: members(index, group)[0].phase == "Succeeded")
-        assert index.groups()[group].present == 2
+        assert index.groups()[group].present == 1, "nobody knows of which run that one was"
 
         for pod in ("a", "b"):
             await client.delete(PODS, pod, namespace, grace_seconds=0)
