@@ -54,7 +54,7 @@ def _wait(groups: Sequence[Group], how: How) -> Fraction:
 
 
 def _share(seen: GroupSeen) -> Share:
-    members = generation.waiting(seen)
+    members = generation.ready(seen)
     return Share(
         minimum=seen.group.minimum or 0,
         mode=seen.group.mode,

@@ -25,7 +25,7 @@ TAKEN_BACK: Final = "what it was taken back for"
 
 def candidate(seen: Sequence[GroupSeen], domains: Domains, *, backs_off: str = "") -> Candidate:
     """Gathered groups that open together. `backs_off`: why not yet."""
-    members = [generation.waiting(it) for it in seen]
+    members = [generation.ready(it) for it in seen]
     asked = [shapes(it, domains) for it in members]
     every = [shape for each in asked for shape in each]
     waiting = [it for each in members for it in each]

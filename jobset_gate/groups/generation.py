@@ -152,6 +152,20 @@ def waiting(seen: GroupSeen) -> list[MemberSeen]:
     return sorted(counted(seen)[State.HELD], key=lambda it: (it.created, it.name))
 
 
+def ready(seen: GroupSeen) -> list[MemberSeen]:
+    """Those of them that nobody else holds: who opens the group opens these."""
+    return [it for it in waiting(seen) if not it.other_gates]
+
+
+def other_gates(seen: GroupSeen) -> tuple[str, ...]:
+    """Gates of others on members without which the group does not come to its minimum."""
+    members = counted(seen)
+    held = [it for it in members[State.HELD] if it.other_gates]
+    if len(members.present) - len(held) >= (seen.group.minimum or 1):
+        return ()
+    return tuple(sorted({gate for it in held for gate in it.other_gates}))
+
+
 def opened(seen: GroupSeen, generation: int) -> list[MemberSeen]:
     """Members whose gates were removed in it, whatever has become of them."""
     return [it for it in seen.members if it.generation == generation and not it.gated]
@@ -175,7 +189,7 @@ def passing(seen: GroupSeen, record: Record, now: float, under_way: Collection[s
         return []
     if record.satisfied is not None:
         return [it for it, wait in _joining(seen, record, now) if wait <= 0]
-    held = sorted(waiting(seen), key=lambda it: it.uid not in under_way)
+    held = sorted(waiting(seen), key=lambda it: (it.uid not in under_way, bool(it.other_gates)))
     there = [it for it in counted(seen).present if not it.gated]
     through = sum(it.generation == record.generation for it in there)
     return held[: max(0, record.many - through, record.minimum - len(there))]

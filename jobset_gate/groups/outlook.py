@@ -19,7 +19,7 @@ from jobset_gate.groups.model import POD_GROUPS, Group, Key
 from jobset_gate.groups.opening import Avoided
 from jobset_gate.groups.outstanding import Look, outstanding
 from jobset_gate.groups.record import How, Record, Stage
-from jobset_gate.groups.seen import GroupSeen, MemberSeen
+from jobset_gate.groups.seen import GroupSeen
 from jobset_gate.groups.standing import Standing
 
 Answer = Candidate | Standing | None
@@ -56,7 +56,7 @@ class Outlook:
         record = seen.record
         if record is not None and record.stage is not Stage.CLOSED:
             return None
-        others = _gates(seen.members)
+        others = generation.other_gates(seen)
         told = standing.facts(
             seen.group,
             self._groups,
@@ -76,7 +76,7 @@ class Outlook:
         alone = _given_up(record) or back or held
         if alone is not None:
             keeps = alone is back and held is None and told.gang_group.keys == (seen.group.key,) and _keeps(record)
-            keeps = keeps and bool(generation.waiting(seen))
+            keeps = keeps and bool(generation.ready(seen))
             return candidate([seen], domains, backs_off=alone.message) if keeps else alone
         keys, known = told.gang_group.keys, {} if together is None else together
         if keys not in known:
@@ -91,7 +91,7 @@ class Outlook:
             held = self._of_partner(each, now)
             if held is not None:
                 return held
-        ready = [it for it in closed if generation.waiting(it)]
+        ready = [it for it in closed if generation.ready(it)]
         return candidate(ready, domains) if ready else None
 
     def _explained(self, held: Standing, key: Key) -> Standing:
@@ -105,7 +105,7 @@ class Outlook:
         record, path = seen.record, seen.group.key.path
         if record is not None and record.stage is Stage.ROLLING_BACK:
             return Standing(reason=names.REASON_WAITING_FOR_GANG_GROUP, message=f"{path}: being taken back")
-        others = _gates(seen.members)
+        others = generation.other_gates(seen)
         if others:
             return Standing(reason=names.REASON_OTHER_GATE, message=f"{path} is also held by {', '.join(others)}")
         barred = self._barred(seen)
@@ -172,11 +172,6 @@ def domains(rooms: Sequence[Room]) -> Domains:
         else {name for it in rooms for name, many in (it.whole or {}).items() if many > 0}
     )
     return Domains([it.node for it in rooms], None if offers is None else frozenset(offers))
-
-
-def _gates(members: Iterable[MemberSeen]) -> tuple[str, ...]:
-    """Gates on its members that are not ours."""
-    return tuple(sorted({gate for it in members if it.gated and it.alive for gate in it.other_gates}))
 
 
 def _given_up(record: Record | None) -> Standing | None:

@@ -31,7 +31,7 @@ class Facts(Word, frozen=True):
     creators: tuple[Creator, ...] = ()
     """Of all pods of the group, where they are known; () where not."""
     other_gates: tuple[str, ...] = ()
-    """Names of scheduling gates on its members that are not ours."""
+    """Names of scheduling gates that are not ours, on members that it needs for its minimum."""
 
 
 def facts(

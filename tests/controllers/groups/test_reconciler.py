@@ -48,6 +48,18 @@ def marked(cluster: SmallCluster) -> list[str]:
     ]
 
 
+async def test_a_pod_above_the_minimum_that_somebody_else_holds_too_is_left_to_them(cluster: SmallCluster) -> None:
+    async with keeping(cluster, OFF):
+        both = [{"name": names.GANG_GATE}, {"name": "other.dev/gate"}]
+        cluster.gather("g", "a-theirs", minimum=2, spec={"schedulingGates": both})
+        cluster.gather("g", "b", "c")
+        await settled(2)
+        assert cluster.open() == ["b", "c"]
+        cluster.bind("b", "c")
+        await settled(2)
+        assert cluster.pod("a-theirs")["spec"]["schedulingGates"] == both[1:]
+
+
 # --- The limit -------------------------------------------------------------------------------------------------------
 
 

@@ -56,6 +56,16 @@ def told(*seen: GroupSeen, rooms: tuple[Room, ...] = (), check: Check = Check.FI
     return {key.name: "opened" if isinstance(it, Open) else f"{it.reason}: {it.message}" for key, it in found.items()}
 
 
+def test_somebody_elses_gate_holds_a_group_only_if_it_needs_that_pod() -> None:
+    theirs = pod("theirs", gates=(names.GANG_GATE, "other.dev/gate"))
+    enough = group_seen(pod("a"), pod("b"), pod("c"), theirs, group=pod_group())
+    few = group_seen(pod("a"), pod("b"), theirs, group=pod_group())
+    assert told(few, rooms=(room(4),)) == {"g": "OtherGate: also held by other.dev/gate"}
+    (found,) = outlook([enough], (room(4),), check=Check.FIT, starvation_seconds=300, now=NOW).values()
+    assert isinstance(found, Open)
+    assert sum(it.count for it in found.candidate.demands[0].shapes) == 3
+
+
 def test_each_group_has_one_reason() -> None:
     found = told(waiting("whole"), waiting("few", pods=2), waiting("big", pods=9, minimum=9), rooms=(room(4),))
     assert found == {
