@@ -8,7 +8,7 @@ import structlog
 
 from controllers.announcements import Announcements
 from controllers.closer import Closer
-from controllers.gates import ForeignGate, Gates
+from controllers.gates import ForeignGate, Gates, LookAgain
 from controllers.hearing import Hearing
 from controllers.heralds import Heralds
 from controllers.index import Index
@@ -89,13 +89,13 @@ class GangReconciler:
         if isinstance(decision, Decide | Wait | Stand) and not _in_order(seen):
             # Somebody may have taken away the ConfigMap with a verdict in it, of which this view does not know yet. Or
             # it went with its JobSet.
-            seen = await self._closer.recall(seen)
+            seen = self._by_now(key, await self._closer.recall(seen))
             decision = decide(seen, self._now())
         looked = isinstance(decision, Decide) and self._is_doubtful(decision)
         if isinstance(decision, Decide) and looked:
             # The verdict of a timeout is the last thing that names the missing: worth asking for reasons as well.
-            seen = await self._closer.look(seen, reasons=decision.verdict.cause == names.REASON_TIMED_OUT)
-            seen = msgspec.structs.replace(seen, announced=self._index.announced(key))
+            live = await self._closer.look(seen, reasons=decision.verdict.cause == names.REASON_TIMED_OUT)
+            seen = msgspec.structs.replace(self._by_now(key, live), jobs=live.jobs, pods=live.pods)
             decision = decide(seen, self._now())
         try:
             again = await self._act(key, seen, decision)
@@ -116,6 +116,17 @@ class GangReconciler:
         if cause == names.REASON_TIMED_OUT:
             return True
         return cause == names.REASON_STARTED and self._silent() > SILENT
+
+    def _by_now(self, key: Key, asked: GangSeen) -> GangSeen:
+        """JobSet, Jobs and pods as they are known after the API was asked, which may have taken long.
+
+        The ConfigMap stays as it was: the write of another one is refused. Raises LookAgain without the JobSet.
+        """
+        now = self._index.look(key)
+        if now is None or now.jobset.uid != asked.jobset.uid:
+            raise LookAgain(f"the JobSet {key} went while the API was asked about it")
+        jobset = msgspec.structs.replace(now.jobset, condition=asked.jobset.condition)
+        return msgspec.structs.replace(asked, jobset=jobset, jobs=now.jobs, pods=now.pods, announced=now.announced)
 
     async def _act(self, key: Key, seen: GangSeen, decision: Decision) -> float | None:
         self._index.lacks(key, decision.lacking if isinstance(decision, Wait) else 0)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+from contextlib import suppress
 from dataclasses import dataclass
 from typing import Any
 
@@ -37,7 +38,7 @@ from tests.controllers.test_closer import tell
 from tests.jobset_gate import gangs
 from tests.jobset_gate.gangs import job, replicated_job, verdict
 from tests.jobset_gate.world.api import Api, Json
-from tests.jobset_gate.world.client import MemoryClient
+from tests.jobset_gate.world.client import Call, MemoryClient
 
 TRAIN = Key("default", "train")
 NAME = "train-group-scheduling"
@@ -293,6 +294,33 @@ async def test_a_gang_that_waits_no_more_gives_its_places_on_the_stream_back(des
             desk.see(msgspec.structs.replace(desk.jobset, **{what: True}))
     await desk.look()
     assert [(pod, said) for pod, said, _ in heard] == [(pod.uid, "dropped") for pod in pods]
+
+
+@pytest.mark.parametrize("what", ["is suspended", "is restarted", "loses a pod", "is gone"])
+async def test_a_gang_that_changes_while_the_api_is_asked_about_it_is_not_decided_on_what_it_was(
+    desk: Desk, what: str
+) -> None:
+    """Its answer may take a client's whole patience."""
+    pods = [desk.see_pod(0), desk.see_pod(1)]
+
+    def meanwhile(call: Call) -> None:
+        if (call.verb, call.kind) != ("get", JOBSETS):
+            return
+        match what:
+            case "is suspended":
+                desk.see(msgspec.structs.replace(desk.jobset, suspended=True))
+            case "is restarted":
+                desk.see(msgspec.structs.replace(desk.jobset, attempt=1))
+            case "loses a pod":
+                desk.index.on_pod(Change(("default", pods[0].name), pods[0], None))
+            case _:
+                desk.index.on_jobset(Change(("default", "train"), desk.jobset, None))
+
+    desk.doors.fail = meanwhile
+    with suppress(LookAgain):
+        await desk.look()
+    kept = desk.api.get(CONFIGMAPS, NAME)
+    assert kept is None or names.KEY_VERDICT not in kept["data"]
 
 
 async def test_a_clock_that_somebody_sets_back_makes_nobody_wait_longer_for_its_patch(desk: Desk) -> None:
