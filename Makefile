@@ -35,7 +35,7 @@ LOCK    = $(BIN)/pip-compile --quiet --allow-unsafe --generate-hashes --strip-ex
 unexport PYTHONDONTWRITEBYTECODE
 
 .DEFAULT_GOAL := help
-.PHONY: help setup demo test control-plane tools helm lint types contracts pytest format bench bench-groups bench-release wheels image chart sbom e2e try \
+.PHONY: help setup demo test control-plane tools helm lint types contracts pytest format stress bench bench-groups bench-release wheels image chart sbom e2e try \
         airgap lock reference picture clean
 .NOTPARALLEL:
 
@@ -93,6 +93,11 @@ contracts: setup ## the import contracts of pyproject.toml
 
 pytest: setup
 	$(BIN)/python -m pytest --numprocesses $(WORKERS) --dist loadscope $(PYTEST_ARGS)
+
+# For example `make stress STRESS_ARGS="--schedules 1000 --first 10000"`, or `--seed 211` for one that failed.
+STRESS_ARGS ?=
+stress: setup ## 10,000 random schedules of a gang and its controllers on all cores; says which fail, and how to play one again
+	@$(BIN)/python -m tests.jobset_gate.stress $(STRESS_ARGS)
 
 bench: setup control-plane ## the tables of speed and memory
 	@$(BIN)/python -m bench $(BENCH_ARGS)

@@ -4,7 +4,9 @@
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import Awaitable, Callable, Mapping
+from copy import copy
 from dataclasses import dataclass
 from enum import Enum, auto
 from typing import Any, cast
@@ -12,7 +14,7 @@ from typing import Any, cast
 import msgspec
 
 from jobset_gate.kube.client import Client, PatchType
-from jobset_gate.kube.errors import ServerError, Unreachable
+from jobset_gate.kube.errors import ServerError, Throttled, Unreachable
 from jobset_gate.kube.resources import CONFIGMAPS, Resource
 from tests.jobset_gate.world.api import Api, Json
 
@@ -25,6 +27,8 @@ class Answer(Enum):
     """Not carried out: 500."""
     LOST = auto()
     """Carried out, and the answer never arrives."""
+    THROTTLED = auto()
+    """Not carried out: 429, to be tried again after a while."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -37,6 +41,10 @@ class Call:
     body: Any = None
 
 
+RETRY_AFTER = 20.0
+REPEATS = 5
+"""Of a call that was throttled, by the transport itself, unless the caller wants to hear of it."""
+
 Door = Callable[[Call], Awaitable[Answer]]
 
 
@@ -47,11 +55,13 @@ async def open_door(_: Call) -> Answer:
 class MemoryClient:
     """`calls` is the log of all that was asked; `gate_written` and `gate_removed` are told of each ConfigMap."""
 
-    def __init__(self, api: Api, door: Door = open_door) -> None:
-        self.api, self._door = api, door
+    def __init__(self, api: Api, door: Door = open_door, repeats: int = REPEATS) -> None:
+        self.api, self._door, self._repeats = api, door, repeats
         self.calls: list[Call] = []
         self.gate_written: Callable[[Json | None, Json], None] = lambda _, __: None
         self.gate_removed: Callable[[Json], None] = lambda _: None
+        self.read: Callable[[Resource, list[Json]], None] = lambda _, __: None
+        """Told of what a list has answered."""
 
     @property
     def client(self) -> Client:
@@ -59,8 +69,10 @@ class MemoryClient:
         return cast("Client", self)
 
     def impatient(self) -> Client:
-        """It never repeats anything."""
-        return self.client
+        """The same, and nothing is repeated by itself."""
+        view = copy(self)
+        view._repeats = 0
+        return view.client
 
     async def get(self, resource: Resource, name: str, namespace: str | None = None, *, type: Any = dict) -> Any:
         return await self._do(Call("get", resource, name), lambda: _typed(self._known(resource, name), type))
@@ -84,6 +96,7 @@ class MemoryClient:
             found = [one for one in self.api.all(resource, wanted) if _fits(one, fields)]
             first = int(continue_ or 0)
             page = found[first : first + (limit or len(found) + 1)]
+            self.read(resource, found)
             more = str(first + len(page)) if first + len(page) < len(found) else ""
             return _typed({"metadata": {"continue": more}, "items": page}, type)
 
@@ -151,7 +164,12 @@ class MemoryClient:
         await self._do(Call("delete", resource, name), work)
 
     async def _do(self, call: Call, work: Callable[[], Any]) -> Any:
-        answer = await self._door(call)
+        repeats = self._repeats
+        while (answer := await self._door(call)) is Answer.THROTTLED:
+            if not repeats:
+                raise Throttled(429, "TooManyRequests", "too many requests", retry_after=RETRY_AFTER)
+            repeats -= 1
+            await asyncio.sleep(RETRY_AFTER)
         if answer is Answer.REFUSED:
             raise ServerError(500, "InternalError", "refused by the schedule")
         self.calls.append(call)

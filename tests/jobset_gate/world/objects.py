@@ -60,7 +60,7 @@ def complete(jobset: Json, jobs: Iterable[Json], pods: Iterable[Json]) -> bool:
     for replicated in jobset["spec"]["replicatedJobs"]:
         for number in range(replicated["replicas"]):
             job = by_name.get(f"{JOBSET}-{replicated['name']}-{number}")
-            if job is None or job["spec"]["suspend"] or jobset["spec"]["suspend"]:
+            if job is None or jobset["spec"]["suspend"] or (job["spec"]["suspend"] and not is_complete(job)):
                 return False
             labels = labels_of(job)
             if labels[names.JS_UID] != uid or labels[names.JS_RESTART_ATTEMPT] != attempt:
@@ -110,8 +110,10 @@ def is_complete(job: Json) -> bool:
 
 
 def align(job: Json, wanted: Json) -> None:
-    """Suspends, resumes with the JobSet's template of now, and follows an elastic width."""
+    """Suspends, resumes with the JobSet's template of now, and follows an elastic width; not a Job that has ended."""
     spec = wanted["spec"]
+    if is_complete(job):
+        return
     if job["spec"]["suspend"] and not spec["suspend"]:
         job["spec"]["template"] = spec["template"]
     job["spec"].update(suspend=spec["suspend"], parallelism=spec["parallelism"], completions=spec["completions"])

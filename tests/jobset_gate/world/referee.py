@@ -44,6 +44,8 @@ class Referee:
         self.lost: set[Generation] = set()
         """Generations whose verdict somebody destroyed."""
         self.clocks: dict[Generation, WaitingSince] = {}
+        self.edited_clocks: set[Generation] = set()
+        """Of these a clock may be put right."""
         self.clocks_set = False
         """Somebody has set a clock: times are no longer to be trusted."""
         self._passages = 0
@@ -79,6 +81,13 @@ class Referee:
         if gate is not None and gate.waiting_since is not None:
             self.clocks.pop(gate.waiting_since.generation, None)
 
+    def clock_edited(self, old: Json) -> None:
+        """Somebody sets its clock to another time."""
+        gate = _gate(old)
+        if gate is not None and gate.waiting_since is not None:
+            self.clocks.pop(gate.waiting_since.generation, None)
+            self.edited_clocks.add(gate.waiting_since.generation)
+
     def _genuine(self, old: Json | None) -> Json | None:
         """Without what somebody else has written into it."""
         forged = old is not None and (old.get("data") or {}).get(names.KEY_VERDICT) in self._cluster.forged
@@ -95,7 +104,7 @@ class Referee:
 
     def _clock_stands(self, old: WaitingSince | None, after: Any) -> None:
         new: WaitingSince | None = after.waiting_since
-        if old is None or new == old:
+        if old is None or new == old or old.generation in self.edited_clocks:
             return
         if new is None:
             decided: Verdict | None = after.verdict
@@ -253,7 +262,8 @@ def _counted(seen: GangSeen) -> list[PodSeen] | None:
 def _job(seen: GangSeen, replicated: str, number: int) -> JobSeen | None:
     for job in seen.jobs:
         mine = job.jobset_uid == seen.jobset.uid and job.attempt == seen.jobset.attempt
-        if mine and (job.replicated_job, job.job_index) == (replicated, number) and not job.suspended:
+        counts = job.complete or not job.suspended
+        if mine and (job.replicated_job, job.job_index) == (replicated, number) and counts:
             return job
     return None
 

@@ -48,6 +48,8 @@ READERS: dict[Resource, Callable[[Any], Any]] = {
     CONFIGMAPS: read.gate,
 }
 METRICS = LoopMetrics(CollectorRegistry())
+SILENCE = 70.0
+"""Seconds after which an informer notices that a watch is half open (faults.md 2)."""
 
 
 @dataclass(slots=True)
@@ -64,6 +66,38 @@ class _List:
 
     version: int
     objects: list[Any]
+    raw: list[Json]
+
+
+class Known:
+    """Objects as this controller was last told of them, raw."""
+
+    def __init__(self) -> None:
+        self._objects: dict[Resource, dict[str, Json]] = {kind: {} for kind in WATCHED}
+
+    def get(self, kind: Resource, name: str) -> Json | None:
+        return self._objects[kind].get(name)
+
+    def all(self, kind: Resource) -> list[Json]:
+        return list(self._objects[kind].values())
+
+    def put(self, kind: Resource, body: Json) -> None:
+        self._objects[kind][body["metadata"]["name"]] = body
+
+    def drop(self, kind: Resource, body: Json) -> None:
+        self._objects[kind].pop(body["metadata"]["name"], None)
+
+    def replace(self, kind: Resource, bodies: list[Json]) -> None:
+        self._objects[kind] = {body["metadata"]["name"]: body for body in bodies}
+
+
+@dataclass(slots=True)
+class Looked:
+    """What it has read of Jobs and pods beside its watches, and when."""
+
+    at: float
+    jobs: list[Json]
+    pods: list[Json]
 
 
 @dataclass(slots=True)
@@ -94,10 +128,16 @@ class _NotingIndex(Index):
         self._view.held = frozenset(+self._held)
         return self._view.seen
 
-    def announced(self, key: Key) -> dict[str, float]:
-        found = super().announced(key)
-        assert self._view.seen is not None
-        self._view.seen = msgspec.structs.replace(self._view.seen, announced=found)
+    def look(self, key: Key) -> GangSeen | None:
+        """What was looked up in the API meanwhile is newer."""
+        found, before = super().look(key), self._view.seen
+        if found is not None and before is not None:
+            known = before if self._view.closer else found
+            jobset = msgspec.structs.replace(found.jobset, condition=before.jobset.condition)
+            self._view.seen = msgspec.structs.replace(
+                before, jobset=jobset, jobs=known.jobs, pods=known.pods, announced=found.announced
+            )
+        self._view.at = self._true_now()
         self._view.held = frozenset(+self._held)
         return found
 
@@ -134,6 +174,16 @@ class Replica:
         self.torn: set[Resource] = set()
         """Kinds of which something was lost: only a list can put that right."""
         self.view = View()
+        self.known = Known()
+        self.looked: Looked | None = None
+        self._jobs_looked_up: list[Json] = []
+        self.memory.read = self._read
+        self.sent: Callable[[Call], None] = lambda _: None
+        """Told of each request when it is sent."""
+        self.silent: dict[Resource, float] = {}
+        """Watches that are half open: nothing comes, and nobody has noticed; since when."""
+        self._heard = dict.fromkeys(WATCHED, 0.0)
+        """When each kind has last shown a sign of life."""
         self.held: Counter[str] = Counter()
         """UIDs of pods, and how many requests of theirs the process holds open."""
         self.bugs: list[BaseException] = []
@@ -166,6 +216,8 @@ class Replica:
     def _boot(self) -> None:
         self.queue: WorkQueue[Key] = WorkQueue(rng=random.Random(0))  # noqa: S311 - jitter
         self.view = View()
+        self.known, self.looked = Known(), None
+        self.silent.clear()
         self.held = Counter()
         told = Told()
         self.index = _NotingIndex(self.view, self.queue, told, self._true_now, self.held)
@@ -182,18 +234,19 @@ class Replica:
         self.words: WorkQueue[Key] = WorkQueue(rng=random.Random(0))  # noqa: S311 - jitter
         jobsets = self._stores[JOBSETS]
         statuses = Statuses(
-            self.memory.client, self.now, version=lambda key: jobsets.version((key.namespace, key.name))
+            self.memory.impatient(), self.now, version=lambda key: jobsets.version((key.namespace, key.name))
         )
         self.heralds = Heralds(statuses, self.words)
         reconciler = GangReconciler(
             index=self.index,
-            gates=Gates(self.memory.client, self.index, witness),
+            gates=Gates(self.memory.impatient(), self.index, witness),
             announcements=self.book,
             patches=self.patches,
             heralds=self.heralds,
             closer=_NotingCloser(self.view, self.memory.client),
             measures=Measures(CollectorRegistry()),
             now=self.now,
+            silent=lambda: self._true_now() - self._heard[PODS],
         )
         for kind in WATCHED:
             self._begin_list(kind)
@@ -224,10 +277,25 @@ class Replica:
 
     def hear(self, kind: Resource, many: int = 1_000) -> None:
         """So many events of this kind arrive."""
+        if kind in self.silent:
+            return
         if self.listing(kind):
             self.end_list(kind)
         if self.alive and self.inbox[kind]:
             self._loop.do(lambda: self._hear(kind, many))
+
+    def fall_silent(self, kind: Resource) -> None:
+        """This watch is half open from now on: nothing comes, and nothing says that it ended."""
+        if self.alive and not self.listing(kind):
+            self.silent.setdefault(kind, self._true_now())
+
+    def notice_silence(self, after: float = SILENCE) -> None:
+        """The informer gives up watches that were silent for so long, and lists anew (faults.md 2)."""
+        for kind, since in list(self.silent.items()):
+            if self._true_now() - since >= after:
+                del self.silent[kind]
+                self.begin_list(kind)
+                self.end_list(kind)
 
     def listing(self, kind: Resource) -> bool:
         return kind in self._lists
@@ -244,13 +312,17 @@ class Replica:
 
     def _hear(self, kind: Resource, many: int) -> None:
         inbox, store = self.inbox[kind], self._stores[kind]
+        self._heard[kind] = self._true_now()
         for _ in range(min(many, len(inbox))):
             what, body = inbox.popleft()
             shaped = _shaped(kind, body)
             if what == "DELETED":
                 change = store.remove(shaped.metadata)
+                if change is not None:
+                    self.known.drop(kind, body)
             elif store.is_news(shaped.metadata):
                 change = store.put(shaped.metadata, READERS[kind](shaped))
+                self.known.put(kind, body)
             else:
                 continue
             if change is not None:
@@ -260,13 +332,16 @@ class Replica:
         self.inbox[kind].clear()
         self.torn.discard(kind)
         self._stores[kind].list_begins()
-        self._lists[kind] = _List(self.api.version, [_shaped(kind, body) for body in self.api.visible(kind)])
+        raw = self.api.visible(kind)
+        self._lists[kind] = _List(self.api.version, [_shaped(kind, body) for body in raw], raw)
 
     def _end_list(self, kind: Resource) -> None:
         listed, arrived = {}, self._lists.pop(kind)
+        self._heard[kind] = self._true_now()
         for shaped in arrived.objects:
             meta = shaped.metadata
             listed[(meta.namespace, meta.name)] = (Version(meta.uid, meta.resource_version), READERS[kind](shaped))
+        self.known.replace(kind, arrived.raw)
         for change in self._stores[kind].replace(listed, str(arrived.version)):
             self._handlers[kind](change)
 
@@ -280,9 +355,16 @@ class Replica:
             self._loop.settle()
 
     async def _door(self, call: Call) -> Answer:
+        self.sent(call)
         waiting = Waiting(call, asyncio.get_running_loop().create_future())
         self.door.append(waiting)
         return await waiting.answer
+
+    def _read(self, kind: Resource, found: list[Json]) -> None:
+        if kind == JOBS:
+            self._jobs_looked_up = found
+        elif kind == PODS:
+            self.looked = Looked(self._true_now(), self._jobs_looked_up, found)
 
 
 def _shaped(kind: Resource, body: Json) -> Any:

@@ -11,7 +11,7 @@ from dataclasses import dataclass, field, replace
 from random import Random
 from typing import NamedTuple
 
-from jobset_gate.kube.resources import JOBS
+from jobset_gate.kube.resources import CONFIGMAPS, JOBS
 from tests.jobset_gate.world.api import WATCHED, Json
 from tests.jobset_gate.world.client import Answer
 from tests.jobset_gate.world.cluster import Shape
@@ -58,6 +58,9 @@ TROUBLES = (
     "the_jobset_finishes",
     "somebody_destroys_the_gate",
     "a_call_fails",
+    "a_call_is_throttled",
+    "a_watch_falls_silent",
+    "a_job_completes_as_it_is_suspended",
     "an_event_is_disturbed",
     "a_list_is_made_anew",
     "a_controller_is_killed",
@@ -65,6 +68,83 @@ TROUBLES = (
     "a_node_has_another_clock",
 )
 """Of these each run has a few: all at once would let no gang come to anything."""
+
+
+MOTIFS: tuple[tuple[tuple[str, int | None, int | None], ...], ...] = (
+    # A job that ends well in the moment of the suspension, and the others after the resume.
+    (
+        ("the_cluster_acts", 0, 0),
+        ("pods_start", 3, None),
+        ("pods_start", 3, None),
+        ("everything_calms_down", 1, None),
+        ("everything_calms_down", 1, None),
+        ("a_job_completes_as_it_is_suspended", None, None),
+        ("everything_calms_down", 1, None),
+        ("suspend_or_resume", None, None),
+        ("everything_calms_down", 1, None),
+    ),
+    # The decision's own write is throttled, and the gang is another one when it may be tried again.
+    (
+        ("everything_calms_down", 1, None),
+        ("pods_start", 3, None),
+        ("pods_start", 3, None),
+        ("a_controller_hears_and_works", None, 0),
+        ("the_decision_is_throttled", None, None),
+        ("something_happens_to_a_pod", None, None),
+        ("a_controller_hears_and_works", None, 0),
+        ("time_passes", 2, None),
+    ),
+    # The same, and time is up for a gang of which the last pod starts meanwhile.
+    (
+        ("everything_calms_down", 1, None),
+        ("pods_start", 0, None),
+        ("everything_calms_down", 1, None),
+        ("time_passes", 4, None),
+        ("a_controller_hears_and_works", None, None),
+        ("the_decision_is_throttled", None, None),
+        ("pods_start", 3, None),
+        ("pods_start", 3, None),
+        ("a_controller_hears_and_works", None, 0),
+        ("time_passes", 2, None),
+    ),
+    # It is deleted, and made anew under its name, while what was decided is being said.
+    (
+        ("everything_calms_down", 1, None),
+        ("pods_start", 3, None),
+        ("a_controller_hears_and_works", None, None),
+        ("time_passes", None, None),
+        ("a_controller_hears_and_works", None, None),
+        ("the_jobset_is_made_anew", None, None),
+        ("a_call_goes_through", None, None),
+        ("a_call_goes_through", None, None),
+    ),
+    # One kind of object is told of no more, and the others are.
+    (
+        ("everything_calms_down", 1, None),
+        ("a_watch_falls_silent", None, None),
+        ("something_happens_to_a_pod", None, None),
+        ("the_jobset_is_made_anew", None, None),
+        ("the_cluster_acts", 0, 0),
+        ("time_passes", 2, None),
+        ("a_controller_hears_and_works", None, None),
+        ("the_cluster_acts", 0, 0),
+        ("a_controller_hears_and_works", None, None),
+    ),
+    # The same, and a pod that is told of no more leaves before the last one comes.
+    (
+        ("everything_calms_down", 1, None),
+        ("pods_start", 0, None),
+        ("everything_calms_down", 1, None),
+        ("a_watch_falls_silent", None, 2),
+        ("something_happens_to_a_pod", 2, 0),
+        ("the_cluster_acts", 0, 0),
+        ("time_passes", 2, None),
+        ("pods_start", 3, None),
+        ("barriers_ask", 0, 0),
+        ("a_controller_hears_and_works", None, None),
+    ),
+)
+"""What chance alone seldom brings about: a few steps in this order, with numbers where they matter."""
 
 
 class Step(NamedTuple):
@@ -109,6 +189,16 @@ def at_random(random: Random) -> Schedule:
         Step(random.choice(menu), random.randint(0, MOST), random.randint(0, MOST))
         for _ in range(random.choice((20, 60, 120)))
     ]
+    for motif in random.sample(MOTIFS, random.choice((0, 1, 1, 2))):
+        at = random.choice((0, random.randint(0, len(steps))))
+        steps[at:at] = [
+            Step(
+                what,
+                random.randint(0, MOST) if one is None else one,
+                random.randint(0, MOST) if other is None else other,
+            )
+            for what, one, other in motif
+        ]
     shape = Shape(
         replicas=random.choice((1, 2)),
         width=random.choice((1, 2, 3)),
@@ -217,6 +307,8 @@ class Run:
 
     def time_passes(self, one: int, other: int) -> None:
         self.world.loop.advance((1.0, 5.0, 31.0, 31.0, 70.0)[one % 5])
+        for replica in self.world.replicas:
+            replica.notice_silence()
 
     # --- The controllers work --------------------------------------------------------------------------------------
 
@@ -266,7 +358,7 @@ class Run:
             self.cluster.start(pods[one % len(pods)])
 
     def a_node_has_another_clock(self, one: int, other: int) -> None:
-        self.world.referee.clocks_set = True
+        self.world.clocks_differ()
         for pod in self.startable()[:1]:
             self.cluster.start(pod, (-80.0, -20.0, 20.0, 80.0)[one % 4])
 
@@ -294,6 +386,23 @@ class Run:
         if self.cluster.going_on and one > 8:
             self.cluster.bypass()
 
+    def a_job_completes_as_it_is_suspended(self, one: int, other: int) -> None:
+        """Its pods end well, each in its main container, before anybody stops them: it is Complete and suspended."""
+        if not self.cluster.going_on or self.cluster.suspended:
+            return
+        jobs = self.world.api.all(JOBS)
+        self.cluster.suspend()
+        self.cluster.sync_jobset()
+        name = jobs[one % len(jobs)]["metadata"]["uid"] if jobs else ""
+        for pod in self.cluster.pods():
+            if pod["metadata"]["ownerReferences"][0]["uid"] == name:
+                self.cluster.finish_main(pod)
+        self.cluster.sync_jobs()
+
+    def somebody_edits_the_clock(self, one: int, other: int) -> None:
+        """To a time long ago, or still to come."""
+        self.world.edit_clock((-600.0, -20.0, 20.0, 600.0)[one % 4])
+
     def the_gang_is_resized(self, one: int, other: int) -> None:
         if self.cluster.going_on:
             self.cluster.resize(1 + one % 3)
@@ -317,6 +426,20 @@ class Run:
 
     def a_call_fails(self, one: int, other: int) -> None:
         self.replica(one).answer(other, Answer.REFUSED if other % 2 else Answer.LOST)
+
+    def a_call_is_throttled(self, one: int, other: int) -> None:
+        self.replica(one).answer(other, Answer.THROTTLED)
+
+    def the_decision_is_throttled(self, one: int, other: int) -> None:
+        """The write of a ConfigMap, whatever else waits for its answer."""
+        for replica in self.world.replicas:
+            for number, waiting in enumerate(replica.door):
+                if waiting.call.kind == CONFIGMAPS and waiting.call.verb in ("create", "update"):
+                    replica.answer(number, Answer.THROTTLED)
+                    break
+
+    def a_watch_falls_silent(self, one: int, other: int) -> None:
+        self.replica(one).fall_silent(WATCHED[other % 4])
 
     def an_event_is_disturbed(self, one: int, other: int) -> None:
         replica, kind = self.replica(one), WATCHED[other % 4]

@@ -16,6 +16,7 @@ from tests.jobset_gate.world.api import WATCHED, Api, Json, labels_of
 from tests.jobset_gate.world.cluster import Cluster, Shape
 from tests.jobset_gate.world.loop import InstantLoop
 from tests.jobset_gate.world.objects import GATE, Life, alive, complete, holds, life_of, life_of_jobset
+from tests.jobset_gate.world.oracle import Oracle
 from tests.jobset_gate.world.referee import Referee
 from tests.jobset_gate.world.replica import Replica
 from tests.jobset_gate.world.streams import Streams
@@ -51,12 +52,14 @@ class World:
         self.api = Api()
         self.cluster = Cluster(self.api, self.now, shape)
         self.referee = Referee(self.api, self.cluster, self.now)
+        self.oracle = Oracle(self.api, self.cluster, self.now)
         self.streams = Streams(self.cluster, self.loop)
         self.fouls: list[BaseException] = []
         self.replicas = [Replica(f"replica-{n}", self.api, self.loop, self.now) for n in range(replicas)]
         for replica in self.replicas:
             replica.memory.gate_written = partial(self._gate_written, replica)
             replica.memory.gate_removed = self._gate_removed
+            replica.sent = partial(self.oracle.sent, replica)
             replica.boot()
 
     def __enter__(self) -> Self:
@@ -81,6 +84,8 @@ class World:
         self._guarded(self.referee.check_passages)
         self._guarded(self.referee.check_annotations)
         self._guarded(self.referee.check_condition)
+        self.oracle.check_barriers()
+        self.fouls += self.oracle.wrongs
         for replica in self.replicas:
             self.fouls += replica.bugs
         if self.fouls:
@@ -92,7 +97,11 @@ class World:
         """Somebody sets a controller's clock to so many seconds before or after the true time."""
         assert abs(ahead) <= FALSE_CLOCK
         replica.clock_ahead = ahead
-        self.referee.clocks_set = True
+        self.clocks_differ()
+
+    def clocks_differ(self) -> None:
+        """Times are no longer to be trusted."""
+        self.referee.clocks_set = self.oracle.skewed = True
 
     def destroy_gate(self, how: str) -> None:
         """Somebody deletes or edits the ConfigMap."""
@@ -101,6 +110,7 @@ class World:
             return
         if how != "disown":
             self.referee.gate_destroyed(stored)
+            self.oracle.edited()
         if how == "delete":
             self.api.remove(CONFIGMAPS, GATE)
             return
@@ -120,6 +130,17 @@ class World:
                 body["metadata"]["labels"] = {}
 
         self.api.change(CONFIGMAPS, GATE, edit)
+
+    def edit_clock(self, by: float) -> None:
+        """Somebody sets the clock in the ConfigMap to so many seconds from what it shows."""
+        stored = self.api.get(CONFIGMAPS, GATE)
+        shown = verdicts.parse_clock(((stored or {}).get("data") or {}).get(names.KEY_WAITING_SINCE, ""))
+        if stored is None or shown is None:
+            return
+        self.referee.clock_edited(stored)
+        self.oracle.edited()
+        text = verdicts.render_clock(WaitingSince(generation=shown.generation, at=shown.at + by))
+        self.api.change(CONFIGMAPS, GATE, lambda body: body["data"].update({names.KEY_WAITING_SINCE: text}))
 
     def _forged(self, how: str) -> dict[str, str]:
         """Well-formed news and a clock of a generation that nobody will ever reach."""
@@ -143,6 +164,7 @@ class World:
         for replica in self.replicas:
             if not replica.alive:
                 replica.boot()
+            replica.notice_silence(after=0.0)
             for kind in WATCHED:
                 if kind in replica.torn:
                     replica.begin_list(kind)
@@ -167,6 +189,8 @@ class World:
             busy = False
             for replica in self.replicas:
                 for kind in WATCHED:
+                    if kind in replica.silent:
+                        continue
                     busy = busy or bool((replica.inbox[kind] or replica.listing(kind)) and replica.alive)
                     replica.hear(kind)
                 while replica.door:
@@ -214,6 +238,8 @@ class World:
         return 130.0 + (self.cluster.shape.timeout or 0) + 4 * FALSE_CLOCK
 
     def _ended(self) -> None:
+        self.oracle.ended()
+        self.check()
         cluster = self.cluster
         jobset = cluster.jobset
         if jobset is None or jobset["status"].get("terminalState"):
@@ -245,6 +271,7 @@ class World:
 
     def _gate_written(self, replica: Replica, old: Json | None, new: Json) -> None:
         self._guarded(lambda: self.referee.gate_written(replica, old, new))
+        self.oracle.written(new)
 
     def _gate_removed(self, old: Json) -> None:
         self._guarded(lambda: self.referee.gate_removed(old))

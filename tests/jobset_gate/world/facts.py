@@ -1,0 +1,186 @@
+"""The contract's words (A3-A7), read out of raw objects as the API has them.
+
+Written from the contract alone, for the oracle: nothing here comes from the product but the names of kinds, so that a
+rule which product and contract read differently is seen.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterable, Iterator, Mapping
+from dataclasses import dataclass
+from typing import Any
+
+Json = dict[str, Any]
+
+UID = "jobset.sigs.k8s.io/jobset-uid"
+ATTEMPT = "jobset.sigs.k8s.io/restart-attempt"
+REPLICATED_JOB = "jobset.sigs.k8s.io/replicatedjob-name"
+JOB_INDEX = "jobset.sigs.k8s.io/job-index"
+INDEX = "batch.kubernetes.io/job-completion-index"
+EPOCH = "jobset-gate.dev/epoch"
+BARRIER = "group-scheduling-init"
+CONDITION = "GroupStarted"
+DECIDED = {"AllPodsStarted", "TimedOut", "Bypassed"}
+"""Reasons of a condition that tells of a verdict, and causes of verdicts."""
+
+
+@dataclass(frozen=True, order=True, slots=True)
+class Its:
+    """A generation (A5)."""
+
+    uid: str
+    attempt: int
+    epoch: int
+
+
+@dataclass(frozen=True, slots=True)
+class Told:
+    """The first line of a verdict, which is what barriers obey."""
+
+    kind: str
+    its: Its
+    cause: str
+
+    def binds(self, other: Its) -> bool:
+        """A barrier obeys a verdict of its UID and attempt whose epoch is at least its own (A5)."""
+        mine = self.its
+        return (mine.uid, mine.attempt) == (other.uid, other.attempt) and mine.epoch >= other.epoch
+
+
+def told(text: str) -> Told | None:
+    """What a verdict's text says; None if a barrier would not obey it."""
+    words = text.split("\n", 1)[0].split(" ")
+    if len(words) != 5 or words[0] not in ("release", "timeout") or not (words[2] + words[3]).isdigit():
+        return None
+    return Told(words[0], Its(words[1], int(words[2]), int(words[3])), words[4])
+
+
+def clock(text: str) -> tuple[Its, str] | None:
+    """Of which generation a clock is, and what it shows; None if it is none."""
+    words = text.split(" ")
+    if len(words) != 4 or not (words[1] + words[2]).isdigit():
+        return None
+    return Its(words[0], int(words[1]), int(words[2])), words[3]
+
+
+# --- A4 --------------------------------------------------------------------------------------------------------------
+
+
+def lacking(
+    jobset: Json | None, jobs: Iterable[Json], pods: Collection[Json], announced: Collection[str]
+) -> list[str] | None:
+    """The slots that nobody fills, in words; None if nothing counts, since there is no JobSet or it is suspended."""
+    if jobset is None or jobset["spec"].get("suspend"):
+        return None
+    found = {_place(job): job for job in jobs if _is_of(job, jobset) and "deletionTimestamp" not in job["metadata"]}
+    missing: list[str] = []
+    for target in jobset["spec"]["replicatedJobs"]:
+        spec = target["template"]["spec"]
+        for number in range(target["replicas"]):
+            name = f"{target['name']}-{number}"
+            job = found.get((target["name"], str(number)))
+            if job is None:
+                missing.append(f"{name}: no Job")
+            elif any(one["type"] == "Complete" and one["status"] == "True" for one in _conditions(job)):
+                continue  # satisfied in every epoch of its attempt, suspended or not
+            elif job["spec"].get("suspend"):
+                missing.append(f"{name}: suspended")
+            else:
+                missing += (f"{name}/{slot}" for slot in _empty(job, spec, pods, announced))
+    return missing
+
+
+def counted(jobset: Json, jobs: Iterable[Json], pods: Iterable[Json], announced: Collection[str]) -> list[Json]:
+    """The pods that may fill a slot."""
+    uids = {job["metadata"]["uid"] for job in jobs if _is_of(job, jobset)}
+    return [pod for pod in pods if maker(pod) in uids and _is_of(pod, jobset) and started(pod, announced)]
+
+
+def started(pod: Json, announced: Collection[str] = ()) -> bool:
+    """A pod has started when its barrier runs or has ended with 0, or when it says so and waits on a node."""
+    if not alive(pod):
+        return False
+    state = barrier(pod)
+    if pod["status"]["phase"] == "Succeeded" or "running" in state:
+        return True
+    if "terminated" in state:
+        return bool(state["terminated"].get("exitCode") == 0)
+    return bool(pod["spec"].get("nodeName")) and pod["metadata"]["uid"] in announced
+
+
+def alive(pod: Json) -> bool:
+    return "deletionTimestamp" not in pod["metadata"] and pod["status"].get("phase") != "Failed"
+
+
+def barrier(pod: Json) -> Json:
+    """The state of the barrier's container."""
+    for status in pod["status"].get("initContainerStatuses") or ():
+        if status["name"] == BARRIER:
+            state: Json = status.get("state") or {}
+            return state
+    return {}
+
+
+def maker(stored: Json) -> str:
+    """UID of the controller that made it."""
+    owners = stored["metadata"].get("ownerReferences") or ()
+    return next((owner["uid"] for owner in owners if owner.get("controller")), "")
+
+
+def its(pod: Json) -> Its:
+    """Of which generation a pod is."""
+    labels, notes = _labels(pod), pod["metadata"].get("annotations") or {}
+    return Its(labels[UID], int(labels[ATTEMPT]), int(notes.get(EPOCH) or 0))
+
+
+def condition(jobset: Json) -> Json | None:
+    """Ours."""
+    return next((one for one in _conditions(jobset) if one["type"] == CONDITION), None)
+
+
+def _empty(job: Json, spec: Json, pods: Iterable[Json], announced: Collection[str]) -> Iterator[str]:
+    """Slots of one Job of which none has finished and none has a started pod."""
+    attempt = _labels(job)[ATTEMPT]
+    own = [pod for pod in pods if maker(pod) == job["metadata"]["uid"] and _labels(pod)[ATTEMPT] == attempt]
+    ready = [pod for pod in own if started(pod, announced)]
+    if spec.get("completionMode") == "NonIndexed":
+        over = [pod for pod in ready if pod["status"]["phase"] == "Succeeded"]
+        finished = max(int(job["status"].get("succeeded") or 0), len(over))
+        need = min(spec["parallelism"], spec["completions"] - finished)
+        yield from (f"one of {need}" for _ in range(need - (len(ready) - len(over))))
+        return
+    done = indexes(job["status"].get("completedIndexes") or "")
+    here = {(pod["metadata"].get("annotations") or {}).get(INDEX) for pod in ready}
+    slots = [slot for slot in range(spec["completions"]) if slot not in done]
+    empty = [str(slot) for slot in slots if str(slot) not in here]
+    need = max(0, min(spec["parallelism"], len(slots)) - (len(slots) - len(empty)))
+    yield from empty[:need]
+
+
+def indexes(text: str) -> set[int]:
+    """A Job's completedIndexes, such as 0,2-4, as numbers."""
+    found: set[int] = set()
+    for part in text.split(",") if text else ():
+        low, _, high = part.partition("-")
+        found |= set(range(int(low), int(high or low) + 1))
+    return found
+
+
+def _is_of(stored: Json, jobset: Json) -> bool:
+    labels = _labels(stored)
+    attempt = str(jobset["status"].get("restarts") or 0)
+    return (labels.get(UID), labels.get(ATTEMPT)) == (jobset["metadata"]["uid"], attempt)
+
+
+def _place(job: Json) -> tuple[str, str]:
+    labels = _labels(job)
+    return labels[REPLICATED_JOB], labels[JOB_INDEX]
+
+
+def _labels(stored: Json) -> Mapping[str, str]:
+    labels: Mapping[str, str] = stored["metadata"].get("labels") or {}
+    return labels
+
+
+def _conditions(stored: Json) -> Iterable[Json]:
+    return (stored.get("status") or {}).get("conditions") or ()
