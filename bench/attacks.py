@@ -220,10 +220,11 @@ def large_reviews(make: Callable[[Scale], Json]) -> Attack:
 
 
 def many_keys(scale: Scale) -> Json:
-    """A config of 0.85 MiB in which one key stands twice."""
-    keys = "".join(f'"k{number}":1,' for number in range(scale.size(80_000, 10)))
+    """A config of 0.85 MiB in which the last key stands twice."""
+    many = scale.size(80_000, 10)
+    keys = "".join(f'"k{number}":1,' for number in range(many))
     new = manifests.jobset("keys", TENANT, replicated_jobs=[manifests.replicated_job("a")])
-    new["metadata"]["annotations"] = {names.CONFIG: f'{{{keys}"k1":1}}'}
+    new["metadata"]["annotations"] = {names.CONFIG: f'{{{keys}"k{many - 1}":1}}'}
     return new
 
 

@@ -100,13 +100,17 @@ class Controller:
         await NOTES.until(count)
         return {"events": NOTES.events}
 
-    async def decided(self, namespace: str, gang: str) -> Json:
-        """Waits for the gang's verdict: when its write was answered, and the counts then.
+    async def decided(self, namespace: str, gang: str, within: float | None = None) -> Json:
+        """Waits for the gang's verdict: when its write was answered, and the counts then. {} after so many seconds.
 
         With the seconds since its last start, if the informer told of one.
         """
         key = Key(namespace, gang)
-        await NOTES.until_decided(key)
+        try:
+            async with asyncio.timeout(within):
+                await NOTES.until_decided(key)
+        except TimeoutError:
+            return {}
         at = NOTES.decided[key]
         return {"at": at, "seconds": at - NOTES.last_start.get(key, at), "then": NOTES.then[key]}
 
