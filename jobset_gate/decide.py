@@ -28,6 +28,9 @@ from jobset_gate.model import (
 CONFLICT_RECHECK = 30.0
 """Seconds until a ConfigMap that is not ours is looked at again; nothing tells us that it went away."""
 
+_CLOCKS_DIFFER = 600.0
+"""Seconds by which another controller's clock may be ahead of ours (faults.md 12): one that is later is an edit."""
+
 _WHOLE_SECOND = 1.0
 """Kubelets report whole seconds, rounded down: a pod started up to this much later than its status says."""
 
@@ -61,12 +64,29 @@ class _Facts:
         """The generation's clock: the one kept, else from its first started pod (A7)."""
         kept = self.seen.gate.waiting_since if self._gate_is_ours() and self.seen.gate else None
         current = self.generation(self.epoch)
-        if kept is not None and (kept.generation.covers(current) or _is_of_later_attempt(kept.generation, current)):
-            return kept
+        if kept is not None:
+            if _is_of_later_attempt(kept.generation, current):
+                return kept
+            if kept.generation.covers(current) and self._can_be(kept.at):
+                return kept
         # What has finished in an earlier generation is no started pod: after a resume the nodes may take their time.
         if self.tally.epoch < 0 or self.seen.jobset.suspended:
             return None
-        return WaitingSince(generation=current, at=min(self._first_starts()))
+        if (
+            self.recorded is not None
+            and self.recorded.generation.covers(current)
+            and current != self.recorded.generation
+        ):
+            return None  # a pod of an epoch that a younger verdict has decided along
+        return WaitingSince(generation=current, at=max(self.seen.jobset.created, min(self._first_starts())))
+
+    def _can_be(self, at: float) -> bool:
+        """Whether a clock of this JobSet can have begun then; anything else is an edit.
+
+        No nearer bounds: the pods that began it may be gone, and nodes' clocks may differ.
+        """
+        created = self.seen.jobset.created
+        return created <= at <= max(created, self.now + _CLOCKS_DIFFER)
 
     def _first_starts(self) -> Iterable[float]:
         if self.tally.first_start is not None:

@@ -48,6 +48,7 @@ def pod(seen: wire.Pod) -> PodSeen:
     status = seen.status or _NO_STATUS
     barrier = _barrier(status)
     stage, since = _stage(barrier)
+    created = _seconds(meta.creation_timestamp)
     deleting = meta.deletion_timestamp is not None
     bound = seen.spec is not None and seen.spec.node_name != ""
     gang, jobset_uid, replicated_job, job_index, attempt = _place(labels)
@@ -70,9 +71,9 @@ def pod(seen: wire.Pod) -> PodSeen:
         deleting,
         bound,
         stage,
-        None if started else _seconds(meta.creation_timestamp),
-        since,
-        _main_since(status) if stage is _PASSED else None,
+        None if started else created,
+        _not_before(created, since),
+        _not_before(created, _main_since(status)) if stage is _PASSED else None,
         shared_text(notes.verdict) if 0 < len(notes.verdict) <= verdicts.LONGEST else "",
         None if started else stalls.classify(status, bound=bound, deleting=deleting),
     )
@@ -224,6 +225,11 @@ def _main_since(status: wire.PodStatus) -> float | None:
         if at is not None and (earliest is None or at < earliest):
             earliest = at
     return earliest
+
+
+def _not_before(created: float | None, since: float | None) -> float | None:
+    """No container starts before its pod was created: a node whose clock is behind says otherwise (faults.md 12)."""
+    return created if since is not None and created is not None and since < created else since
 
 
 def _seconds(moment: datetime | None) -> float | None:

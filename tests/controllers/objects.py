@@ -26,7 +26,7 @@ def store_pod(api: Api, name: str, gang: str = "train") -> PodSeen:
 def store_jobset(api: Api, name: str = "train") -> JobSetSeen:
     meta = {"name": name, "annotations": {names.CONFIG: "{}"}}
     stored = api.create(JOBSETS, {"metadata": meta, "spec": {}})
-    return gangs.jobset(name=name, uid=stored["metadata"]["uid"])
+    return gangs.jobset(name=name, uid=stored["metadata"]["uid"], created=0.0)
 
 
 def version_of(api: Api) -> Callable[[Key], Version | None]:

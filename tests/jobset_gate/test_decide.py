@@ -39,6 +39,7 @@ from tests.jobset_gate.gangs import (
 )
 
 NOW = T0 + 10
+OLD = jobset(created=T0 - 900)
 BOTH = (pod(0), pod(1))
 
 
@@ -221,15 +222,42 @@ def test_a_node_clock_that_is_ahead_does_not_delay_the_timeout() -> None:
 
 def test_the_kept_clock_is_never_moved_within_its_generation() -> None:
     kept = gate(waiting_since=clock(T0 - 200))
-    decision = decide(gang(pod(0), waiting_pod(1), gate=kept), NOW)
+    decision = decide(gang(pod(0), waiting_pod(1), gate=kept, jobset=OLD), NOW)
     assert isinstance(decision, Wait)
     assert decision.clock == kept.waiting_since
     assert decision.again == pytest.approx(90)
 
 
+@pytest.mark.parametrize("at", [T0 - 3600, T0 + 3600])
+def test_a_clock_that_cannot_be_is_put_right_from_the_pods(at: float) -> None:
+    """Before the JobSet was made, or in the future: somebody has edited it."""
+    edited = gate(waiting_since=clock(at))
+    decision = decide(gang(pod(0), waiting_pod(1), gate=edited, jobset=OLD), NOW)
+    assert isinstance(decision, Wait)
+    assert decision.clock == clock(T0 + 1), "kubelets tell whole seconds"
+
+
+def test_controllers_whose_clocks_differ_agree_on_one_that_is_kept() -> None:
+    """Each finds right what the other has put right: they do not answer each other for ever."""
+    written = gate(waiting_since=clock(NOW + 900))
+    behind = decide(gang(pod(0, barrier_since=NOW + 1000), waiting_pod(1), gate=written, jobset=OLD), NOW)
+    assert isinstance(behind, Wait)
+    assert behind.clock == clock(NOW)
+    again = decide(gang(pod(0), waiting_pod(1), gate=gate(waiting_since=behind.clock), jobset=OLD), NOW + 100)
+    assert isinstance(again, Wait)
+    assert again.clock == behind.clock
+
+
+def test_no_clock_is_made_for_a_pod_that_a_younger_verdict_covers() -> None:
+    """The gate was opened for epoch 1, and a pod of epoch 0 has only now started."""
+    decision = decide(gang(pod(0), gate=gate(verdict=verdict(epoch=1)), jobset=jobset(replicated_job(epoch=1))), NOW)
+    assert isinstance(decision, Stand)
+    assert decision.clock is None
+
+
 def test_the_clock_goes_on_when_every_started_pod_is_lost() -> None:
     kept = gate(waiting_since=clock(T0 - 300))
-    decision = decide(gang(waiting_pod(0), waiting_pod(1), gate=kept), NOW)
+    decision = decide(gang(waiting_pod(0), waiting_pod(1), gate=kept, jobset=OLD), NOW)
     assert isinstance(decision, Decide)
     assert decision.verdict.kind is Kind.TIMEOUT
 

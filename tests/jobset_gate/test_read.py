@@ -36,6 +36,12 @@ def test_a_pod_has_started_when_its_barrier_runs_or_has_passed(barrier: Json, st
     assert (seen.stall is None) is started
 
 
+def test_no_barrier_starts_before_its_pod_was_created_whatever_its_node_says() -> None:
+    """The node's clock is an hour behind."""
+    behind = pod(status(BARRIER, running="2026-08-01T09:00:30Z"), meta={"creationTimestamp": "2026-08-01T10:00:00Z"})
+    assert read_pod(behind).barrier_since == TEN_O_CLOCK
+
+
 def test_the_phase_and_the_start_time_of_the_pod_do_not_make_it_started() -> None:
     """status.startTime is set before any image is pulled."""
     body = pod(status(BARRIER, waiting="PodInitializing"))
