@@ -1,10 +1,19 @@
 """/healthz, /readyz and /metrics of the controller, over plain HTTP."""
 
 from collections.abc import Awaitable, Callable
+from typing import Final
 
 from aiohttp import web
 from prometheus_client import CollectorRegistry
 from prometheus_client.exposition import CONTENT_TYPE_LATEST, generate_latest
+
+from jobset_gate.serving.connections import Connections, Limits
+
+LIMITS: Final = Limits(connections=64)
+"""A kubelet and a few scrapers ask, each with one connection."""
+
+GOODBYE: Final = 1.0
+"""Seconds for requests in progress when it stops: nobody waits for a probe's answer any more."""
 
 Check = Callable[[], str]
 """Returns what is wrong, "" if nothing is."""
@@ -13,7 +22,17 @@ Check = Callable[[], str]
 class Health:
     """The server; `url` once it is started. Port 0 takes a free one."""
 
-    def __init__(self, registry: CollectorRegistry, *, healthy: Check, ready: Check, host: str, port: int) -> None:
+    def __init__(
+        self,
+        registry: CollectorRegistry,
+        *,
+        healthy: Check,
+        ready: Check,
+        host: str,
+        port: int,
+        limits: Limits = LIMITS,
+    ) -> None:
+        self._connections = Connections(limits)
         self._registry, self._healthy, self._ready = registry, healthy, ready
         self._host, self._port = host, port
         self._runner: web.AppRunner | None = None
@@ -21,7 +40,7 @@ class Health:
 
     async def start(self) -> None:
         """Listens. Raises OSError if the port is taken."""
-        app = web.Application()
+        app = web.Application(middlewares=[self._connections.middleware])
         app.add_routes(
             [
                 web.get("/healthz", _answer(self._healthy)),
@@ -29,17 +48,18 @@ class Health:
                 web.get("/metrics", self._metrics),
             ]
         )
-        self._runner = web.AppRunner(app, access_log=None)
+        self._runner = web.AppRunner(app, access_log=None, shutdown_timeout=GOODBYE)
         await self._runner.setup()
-        site = web.TCPSite(self._runner, self._host, self._port)
-        await site.start()
-        host, port = self._runner.addresses[0][:2]
-        self.url = f"http://{host}:{port}"
+        await self._connections.listen(self._runner, self._host, self._port)
+        shown = f"[{self._host}]" if ":" in self._host else self._host
+        self.url = f"http://{shown}:{self._connections.port}"
 
     async def stop(self) -> None:
         """Stops listening."""
         if self._runner is not None:
+            await self._connections.close()
             await self._runner.cleanup()
+            await self._connections.stop()
 
     async def _metrics(self, _: web.Request) -> web.Response:
         return web.Response(body=generate_latest(self._registry), headers={"Content-Type": CONTENT_TYPE_LATEST})

@@ -12,16 +12,15 @@ from aiohttp import web
 from prometheus_client.exposition import CONTENT_TYPE_LATEST, generate_latest
 
 from jobset_gate import inject, names
+from jobset_gate.serving.connections import Connections, Limits
 from jobset_gate.settings import Settings
+from webhook.bodies import Bodies
 from webhook.handlers import Handler, mutating, validating
 from webhook.metrics import Metrics, outcome
 from webhook.pod_registration import POD_PATH
 from webhook.pods import holding
 from webhook.registration import MUTATE_PATH, VALIDATE_PATH
 from webhook.review import Answer, Denied, Request, Unreadable, decode, encode
-
-LARGEST_BODY: Final = 7 * 1024 * 1024
-"""Bytes. An API server takes objects of up to 3 MiB in a request, and an UPDATE's review holds two of them."""
 
 TOKEN_BYTES: Final = 16
 OPERATIONS: Final = ("CREATE", "UPDATE", "DELETE", "CONNECT")
@@ -43,8 +42,11 @@ class Door:
         token: Callable[[], str] | None = None,
         ready: Check = lambda: None,
         metrics: Metrics | None = None,
+        limits: Limits | None = None,
     ) -> None:
         self.metrics = metrics or Metrics()
+        self.connections = Connections(limits)
+        self._bodies = Bodies()
         self.leaving = False
         """Set when the door is about to close: not ready, and clients are told to connect elsewhere."""
         self.idle = asyncio.Event()
@@ -60,7 +62,7 @@ class Door:
 
     def app(self) -> web.Application:
         """The aiohttp application."""
-        app = web.Application(client_max_size=LARGEST_BODY)
+        app = web.Application(middlewares=[self.connections.middleware])
         app.router.add_post(MUTATE_PATH, partial(self._admit, "mutate"))
         app.router.add_post(VALIDATE_PATH, partial(self._admit, "validate"))
         app.router.add_post(POD_PATH, partial(self._admit, "mutate-pods"))
@@ -70,7 +72,7 @@ class Door:
         app.on_response_prepare.append(self._say_goodbye)
         return app
 
-    async def _admit(self, webhook: str, request: web.Request) -> web.Response:
+    async def _admit(self, webhook: str, request: web.Request) -> web.StreamResponse:
         began = perf_counter()
         self._count(webhook, 1)
         try:
@@ -78,6 +80,11 @@ class Door:
         except web.HTTPException as refusal:
             self.metrics.requests.labels(webhook, refusal.status).inc()
             raise
+        except (ConnectionError, web.RequestPayloadError) as problem:
+            # The client has gone, or sent no body that can be told from the next request: nobody's fault here.
+            log.debug("the body broke off", webhook=webhook, problem=str(problem))
+            response = web.Response(status=400, text="the body broke off\n")
+            response.force_close()
         finally:
             self._count(webhook, -1)
         self.metrics.requests.labels(webhook, response.status).inc()
@@ -92,10 +99,18 @@ class Door:
         else:
             self.idle.set()
 
-    async def _respond(self, webhook: str, request: web.Request) -> web.Response:
+    async def _respond(self, webhook: str, request: web.Request) -> web.StreamResponse:
         if request.content_type != "application/json":
             return web.Response(status=415, text=f"expected application/json, got {request.content_type}\n")
-        body = await request.read()
+        if "Content-Encoding" in request.headers:
+            return web.Response(status=415, text="expected no Content-Encoding: no API server compresses reviews\n")
+        async with self._bodies.read(request) as body:
+            told = self._answer(webhook, body)
+        if isinstance(told, web.Response):
+            return told
+        return await self._bodies.write(request, told)
+
+    def _answer(self, webhook: str, body: bytearray) -> bytes | web.Response:
         try:
             review = decode(body)
         except Unreadable as problem:
@@ -104,7 +119,7 @@ class Door:
         # An unknown word must not become a label: there are as many as a client likes.
         operation = review.operation if review.operation in OPERATIONS else "OTHER"
         self.metrics.admission.labels(webhook, operation, outcome(answer)).inc()
-        return web.Response(body=encode(review.uid, answer), content_type="application/json")
+        return encode(review.uid, answer)
 
     def _judge(self, webhook: str, review: Request) -> Answer:
         try:

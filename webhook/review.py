@@ -96,7 +96,7 @@ _decoder: Final = msgspec.json.Decoder(Review)
 _encode: Final = msgspec.json.Encoder().encode
 
 
-def decode(body: bytes) -> Request:
+def decode(body: bytes | bytearray) -> Request:
     """The request in a body; raises Unreadable for whatever is no AdmissionReview v1 request."""
     try:
         review = _decoder.decode(body)

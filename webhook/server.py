@@ -2,12 +2,16 @@
 
 import asyncio
 import contextlib
+import logging
 from collections.abc import Callable
 from typing import Final
 
 import structlog
 from aiohttp import web
+from aiohttp.http import HttpProcessingError
 
+from jobset_gate.serving.connection import ELSEWHERE
+from jobset_gate.serving.connections import Limits
 from jobset_gate.settings import Settings
 from webhook.app import Check, Door
 from webhook.metrics import Metrics
@@ -22,11 +26,18 @@ ARRIVING_SECONDS: Final = 0.02
 LEAVING_SECONDS: Final = 0.5
 """How long clients may take to let go of connections that they keep for later."""
 
-ELSEWHERE: Final = (
-    b"HTTP/1.1 503 Service Unavailable\r\nRetry-After: 1\r\nConnection: close\r\nContent-Length: 0\r\n\r\n"
-)
-"""Said on a connection that waits for its next request. A request may be on its way at this very moment: its sender
-takes this as the answer to it, and an API server then asks again elsewhere. To be cut off would fail the call."""
+
+class _OfOurs(logging.Filter):
+    """Tracebacks are for errors of ours: what a client sends or does not send is answered, and not told at length."""
+
+    def filter(self, record: logging.LogRecord) -> bool:
+        return not (record.exc_info and isinstance(record.exc_info[1], HttpProcessingError | ConnectionError))
+
+
+HTTP_LOG: Final = logging.getLogger("webhook.http")
+HTTP_LOG.addFilter(_OfOurs())
+IDLE_SECONDS: Final = 120.0
+"""How long a connection may wait for its next request: an API server lets go of it by itself after 90."""
 
 log = structlog.get_logger("webhook")
 
@@ -49,8 +60,7 @@ class Server:
         self.door.leaving = True
         if notice > 0:
             await asyncio.sleep(notice)
-        for site in list(self._runner.sites):
-            await site.stop()
+        await self.door.connections.close()
         try:
             # aiohttp would no longer read the bodies of requests that are on their way: wait for them first.
             async with asyncio.timeout(DRAIN_SECONDS):  # not wait_for, which may swallow a cancellation (3.11)
@@ -60,6 +70,7 @@ class Server:
         except TimeoutError:
             log.warning("closing on requests that are not answered yet", url=self.url)
         await self._runner.cleanup()
+        await self.door.connections.stop()
         await self._stack.aclose()
         log.info("webhook stopped", url=self.url)
 
@@ -92,12 +103,13 @@ async def serve(
     token: Callable[[], str] | None = None,
     reload_seconds: float = RELOAD_SECONDS,
     follow: bool = True,
+    limits: Limits | None = None,
 ) -> Server:
     """Open the door; returns when it listens. Port 0 takes a free one. `ready` adds a condition to /readyz.
 
     A certificate from files is followed here unless somebody else looks after it (`follow`).
     """
-    door = Door(settings, suffix=suffix, token=token, ready=ready, metrics=metrics)
+    door = Door(settings, suffix=suffix, token=token, ready=ready, metrics=metrics, limits=limits)
     # Asked anew at each scrape, since it changes.
     door.metrics.certificate_expiry.labels("serving").set_function(lambda: tls.expires.timestamp())  # noqa: PLW0108 - as said
     door.metrics.certificate_issued.labels("serving").set_function(lambda: tls.issued.timestamp())  # noqa: PLW0108 - as said
@@ -107,16 +119,25 @@ async def serve(
         await stack.enter_async_context(
             tls.followed(lambda worked: reloads.labels("ok" if worked else "failed").inc(), every=reload_seconds)
         )
-    runner = web.AppRunner(door.app(), access_log=None, shutdown_timeout=DRAIN_SECONDS, handle_signals=False)
+    # Bodies stay as they come: what is compressed is refused, before anybody has made more of it.
+    runner = web.AppRunner(
+        door.app(),
+        access_log=None,
+        logger=HTTP_LOG,
+        shutdown_timeout=DRAIN_SECONDS,
+        handle_signals=False,
+        auto_decompress=False,
+        keepalive_timeout=IDLE_SECONDS,
+    )
     try:
         await runner.setup()
-        await web.TCPSite(runner, host, port, ssl_context=tls.context, reuse_address=True).start()
+        await door.connections.listen(runner, host, port, tls.context)
     except BaseException:
         await runner.cleanup()
+        await door.connections.stop()
         await stack.aclose()
         raise
-    bound = runner.addresses[0][1]
     named = f"[{host}]" if ":" in host else host
-    server = Server(door, runner, f"https://{named}:{bound}", stack)
+    server = Server(door, runner, f"https://{named}:{door.connections.port}", stack)
     log.info("webhook listens", url=server.url)
     return server

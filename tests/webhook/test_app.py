@@ -15,7 +15,8 @@ from jobset_gate import inject
 from tests.jobset_gate.jobsets import barrier, created, jobset
 from tests.webhook.doors import client, door, trusting
 from tests.webhook.reviews import body, patched, response
-from webhook.app import LARGEST_BODY, random_suffix, random_token
+from webhook.app import random_suffix, random_token
+from webhook.bodies import LARGEST_BODY
 from webhook.server import Server
 
 JSON = {"Content-Type": "application/json"}
@@ -87,11 +88,11 @@ async def test_a_charset_behind_the_content_type_is_fine(session: aiohttp.Client
     assert (await post(session, "/mutate", body(jobset()), **{"Content-Type": kind}))[0] == 200
 
 
-async def test_a_review_of_six_mebibytes_is_answered(session: aiohttp.ClientSession) -> None:
-    """Two objects of nearly the largest size that etcd and the API server take."""
-    large = jobset(notes={"padding": "x" * (3 * 1024 * 1024)})
+async def test_a_review_of_the_largest_objects_that_etcd_takes_is_answered(session: aiohttp.ClientSession) -> None:
+    """Two of them, of 1.5 MiB each."""
+    large = jobset(notes={"padding": "x" * (3 * 512 * 1024)})
     raw = body(large, large)
-    assert 6 * 1024 * 1024 < len(raw) < LARGEST_BODY
+    assert 3 * 1024 * 1024 < len(raw) < LARGEST_BODY
     status, answer = await post(session, "/mutate", raw)
     assert (status, response(answer)["allowed"]) == (200, True)
 

@@ -1,0 +1,190 @@
+"""The connections of an aiohttp server: never more than a number, and none that stays in the middle of a request.
+
+aiohttp bounds neither, and counts a connection only when its TLS handshake is done, which is after asyncio has taken
+256 KiB for it. So connections are accepted here, one by one, while there are places.
+"""
+
+import asyncio
+import errno
+import socket
+import ssl
+from collections.abc import Awaitable, Callable
+from contextlib import suppress
+from dataclasses import dataclass
+from typing import Any, Final
+
+import structlog
+from aiohttp import web
+
+from jobset_gate.serving.connection import Connection
+
+BACKLOG: Final = 512
+"""Connections that wait in the kernel, where they cost nothing of ours."""
+NO_SOCKET_SECONDS: Final = 1.0
+"""How long to wait when the process has no open file left for one more."""
+
+Handler = Callable[[web.Request], Awaitable[web.StreamResponse]]
+log = structlog.get_logger(__name__)
+
+
+@dataclass(frozen=True, slots=True)
+class Limits:
+    """What clients may hold."""
+
+    connections: int = 256
+    seconds: float = 10.0
+    """For a handshake and the first request, or for any later request: head, body and the reading of its answer."""
+    second_thoughts: float = 1.0
+    """When all places are taken, a client that has been busy with one request for longer makes room for the next."""
+
+
+class Connections:
+    """Made before the application, which has its `middleware`; `listen` once the runner is set up."""
+
+    def __init__(self, limits: Limits | None = None) -> None:
+        self.limits = limits or Limits()
+        self.port = 0
+        self._open: dict[web.RequestHandler, Connection] = {}
+        self._sockets: list[socket.socket] = []
+        self._tasks: set[asyncio.Task[None]] = set()
+        self._room = asyncio.Event()
+
+    def __len__(self) -> int:
+        """How many are open."""
+        return len(self._open)
+
+    @web.middleware
+    async def middleware(self, request: web.Request, handler: Handler) -> web.StreamResponse:
+        """Writes the answer while the time of its request runs; then that of the next one has not begun."""
+        connection = self._open.get(request.protocol)
+        if connection is None:
+            return await handler(request)
+        connection.asked()
+        try:
+            response = await handler(request)
+            with suppress(ConnectionError):  # the client has gone: aiohttp says so nowhere, and neither do we
+                await response.prepare(request)
+                await response.write_eof()
+            return response
+        finally:
+            connection.answered()
+
+    async def listen(self, runner: web.AppRunner, host: str, port: int, context: ssl.SSLContext | None = None) -> None:
+        """Returns when it listens. Raises OSError, if the port is taken for example."""
+        server: Any = runner.server
+        self._sockets = await _bound(host, port)
+        self.port = self._sockets[0].getsockname()[1]
+        for listening in self._sockets:
+            self._spawn(self._accept(listening, server, context), "accept")
+        self._spawn(self._look(), "connections that take too long")
+
+    async def close(self) -> None:
+        """Nobody new; those who are there stay."""
+        ending = [task for task in self._tasks if task.get_name() == "accept"]
+        for task in ending:
+            task.cancel()
+        if ending:
+            await asyncio.wait(ending)
+        for listening in self._sockets:
+            listening.close()
+        self._sockets = []
+
+    async def stop(self) -> None:
+        """The same, and nobody looks after those who are there any more."""
+        await self.close()
+        for task in self._tasks:
+            task.cancel()
+        if self._tasks:
+            await asyncio.wait(self._tasks)
+
+    def _spawn(self, work: Any, name: str) -> asyncio.Task[None]:
+        task: asyncio.Task[None] = asyncio.create_task(work, name=name)
+        self._tasks.add(task)
+        task.add_done_callback(self._tasks.discard)
+        return task
+
+    async def _accept(self, listening: socket.socket, server: Any, context: ssl.SSLContext | None) -> None:
+        loop = asyncio.get_running_loop()
+        while True:
+            await self._place()
+            try:
+                accepted, _ = await loop.sock_accept(listening)
+            except OSError as problem:
+                if problem.errno in (errno.EMFILE, errno.ENFILE, errno.ENOBUFS, errno.ENOMEM):
+                    log.warning("no connection can be accepted", problem=str(problem))
+                    await asyncio.sleep(NO_SOCKET_SECONDS)
+                continue
+            connection = Connection(server(), loop.time, self._gone)
+            self._open[connection.handler] = connection
+            connection.greeting = self._spawn(self._greet(connection, accepted, context), "handshake")
+
+    async def _greet(self, connection: Connection, accepted: socket.socket, context: ssl.SSLContext | None) -> None:
+        seconds = None if context is None else self.limits.seconds
+        try:
+            await asyncio.get_running_loop().connect_accepted_socket(
+                lambda: connection,
+                accepted,
+                ssl=context,
+                ssl_handshake_timeout=seconds,
+                ssl_shutdown_timeout=None if seconds is None else self.limits.second_thoughts,
+            )
+        except (OSError, asyncio.CancelledError):  # no TLS, or not in time; asyncio has closed it
+            self._gone(connection)
+        finally:
+            connection.greeting = None
+
+    def _gone(self, connection: Connection) -> None:
+        self._open.pop(connection.handler, None)
+        self._room.set()
+
+    async def _place(self) -> None:
+        """Returns when there is room for one more."""
+        while len(self._open) >= self.limits.connections:
+            chosen = self._to_leave()
+            if chosen is not None:
+                self._end(chosen)
+                continue
+            self._room.clear()
+            with suppress(TimeoutError):
+                async with asyncio.timeout(self.limits.second_thoughts / 4):
+                    await self._room.wait()
+
+    def _to_leave(self) -> Connection | None:
+        """Who has been busy with a request for longest, if for long; else who waits for the next one."""
+        busy = min((it for it in self._open.values() if it.since is not None), key=_since, default=None)
+        if busy is not None and asyncio.get_running_loop().time() - _since(busy) > self.limits.second_thoughts:
+            return busy
+        return next((it for it in self._open.values() if it.since is None), None)
+
+    async def _look(self) -> None:
+        """Ends whoever takes too long."""
+        while True:
+            await asyncio.sleep(self.limits.seconds / 20)
+            latest = asyncio.get_running_loop().time() - self.limits.seconds
+            for connection in [it for it in self._open.values() if it.since is not None and it.since < latest]:
+                self._end(connection)
+
+    def _end(self, connection: Connection) -> None:
+        connection.end()
+        self._gone(connection)
+
+
+def _since(connection: Connection) -> float:
+    return 0.0 if connection.since is None else connection.since
+
+
+async def _bound(host: str, port: int) -> list[socket.socket]:
+    """A listening socket for each address of the host; all addresses for an empty one."""
+    loop = asyncio.get_running_loop()
+    found = await loop.getaddrinfo(host or None, port, type=socket.SOCK_STREAM, flags=socket.AI_PASSIVE)
+    made: list[socket.socket] = []
+    try:
+        for family, address in dict.fromkeys((family, address) for family, _, _, _, address in found):
+            made.append(socket.create_server(address[:2], family=family, backlog=BACKLOG))
+            made[-1].setblocking(False)
+    except OSError as problem:
+        for listening in made:
+            listening.close()
+        told = (problem.strerror or str(problem)).lower()
+        raise OSError(problem.errno, f"cannot listen on {host}:{port}: {told}") from problem
+    return made
