@@ -12,6 +12,8 @@ from jobset_gate.serving.connections import Connections, Limits
 LIMITS: Final = Limits(connections=64)
 """A kubelet and a few scrapers ask, each with one connection."""
 
+IDLE: Final = 120.0
+"""Seconds that a connection may wait for its next request: longer than between two scrapes."""
 GOODBYE: Final = 1.0
 """Seconds for requests in progress when it stops: nobody waits for a probe's answer any more."""
 
@@ -48,7 +50,7 @@ class Health:
                 web.get("/metrics", self._metrics),
             ]
         )
-        self._runner = web.AppRunner(app, access_log=None, shutdown_timeout=GOODBYE)
+        self._runner = web.AppRunner(app, access_log=None, shutdown_timeout=GOODBYE, keepalive_timeout=IDLE)
         await self._runner.setup()
         await self._connections.listen(self._runner, self._host, self._port)
         shown = f"[{self._host}]" if ":" in self._host else self._host

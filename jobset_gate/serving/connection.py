@@ -19,9 +19,15 @@ class Connection(asyncio.Protocol):
     """Between a transport and aiohttp's handler of it."""
 
     def __init__(
-        self, handler: web.RequestHandler, now: Callable[[], float], gone: Callable[["Connection"], None]
+        self,
+        handler: web.RequestHandler,
+        *,
+        now: Callable[[], float],
+        busy: Callable[[], None],
+        gone: Callable[["Connection"], None],
     ) -> None:
-        self.handler, self._now, self._gone = handler, now, gone
+        """`busy` is told of each request that begins, `gone` when the connection is closed."""
+        self.handler, self._now, self._busy, self._gone = handler, now, busy, gone
         self.greeting: asyncio.Task[None] | None = None
         """The TLS handshake, as long as it lasts."""
         self.transport: asyncio.Transport | None = None
@@ -32,6 +38,7 @@ class Connection(asyncio.Protocol):
         """A request has begun, or goes on."""
         if self.since is None:
             self.since = self._now()
+            self._busy()
 
     def answered(self) -> None:
         """The answer is written."""

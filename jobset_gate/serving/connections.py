@@ -48,6 +48,7 @@ class Connections:
         self._sockets: list[socket.socket] = []
         self._tasks: set[asyncio.Task[None]] = set()
         self._room = asyncio.Event()
+        self._timer: asyncio.TimerHandle | None = None
 
     def __len__(self) -> int:
         """How many are open."""
@@ -76,7 +77,6 @@ class Connections:
         self.port = self._sockets[0].getsockname()[1]
         for listening in self._sockets:
             self._spawn(self._accept(listening, server, context), "accept")
-        self._spawn(self._look(), "connections that take too long")
 
     async def close(self) -> None:
         """Nobody new; those who are there stay."""
@@ -92,6 +92,8 @@ class Connections:
     async def stop(self) -> None:
         """The same, and nobody looks after those who are there any more."""
         await self.close()
+        if self._timer is not None:
+            self._timer.cancel()
         for task in self._tasks:
             task.cancel()
         if self._tasks:
@@ -114,8 +116,9 @@ class Connections:
                     log.warning("no connection can be accepted", problem=str(problem))
                     await asyncio.sleep(NO_SOCKET_SECONDS)
                 continue
-            connection = Connection(server(), loop.time, self._gone)
+            connection = Connection(server(), now=loop.time, busy=self._busy, gone=self._gone)
             self._open[connection.handler] = connection
+            self._busy()
             connection.greeting = self._spawn(self._greet(connection, accepted, context), "handshake")
 
     async def _greet(self, connection: Connection, accepted: socket.socket, context: ssl.SSLContext | None) -> None:
@@ -156,13 +159,22 @@ class Connections:
             return busy
         return next((it for it in self._open.values() if it.since is None), None)
 
-    async def _look(self) -> None:
+    def _busy(self) -> None:
+        """Somebody has begun a request: looked at when the first of them has had its time."""
+        if self._timer is None:
+            self._timer = asyncio.get_running_loop().call_later(self.limits.seconds, self._look)
+
+    def _look(self) -> None:
         """Ends whoever takes too long."""
-        while True:
-            await asyncio.sleep(self.limits.seconds / 20)
-            latest = asyncio.get_running_loop().time() - self.limits.seconds
-            for connection in [it for it in self._open.values() if it.since is not None and it.since < latest]:
+        loop, self._timer = asyncio.get_running_loop(), None
+        busy = {connection: connection.since for connection in self._open.values() if connection.since is not None}
+        late = loop.time() - self.limits.seconds
+        for connection, since in busy.items():
+            if since <= late:
                 self._end(connection)
+        left = [since for since in busy.values() if since > late]
+        if left:
+            self._timer = loop.call_at(min(left) + self.limits.seconds, self._look)
 
     def _end(self, connection: Connection) -> None:
         connection.end()
