@@ -1,4 +1,8 @@
-"""The barrier's rule as a pure function: what barrier.sh does with the texts it reads (contract A5, A6, A7)."""
+"""The barrier's rule as a pure function: what barrier.sh does with the texts it reads (contract A5, A6, A7).
+
+Two kinds of texts that nobody of ours writes it takes otherwise: a shell drops NUL bytes, and compares epochs of ten or
+more digits as far as its own numbers go.
+"""
 
 from __future__ import annotations
 
@@ -67,7 +71,8 @@ def at_limit(own: Own, waited: float) -> Exit | None:
 
 def _obeyed(own: Own, text: str) -> Exit | None:
     head, _, message = text.partition("\n")
-    words = head.split()
+    words = head.replace("\t", " ").split(" ")  # as the shell's `read`: a carriage return is no blank
+    words = [word for word in words if word]
     if len(words) < 4:
         return None
     kind, uid, attempt, epoch, *_ = words

@@ -18,6 +18,8 @@ CASES = {
     "its own release": ("release u1 2 3 AllPodsStarted\n", Exit(0)),
     "a release of a later epoch": ("release u1 2 4 AllPodsStarted\n", Exit(0)),
     "a release without a newline": ("release u1 2 3 AllPodsStarted", Exit(0)),
+    "a carriage return behind the epoch": ("release u1 2 3\r\n", None),
+    "blanks between the words": (" release\tu1  2 3 AllPodsStarted\n", Exit(0)),
     "its own timeout": ("timeout u1 2 3 TimedOut\n297/300 started\nmore\n", Exit(124, "297/300 started\nmore")),
     "a timeout with a long message": ("timeout u1 2 3 TimedOut\n" + "x" * 2000, Exit(124, "x" * 1024)),
     "a release of an earlier epoch": ("release u1 2 2 AllPodsStarted\n", None),

@@ -360,3 +360,18 @@ def test_a_kubelet_that_writes_in_vain_tries_again() -> None:
         await world.until(PODS, lambda pods: len(running(pods)) == 2)
 
     on_embedded(story, faults=faults, behaviour=replace(QUICK, spread=0.5))
+
+
+@pytest.mark.parametrize("what", ["ends", "loses its sandbox"])
+def test_a_pod_that_is_being_deleted_goes_whatever_happens_to_it_meanwhile(what: str) -> None:
+    async def story(world: World) -> None:
+        await world.create(JOBSETS, plain(pods=1))
+        pods = await world.until(PODS, lambda pods: len(running(pods)) == 1)
+        name = pods[0]["metadata"]["name"]
+        await world.client.delete(PODS, name, "default")
+        await world.until(PODS, lambda pods: any("deletionTimestamp" in pod["metadata"] for pod in pods))
+        hit = world.kubelets.finish(Where(name=name)) if what == "ends" else world.kubelets.reboot(Where(name=name))
+        assert len(hit) == 1
+        await world.until(PODS, lambda pods: all(pod["metadata"]["name"] != name for pod in pods))
+
+    on_embedded(story, behaviour=replace(QUICK, stop_seconds=20.0))

@@ -88,6 +88,9 @@ class PodRun:
     def reboot(self) -> None:
         """The sandbox is lost: all init containers run again, then the main ones, in the same pod."""
         self._cancel()
+        if self.leaving:
+            self._left()  # a pod that is being deleted gets no other
+            return
         for book in self._books():
             if not isinstance(book.state, Waiting):
                 book.last = self._terminated(book, Exit(KILLED)) if book.running else book.last
@@ -181,6 +184,11 @@ class PodRun:
         if book.name == names.BARRIER_CONTAINER and self._gate is not None:
             self._gate.stop()
         self._become(book, self._terminated(book, ending))
+        if self.leaving:
+            if not any(it.running for it in self._books()):
+                self._cancel()  # no need to wait for the grace period's end
+                self._left()
+            return
         init = book in self.book.init
         if init and ending.code == 0 and not book.sidecar:
             if book.name == names.BARRIER_CONTAINER:
