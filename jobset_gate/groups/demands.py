@@ -34,7 +34,7 @@ def candidate(seen: Sequence[GroupSeen], domains: Domains, *, backs_off: str = "
     return Candidate(
         demands=tuple(_demand(it, _least(each) if mixed else each) for it, each in zip(seen, asked, strict=True)),
         priority=max(it.priority for it in waiting),
-        created=min(it.created for it in seen),
+        created=min(it.created for it in seen) if backs_off else _rank(seen),
         since=max(_since(it) for it in seen),
         domain=domains.of(every),
         unmodelled=_doubts(seen, waiting, domains, mixed=mixed, backs_off=bool(backs_off)),
@@ -99,6 +99,12 @@ def _least(asked: Sequence[Shape]) -> tuple[Shape, ...]:
         least = {name: min(many, it.requests.get(name, 0)) for name, many in so_far.requests.items()}
         found[it.selection] = Shape(selection=it.selection, requests=least, count=so_far.count + it.count)
     return tuple(found.values()) if len(found) <= MOST_KINDS else ()
+
+
+def _rank(seen: Sequence[GroupSeen]) -> float:
+    """Its age, for the order; who was tried and taken back stands behind those that have waited meanwhile."""
+    again = [it.record.not_before for it in seen if it.record is not None and it.record.rolled_back]
+    return max(min(it.created for it in seen), *again, 0.0)
 
 
 def _since(seen: GroupSeen) -> float:

@@ -173,6 +173,21 @@ def test_who_was_taken_back_is_not_taken_for_proven_before_it_was_placed_once() 
     assert verdict.proven
 
 
+def test_who_was_taken_back_stands_behind_those_that_have_waited_meanwhile() -> None:
+    """Or two that are tried in turn, and never come to their minimum, would leave no turn to anybody else."""
+    back = record((key("first"), 1), stage=Stage.CLOSED, rolled_back=1, not_before=NOW - 1, why="late")
+    ports = {"containers": [{"name": "main", "ports": [{"hostPort": 80}]}]}
+
+    def tried(name: str, **more: Any) -> GroupSeen:
+        return group_seen(
+            pod(name, of=key(name), spec=ports), of=key(name), group=pod_group(name, spec={"minMember": 1}), **more
+        )
+
+    found = told(tried("first", record=back), tried("second"), rooms=(room(9),))
+    assert found["second"] == "opened"
+    assert found["first"].startswith("BehindOther: behind team/second, which is being placed")
+
+
 def test_room_that_was_made_for_one_that_backs_off_is_not_given_to_others_meanwhile() -> None:
     """Once, and only to one that was tried without proof: who had room from the start lacks something else."""
     back = record((key("first"), 1), stage=Stage.CLOSED, rolled_back=1, not_before=NOW + 5, why="late")
