@@ -5,6 +5,9 @@ from jobset_gate.groups.model import Claim, Design, Key, Meta, Mode, Terms, Way
 from jobset_gate.groups.values import Sheet
 from jobset_gate.violation import Violation
 
+NOTED = (names.KOORDINATOR_TOTAL, names.KOORDINATOR_MODE, names.KOORDINATOR_GANGS)
+"""Annotations that say what a PodGroup has no field for."""
+
 
 def claim(meta: Meta) -> Claim | None:
     """What a pod says."""

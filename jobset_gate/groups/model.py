@@ -97,6 +97,8 @@ class Claim(Word, frozen=True):
     terms: Terms = Terms()
     problems: tuple[Violation, ...] = ()
     """Field paths are those of the pod."""
+    ignored: tuple[str, ...] = ()
+    """Annotations of Koordinator's that nobody heeds here."""
 
 
 class PodGroupSeen(Word, frozen=True):
@@ -112,6 +114,8 @@ class PodGroupSeen(Word, frozen=True):
     noted: Terms = Terms()
     """What Koordinator's annotations on it say; only Koordinator's gangs obey them."""
     noted_problems: tuple[Violation, ...] = ()
+    ignored: tuple[str, ...] = ()
+    """Annotations of Koordinator's that nobody heeds here."""
 
 
 class Member(Word, frozen=True):

@@ -7,7 +7,7 @@ from typing import Final
 import msgspec
 
 from jobset_gate import names
-from jobset_gate.groups import kep24, koordinator_podgroup, scheduler_plugins
+from jobset_gate.groups import kep24, koordinator_podgroup, pods, scheduler_plugins
 from jobset_gate.groups.model import Meta, PodGroupSeen, Terms
 from jobset_gate.template import Json, dig
 from jobset_gate.violation import Fault, Violation
@@ -59,8 +59,10 @@ def seen(pod_group: Json) -> PodGroupSeen | None:
     said = msgspec.structs.replace(bare, terms=terms, problems=problems)
     if group == names.KEP24_GROUP:
         return said
-    noted, noted_problems = koordinator_podgroup.noted(Meta.of(pod_group, bare.namespace))
-    return msgspec.structs.replace(said, noted=noted, noted_problems=noted_problems)
+    about = Meta.of(pod_group, bare.namespace)
+    noted, noted_problems = koordinator_podgroup.noted(about)
+    ignored = pods.ignored(about.annotations, koordinator_podgroup.NOTED)
+    return msgspec.structs.replace(said, noted=noted, noted_problems=noted_problems, ignored=ignored)
 
 
 def _text(value: object) -> str:

@@ -1,13 +1,13 @@
 """A pod, or a template of pods, to its claim: all ways of saying a group asked in turn (G1)."""
 
-from collections.abc import Callable, Collection, Mapping
+from collections.abc import Callable, Collection, Iterable, Mapping
 from types import MappingProxyType
 from typing import Final
 
 from jobset_gate import names
 from jobset_gate.groups import alibaba, kep24, koordinator_annotations, koordinator_podgroup, scheduler_plugins
 from jobset_gate.groups.identity import label
-from jobset_gate.groups.model import Claim, Meta, Way
+from jobset_gate.groups.model import Claim, Design, Meta, Way
 from jobset_gate.violation import Fault, Violation, at
 
 PARSERS: Final[Mapping[Way, Callable[[Meta], Claim | None]]] = MappingProxyType(
@@ -33,6 +33,9 @@ NAMED_BY: Final[Mapping[Way, tuple[str, str]]] = MappingProxyType(
 """Whether a label or an annotation names the group, and which."""
 
 ALL: Final = frozenset(Way)
+
+MOST_IGNORED: Final = 8
+"""Annotations that are told of."""
 
 
 def claims(meta: Meta, ways: Collection[Way] = ALL) -> list[Claim]:
@@ -68,7 +71,21 @@ def claim(meta: Meta, ways: Collection[Way] = ALL, *, held: str = "") -> Claim |
         problems += [it for it in each.problems if it not in problems]  # both of Koordinator's ways read the label
     problems += [] if twice is None else [twice]
     problems += _minimums(meta, said)
-    return Claim(way=first.way, key=first.key, terms=first.terms, problems=tuple(problems))
+    heeded = koordinator_annotations.KEYS if first.key.design is Design.KOORDINATOR else ()
+    return Claim(
+        way=first.way,
+        key=first.key,
+        terms=first.terms,
+        problems=tuple(problems),
+        ignored=ignored(meta.annotations, heeded),
+    )
+
+
+def ignored(annotations: Iterable[str], heeded: Collection[str]) -> tuple[str, ...]:
+    """Which of Koordinator's annotations are there and are not heeded, the first few."""
+    ours = {*heeded, names.KOORDINATOR_TIMED_OUT}  # that one we write ourselves
+    found = sorted(it for it in annotations if it.startswith(names.KOORDINATOR_PREFIX) and it not in ours)
+    return tuple(found[:MOST_IGNORED])
 
 
 def nameless(meta: Meta) -> Violation | None:

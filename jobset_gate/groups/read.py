@@ -158,12 +158,13 @@ def _claimed(meta: wire.PodMeta, ways: frozenset[Way]) -> Claim | None:
     said, noted = _picked(meta.labels, _LABELS), _picked(meta.annotations, _NOTES)
     if not said and not noted:
         return None
+    noted += tuple((key, "") for key in pods.ignored(meta.annotations or (), _NOTES))
     held = (meta.labels or _NONE).get(names.GANG, "")
     key = meta.namespace, said, noted, ways, held
     if key in _claims:
         return _claims[key]
     found = pods.claim(Meta(namespace=meta.namespace, labels=dict(said), annotations=dict(noted)), ways, held=held)
-    return _claims.keep(key, found, _ENTRY_BYTES + 3 * sum(len(value) for _, value in (*said, *noted)))
+    return _claims.keep(key, found, _ENTRY_BYTES + 3 * sum(len(name) + len(value) for name, value in (*said, *noted)))
 
 
 def _picked(said: Mapping[str, str] | None, keys: tuple[str, ...]) -> Said:

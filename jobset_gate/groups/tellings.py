@@ -120,6 +120,17 @@ def _doubtful(told: Scene) -> Iterator[Fact]:
         yield on_group(told.seen, names.REASON_BARRIER_TOO_SHORT, doubt, once=doubt, warning=True)
 
 
+def _ignored(told: Scene) -> Iterator[Fact]:
+    """What somebody has asked for in vain."""
+    said = {id(it.claim): it.claim for it in told.seen.members if it.claim is not None}
+    found = {key for it in said.values() for key in it.ignored}
+    home = told.seen.group.pod_group
+    found.update(home.ignored if home is not None else ())
+    if found:
+        text = f"not heeded: {', '.join(sorted(found)[:HANDFUL])}"
+        yield on_group(told.seen, names.REASON_NOT_HEEDED, text, once=text, warning=True)
+
+
 _ASKED: Final[tuple[Callable[[Scene], Iterator[Fact]], ...]] = (
     _opened,
     _satisfied,
@@ -129,4 +140,5 @@ _ASKED: Final[tuple[Callable[[Scene], Iterator[Fact]], ...]] = (
     kep24_facts.facts,
     _strangers,
     _doubtful,
+    _ignored,
 )

@@ -58,6 +58,10 @@ def complaints(judged: Judged) -> Iterator[str]:
 
 def between(judged: Sequence[Judged]) -> Iterator[str]:
     """A line for each thing that is wrong with a gang though each of its manifests is right, or doubtful."""
+    for each in judged:
+        ignored = {key for it in each.claims for key in it.ignored}
+        ignored.update(each.pod_group.ignored if each.pod_group is not None else ())
+        yield from (f"{each.item.at()}{WARNING}annotation {key} is not heeded" for key in sorted(ignored))
     first = {claim.key: each.item for each in reversed(judged) for claim in reversed(each.claims) if claim.key.name}
     groups = {key: _merged(key, judged) for key in first}
     for key, item in sorted(first.items(), key=lambda it: _place(it[1])):

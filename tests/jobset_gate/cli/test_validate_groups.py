@@ -128,6 +128,19 @@ def test_a_ganggroup_of_two_namespaces_is_fine_with_a_warning(run: Run) -> None:
     assert ran.out.count("warning: opens together with gangs of other namespaces only where a setting allows it") == 2
 
 
+def test_koordinators_annotations_that_nobody_heeds_are_named(run: Run) -> None:
+    """Beside Alibaba's labels all of them, else those that came after the design."""
+    labels = {ALIBABA: "g", ALIBABA_MINIMUM: "3"}
+    ran = validated(run, pod("p", labels=labels, notes={f"{GANG}mode": "NonStrict", f"{GANG}waiting-time": "5s"}))
+    assert ran.code == 0
+    assert f"warning: annotation {GANG}mode is not heeded" in ran.out
+    assert f"warning: annotation {GANG}waiting-time is not heeded" in ran.out
+    notes = {f"{GANG}name": "g", f"{GANG}min-available": "1", f"{GANG}match-policy": "once-satisfied"}
+    ran = validated(run, pod("p", notes=notes))
+    assert ran.out.count("is not heeded") == 1
+    assert f"warning: annotation {GANG}match-policy is not heeded" in ran.out
+
+
 def test_a_group_in_a_list_of_objects_and_as_json(run: Run) -> None:
     listed = {"apiVersion": "v1", "kind": "List", "items": [pod("p", labels={ALIBABA: "g", ALIBABA_MINIMUM: 3})]}
     ran = run("validate", "-f", "-", stdin=json.dumps(listed))

@@ -36,6 +36,17 @@ def of(*pods: Json, now: float = NOW, why: Standing | Hold | None = None, blocke
     return report(group_seen(*pods, **({"group": pod_group()} | more)), now, why, blocked)
 
 
+def test_what_koordinators_annotations_ask_for_in_vain_is_told() -> None:
+    """Beside Alibaba's labels, which make another group of it; and those that nobody knows here, on a PodGroup too."""
+    prefix = "gang.scheduling.koordinator.sh/"
+    notes = {prefix + "mode": "NonStrict", prefix + "timeout": "true"}
+    lone = report(group_seen(pod("a", of=STAR, labels=alibaba("g", "1"), notes=notes), of=STAR), NOW)
+    assert [(it.reason, it.message) for it in lone.facts if it.warning] == [("NotHeeded", f"not heeded: {prefix}mode")]
+    home = pod_group(notes={prefix + "match-policy": "once-satisfied", prefix + "mode": "Strict"})
+    found = of(pod("a"), group=home)
+    assert [it.message for it in found.facts if it.reason == "NotHeeded"] == [f"not heeded: {prefix}match-policy"]
+
+
 def told(given: Report) -> tuple[Phase, str, str]:
     return given.phase, given.reason, given.message
 
