@@ -55,6 +55,7 @@ CONTROLLER: dict[str, Attack] = {
     "150 Events of 1.4 MB on a Job": attacks.long_events,
     "600 pods with 250 KB of verdict": attacks.long_verdicts,
     "150 ConfigMaps of 1 MB": attacks.large_config_maps,
+    "a JobSet with 60,000 devices, changed each second": attacks.many_devices,
     "stream: 2,000 requests for a suspended giant": attacks.giant_gang,
     "stream: 2,000 half heads": attacks.half_heads("stream", 2000),
     "health: 2,000 half heads": attacks.half_heads("health", 2000),

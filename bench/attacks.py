@@ -15,6 +15,7 @@ from itertools import count
 from typing import Any
 from urllib.parse import urlsplit
 
+import msgspec
 from typing_extensions import override
 
 from bench.door import review
@@ -24,7 +25,7 @@ from bench.scale import Scale
 from jobset_gate import names
 from jobset_gate.groups.identity import label
 from jobset_gate.groups.model import Design, Key
-from jobset_gate.kube.client import Client
+from jobset_gate.kube.client import Client, PatchType
 from jobset_gate.kube.resources import CONFIGMAPS, EVENTS, JOBS, JOBSETS, NODES, PODS
 from jobset_gate.sim import manifests
 from webhook.registration import MUTATE_PATH
@@ -172,6 +173,26 @@ async def giant_gang(target: Target) -> AsyncIterator[Sockets]:
     heads = (f"GET {path}/{it:036} HTTP/1.1\r\nHost: x\r\n\r\n".encode() for it in range(target.scale.size(2000, 4)))
     async with _sockets(target.stream, heads) as held:
         yield held
+
+
+@asynccontextmanager
+async def many_devices(target: Target) -> AsyncIterator[Sockets]:
+    """A JobSet whose one container names as many as fit, and that changes each second."""
+    body = jobset(split("devices", 4, TENANT, lean=True))
+    body["spec"]["suspend"] = True
+    main = body["spec"]["replicatedJobs"][0]["template"]["spec"]["template"]["spec"]["containers"][0]
+    asked = {f"x.com/{number}": f"{number}" for number in range(target.scale.kept(60_000, 10))}
+    main["resources"] = {"limits": asked}
+    await target.cluster.create(JOBSETS, body)
+
+    async def change() -> None:
+        for number in count():
+            note = {"metadata": {"annotations": {"example.com/note": str(number)}}}
+            await target.cluster.patch(JOBSETS, "devices", TENANT, body=note, patch=PatchType.MERGE, type=msgspec.Raw)
+            await asyncio.sleep(1.0)
+
+    async with _while(change()):
+        yield []
 
 
 # --- At the ports ----------------------------------------------------------------------------------------------------

@@ -4,9 +4,10 @@ Whatever an object lacks or holds in a form that no API server would store is re
 survive objects that came in while its webhook was off.
 """
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 from datetime import datetime
 from functools import lru_cache
+from itertools import islice
 
 from jobset_gate import config, devices, names, stalls, terminal_text, verdicts, wire
 from jobset_gate.bounded_cache import shared_text
@@ -30,6 +31,9 @@ MOST_COMPLETED_INDEXES = 1_000_000
 
 MOST_SAID = 1000
 """Characters that are kept of a text in which anybody may say anything: many objects may each carry one."""
+
+MOST_DEVICES = 2000
+"""Amounts of devices in a JobSet that are read, each in some microseconds; of one with more, none is counted."""
 
 _PHASES = {phase: phase for phase in ("Pending", "Running", "Succeeded", "Failed", "Unknown")}
 _NO_LABELS = wire.GangLabels()
@@ -113,6 +117,8 @@ def jobset(seen: wire.JobSet) -> JobSetSeen | None:
     if field is None and notes.config is None:
         return None
     wanted, problem = _config(field, notes.config)
+    jobs = spec.replicated_jobs or ()
+    counted = next(islice(_devices_named(jobs), MOST_DEVICES, None), None) is None
     failed = status.terminal_state == _JOBSET_FAILED or _holds(status.conditions, _JOBSET_FAILED)
     finished = failed or bool(status.terminal_state) or _holds(status.conditions, _JOBSET_COMPLETED)
     return JobSetSeen(
@@ -131,9 +137,9 @@ def jobset(seen: wire.JobSet) -> JobSetSeen | None:
         config_problem=problem,
         bypass=notes.bypass == "true",
         releases_on_timeout=notes.on_timeout == names.ON_TIMEOUT_RELEASE,
-        replicated_jobs=tuple(_replicated_job(job) for job in spec.replicated_jobs or ()),
+        replicated_jobs=tuple(_replicated_job(job, counted=counted) for job in jobs),
         condition=_our_condition(status.conditions),
-        token=_token(spec.replicated_jobs or ()),
+        token=_token(jobs),
     )
 
 
@@ -265,7 +271,7 @@ def _config(field: bytes | None, annotation: str | None) -> tuple[Config, str]:
         return _NO_CONFIG, str(problem)[:MOST_SAID]
 
 
-def _replicated_job(seen: wire.ReplicatedJob) -> ReplicatedJobSeen:
+def _replicated_job(seen: wire.ReplicatedJob, *, counted: bool) -> ReplicatedJobSeen:
     spec = (seen.template and seen.template.spec) or wire.JobTemplateSpec()
     template = spec.template or wire.PodTemplate()
     notes = template.metadata.annotations if template.metadata else None
@@ -277,8 +283,18 @@ def _replicated_job(seen: wire.ReplicatedJob) -> ReplicatedJobSeen:
         indexed=spec.completion_mode != "NonIndexed",
         has_barrier=_barrier_in(seen) is not None,
         epoch=verdicts.epoch(notes.epoch if notes else None),
-        devices=_devices(template.spec or wire.TemplatePodSpec()),
+        devices=_devices(template.spec or wire.TemplatePodSpec()) if counted else (),
     )
+
+
+def _devices_named(jobs: Iterable[wire.ReplicatedJob]) -> Iterator[str]:
+    """As often as their containers name one."""
+    for job in jobs:
+        spec = job.template and job.template.spec
+        pods = spec and spec.template and spec.template.spec
+        for it in (*(pods.containers or ()), *(pods.init_containers or ())) if pods else ():
+            asked = it.resources or wire.Resources()
+            yield from filter(devices.is_device, (*(asked.requests or ()), *(asked.limits or ())))
 
 
 def _devices(seen: wire.TemplatePodSpec) -> devices.Devices:

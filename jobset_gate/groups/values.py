@@ -19,6 +19,9 @@ LARGEST: Final = 2**31 - 1
 MOST_GANGS: Final = 100
 """In one list. Every gang of it looks at all others, so a list without end would take everybody's time."""
 
+MOST_RESOURCES: Final = 64
+"""In one list; each amount takes its time to read."""
+
 LONGEST_NAME: Final = 253
 """Characters of an object's name."""
 
@@ -144,6 +147,9 @@ class Sheet:
             return None
         if not isinstance(value, dict):
             self._wrong(key, value, "must be a map from resources to amounts")
+            return None
+        if len(value) > MOST_RESOURCES:
+            self._wrong(key, value, f"names {len(value)} resources: must be at most {MOST_RESOURCES}")
             return None
         found = {resource: quantity.amount(said) for resource, said in value.items()}
         for resource, amount in found.items():

@@ -112,3 +112,21 @@ def test_a_thousand_bare_templates_leave_a_condition_that_the_api_takes() -> Non
     condition = report.gate_missing(gangs.gang(jobset=gangs.jobset(*targets)))
     assert len(condition.message) < report.CONDITION_LIMIT
     assert "create the JobSet again" in condition.message
+
+
+def devices(many: int, value: str = "1") -> Json:
+    asked = {f"example.com/{number}": value for number in range(many)}
+    spec = {"containers": [{"name": "c", "resources": {"requests": asked}}]}
+    return {
+        "metadata": {"name": "train", "annotations": {names.CONFIG: "{}"}},
+        "spec": {"replicatedJobs": [{"name": "w", "template": {"spec": {"template": {"spec": spec}}}}]},
+    }
+
+
+def test_a_jobset_that_names_tens_of_thousands_of_devices_is_read_and_none_is_counted() -> None:
+    """Its every change would take the loop for seconds."""
+    few, many = read_jobset(devices(2000)), read_jobset(devices(40_000))
+    assert few is not None
+    assert many is not None
+    assert (len(few.replicated_jobs[0].devices), many.replicated_jobs[0].devices) == (2000, ())
+    assert kept(lambda _: devices(40_000), wire.JobSet, read.jobset, many=2) < 0.5

@@ -208,3 +208,11 @@ def test_an_annotation_of_a_group_that_is_too_long_is_told_with_its_path() -> No
     assert claim is not None
     assert [it.path for it in claim.problems] == [f"metadata.annotations[{GANG}groups]"]
     assert "at most 8192 characters" in str(claim.problems[0])
+
+
+def test_a_pod_group_that_names_thousands_of_resources_is_told_so() -> None:
+    seen = read_pod_group(pod_group(spec={"minMember": 3, "minResources": {f"r{it}": "1" for it in range(65)}}))
+    assert seen.pod_group is not None
+    (problem,) = seen.pod_group.problems
+    assert problem.path == "spec.minResources"
+    assert "names 65 resources: must be at most 64" in problem.message
