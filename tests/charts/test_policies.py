@@ -55,11 +55,15 @@ OURS = {
 """What of ours each policy has to name, as the programs spell it."""
 
 
+REUSED: Json = {"admissionPolicies": None}
+"""What `helm upgrade --reuse-values` has of it after a chart that did not know it."""
+
+
 def policies(found: Objects) -> list[Json]:
     return found.kind(KIND)
 
 
-@pytest.mark.parametrize("values", [{}, at("admissionPolicies.enabled", True), at("rbac.create", False)])
+@pytest.mark.parametrize("values", [{}, REUSED, at("admissionPolicies.enabled", True), at("rbac.create", False)])
 def test_each_is_bound_and_refuses(helm: Helm, values: Json) -> None:
     found = helm.render(values)
     assert {one["metadata"]["name"] for one in policies(found)} == {"jobset-gate-webhook", *NAMES}

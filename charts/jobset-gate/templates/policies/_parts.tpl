@@ -1,12 +1,12 @@
 {{/* Parts of the admission policies, which hold our own accounts to what RBAC has no words for. */}}
 
 {{/* Not empty: there are policies. auto: where the API server has their kind; `helm template` asks none, and each from
-     Kubernetes 1.30 on has it. */}}
+     Kubernetes 1.30 on has it. An upgrade with --reuse-values from a chart without the value is auto as well. */}}
 {{- define "jobset-gate.policies" -}}
 {{- $asked := .Capabilities.APIVersions.Has "v1/Pod" -}}
 {{- $there := .Capabilities.APIVersions.Has "admissionregistration.k8s.io/v1/ValidatingAdmissionPolicy" -}}
-{{- $auto := eq (toString .Values.admissionPolicies.enabled) "auto" -}}
-{{- if ternary (or $there (not $asked)) .Values.admissionPolicies.enabled $auto -}}
+{{- $wanted := dig "enabled" "auto" (default dict .Values.admissionPolicies) -}}
+{{- if ternary (or $there (not $asked)) $wanted (eq (toString $wanted) "auto") -}}
 on
 {{- end -}}
 {{- end -}}
