@@ -116,7 +116,7 @@ class GroupReconciler:
             self._limits.forget(key)
             return await self._returns.closed(key, seen, record), ""
         parts = self._parts(record, seen)
-        first = generation.holder(record, parts)
+        first, over = generation.holder(record, parts), False
         if record.stage is Stage.OPEN:
             over = self._is_over(parts if key in parts else {key: seen})
             pods = () if over else generation.passing(seen, record, self._now(), self._gates.under_way(key))
@@ -131,7 +131,7 @@ class GroupReconciler:
             return None, ""
         if record.stage is Stage.ROLLING_BACK:
             return await self._returns.take_back(seen, record, parts)
-        return await self._keep(key, seen, record, parts), ""
+        return await self._keep(seen, record, parts, over=over), ""
 
     def _parts(self, record: Record, known: GroupSeen) -> dict[Key, GroupSeen]:
         """The gangs of a decision that are still there, and still in it."""
@@ -142,9 +142,10 @@ class GroupReconciler:
             if it is not None and it.record is not None and it.record.gangs == record.gangs and it.home is not None
         }
 
-    async def _keep(self, key: Key, seen: GroupSeen, record: Record, parts: dict[Key, GroupSeen]) -> float | None:
+    async def _keep(self, seen: GroupSeen, record: Record, parts: dict[Key, GroupSeen], *, over: bool) -> float | None:
         """The wait limit, and the end."""
-        if self._is_over(parts):
+        key = seen.group.key
+        if over:
             wait = 0.0 if record.satisfied is not None or self._gates.passed(key) else record.at + LAG - self._now()
             if wait > 0:
                 return wait

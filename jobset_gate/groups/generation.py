@@ -149,7 +149,7 @@ def bound(seen: GroupSeen) -> int:
 
 def waiting(seen: GroupSeen) -> list[MemberSeen]:
     """Members that our gate holds, the oldest first."""
-    return sorted(counted(seen)[State.HELD], key=lambda it: (it.created, it.name))
+    return _in_order(counted(seen)[State.HELD])
 
 
 def ready(seen: GroupSeen) -> list[MemberSeen]:
@@ -189,8 +189,12 @@ def passing(seen: GroupSeen, record: Record, now: float, under_way: Collection[s
         return []
     if record.satisfied is not None:
         return [it for it, wait in _joining(seen, record, now) if wait <= 0]
-    held = sorted(waiting(seen), key=lambda it: (it.uid not in under_way, bool(it.other_gates)))
-    there = [it for it in counted(seen).present if not it.gated]
+    members = counted(seen)
+    if not members[State.HELD]:
+        return []
+    held = _in_order(members[State.HELD])
+    held.sort(key=lambda it: (it.uid not in under_way, bool(it.other_gates)))
+    there = [it for it in members.present if not it.gated]
     through = sum(it.generation == record.generation for it in there)
     return held[: max(0, record.many - through, record.minimum - len(there))]
 
@@ -205,11 +209,12 @@ def joins_in(seen: GroupSeen, now: float) -> float | None:
 
 def _joining(seen: GroupSeen, record: Record, now: float) -> list[tuple[MemberSeen, float]]:
     """Held pods, the oldest first, and seconds until each is taken for one of this generation."""
-    known = {_uid(it) for it in seen.members if it.generation == record.generation}
+    held = waiting(seen)
+    known = {_owner(it) for it in seen.members if it.generation == record.generation} if held else set()
     found = []
-    for it in waiting(seen):
+    for it in held:
         left = it.created + JOIN_SECONDS - now
-        joined = it.created <= record.newest or _uid(it) in known or abs(left - JOIN_SECONDS) >= JOIN_SECONDS
+        joined = it.created <= record.newest or _owner(it) in known or abs(left - JOIN_SECONDS) >= JOIN_SECONDS
         found.append((it, 0.0 if joined else left))
     return found
 
@@ -262,8 +267,12 @@ def holder(record: Record, homes: Collection[Key]) -> Key | None:
 # --- Rows ------------------------------------------------------------------------------------------------------------
 
 
+def _in_order(held: Iterable[MemberSeen]) -> list[MemberSeen]:
+    return sorted(held, key=lambda it: (it.created, it.name))
+
+
 def _state(member: MemberSeen, gone: Collection[str]) -> State:
-    if member.deleting or _uid(member) in gone:
+    if member.deleting or (gone and _uid(member) in gone):
         return State.GOING
     if member.phase == "Failed":
         return State.FAILED

@@ -5,10 +5,11 @@ from typing import Any
 import msgspec
 import pytest
 
+from jobset_gate import names
 from jobset_gate.groups import generation
 from jobset_gate.groups.record import Record, Stage
 from jobset_gate.groups.seen import GroupSeen
-from tests.jobset_gate.groups.builders import Json
+from tests.jobset_gate.groups.builders import PLUGINS, Json
 from tests.jobset_gate.groups.objects import TEN_O_CLOCK, key, pod, record
 from tests.jobset_gate.groups.seeing import bound, group_seen, opened, stamp
 
@@ -144,6 +145,13 @@ def test_a_newcomer_of_a_new_owner_joins_after_a_while_in_which_those_before_it_
     seen, _ = decided(*pods, **MET)
     assert generation.joins_in(seen, NOW - 9) == pytest.approx(4)
     assert generation.joins_in(seen, NOW) is None
+
+
+def test_all_jobs_of_a_jobset_are_one_owner() -> None:
+    labels = {PLUGINS: "g", names.JS_NAME: "js"}
+    there = bound("a", meta=of("js-work-0"), labels=labels)
+    later = pod("b", meta=of("js-work-1") | {"creationTimestamp": stamp(NOW - 1)}, labels=labels)
+    assert passing(there, later, **MET) == ["b"]
 
 
 def test_bound_are_all_that_have_a_node_and_who_has_ended_counts_in_its_own_generation() -> None:
