@@ -180,7 +180,7 @@ class Pass:
             return None
         for like, it in near.starved:
             if like not in self._shorts:
-                self._shorts[like] = short(it.demands, self._ground.rooms, near.shapes(sure=True))
+                self._shorts[like] = short(it.demands, near.left)
             found = self._shorts[like]
             if found is not None and takes(candidate, found, self._ground):
                 return it, ", ".join(sorted(found.resources))

@@ -40,20 +40,20 @@ def passes(candidate: Candidate, now: float, seconds: float) -> bool:
     return _part(candidate, now, seconds) == PARTS - 1
 
 
-def short(demands: Sequence[Demand], rooms: Sequence[Room], first: Sequence[Shape] = ()) -> Short | None:
-    """What is lacking when those that come `first` have their places; None: each of its pods has room.
+def short(demands: Sequence[Demand], rooms: Sequence[Room]) -> Short | None:
+    """What is lacking on these nodes; None: each of its pods has room.
 
     What a PodGroup asks for beyond its pods is not counted, since nobody is charged for that.
     """
     own = [Demand(key=it.key, shapes=it.shapes, minimum=it.minimum) for it in demands]
     shapes = [shape for it in own for shape in it.shapes]
-    near = [room for room in fit.settled(rooms, first) if any(_could_be(shape, room) for shape in shapes)]
-    if fit.check(own, Ground(near)).fits:
-        return None
+    near = [room for room in rooms if any(_could_be(shape, room) for shape in shapes)]
     named = {name for shape in shapes for name, many in shape.requests.items() if many > 0}
+    lacking = {name for name in named if _lacks(own, name, near)}
+    if not lacking and fit.check(own, Ground(near)).fits:
+        return None
     # Where none is lacking by itself, it is that they are not free on the same nodes.
-    lacking = {name for name in named if not fit.check([_only(it, name) for it in own], Ground(near)).fits} or named
-    return Short(resources=frozenset(lacking), nodes=frozenset(it.node.name for it in near))
+    return Short(resources=frozenset(lacking or named), nodes=frozenset(it.node.name for it in near))
 
 
 def takes(candidate: Candidate, wanted: Short, ground: Ground) -> bool:
@@ -79,12 +79,12 @@ def _could_be(shape: Shape, room: Room) -> bool:
     return (room.whole is None or capacity(room.whole, shape.requests) > 0) and shape.selection.admits(room.node)
 
 
-def _only(demand: Demand, name: str) -> Demand:
-    """The group if its pods asked for nothing else."""
-    shapes = tuple(
-        Shape(selection=it.selection, requests={name: it.requests[name]}, count=it.count)
-        for it in demand.shapes
-        if it.requests.get(name, 0) > 0
-    )
-    others = sum(it.count for it in demand.shapes) - sum(it.count for it in shapes)
-    return Demand(key=demand.key, shapes=shapes, minimum=max(0, demand.minimum - others))
+def _lacks(demands: Sequence[Demand], name: str, rooms: Sequence[Room]) -> bool:
+    """Whether there is too little of a resource, even if each pod asked only for the least that any of them does."""
+    least, wanted = 0, 0
+    for demand in demands:
+        asked = [(many, it.count) for it in demand.shapes if (many := it.requests.get(name, 0)) > 0]
+        others = sum(it.count for it in demand.shapes) - sum(count for _, count in asked)
+        wanted += max(0, demand.minimum - others)
+        least = min([many for many, _ in asked] + ([least] if least else []), default=least)
+    return wanted > 0 and sum(max(0, room.free.get(name, 0)) // least for room in rooms) < wanted

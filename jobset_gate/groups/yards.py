@@ -3,11 +3,12 @@
 from collections.abc import Iterable, Sequence
 from typing import Final
 
+from jobset_gate.groups import fit
 from jobset_gate.groups.candidates import Candidate, Opened, order
-from jobset_gate.groups.certainty import Ground, Ledger, Shape, alike
+from jobset_gate.groups.certainty import Ground, Ledger, Room, Shape, alike
 
-MOST_STARVED: Final = 20
-"""Of one domain, that others are held back for: what each of them lacks takes milliseconds to find out."""
+MOST_STARVED: Final = 40
+"""Kinds of pods of those that others of one domain are held back for: what they lack takes a millisecond for each."""
 
 
 class Yard:
@@ -24,7 +25,8 @@ class Yard:
 
     def starves(self, like: object, candidate: Candidate) -> None:
         """It has waited too long to be passed."""
-        if len(self.starved) < MOST_STARVED:
+        kinds = sum(len(demand.shapes) for it in (*self.starved.values(), candidate) for demand in it.demands)
+        if kinds <= MOST_STARVED:
             self.starved.setdefault(like, candidate)
 
     def opened(self, group: Opened) -> None:
@@ -42,7 +44,16 @@ class Near:
     def __init__(self, yards: Sequence[Yard], ground: Ground) -> None:
         self.yards = yards
         self._read = [0] * len(yards)
-        self._ledger = Ledger(ground)
+        self._ground, self._ledger = ground, Ledger(ground)
+        self._left: tuple[int, Sequence[Room]] | None = None
+
+    @property
+    def left(self) -> Sequence[Room]:
+        """The nodes with what is left when those have their places that need to be placed."""
+        booked = sum(len(it.book) for it in self.yards)
+        if self._left is None or self._left[0] != booked:
+            self._left = booked, fit.settled(self._ground.rooms, self.shapes(sure=True))
+        return self._left[1]
 
     @property
     def ledger(self) -> Ledger:
