@@ -15,7 +15,16 @@ from controllers.loop import Loop, LoopMetrics
 from controllers.queue import WorkQueue
 from controllers.statuses import PROGRESS_EVERY, Statuses
 from jobset_gate import names
-from jobset_gate.kube.errors import BadAnswer, Forbidden, KubeError, NotLeader, ServerError, Throttled, Unreachable
+from jobset_gate.kube.errors import (
+    BadAnswer,
+    Conflict,
+    Forbidden,
+    KubeError,
+    NotLeader,
+    ServerError,
+    Throttled,
+    Unreachable,
+)
 from jobset_gate.kube.resources import EVENTS, JOBSETS
 from jobset_gate.model import Condition, ConditionSeen, JobSetSeen
 from jobset_gate.sim.clock import VirtualClock
@@ -120,6 +129,18 @@ async def test_what_could_not_be_said_is_counted_and_tried_again_after_a_while(
     doors.fail = lambda _: None
     await asyncio.sleep(PROGRESS_EVERY)
     assert square.said == "2/9 pods started"
+
+
+async def test_a_jobset_that_changed_before_the_watch_told_is_tried_again_soon_and_is_no_failure(
+    square: Square, doors: Doors
+) -> None:
+    """JobSet's controller writes the same status: its writes and ours meet now and then."""
+    doors.fail = lambda call: Conflict(409) if call.kind == JOBSETS else None
+    square.want(square.jobset, waiting(1))
+    await asyncio.sleep(SOON)
+    doors.fail = lambda _: None
+    await asyncio.sleep(0.1)
+    assert (square.said, square.failures) == ("1/9 pods started", 0)
 
 
 async def test_a_server_that_says_when_to_come_back_is_believed(square: Square, doors: Doors) -> None:
