@@ -3,7 +3,7 @@
 from collections.abc import Iterator, Sequence
 from typing import Any
 
-from jobset_gate import names
+from jobset_gate import names, terminal_text
 from jobset_gate.cli.documents import groups
 from jobset_gate.cli.documents.jobsets import Item, Outcome, items, judge, summary
 from jobset_gate.cli.documents.reading import Document, read
@@ -25,7 +25,7 @@ def render(sources: Sequence[str], settings: Settings, *, as_json: bool) -> Exit
         for item in items(document):
             outcome = judged.get(item.path)
             for line in _complaints(item, outcome):
-                output.err(line)
+                output.err(_one_line(line))
         refused = refused or any(outcome.violations for outcome in judged.values())
         rendered.append(_with(document, judged))
     if refused:
@@ -49,12 +49,12 @@ def validate(sources: Sequence[str], settings: Settings) -> Exit:
             else:
                 told = [summary(item.value)] if outcome else []
                 told += group.summaries
-                output.out(f"{item.at()}: {'ok: ' + '; '.join(told) if told else UNKNOWN}\n")
+                output.out(_one_line(f"{item.at()}: {'ok: ' + '; '.join(told) if told else UNKNOWN}") + "\n")
             for line in wrong:
-                output.out(line + "\n")
+                output.out(_one_line(line) + "\n")
             judged.append(group)
     for line in groups.between(judged):
-        output.out(line + "\n")
+        output.out(_one_line(line) + "\n")
         code = code if groups.WARNING in line else Exit.ERROR
     _print_corrected(judged)
     return code
@@ -63,8 +63,14 @@ def validate(sources: Sequence[str], settings: Settings) -> Exit:
 def _print_corrected(judged: Sequence[groups.Judged]) -> None:
     for each in judged:
         if each.corrected is not None:
-            text = f"---\n# corrected: {each.item.at()}\n{to_yaml([each.corrected])}"
+            about = terminal_text.lines(_one_line(each.item.at()))
+            text = f"---\n# corrected: {about}\n{to_yaml([each.corrected])}"
             output.document(text)
+
+
+def _one_line(text: str) -> str:
+    """Keys and names of a manifest may hold line breaks, and would begin lines that look like ours."""
+    return text.replace("\n", "\\n").replace("\r", "\\r")
 
 
 def _complaints(item: Item, outcome: Outcome | None) -> Iterator[str]:

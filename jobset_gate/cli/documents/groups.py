@@ -1,6 +1,6 @@
 """The groups among the documents: what is wrong with each manifest, and with the gangs they make."""
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import Final
 
@@ -63,7 +63,7 @@ def between(judged: Sequence[Judged]) -> Iterator[str]:
         ignored.update(each.pod_group.ignored if each.pod_group is not None else ())
         yield from (f"{each.item.at()}{WARNING}annotation {key} is not heeded" for key in sorted(ignored))
     first = {claim.key: each.item for each in reversed(judged) for claim in reversed(each.claims) if claim.key.name}
-    groups = {key: _merged(key, judged) for key in first}
+    groups = _merged(first, judged)
     for key, item in sorted(first.items(), key=lambda it: _place(it[1])):
         where, group = f"{item.at()}: group {_named(key)}", groups[key]
         said = group.pod_group
@@ -84,9 +84,16 @@ def _place(item: Item) -> tuple[str, int]:
     return item.document.source, item.document.number
 
 
-def _merged(key: Key, judged: Sequence[Judged]) -> Group:
-    members = [Member(pod=it.item.title, claim=claim) for it in judged for claim in it.claims]
-    return merge.merged(key, members, [it.pod_group for it in judged if it.pod_group is not None])
+def _merged(keys: Iterable[Key], judged: Sequence[Judged]) -> dict[Key, Group]:
+    """Each group of its own members and PodGroups: all for each would cost their product."""
+    members: dict[Key, list[Member]] = {}
+    pod_groups: dict[tuple[str, str], list[PodGroupSeen]] = {}
+    for it in judged:
+        for claim in it.claims:
+            members.setdefault(claim.key, []).append(Member(pod=it.item.title, claim=claim))
+        if it.pod_group is not None:
+            pod_groups.setdefault((it.pod_group.namespace, it.pod_group.name), []).append(it.pod_group)
+    return {key: merge.merged(key, members[key], pod_groups.get((key.namespace, key.name), ())) for key in keys}
 
 
 def _named(key: Key) -> str:

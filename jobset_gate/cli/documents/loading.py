@@ -8,7 +8,9 @@ import yaml
 from yaml.constructor import ConstructorError
 
 from jobset_gate.cli.documents import doubles
+from jobset_gate.cli.documents.lines import path_at
 from jobset_gate.cli.documents.scalars import Scalar, meaning
+from jobset_gate.violation import LONGEST_VALUE
 
 MOST_NODES: Final = 1_000_000
 """More values than any manifest has: aliases of aliases can make a short text explode."""
@@ -29,6 +31,35 @@ class TooLarge(ValueError):
 
 class Loader(yaml.SafeLoader):
     """YAML without surprises: JSON's types only, keys are strings, no key twice."""
+
+    merged: int = 0
+    """Members that merge keys have copied so far: merges of merges can make a short text explode, too."""
+
+    def flatten_mapping(self, node: yaml.MappingNode) -> None:
+        """Put the members that merge keys stand for before the node's own, as the base class does, but count them."""
+        kept: list[tuple[yaml.Node, yaml.Node]] = []
+        sources: list[yaml.Node] = []
+        for key, value in node.value:
+            if key.tag != f"{_TAG}merge":
+                kept.append((key, value))
+            elif isinstance(value, yaml.SequenceNode):
+                sources += reversed(value.value)
+            else:
+                sources.append(value)
+        if not sources:
+            return
+        node.value = kept  # now, as a mapping may merge itself
+        members: list[tuple[yaml.Node, yaml.Node]] = []
+        for source in sources:
+            if not isinstance(source, yaml.MappingNode):
+                problem = "expected a mapping or list of mappings for merging"
+                raise ConstructorError("while constructing a mapping", node.start_mark, problem, source.start_mark)
+            self.flatten_mapping(source)
+            self.merged += len(source.value)
+            if self.merged > MOST_NODES:
+                raise TooLarge(f"stands for more than {MOST_NODES} values")
+            members += source.value
+        node.value = members + kept
 
     def resolve(self, kind: type[yaml.Node], value: str | None, implicit: Any) -> str:
         """The tag of a node without one."""
@@ -51,7 +82,13 @@ def load_parts(text: str, *, split: bool) -> Iterator[list[tuple[yaml.Node, Any]
             if node is not None:
                 budget = [MOST_NODES]
                 parts = doubles.split(node) if split else [node]
-                yield [(part, _unshared(loader.construct_document(part), budget)) for part in parts]
+                try:
+                    yield [(part, _unshared(loader.construct_document(part), budget)) for part in parts]
+                except ConstructorError as problem:
+                    where = path_at(node, problem.problem_mark)
+                    if where:
+                        problem.problem = f"{problem.problem} (at {where})"
+                    raise
     finally:
         loader.dispose()
 
@@ -59,10 +96,16 @@ def load_parts(text: str, *, split: bool) -> Iterator[list[tuple[yaml.Node, Any]
 def _scalar(_: Loader, node: yaml.ScalarNode) -> Scalar:
     value = meaning(node.value) if node.tag != _TAGS[str] else node.value
     if isinstance(value, float) and not math.isfinite(value):
-        raise ConstructorError(None, None, f"{node.value} is no number that Kubernetes knows", node.start_mark)
+        raise ConstructorError(None, None, f"{_cut(node.value)} is no number that Kubernetes knows", node.start_mark)
     if _TAGS[type(value)] != node.tag:
-        raise ConstructorError(None, None, f"{node.value!r} is no {node.tag.removeprefix(_TAG)}", node.start_mark)
+        told = f"{_cut(node.value)!r} is no {node.tag.removeprefix(_TAG)}"
+        raise ConstructorError(None, None, told, node.start_mark)
     return value
+
+
+def _cut(text: str) -> str:
+    """What is said of a value; the rest of thousands of digits helps nobody."""
+    return text if len(text) <= LONGEST_VALUE else f"{text[:20]}... ({len(text)} characters)"
 
 
 def _sequence(loader: Loader, node: yaml.SequenceNode) -> Iterator[list[Any]]:

@@ -1,17 +1,22 @@
 """Files and standard input to documents: YAML or JSON, one or many in each."""
 
 import json
+import math
 import sys
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import Any, Final
 
 import yaml
 
-from jobset_gate.cli.documents.lines import line_of
+from jobset_gate.cli.documents.lines import Lines
 from jobset_gate.cli.documents.loading import TooLarge, load, load_parts
 from jobset_gate.cli.exits import Failed
+from jobset_gate.violation import at as field_path
+
+MOST_DIGITS: Final = 100
+"""Of an integer in JSON that is read as one."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -22,14 +27,14 @@ class Document:
     number: int
     line: int
     value: Any
-    node: yaml.Node | None = None
-    """Knows the lines of the fields; None for JSON."""
+    lines: Lines | None = None
+    """Of the fields; None for JSON."""
     part: int = 0
     """Counts from 1 where one document of the source holds the metadata of several objects; else 0."""
 
     def line_at(self, path: str) -> int:
         """The line of a field of it."""
-        return self.line if self.node is None else line_of(self.node, path)
+        return self.line if self.lines is None else self.lines.of(path)
 
 
 def read(sources: Sequence[str], *, split: bool = False) -> list[Document]:
@@ -55,7 +60,7 @@ def _documents(source: str, *, split: bool) -> Iterator[Document]:
             for part, (node, value) in enumerate(parts, start=1):
                 if value is not None:
                     line = node.start_mark.line + 1
-                    yield Document(name, number, line, value, node, part if len(parts) > 1 else 0)
+                    yield Document(name, number, line, value, Lines(node), part if len(parts) > 1 else 0)
     except yaml.MarkedYAMLError as problem:
         mark = problem.problem_mark or problem.context_mark
         where = f"{name}:{mark.line + 1}:{mark.column + 1}" if mark else name
@@ -68,10 +73,11 @@ def _documents(source: str, *, split: bool) -> Iterator[Document]:
 
 def _json(text: str, name: str) -> Iterator[Document]:
     """JSON objects one after the other; nothing at all for a YAML flow mapping, which begins the same."""
-    decoder, at, number = json.JSONDecoder(object_pairs_hook=_no_doubles), _skip(text, 0), 0
+    decoder = json.JSONDecoder(object_pairs_hook=_no_doubles, parse_int=_integer)
+    at, number, line, counted = _skip(text, 0), 0, 1, 0
     while at < len(text):
         number += 1
-        line = text.count("\n", 0, at) + 1
+        line, counted = line + text.count("\n", counted, at), at
         try:
             value, at = decoder.raw_decode(text, at)
         except _Doubled as problem:
@@ -83,7 +89,9 @@ def _json(text: str, name: str) -> Iterator[Document]:
         except RecursionError as problem:
             raise Failed(f"{name}: nested too deeply") from problem
         if not _can_be_sent(value):
-            raise Failed(f"{name}:{line}: the JSON object that begins here holds a number or character JSON has not")
+            where = _no_number(value)
+            told = f"{name}:{line}: the JSON object that begins here holds a number or character JSON has not"
+            raise Failed(f"{told} (at {where})" if where else told)
         yield Document(name, number, line, value)
         at = _skip(text, at)
 
@@ -102,6 +110,24 @@ def _can_be_sent(value: Any) -> bool:
     except ValueError:
         return False
     return True
+
+
+def _integer(digits: str) -> int | float:
+    """Kubernetes knows integers of 64 bits; Python reads none of more than 4,300 digits."""
+    return int(digits) if len(digits) <= MOST_DIGITS else float(digits)
+
+
+def _no_number(value: Any) -> str:
+    """The path of the first number that is none; "" if there is none such."""
+    reached = [("", value)]
+    for path, each in reached:
+        if isinstance(each, float) and not math.isfinite(each):
+            return path
+        if isinstance(each, dict):
+            reached += [(field_path(path, key), member) for key, member in each.items()]
+        elif isinstance(each, list):
+            reached += [(field_path(path, index), entry) for index, entry in enumerate(each)]
+    return ""
 
 
 def _skip(text: str, at: int) -> int:

@@ -21,6 +21,8 @@ _WORDS: Final[dict[str, Scalar]] = {
 _INTEGER: Final = re.compile(r"([-+]?)(?:0[xX]([0-9a-fA-F]+)|0[bB]([01]+)|0[oO]?([0-7]+)|(0|[1-9][0-9]*))")
 _FLOAT: Final = re.compile(r"[-+]?(\.[0-9]+|[0-9]+(\.[0-9]*)?)([eE][-+]?[0-9]+)?")
 _BASES: Final = (16, 2, 8, 10)
+_MOST_DIGITS: Final = 64
+"""Of an integer of 64 bits, in base 2; Python reads no decimal one of more than 4,300."""
 _SMALLEST, _LARGEST = -(2**63), 2**64 - 1
 _LONGEST_INTEGER: Final = 1e21
 """Below this a float without a fraction is written to JSON without a point, so it arrives as an integer."""
@@ -36,8 +38,8 @@ def meaning(text: str) -> Scalar:
     whole = _INTEGER.fullmatch(plain)
     if whole is not None:
         sign, *digits = whole.groups()
-        value = next(int(sign + part, base) for part, base in zip(digits, _BASES, strict=True) if part is not None)
-        if _SMALLEST <= value <= _LARGEST:
+        part, base = next((part, base) for part, base in zip(digits, _BASES, strict=True) if part is not None)
+        if len(part.lstrip("0")) <= _MOST_DIGITS and _SMALLEST <= (value := int(sign + part, base)) <= _LARGEST:
             return value
     if _FLOAT.fullmatch(plain):
         return number(float(plain))
