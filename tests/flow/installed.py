@@ -18,7 +18,7 @@ import yaml
 from jobset_gate.kube.access import from_kubeconfig
 from jobset_gate.kube.client import Client
 from jobset_gate.kube.resources import Resource
-from tests.flow.policies import POLICIES, in_force
+from tests.flow.policies import POLICIES, in_force, probed_last
 from tests.house.files import ROOT
 from tests.jobset_gate.cli.service import fetch
 from tests.plane.audit import Request
@@ -181,7 +181,7 @@ async def installed(plane: Real, namespace: str, folder: Path, *values: str) -> 
     manifests = await rendered(namespace, *values)
     door = free_port()
     kinds = (*ACCESS, *KEPT, *HOOKS, *POLICIES)
-    wanted = [_here(one, door) for one in manifests if one["kind"] in kinds or _is_door(one)]
+    wanted = probed_last([_here(one, door) for one in manifests if one["kind"] in kinds or _is_door(one)])
     # Through kubectl: it knows where each kind belongs. The namespace of each is its own.
     await plane.kubectl("apply", "--server-side", "-f", "-", stdin=_list(wanted))
     try:

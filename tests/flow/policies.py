@@ -18,8 +18,18 @@ def refused() -> Any:
     return pytest.raises(Forbidden, match=REFUSED)
 
 
+def probed_last(manifests: list[Json]) -> list[Json]:
+    """The same objects, to be made in this order: an API server hears of each kind in the order they were made in."""
+    last = [(kind, "jobset-gate-controller-configmaps") for kind in POLICIES]
+    named = {place: number for number, place in enumerate(last, 1)}
+    return sorted(manifests, key=lambda one: named.get((one["kind"], one["metadata"]["name"]), 0))
+
+
 async def in_force(plane: Real, namespace: str, account: str) -> None:
-    """An API server reads policies some time after they were made, and tells nobody when; so it is asked."""
+    """An API server reads policies some time after they were made, and tells nobody when; so it is asked.
+
+    About the policy and the binding that were made last: then it knows them all.
+    """
     user = f"system:serviceaccount:{namespace}:{account}"
     probe = ("create", "configmap", "is-no-gang", "-n", namespace, "--dry-run=server", f"--as={user}")
     told = ""

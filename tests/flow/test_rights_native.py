@@ -17,7 +17,7 @@ from tests.flow import rights
 from tests.flow.groups import manifests
 from tests.flow.groups.stage import GroupStage, group_stage
 from tests.flow.installed import ACCESS, CONTROLLER, Installed, rendered
-from tests.flow.policies import POLICIES, in_force
+from tests.flow.policies import POLICIES, in_force, probed_last
 from tests.plane.places import Binaries
 from tests.plane.pod_groups import install_pod_groups
 from tests.plane.real import RealPlane
@@ -40,7 +40,7 @@ async def release(plane_with_native_groups: Real, tmp_path: Path) -> Installed:
     plane, own = plane_with_native_groups, fresh_name()
     await plane.make_namespace(own)
     found = await rendered(own, "groups.native=On")
-    access = [one for one in found if one["kind"] in (*ACCESS, *POLICIES)]
+    access = probed_last([one for one in found if one["kind"] in (*ACCESS, *POLICIES)])
     await plane.kubectl("apply", "-f", "-", stdin={"apiVersion": "v1", "kind": "List", "items": access})
     await in_force(plane, own, CONTROLLER)
     return Installed(plane, own, found, tmp_path, door=0)
