@@ -8,6 +8,9 @@ from collections.abc import Iterable, Iterator
 from datetime import datetime
 from functools import lru_cache
 from itertools import islice
+from typing import Any
+
+import msgspec
 
 from jobset_gate import config, devices, names, stalls, terminal_text, verdicts, wire
 from jobset_gate.bounded_cache import shared_text
@@ -31,6 +34,9 @@ MOST_COMPLETED_INDEXES = 1_000_000
 
 MOST_SAID = 1000
 """Characters that are kept of a text in which anybody may say anything: many objects may each carry one."""
+
+MOST_RESOURCES_BYTES = 256 * 1024
+"""Of all that a JobSet's containers ask for, as JSON; of one with more, no device is counted."""
 
 MOST_DEVICES = 2000
 """Amounts of devices in a JobSet that are read, each in some microseconds; of one with more, none is counted."""
@@ -118,7 +124,7 @@ def jobset(seen: wire.JobSet) -> JobSetSeen | None:
         return None
     wanted, problem = _config(field, notes.config)
     jobs = spec.replicated_jobs or ()
-    counted = next(islice(_devices_named(jobs), MOST_DEVICES, None), None) is None
+    counted = _few_devices(jobs)
     failed = status.terminal_state == _JOBSET_FAILED or _holds(status.conditions, _JOBSET_FAILED)
     finished = failed or bool(status.terminal_state) or _holds(status.conditions, _JOBSET_COMPLETED)
     return JobSetSeen(
@@ -287,14 +293,25 @@ def _replicated_job(seen: wire.ReplicatedJob, *, counted: bool) -> ReplicatedJob
     )
 
 
-def _devices_named(jobs: Iterable[wire.ReplicatedJob]) -> Iterator[str]:
-    """As often as their containers name one."""
-    for job in jobs:
-        spec = job.template and job.template.spec
-        pods = spec and spec.template and spec.template.spec
-        for it in (*(pods.containers or ()), *(pods.init_containers or ())) if pods else ():
-            asked = it.resources or wire.Resources()
-            yield from filter(devices.is_device, (*(asked.requests or ()), *(asked.limits or ())))
+def _few_devices(jobs: Iterable[wire.ReplicatedJob]) -> bool:
+    """Whether their containers name no more of them than are read."""
+    said = [raw for job in jobs for it in _resources(job) for raw in (it.requests, it.limits)]
+    if sum(len(memoryview(raw)) for raw in said) > MOST_RESOURCES_BYTES:
+        return False
+    named = (name for raw in said for name in _amounts(raw) if devices.is_device(name))
+    return next(islice(named, MOST_DEVICES, None), None) is None
+
+
+def _resources(job: wire.ReplicatedJob) -> Iterator[wire.Resources]:
+    spec = job.template and job.template.spec
+    pods = spec and spec.template and spec.template.spec
+    for it in (*(pods.containers or ()), *(pods.init_containers or ())) if pods else ():
+        if it.resources is not None:
+            yield it.resources
+
+
+def _amounts(raw: msgspec.Raw) -> dict[str, Any]:
+    return msgspec.json.decode(raw, type=dict[str, Any] | None) or {}
 
 
 def _devices(seen: wire.TemplatePodSpec) -> devices.Devices:
@@ -304,7 +321,7 @@ def _devices(seen: wire.TemplatePodSpec) -> devices.Devices:
 
 
 def _asked(seen: wire.Resources | None) -> dict[str, int]:
-    return {} if seen is None else devices.of_container(seen.requests, seen.limits)
+    return {} if seen is None else devices.of_container(_amounts(seen.requests), _amounts(seen.limits))
 
 
 def _barrier_in(seen: wire.ReplicatedJob) -> wire.TemplateContainer | None:

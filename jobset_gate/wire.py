@@ -5,7 +5,6 @@ shapes into the words of `model.py`; nothing else looks into them.
 """
 
 from datetime import datetime
-from typing import Any
 
 import msgspec
 
@@ -250,10 +249,10 @@ class EnvVar(Shape, frozen=True):
 
 
 class Resources(Shape, frozen=True):
-    """What a container asks for; the amounts stay as they are."""
+    """What a container asks for, as JSON: a tenant may name as many resources as an object holds."""
 
-    requests: dict[str, Any] | None = None
-    limits: dict[str, Any] | None = None
+    requests: msgspec.Raw = msgspec.Raw(b"null")
+    limits: msgspec.Raw = msgspec.Raw(b"null")
 
 
 class TemplateContainer(Shape, frozen=True):
