@@ -45,7 +45,7 @@ async def test_it_serves_the_gate_stream_when_asked_to(embedded_plane: Plane) ->
     arguments = ["--kubeconfig", str(embedded_plane.kubeconfig), "--port", "0"]
     async with running("controller", *arguments, "--stream-host", "127.0.0.1", "--stream-port", "0") as service:
         url = (await service.until("gate stream listens"))["url"]
-        assert (await fetch(f"{url}/v1/gangs/default/train/token/uid/0/0/pod"))[0] == 404
+        assert (await fetch(f"{url}/v1/gangs/default/train/token/uid/0/0/pod"))[0] == 403
         assert await service.stop() == 0
 
 
