@@ -37,6 +37,10 @@ UNNOTICED = 15.0
 """Seconds for which a watch may be silent and yet be believed."""
 
 
+AHEAD = 600.0
+"""Seconds by which a clock in a ConfigMap may be ahead and yet be believed."""
+
+
 class Wrong(AssertionError):
     """The contract was broken."""
 
@@ -53,6 +57,10 @@ class Oracle:
         self._held: dict[str, int] = {}
         """Every verdict that a controller put into the ConfigMap, by its text, and since which version."""
         self._clocks: dict[Its, str] = {}
+        self._moved: set[Its] = set()
+        """Of these somebody else has set the clock: it need not be what pods bear out, but it must be able to be."""
+        self._made: dict[str, float] = {}
+        """UIDs of JobSets, and since when they are there."""
         self._gone: dict[str, float] = {}
         """UIDs of JobSets that are no more, and since when."""
         self._late: list[str] = []
@@ -69,6 +77,7 @@ class Oracle:
         if kind == JOBSETS and what == "DELETED":
             self._gone[uid] = self._now()
         elif kind == JOBSETS:
+            self._made.setdefault(uid, self._now())
             self._condition(body)
         elif kind == PODS and (what == "DELETED" or not facts.alive(body)):
             self._lost.setdefault(uid, self._now())
@@ -83,6 +92,13 @@ class Oracle:
         said = facts.told(data.get("verdict", ""))
         if said is not None:
             self._kinds.pop(said.its, None)
+
+    def clock_edited(self) -> None:
+        """Somebody else has set the clock in the ConfigMap."""
+        clock = facts.clock(((self._api.get(CONFIGMAPS, GATE) or {}).get("data") or {}).get("waiting-since", ""))
+        if clock is not None:
+            self._clocks.pop(clock[0], None)
+            self._moved.add(clock[0])
 
     def sent(self, replica: Replica, call: Call) -> None:
         """A controller sends this, for the first time or again."""
@@ -162,6 +178,8 @@ class Oracle:
                 if (life.uid, life.attempt) == (said.its.uid, said.its.attempt) and life.epoch <= said.its.epoch
             ]
             timeout = self._cluster.shape.timeout or 0
+            if any((one.uid, one.attempt) == (said.its.uid, said.its.attempt) for one in self._moved):
+                begun.append(self._made[said.its.uid])
             if not begun or self._now() < int(min(begun)) + timeout:
                 self._wrong(f"{said} at {self._now()}, before its time: {timeout} s after {min(begun, default=None)}")
 
@@ -170,6 +188,10 @@ class Oracle:
         if stood != shown:
             self._wrong(f"the clock of {its} moved from {stood} to {shown}")
         at = datetime.fromisoformat(shown).timestamp()
+        if its in self._moved and not self._made[its.uid] - self._ahead() <= at <= self._now() + AHEAD + self._ahead():
+            self._wrong(f"the clock of {its} shows {shown} at {self._now()}, which cannot be")
+        if its in self._moved:
+            return
         starts = self._cluster.first_ran.items()
         begun = [at for life, at in starts if (life.uid, life.attempt) == (its.uid, its.attempt)]
         if not self.skewed and not (begun and int(min(begun)) <= at <= self._now() + 0.001):
@@ -226,6 +248,10 @@ class Oracle:
     def _stood(self, said: Told) -> bool:
         """It was decided before; it is only put right."""
         return any(facts.told(one) == said for one in self._held)
+
+    def _ahead(self) -> float:
+        """Seconds by which somebody's clock may be wrong."""
+        return 90.0 if self.skewed else 1.0
 
     def _age(self, replica: Replica) -> str:
         return f"{self._now() - replica.view.at:.0f} s"

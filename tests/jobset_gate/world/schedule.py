@@ -61,6 +61,7 @@ TROUBLES = (
     "a_call_is_throttled",
     "a_watch_falls_silent",
     "a_job_completes_as_it_is_suspended",
+    "somebody_edits_the_clock",
     "an_event_is_disturbed",
     "a_list_is_made_anew",
     "a_controller_is_killed",
@@ -400,8 +401,8 @@ class Run:
         self.cluster.sync_jobs()
 
     def somebody_edits_the_clock(self, one: int, other: int) -> None:
-        """To a time long ago, or still to come."""
-        self.world.edit_clock((-600.0, -20.0, 20.0, 600.0)[one % 4])
+        """To a time that cannot be, or to one that can."""
+        self.world.edit_clock((-3000.0, -20.0, 20.0, 3000.0)[one % 4])
 
     def the_gang_is_resized(self, one: int, other: int) -> None:
         if self.cluster.going_on:

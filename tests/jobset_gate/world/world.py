@@ -138,7 +138,7 @@ class World:
         if stored is None or shown is None:
             return
         self.referee.clock_edited(stored)
-        self.oracle.edited()
+        self.oracle.clock_edited()
         text = verdicts.render_clock(WaitingSince(generation=shown.generation, at=shown.at + by))
         self.api.change(CONFIGMAPS, GATE, lambda body: body["data"].update({names.KEY_WAITING_SINCE: text}))
 
