@@ -11,6 +11,7 @@ import ssl
 from collections.abc import Awaitable, Callable
 from contextlib import suppress
 from dataclasses import dataclass
+from functools import partial
 from typing import Any, Final
 
 import structlog
@@ -120,6 +121,7 @@ class Connections:
             self._open[connection.handler] = connection
             self._busy()
             connection.greeting = self._spawn(self._greet(connection, accepted, context), "handshake")
+            connection.greeting.add_done_callback(partial(_close_unless_made, connection, accepted))
 
     async def _greet(self, connection: Connection, accepted: socket.socket, context: ssl.SSLContext | None) -> None:
         seconds = None if context is None else self.limits.seconds
@@ -131,7 +133,7 @@ class Connections:
                 ssl_handshake_timeout=seconds,
                 ssl_shutdown_timeout=None if seconds is None else self.limits.second_thoughts,
             )
-        except (OSError, asyncio.CancelledError):  # no TLS, or not in time; asyncio has closed it
+        except (OSError, asyncio.CancelledError):  # no TLS, or not in time: nothing to be said to anybody
             self._gone(connection)
         finally:
             connection.greeting = None
@@ -179,6 +181,12 @@ class Connections:
     def _end(self, connection: Connection) -> None:
         connection.end()
         self._gone(connection)
+
+
+def _close_unless_made(connection: Connection, accepted: socket.socket, _: asyncio.Task[None]) -> None:
+    """A handshake that was cancelled before it began has never had the socket, so nobody else closes it."""
+    if connection.transport is None:
+        accepted.close()
 
 
 def _since(connection: Connection) -> float:
