@@ -3,10 +3,13 @@
 What is said of five minutes is played with the controller's clock.
 """
 
+import time
+from fractions import Fraction
 from typing import Any
 
 from jobset_gate import names
-from jobset_gate.groups.record import How
+from jobset_gate.groups.model import DESIGN, Key, Mode, Way
+from jobset_gate.groups.record import How, Record, Stage, render
 from jobset_gate.kube.resources import PODS, Resource
 from tests.flow.groups import manifests
 from tests.flow.groups.conftest import MakeGroupStage
@@ -96,6 +99,29 @@ async def test_min_resources_without_pods_behind_them_stop_nobody(make_stage: Ma
         await gang(stage, "honest", 2)
         pods = await stage.until_bound(2, "honest")
         assert all_held(pods, "greedy")
+
+
+async def test_a_record_reserves_no_room_for_pods_that_do_not_exist(make_stage: MakeGroupStage) -> None:
+    """Whoever may write PodGroups writes one that says what was decided: a million pods, and years to place them."""
+    async with make_stage(nodes={"n": "4"}) as stage:
+        evil = Key(design=DESIGN[Way.SCHEDULER_PLUGINS], namespace=stage.namespace, name="evil")
+        said = Record(
+            generation=1,
+            stage=Stage.OPEN,
+            how=How.FIT,
+            at=time.time(),
+            gangs=((evil, 1),),
+            minimum=10**6,
+            many=10**6,
+            newest=time.time() + 3600,
+            wait=Fraction(10**9),
+            mode=Mode.STRICT,
+        )
+        await stage.make_group("evil", 2, annotations={names.GANG_RECORD: render(said)})
+        await stage.create(*members("evil", 1, cpu="1m"))
+        await stage.until_bound(1, "evil")
+        await gang(stage, "honest", 3)
+        await stage.until_bound(3, "honest")
 
 
 async def test_a_running_pod_that_keeps_the_group_away_is_reckoned_with(make_stage: MakeGroupStage) -> None:
