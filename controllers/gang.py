@@ -82,7 +82,7 @@ class GangReconciler:
         if seen.foreign_gate:
             seen = await self._look_past_foreign_gate(key, seen)
         if doubtful(seen):
-            seen = await self._closer.settle(seen)
+            seen = self._by_now(key, await self._closer.settle(seen))
             self._index.remember(key, seen.remembered)
         seen = self._hearing.known(seen)
         decision = decide(seen, self._now())
@@ -188,7 +188,7 @@ class GangReconciler:
             gate = await self._gates.look(key)
         except ForeignGate:
             return seen
-        return msgspec.structs.replace(seen, gate=gate, foreign_gate=False)
+        return self._by_now(key, msgspec.structs.replace(seen, gate=gate, foreign_gate=False))
 
     def _rest(self, key: Key) -> None:
         self._patches.forget(key)
