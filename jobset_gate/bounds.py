@@ -62,12 +62,13 @@ def size(value: Any) -> int:
 
 def _config(path: str, value: Any, old: Any) -> list[Violation]:
     given = _length(value)
-    if given > max(LARGEST_CONFIG, _length(old)):
-        return [Violation(path, given, f"too long: must be at most {LARGEST_CONFIG} bytes")]
-    count = len(_targets(value))
-    if count > max(MOST_TARGETS, len(_targets(old))):
-        return [Violation(at(path, names.TARGETS_FIELD), count, f"too many: must be at most {MOST_TARGETS} targets")]
-    return []
+    too_long = given > max(LARGEST_CONFIG, _length(old))
+    if not (too_long and isinstance(value, str)):  # a text beyond the bound is not even parsed
+        count = len(_targets(value))
+        if count > max(MOST_TARGETS, len(_targets(old))):
+            message = f"too many: must be at most {MOST_TARGETS} targets"
+            return [Violation(at(path, names.TARGETS_FIELD), count, message)]
+    return [Violation(path, given, f"too long: must be at most {LARGEST_CONFIG} bytes")] if too_long else []
 
 
 def _length(config: Any) -> int:
