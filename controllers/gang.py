@@ -107,7 +107,7 @@ class GangReconciler:
             raise
         if looked and isinstance(decision, Wait):
             # The watch shows another gang than there is, so nothing of it may come to wake this one.
-            return min(SILENT, SILENT if again is None else again)
+            return SILENT if again is None else min(SILENT, again)
         return again
 
     def _is_doubtful(self, decision: Decide) -> bool:

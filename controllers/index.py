@@ -149,11 +149,6 @@ class Index:
         if key in self._gangs:
             self._wake_later(key, LEISURE)
 
-    def announced(self, key: Key) -> dict[str, float]:
-        """UIDs of the gang's pods that hold a request open at this moment, and since when."""
-        gang = self._gangs.get(key)
-        return dict(gang.announced) if gang is not None else {}
-
     # --- What the reconciler itself found out ------------------------------------------------------------------------
 
     def saw_gate(self, key: Key, gate: GateSeen | None) -> None:

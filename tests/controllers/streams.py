@@ -67,8 +67,14 @@ class Gate:
         return {pod for key, pod in self.book.told if key == TRAIN}
 
     @property
+    def since(self) -> dict[str, float]:
+        """UIDs of the gang's pods that hold a request open at this moment, and since when."""
+        seen = self.index.look(TRAIN)
+        return dict(seen.announced) if seen is not None else {}
+
+    @property
     def announced(self) -> set[str]:
-        return set(self.index.announced(TRAIN))
+        return set(self.since)
 
     @property
     def tally(self) -> Tally:
