@@ -17,7 +17,7 @@ from controllers.measures import Measures
 from controllers.patches import Patches
 from controllers.refusals import terminating
 from jobset_gate import count, names
-from jobset_gate.decide import decide
+from jobset_gate.decide import can_have_begun, decide
 from jobset_gate.doubts import doubtful
 from jobset_gate.kube.errors import Forbidden
 from jobset_gate.model import (
@@ -148,6 +148,8 @@ class GangReconciler:
     async def _wait(self, key: Key, seen: GangSeen, decision: Wait) -> float | None:
         kept = seen.gate if seen.gate and seen.gate.jobset_uid == seen.jobset.uid else None
         clock = decision.clock or (kept.waiting_since if kept else None)
+        if clock is not None and not can_have_begun(clock, seen.jobset, self._now()):
+            clock = None
         # A verdict on an older generation stays: it binds nobody younger, and a pod of its own may still read it.
         await self._gates.keep(seen, decision.verdict, clock)
         if seen.jobset.suspended:

@@ -14,6 +14,7 @@ from jobset_gate.model import (
     Decision,
     GangSeen,
     Generation,
+    JobSetSeen,
     Kind,
     Quiet,
     Report,
@@ -45,6 +46,14 @@ def decide(seen: GangSeen, now: float) -> Decision:
     return _waiting(facts)
 
 
+def can_have_begun(clock: WaitingSince, jobset: JobSetSeen, now: float) -> bool:
+    """Whether a clock of this JobSet can show this time; anything else is an edit.
+
+    No nearer bounds: the pods that began it may be gone, and nodes' clocks may differ.
+    """
+    return jobset.created <= clock.at <= max(jobset.created, now + _CLOCKS_DIFFER)
+
+
 class _Facts:
     """What the rules ask for, counted once."""
 
@@ -67,7 +76,7 @@ class _Facts:
         if kept is not None:
             if _is_of_later_attempt(kept.generation, current):
                 return kept
-            if kept.generation.covers(current) and self._can_be(kept.at):
+            if kept.generation.covers(current) and can_have_begun(kept, self.seen.jobset, self.now):
                 return kept
         # What has finished in an earlier generation is no started pod: after a resume the nodes may take their time.
         if self.tally.epoch < 0 or self.seen.jobset.suspended:
@@ -79,14 +88,6 @@ class _Facts:
         ):
             return None  # a pod of an epoch that a younger verdict has decided along
         return WaitingSince(generation=current, at=max(self.seen.jobset.created, min(self._first_starts())))
-
-    def _can_be(self, at: float) -> bool:
-        """Whether a clock of this JobSet can have begun then; anything else is an edit.
-
-        No nearer bounds: the pods that began it may be gone, and nodes' clocks may differ.
-        """
-        created = self.seen.jobset.created
-        return created <= at <= max(created, self.now + _CLOCKS_DIFFER)
 
     def _first_starts(self) -> Iterable[float]:
         if self.tally.first_start is not None:
