@@ -14,14 +14,14 @@ from typing import Any
 from rich.console import Console
 
 from bench import abuse, crowd, decode, door, growth, latency, machine, report, stream
-from bench.report import Table
+from bench.report import ResultTable
 from bench.scale import Scale
 
 RESULTS = Path(__file__).parents[1] / "bench-results"
 WIDTH = 120
 """Where standard output is no terminal."""
 
-Benchmark = Callable[[Scale], Awaitable[list[Table]]]
+Benchmark = Callable[[Scale], Awaitable[list[ResultTable]]]
 
 
 def benchmarks(*, real: bool) -> dict[str, Benchmark]:
@@ -37,9 +37,9 @@ def benchmarks(*, real: bool) -> dict[str, Benchmark]:
     }
 
 
-async def run(chosen: dict[str, Benchmark], scale: Scale, console: Console) -> list[Table]:
+async def run(chosen: dict[str, Benchmark], scale: Scale, console: Console) -> list[ResultTable]:
     """One after the other; prints each table as soon as it is there."""
-    tables: list[Table] = []
+    tables: list[ResultTable] = []
     for name, benchmark in chosen.items():
         began = time.monotonic()
         print(f"{name} ...", file=sys.stderr, flush=True)
@@ -64,7 +64,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     return 0
 
 
-def keep(tables: list[Table], found: Mapping[str, Any], scale: float, out: Path | None, console: Console) -> None:
+def keep(tables: list[ResultTable], found: Mapping[str, Any], scale: float, out: Path | None, console: Console) -> None:
     """Says which targets were missed, and writes everything into a file of the folder `out`."""
     missed = [f"{table.name}: {target}" for table in tables for target in table.targets if not target.met]
     targets = sum(len(table.targets) for table in tables)

@@ -16,14 +16,13 @@ from dataclasses import dataclass, field
 from functools import partial
 
 from bench import attacks
-from bench.attacks import Attack, Target
+from bench.attacks import Attack, AttackTarget
 from bench.child import Child
 from bench.door import requests
 from bench.gangs import split
-from bench.grounds import EmbeddedGround
+from bench.grounds import EmbeddedBenchCluster
 from bench.posts import Unexpected, brief
-from bench.report import Cell, Table
-from bench.report import Target as Goal
+from bench.report import Cell, ResultTable, ResultTarget
 from bench.scale import Scale
 from bench.stats import median, percentile
 from jobset_gate.kube.access import Access
@@ -39,7 +38,7 @@ REQUESTS = 60
 PAUSE = 0.1
 LONGEST = 60.0
 """Seconds that a stranger's gang may wait for its verdict; then no other is asked."""
-PATIENCE = 10.0
+TIMEOUT = 10.0
 """Seconds that an API server gives the webhook."""
 LIMITS_MIB = {"webhook": 256.0, "controller": 512.0}
 """Those of the chart."""
@@ -71,7 +70,7 @@ WIDE = "10 groups with 120,000 values each, 500 nodes"
 
 
 @dataclass(slots=True)
-class Found:
+class AbuseResult:
     """Of one attack."""
 
     seconds: list[float] = field(default_factory=list)
@@ -84,11 +83,11 @@ class Found:
     """Seconds of the longest piece of own work on the loop."""
 
 
-async def run(scale: Scale) -> list[Table]:
+async def run(scale: Scale) -> list[ResultTable]:
     """One table."""
     most = resource.getrlimit(resource.RLIMIT_NOFILE)[1]
     resource.setrlimit(resource.RLIMIT_NOFILE, (most, most))
-    found: dict[tuple[str, str], Found] = {}
+    found: dict[tuple[str, str], AbuseResult] = {}
     with warnings.catch_warnings():
         warnings.filterwarnings("ignore", "Sending a large body", ResourceWarning)  # aiohttp's; they are meant to be
         for program, measure, named in (("controller", on_controller, CONTROLLER), ("webhook", on_webhook, WEBHOOK)):
@@ -98,33 +97,33 @@ async def run(scale: Scale) -> list[Table]:
     return [table(found)]
 
 
-async def on_controller(attack: Attack, scale: Scale) -> Found:
+async def on_controller(attack: Attack, scale: Scale) -> AbuseResult:
     """A stranger's gangs, each from its last pod's start to the answer of its verdict's write."""
-    found = Found()
+    found = AbuseResult()
     async with Child("apiserver") as server, Child("controller") as controller:
-        url = (await server.ask("install"))["url"]
-        where = await controller.ask("run", server=url, namespace="default", whole=True)
-        ground = EmbeddedGround(server, url)
+        url = (await server.call("install"))["url"]
+        where = await controller.call("run", server=url, namespace="default", whole=True)
+        ground = EmbeddedBenchCluster(server, url)
         async with Client(Access(server=url), timeout=120.0) as api:
             await api.create(NAMESPACES, {"metadata": {"name": attacks.TENANT}})
-            target = Target(scale, stream=where["stream"], health=where["health"], api=api)
-            await _stranger(ground, controller, "warm-up")
-            await controller.ask("beating", on=True)
+            target = AttackTarget(scale, stream=where["stream"], health=where["health"], api=api)
+            await _bystander_latency(ground, controller, "warm-up")
+            await controller.call("beating", on=True)
             async with attack(target) as sockets:
                 for number in range(scale.size(GANGS, 2)):
-                    seconds = await _stranger(ground, controller, f"stranger-{number}")
+                    seconds = await _bystander_latency(ground, controller, f"stranger-{number}")
                     if seconds is None:
                         found.failed += 1
                         break
                     found.seconds.append(seconds)
                     await asyncio.sleep(PAUSE)
                 found.held = sum(one.open for one in sockets) if sockets else None
-        found.block = max((await controller.ask("beating", patience=10 * LONGEST, on=False))["worked"], default=0.0)
-        found.peak = (await controller.ask("counts", patience=10 * LONGEST))["peak"]
+        found.block = max((await controller.call("beating", timeout=10 * LONGEST, on=False))["worked"], default=0.0)
+        found.peak = (await controller.call("counts", timeout=10 * LONGEST))["peak"]
     return found
 
 
-async def _stranger(ground: EmbeddedGround, controller: Child, name: str) -> float | None:
+async def _bystander_latency(ground: EmbeddedBenchCluster, controller: Child, name: str) -> float | None:
     """None: it was not decided for a minute."""
     plan = split(name, PODS, ground.namespace, lean=True)
     await ground.make(plan)
@@ -132,21 +131,21 @@ async def _stranger(ground: EmbeddedGround, controller: Child, name: str) -> flo
     asked = time.perf_counter()
     await ground.start(plan, plan.size - 1, plan.size)
     what = {"namespace": ground.namespace, "gang": plan.name, "within": LONGEST}
-    decided = await controller.ask("decided", patience=10 * LONGEST, **what)
+    decided = await controller.call("decided", timeout=10 * LONGEST, **what)
     await ground.drop(plan)
     return float(decided["at"]) - asked if decided else None
 
 
-async def on_webhook(attack: Attack, scale: Scale) -> Found:
+async def on_webhook(attack: Attack, scale: Scale) -> AbuseResult:
     """A stranger's creations, each over a new connection and with an API server's patience."""
-    found = Found()
+    found = AbuseResult()
     async with Child("door") as server:
-        where = await server.ask("where")
+        where = await server.call("where")
         tls = ssl.create_default_context(cadata=where["ca"])
         _, create, *_ = requests(where["url"])
         send = partial(_post, where["url"], tls, create.request)
         await send()
-        async with attack(Target(scale, webhook=where["url"], tls=tls)) as sockets:
+        async with attack(AttackTarget(scale, webhook=where["url"], tls=tls)) as sockets:
             for _ in range(scale.size(REQUESTS, 2)):
                 try:
                     found.seconds.append(await send())
@@ -154,18 +153,18 @@ async def on_webhook(attack: Attack, scale: Scale) -> Found:
                     found.failed += 1
                 await asyncio.sleep(PAUSE)
             found.held = sum(one.open for one in sockets) if sockets else None
-        found.peak = (await server.ask("usage"))["peak"]
+        found.peak = (await server.call("usage"))["peak"]
     return found
 
 
 async def _post(url: str, tls: ssl.SSLContext, request: bytes) -> float:
     start = time.perf_counter()
-    async with asyncio.timeout(PATIENCE), brief(url, tls) as connection:
+    async with asyncio.timeout(TIMEOUT), brief(url, tls) as connection:
         await connection.post(request)
         return time.perf_counter() - start
 
 
-def table(found: dict[tuple[str, str], Found]) -> Table:
+def table(found: dict[tuple[str, str], AbuseResult]) -> ResultTable:
     rows: list[list[Cell]] = []
     targets = []
     for (program, name), its in found.items():
@@ -173,11 +172,11 @@ def table(found: dict[tuple[str, str], Found]) -> Table:
         middle = median(its.seconds) * 1e3 if its.seconds else None
         block = None if its.block is None else its.block * 1e3
         rows.append([f"{program}: {name}", its.peak, middle, worst, its.failed, block, its.held])
-        targets.append(Goal(f"{program}: {name}: peak", its.peak, LIMITS_MIB[program], " MiB"))
+        targets.append(ResultTarget(f"{program}: {name}: peak", its.peak, LIMITS_MIB[program], " MiB"))
         if name == WIDE and worst is not None and block is not None:
-            targets.append(Goal(f"{program}: {name}: a stranger's p99", worst, MOST_MS, " ms"))
-            targets.append(Goal(f"{program}: {name}: longest own work", block, MOST_BLOCK_MS, " ms"))
-    return Table(
+            targets.append(ResultTarget(f"{program}: {name}: a stranger's p99", worst, MOST_MS, " ms"))
+            targets.append(ResultTarget(f"{program}: {name}: longest own work", block, MOST_BLOCK_MS, " ms"))
+    return ResultTable(
         name=NAME,
         title="Attacks of one tenant or of one pod, and what everybody else notices",
         columns=["attack", "peak MiB", "stranger ms", "p99 ms", "failed", "longest own work ms", "still held"],

@@ -23,8 +23,8 @@ from bench.gangs import jobs, jobset, split
 from bench.posts import Unexpected, brief, prepared
 from bench.scale import Scale
 from jobset_gate import names
-from jobset_gate.groups.identity import label
-from jobset_gate.groups.model import Design, Key
+from jobset_gate.groups.identity import group_label
+from jobset_gate.groups.model import Flavor, PodGroupKey
 from jobset_gate.kube.client import Client, PatchType
 from jobset_gate.kube.resources import CONFIGMAPS, EVENTS, JOBS, JOBSETS, NODES, PODS
 from jobset_gate.sim import manifests
@@ -35,15 +35,15 @@ TOKEN = "0123456789abcdefghijkl"  # noqa: S105 - it opens nothing
 MIB = 1024 * 1024
 AT_ONCE = 8
 """Requests of the attacker under way."""
-HEARD_AFTER = 14.0
+READ_AFTER = 14.0
 """Seconds until a controller has asked for the Events of a namespace whose gang lacks pods."""
 
 Json = dict[str, Any]
-Sockets = list["_Held"]
+Sockets = list["_IdleConnection"]
 
 
 @dataclass(frozen=True, slots=True)
-class Target:
+class AttackTarget:
     """Where the programs listen, and the API server as the tenant reaches it."""
 
     scale: Scale
@@ -60,11 +60,11 @@ class Target:
         return self.api
 
 
-Attack = Callable[[Target], AbstractAsyncContextManager[Sockets]]
+Attack = Callable[[AttackTarget], AbstractAsyncContextManager[Sockets]]
 
 
 @asynccontextmanager
-async def nothing(_: Target) -> AsyncIterator[Sockets]:
+async def nothing(_: AttackTarget) -> AsyncIterator[Sockets]:
     """The baseline."""
     yield []
 
@@ -73,7 +73,7 @@ async def nothing(_: Target) -> AsyncIterator[Sockets]:
 
 
 @asynccontextmanager
-async def wide_pods(target: Target) -> AsyncIterator[Sockets]:
+async def wide_pods(target: AttackTarget) -> AsyncIterator[Sockets]:
     """Made and deleted one after another, which passes a quota of one pod."""
 
     async def each(number: int) -> None:
@@ -87,7 +87,7 @@ async def wide_pods(target: Target) -> AsyncIterator[Sockets]:
 
 
 @asynccontextmanager
-async def wide_groups(target: Target) -> AsyncIterator[Sockets]:
+async def wide_groups(target: AttackTarget) -> AsyncIterator[Sockets]:
     """They wait, and something changes on the nodes all the time: pods that name their node come and go."""
     free = {"allocatable": {"cpu": "8", "memory": "32Gi", "pods": "110"}}
     await _each(
@@ -109,7 +109,7 @@ async def wide_groups(target: Target) -> AsyncIterator[Sockets]:
 
 
 @asynccontextmanager
-async def long_events(target: Target) -> AsyncIterator[Sockets]:
+async def long_events(target: AttackTarget) -> AsyncIterator[Sockets]:
     """On a Job of one's own, of a gang that lacks pods: then the controller reads them."""
     plan = split("lacking", 4, TENANT, lean=True)
     stored = await target.cluster.create(JOBSETS, jobset(plan))
@@ -121,11 +121,11 @@ async def long_events(target: Target) -> AsyncIterator[Sockets]:
         for it in range(target.scale.size(150, 2))
     )
     yield []
-    await asyncio.sleep(HEARD_AFTER * min(1.0, target.scale.factor * 10))
+    await asyncio.sleep(READ_AFTER * min(1.0, target.scale.factor * 10))
 
 
 @asynccontextmanager
-async def long_verdicts(target: Target) -> AsyncIterator[Sockets]:
+async def long_verdicts(target: AttackTarget) -> AsyncIterator[Sockets]:
     """Pods that carry what looks like a verdict and is as long as annotations may be."""
 
     async def each(number: int) -> None:
@@ -142,7 +142,7 @@ async def long_verdicts(target: Target) -> AsyncIterator[Sockets]:
 
 
 @asynccontextmanager
-async def large_config_maps(target: Target) -> AsyncIterator[Sockets]:
+async def large_config_maps(target: AttackTarget) -> AsyncIterator[Sockets]:
     """Of gangs that are not."""
     text = "timeout uid 0 0 TimedOut\n" + "x" * 1_000_000
     await _each(
@@ -163,7 +163,7 @@ async def large_config_maps(target: Target) -> AsyncIterator[Sockets]:
 
 
 @asynccontextmanager
-async def giant_gang(target: Target) -> AsyncIterator[Sockets]:
+async def giant_gang(target: AttackTarget) -> AsyncIterator[Sockets]:
     """A suspended JobSet of a thousand million pods, none of which there is; as many requests as are taken."""
     body = jobset(replace(split("giant", 100, TENANT, lean=True), token=TOKEN))
     body["spec"]["suspend"] = True
@@ -176,7 +176,7 @@ async def giant_gang(target: Target) -> AsyncIterator[Sockets]:
 
 
 @asynccontextmanager
-async def many_devices(target: Target) -> AsyncIterator[Sockets]:
+async def many_devices(target: AttackTarget) -> AsyncIterator[Sockets]:
     """A JobSet whose one container names as many as fit, and that changes each second."""
     body = jobset(split("devices", 4, TENANT, lean=True))
     body["spec"]["suspend"] = True
@@ -202,7 +202,7 @@ def half_heads(port: str, many: int) -> Attack:
     """Connections that begin a request and never go on."""
 
     @asynccontextmanager
-    async def attack(target: Target) -> AsyncIterator[Sockets]:
+    async def attack(target: AttackTarget) -> AsyncIterator[Sockets]:
         url: str = getattr(target, port)
         async with _sockets(url, [b"GET /healthz HT"] * target.scale.size(many, 4), target.tls) as held:
             yield held
@@ -211,7 +211,7 @@ def half_heads(port: str, many: int) -> Attack:
 
 
 @asynccontextmanager
-async def half_bodies(target: Target) -> AsyncIterator[Sockets]:
+async def half_bodies(target: AttackTarget) -> AsyncIterator[Sockets]:
     """Of reviews as large as they may be, all but the last byte."""
     request = prepared(target.webhook, MUTATE_PATH, b"[" * (int(6.9 * MIB)))[:-1]
     async with _sockets(target.webhook, [request] * target.scale.size(40, 2), target.tls) as held:
@@ -222,7 +222,7 @@ def large_reviews(make: Callable[[Scale], Json]) -> Attack:
     """One JobSet of a tenant, tried again as soon as it is answered."""
 
     @asynccontextmanager
-    async def attack(target: Target) -> AsyncIterator[Sockets]:
+    async def attack(target: AttackTarget) -> AsyncIterator[Sockets]:
         request = prepared(target.webhook, MUTATE_PATH, review("CREATE", make(target.scale), None))
 
         async def send() -> None:
@@ -267,13 +267,13 @@ def _plain(name: str) -> Json:
 def _member(name: str, affinity: Json) -> Json:
     """A pod of a group of one, as the webhook would have taken it."""
     body = _plain(name)
-    group = Key(design=Design.ALIBABA, namespace=TENANT, name=name)
+    group = PodGroupKey(design=Flavor.ALIBABA, namespace=TENANT, name=name)
     body["metadata"]["labels"] = {
         names.ALIBABA_NAME: name,
         names.ALIBABA_MINIMUM: "1",
-        names.GANG: label(group),
+        names.POD_GROUP_LABEL: group_label(group),
     }
-    body["spec"] |= {"affinity": affinity, "schedulingGates": [{"name": names.GANG_GATE}]}
+    body["spec"] |= {"affinity": affinity, "schedulingGates": [{"name": names.POD_GROUP_GATE}]}
     body["spec"] |= {"schedulerName": names.DEFAULT_SCHEDULER}
     return body
 
@@ -310,7 +310,7 @@ async def _while(work: Any) -> AsyncIterator[None]:
             await task
 
 
-class _Held(asyncio.Protocol):
+class _IdleConnection(asyncio.Protocol):
     """One connection; `open` until the other side ends it."""
 
     def __init__(self) -> None:
@@ -334,13 +334,13 @@ class _Held(asyncio.Protocol):
 @asynccontextmanager
 async def _sockets(url: str, said: Iterable[bytes], tls: ssl.SSLContext | None = None) -> AsyncIterator[Sockets]:
     """One connection for each text, which is sent; a port may refuse any of them."""
-    where, held, loop = urlsplit(url), list[_Held](), asyncio.get_running_loop()
+    where, held, loop = urlsplit(url), list[_IdleConnection](), asyncio.get_running_loop()
     host, port, secured = str(where.hostname), int(where.port or 80), tls if where.scheme == "https" else None
 
     async def each(text: bytes) -> None:
         with suppress(OSError, TimeoutError):
             async with asyncio.timeout(10.0):
-                transport, one = await loop.create_connection(_Held, host, port, ssl=secured)
+                transport, one = await loop.create_connection(_IdleConnection, host, port, ssl=secured)
                 held.append(one)
                 transport.write(text)
 

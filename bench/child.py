@@ -16,9 +16,9 @@ from bench.children.talk import LONGEST_LINE
 Json = dict[str, Any]
 
 ROOT = Path(__file__).parents[1]
-PATIENCE = 120.0
+TIMEOUT = 120.0
 """Seconds that a child may take for an answer."""
-FAREWELL = 10.0
+EXIT_TIMEOUT = 10.0
 """Seconds that it may take to end by itself."""
 
 
@@ -53,19 +53,19 @@ class Child:
         assert process.stdin is not None
         process.stdin.close()
         try:
-            await asyncio.wait_for(process.wait(), FAREWELL)
+            await asyncio.wait_for(process.wait(), EXIT_TIMEOUT)
         except TimeoutError:
             process.kill()
             await process.wait()
 
-    async def ask(self, do: str, *, patience: float = PATIENCE, **what: Any) -> Json:
+    async def call(self, do: str, *, timeout: float = TIMEOUT, **what: Any) -> Json:
         """Its answer. Raises ChildFailed, TimeoutError. One question at a time."""
         process = self._running
         assert process.stdin is not None
         assert process.stdout is not None
         process.stdin.write(msgspec.json.encode({"do": do, **what}) + b"\n")
         await process.stdin.drain()
-        line = await asyncio.wait_for(process.stdout.readline(), patience)
+        line = await asyncio.wait_for(process.stdout.readline(), timeout)
         if not line:
             raise ChildFailed(f"{self._module} ended while it was asked to {do}")
         answer: Json = msgspec.json.decode(line)
@@ -74,7 +74,7 @@ class Child:
         return answer
 
     @property
-    def code(self) -> int | None:
+    def exit_code(self) -> int | None:
         """How it has ended; None while it runs."""
         return self._running.returncode
 

@@ -8,8 +8,8 @@ from dataclasses import asdict, dataclass
 from typing import Any
 
 from bench.child import Child
-from bench.gangs import Plan, Step
-from bench.report import Cell, Table, Target
+from bench.gangs import GangPlan, PodStep
+from bench.report import Cell, ResultTable, ResultTarget
 from bench.scale import Scale
 from bench.stats import median, percentile
 
@@ -27,7 +27,7 @@ Json = dict[str, Any]
 
 
 @dataclass(frozen=True, slots=True)
-class Phase:
+class LoadPhase:
     """One part of the gangs' lives, and what each process had used before and after it."""
 
     name: str
@@ -47,30 +47,30 @@ class Phase:
         return int(self.after["controller"][what] - self.before["controller"][what])
 
 
-async def run(scale: Scale) -> list[Table]:
+async def run(scale: Scale) -> list[ResultTable]:
     """Three tables: memory, CPU per event, the event loop."""
-    plans = [Plan(f"gang-{number}", 1, PODS_PER_GANG) for number in range(scale.size(GANGS, 2))]
+    plans = [GangPlan(f"gang-{number}", 1, PODS_PER_GANG) for number in range(scale.size(GANGS, 2))]
     async with AsyncExitStack() as stack:
         server, controller, floor, naive = [
             await stack.enter_async_context(Child(module))
             for module in ("apiserver", "controller", "watcher", "watcher")
         ]
-        url = (await server.ask("install"))["url"]
+        url = (await server.call("install"))["url"]
         for plan in plans:
-            await server.ask("make", plan=asdict(plan), step=Step.UNSCHEDULED)
+            await server.call("make", plan=asdict(plan), step=PodStep.UNSCHEDULED)
         pods = sum(plan.size for plan in plans)
         starts = [await _started_and_stopped(url, pods) for _ in range(scale.size(STARTS, 2) - 1)]
-        rest = await controller.ask("rest", seconds=REST_SECONDS)
-        listed = await controller.ask("run", server=url, namespace="default", pods=pods)
+        rest = await controller.call("rest", seconds=REST_SECONDS)
+        listed = await controller.call("run", server=url, namespace="default", pods=pods)
         starts.append(listed)
-        await controller.ask("beating", on=True)
-        await controller.ask("quiet")
-        first = await controller.ask("beating", on=False)
-        watched = await floor.ask("run", server=url, keep=False)
-        phases = await Crowd(server, {"controller": controller, "floor": floor}, plans).live()
+        await controller.call("beating", on=True)
+        await controller.call("quiet")
+        first = await controller.call("beating", on=False)
+        watched = await floor.call("run", server=url, keep=False)
+        phases = await CrowdBenchmark(server, {"controller": controller, "floor": floor}, plans).live()
         end = phases[-1].after
         # Last, since Python's garbage collector walks through millions of dicts there for seconds.
-        kept = await naive.ask("run", server=url, keep=True)
+        kept = await naive.call("run", server=url, keep=True)
     beats = {"at rest, nothing to do (baseline)": [rest], "initial list": starts, "first look at each gang": [first]}
     return [
         memory_table({"floor": watched, "controller": listed, "naive": kept}, end, pods=pods),
@@ -79,37 +79,37 @@ async def run(scale: Scale) -> list[Table]:
     ]
 
 
-class Crowd:
+class CrowdBenchmark:
     """All gangs, and everybody who watches them."""
 
-    def __init__(self, server: Child, watchers: dict[str, Child], plans: Sequence[Plan]) -> None:
+    def __init__(self, server: Child, watchers: dict[str, Child], plans: Sequence[GangPlan]) -> None:
         self._server, self._watchers, self._plans = server, watchers, plans
 
-    async def live(self) -> list[Phase]:
+    async def live(self) -> list[LoadPhase]:
         """From the first node to the last main container."""
         last = PODS_PER_GANG - 1
         return [
-            await self._phase("pods get their nodes", 0, PODS_PER_GANG, Step.PULLING),
-            await self._phase("pods start, each gang lacks one", 0, last, Step.HELD),
-            await self._phase("the last start, all are released and run", last, PODS_PER_GANG, Step.HELD, more=2),
+            await self._phase("pods get their nodes", 0, PODS_PER_GANG, PodStep.PULLING),
+            await self._phase("pods start, each gang lacks one", 0, last, PodStep.HELD),
+            await self._phase("the last start, all are released and run", last, PODS_PER_GANG, PodStep.HELD, more=2),
         ]
 
-    async def _phase(self, name: str, first: int, last: int, step: Step, *, more: int = 0) -> Phase:
+    async def _phase(self, name: str, first: int, last: int, step: PodStep, *, more: int = 0) -> LoadPhase:
         """`more`: events that each pod has afterwards by itself."""
         before = await self._counts()
         names = [plan.name for plan in self._plans]
-        moved = await self._server.ask("move", gangs=names, first=first, last=last, step=step, per_second=PER_SECOND)
+        moved = await self._server.call("move", gangs=names, first=first, last=last, step=step, per_second=PER_SECOND)
         events = moved["moves"] + more * len(names) * PODS_PER_GANG
         for who, child in self._watchers.items():
-            await child.ask("events", count=before[who]["events"] + events)
-        await self._watchers["controller"].ask("quiet")
-        return Phase(name, before, await self._counts())
+            await child.call("events", count=before[who]["events"] + events)
+        await self._watchers["controller"].call("quiet")
+        return LoadPhase(name, before, await self._counts())
 
     async def _counts(self) -> dict[str, Json]:
-        return {who: await child.ask("counts") for who, child in self._watchers.items()}
+        return {who: await child.call("counts") for who, child in self._watchers.items()}
 
 
-def memory_table(listed: dict[str, Json], end: dict[str, Json], *, pods: int) -> Table:
+def memory_table(listed: dict[str, Json], end: dict[str, Json], *, pods: int) -> ResultTable:
     names = {
         "floor": "the same client, keeps nothing (baseline)",
         "controller": "jobset-gate's controller",
@@ -121,12 +121,12 @@ def memory_table(listed: dict[str, Json], end: dict[str, Json], *, pods: int) ->
         full: Json = listed[who]["full"]
         last = end.get(who, full)
         rows.append([name, idle, full["rss"], last["rss"], last["peak"], (last["rss"] - idle) * 1024 / pods])
-    return Table(
+    return ResultTable(
         name=f"{NAME}-memory",
         title=f"Resident memory with {pods:,} pods in {pods // PODS_PER_GANG:,} gangs",
         columns=["process", "before MiB", "listed MiB", "at the end MiB", "peak MiB", "KiB per pod"],
         rows=rows,
-        targets=[Target("the controller's peak", end["controller"]["peak"], MOST_MIB, " MiB")],
+        targets=[ResultTarget("the controller's peak", end["controller"]["peak"], MOST_MIB, " MiB")],
         notes=[
             "before: everything imported, nothing connected. At the end: every pod released and running",
             "json.loads: after the list only",
@@ -134,12 +134,12 @@ def memory_table(listed: dict[str, Json], end: dict[str, Json], *, pods: int) ->
     )
 
 
-def cpu_table(phases: Sequence[Phase], *, pods: int) -> Table:
+def cpu_table(phases: Sequence[LoadPhase], *, pods: int) -> ResultTable:
     rows: list[list[Cell]] = []
     for phase in phases:
         floor, ours = phase.cost("floor"), phase.cost("controller")
         rows.append([phase.name, phase.events(), floor, ours, ours / floor, phase.done("passes"), phase.done("writes")])
-    return Table(
+    return ResultTable(
         name=f"{NAME}-cpu",
         title=f"CPU per pod event, {pods:,} pods in {pods // PODS_PER_GANG:,} gangs",
         columns=["phase", "pod events", "baseline us", "controller us", "x baseline", "passes", "writes"],
@@ -152,7 +152,7 @@ def cpu_table(phases: Sequence[Phase], *, pods: int) -> Table:
     )
 
 
-def loop_table(beats: dict[str, list[Json]], *, pods: int) -> Table:
+def loop_table(beats: dict[str, list[Json]], *, pods: int) -> ResultTable:
     """`beats`: of each run, by what went on."""
     rows: list[list[Cell]] = []
     for name, runs in beats.items():
@@ -160,14 +160,18 @@ def loop_table(beats: dict[str, list[Json]], *, pods: int) -> Table:
         rows.append([name, len(runs), len(late), median(late), percentile(late, 99), _longest(runs, "late", median)])
         rows[-1] += [_longest(runs, "late", max), _longest(runs, "worked", max)]
     listed = beats["initial list"]
-    return Table(
+    return ResultTable(
         name=f"{NAME}-loop",
         title=f"How late a task is that wants to be woken every 5 ms, {pods:,} pods",
         columns=["while", "runs", "beats", "median ms", "p99 ms", "a run's longest ms", "max ms", "own work, max ms"],
         rows=rows,
         targets=[
-            Target("initial list, a run's longest block (median)", _longest(listed, "late", median), MOST_MS, " ms"),
-            Target("initial list, longest block by own work (max)", _longest(listed, "worked", max), MOST_MS, " ms"),
+            ResultTarget(
+                "initial list, a run's longest block (median)", _longest(listed, "late", median), MOST_MS, " ms"
+            ),
+            ResultTarget(
+                "initial list, longest block by own work (max)", _longest(listed, "worked", max), MOST_MS, " ms"
+            ),
         ],
         notes=["own work: the part of a delay that is CPU time of this very process; the rest is the machine's"],
     )
@@ -179,4 +183,4 @@ def _longest(runs: Sequence[Json], key: str, which: Callable[[list[float]], floa
 
 async def _started_and_stopped(url: str, pods: int) -> Json:
     async with Child("controller") as controller:
-        return await controller.ask("run", server=url, namespace="default", pods=pods, works=False)
+        return await controller.call("run", server=url, namespace="default", pods=pods, works=False)

@@ -14,13 +14,13 @@ from typing import Any
 
 import msgspec
 
-from bench.gangs import Pods, Step, job_as_stored, jobs, jobset, new_uid, split
-from bench.report import Cell, Table, Target
+from bench.gangs import GangPods, PodStep, job_as_stored, jobs, jobset, new_uid, split
+from bench.report import Cell, ResultTable, ResultTarget
 from bench.scale import Scale
 from bench.stats import median, percentile
-from controllers.index import Index
+from controllers.index import GangCache
 from jobset_gate import read, wire
-from jobset_gate.kube.reader import Event, Reader
+from jobset_gate.kube.reader import ObjectDecoder, WatchEvent
 from jobset_gate.kube.store import Store
 from jobset_gate.model import PodSeen
 
@@ -30,7 +30,7 @@ LINES = 400
 SLOW_LINES = 40
 """Of what takes a hundred times as long, fewer are read per round."""
 
-Way = Callable[[bytes], Any]
+Decoder = Callable[[bytes], Any]
 
 
 @dataclass(frozen=True, slots=True)
@@ -52,12 +52,12 @@ def corpus(name: str, count: int, *, lean: bool) -> Corpus:
     plan = split("llm-pretrain", count, lean=lean)
     stored = jobset(plan)
     stored["metadata"]["uid"] = new_uid(rng)
-    made = [Pods(job_as_stored(job, rng, now), now - rng.randrange(600), lean=lean) for job in jobs(stored)]
+    made = [GangPods(job_as_stored(job, rng, now), now - rng.randrange(600), lean=lean) for job in jobs(stored)]
     places = [(pods, index) for pods in made for index in range(plan.pods)][:count]
     rng.shuffle(places)
     lines = []
     for version, (pods, index) in enumerate(places, start=1_000_000):
-        pod = pods.stored(index, rng.choice(tuple(Step)), new_uid(rng))
+        pod = pods.stored(index, rng.choice(tuple(PodStep)), new_uid(rng))
         pod["metadata"]["resourceVersion"] = str(version)
         event = {"type": "MODIFIED", "object": {"kind": "Pod", "apiVersion": "v1", **pod}}
         lines.append(msgspec.json.encode(event))
@@ -68,9 +68,9 @@ def _ignore(*_: object) -> None:
     """For what nothing comes of here."""
 
 
-def our_way() -> Way:
+def our_decoder() -> Decoder:
     """The shipped path: the informer's reader, then the rules' reader."""
-    event: Callable[[bytes], Any] = Reader(wire.Pod, _ignore).event
+    event: Callable[[bytes], Any] = ObjectDecoder(wire.Pod, _ignore).decode_event
 
     def decode(line: bytes) -> PodSeen:
         return read.pod(event(line).object)
@@ -78,15 +78,15 @@ def our_way() -> Way:
     return decode
 
 
-def whole_way() -> Way:
+def whole_decoder() -> Decoder:
     """The shipped path to its end: also into the informer's cache and the controller's index."""
-    event: Callable[[bytes], Any] = Reader(wire.Pod, _ignore).event
+    event: Callable[[bytes], Any] = ObjectDecoder(wire.Pod, _ignore).decode_event
     store: Store[PodSeen] = Store()
-    index = Index(_ignore, _ignore)
+    index = GangCache(_ignore, _ignore)
 
     def handle(line: bytes) -> None:
         seen = event(line).object
-        store.is_news(seen.metadata)  # only asked: the same lines come again in each round
+        store.is_newer(seen.metadata)  # only asked: the same lines come again in each round
         change = store.put(seen.metadata, read.pod(seen))
         if change is not None:
             index.on_pod(change)
@@ -94,18 +94,18 @@ def whole_way() -> Way:
     return handle
 
 
-async def run(scale: Scale) -> list[Table]:
+async def run(scale: Scale) -> list[ResultTable]:
     """One table for each size of pods."""
     from kubernetes_asyncio.watch import Watch  # noqa: PLC0415 - it takes a second, which only this benchmark has
 
-    typed: msgspec.json.Decoder[Event[wire.Pod]] = msgspec.json.Decoder(Event[wire.Pod])
+    typed: msgspec.json.Decoder[WatchEvent[wire.Pod]] = msgspec.json.Decoder(WatchEvent[wire.Pod])
     async with AsyncExitStack() as stack:
         watch = Watch()
         stack.push_async_callback(watch._api_client.close)  # noqa: SLF001 - nothing else closes what it opens
-        ways: dict[str, Way] = {
+        ways: dict[str, Decoder] = {
             "msgspec, the same typed fields (baseline)": typed.decode,
-            "jobset-gate: line to PodSeen": our_way(),
-            "the same, with cache and index": whole_way(),
+            "jobset-gate: line to PodSeen": our_decoder(),
+            "the same, with cache and index": whole_decoder(),
             "json.loads, untyped": json.loads,
             "kubernetes-asyncio, Watch.unmarshal_event": lambda line: watch.unmarshal_event(line, "V1Pod"),
         }
@@ -122,40 +122,40 @@ async def run(scale: Scale) -> list[Table]:
             gc.unfreeze()
 
 
-def measured(corpus: Corpus, ways: dict[str, Way], *, rounds: int) -> Table:
+def measured(corpus: Corpus, decoders: dict[str, Decoder], *, rounds: int) -> ResultTable:
     """Times each way in each round, in an order that changes; what is compared is compared round by round."""
-    times: dict[str, list[float]] = {name: [] for name in ways}
-    slow = {name for name in ways if name.startswith("kubernetes")}
+    times: dict[str, list[float]] = {name: [] for name in decoders}
+    slow = {name for name in decoders if name.startswith("kubernetes")}
     for number in range(-1, rounds):
-        for name in _turned(list(ways), number):
+        for name in _turned(list(decoders), number):
             lines = corpus.lines[:SLOW_LINES] if name in slow else corpus.lines
             if name in slow and number >= 0 and number % 10:
                 continue
-            seconds = _timed(ways[name], lines)
+            seconds = _timed(decoders[name], lines)
             if number >= 0:  # the first round warms up
                 times[name].append(seconds)
-    baseline, ours, *_ = ways
+    baseline, ours, *_ = decoders
     ratios = [mine / its for mine, its in zip(times[ours], times[baseline], strict=True)]
     rows: list[list[Cell]] = [
         [name, median(found) * 1e6, percentile(found, 99) * 1e6, median(found) / median(times[baseline]), len(found)]
         for name, found in times.items()
     ]
-    return Table(
+    return ResultTable(
         name=NAME,
         title=f"Decoding one pod event: {corpus.name} ({corpus.sizes})",
         columns=["way", "median CPU us", "p99 CPU us", "x baseline", "rounds"],
         rows=rows,
-        targets=[Target("ours to baseline, median of the rounds' ratios", median(ratios), 1.5, " x")],
+        targets=[ResultTarget("ours to baseline, median of the rounds' ratios", median(ratios), 1.5, " x")],
         notes=[f"per event, over {len(corpus.lines)} different lines a round ({SLOW_LINES} for kubernetes-asyncio)"],
         samples={"ratio": ratios},
     )
 
 
-def _timed(way: Way, lines: Sequence[bytes]) -> float:
+def _timed(decoder: Decoder, lines: Sequence[bytes]) -> float:
     """CPU seconds per line: what others do on the machine is no business of a decoder."""
     start = time.thread_time()
     for line in lines:
-        way(line)
+        decoder(line)
     return (time.thread_time() - start) / len(lines)
 
 

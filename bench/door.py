@@ -15,8 +15,8 @@ import msgspec
 
 from bench.child import Child
 from bench.children.door import NOTHING_PATH
-from bench.posts import Connection, prepared
-from bench.report import Cell, Table, Target
+from bench.posts import HttpConnection, prepared
+from bench.report import Cell, ResultTable, ResultTarget
 from bench.scale import Scale
 from bench.stats import median, percentile
 from bench.workers import trainer
@@ -36,7 +36,7 @@ Json = dict[str, Any]
 
 
 @dataclass(frozen=True, slots=True)
-class Kind:
+class RequestKind:
     """One kind of request."""
 
     name: str
@@ -55,10 +55,10 @@ class Saturation:
     seconds: Sequence[float]
 
 
-async def run(scale: Scale) -> list[Table]:
+async def run(scale: Scale) -> list[ResultTable]:
     """Two tables: one request at a time, and as many as the server takes."""
     async with Child("door") as server:
-        where = await server.ask("where")
+        where = await server.call("where")
         tls = ssl.create_default_context(cadata=where["ca"])
         kinds = requests(where["url"])
         async with connections(where["url"], tls, 1) as (connection,):
@@ -69,7 +69,7 @@ async def run(scale: Scale) -> list[Table]:
     return [latency_table(kinds, times), saturation_table(full, length)]
 
 
-def requests(url: str) -> list[Kind]:
+def requests(url: str) -> list[RequestKind]:
     """The baseline first."""
     jobs = [trainer(name, replicas=2, parallelism=64) for name in ("driver", "workers", "evaluators")]
     new = manifests.jobset("llm-pretrain", replicated_jobs=jobs, config={names.TIMEOUT_FIELD: 600})
@@ -78,10 +78,10 @@ def requests(url: str) -> list[Kind]:
     suspended = {**old, "spec": {**old["spec"], "suspend": True}}
     create, update = review("CREATE", new, None), review("UPDATE", suspended, old)
     return [
-        Kind("nothing, the same CREATE (baseline)", prepared(url, NOTHING_PATH, create), b'"allowed":true'),
-        Kind("mutate a CREATE", prepared(url, MUTATE_PATH, create), b'"patchType"'),
-        Kind("mutate an UPDATE that suspends", prepared(url, MUTATE_PATH, update), b'"patchType"'),
-        Kind("validate a CREATE", prepared(url, VALIDATE_PATH, review("CREATE", old, None)), b'"allowed":true'),
+        RequestKind("nothing, the same CREATE (baseline)", prepared(url, NOTHING_PATH, create), b'"allowed":true'),
+        RequestKind("mutate a CREATE", prepared(url, MUTATE_PATH, create), b'"patchType"'),
+        RequestKind("mutate an UPDATE that suspends", prepared(url, MUTATE_PATH, update), b'"patchType"'),
+        RequestKind("validate a CREATE", prepared(url, VALIDATE_PATH, review("CREATE", old, None)), b'"allowed":true'),
     ]
 
 
@@ -106,13 +106,13 @@ def review(operation: str, new: Json, old: Json | None) -> bytes:
 
 
 @asynccontextmanager
-async def connections(url: str, tls: ssl.SSLContext, count: int) -> AsyncIterator[list[Connection]]:
+async def connections(url: str, tls: ssl.SSLContext, count: int) -> AsyncIterator[list[HttpConnection]]:
     """So many, open."""
     async with AsyncExitStack() as stack:
-        yield [await stack.enter_async_context(Connection(url, tls)) for _ in range(count)]
+        yield [await stack.enter_async_context(HttpConnection(url, tls)) for _ in range(count)]
 
 
-async def one_by_one(connection: Connection, kinds: Sequence[Kind], times: int) -> dict[str, list[float]]:
+async def one_by_one(connection: HttpConnection, kinds: Sequence[RequestKind], times: int) -> dict[str, list[float]]:
     """Seconds of each request, by kind; in every round each kind once, in random order."""
     found: dict[str, list[float]] = {kind.name: [] for kind in kinds}
     rng = random.Random(3)  # noqa: S311 - the same order in every run
@@ -126,7 +126,7 @@ async def one_by_one(connection: Connection, kinds: Sequence[Kind], times: int) 
 
 
 async def saturated(
-    server: Child, many: Sequence[Connection], kinds: Sequence[Kind], *, slices: int, seconds: float
+    server: Child, many: Sequence[HttpConnection], kinds: Sequence[RequestKind], *, slices: int, seconds: float
 ) -> dict[str, list[Saturation]]:
     """Each kind in slices of its own, the kinds taking turns."""
     found: dict[str, list[Saturation]] = {kind.name: [] for kind in kinds}
@@ -136,24 +136,24 @@ async def saturated(
     return found
 
 
-async def _slice(server: Child, many: Sequence[Connection], kind: Kind, length: float) -> Saturation:
+async def _slice(server: Child, many: Sequence[HttpConnection], kind: RequestKind, length: float) -> Saturation:
     times: list[float] = []
 
-    async def loop(connection: Connection) -> None:
+    async def loop(connection: HttpConnection) -> None:
         while time.perf_counter() < end:
             seconds, _ = await connection.post(kind.request)
             times.append(seconds)
 
-    before = (await server.ask("usage"))["cpu"]
+    before = (await server.call("usage"))["cpu"]
     start = time.perf_counter()
     end = start + length
     await asyncio.gather(*map(loop, many))
     took = time.perf_counter() - start
-    used = (await server.ask("usage"))["cpu"] - before
+    used = (await server.call("usage"))["cpu"] - before
     return Saturation(len(times) / took, used / took, times)
 
 
-def latency_table(kinds: Sequence[Kind], times: dict[str, list[float]]) -> Table:
+def latency_table(kinds: Sequence[RequestKind], times: dict[str, list[float]]) -> ResultTable:
     baseline = percentile(times[kinds[0].name], 99)
     limit = 2 * baseline + 0.005
     rows: list[list[Cell]] = []
@@ -165,8 +165,8 @@ def latency_table(kinds: Sequence[Kind], times: dict[str, list[float]]) -> Table
         rows.append([kind.name, size, len(its), median(its) * 1e3, worst * 1e3, worst / baseline])
         if kind.name.startswith("mutate"):
             text = f"{kind.name}: p99 against 2 x that of doing nothing + 5 ms"
-            targets.append(Target(text, worst * 1e3, limit * 1e3, " ms"))
-    return Table(
+            targets.append(ResultTarget(text, worst * 1e3, limit * 1e3, " ms"))
+    return ResultTable(
         name=f"{NAME}-latency",
         title="The webhook, one request at a time, a JobSet of three replicatedJobs",
         columns=["request", "KiB", "requests", "median ms", "p99 ms", "p99 x baseline"],
@@ -176,14 +176,14 @@ def latency_table(kinds: Sequence[Kind], times: dict[str, list[float]]) -> Table
     )
 
 
-def saturation_table(found: dict[str, list[Saturation]], length: float) -> Table:
+def saturation_table(found: dict[str, list[Saturation]], length: float) -> ResultTable:
     rows: list[list[Cell]] = []
     for name, slices in found.items():
         times = [second for one in slices for second in one.seconds]
         rate = median([one.per_second for one in slices])
         busy = median([one.busy for one in slices])
         rows.append([name, rate, busy * 100, rate / busy, median(times) * 1e3, percentile(times, 99) * 1e3])
-    return Table(
+    return ResultTable(
         name=f"{NAME}-saturation",
         title=f"The webhook with {CONNECTIONS} connections that never pause",
         columns=["request", "requests/s", "server's CPU %", "requests per CPU s", "median ms", "p99 ms"],

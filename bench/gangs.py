@@ -25,25 +25,25 @@ from jobset_gate.sim.apiserver import managed
 from jobset_gate.sim.apiserver import pods as pod_defaults
 from jobset_gate.sim.apiserver.data import copy
 from jobset_gate.sim.apiserver.jsonpatch import patched
-from jobset_gate.sim.apiserver.kinds import Kinds
-from jobset_gate.sim.apiserver.managed import Manager
+from jobset_gate.sim.apiserver.kinds import ServedKinds
+from jobset_gate.sim.apiserver.managed import FieldManager
 from jobset_gate.sim.job import pods as job_pods
 from jobset_gate.sim.jobset import render
-from jobset_gate.sim.objects import Json, Object, stamp
-from jobset_gate.sim.pod_status import ContainerBook, PodBook, Running, State, Terminated, Waiting
+from jobset_gate.sim.objects import FakeObject, Json, stamp
+from jobset_gate.sim.pod_status import ContainerRecord, PodRecord, RunningState, State, TerminatedState, WaitingState
 from jobset_gate.sim.pod_status import render as render_status
 
 TARGET = "workers"
 STREAM = "http://jobset-gate-stream.jobset-gate-system.svc:8082"
 PODS_PER_NODE = 8
-_SHAPE = Kinds().of(PODS).shape
+_SHAPE = ServedKinds().of(PODS).shape
 _WRITERS = {
-    "made": Manager("kube-controller-manager", "Update", "v1"),
-    "status": Manager("kubelet", "Update", "v1", "status"),
+    "made": FieldManager("kube-controller-manager", "Update", "v1"),
+    "status": FieldManager("kubelet", "Update", "v1", "status"),
 }
 
 
-class Step(StrEnum):
+class PodStep(StrEnum):
     """How far a pod has come."""
 
     UNSCHEDULED = "unscheduled"
@@ -56,7 +56,7 @@ class Step(StrEnum):
 
 
 @dataclass(frozen=True, slots=True)
-class Plan:
+class GangPlan:
     """A gang of `jobs` Jobs with `pods` pods each, in one replicatedJob."""
 
     name: str
@@ -74,13 +74,13 @@ class Plan:
         return self.jobs * self.pods
 
 
-def split(name: str, size: int, namespace: str = "default", *, lean: bool = False, most: int = 100) -> Plan:
+def split(name: str, size: int, namespace: str = "default", *, lean: bool = False, most: int = 100) -> GangPlan:
     """A gang of `size` pods, or a few more, in equal Jobs of at most `most`."""
     jobs = max(1, -(-size // most))
-    return Plan(name, jobs, -(-size // jobs), namespace, lean)
+    return GangPlan(name, jobs, -(-size // jobs), namespace, lean)
 
 
-def jobset(plan: Plan) -> Json:
+def jobset(plan: GangPlan) -> Json:
     """The JobSet as it is stored: admitted by jobset-gate and by JobSet itself, without what the API server adds."""
     worker = (workers.example if plan.lean else workers.trainer)(TARGET, replicas=plan.jobs, parallelism=plan.pods)
     config = {names.TIMEOUT_FIELD: 3600}
@@ -93,7 +93,7 @@ def jobset(plan: Plan) -> Json:
 
 def jobs(stored: Json) -> list[Json]:
     """The Jobs of a JobSet that has a uid, as they are sent to the API server."""
-    seen = msgspec.convert({key: stored.get(key) or {} for key in ("metadata", "spec", "status")}, Object)
+    seen = msgspec.convert({key: stored.get(key) or {} for key in ("metadata", "spec", "status")}, FakeObject)
     (wanted,) = stored["spec"]["replicatedJobs"]
     return [render.job(seen, wanted, index) for index in range(wanted["replicas"])]
 
@@ -107,16 +107,16 @@ def job_as_stored(job: Json, rng: random.Random, now: float) -> Json:
     return made
 
 
-class Pods:
+class GangPods:
     """The pods of one stored Job. Costly parts are made once for all of them."""
 
     def __init__(self, job: Json, now: float, *, lean: bool = False) -> None:
         self.job: str = job["metadata"]["name"]
         self._lean = lean
-        self._job = msgspec.convert({key: job.get(key) or {} for key in ("metadata", "spec", "status")}, Object)
+        self._job = msgspec.convert({key: job.get(key) or {} for key in ("metadata", "spec", "status")}, FakeObject)
         self._now = now
         self._number = int(job["metadata"]["labels"][names.JS_JOB_GLOBAL_INDEX])
-        self._prototypes: dict[Step, Json] = {}
+        self._prototypes: dict[PodStep, Json] = {}
 
     def fresh(self, index: int) -> Json:
         """A pod to be sent to an API server, on a node already."""
@@ -131,24 +131,24 @@ class Pods:
         end = f"{self._number * 7919 + index * 104729:05x}"[-5:]
         return f"{self._job.metadata.name}-{index}-{end}"
 
-    def status(self, index: int, step: Step, uid: str) -> Json:
+    def status(self, index: int, step: PodStep, uid: str) -> Json:
         """What its kubelet, or the scheduler, says of it."""
-        if step is Step.UNSCHEDULED:
+        if step is PodStep.UNSCHEDULED:
             return _unscheduled(self._now)
         init, main = _STATES[step](self._now)
         spec = self._job.spec["template"]["spec"]
-        book = PodBook(
+        book = PodRecord(
             uid=uid,
             restart_policy="OnFailure",
-            init=[ContainerBook(one["name"], one["image"], init) for one in spec["initContainers"]],
-            mains=[ContainerBook(one["name"], one["image"], main) for one in spec["containers"]],
+            init=[ContainerRecord(one["name"], one["image"], init) for one in spec["initContainers"]],
+            mains=[ContainerRecord(one["name"], one["image"], main) for one in spec["containers"]],
             started=self._now,
             sandbox=True,
         )
         node = int(self._node(index).rpartition("-")[2])
         return render_status(book, self._now, host_ip=f"10.128.{node // 250}.{node % 250}")
 
-    def stored(self, index: int, step: Step, uid: str) -> Json:
+    def stored(self, index: int, step: PodStep, uid: str) -> Json:
         """The whole pod as an API server keeps it at that step; resourceVersion is the server's to set."""
         prototype = self._prototypes.get(step)
         if prototype is None:
@@ -159,12 +159,12 @@ class Pods:
         for kind in ("labels", "annotations"):
             meta[kind][names.JOB_COMPLETION_INDEX] = str(index)
         pod["spec"]["hostname"] = f"{self._job.metadata.name}-{index}"
-        if step is not Step.UNSCHEDULED:
+        if step is not PodStep.UNSCHEDULED:
             pod["spec"]["nodeName"] = self._node(index)
         pod["status"] = {**self.status(index, step, uid), "qosClass": prototype["status"]["qosClass"]}
         return pod
 
-    def _prototype(self, step: Step) -> Json:
+    def _prototype(self, step: PodStep) -> Json:
         pod = job_pods.render(self._job, 0)
         pod["metadata"] |= {"creationTimestamp": stamp(self._now), "generation": 1}
         pod["metadata"]["finalizers"] = [names.JOB_TRACKING_FINALIZER]
@@ -192,10 +192,10 @@ def new_uid(rng: random.Random) -> str:
 # --- Details ---------------------------------------------------------------------------------------------------------
 
 
-_STATES: dict[Step, Callable[[float], tuple[State, State]]] = {
-    Step.PULLING: lambda _: (Waiting("PodInitializing"), Waiting("PodInitializing")),
-    Step.HELD: lambda now: (Running(now), Waiting("PodInitializing")),
-    Step.RUNNING: lambda now: (Terminated(0, now, now + 3), Running(now + 4)),
+_STATES: dict[PodStep, Callable[[float], tuple[State, State]]] = {
+    PodStep.PULLING: lambda _: (WaitingState("PodInitializing"), WaitingState("PodInitializing")),
+    PodStep.HELD: lambda now: (RunningState(now), WaitingState("PodInitializing")),
+    PodStep.RUNNING: lambda now: (TerminatedState(0, now, now + 3), RunningState(now + 4)),
 }
 
 

@@ -12,7 +12,7 @@ from typing import Any, Protocol
 import msgspec
 
 from bench.child import Child
-from bench.gangs import Plan, Pods, Step, jobs, jobset
+from bench.gangs import GangPlan, GangPods, PodStep, jobs, jobset
 from jobset_gate import wire
 from jobset_gate.kube import crd
 from jobset_gate.kube.client import Client, PatchType
@@ -24,7 +24,7 @@ AT_ONCE = 32
 """Requests under way while a gang is made on a real API server."""
 
 
-class Ground(Protocol):
+class BenchCluster(Protocol):
     """Gangs can be made there, their pods can start, and a controller can be sent there."""
 
     @property
@@ -35,17 +35,17 @@ class Ground(Protocol):
     def reach(self) -> dict[str, Any]:
         """What the controller's process needs to be told."""
 
-    async def make(self, plan: Plan) -> None:
+    async def make(self, plan: GangPlan) -> None:
         """The JobSet, its Jobs and its pods, none of which has started."""
 
-    async def start(self, plan: Plan, first: int, last: int) -> None:
+    async def start(self, plan: GangPlan, first: int, last: int) -> None:
         """The barriers of pods `first` to `last` - 1 of the gang run from now on."""
 
-    async def drop(self, plan: Plan) -> None:
+    async def drop(self, plan: GangPlan) -> None:
         """The JobSet goes, as far as the controller is concerned."""
 
 
-class EmbeddedGround:
+class EmbeddedBenchCluster:
     """Gangs are put into the store directly: only the watch and the controller's writes go over HTTP."""
 
     name = "embedded"
@@ -56,26 +56,26 @@ class EmbeddedGround:
         self._server = server
         self.reach: dict[str, Any] = {"server": url, "namespace": self.namespace}
 
-    async def make(self, plan: Plan) -> None:
-        await self._server.ask("make", plan=asdict(plan), step=Step.PULLING)
+    async def make(self, plan: GangPlan) -> None:
+        await self._server.call("make", plan=asdict(plan), step=PodStep.PULLING)
 
-    async def start(self, plan: Plan, first: int, last: int) -> None:
-        await self._server.ask(
-            "move", gangs=[plan.name], first=first, last=last, step=Step.HELD, per_second=self.per_second
+    async def start(self, plan: GangPlan, first: int, last: int) -> None:
+        await self._server.call(
+            "move", gangs=[plan.name], first=first, last=last, step=PodStep.HELD, per_second=self.per_second
         )
 
-    async def drop(self, plan: Plan) -> None:
-        await self._server.ask("drop", gang=plan.name)
+    async def drop(self, plan: GangPlan) -> None:
+        await self._server.call("drop", gang=plan.name)
 
 
-class RealGround:
+class RealBenchCluster:
     """Everything by HTTP. Jobs and pods are made by hand, so that nobody's controller is measured but ours."""
 
     name = "real"
 
     def __init__(self, client: Client, kubeconfig: Path, namespace: str) -> None:
         self._client, self.namespace = client, namespace
-        self._pods: list[Pods] = []
+        self._pods: list[GangPods] = []
         self._turn = asyncio.Semaphore(AT_ONCE)
         self._uids: dict[str, str] = {}
         self.reach: dict[str, Any] = {"kubeconfig": str(kubeconfig), "namespace": namespace, "only": namespace}
@@ -83,21 +83,23 @@ class RealGround:
     async def install(self) -> None:
         """JobSet's CRD, with our field in it."""
         await jobset_crd.install(self._client)
-        await crd.extend(self._client)
+        await crd.extend_crd(self._client)
 
-    async def make(self, plan: Plan) -> None:
+    async def make(self, plan: GangPlan) -> None:
         stored = await self._client.create(JOBSETS, jobset(plan))
         made = [await self._client.create(JOBS, _not_yours(job)) for job in jobs(stored)]
-        self._pods = [Pods(job, time.time(), lean=plan.lean) for job in made]
+        self._pods = [GangPods(job, time.time(), lean=plan.lean) for job in made]
         await self._each(plan, range(plan.size), self._create)
 
-    async def start(self, plan: Plan, first: int, last: int) -> None:
+    async def start(self, plan: GangPlan, first: int, last: int) -> None:
         await self._each(plan, range(first, last), self._run)
 
-    async def drop(self, plan: Plan) -> None:
+    async def drop(self, plan: GangPlan) -> None:
         await self._client.delete(JOBSETS, plan.name, plan.namespace)
 
-    async def _each(self, plan: Plan, numbers: Iterable[int], do: Callable[[Pods, int], Awaitable[None]]) -> None:
+    async def _each(
+        self, plan: GangPlan, numbers: Iterable[int], do: Callable[[GangPods, int], Awaitable[None]]
+    ) -> None:
         async def one(number: int) -> None:
             job, index = divmod(number, plan.pods)
             async with self._turn:
@@ -107,13 +109,13 @@ class RealGround:
             for number in numbers:
                 tasks.create_task(one(number))
 
-    async def _create(self, pods: Pods, index: int) -> None:
-        made = await self._client.create(PODS, pods.fresh(index), self.namespace, type=wire.Bare)
+    async def _create(self, pods: GangPods, index: int) -> None:
+        made = await self._client.create(PODS, pods.fresh(index), self.namespace, type=wire.MetadataOnly)
         self._uids[made.metadata.name] = made.metadata.uid
 
-    async def _run(self, pods: Pods, index: int) -> None:
+    async def _run(self, pods: GangPods, index: int) -> None:
         name = pods.name(index)
-        status = {"status": pods.status(index, Step.HELD, self._uids[name])}
+        status = {"status": pods.status(index, PodStep.HELD, self._uids[name])}
         await self._client.patch(
             PODS, name, self.namespace, body=status, patch=PatchType.MERGE, subresource="status", type=msgspec.Raw
         )

@@ -8,8 +8,8 @@ from dataclasses import asdict, dataclass, field
 from itertools import pairwise
 
 from bench.child import Child
-from bench.gangs import Plan, Step, split
-from bench.report import Cell, Table, Target
+from bench.gangs import GangPlan, PodStep, split
+from bench.report import Cell, ResultTable, ResultTarget
 from bench.scale import Scale
 from bench.stats import median
 
@@ -26,7 +26,7 @@ SLACK = 1.5
 
 
 @dataclass(slots=True)
-class Found:
+class GrowthResult:
     """Of each gang of one size."""
 
     pods: int
@@ -43,7 +43,7 @@ class Found:
     bare: list[float] = field(default_factory=list)
 
 
-async def run(scale: Scale) -> list[Table]:
+async def run(scale: Scale) -> list[ResultTable]:
     """One row per size."""
     found, span = [], SPAN * min(1.0, scale.factor * 5)
     for full, repeats in zip(SIZES, REPEATS, strict=True):
@@ -52,35 +52,37 @@ async def run(scale: Scale) -> list[Table]:
     return [table(found, span=span)]
 
 
-async def measure(pods: int, repeats: int, *, span: float) -> Found:
+async def measure(pods: int, repeats: int, *, span: float) -> GrowthResult:
     """One gang after the other, with a controller and an API server of their own."""
     async with Child("apiserver") as server, Child("controller") as controller:
-        url = (await server.ask("install"))["url"]
-        await controller.ask("run", server=url, namespace="default")
+        url = (await server.call("install"))["url"]
+        await controller.call("run", server=url, namespace="default")
         plans = [split(f"gang-{number}", pods) for number in range(repeats)]
-        found = Found(plans[0].size)
+        found = GrowthResult(plans[0].size)
         for plan in plans:
-            found.bare += (await controller.ask("bare", namespace="default", times=BARE_WRITES))["seconds"]
-            await _life(plan, server, controller, found, span=span)
+            found.bare += (await controller.call("bare", namespace="default", times=BARE_WRITES))["seconds"]
+            await _run_gang(plan, server, controller, found, span=span)
     return found
 
 
-async def _life(plan: Plan, server: Child, controller: Child, found: Found, *, span: float) -> None:
-    start = await controller.ask("counts")
-    await server.ask("make", plan=asdict(plan), step=Step.PULLING)
-    await controller.ask("events", count=start["events"] + plan.size)
-    await controller.ask("quiet", seconds=min(QUIET, span))
-    held = await controller.ask("counts")
-    decided = asyncio.create_task(controller.ask("decided", namespace="default", gang=plan.name))
-    await server.ask("move", gangs=[plan.name], first=0, last=plan.size, step=Step.HELD, per_second=plan.size / span)
+async def _run_gang(plan: GangPlan, server: Child, controller: Child, found: GrowthResult, *, span: float) -> None:
+    start = await controller.call("counts")
+    await server.call("make", plan=asdict(plan), step=PodStep.PULLING)
+    await controller.call("events", count=start["events"] + plan.size)
+    await controller.call("quiet", seconds=min(QUIET, span))
+    held = await controller.call("counts")
+    decided = asyncio.create_task(controller.call("decided", namespace="default", gang=plan.name))
+    await server.call(
+        "move", gangs=[plan.name], first=0, last=plan.size, step=PodStep.HELD, per_second=plan.size / span
+    )
     decision = await decided
     done = decision["then"]
-    await controller.ask("events", count=held["events"] + 3 * plan.size)  # started, patched, running
-    await controller.ask("quiet", seconds=min(QUIET, span))
-    end = await controller.ask("counts")
-    await server.ask("drop", gang=plan.name)
-    await controller.ask("events", count=end["events"] + plan.size)
-    await controller.ask("quiet", seconds=min(QUIET, span))
+    await controller.call("events", count=held["events"] + 3 * plan.size)  # started, patched, running
+    await controller.call("quiet", seconds=min(QUIET, span))
+    end = await controller.call("counts")
+    await server.call("drop", gang=plan.name)
+    await controller.call("events", count=end["events"] + plan.size)
+    await controller.call("quiet", seconds=min(QUIET, span))
     found.decision.append(decision["seconds"])
     found.cpu.append(done["cpu"] - held["cpu"])
     found.spread.append(end["cpu"] - done["cpu"])
@@ -89,14 +91,14 @@ async def _life(plan: Plan, server: Child, controller: Child, found: Found, *, s
     found.after.append(end["writes"] - done["writes"])
 
 
-def table(found: Sequence[Found], *, span: float) -> Table:
+def table(found: Sequence[GrowthResult], *, span: float) -> ResultTable:
     rows: list[list[Cell]] = []
     for its in found:
         decision, cpu = median(its.decision), median(its.cpu) / its.pods
         rows.append([f"{its.pods:,}", len(its.cpu), cpu * 1e6, median(its.spread) / its.pods * 1e6])
         rows[-1] += [median(its.passes) / its.pods, median(its.bare) * 1e3, decision * 1e3]
         rows[-1] += [round(median(its.before)), round(median(its.after))]
-    return Table(
+    return ResultTable(
         name=NAME,
         title=f"One gang, its pods starting over {span:g} s; medians",
         columns=[
@@ -121,7 +123,7 @@ def table(found: Sequence[Found], *, span: float) -> Table:
     )
 
 
-def _targets(small: Found, large: Found) -> list[Target]:
+def _targets(small: GrowthResult, large: GrowthResult) -> list[ResultTarget]:
     factor = large.pods / small.pods
     facts = (
         ("CPU to the decision", median(small.cpu), median(large.cpu)),
@@ -129,4 +131,4 @@ def _targets(small: Found, large: Found) -> list[Target]:
         ("decision", median(small.decision), median(large.decision)),
     )
     of = f"{large.pods:,} to {small.pods:,} pods"
-    return [Target(f"{what}, {of}", big / little, factor * SLACK, " x") for what, little, big in facts]
+    return [ResultTarget(f"{what}, {of}", big / little, factor * SLACK, " x") for what, little, big in facts]

@@ -11,8 +11,8 @@ from dataclasses import dataclass, field
 
 from bench.child import Child
 from bench.gangs import split
-from bench.grounds import EmbeddedGround, Ground, RealGround
-from bench.report import Cell, Table, Target
+from bench.grounds import BenchCluster, EmbeddedBenchCluster, RealBenchCluster
+from bench.report import Cell, ResultTable, ResultTarget
 from bench.scale import Scale
 from bench.stats import median, percentile
 from jobset_gate.kube.access import Access
@@ -33,14 +33,14 @@ QUIET = 0.2
 
 
 @dataclass(slots=True)
-class Found:
+class LatencyResult:
     """Seconds."""
 
     decisions: list[float] = field(default_factory=list)
     bare: list[float] = field(default_factory=list)
 
 
-async def run(scale: Scale, *, real: bool) -> list[Table]:
+async def run(scale: Scale, *, real: bool) -> list[ResultTable]:
     """One row per plane."""
     async with embedded() as ground:
         found = {ground.name: await measure(ground, scale)}
@@ -52,50 +52,50 @@ async def run(scale: Scale, *, real: bool) -> list[Table]:
 
 
 @asynccontextmanager
-async def embedded() -> AsyncIterator[EmbeddedGround]:
+async def embedded() -> AsyncIterator[EmbeddedBenchCluster]:
     """An embedded API server of its own."""
     async with Child("apiserver") as server:
-        url = (await server.ask("install"))["url"]
-        yield EmbeddedGround(server, url)
+        url = (await server.call("install"))["url"]
+        yield EmbeddedBenchCluster(server, url)
 
 
 @asynccontextmanager
-async def on_real(plane: Real, namespace: str) -> AsyncIterator[RealGround]:
+async def on_real(plane: Real, namespace: str) -> AsyncIterator[RealBenchCluster]:
     """A namespace of a real control plane."""
     await plane.make_namespace(namespace)
     async with AsyncExitStack() as stack:
         client = await stack.enter_async_context(Client(Access(plane.access.server, plane.access.ssl)))
-        ground = RealGround(client, plane.kubeconfig, namespace)
+        ground = RealBenchCluster(client, plane.kubeconfig, namespace)
         await ground.install()
         yield ground
 
 
-async def measure(ground: Ground, scale: Scale) -> Found:
+async def measure(cluster: BenchCluster, scale: Scale) -> LatencyResult:
     """Gang after gang, and before the last starts of each some bare writes by the controller's own client."""
-    found, began = Found(), time.monotonic()
+    found, began = LatencyResult(), time.monotonic()
     rng = random.Random(2)  # noqa: S311 - the same pauses in every run
     pause = PAUSE * min(1.0, scale.factor * 10)
     async with Child("controller") as controller:
-        await controller.ask("run", **ground.reach)
-        for number in range(scale.size(GANGS[ground.name], 2)):
-            if time.monotonic() - began > BUDGET_SECONDS[ground.name]:
+        await controller.call("run", **cluster.reach)
+        for number in range(scale.size(GANGS[cluster.name], 2)):
+            if time.monotonic() - began > BUDGET_SECONDS[cluster.name]:
                 break
-            plan = split(f"gang-{number}", scale.kept(PODS, 10), ground.namespace, lean=True)
+            plan = split(f"gang-{number}", scale.kept(PODS, 10), cluster.namespace, lean=True)
             last = plan.size - min(LAST_ONES, plan.size // 2)
-            await ground.make(plan)
-            await ground.start(plan, 0, last)
-            bare = await controller.ask("bare", namespace=ground.namespace, times=BARE_WRITES)
+            await cluster.make(plan)
+            await cluster.start(plan, 0, last)
+            bare = await controller.call("bare", namespace=cluster.namespace, times=BARE_WRITES)
             await asyncio.sleep(rng.uniform(0.0, pause))
-            decided = asyncio.create_task(controller.ask("decided", namespace=ground.namespace, gang=plan.name))
-            await ground.start(plan, last, plan.size)
+            decided = asyncio.create_task(controller.call("decided", namespace=cluster.namespace, gang=plan.name))
+            await cluster.start(plan, last, plan.size)
             found.decisions.append((await decided)["seconds"])
             found.bare += bare["seconds"]
-            await ground.drop(plan)
-            await controller.ask("quiet", seconds=QUIET)
+            await cluster.drop(plan)
+            await controller.call("quiet", seconds=QUIET)
     return found
 
 
-def table(found: dict[str, Found], pods: int) -> Table:
+def table(found: dict[str, LatencyResult], pods: int) -> ResultTable:
     rows: list[list[Cell]] = []
     targets = []
     for plane, its in found.items():
@@ -105,8 +105,8 @@ def table(found: dict[str, Found], pods: int) -> Table:
         rows.append([plane, len(its.bare), *(seconds * 1e3 for seconds in shown[:2])])
         rows[-1] += [len(its.decisions), *(seconds * 1e3 for seconds in shown[2:])]
         text = f"{plane}: p99 of the decision against 3 x the median bare write + 20 ms"
-        targets.append(Target(text, worst * 1e3, limit * 1e3, " ms"))
-    return Table(
+        targets.append(ResultTarget(text, worst * 1e3, limit * 1e3, " ms"))
+    return ResultTable(
         name=NAME,
         title=f"Last start seen to ConfigMap written, gangs of {pods:,} pods one after another",
         columns=["plane", "bare writes", "median ms", "p99 ms", "gangs", "median ms", "p99 ms", "limit ms"],

@@ -26,7 +26,7 @@ def prepared(url: str, path: str, body: bytes) -> bytes:
     return head.encode() + body
 
 
-class Connection:
+class HttpConnection:
     """`async with Connection(url, tls) as connection`."""
 
     def __init__(self, url: str, tls: ssl.SSLContext) -> None:
@@ -61,9 +61,9 @@ class Connection:
 
 
 @asynccontextmanager
-async def brief(url: str, tls: ssl.SSLContext) -> AsyncIterator[Connection]:
+async def brief(url: str, tls: ssl.SSLContext) -> AsyncIterator[HttpConnection]:
     """A connection to a server that may never answer, or close."""
-    connection = Connection(url, tls)
+    connection = HttpConnection(url, tls)
     await connection.__aenter__()
     try:
         yield connection

@@ -14,7 +14,7 @@ Cell = str | float | int | None
 
 
 @dataclass(frozen=True, slots=True)
-class Target:
+class ResultTarget:
     """What was to be reached: `value` at most `limit`."""
 
     text: str
@@ -32,14 +32,14 @@ class Target:
 
 
 @dataclass(frozen=True, slots=True)
-class Table:
+class ResultTable:
     """One table. `samples` are single measurements, for whoever wants to look at them again; they are not printed."""
 
     name: str
     title: str
     columns: Sequence[str]
     rows: Sequence[Sequence[Cell]]
-    targets: Sequence[Target] = ()
+    targets: Sequence[ResultTarget] = ()
     notes: Sequence[str] = ()
     samples: Mapping[str, Sequence[float]] = field(default_factory=dict)
 
@@ -48,7 +48,7 @@ class Table:
         return {**asdict(self), "targets": [{**asdict(one), "met": one.met} for one in self.targets]}
 
 
-def show(table: Table, console: Console) -> None:
+def show(table: ResultTable, console: Console) -> None:
     """Prints it: numbers to the right, targets last."""
     grid = RichTable(box=box.SIMPLE_HEAD, title=table.title, title_justify="left", title_style="bold", pad_edge=False)
     for place, column in enumerate(table.columns):

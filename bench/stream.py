@@ -10,8 +10,8 @@ from dataclasses import asdict, dataclass, field, replace
 from typing import Any
 
 from bench.child import Child
-from bench.gangs import Plan, Step, split
-from bench.report import Cell, Table, Target
+from bench.gangs import GangPlan, PodStep, split
+from bench.report import Cell, ResultTable, ResultTarget
 from bench.scale import Scale
 from bench.stats import median
 from jobset_gate import names
@@ -31,7 +31,7 @@ Json = dict[str, Any]
 
 
 @dataclass(slots=True)
-class Found:
+class StreamResult:
     """One figure for each round: MiB and seconds."""
 
     opened: list[float] = field(default_factory=list)
@@ -48,85 +48,85 @@ class Found:
         self.own.append(max(found["worked"], default=0.0))
 
 
-async def run(scale: Scale) -> list[Table]:
+async def run(scale: Scale) -> list[ResultTable]:
     """One table."""
     plan = replace(split("gang", scale.size(PODS, 2), NAMESPACE, lean=True), token=TOKEN)
-    found = {BARE: Found(), OURS: Found()}
+    found = {BARE: StreamResult(), OURS: StreamResult()}
     for _ in range(scale.size(ROUNDS)):
         await bare(plan, found[BARE])
         await ours(plan, found[OURS])
     return [table(found, plan.size)]
 
 
-async def bare(plan: Plan, found: Found) -> None:
+async def bare(plan: GangPlan, found: StreamResult) -> None:
     """A round of the baseline."""
     async with Child("holder") as server, Child("barriers") as barriers:
-        url = (await server.ask("listen"))["url"]
-        before = await server.ask("usage")
+        url = (await server.call("listen"))["url"]
+        before = await server.call("usage")
         paths = _paths(plan, "0" * 36, [f"{number:036}" for number in range(plan.size)])
-        found.opened.append((await barriers.ask("open", url=url, paths=paths))["seconds"])
-        found.memory.append((await server.ask("usage"))["rss"] - before["rss"])
+        found.opened.append((await barriers.call("open", url=url, paths=paths))["seconds"])
+        found.memory.append((await server.call("usage"))["rss"] - before["rss"])
         async with hearing(barriers) as heard:
-            told = await server.ask("tell", text=f"release {'0' * 36} 0 0 {names.REASON_STARTED}\nall have started\n")
+            told = await server.call("tell", text=f"release {'0' * 36} 0 0 {names.REASON_STARTED}\nall have started\n")
         _note(found, told["at"], heard, plan.size)
         found.beats(told)
 
 
-async def ours(plan: Plan, found: Found) -> None:
+async def ours(plan: GangPlan, found: StreamResult) -> None:
     """A round of ours: all pods but one are announced, then the last one is."""
     async with AsyncExitStack() as stack:
         server, controller, barriers = [
             await stack.enter_async_context(Child(module)) for module in ("apiserver", "controller", "barriers")
         ]
-        api = (await server.ask("install"))["url"]
-        await server.ask("make", plan=asdict(plan), step=Step.PULLING)
-        its = await server.ask("who", gang=plan.name)
-        url = (await controller.ask("run", server=api, namespace=NAMESPACE, pods=plan.size, stream=True))["stream"]
-        await controller.ask("quiet")
-        before = await controller.ask("counts")
+        api = (await server.call("install"))["url"]
+        await server.call("make", plan=asdict(plan), step=PodStep.PULLING)
+        its = await server.call("who", gang=plan.name)
+        url = (await controller.call("run", server=api, namespace=NAMESPACE, pods=plan.size, stream=True))["stream"]
+        await controller.call("quiet")
+        before = await controller.call("counts")
         *most, last = _paths(plan, its["uid"], its["pods"])
-        found.opened.append((await barriers.ask("open", url=url, paths=most))["seconds"])
-        await controller.ask("quiet")
-        found.memory.append((await controller.ask("counts"))["rss"] - before["rss"])
-        await controller.ask("beating", on=True)
+        found.opened.append((await barriers.call("open", url=url, paths=most))["seconds"])
+        await controller.call("quiet")
+        found.memory.append((await controller.call("counts"))["rss"] - before["rss"])
+        await controller.call("beating", on=True)
         asked = time.perf_counter()
-        await barriers.ask("open", url=url, paths=[last])
+        await barriers.call("open", url=url, paths=[last])
         async with hearing(barriers) as heard:
-            decided = await controller.ask("decided", namespace=NAMESPACE, gang=plan.name)
-        found.beats(await controller.ask("beating", on=False))
+            decided = await controller.call("decided", namespace=NAMESPACE, gang=plan.name)
+        found.beats(await controller.call("beating", on=False))
         found.decided.append(decided["at"] - asked)
         _note(found, decided["at"], heard, plan.size)
-        await server.ask("drop", gang=plan.name)
+        await server.call("drop", gang=plan.name)
 
 
 @asynccontextmanager
 async def hearing(barriers: Child) -> AsyncIterator[Json]:
     """The answers are read from now on; what was heard, once the block has ended and all are read."""
     heard: Json = {}
-    reading = asyncio.create_task(barriers.ask("hear"))
+    reading = asyncio.create_task(barriers.call("hear"))
     yield heard
     heard |= await reading
 
 
-def _paths(plan: Plan, uid: str, pods: Sequence[str]) -> list[str]:
+def _paths(plan: GangPlan, uid: str, pods: Sequence[str]) -> list[str]:
     gang = f"/v1/gangs/{plan.namespace}/{plan.name}/{TOKEN}/{uid}/0/0"
     return [f"{gang}/{pod}" for pod in pods]
 
 
-def _note(found: Found, at: float, heard: Json, pods: int) -> None:
+def _note(found: StreamResult, at: float, heard: Json, pods: int) -> None:
     assert heard["heard"] == pods, f"{pods - heard['heard']} of {pods} were not told"
     found.first.append(heard["first"] - at)
     found.last.append(heard["last"] - at)
 
 
-def table(found: dict[str, Found], pods: int) -> Table:
+def table(found: dict[str, StreamResult], pods: int) -> ResultTable:
     rows: list[list[Cell]] = []
     for name, its in found.items():
         memory, decided = median(its.memory), median(its.decided) * 1e3 if its.decided else None
         rows.append([name, len(its.last), median(its.opened), memory, memory * 1024 / pods, decided])
         rows[-1] += [median(its.first) * 1e3, median(its.last) * 1e3, max(its.block) * 1e3, max(its.own) * 1e3]
     its = found[OURS]
-    return Table(
+    return ResultTable(
         name=NAME,
         title=f"{pods:,} requests open on the gate stream, of one gang, all answered",
         columns=[
@@ -143,9 +143,9 @@ def table(found: dict[str, Found], pods: int) -> Table:
         ],
         rows=rows,
         targets=[
-            Target(f"memory of {pods:,} open requests, on top", max(its.memory), MOST_MIB, " MiB"),
-            Target("from the decision's write to the last answer read", max(its.last), MOST_SECONDS, " s"),
-            Target("longest block by own work while all are answered", max(its.own) * 1e3, MOST_BLOCK_MS, " ms"),
+            ResultTarget(f"memory of {pods:,} open requests, on top", max(its.memory), MOST_MIB, " MiB"),
+            ResultTarget("from the decision's write to the last answer read", max(its.last), MOST_SECONDS, " s"),
+            ResultTarget("longest block by own work while all are answered", max(its.own) * 1e3, MOST_BLOCK_MS, " ms"),
         ],
         notes=[
             "medians; open: until all are held; MiB on top: resident memory; the client shares the machine",

@@ -12,38 +12,38 @@ from hmac import compare_digest
 from secrets import token_urlsafe
 from typing import Protocol
 
-from controllers.index import Index
-from controllers.keys import Key
-from controllers.places import MOST, Places
-from controllers.told import Told
+from controllers.index import GangCache
+from controllers.keys import GangKey
+from controllers.places import MAX_REQUESTS, RequestLimits
+from controllers.told import DeliveryLog
 from jobset_gate import verdicts
 from jobset_gate.errors import JobsetGateError
 from jobset_gate.model import Generation, JobSetSeen, Verdict
 
-SLICE = 100
+CHUNK = 100
 """Requests dealt with before everything else gets its turn: a few milliseconds."""
 
-TOLD_AT_ONCE = 250
+SEND_CHUNK = 250
 """The same where nothing is done but to send a few bytes."""
 
-_NOBODYS = token_urlsafe()
+_NO_TOKEN = token_urlsafe()
 """Compared where there is no gang, or none with a token: who has none of a gang does not learn whether it is there."""
 
 
-class Client(Protocol):
+class Peer(Protocol):
     """Who made a request."""
 
-    def speak(self, text: bytes) -> bool:
+    def send_answer(self, text: bytes) -> bool:
         """Sends the answer; False if the client has gone."""
 
-    def end(self) -> None:
+    def finish(self) -> None:
         """Nothing follows: now it is the client's turn to close."""
 
-    def drop(self) -> None:
+    def disconnect(self) -> None:
         """Its place is taken away; it is to leave at once."""
 
 
-class Refused(JobsetGateError):
+class RequestRefused(JobsetGateError):
     """A request that is not held. `status` is HTTP's, `outcome` the metric's."""
 
     def __init__(self, status: int, outcome: str, text: str) -> None:
@@ -52,120 +52,127 @@ class Refused(JobsetGateError):
 
 
 @dataclass(slots=True, eq=False)
-class Request:
+class StreamRequest:
     """One open request."""
 
-    key: Key
+    key: GangKey
     generation: Generation
     pod: str
     """The pod's UID."""
-    client: Client
+    peer: Peer
     known: bool
     """The gang had a pod of this UID that waited on a node, when the request came."""
-    told: bool = False
+    answered: bool = False
     """Its answer was sent."""
-    heard: bool = False
+    acknowledged: bool = False
     """And taken."""
 
 
-class Announcements:
+class WaiterRegistry:
     """Open requests by gang. To be used from the event loop's thread alone."""
 
-    def __init__(self, index: Index, clock: Callable[[], float], told: Told | None = None, *, most: int = MOST) -> None:
-        self._index, self._clock = index, clock
-        self._requests: dict[Key, dict[Request, None]] = {}
+    def __init__(
+        self,
+        cache: GangCache,
+        clock: Callable[[], float],
+        deliveries: DeliveryLog | None = None,
+        *,
+        limit: int = MAX_REQUESTS,
+    ) -> None:
+        self._cache, self._clock = cache, clock
+        self._requests: dict[GangKey, dict[StreamRequest, None]] = {}
         """By gang, in the order in which they came."""
-        self.places = Places(most)
-        self.told = Told() if told is None else told
+        self.limits = RequestLimits(limit)
+        self.deliveries = DeliveryLog() if deliveries is None else deliveries
 
     @property
-    def open(self) -> int:
+    def open_count(self) -> int:
         """Requests open at this moment."""
-        return self.places.taken
+        return self.limits.used
 
-    def admit(self, key: Key, token: str, generation: Generation, pod: str, client: Client) -> Request:
+    def admit_request(self, key: GangKey, token: str, generation: Generation, pod: str, client: Peer) -> StreamRequest:
         """Takes a request in. One for a generation that is decided already is answered here, and announces nothing.
 
         Raises Refused for one without the token of a gang that is there, or for which there is no place.
         """
-        jobset = self._index.jobset(key)
+        jobset = self._cache.get_jobset(key)
         # A gang without a token was not told of the stream: nobody has the right one.
         right = jobset.token if jobset is not None else ""
-        same = compare_digest((right or _NOBODYS).encode(), token.encode())
+        same = compare_digest((right or _NO_TOKEN).encode(), token.encode())
         if jobset is None or not right or not same or jobset.uid != generation.uid:
-            raise Refused(403, "forbidden", "no such gang, or not its token")
-        decided = self._index.decided(key)
+            raise RequestRefused(403, "forbidden", "no such gang, or not its token")
+        decided = self._cache.get_verdict(key)
         answered = decided is not None and decided.generation.covers(generation)
-        known = self._index.waits(key, pod)
-        if not answered and not _waits(jobset):
-            raise Refused(429, "unknown", "the gang does not wait")
-        if not self.places.take(key, pod, known=known):
-            full = known or self.places.taken >= self.places.most
-            raise Refused(429, "too_many" if full else "unknown", "no place for this pod; ask again")
-        request = Request(key, generation, pod, client, known)
+        known = self._cache.is_pod_waiting(key, pod)
+        if not answered and not _may_wait(jobset):
+            raise RequestRefused(429, "unknown", "the gang does not wait")
+        if not self.limits.acquire(key, pod, known=known):
+            full = known or self.limits.used >= self.limits.limit
+            raise RequestRefused(429, "too_many" if full else "unknown", "no place for this pod; ask again")
+        request = StreamRequest(key, generation, pod, client, known)
         self._requests.setdefault(key, {})[request] = None
         if answered and decided is not None:
-            self._note([request])
-            request.told = client.speak(verdicts.render(decided).encode())
-            client.end()
+            self._record_deliveries([request])
+            request.answered = client.send_answer(verdicts.render(decided).encode())
+            client.finish()
         else:
-            self._index.announce(key, pod, self._clock())
+            self._cache.add_announced(key, pod, self._clock())
         return request
 
-    def hear(self, request: Request) -> None:
+    def acknowledge_request(self, request: StreamRequest) -> None:
         """The client has taken its answer."""
-        request.heard = True
+        request.acknowledged = True
         if request.known:
-            self.told.hear(request.key, request.pod)
+            self.deliveries.record_received(request.key, request.pod)
 
-    def leave(self, request: Request) -> None:
+    def remove_request(self, request: StreamRequest) -> None:
         """A request has ended. If no request of its pod was heard by then, the stream has not reached it."""
         key, pod = request.key, request.pod
         requests = self._requests[key]
         del requests[request]
         if not requests:
             del self._requests[key]
-        if self.places.give_back(key, pod, known=request.known):
+        if self.limits.release(key, pod, known=request.known):
             return  # of a pod's two lines, the other may still be heard
-        self._index.withdraw(key, pod)
-        if not request.heard and self.told.doubt(key, pod):
-            self._index.unheard(key)
+        self._cache.remove_announced(key, pod)
+        if not request.acknowledged and self.deliveries.discard_unconfirmed(key, pod):
+            self._cache.on_delivery_failed(key)
 
-    def clear(self, key: Key) -> None:
+    def drop_stale_requests(self, key: GangKey) -> None:
         """Takes their places from those that nobody will tell: of a gang that waits no more, or of a pod that went."""
-        jobset = self._index.jobset(key)
+        jobset = self._cache.get_jobset(key)
         for request in list(self._requests.get(key, ())):
-            over = jobset is None or jobset.uid != request.generation.uid or not _waits(jobset)
-            if not request.told and (over or (request.known and not self._index.waits(key, request.pod))):
-                request.client.drop()
+            over = jobset is None or jobset.uid != request.generation.uid or not _may_wait(jobset)
+            if not request.answered and (over or (request.known and not self._cache.is_pod_waiting(key, request.pod))):
+                request.peer.disconnect()
 
-    async def tell(self, key: Key, verdict: Verdict) -> None:
+    async def answer_requests(self, key: GangKey, verdict: Verdict) -> None:
         """Answers all open requests that this verdict binds. It must be in the gang's ConfigMap already.
 
         First everybody is told, which is quick, and only then are the requests ended, which is five times the work.
         """
         requests = self._requests.get(key, ())
         text = verdicts.render(verdict).encode()
-        bound = [one for one in requests if not one.told and verdict.generation.covers(one.generation)]
+        bound = [one for one in requests if not one.answered and verdict.generation.covers(one.generation)]
         # All of them first: nobody is to be patched while the rest is being told.
-        self._note(bound)
+        self._record_deliveries(bound)
         await asyncio.sleep(0)
         for number, request in enumerate(bound, start=1):
-            request.told = request.client.speak(text)
-            if number % TOLD_AT_ONCE == 0:
+            request.answered = request.peer.send_answer(text)
+            if number % SEND_CHUNK == 0:
                 await asyncio.sleep(0)
         for number, request in enumerate(bound, start=1):
-            request.client.end()
-            if number % SLICE == 0:
+            request.peer.finish()
+            if number % CHUNK == 0:
                 await asyncio.sleep(0)
 
-    def _note(self, requests: Iterable[Request]) -> None:
+    def _record_deliveries(self, requests: Iterable[StreamRequest]) -> None:
         """They are being told. What is told to a UID that the gang does not have says nothing of any pod."""
         for request in requests:
             if request.known:
-                self.told.tell(request.key, request.pod)
+                self.deliveries.record_sent(request.key, request.pod)
 
 
-def _waits(jobset: JobSetSeen) -> bool:
+def _may_wait(jobset: JobSetSeen) -> bool:
     """Whether pods of it may wait for a verdict."""
     return not (jobset.suspended or jobset.finished or jobset.deleting or jobset.managed_elsewhere)

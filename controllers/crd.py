@@ -12,7 +12,7 @@ from jobset_gate.kube import crd
 from jobset_gate.kube.client import Client
 from jobset_gate.kube.errors import Forbidden
 
-RETRY_FORBIDDEN = 300.0
+FORBIDDEN_RETRY_SECONDS = 300.0
 """Seconds until a CRD is tried again that we may not change: the annotation form works without."""
 
 FORBIDDEN = "forbidden"
@@ -24,18 +24,18 @@ _log = structlog.get_logger(__name__)
 class CrdReconciler:
     """One pass over the one CRD."""
 
-    def __init__(self, client: Client, told: Callable[[str], None] = lambda _: None) -> None:
+    def __init__(self, client: Client, on_outcome: Callable[[str], None] = lambda _: None) -> None:
         """`told` is the hook of the metrics: what each pass has found."""
-        self._client, self._told = client, told
+        self._client, self._on_outcome = client, on_outcome
 
     async def reconcile(self, key: str) -> float | None:
         """Puts the field in if it is missing. Without the right to do so it says so and goes on without."""
         try:
-            outcome = await crd.extend(self._client)
+            outcome = await crd.extend_crd(self._client)
         except Forbidden as refused:
-            self._told(FORBIDDEN)
+            self._on_outcome(FORBIDDEN)
             _log.warning("the JobSet CRD may not be extended; only the annotation form works", error=str(refused))
-            return RETRY_FORBIDDEN
-        self._told(outcome.value)
+            return FORBIDDEN_RETRY_SECONDS
+        self._on_outcome(outcome.value)
         _log.info("looked after the JobSet CRD", crd=key, outcome=outcome.value)
         return None

@@ -12,7 +12,7 @@ from controllers.queue import WorkQueue
 K = TypeVar("K", bound=Hashable)
 
 
-class Duty(Generic[K]):
+class LeaderGatedQueue(Generic[K]):
     """Stands before a queue. What comes before `begin` is dropped: all that is there then is looked at anyway."""
 
     def __init__(self, queue: WorkQueue[K]) -> None:
@@ -29,7 +29,7 @@ class Duty(Generic[K]):
         if self._begun:
             self._queue.add_after(key, seconds)
 
-    def begin(self, keys: Callable[[], Iterable[K]]) -> None:
+    def start(self, keys: Callable[[], Iterable[K]]) -> None:
         """From now on there are workers; `keys` are all that there are for them to look at."""
         self._begun = True
         for key in keys():

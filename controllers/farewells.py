@@ -7,52 +7,52 @@ import asyncio
 import select
 from collections.abc import Callable, Iterable, Sequence
 
-from controllers.announcements import SLICE
-from controllers.stream_connection import Connection
+from controllers.announcements import CHUNK
+from controllers.stream_connection import StreamConnection
 
-HEARD_WITHIN = 3.0
+CLOSE_TIMEOUT = 3.0
 """Seconds in which a client that was told closes; a barrier does as soon as it has read the first line."""
 
 _CLOSED = select.POLLRDHUP
 _BROKEN = select.POLLERR | select.POLLNVAL
 
 
-class Farewells:
+class CloseWatcher:
     """Who has been told, and has not closed yet. `heard` is told of each that has."""
 
-    def __init__(self, heard: Callable[[Connection], None]) -> None:
-        self._heard = heard
-        self._since: dict[Connection, float] = {}
+    def __init__(self, on_received: Callable[[StreamConnection], None]) -> None:
+        self._on_received = on_received
+        self._since: dict[StreamConnection, float] = {}
 
-    def begin(self, connection: Connection) -> None:
+    def watch_connection(self, connection: StreamConnection) -> None:
         """It has been told everything, by now."""
         self._since[connection] = asyncio.get_running_loop().time()
 
-    def forget(self, connection: Connection) -> None:
+    def forget_connection(self, connection: StreamConnection) -> None:
         """It is gone."""
         self._since.pop(connection, None)
 
-    async def look(self) -> None:
+    async def poll_connections(self) -> None:
         """Lets go of all that have closed, and of those that should have."""
         waiting = list(self._since.items())
-        for first in range(0, len(waiting), SLICE):
-            self._look_at([one for one in waiting[first : first + SLICE] if one[0] in self._since])
+        for first in range(0, len(waiting), CHUNK):
+            self._poll_chunk([one for one in waiting[first : first + CHUNK] if one[0] in self._since])
             await asyncio.sleep(0)
 
-    def _look_at(self, some: Sequence[tuple[Connection, float]]) -> None:
-        late = asyncio.get_running_loop().time() - HEARD_WITHIN
+    def _poll_chunk(self, some: Sequence[tuple[StreamConnection, float]]) -> None:
+        late = asyncio.get_running_loop().time() - CLOSE_TIMEOUT
         states = _states(connection for connection, _ in some)
         for connection, since in some:
             state = states.get(connection, 0)
             if state & _CLOSED and not state & _BROKEN:
-                self._heard(connection)
+                self._on_received(connection)
             elif since > late and not state & _BROKEN:
                 continue
             del self._since[connection]
-            _let_go(connection)
+            _close(connection)
 
 
-def _let_go(connection: Connection) -> None:
+def _close(connection: StreamConnection) -> None:
     transport = connection.transport
     if transport is None:
         return
@@ -62,10 +62,10 @@ def _let_go(connection: Connection) -> None:
         transport.close()  # and what is on its way still arrives
 
 
-def _states(connections: Iterable[Connection]) -> dict[Connection, int]:
+def _states(connections: Iterable[StreamConnection]) -> dict[StreamConnection, int]:
     """What the kernel knows of them, of those of which it knows anything."""
     asked = select.poll()
-    by_number: dict[int, Connection] = {}
+    by_number: dict[int, StreamConnection] = {}
     for connection in connections:
         transport = connection.transport
         number = -1 if transport is None else transport.get_extra_info("socket").fileno()

@@ -7,9 +7,9 @@ from aiohttp import web
 from prometheus_client import CollectorRegistry
 from prometheus_client.exposition import CONTENT_TYPE_LATEST, generate_latest
 
-from jobset_gate.serving.connections import Connections, Limits
+from jobset_gate.serving.connections import ConnectionLimiter, ConnectionLimits
 
-LIMITS: Final = Limits(connections=64)
+LIMITS: Final = ConnectionLimits(connections=64)
 """A kubelet and a few scrapers ask, each with one connection."""
 
 IDLE: Final = 120.0
@@ -21,7 +21,7 @@ Check = Callable[[], str]
 """Returns what is wrong, "" if nothing is."""
 
 
-class Health:
+class HealthServer:
     """The server; `url` once it is started. Port 0 takes a free one."""
 
     def __init__(
@@ -32,9 +32,9 @@ class Health:
         ready: Check,
         host: str,
         port: int,
-        limits: Limits = LIMITS,
+        limits: ConnectionLimits = LIMITS,
     ) -> None:
-        self._connections = Connections(limits)
+        self._connections = ConnectionLimiter(limits)
         self._registry, self._healthy, self._ready = registry, healthy, ready
         self._host, self._port = host, port
         self._runner: web.AppRunner | None = None

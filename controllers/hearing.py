@@ -11,60 +11,62 @@ from collections.abc import Callable, Iterable, Mapping
 import msgspec
 import structlog
 
-from controllers.closer import Closer
-from controllers.keys import Key
-from controllers.ticks import ticks
-from jobset_gate.kube.errors import ApiError, BadAnswer, Unreachable
-from jobset_gate.lack import Lack
-from jobset_gate.missing import UNMADE
-from jobset_gate.model import GangSeen, Why
+from controllers.closer import LiveReader
+from controllers.keys import GangKey
+from controllers.ticks import monotonic
+from jobset_gate.kube.errors import ApiError, InvalidResponse, Unreachable
+from jobset_gate.lack import MissingByReason
+from jobset_gate.missing import NOT_CREATED_YET
+from jobset_gate.model import GangSnapshot, PendingReason
 
-PATIENCE = 10.0
+FIRST_POLL_AFTER = 10.0
 """Seconds in which pods are usually made; so long nobody is asked."""
-EVERY = 60.0
+POLL_EVERY = 60.0
 """Seconds between two questions about one namespace."""
 
 _log = structlog.get_logger(__name__)
 
 
-class Hearing:
+class QuotaDenials:
     """What was heard of each namespace. `clock` is one that nobody sets."""
 
-    def __init__(self, closer: Closer, clock: Callable[[], float] = ticks) -> None:
-        self._closer, self._clock = closer, clock
-        self._lacking: dict[Key, float] = {}
-        self._heard: dict[str, tuple[float, Mapping[str, str]]] = {}
+    def __init__(self, live_reader: LiveReader, clock: Callable[[], float] = monotonic) -> None:
+        self._live_reader, self._clock = live_reader, clock
+        self._missing_since: dict[GangKey, float] = {}
+        self._by_namespace: dict[str, tuple[float, Mapping[str, str]]] = {}
 
-    def known(self, seen: GangSeen) -> GangSeen:
+    def with_denials(self, seen: GangSnapshot) -> GangSnapshot:
         """The gang with what is known of its Jobs; mostly that is nothing."""
-        _, words = self._heard.get(seen.jobset.namespace, (0.0, None))
+        _, words = self._by_namespace.get(seen.jobset.namespace, (0.0, None))
         if not words:
             return seen
         denials = tuple((job.name, words[job.name]) for job in seen.jobs if job.name in words)
         return msgspec.structs.replace(seen, denials=denials) if denials else seen
 
-    async def listen(self, key: Key, lacks: Iterable[Lack]) -> float | None:
+    async def poll_denials(self, key: GangKey, missing: Iterable[MissingByReason]) -> float | None:
         """Asks, if this gang has lacked pods for long enough that its Jobs should have made.
 
         Returns the seconds after which to look at it again: 0 if there is news; None if it lacks none.
         """
-        if not any(lack.why == Why.QUOTA_DENIED or lack.detail == UNMADE for lack in lacks):
-            self.forget(key)
+        if not any(lack.reason == PendingReason.QUOTA_DENIED or lack.detail == NOT_CREATED_YET for lack in missing):
+            self.forget_gang(key)
             return None
         now = self._clock()
-        at, words = self._heard.get(key.namespace, (-math.inf, {}))
-        wait = max(self._lacking.setdefault(key, now) + PATIENCE, at + EVERY) - now
+        at, words = self._by_namespace.get(key.namespace, (-math.inf, {}))
+        wait = max(self._missing_since.setdefault(key, now) + FIRST_POLL_AFTER, at + POLL_EVERY) - now
         if wait > 0:
             return wait
         try:
-            told: Mapping[str, str] = await self._closer.refusals(key.namespace)
-        except (ApiError, BadAnswer, Unreachable) as error:
+            told: Mapping[str, str] = await self._live_reader.list_denials(key.namespace)
+        except (ApiError, InvalidResponse, Unreachable) as error:
             _log.warning("events not read, the condition says less", namespace=key.namespace, error=str(error))
             told = words  # it costs words, nothing else
-        self._heard[key.namespace] = now, told
-        return EVERY if told == words else 0.0
+        self._by_namespace[key.namespace] = now, told
+        return POLL_EVERY if told == words else 0.0
 
-    def forget(self, key: Key) -> None:
+    def forget_gang(self, key: GangKey) -> None:
         """It lacks no such pods, or is nobody's business any more."""
-        if self._lacking.pop(key, None) is not None and not any(it.namespace == key.namespace for it in self._lacking):
-            self._heard.pop(key.namespace, None)
+        if self._missing_since.pop(key, None) is not None and not any(
+            it.namespace == key.namespace for it in self._missing_since
+        ):
+            self._by_namespace.pop(key.namespace, None)

@@ -10,11 +10,11 @@ from collections.abc import Callable, Iterator, Mapping
 from prometheus_client.core import CounterMetricFamily, GaugeMetricFamily, Metric
 from prometheus_client.registry import Collector
 
-from controllers.keys import Key
+from controllers.keys import GangKey
 from jobset_gate import count
-from jobset_gate.model import GangSeen, Stage
+from jobset_gate.model import BarrierStage, GangSnapshot
 
-MOST_RESOURCES = 16
+MAX_RESOURCES = 16
 """Distinct names that become labels: users choose them, and each costs a time series for ever."""
 
 OTHER = "other"
@@ -27,12 +27,12 @@ class IdleAccelerators(Collector):
     def __init__(self, clock: Callable[[], float]) -> None:
         self._clock = clock
         self._at = clock()
-        self._gangs: dict[Key, Tallies[str]] = {}
+        self._gangs: dict[GangKey, Tallies[str]] = {}
         self._held: Tallies[str] = Tallies()
         self._seconds: dict[str, float] = {}
         """By label; each name that has one is in it."""
 
-    def hold(self, key: Key, devices: Mapping[str, int]) -> None:
+    def set_held(self, key: GangKey, devices: Mapping[str, int]) -> None:
         """So many devices of this gang are held now, instead of those of its last pass."""
         if not devices and key not in self._gangs:
             return
@@ -70,13 +70,13 @@ class IdleAccelerators(Collector):
             self._seconds[name] += many * passed
 
     def _label(self, name: str) -> str:
-        if name not in self._seconds and len(self._seconds) >= MOST_RESOURCES:
+        if name not in self._seconds and len(self._seconds) >= MAX_RESOURCES:
             name = OTHER
         self._seconds.setdefault(name, 0.0)
         return name
 
 
-def held(seen: GangSeen) -> dict[str, int]:
+def held_devices(seen: GangSnapshot) -> dict[str, int]:
     """The devices of the gang's pods that have started and wait in their barrier."""
     devices = {target.name: target.devices for target in seen.jobset.targets if target.devices}
     if not devices:
@@ -84,8 +84,8 @@ def held(seen: GangSeen) -> dict[str, int]:
     found: Tallies[str] = Tallies()
     pods = Tallies(
         pod.replicated_job
-        for pod in count.members(seen)
-        if pod.stage is not Stage.PASSED and pod.phase != "Succeeded" and pod.counts(seen.announced)
+        for pod in count.gang_pods(seen)
+        if pod.stage is not BarrierStage.PASSED and pod.phase != "Succeeded" and pod.counts(seen.announced)
     )
     for name, many in pods.items():
         for resource, each in devices.get(name, ()):

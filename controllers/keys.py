@@ -3,7 +3,7 @@
 from typing import NamedTuple
 
 
-class Key(NamedTuple):
+class GangKey(NamedTuple):
     """A gang, by its JobSet's namespace and name."""
 
     namespace: str

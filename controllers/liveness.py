@@ -9,23 +9,23 @@ import asyncio
 from collections.abc import Callable
 from typing import Any
 
-Trouble = Callable[[], str]
+HealthCheck = Callable[[], str]
 """Says why a part of the leader does not do its work; "" if it does."""
 
 
-class Liveness:
+class LivenessCheck:
     """Told of all parts; `check` is the answer, "" while all is well."""
 
     def __init__(self, leading: asyncio.Event) -> None:
         self._leading = leading
         self._tasks: list[asyncio.Task[Any]] = []
-        self._parts: tuple[Trouble, ...] = ()
+        self._parts: tuple[HealthCheck, ...] = ()
 
-    def watch(self, task: asyncio.Task[Any]) -> None:
+    def watch_task(self, task: asyncio.Task[Any]) -> None:
         """With this task all others are to end, and the process with them."""
         self._tasks.append(task)
 
-    def asks(self, *parts: Trouble) -> None:
+    def add_checks(self, *parts: HealthCheck) -> None:
         """Who else is asked while this replica leads."""
         self._parts += parts
 

@@ -8,8 +8,8 @@ import structlog
 from prometheus_client import CollectorRegistry, Counter, Gauge, Histogram
 from structlog.contextvars import bound_contextvars
 
-from controllers.gates import LookAgain
-from controllers.keys import Key
+from controllers.gates import Requeue
+from controllers.keys import GangKey
 from controllers.queue import WorkQueue
 from jobset_gate.kube.errors import ApiError, KubeError, NotLeader
 
@@ -24,7 +24,7 @@ STUCK_SECONDS = 300.0
 _log = structlog.get_logger(__name__)
 
 
-class LoopMetrics:
+class ControllerMetrics:
     """The names that dashboards made for controller-runtime know."""
 
     def __init__(self, registry: CollectorRegistry) -> None:
@@ -51,7 +51,7 @@ class LoopMetrics:
             "controller_runtime_max_concurrent_reconciles", "Workers there are.", ["controller"], registry=registry
         )
 
-    def begin(self, controller: str, workers: int) -> None:
+    def init_series(self, controller: str, workers: int) -> None:
         """All series of this controller, so that none of them misses its first time."""
         for result in RESULTS:
             self.total.labels(controller, result)
@@ -61,21 +61,21 @@ class LoopMetrics:
         self.most.labels(controller).set(workers)
 
 
-class Loop(Generic[K]):
+class Controller(Generic[K]):
     """Some workers on one queue. `run` ends with NotLeader when a write is refused for want of the lease."""
 
     def __init__(
-        self, name: str, queue: WorkQueue[K], reconcile: Reconcile[K], metrics: LoopMetrics, *, workers: int
+        self, name: str, queue: WorkQueue[K], reconcile: Reconcile[K], metrics: ControllerMetrics, *, workers: int
     ) -> None:
         self._name, self._queue, self._reconcile = name, queue, reconcile
         self._metrics, self._workers = metrics, workers
         self._ended = 0
-        metrics.begin(name, workers)
+        metrics.init_series(name, workers)
         # Looking a series up takes longer than counting.
         self._active, self._seconds = metrics.active.labels(name), metrics.seconds.labels(name)
         self._results = {result: metrics.total.labels(name, result) for result in RESULTS}
 
-    def trouble(self) -> str:
+    def health_error(self) -> str:
         """Why this loop, which should be running, does not do its work; "" if it does."""
         if self._ended:
             return f"{self._ended} of {self._workers} workers of {self._name} have ended"
@@ -95,8 +95,8 @@ class Loop(Generic[K]):
             while True:
                 key = await self._queue.get()
                 try:
-                    with bound_contextvars(controller=self._name, **_named(key)):
-                        await self._once(key)
+                    with bound_contextvars(controller=self._name, **_log_fields(key)):
+                        await self._reconcile_key(key)
                 finally:
                     self._queue.done(key)
                 # A pass that asks nobody anything waits nowhere: watches, leases and probes must get their turn.
@@ -104,13 +104,13 @@ class Loop(Generic[K]):
         finally:
             self._ended += 1
 
-    async def _once(self, key: K) -> None:
+    async def _reconcile_key(self, key: K) -> None:
         result = "success"
         self._active.inc()
         try:
             with self._seconds.time():
                 again = await self._reconcile(key)
-        except LookAgain as lost:
+        except Requeue as lost:
             result = "requeue"
             _log.debug("looking again", why=str(lost))
             self._queue.add_rate_limited(key)
@@ -146,8 +146,8 @@ class Loop(Generic[K]):
         return "error"
 
 
-def _named(key: object) -> dict[str, str]:
+def _log_fields(key: object) -> dict[str, str]:
     """What a log line says of the key that is worked on."""
-    if isinstance(key, Key):
+    if isinstance(key, GangKey):
         return {"namespace": key.namespace, "jobset": key.name}
     return {"key": str(key)}

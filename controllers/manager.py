@@ -18,38 +18,38 @@ import structlog
 from prometheus_client import CollectorRegistry
 
 from controllers import watches
-from controllers.announcements import Announcements
-from controllers.closer import Closer
+from controllers.announcements import WaiterRegistry
+from controllers.closer import LiveReader
 from controllers.crd import CrdReconciler
-from controllers.duty import Duty
+from controllers.duty import LeaderGatedQueue
 from controllers.gang import GangReconciler
-from controllers.gates import Gates
+from controllers.gates import VerdictStore
 from controllers.groups import part
-from controllers.health import Health
-from controllers.heralds import HERALDS, Heralds
-from controllers.index import Index
-from controllers.keys import Key
-from controllers.liveness import Liveness
-from controllers.loop import Loop, LoopMetrics
-from controllers.measures import Measures
+from controllers.health import HealthServer
+from controllers.heralds import STATUS_WORKERS, GangStatusWriter
+from controllers.index import GangCache
+from controllers.keys import GangKey
+from controllers.liveness import LivenessCheck
+from controllers.loop import Controller, ControllerMetrics
+from controllers.measures import GangMetrics
 from controllers.page import wiring
 from controllers.page.options import PageOptions
-from controllers.page.server import Page
-from controllers.patches import CONCURRENCY, Patches
-from controllers.plumbing import Plumbing
+from controllers.page.server import StatusPage
+from controllers.patches import MAX_PATCHES, VerdictPatcher
+from controllers.plumbing import RuntimeMetrics
 from controllers.queue import WorkQueue
-from controllers.statuses import PROGRESS_EVERY, Statuses
-from controllers.stream import Stream
-from controllers.told import Told
+from controllers.statuses import PROGRESS_INTERVAL, ConditionWriter
+from controllers.stream import StreamServer
+from controllers.told import DeliveryLog
 from jobset_gate import names
 from jobset_gate.kube.access import Access
 from jobset_gate.kube.client import Client
 from jobset_gate.kube.lease import LeaderElector
 from jobset_gate.kube.resources import CRDS, JOBSETS
-from jobset_gate.kube.store import Version
+from jobset_gate.kube.store import ObjectVersion
 from jobset_gate.settings import Groups
 
-Work = Callable[[], Coroutine[Any, Any, None]]
+Runnable = Callable[[], Coroutine[Any, Any, None]]
 
 OTHER_CONNECTIONS = 32
 """To the API server, for watches and the lease: however many writes hang, those go through."""
@@ -58,7 +58,7 @@ _log = structlog.get_logger(__name__)
 
 
 @dataclass(frozen=True, slots=True)
-class Options:
+class ManagerOptions:
     """How to run the controller. Durations in seconds."""
 
     namespace: str = "jobset-gate-system"
@@ -70,13 +70,13 @@ class Options:
     """Only this namespace's gangs; None: all."""
     workers: int = 32
     """Gangs dealt with at once: each may wait for an API server that is slow for its namespace alone."""
-    patch_concurrency: int = CONCURRENCY
+    patch_concurrency: int = MAX_PATCHES
     extend_crd: bool = True
     groups: Groups = field(default_factory=lambda: Groups(enabled=False))
     """Pod groups; nothing of theirs is watched unless they are enabled."""
     pod_group_crds: bool = True
     """Whether the CRDs of PodGroups are made where they are missing, and kept up to date where they are ours."""
-    progress_every: float = PROGRESS_EVERY
+    progress_interval: float = PROGRESS_INTERVAL
     host: str = "127.0.0.1"
     port: int | None = None
     """Of /healthz, /readyz and /metrics; 0 takes a free one, None serves none."""
@@ -100,18 +100,18 @@ class Options:
 class Manager:
     """One replica of the controller: `await Manager(access, options).run()`."""
 
-    def __init__(self, access: Access, options: Options | None = None) -> None:
-        self.options = options or Options()
+    def __init__(self, access: Access, options: ManagerOptions | None = None) -> None:
+        self.options = options or ManagerOptions()
         self._access = access
-        self._plumbing = Plumbing(self.options.registry, access.server)
-        self._stream: Stream | None = None
-        self.page: Page | None = None
+        self._plumbing = RuntimeMetrics(self.options.registry, access.server)
+        self._stream: StreamServer | None = None
+        self.page: StatusPage | None = None
         """The status page, once it is made."""
         self.url = ""
         """Where health and metrics are served, once they are."""
         self.leading = asyncio.Event()
         """Set while this replica leads and works."""
-        self._liveness = Liveness(self.leading)
+        self._liveness = LivenessCheck(self.leading)
         self.serving = asyncio.Event()
         """Set once the caches are full."""
         self.streaming = asyncio.Event()
@@ -124,25 +124,25 @@ class Manager:
 
     async def run(self) -> None:
         """Until cancelled, or until the lease is lost (LeadershipLost) or a part has failed for good."""
-        connections = self.options.workers + HERALDS + self.options.patch_concurrency + OTHER_CONNECTIONS
+        connections = self.options.workers + STATUS_WORKERS + self.options.patch_concurrency + OTHER_CONNECTIONS
         if self.options.groups.enabled:
-            connections += part.connections(self.options.groups)
+            connections += part.max_connections(self.options.groups)
         if self.options.page_port:
             connections += wiring.CONNECTIONS
-        async with Client(self._access, observe=self._plumbing.request, connections=connections) as client:
+        async with Client(self._access, observe=self._plumbing.observe_request, connections=connections) as client:
             elector = self._elector(client)
-            writer = client.guarded(elector.guard) if elector else client
-            gangs: WorkQueue[Key] = self._plumbing.queue("gang")
-            crds: WorkQueue[str] = self._plumbing.queue("crd")
-            told = Told()
-            duty = Duty(gangs)
-            index = Index(duty.add, duty.add_after, told, self._touched)
+            writer = client.with_guard(elector.guard) if elector else client
+            gangs: WorkQueue[GangKey] = self._plumbing.new_queue("gang")
+            crds: WorkQueue[str] = self._plumbing.new_queue("crd")
+            told = DeliveryLog()
+            duty = LeaderGatedQueue(gangs)
+            index = GangCache(duty.add, duty.add_after, told, self._on_gang_change)
             informers = self._informers(client, index, crds)
-            gates = Gates(writer.impatient(), index, watches.gate_witness(informers))
-            metrics = LoopMetrics(self.options.registry)
-            statuses = self._statuses(writer, watches.jobset_version(informers))
-            silent = watches.silence_of_pods(informers)
-            works = self._works(
+            gates = VerdictStore(writer.without_retries(), index, watches.config_map_witness(informers))
+            metrics = ControllerMetrics(self.options.registry)
+            statuses = self._condition_writer(writer, watches.jobset_version(informers))
+            silent = watches.pod_watch_silence(informers)
+            works = self._barrier_runnables(
                 client,
                 writer,
                 index,
@@ -160,108 +160,124 @@ class Manager:
             try:
                 async with asyncio.TaskGroup() as tasks:
                     for informer in (*informers, *(groups.informers if groups else ())):
-                        self._watch(tasks, informer.run(), f"informer of {informer.resource.plural}")
-                    self._watch(tasks, self._fill(informers, groups), "filling")
+                        self._start(tasks, informer.run(), f"informer of {informer.resource.plural}")
+                    self._start(tasks, self._wait_synced(informers, groups), "filling")
                     if self.page is not None:
-                        self._watch(tasks, self.page.run(), "status page")
-                    begin = partial(duty.begin, index.keys)
-                    lead = partial(self._lead, [*works, *(groups.works if groups else ())], begin)
-                    self._watch(tasks, elector.run(lead) if elector else lead(), "leading")
+                        self._start(tasks, self.page.run(), "status page")
+                    begin = partial(duty.start, index.keys)
+                    lead = partial(self._lead, [*works, *(groups.runnables if groups else ())], begin)
+                    self._start(tasks, elector.run(lead) if elector else lead(), "leading")
             finally:
                 if health is not None:
                     await health.stop()
 
-    async def _fill(self, informers: Sequence[watches.AnyInformer], groups: part.Groups | None) -> None:
+    async def _wait_synced(
+        self, informers: Sequence[watches.AnyInformer], groups: part.PodGroupControllers | None
+    ) -> None:
         for informer in informers:
             if informer.resource not in (JOBSETS, CRDS):  # those come when JobSet is installed
                 await informer.wait_synced()
         if groups is not None:
-            await groups.filled()
+            await groups.wait_for_sync()
         self.serving.set()
 
-    async def _lead(self, works: Sequence[Work], begin: Callable[[], None]) -> None:
+    async def _lead(self, works: Sequence[Runnable], begin: Callable[[], None]) -> None:
         """What only the leader does; not before its caches are full, so that nobody is missing merely in them."""
         await self.serving.wait()
         _log.info("leading", identity=self.options.identity)
         begin()
         self.leading.set()
         if not self.options.leader_elect:
-            self._plumbing.leading(True)
+            self._plumbing.set_leading(True)
         try:
             async with asyncio.TaskGroup() as tasks:
                 for work in works:
-                    self._watch(tasks, work(), work.__qualname__)
+                    self._start(tasks, work(), work.__qualname__)
         finally:
             self.leading.clear()
 
-    def _watch(self, tasks: asyncio.TaskGroup, work: Coroutine[Any, Any, None], name: str) -> None:
-        self._liveness.watch(tasks.create_task(work, name=name))
+    def _start(self, tasks: asyncio.TaskGroup, work: Coroutine[Any, Any, None], name: str) -> None:
+        self._liveness.watch_task(tasks.create_task(work, name=name))
 
-    def _works(
+    def _barrier_runnables(
         self,
         client: Client,
         writer: Client,
-        index: Index,
-        gangs: WorkQueue[Key],
+        index: GangCache,
+        gangs: WorkQueue[GangKey],
         crds: WorkQueue[str],
         *,
-        gates: Gates,
-        statuses: Statuses,
+        gates: VerdictStore,
+        statuses: ConditionWriter,
         silent: Callable[[], float],
-        told: Told,
-        metrics: LoopMetrics,
-    ) -> Sequence[Work]:
+        told: DeliveryLog,
+        metrics: ControllerMetrics,
+    ) -> Sequence[Runnable]:
         """The patches, the gate stream and the three loops, with all that they need."""
         options = self.options
-        measures = Measures(options.registry, options.clock)
-        book = Announcements(index, options.clock, told)
-        measures.open_requests(lambda: book.open)
-        patches = Patches(writer, concurrency=options.patch_concurrency, sent=measures.patched, told=told)
-        words: WorkQueue[Key] = self._plumbing.queue("status")
-        heralds = Heralds(statuses, words, again=options.progress_every, failed=metrics.errors.labels("status").inc)
-        reconciler = GangReconciler(
-            index=index,
-            gates=gates,
-            announcements=book,
-            patches=patches,
-            heralds=heralds,
-            closer=Closer(client),
-            measures=measures,
-            now=options.clock,
-            silent=silent,
+        measures = GangMetrics(options.registry, options.clock)
+        book = WaiterRegistry(index, options.clock, told)
+        measures.set_open_requests(lambda: book.open_count)
+        patches = VerdictPatcher(
+            writer, concurrency=options.patch_concurrency, on_patched=measures.on_patched, delivered=told
         )
-        gang_loop = Loop("gang", gangs, reconciler.reconcile, metrics, workers=options.workers)
-        word_loop = Loop("status", words, heralds.reconcile, metrics, workers=HERALDS)
-        crd_loop = Loop("crd", crds, CrdReconciler(writer, self._plumbing.crd).reconcile, metrics, workers=1)
-        self._liveness.asks(gang_loop.trouble, word_loop.trouble, crd_loop.trouble)
-        works: list[Work] = [patches.run, gang_loop.run, word_loop.run, crd_loop.run]
+        words: WorkQueue[GangKey] = self._plumbing.new_queue("status")
+        heralds = GangStatusWriter(
+            statuses, words, retry_after=options.progress_interval, on_failure=metrics.errors.labels("status").inc
+        )
+        reconciler = GangReconciler(
+            cache=index,
+            verdict_store=gates,
+            waiters=book,
+            patcher=patches,
+            status=heralds,
+            live_reader=LiveReader(client),
+            metrics=measures,
+            now=options.clock,
+            pod_watch_silence=silent,
+        )
+        gang_loop = Controller("gang", gangs, reconciler.reconcile, metrics, workers=options.workers)
+        word_loop = Controller("status", words, heralds.reconcile, metrics, workers=STATUS_WORKERS)
+        crd_loop = Controller(
+            "crd", crds, CrdReconciler(writer, self._plumbing.observe_crd_pass).reconcile, metrics, workers=1
+        )
+        self._liveness.add_checks(gang_loop.health_error, word_loop.health_error, crd_loop.health_error)
+        works: list[Runnable] = [patches.run, gang_loop.run, word_loop.run, crd_loop.run]
         if options.stream_port is not None:
-            self._stream = Stream(
+            self._stream = StreamServer(
                 book,
                 host=options.stream_host,
                 port=options.stream_port,
-                outcome=measures.stream_request,
+                on_outcome=measures.on_stream_request,
                 listening=self.streaming,
             )
             works.append(self._stream.run)
         return works
 
-    def _statuses(self, writer: Client, version: Callable[[Key], Version | None]) -> Statuses:
-        return Statuses(writer.impatient(), self.options.clock, self.options.progress_every, version=version)
-
-    def _informers(self, client: Client, index: Index, crds: WorkQueue[str]) -> list[watches.AnyInformer]:
-        options = self.options
-        crd_changed = partial(crds.add, names.JOBSET_CRD) if options.extend_crd else None
-        return watches.informers(
-            client, index, crd_changed, namespace=options.watch_namespace, on_problem=self._plumbing.problem
+    def _condition_writer(self, writer: Client, version: Callable[[GangKey], ObjectVersion | None]) -> ConditionWriter:
+        return ConditionWriter(
+            writer.without_retries(), self.options.clock, self.options.progress_interval, version=version
         )
 
-    def _groups(self, client: Client, writer: Client, index: Index, metrics: LoopMetrics) -> part.Groups | None:
+    def _informers(self, client: Client, index: GangCache, crds: WorkQueue[str]) -> list[watches.AnyInformer]:
+        options = self.options
+        crd_changed = partial(crds.add, names.JOBSET_CRD) if options.extend_crd else None
+        return watches.make_informers(
+            client,
+            index,
+            crd_changed,
+            namespace=options.watch_namespace,
+            on_problem=self._plumbing.observe_watch_problem,
+        )
+
+    def _groups(
+        self, client: Client, writer: Client, index: GangCache, metrics: ControllerMetrics
+    ) -> part.PodGroupControllers | None:
         """Pod groups, if they are kept at all."""
         options = self.options
         if not options.groups.enabled:
             return None
-        around = part.Surroundings(
+        around = part.PodGroupDependencies(
             client=client,
             writer=writer,
             namespace=options.watch_namespace,
@@ -269,26 +285,26 @@ class Manager:
             registry=options.registry,
             plumbing=self._plumbing,
             metrics=metrics,
-            on_problem=self._plumbing.problem,
+            on_problem=self._plumbing.observe_watch_problem,
             keep_crds=options.pod_group_crds,
-            jobset=lambda namespace, name: index.jobset(Key(namespace, name)),
+            jobset=lambda namespace, name: index.get_jobset(GangKey(namespace, name)),
         )
-        groups = part.Groups(options.groups, around)
-        self._liveness.asks(*groups.troubles)
+        groups = part.PodGroupControllers(options.groups, around)
+        self._liveness.add_checks(*groups.health_checks)
         return groups
 
     def _make_page(
         self,
         client: Client,
-        index: Index,
+        index: GangCache,
         informers: Sequence[watches.AnyInformer],
-        groups: part.Groups | None,
+        groups: part.PodGroupControllers | None,
         elector: LeaderElector | None,
-    ) -> Page | None:
+    ) -> StatusPage | None:
         options = self.options
         if not options.page_port:
             return None
-        around = wiring.Surroundings(
+        around = wiring.StatusPageDependencies(
             client=client,
             index=index,
             informers=informers,
@@ -299,11 +315,11 @@ class Manager:
             registry=options.registry,
         )
         listen = PageOptions(options.page_port, options.page_address, options.page_tls_cert, options.page_tls_key)
-        return wiring.page(listen, around)
+        return wiring.make_status_page(listen, around)
 
-    def _touched(self, key: Key) -> None:
+    def _on_gang_change(self, key: GangKey) -> None:
         if self.page is not None:
-            self.page.touched(key)
+            self.page.mark_dirty(key)
 
     def _elector(self, client: Client) -> LeaderElector | None:
         options = self.options
@@ -318,19 +334,21 @@ class Manager:
             renew_deadline=options.renew_deadline,
             retry=options.retry,
             clock=options.clock,
-            on_status=self._plumbing.leading,
-            on_problem=self._plumbing.lease_trouble,
+            on_status=self._plumbing.set_leading,
+            on_problem=self._plumbing.log_lease_problem,
         )
 
-    async def _serve(self, informers: list[watches.AnyInformer], groups: part.Groups | None) -> Health | None:
+    async def _serve(
+        self, informers: list[watches.AnyInformer], groups: part.PodGroupControllers | None
+    ) -> HealthServer | None:
         options = self.options
         if options.port is None:
             return None
 
         def ready() -> str:
-            return watches.unlisted(informers) or ("" if groups is None else groups.unlisted())
+            return watches.not_synced(informers) or ("" if groups is None else groups.not_synced())
 
-        health = Health(
+        health = HealthServer(
             options.registry, healthy=self._liveness.check, ready=ready, host=options.host, port=options.port
         )
         await health.start()

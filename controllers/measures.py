@@ -8,26 +8,26 @@ from collections.abc import Callable
 
 from prometheus_client import CollectorRegistry, Counter, Gauge, Histogram
 
-from controllers.keys import Key
-from controllers.waiting import Waiting
+from controllers.keys import GangKey
+from controllers.waiting import WaitingGauges
 from jobset_gate import count, names
-from jobset_gate.model import Decide, GangSeen, Generation, Kind, PodSeen, Report, Verdict, Wait
+from jobset_gate.model import Blocked, Decide, GangSnapshot, Generation, PodSeen, Verdict, VerdictKind, Wait
 
 _LONG = (1, 2, 5, 10, 30, 60, 120, 300, 600, 1200, 1800, 3600, 7200, 14400)
 _SHORT = (0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2, 3, 5, 10, 30, 60, 90, 120)
 
 # What may happen: a counter that is there from the start misses no first time.
 VERDICTS = (
-    (Kind.RELEASE, names.REASON_STARTED),
-    (Kind.RELEASE, names.REASON_BYPASSED),
-    (Kind.RELEASE, names.REASON_TIMED_OUT),
-    (Kind.TIMEOUT, names.REASON_TIMED_OUT),
+    (VerdictKind.RELEASE, names.REASON_STARTED),
+    (VerdictKind.RELEASE, names.REASON_BYPASSED),
+    (VerdictKind.RELEASE, names.REASON_TIMED_OUT),
+    (VerdictKind.TIMEOUT, names.REASON_TIMED_OUT),
 )
 PATCHED = ("ok", "gone", "error")
 STREAMED = ("told", "lost", "unknown", "forbidden", "malformed", "stopped", "too_many")
 
 
-class Measures:
+class GangMetrics:
     """Counts and times of gangs, in a registry. `clock`: seconds since the epoch."""
 
     def __init__(self, registry: CollectorRegistry, clock: Callable[[], float] = time.time) -> None:
@@ -77,36 +77,36 @@ class Measures:
             self._patches.labels(outcome)
         for outcome in STREAMED:
             self._stream_requests.labels(outcome)
-        self._waiting = Waiting(registry, clock)
-        self._released_at: dict[Key, tuple[Generation, float]] = {}
+        self._waiting = WaitingGauges(registry, clock)
+        self._released_at: dict[GangKey, tuple[Generation, float]] = {}
 
-    def waits(self, key: Key, seen: GangSeen, decision: Wait) -> None:
+    def on_waiting(self, key: GangKey, seen: GangSnapshot, decision: Wait) -> None:
         """A pass found this gang's gate closed."""
-        self._waiting.waits(key, seen, decision)
+        self._waiting.set_waiting(key, seen, decision)
 
-    def blocked(self, key: Key, decision: Report) -> None:
+    def on_blocked(self, key: GangKey, decision: Blocked) -> None:
         """A pass found that something stands in the way which waiting will not mend."""
-        self._waiting.blocked(key, decision)
+        self._waiting.set_blocked(key, decision)
 
-    def decided(self, key: Key, seen: GangSeen, decision: Decide, now: float) -> None:
+    def on_decided(self, key: GangKey, seen: GangSnapshot, decision: Decide, now: float) -> None:
         """This process took a verdict at `now`."""
         verdict = decision.verdict
         self.decisions.labels(verdict.kind.value, verdict.cause).inc()
-        self._waiting.ends(key)
-        if verdict.kind is not Kind.RELEASE:
+        self._waiting.clear_gang(key)
+        if verdict.kind is not VerdictKind.RELEASE:
             return
         if decision.clock is not None:
             self.time_to_release.observe(max(0.0, now - decision.clock.at))
-        tally = count.tally(seen)
+        tally = count.count_gang(seen)
         first, last = _earliest(tally.first_start, tally.first_announced), tally.last_start
         if first is not None and last is not None:
             self.last_start_to_release.observe(max(0.0, now - last))
             self.pod_skew.observe(last - first)
         self._released_at[key] = (verdict.generation, now)
 
-    def stands(self, key: Key, seen: GangSeen, verdict: Verdict) -> None:
+    def on_enforced(self, key: GangKey, seen: GangSnapshot, verdict: Verdict) -> None:
         """A pass found a verdict standing: nothing is held, and the main containers may all have started by now."""
-        self.nothing_held(key)
+        self.clear_gang(key)
         released = self._released_at.get(key)
         if released is None or released[0] != verdict.generation:
             return  # taken by another process: when exactly, nobody knows any more
@@ -117,34 +117,34 @@ class Measures:
         self.skew.observe(max(starts) - min(starts))
         del self._released_at[key]
 
-    def patched(self, outcome: str) -> None:
+    def on_patched(self, outcome: str) -> None:
         """A pod was patched with a verdict; the hook of Patches."""
         self._patches.labels(outcome).inc()
 
-    def open_requests(self, many: Callable[[], int]) -> None:
+    def set_open_requests(self, many: Callable[[], int]) -> None:
         """Where to read how many requests are open."""
         self._stream_open.set_function(many)
 
-    def stream_request(self, outcome: str) -> None:
+    def on_stream_request(self, outcome: str) -> None:
         """A request on the gate stream has ended; the hook of Stream."""
         self._stream_requests.labels(outcome).inc()
 
-    def forget(self, key: Key) -> None:
+    def forget_gang(self, key: GangKey) -> None:
         """The gang is gone, finished, or somebody else's."""
-        self.nothing_held(key)
+        self.clear_gang(key)
         self._released_at.pop(key, None)
 
-    def nothing_held(self, key: Key) -> None:
+    def clear_gang(self, key: GangKey) -> None:
         """A pass found that this gang is held by no gate."""
-        self._waiting.ends(key)
+        self._waiting.clear_gang(key)
 
 
 def _earliest(*moments: float | None) -> float | None:
     return min((moment for moment in moments if moment is not None), default=None)
 
 
-def _main_starts(seen: GangSeen) -> list[float] | None:
+def _main_starts(seen: GangSnapshot) -> list[float] | None:
     """When each pod's main containers started; None while one of them has not, or nobody is there."""
-    pods: list[PodSeen] = [pod for pod in count.members(seen) if pod.alive]
+    pods: list[PodSeen] = [pod for pod in count.gang_pods(seen) if pod.alive]
     starts = [pod.main_since for pod in pods if pod.main_since is not None]
     return starts if starts and len(starts) == len(pods) else None

@@ -14,28 +14,28 @@ from types import MappingProxyType
 
 import structlog
 
-from controllers.keys import Key
-from controllers.refusals import is_of_another_uid
-from controllers.ticks import ticks
+from controllers.keys import GangKey
+from controllers.refusals import is_uid_mismatch
+from controllers.ticks import monotonic
 from jobset_gate import names, verdicts
 from jobset_gate.kube.client import Client, PatchType
-from jobset_gate.kube.errors import ApiError, BadAnswer, Conflict, NotFound, NotLeader, Unreachable
+from jobset_gate.kube.errors import ApiError, Conflict, InvalidResponse, NotFound, NotLeader, Unreachable
 from jobset_gate.kube.resources import PODS
 from jobset_gate.model import PodSeen, Verdict
 
-CONCURRENCY = 32
+MAX_PATCHES = 32
 """Patches under way at once, over all gangs; 0 switches this channel off."""
 
-PATIENCE = 2.0
+CONFIG_MAP_GRACE = 2.0
 """Seconds that a pod gets to see the ConfigMap by itself, if its barrier began after the decision."""
 
-TOLD_PATIENCE = 20.0
+DELIVERY_GRACE = 20.0
 """Seconds that a pod gets to act, and its kubelet to report it, once it was told on the gate stream."""
 
-STRAGGLES_AFTER = 5.0
+REPATCH_AFTER = 5.0
 """Seconds after a patch until its pod counts as a straggler; doubles with each patch."""
 
-STRAGGLES_AT_MOST = 60.0
+REPATCH_MAX = 60.0
 
 _log = structlog.get_logger(__name__)
 
@@ -51,7 +51,7 @@ class _Progress:
     queued: bool = False
 
 
-class Patches:
+class VerdictPatcher:
     """Patches under way and done, by pod. `sent` is told of each outcome: "ok", "gone" or "error".
 
     `told` says which pods, by gang and UID, heard their verdict on the gate stream, and when by the same clock: one
@@ -62,19 +62,19 @@ class Patches:
         self,
         client: Client,
         *,
-        concurrency: int = CONCURRENCY,
-        sent: Callable[[str], None] = lambda _: None,
-        told: Mapping[tuple[Key, str], float] = MappingProxyType({}),
-        clock: Callable[[], float] = ticks,
+        concurrency: int = MAX_PATCHES,
+        on_patched: Callable[[str], None] = lambda _: None,
+        delivered: Mapping[tuple[GangKey, str], float] = MappingProxyType({}),
+        clock: Callable[[], float] = monotonic,
     ) -> None:
-        self._client, self._clock, self._sent, self._told = client, clock, sent, told
+        self._client, self._clock, self._on_patched, self._delivered = client, clock, on_patched, delivered
         self._concurrency = concurrency
-        self._pods: dict[Key, dict[str, _Progress]] = {}
-        self._queues: dict[Key, deque[PodSeen]] = {}
-        self._turns: deque[Key] = deque()
-        self._work = asyncio.Event()
+        self._pods: dict[GangKey, dict[str, _Progress]] = {}
+        self._queues: dict[GangKey, deque[PodSeen]] = {}
+        self._gang_queue: deque[GangKey] = deque()
+        self._pending = asyncio.Event()
 
-    def want(self, key: Key, pods: Iterable[PodSeen], verdict: Verdict, *, fresh: bool) -> float | None:
+    def set_waiting_pods(self, key: GangKey, pods: Iterable[PodSeen], verdict: Verdict, *, fresh: bool) -> float | None:
         """These pods wait in their barrier and this verdict binds them: patches whom the news has not reached.
 
         `fresh`: the verdict was taken just now, so nobody can have heard it. Returns the seconds after which to look
@@ -86,10 +86,10 @@ class Patches:
         known = self._pods.pop(key, {})
         waiting = {pod.uid: pod for pod in pods}
         if not waiting:
-            self.forget(key)
+            self.forget_gang(key)
             return None
         kept = self._pods[key] = {}
-        soonest = STRAGGLES_AT_MOST
+        soonest = REPATCH_MAX
         for uid, pod in waiting.items():
             progress = known.get(uid)
             if progress is None or progress.text != text:
@@ -100,10 +100,10 @@ class Patches:
             if due <= now and not progress.queued:
                 progress.queued = True
                 self._enqueue(key, pod)
-            soonest = min(soonest, max(due - now, PATIENCE))
+            soonest = min(soonest, max(due - now, CONFIG_MAP_GRACE))
         return soonest
 
-    def forget(self, key: Key) -> None:
+    def forget_gang(self, key: GangKey) -> None:
         """The gang is gone or nobody waits: drops what is queued."""
         self._pods.pop(key, None)
         self._queues.pop(key, None)
@@ -121,36 +121,36 @@ class Patches:
 
     # --- Details ---------------------------------------------------------------------------------------------------
 
-    def _due(self, pod: tuple[Key, str], progress: _Progress, *, fresh: bool) -> float:
+    def _due(self, pod: tuple[GangKey, str], progress: _Progress, *, fresh: bool) -> float:
         if progress.sent_at is None:
-            told_at = self._told.get(pod)
+            told_at = self._delivered.get(pod)
             if told_at is not None:
-                return told_at + TOLD_PATIENCE
-            return progress.seen_at if fresh else progress.seen_at + PATIENCE
-        return progress.sent_at + min(STRAGGLES_AFTER * 2.0 ** (progress.sent - 1), STRAGGLES_AT_MOST)
+                return told_at + DELIVERY_GRACE
+            return progress.seen_at if fresh else progress.seen_at + CONFIG_MAP_GRACE
+        return progress.sent_at + min(REPATCH_AFTER * 2.0 ** (progress.sent - 1), REPATCH_MAX)
 
-    def _enqueue(self, key: Key, pod: PodSeen) -> None:
+    def _enqueue(self, key: GangKey, pod: PodSeen) -> None:
         queue = self._queues.get(key)
         if queue is None:
             queue = self._queues[key] = deque()
-            self._turns.append(key)
+            self._gang_queue.append(key)
         queue.append(pod)
-        self._work.set()
+        self._pending.set()
 
-    async def _next(self) -> tuple[Key, PodSeen]:
+    async def _next(self) -> tuple[GangKey, PodSeen]:
         while True:
-            while self._turns:
-                key = self._turns.popleft()
+            while self._gang_queue:
+                key = self._gang_queue.popleft()
                 queue = self._queues.get(key)
                 if queue:
                     pod = queue.popleft()
                     if queue:
-                        self._turns.append(key)
+                        self._gang_queue.append(key)
                     else:
                         del self._queues[key]
                     return key, pod
-            self._work.clear()
-            await self._work.wait()
+            self._pending.clear()
+            await self._pending.wait()
 
     async def _worker(self) -> None:
         while True:
@@ -173,9 +173,9 @@ class Patches:
             outcome = "gone"
         except NotLeader:
             raise
-        except (ApiError, Unreachable, BadAnswer) as error:
+        except (ApiError, Unreachable, InvalidResponse) as error:
             # Not lost: it counts as sent, and the pod is a straggler soon. The ConfigMap travels by itself meanwhile.
-            outcome = "gone" if is_of_another_uid(error) else "error"
+            outcome = "gone" if is_uid_mismatch(error) else "error"
             if outcome == "error":
                 _log.warning(
                     "pod not patched", namespace=pod.namespace, jobset=pod.gang, pod=pod.name, error=str(error)
@@ -183,4 +183,4 @@ class Patches:
         progress.sent += 1
         progress.sent_at = self._clock()
         progress.queued = False
-        self._sent(outcome)
+        self._on_patched(outcome)

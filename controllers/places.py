@@ -11,68 +11,68 @@ for one namespace. Whoever gets none asks again some seconds later, and has its 
 from collections import Counter
 from dataclasses import dataclass, field
 
-from controllers.keys import Key
+from controllers.keys import GangKey
 
-MOST = 50_000
+MAX_REQUESTS = 50_000
 """Places in all, as long as the process may open as many files."""
 
-EACH = 2
+MAX_PER_POD = 2
 """For one pod: the line that it had before it reconnected may be half open for a while."""
 
-STRANGERS = 16
+MAX_UNKNOWN_PER_GANG = 16
 """For one gang's pods of which the index does not know that they wait."""
 
-PART = 10
+UNKNOWN_DIVISOR = 10
 """One in so many of all places is the most that strangers of one namespace take."""
 
 
 @dataclass(slots=True)
-class _Taken:
+class _GangUsage:
     """What one gang has."""
 
     pods: Counter[str] = field(default_factory=Counter)
-    strangers: int = 0
+    unknown: int = 0
 
 
-class Places:
+class RequestLimits:
     """Places taken at this moment. A pod is told by its UID; `known`: the index knows that it waits on a node."""
 
-    def __init__(self, most: int = MOST) -> None:
-        self.most = most
-        self.taken = 0
-        self._gangs: dict[Key, _Taken] = {}
-        self._strangers: Counter[str] = Counter()
+    def __init__(self, limit: int = MAX_REQUESTS) -> None:
+        self.limit = limit
+        self.used = 0
+        self._gangs: dict[GangKey, _GangUsage] = {}
+        self._unknown: Counter[str] = Counter()
         """By namespace."""
 
-    def take(self, key: Key, pod: str, *, known: bool) -> bool:
+    def acquire(self, key: GangKey, pod: str, *, known: bool) -> bool:
         """False: there is none for this pod."""
-        gang = self._gangs.get(key) or _Taken()
-        if self.taken >= self.most or gang.pods[pod] >= EACH:
+        gang = self._gangs.get(key) or _GangUsage()
+        if self.used >= self.limit or gang.pods[pod] >= MAX_PER_POD:
             return False
         if not known:
-            part = max(STRANGERS, self.most // PART)
-            if gang.strangers >= STRANGERS or self._strangers[key.namespace] >= part:
+            part = max(MAX_UNKNOWN_PER_GANG, self.limit // UNKNOWN_DIVISOR)
+            if gang.unknown >= MAX_UNKNOWN_PER_GANG or self._unknown[key.namespace] >= part:
                 return False
-            gang.strangers += 1
-            self._strangers[key.namespace] += 1
+            gang.unknown += 1
+            self._unknown[key.namespace] += 1
         self._gangs[key] = gang
-        self.taken += 1
+        self.used += 1
         gang.pods[pod] += 1
         return True
 
-    def give_back(self, key: Key, pod: str, *, known: bool) -> int:
+    def release(self, key: GangKey, pod: str, *, known: bool) -> int:
         """One that was taken like this. How many the pod still has."""
         gang = self._gangs[key]
-        self.taken -= 1
+        self.used -= 1
         gang.pods[pod] -= 1
         left = gang.pods[pod]
         if not left:
             del gang.pods[pod]
         if not known:
-            gang.strangers -= 1
-            self._strangers[key.namespace] -= 1
-            if not self._strangers[key.namespace]:
-                del self._strangers[key.namespace]
+            gang.unknown -= 1
+            self._unknown[key.namespace] -= 1
+            if not self._unknown[key.namespace]:
+                del self._unknown[key.namespace]
         if not gang.pods:
             del self._gangs[key]
         return left

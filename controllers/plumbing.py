@@ -14,7 +14,7 @@ from prometheus_client import CollectorRegistry, Counter, Gauge, Histogram
 from controllers.crd import FORBIDDEN
 from controllers.queue import WorkQueue
 from jobset_gate import names
-from jobset_gate.kube.problems import Problem
+from jobset_gate.kube.problems import WatchProblem
 
 K = TypeVar("K", bound=Hashable)
 M = TypeVar("M", Counter, Gauge, Histogram)
@@ -27,7 +27,7 @@ CRD_OUTCOMES = ("extended", "already_there", "not_installed", FORBIDDEN)
 _log = structlog.get_logger(__name__)
 
 
-class Plumbing:
+class RuntimeMetrics:
     """Counters for queues, requests, watches and the lease, in a registry."""
 
     def __init__(self, registry: CollectorRegistry, server: str = "") -> None:
@@ -83,15 +83,15 @@ class Plumbing:
         )
         self._leader.labels(names.LEASE).set(0)
 
-    def queue(self, name: str) -> "WorkQueue[K]":
+    def new_queue(self, name: str) -> "WorkQueue[K]":
         """A queue that is measured under this name."""
-        queue: WorkQueue[K] = WorkQueue(metrics=_QueueMetrics(self, name))
+        queue: WorkQueue[K] = WorkQueue(metrics=_QueueSeries(self, name))
         self._depth.labels(name, name).set_function(lambda: queue.depth)
         self._unfinished.labels(name, name).set_function(lambda: queue.unfinished_seconds)
         self._longest.labels(name, name).set_function(lambda: queue.longest_running_seconds)
         return queue
 
-    def request(self, verb: str, resource: str, code: str, seconds: float) -> None:
+    def observe_request(self, verb: str, resource: str, code: str, seconds: float) -> None:
         """One request is over; the hook of kube.Client."""
         kind = verb, resource, code
         known = self._request_kinds.get(kind)
@@ -103,27 +103,27 @@ class Plumbing:
         counted.inc()
         timed.observe(seconds)
 
-    def problem(self, problem: Problem) -> None:
+    def observe_watch_problem(self, problem: WatchProblem) -> None:
         """An informer had trouble; the hook of kube.Informer."""
         self._problems.labels(problem.resource.plural, problem.kind.value).inc()
         _log.warning("watch trouble", resource=problem.resource.plural, kind=problem.kind.value, detail=problem.detail)
 
-    def crd(self, outcome: str) -> None:
+    def observe_crd_pass(self, outcome: str) -> None:
         """A pass over the JobSet CRD is over; the hook of CrdReconciler."""
         self._crd_passes.labels(outcome.replace(" ", "_")).inc()
         self._crd_missing.set(outcome == FORBIDDEN)
 
-    def leading(self, leads: bool) -> None:
+    def set_leading(self, leads: bool) -> None:
         """This replica gained or lost the lease; the hook of kube.LeaderElector."""
         self._leader.labels(names.LEASE).set(1 if leads else 0)
 
-    def lease_trouble(self, what: str) -> None:
+    def log_lease_problem(self, what: str) -> None:
         """An attempt on the lease failed; the hook of kube.LeaderElector."""
         _log.warning("lease trouble", detail=what)
 
 
-class _QueueMetrics:
-    def __init__(self, plumbing: Plumbing, name: str) -> None:
+class _QueueSeries:
+    def __init__(self, plumbing: RuntimeMetrics, name: str) -> None:
         self._adds = plumbing._adds.labels(name, name)  # noqa: SLF001 - a part of it
         self._retries = plumbing._retries.labels(name, name)  # noqa: SLF001 - a part of it
         self._waited = plumbing._waited.labels(name, name)  # noqa: SLF001 - a part of it

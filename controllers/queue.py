@@ -120,7 +120,7 @@ class WorkQueue(Generic[K]):
         """It went well: the next failure is a first one. A time set by add_after() stays."""
         self._failures.pop(key, None)
 
-    def failures(self, key: K) -> int:
+    def num_requeues(self, key: K) -> int:
         """How often in a row it has failed."""
         return self._failures.get(key, 0)
 

@@ -3,7 +3,7 @@
 from jobset_gate.kube.errors import Forbidden, Invalid
 
 
-def terminating(refused: Exception) -> bool:
+def is_namespace_terminating(refused: Exception) -> bool:
     """Whether it was refused because the namespace goes, and its gangs with it (A10)."""
     if not isinstance(refused, Forbidden):
         return False
@@ -11,7 +11,7 @@ def terminating(refused: Exception) -> bool:
     return any(cause.get("reason") == "NamespaceTerminating" for cause in causes)
 
 
-def is_of_another_uid(refused: Exception) -> bool:
+def is_uid_mismatch(refused: Exception) -> bool:
     """Whether a patch of metadata was refused because the object of that name has another UID."""
     if not isinstance(refused, Invalid):
         return False

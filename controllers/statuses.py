@@ -5,61 +5,63 @@ import math
 from collections.abc import Callable
 from datetime import UTC, datetime
 
-from controllers.gates import LookAgain
-from controllers.keys import Key
-from controllers.ticks import ticks
+from controllers.gates import Requeue
+from controllers.keys import GangKey
+from controllers.ticks import monotonic
 from jobset_gate import names, report
 from jobset_gate.kube import events
 from jobset_gate.kube.client import Client, PatchType
 from jobset_gate.kube.errors import Conflict, NotFound
 from jobset_gate.kube.resources import JOBSETS
-from jobset_gate.kube.store import Version
-from jobset_gate.model import Condition, ConditionSeen, JobSetSeen
+from jobset_gate.kube.store import ObjectVersion
+from jobset_gate.model import ConditionSeen, DesiredCondition, JobSetSeen
 
-PROGRESS_EVERY = 15.0
+PROGRESS_INTERVAL = 15.0
 """Seconds between two writes of which only the message differs: each may make the JobSet controller's own retry."""
-WORDS_EVERY = 300.0
+WORDING_INTERVAL = 300.0
 """The same while the gang is as it was, and only the scheduler or a kubelet words it otherwise."""
 
 _WARNINGS = frozenset({names.REASON_TIMED_OUT, names.REASON_GATE_MISSING, names.REASON_CONFIG_MAP_CONFLICT})
 
 
-class Statuses:
+class ConditionWriter:
     """Conditions and Events of all gangs."""
 
     def __init__(
         self,
         client: Client,
         clock: Callable[[], float],
-        progress_every: float = PROGRESS_EVERY,
+        progress_interval: float = PROGRESS_INTERVAL,
         *,
-        version: Callable[[Key], Version | None],
-        patience: Callable[[], float] = ticks,
+        version: Callable[[GangKey], ObjectVersion | None],
+        monotonic: Callable[[], float] = monotonic,
     ) -> None:
         """`clock` dates what is written; `patience` measures pauses, and is a clock that nobody sets.
 
         `version`: which version of a JobSet the informer's cache holds.
         """
-        self._client, self._clock, self._version, self._patience = client, clock, version, patience
-        self._progress_every = progress_every
-        self._written: dict[Key, tuple[float, str, Condition]] = {}
+        self._client, self._clock, self._version, self._monotonic = client, clock, version, monotonic
+        self._progress_interval = progress_interval
+        self._written: dict[GangKey, tuple[float, str, DesiredCondition]] = {}
 
-    def due_in(self, jobset: JobSetSeen, condition: Condition) -> float | None:
+    def write_delay(self, jobset: JobSetSeen, condition: DesiredCondition) -> float | None:
         """Seconds until this condition should be written: 0 now, None not at all."""
-        at, uid, last = self._written.get(Key(jobset.namespace, jobset.name), (-math.inf, "", None))
+        at, uid, last = self._written.get(GangKey(jobset.namespace, jobset.name), (-math.inf, "", None))
         stands = jobset.condition
-        if stands is not None and _words(stands) == _words(condition):
+        if stands is not None and _comparable(stands) == _comparable(condition):
             return None
         told = last if last is not None and uid == jobset.uid else stands
         progress_only = told is not None and (told.status, told.reason) == (condition.status, condition.reason)
         # Written already, and the watch has not shown it yet, or somebody took it away: tell it again, but slowly.
         repeated = told is last and last == condition
         if repeated or (progress_only and condition.reason == names.REASON_WAITING):
-            every = WORDS_EVERY if told is not None and _no_news(told.message, condition.message) else 0.0
-            return max(0.0, at + max(every, self._progress_every) - self._patience())
+            every = WORDING_INTERVAL if told is not None and _differs_in_noise(told.message, condition.message) else 0.0
+            return max(0.0, at + max(every, self._progress_interval) - self._monotonic())
         return 0.0
 
-    async def tell(self, jobset: JobSetSeen, condition: Condition, generation: str = "") -> float | None:
+    async def write_condition(
+        self, jobset: JobSetSeen, condition: DesiredCondition, generation: str = ""
+    ) -> float | None:
         """Writes the condition if it is due, an Event before it if it says that something has happened.
 
         Returns the seconds after which to come back for a write that was put off, None if there is none. Raises
@@ -67,20 +69,20 @@ class Statuses:
         comes first, under a name made from the fact: after a crash between the two both are repeated, and the API
         server refuses the second Event of that name.
         """
-        wait = self.due_in(jobset, condition)
+        wait = self.write_delay(jobset, condition)
         if wait is None or wait > 0:
             return wait
         if condition.reason != names.REASON_WAITING:
-            await self._event(jobset, condition, generation)
-        await self._condition(jobset, condition)
+            await self._create_event(jobset, condition, generation)
+        await self._apply_condition(jobset, condition)
         return None
 
-    def forget(self, key: Key) -> None:
+    def forget_gang(self, key: GangKey) -> None:
         """The JobSet is gone."""
         self._written.pop(key, None)
 
-    async def _condition(self, jobset: JobSetSeen, condition: Condition) -> None:
-        key = Key(jobset.namespace, jobset.name)
+    async def _apply_condition(self, jobset: JobSetSeen, condition: DesiredCondition) -> None:
+        key = GangKey(jobset.namespace, jobset.name)
         version = self._version(key)
         if version is None or version.uid != jobset.uid:
             return  # deleted meanwhile: its successor's own events bring us back
@@ -118,15 +120,17 @@ class Statuses:
         except NotFound:
             return  # deleted meanwhile: nobody is left to be told
         except Conflict as changed:
-            raise LookAgain(f"the JobSet {key} has changed since the cache was told of it") from changed
-        self._written[key] = (self._patience(), jobset.uid, condition)
+            raise Requeue(f"the JobSet {key} has changed since the cache was told of it") from changed
+        self._written[key] = (self._monotonic(), jobset.uid, condition)
 
-    async def _event(self, jobset: JobSetSeen, condition: Condition, generation: str) -> None:
+    async def _create_event(self, jobset: JobSetSeen, condition: DesiredCondition, generation: str) -> None:
         fact = f"{jobset.uid} {condition.reason} {generation}"
         try:
-            await events.emit(
+            await events.record_event(
                 self._client,
-                regarding=events.Ref(names.JOBSET_API_VERSION, "JobSet", jobset.name, jobset.namespace, jobset.uid),
+                regarding=events.ObjectReference(
+                    names.JOBSET_API_VERSION, "JobSet", jobset.name, jobset.namespace, jobset.uid
+                ),
                 type="Warning" if condition.reason in _WARNINGS else "Normal",
                 reason=condition.reason,
                 message=condition.message,
@@ -138,10 +142,10 @@ class Statuses:
             return  # the namespace is gone
 
 
-def _no_news(told: str, message: str) -> bool:
+def _differs_in_noise(told: str, message: str) -> bool:
     """Whether it says the same in other words, and not more of them: a kubelet gives its reason only while it tries."""
-    return told != message and len(message) <= len(told) and report.gist(told) == report.gist(message)
+    return told != message and len(message) <= len(told) and report.without_noise(told) == report.without_noise(message)
 
 
-def _words(condition: Condition | ConditionSeen) -> tuple[str, str, str]:
+def _comparable(condition: DesiredCondition | ConditionSeen) -> tuple[str, str, str]:
     return condition.status, condition.reason, condition.message

@@ -10,81 +10,81 @@ import asyncio
 from http import HTTPStatus
 from typing import Protocol, cast
 
-from controllers.announcements import Refused, Request
-from controllers.heartbeats import EMPTY
+from controllers.announcements import RequestRefused, StreamRequest
+from controllers.heartbeats import EMPTY_LINE
 
-LONGEST = 4096
+MAX_REQUEST_BYTES = 4096
 """Bytes of a request with all its headers; a barrier's has 400, the proxy of a mesh adds up to 2,000."""
 
 _END = b"\r\n\r\n"
 _HEAD = b"HTTP/1.1 200 OK\r\nContent-Type: text/plain\r\nCache-Control: no-store\r\nConnection: close\r\n\r\n"
 
 
-class Door(Protocol):
+class ConnectionHandler(Protocol):
     """What becomes of connections; none of its methods may raise anything but what it says."""
 
-    def came(self, connection: "Connection") -> None:
+    def on_open(self, connection: "StreamConnection") -> None:
         """It has been opened."""
 
-    def asked(self, connection: "Connection", line: str) -> Request:
+    def on_request(self, connection: "StreamConnection", line: str) -> StreamRequest:
         """It asks for this. Raises Refused."""
 
-    def spoke(self, connection: "Connection") -> None:
+    def on_answer(self, connection: "StreamConnection") -> None:
         """It has been told its verdict."""
 
-    def ended(self, connection: "Connection") -> None:
+    def on_finish(self, connection: "StreamConnection") -> None:
         """It has been told everything; what remains is the client's close."""
 
-    def refused(self, refusal: Refused) -> None:
+    def on_refused(self, refusal: RequestRefused) -> None:
         """A request was turned away."""
 
-    def went(self, connection: "Connection") -> None:
+    def on_close(self, connection: "StreamConnection") -> None:
         """It is gone."""
 
 
-class Connection(asyncio.Protocol):
+class StreamConnection(asyncio.Protocol):
     """`request` once it has been admitted; `transport` from its beginning to its end."""
 
-    __slots__ = ("_door", "_opened", "_read", "request", "transport")
+    __slots__ = ("_handler", "_opened", "_read", "request", "transport")
 
-    def __init__(self, door: Door) -> None:
-        self._door = door
+    def __init__(self, handler: ConnectionHandler) -> None:
+        self._handler = handler
         self._read: bytes | None = b""
         """What has come of the request; None once it is whole."""
         self._opened = False
-        self.request: Request | None = None
+        self.request: StreamRequest | None = None
         self.transport: asyncio.Transport | None = None
 
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
         self.transport = cast("asyncio.Transport", transport)
-        self._door.came(self)
+        self._handler.on_open(self)
 
     def data_received(self, data: bytes) -> None:
         if self._read is None:
             return  # it has asked already
-        self._read += data[: LONGEST + 1]
-        if 0 <= self._read.find(_END) <= LONGEST - len(_END):
+        self._read += data[: MAX_REQUEST_BYTES + 1]
+        if 0 <= self._read.find(_END) <= MAX_REQUEST_BYTES - len(_END):
             line = self._read.partition(b"\r\n")[0].decode("latin-1")
             self._read = None
-            self._ask(line)
-        elif len(self._read) > LONGEST:
-            self._refuse(Refused(431, "malformed", f"more than {LONGEST} bytes of headers"))
+            self._handle_request(line)
+        elif len(self._read) > MAX_REQUEST_BYTES:
+            self._refuse(RequestRefused(431, "malformed", f"more than {MAX_REQUEST_BYTES} bytes of headers"))
 
     def connection_lost(self, _: Exception | None) -> None:
-        self._door.went(self)
+        self._handler.on_close(self)
         self.transport = None
 
-    def speak(self, text: bytes) -> bool:
+    def send_answer(self, text: bytes) -> bool:
         """Sends the answer. False if the client has gone."""
         if self.transport is None or self.transport.is_closing():
             return False
         # Ten thousand clients that close at once would hold up the loop for long: whoever is told is asked in turn.
         self.transport.pause_reading()
         self.transport.write(text if self._opened else _HEAD + text)
-        self._door.spoke(self)
+        self._handler.on_answer(self)
         return not self.transport.is_closing()  # a write into a connection that was reset raises nothing
 
-    def end(self) -> None:
+    def finish(self) -> None:
         """Nothing follows. This end is closed for now; when the client closes the other, it has heard."""
         if self.transport is None or self.transport.is_closing():
             return
@@ -93,29 +93,29 @@ class Connection(asyncio.Protocol):
         except OSError:  # reset meanwhile
             self.transport.abort()
             return
-        self._door.ended(self)
+        self._handler.on_finish(self)
 
-    def drop(self) -> None:
+    def disconnect(self) -> None:
         """Closes it, whatever the client does."""
         if self.transport is not None:
             self.transport.abort()
 
-    def _ask(self, line: str) -> None:
+    def _handle_request(self, line: str) -> None:
         try:
-            self.request = self._door.asked(self, line)
-        except Refused as refusal:
+            self.request = self._handler.on_request(self, line)
+        except RequestRefused as refusal:
             self._refuse(refusal)
             return
-        if self.transport is not None and not self.request.told:
+        if self.transport is not None and not self.request.answered:
             # The empty line tells the client that it is being held, and proxies to pass on the head.
-            self.transport.write(_HEAD + EMPTY)
+            self.transport.write(_HEAD + EMPTY_LINE)
             self._opened = True
 
-    def _refuse(self, refusal: Refused) -> None:
+    def _refuse(self, refusal: RequestRefused) -> None:
         self._read = None
         status, text = HTTPStatus(refusal.status), f"{refusal}\n".encode()
         head = f"HTTP/1.1 {status.value} {status.phrase}\r\nContent-Type: text/plain\r\nContent-Length: {len(text)}\r\n"
         if self.transport is not None:
             self.transport.write(f"{head}Connection: close\r\n\r\n".encode() + text)
             self.transport.close()
-        self._door.refused(refusal)
+        self._handler.on_refused(refusal)

@@ -3,6 +3,6 @@
 import asyncio
 
 
-def ticks() -> float:
+def monotonic() -> float:
     """Seconds since some moment; never fewer than before."""
     return asyncio.get_running_loop().time()

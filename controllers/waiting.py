@@ -7,23 +7,23 @@ from dataclasses import dataclass
 from prometheus_client import CollectorRegistry, Gauge
 
 from controllers import idle
-from controllers.keys import Key
+from controllers.keys import GangKey
 from jobset_gate import names
-from jobset_gate.model import GangSeen, Report, Wait, Why
+from jobset_gate.model import Blocked, GangSnapshot, PendingReason, Wait
 
 BLOCKED = (names.REASON_GATE_MISSING, names.REASON_CONFIG_MAP_CONFLICT)
 """Why a gang may have no gate that works."""
 
 
 @dataclass(frozen=True, slots=True)
-class _Gang:
+class _WaitingGang:
     started: int
-    missing: Tallies[Why]
+    missing: Tallies[PendingReason]
     since: float | None
     """When its first pod started."""
 
 
-class Waiting:
+class WaitingGauges:
     """Gauges in a registry; each pass over a gang replaces what the one before has found."""
 
     def __init__(self, registry: CollectorRegistry, clock: Callable[[], float]) -> None:
@@ -41,39 +41,39 @@ class Waiting:
         self._idle = idle.IdleAccelerators(clock)
         registry.register(self._idle)
         self._clock = clock
-        self._gangs: dict[Key, _Gang] = {}
+        self._gangs: dict[GangKey, _WaitingGang] = {}
         self._held = 0
-        self._missing: Tallies[Why] = Tallies()
-        self._blocked: dict[Key, str] = {}
-        self._show()
+        self._missing: Tallies[PendingReason] = Tallies()
+        self._blocked: dict[GangKey, str] = {}
+        self._update_gauges()
 
-    def waits(self, key: Key, seen: GangSeen, decision: Wait) -> None:
+    def set_waiting(self, key: GangKey, seen: GangSnapshot, decision: Wait) -> None:
         """Its gate is closed."""
         self._drop(key)
-        missing: Tallies[Why] = Tallies()
-        for lack in decision.lacks:
-            missing[Why(lack.why)] += lack.count
-        gang = _Gang(decision.started, missing, decision.clock.at if decision.clock else None)
+        missing: Tallies[PendingReason] = Tallies()
+        for lack in decision.missing:
+            missing[PendingReason(lack.reason)] += lack.count
+        gang = _WaitingGang(decision.started, missing, decision.clock.at if decision.clock else None)
         self._gangs[key] = gang
         self._held += gang.started
         self._missing.update(gang.missing)
-        self._idle.hold(key, idle.held(seen))
-        self._show()
+        self._idle.set_held(key, idle.held_devices(seen))
+        self._update_gauges()
 
-    def blocked(self, key: Key, decision: Report) -> None:
+    def set_blocked(self, key: GangKey, decision: Blocked) -> None:
         """Something stands in its way that waiting will not mend."""
         self._drop(key)
-        self._idle.hold(key, {})
+        self._idle.set_held(key, {})
         self._blocked[key] = decision.condition.reason
-        self._show()
+        self._update_gauges()
 
-    def ends(self, key: Key) -> None:
+    def clear_gang(self, key: GangKey) -> None:
         """It is held by no gate."""
-        self._idle.hold(key, {})
+        self._idle.set_held(key, {})
         if self._drop(key):
-            self._show()
+            self._update_gauges()
 
-    def _drop(self, key: Key) -> bool:
+    def _drop(self, key: GangKey) -> bool:
         blocked = self._blocked.pop(key, None)
         gang = self._gangs.pop(key, None)
         if gang is None:
@@ -82,10 +82,10 @@ class Waiting:
         self._missing.subtract(gang.missing)
         return True
 
-    def _show(self) -> None:
+    def _update_gauges(self) -> None:
         self._gangs_shown.set(len(self._gangs))
         self._pods_shown.set(self._held)
-        for why in Why:
+        for why in PendingReason:
             self._missing_shown.labels(why.value).set(self._missing[why])
         blocked = Tallies(self._blocked.values())
         for reason in BLOCKED:

@@ -34,7 +34,7 @@ NO_TESTS: Final = 5
 
 def main(args: list[str]) -> int:
     """The exit code."""
-    commands.heed_signals()
+    commands.handle_signals()
     if args[:1] == ["try"]:
         return tried(args[1:])
     began = time.monotonic()
@@ -53,7 +53,7 @@ def main(args: list[str]) -> int:
             file = Path(folder) / "ground.json"
             ground.save(file)
             code = scenarios(file, args)
-    except commands.Failed as problem:
+    except commands.CommandFailed as problem:
         print(f"e2e: {problem}", file=sys.stderr)
         code = 1
     print(f"e2e: {'passed' if code == 0 else f'failed with code {code}'} after {time.monotonic() - began:.0f}s")
@@ -70,14 +70,14 @@ def tried(args: list[str]) -> int:
             trial.down()
             return 0
         trial.up()
-    except commands.Failed as problem:
+    except commands.CommandFailed as problem:
         print(f"try: {problem}", file=sys.stderr)
         return 1
     return 0
 
 
 @contextmanager
-def own_cluster(*, keep: bool) -> Iterator[cluster.Cluster]:
+def own_cluster(*, keep: bool) -> Iterator[cluster.E2eCluster]:
     """Kind's, and what was built for it goes with it."""
     name = KEPT if keep else f"{KEPT}-{token_hex(2)}"
     try:

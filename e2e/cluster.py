@@ -24,7 +24,7 @@ GONE_SECONDS: Final = 240.0
 
 
 @dataclass(frozen=True, slots=True)
-class Cluster:
+class E2eCluster:
     """How to reach it. `kind` is its name, "" if it is none of kind's on this machine."""
 
     kubeconfig: str
@@ -57,7 +57,7 @@ class Cluster:
         try:
             asyncio.run(remove())
         except TimeoutError as late:
-            raise commands.Failed(f"not gone after {GONE_SECONDS:.0f}s: {', '.join(names)}") from late
+            raise commands.CommandFailed(f"not gone after {GONE_SECONDS:.0f}s: {', '.join(names)}") from late
 
     def steady_node(self) -> dict[str, str]:
         """Selects a node that no scenario does harm to, where there are enough others for the gangs."""
@@ -66,17 +66,17 @@ class Cluster:
 
 
 @contextmanager
-def of_kubeconfig(kubeconfig: str) -> Iterator[Cluster]:
+def of_kubeconfig(kubeconfig: str) -> Iterator[E2eCluster]:
     """Somebody's cluster. Raises commands.Failed if it cannot be reached."""
-    cluster = Cluster(kubeconfig)
+    cluster = E2eCluster(kubeconfig)
     nodes = [node["metadata"]["name"] for node in cluster.nodes()]
     kind = _kind_of(nodes[0])
     print(f"cluster: {kubeconfig}: {len(nodes)} nodes" + (f", kind's {kind!r}" if kind else ""))
-    yield Cluster(kubeconfig, kind)
+    yield E2eCluster(kubeconfig, kind)
 
 
 @contextmanager
-def of_kind(name: str, *, keep: bool, config: Path = CONFIG) -> Iterator[Cluster]:
+def of_kind(name: str, *, keep: bool, config: Path = CONFIG) -> Iterator[E2eCluster]:
     """A cluster of that name: the one that stands, or a new one. Deleted at the end unless `keep`."""
     kubeconfig = kept_kubeconfig(name)
     try:
@@ -86,7 +86,7 @@ def of_kind(name: str, *, keep: bool, config: Path = CONFIG) -> Iterator[Cluster
         else:
             print(f"cluster: making kind's {name!r} from {config.name}", flush=True)
             _create(name, kubeconfig, config)
-        yield Cluster(str(kubeconfig), name)
+        yield E2eCluster(str(kubeconfig), name)
     finally:
         if keep:
             print(f"cluster: kept; KUBECONFIG={kubeconfig}, kind delete cluster --name {name}")
@@ -119,6 +119,6 @@ def _kind_of(node: str) -> str:
     label = '{{index .Config.Labels "' + KIND_LABEL + '"}}'
     try:
         code, out, _ = commands.outcome("docker", "inspect", "--format", label, node, seconds=20)
-    except commands.Failed:
+    except commands.CommandFailed:
         return ""
     return out.strip() if code == 0 else ""

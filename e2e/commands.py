@@ -15,7 +15,7 @@ LEAVE_SECONDS = 10.0
 CLEAR_UP_SECONDS = 45.0
 
 
-class Failed(Exception):
+class CommandFailed(Exception):
     """A program ended with another code than 0, or not in time; the message holds what it said."""
 
 
@@ -23,7 +23,7 @@ def run(*command: str, stdin: str | None = None, seconds: float = SECONDS, env: 
     """What the program wrote to its standard output. Raises Failed."""
     code, out, err = outcome(*command, stdin=stdin, seconds=seconds, env=env)
     if code != 0:
-        raise Failed(f"{shlex.join(command)} ended with {code}: {err.strip() or out.strip()}")
+        raise CommandFailed(f"{shlex.join(command)} ended with {code}: {err.strip() or out.strip()}")
     return out
 
 
@@ -42,7 +42,7 @@ def show(*command: str, seconds: float, env: Mapping[str, str] | None = None) ->
     It is asked to stop by SIGINT, as a person at the terminal would: pytest then clears up behind its tests.
     """
     sys.stdout.flush()
-    with _running(command, env, piped=False, ask=signal.SIGINT, patience=CLEAR_UP_SECONDS) as process:
+    with _running(command, env, piped=False, ask=signal.SIGINT, timeout=CLEAR_UP_SECONDS) as process:
         return process.wait(timeout=seconds)
 
 
@@ -50,41 +50,41 @@ def works(*command: str, seconds: float = SECONDS) -> bool:
     """Whether it ends with 0."""
     try:
         return outcome(*command, seconds=seconds)[0] == 0
-    except Failed:
+    except CommandFailed:
         return False
 
 
-def heed_signals() -> None:
+def handle_signals() -> None:
     """SIGTERM and Ctrl-C become SystemExit in the main thread, so that every `finally` gets its turn, undisturbed."""
     assert threading.current_thread() is threading.main_thread()
-    for each in _HEEDED:
+    for each in _HANDLED:
         signal.signal(each, _leave)
 
 
-class _Held:
+class _DeferredSignal:
     """Between a program's start and the moment from which it is sure to be ended, a signal has to wait."""
 
-    now = False
-    told: int | None = None
+    deferring = False
+    received: int | None = None
 
 
-_HEEDED = (signal.SIGTERM, signal.SIGINT, signal.SIGHUP)
+_HANDLED = (signal.SIGTERM, signal.SIGINT, signal.SIGHUP)
 
 
 def _leave(number: int, _: FrameType | None) -> None:
-    for each in _HEEDED:
+    for each in _HANDLED:
         signal.signal(each, signal.SIG_IGN)
-    if _Held.now:
-        _Held.told = number
+    if _DeferredSignal.deferring:
+        _DeferredSignal.received = number
         return
     print(f"\n{signal.Signals(number).name}: clearing up", flush=True)
     raise SystemExit(128 + number)
 
 
-def _let_go() -> None:
-    _Held.now = False
-    if _Held.told is not None:
-        raise SystemExit(128 + _Held.told)
+def _stop_deferring() -> None:
+    _DeferredSignal.deferring = False
+    if _DeferredSignal.received is not None:
+        raise SystemExit(128 + _DeferredSignal.received)
 
 
 @contextmanager
@@ -95,37 +95,37 @@ def _running(
     piped: bool,
     reads: bool = False,
     ask: signal.Signals = signal.SIGTERM,
-    patience: float = LEAVE_SECONDS,
+    timeout: float = LEAVE_SECONDS,
 ) -> Iterator[subprocess.Popen[str]]:
     """The program, in a session of its own: Ctrl-C reaches us alone, and we end it with all that it started."""
     pipe = subprocess.PIPE if piped else None
     stdin = subprocess.PIPE if reads else subprocess.DEVNULL
     told = {**os.environ, **(env or {})}
-    _Held.now = True
+    _DeferredSignal.deferring = True
     try:
         process = subprocess.Popen(
             command, stdin=stdin, stdout=pipe, stderr=pipe, text=True, env=told, start_new_session=True
         )
     except OSError as missing:
-        _let_go()
-        raise Failed(f"{command[0]}: {missing.strerror}") from missing
+        _stop_deferring()
+        raise CommandFailed(f"{command[0]}: {missing.strerror}") from missing
     with process:
         try:
-            _let_go()
+            _stop_deferring()
             yield process
         except subprocess.TimeoutExpired as late:
-            raise Failed(f"{shlex.join(command)} took longer than {late.timeout:.0f}s") from late
+            raise CommandFailed(f"{shlex.join(command)} took longer than {late.timeout:.0f}s") from late
         finally:
-            _end(process, ask, patience)
+            _end(process, ask, timeout)
 
 
-def _end(process: subprocess.Popen[str], ask: signal.Signals, patience: float) -> None:
+def _end(process: subprocess.Popen[str], ask: signal.Signals, timeout: float) -> None:
     """The program and what it has started: asked to leave, then killed. Whatever ended by itself is not asked."""
     if process.poll() is not None:
         return  # e2e/airgap/setup leaves a daemon, for one
     _signal(process, ask)
     with suppress(subprocess.TimeoutExpired):
-        process.wait(patience)
+        process.wait(timeout)
     _signal(process, signal.SIGKILL)
     process.wait(LEAVE_SECONDS)
 

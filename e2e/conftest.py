@@ -10,12 +10,12 @@ from typing import Any, Final
 import pytest
 
 from e2e import world as worlds
-from e2e.controllers import Controllers
+from e2e.controllers import InstalledControllers
 from e2e.dump import dump
-from e2e.ground import Ground
+from e2e.ground import Environment
 from e2e.nodes import Nodes
-from e2e.operators import Operator
-from e2e.world import World
+from e2e.operators import ReleaseAdmin
+from e2e.world import Scenario
 
 FAILED: Final = pytest.StashKey[bool]()
 TOLD: Final = "what is known of it"
@@ -50,17 +50,17 @@ def say(record_property: Callable[[str, object], None]) -> Callable[[str], None]
 
 
 @pytest.fixture(scope="session")
-def ground() -> Ground:
+def ground() -> Environment:
     """The cluster, as the runner has prepared it."""
-    return Ground.told()
+    return Environment.from_env()
 
 
 @pytest.fixture
-async def world(request: pytest.FixtureRequest, ground: Ground) -> AsyncIterator[World]:
+async def world(request: pytest.FixtureRequest, ground: Environment) -> AsyncIterator[Scenario]:
     """A namespace named after the scenario's file."""
     began = time.monotonic()
     story = request.path.stem.removeprefix("test_").replace("_", "-")
-    async with worlds.made(ground, f"e2e-{story[:40]}-{token_hex(3)}") as it:
+    async with worlds.open_scenario(ground, f"e2e-{story[:40]}-{token_hex(3)}") as it:
         yield it
         if request.node.stash.get(FAILED, False):
             gist = await asyncio.to_thread(dump, ground, it.namespace, time.monotonic() - began + 5)
@@ -68,13 +68,13 @@ async def world(request: pytest.FixtureRequest, ground: Ground) -> AsyncIterator
 
 
 @pytest.fixture
-def nodes(world: World) -> Nodes:
+def nodes(world: Scenario) -> Nodes:
     """The nodes that gangs run on."""
     return Nodes(world.ground, world.client)
 
 
 @pytest.fixture
-def wires(nodes: Nodes, ground: Ground) -> Nodes:
+def wires(nodes: Nodes, ground: Environment) -> Nodes:
     """The nodes, whose networks may be cut: kind's only, whose nodes are containers at hand."""
     if not ground.kind:
         pytest.skip("only the networks of kind's nodes can be cut from here")
@@ -82,12 +82,12 @@ def wires(nodes: Nodes, ground: Ground) -> Nodes:
 
 
 @pytest.fixture
-def operator(ground: Ground) -> Operator:
+def operator(ground: Environment) -> ReleaseAdmin:
     """Who has installed it. Whoever changes the release must be alone."""
-    return Operator(ground)
+    return ReleaseAdmin(ground)
 
 
 @pytest.fixture
-def controllers(world: World, wires: Nodes) -> Controllers:
+def controllers(world: Scenario, wires: Nodes) -> InstalledControllers:
     """The installed controllers. Whoever changes them must be alone."""
-    return Controllers(world.client, wires)
+    return InstalledControllers(world.client, wires)

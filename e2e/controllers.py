@@ -7,12 +7,12 @@ from typing import Any, Final
 
 from e2e import facts, gate
 from e2e.nodes import Nodes
-from e2e.patience import PATIENCE
+from e2e.patience import TIMEOUT
 from jobset_gate import names
 from jobset_gate.kube.client import Client, PatchType
 from jobset_gate.kube.errors import NotFound
 from jobset_gate.kube.resources import LEASES, PODS, Resource
-from jobset_gate.sim.until import View
+from jobset_gate.sim.until import ObjectView
 
 Json = dict[str, Any]
 DEPLOYMENTS: Final = Resource("apps", "v1", "deployments", "Deployment")
@@ -26,7 +26,7 @@ _KILL: Final = (
 )
 
 
-class Controllers:
+class InstalledControllers:
     """Two replicas in a Deployment, one of which leads."""
 
     def __init__(self, client: Client, nodes: Nodes) -> None:
@@ -47,14 +47,14 @@ class Controllers:
 
     async def until_led(self, but: str = "") -> str:
         """Until one of the pods leads, another than `but`. Returns its name."""
-        async with asyncio.timeout(PATIENCE), View(self._client, LEASES, gate.NAMESPACE) as leases:
+        async with asyncio.timeout(TIMEOUT), ObjectView(self._client, LEASES, gate.NAMESPACE) as leases:
             while True:
                 present = {facts.name_of(pod) for pod in await self.pods()}
                 found = await self.leader()
                 if found in present - {but}:
                     return found
                 before = leases.all()
-                await leases.until(lambda now, before=before: now != before, PATIENCE)  # type: ignore[misc]
+                await leases.until(lambda now, before=before: now != before, TIMEOUT)  # type: ignore[misc]
 
     @asynccontextmanager
     async def running_with(self, *args: str) -> AsyncIterator[None]:
@@ -118,14 +118,14 @@ class Controllers:
             counts = (status.get("updatedReplicas"), status.get("replicas"), status.get("readyReplicas"))
             return status.get("observedGeneration") == it["metadata"]["generation"] and counts == (wanted,) * 3
 
-        async with View(self._client, DEPLOYMENTS, gate.NAMESPACE) as deployments:
-            await deployments.until(done, PATIENCE)
+        async with ObjectView(self._client, DEPLOYMENTS, gate.NAMESPACE) as deployments:
+            await deployments.until(done, TIMEOUT)
         await self._until_pods(lambda pods: len(pods) == REPLICAS)
         await self.until_led()
 
     async def _until_pods(self, holds: Any) -> None:
-        async with View(self._client, PODS, gate.NAMESPACE, label_selector=gate.CONTROLLERS) as pods:
-            await pods.until(holds, PATIENCE)
+        async with ObjectView(self._client, PODS, gate.NAMESPACE, label_selector=gate.CONTROLLERS) as pods:
+            await pods.until(holds, TIMEOUT)
 
 
 def _container(deployment: Json) -> Json:

@@ -8,21 +8,21 @@ from itertools import count
 from typing import Any, Final
 
 from e2e import gangs
-from e2e.patience import PATIENCE
-from e2e.world import World
+from e2e.patience import TIMEOUT
+from e2e.world import Scenario
 from jobset_gate import names
 from jobset_gate.kube.errors import KubeError
 from jobset_gate.kube.resources import JOBSETS
 
 Json = dict[str, Any]
-LANES: Final = 4
-PACE: Final = 0.05
+USERS: Final = 4
+PAUSE: Final = 0.05
 """Seconds between two gangs of one user."""
 SHOWN: Final = 3
 
 
 @dataclass(slots=True)
-class Tally:
+class AdmissionCounts:
     """What has become of them so far."""
 
     held: int = 0
@@ -43,9 +43,9 @@ class Tally:
 
     async def reaches(self, held: int) -> None:
         """Until so many were held."""
-        async with asyncio.timeout(PATIENCE):
+        async with asyncio.timeout(TIMEOUT):
             while self.held < held:  # noqa: ASYNC110 - it is counted in this very loop
-                await asyncio.sleep(PACE)
+                await asyncio.sleep(PAUSE)
 
     def check(self) -> None:
         """None was lost."""
@@ -62,25 +62,25 @@ def has_barrier(jobset: Mapping[str, Any]) -> bool:
     )
 
 
-async def tried(world: World, name: str = "tried") -> Json:
+async def admit_once(world: Scenario, name: str = "tried") -> Json:
     """One gang as it would be stored: a dry run goes the same way through admission. Raises KubeError."""
     gang = gangs.gang(gangs.workers(world.image, jobs=1, pods=1))
     gang["metadata"] = {**gang["metadata"], "name": name, "namespace": world.namespace}
-    return await world.client.impatient().create(JOBSETS, gang, dry_run=True)
+    return await world.client.without_retries().create(JOBSETS, gang, dry_run=True)
 
 
 @asynccontextmanager
-async def going_on(world: World, lanes: int = LANES) -> AsyncIterator[Tally]:
+async def admission_load(world: Scenario, lanes: int = USERS) -> AsyncIterator[AdmissionCounts]:
     """Meanwhile so many users make gangs, none of them trying anything twice."""
-    tally, numbers = Tally(), count()
+    tally, numbers = AdmissionCounts(), count()
 
     async def user() -> None:
         while True:
             try:
-                tally.add(await tried(world, f"one-of-many-{next(numbers)}"))
+                tally.add(await admit_once(world, f"one-of-many-{next(numbers)}"))
             except KubeError as refusal:
                 tally.refused.append(str(refusal))
-            await asyncio.sleep(PACE)
+            await asyncio.sleep(PAUSE)
 
     users = [asyncio.create_task(user()) for _ in range(lanes)]
     try:

@@ -4,14 +4,14 @@ from pathlib import Path
 from typing import Final
 
 from e2e import commands, gate
-from e2e.ground import Ground
+from e2e.ground import Environment
 
 KINDS: Final = "jobsets,jobs,pods,configmaps,services,events"
 ENOUGH: Final = 40
 """Lines of each part that the terminal gets."""
 
 
-def dump(ground: Ground, namespace: str, since: float) -> str:
+def dump(ground: Environment, namespace: str, since: float) -> str:
     """Writes the folder `<reports>/<namespace>` and returns the gist. `since`: how many seconds of our own logs."""
     folder = Path(ground.reports) / namespace
     folder.mkdir(parents=True, exist_ok=True)
@@ -20,7 +20,7 @@ def dump(ground: Ground, namespace: str, since: float) -> str:
         command = ("kubectl", "--kubeconfig", ground.kubeconfig, *args)
         try:
             _, out, err = commands.outcome(*command, seconds=60)
-        except commands.Failed as problem:
+        except commands.CommandFailed as problem:
             out, err = "", str(problem)
         (folder / file).write_text(out + err)
         return out + err

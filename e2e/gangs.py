@@ -7,11 +7,11 @@ from jobset_gate import names
 from jobset_gate.sim import manifests
 
 Json = dict[str, Any]
-SAYS = "main is running"
-WORK = f"trap 'exit 0' TERM; trap 'exit 1' USR1; echo {SAYS}; sleep 3600 & wait"
+PRINTS_START = "main is running"
+WORK = f"trap 'exit 0' TERM; trap 'exit 1' USR1; echo {PRINTS_START}; sleep 3600 & wait"
 FAIL = ("sh", "-c", "(sleep 1; kill -USR1 1) >/dev/null 2>&1 &")
 """To be executed in a main container that does WORK: it fails a moment later, when nothing is being executed there."""
-SHORT_WORK = f"echo {SAYS}; sleep 1"
+SHORT_WORK = f"echo {PRINTS_START}; sleep 1"
 
 
 def main(image: str, *, work: str = WORK, name: str = "main", **fields: Any) -> Json:
@@ -45,9 +45,9 @@ def gang(*replicated_jobs: Json, timeout: int | None = None, targets: list[str] 
     return manifests.jobset("gang", replicated_jobs=list(replicated_jobs), config=config, **fields)
 
 
-def near_and_far(image: str, node: str, seat: Json) -> Json:
+def on_two_nodes(image: str, node: str, extended: Json) -> Json:
     """Four pods: the two of `near` run on that node, each of the two of `far` asks for a seat."""
     on = {"nodeSelector": {"kubernetes.io/hostname": node}}
     near = workers(image, name="near", jobs=1, pods=2, pod=on)
-    far = workers(image, name="far", jobs=1, pods=2, resources=seat)
+    far = workers(image, name="far", jobs=1, pods=2, resources=extended)
     return gang(near, far, timeout=300)

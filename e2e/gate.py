@@ -7,9 +7,9 @@ from pathlib import Path
 from typing import Any, Final
 
 from e2e import commands, images, jobset
-from e2e.cluster import Cluster
-from e2e.helm import CHART, Release
-from e2e.patience import PATIENCE
+from e2e.cluster import E2eCluster
+from e2e.helm import CHART, HelmRelease
+from e2e.patience import TIMEOUT
 from jobset_gate import names
 from jobset_gate.groups import crds
 from jobset_gate.sim import manifests
@@ -30,27 +30,27 @@ GONE_SECONDS: Final = 240
 IN_A_ROW: Final = 10
 """Objects: each replica of the webhook has then been asked, surely enough."""
 KINDS_SECONDS: Final = 20
-LOOK_EVERY: Final = 0.5
+POLL_INTERVAL: Final = 0.5
 Json = dict[str, Any]
 
 
-def release(kubeconfig: str) -> Release:
-    return Release(kubeconfig, RELEASE, NAMESPACE)
+def release(kubeconfig: str) -> HelmRelease:
+    return HelmRelease(kubeconfig, RELEASE, NAMESPACE)
 
 
-def install(cluster: Cluster, values: Json, chart: Path = CHART) -> None:
+def install(cluster: E2eCluster, values: Json, chart: Path = CHART) -> None:
     """Creates or updates it, and returns when it works. Raises commands.Failed, also where it is somebody's own."""
     it = release(cluster.kubeconfig)
     marked = cluster.kubectl("get", "namespaces", f"--selector={MARK}", "--output=name").split()
     if f"namespace/{NAMESPACE}" not in marked and it.exists():
-        raise commands.Failed(f"jobset-gate is in {NAMESPACE} already, and not put there by this suite")
+        raise commands.CommandFailed(f"jobset-gate is in {NAMESPACE} already, and not put there by this suite")
     print(f"jobset-gate: installing {chart.name}", flush=True)
     cluster.kubectl("apply", "-f", "-", stdin=json.dumps(_namespace()))
     it.apply(values, chart)
     wait_in_force(cluster)
 
 
-def uninstall(cluster: Cluster) -> None:
+def uninstall(cluster: E2eCluster) -> None:
     """All of it, and the field in JobSet's CRD if that is still there."""
     print("jobset-gate: taking it away", flush=True)
     release(cluster.kubeconfig).remove()
@@ -60,13 +60,13 @@ def uninstall(cluster: Cluster) -> None:
         commands.run(*program, "--kubeconfig", cluster.kubeconfig)
 
 
-def pod_group_kinds(cluster: Cluster) -> set[str]:
+def pod_group_kinds(cluster: E2eCluster) -> set[str]:
     """The CRDs of PodGroups that are there, whoever has brought them."""
     found = cluster.kubectl("get", "crds", "--output=name").split()
     return {one.partition("/")[2] for one in found} & set(crds.GROUPS)
 
 
-def forget_kinds(cluster: Cluster, names_of_crds: set[str]) -> None:
+def forget_kinds(cluster: E2eCluster, names_of_crds: set[str]) -> None:
     """The controller makes them, and neither it nor Helm ever takes them away."""
     cluster.remove_crds(*sorted(names_of_crds))
 
@@ -93,17 +93,17 @@ def _namespace() -> Json:
     return {"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": NAMESPACE, "labels": labels}}
 
 
-def wait_in_force(cluster: Cluster) -> None:
+def wait_in_force(cluster: E2eCluster) -> None:
     """Until some JobSets in a row get JobSet's defaults and our barrier, and members of groups their gate.
 
     A dry run tells: nothing else does when an API server has read its webhook configurations, and when it reaches all
     who stand behind their Services. The kinds of groups are there then, too. Raises commands.Failed.
     """
-    probe, end = json.dumps(_probe()), time.monotonic() + PATIENCE
+    probe, end = json.dumps(_probe()), time.monotonic() + TIMEOUT
     while said := _not_in_force(cluster, probe):
         if time.monotonic() > end:
-            raise commands.Failed(f"not in force after {PATIENCE:.0f}s: {said[:2000]}")
-        time.sleep(LOOK_EVERY)
+            raise commands.CommandFailed(f"not in force after {TIMEOUT:.0f}s: {said[:2000]}")
+        time.sleep(POLL_INTERVAL)
 
 
 def _probe() -> Json:
@@ -122,17 +122,17 @@ def _probe() -> Json:
     return {"apiVersion": "v1", "kind": "List", "items": [*gangs, *members]}
 
 
-def _not_in_force(cluster: Cluster, probe: str) -> str:
+def _not_in_force(cluster: E2eCluster, probe: str) -> str:
     """What is wrong, "" if nothing is."""
     try:
         said = cluster.kubectl("apply", "--dry-run=server", "--output=json", "-f", "-", stdin=probe)
         kinds = [f"crd/{kind}" for kind in crds.GROUPS]
         cluster.kubectl("wait", "--for=condition=Established", *kinds, f"--timeout={KINDS_SECONDS}s")
-    except commands.Failed as refused:
+    except commands.CommandFailed as refused:
         return str(refused)
     texts = [json.dumps(one) for one in json.loads(said)["items"]]
     for text in texts:
         gang = '"startupPolicy"' in text and names.BARRIER_CONTAINER in text
-        if not gang and names.GANG_GATE not in text:
+        if not gang and names.POD_GROUP_GATE not in text:
             return text
     return "" if len(texts) == 2 * IN_A_ROW else said

@@ -11,7 +11,7 @@ ENV: Final = "JOBSET_GATE_E2E_GROUND"
 
 
 @dataclass(frozen=True, slots=True)
-class Ground:
+class Environment:
     """A cluster with JobSet and jobset-gate in it."""
 
     kubeconfig: str
@@ -36,6 +36,6 @@ class Ground:
         return cls(**json.loads(file.read_text()))
 
     @classmethod
-    def told(cls) -> Self:
+    def from_env(cls) -> Self:
         """By the runner's environment variable. Raises KeyError when not started by the runner."""
         return cls.load(Path(os.environ[ENV]))

@@ -3,13 +3,13 @@
 from typing import Any, Final
 
 from e2e import gangs
-from e2e.world import World
+from e2e.world import Scenario
 from jobset_gate import names
 from jobset_gate.kube.resources import EVENTS, JOBS
 
 Json = dict[str, Any]
 NAME: Final = "ring"
-ENDS_BADLY: Final = f"trap 'exit 3' TERM; echo {gangs.SAYS}; sleep 3600 & wait"
+ENDS_BADLY: Final = f"trap 'exit 3' TERM; echo {gangs.PRINTS_START}; sleep 3600 & wait"
 """Who is told to stop leaves with a code that no policy likes."""
 
 
@@ -54,15 +54,15 @@ def labelled(minimum: int) -> Json:
 def held(pod: Json) -> bool:
     """Our gate holds it, and no node has it."""
     gates = pod["spec"].get("schedulingGates") or ()
-    return any(gate["name"] == names.GANG_GATE for gate in gates) and not pod["spec"].get("nodeName")
+    return any(gate["name"] == names.POD_GROUP_GATE for gate in gates) and not pod["spec"].get("nodeName")
 
 
-async def until_held(world: World, count: int) -> list[Json]:
+async def until_held(world: Scenario, count: int) -> list[Json]:
     """Until exactly that many pods are there, all of them held."""
     return await world.until(lambda pods: len(pods) == count and all(map(held, pods)))
 
 
-async def until_told(world: World, reason: str, text: str = "") -> str:
+async def until_reported(world: Scenario, reason: str, text: str = "") -> str:
     """The message of an Event on the PodGroup with that reason and text."""
 
     def told(event: Json) -> bool:
@@ -73,7 +73,7 @@ async def until_told(world: World, reason: str, text: str = "") -> str:
     return str(found[0]["message"])
 
 
-async def conditions(world: World) -> set[str]:
+async def conditions(world: Scenario) -> set[str]:
     """The types of the Job's conditions that are true."""
     found = await world.client.get(JOBS, NAME, world.namespace)
     return {one["type"] for one in found["status"].get("conditions") or () if one["status"] == "True"}

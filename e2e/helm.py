@@ -21,12 +21,12 @@ def program() -> str:
     """Helm 4: HELM4, that of the PATH, or that of `make tools`. Raises commands.Failed."""
     try:
         return str(places.helm(4))
-    except places.Missing as missing:
-        raise commands.Failed(str(missing)) from missing
+    except places.ToolNotFound as missing:
+        raise commands.CommandFailed(str(missing)) from missing
 
 
 @dataclass(frozen=True, slots=True)
-class Release:
+class HelmRelease:
     """One installation of the chart. Every method raises commands.Failed with Helm's words."""
 
     kubeconfig: str
@@ -40,7 +40,7 @@ class Release:
     def apply(self, values: Mapping[str, Any], chart: Path = CHART) -> None:
         """Installs or upgrades it, and returns when its pods are ready."""
         command = ("upgrade", "--install", self.name, str(chart), "--values=-")
-        self._patiently(*command, stdin=json.dumps(values))
+        self._with_retries(*command, stdin=json.dumps(values))
 
     def test(self) -> str:
         """`helm test`: what its pods say."""
@@ -48,9 +48,9 @@ class Release:
 
     def remove(self) -> None:
         """Returns when it is gone, or was not there."""
-        self._patiently("uninstall", self.name, "--ignore-not-found")
+        self._with_retries("uninstall", self.name, "--ignore-not-found")
 
-    def _patiently(self, *args: str, stdin: str | None = None) -> str:
+    def _with_retries(self, *args: str, stdin: str | None = None) -> str:
         wait = ("--wait", f"--timeout={WAIT_SECONDS}s")
         return self._helm(*args, *wait, stdin=stdin, seconds=WAIT_SECONDS + 10)
 

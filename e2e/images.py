@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import Final
 
 from e2e import commands
-from e2e.cluster import Cluster
+from e2e.cluster import E2eCluster
 from jobset_gate import tiny
 from jobset_gate.settings import DEFAULT_IMAGE
 
@@ -71,7 +71,7 @@ def parts(image: str) -> dict[str, str]:
     return {"registry": registry, "repository": path, "tag": tag, "digest": digest}
 
 
-def load(cluster: Cluster, *images: str) -> None:
+def load(cluster: E2eCluster, *images: str) -> None:
     """Onto kind's nodes, as far as docker has them here; other clusters pull."""
     here = [image for image in images if cluster.kind and commands.works("docker", "image", "inspect", image)]
     if here:
@@ -79,7 +79,7 @@ def load(cluster: Cluster, *images: str) -> None:
         commands.run("kind", "load", "docker-image", "--name", cluster.kind, *here, seconds=LOAD_SECONDS)
 
 
-def load_as(cluster: Cluster, image: str, name: str) -> None:
+def load_as(cluster: E2eCluster, image: str, name: str) -> None:
     """Onto kind's nodes under another name, which nothing can be pulled by here: examples then run as they are."""
     print(f"image: loading {image} as {name}, which cannot be pulled here", flush=True)
     commands.run("docker", "tag", image, name)
@@ -87,7 +87,7 @@ def load_as(cluster: Cluster, image: str, name: str) -> None:
     commands.run("docker", "image", "rm", name)  # the name alone
 
 
-def strange(name: str) -> str:
+def other_tag(name: str) -> str:
     """An image that no node and no registry has, of one program that ends at once, and no shell. Needs docker."""
     image = f"localhost/{name}:1"
     program = tiny.program(tiny.MACHINES[platform.machine()])

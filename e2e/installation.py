@@ -6,15 +6,15 @@ from contextlib import contextmanager
 from pathlib import Path
 
 from e2e import gate, images, jobset
-from e2e.cluster import Cluster
-from e2e.ground import Ground
+from e2e.cluster import E2eCluster
+from e2e.ground import Environment
 from e2e.seats import MARK
 
 GONE_SECONDS = 180
 
 
 @contextmanager
-def installed(it: Cluster, reports: Path, *, remove: bool) -> Iterator[Ground]:
+def installed(it: E2eCluster, reports: Path, *, remove: bool) -> Iterator[Environment]:
     """Images, JobSet and jobset-gate. `remove`: afterwards the cluster is as it was before."""
     found, kinds = jobset.stands(it), gate.pod_group_kinds(it)
     with _timed("images and nodes"):
@@ -27,7 +27,7 @@ def installed(it: Cluster, reports: Path, *, remove: bool) -> Iterator[Ground]:
             stand_in = jobset.install(it, image, steady)
         with _timed("jobset-gate"):
             gate.install(it, gate.values(image, small, steady))
-        yield Ground(it.kubeconfig, it.kind, image, small, str(reports), steady, stand_in)
+        yield Environment(it.kubeconfig, it.kind, image, small, str(reports), steady, stand_in)
     finally:
         if remove:
             _leave_nothing(it)
@@ -37,7 +37,7 @@ def installed(it: Cluster, reports: Path, *, remove: bool) -> Iterator[Ground]:
                 jobset.uninstall(it, stand_in=stand_in)
 
 
-def _leave_nothing(it: Cluster) -> None:
+def _leave_nothing(it: E2eCluster) -> None:
     """The scenarios' namespaces, which are on their way out, while their pods can still be let go of."""
     it.kubectl("delete", "namespaces", f"--selector={MARK}", f"--timeout={GONE_SECONDS}s", seconds=GONE_SECONDS + 10)
 

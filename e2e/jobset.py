@@ -6,7 +6,7 @@ from pathlib import Path
 from typing import Final
 
 from e2e import commands, images, templates
-from e2e.cluster import Cluster
+from e2e.cluster import E2eCluster
 from jobset_gate import names
 
 VERSION: Final = "v0.12.0"
@@ -17,7 +17,7 @@ DOWNLOAD_SECONDS: Final = 30.0
 READY_SECONDS: Final = 240
 
 
-def install(cluster: Cluster, image: str, steady_node: dict[str, str]) -> bool:
+def install(cluster: E2eCluster, image: str, steady_node: dict[str, str]) -> bool:
     """Returns whether it is the stand-in. JOBSET_MANIFESTS names a file or URL, or says `stand-in`."""
     given = os.environ.get("JOBSET_MANIFESTS", "")
     if not given and stands(cluster):
@@ -34,7 +34,7 @@ def install(cluster: Cluster, image: str, steady_node: dict[str, str]) -> bool:
     return False
 
 
-def uninstall(cluster: Cluster, *, stand_in: bool) -> None:
+def uninstall(cluster: E2eCluster, *, stand_in: bool) -> None:
     """What `install` has put there."""
     print("jobset: taking it away", flush=True)
     if not stand_in:
@@ -49,19 +49,19 @@ def uninstall(cluster: Cluster, *, stand_in: bool) -> None:
     cluster.kubectl("delete", "--ignore-not-found", "-f", "-", stdin=manifest, seconds=READY_SECONDS)
 
 
-def stands(cluster: Cluster) -> bool:
+def stands(cluster: E2eCluster) -> bool:
     """Whether the cluster knows JobSets."""
     found = cluster.kubectl("get", "crd", names.JOBSET_CRD, "--ignore-not-found", "--output=name")
     return bool(found.strip())
 
 
-def _is_stand_in(cluster: Cluster) -> bool:
+def _is_stand_in(cluster: E2eCluster) -> bool:
     found = cluster.kubectl("get", "deployment", "-n", NAMESPACE, STAND_IN, "--ignore-not-found", "--output=name")
     print("jobset: " + ("our stand-in is there" if found.strip() else "is there"))
     return bool(found.strip())
 
 
-def _real(cluster: Cluster, manifests: str, steady_node: dict[str, str]) -> None:
+def _real(cluster: E2eCluster, manifests: str, steady_node: dict[str, str]) -> None:
     shown = Path(manifests).name if Path(manifests).exists() else manifests
     print(f"jobset: {shown}", flush=True)
     # Its CRD is too large for the annotation of a client-side apply.
@@ -73,7 +73,7 @@ def _real(cluster: Cluster, manifests: str, steady_node: dict[str, str]) -> None
     _roll_out(cluster)
 
 
-def _stand_in(cluster: Cluster, image: str, steady_node: dict[str, str]) -> bool:
+def _stand_in(cluster: E2eCluster, image: str, steady_node: dict[str, str]) -> bool:
     print("jobset: installing our stand-in", flush=True)
     manifest = templates.filled(
         "jobset-standin.yaml", IMAGE=image, BUILD=images.identity(image), STEADY_NODE=steady_node
@@ -83,7 +83,7 @@ def _stand_in(cluster: Cluster, image: str, steady_node: dict[str, str]) -> bool
     return True
 
 
-def _roll_out(cluster: Cluster) -> None:
+def _roll_out(cluster: E2eCluster) -> None:
     wait = f"--timeout={READY_SECONDS}s"
     cluster.kubectl("rollout", "status", "deployment", "-n", NAMESPACE, wait, seconds=READY_SECONDS + 10)
     cluster.kubectl("wait", "--for=create", f"crd/{names.JOBSET_CRD}", wait, seconds=READY_SECONDS + 10)

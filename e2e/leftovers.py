@@ -5,7 +5,7 @@ from collections.abc import Iterator
 from typing import Any, Final
 
 from e2e import gate
-from e2e.cluster import Cluster
+from e2e.cluster import E2eCluster
 
 NONE: Final = "<none>"
 COLUMNS: Final = {
@@ -22,7 +22,7 @@ NOT_NAMED_BY_US: Final = frozenset({"Node", "CSINode", "CertificateSigningReques
 """Kinds whose names come from nodes, which may well be called after us."""
 
 
-def all_of(cluster: Cluster) -> set[str]:
+def all_of(cluster: E2eCluster) -> set[str]:
     """Labelled as ours anywhere, in our namespace, or without a namespace and named after us: as `Kind/name`."""
     kinds = set(cluster.kubectl("api-resources", "--verbs=list", "--output=name").split()) - FLEETING
     columns = ",".join(f"{title}:{path}" for title, path in COLUMNS.items())
@@ -40,7 +40,7 @@ def ours(table: str) -> Iterator[str]:
             yield f"{kind}/{name}"
 
 
-def field_in_crd(cluster: Cluster, crd: str, field: str) -> bool:
+def field_in_crd(cluster: E2eCluster, crd: str, field: str) -> bool:
     """Whether the kind's spec has that field."""
     found: dict[str, Any] = json.loads(cluster.kubectl("get", "crd", crd, "--output=json"))
     specs = (one["schema"]["openAPIV3Schema"]["properties"]["spec"] for one in found["spec"]["versions"])

@@ -8,32 +8,32 @@ from enum import Enum
 from typing import Any, Final
 
 from e2e import commands
-from e2e.patience import PATIENCE
-from e2e.world import World
+from e2e.patience import TIMEOUT
+from e2e.world import Scenario
 from jobset_gate.sim import manifests
 
 PROXY: Final = "mesh-proxy"
 API: Final = "admissionregistration.k8s.io/v1"
-LOOK_EVERY: Final = 0.5
+POLL_INTERVAL: Final = 0.5
 SCRIPT: Final = "trap 'exit 0' TERM; echo proxy is up; sleep 3600 & wait"
 Json = dict[str, Any]
 
 
-class Place(Enum):
+class SidecarPosition(Enum):
     """Where meshes put it among a pod's init containers, the barrier being there already: the end of a JSON pointer."""
 
     FIRST = "0"
     LAST = "-"
 
 
-async def known(world: World) -> bool:
+async def known(world: Scenario) -> bool:
     """Whether API servers change pods by policies, which they do since 1.36."""
     told = await world.kubectl("api-resources", f"--api-group={API.partition('/')[0]}", "--no-headers")
     return any({"mutatingadmissionpolicies", API} <= set(line.split()) for line in told.splitlines())
 
 
 @asynccontextmanager
-async def injecting(world: World, place: Place) -> AsyncIterator[None]:
+async def injecting(world: Scenario, place: SidecarPosition) -> AsyncIterator[None]:
     """Meanwhile each new pod of the namespace gets the sidecar there."""
     meta = {"name": world.namespace}
     binding = {"policyName": world.namespace}
@@ -50,7 +50,7 @@ async def injecting(world: World, place: Place) -> AsyncIterator[None]:
         await world.kubectl("delete", "-f", "-", stdin=manifest)
 
 
-def _policy(world: World, place: Place) -> Json:
+def _policy(world: Scenario, place: SidecarPosition) -> Json:
     command = ", ".join(map(json.dumps, ("sh", "-c", SCRIPT)))
     image = json.dumps(world.image)
     fields = f'name: "{PROXY}", image: {image}, command: [{command}], restartPolicy: "Always"'
@@ -69,15 +69,15 @@ def _policy(world: World, place: Place) -> Json:
     }
 
 
-async def _until_in_force(world: World) -> None:
+async def _until_in_force(world: Scenario) -> None:
     """A dry run tells; API servers read policies now and then."""
     spec = {"initContainers": [manifests.container("any", world.image)], "containers": [manifests.container()]}
     pod = json.dumps({"apiVersion": "v1", "kind": "Pod", "metadata": {"name": "probe"}, "spec": spec})
     said = ""
     try:
-        async with asyncio.timeout(PATIENCE):
+        async with asyncio.timeout(TIMEOUT):
             while PROXY not in said:
                 said = await world.kubectl("create", "--dry-run=server", "--output=json", "-f", "-", stdin=pod)
-                await asyncio.sleep(LOOK_EVERY)
+                await asyncio.sleep(POLL_INTERVAL)
     except TimeoutError:
-        raise commands.Failed(f"pods get no sidecar: {said}") from None
+        raise commands.CommandFailed(f"pods get no sidecar: {said}") from None

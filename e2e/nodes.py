@@ -6,16 +6,16 @@ from contextlib import AsyncExitStack, asynccontextmanager
 from typing import Any, Final
 
 from e2e import commands, gate
-from e2e.ground import Ground
-from e2e.patience import PATIENCE
-from e2e.seats import Seats
+from e2e.ground import Environment
+from e2e.patience import TIMEOUT
+from e2e.seats import ExtendedResource
 from jobset_gate import names
 from jobset_gate.kube.client import Client
 from jobset_gate.kube.resources import NODES
-from jobset_gate.sim.until import View
+from jobset_gate.sim.until import ObjectView
 
 Json = dict[str, Any]
-LOOK_EVERY: Final = 0.5
+POLL_INTERVAL: Final = 0.5
 API_SERVER: Final = "6443"
 """Its port on a kind cluster's control plane."""
 
@@ -23,7 +23,7 @@ API_SERVER: Final = "6443"
 class Nodes:
     """Those that gangs run on."""
 
-    def __init__(self, ground: Ground, client: Client) -> None:
+    def __init__(self, ground: Environment, client: Client) -> None:
         self._ground, self._client = ground, client
 
     async def workers(self) -> list[str]:
@@ -33,8 +33,8 @@ class Nodes:
         controller adds NoExecute where its round meets a node that is not ready yet, and only its next round takes it
         off. Pods tolerate that one by default, so whoever saw a gang run there may still find it.
         """
-        async with View(self._client, NODES) as view:
-            nodes = await view.until(lambda seen: sum(map(_takes_pods, seen)) >= 2, PATIENCE)
+        async with ObjectView(self._client, NODES) as view:
+            nodes = await view.until(lambda seen: sum(map(_takes_pods, seen)) >= 2, TIMEOUT)
         return sorted(str(node["metadata"]["name"]) for node in nodes if _takes_pods(node))
 
     async def address(self, name: str) -> str:
@@ -45,9 +45,9 @@ class Nodes:
     # --- What they offer ---------------------------------------------------------------------------------------------
 
     @asynccontextmanager
-    async def seats(self, owner: str) -> AsyncIterator[Seats]:
+    async def extended_resource(self, owner: str) -> AsyncIterator[ExtendedResource]:
         """A resource of that owner's, none of it anywhere yet; taken away from all nodes at the end."""
-        seats = Seats(self._client, f"seats.{names.DOMAIN}/{owner}", owner, self._ground.small_image)
+        seats = ExtendedResource(self._client, f"seats.{names.DOMAIN}/{owner}", owner, self._ground.small_image)
         try:
             yield seats
         finally:
@@ -65,8 +65,8 @@ class Nodes:
             await self._until_ready(node)
 
     async def _until_ready(self, node: str) -> None:
-        async with View(self._client, NODES) as view:
-            await view.until(lambda all_: any(one["metadata"]["name"] == node and _back(one) for one in all_), PATIENCE)
+        async with ObjectView(self._client, NODES) as view:
+            await view.until(lambda all_: any(one["metadata"]["name"] == node and _back(one) for one in all_), TIMEOUT)
 
     # --- Their networks ----------------------------------------------------------------------------------------------
 
@@ -75,17 +75,17 @@ class Nodes:
         assert self._ground.kind, "only kind's nodes are containers here"
         return await asyncio.to_thread(commands.run, "docker", "exec", node, *command)
 
-    async def said(self, node: str, pod: Json, container: str) -> str:
+    async def container_log(self, node: str, pod: Json, container: str) -> str:
         """What a container has written so far, read on its node: no API server is asked. "" before it has started."""
         meta = pod["metadata"]
         folder = f"/var/log/pods/{meta['namespace']}_{meta['name']}_{meta['uid']}/{container}"
         return await self.run(node, "sh", "-c", "cat $0/*.log 2>/dev/null || true", folder)
 
-    async def until_said(self, node: str, pod: Json, container: str, text: str) -> None:
+    async def until_logged(self, node: str, pod: Json, container: str, text: str) -> None:
         """Until it has written that text."""
-        async with asyncio.timeout(PATIENCE):
-            while text not in await self.said(node, pod, container):  # noqa: ASYNC110 - a file in a container
-                await asyncio.sleep(LOOK_EVERY)
+        async with asyncio.timeout(TIMEOUT):
+            while text not in await self.container_log(node, pod, container):  # noqa: ASYNC110 - a file in a container
+                await asyncio.sleep(POLL_INTERVAL)
 
     @asynccontextmanager
     async def no_stream(self, node: str) -> AsyncIterator[None]:

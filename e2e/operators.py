@@ -8,22 +8,22 @@ from pathlib import Path
 from typing import Any, Final
 
 from e2e import creations, gate, helm, leftovers
-from e2e.cluster import Cluster
-from e2e.ground import Ground
-from e2e.patience import PATIENCE
-from e2e.world import World
+from e2e.cluster import E2eCluster
+from e2e.ground import Environment
+from e2e.patience import TIMEOUT
+from e2e.world import Scenario
 from jobset_gate import names
 from jobset_gate.kube.errors import KubeError
 
 Json = dict[str, Any]
-LOOK_EVERY: Final = 0.5
+POLL_INTERVAL: Final = 0.5
 
 
-class Operator:
+class ReleaseAdmin:
     """With Helm and kubectl."""
 
-    def __init__(self, ground: Ground) -> None:
-        self.cluster = Cluster(ground.kubeconfig, ground.kind)
+    def __init__(self, ground: Environment) -> None:
+        self.cluster = E2eCluster(ground.kubeconfig, ground.kind)
         self._release = gate.release(ground.kubeconfig)
         self._usual = gate.values(ground.image, ground.small_image, ground.steady_node)
 
@@ -34,10 +34,10 @@ class Operator:
         are ready reaches nobody for a moment where there was none before. Raises commands.Failed.
         """
         await asyncio.to_thread(self._release.apply, merged(self._usual, changes or {}), chart)
-        end = time.monotonic() + PATIENCE
+        end = time.monotonic() + TIMEOUT
         while await self._leaving():
             assert time.monotonic() < end, "pods of the release before are still there"
-            await asyncio.sleep(LOOK_EVERY)
+            await asyncio.sleep(POLL_INTERVAL)
         await asyncio.to_thread(gate.wait_in_force, self.cluster)
 
     async def _leaving(self) -> bool:
@@ -71,23 +71,23 @@ class Operator:
             found = await asyncio.to_thread(leftovers.all_of, self.cluster)
             if not found or time.monotonic() > end:
                 return found
-            await asyncio.sleep(LOOK_EVERY)
+            await asyncio.sleep(POLL_INTERVAL)
 
     async def field_in_crd(self) -> bool:
         return await asyncio.to_thread(leftovers.field_in_crd, self.cluster, names.JOBSET_CRD, names.CONFIG_FIELD)
 
 
-async def until_gangs_are_held(world: World) -> None:
+async def until_barriers_injected(world: Scenario) -> None:
     """Until some in a row get their barrier, whichever replica is asked."""
     held = 0
-    async with asyncio.timeout(PATIENCE):
+    async with asyncio.timeout(TIMEOUT):
         while held < gate.IN_A_ROW:
             try:
-                held = held + 1 if creations.has_barrier(await creations.tried(world)) else 0
+                held = held + 1 if creations.has_barrier(await creations.admit_once(world)) else 0
             except KubeError:
                 held = 0
             if held == 0:
-                await asyncio.sleep(LOOK_EVERY)
+                await asyncio.sleep(POLL_INTERVAL)
 
 
 def merged(values: Mapping[str, Any], changes: Mapping[str, Any]) -> Json:

@@ -17,7 +17,7 @@ from jobset_gate import names
 Json = dict[str, Any]
 FOLDER: Final = Path(__file__).parents[1] / "examples"
 PROGRAM: Final = Path(__file__).with_name("rendezvous.py")
-SAID: Final = "image, command and resources were overlaid, the program being a meeting over TCP"
+PRINTED: Final = "image, command and resources were overlaid, the program being a meeting over TCP"
 PYTHON: Final = "/opt/jobset-gate/bin/python"
 """In jobset-gate's own image."""
 OWN: Final = "RENDEZVOUS"
@@ -32,12 +32,12 @@ class Overlay:
 
     image: str
     namespace: str
-    seat: Json
+    extended: Json
     """The resources of every container, but of those who wait for nobody."""
     commands: Mapping[str, str]
     pods_per_job: int | None = None
     """A smaller parallelism, where an example has more pods than this cluster is good for."""
-    patience: str = ""
+    timeout: str = ""
     """Seconds of the rendezvous, where its own are too many."""
 
     def over(self, document: Json) -> Json:
@@ -62,12 +62,12 @@ class Overlay:
             template["metadata"]["annotations"][key] = self._here(value)
         template["spec"].setdefault("restartPolicy", "Never")
         for container in template["spec"]["containers"]:
-            container["image"], container["resources"] = self.image, {} if command == plays.ALONE else self.seat
+            container["image"], container["resources"] = self.image, {} if command == plays.ALONE else self.extended
             container["command"] = ["sh", "-c", f'exec {PYTHON} -c "${OWN}" {command}']
             known: list[Json] = container.get("env") or []
             own: list[Json] = [
                 {"name": OWN, "value": PROGRAM.read_text()},
-                {"name": "PATIENCE", "value": self.patience},
+                {"name": "PATIENCE", "value": self.timeout},
             ]
             if not any(it["name"] == JOB for it in known):
                 field = f"metadata.labels['{names.JS_JOB_INDEX}']"
@@ -93,7 +93,7 @@ def jobs(document: Json) -> Iterator[tuple[str, Json]]:
             yield job["name"], job["template"]["spec"]
 
 
-def seated(made: Iterable[Json]) -> int:
+def with_extended_resource(made: Iterable[Json]) -> int:
     """How many pods of these objects need a seat."""
     return sum(
         many * job.get("parallelism", 1) for one in made for many, job in _repeated(one) if _asks_for_something(job)

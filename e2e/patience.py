@@ -2,5 +2,5 @@
 
 from typing import Final
 
-PATIENCE: Final = 150.0
+TIMEOUT: Final = 150.0
 """Seconds that anything may take on a busy machine."""

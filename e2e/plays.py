@@ -12,7 +12,7 @@ ALONE: Final = f"meet localhost {PORT} 0 1"
 
 
 @dataclass(frozen=True, slots=True)
-class Play:
+class ExampleProgram:
     """`commands` and `pods_per_job` as in overlays.py."""
 
     commands: Mapping[str, str]
@@ -30,24 +30,24 @@ def _all_meet(jobset: str, jobs: int, pods: int) -> str:
 
 
 JOBSETS: Final = {
-    "pytorch.yaml": Play({"workers": "meet $MASTER_ADDR $MASTER_PORT $JOB_COMPLETION_INDEX $NODES"}),
-    "jax.yaml": Play(
+    "pytorch.yaml": ExampleProgram({"workers": "meet $MASTER_ADDR $MASTER_PORT $JOB_COMPLETION_INDEX $NODES"}),
+    "jax.yaml": ExampleProgram(
         {"workers": "meet $COORDINATOR 1234 $((JOB_INDEX * PODS_PER_JOB + JOB_COMPLETION_INDEX)) $PROCESSES"}
     ),
-    "mpi.yaml": Play(
+    "mpi.yaml": ExampleProgram(
         {"launcher": "call $OMPI_MCA_orte_default_hostfile 2222", "workers": "answer 2222"}, secret="mpi-ssh"
     ),
-    "first-gang.yaml": Play({"workers": _all_meet("first-gang", 2, 2), "auxiliary": ALONE}),
-    "story-1.yaml": Play({"workers": _all_meet("my-jobset", 3, 2)}, pods_per_job=2),
-    "story-2.yaml": Play({"workers": _all_meet("my-jobset", 3, 2), "auxiliary": ALONE}, pods_per_job=2),
+    "first-gang.yaml": ExampleProgram({"workers": _all_meet("first-gang", 2, 2), "auxiliary": ALONE}),
+    "story-1.yaml": ExampleProgram({"workers": _all_meet("my-jobset", 3, 2)}, pods_per_job=2),
+    "story-2.yaml": ExampleProgram({"workers": _all_meet("my-jobset", 3, 2), "auxiliary": ALONE}, pods_per_job=2),
 }
-KUEUE: Final = {"kueue.yaml": Play({"workers": "meet $MASTER_ADDR $MASTER_PORT $RANK $WORLD_SIZE"})}
+KUEUE: Final = {"kueue.yaml": ExampleProgram({"workers": "meet $MASTER_ADDR $MASTER_PORT $RANK $WORLD_SIZE"})}
 GROUPS: Final = {
-    "groups/alibaba.yaml": Play({"job-a": MEETING}),
-    "groups/kep-24.yaml": Play({"solver-master": MEETING, "solver-workers": MEETING}),
-    "groups/koordinator-annotations.yaml": Play({"gang-c": MEETING}),
-    "groups/koordinator-podgroup.yaml": Play({"gang-a": MEETING, "gang-b": MEETING}),
-    "groups/scheduler-plugins.yaml": Play({"ring": MEETING}, minimum=4),
-    "groups/with-start-barrier.yaml": Play({"workers": MEETING}),
+    "groups/alibaba.yaml": ExampleProgram({"job-a": MEETING}),
+    "groups/kep-24.yaml": ExampleProgram({"solver-master": MEETING, "solver-workers": MEETING}),
+    "groups/koordinator-annotations.yaml": ExampleProgram({"gang-c": MEETING}),
+    "groups/koordinator-podgroup.yaml": ExampleProgram({"gang-a": MEETING, "gang-b": MEETING}),
+    "groups/scheduler-plugins.yaml": ExampleProgram({"ring": MEETING}, minimum=4),
+    "groups/with-start-barrier.yaml": ExampleProgram({"workers": MEETING}),
 }
 ALL: Final = {**JOBSETS, **KUEUE, **GROUPS}

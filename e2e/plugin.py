@@ -7,8 +7,8 @@ from pathlib import Path
 from typing import Final
 
 from e2e import commands
-from e2e.patience import PATIENCE
-from e2e.world import World
+from e2e.patience import TIMEOUT
+from e2e.world import Scenario
 
 BIN: Final = Path(sys.executable).parent
 """Where kubectl-jobset_gate lies."""
@@ -20,12 +20,12 @@ def environment(kubeconfig: str) -> dict[str, str]:
     return {"KUBECONFIG": kubeconfig, "PATH": f"{BIN}{os.pathsep}{os.environ['PATH']}", "NO_COLOR": "1"}
 
 
-async def first_lines_of_why(world: World, name: str, *expected: str) -> list[str]:
+async def first_lines_of_why(world: Scenario, name: str, *expected: str) -> list[str]:
     """What it says at once, once it says all that is expected there: its sources need a moment to speak up."""
     command = ("kubectl", "jobset-gate", "why", name, "--namespace", world.namespace)
     said = ""
     try:
-        async with asyncio.timeout(PATIENCE):
+        async with asyncio.timeout(TIMEOUT):
             while True:
                 said = await asyncio.to_thread(commands.run, *command, env=environment(world.ground.kubeconfig))
                 first = said.splitlines()[:FIRST_LINES]

@@ -17,7 +17,7 @@ import time
 from collections.abc import Callable
 from pathlib import Path
 
-PATIENCE = float(os.environ.get("PATIENCE") or 60)
+TIMEOUT = float(os.environ.get("PATIENCE") or 60)
 """Seconds from a program's start until every peer has to be there. Containers of a released gang start within a few, on
 a busy machine one after the other."""
 AGAIN, TRY = 0.2, 2.0
@@ -30,7 +30,7 @@ MISSED = 3
 def meet(address: str, port: int, rank: int, size: int) -> str:
     """Raises TimeoutError, naming who is missing."""
     if rank == 0:
-        _gather(port, {str(other) for other in range(1, size)}, time.monotonic() + PATIENCE)
+        _gather(port, {str(other) for other in range(1, size)}, time.monotonic() + TIMEOUT)
     else:
         _wait_for_go(address, port, str(rank))
     return f"rank {rank} of {size}: all are here"
@@ -58,7 +58,7 @@ def join(address: str, port: int) -> str:
 
 def call(hostfile: str, port: int) -> str:
     hosts = [line.split()[0] for line in Path(hostfile).read_text().splitlines() if line.strip()]
-    until = time.monotonic() + PATIENCE
+    until = time.monotonic() + TIMEOUT
     for each in hosts:
         _dial(each, port, until).close()
     return f"all {len(hosts)} workers have answered"
@@ -77,7 +77,7 @@ def _gather(port: int, awaited: set[str], until: float) -> None:
         server.settimeout(AGAIN)
         while there.keys() != awaited:
             if time.monotonic() > until:
-                raise TimeoutError(f"missing after {PATIENCE:.0f}s: {', '.join(sorted(awaited - there.keys()))}")
+                raise TimeoutError(f"missing after {TIMEOUT:.0f}s: {', '.join(sorted(awaited - there.keys()))}")
             caller = _next(server)
             if caller is not None and caller[1] in awaited:
                 there[caller[1]] = caller[0]
@@ -89,7 +89,7 @@ def _next(server: socket.socket) -> tuple[socket.socket, str] | None:
     """Who calls, and under which name; None if nobody does just now."""
     try:
         caller, _ = server.accept()
-        caller.settimeout(PATIENCE)
+        caller.settimeout(TIMEOUT)
         return caller, caller.recv(256).decode()
     except OSError:
         return None
@@ -105,11 +105,11 @@ def _gone(caller: socket.socket) -> bool:
     except OSError:
         return True
     finally:
-        caller.settimeout(PATIENCE)
+        caller.settimeout(TIMEOUT)
 
 
 def _wait_for_go(address: str, port: int, name: str) -> None:
-    until = time.monotonic() + PATIENCE
+    until = time.monotonic() + TIMEOUT
     with _dial(address, port, until) as wire:
         wire.sendall(name.encode())
         wire.settimeout(max(AGAIN, until - time.monotonic()))
@@ -124,7 +124,7 @@ def _dial(address: str, port: int, until: float) -> socket.socket:
             return socket.create_connection((address, port), timeout=TRY)
         except OSError as problem:
             if time.monotonic() > until:
-                raise TimeoutError(f"{address}:{port} is missing after {PATIENCE:.0f}s: {problem}") from problem
+                raise TimeoutError(f"{address}:{port} is missing after {TIMEOUT:.0f}s: {problem}") from problem
             time.sleep(AGAIN)
 
 

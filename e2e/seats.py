@@ -11,21 +11,21 @@ from contextlib import suppress
 from itertools import count
 from typing import Any, Final
 
-from e2e.patience import PATIENCE
+from e2e.patience import TIMEOUT
 from jobset_gate.kube.client import Client, PatchType
 from jobset_gate.kube.errors import Conflict, Forbidden
 from jobset_gate.kube.resources import NAMESPACES, NODES, PODS
 from jobset_gate.sim import manifests
-from jobset_gate.sim.until import View
+from jobset_gate.sim.until import ObjectView
 
 Json = dict[str, Any]
 MARK: Final = "jobset-gate-e2e"
 """Label on the namespaces of scenarios."""
-LOOK_EVERY: Final = 0.2
+POLL_INTERVAL: Final = 0.2
 NUMBERS: Final = count()
 
 
-class Seats:
+class ExtendedResource:
     """Of one scenario. `owner` is its namespace, `image` one that the nodes have."""
 
     def __init__(self, client: Client, resource: str, owner: str, image: str) -> None:
@@ -36,34 +36,36 @@ class Seats:
         self._ready = False
 
     @property
-    def one(self) -> Json:
+    def request(self) -> Json:
         """The resources of a container that needs one."""
         return _of(self._resource)
 
-    async def put(self, node: str, count: int | None) -> None:
+    async def set_capacity(self, node: str, count: int | None) -> None:
         """The node has so many, as a device plugin would say; None: it knows nothing of such seats."""
         before = self._counts.get(node)
         self._counts[node] = count
         if before is not None and count is not None and count > before:
-            await self._forget(node)
-        await self._say(node, {self._resource: count})
+            await self._reset_kubelet(node)
+        await self._patch_capacity(node, {self._resource: count})
 
     async def clear(self) -> None:
         """Nothing is left of it on any node."""
         for node in self._counts:
-            await self._say(node, {self._resource: None, **{it: None for at, it in self._markers if at == node}})
+            await self._patch_capacity(
+                node, {self._resource: None, **{it: None for at, it in self._markers if at == node}}
+            )
         if self._ready:
             await self._client.delete(NAMESPACES, self._probes)
 
-    async def _forget(self, node: str) -> None:
+    async def _reset_kubelet(self, node: str) -> None:
         """Returns when the node's kubelet knows of none: it then knows, too, that there is none of a marker."""
         marker = f"{self._resource}-{next(NUMBERS)}"
         self._markers.add((node, marker))
-        await self._say(node, {self._resource: None, marker: 0})
-        while not await self._refused(node, marker):
+        await self._patch_capacity(node, {self._resource: None, marker: 0})
+        while not await self._kubelet_rejects(node, marker):
             pass
 
-    async def _refused(self, node: str, marker: str) -> bool:
+    async def _kubelet_rejects(self, node: str, marker: str) -> bool:
         """Whether the kubelet refuses a pod that asks for one."""
         name = f"probe-{next(NUMBERS)}"
         main = manifests.container("main", self._image, command=["true"], resources=_of(marker))
@@ -71,8 +73,8 @@ class Seats:
         spec = {"nodeName": node, "tolerations": [{"operator": "Exists"}], "containers": [main]}
         pod = {"metadata": {"name": name, "namespace": self._probes}, "spec": {"restartPolicy": "Never", **spec}}
         await self._create(pod)
-        async with View(self._client, PODS, self._probes, field_selector=f"metadata.name={name}") as view:
-            (seen,) = await view.until(lambda pods: any(map(_answered, pods)), PATIENCE)
+        async with ObjectView(self._client, PODS, self._probes, field_selector=f"metadata.name={name}") as view:
+            (seen,) = await view.until(lambda pods: any(map(_kubelet_answered, pods)), TIMEOUT)
         return bool(seen["status"]["phase"] == "Failed")
 
     async def _create(self, pod: Json) -> None:
@@ -84,11 +86,11 @@ class Seats:
             try:
                 await self._client.create(PODS, pod)
             except Forbidden:
-                await asyncio.sleep(LOOK_EVERY)
+                await asyncio.sleep(POLL_INTERVAL)
                 continue
             return
 
-    async def _say(self, node: str, counts: dict[str, int | None]) -> None:
+    async def _patch_capacity(self, node: str, counts: dict[str, int | None]) -> None:
         amounts = {resource: None if count is None else str(count) for resource, count in counts.items()}
         body = {"status": {"capacity": amounts, "allocatable": amounts}}
         while True:
@@ -102,6 +104,6 @@ def _of(resource: str) -> Json:
     return {"requests": {resource: "1"}, "limits": {resource: "1"}}
 
 
-def _answered(pod: Json) -> bool:
+def _kubelet_answered(pod: Json) -> bool:
     """The kubelet has refused or accepted it."""
     return pod["status"].get("phase") == "Failed" or bool(pod["status"].get("containerStatuses"))

@@ -18,11 +18,11 @@ def provide() -> None:
     if _at_hand():
         return
     if not (AIRGAP / "setup").exists() or os.geteuid() != 0:
-        raise commands.Failed("docker, kind and kubectl are needed; as root on Debian `make airgap` makes them")
+        raise commands.CommandFailed("docker, kind and kubectl are needed; as root on Debian `make airgap` makes them")
     print("tools: making docker, kind and a node image where nothing can be pulled (a quarter of an hour)", flush=True)
     code = commands.show(str(AIRGAP / "setup"), seconds=SETUP_SECONDS)
     if code != 0:
-        raise commands.Failed(f"{AIRGAP / 'setup'} ended with {code}")
+        raise commands.CommandFailed(f"{AIRGAP / 'setup'} ended with {code}")
     adopt()
 
 

@@ -10,7 +10,7 @@ from typing import Any, Final
 
 from e2e import cluster as clusters
 from e2e import commands, facts, gate, images, tools
-from e2e.cluster import Cluster
+from e2e.cluster import E2eCluster
 from e2e.installation import installed
 from jobset_gate import names
 
@@ -20,8 +20,8 @@ EXAMPLE: Final = Path(__file__).parents[1] / "examples" / "first-gang.yaml"
 EXAMPLE_IMAGE: Final = "busybox:1.37"
 GANG: Final = "first-gang"
 WORKERS: Final = 4
-PATIENCE: Final = 180.0
-LOOK_EVERY: Final = 0.5
+TIMEOUT: Final = 180.0
+POLL_INTERVAL: Final = 0.5
 Json = dict[str, Any]
 
 
@@ -66,10 +66,10 @@ def next_steps(kubeconfig: str, manifest: Path, *, airgap: bool) -> str:
     return "\n".join(lines)
 
 
-def _watch(it: Cluster) -> None:
+def _watch(it: E2eCluster) -> None:
     """Tells how many pods wait and how many run until all run. Raises commands.Failed."""
     began, told = time.monotonic(), ""
-    while time.monotonic() - began < PATIENCE:
+    while time.monotonic() - began < TIMEOUT:
         pods = _pods(it)
         waiting, running = sum(map(facts.held, pods)), sum(map(facts.runs, pods))
         now = f"{GANG}: {waiting} wait in their barrier, {running} run"
@@ -78,11 +78,11 @@ def _watch(it: Cluster) -> None:
             told = now
         if running == WORKERS + 1:
             return
-        time.sleep(LOOK_EVERY)
-    raise commands.Failed(f"{told}, and no more after {PATIENCE:.0f}s")
+        time.sleep(POLL_INTERVAL)
+    raise commands.CommandFailed(f"{told}, and no more after {TIMEOUT:.0f}s")
 
 
-def _pods(it: Cluster) -> list[Json]:
+def _pods(it: E2eCluster) -> list[Json]:
     found = it.kubectl("get", "pods", f"--selector={names.JS_NAME}={GANG}", "--output=json")
     return list(json.loads(found)["items"])
 

@@ -9,9 +9,9 @@ from typing import Any, Final
 
 from e2e import commands, facts, logs
 from e2e.facts import Json
-from e2e.ground import Ground
-from e2e.logs import Line
-from e2e.patience import PATIENCE
+from e2e.ground import Environment
+from e2e.logs import LogLine
+from e2e.patience import TIMEOUT
 from e2e.seats import MARK
 from jobset_gate import names, verdicts
 from jobset_gate.kube import access
@@ -19,22 +19,22 @@ from jobset_gate.kube.client import Client, PatchType
 from jobset_gate.kube.errors import NotFound
 from jobset_gate.kube.resources import CONFIGMAPS, EVENTS, JOBSETS, NAMESPACES, PODS, Resource
 from jobset_gate.model import Verdict
-from jobset_gate.sim.until import View
+from jobset_gate.sim.until import ObjectView
 
-TO_SPEAK: Final = 60.0
+FIRST_LINE_TIMEOUT: Final = 60.0
 """Seconds from a container's start to its first line, at most."""
 SERVICE_ACCOUNTS: Final = Resource("", "v1", "serviceaccounts", "ServiceAccount")
-LOOK_EVERY: Final = 0.5
+POLL_INTERVAL: Final = 0.5
 
 
 @dataclass
-class World:
+class Scenario:
     """A namespace of its own. Waiting is watching; whoever waits in vain gets a TimeoutError that says for what."""
 
-    ground: Ground
+    ground: Environment
     namespace: str
     client: Client
-    pods: View
+    pods: ObjectView
     ends: dict[str, Json]
     """How the barrier of each pod ended, by the pod's name; also of those that have gone since."""
 
@@ -45,12 +45,12 @@ class World:
 
     # --- What a user does --------------------------------------------------------------------------------------------
 
-    async def kubectl(self, *args: str, stdin: str | None = None, seconds: float = PATIENCE) -> str:
+    async def kubectl(self, *args: str, stdin: str | None = None, seconds: float = TIMEOUT) -> str:
         """In this namespace. Raises commands.Failed with kubectl's words."""
         command = ("kubectl", "--kubeconfig", self.ground.kubeconfig, "--namespace", self.namespace, *args)
         return await asyncio.to_thread(commands.run, *command, stdin=stdin, seconds=seconds)
 
-    async def kubectl_as_is(self, *args: str, seconds: float = PATIENCE) -> str:
+    async def kubectl_as_is(self, *args: str, seconds: float = TIMEOUT) -> str:
         """In the namespaces that the manifests name."""
         command = ("kubectl", "--kubeconfig", self.ground.kubeconfig, *args)
         return await asyncio.to_thread(commands.run, *command, seconds=seconds)
@@ -98,7 +98,7 @@ class World:
             if event.get("reportingComponent") == names.PROGRAM
         ]
 
-    async def logs(self) -> list[Line]:
+    async def logs(self) -> list[LogLine]:
         """All lines of all containers of the gang's pods that still exist."""
         selector = f"--selector={names.JS_NAME}=gang"
         flags = ("--all-containers", "--prefix", "--timestamps", "--tail=-1", "--max-log-requests=200")
@@ -106,37 +106,37 @@ class World:
 
     async def check_order(self, expected: int) -> float:
         """Nobody ran before everybody was there; see logs.py. Returns seconds from last barrier to last main."""
-        return logs.check_all_started_before_any_ran(await self.spoken(expected), expected)
+        return logs.check_all_started_before_any_ran(await self.logs_of_mains(expected), expected)
 
-    async def spoken(self, mains: int) -> list[Line]:
+    async def logs_of_mains(self, mains: int) -> list[LogLine]:
         """The logs once so many main containers have said something: one that runs may not have come to it yet."""
-        deadline = asyncio.get_running_loop().time() + TO_SPEAK
+        deadline = asyncio.get_running_loop().time() + FIRST_LINE_TIMEOUT
         while True:
             lines = await self.logs()
             if len(logs.first_lines(lines, "main")) >= mains or asyncio.get_running_loop().time() > deadline:
                 return lines
-            await asyncio.sleep(LOOK_EVERY)
+            await asyncio.sleep(POLL_INTERVAL)
 
     # --- Waiting -----------------------------------------------------------------------------------------------------
 
-    async def until(self, holds: Callable[[list[Json]], bool], seconds: float = PATIENCE) -> list[Json]:
+    async def until(self, holds: Callable[[list[Json]], bool], seconds: float = TIMEOUT) -> list[Json]:
         """Until it is true of the namespace's pods."""
-        return await _patiently(self.pods, holds, seconds)
+        return await _wait(self.pods, holds, seconds)
 
-    async def until_held(self, count: int, seconds: float = PATIENCE) -> list[Json]:
+    async def until_held(self, count: int, seconds: float = TIMEOUT) -> list[Json]:
         """Until exactly that many pods wait in their barrier; none may have run. Returns all pods."""
         return await self.until(lambda pods: sum(map(facts.held, pods)) == count, seconds)
 
-    async def until_running(self, count: int, seconds: float = PATIENCE) -> list[Json]:
+    async def until_running(self, count: int, seconds: float = TIMEOUT) -> list[Json]:
         """Until the main containers of exactly that many pods run. Returns those pods."""
         pods = await self.until(lambda pods: sum(map(facts.runs, pods)) == count, seconds)
         return [pod for pod in pods if facts.runs(pod)]
 
-    async def until_jobset(self, holds: Callable[[Json], bool], seconds: float = PATIENCE) -> Json:
+    async def until_jobset(self, holds: Callable[[Json], bool], seconds: float = TIMEOUT) -> Json:
         found = await self.until_any(JOBSETS, holds, seconds)
         return found[0]
 
-    async def until_condition(self, reason: str, text: str = "", seconds: float = PATIENCE) -> Json:
+    async def until_condition(self, reason: str, text: str = "", seconds: float = TIMEOUT) -> Json:
         """Our condition, once it has this reason and contains this text."""
 
         def told(jobset: Json) -> bool:
@@ -146,7 +146,7 @@ class World:
         return facts.condition(await self.until_jobset(told, seconds))
 
     async def until_verdict(
-        self, holds: Callable[[Verdict], bool] = lambda _: True, seconds: float = PATIENCE
+        self, holds: Callable[[Verdict], bool] = lambda _: True, seconds: float = TIMEOUT
     ) -> Verdict:
         """The gang's verdict, once there is such a one in its ConfigMap."""
 
@@ -165,15 +165,15 @@ class World:
         return verdict
 
     async def until_any(
-        self, resource: Resource, holds: Callable[[Json], bool], seconds: float = PATIENCE
+        self, resource: Resource, holds: Callable[[Json], bool], seconds: float = TIMEOUT
     ) -> list[Json]:
         """The objects of a kind of which it is true, once there are any."""
-        async with View(self.client, resource, self.namespace) as view:
-            found = await _patiently(view, lambda all_: any(map(holds, all_)), seconds)
+        async with ObjectView(self.client, resource, self.namespace) as view:
+            found = await _wait(view, lambda all_: any(map(holds, all_)), seconds)
         return [one for one in found if holds(one)]
 
 
-async def _patiently(view: View, holds: Callable[[list[Json]], bool], seconds: float) -> list[Json]:
+async def _wait(view: ObjectView, holds: Callable[[list[Json]], bool], seconds: float) -> list[Json]:
     try:
         return await view.until(holds, seconds)
     except TimeoutError:
@@ -182,7 +182,7 @@ async def _patiently(view: View, holds: Callable[[list[Json]], bool], seconds: f
 
 
 @asynccontextmanager
-async def made(ground: Ground, namespace: str) -> AsyncIterator[World]:
+async def open_scenario(ground: Environment, namespace: str) -> AsyncIterator[Scenario]:
     """A new namespace in which pods can be made; deleted at the end, without waiting for its pods to go."""
     async with Client(await access.from_kubeconfig(ground.kubeconfig), user_agent="jobset-gate-e2e") as client:
         body = {"metadata": {"name": namespace, "labels": {MARK: "true"}}}
@@ -194,9 +194,9 @@ async def made(ground: Ground, namespace: str) -> AsyncIterator[World]:
                 if end := facts.barrier_end(pod):
                     ends[facts.name_of(pod)] = end
 
-            async with View(client, SERVICE_ACCOUNTS, namespace) as accounts:
-                await accounts.until(bool, PATIENCE)
-            async with View(client, PODS, namespace, each=note) as pods:
-                yield World(ground, namespace, client, pods, ends)
+            async with ObjectView(client, SERVICE_ACCOUNTS, namespace) as accounts:
+                await accounts.until(bool, TIMEOUT)
+            async with ObjectView(client, PODS, namespace, each=note) as pods:
+                yield Scenario(ground, namespace, client, pods, ends)
         finally:
             await client.delete(NAMESPACES, namespace)

@@ -11,7 +11,7 @@ from jobset_gate.kube.resources import Resource
 Json = dict[str, Any]
 
 
-async def rewrite(
+async def retry_on_conflict(
     client: Client, resource: Resource, name: str, namespace: str, change: Callable[[Json], None]
 ) -> Json:
     """As controllers do it; `change` is made anew in each version that is met."""

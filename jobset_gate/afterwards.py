@@ -1,14 +1,14 @@
 """What happens at the timeout, said as far as it is known: the user's own policies decide what follows (A7)."""
 
 from jobset_gate import names
-from jobset_gate.explained import Policy
+from jobset_gate.explained import FailurePolicies
 from jobset_gate.model import JobSetSeen
 
 _RESTARTS = "RestartJobSet"
 _RESTARTS_FREELY = "RestartJobSetAndIgnoreMaxRestarts"
 
 
-def afterwards(jobset: JobSetSeen, policy: Policy | None) -> str:
+def after_timeout(jobset: JobSetSeen, policy: FailurePolicies | None) -> str:
     """One sentence; "" where there is no timeout."""
     if jobset.config.timeout is None:
         return ""
@@ -20,7 +20,7 @@ def afterwards(jobset: JobSetSeen, policy: Policy | None) -> str:
     return "; ".join((ends, _pods(policy), _jobset(policy)))
 
 
-def _pods(policy: Policy) -> str:
+def _pods(policy: FailurePolicies) -> str:
     """From the pods to their Job."""
     if policy.exit_actions:
         return f"podFailurePolicy says {' or '.join(policy.exit_actions)} to that"
@@ -33,7 +33,7 @@ def _pods(policy: Policy) -> str:
     return f"{again} backoffLimit {limits} is used up and the Jobs fail"
 
 
-def _jobset(policy: Policy) -> str:
+def _jobset(policy: FailurePolicies) -> str:
     """From a failed Job to the JobSet."""
     if policy.max_restarts is None:
         return "without a failurePolicy the JobSet fails then"
@@ -43,7 +43,7 @@ def _jobset(policy: Policy) -> str:
     return _restart(policy)
 
 
-def _restart(policy: Policy) -> str:
+def _restart(policy: FailurePolicies) -> str:
     limit = policy.max_restarts or 0
     left = max(0, limit - policy.counted)
     if not left:

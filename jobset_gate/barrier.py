@@ -7,7 +7,7 @@ from typing import Any, Final
 from jobset_gate import names, quantity
 from jobset_gate.model import Config
 from jobset_gate.settings import DEFAULT_POLL_SECONDS, Barrier
-from jobset_gate.template import Json, Replicated, dig, items, mapping, named, whole
+from jobset_gate.template import Json, ReplicatedJobView, as_int, as_list, as_map, entries_named, nested
 
 TOKEN_PATH: Final = "/var/run/secrets/kubernetes.io/serviceaccount"  # noqa: S105 - a path, no secret
 """Where the API server mounts a service account's token into each container that has nothing mounted there."""
@@ -17,8 +17,8 @@ READABLE_BY_ALL: Final = 0o444
 _COPIED: Final = ("cpu", "memory", "ephemeral-storage")
 
 
-def container(
-    job: Replicated, config: Config, settings: Barrier, image: str | None = None, *, stream: str = ""
+def build_container(
+    job: ReplicatedJobView, config: Config, settings: Barrier, image: str | None = None, *, stream: str = ""
 ) -> Json:
     """The init container for one replicatedJob's pods. `image` overrides the settings' (A2: barrier-image).
 
@@ -40,14 +40,14 @@ def container(
     return made | {"resources": resources} if resources else made
 
 
-def stream(settings: Barrier, namespace: str, jobset: str, token: str) -> str:
+def stream_url(settings: Barrier, namespace: str, jobset: str, token: str) -> str:
     """A gang's place on the gate stream (A6); "" if the operator has none, or this gang no token."""
     if not settings.stream_url or not token:
         return ""
     return f"{settings.stream_url}/v1/gangs/{namespace}/{jobset}/{token}"
 
 
-def volume(jobset: str) -> Json:
+def build_volume(jobset: str) -> Json:
     """The volume with the gang's verdict and the pod's own annotation; the ConfigMap may be missing."""
     verdict = {"key": names.KEY_VERDICT, "path": names.VERDICT_FILE}
     annotation = {"path": names.ANNOTATION_FILE, "fieldRef": _annotation(names.VERDICT)}
@@ -80,39 +80,41 @@ def is_barrier(entry: Any) -> bool:
 
     Known by what only we write: the generation's environment and the mount of our volume at our path.
     """
-    if dig(entry, "name") != names.BARRIER_CONTAINER:
+    if nested(entry, "name") != names.BARRIER_CONTAINER:
         return False
-    named_ = (dig(variable, "name") for variable in items(dig(entry, "env")))
+    named_ = (nested(variable, "name") for variable in as_list(nested(entry, "env")))
     variables = {name for name in named_ if isinstance(name, str)}
-    mounts = items(dig(entry, "volumeMounts"))
-    ours = any(dig(it, "name") == names.VOLUME and dig(it, "mountPath") == names.MOUNT_PATH for it in mounts)
+    mounts = as_list(nested(entry, "volumeMounts"))
+    ours = any(nested(it, "name") == names.VOLUME and nested(it, "mountPath") == names.MOUNT_PATH for it in mounts)
     return ours and {names.ENV_UID, names.ENV_ATTEMPT, names.ENV_EPOCH} <= variables
 
 
 def is_volume(entry: Any) -> bool:
     """Whether a volume is one that some version of jobset-gate has rendered."""
-    if dig(entry, "name") != names.VOLUME:
+    if nested(entry, "name") != names.VOLUME:
         return False
-    sources = (dig(source, "configMap", "name") for source in items(dig(entry, "projected", "sources")))
+    sources = (nested(source, "configMap", "name") for source in as_list(nested(entry, "projected", "sources")))
     return any(isinstance(name, str) and name.endswith(names.CONFIG_MAP_SUFFIX) for name in sources)
 
 
-def has_barrier(job: Replicated) -> bool:
+def has_barrier(job: ReplicatedJobView) -> bool:
     """Whether a replicatedJob's pod template carries one of ours."""
-    return any(is_barrier(entry) for _, entry in named(job.listed("initContainers"), names.BARRIER_CONTAINER))
+    return any(
+        is_barrier(entry) for _, entry in entries_named(job.spec_list("initContainers"), names.BARRIER_CONTAINER)
+    )
 
 
-def same(one: Any, other: Any) -> bool:
+def semantically_equal(one: Any, other: Any) -> bool:
     """Whether two pieces of an object mean the same to the API server, where empty and absent are one.
 
     A typed client that reads and writes an object drops empty members or adds them.
     """
-    return bool(one == other or _meaning(one) == _meaning(other))
+    return bool(one == other or _normalized(one) == _normalized(other))
 
 
-def same_but_token(one: Any, other: Any) -> bool:
+def equal_except_token(one: Any, other: Any) -> bool:
     """The same for barriers, whatever key to the gate stream they hold: `render` offline cannot know the real one."""
-    return same(_without_token(one), _without_token(other))
+    return semantically_equal(_without_token(one), _without_token(other))
 
 
 def _without_token(entry: Any) -> Any:
@@ -122,27 +124,30 @@ def _without_token(entry: Any) -> Any:
 
 
 def _keyless(variable: Any) -> Any:
-    value = dig(variable, "value")
-    if dig(variable, "name") != names.ENV_STREAM or not isinstance(value, str):
+    value = nested(variable, "value")
+    if nested(variable, "name") != names.ENV_STREAM or not isinstance(value, str):
         return variable
     return variable | {"value": value.rpartition("/")[0]}
 
 
-def _meaning(value: Any) -> Any:
+def _normalized(value: Any) -> Any:
     if isinstance(value, dict):
-        told = {key: _amounts(member) if key in quantity.MAPS else _meaning(member) for key, member in value.items()}
+        told = {
+            key: _normalized_quantities(member) if key in quantity.MAPS else _normalized(member)
+            for key, member in value.items()
+        }
         return {key: member for key, member in told.items() if member not in (None, "", {}, [])}
     if isinstance(value, list):
-        return [_meaning(entry) for entry in value]
+        return [_normalized(entry) for entry in value]
     return value
 
 
-def _amounts(value: Any) -> Any:
+def _normalized_quantities(value: Any) -> Any:
     """JobSet's webhook, like every typed client, writes amounts in the canonical form."""
     if not isinstance(value, dict):
-        return _meaning(value)
+        return _normalized(value)
     told = {key: quantity.amount(member) for key, member in value.items()}
-    return {key: _meaning(value[key]) if number is None else number for key, number in told.items()}
+    return {key: _normalized(value[key]) if number is None else number for key, number in told.items()}
 
 
 def _environment(config: Config, settings: Barrier, stream: str) -> list[Json]:
@@ -173,7 +178,7 @@ def _limit(config: Config, settings: Barrier) -> str:
     return "" if settings.max_wait_seconds is None else str(settings.max_wait_seconds)
 
 
-def _security_context(job: Replicated, settings: Barrier) -> Json:
+def _security_context(job: ReplicatedJobView, settings: Barrier) -> Json:
     """What Pod Security "restricted" asks of a container. A pod-level user other than root is the user's choice."""
     context: Json = {
         "allowPrivilegeEscalation": False,
@@ -182,7 +187,7 @@ def _security_context(job: Replicated, settings: Barrier) -> Json:
         "runAsNonRoot": True,
         "seccompProfile": {"type": "RuntimeDefault"},
     }
-    if whole(dig(job.pod_spec, "securityContext", "runAsUser"), 0) != 0:
+    if as_int(nested(job.pod_spec, "securityContext", "runAsUser"), 0) != 0:
         return context
     if settings.run_as_user is not None:
         context["runAsUser"] = settings.run_as_user
@@ -191,14 +196,14 @@ def _security_context(job: Replicated, settings: Barrier) -> Json:
     return context
 
 
-def _resources(job: Replicated, settings: Barrier) -> Json:
+def _resources(job: ReplicatedJobView, settings: Barrier) -> Json:
     """The first main container's cpu, memory and ephemeral storage, never its devices; or what the operator says."""
     if settings.resources is not None:
         return {key: value for key, value in settings.resources.model_dump().items() if value}
-    first = next(iter(job.listed("containers")), None)
+    first = next(iter(job.spec_list("containers")), None)
     copied: Json = {}
     for key in ("requests", "limits"):
-        amounts = mapping(dig(first, "resources", key))
+        amounts = as_map(nested(first, "resources", key))
         kept = {name: amounts[name] for name in _COPIED if amounts.get(name) is not None}
         if kept:
             copied[key] = kept

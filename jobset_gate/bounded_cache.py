@@ -27,7 +27,7 @@ class BoundedCache(dict[K, V]):
         super().__init__()
         self._most, self._weight = most, 0
 
-    def keep(self, key: K, value: V, weight: int) -> V:
+    def put(self, key: K, value: V, weight: int) -> V:
         """Gives the value back."""
         self._weight += weight
         if self._weight > self._most:
@@ -40,9 +40,9 @@ class BoundedCache(dict[K, V]):
 _texts: Final = BoundedCache[str, str](_TEXTS_BYTES)
 
 
-def shared_text(text: str) -> str:
+def intern_text(text: str) -> str:
     """An equal text: the same object for equal ones, as long as the table has room."""
     known = _texts.get(text)
     if known is not None:
         return known
-    return text if len(text) > _LONGEST_TEXT else _texts.keep(text, text, getsizeof(text))
+    return text if len(text) > _LONGEST_TEXT else _texts.put(text, text, getsizeof(text))

@@ -9,9 +9,9 @@ from typing import Any, Final
 import msgspec
 
 from jobset_gate import names, ours
-from jobset_gate.config import FIELD_PATH, NOTE_PATH, parse_note
-from jobset_gate.template import Json, Replicated, dig, dotted, items, notes, replicated_jobs
-from jobset_gate.violation import Violation, at
+from jobset_gate.config import ANNOTATION_PATH, FIELD_PATH, parse_annotation
+from jobset_gate.template import Json, ReplicatedJobView, annotations_of, as_list, format_path, nested, replicated_jobs
+from jobset_gate.violation import FieldError, child_path
 
 MOST_REPLICATED_JOBS: Final = 500
 MOST_STORED: Final = 5000
@@ -32,43 +32,43 @@ class PatchTooLarge(Exception):
     """More would be put into an object than LARGEST_PATCH."""
 
 
-def exceeded(new: Json, old: Json | None = None) -> list[Violation]:
+def exceeded(new: Json, old: Json | None = None) -> list[FieldError]:
     """The bounds that a gated JobSet goes beyond; `old` is None on CREATE."""
-    field, note = dig(new, "spec", names.CONFIG_FIELD), notes(new).get(names.CONFIG)
+    field, note = nested(new, "spec", names.CONFIG_FIELD), annotations_of(new).get(names.CONFIG)
     if field is None and note is None:
         return []
-    found = _config(FIELD_PATH, field, dig(old, "spec", names.CONFIG_FIELD))
-    found += _config(NOTE_PATH, note, notes(old).get(names.CONFIG))
-    jobs, before = items(dig(new, "spec", "replicatedJobs")), items(dig(old, "spec", "replicatedJobs"))
+    found = _config(FIELD_PATH, field, nested(old, "spec", names.CONFIG_FIELD))
+    found += _config(ANNOTATION_PATH, note, annotations_of(old).get(names.CONFIG))
+    jobs, before = as_list(nested(new, "spec", "replicatedJobs")), as_list(nested(old, "spec", "replicatedJobs"))
     if len(jobs) > max(MOST_REPLICATED_JOBS, len(before)) or len(before) > MOST_STORED:
         message = f"too many: a gated JobSet has at most {MOST_REPLICATED_JOBS} replicatedJobs"
-        return [*found, Violation("spec.replicatedJobs", max(len(jobs), len(before)), message)]
+        return [*found, FieldError("spec.replicatedJobs", max(len(jobs), len(before)), message)]
     most = max([MOST_CONTAINERS, *map(_containers, replicated_jobs(old))])
     return found + [_too_many(job) for job in replicated_jobs(new) if _containers(job) > most]
 
 
-def patch_too_large(new: Json) -> Violation:
+def patch_too_large(new: Json) -> FieldError:
     """The refusal of an object that PatchTooLarge was raised for."""
     message = f"too much: what jobset-gate puts into a JobSet is at most {LARGEST_PATCH} bytes in all"
-    return Violation("spec.replicatedJobs", len(items(dig(new, "spec", "replicatedJobs"))), message)
+    return FieldError("spec.replicatedJobs", len(as_list(nested(new, "spec", "replicatedJobs"))), message)
 
 
-def size(value: Any) -> int:
+def json_size(value: Any) -> int:
     """The bytes of a value as JSON. A list's entries are counted one by one: they may share what is large."""
     if isinstance(value, list):
-        return sum(map(size, value)) + len(value) + 2
+        return sum(map(json_size, value)) + len(value) + 2
     return len(msgspec.json.encode(value))
 
 
-def _config(path: str, value: Any, old: Any) -> list[Violation]:
+def _config(path: str, value: Any, old: Any) -> list[FieldError]:
     given = _length(value)
     too_long = given > max(LARGEST_CONFIG, _length(old))
     if not (too_long and isinstance(value, str)):  # a text beyond the bound is not even parsed
         count = len(_targets(value))
         if count > max(MOST_TARGETS, len(_targets(old))):
             message = f"too many: must be at most {MOST_TARGETS} targets"
-            return [Violation(at(path, names.TARGETS_FIELD), count, message)]
-    return [Violation(path, given, f"too long: must be at most {LARGEST_CONFIG} bytes")] if too_long else []
+            return [FieldError(child_path(path, names.TARGETS_FIELD), count, message)]
+    return [FieldError(path, given, f"too long: must be at most {LARGEST_CONFIG} bytes")] if too_long else []
 
 
 def _length(config: Any) -> int:
@@ -76,25 +76,25 @@ def _length(config: Any) -> int:
     if isinstance(config, str):
         return len(config.encode(errors="surrogatepass"))
     try:
-        return 0 if config is None else size(config)
+        return 0 if config is None else json_size(config)
     except (TypeError, ValueError, RecursionError, OverflowError):
         return 0
 
 
 def _targets(config: Any) -> list[Any]:
     if not isinstance(config, str):
-        return items(dig(config, names.TARGETS_FIELD))
-    usable = parse_note(config).usable
+        return as_list(nested(config, names.TARGETS_FIELD))
+    usable = parse_annotation(config).usable
     return [] if usable is None else list(usable.targets)
 
 
-def _containers(job: Replicated) -> int:
+def _containers(job: ReplicatedJobView) -> int:
     """The user's containers; what bears a name of ours counts from where we would not have put so many."""
-    entries = [*job.listed("initContainers"), *job.listed("containers")]
-    reserved = sum(map(ours.container_reserved, entries))
+    entries = [*job.spec_list("initContainers"), *job.spec_list("containers")]
+    reserved = sum(map(ours.is_reserved_container, entries))
     return max(len(entries) - reserved, reserved - _OURS_BESIDE)
 
 
-def _too_many(job: Replicated) -> Violation:
+def _too_many(job: ReplicatedJobView) -> FieldError:
     message = f"too many: a gated pod template has at most {MOST_CONTAINERS} containers, init containers counted too"
-    return Violation(dotted((*job.pod_path, "spec", "containers")), _containers(job), message)
+    return FieldError(format_path((*job.pod_path, "spec", "containers")), _containers(job), message)

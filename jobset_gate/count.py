@@ -8,15 +8,15 @@ what is there, not for what is asked for: anybody may write a JobSet of a billio
 from collections.abc import Container, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 
-from jobset_gate.model import GangSeen, JobSeen, PodSeen, ReplicatedJobSeen, Stage, Tally
+from jobset_gate.model import BarrierStage, GangCount, GangSnapshot, JobSeen, PodSeen, ReplicatedJobSeen
 
 
 @dataclass(frozen=True, slots=True)
-class Share:
+class JobSlots:
     """One Job's share of the gang, whether or not that Job exists yet; or that of several that are not there."""
 
     target: ReplicatedJobSeen
-    number: int
+    job_index: int
     """The job index."""
     job: JobSeen | None
     pods: Sequence[PodSeen]
@@ -24,23 +24,23 @@ class Share:
     """The JobSet or this Job is: no pod of it counts. A Job that became Complete meanwhile is so for good."""
     announced: Container[str] = ()
     """UIDs of the pods that hold the gate stream open."""
-    times: int = 1
+    repeat: int = 1
     """So many Jobs from this number on, none of which has a Job or a pod yet if there are several."""
-    _found: list[list[PodSeen]] = field(default_factory=list, compare=False, repr=False)
+    _started_pods: list[list[PodSeen]] = field(default_factory=list, compare=False, repr=False)
     """Its started pods once they have been looked for: both who counts and who names the missing ask for them."""
 
     @property
-    def slots(self) -> int:
+    def index_count(self) -> int:
         """How many completion indexes there are; an elastic Job that shrank leaves pods of others behind."""
         return self.target.pods_per_job if self.target.completions is None else self.target.completions
 
     @property
-    def done(self) -> frozenset[int]:
+    def completed_indexes(self) -> frozenset[int]:
         """Completed indexes."""
         return self.job.completed if self.job is not None else frozenset()
 
     @property
-    def need(self) -> int:
+    def required(self) -> int:
         """Pods it still has to run at once: what has finished needs no pod, in any epoch of the attempt."""
         if self.job is not None and self.job.complete:
             return 0
@@ -48,31 +48,31 @@ class Share:
             return self.target.pods_per_job
         if self.target.indexed:
             # Some may be of indexes that an elastic Job no longer has.
-            finished = sum(index < self.slots for index in self.job.completed)
+            finished = sum(index < self.index_count for index in self.job.completed)
         else:
             # The Job counts a pod that succeeded a moment later; it must not be counted twice.
-            finished = max(self.job.succeeded, len(self._succeeded))
+            finished = max(self.job.succeeded, len(self._succeeded_pods))
         return max(0, min(self.target.parallelism, self.target.completions - finished))
 
     @property
-    def lacking(self) -> int:
+    def missing_count(self) -> int:
         """Slots of each of its Jobs that are still to be filled: who counts and who names the missing go by this."""
-        return max(0, self.need - len(self.having()))
+        return max(0, self.required - len(self.started_pods()))
 
-    def having(self) -> list[PodSeen]:
+    def started_pods(self) -> list[PodSeen]:
         """Its started pods, one per slot that is not done."""
-        if not self._found:
-            self._found.append(self._look())
-        return self._found[0]
+        if not self._started_pods:
+            self._started_pods.append(self._find_started_pods())
+        return self._started_pods[0]
 
-    def _look(self) -> list[PodSeen]:
+    def _find_started_pods(self) -> list[PodSeen]:
         if self.job is None or self.suspended:
             return []
-        ready = [pod for pod in self._own if pod.counts(self.announced)]
+        ready = [pod for pod in self._own_pods if pod.counts(self.announced)]
         if not self.target.indexed:
             return ready if self.target.completions is None else [pod for pod in ready if pod.phase != "Succeeded"]
         by_index: dict[int, PodSeen] = {}
-        slots, done = self.slots, self.done
+        slots, done = self.index_count, self.completed_indexes
         for pod in ready:
             if pod.index is None or not 0 <= pod.index < slots or pod.index in done:
                 continue
@@ -82,27 +82,27 @@ class Share:
         return list(by_index.values())
 
     @property
-    def _own(self) -> Iterator[PodSeen]:
+    def _own_pods(self) -> Iterator[PodSeen]:
         """Pods of this very Job, not of a namesake that it replaces."""
         uid = "" if self.job is None else self.job.uid
         return (pod for pod in self.pods if pod.job_uid == uid != "")
 
     @property
-    def _succeeded(self) -> list[PodSeen]:
-        return [pod for pod in self._own if pod.alive and pod.phase == "Succeeded"]
+    def _succeeded_pods(self) -> list[PodSeen]:
+        return [pod for pod in self._own_pods if pod.alive and pod.phase == "Succeeded"]
 
 
-def tally(seen: GangSeen, parts: Iterable[Share] | None = None) -> Tally:
+def count_gang(seen: GangSnapshot, job_slots: Iterable[JobSlots] | None = None) -> GangCount:
     """The count of a gang as it stands. No pod counts while the JobSet or the pod's Job is suspended.
 
     `parts`: its shares, where they are known already.
     """
     started = dict.fromkeys((target.name for target in seen.jobset.targets), 0)
     counted: list[PodSeen] = []
-    for share in runs(seen) if parts is None else parts:
-        started[share.target.name] += share.times * (share.target.pods_per_job - share.lacking)
-        counted += share.having()
-    live_epoch = max((pod.epoch for pod in members(seen) if pod.alive), default=-1)
+    for share in list_job_slots(seen) if job_slots is None else job_slots:
+        started[share.target.name] += share.repeat * (share.target.pods_per_job - share.missing_count)
+        counted += share.started_pods()
+    live_epoch = max((pod.epoch for pod in gang_pods(seen) if pod.alive), default=-1)
     since: list[float] = []
     announced: list[float] = []
     for pod in counted:
@@ -110,10 +110,10 @@ def tally(seen: GangSeen, parts: Iterable[Share] | None = None) -> Tally:
             continue
         if pod.barrier_since is not None:
             since.append(pod.barrier_since)
-        elif pod.stage is Stage.WAITING and pod.uid in seen.announced:
+        elif pod.stage is BarrierStage.WAITING and pod.uid in seen.announced:
             announced.append(seen.announced[pod.uid])
     per_job = tuple((target.name, started[target.name], target.expected) for target in seen.jobset.targets)
-    return Tally(
+    return GangCount(
         expected=sum(expected for _, _, expected in per_job),
         started=sum(started.values()),
         per_job=per_job,
@@ -125,13 +125,13 @@ def tally(seen: GangSeen, parts: Iterable[Share] | None = None) -> Tally:
     )
 
 
-def members(seen: GangSeen) -> Iterator[PodSeen]:
+def gang_pods(seen: GangSnapshot) -> Iterator[PodSeen]:
     """The pods of the gang's present life and restart attempt (A5), at any epoch. An empty UID never matches (A2)."""
     uid, attempt = seen.jobset.uid, seen.jobset.attempt
     return (pod for pod in seen.pods if pod.jobset_uid == uid != "" and pod.attempt == attempt)
 
 
-def runs(seen: GangSeen) -> Iterator[Share]:
+def list_job_slots(seen: GangSnapshot) -> Iterator[JobSlots]:
     """The gang Job by Job, in the order of the spec; neighbours of which nothing is there are one."""
     jobset = seen.jobset
     # A Job on its way out has been replaced or will be.
@@ -141,7 +141,7 @@ def runs(seen: GangSeen) -> Iterator[Share]:
         if job.jobset_uid == jobset.uid != "" and job.attempt == jobset.attempt and not job.deleting
     }
     pods: dict[tuple[str, int], list[PodSeen]] = {}
-    for pod in members(seen):
+    for pod in gang_pods(seen):
         pods.setdefault((pod.replicated_job, pod.job_index), []).append(pod)
     there: dict[str, list[int]] = {}
     for name, number in jobs:
@@ -154,14 +154,14 @@ def runs(seen: GangSeen) -> Iterator[Share]:
             if not 0 <= number < target.replicas:
                 continue  # of a Job that the spec has no more
             if number > following:
-                yield _absent(seen, target, following, number)
+                yield _absent_jobs(seen, target, following, number)
             job = jobs.get((target.name, number))
             suspended = jobset.suspended or (job is not None and job.suspended)
-            yield Share(target, number, job, pods.get((target.name, number), ()), suspended, seen.announced)
+            yield JobSlots(target, number, job, pods.get((target.name, number), ()), suspended, seen.announced)
             following = number + 1
         if following < target.replicas:
-            yield _absent(seen, target, following, target.replicas)
+            yield _absent_jobs(seen, target, following, target.replicas)
 
 
-def _absent(seen: GangSeen, target: ReplicatedJobSeen, first: int, end: int) -> Share:
-    return Share(target, first, None, (), seen.jobset.suspended, seen.announced, times=end - first)
+def _absent_jobs(seen: GangSnapshot, target: ReplicatedJobSeen, first: int, end: int) -> JobSlots:
+    return JobSlots(target, first, None, (), seen.jobset.suspended, seen.announced, repeat=end - first)

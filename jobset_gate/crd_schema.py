@@ -53,7 +53,7 @@ def is_extended(crd: Mapping[str, Any]) -> bool:
     Whose field it is does not matter: a JobSet that brings one of its own is left alone.
     """
     versions = _versions(crd)
-    return bool(versions) and all(_knows(version) for _, version in versions)
+    return bool(versions) and all(_has_field(version) for _, version in versions)
 
 
 def can_be_extended(crd: Mapping[str, Any]) -> bool:
@@ -67,7 +67,7 @@ def extension(crd: Mapping[str, Any]) -> list[Operation]:
     operations = [
         {"op": "add", "path": _path(index), "value": dict(FIELD_SCHEMA)}
         for index, version in _versions(crd)
-        if not _knows(version)
+        if not _has_field(version)
     ]
     return [_same_version(crd), *operations] if operations else []
 
@@ -89,22 +89,22 @@ def restoration(crd: Mapping[str, Any], managed_fields: Sequence[Mapping[str, An
     return [_same_version(crd), {"op": "add", "path": "/metadata/managedFields", "value": value}]
 
 
-def owners(crd: Mapping[str, Any]) -> list[dict[str, Any]]:
+def managed_fields(crd: Mapping[str, Any]) -> list[dict[str, Any]]:
     """The CRD's managedFields as they are."""
     return list(crd["metadata"].get("managedFields") or [])
 
 
-def is_disowned(crd: Mapping[str, Any], manager: str = MANAGER) -> bool:
+def is_not_owner(crd: Mapping[str, Any], manager: str = MANAGER) -> bool:
     """Are we not among the owners of the CRD's fields? We are only if we died between the two patches."""
-    return not any(_is_ours(entry, manager) for entry in owners(crd))
+    return not any(_is_ours(entry, manager) for entry in managed_fields(crd))
 
 
-def disowned(crd: Mapping[str, Any], manager: str = MANAGER) -> list[dict[str, Any]]:
+def managed_fields_without_us(crd: Mapping[str, Any], manager: str = MANAGER) -> list[dict[str, Any]]:
     """The managedFields without us, where it is not known how they were: what we owned goes to the owner of the spec.
 
     Among several owners one that applies server-side comes first, since only those can conflict; then the latest.
     """
-    others = [entry for entry in owners(crd) if not _is_ours(entry, manager)]
+    others = [entry for entry in managed_fields(crd) if not _is_ours(entry, manager)]
     heirs = [entry for entry in others if not entry.get("subresource") and "f:spec" in entry.get("fieldsV1", {})]
     if not heirs or any("f:versions" in entry["fieldsV1"]["f:spec"] for entry in heirs):
         return others
@@ -132,7 +132,7 @@ def _properties(version: Mapping[str, Any]) -> Mapping[str, Any] | None:
     return at if isinstance(at, Mapping) else None
 
 
-def _knows(version: Mapping[str, Any]) -> bool:
+def _has_field(version: Mapping[str, Any]) -> bool:
     field = (_properties(version) or {}).get(names.CONFIG_FIELD) or {}
     return set(FIELD_SCHEMA["properties"]) <= set(field.get("properties") or {})
 

@@ -8,37 +8,37 @@ decision is settled by one compare-and-swap write on the ConfigMap (A6.1); who l
 from collections.abc import Callable, Iterable
 
 from jobset_gate import count, names, report, verdicts
-from jobset_gate.lacks import lacks
+from jobset_gate.lacks import missing_by_reason
 from jobset_gate.model import (
+    BarrierStage,
+    Blocked,
     Decide,
     Decision,
-    GangSeen,
+    Enforce,
+    GangCount,
+    GangSnapshot,
     Generation,
+    Ignore,
     JobSetSeen,
-    Kind,
-    Quiet,
-    Report,
-    Stage,
-    Stand,
-    Tally,
     Verdict,
+    VerdictKind,
     Wait,
     WaitingSince,
 )
 
-CONFLICT_RECHECK = 30.0
+CONFLICT_RECHECK_SECONDS = 30.0
 """Seconds until a ConfigMap that is not ours is looked at again; nothing tells us that it went away."""
 
-_CLOCKS_DIFFER = 600.0
+_MAX_CLOCK_SKEW = 600.0
 """Seconds by which another controller's clock may be ahead of ours (faults.md 12): one that is later is an edit."""
 
 _WHOLE_SECOND = 1.0
 """Kubelets report whole seconds, rounded down: a pod started up to this much later than its status says."""
 
 
-def decide(seen: GangSeen, now: float) -> Decision:
+def decide(seen: GangSnapshot, now: float) -> Decision:
     """The decision on one gang. `now` in seconds since the epoch, by the controller's clock."""
-    facts = _Facts(seen, now)
+    facts = _Input(seen, now)
     for rule in RULES:
         decision = rule(facts)
         if decision is not None:
@@ -46,23 +46,23 @@ def decide(seen: GangSeen, now: float) -> Decision:
     return _waiting(facts)
 
 
-def can_have_begun(clock: WaitingSince, jobset: JobSetSeen, now: float) -> bool:
+def is_plausible_clock(clock: WaitingSince, jobset: JobSetSeen, now: float) -> bool:
     """Whether a clock of this JobSet can show this time; anything else is an edit.
 
     No nearer bounds: the pods that began it may be gone, and nodes' clocks may differ.
     """
-    return jobset.created <= clock.at <= max(jobset.created, now + _CLOCKS_DIFFER)
+    return jobset.created <= clock.at <= max(jobset.created, now + _MAX_CLOCK_SKEW)
 
 
-class _Facts:
+class _Input:
     """What the rules ask for, counted once."""
 
-    def __init__(self, seen: GangSeen, now: float) -> None:
+    def __init__(self, seen: GangSnapshot, now: float) -> None:
         self.seen, self.now = seen, now
-        self.shares = tuple(count.runs(seen))
-        self.tally: Tally = count.tally(seen, self.shares)
+        self.shares = tuple(count.list_job_slots(seen))
+        self.tally: GangCount = count.count_gang(seen, self.shares)
         self.epoch = self.tally.live_epoch if self.tally.live_epoch >= 0 else seen.jobset.epoch
-        self.recorded = recorded(seen)
+        self.recorded = recorded_verdict(seen)
         self.clock = self._clock()
         self.deadline = self._deadline()
 
@@ -76,7 +76,7 @@ class _Facts:
         if kept is not None:
             if _is_of_later_attempt(kept.generation, current):
                 return kept
-            if kept.generation.covers(current) and can_have_begun(kept, self.seen.jobset, self.now):
+            if kept.generation.covers(current) and is_plausible_clock(kept, self.seen.jobset, self.now):
                 return kept
         # What has finished in an earlier generation is no started pod: after a resume the nodes may take their time.
         if self.tally.epoch < 0 or self.seen.jobset.suspended:
@@ -111,45 +111,45 @@ class _Facts:
 # --- The rules -------------------------------------------------------------------------------------------------------
 
 
-def _nobodys_business(facts: _Facts) -> Decision | None:
+def _not_managed(facts: _Input) -> Decision | None:
     jobset = facts.seen.jobset
-    return Quiet() if jobset.deleting or jobset.finished or jobset.managed_elsewhere else None
+    return Ignore() if jobset.deleting or jobset.finished or jobset.managed_elsewhere else None
 
 
-def _gate_missing(facts: _Facts) -> Decision | None:
+def _gate_missing(facts: _Input) -> Decision | None:
     targets = facts.seen.jobset.targets
     if targets and all(target.has_barrier or not target.expected for target in targets):
         return None
-    return Report(condition=report.gate_missing(facts.seen))
+    return Blocked(condition=report.gate_missing(facts.seen))
 
 
-def _config_map_conflict(facts: _Facts) -> Decision | None:
+def _config_map_conflict(facts: _Input) -> Decision | None:
     if not facts.seen.foreign_gate:
         return None
-    return Report(condition=report.config_map_conflict(facts.seen), again=CONFLICT_RECHECK)
+    return Blocked(condition=report.config_map_conflict(facts.seen), requeue_after=CONFLICT_RECHECK_SECONDS)
 
 
-def _suspended(facts: _Facts) -> Decision | None:
+def _suspended(facts: _Input) -> Decision | None:
     """Nothing counts, no clock runs; an older verdict stays where it is, and binds nobody younger."""
     return _waiting(facts) if facts.seen.jobset.suspended else None
 
 
-def _decided(facts: _Facts) -> Decision | None:
+def _decided(facts: _Input) -> Decision | None:
     """Once satisfied: a verdict stands for its generation, whatever happens to single pods afterwards (A5)."""
     verdict = facts.recorded
-    if verdict is None or not _stands(verdict, facts):
+    if verdict is None or not _is_current(verdict, facts):
         return None
-    return Stand(verdict=verdict, clock=facts.clock, condition=report.decided(verdict))
+    return Enforce(verdict=verdict, clock=facts.clock, condition=report.decided(verdict))
 
 
-def _bypassed(facts: _Facts) -> Decision | None:
+def _bypassed(facts: _Input) -> Decision | None:
     if not facts.seen.jobset.bypass:
         return None
     epoch = max(facts.epoch, facts.seen.jobset.epoch)
     return _release(facts, epoch, names.REASON_BYPASSED, report.bypassed(facts.tally))
 
 
-def _all_started(facts: _Facts) -> Decision | None:
+def _all_started(facts: _Input) -> Decision | None:
     """Before the timeout's rule: a gang whose last pod came in the same instant is complete (faults.md 11)."""
     if not facts.tally.complete:
         return None
@@ -157,54 +157,54 @@ def _all_started(facts: _Facts) -> Decision | None:
     return _release(facts, epoch, names.REASON_STARTED, report.started(facts.tally))
 
 
-def _too_late(facts: _Facts) -> Decision | None:
+def _timed_out(facts: _Input) -> Decision | None:
     timeout, clock = facts.seen.jobset.config.timeout, facts.clock
     if timeout is None or clock is None or facts.deadline is None or facts.now < facts.deadline:
         return None
     releases = facts.seen.jobset.releases_on_timeout
     verdict = Verdict(
-        kind=Kind.RELEASE if releases else Kind.TIMEOUT,
+        kind=VerdictKind.RELEASE if releases else VerdictKind.TIMEOUT,
         generation=facts.generation(max(facts.epoch, clock.generation.epoch)),
         cause=names.REASON_TIMED_OUT,
-        message=report.timed_out(facts.tally, timeout, lacks(facts.seen, facts.shares), releases=releases),
+        message=report.timed_out(facts.tally, timeout, missing_by_reason(facts.seen, facts.shares), releases=releases),
     )
     return Decide(verdict=verdict, clock=clock, condition=report.decided(verdict))
 
 
-RULES: tuple[Callable[[_Facts], Decision | None], ...] = (
-    _nobodys_business,
+RULES: tuple[Callable[[_Input], Decision | None], ...] = (
+    _not_managed,
     _gate_missing,  # before the count: pods that nothing holds are not a gang
     _config_map_conflict,  # no place for a durable decision: stay closed and say so
     _suspended,
     _decided,  # before everything that could decide again
     _bypassed,
     _all_started,
-    _too_late,
+    _timed_out,
 )
 
 
-def _waiting(facts: _Facts) -> Wait:
-    found = () if facts.seen.jobset.suspended else lacks(facts.seen, facts.shares)
+def _waiting(facts: _Input) -> Wait:
+    found = () if facts.seen.jobset.suspended else missing_by_reason(facts.seen, facts.shares)
     return Wait(
         condition=report.waiting(facts.seen, facts.tally, found),
         clock=facts.clock,
-        again=None if facts.deadline is None else max(0.0, facts.deadline - facts.now),
+        requeue_after=None if facts.deadline is None else max(0.0, facts.deadline - facts.now),
         expected=facts.tally.expected,
         started=facts.tally.started,
-        lacks=found,
+        missing=found,
         verdict=facts.recorded,
     )
 
 
-def _release(facts: _Facts, epoch: int, cause: str, message: str) -> Decide:
-    verdict = Verdict(kind=Kind.RELEASE, generation=facts.generation(epoch), cause=cause, message=message)
+def _release(facts: _Input, epoch: int, cause: str, message: str) -> Decide:
+    verdict = Verdict(kind=VerdictKind.RELEASE, generation=facts.generation(epoch), cause=cause, message=message)
     return Decide(verdict=verdict, clock=facts.clock, condition=report.decided(verdict))
 
 
 # --- What was decided before -----------------------------------------------------------------------------------------
 
 
-def _stands(verdict: Verdict, facts: _Facts) -> bool:
+def _is_current(verdict: Verdict, facts: _Input) -> bool:
     its, now = verdict.generation, facts.generation(facts.epoch)
     return its.covers(now) or _is_of_later_attempt(its, now)
 
@@ -214,23 +214,23 @@ def _is_of_later_attempt(its: Generation, now: Generation) -> bool:
     return its.uid == now.uid and its.attempt > now.attempt
 
 
-def recorded(seen: GangSeen) -> Verdict | None:
+def recorded_verdict(seen: GangSnapshot) -> Verdict | None:
     """The youngest verdict on this life of the JobSet: the ConfigMap's, else what the API's other facts prove (A10)."""
     gate = seen.gate
     kept = gate.verdict if gate is not None and gate.jobset_uid == seen.jobset.uid else None
     if kept is not None and kept.generation.uid != seen.jobset.uid:
         kept = None
     best = kept
-    for proof in _proofs(seen):
+    for proof in _recorded_elsewhere(seen):
         if best is None or _order(proof) > _order(best):
             best = proof
     return best
 
 
-def _proofs(seen: GangSeen) -> Iterable[Verdict]:
+def _recorded_elsewhere(seen: GangSnapshot) -> Iterable[Verdict]:
     """Verdicts that left traces elsewhere: in our condition, on pods, in barriers that let their pod pass."""
     uid, attempt = seen.jobset.uid, seen.jobset.attempt
-    told = report.decision_in(seen.jobset.condition, uid)
+    told = report.verdict_in_condition(seen.jobset.condition, uid)
     if told is not None:
         yield told
     # Whoever deletes the ConfigMap right after a decision may be quicker than the watches that show its traces.
@@ -238,10 +238,10 @@ def _proofs(seen: GangSeen) -> Iterable[Verdict]:
         yield seen.remembered
     passed = -1
     texts: set[str] = set()
-    for pod in count.members(seen):
+    for pod in count.gang_pods(seen):
         if pod.verdict:
             texts.add(pod.verdict)
-        if pod.alive and pod.stage is Stage.PASSED:
+        if pod.alive and pod.stage is BarrierStage.PASSED:
             passed = max(passed, pod.epoch)
     for text in sorted(texts):  # of equals the same wins in every process
         verdict = verdicts.parse(text)
@@ -249,7 +249,7 @@ def _proofs(seen: GangSeen) -> Iterable[Verdict]:
             yield verdict
     if passed >= 0:
         yield Verdict(
-            kind=Kind.RELEASE,
+            kind=VerdictKind.RELEASE,
             generation=Generation(uid, attempt, passed),
             cause=names.REASON_STARTED,
             message="released earlier",

@@ -8,7 +8,7 @@ from collections.abc import Iterable, Mapping
 from typing import Any
 
 from jobset_gate import quantity
-from jobset_gate.bounded_cache import shared_text
+from jobset_gate.bounded_cache import intern_text
 
 Amounts = Mapping[str, Any]
 """Amounts by resource name, as a container's requests or limits hold them."""
@@ -17,17 +17,17 @@ Devices = tuple[tuple[str, int], ...]
 """(resource name, how many), by name."""
 
 
-def of_container(requests: Amounts | None, limits: Amounts | None) -> dict[str, int]:
+def container_devices(requests: Amounts | None, limits: Amounts | None) -> dict[str, int]:
     """What one container asks for. Of an extended resource the limit stands for a request that is not given."""
     found = {}
     for name, value in {**(limits or {}), **(requests or {})}.items():
         many = quantity.amount(value) if is_device(name) else None
         if many is not None and many >= 1:
-            found[shared_text(name)] = int(many)
+            found[intern_text(name)] = int(many)
     return found
 
 
-def of_pod(containers: Iterable[Mapping[str, int]], inits: Iterable[tuple[Mapping[str, int], bool]]) -> Devices:
+def pod_devices(containers: Iterable[Mapping[str, int]], inits: Iterable[tuple[Mapping[str, int], bool]]) -> Devices:
     """What the scheduler sets aside for a pod: its main containers and sidecars together, or its largest init step.
 
     Each init container comes with whether it is a sidecar (restartPolicy Always), in the order of the spec.

@@ -9,51 +9,51 @@ from collections.abc import Iterable
 import msgspec
 
 from jobset_gate import report
-from jobset_gate.model import GangSeen, GateSeen, Generation, JobSetSeen, PodSeen, Verdict
+from jobset_gate.model import ConfigMapSeen, GangSnapshot, Generation, JobSetSeen, PodSeen, Verdict
 
 
-def has_begun(its: Generation, jobset: JobSetSeen, pods: Iterable[PodSeen]) -> bool:
+def has_started(its: Generation, jobset: JobSetSeen, pods: Iterable[PodSeen]) -> bool:
     """Whether this generation is one that the JobSet has reached, as far as this view of it goes."""
     if its.uid != jobset.uid or its.attempt > jobset.attempt:
         return False
     return its.epoch <= jobset.epoch or any(pod.jobset_uid == its.uid and pod.epoch >= its.epoch for pod in pods)
 
 
-def contradict(one: Verdict | None, other: Verdict | None) -> bool:
+def are_contradictory(one: Verdict | None, other: Verdict | None) -> bool:
     """Whether only one of them can have been taken."""
     return one is not None and other is not None and one.generation == other.generation and one.kind is not other.kind
 
 
-def edited(verdict: Verdict, jobset: JobSetSeen, remembered: Verdict | None) -> bool:
+def was_edited(verdict: Verdict, jobset: JobSetSeen, remembered: Verdict | None) -> bool:
     """Whether it stands where another was known to stand before."""
-    return contradict(verdict, _first(verdict, jobset, remembered))
+    return are_contradictory(verdict, _first(verdict, jobset, remembered))
 
 
-def doubtful(seen: GangSeen) -> bool:
+def needs_verification(seen: GangSnapshot) -> bool:
     """Whether the ConfigMap holds something that this view does not bear out: the JobSet is to be read anew."""
-    gate = _ours(seen)
+    gate = _own_config_map(seen)
     if gate is None:
         return False
-    verdict = _verdict(gate)
-    if verdict is not None and edited(verdict, seen.jobset, seen.remembered):
+    verdict = _current_verdict(gate)
+    if verdict is not None and was_edited(verdict, seen.jobset, seen.remembered):
         return True
-    return not all(has_begun(its, seen.jobset, seen.pods) for its in _generations(gate))
+    return not all(has_started(its, seen.jobset, seen.pods) for its in _generations(gate))
 
 
-def settled(seen: GangSeen, live: JobSetSeen) -> GangSeen:
+def without_edits(seen: GangSnapshot, live_jobset: JobSetSeen) -> GangSnapshot:
     """The view with only that in it which the JobSet bears out, as it stands in the API now."""
-    seen = msgspec.structs.replace(seen, jobset=msgspec.structs.replace(seen.jobset, condition=live.condition))
-    gate = _ours(seen)
+    seen = msgspec.structs.replace(seen, jobset=msgspec.structs.replace(seen.jobset, condition=live_jobset.condition))
+    gate = _own_config_map(seen)
     if gate is None:
         return seen
-    verdict, clock = _verdict(gate), gate.waiting_since
-    if verdict is not None and not has_begun(verdict.generation, live, seen.pods):
+    verdict, clock = _current_verdict(gate), gate.waiting_since
+    if verdict is not None and not has_started(verdict.generation, live_jobset, seen.pods):
         verdict = None
-    elif verdict is not None and edited(verdict, seen.jobset, seen.remembered):
+    elif verdict is not None and was_edited(verdict, seen.jobset, seen.remembered):
         # Two memories may differ: the condition was told what stood there, and settles which is the right one.
         verdict = _first(verdict, seen.jobset, None) or seen.remembered
         seen = msgspec.structs.replace(seen, remembered=verdict)
-    if clock is not None and not has_begun(clock.generation, live, seen.pods):
+    if clock is not None and not has_started(clock.generation, live_jobset, seen.pods):
         clock = None
     if (verdict, clock) == (gate.verdict, gate.waiting_since):
         return seen
@@ -64,24 +64,24 @@ def settled(seen: GangSeen, live: JobSetSeen) -> GangSeen:
 
 def _first(verdict: Verdict, jobset: JobSetSeen, remembered: Verdict | None) -> Verdict | None:
     """What is known of the first verdict for the same generation."""
-    known = (remembered, _told(jobset))
+    known = (remembered, _condition_verdict(jobset))
     return next((one for one in known if one is not None and one.generation == verdict.generation), None)
 
 
-def _ours(seen: GangSeen) -> GateSeen | None:
+def _own_config_map(seen: GangSnapshot) -> ConfigMapSeen | None:
     return seen.gate if seen.gate is not None and seen.gate.jobset_uid == seen.jobset.uid else None
 
 
-def _verdict(gate: GateSeen) -> Verdict | None:
+def _current_verdict(gate: ConfigMapSeen) -> Verdict | None:
     """One on this life of the JobSet; what an earlier one left behind binds nobody."""
     return gate.verdict if gate.verdict is not None and gate.verdict.generation.uid == gate.jobset_uid else None
 
 
-def _generations(gate: GateSeen) -> Iterable[Generation]:
+def _generations(gate: ConfigMapSeen) -> Iterable[Generation]:
     for entry in (gate.verdict, gate.waiting_since):
         if entry is not None and entry.generation.uid == gate.jobset_uid:
             yield entry.generation
 
 
-def _told(jobset: JobSetSeen) -> Verdict | None:
-    return report.decision_in(jobset.condition, jobset.uid)
+def _condition_verdict(jobset: JobSetSeen) -> Verdict | None:
+    return report.verdict_in_condition(jobset.condition, jobset.uid)

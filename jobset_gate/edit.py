@@ -6,7 +6,7 @@ from jobset_gate import bounds
 from jobset_gate.template import Json, Path
 
 
-class Edit:
+class PatchBuilder:
     """A document under change. The one it was made from stays as it is; what does not change is shared with it.
 
     A change that would make the operations larger than `bounds.LARGEST_PATCH` is not made: PatchTooLarge.
@@ -29,34 +29,34 @@ class Edit:
             if child is None:
                 for missing in reversed(path[depth + 1 :]):
                     value = {missing: value}
-                self._member(parent, path[: depth + 1], value)
+                self._set_member(parent, path[: depth + 1], value)
                 return
-            parent = self._mine(parent, key, child)
-        self._member(parent, path, value)
+            parent = self._own_copy(parent, key, child)
+        self._set_member(parent, path, value)
 
     def remove(self, path: Path) -> None:
         """Take a member out of an object or an entry out of a list."""
-        self._tell("remove", path)
+        self._record("remove", path)
         self._descend(path[:-1]).pop(path[-1])
 
     def insert(self, path: Path, value: Any) -> None:
         """Put an entry into a list before the one at the path's index; at the list's length: behind the last."""
-        self._tell("add", path, value=value)
+        self._record("add", path, value=value)
         self._descend(path[:-1]).insert(path[-1], value)
 
     def replace(self, path: Path, value: Any) -> None:
         """Put another value where there is one."""
-        self._tell("replace", path, value=value)
+        self._record("replace", path, value=value)
         self._descend(path[:-1])[path[-1]] = value
 
-    def _member(self, parent: Json, path: Path, value: Any) -> None:
+    def _set_member(self, parent: Json, path: Path, value: Any) -> None:
         key = str(path[-1])
-        self._tell("replace" if key in parent else "add", path, value=value)
+        self._record("replace" if key in parent else "add", path, value=value)
         parent[key] = value
 
-    def _tell(self, operation: str, path: Path, **value: Any) -> None:
+    def _record(self, operation: str, path: Path, **value: Any) -> None:
         told: Json = {"op": operation, "path": pointer(path), **value}
-        self._size += bounds.size(list(told.values()))
+        self._size += bounds.json_size(list(told.values()))
         if self._size > bounds.LARGEST_PATCH:
             raise bounds.PatchTooLarge
         self.operations.append(told)
@@ -64,10 +64,10 @@ class Edit:
     def _descend(self, path: Path) -> Any:
         parent: Any = self.document
         for key in path:
-            parent = self._mine(parent, key, parent[key])
+            parent = self._own_copy(parent, key, parent[key])
         return parent
 
-    def _mine(self, parent: Any, key: str | int, child: Any) -> Any:
+    def _own_copy(self, parent: Any, key: str | int, child: Any) -> Any:
         """The child, copied first if it still belongs to the document that this one was made from."""
         if id(child) in self._own:
             return child

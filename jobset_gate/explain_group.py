@@ -3,36 +3,38 @@
 from collections.abc import Iterator, Sequence
 
 from jobset_gate import names
-from jobset_gate.explained import Controller, Explanation, Lack, Subject
-from jobset_gate.groups.lacks import held_by, lacks
-from jobset_gate.groups.model import Mode
-from jobset_gate.groups.reasons import unplaced
-from jobset_gate.groups.record import Record, Stage
-from jobset_gate.groups.report import Report
-from jobset_gate.groups.seen import MemberSeen
-from jobset_gate.groups.tally import since
+from jobset_gate.explained import ControllerStatus, ExplainedPod, Explanation, MissingByReason
+from jobset_gate.groups.lacks import missing_members, waiting_for
+from jobset_gate.groups.model import GangMode
+from jobset_gate.groups.reasons import unscheduled_text
+from jobset_gate.groups.record import AdmissionRecord, AdmissionState
+from jobset_gate.groups.report import GroupStatus
+from jobset_gate.groups.seen import MemberPod
+from jobset_gate.groups.tally import last_ungated_at
 
 MOST_COMMANDS = 3
 
 
-def explain_group(
-    report: Report,
+def explain_pod_group(
+    report: GroupStatus,
     now: float,
     *,
-    controller: Controller | None = None,
+    controller: ControllerStatus | None = None,
     unknown: Sequence[str] = (),
     pod: str = "",
 ) -> Explanation:
     """Everything there is to say of a group; `pod` is the name of the member that was asked about."""
     record, counts = report.record, report.counts
-    placing = record is not None and record.stage is Stage.OPEN and record.satisfied is None
-    clock = since(report.seen, record, now) if placing and record is not None else None
+    placing = record is not None and record.stage is AdmissionState.OPEN and record.satisfied is None
+    clock = last_ungated_at(report.snapshot, record, now) if placing and record is not None else None
     return Explanation(
         kind=names.POD_GROUP,
         namespace=report.key.namespace,
         name=report.key.name or "<none>",
         state=report.reason,
-        message=report.message.replace(unplaced(report.seen), ""),  # they are told one group after the other
+        message=report.message.replace(
+            unscheduled_text(report.snapshot), ""
+        ),  # they are told one group after the other
         now=now,
         expected=counts.minimum,
         started=counts.bound,
@@ -40,21 +42,21 @@ def explain_group(
         lacks=tuple(_lacks(report)),
         timeout=_limit(record) if placing and record is not None else None,
         since=clock,
-        decided=None if record is None or record.stage is not Stage.OPEN else record.at,
+        decided=None if record is None or record.stage is not AdmissionState.OPEN else record.at,
         afterwards=_afterwards(record) if placing and record is not None else "",
-        subject=next((_subject(it) for it in report.seen.members if it.name == pod), None) if pod else None,
+        subject=next((_subject(it) for it in report.snapshot.members if it.name == pod), None) if pod else None,
         controller=controller,
         unknown=tuple(unknown),
         commands=_commands(report),
     )
 
 
-def _limit(record: Record) -> int:
+def _limit(record: AdmissionRecord) -> int:
     return round(float(record.wait) * (2 if record.extended else 1))
 
 
-def _afterwards(record: Record) -> str:
-    if record.mode is Mode.NON_STRICT:
+def _afterwards(record: AdmissionRecord) -> str:
+    if record.mode is GangMode.NON_STRICT:
         return "nothing is taken back (its mode is NonStrict): what is bound goes on, the others wait for a place"
     return "all of its pods are taken back, so that others get the room, and it waits to be opened again"
 
@@ -62,33 +64,35 @@ def _afterwards(record: Record) -> str:
 # --- Members ---------------------------------------------------------------------------------------------------------
 
 
-def _lacks(report: Report) -> Iterator[Lack]:
+def _lacks(report: GroupStatus) -> Iterator[MissingByReason]:
     """Members without a node, by what holds them; last those of which there is no pod."""
-    yield from lacks(report.seen.members)
+    yield from missing_members(report.snapshot.members)
     absent = report.counts.minimum - report.counts.present
     if absent > 0:
-        yield Lack(why="NotCreated", detail="no such pods exist yet", count=absent, command=_members(report))
+        yield MissingByReason(
+            reason="NotCreated", detail="no such pods exist yet", count=absent, command=_members(report)
+        )
 
 
-def _subject(member: MemberSeen) -> Subject:
+def _subject(member: MemberPod) -> ExplainedPod:
     if member.bound and member.alive:
-        return Subject(
+        return ExplainedPod(
             name=member.name, slot="", told=f"is bound to node {member.node}" if member.node else "has ended"
         )
-    return Subject(name=member.name, slot="", told=": ".join(held_by(member)))
+    return ExplainedPod(name=member.name, slot="", told=": ".join(waiting_for(member)))
 
 
 # --- What to run next ------------------------------------------------------------------------------------------------
 
 
-def _members(report: Report) -> str:
-    return f"kubectl get pods -n {report.key.namespace} -l {names.GANG}={report.label}"
+def _members(report: GroupStatus) -> str:
+    return f"kubectl get pods -n {report.key.namespace} -l {names.POD_GROUP_LABEL}={report.label}"
 
 
-def _commands(report: Report) -> tuple[str, ...]:
+def _commands(report: GroupStatus) -> tuple[str, ...]:
     namespace, group = report.key.namespace, report.pod_group
     described = [f"kubectl describe podgroups.{group.api} {group.name} -n {namespace}"] if group else []
-    pods = [it for it in report.seen.members if it.alive and not it.bound]
+    pods = [it for it in report.snapshot.members if it.alive and not it.bound]
     first = [f"kubectl describe pod {min(it.name for it in pods)} -n {namespace}"] if pods else []
     own = {
         names.REASON_POD_GROUP_MISSING: [f"kubectl get podgroups -n {namespace}", _members(report)],

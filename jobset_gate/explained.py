@@ -5,13 +5,21 @@ Frozen and free of layout: `explain.py` finds them, `explain.lines` and the comm
 
 from enum import StrEnum
 
-from jobset_gate.lack import Lack
-from jobset_gate.model import Word
+from jobset_gate.lack import MissingByReason
+from jobset_gate.model import Value
 
-__all__ = ["Controller", "Explanation", "Lack", "Part", "Policy", "State", "Subject"]
+__all__ = [
+    "ControllerStatus",
+    "ExplainedPod",
+    "Explanation",
+    "FailurePolicies",
+    "GangState",
+    "MissingByReason",
+    "ReplicatedJobCount",
+]
 
 
-class State(StrEnum):
+class GangState(StrEnum):
     """Where a JobSet stands. A pod group's state is its one reason (G5), which is a word of names.py."""
 
     WAITING = "Waiting"
@@ -40,7 +48,7 @@ class State(StrEnum):
     """A ConfigMap of the gang's name is not ours, so no verdict can be written."""
 
 
-class Controller(Word, frozen=True):
+class ControllerStatus(Value, frozen=True):
     """Whether somebody decides. `leads` None: that could not be read."""
 
     leads: bool | None = None
@@ -48,7 +56,7 @@ class Controller(Word, frozen=True):
     """In words, for people."""
 
 
-class Policy(Word, frozen=True):
+class FailurePolicies(Value, frozen=True):
     """What the user has written about failures, as far as a timeout meets it (A7)."""
 
     max_restarts: int | None = None
@@ -67,7 +75,7 @@ class Policy(Word, frozen=True):
     """Kueue's queue, if it is in one: Kueue suspends and resumes it."""
 
 
-class Part(Word, frozen=True):
+class ReplicatedJobCount(Value, frozen=True):
     """One replicatedJob's share."""
 
     name: str
@@ -75,7 +83,7 @@ class Part(Word, frozen=True):
     expected: int
 
 
-class Subject(Word, frozen=True):
+class ExplainedPod(Value, frozen=True):
     """The one pod that was asked about."""
 
     name: str
@@ -83,7 +91,7 @@ class Subject(Word, frozen=True):
     told: str
 
 
-class Explanation(Word, frozen=True):
+class Explanation(Value, frozen=True):
     """Everything there is to say of one gang at one moment."""
 
     kind: str
@@ -99,8 +107,8 @@ class Explanation(Word, frozen=True):
     """Of one that has ended, as many as had when that was decided. None: not known, for lack of rights or by now."""
     passed: int = 0
     """Pods that have gone through the barrier."""
-    parts: tuple[Part, ...] = ()
-    lacks: tuple[Lack, ...] = ()
+    parts: tuple[ReplicatedJobCount, ...] = ()
+    lacks: tuple[MissingByReason, ...] = ()
     timeout: int | None = None
     """Seconds; None: it waits for ever."""
     since: float | None = None
@@ -109,8 +117,8 @@ class Explanation(Word, frozen=True):
     """When the gate was opened, as far as that is known."""
     afterwards: str = ""
     """What happens at the timeout, or has to follow from it."""
-    subject: Subject | None = None
-    controller: Controller | None = None
+    subject: ExplainedPod | None = None
+    controller: ControllerStatus | None = None
     unknown: tuple[str, ...] = ()
     """What could not be read, and so is not known."""
     commands: tuple[str, ...] = ()

@@ -6,15 +6,15 @@ from datetime import UTC, datetime
 import msgspec
 
 from jobset_gate import verdicts
-from jobset_gate.explained import Explanation, Lack, State
+from jobset_gate.explained import Explanation, GangState, MissingByReason
 
 _WORDS = 20
 """Bytes that others' words keep, however little room there is."""
 _LINE, _SENTENCE = "\n", "; "
-_WAITS = frozenset({State.WAITING, State.DUE})
+_WAITS = frozenset({GangState.WAITING, GangState.DUE})
 
 
-def lines(explanation: Explanation, limit: int | None = None, *, timeless: bool = False) -> tuple[str, ...]:
+def explanation_lines(explanation: Explanation, limit: int | None = None, *, timeless: bool = False) -> tuple[str, ...]:
     """Headline, missing pods by reason, time left, what follows; joined by newlines at most `limit` bytes.
 
     `timeless` leaves out whatever changes while nothing happens. What does not fit is cut where it matters least: first
@@ -23,24 +23,24 @@ def lines(explanation: Explanation, limit: int | None = None, *, timeless: bool 
     head = [headline(explanation), *_parts(explanation)]
     after = list(tail(explanation, timeless=timeless))
     if limit is None:
-        return (*head, *map(told, explanation.lacks), *after)
+        return (*head, *map(missing_line, explanation.lacks), *after)
     room = limit - len(_LINE.join(head).encode())
     if room < 0:
-        return tuple(verdicts.shorten(_LINE.join(head), limit).split(_LINE))
+        return tuple(verdicts.truncate(_LINE.join(head), limit).split(_LINE))
     return (*head, *_fit(explanation.lacks, after, room, len(_LINE)))
 
 
-def sentence(start: str, lacks: Sequence[Lack], limit: int, tail: Sequence[str] = ()) -> str:
+def sentence(start: str, lacks: Sequence[MissingByReason], limit: int, tail: Sequence[str] = ()) -> str:
     """The same on one line of at most `limit` bytes: `<start>; missing: 37 pods: Unscheduled: ... (...); <tail>`."""
     begun = f"{start}; missing: " if lacks else start + _SENTENCE
     room = limit - len(begun.encode()) + len(_SENTENCE)
     pieces = list(_fit(lacks, tail, room, len(_SENTENCE)))
-    return begun + _SENTENCE.join(pieces) if pieces else verdicts.shorten(start, limit)
+    return begun + _SENTENCE.join(pieces) if pieces else verdicts.truncate(start, limit)
 
 
 def tail(it: Explanation, *, timeless: bool = False) -> Iterator[str]:
     """What comes after the missing: time left, what happens then, what is not known, what to run next."""
-    left = clock(it)
+    left = time_left(it)
     if left and not timeless:
         yield left
     if it.afterwards:
@@ -52,9 +52,11 @@ def tail(it: Explanation, *, timeless: bool = False) -> Iterator[str]:
 
 
 def _when(it: Explanation, *, timeless: bool) -> str:
-    if not waits(it):
+    if not is_waiting(it):
         return "what follows"
-    return f"at the timeout of {span(it.timeout)}" if timeless and it.timeout is not None else "at the timeout"
+    return (
+        f"at the timeout of {format_duration(it.timeout)}" if timeless and it.timeout is not None else "at the timeout"
+    )
 
 
 def headline(it: Explanation) -> str:
@@ -65,29 +67,29 @@ def headline(it: Explanation) -> str:
     return f"{text}: {it.message}" if it.message else text
 
 
-def told(lack: Lack) -> str:
+def missing_line(lack: MissingByReason) -> str:
     """`37 pods: Unscheduled: 0/40 nodes are available (workers-2/17, workers-2/18 and 35 more)`."""
-    return f"{reason(lack)} ({named(lack)})" if lack.slots else reason(lack)
+    return f"{missing_reason(lack)} ({slot_list(lack)})" if lack.slots else missing_reason(lack)
 
 
-def reason(lack: Lack) -> str:
+def missing_reason(lack: MissingByReason) -> str:
     """`37 pods: Unscheduled: 0/40 nodes are available`."""
-    text = f"{pods(lack.count)}: {lack.why}"
+    text = f"{format_pod_count(lack.count)}: {lack.reason}"
     return f"{text}: {lack.detail}" if lack.detail else text
 
 
-def named(lack: Lack) -> str:
+def slot_list(lack: MissingByReason) -> str:
     """The first few slots."""
     names_, more = ", ".join(lack.slots), lack.count - len(lack.slots)
     return f"{names_} and {more} more" if more > 0 else names_
 
 
-def pods(many: int) -> str:
+def format_pod_count(many: int) -> str:
     """So many, in words."""
     return "1 pod" if many == 1 else f"{many} pods"
 
 
-def span(seconds: float) -> str:
+def format_duration(seconds: float) -> str:
     """As a person says it: 45s, 4m10s, 3h5m, 2d4h."""
     whole = max(0, int(seconds))
     for unit, name, part, rest in ((86_400, "d", 3600, "h"), (3600, "h", 60, "m"), (60, "m", 1, "s")):
@@ -97,26 +99,30 @@ def span(seconds: float) -> str:
     return f"{whole}s"
 
 
-def date(moment: float) -> str:
+def format_time(moment: float) -> str:
     """In UTC, to the second."""
     return datetime.fromtimestamp(moment, UTC).strftime("%Y-%m-%dT%H:%M:%SZ")
 
 
-def clock(it: Explanation) -> str:
+def time_left(it: Explanation) -> str:
     """How much time is left."""
     for_ever = "no timeout is set: it waits for ever"
     if it.since is None:
         if it.state not in _WAITS:
             return ""
-        return for_ever if it.timeout is None else f"the timeout of {span(it.timeout)} begins when the first pod starts"
+        return (
+            for_ever
+            if it.timeout is None
+            else f"the timeout of {format_duration(it.timeout)} begins when the first pod starts"
+        )
     if it.timeout is None or it.left is None:
-        return f"{for_ever}; the first pod started {span(it.now - it.since)} ago"
+        return f"{for_ever}; the first pod started {format_duration(it.now - it.since)} ago"
     if it.left <= 0:
-        return f"time is up: the timeout was {span(it.timeout)}"
-    return f"{span(it.left)} left of {span(it.timeout)}"
+        return f"time is up: the timeout was {format_duration(it.timeout)}"
+    return f"{format_duration(it.left)} left of {format_duration(it.timeout)}"
 
 
-def waits(it: Explanation) -> bool:
+def is_waiting(it: Explanation) -> bool:
     """Whether a timeout is still to come."""
     return it.state in _WAITS or it.since is not None
 
@@ -124,9 +130,9 @@ def waits(it: Explanation) -> bool:
 # --- Within so many bytes --------------------------------------------------------------------------------------------
 
 
-def _fit(lacks: Sequence[Lack], after: Sequence[str], room: int, glue: int) -> Iterator[str]:
+def _fit(lacks: Sequence[MissingByReason], after: Sequence[str], room: int, glue: int) -> Iterator[str]:
     """Whole entries, each with `glue` bytes before it. What comes after reasons matters less than any of them."""
-    whole = [told(lack) for lack in lacks]
+    whole = [missing_line(lack) for lack in lacks]
     if _size(whole, glue) > room:
         yield from _cut(lacks, whole, room, glue)
         return
@@ -137,7 +143,7 @@ def _fit(lacks: Sequence[Lack], after: Sequence[str], room: int, glue: int) -> I
         yield text
 
 
-def _cut(lacks: Sequence[Lack], whole: Sequence[str], room: int, glue: int) -> Iterator[str]:
+def _cut(lacks: Sequence[MissingByReason], whole: Sequence[str], room: int, glue: int) -> Iterator[str]:
     """Entries with fewer words; of those for which even that is too much, how many they are.
 
     Every reason matters more than whole sentences about the first.
@@ -165,15 +171,15 @@ def _left_out(many: int, groups: int) -> str:
     return f"and {many} more {'pod' if many == 1 else 'pods'} in {groups} {'group' if groups == 1 else 'groups'}"
 
 
-def _brief(lack: Lack, share: int) -> str:
+def _brief(lack: MissingByReason, share: int) -> str:
     """A group in about so many bytes: the slots that have waited longest of all are named, the words are cut."""
-    few = msgspec.structs.replace(lack, slots=lack.slots[: max(1, lack.foremost)])
-    text = told(few)
+    few = msgspec.structs.replace(lack, slots=lack.slots[: max(1, lack.oldest_count)])
+    text = missing_line(few)
     over = len(text.encode()) - share
     if over <= 0:
         return text
     kept = max(_WORDS, len(lack.detail.encode()) - over)
-    return told(msgspec.structs.replace(few, detail=verdicts.shorten(lack.detail, kept)))
+    return missing_line(msgspec.structs.replace(few, detail=verdicts.truncate(lack.detail, kept)))
 
 
 def _parts(it: Explanation) -> Iterator[str]:

@@ -3,9 +3,9 @@
 from typing import Final
 
 from jobset_gate import render, restore
-from jobset_gate.edit import Edit
+from jobset_gate.edit import PatchBuilder
 from jobset_gate.settings import Settings
-from jobset_gate.template import Json, config_of, dig
+from jobset_gate.template import Json, config_of, nested
 
 SUFFIX_ALPHABET: Final = "bcdfghjklmnpqrstvwxz2456789"
 """What an API server draws the ends of generated names from: no vowels, nothing that looks like something else."""
@@ -28,24 +28,24 @@ def patch(
 
 def injected(
     new: Json, old: Json | None, *, settings: Settings, generated_name: str | None = None, token: str = ""
-) -> Edit:
+) -> PatchBuilder:
     """The same with the resulting object beside the operations; neither `new` nor `old` is changed."""
-    edit = Edit(new)
+    edit = PatchBuilder(new)
     if old is not None:
-        restore.gate(edit, new, old)
-        restore.defaults(edit, new, old)
-        restore.words(edit, new, old)
+        restore.restore_barriers(edit, new, old)
+        restore.restore_defaults(edit, new, old)
+        restore.restore_spelling(edit, new, old)
         return edit
     config = config_of(new).config
     if config is not None:
-        render.gate(edit, new, config, settings.barrier, generated_name, token=token)
+        render.add_barriers(edit, new, config, settings.barrier, generated_name, token=token)
     return edit
 
 
 def needs_name(new: Json) -> str | None:
     """The metadata.generateName of an object that has no name yet; None if there is no name to be completed."""
-    prefix = dig(new, "metadata", "generateName")
-    if dig(new, "metadata", "name") or not isinstance(prefix, str) or not prefix:
+    prefix = nested(new, "metadata", "generateName")
+    if nested(new, "metadata", "name") or not isinstance(prefix, str) or not prefix:
         return None
     return prefix
 

@@ -10,29 +10,29 @@ from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field
 from functools import lru_cache
 
-from jobset_gate.count import Share
-from jobset_gate.lack import Lack
-from jobset_gate.missing import Missing, gaps, of_pod, stall_of
-from jobset_gate.model import GangSeen, PodSeen, Stall, Why
+from jobset_gate.count import JobSlots
+from jobset_gate.lack import MissingByReason
+from jobset_gate.missing import MissingSlot, missing_by_job, pending_cause, slot_of_pod
+from jobset_gate.model import GangSnapshot, PendingCause, PendingReason, PodSeen
 
-SLOTS = 10
+MAX_NAMED_SLOTS = 10
 """Slots named of each group, and of the whole gang the foremost (A7)."""
-MOST_COMMANDS = 3
+MAX_COMMANDS = 3
 
 _POD = re.compile(r'\bpods? "[^"]*"')
 _QUOTA = re.compile(r"exceeded quota: [^,]+")
 _QUOTED = re.compile(r'"[^"]*"')
 _NUMBER = re.compile(r"\d+")
-_PULLS = frozenset({Why.IMAGE_PULL, Why.BARRIER_IMAGE_PULL})
+_PULLS = frozenset({PendingReason.IMAGE_PULL, PendingReason.BARRIER_IMAGE_PULL})
 
 
 @dataclass(slots=True)
-class _Group:
+class _Cause:
     """The slots of one trouble."""
 
-    stalls: list[Stall] = field(default_factory=list)
+    stalls: list[PendingCause] = field(default_factory=list)
     pods: list[PodSeen] = field(default_factory=list)
-    absent: list[Missing] = field(default_factory=list)
+    absent: list[MissingSlot] = field(default_factory=list)
     """The first few of those without a pod."""
     more: int = 0
 
@@ -41,107 +41,114 @@ class _Group:
         return len(self.pods) + len(self.absent) + self.more
 
 
-def lacks(seen: GangSeen, parts: Iterable[Share] | None = None) -> tuple[Lack, ...]:
+def missing_by_reason(seen: GangSnapshot, job_slots: Iterable[JobSlots] | None = None) -> tuple[MissingByReason, ...]:
     """The missing slots of a gang, those that wait longest first. `parts`: its shares, where they are known already."""
-    groups = _groups(seen, parts)
+    groups = _groups(seen, job_slots)
     oldest = [_oldest(seen, group) for group in groups]
-    made = map(_lack, (seen,) * len(groups), groups, oldest, _foremost(oldest))
-    return tuple(sorted(made, key=lambda lack: (lack.since is None, lack.since or 0.0, -lack.count, lack.why)))
+    made = map(_missing_by_reason, (seen,) * len(groups), groups, oldest, _oldest_counts(oldest))
+    return tuple(
+        sorted(
+            made,
+            key=lambda lack: (lack.oldest_created_at is None, lack.oldest_created_at or 0.0, -lack.count, lack.reason),
+        )
+    )
 
 
-def _groups(seen: GangSeen, parts: Iterable[Share] | None) -> Sequence[_Group]:
+def _groups(seen: GangSnapshot, parts: Iterable[JobSlots] | None) -> Sequence[_Cause]:
     # Pods that wait for the same thing mostly share their stall, so that comparing it is not needed.
-    shared: dict[int, tuple[Stall, list[PodSeen]]] = {}
-    found: dict[tuple[str, str], _Group] = {}
-    for gap in gaps(seen, SLOTS, parts):
+    shared: dict[int, tuple[PendingCause, list[PodSeen]]] = {}
+    found: dict[tuple[str, str], _Cause] = {}
+    for gap in missing_by_job(seen, MAX_NAMED_SLOTS, parts):
         for pod in gap.pods:
-            stall = stall_of(seen, pod)
+            stall = pending_cause(seen, pod)
             same = shared.get(id(stall))
             if same is None:
                 same = shared[id(stall)] = stall, []
             same[1].append(pod)
         if gap.absent:
-            group = found.setdefault(_trouble(gap.absent[0].stall), _Group())
-            group.stalls.append(gap.absent[0].stall)
+            group = found.setdefault(_cause_key(gap.absent[0].cause), _Cause())
+            group.stalls.append(gap.absent[0].cause)
             group.more += gap.more
             group.absent += gap.absent
     for stall, pods in shared.values():
-        group = found.setdefault(_trouble(stall), _Group())
+        group = found.setdefault(_cause_key(stall), _Cause())
         group.stalls.append(stall)
         group.pods += pods
     return tuple(found.values())
 
 
-def commands(found: Iterable[Lack]) -> tuple[str, ...]:
+def commands(found: Iterable[MissingByReason]) -> tuple[str, ...]:
     """What tells more of these, the most telling first."""
-    return tuple(dict.fromkeys(lack.command for lack in found if lack.command))[:MOST_COMMANDS]
+    return tuple(dict.fromkeys(lack.command for lack in found if lack.command))[:MAX_COMMANDS]
 
 
 @lru_cache(maxsize=4096)
-def _trouble(stall: Stall) -> tuple[str, str]:
-    return stall.why.value, alike(stall)
+def _cause_key(stall: PendingCause) -> tuple[str, str]:
+    return stall.reason.value, cause_key(stall)
 
 
-def alike(stall: Stall) -> str:
+def cause_key(stall: PendingCause) -> str:
     """What stalls of one class have in common that are one and the same trouble."""
-    detail = stall.detail
-    if stall.why is Why.QUOTA_DENIED:
+    detail = stall.message
+    if stall.reason is PendingReason.QUOTA_DENIED:
         quota = _QUOTA.search(detail)
         return quota[0] if quota else _POD.sub("", detail)
-    if stall.why in _PULLS:
+    if stall.reason in _PULLS:
         container, image = detail.partition(":")[0], _QUOTED.search(detail)
         return f"{container} {image[0]}" if image else detail
-    return unnumbered(_QUOTED.sub("", detail) if stall.why is Why.STARTING else detail)
+    return without_numbers(_QUOTED.sub("", detail) if stall.reason is PendingReason.STARTING else detail)
 
 
-def unnumbered(text: str) -> str:
+def without_numbers(text: str) -> str:
     """Without what differs from pod to pod while the trouble is the same."""
     return _NUMBER.sub("#", text)
 
 
-def _oldest(seen: GangSeen, group: _Group) -> list[Missing]:
+def _oldest(seen: GangSnapshot, group: _Cause) -> list[MissingSlot]:
     """The few that wait longest; where there is no pod yet, in the order of the spec."""
     pods = group.pods
-    if len(pods) > SLOTS:
+    if len(pods) > MAX_NAMED_SLOTS:
         ages = [math.inf if pod.created is None else pod.created for pod in pods]
-        last = sorted(ages)[SLOTS - 1]
+        last = sorted(ages)[MAX_NAMED_SLOTS - 1]
         pods = [pod for pod, age in zip(pods, ages, strict=True) if age <= last]
-    there = [of_pod(pod, stall_of(seen, pod)) for pod in sorted(pods, key=_created)[:SLOTS]]
-    return (there + group.absent)[:SLOTS]
+    there = [slot_of_pod(pod, pending_cause(seen, pod)) for pod in sorted(pods, key=_created)[:MAX_NAMED_SLOTS]]
+    return (there + group.absent)[:MAX_NAMED_SLOTS]
 
 
 def _created(pod: PodSeen) -> float:
     return math.inf if pod.created is None else pod.created
 
 
-def _age(one: Missing) -> float:
-    return math.inf if one.since is None else one.since
+def _age(one: MissingSlot) -> float:
+    return math.inf if one.created_at is None else one.created_at
 
 
-def _foremost(oldest: Sequence[Sequence[Missing]]) -> list[int]:
+def _oldest_counts(oldest: Sequence[Sequence[MissingSlot]]) -> list[int]:
     """How many of each group are among those that wait longest of all."""
-    if sum(map(len, oldest)) <= SLOTS or len(oldest) == 1:
+    if sum(map(len, oldest)) <= MAX_NAMED_SLOTS or len(oldest) == 1:
         return [len(some) for some in oldest]
     ages = sorted((_age(one), number) for number, some in enumerate(oldest) for one in some)
     counts = [0] * len(oldest)
-    for _, number in ages[:SLOTS]:
+    for _, number in ages[:MAX_NAMED_SLOTS]:
         counts[number] += 1
     return counts
 
 
-def _lack(seen: GangSeen, group: _Group, oldest: Sequence[Missing], foremost: int) -> Lack:
+def _missing_by_reason(
+    seen: GangSnapshot, group: _Cause, oldest: Sequence[MissingSlot], foremost: int
+) -> MissingByReason:
     first = oldest[0]
-    stall, many = first.stall, group.count
-    if stall.why in _PULLS:
+    stall, many = first.cause, group.count
+    if stall.reason in _PULLS:
         # The kubelet says why only while it tries: between two tries it says that it waits.
-        stall = max(group.stalls, key=lambda it: len(it.detail))
-    return Lack(
-        why=stall.why.value,
-        detail=_POD.sub("pods", stall.detail) if many > 1 and "pod" in stall.detail else stall.detail,
+        stall = max(group.stalls, key=lambda it: len(it.message))
+    return MissingByReason(
+        reason=stall.reason.value,
+        detail=_POD.sub("pods", stall.message) if many > 1 and "pod" in stall.message else stall.message,
         count=many,
         slots=tuple(one.slot for one in oldest),
-        foremost=foremost,
-        since=first.since,
+        oldest_count=foremost,
+        oldest_created_at=first.created_at,
         command=_command(seen, stall, first),
     )
 
@@ -149,30 +156,30 @@ def _lack(seen: GangSeen, group: _Group, oldest: Sequence[Missing], foremost: in
 # --- What tells more -------------------------------------------------------------------------------------------------
 
 
-def _describe(namespace: str, pod: str, stall: Stall) -> str:  # noqa: ARG001 - one signature for all
+def _describe(namespace: str, pod: str, stall: PendingCause) -> str:  # noqa: ARG001 - one signature for all
     return f"kubectl describe pod {pod} -n {namespace}"
 
 
-def _events(namespace: str, pod: str, stall: Stall) -> str:  # noqa: ARG001 - one signature for all
+def _events(namespace: str, pod: str, stall: PendingCause) -> str:  # noqa: ARG001 - one signature for all
     return f"kubectl get events -n {namespace} --field-selector involvedObject.name={pod}"
 
 
-def _logs(namespace: str, pod: str, stall: Stall) -> str:
-    return f"kubectl logs {pod} -c {re.split('[: ]', stall.detail, maxsplit=1)[0]} -n {namespace}"
+def _logs(namespace: str, pod: str, stall: PendingCause) -> str:
+    return f"kubectl logs {pod} -c {re.split('[: ]', stall.message, maxsplit=1)[0]} -n {namespace}"
 
 
-_OF_PODS: dict[Why, Callable[[str, str, Stall], str]] = {
-    Why.NODE_PROVISIONING: _events,
-    Why.EARLIER_INIT: _logs,
-    Why.CRASH_LOOP: _logs,
+_OF_PODS: dict[PendingReason, Callable[[str, str, PendingCause], str]] = {
+    PendingReason.NODE_PROVISIONING: _events,
+    PendingReason.EARLIER_INIT: _logs,
+    PendingReason.CRASH_LOOP: _logs,
 }
 
 
-def _command(seen: GangSeen, stall: Stall, one: Missing) -> str:
+def _command(seen: GangSnapshot, stall: PendingCause, one: MissingSlot) -> str:
     namespace = seen.jobset.namespace
     if one.pod:
-        return _OF_PODS.get(stall.why, _describe)(namespace, one.pod, stall)
-    if stall.why is Why.QUOTA_DENIED and _QUOTA.search(stall.detail):
+        return _OF_PODS.get(stall.reason, _describe)(namespace, one.pod, stall)
+    if stall.reason is PendingReason.QUOTA_DENIED and _QUOTA.search(stall.message):
         return f"kubectl describe resourcequota -n {namespace}"
     place = (one.replicated_job, one.job_index)
     job = next((it.name for it in seen.jobs if (it.replicated_job, it.job_index) == place), "")

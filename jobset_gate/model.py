@@ -11,10 +11,10 @@ from types import MappingProxyType
 import msgspec
 
 from jobset_gate import names
-from jobset_gate.lack import Lack
+from jobset_gate.lack import MissingByReason
 
 
-class Word(msgspec.Struct, frozen=True, gc=False, kw_only=True):
+class Value(msgspec.Struct, frozen=True, gc=False, kw_only=True):
     """Base of every word: immutable, compared by value."""
 
 
@@ -33,24 +33,24 @@ class Generation(msgspec.Struct, frozen=True, gc=False):
         return self.uid == other.uid != "" and self.attempt == other.attempt and self.epoch >= other.epoch
 
 
-class Kind(StrEnum):
+class VerdictKind(StrEnum):
     """What a verdict tells the barriers to do."""
 
     RELEASE = "release"
     TIMEOUT = "timeout"
 
 
-class Verdict(Word, frozen=True):
+class Verdict(Value, frozen=True):
     """One decision for one generation, made once (A6.1)."""
 
-    kind: Kind
+    kind: VerdictKind
     generation: Generation
     cause: str
     """AllPodsStarted, TimedOut or Bypassed."""
     message: str = ""
 
 
-class WaitingSince(Word, frozen=True):
+class WaitingSince(Value, frozen=True):
     """The gang's clock: when the first pod of a generation started (A7)."""
 
     generation: Generation
@@ -60,7 +60,7 @@ class WaitingSince(Word, frozen=True):
 # --- What was seen ---------------------------------------------------------------------------------------------------
 
 
-class Stage(IntEnum):
+class BarrierStage(IntEnum):
     """How far a pod's barrier has come."""
 
     WAITING = 0
@@ -70,10 +70,10 @@ class Stage(IntEnum):
     FAILED = 3
 
 
-_WAITING, _, _, _FAILED = Stage
+_WAITING, _, _, _FAILED = BarrierStage
 
 
-class Why(StrEnum):
+class PendingReason(StrEnum):
     """Why a pod is missing (A9). `Starting` is ours: a pod on its node of which the kubelet has said nothing yet."""
 
     NOT_CREATED = "NotCreated"
@@ -98,14 +98,14 @@ class Why(StrEnum):
     """It is on its node, and the kubelet has not come to the barrier yet."""
 
 
-class Stall(Word, frozen=True):
+class PendingCause(Value, frozen=True):
     """Why a pod has not started, in one class and in the words of whoever holds it up."""
 
-    why: Why
-    detail: str = ""
+    reason: PendingReason
+    message: str = ""
 
 
-class PodSeen(Word, frozen=True):
+class PodSeen(Value, frozen=True):
     """A gated pod."""
 
     namespace: str
@@ -126,7 +126,7 @@ class PodSeen(Word, frozen=True):
     phase: str
     deleting: bool
     bound: bool
-    stage: Stage
+    stage: BarrierStage
     created: float | None
     """When it was created; None once it has started, when nobody asks any more."""
     barrier_since: float | None
@@ -134,7 +134,7 @@ class PodSeen(Word, frozen=True):
     """When its first main container started, as far as known."""
     verdict: str
     """The verdict annotation as it stands, "" if none."""
-    stall: Stall | None
+    stall: PendingCause | None
     """Why it has not started; None once it has."""
 
     @property
@@ -160,7 +160,7 @@ class PodSeen(Word, frozen=True):
         return stage is not _FAILED or self.phase == "Succeeded"
 
 
-class JobSeen(Word, frozen=True):
+class JobSeen(Value, frozen=True):
     """A gated Job."""
 
     namespace: str
@@ -180,7 +180,7 @@ class JobSeen(Word, frozen=True):
     """Completed indexes of an Indexed Job."""
 
 
-class Config(Word, frozen=True):
+class Config(Value, frozen=True):
     """The user's groupSchedulingConfig (A2)."""
 
     timeout: int | None = None
@@ -189,7 +189,7 @@ class Config(Word, frozen=True):
     """Names of replicatedJobs; empty: all of them."""
 
 
-class ReplicatedJobSeen(Word, frozen=True):
+class ReplicatedJobSeen(Value, frozen=True):
     """One replicatedJob of a JobSet's live spec."""
 
     name: str
@@ -213,7 +213,7 @@ class ReplicatedJobSeen(Word, frozen=True):
         return self.replicas * self.pods_per_job
 
 
-class ConditionSeen(Word, frozen=True):
+class ConditionSeen(Value, frozen=True):
     """Our condition as it stands on the JobSet."""
 
     status: str
@@ -223,7 +223,7 @@ class ConditionSeen(Word, frozen=True):
     """When its status last changed, as the API has it."""
 
 
-class JobSetSeen(Word, frozen=True):
+class JobSetSeen(Value, frozen=True):
     """A JobSet that asks for a gang."""
 
     namespace: str
@@ -262,7 +262,7 @@ class JobSetSeen(Word, frozen=True):
         return max((job.epoch for job in self.targets), default=0)
 
 
-class GateSeen(Word, frozen=True):
+class ConfigMapSeen(Value, frozen=True):
     """A ConfigMap with our label and the name of a gang's."""
 
     namespace: str
@@ -283,13 +283,13 @@ class GateSeen(Word, frozen=True):
         return self.name.removesuffix(names.CONFIG_MAP_SUFFIX)
 
 
-class GangSeen(msgspec.Struct, frozen=True, kw_only=True):
+class GangSnapshot(msgspec.Struct, frozen=True, kw_only=True):
     """All that is known of one gang at one moment."""
 
     jobset: JobSetSeen
     jobs: tuple[JobSeen, ...] = ()
     pods: tuple[PodSeen, ...] = ()
-    gate: GateSeen | None = None
+    gate: ConfigMapSeen | None = None
     remembered: Verdict | None = None
     """The last verdict that this process saw in the gang's ConfigMap, whatever has become of that since."""
     foreign_gate: bool = False
@@ -305,7 +305,7 @@ class GangSeen(msgspec.Struct, frozen=True, kw_only=True):
 # --- What was counted ------------------------------------------------------------------------------------------------
 
 
-class Tally(Word, frozen=True):
+class GangCount(Value, frozen=True):
     """The count of a gang (A4)."""
 
     expected: int
@@ -331,7 +331,7 @@ class Tally(Word, frozen=True):
 # --- What is decided -------------------------------------------------------------------------------------------------
 
 
-class Condition(Word, frozen=True):
+class DesiredCondition(Value, frozen=True):
     """What our condition on the JobSet shall say."""
 
     status: str
@@ -339,55 +339,55 @@ class Condition(Word, frozen=True):
     message: str
 
 
-class Quiet(Word, frozen=True):
+class Ignore(Value, frozen=True):
     """Nothing to do and nothing to say (A10): finished, being deleted, or somebody else's."""
 
-    again: None = None
+    requeue_after: None = None
 
 
-class Report(Word, frozen=True):
+class Blocked(Value, frozen=True):
     """Something stands in the way that waiting will not mend: say it on the JobSet."""
 
-    condition: Condition
-    again: float | None = None
+    condition: DesiredCondition
+    requeue_after: float | None = None
 
 
-class Wait(Word, frozen=True):
+class Wait(Value, frozen=True):
     """Not all are there. `clock` is to be kept in the ConfigMap, which is to exist."""
 
-    condition: Condition
+    condition: DesiredCondition
     clock: WaitingSince | None
-    again: float | None
+    requeue_after: float | None
     """Seconds until the gang's own clock runs out."""
     expected: int
     started: int
-    lacks: tuple[Lack, ...]
+    missing: tuple[MissingByReason, ...]
     """The missing slots by reason, longest-waiting first; () while it is suspended."""
     verdict: Verdict | None = None
     """The last one taken on this life of the JobSet, for an older generation: the ConfigMap goes on holding it."""
 
     @property
-    def lacking(self) -> int:
+    def missing_count(self) -> int:
         """Slots still to be filled: fewer new starts than this cannot complete the gang."""
         return self.expected - self.started
 
 
-class Decide(Word, frozen=True):
+class Decide(Value, frozen=True):
     """A verdict to be written by compare-and-swap; whoever loses looks again."""
 
     verdict: Verdict
     clock: WaitingSince | None
-    condition: Condition
-    again: None = None
+    condition: DesiredCondition
+    requeue_after: None = None
 
 
-class Stand(Word, frozen=True):
+class Enforce(Value, frozen=True):
     """A verdict that was taken stands: see that the ConfigMap holds it and that every waiting barrier hears it."""
 
     verdict: Verdict
     clock: WaitingSince | None
-    condition: Condition
-    again: None = None
+    condition: DesiredCondition
+    requeue_after: None = None
 
 
-Decision = Quiet | Report | Wait | Decide | Stand
+Decision = Ignore | Blocked | Wait | Decide | Enforce

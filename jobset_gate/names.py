@@ -174,36 +174,36 @@ REASON_BYPASSED_BY_USER: Final = "BypassedByUser"
 """Of a Warning Event on the JobSet: somebody has opened the gate for good. Written by the command line, as before."""
 
 # --- Pod groups: what we write (groups.md, G2) -----------------------------------------------------------------------
-GANG: Final = "jobset-gate.dev/gang"
+POD_GROUP_LABEL: Final = "jobset-gate.dev/gang"
 """Label on pods held for a group, and on native PodGroups: a hash of design, namespace and name. Written by the pod
 webhook. Read by the controller: the only thing that members are selected by."""
-GANG_GATE: Final = GANG
+POD_GROUP_GATE: Final = POD_GROUP_LABEL
 """Scheduling gate on pods of a group; the same word as the label that goes with it. Written by the pod webhook at
 creation, removed by the controller when the group is opened. Read by kube-scheduler, which leaves the pod alone."""
-GANG_OPENED: Final = "jobset-gate.dev/gang-opened"
+POD_GROUP_OPENED: Final = "jobset-gate.dev/gang-opened"
 """Annotation on pods: `<generation> <RFC 3339 time>`. Written by the controller in the patch that removes the gate.
 Read by its successor, to finish what was begun."""
-GANG_TAKEN_BACK: Final = "jobset-gate.dev/gang-taken-back"
+POD_GROUP_TAKEN_BACK: Final = "jobset-gate.dev/gang-taken-back"
 """Annotation on pods: `<hash>.<generation>`. Written by the controller on a pod that it released from its Job and is
 about to delete. Read by its successor."""
-GANG_SUSPENDED: Final = "jobset-gate.dev/gang-suspended"
+POD_GROUP_SUSPENDED: Final = "jobset-gate.dev/gang-suspended"
 """Annotation on Jobs and JobSets: `<hash>.<generation>` of the group for which they were suspended. A label of the
 same name and value stands beside it, since annotations cannot be selected. Written by the controller, which resumes
 them. Read by the controller and by `groups ungate`."""
-GANG_RECORD: Final = "jobset-gate.dev/gang-record"
+POD_GROUP_RECORD: Final = "jobset-gate.dev/gang-record"
 """Annotation on PodGroups: what was decided of the group, as JSON. As a label of the value `true` on the ConfigMaps
 that stand in for a PodGroup. Written by the controller, by compare-and-swap: this write is the decision. Read by the
 controller."""
-GANG_RECORD_VALUE: Final = "true"
-GANG_STATE: Final = "jobset-gate.dev/gang-state"
+POD_GROUP_RECORD_VALUE: Final = "true"
+POD_GROUP_STATE: Final = "jobset-gate.dev/gang-state"
 """Annotation on PodGroups and those ConfigMaps: `<phase>: <reason>: <message>`, where a status has no field for it.
 Written by the controller. Read by people and the command line."""
-GANG_KEY: Final = "jobset-gate.dev/gang-key"
+POD_GROUP_KEY: Final = "jobset-gate.dev/gang-key"
 """Annotation on those ConfigMaps: `<design>/<namespace>/<name>` of the group, since their name is a hash. Written by
 the controller. Read by the controller."""
 KEY_RECORD: Final = "record"
 """Key: what was decided of the group, as JSON; of ConfigMaps that stand in for a PodGroup."""
-GANG_CONFIG_MAP_PREFIX: Final = "jobset-gate-gang-"
+POD_GROUP_CONFIG_MAP_PREFIX: Final = "jobset-gate-gang-"
 """Prefix: of the name of those ConfigMaps; the group's hash follows."""
 POD_WEBHOOK: Final = "zz-jobset-gate-pods"
 """The webhook configuration for pods. It goes last among the mutating ones, in the order of their names, and is the
@@ -221,7 +221,7 @@ the controller. Read by the controller."""
 KOORDINATOR_TIMED_OUT: Final = "gang.scheduling.koordinator.sh/timeout"
 """Annotation on pods of a Koordinator gang: `true` where it missed its limit, as that design has it. Written by the
 controller. Read by the controller: the next try begins when all of them are gone."""
-GANG_CRD_REVISION: Final = "jobset-gate.dev/crd-revision"
+POD_GROUP_CRD_REVISION: Final = "jobset-gate.dev/crd-revision"
 """Annotation on the CRDs that we have made: which of their forms it is, a number that rises. Written by the
 controller. Read by the controller: an older one undoes nothing."""
 API_APPROVED: Final = "api-approved.kubernetes.io"
@@ -329,7 +329,7 @@ REASON_NOT_HEEDED: Final = "NotHeeded"
 """Of a Warning Event on the group: annotations of Koordinator's on it or its pods that jobset-gate does not know."""
 REASON_STATUS_NOT_OURS: Final = "StatusManagedByOther"
 """Of a Normal Event on a PodGroup: another controller writes its status, so we only read it."""
-GANG_CONDITION: Final = "GangSatisfied"
+POD_GROUP_CONDITION: Final = "GangSatisfied"
 """Condition of a PodGroup: True once its minimum was bound in this generation."""
 
 # --- The door's own CA, in one Secret (A3) ----------------------------------------------------------------------------

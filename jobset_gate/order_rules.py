@@ -7,60 +7,69 @@ from jobset_gate import names
 from jobset_gate.barrier import can_time_out
 from jobset_gate.model import Config
 from jobset_gate.settings import Barrier
-from jobset_gate.template import Json, Replicated, by_name, dig, dotted, items, notes, targets
-from jobset_gate.violation import Violation
+from jobset_gate.template import (
+    Json,
+    ReplicatedJobView,
+    annotations_of,
+    as_list,
+    format_path,
+    nested,
+    replicated_jobs_by_name,
+    targets,
+)
+from jobset_gate.violation import FieldError
 
 IN_ORDER: Final = "InOrder"
 IN_PLACE: Final = "InPlaceRestart"
 MOST_LINKS_SHOWN: Final = 10
 
 
-def never_starts(jobset: Json, config: Config) -> list[Violation]:
+def never_starts(jobset: Json, config: Config) -> list[FieldError]:
     """Targets of which one is made only after another is ready or complete: held pods become neither."""
-    gang = {job.name for job in targets(jobset, config) if job.expected}
+    gang = {job.name for job in targets(jobset, config) if job.expected_pods}
     return [*_in_order(jobset, gang), *_chains(jobset, gang)]
 
 
-def never_ends(jobset: Json, config: Config, settings: Barrier) -> list[Violation]:
+def never_ends(jobset: Json, config: Config, settings: Barrier) -> list[FieldError]:
     """InPlaceRestart with on-timeout Fail: JobSet demands an unlimited backoffLimit there, so 124 would never end.
 
     Only where a barrier can exit with 124 at all: with a timeout, or with the operator's maxWaitSeconds.
     """
-    strategy = dig(jobset, "spec", "failurePolicy", "restartStrategy")
-    fails = notes(jobset).get(names.ON_TIMEOUT, names.ON_TIMEOUT_FAIL) == names.ON_TIMEOUT_FAIL
+    strategy = nested(jobset, "spec", "failurePolicy", "restartStrategy")
+    fails = annotations_of(jobset).get(names.ON_TIMEOUT, names.ON_TIMEOUT_FAIL) == names.ON_TIMEOUT_FAIL
     if strategy != IN_PLACE or not fails or not can_time_out(config, settings):
         return []
     message = (
         "with it a gang that timed out would restart for ever: "
         f"set the annotation {names.ON_TIMEOUT} to {names.ON_TIMEOUT_RELEASE}, or choose another strategy"
     )
-    return [Violation("spec.failurePolicy.restartStrategy", strategy, message)]
+    return [FieldError("spec.failurePolicy.restartStrategy", strategy, message)]
 
 
-def _in_order(jobset: Json, gang: set[str]) -> list[Violation]:
-    order = dig(jobset, "spec", "startupPolicy", "startupPolicyOrder")
+def _in_order(jobset: Json, gang: set[str]) -> list[FieldError]:
+    order = nested(jobset, "spec", "startupPolicy", "startupPolicyOrder")
     if order != IN_ORDER or len(gang) < 2:
         return []
-    held = ", ".join(name for name in by_name(jobset) if name in gang)
+    held = ", ".join(name for name in replicated_jobs_by_name(jobset) if name in gang)
     message = (
         "a gang of several replicatedJobs can never start in order, since held pods never become ready: "
         f"{held}; name a single target or use AnyOrder"
     )
-    return [Violation("spec.startupPolicy.startupPolicyOrder", order, message)]
+    return [FieldError("spec.startupPolicy.startupPolicyOrder", order, message)]
 
 
-def _chains(jobset: Json, gang: set[str]) -> Iterator[Violation]:
-    jobs = by_name(jobset)
+def _chains(jobset: Json, gang: set[str]) -> Iterator[FieldError]:
+    jobs = replicated_jobs_by_name(jobset)
     for start, chain in _ways(jobs, gang).items() if len(gang) > 1 else ():
         job = jobs[start]
         message = (
             f"the gang can never start: {' -> '.join(chain)}; {start} is made only after {chain[-1]}, "
             "whose pods wait for it"
         )
-        yield Violation(dotted((*job.path, "dependsOn")), _dependencies(job), message)
+        yield FieldError(format_path((*job.path, "dependsOn")), _dependencies(job), message)
 
 
-def _ways(jobs: dict[str, Replicated], gang: set[str]) -> dict[str, list[str]]:
+def _ways(jobs: dict[str, ReplicatedJobView], gang: set[str]) -> dict[str, list[str]]:
     """Of each target that depends on another one the shortest way to one, by dependsOn.
 
     A replicatedJob without replicas is ready and complete at once, so no way leads through it. One search from all
@@ -96,6 +105,6 @@ def _way(nexts: dict[str, dict[str, str]], start: str, following: str, end: str)
     return [*way, end] if following == end else [*way, "...", end]
 
 
-def _dependencies(job: Replicated) -> list[str]:
-    found = (dig(it, "name") for it in items(job.body.get("dependsOn")))
+def _dependencies(job: ReplicatedJobView) -> list[str]:
+    found = (nested(it, "name") for it in as_list(job.body.get("dependsOn")))
     return [name for name in found if isinstance(name, str)]

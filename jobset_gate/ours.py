@@ -4,9 +4,9 @@ from collections.abc import Callable
 from typing import Any, Final
 
 from jobset_gate import barrier, names, prefetch
-from jobset_gate.template import Json, Replicated, dig
+from jobset_gate.template import Json, ReplicatedJobView, nested
 
-Places = list[tuple[int, Json]]
+IndexedEntries = list[tuple[int, Json]]
 """Entries of a list with their positions."""
 
 
@@ -20,32 +20,32 @@ def is_volume(entry: Any) -> bool:
     return barrier.is_volume(entry) or prefetch.is_volume(entry)
 
 
-def container_reserved(entry: Any) -> bool:
+def is_reserved_container(entry: Any) -> bool:
     """Whether a container bears a name that only ours may bear."""
-    name = dig(entry, "name")
+    name = nested(entry, "name")
     return name == names.BARRIER_CONTAINER or prefetch.is_reserved(name)
 
 
-def volume_reserved(entry: Any) -> bool:
+def is_reserved_volume(entry: Any) -> bool:
     """Whether a volume bears a name that only ours may bear."""
-    return dig(entry, "name") in (names.VOLUME, names.PREFETCH_VOLUME)
+    return nested(entry, "name") in (names.VOLUME, names.PREFETCH_VOLUME)
 
 
-KINDS: Final[dict[str, tuple[Callable[[Any], bool], Callable[[Any], bool]]]] = {
-    "initContainers": (container_reserved, is_container),
-    "volumes": (volume_reserved, is_volume),
+MANAGED_LISTS: Final[dict[str, tuple[Callable[[Any], bool], Callable[[Any], bool]]]] = {
+    "initContainers": (is_reserved_container, is_container),
+    "volumes": (is_reserved_volume, is_volume),
 }
 """The lists of a pod spec that we put something into: whose names are ours there, and what is really ours."""
 
 
-def present(job: Replicated, key: str) -> Places:
+def own_entries(job: ReplicatedJobView, key: str) -> IndexedEntries:
     """What is ours in one of these lists."""
-    _, ours = KINDS[key]
-    return [(index, entry) for index, entry in enumerate(job.listed(key)) if ours(entry)]
+    _, ours = MANAGED_LISTS[key]
+    return [(index, entry) for index, entry in enumerate(job.spec_list(key)) if ours(entry)]
 
 
-def strangers(job: Replicated, key: str) -> Places:
+def foreign_entries(job: ReplicatedJobView, key: str) -> IndexedEntries:
     """What only looks like ours in one of these lists."""
-    reserved, ours = KINDS[key]
-    entries, strange = enumerate(job.listed(key)), prefetch.strange(job)
+    reserved, ours = MANAGED_LISTS[key]
+    entries, strange = enumerate(job.spec_list(key)), prefetch.is_foreign_volume(job)
     return [it for it in entries if reserved(it[1]) and (not ours(it[1]) or strange(it[1]))]

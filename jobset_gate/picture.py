@@ -7,13 +7,13 @@ import textwrap
 from collections.abc import Iterator, Sequence
 
 from jobset_gate import picture_svg as svg
-from jobset_gate.explained_lines import date, pods
-from jobset_gate.picture_axis import Axis
-from jobset_gate.picture_style import CLASS, STYLE
-from jobset_gate.timeline import Doing, Step, Timeline
-from jobset_gate.timeline_rows import MOST_PODS, SLOWEST, Row, rows
-from jobset_gate.timeline_sums import Idle
-from jobset_gate.timeline_words import headline, offset, sentences, way
+from jobset_gate.explained_lines import format_pod_count, format_time
+from jobset_gate.picture_axis import TimeAxis
+from jobset_gate.picture_style import CSS_CLASS, STYLE
+from jobset_gate.timeline import Activity, Step, Timeline
+from jobset_gate.timeline_rows import MOST_PODS, SLOWEST, TimelineRow, rows
+from jobset_gate.timeline_sums import IdleDevices
+from jobset_gate.timeline_words import headline, offset, pod_text, sentences
 
 WIDTH = 1000
 LEFT = 210
@@ -27,7 +27,7 @@ WRAP = 140
 """Letters of a note."""
 
 
-def picture(timeline: Timeline, idle: Sequence[Idle] = (), *, name: str = "timeline") -> str:
+def timeline_svg(timeline: Timeline, idle: Sequence[IdleDevices] = (), *, name: str = "timeline") -> str:
     """The whole SVG. `name` begins the ids in it, for pages with several."""
     said = sentences(timeline, idle)
     parts: list[str] = []
@@ -52,8 +52,8 @@ def picture(timeline: Timeline, idle: Sequence[Idle] = (), *, name: str = "timel
 def _notes(timeline: Timeline) -> tuple[str, ...]:
     if len(timeline.pods) <= MOST_PODS:
         return timeline.notes
-    many = pods(len(timeline.pods))
-    came = timeline.path.coming
+    many = format_pod_count(len(timeline.pods))
+    came = timeline.path.arrival_text
     told = (
         f"{many}, drawn in bands of those that {came} together, 0-10% first; a box ends when half of its band"
         f" had got there, and the lines below it go from the first to the last that {came}, and that ran"
@@ -92,7 +92,7 @@ class _Drawing:
         self.rows = rows(timeline)
         self.step = 26 if len(self.rows) <= 12 else LINE
         self.origin = timeline.origin or 0.0
-        self.axis = Axis(self.origin, timeline.until, LEFT, RIGHT)
+        self.axis = TimeAxis(self.origin, timeline.until, LEFT, RIGHT)
         self.top = top
         self.first = top + 46
         extra = 28 if any(row.slow for row in self.rows) else 0
@@ -106,27 +106,29 @@ class _Drawing:
         for number, row in enumerate(self.rows):
             if row.slow and not self.rows[number - 1].slow:
                 place += 28
-                yield svg.label(24, place - 8, f"the {SLOWEST} pods that {self.timeline.path.coming} last", "part")
+                yield svg.label(
+                    24, place - 8, f"the {SLOWEST} pods that {self.timeline.path.arrival_text} last", "part"
+                )
             yield self._row(row, place)
             place += self.step
         yield from self._moments()
 
     def _legend(self) -> Iterator[str]:
         place = 24.0
-        for doing in self.timeline.path.doings:
-            yield svg.rect(place, self.top, 12, 12, CLASS[doing])
+        for doing in self.timeline.path.activities:
+            yield svg.rect(place, self.top, 12, 12, CSS_CLASS[doing])
             yield svg.label(place + 17, self.top + 10, doing, "faint")
             place += 30 + 6.8 * len(doing)
         if self.timeline.placing is None:
             yield svg.element("line", x1=place, y1=self.top, x2=place, y2=self.top + 12, class_="failed")
             yield svg.label(place + 7, self.top + 10, "gave up", "faint")
             place += 66
-        if any(row.band for row in self.rows):
+        if any(row.is_band for row in self.rows):
             yield svg.line(place, self.top + 6, place + 14, self.top + 6, "range")
             yield svg.label(place + 20, self.top + 10, "first to last", "faint")
             place += 116
-        if any(Step.PULLED in row.way.times for row in self.rows if not row.band):
-            yield svg.rect(place, self.top, 12, 12, CLASS[Doing.PREPARING])
+        if any(Step.PULLED in row.pod.times for row in self.rows if not row.is_band):
+            yield svg.rect(place, self.top, 12, 12, CSS_CLASS[Activity.PREPARING])
             yield svg.line(place + 6, self.top + 2, place + 6, self.top + 10, "pulled")
             yield svg.label(place + 17, self.top + 10, "image there", "faint")
 
@@ -137,27 +139,27 @@ class _Drawing:
             for height in (self.first - 10, self.end + 14):
                 yield svg.label(place, height, offset(mark, self.origin), "faint", "middle")
 
-    def _row(self, row: Row, place: float) -> str:
+    def _row(self, row: TimelineRow, place: float) -> str:
         height = self.step - 8.0
         parts = [svg.element("title", svg.text(_told(row, self.timeline.now, self.origin)))]
         parts.append(svg.label(24, place + height / 2 + 4, svg.shorten(row.label, WORDS - 4), "name"))
-        for it in row.way.spans(self.timeline.until):
+        for it in row.pod.spans(self.timeline.until):
             left, right = self.axis.place(it.start), self.axis.place(it.end)
-            parts.append(svg.rect(left, place, right - left, height, CLASS[it.doing]))
+            parts.append(svg.rect(left, place, right - left, height, CSS_CLASS[it.activity]))
         for step in (Step.PULLED, Step.MAIN_PULLED):
-            if not row.band and step in row.way.times:
-                at = self.axis.place(row.way.times[step])
+            if not row.is_band and step in row.pod.times:
+                at = self.axis.place(row.pod.times[step])
                 parts.append(svg.line(at, place + 2, at, place + height - 2, "pulled"))
-        if row.way.gave_up is not None:
-            at = self.axis.place(row.way.gave_up)
+        if row.pod.gave_up is not None:
+            at = self.axis.place(row.pod.gave_up)
             parts.append(svg.line(at, place - 1, at, place + height + 1, "failed"))
         parts += self._ranges(row, place + height + 2.5)
-        return svg.element("g", parts, class_="band" if row.band else "pod")
+        return svg.element("g", parts, class_="band" if row.is_band else "pod")
 
-    def _ranges(self, row: Row, height: float) -> Iterator[str]:
+    def _ranges(self, row: TimelineRow, height: float) -> Iterator[str]:
         """Below a band: from the first to the last of its pods that came to the gate, and that ran."""
         for it in row.sums:
-            if it.step in (row.way.path.came, Step.RUNNING) and it.first is not None and it.last is not None:
+            if it.step in (row.pod.path.arrival, Step.RUNNING) and it.first is not None and it.last is not None:
                 left, right = self.axis.place(it.first), self.axis.place(it.last)
                 yield svg.line(left, height, max(right, left + 1), height, "range")
 
@@ -170,7 +172,7 @@ class _Drawing:
         if opened is not None:
             yield self._moment(opened, "opened", f"{self._gate} {offset(opened, self.origin)}", 0)
         if self.timeline.until >= self.timeline.now:
-            yield self._moment(self.timeline.now, "now", f"now, {date(self.timeline.now)}", 15 if opened else 0)
+            yield self._moment(self.timeline.now, "now", f"now, {format_time(self.timeline.now)}", 15 if opened else 0)
 
     def _moment(self, moment: float, class_: str, words: str, lower: float) -> str:
         place = self.axis.place(moment)
@@ -185,14 +187,14 @@ class _Drawing:
         )
 
 
-def _told(row: Row, now: float, origin: float) -> str:
+def _told(row: TimelineRow, now: float, origin: float) -> str:
     """What a reader is told who points at the row, or has it read aloud."""
-    if not row.band:
-        node = f" on {row.way.node}" if row.way.node else ""
-        return f"{row.label} ({row.way.name}){node}: {way(row.way, now, origin)}"
-    parts = [f"{row.label}: {pods(row.count)}"]
+    if not row.is_band:
+        node = f" on {row.pod.node}" if row.pod.node else ""
+        return f"{row.label} ({row.pod.name}){node}: {pod_text(row.pod, now, origin)}"
+    parts = [f"{row.label}: {format_pod_count(row.count)}"]
     for it in row.sums:
-        if it.step not in row.way.path.parts:
+        if it.step not in row.pod.path.transition_steps:
             continue
         if it.first is not None and it.last is not None:
             first, last = offset(it.first, origin), offset(it.last, origin)

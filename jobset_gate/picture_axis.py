@@ -7,7 +7,7 @@ MOST_MARKS = 10
 
 
 @dataclass(frozen=True, slots=True)
-class Axis:
+class TimeAxis:
     """Moments from `origin` to `until`, between these places."""
 
     origin: float

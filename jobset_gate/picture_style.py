@@ -1,14 +1,14 @@
 """How pictures look: one style sheet for light and dark, colours that the colour-blind can tell apart."""
 
-from jobset_gate.timeline import Doing
+from jobset_gate.timeline import Activity
 
-CLASS = {
-    Doing.WAITING: "waiting",
-    Doing.PREPARING: "preparing",
-    Doing.HELD: "held",
-    Doing.STARTING: "starting",
-    Doing.RUNNING: "running",
-    Doing.UNKNOWN: "unknown",
+CSS_CLASS = {
+    Activity.WAITING: "waiting",
+    Activity.PREPARING: "preparing",
+    Activity.HELD: "held",
+    Activity.STARTING: "starting",
+    Activity.RUNNING: "running",
+    Activity.UNKNOWN: "unknown",
 }
 """Of the boxes."""
 
@@ -42,6 +42,6 @@ STYLE = (
     + ".range{stroke:var(--ink);stroke-width:1}"
     + ".pulled{stroke:var(--paper);stroke-width:1.5}"
     + ".failed{stroke:var(--failed);stroke-width:2.5}"
-    + "".join(f".{it}{{fill:var(--{it})}}" for doing, it in CLASS.items() if doing is not Doing.UNKNOWN)
+    + "".join(f".{it}{{fill:var(--{it})}}" for doing, it in CSS_CLASS.items() if doing is not Activity.UNKNOWN)
     + ".unknown{fill:none;stroke:var(--faint);stroke-dasharray:3 2}"
 )

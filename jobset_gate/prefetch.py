@@ -12,8 +12,8 @@ from importlib.resources import files
 from typing import Any, Final
 
 from jobset_gate import names, tiny
-from jobset_gate.barrier import TOKEN_PATH, same
-from jobset_gate.template import Json, Replicated, dig, items, notes
+from jobset_gate.barrier import TOKEN_PATH, semantically_equal
+from jobset_gate.template import Json, ReplicatedJobView, annotations_of, as_list, nested
 
 NO_DEVICES: Final = ({"name": "NVIDIA_VISIBLE_DEVICES", "value": "void"},)
 """Or NVIDIA's container runtime would wait for its driver in images that ask for all devices."""
@@ -22,29 +22,31 @@ _LIKE_THE_BARRIER: Final = ("image", "imagePullPolicy")
 _AS_SAFE_AS_THE_BARRIER: Final = ("securityContext", "resources")
 
 
-def wanted(jobset: Json) -> bool:
+def is_requested(jobset: Json) -> bool:
     """Whether the JobSet's pods are to have their images before they count as started."""
-    return notes(jobset).get(names.PREFETCH_IMAGES) == "true"
+    return annotations_of(jobset).get(names.PREFETCH_IMAGES) == "true"
 
 
-def containers(job: Replicated, barrier: Json) -> list[Json]:
+def build_containers(job: ReplicatedJobView, barrier: Json) -> list[Json]:
     """What goes before this barrier into one replicatedJob's pods; nothing if all images are there anyway."""
     images = list(_images(job))
-    runners = [_runner(number, image, policy, barrier) for number, (image, policy) in enumerate(images, start=1)]
-    return [_copier(barrier), *runners] if runners else []
+    runners = [
+        _pull_container(number, image, policy, barrier) for number, (image, policy) in enumerate(images, start=1)
+    ]
+    return [_copy_container(barrier), *runners] if runners else []
 
 
-def volume() -> Json:
+def build_volume() -> Json:
     """The volume with the program."""
     return {"name": names.PREFETCH_VOLUME, "emptyDir": {}}
 
 
-def copies() -> list[str]:
+def copy_command() -> list[str]:
     """What the first container runs; by this the validating webhook sees that nobody has changed it."""
     return ["sh", "-c", script()]
 
 
-def runs() -> list[str]:
+def noop_command() -> list[str]:
     """What the containers of the main images run; the same on every kind of machine."""
     return [names.PREFETCH_PROGRAM]
 
@@ -64,48 +66,52 @@ def is_reserved(name: Any) -> bool:
 
 def is_container(entry: Any) -> bool:
     """Whether an init container is one that some version of jobset-gate has rendered: its volume at its path."""
-    mounts = items(dig(entry, "volumeMounts"))
-    return is_reserved(dig(entry, "name")) and any(
-        dig(it, "name") == names.PREFETCH_VOLUME and dig(it, "mountPath") == names.PREFETCH_PATH for it in mounts
+    mounts = as_list(nested(entry, "volumeMounts"))
+    return is_reserved(nested(entry, "name")) and any(
+        nested(it, "name") == names.PREFETCH_VOLUME and nested(it, "mountPath") == names.PREFETCH_PATH for it in mounts
     )
 
 
 def is_volume(entry: Any) -> bool:
     """Whether a volume is one that some version of jobset-gate has rendered."""
     others = set(entry) - {"name", "emptyDir"} if isinstance(entry, dict) else set()
-    return dig(entry, "name") == names.PREFETCH_VOLUME and not others
+    return nested(entry, "name") == names.PREFETCH_VOLUME and not others
 
 
-def strange(job: Replicated) -> Callable[[Any], bool]:
+def is_foreign_volume(job: ReplicatedJobView) -> Callable[[Any], bool]:
     """Tells of a template's volumes that look like ours which are the user's: nothing of ours in the template uses
     them, and either they are not just as we render them, or something of the user's mounts them.
     """
-    if any(map(is_container, job.listed("initContainers"))):
+    if any(map(is_container, job.spec_list("initContainers"))):
         return lambda _: False
-    theirs = [*own(job), *job.listed("containers")]
-    used = any(dig(it, "name") == names.PREFETCH_VOLUME for one in theirs for it in items(dig(one, "volumeMounts")))
-    return lambda entry: dig(entry, "name") == names.PREFETCH_VOLUME and (used or not same(entry, volume()))
+    theirs = [*user_init_containers(job), *job.spec_list("containers")]
+    used = any(
+        nested(it, "name") == names.PREFETCH_VOLUME for one in theirs for it in as_list(nested(one, "volumeMounts"))
+    )
+    return lambda entry: (
+        nested(entry, "name") == names.PREFETCH_VOLUME and (used or not semantically_equal(entry, build_volume()))
+    )
 
 
-def own(job: Replicated) -> list[Json]:
+def user_init_containers(job: ReplicatedJobView) -> list[Json]:
     """The user's own init containers."""
     return [
         it
-        for it in job.listed("initContainers")
+        for it in job.spec_list("initContainers")
         if isinstance(it, dict) and not is_reserved(it.get("name")) and it.get("name") != names.BARRIER_CONTAINER
     ]
 
 
-def uncovered(job: Replicated, before: list[Any]) -> list[str]:
+def images_not_pulled(job: ReplicatedJobView, before: list[Any]) -> list[str]:
     """Main images that none of these containers runs, whatever its pull policy."""
     there = {image for image, _ in _pairs(before)}
-    return sorted({image for image, _ in _pairs(job.listed("containers"))} - there)
+    return sorted({image for image, _ in _pairs(job.spec_list("containers"))} - there)
 
 
-def _images(job: Replicated) -> Iterator[tuple[str, Any]]:
+def _images(job: ReplicatedJobView) -> Iterator[tuple[str, Any]]:
     """Each image and pull policy of the main containers once, unless an init container of the user's runs it."""
-    seen = {(image, str(policy)) for image, policy in _pairs(own(job))}
-    for image, policy in _pairs(job.listed("containers")):
+    seen = {(image, str(policy)) for image, policy in _pairs(user_init_containers(job))}
+    for image, policy in _pairs(job.spec_list("containers")):
         if (image, str(policy)) not in seen:
             seen.add((image, str(policy)))
             yield image, policy
@@ -113,24 +119,29 @@ def _images(job: Replicated) -> Iterator[tuple[str, Any]]:
 
 def _pairs(entries: list[Any]) -> Iterator[tuple[str, Any]]:
     for entry in entries:
-        image = dig(entry, "image")
+        image = nested(entry, "image")
         if isinstance(image, str) and image:
-            yield image, dig(entry, "imagePullPolicy")
+            yield image, nested(entry, "imagePullPolicy")
 
 
-def _copier(barrier: Json) -> Json:
+def _copy_container(barrier: Json) -> Json:
     alike: Json = {key: barrier[key] for key in _LIKE_THE_BARRIER if key in barrier}
-    return {"name": names.PREFETCH_CONTAINER, **alike, "command": copies(), **_surroundings(barrier, writes=True)}
+    return {
+        "name": names.PREFETCH_CONTAINER,
+        **alike,
+        "command": copy_command(),
+        **_common_fields(barrier, writes=True),
+    }
 
 
-def _runner(number: int, image: str, policy: Any, barrier: Json) -> Json:
+def _pull_container(number: int, image: str, policy: Any, barrier: Json) -> Json:
     named = {"name": f"{names.PREFETCH_CONTAINER}-{number}", "image": image}
     pull = {} if policy is None else {"imagePullPolicy": policy}
     env = {"env": [dict(it) for it in NO_DEVICES]}
-    return {**named, **pull, "command": runs(), **env, **_surroundings(barrier, writes=False)}
+    return {**named, **pull, "command": noop_command(), **env, **_common_fields(barrier, writes=False)}
 
 
-def _surroundings(barrier: Json, *, writes: bool) -> Json:
+def _common_fields(barrier: Json, *, writes: bool) -> Json:
     mount: Json = {"name": names.PREFETCH_VOLUME, "mountPath": names.PREFETCH_PATH}
     return {
         "volumeMounts": [

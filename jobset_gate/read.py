@@ -13,32 +13,32 @@ from typing import Any
 import msgspec
 
 from jobset_gate import config, devices, names, stalls, terminal_text, verdicts, wire
-from jobset_gate.bounded_cache import shared_text
+from jobset_gate.bounded_cache import intern_text
 from jobset_gate.errors import Malformed
 from jobset_gate.model import (
+    BarrierStage,
     ConditionSeen,
     Config,
-    GateSeen,
+    ConfigMapSeen,
     JobSeen,
     JobSetSeen,
     PodSeen,
     ReplicatedJobSeen,
-    Stage,
 )
 
 NO_INDEX = -1
 """A label that should hold an index and does not: matches no slot."""
 
-MOST_COMPLETED_INDEXES = 1_000_000
+MAX_COMPLETED_INDEXES = 1_000_000
 """Kubernetes allows no more completions in an Indexed Job that lists them; a longer list is not expanded."""
 
-MOST_SAID = 1000
+MAX_TEXT = 1000
 """Characters that are kept of a text in which anybody may say anything: many objects may each carry one."""
 
-MOST_RESOURCES_BYTES = 256 * 1024
+MAX_RESOURCES_BYTES = 256 * 1024
 """Of all that a JobSet's containers ask for, as JSON; of one with more, no device is counted."""
 
-MOST_DEVICES = 2000
+MAX_DEVICE_AMOUNTS = 2000
 """Amounts of devices in a JobSet that are read, each in some microseconds; of one with more, none is counted."""
 
 _PHASES = {phase: phase for phase in ("Pending", "Running", "Succeeded", "Failed", "Unknown")}
@@ -47,7 +47,9 @@ _NO_ANNOTATIONS = wire.PodAnnotations()
 _NO_STATUS = wire.PodStatus()
 _NO_CONFIG = Config()
 _JOBSET_ENDS = _JOBSET_COMPLETED, _JOBSET_FAILED = "Completed", "Failed"
-_WAITING, _RUNNING, _PASSED, _FAILED = Stage  # looking up a member of an enum takes as long as an `if`, several times
+_WAITING, _RUNNING, _PASSED, _FAILED = (
+    BarrierStage  # looking up a member of an enum takes as long as an `if`, several times
+)
 
 
 def pod(seen: wire.Pod) -> PodSeen:
@@ -61,12 +63,12 @@ def pod(seen: wire.Pod) -> PodSeen:
     created = _seconds(meta.creation_timestamp)
     deleting = meta.deletion_timestamp is not None
     bound = seen.spec is not None and seen.spec.node_name != ""
-    gang, jobset_uid, replicated_job, job_index, attempt = _place(labels)
+    gang, jobset_uid, replicated_job, job_index, attempt = _slot_labels(labels)
     # Anybody who may create pods may write labels; a pod of the gang is made by a Job, and `count` asks by which.
-    job_uid = _controller(meta.owner_references)
+    job_uid = _controller_uid(meta.owner_references)
     started = (stage is _RUNNING or stage is _PASSED) and not deleting and status.phase != "Failed"
     return PodSeen(  # in the order of its fields: twenty keywords would cost a quarter of all this
-        shared_text(meta.namespace),
+        intern_text(meta.namespace),
         meta.name,
         meta.uid,
         gang,
@@ -74,18 +76,18 @@ def pod(seen: wire.Pod) -> PodSeen:
         job_uid,
         replicated_job,
         job_index,
-        verdicts.number(notes.index, NO_INDEX) if notes.index else None,
+        verdicts.parse_number(notes.index, NO_INDEX) if notes.index else None,
         attempt,
-        verdicts.epoch(notes.epoch),
+        verdicts.parse_epoch(notes.epoch),
         _PHASES.get(status.phase, ""),
         deleting,
         bound,
         stage,
         None if started else created,
-        _not_before(created, since),
-        _not_before(created, _main_since(status)) if stage is _PASSED else None,
-        shared_text(notes.verdict) if 0 < len(notes.verdict) <= verdicts.LONGEST else "",
-        None if started else stalls.classify(status, bound=bound, deleting=deleting),
+        _not_before_creation(created, since),
+        _not_before_creation(created, _main_since(status)) if stage is _PASSED else None,
+        intern_text(notes.verdict) if 0 < len(notes.verdict) <= verdicts.MAX_VERDICT_LENGTH else "",
+        None if started else stalls.classify_pending(status, bound=bound, deleting=deleting),
     )
 
 
@@ -94,21 +96,21 @@ def job(seen: wire.Job) -> JobSeen:
     meta = seen.metadata
     labels = meta.labels or _NO_LABELS
     status = seen.status or wire.JobStatus()
-    made_by_jobset = _controller(meta.owner_references) == labels.jobset_uid
+    made_by_jobset = _controller_uid(meta.owner_references) == labels.jobset_uid
     return JobSeen(
         namespace=meta.namespace,
         name=meta.name,
         uid=meta.uid,
-        gang=shared_text(labels.jobset),
-        jobset_uid=shared_text(labels.jobset_uid) if made_by_jobset else "",
-        replicated_job=shared_text(labels.replicated_job),
-        job_index=verdicts.number(labels.job_index, NO_INDEX),
-        attempt=verdicts.number(labels.attempt, NO_INDEX),
+        gang=intern_text(labels.jobset),
+        jobset_uid=intern_text(labels.jobset_uid) if made_by_jobset else "",
+        replicated_job=intern_text(labels.replicated_job),
+        job_index=verdicts.parse_number(labels.job_index, NO_INDEX),
+        attempt=verdicts.parse_number(labels.attempt, NO_INDEX),
         suspended=bool(seen.spec and seen.spec.suspend),
         deleting=meta.deletion_timestamp is not None,
-        complete=_holds(status.conditions, "Complete"),
+        complete=_is_condition_true(status.conditions, "Complete"),
         succeeded=status.succeeded or 0,
-        completed=indexes(status.completed_indexes or ""),
+        completed=completed_indexes(status.completed_indexes or ""),
     )
 
 
@@ -124,9 +126,9 @@ def jobset(seen: wire.JobSet) -> JobSetSeen | None:
         return None
     wanted, problem = _config(field, notes.config)
     jobs = spec.replicated_jobs or ()
-    counted = _few_devices(jobs)
-    failed = status.terminal_state == _JOBSET_FAILED or _holds(status.conditions, _JOBSET_FAILED)
-    finished = failed or bool(status.terminal_state) or _holds(status.conditions, _JOBSET_COMPLETED)
+    counted = _within_device_limits(jobs)
+    failed = status.terminal_state == _JOBSET_FAILED or _is_condition_true(status.conditions, _JOBSET_FAILED)
+    finished = failed or bool(status.terminal_state) or _is_condition_true(status.conditions, _JOBSET_COMPLETED)
     return JobSetSeen(
         namespace=meta.namespace,
         name=meta.name,
@@ -137,7 +139,7 @@ def jobset(seen: wire.JobSet) -> JobSetSeen | None:
         deleting=meta.deletion_timestamp is not None,
         finished=finished,
         failed=failed,
-        last_words=_last_words(status.conditions) if finished else "",
+        last_words=_finished_message(status.conditions) if finished else "",
         managed_elsewhere=spec.managed_by not in (None, "", names.JOBSET_CONTROLLER),
         config=wanted,
         config_problem=problem,
@@ -145,11 +147,11 @@ def jobset(seen: wire.JobSet) -> JobSetSeen | None:
         releases_on_timeout=notes.on_timeout == names.ON_TIMEOUT_RELEASE,
         replicated_jobs=tuple(_replicated_job(job, counted=counted) for job in jobs),
         condition=_our_condition(status.conditions),
-        token=_token(jobs),
+        token=_stream_token(jobs),
     )
 
 
-def gate(seen: wire.ConfigMap) -> GateSeen | None:
+def config_map(seen: wire.ConfigMap) -> ConfigMapSeen | None:
     """A ConfigMap of ours; None for one without our label or with a name that no gang's has (A10)."""
     meta = seen.metadata
     if meta.labels is None or meta.labels.gate != names.GATE_VALUE or not meta.name.endswith(names.CONFIG_MAP_SUFFIX):
@@ -157,9 +159,9 @@ def gate(seen: wire.ConfigMap) -> GateSeen | None:
     data = seen.data or {}
     verdict = verdicts.parse(data.get(names.KEY_VERDICT, ""))
     clock = verdicts.parse_clock(data.get(names.KEY_WAITING_SINCE, ""))
-    jobset_uid = meta.annotations.jobset_uid[:MOST_SAID] if meta.annotations else ""
+    jobset_uid = meta.annotations.jobset_uid[:MAX_TEXT] if meta.annotations else ""
     owned = any(owner.uid == jobset_uid for owner in meta.owner_references or ())
-    return GateSeen(
+    return ConfigMapSeen(
         namespace=meta.namespace,
         name=meta.name,
         uid=meta.uid,
@@ -167,19 +169,19 @@ def gate(seen: wire.ConfigMap) -> GateSeen | None:
         jobset_uid=jobset_uid,
         verdict=verdict,
         waiting_since=clock,
-        tidy=owned and data == verdicts.gate_data(verdict, clock),
+        tidy=owned and data == verdicts.config_map_data(verdict, clock),
         deleting=meta.deletion_timestamp is not None,
     )
 
 
-def indexes(text: str) -> frozenset[int]:
+def completed_indexes(text: str) -> frozenset[int]:
     """A Job's completedIndexes ("1,3-5,7") as numbers; what is not of that form is left out."""
     found: set[int] = set()
     for part in text.split(",") if text else ():
         low, _, high = part.partition("-")
-        first = verdicts.number(low, NO_INDEX)
-        last = verdicts.number(high, NO_INDEX) if high else first
-        if 0 <= first <= last and last - first < MOST_COMPLETED_INDEXES:
+        first = verdicts.parse_number(low, NO_INDEX)
+        last = verdicts.parse_number(high, NO_INDEX) if high else first
+        if 0 <= first <= last and last - first < MAX_COMPLETED_INDEXES:
             found.update(range(first, last + 1))
     return frozenset(found)
 
@@ -188,22 +190,22 @@ def indexes(text: str) -> frozenset[int]:
 
 
 @lru_cache(maxsize=4096)
-def _place(labels: wire.GangLabels) -> tuple[str, str, str, int, int]:
+def _slot_labels(labels: wire.GangLabels) -> tuple[str, str, str, int, int]:
     """Gang, JobSet's UID, replicatedJob, job index, attempt: one copy for all pods of a Job."""
     return (
-        shared_text(labels.jobset),
-        shared_text(labels.jobset_uid),
-        shared_text(labels.replicated_job),
-        verdicts.number(labels.job_index, NO_INDEX),
-        verdicts.number(labels.attempt, NO_INDEX),
+        intern_text(labels.jobset),
+        intern_text(labels.jobset_uid),
+        intern_text(labels.replicated_job),
+        verdicts.parse_number(labels.job_index, NO_INDEX),
+        verdicts.parse_number(labels.attempt, NO_INDEX),
     )
 
 
-def _controller(owners: list[wire.OwnerReference] | None) -> str:
+def _controller_uid(owners: list[wire.OwnerReference] | None) -> str:
     """UID of the object that made it, "" if a person did."""
     for owner in owners or ():
         if owner.controller:
-            return shared_text(owner.uid)
+            return intern_text(owner.uid)
     return ""
 
 
@@ -215,7 +217,7 @@ def _barrier(status: wire.PodStatus) -> wire.ContainerStatus | None:
     return None
 
 
-def _stage(barrier: wire.ContainerStatus | None) -> tuple[Stage, float | None]:
+def _stage(barrier: wire.ContainerStatus | None) -> tuple[BarrierStage, float | None]:
     state = barrier.state if barrier is not None else None
     if state is None:
         return _WAITING, None
@@ -239,7 +241,7 @@ def _main_since(status: wire.PodStatus) -> float | None:
     return earliest
 
 
-def _not_before(created: float | None, since: float | None) -> float | None:
+def _not_before_creation(created: float | None, since: float | None) -> float | None:
     """No container starts before its pod was created: a node whose clock is behind says otherwise (faults.md 12)."""
     return created if since is not None and created is not None and since < created else since
 
@@ -248,17 +250,17 @@ def _seconds(moment: datetime | None) -> float | None:
     return None if moment is None else moment.timestamp()
 
 
-def _holds(conditions: list[wire.Condition] | None, kind: str) -> bool:
+def _is_condition_true(conditions: list[wire.StatusCondition] | None, kind: str) -> bool:
     return any(condition.type == kind and condition.status == "True" for condition in conditions or ())
 
 
-def _last_words(conditions: list[wire.Condition] | None) -> str:
+def _finished_message(conditions: list[wire.StatusCondition] | None) -> str:
     """Anybody who may write the JobSet's status may have said them."""
     said = (it.message for it in conditions or () if it.type in _JOBSET_ENDS and it.status == "True")
-    return terminal_text.line(next(said, "")[:MOST_SAID])[: stalls.DETAIL_LIMIT]
+    return terminal_text.line(next(said, "")[:MAX_TEXT])[: stalls.MAX_MESSAGE]
 
 
-def _our_condition(conditions: list[wire.Condition] | None) -> ConditionSeen | None:
+def _our_condition(conditions: list[wire.StatusCondition] | None) -> ConditionSeen | None:
     for condition in conditions or ():
         if condition.type == names.CONDITION:
             return ConditionSeen(
@@ -272,9 +274,9 @@ def _our_condition(conditions: list[wire.Condition] | None) -> ConditionSeen | N
 
 def _config(field: bytes | None, annotation: str | None) -> tuple[Config, str]:
     try:
-        return config.stored(field, annotation), ""
+        return config.stored_config(field, annotation), ""
     except Malformed as problem:
-        return _NO_CONFIG, str(problem)[:MOST_SAID]
+        return _NO_CONFIG, str(problem)[:MAX_TEXT]
 
 
 def _replicated_job(seen: wire.ReplicatedJob, *, counted: bool) -> ReplicatedJobSeen:
@@ -287,22 +289,22 @@ def _replicated_job(seen: wire.ReplicatedJob, *, counted: bool) -> ReplicatedJob
         parallelism=1 if spec.parallelism is None else spec.parallelism,
         completions=spec.completions,
         indexed=spec.completion_mode != "NonIndexed",
-        has_barrier=_barrier_in(seen) is not None,
-        epoch=verdicts.epoch(notes.epoch if notes else None),
+        has_barrier=_barrier_template(seen) is not None,
+        epoch=verdicts.parse_epoch(notes.epoch if notes else None),
         devices=_devices(template.spec or wire.TemplatePodSpec()) if counted else (),
     )
 
 
-def _few_devices(jobs: Iterable[wire.ReplicatedJob]) -> bool:
+def _within_device_limits(jobs: Iterable[wire.ReplicatedJob]) -> bool:
     """Whether their containers name no more of them than are read."""
     said = [raw for job in jobs for it in _resources(job) for raw in (it.requests, it.limits)]
-    if sum(len(memoryview(raw)) for raw in said) > MOST_RESOURCES_BYTES:
+    if sum(len(memoryview(raw)) for raw in said) > MAX_RESOURCES_BYTES:
         return False
     named = (name for raw in said for name in _amounts(raw) if devices.is_device(name))
-    return next(islice(named, MOST_DEVICES, None), None) is None
+    return next(islice(named, MAX_DEVICE_AMOUNTS, None), None) is None
 
 
-def _resources(job: wire.ReplicatedJob) -> Iterator[wire.Resources]:
+def _resources(job: wire.ReplicatedJob) -> Iterator[wire.ResourceRequirements]:
     spec = job.template and job.template.spec
     pods = spec and spec.template and spec.template.spec
     for it in (*(pods.containers or ()), *(pods.init_containers or ())) if pods else ():
@@ -315,16 +317,16 @@ def _amounts(raw: msgspec.Raw) -> dict[str, Any]:
 
 
 def _devices(seen: wire.TemplatePodSpec) -> devices.Devices:
-    mains = [_asked(container.resources) for container in seen.containers or ()]
-    inits = [(_asked(one.resources), one.restart_policy == "Always") for one in seen.init_containers or ()]
-    return devices.of_pod(mains, inits)
+    mains = [_container_devices(container.resources) for container in seen.containers or ()]
+    inits = [(_container_devices(one.resources), one.restart_policy == "Always") for one in seen.init_containers or ()]
+    return devices.pod_devices(mains, inits)
 
 
-def _asked(seen: wire.Resources | None) -> dict[str, int]:
-    return {} if seen is None else devices.of_container(_amounts(seen.requests), _amounts(seen.limits))
+def _container_devices(seen: wire.ResourceRequirements | None) -> dict[str, int]:
+    return {} if seen is None else devices.container_devices(_amounts(seen.requests), _amounts(seen.limits))
 
 
-def _barrier_in(seen: wire.ReplicatedJob) -> wire.TemplateContainer | None:
+def _barrier_template(seen: wire.ReplicatedJob) -> wire.TemplateContainer | None:
     """The barrier in a replicatedJob's pod template."""
     spec = seen.template and seen.template.spec
     pods = spec and spec.template and spec.template.spec
@@ -332,11 +334,11 @@ def _barrier_in(seen: wire.ReplicatedJob) -> wire.TemplateContainer | None:
     return next((container for container in containers if container.name == names.BARRIER_CONTAINER), None)
 
 
-def _token(jobs: Iterable[wire.ReplicatedJob]) -> str:
+def _stream_token(jobs: Iterable[wire.ReplicatedJob]) -> str:
     """What the barriers show at the gate stream: the end of the URL that they were given, the same in all of them."""
     for job in jobs:
-        barrier = _barrier_in(job)
+        barrier = _barrier_template(job)
         for variable in (barrier and barrier.env) or ():
             if variable.name == names.ENV_STREAM and variable.value:
-                return variable.value.rpartition("/")[2][:MOST_SAID]
+                return variable.value.rpartition("/")[2][:MAX_TEXT]
     return ""

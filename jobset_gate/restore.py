@@ -9,23 +9,23 @@ from typing import Any
 
 from jobset_gate import barrier, bounds, names, ours, verdicts, wording
 from jobset_gate.config import canonical
-from jobset_gate.edit import Edit
-from jobset_gate.render import DECISIONS, label_paths
+from jobset_gate.edit import PatchBuilder
+from jobset_gate.render import DECISION_ANNOTATIONS, label_paths
 from jobset_gate.template import (
     Json,
     Path,
-    Replicated,
-    by_name,
+    ReplicatedJobView,
+    annotations_of,
+    as_list,
+    as_map,
     config_of,
-    dig,
-    items,
-    mapping,
-    notes,
+    is_suspended,
+    nested,
     replicated_jobs,
-    suspended,
+    replicated_jobs_by_name,
 )
 
-FIXED_NOTES = (names.CONFIG, names.PREFETCH_IMAGES, names.BARRIER_IMAGE)
+FIXED_ANNOTATIONS = (names.CONFIG, names.PREFETCH_IMAGES, names.BARRIER_IMAGE)
 """Annotations that are decided when a JobSet is made: absent ones come back."""
 _SPEC_DEFAULTS = ("successPolicy", "startupPolicy", "network")
 _IMMUTABLE = ("network", "successPolicy", "failurePolicy", "startupPolicy", "volumeClaimPolicies")
@@ -33,40 +33,40 @@ _IMMUTABLE = ("network", "successPolicy", "failurePolicy", "startupPolicy", "vol
 _NETWORK_DEFAULTS = ("enableDNSHostnames", "publishNotReadyAddresses")
 
 
-def gate(edit: Edit, new: Json, old: Json) -> None:
+def restore_barriers(edit: PatchBuilder, new: Json, old: Json) -> None:
     """Config, annotations, barriers, volumes, labels and epochs as the old object has them."""
     if not config_of(old).present or not _usable(new):
         return
     _config(edit, new, old)
-    now = by_name(new)
-    free = suspended(old) or suspended(new)
+    now = replicated_jobs_by_name(new)
+    free = is_suspended(old) or is_suspended(new)
     epoch = next_epoch(new, old)
-    for name, was in held(old).items():
+    for name, was in gated_jobs(old).items():
         job = now.get(name)
         if job is None or not job.well_formed:
             continue
         _labels(edit, job, was)
-        for key in ours.KINDS:
-            _entries(edit, job, key, ours.present(was, key))
+        for key in ours.MANAGED_LISTS:
+            _entries(edit, job, key, ours.own_entries(was, key))
         # JobSet lets template annotations change only while it is suspended or being suspended.
-        _note(edit, job, names.EPOCH, str(epoch) if free else was.pod_notes.get(names.EPOCH))
-        for key in DECISIONS:
-            _note(edit, job, key, None if free else was.pod_notes.get(key))
+        _restore_annotation(edit, job, names.EPOCH, str(epoch) if free else was.pod_annotations.get(names.EPOCH))
+        for key in DECISION_ANNOTATIONS:
+            _restore_annotation(edit, job, key, None if free else was.pod_annotations.get(key))
 
 
-def held(jobset: Json) -> dict[str, Replicated]:
+def gated_jobs(jobset: Json) -> dict[str, ReplicatedJobView]:
     """The replicatedJobs that carry a barrier, by name."""
     return {job.name: job for job in replicated_jobs(jobset) if barrier.has_barrier(job)}
 
 
 def next_epoch(new: Json, old: Json) -> int:
     """The highest epoch over the old targets, and one more when this write suspends the JobSet (A5)."""
-    texts = (job.pod_notes.get(names.EPOCH) for job in held(old).values())
-    highest = max((verdicts.epoch(_text(text)) for text in texts), default=0)
-    return highest + (suspended(new) and not suspended(old))
+    texts = (job.pod_annotations.get(names.EPOCH) for job in gated_jobs(old).values())
+    highest = max((verdicts.parse_epoch(_text(text)) for text in texts), default=0)
+    return highest + (is_suspended(new) and not is_suspended(old))
 
 
-def defaults(edit: Edit, new: Json, old: Json) -> None:
+def restore_defaults(edit: PatchBuilder, new: Json, old: Json) -> None:
     """What JobSet's own webhook fills in on CREATE only, where the new object lacks it and the old one has it."""
     if not config_of(old).present or not _usable(new):
         return
@@ -77,19 +77,19 @@ def defaults(edit: Edit, new: Json, old: Json) -> None:
     _default_each(edit, new, old, ("spec", "failurePolicy", "rules"), "name")
     _default_each(edit, new, old, ("spec", "volumeClaimPolicies"), "retentionPolicy")
     for key in _IMMUTABLE:
-        now, before = dig(edit.document, "spec", key), dig(old, "spec", key)
-        if now is not None and now != before and barrier.same(now, before):
+        now, before = nested(edit.document, "spec", key), nested(old, "spec", key)
+        if now is not None and now != before and barrier.semantically_equal(now, before):
             edit.replace(("spec", key), before)
-    was = by_name(old)
+    was = replicated_jobs_by_name(old)
     for job in replicated_jobs(new):
         if job.name in was and job.well_formed:
             _value(edit, job.job_spec, was[job.name].job_spec, (*job.job_path, "spec"), "completionMode")
             _value(edit, job.pod_spec, was[job.name].pod_spec, (*job.pod_path, "spec"), "restartPolicy")
 
 
-def words(edit: Edit, new: Json, old: Json) -> None:
+def restore_spelling(edit: PatchBuilder, new: Json, old: Json) -> None:
     """The old words where the new ones mean the same, as far as a patch may be long: they change nothing."""
-    was = by_name(old) if config_of(old).present and _usable(new) else {}
+    was = replicated_jobs_by_name(old) if config_of(old).present and _usable(new) else {}
     with suppress(bounds.PatchTooLarge):
         for job in replicated_jobs(new):
             if job.name in was and job.well_formed:
@@ -97,40 +97,40 @@ def words(edit: Edit, new: Json, old: Json) -> None:
 
 
 def _usable(new: Json) -> bool:
-    members = (new.get("spec"), new.get("metadata"), dig(new, "metadata", "annotations"))
+    members = (new.get("spec"), new.get("metadata"), nested(new, "metadata", "annotations"))
     return all(isinstance(it, dict | None) for it in members)
 
 
-def _config(edit: Edit, new: Json, old: Json) -> None:
+def _config(edit: PatchBuilder, new: Json, old: Json) -> None:
     was, now = config_of(old), config_of(new)
     if now.field is None and was.field is not None:
         edit.set(("spec", names.CONFIG_FIELD), was.field)
-    for key in FIXED_NOTES:
-        value = notes(old).get(key)
-        if value is not None and notes(new).get(key) is None:
+    for key in FIXED_ANNOTATIONS:
+        value = annotations_of(old).get(key)
+        if value is not None and annotations_of(new).get(key) is None:
             edit.set(("metadata", "annotations", key), value)
-    if was.note is None and now.note is None and was.config is not None:
+    if was.annotation is None and now.annotation is None and was.config is not None:
         # Made while the webhook was off: keep the config also where no schema can prune it (A2).
         edit.set(("metadata", "annotations", names.CONFIG), canonical(was.config))
 
 
-def _labels(edit: Edit, job: Replicated, was: Replicated) -> None:
+def _labels(edit: PatchBuilder, job: ReplicatedJobView, was: ReplicatedJobView) -> None:
     for path, now, before in zip(label_paths(job), job.labels, was.labels, strict=True):
         value = before.get(names.GATED)
         if value is not None and now.get(names.GATED) != value:
             edit.set(path, value)
 
 
-def _entries(edit: Edit, job: Replicated, key: str, kept: ours.Places) -> None:
+def _entries(edit: PatchBuilder, job: ReplicatedJobView, key: str, kept: ours.IndexedEntries) -> None:
     """Containers or volumes, where they were and as they were. One changed on purpose is a violation, not ours."""
     path: Path = (*job.pod_path, "spec", key)
     was = {entry["name"]: entry for _, entry in kept}
-    if kept and dig(job.pod_spec, key) is None:
+    if kept and nested(job.pod_spec, key) is None:
         edit.set(path, list(was.values()))
         return
-    entries = job.listed(key)
+    entries = job.spec_list(key)
     present = {at: was[name] for at, entry in enumerate(entries) if (name := _name(entry)) in was}
-    if not all(barrier.same_but_token(entries[at], entry) for at, entry in present.items()):
+    if not all(barrier.equal_except_token(entries[at], entry) for at, entry in present.items()):
         return
     wanted = [entry for at, entry in enumerate(entries) if at not in present]
     for index, entry in kept:
@@ -155,31 +155,31 @@ def _without(entries: list[Any], names_left_out: AbstractSet[str]) -> list[Any]:
 
 def _name(entry: Any) -> str | None:
     """Of a container or volume; a name that is no string, and maybe cannot be looked up, is none."""
-    return _text(dig(entry, "name"))
+    return _text(nested(entry, "name"))
 
 
-def _note(edit: Edit, job: Replicated, key: str, value: str | None) -> None:
+def _restore_annotation(edit: PatchBuilder, job: ReplicatedJobView, key: str, value: str | None) -> None:
     path = (*job.pod_path, "metadata", "annotations", key)
-    if value is not None and job.pod_notes.get(key) != value:
+    if value is not None and job.pod_annotations.get(key) != value:
         edit.set(path, value)
-    if value is None and key in job.pod_notes:
+    if value is None and key in job.pod_annotations:
         edit.remove(path)
 
 
-def _default(edit: Edit, new: Json, old: Json, path: tuple[str, ...]) -> None:
-    value, parent = dig(old, *path), dig(edit.document, *path[:-1])
-    if value is not None and dig(new, *path) is None and isinstance(parent, dict) and parent.get(path[-1]) is None:
+def _default(edit: PatchBuilder, new: Json, old: Json, path: tuple[str, ...]) -> None:
+    value, parent = nested(old, *path), nested(edit.document, *path[:-1])
+    if value is not None and nested(new, *path) is None and isinstance(parent, dict) and parent.get(path[-1]) is None:
         edit.set(path, value)
 
 
-def _default_each(edit: Edit, new: Json, old: Json, path: tuple[str, ...], key: str) -> None:
-    pairs = zip(items(dig(new, *path)), items(dig(old, *path)), strict=False)
+def _default_each(edit: PatchBuilder, new: Json, old: Json, path: tuple[str, ...], key: str) -> None:
+    pairs = zip(as_list(nested(new, *path)), as_list(nested(old, *path)), strict=False)
     for index, (now, was) in enumerate(pairs):
         if isinstance(now, dict):
-            _value(edit, now, mapping(was), (*path, index), key)
+            _value(edit, now, as_map(was), (*path, index), key)
 
 
-def _value(edit: Edit, now: Json | None, was: Json | None, path: Path, key: str) -> None:
+def _value(edit: PatchBuilder, now: Json | None, was: Json | None, path: Path, key: str) -> None:
     value = (was or {}).get(key)
     if value is not None and (now or {}).get(key) in (None, ""):
         edit.set((*path, key), value)

@@ -10,9 +10,9 @@ from pydantic.alias_generators import to_camel
 
 from jobset_gate import names
 from jobset_gate.errors import JobsetGateError
-from jobset_gate.groups.candidates import Check
-from jobset_gate.groups.model import Way
-from jobset_gate.violation import at, shown
+from jobset_gate.groups.candidates import CapacityCheck
+from jobset_gate.groups.model import Format
+from jobset_gate.violation import child_path, format_value
 
 DEFAULT_IMAGE: Final = "busybox:1.37"
 DEFAULT_USER: Final = 65532
@@ -98,11 +98,11 @@ class Groups(_Section):
 
     enabled: bool = True
     """Without it no pod is held, and none is watched for a group."""
-    ways: Annotated[tuple[Annotated[Way, Strict(False)], ...], Strict(False), Field(min_length=1)] = tuple(Way)
+    ways: Annotated[tuple[Annotated[Format, Strict(False)], ...], Strict(False), Field(min_length=1)] = tuple(Format)
     """Those that are switched on; without any, `enabled` is what to set."""
     scheduler_names: Annotated[tuple[_Scheduler, ...], Strict(False), Field(min_length=1)] = (names.DEFAULT_SCHEDULER,)
     """Pods for other schedulers are not ours: theirs read the same keys."""
-    capacity_check: Annotated[Check, Strict(False), BeforeValidator(_switch)] = Check.FIT
+    capacity_check: Annotated[CapacityCheck, Strict(False), BeforeValidator(_switch)] = CapacityCheck.FIT
     """What must be known before a group is opened: Fit (it has room), Probe (or it is the first in order), Off
     (nothing)."""
     starvation_seconds: Annotated[float, Field(ge=0, le=86_400)] = DEFAULT_STARVATION_SECONDS
@@ -139,5 +139,5 @@ def load(values: Mapping[str, Any] | None) -> Settings:
 def _line(where: tuple[str | int, ...], value: Any, message: str) -> str:
     path = ""
     for key in where:
-        path = at(path, key)
-    return f"{path or 'settings'}: {shown(value)}: {message[:1].lower()}{message[1:]}"
+        path = child_path(path, key)
+    return f"{path or 'settings'}: {format_value(value)}: {message[:1].lower()}{message[1:]}"

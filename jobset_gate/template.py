@@ -9,24 +9,24 @@ from dataclasses import dataclass
 from typing import Any
 
 from jobset_gate import names
-from jobset_gate.config import Given, given
+from jobset_gate.config import ConfigSources, read_sources
 from jobset_gate.model import Config
 
 Json = dict[str, Any]
 Path = tuple[str | int, ...]
 
 
-def mapping(value: Any) -> Json:
+def as_map(value: Any) -> Json:
     """The value if it is an object, else an empty one."""
     return value if isinstance(value, dict) else {}
 
 
-def items(value: Any) -> list[Any]:
+def as_list(value: Any) -> list[Any]:
     """The value if it is a list, else an empty one."""
     return value if isinstance(value, list) else []
 
 
-def dig(value: Any, *path: str) -> Any:
+def nested(value: Any, *path: str) -> Any:
     """The value under a path of keys; None when there is none."""
     for key in path:
         if not isinstance(value, dict):
@@ -35,19 +35,19 @@ def dig(value: Any, *path: str) -> Any:
     return value
 
 
-def whole(value: Any, default: int) -> int:
+def as_int(value: Any, default: int) -> int:
     """An integer as Kubernetes reads it; anything else counts as not given."""
     return value if isinstance(value, int) and not isinstance(value, bool) else default
 
 
-def dotted(path: Path) -> str:
+def format_path(path: Path) -> str:
     """A path as kubectl prints it: `spec.replicatedJobs[0].replicas`."""
     text = "".join(f"[{part}]" if isinstance(part, int) else f".{part}" for part in path)
     return text.removeprefix(".")
 
 
 @dataclass(frozen=True, slots=True)
-class Replicated:
+class ReplicatedJobView:
     """One entry of spec.replicatedJobs."""
 
     index: int
@@ -72,7 +72,7 @@ class Replicated:
     @property
     def job_spec(self) -> Json:
         """The spec of the Jobs it makes."""
-        return mapping(dig(self.body, "template", "spec"))
+        return as_map(nested(self.body, "template", "spec"))
 
     @property
     def pod_path(self) -> Path:
@@ -82,7 +82,7 @@ class Replicated:
     @property
     def pod_template(self) -> Json:
         """The template of the pods it makes."""
-        return mapping(self.job_spec.get("template"))
+        return as_map(self.job_spec.get("template"))
 
     @property
     def pod_spec(self) -> Json | None:
@@ -94,8 +94,8 @@ class Replicated:
     def well_formed(self) -> bool:
         """Whether all that the webhook reads or writes has the right type; if not, the schema refuses the JobSet."""
         spec, lists = self.pod_spec, ("initContainers", "containers", "volumes")
-        metas = (dig(self.body, "template", "metadata"), self.pod_template.get("metadata"))
-        objects = [*metas, *(dig(meta, key) for meta in metas for key in ("labels", "annotations"))]
+        metas = (nested(self.body, "template", "metadata"), self.pod_template.get("metadata"))
+        objects = [*metas, *(nested(meta, key) for meta in metas for key in ("labels", "annotations"))]
         return (
             spec is not None
             and all(isinstance(spec.get(key), list | None) for key in lists)
@@ -105,63 +105,63 @@ class Replicated:
     @property
     def labels(self) -> tuple[Json, Json]:
         """The labels of its Jobs and of their pods."""
-        job, pod = dig(self.body, "template", "metadata", "labels"), dig(self.pod_template, "metadata", "labels")
-        return mapping(job), mapping(pod)
+        job, pod = nested(self.body, "template", "metadata", "labels"), nested(self.pod_template, "metadata", "labels")
+        return as_map(job), as_map(pod)
 
     @property
-    def pod_notes(self) -> Json:
+    def pod_annotations(self) -> Json:
         """The annotations of the pods it makes."""
-        return mapping(dig(self.pod_template, "metadata", "annotations"))
+        return as_map(nested(self.pod_template, "metadata", "annotations"))
 
     @property
     def replicas(self) -> int:
         """How many Jobs it makes."""
-        return max(0, whole(self.body.get("replicas"), 1))
+        return max(0, as_int(self.body.get("replicas"), 1))
 
     @property
-    def expected(self) -> int:
+    def expected_pods(self) -> int:
         """How many pods it makes: replicas x min(parallelism, completions), completions null: parallelism (A4)."""
-        parallelism = whole(self.job_spec.get("parallelism"), 1)
-        return self.replicas * max(0, min(parallelism, whole(self.job_spec.get("completions"), parallelism)))
+        parallelism = as_int(self.job_spec.get("parallelism"), 1)
+        return self.replicas * max(0, min(parallelism, as_int(self.job_spec.get("completions"), parallelism)))
 
-    def listed(self, key: str) -> list[Any]:
+    def spec_list(self, key: str) -> list[Any]:
         """A list of the pod spec."""
-        return items(mapping(self.pod_spec).get(key))
+        return as_list(as_map(self.pod_spec).get(key))
 
 
-def replicated_jobs(jobset: Any) -> list[Replicated]:
+def replicated_jobs(jobset: Any) -> list[ReplicatedJobView]:
     """The entries of spec.replicatedJobs that are objects."""
-    bodies = items(dig(jobset, "spec", "replicatedJobs"))
-    return [Replicated(index, body) for index, body in enumerate(bodies) if isinstance(body, dict)]
+    bodies = as_list(nested(jobset, "spec", "replicatedJobs"))
+    return [ReplicatedJobView(index, body) for index, body in enumerate(bodies) if isinstance(body, dict)]
 
 
-def by_name(jobset: Any) -> dict[str, Replicated]:
+def replicated_jobs_by_name(jobset: Any) -> dict[str, ReplicatedJobView]:
     """The same, by name."""
     return {job.name: job for job in replicated_jobs(jobset)}
 
 
-def targets(jobset: Any, config: Config) -> list[Replicated]:
+def targets(jobset: Any, config: Config) -> list[ReplicatedJobView]:
     """The replicatedJobs that the gang is made of (A2: none named means all)."""
     wanted = frozenset(config.targets)
     return [job for job in replicated_jobs(jobset) if not wanted or job.name in wanted]
 
 
-def notes(jobset: Any) -> Json:
+def annotations_of(jobset: Any) -> Json:
     """The annotations of the JobSet."""
-    return mapping(dig(jobset, "metadata", "annotations"))
+    return as_map(nested(jobset, "metadata", "annotations"))
 
 
-def config_of(jobset: Any) -> Given:
+def config_of(jobset: Any) -> ConfigSources:
     """What the JobSet says about its gate."""
-    return given(dig(jobset, "spec", names.CONFIG_FIELD), notes(jobset).get(names.CONFIG))
+    return read_sources(nested(jobset, "spec", names.CONFIG_FIELD), annotations_of(jobset).get(names.CONFIG))
 
 
-def suspended(jobset: Any) -> bool:
+def is_suspended(jobset: Any) -> bool:
     """Whether spec.suspend is true; absent is false."""
-    return dig(jobset, "spec", "suspend") is True
+    return nested(jobset, "spec", "suspend") is True
 
 
-def named(entries: list[Any], name: str) -> Iterator[tuple[int, Json]]:
+def entries_named(entries: list[Any], name: str) -> Iterator[tuple[int, Json]]:
     """The entries of a list of containers or volumes that bear a name, with their positions."""
     for index, entry in enumerate(entries):
         if isinstance(entry, dict) and entry.get("name") == name:

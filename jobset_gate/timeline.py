@@ -10,7 +10,7 @@ from types import MappingProxyType
 import msgspec
 
 from jobset_gate.devices import Devices
-from jobset_gate.model import Generation, Word
+from jobset_gate.model import Generation, Value
 
 
 class Step(StrEnum):
@@ -33,7 +33,7 @@ class Step(StrEnum):
     """The first main container runs."""
 
 
-class Doing(StrEnum):
+class Activity(StrEnum):
     """What a pod is at between two steps."""
 
     WAITING = "waiting for a node"
@@ -44,69 +44,69 @@ class Doing(StrEnum):
     UNKNOWN = "not known"
 
 
-class Path(Word, frozen=True):
+class StepSequence(Value, frozen=True):
     """What the pods of one kind of gang go through."""
 
     steps: tuple[Step, ...]
     """All of them, in order."""
-    after: tuple[tuple[Step, Doing], ...]
+    transitions: tuple[tuple[Step, Activity], ...]
     """Steps that part two doings, with what begins with each; the pulls happen within one."""
     held: tuple[Step, Step]
     """From when to when a gate of ours holds them."""
-    came: Step
+    arrival: Step
     """Who is first by this step is told first."""
-    coming: str
+    arrival_text: str
     """That step in words."""
 
     @property
-    def parts(self) -> tuple[Step, ...]:
+    def transition_steps(self) -> tuple[Step, ...]:
         """Steps that part two doings."""
-        return tuple(step for step, _ in self.after)
+        return tuple(step for step, _ in self.transitions)
 
     @property
-    def doings(self) -> tuple[Doing, ...]:
+    def activities(self) -> tuple[Activity, ...]:
         """What there is to be seen of them, in order."""
-        return (*(doing for _, doing in self.after), Doing.UNKNOWN)
+        return (*(doing for _, doing in self.transitions), Activity.UNKNOWN)
 
 
-BARRIER = Path(
+BARRIER_STEPS = StepSequence(
     steps=tuple(step for step in Step if step is not Step.OPENED),
-    after=(
-        (Step.CREATED, Doing.WAITING),
-        (Step.SCHEDULED, Doing.PREPARING),
-        (Step.STARTED, Doing.HELD),
-        (Step.RELEASED, Doing.STARTING),
-        (Step.RUNNING, Doing.RUNNING),
+    transitions=(
+        (Step.CREATED, Activity.WAITING),
+        (Step.SCHEDULED, Activity.PREPARING),
+        (Step.STARTED, Activity.HELD),
+        (Step.RELEASED, Activity.STARTING),
+        (Step.RUNNING, Activity.RUNNING),
     ),
     held=(Step.STARTED, Step.RELEASED),
-    came=Step.STARTED,
-    coming="came to the gate",
+    arrival=Step.STARTED,
+    arrival_text="came to the gate",
 )
 """Of a JobSet's gang: its pods have nodes, and wait in the start barrier."""
-PLACEMENT = Path(
+PLACEMENT_STEPS = StepSequence(
     steps=(Step.CREATED, Step.OPENED, Step.SCHEDULED, Step.RUNNING),
-    after=(
-        (Step.CREATED, Doing.HELD),
-        (Step.OPENED, Doing.WAITING),
-        (Step.SCHEDULED, Doing.PREPARING),
-        (Step.RUNNING, Doing.RUNNING),
+    transitions=(
+        (Step.CREATED, Activity.HELD),
+        (Step.OPENED, Activity.WAITING),
+        (Step.SCHEDULED, Activity.PREPARING),
+        (Step.RUNNING, Activity.RUNNING),
     ),
     held=(Step.CREATED, Step.OPENED),
-    came=Step.SCHEDULED,
-    coming="were bound",
+    arrival=Step.SCHEDULED,
+    arrival_text="were bound",
 )
 """Of a pod group: its pods are held before they get nodes."""
 
 
-class Span(Word, frozen=True):
+class ActivitySpan(Value, frozen=True):
     """What it was doing from when to when."""
 
-    doing: Doing
+    activity: Activity
     start: float
     end: float
 
 
-class PodTimes(msgspec.Struct, frozen=True, kw_only=True):
+class PodTimeline(msgspec.Struct, frozen=True, kw_only=True):
     """One pod's way."""
 
     name: str
@@ -128,7 +128,7 @@ class PodTimes(msgspec.Struct, frozen=True, kw_only=True):
     barrier_runs: int = 1
     generation: Generation = Generation("", 0, 0)
     devices: Devices = ()
-    path: Path = BARRIER
+    path: StepSequence = BARRIER_STEPS
 
     @property
     def slot(self) -> str:
@@ -136,22 +136,22 @@ class PodTimes(msgspec.Struct, frozen=True, kw_only=True):
         return self.name if self.index is None else f"{self.replicated_job}-{self.job_index}/{self.index}"
 
     @property
-    def lost(self) -> frozenset[Step]:
+    def unknown_steps(self) -> frozenset[Step]:
         """Steps that it has reached, and of which no time is known any more: a later one has been reached."""
         steps = self.path.steps
         last = max((number for number, step in enumerate(steps) if step in self.times or step in self.gone), default=-1)
         return frozenset(step for step in steps[: last + 1] if step not in self.times)
 
     @property
-    def over(self) -> float | None:
+    def stopped_at(self) -> float | None:
         """When it stopped, as far as known."""
         return self.gave_up if self.gave_up is not None else self.ended
 
     def reached(self, step: Step) -> bool:
         """Whether or not anybody knows when."""
-        return step in self.times or step in self.lost
+        return step in self.times or step in self.unknown_steps
 
-    def held(self, now: float) -> float | None:
+    def held_seconds(self, now: float) -> float | None:
         """Seconds at the gate, up to now if it is still there; None if that is not known."""
         first, last = self.path.held
         if not self.reached(first):
@@ -161,29 +161,29 @@ class PodTimes(msgspec.Struct, frozen=True, kw_only=True):
             return None
         return max(0.0, (now if end is None else end) - start)
 
-    def spans(self, until: float) -> tuple[Span, ...]:
+    def spans(self, until: float) -> tuple[ActivitySpan, ...]:
         """What it was doing from its creation up to `until` or to its end; never backwards, whatever clocks say."""
-        lost = self.lost
-        found: list[Span] = []
-        parts = self.path.parts
-        for number, (step, doing) in enumerate(self.path.after):
+        lost = self.unknown_steps
+        found: list[ActivitySpan] = []
+        parts = self.path.transition_steps
+        for number, (step, doing) in enumerate(self.path.transitions):
             if step not in self.times:
                 continue
             later = [it for it in parts[number + 1 :] if it in self.times]
             end = self.times[later[0]] if later else self._end(until)
             sure = number + 1 == len(parts) or parts[number + 1] not in lost
             start = max(self.times[step], found[-1].end if found else self.times[step])
-            found.append(Span(doing=doing if sure else Doing.UNKNOWN, start=start, end=max(start, end)))
+            found.append(ActivitySpan(activity=doing if sure else Activity.UNKNOWN, start=start, end=max(start, end)))
         return tuple(found)
 
     def _end(self, until: float) -> float:
-        if self.over is not None:
-            return self.over
+        if self.stopped_at is not None:
+            return self.stopped_at
         # Of one that is gone, nobody knows how long it went on.
         return until if self.alive else max(self.times.values())
 
 
-class Placing(Word, frozen=True):
+class Placement(Value, frozen=True):
     """A pod group as a whole: its present generation."""
 
     generation: int = 0
@@ -222,13 +222,13 @@ class Timeline(msgspec.Struct, frozen=True, kw_only=True):
     """How many had started by that."""
     expected: int = 0
     finished: bool = False
-    pods: tuple[PodTimes, ...] = ()
-    replacements: tuple[PodTimes, ...] = ()
+    pods: tuple[PodTimeline, ...] = ()
+    replacements: tuple[PodTimeline, ...] = ()
     """Made when the gate was open already: they say nothing about the start."""
     notes: tuple[str, ...] = ()
     """What one has to know to read it right."""
-    path: Path = BARRIER
-    placing: Placing | None = None
+    path: StepSequence = BARRIER_STEPS
+    placing: Placement | None = None
     """Of a pod group."""
 
     @property
@@ -245,7 +245,7 @@ class Timeline(msgspec.Struct, frozen=True, kw_only=True):
     @property
     def until(self) -> float:
         """Where it ends: a moment after the last thing of note, or now while something is still to come."""
-        if any(pod.alive and pod.over is None and not pod.reached(Step.RUNNING) for pod in self.pods):
+        if any(pod.alive and pod.stopped_at is None and not pod.reached(Step.RUNNING) for pod in self.pods):
             return self.now
         moments = [moment for pod in self.pods for moment in (*pod.times.values(), pod.gave_up) if moment is not None]
         if not moments:

@@ -5,12 +5,12 @@ from collections.abc import Iterable, Sequence
 import msgspec
 
 from jobset_gate import devices
-from jobset_gate.explained_lines import pods as pods_
+from jobset_gate.explained_lines import format_pod_count as pods_
 from jobset_gate.groups import generation
-from jobset_gate.groups.record import Record, Stage
-from jobset_gate.groups.report import Report
-from jobset_gate.groups.seen import MemberSeen
-from jobset_gate.timeline import PLACEMENT, Placing, PodTimes, Step, Timeline
+from jobset_gate.groups.record import AdmissionRecord, AdmissionState
+from jobset_gate.groups.report import GroupStatus
+from jobset_gate.groups.seen import MemberPod
+from jobset_gate.timeline import PLACEMENT_STEPS, Placement, PodTimeline, Step, Timeline
 from jobset_gate.timeline_make import WHOLE_SECONDS
 
 _THOUSANDTHS = 1000
@@ -18,10 +18,12 @@ _OTHERS = "pods"
 """What those are called that no controller has made."""
 
 
-def make(report: Report, pods: Iterable[PodTimes], now: float, notes: Sequence[str] = ()) -> Timeline:
+def pod_group_timeline(
+    report: GroupStatus, pods: Iterable[PodTimeline], now: float, notes: Sequence[str] = ()
+) -> Timeline:
     """`pods` as `timeline_read.pod` has them. Those of earlier generations are left out; the notes say so."""
-    record = report.record if report.record is not None and report.record.stage is not Stage.CLOSED else None
-    members = {it.uid: it for it in report.seen.members}
+    record = report.record if report.record is not None and report.record.stage is not AdmissionState.CLOSED else None
+    members = {it.uid: it for it in report.snapshot.members}
     known = [(members[pod.uid], pod) for pod in pods if pod.uid in members]
     ours = [(it, pod) for it, pod in known if it.gated or it.ungated or record is None or _is_of(it, record)]
     ways = sorted((_way(it, pod, now) for it, pod in ours), key=lambda it: (it.replicated_job, it.name))
@@ -38,28 +40,30 @@ def make(report: Report, pods: Iterable[PodTimes], now: float, notes: Sequence[s
         expected=max(report.counts.minimum, len(first)),
         pods=first,
         replacements=tuple(it for it in ways if it not in first),
-        path=PLACEMENT,
+        path=PLACEMENT_STEPS,
         placing=_placing(report, record, first),
     )
     return msgspec.structs.replace(made, notes=(*_notes(made, report, left_out=len(known) - len(ours)), *notes))
 
 
-def _is_of(member: MemberSeen, record: Record) -> bool:
+def _is_of(member: MemberPod, record: AdmissionRecord) -> bool:
     return member.generation == record.generation
 
 
-def _newest(record: Record) -> float:
+def _newest(record: AdmissionRecord) -> float:
     """Pods made later were not among those that it was opened for."""
     return record.newest or record.at
 
 
-def _way(member: MemberSeen, pod: PodTimes, now: float) -> PodTimes:
+def _way(member: MemberPod, pod: PodTimeline, now: float) -> PodTimeline:
     """A member's way: its status tells when it was bound and ran, our annotation when its gate was removed."""
-    opened = generation.opened_at(member, now)
-    times = {step: at for step, at in pod.times.items() if step in PLACEMENT.steps}
+    opened = generation.ungated_at(member, now)
+    times = {step: at for step, at in pod.times.items() if step in PLACEMENT_STEPS.steps}
     if opened and not member.gated:
         times[Step.OPENED] = opened
-    gone = set(pod.gone) & set(PLACEMENT.steps) | ({Step.OPENED} if member.generation and not member.gated else set())
+    gone = set(pod.gone) & set(PLACEMENT_STEPS.steps) | (
+        {Step.OPENED} if member.generation and not member.gated else set()
+    )
     return msgspec.structs.replace(
         pod,
         replicated_job=member.jobset or (member.maker.name if member.maker else _OTHERS),
@@ -70,21 +74,21 @@ def _way(member: MemberSeen, pod: PodTimes, now: float) -> PodTimes:
         gave_up=None,
         barrier_runs=1,
         devices=_devices(member),
-        path=PLACEMENT,
+        path=PLACEMENT_STEPS,
     )
 
 
-def _devices(member: MemberSeen) -> devices.Devices:
+def _devices(member: MemberPod) -> devices.Devices:
     asked = member.shape.requests.items()
     return tuple(sorted((name, many // _THOUSANDTHS) for name, many in asked if devices.is_device(name)))
 
 
-def _placing(report: Report, record: Record | None, pods: Sequence[PodTimes]) -> Placing:
+def _placing(report: GroupStatus, record: AdmissionRecord | None, pods: Sequence[PodTimeline]) -> Placement:
     minimum = report.counts.minimum
     ran = [pod for pod in pods if pod.reached(Step.RUNNING)]
     gathered = _nth([pod.times[Step.CREATED] for pod in pods if Step.CREATED in pod.times], minimum)
     late = gathered is not None and record is not None and gathered > _newest(record)
-    return Placing(
+    return Placement(
         generation=0 if record is None else record.generation,
         minimum=minimum,
         gathered=None if late else gathered,
@@ -95,7 +99,7 @@ def _placing(report: Report, record: Record | None, pods: Sequence[PodTimes]) ->
     )
 
 
-def _lost(ran: Iterable[PodTimes]) -> bool:
+def _lost(ran: Iterable[PodTimeline]) -> bool:
     return any(Step.RUNNING not in pod.times for pod in ran)
 
 
@@ -105,7 +109,7 @@ def _nth(moments: Iterable[float], number: int) -> float | None:
     return found[number - 1] if 0 < number <= len(found) else None
 
 
-def _notes(made: Timeline, report: Report, *, left_out: int) -> list[str]:
+def _notes(made: Timeline, report: GroupStatus, *, left_out: int) -> list[str]:
     found = []
     record = report.record
     if record is not None and record.rolled_back:
@@ -121,7 +125,7 @@ def _notes(made: Timeline, report: Report, *, left_out: int) -> list[str]:
         found.append(f"{pods_(absent)} of its minimum of {report.counts.minimum} {words} never made")
     if report.ungated:
         found.append(f"{pods_(len(report.ungated))} never held by a gate of ours: opened is not known of those")
-    lost = sum(bool(pod.lost) for pod in (*made.pods, *made.replacements))
+    lost = sum(bool(pod.unknown_steps) for pod in (*made.pods, *made.replacements))
     if lost:
         found.append(f"of {pods_(lost)} the cluster no longer knows every time")
     if made.pods:

@@ -6,17 +6,17 @@ from datetime import datetime
 import msgspec
 
 from jobset_gate import report
-from jobset_gate.explained_lines import pods as pods_
-from jobset_gate.model import GateSeen, Generation, JobSetSeen, Kind, Verdict
-from jobset_gate.timeline import PodTimes, Step, Timeline
+from jobset_gate.explained_lines import format_pod_count as pods_
+from jobset_gate.model import ConfigMapSeen, Generation, JobSetSeen, Verdict, VerdictKind
+from jobset_gate.timeline import PodTimeline, Step, Timeline
 
 WHOLE_SECONDS = (
     "the cluster keeps these times in whole seconds, by the clocks of its nodes: differences of 1s mean little"
 )
 
 
-def make(
-    jobset: JobSetSeen, gate: GateSeen | None, pods: Iterable[PodTimes], now: float, notes: Sequence[str] = ()
+def gang_timeline(
+    jobset: JobSetSeen, gate: ConfigMapSeen | None, pods: Iterable[PodTimeline], now: float, notes: Sequence[str] = ()
 ) -> Timeline:
     """Pods of earlier attempts, and those that others have replaced, are left out; the notes say so."""
     devices = {target.name: target.devices for target in jobset.targets}
@@ -28,8 +28,8 @@ def make(
     first, late = _parted(_ordered(jobset, kept), opened)
     clock = gate.waiting_since if gate is not None else None
     since = clock.at if clock is not None and _present(jobset, kept, clock.generation) else None
-    gone = verdict is not None and (jobset.finished or verdict.kind is Kind.TIMEOUT)
-    counted = report.counted(verdict.message) if verdict is not None and gone else None
+    gone = verdict is not None and (jobset.finished or verdict.kind is VerdictKind.TIMEOUT)
+    counted = report.parse_progress(verdict.message) if verdict is not None and gone else None
     made = Timeline(
         namespace=jobset.namespace,
         name=jobset.name,
@@ -53,12 +53,12 @@ def make(
 # --- Which pods ------------------------------------------------------------------------------------------------------
 
 
-def _slots(pods: Iterable[PodTimes]) -> list[PodTimes]:
+def _slots(pods: Iterable[PodTimeline]) -> list[PodTimeline]:
     """One for each slot, the one that lives or else the last; of a NonIndexed Job those that live, if any do."""
-    slots: dict[tuple[str, int, int | None], list[PodTimes]] = {}
+    slots: dict[tuple[str, int, int | None], list[PodTimeline]] = {}
     for pod in pods:
         slots.setdefault((pod.replicated_job, pod.job_index, pod.index), []).append(pod)
-    found: list[PodTimes] = []
+    found: list[PodTimeline] = []
     for (_, _, index), some in slots.items():
         if index is not None:
             found.append(max(some, key=lambda it: (it.alive, it.times.get(Step.CREATED, 0.0), it.name)))
@@ -67,12 +67,14 @@ def _slots(pods: Iterable[PodTimes]) -> list[PodTimes]:
     return found
 
 
-def _ordered(jobset: JobSetSeen, pods: Iterable[PodTimes]) -> list[PodTimes]:
+def _ordered(jobset: JobSetSeen, pods: Iterable[PodTimeline]) -> list[PodTimeline]:
     turn = {target.name: number for number, target in enumerate(jobset.targets)}
     return sorted(pods, key=lambda it: (turn[it.replicated_job], it.job_index, it.index or 0, it.name))
 
 
-def _parted(pods: Sequence[PodTimes], opened: float | None) -> tuple[tuple[PodTimes, ...], tuple[PodTimes, ...]]:
+def _parted(
+    pods: Sequence[PodTimeline], opened: float | None
+) -> tuple[tuple[PodTimeline, ...], tuple[PodTimeline, ...]]:
     """Those that the gate was opened for, and those that were made when it was open."""
     if opened is None:
         passed = [pod.times[Step.RELEASED] for pod in pods if Step.RELEASED in pod.times]
@@ -89,27 +91,27 @@ def _parted(pods: Sequence[PodTimes], opened: float | None) -> tuple[tuple[PodTi
 # --- What was decided ------------------------------------------------------------------------------------------------
 
 
-def _present(jobset: JobSetSeen, pods: Sequence[PodTimes], it: Generation) -> bool:
+def _present(jobset: JobSetSeen, pods: Sequence[PodTimeline], it: Generation) -> bool:
     """Whether it is about the pods that there are."""
     epoch = max((pod.generation.epoch for pod in pods), default=0)
     return it.covers(Generation(jobset.uid, jobset.attempt, epoch))
 
 
-def _verdict(jobset: JobSetSeen, gate: GateSeen | None, pods: Sequence[PodTimes]) -> Verdict | None:
+def _verdict(jobset: JobSetSeen, gate: ConfigMapSeen | None, pods: Sequence[PodTimeline]) -> Verdict | None:
     found = gate.verdict if gate is not None else None
     if found is None and jobset.finished:
-        found = report.decision_in(jobset.condition, jobset.uid)
+        found = report.verdict_in_condition(jobset.condition, jobset.uid)
     return found if found is not None and _present(jobset, pods, found.generation) else None
 
 
 def _opened(
-    jobset: JobSetSeen, gate: GateSeen | None, verdict: Verdict | None, pods: Sequence[PodTimes]
+    jobset: JobSetSeen, gate: ConfigMapSeen | None, verdict: Verdict | None, pods: Sequence[PodTimeline]
 ) -> float | None:
     """Our condition turned True with the release, so it knows when: unless it speaks of an earlier one."""
     told = jobset.condition
     if told is None or told.status != "True" or (gate is not None and verdict is None):
         return None
-    if verdict is not None and verdict.kind is not Kind.RELEASE:
+    if verdict is not None and verdict.kind is not VerdictKind.RELEASE:
         return None
     try:
         at = datetime.fromisoformat(told.since).timestamp()
@@ -121,7 +123,7 @@ def _opened(
 
 def _timed_out(jobset: JobSetSeen, verdict: Verdict | None, since: float | None) -> float | None:
     """Nobody writes it down; the clock and the timeout say it."""
-    if verdict is None or verdict.kind is not Kind.TIMEOUT or since is None or jobset.config.timeout is None:
+    if verdict is None or verdict.kind is not VerdictKind.TIMEOUT or since is None or jobset.config.timeout is None:
         return None
     return since + jobset.config.timeout
 
@@ -148,9 +150,9 @@ def _notes(made: Timeline, *, replaced: int) -> list[str]:
         words = "is gone or was" if absent == 1 else "are gone or were"
         found.append(f"{pods_(absent)} of {made.expected} {words} never made")
     pods = (*made.pods, *made.replacements)
-    if any({Step.PULLED, Step.MAIN_PULLED} & pod.lost for pod in pods):
+    if any({Step.PULLED, Step.MAIN_PULLED} & pod.unknown_steps for pod in pods):
         found.append("when images were pulled is told by Events, which live an hour: of some pods it is not known")
-    lost = sum(bool(pod.lost - {Step.PULLED, Step.MAIN_PULLED}) for pod in pods)
+    lost = sum(bool(pod.unknown_steps - {Step.PULLED, Step.MAIN_PULLED}) for pod in pods)
     if lost:
         found.append(f"of {pods_(lost)} the cluster no longer knows every time, such as that of a first run")
     again = sum(pod.barrier_runs > 1 for pod in pods)

@@ -9,13 +9,13 @@ from datetime import datetime
 from jobset_gate import names, verdicts, wire
 from jobset_gate.model import Generation
 from jobset_gate.read import NO_INDEX
-from jobset_gate.timeline import PodTimes, Step
+from jobset_gate.timeline import PodTimeline, Step
 
 _NO_LABELS = wire.GangLabels()
 _NO_NOTES = wire.PodAnnotations()
 
 
-class Ended(wire.Shape, frozen=True):
+class TimedTerminatedState(wire.WireStruct, frozen=True):
     """A container that has ended."""
 
     exit_code: int = -1
@@ -23,23 +23,23 @@ class Ended(wire.Shape, frozen=True):
     finished_at: datetime | None = None
 
 
-class State(wire.Shape, frozen=True):
+class TimedContainerState(wire.WireStruct, frozen=True):
     """One of three; of one that waits nothing matters here."""
 
-    running: wire.Running | None = None
-    terminated: Ended | None = None
+    running: wire.ContainerStateRunning | None = None
+    terminated: TimedTerminatedState | None = None
 
 
-class Container(wire.Shape, frozen=True):
+class TimedContainerStatus(wire.WireStruct, frozen=True):
     """A container's status."""
 
     name: str
     restart_count: int = 0
-    state: State | None = None
-    last_state: State | None = None
+    state: TimedContainerState | None = None
+    last_state: TimedContainerState | None = None
 
 
-class Condition(wire.Shape, frozen=True):
+class TimedPodCondition(wire.WireStruct, frozen=True):
     """One condition of a pod, with the time of its last change."""
 
     type: str
@@ -47,41 +47,41 @@ class Condition(wire.Shape, frozen=True):
     last_transition_time: datetime | None = None
 
 
-class Status(wire.Shape, frozen=True):
+class TimedPodStatus(wire.WireStruct, frozen=True):
     """status of a pod."""
 
     phase: str = ""
-    conditions: list[Condition] | None = None
-    init_container_statuses: list[Container] | None = None
-    container_statuses: list[Container] | None = None
+    conditions: list[TimedPodCondition] | None = None
+    init_container_statuses: list[TimedContainerStatus] | None = None
+    container_statuses: list[TimedContainerStatus] | None = None
 
 
-class Named(wire.Shape, frozen=True):
+class ContainerName(wire.WireStruct, frozen=True):
     """A container of a pod's spec."""
 
     name: str = ""
 
 
-class Spec(wire.Shape, frozen=True):
+class TimedPodSpec(wire.WireStruct, frozen=True):
     """spec of a pod."""
 
     node_name: str = ""
-    containers: list[Named] | None = None
+    containers: list[ContainerName] | None = None
 
 
-class Pod(wire.Shape, frozen=True):
+class TimedPod(wire.WireStruct, frozen=True):
     """A core/v1 Pod with its times."""
 
     metadata: wire.PodMeta
-    spec: Spec = Spec()
-    status: Status = Status()
+    spec: TimedPodSpec = TimedPodSpec()
+    status: TimedPodStatus = TimedPodStatus()
 
 
 Pulls = Mapping[str, float]
 """When each container's image was there first, by the name of the container."""
 
 
-def pod(seen: Pod, pulls: Pulls | None = None) -> PodTimes:
+def decode_pod(seen: TimedPod, pulls: Pulls | None = None) -> PodTimeline:
     """Its way as far as its status and its kubelet's Events tell."""
     meta, status = seen.metadata, seen.status
     labels, notes = meta.labels or _NO_LABELS, meta.annotations or _NO_NOTES
@@ -97,13 +97,13 @@ def pod(seen: Pod, pulls: Pulls | None = None) -> PodTimes:
         Step.RUNNING: running,
         **_pulled(pulls or {}, [it.name for it in seen.spec.containers or ()]),
     }
-    attempt = verdicts.number(labels.attempt, NO_INDEX)
-    return PodTimes(
+    attempt = verdicts.parse_number(labels.attempt, NO_INDEX)
+    return PodTimeline(
         name=meta.name,
         uid=meta.uid,
         replicated_job=labels.replicated_job,
-        job_index=verdicts.number(labels.job_index, NO_INDEX),
-        index=verdicts.number(notes.index, NO_INDEX) if notes.index else None,
+        job_index=verdicts.parse_number(labels.job_index, NO_INDEX),
+        index=verdicts.parse_number(notes.index, NO_INDEX) if notes.index else None,
         node=seen.spec.node_name,
         phase=status.phase,
         alive=meta.deletion_timestamp is None and status.phase != "Failed",
@@ -112,18 +112,18 @@ def pod(seen: Pod, pulls: Pulls | None = None) -> PodTimes:
         gave_up=gave_up,
         ended=_ended(mains),
         barrier_runs=1 + (barrier.restart_count if barrier else 0),
-        generation=Generation(labels.jobset_uid, attempt, verdicts.epoch(notes.epoch)),
+        generation=Generation(labels.jobset_uid, attempt, verdicts.parse_epoch(notes.epoch)),
     )
 
 
-def _barrier(status: Status) -> Container | None:
+def _barrier(status: TimedPodStatus) -> TimedContainerStatus | None:
     found = (it for it in status.init_container_statuses or () if it.name == names.BARRIER_CONTAINER)
     return next(found, None)
 
 
-def _gate(barrier: Container | None) -> tuple[float | None, float | None, float | None]:
+def _gate(barrier: TimedContainerStatus | None) -> tuple[float | None, float | None, float | None]:
     """When it came to the gate, passed it, or ended there."""
-    state = (barrier and barrier.state) or State()
+    state = (barrier and barrier.state) or TimedContainerState()
     if state.running is not None:
         return _seconds(state.running.started_at), None, None
     if state.terminated is None:
@@ -132,12 +132,12 @@ def _gate(barrier: Container | None) -> tuple[float | None, float | None, float 
     return (start, end, None) if state.terminated.exit_code == 0 else (start, None, end)
 
 
-def _gone(seen: Pod, barrier: Container | None, *, ran: bool) -> frozenset[Step]:
+def _gone(seen: TimedPod, barrier: TimedContainerStatus | None, *, ran: bool) -> frozenset[Step]:
     """Steps that it has reached, whatever their times: those before them follow."""
     found = set()
     if seen.spec.node_name:
         found.add(Step.SCHEDULED)
-    state = (barrier and barrier.state) or State()
+    state = (barrier and barrier.state) or TimedContainerState()
     if state.running is not None or state.terminated is not None:
         found.add(Step.STARTED)
     if state.terminated is not None and state.terminated.exit_code == 0:
@@ -147,36 +147,36 @@ def _gone(seen: Pod, barrier: Container | None, *, ran: bool) -> frozenset[Step]
     return frozenset(found)
 
 
-def _first(mains: Collection[Container]) -> tuple[float | None, bool]:
+def _first(mains: Collection[TimedContainerStatus]) -> tuple[float | None, bool]:
     """When the first main container started, and whether one did. The first of several runs may not be known."""
     firsts = [_first_run(it) for it in mains if it.state is not None and (it.restart_count or _started(it.state))]
     known = [at for at in firsts if at is not None]
     return (min(known) if known and len(known) == len(firsts) else None), bool(firsts)
 
 
-def _first_run(container: Container) -> float | None:
+def _first_run(container: TimedContainerStatus) -> float | None:
     if container.restart_count == 0:
         return _started_at(container.state)
     return _started_at(container.last_state) if container.restart_count == 1 else None
 
 
-def _started(state: State) -> bool:
+def _started(state: TimedContainerState) -> bool:
     return state.running is not None or state.terminated is not None
 
 
-def _started_at(state: State | None) -> float | None:
+def _started_at(state: TimedContainerState | None) -> float | None:
     ran = None if state is None else state.running or state.terminated
     return None if ran is None else _seconds(ran.started_at)
 
 
-def _ended(mains: Collection[Container]) -> float | None:
+def _ended(mains: Collection[TimedContainerStatus]) -> float | None:
     """When the last of them ended, if all have."""
     ends = [_seconds(it.state.terminated.finished_at) for it in mains if it.state and it.state.terminated]
     known = [at for at in ends if at is not None]
     return max(known) if known and len(known) == len(mains) else None
 
 
-def _scheduled(status: Status) -> float | None:
+def _scheduled(status: TimedPodStatus) -> float | None:
     for it in status.conditions or ():
         if it.type == "PodScheduled" and it.status == "True":
             return _seconds(it.last_transition_time)

@@ -2,8 +2,8 @@
 
 from collections.abc import Iterable, Mapping, Sequence
 
-from jobset_gate.model import Word
-from jobset_gate.timeline import Placing, PodTimes, Step, Timeline
+from jobset_gate.model import Value
+from jobset_gate.timeline import Placement, PodTimeline, Step, Timeline
 
 Prices = Mapping[str, float]
 """Of one device for one hour, by resource name; under "" that of all others."""
@@ -11,7 +11,7 @@ Prices = Mapping[str, float]
 HOUR = 3600
 
 
-class Sum(Word, frozen=True):
+class StepSummary(Value, frozen=True):
     """How one step went."""
 
     step: Step
@@ -29,7 +29,7 @@ class Sum(Word, frozen=True):
         return None if self.first is None or self.last is None else self.last - self.first
 
 
-class Idle(Word, frozen=True):
+class IdleDevices(Value, frozen=True):
     """Devices of one kind that stood still while their pods were held."""
 
     resource: str
@@ -42,16 +42,16 @@ class Idle(Word, frozen=True):
     cost: float | None = None
 
 
-def sums(timeline: Timeline) -> tuple[Sum, ...]:
+def step_summaries(timeline: Timeline) -> tuple[StepSummary, ...]:
     """Of each step, in order."""
-    return tuple(of_step(timeline.pods, step) for step in timeline.path.steps)
+    return tuple(step_summary(timeline.pods, step) for step in timeline.path.steps)
 
 
-def of_step(pods: Sequence[PodTimes], step: Step) -> Sum:
+def step_summary(pods: Sequence[PodTimeline], step: Step) -> StepSummary:
     """Median: when half of them (those of which it is known) had got there."""
     found = sorted(pod.times[step] for pod in pods if step in pod.times)
-    lost = sum(step not in pod.times and step in pod.lost for pod in pods)
-    return Sum(
+    lost = sum(step not in pod.times and step in pod.unknown_steps for pod in pods)
+    return StepSummary(
         step=step,
         known=len(found),
         lost=lost,
@@ -62,26 +62,28 @@ def of_step(pods: Sequence[PodTimes], step: Step) -> Sum:
     )
 
 
-def skew(timeline: Timeline) -> Sum:
+def start_skew(timeline: Timeline) -> StepSummary:
     """From the first to the last main container's start."""
-    return of_step(timeline.pods, Step.RUNNING)
+    return step_summary(timeline.pods, Step.RUNNING)
 
 
-def idle(timeline: Timeline, prices: Prices | None = None) -> tuple[Idle, ...]:
+def idle_devices(timeline: Timeline, prices: Prices | None = None) -> tuple[IdleDevices, ...]:
     """By resource name. Those of pods that never started are idle, too, but not the gate's doing: they do not count."""
     devices: dict[str, int] = {}
     seconds: dict[str, float] = {}
     unknown: dict[str, int] = {}
     for pod in (*timeline.pods, *timeline.replacements):
-        if not pod.devices or not pod.reached(timeline.path.came):
+        if not pod.devices or not pod.reached(timeline.path.arrival):
             continue
-        held = pod.held(timeline.now) if timeline.placing is None else _alone(timeline.placing, pod, timeline.now)
+        held = (
+            pod.held_seconds(timeline.now) if timeline.placing is None else _alone(timeline.placing, pod, timeline.now)
+        )
         for resource, many in pod.devices:
             devices[resource] = devices.get(resource, 0) + many
             seconds[resource] = seconds.get(resource, 0.0) + many * (held or 0.0)
             unknown[resource] = unknown.get(resource, 0) + (held is None)
     return tuple(
-        Idle(
+        IdleDevices(
             resource=resource,
             devices=devices[resource],
             seconds=seconds[resource],
@@ -92,16 +94,16 @@ def idle(timeline: Timeline, prices: Prices | None = None) -> tuple[Idle, ...]:
     )
 
 
-def _alone(group: Placing, pod: PodTimes, now: float) -> float | None:
+def _alone(group: Placement, pod: PodTimeline, now: float) -> float | None:
     """Seconds for which it had a node while its group could do nothing yet, up to now; None if that is not known."""
     start = pod.times.get(Step.SCHEDULED)
-    if start is None or (group.works and group.working is None) or (pod.over is None and not pod.alive):
+    if start is None or (group.works and group.working is None) or (pod.stopped_at is None and not pod.alive):
         return None
-    ends = [it for it in (group.working, pod.over) if it is not None]
+    ends = [it for it in (group.working, pod.stopped_at) if it is not None]
     return max(0.0, min(ends, default=now) - start)
 
 
-def total(costs: Iterable[Idle]) -> float | None:
+def total_cost(costs: Iterable[IdleDevices]) -> float | None:
     """What all of them cost; None if one has no price, or there is none."""
     found = [it.cost for it in costs]
     known = [it for it in found if it is not None]

@@ -8,7 +8,7 @@ import struct
 from typing import Final, NamedTuple
 
 
-class Machine(NamedTuple):
+class ElfMachine(NamedTuple):
     """A processor: what ELF calls it (e_machine), and its instructions for exit_group(0)."""
 
     number: int
@@ -17,9 +17,9 @@ class Machine(NamedTuple):
 
 MACHINES: Final = {
     # mov edi, 0; mov eax, 231; syscall
-    "x86_64": Machine(62, bytes.fromhex("bf00000000 b8e7000000 0f05")),
+    "x86_64": ElfMachine(62, bytes.fromhex("bf00000000 b8e7000000 0f05")),
     # mov x0, #0; mov x8, #94; svc #0
-    "aarch64": Machine(183, bytes.fromhex("000080d2 c80b80d2 010000d4")),
+    "aarch64": ElfMachine(183, bytes.fromhex("000080d2 c80b80d2 010000d4")),
 }
 """By the name that `uname -m` gives it. All codes are equally long, so only these two things differ between files."""
 
@@ -36,7 +36,7 @@ _LOAD, _STACK = 1, 0x6474E551
 _EXECUTE, _WRITE, _READ = 1, 2, 4
 
 
-def program(machine: Machine) -> bytes:
+def program(machine: ElfMachine) -> bytes:
     """The file."""
     size = CODE_AT + len(machine.code)
     ident = b"\x7fELF" + bytes([2, 1, _CURRENT]).ljust(12, b"\0")

@@ -4,12 +4,12 @@ from jobset_gate import bounds, config_rules, order_rules, template_rules
 from jobset_gate.groups import with_barrier
 from jobset_gate.settings import Settings
 from jobset_gate.template import Json, config_of
-from jobset_gate.violation import Violation, shown
+from jobset_gate.violation import FieldError, format_value
 
 DEFAULT: Settings = Settings()
 
 
-def violations(new: Json, old: Json | None = None, *, settings: Settings = DEFAULT) -> list[Violation]:
+def field_errors(new: Json, old: Json | None = None, *, settings: Settings = DEFAULT) -> list[FieldError]:
     """What forbids a CREATE (`old` None) or an UPDATE; [] for a JobSet without a config.
 
     An UPDATE is blamed only for what the old object did not have already: a JobSet that was made while the webhook
@@ -28,7 +28,7 @@ def violations(new: Json, old: Json | None = None, *, settings: Settings = DEFAU
     return found
 
 
-def _of_itself(jobset: Json, old: Json | None, settings: Settings) -> list[Violation]:
+def _of_itself(jobset: Json, old: Json | None, settings: Settings) -> list[FieldError]:
     """What is wrong with an object whatever it was before; `old` only says that it is no longer being made."""
     given = config_of(jobset)
     if not given.present:
@@ -43,12 +43,12 @@ def _of_itself(jobset: Json, old: Json | None, settings: Settings) -> list[Viola
     found += template_rules.platform(jobset, config)
     found += order_rules.never_starts(jobset, config)
     found += order_rules.never_ends(jobset, config, settings.barrier)
-    found += with_barrier.violations(jobset, config, settings.groups)
+    found += with_barrier.barrier_conflicts(jobset, config, settings.groups)
     if old is None:
         found += template_rules.unmarked(jobset, config)
         found += template_rules.empty(jobset, config)
     return found
 
 
-def _identity(violation: Violation) -> tuple[str, str, str]:
-    return violation.path, shown(violation.value), violation.message
+def _identity(violation: FieldError) -> tuple[str, str, str]:
+    return violation.path, format_value(violation.value), violation.message

@@ -6,12 +6,12 @@ A verdict's first line is for the barrier, a shell script: five words. What foll
 from datetime import UTC, datetime
 
 from jobset_gate import names, terminal_text
-from jobset_gate.model import Generation, Kind, Verdict, WaitingSince
+from jobset_gate.model import Generation, Verdict, VerdictKind, WaitingSince
 
 MESSAGE_LIMIT = 1024
 """Bytes of a verdict's message: what a barrier writes as its termination message (A7)."""
 
-LONGEST = 2048
+MAX_VERDICT_LENGTH = 2048
 """Characters of a verdict as a whole: what is longer is none of ours, and is not kept."""
 
 CAUSES = frozenset({names.REASON_STARTED, names.REASON_TIMED_OUT, names.REASON_BYPASSED})
@@ -27,12 +27,12 @@ _LATEST = 10.0**11
 _SMALL: dict[str | None, int] = {str(small): small for small in range(1024)}
 
 
-def epoch(text: str | None) -> int:
+def parse_epoch(text: str | None) -> int:
     """The epoch that an annotation carries; absent, negative or garbage is 0 (A5)."""
-    return number(text, 0)
+    return parse_number(text, 0)
 
 
-def number(text: str | None, otherwise: int) -> int:
+def parse_number(text: str | None, otherwise: int) -> int:
     """A count as labels and annotations carry it: plain ASCII digits, or `otherwise`."""
     if text in _SMALL:  # nearly always, and this is done thrice for each event of a pod
         return _SMALL[text]
@@ -45,7 +45,7 @@ def render(verdict: Verdict) -> str:
     """`<release|timeout> <uid> <attempt> <epoch> <cause>`, then the message, at most 1 KiB of it."""
     its = verdict.generation
     head = f"{verdict.kind.value} {its.uid} {its.attempt} {its.epoch} {verdict.cause}\n"
-    return head + shorten(verdict.message, MESSAGE_LIMIT) + "\n" if verdict.message else head
+    return head + truncate(verdict.message, MESSAGE_LIMIT) + "\n" if verdict.message else head
 
 
 def parse(text: str) -> Verdict | None:
@@ -53,22 +53,22 @@ def parse(text: str) -> Verdict | None:
 
     Whoever may write ConfigMaps of the namespace may have written its message.
     """
-    if len(text) > LONGEST:
+    if len(text) > MAX_VERDICT_LENGTH:
         return None
     head, _, message = text.partition("\n")
     words = head.split(" ")
-    if len(words) != 5 or words[0] not in set(Kind) or words[4] not in CAUSES:
+    if len(words) != 5 or words[0] not in set(VerdictKind) or words[4] not in CAUSES:
         return None
     if not words[1] or not words[1].isprintable():
         return None
-    attempt, its_epoch = number(words[2], -1), number(words[3], -1)
+    attempt, its_epoch = parse_number(words[2], -1), parse_number(words[3], -1)
     if attempt < 0 or its_epoch < 0:
         return None
     return Verdict(
-        kind=Kind(words[0]),
+        kind=VerdictKind(words[0]),
         generation=Generation(words[1], attempt, its_epoch),
         cause=words[4],
-        message=shorten(terminal_text.lines(message.removesuffix("\n")), MESSAGE_LIMIT),
+        message=truncate(terminal_text.lines(message.removesuffix("\n")), MESSAGE_LIMIT),
     )
 
 
@@ -84,7 +84,7 @@ def parse_clock(text: str) -> WaitingSince | None:
     words = text.split(" ")
     if len(words) != 4 or not words[0]:
         return None
-    attempt, its_epoch = number(words[1], -1), number(words[2], -1)
+    attempt, its_epoch = parse_number(words[1], -1), parse_number(words[2], -1)
     if attempt < 0 or its_epoch < 0:
         return None
     try:
@@ -97,7 +97,7 @@ def parse_clock(text: str) -> WaitingSince | None:
     return WaitingSince(generation=Generation(words[0], attempt, its_epoch), at=at.timestamp())
 
 
-def gate_data(verdict: Verdict | None, clock: WaitingSince | None) -> dict[str, str]:
+def config_map_data(verdict: Verdict | None, clock: WaitingSince | None) -> dict[str, str]:
     """What a gang's ConfigMap holds: the verdict and the clock, each only if there is one."""
     data = {}
     if verdict is not None:
@@ -107,7 +107,7 @@ def gate_data(verdict: Verdict | None, clock: WaitingSince | None) -> dict[str, 
     return data
 
 
-def shorten(text: str, limit: int) -> str:
+def truncate(text: str, limit: int) -> str:
     """The text in at most `limit` bytes of UTF-8, cut at a character and marked as cut."""
     raw = text.encode()
     if len(raw) <= limit:

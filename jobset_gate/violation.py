@@ -13,7 +13,7 @@ KEPT_VALUE = 1000
 """Characters of one that are kept."""
 
 
-class Fault(StrEnum):
+class CauseType(StrEnum):
     """The kinds of causes that an API server's Status knows, as far as we use them."""
 
     INVALID = "FieldValueInvalid"
@@ -24,13 +24,13 @@ class Fault(StrEnum):
 
 
 @dataclass(frozen=True, slots=True)
-class Violation:
+class FieldError:
     """A rejected value. `path` is a field path as kubectl prints them: `spec.replicatedJobs[0].replicas`."""
 
     path: str
     value: Any
     message: str
-    fault: Fault = Fault.INVALID
+    cause_type: CauseType = CauseType.INVALID
 
     def __hash__(self) -> int:
         """Of any value, also of a list or an object."""
@@ -38,23 +38,23 @@ class Violation:
 
     def __str__(self) -> str:
         """`<path>: <value>: <message>`."""
-        return f"{self.path}: {shown(self.value)}: {self.message}"
+        return f"{self.path}: {format_value(self.value)}: {self.message}"
 
 
-def shown(value: Any) -> str:
+def format_value(value: Any) -> str:
     """A value as JSON on one line, cut where it gets long."""
     text = _json(value)
     return text if len(text) <= LONGEST_VALUE else text[: LONGEST_VALUE - 3] + "..."
 
 
-def short(value: Any) -> Any:
+def truncate_value(value: Any) -> Any:
     """A value as it is where it is short, else what is shown of it: what is kept of each of many pods has an end."""
     if isinstance(value, str):
         return value[:KEPT_VALUE]
-    return shown(value) if isinstance(value, dict | list) and len(_json(value)) > KEPT_VALUE else value
+    return format_value(value) if isinstance(value, dict | list) and len(_json(value)) > KEPT_VALUE else value
 
 
-def at(path: str, key: str | int) -> str:
+def child_path(path: str, key: str | int) -> str:
     """The path of a member: `.name` for a plain key, `[0]` for an index, `[a.b/c]` for a key with dots or slashes."""
     if isinstance(key, int):
         return f"{path}[{key}]"
@@ -64,9 +64,9 @@ def at(path: str, key: str | int) -> str:
     return f"{path}.{key}" if plain else f"{path}[{key}]"
 
 
-def note(key: str) -> str:
+def annotation_path(key: str) -> str:
     """The path of an annotation of the JobSet."""
-    return at("metadata.annotations", key)
+    return child_path("metadata.annotations", key)
 
 
 def _json(value: Any) -> str:

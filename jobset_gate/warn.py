@@ -8,7 +8,16 @@ from jobset_gate.barrier import can_time_out
 from jobset_gate.groups import with_barrier
 from jobset_gate.model import Config
 from jobset_gate.settings import Settings
-from jobset_gate.template import Json, Replicated, config_of, dig, dotted, items, notes, targets
+from jobset_gate.template import (
+    Json,
+    ReplicatedJobView,
+    annotations_of,
+    as_list,
+    config_of,
+    format_path,
+    nested,
+    targets,
+)
 from jobset_gate.validate import DEFAULT
 
 USUAL_BACKOFF: Final = 6
@@ -26,49 +35,49 @@ def _standing(jobset: Json, settings: Settings) -> Iterator[str]:
     config = config_of(jobset).config
     if config is None:
         return
-    fails = notes(jobset).get(names.ON_TIMEOUT, names.ON_TIMEOUT_FAIL) == names.ON_TIMEOUT_FAIL
+    fails = annotations_of(jobset).get(names.ON_TIMEOUT, names.ON_TIMEOUT_FAIL) == names.ON_TIMEOUT_FAIL
     for job in targets(jobset, config):
         yield from _deadlines(job, config)
         if fails and can_time_out(config, settings.barrier):
             yield from _endless(job)
-    yield from with_barrier.warnings(jobset, config, settings)
+    yield from with_barrier.barrier_warnings(jobset, config, settings)
 
 
-def _deadlines(job: Replicated, config: Config) -> Iterator[str]:
+def _deadlines(job: ReplicatedJobView, config: Config) -> Iterator[str]:
     """The clock of a deadline runs while the gate holds the pods."""
     paths = ((*job.job_path, "spec"), (*job.pod_path, "spec"))
     for path, spec in zip(paths, (job.job_spec, job.pod_spec), strict=True):
-        deadline = dig(spec, "activeDeadlineSeconds")
+        deadline = nested(spec, "activeDeadlineSeconds")
         if config.timeout is not None and isinstance(deadline, int) and deadline <= config.timeout:
-            where = dotted((*path, "activeDeadlineSeconds"))
+            where = format_path((*path, "activeDeadlineSeconds"))
             yield f"{where}: {deadline}: ends the pods before the gate's timeout of {config.timeout}s does"
 
 
-def _endless(job: Replicated) -> Iterator[str]:
+def _endless(job: ReplicatedJobView) -> Iterator[str]:
     """A timeout ends a Job by failing its pods with exit code 124 until its backoffLimit is used up (A7)."""
     limit = job.job_spec.get("backoffLimit")
     if isinstance(limit, int) and limit > USUAL_BACKOFF:
-        where = dotted((*job.job_path, "spec", "backoffLimit"))
+        where = format_path((*job.job_path, "spec", "backoffLimit"))
         yield f"{where}: {limit}: after a timeout the barriers are tried that often before the Job fails"
-    for index, rule in enumerate(items(dig(job.job_spec, "podFailurePolicy", "rules"))):
-        if dig(rule, "action") == "Ignore" and _matches_timeout(dig(rule, "onExitCodes")):
-            where = dotted((*job.job_path, "spec", "podFailurePolicy", "rules", index))
+    for index, rule in enumerate(as_list(nested(job.job_spec, "podFailurePolicy", "rules"))):
+        if nested(rule, "action") == "Ignore" and _matches_timeout(nested(rule, "onExitCodes")):
+            where = format_path((*job.job_path, "spec", "podFailurePolicy", "rules", index))
             yield f"{where}: ignores exit code {names.EXIT_TIMED_OUT}: a gang that timed out starts again for ever"
 
 
 def _matches_timeout(requirement: Any) -> bool:
-    if dig(requirement, "containerName") not in (None, "", names.BARRIER_CONTAINER):
+    if nested(requirement, "containerName") not in (None, "", names.BARRIER_CONTAINER):
         return False
-    listed = names.EXIT_TIMED_OUT in items(dig(requirement, "values"))
-    operator = dig(requirement, "operator")
+    listed = names.EXIT_TIMED_OUT in as_list(nested(requirement, "values"))
+    operator = nested(requirement, "operator")
     return (operator == "In" and listed) or (operator == "NotIn" and not listed)
 
 
 def _too_late(new: Json, old: Json) -> Iterator[str]:
-    value = notes(new).get(names.ON_TIMEOUT)
-    if value == notes(old).get(names.ON_TIMEOUT) or not config_of(old).present:
+    value = annotations_of(new).get(names.ON_TIMEOUT)
+    if value == annotations_of(old).get(names.ON_TIMEOUT) or not config_of(old).present:
         return
-    for condition in items(dig(old, "status", "conditions")):
-        decided = dig(condition, "status") == "True" or dig(condition, "reason") == names.REASON_TIMED_OUT
-        if dig(condition, "type") == names.CONDITION and decided:
+    for condition in as_list(nested(old, "status", "conditions")):
+        decided = nested(condition, "status") == "True" or nested(condition, "reason") == names.REASON_TIMED_OUT
+        if nested(condition, "type") == names.CONDITION and decided:
             yield f"{names.ON_TIMEOUT}: the verdict is already there; this counts from the next restart or resume on"

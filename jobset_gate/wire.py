@@ -11,11 +11,11 @@ import msgspec
 from jobset_gate import names
 
 
-class Shape(msgspec.Struct, rename="camel", frozen=True, gc=False, kw_only=True):
+class WireStruct(msgspec.Struct, rename="camel", frozen=True, gc=False, kw_only=True):
     """Base of every shape: the API's camelCase outside, ours inside; absent and null are the same."""
 
 
-class Meta(Shape, frozen=True):
+class WireMeta(WireStruct, frozen=True):
     """metadata of any object: which one it is, and in which version."""
 
     name: str
@@ -24,13 +24,13 @@ class Meta(Shape, frozen=True):
     resource_version: str = ""
 
 
-class ObjectMeta(Meta, frozen=True):
+class ObjectMeta(WireMeta, frozen=True):
     """metadata of an object of which only the identity matters."""
 
     name: str = ""
 
 
-class Bare(Shape, frozen=True):
+class MetadataOnly(WireStruct, frozen=True):
     """An object of which only the identity matters."""
 
     metadata: ObjectMeta
@@ -60,7 +60,7 @@ class GangLabels(
     attempt: str = ""
 
 
-class OwnerReference(Shape, frozen=True):
+class OwnerReference(WireStruct, frozen=True):
     """Who takes an object along when it goes; `controller`: and who made it."""
 
     uid: str = ""
@@ -80,7 +80,7 @@ class PodAnnotations(
     index: str = ""
 
 
-class PodMeta(Meta, frozen=True):
+class PodMeta(WireMeta, frozen=True):
     """metadata of a gated pod."""
 
     creation_timestamp: datetime | None = None
@@ -90,20 +90,20 @@ class PodMeta(Meta, frozen=True):
     owner_references: list[OwnerReference] | None = None
 
 
-class Waiting(Shape, frozen=True):
+class ContainerStateWaiting(WireStruct, frozen=True):
     """A container that waits, and why."""
 
     reason: str = ""
     message: str = ""
 
 
-class Running(Shape, frozen=True):
+class ContainerStateRunning(WireStruct, frozen=True):
     """A container that runs since a whole second of its node's clock."""
 
     started_at: datetime | None = None
 
 
-class Terminated(Shape, frozen=True):
+class ContainerStateTerminated(WireStruct, frozen=True):
     """A container that has ended."""
 
     exit_code: int = -1
@@ -112,15 +112,15 @@ class Terminated(Shape, frozen=True):
     started_at: datetime | None = None
 
 
-class ContainerState(Shape, frozen=True):
+class ContainerState(WireStruct, frozen=True):
     """One of three; none of them means waiting."""
 
-    waiting: Waiting | None = None
-    running: Running | None = None
-    terminated: Terminated | None = None
+    waiting: ContainerStateWaiting | None = None
+    running: ContainerStateRunning | None = None
+    terminated: ContainerStateTerminated | None = None
 
 
-class ContainerStatus(Shape, frozen=True):
+class ContainerStatus(WireStruct, frozen=True):
     """What the kubelet says of one container."""
 
     name: str
@@ -131,7 +131,7 @@ class ContainerStatus(Shape, frozen=True):
     last_state: ContainerState | None = None
 
 
-class PodCondition(Shape, frozen=True):
+class PodCondition(WireStruct, frozen=True):
     """One condition of a pod."""
 
     type: str
@@ -140,7 +140,7 @@ class PodCondition(Shape, frozen=True):
     message: str = ""
 
 
-class PodStatus(Shape, frozen=True):
+class PodStatus(WireStruct, frozen=True):
     """status of a pod."""
 
     phase: str = ""
@@ -151,13 +151,13 @@ class PodStatus(Shape, frozen=True):
     container_statuses: list[ContainerStatus] | None = None
 
 
-class PodSpec(Shape, frozen=True):
+class PodSpec(WireStruct, frozen=True):
     """spec of a running pod, as far as waiting is concerned."""
 
     node_name: str = ""
 
 
-class Pod(Shape, frozen=True):
+class Pod(WireStruct, frozen=True):
     """A core/v1 Pod."""
 
     metadata: PodMeta
@@ -168,7 +168,7 @@ class Pod(Shape, frozen=True):
 # --- Jobs ----------------------------------------------------------------------------------------------------------
 
 
-class JobMeta(Meta, frozen=True):
+class JobMeta(WireMeta, frozen=True):
     """metadata of a gated Job."""
 
     deletion_timestamp: datetime | None = None
@@ -176,27 +176,27 @@ class JobMeta(Meta, frozen=True):
     owner_references: list[OwnerReference] | None = None
 
 
-class JobSpec(Shape, frozen=True):
+class JobSpec(WireStruct, frozen=True):
     """spec of a Job that exists; how many pods it shall have is read from the JobSet (A4)."""
 
     suspend: bool | None = None
 
 
-class Condition(PodCondition, frozen=True):
+class StatusCondition(PodCondition, frozen=True):
     """A condition of a Job or a JobSet, which is also asked since when it is so."""
 
     last_transition_time: str = ""
 
 
-class JobStatus(Shape, frozen=True):
+class JobStatus(WireStruct, frozen=True):
     """status of a Job."""
 
     succeeded: int | None = None
     completed_indexes: str | None = None
-    conditions: list[Condition] | None = None
+    conditions: list[StatusCondition] | None = None
 
 
-class Job(Shape, frozen=True):
+class Job(WireStruct, frozen=True):
     """A batch/v1 Job."""
 
     metadata: JobMeta
@@ -220,7 +220,7 @@ class JobSetAnnotations(
     on_timeout: str = ""
 
 
-class JobSetMeta(Meta, frozen=True):
+class JobSetMeta(WireMeta, frozen=True):
     """metadata of a JobSet."""
 
     generation: int = 0
@@ -235,56 +235,56 @@ class TemplateAnnotations(msgspec.Struct, frozen=True, gc=False, rename={"epoch"
     epoch: str = ""
 
 
-class TemplateMeta(Shape, frozen=True):
+class TemplateMeta(WireStruct, frozen=True):
     """metadata of a pod template."""
 
     annotations: TemplateAnnotations | None = None
 
 
-class EnvVar(Shape, frozen=True):
+class EnvVar(WireStruct, frozen=True):
     """A variable of a container's environment."""
 
     name: str = ""
     value: str | None = None
 
 
-class Resources(Shape, frozen=True):
+class ResourceRequirements(WireStruct, frozen=True):
     """What a container asks for, as JSON: a tenant may name as many resources as an object holds."""
 
     requests: msgspec.Raw = msgspec.Raw(b"null")
     limits: msgspec.Raw = msgspec.Raw(b"null")
 
 
-class TemplateContainer(Shape, frozen=True):
+class TemplateContainer(WireStruct, frozen=True):
     """A container of a pod template: is it the barrier, where does it announce itself, and which devices has it?"""
 
     name: str = ""
     env: list[EnvVar] | None = None
-    resources: Resources | None = None
+    resources: ResourceRequirements | None = None
     restart_policy: str = ""
 
 
-class MainContainer(Shape, frozen=True):
+class MainContainer(WireStruct, frozen=True):
     """A main container of a pod template: which devices has it?"""
 
-    resources: Resources | None = None
+    resources: ResourceRequirements | None = None
 
 
-class TemplatePodSpec(Shape, frozen=True):
+class TemplatePodSpec(WireStruct, frozen=True):
     """spec of a pod template: is the barrier in it, and which devices do its pods occupy?"""
 
     init_containers: list[TemplateContainer] | None = None
     containers: list[MainContainer] | None = None
 
 
-class PodTemplate(Shape, frozen=True):
+class PodTemplate(WireStruct, frozen=True):
     """A pod template."""
 
     metadata: TemplateMeta | None = None
     spec: TemplatePodSpec | None = None
 
 
-class JobTemplateSpec(Shape, frozen=True):
+class JobTemplateSpec(WireStruct, frozen=True):
     """spec of a Job template."""
 
     parallelism: int | None = None
@@ -293,13 +293,13 @@ class JobTemplateSpec(Shape, frozen=True):
     template: PodTemplate | None = None
 
 
-class JobTemplate(Shape, frozen=True):
+class JobTemplate(WireStruct, frozen=True):
     """A Job template."""
 
     spec: JobTemplateSpec | None = None
 
 
-class ReplicatedJob(Shape, frozen=True):
+class ReplicatedJob(WireStruct, frozen=True):
     """One entry of spec.replicatedJobs."""
 
     name: str
@@ -307,7 +307,7 @@ class ReplicatedJob(Shape, frozen=True):
     template: JobTemplate | None = None
 
 
-class JobSetSpec(Shape, frozen=True):
+class JobSetSpec(WireStruct, frozen=True):
     """spec of a JobSet. The config stays raw: a webhook that was off may have let anything in."""
 
     suspend: bool | None = None
@@ -316,15 +316,15 @@ class JobSetSpec(Shape, frozen=True):
     group_scheduling_config: msgspec.Raw = msgspec.Raw(b"")
 
 
-class JobSetStatus(Shape, frozen=True):
+class JobSetStatus(WireStruct, frozen=True):
     """status of a JobSet."""
 
     restarts: int | None = None
     terminal_state: str | None = None
-    conditions: list[Condition] | None = None
+    conditions: list[StatusCondition] | None = None
 
 
-class JobSet(Shape, frozen=True):
+class JobSet(WireStruct, frozen=True):
     """A jobset.x-k8s.io/v1alpha2 JobSet."""
 
     metadata: JobSetMeta
@@ -335,29 +335,29 @@ class JobSet(Shape, frozen=True):
 # --- ConfigMaps ----------------------------------------------------------------------------------------------------
 
 
-class GateAnnotations(msgspec.Struct, frozen=True, gc=False, rename={"jobset_uid": names.JOBSET_UID}):
+class ConfigMapAnnotations(msgspec.Struct, frozen=True, gc=False, rename={"jobset_uid": names.JOBSET_UID}):
     """Our annotation on a gang's ConfigMap."""
 
     jobset_uid: str = ""
 
 
-class GateLabels(msgspec.Struct, frozen=True, gc=False, rename={"gate": names.GATE}):
+class ConfigMapLabels(msgspec.Struct, frozen=True, gc=False, rename={"gate": names.GATE}):
     """Our label on a gang's ConfigMap."""
 
     gate: str = ""
 
 
-class GateMeta(Meta, frozen=True):
+class ConfigMapMeta(WireMeta, frozen=True):
     """metadata of a gang's ConfigMap."""
 
     deletion_timestamp: datetime | None = None
-    labels: GateLabels | None = None
-    annotations: GateAnnotations | None = None
+    labels: ConfigMapLabels | None = None
+    annotations: ConfigMapAnnotations | None = None
     owner_references: list[OwnerReference] | None = None
 
 
-class ConfigMap(Shape, frozen=True):
+class ConfigMap(WireStruct, frozen=True):
     """A core/v1 ConfigMap that may be a gang's."""
 
-    metadata: GateMeta
+    metadata: ConfigMapMeta
     data: dict[str, str] | None = None

@@ -3,14 +3,14 @@
 from typing import Any, Final
 
 from jobset_gate import quantity
-from jobset_gate.edit import Edit
-from jobset_gate.template import Replicated
+from jobset_gate.edit import PatchBuilder
+from jobset_gate.template import ReplicatedJobView
 
 KEYS: Final = ("metadata", "resources")
 """Members of the templates that Go writes out even when nobody has set them."""
 
 
-def restore(edit: Edit, job: Replicated, was: Replicated) -> None:
+def restore(edit: PatchBuilder, job: ReplicatedJobView, was: ReplicatedJobView) -> None:
     """Put `{}` back where the old template has it and the one to be stored has nothing, and equal amounts as they were.
 
     To JobSet's validator both are the same, so this is only about the stored words: without it the first
@@ -20,7 +20,7 @@ def restore(edit: Edit, job: Replicated, was: Replicated) -> None:
     _walk(edit, list(job.job_path), now.get("template"), was.body.get("template"))
 
 
-def _walk(edit: Edit, path: list[str | int], now: Any, was: Any) -> None:
+def _walk(edit: PatchBuilder, path: list[str | int], now: Any, was: Any) -> None:
     """`path` grows and shrinks on the way: a copy at each step would cost depth times width."""
     if isinstance(now, dict) and isinstance(was, dict):
         for key, value in was.items():
@@ -38,7 +38,7 @@ def _walk(edit: Edit, path: list[str | int], now: Any, was: Any) -> None:
                 _step(edit, path, index, entry, before)
 
 
-def _step(edit: Edit, path: list[str | int], key: str | int, now: Any, was: Any) -> None:
+def _step(edit: PatchBuilder, path: list[str | int], key: str | int, now: Any, was: Any) -> None:
     path.append(key)
     _walk(edit, path, now, was)
     path.pop()

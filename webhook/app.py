@@ -12,15 +12,15 @@ from aiohttp import web
 from prometheus_client.exposition import CONTENT_TYPE_LATEST, generate_latest
 
 from jobset_gate import inject, names
-from jobset_gate.serving.connections import Connections, Limits
+from jobset_gate.serving.connections import ConnectionLimiter, ConnectionLimits
 from jobset_gate.settings import Settings
-from webhook.bodies import Bodies
-from webhook.handlers import Handler, mutating, validating
-from webhook.metrics import Metrics, outcome
+from webhook.bodies import BodyBudget
+from webhook.handlers import Handler, mutating_handler, validating_handler
+from webhook.metrics import WebhookMetrics, outcome
 from webhook.pod_registration import POD_PATH
-from webhook.pods import holding
+from webhook.pods import pod_handler
 from webhook.registration import MUTATE_PATH, VALIDATE_PATH
-from webhook.review import Answer, Denied, Request, Unreadable, decode, encode
+from webhook.review import AdmissionResponse, Denied, MalformedReview, ReviewRequest, decode, encode
 
 TOKEN_BYTES: Final = 16
 OPERATIONS: Final = ("CREATE", "UPDATE", "DELETE", "CONNECT")
@@ -31,7 +31,7 @@ Check = Callable[[], str | None]
 log = structlog.get_logger("webhook")
 
 
-class Door:
+class AdmissionServer:
     """The routes of the door and what they share."""
 
     def __init__(
@@ -41,13 +41,13 @@ class Door:
         suffix: Callable[[], str] | None = None,
         token: Callable[[], str] | None = None,
         ready: Check = lambda: None,
-        metrics: Metrics | None = None,
-        limits: Limits | None = None,
+        metrics: WebhookMetrics | None = None,
+        limits: ConnectionLimits | None = None,
     ) -> None:
-        self.metrics = metrics or Metrics()
-        self.connections = Connections(limits)
-        self._bodies = Bodies()
-        self.leaving = False
+        self.metrics = metrics or WebhookMetrics()
+        self.connections = ConnectionLimiter(limits)
+        self._bodies = BodyBudget()
+        self.shutting_down = False
         """Set when the door is about to close: not ready, and clients are told to connect elsewhere."""
         self.idle = asyncio.Event()
         """Set while no admission request is being answered."""
@@ -55,9 +55,9 @@ class Door:
         self._in_progress = 0
         self._ready = ready
         self._handlers: dict[str, Handler] = {
-            "mutate": mutating(settings, suffix or random_suffix, token or random_token),
-            "validate": validating(settings),
-            "mutate-pods": holding(settings),
+            "mutate": mutating_handler(settings, suffix or random_suffix, token or random_token),
+            "validate": validating_handler(settings),
+            "mutate-pods": pod_handler(settings),
         }
 
     def app(self) -> web.Application:
@@ -69,7 +69,7 @@ class Door:
         app.router.add_get("/healthz", self._healthz)
         app.router.add_get("/readyz", self._readyz)
         app.router.add_get("/metrics", self._metrics)
-        app.on_response_prepare.append(self._say_goodbye)
+        app.on_response_prepare.append(self._close_connection)
         return app
 
     async def _admit(self, webhook: str, request: web.Request) -> web.StreamResponse:
@@ -113,15 +113,15 @@ class Door:
     def _answer(self, webhook: str, body: bytearray) -> bytes | web.Response:
         try:
             review = decode(body)
-        except Unreadable as problem:
+        except MalformedReview as problem:
             return web.Response(status=400, text=f"{problem}\n")
-        answer = self._judge(webhook, review)
+        answer = self._handle(webhook, review)
         # An unknown word must not become a label: there are as many as a client likes.
         operation = review.operation if review.operation in OPERATIONS else "OTHER"
         self.metrics.admission.labels(webhook, operation, outcome(answer)).inc()
         return encode(review.uid, answer)
 
-    def _judge(self, webhook: str, review: Request) -> Answer:
+    def _handle(self, webhook: str, review: ReviewRequest) -> AdmissionResponse:
         try:
             return self._handlers[webhook](review)
         except Exception as problem:
@@ -135,15 +135,15 @@ class Door:
         return web.Response(text="ok\n")
 
     async def _readyz(self, _: web.Request) -> web.Response:
-        reason = "shutting down" if self.leaving else self._ready()
+        reason = "shutting down" if self.shutting_down else self._ready()
         return web.Response(text="ok\n") if reason is None else web.Response(status=503, text=f"{reason}\n")
 
     async def _metrics(self, _: web.Request) -> web.Response:
         body = generate_latest(self.metrics.registry)
         return web.Response(body=body, headers={"Content-Type": CONTENT_TYPE_LATEST})
 
-    async def _say_goodbye(self, _: web.Request, response: web.StreamResponse) -> None:
-        if self.leaving:
+    async def _close_connection(self, _: web.Request, response: web.StreamResponse) -> None:
+        if self.shutting_down:
             response.headers["Connection"] = "close"
             response.force_close()
 

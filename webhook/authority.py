@@ -11,24 +11,24 @@ from cryptography.hazmat.primitives import hashes, serialization
 from cryptography.hazmat.primitives.asymmetric import ec
 from cryptography.x509.oid import ExtendedKeyUsageOID, NameOID
 
-from webhook.pem import Pair
+from webhook.pem import KeyPair
 
 BACKDATED: Final = timedelta(minutes=5)
 """Clocks differ. What lives for less than ten times as long is backdated by a tenth of its life."""
 
 
 @dataclass(frozen=True, slots=True)
-class Authority:
+class CertificateAuthority:
     """A CA that can sign."""
 
     certificate: x509.Certificate
     key: ec.EllipticCurvePrivateKey
 
-    def key_text(self) -> bytes:
+    def key_pem(self) -> bytes:
         """The key in PEM, not encrypted."""
         return _key_text(self.key)
 
-    def issue(self, hosts: Sequence[str], *, now: datetime, life: timedelta) -> Pair:
+    def issue(self, hosts: Sequence[str], *, now: datetime, life: timedelta) -> KeyPair:
         """A new key and a serving certificate for these host names and addresses; it never outlives the CA."""
         key, ca = ec.generate_private_key(ec.SECP256R1()), self.certificate
         leaf = (
@@ -40,10 +40,10 @@ class Authority:
             .add_extension(x509.AuthorityKeyIdentifier.from_issuer_public_key(self.key.public_key()), critical=False)
             .sign(self.key, hashes.SHA256())
         )
-        return Pair(leaf.public_bytes(serialization.Encoding.PEM), _key_text(key))
+        return KeyPair(leaf.public_bytes(serialization.Encoding.PEM), _key_text(key))
 
 
-def create(name: str, *, now: datetime, life: timedelta) -> Authority:
+def create(name: str, *, now: datetime, life: timedelta) -> CertificateAuthority:
     """A new CA. `name` should tell it from others, for people and for those who look for an issuer by its name."""
     key = ec.generate_private_key(ec.SECP256R1())
     certificate = (
@@ -53,10 +53,10 @@ def create(name: str, *, now: datetime, life: timedelta) -> Authority:
         .add_extension(x509.SubjectKeyIdentifier.from_public_key(key.public_key()), critical=False)
         .sign(key, hashes.SHA256())
     )
-    return Authority(certificate, key)
+    return CertificateAuthority(certificate, key)
 
 
-def load(certificate: x509.Certificate, key: bytes) -> Authority | None:
+def load(certificate: x509.Certificate, key: bytes) -> CertificateAuthority | None:
     """The CA of a certificate and a key in PEM; None if they do not belong together, or cannot sign for us."""
     try:
         loaded = serialization.load_pem_private_key(key, password=None)
@@ -66,7 +66,7 @@ def load(certificate: x509.Certificate, key: bytes) -> Authority | None:
         return None
     if not isinstance(loaded, ec.EllipticCurvePrivateKey) or not constraints.ca or loaded.public_key() != public:
         return None
-    return Authority(certificate, loaded)
+    return CertificateAuthority(certificate, loaded)
 
 
 def is_valid(certificate: x509.Certificate, now: datetime) -> bool:
@@ -85,7 +85,7 @@ def is_due(certificate: x509.Certificate, now: datetime) -> bool:
     return now >= begun + (ends - begun) * 2 / 3
 
 
-def signed(leaf: x509.Certificate, by: x509.Certificate) -> bool:
+def is_signed_by(leaf: x509.Certificate, by: x509.Certificate) -> bool:
     """Was the one issued by the other?"""
     try:
         leaf.verify_directly_issued_by(by)

@@ -15,11 +15,11 @@ SMALL: Final = 64 * 1024
 """Bytes. What is smaller is read at once: an ordinary gang's review never waits behind large ones."""
 MOST_WAITING: Final = 16
 """Requests that wait for memory; each holds up to 1 MiB in the buffers of its connection. More are sent away."""
-SECOND_THOUGHTS: Final = 1.0
+SLOW_AFTER_SECONDS: Final = 1.0
 """Seconds after which who sends or reads makes room for another, if that is needed."""
 
 
-class Bodies:
+class BodyBudget:
     """The memory for them."""
 
     def __init__(self, most: int = LARGEST_TOGETHER) -> None:
@@ -38,19 +38,19 @@ class Bodies:
         size = length if length > SMALL else 0
         if size > self._free:
             await self._wait(size)
-        self._take(request, size)
+        self._acquire(request, size)
         try:
             yield await _read(request)
         finally:
-            self._give_back(request, size)
+            self._release(request, size)
 
     async def write(self, request: web.Request, answer: bytes) -> web.StreamResponse:
         """Sends it piece by piece, so that memory is not given back before the client has read."""
         size = len(answer) if len(answer) > SMALL else 0
         if size > self._free:
-            self._hurry()
+            self._abort_slowest()
             raise _later()
-        self._take(request, size)
+        self._acquire(request, size)
         try:
             response = web.StreamResponse(headers={"Content-Type": "application/json"})
             response.content_length = len(answer)
@@ -60,14 +60,14 @@ class Bodies:
             await response.write_eof()
             return response
         finally:
-            self._give_back(request, size)
+            self._release(request, size)
 
-    def _take(self, request: web.Request, size: int) -> None:
+    def _acquire(self, request: web.Request, size: int) -> None:
         self._free -= size
         if size:
             self._held[request.protocol] = asyncio.get_running_loop().time()
 
-    def _give_back(self, request: web.Request, size: int) -> None:
+    def _release(self, request: web.Request, size: int) -> None:
         self._free += size
         self._held.pop(request.protocol, None)
         self._changed.set()
@@ -78,18 +78,18 @@ class Bodies:
         self._waiting += 1
         try:
             while size > self._free:
-                self._hurry()
+                self._abort_slowest()
                 self._changed.clear()
                 with suppress(TimeoutError):
-                    async with asyncio.timeout(SECOND_THOUGHTS / 4):
+                    async with asyncio.timeout(SLOW_AFTER_SECONDS / 4):
                         await self._changed.wait()
         finally:
             self._waiting -= 1
 
-    def _hurry(self) -> None:
+    def _abort_slowest(self) -> None:
         """Who has held memory for longest is cut off, if for long."""
         oldest = next(iter(self._held), None)
-        if oldest is None or asyncio.get_running_loop().time() - self._held[oldest] < SECOND_THOUGHTS:
+        if oldest is None or asyncio.get_running_loop().time() - self._held[oldest] < SLOW_AFTER_SECONDS:
             return
         if oldest.transport is not None:
             oldest.transport.abort()

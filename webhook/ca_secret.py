@@ -15,7 +15,7 @@ from jobset_gate.kube.client import Client, PatchType
 from jobset_gate.kube.errors import NotFound
 from jobset_gate.kube.resources import SECRETS
 from webhook import authority
-from webhook.authority import Authority
+from webhook.authority import CertificateAuthority
 from webhook.pem import certificates, joined, keys
 
 MANAGER: Final = f"{names.FIELD_MANAGER}-webhook"
@@ -24,10 +24,10 @@ Json = dict[str, Any]
 
 
 @dataclass(frozen=True, slots=True)
-class Contents:
+class CaSecretContents:
     """What the Secret holds."""
 
-    signers: tuple[Authority, ...]
+    signers: tuple[CertificateAuthority, ...]
     """Those whose keys are there: the one in use, then (during a rotation) the one to follow."""
     trusted: tuple[x509.Certificate, ...]
     """All that stand in caBundle: the signers', and those that sign no more while their certificates may be served."""
@@ -41,27 +41,27 @@ class Contents:
 
 
 @dataclass(frozen=True, slots=True)
-class Stored:
+class StoredCaSecret:
     """The Secret as it was read: its version ("" if there is none), and its contents if they can be used."""
 
     version: str
-    contents: Contents | None
+    contents: CaSecretContents | None
 
 
-class CaSecret:
+class CaSecretStore:
     """One Secret of an API server."""
 
     def __init__(self, client: Client, namespace: str, name: str) -> None:
         self._client, self.namespace, self.name = client, namespace, name
 
-    async def read(self) -> Stored:
+    async def read(self) -> StoredCaSecret:
         """Raises ApiError other than NotFound, and Unreachable."""
         try:
             return _stored(await self._client.get(SECRETS, self.name, self.namespace))
         except NotFound:
-            return Stored("", None)
+            return StoredCaSecret("", None)
 
-    async def write(self, before: Stored, contents: Contents) -> Stored:
+    async def write(self, before: StoredCaSecret, contents: CaSecretContents) -> StoredCaSecret:
         """Change it if it still is as `before`; raises Conflict if another was faster."""
         until = {names.PREVIOUS_CA_UNTIL: contents.previous_until.strftime(_TIME) if contents.previous_until else None}
         body: Json = {"metadata": {"annotations": until}, "data": data(contents)}
@@ -75,34 +75,34 @@ class CaSecret:
         # has its own for this Secret would be refused in the same way.
         return await self._patch(body | {"type": "Opaque"}, PatchType.APPLY, f"{MANAGER}-{secrets.token_hex(8)}")
 
-    async def _patch(self, body: Json, kind: PatchType, manager: str) -> Stored:
+    async def _patch(self, body: Json, kind: PatchType, manager: str) -> StoredCaSecret:
         return _stored(
             await self._client.patch(SECRETS, self.name, self.namespace, body=body, patch=kind, field_manager=manager)
         )
 
 
-def data(contents: Contents) -> dict[str, str]:
+def data(contents: CaSecretContents) -> dict[str, str]:
     """As the Secret's `data`."""
-    signing = b"".join(one.key_text() for one in contents.signers)
+    signing = b"".join(one.key_pem() for one in contents.signers)
     return {
         names.KEY_CA_CERTIFICATES: b64encode(contents.bundle).decode(),
         names.KEY_CA_KEYS: b64encode(signing).decode(),
     }
 
 
-def contents(data: Mapping[str, str], previous_until: str = "") -> Contents | None:
+def contents(data: Mapping[str, str], previous_until: str = "") -> CaSecretContents | None:
     """What `data` says; None if it says nothing that could be used: no CA with its key."""
     trusted = certificates(_decoded(data.get(names.KEY_CA_CERTIFICATES)))
     signers = []
     for key in keys(_decoded(data.get(names.KEY_CA_KEYS))):
         signers += [found for one in trusted if (found := authority.load(one, key)) is not None][:1]
-    return Contents(tuple(signers), trusted, _time(previous_until)) if signers else None
+    return CaSecretContents(tuple(signers), trusted, _time(previous_until)) if signers else None
 
 
-def _stored(secret: Json) -> Stored:
+def _stored(secret: Json) -> StoredCaSecret:
     meta = secret["metadata"]
     until = (meta.get("annotations") or {}).get(names.PREVIOUS_CA_UNTIL, "")
-    return Stored(meta["resourceVersion"], contents(secret.get("data") or {}, until))
+    return StoredCaSecret(meta["resourceVersion"], contents(secret.get("data") or {}, until))
 
 
 def _decoded(text: str | None) -> bytes:

@@ -5,16 +5,16 @@ from functools import wraps
 from typing import Final
 
 from jobset_gate import bounds, inject, names, validate, warn
-from jobset_gate.carried import missing
+from jobset_gate.carried import not_injected
 from jobset_gate.settings import Settings
-from jobset_gate.template import dig
-from webhook.review import Allowed, Answer, Patched, Request, denied, misdirected
+from jobset_gate.template import nested
+from webhook.review import AdmissionResponse, Allowed, Patched, ReviewRequest, denied, errored
 
-Handler = Callable[[Request], Answer]
+Handler = Callable[[ReviewRequest], AdmissionResponse]
 _JUDGED: Final = ("CREATE", "UPDATE")
 
 
-def mutating(settings: Settings, suffix: Callable[[], str], token: Callable[[], str]) -> Handler:
+def mutating_handler(settings: Settings, suffix: Callable[[], str], token: Callable[[], str]) -> Handler:
     """The handler behind /mutate.
 
     `suffix` gives five random characters for a JobSet without a name, `token` what nobody can guess: a new gang's key
@@ -22,14 +22,14 @@ def mutating(settings: Settings, suffix: Callable[[], str], token: Callable[[], 
     """
 
     @_bounded
-    def mutate(request: Request) -> Answer:
-        early = _not_ours(request)
+    def mutate(request: ReviewRequest) -> AdmissionResponse:
+        early = _early_response(request)
         if early is not None:
             return early
         new, old = request.object, request.old_object
-        violations = validate.violations(new, old, settings=settings)
+        violations = validate.field_errors(new, old, settings=settings)
         if violations:
-            return denied(violations, _called(request))
+            return denied(violations, _display_name(request))
         prefix = inject.needs_name(new) if old is None else None
         name = inject.generated_name(prefix, suffix()) if prefix is not None else None
         key = token() if old is None else ""
@@ -39,18 +39,18 @@ def mutating(settings: Settings, suffix: Callable[[], str], token: Callable[[], 
     return mutate
 
 
-def validating(settings: Settings) -> Handler:
+def validating_handler(settings: Settings) -> Handler:
     """The handler behind /validate: it sees the object after all mutating webhooks, so it also looks at their work."""
 
     @_bounded
-    def judge(request: Request) -> Answer:
-        early = _not_ours(request)
+    def judge(request: ReviewRequest) -> AdmissionResponse:
+        early = _early_response(request)
         if early is not None:
             return early
         new, old = request.object, request.old_object
-        violations = validate.violations(new, old, settings=settings) or missing(new, old)
+        violations = validate.field_errors(new, old, settings=settings) or not_injected(new, old)
         if violations:
-            return denied(violations, _called(request))
+            return denied(violations, _display_name(request))
         return Allowed(tuple(warn.warnings(new, old, settings=settings)))
 
     return judge
@@ -58,33 +58,35 @@ def validating(settings: Settings) -> Handler:
 
 def _bounded(handler: Handler) -> Handler:
     @wraps(handler)
-    def refusing(request: Request) -> Answer:
+    def refusing(request: ReviewRequest) -> AdmissionResponse:
         try:
             return handler(request)
         except bounds.PatchTooLarge:
-            return denied([bounds.patch_too_large(request.object)], _called(request))
+            return denied([bounds.patch_too_large(request.object)], _display_name(request))
 
     return refusing
 
 
-def _called(request: Request) -> str:
+def _display_name(request: ReviewRequest) -> str:
     """What to call the JobSet in a message; one without a name goes by the beginning of the one it will get."""
-    name = request.name or dig(request.object, "metadata", "name") or dig(request.object, "metadata", "generateName")
+    name = (
+        request.name or nested(request.object, "metadata", "name") or nested(request.object, "metadata", "generateName")
+    )
     return name if isinstance(name, str) else ""
 
 
-def _not_ours(request: Request) -> Answer | None:
+def _early_response(request: ReviewRequest) -> AdmissionResponse | None:
     """The answer to what no registration of ours sends here; None for what is to be judged."""
     what = request.resource
     if (what.group, what.resource) != (names.JOBSET_GROUP, "jobsets") or what.version != names.JOBSET_VERSION:
         told = f"{what.group}/{what.version} {what.resource}".lstrip("/")
-        return misdirected(f"this webhook judges {names.JOBSET_API_VERSION} jobsets, not {told}")
+        return errored(f"this webhook judges {names.JOBSET_API_VERSION} jobsets, not {told}")
     if request.sub_resource or request.operation == "DELETE":
         return Allowed()
     if request.operation not in _JUDGED:
-        return misdirected(f"this webhook judges {' and '.join(_JUDGED)}, not {request.operation!r}")
+        return errored(f"this webhook judges {' and '.join(_JUDGED)}, not {request.operation!r}")
     if not isinstance(request.object, dict):
-        return misdirected("the request holds no object")
+        return errored("the request holds no object")
     if (request.operation == "UPDATE") != isinstance(request.old_object, dict):
-        return misdirected(f"the request is of operation {request.operation}, and oldObject does not fit that")
+        return errored(f"the request is of operation {request.operation}, and oldObject does not fit that")
     return None

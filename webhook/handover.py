@@ -7,45 +7,45 @@ from cryptography import x509
 
 from webhook import tls, trust
 from webhook.authority import is_valid
-from webhook.pem import Pair, fingerprint
-from webhook.sightings import Sightings
-from webhook.tls import Slot
+from webhook.pem import KeyPair, fingerprint
+from webhook.sightings import FirstSeen
+from webhook.tls import ServingCertificate
 
 Bundles = Mapping[str, bytes]
 
 
-class Handover:
+class Rollover:
     """Guards one slot. `provisional`: what it holds now was only put there to have something to answer with."""
 
-    def __init__(self, slot: Slot, host: str, settling: timedelta, *, provisional: bool = False) -> None:
+    def __init__(self, slot: ServingCertificate, host: str, settling: timedelta, *, provisional: bool = False) -> None:
         self.slot, self.host = slot, host
         self._settling, self._provisional = settling, provisional
-        self._trusted = Sightings()
+        self._trusted = FirstSeen()
 
-    def consider(self, pair: Pair, bundles: Bundles, now: datetime) -> bool:
+    def roll_over(self, pair: KeyPair, bundles: Bundles, now: datetime) -> bool:
         """Serve `pair` from now on, if it is time for that. Raises ssl.SSLError for a pair that cannot be used."""
-        if pair == self.slot.pair or not self._may(pair, bundles, now):
+        if pair == self.slot.pair or not self._may_roll_over(pair, bundles, now):
             return False
-        self.slot.load(pair)
+        self.slot.swap(pair)
         self._provisional = False
         return True
 
-    def why_not(self, bundles: Bundles, now: datetime) -> str | None:
+    def untrusted_reason(self, bundles: Bundles, now: datetime) -> str | None:
         """Why API servers with these caBundles do not trust what is served."""
         if self._provisional:
             return "there is no certificate yet"
-        return trust.why_not(self.slot.context, self.slot.chain, bundles, self.host, now)
+        return trust.untrusted_reason(self.slot.context, self.slot.chain, bundles, self.host, now)
 
-    def _may(self, pair: Pair, bundles: Bundles, now: datetime) -> bool:
+    def _may_roll_over(self, pair: KeyPair, bundles: Bundles, now: datetime) -> bool:
         new = pair.certificates
-        trusted = trust.why_not(tls.context(pair), new, bundles, self.host, now) is None
-        self._trusted.look([fingerprint(new[0])] if trusted else [], now)
+        trusted = trust.untrusted_reason(tls.context(pair), new, bundles, self.host, now) is None
+        self._trusted.observe([fingerprint(new[0])] if trusted else [], now)
         if self._provisional:
             return True
-        if self.why_not(bundles, now) is not None:
+        if self.untrusted_reason(bundles, now) is not None:
             return trusted or not is_valid(self.slot.chain[0], now)
         # Both are trusted by what stands in the configurations; API servers may not have read it all yet.
-        settled = bool(self._trusted.lasting(self._settling, now))
+        settled = bool(self._trusted.seen_for(self._settling, now))
         return trusted and (settled or self._same_issuer(new, bundles))
 
     def _same_issuer(self, new: tuple[x509.Certificate, ...], bundles: Bundles) -> bool:

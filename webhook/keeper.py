@@ -18,11 +18,11 @@ from jobset_gate.kube.errors import ApiError, KubeError
 from jobset_gate.kube.resources import Resource
 from webhook import trust
 from webhook.authority import is_valid
-from webhook.handover import Handover
-from webhook.metrics import Metrics
-from webhook.publish import Live, LostRace, Published
-from webhook.sources import Offer, Source
-from webhook.wake import watches
+from webhook.handover import Rollover
+from webhook.metrics import WebhookMetrics
+from webhook.publish import CaInjector, InjectedCas, WriteConflict
+from webhook.sources import CertSource, DesiredCertificate
+from webhook.wake import object_informers
 
 INTERVAL_SECONDS: Final = 10.0
 """The longest time between two rounds."""
@@ -33,32 +33,32 @@ _ATTEMPTS: Final = 5
 log = structlog.get_logger("webhook.certificates")
 
 
-class Keeper:
+class CertificateController:
     """`run()` beside the server; `why_not()` is its readiness."""
 
     def __init__(
         self,
         client: Client,
-        published: Published,
-        source: Source,
-        handover: Handover,
+        injector: CaInjector,
+        source: CertSource,
+        rollover: Rollover,
         *,
-        metrics: Metrics,
+        metrics: WebhookMetrics,
         now: Callable[[], datetime] = lambda: datetime.now(UTC),
         interval: float = INTERVAL_SECONDS,
         spacing: float = SPACING_SECONDS,
-        also_watch: Sequence[tuple[Resource, str | None, str]] = (),
+        extra_watches: Sequence[tuple[Resource, str | None, str]] = (),
     ) -> None:
         """`also_watch`: (resource, namespace, name) of what the source depends on."""
-        self._client, self._published, self._source, self._handover = client, published, source, handover
-        self._metrics, self._now, self._trusted = metrics, now, metrics.trust()
+        self._client, self._published, self._source, self._handover = client, injector, source, rollover
+        self._metrics, self._now, self._trusted = metrics, now, metrics.add_trust_gauge()
         self._interval, self._spacing = interval, spacing
-        self._watched = [*((resource, None, name) for resource, name in published.which), *also_watch]
-        self._live: Live | None = None
+        self._watched = [*((resource, None, name) for resource, name in injector.configurations), *extra_watches]
+        self._live: InjectedCas | None = None
         self._verdict: str | None = "the webhook configurations have not been read yet"
         self._trouble: str | None = None
 
-    def why_not(self) -> str | None:
+    def not_ready_reason(self) -> str | None:
         """Why no API server should ask this door; None: its certificate is trusted."""
         if self._verdict is not None:
             return self._verdict if self._trouble is None else f"{self._verdict}; {self._trouble}"
@@ -69,31 +69,31 @@ class Keeper:
         """For ever."""
         wake = asyncio.Event()
         async with asyncio.TaskGroup() as tasks:
-            for informer in watches(self._client, self._watched, wake):
+            for informer in object_informers(self._client, self._watched, wake):
                 tasks.create_task(informer.run(), name=f"watch {informer.resource.plural}")
             while True:
                 wake.clear()
-                await self._safely()
+                await self._reconcile_logged()
                 await asyncio.sleep(self._spacing)
                 with suppress(TimeoutError):
                     async with asyncio.timeout(max(self._interval - self._spacing, 0)):
                         await wake.wait()
 
-    async def round(self) -> None:
+    async def reconcile(self) -> None:
         """Look once and do what is needed. Raises ApiError, Unreachable, and LostRace after several attempts."""
         for attempt in range(1, _ATTEMPTS + 1):
             try:
                 return await self._attempt()
-            except LostRace:
+            except WriteConflict:
                 if attempt == _ATTEMPTS:
                     raise
         raise AssertionError("unreachable: the last attempt returns or raises")
 
-    async def _safely(self) -> None:
+    async def _reconcile_logged(self) -> None:
         """A round that fails is said, counted and followed by the next one."""
         try:
-            await self.round()
-        except (KubeError, LostRace) as problem:
+            await self.reconcile()
+        except (KubeError, WriteConflict) as problem:
             self._failed(f"{problem}" if isinstance(problem, KubeError) else f"{problem} changes all the time")
         except Exception as problem:  # whatever it trips over, the door goes on with the certificate that it has
             log.exception("looking after the certificate failed")
@@ -101,22 +101,22 @@ class Keeper:
 
     async def _attempt(self) -> None:
         live = self._live = await self._published.read()
-        offer = await self._source.offer(live)
-        troubles = [offer.trouble] if offer.trouble else []
+        offer = await self._source.desired(live)
+        troubles = [offer.problem] if offer.problem else []
         try:
             live = self._live = await self._publish(live, offer)
         except ApiError as refused:
             troubles.append(f"the caBundle cannot be written: {refused}")
         try:
-            self._hand_over(live, offer)
+            self._roll_over(live, offer)
         except ssl.SSLError as problem:
             self._metrics.certificate_reloads.labels("failed").inc()
             troubles.append(f"the new certificate cannot be used, serving the last good one: {problem}")
-        self._judge(live)
+        self._update_readiness(live)
         self._report("; ".join(troubles) or None)
 
-    async def _publish(self, live: Live, offer: Offer) -> Live:
-        if offer.bundle is None or live.missing:
+    async def _publish(self, live: InjectedCas, offer: DesiredCertificate) -> InjectedCas:
+        if offer.bundle is None or live.missing_reason:
             return live
         now = await self._published.write(live, offer.bundle)
         if now != live:
@@ -124,14 +124,14 @@ class Keeper:
             log.info("caBundle written", configurations=list(now.bundles))
         return now
 
-    def _hand_over(self, live: Live, offer: Offer) -> None:
-        if offer.pair is not None and self._handover.consider(offer.pair, live.bundles, self._now()):
+    def _roll_over(self, live: InjectedCas, offer: DesiredCertificate) -> None:
+        if offer.pair is not None and self._handover.roll_over(offer.pair, live.bundles, self._now()):
             self._metrics.certificate_reloads.labels("ok").inc()
             log.info("certificate in use", expires=f"{self._handover.slot.expires:%Y-%m-%dT%H:%M:%SZ}")
 
-    def _judge(self, live: Live) -> None:
+    def _update_readiness(self, live: InjectedCas) -> None:
         """What readiness and metrics say from now on."""
-        verdict = live.missing or self._handover.why_not(live.bundles, self._now())
+        verdict = live.missing_reason or self._handover.untrusted_reason(live.bundles, self._now())
         if verdict != self._verdict:
             log.info("the certificate is trusted" if verdict is None else "not trusted", why=verdict)
         self._verdict = verdict
@@ -144,7 +144,7 @@ class Keeper:
     def _failed(self, trouble: str) -> None:
         """What was trusted at the last look is taken to be so still: an API server that is away asks nobody."""
         if self._live is not None:
-            self._judge(self._live)
+            self._update_readiness(self._live)
         self._report(trouble)
 
     def _report(self, trouble: str | None) -> None:

@@ -7,7 +7,7 @@ from contextlib import contextmanager
 
 
 @contextmanager
-def readable(text: bytes) -> Iterator[str]:
+def as_file(text: bytes) -> Iterator[str]:
     """A path under which this process can read the text as long as the block runs.
 
     On Linux it leads into anonymous memory. Elsewhere, and where a kernel refuses that, it is a file of the owner's in

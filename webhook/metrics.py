@@ -2,12 +2,12 @@
 
 from prometheus_client import CollectorRegistry, Counter, Gauge, Histogram
 
-from webhook.review import Allowed, Answer, Patched
+from webhook.review import AdmissionResponse, Allowed, Patched
 
 SECONDS = (0.0005, 0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1.0, 2.5, 5.0)
 
 
-class Metrics:
+class WebhookMetrics:
     """The door's numbers; each door has its own, so that two of them in one process do not mix."""
 
     def __init__(self) -> None:
@@ -67,7 +67,7 @@ class Metrics:
             registry=self.registry,
         )
 
-    def trust(self) -> Gauge:
+    def add_trust_gauge(self) -> Gauge:
         """For a door that looks whether it is trusted; one that does not must not say 0."""
         return Gauge(
             "jobset_gate_ca_bundle_trusted",
@@ -76,7 +76,7 @@ class Metrics:
         )
 
 
-def outcome(answer: Answer) -> str:
+def outcome(answer: AdmissionResponse) -> str:
     """One word for an answer: allowed, patched, denied or error."""
     match answer:
         case Allowed():

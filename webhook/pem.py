@@ -13,7 +13,7 @@ _KEY: Final = re.compile(rb"-----BEGIN ([A-Z ]*)PRIVATE KEY-----.*?-----END \1PR
 
 
 @dataclass(frozen=True, slots=True)
-class Pair:
+class KeyPair:
     """What a server needs: its certificate, then those between it and the CA, and the key of the first."""
 
     chain: bytes

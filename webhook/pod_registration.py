@@ -9,10 +9,10 @@ from collections.abc import Collection, Iterable
 from typing import Any, Final
 
 from jobset_gate import names
-from jobset_gate.groups.model import Way
-from jobset_gate.groups.pods import NAMED_BY
+from jobset_gate.groups.model import Format
+from jobset_gate.groups.pods import NAME_KEYS
 from jobset_gate.settings import Groups
-from webhook.registration import TIMEOUT_SECONDS, Service, client_config, configuration, other_namespaces
+from webhook.registration import TIMEOUT_SECONDS, ServiceReference, client_config, configuration, other_namespaces
 
 POD_HOOK: Final = "pods.jobset-gate.dev"
 POD_PATH: Final = "/mutate-pods"
@@ -54,7 +54,7 @@ def pod_configuration(
     *,
     ca_bundle: str | None = None,
     url: str | None = None,
-    service: Service | None = None,
+    service: ServiceReference | None = None,
     own_namespace: str | None = None,
     failure_policy: str = "Fail",
     timeout_seconds: int = TIMEOUT_SECONDS,
@@ -77,12 +77,12 @@ def pod_configuration(
     return configuration("MutatingWebhookConfiguration", names.POD_WEBHOOK + suffix, hook)
 
 
-def _names_a_group(ways: Collection[Way]) -> str:
+def _names_a_group(ways: Collection[Format]) -> str:
     """CEL: the pod has a key of one of these ways, whatever stands in it."""
     holders = {"labels": "object.metadata.labels", "annotations": "object.metadata.annotations"}
     parts = []
     for holder, place in holders.items():
-        keys = [key for way, (where, key) in NAMED_BY.items() if where == holder and way in ways]
+        keys = [key for way, (where, key) in NAME_KEYS.items() if where == holder and way in ways]
         if keys:
             told = " || ".join(f"{_quoted(key)} in {place}" for key in keys)
             parts.append(f"(has({place}) && ({told}))")

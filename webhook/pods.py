@@ -4,40 +4,42 @@ from typing import Final
 
 from jobset_gate.groups import admit
 from jobset_gate.settings import Settings
-from jobset_gate.template import dig
+from jobset_gate.template import nested
 from webhook.handlers import Handler
-from webhook.review import Allowed, Answer, Patched, Request, Subject, denied, misdirected
+from webhook.review import AdmissionResponse, Allowed, ObjectKind, Patched, ReviewRequest, denied, errored
 
-POD: Final = Subject("", "Pod")
+POD: Final = ObjectKind("", "Pod")
 
 
-def holding(settings: Settings) -> Handler:
+def pod_handler(settings: Settings) -> Handler:
     """The handler behind /mutate-pods."""
 
-    def hold(request: Request) -> Answer:
-        early = _not_ours(request)
+    def hold(request: ReviewRequest) -> AdmissionResponse:
+        early = _early_response(request)
         if early is not None:
             return early
-        verdict = admit.admitted(request.object, request.namespace, settings.groups)
+        verdict = admit.admit_pod(request.object, request.namespace, settings.groups)
         if verdict.violations:
-            return denied(verdict.violations, _called(request), POD)
+            return denied(verdict.violations, _display_name(request), POD)
         return Patched(verdict.operations) if verdict.operations else Allowed()
 
     return hold
 
 
-def _called(request: Request) -> str:
+def _display_name(request: ReviewRequest) -> str:
     """What to call the pod in a message; one without a name goes by the beginning of the one it will get."""
-    name = request.name or dig(request.object, "metadata", "name") or dig(request.object, "metadata", "generateName")
+    name = (
+        request.name or nested(request.object, "metadata", "name") or nested(request.object, "metadata", "generateName")
+    )
     return name if isinstance(name, str) else ""
 
 
-def _not_ours(request: Request) -> Answer | None:
+def _early_response(request: ReviewRequest) -> AdmissionResponse | None:
     """The answer to what no registration of ours sends here; None for what is to be judged."""
     what = request.resource
     if (what.group, what.version, what.resource) != ("", "v1", "pods"):
         told = f"{what.group}/{what.version} {what.resource}".lstrip("/")
-        return misdirected(f"this webhook judges v1 pods, not {told}")
+        return errored(f"this webhook judges v1 pods, not {told}")
     if request.sub_resource or request.operation != "CREATE":
         return Allowed()
-    return None if isinstance(request.object, dict) else misdirected("the request holds no object")
+    return None if isinstance(request.object, dict) else errored("the request holds no object")

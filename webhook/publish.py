@@ -23,12 +23,12 @@ OF_PODS: Final = ((MUTATING_WEBHOOKS, names.POD_WEBHOOK),)
 Json = dict[str, Any]
 
 
-class LostRace(Exception):
+class WriteConflict(Exception):
     """Another has written between our read and our write: look again."""
 
 
 @dataclass(frozen=True, slots=True)
-class Configuration:
+class WebhookConfiguration:
     """One webhook configuration as it was read; without a version it does not exist."""
 
     resource: Resource
@@ -44,14 +44,14 @@ class Configuration:
 
 
 @dataclass(frozen=True, slots=True)
-class Live:
+class InjectedCas:
     """The configurations as an API server has them."""
 
-    configurations: tuple[Configuration, ...]
+    configurations: tuple[WebhookConfiguration, ...]
     """But optional ones that do not exist: nobody asks us for those."""
 
     @property
-    def missing(self) -> str | None:
+    def missing_reason(self) -> str | None:
         """Why nobody can be trusted: there is no such configuration, or nothing in it."""
         for one in self.configurations:
             if not one.version:
@@ -66,18 +66,18 @@ class Live:
         return {one.name: one.bundle for one in self.configurations}
 
     @property
-    def anywhere(self) -> tuple[x509.Certificate, ...]:
+    def in_any(self) -> tuple[x509.Certificate, ...]:
         """What stands in any of them."""
         return tuple(it for one in self.configurations for text in one.bundles for it in certificates(text))
 
     @property
-    def everywhere(self) -> frozenset[str]:
+    def in_all(self) -> frozenset[str]:
         """Fingerprints of what stands in all of them."""
         sets = [{fingerprint(it) for it in certificates(text)} for one in self.configurations for text in one.bundles]
-        return frozenset(set.intersection(*sets)) if sets and self.missing is None else frozenset()
+        return frozenset(set.intersection(*sets)) if sets and self.missing_reason is None else frozenset()
 
 
-class Published:
+class CaInjector:
     """The configurations of one installation."""
 
     def __init__(
@@ -88,24 +88,24 @@ class Published:
     ) -> None:
         """`optional`: those that need not exist."""
         self._client, self._optional = client, frozenset(optional)
-        self.which = (*which, *optional)
+        self.configurations = (*which, *optional)
 
-    async def read(self) -> Live:
+    async def read(self) -> InjectedCas:
         """Raises ApiError other than NotFound, and Unreachable."""
-        found = [await self._one(*each) for each in self.which]
-        return Live(tuple(it for it in found if it.version or (it.resource, it.name) not in self._optional))
+        found = [await self._one(*each) for each in self.configurations]
+        return InjectedCas(tuple(it for it in found if it.version or (it.resource, it.name) not in self._optional))
 
-    async def write(self, before: Live, bundle: bytes) -> Live:
+    async def write(self, before: InjectedCas, bundle: bytes) -> InjectedCas:
         """Make `bundle` the caBundle of each that has another one; raises LostRace if one of them has changed."""
-        return Live(tuple([await self._written(one, bundle) for one in before.configurations]))
+        return InjectedCas(tuple([await self._written(one, bundle) for one in before.configurations]))
 
-    async def _one(self, resource: Resource, name: str) -> Configuration:
+    async def _one(self, resource: Resource, name: str) -> WebhookConfiguration:
         try:
             return _configuration(resource, await self._client.get(resource, name))
         except NotFound:
-            return Configuration(resource, name, "", ())
+            return WebhookConfiguration(resource, name, "", ())
 
-    async def _written(self, one: Configuration, bundle: bytes) -> Configuration:
+    async def _written(self, one: WebhookConfiguration, bundle: bytes) -> WebhookConfiguration:
         operations = patch(one, bundle)
         if not operations:
             return one
@@ -116,11 +116,11 @@ class Published:
         except (Conflict, Invalid, NotFound) as error:
             if not _lost(error):
                 raise
-            raise LostRace(one.name) from error
+            raise WriteConflict(one.name) from error
         return _configuration(one.resource, stored)
 
 
-def patch(one: Configuration, bundle: bytes) -> list[Json]:
+def patch(one: WebhookConfiguration, bundle: bytes) -> list[Json]:
     """The JSON patch that makes it so, good for this version of the configuration only; empty if it is so already."""
     value = b64encode(bundle).decode()
     changes = [
@@ -137,9 +137,9 @@ def _lost(error: ApiError) -> bool:
     return not isinstance(error, Invalid) or not error.details.get("causes")
 
 
-def _configuration(resource: Resource, body: Json) -> Configuration:
+def _configuration(resource: Resource, body: Json) -> WebhookConfiguration:
     bundles = tuple(_decoded(hook["clientConfig"].get("caBundle")) for hook in body.get("webhooks") or ())
-    return Configuration(resource, body["metadata"]["name"], body["metadata"]["resourceVersion"], bundles)
+    return WebhookConfiguration(resource, body["metadata"]["name"], body["metadata"]["resourceVersion"], bundles)
 
 
 def _decoded(text: str | None) -> bytes:

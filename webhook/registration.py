@@ -18,7 +18,7 @@ EXEMPT_NAMESPACE: Final = "kube-system"
 
 
 @dataclass(frozen=True, slots=True)
-class Service:
+class ServiceReference:
     """Where the API server finds the door inside its cluster."""
 
     namespace: str
@@ -29,7 +29,7 @@ class Service:
 Json = dict[str, Any]
 
 
-def _carries(which: str) -> str:
+def _has_config(which: str) -> str:
     """CEL: this version of the object carries a config, as field or as annotation.
 
     Errs on no object that could be stored: a spec may be missing or null, and anything else than an object is refused
@@ -42,7 +42,7 @@ def _carries(which: str) -> str:
     )
 
 
-def _note_changes(key: str) -> str:
+def _annotation_changes(key: str) -> str:
     """CEL: an annotation of ours is added, removed or changed between the two versions of the object."""
     new, old = (f"has({which}.metadata.annotations) && '{key}' in {which}.metadata.annotations" for which in _VERSIONS)
     return (
@@ -55,12 +55,12 @@ _VERSIONS: Final = ("object", "oldObject")
 _SPEC_CHANGES: Final = "has(object.spec) != has(oldObject.spec) || (has(object.spec) && object.spec != oldObject.spec)"
 
 MATCH_CONDITIONS: Final = (
-    ("has-a-gate", f"{_carries('object')} || (oldObject != null && ({_carries('oldObject')}))"),
+    ("has-a-gate", f"{_has_config('object')} || (oldObject != null && ({_has_config('oldObject')}))"),
     ("is-not-being-deleted", "!has(object.metadata.deletionTimestamp)"),
     (
         "changes-what-matters",
         f"oldObject == null || {_SPEC_CHANGES} || "
-        + " || ".join(_note_changes(key) for key in names.OUR_JOBSET_ANNOTATIONS),
+        + " || ".join(_annotation_changes(key) for key in names.OUR_JOBSET_ANNOTATIONS),
     ),
 )
 """All must hold for a request to be sent. Told from the first to the last: a stranger's JobSet ends at the first."""
@@ -70,7 +70,7 @@ def configurations(
     *,
     ca_bundle: str | None = None,
     url: str | None = None,
-    service: Service | None = None,
+    service: ServiceReference | None = None,
     own_namespace: str | None = None,
     failure_policy: str = "Fail",
     timeout_seconds: int = TIMEOUT_SECONDS,
@@ -112,7 +112,7 @@ def configurations(
     )
 
 
-def client_config(path: str, *, url: str | None, service: Service | None, ca_bundle: str | None) -> Json:
+def client_config(path: str, *, url: str | None, service: ServiceReference | None, ca_bundle: str | None) -> Json:
     """Where the door answers at this path, and whose certificate it shows. Raises ValueError unless one is given."""
     if (url is None) == (service is None):
         msg = "give either url or service"
@@ -137,6 +137,6 @@ def other_namespaces(own: str | None) -> Json:
     return {"matchExpressions": [{"key": "kubernetes.io/metadata.name", "operator": "NotIn", "values": exempt}]}
 
 
-def _reference(service: Service | None, path: str) -> Json:
+def _reference(service: ServiceReference | None, path: str) -> Json:
     assert service is not None  # noqa: S101 - client_config() has checked it; this tells the type checker.
     return {"namespace": service.namespace, "name": service.name, "port": service.port, "path": path}

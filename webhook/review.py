@@ -7,7 +7,7 @@ from typing import Any, Final
 import msgspec
 
 from jobset_gate import names
-from jobset_gate.violation import Violation
+from jobset_gate.violation import FieldError
 
 API_VERSION: Final = "admission.k8s.io/v1"
 KIND: Final = "AdmissionReview"
@@ -18,11 +18,11 @@ LONGEST_MESSAGE: Final = 32_000
 Json = dict[str, Any]
 
 
-class Unreadable(ValueError):
+class MalformedReview(ValueError):
     """A body that is no AdmissionReview; the answer is HTTP 400, since there is no UID to answer to."""
 
 
-class Resource(msgspec.Struct, frozen=True):
+class GroupVersionResource(msgspec.Struct, frozen=True):
     """A GroupVersionResource."""
 
     group: str = ""
@@ -30,12 +30,12 @@ class Resource(msgspec.Struct, frozen=True):
     resource: str = ""
 
 
-class Request(msgspec.Struct, frozen=True, rename="camel"):
+class ReviewRequest(msgspec.Struct, frozen=True, rename="camel"):
     """The part of an AdmissionRequest that is looked at."""
 
     uid: str
     operation: str = ""
-    resource: Resource = Resource()
+    resource: GroupVersionResource = GroupVersionResource()
     sub_resource: str = ""
     namespace: str = ""
     name: str = ""
@@ -44,12 +44,12 @@ class Request(msgspec.Struct, frozen=True, rename="camel"):
     old_object: Any = None
 
 
-class Review(msgspec.Struct, frozen=True, rename="camel"):
+class AdmissionReview(msgspec.Struct, frozen=True, rename="camel"):
     """The envelope of a request."""
 
     api_version: str = ""
     kind: str = ""
-    request: Request | None = None
+    request: ReviewRequest | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -67,14 +67,14 @@ class Patched:
 
 
 @dataclass(frozen=True, slots=True)
-class Subject:
+class ObjectKind:
     """The kind of object that a refusal is about."""
 
     group: str
     kind: str
 
 
-JOBSET: Final = Subject(names.JOBSET_GROUP, "JobSet")
+JOBSET: Final = ObjectKind(names.JOBSET_GROUP, "JobSet")
 
 
 @dataclass(frozen=True, slots=True)
@@ -84,50 +84,50 @@ class Denied:
     message: str
     code: int = 422
     reason: str = "Invalid"
-    violations: tuple[Violation, ...] = ()
+    field_errors: tuple[FieldError, ...] = ()
     name: str = ""
     """Of the object, as far as it has one."""
-    subject: Subject = JOBSET
+    object_kind: ObjectKind = JOBSET
 
 
-Answer = Allowed | Patched | Denied
+AdmissionResponse = Allowed | Patched | Denied
 
-_decoder: Final = msgspec.json.Decoder(Review)
+_decoder: Final = msgspec.json.Decoder(AdmissionReview)
 _encode: Final = msgspec.json.Encoder().encode
 
 
-def decode(body: bytes | bytearray) -> Request:
+def decode(body: bytes | bytearray) -> ReviewRequest:
     """The request in a body; raises Unreadable for whatever is no AdmissionReview v1 request."""
     try:
         review = _decoder.decode(body)
     except (ValueError, RecursionError) as problem:  # msgspec's own errors are ValueErrors.
-        raise Unreadable(f"the body is no JSON of an {KIND}: {problem}") from problem
+        raise MalformedReview(f"the body is no JSON of an {KIND}: {problem}") from problem
     if review.kind != KIND or review.api_version != API_VERSION:
-        raise Unreadable(f"expected {API_VERSION} {KIND}, got {review.api_version!r} {review.kind!r}")
+        raise MalformedReview(f"expected {API_VERSION} {KIND}, got {review.api_version!r} {review.kind!r}")
     if review.request is None or not review.request.uid:
-        raise Unreadable(f"the {KIND} holds no request with a uid")
+        raise MalformedReview(f"the {KIND} holds no request with a uid")
     return review.request
 
 
-def encode(uid: str, answer: Answer) -> bytes:
+def encode(uid: str, answer: AdmissionResponse) -> bytes:
     """The AdmissionReview that answers the request of that UID."""
     return _encode({"apiVersion": API_VERSION, "kind": KIND, "response": {"uid": uid, **_response(answer)}})
 
 
-def misdirected(message: str) -> Denied:
+def errored(message: str) -> Denied:
     """A refusal of a request that no registration of ours sends."""
     return Denied(f"{names.PROGRAM}: {message}", code=400, reason="BadRequest")
 
 
-def denied(violations: list[Violation], name: str = "", subject: Subject = JOBSET) -> Denied:
+def denied(violations: list[FieldError], name: str = "", subject: ObjectKind = JOBSET) -> Denied:
     """A refusal that names every violation in its message (up to 100, then says how many more)."""
     told = [str(it) for it in violations[:MOST_CAUSES]]
     more = len(violations) - MOST_CAUSES
     message = "; ".join(told) + (f"; and {more} more" if more > 0 else "")
-    return Denied(message[:LONGEST_MESSAGE], violations=tuple(violations), name=name, subject=subject)
+    return Denied(message[:LONGEST_MESSAGE], field_errors=tuple(violations), name=name, object_kind=subject)
 
 
-def _response(answer: Answer) -> Json:
+def _response(answer: AdmissionResponse) -> Json:
     match answer:
         case Allowed(warnings=()):
             return {"allowed": True}
@@ -148,11 +148,11 @@ def _status(answer: Denied) -> Json:
         "reason": answer.reason,
         "message": answer.message,
     }
-    if answer.violations:
+    if answer.field_errors:
         causes = [
-            {"reason": it.fault.value, "field": it.path, "message": str(it).removeprefix(f"{it.path}: ")}
-            for it in answer.violations[:MOST_CAUSES]
+            {"reason": it.cause_type.value, "field": it.path, "message": str(it).removeprefix(f"{it.path}: ")}
+            for it in answer.field_errors[:MOST_CAUSES]
         ]
-        about = answer.subject
+        about = answer.object_kind
         status["details"] = {"group": about.group, "kind": about.kind, "name": answer.name, "causes": causes}
     return status

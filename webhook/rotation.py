@@ -15,16 +15,16 @@ from cryptography import x509
 
 from jobset_gate import names
 from webhook import authority
-from webhook.authority import Authority, has_expired, is_due
-from webhook.ca_secret import Contents
+from webhook.authority import CertificateAuthority, has_expired, is_due
+from webhook.ca_secret import CaSecretContents
 from webhook.pem import fingerprint
 
-MOST_KEPT: Final = 8
+MOST_TAKEN_OVER: Final = 8
 """CAs that are taken over from a caBundle; a Secret that is lost again and again must not make it grow for ever."""
 
 
 @dataclass(frozen=True, slots=True)
-class Terms:
+class RotationPolicy:
     """How long things live, and how long an API server may take to learn of a change."""
 
     ca_life: timedelta = timedelta(days=365)
@@ -33,11 +33,11 @@ class Terms:
 
 
 @dataclass(frozen=True, slots=True)
-class Seen:
+class RotationSnapshot:
     """All that the rules look at."""
 
     now: datetime
-    contents: Contents | None
+    contents: CaSecretContents | None
     """Of the Secret; None if there is none that could be used."""
     live: tuple[x509.Certificate, ...]
     """What stands in a caBundle of ours now."""
@@ -46,22 +46,22 @@ class Seen:
 
 
 @dataclass(frozen=True, slots=True)
-class Change:
+class RotationChange:
     """What the Secret should hold, and why."""
 
     why: str
-    contents: Contents
+    contents: CaSecretContents
 
 
-Rule = Callable[[Seen, Terms], Change | None]
+Rule = Callable[[RotationSnapshot, RotationPolicy], RotationChange | None]
 
 
-def change(seen: Seen, terms: Terms) -> Change | None:
+def change(seen: RotationSnapshot, terms: RotationPolicy) -> RotationChange | None:
     """The one thing to change now; None: all is as it should be."""
     return next((found for rule in RULES if (found := rule(seen, terms)) is not None), None)
 
 
-def _made(seen: Seen, terms: Terms) -> Change | None:
+def _made(seen: RotationSnapshot, terms: RotationPolicy) -> RotationChange | None:
     """Without a CA that may sign there is a new one, beside those that are trusted already."""
     if seen.contents is not None and not all(has_expired(one.certificate, seen.now) for one in seen.contents.signers):
         return None
@@ -69,43 +69,45 @@ def _made(seen: Seen, terms: Terms) -> Change | None:
     kept = sorted(
         (one for one in seen.live if not has_expired(one, seen.now)), key=lambda one: one.not_valid_before_utc
     )
-    trusted = (new.certificate, *_distinct(kept)[-MOST_KEPT:])
+    trusted = (new.certificate, *_distinct(kept)[-MOST_TAKEN_OVER:])
     why = "there was no CA" if seen.contents is None else "the CA had expired"
-    return Change(why, Contents((new,), trusted, _until(seen, terms) if kept else None))
+    return RotationChange(why, CaSecretContents((new,), trusted, _until(seen, terms) if kept else None))
 
 
-def _dropped_signer(seen: Seen, _: Terms) -> Change | None:
+def _dropped_signer(seen: RotationSnapshot, _: RotationPolicy) -> RotationChange | None:
     """One that has expired signs nothing; the one to follow it (if it has not) takes its place at once."""
     contents = _contents(seen)
     valid = tuple(one for one in contents.signers if not has_expired(one.certificate, seen.now))
     if len(valid) == len(contents.signers):
         return None
-    return Change("a CA had expired", replace(contents, signers=valid))
+    return RotationChange("a CA had expired", replace(contents, signers=valid))
 
 
-def _followed(seen: Seen, terms: Terms) -> Change | None:
+def _followed(seen: RotationSnapshot, terms: RotationPolicy) -> RotationChange | None:
     """Two thirds of its life are over: the one to follow is made and published."""
     contents = _contents(seen)
     if len(contents.signers) > 1 or not is_due(contents.signers[0].certificate, seen.now):
         return None
     new = _new(seen, terms)
-    return Change(
+    return RotationChange(
         "the next CA is published before it is used",
         replace(contents, signers=(*contents.signers, new), trusted=(*contents.trusted, new.certificate)),
     )
 
 
-def _used(seen: Seen, terms: Terms) -> Change | None:
+def _used(seen: RotationSnapshot, terms: RotationPolicy) -> RotationChange | None:
     """The one to follow has stood in caBundle for long enough: it signs from now on, the old key is forgotten."""
     contents = _contents(seen)
     if len(contents.signers) < 2 or fingerprint(contents.signers[1].certificate) not in seen.settled:
         return None
     new = contents.signers[1]
     rest = (one for one in contents.trusted if one != new.certificate)
-    return Change("the next CA is used", Contents((new,), (new.certificate, *rest), _until(seen, terms)))
+    return RotationChange(
+        "the next CA is used", CaSecretContents((new,), (new.certificate, *rest), _until(seen, terms))
+    )
 
 
-def _forgotten(seen: Seen, _: Terms) -> Change | None:
+def _forgotten(seen: RotationSnapshot, _: RotationPolicy) -> RotationChange | None:
     """What signs no more, and has nothing left that it signed, is trusted no more."""
     contents = _contents(seen)
     signing = {one.certificate for one in contents.signers}
@@ -114,22 +116,22 @@ def _forgotten(seen: Seen, _: Terms) -> Change | None:
     if needed == contents.trusted:
         return None
     until = contents.previous_until if len(needed) > len(signing) else None
-    return Change("an old CA is not needed any more", replace(contents, trusted=needed, previous_until=until))
+    return RotationChange("an old CA is not needed any more", replace(contents, trusted=needed, previous_until=until))
 
 
 RULES: Final[tuple[Rule, ...]] = (_made, _dropped_signer, _used, _followed, _forgotten)
 
 
-def _contents(seen: Seen) -> Contents:
+def _contents(seen: RotationSnapshot) -> CaSecretContents:
     assert seen.contents is not None  # noqa: S101 - _made() comes first; this tells the type checker.
     return seen.contents
 
 
-def _new(seen: Seen, terms: Terms) -> Authority:
+def _new(seen: RotationSnapshot, terms: RotationPolicy) -> CertificateAuthority:
     return authority.create(f"{names.PROGRAM} CA {seen.now:%Y-%m-%dT%H:%M:%S.%fZ}", now=seen.now, life=terms.ca_life)
 
 
-def _until(seen: Seen, terms: Terms) -> datetime:
+def _until(seen: RotationSnapshot, terms: RotationPolicy) -> datetime:
     """A replica may sign by the old CA until it has seen the change; hence more than the life of a certificate."""
     return seen.now + terms.leaf_life + 2 * terms.settling
 

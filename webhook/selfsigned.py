@@ -8,14 +8,14 @@ from pathlib import Path
 from typing import Final
 
 from webhook import authority
-from webhook.pem import Pair, joined
-from webhook.tls import Certificate
+from webhook.pem import KeyPair, joined
+from webhook.tls import CertificateWatcher
 
 LOOPBACK: Final = ("127.0.0.1", "localhost")
 
 
 @dataclass(frozen=True, slots=True)
-class Bundle:
+class SelfSigned:
     """Three PEM texts."""
 
     ca: bytes
@@ -28,23 +28,23 @@ class Bundle:
         return b64encode(self.ca).decode()
 
     @property
-    def pair(self) -> Pair:
+    def pair(self) -> KeyPair:
         """What a server needs of it."""
-        return Pair(self.certificate, self.key)
+        return KeyPair(self.certificate, self.key)
 
-    def write(self, folder: Path) -> Certificate:
+    def write(self, folder: Path) -> CertificateWatcher:
         """Put tls.crt, tls.key (readable by the owner only) and ca.crt into a folder and load them."""
         certificate, key = folder / "tls.crt", folder / "tls.key"
         key.touch(mode=0o600)
         key.write_bytes(self.key)
         certificate.write_bytes(self.certificate)
         (folder / "ca.crt").write_bytes(self.ca)
-        return Certificate(certificate, key)
+        return CertificateWatcher(certificate, key)
 
 
-def make(hosts: Sequence[str] = LOOPBACK, *, days: float = 7, now: datetime | None = None) -> Bundle:
+def make(hosts: Sequence[str] = LOOPBACK, *, days: float = 7, now: datetime | None = None) -> SelfSigned:
     """A new CA and a certificate for these host names and IP addresses."""
     moment, life = now or datetime.now(UTC), timedelta(days=days)
     ca = authority.create("jobset-gate throw-away CA", now=moment, life=life)
     pair = ca.issue(hosts, now=moment, life=life)
-    return Bundle(joined([ca.certificate]), pair.chain, pair.key)
+    return SelfSigned(joined([ca.certificate]), pair.chain, pair.key)

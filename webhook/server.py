@@ -10,12 +10,12 @@ import structlog
 from aiohttp import web
 from aiohttp.http import HttpProcessingError
 
-from jobset_gate.serving.connection import ELSEWHERE
-from jobset_gate.serving.connections import Limits
+from jobset_gate.serving.connection import SERVICE_UNAVAILABLE
+from jobset_gate.serving.connections import ConnectionLimits
 from jobset_gate.settings import Settings
-from webhook.app import Check, Door
-from webhook.metrics import Metrics
-from webhook.tls import RELOAD_SECONDS, Certificate, Slot
+from webhook.app import AdmissionServer, Check
+from webhook.metrics import WebhookMetrics
+from webhook.tls import RELOAD_SECONDS, CertificateWatcher, ServingCertificate
 
 DRAIN_SECONDS: Final = 5.0
 """How long answers in progress may take when the door closes; an API server waits no longer than that anyway."""
@@ -27,7 +27,7 @@ LEAVING_SECONDS: Final = 0.5
 """How long clients may take to let go of connections that they keep for later."""
 
 
-class _OfOurs(logging.Filter):
+class _DropClientErrors(logging.Filter):
     """Tracebacks are for errors of ours: what a client sends or does not send is answered, and not told at length."""
 
     def filter(self, record: logging.LogRecord) -> bool:
@@ -35,18 +35,20 @@ class _OfOurs(logging.Filter):
 
 
 HTTP_LOG: Final = logging.getLogger("webhook.http")
-HTTP_LOG.addFilter(_OfOurs())
+HTTP_LOG.addFilter(_DropClientErrors())
 IDLE_SECONDS: Final = 120.0
 """How long a connection may wait for its next request: an API server lets go of it by itself after 90."""
 
 log = structlog.get_logger("webhook")
 
 
-class Server:
+class WebhookServer:
     """A door that answers; made by `serve`."""
 
-    def __init__(self, door: Door, runner: web.AppRunner, url: str, stack: contextlib.AsyncExitStack) -> None:
-        self.door = door
+    def __init__(
+        self, door: AdmissionServer, runner: web.AppRunner, url: str, stack: contextlib.AsyncExitStack
+    ) -> None:
+        self.admission = door
         self.url = url
         """Without a path: https://host:port."""
         self._runner = runner
@@ -57,24 +59,24 @@ class Server:
 
         In a cluster `notice` covers the time until the endpoints no longer name this pod.
         """
-        self.door.leaving = True
+        self.admission.shutting_down = True
         if notice > 0:
             await asyncio.sleep(notice)
-        await self.door.connections.close()
+        await self.admission.connections.close()
         try:
             # aiohttp would no longer read the bodies of requests that are on their way: wait for them first.
             async with asyncio.timeout(DRAIN_SECONDS):  # not wait_for, which may swallow a cancellation (3.11)
                 await asyncio.sleep(ARRIVING_SECONDS)
-                await self.door.idle.wait()
-            await self._send_away()
+                await self.admission.idle.wait()
+            await self._close_idle_connections()
         except TimeoutError:
             log.warning("closing on requests that are not answered yet", url=self.url)
         await self._runner.cleanup()
-        await self.door.connections.stop()
+        await self.admission.connections.stop()
         await self._stack.aclose()
         log.info("webhook stopped", url=self.url)
 
-    async def _send_away(self) -> None:
+    async def _close_idle_connections(self) -> None:
         """Those who keep connections for later go elsewhere; returns when they have."""
         server = self._runner.server
         if server is None:
@@ -83,12 +85,12 @@ class Server:
             transport = connection.transport
             # Only aiohttp knows whether a connection is in the middle of a request, and it does not tell.
             if connection._current_request is None and transport is not None:  # noqa: SLF001
-                transport.write(ELSEWHERE)
+                transport.write(SERVICE_UNAVAILABLE)
         with contextlib.suppress(TimeoutError):
             async with asyncio.timeout(LEAVING_SECONDS):
                 while server.connections:  # noqa: ASYNC110 - aiohttp tells nobody when the last one is gone
                     await asyncio.sleep(ARRIVING_SECONDS)
-        await self.door.idle.wait()
+        await self.admission.idle.wait()
 
 
 async def serve(
@@ -96,28 +98,28 @@ async def serve(
     *,
     host: str = "127.0.0.1",
     port: int = 0,
-    tls: Slot,
+    tls: ServingCertificate,
     ready: Check = lambda: None,
-    metrics: Metrics | None = None,
+    metrics: WebhookMetrics | None = None,
     suffix: Callable[[], str] | None = None,
     token: Callable[[], str] | None = None,
     reload_seconds: float = RELOAD_SECONDS,
     follow: bool = True,
-    limits: Limits | None = None,
-) -> Server:
+    limits: ConnectionLimits | None = None,
+) -> WebhookServer:
     """Open the door; returns when it listens. Port 0 takes a free one. `ready` adds a condition to /readyz.
 
     A certificate from files is followed here unless somebody else looks after it (`follow`).
     """
-    door = Door(settings, suffix=suffix, token=token, ready=ready, metrics=metrics, limits=limits)
+    door = AdmissionServer(settings, suffix=suffix, token=token, ready=ready, metrics=metrics, limits=limits)
     # Asked anew at each scrape, since it changes.
     door.metrics.certificate_expiry.labels("serving").set_function(lambda: tls.expires.timestamp())  # noqa: PLW0108 - as said
     door.metrics.certificate_issued.labels("serving").set_function(lambda: tls.issued.timestamp())  # noqa: PLW0108 - as said
     reloads = door.metrics.certificate_reloads
     stack = contextlib.AsyncExitStack()
-    if follow and isinstance(tls, Certificate):
+    if follow and isinstance(tls, CertificateWatcher):
         await stack.enter_async_context(
-            tls.followed(lambda worked: reloads.labels("ok" if worked else "failed").inc(), every=reload_seconds)
+            tls.watching(lambda worked: reloads.labels("ok" if worked else "failed").inc(), every=reload_seconds)
         )
     # Bodies stay as they come: what is compressed is refused, before anybody has made more of it.
     runner = web.AppRunner(
@@ -138,6 +140,6 @@ async def serve(
         await stack.aclose()
         raise
     named = f"[{host}]" if ":" in host else host
-    server = Server(door, runner, f"https://{named}:{door.connections.port}", stack)
+    server = WebhookServer(door, runner, f"https://{named}:{door.connections.port}", stack)
     log.info("webhook listens", url=server.url)
     return server

@@ -4,16 +4,16 @@ from collections.abc import Iterable
 from datetime import datetime, timedelta
 
 
-class Sightings:
+class FirstSeen:
     """Remembers as long as it is seen at every look."""
 
     def __init__(self) -> None:
         self._since: dict[str, datetime] = {}
 
-    def look(self, found: Iterable[str], now: datetime) -> None:
+    def observe(self, found: Iterable[str], now: datetime) -> None:
         """This is what there is now, and nothing else."""
         self._since = {each: self._since.get(each, now) for each in found}
 
-    def lasting(self, life: timedelta, now: datetime) -> frozenset[str]:
+    def seen_for(self, life: timedelta, now: datetime) -> frozenset[str]:
         """What has been there for so long at least."""
         return frozenset(each for each, since in self._since.items() if now - since >= life)

@@ -5,25 +5,25 @@ from dataclasses import dataclass
 from datetime import datetime
 from typing import Protocol
 
-from webhook.pem import Pair
-from webhook.publish import Live
+from webhook.pem import KeyPair
+from webhook.publish import InjectedCas
 
 Now = Callable[[], datetime]
 
 
 @dataclass(frozen=True, slots=True)
-class Offer:
+class DesiredCertificate:
     """What should be published and served."""
 
-    pair: Pair | None
+    pair: KeyPair | None
     bundle: bytes | None
     """None: whoever keeps the caBundle is not us."""
-    trouble: str | None = None
+    problem: str | None = None
     """What could not be done, and can wait."""
 
 
-class Source(Protocol):
+class CertSource(Protocol):
     """Either one."""
 
-    async def offer(self, live: Live) -> Offer:
+    async def desired(self, live: InjectedCas) -> DesiredCertificate:
         """Raises LostRace, ApiError and Unreachable."""

@@ -11,8 +11,8 @@ from typing import Final
 import structlog
 from cryptography import x509
 
-from webhook.memory import readable
-from webhook.pem import Pair
+from webhook.memory import as_file
+from webhook.pem import KeyPair
 
 RELOAD_SECONDS: Final = 10.0
 CIPHERS: Final = "ECDHE+AESGCM:ECDHE+CHACHA20"
@@ -21,16 +21,16 @@ CIPHERS: Final = "ECDHE+AESGCM:ECDHE+CHACHA20"
 log = structlog.get_logger("webhook.tls")
 
 
-class Slot:
+class ServingCertificate:
     """Holds the pair that is served. New connections get the one loaded last; open ones go on with theirs."""
 
-    def __init__(self, pair: Pair) -> None:
+    def __init__(self, pair: KeyPair) -> None:
         """Raises ssl.SSLError for a pair that cannot be used."""
         self.context = context()
         self._use(pair)
 
     @property
-    def pair(self) -> Pair:
+    def pair(self) -> KeyPair:
         """What is served now."""
         return self._pair
 
@@ -53,18 +53,18 @@ class Slot:
     def _first_to_run_out(self) -> x509.Certificate:
         return min(self._chain, key=lambda one: one.not_valid_after_utc)
 
-    def load(self, pair: Pair) -> None:
+    def swap(self, pair: KeyPair) -> None:
         """Serve this from now on; raises ssl.SSLError, and the last good pair stays."""
         # A pair that does not fit would leave the live context without a key: try it on another one first.
         context(pair)
         self._use(pair)
 
-    def _use(self, pair: Pair) -> None:
+    def _use(self, pair: KeyPair) -> None:
         _load(self.context, pair)
         self._pair, self._chain = pair, pair.certificates
 
 
-class Certificate(Slot):
+class CertificateWatcher(ServingCertificate):
     """A serving certificate and its key in PEM files, as a mounted Secret has them, read again when they change.
 
     A pair that does not load (half written, say) leaves the last good one in use, and is tried again.
@@ -75,9 +75,9 @@ class Certificate(Slot):
         self.certificate, self.key = certificate, key
         super().__init__(self.read())
 
-    def read(self) -> Pair:
+    def read(self) -> KeyPair:
         """What the files hold; raises OSError."""
-        return Pair(self.certificate.read_bytes(), self.key.read_bytes())
+        return KeyPair(self.certificate.read_bytes(), self.key.read_bytes())
 
     def reload(self) -> bool | None:
         """Load the pair again if the files changed. None: they did not; False: the new pair cannot be used."""
@@ -85,7 +85,7 @@ class Certificate(Slot):
             now = self.read()
             if now == self.pair:
                 return None
-            self.load(now)
+            self.swap(now)
         except (OSError, ssl.SSLError) as problem:
             log.warning("the new certificate cannot be used, serving the last good one", problem=str(problem))
             return False
@@ -93,7 +93,7 @@ class Certificate(Slot):
         return True
 
     @contextlib.asynccontextmanager
-    async def followed(
+    async def watching(
         self, report: Callable[[bool], None] = lambda _: None, every: float = RELOAD_SECONDS
     ) -> AsyncIterator[None]:
         """Look for changes as long as the block runs; `report` hears how each reload went."""
@@ -115,7 +115,7 @@ class Certificate(Slot):
                 task.result()
 
 
-def context(pair: Pair | None = None) -> ssl.SSLContext:
+def context(pair: KeyPair | None = None) -> ssl.SSLContext:
     """A server's side of TLS, 1.2 or later; raises ssl.SSLError for a pair that cannot be used."""
     made = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
     made.minimum_version = ssl.TLSVersion.TLSv1_2
@@ -125,8 +125,8 @@ def context(pair: Pair | None = None) -> ssl.SSLContext:
     return made
 
 
-def _load(context: ssl.SSLContext, pair: Pair) -> None:
+def _load(context: ssl.SSLContext, pair: KeyPair) -> None:
     if not pair.certificates:
         raise ssl.SSLError("no certificate in it")
-    with readable(pair.chain) as chain, readable(pair.key) as key:
+    with as_file(pair.chain) as chain, as_file(pair.key) as key:
         context.load_cert_chain(chain, key)

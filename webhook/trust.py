@@ -7,7 +7,7 @@ from typing import Final
 
 from cryptography import x509
 
-from webhook.authority import is_valid, signed
+from webhook.authority import is_signed_by, is_valid
 from webhook.pem import certificates, joined
 
 _NO_CHECK_TIME: Final = 0x200000
@@ -16,7 +16,7 @@ _TURNS: Final = 4
 """More than a handshake takes."""
 
 
-def why_not(
+def untrusted_reason(
     served: ssl.SSLContext, chain: Sequence[x509.Certificate], bundles: Mapping[str, bytes], host: str, now: datetime
 ) -> str | None:
     """Why an API server would not talk to `served` under the name `host`; None: it would.
@@ -36,7 +36,7 @@ def why_not(
 def issuer(chain: Sequence[x509.Certificate], bundles: Mapping[str, bytes]) -> x509.Certificate | None:
     """The CA that the chain leads to, if it is in one of the bundles."""
     cas = [ca for text in bundles.values() for ca in certificates(text)]
-    return next((ca for ca in cas if any(signed(one, ca) for one in chain)), None)
+    return next((ca for ca in cas if any(is_signed_by(one, ca) for one in chain)), None)
 
 
 def _refusal(served: ssl.SSLContext, bundle: bytes, host: str, now: datetime) -> str | None:
@@ -46,7 +46,7 @@ def _refusal(served: ssl.SSLContext, bundle: bytes, host: str, now: datetime) ->
     if not valid:
         return "its caBundle holds no certificate that is valid now"
     try:
-        _shake_hands(served, _client(joined(valid)), host)
+        _handshake(served, _client(joined(valid)), host)
     except ssl.SSLCertVerificationError as refused:
         return f"its caBundle does not verify the serving certificate for {host}: {refused.verify_message}"
     return None
@@ -61,7 +61,7 @@ def _client(cas: bytes) -> ssl.SSLContext:
     return context
 
 
-def _shake_hands(served: ssl.SSLContext, client: ssl.SSLContext, host: str) -> None:
+def _handshake(served: ssl.SSLContext, client: ssl.SSLContext, host: str) -> None:
     there, back = ssl.MemoryBIO(), ssl.MemoryBIO()
     asking = client.wrap_bio(back, there, server_hostname=host)
     answering = served.wrap_bio(there, back, server_side=True)

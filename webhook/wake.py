@@ -8,9 +8,9 @@ import structlog
 
 from jobset_gate.kube.client import Client
 from jobset_gate.kube.informer import Informer
-from jobset_gate.kube.problems import Problem
+from jobset_gate.kube.problems import WatchProblem
 from jobset_gate.kube.resources import Resource
-from jobset_gate.kube.store import Change
+from jobset_gate.kube.store import ObjectChange
 
 log = structlog.get_logger("webhook.certificates")
 
@@ -28,12 +28,12 @@ class _Object(msgspec.Struct, frozen=True):
     metadata: _Meta = _Meta()
 
 
-def watches(
+def object_informers(
     client: Client, objects: Iterable[tuple[Resource, str | None, str]], wake: asyncio.Event
 ) -> list[Informer[_Object, str]]:
     """One informer for each (resource, namespace, name); `wake` is set at every change. Their run() is the caller's."""
 
-    def changed(_: Change[str]) -> None:
+    def changed(_: ObjectChange[str]) -> None:
         wake.set()
 
     return [
@@ -51,5 +51,5 @@ def watches(
     ]
 
 
-def _say(problem: Problem) -> None:
+def _say(problem: WatchProblem) -> None:
     log.debug("watch", resource=problem.resource.plural, kind=str(problem.kind), detail=problem.detail)

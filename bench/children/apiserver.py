@@ -10,33 +10,33 @@ from collections.abc import Iterator
 
 from bench.children import talk
 from bench.children.talk import Json
-from bench.gangs import Plan, Pods, Step, job_as_stored, jobs, jobset, new_uid
+from bench.gangs import GangPlan, GangPods, PodStep, job_as_stored, jobs, jobset, new_uid
 from jobset_gate import names
 from jobset_gate.kube.access import Access
 from jobset_gate.kube.client import Client
 from jobset_gate.kube.resources import CONFIGMAPS, JOBS, JOBSETS, PODS
 from jobset_gate.sim import jobset_crd
 from jobset_gate.sim.apiserver import ApiServer
-from jobset_gate.sim.apiserver.kinds import Kind
-from jobset_gate.sim.apiserver.store import Change, Key, Stored
+from jobset_gate.sim.apiserver.kinds import ServedKind
+from jobset_gate.sim.apiserver.store import Key, StoredObject, StoreEvent
 from jobset_gate.sim.cluster import SELDOM
 from jobset_gate.sim.objects import stamp
 
-BEAT = 0.01
+BATCH_INTERVAL = 0.01
 """Seconds between two batches of changes."""
-OBEDIENCE = 0.3
+KUBELET_DELAY = 0.3
 """Seconds from a pod's patch to its main container."""
 HISTORY = 2000
 """Changes that a watch may be behind: each is a whole pod in memory."""
 
 
-class Gang:
+class StoredGang:
     """A gang in the store, without the detour over HTTP. Its pods are numbered through all its Jobs."""
 
-    def __init__(self, server: ApiServer, plan: Plan, rng: random.Random) -> None:
+    def __init__(self, server: ApiServer, plan: GangPlan, rng: random.Random) -> None:
         self._store, self._plan, self._rng = server.store, plan, rng
         self._uids = [new_uid(rng) for _ in range(plan.size)]
-        self._pods: list[Pods] = []
+        self._pods: list[GangPods] = []
         self._kind = server.store.kinds.of(PODS)
         self._gone = False
         self.uid = ""
@@ -46,7 +46,7 @@ class Gang:
         """Of its pods."""
         return self._uids
 
-    def make(self, step: Step) -> None:
+    def make(self, step: PodStep) -> None:
         now = time.time()
         stored = jobset(self._plan)
         self.uid = new_uid(self._rng)
@@ -54,11 +54,11 @@ class Gang:
         self._store.put(JOBSETS, stored)
         for job in jobs(stored):
             made = self._store.put(JOBS, job_as_stored(job, self._rng, now))
-            self._pods.append(Pods(made, now, lean=self._plan.lean))
+            self._pods.append(GangPods(made, now, lean=self._plan.lean))
         for number in range(self._plan.size):
             self.move(number, step)
 
-    def move(self, number: int, step: Step) -> None:
+    def move(self, number: int, step: PodStep) -> None:
         job, index = divmod(number, self._plan.pods)
         pods = self._pods[job]
         pod = pods.stored(index, step, self._uids[number])
@@ -70,7 +70,7 @@ class Gang:
     def leave(self, number: int) -> None:
         """Its main container runs from now on, if the gang is still there."""
         if not self._gone:
-            self.move(number, Step.RUNNING)
+            self.move(number, PodStep.RUNNING)
 
     def names(self) -> Iterator[str]:
         """Of its pods, in the order of their numbers."""
@@ -90,14 +90,14 @@ class Gang:
             self._store.drop(CONFIGMAPS, gate, namespace)
 
 
-class Server:
+class ApiServerProcess:
     """The commands."""
 
     def __init__(self, server: ApiServer) -> None:
         self._server = server
         self._rng = random.Random(498)  # noqa: S311 - the same gangs in every run
-        self._gangs: dict[str, Gang] = {}
-        self._places: dict[Key, tuple[Gang, int]] = {}
+        self._gangs: dict[str, StoredGang] = {}
+        self._places: dict[Key, tuple[StoredGang, int]] = {}
         server.store.listeners.append(self._obey)
 
     async def install(self) -> Json:
@@ -107,9 +107,9 @@ class Server:
         return {"url": self._server.url}
 
     async def make(self, plan: Json, step: str) -> Json:
-        wanted = Plan(**plan)
-        gang = self._gangs[wanted.name] = Gang(self._server, wanted, self._rng)
-        gang.make(Step(step))
+        wanted = GangPlan(**plan)
+        gang = self._gangs[wanted.name] = StoredGang(self._server, wanted, self._rng)
+        gang.make(PodStep(step))
         self._places |= {(wanted.namespace, name): (gang, number) for number, name in enumerate(gang.names())}
         return {}
 
@@ -120,17 +120,17 @@ class Server:
 
     async def move(self, gangs: list[str], first: int, last: int, step: str, per_second: float) -> Json:
         """Pods `first` to `last` - 1 of each gang, gang by gang taking turns, evenly at that rate."""
-        moves: Iterator[tuple[Gang, int]] = (
+        moves: Iterator[tuple[StoredGang, int]] = (
             (self._gangs[name], number) for number in range(first, last) for name in gangs
         )
         start, done = time.perf_counter(), 0
         for gang, number in moves:
-            gang.move(number, Step(step))
+            gang.move(number, PodStep(step))
             done += 1
             if done % HISTORY == 0:
                 self._server.store.compact(self._server.store.revision - HISTORY)
             ahead = done / per_second - (time.perf_counter() - start)
-            if ahead > BEAT:
+            if ahead > BATCH_INTERVAL:
                 await asyncio.sleep(ahead)
             elif done % 20 == 0:
                 await asyncio.sleep(0)  # watches are served meanwhile
@@ -143,17 +143,17 @@ class Server:
     async def usage(self) -> Json:
         return talk.usage()
 
-    def _obey(self, kind: Kind, change: Change) -> None:
+    def _obey(self, kind: ServedKind, change: StoreEvent) -> None:
         """A pod that is told its verdict leaves the barrier soon, as with a kubelet."""
-        if kind.plural != PODS.plural or change.deleted or not _told(change.now) or _told(change.old):
+        if kind.plural != PODS.plural or change.deleted or not _patched(change.now) or _patched(change.old):
             return
         place = self._places.get(change.now.key)
         if place is not None:
             gang, number = place
-            asyncio.get_running_loop().call_later(OBEDIENCE, gang.leave, number)
+            asyncio.get_running_loop().call_later(KUBELET_DELAY, gang.leave, number)
 
 
-def _told(pod: Stored | None) -> bool:
+def _patched(pod: StoredObject | None) -> bool:
     return pod is not None and names.VERDICT in (pod.meta.get("annotations") or ())
 
 
@@ -161,8 +161,8 @@ async def main() -> None:
     """Serves until the parent goes."""
     gc.set_threshold(*SELDOM)
     async with ApiServer(garbage_collection=False) as server:
-        its = Server(server)
-        await talk.obey({name: getattr(its, name) for name in ("install", "make", "who", "move", "drop", "usage")})
+        its = ApiServerProcess(server)
+        await talk.serve({name: getattr(its, name) for name in ("install", "make", "who", "move", "drop", "usage")})
 
 
 if __name__ == "__main__":

@@ -14,10 +14,10 @@ from bench.children.talk import Json
 
 PER_ADDRESS = 5000
 """Connections from one address of ours, which has some 28,000 ports; loopback has 16 million addresses."""
-PATIENCE = 60.0
+TIMEOUT = 60.0
 
 
-class Barriers:
+class BarrierConnections:
     """The commands. Blocking work is done in a thread, while the pipe to the parent is listened to."""
 
     def __init__(self) -> None:
@@ -29,7 +29,7 @@ class Barriers:
 
     async def hear(self) -> Json:
         """Reads all answers to their ends: when the first and the last had come, and how many held a verdict."""
-        return await asyncio.to_thread(self._hear)
+        return await asyncio.to_thread(self._read)
 
     def _open(self, url: str, paths: list[str]) -> Json:
         start = time.perf_counter()
@@ -42,17 +42,17 @@ class Barriers:
 
     def _ask(self, host: str, port: int, path: str) -> socket.socket:
         number = len(self._sockets) // PER_ADDRESS
-        made = socket.create_connection((host, port), PATIENCE, source_address=(f"127.0.0.{2 + number}", 0))
+        made = socket.create_connection((host, port), TIMEOUT, source_address=(f"127.0.0.{2 + number}", 0))
         made.sendall(f"GET {path} HTTP/1.1\r\nHost: {host}:{port}\r\nUser-Agent: Wget\r\n\r\n".encode())
         return made
 
-    def _hear(self) -> Json:
+    def _read(self) -> Json:
         times: list[float] = []
         with selectors.DefaultSelector() as waiting:
             for one in self._sockets:
                 waiting.register(one, selectors.EVENT_READ, one)
             while waiting.get_map():
-                ready = waiting.select(PATIENCE)
+                ready = waiting.select(TIMEOUT)
                 assert ready, f"{len(waiting.get_map())} of {len(self._sockets)} were never answered"
                 for key, _ in ready:
                     data = key.data.recv(4096)
@@ -79,8 +79,8 @@ async def main() -> None:
     """Serves until the parent goes."""
     most = resource.getrlimit(resource.RLIMIT_NOFILE)[1]
     resource.setrlimit(resource.RLIMIT_NOFILE, (most, most))
-    its = Barriers()
-    await talk.obey({"open": its.open, "hear": its.hear})
+    its = BarrierConnections()
+    await talk.serve({"open": its.open, "hear": its.hear})
 
 
 if __name__ == "__main__":

@@ -10,11 +10,11 @@ from dataclasses import replace
 from typing import Any
 
 from bench.children import ears, talk
-from bench.children.ears import NOTES
-from bench.children.heart import Heart
+from bench.children.ears import RECORDING
+from bench.children.heart import LoopLag
 from bench.children.talk import Json
-from controllers.keys import Key
-from controllers.manager import Manager, Options
+from controllers.keys import GangKey
+from controllers.manager import Manager, ManagerOptions
 from jobset_gate import names, wire
 from jobset_gate.cli import logs
 from jobset_gate.cli.options import LogFormat, LogLevel
@@ -26,13 +26,13 @@ QUIET = 0.5
 """Seconds without a write after which the controller is taken to have nothing to do."""
 
 
-class Controller:
+class ControllerProcess:
     """The commands."""
 
     def __init__(self) -> None:
         self._manager: Manager | None = None
         self._tasks: list[asyncio.Task[None]] = []
-        self._heart = Heart()
+        self._loop_lag = LoopLag()
         self._bare: Json | None = None
 
     async def run(
@@ -53,7 +53,7 @@ class Controller:
         `whole`: with all that is on by default, pod groups and the port of health and metrics among it.
         """
         access = Access(server=server) if server else await from_kubeconfig(kubeconfig)
-        options = Options(namespace=namespace, watch_namespace=only, identity="bench")
+        options = ManagerOptions(namespace=namespace, watch_namespace=only, identity="bench")
         if not works:
             options = replace(options, leader_elect=False, workers=0)
         if stream:
@@ -61,7 +61,7 @@ class Controller:
         if whole:
             options = replace(options, stream_port=0, port=0, groups=Groups(), pod_group_crds=False)
         idle = talk.usage()
-        heart = asyncio.create_task(self._heart.beat())
+        heart = asyncio.create_task(self._loop_lag.measure())
         self._manager = Manager(access, options)
         running = asyncio.create_task(self._manager.run())
         self._tasks.append(running)
@@ -71,52 +71,52 @@ class Controller:
         if running.done():
             full.cancel()
             await running
-        if self._its.options.stream_port is not None:
-            await self._its.streaming.wait()
-        where = {"stream": self._its.stream_url, "health": self._its.url}
-        return {"idle": idle, "full": talk.usage(), **where, **self._beats()}
+        if self._running_manager.options.stream_port is not None:
+            await self._running_manager.streaming.wait()
+        where = {"stream": self._running_manager.stream_url, "health": self._running_manager.url}
+        return {"idle": idle, "full": talk.usage(), **where, **self._lag()}
 
     async def _filled(self, pods: int) -> None:
-        await self._its.leading.wait()
-        await NOTES.until(pods)
+        await self._running_manager.leading.wait()
+        await RECORDING.until(pods)
 
     async def rest(self, seconds: float) -> Json:
         """Beats of a loop that has nothing else to do."""
-        heart = asyncio.create_task(self._heart.beat())
+        heart = asyncio.create_task(self._loop_lag.measure())
         await asyncio.sleep(seconds)
         heart.cancel()
-        return self._beats()
+        return self._lag()
 
     async def beating(self, on: bool) -> Json:
         """Starts the heart, or stops it and tells of its beats."""
         if on:
-            self._tasks.append(asyncio.create_task(self._heart.beat()))
+            self._tasks.append(asyncio.create_task(self._loop_lag.measure()))
             return {}
         self._tasks.pop().cancel()
-        return self._beats()
+        return self._lag()
 
     async def events(self, count: int) -> Json:
         """Waits until so many pod events have come since the start."""
-        await NOTES.until(count)
-        return {"events": NOTES.events}
+        await RECORDING.until(count)
+        return {"events": RECORDING.events}
 
     async def decided(self, namespace: str, gang: str, within: float | None = None) -> Json:
         """Waits for the gang's verdict: when its write was answered, and the counts then. {} after so many seconds.
 
         With the seconds since its last start, if the informer told of one.
         """
-        key = Key(namespace, gang)
+        key = GangKey(namespace, gang)
         try:
             async with asyncio.timeout(within):
-                await NOTES.until_decided(key)
+                await RECORDING.until_decided(key)
         except TimeoutError:
             return {}
-        at = NOTES.decided[key]
-        return {"at": at, "seconds": at - NOTES.last_start.get(key, at), "then": NOTES.then[key]}
+        at = RECORDING.decided[key]
+        return {"at": at, "seconds": at - RECORDING.last_start.get(key, at), "then": RECORDING.counts_at_verdict[key]}
 
     async def bare(self, namespace: str, times: int) -> Json:
         """Seconds of each of so many replacements of a ConfigMap of a gate's size, by the controller's own client."""
-        client = NOTES.writer
+        client = RECORDING.writer
         assert client is not None
         if self._bare is None:
             uid = "0" * 36
@@ -135,12 +135,12 @@ class Controller:
         return {"seconds": found}
 
     async def counts(self) -> Json:
-        return {**talk.usage(), **NOTES.counts()}
+        return {**talk.usage(), **RECORDING.counts()}
 
     async def quiet(self, seconds: float = QUIET) -> Json:
         """Waits until it has written nothing for so long."""
         before = -1
-        while (now := sum(NOTES.writes.values())) != before:
+        while (now := sum(RECORDING.writes.values())) != before:
             before = now
             await asyncio.sleep(seconds)
         return {}
@@ -152,13 +152,13 @@ class Controller:
             with contextlib.suppress(asyncio.CancelledError):
                 await task
 
-    def _beats(self) -> Json:
-        beats = {"late": self._heart.late, "worked": self._heart.worked}
-        self._heart.late, self._heart.worked = [], []
+    def _lag(self) -> Json:
+        beats = {"late": self._loop_lag.late, "worked": self._loop_lag.worked}
+        self._loop_lag.late, self._loop_lag.worked = [], []
         return beats
 
     @property
-    def _its(self) -> Manager:
+    def _running_manager(self) -> Manager:
         assert self._manager is not None, "it does not run"
         return self._manager
 
@@ -168,12 +168,12 @@ async def main() -> None:
     logs.configure(LogFormat.JSON, LogLevel.WARNING)
     most = resource.getrlimit(resource.RLIMIT_NOFILE)[1]
     resource.setrlimit(resource.RLIMIT_NOFILE, (most, most))
-    its = Controller()
+    its = ControllerProcess()
     commands: dict[str, Any] = {
         name: getattr(its, name) for name in ("rest", "run", "beating", "events", "decided", "bare", "counts", "quiet")
     }
-    with ears.open_ears():
-        await talk.obey(commands)
+    with ears.instrumented():
+        await talk.serve(commands)
         await its.stop()
 
 

@@ -17,7 +17,7 @@ from jobset_gate.cli.options import LogFormat, LogLevel
 from jobset_gate.settings import Settings
 from webhook import selfsigned
 from webhook import server as its_server
-from webhook.app import Door
+from webhook.app import AdmissionServer
 
 NOTHING_PATH = "/nothing"
 _ANSWER = (
@@ -26,7 +26,7 @@ _ANSWER = (
 )
 
 
-class _Door(Door):
+class _BenchWebhook(AdmissionServer):
     @override
     def app(self) -> web.Application:
         app = super().app()
@@ -42,7 +42,7 @@ async def main() -> None:
     """Serves until the parent goes."""
     logs.configure(LogFormat.JSON, LogLevel.WARNING)
     bundle = selfsigned.make()
-    with tempfile.TemporaryDirectory() as folder, patch.object(its_server, "Door", _Door):
+    with tempfile.TemporaryDirectory() as folder, patch.object(its_server, "AdmissionServer", _BenchWebhook):
         server = await its_server.serve(Settings(), tls=bundle.write(Path(folder)))
 
         async def where() -> Json:
@@ -51,7 +51,7 @@ async def main() -> None:
         async def usage() -> Json:
             return talk.usage()
 
-        await talk.obey({"where": where, "usage": usage})
+        await talk.serve({"where": where, "usage": usage})
         await server.stop()
 
 

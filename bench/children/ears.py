@@ -17,26 +17,26 @@ from typing_extensions import override
 
 from bench.children.talk import Json
 from controllers import manager as its_manager
-from controllers.gates import Gates
-from controllers.index import Index
-from controllers.keys import Key
-from controllers.plumbing import Plumbing
+from controllers.gates import VerdictStore
+from controllers.index import GangCache
+from controllers.keys import GangKey
+from controllers.plumbing import RuntimeMetrics
 from jobset_gate import wire
 from jobset_gate.kube.client import Client
 from jobset_gate.kube.resources import LEASES
-from jobset_gate.kube.store import Change
-from jobset_gate.kube.witness import Witness
-from jobset_gate.model import GangSeen, GateSeen, PodSeen
+from jobset_gate.kube.store import ObjectChange
+from jobset_gate.kube.witness import MutationCache
+from jobset_gate.model import ConfigMapSeen, GangSnapshot, PodSeen
 
 READS = frozenset({"get", "list", "watch"})
 
 
-def open_ears() -> AbstractContextManager[Any]:
+def instrumented() -> AbstractContextManager[Any]:
     """Managers made within the block are heard."""
-    return patch.multiple(its_manager, Index=_Index, Gates=_Gates, Plumbing=_Plumbing)
+    return patch.multiple(its_manager, Index=_RecordingCache, Gates=_RecordingStore, Plumbing=_RecordingMetrics)
 
 
-class Notes:
+class Recording:
     """What the ears have heard."""
 
     def __init__(self) -> None:
@@ -45,21 +45,21 @@ class Notes:
         self.passes = 0
         self.writes: Counter[str] = Counter()
         """Writes that were answered, by resource, without the Lease."""
-        self.last_start: dict[Key, float] = {}
-        self.decided: dict[Key, float] = {}
+        self.last_start: dict[GangKey, float] = {}
+        self.decided: dict[GangKey, float] = {}
         """When the answer to the write of a verdict was there."""
-        self.then: dict[Key, Json] = {}
+        self.counts_at_verdict: dict[GangKey, Json] = {}
         """The counts at that moment."""
         self.writer: Client | None = None
-        self.news = asyncio.Event()
+        self.changed = asyncio.Event()
         self.awaited = 0
 
     async def until(self, count: int) -> None:
         """Until so many pod events have come."""
         self.awaited = count
         while self.events < count:
-            self.news.clear()
-            await self.news.wait()
+            self.changed.clear()
+            await self.changed.wait()
         self.awaited = 0
 
     def counts(self) -> Json:
@@ -67,49 +67,49 @@ class Notes:
         done = {"events": self.events, "passes": self.passes, "writes": sum(self.writes.values())}
         return {"cpu": time.process_time(), **done}
 
-    async def until_decided(self, key: Key) -> None:
+    async def until_decided(self, key: GangKey) -> None:
         while key not in self.decided:
-            self.news.clear()
-            await self.news.wait()
+            self.changed.clear()
+            await self.changed.wait()
 
 
-NOTES = Notes()
+RECORDING = Recording()
 
 
-class _Index(Index):
+class _RecordingCache(GangCache):
     @override
-    def on_pod(self, change: Change[PodSeen]) -> None:
-        NOTES.events += 1
+    def on_pod(self, change: ObjectChange[PodSeen]) -> None:
+        RECORDING.events += 1
         new, old = change.new, change.old
         if new is not None and new.started and not (old is not None and old.started):
-            NOTES.last_start[Key(new.namespace, new.gang)] = time.perf_counter()
-        if NOTES.events == NOTES.awaited:
-            NOTES.news.set()
+            RECORDING.last_start[GangKey(new.namespace, new.gang)] = time.perf_counter()
+        if RECORDING.events == RECORDING.awaited:
+            RECORDING.changed.set()
         super().on_pod(change)
 
     @override
-    def saw_gate(self, key: Key, gate: GateSeen | None) -> None:
-        if gate is not None and gate.verdict is not None and key not in NOTES.decided:
-            NOTES.decided[key] = time.perf_counter()
-            NOTES.then[key] = NOTES.counts()
-            NOTES.news.set()
-        super().saw_gate(key, gate)
+    def set_config_map(self, key: GangKey, gate: ConfigMapSeen | None) -> None:
+        if gate is not None and gate.verdict is not None and key not in RECORDING.decided:
+            RECORDING.decided[key] = time.perf_counter()
+            RECORDING.counts_at_verdict[key] = RECORDING.counts()
+            RECORDING.changed.set()
+        super().set_config_map(key, gate)
 
     @override
-    def observe(self, key: Key) -> GangSeen | None:
-        NOTES.passes += 1
-        return super().observe(key)
+    def snapshot(self, key: GangKey) -> GangSnapshot | None:
+        RECORDING.passes += 1
+        return super().snapshot(key)
 
 
-class _Plumbing(Plumbing):
+class _RecordingMetrics(RuntimeMetrics):
     @override
-    def request(self, verb: str, resource: str, code: str, seconds: float) -> None:
+    def observe_request(self, verb: str, resource: str, code: str, seconds: float) -> None:
         if verb not in READS and resource != LEASES.plural:
-            NOTES.writes[resource] += 1
-        super().request(verb, resource, code, seconds)
+            RECORDING.writes[resource] += 1
+        super().observe_request(verb, resource, code, seconds)
 
 
-class _Gates(Gates):
-    def __init__(self, client: Client, index: Index, witness: Witness[wire.ConfigMap, GateSeen]) -> None:
+class _RecordingStore(VerdictStore):
+    def __init__(self, client: Client, index: GangCache, witness: MutationCache[wire.ConfigMap, ConfigMapSeen]) -> None:
         super().__init__(client, index, witness)
-        NOTES.writer = client
+        RECORDING.writer = client

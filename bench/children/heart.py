@@ -8,7 +8,7 @@ import time
 PERIOD = 0.005
 
 
-class Heart:
+class LoopLag:
     """`late`: seconds by which each beat came late; `worked`: how much of that this process can have worked itself.
 
     A beat is late because something of ours held the loop or because the machine gave the processor to others. The
@@ -19,7 +19,7 @@ class Heart:
         self.late: list[float] = []
         self.worked: list[float] = []
 
-    async def beat(self) -> None:
+    async def measure(self) -> None:
         """Until cancelled."""
         loop = asyncio.get_running_loop()
         while True:

@@ -9,13 +9,13 @@ import time
 from typing_extensions import override
 
 from bench.children import talk
-from bench.children.heart import Heart
+from bench.children.heart import LoopLag
 from bench.children.talk import Json
 
 HEAD = b"HTTP/1.0 200 OK\r\nContent-Type: text/plain\r\n\r\n\n"
 
 
-class _Held(asyncio.Protocol):
+class _HeldConnection(asyncio.Protocol):
     def __init__(self, transports: set[asyncio.Transport]) -> None:
         self._transports = transports
 
@@ -34,7 +34,7 @@ class _Held(asyncio.Protocol):
         self._transports.discard(self._transport)
 
 
-class Holder:
+class RequestHolder:
     """The commands."""
 
     def __init__(self) -> None:
@@ -43,14 +43,14 @@ class Holder:
     async def listen(self) -> Json:
         """Opens a port."""
         loop = asyncio.get_running_loop()
-        server = await loop.create_server(lambda: _Held(self._transports), "127.0.0.1", 0, backlog=4096)
+        server = await loop.create_server(lambda: _HeldConnection(self._transports), "127.0.0.1", 0, backlog=4096)
         port = server.sockets[0].getsockname()[1]
         return {"url": f"http://127.0.0.1:{port}"}
 
-    async def tell(self, text: str) -> Json:
+    async def answer_all(self, text: str) -> Json:
         """Answers all in one go; when it began, and how long the loop was kept from everything else."""
-        heart = Heart()
-        beating = asyncio.create_task(heart.beat())
+        heart = LoopLag()
+        beating = asyncio.create_task(heart.measure())
         await asyncio.sleep(0.05)
         at, answer = time.perf_counter(), text.encode()
         for transport in list(self._transports):
@@ -68,8 +68,8 @@ async def main() -> None:
     """Serves until the parent goes."""
     most = resource.getrlimit(resource.RLIMIT_NOFILE)[1]
     resource.setrlimit(resource.RLIMIT_NOFILE, (most, most))
-    its = Holder()
-    await talk.obey({"listen": its.listen, "tell": its.tell, "usage": its.usage})
+    its = RequestHolder()
+    await talk.serve({"listen": its.listen, "tell": its.answer_all, "usage": its.usage})
 
 
 if __name__ == "__main__":

@@ -19,13 +19,13 @@ Command = Callable[..., Awaitable[Json]]
 LONGEST_LINE = 16 * 1024 * 1024
 
 
-async def obey(commands: Mapping[str, Command]) -> None:
+async def serve(commands: Mapping[str, Command]) -> None:
     """Answers one command after the other. Returns when the parent closes the pipe, or is gone, whatever goes on."""
     loop = asyncio.get_running_loop()
     reader = asyncio.StreamReader(limit=LONGEST_LINE)
     await loop.connect_read_pipe(lambda: asyncio.StreamReaderProtocol(reader), sys.stdin)
     asked: asyncio.Queue[bytes] = asyncio.Queue()
-    answering = asyncio.create_task(_answer(asked, commands))
+    answering = asyncio.create_task(_execute(asked, commands))
     while line := await reader.readline():
         asked.put_nowait(line)
     answering.cancel()
@@ -33,7 +33,7 @@ async def obey(commands: Mapping[str, Command]) -> None:
         await answering
 
 
-async def _answer(asked: asyncio.Queue[bytes], commands: Mapping[str, Command]) -> None:
+async def _execute(asked: asyncio.Queue[bytes], commands: Mapping[str, Command]) -> None:
     while True:
         what: Json = msgspec.json.decode(await asked.get())
         try:

@@ -11,14 +11,14 @@ from bench.children.talk import Json
 from jobset_gate import names
 from jobset_gate.kube.access import Access
 from jobset_gate.kube.client import Client
-from jobset_gate.kube.listwatch import Pacer, Scope, pages
+from jobset_gate.kube.listwatch import ListScope, LoopYielder, list_pages
 from jobset_gate.kube.resources import PODS
 
-SCOPE = Scope(PODS, label_selector=f"{names.GATED}={names.GATED_VALUE}")
+SCOPE = ListScope(PODS, label_selector=f"{names.GATED}={names.GATED_VALUE}")
 WATCH_SECONDS = 600
 
 
-class Watcher:
+class PodWatcher:
     """The commands."""
 
     def __init__(self) -> None:
@@ -49,17 +49,17 @@ class Watcher:
 
     async def _follow(self, server: str, keep: bool, synced: asyncio.Event) -> None:
         async with Client(Access(server=server), user_agent="watcher") as client:
-            version, pacer = "", Pacer()
-            async for items, version in pages(client, SCOPE, 500):  # noqa: B007 - all pages have the same version
+            version, pacer = "", LoopYielder()
+            async for items, version in list_pages(client, SCOPE, 500):  # noqa: B007 - all pages have the same version
                 for raw in items:
                     if keep:
                         self._put(json.loads(bytes(raw)))
-                    await pacer.did(len(memoryview(raw)))
+                    await pacer.yield_after(len(memoryview(raw)))
             synced.set()
             await self._watch(client, version, keep)
 
     async def _watch(self, client: Client, version: str, keep: bool) -> None:
-        pacer = Pacer()
+        pacer = LoopYielder()
         async with client.watch(
             PODS, label_selector=SCOPE.label_selector, resource_version=version, timeout_seconds=WATCH_SECONDS
         ) as lines:
@@ -69,7 +69,7 @@ class Watcher:
                     self._news.set()
                 if keep:
                     self._put(json.loads(line)["object"])
-                await pacer.did(len(line))
+                await pacer.yield_after(len(line))
 
     def _put(self, pod: Any) -> None:
         meta = pod.get("metadata") or {}
@@ -79,8 +79,8 @@ class Watcher:
 
 async def main() -> None:
     """Watches until the parent goes."""
-    its = Watcher()
-    await talk.obey({"run": its.run, "events": its.events, "counts": its.counts})
+    its = PodWatcher()
+    await talk.serve({"run": its.run, "events": its.events, "counts": its.counts})
 
 
 if __name__ == "__main__":

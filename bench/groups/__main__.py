@@ -15,7 +15,7 @@ from rich.console import Console
 from bench import machine, report
 from bench.__main__ import RESULTS, WIDTH, keep, positive
 from bench.groups import decision, placing
-from bench.report import Table
+from bench.report import ResultTable
 from bench.scale import Scale
 
 RUNS = 5
@@ -28,14 +28,14 @@ def main(arguments: Sequence[str] | None = None) -> int:
     asked = _parser().parse_args(arguments)
     scale = Scale(asked.scale)
     runs = asked.runs or (RUNS if asked.scale > 0.1 else FEWER_RUNS)
-    every: dict[str, Callable[[], Coroutine[Any, Any, list[Table]]]] = {
+    every: dict[str, Callable[[], Coroutine[Any, Any, list[ResultTable]]]] = {
         decision.NAME: lambda: decision.run(scale),
         placing.NAME: lambda: placing.run(scale, runs),
     }
     console = Console(width=None if sys.stdout.isatty() else WIDTH + 10)
     found = machine.facts()
     console.print(machine.line(found), highlight=False)
-    tables: list[Table] = []
+    tables: list[ResultTable] = []
     for name in asked.only or every:
         began = time.monotonic()
         print(f"{name} ...", file=sys.stderr, flush=True)

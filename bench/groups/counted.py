@@ -6,11 +6,11 @@ from collections import Counter
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
-from tests.plane.audit import Request
+from tests.plane.audit import AuditedRequest
 
 
 @dataclass(frozen=True, slots=True)
-class Counted:
+class RequestCounts:
     """Per pod and per group."""
 
     patches_per_pod: float
@@ -23,7 +23,7 @@ class Counted:
     refused: int
 
 
-def counted(requests: Sequence[Request], pods: int, groups: Iterable[str]) -> Counted:
+def count_requests(requests: Sequence[AuditedRequest], pods: int, groups: Iterable[str]) -> RequestCounts:
     """All requests of one run by one account, in the order of the answers."""
     names = list(groups)
     writes = [one for one in requests if one.verb in ("create", "update", "patch", "delete")]
@@ -37,7 +37,7 @@ def counted(requests: Sequence[Request], pods: int, groups: Iterable[str]) -> Co
             seen.add(one.name.rpartition("-")[0])
         elif one.resource == "podgroups" and one.name not in seen:
             before[one.name] += 1
-    return Counted(
+    return RequestCounts(
         patches_per_pod=len(opened) / pods,
         most_patches_of_a_pod=max(patches.values(), default=0),
         decisions_per_group=sum(before[name] for name in names) / len(names),

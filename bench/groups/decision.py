@@ -7,17 +7,17 @@ import time
 from fractions import Fraction
 
 from bench.groups import plan
-from bench.report import Cell, Table, Target
+from bench.report import Cell, ResultTable, ResultTarget
 from bench.scale import Scale
 from bench.stats import median, percentile
 from jobset_gate.groups import opening
-from jobset_gate.groups.candidates import Candidate, Check, Open, order
-from jobset_gate.groups.certainty import Ground, Room, Shape
-from jobset_gate.groups.fit import Demand
-from jobset_gate.groups.model import Design, Key
+from jobset_gate.groups.candidates import Admit, Candidate, CapacityCheck, admission_order
+from jobset_gate.groups.certainty import NodeInfo, NodeSnapshot, PodShape
+from jobset_gate.groups.fit import GroupRequest
+from jobset_gate.groups.model import Flavor, PodGroupKey
 from jobset_gate.groups.requests import Amounts
-from jobset_gate.groups.selection import Node, of_pod
-from jobset_gate.groups.words import Words
+from jobset_gate.groups.selection import NodeFacts, pod_node_selection
+from jobset_gate.groups.words import MessageMemo
 
 NAME = "decision"
 GROUPS = 1000
@@ -32,7 +32,7 @@ KINDS = {"alike": 1, "of 20 kinds": 20, "all different": GROUPS}
 """Of pods."""
 
 
-async def run(scale: Scale) -> list[Table]:
+async def run(scale: Scale) -> list[ResultTable]:
     """Always of the full size: it takes seconds."""
     del scale
     rows: list[list[Cell]] = []
@@ -43,9 +43,9 @@ async def run(scale: Scale) -> list[Table]:
             name = f"{kind}, {'room for all' if fits else 'no room'}"
             slowest = percentile(each, 99) * 1000
             rows.append([name, len(each), opened, median(each) * 1000, slowest, max(each) * 1000, sum(each) * 1000])
-            targets.append(Target(f"one decision (p99), groups {name}", slowest, LIMIT_MS, " ms"))
+            targets.append(ResultTarget(f"one decision (p99), groups {name}", slowest, LIMIT_MS, " ms"))
     return [
-        Table(
+        ResultTable(
             name=NAME,
             title=f"{GROUPS:,} waiting groups of {PODS} pods judged on {plan.NODES:,} nodes that are four fifths full",
             columns=("groups", "judged", "to be opened", "one p50 ms", "p99", "slowest", "all ms"),
@@ -58,27 +58,34 @@ async def run(scale: Scale) -> list[Table]:
 
 def _measured(shapes: int, *, fits: bool) -> tuple[list[float], int]:
     """Seconds of each verdict, and how many groups were to be opened."""
-    waiting = sorted(_candidates(shapes, 1 if fits else 4), key=order)
+    waiting = sorted(_candidates(shapes, 1 if fits else 4), key=admission_order)
     seconds: list[float] = []
     opened, now = 0, float(GROUPS)
-    going = opening.Pass([], Ground(_rooms()), words=Words(), now=now, check=Check.FIT, starvation_seconds=2 * GROUPS)
+    going = opening.SchedulingCycle(
+        [],
+        NodeSnapshot(_node_infos()),
+        words=MessageMemo(),
+        now=now,
+        check=CapacityCheck.FIT,
+        starvation_seconds=2 * GROUPS,
+    )
     for candidate in waiting:
         if sum(seconds) > BUDGET:
             break
         began = time.perf_counter()
-        opened += isinstance(going.consider(candidate), Open)
+        opened += isinstance(going.decide_candidate(candidate), Admit)
         seconds.append(time.perf_counter() - began)
     return seconds, opened
 
 
-def _rooms() -> list[Room]:
+def _node_infos() -> list[NodeInfo]:
     rng = random.Random(1)  # noqa: S311 - the same nodes each time
-    return [Room(node=_node(index), free=_free(rng)) for index in range(plan.NODES)]
+    return [NodeInfo(node=_node(index), free=_free(rng)) for index in range(plan.NODES)]
 
 
-def _node(index: int) -> Node:
+def _node(index: int) -> NodeFacts:
     name = f"node-{index}"
-    return Node(name=name, labels={"kubernetes.io/hostname": name, "pool": "a" if index % 2 else "b"})
+    return NodeFacts(name=name, labels={"kubernetes.io/hostname": name, "pool": "a" if index % 2 else "b"})
 
 
 def _free(rng: random.Random) -> Amounts:
@@ -95,13 +102,13 @@ def _free(rng: random.Random) -> Amounts:
 def _candidates(kinds: int, devices: int) -> list[Candidate]:
     """No node has room for four devices."""
     domain = frozenset(f"node-{index}" for index in range(plan.NODES))
-    selection = of_pod({"nodeSelector": {}})
+    selection = pod_node_selection({"nodeSelector": {}})
     found = []
     for index in range(GROUPS):
         asked = {"cpu": 500 + index % kinds, "memory": GIB, "pods": 1000}
         asked |= {"nvidia.com/gpu": devices * 1000} if devices > 1 else {}
-        shape = Shape(selection=selection, requests=asked, count=PODS)
-        key = Key(design=Design.SCHEDULER_PLUGINS, namespace="team", name=f"g{index}")
-        demand = Demand(key=key, shapes=(shape,), minimum=PODS)
+        shape = PodShape(selection=selection, requests=asked, count=PODS)
+        key = PodGroupKey(design=Flavor.SCHEDULER_PLUGINS, namespace="team", name=f"g{index}")
+        demand = GroupRequest(key=key, shapes=(shape,), minimum=PODS)
         found.append(Candidate(demands=(demand,), priority=0, created=float(index), since=float(index), domain=domain))
     return found

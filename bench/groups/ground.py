@@ -15,8 +15,8 @@ from bench.scale import Scale
 from jobset_gate.kube.access import Access
 from jobset_gate.kube.client import Client
 from jobset_gate.kube.resources import NAMESPACES, NODES, PODGROUPS_PLUGINS, PODS
-from jobset_gate.sim.until import View
-from tests.plane.audit import Request
+from jobset_gate.sim.until import ObjectView
+from tests.plane.audit import AuditedRequest
 from tests.plane.pod_groups import install_pod_groups
 from tests.plane.real import RealPlane
 
@@ -31,7 +31,7 @@ CLEARING = 600.0
 
 
 @dataclass(frozen=True, slots=True)
-class Ground:
+class GroupBenchCluster:
     """A running one."""
 
     plane: RealPlane
@@ -42,7 +42,7 @@ class Ground:
     def access(self) -> Access:
         return Access(server=self.plane.server, ssl=self.plane.ssl)
 
-    def requests(self, account: str, namespace: str) -> list[Request]:
+    def requests(self, account: str, namespace: str) -> list[AuditedRequest]:
         """All that an account has asked for in a namespace, in the order of the answers."""
         return [one for one in self.plane.requests(account, HOME) if one.namespace == namespace]
 
@@ -65,11 +65,11 @@ class Ground:
                 await asyncio.to_thread(self.plane.admin.must, "DELETE", path)
 
         async with Client(self.access) as client:
-            async with View(client, PODS, name) as view:
+            async with ObjectView(client, PODS, name) as view:
                 await asyncio.gather(*(remove(group) for group in {_group(pod) for pod in view.all()}))
                 await view.until(lambda pods: not pods, CLEARING)
             await asyncio.to_thread(self.plane.admin.must, "DELETE", PODGROUPS_PLUGINS.path(name))
-            async with View(client, NAMESPACES, field_selector=f"metadata.name={name}") as view:
+            async with ObjectView(client, NAMESPACES, field_selector=f"metadata.name={name}") as view:
                 await client.delete(NAMESPACES, name)
                 await view.until(lambda left: not left, CLEARING)  # with the Events of all pods, which take a while
 
@@ -79,13 +79,13 @@ def _group(pod: dict[str, Any]) -> str:
 
 
 @contextmanager
-def prepared(scale: Scale, folder: Path) -> Iterator[Ground]:
+def prepared(scale: Scale, folder: Path) -> Iterator[GroupBenchCluster]:
     """With nodes, accounts and the CRDs of pod groups."""
     with RealPlane(scheduler=True, audited=True, prepare=install_pod_groups) as plane:
         for node in plan.nodes(scale):
             plane.admin.must("POST", NODES.path(), node)
         kubeconfigs = {name: str(_account(plane, name, folder)) for name in ACCOUNTS}
-        yield Ground(plane, {**kubeconfigs, "admin": str(plane.kubeconfig)})
+        yield GroupBenchCluster(plane, {**kubeconfigs, "admin": str(plane.kubeconfig)})
 
 
 def _account(plane: RealPlane, name: str, folder: Path) -> Path:

@@ -16,22 +16,22 @@ from typing import Any
 from bench import intervals
 from bench.child import Child
 from bench.groups import ground, plan
-from bench.groups.counted import Counted, counted
-from bench.groups.ground import Ground
-from bench.groups.plan import TITLES, Shape, Way
-from bench.report import Cell, Table, Target
+from bench.groups.counted import RequestCounts, count_requests
+from bench.groups.ground import GroupBenchCluster
+from bench.groups.plan import TITLES, LoadShape, Placer
+from bench.report import Cell, ResultTable, ResultTarget
 from bench.scale import Scale
 from bench.stats import geometric_mean, median, percentile
 
 NAME = "placing"
 PACKAGE = "bench.groups.children"
-PATIENCE = 900.0
+TIMEOUT = 900.0
 LIMIT = 1.1
 """How long ours may take, in times of the floor."""
 
 
 @dataclass(frozen=True, slots=True)
-class Run:
+class PlacementRun:
     """One way, once. Seconds."""
 
     created: float
@@ -40,7 +40,7 @@ class Run:
     """From the last member there to the last one bound."""
     groups: list[float]
     """The same of each group by itself."""
-    counted: Counted | None = None
+    counted: RequestCounts | None = None
     cpu: float = 0.0
     peak: float = 0.0
     """MiB."""
@@ -52,12 +52,12 @@ class Run:
         return self.created + self.bound
 
 
-async def run(scale: Scale, runs: int) -> list[Table]:
+async def run(scale: Scale, runs: int) -> list[ResultTable]:
     """A table for each shape."""
     async with AsyncExitStack() as stack:
         folder = Path(stack.enter_context(tempfile.TemporaryDirectory(prefix="jobset-gate-bench-")))
         there = stack.enter_context(ground.prepared(scale, folder))
-        stage = Stage(there, *[await _child(stack, name) for name in ("load", "watch", "door")])
+        stage = PlacementBenchmark(there, *[await _child(stack, name) for name in ("load", "watch", "door")])
         await stage.prepare(folder)
         return [await _shape(stage, shape, runs) for shape in plan.shapes(scale)]
 
@@ -66,69 +66,71 @@ async def _child(stack: AsyncExitStack, module: str) -> Child:
     return await stack.enter_async_context(Child(module, PACKAGE))
 
 
-async def _shape(stage: Stage, shape: Shape, runs: int) -> Table:
-    found: dict[Way, list[Run]] = defaultdict(list)
+async def _shape(stage: PlacementBenchmark, shape: LoadShape, runs: int) -> ResultTable:
+    found: dict[Placer, list[PlacementRun]] = defaultdict(list)
     # The first pods of a fresh API server take a fifth longer: its heap grows, and the machine gives it the memory page
     # by page. Whoever came first would pay for it.
-    _tell(shape, "not counted", await stage.measure(Way.OURS, shape))
+    _print_run(shape, "not counted", await stage.measure(Placer.OURS, shape))
     for way in plan.order(runs):
         one = await stage.measure(way, shape)
         found[way].append(one)
-        _tell(shape, TITLES[way], one)
+        _print_run(shape, TITLES[way], one)
     return table(shape, found)
 
 
-def _tell(shape: Shape, what: str, run: Run) -> None:
+def _print_run(shape: LoadShape, what: str, run: PlacementRun) -> None:
     print(f"  {shape}, {what}: {run.bound:.2f} s", file=sys.stderr, flush=True)
 
 
-class Stage:
+class PlacementBenchmark:
     """The processes that stay from run to run."""
 
-    def __init__(self, there: Ground, loader: Child, watcher: Child, door: Child) -> None:
+    def __init__(self, there: GroupBenchCluster, loader: Child, watcher: Child, door: Child) -> None:
         self._ground, self._loader, self._watcher, self._door = there, loader, watcher, door
         self._namespaces = count()
 
     async def prepare(self, folder: Path) -> None:
         admin = self._ground.kubeconfigs["admin"]
-        await self._loader.ask("run", kubeconfig=admin)
-        await self._watcher.ask("run", kubeconfig=admin)
-        await self._door.ask("run", kubeconfig=admin, folder=str(folder))
+        await self._loader.call("run", kubeconfig=admin)
+        await self._watcher.call("run", kubeconfig=admin)
+        await self._door.call("run", kubeconfig=admin, folder=str(folder))
 
-    async def measure(self, way: Way, shape: Shape) -> Run:
+    async def measure(self, way: Placer, shape: LoadShape) -> PlacementRun:
         """One run in a namespace of its own, cleared away afterwards."""
         namespace = f"run-{next(self._namespaces)}"
         await self._ground.open_namespace(namespace)
         async with AsyncExitStack() as stack:
-            keeper = await self._keeper(way, shape, namespace, stack)
+            keeper = await self._start_controller(way, shape, namespace, stack)
             found = await self._place(way, shape, namespace, keeper)
         await self._ground.clear(namespace)
         return found
 
-    async def _keeper(self, way: Way, shape: Shape, namespace: str, stack: AsyncExitStack) -> Child | None:
-        if way is Way.FREE:
+    async def _start_controller(
+        self, way: Placer, shape: LoadShape, namespace: str, stack: AsyncExitStack
+    ) -> Child | None:
+        if way is Placer.FREE:
             return None
-        keeper = await _child(stack, "floor" if way is Way.FLOOR else "controller")
-        account = self._ground.kubeconfigs["floor" if way is Way.FLOOR else "ours"]
-        more = {"quorum": shape.pods} if way is Way.FLOOR else {}
-        await keeper.ask("run", kubeconfig=account, namespace=namespace, **more)
+        keeper = await _child(stack, "floor" if way is Placer.FLOOR else "controller")
+        account = self._ground.kubeconfigs["floor" if way is Placer.FLOOR else "ours"]
+        more = {"quorum": shape.pods} if way is Placer.FLOOR else {}
+        await keeper.call("run", kubeconfig=account, namespace=namespace, **more)
         return keeper
 
     async def _used(self, keeper: Child | None) -> dict[str, Any]:
-        return {"cpu": 0.0, "peak": 0.0} if keeper is None else await keeper.ask("figures")
+        return {"cpu": 0.0, "peak": 0.0} if keeper is None else await keeper.call("figures")
 
-    async def _place(self, way: Way, shape: Shape, namespace: str, keeper: Child | None) -> Run:
+    async def _place(self, way: Placer, shape: LoadShape, namespace: str, keeper: Child | None) -> PlacementRun:
         what: dict[str, Any] = {"namespace": namespace, "way": way, "groups": shape.groups, "pods": shape.pods}
-        await self._watcher.ask("begin", namespace=namespace)
-        door = (await self._door.ask("figures"))["cpu"]
+        await self._watcher.call("begin", namespace=namespace)
+        door = (await self._door.call("figures"))["cpu"]
         before = await self._used(keeper)
-        begun = await self._loader.ask("begin", patience=PATIENCE, **what)
-        bound = asyncio.create_task(self._watcher.ask("until", patience=PATIENCE, count=shape.size))
-        last = (await self._loader.ask("finish", patience=PATIENCE, **what))["at"]
+        begun = await self._loader.call("begin", timeout=TIMEOUT, **what)
+        bound = asyncio.create_task(self._watcher.call("until", timeout=TIMEOUT, count=shape.size))
+        last = (await self._loader.call("finish", timeout=TIMEOUT, **what))["at"]
         ends: dict[str, float] = (await bound)["last"]
         figures = await self._used(keeper)
-        door = (await self._door.ask("figures"))["cpu"] - door
-        return Run(
+        door = (await self._door.call("figures"))["cpu"] - door
+        return PlacementRun(
             created=max(last) - begun["began"],
             bound=max(ends.values()) - max(last),
             groups=[ends[plan.group_name(group)] - at for group, at in enumerate(last)],
@@ -139,12 +141,12 @@ class Stage:
             decisions=figures.get("decisions"),
         )
 
-    async def _counted(self, way: Way, shape: Shape, namespace: str) -> Counted | None:
-        if way is Way.FREE:
+    async def _counted(self, way: Placer, shape: LoadShape, namespace: str) -> RequestCounts | None:
+        if way is Placer.FREE:
             return None
-        account = "floor" if way is Way.FLOOR else "ours"
+        account = "floor" if way is Placer.FLOOR else "ours"
         requests = await asyncio.to_thread(self._ground.requests, account, namespace)
-        return counted(requests, shape.size, map(plan.group_name, range(shape.groups)))
+        return count_requests(requests, shape.size, map(plan.group_name, range(shape.groups)))
 
 
 # --- The table -------------------------------------------------------------------------------------------------------
@@ -156,11 +158,11 @@ COLUMNS = (
 )  # fmt: skip
 
 
-def table(shape: Shape, found: dict[Way, list[Run]]) -> Table:
+def table(shape: LoadShape, found: dict[Placer, list[PlacementRun]]) -> ResultTable:
     """Medians over the runs. The ratio to the floor is that of the geometric means: it uses every run, and one that a
     busy machine has slowed down counts no more than one that it has not.
     """
-    ours, floor, free = found[Way.OURS], found[Way.FLOOR], found[Way.FREE]
+    ours, floor, free = found[Placer.OURS], found[Placer.FLOOR], found[Placer.FREE]
     to_floor = [one.bound / other.bound for one, other in zip(ours, floor, strict=True)]
     notes = [
         _run_by_run(to_floor),
@@ -172,22 +174,22 @@ def table(shape: Shape, found: dict[Way, list[Run]]) -> Table:
     ]
     counts = [one.counted for one in ours if one.counted is not None]
     targets = [
-        Target(f"{shape}: (c)/(b)", geometric_mean(to_floor), LIMIT),
-        Target(f"{shape}: PATCHes of one pod", max(one.most_patches_of_a_pod for one in counts), 1),
-        Target(f"{shape}: decision writes of one group", max(one.most_decisions_of_a_group for one in counts), 1),
+        ResultTarget(f"{shape}: (c)/(b)", geometric_mean(to_floor), LIMIT),
+        ResultTarget(f"{shape}: PATCHes of one pod", max(one.most_patches_of_a_pod for one in counts), 1),
+        ResultTarget(f"{shape}: decision writes of one group", max(one.most_decisions_of_a_group for one in counts), 1),
     ]
-    return Table(
+    return ResultTable(
         name=f"{NAME} {shape}",
         title=f"{shape} pods: groups placed by kube-scheduler, {len(ours)} runs of each way",
         columns=COLUMNS,
-        rows=[_row(way, found[way]) for way in Way],
+        rows=[_row(way, found[way]) for way in Placer],
         targets=targets,
         notes=[note for note in notes if note],
-        samples={f"{way} bound": [one.bound for one in found[way]] for way in Way},
+        samples={f"{way} bound": [one.bound for one in found[way]] for way in Placer},
     )
 
 
-def _row(way: Way, runs: list[Run]) -> list[Cell]:
+def _row(way: Placer, runs: list[PlacementRun]) -> list[Cell]:
     bounds = [one.bound for one in runs]
     each = [one for run in runs for one in run.groups]
     counts = [one.counted for one in runs if one.counted is not None]
@@ -216,7 +218,7 @@ def _run_by_run(ratios: list[float]) -> str:
     return f"(c)/(b), run by run: median {it.median:.3f}, {min(ratios):.3f} to {max(ratios):.3f}; {sure}"
 
 
-def _to_free(ours: list[Run], free: list[Run]) -> str:
+def _to_free(ours: list[PlacementRun], free: list[PlacementRun]) -> str:
     whole = median([one.whole / other.whole for one, other in zip(ours, free, strict=True)])
     bound = median([one.bound / max(other.bound, 0.001) for one, other in zip(ours, free, strict=True)])
     return f"(c)/(a): {bound:.2f} from the last member on, {whole:.2f} from the first"

@@ -23,7 +23,7 @@ PODS_PER_NODE = 20
 NODES = 1000
 
 
-class Way(StrEnum):
+class Placer(StrEnum):
     """How the pods come to be placed."""
 
     FREE = "a"
@@ -34,11 +34,11 @@ class Way(StrEnum):
     """jobset-gate: webhook and controller."""
 
 
-TITLES = {Way.FREE: "(a) no gates", Way.FLOOR: "(b) bare loop", Way.OURS: "(c) jobset-gate"}
+TITLES = {Placer.FREE: "(a) no gates", Placer.FLOOR: "(b) bare loop", Placer.OURS: "(c) jobset-gate"}
 
 
 @dataclass(frozen=True, slots=True)
-class Shape:
+class LoadShape:
     """So many groups of so many pods."""
 
     groups: int
@@ -52,9 +52,9 @@ class Shape:
         return f"{self.groups:,} x {self.pods:,}"
 
 
-def shapes(scale: Scale) -> list[Shape]:
+def shapes(scale: Scale) -> list[LoadShape]:
     """Many small groups, and few large ones."""
-    return [Shape(scale.size(1000, least=2), 10), Shape(10, scale.size(1000, least=2))]
+    return [LoadShape(scale.size(1000, least=2), 10), LoadShape(10, scale.size(1000, least=2))]
 
 
 def nodes(scale: Scale) -> list[Json]:
@@ -62,11 +62,11 @@ def nodes(scale: Scale) -> list[Json]:
     return [_node(f"bench-{index}") for index in range(scale.size(NODES, least=2))]
 
 
-def order(runs: int) -> list[Way]:
+def order(runs: int) -> list[Placer]:
     """All ways right after one another in each run, in another order each time: (b) is before (c) and after it in turn,
     and in three runs each way is first, second and last.
     """
-    a, b, c = Way
+    a, b, c = Placer
     orders = ((a, b, c), (c, a, b), (b, c, a), (c, b, a), (b, a, c), (a, c, b))
     return [way for run in range(runs) for way in orders[run % len(orders)]]
 
@@ -75,10 +75,10 @@ def group_name(index: int) -> str:
     return f"g{index}"
 
 
-def pod(way: Way, group: int, index: int) -> Json:
+def pod(way: Placer, group: int, index: int) -> Json:
     """A pod as its owner's template would make it."""
     name = group_name(group)
-    labels = {GROUP: name, names.PLUGINS_NAME if way is Way.OURS else UNKNOWN: name}
+    labels = {GROUP: name, names.PLUGINS_NAME if way is Placer.OURS else UNKNOWN: name}
     spec: Json = {
         "nodeSelector": {POOL: "yes"},
         "terminationGracePeriodSeconds": 0,
@@ -86,12 +86,12 @@ def pod(way: Way, group: int, index: int) -> Json:
             {"name": "main", "image": "main", "resources": {"requests": {"cpu": "500m", "memory": "64Mi"}}},
         ],
     }
-    if way is Way.FLOOR:
+    if way is Placer.FLOOR:
         spec["schedulingGates"] = [{"name": FLOOR_GATE}]
     return {"metadata": {"name": f"{name}-{index}", "labels": labels}, "spec": spec}
 
 
-def pod_group(group: int, shape: Shape) -> Json:
+def pod_group(group: int, shape: LoadShape) -> Json:
     """Its PodGroup, for the way that has one."""
     return {"metadata": {"name": group_name(group)}, "spec": {"minMember": shape.pods, "scheduleTimeoutSeconds": 600}}
 

@@ -17,10 +17,10 @@ from rich.console import Console
 
 from bench import report
 from bench.release import goals, measure, page, picture, results, tables
-from bench.release.cluster import Unfit
-from bench.release.plan import Plan
+from bench.release.cluster import UnsuitableCluster
+from bench.release.plan import MeasurementPlan
 from bench.release.results import Results
-from bench.release.ways import WAYS, chosen
+from bench.release.ways import METHODS, chosen
 from e2e import cluster as clusters
 from e2e import commands, images, jobset
 from e2e import tools as programs
@@ -28,16 +28,16 @@ from e2e import tools as programs
 ROOT = Path(__file__).parents[2]
 KIND = "jobset-gate-release"
 WIDTH = 140
-USUAL = Plan()
+USUAL = MeasurementPlan()
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
     """Exit code 0 if everything was measured, whether or not it was fast enough; 1 if some gang was not."""
     asked = _parser().parse_args(arguments)
-    commands.heed_signals()
+    commands.handle_signals()
     try:
         found = results.read(asked.read) if asked.read else _measured(asked)
-    except (commands.Failed, Unfit, *measure.FAILURES) as problem:
+    except (commands.CommandFailed, UnsuitableCluster, *measure.FAILURES) as problem:
         print(f"bench.release: {problem}", file=sys.stderr)
         return 1
     _publish(found, asked)
@@ -45,7 +45,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
 
 
 def _measured(asked: argparse.Namespace) -> Results:
-    plan = Plan(
+    plan = MeasurementPlan(
         sizes=asked.pods,
         runs=asked.runs,
         kep_runs=asked.kep_runs,
@@ -94,7 +94,7 @@ def _parser() -> argparse.ArgumentParser:
     parser.add_argument("--pods", type=_sizes, default=USUAL.sizes, help="sizes of gangs, all pods on one node")
     parser.add_argument("--runs", type=int, default=USUAL.runs)
     parser.add_argument("--kep-runs", type=int, default=USUAL.kep_runs, help="with the KEP's way, for larger sizes")
-    parser.add_argument("--ways", type=_ways, default=WAYS, help="of " + ",".join(way.key for way in WAYS))
+    parser.add_argument("--ways", type=_ways, default=METHODS, help="of " + ",".join(way.key for way in METHODS))
     parser.add_argument("--cost-pods", type=int, default=USUAL.cost_pods, help="in gangs held for their costs; 0: none")
     parser.add_argument("--skew-runs", type=int, default=USUAL.skew_runs, help="with and without prefetch; 0: none")
     parser.add_argument("--seed", type=int, default=USUAL.seed, help="of the order of the ways")

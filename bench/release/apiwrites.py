@@ -11,7 +11,7 @@ from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from statistics import median
 
-from bench.release.results import Run
+from bench.release.results import ReleaseRun
 
 METRIC = "apiserver_request_total"
 VERBS = frozenset(("POST", "PUT", "PATCH", "APPLY", "DELETE", "DELETECOLLECTION"))
@@ -40,7 +40,7 @@ def between(before: Counter[str], after: Counter[str]) -> dict[str, int]:
     return {name: count - before[name] for name, count in sorted(after.items()) if count > before[name]}
 
 
-def ours(pairs: Sequence[tuple[Run, Run]]) -> dict[str, float]:
+def ours(pairs: Sequence[tuple[ReleaseRun, ReleaseRun]]) -> dict[str, float]:
     """From runs beside the floor's: the median difference of each kind of write that is ours, and of all of them."""
     if not pairs:
         return {}

@@ -19,17 +19,17 @@ from jobset_gate.kube.resources import JOBSETS, MUTATING_WEBHOOKS, NODES, PODS
 
 Json = dict[str, Any]
 
-PATIENCE = 180.0
-LOOK_EVERY = 0.5
+TIMEOUT = 180.0
+POLL_INTERVAL = 0.5
 _KIND = "kind://"
 
 
-class Unfit(Exception):
+class UnsuitableCluster(Exception):
     """This cluster cannot be measured; says why."""
 
 
 @dataclass(frozen=True, slots=True)
-class Cluster:
+class MeasuredCluster:
     """Where it is and which of its nodes does what."""
 
     client: Client
@@ -63,11 +63,11 @@ class Cluster:
         with suppress(NotFound):
             await self.client.delete(JOBSETS, jobset, namespace, propagation="Background")
         try:
-            async with asyncio.timeout(PATIENCE):
+            async with asyncio.timeout(TIMEOUT):
                 while await self.pods(jobset, namespace):  # noqa: ASYNC110 - asked for seldom, and nobody else knows
-                    await asyncio.sleep(LOOK_EVERY)
+                    await asyncio.sleep(POLL_INTERVAL)
         except TimeoutError as late:
-            raise Unfit(f"pods of {namespace}/{jobset} are still there after {PATIENCE:.0f} s") from late
+            raise UnsuitableCluster(f"pods of {namespace}/{jobset} are still there after {TIMEOUT:.0f} s") from late
 
     async def pods(self, jobset: str, namespace: str) -> Sequence[Json]:
         """A gang's pods."""
@@ -77,15 +77,15 @@ class Cluster:
 
 
 @asynccontextmanager
-async def reached(kubeconfig: str) -> AsyncIterator[Cluster]:
+async def reached(kubeconfig: str) -> AsyncIterator[MeasuredCluster]:
     """The cluster of a kubeconfig. Raises Unfit if a controller of ours would take part that is none of this."""
-    async with Client(await access.discover(kubeconfig), user_agent="bench-release") as client:
+    async with Client(await access.load_access(kubeconfig), user_agent="bench-release") as client:
         await _refuse_an_installed_gate(client)
         workers = _workers((await client.list(NODES))["items"])
         if not workers:
-            raise Unfit("no node is ready and open to pods")
+            raise UnsuitableCluster("no node is ready and open to pods")
         info = workers[0]["status"]["nodeInfo"]
-        yield Cluster(
+        yield MeasuredCluster(
             client=client,
             kubeconfig=kubeconfig,
             node=_name(workers[0]),
@@ -102,13 +102,13 @@ async def reached(kubeconfig: str) -> AsyncIterator[Cluster]:
 
 
 @asynccontextmanager
-async def kept(cluster: Cluster, image: str) -> AsyncIterator[None]:
+async def kept(cluster: MeasuredCluster, image: str) -> AsyncIterator[None]:
     """Puts the controllers in, waits until they are ready, and takes all that it made out again."""
     made = keepers.manifests(image, cluster.other)
     text = "\n---\n".join(json.dumps(each) for each in made).encode()
     try:
         await cluster.kubectl("apply", "--server-side", "--filename", "-", stdin=text)
-        ready = ("rollout", "status", "--namespace", keepers.SYSTEM, f"--timeout={PATIENCE:.0f}s")
+        ready = ("rollout", "status", "--namespace", keepers.SYSTEM, f"--timeout={TIMEOUT:.0f}s")
         for each in made:
             if each["kind"] == "Deployment":
                 await cluster.kubectl(*ready, f"deployment/{each['metadata']['name']}")
@@ -121,7 +121,7 @@ async def _refuse_an_installed_gate(client: Client) -> None:
     hooks = (await client.list(MUTATING_WEBHOOKS, label_selector=f"{names.MANAGED_BY_LABEL}={names.PROGRAM}"))["items"]
     if hooks:
         found = ", ".join(_name(hook) for hook in hooks)
-        raise Unfit(f"{found}: jobset-gate is installed there and would look after the gangs of all ways")
+        raise UnsuitableCluster(f"{found}: jobset-gate is installed there and would look after the gangs of all ways")
 
 
 def _workers(nodes: Sequence[Json]) -> list[Json]:

@@ -8,23 +8,23 @@ from collections.abc import Callable
 from typing import Any
 
 from bench.release import floor, usage
-from bench.release.cluster import LOOK_EVERY, PATIENCE, Cluster
+from bench.release.cluster import POLL_INTERVAL, TIMEOUT, MeasuredCluster
 from bench.release.gang import WORKERS, Json
-from bench.release.lives import started
-from bench.release.results import Cost
+from bench.release.lives import wait_started
+from bench.release.results import WaitingCost
 from bench.release.usage import Usage
-from bench.release.ways import Way
+from bench.release.ways import ReleaseMethod
 from jobset_gate import names
 from jobset_gate.kube.client import PatchType
 from jobset_gate.kube.resources import JOBSETS
 
 HELD = 60.0
 """Seconds between the two looks at the waiting barriers."""
-LOOKS_AGAIN = 20.0
+POLL_INTERVAL = 20.0
 """Seconds; kubelets look at cgroups every ten or so."""
 
 
-async def measured(cluster: Cluster, way: Way, jobset: Json, pods: int) -> Cost:
+async def measured(cluster: MeasuredCluster, way: ReleaseMethod, jobset: Json, pods: int) -> WaitingCost:
     """The barriers of this gang, which waits for an absent pod."""
     name = jobset["metadata"]["name"]
     await cluster.client.create(JOBSETS, jobset)
@@ -32,12 +32,12 @@ async def measured(cluster: Cluster, way: Way, jobset: Json, pods: int) -> Cost:
         before = await _barriers(cluster, way, lambda found: len(found) >= pods)
         await asyncio.sleep(HELD)
         found = usage.average(before, await _barriers(cluster, way, lambda found: len(found) >= pods))
-        await _let_go(cluster, way, name)
-        await started(cluster, f"{name}-{WORKERS}-0", way.namespace, pods)
+        await _release(cluster, way, name)
+        await wait_started(cluster, f"{name}-{WORKERS}-0", way.namespace, pods)
         left = await _left(cluster, way)
     finally:
         await cluster.clear(name, way.namespace)
-    return Cost(
+    return WaitingCost(
         way=way.key,
         pods=pods,
         seconds=found.seconds,
@@ -48,20 +48,22 @@ async def measured(cluster: Cluster, way: Way, jobset: Json, pods: int) -> Cost:
     )
 
 
-async def _barriers(cluster: Cluster, way: Way, enough: Callable[[dict[str, Usage]], bool]) -> dict[str, Usage]:
+async def _barriers(
+    cluster: MeasuredCluster, way: ReleaseMethod, enough: Callable[[dict[str, Usage]], bool]
+) -> dict[str, Usage]:
     """Once the kubelet's last look says so."""
-    async with asyncio.timeout(PATIENCE):
+    async with asyncio.timeout(TIMEOUT):
         while True:
             summary: dict[str, Any] = json.loads(await cluster.raw(f"/api/v1/nodes/{cluster.node}/proxy/stats/summary"))
             found = usage.of_barriers(summary, way.namespace)
             if enough(found):
                 return found
-            await asyncio.sleep(LOOK_EVERY * 4)
+            await asyncio.sleep(POLL_INTERVAL * 4)
 
 
-async def _let_go(cluster: Cluster, way: Way, name: str) -> None:
+async def _release(cluster: MeasuredCluster, way: ReleaseMethod, name: str) -> None:
     """By hand, since one pod is absent: the bypass, or on the floor what its last barrier would have done."""
-    if way.keeper:
+    if way.has_controller:
         body = {"metadata": {"annotations": {names.BYPASS: "true"}}}
         await cluster.client.patch(JOBSETS, name, way.namespace, body=body, patch=PatchType.MERGE)
         return
@@ -70,9 +72,9 @@ async def _let_go(cluster: Cluster, way: Way, name: str) -> None:
     await cluster.kubectl(*into, "sh", "-c", floor.RELEASE)
 
 
-async def _left(cluster: Cluster, way: Way) -> int:
+async def _left(cluster: MeasuredCluster, way: ReleaseMethod) -> int:
     """How many barriers the kubelet still measures, once it has had time to look again."""
-    await asyncio.sleep(LOOKS_AGAIN)
+    await asyncio.sleep(POLL_INTERVAL)
     return len(await _barriers(cluster, way, lambda _: True))
 
 

@@ -7,7 +7,7 @@ from typing import Final
 
 
 @dataclass(frozen=True, slots=True)
-class Elsewhere:
+class PublishedFigure:
     """What is known of a peer, as text."""
 
     title: str
@@ -21,7 +21,7 @@ class Elsewhere:
 
 
 PEERS: Final = (
-    Elsewhere(
+    PublishedFigure(
         title="JobSet's in-place-restart agent",
         pods=20,
         last="2.9 to 3.1",

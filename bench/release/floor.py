@@ -17,14 +17,16 @@ Json = dict[str, Any]
 FOLDER: Final = "/tmp/bench-release-floor"  # noqa: S108 - on the nodes, one folder per gang in it
 MOUNT: Final = "/mnt/floor"
 VOLUME: Final = "floor"
-LOOKS_AT: Final = "JOBSET_GATE_DIR"
+POLL_INTERVAL: Final = "JOBSET_GATE_DIR"
 """Where the barrier looks for its verdict."""
 PODS: Final = "FLOOR_PODS"
-RELEASE: Final = f'echo "release ${names.ENV_UID} ${names.ENV_ATTEMPT} 0 floor" >"${LOOKS_AT}/{names.VERDICT_FILE}"'
+RELEASE: Final = (
+    f'echo "release ${names.ENV_UID} ${names.ENV_ATTEMPT} 0 floor" >"${POLL_INTERVAL}/{names.VERDICT_FILE}"'
+)
 # No process is started for this; then the barrier does what it always does.
 SCRIPT: Final = f"""\
-: >"${LOOKS_AT}/.started-$HOSTNAME"
-set -- "${LOOKS_AT}"/.started-*
+: >"${POLL_INTERVAL}/.started-$HOSTNAME"
+set -- "${POLL_INTERVAL}"/.started-*
 [ $# -lt "${PODS}" ] || {RELEASE}
 """
 
@@ -57,7 +59,7 @@ def _job(job: Json, pods: int, folder: str) -> Json:
 
 
 def _barrier(made: Json, pods: int) -> Json:
-    told = {LOOKS_AT: MOUNT, PODS: str(pods)}
+    told = {POLL_INTERVAL: MOUNT, PODS: str(pods)}
     return {
         **made,
         "command": ["sh", "-c", script()],

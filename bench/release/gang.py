@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from typing import Any, Final
 
 from bench.release import floor
-from bench.release.ways import FLOOR, Way
+from bench.release.ways import FLOOR, ReleaseMethod
 from jobset_gate import inject, names
 from jobset_gate.settings import Barrier, Settings
 from jobset_gate.sim import manifests
@@ -30,11 +30,13 @@ class Rendering:
     """Of the barrier and of the main containers."""
     stream_url: str
 
-    def settings(self, way: Way) -> Settings:
+    def settings(self, way: ReleaseMethod) -> Settings:
         return Settings(barrier=Barrier(image=self.image, stream_url=self.stream_url if way.stream else None))
 
 
-def of(way: Way, rendering: Rendering, *, name: str, pods: int, node: str, token: str, absent: bool = False) -> Json:
+def of(
+    way: ReleaseMethod, rendering: Rendering, *, name: str, pods: int, node: str, token: str, absent: bool = False
+) -> Json:
     """A gang of so many pods on one node. `absent`: one pod more that no node will have, so that the gang waits."""
     workers = _job(WORKERS, pods, {HOSTNAME: node}, rendering.image)
     jobs = [workers, _job(ABSENT, 1, {HOSTNAME: f"no-{node}"}, rendering.image)] if absent else [workers]
@@ -44,7 +46,7 @@ def of(way: Way, rendering: Rendering, *, name: str, pods: int, node: str, token
 
 
 def rendered(
-    way: Way,
+    way: ReleaseMethod,
     rendering: Rendering,
     *,
     name: str,

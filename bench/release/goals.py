@@ -8,18 +8,18 @@ from typing import Final
 
 from bench import intervals
 from bench.intervals import Interval
-from bench.release.results import Results, Run
-from bench.release.ways import ANNOTATION, FLOOR, KEP, STREAM, Way
+from bench.release.results import ReleaseRun, Results
+from bench.release.ways import ANNOTATION, FLOOR, KEP, STREAM, ReleaseMethod
 
-Compare = Callable[[Run, Run], float]
+Compare = Callable[[ReleaseRun, ReleaseRun], float]
 
 
 @dataclass(frozen=True, slots=True)
 class Goal:
     """`compare` of each pair is to be at most or at least `limit`; None: it is only told."""
 
-    one: Way
-    other: Way
+    one: ReleaseMethod
+    other: ReleaseMethod
     compare: Compare
     text: str
     unit: str
@@ -66,11 +66,11 @@ class Reached:
         return value >= limit if self.goal.at_least else value <= limit
 
 
-def _ratio(one: Run, other: Run) -> float:
+def _ratio(one: ReleaseRun, other: ReleaseRun) -> float:
     return one.last / other.last
 
 
-def _difference(one: Run, other: Run) -> float:
+def _difference(one: ReleaseRun, other: ReleaseRun) -> float:
     return one.last - other.last
 
 

@@ -17,7 +17,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from bench.release.cluster import LOOK_EVERY, PATIENCE, Cluster
+from bench.release.cluster import POLL_INTERVAL, TIMEOUT, MeasuredCluster
 from bench.release.tools import ToolFailed, output
 from bench.release.ways import PREFIX
 
@@ -28,7 +28,7 @@ _CTR = ("ctr", "--namespace", "k8s.io")
 
 
 @dataclass(frozen=True, slots=True)
-class Heavy:
+class HeavyImage:
     """The image, as an archive on the nodes that shall have to unpack it."""
 
     archive: str
@@ -36,7 +36,7 @@ class Heavy:
     """The name of its topmost snapshot."""
 
 
-async def made(base: str, nodes: tuple[str, ...]) -> Heavy:
+async def made(base: str, nodes: tuple[str, ...]) -> HeavyImage:
     """Builds the image and puts its archive onto these nodes."""
     context = await asyncio.to_thread(_context, base)
     await output("docker", "build", "--quiet", "--tag", NAME, "-", stdin=context)
@@ -47,31 +47,31 @@ async def made(base: str, nodes: tuple[str, ...]) -> Heavy:
         await output("docker", "save", "--output", file, NAME)
         for node in nodes:
             await output("docker", "cp", file, f"{node}:{archive}")
-    return Heavy(archive, chain_of(layers))
+    return HeavyImage(archive, chain_of(layers))
 
 
-async def unpacked(cluster: Cluster, heavy: Heavy, node: str) -> None:
+async def unpacked(cluster: MeasuredCluster, heavy: HeavyImage, node: str) -> None:
     """Afterwards the node has it ready to run."""
     await cluster.on_node(node, *_CTR, "images", "import", heavy.archive)
 
 
-async def packed(cluster: Cluster, heavy: Heavy, node: str) -> None:
+async def packed(cluster: MeasuredCluster, heavy: HeavyImage, node: str) -> None:
     """Afterwards the node has its layers and must unpack them."""
     await removed(cluster, heavy, node)
     await cluster.on_node(node, *_CTR, "images", "import", "--no-unpack", heavy.archive)
 
 
-async def removed(cluster: Cluster, heavy: Heavy, node: str) -> None:
+async def removed(cluster: MeasuredCluster, heavy: HeavyImage, node: str) -> None:
     """Afterwards nothing of it is left; waits for the kubelet to take away containers that were made of it."""
     if NAME in (await cluster.on_node(node, *_CTR, "images", "ls", "--quiet")).split():
         # With all its other names, by which containerd would keep it; that many files take their time.
         await cluster.on_node(node, "crictl", "--timeout", "120s", "rmi", NAME)
-    async with asyncio.timeout(PATIENCE):
+    async with asyncio.timeout(TIMEOUT):
         while await _has(cluster, heavy, node):  # noqa: ASYNC110 - containerd tells nobody
-            await asyncio.sleep(LOOK_EVERY)
+            await asyncio.sleep(POLL_INTERVAL)
 
 
-async def dropped(cluster: Cluster, heavy: Heavy, nodes: tuple[str, ...]) -> None:
+async def dropped(cluster: MeasuredCluster, heavy: HeavyImage, nodes: tuple[str, ...]) -> None:
     """Takes image and archive away again, everywhere."""
     for node in nodes:
         await removed(cluster, heavy, node)
@@ -87,7 +87,7 @@ def chain_of(layers: list[str]) -> str:
     return chain
 
 
-async def _has(cluster: Cluster, heavy: Heavy, node: str) -> bool:
+async def _has(cluster: MeasuredCluster, heavy: HeavyImage, node: str) -> bool:
     try:
         await cluster.on_node(node, *_CTR, "snapshots", "info", heavy.chain)
     except ToolFailed as said:

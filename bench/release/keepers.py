@@ -9,7 +9,7 @@ from __future__ import annotations
 from typing import Any, Final
 
 from bench.release.gang import HOSTNAME
-from bench.release.ways import PREFIX, WAYS, Way
+from bench.release.ways import METHODS, PREFIX, ReleaseMethod
 from jobset_gate import names
 
 Json = dict[str, Any]
@@ -29,9 +29,9 @@ def stream_url() -> str:
 
 def manifests(image: str, node: str) -> list[Json]:
     """Everything, in the order in which it is to be made."""
-    keepers = [way for way in WAYS if way.keeper]
+    keepers = [way for way in METHODS if way.has_controller]
     return [
-        *(_object("v1", "Namespace", name) for name in (SYSTEM, *(way.namespace for way in WAYS))),
+        *(_object("v1", "Namespace", name) for name in (SYSTEM, *(way.namespace for way in METHODS))),
         _object("v1", "ServiceAccount", PREFIX, SYSTEM),
         _object("rbac.authorization.k8s.io/v1", "ClusterRole", PREFIX, rules=_rules()),
         _binding(),
@@ -40,7 +40,7 @@ def manifests(image: str, node: str) -> list[Json]:
     ]
 
 
-def deployment(way: Way, image: str, node: str) -> Json:
+def deployment(way: ReleaseMethod, image: str, node: str) -> Json:
     """The controller of one way."""
     labels = {_LABEL: way.namespace}
     container = {
@@ -63,7 +63,7 @@ def deployment(way: Way, image: str, node: str) -> Json:
     return _object("apps/v1", "Deployment", way.namespace, SYSTEM, spec=spec)
 
 
-def arguments(way: Way) -> list[str]:
+def arguments(way: ReleaseMethod) -> list[str]:
     """Of `jobset-gate`: what is switched off is all in which the ways' controllers differ."""
     common = ["controller", "--namespace", way.namespace, "--watch-namespace", way.namespace, "--no-extend-crd"]
     listen = ["--host", "0.0.0.0", "--port", str(HEALTH_PORT)]  # noqa: S104 - in a pod
@@ -72,7 +72,7 @@ def arguments(way: Way) -> list[str]:
     return [*common, *listen, *patches, *stream]
 
 
-def _service(way: Way) -> Json:
+def _service(way: ReleaseMethod) -> Json:
     spec = {"selector": {_LABEL: way.namespace}, "ports": [{"name": "stream", "port": STREAM_PORT}]}
     return _object("v1", "Service", way.namespace, SYSTEM, spec=spec)
 

@@ -6,9 +6,9 @@ import asyncio
 import contextlib
 
 from bench.release import apiwrites, moments
-from bench.release.cluster import LOOK_EVERY, Cluster
+from bench.release.cluster import POLL_INTERVAL, MeasuredCluster
 from bench.release.gang import MAIN, WORKERS, Json
-from bench.release.moments import Incomplete, Moments
+from bench.release.moments import GangTimestamps, IncompleteLogs
 from jobset_gate import names
 from jobset_gate.kube.errors import NotFound
 from jobset_gate.kube.resources import JOBS, JOBSETS
@@ -19,14 +19,14 @@ LONGEST = 300.0
 """Seconds from the making of a gang to its last main container. The KEP's way may take two minutes."""
 
 
-async def live(cluster: Cluster, jobset: Json, pods: int) -> tuple[Moments, dict[str, int]]:
+async def run_gang(cluster: MeasuredCluster, jobset: Json, pods: int) -> tuple[GangTimestamps, dict[str, int]]:
     """The gang's moments, and what the API server was asked to write. Raises Incomplete, and the gang is gone then."""
     name, namespace = jobset["metadata"]["name"], jobset["metadata"]["namespace"]
     await asyncio.sleep(SETTLE)
     before = apiwrites.written(await cluster.raw("/metrics"))
     await cluster.client.create(JOBSETS, jobset)
     try:
-        await started(cluster, f"{name}-{WORKERS}-0", namespace, pods)
+        await wait_started(cluster, f"{name}-{WORKERS}-0", namespace, pods)
         await asyncio.sleep(SETTLE)
         after = apiwrites.written(await cluster.raw("/metrics"))
         lines = moments.lines_of(await cluster.logs(name, namespace))
@@ -36,7 +36,7 @@ async def live(cluster: Cluster, jobset: Json, pods: int) -> tuple[Moments, dict
     return gang, apiwrites.between(before, after)
 
 
-async def started(cluster: Cluster, job: str, namespace: str, pods: int) -> None:
+async def wait_started(cluster: MeasuredCluster, job: str, namespace: str, pods: int) -> None:
     """Until so many main containers of a Job run; asks seldom, so as not to be in the way. Raises Incomplete."""
     ready = 0
     try:
@@ -46,6 +46,6 @@ async def started(cluster: Cluster, job: str, namespace: str, pods: int) -> None
                     ready = (await cluster.client.get(JOBS, job, namespace)).get("status", {}).get("ready", 0)
                 if ready >= pods:
                     return
-                await asyncio.sleep(LOOK_EVERY)
+                await asyncio.sleep(POLL_INTERVAL)
     except TimeoutError as late:
-        raise Incomplete(f"{ready} of {pods} main containers ran after {LONGEST:.0f} s") from late
+        raise IncompleteLogs(f"{ready} of {pods} main containers ran after {LONGEST:.0f} s") from late

@@ -13,16 +13,16 @@ from typing import Final
 
 from bench import machine
 from bench.release import cluster, costs, floor, gang, heavy, keepers, lives, results, skews
-from bench.release.cluster import Cluster
+from bench.release.cluster import MeasuredCluster
 from bench.release.gang import Rendering
-from bench.release.moments import Incomplete
-from bench.release.plan import Plan
-from bench.release.results import Failure, Results, Run
+from bench.release.moments import IncompleteLogs
+from bench.release.plan import MeasurementPlan
+from bench.release.results import FailedRun, ReleaseRun, Results
 from bench.release.tools import ToolFailed
-from bench.release.ways import KEP, STREAM, Way
+from bench.release.ways import KEP, STREAM, ReleaseMethod
 from jobset_gate.kube.errors import KubeError
 
-FAILURES: Final = (Incomplete, ToolFailed, KubeError)
+FAILURES: Final = (IncompleteLogs, ToolFailed, KubeError)
 """Of one gang. It is gone then; if it is not (Unfit), there is no sense in going on."""
 
 
@@ -30,8 +30,8 @@ FAILURES: Final = (Incomplete, ToolFailed, KubeError)
 class Measurement:
     """One measurement in one cluster, with the controllers in it."""
 
-    cluster: Cluster
-    plan: Plan
+    cluster: MeasuredCluster
+    plan: MeasurementPlan
     rendering: Rendering
     found: Results
     file: Path
@@ -58,16 +58,16 @@ class Measurement:
     async def _warm(self) -> None:
         """One gang that does not count: images are unpacked, caches filled, connections made."""
         tell("warming up")
-        await lives.live(self.cluster, self._jobset(STREAM, "warm", min(self.plan.sizes)), min(self.plan.sizes))
+        await lives.run_gang(self.cluster, self._jobset(STREAM, "warm", min(self.plan.sizes)), min(self.plan.sizes))
 
-    async def _gang(self, number: int, pods: int, way: Way, place: str) -> None:
+    async def _gang(self, number: int, pods: int, way: ReleaseMethod, place: str) -> None:
         try:
-            moments, writes = await lives.live(self.cluster, self._jobset(way, f"run-{number}-{pods}", pods), pods)
+            moments, writes = await lives.run_gang(self.cluster, self._jobset(way, f"run-{number}-{pods}", pods), pods)
         except FAILURES as why:
             self._failed(number, pods, way, why)
             return
         rounded = tuple(round(after, 4) for after in moments.after)
-        made = Run(
+        made = ReleaseRun(
             number=number,
             way=way.key,
             pods=pods,
@@ -80,7 +80,7 @@ class Measurement:
         tell(f"{place}: run {number}, {pods} pods, {way.key}: first {made.first:.2f} s, last {made.last:.2f} s")
         self._keep()
 
-    async def _cost(self, way: Way) -> None:
+    async def _cost(self, way: ReleaseMethod) -> None:
         pods = self.plan.cost_pods
         try:
             cost = await costs.measured(self.cluster, way, self._jobset(way, "cost", pods, absent=True), pods)
@@ -108,7 +108,7 @@ class Measurement:
         finally:
             await heavy.dropped(self.cluster, image, nodes)
 
-    async def _skew(self, image: heavy.Heavy, number: int, *, prefetch: bool) -> None:
+    async def _skew(self, image: heavy.HeavyImage, number: int, *, prefetch: bool) -> None:
         token = secrets.token_urlsafe(16)
         try:
             skew = await skews.measured(
@@ -121,12 +121,12 @@ class Measurement:
         tell(f"run {number}, {'with' if prefetch else 'without'} prefetch: skew {skew.skew:.2f} s")
         self._keep()
 
-    def _jobset(self, way: Way, name: str, pods: int, *, absent: bool = False) -> gang.Json:
+    def _jobset(self, way: ReleaseMethod, name: str, pods: int, *, absent: bool = False) -> gang.Json:
         token = secrets.token_urlsafe(16)
         return gang.of(way, self.rendering, name=name, pods=pods, node=self.cluster.node, token=token, absent=absent)
 
-    def _failed(self, number: int, pods: int, way: Way, why: Exception) -> None:
-        self.found.failures.append(Failure(number=number, way=way.key, pods=pods, why=f"{why}"))
+    def _failed(self, number: int, pods: int, way: ReleaseMethod, why: Exception) -> None:
+        self.found.failures.append(FailedRun(number=number, way=way.key, pods=pods, why=f"{why}"))
         tell(f"run {number}, {pods} pods, {way.key}: NOT MEASURED: {why}")
         self._keep()
 
@@ -136,7 +136,7 @@ class Measurement:
         results.write(self.found, self.file)
 
 
-async def measure(kubeconfig: str, plan: Plan, *, image: str, small: str, file: Path) -> Results:
+async def measure(kubeconfig: str, plan: MeasurementPlan, *, image: str, small: str, file: Path) -> Results:
     """In the cluster of this kubeconfig. `image` is ours, `small` is that of barriers and main containers."""
     async with cluster.reached(kubeconfig) as it:
         found = Results(machine=machine.facts(), cluster=it.facts, command=_command(plan), seed=plan.seed)
@@ -146,7 +146,7 @@ async def measure(kubeconfig: str, plan: Plan, *, image: str, small: str, file: 
     return found
 
 
-def _command(plan: Plan) -> str:
+def _command(plan: MeasurementPlan) -> str:
     return "make bench-release" + (f' RELEASE_ARGS="{" ".join(plan.words)}"' if plan.words else "")
 
 

@@ -19,12 +19,12 @@ Lines = Mapping[tuple[str, str], tuple[int, int]]
 """By pod and container: when it wrote its first and its last line, in nanoseconds since 1970."""
 
 
-class Incomplete(Exception):
+class IncompleteLogs(Exception):
     """Some container has not written its line."""
 
 
 @dataclass(frozen=True, slots=True)
-class Moments:
+class GangTimestamps:
     """Of one gang, sorted: when its barriers started, when they had heard (a barrier's last line says that), and when
     its main containers wrote their first lines.
     """
@@ -72,11 +72,11 @@ def stamp(text: str) -> int | None:
     return (whole - _EPOCH) // timedelta(seconds=1) * NANO + int((matched["part"] or "").ljust(9, "0"))
 
 
-def of_gang(lines: Lines, *, barrier: str, main: str, pods: int) -> Moments:
+def of_gang(lines: Lines, *, barrier: str, main: str, pods: int) -> GangTimestamps:
     """The gang's moments. Raises Incomplete unless exactly so many pods have both."""
     barriers = {pod: its for (pod, container), its in lines.items() if container == barrier}
     mains = {pod: first for (pod, container), (first, _) in lines.items() if container == main}
     if len(barriers) != pods or barriers.keys() != mains.keys():
-        raise Incomplete(f"{len(barriers)} barriers and {len(mains)} main containers of {pods} have written a line")
+        raise IncompleteLogs(f"{len(barriers)} barriers and {len(mains)} main containers of {pods} have written a line")
     starts, ends = zip(*barriers.values(), strict=True)
-    return Moments(tuple(sorted(starts)), tuple(sorted(ends)), tuple(sorted(mains.values())))
+    return GangTimestamps(tuple(sorted(starts)), tuple(sorted(ends)), tuple(sorted(mains.values())))

@@ -6,8 +6,8 @@ from collections.abc import Iterable, Sequence
 
 from bench.release import goals, tables
 from bench.release.results import Results
-from bench.release.ways import WAYS
-from bench.report import Table, shown
+from bench.release.ways import METHODS
+from bench.report import ResultTable, shown
 
 HEAD = """# How fast a gang is released
 
@@ -103,7 +103,7 @@ def written(results: Results, picture: str) -> str:
     return "\n".join([*parts, WEAK.format(cores=cores, largest=largest)]).rstrip() + "\n"
 
 
-def markdown(table: Table) -> str:
+def markdown(table: ResultTable) -> str:
     """A table, numbers to the right, and its notes."""
     dashes = ["---", *("---:" for _ in table.columns[1:])]
     rows = [table.columns, dashes, *([shown(cell) for cell in row] for row in table.rows)]
@@ -128,7 +128,7 @@ def _outcome(results: Results) -> str:
     return f"## What was found\n\n{said}.\n"
 
 
-def _sections(every: Iterable[Table]) -> Iterable[str]:
+def _sections(every: Iterable[ResultTable]) -> Iterable[str]:
     told = set()
     for table in every:
         yield f"### {table.title}\n\n{markdown(table)}"
@@ -140,7 +140,7 @@ def _sections(every: Iterable[Table]) -> Iterable[str]:
 
 def _told(results: Results) -> Sequence[str]:
     """What is missing."""
-    letters = {way.key: way.letter for way in WAYS}
+    letters = {way.key: way.letter for way in METHODS}
     lines = [*results.notes]
     lines += [f"({letters[it.way]}), {it.pods} pods, run {it.number}: {it.why}" for it in results.failures]
     return ["### Not measured\n\n" + "\n".join(f"* {line}" for line in lines) + "\n"] if lines else []

@@ -11,8 +11,8 @@ from collections.abc import Iterable, Iterator, Sequence
 from statistics import median
 from xml.sax.saxutils import escape
 
-from bench.release.results import Results, Run
-from bench.release.ways import WAYS, Way
+from bench.release.results import ReleaseRun, Results
+from bench.release.ways import METHODS, ReleaseMethod
 
 WIDTH, MARGIN, LABELS = 860, 16, 190
 TOP, HEAD, ROW, AXIS = 66, 30, 46, 40
@@ -36,7 +36,7 @@ def _style() -> str:
     return f"{FONT}\n{light}\n@media (prefers-color-scheme: dark) {{ {dark}}}"
 
 
-class Axis:
+class LogAxis:
     """Seconds to places, evenly in their logarithms."""
 
     def __init__(self, seconds: Iterable[float]) -> None:
@@ -61,11 +61,11 @@ def drawn(results: Results) -> str:
     """The SVG document. Raises ValueError if there is no run."""
     if not results.runs:
         raise ValueError("no run, no picture")
-    axis = Axis(second for run in results.runs for second in run.mains)
+    axis = LogAxis(second for run in results.runs for second in run.mains)
     body: list[str] = []
     top = TOP
     for pods in results.sizes:
-        ways = [way for way in WAYS if results.of(way, pods)]
+        ways = [way for way in METHODS if results.of(way, pods)]
         body += _panel(results, axis, ways, pods, top)
         top += HEAD + ROW * len(ways) + AXIS
     return "\n".join([*_opening(top), *body, "</svg>", ""])
@@ -84,7 +84,7 @@ def _opening(height: int) -> Iterator[str]:
     yield _text(MARGIN, 48, said, "soft small")
 
 
-def _panel(results: Results, axis: Axis, ways: Sequence[Way], pods: int, top: int) -> Iterator[str]:
+def _panel(results: Results, axis: LogAxis, ways: Sequence[ReleaseMethod], pods: int, top: int) -> Iterator[str]:
     bottom = top + HEAD + ROW * len(ways)
     yield _text(MARGIN, top + 18, f"{pods} pods on one node", "ink head")
     for tick in axis.ticks:
@@ -96,7 +96,7 @@ def _panel(results: Results, axis: Axis, ways: Sequence[Way], pods: int, top: in
         yield from _row(axis, way, runs, top + HEAD + ROW * number)
 
 
-def _row(axis: Axis, way: Way, runs: Sequence[Run], top: int) -> Iterator[str]:
+def _row(axis: LogAxis, way: ReleaseMethod, runs: Sequence[ReleaseRun], top: int) -> Iterator[str]:
     base = top + STRIP + 6
     first, middle, last = (median(each) for each in zip(*((it.first, it.median, it.last) for it in runs), strict=True))
     line, ends = base + 6, (axis.place(first), axis.place(last))
@@ -112,7 +112,7 @@ def _row(axis: Axis, way: Way, runs: Sequence[Run], top: int) -> Iterator[str]:
     yield _text(beyond, line + 4, f"last {_seconds(last)}", "ink")
 
 
-def _columns(axis: Axis, runs: Sequence[Run], base: int) -> str:
+def _columns(axis: LogAxis, runs: Sequence[ReleaseRun], base: int) -> str:
     """How many containers began at each place, as one path."""
     found = Counter(int((axis.place(second) - axis.left) // COLUMN) for run in runs for second in run.mains)
     fullest = max(found.values())

@@ -6,17 +6,17 @@ import random
 from collections.abc import Iterator
 from dataclasses import dataclass
 
-from bench.release.ways import KEP, WAYS, Way
+from bench.release.ways import KEP, METHODS, ReleaseMethod
 
 
 @dataclass(frozen=True, slots=True)
-class Plan:
+class MeasurementPlan:
     """`kep_runs`: how many of the runs include the KEP's way at other sizes than the smallest; it takes minutes."""
 
     sizes: tuple[int, ...] = (20, 60)
     runs: int = 10
     kep_runs: int = 3
-    ways: tuple[Way, ...] = WAYS
+    ways: tuple[ReleaseMethod, ...] = METHODS
     cost_pods: int = 20
     """In the gangs whose waiting is measured; 0: none."""
     skew_runs: int = 5
@@ -25,7 +25,7 @@ class Plan:
     @property
     def words(self) -> list[str]:
         """As the command line says it, where it says something else than usual; no file of anybody's machine."""
-        usual = Plan()
+        usual = MeasurementPlan()
         said = {
             "--pods": (self.sizes, usual.sizes),
             "--runs": (self.runs, usual.runs),
@@ -37,7 +37,7 @@ class Plan:
         }
         return [word for option, (its, other) in said.items() if its != other for word in (option, _said(its))]
 
-    def gangs(self) -> Iterator[tuple[int, int, Way]]:
+    def gangs(self) -> Iterator[tuple[int, int, ReleaseMethod]]:
         """Run, size and way."""
         chance = random.Random(self.seed)  # noqa: S311 - an order that can be had again
         for pods in self.sizes:

@@ -9,10 +9,10 @@ from typing import Any
 
 import msgspec
 
-from bench.release.ways import Way
+from bench.release.ways import ReleaseMethod
 
 
-class Run(msgspec.Struct, frozen=True, kw_only=True):
+class ReleaseRun(msgspec.Struct, frozen=True, kw_only=True):
     """One gang of one way. Seconds; `mains` count from the last barrier's start."""
 
     number: int
@@ -44,7 +44,7 @@ class Run(msgspec.Struct, frozen=True, kw_only=True):
         return self.last - self.first
 
 
-class Cost(msgspec.Struct, frozen=True, kw_only=True):
+class WaitingCost(msgspec.Struct, frozen=True, kw_only=True):
     """What the barriers of one waiting gang used, each pod on average."""
 
     way: str
@@ -59,7 +59,7 @@ class Cost(msgspec.Struct, frozen=True, kw_only=True):
     """Barriers' containers that the kubelet still knew after the release; None: nobody has looked."""
 
 
-class Skew(msgspec.Struct, frozen=True, kw_only=True):
+class StartSkew(msgspec.Struct, frozen=True, kw_only=True):
     """One gang whose main image is unpacked on one node and not on the other."""
 
     number: int
@@ -75,7 +75,7 @@ class Skew(msgspec.Struct, frozen=True, kw_only=True):
         return max(*self.warm, *self.cold) - min(*self.warm, *self.cold)
 
 
-class Failure(msgspec.Struct, frozen=True, kw_only=True):
+class FailedRun(msgspec.Struct, frozen=True, kw_only=True):
     """A gang that did not start in time or of which lines were missing: it is told, not left out in silence."""
 
     number: int
@@ -94,12 +94,12 @@ class Results(msgspec.Struct, kw_only=True):
     seconds: float = 0.0
     load: float = 0.0
     """The machine's load when it ended."""
-    runs: list[Run] = []
-    costs: list[Cost] = []
-    skews: list[Skew] = []
+    runs: list[ReleaseRun] = []
+    costs: list[WaitingCost] = []
+    skews: list[StartSkew] = []
     image: str = ""
     """The image of the prefetch part, in words."""
-    failures: list[Failure] = []
+    failures: list[FailedRun] = []
     notes: list[str] = []
     """What was not measured, and why."""
 
@@ -107,11 +107,11 @@ class Results(msgspec.Struct, kw_only=True):
     def sizes(self) -> list[int]:
         return sorted({run.pods for run in self.runs})
 
-    def of(self, way: Way, pods: int) -> dict[int, Run]:
+    def of(self, way: ReleaseMethod, pods: int) -> dict[int, ReleaseRun]:
         """This way's runs with so many pods, by number."""
         return {run.number: run for run in self.runs if run.way == way.key and run.pods == pods}
 
-    def pairs(self, one: Way, other: Way, pods: int) -> list[tuple[Run, Run]]:
+    def pairs(self, one: ReleaseMethod, other: ReleaseMethod, pods: int) -> list[tuple[ReleaseRun, ReleaseRun]]:
         """The runs of both ways that were made one right after the other."""
         first, second = self.of(one, pods), self.of(other, pods)
         return [(first[number], second[number]) for number in sorted(first.keys() & second.keys())]

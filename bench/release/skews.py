@@ -5,12 +5,12 @@ from __future__ import annotations
 import asyncio
 
 from bench.release import gang, heavy, moments
-from bench.release.cluster import Cluster
+from bench.release.cluster import MeasuredCluster
 from bench.release.gang import Json, Rendering
-from bench.release.heavy import Heavy
-from bench.release.lives import SETTLE, started
-from bench.release.moments import NANO, Incomplete
-from bench.release.results import Skew
+from bench.release.heavy import HeavyImage
+from bench.release.lives import SETTLE, wait_started
+from bench.release.moments import NANO, IncompleteLogs
+from bench.release.results import StartSkew
 from bench.release.ways import STREAM
 from jobset_gate import names
 from jobset_gate.kube.resources import JOBSETS
@@ -22,8 +22,8 @@ PODS = 2
 
 
 async def measured(
-    cluster: Cluster, rendering: Rendering, image: Heavy, *, number: int, prefetch: bool, token: str
-) -> Skew:
+    cluster: MeasuredCluster, rendering: Rendering, image: HeavyImage, *, number: int, prefetch: bool, token: str
+) -> StartSkew:
     """One gang by the gate stream. Raises Incomplete."""
     await heavy.packed(cluster, image, cluster.other)
     name = f"skew-{number}-{'with' if prefetch else 'without'}"
@@ -32,7 +32,7 @@ async def measured(
     await cluster.client.create(JOBSETS, jobset)
     try:
         for job in (WARM, COLD):
-            await started(cluster, f"{name}-{job}-0", STREAM.namespace, PODS)
+            await wait_started(cluster, f"{name}-{job}-0", STREAM.namespace, PODS)
         await asyncio.sleep(SETTLE)
         lines = moments.lines_of(await cluster.logs(name, STREAM.namespace))
     finally:
@@ -40,7 +40,7 @@ async def measured(
     return of_lines(lines, number=number, prefetch=prefetch, jobset=name)
 
 
-def of_lines(lines: moments.Lines, *, number: int, prefetch: bool, jobset: str) -> Skew:
+def of_lines(lines: moments.Lines, *, number: int, prefetch: bool, jobset: str) -> StartSkew:
     """From the first lines of its pods, whose names begin with those of their Jobs."""
     barriers = [first for (_, container), (first, _) in lines.items() if container == names.BARRIER_CONTAINER]
     mains = {
@@ -52,9 +52,9 @@ def of_lines(lines: moments.Lines, *, number: int, prefetch: bool, jobset: str) 
         for job in (WARM, COLD)
     }
     if len(barriers) != 2 * PODS or any(len(found) != PODS for found in mains.values()):
-        raise Incomplete(f"{jobset}: {len(barriers)} barriers, {mains}")
+        raise IncompleteLogs(f"{jobset}: {len(barriers)} barriers, {mains}")
     zero = min(mains[WARM] + mains[COLD])
-    return Skew(
+    return StartSkew(
         number=number,
         prefetch=prefetch,
         waited=(zero - min(barriers)) / NANO,
@@ -63,7 +63,7 @@ def of_lines(lines: moments.Lines, *, number: int, prefetch: bool, jobset: str) 
     )
 
 
-def _jobset(cluster: Cluster, rendering: Rendering, name: str, *, prefetch: bool, token: str) -> Json:
+def _jobset(cluster: MeasuredCluster, rendering: Rendering, name: str, *, prefetch: bool, token: str) -> Json:
     main = manifests.container(gang.MAIN, heavy.NAME, command=list(gang.COMMAND), imagePullPolicy="IfNotPresent")
     nodes = {WARM: cluster.node, COLD: cluster.other}
     jobs = [gang.job(job, PODS, {gang.HOSTNAME: node}, main) for job, node in nodes.items()]

@@ -9,11 +9,11 @@ from bench import intervals
 from bench.intervals import Interval
 from bench.release import apiwrites, goals
 from bench.release.elsewhere import PEERS
-from bench.release.results import Cost, Results, Run, Skew
-from bench.release.ways import FLOOR, WAYS, titled
-from bench.report import Cell, Table
+from bench.release.results import ReleaseRun, Results, StartSkew, WaitingCost
+from bench.release.ways import FLOOR, METHODS, titled
+from bench.report import Cell, ResultTable
 
-FIGURES: Final[dict[str, Callable[[Run], float]]] = {
+FIGURES: Final[dict[str, Callable[[ReleaseRun], float]]] = {
     "all told": lambda run: run.told,
     "first": lambda run: run.first,
     "median": lambda run: run.median,
@@ -22,24 +22,24 @@ FIGURES: Final[dict[str, Callable[[Run], float]]] = {
 }
 
 
-def every(results: Results) -> list[Table]:
+def every(results: Results) -> list[ResultTable]:
     """All tables for which something was measured."""
     tables = [*(speed(results, pods) for pods in results.sizes), pairs(results)]
     tables += [writes(results, pods) for pods in results.sizes]
     return [table for table in (*tables, costs(results), skews(results)) if table.rows]
 
 
-def speed(results: Results, pods: int) -> Table:
+def speed(results: Results, pods: int) -> ResultTable:
     """Of one size: each way's figures, then what is known from elsewhere."""
     rows: list[Sequence[Cell]] = []
-    for way in WAYS:
+    for way in METHODS:
         runs = results.of(way, pods).values()
         if runs:
             cells = (told(intervals.of([figure(run) for run in runs])) for figure in FIGURES.values())
             rows.append([titled(way), len(runs), *cells])
     peers = [peer for peer in PEERS if peer.pods == pods]
     rows += [[f"{peer.title} *", None, None, None, None, peer.last, None] for peer in peers]
-    return Table(
+    return ResultTable(
         f"speed-{pods}",
         f"{pods} pods on one node: seconds from the last barrier's start",
         ["way", "runs", *FIGURES],
@@ -48,44 +48,44 @@ def speed(results: Results, pods: int) -> Table:
     )
 
 
-def pairs(results: Results) -> Table:
+def pairs(results: Results) -> ResultTable:
     """Of runs made one right after the other: by how much the ways differ."""
     rows: list[Sequence[Cell]] = [
         [one.goal.text, one.pods, one.found.runs, told(one.found, one.goal.unit), _asked(one.goal), one.verdict]
         for one in goals.reached(results)
     ]
     title = "The ways beside each other, run by run"
-    return Table("pairs", title, ["what", "pods", "pairs", "median and interval", "to reach", ""], rows)
+    return ResultTable("pairs", title, ["what", "pods", "pairs", "median and interval", "to reach", ""], rows)
 
 
-def writes(results: Results, pods: int) -> Table:
+def writes(results: Results, pods: int) -> ResultTable:
     """Of one size: what our controller writes for one gang from its making to its last start."""
     rows: list[Sequence[Cell]] = []
-    for way in WAYS:
-        found = apiwrites.ours(results.pairs(way, FLOOR, pods)) if way.keeper else {}
+    for way in METHODS:
+        found = apiwrites.ours(results.pairs(way, FLOOR, pods)) if way.has_controller else {}
         if found:
             rows.append([titled(way), *(_count(found[name]) for name in (*apiwrites.OURS, apiwrites.ALL))])
     peers = [peer for peer in PEERS if peer.pods == pods] if rows else []
     rows += [[f"{peer.title} *", *(None for _ in apiwrites.OURS), peer.writes] for peer in peers]
     columns = ["way", *apiwrites.OURS, apiwrites.ALL]
-    return Table(f"writes-{pods}", f"API writes for one gang of {pods} pods, beyond the floor's", columns, rows)
+    return ResultTable(f"writes-{pods}", f"API writes for one gang of {pods} pods, beyond the floor's", columns, rows)
 
 
-def costs(results: Results) -> Table:
+def costs(results: Results) -> ResultTable:
     """What a barrier uses while it waits, and what is left of it afterwards."""
     rows: list[Sequence[Cell]] = [
         [titled(way), cost.pods, cost.millicores, cost.rss, cost.working_set, _left(cost)]
-        for way in WAYS
+        for way in METHODS
         for cost in results.costs
         if cost.way == way.key
     ]
     if rows:
         rows += [[f"{peer.title} *", peer.pods, None, peer.memory, None, peer.left] for peer in PEERS]
     columns = ["way", "pods", "CPU, millicores", "anonymous memory, MiB", "working set, MiB", "after the release"]
-    return Table("costs", "What the barrier costs one pod while it waits", columns, rows)
+    return ResultTable("costs", "What the barrier costs one pod while it waits", columns, rows)
 
 
-def skews(results: Results) -> Table:
+def skews(results: Results) -> ResultTable:
     """Start skew over two nodes, without and with prefetch."""
     rows: list[Sequence[Cell]] = []
     for prefetch in (False, True):
@@ -94,7 +94,7 @@ def skews(results: Results) -> Table:
             rows.append(["with prefetch" if prefetch else "without prefetch", len(found), *_skewed(found)])
     columns = ["gangs over two nodes", "runs", "start skew, s", "first barrier to first main, s"]
     title = "Start skew where one of two nodes has yet to unpack the main image"
-    return Table(
+    return ResultTable(
         "skews", title, columns, rows, notes=[f"The image: {results.image}."] if results.image and rows else []
     )
 
@@ -105,7 +105,7 @@ def told(found: Interval, unit: str = "") -> str:
     return f"{found.median:.2f}{unit}{ends}"
 
 
-def _skewed(found: Iterable[Skew]) -> list[str]:
+def _skewed(found: Iterable[StartSkew]) -> list[str]:
     both = [(skew.skew, skew.waited) for skew in found]
     return [told(intervals.of(values)) for values in zip(*both, strict=True)]
 
@@ -120,7 +120,7 @@ def _count(value: float) -> Cell:
     return int(value) if value == int(value) else value
 
 
-def _left(cost: Cost) -> str:
+def _left(cost: WaitingCost) -> str:
     if cost.left is None:
         return "not looked at"
     return "nothing" if cost.left == 0 else f"{cost.left} of {cost.pods} barriers still there"

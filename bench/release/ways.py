@@ -11,7 +11,7 @@ PREFIX: Final = "bench-release"
 
 
 @dataclass(frozen=True, slots=True)
-class Way:
+class ReleaseMethod:
     """One way. Its gangs live in a namespace of their own, where its own controller looks after them."""
 
     key: str
@@ -19,7 +19,7 @@ class Way:
     short: str
     """For the picture."""
     title: str
-    keeper: bool = True
+    has_controller: bool = True
     """Whether a controller of ours looks after its gangs."""
     patches: bool = False
     stream: bool = False
@@ -29,21 +29,23 @@ class Way:
         return f"{PREFIX}-{self.key}"
 
 
-KEP: Final = Way("kep", "a", "KEP as written", "the KEP as written: pod status and ConfigMap")
-ANNOTATION: Final = Way("annotation", "b", "annotation patches", "annotation patches", patches=True)
-STREAM: Final = Way("stream", "c", "gate stream", "gate stream, as installed", patches=True, stream=True)
-FLOOR: Final = Way("floor", "d", "floor: a file on the host", "the floor: a file on the host", keeper=False)
-WAYS: Final = (KEP, ANNOTATION, STREAM, FLOOR)
+KEP: Final = ReleaseMethod("kep", "a", "KEP as written", "the KEP as written: pod status and ConfigMap")
+ANNOTATION: Final = ReleaseMethod("annotation", "b", "annotation patches", "annotation patches", patches=True)
+STREAM: Final = ReleaseMethod("stream", "c", "gate stream", "gate stream, as installed", patches=True, stream=True)
+FLOOR: Final = ReleaseMethod(
+    "floor", "d", "floor: a file on the host", "the floor: a file on the host", has_controller=False
+)
+METHODS: Final = (KEP, ANNOTATION, STREAM, FLOOR)
 
 
-def chosen(keys: Sequence[str]) -> tuple[Way, ...]:
+def chosen(keys: Sequence[str]) -> tuple[ReleaseMethod, ...]:
     """The ways of these keys, in their own order; raises ValueError for a key that is none."""
-    known = {way.key for way in WAYS}
+    known = {way.key for way in METHODS}
     if strange := [key for key in keys if key not in known]:
-        raise ValueError(f"{', '.join(strange)}: not among {', '.join(way.key for way in WAYS)}")
-    return tuple(way for way in WAYS if way.key in keys)
+        raise ValueError(f"{', '.join(strange)}: not among {', '.join(way.key for way in METHODS)}")
+    return tuple(way for way in METHODS if way.key in keys)
 
 
-def titled(way: Way) -> str:
+def titled(way: ReleaseMethod) -> str:
     """As tables call it."""
     return f"({way.letter}) {way.title}"

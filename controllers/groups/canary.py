@@ -18,17 +18,17 @@ from jobset_gate.kube.client import Client
 from jobset_gate.kube.errors import NotFound
 from jobset_gate.kube.informer import Informer
 from jobset_gate.kube.resources import PODS, Resource, native_pod_groups
-from jobset_gate.kube.store import Change
+from jobset_gate.kube.store import ObjectChange
 from jobset_gate.settings import Barrier
 
-PATIENCE: Final = 10.0
+BIND_SECONDS: Final = 10.0
 """Seconds for which a pod is given the time to be bound."""
 
 NOBODY: Final = 65534
 _LOCKED: Final = {"allowPrivilegeEscalation": False, "capabilities": {"drop": ["ALL"]}}
 
 
-class Proof(StrEnum):
+class NativeProbeResult(StrEnum):
     """What came of it."""
 
     WORKS = "works"
@@ -51,11 +51,15 @@ class _Pod(msgspec.Struct, frozen=True):
     spec: _Bound = _Bound()
 
 
-async def prove(client: Client, namespace: str, *, patience: float = PATIENCE, image: str = Barrier().image) -> Proof:
+async def probe_native(
+    client: Client, namespace: str, *, patience: float = BIND_SECONDS, image: str = Barrier().image
+) -> NativeProbeResult:
     """Takes up to twice `patience`; leaves nothing behind."""
-    version = native.version(await discovery.serving(client, names.NATIVE_GROUP, native.PLURAL, native.VERSIONS))
+    version = native.supported_version(
+        await discovery.versions_serving(client, names.NATIVE_GROUP, native.PLURAL, native.VERSIONS)
+    )
     if not version:
-        return Proof.NOT_SERVED
+        return NativeProbeResult.NOT_SERVED
     canary = f"{names.PROGRAM}-canary-{secrets.token_hex(4)}"
     resource = native_pod_groups(version)
     pair = [_pod(canary, number, image) for number in (1, 2)]
@@ -67,14 +71,20 @@ async def prove(client: Client, namespace: str, *, patience: float = PATIENCE, i
         await _clean_up(client, namespace, canary, resource, pair)
 
 
-async def _tried(client: Client, namespace: str, canary: str, pair: list[dict[str, Any]], patience: float) -> Proof:
+async def _tried(
+    client: Client, namespace: str, canary: str, pair: list[dict[str, Any]], patience: float
+) -> NativeProbeResult:
     first = await client.create(PODS, pair[0], namespace)
     if "schedulingGroup" not in first["spec"]:
-        return Proof.DROPPED
+        return NativeProbeResult.DROPPED
     if await _bound(client, namespace, canary, 1, patience):
-        return Proof.NOT_HELD
+        return NativeProbeResult.NOT_HELD
     await client.create(PODS, pair[1], namespace)
-    return Proof.WORKS if await _bound(client, namespace, canary, len(pair), patience) else Proof.NOT_BOUND
+    return (
+        NativeProbeResult.WORKS
+        if await _bound(client, namespace, canary, len(pair), patience)
+        else NativeProbeResult.NOT_BOUND
+    )
 
 
 async def _bound(client: Client, namespace: str, canary: str, count: int, patience: float) -> bool:
@@ -82,7 +92,7 @@ async def _bound(client: Client, namespace: str, canary: str, count: int, patien
     nodes: set[str] = set()
     enough = asyncio.Event()
 
-    def on_change(change: Change[_Pod]) -> None:
+    def on_change(change: ObjectChange[_Pod]) -> None:
         if change.new is not None and change.new.spec.node:
             nodes.add(change.new.metadata.name)
         if len(nodes) >= count:

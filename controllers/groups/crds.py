@@ -6,23 +6,23 @@ from functools import partial
 
 import structlog
 
-from controllers.gates import LookAgain
+from controllers.gates import Requeue
 from jobset_gate import wire
 from jobset_gate.groups import crds
 from jobset_gate.kube.client import Client, PatchType
 from jobset_gate.kube.errors import Conflict, Forbidden, NotFound
 from jobset_gate.kube.informer import Informer
-from jobset_gate.kube.problems import OnProblem
+from jobset_gate.kube.problems import OnWatchProblem
 from jobset_gate.kube.resources import CRDS
-from jobset_gate.kube.store import Change
+from jobset_gate.kube.store import ObjectChange
 
-RETRY_FORBIDDEN = 300.0
+FORBIDDEN_RETRY_SECONDS = 300.0
 """Seconds until we try again what we may not do: somebody else may make the CRD, or nobody may need it."""
 
 _log = structlog.get_logger(__name__)
 
 
-class Outcome(StrEnum):
+class PodGroupCrdOutcome(StrEnum):
     """What a pass over one CRD has come to."""
 
     CREATED = "created"
@@ -38,13 +38,13 @@ class Outcome(StrEnum):
     FORBIDDEN = "forbidden"
 
 
-class CrdKeeper:
+class PodGroupCrdReconciler:
     """One pass over one CRD at a time; the queue's keys are their names."""
 
-    def __init__(self, client: Client, told: Callable[[str, Outcome], None] = lambda _, __: None) -> None:
+    def __init__(self, client: Client, told: Callable[[str, PodGroupCrdOutcome], None] = lambda _, __: None) -> None:
         """`told` is the hook of the metrics."""
         self._client, self._told = client, told
-        self.trouble: dict[str, str] = {}
+        self.problems: dict[str, str] = {}
         """API group to why its PodGroups cannot be used, for people."""
 
     async def reconcile(self, name: str) -> float | None:
@@ -52,65 +52,65 @@ class CrdKeeper:
         try:
             outcome, why = await self._settle(name)
         except Forbidden as refused:
-            outcome, why = Outcome.FORBIDDEN, f"the CRD {name} may not be looked after: {refused.message}"
+            outcome, why = PodGroupCrdOutcome.FORBIDDEN, f"the CRD {name} may not be looked after: {refused.message}"
         self._note(crds.GROUPS[name], why)
         self._told(name, outcome)
         say = _log.warning if why else _log.info
         say("looked after a CRD of pod groups", crd=name, outcome=outcome.value, **({"trouble": why} if why else {}))
-        return RETRY_FORBIDDEN if outcome is Outcome.FORBIDDEN else None
+        return FORBIDDEN_RETRY_SECONDS if outcome is PodGroupCrdOutcome.FORBIDDEN else None
 
     def _note(self, group: str, why: str) -> None:
         if why:
-            self.trouble[group] = why
+            self.problems[group] = why
         else:
-            self.trouble.pop(group, None)
+            self.problems.pop(group, None)
 
-    async def _settle(self, name: str) -> tuple[Outcome, str]:
+    async def _settle(self, name: str) -> tuple[PodGroupCrdOutcome, str]:
         """What there was to do, and why groups cannot be said with this CRD, if so."""
         try:
             crd = await self._client.get(CRDS, name)
         except NotFound:
             return await self._create(name), ""
         if "deletionTimestamp" in crd["metadata"]:
-            return Outcome.LEAVING, ""  # the watch tells when it is gone
+            return PodGroupCrdOutcome.LEAVING, ""  # the watch tells when it is gone
         if not crds.is_ours(crd):
-            why = crds.unusable(crd)
-            return (Outcome.UNUSABLE if why else Outcome.FOREIGN), why
-        return await self._update(name, crds.update(crd)) if crds.outdated(crd) else Outcome.CURRENT, ""
+            why = crds.why_unusable(crd)
+            return (PodGroupCrdOutcome.UNUSABLE if why else PodGroupCrdOutcome.FOREIGN), why
+        return await self._update(name, crds.update(crd)) if crds.outdated(crd) else PodGroupCrdOutcome.CURRENT, ""
 
-    async def _create(self, name: str) -> Outcome:
+    async def _create(self, name: str) -> PodGroupCrdOutcome:
         # Applied, since the right to POST cannot be given by name. Somebody who was quicker has other fields: Conflict.
         await self._apply(name, crds.manifest(crds.GROUPS[name]), force=False)
-        return Outcome.CREATED
+        return PodGroupCrdOutcome.CREATED
 
-    async def _update(self, name: str, body: crds.Json) -> Outcome:
+    async def _update(self, name: str, body: crds.Json) -> PodGroupCrdOutcome:
         await self._apply(name, body, force=True)
-        return Outcome.UPDATED
+        return PodGroupCrdOutcome.UPDATED
 
     async def _apply(self, name: str, body: crds.Json, *, force: bool) -> None:
         manager = crds.MANAGER
         try:
             await self._client.patch(CRDS, name, body=body, patch=PatchType.APPLY, field_manager=manager, force=force)
         except (Conflict, NotFound) as lost:
-            raise LookAgain(str(lost)) from lost
+            raise Requeue(str(lost)) from lost
 
 
 def informers(
-    client: Client, wanted: Iterable[str], changed: Callable[[str], None], on_problem: OnProblem
-) -> list[Informer[wire.Bare, str]]:
+    client: Client, wanted: Iterable[str], changed: Callable[[str], None], on_problem: OnWatchProblem
+) -> list[Informer[wire.MetadataOnly, str]]:
     """One for each CRD, so that the right to watch can be given by name. `changed` gets that name.
 
     Nothing tells of a CRD that is not there: whoever starts these asks for a first pass over each.
     """
 
-    def on_change(name: str, _: Change[str]) -> None:
+    def on_change(name: str, _: ObjectChange[str]) -> None:
         changed(name)
 
     return [
         Informer(
             client,
             CRDS,
-            wire=wire.Bare,
+            wire=wire.MetadataOnly,
             convert=lambda crd: crd.metadata.resource_version,
             handler=partial(on_change, name),
             field_selector=f"metadata.name={name}",

@@ -6,87 +6,87 @@ from typing import Final
 
 import structlog
 
-from controllers.gates import LookAgain
-from controllers.groups.lobby import Lobby, View
-from controllers.groups.records import InDoubt, Records
-from controllers.groups.setbacks import EXCUSED, Setbacks
-from jobset_gate.groups.candidates import Check, Open, Opened
-from jobset_gate.groups.decision import decision
-from jobset_gate.groups.model import Key
-from jobset_gate.groups.opening import promised
-from jobset_gate.groups.record import How
-from jobset_gate.groups.standing import Standing
+from controllers.gates import Requeue
+from controllers.groups.lobby import PendingQueue, PodGroupReader
+from controllers.groups.records import OutcomeUnknown, RecordStore
+from controllers.groups.setbacks import TOLERATED_CONFLICTS, AdmissionBackoff
+from jobset_gate.groups.candidates import Admit, AdmittedGroup, CapacityCheck
+from jobset_gate.groups.decision import new_record
+from jobset_gate.groups.model import PodGroupKey
+from jobset_gate.groups.opening import admitted_group
+from jobset_gate.groups.record import AdmissionMode
+from jobset_gate.groups.standing import GroupReason
 from jobset_gate.kube.errors import KubeError, NotLeader
 from jobset_gate.settings import Groups, Native
 
-WRITES: Final = 16
+ADMISSION_WRITES: Final = 16
 """Decisions that are being written at once: each of them soon has the pods of a whole group to open."""
 
-AGAIN: Final = 1.0
+REREAD_SECONDS: Final = 1.0
 """Seconds after which the API is asked again what stands, when nobody knows whether a decision was written."""
 
 _log = structlog.get_logger(__name__)
 
 
-class Decisions:
+class InflightAdmissions:
     """By the first group of each; `look` asks for another look at a group."""
 
     def __init__(
         self,
-        index: View,
-        records: Records,
+        index: PodGroupReader,
+        records: RecordStore,
         settings: Groups,
-        check: Check,
-        lobby: Lobby,
+        check: CapacityCheck,
+        lobby: PendingQueue,
         *,
         now: Callable[[], float],
-        told: Callable[[Key], None],
-        opened: Callable[[How, float], None],
-        look: Callable[[Key], None],
+        told: Callable[[PodGroupKey], None],
+        opened: Callable[[AdmissionMode, float], None],
+        look: Callable[[PodGroupKey], None],
     ) -> None:
         self._index, self._records, self._lobby = index, records, lobby
         self._native, self._check = settings.native, check
         self._now, self._told, self._opened, self._look = now, told, opened, look
-        self._deciding: dict[Key, Open] = {}
-        self._setbacks = Setbacks()
-        self._at_once = asyncio.Semaphore(WRITES)
+        self._deciding: dict[PodGroupKey, Admit] = {}
+        self._setbacks = AdmissionBackoff()
+        self._at_once = asyncio.Semaphore(ADMISSION_WRITES)
         self.changes = 0
         """How often what is being decided was found different."""
 
     @property
-    def promised(self) -> Sequence[Opened]:
+    def assumed(self) -> Sequence[AdmittedGroup]:
         """What was chosen and is being written counts as open."""
-        return [promised(it, self._now()) for it in self._deciding.values()]
+        return [admitted_group(it, self._now()) for it in self._deciding.values()]
 
-    def under_way(self, lead: Key) -> bool:
+    def is_inflight(self, lead: PodGroupKey) -> bool:
         """Whether one on this group is being written."""
         return lead in self._deciding
 
-    def held_up(self, lead: Key) -> bool:
+    def is_backing_off(self, lead: PodGroupKey) -> bool:
         """Whether one on this group could not be written, and is not to be tried again yet."""
         return self._setbacks.holds(lead)
 
-    def why(self, lead: Key) -> Standing | None:
+    def why_backing_off(self, lead: PodGroupKey) -> GroupReason | None:
         """What is said of that."""
         return self._setbacks.told(lead)
 
-    def take(self, verdict: Open) -> None:
+    def assume(self, verdict: Admit) -> None:
         """This was chosen, and is going to be written."""
         self._deciding[verdict.candidate.key] = verdict
         self.changes += 1
 
-    async def write(self, verdict: Open) -> None:
+    async def write_admission(self, verdict: Admit) -> None:
         """Writes a decision. Whatever comes of it, the group is looked at again."""
         lead = verdict.candidate.key
         try:
             async with self._at_once:
                 await self._put_down(verdict)
-        except LookAgain as lost:
+        except Requeue as lost:
             _log.debug("decision not taken", group=lead.path, why=str(lost))
-            self._set_back(lead, lost, excused=EXCUSED)
+            self._set_back(lead, lost, excused=TOLERATED_CONFLICTS)
         except NotLeader:
             raise
-        except InDoubt as doubt:
+        except OutcomeUnknown as doubt:
             await self._clear_up(doubt)
         except KubeError as error:
             _log.error("decision not written", group=lead.path, error=str(error))
@@ -102,18 +102,18 @@ class Decisions:
             for demand in verdict.candidate.demands:
                 self._look(demand.key)
 
-    def _set_back(self, lead: Key, why: Exception, *, excused: int = 0) -> None:
+    def _set_back(self, lead: PodGroupKey, why: Exception, *, excused: int = 0) -> None:
         pause = self._setbacks.note(lead, str(why), excused=excused)
         if pause > 0:
             asyncio.get_running_loop().call_later(pause, self._look, lead)
 
-    async def _clear_up(self, doubt: InDoubt) -> None:
+    async def _clear_up(self, doubt: OutcomeUnknown) -> None:
         """Perhaps it was written: its room stays promised until the API has said."""
         while True:
             _log.error("decision in doubt", group=doubt.key.path, error=str(doubt))
-            await asyncio.sleep(AGAIN)
+            await asyncio.sleep(REREAD_SECONDS)
             try:
-                await self._records.look(doubt)
+                await self._records.reread_record(doubt)
             except NotLeader:
                 raise
             except KubeError as error:
@@ -121,23 +121,23 @@ class Decisions:
             else:
                 return
 
-    async def _put_down(self, verdict: Open) -> None:
+    async def _put_down(self, verdict: Admit) -> None:
         now, keys = self._now(), [it.key for it in verdict.candidate.demands]
         still = self._lobby.candidate(keys[0], now)
         if still is None or [it.key for it in still.demands] != keys:
-            raise LookAgain(f"group {keys[0].path} has changed")
-        seen = [it for key in keys if (it := self._index.observe(key)) is not None]
-        record = decision(seen, self._how(verdict), now)
-        await self._records.write(seen[0], record)
+            raise Requeue(f"group {keys[0].path} has changed")
+        seen = [it for key in keys if (it := self._index.snapshot(key)) is not None]
+        record = new_record(seen, self._how(verdict), now)
+        await self._records.write_record(seen[0], record)
         _log.info("group opened", group=keys[0].path, generation=record.generation, how=record.how.value)
         self._opened(record.how, verdict.candidate.since)
         for key in keys:
-            self._lobby.say(key, None)
+            self._lobby.set_reason(key, None)
             self._told(key)
 
-    def _how(self, verdict: Open) -> How:
+    def _how(self, verdict: Admit) -> AdmissionMode:
         if self._native is Native.ON:
-            return How.NATIVE
-        if self._check is Check.OFF:
-            return How.OFF
-        return How.FIT if verdict.proven else How.PROBE
+            return AdmissionMode.NATIVE
+        if self._check is CapacityCheck.OFF:
+            return AdmissionMode.OFF
+        return AdmissionMode.FIT if verdict.proven else AdmissionMode.PROBE

@@ -13,31 +13,31 @@ from typing import Any, Final
 import msgspec
 import structlog
 
-from controllers.ticks import ticks
+from controllers.ticks import monotonic
 from jobset_gate import names, wire
-from jobset_gate.groups.model import Key
+from jobset_gate.groups.model import PodGroupKey
 from jobset_gate.groups.read import opened_text
-from jobset_gate.groups.seen import MemberSeen
+from jobset_gate.groups.seen import MemberPod
 from jobset_gate.kube.client import Client, PatchType
-from jobset_gate.kube.errors import ApiError, BadAnswer, Conflict, Invalid, NotFound, NotLeader, Unreachable
+from jobset_gate.kube.errors import ApiError, Conflict, Invalid, InvalidResponse, NotFound, NotLeader, Unreachable
 from jobset_gate.kube.resources import PODS
 
-ECHO_SECONDS: Final = 30.0
+RESEND_SECONDS: Final = 30.0
 """A patch that no watch has shown for so long is sent once more; it changes nothing that has been done."""
 
-FIRST_PAUSE: Final = 0.5
-LONGEST_PAUSE: Final = 30.0
+FIRST_RETRY_SECONDS: Final = 0.5
+MAX_RETRY_SECONDS: Final = 30.0
 """Between the attempts at one pod. What the server says of its load, the client below obeys already."""
 
 _log = structlog.get_logger(__name__)
 
 
 @dataclass(slots=True)
-class _Job:
+class _PodPatch:
     """What is to be done to one pod. `generation` None: it gets the mark."""
 
-    key: Key
-    pod: MemberSeen
+    key: PodGroupKey
+    pod: MemberPod
     generation: int | None
     sent_at: float | None = None
     tries: int = 0
@@ -45,13 +45,13 @@ class _Job:
 
 @dataclass(slots=True)
 class _Group:
-    jobs: dict[str, _Job] = field(default_factory=dict)
+    jobs: dict[str, _PodPatch] = field(default_factory=dict)
     """By UID, until the watch has shown it."""
     sending: int = 0
     still: asyncio.Event = field(default_factory=asyncio.Event)
 
 
-class Gates:
+class Ungater:
     """Gates to be removed, of all groups. `sent` is told of each outcome: "ok", "gone" or "error"."""
 
     def __init__(
@@ -61,34 +61,34 @@ class Gates:
         *,
         concurrency: int,
         sent: Callable[[str], None] = lambda _: None,
-        clock: Callable[[], float] = ticks,
+        clock: Callable[[], float] = monotonic,
     ) -> None:
         """`now`: seconds since the epoch, for what is written; `clock`: one that nobody sets, for pauses."""
         self._client, self._now, self._sent, self._clock = client, now, sent, clock
         self._concurrency = concurrency
-        self._groups: dict[Key, _Group] = {}
-        self._passed: dict[Key, int] = {}
-        self._line: deque[_Job] = deque()
+        self._groups: dict[PodGroupKey, _Group] = {}
+        self._passed: dict[PodGroupKey, int] = {}
+        self._line: deque[_PodPatch] = deque()
         self._work = asyncio.Event()
 
-    def want(self, key: Key, pods: Iterable[MemberSeen], generation: int) -> None:
+    def set_desired(self, key: PodGroupKey, pods: Iterable[MemberPod], generation: int) -> None:
         """These are to pass: the members of that generation which our gate still holds, as they are seen now."""
         self._add(key, pods, generation)
 
-    def mark(self, key: Key, pods: Iterable[MemberSeen]) -> None:
+    def mark_timed_out(self, key: PodGroupKey, pods: Iterable[MemberPod]) -> None:
         """These are to be marked as too late; those that are marked already are not among them."""
         self._add(key, pods, None)
 
-    def under_way(self, key: Key) -> frozenset[str]:
+    def in_flight(self, key: PodGroupKey) -> frozenset[str]:
         """UIDs of the group's pods whose patch was asked for and has not been seen yet."""
         group = self._groups.get(key)
         return frozenset(group.jobs) if group is not None else frozenset()
 
-    def passed(self, key: Key) -> int:
+    def last_generation(self, key: PodGroupKey) -> int:
         """The last generation in which a gate of the group was removed from here; 0: none."""
         return self._passed.get(key, 0)
 
-    async def stop(self, key: Key) -> None:
+    async def stop_group(self, key: PodGroupKey) -> None:
         """Sends nothing more for this group; returns when nothing is on its way either."""
         group = self._groups.get(key)
         if group is None:
@@ -98,13 +98,13 @@ class Gates:
             group.still.clear()
             await group.still.wait()
 
-    def stop_removing(self, key: Key) -> None:
+    def stop_ungating(self, key: PodGroupKey) -> None:
         """No gate of this group is to go any more; marks are still put."""
         group = self._groups.get(key)
         if group is not None:
             group.jobs = {uid: job for uid, job in group.jobs.items() if job.generation is None}
 
-    def forget(self, key: Key) -> None:
+    def forget_group(self, key: PodGroupKey) -> None:
         """Nothing is left of this group, or nothing was decided of it."""
         self._groups.pop(key, None)
         self._passed.pop(key, None)
@@ -122,7 +122,7 @@ class Gates:
 
     # --- Details ---------------------------------------------------------------------------------------------------
 
-    def _add(self, key: Key, pods: Iterable[MemberSeen], generation: int | None) -> None:
+    def _add(self, key: PodGroupKey, pods: Iterable[MemberPod], generation: int | None) -> None:
         wanted = {pod.uid: pod for pod in pods}
         group = self._groups.get(key)
         if group is None:
@@ -134,15 +134,15 @@ class Gates:
         for uid, pod in wanted.items():
             known = group.jobs.get(uid)
             if known is None or known.generation != generation or self._unheard(known):
-                job = group.jobs[uid] = _Job(key, pod, generation)
+                job = group.jobs[uid] = _PodPatch(key, pod, generation)
                 self._enqueue(job)
         if not group.jobs and not group.sending:
             del self._groups[key]
 
-    def _unheard(self, job: _Job) -> bool:
-        return job.sent_at is not None and self._clock() - job.sent_at > ECHO_SECONDS
+    def _unheard(self, job: _PodPatch) -> bool:
+        return job.sent_at is not None and self._clock() - job.sent_at > RESEND_SECONDS
 
-    def _enqueue(self, job: _Job) -> None:
+    def _enqueue(self, job: _PodPatch) -> None:
         self._line.append(job)
         self._work.set()
 
@@ -162,7 +162,7 @@ class Gates:
                 group.sending -= 1
                 group.still.set()
 
-    async def _send(self, job: _Job, group: _Group) -> None:
+    async def _send(self, job: _PodPatch, group: _Group) -> None:
         pod, outcome = job.pod, "ok"
         try:
             await self._client.patch(
@@ -172,7 +172,7 @@ class Gates:
             outcome = "gone"
         except NotLeader:
             raise
-        except (ApiError, Unreachable, BadAnswer) as error:
+        except (ApiError, Unreachable, InvalidResponse) as error:
             # Another UID under that name is no conflict for an API server, but an edit of what cannot be edited.
             asked = isinstance(error, Conflict | Invalid)
             outcome = "gone" if asked and await self._is_gone(pod) else "error"
@@ -185,19 +185,19 @@ class Gates:
             self._passed[job.key] = job.generation
         job.sent_at = self._clock()
 
-    async def _is_gone(self, pod: MemberSeen) -> bool:
+    async def _is_gone(self, pod: MemberPod) -> bool:
         """Whether the API knows for sure that this pod is not there any more."""
         try:
-            found = await self._client.get(PODS, pod.name, pod.namespace, type=wire.Bare)
+            found = await self._client.get(PODS, pod.name, pod.namespace, type=wire.MetadataOnly)
         except NotFound:
             return True
-        except (ApiError, Unreachable, BadAnswer):
+        except (ApiError, Unreachable, InvalidResponse):
             return False
         return found.metadata.uid != pod.uid
 
-    def _later(self, job: _Job, group: _Group) -> None:
+    def _later(self, job: _PodPatch, group: _Group) -> None:
         """Once more after a while, if it is still wanted then: nobody else would."""
-        pause = min(LONGEST_PAUSE, FIRST_PAUSE * 2.0**job.tries)
+        pause = min(MAX_RETRY_SECONDS, FIRST_RETRY_SECONDS * 2.0**job.tries)
         job.tries += 1
 
         def again() -> None:
@@ -206,10 +206,10 @@ class Gates:
 
         asyncio.get_running_loop().call_later(pause, again)
 
-    def _body(self, job: _Job) -> dict[str, Any]:
+    def _body(self, job: _PodPatch) -> dict[str, Any]:
         """The UID is a precondition: the patch of a pod never lands on a namesake."""
         if job.generation is None:
             return {"metadata": {"uid": job.pod.uid, "annotations": {names.KOORDINATOR_TIMED_OUT: "true"}}}
-        note = {names.GANG_OPENED: opened_text(job.generation, self._now())}
-        gone = {"$patch": "delete", "name": names.GANG_GATE}
+        note = {names.POD_GROUP_OPENED: opened_text(job.generation, self._now())}
+        gone = {"$patch": "delete", "name": names.POD_GROUP_GATE}
         return {"metadata": {"uid": job.pod.uid, "annotations": note}, "spec": {"schedulingGates": [gone]}}

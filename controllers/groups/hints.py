@@ -3,12 +3,12 @@
 Hints only: whatever they say, the next look counts anew.
 """
 
-from controllers.groups.parts import Parts
-from jobset_gate.groups.record import How, Record, Stage
-from jobset_gate.groups.seen import MemberSeen
+from controllers.groups.parts import PodGroupEntry
+from jobset_gate.groups.record import AdmissionMode, AdmissionRecord, AdmissionState
+from jobset_gate.groups.seen import MemberPod
 
 
-def lacks_more(parts: Parts) -> bool:
+def still_gathers(parts: PodGroupEntry) -> bool:
     """Whether a group that was never opened, and has one held pod more, cannot be opened all the same."""
     group = parts.group
     if group is None or len(parts) == 1 or group.gangs:
@@ -16,22 +16,29 @@ def lacks_more(parts: Parts) -> bool:
     return group.valid and not group.lacks_pod_group and not group.gathered
 
 
-def comes_on(record: Record | None, old: MemberSeen | None, new: MemberSeen | None) -> bool:
+def only_progressed(record: AdmissionRecord | None, old: MemberPod | None, new: MemberPod | None) -> bool:
     """Whether a pod of an open group was opened, bound or started, and that is all."""
     if old is None or new is None or not (old.counts and new.counts and _lasting(old) == _lasting(new)):
         return False
-    if record is None or record.stage is not Stage.OPEN or len(record.gangs) > 1 or record.how is How.NATIVE:
+    if (
+        record is None
+        or record.stage is not AdmissionState.OPEN
+        or len(record.gangs) > 1
+        or record.how is AdmissionMode.NATIVE
+    ):
         return False
     return new.bound >= old.bound and new.gated <= old.gated
 
 
-def can_wait(record: Record | None, parts: Parts, old: MemberSeen | None, new: MemberSeen | None) -> bool:
+def can_wait(
+    record: AdmissionRecord | None, parts: PodGroupEntry, old: MemberPod | None, new: MemberPod | None
+) -> bool:
     """Whether there is nothing to be done about a group that has come on: its minimum is not bound by that."""
     newly = new is not None and new.bound and not (old is not None and old.bound)
-    return record is None or not newly or record.satisfied is not None or parts.bound < record.minimum
+    return record is None or not newly or record.satisfied is not None or parts.bound_count < record.minimum
 
 
-def weight(member: MemberSeen | None) -> object:
+def scheduling_facts(member: MemberPod | None) -> object:
     """All of a member that can make a difference to opening; many of its events are about something else."""
     if member is None:
         return None
@@ -53,7 +60,7 @@ def weight(member: MemberSeen | None) -> object:
     )
 
 
-def _lasting(member: MemberSeen) -> object:
+def _lasting(member: MemberPod) -> object:
     """What stays the same while a pod is opened, bound and run."""
     return (
         member.uid,

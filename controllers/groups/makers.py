@@ -3,45 +3,45 @@
 from collections.abc import Callable, MutableMapping
 from typing import Final
 
-from controllers.groups.owners import Owners
-from jobset_gate.groups.creators import Creator
-from jobset_gate.groups.model import Key
-from jobset_gate.groups.seen import GroupSeen
+from controllers.groups.owners import OwnerCapacityReader
+from jobset_gate.groups.creators import OwnerCapacity
+from jobset_gate.groups.model import PodGroupKey
+from jobset_gate.groups.seen import GroupSnapshot
 
-PATIENCE: Final = 30.0
+CREATION_GRACE_SECONDS: Final = 30.0
 """Seconds after its youngest member in which a group is likely just being made."""
 
-AGAIN: Final = 60.0
+REFRESH_SECONDS: Final = 60.0
 """Seconds between two looks at its makers."""
 
 
-class Makers:
+class OwnerCapacities:
     """`known` is what the opener judges by; `look` tells it of news."""
 
     def __init__(
         self,
-        owners: Owners,
-        known: MutableMapping[Key, tuple[Creator, ...]],
-        look: Callable[[Key], None],
+        owners: OwnerCapacityReader,
+        known: MutableMapping[PodGroupKey, tuple[OwnerCapacity, ...]],
+        look: Callable[[PodGroupKey], None],
         now: Callable[[], float],
     ) -> None:
         self._owners, self._known, self._look, self._now = owners, known, look, now
 
-    async def ask(self, seen: GroupSeen) -> float | None:
+    async def refresh_group(self, seen: GroupSnapshot) -> float | None:
         """Asks about a group if it is time. Returns the seconds after which to come back."""
         key = seen.group.key
         if seen.group.gathered or not seen.members:
-            self.forget(key)
+            self.forget_group(key)
             return None
-        wait = max(it.created for it in seen.members) + PATIENCE - self._now()
+        wait = max(it.created for it in seen.members) + CREATION_GRACE_SECONDS - self._now()
         if wait > 0:
             return wait
-        made_by = await self._owners.creators(seen)
+        made_by = await self._owners.capacities_of(seen)
         if self._known.get(key) != made_by:
             self._known[key] = made_by
             self._look(key)
-        return AGAIN
+        return REFRESH_SECONDS
 
-    def forget(self, key: Key) -> None:
+    def forget_group(self, key: PodGroupKey) -> None:
         """It has gathered, or nothing is left of it."""
         self._known.pop(key, None)

@@ -7,9 +7,9 @@ from typing import Final
 from prometheus_client import CollectorRegistry, Counter, Gauge, Histogram
 
 from jobset_gate import names
-from jobset_gate.groups.model import Key
-from jobset_gate.groups.record import How
-from jobset_gate.groups.report import Report
+from jobset_gate.groups.model import PodGroupKey
+from jobset_gate.groups.record import AdmissionMode
+from jobset_gate.groups.report import GroupStatus
 
 REASONS: Final = (
     names.REASON_POD_GROUP_MISSING,
@@ -36,7 +36,7 @@ _LONG: Final = (0.1, 0.5, 1, 2, 5, 10, 30, 60, 120, 300, 600, 1200, 1800, 3600, 
 _SHORT: Final = (0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5)
 
 
-class GroupMeasures:
+class PodGroupMetrics:
     """Counts and times of groups, in a registry. `clock`: seconds since the epoch."""
 
     def __init__(self, registry: CollectorRegistry, clock: Callable[[], float]) -> None:
@@ -93,60 +93,60 @@ class GroupMeasures:
             buckets=_LONG,
             registry=registry,
         )
-        self._reasons: dict[Key, str] = {}
+        self._reasons: dict[PodGroupKey, str] = {}
         self._since: Callable[[], Iterable[float]] = tuple
         for reason in REASONS:
             self._waiting.labels(reason)
-        for how in How:
+        for how in AdmissionMode:
             self._opened.labels(how.value)
         for outcome in GATES:
             self._gates.labels(outcome)
 
-    def looks(self, report: Report) -> None:
+    def observe_report(self, report: GroupStatus) -> None:
         """A pass found a group like this."""
         if report.reason in REASONS and (report.admitted or report.counts.present):
             self._stands(report.key, report.reason)
         else:
             self._stands(report.key, None)
 
-    def forget(self, key: Key) -> None:
+    def forget_group(self, key: PodGroupKey) -> None:
         """Nothing is left of the group."""
         self._stands(key, None)
 
-    def decided(self, how: How, since: float) -> None:
+    def observe_admission(self, how: AdmissionMode, since: float) -> None:
         """A group was opened that could have been since then."""
         self._opened.labels(how.value).inc()
         self._gathered.observe(max(0.0, self._clock() - since))
 
-    def passed(self, seconds: float) -> None:
+    def observe_cycle(self, seconds: float) -> None:
         """The work of one pass."""
         self._decision.observe(seconds)
 
-    def satisfied(self, seconds: float) -> None:
+    def observe_satisfied(self, seconds: float) -> None:
         """A minimum was bound so long after the decision."""
         self._placed.observe(seconds)
 
-    def rolled_back(self) -> None:
+    def count_eviction(self) -> None:
         """It was decided to take a group back."""
         self._rolled_back.inc()
 
-    def gate(self, outcome: str) -> None:
+    def count_ungating(self, outcome: str) -> None:
         """A gate was removed, or not."""
         self._gates.labels(outcome).inc()
 
-    def held(self, many: Callable[[], int]) -> None:
+    def read_held_pods_from(self, many: Callable[[], int]) -> None:
         """Where to read how many pods are held."""
         self._held.set_function(many)
 
-    def waits(self, since: Callable[[], Iterable[float]]) -> None:
+    def read_waits_from(self, since: Callable[[], Iterable[float]]) -> None:
         """Where to read since when groups wait for room."""
         self._since = since
 
-    def reasons(self) -> Count[str]:
+    def count_by_reason(self) -> Count[str]:
         """How many groups wait for which reason."""
         return Count(self._reasons.values())
 
-    def _stands(self, key: Key, reason: str | None) -> None:
+    def _stands(self, key: PodGroupKey, reason: str | None) -> None:
         before = self._reasons.pop(key, None)
         if reason is not None:
             self._reasons[key] = reason

@@ -11,79 +11,79 @@ from typing import Any, Final
 
 import structlog
 
-from controllers.gates import LookAgain
+from controllers.gates import Requeue
 from jobset_gate import names
 from jobset_gate.groups import native
-from jobset_gate.groups.model import Key
-from jobset_gate.groups.record import Record
-from jobset_gate.groups.seen import GroupSeen
-from jobset_gate.groups.standing import Standing
+from jobset_gate.groups.model import PodGroupKey
+from jobset_gate.groups.record import AdmissionRecord
+from jobset_gate.groups.seen import GroupSnapshot
+from jobset_gate.groups.standing import GroupReason
 from jobset_gate.kube import discovery
 from jobset_gate.kube.client import Client, PatchType
 from jobset_gate.kube.errors import AlreadyExists, Conflict, Invalid, KubeError, NotFound
 from jobset_gate.kube.resources import Resource, native_pod_groups
 
-ASK_EVERY: Final = 30.0
+DISCOVERY_SECONDS: Final = 30.0
 """Seconds between two looks at what the API server serves: an upgrade may bring another version."""
 
 _log = structlog.get_logger(__name__)
 
 
-class NativeGroups:
+class NativePodGroups:
     """All that is done to native PodGroups. `client` should refuse to write where this process does not lead."""
 
     def __init__(self, client: Client, changed: Callable[[], None] = lambda: None) -> None:
         """`changed`: another version is served than before, so groups that were held up may go on."""
         self._client, self._changed = client, changed
         self._version: str | None = None
-        self._made: dict[Key, tuple[str, int, str]] = {}
+        self._made: dict[PodGroupKey, tuple[str, int, str]] = {}
         """Which pods' label and generation, and the UID of which home, the PodGroup was made for, from here."""
 
     async def run(self) -> None:
         """Keeps knowing what the API server serves, until cancelled."""
         while True:
-            await self.ask()
-            await asyncio.sleep(ASK_EVERY)
+            await self.refresh_version()
+            await asyncio.sleep(DISCOVERY_SECONDS)
 
-    async def ask(self) -> None:
+    async def refresh_version(self) -> None:
         """Asks the API server what it serves."""
         try:
-            served = await discovery.serving(self._client, names.NATIVE_GROUP, native.PLURAL, native.VERSIONS)
+            served = await discovery.versions_serving(self._client, names.NATIVE_GROUP, native.PLURAL, native.VERSIONS)
         except KubeError as error:
             _log.warning("not known whether native PodGroups are served", error=str(error))
             return
-        found = native.version(served)
+        found = native.supported_version(served)
         if found != self._version:
             _log.info("native PodGroups", version=found or "not served")
             self._version, self._made = found, {}
             self._changed()
 
-    def hold(self, seen: GroupSeen) -> Standing | None:
+    def why_held(self, seen: GroupSnapshot) -> GroupReason | None:
         """Why a gathered group must not be opened."""
-        return native.held_up(seen, self._version)
+        return native.native_hold(seen, self._version)
 
-    async def hand_over(self, seen: GroupSeen, record: Record) -> None:
+    async def hand_over_group(self, seen: GroupSnapshot, record: AdmissionRecord) -> None:
         """Makes its PodGroup, once all gates are gone. One of an earlier generation goes first."""
         # A user's PodGroup that is made anew begins to count again, and takes the native one of the old with it.
         done = (seen.label, seen.generation, "" if seen.home is None else seen.home.uid)
         if self._made.get(seen.group.key) == done:
             return
         stored = await self._stored(seen)
-        if stored is not None and not native.is_of(stored, seen):
+        if stored is not None and not native.is_current(stored, seen):
             await self._delete(seen, stored)
-            raise LookAgain(f"the native PodGroup of an earlier generation of {seen.group.key.path} goes first")
+            raise Requeue(f"the native PodGroup of an earlier generation of {seen.group.key.path} goes first")
         if stored is None:
             await self._create(seen, record)
         self._made[seen.group.key] = done
 
-    async def withdraw(self, seen: GroupSeen) -> None:
+    async def delete_pod_group(self, seen: GroupSnapshot) -> None:
         """Takes its PodGroup away: whoever is not bound yet stays so."""
         stored = await self._stored(seen)
         if stored is not None:
             await self._delete(seen, stored)
         self._made.pop(seen.group.key, None)
 
-    def forget(self, key: Key) -> None:
+    def forget_group(self, key: PodGroupKey) -> None:
         """Nothing is left of the group; its PodGroup goes with its owner."""
         self._made.pop(key, None)
 
@@ -91,23 +91,23 @@ class NativeGroups:
     def _resource(self) -> Resource:
         return native_pod_groups(self._version or native.VERSIONS[0])
 
-    async def _stored(self, seen: GroupSeen) -> dict[str, Any] | None:
+    async def _stored(self, seen: GroupSnapshot) -> dict[str, Any] | None:
         try:
-            return await self._client.get(self._resource, native.name(seen.label), seen.group.key.namespace)
+            return await self._client.get(self._resource, native.native_name(seen.label), seen.group.key.namespace)
         except NotFound:
             return None
 
-    async def _create(self, seen: GroupSeen, record: Record) -> None:
+    async def _create(self, seen: GroupSnapshot, record: AdmissionRecord) -> None:
         try:
-            await self._client.create(self._resource, native.pod_group(seen, record))
+            await self._client.create(self._resource, native.native_pod_group(seen, record))
         except AlreadyExists as lost:
-            raise LookAgain(str(lost)) from lost
+            raise Requeue(str(lost)) from lost
         _log.info("group handed over", group=seen.group.key.path, generation=seen.generation, minimum=record.minimum)
 
-    async def _delete(self, seen: GroupSeen, stored: dict[str, Any]) -> None:
+    async def _delete(self, seen: GroupSnapshot, stored: dict[str, Any]) -> None:
         """At once: it is kept while pods name it, and those of the next generation do."""
         meta, namespace = stored["metadata"], seen.group.key.namespace
-        name, uid = native.name(seen.label), meta["uid"]
+        name, uid = native.native_name(seen.label), meta["uid"]
         others = [one for one in meta.get("finalizers") or () if one != native.PROTECTION]
         body = {"metadata": {"uid": uid, "finalizers": others}}
         try:

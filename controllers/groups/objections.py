@@ -6,31 +6,31 @@ Such a write is told to people, who alone can mend it, and holds up nobody else.
 from collections.abc import Awaitable
 from typing import Final
 
-from controllers.refusals import terminating
+from controllers.refusals import is_namespace_terminating
 from jobset_gate import terminal_text
 from jobset_gate.kube.errors import BadRequest, Forbidden, Invalid
-from jobset_gate.verdicts import shorten
+from jobset_gate.verdicts import truncate
 
-LONGEST: Final = 300
+MAX_MESSAGE_BYTES: Final = 300
 """Bytes of what is told of one of them."""
 
-MOST_TOLD: Final = 3
+MAX_LISTED: Final = 3
 
 
-class Objections:
+class WriteRefusals:
     """Those of one step, by what they are about."""
 
     def __init__(self) -> None:
         self._words: dict[str, str] = {}
 
-    async def heed(self, about: str, writing: Awaitable[bool]) -> bool:
+    async def collect(self, about: str, writing: Awaitable[bool]) -> bool:
         """The write's own answer; True where it was refused for good, as there is nothing to be looked at anew."""
         try:
             return await writing
         except (BadRequest, Forbidden, Invalid) as refused:
-            if terminating(refused):
+            if is_namespace_terminating(refused):
                 raise
-            self._words[about] = shorten(terminal_text.line(refused.message), LONGEST)
+            self._words[about] = truncate(terminal_text.line(refused.message), MAX_MESSAGE_BYTES)
             return True
 
     def __contains__(self, about: str) -> bool:
@@ -44,6 +44,6 @@ class Objections:
     @property
     def why(self) -> str:
         """The first few of them, for people: a thousand pods that may not be changed have one reason, mostly."""
-        told = [f"{about} may not be changed: {self._words[about]}" for about in self.about[:MOST_TOLD]]
-        more = len(self._words) - MOST_TOLD
+        told = [f"{about} may not be changed: {self._words[about]}" for about in self.about[:MAX_LISTED]]
+        more = len(self._words) - MAX_LISTED
         return "; ".join([*told, *([f"and {more} more"] if more > 0 else [])])

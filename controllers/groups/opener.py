@@ -12,69 +12,69 @@ from contextlib import suppress
 from time import perf_counter
 from typing import Final
 
-from controllers.groups.decisions import Decisions
-from controllers.groups.lobby import AT_LEAST_EVERY, Lobby, View
-from controllers.groups.records import Records
-from controllers.ticks import ticks
+from controllers.groups.decisions import InflightAdmissions
+from controllers.groups.lobby import RESYNC_SECONDS, PendingQueue, PodGroupReader
+from controllers.groups.records import RecordStore
+from controllers.ticks import monotonic
 from jobset_gate.groups import opening
-from jobset_gate.groups.candidates import Candidate, Check, Hold, Open, order
-from jobset_gate.groups.certainty import Ground
-from jobset_gate.groups.model import DESIGN, POD_GROUPS, Key
-from jobset_gate.groups.outlook import Outlook
-from jobset_gate.groups.record import How
-from jobset_gate.groups.standing import Standing
-from jobset_gate.groups.words import Prospects, Words
+from jobset_gate.groups.candidates import Admit, Candidate, CapacityCheck, Hold, admission_order
+from jobset_gate.groups.certainty import NodeSnapshot
+from jobset_gate.groups.model import FLAVOR_OF, POD_GROUP_APIS, PodGroupKey
+from jobset_gate.groups.outlook import GroupEvaluator
+from jobset_gate.groups.record import AdmissionMode
+from jobset_gate.groups.standing import GroupReason
+from jobset_gate.groups.words import FitMemo, MessageMemo
 from jobset_gate.settings import Groups, Native
 
-DEBOUNCE: Final = 0.02
+DEBOUNCE_SECONDS: Final = 0.02
 """Seconds in which changes are gathered before a pass."""
 
-REST: Final = 4
+REST_FACTOR: Final = 4
 """Between two passes, in times of what the first has taken: where many groups wait or are open that is long, and one
 for many changes costs no more than for one."""
 
-LONGEST_REST: Final = 0.2
+MAX_REST_SECONDS: Final = 0.2
 """Seconds."""
 
-SLICE: Final = 0.005
+SLICE_SECONDS: Final = 0.005
 """Seconds of work after which others get their turn."""
 
 
-class Opener:
+class PodGroupScheduler:
     """`look(key)` for each group of which something has changed; `look(None)` for nodes and what is bound to them."""
 
     def __init__(
         self,
         *,
-        index: View,
-        outlook: Outlook,
-        records: Records,
+        index: PodGroupReader,
+        outlook: GroupEvaluator,
+        records: RecordStore,
         settings: Groups,
         now: Callable[[], float],
-        told: Callable[[Key], None],
+        told: Callable[[PodGroupKey], None],
         measured: Callable[[float], None] = lambda _: None,
-        opened: Callable[[How, float], None] = lambda _, __: None,
+        opened: Callable[[AdmissionMode, float], None] = lambda _, __: None,
     ) -> None:
         """`told` hears of each group of which something else is to be said than before; `measured`, in seconds, of the
         work of each pass; `opened` of each decision, and since when it could have been.
         """
         self._index, self._records, self._settings = index, records, settings
         # Groups that the scheduler places by itself need no room of ours.
-        self._check = Check.OFF if settings.native is Native.ON else settings.capacity_check
-        designs = {DESIGN[way] for way in settings.ways}
-        self._apis = sorted({api for design in designs for api in POD_GROUPS[design]})
+        self._check = CapacityCheck.OFF if settings.native is Native.ON else settings.capacity_check
+        designs = {FLAVOR_OF[way] for way in settings.ways}
+        self._apis = sorted({api for design in designs for api in POD_GROUP_APIS[design]})
         self._now, self._measured, self._told = now, measured, told
-        self._lobby = Lobby(index, outlook, checks=self._check is not Check.OFF, told=told)
+        self._lobby = PendingQueue(index, outlook, checks=self._check is not CapacityCheck.OFF, told=told)
         self._work, self._runs = asyncio.Event(), False
         self._rests_until = 0.0
-        self._ends: set[Key] = set()
-        self._ground = Ground()
-        self._words, self._prospects = Words(), Prospects()
-        self._decisions = Decisions(
-            index, records, settings, self._check, self._lobby, now=now, told=told, opened=opened, look=self.look
+        self._ends: set[PodGroupKey] = set()
+        self._ground = NodeSnapshot()
+        self._words, self._prospects = MessageMemo(), FitMemo()
+        self._decisions = InflightAdmissions(
+            index, records, settings, self._check, self._lobby, now=now, told=told, opened=opened, look=self.mark_dirty
         )
 
-    def look(self, key: Key | None) -> None:
+    def mark_dirty(self, key: PodGroupKey | None) -> None:
         """Something has changed that matters to opening; on a standby it is all looked at later."""
         if not self._runs:
             return
@@ -83,52 +83,52 @@ class Opener:
         if key is not None or self._lobby.waiting:  # nodes are looked at when somebody wants room
             self._work.set()
 
-    def placed(self, key: Key) -> None:
+    def mark_progress(self, key: PodGroupKey) -> None:
         """Of an open group some pod has come on: it needs no more room than before."""
-        if self._runs and self._check is not Check.OFF:
-            self._lobby.resting.add(key)
+        if self._runs and self._check is not CapacityCheck.OFF:
+            self._lobby.progressed.add(key)
         if self._lobby.waiting:
             self._work.set()
 
-    def why(self, key: Key) -> Hold | Standing | None:
+    def why_pending(self, key: PodGroupKey) -> Hold | GroupReason | None:
         """What holds a group up; None: nothing that is known, or it is open."""
-        return self._lobby.why(key)
+        return self._lobby.why_pending(key)
 
-    def makes_way(self, key: Key) -> bool:
+    def must_yield(self, key: PodGroupKey) -> bool:
         """Whether a group of higher priority waits for the place that this one has without proof."""
         return key in self._ends
 
-    def since(self) -> list[float]:
+    def waiting_since(self) -> list[float]:
         """Since when each group, or GangGroup, waits that is gathered and not open."""
         return [it.since for it in self._lobby.waiting.values() if not it.backs_off]
 
     async def run(self) -> None:
         """Until cancelled, or until this process no longer leads (NotLeader)."""
-        await self._records.catch_up(self._apis)
+        await self._records.load_records(self._apis)
         self._runs = True
-        self._lobby.look_at_all()
+        self._lobby.mark_all_dirty()
         self._work.set()
         async with asyncio.TaskGroup() as tasks:
             while True:
                 await self._wait()
                 for verdict in await self._pass():
-                    tasks.create_task(self._decisions.write(verdict), name="decision of a group")
+                    tasks.create_task(self._decisions.write_admission(verdict), name="decision of a group")
 
     # --- Passes ----------------------------------------------------------------------------------------------------
 
     async def _wait(self) -> None:
         with suppress(TimeoutError):
-            async with asyncio.timeout(AT_LEAST_EVERY):
+            async with asyncio.timeout(RESYNC_SECONDS):
                 await self._work.wait()
-        await asyncio.sleep(max(DEBOUNCE, self._rests_until - ticks()))
+        await asyncio.sleep(max(DEBOUNCE_SECONDS, self._rests_until - monotonic()))
         self._work.clear()
 
-    async def _pass(self) -> list[Open]:
+    async def _pass(self) -> list[Admit]:
         """Looks at all that has changed, then at all that wait; gives those that are to be opened."""
-        turns, now, lobby = _Turns(), self._now(), self._lobby
-        lobby.sweep()
+        turns, now, lobby = _Yielder(), self._now(), self._lobby
+        lobby.mark_timed_dirty()
         if lobby.dirty or lobby.waiting:
-            lobby.survey()
+            lobby.refresh_nodes()
         await self._refresh(turns, now)
         if not lobby.waiting:
             self._words.forget_all()
@@ -136,39 +136,39 @@ class Opener:
             return []
         chosen = await self._choose(turns, now)
         self._measured(turns.spent)
-        self._rests_until = ticks() + min(LONGEST_REST, REST * turns.spent)
+        self._rests_until = monotonic() + min(MAX_REST_SECONDS, REST_FACTOR * turns.spent)
         return chosen
 
-    async def _refresh(self, turns: "_Turns", now: float) -> None:
+    async def _refresh(self, turns: "_Yielder", now: float) -> None:
         while self._lobby.dirty:
-            for key in self._lobby.concerned():
+            for key in self._lobby.take_dirty():
                 try:
-                    self._lobby.judge(key, now)
+                    self._lobby.evaluate_group(key, now)
                 except Exception as error:  # noqa: BLE001 - as in `leave_out`
-                    self._lobby.leave_out(key, error)
+                    self._lobby.set_faulty(key, error)
                 await turns.end()
 
-    async def _choose(self, turns: "_Turns", now: float) -> list[Open]:
-        chosen: list[Open] = []
-        ends: set[Key] = set()
-        going, roughly = self._begin(now), bool(self._lobby.resting)
-        for candidate in sorted(self._lobby.waiting.values(), key=order):
+    async def _choose(self, turns: "_Yielder", now: float) -> list[Admit]:
+        chosen: list[Admit] = []
+        ends: set[PodGroupKey] = set()
+        going, roughly = self._begin(now), bool(self._lobby.progressed)
+        for candidate in sorted(self._lobby.waiting.values(), key=admission_order):
             if not self._is_next(candidate):
                 continue  # while others had their turn: the next pass knows more, and comes at once
-            if self._decisions.held_up(candidate.key):
-                self._say(candidate, self._decisions.why(candidate.key))
+            if self._decisions.is_backing_off(candidate.key):
+                self._say(candidate, self._decisions.why_backing_off(candidate.key))
                 continue
             verdict = self._verdict(going, candidate)
             if roughly and verdict is not None and self._doubts(verdict):
                 # Whoever has come on since the last look may have left more room than was reckoned with.
-                self._lobby.dirty |= self._lobby.resting
+                self._lobby.dirty |= self._lobby.progressed
                 await self._refresh(turns, now)
                 going, roughly = self._begin(now), False
                 if not self._is_next(candidate):
                     continue
                 verdict = self._verdict(going, candidate)
-            if isinstance(verdict, Open):
-                self._decisions.take(verdict)
+            if isinstance(verdict, Admit):
+                self._decisions.assume(verdict)
                 chosen.append(verdict)
             elif verdict is not None:
                 ends.update(verdict.ends)
@@ -179,47 +179,47 @@ class Opener:
             self._told(key)
         return chosen
 
-    def _verdict(self, going: opening.Pass, candidate: Candidate) -> Open | Hold | None:
+    def _verdict(self, going: opening.SchedulingCycle, candidate: Candidate) -> Admit | Hold | None:
         try:
-            return going.consider(candidate)
+            return going.decide_candidate(candidate)
         except Exception as error:  # noqa: BLE001 - as in `leave_out`
             for demand in candidate.demands:
-                self._lobby.leave_out(demand.key, error)
+                self._lobby.set_faulty(demand.key, error)
             return None
 
-    def _say(self, candidate: Candidate, why: Hold | Standing | None) -> None:
+    def _say(self, candidate: Candidate, why: Hold | GroupReason | None) -> None:
         for demand in candidate.demands:
-            self._lobby.say(demand.key, why)
+            self._lobby.set_reason(demand.key, why)
 
     def _is_next(self, candidate: Candidate) -> bool:
-        return not self._decisions.under_way(candidate.key) and self._lobby.is_current(candidate)
+        return not self._decisions.is_inflight(candidate.key) and self._lobby.is_current(candidate)
 
-    def _doubts(self, verdict: Open | Hold) -> bool:
-        return isinstance(verdict, Hold) or not (verdict.proven or self._check is Check.OFF)
+    def _doubts(self, verdict: Admit | Hold) -> bool:
+        return isinstance(verdict, Hold) or not (verdict.proven or self._check is CapacityCheck.OFF)
 
-    def _begin(self, now: float) -> opening.Pass:
+    def _begin(self, now: float) -> opening.SchedulingCycle:
         """A pass over the rooms as they are, and all that is to be placed in them.
 
         Both at one moment: a pod that is reckoned as placed has to be missing in the rooms.
         """
-        self._lobby.survey()
-        self._ground.renew(self._lobby.rooms)
-        opened = [it for several in self._lobby.opened.values() for it in several]
-        opened += self._decisions.promised
-        return opening.Pass(
+        self._lobby.refresh_nodes()
+        self._ground.refresh(self._lobby.node_infos)
+        opened = [it for several in self._lobby.admitted.values() for it in several]
+        opened += self._decisions.assumed
+        return opening.SchedulingCycle(
             opened,
             self._ground,
             words=self._words,
             prospects=self._prospects,
             now=now,
-            avoided=self._index.avoided,
+            avoided=self._index.excluded_nodes,
             check=self._check,
             starvation_seconds=self._settings.starvation_seconds,
             state=(self._ground.changes, self._lobby.changes, self._decisions.changes),
         )
 
 
-class _Turns:
+class _Yielder:
     """Lets others have their turn after every slice of work, and counts the work."""
 
     def __init__(self) -> None:
@@ -234,7 +234,7 @@ class _Turns:
     async def end(self) -> None:
         """One piece of work is done."""
         now = perf_counter()
-        if now - self._since < SLICE:
+        if now - self._since < SLICE_SECONDS:
             return
         self._before += now - self._since
         await asyncio.sleep(0)

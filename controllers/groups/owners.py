@@ -4,11 +4,11 @@ from collections.abc import Callable, Mapping
 from types import MappingProxyType
 from typing import Any, Final
 
-from controllers.ticks import ticks
+from controllers.ticks import monotonic
 from jobset_gate.groups import creators, rollback_owners
-from jobset_gate.groups.creators import Creator
-from jobset_gate.groups.model import Key
-from jobset_gate.groups.seen import GroupSeen, Maker
+from jobset_gate.groups.creators import OwnerCapacity
+from jobset_gate.groups.model import PodGroupKey
+from jobset_gate.groups.seen import ControllerRef, GroupSnapshot
 from jobset_gate.kube.client import Client
 from jobset_gate.kube.errors import Forbidden, NotFound
 from jobset_gate.kube.resources import (
@@ -20,59 +20,59 @@ from jobset_gate.kube.resources import (
     Resource,
 )
 
-KEPT_SECONDS: Final = 60.0
+CACHE_SECONDS: Final = 60.0
 """How long an answer is believed: an owner may be scaled meanwhile."""
 
-MOST_OWNERS: Final = 20
+MAX_OWNERS: Final = 20
 """A group of more makers is not asked about: it would cost more than the reason is worth."""
 
 _KINDS: Final[Mapping[tuple[str, str], Resource]] = MappingProxyType(
     {(it.api_version, it.kind): it for it in (JOBS, JOBSETS, REPLICA_SETS, REPLICATION_CONTROLLERS, STATEFUL_SETS)}
 )
-_Asked = tuple[str, Key]
+_Asked = tuple[str, PodGroupKey]
 """A JobSet's answer depends on the group; so the UID alone would not do."""
 
 
-class Owners:
+class OwnerCapacityReader:
     """What the makers of pods say of themselves."""
 
-    def __init__(self, client: Client, *, clock: Callable[[], float] = ticks) -> None:
+    def __init__(self, client: Client, *, clock: Callable[[], float] = monotonic) -> None:
         self._client, self._clock = client, clock
-        self._known: dict[_Asked, tuple[float, tuple[Creator, ...]]] = {}
+        self._known: dict[_Asked, tuple[float, tuple[OwnerCapacity, ...]]] = {}
 
-    async def creators(self, seen: GroupSeen) -> tuple[Creator, ...]:
+    async def capacities_of(self, seen: GroupSnapshot) -> tuple[OwnerCapacity, ...]:
         """Of all pods of the group that are there. Who has made none yet is not among them."""
         self._tidy()
         key = seen.group.key
         # The Jobs of a JobSet all lead to it, and there may be as many of them as pods.
         makers = {it.jobset or it.maker.uid: it.maker for it in seen.members if it.maker is not None}
-        if len(makers) > MOST_OWNERS:
+        if len(makers) > MAX_OWNERS:
             return ()
-        found: dict[str, Creator] = {}
+        found: dict[str, OwnerCapacity] = {}
         for one in sorted(makers):
             for each in await self._of(makers[one], key):
                 found[f"{each.kind} {each.name}"] = each
         if any(it.maker is None for it in seen.members):
-            found[""] = creators.unknown("Pod", "")  # whoever makes pods by hand can make more
+            found[""] = creators.unknown_owner("Pod", "")  # whoever makes pods by hand can make more
         return tuple(found.values())
 
-    async def _of(self, maker: Maker, key: Key) -> tuple[Creator, ...]:
+    async def _of(self, maker: ControllerRef, key: PodGroupKey) -> tuple[OwnerCapacity, ...]:
         asked = maker.uid, key
         if asked not in self._known:
             self._known[asked] = self._clock(), await self._ask(maker, key)
         return self._known[asked][1]
 
-    async def _ask(self, maker: Maker, key: Key) -> tuple[Creator, ...]:
-        nobody = (creators.unknown(maker.kind, maker.name),)
+    async def _ask(self, maker: ControllerRef, key: PodGroupKey) -> tuple[OwnerCapacity, ...]:
+        nobody = (creators.unknown_owner(maker.kind, maker.name),)
         kind = _KINDS.get((maker.api_version, maker.kind))
         obj = None if kind is None else await self._get(kind, maker.name, key.namespace)
         if obj is None:
             return nobody
         above = rollback_owners.jobset_of(obj) if kind is JOBS else None
         if above is None:
-            return creators.read(maker.kind, obj, key)
+            return creators.read_owner(maker.kind, obj, key)
         jobset = await self._get(JOBSETS, above[0], key.namespace)
-        return nobody if jobset is None else creators.read("JobSet", jobset, key)
+        return nobody if jobset is None else creators.read_owner("JobSet", jobset, key)
 
     async def _get(self, kind: Resource, name: str, namespace: str) -> dict[str, Any] | None:
         """None where it is gone, or nobody lets us look at it."""
@@ -83,5 +83,5 @@ class Owners:
 
     def _tidy(self) -> None:
         """Also so that what is long gone takes up no room."""
-        until = self._clock() - KEPT_SECONDS
+        until = self._clock() - CACHE_SECONDS
         self._known = {asked: it for asked, it in self._known.items() if it[0] > until}

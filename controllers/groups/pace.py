@@ -8,7 +8,7 @@ PER_SECOND: Final = 20.0
 AT_ONCE: Final = 40
 
 
-class Pace:
+class WriteRateLimiter:
     """So many writes per second, and some at once after a rest."""
 
     def __init__(
@@ -19,7 +19,7 @@ class Pace:
         self._left: float = at_once
         self._counted = patience()
 
-    async def turn(self) -> None:
+    async def acquire(self) -> None:
         """Returns when one more write may go out."""
         now = self._patience()
         self._left = min(self._at_once, self._left + (now - self._counted) * self._per_second)

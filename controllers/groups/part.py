@@ -7,60 +7,60 @@ from typing import Any, Final
 import structlog
 from prometheus_client import CollectorRegistry
 
-from controllers.duty import Duty
+from controllers.duty import LeaderGatedQueue
 from controllers.groups import crds, watches
-from controllers.groups.crds import CrdKeeper
-from controllers.groups.decisions import WRITES
-from controllers.groups.gates import Gates
-from controllers.groups.heralds import GROUP_HERALDS, GroupHeralds
-from controllers.groups.index import GroupIndex
+from controllers.groups.crds import PodGroupCrdReconciler
+from controllers.groups.decisions import ADMISSION_WRITES
+from controllers.groups.gates import Ungater
+from controllers.groups.heralds import STATUS_WORKERS, PodGroupStatusWorker
+from controllers.groups.index import PodGroupCache
 from controllers.groups.leisure import Leisure
-from controllers.groups.makers import Makers
-from controllers.groups.measures import GroupMeasures
-from controllers.groups.native import NativeGroups
-from controllers.groups.opener import Opener
-from controllers.groups.owners import Owners
-from controllers.groups.reconciler import GroupReconciler
-from controllers.groups.records import Records
-from controllers.groups.resumption import Resumption
-from controllers.groups.rollbacks import Rollbacks
-from controllers.groups.talk import Talk
-from controllers.loop import Loop, LoopMetrics
-from controllers.plumbing import Plumbing
+from controllers.groups.makers import OwnerCapacities
+from controllers.groups.measures import PodGroupMetrics
+from controllers.groups.native import NativePodGroups
+from controllers.groups.opener import PodGroupScheduler
+from controllers.groups.owners import OwnerCapacityReader
+from controllers.groups.reconciler import PodGroupReconciler
+from controllers.groups.records import RecordStore
+from controllers.groups.resumption import ResumeSweeper
+from controllers.groups.rollbacks import Evictor
+from controllers.groups.talk import StatusReporter
+from controllers.loop import Controller, ControllerMetrics
+from controllers.plumbing import RuntimeMetrics
 from controllers.queue import WorkQueue
-from controllers.ticks import ticks
+from controllers.ticks import monotonic
 from jobset_gate.groups import barrier_seen, quota
 from jobset_gate.groups.candidates import Hold
-from jobset_gate.groups.crds import wanted
-from jobset_gate.groups.creators import Creator
-from jobset_gate.groups.model import Key
-from jobset_gate.groups.outlook import Outlook
-from jobset_gate.groups.seen import GroupSeen
-from jobset_gate.groups.standing import Standing
+from jobset_gate.groups.crds import needed_crds
+from jobset_gate.groups.creators import OwnerCapacity
+from jobset_gate.groups.model import PodGroupKey
+from jobset_gate.groups.outlook import GroupEvaluator
+from jobset_gate.groups.seen import GroupSnapshot
+from jobset_gate.groups.standing import GroupReason
 from jobset_gate.kube.client import Client
-from jobset_gate.kube.problems import OnProblem
+from jobset_gate.kube.problems import OnWatchProblem
 from jobset_gate.model import JobSetSeen
 from jobset_gate.settings import Groups as GroupSettings
 from jobset_gate.settings import Native
 
-Work = Callable[[], Coroutine[Any, Any, None]]
+Runnable = Callable[[], Coroutine[Any, Any, None]]
 
 WORKERS: Final = 16
 """Groups dealt with at once."""
 
-SOON: Final = 0.1
+EVENT_DELAY_SECONDS: Final = 0.1
 """Seconds within which a group is looked at of which a watch has told something: with all else that is told of it."""
 
 _log = structlog.get_logger(__name__)
 
 
-def connections(settings: GroupSettings) -> int:
+def max_connections(settings: GroupSettings) -> int:
     """To the API server, for all that may be under way at once."""
-    return settings.gate_concurrency + WORKERS + WRITES + GROUP_HERALDS
+    return settings.gate_concurrency + WORKERS + ADMISSION_WRITES + STATUS_WORKERS
 
 
 @dataclass(frozen=True, slots=True)
-class Surroundings:
+class PodGroupDependencies:
     """What the part needs of the controller around it."""
 
     client: Client
@@ -69,63 +69,67 @@ class Surroundings:
     namespace: str | None
     clock: Callable[[], float]
     registry: CollectorRegistry
-    plumbing: Plumbing
-    metrics: LoopMetrics
-    on_problem: OnProblem
+    plumbing: RuntimeMetrics
+    metrics: ControllerMetrics
+    on_problem: OnWatchProblem
     keep_crds: bool = True
     """Whether the CRDs of PodGroups are made and updated."""
     jobset: Callable[[str, str], JobSetSeen | None] = lambda _, __: None
     """A gated JobSet by namespace and name."""
 
 
-class Groups:
+class PodGroupControllers:
     """Pod groups. `informers` run on every replica, `works` on the leader only."""
 
-    def __init__(self, settings: GroupSettings, around: Surroundings) -> None:
+    def __init__(self, settings: GroupSettings, around: PodGroupDependencies) -> None:
         self._settings, self._around = settings, around
-        self._queue: WorkQueue[Key] = around.plumbing.queue("group")
-        self._words: WorkQueue[Key] = around.plumbing.queue("group-status")
-        self._creators: dict[Key, tuple[Creator, ...]] = {}
-        self.measures = GroupMeasures(around.registry, around.clock)
-        self._duty = Duty(self._queue)
+        self._queue: WorkQueue[PodGroupKey] = around.plumbing.new_queue("group")
+        self._words: WorkQueue[PodGroupKey] = around.plumbing.new_queue("group-status")
+        self._creators: dict[PodGroupKey, tuple[OwnerCapacity, ...]] = {}
+        self.measures = PodGroupMetrics(around.registry, around.clock)
+        self._duty = LeaderGatedQueue(self._queue)
         self._goes_on, self._gathers = Leisure(self._duty.add), Leisure(self._look_again)
-        self.index = GroupIndex(
+        self.index = PodGroupCache(
             self._heard,
             self._changed,
             settings,
             gathers=self._gathers.later,
             goes_on=self._goes_on.later,
             met=self._duty.add,
-            placed=lambda key: self._opener.placed(key),  # noqa: PLW0108 - there is none yet
+            placed=lambda key: self._opener.mark_progress(key),  # noqa: PLW0108 - there is none yet
         )
         self._kinds: list[watches.AnyInformer] = watches.informers(
             around.client, self.index, settings, namespace=around.namespace, on_problem=around.on_problem
         )
-        self.crd_keeper = CrdKeeper(around.writer)
-        self._rollbacks = Rollbacks(around.writer, wall=around.clock)
-        self._resumption = Resumption(self.index, self._rollbacks, around.namespace)
-        self._records = Records(around.writer, self.index, around.namespace)
-        self._native = NativeGroups(around.writer, self._look_at_all) if settings.native is Native.ON else None
+        self.crd_keeper = PodGroupCrdReconciler(around.writer)
+        self._rollbacks = Evictor(around.writer, wall=around.clock)
+        self._resumption = ResumeSweeper(self.index, self._rollbacks, around.namespace)
+        self._records = RecordStore(around.writer, self.index, around.namespace)
+        self._native = NativePodGroups(around.writer, self._look_at_all) if settings.native is Native.ON else None
         self._opener = self._make_opener()
-        self._gates = Gates(around.writer, around.clock, concurrency=settings.gate_concurrency, sent=self.measures.gate)
-        self._heralds = GroupHeralds(
-            around.writer.impatient(),
+        self._gates = Ungater(
+            around.writer, around.clock, concurrency=settings.gate_concurrency, sent=self.measures.count_ungating
+        )
+        self._heralds = PodGroupStatusWorker(
+            around.writer.without_retries(),
             self._words,
             clock=around.clock,
             failed=around.metrics.errors.labels("group-status").inc,
-            patience=ticks,
+            patience=monotonic,
         )
-        self._talk = Talk(self._opener.why, self._heralds, self.measures, clock=around.clock, jobset=around.jobset)
+        self._talk = StatusReporter(
+            self._opener.why_pending, self._heralds, self.measures, clock=around.clock, jobset=around.jobset
+        )
         self._reconciler = self._make_reconciler()
-        self._loop = Loop("group", self._queue, self._reconcile, around.metrics, workers=WORKERS)
-        self._word_loop = Loop(
-            "group-status", self._words, self._heralds.reconcile, around.metrics, workers=GROUP_HERALDS
+        self._loop = Controller("group", self._queue, self._reconcile, around.metrics, workers=WORKERS)
+        self._word_loop = Controller(
+            "group-status", self._words, self._heralds.reconcile, around.metrics, workers=STATUS_WORKERS
         )
-        self._crds: WorkQueue[str] = around.plumbing.queue("podgroup-crd")
-        self._crd_loop = Loop("podgroup-crd", self._crds, self.crd_keeper.reconcile, around.metrics, workers=1)
+        self._crds: WorkQueue[str] = around.plumbing.new_queue("podgroup-crd")
+        self._crd_loop = Controller("podgroup-crd", self._crds, self.crd_keeper.reconcile, around.metrics, workers=1)
         self._crd_informers = crds.informers(around.client, self._crd_names(), self._crds.add, around.on_problem)
-        self.measures.held(self._held)
-        self.measures.waits(self._opener.since)
+        self.measures.read_held_pods_from(self._held)
+        self.measures.read_waits_from(self._opener.waiting_since)
 
     @property
     def informers(self) -> Sequence[watches.AnyInformer]:
@@ -133,7 +137,7 @@ class Groups:
         return *self._kinds, *self._crd_informers
 
     @property
-    def works(self) -> Sequence[Work]:
+    def runnables(self) -> Sequence[Runnable]:
         """What the leader runs."""
         native = () if self._native is None else (self._native.run,)
         return (
@@ -147,21 +151,21 @@ class Groups:
         )
 
     @property
-    def troubles(self) -> Sequence[Callable[[], str]]:
+    def health_checks(self) -> Sequence[Callable[[], str]]:
         """Who is asked whether the workers work."""
-        return self._loop.trouble, self._word_loop.trouble, self._crd_loop.trouble
+        return self._loop.health_error, self._word_loop.health_error, self._crd_loop.health_error
 
-    def why(self, key: Key) -> Hold | Standing | None:
+    def why_pending(self, key: PodGroupKey) -> Hold | GroupReason | None:
         """What holds a group up, by the opener; None: nothing that is known, or this process does not lead."""
-        return self._opener.why(key)
+        return self._opener.why_pending(key)
 
-    def unlisted(self) -> str:
+    def not_synced(self) -> str:
         """What has not been listed yet and why; "" if nothing is missing."""
-        return watches.unlisted(self._kinds)
+        return watches.not_synced(self._kinds)
 
-    async def filled(self) -> None:
+    async def wait_for_sync(self) -> None:
         """Returns once the caches are full; a kind that is not installed is not waited for."""
-        await watches.filled(self._kinds)
+        await watches.wait_for_sync(self._kinds)
 
     async def _look_after_crds(self) -> None:
         for name in self._crd_names():
@@ -169,83 +173,85 @@ class Groups:
         await self._crd_loop.run()
 
     async def _keep(self) -> None:
-        self._duty.begin(self.index.keys)
+        self._duty.start(self.index.keys)
         await self._loop.run()
 
     # --- Details -----------------------------------------------------------------------------------------------------
 
-    def _make_opener(self) -> Opener:
+    def _make_opener(self) -> PodGroupScheduler:
         settings = self._settings
-        outlook = Outlook(
-            self.index.observe,
+        outlook = GroupEvaluator(
+            self.index.snapshot,
             self.index.groups(),
             across_namespaces=settings.across_namespaces,
             creators=self._creators,
             short_of_quota=self._short_of_quota,
             barred=self._barred,
-            trouble=self.crd_keeper.trouble,
+            trouble=self.crd_keeper.problems,
         )
-        return Opener(
+        return PodGroupScheduler(
             index=self.index,
             outlook=outlook,
             records=self._records,
             settings=settings,
             now=self._around.clock,
             told=self._duty.add,
-            measured=self.measures.passed,
-            opened=self.measures.decided,
+            measured=self.measures.observe_cycle,
+            opened=self.measures.observe_admission,
         )
 
-    def _make_reconciler(self) -> GroupReconciler:
-        return GroupReconciler(
+    def _make_reconciler(self) -> PodGroupReconciler:
+        return PodGroupReconciler(
             index=self.index,
             records=self._records,
             gates=self._gates,
             rollbacks=self._rollbacks,
             native=self._native,
-            makers=Makers(Owners(self._around.client), self._creators, self._opener.look, self._around.clock),
+            makers=OwnerCapacities(
+                OwnerCapacityReader(self._around.client), self._creators, self._opener.mark_dirty, self._around.clock
+            ),
             now=self._around.clock,
             wake=self._duty.add,
-            look=self._opener.look,
-            quiet=self._talk.quiet,
-            spoken=self._talk.speak,
-            forgotten=self._talk.forget,
-            satisfied=self.measures.satisfied,
-            rolled_back=self.measures.rolled_back,
-            makes_way=self._opener.makes_way,
+            look=self._opener.mark_dirty,
+            quiet=self._talk.quiet_seconds,
+            spoken=self._talk.report_group,
+            forgotten=self._talk.forget_group,
+            satisfied=self.measures.observe_satisfied,
+            rolled_back=self.measures.count_eviction,
+            makes_way=self._opener.must_yield,
         )
 
     def _crd_names(self) -> tuple[str, ...]:
-        return wanted(self._settings.ways) if self._around.keep_crds else ()
+        return needed_crds(self._settings.ways) if self._around.keep_crds else ()
 
-    def _heard(self, key: Key) -> None:
-        self._duty.add_after(key, SOON)
+    def _heard(self, key: PodGroupKey) -> None:
+        self._duty.add_after(key, EVENT_DELAY_SECONDS)
 
-    def _look_again(self, key: Key) -> None:
-        self._opener.look(key)
+    def _look_again(self, key: PodGroupKey) -> None:
+        self._opener.mark_dirty(key)
         self._goes_on.later(key)  # unless the opener has found other words for it before
 
-    async def _reconcile(self, key: Key) -> float | None:
+    async def _reconcile(self, key: PodGroupKey) -> float | None:
         self._goes_on.not_needed(key)
         return await self._reconciler.reconcile(key)
 
-    def _changed(self, key: Key | None) -> None:
+    def _changed(self, key: PodGroupKey | None) -> None:
         if key is not None:
             self._gathers.not_needed(key)
-        self._opener.look(key)
+        self._opener.mark_dirty(key)
 
-    def _short_of_quota(self, seen: GroupSeen) -> str:
-        return quota.lacks(seen, self.index.quotas(seen.group.key.namespace))
+    def _short_of_quota(self, seen: GroupSnapshot) -> str:
+        return quota.quota_shortage(seen, self.index.quotas(seen.group.key.namespace))
 
-    def _barred(self, seen: GroupSeen) -> Standing | None:
-        held = None if self._native is None else self._native.hold(seen)
-        return held or barrier_seen.standing(seen, self._around.jobset)
+    def _barred(self, seen: GroupSnapshot) -> GroupReason | None:
+        held = None if self._native is None else self._native.why_held(seen)
+        return held or barrier_seen.barrier_hold(seen, self._around.jobset)
 
     def _look_at_all(self) -> None:
         known = self.index.keys()
         for key in known:
-            self._opener.look(key)
+            self._opener.mark_dirty(key)
 
     def _held(self) -> int:
-        seen = map(self.index.observe, self.index.keys())
+        seen = map(self.index.snapshot, self.index.keys())
         return sum(it.gated for group in seen if group is not None for it in group.members)

@@ -8,47 +8,47 @@ from typing import Final
 import msgspec
 
 from jobset_gate.groups import generation, merge
-from jobset_gate.groups.identity import label
-from jobset_gate.groups.model import DESIGN, Claim, Group, Key, Member, Way
-from jobset_gate.groups.record import Record
-from jobset_gate.groups.seen import HomeSeen, Maker, MemberSeen
+from jobset_gate.groups.identity import group_label
+from jobset_gate.groups.model import FLAVOR_OF, Format, Membership, MemberSource, MergedGroup, PodGroupKey
+from jobset_gate.groups.record import AdmissionRecord
+from jobset_gate.groups.seen import ControllerRef, MemberPod, RecordObject
 
-_WAY: Final = {design: next(way for way in Way if DESIGN[way] is design) for design in DESIGN.values()}
+_WAY: Final = {design: next(way for way in Format if FLAVOR_OF[way] is design) for design in FLAVOR_OF.values()}
 
 
-class Parts:
+class PodGroupEntry:
     """What is known of one group."""
 
-    def __init__(self, label: str, key: Key | None = None) -> None:
+    def __init__(self, label: str, key: PodGroupKey | None = None) -> None:
         """`key` is None as long as nobody who carries the label says which group that is."""
         self.label, self.key = label, key
-        self.group: Group | None = None
+        self.group: MergedGroup | None = None
         """As it was merged last; None: to be merged anew."""
         self.gangs: tuple[str, ...] = ()
         """Those of its GangGroup, as it was merged last."""
-        self.record: Record | None = None
-        self.recorded = False
+        self.record: AdmissionRecord | None = None
+        self.record_is_current = False
         """Whether `record` is what its homes tell by now."""
-        self.shown = False
+        self.announced = False
         """Whether anybody was told of it when it was a group, or may have been."""
-        self.bound = 0
+        self.bound_count = 0
         """How many of its pods have a node, whatever else is the matter with them."""
-        self._held: dict[str, MemberSeen] = {}
+        self._held: dict[str, MemberPod] = {}
         """By UID: those that carry its label."""
-        self._ungated: dict[str, MemberSeen] = {}
+        self._ungated: dict[str, MemberPod] = {}
         """By UID: those that are bound and only name it."""
-        self._said: Counter[Claim | None] = Counter()
+        self._said: Counter[Membership | None] = Counter()
         """How many say what."""
-        self._makers: Counter[Maker] = Counter()
+        self._makers: Counter[ControllerRef] = Counter()
         """How many were made by whom."""
         self._ended = 0
         """How many have succeeded."""
         self._in_order = True
         """Those that are held are kept by name; only one that comes disturbs that."""
-        self._members: tuple[MemberSeen, ...] | None = None
+        self._members: tuple[MemberPod, ...] | None = None
 
     @property
-    def members(self) -> tuple[MemberSeen, ...]:
+    def members(self) -> tuple[MemberPod, ...]:
         """All of them, by name."""
         if self._members is None:
             if not self._in_order:
@@ -65,26 +65,26 @@ class Parts:
     def __len__(self) -> int:
         return len(self._held) + len(self._ungated)
 
-    def put(self, member: MemberSeen) -> MemberSeen | None:
+    def put_pod(self, member: MemberPod) -> MemberPod | None:
         """A pod as it is now; gives what it was."""
         return self._set(self._held if member.held else self._ungated, member.uid, member)
 
-    def drop(self, uid: str, *, held: bool) -> MemberSeen | None:
+    def drop_pod(self, uid: str, *, held: bool) -> MemberPod | None:
         """A pod is gone; gives what it was."""
         return self._set(self._held if held else self._ungated, uid, None)
 
-    def present(self, record: Record | None) -> int | None:
+    def present_count(self, record: AdmissionRecord | None) -> int | None:
         """How many there are for gathering, where that is another number than of those that may count at all."""
-        if not self._ended and not generation.namesakes(self._makers):
+        if not self._ended and not generation.have_same_name(self._makers):
             return None
-        return generation.present(self.members, record)
+        return generation.count_present(self.members, record)
 
-    def merged(self, key: Key, homes: Sequence[HomeSeen], default_wait: Fraction) -> Group:
+    def merged_group(self, key: PodGroupKey, homes: Sequence[RecordObject], default_wait: Fraction) -> MergedGroup:
         """The gang that pods and PodGroups come to. A record that nobody can read holds it: who knows what it said?"""
         if self.group is None:
-            said = [Member(pod=it.name, claim=_claim(key, it), alive=it.counts) for it in self.members]
+            said = [MemberSource(pod=it.name, claim=_claim(key, it), alive=it.counts) for it in self.members]
             pod_groups = [it.pod_group for it in homes if it.pod_group is not None]
-            group = merge.merged(key, said, pod_groups, default_wait=default_wait)
+            group = merge.merge_group(key, said, pod_groups, default_wait=default_wait)
             if not said and not pod_groups:
                 group = _remembered(group, next((it.record for it in homes if it.record is not None), None))
             unread = tuple(it.problem for it in homes if it.problem is not None)
@@ -92,18 +92,18 @@ class Parts:
             self.gangs = group.gangs
         return self.group
 
-    def _set(self, pods: dict[str, MemberSeen], uid: str, new: MemberSeen | None) -> MemberSeen | None:
+    def _set(self, pods: dict[str, MemberPod], uid: str, new: MemberPod | None) -> MemberPod | None:
         old = pods.get(uid)
         if old == new:
             return old
         self._members = None
-        self.bound += (new is not None and new.bound) - (old is not None and old.bound)
+        self.bound_count += (new is not None and new.bound) - (old is not None and old.bound)
         if new is None:
             del pods[uid]
         else:
             pods[uid] = new
             self._in_order = self._in_order and old is not None
-            if self.key is None and new.claim is not None and label(new.claim.key) == self.label:
+            if self.key is None and new.claim is not None and group_label(new.claim.key) == self.label:
                 self.key = new.claim.key
         if old is not None:
             self._made(old, -1)
@@ -119,19 +119,19 @@ class Parts:
             self._say(new.claim, 1)
         return old
 
-    def _made(self, member: MemberSeen, more: int) -> None:
+    def _made(self, member: MemberPod, more: int) -> None:
         self._ended += more * (member.phase == "Succeeded")
         if member.maker is not None:
             self._makers[member.maker] += more
             if not self._makers[member.maker]:
                 del self._makers[member.maker]
 
-    def _say(self, claim: Claim | None, more: int) -> None:
+    def _say(self, claim: Membership | None, more: int) -> None:
         self._said[claim] += more
         if not self._said[claim]:
             del self._said[claim]
 
-    def _recounted(self, group: Group, old: MemberSeen | None, new: MemberSeen | None) -> Group | None:
+    def _recounted(self, group: MergedGroup, old: MemberPod | None, new: MemberPod | None) -> MergedGroup | None:
         """The group with one pod more or less, if that is all; None if it has to be merged anew.
 
         A thousand pods that come one after the other must not be merged a thousand times.
@@ -147,18 +147,18 @@ class Parts:
         return msgspec.structs.replace(group, present=group.present + more)
 
 
-def _by_name(pods: dict[str, MemberSeen]) -> dict[str, MemberSeen]:
+def _by_name(pods: dict[str, MemberPod]) -> dict[str, MemberPod]:
     return dict(sorted(pods.items(), key=lambda it: (it[1].name, it[0])))
 
 
-def _claim(key: Key, member: MemberSeen) -> Claim:
+def _claim(key: PodGroupKey, member: MemberPod) -> Membership:
     """What a pod says; one that names another group by now has nothing to say here, and is still a member."""
     if member.claim is not None and member.claim.key == key:
         return member.claim
-    return Claim(way=_WAY[key.design], key=key)
+    return Membership(way=_WAY[key.design], key=key)
 
 
-def _remembered(group: Group, record: Record | None) -> Group:
+def _remembered(group: MergedGroup, record: AdmissionRecord | None) -> MergedGroup:
     """A group of which only what was decided is left: there is nobody who could say its minimum, or be blamed."""
     if record is None:
         return msgspec.structs.replace(group, problems=())

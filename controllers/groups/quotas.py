@@ -2,16 +2,16 @@
 
 from collections.abc import Sequence
 
-from jobset_gate.groups.quota import QuotaSeen
+from jobset_gate.groups.quota import QuotaLimits
 
 
-class Quotas:
+class QuotaCache:
     """By namespace and name."""
 
     def __init__(self) -> None:
-        self._all: dict[str, dict[str, QuotaSeen]] = {}
+        self._all: dict[str, dict[str, QuotaLimits]] = {}
 
-    def put(self, key: tuple[str, str], new: QuotaSeen | None) -> bool:
+    def put_quota(self, key: tuple[str, str], new: QuotaLimits | None) -> bool:
         """One is now so, or gone; gives whether that is news."""
         namespace, name = key
         quotas = self._all.setdefault(namespace, {})
@@ -22,6 +22,6 @@ class Quotas:
             del self._all[namespace]
         return before != new
 
-    def of(self, namespace: str) -> Sequence[QuotaSeen]:
+    def quotas_in(self, namespace: str) -> Sequence[QuotaLimits]:
         """Those of a namespace, by name."""
         return [quota for _, quota in sorted(self._all.get(namespace, {}).items())]

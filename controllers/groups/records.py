@@ -12,22 +12,22 @@ from typing import Final, Protocol
 import msgspec
 import structlog
 
-from controllers.gates import LookAgain
+from controllers.gates import Requeue
 from controllers.groups import storage
-from controllers.groups.storage import Stored
+from controllers.groups.storage import RecordObject
 from jobset_gate import names
 from jobset_gate.groups import record as records
-from jobset_gate.groups.identity import label
-from jobset_gate.groups.model import Key
-from jobset_gate.groups.record import Record
-from jobset_gate.groups.seen import GroupSeen, Home
+from jobset_gate.groups.identity import group_label
+from jobset_gate.groups.model import PodGroupKey
+from jobset_gate.groups.record import AdmissionRecord
+from jobset_gate.groups.seen import GroupSnapshot, RecordRef
 from jobset_gate.kube.client import Client, PatchType
 from jobset_gate.kube.errors import (
     AlreadyExists,
     ApiError,
-    BadAnswer,
     Conflict,
     Invalid,
+    InvalidResponse,
     KubeError,
     NotFound,
     NotLeader,
@@ -35,44 +35,44 @@ from jobset_gate.kube.errors import (
     Throttled,
     Unreachable,
 )
-from jobset_gate.kube.listwatch import Scope, objects
+from jobset_gate.kube.listwatch import ListScope, list_objects
 from jobset_gate.kube.resources import CONFIGMAPS, POD_GROUPS, Resource
 
-READ_AGAIN: Final = 2.0
+RELIST_SECONDS: Final = 2.0
 """Seconds until a list that has failed is begun anew."""
 
-ATTEMPTS: Final = 5
+MAX_WRITE_ATTEMPTS: Final = 5
 """At one write, where all that others have changed is something else on the object: a status, a label."""
 
 _log = structlog.get_logger(__name__)
 
 
-class InDoubt(KubeError):
+class OutcomeUnknown(KubeError):
     """Nobody knows whether a write has landed: its answer is missing, and what stands could not be read either."""
 
-    def __init__(self, key: Key, home: Home, why: object) -> None:
+    def __init__(self, key: PodGroupKey, home: RecordRef, why: object) -> None:
         super().__init__(f"the record of group {key.path} may or may not have been written: {why}")
         self.key, self.home = key, home
 
 
-class Seer(Protocol):
+class RecordObserver(Protocol):
     """Who is told what our reads and writes show, ahead of the watch."""
 
-    def saw(self, key: Key, home: Home, record: Record | None) -> None:
+    def record_observed(self, key: PodGroupKey, home: RecordRef, record: AdmissionRecord | None) -> None:
         """The group's home is in this version by now, with this record on it."""
 
-    def lost(self, key: Key, home: Home) -> None:
+    def record_object_gone(self, key: PodGroupKey, home: RecordRef) -> None:
         """This home is gone."""
 
 
-class Records:
+class RecordStore:
     """The homes of all groups."""
 
-    def __init__(self, client: Client, index: Seer, namespace: str | None = None) -> None:
+    def __init__(self, client: Client, index: RecordObserver, namespace: str | None = None) -> None:
         """`namespace`: the only one in which groups are kept; None: all."""
         self._client, self._index, self._namespace = client, index, namespace
 
-    async def write(self, seen: GroupSeen, record: Record) -> None:
+    async def write_record(self, seen: GroupSnapshot, record: AdmissionRecord) -> None:
         """Makes this the record of the group, if what is there is still what was seen.
 
         Raises LookAgain where somebody else was faster, what a failing write raises that has surely not landed, and
@@ -82,18 +82,18 @@ class Records:
             await self._create(seen, record)
             return
         home = seen.home
-        text = records.render(msgspec.structs.replace(record, home_uid=home.uid if home.api else ""))
-        for _ in range(ATTEMPTS):
+        text = records.encode_record(msgspec.structs.replace(record, home_uid=home.uid if home.api else ""))
+        for _ in range(MAX_WRITE_ATTEMPTS):
             try:
                 stored = await self._client.patch(
-                    storage.kind(home),
+                    storage.resource_of(home),
                     home.name,
                     home.namespace,
-                    body=storage.patch(home, text),
+                    body=storage.record_patch(home, text),
                     patch=PatchType.MERGE,
-                    type=Stored,
+                    type=RecordObject,
                 )
-            except (Conflict, Invalid, NotFound, Unreachable, BadAnswer, ServerError, Throttled) as error:
+            except (Conflict, Invalid, NotFound, Unreachable, InvalidResponse, ServerError, Throttled) as error:
                 # It may have landed all the same, and it may be another field that has changed.
                 again = await self._again(seen, home, text, error)
                 if again is None:
@@ -102,13 +102,13 @@ class Records:
                 continue
             self._saw(seen.group.key, home.api, stored)
             return
-        raise LookAgain(f"the record of group {seen.group.key.path} does not hold still")
+        raise Requeue(f"the record of group {seen.group.key.path} does not hold still")
 
-    async def look(self, doubt: InDoubt) -> None:
+    async def reread_record(self, doubt: OutcomeUnknown) -> None:
         """Reads what stands by now, and tells the index."""
         await self._look(doubt.key, doubt.home)
 
-    async def remove(self, key: Key, home: Home) -> None:
+    async def delete_record(self, key: PodGroupKey, home: RecordRef) -> None:
         """Deletes the ConfigMap of a group that is gone."""
         try:
             await self._client.delete(
@@ -116,12 +116,12 @@ class Records:
             )
         except Conflict as changed:
             await self._look(key, home)
-            raise LookAgain(f"the ConfigMap {home.name} was changed meanwhile") from changed
+            raise Requeue(f"the ConfigMap {home.name} was changed meanwhile") from changed
         except NotFound:
             pass
-        self._index.lost(key, home)
+        self._index.record_object_gone(key, home)
 
-    async def catch_up(self, apis: Iterable[str]) -> None:
+    async def load_records(self, apis: Iterable[str]) -> None:
         """Reads all records as they stand now, ahead of the watches.
 
         Whoever begins to lead may know less than the last leader has decided: a standby's watches lag. It is often the
@@ -133,84 +133,86 @@ class Records:
                     await self._read(resource)
                 except NotFound:
                     break  # that kind is not installed
-                except (ApiError, BadAnswer, Unreachable) as error:
+                except (ApiError, InvalidResponse, Unreachable) as error:
                     _log.warning("records not read", kind=resource.plural, group=resource.group, error=str(error))
-                    await asyncio.sleep(READ_AGAIN)
+                    await asyncio.sleep(RELIST_SECONDS)
                 else:
                     break
 
     async def _read(self, resource: Resource) -> None:
-        selector = f"{names.GANG_RECORD}={names.GANG_RECORD_VALUE}" if resource == CONFIGMAPS else ""
-        async with aclosing(objects(self._client, Scope(resource, self._namespace, selector), Stored)) as listed:
+        selector = f"{names.POD_GROUP_RECORD}={names.POD_GROUP_RECORD_VALUE}" if resource == CONFIGMAPS else ""
+        async with aclosing(
+            list_objects(self._client, ListScope(resource, self._namespace, selector), RecordObject)
+        ) as listed:
             async for stored in listed:
                 self._learn(resource.group, stored)
 
-    def _learn(self, api: str, stored: Stored) -> None:
-        home = storage.home_of(api, stored)
-        record = storage.parsed(storage.text_on(home, stored))
+    def _learn(self, api: str, stored: RecordObject) -> None:
+        home = storage.ref_of(api, stored)
+        record = storage.parsed_record(storage.record_text(home, stored))
         for key, _ in () if record is None else record.gangs:
-            if (key.namespace, key.name if api else names.GANG_CONFIG_MAP_PREFIX + label(key)) == (
+            if (key.namespace, key.name if api else names.POD_GROUP_CONFIG_MAP_PREFIX + group_label(key)) == (
                 home.namespace,
                 home.name,
             ):
-                self._index.saw(key, home, record)
+                self._index.record_observed(key, home, record)
 
-    async def _create(self, seen: GroupSeen, record: Record) -> None:
-        key, text = seen.group.key, records.render(msgspec.structs.replace(record, home_uid=""))
+    async def _create(self, seen: GroupSnapshot, record: AdmissionRecord) -> None:
+        key, text = seen.group.key, records.encode_record(msgspec.structs.replace(record, home_uid=""))
         if seen.group.lacks_pod_group:
-            raise LookAgain(f"group {key.path} has nothing to be recorded on")
-        name = names.GANG_CONFIG_MAP_PREFIX + label(key)
-        home = Home(api="", namespace=key.namespace, name=name, uid="", resource_version="")
+            raise Requeue(f"group {key.path} has nothing to be recorded on")
+        name = names.POD_GROUP_CONFIG_MAP_PREFIX + group_label(key)
+        home = RecordRef(api="", namespace=key.namespace, name=name, uid="", resource_version="")
         try:
             stored = await self._client.create(
-                CONFIGMAPS, storage.config_map(key, name, text), key.namespace, type=Stored
+                CONFIGMAPS, storage.record_config_map(key, name, text), key.namespace, type=RecordObject
             )
-        except (AlreadyExists, Unreachable, BadAnswer, ServerError) as error:
+        except (AlreadyExists, Unreachable, InvalidResponse, ServerError) as error:
             # Ours whose answer was lost, from before a crash, or that of the winner of a race: the API knows.
             found = await self._surely(key, home)
-            if found is None or storage.text_on(home, found) != text:
-                raise LookAgain(f"the ConfigMap {name} was there already, or was not made") from error
+            if found is None or storage.record_text(home, found) != text:
+                raise Requeue(f"the ConfigMap {name} was there already, or was not made") from error
             return
         self._saw(key, "", stored)
 
-    async def _again(self, seen: GroupSeen, home: Home, text: str, error: Exception) -> Home | None:
+    async def _again(self, seen: GroupSnapshot, home: RecordRef, text: str, error: Exception) -> RecordRef | None:
         """The home at which the write is to be tried again; None: it has landed."""
         key = seen.group.key
         found = await self._surely(key, home)
         if found is None or found.metadata.uid != home.uid:
-            raise LookAgain(f"what group {key.path} is recorded on is gone") from error
-        stands = storage.text_on(home, found)
+            raise Requeue(f"what group {key.path} is recorded on is gone") from error
+        stands = storage.record_text(home, found)
         if stands == text:
             return None
-        if (stands and storage.parsed(stands) is None) or storage.read(stands, key) != seen.record:
-            raise LookAgain(f"the record of group {key.path} was changed by somebody else") from error
+        if (stands and storage.parsed_record(stands) is None) or storage.record_as_read_by(stands, key) != seen.record:
+            raise Requeue(f"the record of group {key.path} was changed by somebody else") from error
         if not isinstance(error, Conflict | NotFound):
             # It has not landed, and the API server is in trouble, or the object takes no record: not at once again.
             raise error
         _log.debug("record written again", group=key.path, why=str(error))
-        return storage.home_of(home.api, found)
+        return storage.ref_of(home.api, found)
 
-    async def _surely(self, key: Key, home: Home) -> Stored | None:
+    async def _surely(self, key: PodGroupKey, home: RecordRef) -> RecordObject | None:
         """The same after a write of which it is not known whether it has landed."""
         try:
             return await self._look(key, home)
         except NotLeader:
             raise
         except KubeError as unread:
-            raise InDoubt(key, home, unread) from unread
+            raise OutcomeUnknown(key, home, unread) from unread
 
-    async def _look(self, key: Key, home: Home) -> Stored | None:
+    async def _look(self, key: PodGroupKey, home: RecordRef) -> RecordObject | None:
         """The home as it stands in the API now."""
         try:
-            found = await self._client.get(storage.kind(home), home.name, home.namespace, type=Stored)
+            found = await self._client.get(storage.resource_of(home), home.name, home.namespace, type=RecordObject)
         except NotFound:
-            self._index.lost(key, home)
+            self._index.record_object_gone(key, home)
             return None
         self._saw(key, home.api, found)
         return found
 
-    def _saw(self, key: Key, api: str, stored: Stored) -> None:
-        home = storage.home_of(api, stored)
-        text, record = storage.text_on(home, stored), storage.parsed(storage.text_on(home, stored))
+    def _saw(self, key: PodGroupKey, api: str, stored: RecordObject) -> None:
+        home = storage.ref_of(api, stored)
+        text, record = storage.record_text(home, stored), storage.parsed_record(storage.record_text(home, stored))
         if record is not None or not text:  # else the watch tells what is wrong with it
-            self._index.saw(key, home, record)
+            self._index.record_observed(key, home, record)

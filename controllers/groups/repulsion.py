@@ -3,14 +3,14 @@
 from collections import Counter
 from collections.abc import Iterable
 
-from jobset_gate.groups.anti_affinity import OF_ONE_POD, Mark, Term
-from jobset_gate.groups.selection import Node
+from jobset_gate.groups.anti_affinity import PER_POD_LABELS, AntiAffinityTerm, LabelledPod
+from jobset_gate.groups.selection import NodeFacts
 
-_Held = tuple[str, Term]
+_Held = tuple[str, AntiAffinityTerm]
 """The namespace of the pods that have it."""
 
 
-class Repulsion:
+class AntiAffinityIndex:
     """The terms of all bound pods, with the nodes that they are on."""
 
     def __init__(self) -> None:
@@ -19,7 +19,7 @@ class Repulsion:
         """By a label without which a pod is none of those."""
         self._others: set[_Held] = set()
 
-    def book(self, namespace: str, terms: Iterable[Term], node: str, sign: int) -> None:
+    def add_terms(self, namespace: str, terms: Iterable[AntiAffinityTerm], node: str, sign: int) -> None:
         """One pod more with these terms on a node, or less."""
         for term in terms:
             held = namespace, term
@@ -32,9 +32,13 @@ class Repulsion:
             if not on:
                 del self._on[held]
 
-    def avoided(self, marks: Iterable[Mark], nodes: Iterable[Node]) -> frozenset[str]:
+    def excluded_nodes(self, marks: Iterable[LabelledPod], nodes: Iterable[NodeFacts]) -> frozenset[str]:
         """The nodes that one of such pods cannot come to."""
-        held = {it for mark in marks for it in self._candidates(mark) if it[1].selects(mark, it[0])} if self._on else ()
+        held = (
+            {it for mark in marks for it in self._candidates(mark) if it[1].selects_pod(mark, it[0])}
+            if self._on
+            else ()
+        )
         if not held:
             return frozenset()
         nodes = list(nodes)
@@ -49,13 +53,13 @@ class Repulsion:
             it.name for it in nodes if any(key in it.labels and (key, it.labels[key]) in values for key in keys)
         )
 
-    def _candidates(self, mark: Mark) -> Iterable[_Held]:
+    def _candidates(self, mark: LabelledPod) -> Iterable[_Held]:
         yield from self._others
         for pair in mark[1]:
             yield from self._asking.get(pair, ())
 
-    def _among(self, term: Term) -> set[_Held]:
+    def _among(self, term: AntiAffinityTerm) -> set[_Held]:
         for it in term.every:
-            if it.operator == "In" and len(it.values) == 1 and it.key not in OF_ONE_POD:
+            if it.operator == "In" and len(it.values) == 1 and it.key not in PER_POD_LABELS:
                 return self._asking.setdefault((it.key, next(iter(it.values))), set())
         return self._others

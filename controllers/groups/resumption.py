@@ -6,24 +6,24 @@ from typing import Final
 
 import structlog
 
-from controllers.groups.index import GroupIndex
-from controllers.groups.rollbacks import Rollbacks
-from jobset_gate.groups.record import Stage
+from controllers.groups.index import PodGroupCache
+from controllers.groups.rollbacks import Evictor
+from jobset_gate.groups.record import AdmissionState
 from jobset_gate.kube.errors import KubeError, NotLeader
 
-RESUME_AGAIN: Final = 5.0
+SWEEP_RETRY_SECONDS: Final = 5.0
 """Seconds after which it is tried anew."""
 
-RESUME_EVERY: Final = 300.0
+SWEEP_SECONDS: Final = 300.0
 """Seconds between two looks for those who are suspended, and whose record has gone unseen."""
 
 _log = structlog.get_logger(__name__)
 
 
-class Resumption:
+class ResumeSweeper:
     """Looks for them when this process begins to lead, and now and then."""
 
-    def __init__(self, index: GroupIndex, rollbacks: Rollbacks, namespace: str | None) -> None:
+    def __init__(self, index: PodGroupCache, rollbacks: Evictor, namespace: str | None) -> None:
         """`namespace`: the only one whose groups the index knows; None: all."""
         self._index, self._rollbacks, self._namespace = index, rollbacks, namespace
 
@@ -36,15 +36,19 @@ class Resumption:
                 raise
             except KubeError as error:
                 _log.warning("not resumed", error=str(error))
-                await asyncio.sleep(RESUME_AGAIN)
+                await asyncio.sleep(SWEEP_RETRY_SECONDS)
             else:
-                await asyncio.sleep(RESUME_EVERY)
+                await asyncio.sleep(SWEEP_SECONDS)
 
     async def _resume_all(self) -> None:
         rolling = cache(self._rolling)  # looked for when the list of the suspended is there, and once
-        await self._rollbacks.resume_where(lambda *mark: mark not in rolling(), self._namespace)
+        await self._rollbacks.resume_owners_where(lambda *mark: mark not in rolling(), self._namespace)
 
     def _rolling(self) -> set[tuple[str, int]]:
         """Labels and generations of the groups that are being taken back."""
-        seen = (it for key in list(self._index.keys()) if (it := self._index.observe(key)) is not None)
-        return {(it.label, it.record.generation) for it in seen if it.record and it.record.stage is Stage.ROLLING_BACK}
+        seen = (it for key in list(self._index.keys()) if (it := self._index.snapshot(key)) is not None)
+        return {
+            (it.label, it.record.generation)
+            for it in seen
+            if it.record and it.record.stage is AdmissionState.ROLLING_BACK
+        }

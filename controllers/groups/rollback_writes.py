@@ -12,13 +12,13 @@ import structlog
 
 from jobset_gate import names
 from jobset_gate.groups import rollback_owners
-from jobset_gate.groups.rollback import JOB, JOBSET, Release, Root, Suspend
-from jobset_gate.groups.seen import MemberSeen
+from jobset_gate.groups.rollback import JOB, JOBSET, DetachPod, SuspendOwner, SuspendTarget
+from jobset_gate.groups.seen import MemberPod
 from jobset_gate.kube.client import Client, PatchType
 from jobset_gate.kube.errors import Conflict, Invalid, NotFound
-from jobset_gate.kube.listwatch import Scope, objects
+from jobset_gate.kube.listwatch import ListScope, list_objects
 from jobset_gate.kube.resources import JOBS, JOBSETS, PODS, Resource
-from jobset_gate.template import items, mapping
+from jobset_gate.template import as_list, as_map
 
 _KINDS: Final[Mapping[str, Resource]] = {JOB: JOBS, JOBSET: JOBSETS}
 _MESSAGE: Final = "Its group is taken back, since too few of its pods could be placed in time"
@@ -26,7 +26,7 @@ _MESSAGE: Final = "Its group is taken back, since too few of its pods could be p
 _log = structlog.get_logger(__name__)
 
 
-async def release(client: Client, step: Release, version: str) -> bool:
+async def release_pod(client: Client, step: DetachPod, version: str) -> bool:
     """What the Job controller does itself with a pod that its selector matches no more, in one write."""
     pod = step.pod
     body = {
@@ -36,13 +36,13 @@ async def release(client: Client, step: Release, version: str) -> bool:
             "ownerReferences": [{"$patch": "delete", "uid": step.job}],
             "$deleteFromPrimitiveList/finalizers": [names.JOB_TRACKING_FINALIZER],
             "labels": dict.fromkeys(step.labels),
-            "annotations": {names.GANG_TAKEN_BACK: step.mark},
+            "annotations": {names.POD_GROUP_TAKEN_BACK: step.mark},
         }
     }
     return await _patch(client, PODS, pod.name, pod.namespace, body, PatchType.STRATEGIC)
 
 
-async def suspend(client: Client, step: Suspend) -> bool:
+async def suspend_owner(client: Client, step: SuspendOwner) -> bool:
     """The annotation says that it was us; the label finds it again, whatever happens to us."""
     body = _owner(step.root, suspended=True, mark=step.mark)
     done = await _patch(client, _KINDS[step.root.kind], step.root.name, step.root.namespace, body)
@@ -51,13 +51,13 @@ async def suspend(client: Client, step: Suspend) -> bool:
     return done
 
 
-async def note(client: Client, step: Suspend) -> bool:
+async def mark_owner(client: Client, step: SuspendOwner) -> bool:
     """It will have to be suspended when all of its pods are gone; nobody else would know."""
     body = _owner(step.root, suspended=step.root.suspended, mark=step.mark)
     return await _patch(client, _KINDS[step.root.kind], step.root.name, step.root.namespace, body)
 
 
-async def resume(client: Client, root: Root) -> bool:
+async def resume_owner(client: Client, root: SuspendTarget) -> bool:
     """It goes on, unless that is somebody else's to say by now, and nothing of ours is left on it."""
     while True:
         theirs = root.by_kueue or bool(root.managed_by)
@@ -69,13 +69,13 @@ async def resume(client: Client, root: Root) -> bool:
             found = await client.get(_KINDS[root.kind], root.name, root.namespace)
         except NotFound:
             return True
-        stands = rollback_owners.root(root.kind, found)
+        stands = rollback_owners.read_target(root.kind, found)
         if (stands.uid, stands.mark) != (root.uid, root.mark):
             return True  # another one of that name, or somebody has seen to it
         root = stands
 
 
-async def disrupt(client: Client, pod: MemberSeen, now: float) -> bool:
+async def set_disruption_target(client: Client, pod: MemberPod, now: float) -> bool:
     """Tells whoever counts its pods' failures that this one is none."""
     condition = {
         "type": names.DISRUPTION_TARGET,
@@ -88,7 +88,7 @@ async def disrupt(client: Client, pod: MemberSeen, now: float) -> bool:
     return await _patch(client, PODS, pod.name, pod.namespace, body, PatchType.STRATEGIC, "status")
 
 
-async def delete(client: Client, pod: MemberSeen) -> bool:
+async def delete_pod(client: Client, pod: MemberPod) -> bool:
     """With the time that it asks for to end."""
     try:
         await client.delete(PODS, pod.name, pod.namespace, uid=pod.uid)
@@ -97,20 +97,20 @@ async def delete(client: Client, pod: MemberSeen) -> bool:
     return True
 
 
-async def marked(client: Client, namespace: str | None) -> list[Root]:
+async def marked_owners(client: Client, namespace: str | None) -> list[SuspendTarget]:
     """All Jobs and JobSets that any roll-back has suspended or means to, and that nobody has let go on since."""
-    found: list[Root] = []
+    found: list[SuspendTarget] = []
     for kind, resource in _KINDS.items():
-        scope = Scope(resource, namespace, names.GANG_SUSPENDED)
+        scope = ListScope(resource, namespace, names.POD_GROUP_SUSPENDED)
         with suppress(NotFound):  # there are no JobSets in this cluster
-            async with aclosing(objects(client, scope, dict[str, Any])) as listed:
-                found += [root async for it in listed if (root := rollback_owners.root(kind, it)).mark]
+            async with aclosing(list_objects(client, scope, dict[str, Any])) as listed:
+                found += [root async for it in listed if (root := rollback_owners.read_target(kind, it)).mark]
     return found
 
 
-def _owner(root: Root, *, suspended: bool, mark: str | None) -> dict[str, Any]:
+def _owner(root: SuspendTarget, *, suspended: bool, mark: str | None) -> dict[str, Any]:
     meta = {"uid": root.uid, "resourceVersion": root.resource_version}
-    marks = {names.GANG_SUSPENDED: mark}
+    marks = {names.POD_GROUP_SUSPENDED: mark}
     return {"metadata": {**meta, "annotations": marks, "labels": marks}, "spec": {"suspend": suspended}}
 
 
@@ -137,4 +137,4 @@ async def _patch(  # noqa: PLR0917 - what a patch is made of
 
 def _of_another(refused: Invalid) -> bool:
     """Whether the name is another object's by now: an API server calls the UID immutable then."""
-    return any(mapping(it).get("field") == "metadata.uid" for it in items(refused.details.get("causes")))
+    return any(as_map(it).get("field") == "metadata.uid" for it in as_list(refused.details.get("causes")))

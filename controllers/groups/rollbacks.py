@@ -11,33 +11,33 @@ from contextlib import aclosing
 from typing import Final
 
 from controllers.groups import rollback_writes as writes
-from controllers.groups.objections import Objections
-from controllers.groups.roots import Roots
-from controllers.ticks import ticks
+from controllers.groups.objections import WriteRefusals
+from controllers.groups.roots import OwnerReader
+from controllers.ticks import monotonic
 from jobset_gate import names
 from jobset_gate.groups import read, rollback, rollback_plan, wire
-from jobset_gate.groups.record import Record
-from jobset_gate.groups.rollback import Plan, Root, Suspend
-from jobset_gate.groups.seen import GroupSeen, MemberSeen
+from jobset_gate.groups.record import AdmissionRecord
+from jobset_gate.groups.rollback import EvictionPlan, SuspendOwner, SuspendTarget
+from jobset_gate.groups.seen import GroupSnapshot, MemberPod
 from jobset_gate.kube.client import Client
-from jobset_gate.kube.listwatch import Scope, objects
+from jobset_gate.kube.listwatch import ListScope, list_objects
 from jobset_gate.kube.resources import PODS
-from jobset_gate.model import Word
+from jobset_gate.model import Value
 
 CONCURRENCY: Final = 32
 """Writes of one roll-back under way at once."""
 
-PATIENCE: Final = 3.0
+RECHECK_SECONDS: Final = 3.0
 """Seconds until those that are on their way are looked at again; the watch tells of most of it before."""
 
-FORGOTTEN: Final = 60.0
+FORGET_SECONDS: Final = 60.0
 """Seconds until a look means nothing any more."""
 
-SOON: Final = 0.2
+CONFLICT_RETRY_SECONDS: Final = 0.2
 """Seconds until it is tried again where somebody else has written to the same object."""
 
 
-class Rolled(Word, frozen=True):
+class EvictionResult(Value, frozen=True):
     """Nothing that was opened is left, but what cannot be taken back."""
 
     blocked: tuple[str, ...] = ()
@@ -45,18 +45,18 @@ class Rolled(Word, frozen=True):
     why: str = ""
 
 
-class _Looked(Word, frozen=True):
+class _LastPlan(Value, frozen=True):
     """The last look at a roll-back."""
 
     at: float
     stuck: frozenset[str]
     """Names of pods that nobody waits for."""
-    answer: float | Rolled
+    answer: float | EvictionResult
     clear: bool = False
     """Nothing was left to be taken back."""
 
 
-class Rollbacks:
+class Evictor:
     """All roll-backs. `client` should refuse to write where this process does not lead."""
 
     def __init__(
@@ -64,108 +64,119 @@ class Rollbacks:
         client: Client,
         *,
         concurrency: int = CONCURRENCY,
-        clock: Callable[[], float] = ticks,
+        clock: Callable[[], float] = monotonic,
         wall: Callable[[], float] = time.time,
     ) -> None:
         self._client, self._clock, self._wall = client, clock, wall
         self._places = asyncio.Semaphore(concurrency)
-        self._looked: dict[str, _Looked] = {}
+        self._looked: dict[str, _LastPlan] = {}
 
-    async def advance(self, seen: Sequence[GroupSeen], record: Record) -> float | Rolled:
+    async def advance_eviction(self, seen: Sequence[GroupSnapshot], record: AdmissionRecord) -> float | EvictionResult:
         """Does all that can be done now; gives the seconds until to look again, or what has come of it.
 
         `seen` is only asked whether anything has changed: whoever is taken back is looked up in the API.
         """
-        wanted = rollback.marks(record)
-        mark = rollback.mark(*next(iter(wanted.items())))
+        wanted = rollback.generations_by_label(record)
+        mark = rollback.eviction_mark(*next(iter(wanted.items())))
         members = [member for group in seen for member in group.members]
         known = self._looked.get(mark)
         if known is not None and self._unchanged(known, members, record):
-            return known.answer if isinstance(known.answer, Rolled) else known.at + PATIENCE - self._clock()
+            return (
+                known.answer if isinstance(known.answer, EvictionResult) else known.at + RECHECK_SECONDS - self._clock()
+            )
         plan, versions = await self._plan(members, record)
         # Nothing was left the last time either: the Jobs have heard by now of all that was done.
         patient = known is not None and known.clear
-        objections = Objections()
+        objections = WriteRefusals()
         if not await self._act(plan, versions, objections, patient=patient):
             self._looked.pop(mark, None)
-            return SOON
+            return CONFLICT_RETRY_SECONDS
         if objections.about:
             self._looked.pop(mark, None)
             why = "; ".join(filter(None, (plan.why, objections.why)))
-            return Rolled(blocked=(*plan.stuck, *objections.about), why=why)
+            return EvictionResult(blocked=(*plan.stuck, *objections.about), why=why)
         if patient and plan.renews:
             self._looked.pop(mark, None)
-            return SOON  # their Jobs are yet to hear of it
-        answer = Rolled(blocked=plan.stuck, why=plan.why) if plan.done else PATIENCE
+            return CONFLICT_RETRY_SECONDS  # their Jobs are yet to hear of it
+        answer = EvictionResult(blocked=plan.stuck, why=plan.why) if plan.done else RECHECK_SECONDS
         self._remember(mark, plan, answer)
         return answer
 
-    async def resume(self, label: str, generation: int, namespace: str | None = None) -> None:
+    async def resume_owners(self, label: str, generation: int, namespace: str | None = None) -> None:
         """Lets the Jobs and JobSets go on that this roll-back has suspended, or an earlier one of the same group.
 
         For after the record is closed: then our gates hold their new pods. Without a namespace in all of them.
         """
-        await self.resume_where(lambda held, number: held == label and number <= generation, namespace)
+        await self.resume_owners_where(lambda held, number: held == label and number <= generation, namespace)
 
-    async def resume_where(self, ours: Callable[[str, int], bool], namespace: str | None = None) -> None:
+    async def resume_owners_where(self, ours: Callable[[str, int], bool], namespace: str | None = None) -> None:
         """The same for every owner whose mark (label, generation) is one of those: such as no record knows any more."""
-        found = [it for it in await writes.marked(self._client, namespace) if ours(*rollback.signed(it.mark))]
-        await self._all(writes.resume(self._client, it) for it in found)
+        found = [
+            it for it in await writes.marked_owners(self._client, namespace) if ours(*rollback.parse_mark(it.mark))
+        ]
+        await self._all(writes.resume_owner(self._client, it) for it in found)
 
     # --- Details ---------------------------------------------------------------------------------------------------
 
-    def _unchanged(self, known: _Looked, members: Iterable[MemberSeen], record: Record) -> bool:
-        if self._clock() - known.at >= PATIENCE:
+    def _unchanged(self, known: _LastPlan, members: Iterable[MemberPod], record: AdmissionRecord) -> bool:
+        if self._clock() - known.at >= RECHECK_SECONDS:
             return False
-        wanted = rollback.marks(record)
-        there = {it.name for it in members if rollback.left(it, wanted)}
-        if isinstance(known.answer, Rolled):
+        wanted = rollback.generations_by_label(record)
+        there = {it.name for it in members if rollback.is_evictable(it, wanted)}
+        if isinstance(known.answer, EvictionResult):
             return there == known.stuck
         return known.clear or not there <= known.stuck
 
-    def _remember(self, mark: str, plan: Plan, answer: float | Rolled) -> None:
+    def _remember(self, mark: str, plan: EvictionPlan, answer: float | EvictionResult) -> None:
         now = self._clock()
-        self._looked = {key: it for key, it in self._looked.items() if now - it.at < FORGOTTEN}
-        self._looked[mark] = _Looked(at=now, stuck=frozenset(plan.stuck), answer=answer, clear=plan.clear)
+        self._looked = {key: it for key, it in self._looked.items() if now - it.at < FORGET_SECONDS}
+        self._looked[mark] = _LastPlan(at=now, stuck=frozenset(plan.stuck), answer=answer, clear=plan.clear)
 
-    async def _plan(self, members: Iterable[MemberSeen], record: Record) -> tuple[Plan, Mapping[str, str]]:
+    async def _plan(
+        self, members: Iterable[MemberPod], record: AdmissionRecord
+    ) -> tuple[EvictionPlan, Mapping[str, str]]:
         """With the version of each pod, by its UID: a pod that has ended meanwhile must not be taken from its Job."""
-        wanted = rollback.marks(record)
-        pods: list[MemberSeen] = []
+        wanted = rollback.generations_by_label(record)
+        pods: list[MemberPod] = []
         versions: dict[str, str] = {}
         places = sorted({key.namespace for key, _ in record.gangs})
-        chosen = f"{names.GANG} in ({','.join(sorted(wanted))})"
+        chosen = f"{names.POD_GROUP_LABEL} in ({','.join(sorted(wanted))})"
         for namespace in places:
-            async with aclosing(objects(self._client, Scope(PODS, namespace, chosen), wire.Pod)) as found:
+            async with aclosing(list_objects(self._client, ListScope(PODS, namespace, chosen), wire.GroupPod)) as found:
                 async for it in found:
                     pods.append(read.member(it))
                     versions[it.metadata.uid] = it.metadata.resource_version
         ungated = frozenset(it.uid for it in members if not it.held)
-        made = await Roots(self._client, wanted, ungated).of(pods)
-        plan = rollback_plan.plan(pods, wanted, made)
+        made = await OwnerReader(self._client, wanted, ungated).owners_of(pods)
+        plan = rollback_plan.plan_eviction(pods, wanted, made)
         if plan.clear:
-            marked = [it for where in places for it in await writes.marked(self._client, where)]
-            plan = rollback_plan.plan(pods, wanted, made, marked)
+            marked = [it for where in places for it in await writes.marked_owners(self._client, where)]
+            plan = rollback_plan.plan_eviction(pods, wanted, made, marked)
         return plan, versions
 
-    async def _act(self, plan: Plan, versions: Mapping[str, str], objections: Objections, *, patient: bool) -> bool:
+    async def _act(
+        self, plan: EvictionPlan, versions: Mapping[str, str], objections: WriteRefusals, *, patient: bool
+    ) -> bool:
         """All steps in their order. False: somebody else wrote to one of the objects, so all must be looked at anew."""
-        client, heed = self._client, objections.heed
-        if not await self._all(heed(_owner(it), writes.note(client, it)) for it in plan.notes) or objections.about:
+        client, heed = self._client, objections.collect
+        if (
+            not await self._all(heed(_owner(it), writes.mark_owner(client, it)) for it in plan.notes)
+            or objections.about
+        ):
             return bool(objections.about)  # what is not noted would never be suspended
         if not await self._all(
-            heed(_pod(it.pod), writes.release(client, it, versions[it.pod.uid])) for it in plan.releases
+            heed(_pod(it.pod), writes.release_pod(client, it, versions[it.pod.uid])) for it in plan.releases
         ):
             return False
         suspends = (*plan.suspends, *(plan.renews if patient else ()))
-        if not await self._all(heed(_owner(it), writes.suspend(client, it)) for it in suspends):
+        if not await self._all(heed(_owner(it), writes.suspend_owner(client, it)) for it in suspends):
             return False
-        await self._all(heed(_title(it), writes.resume(client, it)) for it in plan.resumes)
+        await self._all(heed(_title(it), writes.resume_owner(client, it)) for it in plan.resumes)
         now = self._wall()
-        whole = await self._all(heed(_pod(it), writes.disrupt(client, it, now)) for it in plan.disrupts)
+        whole = await self._all(heed(_pod(it), writes.set_disruption_target(client, it, now)) for it in plan.disrupts)
         # Whose Job does not forget it, or of whom it may not be said that it is no failure, would count as one.
         deletes = [it for it in plan.deletes if _pod(it) not in objections]
-        return await self._all(heed(_pod(it), writes.delete(client, it)) for it in deletes) and whole
+        return await self._all(heed(_pod(it), writes.delete_pod(client, it)) for it in deletes) and whole
 
     async def _all(self, writings: Iterable[Awaitable[bool]]) -> bool:
         """All of them, a few at a time; the first error is raised when the last is through."""
@@ -181,13 +192,13 @@ class Rollbacks:
         return all(done)
 
 
-def _pod(pod: MemberSeen) -> str:
+def _pod(pod: MemberPod) -> str:
     return f"Pod {pod.name}"
 
 
-def _owner(step: Suspend) -> str:
+def _owner(step: SuspendOwner) -> str:
     return _title(step.root)
 
 
-def _title(root: Root) -> str:
+def _title(root: SuspendTarget) -> str:
     return f"{root.kind} {root.name}"

@@ -3,34 +3,34 @@
 from collections.abc import Iterable, Sequence
 from typing import TypeVar
 
-from controllers.groups.repulsion import Repulsion
+from controllers.groups.repulsion import AntiAffinityIndex
 from jobset_gate.groups import requests
-from jobset_gate.groups.anti_affinity import Mark
-from jobset_gate.groups.certainty import Room
+from jobset_gate.groups.anti_affinity import LabelledPod
+from jobset_gate.groups.certainty import NodeInfo
 from jobset_gate.groups.requests import Amounts
-from jobset_gate.groups.seen import BoundSeen, NodeSeen
+from jobset_gate.groups.seen import BoundPod, NodeAllocatable
 
 _Of = TypeVar("_Of", str, int)
 
 
-class Rooms:
+class NodeCache:
     """The nodes, and all pods bound to them: a terminating one counts until it is gone, one that has finished not."""
 
     def __init__(self) -> None:
-        self._nodes: dict[str, NodeSeen] = {}
-        self._bound: dict[str, BoundSeen] = {}
+        self._nodes: dict[str, NodeAllocatable] = {}
+        self._bound: dict[str, BoundPod] = {}
         self._taken: dict[str, dict[str, int]] = {}
         """By node, also by one that is not known (yet)."""
         self._ranks: dict[str, dict[int, dict[str, int]]] = {}
         """The same, by priority."""
         self._stays: dict[str, dict[str, int]] = {}
         """By node, what is taken for good: of those that belong to it."""
-        self._repulsion = Repulsion()
-        self._rooms: dict[str, Room] = {}
+        self._repulsion = AntiAffinityIndex()
+        self._rooms: dict[str, NodeInfo] = {}
         self._stale: set[str] = set()
-        self._listed: tuple[Room, ...] | None = None
+        self._listed: tuple[NodeInfo, ...] | None = None
 
-    def node(self, name: str, new: NodeSeen | None) -> bool:
+    def set_node(self, name: str, new: NodeAllocatable | None) -> bool:
         """A node as it is now; gives whether that is news."""
         if self._nodes.get(name) == new:
             return False
@@ -41,18 +41,18 @@ class Rooms:
         self._touch(name)
         return True
 
-    def bind(self, pod: BoundSeen) -> bool:
+    def add_pod(self, pod: BoundPod) -> bool:
         """A pod has a node; gives whether that is news."""
         before = self._bound.get(pod.uid)
         if before is not None:
             if (before.node, before.requests) == (pod.node, pod.requests):
                 return False
-            self.unbind(pod.uid)
+            self.remove_pod(pod.uid)
         self._bound[pod.uid] = pod
         self._book(pod, 1)
         return True
 
-    def unbind(self, uid: str) -> bool:
+    def remove_pod(self, uid: str) -> bool:
         """A pod is gone or has finished; gives whether that is news."""
         pod = self._bound.pop(uid, None)
         if pod is None:
@@ -60,15 +60,15 @@ class Rooms:
         self._book(pod, -1)
         return True
 
-    def bound(self, uid: str) -> bool:
+    def has_pod(self, uid: str) -> bool:
         """Whether this pod is among those that take up room."""
         return uid in self._bound
 
-    def avoided(self, marks: Iterable[Mark]) -> frozenset[str]:
+    def excluded_nodes(self, marks: Iterable[LabelledPod]) -> frozenset[str]:
         """The nodes from which bound pods keep one of such pods away."""
-        return self._repulsion.avoided(marks, (it.node for it in self._nodes.values()))
+        return self._repulsion.excluded_nodes(marks, (it.node for it in self._nodes.values()))
 
-    def all(self) -> Sequence[Room]:
+    def node_infos(self) -> Sequence[NodeInfo]:
         """The nodes by name. The same objects as before where nothing has changed."""
         if self._listed is None:
             come_or_gone = self._stale & self._nodes.keys() ^ self._stale & self._rooms.keys()
@@ -85,18 +85,18 @@ class Rooms:
         if node is None:
             self._rooms.pop(name, None)
             return
-        free = requests.without(node.allocatable, self._taken.get(name, {}))
+        free = requests.subtract(node.allocatable, self._taken.get(name, {}))
         taken = tuple((rank, dict(many)) for rank, many in sorted(self._ranks.get(name, {}).items()))
-        whole: Amounts = requests.without(node.allocatable, self._stays.get(name, {}))
+        whole: Amounts = requests.subtract(node.allocatable, self._stays.get(name, {}))
         before = self._rooms.get(name)
         if before is not None and before.whole is not None and before.whole == whole:
             whole = before.whole  # the same object, so that it is seen at once that nothing has changed
-        self._rooms[name] = Room(node=node.node, free=free, whole=whole, taken=taken)
+        self._rooms[name] = NodeInfo(node=node.node, free=free, whole=whole, taken=taken)
 
-    def _book(self, pod: BoundSeen, sign: int) -> None:
+    def _book(self, pod: BoundPod, sign: int) -> None:
         ranks = self._ranks.setdefault(pod.node, {})
         _add(self._taken, pod.node, pod.requests, sign)
-        self._repulsion.book(pod.namespace, pod.repels, pod.node, sign)
+        self._repulsion.add_terms(pod.namespace, pod.repels, pod.node, sign)
         if pod.stays:
             _add(self._stays, pod.node, pod.requests, sign)
         _add(ranks, pod.priority, pod.requests, sign)

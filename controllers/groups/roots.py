@@ -9,64 +9,64 @@ from typing import Any
 
 from jobset_gate import names
 from jobset_gate.groups import read, rollback, rollback_owners, wire
-from jobset_gate.groups.rollback import JOB, JOBSET, Made, Root
-from jobset_gate.groups.seen import Maker, MemberSeen
+from jobset_gate.groups.rollback import JOB, JOBSET, PodProvenance, SuspendTarget
+from jobset_gate.groups.seen import ControllerRef, MemberPod
 from jobset_gate.kube.client import Client
 from jobset_gate.kube.errors import NotFound
-from jobset_gate.kube.listwatch import Scope, objects
+from jobset_gate.kube.listwatch import ListScope, list_objects
 from jobset_gate.kube.resources import JOBS, JOBSETS, PODS, Resource
-from jobset_gate.template import Json, mapping
+from jobset_gate.template import Json, as_map
 
 
-class Roots:
+class OwnerReader:
     """`wanted`: the labels of the gangs that are taken back. `ungated`: UIDs of their pods that carry no label."""
 
     def __init__(self, client: Client, wanted: Mapping[str, int], ungated: frozenset[str] = frozenset()) -> None:
         self._client, self._wanted, self._ungated = client, wanted, ungated
-        self._jobsets: dict[tuple[str, str], Root | None] = {}
-        self._jobs: dict[str, Made] = {}
+        self._jobsets: dict[tuple[str, str], SuspendTarget | None] = {}
+        self._jobs: dict[str, PodProvenance] = {}
 
-    async def of(self, pods: Sequence[MemberSeen]) -> dict[str, Made]:
+    async def owners_of(self, pods: Sequence[MemberPod]) -> dict[str, PodProvenance]:
         """By the pod's UID, of those that Jobs have made; of those that our gate still holds only the JobSet."""
-        made: dict[str, Made] = {}
+        made: dict[str, PodProvenance] = {}
         for pod in pods:
-            if pod.maker is None or not rollback.of_job(pod):
+            if pod.maker is None or not rollback.is_job_pod(pod):
                 continue
             if not pod.gated:
                 made[pod.uid] = await self._job(pod, pod.maker)
             elif pod.jobset:
-                made[pod.uid] = Made(root=await self._jobset(pod.namespace, pod.jobset))
+                made[pod.uid] = PodProvenance(root=await self._jobset(pod.namespace, pod.jobset))
         return made
 
-    async def _job(self, pod: MemberSeen, maker: Maker) -> Made:
+    async def _job(self, pod: MemberPod, maker: ControllerRef) -> PodProvenance:
         if maker.uid not in self._jobs and pod.jobset:
             await self._siblings(pod.namespace, pod.jobset)
         if maker.uid not in self._jobs:
             job = await self._get(JOBS, pod.namespace, maker.name, maker.uid)
-            self._jobs[maker.uid] = Made() if job is None else await self._made(pod.namespace, job)
+            self._jobs[maker.uid] = PodProvenance() if job is None else await self._made(pod.namespace, job)
         return self._jobs[maker.uid]
 
     async def _siblings(self, namespace: str, jobset: str) -> None:
         """All Jobs of a JobSet at once: there may be as many as pods."""
-        scope = Scope(JOBS, namespace, f"{names.JS_NAME}={jobset}")
-        async with aclosing(objects(self._client, scope, dict[str, Any])) as found:
+        scope = ListScope(JOBS, namespace, f"{names.JS_NAME}={jobset}")
+        async with aclosing(list_objects(self._client, scope, dict[str, Any])) as found:
             async for job in found:
-                self._jobs[str(mapping(job.get("metadata")).get("uid"))] = await self._made(namespace, job)
+                self._jobs[str(as_map(job.get("metadata")).get("uid"))] = await self._made(namespace, job)
 
-    async def _made(self, namespace: str, job: Json) -> Made:
-        by, above = rollback_owners.known_by(job), rollback_owners.jobset_of(job)
+    async def _made(self, namespace: str, job: Json) -> PodProvenance:
+        by, above = rollback_owners.detach_labels(job), rollback_owners.jobset_of(job)
         if above is not None:
-            return Made(root=await self._jobset(namespace, *above), by=by)
+            return PodProvenance(root=await self._jobset(namespace, *above), by=by)
         others = await self._others(namespace, rollback_owners.selector(job), JOB, job)
-        return Made(root=rollback_owners.root(JOB, job, others), by=by)
+        return PodProvenance(root=rollback_owners.read_target(JOB, job, others), by=by)
 
-    async def _jobset(self, namespace: str, name: str, uid: str = "") -> Root | None:
+    async def _jobset(self, namespace: str, name: str, uid: str = "") -> SuspendTarget | None:
         if (namespace, name) not in self._jobsets:
             jobset = await self._get(JOBSETS, namespace, name, uid)
             root = None
             if jobset is not None:
                 others = await self._others(namespace, f"{names.JS_NAME}={name}", JOBSET, jobset)
-                root = rollback_owners.root(JOBSET, jobset, others)
+                root = rollback_owners.read_target(JOBSET, jobset, others)
             self._jobsets[namespace, name] = root
         root = self._jobsets[namespace, name]
         return root if root is None or uid in ("", root.uid) else None
@@ -77,17 +77,17 @@ class Roots:
             found = await self._client.get(kind, name, namespace)
         except NotFound:
             return None
-        return found if not uid or mapping(found.get("metadata")).get("uid") == uid else None
+        return found if not uid or as_map(found.get("metadata")).get("uid") == uid else None
 
     async def _others(self, namespace: str, selector: str, kind: str, owner: Json) -> tuple[str, ...]:
         """Its living pods that are not in the group."""
-        async with aclosing(objects(self._client, Scope(PODS, namespace, selector), wire.Pod)) as found:
+        async with aclosing(list_objects(self._client, ListScope(PODS, namespace, selector), wire.GroupPod)) as found:
             pods = [read.member(it) async for it in found]
         if kind == JOB:
-            uid = mapping(owner.get("metadata")).get("uid")
+            uid = as_map(owner.get("metadata")).get("uid")
             pods = [it for it in pods if it.maker is not None and it.maker.uid == uid]
         # One without a label could not be told apart any more once its Job has forgotten it.
-        ungated = frozenset() if rollback_owners.fails(kind, owner) else self._ungated
+        ungated = frozenset() if rollback_owners.can_fail_job(kind, owner) else self._ungated
         return tuple(
             it.name
             for it in pods

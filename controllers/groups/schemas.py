@@ -6,40 +6,40 @@ from typing import Final
 
 import structlog
 
-from controllers.ticks import ticks
+from controllers.ticks import monotonic
 from jobset_gate.groups import kind_status
 from jobset_gate.kube.client import Client
-from jobset_gate.kube.errors import ApiError, BadAnswer, Unreachable
+from jobset_gate.kube.errors import ApiError, InvalidResponse, Unreachable
 from jobset_gate.kube.resources import CRDS, POD_GROUPS
 
-ASK_EVERY: Final = 300.0
+REFRESH_SECONDS: Final = 300.0
 """Seconds for which a CRD's schema is not asked for again."""
 
 _log = structlog.get_logger(__name__)
 
 
-class Schemas:
+class StatusFields:
     """The fields by API group. Before anybody has asked, those of the design's own type and conditions."""
 
-    def __init__(self, client: Client, *, patience: Callable[[], float] = ticks) -> None:
+    def __init__(self, client: Client, *, patience: Callable[[], float] = monotonic) -> None:
         self._client, self._patience = client, patience
         self._fields: dict[str, frozenset[str]] = {}
         self._asked: dict[str, float] = {}
 
-    def fields(self, api: str) -> frozenset[str]:
+    def fields_of(self, api: str) -> frozenset[str]:
         """What may be written."""
-        return self._fields.get(api, frozenset({*kind_status.FIELDS[api], kind_status.CONDITIONS}))
+        return self._fields.get(api, frozenset({*kind_status.STATUS_FIELDS[api], kind_status.CONDITIONS}))
 
-    async def learn(self, api: str) -> None:
+    async def refresh_fields(self, api: str) -> None:
         """Reads the CRD, unless that was done a moment ago. Where it may not be read the design's own type holds."""
-        if self._asked.get(api, -math.inf) + ASK_EVERY > self._patience():
+        if self._asked.get(api, -math.inf) + REFRESH_SECONDS > self._patience():
             return
         self._asked[api] = self._patience()
         name = f"{POD_GROUPS[api].plural}.{api}"
         try:
             crd = await self._client.get(CRDS, name)
-        except (ApiError, BadAnswer, Unreachable) as refused:
+        except (ApiError, InvalidResponse, Unreachable) as refused:
             _log.warning("schema of the status not known", crd=name, error=str(refused))
-            self._fields[api] = frozenset(kind_status.FIELDS[api])
+            self._fields[api] = frozenset(kind_status.STATUS_FIELDS[api])
             return
-        self._fields[api] = frozenset(kind_status.fields(crd))
+        self._fields[api] = frozenset(kind_status.crd_status_fields(crd))

@@ -7,10 +7,10 @@ hold up everybody else.
 from dataclasses import dataclass
 from typing import Final
 
-from controllers.ticks import ticks
+from controllers.ticks import monotonic
 from jobset_gate import names
-from jobset_gate.groups.model import Key
-from jobset_gate.groups.standing import Standing
+from jobset_gate.groups.model import PodGroupKey
+from jobset_gate.groups.standing import GroupReason
 
 FIRST: Final = 1.0
 LONGEST: Final = 60.0
@@ -20,7 +20,7 @@ FORGOTTEN: Final = 600.0
 """Seconds after which nobody remembers that there was one."""
 
 
-EXCUSED: Final = 5
+TOLERATED_CONFLICTS: Final = 5
 """Times that somebody else may have been faster, which is no trouble, before that counts as one."""
 
 
@@ -32,35 +32,35 @@ class _Setback:
     why: str
 
 
-class Setbacks:
+class AdmissionBackoff:
     """By the first gang of each decision."""
 
     def __init__(self) -> None:
-        self._known: dict[Key, _Setback] = {}
+        self._known: dict[PodGroupKey, _Setback] = {}
 
-    def note(self, key: Key, why: str, *, excused: int = 0) -> float:
+    def note(self, key: PodGroupKey, why: str, *, excused: int = 0) -> float:
         """Once more it was not written; gives the seconds until it may be tried again: none, the first few times."""
-        now = ticks()
+        now = monotonic()
         self._known = {each: it for each, it in self._known.items() if now < it.until + FORGOTTEN}
         tries = self._known[key].tries if key in self._known else 0
         pause = 0.0 if tries < excused else min(LONGEST, FIRST * 2.0 ** min(tries - excused, 10))
         self._known[key] = _Setback(tries=tries + 1, pause=pause, until=now + pause, why=why)
         return pause
 
-    def forget(self, key: Key) -> None:
+    def forget(self, key: PodGroupKey) -> None:
         """It was written."""
         self._known.pop(key, None)
 
-    def holds(self, key: Key) -> bool:
+    def holds(self, key: PodGroupKey) -> bool:
         """Whether it is too early to try again."""
         known = self._known.get(key)
-        return known is not None and ticks() < known.until
+        return known is not None and monotonic() < known.until
 
-    def told(self, key: Key) -> Standing | None:
+    def told(self, key: PodGroupKey) -> GroupReason | None:
         """What is said of it; the first time may be an accident, and passes without a word."""
         known = self._known.get(key)
         if known is None or known.pause <= FIRST:
             return None
-        return Standing(
+        return GroupReason(
             reason=names.REASON_NOT_RECORDED, message=f"could be opened, but that cannot be recorded: {known.why}"
         )

@@ -5,85 +5,90 @@ import math
 from collections.abc import Callable, Iterator
 from typing import Final
 
-from controllers.groups.pace import Pace
-from controllers.ticks import ticks
+from controllers.groups.pace import WriteRateLimiter
+from controllers.ticks import monotonic
 from jobset_gate import names
-from jobset_gate.groups.fact import Fact
-from jobset_gate.groups.model import Key
-from jobset_gate.groups.report import Report
+from jobset_gate.groups.fact import GroupEvent
+from jobset_gate.groups.model import PodGroupKey
+from jobset_gate.groups.report import GroupStatus
 from jobset_gate.kube import events
 from jobset_gate.kube.client import Client
 from jobset_gate.kube.errors import NotFound
-from jobset_gate.kube.events import Ref
+from jobset_gate.kube.events import ObjectReference
 
-OLD: Final = 600.0
+MAX_EVENT_AGE: Final = 600.0
 """Seconds after which a fact is no news: another leader has told it."""
-SPACING: Final = 30.0
+EVENT_SPACING: Final = 30.0
 """Seconds between two Events of one reason about one group."""
 
-REMEMBERED: Final = 1000
+MAX_REMEMBERED: Final = 1000
 """Facts of one group; one may have new pods and new words for years."""
 
-Name = tuple[str, str, str]
+EventIdentity = tuple[str, str, str]
 """Of a fact on an object: its reason, what makes it the same fact, and the object's UID."""
 
 
-class Storyteller:
+class PodGroupEventWriter:
     """Remembers what was told of each group. `clock` dates Events, `patience` is a clock that nobody sets."""
 
     def __init__(
-        self, client: Client, clock: Callable[[], float], pace: Pace, *, patience: Callable[[], float] = ticks
+        self,
+        client: Client,
+        clock: Callable[[], float],
+        pace: WriteRateLimiter,
+        *,
+        patience: Callable[[], float] = monotonic,
     ) -> None:
         self._client, self._clock, self._pace, self._patience = client, clock, pace, patience
-        self._told: dict[Key, set[Name]] = {}
-        self._last: dict[tuple[Key, str], tuple[str, float]] = {}
+        self._told: dict[PodGroupKey, set[EventIdentity]] = {}
+        self._last: dict[tuple[PodGroupKey, str], tuple[str, float]] = {}
         """Which fact of a reason was told last, and when."""
 
-    def due_in(self, report: Report, managers: tuple[str, ...] = ()) -> float | None:
+    def due_in(self, report: GroupStatus, managers: tuple[str, ...] = ()) -> float | None:
         """Seconds until something is to be told: 0 now, None nothing."""
         waits = [self._wait(report, fact) for fact in _facts(report, managers) if self._is_news(report, fact)]
         return min(waits, default=None)
 
-    async def tell(self, report: Report, managers: tuple[str, ...] = ()) -> None:
+    async def write_events(self, report: GroupStatus, managers: tuple[str, ...] = ()) -> None:
         """Tells what is due."""
         for fact in _facts(report, managers):
             if self._is_news(report, fact) and self._wait(report, fact) <= 0:
                 await self._tell(report, fact)
 
-    def forget(self, key: Key) -> None:
+    def forget_group(self, key: PodGroupKey) -> None:
         """Nothing is left of the group."""
         self._told.pop(key, None)
         for one in [it for it in self._last if it[0] == key]:
             del self._last[one]
 
-    def _is_news(self, report: Report, fact: Fact) -> bool:
-        if fact.at is not None and self._clock() - fact.at > OLD:
+    def _is_news(self, report: GroupStatus, fact: GroupEvent) -> bool:
+        if fact.at is not None and self._clock() - fact.at > MAX_EVENT_AGE:
             return False
         told = self._told.get(report.key, set())
         return any(_name(fact, it) not in told for it in _about(report, fact))
 
-    def _wait(self, report: Report, fact: Fact) -> float:
+    def _wait(self, report: GroupStatus, fact: GroupEvent) -> float:
         once, at = self._last.get((report.key, fact.reason), ("", -math.inf))
-        pause = 0.0 if once == fact.once else at + SPACING - self._patience()
+        pause = 0.0 if once == fact.once else at + EVENT_SPACING - self._patience()
         return max(0.0, fact.due - self._clock(), pause)
 
-    async def _tell(self, report: Report, fact: Fact) -> None:
+    async def _tell(self, report: GroupStatus, fact: GroupEvent) -> None:
         told = self._told.setdefault(report.key, set())
-        if len(told) > REMEMBERED:
+        if len(told) > MAX_REMEMBERED:
             told.clear()  # what is told once more has the name that it had: nobody sees it twice
         for about in _about(report, fact):
             name = _name(fact, about)
             if name in told:
                 continue
-            await self._pace.turn()
+            await self._pace.acquire()
             await self._emit(about, fact, name)
             told.add(name)
         self._last[report.key, fact.reason] = fact.once, self._patience()
 
-    async def _emit(self, about: Ref, fact: Fact, name: Name) -> None:
+    async def _emit(self, about: ObjectReference, fact: GroupEvent, name: EventIdentity) -> None:
         digest = hashlib.sha256(" ".join(name).encode()).hexdigest()[:16]
         try:
-            await events.emit(
+            await events.record_event(
                 self._client,
                 regarding=about,
                 type="Warning" if fact.warning else "Normal",
@@ -97,22 +102,22 @@ class Storyteller:
             return  # the namespace is gone
 
 
-def _facts(report: Report, managers: tuple[str, ...]) -> Iterator[Fact]:
-    yield from report.facts
+def _facts(report: GroupStatus, managers: tuple[str, ...]) -> Iterator[GroupEvent]:
+    yield from report.events
     if managers:
         who = ", ".join(managers)
-        text = f"{who} writes this status, so jobset-gate only reads it; its own word is in {names.GANG_STATE}"
-        yield Fact(reason=names.REASON_STATUS_NOT_OURS, message=text, once=who)
+        text = f"{who} writes this status, so jobset-gate only reads it; its own word is in {names.POD_GROUP_STATE}"
+        yield GroupEvent(reason=names.REASON_STATUS_NOT_OURS, message=text, once=who)
 
 
-def _about(report: Report, fact: Fact) -> Iterator[Ref]:
+def _about(report: GroupStatus, fact: GroupEvent) -> Iterator[ObjectReference]:
     said = report.pod_group
     if fact.on_group and said is not None:
         version = f"{said.api}/{names.POD_GROUP_VERSION}"
-        yield Ref(version, names.POD_GROUP, said.name, said.namespace, said.uid)
+        yield ObjectReference(version, names.POD_GROUP, said.name, said.namespace, said.uid)
     for pod in fact.pods:
-        yield Ref("v1", "Pod", pod.name, pod.namespace, pod.uid)
+        yield ObjectReference("v1", "Pod", pod.name, pod.namespace, pod.uid)
 
 
-def _name(fact: Fact, about: Ref) -> Name:
+def _name(fact: GroupEvent, about: ObjectReference) -> EventIdentity:
     return fact.reason, fact.once, about.uid

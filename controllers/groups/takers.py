@@ -6,48 +6,48 @@ can. A pod comes from one to the other when its label changes, in any order, and
 
 from typing import Final
 
-from controllers.groups.rooms import Rooms
-from controllers.groups.seats import Pod
-from jobset_gate.groups.seen import BoundSeen, MemberSeen
+from controllers.groups.rooms import NodeCache
+from controllers.groups.seats import PodRef
+from jobset_gate.groups.seen import BoundPod, MemberPod
 
 _ENDED: Final = ("Succeeded", "Failed")
 
 
-class Takers:
+class NodeConsumers:
     """By watch, who takes up room."""
 
-    def __init__(self, rooms: Rooms) -> None:
+    def __init__(self, rooms: NodeCache) -> None:
         self._rooms = rooms
-        self._members: dict[Pod, str] = {}
+        self._members: dict[PodRef, str] = {}
         """UIDs."""
-        self._bound: dict[Pod, str] = {}
+        self._bound: dict[PodRef, str] = {}
 
-    def member(self, pod: Pod, new: MemberSeen | None) -> bool:
+    def set_member(self, pod: PodRef, new: MemberPod | None) -> bool:
         """A pod with our label is now so, or gone; gives whether that is news of any room."""
         if new is not None and new.node and new.phase not in _ENDED:
             return self._take(self._members, self._bound, pod, _as_bound(new))
         return pod in self._members and self._take(self._members, self._bound, pod, None)
 
-    def bound(self, pod: Pod, new: BoundSeen | None) -> bool:
+    def set_bound(self, pod: PodRef, new: BoundPod | None) -> bool:
         """The same of a pod of the other watch."""
         return self._take(self._bound, self._members, pod, new)
 
-    def named(self, pod: Pod) -> str:
+    def bound_uid(self, pod: PodRef) -> str:
         """The UID under which the other watch has told of a pod of this name; "" if it has not."""
         return self._bound.get(pod, "")
 
-    def _take(self, here: dict[Pod, str], there: dict[Pod, str], pod: Pod, new: BoundSeen | None) -> bool:
+    def _take(self, here: dict[PodRef, str], there: dict[PodRef, str], pod: PodRef, new: BoundPod | None) -> bool:
         was, news = here.pop(pod, ""), False
         if was and (new is None or new.uid != was) and there.get(pod) != was:
-            news = self._rooms.unbind(was)
+            news = self._rooms.remove_pod(was)
         if new is not None:
             here[pod] = new.uid
-            news = self._rooms.bind(new) or news
+            news = self._rooms.add_pod(new) or news
         return news
 
 
-def _as_bound(it: MemberSeen) -> BoundSeen:
-    return BoundSeen(
+def _as_bound(it: MemberPod) -> BoundPod:
+    return BoundPod(
         uid=it.uid,
         namespace=it.namespace,
         name=it.name,

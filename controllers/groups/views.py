@@ -2,22 +2,24 @@
 
 from collections.abc import Callable, Iterator, Mapping
 
-from jobset_gate.groups.model import Group, Key
+from jobset_gate.groups.model import MergedGroup, PodGroupKey
 
 
-class GroupsView(Mapping[Key, Group]):
+class PodGroupMapping(Mapping[PodGroupKey, MergedGroup]):
     """Live: what it shows is always as the index has it now."""
 
-    def __init__(self, group: Callable[[Key], Group | None], keys: Callable[[], Iterator[Key]]) -> None:
+    def __init__(
+        self, group: Callable[[PodGroupKey], MergedGroup | None], keys: Callable[[], Iterator[PodGroupKey]]
+    ) -> None:
         self._group, self._keys = group, keys
 
-    def __getitem__(self, key: Key) -> Group:
+    def __getitem__(self, key: PodGroupKey) -> MergedGroup:
         found = self._group(key)
         if found is None:
             raise KeyError(key)
         return found
 
-    def __iter__(self) -> Iterator[Key]:
+    def __iter__(self) -> Iterator[PodGroupKey]:
         return self._keys()
 
     def __len__(self) -> int:

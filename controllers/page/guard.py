@@ -34,24 +34,24 @@ WRITES: Final = ("/login", "/logout")
 _log = structlog.get_logger(__name__)
 
 
-def html(text: str, status: int = 200, **headers: str) -> web.Response:
+def html_response(text: str, status: int = 200, **headers: str) -> web.Response:
     """A page."""
     return web.Response(text=text, status=status, content_type="text/html", headers=headers)
 
 
-def guarded(options: PageOptions, count: Callable[[int], None]) -> Middleware:
+def security_middleware(options: PageOptions, count: Callable[[int], None]) -> Middleware:
     """The middleware around all handlers; `count` is told each answer's code."""
 
     @web.middleware
     async def guard(request: web.Request, handler: Handler) -> web.StreamResponse:
-        response = await _answered(options, request, handler)
+        response = await _handle(options, request, handler)
         count(response.status)
         return response
 
     return guard
 
 
-async def harden(request: web.Request, response: web.StreamResponse) -> None:
+async def add_security_headers(request: web.Request, response: web.StreamResponse) -> None:
     """Before each answer is sent."""
     for name, value in HEADERS.items():
         response.headers.setdefault(name, value)
@@ -62,46 +62,50 @@ async def harden(request: web.Request, response: web.StreamResponse) -> None:
         del response.headers["Server"]
 
 
-async def _answered(options: PageOptions, request: web.Request, handler: Handler) -> web.StreamResponse:
+async def _handle(options: PageOptions, request: web.Request, handler: Handler) -> web.StreamResponse:
     refused = _refusal(options, request)
     if refused is not None:
         return refused
     try:
         return await handler(request)
     except web.HTTPNotFound:
-        return html(pages.problem("Not found", ["There is no such page."], again="/"), 404)
+        return html_response(pages.problem_page("Not found", ["There is no such page."], again="/"), 404)
     except web.HTTPMethodNotAllowed as error:
         return _not_allowed(", ".join(sorted(error.allowed_methods)))
     except web.HTTPRequestEntityTooLarge:
-        return html(pages.problem("Too large", ["No token is as long as that."], again="/"), 413)
+        return html_response(pages.problem_page("Too large", ["No token is as long as that."], again="/"), 413)
     except web.HTTPException:
         raise
     except Exception:  # noqa: BLE001 - one request that fails must not show its stack to anybody
         _log.exception("the page failed on a request", path=request.path)
-        return html(pages.problem("Something is wrong with this page", ["The controller's log says what."]), 500)
+        return html_response(
+            pages.problem_page("Something is wrong with this page", ["The controller's log says what."]), 500
+        )
 
 
 def _refusal(options: PageOptions, request: web.Request) -> web.Response | None:
-    if not _knows(options, request.host):
+    if not _is_known_host(options, request.host):
         # A name that somebody has made to point here would let his page read this one.
         told = f"This page is served to {options.address} and localhost only, not by the name that was asked for."
-        return html(pages.problem("Another name", [told]), 421)
+        return html_response(pages.problem_page("Another name", [told]), 421)
     if request.method in ("GET", "HEAD"):
         return None
     if request.method != "POST" or request.path not in WRITES:
         return _not_allowed("GET, HEAD")
-    if not _own(request):
-        return html(
-            pages.problem("Not from here", ["Another site has sent this form; nothing was done."], again="/"), 403
+    if not _is_same_origin(request):
+        return html_response(
+            pages.problem_page("Not from here", ["Another site has sent this form; nothing was done."], again="/"), 403
         )
     return None
 
 
 def _not_allowed(methods: str) -> web.Response:
-    return html(pages.problem("Only to be read", ["This page changes nothing."], again="/"), 405, Allow=methods)
+    return html_response(
+        pages.problem_page("Only to be read", ["This page changes nothing."], again="/"), 405, Allow=methods
+    )
 
 
-def _knows(options: PageOptions, host: str) -> bool:
+def _is_known_host(options: PageOptions, host: str) -> bool:
     """On loopback anybody's page could have the browser ask under a name of its own (DNS rebinding)."""
     if not options.local:
         return True
@@ -112,7 +116,7 @@ def _knows(options: PageOptions, host: str) -> bool:
     return name == options.address or is_loopback(name)
 
 
-def _own(request: web.Request) -> bool:
+def _is_same_origin(request: web.Request) -> bool:
     """Whether a form comes from our own page, or from a program that is no browser."""
     site = request.headers.get("Sec-Fetch-Site")
     if site is not None:

@@ -8,7 +8,7 @@ K = TypeVar("K")
 V = TypeVar("V")
 
 
-class Kept(Generic[K, V]):
+class TTLCache(Generic[K, V]):
     """The oldest go first where there are too many. `now` in seconds."""
 
     def __init__(self, most: int, now: Callable[[], float]) -> None:

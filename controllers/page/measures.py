@@ -7,7 +7,7 @@ from prometheus_client import CollectorRegistry, Counter, Gauge
 CODES = ("2xx", "3xx", "4xx", "5xx")
 
 
-class PageMeasures:
+class StatusPageMetrics:
     """A few counters; no names of viewers or gangs."""
 
     def __init__(self, registry: CollectorRegistry) -> None:
@@ -26,14 +26,14 @@ class PageMeasures:
         for code in CODES:
             self._requests.labels(code)
 
-    def answered(self, code: int) -> None:
+    def observe_response(self, code: int) -> None:
         """A request was answered."""
         self._requests.labels(f"{code // 100}xx").inc()
 
-    def asked(self, kind: str, outcome: str) -> None:
+    def observe_review(self, kind: str, outcome: str) -> None:
         """The API server was asked about a viewer."""
         self._reviews.labels(kind, outcome).inc()
 
-    def streams(self, many: Callable[[], int]) -> None:
+    def set_open_streams(self, many: Callable[[], int]) -> None:
         """Where to read how many pages are open."""
         self._streams.set_function(many)

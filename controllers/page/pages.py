@@ -9,13 +9,13 @@ from typing import Any, Final
 
 import jinja2
 
-from controllers.page.query import ORDERS, Query, View
-from controllers.page.rows import Kind, Row
-from controllers.page.source import Freshness, sentences
+from controllers.page.query import ORDERS, ListPage, ListQuery
+from controllers.page.rows import RowKind, StatusRow
+from controllers.page.source import Freshness, freshness_sentences
 from jobset_gate import explained_lines as said
 from jobset_gate import names
 from jobset_gate.explained import Explanation
-from jobset_gate.groups.report import Report
+from jobset_gate.groups.report import GroupStatus
 
 _FOLDER: Final = Path(__file__).parent
 STATIC: Final = {
@@ -24,12 +24,12 @@ STATIC: Final = {
     "icon.svg": "image/svg+xml",
 }
 NAMES_OFFERED: Final = 200
-_NOUNS: Final = {Kind.GANG: ("Gangs", "gangs", "Started"), Kind.GROUP: ("Pod groups", "pod groups", "Bound")}
-_PLACES: Final = {Kind.GANG: "gangs", Kind.GROUP: "groups"}
+_NOUNS: Final = {RowKind.GANG: ("Gangs", "gangs", "Started"), RowKind.GROUP: ("Pod groups", "pod groups", "Bound")}
+_PLACES: Final = {RowKind.GANG: "gangs", RowKind.GROUP: "groups"}
 
 
 @dataclass(frozen=True, slots=True)
-class Frame:
+class PageFrame:
     """What stands around every page."""
 
     viewer: str
@@ -46,12 +46,12 @@ class Frame:
 
 
 @dataclass(frozen=True, slots=True)
-class About:
+class StatusDetail:
     """One gang or group."""
 
-    row: Row
+    row: StatusRow
     told: Explanation
-    report: Report | None = None
+    report: GroupStatus | None = None
     timeline: str = ""
     """The address of its picture."""
     no_timeline: str = ""
@@ -69,10 +69,10 @@ def _templates() -> jinja2.Environment:
     )
     made.globals.update(
         left=_left,
-        span=said.span,
-        date=said.date,
-        reason=said.reason,
-        named=said.named,
+        span=said.format_duration,
+        date=said.format_time,
+        reason=said.missing_reason,
+        named=said.slot_list,
         frame=None,
         now=0.0,
         names=names,
@@ -81,12 +81,12 @@ def _templates() -> jinja2.Environment:
 
 
 @lru_cache(maxsize=len(STATIC))
-def static(name: str) -> bytes:
+def static_file(name: str) -> bytes:
     """One of the files that every page has."""
     return (_FOLDER / "static" / name).read_bytes()
 
 
-def listing(frame: Frame, view: View, *, narrowed: str, limited: bool, groups_kept: bool) -> str:
+def list_page(frame: PageFrame, view: ListPage, *, narrowed: str, limited: bool, groups_kept: bool) -> str:
     """The list of gangs, or of groups."""
     heading, _, counted = _NOUNS[view.query.kind]
     choices = dict.fromkeys((*view.namespaces, *((view.query.namespace,) if view.query.namespace else ())))
@@ -105,42 +105,42 @@ def listing(frame: Frame, view: View, *, narrowed: str, limited: bool, groups_ke
     )
 
 
-def pieces(view: View, *, groups_kept: bool) -> dict[str, str]:
+def list_fragments(view: ListPage, *, groups_kept: bool) -> dict[str, str]:
     """What changes of a list besides its lines, by the id of the element."""
     known = _of_view(view, groups_kept=groups_kept)
     return {name: _piece(name, **known) for name in ("banner", "summary", "empty", "pager")}
 
 
-def line(row: Row, now: float) -> str:
+def row_fragment(row: StatusRow, now: float) -> str:
     """One line of a list."""
     return _piece("row", row=row, now=now)
 
 
-def fresh(frame_fresh: Freshness, now: float) -> str:
+def freshness_fragment(frame_fresh: Freshness, now: float) -> str:
     """How true the page is."""
-    return _piece("fresh", frame={"fresh": frame_fresh}, sentences=sentences(frame_fresh, now))
+    return _piece("fresh", frame={"fresh": frame_fresh}, sentences=freshness_sentences(frame_fresh, now))
 
 
-def about(it: About) -> str:
+def detail_fragment(it: StatusDetail) -> str:
     """What changes of a gang's page."""
     return _piece("about", **_of_about(it))
 
 
-def gang(frame: Frame, it: About) -> str:
+def detail_page(frame: PageFrame, it: StatusDetail) -> str:
     """The page of one gang or group."""
     title = f"{it.told.namespace}/{it.told.name}: {it.told.state}"
-    back = "/groups" if it.row.kind is Kind.GROUP else "/"
+    back = "/groups" if it.row.kind is RowKind.GROUP else "/"
     return _page(
         "gang.html", frame, title=title, back=back, timeline=it.timeline, no_timeline=it.no_timeline, **_of_about(it)
     )
 
 
-def login(problem: str, after: str) -> str:
+def login_page(problem: str, after: str) -> str:
     """The form for a token."""
     return _whole("login.html", title="Sign in", problem=problem, next=after)
 
 
-def problem(
+def problem_page(
     heading: str,
     told: Sequence[str],
     *,
@@ -164,8 +164,8 @@ def problem(
     )
 
 
-def _of_view(view: View, *, groups_kept: bool) -> dict[str, Any]:
-    query: Query = view.query
+def _of_view(view: ListPage, *, groups_kept: bool) -> dict[str, Any]:
+    query: ListQuery = view.query
     return {
         "view": view,
         "noun": _NOUNS[query.kind][1],
@@ -175,19 +175,19 @@ def _of_view(view: View, *, groups_kept: bool) -> dict[str, Any]:
     }
 
 
-def _of_about(it: About) -> dict[str, Any]:
+def _of_about(it: StatusDetail) -> dict[str, Any]:
     told = it.told
     return {
         "it": told,
         "row": it.row,
         "now": told.now,
-        "clock": said.clock(told),
+        "clock": said.time_left(told),
         "counted": "pods started" if it.report is None else "pods bound",
         "facts": () if it.report is None else _facts(it.report, told.now),
     }
 
 
-def _facts(report: Report, now: float) -> tuple[tuple[str, str], ...]:
+def _facts(report: GroupStatus, now: float) -> tuple[tuple[str, str], ...]:
     counts = report.counts
     return (
         ("Phase", str(report.phase)),
@@ -198,13 +198,13 @@ def _facts(report: Report, now: float) -> tuple[tuple[str, str], ...]:
         ("Running", str(counts.running)),
         ("Succeeded", str(counts.succeeded)),
         ("Failed", str(counts.failed)),
-        ("Age", said.span(now - report.created) if report.created else "not known"),
+        ("Age", said.format_duration(now - report.created) if report.created else "not known"),
     )
 
 
-def _page(name: str, frame: Frame, **known: Any) -> str:
+def _page(name: str, frame: PageFrame, **known: Any) -> str:
     moment = datetime.fromtimestamp(frame.now, UTC).strftime("%H:%M:%S")
-    told = sentences(frame.fresh, frame.now)
+    told = freshness_sentences(frame.fresh, frame.now)
     return _render(name, {"frame": frame, "now": frame.now, "moment": moment, "sentences": told, **known})
 
 
@@ -221,4 +221,4 @@ def _render(name: str, known: Mapping[str, Any]) -> str:
 
 
 def _left(until: float, now: float) -> str:
-    return f"{said.span(until - now)} left" if until > now else "time is up"
+    return f"{said.format_duration(until - now)} left" if until > now else "time is up"

@@ -6,13 +6,13 @@ from dataclasses import dataclass, replace
 from typing import Any, Final
 from urllib.parse import urlencode
 
-from controllers.page.rows import Kind, Row
+from controllers.page.rows import RowKind, StatusRow
 
 SIZE: Final = 100
 """Lines on one page."""
 LONGEST: Final = 253
 
-_Order = Callable[[Row], Any]
+_Order = Callable[[StatusRow], Any]
 ORDERS: Final[Mapping[str, tuple[str, _Order]]] = {
     "attention": ("needs attention first", lambda it: (it.tone, it.until or float("inf"), it.namespace, it.name)),
     "name": ("by namespace and name", lambda it: (it.namespace, it.name)),
@@ -25,10 +25,10 @@ FIRST: Final = "attention"
 
 
 @dataclass(frozen=True, slots=True)
-class Query:
+class ListQuery:
     """Which lines, in which order. "" asks for nothing."""
 
-    kind: Kind
+    kind: RowKind
     namespace: str = ""
     state: str = ""
     text: str = ""
@@ -38,7 +38,7 @@ class Query:
     @property
     def path(self) -> str:
         """Of the list without any question."""
-        return "/" if self.kind is Kind.GANG else "/groups"
+        return "/" if self.kind is RowKind.GANG else "/groups"
 
     @property
     def filtered(self) -> bool:
@@ -51,7 +51,7 @@ class Query:
 
     def events(self) -> str:
         """The address of its live changes."""
-        return f"{'/events' if self.kind is Kind.GANG else '/groups/events'}{self._tail({'page': self.page})}"
+        return f"{'/events' if self.kind is RowKind.GANG else '/groups/events'}{self._tail({'page': self.page})}"
 
     def _tail(self, changes: Mapping[str, Any]) -> str:
         asked = replace(self, **{"page": 1, **changes})
@@ -66,10 +66,10 @@ class Query:
         return f"?{urlencode(said)}" if said else ""
 
 
-def parse(kind: Kind, given: Mapping[str, str]) -> Query:
+def parse(kind: RowKind, given: Mapping[str, str]) -> ListQuery:
     """From an address; what makes no sense counts as not said."""
     sort, page = given.get("sort", ""), given.get("page", "")
-    return Query(
+    return ListQuery(
         kind=kind,
         namespace=given.get("namespace", "").strip()[:LONGEST],
         state=given.get("state", "").strip()[:LONGEST],
@@ -80,11 +80,11 @@ def parse(kind: Kind, given: Mapping[str, str]) -> Query:
 
 
 @dataclass(frozen=True, slots=True)
-class View:
+class ListPage:
     """One page of lines and what is around it."""
 
-    query: Query
-    rows: tuple[Row, ...]
+    query: ListQuery
+    rows: tuple[StatusRow, ...]
     all: int
     """That the viewer may see."""
     found: int
@@ -92,11 +92,11 @@ class View:
     states: tuple[tuple[str, int], ...]
     """How many are in which state, among those of the namespace and text asked for; the most pressing first."""
     namespaces: tuple[str, ...]
-    late: tuple[Row, ...]
+    late: tuple[StatusRow, ...]
     """Of those that are found: whose time is up."""
 
 
-def view(query: Query, visible: Iterable[Row], is_late: Callable[[Row], bool]) -> View:
+def select_page(query: ListQuery, visible: Iterable[StatusRow], is_late: Callable[[StatusRow], bool]) -> ListPage:
     """The lines that a query asks for, of those that its viewer may see."""
     everything = [row for row in visible if row.kind is query.kind]
     text = query.text.lower()
@@ -112,7 +112,7 @@ def view(query: Query, visible: Iterable[Row], is_late: Callable[[Row], bool]) -
     page = min(query.page, pages)
     tones = {row.state: row.tone for row in near}
     states = Counter(row.state for row in near)
-    return View(
+    return ListPage(
         query=replace(query, page=page),
         rows=tuple(found[(page - 1) * SIZE : page * SIZE]),
         all=len(everything),

@@ -5,13 +5,13 @@ from collections.abc import Sequence
 from aiohttp import web
 
 from controllers.page import pages
-from controllers.page.entrance import Guest
-from controllers.page.guard import html
-from controllers.page.rows import Right
+from controllers.page.entrance import AuthenticatedViewer
+from controllers.page.guard import html_response
+from controllers.page.rows import ListRight
 
 
-def forbidden(
-    guest: Guest, rights: Sequence[Right], namespace: str, list_path: str, *, limited: bool = False
+def forbidden_page(
+    guest: AuthenticatedViewer, rights: Sequence[ListRight], namespace: str, list_path: str, *, limited: bool = False
 ) -> web.Response:
     """403."""
     kinds = " and ".join(it.name for it in rights)
@@ -24,7 +24,7 @@ def forbidden(
     told.append("Whoever manages the cluster can give you that right by a RoleBinding; this shows whether you have it:")
     flag = f"-n {namespace}" if namespace else "-A"
     commands = [f"kubectl auth can-i list {it.name} {flag}" for it in rights]
-    text = pages.problem(
+    text = pages.problem_page(
         f"You may not list {kinds} {where}",
         told,
         commands=commands,
@@ -32,22 +32,22 @@ def forbidden(
         ask_namespace=list_path,
         again=list_path,
     )
-    return html(text, 403)
+    return html_response(text, 403)
 
 
-def missing(what: str, list_path: str) -> web.Response:
+def not_found_page(what: str, list_path: str) -> web.Response:
     """404."""
     told = ["It was deleted, or never there, or asks for no gate; names are those of now, so an old one shows nothing."]
-    return html(pages.problem(f"There is no {what}", told, again=list_path), 404)
+    return html_response(pages.problem_page(f"There is no {what}", told, again=list_path), 404)
 
 
-def unlisted(why: str, path: str) -> web.Response:
+def not_synced_page(why: str, path: str) -> web.Response:
     """503: an empty page would be a lie."""
     told = [f"This replica has not read the cluster yet: {why}.", "It goes on trying by itself."]
-    return html(pages.problem("Nothing can be shown yet", told, again=path), 503, **{"Retry-After": "2"})
+    return html_response(pages.problem_page("Nothing can be shown yet", told, again=path), 503, **{"Retry-After": "2"})
 
 
-def full(path: str) -> web.Response:
+def too_many_streams_page(path: str) -> web.Response:
     """503 for a stream."""
     told = ["Too many pages are open; this one is not kept up to date by itself."]
-    return html(pages.problem("Too many open pages", told, again=path), 503, **{"Retry-After": "30"})
+    return html_response(pages.problem_page("Too many open pages", told, again=path), 503, **{"Retry-After": "30"})

@@ -10,31 +10,31 @@ import time
 from collections.abc import Callable
 from typing import Any, Final
 
-from controllers.page.buckets import Buckets
-from controllers.page.kept import Kept
-from controllers.page.rows import Right
+from controllers.page.buckets import KeyedRateLimiter
+from controllers.page.kept import TTLCache
+from controllers.page.rows import ListRight
 from jobset_gate.errors import JobsetGateError
 from jobset_gate.kube.client import Client
 from jobset_gate.kube.errors import Forbidden, KubeError
 from jobset_gate.kube.resources import SUBJECT_ACCESS_REVIEWS, TOKEN_REVIEWS, Resource
-from jobset_gate.model import Word
-from jobset_gate.template import dig, items, mapping
+from jobset_gate.model import Value
+from jobset_gate.template import as_list, as_map, nested
 
-GOOD: Final = 30.0
+ANSWER_TTL: Final = 30.0
 """Seconds for which an answer is believed."""
-REFUSED: Final = 10.0
+REFUSAL_TTL: Final = 10.0
 """The same for a token that nobody knows."""
-MOST_TOKENS, MOST_RIGHTS = 2_000, 20_000
-AT_ONCE: Final = 8
+MAX_TOKENS, MAX_RIGHTS = 2_000, 20_000
+MAX_CONCURRENT: Final = 8
 """Reviews under way."""
-LONGEST_TOKEN: Final = 16_384
+MAX_TOKEN_LENGTH: Final = 16_384
 
 
-class Unavailable(JobsetGateError):
+class ReviewUnavailable(JobsetGateError):
     """The API server gave no answer, so nobody is let in."""
 
 
-class TooMany(JobsetGateError):
+class TooManyAttempts(JobsetGateError):
     """Too many tokens were tried."""
 
     def __init__(self, after: float) -> None:
@@ -42,7 +42,7 @@ class TooMany(JobsetGateError):
         self.after = after
 
 
-class Viewer(Word, frozen=True):
+class Viewer(Value, frozen=True):
     """Who somebody is, as the API server sees him."""
 
     name: str
@@ -51,7 +51,7 @@ class Viewer(Word, frozen=True):
     extra: tuple[tuple[str, tuple[str, ...]], ...] = ()
 
 
-class Reviews:
+class AccessReviewer:
     """Asks the API server as the controller. `now` in seconds; `asked` is told (kind, outcome)."""
 
     def __init__(
@@ -60,33 +60,33 @@ class Reviews:
         now: Callable[[], float] = time.monotonic,
         asked: Callable[[str, str], None] = lambda _, __: None,
     ) -> None:
-        self._client, self._asked = client.impatient(), asked
-        self._tokens: Kept[bytes, Viewer | None] = Kept(MOST_TOKENS, now)
-        self._good: Kept[bytes, bool] = Kept(MOST_TOKENS, now)
-        self._rights: Kept[tuple[Viewer, Right, str], bool] = Kept(MOST_RIGHTS, now)
-        self._tries = Buckets(5, 20, now)
-        self._room = asyncio.Semaphore(AT_ONCE)
+        self._client, self._asked = client.without_retries(), asked
+        self._tokens: TTLCache[bytes, Viewer | None] = TTLCache(MAX_TOKENS, now)
+        self._good: TTLCache[bytes, bool] = TTLCache(MAX_TOKENS, now)
+        self._rights: TTLCache[tuple[Viewer, ListRight, str], bool] = TTLCache(MAX_RIGHTS, now)
+        self._tries = KeyedRateLimiter(5, 20, now)
+        self._room = asyncio.Semaphore(MAX_CONCURRENT)
 
-    async def viewer(self, token: str, peer: str = "") -> Viewer | None:
+    async def review_token(self, token: str, peer: str = "") -> Viewer | None:
         """Whose token it is; None if the API server does not know it. Raises Unavailable, TooMany."""
-        if not token or len(token) > LONGEST_TOKEN or not token.isascii() or not token.isprintable():
+        if not token or len(token) > MAX_TOKEN_LENGTH or not token.isascii() or not token.isprintable():
             return None
         key = hashlib.sha256(token.encode()).digest()
         if (kept := self._tokens.get(key)) is not None:
             return kept[0]
-        if self._good.get(key) is None and (after := self._tries.take(peer)):
+        if self._good.get(key) is None and (after := self._tries.try_acquire(peer)):
             self._asked("token", "limited")
-            raise TooMany(after)
+            raise TooManyAttempts(after)
         answer = await self._ask(TOKEN_REVIEWS, "token", {"token": token})
-        status = mapping(answer.get("status"))
-        found = _viewer(mapping(status.get("user"))) if status.get("authenticated") is True else None
+        status = as_map(answer.get("status"))
+        found = _viewer(as_map(status.get("user"))) if status.get("authenticated") is True else None
         self._asked("token", "ok" if found else "refused")
-        self._tokens.put(key, found, GOOD if found else REFUSED)
+        self._tokens.put(key, found, ANSWER_TTL if found else REFUSAL_TTL)
         if found:
-            self._good.put(key, True, GOOD * 4)
+            self._good.put(key, True, ANSWER_TTL * 4)
         return found
 
-    async def may_list(self, viewer: Viewer, right: Right, namespace: str = "") -> bool:
+    async def may_list(self, viewer: Viewer, right: ListRight, namespace: str = "") -> bool:
         """Whether he may, in this namespace; "": in all of them. Raises Unavailable."""
         key = (viewer, right, namespace)
         if (kept := self._rights.get(key)) is not None:
@@ -100,9 +100,9 @@ class Reviews:
             "resourceAttributes": asked,
         }
         answer = await self._ask(SUBJECT_ACCESS_REVIEWS, "access", spec)
-        allowed = mapping(answer.get("status")).get("allowed") is True
+        allowed = as_map(answer.get("status")).get("allowed") is True
         self._asked("access", "ok" if allowed else "refused")
-        self._rights.put(key, allowed, GOOD)
+        self._rights.put(key, allowed, ANSWER_TTL)
         return allowed
 
     async def _ask(self, resource: Resource, kind: str, spec: dict[str, Any]) -> dict[str, Any]:
@@ -112,22 +112,22 @@ class Reviews:
         except Forbidden as refused:
             self._asked(kind, "error")
             missing = f"create {resource.plural}.{resource.group}"
-            raise Unavailable(
+            raise ReviewUnavailable(
                 f"the controller lacks the right to {missing}, so it cannot tell who you are"
             ) from refused
         except KubeError as error:
             self._asked(kind, "error")
-            raise Unavailable("the API server does not answer, so nobody can be let in") from error
+            raise ReviewUnavailable("the API server does not answer, so nobody can be let in") from error
 
 
 def _viewer(user: dict[str, Any]) -> Viewer | None:
-    name = dig(user, "username")
+    name = nested(user, "username")
     if not isinstance(name, str) or not name:
         return None
-    extra = mapping(user.get("extra"))
+    extra = as_map(user.get("extra"))
     return Viewer(
         name=name,
         uid=str(user.get("uid") or ""),
-        groups=tuple(str(it) for it in items(user.get("groups"))),
-        extra=tuple(sorted((key, tuple(str(it) for it in items(values))) for key, values in extra.items())),
+        groups=tuple(str(it) for it in as_list(user.get("groups"))),
+        extra=tuple(sorted((key, tuple(str(it) for it in as_list(values))) for key, values in extra.items())),
     )

@@ -14,62 +14,64 @@ import structlog
 from aiohttp import web
 from prometheus_client import CollectorRegistry
 
-from controllers.keys import Key
+from controllers.keys import GangKey
 from controllers.page import app
-from controllers.page.board import Board
-from controllers.page.entrance import Entrance
-from controllers.page.feeds import Views
-from controllers.page.measures import PageMeasures
+from controllers.page.board import StatusView
+from controllers.page.entrance import Authenticator
+from controllers.page.feeds import ListCache
+from controllers.page.measures import StatusPageMetrics
 from controllers.page.options import PageOptions
-from controllers.page.reviews import Reviews
-from controllers.page.sessions import Sessions
-from controllers.page.singles import Singles
-from controllers.page.source import Source
-from controllers.page.streams import Streams
-from controllers.page.timelines import Timelines
-from controllers.page.tls import Certificate
+from controllers.page.reviews import AccessReviewer
+from controllers.page.sessions import SessionStore
+from controllers.page.singles import DetailHandlers
+from controllers.page.source import PageSource
+from controllers.page.streams import EventStreams
+from controllers.page.timelines import TimelineRenderer
+from controllers.page.tls import CertWatcher
 from jobset_gate.kube.client import Client
 
-MOST_CONNECTIONS: Final = 512
+MAX_CONNECTIONS: Final = 512
 """Open files are the controller's, too."""
-LISTEN_AGAIN: Final = 5.0
+RETRY_SECONDS: Final = 5.0
 IDLE: Final = 30.0
 GOODBYE: Final = 1.0
 
 _log = structlog.get_logger(__name__)
 
 
-class Page:
+class StatusPage:
     """The server; `url` and `listening` while it listens."""
 
     def __init__(
         self,
         options: PageOptions,
-        source: Source,
+        source: PageSource,
         client: Client,
         registry: CollectorRegistry,
         *,
-        patience: Callable[[], float] = time.monotonic,
+        monotonic: Callable[[], float] = time.monotonic,
     ) -> None:
         """`client` is the controller's, asked in its name and only to read and to review."""
         self._options, self._index = options, source.index
-        self.board = Board(source, patience)
-        self.streams = Streams(self.board, source.clock, patience)
-        self.timelines = Timelines(client, source.index.look, source.clock, patience)
-        measures = PageMeasures(registry)
-        measures.streams(lambda: self.streams.open)
-        self.sessions = Sessions(patience)
-        reviews = Reviews(client, patience, measures.asked)
-        self.entrance = Entrance(reviews, self.sessions, tls=options.tls)
-        self._parts = app.Parts(source, self.board, Views(self.board), reviews, self.entrance, self.streams)
-        self._answered = measures.answered
+        self.view = StatusView(source, monotonic)
+        self.streams = EventStreams(self.view, source.clock, monotonic)
+        self.timelines = TimelineRenderer(client, source.index.peek, source.clock, monotonic)
+        measures = StatusPageMetrics(registry)
+        measures.set_open_streams(lambda: self.streams.open)
+        self.sessions = SessionStore(monotonic)
+        reviews = AccessReviewer(client, monotonic, measures.observe_review)
+        self.authenticator = Authenticator(reviews, self.sessions, tls=options.tls)
+        self._parts = app.PageContext(
+            source, self.view, ListCache(self.view), reviews, self.authenticator, self.streams
+        )
+        self._answered = measures.observe_response
         self.listening = asyncio.Event()
         self.url = ""
 
-    def touched(self, key: Key) -> None:
+    def mark_dirty(self, key: GangKey) -> None:
         """Something of this gang is different."""
-        self.board.touched(key)
-        self.timelines.touched(key, self._index.jobset(key), self._index.decided(key))
+        self.view.mark_dirty(key)
+        self.timelines.on_gang_change(key, self._index.get_jobset(key), self._index.get_verdict(key))
 
     async def run(self) -> None:
         """Until cancelled; what goes wrong is tried again."""
@@ -78,15 +80,15 @@ class Page:
                 await self._serve()
             except Exception as error:  # noqa: BLE001 - nobody's gang waits for a page
                 _log.warning("the status page is not served", error=str(error), address=self._options.address)
-            await asyncio.sleep(LISTEN_AGAIN)
+            await asyncio.sleep(RETRY_SECONDS)
 
     async def _serve(self) -> None:
         options = self._options
         certificate = None
         if options.certificate is not None and options.key is not None:
-            certificate = Certificate(options.certificate, options.key)
+            certificate = CertWatcher(options.certificate, options.key)
         runner = web.AppRunner(self._application(), access_log=None, keepalive_timeout=IDLE, shutdown_timeout=GOODBYE)
-        self.streams.begin()
+        self.streams.start()
         async with AsyncExitStack() as stack:
             await runner.setup()
             stack.push_async_callback(runner.cleanup)
@@ -95,20 +97,20 @@ class Page:
             async with asyncio.TaskGroup() as tasks:
                 tasks.create_task(self.streams.run(), name="page streams")
                 if certificate is not None:
-                    tasks.create_task(certificate.follow(), name="page certificate")
+                    tasks.create_task(certificate.watch_files(), name="page certificate")
                 self.listening.set()
                 _log.info("status page listens", url=self.url)
 
     def _application(self) -> web.Application:
-        singles = Singles(self._parts, self.timelines)
-        return app.application(self._options, self._parts, singles.routes(), self._answered)
+        singles = DetailHandlers(self._parts, self.timelines)
+        return app.build_app(self._options, self._parts, singles.routes(), self._answered)
 
     async def _listen(self, runner: web.AppRunner, context: ssl.SSLContext | None) -> asyncio.Server:
         server: Any = runner.server
 
         def protocol() -> asyncio.Protocol:
-            if len(server.connections) >= MOST_CONNECTIONS:
-                return _Turned()
+            if len(server.connections) >= MAX_CONNECTIONS:
+                return _RejectedConnection()
             made: asyncio.Protocol = server()
             return made
 
@@ -129,7 +131,7 @@ class Page:
             await self.timelines.stop()
 
 
-class _Turned(asyncio.Protocol):
+class _RejectedConnection(asyncio.Protocol):
     """One connection too many."""
 
     def connection_made(self, transport: asyncio.BaseTransport) -> None:

@@ -10,11 +10,11 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Final
 
-LONGEST: Final = 8 * 3600.0
-IDLE: Final = 3600.0
-MOST: Final = 500
+MAX_AGE: Final = 8 * 3600.0
+MAX_IDLE: Final = 3600.0
+MAX_SESSIONS: Final = 500
 """Sessions at once; the one that was used least lately ends for a new one."""
-BYTES: Final = 32
+ID_BYTES: Final = 32
 
 
 @dataclass(slots=True)
@@ -24,7 +24,7 @@ class _Session:
     used: float
 
 
-class Sessions:
+class SessionStore:
     """Tokens by session. `now` in seconds."""
 
     def __init__(self, now: Callable[[], float]) -> None:
@@ -32,29 +32,29 @@ class Sessions:
         self._known: OrderedDict[bytes, _Session] = OrderedDict()
         """By the hash of their word, so that no comparison tells anything about it."""
 
-    def begin(self, token: str) -> str:
+    def create(self, token: str) -> str:
         """The word for the cookie."""
-        word = secrets.token_urlsafe(BYTES)
+        word = secrets.token_urlsafe(ID_BYTES)
         now = self._now()
         self._known[_hash(word)] = _Session(token, now, now)
-        while len(self._known) > MOST:
+        while len(self._known) > MAX_SESSIONS:
             self._known.popitem(last=False)
         return word
 
-    def token(self, word: str) -> str | None:
+    def token_of(self, word: str) -> str | None:
         """Of a session that goes on; its time begins anew."""
         key, now = _hash(word), self._now()
         found = self._known.get(key)
         if found is None:
             return None
-        if now - found.begun > LONGEST or now - found.used > IDLE:
+        if now - found.begun > MAX_AGE or now - found.used > MAX_IDLE:
             del self._known[key]
             return None
         found.used = now
         self._known.move_to_end(key)
         return found.token
 
-    def end(self, word: str) -> None:
+    def delete(self, word: str) -> None:
         """Nobody gets in by it any more."""
         self._known.pop(_hash(word), None)
 

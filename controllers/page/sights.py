@@ -5,70 +5,76 @@ from collections.abc import Collection, Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from typing import Final
 
-from controllers.page.reviews import Reviews, Viewer
-from controllers.page.rows import Right, Row
+from controllers.page.reviews import AccessReviewer, Viewer
+from controllers.page.rows import ListRight, StatusRow
 
-MOST: Final = 100
+MAX_NAMESPACES: Final = 100
 """Namespaces that are asked for one by one; in a larger cluster a viewer with few rights says which one he means."""
 
-Places = frozenset[str] | None
+Namespaces = frozenset[str] | None
 """Namespaces; None: all of them."""
 
 
 @dataclass(frozen=True, slots=True)
-class Sight:
+class Visibility:
     """In which namespaces its viewer may list what."""
 
-    granted: tuple[tuple[Right, Places], ...]
+    granted: tuple[tuple[ListRight, Namespaces], ...]
     limited: bool = False
     """There were too many namespaces to ask for each."""
 
     @property
-    def places(self) -> Mapping[Right, Places]:
+    def namespaces_by_right(self) -> Mapping[ListRight, Namespaces]:
         """By right."""
         return dict(self.granted)
 
-    def shows(self, row: Row) -> bool:
+    def shows_row(self, row: StatusRow) -> bool:
         """Whether he may see this line."""
-        places = self.places
+        places = self.namespaces_by_right
         return all(_has(places, right, row.namespace) for right in row.needs)
 
-    def of(self, rows: Iterable[Row]) -> Iterator[Row]:
+    def visible_rows(self, rows: Iterable[StatusRow]) -> Iterator[StatusRow]:
         """Those that he may see."""
-        places = self.places
+        places = self.namespaces_by_right
         return (row for row in rows if all(_has(places, right, row.namespace) for right in row.needs))
 
-    def everywhere(self, right: Right) -> bool:
+    def is_cluster_wide(self, right: ListRight) -> bool:
         """No namespace is hidden from him."""
         return (right, None) in self.granted
 
-    def anywhere(self, right: Right) -> bool:
+    def has_right(self, right: ListRight) -> bool:
         """There is a namespace in which he has it."""
-        return self.everywhere(right) or bool(self.places.get(right))
+        return self.is_cluster_wide(right) or bool(self.namespaces_by_right.get(right))
 
 
-async def sight(
-    reviews: Reviews, viewer: Viewer, rights: Iterable[Right], namespaces: Collection[str], wanted: str = ""
-) -> Sight:
+async def resolve_visibility(
+    reviews: AccessReviewer,
+    viewer: Viewer,
+    rights: Iterable[ListRight],
+    namespaces: Collection[str],
+    namespace: str = "",
+) -> Visibility:
     """What he may see of these namespaces; of `wanted` alone if that is given. Raises Unavailable."""
-    asked = {wanted} if wanted else set(namespaces)
-    limited = len(asked) > MOST
-    found: dict[Right, Places] = {}
+    asked = {namespace} if namespace else set(namespaces)
+    limited = len(asked) > MAX_NAMESPACES
+    found: dict[ListRight, Namespaces] = {}
     for right in rights:
         if await reviews.may_list(viewer, right):
             found[right] = None
             continue
         found[right] = frozenset() if limited else await _among(reviews, viewer, right, asked)
-    return Sight(tuple(found.items()), limited=limited and any(it is not None for it in found.values()))
+    return Visibility(tuple(found.items()), limited=limited and any(it is not None for it in found.values()))
 
 
-async def _among(reviews: Reviews, viewer: Viewer, right: Right, namespaces: Collection[str]) -> frozenset[str]:
+async def _among(
+    reviews: AccessReviewer, viewer: Viewer, right: ListRight, namespaces: Collection[str]
+) -> frozenset[str]:
     ordered = sorted(namespaces)
     allowed = await asyncio.gather(*(reviews.may_list(viewer, right, it) for it in ordered))
     return frozenset(name for name, may in zip(ordered, allowed, strict=True) if may)
 
 
-def _has(places: Mapping[Right, Places], right: Right, namespace: str) -> bool:
+def _has(places: Mapping[ListRight, Namespaces], right: ListRight, namespace: str) -> bool:
     if right not in places:
         return False
     allowed = places[right]

@@ -4,37 +4,37 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any, Final, Protocol
 
-from controllers.index import Index
+from controllers.index import GangCache
 from jobset_gate import names
-from jobset_gate.explained import Controller
-from jobset_gate.explained_lines import date
+from jobset_gate.explained import ControllerStatus
+from jobset_gate.explained_lines import format_time
 from jobset_gate.groups import kind_status
 from jobset_gate.groups.candidates import Hold
-from jobset_gate.groups.model import Key as GroupKey
-from jobset_gate.groups.report import Report, report
-from jobset_gate.groups.seen import GroupSeen
-from jobset_gate.groups.standing import Standing
+from jobset_gate.groups.model import PodGroupKey as GroupKey
+from jobset_gate.groups.report import GroupStatus, group_status
+from jobset_gate.groups.seen import GroupSnapshot
+from jobset_gate.groups.standing import GroupReason
 from jobset_gate.kube.informer import Informer
 from jobset_gate.kube.resources import CRDS, JOBSETS, POD_GROUPS
-from jobset_gate.model import Word
+from jobset_gate.model import Value
 
-PATIENCE: Final = 5.0
+DISCONNECTED_SECONDS: Final = 5.0
 """Seconds without a watch after which what is shown counts as old: watches end and begin anew every minute."""
 
-Why = Callable[[GroupKey], Hold | Standing | None]
+Why = Callable[[GroupKey], Hold | GroupReason | None]
 
 
-class GroupIndex(Protocol):
+class PodGroupReader(Protocol):
     """What is asked of the index of groups."""
 
     def keys(self) -> Iterator[GroupKey]:
         """All groups."""
 
-    def observe(self, key: GroupKey) -> GroupSeen | None:
+    def snapshot(self, key: GroupKey) -> GroupSnapshot | None:
         """All that is known of one."""
 
 
-class Freshness(Word, frozen=True):
+class Freshness(Value, frozen=True):
     """How true the cache is at this moment, and who decides."""
 
     unlisted: str = ""
@@ -52,56 +52,58 @@ class Freshness(Word, frozen=True):
         return not self.unlisted and not self.lost
 
     @property
-    def controller(self) -> Controller:
+    def controller(self) -> ControllerStatus:
         """The same for an explanation."""
         if self.leads:
-            return Controller(leads=True, told="this replica of the controller leads")
+            return ControllerStatus(leads=True, told="this replica of the controller leads")
         if self.holder:
-            return Controller(leads=True, told=f"{self.holder} leads")
+            return ControllerStatus(leads=True, told=f"{self.holder} leads")
         told = "no controller leads at this moment: nobody opens a gate or times a gang out until one does"
-        return Controller(leads=False, told=told)
+        return ControllerStatus(leads=False, told=told)
 
 
 @dataclass(frozen=True, slots=True)
-class Source:
+class PageSource:
     """All that the page shows comes from here; nothing of it waits."""
 
-    index: Index
+    index: GangCache
     clock: Callable[[], float]
     """Seconds since the epoch."""
     fresh: Callable[[], Freshness]
-    groups: GroupIndex | None = None
+    groups: PodGroupReader | None = None
     why: Why = lambda _: None
     """What holds a group up, by this replica's opener."""
 
-    def group(self, key: GroupKey) -> tuple[GroupSeen, Hold | Standing | None] | None:
+    def group(self, key: GroupKey) -> tuple[GroupSnapshot, Hold | GroupReason | None] | None:
         """A group and what holds it up: by the opener here, else by what the leader has written about it last."""
-        seen = self.groups.observe(key) if self.groups is not None else None
-        return None if seen is None else (seen, self.why(key) or _published(seen))
+        seen = self.groups.snapshot(key) if self.groups is not None else None
+        return None if seen is None else (seen, self.why(key) or _written_reason(seen))
 
-    def report(self, seen: GroupSeen, why: Hold | Standing | None) -> Report:
+    def report(self, seen: GroupSnapshot, why: Hold | GroupReason | None) -> GroupStatus:
         """What is told of a group."""
-        return report(seen, self.clock(), why)
+        return group_status(seen, self.clock(), why)
 
 
-def lost(informers: Iterable[Informer[Any, Any]]) -> tuple[tuple[str, ...], float]:
+def disconnected_watches(informers: Iterable[Informer[Any, Any]]) -> tuple[tuple[str, ...], float]:
     """The kinds of which no watch tells, and for how long the longest; a kind that is not installed is not missed."""
     optional = (JOBSETS, CRDS, *POD_GROUPS.values())
     silent = {
-        it.resource.plural: it.lost_for
+        it.resource.plural: it.disconnected_for
         for it in informers
-        if it.lost_for > PATIENCE and it.has_synced and not (it.is_absent and it.resource in optional)
+        if it.disconnected_for > DISCONNECTED_SECONDS
+        and it.has_synced
+        and not (it.is_not_installed and it.resource in optional)
     }
     return tuple(sorted(silent)), max(silent.values(), default=0.0)
 
 
-def sentences(fresh: Freshness, now: float) -> Sequence[str]:
+def freshness_sentences(fresh: Freshness, now: float) -> Sequence[str]:
     """For people: whether what they see is how things are, and who decides."""
     if fresh.unlisted:
         return (f"Nothing can be shown yet: {fresh.unlisted}.",)
     if fresh.lost:
         kinds = ", ".join(fresh.lost)
-        since = date(now - fresh.lost_for)
+        since = format_time(now - fresh.lost_for)
         first = f"Old: no watch of {kinds} since {since}; what has changed after that is not shown."
     else:
         first = "Watches connected."
@@ -115,10 +117,10 @@ def sentences(fresh: Freshness, now: float) -> Sequence[str]:
     )
 
 
-def _published(seen: GroupSeen) -> Standing | None:
+def _written_reason(seen: GroupSnapshot) -> GroupReason | None:
     """What a controller has written about a group: on its PodGroup's status, or in an annotation of its home."""
-    condition = kind_status.ours(seen.kind_status)
+    condition = kind_status.group_condition(seen.kind_status)
     if condition:
-        return Standing(reason=str(condition.get("reason", "")), message=str(condition.get("message", "")))
-    parts = seen.annotations.get(names.GANG_STATE, "").split(": ", 2)
-    return Standing(reason=parts[1], message=parts[2]) if len(parts) == 3 else None
+        return GroupReason(reason=str(condition.get("reason", "")), message=str(condition.get("message", "")))
+    parts = seen.annotations.get(names.POD_GROUP_STATE, "").split(": ", 2)
+    return GroupReason(reason=parts[1], message=parts[2]) if len(parts) == 3 else None

@@ -10,48 +10,48 @@ import msgspec
 import structlog
 from aiohttp import web
 
-from controllers.page.board import Board
-from controllers.page.feeds import Gone, News
-from controllers.page.reviews import TooMany, Unavailable
-from controllers.page.sights import Sight
+from controllers.page.board import StatusView
+from controllers.page.feeds import PageUpdate, StreamEnded
+from controllers.page.reviews import ReviewUnavailable, TooManyAttempts
+from controllers.page.sights import Visibility
 
 EVERY: Final = 0.5
 """Seconds between two looks at the board: what changes meanwhile is told at once."""
-BEAT: Final = 5.0
+HEARTBEAT: Final = 5.0
 """Seconds without news after which the server shows that it is there."""
 RECHECK: Final = 15.0
 """Seconds after which it is asked again whether the viewer may."""
-SLOW: Final = 10.0
+WRITE_TIMEOUT: Final = 10.0
 """Seconds that a reader may take for what was sent to him."""
-MOST, MOST_OF_ONE = 200, 20
+MAX_STREAMS, MAX_STREAMS_PER_VIEWER = 200, 20
 """Streams at once, and of one viewer."""
 RETRY: Final = b"retry: 3000\n\n"
 
-Check = Callable[[], Awaitable[Sight | None]]
+AccessCheck = Callable[[], Awaitable[Visibility | None]]
 """What the viewer may see by now; None: he may no longer come in."""
 
 _log = structlog.get_logger(__name__)
 
 
-class Feed(Protocol):
+class PageFeed(Protocol):
     """Who knows what is new."""
 
-    def news(self, sight: Sight, now: float) -> News:
+    def next_update(self, sight: Visibility, now: float) -> PageUpdate:
         """{} for nothing. Raises Gone at the end."""
 
 
-class Full(Exception):
+class TooManyStreams(Exception):
     """There is no room for another stream."""
 
 
-class Streams:
+class EventStreams:
     """All that are open. `clock`: seconds since the epoch."""
 
     def __init__(
-        self, board: Board, clock: Callable[[], float], patience: Callable[[], float] = time.monotonic
+        self, board: StatusView, clock: Callable[[], float], monotonic: Callable[[], float] = time.monotonic
     ) -> None:
-        self._board, self._clock, self._patience = board, clock, patience
-        self.every, self.slow = EVERY, SLOW
+        self._board, self._clock, self._monotonic = board, clock, monotonic
+        self.every, self.write_timeout = EVERY, WRITE_TIMEOUT
         self._open: Counter[str] = Counter()
         self._stopping = False
         self._watched, self._turn = asyncio.Event(), asyncio.Event()
@@ -68,29 +68,29 @@ class Streams:
             version = self._board.version
             await self._board.refresh()
             if version != self._board.version:
-                self._next()
+                self._wake_all()
             await asyncio.sleep(self.every)
 
-    def begin(self) -> None:
+    def start(self) -> None:
         """There may be some, again."""
         self._stopping = False
 
     def stop(self) -> None:
         """Ends all of them."""
         self._stopping = True
-        self._next()
+        self._wake_all()
 
     async def serve(
-        self, request: web.Request, response: web.StreamResponse, viewer: str, feed: Feed, check: Check
+        self, request: web.Request, response: web.StreamResponse, viewer: str, feed: PageFeed, check: AccessCheck
     ) -> None:
         """Until either end goes, or `check` says no. Raises Full."""
-        if self._stopping or self.open >= MOST or self._open[viewer] >= MOST_OF_ONE:
-            raise Full
+        if self._stopping or self.open >= MAX_STREAMS or self._open[viewer] >= MAX_STREAMS_PER_VIEWER:
+            raise TooManyStreams
         self._open[viewer] += 1
         self._watched.set()
         try:
             await response.prepare(request)
-            await self._tell(response, feed, check)
+            await self._send_updates(response, feed, check)
         except (ConnectionError, TimeoutError):
             if request.transport is not None:
                 request.transport.abort()
@@ -100,46 +100,46 @@ class Streams:
             if not self._open:
                 self._watched.clear()
 
-    async def _tell(self, response: web.StreamResponse, feed: Feed, check: Check) -> None:
+    async def _send_updates(self, response: web.StreamResponse, feed: PageFeed, check: AccessCheck) -> None:
         await self._write(response, RETRY)
-        checked = told = self._patience()
+        checked = told = self._monotonic()
         sight = await check()
         while not self._stopping:
             turn = self._turn
-            if self._patience() - checked >= RECHECK:
-                checked, sight = self._patience(), await check()
+            if self._monotonic() - checked >= RECHECK:
+                checked, sight = self._monotonic(), await check()
             try:
-                news = feed.news(sight, self._clock()) if sight is not None else None
-            except Gone:
+                news = feed.next_update(sight, self._clock()) if sight is not None else None
+            except StreamEnded:
                 news = None
             if news is None:
                 await self._write(response, b"event: end\ndata: over\n\n")
                 return
-            if news or self._patience() - told >= BEAT:
+            if news or self._monotonic() - told >= HEARTBEAT:
                 await self._write(response, self._event(news))
-                told = self._patience()
-            await _until(turn, BEAT)
+                told = self._monotonic()
+            await _until(turn, HEARTBEAT)
 
-    def _event(self, news: News) -> bytes:
+    def _event(self, news: PageUpdate) -> bytes:
         now = self._clock()
         if not news:
             return b"event: beat\ndata: %.3f\n\n" % now
         return b"event: view\ndata: " + msgspec.json.encode({"now": now, **news}) + b"\n\n"
 
     async def _write(self, response: web.StreamResponse, data: bytes) -> None:
-        async with asyncio.timeout(self.slow):
+        async with asyncio.timeout(self.write_timeout):
             await response.write(data)
 
-    def _next(self) -> None:
+    def _wake_all(self) -> None:
         self._turn.set()
         self._turn = asyncio.Event()
 
 
-async def checked(check: Callable[[], Awaitable[Sight | None]]) -> Sight | None:
+async def check_access(check: Callable[[], Awaitable[Visibility | None]]) -> Visibility | None:
     """Where nobody can tell whether he may, he may not."""
     try:
         return await check()
-    except (Unavailable, TooMany):
+    except (ReviewUnavailable, TooManyAttempts):
         return None
 
 

@@ -6,18 +6,18 @@ from collections import OrderedDict
 from collections.abc import Callable
 from typing import Final
 
-from controllers.keys import Key
-from controllers.page.last_pictures import LastPictures, timed_out
+from controllers.keys import GangKey
+from controllers.page.last_pictures import TimeoutTimelines, timed_out_generation
 from jobset_gate import names, timeline_group, timeline_make, timeline_read
-from jobset_gate.groups.report import Report
+from jobset_gate.groups.report import GroupStatus
 from jobset_gate.kube.client import Client
-from jobset_gate.kube.listwatch import Scope, pages
-from jobset_gate.kube.reader import Bare, Reader
+from jobset_gate.kube.listwatch import ListScope, list_pages
+from jobset_gate.kube.reader import ObjectDecoder, PartialObjectMetadata
 from jobset_gate.kube.resources import PODS
-from jobset_gate.model import GangSeen, Generation, JobSetSeen, Verdict
-from jobset_gate.picture import picture
-from jobset_gate.timeline import PodTimes, Timeline
-from jobset_gate.timeline_sums import idle
+from jobset_gate.model import GangSnapshot, Generation, JobSetSeen, Verdict
+from jobset_gate.picture import timeline_svg
+from jobset_gate.timeline import PodTimeline, Timeline
+from jobset_gate.timeline_sums import idle_devices
 
 PAGE: Final = 500
 KEPT: Final = 5.0
@@ -30,51 +30,53 @@ MOST_AT_ONCE: Final = 32
 """Pictures to be drawn; more gangs that time out than that wait for their next event, so that viewers need not."""
 AS_IT_WAS: Final = "seen when its time was up; pods that went afterwards are shown as they were then"
 
-Make = Callable[[list[PodTimes], float], Timeline]
+Make = Callable[[list[PodTimeline], float], Timeline]
 """Of pods, at a moment."""
 
 
-class Timelines:
+class TimelineRenderer:
     """Pictures as bytes of SVG. `clock`: seconds since the epoch."""
 
     def __init__(
         self,
         client: Client,
-        look: Callable[[Key], GangSeen | None],
+        look: Callable[[GangKey], GangSnapshot | None],
         clock: Callable[[], float],
-        patience: Callable[[], float] = time.monotonic,
+        monotonic: Callable[[], float] = time.monotonic,
     ) -> None:
-        self._client, self._look = client.impatient(), look
-        self._clock, self._patience = clock, patience
+        self._client, self._look = client.without_retries(), look
+        self._clock, self._monotonic = clock, monotonic
         self._kept: OrderedDict[str, tuple[float, bytes]] = OrderedDict()
         self._under_way: dict[str, asyncio.Task[bytes]] = {}
         self._room = asyncio.Semaphore(AT_ONCE)
-        self._last = LastPictures()
+        self._timeouts = TimeoutTimelines()
 
-    def touched(self, key: Key, jobset: JobSetSeen | None, verdict: Verdict | None) -> None:
+    def on_gang_change(self, key: GangKey, jobset: JobSetSeen | None, verdict: Verdict | None) -> None:
         """Something of this gang is different. Of one that times out, the picture is taken while its pods are there."""
         if jobset is None:
-            self._last.drop(key)
+            self._timeouts.drop(key)
             return
-        its = timed_out(jobset, verdict)
-        if its is None or jobset.finished or jobset.deleting or self._last.of(key, its) is not None:
+        its = timed_out_generation(jobset, verdict)
+        if its is None or jobset.finished or jobset.deleting or self._timeouts.of(key, its) is not None:
             return
         name = f"last of {key}"
         if name not in self._under_way and len(self._under_way) < MOST_AT_ONCE:
-            task = self._under_way[name] = asyncio.create_task(self._keep(key, its), name="last timeline")
+            task = self._under_way[name] = asyncio.create_task(self._render_timeout(key, its), name="last timeline")
             task.add_done_callback(lambda it: self._done(name, it))
 
-    async def of_gang(self, key: Key, seen: GangSeen) -> bytes:
+    async def gang_svg(self, key: GangKey, seen: GangSnapshot) -> bytes:
         """Of a JobSet's gang; once it has timed out, as it was then. Raises KubeError where its pods cannot be read."""
-        last = self._last.of(key, timed_out(seen.jobset, _verdict(seen)))
+        last = self._timeouts.of(key, timed_out_generation(seen.jobset, _verdict(seen)))
         if last is not None:
             return last
         return await self._svg(f"gang {key}", _scope(key), _maker(seen))
 
-    async def of_group(self, report: Report) -> bytes:
+    async def pod_group_svg(self, report: GroupStatus) -> bytes:
         """Of a pod group."""
-        scope = Scope(PODS, report.key.namespace, f"{names.GANG}={report.label}")
-        return await self._svg(f"group {report.label}", scope, lambda pods, now: timeline_group.make(report, pods, now))
+        scope = ListScope(PODS, report.key.namespace, f"{names.POD_GROUP_LABEL}={report.label}")
+        return await self._svg(
+            f"group {report.label}", scope, lambda pods, now: timeline_group.pod_group_timeline(report, pods, now)
+        )
 
     @property
     def under_way(self) -> int:
@@ -84,7 +86,7 @@ class Timelines:
     @property
     def kept_bytes(self) -> int:
         """Of pictures of gangs that timed out."""
-        return self._last.bytes
+        return self._timeouts.bytes
 
     async def stop(self) -> None:
         """Nobody waits any more."""
@@ -93,9 +95,9 @@ class Timelines:
             task.cancel()
         await asyncio.gather(*tasks, return_exceptions=True)
 
-    async def _svg(self, key: str, scope: Scope, make: Make) -> bytes:
+    async def _svg(self, key: str, scope: ListScope, make: Make) -> bytes:
         kept = self._kept.get(key)
-        if kept is not None and kept[0] > self._patience():
+        if kept is not None and kept[0] > self._monotonic():
             return kept[1]
         task = self._under_way.get(key)
         if task is None:
@@ -108,56 +110,56 @@ class Timelines:
         if not task.cancelled():
             task.exception()  # whoever has asked may be gone: nobody is told then
 
-    async def _read(self, key: str, scope: Scope, make: Make) -> bytes:
+    async def _read(self, key: str, scope: ListScope, make: Make) -> bytes:
         async with self._room:
-            begin = self._patience()
+            begin = self._monotonic()
             drawn = await self._draw(scope, make)
-            took = self._patience() - begin
-        self._kept[key] = (self._patience() + max(KEPT, took * SHARE), drawn)
+            took = self._monotonic() - begin
+        self._kept[key] = (self._monotonic() + max(KEPT, took * SHARE), drawn)
         self._kept.move_to_end(key)
         while len(self._kept) > MOST:
             self._kept.popitem(last=False)
         return drawn
 
-    async def _keep(self, key: Key, its: Generation) -> bytes:
+    async def _render_timeout(self, key: GangKey, its: Generation) -> bytes:
         """With what is known of the gang by the time that others' pictures leave room for this one."""
         async with self._room:
             seen = self._look(key)
-            if seen is None or timed_out(seen.jobset, _verdict(seen)) != its or not seen.pods:
+            if seen is None or timed_out_generation(seen.jobset, _verdict(seen)) != its or not seen.pods:
                 return b""
             drawn = await self._draw(_scope(key), _maker(seen, AS_IT_WAS))
         if self._look(key) is not None:
-            self._last.keep(key, its, drawn)
+            self._timeouts.keep(key, its, drawn)
         return drawn
 
-    async def _draw(self, scope: Scope, make: Make) -> bytes:
+    async def _draw(self, scope: ListScope, make: Make) -> bytes:
         """Drawing thousands of pods takes a while, and the event loop is the controller's."""
         return await asyncio.to_thread(_drawn, make, await self._pods(scope), self._clock())
 
-    async def _pods(self, scope: Scope) -> list[PodTimes]:
-        reader = Reader(timeline_read.Pod, lambda _, __: None)
+    async def _pods(self, scope: ListScope) -> list[PodTimeline]:
+        reader = ObjectDecoder(timeline_read.TimedPod, lambda _, __: None)
         found = []
-        async for items, _ in pages(self._client, scope, PAGE):
+        async for items, _ in list_pages(self._client, scope, PAGE):
             for raw in items:
-                pod = reader.object(raw)
-                if pod is not None and not isinstance(pod, Bare):
-                    found.append(timeline_read.pod(pod))
+                pod = reader.decode_object(raw)
+                if pod is not None and not isinstance(pod, PartialObjectMetadata):
+                    found.append(timeline_read.decode_pod(pod))
             await asyncio.sleep(0)
         return found
 
 
-def _verdict(seen: GangSeen) -> Verdict | None:
+def _verdict(seen: GangSnapshot) -> Verdict | None:
     return None if seen.gate is None else seen.gate.verdict
 
 
-def _scope(key: Key) -> Scope:
-    return Scope(PODS, key.namespace, f"{names.GATED}={names.GATED_VALUE},{names.JS_NAME}={key.name}")
+def _scope(key: GangKey) -> ListScope:
+    return ListScope(PODS, key.namespace, f"{names.GATED}={names.GATED_VALUE},{names.JS_NAME}={key.name}")
 
 
-def _maker(seen: GangSeen, *notes: str) -> Make:
-    return lambda pods, now: timeline_make.make(seen.jobset, seen.gate, pods, now, notes)
+def _maker(seen: GangSnapshot, *notes: str) -> Make:
+    return lambda pods, now: timeline_make.gang_timeline(seen.jobset, seen.gate, pods, now, notes)
 
 
-def _drawn(make: Make, pods: list[PodTimes], now: float) -> bytes:
+def _drawn(make: Make, pods: list[PodTimeline], now: float) -> bytes:
     timeline = make(pods, now)
-    return picture(timeline, idle(timeline)).encode()
+    return timeline_svg(timeline, idle_devices(timeline)).encode()

@@ -7,12 +7,12 @@ from typing import Final
 
 import structlog
 
-AGAIN: Final = 30.0
+RELOAD_SECONDS: Final = 30.0
 
 _log = structlog.get_logger(__name__)
 
 
-class Certificate:
+class CertWatcher:
     """`context` is what listens."""
 
     def __init__(self, certificate: Path, key: Path) -> None:
@@ -21,13 +21,13 @@ class Certificate:
         self._read = self._bytes()
         self.context = self._made()
 
-    async def follow(self, every: float = AGAIN) -> None:
+    async def watch_files(self, every: float = RELOAD_SECONDS) -> None:
         """For ever: takes what the files hold by now. New connections get it, open ones go on with the old."""
         while True:
             await asyncio.sleep(every)
-            self.look()
+            self.reload()
 
-    def look(self) -> bool:
+    def reload(self) -> bool:
         """Whether another pair was taken."""
         try:
             read = self._bytes()

@@ -7,11 +7,11 @@ from typing import Any
 from prometheus_client import CollectorRegistry
 
 from controllers import watches
-from controllers.groups.part import Groups
-from controllers.index import Index
+from controllers.groups.part import PodGroupControllers
+from controllers.index import GangCache
 from controllers.page.options import PageOptions
-from controllers.page.server import Page
-from controllers.page.source import Freshness, Source, lost
+from controllers.page.server import StatusPage
+from controllers.page.source import Freshness, PageSource, disconnected_watches
 from jobset_gate.kube.client import Client
 from jobset_gate.kube.informer import Informer
 from jobset_gate.kube.lease import LeaderElector
@@ -21,38 +21,38 @@ CONNECTIONS = 16
 
 
 @dataclass(frozen=True, slots=True)
-class Surroundings:
+class StatusPageDependencies:
     """What the page needs of the controller around it."""
 
     client: Client
-    index: Index
+    index: GangCache
     informers: Sequence[Informer[Any, Any]]
-    groups: Groups | None
+    groups: PodGroupControllers | None
     elector: LeaderElector | None
     leads: Callable[[], bool]
     clock: Callable[[], float]
     registry: CollectorRegistry
 
-    def fresh(self) -> Freshness:
+    def freshness(self) -> Freshness:
         """How true the caches are, and who decides."""
         groups = self.groups
-        unlisted = watches.unlisted(self.informers) or ("" if groups is None else groups.unlisted())
-        silent, seconds = lost((*self.informers, *(() if groups is None else groups.informers)))
+        unlisted = watches.not_synced(self.informers) or ("" if groups is None else groups.not_synced())
+        silent, seconds = disconnected_watches((*self.informers, *(() if groups is None else groups.informers)))
         return Freshness(unlisted=unlisted, lost=silent, lost_for=seconds, leads=self.leads(), holder=self._holder())
 
     def _holder(self) -> str:
         elector = self.elector
-        return elector.holder if elector is not None and elector.is_taken else ""
+        return elector.holder if elector is not None and elector.is_held_by_other else ""
 
 
-def page(options: PageOptions, around: Surroundings) -> Page:
+def make_status_page(options: PageOptions, around: StatusPageDependencies) -> StatusPage:
     """Of this replica, whether or not it leads: its caches are as full as the leader's."""
     groups = around.groups
-    source = Source(
+    source = PageSource(
         index=around.index,
         clock=around.clock,
-        fresh=around.fresh,
+        fresh=around.freshness,
         groups=None if groups is None else groups.index,
-        why=(lambda _: None) if groups is None else groups.why,
+        why=(lambda _: None) if groups is None else groups.why_pending,
     )
-    return Page(options, source, around.client, around.registry)
+    return StatusPage(options, source, around.client, around.registry)

@@ -13,7 +13,7 @@ from jobset_gate import names
 from jobset_gate.config import GroupSchedulingConfig
 from jobset_gate.crd_schema import FIELD_SCHEMA
 from jobset_gate.groups import crds, merge, pods
-from jobset_gate.groups.model import DESIGN, POD_GROUPS, Way
+from jobset_gate.groups.model import FLAVOR_OF, POD_GROUP_APIS, Format
 from jobset_gate.settings import DEFAULT_GROUP_WAIT_SECONDS
 
 PARTS: Final = ("Init container", "Volume", "Path", "File", "Environment")
@@ -50,7 +50,7 @@ def text() -> str:
         ),
         "## Conditions",
         paragraph(
-            f"`{names.CONDITION}` on a JobSet, `{names.GANG_CONDITION}` on a PodGroup: [conditions, Events and "
+            f"`{names.CONDITION}` on a JobSet, `{names.POD_GROUP_CONDITION}` on a PodGroup: [conditions, Events and "
             "reasons](reasons.md)."
         ),
         "## The ConfigMap of a gang",
@@ -76,11 +76,11 @@ def text() -> str:
     )
 
 
-def keys(way: Way) -> list[str]:
+def keys(way: Format) -> list[str]:
     """The names of names.py that a way's parser reads of pods, the one that names the group first."""
     read = [it for it in _reads(inspect.getmodule(pods.PARSERS[way])) if getattr(names, it) in _keys()]
-    first = pods.NAMED_BY[way][1]
-    of_its_own = [it for it in read if way is not Way.KOORDINATOR_ANNOTATIONS or it != "KOORDINATOR_LABEL"]
+    first = pods.NAME_KEYS[way][1]
+    of_its_own = [it for it in read if way is not Format.KOORDINATOR_ANNOTATIONS or it != "KOORDINATOR_LABEL"]
     return sorted(dict.fromkeys(of_its_own), key=lambda it: getattr(names, it) != first)
 
 
@@ -98,11 +98,11 @@ def _keys() -> set[str]:
     }
 
 
-def _way(way: Way, told: dict[str, str]) -> list[str]:
-    groups = () if way is Way.KOORDINATOR_ANNOTATIONS else POD_GROUPS[DESIGN[way]]
+def _way(way: Format, told: dict[str, str]) -> list[str]:
+    groups = () if way is Format.KOORDINATOR_ANNOTATIONS else POD_GROUP_APIS[FLAVOR_OF[way]]
     needs = " or ".join(f"`{names.POD_GROUP}` of `{it}/{names.POD_GROUP_VERSION}`" for it in groups) or "no object"
-    limit = merge.WAITS.get(DESIGN[way], DEFAULT_GROUP_WAIT_SECONDS)
-    own = "" if DESIGN[way] in merge.WAITS else ", or `groups.waitSeconds`"
+    limit = merge.DEFAULT_WAITS.get(FLAVOR_OF[way], DEFAULT_GROUP_WAIT_SECONDS)
+    own = "" if FLAVOR_OF[way] in merge.DEFAULT_WAITS else ", or `groups.waitSeconds`"
     about = f"Needs {needs}. Without a limit of its own: {int(limit)} s{own}."
     rows = [(code(str(getattr(names, it))), *_split(told[it])) for it in keys(way)]
     return [f"### {way.value}", paragraph(about), table(["key", "is", "meaning"], rows)]

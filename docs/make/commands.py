@@ -8,7 +8,7 @@ import typer.main
 
 from docs.make import exits
 from docs.make.markdown import block, code, page, paragraph, table
-from jobset_gate.cli.app import ABOUT, State, build
+from jobset_gate.cli.app import ABOUT, GlobalOptions, build
 
 PROGRAM: Final = "jobset-gate"
 _DEFAULT: Final = re.compile(r"\[default: ([^\];]*)")
@@ -16,7 +16,7 @@ _DEFAULT: Final = re.compile(r"\[default: ([^\];]*)")
 
 def text() -> str:
     """The page."""
-    whole = typer.main.get_command(build(PROGRAM, State()))
+    whole = typer.main.get_command(build(PROGRAM, GlobalOptions()))
     context = whole.make_context(PROGRAM, [], resilient_parsing=True)
     commands = list(_commands(whole, context))
     return page(

@@ -7,14 +7,14 @@ from typing import Final
 
 from prometheus_client import CollectorRegistry, Metric
 
-from controllers.groups.measures import GroupMeasures
-from controllers.loop import LoopMetrics
-from controllers.measures import Measures
-from controllers.page.measures import PageMeasures
-from controllers.plumbing import Plumbing
+from controllers.groups.measures import PodGroupMetrics
+from controllers.loop import ControllerMetrics
+from controllers.measures import GangMetrics
+from controllers.page.measures import StatusPageMetrics
+from controllers.plumbing import RuntimeMetrics
 from docs.make.markdown import code, page, paragraph, table
 from jobset_gate.cli.serving import program_metrics
-from webhook.metrics import Metrics
+from webhook.metrics import WebhookMetrics
 
 OWN: Final = "jobset_gate_"
 CLOSED: Final = frozenset({"reason", "kind", "cause", "outcome", "how", "result"})
@@ -67,18 +67,18 @@ def rows() -> list[Row]:
 def _controller() -> CollectorRegistry:
     registry = CollectorRegistry()
     program_metrics.describe(registry, "controller")
-    Plumbing(registry)
-    LoopMetrics(registry).begin("gang", 1)
-    Measures(registry)
-    GroupMeasures(registry, time.time)
-    PageMeasures(registry)
+    RuntimeMetrics(registry)
+    ControllerMetrics(registry).init_series("gang", 1)
+    GangMetrics(registry)
+    PodGroupMetrics(registry, time.time)
+    StatusPageMetrics(registry)
     return registry
 
 
 def _webhook() -> CollectorRegistry:
-    metrics = Metrics()
+    metrics = WebhookMetrics()
     program_metrics.describe(metrics.registry, "webhook")
-    metrics.trust()
+    metrics.add_trust_gauge()
     return metrics.registry
 
 

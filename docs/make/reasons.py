@@ -6,9 +6,9 @@ from typing import Final
 from docs.make import sentences
 from docs.make.markdown import code, page, paragraph, table
 from jobset_gate import names
-from jobset_gate.explained import State
+from jobset_gate.explained import GangState
 from jobset_gate.groups.phases import Phase
-from jobset_gate.model import Why
+from jobset_gate.model import PendingReason
 
 _OF: Final = re.compile(r"^Of (.+?): (.+)$")
 
@@ -30,9 +30,9 @@ def text() -> str:
         table(["reason", "of", "meaning"], [(code(word), of, meaning) for word, of, meaning in reasons()]),
         "## States of a gang",
         paragraph("The `state` of `why`, `describe` and the status page."),
-        _members(State),
+        _members(GangState),
         "## Why a pod is missing",
-        _members(Why),
+        _members(PendingReason),
         "## Phases of a pod group",
         paragraph("In the status of a PodGroup that has phases, in the command line, and on the status page."),
         _members(Phase),
@@ -57,7 +57,7 @@ def _conditions() -> list[tuple[str, str]]:
     return [(code(str(getattr(names, name))), told[name]) for name in ("CONDITION", "GANG_CONDITION")]
 
 
-def _members(enum: type[State] | type[Why] | type[Phase]) -> str:
+def _members(enum: type[GangState] | type[PendingReason] | type[Phase]) -> str:
     told = sentences.of(enum)
     return table(["word", "meaning"], [(code(it.value), told[it.name]) for it in enum])
 

@@ -6,11 +6,11 @@ from typing import Any, Final
 
 from pydantic import BaseModel
 
-from controllers.manager import Options
+from controllers.manager import ManagerOptions
 from docs.make import sentences
 from docs.make.kinds import Node, kind
 from docs.make.markdown import block, code, page, paragraph, table
-from jobset_gate.cli.settings_file import SECTION, Controller
+from jobset_gate.cli.settings_file import SECTION, ControllerSection
 from jobset_gate.settings import Settings
 
 _NONE: Final = re.compile(r"\bNone\b")
@@ -41,7 +41,7 @@ def text() -> str:
         ),
         block(EXAMPLE, "yaml"),
         *(it for name, model in models.items() for it in _section(name, model)),
-        *_section(SECTION, Controller, Options()),
+        *_section(SECTION, ControllerSection, ManagerOptions()),
     )
 
 

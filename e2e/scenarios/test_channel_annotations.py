@@ -3,9 +3,9 @@
 import pytest
 
 from e2e import gangs
-from e2e.controllers import NO_STREAM, Controllers
+from e2e.controllers import NO_STREAM, InstalledControllers
 from e2e.nodes import Nodes
-from e2e.world import World
+from e2e.world import Scenario
 from jobset_gate import names
 
 pytestmark = pytest.mark.alone
@@ -13,13 +13,13 @@ BEFORE_A_SYNC = 45.0
 """Seconds: a pod that has just started its barrier is looked at again after 60 at the earliest."""
 
 
-async def test_patched_pods_go_at_once(world: World, nodes: Nodes, controllers: Controllers) -> None:
+async def test_patched_pods_go_at_once(world: Scenario, nodes: Nodes, controllers: InstalledControllers) -> None:
     node = (await nodes.workers())[0]
-    async with controllers.running_with(NO_STREAM), nodes.seats(world.namespace) as seats:
-        await seats.put(node, 3)
-        await world.apply(gangs.gang(gangs.workers(world.image, jobs=2, pods=2, resources=seats.one), timeout=300))
+    async with controllers.running_with(NO_STREAM), nodes.extended_resource(world.namespace) as seats:
+        await seats.set_capacity(node, 3)
+        await world.apply(gangs.gang(gangs.workers(world.image, jobs=2, pods=2, resources=seats.request), timeout=300))
         await world.until_held(3)
-        await seats.put(node, 4)
+        await seats.set_capacity(node, 4)
         await world.until_verdict()
         pods = await world.until_running(4, BEFORE_A_SYNC)
         verdict = (await world.gate() or {})["data"][names.KEY_VERDICT]

@@ -3,8 +3,8 @@
 import pytest
 
 from e2e import gangs
-from e2e.controllers import NO_PATCHES, NO_STREAM, Controllers
-from e2e.world import World
+from e2e.controllers import NO_PATCHES, NO_STREAM, InstalledControllers
+from e2e.world import Scenario
 from jobset_gate import names
 
 pytestmark = pytest.mark.alone
@@ -12,7 +12,7 @@ TWO_SYNC_PERIODS = 200.0
 """A kubelet looks at a pod's volumes every 60 to 90 s by itself."""
 
 
-async def test_the_decision_outlives_its_makers(world: World, controllers: Controllers) -> None:
+async def test_the_decision_outlives_its_makers(world: Scenario, controllers: InstalledControllers) -> None:
     async with controllers.running_with(NO_PATCHES, NO_STREAM):
         await world.apply(gangs.gang(gangs.workers(world.image, jobs=2, pods=2), timeout=300))
         await world.until_verdict()

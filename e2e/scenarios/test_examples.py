@@ -8,8 +8,8 @@ import pytest
 from e2e import facts, overlays, plays, rendezvous
 from e2e.nodes import Nodes
 from e2e.overlays import Overlay
-from e2e.seats import Seats
-from e2e.world import World
+from e2e.seats import ExtendedResource
+from e2e.world import Scenario
 from jobset_gate import names
 from jobset_gate.kube.resources import SECRETS
 
@@ -18,48 +18,48 @@ HURRY: Final = "5"
 
 @pytest.mark.parametrize("example", plays.JOBSETS)
 async def test_its_pods_meet_when_the_last_one_has_come(
-    world: World, nodes: Nodes, example: str, say: Callable[[str], None]
+    world: Scenario, nodes: Nodes, example: str, say: Callable[[str], None]
 ) -> None:
     near, far = (await nodes.workers())[:2]
-    async with nodes.seats(world.namespace) as seats:
+    async with nodes.extended_resource(world.namespace) as seats:
         made = await laid_out(world, seats, example)
-        many = overlays.seated(made)
-        await seats.put(near, many - 1)
+        many = overlays.with_extended_resource(made)
+        await seats.set_capacity(near, many - 1)
         await world.apply(*made)
         await world.until_held(many - 1)
-        await seats.put(far, 1)
+        await seats.set_capacity(far, 1)
         jobset = await world.until_jobset(over)
     assert facts.completed(jobset), jobset["status"]
     assert not jobset["status"].get("restarts")
-    say(f"examples/{example}: {many} pods have met; {overlays.SAID}")
+    say(f"examples/{example}: {many} pods have met; {overlays.PRINTED}")
 
 
-async def test_without_the_gate_they_miss_each_other(world: World, nodes: Nodes) -> None:
+async def test_without_the_gate_they_miss_each_other(world: Scenario, nodes: Nodes) -> None:
     """What the meeting is worth: the same pods, but nobody holds the early ones."""
     near, _ = (await nodes.workers())[:2]
-    async with nodes.seats(world.namespace) as seats:
+    async with nodes.extended_resource(world.namespace) as seats:
         made = await laid_out(world, seats, "pytorch.yaml", patience=HURRY)
         del made[-1]["spec"][names.CONFIG_FIELD]
-        await seats.put(near, overlays.seated(made) - 1)
+        await seats.set_capacity(near, overlays.with_extended_resource(made) - 1)
         await world.apply(*made)
         await world.until(lambda pods: any(missed_somebody(pod) for pod in pods))
 
 
-async def test_the_api_server_takes_all_examples_as_they_are(world: World) -> None:
+async def test_the_api_server_takes_all_examples_as_they_are(world: Scenario) -> None:
     """With the kinds and webhooks of an installation; nothing is stored."""
     folders = (overlays.FOLDER, overlays.FOLDER / "groups")
     said = await world.kubectl_as_is("apply", "--dry-run=server", *(f"--filename={it}" for it in folders))
     assert len(said.splitlines()) == sum(len(overlays.documents(it)) for it in plays.ALL)
 
 
-async def laid_out(world: World, seats: Seats, example: str, patience: str = "") -> list[facts.Json]:
+async def laid_out(world: Scenario, seats: ExtendedResource, example: str, patience: str = "") -> list[facts.Json]:
     """The example's objects for this namespace, and the secret that it needs."""
     play = plays.ALL[example]
     if play.secret:
         secret = {"metadata": {"name": play.secret, "namespace": world.namespace}, "stringData": {"id_rsa": "none"}}
         await world.client.create(SECRETS, secret)
     overlay = Overlay(
-        world.ground.image, world.namespace, seats.one, play.commands, play.pods_per_job, patience
+        world.ground.image, world.namespace, seats.request, play.commands, play.pods_per_job, patience
     )  # fmt: skip
     return [overlay.over(one) for one in overlays.documents(example)]
 

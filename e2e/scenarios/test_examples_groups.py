@@ -8,34 +8,34 @@ import pytest
 from e2e import facts, groups, overlays, plays
 from e2e.nodes import Nodes
 from e2e.overlays import PROGRAM, PYTHON, Overlay
-from e2e.world import World
+from e2e.world import Scenario
 
 HOST = "meeting"
 
 
 @pytest.mark.parametrize("example", plays.GROUPS)
 async def test_its_pods_are_placed_together(
-    world: World, nodes: Nodes, example: str, say: Callable[[str], None]
+    world: Scenario, nodes: Nodes, example: str, say: Callable[[str], None]
 ) -> None:
     near, far = (await nodes.workers())[:2]
     play = plays.GROUPS[example]
-    async with nodes.seats(world.namespace) as seats:
-        plain = Overlay(world.ground.image, world.namespace, seats.one, play.commands)
-        many = overlays.seated(plain.over(one) for one in overlays.documents(example))
+    async with nodes.extended_resource(world.namespace) as seats:
+        plain = Overlay(world.ground.image, world.namespace, seats.request, play.commands)
+        many = overlays.with_extended_resource(plain.over(one) for one in overlays.documents(example))
         address = await meeting(world, many)
         commands = {name: said.replace("$HOST", address) for name, said in play.commands.items()}
-        overlay = Overlay(world.ground.image, world.namespace, seats.one, commands)
-        await seats.put(near, (play.minimum or many) - 1)
+        overlay = Overlay(world.ground.image, world.namespace, seats.request, commands)
+        await seats.set_capacity(near, (play.minimum or many) - 1)
         await world.apply(*(overlay.over(one) for one in overlays.documents(example)))
         await world.until(lambda pods: len(held(pods)) == many == len(members(pods)))
-        await seats.put(far, many - (play.minimum or many) + 1)
+        await seats.set_capacity(far, many - (play.minimum or many) + 1)
         await world.until(lambda pods: ended(pods, HOST) == 0)
         pods = await world.until(lambda pods: all(ended(pods, facts.name_of(one)) is not None for one in pods))
     assert {ended(pods, facts.name_of(one)) for one in pods} == {0}
-    say(f"examples/{example}: {many} pods were placed together; {overlays.SAID}")
+    say(f"examples/{example}: {many} pods were placed together; {overlays.PRINTED}")
 
 
-async def meeting(world: World, many: int) -> str:
+async def meeting(world: Scenario, many: int) -> str:
     """The address of a pod that waits for so many to be there at once."""
     container = {
         "name": "main",

@@ -3,9 +3,9 @@
 import pytest
 
 from e2e import facts, gangs
-from e2e.controllers import NO_PATCHES, Controllers
+from e2e.controllers import NO_PATCHES, InstalledControllers
 from e2e.nodes import Nodes
-from e2e.world import World
+from e2e.world import Scenario
 from jobset_gate import names
 
 pytestmark = pytest.mark.alone
@@ -13,17 +13,19 @@ BEFORE_A_SYNC = 45.0
 """Seconds: a pod that has just started its barrier is looked at again after 60 at the earliest."""
 
 
-async def test_open_streams_move_to_the_new_leader(world: World, nodes: Nodes, controllers: Controllers) -> None:
+async def test_open_streams_move_to_the_new_leader(
+    world: Scenario, nodes: Nodes, controllers: InstalledControllers
+) -> None:
     node = (await nodes.workers())[0]
-    async with controllers.running_with(NO_PATCHES), nodes.seats(world.namespace) as seats:
-        await seats.put(node, 3)
-        await world.apply(gangs.gang(gangs.workers(world.image, jobs=2, pods=2, resources=seats.one), timeout=300))
+    async with controllers.running_with(NO_PATCHES), nodes.extended_resource(world.namespace) as seats:
+        await seats.set_capacity(node, 3)
+        await world.apply(gangs.gang(gangs.workers(world.image, jobs=2, pods=2, resources=seats.request), timeout=300))
         await world.until_held(3)
         leader = await controllers.until_led()
         (doomed,) = [pod for pod in await controllers.pods() if facts.name_of(pod) == leader]
         await controllers.remove(doomed)
         await controllers.until_led(but=leader)
-        await seats.put(node, 4)
+        await seats.set_capacity(node, 4)
         await world.until_verdict()
         pods = await world.until_running(4, BEFORE_A_SYNC)
         assert not any(names.VERDICT in pod["metadata"]["annotations"] for pod in pods)

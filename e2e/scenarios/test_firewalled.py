@@ -9,7 +9,7 @@ import pytest
 
 from e2e import facts, gangs
 from e2e.nodes import Nodes
-from e2e.world import World
+from e2e.world import Scenario
 from jobset_gate import names
 
 pytestmark = pytest.mark.alone
@@ -52,7 +52,7 @@ RESTRICTED = {
 }
 
 
-async def test_a_gang_starts_where_nothing_is_allowed(world: World, wires: Nodes) -> None:
+async def test_a_gang_starts_where_nothing_is_allowed(world: Scenario, wires: Nodes) -> None:
     await world.label_namespace({"pod-security.kubernetes.io/enforce": "restricted"})
     await world.apply(QUOTA, LIMITS, NO_NETWORK)
     amounts = {"requests": AMOUNTS, "limits": AMOUNTS}

@@ -2,33 +2,35 @@
 
 from e2e import facts, groups
 from e2e.nodes import Nodes
-from e2e.world import World
+from e2e.world import Scenario
 from jobset_gate import names
 
 PODS = 4
 
 
-async def test_a_group_waits_for_room_and_then_all_of_it_runs(world: World, nodes: Nodes) -> None:
+async def test_a_group_waits_for_room_and_then_all_of_it_runs(world: Scenario, nodes: Nodes) -> None:
     node = (await nodes.workers())[0]
-    async with nodes.seats(world.namespace) as seats:
-        await seats.put(node, PODS - 1)
-        await world.apply(groups.pod_group(PODS), groups.job(world.image, PODS, resources=seats.one))
+    async with nodes.extended_resource(world.namespace) as seats:
+        await seats.set_capacity(node, PODS - 1)
+        await world.apply(groups.pod_group(PODS), groups.job(world.image, PODS, resources=seats.request))
         await groups.until_held(world, PODS)
-        await groups.until_told(world, names.REASON_WAITING_FOR_CAPACITY)
+        await groups.until_reported(world, names.REASON_WAITING_FOR_CAPACITY)
         assert all(map(groups.held, world.pods.all()))
-        await seats.put(node, PODS)
+        await seats.set_capacity(node, PODS)
         running = await world.until_running(PODS)
         assert {facts.name_of(pod) for pod in running} == {facts.name_of(pod) for pod in world.pods.all()}
         assert not any(map(groups.held, running))
 
 
-async def test_of_two_groups_that_fit_one_at_a_time_one_runs_and_none_of_the_other(world: World, nodes: Nodes) -> None:
+async def test_of_two_groups_that_fit_one_at_a_time_one_runs_and_none_of_the_other(
+    world: Scenario, nodes: Nodes
+) -> None:
     """The deadlock: each needs more than half of what there is, and their pods come alternately."""
     node = (await nodes.workers())[0]
-    async with nodes.seats(world.namespace) as seats:
-        await seats.put(node, PODS)
+    async with nodes.extended_resource(world.namespace) as seats:
+        await seats.set_capacity(node, PODS)
         both = [
-            {**groups.job(world.image, 3, resources=seats.one, metadata=named(name)), "metadata": {"name": name}}
+            {**groups.job(world.image, 3, resources=seats.request, metadata=named(name)), "metadata": {"name": name}}
             for name in ("a", "b")
         ]
         await world.apply(*both)

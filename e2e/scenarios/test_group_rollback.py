@@ -6,7 +6,7 @@ import pytest
 
 from e2e import facts, groups
 from e2e.nodes import Nodes
-from e2e.world import World
+from e2e.world import Scenario
 from jobset_gate import names
 from jobset_gate.kube.resources import JOBS
 
@@ -18,7 +18,7 @@ FAIL_JOB: Final[dict[str, Any]] = {
 }
 
 
-async def test_no_job_fails(world: World, nodes: Nodes) -> None:
+async def test_no_job_fails(world: Scenario, nodes: Nodes) -> None:
     """One pod on each node, and one more. Anti-affinity is not reckoned with, so the group is tried all the same."""
     many = len(await nodes.workers()) + 1
     spec = {"podFailurePolicy": FAIL_JOB}
@@ -26,7 +26,7 @@ async def test_no_job_fails(world: World, nodes: Nodes) -> None:
     await world.apply(groups.pod_group(many, wait=LIMIT), job)
     first = await world.until_running(many - 1)
     before = {pod["metadata"]["uid"] for pod in first}
-    await groups.until_told(world, names.REASON_ROLLED_BACK)
+    await groups.until_reported(world, names.REASON_ROLLED_BACK)
     # Whoever ran has left, with an exit code that the policy forbids, and those who came for them are held.
     await world.until(lambda pods: not before & uids(pods) and sum(map(groups.held, pods)) == many)
     found = await world.client.get(JOBS, groups.NAME, world.namespace)

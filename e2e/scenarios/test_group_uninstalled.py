@@ -6,20 +6,20 @@ After all other scenarios, for jobset-gate is gone then.
 import pytest
 
 from e2e import groups
-from e2e.operators import Operator
-from e2e.patience import PATIENCE
-from e2e.world import World
+from e2e.operators import ReleaseAdmin
+from e2e.patience import TIMEOUT
+from e2e.world import Scenario
 
 pytestmark = [pytest.mark.alone, pytest.mark.last]
 
 
-async def test_whoever_waits_for_a_group_runs_by_himself(world: World, operator: Operator) -> None:
+async def test_whoever_waits_for_a_group_runs_by_himself(world: Scenario, operator: ReleaseAdmin) -> None:
     await operator.apply()  # another scenario may have removed it before
     await world.apply(groups.job(world.image, 2, metadata=groups.labelled(3)))
     await groups.until_held(world, 2)
     await operator.remove()
     await world.until_running(2)
-    assert await operator.left_behind(PATIENCE) == set()
+    assert await operator.left_behind(TIMEOUT) == set()
     # Who comes now is not held, and nobody is asked about him.
     late = groups.job(world.image, 1, metadata=groups.labelled(3))
     await world.apply({**late, "metadata": {"name": "late"}})

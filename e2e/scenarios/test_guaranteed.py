@@ -1,13 +1,13 @@
 """A pod whose containers ask for what they are limited to stays Guaranteed with the barrier in it."""
 
 from e2e import gangs
-from e2e.world import World
+from e2e.world import Scenario
 from jobset_gate import names
 
 AMOUNTS = {"cpu": "20m", "memory": "32Mi"}
 
 
-async def test_the_quality_of_service_class_is_kept(world: World) -> None:
+async def test_the_quality_of_service_class_is_kept(world: Scenario) -> None:
     workers = gangs.workers(world.image, jobs=1, pods=2, resources={"requests": AMOUNTS, "limits": AMOUNTS})
     await world.apply(gangs.gang(workers))
     for pod in await world.until_running(2):

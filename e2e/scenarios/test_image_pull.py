@@ -1,14 +1,14 @@
 """A pod whose image cannot be pulled is named in the verdict, with the reason, to everybody who asks."""
 
 from e2e import facts, gangs
-from e2e.world import World
+from e2e.world import Scenario
 from jobset_gate import names
 from jobset_gate.sim import manifests
 
 ABSENT = "localhost/absent:1"
 
 
-async def test_the_verdict_names_the_pod_in_image_pull_back_off(world: World) -> None:
+async def test_the_verdict_names_the_pod_in_image_pull_back_off(world: Scenario) -> None:
     healthy = gangs.workers(world.image, jobs=1, pods=1)
     broken = gangs.workers(world.image, name="broken", jobs=1, pods=1)
     broken["template"]["spec"]["template"]["spec"]["initContainers"] = [manifests.container("setup", ABSENT)]

@@ -4,7 +4,7 @@ from itertools import pairwise
 
 from e2e import facts, gangs, logs
 from e2e.nodes import Nodes
-from e2e.world import World
+from e2e.world import Scenario
 from jobset_gate import names
 from jobset_gate.sim import manifests
 
@@ -13,11 +13,11 @@ UP = {"exec": {"command": ["test", "-e", "/up"]}, "periodSeconds": 1, "failureTh
 """Without it a sidecar that has not spoken yet counts as started."""
 
 
-async def test_the_barrier_comes_after_all_of_the_users_own(world: World, nodes: Nodes) -> None:
+async def test_the_barrier_comes_after_all_of_the_users_own(world: Scenario, nodes: Nodes) -> None:
     node = (await nodes.workers())[0]
-    async with nodes.seats(world.namespace) as seats:
-        await seats.put(node, 1)
-        workers = gangs.workers(world.image, jobs=1, pods=2, resources=seats.one, work=gangs.SHORT_WORK)
+    async with nodes.extended_resource(world.namespace) as seats:
+        await seats.set_capacity(node, 1)
+        workers = gangs.workers(world.image, jobs=1, pods=2, resources=seats.request, work=gangs.SHORT_WORK)
         workers["template"]["spec"]["template"]["spec"]["initContainers"] = [
             manifests.container("setup", world.image, command=["sh", "-c", "echo set up; sleep 1"]),
             manifests.container(
@@ -30,7 +30,7 @@ async def test_the_barrier_comes_after_all_of_the_users_own(world: World, nodes:
         assert order == ["setup", "proxy", names.BARRIER_CONTAINER]
         assert "running" in facts.init_status(held, "proxy")["state"]
         assert facts.init_status(held, "setup")["state"]["terminated"]["exitCode"] == 0
-        await seats.put(node, 2)
+        await seats.set_capacity(node, 2)
         # The sidecars do not keep the pods from completing.
         await world.until_jobset(facts.completed)
         lines = await world.logs()

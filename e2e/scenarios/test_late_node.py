@@ -4,13 +4,13 @@ import pytest
 
 from e2e import facts, gangs
 from e2e.nodes import Nodes
-from e2e.world import World
+from e2e.world import Scenario
 from jobset_gate import names
 
 pytestmark = pytest.mark.alone
 
 
-async def test_the_gang_starts_when_the_last_node_has_joined(world: World, wires: Nodes) -> None:
+async def test_the_gang_starts_when_the_last_node_has_joined(world: Scenario, wires: Nodes) -> None:
     here, late = (await wires.workers())[:2]
     async with wires.not_joined(late):
         near, far = (

@@ -7,9 +7,9 @@ import pytest
 import yaml
 
 from e2e import facts, gangs
-from e2e.controllers import Controllers
+from e2e.controllers import InstalledControllers
 from e2e.nodes import Nodes
-from e2e.world import World
+from e2e.world import Scenario
 from jobset_gate import names
 
 pytestmark = pytest.mark.alone
@@ -19,18 +19,18 @@ PODS: Final = 2
 Json = dict[str, Any]
 
 
-async def test_the_standby_takes_over(world: World, nodes: Nodes, controllers: Controllers) -> None:
+async def test_the_standby_takes_over(world: Scenario, nodes: Nodes, controllers: InstalledControllers) -> None:
     node = (await nodes.workers())[0]
-    async with nodes.seats(world.namespace) as seats:
-        await seats.put(node, 3 * PODS - 1)
-        await world.apply(story(world.image, seats.one))
+    async with nodes.extended_resource(world.namespace) as seats:
+        await seats.set_capacity(node, 3 * PODS - 1)
+        await world.apply(story(world.image, seats.request))
         await world.until(lambda pods: sum(map(facts.held, pods)) == 3 * PODS - 1 and any(map(facts.runs, pods)))
         await world.until_condition(names.REASON_WAITING, "5/6 pods started")
         leader = await controllers.until_led()
         (doomed,) = [pod for pod in await controllers.pods() if facts.name_of(pod) == leader]
         await controllers.remove(doomed)
         await controllers.until_led(but=leader)
-        await seats.put(node, 3 * PODS)
+        await seats.set_capacity(node, 3 * PODS)
         await world.until_running(3 * PODS + 1)
         await world.until_condition(names.REASON_STARTED)
         assert [reason for reason, _ in await world.events()] == [names.REASON_STARTED]

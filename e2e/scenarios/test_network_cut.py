@@ -7,46 +7,46 @@ import pytest
 
 from e2e import facts, gangs
 from e2e.nodes import Nodes
-from e2e.world import World
+from e2e.world import Scenario
 from jobset_gate import names
 
 pytestmark = pytest.mark.alone
 
 
 @asynccontextmanager
-async def half_held(world: World, nodes: Nodes, *, stream: bool) -> AsyncIterator[tuple[list[facts.Json], str]]:
+async def half_held(world: Scenario, nodes: Nodes, *, stream: bool) -> AsyncIterator[tuple[list[facts.Json], str]]:
     """Two pods wait on the first node, which is cut off before the others get their last seat. Gives the two and it.
 
     Without `stream` it is cut off from that, too.
     """
     here, there = (await nodes.workers())[:2]
-    async with nodes.seats(world.namespace) as seats:
-        await seats.put(there, 1)
-        await world.apply(gangs.near_and_far(world.image, here, seats.one))
+    async with nodes.extended_resource(world.namespace) as seats:
+        await seats.set_capacity(there, 1)
+        await world.apply(gangs.on_two_nodes(world.image, here, seats.request))
         pods = await world.until_held(3)
         await world.until_condition(names.REASON_WAITING, "3/4 pods started")
         async with AsyncExitStack() as cuts:
             await cuts.enter_async_context(nodes.no_api_server(here))
             if not stream:
                 await cuts.enter_async_context(nodes.no_stream(here))
-            await seats.put(there, 2)
+            await seats.set_capacity(there, 2)
             yield [pod for pod in pods if pod["spec"].get("nodeName") == here], here
         await world.until_running(4)
         await world.check_order(4)
         await world.until_condition(names.REASON_STARTED)
 
 
-async def test_the_stream_needs_no_api_server(world: World, wires: Nodes) -> None:
+async def test_the_stream_needs_no_api_server(world: Scenario, wires: Nodes) -> None:
     async with half_held(world, wires, stream=True) as (cut_off, node):
         for pod in cut_off:
-            await wires.until_said(node, pod, "main", gangs.SAYS)
+            await wires.until_logged(node, pod, "main", gangs.PRINTS_START)
         # All that the API server knows is that they were waiting.
         known = {facts.name_of(pod) for pod in world.pods.all() if facts.held(pod)}
         assert {facts.name_of(pod) for pod in cut_off} <= known
 
 
-async def test_without_a_stream_they_go_when_the_network_heals(world: World, wires: Nodes) -> None:
+async def test_without_a_stream_they_go_when_the_network_heals(world: Scenario, wires: Nodes) -> None:
     async with half_held(world, wires, stream=False) as (cut_off, node):
         await world.until_running(2)
         for pod in cut_off:
-            assert gangs.SAYS not in await wires.said(node, pod, "main")
+            assert gangs.PRINTS_START not in await wires.container_log(node, pod, "main")

@@ -2,21 +2,21 @@
 
 from e2e import facts, gangs
 from e2e.nodes import Nodes
-from e2e.world import World
+from e2e.world import Scenario
 from jobset_gate import names
 
 TOLD_TO_STOP = 143
 
 
-async def test_the_gang_waits_for_the_replacement(world: World, nodes: Nodes) -> None:
+async def test_the_gang_waits_for_the_replacement(world: Scenario, nodes: Nodes) -> None:
     node = (await nodes.workers())[0]
-    async with nodes.seats(world.namespace) as seats:
-        await seats.put(node, 3)
-        workers = gangs.workers(world.image, jobs=2, pods=2, resources=seats.one, backoff_limit=6)
+    async with nodes.extended_resource(world.namespace) as seats:
+        await seats.set_capacity(node, 3)
+        workers = gangs.workers(world.image, jobs=2, pods=2, resources=seats.request, backoff_limit=6)
         await world.apply(gangs.gang(workers))
         held = [pod for pod in await world.until_held(3) if facts.held(pod)]
         await world.until_condition(names.REASON_WAITING, "3/4 pods started")
-        await seats.put(node, 2)
+        await seats.set_capacity(node, 2)
         lost = facts.name_of(held[0])
         await world.delete_pod(lost)
 
@@ -24,8 +24,8 @@ async def test_the_gang_waits_for_the_replacement(world: World, nodes: Nodes) ->
         assert world.ends[lost]["exitCode"] == TOLD_TO_STOP
         await world.until_condition(names.REASON_WAITING, "2/4 pods started")
         # The two that were not lost still wait, and so does whoever comes.
-        await seats.put(node, 3)
+        await seats.set_capacity(node, 3)
         await world.until_held(3)
-        await seats.put(node, 4)
+        await seats.set_capacity(node, 4)
         await world.until_running(4)
         await world.check_order(4)

@@ -4,14 +4,14 @@ import asyncio
 
 from e2e import facts, gangs, images
 from e2e.nodes import Nodes
-from e2e.world import World
+from e2e.world import Scenario
 from jobset_gate import names
 
 
-async def test_a_pod_counts_when_its_main_images_are_on_its_node(world: World, wires: Nodes) -> None:
+async def test_a_pod_counts_when_its_main_images_are_on_its_node(world: Scenario, wires: Nodes) -> None:
     here, there = (await wires.workers())[:2]
     kind = world.ground.kind
-    image = await asyncio.to_thread(images.strange, world.namespace)
+    image = await asyncio.to_thread(images.other_tag, world.namespace)
     try:
         await asyncio.to_thread(images.load_onto, kind, here, image)
         jobs = [one(world, name, image, node) for name, node in (("near", here), ("far", there))]
@@ -30,7 +30,7 @@ async def test_a_pod_counts_when_its_main_images_are_on_its_node(world: World, w
         assert len(pod["status"]["containerStatuses"]) == 2
 
 
-def one(world: World, name: str, image: str, node: str) -> facts.Json:
+def one(world: Scenario, name: str, image: str, node: str) -> facts.Json:
     """A Job of one pod with two main containers: one of an image with a shell, the other without."""
     pod = {"nodeSelector": {"kubernetes.io/hostname": node}}
     job = gangs.workers(world.image, name=name, jobs=1, pods=1, pod=pod, work=gangs.SHORT_WORK)

@@ -1,13 +1,13 @@
 """A main image that cannot be had: with prefetch-images the verdict says so, and nobody runs without it."""
 
 from e2e import facts, gangs
-from e2e.world import World
+from e2e.world import Scenario
 from jobset_gate import names
 
 ABSENT = "localhost/absent:2"
 
 
-async def test_the_verdict_names_the_image_of_the_main_container(world: World) -> None:
+async def test_the_verdict_names_the_image_of_the_main_container(world: Scenario) -> None:
     healthy = gangs.workers(world.image, jobs=1, pods=1)
     broken = gangs.workers(ABSENT, name="broken", jobs=1, pods=1)
     note = {names.PREFETCH_IMAGES: "true"}

@@ -6,8 +6,8 @@ from pathlib import Path
 from typing import Final
 
 from e2e import commands, plugin, quickstart
-from e2e.patience import PATIENCE
-from e2e.world import World
+from e2e.patience import TIMEOUT
+from e2e.world import Scenario
 
 WHY: Final = "kubectl jobset-gate why "
 CAUSES: Final = {
@@ -18,7 +18,7 @@ CAUSES: Final = {
 """Of the gangs that the document breaks, what the first lines about them say."""
 
 
-async def test_every_command_does_what_the_document_says(world: World, tmp_path: Path) -> None:
+async def test_every_command_does_what_the_document_says(world: Scenario, tmp_path: Path) -> None:
     small = f"{world.namespace}-small"
     quickstart.furnish(tmp_path, world.image, world.ground.kubeconfig)
     env = plugin.environment(str(tmp_path / quickstart.KUBECONFIG))
@@ -40,7 +40,7 @@ async def test_every_command_does_what_the_document_says(world: World, tmp_path:
 
 async def until_told(place: Path, command: str, env: dict[str, str], words: tuple[str, ...]) -> None:
     """The document says to wait for a few seconds; on a busy machine they are more."""
-    end = time.monotonic() + PATIENCE
+    end = time.monotonic() + TIMEOUT
     while True:
         said = await typed(place, command, env)
         first = "\n".join(said.splitlines()[: plugin.FIRST_LINES])
@@ -53,4 +53,4 @@ async def until_told(place: Path, command: str, env: dict[str, str], words: tupl
 async def typed(place: Path, command: str, env: dict[str, str]) -> str:
     """As in a shell there. Raises commands.Failed."""
     line = f"cd {place} && {command}"
-    return await asyncio.to_thread(commands.run, "bash", "-o", "pipefail", "-c", line, env=env, seconds=2 * PATIENCE)
+    return await asyncio.to_thread(commands.run, "bash", "-o", "pipefail", "-c", line, env=env, seconds=2 * TIMEOUT)

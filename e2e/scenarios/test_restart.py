@@ -2,23 +2,23 @@
 
 from e2e import facts, gangs
 from e2e.nodes import Nodes
-from e2e.world import World
+from e2e.world import Scenario
 from jobset_gate import names
 
 
-async def test_the_restarted_gang_is_held_again(world: World, nodes: Nodes) -> None:
+async def test_the_restarted_gang_is_held_again(world: Scenario, nodes: Nodes) -> None:
     node = (await nodes.workers())[0]
-    async with nodes.seats(world.namespace) as seats:
-        await seats.put(node, 4)
-        workers = gangs.workers(world.image, jobs=2, pods=2, resources=seats.one)
+    async with nodes.extended_resource(world.namespace) as seats:
+        await seats.set_capacity(node, 4)
+        workers = gangs.workers(world.image, jobs=2, pods=2, resources=seats.request)
         await world.apply(gangs.gang(workers, failurePolicy={"maxRestarts": 1}))
         first = await world.until_running(4)
-        await seats.put(node, 3)  # whoever has a seat keeps it; the next four will be one short
+        await seats.set_capacity(node, 3)  # whoever has a seat keeps it; the next four will be one short
         await world.kubectl("exec", facts.name_of(first[0]), "--container=main", "--", *gangs.FAIL)
         held = [pod for pod in await world.until_held(3) if facts.held(pod)]
         assert {facts.attempt_of(pod) for pod in held} == {"1"}
         await world.until_condition(names.REASON_WAITING, "3/4 pods started")
-        await seats.put(node, 4)
+        await seats.set_capacity(node, 4)
         pods = await world.until(lambda pods: sum(map(facts.runs, pods)) == 4 and len(pods) == 4)
         assert {facts.attempt_of(pod) for pod in pods} == {"1"}
         verdict = await world.until_verdict(lambda verdict: verdict.generation.attempt == 1)

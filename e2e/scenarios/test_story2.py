@@ -2,7 +2,7 @@
 
 from e2e import facts, gangs
 from e2e.nodes import Nodes
-from e2e.world import World
+from e2e.world import Scenario
 from jobset_gate import names
 
 
@@ -10,11 +10,11 @@ def auxiliary(pod: facts.Json) -> bool:
     return bool(pod["metadata"]["labels"][names.JS_REPLICATED_JOB] == "auxiliary")
 
 
-async def test_the_auxiliary_pod_waits_for_nobody(world: World, nodes: Nodes) -> None:
+async def test_the_auxiliary_pod_waits_for_nobody(world: Scenario, nodes: Nodes) -> None:
     node = (await nodes.workers())[0]
-    async with nodes.seats(world.namespace) as seats:
-        await seats.put(node, 3)
-        workers = gangs.workers(world.image, jobs=2, pods=2, resources=seats.one)
+    async with nodes.extended_resource(world.namespace) as seats:
+        await seats.set_capacity(node, 3)
+        workers = gangs.workers(world.image, jobs=2, pods=2, resources=seats.request)
         aside = gangs.workers(world.image, name="auxiliary", jobs=1, pods=1)
         await world.apply(gangs.gang(workers, aside, targets=["workers"]))
         pods = await world.until(lambda pods: sum(map(facts.held, pods)) == 3 and any(map(facts.runs, pods)))
@@ -22,6 +22,6 @@ async def test_the_auxiliary_pod_waits_for_nobody(world: World, nodes: Nodes) ->
         assert auxiliary(running)
         assert not facts.init_status(running, names.BARRIER_CONTAINER)
         await world.until_condition(names.REASON_WAITING, "3/4 pods started")
-        await seats.put(node, 4)
+        await seats.set_capacity(node, 4)
         await world.until_running(5)
         await world.until_condition(names.REASON_STARTED)

@@ -4,20 +4,20 @@ import pytest
 
 from e2e import facts, gangs
 from e2e.nodes import Nodes
-from e2e.world import World
+from e2e.world import Scenario
 from jobset_gate import names
 
 pytestmark = pytest.mark.alone
 
 
-async def test_each_channel_heals_the_other(world: World, wires: Nodes) -> None:
+async def test_each_channel_heals_the_other(world: Scenario, wires: Nodes) -> None:
     here, there = (await wires.workers())[:2]
-    async with wires.seats(world.namespace) as seats:
-        await seats.put(there, 1)
-        await world.apply(gangs.near_and_far(world.image, here, seats.one))
+    async with wires.extended_resource(world.namespace) as seats:
+        await seats.set_capacity(there, 1)
+        await world.apply(gangs.on_two_nodes(world.image, here, seats.request))
         await world.until_held(3)
         async with wires.no_stream(here):
-            await seats.put(there, 2)
+            await seats.set_capacity(there, 2)
             pods = await world.until_running(4)
         told = {pod["metadata"]["labels"][names.JS_REPLICATED_JOB] for pod in pods if names.VERDICT in annotations(pod)}
         assert "near" in told

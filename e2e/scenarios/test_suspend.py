@@ -2,15 +2,15 @@
 
 from e2e import facts, gangs
 from e2e.nodes import Nodes
-from e2e.world import World
+from e2e.world import Scenario
 from jobset_gate import names
 
 
-async def test_a_resumed_gang_is_held_again(world: World, nodes: Nodes) -> None:
+async def test_a_resumed_gang_is_held_again(world: Scenario, nodes: Nodes) -> None:
     node = (await nodes.workers())[0]
-    async with nodes.seats(world.namespace) as seats:
-        await seats.put(node, 4)
-        workers = gangs.workers(world.image, jobs=2, pods=2, resources=seats.one)
+    async with nodes.extended_resource(world.namespace) as seats:
+        await seats.set_capacity(node, 4)
+        workers = gangs.workers(world.image, jobs=2, pods=2, resources=seats.request)
         await world.apply(gangs.gang(workers, suspend=True))
         await world.until_jobset(lambda jobset: facts.condition(jobset, "Suspended").get("status") == "True")
         assert world.pods.all() == []
@@ -18,11 +18,11 @@ async def test_a_resumed_gang_is_held_again(world: World, nodes: Nodes) -> None:
         await world.until_running(4)
         await world.suspend()
         await world.until(lambda pods: pods == [])
-        await seats.put(node, 3)
+        await seats.set_capacity(node, 3)
         await world.suspend(suspended=False)
         await world.until_held(3)
         await world.until_condition(names.REASON_WAITING, "3/4 pods started")
-        await seats.put(node, 4)
+        await seats.set_capacity(node, 4)
         await world.until_running(4)
         verdict = await world.until_verdict(lambda verdict: verdict.generation.epoch == 1)
         assert verdict.generation.attempt == 0

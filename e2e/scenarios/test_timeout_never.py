@@ -4,29 +4,29 @@ from typing import Final
 
 from e2e import facts, gangs
 from e2e.nodes import Nodes
-from e2e.world import World
+from e2e.world import Scenario
 from jobset_gate import names
-from jobset_gate.model import Kind
+from jobset_gate.model import VerdictKind
 
 LIMIT: Final = 25
 """Seconds in which, on a busy machine too, all pods that have a seat start."""
 
 
-async def test_the_gang_fails_together_and_its_restart_is_a_new_gang(world: World, nodes: Nodes) -> None:
+async def test_the_gang_fails_together_and_its_restart_is_a_new_gang(world: Scenario, nodes: Nodes) -> None:
     node, other = (await nodes.workers())[:2]
-    async with nodes.seats(world.namespace) as seats:
-        await seats.put(node, 3)
-        workers = gangs.workers(world.image, jobs=2, pods=2, resources=seats.one)
+    async with nodes.extended_resource(world.namespace) as seats:
+        await seats.set_capacity(node, 3)
+        workers = gangs.workers(world.image, jobs=2, pods=2, resources=seats.request)
         await world.apply(gangs.gang(workers, timeout=LIMIT, failurePolicy={"maxRestarts": 1}))
         await world.until_held(3)
         verdict = await world.until_verdict()
-        assert (verdict.kind, verdict.generation.attempt) == (Kind.TIMEOUT, 0)
+        assert (verdict.kind, verdict.generation.attempt) == (VerdictKind.TIMEOUT, 0)
         await world.until(lambda _: len(world.ends) >= 3)
         ended = dict(world.ends)
         assert {end["exitCode"] for end in ended.values()} == {names.EXIT_TIMED_OUT}
         assert all(f"timed out after {LIMIT}s: 3/4 pods started" in end["message"] for end in ended.values())
         assert not any(map(facts.has_run, world.pods.all()))
-        await seats.put(other, 1)  # at once, where nobody has known of any: the next limit runs already
+        await seats.set_capacity(other, 1)  # at once, where nobody has known of any: the next limit runs already
         pods = await world.until_running(4)
         assert {facts.attempt_of(pod) for pod in pods} == {"1"}
         await world.until_condition(names.REASON_STARTED)

@@ -2,13 +2,13 @@
 
 from e2e import facts, gangs
 from e2e.nodes import Nodes
-from e2e.world import World
+from e2e.world import Scenario
 from jobset_gate import names
 
 TOLD_TO_STOP = 143
 
 
-async def test_the_verdict_stands_until_the_jobs_give_up(world: World, nodes: Nodes) -> None:
+async def test_the_verdict_stands_until_the_jobs_give_up(world: Scenario, nodes: Nodes) -> None:
     node = (await nodes.workers())[0]
     restarts: dict[str, int] = {}
 
@@ -18,15 +18,15 @@ async def test_the_verdict_stands_until_the_jobs_give_up(world: World, nodes: No
             restarts[facts.name_of(pod)] = max(restarts.get(facts.name_of(pod), 0), status.get("restartCount", 0))
         return max(restarts.values(), default=0) > 0
 
-    async with nodes.seats(world.namespace) as seats:
-        await seats.put(node, 3)
+    async with nodes.extended_resource(world.namespace) as seats:
+        await seats.set_capacity(node, 3)
         workers = gangs.workers(
-            world.image, jobs=2, pods=2, resources=seats.one, restart_policy="OnFailure", backoff_limit=2
+            world.image, jobs=2, pods=2, resources=seats.request, restart_policy="OnFailure", backoff_limit=2
         )
         await world.apply(gangs.gang(workers, timeout=15, failurePolicy={"maxRestarts": 0}))
         await world.until(collect)
         # One seat more changes nothing: the verdict of this generation has been given.
-        await seats.put(node, 4)
+        await seats.set_capacity(node, 4)
         failed = await world.until_jobset(facts.failed)
         assert facts.condition(failed)["reason"] == names.REASON_TIMED_OUT
         # A Job that gives up stops its pods, whose barriers may have been started once more just then.

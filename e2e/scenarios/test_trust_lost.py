@@ -7,8 +7,8 @@ from typing import Any, Final
 import pytest
 
 from e2e import gate
-from e2e.operators import until_gangs_are_held
-from e2e.world import World
+from e2e.operators import until_barriers_injected
+from e2e.world import Scenario
 from jobset_gate.kube.client import PatchType
 from jobset_gate.kube.errors import NotFound
 from jobset_gate.kube.resources import MUTATING_WEBHOOKS, SECRETS, VALIDATING_WEBHOOKS
@@ -24,31 +24,31 @@ CONFIGURATIONS: Final = (
 Json = dict[str, Any]
 
 
-async def no_secret(world: World) -> None:
+async def no_secret(world: Scenario) -> None:
     await world.client.delete(SECRETS, gate.CA_SECRET, gate.NAMESPACE)
 
 
-async def empty_secret(world: World) -> None:
+async def empty_secret(world: Scenario) -> None:
     gone = {"data": None}
     await world.client.patch(SECRETS, gate.CA_SECRET, gate.NAMESPACE, body=gone, patch=PatchType.MERGE)
 
 
-async def no_ca_bundle(world: World) -> None:
+async def no_ca_bundle(world: Scenario) -> None:
     wipe = [{"op": "remove", "path": "/webhooks/0/clientConfig/caBundle"}]
     for resource, name in CONFIGURATIONS:
         await world.client.patch(resource, name, body=wipe, patch=PatchType.JSON)
 
 
 @pytest.mark.parametrize("lose", [no_secret, empty_secret, no_ca_bundle])
-async def test_it_is_healed(world: World, lose: Callable[[World], Awaitable[None]]) -> None:
+async def test_it_is_healed(world: Scenario, lose: Callable[[Scenario], Awaitable[None]]) -> None:
     await lose(world)
     async with asyncio.timeout(HEALED_SECONDS):
         while not await whole(world):  # noqa: ASYNC110 - three objects, a look now and then
             await asyncio.sleep(LOOK_EVERY)
-    await until_gangs_are_held(world)
+    await until_barriers_injected(world)
 
 
-async def whole(world: World) -> bool:
+async def whole(world: Scenario) -> bool:
     """The Secret holds a CA with its key, and both configurations say whom to trust."""
     try:
         secret = await world.client.get(SECRETS, gate.CA_SECRET, gate.NAMESPACE)

@@ -11,33 +11,33 @@ import pytest
 
 from e2e import commands, creations, facts, gangs
 from e2e.nodes import Nodes
-from e2e.operators import Operator
-from e2e.patience import PATIENCE
-from e2e.seats import Seats
-from e2e.world import World
+from e2e.operators import ReleaseAdmin
+from e2e.patience import TIMEOUT
+from e2e.seats import ExtendedResource
+from e2e.world import Scenario
 from jobset_gate import names
 from jobset_gate.kube.client import PatchType
 from jobset_gate.kube.resources import CONFIGMAPS, JOBSETS
 
 pytestmark = [pytest.mark.alone, pytest.mark.last]
-TIMEOUT: Final = 40
+GATE_TIMEOUT: Final = 40
 GRACE: Final = 5
 Json = dict[str, Any]
 
 
-async def test_nothing_is_left_that_blocks(world: World, nodes: Nodes, operator: Operator) -> None:
+async def test_nothing_is_left_that_blocks(world: Scenario, nodes: Nodes, operator: ReleaseAdmin) -> None:
     await operator.apply(changes={"barrier": {"graceSeconds": GRACE}})
-    async with nodes.seats(world.namespace) as seats:
+    async with nodes.extended_resource(world.namespace) as seats:
         await world.apply(waiting(world, seats, "lasting", None))
         await world.until_held(1)
         gate_of_lasting = f"configmap/{names.config_map_name('lasting')}"
         await world.kubectl("wait", "--for=create", gate_of_lasting, "--timeout=60s")
         # Nobody gives the second one its timeout, whatever time uninstalling takes.
         await operator.no_controllers()
-        await world.apply(waiting(world, seats, "gang", TIMEOUT))
+        await world.apply(waiting(world, seats, "gang", GATE_TIMEOUT))
         await world.until_held(2)
         await operator.remove()
-        assert await operator.left_behind(PATIENCE) == set()
+        assert await operator.left_behind(TIMEOUT) == set()
 
         # What we put into JobSets does not keep anybody from stopping and deleting them,
         body = {"spec": {"suspend": True}}
@@ -47,7 +47,7 @@ async def test_nothing_is_left_that_blocks(world: World, nodes: Nodes, operator:
         await world.kubectl("wait", "--for=delete", gate_of_lasting, "--timeout=60s")
         # nor from making new ones, with the field that stays in the CRD;
         assert await operator.field_in_crd()
-        assert not has_any_barrier(await creations.tried(world))
+        assert not has_any_barrier(await creations.admit_once(world))
         free = gangs.gang(gangs.workers(world.image, jobs=1, pods=1), timeout=300)
         await world.apply({**free, "metadata": {**free["metadata"], "name": "free"}})
         await world.until_running(1)
@@ -55,17 +55,17 @@ async def test_nothing_is_left_that_blocks(world: World, nodes: Nodes, operator:
         pods = await world.until(lambda pods: any(gave_up(pod) for pod in pods))
         (ended,) = [facts.barrier_end(pod) for pod in pods if gave_up(pod)]
         assert ended["exitCode"] == names.EXIT_TIMED_OUT
-        assert f"no verdict from the jobset-gate controller within {TIMEOUT + GRACE}s" in ended["message"]
+        assert f"no verdict from the jobset-gate controller within {GATE_TIMEOUT + GRACE}s" in ended["message"]
         await world.until_jobset(facts.failed)
     found = (await world.client.list(CONFIGMAPS, world.namespace))["items"]
     assert {facts.name_of(one) for one in found} <= {"kube-root-ca.crt", names.config_map_name("gang")}
 
 
-async def test_the_field_goes_where_that_is_asked_for(world: World, operator: Operator) -> None:
+async def test_the_field_goes_where_that_is_asked_for(world: Scenario, operator: ReleaseAdmin) -> None:
     await operator.install({"crds": {"keep": False}})
     assert await operator.field_in_crd()
     await operator.remove()
-    assert await operator.left_behind(PATIENCE) == set()
+    assert await operator.left_behind(TIMEOUT) == set()
     assert not await operator.field_in_crd()
     gang = gangs.gang(gangs.workers(world.image, jobs=1, pods=1))
     assert re.search(f'unknown field "(spec.)?{names.CONFIG_FIELD}"', await refusal(world, gang))
@@ -74,10 +74,10 @@ async def test_the_field_goes_where_that_is_asked_for(world: World, operator: Op
     await world.until_running(1)
 
 
-def waiting(world: World, seats: Seats, name: str, timeout: int | None) -> Json:
+def waiting(world: Scenario, seats: ExtendedResource, name: str, timeout: int | None) -> Json:
     """One of its two pods is held, the other has no seat."""
     here = gangs.workers(world.image, name="here", jobs=1, pods=1)
-    nowhere = gangs.workers(world.image, name="nowhere", jobs=1, pods=1, resources=seats.one)
+    nowhere = gangs.workers(world.image, name="nowhere", jobs=1, pods=1, resources=seats.request)
     gang = gangs.gang(here, nowhere, timeout=timeout)
     return {**gang, "metadata": {**gang["metadata"], "name": name}}
 
@@ -87,13 +87,13 @@ def gave_up(pod: Json) -> bool:
     return of(pod) == "gang" and bool(facts.barrier_end(pod))
 
 
-async def refusal(world: World, gang: Json) -> str:
+async def refusal(world: Scenario, gang: Json) -> str:
     """What is said against it, once something is: an API server forgets a field a moment after its CRD."""
-    async with asyncio.timeout(PATIENCE):
+    async with asyncio.timeout(TIMEOUT):
         while True:
             try:
                 await world.apply(gang, dry_run=True)
-            except commands.Failed as refused:
+            except commands.CommandFailed as refused:
                 return str(refused)
 
 

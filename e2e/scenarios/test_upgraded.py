@@ -9,8 +9,8 @@ import pytest
 
 from e2e import creations, gangs, gate, helm
 from e2e.nodes import Nodes
-from e2e.operators import Operator
-from e2e.world import World
+from e2e.operators import ReleaseAdmin
+from e2e.world import Scenario
 from jobset_gate import names
 
 pytestmark = pytest.mark.alone
@@ -27,35 +27,35 @@ def older() -> Iterator[Path]:
         yield package
 
 
-async def test_it_works_on_through_upgrades(world: World, nodes: Nodes, operator: Operator, older: Path) -> None:
+async def test_it_works_on_through_upgrades(world: Scenario, nodes: Nodes, operator: ReleaseAdmin, older: Path) -> None:
     node = (await nodes.workers())[0]
-    async with nodes.seats(world.namespace) as seats:
-        await seats.put(node, 3)
-        await world.apply(gangs.gang(gangs.workers(world.image, jobs=2, pods=2, resources=seats.one), timeout=300))
+    async with nodes.extended_resource(world.namespace) as seats:
+        await seats.set_capacity(node, 3)
+        await world.apply(gangs.gang(gangs.workers(world.image, jobs=2, pods=2, resources=seats.request), timeout=300))
         await world.until_held(3)
-        async with creations.going_on(world) as tally:
+        async with creations.admission_load(world) as tally:
             await operator.apply(older)
             assert (await webhook(operator))["metadata"]["labels"]["helm.sh/chart"] == f"jobset-gate-{OLDER}"
             await operator.apply(changes=CHANGES)
             assert (await webhook(operator))["status"]["readyReplicas"] == 3
-            assert limit(await creations.tried(world)) == str(LIMIT)
+            assert limit(await creations.admit_once(world)) == str(LIMIT)
             await operator.apply()
         print(f"during three upgrades: {tally}")
         tally.check()
-        assert limit(await creations.tried(world)) == ""
+        assert limit(await creations.admit_once(world)) == ""
         # Held by the first, released by the last.
         await world.until_held(3)
-        await seats.put(node, 4)
+        await seats.set_capacity(node, 4)
         await world.until_running(4)
         await world.check_order(4)
         await world.until_condition(names.REASON_STARTED)
 
 
-async def test_helm_test_passes(operator: Operator) -> None:
+async def test_helm_test_passes(operator: ReleaseAdmin) -> None:
     assert "Succeeded" in await operator.test()
 
 
-async def webhook(operator: Operator) -> Json:
+async def webhook(operator: ReleaseAdmin) -> Json:
     found: Json = json.loads(await operator.kubectl("get", "deployment", gate.WEBHOOK, "--output=json"))
     return found
 

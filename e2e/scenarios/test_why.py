@@ -2,7 +2,7 @@
 
 from e2e import gangs, plugin
 from e2e.nodes import Nodes
-from e2e.world import World
+from e2e.world import Scenario
 from jobset_gate import names
 from jobset_gate.kube.client import Client
 from jobset_gate.kube.resources import Resource
@@ -11,7 +11,7 @@ ABSENT = "localhost/no-such-image:1"
 QUOTAS = Resource("", "v1", "resourcequotas", "ResourceQuota")
 
 
-async def test_a_wrong_image_is_told_in_the_kubelets_words(world: World) -> None:
+async def test_a_wrong_image_is_told_in_the_kubelets_words(world: Scenario) -> None:
     healthy = gangs.workers(world.image, jobs=1, pods=2)
     broken = gangs.workers(ABSENT, name="broken", jobs=1, pods=1)
     await world.apply(gangs.gang(healthy, broken, timeout=300, annotations={names.PREFETCH_IMAGES: "true"}))
@@ -19,17 +19,17 @@ async def test_a_wrong_image_is_told_in_the_kubelets_words(world: World) -> None
     await plugin.first_lines_of_why(world, "gang", "2/3 pods started", "ImagePull", "broken-0/0", ABSENT)
 
 
-async def test_too_few_nodes_are_told_in_the_schedulers_words(world: World, nodes: Nodes) -> None:
+async def test_too_few_nodes_are_told_in_the_schedulers_words(world: Scenario, nodes: Nodes) -> None:
     node = (await nodes.workers())[0]
-    async with nodes.seats(world.namespace) as seats:
-        await seats.put(node, 1)
-        await world.apply(gangs.gang(gangs.workers(world.image, jobs=1, pods=3, resources=seats.one), timeout=300))
+    async with nodes.extended_resource(world.namespace) as seats:
+        await seats.set_capacity(node, 1)
+        await world.apply(gangs.gang(gangs.workers(world.image, jobs=1, pods=3, resources=seats.request), timeout=300))
         await world.until_held(1)
-        lacks = f"Insufficient {next(iter(seats.one['limits']))}"
+        lacks = f"Insufficient {next(iter(seats.request['limits']))}"
         await plugin.first_lines_of_why(world, "gang", "1/3 pods started", "2 pods", "nodes are available", lacks)
 
 
-async def test_a_quota_is_told_in_its_own_words(world: World) -> None:
+async def test_a_quota_is_told_in_its_own_words(world: Scenario) -> None:
     await limit(world.client, world.namespace, pods=2)
     await world.apply(gangs.gang(gangs.workers(world.image, jobs=1, pods=3), timeout=300))
     await world.until_held(2)

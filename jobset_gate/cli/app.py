@@ -29,13 +29,13 @@ CODES = "Exit codes: 0 done, 1 failed, 2 wrong usage, 3 timed out."
 
 
 @dataclass(slots=True)
-class State:
+class GlobalOptions:
     """What the options before the command say."""
 
     debug: bool = False
 
 
-def build(program: str, state: State) -> typer.Typer:
+def build(program: str, state: GlobalOptions) -> typer.Typer:
     """The application; `program` is what its help calls it."""
     # Markup would import rich for each help text: 150 ms that nobody wants to wait for.
     app = typer.Typer(

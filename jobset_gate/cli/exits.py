@@ -7,7 +7,7 @@ from jobset_gate.cli.telling import output
 from jobset_gate.errors import JobsetGateError
 
 
-class Exit(IntEnum):
+class ExitCode(IntEnum):
     """What the shell gets. 130 (interrupted from the keyboard) and 143 (by SIGTERM) are the shell's own convention."""
 
     OK = 0
@@ -20,18 +20,18 @@ class Exit(IntEnum):
     """What was waited for has not come in time."""
 
 
-class Failed(JobsetGateError):
+class CommandError(JobsetGateError):
     """A command cannot do what it was asked; the message is one clear sentence for a person."""
 
-    def __init__(self, message: str, code: Exit = Exit.ERROR) -> None:
+    def __init__(self, message: str, code: ExitCode = ExitCode.ERROR) -> None:
         super().__init__(message)
         self.code = code
 
 
-def plain(text: str) -> None:
+def print_plain_error(text: str) -> None:
     """A failure as one line for a person."""
     output.err(f"error: {text}")
 
 
-last_words: Callable[[str], None] = plain
+print_error: Callable[[str], None] = print_plain_error
 """How a failure is told; logs.py replaces it where lines are for machines."""

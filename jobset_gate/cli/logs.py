@@ -13,7 +13,7 @@ from jobset_gate import terminal_text
 from jobset_gate.cli import exits
 from jobset_gate.cli.options import LogFormat, LogLevel
 
-LONGEST: Final = 4096
+MAX_VALUE_LENGTH: Final = 4096
 """Characters of one value in a line."""
 
 
@@ -34,7 +34,7 @@ def configure(form: LogFormat = LogFormat.AUTO, level: LogLevel = LogLevel.INFO,
             foreign_pre_chain=common,
             processors=[
                 structlog.stdlib.ProcessorFormatter.remove_processors_meta,
-                _cut,
+                _truncate,
                 *(_console(out) if console else _json()),
             ],
         )
@@ -54,17 +54,17 @@ def configure(form: LogFormat = LogFormat.AUTO, level: LogLevel = LogLevel.INFO,
     )
     logging.captureWarnings(True)
     # Who asked for JSON gets nothing else, not even for the last line.
-    exits.last_words = _last_words if form is LogFormat.JSON else exits.plain
+    exits.print_error = _log_error if form is LogFormat.JSON else exits.print_plain_error
 
 
-def _last_words(text: str) -> None:
+def _log_error(text: str) -> None:
     structlog.get_logger("jobset_gate.cli").error("failed", error=text)
 
 
-def _cut(_: Any, __: str, event: MutableMapping[str, Any]) -> MutableMapping[str, Any]:
+def _truncate(_: Any, __: str, event: MutableMapping[str, Any]) -> MutableMapping[str, Any]:
     """What is logged may repeat what a tenant wrote."""
     return {
-        key: f"{value[:LONGEST]}..." if isinstance(value, str) and len(value) > LONGEST else value
+        key: f"{value[:MAX_VALUE_LENGTH]}..." if isinstance(value, str) and len(value) > MAX_VALUE_LENGTH else value
         for key, value in event.items()
     }
 
@@ -73,7 +73,7 @@ def _json() -> list[Processor]:
     return [
         structlog.processors.format_exc_info,
         structlog.processors.EventRenamer("msg"),
-        _first_things_first,
+        _order_keys,
         structlog.processors.JSONRenderer(),
         lambda _, __, line: terminal_text.escaped(str(line)),  # of controls DEL alone is none that JSON escapes
     ]
@@ -83,19 +83,19 @@ def _console(out: TextIO) -> list[Processor]:
     colours = out.isatty() and not os.environ.get("NO_COLOR")
     return [
         structlog.processors.format_exc_info,
-        _safe,
+        _escape_controls,
         structlog.dev.ConsoleRenderer(
             colors=colours, timestamp_key="ts", exception_formatter=structlog.dev.plain_traceback
         ),
     ]
 
 
-def _safe(_: Any, __: str, event: MutableMapping[str, Any]) -> MutableMapping[str, Any]:
+def _escape_controls(_: Any, __: str, event: MutableMapping[str, Any]) -> MutableMapping[str, Any]:
     """What others have written steers no terminal."""
     safe = {key: terminal_text.lines if key == "exception" else terminal_text.line for key in event}
     return {key: safe[key](it) if isinstance(it, str) else it for key, it in event.items()}
 
 
-def _first_things_first(_: Any, __: str, event: MutableMapping[str, Any]) -> MutableMapping[str, Any]:
+def _order_keys(_: Any, __: str, event: MutableMapping[str, Any]) -> MutableMapping[str, Any]:
     head = {key: event.pop(key) for key in ("ts", "level", "logger", "msg") if key in event}
     return head | dict(event)

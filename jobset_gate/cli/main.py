@@ -8,8 +8,8 @@ from typing import NoReturn
 
 from jobset_gate import terminal_text
 from jobset_gate.cli import exits
-from jobset_gate.cli.app import State, build
-from jobset_gate.cli.exits import Exit, Failed
+from jobset_gate.cli.app import GlobalOptions, build
+from jobset_gate.cli.exits import CommandError, ExitCode
 from jobset_gate.errors import JobsetGateError
 
 DEBUG_VARIABLE = "JOBSET_GATE_DEBUG"
@@ -19,16 +19,16 @@ def main(arguments: Sequence[str] | None = None, program: str | None = None) -> 
     """Run a command line (default: the process's own) and exit with its code."""
     _open_streams()
     name = program or program_name(sys.argv[0])
-    state = State(debug=os.environ.get(DEBUG_VARIABLE, "").lower() not in ("", "0", "false"))
+    state = GlobalOptions(debug=os.environ.get(DEBUG_VARIABLE, "").lower() not in ("", "0", "false"))
     try:
         build(name, state)(args=arguments, prog_name=name)
     except Exception as problem:
         if state.debug:
             raise
         cause = first_cause(problem)
-        exits.last_words(told(cause, name))
-        sys.exit(cause.code if isinstance(cause, Failed) else Exit.ERROR)
-    sys.exit(Exit.OK)
+        exits.print_error(error_line(cause, name))
+        sys.exit(cause.code if isinstance(cause, CommandError) else ExitCode.ERROR)
+    sys.exit(ExitCode.OK)
 
 
 def _open_streams() -> None:
@@ -51,17 +51,17 @@ def first_cause(problem: Exception) -> Exception:
     return problem
 
 
-def told(problem: Exception, program: str) -> str:
+def error_line(problem: Exception, program: str) -> str:
     """An error as one line. One that nobody foresaw says what it is and how to see where it happened."""
     text = terminal_text.line(str(problem)) or type(problem).__name__
     if isinstance(problem, OSError):
         return f"{problem.filename}: {problem.strerror}" if problem.filename and problem.strerror else text
     if isinstance(problem, JobsetGateError):
-        return f"the API server takes these credentials for nobody's: {text}" if _is_nobody(problem) else text
+        return f"the API server takes these credentials for nobody's: {text}" if _is_unauthorized(problem) else text
     return f"internal error: {type(problem).__name__}: {text} (run `{program} --debug ...` for a traceback)"
 
 
-def _is_nobody(problem: JobsetGateError) -> bool:
+def _is_unauthorized(problem: JobsetGateError) -> bool:
     from jobset_gate.kube.errors import Unauthorized  # noqa: PLC0415 - only who has failed pays for it
 
     return isinstance(problem, Unauthorized)

@@ -51,7 +51,7 @@ Config = Annotated[
 ]
 
 
-class Output(StrEnum):
+class OutputFormat(StrEnum):
     """The form of what `get` prints."""
 
     TABLE = "table"
@@ -61,14 +61,14 @@ class Output(StrEnum):
     NAME = "name"
 
 
-Only = Annotated[
+NamesArgument = Annotated[
     list[str] | None, typer.Argument(metavar="NAME", help="Only those of these names.", show_default=False)
 ]
-Within = Annotated[str | None, namespace("What is in this namespace; otherwise in the context's.")]
-Everywhere = Annotated[bool, typer.Option("-A", "--all-namespaces", help="What is in all namespaces.")]
-Printed = Annotated[Output, typer.Option("-o", "--output", help="The form of what is printed.")]
-Headless = Annotated[bool, typer.Option("--no-headers", help="The table without its headers.")]
-Watched = Annotated[bool, typer.Option("-w", "--watch", help="Go on, and print what changes.")]
+NamespaceFilter = Annotated[str | None, namespace("What is in this namespace; otherwise in the context's.")]
+AllNamespaces = Annotated[bool, typer.Option("-A", "--all-namespaces", help="What is in all namespaces.")]
+OutputOption = Annotated[OutputFormat, typer.Option("-o", "--output", help="The form of what is printed.")]
+NoHeaders = Annotated[bool, typer.Option("--no-headers", help="The table without its headers.")]
+WatchOption = Annotated[bool, typer.Option("-w", "--watch", help="Go on, and print what changes.")]
 
 
 class LogFormat(StrEnum):
@@ -88,7 +88,7 @@ class LogLevel(StrEnum):
     ERROR = "error"
 
 
-Form = Annotated[
+LogFormatOption = Annotated[
     LogFormat, typer.Option("--log-format", help="How to log to standard error; auto: JSON unless it is a terminal.")
 ]
-Level = Annotated[LogLevel, typer.Option("--log-level", help="The least important log lines to show.")]
+LogLevelOption = Annotated[LogLevel, typer.Option("--log-level", help="The least important log lines to show.")]

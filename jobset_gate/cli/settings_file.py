@@ -9,8 +9,8 @@ from pydantic.alias_generators import to_camel
 
 from jobset_gate import settings
 from jobset_gate.cli.documents.reading import read as read_documents
-from jobset_gate.cli.exits import Failed
-from jobset_gate.violation import at, shown
+from jobset_gate.cli.exits import CommandError
+from jobset_gate.violation import child_path, format_value
 
 SECTION: Final = "controller"
 _Many = Annotated[int, Field(ge=1, le=1024)]
@@ -19,7 +19,7 @@ _Port = Annotated[int, Field(ge=0, le=65535)]
 _Seconds = Annotated[float, Field(gt=0, le=3600)]
 
 
-class Controller(BaseModel):
+class ControllerSection(BaseModel):
     """The section `controller`. Durations in seconds; None leaves it to the controller."""
 
     model_config = ConfigDict(frozen=True, extra="forbid", alias_generator=to_camel, populate_by_name=True)
@@ -55,31 +55,31 @@ class Controller(BaseModel):
 
 
 @dataclass(frozen=True, slots=True)
-class File:
+class SettingsFile:
     """What the file says; defaults where it says nothing."""
 
     admission: settings.Settings = field(default_factory=settings.Settings)
-    controller: Controller = field(default_factory=Controller)
+    controller: ControllerSection = field(default_factory=ControllerSection)
 
 
-def read(path: Path | None) -> File:
+def read(path: Path | None) -> SettingsFile:
     """The settings of a file; all defaults without one. Raises Failed naming each bad value with its path."""
     if path is None:
-        return File()
+        return SettingsFile()
     documents = read_documents([str(path)])
     values = documents[0].value
     if len(documents) > 1 or not isinstance(values, dict):
-        raise Failed(f"{path}: settings are one YAML mapping")
+        raise CommandError(f"{path}: settings are one YAML mapping")
     rest = {key: value for key, value in values.items() if key != SECTION}
     try:
-        return File(settings.load(rest), _controller(values.get(SECTION)))
+        return SettingsFile(settings.load(rest), _controller(values.get(SECTION)))
     except settings.BadSettings as problem:
-        raise Failed(f"{path}: " + "; ".join(str(problem).splitlines())) from problem
+        raise CommandError(f"{path}: " + "; ".join(str(problem).splitlines())) from problem
 
 
-def _controller(section: Any) -> Controller:
+def _controller(section: Any) -> ControllerSection:
     try:
-        return Controller.model_validate({} if section is None else section)
+        return ControllerSection.model_validate({} if section is None else section)
     except ValidationError as problem:
         raise settings.BadSettings("\n".join(_lines(problem))) from problem
 
@@ -89,6 +89,6 @@ def _lines(problem: ValidationError) -> list[str]:
     for detail in problem.errors(include_url=False):
         path = SECTION
         for key in detail["loc"]:
-            path = at(path, key)
-        lines.append(f"{path}: {shown(detail['input'])}: {detail['msg'][:1].lower()}{detail['msg'][1:]}")
+            path = child_path(path, key)
+        lines.append(f"{path}: {format_value(detail['input'])}: {detail['msg'][:1].lower()}{detail['msg'][1:]}")
     return lines

@@ -9,18 +9,18 @@ from typing import Any, Final
 import structlog
 
 SIGNALS: Final = (signal.SIGTERM, signal.SIGINT)
-TERMINATED: Final = 128 + signal.SIGTERM
+SIGTERM_EXIT_CODE: Final = 128 + signal.SIGTERM
 """The exit code that a shell gives to what SIGTERM has ended."""
 
 log = structlog.get_logger("jobset_gate.cli")
 
 
-async def until_told(service: Coroutine[Any, Any, None]) -> None:
+async def run_service(service: Coroutine[Any, Any, None]) -> None:
     """Runs a service; SIGTERM or SIGINT cancels it, and this returns when it has ended.
 
     Raises what the service raises.
     """
-    with _heard(*SIGNALS, then=lambda number: log.info("stopping", signal=number.name)) as told:
+    with _cancel_on_signal(*SIGNALS, then=lambda number: log.info("stopping", signal=number.name)) as told:
         try:
             await service
         except asyncio.CancelledError:
@@ -28,19 +28,19 @@ async def until_told(service: Coroutine[Any, Any, None]) -> None:
                 raise
 
 
-async def in_order(command: Coroutine[Any, Any, int]) -> int:
+async def run_command(command: Coroutine[Any, Any, int]) -> int:
     """The exit code of a command; SIGTERM ends it as Ctrl-C does, which asyncio sees to."""
-    with _heard(signal.SIGTERM) as told:
+    with _cancel_on_signal(signal.SIGTERM) as told:
         try:
             return await command
         except asyncio.CancelledError:
             if told:
-                return TERMINATED
+                return SIGTERM_EXIT_CODE
             raise
 
 
 @contextmanager
-def _heard(
+def _cancel_on_signal(
     *numbers: signal.Signals, then: Callable[[signal.Signals], None] = lambda _: None
 ) -> Iterator[list[signal.Signals]]:
     """The first of them cancels the task that is in here, and stands in the list.
@@ -52,7 +52,7 @@ def _heard(
     def stop(number: signal.Signals) -> None:
         told.append(number)
         then(number)
-        _forget(loop, numbers)
+        _remove_handlers(loop, numbers)
         if task is not None:
             task.cancel()
 
@@ -65,9 +65,9 @@ def _heard(
     try:
         yield told
     finally:
-        _forget(loop, numbers)
+        _remove_handlers(loop, numbers)
 
 
-def _forget(loop: asyncio.AbstractEventLoop, numbers: tuple[signal.Signals, ...]) -> None:
+def _remove_handlers(loop: asyncio.AbstractEventLoop, numbers: tuple[signal.Signals, ...]) -> None:
     for each in numbers:
         loop.remove_signal_handler(each)

@@ -8,71 +8,71 @@ from dataclasses import dataclass
 from typing import Any, Final
 
 from jobset_gate import names
-from jobset_gate.edit import Edit
-from jobset_gate.groups.identity import label
-from jobset_gate.groups.model import Key, Meta
-from jobset_gate.groups.pods import claim, two_names
+from jobset_gate.edit import PatchBuilder
+from jobset_gate.groups.identity import group_label
+from jobset_gate.groups.model import PodGroupKey, RawMetadata
+from jobset_gate.groups.pods import conflicting_names, parse_membership
 from jobset_gate.settings import Groups, Native
-from jobset_gate.template import Json, Path, dig, items, mapping
-from jobset_gate.violation import Violation
+from jobset_gate.template import Json, Path, as_list, as_map, nested
+from jobset_gate.violation import FieldError
 
 _GATES: Final[Path] = ("spec", "schedulingGates")
-_STALE: Final = (names.GANG_OPENED, names.GANG_TAKEN_BACK)
+_CONTROLLER_ONLY: Final = (names.POD_GROUP_OPENED, names.POD_GROUP_TAKEN_BACK)
 """What only the keeper writes; a pod that comes with it was copied from one that it had opened."""
 
 
 @dataclass(frozen=True, slots=True)
-class Verdict:
+class PodAdmission:
     """What becomes of a pod: it is refused, changed, or let through as it is."""
 
     operations: list[Json]
-    violations: list[Violation]
+    violations: list[FieldError]
 
 
-AS_IT_IS: Final = Verdict([], [])
+UNCHANGED: Final = PodAdmission([], [])
 
 
-def admitted(pod: Json, namespace: str, groups: Groups) -> Verdict:
+def admit_pod(pod: Json, namespace: str, groups: Groups) -> PodAdmission:
     """The verdict on a pod that is about to be created. A second look at what came of the first changes nothing."""
-    if not takes(pod, groups):
-        return AS_IT_IS
-    meta = Meta.of(pod, namespace)
-    claimed = claim(meta, groups.ways)
+    if not matches_conditions(pod, groups):
+        return UNCHANGED
+    meta = RawMetadata.of_object(pod, namespace)
+    claimed = parse_membership(meta, groups.ways)
     if claimed is None:
-        return AS_IT_IS
-    twice = two_names(meta, groups.ways)
-    return Verdict([], [twice]) if twice else Verdict(_patch(pod, claimed.key, groups.native), [])
+        return UNCHANGED
+    twice = conflicting_names(meta, groups.ways)
+    return PodAdmission([], [twice]) if twice else PodAdmission(_patch(pod, claimed.key, groups.native), [])
 
 
-def takes(pod: Json, groups: Groups) -> bool:
+def matches_conditions(pod: Json, groups: Groups) -> bool:
     """Whether a pod, or a template of pods, is ours if it names a group: what the match conditions say."""
-    spec, notes = mapping(pod.get("spec")), mapping(dig(pod, "metadata", "annotations"))
+    spec, notes = as_map(pod.get("spec")), as_map(nested(pod, "metadata", "annotations"))
     return (
         groups.enabled
         and (spec.get("schedulerName") or names.DEFAULT_SCHEDULER) in groups.scheduler_names
         and not spec.get("nodeName")
         and names.MIRROR_POD not in notes
-        and not any(_is_daemon_set(it) for it in items(dig(pod, "metadata", "ownerReferences")))
+        and not any(_is_daemon_set(it) for it in as_list(nested(pod, "metadata", "ownerReferences")))
         and "schedulingGroup" not in spec
     )
 
 
 def _is_daemon_set(owner: Any) -> bool:
-    return dig(owner, "kind") == "DaemonSet" and dig(owner, "controller") is True
+    return nested(owner, "kind") == "DaemonSet" and nested(owner, "controller") is True
 
 
-def _patch(pod: Json, key: Key, native: Native) -> list[Json]:
-    edit, held = Edit(pod), label(key)
-    if dig(pod, "metadata", "labels", names.GANG) != held:
-        edit.set(("metadata", "labels", names.GANG), held)
-    for stale in _STALE:
-        if stale in mapping(dig(pod, "metadata", "annotations")):
+def _patch(pod: Json, key: PodGroupKey, native: Native) -> list[Json]:
+    edit, held = PatchBuilder(pod), group_label(key)
+    if nested(pod, "metadata", "labels", names.POD_GROUP_LABEL) != held:
+        edit.set(("metadata", "labels", names.POD_GROUP_LABEL), held)
+    for stale in _CONTROLLER_ONLY:
+        if stale in as_map(nested(pod, "metadata", "annotations")):
             edit.remove(("metadata", "annotations", stale))
-    gates = items(dig(pod, *map(str, _GATES)))
+    gates = as_list(nested(pod, *map(str, _GATES)))
     if not gates:
-        edit.set(_GATES, [{"name": names.GANG_GATE}])
-    elif not any(dig(gate, "name") == names.GANG_GATE for gate in gates):
-        edit.insert((*_GATES, len(gates)), {"name": names.GANG_GATE})
+        edit.set(_GATES, [{"name": names.POD_GROUP_GATE}])
+    elif not any(nested(gate, "name") == names.POD_GROUP_GATE for gate in gates):
+        edit.insert((*_GATES, len(gates)), {"name": names.POD_GROUP_GATE})
     if native is Native.ON and key.name:
         # The scheduler's own gangs hold the pod from then on; a group without a name has none.
         edit.set(("spec", "schedulingGroup"), {"podGroupName": names.NATIVE_PREFIX + held})

@@ -3,19 +3,19 @@
 from collections.abc import Iterable
 from typing import Any, Final
 
-from jobset_gate.groups.selection import Expression
-from jobset_gate.model import Word
-from jobset_gate.template import Json, dig, items, mapping
+from jobset_gate.groups.selection import Requirement
+from jobset_gate.model import Value
+from jobset_gate.template import Json, as_list, as_map, nested
 
 Labels = tuple[tuple[str, str], ...]
-Mark = tuple[str, Labels]
+LabelledPod = tuple[str, Labels]
 """(Namespace, labels): what decides about a pod whether others keep it away."""
 
-MOST_TERMS: Final = 8
-MOST_EXPRESSIONS: Final = 16
-MOST_VALUES: Final = 64
+MAX_TERMS: Final = 8
+MAX_REQUIREMENTS: Final = 16
+MAX_VALUES: Final = 64
 
-OF_ONE_POD: Final = frozenset(
+PER_POD_LABELS: Final = frozenset(
     {
         "batch.kubernetes.io/job-completion-index",
         "statefulset.kubernetes.io/pod-name",
@@ -27,10 +27,10 @@ OF_ONE_POD: Final = frozenset(
 _HARD: Final = "requiredDuringSchedulingIgnoredDuringExecution"
 
 
-class Term(Word, frozen=True):
+class AntiAffinityTerm(Value, frozen=True):
     """Which pods are kept away, and from how much."""
 
-    every: tuple[Expression, ...]
+    every: tuple[Requirement, ...]
     """Of their labels: each must hold. () is all pods."""
     topology: str
     """Label of the nodes: they are kept from all nodes that have the same value there."""
@@ -39,45 +39,45 @@ class Term(Word, frozen=True):
     anywhere: bool = False
     """In whatever namespaces a selector chooses, so in any."""
 
-    def selects(self, mark: Mark, home: str) -> bool:
+    def selects_pod(self, mark: LabelledPod, home: str) -> bool:
         """Whether it is about such a pod. `home`: the namespace of the pod whose term it is."""
         namespace, labels = mark
         if not (self.anywhere or namespace in (self.namespaces or (home,))):
             return False
         values = dict(labels)
-        return all(it.key in OF_ONE_POD or _holds(it, values.get(it.key)) for it in self.every)
+        return all(it.key in PER_POD_LABELS or _matches(it, values.get(it.key)) for it in self.every)
 
 
-def of_pod(spec: Json) -> tuple[Term, ...]:
+def anti_affinity_terms(spec: Json) -> tuple[AntiAffinityTerm, ...]:
     """Whom a pod keeps away."""
-    terms = items(dig(spec, "affinity", "podAntiAffinity", _HARD))
-    return tuple(_term(it) for it in terms[:MOST_TERMS] if dig(it, "labelSelector") is not None)
+    terms = as_list(nested(spec, "affinity", "podAntiAffinity", _HARD))
+    return tuple(_term(it) for it in terms[:MAX_TERMS] if nested(it, "labelSelector") is not None)
 
 
-def kept(labels: Iterable[tuple[str, str]]) -> Labels:
+def stable_labels(labels: Iterable[tuple[str, str]]) -> Labels:
     """The labels that are the same for all pods of one owner, in order."""
-    return tuple(sorted(it for it in labels if it[0] not in OF_ONE_POD))
+    return tuple(sorted(it for it in labels if it[0] not in PER_POD_LABELS))
 
 
-def _term(said: Any) -> Term:
-    selector = mapping(dig(said, "labelSelector"))
-    every = [_wants(key, "In", [value]) for key, value in mapping(selector.get("matchLabels")).items()]
-    more = items(selector.get("matchExpressions"))
-    every += [_wants(dig(it, "key"), dig(it, "operator"), items(dig(it, "values"))) for it in more]
-    within = len(every) <= MOST_EXPRESSIONS and all(len(it.values) <= MOST_VALUES for it in every)
-    return Term(
+def _term(said: Any) -> AntiAffinityTerm:
+    selector = as_map(nested(said, "labelSelector"))
+    every = [_requirement(key, "In", [value]) for key, value in as_map(selector.get("matchLabels")).items()]
+    more = as_list(selector.get("matchExpressions"))
+    every += [_requirement(nested(it, "key"), nested(it, "operator"), as_list(nested(it, "values"))) for it in more]
+    within = len(every) <= MAX_REQUIREMENTS and all(len(it.values) <= MAX_VALUES for it in every)
+    return AntiAffinityTerm(
         every=tuple(every) if within else (),
-        topology=str(dig(said, "topologyKey") or ""),
-        namespaces=frozenset(str(it) for it in items(dig(said, "namespaces"))[:MOST_VALUES]),
-        anywhere=dig(said, "namespaceSelector") is not None,
+        topology=str(nested(said, "topologyKey") or ""),
+        namespaces=frozenset(str(it) for it in as_list(nested(said, "namespaces"))[:MAX_VALUES]),
+        anywhere=nested(said, "namespaceSelector") is not None,
     )
 
 
-def _wants(key: Any, operator: Any, values: Iterable[Any]) -> Expression:
-    return Expression(key=str(key), operator=str(operator), values=frozenset(str(it) for it in values))
+def _requirement(key: Any, operator: Any, values: Iterable[Any]) -> Requirement:
+    return Requirement(key=str(key), operator=str(operator), values=frozenset(str(it) for it in values))
 
 
-def _holds(wanted: Expression, value: str | None) -> bool:
+def _matches(wanted: Requirement, value: str | None) -> bool:
     match wanted.operator:
         case "In":
             return value in wanted.values

@@ -7,17 +7,17 @@ from collections.abc import Callable, Iterator
 
 from jobset_gate import names
 from jobset_gate.groups import with_barrier
-from jobset_gate.groups.model import Design, Group
-from jobset_gate.groups.seen import GroupSeen, MemberSeen
-from jobset_gate.groups.standing import Standing
+from jobset_gate.groups.model import Flavor, MergedGroup
+from jobset_gate.groups.seen import GroupSnapshot, MemberPod
+from jobset_gate.groups.standing import GroupReason
 from jobset_gate.model import JobSetSeen
-from jobset_gate.violation import at, note
+from jobset_gate.violation import annotation_path, child_path
 
-Look = Callable[[str, str], JobSetSeen | None]
+JobSetLookup = Callable[[str, str], JobSetSeen | None]
 """A gated JobSet by namespace and name; None: it has no gate, or has not been seen yet."""
 
 
-def standing(seen: GroupSeen, look: Look) -> Standing | None:
+def barrier_hold(seen: GroupSnapshot, look: JobSetLookup) -> GroupReason | None:
     """Why a group may not be opened: its minimum is not what the barrier of its pods waits for. None: it is, or they
     wait in none.
     """
@@ -27,22 +27,22 @@ def standing(seen: GroupSeen, look: Look) -> Standing | None:
     unknown = sorted({it.jobset for it in seen.members if it.barrier and _unseen(it, look)})
     if unknown:  # a new leader may see the pods first
         text = f"its pods also wait in the start barrier of JobSet {', '.join(unknown)}, which has not been seen yet"
-        return Standing(reason=names.REASON_GATHERING, message=text)
+        return GroupReason(reason=names.REASON_GATHERING, message=text)
     for jobset in _jobsets(seen, look):
         expected = sum(job.expected for job in jobset.targets)
-        wrong = with_barrier.minimum(_minimum_path(group), group.minimum, expected)
+        wrong = with_barrier.minimum_conflict(_minimum_path(group), group.minimum, expected)
         if wrong is not None:
-            return Standing(reason=names.REASON_INVALID_GROUP, message=f"{wrong} (JobSet {jobset.name})")
+            return GroupReason(reason=names.REASON_INVALID_GROUP, message=f"{wrong} (JobSet {jobset.name})")
     return None
 
 
-def doubts(seen: GroupSeen, look: Look) -> tuple[str, ...]:
+def barrier_doubts(seen: GroupSnapshot, look: JobSetLookup) -> tuple[str, ...]:
     """What to warn of: a barrier gives up while the group is still being placed."""
-    told = ((it.name, with_barrier.timeout(it.config.timeout, seen.group.wait)) for it in _jobsets(seen, look))
+    told = ((it.name, with_barrier.timeout_warning(it.config.timeout, seen.group.wait)) for it in _jobsets(seen, look))
     return tuple(f"JobSet {name}: {text}" for name, text in told if text is not None)
 
 
-def _jobsets(seen: GroupSeen, look: Look) -> Iterator[JobSetSeen]:
+def _jobsets(seen: GroupSnapshot, look: JobSetLookup) -> Iterator[JobSetSeen]:
     """The gated JobSets that its pods come from, by name."""
     for name in sorted({it.jobset for it in seen.members if it.jobset and it.alive}):
         jobset = look(seen.group.key.namespace, name)
@@ -50,18 +50,18 @@ def _jobsets(seen: GroupSeen, look: Look) -> Iterator[JobSetSeen]:
             yield jobset
 
 
-def _unseen(member: MemberSeen, look: Look) -> bool:
+def _unseen(member: MemberPod, look: JobSetLookup) -> bool:
     return member.alive and member.gated and look(member.namespace, member.jobset) is None
 
 
-def _minimum_path(group: Group) -> str:
+def _minimum_path(group: MergedGroup) -> str:
     """Where it is said: on the pods, if they say it, or else in the PodGroup."""
     match group.key.design:
-        case Design.ALIBABA:
-            return at("metadata.labels", names.ALIBABA_MINIMUM)
-        case Design.KEP_24:
+        case Flavor.ALIBABA:
+            return child_path("metadata.labels", names.ALIBABA_MINIMUM)
+        case Flavor.KEP_24:
             return "spec.minMembers"
-        case Design.KOORDINATOR if group.pod_group is None or group.pod_group.terms.minimum != group.minimum:
-            return note(names.KOORDINATOR_MINIMUM)
+        case Flavor.KOORDINATOR if group.pod_group is None or group.pod_group.terms.minimum != group.minimum:
+            return annotation_path(names.KOORDINATOR_MINIMUM)
         case _:
             return "spec.minMember"

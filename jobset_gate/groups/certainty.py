@@ -8,30 +8,30 @@ holds for every shape, no order of placing gets stuck.
 from collections.abc import Iterable, Sequence
 
 from jobset_gate.groups.requests import Amounts
-from jobset_gate.groups.selection import Node, Selection
-from jobset_gate.model import Word
+from jobset_gate.groups.selection import NodeFacts, NodeSelection
+from jobset_gate.model import Value
 
 
-class Shape(Word, frozen=True):
+class PodShape(Value, frozen=True):
     """Pods that are alike in all that decides about their place, and how many of them are to be placed."""
 
-    selection: Selection
+    selection: NodeSelection
     requests: Amounts
     count: int
 
     @property
-    def likeness(self) -> "Likeness":
+    def equivalence_key(self) -> "EquivalenceKey":
         """The same for pods that are alike."""
         return self.selection, tuple(sorted(self.requests.items()))
 
 
-Likeness = tuple[Selection, tuple[tuple[str, int], ...]]
+EquivalenceKey = tuple[NodeSelection, tuple[tuple[str, int], ...]]
 
 
-class Room(Word, frozen=True):
+class NodeInfo(Value, frozen=True):
     """A node and what is free on it: allocatable, less what is bound and what is reserved."""
 
-    node: Node
+    node: NodeFacts
     free: Amounts
     whole: Amounts | None = None
     """What would be free if nothing were bound to it; None: not known."""
@@ -39,47 +39,47 @@ class Room(Word, frozen=True):
     """What is bound to it, by priority."""
 
 
-class Kind:
+class EquivalenceClass:
     """All pods that are alike: one object for them, so that looking one up by what it is like is done once."""
 
-    __slots__ = ("_harms", "places", "requests", "selection", "slots")
+    __slots__ = ("_displaced", "places", "requests", "selection", "slots")
 
-    def __init__(self, selection: Selection, requests: Amounts, rooms: Sequence[Room]) -> None:
+    def __init__(self, selection: NodeSelection, requests: Amounts, rooms: Sequence[NodeInfo]) -> None:
         self.selection, self.requests = selection, requests
-        self.slots = [self._on(it) for it in rooms]
+        self.slots = [self._capacity_on(it) for it in rooms]
         self.places = sum(self.slots)
         """How many of them alone have room."""
-        self._harms: dict[Kind, int] = {}
+        self._displaced: dict[EquivalenceClass, int] = {}
 
-    def harmed_by(self, other: "Kind") -> int:
+    def displaced_by(self, other: "EquivalenceClass") -> int:
         """How many of these may lose their place to one of the others: never more than this."""
-        known = self._harms.get(other)
+        known = self._displaced.get(other)
         if known is None:
-            known = self._harms[other] = _harm(other.requests, self.requests)
+            known = self._displaced[other] = _most_displaced(other.requests, self.requests)
         return known
 
-    def look(self, number: int, room: Room) -> None:
+    def update_node(self, number: int, room: NodeInfo) -> None:
         """This node is different by now."""
-        before, now = self.slots[number], self._on(room)
+        before, now = self.slots[number], self._capacity_on(room)
         self.slots[number] = now
         self.places += now - before
 
-    def _on(self, room: Room) -> int:
+    def _capacity_on(self, room: NodeInfo) -> int:
         many = capacity(room.free, self.requests)
         return many if many and self.selection.admits(room.node) else 0
 
 
-class Ground:
+class NodeSnapshot:
     """The nodes; how many pods of a kind they have room for is reckoned once, and then for nodes that have changed."""
 
-    def __init__(self, rooms: Sequence[Room] = ()) -> None:
+    def __init__(self, rooms: Sequence[NodeInfo] = ()) -> None:
         self.rooms = rooms
-        self._kinds: dict[Likeness, Kind] = {}
-        self._used: set[Likeness] = set()
+        self._kinds: dict[EquivalenceKey, EquivalenceClass] = {}
+        self._used: set[EquivalenceKey] = set()
         self.changes = 0
         """How often the nodes were found different."""
 
-    def renew(self, rooms: Sequence[Room]) -> None:
+    def refresh(self, rooms: Sequence[NodeInfo]) -> None:
         """The nodes as they are now: the same objects as before where nothing has changed.
 
         Kinds that nobody has asked for since the last time are forgotten.
@@ -96,102 +96,103 @@ class Ground:
         changed = [number for number, (old, new) in enumerate(zip(before, rooms, strict=True)) if old is not new]
         for kind in self._kinds.values():
             for number in changed:
-                kind.look(number, rooms[number])
+                kind.update_node(number, rooms[number])
 
-    def kind(self, shape: Shape) -> Kind:
+    def equivalence_class(self, shape: PodShape) -> EquivalenceClass:
         """What these pods are."""
-        like = shape.likeness
+        like = shape.equivalence_key
         known = self._kinds.get(like)
         if known is None:
-            known = self._kinds[like] = Kind(shape.selection, shape.requests, self.rooms)
+            known = self._kinds[like] = EquivalenceClass(shape.selection, shape.requests, self.rooms)
         self._used.add(like)
         return known
 
-    def capacity(self, shape: Shape) -> int:
+    def capacity(self, shape: PodShape) -> int:
         """How many pods of this shape alone have room."""
-        return self.kind(shape).places
+        return self.equivalence_class(shape).places
 
-    def certain(self, shapes: Iterable[Shape], beside: Iterable[Shape] = ()) -> bool:
+    def is_guaranteed(self, shapes: Iterable[PodShape], beside: Iterable[PodShape] = ()) -> bool:
         """Whether all pods have room whatever happens; those `beside` them need none, but take what they find."""
-        ledger = Ledger(self)
-        ledger.add(beside, sure=False)
-        return ledger.certain(shapes)
+        ledger = Reservations(self)
+        ledger.add_pods(beside, sure=False)
+        return ledger.guarantees(shapes)
 
 
-class Ledger:
+class Reservations:
     """Pods that are to be placed, added up as groups are opened, so that one more costs no look at all pairs again.
 
     Of each kind so many as have places at all can take a place from others. `_load` is how many places of a kind that
     needs them may be lost to others.
     """
 
-    def __init__(self, ground: Ground) -> None:
+    def __init__(self, ground: NodeSnapshot) -> None:
         self._ground = ground
-        self._sure: dict[Kind, int] = {}
-        self._unsure: dict[Kind, int] = {}
-        self._load: dict[Kind, int] = {}
+        self._sure: dict[EquivalenceClass, int] = {}
+        self._unsure: dict[EquivalenceClass, int] = {}
+        self._load: dict[EquivalenceClass, int] = {}
 
     @property
     def empty(self) -> bool:
         """Nothing is to be placed."""
         return not self._sure and not self._unsure
 
-    def add(self, shapes: Iterable[Shape], *, sure: bool) -> None:
+    def add_pods(self, shapes: Iterable[PodShape], *, sure: bool) -> None:
         """These are to be placed as well; those that are not sure need no place, but take what they find."""
         for shape in shapes:
-            self._add(self._ground.kind(shape), shape.count, sure=sure)
+            self._add(self._ground.equivalence_class(shape), shape.count, sure=sure)
 
-    def certain(self, shapes: Iterable[Shape]) -> bool:
+    def guarantees(self, shapes: Iterable[PodShape]) -> bool:
         """Whether all that are sure, and these too, have room whatever happens."""
-        more: dict[Kind, int] = {}
+        more: dict[EquivalenceClass, int] = {}
         for shape in shapes:
-            kind = self._ground.kind(shape)
+            kind = self._ground.equivalence_class(shape)
             more[kind] = more.get(kind, 0) + shape.count
-        grown = {kind: _able(kind, self._sure.get(kind, 0) + many) for kind, many in more.items()}
-        before = {kind: _able(kind, self._sure.get(kind, 0)) for kind in more}
+        grown = {kind: _capped(kind, self._sure.get(kind, 0) + many) for kind, many in more.items()}
+        before = {kind: _capped(kind, self._sure.get(kind, 0)) for kind in more}
         for kind, many in more.items():
-            others = sum(kind.harmed_by(it) * (grown[it] - before[it]) for it in more if it is not kind)
-            if kind.places < self._sure.get(kind, 0) + many + self._loaded(kind) + others:
+            others = sum(kind.displaced_by(it) * (grown[it] - before[it]) for it in more if it is not kind)
+            if kind.places < self._sure.get(kind, 0) + many + self._current_load(kind) + others:
                 return False
         return all(
-            kind.places >= many + self._load[kind] + sum(kind.harmed_by(it) * (grown[it] - before[it]) for it in more)
+            kind.places
+            >= many + self._load[kind] + sum(kind.displaced_by(it) * (grown[it] - before[it]) for it in more)
             for kind, many in self._sure.items()
             if kind not in more
         )
 
-    def _loaded(self, kind: Kind) -> int:
+    def _current_load(self, kind: EquivalenceClass) -> int:
         known = self._load.get(kind)
         if known is not None:
             return known
-        sure = sum(kind.harmed_by(it) * _able(it, many) for it, many in self._sure.items() if it is not kind)
-        return sure + sum(kind.harmed_by(it) * _able(it, many) for it, many in self._unsure.items())
+        sure = sum(kind.displaced_by(it) * _capped(it, many) for it, many in self._sure.items() if it is not kind)
+        return sure + sum(kind.displaced_by(it) * _capped(it, many) for it, many in self._unsure.items())
 
-    def _add(self, kind: Kind, count: int, *, sure: bool) -> None:
+    def _add(self, kind: EquivalenceClass, count: int, *, sure: bool) -> None:
         many = self._sure if sure else self._unsure
         if sure and kind not in self._load:
-            self._load[kind] = self._loaded(kind)
+            self._load[kind] = self._current_load(kind)
         before = many.get(kind, 0)
         many[kind] = before + count
-        grown = _able(kind, before + count) - _able(kind, before)
+        grown = _capped(kind, before + count) - _capped(kind, before)
         if grown:
             for other in self._load:
                 if other is not kind or not sure:
-                    self._load[other] += other.harmed_by(kind) * grown
+                    self._load[other] += other.displaced_by(kind) * grown
 
 
-def _able(kind: Kind, many: int) -> int:
+def _capped(kind: EquivalenceClass, many: int) -> int:
     """More than have places cannot take any."""
     return min(many, kind.places)
 
 
-def alike(shapes: Iterable[Shape]) -> list[Shape]:
+def group_equal(shapes: Iterable[PodShape]) -> list[PodShape]:
     """The same pods with one shape for all that are alike."""
-    found: dict[Likeness, Shape] = {}
+    found: dict[EquivalenceKey, PodShape] = {}
     for shape in shapes:
-        key = shape.likeness
+        key = shape.equivalence_key
         before = found.get(key)
         count = shape.count if before is None else shape.count + before.count
-        found[key] = Shape(selection=shape.selection, requests=shape.requests, count=count)
+        found[key] = PodShape(selection=shape.selection, requests=shape.requests, count=count)
     return list(found.values())
 
 
@@ -200,6 +201,6 @@ def capacity(free: Amounts, asked: Amounts) -> int:
     return max(0, min((free.get(name, 0) // many for name, many in asked.items() if many > 0), default=0))
 
 
-def _harm(other: Amounts, asked: Amounts) -> int:
+def _most_displaced(other: Amounts, asked: Amounts) -> int:
     """How many pods of one kind may lose their place to one pod of another: never more than this."""
     return max((-(-other.get(name, 0) // many) for name, many in asked.items() if many > 0), default=0)

@@ -12,54 +12,54 @@ import msgspec
 
 from jobset_gate import names
 from jobset_gate.groups import holders, podgroups, pods, values
-from jobset_gate.groups.model import Meta
-from jobset_gate.template import Json, dig, dotted, mapping
-from jobset_gate.violation import Fault, Violation, at
+from jobset_gate.groups.model import RawMetadata
+from jobset_gate.template import Json, as_map, format_path, nested
+from jobset_gate.violation import CauseType, FieldError, child_path
 
 _POD_GROUP_NUMBERS: Final = ("minMember", "minMembers", "scheduleTimeoutSeconds")
 _DIGITS: Final = re.compile(r"[0-9]{1,10}")
 _NOT_IN_NAMES: Final = re.compile(r"[^a-z0-9.-]+")
 
 
-class Corrected(msgspec.Struct, frozen=True, kw_only=True):
+class CorrectedManifest(msgspec.Struct, frozen=True, kw_only=True):
     """A manifest in a form that an API server takes, and what was wrong with it before."""
 
     manifest: Json
-    problems: tuple[Violation, ...]
+    problems: tuple[FieldError, ...]
 
 
-def of(given: Json) -> Corrected:
+def correct_manifest(given: Json) -> CorrectedManifest:
     """The manifest put right; without problems it is as it was given."""
-    fixing = _Fixing(copy.deepcopy(given))
+    fixing = _Corrector(copy.deepcopy(given))
     fixing.kind()
-    if dig(fixing.manifest, "kind") == names.POD_GROUP:
+    if nested(fixing.manifest, "kind") == names.POD_GROUP:
         fixing.api_version()
         fixing.numbers()
     fixing.metadata()
-    for path, holder in holders.pods(fixing.manifest):
-        fixing.texts(holder, dotted((*path, "metadata")))
-    if dig(fixing.manifest, "kind") == names.POD_GROUP:
+    for path, holder in holders.pod_templates(fixing.manifest):
+        fixing.texts(holder, format_path((*path, "metadata")))
+    if nested(fixing.manifest, "kind") == names.POD_GROUP:
         fixing.texts(fixing.manifest, "metadata")
-    return Corrected(manifest=fixing.manifest, problems=tuple(fixing.problems))
+    return CorrectedManifest(manifest=fixing.manifest, problems=tuple(fixing.problems))
 
 
-def concerns(given: Any) -> bool:
+def names_group(given: Any) -> bool:
     """Whether a manifest has to do with a group: a PodGroup, something that pods are made of, or a bit of metadata."""
-    kind, version = dig(given, "kind"), dig(given, "apiVersion")
+    kind, version = nested(given, "kind"), nested(given, "apiVersion")
     if kind == names.POD_GROUP:
         return version == names.POD_GROUP_VERSION or podgroups.api_group(kind, version) is not None
-    metas = [*holders.metas(given)]
+    metas = [*holders.pod_metadata(given)]
     if isinstance(given, dict) and kind is None and version is None:
-        metas.append(Meta.of(given, ""))
-    return any(pods.claims(meta) or pods.nameless(meta) for meta in metas)
+        metas.append(RawMetadata.of_object(given, ""))
+    return any(pods.parse_memberships(meta) or pods.minimum_without_name(meta) for meta in metas)
 
 
-class _Fixing:
+class _Corrector:
     """One manifest, put right step by step; every change is a problem told."""
 
     def __init__(self, manifest: Json) -> None:
         self.manifest = manifest
-        self.problems: list[Violation] = []
+        self.problems: list[FieldError] = []
 
     def kind(self) -> None:
         """Metadata alone that names a group: a pod's, since its keys are those of pods."""
@@ -69,7 +69,7 @@ class _Fixing:
             "kind", None, "must be given, with apiVersion: keys of a group alone are no object, here they are a Pod's"
         )
         self.manifest = {"apiVersion": "v1", "kind": "Pod", **self.manifest}
-        if dig(self.manifest, "spec", "containers") is None:
+        if nested(self.manifest, "spec", "containers") is None:
             self._tell("spec.containers", None, "must be given: what the pods run is not known, so it is not put in")
 
     def api_version(self) -> None:
@@ -77,14 +77,14 @@ class _Fixing:
         said = self.manifest.get("apiVersion")
         if said != names.POD_GROUP_VERSION:
             return
-        kep24 = "minMembers" in mapping(self.manifest.get("spec"))
+        kep24 = "minMembers" in as_map(self.manifest.get("spec"))
         right = f"{names.KEP24_GROUP if kep24 else names.SIGS_GROUP}/{said}"
-        self._tell("apiVersion", said, f"must name the API group, too: {right}", Fault.NOT_SUPPORTED)
+        self._tell("apiVersion", said, f"must name the API group, too: {right}", CauseType.NOT_SUPPORTED)
         self.manifest["apiVersion"] = right
 
     def numbers(self) -> None:
         """Numbers of a PodGroup's spec in quotes."""
-        spec = mapping(self.manifest.get("spec"))
+        spec = as_map(self.manifest.get("spec"))
         for key in _POD_GROUP_NUMBERS:
             said = spec.get(key)
             if isinstance(said, str) and _DIGITS.fullmatch(said):
@@ -93,7 +93,7 @@ class _Fixing:
 
     def metadata(self) -> None:
         """Names that no object can have, or none."""
-        meta = mapping(self.manifest.get("metadata"))
+        meta = as_map(self.manifest.get("metadata"))
         for key, fits in (("namespace", values.is_namespace), ("name", values.is_name)):
             said = meta.get(key)
             right = _lower(said) if isinstance(said, str) else ""
@@ -111,9 +111,9 @@ class _Fixing:
     def texts(self, holder: Json, path: str) -> None:
         """Labels and annotations that are no strings; namespaces with capitals in a list of gangs."""
         for kind in ("labels", "annotations"):
-            texts = mapping(mapping(holder.get("metadata")).get(kind))
+            texts = as_map(as_map(holder.get("metadata")).get(kind))
             for key, said in list(texts.items()):
-                place = at(at(path, kind), key)
+                place = child_path(child_path(path, kind), key)
                 right = said if isinstance(said, str) else _text(said)
                 if right != said:
                     self._tell(place, said, "must be a string: put it in quotes")
@@ -132,13 +132,13 @@ class _Fixing:
         self._tell(place, said, f"must name namespaces in lower case, without _: {', '.join(right)}")
         return msgspec.json.encode(right).decode()
 
-    def _tell(self, path: str, value: Any, message: str, fault: Fault = Fault.INVALID) -> None:
-        self.problems.append(Violation(path, value, message, fault))
+    def _tell(self, path: str, value: Any, message: str, fault: CauseType = CauseType.INVALID) -> None:
+        self.problems.append(FieldError(path, value, message, fault))
 
 
 def _gang_name(meta: Json) -> str:
     """What a pod without a name may be called after."""
-    said = mapping(meta.get("annotations")).get(names.KOORDINATOR_NAME)
+    said = as_map(meta.get("annotations")).get(names.KOORDINATOR_NAME)
     return (_lower(said) if isinstance(said, str) else "") or "member"
 
 

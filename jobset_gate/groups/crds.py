@@ -9,8 +9,8 @@ from types import MappingProxyType
 from typing import Any, Final
 
 from jobset_gate import names
-from jobset_gate.groups.model import Way
-from jobset_gate.template import dig, items, mapping
+from jobset_gate.groups.model import Format
+from jobset_gate.template import as_list, as_map, nested
 
 Json = dict[str, Any]
 
@@ -18,11 +18,11 @@ REVISION: Final = 1
 """Of the manifests below: raised with every change of them, so that an older controller undoes nothing."""
 MANAGER: Final = f"{names.FIELD_MANAGER}-crds"
 """Our field manager for these alone."""
-_NEEDED: Final[Mapping[Way, str]] = MappingProxyType(
+_NEEDED: Final[Mapping[Format, str]] = MappingProxyType(
     {
-        Way.SCHEDULER_PLUGINS: names.PLUGINS_GROUP,
-        Way.KOORDINATOR_POD_GROUP: names.SIGS_GROUP,
-        Way.KEP_24: names.KEP24_GROUP,
+        Format.SCHEDULER_PLUGINS: names.PLUGINS_GROUP,
+        Format.KOORDINATOR_POD_GROUP: names.SIGS_GROUP,
+        Format.KEP_24: names.KEP24_GROUP,
     }
 )
 """Koordinator's way also takes scheduler-plugins' PodGroups, but has a kind of its own."""
@@ -78,7 +78,7 @@ _FIELDS: Final[Mapping[str, tuple[Json, Json]]] = MappingProxyType(
     }
 )
 """Of spec and of status, by API group."""
-MINIMUM: Final[Mapping[str, str]] = MappingProxyType(
+MINIMUM_FIELD: Final[Mapping[str, str]] = MappingProxyType(
     {names.PLUGINS_GROUP: "minMember", names.SIGS_GROUP: "minMember", names.KEP24_GROUP: "minMembers"}
 )
 """The field of spec without which a PodGroup says nothing."""
@@ -96,10 +96,10 @@ GROUPS: Final[Mapping[str, str]] = MappingProxyType({crd_name(group): group for 
 def manifest(group: str) -> Json:
     """The CRD as we make it."""
     spec, status = _FIELDS[group]
-    notes = {names.GANG_CRD_REVISION: str(REVISION)}
+    notes = {names.POD_GROUP_CRD_REVISION: str(REVISION)}
     if group.endswith(".k8s.io"):
         notes[names.API_APPROVED] = UNAPPROVED
-    minimum = MINIMUM[group]
+    minimum = MINIMUM_FIELD[group]
     columns = [("Minimum", "integer", f".spec.{minimum}"), ("Running", "integer", ".status.running")]
     if "phase" in status:
         columns.insert(0, ("Phase", "string", ".status.phase"))
@@ -149,9 +149,9 @@ def manifest(group: str) -> Json:
 
 def is_ours(crd: Mapping[str, Any]) -> bool:
     """Whether we have made it, and nobody has put another spec into it since."""
-    return dig(crd, "metadata", "labels", names.MANAGED_BY_LABEL) == names.PROGRAM and not any(
-        entry.get("manager") != MANAGER and "f:spec" in mapping(entry.get("fieldsV1"))
-        for entry in map(mapping, items(dig(crd, "metadata", "managedFields")))
+    return nested(crd, "metadata", "labels", names.MANAGED_BY_LABEL) == names.PROGRAM and not any(
+        entry.get("manager") != MANAGER and "f:spec" in as_map(entry.get("fieldsV1"))
+        for entry in map(as_map, as_list(nested(crd, "metadata", "managedFields")))
         if not entry.get("subresource")
     )
 
@@ -162,7 +162,7 @@ def update(crd: Mapping[str, Any]) -> Json:
     return {**made, "metadata": {**made["metadata"], "resourceVersion": crd["metadata"]["resourceVersion"]}}
 
 
-def wanted(ways: Collection[Way]) -> tuple[str, ...]:
+def needed_crds(ways: Collection[Format]) -> tuple[str, ...]:
     """The names of the CRDs that these ways need."""
     return tuple(crd_name(group) for way, group in _NEEDED.items() if way in ways)
 
@@ -174,27 +174,27 @@ def outdated(crd: Mapping[str, Any]) -> bool:
 
 def revision(crd: Mapping[str, Any]) -> int:
     """Which form of ours it is; 0 if it does not say."""
-    said = dig(crd, "metadata", "annotations", names.GANG_CRD_REVISION)
+    said = nested(crd, "metadata", "annotations", names.POD_GROUP_CRD_REVISION)
     return int(said) if isinstance(said, str) and said.isascii() and said.isdigit() else 0
 
 
-def unusable(crd: Mapping[str, Any]) -> str:
+def why_unusable(crd: Mapping[str, Any]) -> str:
     """Why groups cannot be said with this CRD, for people; "" if they can."""
-    name, group = dig(crd, "metadata", "name"), dig(crd, "spec", "group")
+    name, group = nested(crd, "metadata", "name"), nested(crd, "spec", "group")
     version = next((one for one in _served(crd) if one.get("name") == names.POD_GROUP_VERSION), None)
     if version is None:
         served = ", ".join(str(one.get("name")) for one in _served(crd)) or "nothing"
         return f"the CRD {name} serves {served}, and only {names.POD_GROUP_VERSION} is known here"
-    schema = mapping(dig(version, "schema", "openAPIV3Schema"))
-    spec = mapping(dig(schema, "properties", "spec"))
-    if _open(schema) or _open(spec) or MINIMUM.get(str(group), "") in mapping(spec.get("properties")):
+    schema = as_map(nested(version, "schema", "openAPIV3Schema"))
+    spec = as_map(nested(schema, "properties", "spec"))
+    if _is_open(schema) or _is_open(spec) or MINIMUM_FIELD.get(str(group), "") in as_map(spec.get("properties")):
         return ""
-    return f"the CRD {name} has no spec.{MINIMUM.get(str(group), '')} in {names.POD_GROUP_VERSION}"
+    return f"the CRD {name} has no spec.{MINIMUM_FIELD.get(str(group), '')} in {names.POD_GROUP_VERSION}"
 
 
 def _served(crd: Mapping[str, Any]) -> list[Mapping[str, Any]]:
-    return [one for one in map(mapping, items(dig(crd, "spec", "versions"))) if one.get("served")]
+    return [one for one in map(as_map, as_list(nested(crd, "spec", "versions"))) if one.get("served")]
 
 
-def _open(schema: Mapping[str, Any]) -> bool:
+def _is_open(schema: Mapping[str, Any]) -> bool:
     return schema.get("x-kubernetes-preserve-unknown-fields") is True

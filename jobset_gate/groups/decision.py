@@ -8,25 +8,27 @@ from typing import Final
 import msgspec
 
 from jobset_gate.groups import generation
-from jobset_gate.groups.model import Group
-from jobset_gate.groups.record import How, Record, Share, Stage
-from jobset_gate.groups.seen import GroupSeen
+from jobset_gate.groups.model import MergedGroup
+from jobset_gate.groups.record import AdmissionMode, AdmissionRecord, AdmissionState, GangShare
+from jobset_gate.groups.seen import GroupSnapshot
 
-LONGEST: Final[Mapping[How, Fraction]] = MappingProxyType({How.PROBE: Fraction(3600), How.FIT: Fraction(86_400)})
+MAX_WAITS: Final[Mapping[AdmissionMode, Fraction]] = MappingProxyType(
+    {AdmissionMode.PROBE: Fraction(3600), AdmissionMode.FIT: Fraction(86_400)}
+)
 """Seconds that a limit can have, whatever a user has asked for: so long a group keeps a place, or room, from others."""
 
 
-def decision(seen: Sequence[GroupSeen], how: How, now: float) -> Record:
+def new_record(seen: Sequence[GroupSnapshot], how: AdmissionMode, now: float) -> AdmissionRecord:
     """The record that opens these gangs together; it stands on the home of the first."""
     groups = [it.group for it in seen]
     shares = [_share(it) for it in seen]
     before = [it.record for it in seen if it.record is not None]
-    return Record(
-        generation=generation.upcoming(seen[0]),
-        stage=Stage.OPEN,
+    return AdmissionRecord(
+        generation=generation.next_generation(seen[0]),
+        stage=AdmissionState.OPEN,
         how=how,
         at=now,
-        gangs=tuple((it.group.key, generation.upcoming(it)) for it in seen),
+        gangs=tuple((it.group.key, generation.next_generation(it)) for it in seen),
         minimum=shares[0].minimum,
         wait=_wait(groups, how),
         mode=shares[0].mode,
@@ -37,25 +39,25 @@ def decision(seen: Sequence[GroupSeen], how: How, now: float) -> Record:
     )
 
 
-def believed(record: Record, group: Group, gangs: Sequence[Group]) -> Record:
+def trusted_record(record: AdmissionRecord, group: MergedGroup, gangs: Sequence[MergedGroup]) -> AdmissionRecord:
     """The record of an open group, as far as members and PodGroup bear it out: whoever may write to its home may write
     any numbers. `gangs`: all groups of the decision that are there.
     """
     minimum = record.minimum if group.minimum is None else min(record.minimum, group.minimum)
     wait = min(record.wait, _wait(gangs, record.how))
-    if record.stage is Stage.CLOSED or (minimum, wait) == (record.minimum, record.wait):
+    if record.stage is AdmissionState.CLOSED or (minimum, wait) == (record.minimum, record.wait):
         return record
     return msgspec.structs.replace(record, minimum=minimum, wait=wait)
 
 
-def _wait(groups: Sequence[Group], how: How) -> Fraction:
+def _wait(groups: Sequence[MergedGroup], how: AdmissionMode) -> Fraction:
     asked = max(it.wait for it in groups)
-    return min(asked, LONGEST.get(how, asked))
+    return min(asked, MAX_WAITS.get(how, asked))
 
 
-def _share(seen: GroupSeen) -> Share:
-    members = generation.ready(seen)
-    return Share(
+def _share(seen: GroupSnapshot) -> GangShare:
+    members = generation.ready_members(seen)
+    return GangShare(
         minimum=seen.group.minimum or 0,
         mode=seen.group.mode,
         many=len(members),

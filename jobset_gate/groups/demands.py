@@ -6,118 +6,124 @@ from math import ceil
 from typing import Final
 
 from jobset_gate.groups import generation, requests
-from jobset_gate.groups.anti_affinity import Mark
+from jobset_gate.groups.anti_affinity import LabelledPod
 from jobset_gate.groups.candidates import Candidate
-from jobset_gate.groups.certainty import Shape, alike
+from jobset_gate.groups.certainty import PodShape, group_equal
 from jobset_gate.groups.domains import Domains
-from jobset_gate.groups.fit import Demand
-from jobset_gate.groups.generation import State
+from jobset_gate.groups.fit import GroupRequest
+from jobset_gate.groups.generation import MemberState
 from jobset_gate.groups.requests import Amounts
-from jobset_gate.groups.seen import GroupSeen, MemberSeen
-from jobset_gate.groups.selection import Selection
+from jobset_gate.groups.seen import GroupSnapshot, MemberPod
+from jobset_gate.groups.selection import NodeSelection
 
-MOST_KINDS: Final = 40
+MAX_POD_KINDS: Final = 40
 """Of pods in what opens together, or of those that are being placed, for a closer look: each takes a millisecond."""
 
-MIXED: Final = f"that its pods are of more than {MOST_KINDS} kinds"
-TAKEN_BACK: Final = "what it was taken back for"
+MIXED: Final = f"that its pods are of more than {MAX_POD_KINDS} kinds"
+EVICTED_BEFORE: Final = "what it was taken back for"
 
 
-def candidate(seen: Sequence[GroupSeen], domains: Domains, *, backs_off: str = "") -> Candidate:
+def make_candidate(seen: Sequence[GroupSnapshot], domains: Domains, *, backs_off: str = "") -> Candidate:
     """Gathered groups that open together. `backs_off`: why not yet."""
-    members = [generation.ready(it) for it in seen]
-    asked = [shapes(it, domains) for it in members]
+    members = [generation.ready_members(it) for it in seen]
+    asked = [pod_shapes(it, domains) for it in members]
     every = [shape for each in asked for shape in each]
     waiting = [it for each in members for it in each]
-    its_marks = marks(waiting)
-    mixed = len(alike(every)) > MOST_KINDS or len(its_marks) > MOST_KINDS
+    its_marks = labelled_pods(waiting)
+    mixed = len(group_equal(every)) > MAX_POD_KINDS or len(its_marks) > MAX_POD_KINDS
     return Candidate(
-        demands=tuple(_demand(it, _least(each) if mixed else each) for it, each in zip(seen, asked, strict=True)),
+        demands=tuple(
+            _demand(it, _least_requests(each) if mixed else each) for it, each in zip(seen, asked, strict=True)
+        ),
         priority=max(it.priority for it in waiting),
-        created=min(it.created for it in seen) if backs_off else _rank(seen),
-        since=max(_since(it) for it in seen),
-        domain=domains.of(every),
-        unmodelled=_doubts(seen, waiting, domains, mixed=mixed, backs_off=bool(backs_off)),
+        created=min(it.created for it in seen) if backs_off else _queued_at(seen),
+        since=max(_ready_since(it) for it in seen),
+        domain=domains.domain_of(every),
+        unmodelled=_unsupported(seen, waiting, domains, mixed=mixed, backs_off=bool(backs_off)),
         preempts=min(it.priority for it in waiting) if all(it.preempts for it in waiting) else None,
         marks=frozenset() if mixed else its_marks,
         backs_off=backs_off,
     )
 
 
-def shapes(members: Iterable[MemberSeen], domains: Domains) -> tuple[Shape, ...]:
+def pod_shapes(members: Iterable[MemberPod], domains: Domains) -> tuple[PodShape, ...]:
     """Members that are alike counted as one; mostly they share their shape, so that looking at it is not needed.
 
     Without what no node offers: who serves that is not known here.
     """
-    counted: dict[int, list[MemberSeen]] = {}
+    counted: dict[int, list[MemberPod]] = {}
     for member in members:
         counted.setdefault(id(member.shape), []).append(member)
     return tuple(
-        Shape(selection=alike[0].shape.selection, requests=domains.offered(alike[0].shape.requests), count=len(alike))
+        PodShape(
+            selection=alike[0].shape.selection,
+            requests=domains.offered_requests(alike[0].shape.requests),
+            count=len(alike),
+        )
         for alike in counted.values()
     )
 
 
-def marks(members: Iterable[MemberSeen]) -> frozenset[Mark]:
+def labelled_pods(members: Iterable[MemberPod]) -> frozenset[LabelledPod]:
     """What decides whether others keep them away."""
     return frozenset((it.namespace, it.labels) for it in members if it.labels is not None)
 
 
-def _doubts(
-    seen: Sequence[GroupSeen], members: Sequence[MemberSeen], domains: Domains, *, mixed: bool, backs_off: bool
+def _unsupported(
+    seen: Sequence[GroupSnapshot], members: Sequence[MemberPod], domains: Domains, *, mixed: bool, backs_off: bool
 ) -> tuple[str, ...]:
     """What is not reckoned with, in words."""
     found = {what for it in members for what in it.unmodelled}
-    found |= {f"{name}, which no node has," for it in members for name in domains.nowhere(it.shape.requests)}
+    found |= {f"{name}, which no node has," for it in members for name in domains.not_offered(it.shape.requests)}
     if any(it.labels is None for it in members):
         found.add("who keeps pods with so many labels away")
     if mixed:
         found.add(MIXED)
     if not backs_off and any(it.record is not None and it.record.rolled_back for it in seen):
-        found.add(TAKEN_BACK)  # there was something that nobody had reckoned with
+        found.add(EVICTED_BEFORE)  # there was something that nobody had reckoned with
     return tuple(sorted(found))
 
 
-def _demand(seen: GroupSeen, asked: tuple[Shape, ...]) -> Demand:
+def _demand(seen: GroupSnapshot, asked: tuple[PodShape, ...]) -> GroupRequest:
     group = seen.group
-    there = generation.counted(seen)[State.PLACED]
-    return Demand(
+    there = generation.member_table(seen)[MemberState.PLACED]
+    return GroupRequest(
         key=group.key,
         shapes=asked,
-        minimum=max(0, (group.minimum or 0) - generation.bound(seen)) if asked else 0,
+        minimum=max(0, (group.minimum or 0) - generation.count_bound(seen)) if asked else 0,
         resources=_left(group.resources, there),
     )
 
 
-def _least(asked: Sequence[Shape]) -> tuple[Shape, ...]:
+def _least_requests(asked: Sequence[PodShape]) -> tuple[PodShape, ...]:
     """Pods of many kinds as if each asked only for what all of them ask for that may go to the same nodes: where that
     has no room, they have none. () where there are too many kinds of that, too.
     """
-    found: dict[Selection, Shape] = {}
+    found: dict[NodeSelection, PodShape] = {}
     for it in asked:
-        so_far = found.get(it.selection, Shape(selection=it.selection, requests=it.requests, count=0))
+        so_far = found.get(it.selection, PodShape(selection=it.selection, requests=it.requests, count=0))
         least = {name: min(many, it.requests.get(name, 0)) for name, many in so_far.requests.items()}
-        found[it.selection] = Shape(selection=it.selection, requests=least, count=so_far.count + it.count)
-    return tuple(found.values()) if len(found) <= MOST_KINDS else ()
+        found[it.selection] = PodShape(selection=it.selection, requests=least, count=so_far.count + it.count)
+    return tuple(found.values()) if len(found) <= MAX_POD_KINDS else ()
 
 
-def _rank(seen: Sequence[GroupSeen]) -> float:
+def _queued_at(seen: Sequence[GroupSnapshot]) -> float:
     """Its age, for the order; who was tried and taken back stands behind those that have waited meanwhile."""
     again = [it.record.not_before for it in seen if it.record is not None and it.record.rolled_back]
     return max(min(it.created for it in seen), *again, 0.0)
 
 
-def _since(seen: GroupSeen) -> float:
+def _ready_since(seen: GroupSnapshot) -> float:
     """When it had its minimum of members, or could be tried again."""
-    created = sorted(it.created for it in generation.counted(seen).present)
+    created = sorted(it.created for it in generation.member_table(seen).present)
     minimum = seen.group.minimum or 1
     gathered = created[min(minimum, len(created)) - 1]
     return gathered if seen.record is None else max(gathered, seen.record.not_before)
 
 
-def _left(resources: tuple[tuple[str, Fraction], ...], there: Iterable[MemberSeen]) -> Amounts:
+def _left(resources: tuple[tuple[str, Fraction], ...], there: Iterable[MemberPod]) -> Amounts:
     """What its PodGroup asks for, less what its own pods have already."""
     left = {name: ceil(amount * 1000) for name, amount in resources}
     for member in there if left else ():
-        left = requests.without(left, member.shape.requests)
+        left = requests.subtract(left, member.shape.requests)
     return {name: many for name, many in left.items() if many > 0}

@@ -17,13 +17,13 @@ _UNITS: Final = {
     "m": Fraction(60),
     "h": Fraction(3600),
 }
-LONGEST_TEXT: Final = 100
+MAX_DURATION_TEXT: Final = 100
 """Nobody means more, and a long one would take long."""
 
 
-def seconds(text: str) -> Fraction | None:
+def parse_duration(text: str) -> Fraction | None:
     """The span in seconds, negative ones too; None for what Go does not read, such as a number without a unit."""
-    found = _WHOLE.fullmatch(text) if len(text) <= LONGEST_TEXT else None
+    found = _WHOLE.fullmatch(text) if len(text) <= MAX_DURATION_TEXT else None
     if found is None:
         return None
     sign = -1 if found[1] == "-" else 1

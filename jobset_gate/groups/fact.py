@@ -5,13 +5,13 @@ A group without a PodGroup has only its pods to be told of it on.
 
 from collections.abc import Sequence
 
-from jobset_gate.groups.phases import Counts
-from jobset_gate.groups.seen import GroupSeen, MemberSeen
-from jobset_gate.groups.standing import Standing
-from jobset_gate.model import Word
+from jobset_gate.groups.phases import MemberCounts
+from jobset_gate.groups.seen import GroupSnapshot, MemberPod
+from jobset_gate.groups.standing import GroupReason
+from jobset_gate.model import Value
 
 
-class Fact(Word, frozen=True):
+class GroupEvent(Value, frozen=True):
     """Something to be told by an Event."""
 
     reason: str
@@ -24,28 +24,30 @@ class Fact(Word, frozen=True):
     at: float | None = None
     """When it came about, where that is known: old news is none."""
     on_group: bool = True
-    pods: tuple[MemberSeen, ...] = ()
+    pods: tuple[MemberPod, ...] = ()
     """Pods that bear it, too."""
 
 
-class Scene(Word, frozen=True):
+class EventContext(Value, frozen=True):
     """A group at one moment, with what was made of it."""
 
-    seen: GroupSeen
-    counts: Counts
-    standing: Standing
-    ungated: tuple[MemberSeen, ...] = ()
+    seen: GroupSnapshot
+    counts: MemberCounts
+    standing: GroupReason
+    ungated: tuple[MemberPod, ...] = ()
     """By name."""
-    moved: tuple[MemberSeen, ...] = ()
+    moved: tuple[MemberPod, ...] = ()
     """By name."""
     doubts: tuple[str, ...] = ()
 
 
-def scene(seen: GroupSeen, counts: Counts, standing: Standing, doubts: Sequence[str] = ()) -> Scene:
+def event_context(
+    seen: GroupSnapshot, counts: MemberCounts, standing: GroupReason, doubts: Sequence[str] = ()
+) -> EventContext:
     """A group with those of its members that are not as they should be."""
-    ungated = by_name([it for it in seen.members if it.ungated])
-    moved = by_name(_moved(seen.members))
-    return Scene(
+    ungated = sort_by_name([it for it in seen.members if it.ungated])
+    moved = sort_by_name(_moved(seen.members))
+    return EventContext(
         seen=seen,
         counts=counts,
         standing=standing,
@@ -55,8 +57,8 @@ def scene(seen: GroupSeen, counts: Counts, standing: Standing, doubts: Sequence[
     )
 
 
-def on_group(
-    seen: GroupSeen,
+def group_event(
+    seen: GroupSnapshot,
     reason: str,
     message: str,
     *,
@@ -64,25 +66,27 @@ def on_group(
     warning: bool = False,
     due: float = 0.0,
     at: float | None = None,
-    bearers: tuple[MemberSeen, ...] = (),
-) -> Fact:
+    bearers: tuple[MemberPod, ...] = (),
+) -> GroupEvent:
     """On the group; where there is no PodGroup, on a pod of it."""
     if not bearers and seen.group.pod_group is None:
         bearers = (min(seen.members, key=lambda it: it.name),) if seen.members else ()
-    return Fact(reason=reason, message=message, once=once, warning=warning, due=due, at=at, pods=bearers)
+    return GroupEvent(reason=reason, message=message, once=once, warning=warning, due=due, at=at, pods=bearers)
 
 
-def on_pods(reason: str, message: str, bearers: Sequence[MemberSeen], *, once: str, due: float = 0.0) -> Fact:
+def pods_event(reason: str, message: str, bearers: Sequence[MemberPod], *, once: str, due: float = 0.0) -> GroupEvent:
     """On each of these pods."""
-    return Fact(reason=reason, message=message, once=once, warning=True, due=due, on_group=False, pods=tuple(bearers))
+    return GroupEvent(
+        reason=reason, message=message, once=once, warning=True, due=due, on_group=False, pods=tuple(bearers)
+    )
 
 
-def by_name(members: Sequence[MemberSeen]) -> list[MemberSeen]:
+def sort_by_name(members: Sequence[MemberPod]) -> list[MemberPod]:
     """In the order of their names."""
     return sorted(members, key=lambda it: it.name)
 
 
-def _moved(members: Sequence[MemberSeen]) -> list[MemberSeen]:
+def _moved(members: Sequence[MemberPod]) -> list[MemberPod]:
     """Those that say something else by now. Most have one and the same claim: it is looked into once."""
     known: dict[tuple[int, str], bool] = {}
     found = []

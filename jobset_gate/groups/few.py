@@ -3,7 +3,7 @@
 from collections.abc import Sequence
 
 
-def first(texts: Sequence[str], most: int, between: str = ", ") -> str:
+def truncate_list(texts: Sequence[str], most: int, between: str = ", ") -> str:
     """So many of them in one line, and how many more there are."""
     more = len(texts) - most
     rest = f"{' ' if between == ', ' else between}and {more} more" if more > 0 else ""

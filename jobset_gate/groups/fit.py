@@ -12,28 +12,28 @@ from typing import Final
 import msgspec
 
 from jobset_gate.groups import requests
-from jobset_gate.groups.certainty import Ground, Room, Shape, alike, capacity
-from jobset_gate.groups.model import Key
+from jobset_gate.groups.certainty import NodeInfo, NodeSnapshot, PodShape, capacity, group_equal
+from jobset_gate.groups.model import PodGroupKey
 from jobset_gate.groups.requests import Amounts
-from jobset_gate.groups.selection import Node
-from jobset_gate.model import Word
+from jobset_gate.groups.selection import NodeFacts
+from jobset_gate.model import Value
 
-MOST_QUESTIONS: Final = 200_000
+MAX_SELECTOR_CHECKS: Final = 200_000
 """For one domain: some 50 ms in which nobody else has a turn."""
 
 _BYTES: Final = ("memory", "ephemeral-storage")
 
 
-class Demand(Word, frozen=True):
+class GroupRequest(Value, frozen=True):
     """What one group needs: so many of its pods placed; and the amounts that its PodGroup names, free in all."""
 
-    key: Key
-    shapes: tuple[Shape, ...]
+    key: PodGroupKey
+    shapes: tuple[PodShape, ...]
     minimum: int
     resources: Amounts = MappingProxyType({})
 
 
-class Fit(Word, frozen=True):
+class FitResult(Value, frozen=True):
     """The answer for groups that open together."""
 
     fits: bool
@@ -43,7 +43,12 @@ class Fit(Word, frozen=True):
     """What there is too little of, for people."""
 
 
-def check(demands: Sequence[Demand], ground: Ground, first: Sequence[Shape] = (), beside: Sequence[Shape] = ()) -> Fit:
+def check_fit(
+    demands: Sequence[GroupRequest],
+    ground: NodeSnapshot,
+    first: Sequence[PodShape] = (),
+    beside: Sequence[PodShape] = (),
+) -> FitResult:
     """Whether all of the groups have room, side by side.
 
     Those that come `first` have their places, as far as there are any; those `beside` need none, but take what they
@@ -51,22 +56,22 @@ def check(demands: Sequence[Demand], ground: Ground, first: Sequence[Shape] = ()
     """
     shapes = [shape for demand in demands for shape in demand.shapes]
     alone = len(shapes) == 1 and not first and not beside
-    certain = alone or ground.certain([*first, *shapes], beside)
-    placing = _Placing(ground.rooms)
-    placing.settle(first)
+    certain = alone or ground.is_guaranteed([*first, *shapes], beside)
+    placing = _Placement(ground.rooms)
+    placing.place_reserved(first)
     for demand in demands:
-        lacks = placing.place(demand)
+        lacks = placing.place_group(demand)
         if lacks:
-            return Fit(fits=False, certain=False, lacks=lacks)
-    return Fit(fits=True, certain=certain)
+            return FitResult(fits=False, certain=False, lacks=lacks)
+    return FitResult(fits=True, certain=certain)
 
 
-def without_lower(rooms: Sequence[Room], priority: int) -> list[Room]:
+def without_lower_priority(rooms: Sequence[NodeInfo], priority: int) -> list[NodeInfo]:
     """The nodes if nothing of lower priority were bound to them; the same objects where nothing is."""
-    return [_emptied(it, priority) if it.taken and it.taken[0][0] < priority else it for it in rooms]
+    return [_without_lower(it, priority) if it.taken and it.taken[0][0] < priority else it for it in rooms]
 
 
-def _emptied(room: Room, priority: int) -> Room:
+def _without_lower(room: NodeInfo, priority: int) -> NodeInfo:
     free = dict(room.free)
     for rank, taken in room.taken:
         if rank < priority:
@@ -74,80 +79,80 @@ def _emptied(room: Room, priority: int) -> Room:
     return msgspec.structs.replace(room, free=free)
 
 
-def never(demands: Sequence[Demand], rooms: Sequence[Room]) -> str:
+def never_fits(demands: Sequence[GroupRequest], rooms: Sequence[NodeInfo]) -> str:
     """Why the groups would have no room even if nothing were bound to these nodes; "": they would, or nobody knows."""
     if any(it.whole is None for it in rooms):
         return ""
-    placing = _Placing([msgspec.structs.replace(it, free=it.whole) for it in rooms], _EMPTY)
-    lacks = (placing.place(it) for it in demands)
+    placing = _Placement([msgspec.structs.replace(it, free=it.whole) for it in rooms], _EMPTY)
+    lacks = (placing.place_group(it) for it in demands)
     return next(filter(None, lacks), "")
 
 
-def settled(rooms: Sequence[Room], first: Sequence[Shape]) -> list[Room]:
+def after_placing(rooms: Sequence[NodeInfo], first: Sequence[PodShape]) -> list[NodeInfo]:
     """The nodes with what is left when these have their places."""
-    placing = _Placing(rooms)
-    placing.settle(first)
+    placing = _Placement(rooms)
+    placing.place_reserved(first)
     return [msgspec.structs.replace(it, free=placing.free(it.node.name)) for it in rooms]
 
 
-def domain(shapes: Sequence[Shape], nodes: Sequence[Node]) -> frozenset[str]:
+def matching_nodes(shapes: Sequence[PodShape], nodes: Sequence[NodeFacts]) -> frozenset[str]:
     """The nodes that the pods' required selection matches, whether they have room or not.
 
     All nodes, where finding out would take others' time: then the pods only share their domain with more groups.
     """
     selections = {it.selection for it in shapes}
-    if len(nodes) * sum(it.questions for it in selections) > MOST_QUESTIONS:
+    if len(nodes) * sum(it.requirement_count for it in selections) > MAX_SELECTOR_CHECKS:
         return frozenset(node.name for node in nodes)
     return frozenset(node.name for node in nodes if any(it.matches(node) for it in selections))
 
 
-class _Words(Word, frozen=True):
+class _ShortageText(Value, frozen=True):
     """How it is told what there is too little of."""
 
     amount: str
     spread: str
 
 
-_BOUND: Final = _Words(
+_BOUND: Final = _ShortageText(
     amount="needs {needed} {name}, {have} free",
     spread="{placed} of {minimum} pods have room: what is free is spread over too many nodes",
 )
-_EMPTY: Final = _Words(
+_EMPTY: Final = _ShortageText(
     amount="the whole domain has {have} {name}", spread="{placed} of {minimum} pods would have room if they were empty"
 )
 
 
-class _Placing:
+class _Placement:
     """The nodes while pods are put on them."""
 
-    def __init__(self, rooms: Sequence[Room], words: _Words = _BOUND) -> None:
+    def __init__(self, rooms: Sequence[NodeInfo], words: _ShortageText = _BOUND) -> None:
         self._rooms, self._words = rooms, words
         self._free = {it.node.name: dict(it.free) for it in rooms}
         self._before: Mapping[str, Amounts] = {it.node.name: it.free for it in rooms}
-        self._asked: list[Demand] = []
+        self._asked: list[GroupRequest] = []
 
     def free(self, node: str) -> Amounts:
         """What is left there."""
         return self._free[node]
 
-    def settle(self, shapes: Sequence[Shape]) -> None:
+    def place_reserved(self, shapes: Sequence[PodShape]) -> None:
         """Places others' pods, as many as have room."""
-        for shape in sorted(alike(shapes), key=lambda it: size(it.requests), reverse=True):
+        for shape in sorted(group_equal(shapes), key=lambda it: scarcity(it.requests), reverse=True):
             self._place(shape, shape.count)
         self._before = {name: dict(free) for name, free in self._free.items()}
 
-    def place(self, demand: Demand) -> str:
+    def place_group(self, demand: GroupRequest) -> str:
         """Places a group; else says what it lacks."""
         self._asked.append(demand)
         short = self._short_in_all(demand)
         if short:
             return short
         to_place, placed = demand.minimum, 0
-        for shape in sorted(demand.shapes, key=lambda it: size(it.requests), reverse=True):
+        for shape in sorted(demand.shapes, key=lambda it: scarcity(it.requests), reverse=True):
             placed += self._place(shape, min(shape.count, to_place - placed))
-        return "" if placed >= to_place else self._told(demand, placed)
+        return "" if placed >= to_place else self._shortage(demand, placed)
 
-    def _place(self, shape: Shape, count: int) -> int:
+    def _place(self, shape: PodShape, count: int) -> int:
         left = count
         for room in self._rooms:
             if left <= 0:
@@ -164,7 +169,7 @@ class _Placing:
         for name, amount in asked.items():
             free[name] = free.get(name, 0) - amount * many
 
-    def _short_in_all(self, demand: Demand) -> str:
+    def _short_in_all(self, demand: GroupRequest) -> str:
         """Of what the PodGroup names, too little on the nodes that any of its pods may use."""
         free = self._free_for(demand.shapes)
         for name, needed in demand.resources.items():
@@ -172,7 +177,7 @@ class _Placing:
                 return self._amount(name, needed, free.get(name, 0))
         return ""
 
-    def _told(self, demand: Demand, placed: int) -> str:
+    def _shortage(self, demand: GroupRequest, placed: int) -> str:
         free = self._free_for([shape for it in self._asked for shape in it.shapes])
         needed: dict[str, int] = {}
         for it in self._asked:  # those before this one have taken theirs
@@ -185,19 +190,19 @@ class _Placing:
         return self._words.spread.format(placed=placed, minimum=demand.minimum)
 
     def _amount(self, name: str, needed: int, have: int) -> str:
-        return self._words.amount.format(name=name, needed=shown(name, needed), have=shown(name, have))
+        return self._words.amount.format(name=name, needed=format_amount(name, needed), have=format_amount(name, have))
 
-    def _needed(self, demand: Demand) -> dict[str, int]:
+    def _needed(self, demand: GroupRequest) -> dict[str, int]:
         """What is asked for by as many pods as the minimum, the largest first."""
         left, needed = demand.minimum, dict[str, int]()
-        for shape in sorted(demand.shapes, key=lambda it: size(it.requests), reverse=True):
+        for shape in sorted(demand.shapes, key=lambda it: scarcity(it.requests), reverse=True):
             many = min(shape.count, left)
             left -= many
             for name, amount in shape.requests.items():
                 needed[name] = needed.get(name, 0) + amount * many
         return needed
 
-    def _free_for(self, shapes: Sequence[Shape]) -> dict[str, int]:
+    def _free_for(self, shapes: Sequence[PodShape]) -> dict[str, int]:
         """What was free before these groups, on nodes where any of its pods may go."""
         total: dict[str, int] = {}
         for room in self._rooms:
@@ -207,13 +212,13 @@ class _Placing:
         return total
 
 
-def size(asked: Amounts) -> tuple[int, ...]:
+def scarcity(asked: Amounts) -> tuple[int, ...]:
     """Devices before memory before processors: what is scarcest is placed first."""
     scarce = sum(many for name, many in asked.items() if name not in ("cpu", requests.PODS, *_BYTES))
     return scarce, asked.get("memory", 0), asked.get("cpu", 0)
 
 
-def shown(name: str, thousandths: int) -> str:
+def format_amount(name: str, thousandths: int) -> str:
     """An amount as people write it."""
     number = f"{thousandths / 1000:.10g}"
     return f"{thousandths / 1000 / 2**30:.4g}Gi" if name in _BYTES and thousandths else number

@@ -5,16 +5,16 @@ from enum import Enum, auto
 from typing import Final
 
 from jobset_gate import names
-from jobset_gate.groups.few import first
-from jobset_gate.groups.model import Design, Group, Key
-from jobset_gate.model import Word
-from jobset_gate.violation import Fault, Violation, note
+from jobset_gate.groups.few import truncate_list
+from jobset_gate.groups.model import Flavor, MergedGroup, PodGroupKey
+from jobset_gate.model import Value
+from jobset_gate.violation import CauseType, FieldError, annotation_path
 
-MOST_TOLD: Final = 10
+MAX_GANGS_NAMED: Final = 10
 """Gangs by name in one message; a hundred would say no more."""
 
 
-class Bond(Enum):
+class GangGroupState(Enum):
     """How far a GangGroup has come."""
 
     ALONE = auto()
@@ -27,18 +27,20 @@ class Bond(Enum):
     """All are gathered and may be opened in one decision."""
 
 
-class GangGroup(Word, frozen=True):
+class GangGroup(Value, frozen=True):
     """A gang's GangGroup as that gang sees it."""
 
-    bond: Bond
-    keys: tuple[Key, ...]
+    bond: GangGroupState
+    keys: tuple[PodGroupKey, ...]
     """All gangs that open in the decision, the gang itself among them."""
     waits_for: tuple[str, ...] = ()
     """`namespace/name: what lacks`."""
-    problem: Violation | None = None
+    problem: FieldError | None = None
 
 
-def of(group: Group, groups: Mapping[Key, Group], *, across_namespaces: bool = False) -> GangGroup:
+def gang_group_of(
+    group: MergedGroup, groups: Mapping[PodGroupKey, MergedGroup], *, across_namespaces: bool = False
+) -> GangGroup:
     """What comes of the list of `group`, given all groups there are.
 
     A list that not all carry alike is the fault of the gang that made it: one that a stranger lists is not bound by it.
@@ -46,51 +48,49 @@ def of(group: Group, groups: Mapping[Key, Group], *, across_namespaces: bool = F
     """
     listed = group.gangs
     if not listed or listed == (group.key.path,):
-        return GangGroup(bond=Bond.ALONE, keys=(group.key,))
+        return GangGroup(bond=GangGroupState.ALONE, keys=(group.key,))
     problem = _own(group, across_namespaces=across_namespaces)
     if problem is None:
-        problem = _one_sided(group, groups)
+        problem = _not_mutual(group, groups)
     if problem is not None:
-        return GangGroup(bond=Bond.BROKEN, keys=(group.key,), problem=problem)
-    keys = tuple(key(path) for path in listed)
+        return GangGroup(bond=GangGroupState.BROKEN, keys=(group.key,), problem=problem)
+    keys = tuple(gang_key(path) for path in listed)
     waits = tuple(
-        f"{it.path}: {lacking}" for it in keys if it != group.key and (lacking := _lacking(groups.get(it))) is not None
+        f"{it.path}: {lacking}" for it in keys if it != group.key and (lacking := _unmet(groups.get(it))) is not None
     )
-    bond = Bond.WAITING if waits or not (group.gathered and group.valid) else Bond.READY
+    bond = GangGroupState.WAITING if waits or not (group.gathered and group.valid) else GangGroupState.READY
     return GangGroup(bond=bond, keys=keys, waits_for=waits)
 
 
-def key(path: str) -> Key:
+def gang_key(path: str) -> PodGroupKey:
     """The gang that an entry of a list names: lists are Koordinator's, and so are the gangs in them."""
     namespace, _, name = path.partition("/")
-    return Key(design=Design.KOORDINATOR, namespace=namespace, name=name)
+    return PodGroupKey(design=Flavor.KOORDINATOR, namespace=namespace, name=name)
 
 
-def _own(group: Group, *, across_namespaces: bool) -> Violation | None:
+def _own(group: MergedGroup, *, across_namespaces: bool) -> FieldError | None:
     """What is wrong with a list by itself."""
     if group.key.path not in group.gangs:
         return _wrong(group, f"must contain the gang itself: {group.key.path}")
-    others = [it for it in group.gangs if key(it).namespace != group.key.namespace]
+    others = [it for it in group.gangs if gang_key(it).namespace != group.key.namespace]
     if others and not across_namespaces:
-        message = (
-            f"must stay in namespace {group.key.namespace} unless a setting allows others: {first(others, MOST_TOLD)}"
-        )
-        return _wrong(group, message, Fault.FORBIDDEN)
+        message = f"must stay in namespace {group.key.namespace} unless a setting allows others: {truncate_list(others, MAX_GANGS_NAMED)}"
+        return _wrong(group, message, CauseType.FORBIDDEN)
     return None
 
 
-def _one_sided(group: Group, groups: Mapping[Key, Group]) -> Violation | None:
+def _not_mutual(group: MergedGroup, groups: Mapping[PodGroupKey, MergedGroup]) -> FieldError | None:
     """A gang that is there and lists others, or none: then the list is one-sided."""
     for path in group.gangs:
-        other = groups.get(key(path))
+        other = groups.get(gang_key(path))
         # One that is wrong in itself has said nothing yet that could be held against this list.
         if other is not None and other.valid and not other.lacks_pod_group and other.gangs != group.gangs:
-            said = first(other.gangs, MOST_TOLD) or "no GangGroup"
+            said = truncate_list(other.gangs, MAX_GANGS_NAMED) or "no GangGroup"
             return _wrong(group, f"must be the same on all of its gangs: {path} has {said}")
     return None
 
 
-def _lacking(other: Group | None) -> str | None:
+def _unmet(other: MergedGroup | None) -> str | None:
     if other is None:
         return "not there yet"
     if not other.valid:
@@ -100,5 +100,5 @@ def _lacking(other: Group | None) -> str | None:
     return None if other.gathered else f"{other.present}/{other.minimum} pods"
 
 
-def _wrong(group: Group, message: str, fault: Fault = Fault.INVALID) -> Violation:
-    return Violation(note(names.KOORDINATOR_GANGS), list(group.gangs), message, fault)
+def _wrong(group: MergedGroup, message: str, fault: CauseType = CauseType.INVALID) -> FieldError:
+    return FieldError(annotation_path(names.KOORDINATOR_GANGS), list(group.gangs), message, fault)

@@ -5,8 +5,8 @@ from types import MappingProxyType
 from typing import Any, Final
 
 from jobset_gate import names
-from jobset_gate.groups.model import Meta
-from jobset_gate.template import Json, Path, dig, dotted, mapping, replicated_jobs
+from jobset_gate.groups.model import RawMetadata
+from jobset_gate.template import Json, Path, as_map, format_path, nested, replicated_jobs
 
 _TEMPLATE: Final[Path] = ("spec", "template")
 _HOLDERS: Final[Mapping[tuple[str, str], Path]] = MappingProxyType(
@@ -24,20 +24,20 @@ _HOLDERS: Final[Mapping[tuple[str, str], Path]] = MappingProxyType(
 """Where each kind holds its pods' metadata. No DaemonSet: its pods are never taken (G2)."""
 
 
-def pods(obj: Any) -> list[tuple[Path, Json]]:
+def pod_templates(obj: Any) -> list[tuple[Path, Json]]:
     """The pods or templates of pods of an object, each with its place in it; [] for every other kind."""
-    kind = (dig(obj, "apiVersion"), dig(obj, "kind"))
+    kind = (nested(obj, "apiVersion"), nested(obj, "kind"))
     if kind == (names.JOBSET_API_VERSION, "JobSet"):
         return [(job.pod_path, job.pod_template) for job in replicated_jobs(obj)]
     if not all(isinstance(it, str) for it in kind) or kind not in _HOLDERS:
         return []
     path = _HOLDERS[kind]
-    return [(path, mapping(dig(obj, *(str(it) for it in path))))]
+    return [(path, as_map(nested(obj, *(str(it) for it in path))))]
 
 
-def metas(obj: Any) -> Iterator[Meta]:
+def pod_metadata(obj: Any) -> Iterator[RawMetadata]:
     """The metadata that the pods of an object have or will have."""
-    said = dig(obj, "metadata", "namespace")
+    said = nested(obj, "metadata", "namespace")
     namespace = said if isinstance(said, str) else ""
-    for path, holder in pods(obj):
-        yield Meta.of(holder, namespace, dotted((*path, "metadata")))
+    for path, holder in pod_templates(obj):
+        yield RawMetadata.of_object(holder, namespace, format_path((*path, "metadata")))

@@ -3,40 +3,40 @@
 from collections.abc import Callable, Iterable
 
 from jobset_gate import names
-from jobset_gate.groups.seen import MemberSeen
-from jobset_gate.lack import Lack
-from jobset_gate.lacks import SLOTS, unnumbered
+from jobset_gate.groups.seen import MemberPod
+from jobset_gate.lack import MissingByReason
+from jobset_gate.lacks import MAX_NAMED_SLOTS, without_numbers
 
 
-def lacks(members: Iterable[MemberSeen]) -> tuple[Lack, ...]:
+def missing_members(members: Iterable[MemberPod]) -> tuple[MissingByReason, ...]:
     """Those that are not bound, longest-waiting first."""
-    groups: dict[tuple[str, str], list[MemberSeen]] = {}
+    groups: dict[tuple[str, str], list[MemberPod]] = {}
     for member in sorted(members, key=lambda it: (it.created, it.name)):
         if not (member.bound and member.alive):
-            why, words = held_by(member)
-            groups.setdefault((why, unnumbered(words)), []).append(member)
+            why, words = waiting_for(member)
+            groups.setdefault((why, without_numbers(words)), []).append(member)
     return tuple(_lack(why, some) for (why, _), some in groups.items())
 
 
-def held_by(member: MemberSeen) -> tuple[str, str]:
+def waiting_for(member: MemberPod) -> tuple[str, str]:
     """A class, and words of its own."""
     return next(told for holds, told in _HELD if holds(member))(member)
 
 
-def _lack(why: str, members: list[MemberSeen]) -> Lack:
+def _lack(why: str, members: list[MemberPod]) -> MissingByReason:
     first = members[0]
-    return Lack(
-        why=why,
-        detail=held_by(first)[1],
+    return MissingByReason(
+        reason=why,
+        detail=waiting_for(first)[1],
         count=len(members),
-        slots=tuple(it.name for it in members[:SLOTS]),
-        since=first.created or None,
+        slots=tuple(it.name for it in members[:MAX_NAMED_SLOTS]),
+        oldest_created_at=first.created or None,
         command=f"kubectl describe pod {first.name} -n {first.namespace}",
     )
 
 
-_Told = Callable[[MemberSeen], tuple[str, str]]
-_HELD: tuple[tuple[Callable[[MemberSeen], bool], _Told], ...] = (
+_Told = Callable[[MemberPod], tuple[str, str]]
+_HELD: tuple[tuple[Callable[[MemberPod], bool], _Told], ...] = (
     (lambda it: it.deleting, lambda _: ("Terminating", "is being deleted")),
     (lambda it: it.phase == "Failed", lambda _: ("Failed", "the pod has failed")),
     (lambda it: bool(it.other_gates), lambda it: (names.REASON_OTHER_GATE, f"held by {', '.join(it.other_gates)}")),

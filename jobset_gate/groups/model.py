@@ -10,12 +10,12 @@ from types import MappingProxyType
 from typing import Any, Final
 
 from jobset_gate import names
-from jobset_gate.model import Word
-from jobset_gate.template import Json, dig, mapping
-from jobset_gate.violation import Violation, at
+from jobset_gate.model import Value
+from jobset_gate.template import Json, as_map, nested
+from jobset_gate.violation import FieldError, child_path
 
 
-class Way(StrEnum):
+class Format(StrEnum):
     """The five ways of saying it, the one that wins first where a pod says the same name in two."""
 
     KOORDINATOR_ANNOTATIONS = "koordinator-annotations"
@@ -25,7 +25,7 @@ class Way(StrEnum):
     KEP_24 = "kep-24"
 
 
-class Design(StrEnum):
+class Flavor(StrEnum):
     """Whose group it is. Koordinator's two ways name the same gangs, or annotations could not win over its CRD."""
 
     KOORDINATOR = "koordinator"
@@ -34,38 +34,38 @@ class Design(StrEnum):
     KEP_24 = "kep-24"
 
 
-DESIGN: Final[Mapping[Way, Design]] = MappingProxyType(
+FLAVOR_OF: Final[Mapping[Format, Flavor]] = MappingProxyType(
     {
-        Way.KOORDINATOR_ANNOTATIONS: Design.KOORDINATOR,
-        Way.KOORDINATOR_POD_GROUP: Design.KOORDINATOR,
-        Way.SCHEDULER_PLUGINS: Design.SCHEDULER_PLUGINS,
-        Way.ALIBABA: Design.ALIBABA,
-        Way.KEP_24: Design.KEP_24,
+        Format.KOORDINATOR_ANNOTATIONS: Flavor.KOORDINATOR,
+        Format.KOORDINATOR_POD_GROUP: Flavor.KOORDINATOR,
+        Format.SCHEDULER_PLUGINS: Flavor.SCHEDULER_PLUGINS,
+        Format.ALIBABA: Flavor.ALIBABA,
+        Format.KEP_24: Flavor.KEP_24,
     }
 )
 
-POD_GROUPS: Final[Mapping[Design, tuple[str, ...]]] = MappingProxyType(
+POD_GROUP_APIS: Final[Mapping[Flavor, tuple[str, ...]]] = MappingProxyType(
     {
-        Design.KOORDINATOR: (names.SIGS_GROUP, names.PLUGINS_GROUP),
-        Design.SCHEDULER_PLUGINS: (names.PLUGINS_GROUP,),
-        Design.ALIBABA: (),
-        Design.KEP_24: (names.KEP24_GROUP,),
+        Flavor.KOORDINATOR: (names.SIGS_GROUP, names.PLUGINS_GROUP),
+        Flavor.SCHEDULER_PLUGINS: (names.PLUGINS_GROUP,),
+        Flavor.ALIBABA: (),
+        Flavor.KEP_24: (names.KEP24_GROUP,),
     }
 )
 """The API groups in which each design looks for its PodGroup, the first that is found wins."""
 
 
-class Mode(StrEnum):
+class GangMode(StrEnum):
     """What becomes of a gang that did not reach its minimum in time (G4)."""
 
     STRICT = "Strict"
     NON_STRICT = "NonStrict"
 
 
-class Key(Word, frozen=True):
+class PodGroupKey(Value, frozen=True):
     """Which group: whose, where, and its name. An empty name is a pod that names a group by an empty value."""
 
-    design: Design
+    design: Flavor
     namespace: str
     name: str
 
@@ -75,33 +75,33 @@ class Key(Word, frozen=True):
         return f"{self.namespace}/{self.name}"
 
 
-class Terms(Word, frozen=True):
+class GroupSpec(Value, frozen=True):
     """What one source says a group shall be. None: it says nothing about that."""
 
     minimum: int | None = None
     total: int | None = None
     wait: Fraction | None = None
     """Seconds."""
-    mode: Mode | None = None
+    mode: GangMode | None = None
     gangs: tuple[str, ...] | None = None
     """`namespace/name` of each gang of its GangGroup, sorted; () is a gang of its own."""
     resources: tuple[tuple[str, Fraction], ...] | None = None
     """minResources or totalResources: (resource, amount), sorted."""
 
 
-class Claim(Word, frozen=True):
+class Membership(Value, frozen=True):
     """What one pod says of its group."""
 
-    way: Way
-    key: Key
-    terms: Terms = Terms()
-    problems: tuple[Violation, ...] = ()
+    way: Format
+    key: PodGroupKey
+    terms: GroupSpec = GroupSpec()
+    problems: tuple[FieldError, ...] = ()
     """Field paths are those of the pod."""
     ignored: tuple[str, ...] = ()
     """Annotations of Koordinator's that nobody heeds here."""
 
 
-class PodGroupSeen(Word, frozen=True):
+class PodGroupSource(Value, frozen=True):
     """A PodGroup of one of the three kinds."""
 
     api: str
@@ -109,44 +109,44 @@ class PodGroupSeen(Word, frozen=True):
     namespace: str
     name: str
     uid: str = ""
-    terms: Terms = Terms()
-    problems: tuple[Violation, ...] = ()
-    noted: Terms = Terms()
+    terms: GroupSpec = GroupSpec()
+    problems: tuple[FieldError, ...] = ()
+    noted: GroupSpec = GroupSpec()
     """What Koordinator's annotations on it say; only Koordinator's gangs obey them."""
-    noted_problems: tuple[Violation, ...] = ()
+    noted_problems: tuple[FieldError, ...] = ()
     ignored: tuple[str, ...] = ()
     """Annotations of Koordinator's that nobody heeds here."""
 
 
-class Member(Word, frozen=True):
+class MemberSource(Value, frozen=True):
     """A pod of a group, as far as gathering needs to know it."""
 
     pod: str
-    claim: Claim
+    claim: Membership
     alive: bool = True
     """Not Failed and not being deleted; one that has succeeded counts as there."""
 
 
-class Group(Word, frozen=True):
+class MergedGroup(Value, frozen=True):
     """The one gang that all sources together come to."""
 
-    key: Key
-    ways: tuple[Way, ...]
+    key: PodGroupKey
+    ways: tuple[Format, ...]
     minimum: int | None
     """None: nobody says, which is one of the problems unless its PodGroup is still to come."""
     total: int | None
     wait: Fraction
-    mode: Mode
+    mode: GangMode
     gangs: tuple[str, ...]
     resources: tuple[tuple[str, Fraction], ...]
-    pod_group: PodGroupSeen | None
+    pod_group: PodGroupSource | None
     lacks_pod_group: bool
     """Its way needs a PodGroup, and there is none."""
     present: int
     """Members that are alive."""
-    problems: tuple[Violation, ...] = ()
+    problems: tuple[FieldError, ...] = ()
     """What is wrong with the group as a whole or with its PodGroup."""
-    blamed: tuple[tuple[str, Violation], ...] = ()
+    blamed: tuple[tuple[str, FieldError], ...] = ()
     """(Pod, what is wrong with it), by name."""
 
     @property
@@ -160,7 +160,7 @@ class Group(Word, frozen=True):
         return self.minimum is not None and self.present >= self.minimum
 
 
-class Meta(Word, frozen=True):
+class RawMetadata(Value, frozen=True):
     """The metadata of a pod, of a pod template or of a PodGroup, before anybody has checked the values in it."""
 
     namespace: str
@@ -172,20 +172,20 @@ class Meta(Word, frozen=True):
     @property
     def labels_path(self) -> str:
         """Where the labels stand."""
-        return at(self.path, "labels")
+        return child_path(self.path, "labels")
 
     @property
     def annotations_path(self) -> str:
         """Where the annotations stand."""
-        return at(self.path, "annotations")
+        return child_path(self.path, "annotations")
 
     @classmethod
-    def of(cls, holder: Json, namespace: str, path: str = "metadata") -> "Meta":
+    def of_object(cls, holder: Json, namespace: str, path: str = "metadata") -> "RawMetadata":
         """The metadata of an object as JSON; what has the wrong shape counts as absent."""
         meta = holder.get("metadata")
         return cls(
             namespace=namespace,
-            labels=mapping(dig(meta, "labels")),
-            annotations=mapping(dig(meta, "annotations")),
+            labels=as_map(nested(meta, "labels")),
+            annotations=as_map(nested(meta, "annotations")),
             path=path,
         )

@@ -4,7 +4,7 @@ from collections.abc import Callable
 from enum import StrEnum
 from typing import Final
 
-from jobset_gate.model import Word
+from jobset_gate.model import Value
 
 
 class Phase(StrEnum):
@@ -24,7 +24,7 @@ class Phase(StrEnum):
     """Pods have failed, and fewer than the minimum run or have succeeded."""
 
 
-class Counts(Word, frozen=True):
+class MemberCounts(Value, frozen=True):
     """The members of one generation of a group."""
 
     minimum: int
@@ -41,12 +41,12 @@ class Counts(Word, frozen=True):
     """It is being taken back."""
 
 
-def phase(seen: Counts) -> Phase:
+def group_phase(seen: MemberCounts) -> Phase:
     """The first phase whose facts hold."""
     return next(phase for phase, holds in _TABLE if holds(seen))
 
 
-_TABLE: Final[tuple[tuple[Phase, Callable[[Counts], bool]], ...]] = (
+_TABLE: Final[tuple[tuple[Phase, Callable[[MemberCounts], bool]], ...]] = (
     (Phase.UNKNOWN, lambda it: it.returning and it.bound > 0),  # whatever still runs will not for long
     (Phase.PENDING, lambda it: not it.opened or it.returning),  # not yet, or no more: a roll-back leads here
     (Phase.FINISHED, lambda it: it.succeeded >= it.minimum and it.succeeded >= it.present),

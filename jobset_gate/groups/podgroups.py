@@ -8,22 +8,22 @@ import msgspec
 
 from jobset_gate import names
 from jobset_gate.groups import kep24, koordinator_podgroup, pods, scheduler_plugins
-from jobset_gate.groups.model import Meta, PodGroupSeen, Terms
-from jobset_gate.template import Json, dig
-from jobset_gate.violation import Fault, Violation
+from jobset_gate.groups.model import GroupSpec, PodGroupSource, RawMetadata
+from jobset_gate.template import Json, nested
+from jobset_gate.violation import CauseType, FieldError
 
-Reading = tuple[Terms, tuple[Violation, ...]]
+ParsedSpec = tuple[GroupSpec, tuple[FieldError, ...]]
 
-SPECS: Final[Mapping[str, Callable[[Json], Reading]]] = MappingProxyType(
+SPEC_PARSERS: Final[Mapping[str, Callable[[Json], ParsedSpec]]] = MappingProxyType(
     {
-        names.KEP24_GROUP: kep24.terms,
-        names.PLUGINS_GROUP: scheduler_plugins.terms,
-        names.SIGS_GROUP: scheduler_plugins.terms,
+        names.KEP24_GROUP: kep24.kep24_spec,
+        names.PLUGINS_GROUP: scheduler_plugins.plugins_spec,
+        names.SIGS_GROUP: scheduler_plugins.plugins_spec,
     }
 )
 """The API groups that we know a PodGroup of. Volcano's and the native one are others' business."""
 
-KNOWN: Final = tuple(f"{group}/{names.POD_GROUP_VERSION}" for group in SPECS)
+KNOWN_API_VERSIONS: Final = tuple(f"{group}/{names.POD_GROUP_VERSION}" for group in SPEC_PARSERS)
 
 
 def api_group(kind: object, api_version: object) -> str | None:
@@ -31,10 +31,10 @@ def api_group(kind: object, api_version: object) -> str | None:
     if kind != names.POD_GROUP or not isinstance(api_version, str):
         return None
     group = api_version.rpartition("/")[0]
-    return group if group in SPECS else None
+    return group if group in SPEC_PARSERS else None
 
 
-def seen(pod_group: Json) -> PodGroupSeen | None:
+def parse_pod_group(pod_group: Json) -> PodGroupSource | None:
     """What a PodGroup says; None for an object of another kind or group.
 
     One of another version is a PodGroup, but what its fields mean is not known: it says nothing, and that is its
@@ -44,24 +44,24 @@ def seen(pod_group: Json) -> PodGroupSeen | None:
     if group is None:
         return None
     meta = pod_group.get("metadata")
-    bare = PodGroupSeen(
+    bare = PodGroupSource(
         api=group,
-        namespace=_text(dig(meta, "namespace")),
-        name=_text(dig(meta, "name")),
-        uid=_text(dig(meta, "uid")),
+        namespace=_text(nested(meta, "namespace")),
+        name=_text(nested(meta, "name")),
+        uid=_text(nested(meta, "uid")),
     )
     version = _text(pod_group.get("apiVersion")).rpartition("/")[2]
     if version != names.POD_GROUP_VERSION:
         message = f"is not known here, only {group}/{names.POD_GROUP_VERSION}"
-        unknown = Violation("apiVersion", pod_group.get("apiVersion"), message, Fault.NOT_SUPPORTED)
+        unknown = FieldError("apiVersion", pod_group.get("apiVersion"), message, CauseType.NOT_SUPPORTED)
         return msgspec.structs.replace(bare, problems=(unknown,))
-    terms, problems = SPECS[group](pod_group)
+    terms, problems = SPEC_PARSERS[group](pod_group)
     said = msgspec.structs.replace(bare, terms=terms, problems=problems)
     if group == names.KEP24_GROUP:
         return said
-    about = Meta.of(pod_group, bare.namespace)
-    noted, noted_problems = koordinator_podgroup.noted(about)
-    ignored = pods.ignored(about.annotations, koordinator_podgroup.NOTED)
+    about = RawMetadata.of_object(pod_group, bare.namespace)
+    noted, noted_problems = koordinator_podgroup.annotated_spec(about)
+    ignored = pods.ignored_annotations(about.annotations, koordinator_podgroup.ANNOTATION_KEYS)
     return msgspec.structs.replace(said, noted=noted, noted_problems=noted_problems, ignored=ignored)
 
 

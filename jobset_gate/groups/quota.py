@@ -8,11 +8,11 @@ from collections.abc import Callable, Iterator, Sequence
 from typing import Any, Final
 
 from jobset_gate.groups import requests
-from jobset_gate.groups.model import Design
+from jobset_gate.groups.model import Flavor
 from jobset_gate.groups.requests import PODS, Amounts
-from jobset_gate.groups.seen import GroupSeen, MemberSeen
-from jobset_gate.model import Word
-from jobset_gate.template import Json, dig, items, mapping
+from jobset_gate.groups.seen import GroupSnapshot, MemberPod
+from jobset_gate.model import Value
+from jobset_gate.template import Json, as_list, as_map, nested
 
 _BYTES: Final = ("memory", "ephemeral-storage")
 _PREFIX: Final = "requests."
@@ -23,7 +23,7 @@ _QOS: Final = ("cpu", "memory")
 """A pod that asks for neither is BestEffort."""
 
 
-class QuotaSeen(Word, frozen=True):
+class QuotaLimits(Value, frozen=True):
     """A ResourceQuota, as far as it limits the requests of pods; amounts in thousandths by the resource's own name."""
 
     namespace: str
@@ -33,7 +33,7 @@ class QuotaSeen(Word, frozen=True):
     scopes: tuple[str, ...] = ()
     """Which pods it is about; () is all of them."""
 
-    def checked(self, member: MemberSeen) -> bool | None:
+    def applies_to(self, member: MemberPod) -> bool | None:
         """Whether it is about this pod; None where that depends on what is not known here."""
         answers = [_SCOPES[it](member) if it in _SCOPES else None for it in self.scopes]
         if False in answers:
@@ -41,33 +41,33 @@ class QuotaSeen(Word, frozen=True):
         return None if None in answers else True
 
 
-def seen(quota: Json) -> QuotaSeen:
+def read_quota(quota: Json) -> QuotaLimits:
     """A ResourceQuota as it stands in the API. One that nobody has counted yet has used nothing of what it allows."""
-    spec, status = mapping(quota.get("spec")), mapping(quota.get("status"))
-    selector = items(dig(spec, "scopeSelector", "matchExpressions"))
-    scopes = [str(it) for it in items(spec.get("scopes"))]
+    spec, status = as_map(quota.get("spec")), as_map(quota.get("status"))
+    selector = as_list(nested(spec, "scopeSelector", "matchExpressions"))
+    scopes = [str(it) for it in as_list(spec.get("scopes"))]
     # Beyond a scope's mere name it depends on values that are not looked into.
     scopes += [_scope(it) for it in selector]
-    return QuotaSeen(
-        namespace=str(dig(quota, "metadata", "namespace") or ""),
-        name=str(dig(quota, "metadata", "name") or ""),
+    return QuotaLimits(
+        namespace=str(nested(quota, "metadata", "namespace") or ""),
+        name=str(nested(quota, "metadata", "name") or ""),
         hard=_limits(status.get("hard") or spec.get("hard")),
         used=_limits(status.get("used")),
         scopes=tuple(sorted(scopes)),
     )
 
 
-def lacks(group: GroupSeen, quotas: Sequence[QuotaSeen]) -> str:
+def quota_shortage(group: GroupSnapshot, quotas: Sequence[QuotaLimits]) -> str:
     """What too little is left of for the group's totalResources, for people; "" if all of it is there."""
     for quota in quotas:
         for name, wanted, left in _compared(group, quota):
             if wanted > left:
-                told = f"needs {_shown(name, wanted)} {name}, {_shown(name, max(0, left))} left"
+                told = f"needs {_format(name, wanted)} {name}, {_format(name, max(0, left))} left"
                 return f"{told} in ResourceQuota {quota.name}"
     return ""
 
 
-def _compared(group: GroupSeen, quota: QuotaSeen) -> Iterator[tuple[str, int, int]]:
+def _compared(group: GroupSnapshot, quota: QuotaLimits) -> Iterator[tuple[str, int, int]]:
     """Of each resource that both name: what is wanted, and what the group may have."""
     if not _concerns(group) or not _is_near(group, quota) or _about(group, quota) != {True}:
         return
@@ -78,20 +78,20 @@ def _compared(group: GroupSeen, quota: QuotaSeen) -> Iterator[tuple[str, int, in
             yield name, int(amount * 1000), left
 
 
-def _concerns(group: GroupSeen) -> bool:
-    return group.group.key.design is Design.KEP_24 and bool(group.group.resources)
+def _concerns(group: GroupSnapshot) -> bool:
+    return group.group.key.design is Flavor.KEP_24 and bool(group.group.resources)
 
 
-def _is_near(group: GroupSeen, quota: QuotaSeen) -> bool:
+def _is_near(group: GroupSnapshot, quota: QuotaLimits) -> bool:
     return quota.namespace == group.group.key.namespace
 
 
-def _about(group: GroupSeen, quota: QuotaSeen) -> set[bool | None]:
+def _about(group: GroupSnapshot, quota: QuotaLimits) -> set[bool | None]:
     """The answers for all of its pods; they count only where all have the same."""
-    return {quota.checked(it) for it in group.members if it.alive} or {True if not quota.scopes else None}
+    return {quota.applies_to(it) for it in group.members if it.alive} or {True if not quota.scopes else None}
 
 
-def _charge(group: GroupSeen) -> dict[str, int]:
+def _charge(group: GroupSnapshot) -> dict[str, int]:
     """What the members are charged for: finished pods are not, those that are being deleted still are."""
     total: dict[str, int] = {}
     for member in group.members:
@@ -104,7 +104,7 @@ def _charge(group: GroupSeen) -> dict[str, int]:
 def _limits(values: Any) -> dict[str, int]:
     """By the names that pods use: `requests.cpu` and `cpu` are one, of which the smaller counts."""
     found: dict[str, int] = {}
-    for key, amount in requests.amounts(values).items():
+    for key, amount in requests.parse_amounts(values).items():
         name = PODS if key == _COUNT_PODS else key.removeprefix(_PREFIX)
         if name == PODS or not name.startswith(_OTHERS):
             found[name] = min(amount, found.get(name, amount))
@@ -112,21 +112,21 @@ def _limits(values: Any) -> dict[str, int]:
 
 
 def _scope(expression: Any) -> str:
-    name, operator = dig(expression, "scopeName"), dig(expression, "operator")
+    name, operator = nested(expression, "scopeName"), nested(expression, "operator")
     return str(name) if operator == "Exists" else f"{name} {operator}"
 
 
-def _best_effort(member: MemberSeen) -> bool:
+def _best_effort(member: MemberPod) -> bool:
     return not any(member.shape.requests.get(it) for it in _QOS)
 
 
-_SCOPES: Final[dict[str, Callable[[MemberSeen], bool]]] = {
+_SCOPES: Final[dict[str, Callable[[MemberPod], bool]]] = {
     "BestEffort": _best_effort,
     "NotBestEffort": lambda it: not _best_effort(it),
 }
 """Others depend on fields that are not kept of pods: they are reported as not checked."""
 
 
-def _shown(name: str, thousandths: int) -> str:
+def _format(name: str, thousandths: int) -> str:
     number = f"{thousandths / 1000:.10g}"
     return f"{thousandths / 1000 / 2**30:.4g}Gi" if name in _BYTES and thousandths else number

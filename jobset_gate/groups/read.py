@@ -9,12 +9,12 @@ from math import floor
 from typing import Any, Final
 
 from jobset_gate import names, quantity
-from jobset_gate.bounded_cache import BoundedCache, shared_text
+from jobset_gate.bounded_cache import BoundedCache, intern_text
 from jobset_gate.groups import anti_affinity, pods, selection, templates, values, wire
 from jobset_gate.groups.anti_affinity import Labels
-from jobset_gate.groups.model import Claim, Meta, Way
+from jobset_gate.groups.model import Format, Membership, RawMetadata
 from jobset_gate.groups.requests import Amounts
-from jobset_gate.groups.seen import BoundSeen, Maker, MemberSeen, NodeSeen
+from jobset_gate.groups.seen import BoundPod, ControllerRef, MemberPod, NodeAllocatable
 
 _CLAIMS_BYTES: Final = 4 * 1024 * 1024
 """For what pods say of their groups. Some 3,000 groups."""
@@ -49,24 +49,24 @@ _MOST_LABELS: Final = 4096
 """Characters of a pod's labels."""
 
 _marks: Final = BoundedCache[Labels, Labels](_CLAIMS_BYTES)
-_claims: Final = BoundedCache[tuple[object, ...], Claim | None](_CLAIMS_BYTES)
+_claims: Final = BoundedCache[tuple[object, ...], Membership | None](_CLAIMS_BYTES)
 
 
 # --- Pods ------------------------------------------------------------------------------------------------------------
 
 
-def member(seen: wire.Pod, ways: frozenset[Way] = pods.ALL) -> MemberSeen:
+def member(seen: wire.GroupPod, ways: frozenset[Format] = pods.ALL_FORMATS) -> MemberPod:
     """A pod of a group, be it by its label or by what it says. `ways`: those that are switched on."""
     meta, spec, status = seen.metadata, seen.spec, seen.status
     labels, notes = meta.labels or _NONE, meta.annotations or _NONE
-    shape, left_out, repels = templates.facts(spec)
+    shape, left_out, repels = templates.placement_facts(spec)
     gates = tuple(it.name for it in spec.scheduling_gates or ())
-    generation, opened_at = opened(notes.get(names.GANG_OPENED, ""))
-    return MemberSeen(
+    generation, opened_at = opened(notes.get(names.POD_GROUP_OPENED, ""))
+    return MemberPod(
         uid=meta.uid,
-        namespace=shared_text(meta.namespace),
+        namespace=intern_text(meta.namespace),
         name=meta.name,
-        held=shared_text(labels.get(names.GANG, "")),
+        held=intern_text(labels.get(names.POD_GROUP_LABEL, "")),
         claim=_claimed(meta, ways),
         shape=shape,
         unmodelled=left_out,
@@ -76,17 +76,17 @@ def member(seen: wire.Pod, ways: frozenset[Way] = pods.ALL) -> MemberSeen:
         priority=spec.priority or 0,
         preempts=spec.preemption_policy != "Never",
         maker=_maker(meta.owner_references),
-        jobset=shared_text(labels.get(names.JS_NAME, "")),
+        jobset=intern_text(labels.get(names.JS_NAME, "")),
         barrier=labels.get(names.GATED) == names.GATED_VALUE,
-        gated=names.GANG_GATE in gates,
-        other_gates=tuple(it for it in gates if it != names.GANG_GATE)[:_MOST_GATES],
+        gated=names.POD_GROUP_GATE in gates,
+        other_gates=tuple(it for it in gates if it != names.POD_GROUP_GATE)[:_MOST_GATES],
         generation=generation,
         opened_at=opened_at,
-        node=shared_text(spec.node_name),
+        node=intern_text(spec.node_name),
         nominated=status.nominated_node_name != "",
         phase=_PHASES.get(status.phase, ""),
         deleting=meta.deletion_timestamp is not None,
-        taken_back=notes.get(names.GANG_TAKEN_BACK, "")[:_LONGEST],
+        taken_back=notes.get(names.POD_GROUP_TAKEN_BACK, "")[:_LONGEST],
         native="" if spec.scheduling_group is None else spec.scheduling_group.pod_group_name,
         timed_out=notes.get(names.KOORDINATOR_TIMED_OUT) == "true",
         unschedulable=_unschedulable(status),
@@ -94,11 +94,11 @@ def member(seen: wire.Pod, ways: frozenset[Way] = pods.ALL) -> MemberSeen:
 
 
 def bound(
-    seen: wire.Pod,
-    ways: frozenset[Way] = pods.ALL,
+    seen: wire.GroupPod,
+    ways: frozenset[Format] = pods.ALL_FORMATS,
     schedulers: Collection[str] = (names.DEFAULT_SCHEDULER,),
     namespace: str | None = None,
-) -> BoundSeen | None:
+) -> BoundPod | None:
     """A pod that has a node. It is a member, too, if it should have been taken for a group and was not (Ungated).
 
     What counts are the requests of its spec: a resize in place is seen once the API server has it in the spec, and
@@ -108,12 +108,12 @@ def bound(
         return None
     meta = seen.metadata
     ours = namespace in (None, meta.namespace) and _should_be_held(seen, schedulers)
-    shape, _, repels = templates.facts(seen.spec)
-    return BoundSeen(
+    shape, _, repels = templates.placement_facts(seen.spec)
+    return BoundPod(
         uid=meta.uid,
-        namespace=shared_text(meta.namespace),
+        namespace=intern_text(meta.namespace),
         name=meta.name,
-        node=shared_text(seen.spec.node_name),
+        node=intern_text(seen.spec.node_name),
         requests=shape.requests,
         priority=seen.spec.priority or 0,
         stays=_stays(meta),
@@ -142,55 +142,57 @@ def opened_text(generation: int, moment: float) -> str:
 # --- Nodes -----------------------------------------------------------------------------------------------------------
 
 
-def node(seen: wire.Node) -> NodeSeen:
+def node(seen: wire.Node) -> NodeAllocatable:
     """A node; the same as before for every word of its kubelet that changes nothing for pods."""
     body = {
         "metadata": {"name": seen.metadata.name, "labels": seen.metadata.labels},
         "spec": {"taints": seen.spec.taints, "unschedulable": seen.spec.unschedulable},
     }
-    return NodeSeen(node=selection.of_node(body), allocatable=_allocatable(seen.status.allocatable))
+    return NodeAllocatable(node=selection.node_facts(body), allocatable=_allocatable(seen.status.allocatable))
 
 
 # --- Details ---------------------------------------------------------------------------------------------------------
 
 
-def _claimed(meta: wire.PodMeta, ways: frozenset[Way]) -> Claim | None:
+def _claimed(meta: wire.GroupPodMeta, ways: frozenset[Format]) -> Membership | None:
     said, noted = _picked(meta.labels, _LABELS), _picked(meta.annotations, _NOTES)
     if not said and not noted:
         return None
-    noted += tuple((key, "") for key in pods.ignored(meta.annotations or (), _NOTES))
-    held = (meta.labels or _NONE).get(names.GANG, "")
+    noted += tuple((key, "") for key in pods.ignored_annotations(meta.annotations or (), _NOTES))
+    held = (meta.labels or _NONE).get(names.POD_GROUP_LABEL, "")
     key = meta.namespace, said, noted, ways, held
     if key in _claims:
         return _claims[key]
-    found = pods.claim(Meta(namespace=meta.namespace, labels=dict(said), annotations=dict(noted)), ways, held=held)
-    return _claims.keep(key, found, _ENTRY_BYTES + 3 * sum(len(name) + len(value) for name, value in (*said, *noted)))
+    found = pods.parse_membership(
+        RawMetadata(namespace=meta.namespace, labels=dict(said), annotations=dict(noted)), ways, held=held
+    )
+    return _claims.put(key, found, _ENTRY_BYTES + 3 * sum(len(name) + len(value) for name, value in (*said, *noted)))
 
 
 def _picked(said: Mapping[str, str] | None, keys: tuple[str, ...]) -> Said:
     """Cut where it is too long for what it should be."""
-    return tuple((key, said[key][: values.LONGEST_TEXT + 1]) for key in keys if key in said) if said else ()
+    return tuple((key, said[key][: values.MAX_TEXT + 1]) for key in keys if key in said) if said else ()
 
 
-def _maker(owners: tuple[wire.OwnerReference, ...] | None) -> Maker | None:
+def _maker(owners: tuple[wire.PodOwner, ...] | None) -> ControllerRef | None:
     return next((_made_by(it) for it in owners or () if it.controller), None)
 
 
-def _made_by(owner: wire.OwnerReference) -> Maker:
-    return Maker(
-        api_version=shared_text(owner.api_version[:_LONGEST]),
-        kind=shared_text(owner.kind[:_LONGEST]),
-        name=shared_text(owner.name[:_LONGEST]),
-        uid=shared_text(owner.uid[:_LONGEST]),
+def _made_by(owner: wire.PodOwner) -> ControllerRef:
+    return ControllerRef(
+        api_version=intern_text(owner.api_version[:_LONGEST]),
+        kind=intern_text(owner.kind[:_LONGEST]),
+        name=intern_text(owner.name[:_LONGEST]),
+        uid=intern_text(owner.uid[:_LONGEST]),
     )
 
 
-def _should_be_held(seen: wire.Pod, schedulers: Collection[str]) -> bool:
+def _should_be_held(seen: wire.GroupPod, schedulers: Collection[str]) -> bool:
     """Whether a pod is one of those that the webhook takes (G2), and has not been taken."""
     meta, spec = seen.metadata, seen.spec
     maker = _maker(meta.owner_references)
     return (
-        names.GANG not in (meta.labels or _NONE)
+        names.POD_GROUP_LABEL not in (meta.labels or _NONE)
         and spec.scheduler_name in schedulers
         and spec.scheduling_group is None
         and names.MIRROR_POD not in (meta.annotations or _NONE)
@@ -200,32 +202,32 @@ def _should_be_held(seen: wire.Pod, schedulers: Collection[str]) -> bool:
 
 def _kept(labels: Mapping[str, str]) -> Labels | None:
     """The same object for pods that have the same."""
-    found = anti_affinity.kept(labels.items())
+    found = anti_affinity.stable_labels(labels.items())
     known = _marks.get(found)
     if known is not None:
         return known
     weight = sum(len(key) + len(value) for key, value in found)
-    return None if weight > _MOST_LABELS else _marks.keep(found, found, _ENTRY_BYTES + 2 * weight)
+    return None if weight > _MOST_LABELS else _marks.put(found, found, _ENTRY_BYTES + 2 * weight)
 
 
-def _stays(meta: wire.PodMeta) -> bool:
+def _stays(meta: wire.GroupPodMeta) -> bool:
     maker = _maker(meta.owner_references)
     return names.MIRROR_POD in (meta.annotations or _NONE) or (maker is not None and maker.kind in _OF_NODES)
 
 
-def _unschedulable(status: wire.PodStatus) -> str:
+def _unschedulable(status: wire.GroupPodStatus) -> str:
     """What the scheduler says, once it has tried."""
     for it in status.conditions or ():
         if it.type == "PodScheduled":
             waits = it.status != "True" and it.reason != "SchedulingGated"
-            return shared_text(it.message[:_LONGEST]) if waits else ""
+            return intern_text(it.message[:_LONGEST]) if waits else ""
     return ""
 
 
 def _allocatable(amounts: Mapping[str, Any] | None) -> Amounts:
     """In thousandths, rounded down."""
     read = ((name, quantity.amount(value)) for name, value in (amounts or {}).items())
-    return {shared_text(name): floor(amount * 1000) for name, amount in read if amount is not None}
+    return {intern_text(name): floor(amount * 1000) for name, amount in read if amount is not None}
 
 
 def seconds(moment: datetime | None) -> float:

@@ -8,12 +8,12 @@ import msgspec
 from jobset_gate import names
 from jobset_gate.errors import Malformed
 from jobset_gate.groups import podgroups, record, wire
-from jobset_gate.groups.identity import label
-from jobset_gate.groups.model import Design, Key, PodGroupSeen
+from jobset_gate.groups.identity import group_label
+from jobset_gate.groups.model import Flavor, PodGroupKey, PodGroupSource
 from jobset_gate.groups.read import seconds
-from jobset_gate.groups.seen import Home, HomeSeen
-from jobset_gate.template import Json, mapping
-from jobset_gate.violation import Violation, at, note
+from jobset_gate.groups.seen import RecordObject, RecordRef
+from jobset_gate.template import Json, as_map
+from jobset_gate.violation import FieldError, annotation_path, child_path
 
 LARGEST: Final = 64 * 1024
 """Bytes of a PodGroup's spec, or of its status, that are read."""
@@ -30,7 +30,7 @@ _TOO_LARGE: Final[Json] = {}
 _NONE: Final[Mapping[str, str]] = {}
 
 
-def pod_group(seen: wire.PodGroup, api: str) -> HomeSeen:
+def pod_group(seen: wire.PodGroup, api: str) -> RecordObject:
     """A PodGroup of this API group, with the record that may be on it."""
     meta = seen.metadata
     spec, status = _decoded(seen.spec), _decoded(seen.status)
@@ -45,34 +45,39 @@ def pod_group(seen: wire.PodGroup, api: str) -> HomeSeen:
         },
         "spec": spec,
     }
-    found, problem = _record((meta.annotations or _NONE).get(names.GANG_RECORD), note(names.GANG_RECORD))
+    found, problem = _record(
+        (meta.annotations or _NONE).get(names.POD_GROUP_RECORD), annotation_path(names.POD_GROUP_RECORD)
+    )
     home = _home(api, meta)
     writers = {it.manager for it in meta.managed_fields or () if it.subresource == "status"}
-    return HomeSeen(
+    return RecordObject(
         home=home,
-        pod_group=podgroups.seen(body) if spec is not _TOO_LARGE else _unread(body),
+        pod_group=podgroups.parse_pod_group(body) if spec is not _TOO_LARGE else _unread(body),
         created=seconds(meta.creation_timestamp),
         annotations=_kept(meta.annotations, found),
-        status=mapping(status),
+        status=as_map(status),
         status_managers=tuple(sorted(writers - {names.FIELD_MANAGER}))[:MOST_MANAGERS],
         record=of_home(found, home),
         problem=problem,
     )
 
 
-def of_home(found: record.Record | None, home: Home) -> record.Record | None:
+def of_home(found: record.AdmissionRecord | None, home: RecordRef) -> record.AdmissionRecord | None:
     """The record, if it was written there: a PodGroup made anew from a copy has brought the annotations of another."""
     return found if found is not None and found.home_uid in ("", home.uid) else None
 
 
-def config_map(seen: wire.ConfigMap) -> HomeSeen | None:
+def config_map(seen: wire.RecordConfigMap) -> RecordObject | None:
     """A ConfigMap of ours with a record; None for one that is not where that of its group would be."""
     meta = seen.metadata
-    key = key_of((meta.annotations or _NONE).get(names.GANG_KEY, ""))
-    if key is None or (key.namespace, names.GANG_CONFIG_MAP_PREFIX + label(key)) != (meta.namespace, meta.name):
+    key = key_of((meta.annotations or _NONE).get(names.POD_GROUP_KEY, ""))
+    if key is None or (key.namespace, names.POD_GROUP_CONFIG_MAP_PREFIX + group_label(key)) != (
+        meta.namespace,
+        meta.name,
+    ):
         return None
-    found, problem = _record((seen.data or {}).get(names.KEY_RECORD), at("data", names.KEY_RECORD))
-    return HomeSeen(
+    found, problem = _record((seen.data or {}).get(names.KEY_RECORD), child_path("data", names.KEY_RECORD))
+    return RecordObject(
         home=_home("", meta),
         key=key,
         created=seconds(meta.creation_timestamp),
@@ -82,52 +87,56 @@ def config_map(seen: wire.ConfigMap) -> HomeSeen | None:
     )
 
 
-def text_of(key: Key) -> str:
+def text_of(key: PodGroupKey) -> str:
     """A key as it is written down, for `key_of`."""
     return f"{key.design}/{key.namespace}/{key.name}"
 
 
-def key_of(text: str) -> Key | None:
+def key_of(text: str) -> PodGroupKey | None:
     """`<design>/<namespace>/<name>` as a key; None for what is none."""
     if len(text) > LONGEST_KEY:
         return None
     design, _, path = text.partition("/")
     namespace, slash, name = path.partition("/")
-    return Key(design=Design(design), namespace=namespace, name=name) if design in list(Design) and slash else None
+    return (
+        PodGroupKey(design=Flavor(design), namespace=namespace, name=name) if design in list(Flavor) and slash else None
+    )
 
 
 def _decoded(said: msgspec.Raw) -> Any:
     return msgspec.json.decode(said) if len(memoryview(said)) <= LARGEST else _TOO_LARGE
 
 
-def _unread(body: Json) -> PodGroupSeen | None:
+def _unread(body: Json) -> PodGroupSource | None:
     """A PodGroup whose spec nobody reads says nothing, and that is its problem."""
-    bare = podgroups.seen({**body, "spec": {}})
-    problem = Violation("spec", None, f"is too large: must be at most {LARGEST} bytes of JSON")
+    bare = podgroups.parse_pod_group({**body, "spec": {}})
+    problem = FieldError("spec", None, f"is too large: must be at most {LARGEST} bytes of JSON")
     return None if bare is None else msgspec.structs.replace(bare, problems=(problem,))
 
 
-def _kept(annotations: Mapping[str, str] | None, found: record.Record | None) -> Mapping[str, str]:
+def _kept(annotations: Mapping[str, str] | None, found: record.AdmissionRecord | None) -> Mapping[str, str]:
     """Those that are looked at again; of what users write beside them there may be as much as the API takes."""
     said = (
         {}
-        if not annotations or names.GANG_STATE not in annotations
-        else {names.GANG_STATE: annotations[names.GANG_STATE][:LONGEST_STATE]}
+        if not annotations or names.POD_GROUP_STATE not in annotations
+        else {names.POD_GROUP_STATE: annotations[names.POD_GROUP_STATE][:LONGEST_STATE]}
     )
-    if annotations and found is not None and names.GANG_RECORD in annotations:
-        said[names.GANG_RECORD] = annotations[names.GANG_RECORD]
+    if annotations and found is not None and names.POD_GROUP_RECORD in annotations:
+        said[names.POD_GROUP_RECORD] = annotations[names.POD_GROUP_RECORD]
     return said
 
 
-def _home(api: str, meta: wire.HomeMeta) -> Home:
-    return Home(api=api, namespace=meta.namespace, name=meta.name, uid=meta.uid, resource_version=meta.resource_version)
+def _home(api: str, meta: wire.RecordObjectMeta) -> RecordRef:
+    return RecordRef(
+        api=api, namespace=meta.namespace, name=meta.name, uid=meta.uid, resource_version=meta.resource_version
+    )
 
 
-def _record(text: str | None, path: str) -> tuple[record.Record | None, Violation | None]:
+def _record(text: str | None, path: str) -> tuple[record.AdmissionRecord | None, FieldError | None]:
     """A record that cannot be read is not taken for none: nobody knows then what was decided."""
     if text is None:
         return None, None
     try:
-        return record.parse(text), None
+        return record.decode_record(text), None
     except Malformed as problem:
-        return None, Violation(path, text[:100], f"is no record of ours ({problem.expected}); remove it to begin anew")
+        return None, FieldError(path, text[:100], f"is no record of ours ({problem.expected}); remove it to begin anew")

@@ -14,23 +14,23 @@ import msgspec
 
 from jobset_gate import names
 from jobset_gate.errors import Malformed
-from jobset_gate.groups.model import Key, Mode
-from jobset_gate.model import Word
+from jobset_gate.groups.model import GangMode, PodGroupKey
+from jobset_gate.model import Value
 
-LARGEST: Final = 10**18
+MAX_NUMBER: Final = 10**18
 """Of any number in a record that we have written, and of any span of seconds."""
 
-LONGEST: Final = 64 * 1024
+MAX_CHARACTERS: Final = 64 * 1024
 """Characters of a record: that of a hundred gangs with the longest names there can be."""
 
-LATEST: Final = 10.0**11
+MAX_TIME: Final = 10.0**11
 """Seconds since the epoch: a later moment is no date."""
 
 _SECONDS: Final = re.compile(r"[0-9]{1,60}(/[1-9][0-9]{0,60})?")
 """As we write them. Powers of ten would take for ever to work out."""
 
 
-class Stage(StrEnum):
+class AdmissionState(StrEnum):
     """Where a generation of a group stands."""
 
     OPEN = "Open"
@@ -41,7 +41,7 @@ class Stage(StrEnum):
     """Taken back, or all of its members are gone: the next one is opened with a higher number."""
 
 
-class How(StrEnum):
+class AdmissionMode(StrEnum):
     """By which right it was opened."""
 
     FIT = "Fit"
@@ -54,34 +54,34 @@ class How(StrEnum):
     """The scheduler places it by itself (G6)."""
 
 
-class Share(Word, frozen=True):
+class GangShare(Value, frozen=True):
     """What was decided of one gang among several that open together."""
 
     minimum: int
-    mode: Mode
+    mode: GangMode
     many: int
     newest: float
 
 
-class Record(Word, frozen=True):
+class AdmissionRecord(Value, frozen=True):
     """The last decision on a group. What its pods and PodGroup say later does not change it (G2, G4)."""
 
     generation: int
-    stage: Stage
-    how: How
+    stage: AdmissionState
+    how: AdmissionMode
     at: float
     """When it was decided."""
-    gangs: tuple[tuple[Key, int], ...]
+    gangs: tuple[tuple[PodGroupKey, int], ...]
     """Every gang of the decision with its generation, the group itself among them; the first one's home holds it."""
     minimum: int
     wait: Fraction
     """Seconds; of gangs that open together the longest that one of them has."""
-    mode: Mode
+    mode: GangMode
     many: int = 0
     """How many members it was opened with: so many gates may go before it is satisfied, whoever finishes that."""
     newest: float = 0.0
     """When the youngest of those was made, by the API server's clock: pods made later were not among them."""
-    shares: tuple[Share, ...] = ()
+    shares: tuple[GangShare, ...] = ()
     """Of each gang, in the order of `gangs`; () where there is but one."""
     satisfied: float | None = None
     """Since when; later members of this generation pass."""
@@ -101,7 +101,7 @@ class Record(Word, frozen=True):
     """Of the PodGroup it was written on: one that is made again from a saved copy was never opened."""
 
 
-def of(record: Record, key: Key) -> Record | None:
+def record_for(record: AdmissionRecord, key: PodGroupKey) -> AdmissionRecord | None:
     """The record as one of its gangs reads it: with the generation and the minimum of that gang."""
     for number, (gang, generation) in enumerate(record.gangs):
         if gang == key:
@@ -111,14 +111,16 @@ def of(record: Record, key: Key) -> Record | None:
     return None
 
 
-def latest(key: Key, own: Record | None, others: Iterable[Record] = ()) -> Record | None:
+def latest_record(
+    key: PodGroupKey, own: AdmissionRecord | None, others: Iterable[AdmissionRecord] = ()
+) -> AdmissionRecord | None:
     """What holds for a gang, as it reads it: of what stands on its own home and what on others' tells of it.
 
     The higher generation; of one generation what stands on the first gang's home, since changes are made there.
     """
-    found: tuple[int, bool, Record] | None = None
+    found: tuple[int, bool, AdmissionRecord] | None = None
     for record in (own, *others) if own is not None else others:
-        read = of(record, key)
+        read = record_for(record, key)
         if read is None:
             continue
         # A copy on the own home is as old as the decision; only the first gang's own is the original.
@@ -128,30 +130,30 @@ def latest(key: Key, own: Record | None, others: Iterable[Record] = ()) -> Recor
     return None if found is None else found[2]
 
 
-def render(record: Record) -> str:
+def encode_record(record: AdmissionRecord) -> str:
     """As it is stored."""
     return msgspec.json.encode(record, enc_hook=_plain).decode()
 
 
-def parse(text: str) -> Record:
+def decode_record(text: str) -> AdmissionRecord:
     """As it was stored. Raises Malformed for what we cannot have written: users may write there, too."""
-    if len(text) > LONGEST:
-        raise Malformed(names.GANG_RECORD, text[:100], f"a record of a group: at most {LONGEST} characters")
+    if len(text) > MAX_CHARACTERS:
+        raise Malformed(names.POD_GROUP_RECORD, text[:100], f"a record of a group: at most {MAX_CHARACTERS} characters")
     try:
-        found = msgspec.json.decode(text, type=Record, dec_hook=_fraction)
+        found = msgspec.json.decode(text, type=AdmissionRecord, dec_hook=_fraction)
     except (msgspec.MsgspecError, ValueError, RecursionError) as problem:
-        raise Malformed(names.GANG_RECORD, text[:100], f"a record of a group: {problem}") from problem
+        raise Malformed(names.POD_GROUP_RECORD, text[:100], f"a record of a group: {problem}") from problem
     if not _is_sane(found):
-        raise Malformed(names.GANG_RECORD, text[:100], "a record of a group: with numbers and dates that can be")
+        raise Malformed(names.POD_GROUP_RECORD, text[:100], "a record of a group: with numbers and dates that can be")
     return found
 
 
-def within(record: Record, namespace: str) -> Record:
+def record_within(record: AdmissionRecord, namespace: str) -> AdmissionRecord:
     """The decision as far as it is about gangs of one namespace."""
-    return narrowed(record, lambda key: key.namespace == namespace)
+    return narrow_record(record, lambda key: key.namespace == namespace)
 
 
-def narrowed(record: Record, keep: Callable[[Key], bool]) -> Record:
+def narrow_record(record: AdmissionRecord, keep: Callable[[PodGroupKey], bool]) -> AdmissionRecord:
     """The decision as far as it is about some of its gangs."""
     inside = [number for number, (key, _) in enumerate(record.gangs) if keep(key)]
     if len(inside) == len(record.gangs):
@@ -163,7 +165,7 @@ def narrowed(record: Record, keep: Callable[[Key], bool]) -> Record:
     )
 
 
-def _is_sane(record: Record) -> bool:
+def _is_sane(record: AdmissionRecord) -> bool:
     """Whether it can be reckoned with."""
     shares = [(it.minimum, it.many) for it in record.shares]
     generations = [it for _, it in record.gangs]
@@ -171,9 +173,9 @@ def _is_sane(record: Record) -> bool:
     moments = [record.at, record.newest, record.satisfied or 0.0, record.not_before]
     moments += [it.newest for it in record.shares]
     return (
-        all(0 <= it <= LARGEST for it in (*numbers, *(it for share in shares for it in share)))
-        and all(0 <= it <= LATEST for it in moments)
-        and record.wait <= LARGEST
+        all(0 <= it <= MAX_NUMBER for it in (*numbers, *(it for share in shares for it in share)))
+        and all(0 <= it <= MAX_TIME for it in moments)
+        and record.wait <= MAX_NUMBER
     )
 
 

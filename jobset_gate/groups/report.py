@@ -8,32 +8,32 @@ from collections.abc import Sequence
 
 from jobset_gate import terminal_text
 from jobset_gate.groups import fact, phases, reasons, tellings
-from jobset_gate.groups.candidates import Hold, Open
-from jobset_gate.groups.fact import Fact, Scene
-from jobset_gate.groups.model import Key, PodGroupSeen, Way
-from jobset_gate.groups.phases import Counts, Phase
-from jobset_gate.groups.record import Record, Stage
-from jobset_gate.groups.seen import GroupSeen, Home, MemberSeen
-from jobset_gate.groups.standing import Standing
-from jobset_gate.groups.tally import tally
-from jobset_gate.model import Word
+from jobset_gate.groups.candidates import Admit, Hold
+from jobset_gate.groups.fact import EventContext, GroupEvent
+from jobset_gate.groups.model import Format, PodGroupKey, PodGroupSource
+from jobset_gate.groups.phases import MemberCounts, Phase
+from jobset_gate.groups.record import AdmissionRecord, AdmissionState
+from jobset_gate.groups.seen import GroupSnapshot, MemberPod, RecordRef
+from jobset_gate.groups.standing import GroupReason
+from jobset_gate.groups.tally import count_members
+from jobset_gate.model import Value
 
-_PEOPLE = "kubectl"
+_HUMAN_MANAGER = "kubectl"
 """Managers of this name are no controllers: somebody has mended something by hand."""
 
 
-class Report(Word, frozen=True):
+class GroupStatus(Value, frozen=True):
     """All that there is to say of one group at one moment."""
 
-    key: Key
+    key: PodGroupKey
     label: str
-    ways: tuple[Way, ...]
-    home: Home | None
-    pod_group: PodGroupSeen | None
+    ways: tuple[Format, ...]
+    home: RecordRef | None
+    pod_group: PodGroupSource | None
     created: float
     """Of its PodGroup, else of its oldest member; its age is counted from there."""
-    record: Record | None
-    counts: Counts
+    record: AdmissionRecord | None
+    counts: MemberCounts
     phase: Phase
     reason: str
     message: str
@@ -49,39 +49,39 @@ class Report(Word, frozen=True):
     """Pods that name another group by now than the one they are held for."""
     managers: tuple[str, ...]
     """Who else writes the status of its PodGroup."""
-    scene: Scene
+    scene: EventContext
     """What all of this comes from."""
 
     @property
-    def seen(self) -> GroupSeen:
+    def snapshot(self) -> GroupSnapshot:
         """The group as it was seen."""
         return self.scene.seen
 
     @property
-    def facts(self) -> tuple[Fact, ...]:
+    def events(self) -> tuple[GroupEvent, ...]:
         """What has happened, for Events."""
-        return tellings.facts(self.scene)
+        return tellings.group_events(self.scene)
 
 
-def report(
-    seen: GroupSeen,
+def group_status(
+    seen: GroupSnapshot,
     now: float,
-    why: Hold | Standing | Open | None = None,
+    why: Hold | GroupReason | Admit | None = None,
     blocked: str = "",
     doubts: Sequence[str] = (),
-) -> Report:
+) -> GroupStatus:
     """What to tell of a group. `why`: what holds it up, by the outlook; `blocked`: what holds up its way back.
 
     `doubts` is what somebody should look at though it holds up nothing.
     """
-    counts = tally(seen, now)
-    phase = phases.phase(counts)
-    told = None if why is None or isinstance(why, Open) else Standing(reason=why.reason, message=why.message)
-    standing = reasons.reason(seen, counts, told, blocked, now)
-    scene = fact.scene(seen, counts, standing, doubts)
+    counts = count_members(seen, now)
+    phase = phases.group_phase(counts)
+    told = None if why is None or isinstance(why, Admit) else GroupReason(reason=why.reason, message=why.message)
+    standing = reasons.status_reason(seen, counts, told, blocked, now)
+    scene = fact.event_context(seen, counts, standing, doubts)
     ungated, moved = (tuple(it.name for it in some) for some in (scene.ungated, scene.moved))
     record = seen.record
-    return Report(
+    return GroupStatus(
         key=seen.group.key,
         label=seen.label,
         ways=seen.group.ways,
@@ -94,37 +94,37 @@ def report(
         reason=standing.reason,
         message=terminal_text.line(_with_notes(standing.message, ungated, moved)),
         admitted=sum(_opened(it, record) for it in seen.members),
-        occupied_by=_occupier(seen),
+        occupied_by=_occupied_by(seen),
         placing=_is_placing(record, counts),
         ungated=ungated,
         moved=moved,
-        managers=tuple(it for it in seen.status_managers if not it.startswith(_PEOPLE)),
+        managers=tuple(it for it in seen.status_managers if not it.startswith(_HUMAN_MANAGER)),
         scene=scene,
     )
 
 
-def _is_placing(record: Record | None, counts: Counts) -> bool:
-    open_ = record is not None and record.stage is Stage.OPEN and record.satisfied is None
+def _is_placing(record: AdmissionRecord | None, counts: MemberCounts) -> bool:
+    open_ = record is not None and record.stage is AdmissionState.OPEN and record.satisfied is None
     return open_ and counts.bound < counts.minimum and not counts.late
 
 
-def _opened(member: MemberSeen, record: Record | None) -> bool:
+def _opened(member: MemberPod, record: AdmissionRecord | None) -> bool:
     return (
         record is not None
-        and record.stage is not Stage.CLOSED
+        and record.stage is not AdmissionState.CLOSED
         and not member.gated
         and member.generation == record.generation
     )
 
 
-def _occupier(seen: GroupSeen) -> str:
+def _occupied_by(seen: GroupSnapshot) -> str:
     makers = {it.maker.uid if it.maker else "" for it in seen.members}
     return makers.pop() if len(makers) == 1 else ""
 
 
 def _with_notes(message: str, ungated: tuple[str, ...], moved: tuple[str, ...]) -> str:
     if ungated:
-        message += f"; Ungated: {reasons.named(ungated)}"
+        message += f"; Ungated: {reasons.pod_names(ungated)}"
     if moved:
-        message += f"; say something else of their group by now, which is not followed: {reasons.named(moved)}"
+        message += f"; say something else of their group by now, which is not followed: {reasons.pod_names(moved)}"
     return message

@@ -3,11 +3,11 @@
 from collections.abc import Mapping
 from typing import Final
 
-from jobset_gate.groups.identity import label
-from jobset_gate.groups.record import Record
-from jobset_gate.groups.seen import MemberSeen
-from jobset_gate.groups.wayback import Return
-from jobset_gate.model import Word
+from jobset_gate.groups.identity import group_label
+from jobset_gate.groups.record import AdmissionRecord
+from jobset_gate.groups.seen import MemberPod
+from jobset_gate.groups.wayback import OwnerEviction
+from jobset_gate.model import Value
 
 JOB: Final = "Job"
 JOBSET: Final = "JobSet"
@@ -18,7 +18,7 @@ _DIGITS: Final = 20
 """Of a generation. Whoever may write to a Job may write longer ones, which Python refuses to read."""
 
 
-class Root(Word, frozen=True):
+class SuspendTarget(Value, frozen=True):
     """A Job or JobSet, that would have to be suspended; of a Job of a JobSet its JobSet, which would resume it."""
 
     kind: str
@@ -41,48 +41,48 @@ class Root(Word, frozen=True):
     """Names of its living pods that are not in the group."""
 
 
-class Made(Word, frozen=True):
+class PodProvenance(Value, frozen=True):
     """How a pod that a Job has made hangs together with it."""
 
-    root: Root | None = None
+    root: SuspendTarget | None = None
     """None: it is gone by now, and its pods will go or be nobody's."""
     by: tuple[str, ...] = ()
     """The labels without which its Job would not know it; () if there are none."""
 
 
-class Release(Word, frozen=True):
+class DetachPod(Value, frozen=True):
     """Make its Job forget a pod: it looks at the exit codes of all pods it knows, also of those it deletes itself."""
 
-    pod: MemberSeen
+    pod: MemberPod
     job: str
     """UID of its Job."""
     labels: tuple[str, ...]
     mark: str
 
 
-class Suspend(Word, frozen=True):
+class SuspendOwner(Value, frozen=True):
     """Suspend it, and write down that it was us."""
 
-    root: Root
+    root: SuspendTarget
     mark: str
 
 
-class Plan(Word, frozen=True):
+class EvictionPlan(Value, frozen=True):
     """The steps, in the order of the fields: a later one is only taken when all earlier ones have been."""
 
-    notes: tuple[Suspend, ...] = ()
+    notes: tuple[SuspendOwner, ...] = ()
     """Only to be marked by now."""
-    releases: tuple[Release, ...] = ()
-    suspends: tuple[Suspend, ...] = ()
-    disrupts: tuple[MemberSeen, ...] = ()
-    deletes: tuple[MemberSeen, ...] = ()
-    going: tuple[MemberSeen, ...] = ()
+    releases: tuple[DetachPod, ...] = ()
+    suspends: tuple[SuspendOwner, ...] = ()
+    disrupts: tuple[MemberPod, ...] = ()
+    deletes: tuple[MemberPod, ...] = ()
+    going: tuple[MemberPod, ...] = ()
     """On their way: nothing to be done but to wait."""
-    renews: tuple[Suspend, ...] = ()
+    renews: tuple[SuspendOwner, ...] = ()
     """What was marked, to be suspended when nothing else has been left for a while: for its start barrier."""
-    blocked: tuple[Return, ...] = ()
+    blocked: tuple[OwnerEviction, ...] = ()
     """What cannot be taken back, and why."""
-    resumes: tuple[Root, ...] = ()
+    resumes: tuple[SuspendTarget, ...] = ()
     """What was suspended and need not wait for what is blocked."""
 
     @property
@@ -106,35 +106,35 @@ class Plan(Word, frozen=True):
         return "; ".join(it.why for it in self.blocked)
 
 
-def marks(record: Record) -> dict[str, int]:
+def generations_by_label(record: AdmissionRecord) -> dict[str, int]:
     """The generation that is taken back, by the label of each gang of the decision."""
-    return {label(key): generation for key, generation in record.gangs}
+    return {group_label(key): generation for key, generation in record.gangs}
 
 
-def mark(held: str, generation: int) -> str:
+def eviction_mark(held: str, generation: int) -> str:
     """How a roll-back signs what it does, on pods and their owners."""
     return f"{held}.{generation}"
 
 
-def signed(text: str) -> tuple[str, int]:
+def parse_mark(text: str) -> tuple[str, int]:
     """Label and generation of a mark; ("", 0) for what is none of ours."""
     held, _, number = text.rpartition(".")
     known = held and number.isascii() and number.isdecimal() and len(number) <= _DIGITS
     return (held, int(number)) if known else ("", 0)
 
 
-def released(pod: MemberSeen) -> bool:
+def is_detached(pod: MemberPod) -> bool:
     """Whether its Job was made to forget it: nobody but us will ever delete it."""
-    return pod.maker is None and bool(pod.held) and signed(pod.taken_back)[0] == pod.held
+    return pod.maker is None and bool(pod.held) and parse_mark(pod.taken_back)[0] == pod.held
 
 
-def left(pod: MemberSeen, wanted: Mapping[str, int]) -> bool:
+def is_evictable(pod: MemberPod, wanted: Mapping[str, int]) -> bool:
     """Whether this pod is an opened one that must go before its group can be closed."""
     if pod.phase in FINISHED or pod.held not in wanted:
         return False
-    return released(pod) or (not pod.gated and 0 < pod.generation <= wanted[pod.held])
+    return is_detached(pod) or (not pod.gated and 0 < pod.generation <= wanted[pod.held])
 
 
-def of_job(pod: MemberSeen) -> bool:
+def is_job_pod(pod: MemberPod) -> bool:
     """Whether a Job has made it."""
     return pod.maker is not None and pod.maker.kind == JOB and pod.maker.api_version.startswith("batch/")

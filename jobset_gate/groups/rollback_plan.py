@@ -17,40 +17,44 @@ from msgspec.structs import replace
 from jobset_gate.groups import wayback
 from jobset_gate.groups.rollback import (
     FINISHED,
-    Made,
-    Plan,
-    Release,
-    Root,
-    Suspend,
-    left,
-    mark,
-    of_job,
-    released,
-    signed,
+    DetachPod,
+    EvictionPlan,
+    PodProvenance,
+    SuspendOwner,
+    SuspendTarget,
+    eviction_mark,
+    is_detached,
+    is_evictable,
+    is_job_pod,
+    parse_mark,
 )
-from jobset_gate.groups.seen import MemberSeen
-from jobset_gate.groups.wayback import How, Owner, Return
+from jobset_gate.groups.seen import MemberPod
+from jobset_gate.groups.wayback import EvictionMethod, EvictionOwner, OwnerEviction
 
 
-def plan(
-    members: Iterable[MemberSeen],
+def plan_eviction(
+    members: Iterable[MemberPod],
     wanted: Mapping[str, int],
-    made: Mapping[str, Made],
-    marked: Iterable[Root] = (),
-) -> Plan:
+    made: Mapping[str, PodProvenance],
+    marked: Iterable[SuspendTarget] = (),
+) -> EvictionPlan:
     """All that is to be done now. `made`: how pods of Jobs came to be, by UID; `marked`: owners that carry our mark."""
     pods = sorted(members, key=lambda it: (it.namespace, it.name))
-    mine = [it for it in pods if left(it, wanted)]
+    mine = [it for it in pods if is_evictable(it, wanted)]
     free = [it for it in mine if not it.deleting]
     # Without a node there is nothing to wait for: an API server has left such a one halfway, as its client was killed.
-    halfway = [it for it in mine if it.deleting and not it.node and not of_job(it) and (it.maker or released(it))]
-    deletes = [*halfway, *(it for it in free if released(it))]
-    disrupts = [it for it in free if it.maker is not None and not of_job(it)]
-    bare = [it for it in free if it.maker is None and not released(it)]
+    halfway = [
+        it for it in mine if it.deleting and not it.node and not is_job_pod(it) and (it.maker or is_detached(it))
+    ]
+    deletes = [*halfway, *(it for it in free if is_detached(it))]
+    disrupts = [it for it in free if it.maker is not None and not is_job_pod(it)]
+    bare = [it for it in free if it.maker is None and not is_detached(it)]
     parts = [_of_root(root, some, pods, wanted, made) for root, some in _by_root(free, made)]
-    asleep = [it for it in pods if it.gated and not it.deleting and _asleep(made.get(it.uid, Made()).root, wanted)]
-    orphans = [it for it in free if of_job(it) and made.get(it.uid, Made()).root is None]
-    found = Plan(
+    asleep = [
+        it for it in pods if it.gated and not it.deleting and _asleep(made.get(it.uid, PodProvenance()).root, wanted)
+    ]
+    orphans = [it for it in free if is_job_pod(it) and made.get(it.uid, PodProvenance()).root is None]
+    found = EvictionPlan(
         notes=tuple(it for part in parts for it in part.notes),
         releases=tuple(it for part in parts for it in part.releases),
         suspends=tuple(it for part in parts for it in part.suspends),
@@ -59,12 +63,12 @@ def plan(
         going=(*(it for it in mine if it.deleting), *orphans, *asleep, *(it for part in parts for it in part.going)),
         blocked=(*_bare(bare), *(it for part in parts for it in part.blocked)),
     )
-    return _last(found, [it for it in marked if signed(it.mark) in wanted.items() and not it.over])
+    return _last(found, [it for it in marked if parse_mark(it.mark) in wanted.items() and not it.over])
 
 
-def _last(found: Plan, marked: Sequence[Root]) -> Plan:
+def _last(found: EvictionPlan, marked: Sequence[SuspendTarget]) -> EvictionPlan:
     """What is to be done when nothing else is left."""
-    renews = tuple(Suspend(root=it, mark=it.mark) for it in marked if not it.suspended)
+    renews = tuple(SuspendOwner(root=it, mark=it.mark) for it in marked if not it.suspended)
     if not found.clear or renews:
         return replace(found, renews=renews if found.clear else ())
     # Nobody knows when the end comes that those are resumed at; until then our gates hold their pods as well.
@@ -74,49 +78,61 @@ def _last(found: Plan, marked: Sequence[Root]) -> Plan:
 # --- Details ---------------------------------------------------------------------------------------------------------
 
 
-def _by_root(free: Sequence[MemberSeen], made: Mapping[str, Made]) -> list[tuple[Root, list[MemberSeen]]]:
-    found: dict[str, tuple[Root, list[MemberSeen]]] = {}
+def _by_root(
+    free: Sequence[MemberPod], made: Mapping[str, PodProvenance]
+) -> list[tuple[SuspendTarget, list[MemberPod]]]:
+    found: dict[str, tuple[SuspendTarget, list[MemberPod]]] = {}
     for pod in free:
-        root = made.get(pod.uid, Made()).root
+        root = made.get(pod.uid, PodProvenance()).root
         if root is not None:
             found.setdefault(root.uid, (root, []))[1].append(pod)
     return [found[uid] for uid in sorted(found)]
 
 
 def _of_root(
-    root: Root, some: list[MemberSeen], pods: list[MemberSeen], wanted: Mapping[str, int], made: Mapping[str, Made]
-) -> Plan:
+    root: SuspendTarget,
+    some: list[MemberPod],
+    pods: list[MemberPod],
+    wanted: Mapping[str, int],
+    made: Mapping[str, PodProvenance],
+) -> EvictionPlan:
     """Of those pods of a Job or JobSet that are to be taken back."""
     if root.over or (root.suspended and not root.mark):
-        return Plan(going=tuple(some))  # whoever has ended or suspended it: it deletes its pods, and stays as it is
-    ours = min(mark(it.held, wanted[it.held]) for it in some)
+        return EvictionPlan(
+            going=tuple(some)
+        )  # whoever has ended or suspended it: it deletes its pods, and stays as it is
+    ours = min(eviction_mark(it.held, wanted[it.held]) for it in some)
     if root.suspended:
-        known = signed(root.mark) in wanted.items()
+        known = parse_mark(root.mark) in wanted.items()
         # A mark that an earlier roll-back has left would never be found when this one ends.
-        return Plan(suspends=() if known else (Suspend(root=root, mark=ours),), going=tuple(some))
+        return EvictionPlan(suspends=() if known else (SuspendOwner(root=root, mark=ours),), going=tuple(some))
     way = _way(root, some)
-    if way.how is How.SUSPEND and root.fails and not all(made[it.uid].by for it in some):
-        way = Return(owner=way.owner, how=How.BLOCKED, why=f"{root.kind} {root.name} finds its pods by no label")
-    if way.how is How.BLOCKED:
-        return Plan(blocked=(way,))
+    if way.how is EvictionMethod.SUSPEND and root.fails and not all(made[it.uid].by for it in some):
+        way = OwnerEviction(
+            owner=way.owner, how=EvictionMethod.BLOCKED, why=f"{root.kind} {root.name} finds its pods by no label"
+        )
+    if way.how is EvictionMethod.BLOCKED:
+        return EvictionPlan(blocked=(way,))
     if not root.fails:
-        return Plan(suspends=(Suspend(root=root, mark=ours),), going=tuple(some))
+        return EvictionPlan(suspends=(SuspendOwner(root=root, mark=ours),), going=tuple(some))
     releases = tuple(_releases(root, pods, wanted, made))
     forgotten = {it.pod.uid for it in releases}
-    notes = (Suspend(root=root, mark=ours),) if root.barrier and signed(root.mark) not in wanted.items() else ()
-    return Plan(notes=notes, releases=releases, going=tuple(it for it in some if it.uid not in forgotten))
+    notes = (
+        (SuspendOwner(root=root, mark=ours),) if root.barrier and parse_mark(root.mark) not in wanted.items() else ()
+    )
+    return EvictionPlan(notes=notes, releases=releases, going=tuple(it for it in some if it.uid not in forgotten))
 
 
-def _asleep(root: Root | None, wanted: Mapping[str, int]) -> bool:
+def _asleep(root: SuspendTarget | None, wanted: Mapping[str, int]) -> bool:
     """Whether we have suspended it: were it resumed while one of its Jobs has not heard of that, that one's pods would
     still be of the epoch before.
     """
-    return root is not None and root.suspended and not root.over and signed(root.mark) in wanted.items()
+    return root is not None and root.suspended and not root.over and parse_mark(root.mark) in wanted.items()
 
 
-def _way(root: Root, some: Sequence[MemberSeen]) -> Return:
-    return wayback.way_of(
-        Owner(
+def _way(root: SuspendTarget, some: Sequence[MemberPod]) -> OwnerEviction:
+    return wayback.eviction_of(
+        EvictionOwner(
             kind=root.kind,
             name=root.name,
             pods=tuple(it.name for it in some),
@@ -128,8 +144,8 @@ def _way(root: Root, some: Sequence[MemberSeen]) -> Return:
 
 
 def _releases(
-    root: Root, pods: Sequence[MemberSeen], wanted: Mapping[str, int], made: Mapping[str, Made]
-) -> Iterable[Release]:
+    root: SuspendTarget, pods: Sequence[MemberPod], wanted: Mapping[str, int], made: Mapping[str, PodProvenance]
+) -> Iterable[DetachPod]:
     """All pods of it that a node may run by the time they are deleted: the scheduler may bind them until then."""
     for pod in pods:
         how = made.get(pod.uid)
@@ -137,8 +153,8 @@ def _releases(
             continue
         if pod.gated or pod.other_gates or pod.deleting or pod.phase in FINISHED:
             continue
-        yield Release(pod=pod, job=pod.maker.uid, labels=how.by, mark=mark(pod.held, wanted[pod.held]))
+        yield DetachPod(pod=pod, job=pod.maker.uid, labels=how.by, mark=eviction_mark(pod.held, wanted[pod.held]))
 
 
-def _bare(pods: Sequence[MemberSeen]) -> tuple[Return, ...]:
-    return (wayback.way_of(Owner(kind="", name="", pods=tuple(it.name for it in pods))),) if pods else ()
+def _bare(pods: Sequence[MemberPod]) -> tuple[OwnerEviction, ...]:
+    return (wayback.eviction_of(EvictionOwner(kind="", name="", pods=tuple(it.name for it in pods))),) if pods else ()

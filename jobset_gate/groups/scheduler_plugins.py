@@ -3,28 +3,28 @@
 from fractions import Fraction
 
 from jobset_gate import names
-from jobset_gate.groups.model import Claim, Design, Key, Meta, Terms, Way
-from jobset_gate.groups.values import Sheet
-from jobset_gate.template import Json, mapping
-from jobset_gate.violation import Violation
+from jobset_gate.groups.model import Flavor, Format, GroupSpec, Membership, PodGroupKey, RawMetadata
+from jobset_gate.groups.values import FieldReader
+from jobset_gate.template import Json, as_map
+from jobset_gate.violation import FieldError
 
 
-def claim(meta: Meta) -> Claim | None:
+def plugins_membership(meta: RawMetadata) -> Membership | None:
     """What a pod says."""
     if names.PLUGINS_NAME not in meta.labels:
         return None
-    sheet = Sheet(meta.labels, meta.labels_path)
-    key = Key(design=Design.SCHEDULER_PLUGINS, namespace=meta.namespace, name=sheet.name(names.PLUGINS_NAME))
-    return Claim(way=Way.SCHEDULER_PLUGINS, key=key, problems=tuple(sheet.problems))
+    sheet = FieldReader(meta.labels, meta.labels_path)
+    key = PodGroupKey(design=Flavor.SCHEDULER_PLUGINS, namespace=meta.namespace, name=sheet.name(names.PLUGINS_NAME))
+    return Membership(way=Format.SCHEDULER_PLUGINS, key=key, problems=tuple(sheet.problems))
 
 
-def terms(pod_group: Json) -> tuple[Terms, tuple[Violation, ...]]:
+def plugins_spec(pod_group: Json) -> tuple[GroupSpec, tuple[FieldError, ...]]:
     """What a PodGroup says, and what is wrong with that. Koordinator's PodGroup has the same spec."""
-    sheet = Sheet(mapping(pod_group.get("spec")), "spec")
-    seconds = sheet.number("scheduleTimeoutSeconds")
-    said = Terms(
-        minimum=sheet.number("minMember", required=True),
+    sheet = FieldReader(as_map(pod_group.get("spec")), "spec")
+    seconds = sheet.integer("scheduleTimeoutSeconds")
+    said = GroupSpec(
+        minimum=sheet.integer("minMember", required=True),
         wait=None if seconds is None else Fraction(seconds),
-        resources=sheet.amounts("minResources"),
+        resources=sheet.quantities("minResources"),
     )
     return said, tuple(sheet.problems)

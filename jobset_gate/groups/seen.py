@@ -7,17 +7,17 @@ from collections.abc import Mapping
 from types import MappingProxyType
 
 from jobset_gate.groups import pods
-from jobset_gate.groups.anti_affinity import Labels, Term
-from jobset_gate.groups.certainty import Shape
-from jobset_gate.groups.model import Claim, Group, Key, PodGroupSeen
-from jobset_gate.groups.record import Record
+from jobset_gate.groups.anti_affinity import AntiAffinityTerm, Labels
+from jobset_gate.groups.certainty import PodShape
+from jobset_gate.groups.model import Membership, MergedGroup, PodGroupKey, PodGroupSource
+from jobset_gate.groups.record import AdmissionRecord
 from jobset_gate.groups.requests import Amounts
-from jobset_gate.groups.selection import Node
-from jobset_gate.model import Word
-from jobset_gate.violation import Violation
+from jobset_gate.groups.selection import NodeFacts
+from jobset_gate.model import Value
+from jobset_gate.violation import FieldError
 
 
-class Maker(Word, frozen=True):
+class ControllerRef(Value, frozen=True):
     """The controller that a pod's owner references name."""
 
     api_version: str
@@ -26,7 +26,7 @@ class Maker(Word, frozen=True):
     uid: str
 
 
-class MemberSeen(Word, frozen=True):
+class MemberPod(Value, frozen=True):
     """A pod that carries the label of a group, or that names one and is bound without it (Ungated)."""
 
     uid: str
@@ -34,12 +34,12 @@ class MemberSeen(Word, frozen=True):
     name: str
     held: str
     """Its label: the hash of the group it was taken for; "" if it never was."""
-    claim: Claim | None
+    claim: Membership | None
     """What it says by now; membership goes by `held`, and a difference is reported only (G2)."""
-    shape: Shape
+    shape: PodShape
     """Of one pod. The same object for all pods that are alike."""
     unmodelled: tuple[str, ...] = ()
-    repels: tuple[Term, ...] = ()
+    repels: tuple[AntiAffinityTerm, ...] = ()
     """Whom it keeps away from where it runs."""
     labels: Labels | None = ()
     """None: too many to be kept."""
@@ -47,7 +47,7 @@ class MemberSeen(Word, frozen=True):
     priority: int = 0
     preempts: bool = True
     """The scheduler may take the place of pods of lower priority for it."""
-    maker: Maker | None = None
+    maker: ControllerRef | None = None
     jobset: str = ""
     """Name of the JobSet that its Job belongs to."""
     barrier: bool = False
@@ -95,10 +95,10 @@ class MemberSeen(Word, frozen=True):
     @property
     def moved(self) -> bool:
         """It names another group by now than the one it was taken for, or none."""
-        return self.held != "" and pods.moved(self.claim, self.held)
+        return self.held != "" and pods.membership_changed(self.claim, self.held)
 
 
-class BoundSeen(Word, frozen=True):
+class BoundPod(Value, frozen=True):
     """A pod that takes up room on a node, whosever it is."""
 
     uid: str
@@ -108,21 +108,21 @@ class BoundSeen(Word, frozen=True):
     requests: Amounts
     """The same object for all pods that are alike."""
     priority: int = 0
-    repels: tuple[Term, ...] = ()
+    repels: tuple[AntiAffinityTerm, ...] = ()
     stays: bool = False
     """It belongs to its node, so nobody ever gets its place: a DaemonSet's, or a static pod."""
-    ungated: MemberSeen | None = None
+    ungated: MemberPod | None = None
     """The pod as a member of the group that it names, if it was never taken for one."""
 
 
-class NodeSeen(Word, frozen=True):
+class NodeAllocatable(Value, frozen=True):
     """A node, and what pods may take up on it."""
 
-    node: Node
+    node: NodeFacts
     allocatable: Amounts
 
 
-class Home(Word, frozen=True):
+class RecordRef(Value, frozen=True):
     """The object that a group's record is kept on, as it was read: its version makes every write a compare-and-swap."""
 
     api: str
@@ -133,35 +133,35 @@ class Home(Word, frozen=True):
     resource_version: str
 
 
-class HomeSeen(Word, frozen=True):
+class RecordObject(Value, frozen=True):
     """An object that a record may be kept on: a PodGroup, or a ConfigMap of ours."""
 
-    home: Home
-    key: Key | None = None
+    home: RecordRef
+    key: PodGroupKey | None = None
     """Of a ConfigMap: whose it is. A PodGroup is that of every design that looks into its API group."""
-    pod_group: PodGroupSeen | None = None
+    pod_group: PodGroupSource | None = None
     created: float = 0.0
     annotations: Mapping[str, str] = MappingProxyType({})
     status: Mapping[str, object] = MappingProxyType({})
     """As JSON."""
     status_managers: tuple[str, ...] = ()
     """Who else writes its status."""
-    record: Record | None = None
-    problem: Violation | None = None
+    record: AdmissionRecord | None = None
+    problem: FieldError | None = None
     """Why what stands there as a record is none."""
 
 
-class GroupSeen(Word, frozen=True):
+class GroupSnapshot(Value, frozen=True):
     """All that is known of one group at one moment."""
 
-    group: Group
+    group: MergedGroup
     label: str
-    members: tuple[MemberSeen, ...]
+    members: tuple[MemberPod, ...]
     created: float
     """Of its PodGroup, else of its oldest member."""
-    home: Home | None = None
+    home: RecordRef | None = None
     """None: its PodGroup is missing, or its ConfigMap is not made yet."""
-    record: Record | None = None
+    record: AdmissionRecord | None = None
     """What was decided of it last, be it written on it or on the first gang of its GangGroup."""
     kind_status: Mapping[str, object] = MappingProxyType({})
     """status of its PodGroup, as JSON."""

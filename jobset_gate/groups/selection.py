@@ -4,20 +4,20 @@ import re
 from collections.abc import Mapping
 from typing import Any, Final
 
-from jobset_gate.model import Word
-from jobset_gate.template import Json, dig, items, mapping
+from jobset_gate.model import Value
+from jobset_gate.template import Json, as_list, as_map, nested
 
 _INTEGER: Final = re.compile(r"[+-]?[0-9]{1,18}")
 _REQUIRED: Final = ("affinity", "nodeAffinity", "requiredDuringSchedulingIgnoredDuringExecution")
-_REPELS: Final = ("NoSchedule", "NoExecute")
+_REPELLING_EFFECTS: Final = ("NoSchedule", "NoExecute")
 _NAME: Final = "metadata.name"
 
-MOST_EXPRESSIONS: Final = 32
-MOST_TOLERATIONS: Final = 32
+MAX_REQUIREMENTS: Final = 32
+MAX_TOLERATIONS: Final = 32
 """Of a pod. Each is asked about each node, on the loop that decides gangs, too. Pods with more are not modelled."""
 
 
-class Node(Word, frozen=True):
+class NodeFacts(Value, frozen=True):
     """A node as far as it decides who may come."""
 
     name: str
@@ -27,7 +27,7 @@ class Node(Word, frozen=True):
     unschedulable: bool = False
 
 
-class Expression(Word, frozen=True):
+class Requirement(Value, frozen=True):
     """One demand on a label, or on the node's name."""
 
     key: str
@@ -35,7 +35,7 @@ class Expression(Word, frozen=True):
     values: frozenset[str] = frozenset()
     field: bool = False
 
-    def holds(self, node: Node) -> bool:
+    def matches_node(self, node: NodeFacts) -> bool:
         """Whether a node meets it; an operator that is not known is met by none."""
         value = self._value(node)
         match self.operator:
@@ -51,7 +51,7 @@ class Expression(Word, frozen=True):
                 return self._compares(value)
         return False
 
-    def _value(self, node: Node) -> str | None:
+    def _value(self, node: NodeFacts) -> str | None:
         if not self.field:
             return node.labels.get(self.key)
         return node.name if self.key == _NAME else None
@@ -64,7 +64,7 @@ class Expression(Word, frozen=True):
         return have > bound if self.operator == "Gt" else have < bound
 
 
-class Toleration(Word, frozen=True):
+class Toleration(Value, frozen=True):
     """What a pod puts up with; an empty key or effect is every one."""
 
     key: str = ""
@@ -72,7 +72,7 @@ class Toleration(Word, frozen=True):
     value: str = ""
     effect: str = ""
 
-    def covers(self, taint: tuple[str, str, str]) -> bool:
+    def tolerates(self, taint: tuple[str, str, str]) -> bool:
         """Whether a taint does not keep the pod away."""
         key, value, effect = taint
         if self.effect not in ("", effect) or self.key not in ("", key):
@@ -80,77 +80,79 @@ class Toleration(Word, frozen=True):
         return self.operator == "Exists" or (self.key != "" and self.value == value)
 
 
-class Selection(Word, frozen=True):
+class NodeSelection(Value, frozen=True):
     """All that a pod demands of its node; the same for all pods of a template."""
 
-    every: tuple[Expression, ...] = ()
+    every: tuple[Requirement, ...] = ()
     """nodeSelector: each must hold."""
-    terms: tuple[tuple[Expression, ...], ...] | None = None
+    terms: tuple[tuple[Requirement, ...], ...] | None = None
     """Required node affinity: all of one of them must hold. None: no demand."""
     tolerations: tuple[Toleration, ...] = ()
 
     @property
-    def questions(self) -> int:
+    def requirement_count(self) -> int:
         """How many there are to ask about one node for `matches`, at most."""
         return len(self.every) + sum(map(len, self.terms or ()))
 
-    def matches(self, node: Node) -> bool:
+    def matches(self, node: NodeFacts) -> bool:
         """Whether the node is in the pod's domain: its labels are right, whatever its taints and its room."""
-        if not all(it.holds(node) for it in self.every):
+        if not all(it.matches_node(node) for it in self.every):
             return False
-        return self.terms is None or any(term and all(it.holds(node) for it in term) for term in self.terms)
+        return self.terms is None or any(term and all(it.matches_node(node) for it in term) for term in self.terms)
 
-    def admits(self, node: Node) -> bool:
+    def admits(self, node: NodeFacts) -> bool:
         """Whether a pod may be bound to it now, if it has room."""
-        taints = [it for it in node.taints if it[2] in _REPELS]
+        taints = [it for it in node.taints if it[2] in _REPELLING_EFFECTS]
         if node.unschedulable:
             taints.append(("node.kubernetes.io/unschedulable", "", "NoSchedule"))
-        tolerated = all(any(it.covers(taint) for it in self.tolerations) for taint in taints)
+        tolerated = all(any(it.tolerates(taint) for it in self.tolerations) for taint in taints)
         return tolerated and self.matches(node)
 
 
-def of_pod(spec: Json) -> Selection:
+def pod_node_selection(spec: Json) -> NodeSelection:
     """What a pod demands; no demand for one that is too wide."""
-    if is_wide(spec):
-        return Selection()
-    required = dig(spec, *_REQUIRED)
-    selector = sorted(mapping(spec.get("nodeSelector")).items())
-    return Selection(
-        every=tuple(Expression(key=key, operator="In", values=frozenset({_text(value)})) for key, value in selector),
-        terms=None if required is None else tuple(_term(it) for it in items(dig(required, "nodeSelectorTerms"))),
-        tolerations=tuple(_toleration(mapping(it)) for it in items(spec.get("tolerations"))),
+    if exceeds_limits(spec):
+        return NodeSelection()
+    required = nested(spec, *_REQUIRED)
+    selector = sorted(as_map(spec.get("nodeSelector")).items())
+    return NodeSelection(
+        every=tuple(Requirement(key=key, operator="In", values=frozenset({_text(value)})) for key, value in selector),
+        terms=None if required is None else tuple(_term(it) for it in as_list(nested(required, "nodeSelectorTerms"))),
+        tolerations=tuple(_toleration(as_map(it)) for it in as_list(spec.get("tolerations"))),
     )
 
 
-def is_wide(spec: Json) -> bool:
+def exceeds_limits(spec: Json) -> bool:
     """Whether a pod says more of its nodes than is reckoned with."""
-    terms = items(dig(spec, *_REQUIRED, "nodeSelectorTerms"))
-    asked = sum(max(1, len(items(dig(it, "matchExpressions"))) + len(items(dig(it, "matchFields")))) for it in terms)
-    asked += len(mapping(spec.get("nodeSelector")))
-    return asked > MOST_EXPRESSIONS or len(items(spec.get("tolerations"))) > MOST_TOLERATIONS
+    terms = as_list(nested(spec, *_REQUIRED, "nodeSelectorTerms"))
+    asked = sum(
+        max(1, len(as_list(nested(it, "matchExpressions"))) + len(as_list(nested(it, "matchFields")))) for it in terms
+    )
+    asked += len(as_map(spec.get("nodeSelector")))
+    return asked > MAX_REQUIREMENTS or len(as_list(spec.get("tolerations"))) > MAX_TOLERATIONS
 
 
-def of_node(node: Json) -> Node:
+def node_facts(node: Json) -> NodeFacts:
     """A node as it stands in the API."""
-    return Node(
-        name=_text(dig(node, "metadata", "name")),
-        labels={key: _text(value) for key, value in mapping(dig(node, "metadata", "labels")).items()},
+    return NodeFacts(
+        name=_text(nested(node, "metadata", "name")),
+        labels={key: _text(value) for key, value in as_map(nested(node, "metadata", "labels")).items()},
         taints=tuple(
-            (_text(dig(it, "key")), _text(dig(it, "value")), _text(dig(it, "effect")))
-            for it in items(dig(node, "spec", "taints"))
+            (_text(nested(it, "key")), _text(nested(it, "value")), _text(nested(it, "effect")))
+            for it in as_list(nested(node, "spec", "taints"))
         ),
-        unschedulable=dig(node, "spec", "unschedulable") is True,
+        unschedulable=nested(node, "spec", "unschedulable") is True,
     )
 
 
-def _term(term: Any) -> tuple[Expression, ...]:
-    labels = [_expression(mapping(it), field=False) for it in items(dig(term, "matchExpressions"))]
-    return (*labels, *(_expression(mapping(it), field=True) for it in items(dig(term, "matchFields"))))
+def _term(term: Any) -> tuple[Requirement, ...]:
+    labels = [_expression(as_map(it), field=False) for it in as_list(nested(term, "matchExpressions"))]
+    return (*labels, *(_expression(as_map(it), field=True) for it in as_list(nested(term, "matchFields"))))
 
 
-def _expression(said: Json, *, field: bool) -> Expression:
-    listed = frozenset(_text(it) for it in items(said.get("values")))
-    return Expression(key=_text(said.get("key")), operator=_text(said.get("operator")), values=listed, field=field)
+def _expression(said: Json, *, field: bool) -> Requirement:
+    listed = frozenset(_text(it) for it in as_list(said.get("values")))
+    return Requirement(key=_text(said.get("key")), operator=_text(said.get("operator")), values=listed, field=field)
 
 
 def _toleration(said: Json) -> Toleration:

@@ -5,101 +5,103 @@ from typing import Final
 
 from jobset_gate import names
 from jobset_gate.groups import creators, ganggroups
-from jobset_gate.groups.creators import Creator
-from jobset_gate.groups.few import first
-from jobset_gate.groups.ganggroups import Bond, GangGroup
-from jobset_gate.groups.model import Group, Key
-from jobset_gate.model import Word
+from jobset_gate.groups.creators import OwnerCapacity
+from jobset_gate.groups.few import truncate_list
+from jobset_gate.groups.ganggroups import GangGroup, GangGroupState
+from jobset_gate.groups.model import MergedGroup, PodGroupKey
+from jobset_gate.model import Value
 
-MOST_PROBLEMS_TOLD: Final = 5
-MOST_GANGS_TOLD: Final = 10
+MAX_PROBLEMS_NAMED: Final = 5
+MAX_GANGS_NAMED: Final = 10
 """Of those that are waited for; a hundred would say no more."""
 
 
-class Standing(Word, frozen=True):
+class GroupReason(Value, frozen=True):
     """What a person is told about a group that waits."""
 
     reason: str
     message: str
 
 
-class Facts(Word, frozen=True):
+class PreconditionInput(Value, frozen=True):
     """All that one group's standing depends on."""
 
-    group: Group
+    group: MergedGroup
     gang_group: GangGroup
-    creators: tuple[Creator, ...] = ()
+    creators: tuple[OwnerCapacity, ...] = ()
     """Of all pods of the group, where they are known; () where not."""
     other_gates: tuple[str, ...] = ()
     """Names of scheduling gates that are not ours, on members that it needs for its minimum."""
 
 
-def facts(
-    group: Group,
-    groups: Mapping[Key, Group],
+def precondition_input(
+    group: MergedGroup,
+    groups: Mapping[PodGroupKey, MergedGroup],
     *,
-    made_by: tuple[Creator, ...] = (),
+    made_by: tuple[OwnerCapacity, ...] = (),
     other_gates: tuple[str, ...] = (),
     across_namespaces: bool = False,
-) -> Facts:
+) -> PreconditionInput:
     """The facts about a group, given all groups there are."""
-    bond = ganggroups.of(group, groups, across_namespaces=across_namespaces)
-    return Facts(group=group, gang_group=bond, creators=made_by, other_gates=other_gates)
+    bond = ganggroups.gang_group_of(group, groups, across_namespaces=across_namespaces)
+    return PreconditionInput(group=group, gang_group=bond, creators=made_by, other_gates=other_gates)
 
 
-def standing(seen: Facts) -> Standing | None:
+def first_unmet(seen: PreconditionInput) -> GroupReason | None:
     """The first thing that holds the group up; None: it is gathered and may be considered for opening."""
     return next((told for ask in _ORDER if (told := ask(seen)) is not None), None)
 
 
-def _invalid(seen: Facts) -> Standing | None:
+def _invalid(seen: PreconditionInput) -> GroupReason | None:
     group = seen.group
     lines = [str(it) for it in group.problems] + [f"pod {pod}: {it}" for pod, it in group.blamed]
     if not lines:
         return None
-    return Standing(reason=names.REASON_INVALID_GROUP, message=first(lines, MOST_PROBLEMS_TOLD, "; "))
+    return GroupReason(reason=names.REASON_INVALID_GROUP, message=truncate_list(lines, MAX_PROBLEMS_NAMED, "; "))
 
 
-def _missing(seen: Facts) -> Standing | None:
+def _missing(seen: PreconditionInput) -> GroupReason | None:
     if not seen.group.lacks_pod_group:
         return None
-    return Standing(
+    return GroupReason(
         reason=names.REASON_POD_GROUP_MISSING,
         message=f"{seen.group.present} pods name PodGroup {seen.group.key.path}, which does not exist",
     )
 
 
-def _broken(seen: Facts) -> Standing | None:
+def _broken(seen: PreconditionInput) -> GroupReason | None:
     problem = seen.gang_group.problem
-    return None if problem is None else Standing(reason=names.REASON_INVALID_GANG_GROUP, message=str(problem))
+    return None if problem is None else GroupReason(reason=names.REASON_INVALID_GANG_GROUP, message=str(problem))
 
 
-def _cannot(seen: Facts) -> Standing | None:
-    why = creators.short(seen.group, seen.creators)
-    return None if why is None else Standing(reason=names.REASON_CANNOT_GATHER, message=why)
+def _cannot(seen: PreconditionInput) -> GroupReason | None:
+    why = creators.capacity_shortage(seen.group, seen.creators)
+    return None if why is None else GroupReason(reason=names.REASON_CANNOT_GATHER, message=why)
 
 
-def _gathering(seen: Facts) -> Standing | None:
+def _gathering(seen: PreconditionInput) -> GroupReason | None:
     group = seen.group
     if group.gathered:
         return None
-    return Standing(reason=names.REASON_GATHERING, message=f"{group.present}/{group.minimum} pods exist")
+    return GroupReason(reason=names.REASON_GATHERING, message=f"{group.present}/{group.minimum} pods exist")
 
 
-def _others(seen: Facts) -> Standing | None:
-    if seen.gang_group.bond is not Bond.WAITING:
+def _others(seen: PreconditionInput) -> GroupReason | None:
+    if seen.gang_group.bond is not GangGroupState.WAITING:
         return None
-    told = first(seen.gang_group.waits_for, MOST_GANGS_TOLD, "; ")
-    return Standing(reason=names.REASON_WAITING_FOR_GANG_GROUP, message=told)
+    told = truncate_list(seen.gang_group.waits_for, MAX_GANGS_NAMED, "; ")
+    return GroupReason(reason=names.REASON_WAITING_FOR_GANG_GROUP, message=told)
 
 
-def _gates(seen: Facts) -> Standing | None:
+def _gates(seen: PreconditionInput) -> GroupReason | None:
     if not seen.other_gates:
         return None
-    return Standing(reason=names.REASON_OTHER_GATE, message=f"also held by {', '.join(sorted(set(seen.other_gates)))}")
+    return GroupReason(
+        reason=names.REASON_OTHER_GATE, message=f"also held by {', '.join(sorted(set(seen.other_gates)))}"
+    )
 
 
-_ORDER: Final[tuple[Callable[[Facts], Standing | None], ...]] = (
+_ORDER: Final[tuple[Callable[[PreconditionInput], GroupReason | None], ...]] = (
     _invalid,  # nothing below can be trusted
     _missing,  # without it the minimum is not known
     _broken,  # no waiting will mend it

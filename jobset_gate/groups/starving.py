@@ -9,20 +9,20 @@ from typing import Final
 
 from jobset_gate.groups import fit
 from jobset_gate.groups.candidates import Candidate
-from jobset_gate.groups.certainty import Ground, Room, Shape, capacity
-from jobset_gate.groups.fit import Demand
-from jobset_gate.model import Word
+from jobset_gate.groups.certainty import NodeInfo, NodeSnapshot, PodShape, capacity
+from jobset_gate.groups.fit import GroupRequest
+from jobset_gate.model import Value
 
-PARTS: Final = 3
+ROUND_PARTS: Final = 3
 """A wait goes in rounds of so many times starvationSeconds: one in which a group may be passed, two in which it may
 not. With 300 s that is ten minutes, in which jobs of minutes end and leave room; longer than that a group is waited
 for in vain, more often than not."""
 
-SHORTEST: Final = 1.0
+MIN_PART_SECONDS: Final = 1.0
 """Seconds of a part."""
 
 
-class Short(Word, frozen=True):
+class Shortage(Value, frozen=True):
     """What a group has too little of, for its own pods."""
 
     resources: frozenset[str]
@@ -35,28 +35,28 @@ def may_be_passed(candidate: Candidate, now: float, seconds: float) -> bool:
     return _part(candidate, now, seconds) == 0
 
 
-def passes(candidate: Candidate, now: float, seconds: float) -> bool:
+def may_pass(candidate: Candidate, now: float, seconds: float) -> bool:
     """Whether it was held back for others for long enough: in the last part of each round nobody holds it back."""
-    return _part(candidate, now, seconds) == PARTS - 1
+    return _part(candidate, now, seconds) == ROUND_PARTS - 1
 
 
-def short(demands: Sequence[Demand], rooms: Sequence[Room]) -> Short | None:
+def shortage_of(demands: Sequence[GroupRequest], rooms: Sequence[NodeInfo]) -> Shortage | None:
     """What is lacking on these nodes; None: each of its pods has room.
 
     What a PodGroup asks for beyond its pods is not counted, since nobody is charged for that.
     """
-    own = [Demand(key=it.key, shapes=it.shapes, minimum=it.minimum) for it in demands]
+    own = [GroupRequest(key=it.key, shapes=it.shapes, minimum=it.minimum) for it in demands]
     shapes = [shape for it in own for shape in it.shapes]
     near = [room for room in rooms if any(_could_be(shape, room) for shape in shapes)]
     named = {name for shape in shapes for name, many in shape.requests.items() if many > 0}
     lacking = {name for name in named if _lacks(own, name, near)}
-    if not lacking and fit.check(own, Ground(near)).fits:
+    if not lacking and fit.check_fit(own, NodeSnapshot(near)).fits:
         return None
     # Where none is lacking by itself, it is that they are not free on the same nodes.
-    return Short(resources=frozenset(lacking or named), nodes=frozenset(it.node.name for it in near))
+    return Shortage(resources=frozenset(lacking or named), nodes=frozenset(it.node.name for it in near))
 
 
-def takes(candidate: Candidate, wanted: Short, ground: Ground) -> bool:
+def takes_from(candidate: Candidate, wanted: Shortage, ground: NodeSnapshot) -> bool:
     """Whether one of its pods may come to one of those nodes, and asks for what is lacking there."""
     asking = (
         shape
@@ -67,19 +67,19 @@ def takes(candidate: Candidate, wanted: Short, ground: Ground) -> bool:
     return any(
         many > 0 and room.node.name in wanted.nodes
         for shape in asking
-        for many, room in zip(ground.kind(shape).slots, ground.rooms, strict=True)
+        for many, room in zip(ground.equivalence_class(shape).slots, ground.rooms, strict=True)
     )
 
 
 def _part(candidate: Candidate, now: float, seconds: float) -> int:
-    return int(max(0.0, now - candidate.since) // max(SHORTEST, seconds)) % PARTS
+    return int(max(0.0, now - candidate.since) // max(MIN_PART_SECONDS, seconds)) % ROUND_PARTS
 
 
-def _could_be(shape: Shape, room: Room) -> bool:
+def _could_be(shape: PodShape, room: NodeInfo) -> bool:
     return (room.whole is None or capacity(room.whole, shape.requests) > 0) and shape.selection.admits(room.node)
 
 
-def _lacks(demands: Sequence[Demand], name: str, rooms: Sequence[Room]) -> bool:
+def _lacks(demands: Sequence[GroupRequest], name: str, rooms: Sequence[NodeInfo]) -> bool:
     """Whether there is too little of a resource, even if each pod asked only for the least that any of them does."""
     least, wanted = 0, 0
     for demand in demands:

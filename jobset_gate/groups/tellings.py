@@ -6,15 +6,15 @@ from typing import Final
 
 from jobset_gate import names
 from jobset_gate.groups import kep24_facts
-from jobset_gate.groups.fact import Fact, Scene, by_name, on_group, on_pods
-from jobset_gate.groups.record import Stage
-from jobset_gate.groups.standing import Standing
+from jobset_gate.groups.fact import EventContext, GroupEvent, group_event, pods_event, sort_by_name
+from jobset_gate.groups.record import AdmissionState
+from jobset_gate.groups.standing import GroupReason
 
 _DIGITS: Final = re.compile("[0-9]+")
 
-HANDFUL: Final = 5
+MAX_EVENT_PODS: Final = 5
 """Pods that bear the Event of a group."""
-GATHERING_PATIENCE: Final = 300.0
+GATHERING_EVENT_DELAY: Final = 300.0
 """Seconds for which nobody is told that a group is still gathering (G4)."""
 
 _LASTING: Final = frozenset(
@@ -45,99 +45,105 @@ _QUIET: Final = frozenset(
 """Reasons that pass by themselves."""
 
 
-def facts(told: Scene) -> tuple[Fact, ...]:
+def group_events(told: EventContext) -> tuple[GroupEvent, ...]:
     """All that is true now and worth an Event; who tells them remembers which were told."""
     return tuple(fact for ask in _ASKED for fact in ask(told))
 
 
-def _opened(told: Scene) -> Iterator[Fact]:
+def _opened(told: EventContext) -> Iterator[GroupEvent]:
     record = told.seen.record
-    if record is None or record.stage is Stage.CLOSED:
+    if record is None or record.stage is AdmissionState.CLOSED:
         return
     others = f" together with {len(record.gangs) - 1} more" if len(record.gangs) > 1 else ""
     text = f"opened{others} for {record.minimum} pods or more ({record.how})"
-    yield on_group(told.seen, names.REASON_OPENED, text, once=str(record.generation), at=record.at)
+    yield group_event(told.seen, names.REASON_OPENED, text, once=str(record.generation), at=record.at)
 
 
-def _satisfied(told: Scene) -> Iterator[Fact]:
+def _satisfied(told: EventContext) -> Iterator[GroupEvent]:
     record = told.seen.record
     if record is None or record.satisfied is None:
         return
     took = max(0.0, record.satisfied - record.at)
     text = f"{record.minimum} pods are bound, {took:.1f} s after the group was opened"
-    yield on_group(told.seen, names.REASON_SATISFIED, text, once=str(record.generation), at=record.satisfied)
+    yield group_event(told.seen, names.REASON_SATISFIED, text, once=str(record.generation), at=record.satisfied)
 
 
-def _rolled_back(told: Scene) -> Iterator[Fact]:
+def _rolled_back(told: EventContext) -> Iterator[GroupEvent]:
     record = told.seen.record
-    if record is None or record.stage is Stage.OPEN or not record.why:
+    if record is None or record.stage is AdmissionState.OPEN or not record.why:
         return
-    yield on_group(told.seen, names.REASON_ROLLED_BACK, record.why, once=str(record.generation), warning=True)
+    yield group_event(told.seen, names.REASON_ROLLED_BACK, record.why, once=str(record.generation), warning=True)
 
 
-def _waits(told: Scene) -> Iterator[Fact]:
+def _waits(told: EventContext) -> Iterator[GroupEvent]:
     """Why it waits, or went wrong: anew for each reason and each text, for the heralds limit how often."""
     if told.standing.reason in _LASTING:
         blamed = {pod for pod, _ in told.seen.group.blamed}
         guilty = [it for it in told.seen.members if it.name in blamed]
-        bearers = tuple((guilty or by_name(told.seen.members))[:HANDFUL])
+        bearers = tuple((guilty or sort_by_name(told.seen.members))[:MAX_EVENT_PODS])
         once = f"{told.seen.generation} {_sameness(told.standing)}"
-        yield on_group(told.seen, told.standing.reason, told.standing.message, once=once, warning=True, bearers=bearers)
+        yield group_event(
+            told.seen, told.standing.reason, told.standing.message, once=once, warning=True, bearers=bearers
+        )
     if told.standing.reason in _QUIET:
-        yield on_group(told.seen, told.standing.reason, told.standing.message, once=f"{told.seen.generation}")
+        yield group_event(told.seen, told.standing.reason, told.standing.message, once=f"{told.seen.generation}")
 
 
-def _sameness(standing: Standing) -> str:
+def _sameness(standing: GroupReason) -> str:
     if standing.reason in _STEADY:
         return ""
     return _DIGITS.sub("", standing.message) if standing.reason in _COUNTING else standing.message
 
 
-def _gathering(told: Scene) -> Iterator[Fact]:
+def _gathering(told: EventContext) -> Iterator[GroupEvent]:
     if told.standing.reason != names.REASON_GATHERING or not told.seen.members:
         return
     since = min(it.created for it in told.seen.members)
     text = f"still gathering after 5 minutes: {told.standing.message}"
-    yield on_group(
-        told.seen, names.REASON_GATHERING, text, once=f"{told.seen.generation} {since}", due=since + GATHERING_PATIENCE
+    yield group_event(
+        told.seen,
+        names.REASON_GATHERING,
+        text,
+        once=f"{told.seen.generation} {since}",
+        due=since + GATHERING_EVENT_DELAY,
     )
 
 
-def _strangers(told: Scene) -> Iterator[Fact]:
+def _strangers(told: EventContext) -> Iterator[GroupEvent]:
     """Members that were never held, and those that would like to be in another group by now."""
     group = f"{told.seen.group.key.path} ({told.seen.group.key.design})"
     if told.ungated:
         text = f"was bound without being held for its group {group}"
-        yield on_pods(names.REASON_UNGATED, text, told.ungated[:HANDFUL], once="")
+        yield pods_event(names.REASON_UNGATED, text, told.ungated[:MAX_EVENT_PODS], once="")
     if told.moved:
         text = f"stays in the group {group} that it was created in, whatever it says by now"
-        yield on_pods(names.REASON_MEMBERSHIP_FIXED, text, told.moved[:HANDFUL], once="")
+        yield pods_event(names.REASON_MEMBERSHIP_FIXED, text, told.moved[:MAX_EVENT_PODS], once="")
 
 
-def _doubtful(told: Scene) -> Iterator[Fact]:
+def _doubtful(told: EventContext) -> Iterator[GroupEvent]:
     """Its pods may run into something later on."""
     for doubt in told.doubts:
-        yield on_group(told.seen, names.REASON_BARRIER_TOO_SHORT, doubt, once=doubt, warning=True)
+        yield group_event(told.seen, names.REASON_BARRIER_TOO_SHORT, doubt, once=doubt, warning=True)
 
 
-def _ignored(told: Scene) -> Iterator[Fact]:
+def _ignored(told: EventContext) -> Iterator[GroupEvent]:
     """What somebody has asked for in vain."""
     said = {id(it.claim): it.claim for it in told.seen.members if it.claim is not None}
     found = {key for it in said.values() for key in it.ignored}
     home = told.seen.group.pod_group
     found.update(home.ignored if home is not None else ())
     if found:
-        text = f"not heeded: {', '.join(sorted(found)[:HANDFUL])}"
-        yield on_group(told.seen, names.REASON_NOT_HEEDED, text, once=text, warning=True)
+        text = f"not heeded: {', '.join(sorted(found)[:MAX_EVENT_PODS])}"
+        yield group_event(told.seen, names.REASON_NOT_HEEDED, text, once=text, warning=True)
 
 
-_ASKED: Final[tuple[Callable[[Scene], Iterator[Fact]], ...]] = (
+_ASKED: Final[tuple[Callable[[EventContext], Iterator[GroupEvent]], ...]] = (
     _opened,
     _satisfied,
     _rolled_back,
     _waits,
     _gathering,
-    kep24_facts.facts,
+    kep24_facts.kep24_events,
     _strangers,
     _doubtful,
     _ignored,

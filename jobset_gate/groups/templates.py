@@ -10,10 +10,10 @@ import msgspec
 
 from jobset_gate.bounded_cache import BoundedCache
 from jobset_gate.groups import anti_affinity, requests, selection, unmodelled, wire
-from jobset_gate.groups.anti_affinity import Term
-from jobset_gate.groups.certainty import Shape
+from jobset_gate.groups.anti_affinity import AntiAffinityTerm
+from jobset_gate.groups.certainty import PodShape
 
-Facts = tuple[Shape, tuple[str, ...], tuple[Term, ...]]
+PlacementFacts = tuple[PodShape, tuple[str, ...], tuple[AntiAffinityTerm, ...]]
 """Of one pod; what of its template is not reckoned with, in words; and whom it keeps away from where it runs."""
 
 _KINDS_BYTES: Final = 16 * 1024 * 1024
@@ -30,36 +30,36 @@ _CONTAINER_BYTES: Final = 64
 
 _LARGE: Final = f"a pod template of more than {_MOST_BYTES // 1024} KiB"
 _WIDE: Final = (
-    f"a pod template with more than {selection.MOST_EXPRESSIONS} expressions about nodes "
-    f"or {selection.MOST_TOLERATIONS} tolerations"
+    f"a pod template with more than {selection.MAX_REQUIREMENTS} expressions about nodes "
+    f"or {selection.MAX_TOLERATIONS} tolerations"
 )
 
-_known: Final = BoundedCache[tuple[bytes, bool], Facts](_KINDS_BYTES)
+_known: Final = BoundedCache[tuple[bytes, bool], PlacementFacts](_KINDS_BYTES)
 
 
-def facts(spec: wire.PodSpec) -> Facts:
+def placement_facts(spec: wire.GroupPodSpec) -> PlacementFacts:
     """What decides about the pod's place; the same objects for pods of one template."""
     template = msgspec.json.encode(_whole(spec))
     large = len(template) > _MOST_BYTES
     if large:
-        template = msgspec.json.encode(_narrowed(spec))
+        template = msgspec.json.encode(_truncated(spec))
     key = (template if len(template) <= _ENTRY_BYTES else sha256(template).digest()), large
     known = _known.get(key)
     if known is None:
         # Decoded, short values take up to eight times as much.
-        known = _known.keep(key, _worked_out(template, large=large), _ENTRY_BYTES + 8 * len(template))
+        known = _known.put(key, _decode_facts(template, large=large), _ENTRY_BYTES + 8 * len(template))
     return known
 
 
-def _worked_out(template: bytes, *, large: bool) -> Facts:
+def _decode_facts(template: bytes, *, large: bool) -> PlacementFacts:
     spec = msgspec.json.decode(template)
-    shape = Shape(selection=selection.of_pod(spec), requests=requests.of_pod(spec), count=1)
-    beyond = [_LARGE] if large else [_WIDE] if selection.is_wide(spec) else []
-    return shape, (*beyond, *unmodelled.of_pod(spec)), anti_affinity.of_pod(spec)
+    shape = PodShape(selection=selection.pod_node_selection(spec), requests=requests.pod_requests(spec), count=1)
+    beyond = [_LARGE] if large else [_WIDE] if selection.exceeds_limits(spec) else []
+    return shape, (*beyond, *unmodelled.unsupported_constraints(spec)), anti_affinity.anti_affinity_terms(spec)
 
 
-def _whole(spec: wire.PodSpec) -> wire.Template:
-    return wire.Template(
+def _whole(spec: wire.GroupPodSpec) -> wire.PlacementTemplate:
+    return wire.PlacementTemplate(
         containers=spec.containers,
         init_containers=spec.init_containers,
         volumes=spec.volumes,
@@ -73,9 +73,9 @@ def _whole(spec: wire.PodSpec) -> wire.Template:
     )
 
 
-def _narrowed(spec: wire.PodSpec) -> wire.Template:
+def _truncated(spec: wire.GroupPodSpec) -> wire.PlacementTemplate:
     """Without what is said of nodes, and with the first containers: what a pod takes up is still to be deducted."""
-    return wire.Template(
+    return wire.PlacementTemplate(
         containers=_first(spec.containers),
         init_containers=_first(spec.init_containers),
         resources=spec.resources if _size(spec.resources) <= _ENTRY_BYTES else msgspec.UNSET,
@@ -83,8 +83,8 @@ def _narrowed(spec: wire.PodSpec) -> wire.Template:
     )
 
 
-def _first(containers: tuple[wire.Placed, ...] | None) -> tuple[wire.Placed, ...]:
-    found: list[wire.Placed] = []
+def _first(containers: tuple[wire.ContainerResources, ...] | None) -> tuple[wire.ContainerResources, ...]:
+    found: list[wire.ContainerResources] = []
     size = 0
     for it in containers or ():
         size += _CONTAINER_BYTES + _size(it.resources) + _size(it.ports)

@@ -3,27 +3,29 @@
 from collections.abc import Callable
 from typing import Any, Final
 
-from jobset_gate.template import Json, dig, items
+from jobset_gate.template import Json, as_list, nested
 
 _HARD: Final = "requiredDuringSchedulingIgnoredDuringExecution"
 _LOCAL_VOLUMES: Final = ("persistentVolumeClaim", "ephemeral")
 
 
 def _affinity(kind: str) -> Callable[[Json], bool]:
-    return lambda spec: bool(dig(spec, "affinity", kind, _HARD))
+    return lambda spec: bool(nested(spec, "affinity", kind, _HARD))
 
 
 def _spread(spec: Json) -> bool:
-    return any(dig(it, "whenUnsatisfiable") != "ScheduleAnyway" for it in items(spec.get("topologySpreadConstraints")))
+    return any(
+        nested(it, "whenUnsatisfiable") != "ScheduleAnyway" for it in as_list(spec.get("topologySpreadConstraints"))
+    )
 
 
 def _volumes(spec: Json) -> bool:
-    return any(dig(it, kind) is not None for it in items(spec.get("volumes")) for kind in _LOCAL_VOLUMES)
+    return any(nested(it, kind) is not None for it in as_list(spec.get("volumes")) for kind in _LOCAL_VOLUMES)
 
 
 def _ports(spec: Json) -> bool:
-    containers = [*items(spec.get("containers")), *items(spec.get("initContainers"))]
-    return any(dig(port, "hostPort") for it in containers for port in items(dig(it, "ports")))
+    containers = [*as_list(spec.get("containers")), *as_list(spec.get("initContainers"))]
+    return any(nested(port, "hostPort") for it in containers for port in as_list(nested(it, "ports")))
 
 
 _FACTS: Final[tuple[tuple[str, Callable[[Any], bool]], ...]] = (
@@ -37,6 +39,6 @@ _FACTS: Final[tuple[tuple[str, Callable[[Any], bool]], ...]] = (
 """Preemption is not modelled either: no pod asks for it, it is a matter of who else is there (see `opening`)."""
 
 
-def of_pod(spec: Json) -> tuple[str, ...]:
+def unsupported_constraints(spec: Json) -> tuple[str, ...]:
     """What of a pod is not reckoned with, in words."""
     return tuple(name for name, holds in _FACTS if holds(spec))

@@ -5,22 +5,22 @@ from enum import StrEnum
 from fractions import Fraction
 from typing import Final
 
-from jobset_gate.groups.few import first
-from jobset_gate.groups.model import Design, Mode
-from jobset_gate.model import Word
+from jobset_gate.groups.few import truncate_list
+from jobset_gate.groups.model import Flavor, GangMode
+from jobset_gate.model import Value
 
 FIRST_BACKOFF: Final = 10.0
 LONGEST_BACKOFF: Final = 300.0
-MOST_PODS_TOLD: Final = 10
+MAX_PODS_NAMED: Final = 10
 CLOSE_ENOUGH: Final = Fraction(1, 10)
 """Of the minimum: so small a gap gets scheduler-plugins' groups one more limit."""
 
 
-class Placing(Word, frozen=True):
+class DeadlineInput(Value, frozen=True):
     """An opened group, as far as its limit needs to know it."""
 
-    design: Design
-    mode: Mode
+    design: Flavor
+    mode: GangMode
     minimum: int
     bound: int
     """Members bound in this generation, those that have finished since included."""
@@ -33,27 +33,27 @@ class Placing(Word, frozen=True):
     """How often this group was taken back before."""
 
 
-class Satisfied(Word, frozen=True):
+class Satisfied(Value, frozen=True):
     """The minimum was bound once: from now on later members of this generation pass."""
 
 
-class More(Word, frozen=True):
+class KeepWaiting(Value, frozen=True):
     """Look again in so many seconds."""
 
     again: float
 
 
-class Extend(Word, frozen=True):
+class ExtendDeadline(Value, frozen=True):
     """One more limit, to be written down, or it would get another."""
 
     again: float
 
 
-class Mark(Word, frozen=True):
+class MarkTimedOut(Value, frozen=True):
     """NonStrict: nothing is taken back; those that are not bound are marked."""
 
 
-class RollBack(Word, frozen=True):
+class Evict(Value, frozen=True):
     """Every opened member of the group and its GangGroup is taken back, bound or not."""
 
     retry: bool
@@ -62,23 +62,23 @@ class RollBack(Word, frozen=True):
     """Seconds until it may be opened again."""
 
 
-def decide(seen: Placing, now: float) -> Satisfied | More | Extend | Mark | RollBack:
+def decide_deadline(seen: DeadlineInput, now: float) -> Satisfied | KeepWaiting | ExtendDeadline | MarkTimedOut | Evict:
     """What is to be done about the limit now."""
     if seen.bound >= seen.minimum:
         return Satisfied()
     wait = float(seen.wait)
     left = seen.since + wait * (2 if seen.extended else 1) - now
     if left > 0:
-        return More(again=left)
-    if seen.mode is Mode.NON_STRICT:
-        return Mark()
+        return KeepWaiting(again=left)
+    if seen.mode is GangMode.NON_STRICT:
+        return MarkTimedOut()
     close = (seen.minimum - seen.bound) <= seen.minimum * CLOSE_ENOUGH
-    if seen.design is Design.SCHEDULER_PLUGINS and close and not seen.extended:
-        return Extend(again=max(0.0, left + wait))
-    return RollBack(retry=seen.design is not Design.KOORDINATOR, pause=pause(seen.rolled_back))
+    if seen.design is Flavor.SCHEDULER_PLUGINS and close and not seen.extended:
+        return ExtendDeadline(again=max(0.0, left + wait))
+    return Evict(retry=seen.design is not Flavor.KOORDINATOR, pause=eviction_backoff(seen.rolled_back))
 
 
-def pause(times: int) -> float:
+def eviction_backoff(times: int) -> float:
     """The back-off after it was taken back so often before: 10 s, doubling to 5 min."""
     doubled: float = FIRST_BACKOFF * 2.0 ** min(times, 10)
     return min(LONGEST_BACKOFF, doubled)
@@ -87,7 +87,7 @@ def pause(times: int) -> float:
 # --- How members are taken back --------------------------------------------------------------------------------------
 
 
-class How(StrEnum):
+class EvictionMethod(StrEnum):
     """The way back that fails nothing of the member's owner."""
 
     SUSPEND = "suspend and resume"
@@ -97,7 +97,7 @@ class How(StrEnum):
     BLOCKED = "blocked"
 
 
-class Owner(Word, frozen=True):
+class EvictionOwner(Value, frozen=True):
     """What made some of a group's pods; the outermost of a chain that we know, so a JobSet and not its Jobs."""
 
     kind: str
@@ -113,35 +113,39 @@ class Owner(Word, frozen=True):
     """The controller that looks after it instead of the usual one: nobody knows what that makes of a suspension."""
 
 
-class Return(Word, frozen=True):
+class OwnerEviction(Value, frozen=True):
     """How an owner's pods are taken back, and why not if not."""
 
-    owner: Owner
-    how: How
+    owner: EvictionOwner
+    how: EvictionMethod
     why: str = ""
 
 
-def way_of(owner: Owner) -> Return:
+def eviction_of(owner: EvictionOwner) -> OwnerEviction:
     """The way back of one owner's pods."""
     if not owner.kind:
-        return Return(owner=owner, how=How.BLOCKED, why=unmade(owner.pods))
+        return OwnerEviction(owner=owner, how=EvictionMethod.BLOCKED, why=bare_pods_message(owner.pods))
     if owner.kind not in ("Job", "JobSet"):
-        return Return(owner=owner, how=How.DELETE)
+        return OwnerEviction(owner=owner, how=EvictionMethod.DELETE)
     title = f"{owner.kind} {owner.name}"
     if owner.by_kueue:
-        return Return(owner=owner, how=How.BLOCKED, why=f"{title} is suspended and resumed by Kueue")
+        return OwnerEviction(owner=owner, how=EvictionMethod.BLOCKED, why=f"{title} is suspended and resumed by Kueue")
     if owner.managed_by:
-        return Return(owner=owner, how=How.BLOCKED, why=f"{title} is managed by {owner.managed_by}")
+        return OwnerEviction(owner=owner, how=EvictionMethod.BLOCKED, why=f"{title} is managed by {owner.managed_by}")
     if owner.others:
-        return Return(owner=owner, how=How.BLOCKED, why=f"pods of {title} are not in the group: {told(owner.others)}")
-    return Return(owner=owner, how=How.SUSPEND)
+        return OwnerEviction(
+            owner=owner,
+            how=EvictionMethod.BLOCKED,
+            why=f"pods of {title} are not in the group: {list_pods(owner.others)}",
+        )
+    return OwnerEviction(owner=owner, how=EvictionMethod.SUSPEND)
 
 
-def unmade(pods: Sequence[str]) -> str:
+def bare_pods_message(pods: Sequence[str]) -> str:
     """Of pods that nobody made: what is to become of them is for people to say."""
-    return f"nobody would make them again, so they are left to you to delete: {told(pods)}"
+    return f"nobody would make them again, so they are left to you to delete: {list_pods(pods)}"
 
 
-def told(pods: Sequence[str]) -> str:
+def list_pods(pods: Sequence[str]) -> str:
     """Their names, for people."""
-    return first(sorted(pods), MOST_PODS_TOLD)
+    return truncate_list(sorted(pods), MAX_PODS_NAMED)

@@ -9,12 +9,12 @@ from typing import Any
 
 import msgspec
 
-from jobset_gate.wire import Meta, ObjectMeta, PodCondition, Shape
+from jobset_gate.wire import ObjectMeta, PodCondition, WireMeta, WireStruct
 
 Text = dict[str, str]
 
 
-class OwnerReference(Shape, frozen=True):
+class PodOwner(WireStruct, frozen=True):
     """Who made an object, if `controller` is set."""
 
     api_version: str = ""
@@ -24,29 +24,29 @@ class OwnerReference(Shape, frozen=True):
     controller: bool | None = None
 
 
-class PodMeta(Meta, frozen=True):
+class GroupPodMeta(WireMeta, frozen=True):
     """metadata of a pod."""
 
     creation_timestamp: datetime | None = None
     deletion_timestamp: datetime | None = None
     labels: Text | None = None
     annotations: Text | None = None
-    owner_references: tuple[OwnerReference, ...] | None = None
+    owner_references: tuple[PodOwner, ...] | None = None
 
 
-class Gate(Shape, frozen=True):
+class SchedulingGate(WireStruct, frozen=True):
     """A scheduling gate."""
 
     name: str = ""
 
 
-class SchedulingGroup(Shape, frozen=True):
+class SchedulingGroup(WireStruct, frozen=True):
     """The native group of a pod (G6)."""
 
     pod_group_name: str = ""
 
 
-class Placed(Shape, frozen=True, omit_defaults=True):
+class ContainerResources(WireStruct, frozen=True, omit_defaults=True):
     """A container, as far as it decides about its pod's place."""
 
     resources: msgspec.Raw | msgspec.UnsetType = msgspec.UNSET
@@ -54,22 +54,22 @@ class Placed(Shape, frozen=True, omit_defaults=True):
     restart_policy: str = ""
 
 
-class Present(Shape, frozen=True):
+class AnyValue(WireStruct, frozen=True):
     """Something that is there; what is in it does not matter, and may differ from pod to pod."""
 
 
-class Volume(Shape, frozen=True, omit_defaults=True):
+class Volume(WireStruct, frozen=True, omit_defaults=True):
     """A volume, as far as it ties its pod to nodes."""
 
-    persistent_volume_claim: Present | None = None
-    ephemeral: Present | None = None
+    persistent_volume_claim: AnyValue | None = None
+    ephemeral: AnyValue | None = None
 
 
-class Template(Shape, frozen=True, omit_defaults=True):
+class PlacementTemplate(WireStruct, frozen=True, omit_defaults=True):
     """All of a spec that decides about the pod's place; alike for pods of one template."""
 
-    containers: tuple[Placed, ...] = ()
-    init_containers: tuple[Placed, ...] | None = None
+    containers: tuple[ContainerResources, ...] = ()
+    init_containers: tuple[ContainerResources, ...] | None = None
     volumes: tuple[Volume, ...] | None = None
     resources: msgspec.Raw | msgspec.UnsetType = msgspec.UNSET
     overhead: msgspec.Raw | msgspec.UnsetType = msgspec.UNSET
@@ -80,18 +80,18 @@ class Template(Shape, frozen=True, omit_defaults=True):
     resource_claims: msgspec.Raw | msgspec.UnsetType = msgspec.UNSET
 
 
-class PodSpec(Template, frozen=True):
+class GroupPodSpec(PlacementTemplate, frozen=True):
     """spec of a pod."""
 
     node_name: str = ""
     scheduler_name: str = ""
-    scheduling_gates: tuple[Gate, ...] | None = None
+    scheduling_gates: tuple[SchedulingGate, ...] | None = None
     scheduling_group: SchedulingGroup | None = None
     priority: int | None = None
     preemption_policy: str = ""
 
 
-class PodStatus(Shape, frozen=True):
+class GroupPodStatus(WireStruct, frozen=True):
     """status of a pod."""
 
     phase: str = ""
@@ -99,22 +99,22 @@ class PodStatus(Shape, frozen=True):
     conditions: tuple[PodCondition, ...] | None = None
 
 
-class Pod(Shape, frozen=True):
+class GroupPod(WireStruct, frozen=True):
     """A core/v1 Pod that may be in a group, or that only takes up room."""
 
-    metadata: PodMeta
-    spec: PodSpec = PodSpec()
-    status: PodStatus = PodStatus()
+    metadata: GroupPodMeta
+    spec: GroupPodSpec = GroupPodSpec()
+    status: GroupPodStatus = GroupPodStatus()
 
 
-class ManagedFields(Shape, frozen=True):
+class ManagedFields(WireStruct, frozen=True):
     """Who wrote to which part of an object."""
 
     manager: str = ""
     subresource: str = ""
 
 
-class HomeMeta(Meta, frozen=True):
+class RecordObjectMeta(WireMeta, frozen=True):
     """metadata of an object that a record may be kept on."""
 
     creation_timestamp: datetime | None = None
@@ -123,41 +123,41 @@ class HomeMeta(Meta, frozen=True):
     managed_fields: tuple[ManagedFields, ...] | None = None
 
 
-class PodGroup(Shape, frozen=True):
+class PodGroup(WireStruct, frozen=True):
     """A PodGroup of any kind. Its spec is as its user wrote it: the CRD may be somebody else's and check nothing."""
 
-    metadata: HomeMeta
+    metadata: RecordObjectMeta
     spec: msgspec.Raw = msgspec.Raw(b"null")
     status: msgspec.Raw = msgspec.Raw(b"null")
 
 
-class ConfigMap(Shape, frozen=True):
+class RecordConfigMap(WireStruct, frozen=True):
     """A core/v1 ConfigMap that holds a record."""
 
-    metadata: HomeMeta
+    metadata: RecordObjectMeta
     data: Text | None = None
 
 
-class NodeSpec(Shape, frozen=True):
+class NodeSpec(WireStruct, frozen=True):
     """spec of a node."""
 
     taints: list[Any] | None = None
     unschedulable: bool | None = None
 
 
-class NodeStatus(Shape, frozen=True):
+class NodeStatus(WireStruct, frozen=True):
     """status of a node. Kubelets write it all the time, mostly to say the same."""
 
     allocatable: dict[str, Any] | None = None
 
 
-class NodeMeta(Meta, frozen=True):
+class NodeMeta(WireMeta, frozen=True):
     """metadata of a node."""
 
     labels: Text | None = None
 
 
-class Node(Shape, frozen=True):
+class Node(WireStruct, frozen=True):
     """A core/v1 Node."""
 
     metadata: NodeMeta
@@ -165,7 +165,7 @@ class Node(Shape, frozen=True):
     status: NodeStatus = NodeStatus()
 
 
-class ResourceQuota(Shape, frozen=True):
+class ResourceQuota(WireStruct, frozen=True):
     """A core/v1 ResourceQuota."""
 
     metadata: ObjectMeta

@@ -10,43 +10,43 @@ from dataclasses import dataclass
 from fractions import Fraction
 
 from jobset_gate import names
-from jobset_gate.groups.admit import takes
-from jobset_gate.groups.merge import WAITS
-from jobset_gate.groups.model import Claim, Design, Key, Meta, Way
-from jobset_gate.groups.pods import claim, place, two_names
+from jobset_gate.groups.admit import matches_conditions
+from jobset_gate.groups.merge import DEFAULT_WAITS
+from jobset_gate.groups.model import Flavor, Format, Membership, PodGroupKey, RawMetadata
+from jobset_gate.groups.pods import conflicting_names, name_path, parse_membership
 from jobset_gate.model import Config
 from jobset_gate.settings import Barrier, Groups, Settings
-from jobset_gate.template import Json, Replicated, dotted, replicated_jobs, targets
-from jobset_gate.violation import Violation, at
+from jobset_gate.template import Json, ReplicatedJobView, format_path, replicated_jobs, targets
+from jobset_gate.violation import FieldError, child_path
 
-_LIMIT_IN_POD_GROUP = frozenset({Way.SCHEDULER_PLUGINS, Way.KOORDINATOR_POD_GROUP})
+_LIMIT_IN_POD_GROUP = frozenset({Format.SCHEDULER_PLUGINS, Format.KOORDINATOR_POD_GROUP})
 
 
 @dataclass(frozen=True, slots=True)
-class _Named:
+class _GroupedJob:
     """A replicatedJob whose pods name a group that we hold."""
 
-    job: Replicated
-    meta: Meta
-    claim: Claim
+    job: ReplicatedJobView
+    meta: RawMetadata
+    claim: Membership
 
     @property
     def where(self) -> str:
-        return place(self.meta, self.claim)
+        return name_path(self.meta, self.claim)
 
 
-def violations(jobset: Json, config: Config, groups: Groups) -> list[Violation]:
+def barrier_conflicts(jobset: Json, config: Config, groups: Groups) -> list[FieldError]:
     """What forbids a gated JobSet in a group: the group may open with fewer pods than the barrier waits for, or never.
 
     A JobSet whose gate lets it wait for other pods than those of the group is none of it.
     """
     waited, everybody = targets(jobset, config), list(_named(jobset, groups))
-    expected, indexes = sum(job.expected for job in waited), {job.index for job in waited}
+    expected, indexes = sum(job.expected_pods for job in waited), {job.index for job in waited}
     ours = [it for it in everybody if it.job.index in indexes]
-    found = [twice for it in ours if (twice := two_names(it.meta, groups.ways))]
-    members: Counter[Key] = Counter()
+    found = [twice for it in ours if (twice := conflicting_names(it.meta, groups.ways))]
+    members: Counter[PodGroupKey] = Counter()
     for it in everybody:
-        members[it.claim.key] += it.job.expected
+        members[it.claim.key] += it.job.expected_pods
     firsts = {it.claim.key: it for it in reversed(ours)}
     keys = dict.fromkeys(it.claim.key for it in ours)
     found += [_other_pods(firsts[key], members[key], expected) for key in keys if members[key] != expected]
@@ -54,62 +54,64 @@ def violations(jobset: Json, config: Config, groups: Groups) -> list[Violation]:
     return found
 
 
-def warnings(jobset: Json, config: Config, settings: Settings) -> list[str]:
+def barrier_warnings(jobset: Json, config: Config, settings: Settings) -> list[str]:
     """What is probably not meant: the barrier gives up while the group is still being placed."""
     indexes = {job.index for job in targets(jobset, config)}
-    found: dict[Key, str] = {}
+    found: dict[PodGroupKey, str] = {}
     for it in _named(jobset, settings.groups):
         wait = _wait(it.claim, settings.groups)
-        told = None if wait is None else timeout(_limit(config, settings.barrier), wait)
+        told = None if wait is None else timeout_warning(_limit(config, settings.barrier), wait)
         if told and it.job.index in indexes:
             found.setdefault(it.claim.key, f"{it.where}: {it.claim.key.name}: {told}")
     return list(found.values())
 
 
-def minimum(path: str, wanted: int, expected: int) -> Violation | None:
+def minimum_conflict(path: str, wanted: int, expected: int) -> FieldError | None:
     """A minimum, said at `path`, that is not what the barrier expects."""
     if wanted == expected:
         return None
-    return Violation(path, wanted, f"must equal what the start barrier waits for: {wanted} pods here, {expected} there")
+    return FieldError(
+        path, wanted, f"must equal what the start barrier waits for: {wanted} pods here, {expected} there"
+    )
 
 
-def timeout(limit: int | None, wait: Fraction) -> str | None:
+def timeout_warning(limit: int | None, wait: Fraction) -> str | None:
     """What to warn of: the barrier gives up while the group is still being placed. `limit` None: it never does."""
     if limit is None or limit > wait:
         return None
     return f"the start barrier's timeout of {limit}s must be above the group's wait limit of {float(wait):g}s"
 
 
-def _named(jobset: Json, groups: Groups) -> Iterator[_Named]:
+def _named(jobset: Json, groups: Groups) -> Iterator[_GroupedJob]:
     for job in replicated_jobs(jobset):
-        meta = Meta.of(job.pod_template, "", dotted((*job.pod_path, "metadata")))
-        claimed = claim(meta, groups.ways) if takes(job.pod_template, groups) else None
+        meta = RawMetadata.of_object(job.pod_template, "", format_path((*job.pod_path, "metadata")))
+        claimed = parse_membership(meta, groups.ways) if matches_conditions(job.pod_template, groups) else None
         if claimed is not None and claimed.key.name:
-            yield _Named(job, meta, claimed)
+            yield _GroupedJob(job, meta, claimed)
 
 
-def _other_pods(named: _Named, members: int, expected: int) -> Violation:
+def _other_pods(named: _GroupedJob, members: int, expected: int) -> FieldError:
     message = f"must have the pods that the start barrier waits for: {members} pods name it, {expected} are waited for"
-    return Violation(named.where, named.claim.key.name, message)
+    return FieldError(named.where, named.claim.key.name, message)
 
 
-def _minimum(named: _Named, expected: int) -> Violation | None:
+def _minimum(named: _GroupedJob, expected: int) -> FieldError | None:
     """Of what stands on the template; a PodGroup's is the keeper's to look at."""
     wanted, meta = named.claim.terms.minimum, named.meta
     if wanted is None:
         return None
-    if named.claim.key.design is Design.ALIBABA:
-        return minimum(at(meta.labels_path, names.ALIBABA_MINIMUM), wanted, expected)
-    return minimum(at(meta.annotations_path, names.KOORDINATOR_MINIMUM), wanted, expected)
+    if named.claim.key.design is Flavor.ALIBABA:
+        return minimum_conflict(child_path(meta.labels_path, names.ALIBABA_MINIMUM), wanted, expected)
+    return minimum_conflict(child_path(meta.annotations_path, names.KOORDINATOR_MINIMUM), wanted, expected)
 
 
-def _wait(claimed: Claim, groups: Groups) -> Fraction | None:
+def _wait(claimed: Membership, groups: Groups) -> Fraction | None:
     """The group's wait limit; None: only its PodGroup can say."""
     if claimed.terms.wait is not None:
         return claimed.terms.wait
     if claimed.way in _LIMIT_IN_POD_GROUP:
         return None
-    return WAITS.get(claimed.key.design, Fraction(groups.wait_seconds))
+    return DEFAULT_WAITS.get(claimed.key.design, Fraction(groups.wait_seconds))
 
 
 def _limit(config: Config, barrier: Barrier) -> int | None:

@@ -4,14 +4,14 @@ from collections.abc import Sequence
 from typing import Final
 
 from jobset_gate.groups import fit
-from jobset_gate.groups.certainty import Room
-from jobset_gate.groups.fit import Demand
+from jobset_gate.groups.certainty import NodeInfo
+from jobset_gate.groups.fit import GroupRequest
 
 WORDS_LAST: Final = 5.0
 """Seconds after which words may be found anew."""
 
 
-class Words:
+class MessageMemo:
     """What groups lacked when that was looked at last; groups that are alike lack the same."""
 
     def __init__(self) -> None:
@@ -41,19 +41,19 @@ class Words:
         self._known.clear()
 
 
-class Prospects:
+class FitMemo:
     """Whether groups could ever have room on the nodes there are, were nothing else on them.
 
     To hold others back for one that could not would not help it. Once the nodes are others, it is judged anew.
     """
 
     def __init__(self) -> None:
-        self._rooms: Sequence[Room] = ()
+        self._rooms: Sequence[NodeInfo] = ()
         self._nodes = 0
         """How often they were found different."""
         self._known: dict[object, tuple[int, str]] = {}
 
-    def renew(self, rooms: Sequence[Room]) -> None:
+    def renew(self, rooms: Sequence[NodeInfo]) -> None:
         """The nodes as they are now. What nobody has asked for since they changed the last time is forgotten."""
         before, self._rooms = self._rooms, rooms
         if before is rooms or (len(before) == len(rooms) and all(map(_same, before, rooms))):
@@ -70,12 +70,12 @@ class Prospects:
         """Why it could not, as it was judged last, be it on other nodes; "": it could, or nobody has looked."""
         return self._known.get(like, (0, ""))[1]
 
-    def look(self, like: object, demands: Sequence[Demand]) -> None:
+    def look(self, like: object, demands: Sequence[GroupRequest]) -> None:
         """Judges it, which takes a millisecond for each kind of pods."""
-        self._known[like] = self._nodes, fit.never(demands, self._rooms)
+        self._known[like] = self._nodes, fit.never_fits(demands, self._rooms)
 
 
-def _same(old: Room, new: Room) -> bool:
+def _same(old: NodeInfo, new: NodeInfo) -> bool:
     """Whether it would have room for the same if nothing were bound to it."""
     nodes = old.node is new.node or old.node == new.node
     return nodes and (old.whole is new.whole or old.whole == new.whole)

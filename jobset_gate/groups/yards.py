@@ -4,32 +4,32 @@ from collections.abc import Iterable, Sequence
 from typing import Final
 
 from jobset_gate.groups import fit
-from jobset_gate.groups.candidates import Candidate, Opened, order
-from jobset_gate.groups.certainty import Ground, Ledger, Room, Shape, alike
+from jobset_gate.groups.candidates import AdmittedGroup, Candidate, admission_order
+from jobset_gate.groups.certainty import NodeInfo, NodeSnapshot, PodShape, Reservations, group_equal
 
-MOST_STARVED: Final = 40
+MAX_STARVING_KINDS: Final = 40
 """Kinds of pods of those that others of one domain are held back for: what they lack takes a millisecond for each."""
 
 
-class Yard:
+class DomainState:
     """What has become of the groups of one domain so far."""
 
     def __init__(self) -> None:
         self.held: Candidate | None = None
         self.starved: dict[object, Candidate] = {}
         """By what they are like, in order: those that are alike lack the same."""
-        self.probing: list[Opened] = []
+        self.probing: list[AdmittedGroup] = []
         """Those that have the one place for groups that are not sure of theirs."""
-        self.book: list[tuple[Sequence[Shape], bool]] = []
+        self.book: list[tuple[Sequence[PodShape], bool]] = []
         """Pods that are to be placed, and whether they need to be."""
 
-    def starves(self, like: object, candidate: Candidate) -> None:
+    def add_starving(self, like: object, candidate: Candidate) -> None:
         """It has waited too long to be passed."""
         kinds = sum(len(demand.shapes) for it in (*self.starved.values(), candidate) for demand in it.demands)
-        if kinds <= MOST_STARVED:
+        if kinds <= MAX_STARVING_KINDS:
             self.starved.setdefault(like, candidate)
 
-    def opened(self, group: Opened) -> None:
+    def add_admitted(self, group: AdmittedGroup) -> None:
         """Its pods take up room, or may."""
         shapes = [shape for demand in group.demands for shape in demand.shapes]
         sure = group.proven and not group.placed
@@ -38,41 +38,43 @@ class Yard:
             self.probing.append(group)
 
 
-class Near:
+class OverlappingDomains:
     """The yards that share nodes with a domain, and their books added up."""
 
-    def __init__(self, yards: Sequence[Yard], ground: Ground) -> None:
+    def __init__(self, yards: Sequence[DomainState], ground: NodeSnapshot) -> None:
         self.yards = yards
         self._read = [0] * len(yards)
-        self._ground, self._ledger = ground, Ledger(ground)
-        self._left: tuple[int, Sequence[Room]] | None = None
+        self._ground, self._ledger = ground, Reservations(ground)
+        self._left: tuple[int, Sequence[NodeInfo]] | None = None
 
     @property
-    def left(self) -> Sequence[Room]:
+    def left(self) -> Sequence[NodeInfo]:
         """The nodes with what is left when those have their places that need to be placed."""
         booked = sum(len(it.book) for it in self.yards)
         if self._left is None or self._left[0] != booked:
-            self._left = booked, fit.settled(self._ground.rooms, self.shapes(sure=True))
+            self._left = booked, fit.after_placing(self._ground.rooms, self.shapes(sure=True))
         return self._left[1]
 
     @property
-    def ledger(self) -> Ledger:
+    def ledger(self) -> Reservations:
         """With all that has been opened so far."""
         for number, yard in enumerate(self.yards):
             for shapes, sure in yard.book[self._read[number] :]:
-                self._ledger.add(shapes, sure=sure)
+                self._ledger.add_pods(shapes, sure=sure)
             self._read[number] = len(yard.book)
         return self._ledger
 
-    def shapes(self, *, sure: bool) -> list[Shape]:
+    def shapes(self, *, sure: bool) -> list[PodShape]:
         """What is to be placed and needs to be, or need not."""
-        return alike(shape for yard in self.yards for shapes, needs in yard.book if needs is sure for shape in shapes)
+        return group_equal(
+            shape for yard in self.yards for shapes, needs in yard.book if needs is sure for shape in shapes
+        )
 
     @property
     def starved(self) -> list[tuple[object, Candidate]]:
         """Those that may not be passed any more, in order."""
         found = [both for it in self.yards for both in it.starved.items()]
-        return sorted(found, key=lambda it: order(it[1]))
+        return sorted(found, key=lambda it: admission_order(it[1]))
 
     @property
     def earlier(self) -> Candidate | None:
@@ -80,10 +82,10 @@ class Near:
         return _first(it.held for it in self.yards)
 
     @property
-    def probing(self) -> list[Opened]:
+    def probing(self) -> list[AdmittedGroup]:
         """Who has the one place for groups that are not sure of theirs."""
         return [group for it in self.yards for group in it.probing]
 
 
 def _first(held: Iterable[Candidate | None]) -> Candidate | None:
-    return min((it for it in held if it is not None), key=order, default=None)
+    return min((it for it in held if it is not None), key=admission_order, default=None)

@@ -12,18 +12,18 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from jobset_gate.kube.errors import NoAccess
+from jobset_gate.kube.errors import InvalidKubeConfig
 from jobset_gate.kube.proxies import proxy_for
 
 if TYPE_CHECKING:
     from kubernetes_asyncio.client import Configuration
 
 SERVICE_ACCOUNT = Path("/var/run/secrets/kubernetes.io/serviceaccount")
-USUAL_KUBECONFIG = "~/.kube/config"
-REREAD_SECONDS = (
+DEFAULT_KUBECONFIG = "~/.kube/config"
+REFRESH_SECONDS = (
     60.0  # tokens of service accounts and of exec plugins rotate; the kubelet renews a file well before it ends
 )
-DOUBT_SECONDS = 5.0  # a token that the server refuses is fetched again, but not more often than this
+MIN_REFRESH_SECONDS = 5.0  # a token that the server refuses is fetched again, but not more often than this
 
 
 @dataclass(frozen=True, slots=True)
@@ -42,10 +42,10 @@ class Access:
     namespace: str = "default"
     server_name: str | None = None
     proxy: str | None = None
-    refused: Callable[[], None] | None = None
+    token_rejected: Callable[[], None] | None = None
 
 
-async def discover(kubeconfig: str | None = None, context: str | None = None) -> Access:
+async def load_access(kubeconfig: str | None = None, context: str | None = None) -> Access:
     """A kubeconfig that was named; else the pod's service account if we run in a pod; else the usual kubeconfig."""
     if kubeconfig is None and context is None and _in_pod(SERVICE_ACCOUNT):
         return in_cluster()
@@ -58,22 +58,22 @@ def in_cluster(account: Path = SERVICE_ACCOUNT) -> Access:
     Raises NoAccess where there is none.
     """
     if not _in_pod(account):
-        raise NoAccess(f"not in a pod: KUBERNETES_SERVICE_HOST or {account / 'token'} is missing")
+        raise InvalidKubeConfig(f"not in a pod: KUBERNETES_SERVICE_HOST or {account / 'token'} is missing")
     host, port = os.environ["KUBERNETES_SERVICE_HOST"], os.environ.get("KUBERNETES_SERVICE_PORT", "443")
     namespace, ca = account / "namespace", account / "ca.crt"
-    trust = _trust(ca)
+    trust = _ca_context(ca)
 
     async def reread() -> str | None:
         with suppress(OSError):  # what was trusted before still is
             trust.load_verify_locations(cafile=str(ca))  # else a new CA would shut out whoever runs through its coming
         return await _read(account / "token")
 
-    token = _Rereading(reread)
+    token = _CachedToken(reread)
     return Access(
         server=f"https://[{host}]:{port}" if ":" in host else f"https://{host}:{port}",
         ssl=trust,
         token=token,
-        refused=token.refused,
+        token_rejected=token.invalidate,
         namespace=namespace.read_text().strip() if namespace.exists() else "default",
     )
 
@@ -95,12 +95,12 @@ async def from_kubeconfig(path: str | None = None, context: str | None = None) -
         return _authorization(latest)
 
     may_change = _authorization(loaded) is not None or loaded.cert_file
-    token = _Rereading(reload, _Known(_authorization(loaded))) if may_change else None
+    token = _CachedToken(reload, _Token(_authorization(loaded))) if may_change else None
     return Access(
         server=server,
         ssl=tls,
         token=token,
-        refused=token.refused if token else None,
+        token_rejected=token.invalidate if token else None,
         namespace=namespace,
         server_name=loaded.tls_server_name,
         proxy=proxy_for(server, os.environ, loaded.proxy),
@@ -108,38 +108,41 @@ async def from_kubeconfig(path: str | None = None, context: str | None = None) -
 
 
 @dataclass(frozen=True, slots=True)
-class _Known:
-    token: str | None
+class _Token:
+    value: str | None
 
 
-class _Rereading:
+class _CachedToken:
     """A token that is fetched again when the last fetch is a minute old; a failed fetch keeps what was known."""
 
-    def __init__(self, fetch: Callable[[], Awaitable[str | None]], known: _Known | None = None) -> None:
+    def __init__(self, fetch: Callable[[], Awaitable[str | None]], known: _Token | None = None) -> None:
         self._fetch = fetch
-        self._known = known
-        self._due = asyncio.get_running_loop().time() + REREAD_SECONDS if known else 0.0
-        self._doubted = -DOUBT_SECONDS
+        self._cached = known
+        self._refresh_at = asyncio.get_running_loop().time() + REFRESH_SECONDS if known else 0.0
+        self._invalidated_at = -MIN_REFRESH_SECONDS
         self._lock = asyncio.Lock()
 
-    def refused(self) -> None:
+    def invalidate(self) -> None:
         """It was revoked, or its signer's key has changed: a minute of refusals would cost a leader its lease."""
         now = asyncio.get_running_loop().time()
-        if now - self._doubted >= DOUBT_SECONDS:
-            self._due = self._doubted = now
+        if now - self._invalidated_at >= MIN_REFRESH_SECONDS:
+            self._refresh_at = self._invalidated_at = now
 
     async def __call__(self) -> str | None:
         async with self._lock:
             now = asyncio.get_running_loop().time()
-            if self._known is not None and now < self._due:
-                return self._known.token
+            if self._cached is not None and now < self._refresh_at:
+                return self._cached.value
             try:
-                self._known = _Known(await self._fetch())
-            except (OSError, NoAccess):  # half-written or gone for a moment: the old token is still good for a while
-                if self._known is None:
+                self._cached = _Token(await self._fetch())
+            except (
+                OSError,
+                InvalidKubeConfig,
+            ):  # half-written or gone for a moment: the old token is still good for a while
+                if self._cached is None:
                     raise
-            self._due = now + REREAD_SECONDS
-            return self._known.token
+            self._refresh_at = now + REFRESH_SECONDS
+            return self._cached.value
 
 
 async def _read(path: Path) -> str | None:
@@ -150,24 +153,24 @@ def _in_pod(account: Path) -> bool:
     return bool(os.environ.get("KUBERNETES_SERVICE_HOST")) and (account / "token").exists()
 
 
-def _trust(ca: Path) -> ssl.SSLContext:
+def _ca_context(ca: Path) -> ssl.SSLContext:
     try:
         return ssl.create_default_context(cafile=str(ca))
     except (OSError, ssl.SSLError) as error:
-        raise NoAccess(f"{ca}: {error}") from error
+        raise InvalidKubeConfig(f"{ca}: {error}") from error
 
 
 async def _load(path: str | None, context: str | None) -> tuple[Configuration, str, str]:
     """The kubeconfig as kubernetes_asyncio understands it, the chosen context's name and its namespace."""
     # Imported late: half a second and 55 MiB that neither `--help` nor a pod in the cluster must pay for.
-    with _without("kubernetes_validate"):
+    with _hide_module("kubernetes_validate"):
         from kubernetes_asyncio import config  # noqa: PLC0415
         from kubernetes_asyncio.client import Configuration  # noqa: PLC0415
     from yaml import YAMLError  # noqa: PLC0415
 
-    loaded, places = Configuration(), path or os.environ.get("KUBECONFIG") or USUAL_KUBECONFIG
+    loaded, places = Configuration(), path or os.environ.get("KUBECONFIG") or DEFAULT_KUBECONFIG
     if not any(Path(it).expanduser().exists() for it in places.split(os.pathsep)):  # noqa: ASYNC240 - a local file
-        raise NoAccess(f"kubeconfig {places}: there is no such file")
+        raise InvalidKubeConfig(f"kubeconfig {places}: there is no such file")
     try:
         loader = await config.load_kube_config(places, context, loaded, persist_config=False)
         current: Any = loader.current_context
@@ -184,11 +187,11 @@ async def _load(path: str | None, context: str | None) -> tuple[Configuration, s
     ) as error:
         # What it stumbles over in a file of another form is about its own code.
         told = "this is no kubeconfig" if isinstance(error, TypeError | AttributeError) else str(error)
-        raise NoAccess(f"kubeconfig {places}: {told}") from error
+        raise InvalidKubeConfig(f"kubeconfig {places}: {told}") from error
 
 
 @contextmanager
-def _without(module: str) -> Iterator[None]:
+def _hide_module(module: str) -> Iterator[None]:
     """As if it were not installed: kubernetes_asyncio takes what it can get, and this one costs two seconds more."""
     if module in sys.modules:
         yield

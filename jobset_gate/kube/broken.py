@@ -6,7 +6,7 @@ import socket
 import aiohttp
 
 
-def told(error: BaseException) -> str:
+def describe_error(error: BaseException) -> str:
     """One line."""
     if isinstance(error, aiohttp.ClientConnectorCertificateError):
         return f"cannot trust {error.host}:{error.port}: {error.certificate_error}"

@@ -16,15 +16,17 @@ import msgspec
 from typing_extensions import TypeVar
 
 from jobset_gate.kube.access import Access
-from jobset_gate.kube.errors import BadAnswer
+from jobset_gate.kube.errors import InvalidResponse
 from jobset_gate.kube.resources import Resource
-from jobset_gate.kube.transport import MAX_REPEATS, Call, Observe, Transport
+from jobset_gate.kube.transport import MAX_RETRIES, ApiRequest, ObserveRequest, Transport
 
 T = TypeVar("T", default=dict[str, Any])
 Guard = Callable[[], float | None]
 """Called before each write: raises NotLeader, or returns the seconds that the write may take (None: as any other)."""
 
-SILENCE_SECONDS = 65.0  # longest pause of a watch; the server ends every watch of ours before, so a longer one is dead
+WATCH_IDLE_SECONDS = (
+    65.0  # longest pause of a watch; the server ends every watch of ours before, so a longer one is dead
+)
 
 
 class PatchType(enum.StrEnum):
@@ -50,7 +52,7 @@ class Client:
         user_agent: str = "jobset-gate",
         timeout: float = 30.0,
         connections: int = 100,
-        observe: Observe | None = None,
+        observe: ObserveRequest | None = None,
         guard: Guard | None = None,
     ) -> None:
         self.access = access
@@ -59,7 +61,7 @@ class Client:
             access, user_agent=user_agent, timeout=timeout, connections=connections, observe=observe
         )
         self._guard = guard
-        self._repeats = MAX_REPEATS
+        self._retries = MAX_RETRIES
 
     async def __aenter__(self) -> Self:
         self._transport.open()
@@ -70,11 +72,11 @@ class Client:
     ) -> None:
         await self._transport.close()
 
-    def guarded(self, guard: Guard | None) -> Client:
+    def with_guard(self, guard: Guard | None) -> Client:
         """The same connections with another guard (or none) before each write."""
-        return self._view(guard, self._repeats)
+        return self._view(guard, self._retries)
 
-    def impatient(self) -> Client:
+    def without_retries(self) -> Client:
         """The same connections, nothing repeated: for a caller that has a backoff of its own."""
         return self._view(self._guard, 0)
 
@@ -82,7 +84,7 @@ class Client:
         self, resource: Resource, name: str, namespace: str | None = None, *, type: type[T] | None = None
     ) -> T:
         """One object."""
-        return await self._send(Call("get", resource.plural, "GET", resource.path(namespace, name)), type)
+        return await self._send(ApiRequest("get", resource.plural, "GET", resource.path(namespace, name)), type)
 
     async def list(
         self,
@@ -94,14 +96,14 @@ class Client:
         limit: int | None = None,
         continue_: str = "",
         resource_version: str = "",
-        most_bytes: int | None = None,
+        max_bytes: int | None = None,
         type: type[T] | None = None,
     ) -> T:
         """One page: the List object, with metadata.continue if there is more. Expired: `continue_` is too old.
 
         TooLarge: the page has more than `most_bytes`.
         """
-        params = _given(
+        params = _without_empty(
             labelSelector=label_selector,
             fieldSelector=field_selector,
             limit=str(limit or ""),
@@ -110,7 +112,7 @@ class Client:
         if continue_:
             params["continue"] = continue_
         path = resource.path(namespace)
-        return await self._send(Call("list", resource.plural, "GET", path, params, most_bytes=most_bytes), type)
+        return await self._send(ApiRequest("list", resource.plural, "GET", path, params, max_bytes=max_bytes), type)
 
     async def create(
         self,
@@ -126,9 +128,9 @@ class Client:
         path = resource.path(namespace or body.get("metadata", {}).get("namespace"))
         if resource.namespaced and "/namespaces/" not in path:
             raise ValueError(f"create {resource.plural}: no namespace, neither given nor in the body")
-        params = _given(dryRun="All" if dry_run else "", fieldManager=field_manager)
+        params = _without_empty(dryRun="All" if dry_run else "", fieldManager=field_manager)
         return await self._send(
-            Call("create", resource.plural, "POST", path, params, _json(_with_kind(resource, body))), type
+            ApiRequest("create", resource.plural, "POST", path, params, _json(_with_kind(resource, body))), type
         )
 
     async def replace(
@@ -143,7 +145,7 @@ class Client:
         meta = body["metadata"]
         path = resource.path(meta.get("namespace"), meta["name"], subresource)
         return await self._send(
-            Call("update", resource.plural, "PUT", path, {}, _json(_with_kind(resource, body))), type
+            ApiRequest("update", resource.plural, "PUT", path, {}, _json(_with_kind(resource, body))), type
         )
 
     async def patch(
@@ -165,9 +167,13 @@ class Client:
             field_manager = field_manager or self.user_agent
             meta = {"name": name, **({"namespace": namespace} if namespace else {}), **body.get("metadata", {})}
             body = {**_with_kind(resource, body), "metadata": meta}  # the API wants what the URL says once more
-        params = _given(dryRun="All" if dry_run else "", fieldManager=field_manager, force="true" if force else "")
+        params = _without_empty(
+            dryRun="All" if dry_run else "", fieldManager=field_manager, force="true" if force else ""
+        )
         path = resource.path(namespace, name, subresource)
-        return await self._send(Call("patch", resource.plural, "PATCH", path, params, _json(body), str(patch)), type)
+        return await self._send(
+            ApiRequest("patch", resource.plural, "PATCH", path, params, _json(body), str(patch)), type
+        )
 
     async def delete(
         self,
@@ -182,18 +188,18 @@ class Client:
     ) -> None:
         """`uid` and `resource_version` are preconditions (Conflict if they do not hold); NotFound if there is none."""
         options: dict[str, Any] = {"kind": "DeleteOptions", "apiVersion": "v1"}
-        if preconditions := _given(uid=uid, resourceVersion=resource_version):
+        if preconditions := _without_empty(uid=uid, resourceVersion=resource_version):
             options["preconditions"] = preconditions
         if propagation:
             options["propagationPolicy"] = propagation
         if grace_seconds is not None:
             options["gracePeriodSeconds"] = grace_seconds
-        call = Call("delete", resource.plural, "DELETE", resource.path(namespace, name), {}, _json(options))
+        call = ApiRequest("delete", resource.plural, "DELETE", resource.path(namespace, name), {}, _json(options))
         await self._send(call, msgspec.Raw)
 
     async def post(self, path: str, body: Mapping[str, Any]) -> dict[str, Any]:
         """POST to a path that is no collection, such as a pod's binding or eviction."""
-        return await self._send(Call("post", path.rsplit("/", 1)[-1], "POST", path, {}, _json(body)), None)
+        return await self._send(ApiRequest("post", path.rsplit("/", 1)[-1], "POST", path, {}, _json(body)), None)
 
     def watch(
         self,
@@ -205,7 +211,7 @@ class Client:
         resource_version: str,
         timeout_seconds: int,
         allow_bookmarks: bool = True,
-        silence: float = SILENCE_SECONDS,
+        idle_timeout: float = WATCH_IDLE_SECONDS,
     ) -> AbstractAsyncContextManager[AsyncIterator[bytes]]:
         """The raw lines of a watch, `{"type":...,"object":...}`; b"" stands for one that was too long and was dropped.
 
@@ -213,7 +219,7 @@ class Client:
         Silent after `silence` seconds without a byte. The lines end when the server ends the watch. Nothing is
         repeated here.
         """
-        params = _given(
+        params = _without_empty(
             watch="true",
             labelSelector=label_selector,
             fieldSelector=field_selector,
@@ -221,20 +227,20 @@ class Client:
             timeoutSeconds=str(timeout_seconds),
             allowWatchBookmarks="true" if allow_bookmarks else "",
         )
-        call = Call("watch", resource.plural, "GET", resource.path(namespace), params)
-        return self._transport.stream(call, silence)
+        call = ApiRequest("watch", resource.plural, "GET", resource.path(namespace), params)
+        return self._transport.stream(call, idle_timeout)
 
     def _view(self, guard: Guard | None, repeats: int) -> Client:
         view = copy(self)
-        view._guard, view._repeats = guard, repeats  # noqa: SLF001 - a Client like this one
+        view._guard, view._retries = guard, repeats  # noqa: SLF001 - a Client like this one
         return view
 
-    async def _send(self, call: Call, type: type[T] | None) -> T:
-        body = await self._transport.send(replace(call, repeats=self._repeats), self._guard)
+    async def _send(self, call: ApiRequest, type: type[T] | None) -> T:
+        body = await self._transport.send(replace(call, retries=self._retries), self._guard)
         return _decode(body, type, call)
 
 
-def _decode(body: bytes, type: type[T] | None, call: Call) -> T:
+def _decode(body: bytes, type: type[T] | None, call: ApiRequest) -> T:
     wanted: Any = type if type is not None else dict[str, Any]
     if wanted is msgspec.Raw:
         raw: Any = msgspec.Raw(body)
@@ -242,7 +248,7 @@ def _decode(body: bytes, type: type[T] | None, call: Call) -> T:
     try:
         decoded: T = msgspec.json.decode(body, type=wanted)
     except (msgspec.DecodeError, UnicodeDecodeError, RecursionError) as error:
-        raise BadAnswer(f"{call.method} {call.path}: {error}") from error
+        raise InvalidResponse(f"{call.method} {call.path}: {error}") from error
     return decoded
 
 
@@ -254,5 +260,5 @@ def _json(body: object) -> bytes:
     return msgspec.json.encode(body)
 
 
-def _given(**params: str | None) -> dict[str, str]:
+def _without_empty(**params: str | None) -> dict[str, str]:
     return {key: value for key, value in params.items() if value}

@@ -13,24 +13,24 @@ from jobset_gate.kube.errors import NotFound
 from jobset_gate.kube.resources import Resource
 
 
-class _Version(msgspec.Struct, frozen=True):
+class _ServedVersion(msgspec.Struct, frozen=True):
     version: str
 
 
-class _Document(msgspec.Struct, frozen=True):
-    versions: list[_Version] = []
+class _ApiGroup(msgspec.Struct, frozen=True):
+    versions: list[_ServedVersion] = []
 
 
-class _Kind(msgspec.Struct, frozen=True):
+class _ApiResource(msgspec.Struct, frozen=True):
     name: str
 
 
-class _Kinds(msgspec.Struct, frozen=True):
-    resources: list[_Kind] = []
+class _ApiResourceList(msgspec.Struct, frozen=True):
+    resources: list[_ApiResource] = []
 
 
 @dataclass(frozen=True, slots=True)
-class _About(Resource):
+class _DiscoveryDocument(Resource):
     """The document about a group, or about one version of it, which is no object."""
 
     @override
@@ -39,24 +39,26 @@ class _About(Resource):
         return "/".join(filter(None, ("/apis", self.group, self.version)))
 
 
-async def versions(client: Client, group: str) -> tuple[str, ...]:
+async def served_versions(client: Client, group: str) -> tuple[str, ...]:
     """Those that are served, the server's favourite first; () if it does not know the group."""
     try:
-        found = await client.get(_About(group, "", "apis", "APIGroup"), group, type=_Document)
+        found = await client.get(_DiscoveryDocument(group, "", "apis", "APIGroup"), group, type=_ApiGroup)
     except NotFound:
         return ()
     return tuple(one.version for one in found.versions)
 
 
-async def serving(client: Client, group: str, plural: str, among: Iterable[str]) -> tuple[str, ...]:
+async def versions_serving(client: Client, group: str, plural: str, among: Iterable[str]) -> tuple[str, ...]:
     """Those of these versions in which a kind is served: that a version is says nothing of each of its kinds."""
-    served = await versions(client, group)
+    served = await served_versions(client, group)
     return tuple([one for one in among if one in served and plural in await _plurals(client, group, one)])
 
 
 async def _plurals(client: Client, group: str, version: str) -> frozenset[str]:
     try:
-        found = await client.get(_About(group, version, "apis", "APIResourceList"), version, type=_Kinds)
+        found = await client.get(
+            _DiscoveryDocument(group, version, "apis", "APIResourceList"), version, type=_ApiResourceList
+        )
     except NotFound:
         return frozenset()
     return frozenset(one.name for one in found.resources)

@@ -38,15 +38,15 @@ class Unreachable(KubeError):
     """The server gave no HTTP answer in time; whether it did the work is unknown."""
 
 
-class Silent(Unreachable):
+class WatchIdleTimeout(Unreachable):
     """Not a byte for longer than a living server would stay silent."""
 
 
-class BadAnswer(KubeError):
+class InvalidResponse(KubeError):
     """The server said 2xx, and the body does not have the form that was asked for."""
 
 
-class TooLarge(KubeError):
+class ResponseTooLarge(KubeError):
     """The answer has more bytes than the caller wants in memory at once: ask for fewer objects."""
 
 
@@ -58,7 +58,7 @@ class LeadershipLost(KubeError):
     """Another may lead now: stop."""
 
 
-class NoAccess(KubeError):
+class InvalidKubeConfig(KubeError):
     """Nothing says how to reach a cluster, or what says it cannot be read."""
 
 
@@ -138,7 +138,9 @@ class _Status(msgspec.Struct):
     details: dict[str, Any] | None = None
 
 
-def error_of(status: int, body: bytes, retry_after: str | None = None, *, says: str = "") -> ApiError:
+def error_from_response(
+    status: int, body: bytes, retry_after: str | None = None, *, default_message: str = ""
+) -> ApiError:
     """The exception for an answer. Any body will do: a Status, something else in JSON, a proxy's HTML, nothing.
 
     `retry_after` is the header as it came (whole seconds; an HTTP date is not understood and counts as absent),
@@ -152,7 +154,7 @@ def error_of(status: int, body: bytes, retry_after: str | None = None, *, says: 
     wait = _seconds(retry_after)
     if wait is None:
         wait = _seconds(details.get("retryAfterSeconds"))
-    message = (said.message or says)[:_LONGEST_MESSAGE]
+    message = (said.message or default_message)[:_LONGEST_MESSAGE]
     return _class(status, said.reason)(status, said.reason or "", message, wait, details)
 
 

@@ -16,7 +16,7 @@ LONGEST_MESSAGE = 1024  # characters, the API's limit
 
 
 @dataclass(frozen=True, slots=True)
-class Ref:
+class ObjectReference:
     """The object that an Event is about; `namespace` is "" for what has none."""
 
     api_version: str
@@ -26,10 +26,10 @@ class Ref:
     uid: str
 
 
-async def emit(
+async def record_event(
     client: Client,
     *,
-    regarding: Ref,
+    regarding: ObjectReference,
     type: Literal["Normal", "Warning"],  # noqa: A002 - the field's name in the API
     reason: str,
     message: str,

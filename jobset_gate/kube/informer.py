@@ -13,27 +13,36 @@ from typing import Generic, TypeVar
 import msgspec
 
 from jobset_gate.kube.backoff import Backoff
-from jobset_gate.kube.client import SILENCE_SECONDS, Client
-from jobset_gate.kube.errors import ApiError, Expired, KubeError, NotFound, ServerError, Silent, Throttled, Unauthorized
-from jobset_gate.kube.listwatch import Pacer, Scope, pages
-from jobset_gate.kube.problems import Kind, OnProblem, Problem
-from jobset_gate.kube.reader import Bare, Event, Reader, Torn, W
+from jobset_gate.kube.client import WATCH_IDLE_SECONDS, Client
+from jobset_gate.kube.errors import (
+    ApiError,
+    Expired,
+    KubeError,
+    NotFound,
+    ServerError,
+    Throttled,
+    Unauthorized,
+    WatchIdleTimeout,
+)
+from jobset_gate.kube.listwatch import ListScope, LoopYielder, list_pages
+from jobset_gate.kube.problems import OnWatchProblem, WatchProblem, WatchProblemKind
+from jobset_gate.kube.reader import ObjectDecoder, PartialObjectMetadata, UnreadableLine, W, WatchEvent
 from jobset_gate.kube.resources import Resource
-from jobset_gate.kube.store import Change, Key, Store, Version, later
-from jobset_gate.kube.witness import Witness
+from jobset_gate.kube.store import ObjectChange, ObjectKey, ObjectVersion, Store, is_later
+from jobset_gate.kube.witness import MutationCache
 
 M = TypeVar("M")
 
 WATCH_SECONDS = (50, 60)  # the server ends a watch of ours at a random moment between these
 HEALTHY_SECONDS = 5.0  # a stream that lasted so long has ended well
 CRD_POLL_SECONDS = 4.0  # a resource that is not installed is asked for again this soon
-LONGEST_ADVICE = 60.0  # of Retry-After
+MAX_RETRY_AFTER = 60.0  # of Retry-After
 LIST_SPACING = 10.0  # when the last list is so long ago, one that is needed is not made to wait
-DOUBT_SECONDS = 1.0  # a line that was lost is made up for by a list this soon,
-DOUBT_SPACING = 30.0  # but not more often than this
+EXTRA_LIST_SECONDS = 1.0  # a line that was lost is made up for by a list this soon,
+EXTRA_LIST_SPACING = 30.0  # but not more often than this
 
 
-class Stale(Exception):
+class WatchExpired(Exception):
     """What the watch tells can no longer be trusted or continued: list again."""
 
 
@@ -55,38 +64,38 @@ class Informer(Generic[W, M]):
         *,
         wire: type[W],
         convert: Callable[[W], M | None],
-        handler: Callable[[Change[M]], None],
+        handler: Callable[[ObjectChange[M]], None],
         namespace: str | None = None,
         label_selector: str = "",
         field_selector: str = "",
         page_size: int = 500,
         relist_seconds: float | None = 600.0,
         rng: random.Random | None = None,
-        on_problem: OnProblem | None = None,
+        on_problem: OnWatchProblem | None = None,
     ) -> None:
         self.resource = resource
-        self._client = client.impatient()
-        self._scope = Scope(resource, namespace, label_selector, field_selector)
+        self._client = client.without_retries()
+        self._scope = ListScope(resource, namespace, label_selector, field_selector)
         self._convert = convert
         self._handler = handler
         self._page_size = page_size
         self._relist_seconds = relist_seconds
         self._rng = rng or random.Random()  # noqa: S311 - jitter
         self._on_problem = on_problem
-        self._reader: Reader[W] = Reader(wire, self._tell)
+        self._decoder: ObjectDecoder[W] = ObjectDecoder(wire, self._report_problem)
         self._store: Store[M] = Store()
-        self.witness: Witness[W, M] = Witness(self._store, self._model)
+        self.mutation_cache: MutationCache[W, M] = MutationCache(self._store, self._model)
         self._synced = asyncio.Event()
-        self._failed: Exception | None = None  # the last list
+        self._list_failure: Exception | None = None  # the last list
         self._version = ""
-        self._listed = -math.inf  # when the last list was begun
+        self._listed_at = -math.inf  # when the last list was begun
         self._list_due = math.inf
-        self._doubted = -math.inf
-        self._lost: float | None = -math.inf  # since when there is no watch; None: there is one
-        self._heard = -math.inf  # when the last list ended or the last line of a watch came
+        self._extra_list_due = -math.inf
+        self._disconnected_at: float | None = -math.inf  # since when there is no watch; None: there is one
+        self._active_at = -math.inf  # when the last list ended or the last line of a watch came
 
     @property
-    def cache(self) -> Mapping[Key, M]:
+    def cache(self) -> Mapping[ObjectKey, M]:
         """Models by (namespace, name); a live view."""
         return MappingProxyType(self._store.models)
 
@@ -101,24 +110,24 @@ class Informer(Generic[W, M]):
         return self._synced.is_set()
 
     @property
-    def is_absent(self) -> bool:
+    def is_not_installed(self) -> bool:
         """Does the server not have this resource (yet)?"""
-        return isinstance(self._failed, NotFound)
+        return isinstance(self._list_failure, NotFound)
 
     @property
-    def trouble(self) -> str:
+    def list_error(self) -> str:
         """Why the last list failed; "" if it did not."""
-        return str(self._failed or "")
+        return str(self._list_failure or "")
 
     @property
-    def lost_for(self) -> float:
+    def disconnected_for(self) -> float:
         """Seconds for which nothing has told of changes: 0 while a watch stands, infinite before the first one."""
-        return 0.0 if self._lost is None else self._now() - self._lost
+        return 0.0 if self._disconnected_at is None else self._now() - self._disconnected_at
 
     @property
-    def silent_for(self) -> float:
+    def idle_for(self) -> float:
         """Seconds since the last sign of life: a list, or any line of a watch. A half-open watch gives none."""
-        return self._now() - self._heard
+        return self._now() - self._active_at
 
     async def wait_synced(self) -> None:
         """Returns once has_synced; for ever if the resource cannot be listed."""
@@ -136,13 +145,13 @@ class Informer(Generic[W, M]):
                     resumable, start = True, self._now()
                 await self._watch()
                 error: Exception | None = None
-            except (Stale, KubeError) as caught:
+            except (WatchExpired, KubeError) as caught:
                 error = caught
             healthy = resumable and self._now() - start >= HEALTHY_SECONDS
             if healthy:
                 backoff.reset()
             if error is not None:
-                self._report(error, resumable)
+                self._report_error(error, resumable)
             pause = 0.0 if healthy and error is None else self._pause(error, backoff, resumable)
             resumable = resumable and _resumable(error)
             await asyncio.sleep(pause)
@@ -151,41 +160,41 @@ class Informer(Generic[W, M]):
 
     async def _list(self) -> None:
         """Reads all pages, then makes the cache equal to them in one step."""
-        listed: dict[Key, tuple[Version, M | None]] = {}
-        pacer, version = Pacer(), ""
-        self._listed = self._now()
-        self._store.list_begins()
-        async with aclosing(pages(self._client, self._scope, self._page_size)) as read:
+        listed: dict[ObjectKey, tuple[ObjectVersion, M | None]] = {}
+        pacer, version = LoopYielder(), ""
+        self._listed_at = self._now()
+        self._store.begin_list()
+        async with aclosing(list_pages(self._client, self._scope, self._page_size)) as read:
             async for items, version in read:  # noqa: B007 - all pages have the same version, that of the list
                 for raw in items:
-                    self._take(raw, listed)
-                    await pacer.did(len(memoryview(raw)))
+                    self._collect(raw, listed)
+                    await pacer.yield_after(len(memoryview(raw)))
         changes = self._store.replace(listed, version)
-        self._version, self._failed, self._heard = version, None, self._now()
+        self._version, self._list_failure, self._active_at = version, None, self._now()
         self._list_due = self._now() + (self._relist_seconds or math.inf) * self._rng.uniform(0.8, 1.0)
         for change in changes:
             self._handler(change)
             if not self.has_synced:  # nobody acts on half a cache before the first sync; later nobody may see one
-                await pacer.did(0)
+                await pacer.yield_after(0)
         self._synced.set()
 
-    def _take(self, raw: msgspec.Raw, listed: dict[Key, tuple[Version, M | None]]) -> None:
-        item = self._reader.object(raw)
+    def _collect(self, raw: msgspec.Raw, listed: dict[ObjectKey, tuple[ObjectVersion, M | None]]) -> None:
+        item = self._decoder.decode_object(raw)
         if item is None or not item.metadata.name:
             return
         meta = item.metadata
         key = (meta.namespace, meta.name)
-        if self._store.known(meta):
+        if self._store.has_version(meta):
             model = self._store.models.get(key)
         else:
-            model = None if isinstance(item, Bare) else self._model(item)
-        listed[key] = (Version(meta.uid, meta.resource_version), model)
+            model = None if isinstance(item, PartialObjectMetadata) else self._model(item)
+        listed[key] = (ObjectVersion(meta.uid, meta.resource_version), model)
 
     # --- watches
 
     async def _watch(self) -> None:
         """One watch, from where we are to its end. Raises Stale when a list is due."""
-        pacer = Pacer()
+        pacer = LoopYielder()
         limit = asyncio.timeout_at(self._list_due if self._list_due < math.inf else None)
         try:
             async with (
@@ -197,61 +206,63 @@ class Informer(Generic[W, M]):
                     field_selector=self._scope.field_selector,
                     resource_version=self._version,
                     timeout_seconds=self._rng.randint(*WATCH_SECONDS),
-                    silence=SILENCE_SECONDS,
+                    idle_timeout=WATCH_IDLE_SECONDS,
                 ) as lines,
             ):
-                self._lost = None
+                self._disconnected_at = None
                 async for line in lines:
-                    self._heard = self._now()
-                    event = self._reader.event(line)
-                    if isinstance(event, Torn):
-                        self._doubt()
+                    self._active_at = self._now()
+                    event = self._decoder.decode_event(line)
+                    if isinstance(event, UnreadableLine):
+                        self._relist_soon()
                         limit.reschedule(self._list_due)
                     else:
                         self._apply(event)
-                    await pacer.did(len(line))
+                    await pacer.yield_after(len(line))
         except TimeoutError as error:
             if not limit.expired():
                 raise  # the handler's own
-            raise Stale from error
+            raise WatchExpired from error
         finally:
-            self._lost = self._now() if self._lost is None else self._lost
+            self._disconnected_at = self._now() if self._disconnected_at is None else self._disconnected_at
 
-    def _apply(self, event: Event[W] | Event[Bare]) -> None:
+    def _apply(self, event: WatchEvent[W] | WatchEvent[PartialObjectMetadata]) -> None:
         meta = event.object.metadata
         match event.type:
             case "ADDED" | "MODIFIED":
-                change = self._put(event.object) if meta.name and self._store.is_news(meta) else None
+                change = self._put(event.object) if meta.name and self._store.is_newer(meta) else None
             case "DELETED":
                 change = self._store.remove(meta)
             case "BOOKMARK":
                 change = None
             case "ERROR":
-                self._tell(Kind.ERROR_EVENT, "the server sent an ERROR event")
-                raise Stale
+                self._report_problem(WatchProblemKind.ERROR_EVENT, "the server sent an ERROR event")
+                raise WatchExpired
             case other:
-                self._tell(Kind.UNREADABLE, f"an event of type {other!r}")
+                self._report_problem(WatchProblemKind.UNREADABLE, f"an event of type {other!r}")
                 return
-        if later(meta.resource_version, self._version) and meta.resource_version:
+        if is_later(meta.resource_version, self._version) and meta.resource_version:
             self._version = meta.resource_version
         if change is not None:
             self._handler(change)
 
-    def _put(self, item: W | Bare) -> Change[M] | None:
-        return self._store.put(item.metadata, None if isinstance(item, Bare) else self._model(item))
+    def _put(self, item: W | PartialObjectMetadata) -> ObjectChange[M] | None:
+        return self._store.put(item.metadata, None if isinstance(item, PartialObjectMetadata) else self._model(item))
 
     def _model(self, item: W) -> M | None:
         try:
             return self._convert(item)
         except Exception as error:  # noqa: BLE001 - one odd object of one user must not blind us to all others
-            self._tell(Kind.UNCONVERTIBLE, f"{item.metadata.namespace}/{item.metadata.name}: {error!r}")
+            self._report_problem(
+                WatchProblemKind.UNCONVERTIBLE, f"{item.metadata.namespace}/{item.metadata.name}: {error!r}"
+            )
             return None
 
-    def _doubt(self) -> None:
+    def _relist_soon(self) -> None:
         """A line was lost that may have been a change: have a list soon, but not at every such line."""
-        due = max(self._now() + DOUBT_SECONDS, self._doubted + DOUBT_SPACING)
+        due = max(self._now() + EXTRA_LIST_SECONDS, self._extra_list_due + EXTRA_LIST_SPACING)
         if due < self._list_due:
-            self._list_due = self._doubted = due
+            self._list_due = self._extra_list_due = due
 
     # --- trouble
 
@@ -259,27 +270,30 @@ class Informer(Generic[W, M]):
         pause = backoff.next()
         if isinstance(error, NotFound) and not listed:
             return min(pause, CRD_POLL_SECONDS)
-        if isinstance(error, Stale | Silent | Expired) and self._now() - self._listed >= LIST_SPACING:
+        if (
+            isinstance(error, WatchExpired | WatchIdleTimeout | Expired)
+            and self._now() - self._listed_at >= LIST_SPACING
+        ):
             return 0.0
         if isinstance(error, ApiError) and error.retry_after is not None:
-            return max(pause, min(error.retry_after, LONGEST_ADVICE))
+            return max(pause, min(error.retry_after, MAX_RETRY_AFTER))
         return pause
 
-    def _report(self, error: Exception, listed: bool) -> None:
-        if isinstance(error, Stale):
+    def _report_error(self, error: Exception, listed: bool) -> None:
+        if isinstance(error, WatchExpired):
             return
         if not listed:
-            self._failed = error
-        kind = Kind.WATCH_FAILED if listed else Kind.LIST_FAILED
+            self._list_failure = error
+        kind = WatchProblemKind.WATCH_FAILED if listed else WatchProblemKind.LIST_FAILED
         if isinstance(error, Expired):
-            kind = Kind.EXPIRED
-        elif isinstance(error, Silent):
-            kind = Kind.SILENT
-        self._tell(kind, str(error))
+            kind = WatchProblemKind.EXPIRED
+        elif isinstance(error, WatchIdleTimeout):
+            kind = WatchProblemKind.SILENT
+        self._report_problem(kind, str(error))
 
-    def _tell(self, kind: Kind, detail: str) -> None:
+    def _report_problem(self, kind: WatchProblemKind, detail: str) -> None:
         if self._on_problem is not None:
-            self._on_problem(Problem(kind, self.resource, detail))
+            self._on_problem(WatchProblem(kind, self.resource, detail))
 
     def _now(self) -> float:
         return asyncio.get_running_loop().time()
@@ -290,7 +304,7 @@ def _resumable(error: Exception | None) -> bool:
     match error:
         case None | Throttled() | ServerError() | Unauthorized():
             return True
-        case ApiError() | Silent() | Stale():
+        case ApiError() | WatchIdleTimeout() | WatchExpired():
             return False
         case _:
             return True  # a connection that broke

@@ -14,7 +14,7 @@ from jobset_gate.kube.client import Client
 from jobset_gate.kube.errors import ApiError, KubeError, LeadershipLost, NotFound, NotLeader, Unreachable
 from jobset_gate.kube.resources import LEASES
 
-SHORTEST = 0.05  # seconds; a term with less than this is over: no request would be answered in it
+MIN_WRITE_SECONDS = 0.05  # seconds; a term with less than this is over: no request would be answered in it
 
 
 class LeaderElector:
@@ -46,7 +46,7 @@ class LeaderElector:
             raise ValueError(f"{duration=} must be above {renew_deadline=}, and that above twice {retry=}")
         if not identity:
             raise ValueError("an empty identity means that nobody holds the lease")
-        self._client = client.guarded(None).impatient()
+        self._client = client.with_guard(None).without_retries()
         self._name, self._namespace, self._identity = name, namespace, identity
         self._duration, self._renew_deadline, self._retry = duration, renew_deadline, retry
         self._clock = clock
@@ -54,16 +54,18 @@ class LeaderElector:
         self._on_status = on_status
         self._on_problem = on_problem
         self._lease: dict[str, Any] | None = None  # as last seen; None: there is none
-        self._sure = False  # it is our own last write, and nothing has gone wrong since
-        self._busy_until = -math.inf  # before, another may be leading: our own observation plus the lease's duration
-        self._acquired = ""  # acquireTime of our term: tells our records from those of a namesake
-        self._until = -math.inf
+        self._is_last_write_ours = False  # it is our own last write, and nothing has gone wrong since
+        self._other_holds_until = (
+            -math.inf
+        )  # before, another may be leading: our own observation plus the lease's duration
+        self._acquire_time = ""  # acquireTime of our term: tells our records from those of a namesake
+        self._write_until = -math.inf
         self._leading = False
 
     @property
     def is_leader(self) -> bool:
         """May a write begin now?"""
-        return self._leading and self._until - self._now() >= SHORTEST
+        return self._leading and self._write_until - self._now() >= MIN_WRITE_SECONDS
 
     @property
     def holder(self) -> str:
@@ -71,14 +73,14 @@ class LeaderElector:
         return str(_spec(self._lease).get("holderIdentity") or "")
 
     @property
-    def is_taken(self) -> bool:
+    def is_held_by_other(self) -> bool:
         """Has another renewed it so lately that it leads, as far as can be seen?"""
-        return self._now() < self._busy_until
+        return self._now() < self._other_holds_until
 
     def guard(self) -> float:
         """Seconds that a write may take that begins now; for Client. Raises NotLeader."""
-        left = self._until - self._now()
-        if not self._leading or left < SHORTEST:
+        left = self._write_until - self._now()
+        if not self._leading or left < MIN_WRITE_SECONDS:
             raise NotLeader(f"{self._identity} does not hold the lease {self._namespace}/{self._name}")
         return left
 
@@ -89,7 +91,7 @@ class LeaderElector:
         renewed in time or another has it. From that moment on its writes fail, whatever it does.
         """
         await self._acquire()
-        self._lead(now=True)
+        self._set_leading(now=True)
         work = asyncio.ensure_future(lead())
         renewal = asyncio.create_task(self._renew())
         try:
@@ -97,13 +99,13 @@ class LeaderElector:
         finally:
             lost = renewal.done()
             if lost:
-                self._lead(now=False)
+                self._set_leading(now=False)
             work.cancel()
             # The lease is renewed while the work winds up. When it is lost, no one waits for work that will not end.
             await asyncio.wait((work,), timeout=self._duration - self._renew_deadline if lost else None)
             renewal.cancel()
             await asyncio.wait((renewal,))
-            self._lead(now=False)
+            self._set_leading(now=False)
             await self._release()
         _raise_outcome(work, renewal)
 
@@ -114,7 +116,7 @@ class LeaderElector:
                 if await self._attempt(self._renew_deadline):
                     return
             except KubeError as error:
-                self._tell(f"cannot acquire: {error}")
+                self._report_problem(f"cannot acquire: {error}")
                 if isinstance(error, ApiError) and error.retry_after:
                     pause = max(pause, min(error.retry_after, self._duration))
             await asyncio.sleep(pause)
@@ -122,15 +124,15 @@ class LeaderElector:
     async def _renew(self) -> NoReturn:
         """Ends only by raising LeadershipLost."""
         while True:
-            await asyncio.sleep(min(self._retry, max(0.0, self._until - self._now())))
-            left = self._until - self._now()
-            if left < SHORTEST:
+            await asyncio.sleep(min(self._retry, max(0.0, self._write_until - self._now())))
+            left = self._write_until - self._now()
+            if left < MIN_WRITE_SECONDS:
                 raise LeadershipLost(f"no renewal of {self._namespace}/{self._name} within {self._renew_deadline:g} s")
             try:
                 # A hung request may eat up half of the time at most, so that one on a new connection gets its chance.
                 held = await self._attempt(min(left, self._renew_deadline / 2))
             except KubeError as error:
-                self._tell(f"cannot renew: {error}")
+                self._report_problem(f"cannot renew: {error}")
                 continue
             if not held:
                 raise LeadershipLost(f"{self._namespace}/{self._name} is held by {_spec(self._lease)}")
@@ -140,84 +142,86 @@ class LeaderElector:
         start = self._now()
         try:
             async with asyncio.timeout(seconds):
-                held = await self._take()
+                held = await self._acquire_or_renew()
         except TimeoutError as error:
             raise Unreachable(f"no answer for {seconds:g} s") from error
         if held:
-            self._until = start + self._renew_deadline
+            self._write_until = start + self._renew_deadline
         return held
 
-    async def _take(self) -> bool:
-        if not self._sure:
-            await self._look()
-        if not self._ours():
-            if self._now() < self._busy_until:
+    async def _acquire_or_renew(self) -> bool:
+        if not self._is_last_write_ours:
+            await self._read_lease()
+        if not self._is_ours():
+            if self._now() < self._other_holds_until:
                 return False
-            self._acquired = self._date()
-        self._sure = False  # until the answer is here the outcome is unknown: next time, look first
+            self._acquire_time = self._date()
+        self._is_last_write_ours = False  # until the answer is here the outcome is unknown: next time, look first
         if self._lease is None:
-            self._saw(await self._client.create(LEASES, self._body({}, self._identity), self._namespace))
+            self._observe_lease(
+                await self._client.create(LEASES, self._lease_body({}, self._identity), self._namespace)
+            )
         else:
-            self._saw(await self._client.replace(LEASES, self._body(self._lease, self._identity)))
-        self._sure = True
+            self._observe_lease(await self._client.replace(LEASES, self._lease_body(self._lease, self._identity)))
+        self._is_last_write_ours = True
         return True
 
-    async def _look(self) -> None:
+    async def _read_lease(self) -> None:
         try:
-            self._saw(await self._client.get(LEASES, self._name, self._namespace))
+            self._observe_lease(await self._client.get(LEASES, self._name, self._namespace))
         except NotFound:
             self._lease = None  # deleted, perhaps under a leader who does not know yet: _busy_until stands
 
-    def _saw(self, lease: dict[str, Any]) -> None:
+    def _observe_lease(self, lease: dict[str, Any]) -> None:
         changed = _version(lease) != _version(self._lease)
         self._lease = lease
-        if self._ours() or not _spec(lease).get("holderIdentity"):
-            self._busy_until = -math.inf
+        if self._is_ours() or not _spec(lease).get("holderIdentity"):
+            self._other_holds_until = -math.inf
         elif changed:
             promised = float(_spec(lease).get("leaseDurationSeconds") or 0)
-            self._busy_until = self._now() + max(self._duration, promised)
+            self._other_holds_until = self._now() + max(self._duration, promised)
 
     async def _release(self) -> None:
         """Lets others take it at once. Only while it is surely ours, and not at any price: it ends by itself."""
-        left = self._until - self._now()
-        self._until = -math.inf
-        if left < SHORTEST:
+        left = self._write_until - self._now()
+        self._write_until = -math.inf
+        if left < MIN_WRITE_SECONDS:
             return
         try:
             async with asyncio.timeout(min(left, self._retry)):
-                if not self._sure:  # a renewal was on its way
-                    await self._look()
-                if self._lease is not None and self._ours():
-                    self._saw(await self._client.replace(LEASES, self._body(self._lease, "")))
+                if not self._is_last_write_ours:  # a renewal was on its way
+                    await self._read_lease()
+                if self._lease is not None and self._is_ours():
+                    self._observe_lease(await self._client.replace(LEASES, self._lease_body(self._lease, "")))
         except (KubeError, TimeoutError) as error:
-            self._tell(f"cannot release: {error!r}")
-        self._sure = False
+            self._report_problem(f"cannot release: {error!r}")
+        self._is_last_write_ours = False
 
-    def _body(self, lease: Mapping[str, Any], holder: str) -> dict[str, Any]:
+    def _lease_body(self, lease: Mapping[str, Any], holder: str) -> dict[str, Any]:
         """The lease as it was, with our record in it."""
         old, date = _spec(lease), self._date()
         changes = old.get("holderIdentity") != holder and bool(holder)
         record = {
             "holderIdentity": holder,
             "leaseDurationSeconds": math.ceil(self._duration) if holder else 1,
-            "acquireTime": self._acquired,
+            "acquireTime": self._acquire_time,
             "renewTime": date,
             "leaseTransitions": int(old.get("leaseTransitions") or 0) + (1 if changes and old else 0),
         }
         meta = lease.get("metadata") or {"name": self._name, "namespace": self._namespace}
         return {**lease, "metadata": meta, "spec": {**old, **record}}
 
-    def _ours(self) -> bool:
+    def _is_ours(self) -> bool:
         spec = _spec(self._lease)
-        return spec.get("holderIdentity") == self._identity and spec.get("acquireTime") == self._acquired
+        return spec.get("holderIdentity") == self._identity and spec.get("acquireTime") == self._acquire_time
 
-    def _lead(self, *, now: bool) -> None:
+    def _set_leading(self, *, now: bool) -> None:
         if now != self._leading:
             self._leading = now
             if self._on_status is not None:
                 self._on_status(now)
 
-    def _tell(self, problem: str) -> None:
+    def _report_problem(self, problem: str) -> None:
         if self._on_problem is not None:
             self._on_problem(f"lease {self._namespace}/{self._name}: {problem}")
 

@@ -8,12 +8,12 @@ LONGEST_LINE = 8 * 1024 * 1024  # bytes; etcd's limit for an object is 1.5 MiB, 
 TOO_LONG = b""  # stands for a line that was longer and was not kept
 
 
-class LineCutter:
+class LineSplitter:
     """feed() it chunks as they come; it gives the lines that have become complete, TOO_LONG for each dropped one."""
 
     def __init__(self, longest: int = LONGEST_LINE) -> None:
         self._longest = longest
-        self._open: list[
+        self._partial: list[
             bytes
         ] = []  # pieces of a line whose end has not come; joined once, so that long lines cost O(n)
         self._size = 0
@@ -36,14 +36,14 @@ class LineCutter:
         self._size += len(piece)
         if self._size > self._longest:
             self._dropping = True
-            self._open.clear()
+            self._partial.clear()
         if piece and not self._dropping:
-            self._open.append(piece)
+            self._partial.append(piece)
 
     def _finish(self, piece: bytes) -> bytes | None:
         self._keep(piece)
-        line = TOO_LONG if self._dropping else b"".join(self._open)
+        line = TOO_LONG if self._dropping else b"".join(self._partial)
         complete = self._dropping or bool(line.strip())
-        self._open.clear()
+        self._partial.clear()
         self._size, self._dropping = 0, False
         return line if complete else None

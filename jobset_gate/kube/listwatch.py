@@ -13,7 +13,7 @@ from typing import TypeVar
 import msgspec
 
 from jobset_gate.kube.client import Client
-from jobset_gate.kube.errors import BadAnswer, TooLarge
+from jobset_gate.kube.errors import InvalidResponse, ResponseTooLarge
 from jobset_gate.kube.resources import Resource
 
 T = TypeVar("T")
@@ -25,7 +25,7 @@ PAGE_BYTES = 4 * 1024 * 1024  # what a page should weigh at most: it is scanned 
 
 
 @dataclass(frozen=True, slots=True)
-class Scope:
+class ListScope:
     """What to list and watch."""
 
     resource: Resource
@@ -34,14 +34,14 @@ class Scope:
     field_selector: str = ""
 
 
-class Pacer:
+class LoopYielder:
     """Gives the loop a turn after every slice of work. Counts instead of looking at a clock, which may be virtual."""
 
     def __init__(self) -> None:
         self._objects = 0
         self._bytes = 0
 
-    async def did(self, size: int) -> None:
+    async def yield_after(self, size: int) -> None:
         """One object of that many bytes has been worked on."""
         self._objects += 1
         self._bytes += size
@@ -62,8 +62,8 @@ class _Page(msgspec.Struct, frozen=True, gc=False):
     items: list[msgspec.Raw] | None = None
 
 
-async def pages(
-    client: Client, scope: Scope, page_size: int, page_bytes: int = PAGE_BYTES
+async def list_pages(
+    client: Client, scope: ListScope, page_size: int, page_bytes: int = PAGE_BYTES
 ) -> AsyncGenerator[tuple[list[msgspec.Raw], str], None]:
     """Each page's items, not yet decoded, and the list's resourceVersion. Pages shrink if objects are large.
 
@@ -79,10 +79,10 @@ async def pages(
                 field_selector=scope.field_selector,
                 limit=limit,
                 continue_=go_on,
-                most_bytes=2 * page_bytes if limit > 1 else None,
+                max_bytes=2 * page_bytes if limit > 1 else None,
                 type=_Page,
             )
-        except TooLarge:
+        except ResponseTooLarge:
             limit = max(1, limit // 4)
             continue
         items = page.items or []
@@ -94,18 +94,20 @@ async def pages(
         limit = max(1, min(page_size, max(1, len(items)) * page_bytes // max(weight, 1)))
 
 
-async def objects(client: Client, scope: Scope, type: type[T], page_size: int = PAGE) -> AsyncGenerator[T, None]:
+async def list_objects(
+    client: Client, scope: ListScope, type: type[T], page_size: int = PAGE
+) -> AsyncGenerator[T, None]:
     """Each object of a list, decoded; never more than a page of them in memory.
 
     Raises what `pages` raises, and BadAnswer for an object that does not fit `type`.
     """
-    decoder, pacer = msgspec.json.Decoder(type), Pacer()
-    async with aclosing(pages(client, scope, page_size)) as read:
+    decoder, pacer = msgspec.json.Decoder(type), LoopYielder()
+    async with aclosing(list_pages(client, scope, page_size)) as read:
         async for items, _ in read:
             for item in items:
                 try:
                     found = decoder.decode(item)
                 except (msgspec.DecodeError, UnicodeDecodeError, RecursionError) as error:
-                    raise BadAnswer(f"list {scope.resource.plural}: {error}") from error
+                    raise InvalidResponse(f"list {scope.resource.plural}: {error}") from error
                 yield found
-                await pacer.did(len(memoryview(item)))
+                await pacer.yield_after(len(memoryview(item)))

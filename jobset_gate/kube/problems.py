@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from jobset_gate.kube.resources import Resource
 
 
-class Kind(enum.StrEnum):
+class WatchProblemKind(enum.StrEnum):
     """The values are fit for a metric's label."""
 
     TORN = "torn"  # a line that is no JSON
@@ -24,12 +24,12 @@ class Kind(enum.StrEnum):
 
 
 @dataclass(frozen=True, slots=True)
-class Problem:
+class WatchProblem:
     """One thing that went wrong and was dealt with; `detail` is for people."""
 
-    kind: Kind
+    kind: WatchProblemKind
     resource: Resource
     detail: str
 
 
-OnProblem = Callable[[Problem], None]
+OnWatchProblem = Callable[[WatchProblem], None]

@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from ipaddress import ip_address, ip_network
 from urllib.parse import SplitResult, urlsplit
 
-from jobset_gate.kube.errors import NoAccess
+from jobset_gate.kube.errors import InvalidKubeConfig
 
 SCHEMES = ("http", "https")
 PORTS = {"http": 80, "https": 443}
@@ -22,7 +22,7 @@ def proxy_for(server: str, environment: Mapping[str, str], named: str | None = N
         return None
     url = proxy if "://" in proxy else f"http://{proxy}"
     if urlsplit(url).scheme not in SCHEMES:
-        raise NoAccess(f"the proxy {proxy} of {server} does not speak HTTP")
+        raise InvalidKubeConfig(f"the proxy {proxy} of {server} does not speak HTTP")
     return url
 
 

@@ -9,13 +9,13 @@ from typing import Generic, Protocol, TypeVar
 import msgspec
 
 M = TypeVar("M")
-Key = tuple[str, str]
+ObjectKey = tuple[str, str]
 """(namespace, name); the namespace is "" for what has none."""
 
-REMEMBERED_DELETIONS = 10_000
+MAX_TOMBSTONES = 10_000
 
 
-class Meta(Protocol):
+class VersionedMeta(Protocol):
     """The part of metadata that says which object in which version this is."""
 
     @property
@@ -29,15 +29,15 @@ class Meta(Protocol):
 
 
 @dataclass(frozen=True, slots=True)
-class Change(Generic[M]):
+class ObjectChange(Generic[M]):
     """One object: `old` None means it is new, `new` None that it is gone (or no longer of interest)."""
 
-    key: Key
+    key: ObjectKey
     old: M | None
     new: M | None
 
 
-class Version(msgspec.Struct, frozen=True, gc=False):
+class ObjectVersion(msgspec.Struct, frozen=True, gc=False):
     """One version of one object. There is one for each object: the garbage collector need not look at them."""
 
     uid: str
@@ -48,107 +48,111 @@ class Store(Generic[M]):
     """Models by key. Every method is told about one fact and gives the Change that it makes, None for none."""
 
     def __init__(self) -> None:
-        self.models: dict[Key, M] = {}
-        self._versions: dict[Key, Version] = {}  # also of objects without a model, whose old news must be known as old
+        self.models: dict[ObjectKey, M] = {}
+        self._versions: dict[
+            ObjectKey, ObjectVersion
+        ] = {}  # also of objects without a model, whose old news must be known as old
         # uid -> version at which it went, oldest first. A late event must not bring the dead back; but what only left
         # the selector is told as deleted too, and may come back later under the same uid.
-        self._gone: dict[str, str] = {}
-        self._listed = ""
-        self._answered: set[Key] = set()  # what answers to us have shown since the last list was begun
+        self._tombstones: dict[str, str] = {}
+        self._list_version = ""
+        self._responded: set[ObjectKey] = set()  # what answers to us have shown since the last list was begun
 
-    def is_news(self, meta: Meta) -> bool:
+    def is_newer(self, meta: VersionedMeta) -> bool:
         """Is this version of the object later than what is known? Ask before the work of converting it."""
-        gone = self._gone.get(meta.uid)
-        if not self._after_list(meta) or (gone is not None and not later(meta.resource_version, gone)):
+        gone = self._tombstones.get(meta.uid)
+        if not self._is_after_list(meta) or (gone is not None and not is_later(meta.resource_version, gone)):
             return False
         known = self._versions.get((meta.namespace, meta.name))
-        return known is None or later(meta.resource_version, known.resource_version)
+        return known is None or is_later(meta.resource_version, known.resource_version)
 
-    def put(self, meta: Meta, model: M | None) -> Change[M] | None:
+    def put(self, meta: VersionedMeta, model: M | None) -> ObjectChange[M] | None:
         """The object is now `model` (None: of no interest). Only for what is_news()."""
         key = (meta.namespace, meta.name)
-        self._versions[key] = Version(meta.uid, meta.resource_version)
+        self._versions[key] = ObjectVersion(meta.uid, meta.resource_version)
         return self._set(key, model)
 
-    def remove(self, meta: Meta) -> Change[M] | None:
+    def remove(self, meta: VersionedMeta) -> ObjectChange[M] | None:
         """The object is deleted (or matches the selector no more), unless what we know of it is later."""
-        if not self._after_list(meta):
+        if not self._is_after_list(meta):
             return None
-        self._bury(meta.uid, meta.resource_version)
+        self._add_tombstone(meta.uid, meta.resource_version)
         key = (meta.namespace, meta.name)
         known = self._versions.get(key)
-        if known is None or not (later(meta.resource_version, known.resource_version) or self.known(meta)):
+        if known is None or not (is_later(meta.resource_version, known.resource_version) or self.has_version(meta)):
             return None
         del self._versions[key]
         return self._set(key, None)
 
-    def known(self, meta: Meta) -> bool:
+    def has_version(self, meta: VersionedMeta) -> bool:
         """Is exactly this version known already?"""
-        return self.version((meta.namespace, meta.name)) == Version(meta.uid, meta.resource_version)
+        return self.version_of((meta.namespace, meta.name)) == ObjectVersion(meta.uid, meta.resource_version)
 
-    def version(self, key: Key) -> Version | None:
+    def version_of(self, key: ObjectKey) -> ObjectVersion | None:
         """What is known of the object, also if it is of no interest."""
         return self._versions.get(key)
 
-    def answer(self, meta: Meta, model: M | None) -> None:
+    def put_response(self, meta: VersionedMeta, model: M | None) -> None:
         """As put(), from the answer to a read or a write of ours: a list under way may be older."""
-        self._answered.add((meta.namespace, meta.name))
+        self._responded.add((meta.namespace, meta.name))
         self.put(meta, model)
 
-    def lose(self, key: Key, version: Version) -> None:
+    def remove_version(self, key: ObjectKey, version: ObjectVersion) -> None:
         """An answer to us has shown that this version is gone; what is known to be later stays."""
-        self._bury(version.uid, version.resource_version)
+        self._add_tombstone(version.uid, version.resource_version)
         if self._versions.get(key) == version:
             del self._versions[key]
             self._set(key, None)
 
-    def list_begins(self) -> None:
+    def begin_list(self) -> None:
         """What has been answered before is in the list, or gone."""
-        self._answered.clear()
+        self._responded.clear()
 
-    def replace(self, listed: Mapping[Key, tuple[Version, M | None]], resource_version: str) -> list[Change[M]]:
+    def replace(
+        self, listed: Mapping[ObjectKey, tuple[ObjectVersion, M | None]], resource_version: str
+    ) -> list[ObjectChange[M]]:
         """All there is, from a list: what is not in it is gone. Deletions come first among the changes."""
-        self._listed = resource_version
-        changes: list[Change[M] | None] = []
+        self._list_version = resource_version
+        changes: list[ObjectChange[M] | None] = []
         # Answered while the list was under way: the watch that begins at the list's version will tell of those.
-        ahead = {key for key in self._answered if self._is_after(key, resource_version)}
+        ahead = {key for key in self._responded if self._is_after(key, resource_version)}
         for key in self._versions.keys() - listed.keys() - ahead:
-            self._bury(self._versions.pop(key).uid, resource_version)
+            self._add_tombstone(self._versions.pop(key).uid, resource_version)
             changes.append(self._set(key, None))
         for key, (version, model) in listed.items():
             if self._versions.get(key) != version and key not in ahead:
                 self._versions[key] = version
-                self._gone.pop(version.uid, None)
+                self._tombstones.pop(version.uid, None)
                 changes.append(self._set(key, model))
         return [change for change in changes if change is not None]
 
-    def _set(self, key: Key, model: M | None) -> Change[M] | None:
+    def _set(self, key: ObjectKey, model: M | None) -> ObjectChange[M] | None:
         old = self.models.get(key)
         if model is not None:
             self.models[key] = model
         elif old is not None:
             del self.models[key]
-        return None if old is None and model is None else Change(key, old, model)
+        return None if old is None and model is None else ObjectChange(key, old, model)
 
-    def _after_list(self, meta: Meta) -> bool:
+    def _is_after_list(self, meta: VersionedMeta) -> bool:
         # A watch that starts at the list's version tells only of what came after it; anything else is an echo.
-        return not self._listed or later(meta.resource_version, self._listed)
+        return not self._list_version or is_later(meta.resource_version, self._list_version)
 
-    def _is_after(self, key: Key, listed: str) -> bool:
+    def _is_after(self, key: ObjectKey, listed: str) -> bool:
         known = self._versions.get(key)
         if known is None or not (known.resource_version.isdecimal() and listed.isdecimal()):
             return False  # only numbers say so surely; in doubt the list is right
-        return later(known.resource_version, listed)
+        return is_later(known.resource_version, listed)
 
-    def _bury(self, uid: str, version: str) -> None:
-        if not uid or (uid in self._gone and not later(version, self._gone[uid])):
+    def _add_tombstone(self, uid: str, version: str) -> None:
+        if not uid or (uid in self._tombstones and not is_later(version, self._tombstones[uid])):
             return
-        self._gone[uid] = version
-        if len(self._gone) > REMEMBERED_DELETIONS:
-            del self._gone[next(iter(self._gone))]
+        self._tombstones[uid] = version
+        if len(self._tombstones) > MAX_TOMBSTONES:
+            del self._tombstones[next(iter(self._tombstones))]
 
 
-def later(one: str, other: str) -> bool:
+def is_later(one: str, other: str) -> bool:
     """Is resourceVersion `one` later than `other`? Versions that are no numbers are only known to differ."""
     if one.isdecimal() and other.isdecimal():
         return int(one) > int(other)

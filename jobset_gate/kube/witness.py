@@ -10,12 +10,12 @@ from collections.abc import Callable
 from typing import Generic, TypeVar
 
 from jobset_gate.kube.reader import W
-from jobset_gate.kube.store import Key, Store, Version
+from jobset_gate.kube.store import ObjectKey, ObjectVersion, Store
 
 M = TypeVar("M")
 
 
-class Witness(Generic[W, M]):
+class MutationCache(Generic[W, M]):
     """Each method gives what is known of the object afterwards. The informer's handler is not told: the caller knows.
 
     A watch that tells later of what was seen here finds it known already; one that has told of something later stands.
@@ -24,18 +24,18 @@ class Witness(Generic[W, M]):
     def __init__(self, store: Store[M], convert: Callable[[W], M | None]) -> None:
         self._store, self._convert = store, convert
 
-    def saw(self, item: W) -> M | None:
+    def observe_object(self, item: W) -> M | None:
         """The API has answered with this object."""
-        if self._store.is_news(item.metadata):
-            self._store.answer(item.metadata, self._convert(item))
+        if self._store.is_newer(item.metadata):
+            self._store.put_response(item.metadata, self._convert(item))
         return self._store.models.get((item.metadata.namespace, item.metadata.name))
 
-    def known(self, key: Key) -> Version | None:
+    def known_version(self, key: ObjectKey) -> ObjectVersion | None:
         """The version that is known now. Ask before a read: its answer NotFound is about this one, or an older one."""
-        return self._store.version(key)
+        return self._store.version_of(key)
 
-    def missed(self, key: Key, version: Version | None) -> M | None:
+    def observe_absence(self, key: ObjectKey, version: ObjectVersion | None) -> M | None:
         """The API has answered that there is no such object any more."""
         if version is not None:
-            self._store.lose(key, version)
+            self._store.remove_version(key, version)
         return self._store.models.get(key)

@@ -6,16 +6,16 @@ from typing import Final, cast
 
 from aiohttp import web
 
-MOST_UNSENT: Final = 64 * 1024
+MAX_WRITE_BUFFER: Final = 64 * 1024
 """Bytes of an answer that wait in the transport for a client that does not read; above it the writer waits."""
-ELSEWHERE: Final = (
+SERVICE_UNAVAILABLE: Final = (
     b"HTTP/1.1 503 Service Unavailable\r\nRetry-After: 1\r\nConnection: close\r\nContent-Length: 0\r\n\r\n"
 )
 """Said on a connection that waits for its next request. A request may be on its way at this very moment: its sender
 takes this as the answer to it, and an API server then asks again elsewhere. To be cut off would fail the call."""
 
 
-class Connection(asyncio.Protocol):
+class ServerConnection(asyncio.Protocol):
     """Between a transport and aiohttp's handler of it."""
 
     def __init__(
@@ -23,34 +23,34 @@ class Connection(asyncio.Protocol):
         handler: web.RequestHandler,
         *,
         now: Callable[[], float],
-        busy: Callable[[], None],
-        gone: Callable[["Connection"], None],
+        on_busy: Callable[[], None],
+        on_closed: Callable[["ServerConnection"], None],
     ) -> None:
         """`busy` is told of each request that begins, `gone` when the connection is closed."""
-        self.handler, self._now, self._busy, self._gone = handler, now, busy, gone
-        self.greeting: asyncio.Task[None] | None = None
+        self.handler, self._now, self._busy, self._gone = handler, now, on_busy, on_closed
+        self.handshake: asyncio.Task[None] | None = None
         """The TLS handshake, as long as it lasts."""
         self.transport: asyncio.Transport | None = None
-        self.since: float | None = now()
+        self.busy_since: float | None = now()
         """When it was accepted, or began the request that is not answered yet; None while it waits for the next one."""
 
-    def asked(self) -> None:
+    def request_started(self) -> None:
         """A request has begun, or goes on."""
-        if self.since is None:
-            self.since = self._now()
+        if self.busy_since is None:
+            self.busy_since = self._now()
             self._busy()
 
-    def answered(self) -> None:
+    def request_finished(self) -> None:
         """The answer is written."""
-        self.since = None
+        self.busy_since = None
 
-    def end(self) -> None:
+    def evict(self) -> None:
         """At once: what it was about to say is of no interest. One that waits for its next request is told so."""
         if self.transport is None:
-            if self.greeting is not None:
-                self.greeting.cancel()
-        elif self.since is None:
-            self.transport.write(ELSEWHERE)
+            if self.handshake is not None:
+                self.handshake.cancel()
+        elif self.busy_since is None:
+            self.transport.write(SERVICE_UNAVAILABLE)
             self.transport.close()
         else:
             self.transport.abort()
@@ -58,12 +58,12 @@ class Connection(asyncio.Protocol):
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
         """TLS is agreed on, if there is any."""
         self.transport = cast("asyncio.Transport", transport)
-        self.transport.set_write_buffer_limits(high=MOST_UNSENT)
+        self.transport.set_write_buffer_limits(high=MAX_WRITE_BUFFER)
         self.handler.connection_made(transport)
 
     def data_received(self, data: bytes) -> None:
         """A part of a request."""
-        self.asked()
+        self.request_started()
         self.handler.data_received(data)
 
     def eof_received(self) -> None:

@@ -17,7 +17,7 @@ _MAX_DIGITS = 9  # a longer number is none to the shell either
 
 
 @dataclass(frozen=True, slots=True)
-class Own:
+class BarrierIdentity:
     """The barrier's own generation and limit, from its environment when its container started.
 
     `attempt` and `epoch` are texts, as the downward API gives them; `limit` is in seconds, None for no limit.
@@ -34,7 +34,7 @@ class Own:
         return _number(self.epoch)
 
     @classmethod
-    def from_env(cls, env: dict[str, str]) -> Own:
+    def from_env(cls, env: dict[str, str]) -> BarrierIdentity:
         limit = env.get(names.ENV_LIMIT, "")
         return cls(
             uid=env.get(names.ENV_UID, ""),
@@ -45,14 +45,14 @@ class Own:
 
 
 @dataclass(frozen=True, slots=True)
-class Exit:
+class BarrierExit:
     """How the barrier ends: its exit code and the termination message, "" for none."""
 
     code: int
     message: str = ""
 
 
-def heard(own: Own, texts: Iterable[str]) -> Exit | None:
+def read_verdict(own: BarrierIdentity, texts: Iterable[str]) -> BarrierExit | None:
     """The first of the texts that is a verdict for this barrier decides; None: wait on."""
     for text in texts:
         ending = _obeyed(own, text)
@@ -61,15 +61,15 @@ def heard(own: Own, texts: Iterable[str]) -> Exit | None:
     return None
 
 
-def at_limit(own: Own, waited: float) -> Exit | None:
+def exit_at_limit(own: BarrierIdentity, waited: float) -> BarrierExit | None:
     """The end at the barrier's own limit (A7, backstop), after `waited` seconds without a verdict."""
     if own.limit is None or waited < own.limit + ROUNDING:
         return None
     message = f"timed out: no verdict from the jobset-gate controller within {own.limit:.0f}s"
-    return Exit(names.EXIT_TIMED_OUT, message)
+    return BarrierExit(names.EXIT_TIMED_OUT, message)
 
 
-def _obeyed(own: Own, text: str) -> Exit | None:
+def _obeyed(own: BarrierIdentity, text: str) -> BarrierExit | None:
     head, _, message = text.partition("\n")
     words = head.replace("\t", " ").split(" ")  # as the shell's `read`: a carriage return is no blank
     words = [word for word in words if word]
@@ -81,10 +81,10 @@ def _obeyed(own: Own, text: str) -> Exit | None:
     if not _is_number(epoch) or int(epoch) < own.floor:
         return None
     if kind == "release":
-        return Exit(0)
+        return BarrierExit(0)
     if kind == "timeout":
         told = message.encode()[:LONGEST_MESSAGE].decode(errors="ignore")
-        return Exit(names.EXIT_TIMED_OUT, told.rstrip("\n"))
+        return BarrierExit(names.EXIT_TIMED_OUT, told.rstrip("\n"))
     return None
 
 

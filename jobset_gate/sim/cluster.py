@@ -15,15 +15,15 @@ from jobset_gate.kube.client import Client
 from jobset_gate.sim import jobset_crd
 from jobset_gate.sim.apiserver import ApiServer
 from jobset_gate.sim.clock import VirtualClock, VirtualLoop
-from jobset_gate.sim.crew import Crew
+from jobset_gate.sim.crew import BackgroundTasks
 from jobset_gate.sim.faults import Faults
 from jobset_gate.sim.job_controller import JobController
 from jobset_gate.sim.jobset_admission import JobSetAdmission
 from jobset_gate.sim.jobset_controller import JobSetController
-from jobset_gate.sim.kubelet import Behaviour, Kubelets, Node
+from jobset_gate.sim.kubelet import Behaviour, FakeNode, Kubelets
 from jobset_gate.sim.objects import Clock
 
-ONE_NODE = (Node("node-0", pods=100_000),)
+ONE_NODE = (FakeNode("node-0", pods=100_000),)
 CONNECTIONS = 64
 SELDOM = (100_000, 50, 100)  # thresholds of Python's collector, which finds next to nothing in all these objects
 
@@ -45,7 +45,7 @@ class Actors:
         *,
         clock: Clock | None = None,
         namespace: str | None = None,
-        nodes: Sequence[Node] = ONE_NODE,
+        nodes: Sequence[FakeNode] = ONE_NODE,
         behaviour: Behaviour | None = None,
         reaction_seconds: float = 0.0,
         with_jobs: bool = False,
@@ -63,7 +63,7 @@ class Actors:
         self.admission = JobSetAdmission()
         self._install = install
         self._clean_up = clean_up
-        self._crew = Crew()
+        self._crew = BackgroundTasks()
         self._stack = AsyncExitStack()
         self.client = _client(access, "simulation")
         self._clients = {name: _client(access, name) for name in ("jobset-controller", "job-controller", "kubelets")}
@@ -102,7 +102,7 @@ class Actors:
         """Wait for `what`; the error of an actor that fails meanwhile is raised at once."""
         await self._crew.until(what)
 
-    async def rest(self) -> None:
+    async def stop_controllers(self) -> None:
         """All actors stop; the API server stays as it is. Raises the error of one that failed."""
         await self._crew.stop()
 
@@ -143,7 +143,7 @@ class EmbeddedCluster:
         *,
         clock: Clock | None = None,
         faults: Faults | None = None,
-        nodes: Sequence[Node] = ONE_NODE,
+        nodes: Sequence[FakeNode] = ONE_NODE,
         behaviour: Behaviour | None = None,
         **actors: Any,
     ) -> None:
@@ -224,9 +224,11 @@ def current_clock() -> Clock:
     return VirtualClock(loop) if isinstance(loop, VirtualLoop) else time.time
 
 
-def spread(count: int, pods: int = 110, *, name: str = "node", every: float = 0.0, first: float = 0.0) -> list[Node]:
+def spread(
+    count: int, pods: int = 110, *, name: str = "node", every: float = 0.0, first: float = 0.0
+) -> list[FakeNode]:
     """`count` nodes of that size; the first joins after `first` seconds, each next one `every` seconds later."""
-    return [replace(Node(f"{name}-{number}", pods), ready_at=first + every * number) for number in range(count)]
+    return [replace(FakeNode(f"{name}-{number}", pods), ready_at=first + every * number) for number in range(count)]
 
 
 def _client(access: Access, name: str) -> Client:

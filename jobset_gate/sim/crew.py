@@ -10,7 +10,7 @@ from typing import Any
 log = logging.getLogger(__name__)
 
 
-class Crew:
+class BackgroundTasks:
     """Tasks that run until `stop`. The first that fails is kept as `failure` and raised by `stop`."""
 
     def __init__(self) -> None:

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 from jobset_gate.kube.resources import Resource
 
 if TYPE_CHECKING:
-    from jobset_gate.sim.apiserver.targets import Call
+    from jobset_gate.sim.apiserver.targets import ApiRequest
 
 WRITES = ("create", "update", "patch", "delete", "deletecollection")
 ALWAYS = 2**62
@@ -30,9 +30,9 @@ class Match:
     name: str | None = None
     subresource: str | None = None
     agent: str = ""
-    when: Callable[[Call], bool] | None = None
+    when: Callable[[ApiRequest], bool] | None = None
 
-    def __call__(self, call: Call) -> bool:
+    def __call__(self, call: ApiRequest) -> bool:
         target = call.target
         return (
             (self.resource is None or target.kind.key == (self.resource.group, self.resource.plural))
@@ -57,7 +57,7 @@ class Rule:
     skip: int = 0
     struck: int = 0
 
-    def strikes(self, call: Call) -> bool:
+    def strikes(self, call: ApiRequest) -> bool:
         """Whether it strikes now; counts."""
         if self.times <= 0 or not self.match(call):
             return False
@@ -108,7 +108,7 @@ class Cut(Rule):
 class OnWrite(Rule):
     """Call back after a write was stored and before its answer goes out."""
 
-    call_back: Callable[[Call], None] = lambda _: None
+    call_back: Callable[[ApiRequest], None] = lambda _: None
 
 
 @dataclass(slots=True)
@@ -124,7 +124,7 @@ class Reorder(Rule):
 
     held: dict[int, bytes] = field(default_factory=dict)
 
-    def swapped(self, call: Call, line: bytes) -> list[bytes]:
+    def swapped(self, call: ApiRequest, line: bytes) -> list[bytes]:
         """The first of two lines is held back until the second has gone."""
         watch = id(call)
         if watch not in self.held:

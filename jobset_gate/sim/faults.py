@@ -26,7 +26,7 @@ from jobset_gate.sim.faultrules import (
 )
 
 if TYPE_CHECKING:
-    from jobset_gate.sim.apiserver.targets import Call
+    from jobset_gate.sim.apiserver.targets import ApiRequest
     from jobset_gate.sim.apiserver.watches import Watch
 
 R = TypeVar("R", bound=Rule)
@@ -58,7 +58,7 @@ class Faults:
 
     def __init__(self) -> None:
         self.rules: list[Rule] = []
-        self.watches: dict[Watch, Call] = {}
+        self.watches: dict[Watch, ApiRequest] = {}
         self._silent: set[Watch] = set()
 
     # Requests
@@ -88,7 +88,7 @@ class Faults:
         return self._add(Cut(match, times, skip, 0, after))
 
     def on_write(
-        self, call_back: Callable[[Call], None], match: Match = ANY, *, nth: int = 1, times: int = 1
+        self, call_back: Callable[[ApiRequest], None], match: Match = ANY, *, nth: int = 1, times: int = 1
     ) -> OnWrite:
         """The kill switch: call back right after the nth matching write, before its writer hears of it."""
         return self._add(OnWrite(match, times, nth - 1, 0, call_back))
@@ -149,7 +149,7 @@ class Faults:
 
     # The server's side
 
-    async def before(self, call: Call) -> Fail | None:
+    async def before(self, call: ApiRequest) -> Fail | None:
         """Called before a request is served. A Fail is the answer; Dropped closes the connection."""
         for rule in tuple(self.rules):
             if isinstance(rule, Fail) and rule.strikes(call):
@@ -162,7 +162,7 @@ class Faults:
                 raise Dropped
         return None
 
-    async def after(self, call: Call) -> None:
+    async def after(self, call: ApiRequest) -> None:
         """Called when a request is done and before its answer goes out."""
         for rule in tuple(self.rules):
             if isinstance(rule, OnWrite) and call.verb in WRITES and rule.strikes(call):
@@ -172,7 +172,7 @@ class Faults:
             elif isinstance(rule, Cut) and rule.after and rule.strikes(call):
                 raise Dropped
 
-    def watch_lines(self, call: Call, line: bytes) -> list[bytes]:
+    def watch_lines(self, call: ApiRequest, line: bytes) -> list[bytes]:
         """The bytes that a change becomes in one watch."""
         for rule in self.rules:
             if isinstance(rule, Garble) and rule.strikes(call):

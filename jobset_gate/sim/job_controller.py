@@ -15,13 +15,13 @@ from jobset_gate.kube.client import Client
 from jobset_gate.kube.errors import ApiError, Conflict, NotFound
 from jobset_gate.kube.informer import Informer
 from jobset_gate.kube.resources import EVENTS, JOBS, PODS
-from jobset_gate.kube.store import Change
+from jobset_gate.kube.store import ObjectChange
 from jobset_gate.sim.job import pods, policies, status
-from jobset_gate.sim.job.ledger import Ledger
-from jobset_gate.sim.job.pods import JobPod, PodWire
+from jobset_gate.sim.job.ledger import PodTracker
+from jobset_gate.sim.job.pods import JobPod, JobPodWire
 from jobset_gate.sim.loop import Loop
-from jobset_gate.sim.objects import Clock, Json, Key, Object, holds, same, stamp
-from jobset_gate.sim.together import together
+from jobset_gate.sim.objects import Clock, FakeObject, Json, Key, holds, keep_whole, stamp
+from jobset_gate.sim.together import run_bounded
 
 PARALLEL_WRITES = 50
 LONGEST_BACKOFF = 600.0
@@ -47,11 +47,13 @@ class JobController:
         self._pod_backoff = pod_backoff
         self._loop = Loop("job", self._reconcile, reaction=reaction_seconds, workers=workers)
         self._writes = asyncio.Semaphore(PARALLEL_WRITES)
-        self._ledgers: dict[str, Ledger] = {}
+        self._ledgers: dict[str, PodTracker] = {}
         self._opened: set[str] = set()
-        self._jobs = Informer(client, JOBS, wire=Object, convert=same, handler=self._job_changed, namespace=namespace)
+        self._jobs = Informer(
+            client, JOBS, wire=FakeObject, convert=keep_whole, handler=self._job_changed, namespace=namespace
+        )
         self._pods = Informer(
-            client, PODS, wire=PodWire, convert=pods.seen, handler=self._pod_changed, namespace=namespace
+            client, PODS, wire=JobPodWire, convert=pods.decode_job_pod, handler=self._pod_changed, namespace=namespace
         )
 
     def pause(self) -> None:
@@ -73,34 +75,34 @@ class JobController:
 
     # --- Events to keys ---------------------------------------------------------------------------------------------
 
-    def _job_changed(self, change: Change[Object]) -> None:
+    def _job_changed(self, change: ObjectChange[FakeObject]) -> None:
         if change.old is not None and (change.new is None or change.new.metadata.uid != change.old.metadata.uid):
             self._ledgers.pop(change.old.metadata.uid, None)
             self._opened.discard(change.old.metadata.uid)
         if change.new is not None:
             self._loop.add(change.key)
 
-    def _pod_changed(self, change: Change[JobPod]) -> None:
+    def _pod_changed(self, change: ObjectChange[JobPod]) -> None:
         pod = change.new or change.old
         if pod is None:
             return
         self._loop.add_after((pod.key[0], pod.job), max(self._loop.reaction, BATCH_SECONDS))
         if not pod.job_uid:
             if change.old is not None and change.old.job_uid:
-                self._ledger(change.old.job_uid).forget(change.old)
+                self._ledger(change.old.job_uid).release_pod(change.old)
             return
         job = self._jobs.cache.get((pod.key[0], pod.job))
         if job is None and self._jobs.has_synced and change.new is None:
             return  # the Job is gone, and so are its books
         ledger = self._ledger(pod.job_uid)
-        lost = ledger.saw(change.old, change.new)
+        lost = ledger.observe(change.old, change.new)
         if lost is not None and job is not None and job.metadata.uid == lost.job_uid:
-            ledger.book(job, lost, self._clock(), lambda pod: self._counts(job, ledger, pod))
+            ledger.record_pod(job, lost, self._clock(), lambda pod: self._counts(job, ledger, pod))
 
-    def _ledger(self, uid: str) -> Ledger:
+    def _ledger(self, uid: str) -> PodTracker:
         ledger = self._ledgers.get(uid)
         if ledger is None:
-            ledger = self._ledgers[uid] = Ledger(uid)
+            ledger = self._ledgers[uid] = PodTracker(uid)
         return ledger
 
     # --- One Job ----------------------------------------------------------------------------------------------------
@@ -112,16 +114,16 @@ class JobController:
         ledger = self._ledger(job.metadata.uid)
         if job.metadata.uid not in self._opened:
             self._opened.add(job.metadata.uid)
-            ledger.open(job)
+            ledger.load_status(job)
         if status.finished(job):
             await self._delete(ledger, ledger.active)
             return
-        ledger.doubt(self._clock() - UNSEEN_SECONDS)
+        ledger.expire_unseen(self._clock() - UNSEEN_SECONDS)
         only_failed = policies.only_failed_replaced(job)
-        ledger.settle(job, self._clock(), lambda pod: self._counts(job, ledger, pod), only_failed=only_failed)
+        ledger.record_finished(job, self._clock(), lambda pod: self._counts(job, ledger, pod), only_failed=only_failed)
         if ledger.verdict is None and not holds(job.status.get("conditions"), "SuccessCriteriaMet"):
             ledger.verdict = policies.fatal(job, ledger)
-        drafted = job.thawed()
+        drafted = job.mutable_copy()
         problem: ApiError | None = None
         try:
             await self._act(drafted, ledger)
@@ -133,7 +135,7 @@ class JobController:
         if problem is not None:
             raise problem
 
-    async def _act(self, job: Object, ledger: Ledger) -> None:
+    async def _act(self, job: FakeObject, ledger: PodTracker) -> None:
         suspended = bool(job.spec.get("suspend"))
         left, late = policies.overdue(job, self._clock) if not suspended else (0.0, None)
         if left > 0:
@@ -157,7 +159,7 @@ class JobController:
         await self._delete(ledger, policies.surplus(job, ledger))
         await self._create_missing(job, ledger)
 
-    def _counts(self, job: Object, ledger: Ledger, pod: JobPod) -> bool:
+    def _counts(self, job: FakeObject, ledger: PodTracker, pod: JobPod) -> bool:
         verdict, message = policies.action(job, pod)
         if verdict == "FailJob" and ledger.verdict is None:
             ledger.verdict = ("PodFailurePolicy", message)
@@ -165,7 +167,7 @@ class JobController:
 
     # --- Pods -------------------------------------------------------------------------------------------------------
 
-    async def _create_missing(self, job: Object, ledger: Ledger) -> None:
+    async def _create_missing(self, job: FakeObject, ledger: PodTracker) -> None:
         wanted = policies.missing(job, ledger)
         if not wanted:
             return
@@ -177,11 +179,11 @@ class JobController:
                 return
         # The first one alone: where a quota or an admission says no, it says no a hundred times.
         await self._create(job, ledger, wanted[0])
-        await together(self._writes, [partial(self._create, job, ledger, index) for index in wanted[1:]])
+        await run_bounded(self._writes, [partial(self._create, job, ledger, index) for index in wanted[1:]])
 
-    async def _create(self, job: Object, ledger: Ledger, index: int | None) -> None:
+    async def _create(self, job: FakeObject, ledger: PodTracker, index: int | None) -> None:
         try:
-            made = await self._client.create(PODS, pods.render(job, index), type=PodWire)
+            made = await self._client.create(PODS, pods.render(job, index), type=JobPodWire)
         except ApiError as error:
             await self._tell(job, f"Error creating: {error.message}")
             raise
@@ -190,10 +192,10 @@ class JobController:
             ledger.created[key] = (index, self._clock())
             self._loop.add_after(job.metadata.key, UNSEEN_SECONDS)
 
-    async def _delete(self, ledger: Ledger, targets: Iterable[JobPod]) -> None:
-        await together(self._writes, [partial(self._delete_one, ledger, pod) for pod in targets])
+    async def _delete(self, ledger: PodTracker, targets: Iterable[JobPod]) -> None:
+        await run_bounded(self._writes, [partial(self._delete_one, ledger, pod) for pod in targets])
 
-    async def _delete_one(self, ledger: Ledger, pod: JobPod) -> None:
+    async def _delete_one(self, ledger: PodTracker, pod: JobPod) -> None:
         ledger.ours.add(pod.uid)
         try:
             await self._client.delete(PODS, pod.key[1], pod.key[0], uid=pod.uid)
@@ -203,7 +205,7 @@ class JobController:
             ledger.ours.discard(pod.uid)
             raise
 
-    async def _tell(self, job: Object, message: str) -> None:
+    async def _tell(self, job: FakeObject, message: str) -> None:
         """The event in which people (and jobset-gate) read that a quota is used up."""
         now = stamp(self._clock())
         meta = job.metadata

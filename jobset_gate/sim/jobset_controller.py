@@ -16,14 +16,14 @@ from jobset_gate.kube.client import Client, PatchType
 from jobset_gate.kube.errors import NotFound
 from jobset_gate.kube.informer import Informer
 from jobset_gate.kube.resources import JOBS, JOBSETS, SERVICES, Resource
-from jobset_gate.kube.store import Change
+from jobset_gate.kube.store import ObjectChange
 from jobset_gate.sim.jobset import children as family
 from jobset_gate.sim.jobset import conditions, policies, render
 from jobset_gate.sim.jobset.children import Children
 from jobset_gate.sim.jobset.conditions import StatusDraft
 from jobset_gate.sim.loop import Loop
-from jobset_gate.sim.objects import Clock, Json, Key, Object, controller_of, holds, same, seconds
-from jobset_gate.sim.together import together
+from jobset_gate.sim.objects import Clock, FakeObject, Json, Key, controller_of, holds, keep_whole, seconds
+from jobset_gate.sim.together import run_bounded
 
 PARALLEL_WRITES = 50
 
@@ -48,13 +48,13 @@ class JobSetController:
         self._news = asyncio.Event()
         self._writes = asyncio.Semaphore(PARALLEL_WRITES)
         self._jobsets = Informer(
-            client, JOBSETS, wire=Object, convert=same, handler=self._jobset_changed, namespace=namespace
+            client, JOBSETS, wire=FakeObject, convert=keep_whole, handler=self._jobset_changed, namespace=namespace
         )
         self._jobs = Informer(
             client,
             JOBS,
-            wire=Object,
-            convert=same,
+            wire=FakeObject,
+            convert=keep_whole,
             handler=self._job_changed,
             namespace=namespace,
             label_selector=names.JS_NAME,
@@ -99,12 +99,12 @@ class JobSetController:
         seen = self._jobsets.cache.get(key)
         return seen is not None and int(seen.metadata.resource_version) >= version
 
-    def _jobset_changed(self, change: Change[Object]) -> None:
+    def _jobset_changed(self, change: ObjectChange[FakeObject]) -> None:
         self._news.set()
         if change.new is not None:
             self._loop.add(change.key)
 
-    def _job_changed(self, change: Change[Object]) -> None:
+    def _job_changed(self, change: ObjectChange[FakeObject]) -> None:
         for job in (change.old, change.new):
             owner = controller_of(job.metadata) if job is not None else None
             if owner is None or owner["kind"] != "JobSet":
@@ -121,13 +121,13 @@ class JobSetController:
         seen = self._jobsets.cache.get(key)
         if seen is None or seen.deleting or seen.spec.get("managedBy") not in (None, names.JOBSET_CONTROLLER):
             return
-        jobset = seen.thawed()
+        jobset = seen.mutable_copy()
         draft = StatusDraft(jobset.status, self._clock())
         await self._act(jobset, draft)
         if draft.changed:
             await self._client.replace(JOBSETS, jobset.body(), subresource="status")
 
-    async def _act(self, jobset: Object, draft: StatusDraft) -> None:
+    async def _act(self, jobset: FakeObject, draft: StatusDraft) -> None:
         children = family.sort(jobset, self._children(jobset))
         draft.put("replicatedJobsStatus", family.statuses(jobset, children))
         statuses: dict[str, Json] = {status["name"]: status for status in jobset.status["replicatedJobsStatus"]}
@@ -154,11 +154,11 @@ class JobSetController:
             return
         await self._resume(jobset, children.active, statuses, draft)
 
-    def _children(self, jobset: Object) -> Iterable[Object]:
+    def _children(self, jobset: FakeObject) -> Iterable[FakeObject]:
         cache = self._jobs.cache
         return [cache[key] for key in sorted(self._jobs_of[jobset.metadata.uid]) if key in cache]
 
-    async def _expire(self, jobset: Object) -> None:
+    async def _expire(self, jobset: FakeObject) -> None:
         ttl = jobset.spec.get("ttlSecondsAfterFinished")
         if ttl is None:
             return
@@ -175,7 +175,7 @@ class JobSetController:
 
     # --- Jobs and Service -------------------------------------------------------------------------------------------
 
-    async def _create_service(self, jobset: Object) -> None:
+    async def _create_service(self, jobset: FakeObject) -> None:
         if not render.names_in_dns(jobset) or jobset.metadata.uid in self._served:
             return
         wanted = render.service(jobset)
@@ -186,7 +186,7 @@ class JobSetController:
         self._served.add(jobset.metadata.uid)
 
     async def _create_jobs(
-        self, jobset: Object, children: Children, statuses: dict[str, Json], draft: StatusDraft
+        self, jobset: FakeObject, children: Children, statuses: dict[str, Json], draft: StatusDraft
     ) -> None:
         ordered = policies.in_order(jobset) and not jobset.spec.get("suspend")
         for replicated_job in jobset.spec["replicatedJobs"]:
@@ -201,27 +201,27 @@ class JobSetController:
         if ordered:
             conditions.started_in_order(draft)
 
-    async def _create_missing(self, jobset: Object, replicated_job: Json, children: Children) -> None:
+    async def _create_missing(self, jobset: FakeObject, replicated_job: Json, children: Children) -> None:
         blocking = (jobset.spec.get("failurePolicy") or {}).get("restartStrategy") == "BlockingRecreate"
         if blocking and children.previous:
             return
         taken = {job.metadata.name for job in children}
         wanted = (render.job(jobset, replicated_job, index) for index in range(render.replicas(replicated_job)))
         missing = [job for job in wanted if job["metadata"]["name"] not in taken]
-        await together(self._writes, [partial(self._client.create, JOBS, job) for job in missing])
+        await run_bounded(self._writes, [partial(self._client.create, JOBS, job) for job in missing])
 
-    async def _delete(self, jobs: list[Object]) -> None:
+    async def _delete(self, jobs: list[FakeObject]) -> None:
         doomed = [job for job in jobs if not job.deleting]
-        await together(self._writes, [partial(self._remove, JOBS, job) for job in doomed])
+        await run_bounded(self._writes, [partial(self._remove, JOBS, job) for job in doomed])
 
-    async def _remove(self, resource: Resource, target: Object) -> None:
+    async def _remove(self, resource: Resource, target: FakeObject) -> None:
         meta = target.metadata
         try:
             await self._client.delete(resource, meta.name, meta.namespace, uid=meta.uid, propagation="Foreground")
         except NotFound:
             return
 
-    async def _scale(self, jobset: Object, active: list[Object]) -> None:
+    async def _scale(self, jobset: FakeObject, active: list[FakeObject]) -> None:
         """Elastic Jobs: parallelism and completions follow the JobSet's, where both are the same number."""
         specs = {job["name"]: job["template"]["spec"] for job in jobset.spec["replicatedJobs"]}
         for job in active:
@@ -234,15 +234,15 @@ class JobSetController:
             body = {"spec": {"parallelism": size, "completions": size}}
             await self._client.patch(JOBS, job.metadata.name, job.metadata.namespace, body=body, patch=PatchType.MERGE)
 
-    async def _suspend(self, active: list[Object]) -> None:
+    async def _suspend(self, active: list[FakeObject]) -> None:
         for job in active:
             if not job.spec.get("suspend"):
-                stopped = job.thawed()
+                stopped = job.mutable_copy()
                 stopped.spec["suspend"] = True
                 await self._client.replace(JOBS, stopped.body())
 
     async def _resume(
-        self, jobset: Object, active: list[Object], statuses: dict[str, Json], draft: StatusDraft
+        self, jobset: FakeObject, active: list[FakeObject], statuses: dict[str, Json], draft: StatusDraft
     ) -> None:
         ordered = policies.in_order(jobset)
         for replicated_job in jobset.spec["replicatedJobs"]:
@@ -259,18 +259,18 @@ class JobSetController:
                 return
         conditions.resumed(draft)
 
-    async def _resume_one(self, job: Object, template: Json) -> None:
+    async def _resume_one(self, job: FakeObject, template: Json) -> None:
         """The Job's template may change only while it has no start time, so that goes first."""
-        going = job.thawed()
+        going = job.mutable_copy()
         if going.status.pop("startTime", None) is not None:
-            written = await self._client.replace(JOBS, going.body(), subresource="status", type=Object)
+            written = await self._client.replace(JOBS, going.body(), subresource="status", type=FakeObject)
             going.metadata.resource_version = written.metadata.resource_version
         _merge_template(going.spec["template"], template)
         going.spec["suspend"] = False
         await self._client.replace(JOBS, going.body())
 
 
-def _finished(jobset: Object) -> bool:
+def _finished(jobset: FakeObject) -> bool:
     stands = jobset.status.get("conditions")
     return holds(stands, "Completed") or holds(stands, "Failed")
 

@@ -15,7 +15,7 @@ Key = tuple[str, str]
 """(namespace, name)."""
 
 
-class Meta(msgspec.Struct, rename="camel", omit_defaults=True):
+class FakeObjectMeta(msgspec.Struct, rename="camel", omit_defaults=True):
     """metadata, without managedFields: an update that leaves those out keeps them."""
 
     name: str
@@ -36,14 +36,14 @@ class Meta(msgspec.Struct, rename="camel", omit_defaults=True):
         return self.namespace, self.name
 
 
-class Object(msgspec.Struct, omit_defaults=True):
+class FakeObject(msgspec.Struct, omit_defaults=True):
     """An object with spec and status, both as plain JSON. Shared with a cache: change a `thawed` one only."""
 
-    metadata: Meta
+    metadata: FakeObjectMeta
     spec: Json = msgspec.field(default_factory=dict)
     status: Json = msgspec.field(default_factory=dict)
 
-    def thawed(self) -> Object:
+    def mutable_copy(self) -> FakeObject:
         """A copy to change and write back with the same resourceVersion."""
         return copy.deepcopy(self)
 
@@ -57,7 +57,7 @@ class Object(msgspec.Struct, omit_defaults=True):
         return self.metadata.deletion_timestamp is not None
 
 
-def same(seen: Object) -> Object:
+def keep_whole(seen: FakeObject) -> FakeObject:
     """An informer's conversion for those that keep whole objects."""
     return seen
 
@@ -72,12 +72,12 @@ def seconds(text: str | None) -> float | None:
     return None if not text else datetime.fromisoformat(text).timestamp()
 
 
-def controller_of(meta: Meta) -> Json | None:
+def controller_of(meta: FakeObjectMeta) -> Json | None:
     """The owner reference that says controller: true."""
     return next((owner for owner in meta.owner_references if owner.get("controller")), None)
 
 
-def owned_by(api_version: str, kind: str, meta: Meta) -> Json:
+def owned_by(api_version: str, kind: str, meta: FakeObjectMeta) -> Json:
     """The controller's owner reference, as controller-runtime and the Job controller write it."""
     return {
         "apiVersion": api_version,
@@ -94,13 +94,13 @@ def holds(conditions: Iterable[Mapping[str, Any]] | None, kind: str) -> bool:
     return any(condition["type"] == kind and condition["status"] == "True" for condition in conditions or ())
 
 
-def runs(numbers: Iterable[int]) -> str:
+def format_indexes(numbers: Iterable[int]) -> str:
     """Indexes in the form of a Job's completedIndexes: "0,2-4"."""
     parts = [str(low) if low == high else f"{low}-{high}" for low, high in _ranges(sorted(numbers))]
     return ",".join(parts)
 
 
-def unruns(text: str) -> set[int]:
+def parse_indexes(text: str) -> set[int]:
     """The indexes that `runs` wrote."""
     found: set[int] = set()
     for part in text.split(",") if text else ():

@@ -7,22 +7,22 @@ from collections.abc import Iterator
 
 from jobset_gate.groups import requests
 from jobset_gate.groups.requests import Amounts
-from jobset_gate.groups.selection import Node as Target
-from jobset_gate.groups.selection import Selection
-from jobset_gate.sim.kubelet.behaviour import Node
+from jobset_gate.groups.selection import NodeFacts as Target
+from jobset_gate.groups.selection import NodeSelection
+from jobset_gate.sim.kubelet.behaviour import FakeNode
 from jobset_gate.sim.kubelet.pods import Placement
 
 _SCORED = {"cpu": 100, "memory": 200 * 1024 * 1024 * 1000}
 """In thousandths: what a pod that asks for none counts for, so that such pods are spread, too."""
 
 
-class _Place:
+class _NodeLoad:
     """One node and who is on it."""
 
-    def __init__(self, node: Node) -> None:
+    def __init__(self, node: FakeNode) -> None:
         self.node = node
         self.target = Target(name=node.name, labels=node.all_labels, taints=node.taints)
-        self._all = requests.amounts(node.room)
+        self._all = requests.parse_amounts(node.room)
         self._free = dict(self._all)
         self._load = dict.fromkeys(_SCORED, 0)
         self.pods: dict[str, Placement] = {}
@@ -62,17 +62,17 @@ class _Place:
             self._load[name] += sign * (placement.requests.get(name, 0) or least)
 
 
-class Places:
+class NodeUsage:
     """All nodes. A node without an allocatable of its own has room for so many pods, whatever they ask for."""
 
     def __init__(self) -> None:
-        self._places: dict[str, _Place] = {}
-        self._at: dict[str, _Place] = {}
-        self._admitting: dict[Selection, list[_Place]] = {}
+        self._places: dict[str, _NodeLoad] = {}
+        self._at: dict[str, _NodeLoad] = {}
+        self._admitting: dict[NodeSelection, list[_NodeLoad]] = {}
 
-    def join(self, node: Node) -> None:
+    def join(self, node: FakeNode) -> None:
         """A new node, or an old one that has changed; its pods stay on it."""
-        place, before = _Place(node), self._places.get(node.name)
+        place, before = _NodeLoad(node), self._places.get(node.name)
         for uid, placement in before.pods.items() if before else ():
             place.take(uid, placement)
             self._at[uid] = place
@@ -105,7 +105,7 @@ class Places:
     def best(self, placement: Placement) -> str | None:
         """The node with the least on it, of those that have room."""
         fitting = (place for place in self._for(placement) if place.fits(placement.requests))
-        found = min(fitting, key=_Place.score, default=None)
+        found = min(fitting, key=_NodeLoad.score, default=None)
         return None if found is None else found.node.name
 
     def why_none(self, placement: Placement) -> str:
@@ -116,7 +116,7 @@ class Places:
         reasons = sorted(f"{count} {reason}" for reason, count in counted.items())
         return f"0/{len(self._places)} nodes are available: {', '.join(reasons)}."
 
-    def _for(self, placement: Placement) -> list[_Place]:
+    def _for(self, placement: Placement) -> list[_NodeLoad]:
         admitting = self._admitting.get(placement.selection)
         if admitting is None:
             admitting = [it for it in self._places.values() if placement.selection.admits(it.target)]
@@ -124,9 +124,9 @@ class Places:
         return admitting
 
 
-def _reasons(place: _Place, placement: Placement) -> Iterator[str]:
+def _reasons(place: _NodeLoad, placement: Placement) -> Iterator[str]:
     """The first filter that says no speaks; of resources every one that is short."""
-    tolerant = Selection(tolerations=placement.selection.tolerations)
+    tolerant = NodeSelection(tolerations=placement.selection.tolerations)
     if not tolerant.admits(place.target):
         yield "node(s) had untolerated taint(s)"
     elif not placement.selection.matches(place.target):

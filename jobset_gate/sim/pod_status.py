@@ -9,7 +9,7 @@ from jobset_gate.sim.objects import Json, stamp
 
 
 @dataclass(frozen=True, slots=True)
-class Waiting:
+class WaitingState:
     """Not started yet, or between two attempts."""
 
     reason: str
@@ -17,14 +17,14 @@ class Waiting:
 
 
 @dataclass(frozen=True, slots=True)
-class Running:
+class RunningState:
     """Since a time of the node's clock."""
 
     at: float
 
 
 @dataclass(frozen=True, slots=True)
-class Terminated:
+class TerminatedState:
     """Ended; `message` is the termination message."""
 
     code: int
@@ -38,40 +38,40 @@ class Terminated:
         return self.reason or ("Completed" if self.code == 0 else "Error")
 
 
-State = Waiting | Running | Terminated
+State = WaitingState | RunningState | TerminatedState
 
 
 @dataclass(slots=True)
-class ContainerBook:
+class ContainerRecord:
     """What is known of one container. `sidecar`: an init container that keeps running."""
 
     name: str
     image: str
     state: State
     sidecar: bool = False
-    last: Terminated | None = None
+    last: TerminatedState | None = None
     restarts: int = 0
 
     @property
     def passed(self) -> bool:
         """An init container behind which the next one may start."""
         if self.sidecar:
-            return isinstance(self.state, Running)
-        return isinstance(self.state, Terminated) and self.state.code == 0
+            return isinstance(self.state, RunningState)
+        return isinstance(self.state, TerminatedState) and self.state.code == 0
 
     @property
     def running(self) -> bool:
-        return isinstance(self.state, Running)
+        return isinstance(self.state, RunningState)
 
 
 @dataclass(slots=True)
-class PodBook:
+class PodRecord:
     """What a kubelet knows of one pod. `started` is None until the kubelet has seen it."""
 
     uid: str
     restart_policy: str
-    init: list[ContainerBook]
-    mains: list[ContainerBook]
+    init: list[ContainerRecord]
+    mains: list[ContainerRecord]
     started: float | None = None
     sandbox: bool = False
     killed: bool = False
@@ -96,14 +96,14 @@ class PodBook:
 
     @property
     def _main_started(self) -> bool:
-        return any(not isinstance(book.state, Waiting) or book.last is not None for book in self.mains)
+        return any(not isinstance(book.state, WaitingState) or book.last is not None for book in self.mains)
 
     def _all_ended(self, *, ok: bool) -> bool:
         states = [book.state for book in self.mains]
-        return all(isinstance(state, Terminated) and (state.code == 0 or not ok) for state in states)
+        return all(isinstance(state, TerminatedState) and (state.code == 0 or not ok) for state in states)
 
 
-def render(book: PodBook, now: float, *, host_ip: str) -> Json:
+def render(book: PodRecord, now: float, *, host_ip: str) -> Json:
     """The status to write; also keeps the book's conditions, whose times move only when their status does."""
     phase = book.phase
     for kind, stands in _conditions(book, phase).items():
@@ -129,11 +129,11 @@ def pod_ip(uid: str) -> str:
     return f"10.{one}.{two}.{three}"
 
 
-def _failed(book: ContainerBook) -> bool:
-    return isinstance(book.state, Terminated) and book.state.code != 0
+def _failed(book: ContainerRecord) -> bool:
+    return isinstance(book.state, TerminatedState) and book.state.code != 0
 
 
-def _conditions(book: PodBook, phase: str) -> dict[str, tuple[str, str, str]]:
+def _conditions(book: PodRecord, phase: str) -> dict[str, tuple[str, str, str]]:
     yes = ("True", "", "")
     pending = [item.name for item in book.init if not item.passed]
     unready = [item.name for item in book.mains if not item.running]
@@ -165,30 +165,30 @@ def _set(conditions: dict[str, Json], kind: str, now: float, status: str, reason
     conditions[kind] = built
 
 
-def _container(uid: str, book: ContainerBook, *, init: bool) -> Json:
-    ended_well = isinstance(book.state, Terminated) and book.state.code == 0
+def _container(uid: str, book: ContainerRecord, *, init: bool) -> Json:
+    ended_well = isinstance(book.state, TerminatedState) and book.state.code == 0
     status: Json = {
         "name": book.name,
         "image": book.image,
-        "imageID": "" if isinstance(book.state, Waiting) and book.last is None else _hash("sha256:", book.image),
+        "imageID": "" if isinstance(book.state, WaitingState) and book.last is None else _hash("sha256:", book.image),
         "ready": book.running if not init or book.sidecar else ended_well,
         "started": book.running,
         "restartCount": book.restarts,
         "state": _state(book.state, _id(uid, book, book.restarts)),
         "lastState": _state(book.last, _id(uid, book, book.restarts - 1)) if book.last else {},
     }
-    if not isinstance(book.state, Waiting):
+    if not isinstance(book.state, WaitingState):
         status["containerID"] = _id(uid, book, book.restarts)
     return status
 
 
 def _state(state: State, container_id: str) -> Json:
     match state:
-        case Waiting():
+        case WaitingState():
             return {"waiting": {"reason": state.reason} | ({"message": state.message} if state.message else {})}
-        case Running():
+        case RunningState():
             return {"running": {"startedAt": stamp(state.at)}}
-        case Terminated():
+        case TerminatedState():
             ended = {
                 "exitCode": state.code,
                 "reason": state.why,
@@ -199,7 +199,7 @@ def _state(state: State, container_id: str) -> Json:
             return {"terminated": ended | ({"message": state.message} if state.message else {})}
 
 
-def _id(uid: str, book: ContainerBook, number: int) -> str:
+def _id(uid: str, book: ContainerRecord, number: int) -> str:
     return _hash("containerd://", f"{uid}/{book.name}/{number}")
 
 

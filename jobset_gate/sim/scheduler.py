@@ -8,23 +8,23 @@ from collections.abc import Callable
 from jobset_gate.kube.client import Client, PatchType
 from jobset_gate.kube.errors import KubeError
 from jobset_gate.kube.resources import EVENTS, PODS
-from jobset_gate.sim.kubelet.behaviour import Node, Script
-from jobset_gate.sim.kubelet.pods import KubePod
-from jobset_gate.sim.kubelet.writer import Writer
+from jobset_gate.sim.kubelet.behaviour import FakeNode, FaultScript
+from jobset_gate.sim.kubelet.pods import KubeletPod
+from jobset_gate.sim.kubelet.writer import WriteQueue
 from jobset_gate.sim.objects import Clock, Json, Key, stamp
-from jobset_gate.sim.places import Places
+from jobset_gate.sim.places import NodeUsage
 
 
-class Elsewhere:
+class ExternalScheduler:
     """Stands where the scheduler would, on a control plane that has one of its own."""
 
-    def join(self, node: Node) -> None:
+    def join(self, node: FakeNode) -> None:
         """A node more."""
 
     def leave(self, name: str) -> None:
         """A node less."""
 
-    def changed(self, old: KubePod | None, new: KubePod | None) -> None:
+    def changed(self, old: KubeletPod | None, new: KubeletPod | None) -> None:
         """A watch event of a pod."""
 
     def rescan(self) -> None:
@@ -38,14 +38,16 @@ class Scheduler:
     `autoscaler`: tell by an event, as a cluster autoscaler does, that a node is on its way while one has yet to join.
     """
 
-    def __init__(self, client: Client, clock: Clock, script: Script, writer: Writer, *, autoscaler: bool) -> None:
+    def __init__(
+        self, client: Client, clock: Clock, script: FaultScript, writer: WriteQueue, *, autoscaler: bool
+    ) -> None:
         self._client = client
         self._clock = clock
         self._script = script
         self._writer = writer
         self._autoscaler = autoscaler
-        self._places = Places()
-        self._pending: dict[Key, KubePod] = {}
+        self._places = NodeUsage()
+        self._pending: dict[Key, KubeletPod] = {}
         self._fresh: dict[Key, None] = {}
         self._told: dict[str, tuple[str, str]] = {}
         self._scaled: set[str] = set()
@@ -54,14 +56,14 @@ class Scheduler:
         self.more_to_come: Callable[[], bool] = lambda: False
         """Whether a node has yet to join."""
 
-    def join(self, node: Node) -> None:
+    def join(self, node: FakeNode) -> None:
         self._places.join(node)
         self.rescan()
 
     def leave(self, name: str) -> None:
         self._places.leave(name)
 
-    def changed(self, old: KubePod | None, new: KubePod | None) -> None:
+    def changed(self, old: KubeletPod | None, new: KubeletPod | None) -> None:
         """A watch event of a pod."""
         pod = new or old
         if pod is None:
@@ -84,7 +86,7 @@ class Scheduler:
         self._all = True
         self._soon()
 
-    def _waits(self, old: KubePod | None, new: KubePod) -> None:
+    def _waits(self, old: KubeletPod | None, new: KubeletPod) -> None:
         if not new.ours:
             return
         changed = old is not None and (old.gated != new.gated or old.placement is not new.placement)
@@ -108,7 +110,7 @@ class Scheduler:
         for pod in pods:
             self._try(pod, in_vain)
 
-    def _try(self, pod: KubePod, in_vain: dict[int, str]) -> None:
+    def _try(self, pod: KubeletPod, in_vain: dict[int, str]) -> None:
         """Bind it or say why not."""
         if self._places.holds(pod.uid):
             return  # the binding is on its way
@@ -125,7 +127,7 @@ class Scheduler:
         self._places.take(pod.uid, node, pod.placement)
         self._writer.put(f"bind {pod.uid}", lambda: self._bind(pod, node))
 
-    async def _bind(self, pod: KubePod, node: str) -> None:
+    async def _bind(self, pod: KubeletPod, node: str) -> None:
         body = {
             "apiVersion": "v1",
             "kind": "Binding",
@@ -139,7 +141,7 @@ class Scheduler:
             self.rescan()
             raise
 
-    def _tell(self, pod: KubePod, reason: str, message: str) -> None:
+    def _tell(self, pod: KubeletPod, reason: str, message: str) -> None:
         if self._told.get(pod.uid) == (reason, message):
             return
         self._told[pod.uid] = (reason, message)
@@ -148,7 +150,7 @@ class Scheduler:
             self._scaled.add(pod.uid)
             self._writer.put(f"scale {pod.uid}", lambda: self._write_event(pod))
 
-    async def _write_condition(self, pod: KubePod, reason: str, message: str) -> None:
+    async def _write_condition(self, pod: KubeletPod, reason: str, message: str) -> None:
         condition = {
             "type": "PodScheduled",
             "status": "False",
@@ -161,7 +163,7 @@ class Scheduler:
             PODS, pod.key[1], pod.key[0], body=body, patch=PatchType.STRATEGIC, subresource="status"
         )
 
-    async def _write_event(self, pod: KubePod) -> None:
+    async def _write_event(self, pod: KubeletPod) -> None:
         now = stamp(self._clock())
         namespace, name = pod.key
         event: Json = {

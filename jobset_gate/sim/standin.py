@@ -39,7 +39,7 @@ _LIFE = timedelta(days=365)
 
 
 @dataclass(frozen=True, slots=True)
-class Asked:
+class StandinOptions:
     """What the command line says."""
 
     namespace: str
@@ -49,10 +49,10 @@ class Asked:
     kubeconfig: str | None
 
 
-class Admission(JobSetAdmission):
+class StandinAdmission(JobSetAdmission):
     """JobSet's admission for API servers that find it through a Service."""
 
-    def __init__(self, asked: Asked) -> None:
+    def __init__(self, asked: StandinOptions) -> None:
         super().__init__()
         self._asked = asked
         self._identity = _identity(f"{asked.service}.{asked.namespace}.svc")
@@ -77,10 +77,10 @@ class Admission(JobSetAdmission):
         return made
 
 
-async def serve(asked: Asked) -> None:
+async def serve(asked: StandinOptions) -> None:
     """Until cancelled, or until a part of it fails. The webhooks stay registered: it will be back in a moment."""
-    reached = await access.discover(asked.kubeconfig)
-    admission = Admission(asked)
+    reached = await access.load_access(asked.kubeconfig)
+    admission = StandinAdmission(asked)
     async with Client(reached, user_agent="jobset-controller", connections=CONNECTIONS) as client:
         await jobset_crd.install(client)
         await admission.start()
@@ -91,7 +91,7 @@ async def serve(asked: Asked) -> None:
             await admission.stop()
 
 
-async def until_told(asked: Asked) -> None:
+async def run_until_signal(asked: StandinOptions) -> None:
     """Until SIGTERM or SIGINT."""
     loop, serving = asyncio.get_running_loop(), asyncio.ensure_future(serve(asked))
     for each in (signal.SIGTERM, signal.SIGINT):
@@ -101,7 +101,7 @@ async def until_told(asked: Asked) -> None:
         serving.result()
 
 
-def asked(arguments: list[str] | None = None) -> Asked:
+def parse_options(arguments: list[str] | None = None) -> StandinOptions:
     """Reads the command line. Ends the program when it makes no sense."""
     parser = argparse.ArgumentParser(prog="python -m jobset_gate.sim.standin", description=__doc__.split("\n", 1)[0])
     parser.add_argument("--service", required=True, metavar="NAMESPACE/NAME", help="the Service in front of it")
@@ -112,7 +112,7 @@ def asked(arguments: list[str] | None = None) -> Asked:
     namespace, _, service = given.service.partition("/")
     if not namespace or not service:
         parser.error(f"--service {given.service}: expected NAMESPACE/NAME")
-    return Asked(namespace, service, given.host, given.port, given.kubeconfig)
+    return StandinOptions(namespace, service, given.host, given.port, given.kubeconfig)
 
 
 def _answering(review: jobset_admission.Review) -> Callable[[web.Request], Awaitable[web.Response]]:
@@ -156,4 +156,4 @@ def _identity(host: str) -> ServerIdentity:
 
 
 if __name__ == "__main__":
-    asyncio.run(until_told(asked()))
+    asyncio.run(run_until_signal(parse_options()))

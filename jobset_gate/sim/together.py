@@ -10,7 +10,7 @@ from jobset_gate.kube.errors import AlreadyExists
 Call = Callable[[], Awaitable[object]]
 
 
-async def together(limit: asyncio.Semaphore, calls: Iterable[Call]) -> None:
+async def run_bounded(limit: asyncio.Semaphore, calls: Iterable[Call]) -> None:
     """Make all calls; the first error is raised once all have ended, AlreadyExists only if there is no other."""
 
     async def one(call: Call) -> None:

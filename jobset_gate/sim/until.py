@@ -11,18 +11,18 @@ import msgspec
 from jobset_gate.kube.client import Client
 from jobset_gate.kube.informer import Informer
 from jobset_gate.kube.resources import Resource
-from jobset_gate.kube.store import Change
-from jobset_gate.sim.objects import Json, Key, Meta
+from jobset_gate.kube.store import ObjectChange
+from jobset_gate.sim.objects import FakeObjectMeta, Json, Key
 
 MANY = 50  # of more objects only every so often a look is taken, since each costs their number;
 LOOK_EVERY = 0.05  # seconds; a state that lasts less may then be missed
 SHOWN = 8000  # characters of what there was instead, when it took too long
 
 
-class _Whole(msgspec.Struct, rename="camel", omit_defaults=True):
+class _AnyObject(msgspec.Struct, rename="camel", omit_defaults=True):
     """Any object, without managedFields."""
 
-    metadata: Meta
+    metadata: FakeObjectMeta
     kind: str = ""
     type: str = ""
     spec: Json = msgspec.field(default_factory=dict)
@@ -33,7 +33,7 @@ class _Whole(msgspec.Struct, rename="camel", omit_defaults=True):
     involved_object: Json = msgspec.field(default_factory=dict)
 
 
-class View:
+class ObjectView:
     """All objects of one kind in one namespace (None: in all), live: `async with View(...) as view`."""
 
     def __init__(
@@ -49,10 +49,10 @@ class View:
         """`each` is told every version of every object, also those that nobody's look at the whole would meet."""
         self._changed, self._each = asyncio.Event(), each
         self._raw: dict[Key, Json] = {}
-        self._informer: Informer[_Whole, Json] = Informer(
+        self._informer: Informer[_AnyObject, Json] = Informer(
             client,
             resource,
-            wire=_Whole,
+            wire=_AnyObject,
             convert=_plain,
             handler=self._on_change,
             namespace=namespace,
@@ -99,12 +99,12 @@ class View:
             raise TimeoutError(f"still not so after {seconds:.0f}s; there are: {found[:SHOWN]}{more}") from error
         return self.all()
 
-    def _on_change(self, change: Change[Json]) -> None:
+    def _on_change(self, change: ObjectChange[Json]) -> None:
         if change.new is not None:
             self._each(change.new)
         self._changed.set()
 
 
-def _plain(seen: _Whole) -> Json:
+def _plain(seen: _AnyObject) -> Json:
     plain: Json = msgspec.to_builtins(seen)
     return plain

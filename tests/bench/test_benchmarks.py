@@ -11,23 +11,23 @@ from rich.console import Console
 
 from bench import __main__ as program
 from bench import abuse, crowd, decode, door, growth, latency, report, stream
-from bench.report import Table, Target
+from bench.report import ResultTable, ResultTarget
 from bench.scale import Scale
 from bench.stats import percentile
 from jobset_gate import names, read, wire
-from jobset_gate.kube.reader import Event
-from jobset_gate.model import Stage, Why
+from jobset_gate.kube.reader import WatchEvent
+from jobset_gate.model import BarrierStage, PendingReason
 from tests.support.planes import Real, fresh_name
 
 TINY = Scale(0.002)
 
 
-def numbers(table: Table) -> list[float]:
+def numbers(table: ResultTable) -> list[float]:
     """All numbers of a table, which all are of something that was measured or counted."""
     return [cell for row in table.rows for cell in row if isinstance(cell, int | float)]
 
 
-def check(table: Table) -> None:
+def check(table: ResultTable) -> None:
     """What is true of every table."""
     assert table.rows
     assert {len(row) for row in table.rows} == {len(table.columns)}
@@ -59,11 +59,11 @@ def test_the_lines_are_all_different_and_of_the_size_that_is_told(lean: bool, le
 
 def test_the_lines_hold_pods_of_all_steps_as_the_rules_read_them() -> None:
     """A benchmark that decodes nothing would be fast."""
-    decoder = msgspec.json.Decoder(Event[wire.Pod])
+    decoder = msgspec.json.Decoder(WatchEvent[wire.Pod])
     lines = decode.corpus("any", 100, lean=False).lines
     pods = [read.pod(decoder.decode(line).object) for line in lines]
-    assert {pod.stage for pod in pods} == {Stage.WAITING, Stage.RUNNING, Stage.PASSED}
-    assert {pod.stall.why for pod in pods if pod.stall} == {Why.UNSCHEDULED, Why.STARTING}
+    assert {pod.stage for pod in pods} == {BarrierStage.WAITING, BarrierStage.RUNNING, BarrierStage.PASSED}
+    assert {pod.stall.reason for pod in pods if pod.stall} == {PendingReason.UNSCHEDULED, PendingReason.STARTING}
     for pod, line in zip(pods, lines, strict=True):
         told = json.loads(line)["object"]
         meta, labels = told["metadata"], told["metadata"]["labels"]
@@ -73,8 +73,8 @@ def test_the_lines_hold_pods_of_all_steps_as_the_rules_read_them() -> None:
         assert (str(pod.job_index), str(pod.index)) == (labels[names.JS_JOB_INDEX], labels[names.JOB_COMPLETION_INDEX])
         assert (pod.attempt, pod.epoch, pod.phase, pod.deleting) == (0, 0, told["status"]["phase"], False)
         assert pod.bound == ("nodeName" in told["spec"])
-        assert pod.started == (pod.stage is not Stage.WAITING) == (pod.created is None)
-        assert (pod.main_since is not None) == (pod.stage is Stage.PASSED)
+        assert pod.started == (pod.stage is not BarrierStage.WAITING) == (pod.created is None)
+        assert (pod.main_since is not None) == (pod.stage is BarrierStage.PASSED)
     assert len({(pod.job_index, pod.index) for pod in pods}) == 100
 
 
@@ -160,23 +160,27 @@ async def test_each_attack_is_told_beside_a_quiet_program_and_strangers_are_serv
 
 
 @pytest.fixture
-def table() -> Table:
-    return Table("one", "One thing", ["way", "us"], [["baseline", 2.0], ["ours", 3.0]], [Target("ratio", 1.5, 1.5)])
+def table() -> ResultTable:
+    return ResultTable(
+        "one", "One thing", ["way", "us"], [["baseline", 2.0], ["ours", 3.0]], [ResultTarget("ratio", 1.5, 1.5)]
+    )
 
 
 @pytest.fixture
-def said(table: Table, capsys: pytest.CaptureFixture[str]) -> Callable[[Table], str]:
-    def say(changed: Table = table) -> str:
+def said(table: ResultTable, capsys: pytest.CaptureFixture[str]) -> Callable[[ResultTable], str]:
+    def say(changed: ResultTable = table) -> str:
         report.show(changed, Console(width=100))
         return capsys.readouterr().out
 
     return say
 
 
-def test_a_table_ends_with_its_target_and_whether_it_was_met(table: Table, said: Callable[[Table], str]) -> None:
+def test_a_table_ends_with_its_target_and_whether_it_was_met(
+    table: ResultTable, said: Callable[[ResultTable], str]
+) -> None:
     text = said(table)
     assert text.index("baseline") < text.index("ours") < text.index("target: ratio: 1.5 (limit 1.5): met")
-    missed = replace(table, targets=[Target("ratio", 1.6, 1.5)])
+    missed = replace(table, targets=[ResultTarget("ratio", 1.6, 1.5)])
     assert "target: ratio: 1.6 (limit 1.5): NOT MET" in said(missed)
 
 
@@ -194,12 +198,12 @@ def test_a_percentile_is_one_of_the_values(percent: float, value: float) -> None
 
 
 def test_the_program_prints_and_writes_what_was_chosen(
-    table: Table, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+    table: ResultTable, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     """And ends well although a target was missed: a busy machine is no error."""
-    missed = replace(table, targets=[Target("ratio", 1.6, 1.5)])
+    missed = replace(table, targets=[ResultTarget("ratio", 1.6, 1.5)])
 
-    async def benchmark(scale: Scale) -> list[Table]:
+    async def benchmark(scale: Scale) -> list[ResultTable]:
         assert scale == Scale(0.1)
         return [missed]
 

@@ -6,13 +6,13 @@ from typing import cast
 import pytest
 
 from bench.groups import decision, placing, plan
-from bench.groups.counted import counted
-from bench.groups.placing import Run
-from bench.groups.plan import Shape, Way
-from bench.report import Table
+from bench.groups.counted import count_requests
+from bench.groups.placing import PlacementRun
+from bench.groups.plan import LoadShape, Placer
+from bench.report import ResultTable
 from bench.scale import Scale
 from jobset_gate import names
-from tests.plane.audit import Request
+from tests.plane.audit import AuditedRequest
 
 TINY = Scale(0.002)
 
@@ -22,13 +22,13 @@ def test_every_run_has_all_ways_and_none_has_a_better_place() -> None:
     runs = [ways[at : at + 3] for at in range(0, 18, 3)]
     assert len(set(map(tuple, runs))) == 6
     for three in (runs[:3], runs[3:]):
-        assert all({run[place] for run in three} == set(Way) for place in range(3))
-    earlier = [run.index(Way.FLOOR) < run.index(Way.OURS) for run in runs]
+        assert all({run[place] for run in three} == set(Placer) for place in range(3))
+    earlier = [run.index(Placer.FLOOR) < run.index(Placer.OURS) for run in runs]
     assert earlier == [True, False] * 3, "also where the number of runs is small"
 
 
 def test_the_ways_differ_in_nothing_but_what_holds_the_pods_and_are_of_one_size() -> None:
-    free, floor, ours = (plan.pod(way, 3, 1) for way in Way)
+    free, floor, ours = (plan.pod(way, 3, 1) for way in Placer)
     assert floor["spec"].pop("schedulingGates") == [{"name": plan.FLOOR_GATE}]
     assert free == floor
     assert len(json.dumps(free)) == len(json.dumps(ours))
@@ -38,16 +38,16 @@ def test_the_ways_differ_in_nothing_but_what_holds_the_pods_and_are_of_one_size(
 
 
 def test_a_tenth_has_the_same_groups_of_ten_and_the_same_ten_groups() -> None:
-    assert plan.shapes(Scale()) == [Shape(1000, 10), Shape(10, 1000)]
-    assert plan.shapes(Scale(0.1)) == [Shape(100, 10), Shape(10, 100)]
+    assert plan.shapes(Scale()) == [LoadShape(1000, 10), LoadShape(10, 1000)]
+    assert plan.shapes(Scale(0.1)) == [LoadShape(100, 10), LoadShape(10, 100)]
 
 
-def request(verb: str, resource: str, name: str, code: int = 200) -> Request:
-    return Request(verb, "", resource, "run", name, code, "/")
+def request(verb: str, resource: str, name: str, code: int = 200) -> AuditedRequest:
+    return AuditedRequest(verb, "", resource, "run", name, code, "/")
 
 
 def test_writes_are_counted_by_pod_and_by_group() -> None:
-    found = counted(
+    found = count_requests(
         [
             request("list", "pods", ""),
             request("patch", "podgroups", "g0"),
@@ -70,12 +70,12 @@ def test_writes_are_counted_by_pod_and_by_group() -> None:
 
 
 def test_the_ratio_is_that_of_the_geometric_means() -> None:
-    def run(seconds: float) -> Run:
-        return Run(created=1.0, bound=seconds, groups=[seconds], counted=counted([], 1, ["g0"]))
+    def run(seconds: float) -> PlacementRun:
+        return PlacementRun(created=1.0, bound=seconds, groups=[seconds], counted=count_requests([], 1, ["g0"]))
 
     table = placing.table(
-        Shape(1, 1),
-        {Way.FREE: [run(1), run(2)], Way.FLOOR: [run(2), run(8)], Way.OURS: [run(4), run(4)]},
+        LoadShape(1, 1),
+        {Placer.FREE: [run(1), run(2)], Placer.FLOOR: [run(2), run(8)], Placer.OURS: [run(4), run(4)]},
     )
     assert table.targets[0].value == pytest.approx(1.0)
     assert table.targets[0].limit == 1.1
@@ -86,24 +86,26 @@ class Timed:
 
     def __init__(self, *seconds: float) -> None:
         self._seconds = list(seconds)
-        self.ways: list[Way] = []
+        self.ways: list[Placer] = []
 
-    async def measure(self, way: Way, shape: Shape) -> Run:
+    async def measure(self, way: Placer, shape: LoadShape) -> PlacementRun:
         self.ways.append(way)
         seconds = self._seconds.pop(0)
-        return Run(created=1.0, bound=seconds, groups=[seconds], counted=counted([], shape.size, ["g0"]))
+        return PlacementRun(
+            created=1.0, bound=seconds, groups=[seconds], counted=count_requests([], shape.size, ["g0"])
+        )
 
 
 async def test_the_first_run_on_a_fresh_api_server_is_not_counted() -> None:
     stage = Timed(100.0, *([2.0] * 18))
-    table = await placing._shape(cast("placing.Stage", stage), Shape(1, 1), 6)
-    assert stage.ways == [Way.OURS, *plan.order(6)]
-    assert {way: len(runs) for way, runs in table.samples.items()} == {f"{way} bound": 6 for way in Way}
+    table = await placing._shape(cast("placing.PlacementBenchmark", stage), LoadShape(1, 1), 6)
+    assert stage.ways == [Placer.OURS, *plan.order(6)]
+    assert {way: len(runs) for way, runs in table.samples.items()} == {f"{way} bound": 6 for way in Placer}
     assert table.targets[0].value == pytest.approx(1.0)
     assert any("the true one within 1.000 and 1.000 (95 %)" in note for note in table.notes)
 
 
-def check(table: Table) -> None:
+def check(table: ResultTable) -> None:
     assert {len(row) for row in table.rows} == {len(table.columns)}
     assert json.loads(json.dumps(table.plain()))["rows"]
 
@@ -123,7 +125,7 @@ async def test_a_decision_is_timed_for_groups_alike_and_different(monkeypatch: p
 async def test_groups_are_placed_in_all_three_ways_with_one_patch_a_pod_and_one_decision_a_group(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    monkeypatch.setattr(plan, "shapes", lambda _: [Shape(2, 3)])
+    monkeypatch.setattr(plan, "shapes", lambda _: [LoadShape(2, 3)])
     (table,) = await placing.run(TINY, runs=1)
     check(table)
     assert [row[0] for row in table.rows] == list(plan.TITLES.values())

@@ -28,10 +28,10 @@ from bench.release import (
     usage,
 )
 from bench.release.gang import Rendering
-from bench.release.moments import Incomplete
-from bench.release.plan import Plan
-from bench.release.results import Cost, Failure, Results, Run, Skew
-from bench.release.ways import ANNOTATION, FLOOR, KEP, STREAM, WAYS, Way
+from bench.release.moments import IncompleteLogs
+from bench.release.plan import MeasurementPlan
+from bench.release.results import FailedRun, ReleaseRun, Results, StartSkew, WaitingCost
+from bench.release.ways import ANNOTATION, FLOOR, KEP, METHODS, STREAM, ReleaseMethod
 from e2e import commands
 from jobset_gate import names, validate
 
@@ -54,13 +54,13 @@ failed to say more
 """
 
 
-def run(way: Way = STREAM, number: int = 1, pods: int = 20, last: float = 3.0, **writes: int) -> Run:
+def run(way: ReleaseMethod = STREAM, number: int = 1, pods: int = 20, last: float = 3.0, **writes: int) -> ReleaseRun:
     told = {name.replace("_", " "): count for name, count in writes.items()}
     mains = tuple(last * part / pods for part in range(1, pods + 1))
-    return Run(number=number, way=way.key, pods=pods, gathering=2.0, told=last / 40, mains=mains, writes=told)
+    return ReleaseRun(number=number, way=way.key, pods=pods, gathering=2.0, told=last / 40, mains=mains, writes=told)
 
 
-def measured(runs: list[Run], **more: Any) -> Results:
+def measured(runs: list[ReleaseRun], **more: Any) -> Results:
     machine = {"time": "2026-11-21T10:00:00+00:00", "cores": 2, "processor": "One", "system": "Linux", "load": 0.1}
     where = {"kubelet": "v1", "runtime": "containerd", "system": "Debian", "workers": 2}
     return Results(machine=machine, cluster=where, command="make bench-release", seed=7, runs=runs, **more)
@@ -88,7 +88,7 @@ def test_moments_are_first_lines_to_the_nanosecond_whatever_the_time_zone() -> N
 @pytest.mark.parametrize("gone", ["gang-workers-0-1-b/main", "gang-workers-0-0-a/group-scheduling-init"])
 def test_a_gang_of_which_lines_are_missing_is_no_measurement(gone: str) -> None:
     text = "\n".join(line for line in LOGS.splitlines() if gone not in line)
-    with pytest.raises(Incomplete, match="of 2 have written"):
+    with pytest.raises(IncompleteLogs, match="of 2 have written"):
         moments.of_gang(moments.lines_of(text), barrier="group-scheduling-init", main="main", pods=2)
 
 
@@ -100,7 +100,7 @@ def test_what_is_no_moment_is_none(text: str) -> None:
 
 
 def test_the_figures_of_a_run() -> None:
-    it = Run(number=1, way="stream", pods=4, gathering=1.0, told=0.5, mains=(1.0, 2.0, 4.0, 5.0), writes={})
+    it = ReleaseRun(number=1, way="stream", pods=4, gathering=1.0, told=0.5, mains=(1.0, 2.0, 4.0, 5.0), writes={})
     assert (it.first, it.median, it.last, it.skew) == (1.0, 3.0, 5.0, 4.0)
 
 
@@ -135,7 +135,7 @@ def test_a_target_may_be_met_and_not_beyond_doubt() -> None:
 
 
 def test_the_fifteenfold_is_asked_for_at_20_pods_only() -> None:
-    runs = [run(way, number, pods=60, last=9.0) for way in WAYS for number in range(10)]
+    runs = [run(way, number, pods=60, last=9.0) for way in METHODS for number in range(10)]
     asked = {one.goal.text: one.goal.limit for one in goals.reached(measured(runs))}
     assert asked["(a)'s last to (c)'s"] is None
     assert asked["(c)'s last after (d)'s"] == 0.5
@@ -212,7 +212,7 @@ def test_a_container_that_has_not_been_looked_at_has_no_usage() -> None:
 # --- Gangs and controllers -------------------------------------------------------------------------------------------
 
 
-def rendered(way: Way, **more: Any) -> Mapping[str, Any]:
+def rendered(way: ReleaseMethod, **more: Any) -> Mapping[str, Any]:
     return gang.of(way, RENDERING, name="gang", pods=3, node="one", token="t" * 20, **more)
 
 
@@ -221,7 +221,7 @@ def pod_spec(jobset: Mapping[str, Any]) -> dict[str, Any]:
     return spec
 
 
-def plain(jobset: Mapping[str, Any], way: Way) -> str:
+def plain(jobset: Mapping[str, Any], way: ReleaseMethod) -> str:
     return json.dumps(jobset, sort_keys=True).replace(way.namespace, "NAMESPACE")
 
 
@@ -229,7 +229,7 @@ def test_gangs_differ_in_nothing_but_the_way_they_are_told() -> None:
     kep, stream, low = (rendered(way) for way in (KEP, STREAM, FLOOR))
     assert plain(kep, KEP) == plain(rendered(ANNOTATION), ANNOTATION)
     held = [{one["name"] for one in pod_spec(jobset)["initContainers"][0]["env"]} for jobset in (kep, low)]
-    assert held[1] - held[0] == {floor.LOOKS_AT, floor.PODS}
+    assert held[1] - held[0] == {floor.POLL_INTERVAL, floor.PODS}
     assert held[0] <= held[1]
     for jobset in (kep, stream, low):
         pod_spec(jobset)["initContainers"][0] = "the barrier"
@@ -245,15 +245,15 @@ def test_gangs_of_one_name_share_no_folder_on_the_host() -> None:
 
 
 def test_only_the_streams_barriers_know_of_a_stream() -> None:
-    barriers = {way: pod_spec(rendered(way))["initContainers"][-1] for way in WAYS}
+    barriers = {way: pod_spec(rendered(way))["initContainers"][-1] for way in METHODS}
     known = {way: {one["name"]: one.get("value") for one in barrier["env"]} for way, barrier in barriers.items()}
-    assert [way for way in WAYS if names.ENV_STREAM in known[way]] == [STREAM]
+    assert [way for way in METHODS if names.ENV_STREAM in known[way]] == [STREAM]
     assert known[STREAM][names.ENV_STREAM] == f"{RENDERING.stream_url}/v1/gangs/{STREAM.namespace}/gang/{'t' * 20}"
 
 
-@pytest.mark.parametrize("way", WAYS)
-def test_the_webhook_would_have_let_them_in(way: Way) -> None:
-    assert validate.violations(dict(rendered(way)), None) == [] or way is FLOOR
+@pytest.mark.parametrize("way", METHODS)
+def test_the_webhook_would_have_let_them_in(way: ReleaseMethod) -> None:
+    assert validate.field_errors(dict(rendered(way)), None) == [] or way is FLOOR
 
 
 def test_a_gang_one_short_has_a_pod_that_no_node_will_have() -> None:
@@ -280,7 +280,7 @@ async def test_the_floors_barriers_wait_for_the_last_one_and_for_nobody_else(tmp
 
 async def floors_barrier(folder: Path, name: str, *, pods: int) -> asyncio.subprocess.Process:
     """Once it waits."""
-    told = {floor.LOOKS_AT: str(folder), floor.PODS: str(pods), "HOSTNAME": name, "PATH": os.environ["PATH"]}
+    told = {floor.POLL_INTERVAL: str(folder), floor.PODS: str(pods), "HOSTNAME": name, "PATH": os.environ["PATH"]}
     generation = {names.ENV_UID: "uid", names.ENV_ATTEMPT: "0", names.ENV_EPOCH: "0"}
     process = await asyncio.create_subprocess_exec(
         "sh", "-c", floor.script(), env=told | generation, stdout=asyncio.subprocess.PIPE, start_new_session=True
@@ -291,7 +291,7 @@ async def floors_barrier(folder: Path, name: str, *, pods: int) -> asyncio.subpr
 
 
 def test_controllers_differ_in_nothing_but_their_channels() -> None:
-    keeping = [way for way in WAYS if way.keeper]
+    keeping = [way for way in METHODS if way.has_controller]
     made = {way: [word.replace(way.namespace, "NAMESPACE") for word in keepers.arguments(way)] for way in keeping}
     assert made[KEP] == [*made[ANNOTATION], "--patch-concurrency", "0"]
     assert made[STREAM] == [*made[ANNOTATION], "--stream-host", ANYWHERE, "--stream-port", "8082"]
@@ -301,25 +301,25 @@ def test_controllers_differ_in_nothing_but_their_channels() -> None:
 
 
 def test_each_run_has_every_way_once_and_the_kep_seldom_where_it_takes_long() -> None:
-    plan = Plan(runs=10, kep_runs=4, seed=3)
+    plan = MeasurementPlan(runs=10, kep_runs=4, seed=3)
     gangs = list(plan.gangs())
     assert len(gangs) == len(set(gangs)) == 10 * 4 + 10 * 3 + 4
     assert gangs == list(plan.gangs())
     assert sorted(number for number, pods, way in gangs if way is KEP and pods == 20) == list(range(1, 11))
     orders = {tuple(way.key for number, pods, way in gangs if (number, pods) == (each, 20)) for each in range(1, 11)}
     assert len(orders) > 3, "shuffled anew in each run"
-    assert Plan(runs=3, kep_runs=9).kep_runs == 9
-    assert sum(way is KEP for _, pods, way in Plan(runs=3, kep_runs=9).gangs() if pods == 60) == 3
+    assert MeasurementPlan(runs=3, kep_runs=9).kep_runs == 9
+    assert sum(way is KEP for _, pods, way in MeasurementPlan(runs=3, kep_runs=9).gangs() if pods == 60) == 3
 
 
 def test_the_command_says_what_is_unusual_and_names_no_file() -> None:
-    assert Plan().words == []
-    words = Plan(sizes=(8, 20), ways=(STREAM, FLOOR), runs=3).words
+    assert MeasurementPlan().words == []
+    words = MeasurementPlan(sizes=(8, 20), ways=(STREAM, FLOOR), runs=3).words
     assert words == ["--pods", "8,20", "--runs", "3", "--ways", "stream,floor"]
 
 
 def test_prefetch_takes_turns_with_none() -> None:
-    assert sorted(Plan(skew_runs=2).skews()) == [(1, False), (1, True), (2, False), (2, True)]
+    assert sorted(MeasurementPlan(skew_runs=2).skews()) == [(1, False), (1, True), (2, False), (2, True)]
 
 
 # --- Tables, page, picture -------------------------------------------------------------------------------------------
@@ -345,9 +345,9 @@ def test_nothing_measured_is_no_table() -> None:
 
 
 def test_costs_and_skews_have_tables_of_their_own() -> None:
-    cost = Cost(way="stream", pods=20, seconds=60, millicores=4.5, rss=0.3, working_set=1.5, left=0)
+    cost = WaitingCost(way="stream", pods=20, seconds=60, millicores=4.5, rss=0.3, working_set=1.5, left=0)
     both = [
-        Skew(number=number, prefetch=prefetch, waited=9.0, warm=(0.0, 0.1), cold=(late, late + 0.2))
+        StartSkew(number=number, prefetch=prefetch, waited=9.0, warm=(0.0, 0.1), cold=(late, late + 0.2))
         for number in range(1, 4)
         for prefetch, late in ((True, 0.3), (False, 7.0 + number))
     ]
@@ -369,12 +369,12 @@ def test_skew_is_read_from_the_lines_of_both_nodes() -> None:
     )
     found = skews.of_lines(moments.lines_of(text), number=1, prefetch=False, jobset="g")
     assert (found.waited, found.warm, found.cold, found.skew) == (3.5, (0.0, 0.0), (3.0, 3.0), 3.0)
-    with pytest.raises(Incomplete):
+    with pytest.raises(IncompleteLogs):
         skews.of_lines(moments.lines_of(text), number=1, prefetch=False, jobset="other")
 
 
 def test_the_page_tells_command_ground_outcome_and_weakness(ten: Results) -> None:
-    ten.failures = [Failure(number=3, way="kep", pods=60, why="59 of 60 main containers ran after 300 s")]
+    ten.failures = [FailedRun(number=3, way="kep", pods=60, why="59 of 60 main containers ran after 300 s")]
     text = page.written(ten, "release.svg")
     assert "](release.svg)" in text
     assert "```\nmake bench-release\n```" in text
@@ -406,7 +406,7 @@ def test_the_picture_has_a_row_for_each_way_and_size(ten: Results) -> None:
 
 
 def test_the_axis_is_even_in_logarithms() -> None:
-    axis = picture.Axis([0.6, 80])
+    axis = picture.LogAxis([0.6, 80])
     assert axis.ticks == [0.5, 1, 2, 5, 10, 20, 50, 100]
     places = [axis.place(second) for second in (0.5, 5, 50)]
     assert places[1] - places[0] == pytest.approx(places[2] - places[1])
@@ -431,7 +431,7 @@ def test_a_snapshot_is_named_by_all_layers_below_it() -> None:
 def test_the_page_can_be_written_anew_from_the_figures(
     ten: Results, tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(commands, "heed_signals", lambda: None)
+    monkeypatch.setattr(commands, "handle_signals", lambda: None)
     results.write(ten, tmp_path / "new" / "figures.json")
     places = ["--out", str(tmp_path / "page.md"), "--picture", str(tmp_path / "picture.svg")]
     assert program.main(["--from", str(tmp_path / "new" / "figures.json"), *places]) == 0
@@ -443,8 +443,8 @@ def test_the_page_can_be_written_anew_from_the_figures(
 def test_a_gang_that_was_not_measured_makes_it_fail(
     ten: Results, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(commands, "heed_signals", lambda: None)
-    ten.failures = [Failure(number=1, way="kep", pods=20, why="late")]
+    monkeypatch.setattr(commands, "handle_signals", lambda: None)
+    ten.failures = [FailedRun(number=1, way="kep", pods=20, why="late")]
     results.write(ten, tmp_path / "figures.json")
     places = ["--out", str(tmp_path / "page.md"), "--picture", str(tmp_path / "picture.svg")]
     assert program.main(["--from", str(tmp_path / "figures.json"), *places]) == 1

@@ -14,7 +14,7 @@ import yaml
 from jobset_gate import names
 from jobset_gate.kube.client import Client, PatchType
 from jobset_gate.kube.resources import LEASES, MUTATING_WEBHOOKS, SECRETS, VALIDATING_WEBHOOKS, Resource
-from tests.charts.helm import CHART, RELEASE, Helm, Json, Refused, Values
+from tests.charts.helm import CHART, RELEASE, Helm, HelmError, Json, Values
 from tests.charts.hook_pods import Run, nothing, played
 from tests.support.planes import Real, fresh_name
 from webhook import registration
@@ -33,7 +33,7 @@ PATIENCE: Final = 90.0
 
 
 @dataclass(frozen=True, slots=True)
-class Release:
+class ChartRelease:
     """One release in its namespace."""
 
     plane: Real
@@ -61,7 +61,7 @@ class Release:
         """Whatever a test has left, for the next one."""
         try:
             await self.run("uninstall", "--no-hooks", "--ignore-not-found")
-        except Refused as refused:
+        except HelmError as refused:
             raise AssertionError(f"cannot be uninstalled: {refused}") from refused
 
     async def left(self) -> set[str]:
@@ -120,9 +120,9 @@ def lowered(folder: Path, version: str) -> Path:
 
 
 @asynccontextmanager
-async def fresh_release(plane: Real, helm: Helm) -> AsyncIterator[Release]:
+async def fresh_release(plane: Real, helm: Helm) -> AsyncIterator[ChartRelease]:
     """A release that is not installed yet, in a namespace of its own; nothing of it stays."""
-    made = Release(plane, helm, fresh_name())
+    made = ChartRelease(plane, helm, fresh_name())
     await plane.make_namespace(made.namespace)
     yield made
     await made.clear_away()

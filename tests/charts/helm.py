@@ -21,7 +21,7 @@ Json = dict[str, Any]
 Values = Mapping[str, Any]
 
 
-class Refused(Exception):
+class HelmError(Exception):
     """Helm ended with an error; the message is what it said."""
 
 
@@ -48,7 +48,7 @@ class Helm:
             check=False,
         )
         if ran.returncode:
-            raise Refused(ran.stderr or ran.stdout)
+            raise HelmError(ran.stderr or ran.stdout)
         return ran.stdout
 
     def text(
@@ -64,7 +64,7 @@ class Helm:
         where = ("--namespace", namespace, "--kube-version", kubernetes)
         return self.run("template", release, str(chart), *where, values=values or {})
 
-    def render(self, values: Values | None = None, **how: Any) -> "Objects":
+    def render(self, values: Values | None = None, **how: Any) -> "RenderedObjects":
         """The same as objects, which nobody changes."""
         return _rendered(self, json.dumps(values or {}), tuple(sorted(how.items())))
 
@@ -72,13 +72,13 @@ class Helm:
         """What it says to values that it must refuse."""
         try:
             self.text(values, **how)
-        except Refused as refused:
+        except HelmError as refused:
             return str(refused)
         raise AssertionError(f"accepted: {values}")
 
 
 @dataclass(frozen=True, slots=True)
-class Objects:
+class RenderedObjects:
     """The objects of a release, hooks included."""
 
     all: tuple[Json, ...]
@@ -107,7 +107,7 @@ class Objects:
         return sorted((one["kind"], one["metadata"]["name"]) for one in self.all)
 
 
-class Loader(yaml.CSafeLoader):
+class StrictYamlLoader(yaml.CSafeLoader):
     """YAML as Kubernetes reads it: a key that is said twice is an error."""
 
     def construct_mapping(self, node: Any, deep: bool = False) -> dict[Any, Any]:
@@ -118,13 +118,13 @@ class Loader(yaml.CSafeLoader):
 
 
 @cache
-def _rendered(helm: Helm, values: str, how: tuple[tuple[str, Any], ...]) -> Objects:
+def _rendered(helm: Helm, values: str, how: tuple[tuple[str, Any], ...]) -> RenderedObjects:
     """Each set of values once; test_both.py has those that are rendered twice."""
-    return Objects(tuple(_parsed(helm.text(json.loads(values), **dict(how)))))
+    return RenderedObjects(tuple(_parsed(helm.text(json.loads(values), **dict(how)))))
 
 
 def _parsed(text: str) -> list[Json]:
-    return [one for one in yaml.load_all(text, Loader) if one is not None]
+    return [one for one in yaml.load_all(text, StrictYamlLoader) if one is not None]
 
 
 @cache

@@ -10,7 +10,7 @@ from typing import Any, Final
 
 from jobset_gate.kube.client import Client, PatchType
 from jobset_gate.kube.resources import PODS
-from jobset_gate.sim.until import View
+from jobset_gate.sim.until import ObjectView
 
 Json = dict[str, Any]
 Run = Callable[[Json], Awaitable[None]]
@@ -53,7 +53,7 @@ async def _play(client: Client, namespace: str, run: Run) -> None:
     def next_one(pods: list[Json]) -> Json | None:
         return next((pod for pod in pods if _of_a_job(pod) and pod["metadata"]["uid"] not in ended), None)
 
-    async with View(client, PODS, namespace) as view:
+    async with ObjectView(client, PODS, namespace) as view:
         while True:
             pod = next_one(await view.until(lambda pods: next_one(pods) is not None, PATIENCE))
             assert pod is not None

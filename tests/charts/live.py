@@ -18,16 +18,16 @@ from jobset_gate.settings import Groups
 from jobset_gate.sim import jobset_crd
 from jobset_gate.sim.apiserver import ApiServer
 from tests.flow.installed import free_port
-from tests.jobset_gate.cli.service import fetch, running
+from tests.jobset_gate.cli.service import fetch, running_service
 from tests.jobset_gate.jobsets import jobset
 from tests.webhook.reviews import body
 from webhook import pod_registration, registration
 
-SERVICE = registration.Service("default", "jobset-gate-webhook")
+SERVICE = registration.ServiceReference("default", "jobset-gate-webhook")
 
 
 @dataclass(frozen=True, slots=True)
-class Shown:
+class ScrapedMetric:
     """One metric as it is scraped."""
 
     type: str
@@ -37,17 +37,17 @@ class Shown:
 
 
 @cache
-def shown() -> Mapping[str, Shown]:
+def shown() -> Mapping[str, ScrapedMetric]:
     """All metrics of webhook and controller by name, a counter's with its `_total`."""
     with tempfile.TemporaryDirectory(prefix="jobset-gate-metrics-") as folder:
         texts = asyncio.run(_scraped(Path(folder)))
-    found: dict[str, Shown] = {}
+    found: dict[str, ScrapedMetric] = {}
     for component, text in texts.items():
         for family in text_string_to_metric_families(text):
             name = f"{family.name}_total" if family.type == "counter" else family.name
-            known = found.get(name, Shown(family.type, frozenset(), frozenset()))
+            known = found.get(name, ScrapedMetric(family.type, frozenset(), frozenset()))
             assert known.type == family.type
-            found[name] = Shown(family.type, known.labels | _labels(family), known.components | {component})
+            found[name] = ScrapedMetric(family.type, known.labels | _labels(family), known.components | {component})
     return found
 
 
@@ -83,7 +83,7 @@ async def _scraped(folder: Path) -> dict[str, str]:
 
 async def _controller(where: list[str]) -> str:
     ports = ("--stream-port", "0", "--page-port", str(free_port()))
-    async with running("controller", *where, *ports) as service:
+    async with running_service("controller", *where, *ports) as service:
         url = (await service.until("controller runs"))["url"]
         await service.until("looked after the JobSet CRD")
         return (await fetch(f"{url}/metrics"))[1]
@@ -92,7 +92,7 @@ async def _controller(where: list[str]) -> str:
 async def _webhook(where: list[str]) -> str:
     named = f"{SERVICE.namespace}/{SERVICE.name}"
     async with (
-        running("webhook", *where, "--own-ca", "jobset-gate-ca", "--service", named) as service,
+        running_service("webhook", *where, "--own-ca", "jobset-gate-ca", "--service", named) as service,
         aiohttp.ClientSession(connector=aiohttp.TCPConnector(ssl=False)) as session,
     ):
         url = (await service.until("webhook listens"))["url"]

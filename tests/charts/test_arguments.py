@@ -5,14 +5,14 @@ from typing import Any
 import pytest
 import typer
 
-from jobset_gate.cli.app import State, build
+from jobset_gate.cli.app import GlobalOptions, build
 from tests.charts.helm import Helm, Json, merged
 from tests.charts.samples import SAMPLES
 
 
 def understood(arguments: list[str]) -> tuple[str, dict[str, Any]]:
     """The command and its options, as the command line reads them. Raises what a wrong one raises."""
-    group: Any = typer.main.get_command(build("jobset-gate", State()))
+    group: Any = typer.main.get_command(build("jobset-gate", GlobalOptions()))
     name, *rest = arguments
     return name, group.commands[name].make_context(name, rest).params
 

@@ -4,7 +4,7 @@ from typing import Any, Final
 
 import pytest
 
-from tests.charts.helm import Helm, Json, Objects, at, merged
+from tests.charts.helm import Helm, Json, RenderedObjects, at, merged
 
 MODES: Final[dict[str, Json]] = {
     "own": {},
@@ -118,7 +118,7 @@ def test_cert_manager_is_told_to_inject_its_ca(helm4: Helm, mode: str, value: An
         assert certificate["metadata"]["namespace"] == "ml"
 
 
-def verbs(found: Objects) -> set[str]:
+def verbs(found: RenderedObjects) -> set[str]:
     rules = found.one("ClusterRole", "jobset-gate-webhook")["rules"]
     return {verb for rule in rules for verb in rule["verbs"]}
 

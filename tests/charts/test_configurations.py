@@ -5,20 +5,23 @@ from typing import Any
 import pytest
 
 from jobset_gate import names, settings
-from jobset_gate.groups.model import Way
-from tests.charts.helm import Helm, Json, Objects, at, merged
+from jobset_gate.groups.model import Format
+from tests.charts.helm import Helm, Json, RenderedObjects, at, merged
 from tests.charts.samples import SAMPLES
 from webhook import pod_registration, registration
 
 NAMES = (registration.MUTATING, registration.VALIDATING, names.POD_WEBHOOK)
 OTHERS = {
-    "ways": [[way.value] for way in Way] + [["kep-24", "scheduler-plugins"], ["koordinator-annotations", "alibaba"]],
+    "ways": [[way.value] for way in Format] + [["kep-24", "scheduler-plugins"], ["koordinator-annotations", "alibaba"]],
     "schedulerNames": [["another"], ["default-scheduler", "my.own_one"]],
 }
 
 
 def expected(namespace: str, groups: Json | None = None, **given: Any) -> list[Json]:
-    where: Json = {"service": registration.Service(namespace, "jobset-gate-webhook"), "own_namespace": namespace}
+    where: Json = {
+        "service": registration.ServiceReference(namespace, "jobset-gate-webhook"),
+        "own_namespace": namespace,
+    }
     told = settings.load({"groups": groups or {}}).groups
     return [
         *registration.configurations(**where, **given),
@@ -26,7 +29,7 @@ def expected(namespace: str, groups: Json | None = None, **given: Any) -> list[J
     ]
 
 
-def configurations(found: Objects) -> dict[str, Json]:
+def configurations(found: RenderedObjects) -> dict[str, Json]:
     """By name."""
     return {one["metadata"]["name"]: one for one in found.all if one["kind"].endswith("WebhookConfiguration")}
 

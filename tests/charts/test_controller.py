@@ -2,10 +2,10 @@
 
 import pytest
 
-from tests.charts.helm import Helm, Objects, at, merged
+from tests.charts.helm import Helm, RenderedObjects, at, merged
 
 
-def args(found: Objects) -> list[str]:
+def args(found: RenderedObjects) -> list[str]:
     return list(found.container("controller")["args"])
 
 

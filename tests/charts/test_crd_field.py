@@ -5,7 +5,7 @@ from typing import Final
 import pytest
 
 from jobset_gate import names
-from tests.charts.helm import Helm, Json, Objects, at, merged
+from tests.charts.helm import Helm, Json, RenderedObjects, at, merged
 
 REMOVED: Final = at("crds.keep", False)
 POLICY: Final = "helm.sh/hook-delete-policy"
@@ -14,11 +14,11 @@ POLICY: Final = "helm.sh/hook-delete-policy"
 NAME: Final = "jobset-gate-crd-field"
 
 
-def hooks(found: Objects, event: str) -> list[Json]:
+def hooks(found: RenderedObjects, event: str) -> list[Json]:
     return [one for one in found.all if one["metadata"].get("annotations", {}).get("helm.sh/hook") == event]
 
 
-def field_hooks(found: Objects) -> list[Json]:
+def field_hooks(found: RenderedObjects) -> list[Json]:
     return [one for one in hooks(found, "post-delete") if one["metadata"]["name"] == NAME]
 
 

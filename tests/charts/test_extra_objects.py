@@ -1,6 +1,6 @@
 """extraObjects: whatever else belongs to an installation, with Helm's templates in it."""
 
-from tests.charts.helm import Helm, Json, Objects
+from tests.charts.helm import Helm, Json, RenderedObjects
 
 OBJECT: Json = {
     "apiVersion": "v1",
@@ -18,7 +18,7 @@ data:
 """
 
 
-def extra(helm: Helm, *objects: object) -> Objects:
+def extra(helm: Helm, *objects: object) -> RenderedObjects:
     return helm.render({"extraObjects": list(objects)}, release="gates")
 
 

@@ -9,7 +9,7 @@ from jobset_gate.kube.client import Client
 from jobset_gate.kube.resources import CRDS, JOBS
 from jobset_gate.names import CONFIG_FIELD, JOBSET_CRD
 from jobset_gate.sim import jobset_crd
-from tests.charts.cluster import Release, fresh_release
+from tests.charts.cluster import ChartRelease, fresh_release
 from tests.charts.helm import Helm, at
 from tests.charts.hook_pods import as_program
 from tests.support.planes import Real
@@ -18,7 +18,7 @@ pytestmark = [pytest.mark.real, pytest.mark.timeout(300)]
 
 
 @pytest.fixture
-async def release(real_plane: Real, helm4: Helm) -> AsyncIterator[Release]:
+async def release(real_plane: Real, helm4: Helm) -> AsyncIterator[ChartRelease]:
     async with fresh_release(real_plane, helm4) as made:
         yield made
 
@@ -27,10 +27,10 @@ async def has_field(client: Client) -> bool:
     return CONFIG_FIELD in str(await client.get(CRDS, JOBSET_CRD))
 
 
-async def test_the_field_and_the_hook_are_gone_afterwards(release: Release) -> None:
+async def test_the_field_and_the_hook_are_gone_afterwards(release: ChartRelease) -> None:
     async with release.plane.client() as client:
         await jobset_crd.install(client)
-        await crd.extend(client)
+        await crd.extend_crd(client)
         await release.install(at("crds.keep", False))
         assert await has_field(client)
         await release.uninstall(hooks=as_program(release.plane.kubeconfig))
@@ -39,10 +39,10 @@ async def test_the_field_and_the_hook_are_gone_afterwards(release: Release) -> N
         assert (await client.list(JOBS, release.namespace))["items"] == []
 
 
-async def test_by_default_the_field_stays(release: Release) -> None:
+async def test_by_default_the_field_stays(release: ChartRelease) -> None:
     async with release.plane.client() as client:
         await jobset_crd.install(client)
-        await crd.extend(client)
+        await crd.extend_crd(client)
         await release.install()
         await release.uninstall()
         assert await has_field(client)

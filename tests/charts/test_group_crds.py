@@ -9,7 +9,7 @@ from jobset_gate.groups import crds
 from jobset_gate.kube.client import Client
 from jobset_gate.kube.errors import AlreadyExists
 from jobset_gate.kube.resources import CRDS, POD_GROUPS
-from tests.charts.cluster import Release, fresh_release
+from tests.charts.cluster import ChartRelease, fresh_release
 from tests.charts.helm import Helm, Json, at, merged
 from tests.charts.samples import SAMPLES
 from tests.support.planes import Real
@@ -22,12 +22,12 @@ def test_the_chart_has_none(helm4: Helm, sample: str) -> None:
 
 
 @pytest.fixture
-async def release(real_plane: Real, helm: Helm) -> AsyncIterator[Release]:
+async def release(real_plane: Real, helm: Helm) -> AsyncIterator[ChartRelease]:
     async with fresh_release(real_plane, helm) as made:
         yield made
 
 
-async def made_by_the_controller(client: Client, release: Release) -> None:
+async def made_by_the_controller(client: Client, release: ChartRelease) -> None:
     for name, group in crds.GROUPS.items():
         try:
             await client.create(CRDS, crds.manifest(group), field_manager=crds.MANAGER)
@@ -45,7 +45,7 @@ async def uids(client: Client, namespace: str) -> dict[str, str]:
 
 @pytest.mark.real
 @pytest.mark.timeout(300)
-async def test_pod_groups_survive_two_upgrades_and_the_uninstallation(release: Release) -> None:
+async def test_pod_groups_survive_two_upgrades_and_the_uninstallation(release: ChartRelease) -> None:
     async with release.plane.client() as client:
         await release.install()
         await made_by_the_controller(client, release)

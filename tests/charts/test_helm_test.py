@@ -8,19 +8,19 @@ from typing import Any
 
 import pytest
 
-from tests.charts.helm import CHART, Helm, Objects, at
-from tests.flow.stage import staged
+from tests.charts.helm import CHART, Helm, RenderedObjects, at
+from tests.flow.stage import environment
 from tests.support.planes import Plane
 
 PATIENCE = 60.0
 
 
-def hook(found: Objects) -> dict[str, Any]:
+def hook(found: RenderedObjects) -> dict[str, Any]:
     (container,) = found.one("Pod")["spec"]["containers"]
     return dict(container)
 
 
-async def run(found: Objects, plane: Plane, *arguments: str) -> tuple[int, str]:
+async def run(found: RenderedObjects, plane: Plane, *arguments: str) -> tuple[int, str]:
     """The pod's own command, by this Python, as the plane's administrator."""
     container = hook(found)
     assert container["command"][:2] == ["/opt/jobset-gate/bin/python", "-c"]
@@ -42,7 +42,7 @@ async def run(found: Objects, plane: Plane, *arguments: str) -> tuple[int, str]:
 async def test_it_is_content_when_a_gated_jobset_gets_its_barrier(
     helm4: Helm, plane: Plane, namespace: str, tmp_path: Path, form: str
 ) -> None:
-    async with staged(plane, namespace, tmp_path, controller=False):
+    async with environment(plane, namespace, tmp_path, controller=False):
         code, said = await run(helm4.render(), plane, f"--namespace={namespace}", f"--form={form}")
         jobsets = await plane.kubectl("get", "jobsets", "-n", namespace, "-o", "name")
     assert (code, said) == (0, f"a gated JobSet in namespace {namespace} gets its barrier")
@@ -50,7 +50,7 @@ async def test_it_is_content_when_a_gated_jobset_gets_its_barrier(
 
 
 async def test_without_a_webhook_it_says_so(helm4: Helm, plane: Plane, namespace: str, tmp_path: Path) -> None:
-    async with staged(plane, namespace, tmp_path, controller=False, webhook=False):
+    async with environment(plane, namespace, tmp_path, controller=False, webhook=False):
         code, said = await run(helm4.render(), plane, f"--namespace={namespace}", "--form=field")
     assert code == 1
     assert said.startswith(f"a gated JobSet in namespace {namespace} got no barrier: are the webhook configurations")

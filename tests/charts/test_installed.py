@@ -14,16 +14,16 @@ from tests.charts.cluster import (
     AS_WRITTEN,
     BUNDLE,
     CONFIGURATIONS,
-    Release,
+    ChartRelease,
     fresh_release,
     kept,
     lowered,
     written_by_the_webhook,
 )
-from tests.charts.helm import RELEASE, Helm, Refused, at, merged
+from tests.charts.helm import RELEASE, Helm, HelmError, at, merged
 from tests.support.planes import Real, fresh_name
 from webhook import authority
-from webhook.ca_secret import CaSecret, Contents, Stored
+from webhook.ca_secret import CaSecretContents, CaSecretStore, StoredCaSecret
 
 pytestmark = [pytest.mark.real, pytest.mark.timeout(300)]
 
@@ -33,12 +33,12 @@ EVERYTHING = merged(at("networkPolicy.enabled", True), at("metrics.dashboards.en
 
 
 @pytest.fixture
-async def release(real_plane: Real, helm: Helm) -> AsyncIterator[Release]:
+async def release(real_plane: Real, helm: Helm) -> AsyncIterator[ChartRelease]:
     async with fresh_release(real_plane, helm) as made:
         yield made
 
 
-async def test_every_object_is_accepted_as_it_was_rendered(release: Release) -> None:
+async def test_every_object_is_accepted_as_it_was_rendered(release: ChartRelease) -> None:
     """The API server neither drops nor refuses a field."""
     said = await release.install(EVERYTHING)
     assert "STATUS: deployed" in said
@@ -51,7 +51,7 @@ async def test_every_object_is_accepted_as_it_was_rendered(release: Release) -> 
         assert list(differences(wanted, there)) == [], wanted["metadata"]["name"]
 
 
-async def test_upgrades_leave_alone_what_the_webhook_has_written(release: Release) -> None:
+async def test_upgrades_leave_alone_what_the_webhook_has_written(release: ChartRelease) -> None:
     """Helm 3 merges three ways and Helm 4 applies on the server's side: neither wipes it, neither conflicts."""
     await release.install()
     async with release.plane.client() as client:
@@ -69,15 +69,15 @@ async def test_upgrades_leave_alone_what_the_webhook_has_written(release: Releas
         assert await kept(client, release.namespace) == AS_WRITTEN
 
 
-async def test_an_upgrade_goes_on_after_the_secret_and_the_lease_were_made_anew(release: Release) -> None:
+async def test_an_upgrade_goes_on_after_the_secret_and_the_lease_were_made_anew(release: ChartRelease) -> None:
     """By webhook and controller, when somebody has deleted them: who makes them owns none of what Helm says."""
     await release.install()
     async with release.plane.client() as client:
         await client.delete(SECRETS, f"{RELEASE}-ca", release.namespace)
         await client.delete(LEASES, names.LEASE, release.namespace)
         signer = authority.create("ca", now=datetime.now(UTC), life=timedelta(days=1))
-        made = CaSecret(client, release.namespace, f"{RELEASE}-ca")
-        await made.write(Stored("", None), Contents((signer,), (signer.certificate,)))
+        made = CaSecretStore(client, release.namespace, f"{RELEASE}-ca")
+        await made.write(StoredCaSecret("", None), CaSecretContents((signer,), (signer.certificate,)))
         lease = {"metadata": {"name": names.LEASE}, "spec": {"holderIdentity": "somebody"}}
         await client.create(LEASES, lease, release.namespace)
         await release.upgrade(EVERYTHING)
@@ -86,7 +86,7 @@ async def test_an_upgrade_goes_on_after_the_secret_and_the_lease_were_made_anew(
     await release.until_nothing_is_left()
 
 
-async def test_the_version_before_is_upgraded(release: Release, tmp_path: Path) -> None:
+async def test_the_version_before_is_upgraded(release: ChartRelease, tmp_path: Path) -> None:
     await release.install(chart=lowered(tmp_path, "0.0.9"))
     async with release.plane.client() as client:
         await written_by_the_webhook(client, release.namespace)
@@ -98,7 +98,7 @@ async def test_the_version_before_is_upgraded(release: Release, tmp_path: Path) 
         assert one["metadata"]["labels"]["helm.sh/chart"] == "jobset-gate-0.1.0"
 
 
-async def test_groups_come_with_an_upgrade_and_go_with_one(release: Release) -> None:
+async def test_groups_come_with_an_upgrade_and_go_with_one(release: ChartRelease) -> None:
     """As from a version that has none; what the webhook has written elsewhere stays."""
     await release.install(WITHOUT_GROUPS)
     async with release.plane.client() as client:
@@ -112,7 +112,7 @@ async def test_groups_come_with_an_upgrade_and_go_with_one(release: Release) -> 
         assert await kept(client, release.namespace, WITHOUT_PODS) == AS_WRITTEN | {"bundles": [BUNDLE, BUNDLE]}
 
 
-async def test_uninstalling_leaves_nothing(release: Release) -> None:
+async def test_uninstalling_leaves_nothing(release: ChartRelease) -> None:
     """Neither what the chart has made nor what was written into it; the namespace is as empty as before."""
     await release.install(EVERYTHING)
     async with release.plane.client() as client:
@@ -126,7 +126,7 @@ async def test_uninstalling_leaves_nothing(release: Release) -> None:
 
 
 async def test_what_one_helm_has_installed_the_other_takes_over(
-    real_plane: Real, release: Release, other_helm: Helm
+    real_plane: Real, release: ChartRelease, other_helm: Helm
 ) -> None:
     """And gives it back: people upgrade their Helm, and some of them return."""
     await release.install()
@@ -139,11 +139,11 @@ async def test_what_one_helm_has_installed_the_other_takes_over(
     await release.until_nothing_is_left()
 
 
-async def test_a_second_installation_is_refused_and_the_first_stays(real_plane: Real, release: Release) -> None:
+async def test_a_second_installation_is_refused_and_the_first_stays(real_plane: Real, release: ChartRelease) -> None:
     await release.install()
-    second = Release(real_plane, release.helm, fresh_name())
+    second = ChartRelease(real_plane, release.helm, fresh_name())
     await real_plane.make_namespace(second.namespace)
-    with pytest.raises(Refused, match=r"jobset-gate.* exists and cannot be imported"):
+    with pytest.raises(HelmError, match=r"jobset-gate.* exists and cannot be imported"):
         await second.install()
     async with real_plane.client() as client:
         for resource, name in CONFIGURATIONS:

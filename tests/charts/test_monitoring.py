@@ -7,7 +7,7 @@ import jsonschema  # type: ignore[import-untyped]
 import pytest
 import yaml
 
-from tests.charts.helm import CHART, Helm, Json, Objects, at, merged
+from tests.charts.helm import CHART, Helm, Json, RenderedObjects, at, merged
 
 TEXT: Final = {"type": "string"}
 LABELS: Final = {"type": "object", "additionalProperties": TEXT}
@@ -60,11 +60,11 @@ CA: Final = {
 }
 
 
-def monitored(helm: Helm, monitor: str, **values: Any) -> Objects:
+def monitored(helm: Helm, monitor: str, **values: Any) -> RenderedObjects:
     return helm.render(merged(at(f"metrics.{monitor}", {"enabled": True, **values})))
 
 
-def endpoint(found: Objects, monitor: str, component: str) -> Json:
+def endpoint(found: RenderedObjects, monitor: str, component: str) -> Json:
     kind, key = MONITORS[monitor]
     (only,) = found.one(kind, f"jobset-gate-{component}")["spec"][key]
     return dict(only)

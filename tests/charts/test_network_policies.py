@@ -4,7 +4,7 @@ from typing import Any, Final
 
 import pytest
 
-from tests.charts.helm import Helm, Json, Objects, at, merged
+from tests.charts.helm import Helm, Json, RenderedObjects, at, merged
 
 ON: Final = at("networkPolicy.enabled", True)
 POD: Final[Json] = {"namespace": {"kubernetes.io/metadata.name": "team"}, "pod": {"app": "x"}}
@@ -13,7 +13,7 @@ OUTSIDE: Final = None
 """No pod: an API server, a node, the world."""
 
 
-def policy(found: Objects, component: str) -> Json:
+def policy(found: RenderedObjects, component: str) -> Json:
     spec = found.one("NetworkPolicy", f"jobset-gate-{component}")["spec"]
     assert spec["podSelector"] == found.deployment(component)["spec"]["selector"]
     assert spec["policyTypes"] == ["Ingress", "Egress"]

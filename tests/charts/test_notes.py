@@ -4,7 +4,7 @@ import shlex
 
 import pytest
 
-from tests.charts.cluster import Release
+from tests.charts.cluster import ChartRelease
 from tests.charts.helm import CHART, Helm, Json, at
 from tests.support.planes import Real
 
@@ -13,7 +13,7 @@ pytestmark = pytest.mark.real
 
 async def notes(plane: Real, helm: Helm, values: Json) -> str:
     """As `helm install` would print them; nothing is installed."""
-    release = Release(plane, helm, "default")
+    release = ChartRelease(plane, helm, "default")
     said = await release.run("install", str(CHART), "--dry-run=client", values=values)
     return said.partition("NOTES:\n")[2]
 

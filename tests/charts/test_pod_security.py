@@ -4,13 +4,13 @@ from collections.abc import Iterator
 
 import pytest
 
-from tests.charts.helm import Helm, Json, Objects, at, merged
+from tests.charts.helm import Helm, Json, RenderedObjects, at, merged
 from tests.charts.samples import SAMPLES
 
 HARMLESS_VOLUMES = {"configMap", "emptyDir", "secret", "projected", "downwardAPI"}
 
 
-def pods(found: Objects) -> Iterator[tuple[str, Json]]:
+def pods(found: RenderedObjects) -> Iterator[tuple[str, Json]]:
     for one in found.kind("Deployment") + found.kind("Job"):
         yield one["metadata"]["name"], one["spec"]["template"]["spec"]
     for one in found.kind("Pod"):

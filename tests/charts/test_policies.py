@@ -9,18 +9,23 @@ import pytest
 
 from jobset_gate import names
 from jobset_gate.groups import native
-from tests.charts.helm import CHART, KUBERNETES, NAMESPACE, Helm, Json, Objects, at, merged
+from tests.charts.helm import CHART, KUBERNETES, NAMESPACE, Helm, Json, RenderedObjects, at, merged
 from webhook import registration
 
 KIND = "ValidatingAdmissionPolicy"
 NAMES = {f"jobset-gate-controller-{one}" for one in ("configmaps", "kinds", "owners", "podgroups", "pods")}
 OURS = {
     "webhook": {registration.MUTATING, registration.VALIDATING, names.POD_WEBHOOK},
-    "controller-configmaps": {names.CONFIG_MAP_SUFFIX, names.GATE, names.GANG_CONFIG_MAP_PREFIX, names.GANG_RECORD},
+    "controller-configmaps": {
+        names.CONFIG_MAP_SUFFIX,
+        names.GATE,
+        names.POD_GROUP_CONFIG_MAP_PREFIX,
+        names.POD_GROUP_RECORD,
+    },
     "controller-kinds": {names.JOBSET_CRD, names.CONFIG_FIELD, names.MANAGED_BY_LABEL, names.PROGRAM},
     "controller-owners": {
         names.JOBSET_GROUP,
-        names.GANG_SUSPENDED,
+        names.POD_GROUP_SUSPENDED,
         names.EPOCH,
         names.VERDICT,
         names.NUDGE,
@@ -33,9 +38,9 @@ OURS = {
         names.SIGS_GROUP,
         names.NATIVE_GROUP,
         names.NATIVE_PREFIX,
-        names.GANG_RECORD,
-        names.GANG_STATE,
-        names.GANG_CONDITION,
+        names.POD_GROUP_RECORD,
+        names.POD_GROUP_STATE,
+        names.POD_GROUP_CONDITION,
         names.MANAGED_BY_LABEL,
         native.PLURAL,
     },
@@ -43,10 +48,10 @@ OURS = {
         names.GATED,
         names.VERDICT,
         names.NUDGE,
-        names.GANG,
-        names.GANG_GATE,
-        names.GANG_OPENED,
-        names.GANG_TAKEN_BACK,
+        names.POD_GROUP_LABEL,
+        names.POD_GROUP_GATE,
+        names.POD_GROUP_OPENED,
+        names.POD_GROUP_TAKEN_BACK,
         names.KOORDINATOR_TIMED_OUT,
         names.JOB_TRACKING_FINALIZER,
         names.DISRUPTION_TARGET,
@@ -59,7 +64,7 @@ REUSED: Json = {"admissionPolicies": None}
 """What `helm upgrade --reuse-values` has of it after a chart that did not know it."""
 
 
-def policies(found: Objects) -> list[Json]:
+def policies(found: RenderedObjects) -> list[Json]:
     return found.kind(KIND)
 
 

@@ -6,8 +6,8 @@ import pytest
 
 from jobset_gate import names
 from jobset_gate.groups import crds
-from jobset_gate.groups.model import DESIGN, POD_GROUPS, Way
-from tests.charts.helm import Helm, Json, Objects, at, merged
+from jobset_gate.groups.model import FLAVOR_OF, POD_GROUP_APIS, Format
+from tests.charts.helm import Helm, Json, RenderedObjects, at, merged
 from tests.charts.samples import SAMPLES
 from webhook import registration
 
@@ -51,7 +51,7 @@ def rights(rules: list[Json]) -> set[Right]:
     }
 
 
-def of(found: Objects, kind: str, component: str) -> set[Right]:
+def of(found: RenderedObjects, kind: str, component: str) -> set[Right]:
     return rights(found.one(kind, f"jobset-gate-{component}")["rules"])
 
 
@@ -66,9 +66,9 @@ CRD_RIGHTS: Final = on("apiextensions.k8s.io", "customresourcedefinitions", name
 NO_GROUPS: Final = at("groups.enabled", False)
 GROUP_RIGHTS: Final = {right for (group, plural), verbs in GROUPS.items() for right in on(group, plural, "*", verbs)}
 KINDS: Final = {
-    Way.KEP_24: names.KEP24_GROUP,
-    Way.SCHEDULER_PLUGINS: names.PLUGINS_GROUP,
-    Way.KOORDINATOR_POD_GROUP: names.SIGS_GROUP,
+    Format.KEP_24: names.KEP24_GROUP,
+    Format.SCHEDULER_PLUGINS: names.PLUGINS_GROUP,
+    Format.KOORDINATOR_POD_GROUP: names.SIGS_GROUP,
 }
 
 
@@ -100,14 +100,16 @@ def test_who_patches_no_pod_may_not_either(helm4: Helm) -> None:
     assert GANG_RIGHTS - silent == {("", "pods", "*", "patch")}
 
 
-@pytest.mark.parametrize("way", list(Way))
-def test_rights_on_pod_groups_are_those_of_the_ways_that_are_on(helm4: Helm, way: Way) -> None:
+@pytest.mark.parametrize("way", list(Format))
+def test_rights_on_pod_groups_are_those_of_the_ways_that_are_on(helm4: Helm, way: Format) -> None:
     mine = of(helm4.render(at("groups.ways", [way.value])), "ClusterRole", "controller")
     looked_for = {api for api, plural, _, _ in mine if plural == "podgroups"}
-    assert looked_for == set(POD_GROUPS[DESIGN[way]]) if way != Way.KOORDINATOR_ANNOTATIONS else not looked_for
+    assert (
+        looked_for == set(POD_GROUP_APIS[FLAVOR_OF[way]]) if way != Format.KOORDINATOR_ANNOTATIONS else not looked_for
+    )
     expected = crds_of(*(api for its, api in KINDS.items() if its is way))
     assert {right for right in mine if right[1] == "customresourcedefinitions"} - CRD_RIGHTS == expected
-    assert (("", "resourcequotas", "*", "list") in mine) is (way is Way.KEP_24)
+    assert (("", "resourcequotas", "*", "list") in mine) is (way is Format.KEP_24)
 
 
 def test_kinds_that_others_bring_are_only_read(helm4: Helm) -> None:
@@ -123,7 +125,7 @@ def test_who_does_not_look_for_room_sees_no_nodes(helm4: Helm, check: Any) -> No
 
 
 def test_the_scheduler_s_own_groups_are_made_only_where_they_are_used(helm4: Helm) -> None:
-    def native(found: Objects) -> set[Right]:
+    def native(found: RenderedObjects) -> set[Right]:
         return {right for right in of(found, "ClusterRole", "controller") if right[0] == "scheduling.k8s.io"}
 
     assert native(helm4.render()) == set()

@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from controllers.manager import Options
+from controllers.manager import ManagerOptions
 from jobset_gate.cli import settings_file
 from jobset_gate.settings import DEFAULT_IMAGE, Barrier, Settings
 from tests.charts.helm import Helm, Json, at, merged
@@ -16,7 +16,7 @@ from tests.charts.samples import SAMPLES
 STREAM = "http://jobset-gate-stream.jobset-gate-system.svc:8082"
 
 
-def read(helm: Helm, values: Json, folder: Path) -> settings_file.File:
+def read(helm: Helm, values: Json, folder: Path) -> settings_file.SettingsFile:
     """As the program reads it."""
     path = folder / "settings.yaml"
     path.write_text(helm.render(values).one("ConfigMap", "jobset-gate")["data"]["settings.yaml"])
@@ -29,7 +29,7 @@ def test_the_defaults_of_the_chart_are_those_of_the_program(helm4: Helm, tmp_pat
     image = told.admission.barrier.image
     assert re.fullmatch(rf"{re.escape(DEFAULT_IMAGE)}@sha256:[0-9a-f]{{64}}", image)
     assert told.admission == Settings(barrier=Barrier(stream_url=STREAM, image=image))
-    mine = {field.name: getattr(Options(), field.name) for field in fields(Options)}
+    mine = {field.name: getattr(ManagerOptions(), field.name) for field in fields(ManagerOptions)}
     served = {"stream_host": "0.0.0.0", "stream_port": 8082}  # noqa: S104 - what a pod listens on
     expected = mine | served
     assert told.controller.model_dump() == {name: expected[name] for name in told.controller.model_dump()}

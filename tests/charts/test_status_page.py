@@ -6,7 +6,7 @@ from typing import Final
 import pytest
 
 from jobset_gate.cli import settings_file
-from tests.charts.helm import Helm, Json, Objects, at, merged
+from tests.charts.helm import Helm, Json, RenderedObjects, at, merged
 
 ON: Final = at("statusPage.enabled", True)
 TLS: Final = merged(ON, at("statusPage.tlsSecretName", "page-tls"))
@@ -14,7 +14,7 @@ FOLDER: Final = Path("/etc/jobset-gate-page")
 PORT: Final = {"name": "page", "containerPort": 8083, "protocol": "TCP"}
 
 
-def told(found: Objects, folder: Path) -> Json:
+def told(found: RenderedObjects, folder: Path) -> Json:
     """What the controller reads about it."""
     path = folder / "settings.yaml"
     path.write_text(found.one("ConfigMap", "jobset-gate")["data"]["settings.yaml"])
@@ -22,7 +22,7 @@ def told(found: Objects, folder: Path) -> Json:
     return {key: value for key, value in controller.items() if key.startswith("page_")}
 
 
-def services(found: Objects) -> list[str]:
+def services(found: RenderedObjects) -> list[str]:
     return [one["metadata"]["name"] for one in found.kind("Service") if one["metadata"]["name"].endswith("-page")]
 
 

@@ -7,8 +7,8 @@ import pytest
 
 from jobset_gate import names
 from jobset_gate.kube.resources import JOBS, MUTATING_WEBHOOKS, PODS
-from tests.charts.cluster import Release, fresh_release
-from tests.charts.helm import Helm, Json, Objects, at
+from tests.charts.cluster import ChartRelease, fresh_release
+from tests.charts.helm import Helm, Json, RenderedObjects, at
 from tests.charts.hook_pods import as_program
 from tests.charts.test_arguments import understood
 from tests.charts.test_crd_field import hooks
@@ -18,7 +18,7 @@ NAME: Final = "jobset-gate-ungate"
 KINDS: Final = {"Job", "ServiceAccount", "ClusterRole", "ClusterRoleBinding"}
 
 
-def parts(found: Objects) -> dict[str, Json]:
+def parts(found: RenderedObjects) -> dict[str, Json]:
     return {one["kind"]: one for one in hooks(found, "post-delete") if one["metadata"]["name"] == NAME}
 
 
@@ -58,15 +58,15 @@ def test_roles_may_be_somebody_else_s(helm4: Helm) -> None:
 
 
 @pytest.fixture
-async def release(real_plane: Real, helm: Helm) -> AsyncIterator[Release]:
+async def release(real_plane: Real, helm: Helm) -> AsyncIterator[ChartRelease]:
     async with fresh_release(real_plane, helm) as made:
         yield made
 
 
 def held_pod(name: str, *others: str) -> Json:
-    gates = [{"name": gate} for gate in (names.GANG_GATE, *others)]
+    gates = [{"name": gate} for gate in (names.POD_GROUP_GATE, *others)]
     return {
-        "metadata": {"name": name, "labels": {names.GANG: "0" * 32}},
+        "metadata": {"name": name, "labels": {names.POD_GROUP_LABEL: "0" * 32}},
         "spec": {"containers": [{"name": "main", "image": "busybox"}], "schedulingGates": gates},
     }
 
@@ -77,7 +77,7 @@ def gates(pod: Json) -> list[str]:
 
 @pytest.mark.real
 @pytest.mark.timeout(300)
-async def test_first_the_webhook_for_pods_goes_then_our_gates(release: Release) -> None:
+async def test_first_the_webhook_for_pods_goes_then_our_gates(release: ChartRelease) -> None:
     there: set[str] = set()
     command = as_program(release.plane.kubeconfig)
     async with release.plane.client() as client:

@@ -9,8 +9,8 @@ import pytest
 
 from jobset_gate import settings
 from jobset_gate.cli import settings_file
-from jobset_gate.groups.candidates import Check
-from jobset_gate.groups.model import Way
+from jobset_gate.groups.candidates import CapacityCheck
+from jobset_gate.groups.model import Format
 from jobset_gate.settings import Native
 from tests.charts.helm import CHART, KUBERNETES, Helm, Json, at, defaults, merged
 
@@ -188,14 +188,14 @@ BARRIER_EDGES: Final[list[tuple[str, Any, bool]]] = [
 
 GROUPS_EDGES: Final[list[tuple[str, Any, bool]]] = [
     ("enabled", "yes", False),
-    *(("ways", [way.value], True) for way in Way),
+    *(("ways", [way.value], True) for way in Format),
     ("ways", [], False),
     ("ways", ["volcano"], False),
     ("schedulerNames", ["Mine-1.2_3"], True),
     ("schedulerNames", [], False),
     ("schedulerNames", ["-a"], False),
     ("schedulerNames", ["a'b"], False),
-    *(("capacityCheck", check.value, True) for check in Check),
+    *(("capacityCheck", check.value, True) for check in CapacityCheck),
     ("capacityCheck", "off", False),
     ("starvationSeconds", 0, True),
     ("starvationSeconds", -1, False),
@@ -240,7 +240,7 @@ def test_the_schema_knows_all_that_the_program_may_be_told() -> None:
 def test_every_setting_of_the_controller_is_said() -> None:
     """By the settings file that the chart renders; its values have other names where those tell more."""
     text = (CHART / "templates" / "_settings.tpl").read_text()
-    fields = [field.alias for field in settings_file.Controller.model_fields.values()]
+    fields = [field.alias for field in settings_file.ControllerSection.model_fields.values()]
     assert [alias for alias in fields if f"\n  {alias}:" not in text] == []
 
 

@@ -8,7 +8,7 @@ from collections.abc import Callable, Mapping
 import pytest
 
 from jobset_gate.sim.clock import VirtualClock, VirtualLoop
-from tests.controllers.doors import Doors
+from tests.controllers.doors import CallBlocker
 from tests.jobset_gate.world.api import Api
 from tests.jobset_gate.world.client import MemoryClient
 
@@ -23,13 +23,13 @@ def api() -> Api:
 
 
 @pytest.fixture
-def doors() -> Doors:
+def doors() -> CallBlocker:
     """Open, unless the test shuts them."""
-    return Doors()
+    return CallBlocker()
 
 
 @pytest.fixture
-def memory(api: Api, doors: Doors) -> MemoryClient:
+def memory(api: Api, doors: CallBlocker) -> MemoryClient:
     return MemoryClient(api, doors)
 
 

@@ -9,29 +9,29 @@ from jobset_gate.kube.errors import KubeError
 from tests.jobset_gate.world.client import Answer, Call
 
 
-class Doors:
+class CallBlocker:
     """`shut` holds calls from now on until `open`; `fail` decides by the call what it raises."""
 
     def __init__(self) -> None:
         self._open = asyncio.Event()
         self._open.set()
         self.fail: Callable[[Call], KubeError | None] = lambda _: None
-        self.inside = 0
+        self.in_flight = 0
         """Calls under way."""
-        self.most_inside = 0
-        self.asked: list[Call] = []
+        self.max_in_flight = 0
+        self.calls: list[Call] = []
         """Every call, also one that failed or is held."""
 
-    def shut(self) -> None:
+    def block(self) -> None:
         self._open.clear()
 
-    def open(self) -> None:
+    def unblock(self) -> None:
         self._open.set()
 
     async def __call__(self, call: Call) -> Answer:
-        self.asked.append(call)
-        self.inside += 1
-        self.most_inside = max(self.most_inside, self.inside)
+        self.calls.append(call)
+        self.in_flight += 1
+        self.max_in_flight = max(self.max_in_flight, self.in_flight)
         try:
             await asyncio.sleep(0)
             await self._open.wait()
@@ -39,5 +39,5 @@ class Doors:
             if error is not None:
                 raise error
         finally:
-            self.inside -= 1
+            self.in_flight -= 1
         return Answer.DONE

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
-from controllers.keys import Key
+from controllers.keys import GangKey
 from jobset_gate import names
 from jobset_gate.kube.resources import JOBSETS, PODS
-from jobset_gate.kube.store import Version
+from jobset_gate.kube.store import ObjectVersion
 from jobset_gate.model import JobSetSeen, PodSeen
 from tests.jobset_gate import gangs
 from tests.jobset_gate.world.api import Api, Json
@@ -29,12 +29,14 @@ def store_jobset(api: Api, name: str = "train") -> JobSetSeen:
     return gangs.jobset(name=name, uid=stored["metadata"]["uid"], created=0.0)
 
 
-def version_of(api: Api) -> Callable[[Key], Version | None]:
+def version_of(api: Api) -> Callable[[GangKey], ObjectVersion | None]:
     """Of each JobSet what an informer would have in its cache: the latest."""
 
-    def version(key: Key) -> Version | None:
+    def version(key: GangKey) -> ObjectVersion | None:
         stored = api.get(JOBSETS, key.name)
-        return None if stored is None else Version(stored["metadata"]["uid"], stored["metadata"]["resourceVersion"])
+        return (
+            None if stored is None else ObjectVersion(stored["metadata"]["uid"], stored["metadata"]["resourceVersion"])
+        )
 
     return version
 

@@ -8,68 +8,70 @@ from contextlib import asynccontextmanager
 from typing import Any
 from urllib.parse import urlsplit
 
-from controllers.announcements import Announcements
-from controllers.index import Index
-from controllers.keys import Key
-from controllers.places import MOST
-from controllers.stream import Stream
-from controllers.told import Told
+from controllers.announcements import WaiterRegistry
+from controllers.index import GangCache
+from controllers.keys import GangKey
+from controllers.places import MAX_REQUESTS
+from controllers.stream import StreamServer
+from controllers.told import DeliveryLog
 from jobset_gate import count
-from jobset_gate.kube.store import Change
-from jobset_gate.model import GateSeen, JobSetSeen, PodSeen, Tally, Verdict
+from jobset_gate.kube.store import ObjectChange
+from jobset_gate.model import ConfigMapSeen, GangCount, JobSetSeen, PodSeen, Verdict
 from tests.jobset_gate import gangs
 
-TRAIN = Key("default", "train")
+TRAIN = GangKey("default", "train")
 TOKEN = "t0ken"
 MOMENT = 0.3
 """Virtual seconds, and long enough for packets on loopback to arrive."""
 
 
-class Gate:
+class ServedStream:
     """What the controller has of it."""
 
-    def __init__(self, clock: Callable[[], float], *, most: int = MOST, host: str = "127.0.0.1", port: int = 0) -> None:
-        self.woken: list[Key] = []
-        self.woken_later: list[Key] = []
-        told = Told()
-        self.index = Index(self.woken.append, lambda key, _: self.woken_later.append(key), told)
-        self.book = Announcements(self.index, clock, told, most=most)
+    def __init__(
+        self, clock: Callable[[], float], *, most: int = MAX_REQUESTS, host: str = "127.0.0.1", port: int = 0
+    ) -> None:
+        self.woken: list[GangKey] = []
+        self.woken_later: list[GangKey] = []
+        told = DeliveryLog()
+        self.index = GangCache(self.woken.append, lambda key, _: self.woken_later.append(key), told)
+        self.book = WaiterRegistry(self.index, clock, told, limit=most)
         self.outcomes: list[str] = []
-        self.stream = Stream(self.book, host=host, port=port, outcome=self.outcomes.append)
-        self.clients: list[Client] = []
-        self.see(gangs.jobset(token=TOKEN))
+        self.stream = StreamServer(self.book, host=host, port=port, on_outcome=self.outcomes.append)
+        self.clients: list[StreamClient] = []
+        self.set_jobset(gangs.jobset(token=TOKEN))
 
-    def see(self, jobset: JobSetSeen | None) -> None:
-        self.index.on_jobset(Change(("default", "train"), self.index.jobset(TRAIN), jobset))
+    def set_jobset(self, jobset: JobSetSeen | None) -> None:
+        self.index.on_jobset(ObjectChange(("default", "train"), self.index.get_jobset(TRAIN), jobset))
 
-    def see_job(self) -> None:
-        self.index.on_job(Change(("default", "train-workers-0"), None, gangs.job()))
+    def add_job(self) -> None:
+        self.index.on_job(ObjectChange(("default", "train-workers-0"), None, gangs.job()))
 
-    def see_pod(self, pod: PodSeen, old: PodSeen | None = None) -> None:
-        self.index.on_pod(Change(("default", pod.name), old, pod))
+    def add_pod(self, pod: PodSeen, old: PodSeen | None = None) -> None:
+        self.index.on_pod(ObjectChange(("default", pod.name), old, pod))
 
-    def keep(self, verdict: Verdict | None, **changes: Any) -> GateSeen:
+    def store_verdict(self, verdict: Verdict | None, **changes: Any) -> ConfigMapSeen:
         """The verdict stands in the gang's ConfigMap."""
-        gate = gangs.gate(verdict=verdict, **changes)
-        self.index.saw_gate(TRAIN, gate)
+        gate = gangs.config_map(verdict=verdict, **changes)
+        self.index.set_config_map(TRAIN, gate)
         return gate
 
-    def see_pods(self, many: int) -> list[str]:
+    def add_pods(self, many: int) -> list[str]:
         """So many pods of the Job wait on their nodes; their UIDs."""
         pods = [gangs.waiting_pod(number) for number in range(many)]
         for pod in pods:
-            self.see_pod(pod)
+            self.add_pod(pod)
         return [pod.uid for pod in pods]
 
     @property
-    def told(self) -> set[str]:
+    def delivered(self) -> set[str]:
         """UIDs of the gang's pods that count as told."""
-        return {pod for key, pod in self.book.told if key == TRAIN}
+        return {pod for key, pod in self.book.deliveries if key == TRAIN}
 
     @property
     def since(self) -> dict[str, float]:
         """UIDs of the gang's pods that hold a request open at this moment, and since when."""
-        seen = self.index.look(TRAIN)
+        seen = self.index.peek(TRAIN)
         return dict(seen.announced) if seen is not None else {}
 
     @property
@@ -77,26 +79,26 @@ class Gate:
         return set(self.since)
 
     @property
-    def tally(self) -> Tally:
-        seen = self.index.observe(TRAIN)
+    def tally(self) -> GangCount:
+        seen = self.index.snapshot(TRAIN)
         assert seen is not None
-        return count.tally(seen)
+        return count.count_gang(seen)
 
-    async def ask(self, pod: str = "pod-workers-0-0", **changes: str) -> Client:
+    async def connect_and_ask(self, pod: str = "pod-workers-0-0", **changes: str) -> StreamClient:
         """A client that has made a barrier's request."""
         client = await self.connect()
         client.send(f"GET {path(pod, **changes)} HTTP/1.1\r\nHost: gate\r\nUser-Agent: Wget\r\n\r\n")
         return client
 
-    async def connect(self) -> Client:
+    async def connect(self) -> StreamClient:
         where = urlsplit(self.stream.url)
-        client = Client(*await asyncio.open_connection(where.hostname, where.port))
+        client = StreamClient(*await asyncio.open_connection(where.hostname, where.port))
         self.clients.append(client)
         return client
 
 
 @asynccontextmanager
-async def served(gate: Gate) -> AsyncIterator[Gate]:
+async def serving(gate: ServedStream) -> AsyncIterator[ServedStream]:
     """The stream listens meanwhile."""
     serving = asyncio.create_task(gate.stream.run())
     try:
@@ -109,7 +111,7 @@ async def served(gate: Gate) -> AsyncIterator[Gate]:
             await client.close()
 
 
-class Client:
+class StreamClient:
     """One connection."""
 
     def __init__(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
@@ -124,7 +126,7 @@ class Client:
         assert head.startswith(b"HTTP/1.")
         return int(head.split()[1])
 
-    async def held(self) -> Client:
+    async def held(self) -> StreamClient:
         """The request is being held."""
         assert await self.status() == 200
         assert await self.reader.readline() == b"\n"

@@ -6,28 +6,28 @@ from typing import Any
 
 import pytest
 
-from controllers.closer import Closer
+from controllers.closer import LiveReader
 from jobset_gate import names
 from jobset_gate.decide import decide
 from jobset_gate.kube.errors import Forbidden, KubeError, ServerError, Unreachable
 from jobset_gate.kube.listwatch import PAGE
 from jobset_gate.kube.resources import EVENTS, JOBS, PODS
-from jobset_gate.missing import missing
-from jobset_gate.model import Decide, GangSeen, Kind, Stall, Why
-from tests.controllers.doors import Doors
+from jobset_gate.missing import missing_slots
+from jobset_gate.model import Decide, GangSnapshot, PendingCause, PendingReason, VerdictKind
+from tests.controllers.doors import CallBlocker
 from tests.jobset_gate import gangs
 from tests.jobset_gate.objects import owner
 from tests.jobset_gate.world.api import Api, Json
 from tests.jobset_gate.world.client import MemoryClient
 
 LATE = gangs.T0 + 300
-STALE = gangs.gang(gangs.pod(0), gangs.waiting_pod(1), gate=gangs.gate(waiting_since=gangs.clock()))
+STALE = gangs.gang(gangs.pod(0), gangs.waiting_pod(1), gate=gangs.config_map(waiting_since=gangs.clock()))
 """What the watches have shown: the second pod has not started, and time is up."""
 
 
 @pytest.fixture
-def look(memory: MemoryClient) -> Closer:
-    return Closer(memory.client)
+def look(memory: MemoryClient) -> LiveReader:
+    return LiveReader(memory.client)
 
 
 def labels(**more: str) -> dict[str, str]:
@@ -83,80 +83,84 @@ def tell(api: Api, kind: str, name: str, reason: str, message: str = "", **regar
     )
 
 
-async def test_a_pod_that_started_while_the_watch_was_silent_saves_its_gang(api: Api, look: Closer) -> None:
+async def test_a_pod_that_started_while_the_watch_was_silent_saves_its_gang(api: Api, look: LiveReader) -> None:
     job = store_job(api)
     store_pod(api, 0, job, runs=True)
     store_pod(api, 1, job, runs=True)
     before = decide(STALE, LATE)
     assert isinstance(before, Decide)
-    assert before.verdict.kind is Kind.TIMEOUT
-    after = decide(await look.look(STALE), LATE)
+    assert before.verdict.kind is VerdictKind.TIMEOUT
+    after = decide(await look.refresh(STALE), LATE)
     assert isinstance(after, Decide)
-    assert after.verdict.kind is Kind.RELEASE
+    assert after.verdict.kind is VerdictKind.RELEASE
 
 
-async def test_a_pod_that_vanished_while_the_watch_was_silent_does_not_count(api: Api, look: Closer) -> None:
+async def test_a_pod_that_vanished_while_the_watch_was_silent_does_not_count(api: Api, look: LiveReader) -> None:
     store_job(api)
-    assert (await look.look(STALE)).pods == ()
+    assert (await look.refresh(STALE)).pods == ()
 
 
-async def test_all_else_stays_as_it_was_seen(look: Closer) -> None:
-    fresh = await look.look(STALE)
+async def test_all_else_stays_as_it_was_seen(look: LiveReader) -> None:
+    fresh = await look.refresh(STALE)
     assert (fresh.jobset, fresh.gate, fresh.foreign_gate) == (STALE.jobset, STALE.gate, False)
 
 
-async def test_only_this_gangs_objects_are_looked_at(api: Api, look: Closer) -> None:
+async def test_only_this_gangs_objects_are_looked_at(api: Api, look: LiveReader) -> None:
     job = store_job(api)
     store_pod(api, 0, job, runs=True)
     store_pod(api, 1, job, runs=True, **{names.JS_NAME: "other"})
     store_pod(api, 2, job, runs=True, **{names.GATED: "no"})
-    assert [pod.index for pod in (await look.look(STALE)).pods] == [0]
+    assert [pod.index for pod in (await look.refresh(STALE)).pods] == [0]
 
 
-async def test_a_gang_of_many_pages_is_read_whole(api: Api, look: Closer, doors: Doors) -> None:
+async def test_a_gang_of_many_pages_is_read_whole(api: Api, look: LiveReader, doors: CallBlocker) -> None:
     job = store_job(api)
     for index in range(2 * PAGE + 1):
         store_pod(api, index, job, runs=True)
-    assert len((await look.look(STALE)).pods) == 2 * PAGE + 1
-    assert sum(call.kind == PODS for call in doors.asked) == 3
+    assert len((await look.refresh(STALE)).pods) == 2 * PAGE + 1
+    assert sum(call.kind == PODS for call in doors.calls) == 3
 
 
 @pytest.mark.parametrize("kind", [JOBS, PODS])
 @pytest.mark.parametrize("error", [ServerError(500), Unreachable("reset")])
-async def test_without_a_look_there_is_no_verdict(look: Closer, doors: Doors, kind: object, error: KubeError) -> None:
+async def test_without_a_look_there_is_no_verdict(
+    look: LiveReader, doors: CallBlocker, kind: object, error: KubeError
+) -> None:
     doors.fail = lambda call: error if call.kind == kind else None
     with pytest.raises(type(error)):
-        await look.look(STALE)
+        await look.refresh(STALE)
 
 
 @pytest.mark.parametrize("error", [Forbidden(403), ServerError(500), Unreachable("reset")])
 async def test_without_events_the_verdict_says_less_but_is_taken(
-    api: Api, look: Closer, doors: Doors, error: KubeError
+    api: Api, look: LiveReader, doors: CallBlocker, error: KubeError
 ) -> None:
     store_pod(api, 0, store_job(api), runs=True)
     doors.fail = lambda call: error if call.kind == EVENTS else None
-    fresh = await look.look(STALE)
+    fresh = await look.refresh(STALE)
     assert (len(fresh.pods), fresh.denials, fresh.provisioning) == (1, (), frozenset())
 
 
 # --- Events ---------------------------------------------------------------------------------------------------------
 
 
-def reasons(seen: GangSeen) -> list[tuple[str, Why, str]]:
-    return [(one.slot, one.stall.why, one.stall.detail) for one in missing(seen)]
+def reasons(seen: GangSnapshot) -> list[tuple[str, PendingReason, str]]:
+    return [(one.slot, one.cause.reason, one.cause.message) for one in missing_slots(seen)]
 
 
-async def test_pods_that_a_quota_refused_are_named_in_its_words(api: Api, look: Closer) -> None:
+async def test_pods_that_a_quota_refused_are_named_in_its_words(api: Api, look: LiveReader) -> None:
     store_pod(api, 0, store_job(api), runs=True)
     tell(api, "Job", "train-workers-0", "FailedCreate", "exceeded quota: gpus,\n  requested: 8")
-    assert reasons(await look.look(STALE)) == [("workers-0/1", Why.QUOTA_DENIED, "exceeded quota: gpus, requested: 8")]
+    assert reasons(await look.refresh(STALE)) == [
+        ("workers-0/1", PendingReason.QUOTA_DENIED, "exceeded quota: gpus, requested: 8")
+    ]
 
 
-async def test_the_latest_refusal_counts(api: Api, look: Closer) -> None:
+async def test_the_latest_refusal_counts(api: Api, look: LiveReader) -> None:
     store_job(api)
     tell(api, "Job", "train-workers-0", "FailedCreate", "first")
     tell(api, "Job", "train-workers-0", "FailedCreate", "second")
-    assert (await look.look(STALE)).denials == (("train-workers-0", "second"),)
+    assert (await look.refresh(STALE)).denials == (("train-workers-0", "second"),)
 
 
 @pytest.mark.parametrize(
@@ -168,37 +172,39 @@ async def test_the_latest_refusal_counts(api: Api, look: Closer) -> None:
     ],
 )
 async def test_what_befell_others_is_not_told_of_this_gang(
-    api: Api, look: Closer, kind: str, name: str, reason: str
+    api: Api, look: LiveReader, kind: str, name: str, reason: str
 ) -> None:
     store_job(api)
     tell(api, kind, name, reason, "no")
-    assert (await look.look(STALE)).denials == ()
+    assert (await look.refresh(STALE)).denials == ()
 
 
 @pytest.mark.parametrize("reason", ["TriggeredScaleUp", "Nominated"])
-async def test_a_pod_for_which_a_node_is_on_its_way_is_named_so(api: Api, look: Closer, reason: str) -> None:
+async def test_a_pod_for_which_a_node_is_on_its_way_is_named_so(api: Api, look: LiveReader, reason: str) -> None:
     job = store_job(api)
     store_pod(api, 0, job, runs=True)
     store_pod(api, 1, job, runs=False, node="")
     tell(api, "Pod", "train-workers-0-1", reason, "pod triggered scale-up")
-    assert [(slot, why) for slot, why, _ in reasons(await look.look(STALE))] == [("workers-0/1", Why.NODE_PROVISIONING)]
+    assert [(slot, why) for slot, why, _ in reasons(await look.refresh(STALE))] == [
+        ("workers-0/1", PendingReason.NODE_PROVISIONING)
+    ]
 
 
-async def test_a_pod_that_has_its_node_does_not_wait_for_one(api: Api, look: Closer) -> None:
+async def test_a_pod_that_has_its_node_does_not_wait_for_one(api: Api, look: LiveReader) -> None:
     job = store_job(api)
     store_pod(api, 1, job, runs=False)
     tell(api, "Pod", "train-workers-0-1", "TriggeredScaleUp")
-    assert (await look.look(STALE)).provisioning == frozenset()
+    assert (await look.refresh(STALE)).provisioning == frozenset()
 
 
-async def test_a_long_refusal_is_cut(api: Api, look: Closer) -> None:
+async def test_a_long_refusal_is_cut(api: Api, look: LiveReader) -> None:
     store_job(api)
     tell(api, "Job", "train-workers-0", "FailedCreate", "x" * 5000)
-    ((_, words),) = (await look.look(STALE)).denials
+    ((_, words),) = (await look.refresh(STALE)).denials
     assert len(words) == 300
 
 
-async def test_what_a_kubelet_cannot_do_is_told_in_its_words(api: Api, look: Closer) -> None:
+async def test_what_a_kubelet_cannot_do_is_told_in_its_words(api: Api, look: LiveReader) -> None:
     job = store_job(api)
     store_pod(api, 0, job, runs=True)
     store_pod(api, 1, job, runs=False)
@@ -206,14 +212,16 @@ async def test_what_a_kubelet_cannot_do_is_told_in_its_words(api: Api, look: Clo
     assert pod is not None
     words = 'MountVolume.SetUp failed: secret "tokens" not found'
     tell(api, "Pod", "train-workers-0-1", "FailedMount", words, uid=pod["metadata"]["uid"])
-    seen = gangs.gang(gangs.pod(0), gangs.waiting_pod(1, stall=Stall(why=Why.STARTING)))
-    assert reasons(await look.look(seen)) == [("workers-0/1", Why.STARTING, f"FailedMount: {words}")]
+    seen = gangs.gang(gangs.pod(0), gangs.waiting_pod(1, stall=PendingCause(reason=PendingReason.STARTING)))
+    assert reasons(await look.refresh(seen)) == [("workers-0/1", PendingReason.STARTING, f"FailedMount: {words}")]
 
 
-async def test_nobody_is_asked_about_pods_that_do_not_wait_for_it(api: Api, look: Closer, doors: Doors) -> None:
+async def test_nobody_is_asked_about_pods_that_do_not_wait_for_it(
+    api: Api, look: LiveReader, doors: CallBlocker
+) -> None:
     store_pod(api, 0, store_job(api), runs=True)
-    await look.look(gangs.gang(gangs.pod(0)))
-    assert [call.kind for call in doors.asked] == [EVENTS, JOBS, PODS], "pods last: they count as the API has them last"
-    doors.asked.clear()
-    await look.look(STALE, reasons=False)
-    assert [call.kind for call in doors.asked] == [JOBS, PODS]
+    await look.refresh(gangs.gang(gangs.pod(0)))
+    assert [call.kind for call in doors.calls] == [EVENTS, JOBS, PODS], "pods last: they count as the API has them last"
+    doors.calls.clear()
+    await look.refresh(STALE, reasons=False)
+    assert [call.kind for call in doors.calls] == [JOBS, PODS]

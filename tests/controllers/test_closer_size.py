@@ -6,11 +6,11 @@ from collections import deque
 
 import msgspec
 
-from controllers.closer import Closer
+from controllers.closer import LiveReader
 from jobset_gate.kube.access import Access
 from jobset_gate.kube.client import Client
-from tests.kube.heavy import Heavy, peak
-from tests.kube.scripted import Scripted
+from tests.kube.heavy import LargeListServer, peak
+from tests.kube.scripted import ScriptedServer
 
 
 def event(job: str, message: str) -> bytes:
@@ -18,14 +18,14 @@ def event(job: str, message: str) -> bytes:
 
 
 async def test_150_events_of_almost_etcds_limit_cost_the_memory_of_one() -> None:
-    server = Scripted()
+    server = ScriptedServer()
     await server.start()
     large = event("train-workers-1", "x" * 1_400_000)
-    server.lists = deque([Heavy([event("train-workers-0", "exceeded quota: pods"), *([large] * 150)])] * 100)
+    server.lists = deque([LargeListServer([event("train-workers-0", "exceeded quota: pods"), *([large] * 150)])] * 100)
     found: dict[str, str] = {}
 
     async def read(client: Client) -> None:
-        found.update(await Closer(client).refusals("ns"))
+        found.update(await LiveReader(client).list_denials("ns"))
 
     try:
         async with Client(Access(server.url)) as client:
@@ -36,12 +36,12 @@ async def test_150_events_of_almost_etcds_limit_cost_the_memory_of_one() -> None
 
 
 async def test_hundreds_of_ordinary_events_are_all_heard() -> None:
-    server = Scripted()
+    server = ScriptedServer()
     await server.start()
     events = [event(f"train-workers-{number}", "exceeded quota: pods") for number in range(300)]
-    server.lists = deque([Heavy(events)] * 20)
+    server.lists = deque([LargeListServer(events)] * 20)
     try:
         async with Client(Access(server.url)) as client:
-            assert len(await Closer(client).refusals("ns")) == 300
+            assert len(await LiveReader(client).list_denials("ns")) == 300
     finally:
         await server.stop()

@@ -10,36 +10,36 @@ import pytest
 from aiohttp import web
 
 from controllers import watches
-from controllers.gates import Gates
-from controllers.index import Index
-from controllers.keys import Key
+from controllers.gates import VerdictStore
+from controllers.index import GangCache
+from controllers.keys import GangKey
 from jobset_gate.kube.access import Access
 from jobset_gate.kube.client import Client
 from jobset_gate.kube.resources import CONFIGMAPS
-from jobset_gate.kube.store import Change
-from jobset_gate.model import GateSeen
+from jobset_gate.kube.store import ObjectChange
+from jobset_gate.model import ConfigMapSeen
 from tests.jobset_gate.gangs import gang, jobset
-from tests.kube.scripted import Scripted, refusal
+from tests.kube.scripted import ScriptedServer, refusal
 
-TRAIN = Key("ns", "train")
+TRAIN = GangKey("ns", "train")
 MINE = jobset(namespace="ns")
 
 
-class Keeper:
+class StoreWithInformer:
     """`woken` counts how often the gang was to be looked at."""
 
-    def __init__(self, server: Scripted, client: Client) -> None:
+    def __init__(self, server: ScriptedServer, client: Client) -> None:
         self.server, self.woken = server, 0
         self._news = asyncio.Event()
-        self.index = Index(self._wake, lambda _, __: None)
-        every = watches.informers(client, self.index, None, namespace=None, on_problem=lambda _: None)
+        self.index = GangCache(self._wake, lambda _, __: None)
+        every = watches.make_informers(client, self.index, None, namespace=None, on_problem=lambda _: None)
         self.informer = next(one for one in every if one.resource == CONFIGMAPS)
-        self.gates = Gates(client, self.index, watches.gate_witness(every))
-        self.index.on_jobset(Change(TRAIN, None, MINE))
+        self.gates = VerdictStore(client, self.index, watches.config_map_witness(every))
+        self.index.on_jobset(ObjectChange(TRAIN, None, MINE))
         self.woken = 0
 
-    def gate(self) -> GateSeen | None:
-        seen = self.index.observe(TRAIN)
+    def gate(self) -> ConfigMapSeen | None:
+        seen = self.index.snapshot(TRAIN)
         return None if seen is None else seen.gate
 
     async def until_woken(self) -> None:
@@ -50,7 +50,7 @@ class Keeper:
     async def create(self) -> None:
         """The gate is made, and the watch does not tell of it."""
         self.server.others.append(self.store)
-        await self.gates.keep(gang(jobset=MINE, gate=None), None, None)
+        await self.gates.ensure_config_map(gang(jobset=MINE, gate=None), None, None)
 
     async def store(self, request: web.Request) -> web.StreamResponse:
         body = await request.json()
@@ -60,17 +60,17 @@ class Keeper:
         made["data"] = body["data"]
         return web.Response(body=msgspec.json.encode(made))
 
-    def _wake(self, _: Key) -> None:
+    def _wake(self, _: GangKey) -> None:
         self.woken += 1
         self._news.set()
 
 
 @pytest.fixture
-async def keeper() -> AsyncIterator[Keeper]:
-    server = Scripted()
+async def keeper() -> AsyncIterator[StoreWithInformer]:
+    server = ScriptedServer()
     await server.start()
     async with Client(Access(server.url)) as client, asyncio.TaskGroup() as tasks:
-        made = Keeper(server, client)
+        made = StoreWithInformer(server, client)
         task = tasks.create_task(made.informer.run())
         await server.watched()
         yield made
@@ -78,7 +78,7 @@ async def keeper() -> AsyncIterator[Keeper]:
     await server.stop()
 
 
-async def test_a_gate_that_was_made_and_lost_before_the_watch_told_of_it_is_missed(keeper: Keeper) -> None:
+async def test_a_gate_that_was_made_and_lost_before_the_watch_told_of_it_is_missed(keeper: StoreWithInformer) -> None:
     """The watch broke in that moment; only the list that follows can tell, and it does."""
     await keeper.create()
     assert keeper.gate() is not None
@@ -89,7 +89,7 @@ async def test_a_gate_that_was_made_and_lost_before_the_watch_told_of_it_is_miss
     assert keeper.gate() is None
 
 
-async def test_a_gate_that_was_made_and_stays_wakes_nobody_when_a_list_shows_it(keeper: Keeper) -> None:
+async def test_a_gate_that_was_made_and_stays_wakes_nobody_when_a_list_shows_it(keeper: StoreWithInformer) -> None:
     """Else each of our writes would cost a second pass over the gang's pods."""
     await keeper.create()
     made = keeper.gate()
@@ -100,7 +100,7 @@ async def test_a_gate_that_was_made_and_stays_wakes_nobody_when_a_list_shows_it(
     assert (keeper.gate(), keeper.woken) == (made, 0)
 
 
-async def test_an_answer_that_comes_after_the_news_of_the_end_is_not_believed(keeper: Keeper) -> None:
+async def test_an_answer_that_comes_after_the_news_of_the_end_is_not_believed(keeper: StoreWithInformer) -> None:
     """Somebody deletes the gate while the answer to its creation is under way, and the watch tells of both first."""
     server = keeper.server
     reached, answered = asyncio.Event(), asyncio.Event()
@@ -113,7 +113,7 @@ async def test_an_answer_that_comes_after_the_news_of_the_end_is_not_believed(ke
 
     server.others.append(slow)
     async with asyncio.TaskGroup() as tasks:
-        tasks.create_task(keeper.gates.keep(gang(jobset=MINE, gate=None), None, None))
+        tasks.create_task(keeper.gates.ensure_config_map(gang(jobset=MINE, gate=None), None, None))
         await reached.wait()
         server.send({"type": "ADDED", "object": server.objects["train-group-scheduling"]})
         await keeper.until_woken()

@@ -7,44 +7,44 @@ from collections.abc import Callable
 import msgspec
 import pytest
 
-from controllers.gates import ForeignGate, Gates, LookAgain
-from controllers.index import Index
-from controllers.keys import Key
+from controllers.gates import ConfigMapConflict, Requeue, VerdictStore
+from controllers.index import GangCache
+from controllers.keys import GangKey
 from jobset_gate import names, read, verdicts, wire
 from jobset_gate.kube.errors import Invalid
 from jobset_gate.kube.resources import CONFIGMAPS, JOBSETS
-from jobset_gate.kube.store import Change, Store
-from jobset_gate.kube.witness import Witness
-from jobset_gate.model import GangSeen, GateSeen, JobSetSeen, Kind
-from tests.controllers.doors import Doors
+from jobset_gate.kube.store import ObjectChange, Store
+from jobset_gate.kube.witness import MutationCache
+from jobset_gate.model import ConfigMapSeen, GangSnapshot, JobSetSeen, VerdictKind
+from tests.controllers.doors import CallBlocker
 from tests.controllers.objects import store_jobset
 from tests.jobset_gate.gangs import clock, gang, verdict
 from tests.jobset_gate.world.api import Api, Json
 from tests.jobset_gate.world.client import MemoryClient
 
-TRAIN = Key("default", "train")
+TRAIN = GangKey("default", "train")
 NAME = "train-group-scheduling"
 
 
-class Keeper:
+class StoreHarness:
     """Gates of a controller whose views the test sets."""
 
     def __init__(self, api: Api, memory: MemoryClient) -> None:
         self.api = api
-        self.index = Index(lambda _: None, lambda _, __: None)
-        self.store: Store[GateSeen] = Store()
-        self.gates = Gates(memory.client, self.index, Witness(self.store, read.gate))
+        self.index = GangCache(lambda _: None, lambda _, __: None)
+        self.store: Store[ConfigMapSeen] = Store()
+        self.gates = VerdictStore(memory.client, self.index, MutationCache(self.store, read.config_map))
         self.jobset = self.learn(store_jobset(api))
 
     def learn(self, jobset: JobSetSeen) -> JobSetSeen:
-        self.index.on_jobset(Change(("default", "train"), None, jobset))
+        self.index.on_jobset(ObjectChange(("default", "train"), None, jobset))
         return jobset
 
-    def seen(self, gate: GateSeen | None = None) -> GangSeen:
+    def seen(self, gate: ConfigMapSeen | None = None) -> GangSnapshot:
         return gang(jobset=self.jobset, gate=gate or self.known())
 
-    def known(self) -> GateSeen | None:
-        seen = self.index.observe(TRAIN)
+    def known(self) -> ConfigMapSeen | None:
+        seen = self.index.snapshot(TRAIN)
         return None if seen is None else seen.gate
 
     def stored(self) -> Json:
@@ -52,8 +52,8 @@ class Keeper:
         assert found is not None
         return found
 
-    def live(self) -> GateSeen:
-        gate = read.gate(msgspec.convert(self.stored(), wire.ConfigMap))
+    def live(self) -> ConfigMapSeen:
+        gate = read.config_map(msgspec.convert(self.stored(), wire.ConfigMap))
         assert gate is not None
         return gate
 
@@ -63,12 +63,12 @@ class Keeper:
 
 
 @pytest.fixture
-def keeper(api: Api, memory: MemoryClient) -> Keeper:
-    return Keeper(api, memory)
+def keeper(api: Api, memory: MemoryClient) -> StoreHarness:
+    return StoreHarness(api, memory)
 
 
-async def test_a_missing_gate_is_created_empty(keeper: Keeper) -> None:
-    await keeper.gates.keep(keeper.seen(), None, None)
+async def test_a_missing_gate_is_created_empty(keeper: StoreHarness) -> None:
+    await keeper.gates.ensure_config_map(keeper.seen(), None, None)
     stored = keeper.stored()
     assert stored["data"] == {}
     assert stored["metadata"]["labels"][names.GATE] == "true"
@@ -79,18 +79,18 @@ async def test_a_missing_gate_is_created_empty(keeper: Keeper) -> None:
     assert keeper.known() == keeper.live()
 
 
-async def test_a_gate_that_holds_what_it_should_is_not_written(keeper: Keeper, doors: Doors) -> None:
+async def test_a_gate_that_holds_what_it_should_is_not_written(keeper: StoreHarness, doors: CallBlocker) -> None:
     mine = verdict(uid=keeper.jobset.uid)
-    await keeper.gates.keep(keeper.seen(), mine, clock(uid=keeper.jobset.uid))
-    before = len(doors.asked)
-    await keeper.gates.keep(keeper.seen(), mine, clock(uid=keeper.jobset.uid))
-    assert len(doors.asked) == before
+    await keeper.gates.ensure_config_map(keeper.seen(), mine, clock(uid=keeper.jobset.uid))
+    before = len(doors.calls)
+    await keeper.gates.ensure_config_map(keeper.seen(), mine, clock(uid=keeper.jobset.uid))
+    assert len(doors.calls) == before
 
 
-async def test_verdict_and_clock_are_written_together(keeper: Keeper) -> None:
-    await keeper.gates.keep(keeper.seen(), None, None)
+async def test_verdict_and_clock_are_written_together(keeper: StoreHarness) -> None:
+    await keeper.gates.ensure_config_map(keeper.seen(), None, None)
     mine, since = verdict(uid=keeper.jobset.uid), clock(uid=keeper.jobset.uid)
-    await keeper.gates.keep(keeper.seen(), mine, since)
+    await keeper.gates.ensure_config_map(keeper.seen(), mine, since)
     assert keeper.stored()["data"] == {
         "verdict": verdicts.render(mine),
         "waiting-since": verdicts.render_clock(since),
@@ -98,24 +98,24 @@ async def test_verdict_and_clock_are_written_together(keeper: Keeper) -> None:
     assert keeper.live().tidy
 
 
-async def test_of_two_verdicts_the_first_written_stands(keeper: Keeper) -> None:
+async def test_of_two_verdicts_the_first_written_stands(keeper: StoreHarness) -> None:
     """One winner per generation: the other looks again and finds it."""
-    await keeper.gates.keep(keeper.seen(), None, None)
+    await keeper.gates.ensure_config_map(keeper.seen(), None, None)
     old = keeper.seen()
-    winner = verdict(Kind.TIMEOUT, names.REASON_TIMED_OUT, uid=keeper.jobset.uid)
-    await keeper.gates.keep(old, winner, None)
-    with pytest.raises(LookAgain):
-        await keeper.gates.keep(old, verdict(uid=keeper.jobset.uid), None)
+    winner = verdict(VerdictKind.TIMEOUT, names.REASON_TIMED_OUT, uid=keeper.jobset.uid)
+    await keeper.gates.ensure_config_map(old, winner, None)
+    with pytest.raises(Requeue):
+        await keeper.gates.ensure_config_map(old, verdict(uid=keeper.jobset.uid), None)
     assert keeper.live().verdict == winner
     assert keeper.known() == keeper.live(), "the loser has seen the winner's"
 
 
-async def test_a_gate_that_somebody_touched_meanwhile_is_looked_at_first(keeper: Keeper) -> None:
-    await keeper.gates.keep(keeper.seen(), None, None)
+async def test_a_gate_that_somebody_touched_meanwhile_is_looked_at_first(keeper: StoreHarness) -> None:
+    await keeper.gates.ensure_config_map(keeper.seen(), None, None)
     keeper.edit(lambda body: body.update(data={"more": "words"}))
-    with pytest.raises(LookAgain):
-        await keeper.gates.keep(keeper.seen(), verdict(uid=keeper.jobset.uid), None)
-    await keeper.gates.keep(keeper.seen(), verdict(uid=keeper.jobset.uid), None)
+    with pytest.raises(Requeue):
+        await keeper.gates.ensure_config_map(keeper.seen(), verdict(uid=keeper.jobset.uid), None)
+    await keeper.gates.ensure_config_map(keeper.seen(), verdict(uid=keeper.jobset.uid), None)
     assert set(keeper.stored()["data"]) == {"verdict"}
 
 
@@ -128,111 +128,115 @@ async def test_a_gate_that_somebody_touched_meanwhile_is_looked_at_first(keeper:
         lambda body: body.update(data={"waiting-since": "u-1 0 0 0001-01-01T00:00:00+14:00"}),
     ],
 )
-async def test_an_edited_gate_is_put_right(keeper: Keeper, damage: Callable[[Json], object]) -> None:
-    await keeper.gates.keep(keeper.seen(), None, None)
+async def test_an_edited_gate_is_put_right(keeper: StoreHarness, damage: Callable[[Json], object]) -> None:
+    await keeper.gates.ensure_config_map(keeper.seen(), None, None)
     keeper.edit(damage)
-    await keeper.gates.keep(keeper.seen(keeper.live()), None, None)
+    await keeper.gates.ensure_config_map(keeper.seen(keeper.live()), None, None)
     assert keeper.live().tidy
 
 
 @pytest.mark.parametrize(("field", "anew"), [("immutable", True), ("data", False)])
 async def test_a_gate_that_is_immutable_is_made_anew_and_one_that_a_policy_shuts_is_not(
-    keeper: Keeper, doors: Doors, field: str, *, anew: bool
+    keeper: StoreHarness, doors: CallBlocker, field: str, *, anew: bool
 ) -> None:
-    await keeper.gates.keep(keeper.seen(), None, None)
+    await keeper.gates.ensure_config_map(keeper.seen(), None, None)
     there = keeper.stored()
     refused = Invalid(422, "Invalid", "no", details={"causes": [{"field": field}]})
     doors.fail = lambda call: refused if call.verb == "update" else None
     mine = verdict(uid=keeper.jobset.uid)
-    with pytest.raises(LookAgain if anew else Invalid):
-        await keeper.gates.keep(keeper.seen(), mine, None)
+    with pytest.raises(Requeue if anew else Invalid):
+        await keeper.gates.ensure_config_map(keeper.seen(), mine, None)
     if not anew:
         assert keeper.stored() == there
         return
-    await keeper.gates.keep(keeper.seen(), mine, None)
+    await keeper.gates.ensure_config_map(keeper.seen(), mine, None)
     assert keeper.live().verdict == mine
     assert keeper.live().uid != there["metadata"]["uid"]
 
 
-async def test_a_gate_deleted_meanwhile_is_made_anew_on_the_next_look(keeper: Keeper, api: Api) -> None:
-    await keeper.gates.keep(keeper.seen(), None, None)
+async def test_a_gate_deleted_meanwhile_is_made_anew_on_the_next_look(keeper: StoreHarness, api: Api) -> None:
+    await keeper.gates.ensure_config_map(keeper.seen(), None, None)
     api.remove(CONFIGMAPS, NAME)
-    with pytest.raises(LookAgain):
-        await keeper.gates.keep(keeper.seen(), verdict(uid=keeper.jobset.uid), None)
+    with pytest.raises(Requeue):
+        await keeper.gates.ensure_config_map(keeper.seen(), verdict(uid=keeper.jobset.uid), None)
     assert keeper.known() is None
-    await keeper.gates.keep(keeper.seen(), verdict(uid=keeper.jobset.uid), None)
+    await keeper.gates.ensure_config_map(keeper.seen(), verdict(uid=keeper.jobset.uid), None)
     assert keeper.live().verdict == verdict(uid=keeper.jobset.uid)
 
 
-async def test_a_gate_of_ours_that_nobody_told_us_of_is_found(keeper: Keeper, memory: MemoryClient, api: Api) -> None:
+async def test_a_gate_of_ours_that_nobody_told_us_of_is_found(
+    keeper: StoreHarness, memory: MemoryClient, api: Api
+) -> None:
     """From before a crash, or another replica's."""
-    await keeper.gates.keep(keeper.seen(), verdict(uid=keeper.jobset.uid), None)
+    await keeper.gates.ensure_config_map(keeper.seen(), verdict(uid=keeper.jobset.uid), None)
     there = keeper.stored()
-    keeper.index.saw_gate(TRAIN, None)
-    with pytest.raises(LookAgain) as again:
-        await keeper.gates.keep(keeper.seen(), None, None)
-    assert not isinstance(again.value, ForeignGate)
+    keeper.index.set_config_map(TRAIN, None)
+    with pytest.raises(Requeue) as again:
+        await keeper.gates.ensure_config_map(keeper.seen(), None, None)
+    assert not isinstance(again.value, ConfigMapConflict)
     assert keeper.known() == keeper.live()
     assert keeper.stored() == there
 
 
-async def test_a_strangers_configmap_is_neither_adopted_nor_overwritten(keeper: Keeper, api: Api) -> None:
+async def test_a_strangers_configmap_is_neither_adopted_nor_overwritten(keeper: StoreHarness, api: Api) -> None:
     theirs = api.create(CONFIGMAPS, {"metadata": {"name": NAME}, "data": {"theirs": "x"}})
-    with pytest.raises(ForeignGate):
-        await keeper.gates.keep(keeper.seen(), None, None)
+    with pytest.raises(ConfigMapConflict):
+        await keeper.gates.ensure_config_map(keeper.seen(), None, None)
     assert keeper.stored() == theirs
-    seen = keeper.index.observe(TRAIN)
+    seen = keeper.index.snapshot(TRAIN)
     assert seen is not None
     assert seen.foreign_gate
 
 
-async def test_a_gate_that_was_disowned_is_a_strangers(keeper: Keeper) -> None:
-    await keeper.gates.keep(keeper.seen(), None, None)
+async def test_a_gate_that_was_disowned_is_a_strangers(keeper: StoreHarness) -> None:
+    await keeper.gates.ensure_config_map(keeper.seen(), None, None)
     keeper.edit(lambda body: body["metadata"].update(labels={}))
-    with pytest.raises(ForeignGate):
-        await keeper.gates.keep(keeper.seen(), verdict(uid=keeper.jobset.uid), None)
+    with pytest.raises(ConfigMapConflict):
+        await keeper.gates.ensure_config_map(keeper.seen(), verdict(uid=keeper.jobset.uid), None)
     assert keeper.stored()["data"] == {}
 
 
-async def test_the_gate_of_an_earlier_life_is_removed_and_made_anew(keeper: Keeper, api: Api) -> None:
-    await keeper.gates.keep(keeper.seen(), verdict(uid=keeper.jobset.uid), None)
+async def test_the_gate_of_an_earlier_life_is_removed_and_made_anew(keeper: StoreHarness, api: Api) -> None:
+    await keeper.gates.ensure_config_map(keeper.seen(), verdict(uid=keeper.jobset.uid), None)
     left = keeper.live()
     api.remove(JOBSETS, "train")
     keeper.jobset = keeper.learn(store_jobset(api))
-    await keeper.gates.keep(keeper.seen(left), None, None)
+    await keeper.gates.ensure_config_map(keeper.seen(left), None, None)
     assert keeper.live().uid != left.uid
     assert (keeper.live().jobset_uid, keeper.live().verdict) == (keeper.jobset.uid, None)
 
 
 async def test_the_gate_of_a_later_life_is_left_alone_by_whoever_still_sees_the_earlier(
-    keeper: Keeper, api: Api
+    keeper: StoreHarness, api: Api
 ) -> None:
     earlier = keeper.jobset
     api.remove(JOBSETS, "train")
     keeper.jobset = keeper.learn(store_jobset(api))
-    await keeper.gates.keep(keeper.seen(), verdict(uid=keeper.jobset.uid), None)
+    await keeper.gates.ensure_config_map(keeper.seen(), verdict(uid=keeper.jobset.uid), None)
     there = keeper.stored()
     keeper.jobset = earlier
-    with pytest.raises(LookAgain):
-        await keeper.gates.keep(keeper.seen(keeper.live()), None, None)
+    with pytest.raises(Requeue):
+        await keeper.gates.ensure_config_map(keeper.seen(keeper.live()), None, None)
     assert keeper.stored() == there
 
 
-async def test_the_gate_of_a_jobset_that_is_gone_is_left_to_the_garbage_collector(keeper: Keeper, api: Api) -> None:
-    await keeper.gates.keep(keeper.seen(), None, None)
+async def test_the_gate_of_a_jobset_that_is_gone_is_left_to_the_garbage_collector(
+    keeper: StoreHarness, api: Api
+) -> None:
+    await keeper.gates.ensure_config_map(keeper.seen(), None, None)
     foreign_life = msgspec.structs.replace(keeper.live(), jobset_uid="u-0")
     api.remove(JOBSETS, "train")
-    with pytest.raises(LookAgain):
-        await keeper.gates.keep(keeper.seen(foreign_life), None, None)
+    with pytest.raises(Requeue):
+        await keeper.gates.ensure_config_map(keeper.seen(foreign_life), None, None)
     assert keeper.stored()
 
 
-async def test_an_earlier_gate_that_changed_meanwhile_is_not_removed_blindly(keeper: Keeper, api: Api) -> None:
-    await keeper.gates.keep(keeper.seen(), None, None)
+async def test_an_earlier_gate_that_changed_meanwhile_is_not_removed_blindly(keeper: StoreHarness, api: Api) -> None:
+    await keeper.gates.ensure_config_map(keeper.seen(), None, None)
     left = keeper.live()
     keeper.edit(lambda body: body.update(data={"more": "words"}))
     api.remove(JOBSETS, "train")
     keeper.jobset = keeper.learn(store_jobset(api))
-    with pytest.raises(LookAgain):
-        await keeper.gates.keep(keeper.seen(left), None, None)
+    with pytest.raises(Requeue):
+        await keeper.gates.ensure_config_map(keeper.seen(left), None, None)
     assert keeper.stored()["data"] == {"more": "words"}

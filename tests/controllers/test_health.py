@@ -12,7 +12,7 @@ from contextlib import contextmanager
 import pytest
 from prometheus_client import CollectorRegistry, Gauge
 
-from controllers.health import Health
+from controllers.health import HealthServer
 
 PATIENCE = 60.0
 
@@ -24,7 +24,7 @@ class Served:
         self.wrong = self.unready = ""
         self.registry = CollectorRegistry()
         self.loop = asyncio.new_event_loop()
-        self.health = Health(
+        self.health = HealthServer(
             self.registry, healthy=lambda: self.wrong, ready=lambda: self.unready, host="127.0.0.1", port=0
         )
 

@@ -6,71 +6,73 @@ import asyncio
 
 import pytest
 
-from controllers.closer import Closer
-from controllers.hearing import EVERY, PATIENCE, Hearing
-from controllers.keys import Key
+from controllers.closer import LiveReader
+from controllers.hearing import FIRST_POLL_AFTER, POLL_EVERY, QuotaDenials
+from controllers.keys import GangKey
 from jobset_gate.decide import decide
 from jobset_gate.kube.errors import Forbidden
 from jobset_gate.kube.resources import EVENTS
-from jobset_gate.model import GangSeen, Wait
-from tests.controllers.doors import Doors
+from jobset_gate.model import GangSnapshot, Wait
+from tests.controllers.doors import CallBlocker
 from tests.controllers.test_closer import tell
 from tests.jobset_gate import gangs
 from tests.jobset_gate.world.api import Api
 from tests.jobset_gate.world.client import MemoryClient
 
-TRAIN = Key("default", "train")
+TRAIN = GangKey("default", "train")
 LACKING = gangs.gang(gangs.pod(0))
 """Its second pod was never made."""
 WORDS = 'Error creating: pods "x" is forbidden: exceeded quota: gpus'
 
 
 @pytest.fixture
-def hearing(memory: MemoryClient) -> Hearing:
-    return Hearing(Closer(memory.client))
+def hearing(memory: MemoryClient) -> QuotaDenials:
+    return QuotaDenials(LiveReader(memory.client))
 
 
-async def passes(hearing: Hearing, seen: GangSeen = LACKING, key: Key = TRAIN) -> tuple[str, float | None]:
+async def passes(hearing: QuotaDenials, seen: GangSnapshot = LACKING, key: GangKey = TRAIN) -> tuple[str, float | None]:
     """What the condition says in this pass, and when the next one is due."""
-    decision = decide(hearing.known(seen), gangs.T0)
+    decision = decide(hearing.with_denials(seen), gangs.T0)
     assert isinstance(decision, Wait)
-    return decision.condition.message, await hearing.listen(key, decision.lacks)
+    return decision.condition.message, await hearing.poll_denials(key, decision.missing)
 
 
-async def test_what_a_quota_refuses_is_said_once_it_has_lasted(api: Api, hearing: Hearing, doors: Doors) -> None:
+async def test_what_a_quota_refuses_is_said_once_it_has_lasted(
+    api: Api, hearing: QuotaDenials, doors: CallBlocker
+) -> None:
     tell(api, "Job", "train-workers-0", "FailedCreate", WORDS)
     before, wait = await passes(hearing)
     assert "1 pod: NotCreated: the Job controller has not created it yet (workers-0/1)" in before
-    assert (wait, len(doors.asked)) == (PATIENCE, 0)
-    await asyncio.sleep(PATIENCE)
+    assert (wait, len(doors.calls)) == (FIRST_POLL_AFTER, 0)
+    await asyncio.sleep(FIRST_POLL_AFTER)
     assert (await passes(hearing))[1] == 0
     said, wait = await passes(hearing)
     assert f"missing: 1 pod: QuotaDenied: {WORDS} (workers-0/1); " in said
-    assert (wait, len(doors.asked)) == (EVERY, 1)
+    assert (wait, len(doors.calls)) == (POLL_EVERY, 1)
 
 
-async def test_all_gangs_of_a_namespace_are_served_by_one_question(hearing: Hearing, doors: Doors) -> None:
-    others = [Key("default", f"other-{number}") for number in range(20)]
+async def test_all_gangs_of_a_namespace_are_served_by_one_question(hearing: QuotaDenials, doors: CallBlocker) -> None:
+    others = [GangKey("default", f"other-{number}") for number in range(20)]
     for key in others:
         await passes(hearing, key=key)
-    await asyncio.sleep(PATIENCE)
+    await asyncio.sleep(FIRST_POLL_AFTER)
     for key in others:
-        assert (await passes(hearing, key=key))[1] == EVERY
-    assert len(doors.asked) == 1
+        assert (await passes(hearing, key=key))[1] == POLL_EVERY
+    assert len(doors.calls) == 1
 
 
-async def test_a_quota_that_was_raised_is_not_told_of_any_more(api: Api, hearing: Hearing) -> None:
+async def test_a_quota_that_was_raised_is_not_told_of_any_more(api: Api, hearing: QuotaDenials) -> None:
     tell(api, "Job", "train-workers-0", "FailedCreate", WORDS)
     await passes(hearing)
-    await asyncio.sleep(PATIENCE)
+    await asyncio.sleep(FIRST_POLL_AFTER)
     await passes(hearing)
     made = gangs.gang(gangs.pod(0), gangs.waiting_pod(1))
     assert await passes(hearing, made) == (decide(made, gangs.T0).condition.message, None)  # type: ignore[union-attr]
 
 
-async def test_who_may_not_list_events_says_less(hearing: Hearing, doors: Doors) -> None:
+async def test_who_may_not_list_events_says_less(hearing: QuotaDenials, doors: CallBlocker) -> None:
     await passes(hearing)
     doors.fail = lambda call: Forbidden(403) if call.kind == EVENTS else None
-    await asyncio.sleep(PATIENCE)
+    await asyncio.sleep(FIRST_POLL_AFTER)
     said, wait = await passes(hearing)
-    assert ("NotCreated" in said, wait) == (True, EVERY)
+    assert ("NotCreated" in said, wait) == (True, POLL_EVERY)

@@ -9,16 +9,16 @@ import msgspec
 import pytest
 from prometheus_client import CollectorRegistry
 
-from controllers.heralds import Heralds
-from controllers.keys import Key
-from controllers.loop import Loop, LoopMetrics
+from controllers.heralds import GangStatusWriter
+from controllers.keys import GangKey
+from controllers.loop import Controller, ControllerMetrics
 from controllers.queue import WorkQueue
-from controllers.statuses import PROGRESS_EVERY, Statuses
+from controllers.statuses import PROGRESS_INTERVAL, ConditionWriter
 from jobset_gate import names
 from jobset_gate.kube.errors import (
-    BadAnswer,
     Conflict,
     Forbidden,
+    InvalidResponse,
     KubeError,
     NotLeader,
     ServerError,
@@ -26,33 +26,37 @@ from jobset_gate.kube.errors import (
     Unreachable,
 )
 from jobset_gate.kube.resources import EVENTS, JOBSETS
-from jobset_gate.model import Condition, ConditionSeen, JobSetSeen
+from jobset_gate.model import ConditionSeen, DesiredCondition, JobSetSeen
 from jobset_gate.sim.clock import VirtualClock
-from tests.controllers.doors import Doors
+from tests.controllers.doors import CallBlocker
 from tests.controllers.objects import store_jobset, version_of
 from tests.jobset_gate.world.api import Api
 from tests.jobset_gate.world.client import MemoryClient
 
-TRAIN = Key("default", "train")
-STARTED = Condition(
+TRAIN = GangKey("default", "train")
+STARTED = DesiredCondition(
     status="True", reason=names.REASON_STARTED, message="all 2 pods started (uid u-1, attempt 0, epoch 0)"
 )
 SOON = 0.01
 
 
-def waiting(started: int) -> Condition:
-    return Condition(status="False", reason=names.REASON_WAITING, message=f"{started}/9 pods started")
+def waiting(started: int) -> DesiredCondition:
+    return DesiredCondition(status="False", reason=names.REASON_WAITING, message=f"{started}/9 pods started")
 
 
-class Square:
+class StatusHarness:
     """Heralds at work, and what the API heard from them."""
 
     def __init__(self, api: Api, memory: MemoryClient, clock: VirtualClock) -> None:
         self.api, self.failures = api, 0
-        queue: WorkQueue[Key] = WorkQueue()
-        self.heralds = Heralds(Statuses(memory.client, clock, version=version_of(api)), queue, failed=self._failed)
-        self.want = self.heralds.want
-        self.loop = Loop("status", queue, self.heralds.reconcile, LoopMetrics(CollectorRegistry()), workers=2)
+        queue: WorkQueue[GangKey] = WorkQueue()
+        self.heralds = GangStatusWriter(
+            ConditionWriter(memory.client, clock, version=version_of(api)), queue, on_failure=self._failed
+        )
+        self.want = self.heralds.set_desired
+        self.loop = Controller(
+            "status", queue, self.heralds.reconcile, ControllerMetrics(CollectorRegistry()), workers=2
+        )
         self.jobset = store_jobset(api)
 
     def _failed(self) -> None:
@@ -77,62 +81,66 @@ class Square:
 
 
 @pytest.fixture
-async def square(api: Api, memory: MemoryClient, clock: VirtualClock) -> AsyncIterator[Square]:
-    made = Square(api, memory, clock)
+async def square(api: Api, memory: MemoryClient, clock: VirtualClock) -> AsyncIterator[StatusHarness]:
+    made = StatusHarness(api, memory, clock)
     running = asyncio.create_task(made.loop.run())
     yield made
     running.cancel()
     await asyncio.gather(running, return_exceptions=True)
 
 
-async def test_what_is_wanted_is_said_without_anybodys_waiting_for_it(square: Square, doors: Doors) -> None:
-    doors.shut()
+async def test_what_is_wanted_is_said_without_anybodys_waiting_for_it(
+    square: StatusHarness, doors: CallBlocker
+) -> None:
+    doors.block()
     square.want(square.jobset, STARTED, "0.0")
     await asyncio.sleep(SOON)
     assert square.said == ""
-    doors.open()
+    doors.unblock()
     await asyncio.sleep(SOON)
     assert square.said == STARTED.message
     assert len(square.api.all(EVENTS)) == 1
 
 
-async def test_progress_that_is_put_off_is_said_in_its_latest_form(square: Square) -> None:
+async def test_progress_that_is_put_off_is_said_in_its_latest_form(square: StatusHarness) -> None:
     square.want(square.jobset, waiting(1))
     await asyncio.sleep(SOON)
     for started in (2, 3):
         square.want(square.seen(), waiting(started))
-    await asyncio.sleep(PROGRESS_EVERY / 2)
+    await asyncio.sleep(PROGRESS_INTERVAL / 2)
     assert square.said == "1/9 pods started"
-    await asyncio.sleep(PROGRESS_EVERY / 2)
+    await asyncio.sleep(PROGRESS_INTERVAL / 2)
     assert square.said == "3/9 pods started"
 
 
-async def test_a_word_that_is_true_by_now_is_not_said_again(square: Square, doors: Doors) -> None:
+async def test_a_word_that_is_true_by_now_is_not_said_again(square: StatusHarness, doors: CallBlocker) -> None:
     square.want(square.jobset, waiting(1))
     await asyncio.sleep(SOON)
     square.want(square.seen(), waiting(2))
     square.want(square.seen(), waiting(1))
-    await asyncio.sleep(2 * PROGRESS_EVERY)
-    assert len(doors.asked) == 1
+    await asyncio.sleep(2 * PROGRESS_INTERVAL)
+    assert len(doors.calls) == 1
 
 
-@pytest.mark.parametrize("error", [ServerError(500), Forbidden(403), Unreachable("silence"), BadAnswer("rubbish")])
+@pytest.mark.parametrize(
+    "error", [ServerError(500), Forbidden(403), Unreachable("silence"), InvalidResponse("rubbish")]
+)
 async def test_what_could_not_be_said_is_counted_and_tried_again_after_a_while(
-    square: Square, doors: Doors, error: KubeError
+    square: StatusHarness, doors: CallBlocker, error: KubeError
 ) -> None:
     doors.fail = lambda _: error
     square.want(square.jobset, waiting(1))
     for _ in range(50):
-        await asyncio.sleep(PROGRESS_EVERY / 100)
+        await asyncio.sleep(PROGRESS_INTERVAL / 100)
         square.want(square.jobset, waiting(2))
-    assert (len(doors.asked), square.failures) == (1, 1), "whatever passes find meanwhile"
+    assert (len(doors.calls), square.failures) == (1, 1), "whatever passes find meanwhile"
     doors.fail = lambda _: None
-    await asyncio.sleep(PROGRESS_EVERY)
+    await asyncio.sleep(PROGRESS_INTERVAL)
     assert square.said == "2/9 pods started"
 
 
 async def test_a_jobset_that_changed_before_the_watch_told_is_tried_again_soon_and_is_no_failure(
-    square: Square, doors: Doors
+    square: StatusHarness, doors: CallBlocker
 ) -> None:
     """JobSet's controller writes the same status: its writes and ours meet now and then."""
     doors.fail = lambda call: Conflict(409) if call.kind == JOBSETS else None
@@ -143,7 +151,7 @@ async def test_a_jobset_that_changed_before_the_watch_told_is_tried_again_soon_a
     assert (square.said, square.failures) == ("1/9 pods started", 0)
 
 
-async def test_a_server_that_says_when_to_come_back_is_believed(square: Square, doors: Doors) -> None:
+async def test_a_server_that_says_when_to_come_back_is_believed(square: StatusHarness, doors: CallBlocker) -> None:
     doors.fail = lambda _: Throttled(429, retry_after=2.0)
     square.want(square.jobset, waiting(1))
     await asyncio.sleep(SOON)
@@ -152,7 +160,9 @@ async def test_a_server_that_says_when_to_come_back_is_believed(square: Square, 
     assert square.said == "1/9 pods started"
 
 
-async def test_a_verdict_does_not_wait_for_progress_that_could_not_be_said(square: Square, doors: Doors) -> None:
+async def test_a_verdict_does_not_wait_for_progress_that_could_not_be_said(
+    square: StatusHarness, doors: CallBlocker
+) -> None:
     doors.fail = lambda _: ServerError(500)
     square.want(square.jobset, waiting(1))
     await asyncio.sleep(SOON)
@@ -162,55 +172,61 @@ async def test_a_verdict_does_not_wait_for_progress_that_could_not_be_said(squar
     assert square.said == STARTED.message
 
 
-async def test_the_last_word_wins_over_one_that_is_just_being_said(square: Square, doors: Doors) -> None:
-    doors.shut()
+async def test_the_last_word_wins_over_one_that_is_just_being_said(square: StatusHarness, doors: CallBlocker) -> None:
+    doors.block()
     square.want(square.jobset, waiting(1))
     await asyncio.sleep(SOON)
     square.want(square.jobset, STARTED, "0.0")
-    doors.open()
+    doors.unblock()
     await asyncio.sleep(SOON)
     assert square.said == STARTED.message
 
 
-async def test_a_verdict_is_told_even_if_its_jobset_has_finished_meanwhile(square: Square, doors: Doors) -> None:
+async def test_a_verdict_is_told_even_if_its_jobset_has_finished_meanwhile(
+    square: StatusHarness, doors: CallBlocker
+) -> None:
     """A gang that times out fails at once."""
     doors.fail = lambda _: ServerError(500)
     square.want(square.jobset, STARTED, "0.0")
     await asyncio.sleep(SOON)
-    square.heralds.rest(TRAIN)
+    square.heralds.quiesce(TRAIN)
     doors.fail = lambda _: None
-    await asyncio.sleep(PROGRESS_EVERY)
+    await asyncio.sleep(PROGRESS_INTERVAL)
     assert square.said == STARTED.message
 
 
-async def test_progress_of_a_jobset_that_has_finished_is_not_told(square: Square, doors: Doors) -> None:
+async def test_progress_of_a_jobset_that_has_finished_is_not_told(square: StatusHarness, doors: CallBlocker) -> None:
     square.want(square.jobset, waiting(1))
-    square.heralds.rest(TRAIN)
-    await asyncio.sleep(PROGRESS_EVERY)
-    assert doors.asked == []
+    square.heralds.quiesce(TRAIN)
+    await asyncio.sleep(PROGRESS_INTERVAL)
+    assert doors.calls == []
 
 
-async def test_of_a_gang_that_is_gone_nothing_is_said_and_nothing_is_kept(square: Square, doors: Doors) -> None:
-    doors.shut()
+async def test_of_a_gang_that_is_gone_nothing_is_said_and_nothing_is_kept(
+    square: StatusHarness, doors: CallBlocker
+) -> None:
+    doors.block()
     square.want(square.jobset, STARTED, "0.0")
     await asyncio.sleep(SOON)
-    square.heralds.forget(TRAIN)
-    doors.open()
-    await asyncio.sleep(2 * PROGRESS_EVERY)
+    square.heralds.forget_gang(TRAIN)
+    doors.unblock()
+    await asyncio.sleep(2 * PROGRESS_INTERVAL)
     heralds = square.heralds
-    assert (heralds._news, heralds._put_off, heralds._statuses._written) == ({}, {}, {})
+    assert (heralds._desired, heralds._retry_at, heralds._conditions._written) == ({}, {}, {})
 
 
-async def test_in_a_namespace_that_goes_nothing_is_tried_again(square: Square, doors: Doors) -> None:
+async def test_in_a_namespace_that_goes_nothing_is_tried_again(square: StatusHarness, doors: CallBlocker) -> None:
     cause = {"reason": "NamespaceTerminating", "message": "namespace default is being terminated"}
     doors.fail = lambda _: Forbidden(403, details={"causes": [cause]})
     square.want(square.jobset, STARTED, "0.0")
-    await asyncio.sleep(10 * PROGRESS_EVERY)
-    assert (len(doors.asked), square.failures) == (1, 0)
+    await asyncio.sleep(10 * PROGRESS_INTERVAL)
+    assert (len(doors.calls), square.failures) == (1, 0)
 
 
-async def test_who_no_longer_leads_stops(api: Api, memory: MemoryClient, doors: Doors, clock: VirtualClock) -> None:
-    square = Square(api, memory, clock)
+async def test_who_no_longer_leads_stops(
+    api: Api, memory: MemoryClient, doors: CallBlocker, clock: VirtualClock
+) -> None:
+    square = StatusHarness(api, memory, clock)
     doors.fail = lambda _: NotLeader("gone")
     square.want(square.jobset, STARTED, "0.0")
     with pytest.raises(ExceptionGroup) as ended:

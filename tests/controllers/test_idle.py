@@ -5,17 +5,17 @@ from __future__ import annotations
 import pytest
 from prometheus_client import CollectorRegistry
 
-from controllers.idle import MOST_RESOURCES, OTHER, IdleAccelerators, held
-from controllers.keys import Key
-from jobset_gate.model import GangSeen, PodSeen, Stage
+from controllers.idle import MAX_RESOURCES, OTHER, IdleAccelerators, held_devices
+from controllers.keys import GangKey
+from jobset_gate.model import BarrierStage, GangSnapshot, PodSeen
 from tests.jobset_gate.gangs import gang, jobset, pod, replicated_job, waiting_pod
 
-TRAIN, OTHERS = Key("default", "train"), Key("default", "others")
+TRAIN, OTHERS = GangKey("default", "train"), GangKey("default", "others")
 GPU, EFA = "nvidia.com/gpu", "vpc.amazonaws.com/efa"
 THREE = jobset(replicated_job(parallelism=3, completions=3, devices=((GPU, 8), (EFA, 4))))
 
 
-class Shown:
+class ScrapedIdle:
     """The collector, and what a scrape would show."""
 
     def __init__(self) -> None:
@@ -35,43 +35,43 @@ class Shown:
 
 
 @pytest.fixture
-def shown() -> Shown:
-    return Shown()
+def shown() -> ScrapedIdle:
+    return ScrapedIdle()
 
 
-def three(*pods: PodSeen) -> GangSeen:
+def three(*pods: PodSeen) -> GangSnapshot:
     return gang(*pods, jobset=THREE)
 
 
-def test_seconds_grow_while_pods_are_held(shown: Shown) -> None:
-    shown.idle.hold(TRAIN, {GPU: 8})
+def test_seconds_grow_while_pods_are_held(shown: ScrapedIdle) -> None:
+    shown.idle.set_held(TRAIN, {GPU: 8})
     shown.now += 10
     assert shown.seconds() == 80
     shown.now += 5
     assert (shown.seconds(), shown.now_idle()) == (120, 8)
 
 
-def test_they_stop_at_the_release(shown: Shown) -> None:
-    shown.idle.hold(TRAIN, {GPU: 8})
+def test_they_stop_at_the_release(shown: ScrapedIdle) -> None:
+    shown.idle.set_held(TRAIN, {GPU: 8})
     shown.now += 10
-    shown.idle.hold(TRAIN, {})
+    shown.idle.set_held(TRAIN, {})
     shown.now += 1000
     assert (shown.seconds(), shown.now_idle()) == (80, 0)
 
 
-def test_each_pass_replaces_the_one_before_and_gangs_add_up(shown: Shown) -> None:
-    shown.idle.hold(TRAIN, {GPU: 8})
-    shown.idle.hold(OTHERS, {GPU: 1, EFA: 2})
+def test_each_pass_replaces_the_one_before_and_gangs_add_up(shown: ScrapedIdle) -> None:
+    shown.idle.set_held(TRAIN, {GPU: 8})
+    shown.idle.set_held(OTHERS, {GPU: 1, EFA: 2})
     shown.now += 1
-    shown.idle.hold(TRAIN, {GPU: 16})
+    shown.idle.set_held(TRAIN, {GPU: 16})
     shown.now += 1
     assert (shown.seconds(), shown.seconds(EFA)) == (8 + 1 + 16 + 1, 4)
     assert (shown.now_idle(), shown.now_idle(EFA)) == (17, 2)
 
 
-def test_a_clock_that_is_put_back_takes_nothing_back(shown: Shown) -> None:
+def test_a_clock_that_is_put_back_takes_nothing_back(shown: ScrapedIdle) -> None:
     """A counter that falls is read as one that began anew."""
-    shown.idle.hold(TRAIN, {GPU: 1})
+    shown.idle.set_held(TRAIN, {GPU: 1})
     shown.now += 10
     assert shown.seconds() == 10
     shown.now -= 3600
@@ -80,25 +80,25 @@ def test_a_clock_that_is_put_back_takes_nothing_back(shown: Shown) -> None:
     assert shown.seconds() == 15
 
 
-def test_users_cannot_make_as_many_labels_as_they_like(shown: Shown) -> None:
-    for number in range(MOST_RESOURCES * 3):
-        shown.idle.hold(Key("default", f"gang-{number}"), {f"example.com/device-{number}": 1})
+def test_users_cannot_make_as_many_labels_as_they_like(shown: ScrapedIdle) -> None:
+    for number in range(MAX_RESOURCES * 3):
+        shown.idle.set_held(GangKey("default", f"gang-{number}"), {f"example.com/device-{number}": 1})
     shown.now += 1
-    assert len(shown.resources()) == MOST_RESOURCES + 1
-    assert shown.seconds(OTHER) == MOST_RESOURCES * 2
-    shown.idle.hold(TRAIN, {"example.com/device-0": 1})
+    assert len(shown.resources()) == MAX_RESOURCES + 1
+    assert shown.seconds(OTHER) == MAX_RESOURCES * 2
+    shown.idle.set_held(TRAIN, {"example.com/device-0": 1})
     assert shown.now_idle("example.com/device-0") == 2, "who has a label keeps it"
 
 
-def test_several_names_without_a_label_of_their_own_are_one(shown: Shown) -> None:
-    for number in range(MOST_RESOURCES):
-        shown.idle.hold(TRAIN, {f"example.com/device-{number}": 1})
-    shown.idle.hold(TRAIN, {"example.com/late": 1, "example.com/later": 2})
+def test_several_names_without_a_label_of_their_own_are_one(shown: ScrapedIdle) -> None:
+    for number in range(MAX_RESOURCES):
+        shown.idle.set_held(TRAIN, {f"example.com/device-{number}": 1})
+    shown.idle.set_held(TRAIN, {"example.com/late": 1, "example.com/later": 2})
     assert shown.now_idle(OTHER) == 3
 
 
-def test_nothing_is_shown_where_nobody_has_devices(shown: Shown) -> None:
-    shown.idle.hold(TRAIN, held(gang(pod(0))))
+def test_nothing_is_shown_where_nobody_has_devices(shown: ScrapedIdle) -> None:
+    shown.idle.set_held(TRAIN, held_devices(gang(pod(0))))
     assert shown.resources() == set()
 
 
@@ -108,7 +108,7 @@ def test_nothing_is_shown_where_nobody_has_devices(shown: Shown) -> None:
         ((), 0),
         ((pod(0), pod(1)), 2),
         ((pod(0), waiting_pod(1)), 1),
-        ((pod(0), pod(1, stage=Stage.PASSED)), 1),
+        ((pod(0), pod(1, stage=BarrierStage.PASSED)), 1),
         ((pod(0), pod(1, deleting=True)), 1),
         ((pod(0), pod(1, phase="Failed")), 1),
         ((pod(0), pod(1, phase="Succeeded")), 1),
@@ -130,9 +130,9 @@ def test_nothing_is_shown_where_nobody_has_devices(shown: Shown) -> None:
     ],
 )
 def test_only_pods_that_have_started_and_wait_hold_devices(pods: tuple[PodSeen, ...], many: int) -> None:
-    assert held(three(*pods)) == ({GPU: 8 * many, EFA: 4 * many} if many else {})
+    assert held_devices(three(*pods)) == ({GPU: 8 * many, EFA: 4 * many} if many else {})
 
 
 def test_a_pod_that_announces_itself_holds_its_devices_already() -> None:
     early = waiting_pod(0)
-    assert held(gang(early, jobset=THREE, announced={early.uid: 1.0})) == {GPU: 8, EFA: 4}
+    assert held_devices(gang(early, jobset=THREE, announced={early.uid: 1.0})) == {GPU: 8, EFA: 4}

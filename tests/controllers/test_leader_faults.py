@@ -9,8 +9,8 @@ from typing import Any
 import pytest
 from prometheus_client import CollectorRegistry
 
-from controllers.loop import Loop
-from controllers.manager import Manager, Options
+from controllers.loop import Controller
+from controllers.manager import Manager, ManagerOptions
 from jobset_gate import inject, names
 from jobset_gate.kube.access import Access
 from jobset_gate.kube.client import Client
@@ -40,7 +40,7 @@ class Pair:
 
     async def start(self) -> None:
         for identity in ("first", "second"):
-            options = Options(
+            options = ManagerOptions(
                 namespace=NAMESPACE,
                 identity=identity,
                 extend_crd=False,
@@ -122,7 +122,7 @@ async def test_a_worker_that_crashes_ends_all_of_the_leader_and_the_other_goes_o
         monkeypatch.undo()
         raise ZeroDivisionError
 
-    monkeypatch.setattr(Loop, "_once", crash)
+    monkeypatch.setattr(Controller, "_reconcile_key", crash)
     since = clock()
     await pair.gang("gang")
     await asyncio.wait([pair.tasks["first"]])

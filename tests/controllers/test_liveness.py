@@ -8,8 +8,8 @@ from contextlib import asynccontextmanager, suppress
 
 from prometheus_client import CollectorRegistry
 
-from controllers.liveness import Liveness
-from controllers.loop import STUCK_SECONDS, Loop, LoopMetrics
+from controllers.liveness import LivenessCheck
+from controllers.loop import STUCK_SECONDS, Controller, ControllerMetrics
 from controllers.queue import WorkQueue
 
 
@@ -19,12 +19,12 @@ class Leader:
     def __init__(self) -> None:
         self.leading = asyncio.Event()
         self.leading.set()
-        self.liveness = Liveness(self.leading)
+        self.liveness = LivenessCheck(self.leading)
         self.queue: WorkQueue[str] = WorkQueue()
         self.never = asyncio.Event()
         self.raises: Callable[[], BaseException] | None = None
-        self.loop = Loop("gang", self.queue, self.reconcile, LoopMetrics(CollectorRegistry()), workers=2)
-        self.liveness.asks(self.loop.trouble)
+        self.loop = Controller("gang", self.queue, self.reconcile, ControllerMetrics(CollectorRegistry()), workers=2)
+        self.liveness.add_checks(self.loop.health_error)
 
     async def reconcile(self, key: str) -> float | None:
         if key == "stuck":
@@ -42,7 +42,7 @@ class Leader:
 async def led() -> AsyncIterator[Leader]:
     leader = Leader()
     task = asyncio.create_task(leader.loop.run(), name="gangs")
-    leader.liveness.watch(task)
+    leader.liveness.watch_task(task)
     await asyncio.sleep(0)
     try:
         yield leader
@@ -79,8 +79,8 @@ async def test_a_leader_whose_workers_have_ended_is_not() -> None:
         leader.queue.shutdown()
         await asyncio.sleep(1)
         assert leader.wrong == "gangs has ended and the rest goes on"
-        leader.liveness = Liveness(leader.leading)
-        leader.liveness.asks(leader.loop.trouble)
+        leader.liveness = LivenessCheck(leader.leading)
+        leader.liveness.add_checks(leader.loop.health_error)
         assert leader.wrong == "2 of 2 workers of gang have ended"
 
 
@@ -97,7 +97,7 @@ async def test_a_standby_is_healthy_whatever_became_of_its_loops() -> None:
 
 async def test_a_part_that_failed_while_another_does_not_end_is_told_by_its_name() -> None:
     """Such a process would stand there for ever: neither at work nor gone."""
-    liveness = Liveness(asyncio.Event())
+    liveness = LivenessCheck(asyncio.Event())
 
     async def breaks() -> None:
         raise ValueError("a bug")
@@ -106,8 +106,8 @@ async def test_a_part_that_failed_while_another_does_not_end_is_told_by_its_name
         return
 
     fine, task = asyncio.create_task(ends()), asyncio.create_task(breaks(), name="informer of pods")
-    liveness.watch(fine)
-    liveness.watch(task)
+    liveness.watch_task(fine)
+    liveness.watch_task(task)
     assert liveness.check() == ""
     await asyncio.sleep(0)
     await asyncio.sleep(0)

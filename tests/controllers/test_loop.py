@@ -11,14 +11,14 @@ import structlog
 from prometheus_client import CollectorRegistry
 from structlog.testing import capture_logs
 
-from controllers.gates import LookAgain
-from controllers.keys import Key
-from controllers.loop import Loop, LoopMetrics
+from controllers.gates import Requeue
+from controllers.keys import GangKey
+from controllers.loop import Controller, ControllerMetrics
 from controllers.queue import WorkQueue
 from jobset_gate.kube.errors import NotLeader, ServerError, Throttled
 
 
-class Desk:
+class ControllerHarness:
     """A queue with workers, and when each key was worked on."""
 
     def __init__(self, workers: int = 2) -> None:
@@ -28,7 +28,7 @@ class Desk:
         self.raises: dict[str, Callable[[], Exception]] = {}
         self.again: dict[str, float] = {}
         self.waits: dict[str, asyncio.Event] = {}
-        self.loop = Loop("gang", self.queue, self.reconcile, LoopMetrics(self.registry), workers=workers)
+        self.loop = Controller("gang", self.queue, self.reconcile, ControllerMetrics(self.registry), workers=workers)
 
     async def reconcile(self, key: str) -> float | None:
         self.at.setdefault(key, []).append(asyncio.get_running_loop().time())
@@ -47,8 +47,8 @@ class Desk:
 
 
 @asynccontextmanager
-async def open_desk(workers: int = 2) -> AsyncIterator[Desk]:
-    desk = Desk(workers)
+async def open_desk(workers: int = 2) -> AsyncIterator[ControllerHarness]:
+    desk = ControllerHarness(workers)
     task = asyncio.create_task(desk.loop.run())
     try:
         yield desk
@@ -144,7 +144,7 @@ async def test_after_success_the_next_failure_is_a_first_one() -> None:
 
 async def test_looking_again_is_no_error() -> None:
     async with open_desk() as desk:
-        desk.raises["a"] = lambda: LookAgain("somebody was faster")
+        desk.raises["a"] = lambda: Requeue("somebody was faster")
         desk.queue.add("a")
         await asyncio.sleep(0.004)
         desk.raises.clear()
@@ -169,7 +169,7 @@ async def test_what_was_added_while_it_was_worked_on_is_worked_on_again() -> Non
 
 
 async def test_a_write_refused_for_want_of_the_lease_ends_all_workers() -> None:
-    desk = Desk(workers=3)
+    desk = ControllerHarness(workers=3)
     desk.raises["a"] = lambda: NotLeader("the lease is not surely ours")
     desk.queue.add("a")
     with pytest.raises(ExceptionGroup) as stopped:
@@ -178,7 +178,7 @@ async def test_a_write_refused_for_want_of_the_lease_ends_all_workers() -> None:
 
 
 async def test_a_key_is_not_lost_to_the_queue_when_its_worker_is_stopped() -> None:
-    desk = Desk(workers=1)
+    desk = ControllerHarness(workers=1)
     desk.raises["a"] = lambda: NotLeader("no")
     desk.queue.add("a")
     with pytest.raises(ExceptionGroup):
@@ -187,16 +187,16 @@ async def test_a_key_is_not_lost_to_the_queue_when_its_worker_is_stopped() -> No
 
 
 async def test_what_a_pass_logs_says_which_gang_it_is_about() -> None:
-    queue: WorkQueue[Key] = WorkQueue()
+    queue: WorkQueue[GangKey] = WorkQueue()
 
-    async def reconcile(_: Key) -> float | None:
+    async def reconcile(_: GangKey) -> float | None:
         structlog.get_logger("deep.inside").info("something")
         raise ServerError(500)
 
-    loop = Loop("gang", queue, reconcile, LoopMetrics(CollectorRegistry()), workers=1)
+    loop = Controller("gang", queue, reconcile, ControllerMetrics(CollectorRegistry()), workers=1)
     with capture_logs(processors=[structlog.contextvars.merge_contextvars]) as lines:
         task = asyncio.create_task(loop.run())
-        queue.add(Key("team-a", "train"))
+        queue.add(GangKey("team-a", "train"))
         await asyncio.sleep(0.001)
         task.cancel()
         await asyncio.gather(task, return_exceptions=True)

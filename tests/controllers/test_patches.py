@@ -9,27 +9,27 @@ from contextlib import asynccontextmanager
 import msgspec
 import pytest
 
-from controllers.keys import Key
-from controllers.patches import PATIENCE, STRAGGLES_AFTER, STRAGGLES_AT_MOST, TOLD_PATIENCE, Patches
+from controllers.keys import GangKey
+from controllers.patches import CONFIG_MAP_GRACE, DELIVERY_GRACE, REPATCH_AFTER, REPATCH_MAX, VerdictPatcher
 from jobset_gate import names, verdicts
 from jobset_gate.kube.errors import Conflict, KubeError, NotFound, NotLeader, ServerError, Throttled, Unreachable
 from jobset_gate.kube.resources import PODS
 from jobset_gate.sim.clock import VirtualClock
-from tests.controllers.doors import Doors
+from tests.controllers.doors import CallBlocker
 from tests.controllers.objects import notes, store_pod, store_pods, verdict_on
 from tests.jobset_gate.gangs import verdict
 from tests.jobset_gate.world.api import Api
 from tests.jobset_gate.world.client import Call, MemoryClient
 
-TRAIN = Key("default", "train")
-OTHER = Key("default", "other")
+TRAIN = GangKey("default", "train")
+OTHER = GangKey("default", "other")
 RELEASE = verdict()
 TEXT = verdicts.render(RELEASE)
 SOON = 0.01
 """Virtual seconds in which everything that can be sent is sent."""
 
 
-class Sender:
+class PatcherHarness:
     """Patches at work, and what became of them."""
 
     def __init__(
@@ -37,21 +37,21 @@ class Sender:
         memory: MemoryClient,
         clock: VirtualClock,
         concurrency: int = 4,
-        told: Mapping[tuple[Key, str], float] | None = None,
+        told: Mapping[tuple[GangKey, str], float] | None = None,
     ) -> None:
         self.outcomes: list[str] = []
-        self.patches = Patches(
+        self.patches = VerdictPatcher(
             memory.client,
             concurrency=concurrency,
-            sent=self.outcomes.append,
-            told={} if told is None else told,
+            on_patched=self.outcomes.append,
+            delivered={} if told is None else told,
             clock=clock,
         )
-        self.want = self.patches.want
+        self.want = self.patches.set_waiting_pods
 
 
 @asynccontextmanager
-async def running(sender: Sender) -> AsyncIterator[Sender]:
+async def running(sender: PatcherHarness) -> AsyncIterator[PatcherHarness]:
     task = asyncio.create_task(sender.patches.run())
     try:
         yield sender
@@ -61,23 +61,23 @@ async def running(sender: Sender) -> AsyncIterator[Sender]:
 
 
 @pytest.fixture
-async def sender(memory: MemoryClient, clock: VirtualClock) -> AsyncIterator[Sender]:
-    async with running(Sender(memory, clock)) as started:
+async def sender(memory: MemoryClient, clock: VirtualClock) -> AsyncIterator[PatcherHarness]:
+    async with running(PatcherHarness(memory, clock)) as started:
         yield started
 
 
-async def test_a_fresh_verdict_goes_to_every_pod_that_waits(api: Api, sender: Sender) -> None:
+async def test_a_fresh_verdict_goes_to_every_pod_that_waits(api: Api, sender: PatcherHarness) -> None:
     pods = store_pods(api, 10)
     again = sender.want(TRAIN, pods, RELEASE, fresh=True)
     await asyncio.sleep(SOON)
     assert {verdict_on(api, pod) for pod in pods} == {TEXT}
     assert sender.outcomes == ["ok"] * 10
     assert again is not None
-    assert 0 < again <= STRAGGLES_AFTER, "somebody looks whether it helped"
+    assert 0 < again <= REPATCH_AFTER, "somebody looks whether it helped"
 
 
 async def test_no_pod_is_patched_twice_for_one_verdict_while_it_has_time(
-    api: Api, doors: Doors, sender: Sender
+    api: Api, doors: CallBlocker, sender: PatcherHarness
 ) -> None:
     pods = store_pods(api, 3)
     for _ in range(5):
@@ -85,36 +85,36 @@ async def test_no_pod_is_patched_twice_for_one_verdict_while_it_has_time(
     await asyncio.sleep(SOON)
     sender.want(TRAIN, pods, RELEASE, fresh=False)
     await asyncio.sleep(SOON)
-    assert len(doors.asked) == 3
+    assert len(doors.calls) == 3
 
 
 async def test_a_pod_that_comes_later_gets_a_moment_to_see_the_configmap_by_itself(
-    api: Api, doors: Doors, sender: Sender
+    api: Api, doors: CallBlocker, sender: PatcherHarness
 ) -> None:
     pods = store_pods(api, 1)
-    assert sender.want(TRAIN, pods, RELEASE, fresh=False) == pytest.approx(PATIENCE)
+    assert sender.want(TRAIN, pods, RELEASE, fresh=False) == pytest.approx(CONFIG_MAP_GRACE)
     await asyncio.sleep(SOON)
-    assert doors.asked == []
-    await asyncio.sleep(PATIENCE)
+    assert doors.calls == []
+    await asyncio.sleep(CONFIG_MAP_GRACE)
     sender.want(TRAIN, pods, RELEASE, fresh=False)
     await asyncio.sleep(SOON)
     assert verdict_on(api, pods[0]) == TEXT
 
 
 async def test_a_pod_that_was_told_on_the_stream_is_patched_only_if_it_still_waits(
-    api: Api, memory: MemoryClient, doors: Doors, clock: VirtualClock
+    api: Api, memory: MemoryClient, doors: CallBlocker, clock: VirtualClock
 ) -> None:
-    told: dict[tuple[Key, str], float] = {}
-    async with running(Sender(memory, clock, told=told)) as sender:
+    told: dict[tuple[GangKey, str], float] = {}
+    async with running(PatcherHarness(memory, clock, told=told)) as sender:
         heard, deaf = store_pods(api, 2)
         told[TRAIN, heard.uid] = clock()
         sender.want(TRAIN, [heard, deaf], RELEASE, fresh=True)
         await asyncio.sleep(SOON)
-        assert [call.name for call in doors.asked] == [deaf.name]
-        await asyncio.sleep(TOLD_PATIENCE - 1)
+        assert [call.name for call in doors.calls] == [deaf.name]
+        await asyncio.sleep(DELIVERY_GRACE - 1)
         sender.want(TRAIN, [heard], RELEASE, fresh=False)
         await asyncio.sleep(SOON)
-        assert len(doors.asked) == 1
+        assert len(doors.calls) == 1
         await asyncio.sleep(1)
         sender.want(TRAIN, [heard], RELEASE, fresh=False)
         await asyncio.sleep(SOON)
@@ -125,15 +125,15 @@ async def test_somebody_looks_again_when_those_who_were_told_should_have_passed(
     memory: MemoryClient, api: Api, clock: VirtualClock
 ) -> None:
     (pod,) = store_pods(api, 1)
-    patches = Sender(memory, clock, told={(TRAIN, pod.uid): clock()}).patches
-    assert patches.want(TRAIN, [pod], RELEASE, fresh=True) == pytest.approx(TOLD_PATIENCE)
+    patches = PatcherHarness(memory, clock, told={(TRAIN, pod.uid): clock()}).patches
+    assert patches.set_waiting_pods(TRAIN, [pod], RELEASE, fresh=True) == pytest.approx(DELIVERY_GRACE)
 
 
-async def test_a_straggler_is_patched_again_with_something_that_has_changed(api: Api, sender: Sender) -> None:
+async def test_a_straggler_is_patched_again_with_something_that_has_changed(api: Api, sender: PatcherHarness) -> None:
     """The kubelet looks at a pod again only when it changes."""
     pods = store_pods(api, 1)
     sender.want(TRAIN, pods, RELEASE, fresh=True)
-    await asyncio.sleep(STRAGGLES_AFTER + SOON)
+    await asyncio.sleep(REPATCH_AFTER + SOON)
     first = dict(notes(api, pods[0]))
     sender.want(TRAIN, pods, RELEASE, fresh=False)
     await asyncio.sleep(SOON)
@@ -144,46 +144,46 @@ async def test_a_straggler_is_patched_again_with_something_that_has_changed(api:
 
 
 async def test_a_straggler_is_patched_ever_less_often_but_never_given_up(
-    api: Api, doors: Doors, sender: Sender
+    api: Api, doors: CallBlocker, sender: PatcherHarness
 ) -> None:
     pods = store_pods(api, 1)
     sender.want(TRAIN, pods, RELEASE, fresh=True)
     for _ in range(30 * 60):
         await asyncio.sleep(1.0)
         sender.want(TRAIN, pods, RELEASE, fresh=False)
-    assert 25 <= len(doors.asked) <= 40
-    before = len(doors.asked)
-    for _ in range(int(STRAGGLES_AT_MOST) + 2):
+    assert 25 <= len(doors.calls) <= 40
+    before = len(doors.calls)
+    for _ in range(int(REPATCH_MAX) + 2):
         await asyncio.sleep(1.0)
         sender.want(TRAIN, pods, RELEASE, fresh=False)
-    assert len(doors.asked) == before + 1
+    assert len(doors.calls) == before + 1
 
 
-async def test_the_time_to_look_again_is_when_the_next_straggler_is_due(api: Api, sender: Sender) -> None:
+async def test_the_time_to_look_again_is_when_the_next_straggler_is_due(api: Api, sender: PatcherHarness) -> None:
     pods = store_pods(api, 1)
     sender.want(TRAIN, pods, RELEASE, fresh=True)
     await asyncio.sleep(1.0)
     again = sender.want(TRAIN, pods, RELEASE, fresh=False)
-    assert again == pytest.approx(STRAGGLES_AFTER - 1.0, abs=SOON)
+    assert again == pytest.approx(REPATCH_AFTER - 1.0, abs=SOON)
 
 
 async def test_a_pod_that_has_the_verdict_from_before_a_crash_is_not_patched_again_at_once(
-    api: Api, doors: Doors, sender: Sender
+    api: Api, doors: CallBlocker, sender: PatcherHarness
 ) -> None:
     (pod,) = store_pods(api, 1)
     told = msgspec.structs.replace(pod, verdict=TEXT)
     sender.want(TRAIN, [told], RELEASE, fresh=False)
-    await asyncio.sleep(PATIENCE + SOON)
+    await asyncio.sleep(CONFIG_MAP_GRACE + SOON)
     sender.want(TRAIN, [told], RELEASE, fresh=False)
     await asyncio.sleep(SOON)
-    assert doors.asked == []
-    await asyncio.sleep(STRAGGLES_AFTER)
+    assert doors.calls == []
+    await asyncio.sleep(REPATCH_AFTER)
     sender.want(TRAIN, [told], RELEASE, fresh=False)
     await asyncio.sleep(SOON)
     assert notes(api, pod)[names.NUDGE] == "1", "but it still waits: now it is"
 
 
-async def test_another_verdict_is_news_to_all(api: Api, sender: Sender) -> None:
+async def test_another_verdict_is_news_to_all(api: Api, sender: PatcherHarness) -> None:
     pods = store_pods(api, 2)
     sender.want(TRAIN, pods, RELEASE, fresh=True)
     await asyncio.sleep(SOON)
@@ -193,7 +193,7 @@ async def test_another_verdict_is_news_to_all(api: Api, sender: Sender) -> None:
     assert {verdict_on(api, pod) for pod in pods} == {verdicts.render(younger)}
 
 
-async def test_nobody_waiting_means_nothing_to_come_back_for(api: Api, sender: Sender) -> None:
+async def test_nobody_waiting_means_nothing_to_come_back_for(api: Api, sender: PatcherHarness) -> None:
     pods = store_pods(api, 1)
     sender.want(TRAIN, pods, RELEASE, fresh=True)
     await asyncio.sleep(SOON)
@@ -202,80 +202,80 @@ async def test_nobody_waiting_means_nothing_to_come_back_for(api: Api, sender: S
 
 
 async def test_a_pod_that_passed_while_its_patch_stood_in_the_queue_is_not_patched(
-    api: Api, doors: Doors, memory: MemoryClient, clock: VirtualClock
+    api: Api, doors: CallBlocker, memory: MemoryClient, clock: VirtualClock
 ) -> None:
-    async with running(Sender(memory, clock, concurrency=1)) as sender:
-        doors.shut()
+    async with running(PatcherHarness(memory, clock, concurrency=1)) as sender:
+        doors.block()
         pods = store_pods(api, 3)
         sender.want(TRAIN, pods, RELEASE, fresh=True)
         await asyncio.sleep(SOON)
         sender.want(TRAIN, pods[:2], RELEASE, fresh=False)
-        doors.open()
+        doors.unblock()
         await asyncio.sleep(SOON)
         assert [bool(verdict_on(api, pod)) for pod in pods] == [True, True, False]
 
 
 async def test_a_gang_that_is_forgotten_is_not_patched_any_more(
-    api: Api, doors: Doors, memory: MemoryClient, clock: VirtualClock
+    api: Api, doors: CallBlocker, memory: MemoryClient, clock: VirtualClock
 ) -> None:
-    async with running(Sender(memory, clock, concurrency=1)) as sender:
-        doors.shut()
+    async with running(PatcherHarness(memory, clock, concurrency=1)) as sender:
+        doors.block()
         pods = store_pods(api, 3)
         sender.want(TRAIN, pods, RELEASE, fresh=True)
         await asyncio.sleep(SOON)
-        sender.patches.forget(TRAIN)
+        sender.patches.forget_gang(TRAIN)
         assert sender.patches.depth == 0
-        doors.open()
+        doors.unblock()
         await asyncio.sleep(SOON)
-        assert len(doors.asked) == 1, "only the one under way"
+        assert len(doors.calls) == 1, "only the one under way"
 
 
 # --- Many gangs -----------------------------------------------------------------------------------------------------
 
 
 async def test_a_gang_of_ten_does_not_wait_for_a_gang_of_a_thousand(
-    api: Api, doors: Doors, memory: MemoryClient, clock: VirtualClock
+    api: Api, doors: CallBlocker, memory: MemoryClient, clock: VirtualClock
 ) -> None:
-    async with running(Sender(memory, clock, concurrency=4)) as sender:
-        doors.shut()
+    async with running(PatcherHarness(memory, clock, concurrency=4)) as sender:
+        doors.block()
         sender.want(TRAIN, store_pods(api, 1000), RELEASE, fresh=True)
         await asyncio.sleep(SOON)
         sender.want(OTHER, store_pods(api, 10, gang="other"), RELEASE, fresh=True)
-        doors.open()
+        doors.unblock()
         await asyncio.sleep(SOON)
-        order = [call.name.split("-")[0] for call in doors.asked]
+        order = [call.name.split("-")[0] for call in doors.calls]
         assert len(order) == 1010
         assert max(index for index, gang in enumerate(order) if gang == "other") < 30
 
 
 @pytest.mark.parametrize("concurrency", [1, 4, 16])
 async def test_no_more_patches_are_under_way_than_allowed(
-    api: Api, doors: Doors, memory: MemoryClient, clock: VirtualClock, concurrency: int
+    api: Api, doors: CallBlocker, memory: MemoryClient, clock: VirtualClock, concurrency: int
 ) -> None:
-    async with running(Sender(memory, clock, concurrency=concurrency)) as sender:
+    async with running(PatcherHarness(memory, clock, concurrency=concurrency)) as sender:
         sender.want(TRAIN, store_pods(api, 100), RELEASE, fresh=True)
         assert sender.patches.depth == 100
         await asyncio.sleep(SOON)
-        assert doors.most_inside == concurrency
+        assert doors.max_in_flight == concurrency
         assert len(sender.outcomes) == 100
 
 
-async def test_work_that_comes_after_a_pause_is_done(api: Api, sender: Sender) -> None:
+async def test_work_that_comes_after_a_pause_is_done(api: Api, sender: PatcherHarness) -> None:
     for number in range(3):
         pod = store_pod(api, f"train-{number}")
-        sender.want(Key("default", f"gang-{number}"), [pod], RELEASE, fresh=True)
+        sender.want(GangKey("default", f"gang-{number}"), [pod], RELEASE, fresh=True)
         await asyncio.sleep(10.0)
         assert verdict_on(api, pod) == TEXT
 
 
 async def test_with_the_channel_switched_off_nothing_is_sent(
-    api: Api, doors: Doors, memory: MemoryClient, clock: VirtualClock
+    api: Api, doors: CallBlocker, memory: MemoryClient, clock: VirtualClock
 ) -> None:
-    sender = Sender(memory, clock, concurrency=0)
+    sender = PatcherHarness(memory, clock, concurrency=0)
     task = asyncio.create_task(sender.patches.run())
     assert sender.want(TRAIN, store_pods(api, 3), RELEASE, fresh=True) is None
     await asyncio.sleep(SOON)
-    assert doors.asked == []
+    assert doors.calls == []
     task.cancel()
     await asyncio.gather(task, return_exceptions=True)
 
@@ -283,7 +283,7 @@ async def test_with_the_channel_switched_off_nothing_is_sent(
 # --- Failures -------------------------------------------------------------------------------------------------------
 
 
-async def test_the_verdict_does_not_land_on_a_namesake(api: Api, sender: Sender) -> None:
+async def test_the_verdict_does_not_land_on_a_namesake(api: Api, sender: PatcherHarness) -> None:
     (old,) = store_pods(api, 1)
     api.remove(PODS, old.name)
     successor = store_pod(api, old.name)
@@ -293,14 +293,16 @@ async def test_the_verdict_does_not_land_on_a_namesake(api: Api, sender: Sender)
     assert sender.outcomes == ["gone"]
 
 
-async def test_the_body_carries_the_uid_and_nothing_but_annotations(api: Api, doors: Doors, sender: Sender) -> None:
+async def test_the_body_carries_the_uid_and_nothing_but_annotations(
+    api: Api, doors: CallBlocker, sender: PatcherHarness
+) -> None:
     (pod,) = store_pods(api, 1)
     sender.want(TRAIN, [pod], RELEASE, fresh=True)
     await asyncio.sleep(SOON)
-    assert doors.asked[0].body == {"metadata": {"uid": pod.uid, "annotations": {names.VERDICT: TEXT}}}
+    assert doors.calls[0].body == {"metadata": {"uid": pod.uid, "annotations": {names.VERDICT: TEXT}}}
 
 
-async def test_a_pod_that_is_gone_is_no_trouble(api: Api, sender: Sender) -> None:
+async def test_a_pod_that_is_gone_is_no_trouble(api: Api, sender: PatcherHarness) -> None:
     pods = store_pods(api, 2)
     api.remove(PODS, pods[0].name)
     sender.want(TRAIN, pods, RELEASE, fresh=True)
@@ -312,7 +314,7 @@ async def test_a_pod_that_is_gone_is_no_trouble(api: Api, sender: Sender) -> Non
     "error", [ServerError(500), Throttled(429), Unreachable("reset"), Conflict(409), NotFound(404)]
 )
 async def test_a_patch_that_failed_is_tried_again_when_the_pod_still_waits(
-    api: Api, doors: Doors, sender: Sender, error: KubeError
+    api: Api, doors: CallBlocker, sender: PatcherHarness, error: KubeError
 ) -> None:
     pods = store_pods(api, 3)
     doors.fail = lambda call: error if call.name == pods[0].name else None
@@ -320,16 +322,16 @@ async def test_a_patch_that_failed_is_tried_again_when_the_pod_still_waits(
     await asyncio.sleep(SOON)
     assert [bool(verdict_on(api, pod)) for pod in pods] == [False, True, True]
     doors.fail = lambda _: None
-    await asyncio.sleep(STRAGGLES_AFTER)
+    await asyncio.sleep(REPATCH_AFTER)
     sender.want(TRAIN, pods[:1], RELEASE, fresh=False)
     await asyncio.sleep(SOON)
     assert verdict_on(api, pods[0]) == TEXT
 
 
 async def test_a_replica_that_no_longer_leads_stops_sending(
-    api: Api, doors: Doors, memory: MemoryClient, clock: VirtualClock
+    api: Api, doors: CallBlocker, memory: MemoryClient, clock: VirtualClock
 ) -> None:
-    sender = Sender(memory, clock)
+    sender = PatcherHarness(memory, clock)
 
     def lost(_: Call) -> KubeError:
         return NotLeader("the lease is not surely ours")
@@ -339,4 +341,4 @@ async def test_a_replica_that_no_longer_leads_stops_sending(
     with pytest.raises(ExceptionGroup) as stopped:
         await sender.patches.run()
     assert stopped.group_contains(NotLeader)
-    assert len(doors.asked) <= 4
+    assert len(doors.calls) <= 4

@@ -9,8 +9,8 @@ import pytest
 from prometheus_client import CollectorRegistry, generate_latest
 from prometheus_client.parser import text_string_to_metric_families
 
-from controllers.loop import Loop, LoopMetrics
-from controllers.plumbing import Plumbing
+from controllers.loop import Controller, ControllerMetrics
+from controllers.plumbing import RuntimeMetrics
 from controllers.queue import WorkQueue
 from jobset_gate import names
 
@@ -35,14 +35,14 @@ KNOWN: Mapping[str, tuple[str, set[str]]] = {
 OURS = {"rest_client_requests_total": {"resource"}}
 
 
-class Plant:
+class MetricsHarness:
     """All of it at work, and what a scrape would show."""
 
     def __init__(self) -> None:
         self.registry = CollectorRegistry()
-        self.plumbing = Plumbing(self.registry, "https://10.0.0.1:6443")
-        self.queue: WorkQueue[str] = self.plumbing.queue("gang")
-        self.loop = Loop("gang", self.queue, self.reconcile, LoopMetrics(self.registry), workers=3)
+        self.plumbing = RuntimeMetrics(self.registry, "https://10.0.0.1:6443")
+        self.queue: WorkQueue[str] = self.plumbing.new_queue("gang")
+        self.loop = Controller("gang", self.queue, self.reconcile, ControllerMetrics(self.registry), workers=3)
 
     async def reconcile(self, key: str) -> float | None:
         if key == "bad":
@@ -55,8 +55,8 @@ class Plant:
         for key in keys:
             self.queue.add(key)
         await asyncio.sleep(1)
-        self.plumbing.request("list", "pods", "200", 0.3)
-        self.plumbing.request("patch", "pods", "<error>", 0.3)
+        self.plumbing.observe_request("list", "pods", "200", 0.3)
+        self.plumbing.observe_request("patch", "pods", "<error>", 0.3)
         await asyncio.sleep(9)
         task.cancel()
         await asyncio.gather(task, return_exceptions=True)
@@ -66,11 +66,11 @@ class Plant:
 
 
 @pytest.fixture
-def plant() -> Plant:
-    return Plant()
+def plant() -> MetricsHarness:
+    return MetricsHarness()
 
 
-async def test_every_name_has_its_type_and_its_labels(plant: Plant) -> None:
+async def test_every_name_has_its_type_and_its_labels(plant: MetricsHarness) -> None:
     await plant.work("a", "bad")
     found = {}
     for family in text_string_to_metric_families(generate_latest(plant.registry).decode()):
@@ -80,7 +80,7 @@ async def test_every_name_has_its_type_and_its_labels(plant: Plant) -> None:
     assert {name: it for name, it in found.items() if name in KNOWN} == KNOWN
 
 
-async def test_methods_are_those_of_http_and_the_host_is_the_api_servers(plant: Plant) -> None:
+async def test_methods_are_those_of_http_and_the_host_is_the_api_servers(plant: MetricsHarness) -> None:
     await plant.work()
     where = {"host": "10.0.0.1:6443", "resource": "pods"}
     assert plant.value("rest_client_requests_total", code="200", method="GET", **where) == 1
@@ -88,7 +88,7 @@ async def test_methods_are_those_of_http_and_the_host_is_the_api_servers(plant: 
     assert plant.value("rest_client_request_duration_seconds_sum", verb="GET", host="10.0.0.1:6443") == 0.3
 
 
-async def test_what_nobody_foresaw_is_counted_as_a_panic_too(plant: Plant) -> None:
+async def test_what_nobody_foresaw_is_counted_as_a_panic_too(plant: MetricsHarness) -> None:
     await plant.work("bad")
     failed = plant.value("controller_runtime_reconcile_errors_total", controller="gang")
     assert failed is not None
@@ -97,21 +97,21 @@ async def test_what_nobody_foresaw_is_counted_as_a_panic_too(plant: Plant) -> No
     assert plant.value("workqueue_retries_total", name="gang", controller="gang") == failed
 
 
-def test_every_result_is_zero_before_the_first(plant: Plant) -> None:
+def test_every_result_is_zero_before_the_first(plant: MetricsHarness) -> None:
     for result in ("success", "error", "requeue", "requeue_after"):
         assert plant.value("controller_runtime_reconcile_total", controller="gang", result=result) == 0
     assert plant.value("controller_runtime_max_concurrent_reconciles", controller="gang") == 3
 
 
 @pytest.mark.parametrize(("outcome", "missing"), [("extended", 0), ("forbidden", 1), ("not installed", 0)])
-def test_a_field_that_may_not_be_added_is_missing(plant: Plant, outcome: str, missing: int) -> None:
-    plant.plumbing.crd("forbidden")
-    plant.plumbing.crd(outcome)
+def test_a_field_that_may_not_be_added_is_missing(plant: MetricsHarness, outcome: str, missing: int) -> None:
+    plant.plumbing.observe_crd_pass("forbidden")
+    plant.plumbing.observe_crd_pass(outcome)
     assert plant.value("jobset_gate_crd_field_missing") == missing
     assert plant.value("jobset_gate_crd_passes_total", outcome=outcome.replace(" ", "_")) in (1, 2)
 
 
-def test_the_lease_has_a_status_before_anybody_leads(plant: Plant) -> None:
+def test_the_lease_has_a_status_before_anybody_leads(plant: MetricsHarness) -> None:
     assert plant.value("leader_election_master_status", name=names.LEASE) == 0
-    plant.plumbing.leading(True)
+    plant.plumbing.set_leading(True)
     assert plant.value("leader_election_master_status", name=names.LEASE) == 1

@@ -154,9 +154,9 @@ async def test_the_backoff_of_a_key_doubles_up_to_the_cap_and_starts_anew_when_f
     ceilings = [min(60.0, 0.005 * 2**i) for i in range(20)]
     assert all(ceiling / 2 <= wait <= ceiling for wait, ceiling in zip(waits, ceilings, strict=True))
     assert len({wait / ceiling for wait, ceiling in zip(waits, ceilings, strict=True)}) > 10
-    assert queue.failures("a") == 20
+    assert queue.num_requeues("a") == 20
     queue.forget("a")
-    assert queue.failures("a") == 0
+    assert queue.num_requeues("a") == 0
     assert queue.add_rate_limited("a") <= 0.005
 
 

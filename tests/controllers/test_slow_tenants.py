@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 from prometheus_client import CollectorRegistry
 
-from controllers.manager import Manager, Options
+from controllers.manager import Manager, ManagerOptions
 from jobset_gate import inject, names
 from jobset_gate.kube.access import Access
 from jobset_gate.kube.client import Client, PatchType
@@ -98,7 +98,7 @@ async def cluster() -> AsyncIterator[Cluster]:
         await jobset_crd.install(client)
         for name in (SLOW, QUICK):
             await client.create(NAMESPACES, {"metadata": {"name": name}})
-        options = Options(leader_elect=False, extend_crd=False, workers=WORKERS, registry=CollectorRegistry())
+        options = ManagerOptions(leader_elect=False, extend_crd=False, workers=WORKERS, registry=CollectorRegistry())
         manager = Manager(Access(server=server.url), options)
         running = asyncio.create_task(manager.run())
         await manager.leading.wait()

@@ -11,13 +11,13 @@ import aiohttp
 import pytest
 
 from controllers import stream, stream_sockets
-from controllers.heartbeats import HEARTBEAT
-from controllers.stream import LISTEN_AGAIN, SILENCE
-from controllers.stream_connection import LONGEST
+from controllers.heartbeats import KEEPALIVE_INTERVAL
+from controllers.stream import LISTEN_RETRY_SECONDS, REQUEST_TIMEOUT
+from controllers.stream_connection import MAX_REQUEST_BYTES
 from jobset_gate import verdicts
-from jobset_gate.model import GateSeen, Kind
+from jobset_gate.model import ConfigMapSeen, VerdictKind
 from jobset_gate.sim.clock import VirtualClock
-from tests.controllers.streams import TRAIN, Gate, path, served, until
+from tests.controllers.streams import TRAIN, ServedStream, path, serving, until
 from tests.jobset_gate import gangs
 from tests.jobset_gate.gangs import verdict
 
@@ -25,72 +25,72 @@ TEXT = verdicts.render(verdict())
 
 
 @pytest.fixture
-async def gate(clock: VirtualClock) -> AsyncIterator[Gate]:
-    async with served(Gate(clock)) as made:
+async def gate(clock: VirtualClock) -> AsyncIterator[ServedStream]:
+    async with serving(ServedStream(clock)) as made:
         yield made
 
 
 # --- Holding and answering ------------------------------------------------------------------------------------------
 
 
-async def test_a_request_is_held_until_the_verdict_and_then_closed(gate: Gate) -> None:
-    client = await (await gate.ask()).held()
-    gate.keep(verdict())
-    await gate.book.tell(TRAIN, verdict())
+async def test_a_request_is_held_until_the_verdict_and_then_closed(gate: ServedStream) -> None:
+    client = await (await gate.connect_and_ask()).held()
+    gate.store_verdict(verdict())
+    await gate.book.answer_requests(TRAIN, verdict())
     assert await client.rest() == TEXT
     await until(lambda: gate.outcomes == ["told"])
-    assert gate.book.open == 0
+    assert gate.book.open_count == 0
 
 
-async def test_an_ordinary_http_client_reads_it_too(gate: Gate) -> None:
+async def test_an_ordinary_http_client_reads_it_too(gate: ServedStream) -> None:
     async with aiohttp.ClientSession() as session, session.get(gate.stream.url + path("pod-workers-0-0")) as answer:
         assert (answer.status, answer.content_type) == (200, "text/plain")
         assert await answer.content.readline() == b"\n"
-        await gate.book.tell(TRAIN, verdict())
+        await gate.book.answer_requests(TRAIN, verdict())
         assert (await answer.content.read()).decode() == TEXT
 
 
-async def test_a_verdict_of_several_lines_comes_whole(gate: Gate) -> None:
-    client = await (await gate.ask()).held()
-    timeout = verdict(Kind.TIMEOUT, cause="TimedOut")
-    await gate.book.tell(TRAIN, timeout)
+async def test_a_verdict_of_several_lines_comes_whole(gate: ServedStream) -> None:
+    client = await (await gate.connect_and_ask()).held()
+    timeout = verdict(VerdictKind.TIMEOUT, cause="TimedOut")
+    await gate.book.answer_requests(TRAIN, timeout)
     assert await client.rest() == verdicts.render(timeout)
 
 
-async def test_a_held_request_gets_an_empty_line_now_and_then(gate: Gate, clock: VirtualClock) -> None:
-    client = await (await gate.ask()).held()
+async def test_a_held_request_gets_an_empty_line_now_and_then(gate: ServedStream, clock: VirtualClock) -> None:
+    client = await (await gate.connect_and_ask()).held()
     since = clock()
     for beat in range(1, 4):
         assert await client.reader.readline() == b"\n"
-        assert beat * HEARTBEAT <= clock() - since <= beat * HEARTBEAT + 3 * beat
+        assert beat * KEEPALIVE_INTERVAL <= clock() - since <= beat * KEEPALIVE_INTERVAL + 3 * beat
 
 
-async def test_all_who_wait_are_told_at_once(gate: Gate) -> None:
-    clients = [await (await gate.ask(pod)).held() for pod in gate.see_pods(200)]
-    await gate.book.tell(TRAIN, verdict())
+async def test_all_who_wait_are_told_at_once(gate: ServedStream) -> None:
+    clients = [await (await gate.connect_and_ask(pod)).held() for pod in gate.add_pods(200)]
+    await gate.book.answer_requests(TRAIN, verdict())
     assert [await client.rest() for client in clients] == [TEXT] * 200
 
 
-async def test_only_those_whom_the_verdict_binds_are_told(gate: Gate) -> None:
-    older = await (await gate.ask("a", generation="u-1/0/0")).held()
-    same = await (await gate.ask("b", generation="u-1/0/1")).held()
-    later = await (await gate.ask("c", generation="u-1/0/2")).held()
-    restarted = await (await gate.ask("d", generation="u-1/1/0")).held()
-    await gate.book.tell(TRAIN, verdict(epoch=1))
+async def test_only_those_whom_the_verdict_binds_are_told(gate: ServedStream) -> None:
+    older = await (await gate.connect_and_ask("a", generation="u-1/0/0")).held()
+    same = await (await gate.connect_and_ask("b", generation="u-1/0/1")).held()
+    later = await (await gate.connect_and_ask("c", generation="u-1/0/2")).held()
+    restarted = await (await gate.connect_and_ask("d", generation="u-1/1/0")).held()
+    await gate.book.answer_requests(TRAIN, verdict(epoch=1))
     assert [await older.rest(), await same.rest()] == [verdicts.render(verdict(epoch=1))] * 2
     await until(lambda: gate.announced == {"c", "d"})
-    await gate.book.tell(TRAIN, verdict(epoch=2))
-    await gate.book.tell(TRAIN, verdict(attempt=1))
+    await gate.book.answer_requests(TRAIN, verdict(epoch=2))
+    await gate.book.answer_requests(TRAIN, verdict(attempt=1))
     assert [await later.rest(), await restarted.rest()] == [
         verdicts.render(verdict(epoch=2)),
         verdicts.render(verdict(attempt=1)),
     ]
 
 
-async def test_a_request_for_a_decided_generation_is_answered_at_once(gate: Gate) -> None:
-    gate.see(gangs.jobset(gangs.replicated_job(epoch=3), token="t0ken"))
-    gate.keep(verdict(epoch=3))
-    client = await gate.ask(generation="u-1/0/3")
+async def test_a_request_for_a_decided_generation_is_answered_at_once(gate: ServedStream) -> None:
+    gate.set_jobset(gangs.jobset(gangs.replicated_job(epoch=3), token="t0ken"))
+    gate.store_verdict(verdict(epoch=3))
+    client = await gate.connect_and_ask(generation="u-1/0/3")
     assert await client.status() == 200
     assert await client.rest() == verdicts.render(verdict(epoch=3))
     assert gate.announced == set()
@@ -99,25 +99,25 @@ async def test_a_request_for_a_decided_generation_is_answered_at_once(gate: Gate
 @pytest.mark.parametrize(
     "kept",
     [
-        gangs.gate(verdict=verdict(attempt=1)),
-        gangs.gate(verdict=verdict(uid="u-0")),
-        gangs.gate(verdict=verdict(), jobset_uid="u-0"),
-        gangs.gate(verdict=verdict(epoch=7)),
+        gangs.config_map(verdict=verdict(attempt=1)),
+        gangs.config_map(verdict=verdict(uid="u-0")),
+        gangs.config_map(verdict=verdict(), jobset_uid="u-0"),
+        gangs.config_map(verdict=verdict(epoch=7)),
     ],
     ids=["of another attempt", "of another life", "in another life's ConfigMap", "of an epoch that has not begun"],
 )
-async def test_a_verdict_that_does_not_bind_the_pod_answers_nothing(gate: Gate, kept: GateSeen) -> None:
-    gate.index.saw_gate(TRAIN, kept)
-    await (await gate.ask()).held()
+async def test_a_verdict_that_does_not_bind_the_pod_answers_nothing(gate: ServedStream, kept: ConfigMapSeen) -> None:
+    gate.index.set_config_map(TRAIN, kept)
+    await (await gate.connect_and_ask()).held()
     assert gate.announced == {"pod-workers-0-0"}
 
 
-async def test_a_client_that_comes_back_after_the_decision_hears_it(gate: Gate) -> None:
-    await (await (await gate.ask()).held()).close()
+async def test_a_client_that_comes_back_after_the_decision_hears_it(gate: ServedStream) -> None:
+    await (await (await gate.connect_and_ask()).held()).close()
     await until(lambda: gate.outcomes == ["lost"])
-    gate.keep(verdict())
-    await gate.book.tell(TRAIN, verdict())
-    again = await gate.ask()
+    gate.store_verdict(verdict())
+    await gate.book.answer_requests(TRAIN, verdict())
+    again = await gate.connect_and_ask()
     assert await again.status() == 200
     assert await again.rest() == TEXT
 
@@ -146,7 +146,7 @@ async def test_a_client_that_comes_back_after_the_decision_hears_it(gate: Gate) 
         ("/healthz", 400),
     ],
 )
-async def test_what_is_not_of_the_gang_is_turned_away(gate: Gate, where: str, status: int) -> None:
+async def test_what_is_not_of_the_gang_is_turned_away(gate: ServedStream, where: str, status: int) -> None:
     client = await gate.connect()
     client.send(f"GET {where} HTTP/1.1\r\nHost: gate\r\n\r\n")
     assert await client.status() == status
@@ -154,7 +154,7 @@ async def test_what_is_not_of_the_gang_is_turned_away(gate: Gate, where: str, st
     assert gate.announced == set()
 
 
-async def test_without_the_token_nobody_learns_which_gangs_are_there(gate: Gate) -> None:
+async def test_without_the_token_nobody_learns_which_gangs_are_there(gate: ServedStream) -> None:
     """The same answer, byte for byte, and the same in the metrics, which all pods may read."""
     answers = set()
     for where in (
@@ -168,32 +168,32 @@ async def test_without_the_token_nobody_learns_which_gangs_are_there(gate: Gate)
         client = await gate.connect()
         client.send(f"GET {where} HTTP/1.1\r\nHost: gate\r\n\r\n")
         answers.add(await client.rest())
-    gate.see(gangs.jobset(token=""))
-    answers.add(await (await gate.ask(token="wrong")).rest())
+    gate.set_jobset(gangs.jobset(token=""))
+    answers.add(await (await gate.connect_and_ask(token="wrong")).rest())
     assert len(answers) == 1
     assert set(gate.outcomes) == {"forbidden"}
 
 
-async def test_other_methods_are_turned_away(gate: Gate) -> None:
+async def test_other_methods_are_turned_away(gate: ServedStream) -> None:
     client = await gate.connect()
     client.send(f"POST {path('pod')} HTTP/1.1\r\nHost: gate\r\nContent-Length: 0\r\n\r\n")
     assert await client.status() == 400
 
 
-async def test_a_gang_without_a_token_has_no_right_one(gate: Gate) -> None:
-    gate.see(gangs.jobset(token=""))
+async def test_a_gang_without_a_token_has_no_right_one(gate: ServedStream) -> None:
+    gate.set_jobset(gangs.jobset(token=""))
     for token in ("", "t0ken"):
-        assert await (await gate.ask(token=token)).status() == 403
+        assert await (await gate.connect_and_ask(token=token)).status() == 403
 
 
-async def test_a_request_beyond_all_measure_is_refused(gate: Gate) -> None:
+async def test_a_request_beyond_all_measure_is_refused(gate: ServedStream) -> None:
     client = await gate.connect()
-    client.send(f"GET {path('pod')} HTTP/1.1\r\nCookie: {'x' * 2 * LONGEST}")
+    client.send(f"GET {path('pod')} HTTP/1.1\r\nCookie: {'x' * 2 * MAX_REQUEST_BYTES}")
     assert await client.status() == 431
 
 
 @pytest.mark.parametrize("text", ["\x16\x03\x01 hello", "GET", "GET  ", " ", f"GET {path('pod')}", "PRI * HTTP/2.0"])
-async def test_garbage_is_refused(gate: Gate, text: str) -> None:
+async def test_garbage_is_refused(gate: ServedStream, text: str) -> None:
     client = await gate.connect()
     client.send(f"{text}\r\n\r\n")
     assert await client.status() == 400
@@ -201,31 +201,31 @@ async def test_garbage_is_refused(gate: Gate, text: str) -> None:
     assert gate.outcomes == ["malformed"]
 
 
-async def test_what_follows_the_request_is_not_listened_to(gate: Gate) -> None:
-    client = await (await gate.ask()).held()
-    client.send(f"GET {path('another')} HTTP/1.1\r\n\r\n" + 100 * LONGEST * "x")
+async def test_what_follows_the_request_is_not_listened_to(gate: ServedStream) -> None:
+    client = await (await gate.connect_and_ask()).held()
+    client.send(f"GET {path('another')} HTTP/1.1\r\n\r\n" + 100 * MAX_REQUEST_BYTES * "x")
     await asyncio.sleep(1.0)
     assert gate.announced == {"pod-workers-0-0"}
-    await gate.book.tell(TRAIN, verdict())
+    await gate.book.answer_requests(TRAIN, verdict())
     assert await client.rest() == TEXT
 
 
 # --- Bad clients ----------------------------------------------------------------------------------------------------
 
 
-async def test_a_client_that_connects_and_says_nothing_is_dropped(gate: Gate, clock: VirtualClock) -> None:
+async def test_a_client_that_connects_and_says_nothing_is_dropped(gate: ServedStream, clock: VirtualClock) -> None:
     since = clock()
     client = await gate.connect()
     assert await client.rest() == ""
-    assert SILENCE <= clock() - since <= SILENCE + 3
+    assert REQUEST_TIMEOUT <= clock() - since <= REQUEST_TIMEOUT + 3
 
 
 async def test_of_too_many_clients_that_say_nothing_the_oldest_is_dropped(
     clock: VirtualClock, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(stream, "MOST_MUTE", 3)
-    async with served(Gate(clock)) as gate:
-        await (await gate.ask(*gate.see_pods(1))).held()
+    monkeypatch.setattr(stream, "MAX_IDLE", 3)
+    async with serving(ServedStream(clock)) as gate:
+        await (await gate.connect_and_ask(*gate.add_pods(1))).held()
         oldest, *others = [await gate.connect() for _ in range(4)]
         assert await oldest.rest() == ""
         assert gate.outcomes == ["too_many"]
@@ -235,36 +235,36 @@ async def test_of_too_many_clients_that_say_nothing_the_oldest_is_dropped(
         assert len(gate.announced) == 4, "who waits has lost nothing"
 
 
-async def test_half_a_head_takes_no_more_than_a_head(gate: Gate) -> None:
+async def test_half_a_head_takes_no_more_than_a_head(gate: ServedStream) -> None:
     client = await gate.connect()
-    client.send(f"GET {path('pod')} HTTP/1.1\r\nCookie: {'x' * (LONGEST - 200)}")
+    client.send(f"GET {path('pod')} HTTP/1.1\r\nCookie: {'x' * (MAX_REQUEST_BYTES - 200)}")
     await asyncio.sleep(1.0)
     (held,) = gate.stream._connections
-    assert len(held._read or b"") < LONGEST
+    assert len(held._read or b"") < MAX_REQUEST_BYTES
     client.send("x" * 200 + "\r\n\r\n")
     assert await client.status() == 431, "too long as a whole, though its end has come"
 
 
-async def test_a_client_that_speaks_in_drops_is_dropped(gate: Gate, clock: VirtualClock) -> None:
+async def test_a_client_that_speaks_in_drops_is_dropped(gate: ServedStream, clock: VirtualClock) -> None:
     since, client = clock(), await gate.connect()
     for letter in "GET /v1/gangs/default":
         client.send(letter)
         await asyncio.sleep(1.0)
         if client.reader.at_eof():
             break
-    assert SILENCE <= clock() - since <= SILENCE + 3
+    assert REQUEST_TIMEOUT <= clock() - since <= REQUEST_TIMEOUT + 3
 
 
-async def test_a_request_in_two_pieces_is_understood(gate: Gate) -> None:
+async def test_a_request_in_two_pieces_is_understood(gate: ServedStream) -> None:
     client = await gate.connect()
     asked = f"GET {path('pod')} HTTP/1.1\r\nHost: gate\r\n\r\n"
     client.send(asked[:40])
-    await asyncio.sleep(SILENCE / 2)
+    await asyncio.sleep(REQUEST_TIMEOUT / 2)
     client.send(asked[40:])
     await client.held()
 
 
-async def test_a_request_that_is_torn_announces_nothing(gate: Gate) -> None:
+async def test_a_request_that_is_torn_announces_nothing(gate: ServedStream) -> None:
     client = await gate.connect()
     client.send(f"GET {path('pod')} HTT")
     await client.close()
@@ -272,52 +272,52 @@ async def test_a_request_that_is_torn_announces_nothing(gate: Gate) -> None:
     assert gate.announced == set()
 
 
-async def test_a_client_that_has_asked_may_be_silent_as_long_as_it_likes(gate: Gate) -> None:
-    client = await (await gate.ask()).held()
-    await asyncio.sleep(20 * SILENCE)
-    await gate.book.tell(TRAIN, verdict())
+async def test_a_client_that_has_asked_may_be_silent_as_long_as_it_likes(gate: ServedStream) -> None:
+    client = await (await gate.connect_and_ask()).held()
+    await asyncio.sleep(20 * REQUEST_TIMEOUT)
+    await gate.book.answer_requests(TRAIN, verdict())
     assert await client.verdict() == TEXT
 
 
-async def test_a_client_that_reads_nothing_is_given_up(gate: Gate, clock: VirtualClock) -> None:
+async def test_a_client_that_reads_nothing_is_given_up(gate: ServedStream, clock: VirtualClock) -> None:
     """Its window has closed, and what is not taken from us would pile up."""
-    client, since = await (await gate.ask()).held(), clock()
+    client, since = await (await gate.connect_and_ask()).held(), clock()
     client.writer.transport.pause_reading()  # type: ignore[attr-defined]
     (held,) = gate.stream._connections
     assert held.transport is not None
     held.transport.write(bytes(8_000_000))
     await until(lambda: gate.outcomes == ["lost"])
-    assert clock() - since <= HEARTBEAT + 3
+    assert clock() - since <= KEEPALIVE_INTERVAL + 3
     assert gate.announced == set()
 
 
-async def test_whoever_has_gone_is_not_told_and_gets_no_more_signs_of_life(gate: Gate) -> None:
-    await (await gate.ask(*gate.see_pods(1))).held()
+async def test_whoever_has_gone_is_not_told_and_gets_no_more_signs_of_life(gate: ServedStream) -> None:
+    await (await gate.connect_and_ask(*gate.add_pods(1))).held()
     (held,) = gate.stream._connections
     assert held.transport is not None
     held.transport.abort()
-    await gate.book.tell(TRAIN, verdict())
+    await gate.book.answer_requests(TRAIN, verdict())
     await until(lambda: gate.outcomes == ["lost"])
-    assert (gate.told, list(gate.stream._hearts._last)) == (set(), [])
+    assert (gate.delivered, list(gate.stream._keepalive._last)) == (set(), [])
 
 
-async def test_one_that_has_been_cut_off_does_not_hold_up_the_others(gate: Gate) -> None:
-    lost, client = await (await gate.ask("lost")).held(), await (await gate.ask("here")).held()
+async def test_one_that_has_been_cut_off_does_not_hold_up_the_others(gate: ServedStream) -> None:
+    lost, client = await (await gate.connect_and_ask("lost")).held(), await (await gate.connect_and_ask("here")).held()
     lost.writer.transport.abort()
-    await gate.book.tell(TRAIN, verdict())
+    await gate.book.answer_requests(TRAIN, verdict())
     assert await client.rest() == TEXT
-    await until(lambda: gate.book.open == 0)
+    await until(lambda: gate.book.open_count == 0)
     assert "told" in gate.outcomes
 
 
 async def test_beyond_the_files_that_the_process_may_open_connections_are_turned_away(
     clock: VirtualClock, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    few = stream_sockets.FILES_FOR_OTHERS + 2
+    few = stream_sockets.RESERVED_FILES + 2
     monkeypatch.setattr(resource, "getrlimit", lambda _: (few, few))
-    async with served(Gate(clock)) as gate:
-        await (await gate.ask("held")).held()
-        assert await (await gate.ask("another")).status() == 429
+    async with serving(ServedStream(clock)) as gate:
+        await (await gate.connect_and_ask("held")).held()
+        assert await (await gate.connect_and_ask("another")).status() == 429
         await gate.connect()
         assert await (await gate.connect()).rest() == ""
         assert gate.outcomes == ["too_many"] * 2
@@ -328,16 +328,16 @@ async def test_beyond_the_files_that_the_process_may_open_connections_are_turned
 
 
 async def test_when_it_stops_it_closes_everything_and_answers_nothing(clock: VirtualClock) -> None:
-    gate = Gate(clock)
+    gate = ServedStream(clock)
     serving = asyncio.create_task(gate.stream.run())
     await until(lambda: gate.stream.url != "")
-    held, mute = await (await gate.ask()).held(), await gate.connect()
+    held, mute = await (await gate.connect_and_ask()).held(), await gate.connect()
     where = urlsplit(gate.stream.url)
     await asyncio.sleep(1.0)
     serving.cancel()
     assert (await held.rest(), await mute.rest()) == ("", "")
     await asyncio.gather(serving, return_exceptions=True)
-    assert (gate.stream.url, gate.book.open, gate.announced) == ("", 0, set())
+    assert (gate.stream.url, gate.book.open_count, gate.announced) == ("", 0, set())
     with pytest.raises(ConnectionError):
         await asyncio.open_connection(where.hostname, where.port)
     for client in (held, mute):
@@ -345,21 +345,21 @@ async def test_when_it_stops_it_closes_everything_and_answers_nothing(clock: Vir
 
 
 async def test_a_port_that_is_taken_is_tried_again(clock: VirtualClock) -> None:
-    async with served(Gate(clock)) as first:
+    async with serving(ServedStream(clock)) as first:
         port = int(first.stream.url.rpartition(":")[2])
-        second = Gate(clock, port=port)
+        second = ServedStream(clock, port=port)
         waiting = asyncio.create_task(second.stream.run())
-        await asyncio.sleep(3 * LISTEN_AGAIN)
+        await asyncio.sleep(3 * LISTEN_RETRY_SECONDS)
         assert second.stream.url == ""
         assert not waiting.done()
     await until(lambda: second.stream.url != "")
-    client = await (await second.ask()).held()
+    client = await (await second.connect_and_ask()).held()
     waiting.cancel()
     await asyncio.gather(waiting, return_exceptions=True)
     await client.close()
 
 
 async def test_it_listens_on_ipv6_as_well(clock: VirtualClock) -> None:
-    async with served(Gate(clock, host="::1")) as gate:
+    async with serving(ServedStream(clock, host="::1")) as gate:
         assert gate.stream.url.startswith("http://[::1]:")
-        await (await gate.ask()).held()
+        await (await gate.connect_and_ask()).held()

@@ -11,7 +11,7 @@ import pytest
 from prometheus_client import CollectorRegistry
 from prometheus_client.exposition import generate_latest
 
-from controllers.manager import Manager, Options
+from controllers.manager import Manager, ManagerOptions
 from jobset_gate import names
 from jobset_gate.kube.access import Access
 from jobset_gate.kube.client import Client
@@ -31,7 +31,7 @@ class Replicas:
         self.tasks: dict[str, asyncio.Task[None]] = {}
 
     def start(self, identity: str, *, stream_port: int | None = 0) -> Manager:
-        options = Options(
+        options = ManagerOptions(
             namespace=NAMESPACE,
             identity=identity,
             extend_crd=False,

@@ -7,7 +7,7 @@ from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from typing import Any
 
-from controllers.manager import Manager, Options
+from controllers.manager import Manager, ManagerOptions
 from jobset_gate import inject, names, verdicts
 from jobset_gate.kube import crd
 from jobset_gate.kube.errors import NotFound
@@ -23,7 +23,7 @@ SPACE = "default"
 GANG = "train"
 
 
-class Whole:
+class EmbeddedController:
     """One gang `train` of one Job."""
 
     def __init__(self, cluster: EmbeddedCluster, faults: Faults, manager: Manager) -> None:
@@ -42,14 +42,14 @@ class Whole:
     async def jobset(self) -> Json:
         return await self.client.get(JOBSETS, GANG, SPACE)
 
-    async def gate(self) -> Json:
+    async def config_map(self) -> Json:
         try:
             return await self.client.get(CONFIGMAPS, names.config_map_name(GANG), SPACE)
         except NotFound:
             return {}
 
     async def verdict(self) -> Verdict | None:
-        return verdicts.parse((await self.gate()).get("data", {}).get(names.KEY_VERDICT, ""))
+        return verdicts.parse((await self.config_map()).get("data", {}).get(names.KEY_VERDICT, ""))
 
     async def pod(self, index: int) -> Json:
         """The pod of that completion index; the last one made, if there are several."""
@@ -78,19 +78,21 @@ class Whole:
 
 
 @asynccontextmanager
-async def whole(*, stream: bool = False, **cluster: Any) -> AsyncIterator[Whole]:
+async def embedded_controller(*, stream: bool = False, **cluster: Any) -> AsyncIterator[EmbeddedController]:
     """`cluster`: settings of the EmbeddedCluster."""
     faults = Faults()
     async with EmbeddedCluster(faults=faults, **{"pod_backoff": 1.0, **cluster}) as made:
-        await crd.extend(made.client)
-        options = Options(leader_elect=False, extend_crd=False, clock=made.clock, stream_port=0 if stream else None)
+        await crd.extend_crd(made.client)
+        options = ManagerOptions(
+            leader_elect=False, extend_crd=False, clock=made.clock, stream_port=0 if stream else None
+        )
         manager = Manager(made.access, options)
         running = asyncio.create_task(manager.run())
         try:
             await manager.leading.wait()
             if stream:
                 await manager.streaming.wait()
-            yield Whole(made, faults, manager)
+            yield EmbeddedController(made, faults, manager)
         finally:
             running.cancel()
             await asyncio.gather(running, return_exceptions=True)

@@ -32,19 +32,19 @@ def test_it_returns_what_the_program_says() -> None:
 
 
 def test_a_failure_tells_the_command_the_code_and_the_reason() -> None:
-    with pytest.raises(commands.Failed, match=r"sh -c 'echo why >&2; exit 7' ended with 7: why"):
+    with pytest.raises(commands.CommandFailed, match=r"sh -c 'echo why >&2; exit 7' ended with 7: why"):
         commands.run("sh", "-c", "echo why >&2; exit 7")
 
 
 def test_a_program_that_is_not_there_is_a_failure() -> None:
-    with pytest.raises(commands.Failed, match="no-such-program: No such file"):
+    with pytest.raises(commands.CommandFailed, match="no-such-program: No such file"):
         commands.run("no-such-program")
     assert not commands.works("no-such-program")
 
 
 def test_what_takes_too_long_is_ended_with_its_children(tmp_path: Path) -> None:
     note = tmp_path / "child"
-    with pytest.raises(commands.Failed, match="took longer than 3s"):
+    with pytest.raises(commands.CommandFailed, match="took longer than 3s"):
         commands.run("sh", "-c", NESTED, str(note), seconds=3)
     assert ended(int(note.read_text()))
 

@@ -2,7 +2,7 @@
 
 import pytest
 
-from e2e.creations import Tally, has_barrier
+from e2e.creations import AdmissionCounts, has_barrier
 from jobset_gate import names
 from jobset_gate.sim import manifests
 from jobset_gate.sim.objects import Json
@@ -22,7 +22,7 @@ def test_a_gang_is_held_where_all_templates_have_a_barrier(barriers: tuple[bool,
 
 
 def test_nothing_lost_passes() -> None:
-    tally = Tally()
+    tally = AdmissionCounts()
     tally.add(made(True))
     tally.check()
 
@@ -30,11 +30,11 @@ def test_nothing_lost_passes() -> None:
 @pytest.mark.parametrize(
     ("tally", "complaint"),
     [
-        (Tally(held=9, free=1), "9 gangs got their barrier, 1 did not, 0 were refused"),
-        (Tally(held=9, refused=["no endpoints"]), r"1 were refused: \['no endpoints'\]"),
-        (Tally(), "no gang was made at all"),
+        (AdmissionCounts(held=9, free=1), "9 gangs got their barrier, 1 did not, 0 were refused"),
+        (AdmissionCounts(held=9, refused=["no endpoints"]), r"1 were refused: \['no endpoints'\]"),
+        (AdmissionCounts(), "no gang was made at all"),
     ],
 )
-def test_whatever_was_lost_is_told(tally: Tally, complaint: str) -> None:
+def test_whatever_was_lost_is_told(tally: AdmissionCounts, complaint: str) -> None:
     with pytest.raises(AssertionError, match=complaint):
         tally.check()

@@ -7,13 +7,13 @@ from typing import Any, cast
 import pytest
 
 from e2e import commands, gate
-from e2e.cluster import Cluster
+from e2e.cluster import E2eCluster
 from jobset_gate import names
 
 Json = dict[str, Any]
 
 
-class Asked:
+class RecordingCluster:
     """A cluster whose answer to dry runs comes out of `admit`, object by object."""
 
     def __init__(self, admit: Callable[[int, Json], Json]) -> None:
@@ -30,7 +30,7 @@ class Asked:
 def held(_: int, one: Json) -> Json:
     """As it should be."""
     if one["kind"] == "Pod":
-        return {**one, "spec": {**one["spec"], "schedulingGates": [{"name": names.GANG_GATE}]}}
+        return {**one, "spec": {**one["spec"], "schedulingGates": [{"name": names.POD_GROUP_GATE}]}}
     barrier = {"initContainers": [{"name": names.BARRIER_CONTAINER}], "startupPolicy": {}}
     return {**one, "spec": {**one["spec"], **barrier}}
 
@@ -47,17 +47,17 @@ def but_for(kind: str, until: int) -> Callable[[int, Json], Json]:
 
 @pytest.fixture(autouse=True)
 def _no_pause(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(gate, "LOOK_EVERY", 0.0)
+    monkeypatch.setattr(gate, "POLL_INTERVAL", 0.0)
 
 
 @pytest.mark.parametrize("kind", ["JobSet", "Pod"])
 def test_one_that_is_not_held_is_asked_for_again(kind: str) -> None:
-    cluster = Asked(but_for(kind, until=3))
-    gate.wait_in_force(cast("Cluster", cluster))
+    cluster = RecordingCluster(but_for(kind, until=3))
+    gate.wait_in_force(cast("E2eCluster", cluster))
     assert cluster.asked == 3
 
 
 def test_whoever_waits_in_vain_is_told_for_what(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(gate, "PATIENCE", 0.05)
-    with pytest.raises(commands.Failed, match="probe-9"):
-        gate.wait_in_force(cast("Cluster", Asked(but_for("Pod", until=10**9))))
+    monkeypatch.setattr(gate, "TIMEOUT", 0.05)
+    with pytest.raises(commands.CommandFailed, match="probe-9"):
+        gate.wait_in_force(cast("E2eCluster", RecordingCluster(but_for("Pod", until=10**9))))

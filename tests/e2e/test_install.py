@@ -6,10 +6,10 @@ from typing import Any
 import pytest
 import yaml
 
-from controllers.manager import Options
+from controllers.manager import ManagerOptions
 from e2e import commands, gate, helm, images, templates, trial
-from e2e.cluster import Cluster
-from e2e.helm import Release
+from e2e.cluster import E2eCluster
+from e2e.helm import HelmRelease
 from e2e.operators import merged
 from jobset_gate import names, settings, validate
 
@@ -73,7 +73,7 @@ def test_the_secret_of_the_ca_is_the_one_that_scenarios_delete(rendered: list[Js
 
 def test_everything_lies_where_the_controller_looks_for_its_lease(rendered: list[Json]) -> None:
     spaces = {named(rendered, kind)[name]["metadata"]["namespace"] for kind, name in _of_controller()}
-    assert spaces == {gate.NAMESPACE} == {Options().namespace}
+    assert spaces == {gate.NAMESPACE} == {ManagerOptions().namespace}
 
 
 def _of_controller() -> Iterator[tuple[str, str]]:
@@ -106,7 +106,7 @@ def test_the_first_gang_is_a_valid_one() -> None:
     jobset = yaml.safe_load(text)
     assert trial.EXAMPLE_IMAGE in text
     assert jobset["metadata"]["name"] == trial.GANG
-    assert validate.violations(jobset) == []
+    assert validate.field_errors(jobset) == []
     assert jobset["spec"][names.CONFIG_FIELD][names.TARGETS_FIELD] == ["workers"]
 
 
@@ -126,7 +126,7 @@ def test_the_stand_ins_pods_are_as_restricted_as_pod_security_asks() -> None:
             assert "readinessProbe" in container
 
 
-class Straw(Cluster):
+class Straw(E2eCluster):
     """A cluster in which there is nothing that the suite has made."""
 
     def kubectl(self, *args: str, stdin: str | None = None, seconds: float = 0) -> str:
@@ -135,6 +135,8 @@ class Straw(Cluster):
 
 
 def test_a_release_that_somebody_else_has_made_is_left_alone(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(Release, "exists", lambda _: True)
-    with pytest.raises(commands.Failed, match="is in jobset-gate-system already, and not put there by this suite"):
+    monkeypatch.setattr(HelmRelease, "exists", lambda _: True)
+    with pytest.raises(
+        commands.CommandFailed, match="is in jobset-gate-system already, and not put there by this suite"
+    ):
         gate.install(Straw("a.kubeconfig"), VALUES)

@@ -3,17 +3,17 @@
 import pytest
 
 from e2e import logs
-from e2e.gangs import SAYS
-from e2e.logs import Line, check_all_started_before_any_ran
+from e2e.gangs import PRINTS_START
+from e2e.logs import LogLine, check_all_started_before_any_ran
 from jobset_gate import names
 
 
-def barrier(pod: str, at: float) -> Line:
-    return Line(pod, names.BARRIER_CONTAINER, at, "waiting for the gang to start")
+def barrier(pod: str, at: float) -> LogLine:
+    return LogLine(pod, names.BARRIER_CONTAINER, at, "waiting for the gang to start")
 
 
-def main(pod: str, at: float) -> Line:
-    return Line(pod, "main", at, SAYS)
+def main(pod: str, at: float) -> LogLine:
+    return LogLine(pod, "main", at, PRINTS_START)
 
 
 def test_lines_of_kubectl_are_read_to_the_microsecond() -> None:
@@ -35,7 +35,7 @@ def test_a_gang_in_order_passes_and_its_release_is_measured() -> None:
 
 
 def test_only_a_barriers_first_line_is_its_start() -> None:
-    lines = [barrier("a", 1), main("a", 2), Line("a", names.BARRIER_CONTAINER, 3, "released")]
+    lines = [barrier("a", 1), main("a", 2), LogLine("a", names.BARRIER_CONTAINER, 3, "released")]
     assert check_all_started_before_any_ran(lines, 1) == 1
 
 
@@ -45,11 +45,11 @@ def test_only_a_barriers_first_line_is_its_start() -> None:
         ([barrier("a", 1), main("a", 4.9), barrier("b", 5), main("b", 6)], "before the last pod was there: {'a'"),
         ([barrier("a", 1), main("a", 2), main("b", 2)], "1 of 2 barriers"),
         ([barrier("a", 1), barrier("b", 1), main("a", 2)], "1 of 2 main containers"),
-        ([barrier("a", 1), barrier("b", 1), main("a", 2), Line("b", "main", 2, "oh no")], "1 of 2 main containers"),
+        ([barrier("a", 1), barrier("b", 1), main("a", 2), LogLine("b", "main", 2, "oh no")], "1 of 2 main containers"),
         ([], "0 of 2 barriers"),
     ],
 )
-def test_whatever_is_out_of_order_is_named(lines: list[Line], complaint: str) -> None:
+def test_whatever_is_out_of_order_is_named(lines: list[LogLine], complaint: str) -> None:
     with pytest.raises(AssertionError, match=r"of 2|before") as refused:
         check_all_started_before_any_ran(lines, 2)
     assert complaint in str(refused.value)

@@ -47,7 +47,7 @@ def test_the_readme_names_every_example() -> None:
 @each_example
 def test_all_its_pods_meet(example: str) -> None:
     made = [over(example).over(one) for one in overlays.documents(example)]
-    assert overlays.seated(made) == MANY[example]
+    assert overlays.with_extended_resource(made) == MANY[example]
     assert (plays.ALL[example].minimum or MANY[example]) <= MANY[example]
 
 

@@ -2,7 +2,7 @@
 
 from typing import Any, cast
 
-from e2e.writes import rewrite
+from e2e.writes import retry_on_conflict
 from jobset_gate.kube.client import Client
 from jobset_gate.kube.errors import Conflict
 from jobset_gate.kube.resources import JOBSETS
@@ -10,7 +10,7 @@ from jobset_gate.kube.resources import JOBSETS
 Json = dict[str, Any]
 
 
-class Busy:
+class ConflictingClient:
     """An API server on which somebody else is quicker twice."""
 
     def __init__(self) -> None:
@@ -30,12 +30,12 @@ class Busy:
 
 
 async def test_it_is_made_again_in_the_version_that_was_written_meanwhile() -> None:
-    busy = Busy()
+    busy = ConflictingClient()
 
     def let_go(jobset: Json) -> None:
         jobset["spec"]["suspend"] = False
 
-    written = await rewrite(cast("Client", busy), JOBSETS, "gang", "here", let_go)
+    written = await retry_on_conflict(cast("Client", busy), JOBSETS, "gang", "here", let_go)
     assert written == busy.kept
     assert written["spec"] == {"suspend": False}
     assert written["theirs"] == 2

@@ -7,20 +7,20 @@ from pathlib import Path
 
 import pytest
 
-from tests.flow.stage import Stage, staged
+from tests.flow.stage import Environment, environment
 from tests.support.planes import Plane, Real, fresh_name
 
-MakeStage = Callable[..., AbstractAsyncContextManager[Stage]]
+MakeEnvironment = Callable[..., AbstractAsyncContextManager[Environment]]
 
 
 @pytest.fixture
-def make_stage(plane: Plane, namespace: str, tmp_path: Path) -> MakeStage:
+def make_stage(plane: Plane, namespace: str, tmp_path: Path) -> MakeEnvironment:
     """Makes stages, to be entered with `async with`; takes the settings of `staged`."""
-    return partial(staged, plane, namespace, tmp_path)
+    return partial(environment, plane, namespace, tmp_path)
 
 
 @pytest.fixture
-async def stage(make_stage: MakeStage) -> AsyncIterator[Stage]:
+async def stage(make_stage: MakeEnvironment) -> AsyncIterator[Environment]:
     """A stage with one roomy node, everything running."""
     async with AsyncExitStack() as stack:
         yield await stack.enter_async_context(make_stage())

@@ -5,14 +5,14 @@ from typing import Any, Final
 
 from jobset_gate import names
 from jobset_gate.groups import crds
-from jobset_gate.groups.model import Way
+from jobset_gate.groups.model import Format
 from jobset_gate.kube.errors import ApiError, NotFound
 from jobset_gate.kube.resources import CONFIGMAPS, CRDS, JOBS, JOBSETS, PODS
 from jobset_gate.sim import crd_removal
-from jobset_gate.sim.until import View
+from jobset_gate.sim.until import ObjectView
 from tests.flow.groups import manifests
 from tests.flow.groups.manifests import gated, runs
-from tests.flow.groups.stage import GroupStage
+from tests.flow.groups.stage import GroupEnvironment
 
 Json = dict[str, Any]
 PATIENCE: Final = 60.0
@@ -23,12 +23,12 @@ CPU: Final = 4
 """Of the one node."""
 
 
-async def kinds_are_gone(stage: GroupStage) -> None:
+async def kinds_are_gone(stage: GroupEnvironment) -> None:
     """As in a cluster into which nobody has brought them."""
     await crd_removal.remove(stage.client, *crds.GROUPS)
 
 
-async def kinds_are_made(stage: GroupStage) -> None:
+async def kinds_are_made(stage: GroupEnvironment) -> None:
     """By the controller, as ours."""
     for name in crds.GROUPS:
         await stage.plane.kubectl("wait", "--for=create", f"crd/{name}", "--timeout=60s")
@@ -36,7 +36,7 @@ async def kinds_are_made(stage: GroupStage) -> None:
         assert crds.is_ours(await stage.client.get(CRDS, name))
 
 
-async def pods_are_held(stage: GroupStage) -> None:
+async def pods_are_held(stage: GroupEnvironment) -> None:
     """The API server asks the webhook about them; nothing tells when it begins to."""
     probe = manifests.pod("probe", "probe")
     async with asyncio.timeout(PATIENCE):
@@ -49,7 +49,7 @@ async def pods_are_held(stage: GroupStage) -> None:
             await asyncio.sleep(0.1)
 
 
-async def opened(stage: GroupStage, way: Way) -> None:
+async def opened(stage: GroupEnvironment, way: Format) -> None:
     """A group of two waits for the second, runs, and is gone."""
     name = f"opened-{way.value}"
     minimum = 2 if way in manifests.MINIMUM_ON_POD else None
@@ -62,29 +62,29 @@ async def opened(stage: GroupStage, way: Way) -> None:
     if way in manifests.API_GROUP:
         await stage.until_group(name, lambda it: bool(it.get("status")), way)
     else:
-        home = names.GANG_CONFIG_MAP_PREFIX + stage.label(name, way)
+        home = names.POD_GROUP_CONFIG_MAP_PREFIX + stage.label(name, way)
         await stage.until_object(CONFIGMAPS, home, lambda it: '"satisfied":1' in it["data"][names.KEY_RECORD])
     for number in range(2):
         await stage.delete_pod(f"{name}-{number}", grace_seconds=0)
 
 
-async def its_record_goes_with_its_last_member(stage: GroupStage, name: str, way: Way) -> None:
+async def its_record_goes_with_its_last_member(stage: GroupEnvironment, name: str, way: Format) -> None:
     """Of a group without a PodGroup."""
-    home = names.GANG_CONFIG_MAP_PREFIX + stage.label(name, way)
-    async with View(stage.client, CONFIGMAPS, stage.namespace) as view:
+    home = names.POD_GROUP_CONFIG_MAP_PREFIX + stage.label(name, way)
+    async with ObjectView(stage.client, CONFIGMAPS, stage.namespace) as view:
         await view.until(lambda all_: home not in [it["metadata"]["name"] for it in all_], PATIENCE)
 
 
-async def waits_for_room(stage: GroupStage) -> None:
+async def waits_for_room(stage: GroupEnvironment) -> None:
     """A group that is too large is told so, on its ConfigMap: there is nothing else."""
-    big = [manifests.pod(f"big-{n}", "big", Way.ALIBABA, CPU + 1) for n in range(CPU + 1)]
+    big = [manifests.pod(f"big-{n}", "big", Format.ALIBABA, CPU + 1) for n in range(CPU + 1)]
     await stage.create(*big)
     await stage.until_event("big-0", names.REASON_WAITING_FOR_CAPACITY)
     for pod in big:
         await stage.delete_pod(pod["metadata"]["name"], grace_seconds=0)
 
 
-async def taken_back(stage: GroupStage, kind: str, **more: Any) -> None:
+async def taken_back(stage: GroupEnvironment, kind: str, **more: Any) -> None:
     """Two pods that shall not be on one node, of which there is one only. Anti-affinity is tried, not reckoned with."""
     name = f"back-{kind.lower()}" + ("-more" if more else "")
     await stage.make_group(name, 2, wait=LIMIT)
@@ -104,7 +104,7 @@ async def taken_back(stage: GroupStage, kind: str, **more: Any) -> None:
 FEW: Final = ("StatefulSet", "ReplicaSet", "ReplicationController", "Job")
 
 
-async def too_few_are_made(stage: GroupStage) -> None:
+async def too_few_are_made(stage: GroupEnvironment) -> None:
     """By owners that never make so many pods."""
     for kind in FEW:
         name = f"few-{kind.lower()}"
@@ -112,27 +112,27 @@ async def too_few_are_made(stage: GroupStage) -> None:
         await stage.apply(_owner(kind, name, spread=False))
 
 
-async def their_owners_are_asked(stage: GroupStage) -> None:
+async def their_owners_are_asked(stage: GroupEnvironment) -> None:
     """When nothing has come for half a minute."""
     for kind in FEW:
         await stage.until_event(f"few-{kind.lower()}", names.REASON_CANNOT_GATHER)
 
 
-async def left_alone(stage: GroupStage) -> None:
+async def left_alone(stage: GroupEnvironment) -> None:
     """What a controller leaves behind that goes for good in the middle of things."""
-    await stage.create(*(manifests.pod(f"left-{n}", "left", Way.ALIBABA, 3) for n in range(2)))
+    await stage.create(*(manifests.pod(f"left-{n}", "left", Format.ALIBABA, 3) for n in range(2)))
     await stage.until(lambda pods: sum(map(gated, pods)) >= 2)
-    mark = {names.GANG_SUSPENDED: f"{stage.label('left', Way.ALIBABA)}.1"}
+    mark = {names.POD_GROUP_SUSPENDED: f"{stage.label('left', Format.ALIBABA)}.1"}
     meta: Json = {"name": "left", "labels": mark, "annotations": mark}
     for manifest in (_job("left"), _jobset("left")):
         await stage.apply({**manifest, "metadata": meta, "spec": {**manifest["spec"], "suspend": True}})
-    record = {names.GANG_RECORD: names.GANG_RECORD_VALUE}
+    record = {names.POD_GROUP_RECORD: names.POD_GROUP_RECORD_VALUE}
     await stage.client.create(CONFIGMAPS, {"metadata": {"name": "left", "labels": record}}, stage.namespace)
     for way in manifests.API_GROUP:
-        await stage.make_group("left", 3, way, annotations={names.GANG_RECORD: "{}"})
+        await stage.make_group("left", 3, way, annotations={names.POD_GROUP_RECORD: "{}"})
 
 
-async def nothing_is_left(stage: GroupStage) -> None:
+async def nothing_is_left(stage: GroupEnvironment) -> None:
     """Afterwards."""
     assert not any(map(gated, (await stage.client.list(PODS, stage.namespace))["items"]))
     for resource in (JOBS, JOBSETS):
@@ -145,7 +145,7 @@ async def nothing_is_left(stage: GroupStage) -> None:
     else:
         raise AssertionError("the record is still there")
     for way in manifests.API_GROUP:
-        assert names.GANG_RECORD not in (await stage.group("left", way))["metadata"].get("annotations", {})
+        assert names.POD_GROUP_RECORD not in (await stage.group("left", way))["metadata"].get("annotations", {})
 
 
 # --- Manifests -------------------------------------------------------------------------------------------------------
@@ -181,7 +181,7 @@ def _jobset(name: str, group: str = "", *, spread: bool = False) -> Json:
 
 
 def _template(group: str, *, spread: bool) -> Json:
-    meta = manifests.said(group) if group else {"labels": {}}
+    meta = manifests.membership_metadata(group) if group else {"labels": {}}
     alike = {"matchLabels": meta["labels"]}
     term = {"topologyKey": "kubernetes.io/hostname", "labelSelector": alike}
     apart = {"affinity": {"podAntiAffinity": {"requiredDuringSchedulingIgnoredDuringExecution": [term]}}}

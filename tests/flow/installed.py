@@ -21,7 +21,7 @@ from jobset_gate.kube.resources import Resource
 from tests.flow.policies import POLICIES, in_force, probed_last
 from tests.house.files import ROOT
 from tests.jobset_gate.cli.service import fetch
-from tests.plane.audit import Request
+from tests.plane.audit import AuditedRequest
 from tests.support.planes import Real
 from tests.tools import places
 
@@ -94,7 +94,7 @@ class Installed:
         out, _ = await process.communicate()
         return process.returncode or 0, out.decode()
 
-    def requests(self, account: str) -> list[Request]:
+    def requests(self, account: str) -> list[AuditedRequest]:
         """All that the account has asked the API server so far."""
         return self.plane.running.requests(account, self.namespace)
 

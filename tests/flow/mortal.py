@@ -10,7 +10,7 @@ from controllers import manager
 from jobset_gate.kube import client as kube
 
 
-class Fate:
+class CrashPoint:
     """Counts the writes of a controller's process and ends it at the n-th, or at the first with such a body."""
 
     def __init__(self, *, last_write: int | Callable[[bytes], bool], lands: bool) -> None:
@@ -40,7 +40,7 @@ class Fate:
         return len(self.writes) >= self.last_write
 
 
-def doom(monkeypatch: pytest.MonkeyPatch, fate: Fate) -> None:
+def crash_controllers(monkeypatch: pytest.MonkeyPatch, fate: CrashPoint) -> None:
     """Controllers started from now on have this fate."""
     original = kube.Client._send
 

@@ -7,7 +7,7 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 from jobset_gate.kube.client import Client
-from tests.plane.audit import Request
+from tests.plane.audit import AuditedRequest
 
 Json = dict[str, Any]
 _REVIEWS = "/apis/authorization.k8s.io/v1/selfsubjectaccessreviews"
@@ -26,7 +26,7 @@ class Right:
     name: str = ""
     namespace: str = ""
 
-    def allows(self, request: Request) -> bool:
+    def allows(self, request: AuditedRequest) -> bool:
         return (
             (self.group, self.resource, self.verb) == (request.group, request.resource, request.verb)
             and self.name in ("", request.name)
@@ -74,18 +74,18 @@ def _rights(rule: Json, namespace: str) -> Iterable[Right]:
                     yield Right(group, resource, verb, name, namespace)
 
 
-def asked_for(requests: Iterable[Request]) -> list[Request]:
+def asked_for(requests: Iterable[AuditedRequest]) -> list[AuditedRequest]:
     """With what is checked silently: an apply that makes its object is asked for the right to create it, too."""
     found = list(requests)
     return found + [replace(one, verb="create") for one in found if (one.verb, one.code) == ("patch", 201)]
 
 
-def refused(requests: Iterable[Request]) -> list[Request]:
+def refused(requests: Iterable[AuditedRequest]) -> list[AuditedRequest]:
     """For want of a right; a namespace that goes, of a test before this one, takes nothing from anybody."""
     return [one for one in requests if one.code in (401, 403) and one.why != TERMINATING]
 
 
-def needless(rights: Iterable[Right], requests: Sequence[Request]) -> list[Right]:
+def needless(rights: Iterable[Right], requests: Sequence[AuditedRequest]) -> list[Right]:
     """Those without which none of these requests would have been refused."""
     rights = list(rights)
     allowing = [[right for right in rights if right.allows(request)] for request in requests]
@@ -93,7 +93,7 @@ def needless(rights: Iterable[Right], requests: Sequence[Request]) -> list[Right
     return sorted(set(rights) - needed)
 
 
-def too_wide(rights: Iterable[Right], requests: Sequence[Request], own: str) -> list[str]:
+def too_wide(rights: Iterable[Right], requests: Sequence[AuditedRequest], own: str) -> list[str]:
     """Those that could be bound to one name, or to the namespace `own`, and still allow all of these requests.
 
     The names of what belongs to a gang are its own, so they are not asked for.

@@ -11,7 +11,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from controllers.manager import Manager, Options
+from controllers.manager import Manager, ManagerOptions
 from jobset_gate import names, verdicts
 from jobset_gate.kube import crd
 from jobset_gate.kube.client import Client, PatchType
@@ -21,12 +21,12 @@ from jobset_gate.model import Verdict
 from jobset_gate.settings import Barrier, Settings
 from jobset_gate.sim import jobset_crd
 from jobset_gate.sim.cluster import Actors
-from jobset_gate.sim.kubelet import Behaviour, Node
-from jobset_gate.sim.until import View
+from jobset_gate.sim.kubelet import Behaviour, FakeNode
+from jobset_gate.sim.until import ObjectView
 from tests.flow.service import Service
 from tests.support.planes import Plane
 from webhook import registration, selfsigned
-from webhook.server import Server, serve
+from webhook.server import WebhookServer, serve
 
 QUICK = Behaviour(
     configmap_sync=1.0,
@@ -40,7 +40,7 @@ QUICK = Behaviour(
 QUICK_POD_BACKOFF = 0.5
 """Seconds before a failed pod is replaced, where the Job controller is played; kube-controller-manager's are 10."""
 QUICK_LEASE = {"leader_elect": True, "lease_duration": 3.0, "renew_deadline": 2.0, "retry": 0.4}
-ROOMY = (Node("node-0", pods=1000),)
+ROOMY = (FakeNode("node-0", pods=1000),)
 PATIENCE = 60.0
 """Seconds that anything may take on a slow machine before a test gives up."""
 
@@ -48,29 +48,31 @@ Json = dict[str, Any]
 
 
 @dataclass
-class Stage:
+class Environment:
     """One namespace of a plane with everything running in it."""
 
     plane: Plane
     namespace: str
     client: Client
     actors: Actors
-    pods: View
+    pods: ObjectView
     service: Service
     replicas: list[Manager]
     """All controllers that were ever started; `service` finds the one that leads among them."""
-    doors: list[Server] = field(default_factory=list)
+    admission_servers: list[WebhookServer] = field(default_factory=list)
     managers: list[asyncio.Task[None]] = field(default_factory=list)
 
     # --- What a user does --------------------------------------------------------------------------------------------
 
     async def apply(self, manifest: Mapping[str, Any], *flags: str) -> str:
         """Kubectl apply, with the strict validation that is kubectl's default."""
-        ran = await self.plane.kubectl("apply", "-n", self.namespace, "-f", "-", *flags, stdin=self.here(manifest))
+        ran = await self.plane.kubectl(
+            "apply", "-n", self.namespace, "-f", "-", *flags, stdin=self.in_namespace(manifest)
+        )
         return ran.stdout
 
     async def create(self, manifest: Mapping[str, Any]) -> Json:
-        return await self.client.create(JOBSETS, self.here(manifest), self.namespace)
+        return await self.client.create(JOBSETS, self.in_namespace(manifest), self.namespace)
 
     async def merge(self, name: str, body: Mapping[str, Any]) -> Json:
         return await self.client.patch(JOBSETS, name, self.namespace, body=body, patch=PatchType.MERGE)
@@ -86,7 +88,7 @@ class Stage:
     async def suspend(self, name: str, *, suspended: bool = True) -> Json:
         return await self.merge(name, {"spec": {"suspend": suspended}})
 
-    def here(self, manifest: Mapping[str, Any]) -> Json:
+    def in_namespace(self, manifest: Mapping[str, Any]) -> Json:
         """The manifest, in this stage's namespace."""
         return {**manifest, "metadata": {**manifest["metadata"], "namespace": self.namespace}}
 
@@ -98,14 +100,14 @@ class Stage:
     async def jobs(self) -> list[Json]:
         return list((await self.client.list(JOBS, self.namespace))["items"])
 
-    async def gate(self, name: str) -> Json | None:
+    async def config_map(self, name: str) -> Json | None:
         try:
             return await self.client.get(CONFIGMAPS, names.config_map_name(name), self.namespace)
         except NotFound:
             return None
 
     async def verdict(self, name: str) -> Verdict | None:
-        gate = await self.gate(name)
+        gate = await self.config_map(name)
         return verdicts.parse((gate or {}).get("data", {}).get(names.KEY_VERDICT, ""))
 
     async def events(self, name: str) -> list[tuple[str, str]]:
@@ -138,7 +140,7 @@ class Stage:
         return await self.until(lambda pods: sum(map(runs, pods)) == count)
 
     async def until_jobset(self, name: str, holds: Callable[[Json], bool]) -> Json:
-        async with View(self.client, JOBSETS, self.namespace) as view:
+        async with ObjectView(self.client, JOBSETS, self.namespace) as view:
             found = await view.until(lambda all_: any(one["metadata"]["name"] == name and holds(one) for one in all_))
         return next(one for one in found if one["metadata"]["name"] == name)
 
@@ -164,7 +166,7 @@ class Stage:
                 for one in maps
             )
 
-        async with View(self.client, CONFIGMAPS, self.namespace) as view:
+        async with ObjectView(self.client, CONFIGMAPS, self.namespace) as view:
             await view.until(decided, PATIENCE)
         verdict = await self.verdict(name)
         assert verdict is not None
@@ -182,7 +184,7 @@ class Stage:
             "progress_every": 0.2,
             "stream_port": 0,
         }
-        manager = Manager(self.plane.access, Options(**settings | changes))
+        manager = Manager(self.plane.access, ManagerOptions(**settings | changes))
         self.replicas.append(manager)
         self.managers.append(asyncio.create_task(manager.run(), name="controller"))
         return manager
@@ -201,19 +203,19 @@ class Stage:
 
 
 @asynccontextmanager
-async def staged(
+async def environment(
     plane: Plane,
     namespace: str,
     folder: Path,
     *,
-    nodes: Sequence[Node] = ROOMY,
+    nodes: Sequence[FakeNode] = ROOMY,
     behaviour: Behaviour = QUICK,
     settings: Settings | None = None,
     controller: bool = True,
     webhook: bool = True,
     stream: bool = True,
     jobset: Mapping[str, Any] | None = None,
-) -> AsyncIterator[Stage]:
+) -> AsyncIterator[Environment]:
     """A stage with JobSet installed, its CRD extended, and jobset-gate running as far as asked for.
 
     `stream`: whether the webhook tells pods of the gate stream, as an installation does.
@@ -223,25 +225,27 @@ async def staged(
     async with AsyncExitStack() as stack:
         client = await stack.enter_async_context(plane.client("stage"))
         await jobset_crd.install(client)
-        await crd.extend(client)
+        await crd.extend_crd(client)
         actors = await stack.enter_async_context(
             Actors(
                 plane.access,
                 namespace=namespace,
-                nodes=[Node(f"{namespace}-{node.name}", node.pods, node.ready_at, node.clock_skew) for node in nodes],
+                nodes=[
+                    FakeNode(f"{namespace}-{node.name}", node.pods, node.ready_at, node.clock_skew) for node in nodes
+                ],
                 behaviour=behaviour,
                 with_jobs=not real,
                 heartbeat=real,
                 **{"pod_backoff": QUICK_POD_BACKOFF, **(jobset or {})},
             )
         )
-        pods = await stack.enter_async_context(View(client, PODS, namespace))
+        pods = await stack.enter_async_context(ObjectView(client, PODS, namespace))
         service = await stack.enter_async_context(Service(lambda: [one.stream_url for one in replicas]))
-        stage = Stage(plane, namespace, client, actors, pods, service, replicas)
+        stage = Environment(plane, namespace, client, actors, pods, service, replicas)
         stack.push_async_callback(stage.stop_controllers)
         if webhook:
             wanted = with_stream(settings or Settings(), service.url if stream else None)
-            await stack.enter_async_context(open_door(stage, folder, wanted))
+            await stack.enter_async_context(serve_admission(stage, folder, wanted))
         if controller:
             stage.start_controller()
         yield stage
@@ -253,7 +257,7 @@ def with_stream(settings: Settings, url: str | None) -> Settings:
 
 
 @asynccontextmanager
-async def open_door(stage: Stage, folder: Path, settings: Settings) -> AsyncIterator[Server]:
+async def serve_admission(stage: Environment, folder: Path, settings: Settings) -> AsyncIterator[WebhookServer]:
     """The shipped webhook, registered for the stage's namespace alone: other tests share the API server."""
     bundle = selfsigned.make()
     server = await serve(settings, tls=bundle.write(folder))
@@ -267,7 +271,7 @@ async def open_door(stage: Stage, folder: Path, settings: Settings) -> AsyncIter
             await stage.client.create(resource, made)
             names_made.append((resource, made["metadata"]["name"]))
         await in_force(stage)
-        stage.doors.append(server)
+        stage.admission_servers.append(server)
         yield server
     finally:
         for resource, name in names_made:
@@ -275,7 +279,7 @@ async def open_door(stage: Stage, folder: Path, settings: Settings) -> AsyncIter
         await server.stop()
 
 
-async def in_force(stage: Stage) -> None:
+async def in_force(stage: Environment) -> None:
     """Returns once the API server asks the webhook: a dry run of a bad config is refused."""
     probe = {
         "apiVersion": names.JOBSET_API_VERSION,

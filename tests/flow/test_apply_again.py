@@ -9,8 +9,8 @@ from jobset_gate.kube.client import PatchType
 from jobset_gate.kube.resources import JOBSETS
 from jobset_gate.settings import Settings
 from jobset_gate.sim import manifests
-from tests.flow.conftest import MakeStage
-from tests.flow.stage import Json, Stage, condition, open_door
+from tests.flow.conftest import MakeEnvironment
+from tests.flow.stage import Environment, Json, condition, serve_admission
 
 
 def manifest() -> Json:
@@ -40,19 +40,19 @@ def settled(jobset: Json) -> bool:
     ],
     ids=" ".join,
 )
-async def test_the_same_manifest_again_changes_nothing(stage: Stage, again: tuple[str, ...]) -> None:
+async def test_the_same_manifest_again_changes_nothing(stage: Environment, again: tuple[str, ...]) -> None:
     await stage.apply(manifest())
     await stage.until_running(5)
     before = await stage.until_jobset("gang", settled)
     for _ in range(2):
-        await stage.plane.kubectl(*again, "-n", stage.namespace, "-f", "-", stdin=stage.here(manifest()))
+        await stage.plane.kubectl(*again, "-n", stage.namespace, "-f", "-", stdin=stage.in_namespace(manifest()))
         after = await stage.jobset("gang")
         assert spec(after) == spec(before)
         assert after["metadata"]["annotations"][names.CONFIG] == before["metadata"]["annotations"][names.CONFIG]
         assert after["metadata"]["generation"] == before["metadata"]["generation"]
 
 
-async def test_server_side_apply_creates_and_applies_again_without_conflict(stage: Stage) -> None:
+async def test_server_side_apply_creates_and_applies_again_without_conflict(stage: Environment) -> None:
     await stage.apply(manifest(), "--server-side")
     before = await stage.jobset("gang")
     await stage.apply(manifest(), "--server-side")
@@ -61,16 +61,20 @@ async def test_server_side_apply_creates_and_applies_again_without_conflict(stag
 
 
 async def test_an_upgrade_of_jobset_gate_does_not_touch_a_gang_that_exists(
-    make_stage: MakeStage, tmp_path: Path
+    make_stage: MakeEnvironment, tmp_path: Path
 ) -> None:
     """Another barrier image between create and suspend: suspending stays possible, the barrier stays as it was."""
     async with make_stage(webhook=False) as stage:
         (tmp_path / "one").mkdir()
         (tmp_path / "two").mkdir()
-        async with open_door(stage, tmp_path / "one", Settings.model_validate({"barrier": {"image": "busybox:1.36"}})):
+        async with serve_admission(
+            stage, tmp_path / "one", Settings.model_validate({"barrier": {"image": "busybox:1.36"}})
+        ):
             await stage.apply(gang := manifests.gang(jobs=1, pods=2))
             await stage.until_running(2)
-        async with open_door(stage, tmp_path / "two", Settings.model_validate({"barrier": {"image": "busybox:1.37"}})):
+        async with serve_admission(
+            stage, tmp_path / "two", Settings.model_validate({"barrier": {"image": "busybox:1.37"}})
+        ):
             await stage.apply(gang)
             await stage.suspend("gang")
             await stage.until(lambda pods: not pods)
@@ -80,29 +84,31 @@ async def test_an_upgrade_of_jobset_gate_does_not_touch_a_gang_that_exists(
             assert pod["metadata"]["annotations"][names.EPOCH] == "1"
 
 
-async def test_generate_name_is_completed_so_that_the_configmap_fits(stage: Stage) -> None:
+async def test_generate_name_is_completed_so_that_the_configmap_fits(stage: Environment) -> None:
     manifest = manifests.gang(jobs=1, pods=2)
     manifest["metadata"] = {"generateName": "gang-"}
     made = await stage.create(manifest)
     name = made["metadata"]["name"]
     assert name.startswith("gang-")
     await stage.until_running(2)
-    assert await stage.gate(name) is not None
+    assert await stage.config_map(name) is not None
 
 
-async def test_every_violation_is_told_at_once_with_its_path(stage: Stage) -> None:
+async def test_every_violation_is_told_at_once_with_its_path(stage: Environment) -> None:
     manifest = manifests.gang(jobs=1, pods=2)
     manifest["spec"][names.CONFIG_FIELD] = {"targetReplicatedJobs": ["workers", "workers", "nobody"]}
     manifest["spec"]["replicatedJobs"][0]["template"]["spec"]["template"]["spec"]["containers"][0]["name"] = (
         names.BARRIER_CONTAINER
     )
-    said = await stage.plane.kubectl.refused("apply", "-n", stage.namespace, "-f", "-", stdin=stage.here(manifest))
+    said = await stage.plane.kubectl.refused(
+        "apply", "-n", stage.namespace, "-f", "-", stdin=stage.in_namespace(manifest)
+    )
     assert "spec.groupSchedulingConfig.targetReplicatedJobs[1]" in said
     assert "spec.groupSchedulingConfig.targetReplicatedJobs[2]" in said
     assert "spec.replicatedJobs[0].template.spec.template.spec.containers[0].name" in said
 
 
-async def test_the_config_cannot_change_afterwards(stage: Stage) -> None:
+async def test_the_config_cannot_change_afterwards(stage: Environment) -> None:
     await stage.apply(manifests.gang(jobs=1, pods=2))
     said = await stage.plane.kubectl.refused(
         "patch",
@@ -117,7 +123,7 @@ async def test_the_config_cannot_change_afterwards(stage: Stage) -> None:
     assert "immutable" in said
 
 
-async def test_a_config_that_a_client_dropped_is_restored(stage: Stage) -> None:
+async def test_a_config_that_a_client_dropped_is_restored(stage: Environment) -> None:
     """Typed clients such as older Kueue do not know the field and write the rest back."""
     await stage.apply(manifests.gang(jobs=1, pods=2))
 
@@ -131,7 +137,7 @@ async def test_a_config_that_a_client_dropped_is_restored(stage: Stage) -> None:
     assert names.CONFIG in after["metadata"]["annotations"]
 
 
-async def test_the_annotation_alone_makes_a_gang(stage: Stage) -> None:
+async def test_the_annotation_alone_makes_a_gang(stage: Environment) -> None:
     manifest = manifests.gang(jobs=1, pods=2)
     del manifest["spec"][names.CONFIG_FIELD]
     manifest["metadata"]["annotations"] = {names.CONFIG: '{"timeoutAfterSeconds": 300}'}
@@ -140,12 +146,12 @@ async def test_the_annotation_alone_makes_a_gang(stage: Stage) -> None:
     assert (await stage.verdict("gang")) is not None
 
 
-async def test_a_json_patch_of_labels_passes_without_the_webhook(make_stage: MakeStage) -> None:
+async def test_a_json_patch_of_labels_passes_without_the_webhook(make_stage: MakeEnvironment) -> None:
     """An outage of ours stops only what concerns a gate."""
     async with make_stage() as stage:
         await stage.apply(manifests.gang(jobs=1, pods=2))
         await stage.until_running(2)
-        await stage.doors[0].stop()
+        await stage.admission_servers[0].stop()
         await stage.merge("gang", {"metadata": {"labels": {"team": "blue"}}})
         await stage.create(manifests.jobset("plain", replicated_jobs=[manifests.replicated_job()]))
         await stage.client.patch(

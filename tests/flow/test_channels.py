@@ -8,17 +8,17 @@ from dataclasses import replace
 import pytest
 
 from jobset_gate import names
-from jobset_gate.model import Kind
+from jobset_gate.model import VerdictKind
 from jobset_gate.sim import manifests
-from jobset_gate.sim.kubelet import Trouble, Where
-from tests.flow.conftest import MakeStage
+from jobset_gate.sim.kubelet import PodFault, PodMatch
+from tests.flow.conftest import MakeEnvironment
 from tests.flow.stage import QUICK, Json, held, passed, runs
 
 NEVER = 100_000.0
 GANG = "gang"
 
 
-async def test_the_annotation_alone_releases_a_gang(make_stage: MakeStage) -> None:
+async def test_the_annotation_alone_releases_a_gang(make_stage: MakeEnvironment) -> None:
     """A kubelet that never refreshes the volume by itself."""
     async with make_stage(stream=False, behaviour=replace(QUICK, configmap_sync=NEVER)) as stage:
         await stage.apply(manifests.gang(GANG, jobs=2, pods=3))
@@ -26,7 +26,7 @@ async def test_the_annotation_alone_releases_a_gang(make_stage: MakeStage) -> No
         assert any(names.VERDICT in pod["metadata"]["annotations"] for pod in pods)
 
 
-async def test_the_configmap_alone_releases_a_gang(make_stage: MakeStage) -> None:
+async def test_the_configmap_alone_releases_a_gang(make_stage: MakeEnvironment) -> None:
     async with make_stage(controller=False, stream=False) as stage:
         stage.start_controller(patch_concurrency=0)
         await stage.apply(manifests.gang(GANG, jobs=2, pods=3))
@@ -35,7 +35,7 @@ async def test_the_configmap_alone_releases_a_gang(make_stage: MakeStage) -> Non
 
 
 async def test_the_configmap_alone_releases_a_gang_whose_controller_died_after_the_decision(
-    make_stage: MakeStage,
+    make_stage: MakeEnvironment,
 ) -> None:
     async with make_stage(controller=False, stream=False, behaviour=replace(QUICK, configmap_sync=2.0)) as stage:
         stage.start_controller(patch_concurrency=0)
@@ -45,35 +45,35 @@ async def test_the_configmap_alone_releases_a_gang_whose_controller_died_after_t
         await stage.until_running(6)
 
 
-async def test_the_annotation_carries_a_timeout_too(make_stage: MakeStage) -> None:
+async def test_the_annotation_carries_a_timeout_too(make_stage: MakeEnvironment) -> None:
     async with make_stage(stream=False, behaviour=replace(QUICK, configmap_sync=NEVER)) as stage:
-        stage.actors.kubelets.trouble(Trouble(Where(job_index=0, index=0), unschedulable="no room"))
+        stage.actors.kubelets.inject_fault(PodFault(PodMatch(job_index=0, index=0), unschedulable="no room"))
         manifest = manifests.gang(GANG, jobs=1, pods=3, timeout=1, max_restarts=None)
         await stage.apply(manifest)
         verdict = await stage.until_verdict(GANG)
-        assert verdict.kind is Kind.TIMEOUT
+        assert verdict.kind is VerdictKind.TIMEOUT
         await stage.until_jobset(GANG, lambda jobset: jobset.get("status", {}).get("terminalState") == "Failed")
 
 
-async def test_the_configmap_carries_a_timeout_too(make_stage: MakeStage) -> None:
+async def test_the_configmap_carries_a_timeout_too(make_stage: MakeEnvironment) -> None:
     async with make_stage(controller=False, stream=False) as stage:
         stage.start_controller(patch_concurrency=0)
-        stage.actors.kubelets.trouble(Trouble(Where(job_index=0, index=0), unschedulable="no room"))
+        stage.actors.kubelets.inject_fault(PodFault(PodMatch(job_index=0, index=0), unschedulable="no room"))
         await stage.apply(manifests.gang(GANG, jobs=1, pods=3, timeout=1, max_restarts=None))
         await stage.until_jobset(GANG, lambda jobset: jobset.get("status", {}).get("terminalState") == "Failed")
 
 
 @pytest.mark.parametrize("healer", ["stream", "annotation", "configmap"])
-async def test_a_stream_cut_after_half_of_its_answers_is_healed(make_stage: MakeStage, healer: str) -> None:
+async def test_a_stream_cut_after_half_of_its_answers_is_healed(make_stage: MakeEnvironment, healer: str) -> None:
     """By itself once the network is back; else by the patches of those that do not pass; else by the volume."""
     sync = 5.0 if healer == "configmap" else NEVER
     async with make_stage(controller=False, behaviour=replace(QUICK, configmap_sync=sync)) as stage:
         stage.start_controller(**({} if healer == "annotation" else {"patch_concurrency": 0}))
-        late = stage.actors.kubelets.trouble(Trouble(Where(job_index=1, index=2), unschedulable="no room"))
+        late = stage.actors.kubelets.inject_fault(PodFault(PodMatch(job_index=1, index=2), unschedulable="no room"))
         await stage.apply(manifests.gang(GANG, jobs=2, pods=3))
         await stage.until_held(5)
         stage.service.let_through = 3
-        stage.actors.kubelets.lift(late)
+        stage.actors.kubelets.clear_fault(late)
         await stage.until(lambda pods: sum(map(runs, pods)) == 3 and sum(map(held, pods)) == 3)
         if healer == "stream":
             stage.service.mend()
@@ -82,21 +82,23 @@ async def test_a_stream_cut_after_half_of_its_answers_is_healed(make_stage: Make
 
 
 @pytest.mark.parametrize("patches", [True, False])
-async def test_a_stream_cut_before_the_decision_leaves_it_to_the_others(make_stage: MakeStage, patches: bool) -> None:
+async def test_a_stream_cut_before_the_decision_leaves_it_to_the_others(
+    make_stage: MakeEnvironment, patches: bool
+) -> None:
     """The pods' own word is gone with it: their kubelets' counts."""
     sync = NEVER if patches else 2.0
     async with make_stage(controller=False, behaviour=replace(QUICK, configmap_sync=sync)) as stage:
         stage.start_controller(**({} if patches else {"patch_concurrency": 0}))
-        late = stage.actors.kubelets.trouble(Trouble(Where(index=2), unschedulable="no room"))
+        late = stage.actors.kubelets.inject_fault(PodFault(PodMatch(index=2), unschedulable="no room"))
         await stage.apply(manifests.gang(GANG, jobs=1, pods=3))
         await stage.until_held(2)
         stage.service.cut()
-        stage.actors.kubelets.lift(late)
+        stage.actors.kubelets.clear_fault(late)
         await stage.until_running(3)
         assert stage.service.passed == 0
 
 
-async def test_a_pod_that_comes_after_the_release_needs_no_patch(make_stage: MakeStage) -> None:
+async def test_a_pod_that_comes_after_the_release_needs_no_patch(make_stage: MakeEnvironment) -> None:
     """It finds the verdict in its volume when it starts."""
     async with make_stage() as stage:
         workers = manifests.replicated_job(replicas=1, parallelism=2, backoff_limit=6)

@@ -10,18 +10,21 @@ from pathlib import Path
 import pytest
 
 from jobset_gate import names
-from jobset_gate.model import Kind, Verdict
-from tests.controllers.streams import TRAIN, Gate, served, until
+from jobset_gate.model import Verdict, VerdictKind
+from tests.controllers.streams import TRAIN, ServedStream, serving, until
 from tests.jobset_gate import barriers
-from tests.jobset_gate.barriers import POD, SHELLS, WITHIN, Held
+from tests.jobset_gate.barriers import POD, SHELLS, WITHIN, BarrierProcess
 from tests.jobset_gate.gangs import UID, verdict, waiting_pod
 
-ENDS = {"release": (verdict(), 0), "timeout": (verdict(Kind.TIMEOUT, names.REASON_TIMED_OUT), names.EXIT_TIMED_OUT)}
+ENDS = {
+    "release": (verdict(), 0),
+    "timeout": (verdict(VerdictKind.TIMEOUT, names.REASON_TIMED_OUT), names.EXIT_TIMED_OUT),
+}
 
 
 @pytest.fixture(params=SHELLS)
-def held(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[Held]:
-    with barriers.held(request.param, tmp_path) as made:
+def held(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[BarrierProcess]:
+    with barriers.barrier_process(request.param, tmp_path) as made:
         made.uid = UID
         yield made
 
@@ -29,18 +32,18 @@ def held(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[Held]:
 @pytest.mark.parametrize("decided", [False, True], ids=["held before", "answered at once"])
 @pytest.mark.parametrize(("taken", "code"), ENDS.values(), ids=ENDS.keys())
 async def test_a_barrier_that_was_told_is_known_to_have_heard(
-    held: Held, taken: Verdict, code: int, decided: bool
+    held: BarrierProcess, taken: Verdict, code: int, decided: bool
 ) -> None:
-    async with served(Gate(time.time)) as gate:
-        gate.see_pod(waiting_pod(0, uid=POD))
+    async with serving(ServedStream(time.time)) as gate:
+        gate.add_pod(waiting_pod(0, uid=POD))
         held.stream = f"{gate.stream.url}/v1/gangs/default/train/t0ken"
         if decided:
-            gate.keep(taken)
+            gate.store_verdict(taken)
         process = held.start()
         if not decided:
-            await until(lambda: gate.book.open == 1)
-            await gate.book.tell(TRAIN, taken)
+            await until(lambda: gate.book.open_count == 1)
+            await gate.book.answer_requests(TRAIN, taken)
         assert await asyncio.to_thread(process.wait, WITHIN) == code
         await until(lambda: bool(gate.outcomes))
         assert gate.outcomes == ["told"]
-        assert gate.told == {POD}
+        assert gate.delivered == {POD}

@@ -1,37 +1,39 @@
 """The controller keeps spec.groupSchedulingConfig in the JobSet CRD's schema, in peace with the CRD's owner (A2)."""
 
 from jobset_gate import names
-from jobset_gate.crd_schema import is_disowned, is_extended
+from jobset_gate.crd_schema import is_extended, is_not_owner
 from jobset_gate.kube.resources import CRDS
 from jobset_gate.sim import jobset_crd, manifests
-from jobset_gate.sim.until import View
-from tests.flow.conftest import MakeStage
-from tests.flow.stage import PATIENCE, Json, Stage
+from jobset_gate.sim.until import ObjectView
+from tests.flow.conftest import MakeEnvironment
+from tests.flow.stage import PATIENCE, Environment, Json
 
 
-async def until_extended(stage: Stage, crds: View, generation: int) -> Json:
+async def until_extended(stage: Environment, crds: ObjectView, generation: int) -> Json:
     """The CRD, once it has the field at no older generation and nobody but its owner is written down for it."""
     while True:
         crd = await stage.client.get(CRDS, names.JOBSET_CRD)
-        if is_extended(crd) and is_disowned(crd) and crd["metadata"]["generation"] >= generation:
+        if is_extended(crd) and is_not_owner(crd) and crd["metadata"]["generation"] >= generation:
             return crd
         seen = crd["metadata"]["resourceVersion"]
         await _until_other(crds, seen)
 
 
-async def _until_other(crds: View, version: str) -> None:
+async def _until_other(crds: ObjectView, version: str) -> None:
     """Until the watch shows another version than that one."""
     await crds.until(lambda all_: any(one["metadata"]["resourceVersion"] != version for one in all_), PATIENCE)
 
 
-async def test_the_owners_next_apply_neither_conflicts_nor_takes_the_field_away_for_long(make_stage: MakeStage) -> None:
+async def test_the_owners_next_apply_neither_conflicts_nor_takes_the_field_away_for_long(
+    make_stage: MakeEnvironment,
+) -> None:
     async with make_stage(controller=False) as stage:
         crd = {"apiVersion": CRDS.api_version, "kind": CRDS.kind, **await jobset_crd.build(stage.client)}
         apply = ("apply", "-f", "-", "--server-side", "--field-manager=jobset")
         await stage.plane.kubectl(*apply, "--force-conflicts", stdin=crd)
         stage.start_controller(extend_crd=True)
         only = f"metadata.name={names.JOBSET_CRD}"
-        async with View(stage.client, CRDS, field_selector=only) as crds:
+        async with ObjectView(stage.client, CRDS, field_selector=only) as crds:
             extended = await until_extended(stage, crds, 0)
             for _ in range(2):
                 # Without force: a conflict would fail here.

@@ -6,9 +6,9 @@ from contextlib import suppress
 
 import pytest
 
-from controllers.manager import Manager, Options
+from controllers.manager import Manager, ManagerOptions
 from jobset_gate import names
-from jobset_gate.crd_schema import is_disowned, is_extended
+from jobset_gate.crd_schema import is_extended, is_not_owner
 from jobset_gate.kube.client import Client
 from jobset_gate.kube.errors import NotFound
 from jobset_gate.kube.resources import CRDS
@@ -35,14 +35,14 @@ async def until_extended(client: Client) -> None:
         while True:
             with suppress(NotFound):
                 crd = await client.get(CRDS, names.JOBSET_CRD)
-                if is_extended(crd) and is_disowned(crd):
+                if is_extended(crd) and is_not_owner(crd):
                     return
             await asyncio.sleep(0.05)  # watching a CRD that comes and goes would test the informer with itself
 
 
 async def test_the_field_is_there_soon_after_jobset_is(bare: Real) -> None:
     """Also when JobSet is uninstalled and installed once more."""
-    manager = Manager(bare.access, Options(namespace="default", leader_elect=False, port=0))
+    manager = Manager(bare.access, ManagerOptions(namespace="default", leader_elect=False, port=0))
     async with bare.client() as client:
         controller = asyncio.create_task(manager.run())
         try:

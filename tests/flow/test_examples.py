@@ -19,7 +19,7 @@ from jobset_gate.kube.errors import AlreadyExists
 from jobset_gate.kube.resources import CRDS, PODS
 from jobset_gate.settings import Settings
 from jobset_gate.sim import jobset_crd
-from tests.flow.groups.doors import open_door
+from tests.flow.groups.doors import serve_webhook
 from tests.house.files import ROOT
 from tests.support.planes import Real, fresh_name
 
@@ -34,7 +34,7 @@ async def kinds(real_plane: Real) -> AsyncIterator[Client]:
     """A client of an API server that knows JobSets with our field, and PodGroups."""
     async with real_plane.client() as client:
         await jobset_crd.install(client)
-        await crd.extend(client)
+        await crd.extend_crd(client)
         for name, group in crds.GROUPS.items():
             try:
                 await client.create(CRDS, crds.manifest(group))
@@ -50,7 +50,7 @@ async def test_the_api_server_and_our_webhooks_take_all_of_them(
     here = fresh_name()
     await real_plane.make_namespace(here)
     try:
-        async with open_door(kinds, [here], tmp_path, Settings(), jobsets=True):
+        async with serve_webhook(kinds, [here], tmp_path, Settings(), jobsets=True):
             made = await stored(real_plane, here)
             for name, one in made:
                 for job in of_gang(one):
@@ -58,7 +58,7 @@ async def test_the_api_server_and_our_webhooks_take_all_of_them(
                 for template in templates(one) if name.startswith("groups/") else ():
                     pod = {"metadata": {**template["metadata"], "generateName": "a-"}, "spec": template["spec"]}
                     gated = await kinds.create(PODS, pod, here, dry_run=True)
-                    assert [it["name"] for it in gated["spec"]["schedulingGates"]] == [names.GANG_GATE], name
+                    assert [it["name"] for it in gated["spec"]["schedulingGates"]] == [names.POD_GROUP_GATE], name
     finally:
         await real_plane.drop_namespace(here)
     assert len({name for name, _ in made}) == len(FILES)

@@ -10,7 +10,7 @@ from jobset_gate import names
 from jobset_gate.kube.resources import CONFIGMAPS, JOBSETS, PODS
 from jobset_gate.sim import manifests
 from jobset_gate.sim.faults import ALWAYS, Faults, Match
-from tests.flow.stage import Stage, staged
+from tests.flow.stage import Environment, environment
 from tests.support.embedded import Embedded
 
 OURS = names.PROGRAM
@@ -18,10 +18,10 @@ OURS = names.PROGRAM
 
 
 @pytest.fixture
-async def stage(embedded_plane: Embedded, tmp_path: Path) -> AsyncIterator[Stage]:
+async def stage(embedded_plane: Embedded, tmp_path: Path) -> AsyncIterator[Environment]:
     await embedded_plane.make_namespace("faults")
     async with AsyncExitStack() as stack:
-        yield await stack.enter_async_context(staged(embedded_plane, "faults", tmp_path))
+        yield await stack.enter_async_context(environment(embedded_plane, "faults", tmp_path))
 
 
 @pytest.fixture
@@ -29,7 +29,7 @@ def faults(embedded_plane: Embedded) -> Faults:
     return embedded_plane.server.faults
 
 
-async def test_throttled_patches_are_sent_again_when_the_server_says_so(stage: Stage, faults: Faults) -> None:
+async def test_throttled_patches_are_sent_again_when_the_server_says_so(stage: Environment, faults: Faults) -> None:
     stage.service.cut()
     throttled = faults.fail(Match(PODS, ("patch",), agent=OURS), status=429, retry_after=1, times=5)
     await stage.apply(manifests.gang(jobs=2, pods=3))
@@ -37,14 +37,14 @@ async def test_throttled_patches_are_sent_again_when_the_server_says_so(stage: S
     assert throttled.struck == 5
 
 
-async def test_failing_patches_leave_it_to_the_configmap(stage: Stage, faults: Faults) -> None:
+async def test_failing_patches_leave_it_to_the_configmap(stage: Environment, faults: Faults) -> None:
     stage.service.cut()
     faults.fail(Match(PODS, ("patch",), agent=OURS), status=500, times=ALWAYS)
     await stage.apply(manifests.gang(jobs=2, pods=3))
     await stage.until_running(6)
 
 
-async def test_one_gang_that_cannot_be_kept_does_not_delay_the_others(stage: Stage, faults: Faults) -> None:
+async def test_one_gang_that_cannot_be_kept_does_not_delay_the_others(stage: Environment, faults: Faults) -> None:
     bad = Match(CONFIGMAPS, ("create",), agent=OURS, when=lambda call: b"bad-" in call.body)
     broken = faults.fail(bad, status=500, times=ALWAYS)
     await stage.apply(manifests.gang("bad", jobs=1, pods=2))
@@ -57,7 +57,7 @@ async def test_one_gang_that_cannot_be_kept_does_not_delay_the_others(stage: Sta
     await stage.until_running(8)
 
 
-async def test_a_status_that_cannot_be_written_holds_up_no_release(stage: Stage, faults: Faults) -> None:
+async def test_a_status_that_cannot_be_written_holds_up_no_release(stage: Environment, faults: Faults) -> None:
     refused = faults.fail(Match(JOBSETS, ("patch",), subresource="status", agent=OURS), status=500, times=ALWAYS)
     await stage.apply(manifests.gang(jobs=2, pods=3))
     await stage.until_running(6)
@@ -67,7 +67,7 @@ async def test_a_status_that_cannot_be_written_holds_up_no_release(stage: Stage,
 
 @pytest.mark.parametrize("trouble", ["dropped", "doubled", "reordered", "torn"])
 async def test_events_that_are_lost_doubled_or_mixed_up_change_nothing(
-    stage: Stage, faults: Faults, trouble: str
+    stage: Environment, faults: Faults, trouble: str
 ) -> None:
     pods = Match(PODS, agent=OURS)
     if trouble == "dropped":

@@ -7,12 +7,12 @@ import pytest
 from jobset_gate import names
 from jobset_gate.kube.client import PatchType
 from jobset_gate.kube.resources import CONFIGMAPS, JOBS, JOBSETS, PODS
-from jobset_gate.model import Kind
+from jobset_gate.model import VerdictKind
 from jobset_gate.sim import manifests
-from jobset_gate.sim.kubelet import Node, Trouble, Where
-from jobset_gate.sim.until import View
-from tests.flow.conftest import MakeStage
-from tests.flow.stage import PATIENCE, Json, Stage, alive, held, runs
+from jobset_gate.sim.kubelet import FakeNode, PodFault, PodMatch
+from jobset_gate.sim.until import ObjectView
+from tests.flow.conftest import MakeEnvironment
+from tests.flow.stage import PATIENCE, Environment, Json, alive, held, runs
 
 GANG = "gang"
 
@@ -40,18 +40,20 @@ def patient_gang() -> Json:
     return manifests.jobset(GANG, replicated_jobs=[workers], config={names.TIMEOUT_FIELD: 300})
 
 
-async def running_gang(stage: Stage, **fields: Any) -> list[Json]:
+async def running_gang(stage: Environment, **fields: Any) -> list[Json]:
     await stage.apply(manifests.gang(GANG, **({"jobs": 2, "pods": 2} | fields)))
     return await stage.until_running(4)
 
 
-async def test_a_restart_waits_for_its_own_release(stage: Stage) -> None:
+async def test_a_restart_waits_for_its_own_release(stage: Environment) -> None:
     first = await running_gang(stage, max_restarts=1)
-    stuck = stage.actors.kubelets.trouble(Trouble(Where(attempt=1, job_index=1, index=1), unschedulable="no room"))
-    stage.actors.kubelets.trouble(
-        Trouble(Where(attempt=0, job_index=0, index=0), main_seconds=0.0, exit_codes={"*": 1})
+    stuck = stage.actors.kubelets.inject_fault(
+        PodFault(PodMatch(attempt=1, job_index=1, index=1), unschedulable="no room")
     )
-    stage.actors.kubelets.restart(Where(attempt=0, job_index=0, index=0), "main")
+    stage.actors.kubelets.inject_fault(
+        PodFault(PodMatch(attempt=0, job_index=0, index=0), main_seconds=0.0, exit_codes={"*": 1})
+    )
+    stage.actors.kubelets.restart(PodMatch(attempt=0, job_index=0, index=0), "main")
 
     again = await stage.until(
         lambda pods: (
@@ -63,15 +65,15 @@ async def test_a_restart_waits_for_its_own_release(stage: Stage) -> None:
     waiting = await stage.until_condition(GANG, names.REASON_WAITING, "3/4 pods started")
     assert waiting["status"] == "False"
 
-    stage.actors.kubelets.lift(stuck)
+    stage.actors.kubelets.clear_fault(stuck)
     verdict = await stage.until_verdict(GANG, lambda verdict: verdict.generation.attempt == 1)
-    assert verdict.kind is Kind.RELEASE
+    assert verdict.kind is VerdictKind.RELEASE
     await stage.until_running(4)
 
 
-async def test_after_a_suspension_the_gang_waits_again(stage: Stage) -> None:
+async def test_after_a_suspension_the_gang_waits_again(stage: Environment) -> None:
     await running_gang(stage)
-    stuck = stage.actors.kubelets.trouble(Trouble(Where(job_index=1, index=1), unschedulable="no room"))
+    stuck = stage.actors.kubelets.inject_fault(PodFault(PodMatch(job_index=1, index=1), unschedulable="no room"))
     await stage.suspend(GANG)
     await stage.until(lambda pods: not any(map(alive, pods)))
     await stage.until_condition(GANG, names.REASON_WAITING, "suspended")
@@ -81,14 +83,14 @@ async def test_after_a_suspension_the_gang_waits_again(stage: Stage) -> None:
     assert {epoch(pod) for pod in pods if alive(pod)} == {"1"}
     assert not any(map(runs, stage.pods.all()))
     await stage.until_condition(GANG, names.REASON_WAITING, "3/4 pods started")
-    stage.actors.kubelets.lift(stuck)
+    stage.actors.kubelets.clear_fault(stuck)
     await stage.until_running(4)
     verdict = await stage.verdict(GANG)
     assert verdict is not None
     assert verdict.generation.epoch == 1
 
 
-async def test_a_suspension_that_nobody_saw_leaves_the_gang_running(stage: Stage) -> None:
+async def test_a_suspension_that_nobody_saw_leaves_the_gang_running(stage: Environment) -> None:
     before = await running_gang(stage)
     stage.actors.jobsets.pause()
     await stage.suspend(GANG)
@@ -100,24 +102,24 @@ async def test_a_suspension_that_nobody_saw_leaves_the_gang_running(stage: Stage
     assert uids(await stage.until_running(4)) == uids(before)
 
 
-async def test_a_waiting_gang_survives_a_suspension_that_nobody_saw(make_stage: MakeStage) -> None:
-    async with make_stage(nodes=(Node("small", pods=3),)) as stage:
+async def test_a_waiting_gang_survives_a_suspension_that_nobody_saw(make_stage: MakeEnvironment) -> None:
+    async with make_stage(nodes=(FakeNode("small", pods=3),)) as stage:
         await stage.apply(manifests.gang(GANG, jobs=2, pods=2))
         await stage.until_held(3)
         stage.actors.jobsets.pause()
         await stage.suspend(GANG)
         await stage.actors.jobsets.wait_seen(await stage.suspend(GANG, suspended=False))
         stage.actors.jobsets.resume()
-        await stage.actors.kubelets.add_node(Node(f"{stage.namespace}-late", pods=10))
+        await stage.actors.kubelets.add_node(FakeNode(f"{stage.namespace}-late", pods=10))
         await stage.until_running(4)
 
 
 async def test_a_suspension_that_the_controller_slept_through_is_a_new_generation_all_the_same(
-    stage: Stage,
+    stage: Environment,
 ) -> None:
     await running_gang(stage)
     await stage.stop_controller()
-    stuck = stage.actors.kubelets.trouble(Trouble(Where(job_index=1, index=1), unschedulable="no room"))
+    stuck = stage.actors.kubelets.inject_fault(PodFault(PodMatch(job_index=1, index=1), unschedulable="no room"))
     await stage.suspend(GANG)
     await stage.until(lambda pods: not any(map(alive, pods)))
     await stage.suspend(GANG, suspended=False)
@@ -125,18 +127,18 @@ async def test_a_suspension_that_the_controller_slept_through_is_a_new_generatio
     stage.start_controller()
     await stage.until_condition(GANG, names.REASON_WAITING, "3/4 pods started")
     assert not any(map(runs, stage.pods.all()))
-    stage.actors.kubelets.lift(stuck)
+    stage.actors.kubelets.clear_fault(stuck)
     await stage.until_running(4)
 
 
-async def test_resumed_with_some_indexes_done_only_the_rest_is_waited_for(stage: Stage) -> None:
-    finishing = stage.actors.kubelets.trouble(Trouble(Where(job_index=0, index=0), main_seconds=0.0))
+async def test_resumed_with_some_indexes_done_only_the_rest_is_waited_for(stage: Environment) -> None:
+    finishing = stage.actors.kubelets.inject_fault(PodFault(PodMatch(job_index=0, index=0), main_seconds=0.0))
     await stage.apply(manifests.gang(GANG, jobs=1, pods=3))
     await stage.until_running(2)
 
-    async with View(stage.client, JOBS, stage.namespace) as jobs:
+    async with ObjectView(stage.client, JOBS, stage.namespace) as jobs:
         await jobs.until(lambda all_: all_[0]["status"].get("completedIndexes") == "0")
-    stage.actors.kubelets.lift(finishing)
+    stage.actors.kubelets.clear_fault(finishing)
     await stage.suspend(GANG)
     await stage.until(lambda pods: not any(runs(pod) or held(pod) for pod in pods))
     await stage.suspend(GANG, suspended=False)
@@ -147,23 +149,23 @@ async def test_resumed_with_some_indexes_done_only_the_rest_is_waited_for(stage:
 
 
 async def test_a_job_that_is_done_in_the_moment_of_the_suspension_holds_nobody_up_after_the_resume(
-    stage: Stage,
+    stage: Environment,
 ) -> None:
     """Its Job is suspended and Complete at once, and nobody resumes a Job that is done."""
     await stage.apply(manifests.gang(GANG, jobs=2, pods=1))
     await stage.until_running(2)
-    stage.actors.kubelets.finish(Where(job_index=1))
+    stage.actors.kubelets.finish(PodMatch(job_index=1))
     await stage.suspend(GANG)
-    async with View(stage.client, JOBS, stage.namespace) as jobs:
+    async with ObjectView(stage.client, JOBS, stage.namespace) as jobs:
         await jobs.until(lambda all_: any(complete(job) for job in all_), PATIENCE)
     await stage.until(lambda pods: not any(alive(pod) and pod["status"].get("phase") != "Succeeded" for pod in pods))
     await stage.suspend(GANG, suspended=False)
     verdict = await stage.until_verdict(GANG, lambda it: it.generation.epoch == 1)
-    assert (verdict.kind, verdict.message) == (Kind.RELEASE, "all 2 pods started")
+    assert (verdict.kind, verdict.message) == (VerdictKind.RELEASE, "all 2 pods started")
     await stage.until_running(1)
 
 
-async def test_kueues_way_of_suspending_does_not_reopen_an_old_gate(stage: Stage) -> None:
+async def test_kueues_way_of_suspending_does_not_reopen_an_old_gate(stage: Environment) -> None:
     """Kueue restores the templates' labels, annotations and node selectors as they were, in the suspending write."""
 
     def stop(jobset: Json) -> None:
@@ -181,16 +183,16 @@ async def test_kueues_way_of_suspending_does_not_reopen_an_old_gate(stage: Stage
     await running_gang(stage)
     await stage.rewrite(GANG, stop)
     await stage.until(lambda pods: not any(map(alive, pods)))
-    stuck = stage.actors.kubelets.trouble(Trouble(Where(job_index=0, index=0), unschedulable="no quota"))
+    stuck = stage.actors.kubelets.inject_fault(PodFault(PodMatch(job_index=0, index=0), unschedulable="no quota"))
     await stage.rewrite(GANG, start)
     pods = await stage.until_held(3)
     assert {epoch(pod) for pod in pods if alive(pod)} == {"1"}
     assert not any(map(runs, stage.pods.all()))
-    stage.actors.kubelets.lift(stuck)
+    stage.actors.kubelets.clear_fault(stuck)
     await stage.until_running(4)
 
 
-async def test_created_suspended_it_waits_for_the_resume(stage: Stage) -> None:
+async def test_created_suspended_it_waits_for_the_resume(stage: Environment) -> None:
     await stage.apply(manifests.gang(GANG, jobs=2, pods=2, suspend=True))
     await stage.until_condition(GANG, names.REASON_WAITING, "suspended")
     await stage.suspend(GANG, suspended=False)
@@ -198,7 +200,7 @@ async def test_created_suspended_it_waits_for_the_resume(stage: Stage) -> None:
     assert {epoch(pod) for pod in pods} == {"0"}
 
 
-async def test_a_replaced_pod_and_a_replaced_job_pass_at_once(stage: Stage) -> None:
+async def test_a_replaced_pod_and_a_replaced_job_pass_at_once(stage: Environment) -> None:
     await stage.apply(patient_gang())
     pods = await stage.until_running(4)
     first = pods[0]["metadata"]
@@ -213,27 +215,27 @@ async def test_a_replaced_pod_and_a_replaced_job_pass_at_once(stage: Stage) -> N
     await stage.until(lambda pods: not old & uids(pods) and sum(map(runs, pods)) == 4)
 
 
-async def test_a_counted_pod_that_is_lost_before_the_release_keeps_the_gate_closed(make_stage: MakeStage) -> None:
-    async with make_stage(nodes=(Node("small", pods=3),)) as stage:
+async def test_a_counted_pod_that_is_lost_before_the_release_keeps_the_gate_closed(make_stage: MakeEnvironment) -> None:
+    async with make_stage(nodes=(FakeNode("small", pods=3),)) as stage:
         await stage.apply(patient_gang())
         pods = await stage.until_held(3)
         victim = next(filter(held, pods))["metadata"]
-        stuck = stage.actors.kubelets.trouble(
-            Trouble(Where(job_index=int(victim["labels"][names.JS_JOB_INDEX]),
+        stuck = stage.actors.kubelets.inject_fault(
+            PodFault(PodMatch(job_index=int(victim["labels"][names.JS_JOB_INDEX]),
                           index=int(victim["annotations"][names.JOB_COMPLETION_INDEX])), unschedulable="gone")
         )  # fmt: skip
         await stage.client.delete(PODS, victim["name"], stage.namespace, grace_seconds=0)
-        await stage.actors.kubelets.add_node(Node(f"{stage.namespace}-late", pods=10))
+        await stage.actors.kubelets.add_node(FakeNode(f"{stage.namespace}-late", pods=10))
         await stage.until(lambda pods: victim["uid"] not in uids(pods) and sum(map(held, pods)) == 3)
         await stage.until_condition(GANG, names.REASON_WAITING, "3/4 pods started")
         assert await stage.verdict(GANG) is None
-        stage.actors.kubelets.lift(stuck)
+        stage.actors.kubelets.clear_fault(stuck)
         await stage.until_running(4)
 
 
 @pytest.mark.parametrize(("pods", "released"), [(3, True), (5, False)], ids=["down", "up"])
-async def test_elastic_parallelism_while_waiting(make_stage: MakeStage, pods: int, released: bool) -> None:
-    async with make_stage(nodes=(Node("small", pods=3),)) as stage:
+async def test_elastic_parallelism_while_waiting(make_stage: MakeEnvironment, pods: int, released: bool) -> None:
+    async with make_stage(nodes=(FakeNode("small", pods=3),)) as stage:
         await stage.apply(manifests.gang(GANG, jobs=1, pods=4))
         await stage.until_held(3)
         scale = [
@@ -246,29 +248,29 @@ async def test_elastic_parallelism_while_waiting(make_stage: MakeStage, pods: in
             assert verdict.message == "all 3 pods started"
             return
         await stage.until_condition(GANG, names.REASON_WAITING, "3/5 pods started")
-        await stage.actors.kubelets.add_node(Node(f"{stage.namespace}-late", pods=10))
+        await stage.actors.kubelets.add_node(FakeNode(f"{stage.namespace}-late", pods=10))
         await stage.until_running(5)
 
 
-async def test_the_same_name_again_starts_closed(stage: Stage) -> None:
+async def test_the_same_name_again_starts_closed(stage: Environment) -> None:
     await running_gang(stage)
-    old = await stage.gate(GANG)
+    old = await stage.config_map(GANG)
     assert old is not None
     await stage.client.delete(JOBSETS, GANG, stage.namespace, propagation="Background")
-    stuck = stage.actors.kubelets.trouble(Trouble(Where(job_index=1, index=1), unschedulable="no room"))
+    stuck = stage.actors.kubelets.inject_fault(PodFault(PodMatch(job_index=1, index=1), unschedulable="no room"))
     await stage.until(lambda pods: not any(map(alive, pods)))
     await stage.apply(manifests.gang(GANG, jobs=2, pods=2))
     await stage.until_held(3)
     await stage.until_condition(GANG, names.REASON_WAITING, "3/4 pods started")
     assert not any(map(runs, stage.pods.all()))
-    stage.actors.kubelets.lift(stuck)
+    stage.actors.kubelets.clear_fault(stuck)
     await stage.until_running(4)
-    new = await stage.gate(GANG)
+    new = await stage.config_map(GANG)
     assert new is not None
     assert new["metadata"]["uid"] != old["metadata"]["uid"]
 
 
-async def test_an_orphaned_configmap_of_an_earlier_life_is_made_anew(stage: Stage) -> None:
+async def test_an_orphaned_configmap_of_an_earlier_life_is_made_anew(stage: Environment) -> None:
     await stage.stop_controller()
     await stage.apply(manifests.gang(GANG, jobs=2, pods=2))
     await stage.until_held(4)
@@ -287,7 +289,7 @@ async def test_an_orphaned_configmap_of_an_earlier_life_is_made_anew(stage: Stag
     stage.start_controller()
     await stage.until_running(4)
     jobset = await stage.jobset(GANG)
-    gate = await stage.gate(GANG)
+    gate = await stage.config_map(GANG)
     assert gate is not None
     assert gate["metadata"]["annotations"][names.JOBSET_UID] == jobset["metadata"]["uid"]
     assert gate["metadata"]["ownerReferences"][0]["uid"] == jobset["metadata"]["uid"]

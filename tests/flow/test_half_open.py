@@ -14,8 +14,8 @@ from jobset_gate import names
 from jobset_gate.kube.client import Client
 from jobset_gate.kube.resources import CONFIGMAPS, JOBSETS, Resource
 from jobset_gate.sim import manifests
-from jobset_gate.sim.until import View
-from tests.flow.stage import PATIENCE, Stage
+from jobset_gate.sim.until import ObjectView
+from tests.flow.stage import PATIENCE, Environment
 
 GANG = "gang"
 
@@ -56,7 +56,7 @@ def requests(manager: Manager, code: str, method: str, resource: str) -> float:
 
 
 async def test_no_configmap_is_made_again_for_a_jobset_of_whose_end_the_watch_does_not_tell(
-    silent: asyncio.Event, stage: Stage
+    silent: asyncio.Event, stage: Environment
 ) -> None:
     await stage.apply(manifests.gang(GANG, jobs=1, pods=2, timeout=300))
     await stage.until_condition(GANG, names.REASON_STARTED)
@@ -64,7 +64,7 @@ async def test_no_configmap_is_made_again_for_a_jobset_of_whose_end_the_watch_do
     made = requests(manager, "201", "POST", "configmaps")
     silent.set()
     await stage.client.delete(JOBSETS, GANG, stage.namespace, propagation="Background")
-    async with View(stage.client, CONFIGMAPS, stage.namespace) as maps:
+    async with ObjectView(stage.client, CONFIGMAPS, stage.namespace) as maps:
         await maps.until(
             lambda all_: all(it["metadata"]["name"] != names.config_map_name(GANG) for it in all_), PATIENCE
         )
@@ -72,4 +72,4 @@ async def test_no_configmap_is_made_again_for_a_jobset_of_whose_end_the_watch_do
         while requests(manager, "404", "GET", "jobsets") < 3:  # noqa: ASYNC110 - so often it has looked at the gang since
             await asyncio.sleep(0.05)
     assert requests(manager, "201", "POST", "configmaps") == made
-    assert await stage.gate(GANG) is None
+    assert await stage.config_map(GANG) is None

@@ -8,13 +8,13 @@ import pytest
 
 from jobset_gate import names
 from jobset_gate.kube.resources import CONFIGMAPS, JOBSETS
-from jobset_gate.model import Kind
+from jobset_gate.model import VerdictKind
 from jobset_gate.sim import manifests
-from jobset_gate.sim.kubelet import Trouble, Where
-from jobset_gate.sim.until import View
-from tests.flow.conftest import MakeStage
-from tests.flow.mortal import Fate, doom
-from tests.flow.stage import QUICK, Json, Stage
+from jobset_gate.sim.kubelet import PodFault, PodMatch
+from jobset_gate.sim.until import ObjectView
+from tests.flow.conftest import MakeEnvironment
+from tests.flow.mortal import CrashPoint, crash_controllers
+from tests.flow.stage import QUICK, Environment, Json
 
 GANG = "gang"
 WRITES = 8
@@ -26,7 +26,7 @@ SLOW_VOLUMES = replace(QUICK, configmap_sync=3.0)
 class Decisions:
     """Every verdict that ever stood in the gang's ConfigMap, in order, as its watch shows them."""
 
-    def __init__(self, view: View, gang: str) -> None:
+    def __init__(self, view: ObjectView, gang: str) -> None:
         self.seen: list[str] = []
         self._view, self._name = view, names.config_map_name(gang)
 
@@ -41,7 +41,7 @@ class Decisions:
         await self._view.until(self.note, 3600)
 
 
-async def until_dead_or(stage: Stage, fate: Fate, end: asyncio.Task[object]) -> None:
+async def until_dead_or(stage: Environment, fate: CrashPoint, end: asyncio.Task[object]) -> None:
     """Until the controller is dead, or the gang came to its end without it reaching that write."""
     dead = asyncio.create_task(fate.dead.wait())
     await asyncio.wait((dead, end), return_when=asyncio.FIRST_COMPLETED)
@@ -49,17 +49,17 @@ async def until_dead_or(stage: Stage, fate: Fate, end: asyncio.Task[object]) -> 
 
 
 @pytest.mark.parametrize("lands", [True, False], ids=["write lands", "write lost"])
-@pytest.mark.parametrize("outcome", list(Kind))
+@pytest.mark.parametrize("outcome", list(VerdictKind))
 async def test_killed_at_any_write_the_successor_finishes(
-    make_stage: MakeStage, monkeypatch: pytest.MonkeyPatch, outcome: Kind, lands: bool
+    make_stage: MakeEnvironment, monkeypatch: pytest.MonkeyPatch, outcome: VerdictKind, lands: bool
 ) -> None:
     async with make_stage(controller=False, stream=False, behaviour=SLOW_VOLUMES) as stage:
         killed_at = []
         for last_write in range(1, WRITES + 1):
             name = f"{GANG}-{last_write}"
             with monkeypatch.context() as patched:
-                fate = Fate(last_write=last_write, lands=lands)
-                doom(patched, fate)
+                fate = CrashPoint(last_write=last_write, lands=lands)
+                crash_controllers(patched, fate)
                 stage.start_controller()
                 await run_one(stage, name, outcome, fate)
             killed_at.append(fate.dead.is_set())
@@ -67,15 +67,17 @@ async def test_killed_at_any_write_the_successor_finishes(
         assert killed_at[:4] == [True] * 4
 
 
-async def run_one(stage: Stage, name: str, outcome: Kind, fate: Fate) -> None:
+async def run_one(stage: Environment, name: str, outcome: VerdictKind, fate: CrashPoint) -> None:
     stuck = None
-    if outcome is Kind.TIMEOUT:
-        stuck = stage.actors.kubelets.trouble(Trouble(Where(name=f"{name}-*", index=1), unschedulable="no room"))
+    if outcome is VerdictKind.TIMEOUT:
+        stuck = stage.actors.kubelets.inject_fault(
+            PodFault(PodMatch(name=f"{name}-*", index=1), unschedulable="no room")
+        )
     workers = manifests.replicated_job(parallelism=2, backoff_limit=0, pod={"restartPolicy": "Never"})
     config = {names.TIMEOUT_FIELD: 1 if stuck else 300}
     await stage.apply(manifests.jobset(name, replicated_jobs=[workers], config=config))
 
-    async with View(stage.client, CONFIGMAPS, stage.namespace) as maps:
+    async with ObjectView(stage.client, CONFIGMAPS, stage.namespace) as maps:
         decisions = Decisions(maps, name)
         noting = asyncio.create_task(decisions.run())
         reason = names.REASON_TIMED_OUT if stuck else names.REASON_STARTED
@@ -98,5 +100,5 @@ async def run_one(stage: Stage, name: str, outcome: Kind, fate: Fate) -> None:
     assert len(decisions.seen) == 1, f"decided more than once after {fate.writes}: {decisions.seen}"
     assert [reason for reason, _ in await stage.events(name)] == [reason], fate.writes
     if stuck:
-        stage.actors.kubelets.lift(stuck)
+        stage.actors.kubelets.clear_fault(stuck)
     await stage.client.delete(JOBSETS, name, stage.namespace, propagation="Background")

@@ -13,26 +13,26 @@ from typing import Any
 import msgspec
 import pytest
 
-from controllers.gates import LookAgain
-from controllers.groups.schemas import Schemas
-from controllers.groups.statuses import SETTLE, GroupStatuses
-from controllers.keys import Key
-from controllers.statuses import Statuses
+from controllers.gates import Requeue
+from controllers.groups.schemas import StatusFields
+from controllers.groups.statuses import SETTLE_SECONDS, PodGroupStatusWriter
+from controllers.keys import GangKey
+from controllers.statuses import ConditionWriter
 from jobset_gate import names, report
 from jobset_gate.groups import crds
-from jobset_gate.groups.report import report as group_report
+from jobset_gate.groups.report import group_status as group_report
 from jobset_gate.kube import crd
 from jobset_gate.kube.access import Access
 from jobset_gate.kube.client import Client
 from jobset_gate.kube.errors import AlreadyExists, NotFound
 from jobset_gate.kube.resources import CRDS, JOBSETS, POD_GROUPS, Resource
-from jobset_gate.kube.store import Version
-from jobset_gate.model import Condition, Kind
+from jobset_gate.kube.store import ObjectVersion
+from jobset_gate.model import DesiredCondition, VerdictKind
 from jobset_gate.sim import jobset_crd, manifests
 from tests.flow.stage import PATIENCE, Json, condition
 from tests.jobset_gate import gangs
 from tests.jobset_gate.groups.objects import key, pod
-from tests.jobset_gate.groups.seeing import group_seen
+from tests.jobset_gate.groups.seeing import group_snapshot
 from tests.support.planes import Plane
 
 NAME = "train"
@@ -70,16 +70,16 @@ async def test_a_verdict_on_a_deleted_jobset_is_no_condition_of_the_next_one(
     client: SlowToPatch, namespace: str
 ) -> None:
     await jobset_crd.install(client)
-    await crd.extend(client)
+    await crd.extend_crd(client)
     manifest = manifests.gang(NAME, namespace, jobs=1, pods=2, timeout=300)
     old = await client.create(JOBSETS, manifest, namespace)
-    version = Version(old["metadata"]["uid"], old["metadata"]["resourceVersion"])
-    statuses = Statuses(client, lambda: 0.0, version=lambda _: version)
+    version = ObjectVersion(old["metadata"]["uid"], old["metadata"]["resourceVersion"])
+    statuses = ConditionWriter(client, lambda: 0.0, version=lambda _: version)
     jobset = msgspec.structs.replace(gangs.jobset(name=NAME, uid=version.uid), namespace=namespace)
-    told = report.decided(gangs.verdict(Kind.TIMEOUT, names.REASON_TIMED_OUT, uid=version.uid))
+    told = report.decided(gangs.verdict(VerdictKind.TIMEOUT, names.REASON_TIMED_OUT, uid=version.uid))
     client.meanwhile = lambda: made_again(client, JOBSETS, manifest, namespace)
-    with pytest.raises(LookAgain):
-        await statuses.tell(jobset, told, "0.0")
+    with pytest.raises(Requeue):
+        await statuses.write_condition(jobset, told, "0.0")
     assert condition(await client.get(JOBSETS, NAME, namespace)) is None
 
 
@@ -88,25 +88,25 @@ async def test_a_condition_is_written_when_the_cache_has_caught_up_with_the_jobs
 ) -> None:
     """Somebody else's write of the status comes between; ours is applied by our own field manager (A9)."""
     await jobset_crd.install(client)
-    await crd.extend(client)
+    await crd.extend_crd(client)
     made = await client.create(JOBSETS, manifests.gang(NAME, namespace, jobs=1, pods=2), namespace)
     uid, known = made["metadata"]["uid"], [made]
 
-    def version(_: Key) -> Version:
-        return Version(uid, known[-1]["metadata"]["resourceVersion"])
+    def version(_: GangKey) -> ObjectVersion:
+        return ObjectVersion(uid, known[-1]["metadata"]["resourceVersion"])
 
     async def busy() -> None:
         live = await client.get(JOBSETS, NAME, namespace)
         await client.replace(JOBSETS, {**live, "status": {"restarts": 1}}, subresource="status")
 
-    statuses = Statuses(client, lambda: 0.0, version=version)
+    statuses = ConditionWriter(client, lambda: 0.0, version=version)
     jobset = msgspec.structs.replace(gangs.jobset(name=NAME, uid=uid), namespace=namespace)
-    told = Condition(status="False", reason=names.REASON_WAITING, message="1/2 pods started")
+    told = DesiredCondition(status="False", reason=names.REASON_WAITING, message="1/2 pods started")
     client.meanwhile = busy
-    with pytest.raises(LookAgain):
-        await statuses.tell(jobset, told)
+    with pytest.raises(Requeue):
+        await statuses.write_condition(jobset, told)
     known.append(await client.get(JOBSETS, NAME, namespace))
-    assert await statuses.tell(jobset, told) is None
+    assert await statuses.write_condition(jobset, told) is None
     stored = await client.get(JOBSETS, NAME, namespace)
     assert (condition(stored) or {})["message"] == "1/2 pods started"
     assert stored["status"]["restarts"] == 1
@@ -122,17 +122,17 @@ async def test_a_status_of_a_deleted_pod_group_is_none_of_the_next_one(
     manifest: Json = {"metadata": {"name": NAME}, "spec": {"minMember": 2}}
     old = await client.create(PLUGINS, manifest, namespace)
     now = [100.0]
-    statuses = GroupStatuses(client, lambda: 0.0, Schemas(client), patience=lambda: now[0])
-    told = group_report(group_seen(pod("a"), of=key(), group=old), 0.0)
-    assert (await statuses.tell(told) or 0.0) > 0, "words settle first"
-    now[0] += SETTLE
+    statuses = PodGroupStatusWriter(client, lambda: 0.0, StatusFields(client), patience=lambda: now[0])
+    told = group_report(group_snapshot(pod("a"), of=key(), group=old), 0.0)
+    assert (await statuses.write_status(told) or 0.0) > 0, "words settle first"
+    now[0] += SETTLE_SECONDS
 
     async def changed() -> None:
         live = await client.get(PLUGINS, NAME, namespace)
         await client.replace(PLUGINS, {**live, "status": {"occupiedBy": "a/b"}}, subresource="status")
 
     client.meanwhile = (lambda: made_again(client, PLUGINS, manifest, namespace)) if again else changed
-    await statuses.tell(told)
+    await statuses.write_status(told)
     assert client.interrupted == 1
     status = (await client.get(PLUGINS, NAME, namespace)).get("status") or {}
     assert status.get("phase") == (None if again else "Pending")

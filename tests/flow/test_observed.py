@@ -8,10 +8,10 @@ from typing import Any
 from prometheus_client.parser import text_string_to_metric_families
 
 from jobset_gate.sim import manifests
-from jobset_gate.sim.kubelet import Node
-from tests.flow.conftest import MakeStage
+from jobset_gate.sim.kubelet import FakeNode
+from tests.flow.conftest import MakeEnvironment
 from tests.flow.stage import PATIENCE
-from tests.jobset_gate.cli.service import Service, fetch, running
+from tests.jobset_gate.cli.service import ServiceProcess, fetch, running_service
 
 GPU = "nvidia.com/gpu"
 Values = Mapping[tuple[str, frozenset[tuple[str, str]]], float]
@@ -52,15 +52,17 @@ class Scrapes:
                 await asyncio.sleep(0.05)  # a scrape is the only way to look
 
 
-def lines(service: Service) -> list[dict[str, Any]]:
+def lines(service: ServiceProcess) -> list[dict[str, Any]]:
     return [json.loads(line) for line in service.lines]
 
 
-async def test_a_gang_is_seen_in_metrics_and_log_from_its_first_pod_to_its_last_start(make_stage: MakeStage) -> None:
-    async with make_stage(controller=False, stream=False, nodes=(Node("early", pods=2),)) as stage:
+async def test_a_gang_is_seen_in_metrics_and_log_from_its_first_pod_to_its_last_start(
+    make_stage: MakeEnvironment,
+) -> None:
+    async with make_stage(controller=False, stream=False, nodes=(FakeNode("early", pods=2),)) as stage:
         where = ["--kubeconfig", str(stage.plane.kubeconfig), "--watch-namespace", stage.namespace, "--port", "0"]
         more = ["--no-leader-elect", "--no-extend-crd", "--log-level", "debug"]
-        async with running("controller", *where, *more) as service:
+        async with running_service("controller", *where, *more) as service:
             scrapes = Scrapes((await service.until("controller runs"))["url"])
             await stage.create(gang_with_gpus())
             await stage.until_held(2)
@@ -75,7 +77,7 @@ async def test_a_gang_is_seen_in_metrics_and_log_from_its_first_pod_to_its_last_
             assert scrapes.value("idle_accelerator_seconds_total", resource=GPU) > first
             assert scrapes.value("longest_wait_seconds") > 0
 
-            await stage.actors.kubelets.add_node(Node(f"{stage.namespace}-late", pods=1))
+            await stage.actors.kubelets.add_node(FakeNode(f"{stage.namespace}-late", pods=1))
             decided = await service.until("decided")
             await stage.until_running(3)
             await scrapes.until("start_skew_seconds_count", 1)

@@ -5,27 +5,27 @@ import pytest
 from jobset_gate import names, verdicts
 from jobset_gate.kube.client import PatchType
 from jobset_gate.kube.resources import CONFIGMAPS, JOBSETS
-from jobset_gate.model import Kind
+from jobset_gate.model import VerdictKind
 from jobset_gate.sim import manifests
-from jobset_gate.sim.kubelet import Node
-from jobset_gate.sim.until import View
-from tests.flow.conftest import MakeStage
-from tests.flow.stage import Json, Stage, runs
+from jobset_gate.sim.kubelet import FakeNode
+from jobset_gate.sim.until import ObjectView
+from tests.flow.conftest import MakeEnvironment
+from tests.flow.stage import Environment, Json, runs
 
 GANG = "gang"
 
 
-async def test_a_jobset_made_while_the_webhook_was_off_is_said_to_have_no_gate(make_stage: MakeStage) -> None:
+async def test_a_jobset_made_while_the_webhook_was_off_is_said_to_have_no_gate(make_stage: MakeEnvironment) -> None:
     async with make_stage(webhook=False) as stage:
         await stage.apply(manifests.gang(GANG, jobs=1, pods=2))
         await stage.until_running(2)
         told = await stage.until_condition(GANG, names.REASON_GATE_MISSING)
         assert told["status"] == "False"
         assert "workers" in told["message"]
-        assert await stage.gate(GANG) is None
+        assert await stage.config_map(GANG) is None
 
 
-async def test_a_jobset_managed_elsewhere_is_injected_and_left_alone(stage: Stage) -> None:
+async def test_a_jobset_managed_elsewhere_is_injected_and_left_alone(stage: Environment) -> None:
     """MultiKueue: the worker cluster has its own jobset-gate, and the annotation carries the config there."""
     manifest = manifests.gang(GANG, jobs=1, pods=2, managedBy="kueue.x-k8s.io/multikueue")
     await stage.apply(manifest)
@@ -35,11 +35,11 @@ async def test_a_jobset_managed_elsewhere_is_injected_and_left_alone(stage: Stag
     template = jobset["spec"]["replicatedJobs"][0]["template"]["spec"]["template"]["spec"]
     assert template["initContainers"][-1]["name"] == names.BARRIER_CONTAINER
     assert names.CONFIG in jobset["metadata"]["annotations"]
-    assert await stage.gate(GANG) is None
+    assert await stage.config_map(GANG) is None
     assert not (jobset.get("status") or {}).get("conditions")
 
 
-async def test_somebody_elses_configmap_is_never_touched_and_the_gang_says_so(stage: Stage) -> None:
+async def test_somebody_elses_configmap_is_never_touched_and_the_gang_says_so(stage: Environment) -> None:
     foreign = {
         "metadata": {"name": names.config_map_name(GANG), "namespace": stage.namespace},
         "data": {"verdict": "mine"},
@@ -48,32 +48,32 @@ async def test_somebody_elses_configmap_is_never_touched_and_the_gang_says_so(st
     await stage.apply(manifests.gang(GANG, jobs=1, pods=2))
     await stage.until_held(2)
     await stage.until_condition(GANG, names.REASON_CONFIG_MAP_CONFLICT)
-    gate = await stage.gate(GANG)
+    gate = await stage.config_map(GANG)
     assert gate is not None
     assert gate["metadata"]["resourceVersion"] == made["metadata"]["resourceVersion"]
 
 
-async def test_a_configmap_that_takes_no_change_any_more_is_made_anew(make_stage: MakeStage) -> None:
+async def test_a_configmap_that_takes_no_change_any_more_is_made_anew(make_stage: MakeEnvironment) -> None:
     """A policy of the cluster may make every ConfigMap immutable."""
-    async with make_stage(nodes=(Node("small", pods=3),)) as stage:
+    async with make_stage(nodes=(FakeNode("small", pods=3),)) as stage:
         await stage.apply(manifests.gang(GANG, jobs=2, pods=2))
         await stage.until_condition(GANG, names.REASON_WAITING, "3/4 pods started")
         shut = {"immutable": True}
         name = names.config_map_name(GANG)
         await stage.client.patch(CONFIGMAPS, name, stage.namespace, body=shut, patch=PatchType.MERGE)
-        await stage.actors.kubelets.add_node(Node(f"{stage.namespace}-late", pods=10))
+        await stage.actors.kubelets.add_node(FakeNode(f"{stage.namespace}-late", pods=10))
         await stage.until_running(4)
         await stage.until_condition(GANG, names.REASON_STARTED)
 
 
-async def test_a_configmap_deleted_before_the_decision_is_made_anew(make_stage: MakeStage) -> None:
-    async with make_stage(nodes=(Node("small", pods=3),)) as stage:
+async def test_a_configmap_deleted_before_the_decision_is_made_anew(make_stage: MakeEnvironment) -> None:
+    async with make_stage(nodes=(FakeNode("small", pods=3),)) as stage:
         await stage.apply(manifests.gang(GANG, jobs=2, pods=2))
         await stage.until_condition(GANG, names.REASON_WAITING, "3/4 pods started")
         await stage.client.delete(CONFIGMAPS, names.config_map_name(GANG), stage.namespace)
-        async with View(stage.client, CONFIGMAPS, stage.namespace) as maps:
+        async with ObjectView(stage.client, CONFIGMAPS, stage.namespace) as maps:
             await maps.until(lambda all_: any(names.KEY_WAITING_SINCE in one.get("data", {}) for one in all_))
-        await stage.actors.kubelets.add_node(Node(f"{stage.namespace}-late", pods=10))
+        await stage.actors.kubelets.add_node(FakeNode(f"{stage.namespace}-late", pods=10))
         await stage.until_running(4)
 
 
@@ -89,7 +89,7 @@ DAMAGES = (
 
 
 @pytest.mark.parametrize("damage", DAMAGES)
-async def test_a_decision_survives_what_is_done_to_its_configmap(stage: Stage, damage: str) -> None:
+async def test_a_decision_survives_what_is_done_to_its_configmap(stage: Environment, damage: str) -> None:
     await stage.apply(manifests.gang(GANG, jobs=1, pods=2))
     await stage.until_running(2)
     before = await stage.until_verdict(GANG)
@@ -110,16 +110,16 @@ async def test_a_decision_survives_what_is_done_to_its_configmap(stage: Stage, d
     def restored(maps: list[Json]) -> bool:
         texts = [one.get("data", {}) for one in maps if one["metadata"]["name"] == name]
         kept = verdicts.parse(texts[0].get(names.KEY_VERDICT, "")) if texts and "more" not in texts[0] else None
-        return kept is not None and (kept.kind, kept.generation) == (Kind.RELEASE, before.generation)
+        return kept is not None and (kept.kind, kept.generation) == (VerdictKind.RELEASE, before.generation)
 
-    async with View(stage.client, CONFIGMAPS, stage.namespace) as maps:
+    async with ObjectView(stage.client, CONFIGMAPS, stage.namespace) as maps:
         await maps.until(restored)
     assert sum(map(runs, stage.pods.all())) == 2
     told = await stage.until_condition(GANG, names.REASON_STARTED)
     assert told["status"] == "True"
 
 
-async def test_a_condition_that_somebody_removed_is_told_again(stage: Stage) -> None:
+async def test_a_condition_that_somebody_removed_is_told_again(stage: Environment) -> None:
     await stage.apply(manifests.gang(GANG, jobs=1, pods=2))
     await stage.until_condition(GANG, names.REASON_STARTED)
     jobset = await stage.jobset(GANG)
@@ -129,7 +129,7 @@ async def test_a_condition_that_somebody_removed_is_told_again(stage: Stage) -> 
     await stage.until_condition(GANG, names.REASON_STARTED)
 
 
-async def test_the_jobset_controllers_own_conditions_are_left_alone(stage: Stage) -> None:
+async def test_the_jobset_controllers_own_conditions_are_left_alone(stage: Environment) -> None:
     await stage.apply(manifests.gang(GANG, jobs=1, pods=2, suspend=True))
     await stage.until_condition(GANG, names.REASON_WAITING, "suspended")
     found = await stage.until_jobset(
@@ -138,16 +138,16 @@ async def test_the_jobset_controllers_own_conditions_are_left_alone(stage: Stage
     assert len(found["status"]["conditions"]) == 2
 
 
-async def test_kubectl_wait_works(stage: Stage) -> None:
+async def test_kubectl_wait_works(stage: Environment) -> None:
     await stage.apply(manifests.gang(GANG, jobs=1, pods=2))
     await stage.plane.kubectl(
         "wait", "-n", stage.namespace, "--for=condition=GroupStarted", f"jobset/{GANG}", "--timeout=30s"
     )
 
 
-async def test_a_finished_jobset_takes_its_configmap_along(stage: Stage) -> None:
+async def test_a_finished_jobset_takes_its_configmap_along(stage: Environment) -> None:
     await stage.apply(manifests.gang(GANG, jobs=1, pods=2))
     await stage.until_running(2)
     await stage.client.delete(JOBSETS, GANG, stage.namespace, propagation="Background")
-    async with View(stage.client, CONFIGMAPS, stage.namespace) as maps:
+    async with ObjectView(stage.client, CONFIGMAPS, stage.namespace) as maps:
         await maps.until(lambda all_: not any(one["metadata"]["name"] == names.config_map_name(GANG) for one in all_))

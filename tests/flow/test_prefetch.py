@@ -3,18 +3,18 @@
 from pathlib import Path
 
 from jobset_gate import names
-from jobset_gate.model import Kind
+from jobset_gate.model import VerdictKind
 from jobset_gate.settings import Settings
 from jobset_gate.sim import manifests
-from jobset_gate.sim.kubelet import Trouble, Where
-from tests.flow.conftest import MakeStage
-from tests.flow.stage import Json, Stage, held, open_door, runs
+from jobset_gate.sim.kubelet import PodFault, PodMatch
+from tests.flow.conftest import MakeEnvironment
+from tests.flow.stage import Environment, Json, held, runs, serve_admission
 from tests.support.kubectl import KubectlFailed
 
 GANG = "gang"
 COPIER, FIRST, SECOND = (f"group-scheduling-prefetch{end}" for end in ("", "-1", "-2"))
 AGAIN = (("apply",), ("apply", "--server-side", "--force-conflicts"), ("replace",))
-NO_PULL = Trouble(Where(job_index=1, index=1), image_pull_backoff=SECOND)
+NO_PULL = PodFault(PodMatch(job_index=1, index=1), image_pull_backoff=SECOND)
 
 
 def gang(timeout: int = 300, backoff_limit: int = 0) -> Json:
@@ -39,11 +39,11 @@ def done(pod: Json) -> set[str]:
     return {one["name"] for one in statuses if one["state"].get("terminated", {}).get("exitCode") == 0}
 
 
-async def once_more(stage: Stage, *verb: str) -> None:
+async def once_more(stage: Environment, *verb: str) -> None:
     """The user's manifest again. `replace` reads before it writes: the JobSet's status may be written in between."""
     while True:
         try:
-            await stage.plane.kubectl(*verb, "-n", stage.namespace, "-f", "-", stdin=stage.here(gang()))
+            await stage.plane.kubectl(*verb, "-n", stage.namespace, "-f", "-", stdin=stage.in_namespace(gang()))
         except KubectlFailed as refused:
             if "Conflict" not in str(refused):
                 raise
@@ -51,7 +51,7 @@ async def once_more(stage: Stage, *verb: str) -> None:
             return
 
 
-async def test_it_is_stored_as_designed_and_the_gang_runs(stage: Stage) -> None:
+async def test_it_is_stored_as_designed_and_the_gang_runs(stage: Environment) -> None:
     await stage.apply(gang())
     stored = template(await stage.jobset(GANG))
     init = stored["initContainers"]
@@ -65,46 +65,46 @@ async def test_it_is_stored_as_designed_and_the_gang_runs(stage: Stage) -> None:
             assert done(pod) >= {"fetch", COPIER, FIRST, SECOND}
 
 
-async def test_a_pod_whose_image_cannot_be_pulled_does_not_count_and_is_named(stage: Stage) -> None:
-    stuck = stage.actors.kubelets.trouble(NO_PULL)
+async def test_a_pod_whose_image_cannot_be_pulled_does_not_count_and_is_named(stage: Environment) -> None:
+    stuck = stage.actors.kubelets.inject_fault(NO_PULL)
     await stage.apply(gang())
     pods = await stage.until_held(3)
     assert all(done(pod) >= {COPIER, FIRST, SECOND} for pod in pods if held(pod))
     told = await stage.until_condition(GANG, names.REASON_WAITING, "3/4 pods started")
     assert told["status"] == "False"
     assert await stage.verdict(GANG) is None
-    stage.actors.kubelets.lift(stuck)
+    stage.actors.kubelets.clear_fault(stuck)
     await stage.until_running(4)
 
 
-async def test_the_verdict_of_a_timeout_names_the_image_in_the_kubelets_words(stage: Stage) -> None:
-    stage.actors.kubelets.trouble(NO_PULL)
+async def test_the_verdict_of_a_timeout_names_the_image_in_the_kubelets_words(stage: Environment) -> None:
+    stage.actors.kubelets.inject_fault(NO_PULL)
     await stage.apply(gang(timeout=2))
     verdict = await stage.until_verdict(GANG)
-    assert verdict.kind is Kind.TIMEOUT
+    assert verdict.kind is VerdictKind.TIMEOUT
     told = await stage.until_condition(GANG, names.REASON_TIMED_OUT)
     words = f'1 pod: ImagePull: {SECOND}: ImagePullBackOff: Back-off pulling image "log:1" (workers-1/1)'
     assert words in told["message"]
 
 
-async def test_a_prefetching_container_that_fails_is_named(stage: Stage) -> None:
-    stage.actors.kubelets.trouble(Trouble(Where(job_index=0, index=1), crash_init=FIRST, crash_code=255))
+async def test_a_prefetching_container_that_fails_is_named(stage: Environment) -> None:
+    stage.actors.kubelets.inject_fault(PodFault(PodMatch(job_index=0, index=1), crash_init=FIRST, crash_code=255))
     await stage.apply(gang(timeout=2, backoff_limit=6))
     told = await stage.until_condition(GANG, names.REASON_TIMED_OUT)
     assert f"1 pod: CrashLoop: {FIRST}: CrashLoopBackOff: exit code 255 (workers-0/1)" in told["message"]
 
 
-async def test_the_same_manifest_again_changes_nothing(make_stage: MakeStage, tmp_path: Path) -> None:
+async def test_the_same_manifest_again_changes_nothing(make_stage: MakeEnvironment, tmp_path: Path) -> None:
     """In every way there is; nor does an upgrade to another barrier image meanwhile, nor a suspension after that."""
     (tmp_path / "one").mkdir()
     (tmp_path / "two").mkdir()
     other = Settings.model_validate({"barrier": {"image": "other:1", "runAsUser": 7}})
     async with make_stage(webhook=False) as stage:
-        async with open_door(stage, tmp_path / "one", Settings()):
+        async with serve_admission(stage, tmp_path / "one", Settings()):
             await stage.apply(gang())
             await stage.until_running(4)
             before = await stage.jobset(GANG)
-        async with open_door(stage, tmp_path / "two", other):
+        async with serve_admission(stage, tmp_path / "two", other):
             for again in 2 * AGAIN:
                 await once_more(stage, *again)
                 after = await stage.jobset(GANG)
@@ -118,7 +118,7 @@ async def test_the_same_manifest_again_changes_nothing(make_stage: MakeStage, tm
             assert all(pod["metadata"]["annotations"][names.EPOCH] == "1" for pod in pods)
 
 
-async def test_what_it_says_at_creation_stays(stage: Stage) -> None:
+async def test_what_it_says_at_creation_stays(stage: Environment) -> None:
     await stage.apply(gang())
     patch = '{"metadata":{"annotations":{"jobset-gate.dev/prefetch-images":"false"}}}'
     said = await stage.plane.kubectl.refused(

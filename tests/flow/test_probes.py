@@ -6,9 +6,9 @@ import pytest
 
 from controllers import loop
 from controllers.manager import Manager
-from tests.flow.conftest import MakeStage
+from tests.flow.conftest import MakeEnvironment
 from tests.flow.stage import QUICK_LEASE
-from tests.jobset_gate.cli.service import PATIENCE, fetch
+from tests.jobset_gate.cli.service import TIMEOUT, fetch
 
 
 async def probe(manager: Manager, path: str) -> tuple[int, str]:
@@ -18,13 +18,13 @@ async def probe(manager: Manager, path: str) -> tuple[int, str]:
 
 async def until_ready(manager: Manager) -> None:
     """It leads as soon as pods and Jobs are listed; its readiness waits for JobSets as well."""
-    async with asyncio.timeout(PATIENCE):
+    async with asyncio.timeout(TIMEOUT):
         while (await probe(manager, "/readyz"))[0] != 200:
             pass  # each answer is waited for
 
 
 async def test_a_stuck_leader_fails_and_its_standby_does_not(
-    make_stage: MakeStage, monkeypatch: pytest.MonkeyPatch
+    make_stage: MakeEnvironment, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     async with make_stage(controller=False, webhook=False) as stage:
         leader = stage.start_controller(**QUICK_LEASE, identity="one", port=0)

@@ -6,14 +6,14 @@ from controllers.manager import Manager
 from jobset_gate import names
 from jobset_gate.kube.resources import LEASES
 from jobset_gate.sim import manifests
-from jobset_gate.sim.kubelet import Node
-from tests.flow.conftest import MakeStage
-from tests.flow.stage import QUICK_LEASE, Stage
+from jobset_gate.sim.kubelet import FakeNode
+from tests.flow.conftest import MakeEnvironment
+from tests.flow.stage import QUICK_LEASE, Environment
 
 GANGS = {"name": "gang", "controller": "gang"}
 
 
-async def pair(stage: Stage) -> tuple[Manager, Manager]:
+async def pair(stage: Environment) -> tuple[Manager, Manager]:
     first = stage.start_controller(identity="first", **QUICK_LEASE)
     await stage.actors.until(first.leading.wait())
     second = stage.start_controller(identity="second", **QUICK_LEASE)
@@ -21,8 +21,8 @@ async def pair(stage: Stage) -> tuple[Manager, Manager]:
     return first, second
 
 
-async def test_the_standby_takes_over_when_the_leader_stops(make_stage: MakeStage) -> None:
-    async with make_stage(controller=False, nodes=(Node("small", pods=3),)) as stage:
+async def test_the_standby_takes_over_when_the_leader_stops(make_stage: MakeEnvironment) -> None:
+    async with make_stage(controller=False, nodes=(FakeNode("small", pods=3),)) as stage:
         first, second = await pair(stage)
         await stage.apply(manifests.gang(jobs=2, pods=2))
         await stage.until_condition("gang", names.REASON_WAITING, "3/4 pods started")
@@ -36,11 +36,11 @@ async def test_the_standby_takes_over_when_the_leader_stops(make_stage: MakeStag
         await stage.actors.until(second.leading.wait())
         lease = await stage.client.get(LEASES, names.LEASE, stage.namespace)
         assert lease["spec"]["holderIdentity"] == "second"
-        await stage.actors.kubelets.add_node(Node(f"{stage.namespace}-late", pods=10))
+        await stage.actors.kubelets.add_node(FakeNode(f"{stage.namespace}-late", pods=10))
         await stage.until_running(4)
 
 
-async def test_a_leader_whose_lease_was_taken_ends_and_another_goes_on(make_stage: MakeStage) -> None:
+async def test_a_leader_whose_lease_was_taken_ends_and_another_goes_on(make_stage: MakeEnvironment) -> None:
     async with make_stage(controller=False) as stage:
         _, second = await pair(stage)
         lease = await stage.client.get(LEASES, names.LEASE, stage.namespace)

@@ -15,8 +15,8 @@ from aiohttp import ClientError, ClientSession
 from jobset_gate import names
 from jobset_gate.crd_schema import is_extended
 from jobset_gate.kube.resources import CRDS, LEASES
-from jobset_gate.sim.kubelet import Node
-from jobset_gate.sim.until import View
+from jobset_gate.sim.kubelet import FakeNode
+from jobset_gate.sim.until import ObjectView
 from tests.flow import rights, story
 from tests.flow.installed import (
     CONTROLLER,
@@ -29,7 +29,7 @@ from tests.flow.installed import (
     free_port,
     installed,
 )
-from tests.flow.stage import PATIENCE, QUICK, Json, Stage, in_force, staged
+from tests.flow.stage import PATIENCE, QUICK, Environment, Json, environment, in_force
 from tests.support.planes import Real
 from webhook import selfsigned
 
@@ -41,16 +41,16 @@ WITHOUT_STREAM = replace(QUICK, stream=False)
 """A pod that hears its verdict on the gate stream is not patched for a while: that right would look needless."""
 
 
-async def until_held_by(stage: Stage, namespace: str, holder: str) -> None:
+async def until_held_by(stage: Environment, namespace: str, holder: str) -> None:
     def holds(leases: list[Json]) -> bool:
         return any(one.get("spec", {}).get("holderIdentity") == holder for one in leases)
 
-    async with View(stage.client, LEASES, namespace, field_selector=f"metadata.name={names.LEASE}") as leases:
+    async with ObjectView(stage.client, LEASES, namespace, field_selector=f"metadata.name={names.LEASE}") as leases:
         await leases.until(holds, PATIENCE)
 
 
 @asynccontextmanager
-async def replicas(release: Installed, stage: Stage, page: int) -> AsyncIterator[list[Program]]:
+async def replicas(release: Installed, stage: Environment, page: int) -> AsyncIterator[list[Program]]:
     """Two controllers; the first leads, and shows its page at port `page`."""
     async with AsyncExitStack() as stack:
         found = []
@@ -84,9 +84,9 @@ async def test_the_whole_flow_takes_exactly_the_rights_of_the_chart(
     own, gangs = namespaces
     async with AsyncExitStack() as stack:
         stage = await stack.enter_async_context(
-            staged(
+            environment(
                 real_plane, gangs, tmp_path,
-                nodes=(Node("small", pods=3),), behaviour=WITHOUT_STREAM, controller=False, webhook=False,
+                nodes=(FakeNode("small", pods=3),), behaviour=WITHOUT_STREAM, controller=False, webhook=False,
             )
         )  # fmt: skip
         release = await stack.enter_async_context(installed(real_plane, own, tmp_path, *WITH_PAGE))
@@ -133,7 +133,7 @@ async def test_a_certificate_from_elsewhere_takes_exactly_the_rights_of_its_mode
     files += [f"--tls-ca={tmp_path / 'ca.crt'}"] if mode == "secret" else []
     async with AsyncExitStack() as stack:
         stage = await stack.enter_async_context(
-            staged(real_plane, gangs, tmp_path, controller=False, webhook=False, stream=False)
+            environment(real_plane, gangs, tmp_path, controller=False, webhook=False, stream=False)
         )
         release = await stack.enter_async_context(installed(real_plane, own, tmp_path, *MODES[mode], *WITHOUT_GROUPS))
         door = await stack.enter_async_context(release.program("webhook", *files))
@@ -154,7 +154,7 @@ async def test_what_the_hooks_of_the_chart_do_takes_exactly_their_rights(
     own, gangs = namespaces
     async with AsyncExitStack() as stack:
         stage = await stack.enter_async_context(
-            staged(real_plane, gangs, tmp_path, controller=False, webhook=False, stream=False)
+            environment(real_plane, gangs, tmp_path, controller=False, webhook=False, stream=False)
         )
         values = ("crds.keep=false", *WITHOUT_GROUPS)
         release = await stack.enter_async_context(installed(real_plane, own, tmp_path, *values))

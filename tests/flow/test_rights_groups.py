@@ -8,10 +8,10 @@ from typing import Any, Final
 
 import pytest
 
-from jobset_gate.groups.model import Way
+from jobset_gate.groups.model import Format
 from tests.flow import groups_story as story
 from tests.flow import rights
-from tests.flow.groups.stage import group_stage
+from tests.flow.groups.stage import group_environment
 from tests.flow.installed import CONTROLLER, LIVELY, RELEASE, WEBHOOK, Installed, installed, rendered
 from tests.flow.rights import Right
 from tests.support.planes import Real, fresh_name
@@ -45,7 +45,7 @@ async def test_the_whole_life_of_groups_takes_exactly_the_rights_that_are_given_
     own, theirs = places
     async with AsyncExitStack() as stack:
         stage = await stack.enter_async_context(
-            group_stage(
+            group_environment(
                 scheduled_plane, theirs, tmp_path, nodes={"n": str(story.CPU)},
                 controller=False, webhook=False, jobsets=True,
             )
@@ -58,9 +58,9 @@ async def test_the_whole_life_of_groups_takes_exactly_the_rights_that_are_given_
         await story.kinds_are_made(stage)
         await story.pods_are_held(stage)
         await story.too_few_are_made(stage)
-        for way in Way:
+        for way in Format:
             await story.opened(stage, way)
-        await story.its_record_goes_with_its_last_member(stage, "opened-alibaba", Way.ALIBABA)
+        await story.its_record_goes_with_its_last_member(stage, "opened-alibaba", Format.ALIBABA)
         await story.waits_for_room(stage)
         for kind in ("Job", "JobSet", "ReplicaSet"):
             await story.taken_back(stage, kind)

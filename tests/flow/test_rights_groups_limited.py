@@ -10,12 +10,12 @@ import pytest
 
 from jobset_gate import names
 from jobset_gate.groups import crds
-from jobset_gate.groups.model import Way
+from jobset_gate.groups.model import Format
 from jobset_gate.kube.client import Client, PatchType
 from jobset_gate.kube.resources import CONFIGMAPS, CRDS, JOBS, POD_GROUPS, PODS
 from tests.flow import groups_story as story
 from tests.flow.groups import manifests
-from tests.flow.groups.stage import group_stage
+from tests.flow.groups.stage import group_environment
 from tests.flow.installed import CONTROLLER, LIVELY, Installed, installed
 from tests.flow.policies import refused
 from tests.support.planes import Real, fresh_name
@@ -24,10 +24,10 @@ pytestmark = [pytest.mark.real, pytest.mark.timeout(300)]
 
 Json = dict[str, Any]
 THEIRS: Json = {"name": "example.com/theirs"}
-GATES = [THEIRS, {"name": names.GANG_GATE}]
+GATES = [THEIRS, {"name": names.POD_GROUP_GATE}]
 NOBODY: Json = {"apiVersion": "v1", "kind": "Pod", "name": "none", "uid": "none"}
 MEMBER: Json = {
-    "labels": {names.GANG: "0" * 32, "app": "theirs"},
+    "labels": {names.POD_GROUP_LABEL: "0" * 32, "app": "theirs"},
     "finalizers": ["example.com/theirs", names.JOB_TRACKING_FINALIZER],
     "ownerReferences": [],
 }
@@ -35,7 +35,7 @@ MEMBER: Json = {
 THEIR_UID, JOB_UID = "their-uid", "uid-of-its-job"
 """Stand for those owners."""
 STATUS = {"conditions": [{"type": "Ready", "status": "True"}]}
-BACK: Json = {names.GANG_TAKEN_BACK: "x.1"}
+BACK: Json = {names.POD_GROUP_TAKEN_BACK: "x.1"}
 
 
 @pytest.fixture
@@ -67,7 +67,7 @@ async def test_groups_are_opened_and_taken_back_under_the_policies(
     """Also a Job's whose pods it is made to forget."""
     async with AsyncExitStack() as stack:
         stage = await stack.enter_async_context(
-            group_stage(
+            group_environment(
                 scheduled_plane, places[1], tmp_path, nodes={"n": str(story.CPU)},
                 controller=False, webhook=False, jobsets=True,
             )
@@ -75,25 +75,25 @@ async def test_groups_are_opened_and_taken_back_under_the_policies(
         await stack.enter_async_context(release.program("webhook"))
         await stack.enter_async_context(release.program("controller", "--stream-host=127.0.0.1", "--stream-port=0"))
         await story.pods_are_held(stage)
-        await story.opened(stage, Way.ALIBABA)
+        await story.opened(stage, Format.ALIBABA)
         await story.taken_back(stage, "Job", podFailurePolicy=story.FAIL_JOB)
         await story.taken_back(stage, "ReplicaSet")
 
 
 CHANGES: list[tuple[Json | None, Json, str | None]] = [
-    (None, {"metadata": {"annotations": {names.GANG_OPENED: "1"}}}, None),
-    (None, {"spec": {"schedulingGates": [{"$patch": "delete", "name": names.GANG_GATE}]}}, None),
+    (None, {"metadata": {"annotations": {names.POD_GROUP_OPENED: "1"}}}, None),
+    (None, {"spec": {"schedulingGates": [{"$patch": "delete", "name": names.POD_GROUP_GATE}]}}, None),
     (MEMBER, {"spec": {"schedulingGates": [{"$patch": "delete", **THEIRS}]}}, None),
     (MEMBER, {"spec": {"containers": [{"name": "main", "image": "evil"}]}}, None),
     (MEMBER, {"spec": {"nodeSelector": {"theirs": "1"}}}, None),
-    (MEMBER, {"metadata": {"labels": {names.GANG: None}}}, None),
+    (MEMBER, {"metadata": {"labels": {names.POD_GROUP_LABEL: None}}}, None),
     (MEMBER, {"metadata": {"labels": {"app": None}}}, None),
     (MEMBER, {"metadata": {"annotations": {"more": "1"}}}, None),
     (MEMBER, {"metadata": {"annotations": {names.VERDICT: "release"}}}, None),
     (MEMBER, {"metadata": {"finalizers": ["example.com/stay"]}}, None),
     # With the mark that its Job forgets it:
     (MEMBER, {"metadata": {"labels": {"more": "1"}, "annotations": BACK}}, None),
-    (MEMBER, {"metadata": {"labels": {names.GANG: None}, "annotations": BACK}}, None),
+    (MEMBER, {"metadata": {"labels": {names.POD_GROUP_LABEL: None}, "annotations": BACK}}, None),
     (
         MEMBER,
         {"metadata": {"ownerReferences": [{"$patch": "delete", "uid": THEIR_UID}], "annotations": BACK}},
@@ -159,7 +159,7 @@ async def test_members_are_opened_and_taken_back_and_no_more(
             with refused():
                 await controller.delete(PODS, name, theirs)
         for body in (
-            {"spec": {"schedulingGates": [{"$patch": "delete", "name": names.GANG_GATE}]}},
+            {"spec": {"schedulingGates": [{"$patch": "delete", "name": names.POD_GROUP_GATE}]}},
             {
                 "metadata": {
                     "labels": {"app": None},
@@ -176,7 +176,7 @@ async def test_members_are_opened_and_taken_back_and_no_more(
 
 @pytest.mark.parametrize("way", manifests.API_GROUP)
 async def test_podgroups_are_told_what_was_decided_and_how_far_they_are(
-    scheduled_plane: Real, release: Installed, places: tuple[str, str], way: Way
+    scheduled_plane: Real, release: Installed, places: tuple[str, str], way: Format
 ) -> None:
     _, theirs = places
     resource = POD_GROUPS[manifests.API_GROUP[way]]
@@ -188,7 +188,7 @@ async def test_podgroups_are_told_what_was_decided_and_how_far_they_are(
             await controller.patch(resource, "theirs", theirs, body=body, patch=PatchType.MERGE, subresource=sub)
 
         for body, sub in (
-            ({"spec": {crds.MINIMUM[manifests.API_GROUP[way]]: 1}}, None),
+            ({"spec": {crds.MINIMUM_FIELD[manifests.API_GROUP[way]]: 1}}, None),
             ({"metadata": {"annotations": {"more": "1"}}}, None),
             ({"metadata": {"labels": {"more": "1"}}}, None),
             ({"metadata": {"finalizers": ["example.com/stay"]}}, None),
@@ -197,8 +197,8 @@ async def test_podgroups_are_told_what_was_decided_and_how_far_they_are(
         ):
             with refused():
                 await put(body, sub)
-        await put({"metadata": {"annotations": {names.GANG_RECORD: "{}", names.GANG_STATE: "x"}}})
-        ours = [{"type": names.GANG_CONDITION, "status": "False"}]
+        await put({"metadata": {"annotations": {names.POD_GROUP_RECORD: "{}", names.POD_GROUP_STATE: "x"}}})
+        ours = [{"type": names.POD_GROUP_CONDITION, "status": "False"}]
         await put({"status": {"running": 1, "conditions": ours}}, "status")
         converted = {"spec": {"conversion": {"strategy": "Webhook"}}}
         labels = {"metadata": {"labels": {names.MANAGED_BY_LABEL: names.PROGRAM}}}

@@ -16,7 +16,7 @@ from jobset_gate.kube.resources import CONFIGMAPS, PODS
 from tests.flow import story
 from tests.flow.installed import CONTROLLER, LIVELY, Installed, eventually, installed
 from tests.flow.policies import refused
-from tests.flow.stage import Stage, in_force, staged
+from tests.flow.stage import Environment, environment, in_force
 from tests.support.planes import Real
 
 pytestmark = [pytest.mark.real, pytest.mark.timeout(300)]
@@ -46,7 +46,7 @@ async def test_a_configmap_is_put_right_made_anew_and_taken_away_under_the_polic
 ) -> None:
     async with AsyncExitStack() as stack:
         stage = await stack.enter_async_context(
-            staged(real_plane, namespaces[1], tmp_path, controller=False, webhook=False, stream=False)
+            environment(real_plane, namespaces[1], tmp_path, controller=False, webhook=False, stream=False)
         )
         await stack.enter_async_context(release.program("webhook"))
         await stack.enter_async_context(release.program("controller", "--stream-host=127.0.0.1", "--stream-port=0"))
@@ -56,14 +56,14 @@ async def test_a_configmap_is_put_right_made_anew_and_taken_away_under_the_polic
         await loses_its_owner(stage, "again")
 
 
-async def loses_its_owner(stage: Stage, gang: str) -> None:
+async def loses_its_owner(stage: Environment, gang: str) -> None:
     """Somebody's edit of a ConfigMap is put right."""
     name = names.config_map_name(gang)
     body = {"metadata": {"ownerReferences": None}}
     await stage.client.patch(CONFIGMAPS, name, stage.namespace, body=body, patch=PatchType.MERGE)
 
     async def has_one() -> bool:
-        return bool((await stage.gate(gang) or {})["metadata"].get("ownerReferences"))
+        return bool((await stage.config_map(gang) or {})["metadata"].get("ownerReferences"))
 
     await eventually(has_one)
 
@@ -77,7 +77,7 @@ DENIED: list[tuple[dict[str, str], Json]] = [
     (GATED, {"metadata": {"annotations": {"theirs": "2"}}}),
     (GATED, {"metadata": {"annotations": {"theirs": None}}}),
     (GATED, {"metadata": {"annotations": {"more": "1"}}}),
-    (GATED, {"metadata": {"annotations": {names.GANG_TAKEN_BACK: "x.1"}}}),
+    (GATED, {"metadata": {"annotations": {names.POD_GROUP_TAKEN_BACK: "x.1"}}}),
     (GATED, {"metadata": {"finalizers": ["example.com/stay"]}}),
     (GATED, {"metadata": {"ownerReferences": [{"apiVersion": "v1", "kind": "Pod", "name": "none", "uid": "none"}]}}),
     ({}, {"metadata": {"annotations": {names.VERDICT: "release"}}}),
@@ -112,12 +112,12 @@ async def test_its_own_configmaps_and_no_other(
     async with real_plane.client() as admin, release.client(CONTROLLER) as controller:
         theirs = await admin.create(CONFIGMAPS, config_map(gangs, "theirs"))
         alike = await admin.create(CONFIGMAPS, config_map(gangs, names.config_map_name("alike")))
-        record = await admin.create(CONFIGMAPS, config_map(gangs, f"{names.GANG_CONFIG_MAP_PREFIX}alike"))
+        record = await admin.create(CONFIGMAPS, config_map(gangs, f"{names.POD_GROUP_CONFIG_MAP_PREFIX}alike"))
         login = await admin.get(CONFIGMAPS, "extension-apiserver-authentication", "kube-system")
         for name in ("aws-auth", "coredns"):
             with refused():
                 await controller.create(CONFIGMAPS, config_map("kube-system", name))
-        for name in ("mine", names.config_map_name("mine"), f"{names.GANG_CONFIG_MAP_PREFIX}mine"):
+        for name in ("mine", names.config_map_name("mine"), f"{names.POD_GROUP_CONFIG_MAP_PREFIX}mine"):
             with refused():
                 await controller.create(CONFIGMAPS, config_map(gangs, name))
         for one in (theirs, alike, record, login):
@@ -125,7 +125,7 @@ async def test_its_own_configmaps_and_no_other(
                 await controller.replace(CONFIGMAPS, {**one, "data": {"a": "b"}})
             with refused():
                 await controller.delete(CONFIGMAPS, one["metadata"]["name"], one["metadata"]["namespace"])
-            labels = {"labels": {names.GATE: names.GATE_VALUE, names.GANG_RECORD: names.GANG_RECORD_VALUE}}
+            labels = {"labels": {names.GATE: names.GATE_VALUE, names.POD_GROUP_RECORD: names.POD_GROUP_RECORD_VALUE}}
             with refused():
                 await controller.replace(CONFIGMAPS, {**one, "metadata": one["metadata"] | labels})
         ours = await controller.create(

@@ -13,7 +13,7 @@ from jobset_gate.sim import manifests
 from tests.flow.groups import manifests as groups
 from tests.flow.installed import CONTROLLER, installed
 from tests.flow.policies import refused
-from tests.flow.stage import in_force, staged
+from tests.flow.stage import environment, in_force
 from tests.support.planes import Real
 
 pytestmark = [pytest.mark.real, pytest.mark.timeout(300)]
@@ -56,7 +56,7 @@ OF_JOBSETS: list[Json] = [
 
 
 def mark(*, suspend: bool = True) -> Json:
-    marks = {names.GANG_SUSPENDED: "0.1" if suspend else None}
+    marks = {names.POD_GROUP_SUSPENDED: "0.1" if suspend else None}
     return {"metadata": {"labels": marks, "annotations": marks}, "spec": {"suspend": suspend}}
 
 
@@ -67,7 +67,7 @@ async def test_they_are_suspended_and_resumed_and_no_more(
     own, gangs = namespaces
     async with AsyncExitStack() as stack:
         stage = await stack.enter_async_context(
-            staged(real_plane, gangs, tmp_path, controller=False, webhook=False, stream=False)
+            environment(real_plane, gangs, tmp_path, controller=False, webhook=False, stream=False)
         )
         release = await stack.enter_async_context(installed(real_plane, own, tmp_path))
         await stack.enter_async_context(release.program("webhook"))
@@ -112,7 +112,7 @@ async def test_a_jobset_is_told_of_its_gang_and_of_nothing_else(
     own, gangs = namespaces
     async with AsyncExitStack() as stack:
         stage = await stack.enter_async_context(
-            staged(real_plane, gangs, tmp_path, controller=False, webhook=False, stream=False)
+            environment(real_plane, gangs, tmp_path, controller=False, webhook=False, stream=False)
         )
         release = await stack.enter_async_context(installed(real_plane, own, tmp_path))
         controller = await stack.enter_async_context(release.client(CONTROLLER))
@@ -140,7 +140,7 @@ async def test_jobset_s_kind_gets_one_field(real_plane: Real, namespaces: tuple[
     own, gangs = namespaces
     async with AsyncExitStack() as stack:
         stage = await stack.enter_async_context(
-            staged(real_plane, gangs, tmp_path, controller=False, webhook=False, stream=False)
+            environment(real_plane, gangs, tmp_path, controller=False, webhook=False, stream=False)
         )
         release = await stack.enter_async_context(installed(real_plane, own, tmp_path))
         controller = await stack.enter_async_context(release.client(CONTROLLER))

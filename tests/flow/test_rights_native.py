@@ -12,10 +12,10 @@ from jobset_gate.groups import native
 from jobset_gate.kube.access import from_kubeconfig
 from jobset_gate.kube.resources import native_pod_groups
 from jobset_gate.settings import Groups, Native
-from jobset_gate.sim.until import View
+from jobset_gate.sim.until import ObjectView
 from tests.flow import rights
 from tests.flow.groups import manifests
-from tests.flow.groups.stage import GroupStage, group_stage
+from tests.flow.groups.stage import GroupEnvironment, group_environment
 from tests.flow.installed import ACCESS, CONTROLLER, Installed, rendered
 from tests.flow.policies import POLICIES, in_force, probed_last
 from tests.plane.places import Binaries
@@ -47,25 +47,27 @@ async def release(plane_with_native_groups: Real, tmp_path: Path) -> Installed:
 
 
 @pytest.fixture
-async def stage(plane_with_native_groups: Real, release: Installed, tmp_path: Path) -> AsyncIterator[GroupStage]:
+async def stage(plane_with_native_groups: Real, release: Installed, tmp_path: Path) -> AsyncIterator[GroupEnvironment]:
     """A controller that is nobody but the chart's account."""
     theirs = fresh_name()
     await plane_with_native_groups.make_namespace(theirs)
     settings = Groups(native=Native.ON)
-    async with group_stage(plane_with_native_groups, theirs, tmp_path, settings=settings, controller=False) as made:
+    async with group_environment(
+        plane_with_native_groups, theirs, tmp_path, settings=settings, controller=False
+    ) as made:
         made.start_controller(access=await from_kubeconfig(str(await release.kubeconfig(CONTROLLER))))
         yield made
 
 
 async def test_handing_over_and_taking_back_takes_exactly_the_rights_that_are_given_for_it(
-    stage: GroupStage, release: Installed
+    stage: GroupEnvironment, release: Installed
 ) -> None:
     await stage.make_group("ring", 2, wait=1)
     await stage.apply(manifests.job("ring", "ring", 2))
-    resource, name = native_pod_groups("v1alpha2"), native.name(stage.label("ring"))
+    resource, name = native_pod_groups("v1alpha2"), native.native_name(stage.label("ring"))
     made = await stage.until_object(resource, name, lambda _: True)
     uid = made["metadata"]["uid"]
-    async with View(stage.client, resource, stage.namespace) as view:
+    async with ObjectView(stage.client, resource, stage.namespace) as view:
         await view.until(lambda found: any(one["metadata"]["uid"] != uid for one in found), 60)
     asked = rights.asked_for(release.requests(CONTROLLER))
     without = rights.granted(await rendered(release.namespace), CONTROLLER, release.namespace)

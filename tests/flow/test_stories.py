@@ -1,15 +1,15 @@
 """KEP-498's two user stories, as written there, applied with kubectl and strict validation."""
 
 from jobset_gate import names
-from jobset_gate.model import Kind
+from jobset_gate.model import VerdictKind
 from jobset_gate.sim import manifests
-from jobset_gate.sim.kubelet import Node, Trouble, Where
-from tests.flow.conftest import MakeStage
-from tests.flow.stage import Stage, held, passed, runs
+from jobset_gate.sim.kubelet import FakeNode, PodFault, PodMatch
+from tests.flow.conftest import MakeEnvironment
+from tests.flow.stage import Environment, held, passed, runs
 
 
-async def test_story_1_holds_300_pods_until_the_300th_has_started(make_stage: MakeStage) -> None:
-    async with make_stage(nodes=(Node("early", pods=299),)) as stage:
+async def test_story_1_holds_300_pods_until_the_300th_has_started(make_stage: MakeEnvironment) -> None:
+    async with make_stage(nodes=(FakeNode("early", pods=299),)) as stage:
         await stage.apply(manifests.story1())
 
         pods = await stage.until_held(299)
@@ -19,9 +19,9 @@ async def test_story_1_holds_300_pods_until_the_300th_has_started(make_stage: Ma
         assert await stage.verdict("my-jobset") is None
         assert not any(map(passed, stage.pods.all()))
 
-        await stage.actors.kubelets.add_node(Node(f"{stage.namespace}-late", pods=10))
+        await stage.actors.kubelets.add_node(FakeNode(f"{stage.namespace}-late", pods=10))
         verdict = await stage.until_verdict("my-jobset")
-        assert verdict.kind is Kind.RELEASE
+        assert verdict.kind is VerdictKind.RELEASE
         assert sum(map(held, stage.pods.all())) + sum(map(passed, stage.pods.all())) == 300
         await stage.until_running(300)
         started = await stage.until_condition("my-jobset", names.REASON_STARTED)
@@ -29,10 +29,10 @@ async def test_story_1_holds_300_pods_until_the_300th_has_started(make_stage: Ma
         assert ("AllPodsStarted", started["message"]) in await stage.events("my-jobset")
 
 
-async def test_story_2_holds_the_workers_and_leaves_the_auxiliary_pod_alone(make_stage: MakeStage) -> None:
+async def test_story_2_holds_the_workers_and_leaves_the_auxiliary_pod_alone(make_stage: MakeEnvironment) -> None:
     async with make_stage() as stage:
-        last = Trouble(Where(replicated_job="workers", job_index=2, index=99), unschedulable="no room")
-        trouble = stage.actors.kubelets.trouble(last)
+        last = PodFault(PodMatch(replicated_job="workers", job_index=2, index=99), unschedulable="no room")
+        trouble = stage.actors.kubelets.inject_fault(last)
         await stage.apply(manifests.story2())
 
         pods = await stage.until(lambda pods: sum(map(held, pods)) == 299 and sum(map(runs, pods)) == 1)
@@ -41,13 +41,13 @@ async def test_story_2_holds_the_workers_and_leaves_the_auxiliary_pod_alone(make
         assert "initContainers" not in auxiliary["spec"]
         assert names.GATED not in auxiliary["metadata"]["labels"]
 
-        stage.actors.kubelets.lift(trouble)
+        stage.actors.kubelets.clear_fault(trouble)
         await stage.until_running(301)
 
 
-async def test_nothing_is_done_to_a_jobset_without_a_gang(stage: Stage) -> None:
+async def test_nothing_is_done_to_a_jobset_without_a_gang(stage: Environment) -> None:
     plain = manifests.jobset("plain", replicated_jobs=[manifests.replicated_job(parallelism=2)])
     await stage.apply(plain)
     (pod, _) = await stage.until_running(2)
     assert "initContainers" not in pod["spec"]
-    assert await stage.gate("plain") is None
+    assert await stage.config_map("plain") is None

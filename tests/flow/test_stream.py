@@ -9,14 +9,14 @@ import pytest
 
 from jobset_gate import names
 from jobset_gate.kube.resources import PODS
-from jobset_gate.model import Kind
+from jobset_gate.model import VerdictKind
 from jobset_gate.sim import manifests
-from jobset_gate.sim.kubelet import Node, Trouble, Where
-from jobset_gate.sim.kubelet.held import Refused
-from jobset_gate.sim.kubelet.held import held as request
-from tests.flow.conftest import MakeStage
-from tests.flow.mortal import Fate, doom
-from tests.flow.stage import QUICK, Json, Stage, alive, barrier, passed, runs
+from jobset_gate.sim.kubelet import FakeNode, PodFault, PodMatch
+from jobset_gate.sim.kubelet.held import StreamRefused
+from jobset_gate.sim.kubelet.held import open_stream as request
+from tests.flow.conftest import MakeEnvironment
+from tests.flow.mortal import CrashPoint, crash_controllers
+from tests.flow.stage import QUICK, Environment, Json, alive, barrier, passed, runs
 
 GANG = "gang"
 NEVER = 100_000.0
@@ -33,8 +33,8 @@ def patched(pods: list[Json]) -> list[Json]:
     return [pod for pod in pods if names.VERDICT in pod["metadata"]["annotations"]]
 
 
-def kept_out(stage: Stage, **where: int) -> Trouble:
-    return stage.actors.kubelets.trouble(Trouble(Where(**where), unschedulable="no room"))  # type: ignore[arg-type]
+def kept_out(stage: Environment, **where: int) -> PodFault:
+    return stage.actors.kubelets.inject_fault(PodFault(PodMatch(**where), unschedulable="no room"))  # type: ignore[arg-type]
 
 
 def index(pod: Json) -> str:
@@ -55,7 +55,7 @@ def place(pod: Json) -> str:
 # --- Alone -----------------------------------------------------------------------------------------------------------
 
 
-async def test_the_stream_alone_releases_a_gang_without_a_single_patch(make_stage: MakeStage) -> None:
+async def test_the_stream_alone_releases_a_gang_without_a_single_patch(make_stage: MakeEnvironment) -> None:
     async with make_stage(controller=False, behaviour=SILENT) as stage:
         stage.start_controller(patch_concurrency=0)
         await stage.apply(manifests.gang(GANG, jobs=3, pods=4))
@@ -65,14 +65,14 @@ async def test_the_stream_alone_releases_a_gang_without_a_single_patch(make_stag
         await stage.until_condition(GANG, names.REASON_STARTED, "all 12 pods started")
 
 
-async def test_where_all_have_a_stream_nobody_is_patched_though_patches_are_on(make_stage: MakeStage) -> None:
+async def test_where_all_have_a_stream_nobody_is_patched_though_patches_are_on(make_stage: MakeEnvironment) -> None:
     """Streams are faster than kubelets' reports: a pod whose report came first would be patched at once."""
     async with make_stage(behaviour=replace(SILENT, status_delay=2.0)) as stage:
         await stage.apply(manifests.gang(GANG, jobs=3, pods=4))
         assert not patched(await stage.until_running(12))
 
 
-async def test_the_stream_alone_carries_a_timeout_and_its_message(make_stage: MakeStage) -> None:
+async def test_the_stream_alone_carries_a_timeout_and_its_message(make_stage: MakeEnvironment) -> None:
     async with make_stage(controller=False, behaviour=SILENT) as stage:
         stage.start_controller(patch_concurrency=0)
         kept_out(stage, job_index=0, index=0)
@@ -95,16 +95,18 @@ async def test_the_stream_alone_carries_a_timeout_and_its_message(make_stage: Ma
 # --- Arrival ---------------------------------------------------------------------------------------------------------
 
 
-async def test_announcements_complete_the_gang_before_any_kubelet_has_reported_a_start(make_stage: MakeStage) -> None:
+async def test_announcements_complete_the_gang_before_any_kubelet_has_reported_a_start(
+    make_stage: MakeEnvironment,
+) -> None:
     async with make_stage(behaviour=LATE) as stage:
         await stage.apply(manifests.gang(GANG, jobs=2, pods=3))
         verdict = await stage.until_verdict(GANG)
-        assert (verdict.kind, verdict.message) == (Kind.RELEASE, "all 6 pods started")
+        assert (verdict.kind, verdict.message) == (VerdictKind.RELEASE, "all 6 pods started")
         assert not any(barrier(pod).keys() & {"running", "terminated"} for pod in stage.pods.all())
         assert not patched(await stage.until_running(6))
 
 
-async def test_an_announced_pod_that_goes_before_the_release_counts_no_more(make_stage: MakeStage) -> None:
+async def test_an_announced_pod_that_goes_before_the_release_counts_no_more(make_stage: MakeEnvironment) -> None:
     async with make_stage(behaviour=MUTE) as stage:
         late = kept_out(stage, index=2)
         workers = manifests.replicated_job(parallelism=3, backoff_limit=6)
@@ -114,22 +116,22 @@ async def test_an_announced_pod_that_goes_before_the_release_counts_no_more(make
         (victim,) = [pod["metadata"] for pod in stage.pods.all() if index(pod) == "0"]
         await stage.client.delete(PODS, victim["name"], stage.namespace, grace_seconds=0)
         await stage.until_condition(GANG, names.REASON_WAITING, "1/3 pods started")
-        stage.actors.kubelets.lift(late)
+        stage.actors.kubelets.clear_fault(late)
         await stage.until_condition(GANG, names.REASON_WAITING, "2/3 pods started")
         assert await stage.verdict(GANG) is None
-        stage.actors.kubelets.lift(gone)
+        stage.actors.kubelets.clear_fault(gone)
         assert (await stage.until_verdict(GANG)).message == "all 3 pods started"
         assert not any(barrier(pod) for pod in stage.pods.all())
 
 
-async def test_an_announcement_that_breaks_off_counts_no_more(make_stage: MakeStage) -> None:
+async def test_an_announcement_that_breaks_off_counts_no_more(make_stage: MakeEnvironment) -> None:
     async with make_stage(behaviour=MUTE) as stage:
         late = kept_out(stage, index=1)
         await stage.apply(manifests.gang(GANG, jobs=1, pods=2))
         await stage.until_condition(GANG, names.REASON_WAITING, "1/2 pods started")
         stage.service.cut()
         await stage.until_condition(GANG, names.REASON_WAITING, "0/2 pods started")
-        stage.actors.kubelets.lift(late)
+        stage.actors.kubelets.clear_fault(late)
         stage.service.mend()
         assert (await stage.until_verdict(GANG)).message == "all 2 pods started"
         assert not any(barrier(pod) for pod in stage.pods.all())
@@ -143,12 +145,12 @@ async def status_of(url: str) -> str:
     try:
         async with asyncio.timeout(10), request(url):
             return "held"
-    except Refused as refused:
+    except StreamRefused as refused:
         return str(refused).split()[1]
 
 
-async def test_only_the_gangs_own_token_life_and_name_are_served(make_stage: MakeStage) -> None:
-    async with make_stage(nodes=(Node("small", pods=1),)) as stage:
+async def test_only_the_gangs_own_token_life_and_name_are_served(make_stage: MakeEnvironment) -> None:
+    async with make_stage(nodes=(FakeNode("small", pods=1),)) as stage:
         await stage.apply(manifests.gang(GANG, jobs=1, pods=2))
         await stage.apply(manifests.gang("other", jobs=1, pods=2))
         await stage.until_condition(GANG, names.REASON_WAITING)
@@ -171,7 +173,7 @@ async def test_only_the_gangs_own_token_life_and_name_are_served(make_stage: Mak
         assert await status_of(f"{base}/{token}/{uid}/0/x/p") == "400"
 
 
-async def test_a_stranger_with_a_wrong_token_learns_nothing_of_a_released_gang(stage: Stage) -> None:
+async def test_a_stranger_with_a_wrong_token_learns_nothing_of_a_released_gang(stage: Environment) -> None:
     await stage.apply(manifests.gang(GANG, jobs=1, pods=2))
     (pod, _) = await stage.until_running(2)
     rest = f"{pod['metadata']['labels'][names.JS_UID]}/0/0/{pod['metadata']['uid']}"
@@ -180,7 +182,7 @@ async def test_a_stranger_with_a_wrong_token_learns_nothing_of_a_released_gang(s
         assert (await body.line()).startswith("release ")
 
 
-async def test_all_pods_of_a_gang_and_both_its_jobs_share_one_token_and_gangs_do_not(stage: Stage) -> None:
+async def test_all_pods_of_a_gang_and_both_its_jobs_share_one_token_and_gangs_do_not(stage: Environment) -> None:
     jobs = [manifests.replicated_job("a", parallelism=2), manifests.replicated_job("b", parallelism=2)]
     await stage.apply(manifests.jobset(GANG, replicated_jobs=jobs, config={}))
     await stage.apply(manifests.jobset("other", replicated_jobs=jobs, config={}))
@@ -192,26 +194,26 @@ async def test_all_pods_of_a_gang_and_both_its_jobs_share_one_token_and_gangs_do
 # --- Generations -----------------------------------------------------------------------------------------------------
 
 
-async def test_a_restarted_gang_waits_on_its_streams_for_its_own_release(make_stage: MakeStage) -> None:
+async def test_a_restarted_gang_waits_on_its_streams_for_its_own_release(make_stage: MakeEnvironment) -> None:
     async with make_stage(controller=False, behaviour=SILENT) as stage:
         stage.start_controller(patch_concurrency=0)
         await stage.apply(manifests.gang(GANG, jobs=2, pods=2, max_restarts=1))
         await stage.until_running(4)
         late = kept_out(stage, attempt=1, job_index=1, index=1)
-        failing = Trouble(Where(attempt=0, job_index=0, index=0), main_seconds=0.0, exit_codes={"*": 1})
-        stage.actors.kubelets.trouble(failing)
+        failing = PodFault(PodMatch(attempt=0, job_index=0, index=0), main_seconds=0.0, exit_codes={"*": 1})
+        stage.actors.kubelets.inject_fault(failing)
         stage.actors.kubelets.restart(failing.where, "main")
         await stage.until_condition(GANG, names.REASON_WAITING, "3/4 pods started")
         assert stage.service.passed == 4
         assert not any(
             runs(pod) for pod in stage.pods.all() if pod["metadata"]["labels"][names.JS_RESTART_ATTEMPT] == "1"
         )
-        stage.actors.kubelets.lift(late)
+        stage.actors.kubelets.clear_fault(late)
         pods = await stage.until_running(4)
         assert {attempt(pod) for pod in pods if runs(pod)} == {"1"}
 
 
-async def test_a_resumed_gang_waits_on_its_streams_for_its_own_release(make_stage: MakeStage) -> None:
+async def test_a_resumed_gang_waits_on_its_streams_for_its_own_release(make_stage: MakeEnvironment) -> None:
     async with make_stage(controller=False, behaviour=SILENT) as stage:
         stage.start_controller(patch_concurrency=0)
         await stage.apply(manifests.gang(GANG, jobs=2, pods=2))
@@ -223,13 +225,13 @@ async def test_a_resumed_gang_waits_on_its_streams_for_its_own_release(make_stag
         await stage.until_held(3)
         await stage.until_condition(GANG, names.REASON_WAITING, "3/4 pods started")
         assert stage.service.passed == 4
-        stage.actors.kubelets.lift(late)
+        stage.actors.kubelets.clear_fault(late)
         pods = await stage.until_running(4)
         assert {place(pod) for pod in pods} == before
         assert (await stage.until_verdict(GANG)).generation.epoch == 1
 
 
-async def test_a_pod_of_an_older_life_or_attempt_is_told_nothing_by_a_younger_gangs_release(stage: Stage) -> None:
+async def test_a_pod_of_an_older_life_or_attempt_is_told_nothing_by_a_younger_gangs_release(stage: Environment) -> None:
     await stage.apply(manifests.gang(GANG, jobs=1, pods=2))
     (pod, _) = await stage.until_running(2)
     uid = pod["metadata"]["labels"][names.JS_UID]
@@ -244,8 +246,8 @@ async def test_a_pod_of_an_older_life_or_attempt_is_told_nothing_by_a_younger_ga
 # --- Who leads -------------------------------------------------------------------------------------------------------
 
 
-async def test_streams_find_the_standby_that_took_over_while_the_gang_waited(make_stage: MakeStage) -> None:
-    async with make_stage(controller=False, behaviour=SILENT, nodes=(Node("small", pods=3),)) as stage:
+async def test_streams_find_the_standby_that_took_over_while_the_gang_waited(make_stage: MakeEnvironment) -> None:
+    async with make_stage(controller=False, behaviour=SILENT, nodes=(FakeNode("small", pods=3),)) as stage:
         # The first gives the lease back in order, so a long one costs nothing and outlasts a slow machine.
         lease = {"leader_elect": True, "retry": 0.4, "patch_concurrency": 0}
         first = stage.start_controller(identity="first", **lease)
@@ -258,7 +260,7 @@ async def test_streams_find_the_standby_that_took_over_while_the_gang_waited(mak
         await stage.stop_controller()
         assert not first.stream_url
         await stage.actors.until(second.leading.wait())
-        await stage.actors.kubelets.add_node(Node(f"{stage.namespace}-late", pods=10))
+        await stage.actors.kubelets.add_node(FakeNode(f"{stage.namespace}-late", pods=10))
         await stage.until_running(4)
 
 
@@ -267,20 +269,20 @@ def _is_decision(body: bytes) -> bool:
     return re.search(rb'"(release|timeout) ', body) is not None
 
 
-@pytest.mark.parametrize("outcome", list(Kind))
+@pytest.mark.parametrize("outcome", list(VerdictKind))
 async def test_killed_after_the_decision_and_before_anybody_is_told_the_next_one_tells(
-    make_stage: MakeStage, monkeypatch: pytest.MonkeyPatch, outcome: Kind
+    make_stage: MakeEnvironment, monkeypatch: pytest.MonkeyPatch, outcome: VerdictKind
 ) -> None:
     async with make_stage(controller=False, behaviour=SILENT) as stage:
         with monkeypatch.context() as patch:
-            fate = Fate(last_write=_is_decision, lands=True)
-            doom(patch, fate)
+            fate = CrashPoint(last_write=_is_decision, lands=True)
+            crash_controllers(patch, fate)
             stage.service.let_through = 0  # the dead one's server does not die in the same instant
             stage.start_controller(patch_concurrency=0)
             workers = manifests.replicated_job(parallelism=3, backoff_limit=0, pod={"restartPolicy": "Never"})
-            if outcome is Kind.TIMEOUT:
+            if outcome is VerdictKind.TIMEOUT:
                 kept_out(stage, index=1)
-            config = {names.TIMEOUT_FIELD: 2 if outcome is Kind.TIMEOUT else 300}
+            config = {names.TIMEOUT_FIELD: 2 if outcome is VerdictKind.TIMEOUT else 300}
             await stage.apply(manifests.jobset(GANG, replicated_jobs=[workers], config=config))
             await stage.actors.until(fate.dead.wait())
         verdict = await stage.verdict(GANG)
@@ -290,20 +292,20 @@ async def test_killed_after_the_decision_and_before_anybody_is_told_the_next_one
         await stage.stop_controller()
         stage.service.mend()
         stage.start_controller(patch_concurrency=0)
-        if outcome is Kind.RELEASE:
+        if outcome is VerdictKind.RELEASE:
             await stage.until_running(3)
         else:
             await stage.until_jobset(GANG, lambda jobset: jobset.get("status", {}).get("terminalState") == "Failed")
-        assert stage.service.passed == (3 if outcome is Kind.RELEASE else 2)
+        assert stage.service.passed == (3 if outcome is VerdictKind.RELEASE else 2)
         assert await stage.verdict(GANG) == verdict
 
 
 # --- Together with the other channels --------------------------------------------------------------------------------
 
 
-async def test_firewalled_pods_are_patched_at_once_and_only_they(make_stage: MakeStage) -> None:
+async def test_firewalled_pods_are_patched_at_once_and_only_they(make_stage: MakeEnvironment) -> None:
     async with make_stage(behaviour=replace(SILENT, status_delay=2.0)) as stage:
-        stage.actors.kubelets.trouble(Trouble(Where(job_index=1), firewalled=True))
+        stage.actors.kubelets.inject_fault(PodFault(PodMatch(job_index=1), firewalled=True))
         await stage.apply(manifests.gang(GANG, jobs=2, pods=3))
         pods = await stage.until_running(6)
         assert {pod["metadata"]["labels"][names.JS_JOB_INDEX] for pod in patched(pods)} == {"1"}

@@ -6,20 +6,20 @@ import pytest
 
 from jobset_gate import names
 from jobset_gate.cli.looking import gangs
-from jobset_gate.cli.looking.rights import Rights
-from jobset_gate.explain import explain
-from jobset_gate.explained import State
+from jobset_gate.cli.looking.rights import Permissions
+from jobset_gate.explain import explain_gang
+from jobset_gate.explained import GangState
 from jobset_gate.kube.resources import CONFIGMAPS
-from jobset_gate.model import Kind
+from jobset_gate.model import VerdictKind
 from jobset_gate.settings import Settings
 from jobset_gate.sim import manifests
-from jobset_gate.sim.kubelet import Node, Trouble, Where
-from jobset_gate.sim.until import View
-from tests.flow.conftest import MakeStage
-from tests.flow.stage import Json, Stage, alive, barrier, held, runs
+from jobset_gate.sim.kubelet import FakeNode, PodFault, PodMatch
+from jobset_gate.sim.until import ObjectView
+from tests.flow.conftest import MakeEnvironment
+from tests.flow.stage import Environment, Json, alive, barrier, held, runs
 
 GANG = "gang"
-STUCK = Trouble(Where(job_index=1, index=1), image_pull_backoff=names.BARRIER_CONTAINER)
+STUCK = PodFault(PodMatch(job_index=1, index=1), image_pull_backoff=names.BARRIER_CONTAINER)
 
 
 def gang(restart_policy: str = "Never", backoff_limit: int = 0, timeout: int | None = 2, **fields: object) -> Json:
@@ -39,7 +39,7 @@ def ended(pod: Json) -> Json:
     return {}
 
 
-async def test_every_barrier_exits_124_and_names_the_missing_pod(stage: Stage) -> None:
+async def test_every_barrier_exits_124_and_names_the_missing_pod(stage: Environment) -> None:
     seen: dict[str, Json] = {}
 
     def collect(pods: list[Json]) -> bool:
@@ -48,7 +48,7 @@ async def test_every_barrier_exits_124_and_names_the_missing_pod(stage: Stage) -
                 seen[pod["metadata"]["name"]] = ended(pod)
         return len(seen) >= 3
 
-    stage.actors.kubelets.trouble(STUCK)
+    stage.actors.kubelets.inject_fault(STUCK)
     await stage.apply(gang())
     await stage.until(collect)
     for end in seen.values():
@@ -60,51 +60,51 @@ async def test_every_barrier_exits_124_and_names_the_missing_pod(stage: Stage) -
     assert [reason for reason, _ in await stage.events(GANG)] == [names.REASON_TIMED_OUT]
 
 
-async def test_jobsets_failure_policy_restarts_the_gang_which_then_waits_anew(stage: Stage) -> None:
-    stuck = stage.actors.kubelets.trouble(STUCK)
+async def test_jobsets_failure_policy_restarts_the_gang_which_then_waits_anew(stage: Environment) -> None:
+    stuck = stage.actors.kubelets.inject_fault(STUCK)
     await stage.apply(gang(failurePolicy={"maxRestarts": 1}))
-    verdict = await stage.until_verdict(GANG, lambda verdict: verdict.kind is Kind.TIMEOUT)
+    verdict = await stage.until_verdict(GANG, lambda verdict: verdict.kind is VerdictKind.TIMEOUT)
     assert verdict.generation.attempt == 0
-    stage.actors.kubelets.lift(stuck)
+    stage.actors.kubelets.clear_fault(stuck)
     pods = await stage.until_running(4)
     assert {pod["metadata"]["labels"][names.JS_RESTART_ATTEMPT] for pod in pods if runs(pod)} == {"1"}
 
 
-async def test_without_restarts_the_jobset_fails(stage: Stage) -> None:
-    stage.actors.kubelets.trouble(STUCK)
+async def test_without_restarts_the_jobset_fails(stage: Environment) -> None:
+    stage.actors.kubelets.inject_fault(STUCK)
     await stage.apply(gang())
     failed = await stage.until_jobset(GANG, lambda jobset: jobset.get("status", {}).get("terminalState") == "Failed")
     assert any(one["type"] == names.CONDITION and one["reason"] == names.REASON_TIMED_OUT
                for one in failed["status"]["conditions"])  # fmt: skip
-    assert await told(stage) == (State.TIMED_OUT, 3, 4)
+    assert await told(stage) == (GangState.TIMED_OUT, 3, 4)
 
 
-async def told(stage: Stage) -> tuple[str, int | None, int]:
+async def told(stage: Environment) -> tuple[str, int | None, int]:
     """What people are told, long after the pods have gone."""
-    sight = await gangs.gang(stage.client, stage.namespace, GANG, Rights())
+    sight = await gangs.fetch_jobset(stage.client, stage.namespace, GANG, Permissions())
     assert sight.seen is not None
-    it = explain(sight.seen, time.time(), policy=sight.policy)
+    it = explain_gang(sight.seen, time.time(), policy=sight.policy)
     return it.state, it.started, it.expected
 
 
-async def test_a_jobset_that_timed_out_at_its_last_restart_has_timed_out(stage: Stage) -> None:
-    stage.actors.kubelets.trouble(STUCK)
+async def test_a_jobset_that_timed_out_at_its_last_restart_has_timed_out(stage: Environment) -> None:
+    stage.actors.kubelets.inject_fault(STUCK)
     await stage.apply(gang(failurePolicy={"maxRestarts": 1}))
     failed = await stage.until_jobset(GANG, lambda jobset: jobset.get("status", {}).get("terminalState") == "Failed")
     assert failed["status"]["restarts"] == 1
-    assert await told(stage) == (State.TIMED_OUT, 3, 4)
+    assert await told(stage) == (GangState.TIMED_OUT, 3, 4)
 
 
-async def test_under_restart_policy_on_failure_the_verdict_stands_until_the_job_gives_up(stage: Stage) -> None:
-    stage.actors.kubelets.trouble(STUCK)
+async def test_under_restart_policy_on_failure_the_verdict_stands_until_the_job_gives_up(stage: Environment) -> None:
+    stage.actors.kubelets.inject_fault(STUCK)
     await stage.apply(gang("OnFailure", backoff_limit=1))
-    await stage.until_verdict(GANG, lambda verdict: verdict.kind is Kind.TIMEOUT)
+    await stage.until_verdict(GANG, lambda verdict: verdict.kind is VerdictKind.TIMEOUT)
     await stage.until_jobset(GANG, lambda jobset: jobset.get("status", {}).get("terminalState") == "Failed")
     assert not any(map(runs, stage.pods.all()))
 
 
-async def test_on_timeout_release_opens_the_gate_with_whom_there_is(stage: Stage) -> None:
-    stage.actors.kubelets.trouble(STUCK)
+async def test_on_timeout_release_opens_the_gate_with_whom_there_is(stage: Environment) -> None:
+    stage.actors.kubelets.inject_fault(STUCK)
     await stage.apply(gang(annotations={names.ON_TIMEOUT: names.ON_TIMEOUT_RELEASE}))
     await stage.until_running(3)
     told = await stage.until_condition(GANG, names.REASON_TIMED_OUT)
@@ -112,37 +112,37 @@ async def test_on_timeout_release_opens_the_gate_with_whom_there_is(stage: Stage
     assert "workers-1/1" in told["message"]
 
 
-async def test_the_bypass_opens_the_gate_at_any_time(make_stage: MakeStage) -> None:
-    async with make_stage(nodes=(Node("small", pods=3),)) as stage:
+async def test_the_bypass_opens_the_gate_at_any_time(make_stage: MakeEnvironment) -> None:
+    async with make_stage(nodes=(FakeNode("small", pods=3),)) as stage:
         await stage.apply(manifests.gang(GANG, jobs=2, pods=2, timeout=None))
         await stage.until_held(3)
         await stage.merge(GANG, {"metadata": {"annotations": {names.BYPASS: "true"}}})
         await stage.until_running(3)
         await stage.until_condition(GANG, names.REASON_BYPASSED)
         # Whoever comes later passes at once.
-        await stage.actors.kubelets.add_node(Node(f"{stage.namespace}-late", pods=10))
+        await stage.actors.kubelets.add_node(FakeNode(f"{stage.namespace}-late", pods=10))
         await stage.until_running(4)
 
 
 @pytest.mark.parametrize("skew", [-600.0, 600.0], ids=["behind", "ahead"])
 async def test_a_node_whose_clock_differs_by_minutes_does_not_fail_the_gang_at_once(
-    make_stage: MakeStage, skew: float
+    make_stage: MakeEnvironment, skew: float
 ) -> None:
     """Behind: the kubelet's start lies in the past. The timeout is off by no more than that one clock's error."""
-    node = Node("skewed", pods=1000, clock_skew=skew)
+    node = FakeNode("skewed", pods=1000, clock_skew=skew)
     async with make_stage(nodes=(node,)) as stage:
-        stuck = stage.actors.kubelets.trouble(STUCK)
+        stuck = stage.actors.kubelets.inject_fault(STUCK)
         config = {names.TIMEOUT_FIELD: 900}
         workers = manifests.replicated_job(replicas=2, parallelism=2)
         await stage.apply(manifests.jobset(GANG, replicated_jobs=[workers], config=config))
         await stage.until_held(3)
         await stage.until_condition(GANG, names.REASON_WAITING, "3/4 pods started")
         assert await stage.verdict(GANG) is None
-        stage.actors.kubelets.lift(stuck)
+        stage.actors.kubelets.clear_fault(stuck)
         await stage.until_running(4)
 
 
-async def test_each_barrier_ends_by_its_own_limit_when_the_controller_is_gone(make_stage: MakeStage) -> None:
+async def test_each_barrier_ends_by_its_own_limit_when_the_controller_is_gone(make_stage: MakeEnvironment) -> None:
     settings = Settings.model_validate({"barrier": {"grace_seconds": 1}})
     async with make_stage(controller=False, settings=settings) as stage:
         seen: dict[str, str] = {}
@@ -160,7 +160,7 @@ async def test_each_barrier_ends_by_its_own_limit_when_the_controller_is_gone(ma
 
 
 async def test_without_a_timeout_they_end_by_the_operators_limit_when_the_controller_is_gone_for_good(
-    make_stage: MakeStage,
+    make_stage: MakeEnvironment,
 ) -> None:
     """It had seen them start, and was taken away while they waited; nobody ever comes back."""
     settings = Settings.model_validate({"barrier": {"max_wait_seconds": 3}})
@@ -172,9 +172,9 @@ async def test_without_a_timeout_they_end_by_the_operators_limit_when_the_contro
             seen.update({name: end["message"] for name, end in ends.items() if end.get("exitCode") == 124})
             return len(seen) >= 3
 
-        stage.actors.kubelets.trouble(STUCK)
+        stage.actors.kubelets.inject_fault(STUCK)
         await stage.apply(gang(timeout=None))
-        async with View(stage.client, CONFIGMAPS, stage.namespace) as maps:
+        async with ObjectView(stage.client, CONFIGMAPS, stage.namespace) as maps:
             await maps.until(lambda all_: any(names.KEY_WAITING_SINCE in one.get("data", {}) for one in all_))
         await stage.stop_controllers()
         await stage.until(collect)

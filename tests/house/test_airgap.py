@@ -11,7 +11,7 @@ from tests.house.test_shell import AIRGAP
 SYSTEM_UNITS = ("docker.service", "docker.socket", "containerd.service")
 
 
-class Machine:
+class FakeMachine:
     """Programs of straw in `bin`; what some of them were asked stands in `asked`."""
 
     def __init__(self, folder: Path) -> None:
@@ -65,14 +65,14 @@ class Machine:
 
 
 @pytest.fixture
-def machine(tmp_path: Path) -> Machine:
-    return Machine(tmp_path)
+def machine(tmp_path: Path) -> FakeMachine:
+    return FakeMachine(tmp_path)
 
 
 INSTALL = "silently docker.io"
 
 
-def test_a_docker_that_comes_along_is_not_started_now_nor_at_the_next_boot(machine: Machine) -> None:
+def test_a_docker_that_comes_along_is_not_started_now_nor_at_the_next_boot(machine: FakeMachine) -> None:
     assert machine.run(INSTALL) == 0
     assert machine.policy_during_the_installation() == 101
     assert not machine.policy.exists()
@@ -81,7 +81,7 @@ def test_a_docker_that_comes_along_is_not_started_now_nor_at_the_next_boot(machi
     ]
 
 
-def test_a_docker_that_was_there_before_stays_as_it_is(machine: Machine) -> None:
+def test_a_docker_that_was_there_before_stays_as_it_is(machine: FakeMachine) -> None:
     for unit in SYSTEM_UNITS[:2]:
         (machine.units / unit).touch()
     assert machine.run(INSTALL) == 0
@@ -89,14 +89,14 @@ def test_a_docker_that_was_there_before_stays_as_it_is(machine: Machine) -> None
     assert sum(line.startswith("systemctl") for line in machine.asked()) == 1
 
 
-def test_what_is_installed_already_changes_nothing(machine: Machine) -> None:
+def test_what_is_installed_already_changes_nothing(machine: FakeMachine) -> None:
     (machine.folder / "installed").touch()
     assert machine.run(INSTALL) == 0
     assert machine.asked() == []
 
 
 @pytest.mark.parametrize("ending", ["", "; exit 100"])
-def test_the_policy_of_the_machine_returns_even_when_the_installation_fails(machine: Machine, ending: str) -> None:
+def test_the_policy_of_the_machine_returns_even_when_the_installation_fails(machine: FakeMachine, ending: str) -> None:
     machine.policy.write_text("#!/bin/sh\nexit 104\n")
     machine.installs += ending
     assert (machine.run(INSTALL) == 0) == (not ending)
@@ -105,7 +105,7 @@ def test_the_policy_of_the_machine_returns_even_when_the_installation_fails(mach
 
 
 @pytest.mark.parametrize("own", ["", "#!/bin/sh\nexit 104\n"], ids=["without policy", "with policy"])
-def test_what_a_killed_installation_left_is_put_right_by_the_next(machine: Machine, own: str) -> None:
+def test_what_a_killed_installation_left_is_put_right_by_the_next(machine: FakeMachine, own: str) -> None:
     if own:
         machine.policy.write_text(own)
     machine.run("forbid_services; kill -KILL $$")
@@ -118,20 +118,20 @@ DAEMON_STARTS = "remember_policy; iptables -P FORWARD DROP"
 
 
 @pytest.mark.parametrize("policy", ["-P FORWARD ACCEPT", "-P FORWARD DROP"])
-def test_the_firewall_is_left_as_it_was(machine: Machine, policy: str) -> None:
+def test_the_firewall_is_left_as_it_was(machine: FakeMachine, policy: str) -> None:
     machine.rules(policy)
     assert machine.run(f"{DAEMON_STARTS}; restore_policy") == 0
     assert machine.forward_policy() == policy
 
 
-def test_a_daemon_that_was_killed_does_not_pass_its_policy_on_to_the_next(machine: Machine) -> None:
+def test_a_daemon_that_was_killed_does_not_pass_its_policy_on_to_the_next(machine: FakeMachine) -> None:
     machine.run(DAEMON_STARTS)
     machine.rules("-P FORWARD DROP", "-N DOCKER", "-N DOCKER-USER")  # as dockerd leaves it
     assert machine.run(f"{DAEMON_STARTS}; restore_policy") == 0
     assert machine.forward_policy() == "-P FORWARD ACCEPT"
 
 
-def test_what_was_remembered_before_a_reboot_does_not_count(machine: Machine) -> None:
+def test_what_was_remembered_before_a_reboot_does_not_count(machine: FakeMachine) -> None:
     """The rules are gone then, and somebody may have set another policy."""
     machine.run(DAEMON_STARTS)
     machine.rules("-P FORWARD DROP")

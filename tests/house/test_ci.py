@@ -18,7 +18,7 @@ ASKS_FOR_TESTS = "test PYTEST_ARGS=--durations=40 --durations-min=1"
 ALONE = "===== 2 passed, 3 deselected in 3.25s (0:00:03) ====="
 
 
-class Clone:
+class CiClone:
     """A checkout with a `make` and a Docker daemon of straw."""
 
     def __init__(self, folder: Path) -> None:
@@ -70,11 +70,11 @@ class Clone:
 
 
 @pytest.fixture
-def clone(tmp_path: Path) -> Clone:
-    return Clone(tmp_path)
+def clone(tmp_path: Path) -> CiClone:
+    return CiClone(tmp_path)
 
 
-def test_all_is_well(clone: Clone) -> None:
+def test_all_is_well(clone: CiClone) -> None:
     code, lines = clone.run()
     assert code == 0
     assert lines[-4:] == [PASSED, TOGETHER, ALONE, "=== 12 passed in 6.75s ==="]
@@ -84,7 +84,7 @@ def test_all_is_well(clone: Clone) -> None:
 
 
 @pytest.mark.parametrize("step", ["test", "e2e"])
-def test_tests_that_fail(clone: Clone, step: str) -> None:
+def test_tests_that_fail(clone: CiClone, step: str) -> None:
     clone.steps[step] = "echo '===== 1 failed, 4 passed in 1.00s ====='; exit 2"
     code, lines = clone.run()
     assert code == 2
@@ -93,14 +93,14 @@ def test_tests_that_fail(clone: Clone, step: str) -> None:
 
 
 @pytest.mark.parametrize("step", ["test", "e2e"])
-def test_a_step_that_fails_though_its_tests_have_passed(clone: Clone, step: str) -> None:
+def test_a_step_that_fails_though_its_tests_have_passed(clone: CiClone, step: str) -> None:
     clone.steps[step] += "; exit 3"
     code, lines = clone.run()
     assert code == 3
     assert lines[-1] == "=== 12 passed, 1 error in 6.75s ==="
 
 
-def test_no_node_image(clone: Clone) -> None:
+def test_no_node_image(clone: CiClone) -> None:
     """The tests that need none are run; e2e is not tried a second time."""
     clone.steps["prepare"] = "exit 1"
     code, lines = clone.run()
@@ -109,14 +109,14 @@ def test_no_node_image(clone: Clone) -> None:
     assert clone.lines_of("asked") == ["e2e E2E_ARGS=prepare", ASKS_FOR_TESTS]
 
 
-def test_a_step_without_tests_is_no_success(clone: Clone) -> None:
+def test_a_step_without_tests_is_no_success(clone: CiClone) -> None:
     clone.steps["e2e"] = "true"
     code, lines = clone.run()
     assert code == 1
     assert lines[-1] == "=== 7 passed, 1 error in 1.50s ==="
 
 
-def test_what_stays_behind_is_named_and_ended(clone: Clone) -> None:
+def test_what_stays_behind_is_named_and_ended(clone: CiClone) -> None:
     clone.steps["test"] += f"; sleep 600 & echo $! > {clone.folder}/pid"
     code, lines = clone.run()
     pid = int(clone.lines_of("pid")[0])
@@ -125,12 +125,12 @@ def test_what_stays_behind_is_named_and_ended(clone: Clone) -> None:
     assert not alive(pid)
 
 
-def test_a_daemon_that_was_not_there_before_is_stopped(clone: Clone) -> None:
+def test_a_daemon_that_was_not_there_before_is_stopped(clone: CiClone) -> None:
     clone.run()
     assert clone.lines_of("teardowns") != []
 
 
-def daemon(clone: Clone) -> subprocess.Popen[bytes]:
+def daemon(clone: CiClone) -> subprocess.Popen[bytes]:
     """Something that is called dockerd, as e2e/airgap would start it."""
     (clone.folder / "dockerd").symlink_to(shutil.which("sleep") or "")
     started = subprocess.Popen([str(clone.folder / "dockerd"), "600"])  # noqa: S603
@@ -138,7 +138,7 @@ def daemon(clone: Clone) -> subprocess.Popen[bytes]:
     return started
 
 
-def test_a_daemon_that_was_there_before_stays(clone: Clone) -> None:
+def test_a_daemon_that_was_there_before_stays(clone: CiClone) -> None:
     clone.containers("a1 jobset-gate-e2e-1f2e")
     with daemon(clone) as there:
         try:
@@ -150,7 +150,7 @@ def test_a_daemon_that_was_there_before_stays(clone: Clone) -> None:
     assert clone.lines_of("removed") == [], "somebody else may be testing there"
 
 
-def test_nodes_of_a_run_that_was_killed_are_removed_once_the_daemon_is_ours(clone: Clone) -> None:
+def test_nodes_of_a_run_that_was_killed_are_removed_once_the_daemon_is_ours(clone: CiClone) -> None:
     """It has started them again, and they would take processors and memory from the tests."""
     clone.containers("a1 jobset-gate-e2e-1f2e", "a2 jobset-gate-e2e-1f2e", "b1 jobset-gate-try", "c1 ")
     dockerd = clone.folder / "dockerd"
@@ -162,7 +162,7 @@ def test_nodes_of_a_run_that_was_killed_are_removed_once_the_daemon_is_ours(clon
     assert clone.lines_of("removed") == ["rm --force --volumes a1 a2"]
 
 
-def test_a_signal_reaches_the_step_and_stops_the_daemon(clone: Clone) -> None:
+def test_a_signal_reaches_the_step_and_stops_the_daemon(clone: CiClone) -> None:
     clone.steps["e2e"] = (
         f"trap 'echo told > {clone.folder}/told; kill $!; exit 1' TERM; sleep 600 & echo $! > {clone.folder}/pid; wait"
     )

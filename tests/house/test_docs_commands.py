@@ -12,7 +12,7 @@ import pytest
 import typer.main
 import yaml
 
-from jobset_gate.cli.app import State, build
+from jobset_gate.cli.app import GlobalOptions, build
 from tests.house.documents import blocks, commands, documents, name
 from tests.house.files import ROOT
 
@@ -27,7 +27,7 @@ QUICKSTART = ROOT / "docs" / "quickstart.md"
 @cache
 def program() -> "Any":
     """The command line as click knows it."""
-    return typer.main.get_command(build("jobset-gate", State()))
+    return typer.main.get_command(build("jobset-gate", GlobalOptions()))
 
 
 def wrong(line: str) -> str:

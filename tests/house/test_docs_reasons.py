@@ -5,8 +5,8 @@ import re
 import pytest
 
 from jobset_gate import names
-from jobset_gate.explained import State
-from jobset_gate.model import Why
+from jobset_gate.explained import GangState
+from jobset_gate.model import PendingReason
 from tests.house.files import ROOT
 
 PAGE = (ROOT / "docs" / "troubleshooting.md").read_text()
@@ -36,15 +36,15 @@ def test_every_reason_stands_there(word: str) -> None:
 
 
 def test_every_class_of_a_missing_pod_is_explained_and_no_other() -> None:
-    assert rows(section("Why a pod is missing")).keys() == {it.value for it in Why}
+    assert rows(section("Why a pod is missing")).keys() == {it.value for it in PendingReason}
 
 
 def test_every_state_of_a_gang_is_explained() -> None:
-    assert {it.value for it in State} - rows(section("What is true of a gang")).keys() == set()
+    assert {it.value for it in GangState} - rows(section("What is true of a gang")).keys() == set()
 
 
 def test_no_word_is_explained_that_nobody_says() -> None:
-    said = reasons() | {it.value for it in Why} | {it.value for it in State}
+    said = reasons() | {it.value for it in PendingReason} | {it.value for it in GangState}
     explained = rows(PAGE.partition("\n## Every word that is said\n")[2])
     assert explained.keys() - said == set()
 

@@ -15,11 +15,11 @@ from docs.make.markdown import table
 from docs.make.metrics import rows
 from docs.make.pages import FOLDER, PAGES
 from jobset_gate import names
-from jobset_gate.cli.app import State, build
-from jobset_gate.cli.exits import Exit
-from jobset_gate.cli.settings_file import Controller
+from jobset_gate.cli.app import GlobalOptions, build
+from jobset_gate.cli.exits import ExitCode
+from jobset_gate.cli.settings_file import ControllerSection
 from jobset_gate.groups import pods
-from jobset_gate.groups.model import Way
+from jobset_gate.groups.model import Format
 from jobset_gate.groups.tellings import _LASTING, _QUIET
 from jobset_gate.settings import Settings
 from tests.house.files import ROOT
@@ -76,9 +76,9 @@ def test_events_are_told_as_warnings_where_they_are() -> None:
     assert [word for word in _QUIET if "a Normal Event" not in told[word]] == []
 
 
-@pytest.mark.parametrize("way", Way)
-def test_each_way_is_told_with_the_key_that_names_its_group_first(way: Way) -> None:
-    assert getattr(names, api.keys(way)[0]) == pods.NAMED_BY[way][1]
+@pytest.mark.parametrize("way", Format)
+def test_each_way_is_told_with_the_key_that_names_its_group_first(way: Format) -> None:
+    assert getattr(names, api.keys(way)[0]) == pods.NAME_KEYS[way][1]
 
 
 def test_every_command_and_every_option_has_its_sentence() -> None:
@@ -90,7 +90,10 @@ def test_every_command_and_every_option_has_its_sentence() -> None:
 
 
 def test_every_setting_of_the_file_has_its_sentence() -> None:
-    models: list[type[BaseModel]] = [Controller, *(type(getattr(Settings(), name)) for name in Settings.model_fields)]
+    models: list[type[BaseModel]] = [
+        ControllerSection,
+        *(type(getattr(Settings(), name)) for name in Settings.model_fields),
+    ]
     silent = [row for model in models for row in settings.fields(model) if len(row[3]) < 10]
     assert silent == []
 
@@ -119,7 +122,7 @@ def test_every_metric_has_a_meaning() -> None:
 
 def test_exit_codes_are_those_of_the_program() -> None:
     page = (ROOT / FOLDER / "exit-codes.md").read_text()
-    assert re.findall(r"^\| `(\d)` \| ([A-Z]+) ", page, re.MULTILINE) == [(str(it.value), it.name) for it in Exit]
+    assert re.findall(r"^\| `(\d)` \| ([A-Z]+) ", page, re.MULTILINE) == [(str(it.value), it.name) for it in ExitCode]
     assert f"| `{names.EXIT_TIMED_OUT}` | Timed out. |" in page
 
 
@@ -129,4 +132,4 @@ def test_a_cell_is_shown_as_it_is_meant() -> None:
 
 
 def _commands() -> list[str]:
-    return list(typer.main.get_command(build("jobset-gate", State())).commands)  # type: ignore[attr-defined]
+    return list(typer.main.get_command(build("jobset-gate", GlobalOptions())).commands)  # type: ignore[attr-defined]

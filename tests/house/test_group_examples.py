@@ -8,9 +8,9 @@ import yaml
 from typer.testing import CliRunner
 
 from jobset_gate import names
-from jobset_gate.cli.app import State, build
+from jobset_gate.cli.app import GlobalOptions, build
 from jobset_gate.groups import pods
-from jobset_gate.groups.model import Meta, Way
+from jobset_gate.groups.model import Format, RawMetadata
 from tests.house.files import ROOT
 
 Json = dict[str, Any]
@@ -36,13 +36,13 @@ def templates(one: Json) -> list[tuple[int, Json]]:
 
 
 def test_there_is_one_for_each_way() -> None:
-    assert {file.stem for file in FILES} == {way.value for way in Way} | {BOTH}
+    assert {file.stem for file in FILES} == {way.value for way in Format} | {BOTH}
 
 
 @each_file
 def test_it_is_clean(file: Path) -> None:
     """As a user would look at it first."""
-    ran = CliRunner().invoke(build("jobset-gate", State()), ["validate", "-f", str(file)])
+    ran = CliRunner().invoke(build("jobset-gate", GlobalOptions()), ["validate", "-f", str(file)])
     assert ran.exit_code == 0, ran.output
     assert all(": ok: " in line for line in ran.output.splitlines())
     assert len(ran.output.splitlines()) == len(objects(file))
@@ -51,7 +51,11 @@ def test_it_is_clean(file: Path) -> None:
 @each_file
 def test_all_its_pods_name_a_group_by_the_way_of_its_title(file: Path) -> None:
     said = [template["metadata"] for one in objects(file) for _, template in templates(one)]
-    ways = {claim.way.value for meta in said for claim in pods.claims(Meta.of({"metadata": meta}, "default"))}
+    ways = {
+        claim.way.value
+        for meta in said
+        for claim in pods.parse_memberships(RawMetadata.of_object({"metadata": meta}, "default"))
+    }
     assert said
     assert ways == {file.stem} or file.stem == BOTH
 
@@ -64,7 +68,7 @@ def test_there_are_pods_enough_for_every_minimum(file: Path) -> None:
         if one["kind"] == names.POD_GROUP:
             needed[one["metadata"]["name"]] = one["spec"].get("minMember") or one["spec"]["minMembers"]
         for many, template in templates(one):
-            (claim, *_) = pods.claims(Meta.of({"metadata": template["metadata"]}, "default"))
+            (claim, *_) = pods.parse_memberships(RawMetadata.of_object({"metadata": template["metadata"]}, "default"))
             count[claim.key.name] = count.get(claim.key.name, 0) + many
             if claim.terms.minimum is not None:
                 needed[claim.key.name] = claim.terms.minimum

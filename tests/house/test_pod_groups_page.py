@@ -10,7 +10,7 @@ import yaml
 from controllers.groups.measures import REASONS
 from jobset_gate import names
 from jobset_gate.groups import pods
-from jobset_gate.groups.model import Way
+from jobset_gate.groups.model import Format
 from jobset_gate.settings import Groups
 from tests.charts.helm import defaults
 from tests.house.files import ROOT
@@ -35,10 +35,10 @@ def test_every_reason_is_told_with_what_to_do() -> None:
     assert all(len(meaning) > 15 and len(remedy) > 5 for _, meaning, remedy in rows)
 
 
-@pytest.mark.parametrize("way", list(Way))
-def test_every_way_is_told_by_the_key_that_its_pods_have(way: Way) -> None:
+@pytest.mark.parametrize("way", list(Format))
+def test_every_way_is_told_by_the_key_that_its_pods_have(way: Format) -> None:
     (row,) = re.findall(rf"^\| `{way.value}` \|.*$", section("When to use which way"), re.MULTILINE)
-    _, key = pods.NAMED_BY[way]
+    _, key = pods.NAME_KEYS[way]
     assert f"`{key}`" in row
 
 

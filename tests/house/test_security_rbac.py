@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 import yaml
 
-from jobset_gate.groups.model import Way
+from jobset_gate.groups.model import Format
 from tests.flow.installed import CHART, RELEASE, rendered
 from tests.flow.rights import Right, granted
 from tests.house.files import ROOT
@@ -29,7 +29,7 @@ RENDERINGS = {
     "kinds are brought by others": ("crds.podGroups=false",),
     "handed over": ("groups.native=On",),
     "the status page": ("statusPage.enabled=true",),
-    **{f"only {way}": (f"groups.ways={{{way}}}",) for way in Way},
+    **{f"only {way}": (f"groups.ways={{{way}}}",) for way in Format},
 }
 
 

@@ -35,7 +35,7 @@ TOOLS = ("dd", "head", "sleep", "wget")
 def program(shell: str) -> Path:
     """The shell itself. places.Missing, or AssertionError, where it is not installed."""
     if SHELLS[shell][0] == busybox.PROGRAM:
-        return busybox.find(busybox.Kind(shell)).path
+        return busybox.find(busybox.BusyboxKind(shell)).path
     found = shutil.which(SHELLS[shell][0])
     assert found, f"{shell} is not installed"
     return Path(found)
@@ -51,7 +51,7 @@ def tool(shell: str, name: str) -> Path:
 
 
 @dataclass
-class Held:
+class BarrierProcess:
     """A barrier's surroundings: the files it looks at and the generation it belongs to."""
 
     shell: str
@@ -148,9 +148,9 @@ def until_napping(process: subprocess.Popen[str]) -> None:
 
 
 @contextlib.contextmanager
-def held(shell: str, folder: Path) -> Iterator[Held]:
+def barrier_process(shell: str, folder: Path) -> Iterator[BarrierProcess]:
     """A barrier in one of the shells; whatever it has left running goes at the end."""
-    made = Held(shell, folder)
+    made = BarrierProcess(shell, folder)
     try:
         yield made
     finally:

@@ -6,21 +6,21 @@ import msgspec
 
 from jobset_gate import names
 from jobset_gate.model import (
+    BarrierStage,
     ConditionSeen,
     Config,
-    GangSeen,
-    GateSeen,
+    ConfigMapSeen,
+    GangSnapshot,
     Generation,
     JobSeen,
     JobSetSeen,
-    Kind,
+    PendingCause,
+    PendingReason,
     PodSeen,
     ReplicatedJobSeen,
-    Stage,
-    Stall,
     Verdict,
+    VerdictKind,
     WaitingSince,
-    Why,
 )
 
 UID = "u-1"
@@ -95,7 +95,7 @@ def pod(index: int | None = 0, replicated: str = "workers", number: int = 0, **c
         phase="Pending",
         deleting=False,
         bound=True,
-        stage=Stage.RUNNING,
+        stage=BarrierStage.RUNNING,
         created=T0 - 30,
         barrier_since=T0,
         main_since=None,
@@ -105,13 +105,15 @@ def pod(index: int | None = 0, replicated: str = "workers", number: int = 0, **c
     return msgspec.structs.replace(made, **changes)
 
 
-def waiting_pod(index: int | None = 0, why: Why = Why.UNSCHEDULED, detail: str = "", **changes: Any) -> PodSeen:
+def waiting_pod(
+    index: int | None = 0, why: PendingReason = PendingReason.UNSCHEDULED, detail: str = "", **changes: Any
+) -> PodSeen:
     """A pod that has not started."""
-    stall = Stall(why=why, detail=detail)
-    return pod(index, **({"stage": Stage.WAITING, "barrier_since": None, "stall": stall} | changes))
+    stall = PendingCause(reason=why, message=detail)
+    return pod(index, **({"stage": BarrierStage.WAITING, "barrier_since": None, "stall": stall} | changes))
 
 
-def verdict(kind: Kind = Kind.RELEASE, cause: str = names.REASON_STARTED, **where: Any) -> Verdict:
+def verdict(kind: VerdictKind = VerdictKind.RELEASE, cause: str = names.REASON_STARTED, **where: Any) -> Verdict:
     return Verdict(kind=kind, generation=generation(**where), cause=cause, message="as decided")
 
 
@@ -119,8 +121,8 @@ def clock(at: float = T0, **where: Any) -> WaitingSince:
     return WaitingSince(generation=generation(**where), at=at)
 
 
-def gate(**changes: Any) -> GateSeen:
-    made = GateSeen(
+def config_map(**changes: Any) -> ConfigMapSeen:
+    made = ConfigMapSeen(
         namespace="default",
         name="train-group-scheduling",
         uid="cm-1",
@@ -137,7 +139,7 @@ def condition(reason: str, message: str, status: str = "True") -> ConditionSeen:
     return ConditionSeen(status=status, reason=reason, message=message, since="2027-01-15T08:00:00Z")
 
 
-def gang(*pods: PodSeen, **changes: Any) -> GangSeen:
+def gang(*pods: PodSeen, **changes: Any) -> GangSnapshot:
     """A gang of two workers in one Job, with its ConfigMap, and these pods."""
-    made = GangSeen(jobset=jobset(), jobs=(job(),), pods=pods, gate=gate())
+    made = GangSnapshot(jobset=jobset(), jobs=(job(),), pods=pods, gate=config_map())
     return msgspec.structs.replace(made, **changes)

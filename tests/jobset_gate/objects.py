@@ -5,7 +5,7 @@ from typing import Any
 import msgspec
 
 from jobset_gate import read, wire
-from jobset_gate.model import GateSeen, JobSeen, JobSetSeen, PodSeen
+from jobset_gate.model import ConfigMapSeen, JobSeen, JobSetSeen, PodSeen
 
 Json = dict[str, Any]
 
@@ -125,8 +125,8 @@ def read_jobset(body: Json) -> JobSetSeen | None:
     return read.jobset(_wire(body, wire.JobSet))
 
 
-def read_gate(body: Json) -> GateSeen | None:
-    return read.gate(_wire(body, wire.ConfigMap))
+def read_config_map(body: Json) -> ConfigMapSeen | None:
+    return read.config_map(_wire(body, wire.ConfigMap))
 
 
 def _wire(body: Json, shape: Any) -> Any:

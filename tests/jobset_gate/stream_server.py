@@ -12,7 +12,7 @@ GANG = "/v1/gangs/team/train/a-token"
 
 
 @dataclass
-class Asked:
+class StreamRequest:
     """A request that a barrier has made, and the connection on which it waits for the answer."""
 
     path: str
@@ -51,7 +51,7 @@ class Asked:
         return sent
 
 
-class Gate:
+class StreamServer:
     """A gate service that does nothing by itself."""
 
     def __init__(self) -> None:
@@ -64,7 +64,7 @@ class Gate:
         """The gang's place on it, as it stands in a barrier's environment."""
         return f"http://127.0.0.1:{self._listener.getsockname()[1]}{GANG}"
 
-    def asked(self) -> Asked:
+    def next_request(self) -> StreamRequest:
         """The next request; fails if there is none."""
         connection, _ = self._listener.accept()
         self._open.append(connection)
@@ -77,7 +77,7 @@ class Gate:
             head += more
         method, path, _ = head.split(b" ", 2)
         assert method == b"GET"
-        return Asked(path.decode(), connection)
+        return StreamRequest(path.decode(), connection)
 
     def __enter__(self) -> Self:
         return self
@@ -89,7 +89,7 @@ class Gate:
 
 
 @contextlib.contextmanager
-def gate() -> Iterator[Gate]:
+def stream_server() -> Iterator[StreamServer]:
     """A gate service while the block runs."""
-    with Gate() as made:
+    with StreamServer() as made:
         yield made

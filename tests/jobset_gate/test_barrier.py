@@ -9,17 +9,17 @@ import jobset_gate
 from jobset_gate import barrier, names
 from jobset_gate.model import Config
 from jobset_gate.settings import Barrier, Settings
-from jobset_gate.template import Replicated
+from jobset_gate.template import ReplicatedJobView
 from tests.jobset_gate.jobsets import Json, replicated
 
-OURS = barrier.container(Replicated(0, replicated()), Config(), Barrier())
-VOLUME = barrier.volume("gang")
+OURS = barrier.build_container(ReplicatedJobView(0, replicated()), Config(), Barrier())
+VOLUME = barrier.build_volume("gang")
 
 
 def test_what_is_rendered_is_known_again_with_whatever_settings() -> None:
     odd = Barrier(image="x", run_as_user=None, run_as_group=None, poll_seconds=5, max_wait_seconds=9)
-    assert barrier.is_barrier(barrier.container(Replicated(0, replicated()), Config(timeout=1), odd))
-    assert barrier.is_volume(barrier.volume("any-name"))
+    assert barrier.is_barrier(barrier.build_container(ReplicatedJobView(0, replicated()), Config(timeout=1), odd))
+    assert barrier.is_volume(barrier.build_volume("any-name"))
 
 
 @pytest.mark.parametrize(
@@ -72,13 +72,15 @@ def test_a_volume_that_is_not_ours_is_told_apart(entry: Any) -> None:
     ],
 )
 def test_empty_and_absent_members_are_the_same(one: Json, other: Json, same: bool) -> None:
-    assert barrier.same(one, other) is same
-    assert barrier.same(other, one) is same
+    assert barrier.semantically_equal(one, other) is same
+    assert barrier.semantically_equal(other, one) is same
 
 
 def test_the_poll_interval_is_told_only_where_it_is_not_the_usual() -> None:
     def variables(settings: Barrier) -> list[str]:
-        return [it["name"] for it in barrier.container(Replicated(0, replicated()), Config(), settings)["env"]]
+        return [
+            it["name"] for it in barrier.build_container(ReplicatedJobView(0, replicated()), Config(), settings)["env"]
+        ]
 
     assert "JOBSET_GATE_POLL" not in variables(Barrier())
     assert variables(Settings(barrier=Barrier(poll_seconds=1.5)).barrier)[-1] == "JOBSET_GATE_POLL"

@@ -10,28 +10,28 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from jobset_gate import barrier
-from jobset_gate.model import Generation, Kind, Verdict
+from jobset_gate.model import Generation, Verdict, VerdictKind
 from jobset_gate.verdicts import render
 from tests.jobset_gate import barriers
-from tests.jobset_gate.barriers import SHELLS, UID, WITHIN, Held, release, timeout
+from tests.jobset_gate.barriers import SHELLS, UID, WITHIN, BarrierProcess, release, timeout
 
 
 @pytest.fixture(params=SHELLS)
-def held(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[Held]:
+def held(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[BarrierProcess]:
     """A barrier in each of the shells; all of them have to be installed."""
-    with barriers.held(request.param, tmp_path) as made:
+    with barriers.barrier_process(request.param, tmp_path) as made:
         yield made
 
 
 @pytest.mark.parametrize("name", ["verdict", "annotation"])
-def test_a_release_in_either_file_opens_the_gate(held: Held, name: str) -> None:
+def test_a_release_in_either_file_opens_the_gate(held: BarrierProcess, name: str) -> None:
     held.write(name, release())
     assert held.run() == 0
     assert not held.log.exists()
 
 
 @pytest.mark.parametrize("name", ["verdict", "annotation"])
-def test_a_release_that_comes_later_opens_the_gate(held: Held, name: str) -> None:
+def test_a_release_that_comes_later_opens_the_gate(held: BarrierProcess, name: str) -> None:
     process = held.start()
     assert process.stdout is not None
     assert process.stdout.readline() == "waiting for the gang to start\n"
@@ -40,7 +40,7 @@ def test_a_release_that_comes_later_opens_the_gate(held: Held, name: str) -> Non
     assert process.stdout.readline() == "released\n"
 
 
-def test_the_kubelet_swaps_the_folder_behind_a_link_and_the_barrier_sees_it(held: Held) -> None:
+def test_the_kubelet_swaps_the_folder_behind_a_link_and_the_barrier_sees_it(held: BarrierProcess) -> None:
     (held.folder / "first").mkdir()
     (held.folder / "second").mkdir()
     (held.folder / "second" / "verdict").write_text(release())
@@ -55,42 +55,42 @@ def test_the_kubelet_swaps_the_folder_behind_a_link_and_the_barrier_sees_it(held
 
 
 @pytest.mark.parametrize("name", ["verdict", "annotation"])
-def test_a_timeout_ends_it_with_124_and_the_message_for_people(held: Held, name: str) -> None:
+def test_a_timeout_ends_it_with_124_and_the_message_for_people(held: BarrierProcess, name: str) -> None:
     held.write(name, timeout("timed out after 300s: 299/300 pods started\nmissing: workers-2/17 (ImagePull)\n"))
     assert held.run() == 124
     assert held.log.read_text() == "timed out after 300s: 299/300 pods started\nmissing: workers-2/17 (ImagePull)"
 
 
-def test_the_timeout_message_is_in_the_containers_log_too(held: Held) -> None:
+def test_the_timeout_message_is_in_the_containers_log_too(held: BarrierProcess) -> None:
     held.write("verdict", timeout("nobody came\n"))
     out, _ = held.start().communicate(timeout=WITHIN)
     assert out == "waiting for the gang to start\nnobody came\n"
 
 
-def test_the_termination_message_is_at_most_one_kib(held: Held) -> None:
+def test_the_termination_message_is_at_most_one_kib(held: BarrierProcess) -> None:
     held.write("verdict", timeout("x" * 5000))
     assert held.run() == 124
     assert held.log.read_text() == "x" * 1024
 
 
-def test_a_timeout_ends_it_with_124_even_where_the_termination_log_cannot_be_written(held: Held) -> None:
+def test_a_timeout_ends_it_with_124_even_where_the_termination_log_cannot_be_written(held: BarrierProcess) -> None:
     held.log.mkdir()
     held.write("verdict", timeout())
     assert held.run() == 124
 
 
-def test_the_file_that_speaks_first_wins(held: Held) -> None:
+def test_the_file_that_speaks_first_wins(held: BarrierProcess) -> None:
     held.write("verdict", timeout())
     held.write("annotation", release())
     assert held.run() == 124
 
 
-def test_a_verdict_of_its_own_generation_is_obeyed(held: Held) -> None:
+def test_a_verdict_of_its_own_generation_is_obeyed(held: BarrierProcess) -> None:
     held.attempt, held.epoch = "3", "7"
     assert held.obeys(release(attempt=3, epoch=7))
 
 
-def test_a_later_epoch_is_obeyed_and_an_earlier_one_is_not(held: Held) -> None:
+def test_a_later_epoch_is_obeyed_and_an_earlier_one_is_not(held: BarrierProcess) -> None:
     held.epoch = "10"
     assert held.obeys(release(epoch=11))
     assert not held.obeys(release(epoch=9))
@@ -122,26 +122,26 @@ def test_a_later_epoch_is_obeyed_and_an_earlier_one_is_not(held: Held) -> None:
         "\x00\x01\xff",
     ],
 )
-def test_anything_but_a_verdict_of_its_generation_is_ignored(held: Held, text: str) -> None:
+def test_anything_but_a_verdict_of_its_generation_is_ignored(held: BarrierProcess, text: str) -> None:
     assert not held.obeys(text)
 
 
-def test_a_file_that_merely_exists_is_not_enough(held: Held) -> None:
+def test_a_file_that_merely_exists_is_not_enough(held: BarrierProcess) -> None:
     assert not held.obeys("started")
 
 
-def test_a_folder_in_place_of_the_file_is_ignored(held: Held) -> None:
+def test_a_folder_in_place_of_the_file_is_ignored(held: BarrierProcess) -> None:
     (held.folder / "verdict").mkdir()
     held.write("annotation", release())
     assert held.run() == 0
 
 
-def test_a_verdict_without_a_line_end_is_obeyed(held: Held) -> None:
+def test_a_verdict_without_a_line_end_is_obeyed(held: BarrierProcess) -> None:
     assert held.obeys(f"release {UID} 0 0 AllPodsStarted")
 
 
 @pytest.mark.parametrize("text", ["release  0 0 AllPodsStarted", "release  0 0 0 AllPodsStarted", release(uid='""')])
-def test_an_empty_uid_never_matches(held: Held, text: str) -> None:
+def test_an_empty_uid_never_matches(held: BarrierProcess, text: str) -> None:
     held.uid, held.limit = "", "0"
     held.write("verdict", text)
     held.write("annotation", text)
@@ -150,12 +150,12 @@ def test_an_empty_uid_never_matches(held: Held, text: str) -> None:
 
 
 @pytest.mark.parametrize("epoch", ["", "garbage", "-3"])
-def test_an_own_epoch_that_is_none_counts_as_zero(held: Held, epoch: str) -> None:
+def test_an_own_epoch_that_is_none_counts_as_zero(held: BarrierProcess, epoch: str) -> None:
     held.epoch = epoch
     assert held.obeys(release(epoch=0))
 
 
-def test_at_its_own_limit_it_ends_with_124_and_says_that_the_controller_gave_no_verdict(held: Held) -> None:
+def test_at_its_own_limit_it_ends_with_124_and_says_that_the_controller_gave_no_verdict(held: BarrierProcess) -> None:
     held.limit = "1"
     began = time.monotonic()
     assert held.run() == 124
@@ -163,14 +163,14 @@ def test_at_its_own_limit_it_ends_with_124_and_says_that_the_controller_gave_no_
     assert held.log.read_text() == "timed out: no verdict from the jobset-gate controller within 1s"
 
 
-def test_a_verdict_wins_over_its_own_limit(held: Held) -> None:
+def test_a_verdict_wins_over_its_own_limit(held: BarrierProcess) -> None:
     held.limit = "0"
     held.write("verdict", release())
     assert held.run() == 0
 
 
 @pytest.mark.parametrize("limit", ["", "garbage", "-1"])
-def test_without_a_limit_it_waits_until_it_is_told_to_stop(held: Held, limit: str) -> None:
+def test_without_a_limit_it_waits_until_it_is_told_to_stop(held: BarrierProcess, limit: str) -> None:
     held.limit = limit
     process = held.start()
     assert process.stdout is not None
@@ -179,7 +179,7 @@ def test_without_a_limit_it_waits_until_it_is_told_to_stop(held: Held, limit: st
     assert process.wait(WITHIN) == 143
 
 
-def test_sigterm_ends_it_at_once_and_not_after_the_poll(held: Held) -> None:
+def test_sigterm_ends_it_at_once_and_not_after_the_poll(held: BarrierProcess) -> None:
     held.poll = "3600"
     process = held.waiting()
     barriers.until_napping(process)
@@ -187,7 +187,7 @@ def test_sigterm_ends_it_at_once_and_not_after_the_poll(held: Held) -> None:
     assert process.wait(WITHIN) == 143
 
 
-def test_it_writes_nothing_to_stderr_while_it_waits(held: Held) -> None:
+def test_it_writes_nothing_to_stderr_while_it_waits(held: BarrierProcess) -> None:
     held.write("verdict", "garbage x y z\n")
     process = held.start()
     assert process.stdout is not None
@@ -212,8 +212,8 @@ numbers = st.integers(min_value=0, max_value=30)
 
 
 @pytest.fixture
-def in_dash(tmp_path: Path) -> Iterator[Callable[[], Held]]:
-    with barriers.held("dash", tmp_path) as made:
+def in_dash(tmp_path: Path) -> Iterator[Callable[[], BarrierProcess]]:
+    with barriers.barrier_process("dash", tmp_path) as made:
         yield lambda: made
 
 
@@ -223,10 +223,10 @@ def in_dash(tmp_path: Path) -> Iterator[Callable[[], Held]]:
     own=st.tuples(st.just(UID), st.integers(0, 2), numbers),
 )
 def test_the_script_obeys_exactly_the_generations_that_the_rules_say(
-    in_dash: Callable[[], Held], verdict: tuple[str, int, int], own: tuple[str, int, int]
+    in_dash: Callable[[], BarrierProcess], verdict: tuple[str, int, int], own: tuple[str, int, int]
 ) -> None:
     """The shell and `Generation.covers` are two tellings of A5."""
     held = in_dash()
     held.uid, held.attempt, held.epoch = own[0], str(own[1]), str(own[2])
-    told = Verdict(kind=Kind.RELEASE, generation=Generation(*verdict), cause="AllPodsStarted")
+    told = Verdict(kind=VerdictKind.RELEASE, generation=Generation(*verdict), cause="AllPodsStarted")
     assert held.obeys(render(told)) == Generation(*verdict).covers(Generation(*own))

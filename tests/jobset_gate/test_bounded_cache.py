@@ -2,19 +2,19 @@
 
 import tracemalloc
 
-from jobset_gate.bounded_cache import BoundedCache, shared_text
+from jobset_gate.bounded_cache import BoundedCache, intern_text
 
 
 def test_equal_texts_become_one_object() -> None:
     one, other = str(10**20), str(10**20)
     assert one is not other
-    assert shared_text(one) is shared_text(other)
+    assert intern_text(one) is intern_text(other)
 
 
 def test_the_weight_of_what_is_kept_has_a_bound() -> None:
     cache = BoundedCache[int, str](100)
     for number in range(1000):
-        cache.keep(number, "x", 30)
+        cache.put(number, "x", 30)
         assert len(cache) <= 3
         assert cache[number] == "x"
 
@@ -24,7 +24,7 @@ def test_texts_that_are_new_each_time_do_not_pile_up() -> None:
     tracemalloc.start()
     try:
         for number in range(200_000):
-            shared_text(f"{number:0100}")
+            intern_text(f"{number:0100}")
         kept, _ = tracemalloc.get_traced_memory()
     finally:
         tracemalloc.stop()
@@ -33,5 +33,5 @@ def test_texts_that_are_new_each_time_do_not_pile_up() -> None:
 
 def test_a_long_text_is_given_back_and_not_kept() -> None:
     long = "x" * 1_000_000
-    assert shared_text(long) is long
-    assert shared_text("".join(["x" * 500_000, "x" * 500_000])) is not long
+    assert intern_text(long) is long
+    assert intern_text("".join(["x" * 500_000, "x" * 500_000])) is not long

@@ -10,10 +10,10 @@ from jobset_gate import bounds, names, validate
 from jobset_gate.settings import Settings
 from tests.jobset_gate.jobsets import Json, barrier, changed, created, jobset, replicated
 from tests.webhook.reviews import UID, body, patched, response
-from webhook.handlers import mutating, validating
+from webhook.handlers import mutating_handler, validating_handler
 from webhook.review import decode, encode
 
-MUTATE, VALIDATE = mutating(Settings(), lambda: "abcde", lambda: "token"), validating(Settings())
+MUTATE, VALIDATE = mutating_handler(Settings(), lambda: "abcde", lambda: "token"), validating_handler(Settings())
 TARGETS = "targetReplicatedJobs"
 CONTAINERS = "spec.replicatedJobs[1].template.spec.template.spec.containers"
 
@@ -23,7 +23,7 @@ def jobs(count: int, pod: Json | None = None) -> list[Json]:
 
 
 def told(new: Json, old: Json | None = None) -> list[str]:
-    return [str(it) for it in validate.violations(new, old)]
+    return [str(it) for it in validate.field_errors(new, old)]
 
 
 def answered(handler: Any, new: Json, old: Json | None = None) -> Json:

@@ -4,9 +4,9 @@ import pytest
 
 from jobset_gate import count
 from jobset_gate.decide import decide
-from jobset_gate.explain import explain
-from jobset_gate.lacks import lacks
-from jobset_gate.missing import missing
+from jobset_gate.explain import explain_gang
+from jobset_gate.lacks import missing_by_reason
+from jobset_gate.missing import missing_slots
 from jobset_gate.model import Wait
 from tests.jobset_gate.gangs import T0, gang, job, jobset, pod, replicated_job, waiting_pod
 
@@ -19,8 +19,8 @@ def test_a_gang_of_two_billion_jobs_is_counted_and_explained_at_once() -> None:
     decision = decide(seen, T0)
     assert isinstance(decision, Wait)
     assert (decision.started, decision.expected) == (0, MANY)
-    assert sum(it.count for it in decision.lacks) == MANY
-    assert explain(seen, T0).expected == MANY
+    assert sum(it.count for it in decision.missing) == MANY
+    assert explain_gang(seen, T0).expected == MANY
 
 
 def test_jobs_of_the_highest_numbers_are_counted_beside_those_that_are_missing() -> None:
@@ -29,7 +29,7 @@ def test_jobs_of_the_highest_numbers_are_counted_beside_those_that_are_missing()
         jobs=(job(number=5), job(number=MANY - 1), job(number=MANY)),
         pods=(pod(0, number=5), pod(0, number=MANY - 1), pod(0, number=MANY)),
     )
-    tally = count.tally(seen)
+    tally = count.count_gang(seen)
     assert (tally.started, tally.expected) == (2, MANY)
 
 
@@ -38,14 +38,18 @@ def test_slots_of_missing_jobs_are_named_as_if_each_were_looked_at_alone(indexed
     spec = replicated_job(replicas=4, parallelism=2, completions=3, indexed=indexed)
     index = 0 if indexed else None
     seen = gang(jobset=jobset(spec), jobs=(job(number=2),), pods=(waiting_pod(index, number=2),))
-    named = [(it.job_index, it.index) for it in missing(seen)]
+    named = [(it.job_index, it.index) for it in missing_slots(seen)]
     first, second = (0, 1) if indexed else (None, None)
     assert named == [(0, first), (0, second), (1, first), (1, second), (2, first), (2, second), (3, first), (3, second)]
-    alone = [number for run in count.runs(seen) for number in range(run.number, run.number + run.times)]
+    alone = [
+        number for run in count.list_job_slots(seen) for number in range(run.job_index, run.job_index + run.repeat)
+    ]
     assert alone == [0, 1, 2, 3]
 
 
 def test_the_first_ten_slots_of_many_missing_jobs_are_named_and_all_are_counted() -> None:
-    (lack,) = lacks(gang(jobset=jobset(replicated_job(replicas=100, parallelism=4, completions=4)), jobs=()))
+    (lack,) = missing_by_reason(
+        gang(jobset=jobset(replicated_job(replicas=100, parallelism=4, completions=4)), jobs=())
+    )
     assert lack.count == 400
     assert lack.slots == tuple(f"workers-{number // 4}/{number % 4}" for number in range(10))

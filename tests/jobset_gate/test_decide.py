@@ -8,27 +8,27 @@ import pytest
 from jobset_gate import names, report, verdicts
 from jobset_gate.decide import decide
 from jobset_gate.model import (
+    BarrierStage,
+    Blocked,
     Config,
     Decide,
-    GangSeen,
+    Enforce,
+    GangSnapshot,
     Generation,
+    Ignore,
     JobSetSeen,
-    Kind,
+    PendingReason,
     PodSeen,
-    Quiet,
-    Report,
-    Stage,
-    Stand,
+    VerdictKind,
     Wait,
-    Why,
 )
 from tests.jobset_gate.gangs import (
     T0,
     UID,
     clock,
     condition,
+    config_map,
     gang,
-    gate,
     generation,
     job,
     jobset,
@@ -48,7 +48,7 @@ def three() -> JobSetSeen:
 
 
 def passed(index: int, **changes: Any) -> PodSeen:
-    fields: dict[str, Any] = {"stage": Stage.PASSED, "phase": "Running"} | changes
+    fields: dict[str, Any] = {"stage": BarrierStage.PASSED, "phase": "Running"} | changes
     return pod(index, **fields)
 
 
@@ -61,13 +61,13 @@ def test_a_gang_waits_while_one_pod_is_missing() -> None:
     assert decision.condition.status == "False"
     assert decision.condition.reason == names.REASON_WAITING
     assert decision.condition.message.startswith("1/2 pods started; missing: 1 pod: Unscheduled (workers-0/1); ")
-    assert decision.lacking == 1
+    assert decision.missing_count == 1
 
 
 def test_a_gang_is_released_once_the_last_pod_has_started() -> None:
     decision = decide(gang(*BOTH), NOW)
     assert isinstance(decision, Decide)
-    assert decision.verdict.kind is Kind.RELEASE
+    assert decision.verdict.kind is VerdictKind.RELEASE
     assert decision.verdict.generation == generation()
     assert decision.condition == report.decided(decision.verdict)
     assert decision.condition.status == "True"
@@ -88,16 +88,16 @@ def test_a_suspended_gang_waits_whatever_runs() -> None:
     decision = decide(gang(*BOTH, jobset=jobset(suspended=True)), NOW)
     assert isinstance(decision, Wait)
     assert decision.condition.message == "suspended"
-    assert (decision.clock, decision.again) == (None, None)
+    assert (decision.clock, decision.requeue_after) == (None, None)
 
 
 # --- Generations -----------------------------------------------------------------------------------------------------
 
 
 def test_once_released_later_pods_of_the_generation_do_not_reopen_the_question() -> None:
-    released = gate(verdict=verdict())
+    released = config_map(verdict=verdict())
     decision = decide(gang(passed(0), waiting_pod(1), gate=released), NOW)
-    assert isinstance(decision, Stand)
+    assert isinstance(decision, Enforce)
     assert decision.verdict == released.verdict
 
 
@@ -110,19 +110,19 @@ def test_once_released_later_pods_of_the_generation_do_not_reopen_the_question()
         (gang(jobset=jobset(replicated_job(epoch=1))), "a younger epoch in the template and no pod yet"),
     ],
 )
-def test_a_verdict_does_not_stand_for(seen: GangSeen, why: str) -> None:
-    seen = msgspec.structs.replace(seen, gate=gate(verdict=verdict()))
+def test_a_verdict_does_not_stand_for(seen: GangSnapshot, why: str) -> None:
+    seen = msgspec.structs.replace(seen, gate=config_map(verdict=verdict()))
     assert isinstance(decide(seen, NOW), Wait), why
 
 
 def test_pods_that_never_saw_a_quick_suspension_keep_their_release() -> None:
     """The template is one epoch ahead, the pods ran on: nobody waits, so nothing is to be decided."""
-    seen = gang(passed(0), passed(1), jobset=jobset(replicated_job(epoch=1)), gate=gate(verdict=verdict()))
-    assert isinstance(decide(seen, NOW), Stand)
+    seen = gang(passed(0), passed(1), jobset=jobset(replicated_job(epoch=1)), gate=config_map(verdict=verdict()))
+    assert isinstance(decide(seen, NOW), Enforce)
 
 
 def test_a_half_seen_suspension_needs_a_new_decision_for_the_younger_half() -> None:
-    seen = gang(passed(0), pod(1, epoch=1), gate=gate(verdict=verdict()))
+    seen = gang(passed(0), pod(1, epoch=1), gate=config_map(verdict=verdict()))
     decision = decide(seen, NOW)
     assert isinstance(decision, Decide)
     assert decision.verdict.generation.epoch == 1
@@ -130,8 +130,8 @@ def test_a_half_seen_suspension_needs_a_new_decision_for_the_younger_half() -> N
 
 def test_a_verdict_on_a_later_attempt_than_the_jobset_shows_is_left_alone() -> None:
     """Our view of the JobSet is older than that of whoever decided."""
-    seen = gang(*BOTH, gate=gate(verdict=verdict(attempt=1)))
-    assert isinstance(decide(seen, NOW), Stand)
+    seen = gang(*BOTH, gate=config_map(verdict=verdict(attempt=1)))
+    assert isinstance(decide(seen, NOW), Enforce)
 
 
 def test_a_generation_covers_its_own_life_and_attempt_at_no_older_epoch() -> None:
@@ -153,7 +153,7 @@ def test_the_clock_starts_with_the_first_started_pod() -> None:
     assert isinstance(decision, Wait)
     # Kubelets round down, so a second is granted.
     assert decision.clock == clock(T0 + 1)
-    assert decision.again == pytest.approx(T0 + 1 + 300 - NOW)
+    assert decision.requeue_after == pytest.approx(T0 + 1 + 300 - NOW)
 
 
 def test_the_clock_starts_with_the_first_announcement_to_the_moment() -> None:
@@ -183,7 +183,7 @@ def test_a_gang_of_announced_pods_is_released() -> None:
     announced = {"pod-workers-0-0": T0, "pod-workers-0-1": T0}
     decision = decide(gang(waiting_pod(0), waiting_pod(1, epoch=2), announced=announced), NOW)
     assert isinstance(decision, Decide)
-    assert (decision.verdict.kind, decision.verdict.generation) == (Kind.RELEASE, generation(epoch=2))
+    assert (decision.verdict.kind, decision.verdict.generation) == (VerdictKind.RELEASE, generation(epoch=2))
 
 
 def test_who_waits_keeps_the_verdict_on_an_older_generation() -> None:
@@ -195,7 +195,7 @@ def test_who_waits_keeps_the_verdict_on_an_older_generation() -> None:
     assert isinstance(decision, Wait)
     assert decision.verdict is not None
     assert decision.verdict.generation == generation()
-    decision = decide(gang(jobset=jobset(suspended=True), gate=gate(verdict=verdict())), NOW)
+    decision = decide(gang(jobset=jobset(suspended=True), gate=config_map(verdict=verdict())), NOW)
     assert isinstance(decision, Wait)
     assert decision.verdict == verdict()
 
@@ -203,7 +203,7 @@ def test_who_waits_keeps_the_verdict_on_an_older_generation() -> None:
 def test_without_a_started_pod_no_clock_runs() -> None:
     decision = decide(gang(waiting_pod(0), waiting_pod(1)), NOW)
     assert isinstance(decision, Wait)
-    assert (decision.clock, decision.again) == (None, None)
+    assert (decision.clock, decision.requeue_after) == (None, None)
 
 
 def test_what_has_finished_before_a_resume_starts_no_clock() -> None:
@@ -211,7 +211,7 @@ def test_what_has_finished_before_a_resume_starts_no_clock() -> None:
     resumed = jobset(replicated_job(epoch=1))
     decision = decide(gang(waiting_pod(1, epoch=1), jobset=resumed, jobs=(job(completed=frozenset({0})),)), NOW)
     assert isinstance(decision, Wait)
-    assert (decision.started, decision.clock, decision.again) == (1, None, None)
+    assert (decision.started, decision.clock, decision.requeue_after) == (1, None, None)
 
 
 def test_a_node_clock_that_is_ahead_does_not_delay_the_timeout() -> None:
@@ -221,17 +221,17 @@ def test_a_node_clock_that_is_ahead_does_not_delay_the_timeout() -> None:
 
 
 def test_the_kept_clock_is_never_moved_within_its_generation() -> None:
-    kept = gate(waiting_since=clock(T0 - 200))
+    kept = config_map(waiting_since=clock(T0 - 200))
     decision = decide(gang(pod(0), waiting_pod(1), gate=kept, jobset=OLD), NOW)
     assert isinstance(decision, Wait)
     assert decision.clock == kept.waiting_since
-    assert decision.again == pytest.approx(90)
+    assert decision.requeue_after == pytest.approx(90)
 
 
 @pytest.mark.parametrize("at", [T0 - 3600, T0 + 3600])
 def test_a_clock_that_cannot_be_is_put_right_from_the_pods(at: float) -> None:
     """Before the JobSet was made, or in the future: somebody has edited it."""
-    edited = gate(waiting_since=clock(at))
+    edited = config_map(waiting_since=clock(at))
     decision = decide(gang(pod(0), waiting_pod(1), gate=edited, jobset=OLD), NOW)
     assert isinstance(decision, Wait)
     assert decision.clock == clock(T0 + 1), "kubelets tell whole seconds"
@@ -239,31 +239,33 @@ def test_a_clock_that_cannot_be_is_put_right_from_the_pods(at: float) -> None:
 
 def test_controllers_whose_clocks_differ_agree_on_one_that_is_kept() -> None:
     """Each finds right what the other has put right: they do not answer each other for ever."""
-    written = gate(waiting_since=clock(NOW + 900))
+    written = config_map(waiting_since=clock(NOW + 900))
     behind = decide(gang(pod(0, barrier_since=NOW + 1000), waiting_pod(1), gate=written, jobset=OLD), NOW)
     assert isinstance(behind, Wait)
     assert behind.clock == clock(NOW)
-    again = decide(gang(pod(0), waiting_pod(1), gate=gate(waiting_since=behind.clock), jobset=OLD), NOW + 100)
+    again = decide(gang(pod(0), waiting_pod(1), gate=config_map(waiting_since=behind.clock), jobset=OLD), NOW + 100)
     assert isinstance(again, Wait)
     assert again.clock == behind.clock
 
 
 def test_no_clock_is_made_for_a_pod_that_a_younger_verdict_covers() -> None:
     """The gate was opened for epoch 1, and a pod of epoch 0 has only now started."""
-    decision = decide(gang(pod(0), gate=gate(verdict=verdict(epoch=1)), jobset=jobset(replicated_job(epoch=1))), NOW)
-    assert isinstance(decision, Stand)
+    decision = decide(
+        gang(pod(0), gate=config_map(verdict=verdict(epoch=1)), jobset=jobset(replicated_job(epoch=1))), NOW
+    )
+    assert isinstance(decision, Enforce)
     assert decision.clock is None
 
 
 def test_the_clock_goes_on_when_every_started_pod_is_lost() -> None:
-    kept = gate(waiting_since=clock(T0 - 300))
+    kept = config_map(waiting_since=clock(T0 - 300))
     decision = decide(gang(waiting_pod(0), waiting_pod(1), gate=kept, jobset=OLD), NOW)
     assert isinstance(decision, Decide)
-    assert decision.verdict.kind is Kind.TIMEOUT
+    assert decision.verdict.kind is VerdictKind.TIMEOUT
 
 
 def test_after_a_suspension_the_full_timeout_runs_again() -> None:
-    kept = gate(waiting_since=clock(T0 - 299))
+    kept = config_map(waiting_since=clock(T0 - 299))
     resumed = jobset(replicated_job(epoch=1))
     decision = decide(gang(waiting_pod(0, epoch=1), waiting_pod(1, epoch=1), jobset=resumed, gate=kept), NOW)
     assert isinstance(decision, Wait)
@@ -275,17 +277,21 @@ def test_after_a_suspension_the_full_timeout_runs_again() -> None:
 
 def test_a_younger_generation_does_not_inherit_the_start_of_older_pods() -> None:
     """One pod kept running through a half-seen suspension; it must not start the new generation's clock in the past."""
-    seen = gang(passed(0, barrier_since=T0 - 900), waiting_pod(1, epoch=1), gate=gate(verdict=verdict()))
+    seen = gang(passed(0, barrier_since=T0 - 900), waiting_pod(1, epoch=1), gate=config_map(verdict=verdict()))
     decision = decide(seen, NOW)
     assert isinstance(decision, Wait)
     assert decision.clock == clock(NOW, epoch=1)
 
 
 def test_at_the_timeout_the_gang_fails_together_and_the_missing_are_named() -> None:
-    late = gang(pod(0), waiting_pod(1, Why.IMAGE_PULL, "pytorch: ImagePullBackOff"), gate=gate(waiting_since=clock()))
+    late = gang(
+        pod(0),
+        waiting_pod(1, PendingReason.IMAGE_PULL, "pytorch: ImagePullBackOff"),
+        gate=config_map(waiting_since=clock()),
+    )
     decision = decide(late, T0 + 300)
     assert isinstance(decision, Decide)
-    assert decision.verdict.kind is Kind.TIMEOUT
+    assert decision.verdict.kind is VerdictKind.TIMEOUT
     assert decision.verdict.cause == names.REASON_TIMED_OUT
     assert decision.verdict.message == (
         "timed out after 300s: 1/2 pods started; missing: 1 pod: ImagePull: pytorch: ImagePullBackOff (workers-0/1)"
@@ -294,23 +300,23 @@ def test_at_the_timeout_the_gang_fails_together_and_the_missing_are_named() -> N
 
 
 def test_not_a_moment_before_the_timeout() -> None:
-    seen = gang(pod(0), waiting_pod(1), gate=gate(waiting_since=clock()))
+    seen = gang(pod(0), waiting_pod(1), gate=config_map(waiting_since=clock()))
     decision = decide(seen, T0 + 299.9)
     assert isinstance(decision, Wait)
-    assert decision.again == pytest.approx(0.1)
+    assert decision.requeue_after == pytest.approx(0.1)
 
 
 def test_a_gang_that_is_complete_at_its_timeout_is_released() -> None:
-    assert_release = decide(gang(*BOTH, gate=gate(waiting_since=clock())), T0 + 300)
+    assert_release = decide(gang(*BOTH, gate=config_map(waiting_since=clock())), T0 + 300)
     assert isinstance(assert_release, Decide)
-    assert assert_release.verdict.kind is Kind.RELEASE
+    assert assert_release.verdict.kind is VerdictKind.RELEASE
 
 
 def test_on_timeout_release_opens_the_gate_and_says_who_is_missing() -> None:
     lenient = jobset(releases_on_timeout=True)
-    decision = decide(gang(pod(0), waiting_pod(1), jobset=lenient, gate=gate(waiting_since=clock())), T0 + 300)
+    decision = decide(gang(pod(0), waiting_pod(1), jobset=lenient, gate=config_map(waiting_since=clock())), T0 + 300)
     assert isinstance(decision, Decide)
-    assert decision.verdict.kind is Kind.RELEASE
+    assert decision.verdict.kind is VerdictKind.RELEASE
     assert decision.verdict.cause == names.REASON_TIMED_OUT
     assert "workers-0/1" in decision.verdict.message
     assert decision.condition.status == "True"
@@ -318,36 +324,36 @@ def test_on_timeout_release_opens_the_gate_and_says_who_is_missing() -> None:
 
 def test_without_a_timeout_a_gang_waits_for_ever() -> None:
     patient = jobset(config=Config())
-    decision = decide(gang(pod(0), waiting_pod(1), jobset=patient, gate=gate(waiting_since=clock())), T0 + 10**7)
+    decision = decide(gang(pod(0), waiting_pod(1), jobset=patient, gate=config_map(waiting_since=clock())), T0 + 10**7)
     assert isinstance(decision, Wait)
-    assert decision.again is None
+    assert decision.requeue_after is None
 
 
 def test_a_timeout_verdict_stands_even_if_the_last_pod_comes_after_it() -> None:
-    failed = gate(verdict=verdict(Kind.TIMEOUT, names.REASON_TIMED_OUT))
+    failed = config_map(verdict=verdict(VerdictKind.TIMEOUT, names.REASON_TIMED_OUT))
     decision = decide(gang(*BOTH, gate=failed), NOW)
-    assert isinstance(decision, Stand)
-    assert decision.verdict.kind is Kind.TIMEOUT
+    assert isinstance(decision, Enforce)
+    assert decision.verdict.kind is VerdictKind.TIMEOUT
 
 
 def test_a_clock_of_a_later_attempt_than_the_jobset_shows_is_left_alone_and_times_nothing() -> None:
     """Our view of the JobSet is older than that of whoever set it."""
-    ahead = gate(waiting_since=clock(T0 - 900, attempt=1))
+    ahead = config_map(waiting_since=clock(T0 - 900, attempt=1))
     decision = decide(gang(pod(0), waiting_pod(1), gate=ahead), NOW)
     assert isinstance(decision, Wait)
     assert decision.clock == ahead.waiting_since
-    assert decision.again is None
-    decided = gate(verdict=verdict(attempt=1), waiting_since=clock(T0 - 900, attempt=1))
+    assert decision.requeue_after is None
+    decided = config_map(verdict=verdict(attempt=1), waiting_since=clock(T0 - 900, attempt=1))
     stand = decide(gang(pod(0), waiting_pod(1), gate=decided), NOW)
-    assert isinstance(stand, Stand)
+    assert isinstance(stand, Enforce)
     assert stand.clock == decided.waiting_since
 
 
 def test_a_suspended_gang_never_times_out() -> None:
-    kept = gate(waiting_since=clock(T0 - 900))
+    kept = config_map(waiting_since=clock(T0 - 900))
     decision = decide(gang(pod(0), waiting_pod(1), gate=kept, jobset=jobset(suspended=True)), NOW)
     assert isinstance(decision, Wait)
-    assert decision.again is None
+    assert decision.requeue_after is None
 
 
 # --- Bypass ----------------------------------------------------------------------------------------------------------
@@ -356,7 +362,7 @@ def test_a_suspended_gang_never_times_out() -> None:
 def test_the_bypass_opens_the_gate_now() -> None:
     decision = decide(gang(pod(0), waiting_pod(1), jobset=jobset(bypass=True)), NOW)
     assert isinstance(decision, Decide)
-    assert decision.verdict.kind is Kind.RELEASE
+    assert decision.verdict.kind is VerdictKind.RELEASE
     assert decision.condition.reason == names.REASON_BYPASSED
 
 
@@ -372,9 +378,9 @@ def test_the_bypass_waits_until_a_suspended_gang_is_resumed() -> None:
 
 
 def test_the_bypass_comes_too_late_after_a_verdict() -> None:
-    failed = gate(verdict=verdict(Kind.TIMEOUT, names.REASON_TIMED_OUT))
+    failed = config_map(verdict=verdict(VerdictKind.TIMEOUT, names.REASON_TIMED_OUT))
     decision = decide(gang(pod(0), jobset=jobset(bypass=True), gate=failed), NOW)
-    assert isinstance(decision, Stand)
+    assert isinstance(decision, Enforce)
 
 
 # --- When things are not as they should be ---------------------------------------------------------------------------
@@ -382,13 +388,13 @@ def test_the_bypass_comes_too_late_after_a_verdict() -> None:
 
 @pytest.mark.parametrize("changes", [{"deleting": True}, {"finished": True}, {"managed_elsewhere": True}])
 def test_a_jobset_that_is_finished_going_or_somebody_elses_is_left_in_peace(changes: dict[str, Any]) -> None:
-    assert isinstance(decide(gang(*BOTH, jobset=jobset(**changes)), NOW), Quiet)
+    assert isinstance(decide(gang(*BOTH, jobset=jobset(**changes)), NOW), Ignore)
 
 
 def test_templates_without_a_barrier_are_reported_not_waited_for() -> None:
     bare = jobset(replicated_job(), replicated_job("loaders", has_barrier=False))
     decision = decide(gang(*BOTH, jobset=bare), NOW)
-    assert isinstance(decision, Report)
+    assert isinstance(decision, Blocked)
     assert decision.condition.reason == names.REASON_GATE_MISSING
     assert "loaders" in decision.condition.message
 
@@ -400,13 +406,13 @@ def test_a_target_without_pods_needs_no_barrier() -> None:
 
 def test_somebody_elses_configmap_keeps_the_gate_closed_and_is_reported() -> None:
     decision = decide(gang(*BOTH, gate=None, foreign_gate=True), NOW)
-    assert isinstance(decision, Report)
+    assert isinstance(decision, Blocked)
     assert decision.condition.reason == names.REASON_CONFIG_MAP_CONFLICT
-    assert decision.again is not None
+    assert decision.requeue_after is not None
 
 
 def test_a_namesakes_configmap_decides_nothing() -> None:
-    old = gate(jobset_uid="u-0", verdict=verdict(uid="u-0"), waiting_since=clock(T0 - 900, uid="u-0"))
+    old = config_map(jobset_uid="u-0", verdict=verdict(uid="u-0"), waiting_since=clock(T0 - 900, uid="u-0"))
     decision = decide(gang(pod(0), waiting_pod(1), gate=old), NOW)
     assert isinstance(decision, Wait)
     assert decision.clock == clock(T0 + 1)
@@ -415,15 +421,15 @@ def test_a_namesakes_configmap_decides_nothing() -> None:
 @pytest.mark.parametrize(
     ("seen", "kind"),
     [
-        (gang(passed(0), waiting_pod(1), gate=None), Kind.RELEASE),
-        (gang(pod(0, verdict=verdicts.render(verdict())), waiting_pod(1), gate=gate()), Kind.RELEASE),
+        (gang(passed(0), waiting_pod(1), gate=None), VerdictKind.RELEASE),
+        (gang(pod(0, verdict=verdicts.render(verdict())), waiting_pod(1), gate=config_map()), VerdictKind.RELEASE),
         (
             gang(
-                pod(0, verdict=verdicts.render(verdict(Kind.TIMEOUT, names.REASON_TIMED_OUT))),
+                pod(0, verdict=verdicts.render(verdict(VerdictKind.TIMEOUT, names.REASON_TIMED_OUT))),
                 pod(1),
                 gate=None,
             ),
-            Kind.TIMEOUT,
+            VerdictKind.TIMEOUT,
         ),
         (
             gang(
@@ -432,35 +438,35 @@ def test_a_namesakes_configmap_decides_nothing() -> None:
                 gate=None,
                 jobset=jobset(condition=condition(names.REASON_STARTED, "all started (uid u-1, attempt 0, epoch 0)")),
             ),
-            Kind.RELEASE,
+            VerdictKind.RELEASE,
         ),
         (
             gang(
                 *BOTH,
-                gate=gate(),
+                gate=config_map(),
                 jobset=jobset(
                     condition=condition(
                         names.REASON_TIMED_OUT, "timed out (uid u-1, attempt 0, epoch 0)", status="False"
                     )
                 ),
             ),
-            Kind.TIMEOUT,
+            VerdictKind.TIMEOUT,
         ),
     ],
     ids=["a barrier has passed", "a pod was told", "a pod was told of the timeout", "we said so", "we said timeout"],
 )
-def test_a_decision_whose_configmap_was_lost_is_restored_not_taken_again(seen: GangSeen, kind: Kind) -> None:
+def test_a_decision_whose_configmap_was_lost_is_restored_not_taken_again(seen: GangSnapshot, kind: VerdictKind) -> None:
     decision = decide(seen, NOW)
-    assert isinstance(decision, Stand)
+    assert isinstance(decision, Enforce)
     assert decision.verdict.kind is kind
     assert decision.verdict.generation == generation()
 
 
 def test_a_verdict_that_this_process_saw_is_not_taken_again_though_it_left_no_trace_yet() -> None:
     """Its ConfigMap was deleted before any watch has shown the condition or a patched pod."""
-    timed_out = verdict(Kind.TIMEOUT, names.REASON_TIMED_OUT)
+    timed_out = verdict(VerdictKind.TIMEOUT, names.REASON_TIMED_OUT)
     decision = decide(gang(*BOTH, gate=None, remembered=timed_out), NOW)
-    assert isinstance(decision, Stand)
+    assert isinstance(decision, Enforce)
     assert decision.verdict == timed_out
     assert isinstance(decide(gang(*BOTH, gate=None, remembered=verdict(uid="u-0")), NOW), Decide)
 
@@ -468,7 +474,7 @@ def test_a_verdict_that_this_process_saw_is_not_taken_again_though_it_left_no_tr
 def test_traces_of_older_generations_prove_nothing() -> None:
     seen = gang(
         pod(0, attempt=1, verdict=verdicts.render(verdict())),
-        pod(1, attempt=0, stage=Stage.PASSED),
+        pod(1, attempt=0, stage=BarrierStage.PASSED),
         jobset=jobset(
             attempt=1, condition=condition(names.REASON_STARTED, "all started (uid u-1, attempt 0, epoch 7)")
         ),
@@ -480,7 +486,7 @@ def test_traces_of_older_generations_prove_nothing() -> None:
 def test_the_condition_alone_says_which_generation_it_speaks_of() -> None:
     told = report.decided(verdict(attempt=2, epoch=3))
     assert told.message == "as decided (uid u-1, attempt 2, epoch 3)"
-    back = report.decision_in(condition(told.reason, told.message, told.status), UID)
+    back = report.verdict_in_condition(condition(told.reason, told.message, told.status), UID)
     assert back == verdict(attempt=2, epoch=3)
 
 
@@ -488,5 +494,5 @@ def test_the_condition_alone_says_which_generation_it_speaks_of() -> None:
 def test_a_condition_proves_nothing_for_a_jobset_that_it_does_not_name(words: str) -> None:
     """It was written for a deleted JobSet of the same name, or by a version that did not say for which."""
     told = condition(names.REASON_TIMED_OUT, f"timed out ({words})", status="False")
-    assert report.decision_in(told, UID) is None
-    assert isinstance(decide(gang(*BOTH, gate=gate(), jobset=jobset(condition=told)), NOW), Decide)
+    assert report.verdict_in_condition(told, UID) is None
+    assert isinstance(decide(gang(*BOTH, gate=config_map(), jobset=jobset(condition=told)), NOW), Decide)

@@ -4,11 +4,11 @@ import msgspec
 import pytest
 
 from jobset_gate import doubts, names, report
-from jobset_gate.model import ConditionSeen, GangSeen, JobSetSeen, Kind, Verdict
-from tests.jobset_gate.gangs import clock, gang, gate, jobset, pod, replicated_job, verdict
+from jobset_gate.model import ConditionSeen, GangSnapshot, JobSetSeen, Verdict, VerdictKind
+from tests.jobset_gate.gangs import clock, config_map, gang, jobset, pod, replicated_job, verdict
 
 RELEASE = verdict()
-TIMEOUT = verdict(Kind.TIMEOUT, names.REASON_TIMED_OUT)
+TIMEOUT = verdict(VerdictKind.TIMEOUT, names.REASON_TIMED_OUT)
 
 
 def telling(decision: Verdict) -> ConditionSeen:
@@ -17,15 +17,15 @@ def telling(decision: Verdict) -> ConditionSeen:
     return ConditionSeen(status=told.status, reason=told.reason, message=told.message, since="")
 
 
-def held(kept: Verdict | None, remembered: Verdict | None = None, told: Verdict | None = None) -> GangSeen:
+def held(kept: Verdict | None, remembered: Verdict | None = None, told: Verdict | None = None) -> GangSnapshot:
     """A gang whose ConfigMap holds this, and what else is known."""
     condition = telling(told) if told else None
-    return gang(jobset=jobset(condition=condition), gate=gate(verdict=kept), remembered=remembered)
+    return gang(jobset=jobset(condition=condition), gate=config_map(verdict=kept), remembered=remembered)
 
 
-def settled(seen: GangSeen, live: JobSetSeen) -> tuple[Verdict | None, bool]:
+def settled(seen: GangSnapshot, live: JobSetSeen) -> tuple[Verdict | None, bool]:
     """What is believed, and whether the ConfigMap is to be written."""
-    found = doubts.settled(seen, live)
+    found = doubts.without_edits(seen, live)
     assert found.gate is not None
     return found.gate.verdict, not found.gate.tidy
 
@@ -38,12 +38,12 @@ def settled(seen: GangSeen, live: JobSetSeen) -> tuple[Verdict | None, bool]:
         held(RELEASE),
         held(RELEASE, RELEASE),
         held(RELEASE, told=RELEASE),
-        held(RELEASE, verdict(Kind.TIMEOUT, attempt=1)),
+        held(RELEASE, verdict(VerdictKind.TIMEOUT, attempt=1)),
         held(RELEASE, RELEASE, TIMEOUT),
         held(verdict(uid="u-0"), RELEASE),
-        gang(gate=gate(verdict=verdict(attempt=7), jobset_uid="u-0")),
-        gang(gate=gate(waiting_since=clock())),
-        gang(pod(0, epoch=3), gate=gate(verdict=verdict(epoch=3))),
+        gang(gate=config_map(verdict=verdict(attempt=7), jobset_uid="u-0")),
+        gang(gate=config_map(waiting_since=clock())),
+        gang(pod(0, epoch=3), gate=config_map(verdict=verdict(epoch=3))),
     ],
     ids=[
         "no ConfigMap",
@@ -59,8 +59,8 @@ def settled(seen: GangSeen, live: JobSetSeen) -> tuple[Verdict | None, bool]:
         "of an epoch of which only a pod tells",
     ],
 )
-def test_what_fits_is_not_doubted(seen: GangSeen) -> None:
-    assert not doubts.doubtful(seen)
+def test_what_fits_is_not_doubted(seen: GangSnapshot) -> None:
+    assert not doubts.needs_verification(seen)
 
 
 @pytest.mark.parametrize(
@@ -72,9 +72,9 @@ def test_what_fits_is_not_doubted(seen: GangSeen) -> None:
         held(RELEASE, verdict(attempt=1), TIMEOUT),
         held(verdict(attempt=1)),
         held(verdict(epoch=1)),
-        gang(gate=gate(waiting_since=clock(attempt=1))),
-        gang(gate=gate(verdict=RELEASE, waiting_since=clock(epoch=1))),
-        gang(pod(0, epoch=3, jobset_uid="u-0"), gate=gate(verdict=verdict(epoch=3))),
+        gang(gate=config_map(waiting_since=clock(attempt=1))),
+        gang(gate=config_map(verdict=RELEASE, waiting_since=clock(epoch=1))),
+        gang(pod(0, epoch=3, jobset_uid="u-0"), gate=config_map(verdict=verdict(epoch=3))),
     ],
     ids=[
         "edited into a release",
@@ -88,26 +88,26 @@ def test_what_fits_is_not_doubted(seen: GangSeen) -> None:
         "of an epoch of another life",
     ],
 )
-def test_what_does_not_fit_is(seen: GangSeen) -> None:
-    assert doubts.doubtful(seen)
+def test_what_does_not_fit_is(seen: GangSnapshot) -> None:
+    assert doubts.needs_verification(seen)
 
 
 @pytest.mark.parametrize("live", [jobset(), jobset(condition=telling(TIMEOUT))], ids=["not told yet", "told"])
 def test_the_first_verdict_of_a_generation_is_put_back(live: JobSetSeen) -> None:
     kept, writes = settled(held(RELEASE, TIMEOUT), live)
     assert kept is not None
-    assert (kept.kind, kept.generation, writes) == (Kind.TIMEOUT, TIMEOUT.generation, True)
+    assert (kept.kind, kept.generation, writes) == (VerdictKind.TIMEOUT, TIMEOUT.generation, True)
 
 
 def test_a_memory_that_came_too_late_gives_way_to_what_people_were_told() -> None:
     """This process first saw the edit, and somebody else has put it right."""
-    found = doubts.settled(held(TIMEOUT, RELEASE), jobset(condition=telling(TIMEOUT)))
+    found = doubts.without_edits(held(TIMEOUT, RELEASE), jobset(condition=telling(TIMEOUT)))
     assert found.remembered is not None
-    assert found.remembered.kind is Kind.TIMEOUT
+    assert found.remembered.kind is VerdictKind.TIMEOUT
     assert found.gate is not None
     assert found.gate.verdict is not None
-    assert found.gate.verdict.kind is Kind.TIMEOUT
-    assert not doubts.doubtful(found), "and it is settled"
+    assert found.gate.verdict.kind is VerdictKind.TIMEOUT
+    assert not doubts.needs_verification(found), "and it is settled"
 
 
 @pytest.mark.parametrize(
@@ -128,6 +128,6 @@ def test_a_verdict_of_a_generation_that_the_api_does_not_know_either_goes(kept: 
 
 
 def test_a_clock_of_a_generation_that_the_api_does_not_know_goes_and_the_verdict_stays() -> None:
-    seen = gang(gate=gate(verdict=RELEASE, waiting_since=clock(attempt=9)), remembered=RELEASE)
-    found = doubts.settled(seen, jobset())
-    assert found.gate == msgspec.structs.replace(gate(verdict=RELEASE), tidy=False)
+    seen = gang(gate=config_map(verdict=RELEASE, waiting_since=clock(attempt=9)), remembered=RELEASE)
+    found = doubts.without_edits(seen, jobset())
+    assert found.gate == msgspec.structs.replace(config_map(verdict=RELEASE), tidy=False)

@@ -6,7 +6,7 @@ from typing import Any
 import pytest
 
 from jobset_gate import names
-from jobset_gate.carried import missing
+from jobset_gate.carried import not_injected
 from tests.jobset_gate.jobsets import Json, barrier, changed, created, jobset, pod_spec, replicated, without
 
 TEMPLATE = ("spec", "replicatedJobs", 0, "template", "spec", "template")
@@ -14,11 +14,11 @@ POD = "spec.replicatedJobs[0].template.spec.template"
 
 
 def paths(new: Json, old: Json | None = None) -> list[str]:
-    return [it.path for it in missing(new, old)]
+    return [it.path for it in not_injected(new, old)]
 
 
 def test_what_we_made_carries_its_barriers() -> None:
-    assert missing(created(jobset(replicated(), replicated("b"))), None) == []
+    assert not_injected(created(jobset(replicated(), replicated("b"))), None) == []
 
 
 def test_a_jobset_that_never_came_to_the_mutating_webhook_is_refused() -> None:
@@ -34,7 +34,7 @@ def test_a_jobset_that_never_came_to_the_mutating_webhook_is_refused() -> None:
 
 
 def test_a_jobset_without_a_config_carries_nothing() -> None:
-    assert missing(jobset(config=False), None) == []
+    assert not_injected(jobset(config=False), None) == []
 
 
 @pytest.mark.parametrize(
@@ -89,7 +89,7 @@ def test_an_update_that_lost_a_barrier_on_the_way_is_refused() -> None:
 def test_an_epoch_that_fell_on_the_way_is_refused() -> None:
     stored = changed(created(jobset()), "4", *TEMPLATE, "metadata", "annotations", names.EPOCH)
     fallen = changed(stored, "0", *TEMPLATE, "metadata", "annotations", names.EPOCH)
-    (violation,) = missing(fallen, stored)
+    (violation,) = not_injected(fallen, stored)
     assert (violation.path, violation.value) == (f"{POD}.metadata.annotations[{names.EPOCH}]", "0")
 
 

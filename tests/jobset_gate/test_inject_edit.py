@@ -7,12 +7,12 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from jobset_gate.edit import Edit, pointer
+from jobset_gate.edit import PatchBuilder, pointer
 from tests.jobset_gate.jobsets import Json, applied
 
 
 def test_a_member_is_added_or_replaced() -> None:
-    edit = Edit({"a": {"b": 1}})
+    edit = PatchBuilder({"a": {"b": 1}})
     edit.set(("a", "b"), 2)
     edit.set(("a", "c"), 3)
     assert edit.document == {"a": {"b": 2, "c": 3}}
@@ -21,7 +21,7 @@ def test_a_member_is_added_or_replaced() -> None:
 
 @pytest.mark.parametrize("before", [{}, {"a": None}, {"a": {}}, {"a": {"b": None}}])
 def test_missing_parents_are_made_in_one_operation(before: Json) -> None:
-    edit = Edit(before)
+    edit = PatchBuilder(before)
     edit.set(("a", "b", "c"), 1)
     assert edit.document == {"a": {"b": {"c": 1}}}
     assert len(edit.operations) == 1
@@ -33,7 +33,7 @@ def test_keys_with_slashes_and_tildes_are_escaped() -> None:
 
 
 def test_a_value_that_was_put_in_can_be_changed_without_changing_the_operation_before() -> None:
-    edit = Edit({})
+    edit = PatchBuilder({})
     edit.set(("a",), {"b": [1]})
     edit.insert(("a", "b", 1), 2)
     edit.set(("a", "c"), 3)
@@ -49,7 +49,7 @@ values: st.SearchStrategy[Any] = st.sampled_from([1, "x", None, {"a": {}}, {"b/c
 def test_document_and_operations_agree_and_the_original_stays(made: list[tuple[tuple[str, ...], Any]]) -> None:
     original = {"a": {"b/c": [1]}, "b/c": {"a": {"a": None}, "list": [1, 2]}}
     untouched = copy.deepcopy(original)
-    edit = Edit(original)
+    edit = PatchBuilder(original)
     for path, value in made:
         if all(isinstance(it, dict | None) for it in _on_the_way(edit.document, path)):
             edit.set(path, copy.deepcopy(value))
@@ -61,7 +61,7 @@ def test_document_and_operations_agree_and_the_original_stays(made: list[tuple[t
 def test_entries_of_lists_are_moved_in_step_too(made: list[tuple[str, int]]) -> None:
     original = {"list": [{"n": 1}, {"n": 2}]}
     untouched = copy.deepcopy(original)
-    edit = Edit(original)
+    edit = PatchBuilder(original)
     for verb, index in made:
         length = len(edit.document["list"])
         if verb == "insert":

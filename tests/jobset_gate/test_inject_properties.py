@@ -6,7 +6,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from jobset_gate import inject, names, validate
-from jobset_gate.carried import missing
+from jobset_gate.carried import not_injected
 from tests.jobset_gate.jobsets import SETTINGS, Json, applied, created, epoch, jobset, pod_spec, replicated, updated
 
 words = st.sampled_from(["a", "b~1", "c/d", "e"])
@@ -59,15 +59,15 @@ def test_created_twice_is_created_once_and_nothing_is_wrong_with_it(manifest: Js
     assert applied(manifest, edit.operations) == edit.document
     assert manifest == before
     assert inject.patch(edit.document, None, settings=SETTINGS) == []
-    assert validate.violations(edit.document) == []
-    assert missing(edit.document, None) == []
+    assert validate.field_errors(edit.document) == []
+    assert not_injected(edit.document, None) == []
 
 
 @settings(max_examples=150, deadline=None)
 @given(jobsets())
 def test_the_manifest_again_comes_to_the_stored_templates(manifest: Json) -> None:
     stored = created(manifest)
-    assert validate.violations(manifest, stored) == []
+    assert validate.field_errors(manifest, stored) == []
     again = updated(manifest, stored)
     assert again["spec"] == stored["spec"]
     assert updated(manifest, again) == again
@@ -91,7 +91,7 @@ def test_epochs_never_fall_and_rise_by_one_with_every_suspension(
         counted += suspend and not suspended
         suspended = suspend
         assert epoch(stored, target) == str(counted)
-        assert missing(stored, stored) == []
+        assert not_injected(stored, stored) == []
 
 
 def _init(it: Json, index: int) -> list[Json]:

@@ -5,10 +5,10 @@ import copy
 import pytest
 
 from jobset_gate import inject, names
-from jobset_gate.barrier import is_barrier, same, same_but_token
-from jobset_gate.carried import missing
+from jobset_gate.barrier import equal_except_token, is_barrier, semantically_equal
+from jobset_gate.carried import not_injected
 from jobset_gate.settings import Barrier, Settings
-from jobset_gate.validate import violations
+from jobset_gate.validate import field_errors
 from tests.jobset_gate.jobsets import Json, applied, barrier, created, defaulted, jobset, replicated, updated, without
 
 STREAM = Settings(barrier=Barrier(stream_url="http://gate.system.svc:8082"))
@@ -73,7 +73,7 @@ def test_applied_twice_with_the_same_token_is_applied_once() -> None:
 def test_a_copy_gets_a_token_of_its_own_in_all_targets() -> None:
     copied = made(made(jobset(replicated(), replicated("b")), "old"), "new")
     assert {told(copied, index) for index in range(2)} == {GANG + "new"}
-    assert missing(copied, None) == []
+    assert not_injected(copied, None) == []
 
 
 def test_a_copy_for_a_door_without_a_stream_is_told_of_none() -> None:
@@ -103,22 +103,22 @@ def test_barriers_that_differ_in_the_token_alone_are_told_from_others() -> None:
     one, other, elsewhere = (
         barrier(it) for it in (made(jobset()), made(jobset(), "b"), made(jobset(), settings=OTHER))
     )
-    assert not same(one, other)
-    assert same_but_token(one, other)
-    assert not same_but_token(one, elsewhere)
-    assert not same_but_token(one, other | {"image": "x"})
-    assert not same_but_token(one, barrier(created(jobset())))
-    assert same_but_token({"a": 1}, {"a": 1, "b": ""})
+    assert not semantically_equal(one, other)
+    assert equal_except_token(one, other)
+    assert not equal_except_token(one, elsewhere)
+    assert not equal_except_token(one, other | {"image": "x"})
+    assert not equal_except_token(one, barrier(created(jobset())))
+    assert equal_except_token({"a": 1}, {"a": 1, "b": ""})
 
 
 def test_a_manifest_rendered_offline_may_be_applied_again() -> None:
     """`render` knows no token and puts another in its place; the stored one stays."""
     stored, rendered = made(jobset()), made(jobset(), "0" * 22)
-    assert not violations(rendered, stored, settings=STREAM)
+    assert not field_errors(rendered, stored, settings=STREAM)
     assert updated(rendered, stored, STREAM) == stored
 
 
 def test_another_gang_on_the_stream_is_no_mere_other_token() -> None:
     stored, moved = made(jobset()), made(jobset(), settings=OTHER)
-    (found,) = violations(moved, stored, settings=OTHER)
+    (found,) = field_errors(moved, stored, settings=OTHER)
     assert "initContainers[0]" in found.path

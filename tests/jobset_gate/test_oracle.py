@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from tests.jobset_gate.world import facts
-from tests.jobset_gate.world.facts import Its, Json, Told
+from tests.jobset_gate.world.facts import Json, RawGeneration, RawVerdict
 from tests.jobset_gate.world.objects import replicated_job
 
 UID = "u-1"
@@ -109,10 +109,10 @@ def test_of_a_nonindexed_job_what_has_succeeded_needs_no_pod_and_fills_no_other_
 
 
 def test_a_verdict_binds_its_own_life_and_attempt_up_to_its_epoch() -> None:
-    said = facts.told("release u-1 2 3 AllPodsStarted\nall 2 pods started\n")
-    assert said == Told("release", Its("u-1", 2, 3), "AllPodsStarted")
-    binds = [Its("u-1", 2, 3), Its("u-1", 2, 0)]
-    others = [Its("u-1", 2, 4), Its("u-1", 1, 3), Its("u-2", 2, 3)]
+    said = facts.parse_verdict("release u-1 2 3 AllPodsStarted\nall 2 pods started\n")
+    assert said == RawVerdict("release", RawGeneration("u-1", 2, 3), "AllPodsStarted")
+    binds = [RawGeneration("u-1", 2, 3), RawGeneration("u-1", 2, 0)]
+    others = [RawGeneration("u-1", 2, 4), RawGeneration("u-1", 1, 3), RawGeneration("u-2", 2, 3)]
     assert [said.binds(one) for one in (*binds, *others)] == [True, True, False, False, False]
-    assert facts.told("release me") is None
-    assert facts.told("") is None
+    assert facts.parse_verdict("release me") is None
+    assert facts.parse_verdict("") is None

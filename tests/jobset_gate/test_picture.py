@@ -9,19 +9,19 @@ import pytest
 from hypothesis import given, settings
 
 from jobset_gate import picture_style
-from jobset_gate.picture import LEFT, RIGHT, WIDTH, picture
-from jobset_gate.picture_axis import Axis
+from jobset_gate.picture import LEFT, RIGHT, WIDTH, timeline_svg
+from jobset_gate.picture_axis import TimeAxis
 from jobset_gate.timeline import Timeline
 from jobset_gate.timeline_rows import rows
-from jobset_gate.timeline_sums import idle
+from jobset_gate.timeline_sums import idle_devices
 from tests.jobset_gate.timelines import GPUS, T0, held, pod, through, timeline, timelines
 
 SVG = "{http://www.w3.org/2000/svg}"
-ORDER = list(picture_style.CLASS.values())
+ORDER = list(picture_style.CSS_CLASS.values())
 
 
 def drawn(it: Timeline) -> ET.Element:
-    return ET.fromstring(picture(it, idle(it, {"": 2.5})))  # noqa: S314 - it is our own
+    return ET.fromstring(timeline_svg(it, idle_devices(it, {"": 2.5})))  # noqa: S314 - it is our own
 
 
 def groups(root: ET.Element, kind: str) -> list[ET.Element]:
@@ -61,7 +61,7 @@ def test_each_of_four_pods_has_a_row_with_its_doings_in_order() -> None:
 
 def test_places_are_to_scale() -> None:
     it = four()
-    axis = Axis(T0, it.until, LEFT, RIGHT)
+    axis = TimeAxis(T0, it.until, LEFT, RIGHT)
     (_, x, width) = boxes(groups(drawn(it), "pod")[3])[2]
     assert x == pytest.approx(axis.place(T0 + 28), abs=0.2)
     assert x + width == pytest.approx(axis.place(T0 + 30), abs=0.2)
@@ -119,14 +119,14 @@ def test_a_gang_without_pods_has_a_picture_too() -> None:
 
 
 def test_it_fetches_nothing_and_runs_nothing() -> None:
-    text = picture(four())
+    text = timeline_svg(four())
     assert not re.search(r"href|url\(|@import|<script|<image|<foreignObject|\son\w+=|data:", text)
     assert re.findall(r"https?://[^\"' ]+", text) == ["http://www.w3.org/2000/svg"]
 
 
 def test_names_cannot_break_out() -> None:
     nasty = timeline(held(0, name="a<b>&\"'\x00\ud800"), name="</title><script>", notes=("<&>",))
-    root = ET.fromstring(picture(nasty))  # noqa: S314 - it is our own
+    root = ET.fromstring(timeline_svg(nasty))  # noqa: S314 - it is our own
     assert not list(root.iter(f"{SVG}script"))
     assert "<&>" in (root.findtext(f"{SVG}desc") or "")
 
@@ -163,8 +163,8 @@ def test_no_words_lie_on_others_or_outside(it: Timeline) -> None:
 def test_any_gang_has_a_sound_picture(it: Timeline) -> None:
     root = drawn(it)
     expected = rows(it)
-    assert len(groups(root, "pod")) == sum(not row.band for row in expected)
-    assert len(groups(root, "band")) == sum(row.band for row in expected)
+    assert len(groups(root, "pod")) == sum(not row.is_band for row in expected)
+    assert len(groups(root, "band")) == sum(row.is_band for row in expected)
     for group in (*groups(root, "pod"), *groups(root, "band")):
         assert group.findtext(f"{SVG}title")
         for class_, x, width in boxes(group):

@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 
 from jobset_gate import inject, names, prefetch, validate
 from jobset_gate.barrier import TOKEN_PATH
-from jobset_gate.carried import missing
+from jobset_gate.carried import not_injected
 from jobset_gate.settings import Barrier, Resources, Settings
 from tests.jobset_gate.jobsets import (
     SETTINGS,
@@ -127,7 +127,7 @@ def test_where_all_images_are_there_anyway_nothing_is_put_in() -> None:
     made = created(wanting(init=[{"name": "own", "image": "train:1"}]))
     assert named(made) == ["own", BARRIER]
     assert named(made, key="volumes") == ["group-scheduling"]
-    assert missing(made, None) == []
+    assert not_injected(made, None) == []
 
 
 @pytest.mark.parametrize("image", [None, "", 3, {}])
@@ -361,8 +361,8 @@ def test_every_main_image_runs_before_the_barrier_and_nothing_is_wrong_with_it(m
     assert applied(manifest, edit.operations) == edit.document
     stored = created(manifest)
     assert inject.patch(copy.deepcopy(stored), None, settings=SETTINGS) == []
-    assert validate.violations(manifest) == validate.violations(stored) == []
-    assert missing(stored, None) == []
+    assert validate.field_errors(manifest) == validate.field_errors(stored) == []
+    assert not_injected(stored, None) == []
     for index, pod in enumerate(made):
         init = pod_spec(stored, index)["initContainers"]
         assert init[: len(pod["initContainers"])] == pod["initContainers"]

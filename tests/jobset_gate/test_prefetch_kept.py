@@ -6,9 +6,9 @@ from typing import Any
 import pytest
 
 from jobset_gate import inject, names
-from jobset_gate.carried import missing
+from jobset_gate.carried import not_injected
 from jobset_gate.settings import Barrier, Settings
-from jobset_gate.validate import violations
+from jobset_gate.validate import field_errors
 from tests.jobset_gate.jobsets import SETTINGS, Json, changed, created, jobset, pod_spec, replicated, updated, without
 from tests.jobset_gate.test_prefetch import BARRIER, COPIER, FIRST, INIT, NOTE, SECOND, TEMPLATE, main, named, wanting
 
@@ -26,16 +26,16 @@ MANIFESTS = {
 
 
 def told(new: Json, old: Json | None = None) -> list[str]:
-    return [str(it) for it in violations(new, old)]
+    return [str(it) for it in field_errors(new, old)]
 
 
 def paths(new: Json, old: Json | None = None) -> list[str]:
-    return [it.path for it in violations(new, old)]
+    return [it.path for it in field_errors(new, old)]
 
 
 def lacking(new: Json, old: Json | None = None) -> list[str]:
     """What the validating webhook refuses."""
-    return [it.path for it in missing(new, old)]
+    return [it.path for it in not_injected(new, old)]
 
 
 # --- Applied again --------------------------------------------------------------------------------------------------
@@ -267,7 +267,7 @@ def test_leftovers_in_a_replicated_job_that_is_no_target_are_rejected() -> None:
 
 
 def test_a_jobset_that_never_came_to_the_mutating_webhook_is_refused_for_this_too() -> None:
-    (said,) = [it for it in missing(wanting(), None) if "train:1" in it.message]
+    (said,) = [it for it in not_injected(wanting(), None) if "train:1" in it.message]
     assert said.path == f"{POD}.initContainers"
     assert said.message.startswith("nothing brings train:1 onto the node before the start barrier: ")
 

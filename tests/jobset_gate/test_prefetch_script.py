@@ -38,7 +38,7 @@ class Image:
 
     def run(self, lookup: str = "") -> subprocess.CompletedProcess[str]:
         """`lookup`: what is asked for instead of the program called busybox that a test has put there."""
-        *words, script = prefetch.copies()[1:]
+        *words, script = prefetch.copy_command()[1:]
         for word, path in (
             ("`uname ", f"`{self.bin}/uname "),
             ("-v busybox`", f"-v {lookup or self.bin / 'busybox'}`"),

@@ -4,8 +4,8 @@ from typing import Any
 
 import pytest
 
-from jobset_gate.model import Stage, Why
-from jobset_gate.read import MOST_COMPLETED_INDEXES, NO_INDEX, indexes
+from jobset_gate.model import BarrierStage, PendingReason
+from jobset_gate.read import MAX_COMPLETED_INDEXES, NO_INDEX, completed_indexes
 from tests.jobset_gate.objects import BARRIER, TEN_O_CLOCK, Json, ended, owner, pod, read_job, read_pod, status
 
 # --- Pods -----------------------------------------------------------------------------------------------------------
@@ -22,15 +22,17 @@ def test_a_pod_knows_its_place_and_its_generation() -> None:
 @pytest.mark.parametrize(
     ("barrier", "stage", "started"),
     [
-        (status(BARRIER, waiting="PodInitializing"), Stage.WAITING, False),
-        (status(BARRIER, running="2026-08-01T10:00:30Z"), Stage.RUNNING, True),
-        (status(BARRIER, exit=0), Stage.PASSED, True),
-        (status(BARRIER, exit=124, reason="Error"), Stage.FAILED, False),
-        (status(BARRIER, exit=143, reason="Error"), Stage.FAILED, False),
-        (status(BARRIER, waiting="CrashLoopBackOff", last=ended(124)), Stage.WAITING, False),
+        (status(BARRIER, waiting="PodInitializing"), BarrierStage.WAITING, False),
+        (status(BARRIER, running="2026-08-01T10:00:30Z"), BarrierStage.RUNNING, True),
+        (status(BARRIER, exit=0), BarrierStage.PASSED, True),
+        (status(BARRIER, exit=124, reason="Error"), BarrierStage.FAILED, False),
+        (status(BARRIER, exit=143, reason="Error"), BarrierStage.FAILED, False),
+        (status(BARRIER, waiting="CrashLoopBackOff", last=ended(124)), BarrierStage.WAITING, False),
     ],
 )
-def test_a_pod_has_started_when_its_barrier_runs_or_has_passed(barrier: Json, stage: Stage, *, started: bool) -> None:
+def test_a_pod_has_started_when_its_barrier_runs_or_has_passed(
+    barrier: Json, stage: BarrierStage, *, started: bool
+) -> None:
     seen = read_pod(pod(barrier))
     assert (seen.stage, seen.started) == (stage, started)
     assert (seen.stall is None) is started
@@ -57,20 +59,20 @@ def test_a_barrier_is_seen_between_native_sidecars_that_run_on() -> None:
             status(BARRIER, running="2026-08-01T10:00:30Z"),
         )
     )
-    assert (seen.stage, seen.barrier_since) == (Stage.RUNNING, TEN_O_CLOCK + 30)
+    assert (seen.stage, seen.barrier_since) == (BarrierStage.RUNNING, TEN_O_CLOCK + 30)
 
 
 def test_a_barrier_put_in_front_by_somebody_else_is_still_found() -> None:
     seen = read_pod(
         pod(status(BARRIER, running="2026-08-01T10:00:30Z"), status("vault-agent", waiting="PodInitializing"))
     )
-    assert seen.stage is Stage.RUNNING
+    assert seen.stage is BarrierStage.RUNNING
 
 
 def test_a_namesake_among_the_main_containers_is_no_barrier() -> None:
     body = pod(status(BARRIER, waiting="PodInitializing"))
     body["status"]["containerStatuses"] = [status(BARRIER, running="2026-08-01T10:00:30Z")]
-    assert read_pod(body).stage is Stage.WAITING
+    assert read_pod(body).stage is BarrierStage.WAITING
 
 
 @pytest.mark.parametrize(
@@ -166,14 +168,14 @@ def test_null_fields_are_absent_ones() -> None:
     body["metadata"] |= {"deletionTimestamp": None, "creationTimestamp": None}
     body["status"] |= {"conditions": None, "initContainerStatuses": None, "containerStatuses": None}
     seen = read_pod(body)
-    assert (seen.created, seen.deleting, seen.stage, seen.main_since) == (None, False, Stage.WAITING, None)
+    assert (seen.created, seen.deleting, seen.stage, seen.main_since) == (None, False, BarrierStage.WAITING, None)
 
 
 def test_a_container_status_with_a_null_state_waits() -> None:
     seen = read_pod(pod({"name": BARRIER, "state": None, "lastState": None, "started": None}))
-    assert seen.stage is Stage.WAITING
+    assert seen.stage is BarrierStage.WAITING
     empty = read_pod(pod({"name": BARRIER, "state": {"running": None, "terminated": None, "waiting": None}}))
-    assert empty.stage is Stage.WAITING
+    assert empty.stage is BarrierStage.WAITING
 
 
 def test_a_running_barrier_without_a_time_has_started_nobody_knows_when() -> None:
@@ -185,9 +187,9 @@ def test_a_fresh_pod_without_spec_and_status_waits() -> None:
     body = pod()
     del body["spec"], body["status"]
     seen = read_pod(body)
-    assert (seen.bound, seen.phase, seen.stage) == (False, "", Stage.WAITING)
+    assert (seen.bound, seen.phase, seen.stage) == (False, "", BarrierStage.WAITING)
     assert seen.stall is not None
-    assert seen.stall.why is Why.UNSCHEDULED
+    assert seen.stall.reason is PendingReason.UNSCHEDULED
 
 
 # --- Jobs -----------------------------------------------------------------------------------------------------------
@@ -272,9 +274,9 @@ def test_a_job_without_spec_status_or_labels_does_no_harm() -> None:
     ],
 )
 def test_completed_indexes_are_expanded_and_garbage_in_them_left_out(text: str, found: set[int]) -> None:
-    assert indexes(text) == found
+    assert completed_indexes(text) == found
 
 
 def test_a_hundred_thousand_completed_indexes_are_read_and_an_absurd_range_is_not() -> None:
-    assert len(indexes("0-99999")) == 100_000
-    assert indexes(f"0-{10 * MOST_COMPLETED_INDEXES},3") == {3}
+    assert len(completed_indexes("0-99999")) == 100_000
+    assert completed_indexes(f"0-{10 * MAX_COMPLETED_INDEXES},3") == {3}

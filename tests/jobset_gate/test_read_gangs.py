@@ -4,9 +4,9 @@ from typing import Any
 
 import pytest
 
-from jobset_gate.model import Config, Kind
-from jobset_gate.stalls import DETAIL_LIMIT
-from tests.jobset_gate.objects import BARRIER, TEN_O_CLOCK, Json, read_gate, read_jobset
+from jobset_gate.model import Config, VerdictKind
+from jobset_gate.stalls import MAX_MESSAGE
+from tests.jobset_gate.objects import BARRIER, TEN_O_CLOCK, Json, read_config_map, read_jobset
 
 # --- JobSets --------------------------------------------------------------------------------------------------------
 
@@ -127,7 +127,7 @@ def test_what_the_jobset_controller_said_at_the_end_is_one_short_harmless_line()
     seen = read_jobset(jobset() | {"status": {"conditions": [told]}})
     assert seen is not None
     assert seen.last_words.startswith("job^[[2J failedxx")
-    assert len(seen.last_words) == DETAIL_LIMIT
+    assert len(seen.last_words) == MAX_MESSAGE
 
 
 def test_restarts_suspension_deletion_and_our_condition_are_read() -> None:
@@ -242,7 +242,7 @@ def config_map(data: Json | None, **meta: Any) -> Json:
 
 
 def test_a_gate_is_read_with_its_verdict_and_its_clock() -> None:
-    seen = read_gate(
+    seen = read_config_map(
         config_map(
             {
                 "verdict": "release jobset-uid 1 3 AllPodsStarted\nall 300 pods started\n",
@@ -253,14 +253,14 @@ def test_a_gate_is_read_with_its_verdict_and_its_clock() -> None:
     assert seen is not None
     assert (seen.gang, seen.jobset_uid, seen.resource_version, seen.tidy) == ("train", "jobset-uid", "42", True)
     assert seen.verdict is not None
-    assert (seen.verdict.kind, seen.verdict.message) == (Kind.RELEASE, "all 300 pods started")
+    assert (seen.verdict.kind, seen.verdict.message) == (VerdictKind.RELEASE, "all 300 pods started")
     assert seen.waiting_since is not None
     assert seen.waiting_since.at == TEN_O_CLOCK
 
 
 @pytest.mark.parametrize("data", [None, {}])
 def test_an_empty_gate_is_tidy_and_closed(data: Json | None) -> None:
-    seen = read_gate(config_map(data))
+    seen = read_config_map(config_map(data))
     assert seen is not None
     assert (seen.verdict, seen.waiting_since, seen.tidy) == (None, None, True)
 
@@ -278,7 +278,7 @@ def test_an_empty_gate_is_tidy_and_closed(data: Json | None) -> None:
     ],
 )
 def test_a_gate_that_somebody_edited_is_not_tidy(body: Json) -> None:
-    seen = read_gate(body)
+    seen = read_config_map(body)
     assert seen is not None
     assert not seen.tidy
 
@@ -293,11 +293,11 @@ def test_a_gate_that_somebody_edited_is_not_tidy(body: Json) -> None:
     ],
 )
 def test_a_configmap_without_our_label_or_name_is_not_ours(body: Json) -> None:
-    assert read_gate(body) is None
+    assert read_config_map(body) is None
 
 
 def test_a_gate_whose_annotation_is_gone_belongs_to_no_life() -> None:
-    seen = read_gate(config_map({}, annotations=None))
+    seen = read_config_map(config_map({}, annotations=None))
     assert seen is not None
     assert seen.jobset_uid == ""
     assert not seen.tidy

@@ -8,7 +8,7 @@ import msgspec
 import pytest
 
 from jobset_gate import names, read, report, verdicts, wire
-from jobset_gate.model import Generation, Kind, Verdict
+from jobset_gate.model import Generation, Verdict, VerdictKind
 from tests.jobset_gate import gangs
 from tests.jobset_gate.objects import BARRIER, Json, ended, pod, read_jobset, status
 
@@ -75,7 +75,7 @@ def test_of_a_pod_little_is_kept_whatever_it_carries(what: str) -> None:
 
 @pytest.mark.parametrize("what", CONFIG_MAPS)
 def test_of_a_config_map_little_is_kept_whatever_it_holds(what: str) -> None:
-    assert kept(CONFIG_MAPS[what], wire.ConfigMap, read.gate) < 0.5
+    assert kept(CONFIG_MAPS[what], wire.ConfigMap, read.config_map) < 0.5
 
 
 def test_of_a_config_that_nobody_can_read_a_few_words_are_kept() -> None:
@@ -87,7 +87,7 @@ def test_of_a_config_that_nobody_can_read_a_few_words_are_kept() -> None:
 def test_a_verdict_on_a_pod_that_is_as_long_as_ours_can_be_is_still_read() -> None:
     text = verdicts.render(
         Verdict(
-            kind=Kind.TIMEOUT,
+            kind=VerdictKind.TIMEOUT,
             generation=Generation("0" * 36, 10**9 - 1, 10**9 - 1),
             cause=names.REASON_TIMED_OUT,
             message="\u20ac" * 10_000,

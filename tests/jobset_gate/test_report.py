@@ -9,13 +9,13 @@ from hypothesis import strategies as st
 
 from jobset_gate import explained_lines as said
 from jobset_gate import names, report, verdicts
-from jobset_gate.count import tally
+from jobset_gate.count import count_gang
 from jobset_gate.decide import decide
-from jobset_gate.explain import explain, lines
-from jobset_gate.lack import Lack
-from jobset_gate.lacks import lacks
-from jobset_gate.model import ConditionSeen, Decide, Generation, Kind, PodSeen, Verdict, Wait, Why
-from tests.jobset_gate.gangs import T0, UID, clock, gang, gate, job, jobset, pod, replicated_job, waiting_pod
+from jobset_gate.explain import explain_gang, explanation_lines
+from jobset_gate.lack import MissingByReason
+from jobset_gate.lacks import missing_by_reason
+from jobset_gate.model import ConditionSeen, Decide, Generation, PendingReason, PodSeen, Verdict, VerdictKind, Wait
+from tests.jobset_gate.gangs import T0, UID, clock, config_map, gang, job, jobset, pod, replicated_job, waiting_pod
 
 LIMIT = verdicts.MESSAGE_LIMIT
 SIZE = 300
@@ -26,12 +26,14 @@ def late(*pods: PodSeen, size: int = SIZE, number: int = 2, **changes: object) -
     target = replicated_job(replicas=number + 1, parallelism=size, completions=size)
     ready = [pod(index, number=job) for job in range(number) for index in range(size)]
     seen = gang(*ready, *pods, jobset=jobset(target, **changes), jobs=tuple(job(number=it) for it in range(number + 1)))
-    decision = decide(msgspec.structs.replace(seen, gate=gate(waiting_since=clock())), T0 + 300)
+    decision = decide(msgspec.structs.replace(seen, gate=config_map(waiting_since=clock())), T0 + 300)
     assert isinstance(decision, Decide)
     return decision.verdict.message
 
 
-def late_pod(index: int | None, why: Why = Why.UNSCHEDULED, detail: str = "", since: float | None = 1.0) -> PodSeen:
+def late_pod(
+    index: int | None, why: PendingReason = PendingReason.UNSCHEDULED, detail: str = "", since: float | None = 1.0
+) -> PodSeen:
     return waiting_pod(index, why, detail, number=2, created=since)
 
 
@@ -39,7 +41,7 @@ def late_pod(index: int | None, why: Why = Why.UNSCHEDULED, detail: str = "", si
 
 
 def test_missing_pods_are_named_with_their_reason() -> None:
-    assert late(late_pod(0, Why.IMAGE_PULL, "pytorch: ImagePullBackOff"), size=1) == (
+    assert late(late_pod(0, PendingReason.IMAGE_PULL, "pytorch: ImagePullBackOff"), size=1) == (
         "timed out after 300s: 2/3 pods started; missing: 1 pod: ImagePull: pytorch: ImagePullBackOff (workers-2/0)"
     )
 
@@ -47,7 +49,7 @@ def test_missing_pods_are_named_with_their_reason() -> None:
 def test_those_of_one_reason_stand_together() -> None:
     text = late(
         late_pod(0, detail="no gpu", since=1.0),
-        late_pod(1, Why.EARLIER_INIT, since=2.0),
+        late_pod(1, PendingReason.EARLIER_INIT, since=2.0),
         late_pod(2, detail="no gpu", since=3.0),
         size=3,
     )
@@ -80,7 +82,9 @@ def test_the_longest_waiting_come_first_and_those_without_a_pod_last() -> None:
 def test_a_slot_without_a_number_is_named_by_its_job() -> None:
     target = replicated_job(parallelism=1, completions=1, indexed=False)
     seen = gang(jobset=jobset(target), jobs=(job(),))
-    assert report.timed_out(tally(seen), 300, lacks(seen), releases=False).endswith("not created it yet (workers-0)")
+    assert report.timed_out(count_gang(seen), 300, missing_by_reason(seen), releases=False).endswith(
+        "not created it yet (workers-0)"
+    )
 
 
 @pytest.mark.parametrize("character", ["w", "ä", "😀"])
@@ -106,8 +110,8 @@ def test_what_is_too_much_is_left_out_whole_and_counted() -> None:
 @given(
     st.lists(
         st.builds(
-            Lack,
-            why=st.sampled_from(Why).map(str),
+            MissingByReason,
+            why=st.sampled_from(PendingReason).map(str),
             detail=st.text(max_size=400),
             count=st.integers(1, 10**6),
             slots=st.lists(st.text(min_size=1, max_size=80), max_size=10).map(tuple),
@@ -117,7 +121,9 @@ def test_what_is_too_much_is_left_out_whole_and_counted() -> None:
     ),
     st.integers(300, 2000),
 )
-def test_the_text_keeps_its_limit_whatever_people_call_their_troubles(lacking: list[Lack], limit: int) -> None:
+def test_the_text_keeps_its_limit_whatever_people_call_their_troubles(
+    lacking: list[MissingByReason], limit: int
+) -> None:
     text = said.sentence("timed out", lacking, limit, ("what comes after",))
     assert len(text.encode()) <= limit
     assert text.startswith("timed out")
@@ -130,11 +136,11 @@ def test_a_lenient_verdict_says_that_the_gate_was_opened() -> None:
 
 def test_the_verdict_says_what_the_condition_has_said() -> None:
     """And the command line, and the page: one builder."""
-    seen = gang(pod(0), waiting_pod(1, detail="no gpu"), gate=gate(waiting_since=clock()))
+    seen = gang(pod(0), waiting_pod(1, detail="no gpu"), gate=config_map(waiting_since=clock()))
     waits, late_ = decide(seen, T0 + 299), decide(seen, T0 + 300)
     assert isinstance(waits, Wait)
     assert isinstance(late_, Decide)
-    (group,) = (line for line in lines(explain(seen, T0 + 299)) if "Unscheduled" in line)
+    (group,) = (line for line in explanation_lines(explain_gang(seen, T0 + 299)) if "Unscheduled" in line)
     assert group == "1 pod: Unscheduled: no gpu (workers-0/1)"
     assert group in waits.condition.message
     assert group in late_.verdict.message
@@ -151,7 +157,7 @@ def told(seen_at: float, *pods: object, **changes: object) -> tuple[str, str, st
 
 def test_a_waiting_gang_tells_its_progress_and_what_it_waits_for() -> None:
     three = jobset(replicated_job(parallelism=3, completions=3))
-    assert told(T0, pod(0), waiting_pod(1, Why.IMAGE_PULL), jobset=three) == (
+    assert told(T0, pod(0), waiting_pod(1, PendingReason.IMAGE_PULL), jobset=three) == (
         "False",
         "WaitingForPods",
         (
@@ -166,7 +172,7 @@ def test_a_waiting_gang_tells_its_progress_and_what_it_waits_for() -> None:
 
 def test_the_text_does_not_change_while_nothing_happens_but_time() -> None:
     pods = (pod(0), waiting_pod(1))
-    texts = {told(T0 + seconds, *pods, gate=gate(waiting_since=clock())) for seconds in range(0, 300, 7)}
+    texts = {told(T0 + seconds, *pods, gate=config_map(waiting_since=clock())) for seconds in range(0, 300, 7)}
     assert len(texts) == 1
 
 
@@ -174,18 +180,22 @@ def test_the_text_does_not_change_while_nothing_happens_but_time() -> None:
     ("why", "words", "others"),
     [
         (
-            Why.UNSCHEDULED,
+            PendingReason.UNSCHEDULED,
             "0/3 nodes are available: 3 Insufficient gpu.",
             "0/40 nodes are available: 7 Insufficient gpu.",
         ),
-        (Why.IMAGE_PULL, 'main: ErrImagePull: "a:1": no such tag', 'main: ImagePullBackOff: Back-off pulling "a:1"'),
-        (Why.CRASH_LOOP, "load: CrashLoopBackOff: exit code 1", "load: CrashLoopBackOff: exit code 2"),
+        (
+            PendingReason.IMAGE_PULL,
+            'main: ErrImagePull: "a:1": no such tag',
+            'main: ImagePullBackOff: Back-off pulling "a:1"',
+        ),
+        (PendingReason.CRASH_LOOP, "load: CrashLoopBackOff: exit code 1", "load: CrashLoopBackOff: exit code 2"),
     ],
 )
-def test_what_others_word_otherwise_is_no_news(why: Why, words: str, others: str) -> None:
+def test_what_others_word_otherwise_is_no_news(why: PendingReason, words: str, others: str) -> None:
     one, other = (told(T0, pod(0), waiting_pod(1, why, text))[2] for text in (words, others))
     assert one != other
-    assert report.gist(one) == report.gist(other)
+    assert report.without_noise(one) == report.without_noise(other)
 
 
 @pytest.mark.parametrize(
@@ -194,17 +204,17 @@ def test_what_others_word_otherwise_is_no_news(why: Why, words: str, others: str
         (waiting_pod(0, detail="0/3 nodes"), waiting_pod(1, detail="0/3 nodes")),
         (pod(1), waiting_pod(0, detail="0/3 nodes")),
         (pod(0), waiting_pod(1, detail="0/3 rooms")),
-        (pod(0), waiting_pod(1, Why.CRASH_LOOP, "0/3 nodes")),
+        (pod(0), waiting_pod(1, PendingReason.CRASH_LOOP, "0/3 nodes")),
     ],
     ids=["one more is missing", "another one is missing", "for another reason", "of another class"],
 )
 def test_what_has_happened_is_news(other: tuple[PodSeen, ...]) -> None:
     before = told(T0, pod(0), waiting_pod(1, detail="0/3 nodes"))[2]
-    assert report.gist(before) != report.gist(told(T0, *other)[2])
+    assert report.without_noise(before) != report.without_noise(told(T0, *other)[2])
 
 
 def test_the_text_does_not_depend_on_the_order_in_which_pods_are_known() -> None:
-    pods = [waiting_pod(0, Why.IMAGE_PULL), waiting_pod(1, Why.CRASH_LOOP)]
+    pods = [waiting_pod(0, PendingReason.IMAGE_PULL), waiting_pod(1, PendingReason.CRASH_LOOP)]
     assert told(T0, *pods) == told(T0, *reversed(pods))
 
 
@@ -214,19 +224,19 @@ def test_no_text_carries_a_time_of_day() -> None:
 
 
 @given(
-    st.sampled_from(Kind),
+    st.sampled_from(VerdictKind),
     st.sampled_from((names.REASON_STARTED, names.REASON_TIMED_OUT, names.REASON_BYPASSED)),
     st.integers(0, 10**9 - 1),
     st.integers(0, 10**9 - 1),
     st.text(max_size=100),
 )
 def test_a_decision_can_be_read_back_from_its_condition(
-    kind: Kind, cause: str, attempt: int, epoch: int, message: str
+    kind: VerdictKind, cause: str, attempt: int, epoch: int, message: str
 ) -> None:
     """Else it would be lost with its ConfigMap."""
     verdict = Verdict(kind=kind, generation=Generation(UID, attempt, epoch), cause=cause, message=message.strip())
     said = report.decided(verdict)
-    back = report.decision_in(
+    back = report.verdict_in_condition(
         ConditionSeen(status=said.status, reason=said.reason, message=said.message, since=""), UID
     )
     assert back is not None
@@ -246,7 +256,9 @@ def test_a_decision_can_be_read_back_from_its_condition(
     ],
 )
 def test_a_condition_that_tells_of_no_decision_proves_none(reason: str, message: str) -> None:
-    assert report.decision_in(ConditionSeen(status="True", reason=reason, message=message, since=""), UID) is None
+    assert (
+        report.verdict_in_condition(ConditionSeen(status="True", reason=reason, message=message, since=""), UID) is None
+    )
 
 
 def test_a_missing_gate_is_explained_with_what_to_do() -> None:

@@ -16,7 +16,7 @@ from hypothesis import HealthCheck, Phase, settings
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, initialize, rule, run_state_machine_as_test
 
-from tests.jobset_gate.world.cluster import Shape
+from tests.jobset_gate.world.cluster import GangShape
 from tests.jobset_gate.world.schedule import (
     MOST,
     NEW_GENERATIONS,
@@ -29,7 +29,7 @@ from tests.jobset_gate.world.schedule import (
     cut_down,
     play,
 )
-from tests.jobset_gate.world.world import Fate
+from tests.jobset_gate.world.world import RunEnding
 
 DEEP = os.environ.get("HYPOTHESIS_PROFILE") == "deep"
 WALKS = 40_000 if DEEP else 800
@@ -39,7 +39,7 @@ EXAMPLES = 5_000 if DEEP else 100
 pytestmark = pytest.mark.timeout(3600 if DEEP else 120)
 
 SHAPES = st.builds(
-    Shape,
+    GangShape,
     replicas=st.integers(1, 2),
     width=st.integers(1, 2),
     loaders=st.integers(0, 2),
@@ -47,7 +47,7 @@ SHAPES = st.builds(
     releases_on_timeout=st.booleans(),
     pods_restart=st.booleans(),
 )
-FATES = st.builds(Fate, all_start=st.booleans(), by_gate=st.booleans(), resume=st.booleans())
+FATES = st.builds(RunEnding, all_start=st.booleans(), by_gate=st.booleans(), resume=st.booleans())
 DRAWN = st.integers(0, MOST)
 
 
@@ -69,7 +69,7 @@ def test_no_random_schedule_makes_an_early_stale_or_double_verdict_and_every_one
 
 REMEMBERED = {
     "a controller whose view of the JobSet is an attempt behind drops the clock": Schedule(
-        shape=Shape(replicas=1, width=3, loaders=1),
+        shape=GangShape(replicas=1, width=3, loaders=1),
         replicas=2,
         steps=(
             Step("everything_calms_down"),
@@ -82,7 +82,7 @@ REMEMBERED = {
         ),
     ),
     "a succeeded pod of a NonIndexed Job stands in for one that has yet to start after a resume": Schedule(
-        shape=Shape(width=1, loaders=2),
+        shape=GangShape(width=1, loaders=2),
         steps=(
             Step("everything_calms_down"),
             Step("pods_start", 3),
@@ -99,7 +99,7 @@ REMEMBERED = {
         ),
     ),
     "pods of a Job that is still suspended count when the JobSet is not": Schedule(
-        shape=Shape(width=2),
+        shape=GangShape(width=2),
         steps=(
             Step("the_cluster_acts"),
             Step("pods_start"),
@@ -112,7 +112,7 @@ REMEMBERED = {
         ),
     ),
     "a controller whose view of the JobSet is an attempt behind takes back the verdict": Schedule(
-        shape=Shape(width=1),
+        shape=GangShape(width=1),
         replicas=2,
         steps=(
             Step("everything_calms_down"),
@@ -127,9 +127,9 @@ REMEMBERED = {
         ),
     ),
     "a pod that ran on through a suspension starts the clock of the next generation in the past": Schedule(
-        shape=Shape(width=2),
+        shape=GangShape(width=2),
         straggler=True,
-        fate=Fate(all_start=False),
+        fate=RunEnding(all_start=False),
         steps=(
             Step("the_cluster_acts"),
             Step("pods_start"),
@@ -141,9 +141,9 @@ REMEMBERED = {
         ),
     ),
     "a pod is lost while it is looked whether a stranger's ConfigMap has gone": Schedule(
-        shape=Shape(width=1, timeout=60),
+        shape=GangShape(width=1, timeout=60),
         replicas=2,
-        fate=Fate(all_start=False, by_gate=False),
+        fate=RunEnding(all_start=False, by_gate=False),
         steps=(
             Step("a_controller_hears_and_works", 3, 10),
             Step("somebody_destroys_the_gate", 4, 10),
@@ -155,8 +155,8 @@ REMEMBERED = {
         ),
     ),
     "it is suspended while its pods are read once more before its time is up": Schedule(
-        shape=Shape(width=2, pods_restart=True),
-        fate=Fate(by_annotation=False),
+        shape=GangShape(width=2, pods_restart=True),
+        fate=RunEnding(by_annotation=False),
         steps=(
             Step("the_cluster_acts", 8, 7),
             Step("some_news_arrives", 4, 10),
@@ -173,8 +173,8 @@ REMEMBERED = {
         ),
     ),
     "a gate that was made and lost between two lists is believed in": Schedule(
-        shape=Shape(width=2),
-        fate=Fate(all_start=False),
+        shape=GangShape(width=2),
+        fate=RunEnding(all_start=False),
         steps=(
             Step("a_controller_hears_and_works", 0, 1),
             Step("somebody_destroys_the_gate"),
@@ -204,7 +204,7 @@ class Machine(RuleBasedStateMachine):
         troubles=st.lists(st.sampled_from((*NEW_GENERATIONS, *TROUBLES)), max_size=5, unique=True),
     )
     def begin(
-        self, *, shape: Shape, replicas: int, suspended: bool, straggler: bool, fate: Fate, troubles: list[str]
+        self, *, shape: GangShape, replicas: int, suspended: bool, straggler: bool, fate: RunEnding, troubles: list[str]
     ) -> None:
         self.fate, self.menu = fate, (*ORDINARY, *troubles)
         self.run = Run(Schedule(shape, replicas, suspended, straggler))

@@ -4,16 +4,16 @@ from typing import Any
 
 import pytest
 
-from jobset_gate.groups.candidates import Check
-from jobset_gate.groups.model import Way
+from jobset_gate.groups.candidates import CapacityCheck
+from jobset_gate.groups.model import Format
 from jobset_gate.settings import BadSettings, Groups, Native, load
 
 
 def test_nothing_given_is_what_the_contract_says() -> None:
     made = load({"groups": {}}).groups
     assert made == load(None).groups == Groups()
-    assert (made.enabled, made.ways, made.scheduler_names) == (True, tuple(Way), ("default-scheduler",))
-    assert (made.capacity_check, made.native, made.across_namespaces) == (Check.FIT, Native.OFF, False)
+    assert (made.enabled, made.ways, made.scheduler_names) == (True, tuple(Format), ("default-scheduler",))
+    assert (made.capacity_check, made.native, made.across_namespaces) == (CapacityCheck.FIT, Native.OFF, False)
     assert (made.wait_seconds, made.starvation_seconds, made.gate_concurrency) == (600, 300, 32)
 
 
@@ -30,9 +30,9 @@ def test_keys_are_camel_case_and_words_those_of_the_charts_values() -> None:
         "gateConcurrency": 8,
     }
     made = load({"groups": values}).groups
-    assert (made.enabled, made.ways) == (False, (Way.KEP_24, Way.ALIBABA))
+    assert (made.enabled, made.ways) == (False, (Format.KEP_24, Format.ALIBABA))
     assert made.scheduler_names == ("default-scheduler", "second.example.com")
-    assert (made.capacity_check, made.native, made.across_namespaces) == (Check.PROBE, Native.ON, True)
+    assert (made.capacity_check, made.native, made.across_namespaces) == (CapacityCheck.PROBE, Native.ON, True)
     assert (made.starvation_seconds, made.wait_seconds, made.gate_concurrency) == (0, 60, 8)
 
 
@@ -68,5 +68,5 @@ def test_a_bad_value_is_told_with_its_path(values: Any, line: str) -> None:
 def test_on_and_off_need_no_quotes() -> None:
     """Helm reads them as booleans."""
     made = load({"groups": {"native": True, "capacityCheck": False}}).groups
-    assert (made.native, made.capacity_check) == (Native.ON, Check.OFF)
+    assert (made.native, made.capacity_check) == (Native.ON, CapacityCheck.OFF)
     assert load({"groups": {"native": False}}).groups.native is Native.OFF

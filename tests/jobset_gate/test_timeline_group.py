@@ -9,18 +9,18 @@ from xml.etree import ElementTree as ET
 import msgspec
 import pytest
 
-from jobset_gate.cli.timeline.bars import bars
-from jobset_gate.cli.timeline.documents import document
-from jobset_gate.cli.timeline.table import table
-from jobset_gate.groups.record import Record, Stage
-from jobset_gate.groups.report import report
-from jobset_gate.picture import picture
-from jobset_gate.timeline import Doing, PodTimes, Step, Timeline
-from jobset_gate.timeline_group import make
-from jobset_gate.timeline_sums import idle
+from jobset_gate.cli.timeline.bars import timeline_bars
+from jobset_gate.cli.timeline.documents import timeline_json
+from jobset_gate.cli.timeline.table import timeline_table
+from jobset_gate.groups.record import AdmissionRecord, AdmissionState
+from jobset_gate.groups.report import group_status
+from jobset_gate.picture import timeline_svg
+from jobset_gate.timeline import Activity, PodTimeline, Step, Timeline
+from jobset_gate.timeline_group import pod_group_timeline
+from jobset_gate.timeline_sums import idle_devices
 from tests.jobset_gate.groups.builders import Json
 from tests.jobset_gate.groups.objects import TEN_O_CLOCK, key, pod, pod_group, record
-from tests.jobset_gate.groups.seeing import bound, group_seen, opened
+from tests.jobset_gate.groups.seeing import bound, group_snapshot, opened
 
 T0 = TEN_O_CLOCK
 NOW = T0 + 120
@@ -34,12 +34,12 @@ def gpu_pod(made: Json) -> Json:
 
 
 def told(
-    *pods: tuple[Json, Mapping[str, float]], now: float = NOW, decided: Record | None = OPEN, gone: Any = ()
+    *pods: tuple[Json, Mapping[str, float]], now: float = NOW, decided: AdmissionRecord | None = OPEN, gone: Any = ()
 ) -> Timeline:
     """A group of three with its PodGroup; of each pod the seconds after ten o'clock at which its status says what."""
-    seen = group_seen(*(body for body, _ in pods), group=pod_group(), record=decided)
+    seen = group_snapshot(*(body for body, _ in pods), group=pod_group(), record=decided)
     ways = [
-        PodTimes(
+        PodTimeline(
             name=member.name,
             uid=member.uid,
             node=member.node,
@@ -49,7 +49,7 @@ def told(
         )
         for member, (_, at) in zip(seen.members, pods, strict=True)
     ]
-    return make(report(seen, now), ways, now)
+    return pod_group_timeline(group_status(seen, now), ways, now)
 
 
 def whole(now: float = NOW) -> Timeline:
@@ -61,7 +61,7 @@ def whole(now: float = NOW) -> Timeline:
 
 def test_a_group_that_runs_is_told_from_its_gathering_to_its_last_main() -> None:
     it = whole()
-    text = table(it, idle(it, {"": 3600.0}), wide=False, every=False)
+    text = timeline_table(it, idle_devices(it, {"": 3600.0}), wide=False, every=False)
     assert text.splitlines()[:6] == [
         "PodGroup team/g: 3/3 pods are bound; it was opened 10s after its first pod was made (Fit)",
         "first pod made 2026-08-01T10:00:00Z",
@@ -76,7 +76,7 @@ def test_a_group_that_runs_is_told_from_its_gathering_to_its_last_main() -> None
 
 def test_devices_are_idle_from_their_pods_binding_until_the_minimum_runs() -> None:
     """Bound at 12, 15 and 20; all three run at 22: 10 + 7 + 2 seconds of eight devices each."""
-    (gpus,) = idle(whole(), {"": 3600.0})
+    (gpus,) = idle_devices(whole(), {"": 3600.0})
     assert (gpus.devices, gpus.seconds, gpus.unknown, gpus.cost) == (24, 8 * 19.0, 0, 8 * 19.0)
 
 
@@ -84,8 +84,8 @@ def test_while_one_is_missing_they_are_idle_up_to_now() -> None:
     late = (gpu_pod(opened("c", at=T0 + 10)), {"created": 0})
     there = [(gpu_pod(bound(name, at=T0 + 10)), {"created": 0, "scheduled": 20, "running": 22}) for name in "ab"]
     it = told(*there, late, now=T0 + 50, decided=msgspec.structs.replace(OPEN, satisfied=None))
-    assert idle(it)[0].seconds == 2 * 8 * 30
-    assert "2/3 pods are bound" in bars(it, idle(it), 100)
+    assert idle_devices(it)[0].seconds == 2 * 8 * 30
+    assert "2/3 pods are bound" in timeline_bars(it, idle_devices(it), 100)
 
 
 def test_what_is_no_longer_known_is_said_and_not_guessed() -> None:
@@ -93,20 +93,20 @@ def test_what_is_no_longer_known_is_said_and_not_guessed() -> None:
     it = told(*pods, gone={Step.RUNNING})
     assert it.placing is not None
     assert (it.placing.works, it.placing.working) == (True, None)
-    (gpus,) = idle(it)
+    (gpus,) = idle_devices(it)
     assert (gpus.seconds, gpus.unknown) == (0, 3)
-    text = table(it, idle(it), wide=False, every=False)
+    text = timeline_table(it, idle_devices(it), wide=False, every=False)
     assert any(line.split() == ["a", "+0s", "+10s", "+12s", "?", "10s"] for line in text.splitlines())
     assert "Note: of 3 pods the cluster no longer knows every time" in text
 
 
 def test_a_group_that_waits_is_held_by_its_gates() -> None:
     it = told((pod("a"), {"created": 0}), (pod("b"), {"created": 5}), decided=None, now=T0 + 30)
-    assert [[(span.doing, span.end - span.start) for span in one.spans(it.until)] for one in it.pods] == [
-        [(Doing.HELD, 30)],
-        [(Doing.HELD, 25)],
+    assert [[(span.activity, span.end - span.start) for span in one.spans(it.until)] for one in it.pods] == [
+        [(Activity.HELD, 30)],
+        [(Activity.HELD, 25)],
     ]
-    text = table(it, (), wide=False, every=False)
+    text = timeline_table(it, (), wide=False, every=False)
     assert text.startswith("PodGroup team/g: 0/3 pods are bound; it is not opened\n")
     assert "Note: 1 pod of its minimum of 3 is gone or was never made" in text
 
@@ -119,7 +119,7 @@ def test_pods_that_came_later_or_belong_to_an_earlier_generation_do_not_count_fo
     assert ([one.name for one in it.pods], [one.name for one in it.replacements]) == (["a", "b"], ["later"])
     assert it.origin == T0
     assert any("1 pod of an earlier generation" in note for note in it.notes)
-    text = table(it, (), wide=False, every=False)
+    text = timeline_table(it, (), wide=False, every=False)
     assert "when it was gathered is not known any more: pods have been replaced since" in text
     assert "Note: 1 pod made after it was opened" in text
 
@@ -130,7 +130,7 @@ def test_where_all_pods_have_been_made_anew_these_are_shown() -> None:
 
 
 def test_a_group_that_was_taken_back_says_why() -> None:
-    back = record((key(), 1), stage=Stage.CLOSED, rolled_back=2, why="1 of 3 pods were bound within 60s")
+    back = record((key(), 1), stage=AdmissionState.CLOSED, rolled_back=2, why="1 of 3 pods were bound within 60s")
     it = told((pod("a"), {"created": 0}), decided=back)
     assert it.notes[0] == "it was taken back 2 times: 1 of 3 pods were bound within 60s; what was before is not shown"
 
@@ -141,7 +141,7 @@ def test_its_picture_has_a_bar_for_each_or_a_band_for_many(many: int) -> None:
     ways = [{"created": 0, "scheduled": 12 + each * 40 / many, "running": 60} for each in range(many)]
     named = [made | {"metadata": made["metadata"] | {"name": f"p-{each}", "uid": f"u-{each}"}} for each in range(many)]
     it = told(*zip(named, ways, strict=True))
-    root = ET.fromstring(picture(it, idle(it)))  # noqa: S314 - it is our own
+    root = ET.fromstring(timeline_svg(it, idle_devices(it)))  # noqa: S314 - it is our own
     kinds = [each.get("class") for each in root.iter(f"{SVG}g")]
     assert kinds.count("pod") == (4 if many == 4 else 5)
     assert kinds.count("band") == (0 if many == 4 else 10)
@@ -154,7 +154,7 @@ def test_its_picture_has_a_bar_for_each_or_a_band_for_many(many: int) -> None:
 
 def test_documents_are_for_programs() -> None:
     it = whole()
-    found = document(it, idle(it))
+    found = timeline_json(it, idle_devices(it))
     assert (found["of"], found["expectedPods"], found["group"]["minimum"]) == ("PodGroup", 3, 3)
     assert (found["group"]["gathered"], found["group"]["placementSkewSeconds"]) == ("2026-08-01T10:00:02Z", 8.0)
     assert found["pods"][0]["times"] == {

@@ -6,15 +6,15 @@ import msgspec
 import pytest
 
 from jobset_gate import names
-from jobset_gate.model import ConditionSeen, Generation, Kind, ReplicatedJobSeen
-from jobset_gate.timeline import PodTimes, Timeline
-from jobset_gate.timeline_make import make
+from jobset_gate.model import ConditionSeen, Generation, ReplicatedJobSeen, VerdictKind
+from jobset_gate.timeline import PodTimeline, Timeline
+from jobset_gate.timeline_make import gang_timeline
 from jobset_gate.timeline_words import headline, sentences
 from tests.jobset_gate import gangs
 from tests.jobset_gate.timelines import GPUS, T0, held, pod, through
 
 AT_30 = "2027-01-15T08:00:30Z"
-OPEN = gangs.gate(verdict=gangs.verdict(), waiting_since=gangs.clock())
+OPEN = gangs.config_map(verdict=gangs.verdict(), waiting_since=gangs.clock())
 
 
 def told(since: str = AT_30, status: str = "True", reason: str = names.REASON_STARTED) -> ConditionSeen:
@@ -25,8 +25,8 @@ def workers(**changes: Any) -> ReplicatedJobSeen:
     return gangs.replicated_job(**changes)
 
 
-def made(*pods: PodTimes, gate: Any = None, job: ReplicatedJobSeen | None = None, **jobset: Any) -> Timeline:
-    return make(gangs.jobset(job or workers(), **jobset), gate, pods, T0 + 60)
+def made(*pods: PodTimeline, gate: Any = None, job: ReplicatedJobSeen | None = None, **jobset: Any) -> Timeline:
+    return gang_timeline(gangs.jobset(job or workers(), **jobset), gate, pods, T0 + 60)
 
 
 def test_a_release_and_when_it_was() -> None:
@@ -41,13 +41,13 @@ def test_devices_are_those_of_the_template() -> None:
 
 
 def test_while_the_gate_is_closed_there_is_no_verdict() -> None:
-    it = made(held(0), gate=gangs.gate(), condition=told(status="False", reason=names.REASON_WAITING))
+    it = made(held(0), gate=gangs.config_map(), condition=told(status="False", reason=names.REASON_WAITING))
     assert (it.verdict, it.opened) == ("", None)
 
 
 def test_a_config_map_without_a_verdict_is_believed_before_the_condition() -> None:
     """The condition is written last (A6), so it lags behind."""
-    it = made(held(0), gate=gangs.gate(), condition=told())
+    it = made(held(0), gate=gangs.config_map(), condition=told())
     assert (it.verdict, it.opened) == ("", None)
 
 
@@ -57,8 +57,10 @@ def test_without_the_config_map_the_condition_tells() -> None:
 
 
 def test_a_timeout_has_no_time_of_its_own() -> None:
-    verdict = gangs.verdict(Kind.TIMEOUT, names.REASON_TIMED_OUT)
-    it = made(held(0, gave_up=T0 + 40, alive=False), gate=gangs.gate(verdict=verdict), condition=told(status="False"))
+    verdict = gangs.verdict(VerdictKind.TIMEOUT, names.REASON_TIMED_OUT)
+    it = made(
+        held(0, gave_up=T0 + 40, alive=False), gate=gangs.config_map(verdict=verdict), condition=told(status="False")
+    )
     assert (it.verdict, it.opened) == ("TimedOut", None)
 
 
@@ -66,7 +68,7 @@ def test_a_timeout_has_no_time_of_its_own() -> None:
     "stale",
     [
         {"gate": OPEN, "attempt": 1},
-        {"gate": gangs.gate(), "attempt": 1},
+        {"gate": gangs.config_map(), "attempt": 1},
         {"gate": None, "attempt": 1},
     ],
 )
@@ -103,7 +105,7 @@ def test_all_pods_of_a_job_without_indexes_are_shown() -> None:
 
 def test_a_replacement_does_not_stretch_the_start() -> None:
     late = pod(1, at={"created": 5000, "scheduled": 5001, "started": 5002, "released": 5002, "running": 5004})
-    it = make(gangs.jobset(condition=told()), OPEN, (through(0), late), T0 + 6000)
+    it = gang_timeline(gangs.jobset(condition=told()), OPEN, (through(0), late), T0 + 6000)
     assert (len(it.pods), len(it.replacements)) == (1, 1)
     assert it.until < T0 + 100
     assert any("made after the gate was opened" in note for note in it.notes)
@@ -132,8 +134,8 @@ LATE = "timed out after 300s: 1/2 pods started; missing: 1 pod: Unscheduled: no 
 def test_a_gang_whose_pods_went_with_its_jobset_keeps_the_verdicts_count_its_words_and_its_moment(
     *, kept: bool
 ) -> None:
-    verdict = msgspec.structs.replace(gangs.verdict(Kind.TIMEOUT, names.REASON_TIMED_OUT), message=LATE)
-    gate = gangs.gate(verdict=verdict if kept else None, waiting_since=gangs.clock())
+    verdict = msgspec.structs.replace(gangs.verdict(VerdictKind.TIMEOUT, names.REASON_TIMED_OUT), message=LATE)
+    gate = gangs.config_map(verdict=verdict if kept else None, waiting_since=gangs.clock())
     said = ConditionSeen(
         status="False", reason=names.REASON_TIMED_OUT, message=f"{LATE} (uid u-1, attempt 0, epoch 0)", since=AT_30
     )

@@ -6,15 +6,15 @@ import msgspec
 
 from jobset_gate import timeline_read
 from jobset_gate.model import Generation
-from jobset_gate.timeline import PodTimes, Step
+from jobset_gate.timeline import PodTimeline, Step
 from tests.jobset_gate.objects import BARRIER, TEN_O_CLOCK, ended, pod, status
 
 RUNS = "2026-08-01T10:00:30Z"
 PASSED = status(BARRIER, exit=0)
 
 
-def read(body: dict[str, Any], pulls: dict[str, float] | None = None) -> PodTimes:
-    return timeline_read.pod(msgspec.json.decode(msgspec.json.encode(body), type=timeline_read.Pod), pulls)
+def read(body: dict[str, Any], pulls: dict[str, float] | None = None) -> PodTimeline:
+    return timeline_read.decode_pod(msgspec.json.decode(msgspec.json.encode(body), type=timeline_read.TimedPod), pulls)
 
 
 def mains(*found: Any, phase: str = "Running", init: Any = PASSED) -> dict[str, Any]:
@@ -23,7 +23,7 @@ def mains(*found: Any, phase: str = "Running", init: Any = PASSED) -> dict[str, 
     return body
 
 
-def seconds(it: PodTimes) -> dict[str, float]:
+def seconds(it: PodTimeline) -> dict[str, float]:
     return {str(step): at - TEN_O_CLOCK for step, at in it.times.items()}
 
 
@@ -32,7 +32,7 @@ def test_a_pod_at_the_gate() -> None:
     assert seconds(it) == {"created": 0, "scheduled": 5, "started": 30}
     assert (it.slot, it.node, it.alive) == ("workers-2/17", "node-7", True)
     assert it.generation == Generation("jobset-uid", 1, 3)
-    assert it.lost == {Step.PULLED}
+    assert it.unknown_steps == {Step.PULLED}
 
 
 def test_a_pod_that_runs_with_all_its_events() -> None:
@@ -41,13 +41,13 @@ def test_a_pod_that_runs_with_all_its_events() -> None:
     assert seconds(it) == {
         "created": 0, "scheduled": 5, "pulled": 29, "started": 30, "released": 40, "mainPulled": 44, "running": 45,
     }  # fmt: skip
-    assert (it.lost, it.gave_up, it.ended) == (frozenset(), None, None)
+    assert (it.unknown_steps, it.gave_up, it.ended) == (frozenset(), None, None)
 
 
 def test_the_images_are_there_when_that_of_every_container_is() -> None:
     body = mains(status("pytorch", running="2026-08-01T10:00:45Z"))
     body["spec"]["containers"].append({"name": "sidecar", "image": "log:1"})
-    assert Step.MAIN_PULLED in read(body, {"pytorch": TEN_O_CLOCK + 44}).lost
+    assert Step.MAIN_PULLED in read(body, {"pytorch": TEN_O_CLOCK + 44}).unknown_steps
     both = read(body, {"pytorch": TEN_O_CLOCK + 44, "sidecar": TEN_O_CLOCK + 46})
     assert seconds(both)["mainPulled"] == 46
 
@@ -65,13 +65,13 @@ def test_a_container_started_once_again_remembers_its_first_run() -> None:
 def test_after_more_runs_the_first_is_lost() -> None:
     again = status("pytorch", running="2026-08-01T11:00:00Z", last=ended(1))
     it = read(mains(again))
-    assert Step.RUNNING in it.lost
+    assert Step.RUNNING in it.unknown_steps
     assert Step.RUNNING not in it.times
 
 
 def test_a_crashed_container_has_run_though_it_waits() -> None:
     again = status("pytorch", waiting="CrashLoopBackOff", last=ended(1))
-    assert Step.RUNNING in read(mains(again)).lost
+    assert Step.RUNNING in read(mains(again)).unknown_steps
 
 
 def test_a_timeout_at_the_gate() -> None:
@@ -91,10 +91,10 @@ def test_a_pod_without_a_node() -> None:
     body["status"] = {"phase": "Pending", "conditions": [{"type": "PodScheduled", "status": "False",
                                                           "lastTransitionTime": "2026-08-01T10:00:05Z"}]}  # fmt: skip
     it = read(body)
-    assert (seconds(it), it.lost, it.node) == ({"created": 0}, frozenset(), "")
+    assert (seconds(it), it.unknown_steps, it.node) == ({"created": 0}, frozenset(), "")
 
 
 def test_a_bound_pod_whose_condition_is_gone_was_scheduled_at_a_time_not_known() -> None:
     body = pod()
     body["status"] = {"phase": "Pending"}
-    assert read(body).lost == {Step.SCHEDULED}
+    assert read(body).unknown_steps == {Step.SCHEDULED}

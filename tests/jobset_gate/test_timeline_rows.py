@@ -3,14 +3,14 @@
 from hypothesis import given, settings
 
 from jobset_gate.timeline import Step, Timeline
-from jobset_gate.timeline_rows import BANDS, MOST_JOBS, MOST_PODS, SLOWEST, median, rows
+from jobset_gate.timeline_rows import BANDS, MOST_JOBS, MOST_PODS, SLOWEST, median_pod, rows
 from tests.jobset_gate.timelines import T0, held, pod, through, timeline, timelines
 
 
 def test_sixty_pods_have_a_row_each_in_their_order() -> None:
     found = rows(timeline(*(through(it) for it in range(MOST_PODS))))
     assert [row.label for row in found] == [f"workers-0/{it}" for it in range(MOST_PODS)]
-    assert not any(row.band or row.slow for row in found)
+    assert not any(row.is_band or row.slow for row in found)
 
 
 def test_four_thousand_are_tenths_by_when_they_came() -> None:
@@ -19,22 +19,22 @@ def test_four_thousand_are_tenths_by_when_they_came() -> None:
     labels = [row.label for row in found]
     assert labels[:3] == ["leader", "workers 0-10%", "workers 10-20%"]
     assert labels[10:] == ["workers 90-100%", *(f"workers-0/{it}" for it in range(3994, 3999))]
-    starts = [row.way.times[Step.STARTED] for row in found[1:11]]
+    starts = [row.pod.times[Step.STARTED] for row in found[1:11]]
     assert starts == sorted(starts)
     first = next(it for it in found[1].sums if it.step is Step.STARTED)
     assert (first.first, first.last) == (T0 + 10, T0 + 10 + 398 / 100)
 
 
 def test_a_band_has_reached_what_half_of_it_has() -> None:
-    some = median([held(0, start=10), held(1, start=20), pod(2, at={"created": 0})])
+    some = median_pod([held(0, start=10), held(1, start=20), pod(2, at={"created": 0})])
     assert some.times[Step.STARTED] == T0 + 20
-    few = median([held(0, start=10), pod(1, at={"created": 0}), pod(2, at={"created": 0})])
+    few = median_pod([held(0, start=10), pod(1, at={"created": 0}), pod(2, at={"created": 0})])
     assert Step.STARTED not in few.times
 
 
 def test_a_band_of_lost_times_is_not_known() -> None:
-    some = median([pod(it, at={"created": 0, "released": 9}) for it in range(3)])
-    assert Step.STARTED in some.lost
+    some = median_pod([pod(it, at={"created": 0, "released": 9}) for it in range(3)])
+    assert Step.STARTED in some.unknown_steps
 
 
 def test_those_that_never_came_are_the_last() -> None:
@@ -46,7 +46,7 @@ def test_those_that_never_came_are_the_last() -> None:
 
 def test_a_hundred_replicated_jobs_are_not_told_apart() -> None:
     found = rows(timeline(*(through(0, job=f"j{it}") for it in range(100))))
-    assert {row.label.split()[0] for row in found if row.band} == {"all"}
+    assert {row.label.split()[0] for row in found if row.is_band} == {"all"}
 
 
 @given(timelines())
@@ -58,6 +58,6 @@ def test_nobody_is_left_out_or_counted_twice(it: Timeline) -> None:
     for row in found:
         for told in row.sums:
             assert told.known + told.lost + told.pending == row.count
-            half = row.way.times.get(told.step)
+            half = row.pod.times.get(told.step)
             if half is not None and told.first is not None and told.last is not None:
                 assert told.first <= half <= told.last

@@ -16,11 +16,11 @@ RANGE = "must be an integer from 1 to 2147483647"
 
 
 def told(new: Json, old: Json | None = None, settings: Settings = validate.DEFAULT) -> list[str]:
-    return [str(it) for it in validate.violations(new, old, settings=settings)]
+    return [str(it) for it in validate.field_errors(new, old, settings=settings)]
 
 
 def paths(new: Json, old: Json | None = None) -> list[str]:
-    return [it.path for it in validate.violations(new, old)]
+    return [it.path for it in validate.field_errors(new, old)]
 
 
 # --- The config's form ----------------------------------------------------------------------------------------------
@@ -160,7 +160,7 @@ def test_all_violations_come_in_one_answer() -> None:
     ],
 )
 def test_a_config_annotation_is_held_to_the_same_rules(text: str, path: str, hint: str) -> None:
-    (violation,) = validate.violations(jobset(config=False, notes={names.CONFIG: text}))
+    (violation,) = validate.field_errors(jobset(config=False, notes={names.CONFIG: text}))
     assert violation.path == path
     assert hint in violation.message
 
@@ -288,7 +288,7 @@ def test_a_barrier_left_over_in_a_job_that_is_no_target_is_rejected() -> None:
     ],
 )
 def test_windows_pods_are_rejected_only_as_targets(pod: Json, path: str) -> None:
-    (violation,) = validate.violations(jobset(replicated(pod=pod)))
+    (violation,) = validate.field_errors(jobset(replicated(pod=pod)))
     assert violation.path == path
     assert "Windows" in violation.message
     assert told(jobset(replicated(pod=pod), replicated("b"), config={"targetReplicatedJobs": ["b"]})) == []
@@ -338,7 +338,7 @@ IN_ORDER = {"startupPolicy": {"startupPolicyOrder": "InOrder"}}
 
 
 def test_several_targets_in_order_are_rejected() -> None:
-    (violation,) = validate.violations(jobset(replicated("a"), replicated("b"), replicated("c"), spec=IN_ORDER))
+    (violation,) = validate.field_errors(jobset(replicated("a"), replicated("b"), replicated("c"), spec=IN_ORDER))
     assert (violation.path, violation.value) == ("spec.startupPolicy.startupPolicyOrder", "InOrder")
     assert "a, b, c" in violation.message
 
@@ -363,7 +363,7 @@ def depends(name: str, *on: str, status: str = "Ready", **more: Any) -> Json:
 @pytest.mark.parametrize("status", ["Ready", "Complete"])
 def test_a_target_that_depends_on_another_is_rejected(status: str) -> None:
     given = jobset(replicated("loaders"), depends("workers", "loaders", status=status))
-    (violation,) = validate.violations(given)
+    (violation,) = validate.field_errors(given)
     assert (violation.path, violation.value) == ("spec.replicatedJobs[1].dependsOn", ["loaders"])
     assert "workers -> loaders" in violation.message
 
@@ -375,7 +375,7 @@ def test_a_chain_through_an_untargeted_job_is_rejected_and_named() -> None:
         depends("workers", "proxy", status="Complete"),
         config={"targetReplicatedJobs": ["workers", "loaders"]},
     )
-    (violation,) = validate.violations(given)
+    (violation,) = validate.field_errors(given)
     assert "workers -> proxy -> loaders" in violation.message
 
 
@@ -415,7 +415,7 @@ IN_PLACE = {"failurePolicy": {"restartStrategy": "InPlaceRestart"}}
 
 @pytest.mark.parametrize("notes", [None, {names.ON_TIMEOUT: "Fail"}])
 def test_restarting_in_place_is_rejected_with_on_timeout_fail(notes: Json | None) -> None:
-    (violation,) = validate.violations(jobset(spec=IN_PLACE, notes=notes))
+    (violation,) = validate.field_errors(jobset(spec=IN_PLACE, notes=notes))
     assert (violation.path, violation.value) == ("spec.failurePolicy.restartStrategy", "InPlaceRestart")
     assert "jobset-gate.dev/on-timeout to Release" in violation.message
 

@@ -4,10 +4,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from jobset_gate.config import canonical, parse_note, same, stored
+from jobset_gate.config import canonical, is_equivalent, parse_annotation, stored_config
 from jobset_gate.errors import Malformed
 from jobset_gate.model import Config
-from jobset_gate.violation import Violation, at, shown
+from jobset_gate.violation import FieldError, child_path, format_value
 
 
 @pytest.mark.parametrize(
@@ -24,7 +24,7 @@ from jobset_gate.violation import Violation, at, shown
 def test_a_stored_config_is_the_fields_or_the_annotations(
     field: bytes | None, annotation: str | None, config: Config
 ) -> None:
-    assert stored(field, annotation) == config
+    assert stored_config(field, annotation) == config
 
 
 @pytest.mark.parametrize(
@@ -40,7 +40,7 @@ def test_a_stored_config_that_nobody_can_read_is_malformed_and_says_where(
     field: bytes | None, annotation: str | None, where: str
 ) -> None:
     with pytest.raises(Malformed) as problem:
-        stored(field, annotation)
+        stored_config(field, annotation)
     assert str(problem.value).startswith(where)
     assert "must be must" not in str(problem.value)
 
@@ -54,14 +54,14 @@ configs = st.builds(
 
 @given(configs)
 def test_the_canonical_text_reads_back_as_the_config(config: Config) -> None:
-    read = parse_note(canonical(config)).config
+    read = parse_annotation(canonical(config)).config
     assert read == config
 
 
 @given(configs, configs)
 def test_the_order_of_targets_has_no_meaning(one: Config, other: Config) -> None:
-    assert same(one, Config(timeout=one.timeout, targets=one.targets[::-1]))
-    assert same(one, other) == same(other, one)
+    assert is_equivalent(one, Config(timeout=one.timeout, targets=one.targets[::-1]))
+    assert is_equivalent(one, other) == is_equivalent(other, one)
 
 
 def test_a_config_is_compact_json_with_only_what_it_says() -> None:
@@ -82,15 +82,15 @@ def test_a_config_is_compact_json_with_only_what_it_says() -> None:
     ],
 )
 def test_a_path_is_written_as_kubectl_writes_it(path: str, key: str | int, whole: str) -> None:
-    assert at(path, key) == whole
+    assert child_path(path, key) == whole
 
 
 @pytest.mark.parametrize("value", ["x" * 10_000, "\ud800", object(), float("nan"), [[[]]], 10**400])
 def test_any_value_can_be_shown_on_one_short_line(value: object) -> None:
-    text = shown(value)
+    text = format_value(value)
     assert len(text) <= 120
     assert "\n" not in text
 
 
 def test_a_violation_reads_path_value_message() -> None:
-    assert str(Violation("spec.x", "a", "must be b")) == 'spec.x: "a": must be b'
+    assert str(FieldError("spec.x", "a", "must be b")) == 'spec.x: "a": must be b'

@@ -7,7 +7,7 @@ from hypothesis import example, given
 from hypothesis import strategies as st
 
 from jobset_gate import names, terminal_text, verdicts
-from jobset_gate.model import Generation, Kind, Verdict, WaitingSince
+from jobset_gate.model import Generation, Verdict, VerdictKind, WaitingSince
 
 UIDS = st.from_regex(r"[0-9a-f-]{1,36}", fullmatch=True)
 COUNTS = st.integers(0, 10**9 - 1)
@@ -18,8 +18,10 @@ CAUSES = st.sampled_from((names.REASON_STARTED, names.REASON_TIMED_OUT, names.RE
 MESSAGES = st.text(max_size=300).map(terminal_text.lines)
 
 
-@given(st.sampled_from(Kind), GENERATIONS, CAUSES, MESSAGES)
-def test_a_verdict_is_read_back_as_it_was_written(kind: Kind, generation: Generation, cause: str, message: str) -> None:
+@given(st.sampled_from(VerdictKind), GENERATIONS, CAUSES, MESSAGES)
+def test_a_verdict_is_read_back_as_it_was_written(
+    kind: VerdictKind, generation: Generation, cause: str, message: str
+) -> None:
     verdict = Verdict(kind=kind, generation=generation, cause=cause, message=message.rstrip("\n"))
     assert verdicts.parse(verdicts.render(verdict)) == verdict
 
@@ -60,7 +62,9 @@ def test_no_text_makes_the_reader_raise(text: str) -> None:
 
 
 def test_the_first_line_is_for_a_shell_script_and_the_rest_for_people() -> None:
-    verdict = Verdict(kind=Kind.TIMEOUT, generation=Generation("u-1", 2, 3), cause="TimedOut", message="300s are over")
+    verdict = Verdict(
+        kind=VerdictKind.TIMEOUT, generation=Generation("u-1", 2, 3), cause="TimedOut", message="300s are over"
+    )
     assert verdicts.render(verdict) == "timeout u-1 2 3 TimedOut\n300s are over\n"
 
 
@@ -72,7 +76,7 @@ def test_a_verdict_that_a_tenant_wrote_brings_no_control_characters_with_it() ->
 
 
 def test_a_verdict_may_be_without_words() -> None:
-    verdict = Verdict(kind=Kind.RELEASE, generation=Generation("u-1", 0, 0), cause="AllPodsStarted")
+    verdict = Verdict(kind=VerdictKind.RELEASE, generation=Generation("u-1", 0, 0), cause="AllPodsStarted")
     assert verdicts.render(verdict) == "release u-1 0 0 AllPodsStarted\n"
 
 
@@ -88,7 +92,7 @@ def test_a_verdict_may_be_without_words() -> None:
         "release u-1  0 AllPodsStarted",
         "release u-1 0 0 ",
         "release u-1 0 0 Because",
-        "release u-1 0 0 AllPodsStarted\n" + "x" * verdicts.LONGEST,
+        "release u-1 0 0 AllPodsStarted\n" + "x" * verdicts.MAX_VERDICT_LENGTH,
         "Release u-1 0 0 AllPodsStarted",
         "open u-1 0 0 AllPodsStarted",
         "release u-1 -1 0 AllPodsStarted",
@@ -129,14 +133,14 @@ def test_what_we_would_not_have_written_is_no_clock(text: str) -> None:
     [(None, 0), ("", 0), ("0", 0), ("7", 7), ("1023", 1023), ("1024", 1024), ("007", 7), ("-1", 0), ("x", 0), ("٣", 0)],
 )
 def test_an_epoch_that_is_absent_or_garbage_is_the_first(text: str | None, epoch: int) -> None:
-    assert verdicts.epoch(text) == epoch
+    assert verdicts.parse_epoch(text) == epoch
 
 
 @pytest.mark.parametrize("character", ["a", "ä", "€", "😀"])
 @pytest.mark.parametrize("shift", range(4))
 def test_a_message_takes_at_most_one_kibibyte_and_ends_at_a_character(character: str, shift: int) -> None:
     message = "x" * shift + character * 2000
-    verdict = Verdict(kind=Kind.TIMEOUT, generation=Generation("u-1", 0, 0), cause="TimedOut", message=message)
+    verdict = Verdict(kind=VerdictKind.TIMEOUT, generation=Generation("u-1", 0, 0), cause="TimedOut", message=message)
     head, _, said = verdicts.render(verdict).partition("\n")
     assert head == "timeout u-1 0 0 TimedOut"
     kept = said.removesuffix("\n")
@@ -146,12 +150,12 @@ def test_a_message_takes_at_most_one_kibibyte_and_ends_at_a_character(character:
 
 
 def test_a_message_of_just_the_limit_is_kept_whole() -> None:
-    assert verdicts.shorten("€" * 341 + "x", 1024) == "€" * 341 + "x"
-    assert verdicts.shorten("€" * 341 + "xy", 1024) == "€" * 340 + "..."
+    assert verdicts.truncate("€" * 341 + "x", 1024) == "€" * 341 + "x"
+    assert verdicts.truncate("€" * 341 + "xy", 1024) == "€" * 340 + "..."
 
 
 def test_a_verdict_that_was_cut_is_stored_the_same_way_again() -> None:
-    long = Verdict(kind=Kind.TIMEOUT, generation=Generation("u-1", 0, 0), cause="TimedOut", message="€" * 2000)
+    long = Verdict(kind=VerdictKind.TIMEOUT, generation=Generation("u-1", 0, 0), cause="TimedOut", message="€" * 2000)
     text = verdicts.render(long)
     back = verdicts.parse(text)
     assert back is not None
@@ -160,5 +164,5 @@ def test_a_verdict_that_was_cut_is_stored_the_same_way_again() -> None:
 
 def test_a_gate_holds_only_what_there_is() -> None:
     clock = WaitingSince(generation=Generation("u-1", 0, 0), at=0.0)
-    assert verdicts.gate_data(None, None) == {}
-    assert verdicts.gate_data(None, clock) == {"waiting-since": "u-1 0 0 1970-01-01T00:00:00.000Z"}
+    assert verdicts.config_map_data(None, None) == {}
+    assert verdicts.config_map_data(None, clock) == {"waiting-since": "u-1 0 0 1970-01-01T00:00:00.000Z"}

@@ -10,7 +10,7 @@ import pytest
 from jobset_gate.kube.access import Access
 from jobset_gate.kube.client import Client
 from jobset_gate.sim.clock import VirtualLoop
-from tests.kube.scripted import Scripted
+from tests.kube.scripted import ScriptedServer
 
 
 def pytest_asyncio_loop_factories(item: pytest.Item) -> Mapping[str, Callable[[], asyncio.AbstractEventLoop]]:
@@ -25,16 +25,16 @@ def real_time() -> None:
 
 
 @pytest.fixture
-async def server() -> AsyncIterator[Scripted]:
+async def server() -> AsyncIterator[ScriptedServer]:
     """An API server that does what the test says."""
-    scripted = Scripted()
+    scripted = ScriptedServer()
     await scripted.start()
     yield scripted
     await scripted.stop()
 
 
 @pytest.fixture
-async def client(server: Scripted) -> AsyncIterator[Client]:
+async def client(server: ScriptedServer) -> AsyncIterator[Client]:
     """A client of `server`."""
     async with Client(Access(server.url)) as opened:
         yield opened

@@ -10,7 +10,7 @@ from aiohttp import web
 MIB = 1024 * 1024
 
 
-class Heavy:
+class LargeListServer:
     """Answers a list with as many of `items`, JSON already, as its limit asks for."""
 
     def __init__(self, items: Sequence[bytes]) -> None:

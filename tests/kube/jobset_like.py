@@ -10,7 +10,7 @@ from jobset_gate.kube.resources import Resource
 
 
 @dataclass(frozen=True)
-class JobSetLike:
+class JobSetLikeCrd:
     """`manifest` is what its owner applies; two versions, so that the place in the list matters."""
 
     group: str = field(default_factory=lambda: f"t{secrets.token_hex(4)}.example.com")

@@ -13,7 +13,7 @@ from aiohttp import web
 Json = dict[str, Any]
 
 
-class Line(enum.Enum):
+class LineFault(enum.Enum):
     """What becomes of a candidate's request."""
 
     GOOD = "good"
@@ -29,7 +29,7 @@ class LeaseServer:
     def __init__(self) -> None:
         self.lease: Json | None = None
         self.version = 0
-        self.line: Callable[[str], Line] = lambda _: Line.GOOD
+        self.line: Callable[[str], LineFault] = lambda _: LineFault.GOOD
         self.delay = 12.0
         self.writes: list[tuple[float, str]] = []  # (loop time, candidate) of each write that was done
         self.queries: list[dict[str, str]] = []
@@ -67,19 +67,19 @@ class LeaseServer:
         self.queries.append(dict(request.query))
         body = await request.json() if request.method != "GET" else None
         match self.line(candidate):
-            case Line.HANGS:
+            case LineFault.HANGS:
                 await asyncio.Event().wait()
-            case Line.MUTE:
+            case LineFault.MUTE:
                 self._do(request.method, body, candidate)
                 await asyncio.Event().wait()
-            case Line.REFUSED:
+            case LineFault.REFUSED:
                 return web.json_response({"message": "scripted"}, status=500)
-            case Line.LATE:
+            case LineFault.LATE:
                 task = asyncio.create_task(self._do_late(request.method, body, candidate))
                 self._late.add(task)
                 task.add_done_callback(self._late.discard)
                 return await asyncio.shield(task)
-            case Line.GOOD:
+            case LineFault.GOOD:
                 pass
         return self._do(request.method, body, candidate)
 
@@ -103,18 +103,18 @@ class LeaseServer:
         return web.json_response(self.lease)
 
 
-def random_lines(seed: int, until: float) -> Callable[[str], Line]:
+def random_lines(seed: int, until: float) -> Callable[[str], LineFault]:
     """Trouble of every kind, each candidate in its own phases of some seconds; none after `until` (loop time)."""
     rng = random.Random(seed)  # noqa: S311 - it must repeat
-    phases: dict[str, tuple[float, Line]] = {}
+    phases: dict[str, tuple[float, LineFault]] = {}
 
-    def line(candidate: str) -> Line:
+    def line(candidate: str) -> LineFault:
         now = asyncio.get_running_loop().time()
         if now >= until:
-            return Line.GOOD
-        ends, kind = phases.get(candidate, (-1.0, Line.GOOD))
+            return LineFault.GOOD
+        ends, kind = phases.get(candidate, (-1.0, LineFault.GOOD))
         if now >= ends:
-            kind = rng.choice([Line.GOOD, Line.GOOD, Line.GOOD, *Line])
+            kind = rng.choice([LineFault.GOOD, LineFault.GOOD, LineFault.GOOD, *LineFault])
             phases[candidate] = (now + rng.uniform(1, 40), kind)
         return kind
 

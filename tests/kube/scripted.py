@@ -16,7 +16,7 @@ Json = dict[str, Any]
 
 
 @dataclass(frozen=True, slots=True)
-class Asked:
+class RecordedRequest:
     """A request as it came: `at` is loop time."""
 
     at: float
@@ -31,7 +31,7 @@ class Asked:
         return "watch" if "watch" in self.query else "list" if self.method == "GET" else self.method
 
 
-class Scripted:
+class ScriptedServer:
     """`put`, `drop` change what is there and tell the open watches, unless `tell=False`: then the event is lost.
 
     `lists`, `watches` and `others` hold the answers to the next requests of their kind; when they are used up the
@@ -41,7 +41,7 @@ class Scripted:
     def __init__(self) -> None:
         self.objects: dict[str, Json] = {}
         self.version = 100
-        self.asked: list[Asked] = []
+        self.requests: list[RecordedRequest] = []
         self.lists: deque[Answer] = deque()
         self.watches: deque[Answer] = deque()
         self.others: deque[Answer] = deque()
@@ -118,12 +118,12 @@ class Scripted:
         await self.until(lambda: self.count("watch") >= times and self.open_watches > 0)
 
     def count(self, verb: str) -> int:
-        return sum(asked.verb == verb for asked in self.asked)
+        return sum(asked.verb == verb for asked in self.requests)
 
     # --- answers
 
     async def _dispatch(self, request: web.Request) -> web.StreamResponse:
-        asked = Asked(
+        asked = RecordedRequest(
             asyncio.get_running_loop().time(),
             request.method,
             request.path,
@@ -131,7 +131,7 @@ class Scripted:
             dict(request.headers),
             await request.read(),
         )
-        self.asked.append(asked)
+        self.requests.append(asked)
         await self._tell_waiting()
         script, good = {
             "list": (self.lists, self.list),
@@ -197,7 +197,7 @@ def stream_of(*chunks: bytes) -> Answer:
     return answer
 
 
-async def silence(request: web.Request) -> web.StreamResponse:
+async def never_ending_watch(request: web.Request) -> web.StreamResponse:
     """A watch that is accepted and then says nothing, for ever."""
     response = web.StreamResponse()
     await response.prepare(request)
@@ -205,13 +205,13 @@ async def silence(request: web.Request) -> web.StreamResponse:
     return response
 
 
-async def hang(_: web.Request) -> web.StreamResponse:
+async def no_response(_: web.Request) -> web.StreamResponse:
     """No answer at all."""
     await asyncio.Event().wait()
     raise AssertionError
 
 
-async def hang_up(request: web.Request) -> web.StreamResponse:
+async def abort_connection(request: web.Request) -> web.StreamResponse:
     """The connection breaks before there is an answer."""
     assert request.transport is not None
     request.transport.abort()

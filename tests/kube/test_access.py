@@ -13,8 +13,8 @@ import pytest
 import yaml
 
 from jobset_gate.kube import access
-from jobset_gate.kube.access import discover, from_kubeconfig, in_cluster
-from jobset_gate.kube.errors import NoAccess
+from jobset_gate.kube.access import from_kubeconfig, in_cluster, load_access
+from jobset_gate.kube.errors import InvalidKubeConfig
 
 # ruff: noqa: ASYNC240 - small files of the test's own.
 
@@ -82,12 +82,12 @@ async def test_a_kubeconfig_that_is_no_good_is_an_error_that_names_it(
     path = tmp_path / "broken"
     if content is not None:
         path.write_text(content)
-    with pytest.raises(NoAccess, match=f"broken: .*{told}"):
+    with pytest.raises(InvalidKubeConfig, match=f"broken: .*{told}"):
         await from_kubeconfig(str(path))
 
 
 async def test_a_context_that_is_not_there_is_an_error(tmp_path: Path) -> None:
-    with pytest.raises(NoAccess, match="nowhere"):
+    with pytest.raises(InvalidKubeConfig, match="nowhere"):
         await from_kubeconfig(kubeconfig(tmp_path), "nowhere")
 
 
@@ -142,7 +142,7 @@ async def test_an_exec_plugins_token_is_used(tmp_path: Path, real_time: None) ->
     }
     found = await from_kubeconfig(kubeconfig(tmp_path, user=user))
     assert found.token is not None
-    assert found.refused is not None
+    assert found.token_rejected is not None
     assert await found.token() == "Bearer minted"
 
 
@@ -156,7 +156,7 @@ def account(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     (folder / "ca.crt").write_text("")
     monkeypatch.setenv("KUBERNETES_SERVICE_HOST", "fd00::1")
     monkeypatch.setenv("KUBERNETES_SERVICE_PORT", "6443")
-    monkeypatch.setattr(access, "_trust", lambda _: ssl.create_default_context())
+    monkeypatch.setattr(access, "_ca_context", lambda _: ssl.create_default_context())
     return folder
 
 
@@ -176,31 +176,31 @@ async def test_in_a_pod_its_service_account_is_used_and_its_token_read_again(acc
 async def test_a_token_that_was_refused_is_read_again_at_once_but_not_time_and_again(account: Path) -> None:
     found = in_cluster(account)
     assert found.token is not None
-    assert found.refused is not None
+    assert found.token_rejected is not None
     assert await found.token() == "first"
     (account / "token").write_text("second")
     assert await found.token() == "first"
-    found.refused()
+    found.token_rejected()
     assert await found.token() == "second"
     (account / "token").write_text("third")
-    found.refused()
+    found.token_rejected()
     assert await found.token() == "second"
     await asyncio.sleep(5)
     assert await found.token() == "second", "nobody has refused it since"
-    found.refused()
+    found.token_rejected()
     assert await found.token() == "third"
 
 
 async def test_outside_of_a_pod_there_is_no_service_account(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.delenv("KUBERNETES_SERVICE_HOST", raising=False)
-    with pytest.raises(NoAccess, match="not in a pod"):
+    with pytest.raises(InvalidKubeConfig, match="not in a pod"):
         in_cluster(tmp_path)
 
 
 async def test_a_broken_ca_is_an_error_that_names_the_file(account: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.undo()
     monkeypatch.setenv("KUBERNETES_SERVICE_HOST", "10.0.0.1")
-    with pytest.raises(NoAccess, match=r"ca\.crt"):
+    with pytest.raises(InvalidKubeConfig, match=r"ca\.crt"):
         in_cluster(account)
 
 
@@ -208,8 +208,8 @@ async def test_a_named_kubeconfig_comes_before_the_pods_account(
     account: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(access, "SERVICE_ACCOUNT", account)
-    assert (await discover(kubeconfig(tmp_path))).server == "http://127.0.0.1:1"
-    assert (await discover(kubeconfig(tmp_path), "two")).server == "http://127.0.0.1:2"
+    assert (await load_access(kubeconfig(tmp_path))).server == "http://127.0.0.1:1"
+    assert (await load_access(kubeconfig(tmp_path), "two")).server == "http://127.0.0.1:2"
 
 
 def test_reading_a_kubeconfig_does_not_import_what_checks_manifests(tmp_path: Path) -> None:

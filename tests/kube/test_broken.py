@@ -13,7 +13,7 @@ from aiohttp import (
 )
 from aiohttp.client_reqrep import ConnectionKey
 
-from jobset_gate.kube.broken import told
+from jobset_gate.kube.broken import describe_error
 
 KEY = ConnectionKey("10.0.0.1", 6443, True, True, None, None, None)
 
@@ -42,4 +42,4 @@ KEY = ConnectionKey("10.0.0.1", 6443, True, True, None, None, None)
     ],
 )
 def test_a_broken_connection_is_told_in_words(error: Exception, line: str) -> None:
-    assert told(error) == line
+    assert describe_error(error) == line

@@ -14,10 +14,10 @@ import pytest
 from jobset_gate.kube.access import from_kubeconfig
 from jobset_gate.kube.client import Client
 from jobset_gate.kube.errors import Forbidden, Unauthorized
-from jobset_gate.kube.problems import Kind
+from jobset_gate.kube.problems import WatchProblemKind
 from jobset_gate.kube.resources import CONFIGMAPS, Resource
-from tests.kube.tunnel import Tunnel
-from tests.kube.watched import Watched, watching
+from tests.kube.tunnel import TunnelProxy
+from tests.kube.watched import InformerHarness, running_informer
 from tests.support.planes import Real, fresh_name
 
 pytestmark = [pytest.mark.real, pytest.mark.usefixtures("real_time")]
@@ -96,16 +96,16 @@ def thing(namespace: str, name: str, value: str) -> dict[str, Any]:
 async def test_a_right_that_is_granted_later_is_noticed(tenant: Tenant) -> None:
     access = await from_kubeconfig(tenant.kubeconfig({"token": await tenant.token()}))
     async with Client(access) as client, asyncio.TaskGroup() as tasks:
-        watched = Watched(client, scope=tenant.namespace, field_selector="metadata.name=a")
+        watched = InformerHarness(client, scope=tenant.namespace, field_selector="metadata.name=a")
         run = tasks.create_task(watched.informer.run())
-        await watched.reports(Kind.LIST_FAILED)
-        assert "is forbidden" in watched.informer.trouble
-        assert f"{tenant.namespace}:gate" in watched.informer.trouble, "the text says who lacks the right"
+        await watched.reports(WatchProblemKind.LIST_FAILED)
+        assert "is forbidden" in watched.informer.list_error
+        assert f"{tenant.namespace}:gate" in watched.informer.list_error, "the text says who lacks the right"
         await tenant.allow()
         await watched.informer.wait_synced()
         await client.create(CONFIGMAPS, thing(tenant.namespace, "a", "1"))
         await watched.sees(a="1")
-        assert watched.informer.trouble == ""
+        assert watched.informer.list_error == ""
         with pytest.raises(Forbidden):
             await client.list(CONFIGMAPS)
         run.cancel()
@@ -132,9 +132,9 @@ async def test_a_token_that_stays_bad_is_an_error_and_its_plugin_is_not_asked_fo
 
 async def test_lists_writes_and_watches_go_through_a_proxy_that_is_named(tenant: Tenant) -> None:
     await tenant.allow()
-    async with Tunnel() as tunnel:
+    async with TunnelProxy() as tunnel:
         access = await from_kubeconfig(tenant.kubeconfig({"token": await tenant.token()}, **{"proxy-url": tunnel.url}))
-        async with Client(access) as client, watching(client, scope=tenant.namespace) as watched:
+        async with Client(access) as client, running_informer(client, scope=tenant.namespace) as watched:
             before = watched.values
             await client.create(CONFIGMAPS, thing(tenant.namespace, "a", "1"))
             await watched.sees(**before, a="1")

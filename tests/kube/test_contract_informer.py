@@ -11,10 +11,10 @@ import pytest
 from jobset_gate.kube.client import Client, PatchType
 from jobset_gate.kube.informer import Informer
 from jobset_gate.kube.resources import CONFIGMAPS, CRDS
-from jobset_gate.kube.store import Change
+from jobset_gate.kube.store import ObjectChange
 from jobset_gate.sim import crd_removal
-from tests.kube.jobset_like import JobSetLike
-from tests.kube.watched import Thing, watching
+from tests.kube.jobset_like import JobSetLikeCrd
+from tests.kube.watched import SampleObject, running_informer
 from tests.support.planes import Plane
 
 
@@ -36,7 +36,7 @@ async def change(client: Client, namespace: str, name: str, **patch: Any) -> Non
 async def test_the_cache_follows_creation_change_deletion_and_the_selector(client: Client, namespace: str) -> None:
     await asyncio.gather(*(make(client, namespace, f"old{i}", "0") for i in range(7)))
     old = {f"old{i}": "0" for i in range(7)}
-    async with watching(client, scope=namespace, label_selector="kept=yes", page_size=3) as watched:
+    async with running_informer(client, scope=namespace, label_selector="kept=yes", page_size=3) as watched:
         assert watched.values == old
         await make(client, namespace, "a", "1")
         await make(client, namespace, "b", "1")
@@ -61,11 +61,11 @@ async def test_the_cache_follows_creation_change_deletion_and_the_selector(clien
 
 
 async def test_a_kind_that_is_installed_later_and_removed_again_is_followed(client: Client, namespace: str) -> None:
-    like = JobSetLike()
+    like = JobSetLikeCrd()
     names: set[str] = set()
     news = asyncio.Event()
 
-    def changed(change: Change[str]) -> None:
+    def changed(change: ObjectChange[str]) -> None:
         names.symmetric_difference_update({change.key[1]})
         news.set()
 
@@ -74,22 +74,22 @@ async def test_a_kind_that_is_installed_later_and_removed_again_is_followed(clie
             news.clear()
             await news.wait()
 
-    informer: Informer[Thing, str] = Informer(
+    informer: Informer[SampleObject, str] = Informer(
         client,
         like.resource,
-        wire=Thing,
+        wire=SampleObject,
         convert=lambda thing: thing.metadata.name,
         handler=changed,
         on_problem=lambda _: news.set(),
     )
     async with asyncio.TaskGroup() as tasks:
         run = tasks.create_task(informer.run())
-        while not informer.is_absent:
+        while not informer.is_not_installed:
             news.clear()
             await news.wait()
         await client.create(CRDS, like.manifest)
         await informer.wait_synced()
-        assert informer.trouble == ""
+        assert informer.list_error == ""
         await client.create(like.resource, {"metadata": {"name": "one", "namespace": namespace}})
         await sees("one")
         await crd_removal.remove(client, like.name)

@@ -11,10 +11,10 @@ import pytest
 from jobset_gate.kube.access import from_kubeconfig
 from jobset_gate.kube.client import Client
 from jobset_gate.kube.errors import Expired, Unreachable
-from jobset_gate.kube.problems import Kind
+from jobset_gate.kube.problems import WatchProblemKind
 from jobset_gate.kube.resources import CONFIGMAPS
-from tests.kube.tunnel import Tunnel
-from tests.kube.watched import watching
+from tests.kube.tunnel import TunnelProxy
+from tests.kube.watched import running_informer
 from tests.plane.places import Binaries
 from tests.plane.real import RealPlane
 from tests.support.planes import Real
@@ -56,12 +56,12 @@ async def refusal_of_watch(client: Client, version: str) -> str:
 async def test_an_informer_outlives_the_api_server_and_finds_what_it_could_not_be_told(
     own_plane: RealPlane, admin: Client
 ) -> None:
-    async with Tunnel() as tunnel:
+    async with TunnelProxy() as tunnel:
         access = await from_kubeconfig(str(own_plane.kubeconfig))
         await make(admin, "stays", "1")
         behind = await make(admin, "goes", "1")
         through = Client(replace(access, proxy=tunnel.url))
-        async with through as client, watching(client, scope="default", label_selector="kept=yes") as watched:
+        async with through as client, running_informer(client, scope="default", label_selector="kept=yes") as watched:
             assert watched.values == {"stays": "1", "goes": "1"}
             page = await admin.list(CONFIGMAPS, "default", limit=1)
             tunnel.cut()
@@ -70,14 +70,14 @@ async def test_an_informer_outlives_the_api_server_and_finds_what_it_could_not_b
             await asyncio.to_thread(own_plane.stop_apiserver)
             with pytest.raises(Unreachable):
                 await admin.list(CONFIGMAPS, "default")
-            await asyncio.to_thread(own_plane.forget_history)
+            await asyncio.to_thread(own_plane.compact_history)
             await asyncio.to_thread(own_plane.restart_apiserver)
             assert "too old resource version" in await refusal_of_watch(admin, behind)
             with pytest.raises(Expired, match="continue"):
                 await admin.list(CONFIGMAPS, "default", continue_=page["metadata"]["continue"])
             tunnel.mend()
             await watched.sees(stays="1", comes="1")
-            assert Kind.EXPIRED in watched.problems or Kind.ERROR_EVENT in watched.problems
+            assert WatchProblemKind.EXPIRED in watched.problems or WatchProblemKind.ERROR_EVENT in watched.problems
             await admin.delete(CONFIGMAPS, "stays", "default")
             await watched.sees(comes="1")
         assert watched.changes[2:] == [("goes", "1", None), ("comes", None, "1"), ("stays", "1", None)]

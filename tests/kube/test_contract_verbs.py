@@ -10,7 +10,7 @@ import pytest
 
 from jobset_gate.kube.client import Client, PatchType
 from jobset_gate.kube.errors import AlreadyExists, Conflict, Invalid, NotFound
-from jobset_gate.kube.events import Ref, emit
+from jobset_gate.kube.events import ObjectReference, record_event
 from jobset_gate.kube.resources import CONFIGMAPS, EVENTS, JOBS, NODES, PODS
 from tests.support.planes import Plane
 
@@ -184,10 +184,10 @@ async def test_a_list_comes_in_pages_of_one_version_and_a_bad_token_is_refused(c
 
 
 async def test_a_fact_is_told_once(client: Client, made: Json, namespace: str) -> None:
-    ref = Ref("v1", "ConfigMap", "x", namespace, made["metadata"]["uid"])
+    ref = ObjectReference("v1", "ConfigMap", "x", namespace, made["metadata"]["uid"])
 
     async def tell(message: str) -> bool:
-        return await emit(
+        return await record_event(
             client,
             regarding=ref,
             type="Normal",

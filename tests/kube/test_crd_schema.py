@@ -5,13 +5,13 @@ from __future__ import annotations
 from typing import Any
 
 from jobset_gate import crd_schema
-from tests.kube.jobset_like import JobSetLike
+from tests.kube.jobset_like import JobSetLikeCrd
 
 Json = dict[str, Any]
 
 
 def stored(managed: list[Json] | None = None) -> Json:
-    crd = JobSetLike().manifest
+    crd = JobSetLikeCrd().manifest
     crd["metadata"] |= {"resourceVersion": "7", "managedFields": managed or []}
     return crd
 
@@ -82,8 +82,8 @@ def test_what_we_owned_goes_to_the_one_who_applies_and_the_rest_stays() -> None:
     applier = entry("owner", "Apply", "f:group", time="3")
     status = entry("kube-apiserver", "Update", subresource="status")
     crd = stored([updater, applier, ours, status])
-    assert not crd_schema.is_disowned(crd)
-    assert crd_schema.disowned(crd) == [
+    assert not crd_schema.is_not_owner(crd)
+    assert crd_schema.managed_fields_without_us(crd) == [
         updater,
         entry("owner", "Apply", "f:group", "f:versions", time="3"),
         status,
@@ -94,7 +94,7 @@ def test_what_somebody_owns_already_is_given_to_nobody_else() -> None:
     ours = entry(crd_schema.MANAGER, "Update", "f:versions")
     owner = entry("owner", "Update", "f:versions")
     other = entry("other", "Apply", "f:group")
-    assert crd_schema.disowned(stored([owner, other, ours])) == [owner, other]
+    assert crd_schema.managed_fields_without_us(stored([owner, other, ours])) == [owner, other]
 
 
 def test_no_owners_at_all_are_restored_as_the_api_server_wants_it_said() -> None:

@@ -4,9 +4,9 @@ from typing import Any, cast
 
 from jobset_gate.kube import events
 from jobset_gate.kube.client import Client
-from jobset_gate.kube.events import LONGEST_MESSAGE, Ref
+from jobset_gate.kube.events import LONGEST_MESSAGE, ObjectReference
 
-ABOUT = Ref("jobset.x-k8s.io/v1alpha2", "JobSet", "train", "default", "u-1")
+ABOUT = ObjectReference("jobset.x-k8s.io/v1alpha2", "JobSet", "train", "default", "u-1")
 
 
 class Writes:
@@ -21,7 +21,7 @@ class Writes:
 
 async def told(message: str) -> str:
     client = Writes()
-    await events.emit(
+    await events.record_event(
         cast("Client", client), regarding=ABOUT, type="Warning", reason="X", message=message, name="x",
         reporting_component="c",
     )  # fmt: skip

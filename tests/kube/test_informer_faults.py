@@ -12,9 +12,17 @@ from aiohttp import web
 
 from jobset_gate.kube.client import Client
 from jobset_gate.kube.lines import LONGEST_LINE
-from jobset_gate.kube.problems import Kind
-from tests.kube.scripted import Answer, Scripted, hang, hang_up, refusal, silence, stream_of
-from tests.kube.watched import Watched, same_as, watching
+from jobset_gate.kube.problems import WatchProblemKind
+from tests.kube.scripted import (
+    Answer,
+    ScriptedServer,
+    abort_connection,
+    never_ending_watch,
+    no_response,
+    refusal,
+    stream_of,
+)
+from tests.kube.watched import InformerHarness, running_informer, same_as
 
 ERROR_410 = b'{"type":"ERROR","object":{"kind":"Status","status":"Failure","reason":"Expired","code":410}}\n'
 
@@ -23,8 +31,8 @@ def now() -> float:
     return asyncio.get_running_loop().time()
 
 
-def watches_since(server: Scripted, start: float) -> list[float]:
-    return [asked.at - start for asked in server.asked if asked.verb == "watch" and asked.at >= start]
+def watches_since(server: ScriptedServer, start: float) -> list[float]:
+    return [asked.at - start for asked in server.requests if asked.verb == "watch" and asked.at >= start]
 
 
 # --- 1: refused, or closed at once
@@ -40,17 +48,17 @@ def watches_since(server: Scripted, start: float) -> list[float]:
         refusal(401),
         stream_of(),
         stream_of(b"\n"),
-        hang_up,
+        abort_connection,
         stream_of(b'{"kind":"Status","apiVersion":"v1","status":"Failure","code":500}\n'),
     ],
     ids=["429", "429-advice", "502", "500", "401", "closed", "closed-blank", "reset", "status-body"],
 )
 async def test_a_watch_refused_for_a_minute_is_backed_off_and_right_afterwards(
-    server: Scripted, client: Client, trouble: Answer
+    server: ScriptedServer, client: Client, trouble: Answer
 ) -> None:
     """At most five attempts in the first ten seconds, no change made of an error body, all caught up with."""
     server.put("a", "1")
-    async with watching(client) as watched:
+    async with running_informer(client) as watched:
         await server.watched()
         await asyncio.sleep(20)
         start = now()
@@ -77,8 +85,8 @@ async def test_a_watch_refused_for_a_minute_is_backed_off_and_right_afterwards(
         assert now() - start <= 60 + 32
 
 
-async def test_the_backoff_begins_anew_after_a_stream_that_lasted(server: Scripted, client: Client) -> None:
-    async with watching(client):
+async def test_the_backoff_begins_anew_after_a_stream_that_lasted(server: ScriptedServer, client: Client) -> None:
+    async with running_informer(client):
         await server.watched()
         for _ in range(3):
             await asyncio.sleep(10)
@@ -90,7 +98,9 @@ async def test_the_backoff_begins_anew_after_a_stream_that_lasted(server: Script
             assert now() - start < 4
 
 
-async def test_a_stream_that_brings_one_event_and_closes_is_no_healthy_one(server: Scripted, client: Client) -> None:
+async def test_a_stream_that_brings_one_event_and_closes_is_no_healthy_one(
+    server: ScriptedServer, client: Client
+) -> None:
     """Else a server that dies of each request would be asked a thousand times a second."""
 
     async def one_event(request: web.Request) -> web.StreamResponse:
@@ -98,41 +108,45 @@ async def test_a_stream_that_brings_one_event_and_closes_is_no_healthy_one(serve
         return await stream_of(line)(request)
 
     server.watches.extend([one_event] * 100)
-    async with watching(client):
+    async with running_informer(client):
         await asyncio.sleep(60)
         assert server.count("watch") <= 9
 
 
-async def test_the_advice_of_retry_after_is_taken(server: Scripted, client: Client) -> None:
+async def test_the_advice_of_retry_after_is_taken(server: ScriptedServer, client: Client) -> None:
     server.watches.append(refusal(429, retry_after=17))
-    async with watching(client):
+    async with running_informer(client):
         await server.watched()
         first, second = watches_since(server, 0)
         assert 17 <= second - first < 18
 
 
-@pytest.mark.parametrize("trouble", [refusal(500), refusal(429), refusal(403), hang_up, refusal(200, text="{]")])
-async def test_a_list_that_fails_is_tried_again_with_backoff(server: Scripted, client: Client, trouble: Answer) -> None:
+@pytest.mark.parametrize(
+    "trouble", [refusal(500), refusal(429), refusal(403), abort_connection, refusal(200, text="{]")]
+)
+async def test_a_list_that_fails_is_tried_again_with_backoff(
+    server: ScriptedServer, client: Client, trouble: Answer
+) -> None:
     server.put("a", "1")
     server.lists.extend([trouble] * 4)
-    async with watching(client) as watched:
+    async with running_informer(client) as watched:
         assert watched.values == {"a": "1"}
-        assert watched.problems == [Kind.LIST_FAILED] * 4
-        times = [asked.at for asked in server.asked if asked.verb == "list"]
+        assert watched.problems == [WatchProblemKind.LIST_FAILED] * 4
+        times = [asked.at for asked in server.requests if asked.verb == "list"]
         assert [round(later - earlier, 2) >= 0.6 * 2**i for i, (earlier, later) in enumerate(pairwise(times))] == [
             True
         ] * 4
 
 
-async def test_a_list_that_hangs_is_given_up_and_tried_again(server: Scripted, client: Client) -> None:
-    server.lists.append(hang)
-    async with watching(client) as watched:
+async def test_a_list_that_hangs_is_given_up_and_tried_again(server: ScriptedServer, client: Client) -> None:
+    server.lists.append(no_response)
+    async with running_informer(client) as watched:
         assert 30 <= now() <= 32
-        assert watched.problems == [Kind.LIST_FAILED]
+        assert watched.problems == [WatchProblemKind.LIST_FAILED]
 
 
 async def test_a_resource_that_is_not_installed_is_found_within_seconds_of_its_installation(
-    server: Scripted, client: Client
+    server: ScriptedServer, client: Client
 ) -> None:
     installed = asyncio.Event()
 
@@ -140,7 +154,7 @@ async def test_a_resource_that_is_not_installed_is_found_within_seconds_of_its_i
         return await (server.list if installed.is_set() else refusal(404, text="404 page not found"))(request)
 
     server.lists.extend([not_yet] * 10_000)
-    watched = Watched(client)
+    watched = InformerHarness(client)
     run = asyncio.create_task(watched.informer.run())
     await asyncio.sleep(600)
     assert not watched.informer.has_synced
@@ -156,25 +170,25 @@ async def test_a_resource_that_is_not_installed_is_found_within_seconds_of_its_i
 
 
 async def test_a_silent_watch_is_noticed_within_70_seconds_and_nothing_is_missed(
-    server: Scripted, client: Client
+    server: ScriptedServer, client: Client
 ) -> None:
     server.put("a", "1")
     server.put("b", "1")
-    server.watches.append(silence)
-    async with watching(client) as watched:
+    server.watches.append(never_ending_watch)
+    async with running_informer(client) as watched:
         await server.until(lambda: server.count("watch") == 1)
         start = now()
         server.put("a", "2", tell=False)
         server.drop("b", tell=False)
         await watched.sees(a="2")
         assert now() - start < 70
-        assert watched.problems == [Kind.SILENT]
+        assert watched.problems == [WatchProblemKind.SILENT]
         assert server.count("list") == 2
 
 
-async def test_a_watch_that_is_not_even_answered_is_noticed_too(server: Scripted, client: Client) -> None:
-    server.watches.append(hang)
-    async with watching(client) as watched:
+async def test_a_watch_that_is_not_even_answered_is_noticed_too(server: ScriptedServer, client: Client) -> None:
+    server.watches.append(no_response)
+    async with running_informer(client) as watched:
         start = now()
         server.put("a", "2", tell=False)
         await watched.sees(a="2")
@@ -198,11 +212,11 @@ async def test_a_watch_that_is_not_even_answered_is_noticed_too(server: Scripted
     ids=["event", "status", "bare", "null", "text", "wrong-types", "like-an-object"],
 )
 async def test_gone_leads_to_exactly_one_relist_that_finds_deletions(
-    server: Scripted, client: Client, error: Answer
+    server: ScriptedServer, client: Client, error: Answer
 ) -> None:
     server.put("a", "1")
     server.put("b", "1")
-    async with watching(client) as watched:
+    async with running_informer(client) as watched:
         await server.watched()
         await asyncio.sleep(20)
         server.watches.append(error)
@@ -218,22 +232,22 @@ async def test_gone_leads_to_exactly_one_relist_that_finds_deletions(
         assert watched.changes[2:] == [("a", "1", None), ("c", None, "1")]
 
 
-async def test_a_server_that_always_says_gone_is_not_hammered(server: Scripted, client: Client) -> None:
+async def test_a_server_that_always_says_gone_is_not_hammered(server: ScriptedServer, client: Client) -> None:
     server.watches.extend([refusal(410)] * 100)
-    async with watching(client):
+    async with running_informer(client):
         await asyncio.sleep(10)
         assert server.count("list") <= 5
         assert server.count("watch") <= 5
 
 
-async def test_a_continue_token_that_expires_begins_the_list_again(server: Scripted, client: Client) -> None:
+async def test_a_continue_token_that_expires_begins_the_list_again(server: ScriptedServer, client: Client) -> None:
     for i in range(30):
         server.put(f"n{i:02}", "x")
     server.lists.extend([server.list, server.list, refusal(410)])
-    async with watching(client, page_size=10) as watched:
+    async with running_informer(client, page_size=10) as watched:
         assert len(watched.values) == 30
-        assert watched.problems == [Kind.EXPIRED]
-        queries = [asked.query.get("continue") for asked in server.asked if asked.verb == "list"]
+        assert watched.problems == [WatchProblemKind.EXPIRED]
+        queries = [asked.query.get("continue") for asked in server.requests if asked.verb == "list"]
         assert queries == [None, "10", "20", None, "10", "20"]
         assert now() <= 1
 
@@ -244,24 +258,24 @@ async def test_a_continue_token_that_expires_begins_the_list_again(server: Scrip
 @pytest.mark.parametrize(
     ("line", "kind"),
     [
-        (b'{"type":"MODIFIED","object":{"metadata":{"name":"a","namesp\n', Kind.TORN),
-        (b"garbage\n", Kind.TORN),
-        (b"\x00\xff\xfe\n", Kind.TORN),
-        (b'{"type":"MODIFIED","object":{"metadata":{"name":"\xff"}}}\n', Kind.UNREADABLE),
-        (b'{"type":"MODIFIED","object":{"metadata":null,"data":{"value\n', Kind.TORN),
-        (b'{"type":"MODIFIED","object":' + b"[" * 100_000 + b"\n", Kind.TORN),
-        (b'{"type":"MODIFIED","object":"' + b"x" * LONGEST_LINE + b'"}\n', Kind.TOO_LONG),
-        (b"[1,2]\n", Kind.TORN),
-        (b'{"type":"MODIFIED","object":{"metadata":{"namespace":"ns"}}}\n', Kind.UNREADABLE),
+        (b'{"type":"MODIFIED","object":{"metadata":{"name":"a","namesp\n', WatchProblemKind.TORN),
+        (b"garbage\n", WatchProblemKind.TORN),
+        (b"\x00\xff\xfe\n", WatchProblemKind.TORN),
+        (b'{"type":"MODIFIED","object":{"metadata":{"name":"\xff"}}}\n', WatchProblemKind.UNREADABLE),
+        (b'{"type":"MODIFIED","object":{"metadata":null,"data":{"value\n', WatchProblemKind.TORN),
+        (b'{"type":"MODIFIED","object":' + b"[" * 100_000 + b"\n", WatchProblemKind.TORN),
+        (b'{"type":"MODIFIED","object":"' + b"x" * LONGEST_LINE + b'"}\n', WatchProblemKind.TOO_LONG),
+        (b"[1,2]\n", WatchProblemKind.TORN),
+        (b'{"type":"MODIFIED","object":{"metadata":{"namespace":"ns"}}}\n', WatchProblemKind.UNREADABLE),
     ],
     ids=["torn", "garbage", "binary", "utf8", "torn-and-wrong", "deep", "huge", "list", "nameless"],
 )
 async def test_a_line_that_is_none_is_skipped_and_made_up_for(
-    server: Scripted, client: Client, line: bytes, kind: Kind
+    server: ScriptedServer, client: Client, line: bytes, kind: WatchProblemKind
 ) -> None:
     """Counted; the stream goes on; and since it may have told of a change, a list follows soon."""
     server.put("a", "1")
-    async with watching(client) as watched:
+    async with running_informer(client) as watched:
         await server.watched()
         await asyncio.sleep(20)
         start = now()
@@ -277,8 +291,8 @@ async def test_a_line_that_is_none_is_skipped_and_made_up_for(
         assert watched.problems == [kind]
 
 
-async def test_a_stream_full_of_garbage_does_not_mean_a_stream_of_lists(server: Scripted, client: Client) -> None:
-    async with watching(client) as watched:
+async def test_a_stream_full_of_garbage_does_not_mean_a_stream_of_lists(server: ScriptedServer, client: Client) -> None:
+    async with running_informer(client) as watched:
         for _ in range(600):
             server.send(b"garbage\n")
             await asyncio.sleep(1)
@@ -286,12 +300,12 @@ async def test_a_stream_full_of_garbage_does_not_mean_a_stream_of_lists(server: 
         assert server.count("list") <= 1 + 600 / 30
 
 
-async def test_an_event_of_unknown_type_is_counted_and_changes_nothing(server: Scripted, client: Client) -> None:
+async def test_an_event_of_unknown_type_is_counted_and_changes_nothing(server: ScriptedServer, client: Client) -> None:
     server.put("a", "1")
-    async with watching(client) as watched:
+    async with running_informer(client) as watched:
         await server.watched()
         server.send({**server.put("a", "2", tell=False), "type": "RENAMED"})
-        await watched.reports(Kind.UNREADABLE)
+        await watched.reports(WatchProblemKind.UNREADABLE)
         assert watched.values == {"a": "1"}
 
 
@@ -300,7 +314,7 @@ async def test_an_event_of_unknown_type_is_counted_and_changes_nothing(server: S
 
 @pytest.mark.parametrize("seed", range(20))
 async def test_events_doubled_and_reordered_give_the_same_as_a_fresh_list(
-    server: Scripted, client: Client, seed: int
+    server: ScriptedServer, client: Client, seed: int
 ) -> None:
     rng = random.Random(seed)  # noqa: S311 - it must repeat
     events = _history(server, rng)
@@ -308,7 +322,7 @@ async def test_events_doubled_and_reordered_give_the_same_as_a_fresh_list(
     rng.shuffle(shuffled)
     server.version, last = 100, server.version
     final, server.objects = server.objects, {}
-    async with watching(client) as watched:
+    async with running_informer(client) as watched:
         await server.watched()
         server.objects, server.version = final, last
         for event in shuffled:
@@ -322,9 +336,9 @@ async def test_events_doubled_and_reordered_give_the_same_as_a_fresh_list(
 
 @pytest.mark.parametrize("seed", range(5))
 async def test_events_dropped_are_made_up_for_by_the_list_that_comes_in_any_case(
-    server: Scripted, client: Client, seed: int
+    server: ScriptedServer, client: Client, seed: int
 ) -> None:
-    async with watching(client, relist_seconds=600.0) as watched:
+    async with running_informer(client, relist_seconds=600.0) as watched:
         await server.watched()
         rng = random.Random(seed)  # noqa: S311 - it must repeat
         for event in _history(server, rng):
@@ -335,8 +349,8 @@ async def test_events_dropped_are_made_up_for_by_the_list_that_comes_in_any_case
         assert now() - start <= 600
 
 
-async def test_an_old_deletion_does_not_remove_the_object_made_again(server: Scripted, client: Client) -> None:
-    async with watching(client) as watched:
+async def test_an_old_deletion_does_not_remove_the_object_made_again(server: ScriptedServer, client: Client) -> None:
+    async with running_informer(client) as watched:
         await server.watched()
         server.put("a", "1")
         deletion = server.drop("a")
@@ -347,8 +361,8 @@ async def test_an_old_deletion_does_not_remove_the_object_made_again(server: Scr
         await watched.sees(a="2", end="1")
 
 
-async def test_a_late_event_does_not_bring_the_dead_back(server: Scripted, client: Client) -> None:
-    async with watching(client) as watched:
+async def test_a_late_event_does_not_bring_the_dead_back(server: ScriptedServer, client: Client) -> None:
+    async with running_informer(client) as watched:
         await server.watched()
         server.put("a", "1")
         late = server.put("a", "2", tell=False)
@@ -359,7 +373,7 @@ async def test_a_late_event_does_not_bring_the_dead_back(server: Scripted, clien
         assert ("a", None, "2") not in watched.changes
 
 
-def _history(server: Scripted, rng: random.Random) -> list[dict[str, object]]:
+def _history(server: ScriptedServer, rng: random.Random) -> list[dict[str, object]]:
     """Random changes of a few objects, as events; the server is left as they leave it."""
     events = []
     for step in range(60):

@@ -16,7 +16,7 @@ from jobset_gate.kube.client import Client
 from jobset_gate.kube.errors import KubeError, LeadershipLost, NotLeader, Unreachable
 from jobset_gate.kube.lease import LeaderElector
 from jobset_gate.kube.resources import LEASES
-from tests.kube.leases import LeaseServer, Line, random_lines
+from tests.kube.leases import LeaseServer, LineFault, random_lines
 
 
 def now() -> float:
@@ -176,15 +176,15 @@ async def test_a_leader_that_vanishes_is_followed_after_the_leases_duration(
     await a.leads.wait()
     b.start()
     await asyncio.sleep(60)
-    leases.line = lambda name: Line.REFUSED if name == "a" else Line.GOOD
+    leases.line = lambda name: LineFault.REFUSED if name == "a" else LineFault.GOOD
     last = leases.writes[-1][0]
     await b.leads.wait()
     assert 15 <= now() - last <= 15 + 2 * 2.4
 
 
-@pytest.mark.parametrize("line", [Line.HANGS, Line.LATE, Line.REFUSED])
+@pytest.mark.parametrize("line", [LineFault.HANGS, LineFault.LATE, LineFault.REFUSED])
 async def test_a_renewal_that_fails_stops_the_writing_before_another_may_lead(
-    leases: LeaseServer, candidate: Candidates, line: Line
+    leases: LeaseServer, candidate: Candidates, line: LineFault
 ) -> None:
     """Between the last moment of the one and the first of the other lie the five seconds for writes on their way."""
     a, b = await candidate("a"), await candidate("b")
@@ -194,7 +194,7 @@ async def test_a_renewal_that_fails_stops_the_writing_before_another_may_lead(
     async with judged(a, b) as seen:
         await asyncio.sleep(20)
         last = leases.writes[-1][0]
-        leases.line = lambda name: line if name == "a" else Line.GOOD
+        leases.line = lambda name: line if name == "a" else LineFault.GOOD
         await asyncio.wait([task])
         assert isinstance(task.exception(), LeadershipLost)
         assert now() - last <= 10.1
@@ -213,7 +213,7 @@ async def test_a_renewal_counts_from_its_start_not_from_its_answer(leases: Lease
     a.start()
     await a.leads.wait()
     leases.delay = 4.0
-    leases.line = lambda _: Line.LATE
+    leases.line = lambda _: LineFault.LATE
     start = leases.writes[-1][0] + 2
     await asyncio.sleep(2 + 4 + 0.1)
     assert leases.writes[-1][0] >= start + 4
@@ -226,9 +226,9 @@ async def test_a_lost_answer_is_not_a_lost_term(leases: LeaseServer, candidate: 
     a.start()
     await a.leads.wait()
     for _ in range(10):
-        leases.line = lambda _: Line.MUTE
+        leases.line = lambda _: LineFault.MUTE
         await asyncio.sleep(3)
-        leases.line = lambda _: Line.GOOD
+        leases.line = lambda _: LineFault.GOOD
         await asyncio.sleep(10)
         assert a.elector.is_leader
     assert leases.lease is not None
@@ -282,9 +282,9 @@ async def test_a_namesake_is_somebody_else(leases: LeaseServer, candidate: Candi
     b.start()
     async with judged(a, b):
         await asyncio.sleep(60)
-        leases.line = lambda name: Line.HANGS if name == "a" else Line.GOOD
+        leases.line = lambda name: LineFault.HANGS if name == "a" else LineFault.GOOD
         await b.leads.wait()
-        leases.line = lambda _: Line.GOOD
+        leases.line = lambda _: LineFault.GOOD
         await asyncio.sleep(60)
     assert a.task is not None
     assert isinstance(a.task.exception(), LeadershipLost)
@@ -339,7 +339,7 @@ async def test_work_that_meets_the_end_of_the_term_first_is_lost_leadership_too(
 
     task = a.start(writes)
     await asyncio.sleep(5)
-    leases.line = lambda _: Line.HANGS
+    leases.line = lambda _: LineFault.HANGS
     await asyncio.wait([task])
     assert isinstance(task.exception(), LeadershipLost)
 
@@ -359,7 +359,7 @@ async def test_work_that_will_not_end_does_not_keep_a_lost_leader_alive(
 
     task = a.start(stubborn)
     await asyncio.sleep(5)
-    leases.line = lambda _: Line.HANGS
+    leases.line = lambda _: LineFault.HANGS
     await asyncio.wait([task])
     assert isinstance(task.exception(), LeadershipLost)
     assert now() <= 5 + 15
@@ -374,9 +374,9 @@ async def test_a_write_of_the_leader_takes_no_longer_than_its_term_surely_lasts(
     a.start()
     await a.leads.wait()
     await asyncio.sleep(9)
-    leases.line = lambda _: Line.HANGS
+    leases.line = lambda _: LineFault.HANGS
     leases.queries.clear()
-    guarded = a.client.guarded(a.elector.guard)
+    guarded = a.client.with_guard(a.elector.guard)
     left = a.elector.guard()
     start = now()
     with pytest.raises(Unreachable):
@@ -388,13 +388,13 @@ async def test_a_write_of_the_leader_takes_no_longer_than_its_term_surely_lasts(
 
 
 async def test_nobody_takes_a_lease_while_the_server_refuses(leases: LeaseServer, candidate: Candidates) -> None:
-    leases.line = lambda _: Line.REFUSED
+    leases.line = lambda _: LineFault.REFUSED
     a = await candidate("a")
     a.start()
     await asyncio.sleep(60)
     assert not a.leads.is_set()
     assert 20 <= len(a.problems) <= 31
-    leases.line = lambda _: Line.GOOD
+    leases.line = lambda _: LineFault.GOOD
     await a.leads.wait()
 
 

@@ -7,11 +7,11 @@ from itertools import pairwise
 from hypothesis import given
 from hypothesis import strategies as st
 
-from jobset_gate.kube.lines import TOO_LONG, LineCutter
+from jobset_gate.kube.lines import TOO_LONG, LineSplitter
 
 
 def cut(chunks: list[bytes], longest: int = 20) -> list[bytes]:
-    cutter = LineCutter(longest)
+    cutter = LineSplitter(longest)
     lines = [line for chunk in chunks for line in cutter.feed(chunk)]
     rest = cutter.end()
     return lines if rest is None else [*lines, rest]
@@ -22,10 +22,10 @@ def test_a_line_longer_than_the_limit_is_dropped_and_the_next_is_whole_again() -
 
 
 def test_what_is_dropped_is_not_kept_in_memory() -> None:
-    cutter = LineCutter(20)
+    cutter = LineSplitter(20)
     for _ in range(100):
         assert list(cutter.feed(b"x" * 1000)) == []
-    assert sum(map(len, cutter._open)) == 0
+    assert sum(map(len, cutter._partial)) == 0
 
 
 @given(st.lists(st.binary(max_size=25), max_size=30), st.data())

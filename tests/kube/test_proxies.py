@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from jobset_gate.kube.errors import NoAccess
+from jobset_gate.kube.errors import InvalidKubeConfig
 from jobset_gate.kube.proxies import proxy_for
 
 P = "http://proxy:3128"
@@ -67,5 +67,5 @@ def test_a_proxy_that_was_named_counts_whatever_the_environment_says() -> None:
 
 @pytest.mark.parametrize("proxy", ["socks5://proxy:1080", "ftp://proxy"])
 def test_a_proxy_that_does_not_speak_http_is_an_error_that_names_it(proxy: str) -> None:
-    with pytest.raises(NoAccess, match=proxy):
+    with pytest.raises(InvalidKubeConfig, match=proxy):
         proxy_for(CLUSTER, {}, proxy)

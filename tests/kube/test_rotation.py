@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 from aiohttp import web
 
-from jobset_gate.kube.access import REREAD_SECONDS, in_cluster
+from jobset_gate.kube.access import REFRESH_SECONDS, in_cluster
 from jobset_gate.kube.client import Client
 from jobset_gate.kube.errors import Unreachable
 from jobset_gate.kube.resources import PODS
@@ -46,12 +46,12 @@ async def test_a_ca_that_comes_while_we_run_is_trusted_within_a_minute(
     monkeypatch.setenv("KUBERNETES_SERVICE_PORT", port)
     async with Client(in_cluster(account)) as client:
         with pytest.raises(Unreachable, match="certificate verify failed"):
-            await client.impatient().list(PODS)
+            await client.without_retries().list(PODS)
         (account / "ca.crt").write_text("half of it")
-        await asyncio.sleep(REREAD_SECONDS + 1)
+        await asyncio.sleep(REFRESH_SECONDS + 1)
         with pytest.raises(Unreachable, match="certificate verify failed"):
-            await client.impatient().list(PODS)
+            await client.without_retries().list(PODS)
         (account / "ca.crt").write_bytes(after.ca.read_bytes())
-        await asyncio.sleep(REREAD_SECONDS + 1)
-        assert await client.impatient().list(PODS)
+        await asyncio.sleep(REFRESH_SECONDS + 1)
+        assert await client.without_retries().list(PODS)
     await runner.cleanup()

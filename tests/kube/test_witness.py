@@ -10,32 +10,32 @@ import pytest
 from aiohttp import web
 
 from jobset_gate.kube.client import Client
-from jobset_gate.kube.problems import Kind
-from jobset_gate.kube.store import Version
-from tests.kube.scripted import Answer, Json, Scripted, hang_up, refusal
-from tests.kube.watched import Meta, Thing, Watched, same_as, watching
+from jobset_gate.kube.problems import WatchProblemKind
+from jobset_gate.kube.store import ObjectVersion
+from tests.kube.scripted import Answer, Json, ScriptedServer, abort_connection, refusal
+from tests.kube.watched import InformerHarness, SampleMeta, SampleObject, running_informer, same_as
 
 
-def shown(event: Json) -> Thing:
+def shown(event: Json) -> SampleObject:
     """The object of an event, as an answer to the one who caused it."""
     meta = event["object"]["metadata"]
-    return Thing(
-        Meta(meta["name"], meta["namespace"], meta["uid"], meta["resourceVersion"]), data=event["object"]["data"]
+    return SampleObject(
+        SampleMeta(meta["name"], meta["namespace"], meta["uid"], meta["resourceVersion"]), data=event["object"]["data"]
     )
 
 
-def version(event: Json) -> Version:
+def version(event: Json) -> ObjectVersion:
     meta = event["object"]["metadata"]
-    return Version(meta["uid"], meta["resourceVersion"])
+    return ObjectVersion(meta["uid"], meta["resourceVersion"])
 
 
 async def test_what_was_seen_is_in_the_cache_at_once_and_its_echo_is_no_change(
-    server: Scripted, client: Client
+    server: ScriptedServer, client: Client
 ) -> None:
-    async with watching(client) as watched:
+    async with running_informer(client) as watched:
         await server.watched()
         made = server.put("a", "1", tell=False)
-        assert watched.informer.witness.saw(shown(made)) == "1"
+        assert watched.informer.mutation_cache.observe_object(shown(made)) == "1"
         assert watched.values == {"a": "1"}
         server.send(made)
         server.put("b", "after")
@@ -43,13 +43,13 @@ async def test_what_was_seen_is_in_the_cache_at_once_and_its_echo_is_no_change(
         assert watched.changes == [("b", None, "after")]
 
 
-@pytest.mark.parametrize("end", [hang_up, refusal(410)])
+@pytest.mark.parametrize("end", [abort_connection, refusal(410)])
 async def test_what_was_made_by_us_and_lost_before_the_watch_told_of_it_is_found_to_be_gone_by_a_list(
-    server: Scripted, client: Client, end: Answer
+    server: ScriptedServer, client: Client, end: Answer
 ) -> None:
-    async with watching(client, relist_seconds=60.0) as watched:
+    async with running_informer(client, relist_seconds=60.0) as watched:
         await server.watched()
-        watched.informer.witness.saw(shown(server.put("a", "1", tell=False)))
+        watched.informer.mutation_cache.observe_object(shown(server.put("a", "1", tell=False)))
         server.drop("a", tell=False)
         server.watches.append(end)
         server.close_watches()
@@ -57,78 +57,82 @@ async def test_what_was_made_by_us_and_lost_before_the_watch_told_of_it_is_found
         assert watched.changes == [("a", "1", None)]
 
 
-async def test_the_watch_tells_that_what_we_saw_is_gone(server: Scripted, client: Client) -> None:
-    async with watching(client) as watched:
+async def test_the_watch_tells_that_what_we_saw_is_gone(server: ScriptedServer, client: Client) -> None:
+    async with running_informer(client) as watched:
         await server.watched()
-        watched.informer.witness.saw(shown(server.put("a", "1")))
+        watched.informer.mutation_cache.observe_object(shown(server.put("a", "1")))
         server.drop("a")
         await watched.sees()
         assert watched.changes == [("a", "1", None)]
 
 
-async def test_an_answer_that_is_older_than_the_news_changes_nothing(server: Scripted, client: Client) -> None:
+async def test_an_answer_that_is_older_than_the_news_changes_nothing(server: ScriptedServer, client: Client) -> None:
     """It was under way for long, and the watch was quicker."""
-    async with watching(client) as watched:
+    async with running_informer(client) as watched:
         await server.watched()
         old = server.put("a", "1")
         server.put("a", "2")
         await watched.sees(a="2")
-        assert watched.informer.witness.saw(shown(old)) == "2"
+        assert watched.informer.mutation_cache.observe_object(shown(old)) == "2"
         server.drop("a")
         await watched.sees()
-        assert watched.informer.witness.saw(shown(old)) is None
+        assert watched.informer.mutation_cache.observe_object(shown(old)) is None
         assert watched.values == {}
 
 
-async def test_an_older_event_does_not_undo_what_was_seen(server: Scripted, client: Client) -> None:
-    async with watching(client) as watched:
+async def test_an_older_event_does_not_undo_what_was_seen(server: ScriptedServer, client: Client) -> None:
+    async with running_informer(client) as watched:
         await server.watched()
         first = server.put("a", "1", tell=False)
-        watched.informer.witness.saw(shown(server.put("a", "2", tell=False)))
+        watched.informer.mutation_cache.observe_object(shown(server.put("a", "2", tell=False)))
         server.send(first)
         server.put("b", "after")
         await watched.sees(a="2", b="after")
 
 
-async def test_a_namesake_that_is_gone_does_not_come_back_by_a_late_answer(server: Scripted, client: Client) -> None:
-    async with watching(client) as watched:
+async def test_a_namesake_that_is_gone_does_not_come_back_by_a_late_answer(
+    server: ScriptedServer, client: Client
+) -> None:
+    async with running_informer(client) as watched:
         await server.watched()
         first = server.put("a", "1")
         server.drop("a")
         server.put("a", "2")
         await watched.sees(a="2")
-        assert watched.informer.witness.saw(shown(first)) == "2"
+        assert watched.informer.mutation_cache.observe_object(shown(first)) == "2"
 
 
-async def test_what_is_of_no_interest_is_none(server: Scripted, client: Client) -> None:
-    async with watching(client) as watched:
+async def test_what_is_of_no_interest_is_none(server: ScriptedServer, client: Client) -> None:
+    async with running_informer(client) as watched:
         await server.watched()
         server.put("a", "1")
         await watched.sees(a="1")
-        assert watched.informer.witness.saw(shown(server.put("a", "ignore", tell=False))) is None
+        assert watched.informer.mutation_cache.observe_object(shown(server.put("a", "ignore", tell=False))) is None
         assert watched.values == {}
 
 
-async def test_an_answer_that_cannot_be_converted_is_reported_like_an_event(server: Scripted, client: Client) -> None:
-    async with watching(client) as watched:
-        assert watched.informer.witness.saw(shown(server.put("a", "odd", tell=False))) is None
-        assert watched.problems == [Kind.UNCONVERTIBLE]
+async def test_an_answer_that_cannot_be_converted_is_reported_like_an_event(
+    server: ScriptedServer, client: Client
+) -> None:
+    async with running_informer(client) as watched:
+        assert watched.informer.mutation_cache.observe_object(shown(server.put("a", "odd", tell=False))) is None
+        assert watched.problems == [WatchProblemKind.UNCONVERTIBLE]
 
 
 # --- What is no more ------------------------------------------------------------------------------------------------
 
 
 async def test_what_an_answer_says_is_gone_leaves_the_cache_and_its_past_does_not_come_back(
-    server: Scripted, client: Client
+    server: ScriptedServer, client: Client
 ) -> None:
-    async with watching(client) as watched:
+    async with running_informer(client) as watched:
         await server.watched()
         made = server.put("a", "1")
         await watched.sees(a="1")
-        known = watched.informer.witness.known(("ns", "a"))
+        known = watched.informer.mutation_cache.known_version(("ns", "a"))
         assert known == version(made)
         gone = server.drop("a", tell=False)
-        assert watched.informer.witness.missed(("ns", "a"), known) is None
+        assert watched.informer.mutation_cache.observe_absence(("ns", "a"), known) is None
         assert watched.values == {}
         server.send(made)
         server.send(gone)
@@ -137,24 +141,24 @@ async def test_what_an_answer_says_is_gone_leaves_the_cache_and_its_past_does_no
         assert watched.changes == [("a", None, "1"), ("b", None, "after")]
 
 
-async def test_what_was_made_again_meanwhile_stays(server: Scripted, client: Client) -> None:
+async def test_what_was_made_again_meanwhile_stays(server: ScriptedServer, client: Client) -> None:
     """The answer NotFound was under way while the watch told of a new one."""
-    async with watching(client) as watched:
+    async with running_informer(client) as watched:
         await server.watched()
         server.put("a", "1")
         await watched.sees(a="1")
-        known = watched.informer.witness.known(("ns", "a"))
+        known = watched.informer.mutation_cache.known_version(("ns", "a"))
         server.drop("a")
         server.put("a", "2")
         await watched.sees(a="2")
-        assert watched.informer.witness.missed(("ns", "a"), known) == "2"
+        assert watched.informer.mutation_cache.observe_absence(("ns", "a"), known) == "2"
 
 
-async def test_what_was_never_known_is_not_missed(server: Scripted, client: Client) -> None:
-    async with watching(client) as watched:
-        known = watched.informer.witness.known(("ns", "a"))
+async def test_what_was_never_known_is_not_missed(server: ScriptedServer, client: Client) -> None:
+    async with running_informer(client) as watched:
+        known = watched.informer.mutation_cache.known_version(("ns", "a"))
         assert known is None
-        assert watched.informer.witness.missed(("ns", "a"), known) is None
+        assert watched.informer.mutation_cache.observe_absence(("ns", "a"), known) is None
 
 
 # --- While a list is under way ----------------------------------------------------------------------------------------
@@ -163,7 +167,7 @@ async def test_what_was_never_known_is_not_missed(server: Scripted, client: Clie
 class Slow:
     """A list that was made before `act` and arrives after it."""
 
-    def __init__(self, server: Scripted, act: Callable[[], None]) -> None:
+    def __init__(self, server: ScriptedServer, act: Callable[[], None]) -> None:
         self._server, self._act = server, act
 
     async def __call__(self, request: web.Request) -> web.StreamResponse:
@@ -172,7 +176,7 @@ class Slow:
         return answer
 
 
-async def relisted(server: Scripted, watched: Watched, act: Callable[[], None]) -> None:
+async def relisted(server: ScriptedServer, watched: InformerHarness, act: Callable[[], None]) -> None:
     """Has the informer list anew while `act` happens, and watch again."""
     lists, watches = server.count("list"), server.count("watch")
     server.lists.append(Slow(server, act))
@@ -182,14 +186,14 @@ async def relisted(server: Scripted, watched: Watched, act: Callable[[], None]) 
     await server.watched(watches + 2)
 
 
-async def test_what_was_made_while_a_list_was_under_way_stays(server: Scripted, client: Client) -> None:
-    async with watching(client) as watched:
+async def test_what_was_made_while_a_list_was_under_way_stays(server: ScriptedServer, client: Client) -> None:
+    async with running_informer(client) as watched:
         await server.watched()
         event: Json = {}
 
         def make() -> None:
             event.update(server.put("a", "1", tell=False))
-            watched.informer.witness.saw(shown(event))
+            watched.informer.mutation_cache.observe_object(shown(event))
 
         await relisted(server, watched, make)
         assert watched.changes == []
@@ -199,13 +203,15 @@ async def test_what_was_made_while_a_list_was_under_way_stays(server: Scripted, 
         assert watched.changes == [("a", "1", None)]
 
 
-async def test_what_was_changed_while_a_list_was_under_way_is_not_put_back(server: Scripted, client: Client) -> None:
+async def test_what_was_changed_while_a_list_was_under_way_is_not_put_back(
+    server: ScriptedServer, client: Client
+) -> None:
     server.put("a", "1")
-    async with watching(client) as watched:
+    async with running_informer(client) as watched:
         await server.watched()
 
         def change() -> None:
-            watched.informer.witness.saw(shown(server.put("a", "2", tell=False)))
+            watched.informer.mutation_cache.observe_object(shown(server.put("a", "2", tell=False)))
 
         await relisted(server, watched, change)
         assert watched.values == {"a": "2"}
@@ -213,13 +219,13 @@ async def test_what_was_changed_while_a_list_was_under_way_is_not_put_back(serve
 
 
 async def test_what_was_seen_before_a_list_began_is_in_it_or_gone_also_if_versions_fell(
-    server: Scripted, client: Client
+    server: ScriptedServer, client: Client
 ) -> None:
     """The API's memory was put back to an earlier day: numbers lie, and the list is right."""
-    async with watching(client) as watched:
+    async with running_informer(client) as watched:
         await server.watched()
         server.version = 900
-        watched.informer.witness.saw(shown(server.put("a", "1", tell=False)))
+        watched.informer.mutation_cache.observe_object(shown(server.put("a", "1", tell=False)))
         server.objects.clear()
         server.version = 200
         server.watches.append(refusal(410))
@@ -232,11 +238,11 @@ async def test_what_was_seen_before_a_list_began_is_in_it_or_gone_also_if_versio
 
 @pytest.mark.parametrize("seed", range(20))
 async def test_any_order_of_writes_events_and_lists_ends_with_what_there_is(
-    server: Scripted, client: Client, seed: int
+    server: ScriptedServer, client: Client, seed: int
 ) -> None:
     """Ours and others' writes; answers and events in any order; lists in between."""
     rng = random.Random(seed)  # noqa: S311 - it must repeat
-    async with watching(client) as watched:
+    async with running_informer(client) as watched:
         await server.watched()
         late: list[Callable[[], object]] = []
 
@@ -244,14 +250,14 @@ async def test_any_order_of_writes_events_and_lists_ends_with_what_there_is(
             name = rng.choice("abc")
             told = rng.random() < 0.7
             if name in server.objects and rng.random() < 0.4:
-                known = watched.informer.witness.known(("ns", name))
+                known = watched.informer.mutation_cache.known_version(("ns", name))
                 server.drop(name, tell=told)
                 if rng.random() < 0.5:
-                    late.append(lambda: watched.informer.witness.missed(("ns", name), known))
+                    late.append(lambda: watched.informer.mutation_cache.observe_absence(("ns", name), known))
                 return
             event = server.put(name, str(server.version), tell=told)
             if rng.random() < 0.7:
-                late.append(lambda: watched.informer.witness.saw(shown(event)))
+                late.append(lambda: watched.informer.mutation_cache.observe_object(shown(event)))
 
         for _ in range(12):
             for _ in range(rng.randint(1, 4)):

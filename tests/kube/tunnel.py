@@ -9,7 +9,7 @@ from typing import Self
 CHUNK = 65536
 
 
-class Tunnel:
+class TunnelProxy:
     """`async with Tunnel() as tunnel`. `targets` are the host:port that were asked for."""
 
     def __init__(self) -> None:

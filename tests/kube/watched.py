@@ -12,25 +12,25 @@ import msgspec
 
 from jobset_gate.kube.client import Client
 from jobset_gate.kube.informer import Informer
-from jobset_gate.kube.problems import Kind, Problem
+from jobset_gate.kube.problems import WatchProblem, WatchProblemKind
 from jobset_gate.kube.resources import CONFIGMAPS
-from jobset_gate.kube.store import Change
-from tests.kube.scripted import Scripted
+from jobset_gate.kube.store import ObjectChange
+from tests.kube.scripted import ScriptedServer
 
 
-class Meta(msgspec.Struct, frozen=True, gc=False, rename="camel"):
+class SampleMeta(msgspec.Struct, frozen=True, gc=False, rename="camel"):
     name: str
     namespace: str = ""
     uid: str = ""
     resource_version: str = ""
 
 
-class Thing(msgspec.Struct, frozen=True, gc=False):
-    metadata: Meta
+class SampleObject(msgspec.Struct, frozen=True, gc=False):
+    metadata: SampleMeta
     data: dict[str, str] = {}
 
 
-def value_of(thing: Thing) -> str | None:
+def value_of(thing: SampleObject) -> str | None:
     """The model of the tests: data.value, where "ignore" is of no interest and "odd" is more than we can take."""
     value = thing.data["value"]
     if value == "odd":
@@ -38,16 +38,16 @@ def value_of(thing: Thing) -> str | None:
     return None if value == "ignore" else value
 
 
-class Watched:
+class InformerHarness:
     """`changes` as (name, old, new); `problems` by kind."""
 
     def __init__(self, client: Client, *, scope: str = "ns", **options: Any) -> None:
         self.changes: list[tuple[str, str | None, str | None]] = []
-        self.problems: list[Kind] = []
-        self.informer: Informer[Thing, str] = Informer(
+        self.problems: list[WatchProblemKind] = []
+        self.informer: Informer[SampleObject, str] = Informer(
             client,
             CONFIGMAPS,
-            wire=Thing,
+            wire=SampleObject,
             convert=value_of,
             handler=self._changed,
             on_problem=self._problem,
@@ -68,25 +68,25 @@ class Watched:
             self._news.clear()
             await self._news.wait()
 
-    async def reports(self, *kinds: Kind) -> None:
+    async def reports(self, *kinds: WatchProblemKind) -> None:
         """Waits until these problems, in this order, are all there have been."""
         while self.problems != list(kinds):
             self._news.clear()
             await self._news.wait()
 
-    def _changed(self, change: Change[str]) -> None:
+    def _changed(self, change: ObjectChange[str]) -> None:
         self.changes.append((change.key[1], change.old, change.new))
         self._news.set()
 
-    def _problem(self, problem: Problem) -> None:
+    def _problem(self, problem: WatchProblem) -> None:
         self.problems.append(problem.kind)
         self._news.set()
 
 
 @asynccontextmanager
-async def watching(client: Client, **options: Any) -> AsyncIterator[Watched]:
+async def running_informer(client: Client, **options: Any) -> AsyncIterator[InformerHarness]:
     """Synced; ends with the block, and fails with it if the informer has died."""
-    watched = Watched(client, **options)
+    watched = InformerHarness(client, **options)
     async with asyncio.TaskGroup() as group:
         task = group.create_task(watched.informer.run())
         await watched.informer.wait_synced()
@@ -94,6 +94,6 @@ async def watching(client: Client, **options: Any) -> AsyncIterator[Watched]:
         task.cancel()
 
 
-def same_as(server: Scripted) -> dict[str, str]:
+def same_as(server: ScriptedServer) -> dict[str, str]:
     """What a fresh list would give."""
     return {name: thing["data"]["value"] for name, thing in server.objects.items()}

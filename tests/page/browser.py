@@ -9,7 +9,7 @@ from urllib.parse import urlsplit
 
 from playwright.async_api import Browser, BrowserContext, Page, Route, async_playwright, expect
 
-from tests.controllers.page.stage import Stage
+from tests.controllers.page.stage import ServedPage
 from tests.tools import chromium
 
 PATIENCE: Final = 30_000.0
@@ -52,7 +52,7 @@ async def chromium_running() -> AsyncIterator[Browser]:
 
 
 @dataclass
-class Visit:
+class BrowserVisit:
     """One viewer: a window of its own without cookies, and all that went wrong in it."""
 
     context: BrowserContext
@@ -62,10 +62,10 @@ class Visit:
     complaints: list[str] = field(default_factory=list)
     """Errors in the console, which is where violations of the content security policy are told, and uncaught ones."""
 
-    async def sign_in(self, stage: Stage, token: str) -> None:
+    async def sign_in(self, stage: ServedPage, token: str) -> None:
         """As after the form, without it."""
-        word = stage.page.sessions.begin(token)
-        await self.context.add_cookies([{"name": stage.page.entrance.cookie, "value": word, "url": stage.url}])
+        word = stage.page.sessions.create(token)
+        await self.context.add_cookies([{"name": stage.page.authenticator.cookie, "value": word, "url": stage.url}])
 
     async def open(self, path: str = "/") -> None:
         """And until what happens from now on is seen."""
@@ -87,12 +87,12 @@ class Visit:
 
 
 @asynccontextmanager
-async def visiting(browser: Browser, **options: Any) -> AsyncIterator[Visit]:
+async def visiting(browser: Browser, **options: Any) -> AsyncIterator[BrowserVisit]:
     """A viewer, with the options of a browser context: viewport, color_scheme, java_script_enabled..."""
     context = await browser.new_context(**options)
     context.set_default_timeout(PATIENCE)
     try:
-        visit = Visit(context, await context.new_page())
+        visit = BrowserVisit(context, await context.new_page())
         await context.route(_elsewhere, _refuse(visit))
         context.on("console", lambda said: visit.complaints.append(said.text) if said.type == "error" else None)
         context.on("weberror", lambda error: visit.complaints.append(str(error.error)))
@@ -105,7 +105,7 @@ def _elsewhere(url: str) -> bool:
     return urlsplit(url).scheme not in ("data", "blob") and urlsplit(url).hostname not in ("127.0.0.1", "localhost")
 
 
-def _refuse(visit: Visit) -> Any:
+def _refuse(visit: BrowserVisit) -> Any:
     async def refuse(route: Route) -> None:
         visit.strangers.append(route.request.url)
         await route.abort()

@@ -5,8 +5,8 @@ from collections.abc import AsyncIterator
 import pytest_asyncio
 from playwright.async_api import Browser
 
-from tests.controllers.page.stage import Stage, served
-from tests.page.browser import Visit, chromium_running, visiting
+from tests.controllers.page.stage import ServedPage, serve_page
+from tests.page.browser import BrowserVisit, chromium_running, visiting
 from tests.page.scenes import NOW
 
 
@@ -17,17 +17,17 @@ async def browser() -> AsyncIterator[Browser]:
 
 
 @pytest_asyncio.fixture(loop_scope="session")
-async def stage() -> AsyncIterator[Stage]:
+async def stage() -> AsyncIterator[ServedPage]:
     """The page as the controller serves it, with nothing on it yet."""
-    async with served(now=lambda: NOW) as made:
+    async with serve_page(now=lambda: NOW) as made:
         yield made
 
 
 @pytest_asyncio.fixture(loop_scope="session")
-async def visit(browser: Browser, stage: Stage) -> AsyncIterator[Visit]:
+async def visit(browser: Browser, stage: ServedPage) -> AsyncIterator[BrowserVisit]:
     """Somebody who may list everything, and has signed in. Nothing may have gone wrong at the end."""
     async with visiting(browser, base_url=stage.url) as made:
-        await made.sign_in(stage, stage.cluster.admin())
+        await made.sign_in(stage, stage.api.admin())
         yield made
     assert made.strangers == []
     assert made.complaints == []

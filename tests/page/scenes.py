@@ -2,10 +2,10 @@
 
 from typing import Any, Final
 
-from controllers.keys import Key
+from controllers.keys import GangKey
 from jobset_gate import names
-from jobset_gate.model import Kind, PodSeen, Why
-from tests.controllers.page.stage import Stage
+from jobset_gate.model import PendingReason, PodSeen, VerdictKind
+from tests.controllers.page.stage import ServedPage
 from tests.jobset_gate import gangs, objects
 from tests.jobset_gate.groups import seeing
 from tests.jobset_gate.groups.objects import pod as group_pod
@@ -25,37 +25,37 @@ def here(count: int) -> list[PodSeen]:
     return [gangs.pod(index, created=TEN_O_CLOCK, barrier_since=STARTED) for index in range(count)]
 
 
-def put(stage: Stage, name: str, *pods: PodSeen, namespace: str = TEAM) -> Key:
+def put(stage: ServedPage, name: str, *pods: PodSeen, namespace: str = TEAM) -> GangKey:
     """A gang of two that waits, whose clock began half a minute ago."""
     uid = f"{namespace}-{name}"
     clock = gangs.clock(STARTED, uid=uid)
     home = names.config_map_name(name)
-    gate = gangs.gate(namespace=namespace, name=home, uid=f"{uid}-gate", jobset_uid=uid, waiting_since=clock)
+    gate = gangs.config_map(namespace=namespace, name=home, uid=f"{uid}-gate", jobset_uid=uid, waiting_since=clock)
     return stage.put(gangs.jobset(namespace=namespace, name=name, uid=uid, created=TEN_O_CLOCK), *pods, gate=gate)
 
 
-def short_of_one(stage: Stage, name: str, *, namespace: str = TEAM) -> Key:
+def short_of_one(stage: ServedPage, name: str, *, namespace: str = TEAM) -> GangKey:
     """One pod has started, there is no room for the other."""
-    lacking = gangs.waiting_pod(1, Why.UNSCHEDULED, NO_ROOM, created=TEN_O_CLOCK)
+    lacking = gangs.waiting_pod(1, PendingReason.UNSCHEDULED, NO_ROOM, created=TEN_O_CLOCK)
     return put(stage, name, *here(1), lacking, namespace=namespace)
 
 
-def everything(stage: Stage) -> None:
+def everything(stage: ServedPage) -> None:
     """One of each: waiting, released, timed out, and a pod group."""
     short_of_one(stage, "waits")
     stage.decide(put(stage, "runs", *here(2)))
-    stage.decide(short_of_one(stage, "late", namespace="team-b"), Kind.TIMEOUT)
+    stage.decide(short_of_one(stage, "late", namespace="team-b"), VerdictKind.TIMEOUT)
     a_group(stage)
 
 
-def a_group(stage: Stage) -> None:
+def a_group(stage: ServedPage) -> None:
     """Two pods are held for a third."""
-    stage.groups.put(seeing.group_seen(group_pod("p0"), group_pod("p1"), group=pod_group()))
+    stage.groups.put(seeing.group_snapshot(group_pod("p0"), group_pod("p1"), group=pod_group()))
 
 
 def raw_pod(gang: str, index: int, *, started: bool) -> Json:
     """As the API server shows it, for the picture."""
-    state: Json = {"running": seeing.stamp(STARTED)} if started else {"waiting": "PodInitializing"}
+    state: Json = {"running": seeing.timestamp(STARTED)} if started else {"waiting": "PodInitializing"}
     labels = {
         names.JS_NAME: gang,
         names.JS_UID: f"{TEAM}-{gang}",

@@ -6,15 +6,15 @@ import pytest
 import pytest_asyncio
 from playwright.async_api import Browser, Response, expect
 
-from tests.controllers.page.stage import Stage
+from tests.controllers.page.stage import ServedPage
 from tests.page import scenes
-from tests.page.browser import Visit, visiting
+from tests.page.browser import BrowserVisit, visiting
 
 pytestmark = pytest.mark.asyncio(loop_scope="session")
 
 
 @pytest_asyncio.fixture(loop_scope="session")
-async def stranger(browser: Browser, stage: Stage) -> AsyncIterator[Visit]:
+async def stranger(browser: Browser, stage: ServedPage) -> AsyncIterator[BrowserVisit]:
     """Somebody without a token. The browser itself complains of a refusal, and of nothing else."""
     async with visiting(browser, base_url=stage.url) as made:
         yield made
@@ -27,9 +27,9 @@ def status(answer: Response | None) -> int:
     return answer.status
 
 
-async def test_whoever_shows_nothing_is_asked_for_a_token(stage: Stage, stranger: Visit) -> None:
+async def test_whoever_shows_nothing_is_asked_for_a_token(stage: ServedPage, stranger: BrowserVisit) -> None:
     scenes.everything(stage)
-    token, page = stage.cluster.admin(), stranger.page
+    token, page = stage.api.admin(), stranger.page
     assert status(await page.goto(f"/gangs/{scenes.TEAM}/waits")) == 401
     await expect(page.get_by_role("heading", level=1)).to_have_text("Sign in")
     assert "waits" not in await page.locator("main").inner_text()
@@ -51,9 +51,11 @@ async def test_whoever_shows_nothing_is_asked_for_a_token(stage: Stage, stranger
     assert status(await page.goto("/")) == 401
 
 
-async def test_a_viewer_without_the_right_is_told_which_one_is_missing(stage: Stage, stranger: Visit) -> None:
+async def test_a_viewer_without_the_right_is_told_which_one_is_missing(
+    stage: ServedPage, stranger: BrowserVisit
+) -> None:
     scenes.everything(stage)
-    stage.cluster.users["weak"] = "eve"
+    stage.api.users["weak"] = "eve"
     await stranger.sign_in(stage, "weak")
     page = stranger.page
     assert status(await page.goto("/")) == 403
@@ -65,9 +67,11 @@ async def test_a_viewer_without_the_right_is_told_which_one_is_missing(stage: St
     assert "0/40" not in await page.locator("main").inner_text()
 
 
-async def test_a_viewer_of_one_namespace_sees_what_is_in_it_and_is_told_so(stage: Stage, stranger: Visit) -> None:
+async def test_a_viewer_of_one_namespace_sees_what_is_in_it_and_is_told_so(
+    stage: ServedPage, stranger: BrowserVisit
+) -> None:
     scenes.everything(stage)
-    await stranger.sign_in(stage, stage.cluster.member("team-b"))
+    await stranger.sign_in(stage, stage.api.member("team-b"))
     await stranger.open()
     page = stranger.page
     await expect(page.locator("#rows tr a")).to_have_text("late")
@@ -77,12 +81,12 @@ async def test_a_viewer_of_one_namespace_sees_what_is_in_it_and_is_told_so(stage
     assert status(await page.goto("/gangs/team-b/late")) == 200
 
 
-async def test_a_viewer_whose_right_is_taken_away_sees_nothing_new(stage: Stage, stranger: Visit) -> None:
+async def test_a_viewer_whose_right_is_taken_away_sees_nothing_new(stage: ServedPage, stranger: BrowserVisit) -> None:
     """Nor does the page that is open show him who else is there."""
     scenes.everything(stage)
-    token = stage.cluster.member("team-b")
+    token = stage.api.member("team-b")
     await stranger.sign_in(stage, token)
     await stranger.open()
-    stage.page.sessions.end((await stranger.context.cookies())[0]["value"])
+    stage.page.sessions.delete((await stranger.context.cookies())[0]["value"])
     assert status(await stranger.page.reload()) == 401
     await expect(stranger.page.get_by_role("alert")).to_have_text("Your session has ended.")

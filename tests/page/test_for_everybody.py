@@ -6,9 +6,9 @@ import pytest
 import pytest_asyncio
 from playwright.async_api import Browser, Page, ViewportSize, expect
 
-from tests.controllers.page.stage import Stage
+from tests.controllers.page.stage import ServedPage
 from tests.page import scenes
-from tests.page.browser import Visit, visiting
+from tests.page.browser import BrowserVisit, visiting
 
 pytestmark = pytest.mark.asyncio(loop_scope="session")
 
@@ -19,7 +19,7 @@ LONG = "a-gang-with-a-name-as-long-as-kubernetes-takes-it"
 
 
 @pytest_asyncio.fixture(loop_scope="session")
-async def full(stage: Stage) -> AsyncIterator[Stage]:
+async def full(stage: ServedPage) -> AsyncIterator[ServedPage]:
     """With long names, which is where pages break."""
     scenes.everything(stage)
     scenes.short_of_one(stage, LONG, namespace="a-namespace-with-a-name-as-long-as-kubernetes-takes-it")
@@ -28,19 +28,19 @@ async def full(stage: Stage) -> AsyncIterator[Stage]:
 
 @pytest.mark.parametrize("viewport", [DESK, PHONE], ids=["desk", "phone"])
 async def test_axe_finds_nothing_and_nothing_hangs_over_the_edge(
-    browser: Browser, full: Stage, viewport: ViewportSize
+    browser: Browser, full: ServedPage, viewport: ViewportSize
 ) -> None:
     """What is seen in the dark differs in its colours alone."""
     async with visiting(browser, base_url=full.url, viewport=viewport) as visit:
         found = await faults(visit, "/")  # the form
-        await visit.sign_in(full, full.cluster.admin())
+        await visit.sign_in(full, full.api.admin())
         for path in PAGES:
             found += await faults(visit, path)
     assert found == []
     assert visit.strangers == []
 
 
-async def faults(visit: Visit, path: str) -> list[str]:
+async def faults(visit: BrowserVisit, path: str) -> list[str]:
     await visit.page.goto(path)
     found = await visit.axe()
     await visit.page.emulate_media(color_scheme="dark")
@@ -58,8 +58,8 @@ async def wider_than_its_window(page: Page) -> bool:
     return wide
 
 
-async def test_dark_is_dark_and_light_is_light(browser: Browser, full: Stage) -> None:
-    token = full.cluster.admin()
+async def test_dark_is_dark_and_light_is_light(browser: Browser, full: ServedPage) -> None:
+    token = full.api.admin()
     seen = {}
     for scheme in ("light", "dark"):
         async with visiting(browser, base_url=full.url, color_scheme=scheme) as visit:
@@ -71,7 +71,7 @@ async def test_dark_is_dark_and_light_is_light(browser: Browser, full: Stage) ->
     assert seen["dark"] < 150
 
 
-async def test_the_keyboard_reaches_everything_and_shows_where_it_is(full: Stage, visit: Visit) -> None:
+async def test_the_keyboard_reaches_everything_and_shows_where_it_is(full: ServedPage, visit: BrowserVisit) -> None:
     page = visit.page
     await visit.open()
     order = await walk(page, until=f"/gangs/{scenes.TEAM}/waits")
@@ -86,7 +86,7 @@ async def test_the_keyboard_reaches_everything_and_shows_where_it_is(full: Stage
     await expect(page.locator("#rows tr")).to_have_count(4)
 
 
-async def test_the_search_takes_the_keyboard(full: Stage, visit: Visit) -> None:
+async def test_the_search_takes_the_keyboard(full: ServedPage, visit: BrowserVisit) -> None:
     page = visit.page
     await visit.open()
     await walk(page, until="q")
@@ -95,7 +95,7 @@ async def test_the_search_takes_the_keyboard(full: Stage, visit: Visit) -> None:
     await expect(page.locator("#rows tr a")).to_have_text("waits")
 
 
-async def test_a_change_leaves_the_keyboard_where_it_is(full: Stage, visit: Visit) -> None:
+async def test_a_change_leaves_the_keyboard_where_it_is(full: ServedPage, visit: BrowserVisit) -> None:
     page = visit.page
     await visit.open()
     await walk(page, until=f"/gangs/{scenes.TEAM}/waits")
@@ -104,10 +104,10 @@ async def test_a_change_leaves_the_keyboard_where_it_is(full: Stage, visit: Visi
     assert await page.evaluate("document.activeElement.textContent") == "waits"
 
 
-async def test_a_wish_for_little_motion_is_heard(browser: Browser, full: Stage) -> None:
+async def test_a_wish_for_little_motion_is_heard(browser: Browser, full: ServedPage) -> None:
     """Nothing moves by itself: there is no animation to switch off."""
     async with visiting(browser, base_url=full.url, reduced_motion="reduce") as visit:
-        await visit.sign_in(full, full.cluster.admin())
+        await visit.sign_in(full, full.api.admin())
         await visit.open()
         assert await visit.page.evaluate("document.getAnimations().length") == 0
 

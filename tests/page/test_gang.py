@@ -6,16 +6,16 @@ from xml.etree import ElementTree as ET
 import pytest
 from playwright.async_api import Browser, expect
 
-from jobset_gate.model import Kind
-from tests.controllers.page.stage import Stage
+from jobset_gate.model import VerdictKind
+from tests.controllers.page.stage import ServedPage
 from tests.page import scenes
-from tests.page.browser import Visit, visiting
+from tests.page.browser import BrowserVisit, visiting
 
 pytestmark = pytest.mark.asyncio(loop_scope="session")
 WAITS = f"/gangs/{scenes.TEAM}/waits"
 
 
-async def test_it_says_what_is_missing_why_and_what_to_do(stage: Stage, visit: Visit) -> None:
+async def test_it_says_what_is_missing_why_and_what_to_do(stage: ServedPage, visit: BrowserVisit) -> None:
     scenes.everything(stage)
     page = visit.page
     await visit.open(WAITS)
@@ -29,7 +29,7 @@ async def test_it_says_what_is_missing_why_and_what_to_do(stage: Stage, visit: V
     await expect(page.locator("#about")).to_contain_text(re.compile(r"[34]m(\d+s)? left of 5m"))
 
 
-async def test_its_release_is_seen_without_a_reload_in_the_title_too(stage: Stage, visit: Visit) -> None:
+async def test_its_release_is_seen_without_a_reload_in_the_title_too(stage: ServedPage, visit: BrowserVisit) -> None:
     scenes.everything(stage)
     page = visit.page
     await visit.open(WAITS)
@@ -41,15 +41,15 @@ async def test_its_release_is_seen_without_a_reload_in_the_title_too(stage: Stag
     assert await page.evaluate("window.here") == "still"
 
 
-async def test_a_gang_that_times_out_says_so_where_it_is_looked_at(stage: Stage, visit: Visit) -> None:
+async def test_a_gang_that_times_out_says_so_where_it_is_looked_at(stage: ServedPage, visit: BrowserVisit) -> None:
     key = scenes.short_of_one(stage, "waits")
     await visit.open(WAITS)
-    stage.decide(key, Kind.TIMEOUT)
+    stage.decide(key, VerdictKind.TIMEOUT)
     await expect(visit.page.locator("#timed-out")).to_be_visible()
     await expect(visit.page.locator("#state")).to_have_text("TimedOut")
 
 
-async def test_its_address_can_be_given_to_others(browser: Browser, stage: Stage, visit: Visit) -> None:
+async def test_its_address_can_be_given_to_others(browser: Browser, stage: ServedPage, visit: BrowserVisit) -> None:
     scenes.everything(stage)
     page = visit.page
     await visit.open()
@@ -57,15 +57,15 @@ async def test_its_address_can_be_given_to_others(browser: Browser, stage: Stage
     address = await page.locator("#permalink").get_attribute("href")
     assert address == WAITS
     async with visiting(browser, base_url=stage.url) as other:
-        await other.sign_in(stage, stage.cluster.member(scenes.TEAM))
+        await other.sign_in(stage, stage.api.member(scenes.TEAM))
         await other.open(address)
         await expect(other.page.get_by_role("heading", level=1)).to_contain_text("team-a/waits")
         assert (other.strangers, other.complaints) == ([], [])
 
 
-async def test_its_picture_shows_each_pod(stage: Stage, visit: Visit) -> None:
+async def test_its_picture_shows_each_pod(stage: ServedPage, visit: BrowserVisit) -> None:
     scenes.everything(stage)
-    stage.cluster.pods = [scenes.raw_pod("waits", index, started=index == 0) for index in range(2)]
+    stage.api.pods = [scenes.raw_pod("waits", index, started=index == 0) for index in range(2)]
     page = visit.page
     await visit.open(WAITS)
     picture = page.locator("#timeline")
@@ -79,11 +79,11 @@ async def test_its_picture_shows_each_pod(stage: Stage, visit: Visit) -> None:
     assert {"workers-0/0", "workers-0/1", "held at the gate"} <= set(drawn)
 
 
-async def test_without_javascript_it_is_all_there(browser: Browser, stage: Stage) -> None:
+async def test_without_javascript_it_is_all_there(browser: Browser, stage: ServedPage) -> None:
     scenes.everything(stage)
     async with visiting(browser, base_url=stage.url, java_script_enabled=False) as visit:
         page = visit.page
-        await visit.sign_in(stage, stage.cluster.admin())
+        await visit.sign_in(stage, stage.api.admin())
         await page.goto("/")
         await expect(page.locator("#rows tr")).to_have_count(3)
         await page.get_by_role("searchbox", name="Name").fill("waits")
@@ -96,7 +96,7 @@ async def test_without_javascript_it_is_all_there(browser: Browser, stage: Stage
         assert (visit.strangers, visit.complaints) == ([], [])
 
 
-async def test_a_pod_group_has_a_page_of_its_own(stage: Stage, visit: Visit) -> None:
+async def test_a_pod_group_has_a_page_of_its_own(stage: ServedPage, visit: BrowserVisit) -> None:
     scenes.everything(stage)
     page = visit.page
     await visit.open()
@@ -107,7 +107,7 @@ async def test_a_pod_group_has_a_page_of_its_own(stage: Stage, visit: Visit) -> 
     await expect(page.locator("#permalink")).to_be_visible()
 
 
-async def test_a_name_that_is_not_there_says_so(stage: Stage, visit: Visit) -> None:
+async def test_a_name_that_is_not_there_says_so(stage: ServedPage, visit: BrowserVisit) -> None:
     answer = await visit.page.goto("/gangs/team-a/nobody")
     assert answer is not None
     assert answer.status == 404

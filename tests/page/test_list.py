@@ -6,15 +6,15 @@ import time
 import pytest
 from playwright.async_api import expect
 
-from jobset_gate.model import Kind
-from tests.controllers.page.stage import Stage
+from jobset_gate.model import VerdictKind
+from tests.controllers.page.stage import ServedPage
 from tests.page import scenes
-from tests.page.browser import Visit
+from tests.page.browser import BrowserVisit
 
 pytestmark = pytest.mark.asyncio(loop_scope="session")
 
 
-async def test_it_counts_gangs_pods_and_states(stage: Stage, visit: Visit) -> None:
+async def test_it_counts_gangs_pods_and_states(stage: ServedPage, visit: BrowserVisit) -> None:
     scenes.everything(stage)
     page = visit.page
     await visit.open()
@@ -29,7 +29,7 @@ async def test_it_counts_gangs_pods_and_states(stage: Stage, visit: Visit) -> No
     await expect(row).to_contain_text(re.compile(r"[34]m(\d+s)? left"))
 
 
-async def test_a_release_is_seen_without_a_reload(stage: Stage, visit: Visit) -> None:
+async def test_a_release_is_seen_without_a_reload(stage: ServedPage, visit: BrowserVisit) -> None:
     key = scenes.short_of_one(stage, "waits")
     page = visit.page
     await visit.open()
@@ -44,7 +44,7 @@ async def test_a_release_is_seen_without_a_reload(stage: Stage, visit: Visit) ->
     assert await page.evaluate("window.here") == "still"
 
 
-async def test_gangs_come_and_go_without_a_reload(stage: Stage, visit: Visit) -> None:
+async def test_gangs_come_and_go_without_a_reload(stage: ServedPage, visit: BrowserVisit) -> None:
     first = scenes.short_of_one(stage, "first")
     page = visit.page
     await visit.open()
@@ -55,13 +55,13 @@ async def test_gangs_come_and_go_without_a_reload(stage: Stage, visit: Visit) ->
     await expect(page.locator("#total")).to_have_text("1")
 
 
-async def test_a_banner_tells_of_those_whose_time_was_up(stage: Stage, visit: Visit) -> None:
+async def test_a_banner_tells_of_those_whose_time_was_up(stage: ServedPage, visit: BrowserVisit) -> None:
     key = scenes.short_of_one(stage, "late")
     page = visit.page
     await visit.open()
     banner = page.locator("#banner")
     await expect(banner).to_be_empty()
-    stage.decide(key, Kind.TIMEOUT)
+    stage.decide(key, VerdictKind.TIMEOUT)
     await expect(banner).to_contain_text("1 timed out: team-a/late")
     await expect(banner).to_be_visible()
     await banner.get_by_role("link", name="team-a/late").click()
@@ -69,7 +69,7 @@ async def test_a_banner_tells_of_those_whose_time_was_up(stage: Stage, visit: Vi
     await expect(page.locator("#state")).to_have_text("TimedOut")
 
 
-async def test_an_empty_cluster_is_told_from_an_empty_search(stage: Stage, visit: Visit) -> None:
+async def test_an_empty_cluster_is_told_from_an_empty_search(stage: ServedPage, visit: BrowserVisit) -> None:
     page = visit.page
     await visit.open()
     await expect(page.locator("#empty")).to_contain_text("There are no gangs")
@@ -82,7 +82,7 @@ async def test_an_empty_cluster_is_told_from_an_empty_search(stage: Stage, visit
     await expect(page.locator("#empty")).to_contain_text("None of the 1 gangs fits this search")
 
 
-async def test_of_two_thousand_gangs_one_is_found(stage: Stage, visit: Visit) -> None:
+async def test_of_two_thousand_gangs_one_is_found(stage: ServedPage, visit: BrowserVisit) -> None:
     for number in range(2000):
         scenes.put(stage, f"gang-{number:04}", *scenes.here(1), namespace=f"team-{number % 20}")
     page = visit.page
@@ -103,7 +103,7 @@ async def test_of_two_thousand_gangs_one_is_found(stage: Stage, visit: Visit) ->
     await expect(page.locator("#rows .count")).to_have_text("2/2")
 
 
-async def test_a_state_a_namespace_and_an_order_are_part_of_the_address(stage: Stage, visit: Visit) -> None:
+async def test_a_state_a_namespace_and_an_order_are_part_of_the_address(stage: ServedPage, visit: BrowserVisit) -> None:
     scenes.everything(stage)
     page = visit.page
     await visit.open()

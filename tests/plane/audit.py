@@ -15,7 +15,7 @@ POLICY = {
 
 
 @dataclass(frozen=True, slots=True, order=True)
-class Request:
+class AuditedRequest:
     """One request. `resource` is "pods" or "jobsets/status"; a list by the field metadata.name has that `name`."""
 
     verb: str
@@ -41,7 +41,7 @@ def log(folder: Path) -> Path:
     return folder / "audit.log"
 
 
-def requests(folder: Path, account: str, namespace: str) -> list[Request]:
+def requests(folder: Path, account: str, namespace: str) -> list[AuditedRequest]:
     """All of a service account so far, in the order in which they were answered."""
     user = f"system:serviceaccount:{namespace}:{account}"
     with log(folder).open() as lines:  # hundreds of MB after a benchmark
@@ -49,10 +49,10 @@ def requests(folder: Path, account: str, namespace: str) -> list[Request]:
         return [_request(one) for one in found if one["user"]["username"] == user]
 
 
-def _request(event: dict[str, Any]) -> Request:
+def _request(event: dict[str, Any]) -> AuditedRequest:
     on = event.get("objectRef") or {}
     resource = "/".join(filter(None, (on.get("resource", ""), on.get("subresource", ""))))
     where = (on.get("apiGroup", ""), resource, on.get("namespace", ""), on.get("name", ""))
     answer = event.get("responseStatus") or {}
     causes = [cause.get("reason", "") for cause in (answer.get("details") or {}).get("causes") or ()]
-    return Request(event["verb"], *where, int(answer.get("code", 0)), event["requestURI"], ",".join(causes))
+    return AuditedRequest(event["verb"], *where, int(answer.get("code", 0)), event["requestURI"], ",".join(causes))

@@ -15,7 +15,7 @@ _CLOCKS_DIFFER_BY = datetime.timedelta(hours=1)
 
 
 @dataclass(frozen=True, slots=True)
-class Pair:
+class CertFiles:
     """A certificate and its key as PEM files."""
 
     cert: Path
@@ -27,8 +27,8 @@ class Certificates:
     """One CA; the API server's certificate; an admin's (group system:masters); the key of service accounts."""
 
     ca: Path
-    server: Pair
-    admin: Pair
+    server: CertFiles
+    admin: CertFiles
     service_accounts: Path
 
 
@@ -60,9 +60,9 @@ def _leaf(
     ca: x509.Certificate,
     ca_key: ec.EllipticCurvePrivateKey,
     extensions: list[x509.ExtensionType],
-) -> Pair:
+) -> CertFiles:
     key = ec.generate_private_key(ec.SECP256R1())
-    pair = Pair(stem.with_suffix(".crt"), stem.with_suffix(".key"))
+    pair = CertFiles(stem.with_suffix(".crt"), stem.with_suffix(".key"))
     pair.cert.write_bytes(_pem(_signed(subject, key, ca, ca_key, extensions)))
     _write_key(pair.key, key)
     return pair

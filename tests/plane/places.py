@@ -24,7 +24,7 @@ class Binaries:
 
 
 @dataclass(frozen=True, slots=True)
-class Place:
+class ProgramFolder:
     """A folder worth a look. `chosen`: a person named it, so its version is their business."""
 
     folder: Path
@@ -33,10 +33,10 @@ class Place:
 
 
 @dataclass(frozen=True, slots=True)
-class Unfit:
+class RejectedFolder:
     """Why a place was passed over, in words for people."""
 
-    place: Place
+    place: ProgramFolder
     why: str
 
 
@@ -51,27 +51,29 @@ def own_folder(env: Mapping[str, str]) -> Path:
     return cache_root(env) / "control-plane" / versions.KUBERNETES
 
 
-def places(env: Mapping[str, str]) -> Iterator[Place]:
+def places(env: Mapping[str, str]) -> Iterator[ProgramFolder]:
     """All places in the order in which they are looked at."""
     if assets := env.get("KUBEBUILDER_ASSETS"):
-        yield Place(Path(assets), "KUBEBUILDER_ASSETS", chosen=True)
-    yield Place(own_folder(env), "our cache")
+        yield ProgramFolder(Path(assets), "KUBEBUILDER_ASSETS", chosen=True)
+    yield ProgramFolder(own_folder(env), "our cache")
     kind_home = env.get("KIND_HOME")
-    yield Place(Path(kind_home) / "bin" if kind_home else cache_root(env) / "kind" / "bin", "the cache of our kind")
+    yield ProgramFolder(
+        Path(kind_home) / "bin" if kind_home else cache_root(env) / "kind" / "bin", "the cache of our kind"
+    )
 
 
-def look(place: Place) -> Binaries | Unfit:
+def look(place: ProgramFolder) -> Binaries | RejectedFolder:
     """The programs of one place, or why they will not do."""
     if not place.folder.is_dir():
-        return Unfit(place, "no such folder")
+        return RejectedFolder(place, "no such folder")
     missing = [program for program in versions.PROGRAMS if not os.access(place.folder / program, os.X_OK)]
     if missing:
-        return Unfit(place, f"{', '.join(missing)} not there")
+        return RejectedFolder(place, f"{', '.join(missing)} not there")
     found = version_of(place.folder / "kube-apiserver")
     if found is None:
-        return Unfit(place, "its kube-apiserver does not run on this machine")
+        return RejectedFolder(place, "its kube-apiserver does not run on this machine")
     if found != versions.KUBERNETES and not place.chosen:
-        return Unfit(place, f"it is {found}, the tests want {versions.KUBERNETES}")
+        return RejectedFolder(place, f"it is {found}, the tests want {versions.KUBERNETES}")
     return Binaries(place.folder, f"{place.name}, {found}")
 
 
@@ -87,9 +89,9 @@ def version_of(apiserver: Path) -> str | None:
     return match[1] if ran.returncode == 0 and match else None
 
 
-def find(env: Mapping[str, str] = os.environ) -> Binaries | list[Unfit]:
+def find(env: Mapping[str, str] = os.environ) -> Binaries | list[RejectedFolder]:
     """The first place that has everything, or what was wrong with each."""
-    unfit: list[Unfit] = []
+    unfit: list[RejectedFolder] = []
     for place in places(env):
         seen = look(place)
         if isinstance(seen, Binaries):

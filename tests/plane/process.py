@@ -6,16 +6,16 @@ import sys
 from collections.abc import Sequence
 from pathlib import Path
 
-_TETHER = str(Path(__file__).with_name("tethered.py"))
+_PARENT_DEATH = str(Path(__file__).with_name("tethered.py"))
 _COLLECTS_SELDOM = {"GOGC": "300"}
 """For Go's garbage collector: by default a fifth of what an API server does for a test is its work."""
 
 
-class Died(Exception):
+class ChildProgramDied(Exception):
     """A program that should run does not; the message ends with the tail of its log."""
 
 
-class Process:
+class ChildProgram:
     """Start it from the main thread: the tether ends with the thread that started it."""
 
     def __init__(self, name: str, command: Sequence[str], log: Path) -> None:
@@ -24,7 +24,7 @@ class Process:
         self.log = log
         with log.open("ab") as out:
             self._child = subprocess.Popen(  # noqa: S603 - a program of the control plane
-                [sys.executable, "-IS", _TETHER, str(os.getpid()), *command],
+                [sys.executable, "-IS", _PARENT_DEATH, str(os.getpid()), *command],
                 env={**os.environ, **_COLLECTS_SELDOM},
                 stdin=subprocess.DEVNULL,
                 stdout=out,
@@ -39,7 +39,7 @@ class Process:
     def check(self) -> None:
         """Died if it has ended."""
         if (code := self._child.poll()) is not None:
-            raise Died(f"{self.name} ended with code {code}:\n{self.tail()}")
+            raise ChildProgramDied(f"{self.name} ended with code {code}:\n{self.tail()}")
 
     def tail(self, lines: int = 25) -> str:
         return "\n".join(self.log.read_text(errors="replace").splitlines()[-lines:])

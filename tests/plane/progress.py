@@ -21,18 +21,18 @@ class Progress:
         self._said = 0.0
 
     def __enter__(self) -> Self:
-        self._say("...")
+        self._print("...")
         return self
 
     def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, _: TracebackType | None) -> None:
-        self._say("done" if error is None else f"failed: {str(error) or type(error).__name__}", last=True)
+        self._print("done" if error is None else f"failed: {str(error) or type(error).__name__}", last=True)
 
     def now(self, state: str) -> None:
         """Tell the present state; most calls print nothing, since the last line is still fresh."""
         if time.monotonic() - self._said >= self._every:
-            self._say(state)
+            self._print(state)
 
-    def _say(self, state: str, *, last: bool = False) -> None:
+    def _print(self, state: str, *, last: bool = False) -> None:
         minutes, seconds = divmod(int(time.monotonic() - self._begun), 60)
         line = f"{self._what} {minutes}:{seconds:02d}: {state}"
         if self._terminal:

@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from pathlib import Path
 
 from tests.plane import build, install, places, release, versions
-from tests.plane.places import Binaries, Place
+from tests.plane.places import Binaries, ProgramFolder
 from tests.plane.progress import Progress
 
 
@@ -24,7 +24,7 @@ def provide(env: Mapping[str, str] = os.environ) -> Binaries:
             return found
         with install.replaced(folder) as draft:
             origin = _obtain(draft, env)
-    made = places.look(Place(folder, origin))
+    made = places.look(ProgramFolder(folder, origin))
     if isinstance(made, Binaries):
         return made
     raise build.BuildFailed(f"{origin} in {folder} will not do: {made.why}")
@@ -34,7 +34,7 @@ def _obtain(into: Path, env: Mapping[str, str]) -> str:
     try:
         with Progress(f"downloading Kubernetes {versions.KUBERNETES} and etcd {versions.ETCD}") as progress:
             release.download(into, progress.now)
-    except release.Unreachable:
+    except release.DownloadUnreachable:
         for leftover in into.iterdir():
             leftover.unlink()
         _say("no official release to be had here: building from Go modules, at first 7 to 8 minutes on two cores")

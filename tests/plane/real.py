@@ -15,11 +15,11 @@ from typing import Any, Self
 from tests.plane import audit, certs, components
 from tests.plane.admin import Admin, context
 from tests.plane.places import Binaries
-from tests.plane.process import Died, Process
+from tests.plane.process import ChildProgram, ChildProgramDied
 from tests.plane.provide import provide
 
 _READY_WITHIN = 90.0  # seconds; 5 are usual, a cold and busy disk takes its time
-_LOOK_EVERY = 0.05
+_POLL_INTERVAL = 0.05
 _APISERVER = 1  # its place among the processes
 _ATTEMPTS = 3  # a port that was free may be taken by the time a program binds it
 
@@ -51,7 +51,7 @@ class RealPlane:
         self._features = features
         self._audited = audited
         self._prepare = prepare
-        self._processes: list[Process] = []
+        self._processes: list[ChildProgram] = []
         self._folder: Path | None = None
         self._layout: components.Layout | None = None
         self._admin: Admin | None = None
@@ -62,7 +62,7 @@ class RealPlane:
         for attempt in range(1, _ATTEMPTS + 1):
             try:
                 self._start(self._binaries)
-            except Died as error:
+            except ChildProgramDied as error:
                 self.stop()
                 if attempt == _ATTEMPTS or "address already in use" not in str(error):
                     raise
@@ -89,10 +89,10 @@ class RealPlane:
         """The same again on the same port; returns when it is ready. It has forgotten what watches could begin from."""
         stopped = self._processes[_APISERVER]
         stopped.stop()
-        self._processes[_APISERVER] = Process(stopped.name, stopped.command, stopped.log)
+        self._processes[_APISERVER] = ChildProgram(stopped.name, stopped.command, stopped.log)
         self._until("/readyz answers", self._ready)
 
-    def forget_history(self) -> None:
+    def compact_history(self) -> None:
         """Etcd forgets every version of every object but the last, as it does every five minutes in production."""
         etcd = f"http://127.0.0.1:{self._running.etcd_port}/v3/kv"
         now = _post(f"{etcd}/range", {"key": "AA=="})["header"]["revision"]
@@ -137,7 +137,7 @@ class RealPlane:
         """All that a program has said so far."""
         return next(process.log for process in self._processes if process.name == program).read_text(errors="replace")
 
-    def requests(self, account: str, namespace: str) -> list[audit.Request]:
+    def requests(self, account: str, namespace: str) -> list[audit.AuditedRequest]:
         """All that a service account has asked the API server so far; of a plane that is `audited`."""
         return audit.requests(self._running.folder, account, namespace)
 
@@ -172,7 +172,7 @@ class RealPlane:
 
     def _run(self, name: str, command: list[str]) -> None:
         assert self._folder is not None
-        self._processes.append(Process(name, command, self._folder / f"{name}.log"))
+        self._processes.append(ChildProgram(name, command, self._folder / f"{name}.log"))
 
     def _until(self, what: str, reached: Callable[[], bool]) -> None:
         deadline = time.monotonic() + _READY_WITHIN
@@ -181,8 +181,8 @@ class RealPlane:
                 process.check()
             if time.monotonic() > deadline:
                 tails = "\n".join(f"--- {process.name}\n{process.tail()}" for process in self._processes)
-                raise Died(f"waited {_READY_WITHIN:.0f} s until {what}:\n{tails}")
-            time.sleep(_LOOK_EVERY)  # at start-up there is nothing to be woken by
+                raise ChildProgramDied(f"waited {_READY_WITHIN:.0f} s until {what}:\n{tails}")
+            time.sleep(_POLL_INTERVAL)  # at start-up there is nothing to be woken by
 
     def _ready(self) -> bool:
         try:

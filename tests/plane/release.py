@@ -19,7 +19,7 @@ _CHUNK = 1 << 18
 _ARCHITECTURES = {"x86_64": "amd64", "amd64": "amd64", "aarch64": "arm64", "arm64": "arm64"}
 
 
-class Unreachable(Exception):
+class DownloadUnreachable(Exception):
     """The official release cannot be had here; the message says why."""
 
 
@@ -28,7 +28,7 @@ class WrongSum(Exception):
 
 
 @dataclass(frozen=True, slots=True)
-class Source:
+class DownloadUrls:
     """Where the releases are published; the sums come over TLS from the same hosts."""
 
     kubernetes: str = "https://dl.k8s.io/release"
@@ -39,13 +39,13 @@ def architecture() -> str:
     """`amd64` or `arm64`; Unreachable where no control plane is published for this machine."""
     found = _ARCHITECTURES.get(platform.machine().lower())
     if not sys.platform.startswith("linux") or found is None:
-        raise Unreachable(f"no control plane is published for {sys.platform} on {platform.machine()}")
+        raise DownloadUnreachable(f"no control plane is published for {sys.platform} on {platform.machine()}")
     return found
 
 
-def download(into: Path, say: Callable[[str], None], source: Source | None = None) -> None:
+def download(into: Path, say: Callable[[str], None], source: DownloadUrls | None = None) -> None:
     """Put the programs into `into`; Unreachable or WrongSum if that cannot be."""
-    source = source or Source()
+    source = source or DownloadUrls()
     arch = architecture()
     kubernetes = f"{source.kubernetes}/{versions.KUBERNETES}/bin/linux/{arch}"
     etcd = f"{source.etcd}/{versions.ETCD}"
@@ -64,7 +64,7 @@ def download(into: Path, say: Callable[[str], None], source: Source | None = Non
 def _first_word(text: str) -> str:
     word = (text.split() or [""])[0].lower()
     if not re.fullmatch(r"[0-9a-f]{64}", word):
-        raise Unreachable(f"a published checksum reads {text[:80]!r}")
+        raise DownloadUnreachable(f"a published checksum reads {text[:80]!r}")
     return word
 
 
@@ -72,7 +72,7 @@ def _listed(text: str, name: str) -> str:
     for line in text.splitlines():
         if line.split()[1:] == [name]:
             return _first_word(line)
-    raise Unreachable(f"SHA256SUMS does not list {name}")
+    raise DownloadUnreachable(f"SHA256SUMS does not list {name}")
 
 
 def _soon(url: str) -> str:
@@ -92,7 +92,7 @@ def _soon(url: str) -> str:
     asking.join(_REACHABLE_WITHIN)
     if answer:
         return answer[0]
-    raise Unreachable(f"{url}: {trouble[0] if trouble else f'no answer within {_REACHABLE_WITHIN:.0f} s'}")
+    raise DownloadUnreachable(f"{url}: {trouble[0] if trouble else f'no answer within {_REACHABLE_WITHIN:.0f} s'}")
 
 
 def _fetch(url: str, path: Path, wanted: str, say: Callable[[str], None]) -> None:
@@ -106,7 +106,7 @@ def _fetch(url: str, path: Path, wanted: str, say: Callable[[str], None]) -> Non
                 done += len(chunk)
                 say(f"{path.name}, {done / 1e6:.0f} MB")
     except OSError as error:
-        raise Unreachable(f"{url}: {error}") from error
+        raise DownloadUnreachable(f"{url}: {error}") from error
     if digest.hexdigest() != wanted:
         raise WrongSum(f"{url} has SHA-256 {digest.hexdigest()}, published is {wanted}: not used")
 

@@ -5,7 +5,7 @@ from pathlib import Path
 import pytest
 
 from tests.plane import build, install, places, provide, release, versions
-from tests.plane.places import Binaries, Place, Unfit
+from tests.plane.places import Binaries, ProgramFolder, RejectedFolder
 
 
 def make(folder: Path, version: str = versions.KUBERNETES, without: str = "") -> Path:
@@ -22,7 +22,7 @@ def env(home: Path, **more: str) -> dict[str, str]:
     return {"HOME": str(home), "PATH": "/usr/bin:/bin", **more}
 
 
-def found(seen: Binaries | list[Unfit]) -> Path:
+def found(seen: Binaries | list[RejectedFolder]) -> Path:
     assert isinstance(seen, Binaries), seen
     return seen.folder
 
@@ -57,31 +57,31 @@ def test_xdg_cache_home_moves_our_cache(tmp_path: Path) -> None:
 def test_assets_without_a_controller_manager_are_passed_over_with_the_reason(tmp_path: Path) -> None:
     """The assets of envtest have none."""
     assets = make(tmp_path / "assets", without="kube-controller-manager")
-    seen = places.look(Place(assets, "KUBEBUILDER_ASSETS", chosen=True))
-    assert isinstance(seen, Unfit)
+    seen = places.look(ProgramFolder(assets, "KUBEBUILDER_ASSETS", chosen=True))
+    assert isinstance(seen, RejectedFolder)
     assert seen.why == "kube-controller-manager not there"
 
 
 def test_another_version_is_passed_over_in_a_cache_but_taken_where_a_person_chose_it(tmp_path: Path) -> None:
     old = make(tmp_path / "old", version="v1.30.1")
-    in_cache = places.look(Place(old, "our cache"))
-    assert isinstance(in_cache, Unfit)
+    in_cache = places.look(ProgramFolder(old, "our cache"))
+    assert isinstance(in_cache, RejectedFolder)
     assert in_cache.why == f"it is v1.30.1, the tests want {versions.KUBERNETES}"
-    assert isinstance(places.look(Place(old, "KUBEBUILDER_ASSETS", chosen=True)), Binaries)
+    assert isinstance(places.look(ProgramFolder(old, "KUBEBUILDER_ASSETS", chosen=True)), Binaries)
 
 
 def test_a_program_for_another_machine_is_passed_over(tmp_path: Path) -> None:
     folder = make(tmp_path / "other")
     (folder / "kube-apiserver").write_bytes(b"\x7fELF nonsense")
-    seen = places.look(Place(folder, "our cache"))
-    assert isinstance(seen, Unfit)
+    seen = places.look(ProgramFolder(folder, "our cache"))
+    assert isinstance(seen, RejectedFolder)
     assert seen.why == "its kube-apiserver does not run on this machine"
 
 
 @pytest.fixture
 def nobody_answers(monkeypatch: pytest.MonkeyPatch) -> None:
     def refuse(*_: object) -> None:
-        raise release.Unreachable("nobody answers")
+        raise release.DownloadUnreachable("nobody answers")
 
     monkeypatch.setattr(release, "download", refuse)
 

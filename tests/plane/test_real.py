@@ -14,7 +14,7 @@ import pytest
 
 from jobset_gate.kube.resources import JOBS, NAMESPACES, PODS
 from tests.plane.places import Binaries
-from tests.plane.process import Died
+from tests.plane.process import ChildProgramDied
 from tests.plane.real import RealPlane
 from tests.support.planes import Real, fresh_name
 
@@ -140,5 +140,5 @@ def test_a_program_that_dies_is_reported_with_its_last_words(control_plane_binar
         (broken / program).symlink_to(control_plane_binaries[program])
     (broken / "etcd").write_text("#!/bin/sh\necho disk on fire >&2; exit 3\n")
     (broken / "etcd").chmod(0o755)
-    with pytest.raises(Died, match=r"etcd ended with code 3:\ndisk on fire"):
+    with pytest.raises(ChildProgramDied, match=r"etcd ended with code 3:\ndisk on fire"):
         RealPlane(Binaries(broken, "broken")).start()

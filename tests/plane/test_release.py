@@ -14,10 +14,10 @@ from pathlib import Path
 import pytest
 
 from tests.plane import release, versions
-from tests.plane.release import Source, Unreachable, WrongSum
+from tests.plane.release import DownloadUnreachable, DownloadUrls, WrongSum
 
 
-class Quiet(SimpleHTTPRequestHandler):
+class SilentHandler(SimpleHTTPRequestHandler):
     def log_message(self, *_: object) -> None:
         """Say nothing."""
 
@@ -46,12 +46,12 @@ def published(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 
 
 @pytest.fixture
-def source(published: Path) -> Iterator[Source]:
-    server = ThreadingHTTPServer(("127.0.0.1", 0), partial(Quiet, directory=str(published)))
+def source(published: Path) -> Iterator[DownloadUrls]:
+    server = ThreadingHTTPServer(("127.0.0.1", 0), partial(SilentHandler, directory=str(published)))
     serving = threading.Thread(target=server.serve_forever)
     serving.start()
     base = f"http://127.0.0.1:{server.server_address[1]}"
-    yield Source(f"{base}/release", f"{base}/etcd")
+    yield DownloadUrls(f"{base}/release", f"{base}/etcd")
     server.shutdown()
     serving.join()
     server.server_close()
@@ -64,7 +64,7 @@ def into(tmp_path: Path) -> Path:
     return folder
 
 
-def test_all_programs_arrive_executable(source: Source, into: Path) -> None:
+def test_all_programs_arrive_executable(source: DownloadUrls, into: Path) -> None:
     said: list[str] = []
     release.download(into, said.append, source)
     assert {each.name: each.read_text() for each in into.iterdir()} == {name: name for name in versions.PROGRAMS}
@@ -74,7 +74,7 @@ def test_all_programs_arrive_executable(source: Source, into: Path) -> None:
 
 @pytest.mark.parametrize("file", ["kube-apiserver", f"etcd-{versions.ETCD}-linux-amd64.tar.gz"])
 def test_a_file_that_is_not_what_was_published_is_refused(
-    published: Path, source: Source, into: Path, file: str
+    published: Path, source: DownloadUrls, into: Path, file: str
 ) -> None:
     next(published.rglob(file)).write_bytes(b"something else")
     with pytest.raises(WrongSum, match="not used"):
@@ -83,11 +83,11 @@ def test_a_file_that_is_not_what_was_published_is_refused(
 
 @pytest.mark.parametrize("text", ["", "<html>please log in</html>", "abc"])
 def test_a_checksum_that_is_none_means_that_the_release_cannot_be_had(
-    published: Path, source: Source, into: Path, text: str
+    published: Path, source: DownloadUrls, into: Path, text: str
 ) -> None:
     """A captive portal answers everything, with a page of its own."""
     next(published.rglob("kubectl.sha256")).write_text(text)
-    with pytest.raises(Unreachable):
+    with pytest.raises(DownloadUnreachable):
         release.download(into, print, source)
 
 
@@ -95,8 +95,8 @@ def test_a_refused_connection_is_told(into: Path) -> None:
     with socket.socket() as nobody:
         nobody.bind(("127.0.0.1", 0))
         base = f"http://127.0.0.1:{nobody.getsockname()[1]}"
-        with pytest.raises(Unreachable, match="refused"):
-            release.download(into, print, Source(base, base))
+        with pytest.raises(DownloadUnreachable, match="refused"):
+            release.download(into, print, DownloadUrls(base, base))
 
 
 def test_a_host_that_accepts_and_stays_silent_is_not_waited_for(into: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -104,6 +104,6 @@ def test_a_host_that_accepts_and_stays_silent_is_not_waited_for(into: Path, monk
     with socket.create_server(("127.0.0.1", 0)) as silent:
         base = f"http://127.0.0.1:{silent.getsockname()[1]}"
         begun = time.monotonic()
-        with pytest.raises(Unreachable):
-            release.download(into, print, Source(base, base))
+        with pytest.raises(DownloadUnreachable):
+            release.download(into, print, DownloadUrls(base, base))
     assert time.monotonic() - begun < 5

@@ -8,17 +8,19 @@ import aiohttp
 import pytest
 from prometheus_client import CollectorRegistry
 
-from controllers.health import LIMITS, Health
-from jobset_gate.serving.connections import Limits
-from tests.webhook.holding import HALF_HEAD, head, holders
+from controllers.health import LIMITS, HealthServer
+from jobset_gate.serving.connections import ConnectionLimits
+from tests.webhook.holding import HALF_HEAD, head, stalled_clients
 
 PATIENCE = 60.0
-SHORT = Limits(connections=LIMITS.connections, seconds=2.0, second_thoughts=0.2)
+SHORT = ConnectionLimits(connections=LIMITS.connections, request_seconds=2.0, evict_after_seconds=0.2)
 
 
 @asynccontextmanager
-async def served(limits: Limits) -> AsyncIterator[Health]:
-    made = Health(CollectorRegistry(), healthy=lambda: "", ready=lambda: "", host="127.0.0.1", port=0, limits=limits)
+async def served(limits: ConnectionLimits) -> AsyncIterator[HealthServer]:
+    made = HealthServer(
+        CollectorRegistry(), healthy=lambda: "", ready=lambda: "", host="127.0.0.1", port=0, limits=limits
+    )
     await made.start()
     try:
         yield made
@@ -29,7 +31,7 @@ async def served(limits: Limits) -> AsyncIterator[Health]:
 @pytest.mark.parametrize("said", [b"", HALF_HEAD, head(100, "/healthz") + b"x"])
 async def test_six_hundred_requests_without_an_end_hold_64_places_and_a_probe_is_answered(said: bytes) -> None:
     async with served(SHORT) as health:
-        with holders(health.url) as held:
+        with stalled_clients(health.url) as held:
             await asyncio.to_thread(held.open, 600, said)
             async with aiohttp.ClientSession() as session, session.get(f"{health.url}/healthz") as answer:
                 assert (answer.status, await answer.text()) == (200, "ok")
@@ -42,7 +44,7 @@ async def test_six_hundred_requests_without_an_end_hold_64_places_and_a_probe_is
 async def test_a_port_that_is_taken_is_an_error() -> None:
     async with served(LIMITS) as health:
         port = int(health.url.rpartition(":")[2])
-        other = Health(CollectorRegistry(), healthy=lambda: "", ready=lambda: "", host="127.0.0.1", port=port)
+        other = HealthServer(CollectorRegistry(), healthy=lambda: "", ready=lambda: "", host="127.0.0.1", port=port)
         with pytest.raises(OSError, match=f"127.0.0.1:{port}: address already in use"):
             await other.start()
         await other.stop()

@@ -11,17 +11,17 @@ import pytest
 
 import jobset_gate
 from jobset_gate import names
-from jobset_gate.sim.barrier import Exit, Own, at_limit, heard
+from jobset_gate.sim.barrier import BarrierExit, BarrierIdentity, exit_at_limit, read_verdict
 
-OWN = Own(uid="u1", attempt="2", epoch="3", limit=0.0)
+OWN = BarrierIdentity(uid="u1", attempt="2", epoch="3", limit=0.0)
 CASES = {
-    "its own release": ("release u1 2 3 AllPodsStarted\n", Exit(0)),
-    "a release of a later epoch": ("release u1 2 4 AllPodsStarted\n", Exit(0)),
-    "a release without a newline": ("release u1 2 3 AllPodsStarted", Exit(0)),
+    "its own release": ("release u1 2 3 AllPodsStarted\n", BarrierExit(0)),
+    "a release of a later epoch": ("release u1 2 4 AllPodsStarted\n", BarrierExit(0)),
+    "a release without a newline": ("release u1 2 3 AllPodsStarted", BarrierExit(0)),
     "a carriage return behind the epoch": ("release u1 2 3\r\n", None),
-    "blanks between the words": (" release\tu1  2 3 AllPodsStarted\n", Exit(0)),
-    "its own timeout": ("timeout u1 2 3 TimedOut\n297/300 started\nmore\n", Exit(124, "297/300 started\nmore")),
-    "a timeout with a long message": ("timeout u1 2 3 TimedOut\n" + "x" * 2000, Exit(124, "x" * 1024)),
+    "blanks between the words": (" release\tu1  2 3 AllPodsStarted\n", BarrierExit(0)),
+    "its own timeout": ("timeout u1 2 3 TimedOut\n297/300 started\nmore\n", BarrierExit(124, "297/300 started\nmore")),
+    "a timeout with a long message": ("timeout u1 2 3 TimedOut\n" + "x" * 2000, BarrierExit(124, "x" * 1024)),
     "a release of an earlier epoch": ("release u1 2 2 AllPodsStarted\n", None),
     "a release of another attempt": ("release u1 3 3 AllPodsStarted\n", None),
     "a release of another life": ("release u2 2 3 AllPodsStarted\n", None),
@@ -37,37 +37,37 @@ CASES = {
 @pytest.mark.parametrize("case", CASES)
 def test_a_barrier_obeys_only_what_its_generation_says(case: str) -> None:
     text, expected = CASES[case]
-    assert heard(OWN, ["", text]) == expected
-    assert heard(OWN, [text, ""]) == expected
+    assert read_verdict(OWN, ["", text]) == expected
+    assert read_verdict(OWN, [text, ""]) == expected
 
 
 def test_a_barrier_without_a_uid_obeys_nobody() -> None:
-    own = Own.from_env({names.ENV_ATTEMPT: "0", names.ENV_EPOCH: "0"})
-    assert heard(own, ["release  0 0 AllPodsStarted\n"]) is None
+    own = BarrierIdentity.from_env({names.ENV_ATTEMPT: "0", names.ENV_EPOCH: "0"})
+    assert read_verdict(own, ["release  0 0 AllPodsStarted\n"]) is None
 
 
 def test_an_epoch_that_is_missing_counts_as_zero() -> None:
-    own = Own.from_env({names.ENV_UID: "u1", names.ENV_ATTEMPT: "0"})
-    assert heard(own, ["release u1 0 0 Bypassed\n"]) == Exit(0)
+    own = BarrierIdentity.from_env({names.ENV_UID: "u1", names.ENV_ATTEMPT: "0"})
+    assert read_verdict(own, ["release u1 0 0 Bypassed\n"]) == BarrierExit(0)
 
 
 def test_the_first_verdict_that_is_for_it_decides() -> None:
-    assert heard(OWN, ["release u1 2 2 x\n", "timeout u1 2 3 TimedOut\nlate\n"]) == Exit(124, "late")
+    assert read_verdict(OWN, ["release u1 2 2 x\n", "timeout u1 2 3 TimedOut\nlate\n"]) == BarrierExit(124, "late")
 
 
 @pytest.mark.parametrize(("limit", "seconds"), [("", None), ("30", 30.0), ("soon", None), ("-1", None)])
 def test_its_own_limit_is_a_whole_number_or_none(limit: str, seconds: float | None) -> None:
-    assert Own.from_env({names.ENV_LIMIT: limit}).limit == seconds
+    assert BarrierIdentity.from_env({names.ENV_LIMIT: limit}).limit == seconds
 
 
 def test_it_gives_up_after_its_limit_and_not_before() -> None:
-    own = Own("u1", "0", "0", limit=30.0)
-    assert at_limit(own, 30.0) is None
-    ending = at_limit(own, 31.0)
+    own = BarrierIdentity("u1", "0", "0", limit=30.0)
+    assert exit_at_limit(own, 30.0) is None
+    ending = exit_at_limit(own, 31.0)
     assert ending is not None
     assert ending.code == names.EXIT_TIMED_OUT
     assert "30s" in ending.message
-    assert at_limit(Own("u1", "0", "0", limit=None), 1e9) is None
+    assert exit_at_limit(BarrierIdentity("u1", "0", "0", limit=None), 1e9) is None
 
 
 def test_the_script_ends_as_the_rule_says(tmp_path: Path) -> None:
@@ -76,11 +76,11 @@ def test_the_script_ends_as_the_rule_says(tmp_path: Path) -> None:
     folders = [tmp_path / str(number) for number in range(len(work))]
     with ThreadPoolExecutor(len(work)) as threads:
         endings = list(threads.map(lambda job, folder: _run(CASES[job[0]][0], job[1], folder), work, folders))
-    at_its_limit = at_limit(OWN, 1.0)
+    at_its_limit = exit_at_limit(OWN, 1.0)
     assert endings == [CASES[case][1] or at_its_limit for case, _ in work]
 
 
-def _run(text: str, file: str, folder: Path) -> Exit:
+def _run(text: str, file: str, folder: Path) -> BarrierExit:
     folder.mkdir()
     (folder / file).write_text(text)
     log = folder / "log"
@@ -95,4 +95,4 @@ def _run(text: str, file: str, folder: Path) -> Exit:
     }
     script = Path(jobset_gate.__file__).with_name("barrier.sh")
     ended = subprocess.run(["/bin/sh", str(script)], env=env, capture_output=True, timeout=30, check=False)  # noqa: S603
-    return Exit(ended.returncode, log.read_text() if log.exists() else "")
+    return BarrierExit(ended.returncode, log.read_text() if log.exists() else "")

@@ -12,16 +12,16 @@ from jobset_gate.sim.apiserver import ApiServer
 from jobset_gate.sim.clock import EPOCH
 from jobset_gate.sim.cluster import EmbeddedCluster, spread
 from jobset_gate.sim.kubelet import Behaviour
-from jobset_gate.sim.until import View
+from jobset_gate.sim.until import ObjectView
 from tests.sim.gates import gated, plain
 from tests.sim.test_kubelet import at_barrier, waiting
-from tests.sim.world import QUICK, World, label, on_embedded, running
+from tests.sim.world import QUICK, FakeClusterStory, label, on_embedded, running
 
 
 def test_three_hundred_pods_on_late_nodes_wait_for_the_last_and_start_together() -> None:
     """The size of KEP-498's first story; the last node comes after ten minutes."""
 
-    async def story(world: World) -> None:
+    async def story(world: FakeClusterStory) -> None:
         await world.create(JOBSETS, gated(jobs=3, pods=100))
         pods = await waiting(world, 300)
         assert EPOCH + 600 <= world.now < EPOCH + 605
@@ -33,7 +33,7 @@ def test_three_hundred_pods_on_late_nodes_wait_for_the_last_and_start_together()
 
 
 def test_an_actor_that_fails_is_heard_by_who_waits() -> None:
-    async def story(world: World) -> None:
+    async def story(world: FakeClusterStory) -> None:
         def broken(*_: object) -> None:
             raise ZeroDivisionError
 
@@ -51,13 +51,13 @@ async def test_it_runs_in_real_time_too() -> None:
         body = gated(pods=3)
         body["metadata"]["namespace"] = "default"
         await cluster.client.create(JOBSETS, body)
-        async with View(cluster.client, PODS, "default") as view:
+        async with ObjectView(cluster.client, PODS, "default") as view:
             await cluster.until(view.until(lambda pods: len(at_barrier(pods)) == 3, 20))
     assert len(asyncio.all_tasks()) == 1
 
 
 def test_what_never_comes_is_told_with_what_is_there() -> None:
-    async def story(world: World) -> None:
+    async def story(world: FakeClusterStory) -> None:
         await world.create(JOBSETS, plain("only"))
         await world.until(JOBSETS, lambda jobsets: len(jobsets) == 2, seconds=5)
 

@@ -10,9 +10,9 @@ from jobset_gate import names
 from jobset_gate.kube.resources import EVENTS, JOBS, PODS, Resource
 from jobset_gate.sim.clock import EPOCH
 from jobset_gate.sim.faults import Faults, Match
-from jobset_gate.sim.kubelet import Trouble, Where
+from jobset_gate.sim.kubelet import PodFault, PodMatch
 from jobset_gate.sim.objects import stamp
-from tests.sim.world import Run, World, condition, has, label, leaving, living, on_embedded, on_real, running
+from tests.sim.world import FakeClusterStory, Run, condition, has, label, leaving, living, on_embedded, on_real, running
 from tests.support.planes import Real
 
 QUOTAS = Resource("", "v1", "resourcequotas", "ResourceQuota")
@@ -51,13 +51,13 @@ def indexes(pods: list[dict[str, Any]]) -> list[str]:
     return sorted(index(pod) or "" for pod in pods)
 
 
-async def status(world: World, name: str = "job") -> dict[str, Any]:
+async def status(world: FakeClusterStory, name: str = "job") -> dict[str, Any]:
     found: dict[str, Any] = (await world.get(JOBS, name))["status"]
     return found
 
 
 def test_an_indexed_job_makes_one_pod_per_index(run: Run) -> None:
-    async def story(world: World) -> None:
+    async def story(world: FakeClusterStory) -> None:
         made = await world.create(JOBS, job(completions=3, parallelism=3))
         pods = await world.pods(3)
         assert indexes(pods) == ["0", "1", "2"]
@@ -78,8 +78,8 @@ def test_an_indexed_job_makes_one_pod_per_index(run: Run) -> None:
 
 
 def test_parallelism_bounds_how_many_run_at_once(run: Run) -> None:
-    async def story(world: World) -> None:
-        world.kubelets.trouble(Trouble(Where(index=0), main_seconds=0.2))
+    async def story(world: FakeClusterStory) -> None:
+        world.kubelets.inject_fault(PodFault(PodMatch(index=0), main_seconds=0.2))
         await world.create(JOBS, job(completions=3, parallelism=1))
         assert indexes(await world.pods(1)) == ["0"]
         await world.until_one(JOBS, "job", lambda job: job.get("status", {}).get("completedIndexes") == "0")
@@ -89,8 +89,8 @@ def test_parallelism_bounds_how_many_run_at_once(run: Run) -> None:
 
 
 def test_a_job_is_complete_when_every_index_has_succeeded(run: Run) -> None:
-    async def story(world: World) -> None:
-        world.kubelets.trouble(Trouble(main_seconds=0.1))
+    async def story(world: FakeClusterStory) -> None:
+        world.kubelets.inject_fault(PodFault(main_seconds=0.1))
         await world.create(JOBS, job(completions=4, parallelism=4))
         await world.until_condition(JOBS, "job", "Complete")
         done = await status(world)
@@ -105,8 +105,8 @@ def test_a_job_is_complete_when_every_index_has_succeeded(run: Run) -> None:
 
 @pytest.mark.parametrize(("completions", "succeed"), [(3, 3), (None, 1)])
 def test_a_nonindexed_job_counts_successes(run: Run, completions: int | None, succeed: int) -> None:
-    async def story(world: World) -> None:
-        world.kubelets.trouble(Trouble(main_seconds=0.1))
+    async def story(world: FakeClusterStory) -> None:
+        world.kubelets.inject_fault(PodFault(main_seconds=0.1))
         await world.create(JOBS, job(mode="NonIndexed", completions=completions, parallelism=succeed))
         await world.until_condition(JOBS, "job", "Complete")
         done = await status(world)
@@ -119,8 +119,8 @@ def test_a_nonindexed_job_counts_successes(run: Run, completions: int | None, su
 def test_suspend_takes_the_pods_and_resume_makes_only_what_is_missing(run: Run) -> None:
     """Succeeded indexes stay done; the template's changed annotation is on the new pods."""
 
-    async def story(world: World) -> None:
-        world.kubelets.trouble(Trouble(Where(index=1), main_seconds=0.1))
+    async def story(world: FakeClusterStory) -> None:
+        world.kubelets.inject_fault(PodFault(PodMatch(index=1), main_seconds=0.1))
         await world.create(JOBS, job(completions=3, parallelism=3, backoffLimit=6))
         await world.until_one(JOBS, "job", lambda job: job.get("status", {}).get("completedIndexes") == "1")
         await world.until(PODS, lambda pods: len(running(pods)) == 2)
@@ -142,8 +142,8 @@ def test_suspend_takes_the_pods_and_resume_makes_only_what_is_missing(run: Run) 
 
 
 def test_a_failed_pod_beyond_the_backoff_limit_fails_the_job_and_ends_its_pods(run: Run) -> None:
-    async def story(world: World) -> None:
-        world.kubelets.trouble(Trouble(Where(index=1), main_seconds=0.2, exit_codes={"main": 9}))
+    async def story(world: FakeClusterStory) -> None:
+        world.kubelets.inject_fault(PodFault(PodMatch(index=1), main_seconds=0.2, exit_codes={"main": 9}))
         await world.create(JOBS, job(completions=3, parallelism=3))
         failed = await world.until_condition(JOBS, "job", "Failed")
         assert failed["reason"] == "BackoffLimitExceeded"
@@ -155,11 +155,11 @@ def test_a_failed_pod_beyond_the_backoff_limit_fails_the_job_and_ends_its_pods(r
 
 
 def test_a_failed_pod_within_the_backoff_limit_is_replaced(run: Run) -> None:
-    async def story(world: World) -> None:
-        once = world.kubelets.trouble(Trouble(Where(index=1), main_seconds=0.1, exit_codes={"main": 1}))
+    async def story(world: FakeClusterStory) -> None:
+        once = world.kubelets.inject_fault(PodFault(PodMatch(index=1), main_seconds=0.1, exit_codes={"main": 1}))
         await world.create(JOBS, job(backoffLimit=3))
         await world.until(PODS, lambda pods: any(pod.get("status", {}).get("phase") == "Failed" for pod in pods))
-        world.kubelets.lift(once)
+        world.kubelets.clear_fault(once)
         pods = await world.until(PODS, lambda pods: len(running(pods)) == 2)
         assert indexes(running(pods)) == ["0", "1"]
         counted = await world.until_one(JOBS, "job", lambda job: job["status"].get("active") == 2)
@@ -171,8 +171,8 @@ def test_a_failed_pod_within_the_backoff_limit_is_replaced(run: Run) -> None:
 def test_a_container_that_keeps_restarting_uses_up_the_backoff_limit(run: Run) -> None:
     """RestartPolicy OnFailure: restarts count, no pod fails."""
 
-    async def story(world: World) -> None:
-        world.kubelets.trouble(Trouble(Where(index=0), main_seconds=0.1, exit_codes={"main": 1}))
+    async def story(world: FakeClusterStory) -> None:
+        world.kubelets.inject_fault(PodFault(PodMatch(index=0), main_seconds=0.1, exit_codes={"main": 1}))
         await world.create(JOBS, job(restart_policy="OnFailure", backoffLimit=1))
         failed = await world.until_condition(JOBS, "job", "Failed")
         assert failed["reason"] == "BackoffLimitExceeded"
@@ -181,10 +181,10 @@ def test_a_container_that_keeps_restarting_uses_up_the_backoff_limit(run: Run) -
 
 
 def test_a_pod_failure_policy_fails_the_job_at_once(run: Run) -> None:
-    async def story(world: World) -> None:
+    async def story(world: FakeClusterStory) -> None:
         codes = {"operator": "In", "values": [124]}
         policy = {"rules": [{"action": "FailJob", "onExitCodes": codes}]}
-        world.kubelets.trouble(Trouble(Where(index=1), main_seconds=0.1, exit_codes={"main": 124}))
+        world.kubelets.inject_fault(PodFault(PodMatch(index=1), main_seconds=0.1, exit_codes={"main": 124}))
         await world.create(JOBS, job(backoffLimit=6, podFailurePolicy=policy))
         failed = await world.until_condition(JOBS, "job", "Failed")
         assert failed["reason"] == "PodFailurePolicy"
@@ -194,13 +194,13 @@ def test_a_pod_failure_policy_fails_the_job_at_once(run: Run) -> None:
 
 
 def test_failures_that_a_policy_ignores_do_not_count(run: Run) -> None:
-    async def story(world: World) -> None:
+    async def story(world: FakeClusterStory) -> None:
         codes = {"containerName": "main", "operator": "NotIn", "values": [7]}
         policy = {"rules": [{"action": "Ignore", "onExitCodes": codes}]}
-        ignored = world.kubelets.trouble(Trouble(Where(index=1), main_seconds=0.1, exit_codes={"main": 8}))
+        ignored = world.kubelets.inject_fault(PodFault(PodMatch(index=1), main_seconds=0.1, exit_codes={"main": 8}))
         await world.create(JOBS, job(backoffLimit=0, podFailurePolicy=policy))
         await world.until(PODS, lambda pods: any(pod.get("status", {}).get("phase") == "Failed" for pod in pods))
-        world.kubelets.lift(ignored)
+        world.kubelets.clear_fault(ignored)
         await world.until(PODS, lambda pods: indexes(running(pods)) == ["0", "1"])
         assert (await status(world)).get("failed", 0) == 0
 
@@ -211,13 +211,13 @@ NOT_ZERO = {"rules": [{"action": "FailJob", "onExitCodes": {"operator": "NotIn",
 STAYS = "test.jobset-gate.dev/stays"
 
 
-async def detain(world: World, pods: list[dict[str, Any]]) -> None:
+async def detain(world: FakeClusterStory, pods: list[dict[str, Any]]) -> None:
     """They stay when they have ended, as pods do whose kubelet has much to clear away."""
     for pod in pods:
         await world.merge(PODS, pod["metadata"]["name"], {"metadata": {"finalizers": [*kept(pod), STAYS]}})
 
 
-async def let_go(world: World) -> None:
+async def let_go(world: FakeClusterStory) -> None:
     for pod in await world.until(PODS, lambda _: True):
         if STAYS in pod["metadata"].get("finalizers", ()):
             rest = [it for it in kept(pod) if it != STAYS]
@@ -231,7 +231,7 @@ def kept(pod: dict[str, Any]) -> list[str]:
 def test_a_policy_looks_at_pods_that_a_suspended_job_deletes(run: Run) -> None:
     """What makes it unsafe to suspend such a Job while its pods run."""
 
-    async def story(world: World) -> None:
+    async def story(world: FakeClusterStory) -> None:
         await world.create(JOBS, job(podFailurePolicy=NOT_ZERO))
         await detain(world, await world.until(PODS, lambda pods: len(running(pods)) == 2))
         await world.merge(JOBS, "job", {"spec": {"suspend": True}})
@@ -245,7 +245,7 @@ def test_a_policy_looks_at_pods_that_a_suspended_job_deletes(run: Run) -> None:
 
 
 def test_without_a_policy_a_suspended_job_counts_nothing(run: Run) -> None:
-    async def story(world: World) -> None:
+    async def story(world: FakeClusterStory) -> None:
         await world.create(JOBS, job())
         first = await world.until(PODS, lambda pods: len(running(pods)) == 2)
         await detain(world, first)
@@ -264,7 +264,7 @@ def test_without_a_policy_a_suspended_job_counts_nothing(run: Run) -> None:
 def test_a_pod_that_is_taken_from_its_job_is_forgotten_and_replaced(run: Run) -> None:
     """Its owner reference, finalizer and label gone in one patch: what becomes of it fails nothing."""
 
-    async def story(world: World) -> None:
+    async def story(world: FakeClusterStory) -> None:
         await world.create(JOBS, job(podFailurePolicy=NOT_ZERO))
         taken = (await world.until(PODS, lambda pods: len(running(pods)) == 2))[0]
         meta = taken["metadata"]
@@ -287,7 +287,7 @@ def test_a_pod_that_is_taken_from_its_job_is_forgotten_and_replaced(run: Run) ->
 
 
 def test_a_pod_that_is_deleted_counts_as_failed_and_is_replaced(run: Run) -> None:
-    async def story(world: World) -> None:
+    async def story(world: FakeClusterStory) -> None:
         await world.create(JOBS, job(backoffLimit=6))
         pods = await world.until(PODS, lambda pods: len(running(pods)) == 2)
         lost = next(pod for pod in pods if index(pod) == "0")
@@ -306,7 +306,7 @@ def test_a_pod_that_is_deleted_counts_as_failed_and_is_replaced(run: Run) -> Non
 
 
 def test_a_job_that_runs_beyond_its_deadline_fails(run: Run) -> None:
-    async def story(world: World) -> None:
+    async def story(world: FakeClusterStory) -> None:
         await world.create(JOBS, job(activeDeadlineSeconds=2))
         assert (await world.until_condition(JOBS, "job", "Failed"))["reason"] == "DeadlineExceeded"
         await world.pods(0)
@@ -315,7 +315,7 @@ def test_a_job_that_runs_beyond_its_deadline_fails(run: Run) -> None:
 
 
 def test_a_smaller_job_gives_up_its_highest_indexes(run: Run) -> None:
-    async def story(world: World) -> None:
+    async def story(world: FakeClusterStory) -> None:
         await world.create(JOBS, job(completions=4, parallelism=4))
         await world.until(PODS, lambda pods: len(running(pods)) == 4)
         await world.merge(JOBS, "job", {"spec": {"completions": 2, "parallelism": 2}})
@@ -325,7 +325,7 @@ def test_a_smaller_job_gives_up_its_highest_indexes(run: Run) -> None:
 
 
 def test_deleting_a_job_in_the_foreground_takes_its_pods_first(run: Run) -> None:
-    async def story(world: World) -> None:
+    async def story(world: FakeClusterStory) -> None:
         await world.create(JOBS, job())
         await world.until(PODS, lambda pods: len(running(pods)) == 2)
         await world.client.delete(JOBS, "job", world.namespace, propagation="Foreground")
@@ -339,7 +339,7 @@ def test_deleting_a_job_in_the_foreground_takes_its_pods_first(run: Run) -> None
 def test_a_quota_that_denies_a_pod_is_told_in_an_event(real_plane: Real) -> None:
     """The real Job controller's words, which the embedded one's (next test) follow."""
 
-    async def story(world: World) -> None:
+    async def story(world: FakeClusterStory) -> None:
         await world.create(QUOTAS, {"metadata": {"name": "few"}, "spec": {"hard": {"pods": "0"}}})
         await world.until_one(QUOTAS, "few", lambda quota: "hard" in quota.get("status", {}))
         await world.create(JOBS, job())
@@ -355,7 +355,7 @@ def test_a_pod_that_cannot_be_created_is_told_in_an_event_and_tried_again() -> N
     faults = Faults()
     faults.fail(Match(PODS, ("create",)), status=403, message="exceeded quota: few", times=2)
 
-    async def story(world: World) -> None:
+    async def story(world: FakeClusterStory) -> None:
         await world.create(JOBS, job())
         told = await denied(world)
         assert told["message"] == "Error creating: exceeded quota: few"
@@ -365,13 +365,13 @@ def test_a_pod_that_cannot_be_created_is_told_in_an_event_and_tried_again() -> N
     on_embedded(story, faults=faults)
 
 
-async def denied(world: World) -> dict[str, Any]:
+async def denied(world: FakeClusterStory) -> dict[str, Any]:
     events = await world.until(EVENTS, lambda events: any(it["reason"] == "FailedCreate" for it in events))
     return next(it for it in events if it["reason"] == "FailedCreate")
 
 
 def test_times_and_conditions_of_a_suspended_job(run: Run) -> None:
-    async def story(world: World) -> None:
+    async def story(world: FakeClusterStory) -> None:
         await world.create(JOBS, job(suspend=True))
         assert (await world.until_condition(JOBS, "job", "Suspended"))["reason"] == "JobSuspended"
         before = await status(world)
@@ -389,7 +389,7 @@ def test_times_and_conditions_of_a_suspended_job(run: Run) -> None:
 def test_a_resumed_job_starts_anew() -> None:
     """Its start time is that of the resume, so that a deadline does not count the time in between."""
 
-    async def story(world: World) -> None:
+    async def story(world: FakeClusterStory) -> None:
         await world.create(JOBS, job())
         await world.until(PODS, lambda pods: len(running(pods)) == 2)
         await world.merge(JOBS, "job", {"spec": {"suspend": True}})

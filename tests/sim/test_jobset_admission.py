@@ -12,7 +12,7 @@ from jobset_gate.kube.errors import Invalid
 from jobset_gate.kube.resources import JOBSETS, PODS
 from jobset_gate.sim import manifests
 from tests.sim.gates import plain
-from tests.sim.world import Run, World, running
+from tests.sim.world import FakeClusterStory, Run, running
 
 TEMPLATE = "/spec/replicatedJobs/0/template/spec/template"
 SCHEDULING = {
@@ -24,7 +24,7 @@ SCHEDULING = {
 }
 
 
-async def patch(world: World, *operations: dict[str, Any]) -> dict[str, Any]:
+async def patch(world: FakeClusterStory, *operations: dict[str, Any]) -> dict[str, Any]:
     return await world.client.patch(JOBSETS, "set", world.namespace, body=list(operations), patch=PatchType.JSON)
 
 
@@ -44,7 +44,7 @@ def set_with_metadata(**spec: Any) -> dict[str, Any]:
 
 
 def test_defaults_are_filled_in_on_create(run: Run) -> None:
-    async def story(world: World) -> None:
+    async def story(world: FakeClusterStory) -> None:
         policy: dict[str, Any] = {"maxRestarts": 1, "rules": [{"action": "FailJobSet"}]}
         made = (await world.create(JOBSETS, plain(suspend=True, failurePolicy=policy)))["spec"]
         assert made["failurePolicy"]["rules"][0]["name"] == "failurePolicyRule0"
@@ -63,7 +63,7 @@ def test_defaults_are_filled_in_on_create(run: Run) -> None:
 def test_empty_members_of_the_templates_are_written_out(run: Run) -> None:
     """Measured on the real one: its webhook is typed. To its validator, absent and empty are the same later on."""
 
-    async def story(world: World) -> None:
+    async def story(world: FakeClusterStory) -> None:
         claim = {"name": "scratch", "ephemeral": {"volumeClaimTemplate": {"spec": {"accessModes": ["ReadWriteOnce"]}}}}
         job = manifests.replicated_job(
             init_containers=[manifests.container("own")],
@@ -95,7 +95,7 @@ def _defaulted(template: dict[str, Any]) -> dict[str, Any]:
 
 
 def test_what_is_given_stays_as_it_is(run: Run) -> None:
-    async def story(world: World) -> None:
+    async def story(world: FakeClusterStory) -> None:
         job = manifests.replicated_job(job={"completionMode": "NonIndexed"}, pod={"restartPolicy": "Never"})
         given = manifests.jobset("set", replicated_jobs=[job], network={"enableDNSHostnames": False}, suspend=True)
         made = (await world.create(JOBSETS, given))["spec"]
@@ -111,7 +111,7 @@ def test_what_is_given_stays_as_it_is(run: Run) -> None:
 def test_scheduling_fields_change_only_around_a_suspend(run: Run, field: str) -> None:
     """Refused while it runs; allowed in the suspending write, while suspended, and in the resuming write."""
 
-    async def story(world: World) -> None:
+    async def story(world: FakeClusterStory) -> None:
         await world.create(JOBSETS, set_with_metadata())
         await world.until(PODS, lambda pods: len(running(pods)) == 1)
         with pytest.raises(Invalid, match=r"spec\.replicatedJobs"):
@@ -137,7 +137,7 @@ def test_scheduling_fields_change_only_around_a_suspend(run: Run, field: str) ->
     ids=lambda operation: str(operation["path"]),
 )
 def test_the_rest_of_a_replicated_job_never_changes(run: Run, operation: dict[str, Any]) -> None:
-    async def story(world: World) -> None:
+    async def story(world: FakeClusterStory) -> None:
         await world.create(JOBSETS, plain(suspend=True))
         with pytest.raises(Invalid, match=r"vjobset\.kb\.io.*spec\.replicatedJobs: .*immutable") as refused:
             await patch(world, operation)
@@ -147,7 +147,7 @@ def test_the_rest_of_a_replicated_job_never_changes(run: Run, operation: dict[st
 
 
 def test_the_controller_of_a_jobset_is_fixed_at_its_creation(run: Run) -> None:
-    async def story(world: World) -> None:
+    async def story(world: FakeClusterStory) -> None:
         await world.create(JOBSETS, plain(suspend=True))
         with pytest.raises(Invalid, match=r"spec\.managedBy"):
             await patch(world, add("/spec/managedBy", "kueue.x-k8s.io/multikueue"))
@@ -164,7 +164,7 @@ def test_policies_and_network_never_change(run: Run, field: str) -> None:
         "network": {"enableDNSHostnames": False},
     }
 
-    async def story(world: World) -> None:
+    async def story(world: FakeClusterStory) -> None:
         await world.create(JOBSETS, plain(suspend=True, failurePolicy={"maxRestarts": 1}))
         with pytest.raises(Invalid, match=f"spec.{field}"):
             await world.merge(JOBSETS, "set", {"spec": {field: other[field]}})
@@ -175,7 +175,7 @@ def test_policies_and_network_never_change(run: Run, field: str) -> None:
 def test_elastic_sizes_must_agree_and_be_at_least_one(run: Run) -> None:
     path = "/spec/replicatedJobs/0/template/spec"
 
-    async def story(world: World) -> None:
+    async def story(world: FakeClusterStory) -> None:
         await world.create(JOBSETS, plain(pods=2, suspend=True))
         with pytest.raises(Invalid, match="equal to parallelism"):
             await patch(world, add(f"{path}/parallelism", 3))
@@ -187,7 +187,7 @@ def test_elastic_sizes_must_agree_and_be_at_least_one(run: Run) -> None:
 
 
 def test_names_that_would_get_too_long_are_refused_also_when_they_are_generated(run: Run) -> None:
-    async def story(world: World) -> None:
+    async def story(world: FakeClusterStory) -> None:
         with pytest.raises(Invalid, match="pod names would exceed 63"):
             await world.create(JOBSETS, plain("x" * 50))
         generated = plain()
@@ -201,7 +201,7 @@ def test_names_that_would_get_too_long_are_refused_also_when_they_are_generated(
 def test_a_write_that_changes_nothing_is_accepted(run: Run) -> None:
     """What was read can be written back, defaults and all."""
 
-    async def story(world: World) -> None:
+    async def story(world: FakeClusterStory) -> None:
         await world.create(JOBSETS, plain(suspend=True))
         await world.until_condition(JOBSETS, "set", "Suspended")
         # The controller's last word: after it nobody else writes, so the resourceVersion that is read still holds.

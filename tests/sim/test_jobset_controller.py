@@ -10,19 +10,19 @@ from jobset_gate import names
 from jobset_gate.kube.client import PatchType
 from jobset_gate.kube.resources import JOBS, JOBSETS, PODS, SERVICES
 from jobset_gate.sim import manifests
-from jobset_gate.sim.apiserver.kinds import Kind
-from jobset_gate.sim.apiserver.store import Change
+from jobset_gate.sim.apiserver.kinds import ServedKind
+from jobset_gate.sim.apiserver.store import StoreEvent
 from jobset_gate.sim.clock import run_virtual
 from jobset_gate.sim.cluster import EmbeddedCluster
-from jobset_gate.sim.kubelet import Trouble, Where
+from jobset_gate.sim.kubelet import PodFault, PodMatch
 from tests.sim.gates import plain
-from tests.sim.world import QUICK, Run, World, condition, has, label, leaving, living, running
+from tests.sim.world import QUICK, FakeClusterStory, Run, condition, has, label, leaving, living, running
 
 
 def test_jobs_and_pods_carry_what_jobset_says_of_them(run: Run) -> None:
     """Names, labels and annotations alike on Jobs and pods, owner, Service, subdomain, template metadata."""
 
-    async def story(world: World) -> None:
+    async def story(world: FakeClusterStory) -> None:
         extra = {"labels": {"team": "a"}, "annotations": {"note": "b"}}
         leader = manifests.replicated_job("leader", groupName="front")
         workers = manifests.replicated_job("workers", replicas=2, parallelism=2, metadata=extra)
@@ -66,8 +66,8 @@ def test_jobs_and_pods_carry_what_jobset_says_of_them(run: Run) -> None:
 
 
 def test_a_jobset_is_completed_when_all_its_jobs_are(run: Run) -> None:
-    async def story(world: World) -> None:
-        world.kubelets.trouble(Trouble(main_seconds=0.2))
+    async def story(world: FakeClusterStory) -> None:
+        world.kubelets.inject_fault(PodFault(main_seconds=0.2))
         await world.create(JOBSETS, plain(jobs=2, pods=2))
         await world.until_condition(JOBSETS, "set", "Completed")
         done = await world.jobset("set")
@@ -79,8 +79,8 @@ def test_a_jobset_is_completed_when_all_its_jobs_are(run: Run) -> None:
 
 
 def test_without_a_failure_policy_one_failed_job_fails_the_jobset(run: Run) -> None:
-    async def story(world: World) -> None:
-        world.kubelets.trouble(Trouble(Where(job_index=1), main_seconds=0.2, exit_codes={"*": 3}))
+    async def story(world: FakeClusterStory) -> None:
+        world.kubelets.inject_fault(PodFault(PodMatch(job_index=1), main_seconds=0.2, exit_codes={"*": 3}))
         await world.create(JOBSETS, plain(jobs=2))
         failed = await world.until_condition(JOBSETS, "set", "Failed")
         assert failed["reason"] == "FailedJobs"
@@ -93,8 +93,10 @@ def test_without_a_failure_policy_one_failed_job_fails_the_jobset(run: Run) -> N
 
 
 def test_a_failed_job_recreates_all_jobs_until_the_restarts_are_used_up(run: Run) -> None:
-    async def story(world: World) -> None:
-        first = world.kubelets.trouble(Trouble(Where(job_index=0, attempt=0), main_seconds=0.2, exit_codes={"*": 1}))
+    async def story(world: FakeClusterStory) -> None:
+        first = world.kubelets.inject_fault(
+            PodFault(PodMatch(job_index=0, attempt=0), main_seconds=0.2, exit_codes={"*": 1})
+        )
         await world.create(JOBSETS, plain(jobs=2, failurePolicy={"maxRestarts": 1}))
         before = {job["metadata"]["uid"] for job in await world.jobs(2)}
         again = await world.until(
@@ -109,10 +111,10 @@ def test_a_failed_job_recreates_all_jobs_until_the_restarts_are_used_up(run: Run
         assert (await world.jobset("set"))["status"]["restarts"] == 1
         pods = await world.until(PODS, lambda pods: len(running(pods)) == 2)
         assert {label(pod, names.JS_RESTART_ATTEMPT) for pod in running(pods)} == {"1"}
-        world.kubelets.lift(first)
+        world.kubelets.clear_fault(first)
         world.kubelets.behaviour = QUICK
-        world.kubelets.restart(Where(job_index=1), "main")
-        world.kubelets.trouble(Trouble(exit_codes={"*": 1}))
+        world.kubelets.restart(PodMatch(job_index=1), "main")
+        world.kubelets.inject_fault(PodFault(exit_codes={"*": 1}))
         failed = await world.until_condition(JOBSETS, "set", "Failed")
         assert failed["reason"] == "ReachedMaxRestarts"
         assert (await world.jobset("set"))["status"]["restarts"] == 1
@@ -123,8 +125,8 @@ def test_a_failed_job_recreates_all_jobs_until_the_restarts_are_used_up(run: Run
 def test_a_single_job_is_recreated_where_the_policy_says_so(run: Run) -> None:
     """Rule action RestartJob: the restart attempt stays, the Job's own attempt grows."""
 
-    async def story(world: World) -> None:
-        world.kubelets.trouble(Trouble(Where(job_index=1), main_seconds=0.2, exit_codes={"*": 1}))
+    async def story(world: FakeClusterStory) -> None:
+        world.kubelets.inject_fault(PodFault(PodMatch(job_index=1), main_seconds=0.2, exit_codes={"*": 1}))
         policy = {"maxRestarts": 3, "rules": [{"name": "one", "action": "RestartJob"}]}
         await world.create(JOBSETS, plain(jobs=2, failurePolicy=policy))
         jobs = await world.until(
@@ -138,7 +140,7 @@ def test_a_single_job_is_recreated_where_the_policy_says_so(run: Run) -> None:
 
 
 def test_suspend_keeps_the_jobs_and_takes_their_pods(run: Run) -> None:
-    async def story(world: World) -> None:
+    async def story(world: FakeClusterStory) -> None:
         await world.create(JOBSETS, plain(pods=2))
         job = (await world.jobs(1))[0]
         await world.until(PODS, lambda pods: len(running(pods)) == 2)
@@ -157,7 +159,7 @@ def test_suspend_keeps_the_jobs_and_takes_their_pods(run: Run) -> None:
 
 
 def test_a_suspended_jobset_has_suspended_jobs_from_the_start(run: Run) -> None:
-    async def story(world: World) -> None:
+    async def story(world: FakeClusterStory) -> None:
         await world.create(JOBSETS, plain(jobs=2, suspend=True))
         jobs = await world.jobs(2)
         assert all(job["spec"]["suspend"] for job in jobs)
@@ -171,7 +173,7 @@ def test_a_suspended_jobset_has_suspended_jobs_from_the_start(run: Run) -> None:
 def test_resume_brings_the_changed_scheduling_into_the_pods(run: Run) -> None:
     """A template changed in the suspending write: the resumed pods carry it, merged with what the Job had."""
 
-    async def story(world: World) -> None:
+    async def story(world: FakeClusterStory) -> None:
         await world.create(JOBSETS, plain())
         await world.until(PODS, lambda pods: len(running(pods)) == 1)
         path = "/spec/replicatedJobs/0/template/spec/template"
@@ -197,7 +199,7 @@ def test_resume_brings_the_changed_scheduling_into_the_pods(run: Run) -> None:
 def test_a_suspend_taken_back_at_once_is_never_seen_by_a_slow_controller(run: Run) -> None:
     """It acts on what came with it (here a new size), and the pod of before lives on."""
 
-    async def story(world: World) -> None:
+    async def story(world: FakeClusterStory) -> None:
         await world.create(JOBSETS, plain())
         before = running(await world.until(PODS, lambda pods: len(running(pods)) == 1))[0]
         world.actors.jobsets.reaction_seconds = 1.0
@@ -212,7 +214,7 @@ def test_a_suspend_taken_back_at_once_is_never_seen_by_a_slow_controller(run: Ru
 
 
 def test_status_writes_leave_foreign_conditions_alone(run: Run) -> None:
-    async def story(world: World) -> None:
+    async def story(world: FakeClusterStory) -> None:
         await world.create(JOBSETS, plain())
         await world.until(PODS, lambda pods: len(running(pods)) == 1)
         ours = {
@@ -235,7 +237,7 @@ def test_status_writes_leave_foreign_conditions_alone(run: Run) -> None:
 
 
 def test_a_jobset_managed_by_another_is_left_alone(run: Run) -> None:
-    async def story(world: World) -> None:
+    async def story(world: FakeClusterStory) -> None:
         await world.create(JOBSETS, plain("other", managedBy="kueue.x-k8s.io/multikueue"))
         await world.create(JOBSETS, plain("mine", managedBy=names.JOBSET_CONTROLLER))
         assert [job["metadata"]["name"] for job in await world.jobs(1)] == ["mine-workers-0"]
@@ -246,8 +248,8 @@ def test_a_jobset_managed_by_another_is_left_alone(run: Run) -> None:
 
 @pytest.mark.parametrize("way", ["startupPolicy", "dependsOn"])
 def test_later_replicated_jobs_wait_for_earlier_ones(run: Run, way: str) -> None:
-    async def story(world: World) -> None:
-        stuck = world.kubelets.trouble(Trouble(Where(replicated_job="first"), unschedulable="not yet"))
+    async def story(world: FakeClusterStory) -> None:
+        stuck = world.kubelets.inject_fault(PodFault(PodMatch(replicated_job="first"), unschedulable="not yet"))
         second = manifests.replicated_job("second")
         body = manifests.jobset("set", replicated_jobs=[manifests.replicated_job("first"), second])
         if way == "dependsOn":
@@ -258,7 +260,7 @@ def test_later_replicated_jobs_wait_for_earlier_ones(run: Run, way: str) -> None
         await world.create(JOBSETS, body)
         await world.until(PODS, lambda pods: any(has(pod, "PodScheduled", "False") for pod in pods))
         assert [job["metadata"]["name"] for job in await world.jobs(1)] == ["set-first-0"]
-        world.kubelets.lift(stuck)
+        world.kubelets.clear_fault(stuck)
         await world.jobs(2)
         if way == "startupPolicy":
             await world.until_condition(JOBSETS, "set", "StartupPolicyCompleted")
@@ -268,7 +270,7 @@ def test_later_replicated_jobs_wait_for_earlier_ones(run: Run, way: str) -> None
 
 
 def test_an_elastic_jobset_resizes_its_running_jobs(run: Run) -> None:
-    async def story(world: World) -> None:
+    async def story(world: FakeClusterStory) -> None:
         await world.create(JOBSETS, plain(pods=2))
         await world.until(PODS, lambda pods: len(running(pods)) == 2)
         for size in (4, 1):
@@ -280,8 +282,8 @@ def test_an_elastic_jobset_resizes_its_running_jobs(run: Run) -> None:
 
 
 def test_a_finished_jobset_goes_after_its_time_to_live(run: Run) -> None:
-    async def story(world: World) -> None:
-        world.kubelets.trouble(Trouble(main_seconds=0.2))
+    async def story(world: FakeClusterStory) -> None:
+        world.kubelets.inject_fault(PodFault(main_seconds=0.2))
         await world.create(JOBSETS, plain(ttlSecondsAfterFinished=1))
         await world.until_condition(JOBSETS, "set", "Completed")
         await world.until(JOBSETS, lambda jobsets: not jobsets or leaving(jobsets[0]))
@@ -289,7 +291,7 @@ def test_a_finished_jobset_goes_after_its_time_to_live(run: Run) -> None:
     run(story)
 
 
-async def _resize(world: World, size: int) -> None:
+async def _resize(world: FakeClusterStory, size: int) -> None:
     path = "/spec/replicatedJobs/0/template/spec"
     body = [{"op": "replace", "path": f"{path}/{key}", "value": size} for key in ("parallelism", "completions")]
     await world.client.patch(JOBSETS, "set", world.namespace, body=body, patch=PatchType.JSON)
@@ -300,7 +302,7 @@ def test_the_start_time_of_a_job_is_cleared_before_it_is_resumed() -> None:
 
     async def main() -> None:
         async with EmbeddedCluster(behaviour=QUICK) as cluster:
-            world = World(cluster.actors, "default")
+            world = FakeClusterStory(cluster.actors, "default")
             await world.create(JOBSETS, plain())
             await world.until(PODS, lambda pods: len(running(pods)) == 1)
             await world.merge(JOBSETS, "set", {"spec": {"suspend": True}})
@@ -308,7 +310,7 @@ def test_the_start_time_of_a_job_is_cleared_before_it_is_resumed() -> None:
             await world.pods(0)
             stored: list[tuple[bool, bool]] = []
 
-            def note(kind: Kind, change: Change) -> None:
+            def note(kind: ServedKind, change: StoreEvent) -> None:
                 if kind.kind == "Job":
                     job = change.now.fresh()
                     stored.append((job["spec"]["suspend"], "startTime" in job["status"]))

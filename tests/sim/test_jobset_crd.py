@@ -14,11 +14,11 @@ from jobset_gate.kube.errors import ApiError, Invalid
 from jobset_gate.kube.resources import CRDS, JOBSETS
 from jobset_gate.sim import jobset_crd, manifests
 from tests.sim.gates import plain
-from tests.sim.world import Run, World
+from tests.sim.world import FakeClusterStory, Run
 from tests.support.planes import Plane
 
 
-async def _schema(world: World, *path: str) -> dict[str, Any]:
+async def _schema(world: FakeClusterStory, *path: str) -> dict[str, Any]:
     found: dict[str, Any] = await world.client.get(CRDS, "jobsets.jobset.x-k8s.io")
     found = found["spec"]["versions"][0]["schema"]["openAPIV3Schema"]
     for name in path:
@@ -44,7 +44,7 @@ POD = ("spec", "replicatedJobs", "[]", "template", "spec", "template", "spec")
     ids=lambda value: ".".join(value) if isinstance(value, tuple) else "",
 )
 def test_lists_merge_by_the_keys_of_the_real_crd(run: Run, path: tuple[str, ...], keys: list[str]) -> None:
-    async def story(world: World) -> None:
+    async def story(world: FakeClusterStory) -> None:
         found = await _schema(world, *path)
         assert found["x-kubernetes-list-type"] == "map"
         assert found["x-kubernetes-list-map-keys"] == keys
@@ -55,7 +55,7 @@ def test_lists_merge_by_the_keys_of_the_real_crd(run: Run, path: tuple[str, ...]
 def test_two_appliers_share_the_containers_of_a_template(run: Run) -> None:
     """Server-side apply: who leaves a container out does not take away another's."""
 
-    async def story(world: World) -> None:
+    async def story(world: FakeClusterStory) -> None:
         async def apply(manager: str, *containers: dict[str, Any]) -> dict[str, Any]:
             body = manifests.jobset("set", world.namespace, suspend=True)
             job = body["spec"]["replicatedJobs"][0]
@@ -76,7 +76,7 @@ def test_two_appliers_share_the_containers_of_a_template(run: Run) -> None:
 
 
 def test_startup_order_and_dependencies_exclude_each_other(run: Run) -> None:
-    async def story(world: World) -> None:
+    async def story(world: FakeClusterStory) -> None:
         second = manifests.replicated_job("second", dependsOn=[{"name": "first", "status": "Ready"}])
         body = manifests.jobset(
             "set",
@@ -90,7 +90,7 @@ def test_startup_order_and_dependencies_exclude_each_other(run: Run) -> None:
 
 
 def test_a_replicated_job_needs_a_name(run: Run) -> None:
-    async def story(world: World) -> None:
+    async def story(world: FakeClusterStory) -> None:
         body = plain()
         del body["spec"]["replicatedJobs"][0]["name"]
         with pytest.raises(ApiError) as refused:
@@ -109,11 +109,11 @@ async def test_kubectl_takes_the_stories_once_the_field_is_there_and_not_before(
     manifest["metadata"]["namespace"] = namespace
     async with plane.client() as client:
         await jobset_crd.install(client)
-        await extension.remove(client)
+        await extension.retract_crd(client)
         said = await plane.kubectl.refused("apply", "-f", "-", stdin=manifest)
         assert 'unknown field "spec.groupSchedulingConfig"' in said
         assert "strict decoding error" in said
-        await extension.extend(client)
+        await extension.extend_crd(client)
         await _until_taken(client, manifest)
         for _ in range(2):
             await plane.kubectl("apply", "-f", "-", stdin=manifest)
@@ -121,7 +121,7 @@ async def test_kubectl_takes_the_stories_once_the_field_is_there_and_not_before(
         stored = await client.get(JOBSETS, manifest["metadata"]["name"], namespace)
         assert stored["spec"]["groupSchedulingConfig"] == manifest["spec"]["groupSchedulingConfig"]
         await client.delete(JOBSETS, manifest["metadata"]["name"], namespace)
-        await extension.remove(client)
+        await extension.retract_crd(client)
 
 
 async def _until_taken(client: Client, manifest: dict[str, Any]) -> None:

@@ -14,12 +14,12 @@ from jobset_gate.sim import manifests
 from jobset_gate.sim.clock import EPOCH
 from jobset_gate.sim.cluster import spread
 from jobset_gate.sim.faults import Faults, Match
-from jobset_gate.sim.kubelet import Behaviour, Node, Trouble, Where
+from jobset_gate.sim.kubelet import Behaviour, FakeNode, PodFault, PodMatch
 from jobset_gate.sim.objects import stamp
 from tests.sim.gates import gated, plain
 from tests.sim.world import (
     QUICK,
-    World,
+    FakeClusterStory,
     condition,
     container_status,
     has,
@@ -42,13 +42,13 @@ def why(pod: dict[str, Any], container: str) -> str:
     return str(state(pod, container).get("waiting", {}).get("reason", ""))
 
 
-async def waiting(world: World, count: int) -> list[dict[str, Any]]:
+async def waiting(world: FakeClusterStory, count: int) -> list[dict[str, Any]]:
     """The pods at the barrier, once there are so many."""
     return at_barrier(await world.until(PODS, lambda pods: len(at_barrier(pods)) == count, 4000))
 
 
 def test_a_pod_at_the_barrier_looks_as_a_kubelet_writes_it() -> None:
-    async def story(world: World) -> None:
+    async def story(world: FakeClusterStory) -> None:
         await world.create(JOBSETS, gated(pods=1))
         pod = (await waiting(world, 1))[0]
         status = pod["status"]
@@ -72,7 +72,7 @@ def test_init_containers_run_one_after_another_and_sidecars_stay() -> None:
     sidecar = manifests.container("proxy", restartPolicy="Always")
     fetch = manifests.container("fetch")
 
-    async def story(world: World) -> None:
+    async def story(world: FakeClusterStory) -> None:
         await world.create(JOBSETS, gated(pods=1, init=(sidecar, fetch)))
         pod = (await waiting(world, 1))[0]
         assert "running" in state(pod, "proxy")
@@ -87,8 +87,8 @@ def test_init_containers_run_one_after_another_and_sidecars_stay() -> None:
 
 
 def test_a_pod_without_init_containers_creates_its_containers_at_once() -> None:
-    async def story(world: World) -> None:
-        world.kubelets.trouble(Trouble(slow_start=100.0))
+    async def story(world: FakeClusterStory) -> None:
+        world.kubelets.inject_fault(PodFault(slow_start=100.0))
         await world.create(JOBSETS, plain())
         pods = await world.until(PODS, lambda pods: any("waiting" in state(pod, "main") for pod in pods))
         assert state(pods[0], "main") == {"waiting": {"reason": "ContainerCreating"}}
@@ -101,9 +101,9 @@ def test_a_pod_without_init_containers_creates_its_containers_at_once() -> None:
 
 
 def test_a_finished_pod_says_how_it_ended() -> None:
-    async def story(world: World) -> None:
-        world.kubelets.trouble(Trouble(Where(index=0), main_seconds=3.0))
-        world.kubelets.trouble(Trouble(Where(index=1), main_seconds=3.0, exit_codes={"main": 7}))
+    async def story(world: FakeClusterStory) -> None:
+        world.kubelets.inject_fault(PodFault(PodMatch(index=0), main_seconds=3.0))
+        world.kubelets.inject_fault(PodFault(PodMatch(index=1), main_seconds=3.0, exit_codes={"main": 7}))
         body = plain(pods=2)
         body["spec"]["replicatedJobs"][0]["template"]["spec"]["template"]["spec"]["restartPolicy"] = "Never"
         body["spec"]["replicatedJobs"][0]["template"]["spec"]["backoffLimit"] = 5
@@ -122,8 +122,8 @@ def test_a_finished_pod_says_how_it_ended() -> None:
 
 
 def test_a_crashing_init_container_is_restarted_ever_more_slowly() -> None:
-    async def story(world: World) -> None:
-        world.kubelets.trouble(Trouble(crash_init="fetch", crash_code=3, crash_times=3))
+    async def story(world: FakeClusterStory) -> None:
+        world.kubelets.inject_fault(PodFault(crash_init="fetch", crash_code=3, crash_times=3))
         start = world.now
         await world.create(JOBSETS, gated(pods=1, init=(manifests.container("fetch"),), backoff_limit=9))
         looping = await world.until(PODS, lambda pods: any(why(pod, "fetch") == "CrashLoopBackOff" for pod in pods))
@@ -138,12 +138,12 @@ def test_a_crashing_init_container_is_restarted_ever_more_slowly() -> None:
 
 
 def test_an_image_that_cannot_be_pulled_is_backed_off_until_the_trouble_is_lifted() -> None:
-    async def story(world: World) -> None:
-        stuck = world.kubelets.trouble(Trouble(Where(index=1), image_pull_backoff=BARRIER))
+    async def story(world: FakeClusterStory) -> None:
+        stuck = world.kubelets.inject_fault(PodFault(PodMatch(index=1), image_pull_backoff=BARRIER))
         await world.create(JOBSETS, gated(pods=2))
         pods = await world.until(PODS, lambda pods: any(why(pod, BARRIER) == "ImagePullBackOff" for pod in pods))
         assert len(at_barrier(pods)) == 1
-        world.kubelets.lift(stuck)
+        world.kubelets.clear_fault(stuck)
         await waiting(world, 2)
 
     on_embedded(story)
@@ -152,7 +152,7 @@ def test_an_image_that_cannot_be_pulled_is_backed_off_until_the_trouble_is_lifte
 def test_pods_wait_for_nodes_and_nodes_take_only_so_many() -> None:
     """The scheduler's words say why; a late node takes them."""
 
-    async def story(world: World) -> None:
+    async def story(world: FakeClusterStory) -> None:
         await world.create(JOBSETS, plain(pods=5))
         pods = await world.until(PODS, lambda pods: len(running(pods)) == 2)
         refused = [condition(pod, "PodScheduled") for pod in pods if not pod["spec"].get("nodeName")]
@@ -172,17 +172,17 @@ def test_pods_wait_for_nodes_and_nodes_take_only_so_many() -> None:
 
 
 def test_a_freed_place_is_taken_by_the_next_pod() -> None:
-    async def story(world: World) -> None:
-        world.kubelets.trouble(Trouble(main_seconds=10.0))
+    async def story(world: FakeClusterStory) -> None:
+        world.kubelets.inject_fault(PodFault(main_seconds=10.0))
         await world.create(JOBSETS, plain(pods=4))
         await world.until_condition(JOBSETS, "set", "Completed")
         assert 40 <= world.now - EPOCH < 60
 
-    on_embedded(story, nodes=[Node("only", pods=1)])
+    on_embedded(story, nodes=[FakeNode("only", pods=1)])
 
 
 def test_a_node_selector_is_obeyed() -> None:
-    async def story(world: World) -> None:
+    async def story(world: FakeClusterStory) -> None:
         job = manifests.replicated_job(parallelism=2, pod={"nodeSelector": {"gpu": "yes"}})
         await world.create(JOBSETS, manifests.jobset("set", replicated_jobs=[job]))
         pods = await world.until(PODS, lambda pods: len(running(pods)) == 1)
@@ -191,11 +191,11 @@ def test_a_node_selector_is_obeyed() -> None:
         assert "1 node(s) didn't match" in message["message"]
         assert running(pods)[0]["spec"]["nodeName"] == "gpu"
 
-    on_embedded(story, nodes=[Node("cpu"), Node("gpu", pods=1, labels={"gpu": "yes"})])
+    on_embedded(story, nodes=[FakeNode("cpu"), FakeNode("gpu", pods=1, labels={"gpu": "yes"})])
 
 
 def test_scheduling_gates_hold_a_pod() -> None:
-    async def story(world: World) -> None:
+    async def story(world: FakeClusterStory) -> None:
         job = manifests.replicated_job(pod={"schedulingGates": [{"name": "example.com/wait"}]})
         await world.create(JOBSETS, manifests.jobset("set", replicated_jobs=[job]))
         pods = await world.until(PODS, lambda pods: any(condition(pod, "PodScheduled") for pod in pods))
@@ -207,23 +207,23 @@ def test_scheduling_gates_hold_a_pod() -> None:
 
 
 def test_scripted_words_of_the_scheduler_stand_until_they_are_lifted() -> None:
-    async def story(world: World) -> None:
+    async def story(world: FakeClusterStory) -> None:
         words = "0/9 nodes are available: 9 Insufficient gpu."
-        stuck = world.kubelets.trouble(Trouble(Where(index=1), unschedulable=words))
+        stuck = world.kubelets.inject_fault(PodFault(PodMatch(index=1), unschedulable=words))
         await world.create(JOBSETS, plain(pods=2))
         pods = await world.until(PODS, lambda pods: any(has(pod, "PodScheduled", "False") for pod in pods))
         told = next(pod for pod in pods if has(pod, "PodScheduled", "False"))
         assert (condition(told, "PodScheduled") or {})["message"] == words
         assert label(told, names.JOB_COMPLETION_INDEX) == "1"
         await world.until(PODS, lambda pods: len(running(pods)) == 1)
-        world.kubelets.lift(stuck)
+        world.kubelets.clear_fault(stuck)
         await world.until(PODS, lambda pods: len(running(pods)) == 2)
 
     on_embedded(story)
 
 
 def test_an_autoscaler_tells_that_a_node_is_on_its_way() -> None:
-    async def story(world: World) -> None:
+    async def story(world: FakeClusterStory) -> None:
         await world.create(JOBSETS, plain())
         events = await world.until(EVENTS, lambda events: len(events) == 1)
         assert events[0]["reason"] == "TriggeredScaleUp"
@@ -234,7 +234,7 @@ def test_an_autoscaler_tells_that_a_node_is_on_its_way() -> None:
 
 
 def test_where_another_scheduler_binds_the_kubelets_only_run_what_is_on_their_nodes() -> None:
-    async def story(world: World) -> None:
+    async def story(world: FakeClusterStory) -> None:
         await world.create(JOBSETS, plain())
         pod = (await world.pods(1))[0]
         await world.let_pass(30.0)
@@ -247,14 +247,14 @@ def test_where_another_scheduler_binds_the_kubelets_only_run_what_is_on_their_no
     on_embedded(story, nodes=spread(2), schedule=False)
 
 
-async def bind(world: World, pod: dict[str, Any], node: str) -> None:
+async def bind(world: FakeClusterStory, pod: dict[str, Any], node: str) -> None:
     meta = {"name": pod["metadata"]["name"], "namespace": world.namespace}
     body = {"metadata": meta, "target": {"apiVersion": "v1", "kind": "Node", "name": node}}
     await world.client.post(PODS.path(world.namespace, meta["name"], "binding"), body)
 
 
 def test_a_vanished_node_takes_its_pods_along_and_they_are_replaced_elsewhere() -> None:
-    async def story(world: World) -> None:
+    async def story(world: FakeClusterStory) -> None:
         await world.create(JOBSETS, plain(pods=4, backoff_limit=6))
         await world.until(PODS, lambda pods: len(running(pods)) == 4)
         lost = await world.kubelets.vanish_node("node-0")
@@ -267,10 +267,10 @@ def test_a_vanished_node_takes_its_pods_along_and_they_are_replaced_elsewhere() 
 
 
 def test_an_evicted_pod_ends_gracefully_and_is_replaced() -> None:
-    async def story(world: World) -> None:
+    async def story(world: FakeClusterStory) -> None:
         await world.create(JOBSETS, plain(backoff_limit=6))
         before = running(await world.until(PODS, lambda pods: len(running(pods)) == 1))[0]
-        assert await world.kubelets.evict(Where(index=0)) == [("default", before["metadata"]["name"])]
+        assert await world.kubelets.evict(PodMatch(index=0)) == [("default", before["metadata"]["name"])]
         await world.until(
             PODS, lambda pods: any(pod["metadata"]["uid"] != before["metadata"]["uid"] for pod in running(pods)), 100
         )
@@ -281,7 +281,7 @@ def test_an_evicted_pod_ends_gracefully_and_is_replaced() -> None:
 def test_a_deleted_pod_is_failed_before_it_is_gone() -> None:
     """So that the Job controller can count it: the last thing a kubelet writes."""
 
-    async def story(world: World) -> None:
+    async def story(world: FakeClusterStory) -> None:
         await world.create(JOBSETS, gated(pods=1))
         pod = (await waiting(world, 1))[0]
         seen: list[dict[str, Any]] = []
@@ -303,10 +303,10 @@ def test_a_deleted_pod_is_failed_before_it_is_gone() -> None:
 
 
 def test_a_pod_that_is_told_that_its_work_is_done_succeeds() -> None:
-    async def story(world: World) -> None:
+    async def story(world: FakeClusterStory) -> None:
         await world.create(JOBSETS, plain(pods=2))
         await world.until(PODS, lambda pods: len(running(pods)) == 2)
-        assert len(world.kubelets.finish(Where(index=1))) == 1
+        assert len(world.kubelets.finish(PodMatch(index=1))) == 1
         pods = await world.until(PODS, lambda pods: any(pod["status"].get("phase") == "Succeeded" for pod in pods))
         done = next(pod for pod in pods if pod["status"]["phase"] == "Succeeded")
         assert state(done, "main")["terminated"]["exitCode"] == 0
@@ -315,22 +315,22 @@ def test_a_pod_that_is_told_that_its_work_is_done_succeeds() -> None:
 
 
 def test_times_are_those_of_the_node_in_whole_seconds() -> None:
-    async def story(world: World) -> None:
+    async def story(world: FakeClusterStory) -> None:
         await world.create(JOBSETS, gated(pods=2))
         pods = await waiting(world, 2)
         started = sorted(state(pod, BARRIER)["running"]["startedAt"] for pod in pods)
         assert started == [stamp(EPOCH + 1 - 300), stamp(EPOCH + 1)]
 
-    nodes = [Node("good", pods=1), Node("slow-clock", pods=1, clock_skew=-300.0)]
+    nodes = [FakeNode("good", pods=1), FakeNode("slow-clock", pods=1, clock_skew=-300.0)]
     on_embedded(story, nodes=nodes, behaviour=Behaviour())
 
 
 @pytest.mark.parametrize("way", ["restart", "reboot"])
 def test_a_restarted_barrier_waits_again(way: str) -> None:
-    async def story(world: World) -> None:
+    async def story(world: FakeClusterStory) -> None:
         await world.create(JOBSETS, gated(pods=2))
         await waiting(world, 2)
-        where = Where(index=1)
+        where = PodMatch(index=1)
         hit = world.kubelets.restart_barrier(where) if way == "restart" else world.kubelets.reboot(where)
         assert len(hit) == 1
         pods = await world.until(
@@ -355,7 +355,7 @@ def test_a_kubelet_that_writes_in_vain_tries_again() -> None:
     faults = Faults()
     faults.fail(Match(PODS, ("patch",), subresource="status"), status=500, times=5)
 
-    async def story(world: World) -> None:
+    async def story(world: FakeClusterStory) -> None:
         await world.create(JOBSETS, plain(pods=2))
         await world.until(PODS, lambda pods: len(running(pods)) == 2)
 
@@ -364,13 +364,15 @@ def test_a_kubelet_that_writes_in_vain_tries_again() -> None:
 
 @pytest.mark.parametrize("what", ["ends", "loses its sandbox"])
 def test_a_pod_that_is_being_deleted_goes_whatever_happens_to_it_meanwhile(what: str) -> None:
-    async def story(world: World) -> None:
+    async def story(world: FakeClusterStory) -> None:
         await world.create(JOBSETS, plain(pods=1))
         pods = await world.until(PODS, lambda pods: len(running(pods)) == 1)
         name = pods[0]["metadata"]["name"]
         await world.client.delete(PODS, name, "default")
         await world.until(PODS, lambda pods: any("deletionTimestamp" in pod["metadata"] for pod in pods))
-        hit = world.kubelets.finish(Where(name=name)) if what == "ends" else world.kubelets.reboot(Where(name=name))
+        hit = (
+            world.kubelets.finish(PodMatch(name=name)) if what == "ends" else world.kubelets.reboot(PodMatch(name=name))
+        )
         assert len(hit) == 1
         await world.until(PODS, lambda pods: all(pod["metadata"]["name"] != name for pod in pods))
 

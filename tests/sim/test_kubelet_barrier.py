@@ -9,10 +9,10 @@ import pytest
 from jobset_gate import names
 from jobset_gate.kube.resources import CONFIGMAPS, JOBSETS, PODS
 from jobset_gate.sim.clock import EPOCH
-from jobset_gate.sim.kubelet import Behaviour, Trouble, Where
+from jobset_gate.sim.kubelet import Behaviour, PodFault, PodMatch
 from tests.sim.gates import gated
 from tests.sim.test_kubelet import BARRIER, at_barrier, waiting
-from tests.sim.world import World, condition, container_status, label, on_embedded, running, state
+from tests.sim.world import FakeClusterStory, condition, container_status, label, on_embedded, running, state
 
 REAL = Behaviour()  # the speed of a real kubelet
 
@@ -21,12 +21,12 @@ def uid(pod: dict[str, Any]) -> str:
     return str(label(pod, names.JS_UID))
 
 
-async def annotate(world: World, pod: dict[str, Any], notes: dict[str, str]) -> None:
+async def annotate(world: FakeClusterStory, pod: dict[str, Any], notes: dict[str, str]) -> None:
     await world.merge(PODS, pod["metadata"]["name"], {"metadata": {"annotations": notes}})
 
 
 def test_a_release_in_the_config_map_arrives_with_the_kubelets_next_sync() -> None:
-    async def story(world: World) -> None:
+    async def story(world: FakeClusterStory) -> None:
         await world.create(JOBSETS, gated(pods=2))
         pods = await waiting(world, 2)
         written = world.now
@@ -41,7 +41,7 @@ def test_a_release_in_the_config_map_arrives_with_the_kubelets_next_sync() -> No
 
 
 def test_a_release_in_the_annotation_arrives_in_a_moment() -> None:
-    async def story(world: World) -> None:
+    async def story(world: FakeClusterStory) -> None:
         await world.create(JOBSETS, gated(pods=2))
         first, second = await waiting(world, 2)
         await annotate(world, first, {names.VERDICT: f"release {uid(first)} 0 0 AllPodsStarted\n"})
@@ -54,7 +54,7 @@ def test_a_release_in_the_annotation_arrives_in_a_moment() -> None:
 
 
 def test_any_change_of_the_annotations_makes_the_kubelet_read_the_config_map_too() -> None:
-    async def story(world: World) -> None:
+    async def story(world: FakeClusterStory) -> None:
         await world.create(JOBSETS, gated(pods=1))
         pod = (await waiting(world, 1))[0]
         await world.verdict("gang", f"release {uid(pod)} 0 0 AllPodsStarted\n")
@@ -67,14 +67,14 @@ def test_any_change_of_the_annotations_makes_the_kubelet_read_the_config_map_too
 
 
 def test_a_pod_that_starts_after_the_release_passes_at_once() -> None:
-    async def story(world: World) -> None:
-        late = world.kubelets.trouble(Trouble(Where(index=1), unschedulable="not yet"))
+    async def story(world: FakeClusterStory) -> None:
+        late = world.kubelets.inject_fault(PodFault(PodMatch(index=1), unschedulable="not yet"))
         await world.create(JOBSETS, gated(pods=2))
         pod = (await waiting(world, 1))[0]
         await world.verdict("gang", f"release {uid(pod)} 0 0 AllPodsStarted\n")
         await world.until(PODS, lambda pods: len(running(pods)) == 1, 200)
         lifted = world.now
-        world.kubelets.lift(late)
+        world.kubelets.clear_fault(late)
         await world.until(PODS, lambda pods: len(running(pods)) == 2)
         assert world.now - lifted < 3
 
@@ -87,7 +87,7 @@ def test_a_pod_that_starts_after_the_release_passes_at_once() -> None:
 def test_a_release_for_another_generation_opens_nothing(verdict: str) -> None:
     """The pods carry attempt 0 and epoch 1."""
 
-    async def story(world: World) -> None:
+    async def story(world: FakeClusterStory) -> None:
         await world.create(JOBSETS, gated(pods=1, epoch=1, limit="300"))
         pod = (await waiting(world, 1))[0]
         await world.verdict("gang", verdict.format(uid=uid(pod)))
@@ -100,7 +100,7 @@ def test_a_release_for_another_generation_opens_nothing(verdict: str) -> None:
 
 
 def test_a_timeout_fails_every_barrier_with_the_verdicts_message() -> None:
-    async def story(world: World) -> None:
+    async def story(world: FakeClusterStory) -> None:
         await world.create(JOBSETS, gated(pods=2, restart_policy="Never", backoff_limit=0))
         pods = await waiting(world, 2)
         text = f"timeout {uid(pods[0])} 0 0 TimedOut\ntimed out after 300s: 2/3 pods started\n"
@@ -128,7 +128,7 @@ def test_a_timeout_fails_every_barrier_with_the_verdicts_message() -> None:
 def test_under_on_failure_a_timed_out_barrier_is_restarted_until_the_job_gives_up() -> None:
     """The verdict stands: each restart ends at once, until the backoff limit of 2 is used up."""
 
-    async def story(world: World) -> None:
+    async def story(world: FakeClusterStory) -> None:
         await world.create(JOBSETS, gated(pods=1, backoff_limit=2))
         pod = (await waiting(world, 1))[0]
         await annotate(world, pod, {names.VERDICT: f"timeout {uid(pod)} 0 0 TimedOut\nlate\n"})
@@ -151,12 +151,12 @@ def test_under_on_failure_a_timed_out_barrier_is_restarted_until_the_job_gives_u
 def test_a_restarted_barrier_reads_its_generation_anew() -> None:
     """The environment is made when the container starts, from what the pod's annotations say then."""
 
-    async def story(world: World) -> None:
+    async def story(world: FakeClusterStory) -> None:
         await world.create(JOBSETS, gated(pods=1, epoch=0))
         pod = (await waiting(world, 1))[0]
         await annotate(world, pod, {names.EPOCH: "5"})
         await world.let_pass(1)
-        world.kubelets.restart_barrier(Where())
+        world.kubelets.restart_barrier(PodMatch())
         await world.until(PODS, lambda pods: any(container_status(it, BARRIER)["restartCount"] == 1 for it in pods))
         await world.verdict("gang", f"release {uid(pod)} 0 4 AllPodsStarted\n")
         await world.let_pass(30)
@@ -169,15 +169,15 @@ def test_a_restarted_barrier_reads_its_generation_anew() -> None:
 
 
 def test_a_config_map_that_is_deleted_is_forgotten() -> None:
-    async def story(world: World) -> None:
-        hold = world.kubelets.trouble(Trouble(Where(index=1), unschedulable="not yet"))
+    async def story(world: FakeClusterStory) -> None:
+        hold = world.kubelets.inject_fault(PodFault(PodMatch(index=1), unschedulable="not yet"))
         await world.create(JOBSETS, gated(pods=2, limit="600"))
         pod = (await waiting(world, 1))[0]
         await world.verdict("gang", f"release {uid(pod)} 0 0 AllPodsStarted\n")
         await world.until(PODS, lambda pods: len(running(pods)) == 1, 200)
         await world.client.delete(CONFIGMAPS, names.config_map_name("gang"), world.namespace)
         await world.until(CONFIGMAPS, lambda maps: not maps)
-        world.kubelets.lift(hold)
+        world.kubelets.clear_fault(hold)
         await waiting(world, 1)
 
     on_embedded(story, behaviour=REAL)

@@ -14,29 +14,31 @@ import pytest
 from jobset_gate import names
 from jobset_gate.kube.resources import JOBSETS, PODS
 from jobset_gate.sim.clock import EPOCH
-from jobset_gate.sim.kubelet import Behaviour, Trouble, Where, pods
-from jobset_gate.sim.kubelet.behaviour import Script
-from jobset_gate.sim.kubelet.streams import FILES_FOR_OTHERS, Streams
+from jobset_gate.sim.kubelet import Behaviour, PodFault, PodMatch, pods
+from jobset_gate.sim.kubelet.behaviour import FaultScript
+from jobset_gate.sim.kubelet.streams import FILES_FOR_OTHERS, BarrierStreams
 from tests.sim.gate_service import GateService
 from tests.sim.gates import gated
 from tests.sim.test_kubelet import BARRIER, at_barrier, waiting
-from tests.sim.world import QUICK, Run, World, label, on_embedded, running, state
+from tests.sim.world import QUICK, FakeClusterStory, Run, label, on_embedded, running, state
 
 REAL = Behaviour()  # the speed of a real kubelet
 GANG = "v1/gangs/default/gang/token"
 
 
-def told(story: Callable[[World, GateService], Awaitable[None]], **service: Any) -> Callable[[World], Any]:
+def told(
+    story: Callable[[FakeClusterStory, GateService], Awaitable[None]], **service: Any
+) -> Callable[[FakeClusterStory], Any]:
     """The story with a gate service beside the world."""
 
-    async def tell(world: World) -> None:
+    async def tell(world: FakeClusterStory) -> None:
         async with GateService(**service) as gate:
             await story(world, gate)
 
     return tell
 
 
-async def held(world: World, gate: GateService, count: int = 1, **settings: Any) -> list[dict[str, Any]]:
+async def held(world: FakeClusterStory, gate: GateService, count: int = 1, **settings: Any) -> list[dict[str, Any]]:
     """A gang of so many pods, once all of them hold their request."""
     await world.create(JOBSETS, gated(pods=count, stream=f"{gate.url}/{GANG}", **settings))
     pods = await waiting(world, count)
@@ -50,7 +52,7 @@ def release(pod: dict[str, Any], epoch: int = 0) -> str:
 
 @pytest.mark.parametrize("chunked", [False, True], ids=["until closed", "chunked"])
 def test_a_release_over_the_stream_needs_no_other_channel(chunked: bool) -> None:
-    async def story(world: World, gate: GateService) -> None:
+    async def story(world: FakeClusterStory, gate: GateService) -> None:
         pods = await held(world, gate, 2)
         own = f"/{GANG}/{label(pods[0], names.JS_UID)}/0/0/"
         assert sorted(gate.asked) == sorted(own + pod["metadata"]["uid"] for pod in pods)
@@ -65,7 +67,7 @@ def test_a_release_over_the_stream_needs_no_other_channel(chunked: bool) -> None
 
 
 def test_the_api_server_fills_in_the_pods_own_uid_on_either_plane(run: Run) -> None:
-    async def story(world: World, gate: GateService) -> None:
+    async def story(world: FakeClusterStory, gate: GateService) -> None:
         pod = (await held(world, gate))[0]
         assert gate.asked[-1].rpartition("/")[2] == pod["metadata"]["uid"]
         gate.answer(release(pod))
@@ -76,7 +78,7 @@ def test_the_api_server_fills_in_the_pods_own_uid_on_either_plane(run: Run) -> N
 
 @pytest.mark.parametrize("chunked", [False, True], ids=["until closed", "chunked"])
 def test_a_timeout_over_the_stream_carries_its_message(chunked: bool) -> None:
-    async def story(world: World, gate: GateService) -> None:
+    async def story(world: FakeClusterStory, gate: GateService) -> None:
         pod = (await held(world, gate, restart_policy="Never", backoff_limit=0))[0]
         head = f"timeout {label(pod, names.JS_UID)} 0 0 TimedOut\n"
         gate.answer("\n", head, "timed out after 300s: ", "2/3 pods started\n")
@@ -102,7 +104,7 @@ def test_a_timeout_over_the_stream_carries_its_message(chunked: bool) -> None:
 def test_what_is_no_verdict_for_this_barrier_is_asked_again(answer: str) -> None:
     """The pod carries attempt 0 and epoch 1."""
 
-    async def story(world: World, gate: GateService) -> None:
+    async def story(world: FakeClusterStory, gate: GateService) -> None:
         pod = (await held(world, gate, epoch=1))[0]
         gate.answer(answer.format(uid=label(pod, names.JS_UID)))
         await gate.until(lambda: len(gate.asked) == 2)
@@ -121,7 +123,7 @@ def test_what_is_no_verdict_for_this_barrier_is_asked_again(answer: str) -> None
     ids=["closed", "status", "no HTTP", "torn head", "endless head"],
 )
 def test_refused_it_asks_again_and_again_ever_more_slowly(refusal: bytes) -> None:
-    async def story(world: World, gate: GateService) -> None:
+    async def story(world: FakeClusterStory, gate: GateService) -> None:
         gate.refuse = refusal
         await world.create(JOBSETS, gated(pods=1, stream=f"{gate.url}/{GANG}"))
         pod = (await waiting(world, 1))[0]
@@ -139,7 +141,7 @@ def test_refused_it_asks_again_and_again_ever_more_slowly(refusal: bytes) -> Non
 
 
 def test_while_there_are_heartbeats_one_request_lasts_for_hours() -> None:
-    async def story(world: World, gate: GateService) -> None:
+    async def story(world: FakeClusterStory, gate: GateService) -> None:
         await held(world, gate)
         await world.let_pass(3 * 3600)
         assert (gate.held, len(gate.asked)) == (1, 1)
@@ -148,7 +150,7 @@ def test_while_there_are_heartbeats_one_request_lasts_for_hours() -> None:
 
 
 def test_a_stream_that_is_silent_is_given_up_and_asked_for_again() -> None:
-    async def story(world: World, gate: GateService) -> None:
+    async def story(world: FakeClusterStory, gate: GateService) -> None:
         await held(world, gate)
         await gate.until(lambda: len(gate.asked) == 2)
         assert 40 <= world.now - EPOCH < 45
@@ -157,7 +159,7 @@ def test_a_stream_that_is_silent_is_given_up_and_asked_for_again() -> None:
 
 
 def test_a_server_that_hangs_up_or_is_gone_is_found_again() -> None:
-    async def story(world: World, gate: GateService) -> None:
+    async def story(world: FakeClusterStory, gate: GateService) -> None:
         pod = (await held(world, gate))[0]
         gate.hang_up()
         await gate.until(lambda: len(gate.asked) == 2)
@@ -177,7 +179,7 @@ def test_a_server_that_hangs_up_or_is_gone_is_found_again() -> None:
 
 @pytest.mark.parametrize("end", ["annotation", "pod deleted", "barrier killed", "node gone"])
 def test_the_request_ends_with_its_barrier(end: str) -> None:
-    async def story(world: World, gate: GateService) -> None:
+    async def story(world: FakeClusterStory, gate: GateService) -> None:
         pod = (await held(world, gate))[0]
         name = pod["metadata"]["name"]
         if end == "annotation":
@@ -187,7 +189,7 @@ def test_the_request_ends_with_its_barrier(end: str) -> None:
         if end == "node gone":
             await world.kubelets.vanish_node("node-0")
         if end == "barrier killed":
-            world.kubelets.restart_barrier(Where())
+            world.kubelets.restart_barrier(PodMatch())
             await gate.until(lambda: len(gate.asked) == 2)
             await gate.until_held(1)
             return
@@ -200,20 +202,20 @@ def test_the_request_ends_with_its_barrier(end: str) -> None:
 
 
 def test_a_firewall_breaks_what_is_open_and_lets_nothing_through_until_it_is_lifted() -> None:
-    async def story(world: World, gate: GateService) -> None:
+    async def story(world: FakeClusterStory, gate: GateService) -> None:
         await held(world, gate, 2)
-        wall = world.kubelets.trouble(Trouble(Where(index=1), firewalled=True))
+        wall = world.kubelets.inject_fault(PodFault(PodMatch(index=1), firewalled=True))
         await gate.until_held(1)
         await world.let_pass(300)
         assert (gate.held, len(gate.asked)) == (1, 2)
-        world.kubelets.lift(wall)
+        world.kubelets.clear_fault(wall)
         await gate.until_held(2)
 
     on_embedded(told(story))
 
 
 def test_without_a_url_or_without_streams_nobody_asks() -> None:
-    async def story(world: World, gate: GateService) -> None:
+    async def story(world: FakeClusterStory, gate: GateService) -> None:
         await world.create(JOBSETS, gated("plain", pods=1))
         world.kubelets.behaviour = replace(QUICK, stream=False)
         await world.create(JOBSETS, gated("old-image", pods=1, stream=f"{gate.url}/{GANG}"))
@@ -228,10 +230,12 @@ async def test_barriers_do_without_where_the_process_may_open_no_more_files(monk
     room = 2 * 3 + FILES_FOR_OTHERS
     monkeypatch.setattr(resource, "getrlimit", lambda _: (room, room))
     env = {names.ENV_STREAM: "http://127.0.0.1:1/v1", names.ENV_UID: "u", names.ENV_POD: "p"}
-    pod = pods.seen(msgspec.convert({"metadata": {"name": "p", "namespace": "default"}}, pods.PodWire))
-    script = Script(Behaviour())
-    script.troubles.append(Trouble(firewalled=True))
-    streams = Streams(script, seed=0)
+    pod = pods.decode_kubelet_pod(
+        msgspec.convert({"metadata": {"name": "p", "namespace": "default"}}, pods.KubeletPodWire)
+    )
+    script = FaultScript(Behaviour())
+    script.faults.append(PodFault(firewalled=True))
+    streams = BarrierStreams(script, seed=0)
     assert [streams.hold(lambda: pod, env, print) is not None for _ in range(4)] == [True, True, True, False]
     await streams.stop()
     assert len(streams) == 0
@@ -240,7 +244,7 @@ async def test_barriers_do_without_where_the_process_may_open_no_more_files(monk
 def test_a_kubelet_that_reports_late_tells_everything_at_once() -> None:
     """What the barrier did is known to the stream long before the status says so."""
 
-    async def story(world: World, gate: GateService) -> None:
+    async def story(world: FakeClusterStory, gate: GateService) -> None:
         await world.create(JOBSETS, gated(pods=1, stream=f"{gate.url}/{GANG}"))
         await gate.until_held(1)
         began = world.now

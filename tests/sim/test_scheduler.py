@@ -9,8 +9,8 @@ import pytest
 
 from jobset_gate.kube.client import PatchType
 from jobset_gate.kube.resources import PODS
-from jobset_gate.sim.kubelet import Node
-from tests.sim.world import Run, World, condition, on_embedded, running
+from jobset_gate.sim.kubelet import FakeNode
+from tests.sim.world import FakeClusterStory, Run, condition, on_embedded, running
 
 GATE = "example.com/gate"
 GPU = "example.com/gpu"
@@ -23,17 +23,17 @@ def pod(name: str, cpu: str = "1", **spec: Any) -> dict[str, Any]:
     return {"metadata": {"name": name}, "spec": {"restartPolicy": "Never", "containers": [main], **spec}}
 
 
-def node(name: str, cpu: str = "4", **others: Any) -> Node:
-    return Node(name, allocatable={"cpu": cpu, **others.pop("allocatable", {})}, **others)
+def node(name: str, cpu: str = "4", **others: Any) -> FakeNode:
+    return FakeNode(name, allocatable={"cpu": cpu, **others.pop("allocatable", {})}, **others)
 
 
-def where(world: World, pods: list[dict[str, Any]]) -> dict[str, str]:
+def where(world: FakeClusterStory, pods: list[dict[str, Any]]) -> dict[str, str]:
     """The nodes of the pods, as the story calls them."""
     before = f"{world.namespace}-"
     return {it["metadata"]["name"]: it["spec"].get("nodeName", "").removeprefix(before) for it in pods}
 
 
-async def told(world: World, name: str) -> str:
+async def told(world: FakeClusterStory, name: str) -> str:
     """Why the pod waits, once the scheduler has said so."""
 
     def said(pod: dict[str, Any]) -> bool:
@@ -43,7 +43,7 @@ async def told(world: World, name: str) -> str:
     return str((condition(await world.until_one(PODS, name, said), "PodScheduled") or {})["message"])
 
 
-async def until_runs(world: World, *names: str) -> list[dict[str, Any]]:
+async def until_runs(world: FakeClusterStory, *names: str) -> list[dict[str, Any]]:
     def all_run(pods: list[dict[str, Any]]) -> bool:
         return {it["metadata"]["name"] for it in running(pods)} == set(names)
 
@@ -51,7 +51,7 @@ async def until_runs(world: World, *names: str) -> list[dict[str, Any]]:
 
 
 def test_a_node_is_full_when_what_its_pods_ask_for_is_all_it_has(scheduled: Run) -> None:
-    async def story(world: World) -> None:
+    async def story(world: FakeClusterStory) -> None:
         for name in ("a", "b", "c"):
             await world.create(PODS, pod(name, cpu="1500m"))
         assert (await told(world, "c")).startswith("0/1 nodes are available: 1 Insufficient cpu.")
@@ -63,7 +63,7 @@ def test_a_node_is_full_when_what_its_pods_ask_for_is_all_it_has(scheduled: Run)
 
 
 def test_every_resource_that_is_short_is_named(scheduled: Run) -> None:
-    async def story(world: World) -> None:
+    async def story(world: FakeClusterStory) -> None:
         await world.create(PODS, pod("large", cpu="9", more={GPU: "3"}))
         words = f"0/2 nodes are available: 2 Insufficient cpu, 2 Insufficient {GPU}."
         assert (await told(world, "large")).startswith(words)
@@ -72,7 +72,7 @@ def test_every_resource_that_is_short_is_named(scheduled: Run) -> None:
 
 
 def test_pods_are_spread_over_the_nodes_that_are_least_taken(scheduled: Run) -> None:
-    async def story(world: World) -> None:
+    async def story(world: FakeClusterStory) -> None:
         names = [f"p-{number}" for number in range(6)]
         for name in names:
             await world.create(PODS, pod(name))
@@ -85,7 +85,7 @@ def test_pods_are_spread_over_the_nodes_that_are_least_taken(scheduled: Run) -> 
 def test_a_large_pod_finds_no_place_where_small_ones_were_spread(scheduled: Run) -> None:
     """What makes gangs fail one by one: the room is there, and in pieces."""
 
-    async def story(world: World) -> None:
+    async def story(world: FakeClusterStory) -> None:
         for name in ("small-0", "small-1"):
             await world.create(PODS, pod(name, cpu="1"))
         await until_runs(world, "small-0", "small-1")
@@ -96,7 +96,7 @@ def test_a_large_pod_finds_no_place_where_small_ones_were_spread(scheduled: Run)
 
 
 def test_a_taint_repels_those_who_do_not_tolerate_it(scheduled: Run) -> None:
-    async def story(world: World) -> None:
+    async def story(world: FakeClusterStory) -> None:
         await world.create(PODS, pod("stranger"))
         words = "0/2 nodes are available: 1 Insufficient cpu, 1 node(s) had untolerated taint(s)."
         assert (await told(world, "stranger")).startswith(words)
@@ -115,7 +115,7 @@ def test_a_pod_goes_where_it_asks_to_go(scheduled: Run, how: str) -> None:
         "affinity": {"affinity": {"nodeAffinity": required}},
     }
 
-    async def story(world: World) -> None:
+    async def story(world: FakeClusterStory) -> None:
         await world.create(PODS, pod("p", **specs[how]))
         assert where(world, await until_runs(world, "p"))["p"] == "right"
 
@@ -123,7 +123,7 @@ def test_a_pod_goes_where_it_asks_to_go(scheduled: Run, how: str) -> None:
 
 
 def test_of_those_that_wait_the_highest_priority_comes_first_then_the_oldest() -> None:
-    async def story(world: World) -> None:
+    async def story(world: FakeClusterStory) -> None:
         await world.create(PODS, pod("first"))
         await until_runs(world, "first")
         for name, priority in (("low", 0), ("old", 5), ("young", 5), ("high", 9)):
@@ -139,7 +139,7 @@ def test_of_those_that_wait_the_highest_priority_comes_first_then_the_oldest() -
 
 
 def test_a_gated_pod_is_never_bound_and_takes_no_room() -> None:
-    async def story(world: World) -> None:
+    async def story(world: FakeClusterStory) -> None:
         await world.create(PODS, pod("held", schedulingGates=[{"name": GATE}, {"name": "example.com/other"}]))
         await world.create(PODS, pod("free"))
         await until_runs(world, "free")
@@ -156,12 +156,12 @@ def test_a_gated_pod_is_never_bound_and_takes_no_room() -> None:
     on_embedded(story, nodes=[node("only", cpu="1")])
 
 
-async def open_gate(world: World, name: str, gate: str) -> None:
+async def open_gate(world: FakeClusterStory, name: str, gate: str) -> None:
     body = {"spec": {"schedulingGates": [{"$patch": "delete", "name": gate}]}}
     await world.client.patch(PODS, name, world.namespace, body=body, patch=PatchType.STRATEGIC)
 
 
-async def told_unschedulable(world: World, name: str) -> str:
+async def told_unschedulable(world: FakeClusterStory, name: str) -> str:
     def said(pod: dict[str, Any]) -> bool:
         return (condition(pod, "PodScheduled") or {}).get("reason") == "Unschedulable"
 
@@ -169,7 +169,7 @@ async def told_unschedulable(world: World, name: str) -> str:
 
 
 def test_a_pod_of_another_scheduler_is_left_to_it() -> None:
-    async def story(world: World) -> None:
+    async def story(world: FakeClusterStory) -> None:
         await world.create(PODS, pod("theirs", schedulerName="volcano"))
         await world.create(PODS, pod("ours"))
         await until_runs(world, "ours")
@@ -182,7 +182,7 @@ def test_a_pod_of_another_scheduler_is_left_to_it() -> None:
 
 
 def test_what_others_have_bound_is_reckoned_with(scheduled: Run) -> None:
-    async def story(world: World) -> None:
+    async def story(world: FakeClusterStory) -> None:
         await world.create(PODS, pod("theirs", cpu="3", schedulerName="volcano"))
         meta = {"name": "theirs", "namespace": world.namespace}
         body = {
@@ -200,7 +200,7 @@ def test_what_others_have_bound_is_reckoned_with(scheduled: Run) -> None:
 def test_two_gangs_that_are_created_alternately_block_each_other() -> None:
     """The deadlock: each needs 60 % of the cluster, and pod by pod each gets half of it."""
 
-    async def story(world: World) -> None:
+    async def story(world: FakeClusterStory) -> None:
         for number in range(6):
             await world.create(PODS, pod(f"a-{number}"))
             await world.create(PODS, pod(f"b-{number}"))

@@ -12,8 +12,8 @@ from jobset_gate.kube.client import Client, PatchType
 from jobset_gate.kube.resources import CONFIGMAPS, JOBS, JOBSETS, PODS, Resource
 from jobset_gate.sim.clock import VirtualLoop, run_virtual
 from jobset_gate.sim.cluster import Actors, EmbeddedCluster, actors_for
-from jobset_gate.sim.kubelet import Behaviour, Kubelets, Node
-from jobset_gate.sim.until import View
+from jobset_gate.sim.kubelet import Behaviour, FakeNode, Kubelets
+from jobset_gate.sim.until import ObjectView
 from tests.support.planes import Real, fresh_name
 
 Json = dict[str, Any]
@@ -23,7 +23,7 @@ QUICK = Behaviour(
 
 
 @dataclass(frozen=True, slots=True)
-class World:
+class FakeClusterStory:
     """What a story may use. `namespace` is its own."""
 
     actors: Actors
@@ -55,7 +55,7 @@ class World:
 
     async def until(self, resource: Resource, holds: Callable[[list[Json]], bool], seconds: float = 45.0) -> list[Json]:
         """The namespace's objects of that kind, once `holds` is true of them."""
-        async with View(self.client, resource, self.namespace) as view:
+        async with ObjectView(self.client, resource, self.namespace) as view:
             await self.actors.until(view.until(holds, seconds))
             return view.all()
 
@@ -98,7 +98,7 @@ class World:
         await self.create(CONFIGMAPS, {"metadata": meta, "data": {names.KEY_VERDICT: text}})
 
 
-Story = Callable[[World], Coroutine[Any, Any, None]]
+Story = Callable[[FakeClusterStory], Coroutine[Any, Any, None]]
 Run = Callable[..., None]
 
 
@@ -107,7 +107,7 @@ def on_embedded(story: Story, **settings: Any) -> None:
 
     async def tell() -> None:
         async with EmbeddedCluster(**{"behaviour": QUICK, **settings}) as cluster:
-            await story(World(cluster.actors, "default"))
+            await story(FakeClusterStory(cluster.actors, "default"))
 
     run_virtual(tell(), limit=6 * 3600.0)
 
@@ -118,12 +118,12 @@ def on_real(plane: Real, story: Story, **settings: Any) -> None:
     async def tell() -> None:
         namespace = fresh_name()
         await plane.make_namespace(namespace)
-        nodes = settings.pop("nodes", [Node("node", pods=1000)])
+        nodes = settings.pop("nodes", [FakeNode("node", pods=1000)])
         own = [replace(node, name=f"{namespace}-{node.name}") for node in nodes]
         wanted = {"behaviour": QUICK, "nodes": own, "heartbeat": False, "namespace": namespace, **settings}
         try:
             async with actors_for(plane.access, **wanted) as actors:
-                await story(World(actors, namespace))
+                await story(FakeClusterStory(actors, namespace))
         finally:
             await plane.drop_namespace(namespace)
 

@@ -15,7 +15,7 @@ class KubectlFailed(Exception):
 
 
 @dataclass(frozen=True, slots=True)
-class Ran:
+class KubectlResult:
     """How a command ended."""
 
     code: int
@@ -35,7 +35,9 @@ class Kubectl:
     kubeconfig: Path
     home: Path  # discovery cache and the like: each plane has its own, since ports are used again
 
-    async def __call__(self, *args: str, stdin: str | Mapping[str, Any] | None = None, check: bool = True) -> Ran:
+    async def __call__(
+        self, *args: str, stdin: str | Mapping[str, Any] | None = None, check: bool = True
+    ) -> KubectlResult:
         """`stdin`: text, or an object that is sent as JSON."""
         text = stdin if isinstance(stdin, str | None) else msgspec.json.encode(stdin).decode()
         process = await asyncio.create_subprocess_exec(
@@ -55,7 +57,7 @@ class Kubectl:
                 process.kill()
                 await process.wait()
             raise
-        ran = Ran(process.returncode or 0, out.decode(), err.decode())
+        ran = KubectlResult(process.returncode or 0, out.decode(), err.decode())
         if check and ran.code != 0:
             raise KubectlFailed(f"kubectl {' '.join(args)}: code {ran.code}\n{ran.stdout}{ran.stderr}")
         return ran

@@ -6,7 +6,7 @@ from functools import partial
 
 from tests.plane.build import BuildFailed
 from tests.tools import busybox, chromium
-from tests.tools.places import TOOLS, Found
+from tests.tools.places import TOOLS, FoundTool
 from tests.tools.provide import Unobtainable, provide
 
 
@@ -21,14 +21,14 @@ def main(names: list[str]) -> int:
         if not names or tool.program in names:
             code |= _got(tool.title, partial(provide, tool))
     if not names or busybox.PROGRAM in names:
-        for kind in busybox.Kind:
+        for kind in busybox.BusyboxKind:
             code |= _got(kind.title, partial(busybox.provide, kind))
     if not names or chromium.PROGRAM in names:
         code |= _got(chromium.TITLE, chromium.provide)
     return code
 
 
-def _got(title: str, get: Callable[[], Found]) -> int:
+def _got(title: str, get: Callable[[], FoundTool]) -> int:
     try:
         found = get()
     except (BuildFailed, Unobtainable, OSError) as error:

@@ -17,14 +17,14 @@ from tests.plane import install
 from tests.plane.places import cache_root
 from tests.plane.progress import Progress
 from tests.tools import debian
-from tests.tools.places import Found, Missing
+from tests.tools.places import FoundTool, ToolNotFound
 from tests.tools.provide import Unobtainable
 
 PROGRAM = "busybox"
 _ASKING_TAKES_AT_MOST = 60.0  # seconds
 
 
-class Kind(Enum):
+class BusyboxKind(Enum):
     """Its value is Debian's package."""
 
     PLAIN = "busybox"
@@ -33,34 +33,36 @@ class Kind(Enum):
     @property
     def title(self) -> str:
         """In words."""
-        return "busybox that looks at the PATH" if self is Kind.PLAIN else "busybox that prefers its own programs"
+        return (
+            "busybox that looks at the PATH" if self is BusyboxKind.PLAIN else "busybox that prefers its own programs"
+        )
 
     @property
     def variable(self) -> str:
         """Where a person may name one."""
-        return "BUSYBOX" if self is Kind.PLAIN else "BUSYBOX_STANDALONE"
+        return "BUSYBOX" if self is BusyboxKind.PLAIN else "BUSYBOX_STANDALONE"
 
     def own(self, env: Mapping[str, str]) -> Path:
         """Where `make tools` puts it."""
         return cache_root(env) / "tools" / self.value / PROGRAM
 
 
-def find(kind: Kind, env: Mapping[str, str] = os.environ) -> Found:
+def find(kind: BusyboxKind, env: Mapping[str, str] = os.environ) -> FoundTool:
     """The first of that kind; `Missing` with what was wrong with each place."""
     passed_over = []
     for path, place in _places(kind, env):
         found = kind_of(path)
         if found is kind:
-            return Found(path, place)
+            return FoundTool(path, place)
         passed_over.append(f"{place}: {path} {'does not run' if found is None else f'is a {found.title}'}")
-    raise Missing(kind.title, "; ".join(passed_over))
+    raise ToolNotFound(kind.title, "; ".join(passed_over))
 
 
-def provide(kind: Kind, env: Mapping[str, str] = os.environ) -> Found:
+def provide(kind: BusyboxKind, env: Mapping[str, str] = os.environ) -> FoundTool:
     """Finds it, or takes it out of Debian's package. Says on stderr what it does. Unobtainable."""
     try:
         return find(kind, env)
-    except Missing as missing:
+    except ToolNotFound as missing:
         _say(f"a {kind.title} is not here ({missing.why})")
     folder = kind.own(env).parent
     with install.locked(folder, lambda: _say(f"another process is getting a {kind.title}; waiting for it")):
@@ -71,12 +73,12 @@ def provide(kind: Kind, env: Mapping[str, str] = os.environ) -> Found:
                 except debian.NoPackage as error:
                     raise Unobtainable(f"{error}. Put the path of a {kind.title} into {kind.variable}") from error
     try:
-        return Found(find(kind, env).path, f"Debian's package {kind.value}")
-    except Missing as missing:
+        return FoundTool(find(kind, env).path, f"Debian's package {kind.value}")
+    except ToolNotFound as missing:
         raise Unobtainable(missing.why) from missing
 
 
-def kind_of(path: Path) -> Kind | None:
+def kind_of(path: Path) -> BusyboxKind | None:
     """By whether its shell finds a program where there is none; None if it does not run."""
     try:
         ran = subprocess.run(  # noqa: S603 - the busybox that is being looked at
@@ -90,10 +92,10 @@ def kind_of(path: Path) -> Kind | None:
         )
     except (OSError, subprocess.TimeoutExpired):
         return None
-    return {"runs\n": Kind.PLAIN, "sleep\nruns\n": Kind.STANDALONE}.get(ran.stdout)
+    return {"runs\n": BusyboxKind.PLAIN, "sleep\nruns\n": BusyboxKind.STANDALONE}.get(ran.stdout)
 
 
-def _places(kind: Kind, env: Mapping[str, str]) -> Iterator[tuple[Path, str]]:
+def _places(kind: BusyboxKind, env: Mapping[str, str]) -> Iterator[tuple[Path, str]]:
     if chosen := env.get(kind.variable):
         yield Path(chosen), kind.variable
     if on_path := shutil.which(PROGRAM, path=env.get("PATH")):

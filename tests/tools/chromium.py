@@ -13,7 +13,7 @@ from collections.abc import Iterator, Mapping
 from pathlib import Path
 
 from tests.plane.progress import Progress
-from tests.tools.places import Found, Missing
+from tests.tools.places import FoundTool, ToolNotFound
 from tests.tools.provide import Unobtainable
 
 TITLE = "Chromium"
@@ -30,23 +30,23 @@ _INSTALL = ("apt-get", "install", "--yes", "--quiet", _WAITS, "--no-install-reco
 _UPDATE = ("apt-get", "update", "--quiet", _WAITS)
 
 
-def find(env: Mapping[str, str] = os.environ) -> Found:
+def find(env: Mapping[str, str] = os.environ) -> FoundTool:
     """The first that will do; `Missing` with what was wrong with each place."""
     passed_over = []
     for path, place in _places(env):
         version = version_of(path)
         if version and (version >= OLDEST or place == VARIABLE):
-            return Found(path, f"{place}, {version}")
+            return FoundTool(path, f"{place}, {version}")
         fault = f"is {version}, the tests want {OLDEST}" if version else "does not run"
         passed_over.append(f"{place}: {path} {fault}")
-    raise Missing(TITLE, "; ".join(passed_over) or f"none of {', '.join(NAMES)} is on the PATH")
+    raise ToolNotFound(TITLE, "; ".join(passed_over) or f"none of {', '.join(NAMES)} is on the PATH")
 
 
-def provide(env: Mapping[str, str] = os.environ, *, root: bool | None = None) -> Found:
+def provide(env: Mapping[str, str] = os.environ, *, root: bool | None = None) -> FoundTool:
     """Finds it, or installs it. Says on stderr what it does. Unobtainable says what a person can do."""
     try:
         return find(env)
-    except Missing as missing:
+    except ToolNotFound as missing:
         why = missing.why
     if not (os.geteuid() == 0 if root is None else root):
         raise _unobtainable(why, "only root can install it here")
@@ -56,8 +56,8 @@ def provide(env: Mapping[str, str] = os.environ, *, root: bool | None = None) ->
     with Progress(f"installing Debian's package {PROGRAM}"):
         said = _install(env)
     try:
-        return Found(find(env).path, f"Debian's package {PROGRAM}, installed now")
-    except Missing as missing:
+        return FoundTool(find(env).path, f"Debian's package {PROGRAM}, installed now")
+    except ToolNotFound as missing:
         raise _unobtainable(missing.why, said) from missing
 
 

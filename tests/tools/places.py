@@ -17,7 +17,7 @@ from tests.tools import versions
 _ASKING_TAKES_AT_MOST = 60.0  # seconds; 65 MB on a cold, busy disk need a few
 
 
-class Missing(Exception):
+class ToolNotFound(Exception):
     """The tool is nowhere; `why` says what was wrong with each place, the message also which command gets it."""
 
     def __init__(self, title: str, why: str) -> None:
@@ -48,7 +48,7 @@ class Tool:
 
 
 @dataclass(frozen=True, slots=True)
-class Found:
+class FoundTool:
     """A tool that will do, and in words where it comes from."""
 
     path: Path
@@ -73,17 +73,17 @@ def promtool() -> Path:
     return find(PROMTOOL).path
 
 
-def find(tool: Tool, env: Mapping[str, str] = os.environ) -> Found:
+def find(tool: Tool, env: Mapping[str, str] = os.environ) -> FoundTool:
     """The first that will do; `Missing` with what was wrong with each place."""
     passed_over: list[str] = []
     for path, place, known in _places(tool, env):
         if known and os.access(path, os.X_OK):  # asked when it was put there
-            return Found(path, place)
+            return FoundTool(path, place)
         version = None if known else version_of(tool, path)
         if version and (tool.fits(version) or place == tool.variable):
-            return Found(path, f"{place}, {_text(version)}")
+            return FoundTool(path, f"{place}, {_text(version)}")
         passed_over.append(f"{place}: {_why(path, version, tool)}")
-    raise Missing(tool.title, "; ".join(passed_over))
+    raise ToolNotFound(tool.title, "; ".join(passed_over))
 
 
 def version_of(tool: Tool, path: Path) -> tuple[int, ...] | None:

@@ -8,18 +8,18 @@ from pathlib import Path
 from tests.plane import install
 from tests.plane.progress import Progress
 from tests.tools import build, debian, places
-from tests.tools.places import HELMS, PROMTOOL, Found, Missing, Tool
+from tests.tools.places import HELMS, PROMTOOL, FoundTool, Tool, ToolNotFound
 
 
 class Unobtainable(Exception):
     """A tool that is not here cannot be had either; the message says why, and what a person can do."""
 
 
-def provide(tool: Tool, env: Mapping[str, str] = os.environ) -> Found:
+def provide(tool: Tool, env: Mapping[str, str] = os.environ) -> FoundTool:
     """The tool, wherever it comes from. Says on stderr what it does. plane.build.BuildFailed, Unobtainable."""
     try:
         return places.find(tool, env)
-    except Missing as missing:
+    except ToolNotFound as missing:
         _say(f"{tool.title} is not here ({missing.why})")
     folder = tool.own(env).parent
     with install.locked(folder, lambda: _say(f"another process is getting {tool.title}; waiting for it")):
@@ -29,7 +29,7 @@ def provide(tool: Tool, env: Mapping[str, str] = os.environ) -> Found:
             with Progress(f"getting {tool.title}") as progress:
                 origin = _obtain(tool, draft / tool.program, progress.now, env)
             _check(tool, draft / tool.program)
-    return Found(tool.own(env), origin)
+    return FoundTool(tool.own(env), origin)
 
 
 def _obtain(tool: Tool, output: Path, say: Callable[[str], None], env: Mapping[str, str]) -> str:

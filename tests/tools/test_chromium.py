@@ -6,7 +6,7 @@ import pytest
 
 from tests.tools import chromium
 from tests.tools.fakes import environment, program, script
-from tests.tools.places import Missing
+from tests.tools.places import ToolNotFound
 from tests.tools.provide import Unobtainable
 
 SAYS = "Chromium 156.0.8078.79 built on Debian GNU/Linux 12 (bookworm)"
@@ -49,7 +49,7 @@ def test_what_a_person_names_comes_first_whatever_its_version(env: dict[str, str
 @pytest.mark.parametrize(("says", "fault"), [("Chromium 90.0.4430.72", "is 90, the tests want"), ("", "does not run")])
 def test_one_that_will_not_do_is_told(says: str, fault: str, env: dict[str, str], tmp_path: Path) -> None:
     there = program(tmp_path / "bin/chromium", says)
-    with pytest.raises(Missing, match=f"`make tools` gets it. the PATH: {there} {fault}"):
+    with pytest.raises(ToolNotFound, match=f"`make tools` gets it. the PATH: {there} {fault}"):
         chromium.find(env)
 
 

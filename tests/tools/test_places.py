@@ -6,7 +6,7 @@ import pytest
 
 from tests.tools import places, versions
 from tests.tools.fakes import environment, program
-from tests.tools.places import HELMS, PROMTOOL, Missing
+from tests.tools.places import HELMS, PROMTOOL, ToolNotFound
 
 HELM_3_SAYS = "v3.22.0+gabcdef"
 PROMTOOL_SAYS = "promtool, version 2.53.1 (branch: HEAD, revision: abc)\n  go version: go1.22.3"
@@ -70,7 +70,7 @@ def test_what_is_missing_is_told_with_all_that_was_looked_at_and_with_what_to_do
     broken.chmod(0o755)
     on_path = program(tmp_path / "bin/helm", "v3.9.4")
     env = environment(tmp_path, HELM4=str(broken))
-    with pytest.raises(Missing) as raised:
+    with pytest.raises(ToolNotFound) as raised:
         places.find(HELMS[4], env)
     assert str(raised.value) == (
         f"Helm 4 is not here; `make tools` gets it. HELM4: {broken} does not run; "

@@ -9,7 +9,7 @@ from tests.plane.build import BuildFailed
 from tests.tools import __main__ as command
 from tests.tools import build, debian, places
 from tests.tools.fakes import environment, program
-from tests.tools.places import HELMS, PROMTOOL, TOOLS, Found, Tool
+from tests.tools.places import HELMS, PROMTOOL, TOOLS, FoundTool, Tool
 from tests.tools.provide import Unobtainable, provide
 
 
@@ -51,8 +51,8 @@ def env(tmp_path: Path) -> dict[str, str]:
 def test_what_is_missing_is_made_and_found_again(
     tool: Tool, how: str, origin: str, made: list[str], env: dict[str, str]
 ) -> None:
-    assert provide(tool, env) == Found(tool.own(env), origin)
-    assert provide(tool, env) == Found(tool.own(env), "our cache")
+    assert provide(tool, env) == FoundTool(tool.own(env), origin)
+    assert provide(tool, env) == FoundTool(tool.own(env), "our cache")
     assert made == [how]
 
 
@@ -102,9 +102,9 @@ def test_what_was_made_and_will_not_do_is_not_kept(
 def test_the_command_gets_those_that_are_named_and_the_rest_in_spite_of_one_failure(
     monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    def only_helm_4(tool: Tool) -> Found:
+    def only_helm_4(tool: Tool) -> FoundTool:
         if tool == HELMS[4]:
-            return Found(Path("/helm"), "here")
+            return FoundTool(Path("/helm"), "here")
         raise BuildFailed("no Go")
 
     monkeypatch.setattr(command, "provide", only_helm_4)

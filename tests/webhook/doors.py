@@ -16,13 +16,13 @@ from tests.jobset_gate.jobsets import jobset
 from tests.webhook.pods import pod
 from webhook import registration, selfsigned
 from webhook.pod_registration import pod_configuration
-from webhook.server import Server, serve
+from webhook.server import WebhookServer, serve
 
 BUNDLE = selfsigned.make()
 
 
 @asynccontextmanager
-async def door(folder: Path, settings: Settings | None = None, **more: Any) -> AsyncIterator[Server]:
+async def admission_server(folder: Path, settings: Settings | None = None, **more: Any) -> AsyncIterator[WebhookServer]:
     """Open while the block runs."""
     server = await serve(settings or Settings(), tls=BUNDLE.write(folder), **more)
     try:
@@ -37,7 +37,7 @@ def trusting(ca: bytes = BUNDLE.ca) -> ssl.SSLContext:
 
 @asynccontextmanager
 async def client(
-    server: Server, context: Callable[[], ssl.SSLContext] = trusting
+    server: WebhookServer, context: Callable[[], ssl.SSLContext] = trusting
 ) -> AsyncIterator[aiohttp.ClientSession]:
     """A session with the door as its base URL."""
     connector = aiohttp.TCPConnector(ssl=context())
@@ -45,11 +45,11 @@ async def client(
         yield session
 
 
-class Counted:
+class RequestCounter:
     """How many admission requests an API server has sent to a door."""
 
-    def __init__(self, server: Server) -> None:
-        self._registry = server.door.metrics.registry
+    def __init__(self, server: WebhookServer) -> None:
+        self._registry = server.admission.metrics.registry
         self._seen = self._total()
 
     def sent(self) -> int:
@@ -57,7 +57,7 @@ class Counted:
         before, self._seen = self._seen, self._total()
         return int(self._seen - before)
 
-    def asked(self) -> bool:
+    def both_called(self) -> bool:
         """Whether both webhooks were. An API server whose view of the object was old asks both of them again."""
         sent = self.sent()
         return sent > 0 and sent % 2 == 0
@@ -68,9 +68,9 @@ class Counted:
 
 
 @asynccontextmanager
-async def registered(client: Client, namespace: str, folder: Path) -> AsyncIterator[Server]:
+async def registered(client: Client, namespace: str, folder: Path) -> AsyncIterator[WebhookServer]:
     """A door that the API server asks about JobSets of one namespace: other tests share that server."""
-    async with door(folder) as server:
+    async with admission_server(folder) as server:
         made = registration.configurations(url=server.url, ca_bundle=BUNDLE.ca_bundle, suffix=f"-{namespace}")
         resources = (MUTATING_WEBHOOKS, VALIDATING_WEBHOOKS)
         for resource, configuration in zip(resources, made, strict=True):
@@ -78,14 +78,14 @@ async def registered(client: Client, namespace: str, folder: Path) -> AsyncItera
             selector["matchLabels"] = {"kubernetes.io/metadata.name": namespace}
             await client.create(resource, configuration)
         try:
-            await _asked(client, namespace, Counted(server))
+            await _asked(client, namespace, RequestCounter(server))
             yield server
         finally:
             for resource, configuration in zip(resources, made, strict=True):
                 await client.delete(resource, configuration["metadata"]["name"])
 
 
-async def _asked(client: Client, namespace: str, counted: Counted) -> None:
+async def _asked(client: Client, namespace: str, counted: RequestCounter) -> None:
     """Nothing tells when an API server has read its configurations but a request that comes to both webhooks."""
     probe = jobset(name="probe")
     probe["metadata"]["namespace"] = namespace
@@ -99,15 +99,15 @@ async def _asked(client: Client, namespace: str, counted: Counted) -> None:
 @asynccontextmanager
 async def registered_for_pods(
     client: Client, namespace: str, folder: Path, settings: Settings | None = None
-) -> AsyncIterator[Server]:
+) -> AsyncIterator[WebhookServer]:
     """A door that the API server asks about pods of groups of one namespace."""
     told = settings or Settings()
-    async with door(folder, told) as server:
+    async with admission_server(folder, told) as server:
         made = pod_configuration(told.groups, url=server.url, ca_bundle=BUNDLE.ca_bundle, suffix=f"-{namespace}")
         made["webhooks"][0]["namespaceSelector"] = {"matchLabels": {"kubernetes.io/metadata.name": namespace}}
         await client.create(MUTATING_WEBHOOKS, made)
         try:
-            counted = Counted(server)
+            counted = RequestCounter(server)
             scheduler = told.groups.scheduler_names[0]
             while not counted.sent():
                 for way in told.groups.ways:

@@ -17,7 +17,7 @@ def head(length: int, path: str = "/mutate") -> bytes:
     return f"POST {path} HTTP/1.1\r\nHost: x\r\n{kind}\r\nContent-Length: {length}\r\n\r\n".encode()
 
 
-class Holders:
+class StalledClients:
     """Connections to one URL."""
 
     def __init__(self, url: str, *, handshake: bool = True, context: ssl.SSLContext | None = None) -> None:
@@ -62,8 +62,10 @@ def _is_open(held: socket.socket) -> bool:
 
 
 @contextmanager
-def holders(url: str, *, handshake: bool = True, context: ssl.SSLContext | None = None) -> Iterator[Holders]:
-    made = Holders(url, handshake=handshake, context=context)
+def stalled_clients(
+    url: str, *, handshake: bool = True, context: ssl.SSLContext | None = None
+) -> Iterator[StalledClients]:
+    made = StalledClients(url, handshake=handshake, context=context)
     try:
         yield made
     finally:

@@ -15,22 +15,22 @@ from jobset_gate.kube.resources import (
     Resource,
 )
 from webhook import registration, selfsigned, trust
-from webhook.ca_secret import CaSecret
-from webhook.handover import Handover
-from webhook.keeper import Keeper
-from webhook.metrics import Metrics
-from webhook.own_ca import OwnCa
-from webhook.publish import Published
-from webhook.rotation import Terms
-from webhook.sources import Source
-from webhook.tls import Slot
+from webhook.ca_secret import CaSecretStore
+from webhook.handover import Rollover
+from webhook.keeper import CertificateController
+from webhook.metrics import WebhookMetrics
+from webhook.own_ca import OwnCaSource
+from webhook.publish import CaInjector
+from webhook.rotation import RotationPolicy
+from webhook.sources import CertSource
+from webhook.tls import ServingCertificate
 
 SECRET = "jobset-gate-ca"
 SERVICE = "jobset-gate-webhook"
 Json = dict[str, Any]
 
 
-class Clock:
+class VirtualDatetime:
     """Virtual time; it stands still unless it is told to go on."""
 
     def __init__(self, at: datetime | None = None) -> None:
@@ -44,32 +44,32 @@ class Clock:
 
 
 @dataclass
-class Replica:
+class WebhookReplica:
     """One door, with what looks after its certificate."""
 
-    slot: Slot
-    keeper: Keeper
-    metrics: Metrics
-    handover: Handover
+    slot: ServingCertificate
+    certificates: CertificateController
+    metrics: WebhookMetrics
+    handover: Rollover
 
-    async def round(self) -> str | None:
+    async def reconcile(self) -> str | None:
         """Look once; why it is not ready."""
-        await self.keeper._safely()
-        return self.keeper.why_not()
+        await self.certificates._reconcile_logged()
+        return self.certificates.not_ready_reason()
 
     def number(self, name: str, **labels: str) -> float | None:
         return self.metrics.registry.get_sample_value(name, labels)
 
 
 @dataclass
-class Installation:
+class CertificateInstallation:
     """The cluster-wide part and its Secret. `which`: resource and name of the two configurations for JobSets."""
 
     client: Client
     namespace: str
     which: tuple[tuple[Resource, str], ...]
-    now: Clock = field(default_factory=Clock)
-    terms: Terms = field(default_factory=Terms)
+    now: VirtualDatetime = field(default_factory=VirtualDatetime)
+    terms: RotationPolicy = field(default_factory=RotationPolicy)
     optional: tuple[tuple[Resource, str], ...] = ()
     """Of the configuration for pods, if groups are enabled."""
 
@@ -77,36 +77,38 @@ class Installation:
     def host(self) -> str:
         return f"{SERVICE}.{self.namespace}.svc"
 
-    def replica(self, client: Client | None = None, source: Source | None = None, slot: Slot | None = None) -> Replica:
+    def replica(
+        self, client: Client | None = None, source: CertSource | None = None, slot: ServingCertificate | None = None
+    ) -> WebhookReplica:
         """Not yet started; own CA unless another source is given."""
-        using, metrics = client or self.client, Metrics()
-        held = slot or Slot(selfsigned.make(["placeholder"]).pair)
-        handover = Handover(held, self.host, self.terms.settling, provisional=slot is None)
+        using, metrics = client or self.client, WebhookMetrics()
+        held = slot or ServingCertificate(selfsigned.make(["placeholder"]).pair)
+        handover = Rollover(held, self.host, self.terms.settling, provisional=slot is None)
         changed = metrics.certificate_changes
-        own = source or OwnCa(
-            CaSecret(using, self.namespace, SECRET),
+        own = source or OwnCaSource(
+            CaSecretStore(using, self.namespace, SECRET),
             [self.host],
             self.terms,
             self.now,
             lambda it: changed.labels(it).inc(),
         )
-        keeper = Keeper(
+        keeper = CertificateController(
             using,
-            Published(using, self.which, self.optional),
+            CaInjector(using, self.which, self.optional),
             own,
             handover,
             metrics=metrics,
             now=self.now,
             interval=0.2,
             spacing=0.02,
-            also_watch=[(SECRETS, self.namespace, SECRET)],
+            extra_watches=[(SECRETS, self.namespace, SECRET)],
         )
-        return Replica(held, keeper, metrics, handover)
+        return WebhookReplica(held, keeper, metrics, handover)
 
     # --- What there is -----------------------------------------------------------------------------------------------
 
     async def bundles(self) -> dict[str, bytes]:
-        return dict((await Published(self.client, self.which, self.optional).read()).bundles)
+        return dict((await CaInjector(self.client, self.which, self.optional).read()).bundles)
 
     async def secret(self) -> Json | None:
         try:
@@ -114,10 +116,10 @@ class Installation:
         except NotFound:
             return None
 
-    async def trusts(self, replica: Replica) -> bool:
+    async def trusts(self, replica: WebhookReplica) -> bool:
         """Whether an API server that has read the configurations would talk to the replica at this moment."""
         bundles = await self.bundles()
-        return trust.why_not(replica.slot.context, replica.slot.chain, bundles, self.host, self.now()) is None
+        return trust.untrusted_reason(replica.slot.context, replica.slot.chain, bundles, self.host, self.now()) is None
 
     # --- What others do to it ----------------------------------------------------------------------------------------
 
@@ -132,11 +134,11 @@ class Installation:
 
 @asynccontextmanager
 async def installation(
-    client: Client, namespace: str, *, port: int = 443, url: str | None = None, terms: Terms | None = None
-) -> AsyncIterator[Installation]:
+    client: Client, namespace: str, *, port: int = 443, url: str | None = None, terms: RotationPolicy | None = None
+) -> AsyncIterator[CertificateInstallation]:
     """The configurations as the chart writes them, for the JobSets of one namespace; gone at the end."""
     resources = (MUTATING_WEBHOOKS, VALIDATING_WEBHOOKS)
-    where: Json = {"url": url} if url else {"service": registration.Service(namespace, SERVICE, port)}
+    where: Json = {"url": url} if url else {"service": registration.ServiceReference(namespace, SERVICE, port)}
     made = registration.configurations(**where, suffix=f"-{namespace}")
     names_made = []
     try:
@@ -148,7 +150,7 @@ async def installation(
                 resource, name, body=configuration, patch=PatchType.APPLY, field_manager="helm", force=True
             )
             names_made.append((resource, name))
-        yield Installation(client, namespace, tuple(names_made), terms=terms or Terms())
+        yield CertificateInstallation(client, namespace, tuple(names_made), terms=terms or RotationPolicy())
     finally:
         for resource, name in names_made:
             await client.delete(resource, name)

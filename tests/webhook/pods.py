@@ -2,28 +2,28 @@
 
 from typing import Any
 
-from jobset_gate.groups.model import Way
+from jobset_gate.groups.model import Format
 from tests.jobset_gate.groups.builders import ALIBABA, ALIBABA_MINIMUM, GANG, KEP24, KOORDINATOR, PLUGINS
 
 Json = dict[str, Any]
 
 
-def meta_of(way: Way, name: str = "g") -> Json:
+def meta_of(way: Format, name: str = "g") -> Json:
     """The labels or annotations by which a pod of that way names its group, as metadata."""
     match way:
-        case Way.KEP_24:
+        case Format.KEP_24:
             return {"annotations": {KEP24: name}}
-        case Way.SCHEDULER_PLUGINS:
+        case Format.SCHEDULER_PLUGINS:
             return {"labels": {PLUGINS: name}}
-        case Way.ALIBABA:
+        case Format.ALIBABA:
             return {"labels": {ALIBABA: name, ALIBABA_MINIMUM: "3"}}
-        case Way.KOORDINATOR_POD_GROUP:
+        case Format.KOORDINATOR_POD_GROUP:
             return {"labels": {KOORDINATOR: name}}
-        case Way.KOORDINATOR_ANNOTATIONS:
+        case Format.KOORDINATOR_ANNOTATIONS:
             return {"annotations": {f"{GANG}name": name, f"{GANG}min-available": "3"}}
 
 
-def pod(way: Way | None = None, group: str = "g", *, name: str = "p", meta: Json | None = None, **spec: Any) -> Json:
+def pod(way: Format | None = None, group: str = "g", *, name: str = "p", meta: Json | None = None, **spec: Any) -> Json:
     """A pod of a group, or of none; `meta` is merged into its metadata, `spec` into its spec."""
     metadata: Json = {"name": name} | ({} if way is None else meta_of(way, group))
     for key, value in (meta or {}).items():

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import structlog
 
-from jobset_gate.serving.connections import Limits
+from jobset_gate.serving.connections import ConnectionLimits
 from jobset_gate.settings import Settings
 from tests.webhook.doors import BUNDLE
 from webhook.server import serve
@@ -20,7 +20,7 @@ async def main(seconds: float, ca: Path) -> None:
     structlog.configure(wrapper_class=structlog.make_filtering_bound_logger(logging.CRITICAL))
     with tempfile.TemporaryDirectory() as folder:
         pair = BUNDLE.write(Path(folder))
-        server = await serve(Settings(), tls=pair, limits=Limits(seconds=seconds))
+        server = await serve(Settings(), tls=pair, limits=ConnectionLimits(request_seconds=seconds))
         sys.stdout.write(f"{server.url}\n")
         sys.stdout.flush()
         await asyncio.to_thread(sys.stdin.read)

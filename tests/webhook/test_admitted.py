@@ -115,7 +115,7 @@ async def test_a_jobset_of_a_mebibyte_is_within_the_cost_that_an_api_server_gran
     real_plane: Real, client: Client, namespace: str, tmp_path: Path
 ) -> None:
     await jobset_crd.install(client)
-    await crd.extend(client)
+    await crd.extend_crd(client)
     env = [{"name": f"E{number}", "value": "x" * 40} for number in range(400)]
     main = {"containers": [{"name": "m", "image": "i", "env": env}]}
     manifest = jobset(*(replicated(f"w{number}", pod=main) for number in range(40)))

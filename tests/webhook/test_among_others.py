@@ -24,7 +24,7 @@ QUEUE = "kueue.x-k8s.io/queue-name"
 async def client(plane: Plane, namespace: str, tmp_path: Path) -> AsyncIterator[Client]:
     async with plane.client() as made:
         await jobset_crd.install(made)
-        await crd.extend(made)
+        await crd.extend_crd(made)
         async with registered(made, namespace, tmp_path):
             yield made
 
@@ -114,7 +114,7 @@ async def test_a_barrier_that_another_webhook_insists_on_taking_out_is_refused(
     await real_plane.make_namespace(namespace)
     async with real_plane.client() as client:
         await jobset_crd.install(client)
-        await crd.extend(client)
+        await crd.extend_crd(client)
     async with (
         real_plane.client() as client,
         registered(client, namespace, tmp_path),

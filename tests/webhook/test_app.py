@@ -13,24 +13,24 @@ import pytest
 
 from jobset_gate import inject
 from tests.jobset_gate.jobsets import barrier, created, jobset
-from tests.webhook.doors import client, door, trusting
+from tests.webhook.doors import admission_server, client, trusting
 from tests.webhook.reviews import body, patched, response
 from webhook.app import random_suffix, random_token
 from webhook.bodies import LARGEST_BODY
-from webhook.server import Server
+from webhook.server import WebhookServer
 
 JSON = {"Content-Type": "application/json"}
 PATHS = ["/mutate", "/validate", "/mutate-pods"]
 
 
 @pytest.fixture
-async def opened(tmp_path: Path) -> AsyncIterator[Server]:
-    async with door(tmp_path) as server:
+async def opened(tmp_path: Path) -> AsyncIterator[WebhookServer]:
+    async with admission_server(tmp_path) as server:
         yield server
 
 
 @pytest.fixture
-async def session(opened: Server) -> AsyncIterator[aiohttp.ClientSession]:
+async def session(opened: WebhookServer) -> AsyncIterator[aiohttp.ClientSession]:
     async with client(opened) as made:
         yield made
 
@@ -111,13 +111,13 @@ async def test_what_is_not_there_is_not_found_and_admission_is_post_only(session
 
 @pytest.mark.parametrize("path", PATHS)
 async def test_an_unexpected_error_in_the_rules_is_a_refusal_with_a_message_and_the_door_stays_open(
-    opened: Server, session: aiohttp.ClientSession, path: str
+    opened: WebhookServer, session: aiohttp.ClientSession, path: str
 ) -> None:
     def broken(_: Any) -> Any:
         msg = "something nobody thought of"
         raise KeyError(msg)
 
-    handlers = opened.door._handlers
+    handlers = opened.admission._handlers
     good = dict(handlers)
     handlers.update(dict.fromkeys(handlers, broken))
     status, answer = await post(session, path, body(jobset()))
@@ -130,7 +130,7 @@ async def test_an_unexpected_error_in_the_rules_is_a_refusal_with_a_message_and_
 
 
 async def test_a_client_that_breaks_off_in_the_middle_does_no_harm(
-    opened: Server, session: aiohttp.ClientSession
+    opened: WebhookServer, session: aiohttp.ClientSession
 ) -> None:
     async def half() -> AsyncIterator[bytes]:
         yield body(jobset())[:100]
@@ -153,7 +153,7 @@ async def test_it_tells_how_it_is(session: aiohttp.ClientSession) -> None:
 
 async def test_it_is_not_ready_while_something_says_so(tmp_path: Path) -> None:
     reasons: list[str | None] = ["caBundle does not trust the certificate", None]
-    async with door(tmp_path, ready=lambda: reasons[0]) as server, client(server) as session:
+    async with admission_server(tmp_path, ready=lambda: reasons[0]) as server, client(server) as session:
         assert await text(session, "/readyz") == (503, "caBundle does not trust the certificate\n")
         assert (await text(session, "/healthz"))[0] == 200
         reasons.pop(0)
@@ -189,10 +189,10 @@ async def test_requests_cannot_make_up_metrics(session: aiohttp.ClientSession) -
 
 
 async def test_when_it_leaves_it_is_not_ready_and_lets_no_connection_live_on(
-    opened: Server, session: aiohttp.ClientSession
+    opened: WebhookServer, session: aiohttp.ClientSession
 ) -> None:
     assert (await session.get("/healthz")).headers.get("Connection") != "close"
-    opened.door.leaving = True
+    opened.admission.shutting_down = True
     assert await text(session, "/readyz") == (503, "shutting down\n")
     async with session.post("/mutate", data=body(jobset()), headers=JSON) as answer:
         assert answer.status == 200
@@ -209,7 +209,7 @@ async def test_a_request_in_progress_is_answered_before_the_door_is_closed(tmp_p
         await go_on.wait()
         yield raw[10:]
 
-    async with door(tmp_path) as server, client(server) as session:
+    async with admission_server(tmp_path) as server, client(server) as session:
         request = asyncio.create_task(post_stream(session, slowly()))
         await arrived.wait()
         closing = asyncio.create_task(server.stop())
@@ -227,10 +227,12 @@ async def post_stream(session: aiohttp.ClientSession, data: AsyncIterator[bytes]
         return answer.status, await answer.read()
 
 
-async def test_a_port_that_is_taken_is_an_error_and_leaves_nothing_behind(opened: Server, tmp_path: Path) -> None:
+async def test_a_port_that_is_taken_is_an_error_and_leaves_nothing_behind(
+    opened: WebhookServer, tmp_path: Path
+) -> None:
     before = asyncio.all_tasks()
     with pytest.raises(OSError, match="address already in use"):
-        async with door(tmp_path, port=int(opened.url.rpartition(":")[2])):
+        async with admission_server(tmp_path, port=int(opened.url.rpartition(":")[2])):
             pass
     assert asyncio.all_tasks() == before
 
@@ -250,7 +252,7 @@ def test_tokens_are_long_never_the_same_and_may_stand_in_a_url() -> None:
 
 async def test_a_kept_connection_is_told_to_ask_elsewhere_before_it_is_closed(tmp_path: Path) -> None:
     """A request may be on its way just then: an API server takes this as its answer, and asks another door."""
-    async with door(tmp_path) as server:
+    async with admission_server(tmp_path) as server:
         place = urlsplit(server.url)
         reader, writer = await asyncio.open_connection(place.hostname, place.port, ssl=trusting())
         writer.write(b"GET /healthz HTTP/1.1\r\nHost: x\r\n\r\n")
@@ -265,7 +267,7 @@ async def test_a_kept_connection_is_told_to_ask_elsewhere_before_it_is_closed(tm
 
 
 async def test_a_client_that_keeps_its_connection_for_ever_does_not_keep_the_door_open(tmp_path: Path) -> None:
-    async with door(tmp_path) as server:
+    async with admission_server(tmp_path) as server:
         place = urlsplit(server.url)
         reader, writer = await asyncio.open_connection(place.hostname, place.port, ssl=trusting())
         writer.write(b"GET /healthz HTTP/1.1\r\nHost: x\r\n\r\n")

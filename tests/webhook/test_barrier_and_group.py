@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from jobset_gate.groups.model import Way
+from jobset_gate.groups.model import Format
 from jobset_gate.kube import crd
 from jobset_gate.kube.client import Client
 from jobset_gate.kube.errors import Invalid
@@ -22,12 +22,12 @@ from tests.webhook.pods import meta_of
 async def client(plane: Plane, namespace: str, tmp_path: Path) -> AsyncIterator[Client]:
     async with plane.client() as client:
         await jobset_crd.install(client)
-        await crd.extend(client)
+        await crd.extend_crd(client)
         async with registered(client, namespace, tmp_path):
             yield client
 
 
-def gang(namespace: str, way: Way, minimum: str | None = None, **more: Any) -> Json:
+def gang(namespace: str, way: Format, minimum: str | None = None, **more: Any) -> Json:
     """3 x 4 pods of a group."""
     meta = meta_of(way)
     for holder in meta.values():
@@ -40,9 +40,9 @@ def gang(namespace: str, way: Way, minimum: str | None = None, **more: Any) -> J
     return made
 
 
-@pytest.mark.parametrize("way", [Way.ALIBABA, Way.KOORDINATOR_ANNOTATIONS])
+@pytest.mark.parametrize("way", [Format.ALIBABA, Format.KOORDINATOR_ANNOTATIONS])
 async def test_another_minimum_than_the_barrier_expects_is_refused_with_both_numbers(
-    client: Client, namespace: str, way: Way
+    client: Client, namespace: str, way: Format
 ) -> None:
     for minimum in ("11", "13"):
         with pytest.raises(Invalid, match=f"{minimum} pods here, 12 there"):
@@ -50,19 +50,19 @@ async def test_another_minimum_than_the_barrier_expects_is_refused_with_both_num
     assert barrier(await client.create(JOBSETS, gang(namespace, way, "12"), namespace))
 
 
-@pytest.mark.parametrize("way", [Way.KEP_24, Way.SCHEDULER_PLUGINS, Way.KOORDINATOR_POD_GROUP])
-async def test_a_minimum_in_a_pod_group_is_not_asked_for_here(client: Client, namespace: str, way: Way) -> None:
+@pytest.mark.parametrize("way", [Format.KEP_24, Format.SCHEDULER_PLUGINS, Format.KOORDINATOR_POD_GROUP])
+async def test_a_minimum_in_a_pod_group_is_not_asked_for_here(client: Client, namespace: str, way: Format) -> None:
     """The door reads nothing in the cluster; the keeper says it and opens no such group."""
     assert barrier(await client.create(JOBSETS, gang(namespace, way), namespace))
 
 
 async def test_without_a_barrier_any_minimum_will_do(client: Client, namespace: str) -> None:
-    await client.create(JOBSETS, gang(namespace, Way.ALIBABA, "5", config=False), namespace)
+    await client.create(JOBSETS, gang(namespace, Format.ALIBABA, "5", config=False), namespace)
 
 
 async def test_kubectl_shows_that_the_barrier_may_give_up_first(plane: Plane, client: Client, namespace: str) -> None:
-    made = gang(namespace, Way.ALIBABA, "12", config={"timeoutAfterSeconds": 600})
+    made = gang(namespace, Format.ALIBABA, "12", config={"timeoutAfterSeconds": 600})
     ran = await plane.kubectl("create", "-f", "-", stdin=made)
     assert ran.stderr.count("timeout of 600s must be above the group's wait limit of 600s") == 1
-    patient = gang(namespace, Way.ALIBABA, "12", config={"timeoutAfterSeconds": 601}, name="patient")
+    patient = gang(namespace, Format.ALIBABA, "12", config={"timeoutAfterSeconds": 601}, name="patient")
     assert "wait limit" not in (await plane.kubectl("create", "-f", "-", stdin=patient)).stderr

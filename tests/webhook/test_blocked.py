@@ -60,7 +60,7 @@ async def test_a_hostile_jobset_is_refused_with_the_bound_while_others_are_admit
     namespace = fresh_name()
     await real_plane.make_namespace(namespace)
     await jobset_crd.install(client)
-    await crd.extend(client)
+    await crd.extend_crd(client)
     bad = hostile()
     bad["metadata"]["namespace"] = namespace
 

@@ -8,18 +8,18 @@ from pathlib import Path
 import pytest
 
 from tests.support.planes import Plane
-from tests.webhook.kept import Installation, Replica, installation
+from tests.webhook.kept import CertificateInstallation, WebhookReplica, installation
 from webhook import authority
-from webhook.authority import Authority
-from webhook.brought import OVERLAP, Files
-from webhook.pem import Pair, certificates, joined
-from webhook.tls import Certificate
+from webhook.authority import CertificateAuthority
+from webhook.brought import OVERLAP, FileSource
+from webhook.pem import KeyPair, certificates, joined
+from webhook.tls import CertificateWatcher
 
 DAY = timedelta(days=1)
 
 
 @pytest.fixture
-async def installed(embedded_plane: Plane) -> AsyncIterator[Installation]:
+async def installed(embedded_plane: Plane) -> AsyncIterator[CertificateInstallation]:
     async with embedded_plane.client() as client, installation(client, "default") as made:
         yield made
 
@@ -27,12 +27,12 @@ async def installed(embedded_plane: Plane) -> AsyncIterator[Installation]:
 class Brought:
     """A Secret as it is mounted into one replica, and the CA that its owner has."""
 
-    def __init__(self, installed: Installation, folder: Path, ca: Authority) -> None:
+    def __init__(self, installed: CertificateInstallation, folder: Path, ca: CertificateAuthority) -> None:
         folder.mkdir(exist_ok=True)
         self.installed, self.folder = installed, folder
         self.change(ca)
 
-    def change(self, ca: Authority, *, life: timedelta = 90 * DAY, host: str = "") -> None:
+    def change(self, ca: CertificateAuthority, *, life: timedelta = 90 * DAY, host: str = "") -> None:
         """A new certificate by that CA."""
         pair = ca.issue([host or self.installed.host], now=self.installed.now(), life=life)
         (self.folder / "tls.crt").write_bytes(pair.chain)
@@ -45,20 +45,20 @@ class Brought:
             (self.folder / name).write_bytes((other.folder / name).read_bytes())
 
     @property
-    def pair(self) -> Pair:
-        return Pair((self.folder / "tls.crt").read_bytes(), (self.folder / "tls.key").read_bytes())
+    def pair(self) -> KeyPair:
+        return KeyPair((self.folder / "tls.crt").read_bytes(), (self.folder / "tls.key").read_bytes())
 
-    def replica(self, *, publish: bool) -> Replica:
-        slot = Certificate(self.folder / "tls.crt", self.folder / "tls.key")
-        source = Files(slot.read, self.folder / "ca.crt" if publish else None, self.installed.now)
+    def replica(self, *, publish: bool) -> WebhookReplica:
+        slot = CertificateWatcher(self.folder / "tls.crt", self.folder / "tls.key")
+        source = FileSource(slot.read, self.folder / "ca.crt" if publish else None, self.installed.now)
         return self.installed.replica(source=source, slot=slot)
 
 
-def new_ca(installed: Installation) -> Authority:
+def new_ca(installed: CertificateInstallation) -> CertificateAuthority:
     return authority.create("theirs", now=installed.now(), life=1000 * DAY)
 
 
-def injected(*cas: Authority) -> str:
+def injected(*cas: CertificateAuthority) -> str:
     return b64encode(joined(one.certificate for one in cas)).decode()
 
 
@@ -66,84 +66,86 @@ def injected(*cas: Authority) -> str:
 
 
 async def test_it_is_ready_when_cert_manager_has_injected_the_ca_and_writes_nothing(
-    installed: Installation, tmp_path: Path
+    installed: CertificateInstallation, tmp_path: Path
 ) -> None:
     brought = Brought(installed, tmp_path / "a", ca := new_ca(installed))
     replica = brought.replica(publish=False)
-    assert await replica.round() == "zz-jobset-gate-default: has no caBundle"
+    assert await replica.reconcile() == "zz-jobset-gate-default: has no caBundle"
     assert set((await installed.bundles()).values()) == {b""}
     await installed.put_bundle(injected(new_ca(installed)))
-    told = await replica.round()
+    told = await replica.reconcile()
     assert told is not None
     assert "does not verify the serving certificate for jobset-gate-webhook.default.svc" in told
     assert replica.number("jobset_gate_ca_bundle_trusted") == 0
     await installed.put_bundle(injected(ca))
-    assert await replica.round() is None
+    assert await replica.reconcile() is None
     assert replica.number("jobset_gate_ca_bundle_trusted") == 1
     assert await installed.secret() is None
 
 
-async def test_a_renewed_certificate_of_the_same_ca_is_served_at_once(installed: Installation, tmp_path: Path) -> None:
+async def test_a_renewed_certificate_of_the_same_ca_is_served_at_once(
+    installed: CertificateInstallation, tmp_path: Path
+) -> None:
     brought = Brought(installed, tmp_path / "a", ca := new_ca(installed))
     replica = brought.replica(publish=False)
     await installed.put_bundle(injected(ca))
-    assert await replica.round() is None
+    assert await replica.reconcile() is None
     installed.now.forward(60 * DAY)
     brought.change(ca)
-    assert await replica.round() is None
+    assert await replica.reconcile() is None
     assert replica.slot.pair == brought.pair
     expected = ca.certificate.not_valid_after_utc.timestamp()
     assert replica.number("jobset_gate_certificate_expiry_timestamp_seconds", certificate="ca") == expected
 
 
 async def test_a_certificate_of_a_new_ca_waits_until_that_is_trusted_and_has_settled(
-    installed: Installation, tmp_path: Path
+    installed: CertificateInstallation, tmp_path: Path
 ) -> None:
     brought = Brought(installed, tmp_path / "a", old := new_ca(installed))
     replica = brought.replica(publish=False)
     await installed.put_bundle(injected(old))
-    assert await replica.round() is None
+    assert await replica.reconcile() is None
     before, new = replica.slot.pair, new_ca(installed)
     brought.change(new)
-    assert await replica.round() is None
+    assert await replica.reconcile() is None
     await installed.put_bundle(injected(old, new))
-    assert await replica.round() is None
+    assert await replica.reconcile() is None
     assert replica.slot.pair == before
     installed.now.forward(timedelta(seconds=11))
-    assert await replica.round() is None
+    assert await replica.reconcile() is None
     assert replica.slot.pair == brought.pair
 
 
 async def test_a_ca_that_is_exchanged_without_notice_is_followed_at_once(
-    installed: Installation, tmp_path: Path
+    installed: CertificateInstallation, tmp_path: Path
 ) -> None:
     brought = Brought(installed, tmp_path / "a", old := new_ca(installed))
     replica = brought.replica(publish=False)
     await installed.put_bundle(injected(old))
-    await replica.round()
+    await replica.reconcile()
     brought.change(new := new_ca(installed))
     await installed.put_bundle(injected(new))
-    assert await replica.round() is None
+    assert await replica.reconcile() is None
     assert replica.slot.pair == brought.pair
 
 
 @pytest.mark.parametrize("name", ["tls.crt", "tls.key"])
 @pytest.mark.parametrize("text", [b"", b"nonsense", None])
 async def test_files_that_are_torn_for_a_moment_do_no_harm(
-    installed: Installation, tmp_path: Path, name: str, text: bytes | None
+    installed: CertificateInstallation, tmp_path: Path, name: str, text: bytes | None
 ) -> None:
     brought = Brought(installed, tmp_path / "a", ca := new_ca(installed))
     replica = brought.replica(publish=True)
-    assert await replica.round() is None
+    assert await replica.reconcile() is None
     brought.change(ca)
     good = (brought.folder / name).read_bytes()
     (brought.folder / name).unlink()
     if text is not None:
         (brought.folder / name).write_bytes(text)
-    assert await replica.round() is None
+    assert await replica.reconcile() is None
     assert (replica.number("jobset_gate_certificate_check_failures_total") or 0) == 1
     (brought.folder / name).write_bytes(good)
-    assert await replica.round() is None
+    assert await replica.reconcile() is None
     assert replica.slot.pair == brought.pair
 
 
@@ -155,34 +157,34 @@ async def test_files_that_are_torn_for_a_moment_do_no_harm(
     ],
 )
 async def test_one_that_is_of_no_use_is_said(
-    installed: Installation, tmp_path: Path, life: timedelta, host: str, why: str
+    installed: CertificateInstallation, tmp_path: Path, life: timedelta, host: str, why: str
 ) -> None:
     brought = Brought(installed, tmp_path / "a", ca := new_ca(installed))
     brought.change(ca, life=life, host=host)
     replica = brought.replica(publish=True)
     installed.now.forward(2 * DAY)
-    told = await replica.round()
+    told = await replica.reconcile()
     assert told is not None
     assert why in told
     brought.change(ca)
-    assert await replica.round() is None
+    assert await replica.reconcile() is None
 
 
 # --- Brought by the user ----------------------------------------------------------------------------------------------
 
 
-async def test_the_users_ca_is_published_and_healed(installed: Installation, tmp_path: Path) -> None:
+async def test_the_users_ca_is_published_and_healed(installed: CertificateInstallation, tmp_path: Path) -> None:
     brought = Brought(installed, tmp_path / "a", ca := new_ca(installed))
     replica = brought.replica(publish=True)
-    assert await replica.round() is None
+    assert await replica.reconcile() is None
     await installed.put_bundle(None)
-    assert await replica.round() is None
+    assert await replica.reconcile() is None
     assert set((await installed.bundles()).values()) == {joined([ca.certificate])}
     assert await installed.secret() is None, "no CA of our own"
 
 
 async def test_a_new_ca_of_the_user_reaches_the_replicas_at_different_times_and_nobody_is_distrusted(
-    installed: Installation, tmp_path: Path
+    installed: CertificateInstallation, tmp_path: Path
 ) -> None:
     """Kubelets bring mounted Secrets up to date up to two minutes apart."""
     first = Brought(installed, tmp_path / "a", old := new_ca(installed))
@@ -193,14 +195,14 @@ async def test_a_new_ca_of_the_user_reaches_the_replicas_at_different_times_and_
     async def rounds(seconds: float) -> None:
         for _ in range(4):
             for one in replicas:
-                assert await one.round() is None
+                assert await one.reconcile() is None
                 known[:] = [known[-1], await installed.bundles()]
-                told = [it.handover.why_not(bundles, installed.now()) for bundles in known for it in replicas]
+                told = [it.handover.untrusted_reason(bundles, installed.now()) for bundles in known for it in replicas]
                 assert set(told) == {None}
             installed.now.forward(timedelta(seconds=seconds / 4))
 
     for one in replicas:
-        await one.round()
+        await one.reconcile()
     known[:] = [await installed.bundles()]
     await rounds(20)
     first.change(new := new_ca(installed))
@@ -216,11 +218,13 @@ async def test_a_new_ca_of_the_user_reaches_the_replicas_at_different_times_and_
     assert set((await installed.bundles()).values()) == {joined([new.certificate])}
 
 
-async def test_replicas_that_publish_different_cas_do_not_fight(installed: Installation, tmp_path: Path) -> None:
+async def test_replicas_that_publish_different_cas_do_not_fight(
+    installed: CertificateInstallation, tmp_path: Path
+) -> None:
     brought = [Brought(installed, tmp_path / name, new_ca(installed)) for name in "ab"]
     replicas = [one.replica(publish=True) for one in brought]
     for _ in range(4):
         for one in replicas:
-            assert await one.round() is None
+            assert await one.reconcile() is None
     written = [one.number("jobset_gate_certificate_changes_total", what="ca_bundle") for one in replicas]
     assert written == [1, 1]

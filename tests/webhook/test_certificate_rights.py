@@ -13,7 +13,7 @@ from jobset_gate.kube.client import Client
 from jobset_gate.kube.errors import Forbidden, NotFound
 from jobset_gate.kube.resources import MUTATING_WEBHOOKS, SECRETS, VALIDATING_WEBHOOKS, Resource
 from tests.support.planes import Real, fresh_name
-from tests.webhook.kept import SECRET, Installation, Replica, installation
+from tests.webhook.kept import SECRET, CertificateInstallation, WebhookReplica, installation
 from tests.webhook.test_keeper import DAY, until
 
 pytestmark = pytest.mark.real
@@ -35,7 +35,7 @@ async def admin(real_plane: Real) -> AsyncIterator[Client]:
 
 
 @pytest.fixture
-async def installed(real_plane: Real, admin: Client) -> AsyncIterator[Installation]:
+async def installed(real_plane: Real, admin: Client) -> AsyncIterator[CertificateInstallation]:
     name = fresh_name()
     await real_plane.make_namespace(name)
     async with installation(admin, name) as made:
@@ -45,7 +45,7 @@ async def installed(real_plane: Real, admin: Client) -> AsyncIterator[Installati
 
 @asynccontextmanager
 async def account(
-    real: Real, installed: Installation, *, secret: list[str] | None = None, bundle: list[str] | None = None
+    real: Real, installed: CertificateInstallation, *, secret: list[str] | None = None, bundle: list[str] | None = None
 ) -> AsyncIterator[Client]:
     """A client that may do this to the CA Secret and to the two configurations, by their names, and nothing else."""
     admin, namespace = installed.client, installed.namespace
@@ -84,19 +84,19 @@ def bound(kind: str, role: Json, subject: Json) -> Json:
 
 
 async def test_rights_on_one_secret_and_two_configurations_are_enough(
-    real_plane: Real, installed: Installation
+    real_plane: Real, installed: CertificateInstallation
 ) -> None:
     """To create the Secret, too: no right without a name is needed. Watches work, and so do healing and rotation."""
     async with account(real_plane, installed, secret=SECRET_VERBS, bundle=BUNDLE_VERBS) as limited:
         with pytest.raises(Forbidden):
             await limited.list(SECRETS, installed.namespace)
         replica = installed.replica(limited)
-        assert await replica.round() is None
+        assert await replica.reconcile() is None
         await installed.put_bundle(None)
         installed.now.forward(245 * DAY)
-        assert await replica.round() is None
+        assert await replica.reconcile() is None
         assert replica.number("jobset_gate_certificate_check_failures_total") == 0
-        replica.keeper._interval = 3600
+        replica.certificates._interval = 3600
         async with running(replica):
             for _ in range(2):  # the first time it may be the list that tells
                 await installed.client.delete(SECRETS, SECRET, installed.namespace)
@@ -104,60 +104,64 @@ async def test_rights_on_one_secret_and_two_configurations_are_enough(
         assert replica.number("jobset_gate_certificate_check_failures_total") == 0
 
 
-async def test_a_secret_that_may_not_be_read_is_said(real_plane: Real, installed: Installation) -> None:
+async def test_a_secret_that_may_not_be_read_is_said(real_plane: Real, installed: CertificateInstallation) -> None:
     async with account(real_plane, installed, bundle=BUNDLE_VERBS) as limited:
-        told = await installed.replica(limited).round()
+        told = await installed.replica(limited).reconcile()
     assert told is not None
     assert told.startswith("there is no certificate yet; 403 Forbidden: ")
     assert f'cannot get resource "secrets" in API group "" in the namespace "{installed.namespace}"' in told
 
 
-async def test_a_secret_that_may_not_be_written_is_said(real_plane: Real, installed: Installation) -> None:
+async def test_a_secret_that_may_not_be_written_is_said(real_plane: Real, installed: CertificateInstallation) -> None:
     async with account(real_plane, installed, secret=LOOK, bundle=BUNDLE_VERBS) as limited:
-        told = await installed.replica(limited).round()
+        told = await installed.replica(limited).reconcile()
     assert told is not None
     assert f"; Secret {installed.namespace}/{SECRET} cannot be written: 403 Forbidden: " in told
 
 
-async def test_configurations_that_may_not_be_read_are_said(real_plane: Real, installed: Installation) -> None:
+async def test_configurations_that_may_not_be_read_are_said(
+    real_plane: Real, installed: CertificateInstallation
+) -> None:
     async with account(real_plane, installed, secret=SECRET_VERBS) as limited:
-        told = await installed.replica(limited).round()
+        told = await installed.replica(limited).reconcile()
     assert told is not None
     assert told.startswith("the webhook configurations have not been read yet; 403 Forbidden: ")
 
 
-async def test_a_ca_bundle_that_may_not_be_written_is_said(real_plane: Real, installed: Installation) -> None:
+async def test_a_ca_bundle_that_may_not_be_written_is_said(
+    real_plane: Real, installed: CertificateInstallation
+) -> None:
     async with account(real_plane, installed, secret=SECRET_VERBS, bundle=LOOK) as limited:
         replica = installed.replica(limited)
-        told = await replica.round()
+        told = await replica.reconcile()
         assert told is not None
         assert told.startswith(
             f"zz-jobset-gate-{installed.namespace}: has no caBundle; the caBundle cannot be written: 403"
         )
         assert replica.number("jobset_gate_ca_bundle_trusted") == 0
         assert (replica.number("jobset_gate_certificate_check_failures_total") or 0) > 0
-        await installed.replica().round()
-        assert await replica.round() is None, "another has written it, which will do"
+        await installed.replica().reconcile()
+        assert await replica.reconcile() is None, "another has written it, which will do"
 
 
 async def test_rights_that_are_taken_away_close_no_door_that_is_trusted(
-    real_plane: Real, installed: Installation
+    real_plane: Real, installed: CertificateInstallation
 ) -> None:
     """Else all replicas would leave the Service at once, and every gated JobSet would be refused."""
     async with account(real_plane, installed, secret=SECRET_VERBS, bundle=BUNDLE_VERBS) as limited:
         replica = installed.replica(limited)
-        assert await replica.round() is None
+        assert await replica.reconcile() is None
         await installed.client.delete(CLUSTER_ROLE_BINDINGS, f"kept-{installed.namespace}")
         await until(lambda: forbidden(limited, installed))
-        assert await replica.round() is None
+        assert await replica.reconcile() is None
         assert (replica.number("jobset_gate_certificate_check_failures_total") or 0) > 0
         installed.now.forward(8 * DAY)
-        told = await replica.round()
+        told = await replica.reconcile()
         assert told is not None
         assert told.startswith("the serving certificate is valid from")
 
 
-async def forbidden(client: Client, installed: Installation) -> bool:
+async def forbidden(client: Client, installed: CertificateInstallation) -> bool:
     """The API server takes a moment to learn of a change of rights."""
     try:
         await client.get(*installed.which[0])
@@ -167,8 +171,8 @@ async def forbidden(client: Client, installed: Installation) -> bool:
 
 
 @asynccontextmanager
-async def running(replica: Replica) -> AsyncIterator[None]:
-    task = asyncio.create_task(replica.keeper.run())
+async def running(replica: WebhookReplica) -> AsyncIterator[None]:
+    task = asyncio.create_task(replica.certificates.run())
     try:
         yield
     finally:

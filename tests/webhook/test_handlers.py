@@ -8,16 +8,16 @@ from jobset_gate import names
 from jobset_gate.settings import Barrier, Settings
 from tests.jobset_gate.jobsets import Json, applied, barrier, changed, created, jobset, pod_spec, replicated, without
 from tests.webhook.reviews import body
-from webhook.handlers import mutating, validating
-from webhook.review import Allowed, Answer, Denied, Patched, decode
+from webhook.handlers import mutating_handler, validating_handler
+from webhook.review import AdmissionResponse, Allowed, Denied, Patched, decode
 
 
-def mutate(new: Any, old: Any = None, **request: Any) -> Answer:
-    return mutating(Settings(), lambda: "x7k2p", lambda: "a-token")(decode(body(new, old, **request)))
+def mutate(new: Any, old: Any = None, **request: Any) -> AdmissionResponse:
+    return mutating_handler(Settings(), lambda: "x7k2p", lambda: "a-token")(decode(body(new, old, **request)))
 
 
-def judge(new: Any, old: Any = None, **request: Any) -> Answer:
-    return validating(Settings())(decode(body(new, old, **request)))
+def judge(new: Any, old: Any = None, **request: Any) -> AdmissionResponse:
+    return validating_handler(Settings())(decode(body(new, old, **request)))
 
 
 def test_a_gated_jobset_is_patched_and_the_result_is_accepted() -> None:
@@ -39,7 +39,7 @@ def test_both_refuse_for_the_same_reasons() -> None:
     first, second = mutate(bad), judge(bad)
     assert isinstance(first, Denied)
     assert first == second
-    assert [it.path for it in first.violations] == [
+    assert [it.path for it in first.field_errors] == [
         "spec.groupSchedulingConfig.timeoutAfterSeconds",
         "spec.groupSchedulingConfig.targetReplicatedJobs[0]",
     ]
@@ -65,7 +65,7 @@ def test_a_generated_name_is_completed_in_a_dry_run_too(dry_run: bool) -> None:
 def test_each_new_gang_gets_a_token_of_its_own_and_keeps_it() -> None:
     settings = Settings(barrier=Barrier(stream_url="http://gate:8082"))
     tokens = iter(["first", "second"])
-    handler = mutating(settings, lambda: "x7k2p", lambda: next(tokens))
+    handler = mutating_handler(settings, lambda: "x7k2p", lambda: next(tokens))
     stored = []
     for name in ("one", "two"):
         given = jobset(name=name)

@@ -10,15 +10,15 @@ from jobset_gate import names
 from jobset_gate.settings import Settings
 from tests.jobset_gate.jobsets import Json, changed, created, jobset, replicated
 from tests.webhook.pods import pod
-from webhook.handlers import mutating, validating
-from webhook.pods import holding
-from webhook.review import Denied, Request, Resource
+from webhook.handlers import mutating_handler, validating_handler
+from webhook.pods import pod_handler
+from webhook.review import Denied, GroupVersionResource, ReviewRequest
 
 SETTINGS = Settings()
-HANDLERS = (mutating(SETTINGS, lambda: "abcde", lambda: "token"), validating(SETTINGS))
+HANDLERS = (mutating_handler(SETTINGS, lambda: "abcde", lambda: "token"), validating_handler(SETTINGS))
 WRONG: list[Any] = [None, True, -1, 10**400, "", [], [[]], [None], {}, {"": {}}, {"name": {}}, [{"name": []}]]
-JOBSETS = Resource(names.JOBSET_GROUP, names.JOBSET_VERSION, "jobsets")
-PODS = Resource("", "v1", "pods")
+JOBSETS = GroupVersionResource(names.JOBSET_GROUP, names.JOBSET_VERSION, "jobsets")
+PODS = GroupVersionResource("", "v1", "pods")
 
 
 def whole() -> Json:
@@ -87,7 +87,7 @@ def test_every_field_of_a_jobset_may_be_of_any_type(wrong: Any) -> None:
 
 @pytest.mark.parametrize("wrong", WRONG, ids=lambda it: repr(it)[:20])
 def test_every_field_of_a_pod_may_be_of_any_type(wrong: Any) -> None:
-    hold = holding(SETTINGS)
+    hold = pod_handler(SETTINGS)
     for way in SETTINGS.groups.ways:
         owner = {"apiVersion": "apps/v1", "kind": "DaemonSet", "name": "o", "uid": "u", "controller": True}
         good = pod(way, schedulingGates=[{"name": "theirs"}], meta={"ownerReferences": [owner]})
@@ -108,6 +108,6 @@ def test_a_variable_of_our_container_without_a_name_that_is_one_is_a_refusal_wit
     assert "spec.replicatedJobs[0].template.spec.template.spec.initContainers[0].name" in answer.message
 
 
-def _request(new: Any, old: Any, resource: Resource = JOBSETS) -> Request:
+def _request(new: Any, old: Any, resource: GroupVersionResource = JOBSETS) -> ReviewRequest:
     operation = "CREATE" if old is None else "UPDATE"
-    return Request("uid", operation, resource, namespace="default", object=new, old_object=old)
+    return ReviewRequest("uid", operation, resource, namespace="default", object=new, old_object=old)

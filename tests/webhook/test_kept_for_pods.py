@@ -9,13 +9,13 @@ from jobset_gate.kube.client import Client
 from jobset_gate.kube.resources import MUTATING_WEBHOOKS
 from jobset_gate.settings import Groups
 from tests.support.planes import Plane
-from tests.webhook.kept import SERVICE, Installation, installation
+from tests.webhook.kept import SERVICE, CertificateInstallation, installation
 from webhook import selfsigned
 from webhook.pod_registration import pod_configuration
-from webhook.registration import Service
+from webhook.registration import ServiceReference
 
 
-class World(Installation):
+class World(CertificateInstallation):
     """An installation with groups enabled."""
 
     @property
@@ -24,7 +24,7 @@ class World(Installation):
 
     async def put(self, ca_bundle: str | None = None) -> None:
         """The configuration, as the chart writes it."""
-        where = Service(self.namespace, SERVICE)
+        where = ServiceReference(self.namespace, SERVICE)
         made = pod_configuration(Groups(), service=where, suffix=f"-{self.namespace}", ca_bundle=ca_bundle)
         made["webhooks"][0]["namespaceSelector"] = {"matchLabels": {"kubernetes.io/metadata.name": self.namespace}}
         await self.client.create(MUTATING_WEBHOOKS, made)
@@ -53,7 +53,7 @@ async def test_it_gets_the_same_ca_bundle(world: World) -> None:
     await world.put()
     try:
         replica = world.replica()
-        assert await replica.round() is None
+        assert await replica.reconcile() is None
         assert len(set((await world.bundles()).values())) == 1
         assert await world.trusts(replica)
     finally:
@@ -63,21 +63,21 @@ async def test_it_gets_the_same_ca_bundle(world: World) -> None:
 async def test_a_door_nobody_asks_about_pods_is_ready_and_publishes_to_what_comes_later(world: World) -> None:
     """An uninstallation takes the configuration for pods away first, and an upgrade brings it."""
     replica = world.replica()
-    assert await replica.round() is None
+    assert await replica.reconcile() is None
     await world.put()
     try:
-        assert await replica.round() is None
+        assert await replica.reconcile() is None
         assert await world.bundle() == next(iter((await world.bundles()).values()))
     finally:
         await world.take_away()
-    assert await replica.round() is None
+    assert await replica.reconcile() is None
 
 
 async def test_what_somebody_else_has_written_into_it_is_put_right(world: World) -> None:
     replica = world.replica()
     await world.put(selfsigned.make(["another"]).ca_bundle)
     try:
-        assert await replica.round() is None
+        assert await replica.reconcile() is None
         assert await world.trusts(replica)
     finally:
         await world.take_away()

@@ -15,13 +15,13 @@ from tests.jobset_gate.jobsets import Json, changed, created, jobset, replicated
 from tests.support.growth import MOST, growth
 from tests.webhook.pods import pod
 from tests.webhook.reviews import body
-from webhook.handlers import mutating, validating
-from webhook.pods import holding
+from webhook.handlers import mutating_handler, validating_handler
+from webhook.pods import pod_handler
 from webhook.review import decode, encode
 
 Shape = Callable[[int], tuple[Json, Json | None]]
 SETTINGS = Settings()
-HANDLERS = (mutating(SETTINGS, lambda: "abcde", lambda: "token"), validating(SETTINGS))
+HANDLERS = (mutating_handler(SETTINGS, lambda: "abcde", lambda: "token"), validating_handler(SETTINGS))
 PODS = {"group": "", "version": "v1", "resource": "pods"}
 PREFETCH = {names.PREFETCH_IMAGES: "true"}
 PREFETCH_VOLUME = {"name": names.PREFETCH_VOLUME, "emptyDir": {}}
@@ -173,7 +173,7 @@ def test_beyond_the_bounds_nothing_grows_faster_either(shape: Shape, handler: Ca
     ],
 )
 def test_four_times_the_pod_takes_about_four_times_as_long(more: Callable[[int], Json]) -> None:
-    hold = holding(SETTINGS)
+    hold = pod_handler(SETTINGS)
 
     def work(count: int) -> Callable[[], object]:
         made = pod(SETTINGS.groups.ways[0])

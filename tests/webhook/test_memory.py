@@ -13,7 +13,7 @@ import pytest
 import yaml
 
 from tests.house.files import ROOT
-from tests.webhook.holding import Holders, head, holders
+from tests.webhook.holding import StalledClients, head, stalled_clients
 from webhook.bodies import LARGEST_BODY
 
 VALUES = yaml.safe_load((ROOT / "charts/jobset-gate/values.yaml").read_text())
@@ -67,11 +67,11 @@ def nested() -> bytes:
 def test_the_memory_limit_of_the_chart_holds(attacks: list[tuple[int, bytes]], tmp_path: Path) -> None:
     limit = VALUES["webhook"]["resources"]["limits"]["memory"]
     assert limit.endswith("Mi")
-    with process(tmp_path) as running, holders(running.url, context=running.context) as held:
+    with process(tmp_path) as running, stalled_clients(running.url, context=running.context) as held:
         for count, said in attacks:
             asyncio.run(_together(held, count, said))
         raw = nested()
-        with holders(running.url, context=running.context) as others:
+        with stalled_clients(running.url, context=running.context) as others:
             asyncio.run(_together(others, 4, head(len(raw)) + raw))
             for each in others.sockets:
                 each.settimeout(300)
@@ -79,5 +79,5 @@ def test_the_memory_limit_of_the_chart_holds(attacks: list[tuple[int, bytes]], t
         assert running.peak() < int(limit.removesuffix("Mi")) * 2**20
 
 
-async def _together(held: Holders, count: int, said: bytes) -> None:
+async def _together(held: StalledClients, count: int, said: bytes) -> None:
     await asyncio.gather(*(asyncio.to_thread(held.open, 1, said) for _ in range(count)))

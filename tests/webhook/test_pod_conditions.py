@@ -8,23 +8,23 @@ from pathlib import Path
 import pytest
 
 from jobset_gate import names
-from jobset_gate.groups.model import Way
+from jobset_gate.groups.model import Format
 from jobset_gate.kube.client import Client, PatchType
 from jobset_gate.kube.errors import Invalid
 from jobset_gate.kube.resources import MUTATING_WEBHOOKS, PODS
 from jobset_gate.settings import Groups, Native, Settings
 from tests.support.planes import Plane
-from tests.webhook.doors import BUNDLE, Counted, registered_for_pods
+from tests.webhook.doors import BUNDLE, RequestCounter, registered_for_pods
 from tests.webhook.pods import Json, gates, meta_of, owned, pod
 from webhook.pod_registration import POD_PATH, match_conditions, pod_configuration
-from webhook.registration import Service
+from webhook.registration import ServiceReference
 
 
 @dataclass
 class Stand:
     client: Client
     namespace: str
-    counted: Counted
+    counted: RequestCounter
 
     async def create(self, made: Json) -> Json:
         return await self.client.create(PODS, made, self.namespace, dry_run=True)
@@ -33,15 +33,15 @@ class Stand:
         """Whether the API server asks the door about it; if it does, the pod is held."""
         stored = await self.create(made)
         sent = self.counted.sent() > 0
-        assert (names.GANG_GATE in gates(stored)) is sent
-        assert (names.GANG in stored["metadata"].get("labels", {})) is sent
+        assert (names.POD_GROUP_GATE in gates(stored)) is sent
+        assert (names.POD_GROUP_LABEL in stored["metadata"].get("labels", {})) is sent
         return sent
 
 
 @pytest.fixture
 async def stand(plane: Plane, namespace: str, tmp_path: Path) -> AsyncIterator[Stand]:
     async with plane.client() as client, registered_for_pods(client, namespace, tmp_path) as server:
-        yield Stand(client, namespace, Counted(server))
+        yield Stand(client, namespace, RequestCounter(server))
 
 
 # --- As it is written -------------------------------------------------------------------------------------------------
@@ -49,7 +49,10 @@ async def stand(plane: Plane, namespace: str, tmp_path: Path) -> AsyncIterator[S
 
 async def test_an_api_server_stores_it_as_it_is_written(plane: Plane) -> None:
     made = pod_configuration(
-        Groups(), service=Service("gate-system", "gate"), ca_bundle=BUNDLE.ca_bundle, own_namespace="gate-system"
+        Groups(),
+        service=ServiceReference("gate-system", "gate"),
+        ca_bundle=BUNDLE.ca_bundle,
+        own_namespace="gate-system",
     )
     assert made["metadata"]["name"] == "zz-jobset-gate-pods"
     async with plane.client() as client:
@@ -59,7 +62,7 @@ async def test_an_api_server_stores_it_as_it_is_written(plane: Plane) -> None:
 
 
 def test_it_refuses_when_nobody_answers_and_may_be_called_again() -> None:
-    (hook,) = pod_configuration(Groups(), service=Service("gate-system", "gate"), own_namespace="gate-system")[
+    (hook,) = pod_configuration(Groups(), service=ServiceReference("gate-system", "gate"), own_namespace="gate-system")[
         "webhooks"
     ]
     assert (hook["failurePolicy"], hook["sideEffects"], hook["timeoutSeconds"]) == ("Fail", "None", 5)
@@ -71,7 +74,7 @@ def test_it_refuses_when_nobody_answers_and_may_be_called_again() -> None:
 
 
 def test_a_way_that_is_off_stands_in_no_condition() -> None:
-    text = dict(match_conditions(Groups(ways=(Way.ALIBABA, Way.KEP_24))))["names-a-group"]
+    text = dict(match_conditions(Groups(ways=(Format.ALIBABA, Format.KEP_24))))["names-a-group"]
     assert text == (
         "(has(object.metadata.labels) && ('pod-group.scheduling.sigs.k8s.io/name' in object.metadata.labels))"
         " || (has(object.metadata.annotations) && ('scheduling.k8s.io/group-name' in object.metadata.annotations))"
@@ -86,8 +89,8 @@ def test_schedulers_stand_in_their_condition() -> None:
 # --- As an API server reads it ----------------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize("way", Way)
-async def test_a_pod_of_each_way_is_sent_and_held(stand: Stand, way: Way) -> None:
+@pytest.mark.parametrize("way", Format)
+async def test_a_pod_of_each_way_is_sent_and_held(stand: Stand, way: Format) -> None:
     assert await stand.is_sent(pod(way))
 
 
@@ -105,16 +108,16 @@ async def test_a_pod_that_names_no_group_is_never_sent(stand: Stand) -> None:
 
 
 async def test_a_pod_for_another_scheduler_is_never_sent(stand: Stand) -> None:
-    assert await stand.is_sent(pod(Way.KEP_24, schedulerName="default-scheduler"))
-    for way in Way:
+    assert await stand.is_sent(pod(Format.KEP_24, schedulerName="default-scheduler"))
+    for way in Format:
         assert not await stand.is_sent(pod(way, schedulerName="another"))
 
 
 OTHERS = {
-    "volcano": pod(Way.KEP_24, schedulerName="volcano"),  # it reads the same annotation
-    "koordinator, label": pod(Way.KOORDINATOR_POD_GROUP, schedulerName="koord-scheduler"),
-    "koordinator, annotations": pod(Way.KOORDINATOR_ANNOTATIONS, schedulerName="koord-scheduler"),
-    "scheduler-plugins": pod(Way.SCHEDULER_PLUGINS, schedulerName="scheduler-plugins-scheduler"),
+    "volcano": pod(Format.KEP_24, schedulerName="volcano"),  # it reads the same annotation
+    "koordinator, label": pod(Format.KOORDINATOR_POD_GROUP, schedulerName="koord-scheduler"),
+    "koordinator, annotations": pod(Format.KOORDINATOR_ANNOTATIONS, schedulerName="koord-scheduler"),
+    "scheduler-plugins": pod(Format.SCHEDULER_PLUGINS, schedulerName="scheduler-plugins-scheduler"),
 }
 
 
@@ -125,36 +128,36 @@ async def test_pods_of_those_who_made_these_keys_are_never_sent(stand: Stand, wh
 
 async def test_a_bound_pod_is_never_sent(stand: Stand) -> None:
     """The API server refuses gates on it."""
-    assert not await stand.is_sent(pod(Way.SCHEDULER_PLUGINS, nodeName="n1"))
-    assert await stand.is_sent(pod(Way.SCHEDULER_PLUGINS, nodeName=""))
+    assert not await stand.is_sent(pod(Format.SCHEDULER_PLUGINS, nodeName="n1"))
+    assert await stand.is_sent(pod(Format.SCHEDULER_PLUGINS, nodeName=""))
 
 
 async def test_a_mirror_pod_is_never_sent(stand: Stand) -> None:
     mirror = {"annotations": {"kubernetes.io/config.mirror": "0123"}}
-    assert not await stand.is_sent(pod(Way.KEP_24, meta=mirror, nodeName="n1"))
+    assert not await stand.is_sent(pod(Format.KEP_24, meta=mirror, nodeName="n1"))
     with suppress(Invalid):  # an API server takes none without a node, and asks webhooks before it says so
-        await stand.create(pod(Way.KEP_24, meta=mirror))
+        await stand.create(pod(Format.KEP_24, meta=mirror))
     assert stand.counted.sent() == 0
 
 
 async def test_a_pod_of_a_daemon_set_is_never_sent(stand: Stand) -> None:
-    for way in Way:
+    for way in Format:
         assert not await stand.is_sent(pod(way, meta=owned("DaemonSet")))
 
 
 async def test_a_pod_of_any_other_controller_is_sent(stand: Stand) -> None:
     for kind, api in (("Job", "batch/v1"), ("ReplicaSet", "apps/v1"), ("StatefulSet", "apps/v1")):
-        assert await stand.is_sent(pod(Way.ALIBABA, meta=owned(kind, api=api)))
-    assert await stand.is_sent(pod(Way.ALIBABA, meta=owned("DaemonSet", controller=False)))
+        assert await stand.is_sent(pod(Format.ALIBABA, meta=owned(kind, api=api)))
+    assert await stand.is_sent(pod(Format.ALIBABA, meta=owned("DaemonSet", controller=False)))
 
 
 async def test_a_pod_of_a_native_group_is_never_sent(stand: Stand) -> None:
     """The field is there whether the API server's feature is on or not."""
-    assert not await stand.is_sent(pod(Way.KEP_24, schedulingGroup={"podGroupName": "native"}))
+    assert not await stand.is_sent(pod(Format.KEP_24, schedulingGroup={"podGroupName": "native"}))
 
 
 async def test_a_pod_is_sent_at_its_creation_only(stand: Stand) -> None:
-    made = await stand.client.create(PODS, pod(Way.KEP_24), stand.namespace)
+    made = await stand.client.create(PODS, pod(Format.KEP_24), stand.namespace)
     stand.counted.sent()
     body = {"metadata": {"annotations": {"scheduling.k8s.io/group-name": "another", names.BYPASS: "x"}}}
     for more, subresource in ((body, None), ({"status": {"phase": "Pending"}}, "status")):
@@ -163,12 +166,14 @@ async def test_a_pod_is_sent_at_its_creation_only(stand: Stand) -> None:
     assert stand.counted.sent() == 0
 
 
-@pytest.mark.parametrize("way", Way)
-async def test_a_way_that_is_switched_off_takes_nobody(plane: Plane, namespace: str, tmp_path: Path, way: Way) -> None:
-    on = tuple(it for it in Way if it is not way)
+@pytest.mark.parametrize("way", Format)
+async def test_a_way_that_is_switched_off_takes_nobody(
+    plane: Plane, namespace: str, tmp_path: Path, way: Format
+) -> None:
+    on = tuple(it for it in Format if it is not way)
     settings = Settings(groups=Groups(ways=on))
     async with plane.client() as client, registered_for_pods(client, namespace, tmp_path, settings) as server:
-        stand = Stand(client, namespace, Counted(server))
+        stand = Stand(client, namespace, RequestCounter(server))
         assert not await stand.is_sent(pod(way))
         assert [await stand.is_sent(pod(other)) for other in on] == [True] * len(on)
 
@@ -176,37 +181,37 @@ async def test_a_way_that_is_switched_off_takes_nobody(plane: Plane, namespace: 
 async def test_the_schedulers_are_the_configured_ones(plane: Plane, namespace: str, tmp_path: Path) -> None:
     settings = Settings(groups=Groups(scheduler_names=("ours", "ours-too")))
     async with plane.client() as client, registered_for_pods(client, namespace, tmp_path, settings) as server:
-        stand = Stand(client, namespace, Counted(server))
-        assert await stand.is_sent(pod(Way.KEP_24, schedulerName="ours-too"))
-        assert not await stand.is_sent(pod(Way.KEP_24, schedulerName="default-scheduler"))
-        assert not await stand.is_sent(pod(Way.KEP_24))
+        stand = Stand(client, namespace, RequestCounter(server))
+        assert await stand.is_sent(pod(Format.KEP_24, schedulerName="ours-too"))
+        assert not await stand.is_sent(pod(Format.KEP_24, schedulerName="default-scheduler"))
+        assert not await stand.is_sent(pod(Format.KEP_24))
 
 
 async def test_two_names_are_refused_and_both_are_said(stand: Stand) -> None:
     """In the words that kubectl prints."""
-    both = pod(Way.KEP_24, "a", meta=meta_of(Way.SCHEDULER_PLUGINS, "b"))
+    both = pod(Format.KEP_24, "a", meta=meta_of(Format.SCHEDULER_PLUGINS, "b"))
     with pytest.raises(Invalid, match="names two groups") as refusal:
         await stand.create(both)
     said = str(refusal.value)
     assert "metadata.annotations[scheduling.k8s.io/group-name] says a" in said
     assert "metadata.labels[scheduling.x-k8s.io/pod-group] says b" in said
-    assert await stand.is_sent(pod(Way.KEP_24, "a", meta=meta_of(Way.SCHEDULER_PLUGINS, "a")))
+    assert await stand.is_sent(pod(Format.KEP_24, "a", meta=meta_of(Format.SCHEDULER_PLUGINS, "a")))
 
 
 async def test_an_empty_name_is_held_as_well(stand: Stand) -> None:
     """Or nobody could be told what is wrong with it: it would simply be scheduled."""
-    for way in (Way.KEP_24, Way.KOORDINATOR_ANNOTATIONS, Way.SCHEDULER_PLUGINS):
+    for way in (Format.KEP_24, Format.KOORDINATOR_ANNOTATIONS, Format.SCHEDULER_PLUGINS):
         assert await stand.is_sent(pod(way, ""))
 
 
 async def test_the_gates_of_others_stay(stand: Stand) -> None:
-    made = await stand.create(pod(Way.ALIBABA, schedulingGates=[{"name": "example.com/theirs"}]))
-    assert gates(made) == ["example.com/theirs", names.GANG_GATE]
+    made = await stand.create(pod(Format.ALIBABA, schedulingGates=[{"name": "example.com/theirs"}]))
+    assert gates(made) == ["example.com/theirs", names.POD_GROUP_GATE]
 
 
 async def test_a_native_group_is_said_where_that_is_on(plane: Plane, namespace: str, tmp_path: Path) -> None:
     """An API server without the feature drops the field, and takes the pod all the same."""
     settings = Settings(groups=Groups(native=Native.ON))
     async with plane.client() as client, registered_for_pods(client, namespace, tmp_path, settings):
-        made = await client.create(PODS, pod(Way.ALIBABA), namespace, dry_run=True)
-        assert gates(made) == [names.GANG_GATE]
+        made = await client.create(PODS, pod(Format.ALIBABA), namespace, dry_run=True)
+        assert gates(made) == [names.POD_GROUP_GATE]

@@ -7,15 +7,15 @@ from hypothesis import settings as limits
 from hypothesis import strategies as st
 
 from jobset_gate import names
-from jobset_gate.groups.admit import admitted
-from jobset_gate.groups.model import Way
-from jobset_gate.groups.pods import NAMED_BY
+from jobset_gate.groups.admit import admit_pod
+from jobset_gate.groups.model import Format
+from jobset_gate.groups.pods import NAME_KEYS
 from jobset_gate.settings import Groups
 from jobset_gate.sim.apiserver import cel
 from tests.webhook.pods import Json
 from webhook.pod_registration import match_conditions
 
-KEYS = {holder: [key for where, key in NAMED_BY.values() if where == holder] for holder in ("labels", "annotations")}
+KEYS = {holder: [key for where, key in NAME_KEYS.values() if where == holder] for holder in ("labels", "annotations")}
 NAMES = st.sampled_from(["g", ""])
 """Two different ones are refused, which is no question of being sent."""
 
@@ -43,7 +43,7 @@ specs = st.fixed_dictionaries(
 )
 settings = st.builds(
     Groups,
-    ways=st.sets(st.sampled_from(list(Way)), min_size=1).map(tuple),
+    ways=st.sets(st.sampled_from(list(Format)), min_size=1).map(tuple),
     scheduler_names=st.sampled_from([("default-scheduler",), ("default-scheduler", "second"), ("second",)]),
 )
 
@@ -53,6 +53,6 @@ settings = st.builds(
 def test_exactly_those_are_sent_that_are_held(meta: Json, spec: Json, groups: Groups) -> None:
     pod: dict[str, Any] = {"apiVersion": "v1", "kind": "Pod", "metadata": {"name": "p", **meta}, "spec": spec}
     values = {name: cel.evaluate(text, {"object": pod, "oldObject": None}) for name, text in match_conditions(groups)}
-    verdict = admitted(pod, "team", groups)
+    verdict = admit_pod(pod, "team", groups)
     held = bool(verdict.operations or verdict.violations)
     assert all(values.values()) is held, values

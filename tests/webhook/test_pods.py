@@ -10,10 +10,10 @@ import aiohttp
 import pytest
 
 from jobset_gate import names
-from jobset_gate.groups.model import Way
+from jobset_gate.groups.model import Format
 from jobset_gate.settings import Groups, Settings
 from tests.jobset_gate.jobsets import jobset
-from tests.webhook.doors import client, door
+from tests.webhook.doors import admission_server, client
 from tests.webhook.pods import Json, gates, meta_of, pod
 from tests.webhook.reviews import body, patched, response
 
@@ -30,7 +30,7 @@ def asked(new: Any, **request: Any) -> bytes:
 
 @pytest.fixture
 async def session(tmp_path: Path) -> AsyncIterator[aiohttp.ClientSession]:
-    async with door(tmp_path) as server, client(server) as made:
+    async with admission_server(tmp_path) as server, client(server) as made:
         yield made
 
 
@@ -46,26 +46,26 @@ async def metrics(session: aiohttp.ClientSession) -> str:
 
 
 async def test_a_pod_of_a_group_comes_out_held(session: aiohttp.ClientSession) -> None:
-    made = patched(pod(Way.KEP_24), await post(session, asked(pod(Way.KEP_24))))
-    assert gates(made) == [names.GANG_GATE]
-    assert made["metadata"]["labels"][names.GANG]
+    made = patched(pod(Format.KEP_24), await post(session, asked(pod(Format.KEP_24))))
+    assert gates(made) == [names.POD_GROUP_GATE]
+    assert made["metadata"]["labels"][names.POD_GROUP_LABEL]
 
 
 async def test_the_namespace_is_the_requests(session: aiohttp.ClientSession) -> None:
     """A template's pods have none in their metadata until they are stored."""
     first, second = [
-        patched(pod(Way.KEP_24), await post(session, asked(pod(Way.KEP_24), namespace=it))) for it in ("a", "b")
+        patched(pod(Format.KEP_24), await post(session, asked(pod(Format.KEP_24), namespace=it))) for it in ("a", "b")
     ]
     assert first["metadata"]["labels"] != second["metadata"]["labels"]
 
 
 async def test_called_again_it_has_nothing_to_say(session: aiohttp.ClientSession) -> None:
-    made = patched(pod(Way.KEP_24), await post(session, asked(pod(Way.KEP_24))))
+    made = patched(pod(Format.KEP_24), await post(session, asked(pod(Format.KEP_24))))
     assert set(response(await post(session, asked(made)))) == {"uid", "allowed"}
 
 
 async def test_two_names_are_refused_as_a_fault_of_the_pod(session: aiohttp.ClientSession) -> None:
-    both: Json = pod(Way.KEP_24, "a", meta=meta_of(Way.SCHEDULER_PLUGINS, "b"))
+    both: Json = pod(Format.KEP_24, "a", meta=meta_of(Format.SCHEDULER_PLUGINS, "b"))
     del both["metadata"]["name"]
     both["metadata"]["generateName"] = "job-"
     told = response(await post(session, asked(both)))
@@ -78,13 +78,13 @@ async def test_two_names_are_refused_as_a_fault_of_the_pod(session: aiohttp.Clie
 
 async def test_what_is_sent_although_groups_are_off_goes_through(tmp_path: Path) -> None:
     """A configuration that was left behind refuses nobody."""
-    async with door(tmp_path, Settings(groups=Groups(enabled=False))) as server, client(server) as session:
-        assert response(await post(session, asked(pod(Way.KEP_24))))["allowed"] is True
+    async with admission_server(tmp_path, Settings(groups=Groups(enabled=False))) as server, client(server) as session:
+        assert response(await post(session, asked(pod(Format.KEP_24))))["allowed"] is True
 
 
 @pytest.mark.parametrize("request_", [{"operation": "UPDATE"}, {"operation": "DELETE"}, {"subResource": "binding"}])
 async def test_what_is_no_creation_goes_through(session: aiohttp.ClientSession, request_: Json) -> None:
-    told = response(await post(session, asked(pod(Way.KEP_24), **request_)))
+    told = response(await post(session, asked(pod(Format.KEP_24), **request_)))
     assert told["allowed"] is True
     assert "patch" not in told
 
@@ -98,9 +98,9 @@ async def test_what_is_no_pod_is_a_bad_request(session: aiohttp.ClientSession) -
 
 
 async def test_it_is_counted_like_the_others(session: aiohttp.ClientSession) -> None:
-    await post(session, asked(pod(Way.KEP_24)))
+    await post(session, asked(pod(Format.KEP_24)))
     await post(session, asked(pod()))
-    await post(session, asked(pod(Way.KEP_24, "a", meta=meta_of(Way.ALIBABA, "b"))))
+    await post(session, asked(pod(Format.KEP_24, "a", meta=meta_of(Format.ALIBABA, "b"))))
     told = await metrics(session)
     for line in (
         'controller_runtime_webhook_requests_total{code="200",webhook="mutate-pods"} 3.0',
@@ -114,6 +114,6 @@ async def test_it_is_counted_like_the_others(session: aiohttp.ClientSession) -> 
 
 
 async def test_the_patch_is_as_small_as_it_can_be(session: aiohttp.ClientSession) -> None:
-    told = response(await post(session, asked(pod(Way.ALIBABA))))
+    told = response(await post(session, asked(pod(Format.ALIBABA))))
     operations = json.loads(b64decode(told["patch"]))
     assert [it["path"] for it in operations] == ["/metadata/labels/jobset-gate.dev~1gang", "/spec/schedulingGates"]

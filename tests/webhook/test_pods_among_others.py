@@ -6,8 +6,8 @@ from pathlib import Path
 import pytest
 
 from jobset_gate import names
-from jobset_gate.groups.identity import label
-from jobset_gate.groups.model import Design, Key, Way
+from jobset_gate.groups.identity import group_label
+from jobset_gate.groups.model import Flavor, Format, PodGroupKey
 from jobset_gate.kube.client import Client
 from jobset_gate.kube.resources import PODS
 from tests.jobset_gate.groups.builders import PLUGINS
@@ -51,9 +51,11 @@ async def stored(
 
 
 def held_for(made: Json, namespace: str, name: str) -> bool:
-    key = Key(design=Design.SCHEDULER_PLUGINS, namespace=namespace, name=name)
+    key = PodGroupKey(design=Flavor.SCHEDULER_PLUGINS, namespace=namespace, name=name)
     labels = made["metadata"]["labels"]
-    return (labels[PLUGINS], labels[names.GANG]) == (name, label(key)) and gates(made) == [names.GANG_GATE]
+    return (labels[PLUGINS], labels[names.POD_GROUP_LABEL]) == (name, group_label(key)) and gates(made) == [
+        names.POD_GROUP_GATE
+    ]
 
 
 async def test_a_group_that_an_earlier_one_names_is_held(client: Client, namespace: str, tmp_path: Path) -> None:
@@ -65,7 +67,7 @@ async def test_a_group_that_a_later_one_changes_is_followed_until_the_pod_is_sto
     client: Client, namespace: str, tmp_path: Path
 ) -> None:
     """We are asked again, and the label of the first time gives way."""
-    first = pod(Way.SCHEDULER_PLUGINS, "first")
+    first = pod(Format.SCHEDULER_PLUGINS, "first")
     made = await stored(client, namespace, tmp_path, "zzz-last", operations=renaming("other"), given=first)
     assert held_for(made, namespace, "other")
 
@@ -79,5 +81,5 @@ async def test_a_gate_of_a_later_one_stays_beside_ours(client: Client, namespace
             return []
         return [{"op": "add", "path": "/spec/schedulingGates", "value": [theirs, *there]}]
 
-    made = await stored(client, namespace, tmp_path, "zzz-gates", operations=gate, given=pod(Way.SCHEDULER_PLUGINS))
-    assert gates(made) == ["example.com/theirs", names.GANG_GATE]
+    made = await stored(client, namespace, tmp_path, "zzz-gates", operations=gate, given=pod(Format.SCHEDULER_PLUGINS))
+    assert gates(made) == ["example.com/theirs", names.POD_GROUP_GATE]

@@ -8,11 +8,11 @@ from jobset_gate.kube.client import Client, PatchType
 from jobset_gate.kube.errors import Conflict
 from jobset_gate.kube.resources import SECRETS
 from tests.support.planes import Plane
-from tests.webhook.kept import SECRET, Installation, installation
+from tests.webhook.kept import SECRET, CertificateInstallation, installation
 from webhook import authority
-from webhook.ca_secret import CaSecret, Contents
-from webhook.publish import LostRace, Published
-from webhook.rotation import Terms
+from webhook.ca_secret import CaSecretContents, CaSecretStore
+from webhook.publish import CaInjector, WriteConflict
+from webhook.rotation import RotationPolicy
 
 
 @pytest.fixture
@@ -22,21 +22,21 @@ async def client(plane: Plane) -> AsyncIterator[Client]:
 
 
 @pytest.fixture
-async def installed(client: Client, namespace: str) -> AsyncIterator[Installation]:
+async def installed(client: Client, namespace: str) -> AsyncIterator[CertificateInstallation]:
     async with installation(client, namespace) as made:
         yield made
 
 
-def made(installed: Installation) -> Contents:
-    ca = authority.create("a", now=installed.now(), life=Terms().ca_life)
-    return Contents((ca,), (ca.certificate,))
+def made(installed: CertificateInstallation) -> CaSecretContents:
+    ca = authority.create("a", now=installed.now(), life=RotationPolicy().ca_life)
+    return CaSecretContents((ca,), (ca.certificate,))
 
 
 @pytest.mark.parametrize("there", ["missing", "empty", "full"])
-async def test_of_two_that_write_the_secret_one_is_refused(installed: Installation, there: str) -> None:
+async def test_of_two_that_write_the_secret_one_is_refused(installed: CertificateInstallation, there: str) -> None:
     if there != "missing":
         await installed.client.create(SECRETS, {"metadata": {"name": SECRET}}, installed.namespace)
-    one, other = (CaSecret(installed.client, installed.namespace, SECRET) for _ in range(2))
+    one, other = (CaSecretStore(installed.client, installed.namespace, SECRET) for _ in range(2))
     if there == "full":
         await one.write(await one.read(), made(installed))
     before = await one.read(), await other.read()
@@ -49,28 +49,28 @@ async def test_of_two_that_write_the_secret_one_is_refused(installed: Installati
     assert stored.trusted == first.trusted
 
 
-async def test_of_two_that_write_the_bundle_one_is_refused(installed: Installation) -> None:
+async def test_of_two_that_write_the_bundle_one_is_refused(installed: CertificateInstallation) -> None:
     """Else a replica that is late would take a new CA away again, whose certificates are served already."""
-    one, other = (Published(installed.client, installed.which) for _ in range(2))
+    one, other = (CaInjector(installed.client, installed.which) for _ in range(2))
     before = await one.read(), await other.read()
     await one.write(before[0], b"first")
-    with pytest.raises(LostRace):
+    with pytest.raises(WriteConflict):
         await other.write(before[1], b"second")
     assert set((await installed.bundles()).values()) == {b"first"}
 
 
 async def test_a_configuration_that_went_meanwhile_is_a_lost_race(client: Client, namespace: str) -> None:
     async with installation(client, namespace) as installed:
-        published = Published(client, installed.which)
+        published = CaInjector(client, installed.which)
         before = await published.read()
-    with pytest.raises(LostRace):
+    with pytest.raises(WriteConflict):
         await published.write(before, b"x")
 
 
-async def test_a_secret_that_was_lost_takes_the_charts_apply_again(installed: Installation) -> None:
+async def test_a_secret_that_was_lost_takes_the_charts_apply_again(installed: CertificateInstallation) -> None:
     """What we have created must be Helm's to label and to delete."""
     replica = installed.replica()
-    assert await replica.round() is None
+    assert await replica.reconcile() is None
     labels = {"app.kubernetes.io/managed-by": "Helm", "app.kubernetes.io/name": "jobset-gate"}
     body = {"metadata": {"labels": labels}, "type": "Opaque"}
     applied = await installed.client.patch(

@@ -16,16 +16,18 @@ from jobset_gate.kube.resources import JOBSETS, MUTATING_WEBHOOKS, VALIDATING_WE
 from jobset_gate.sim import jobset_crd
 from tests.jobset_gate.jobsets import Json, barrier, jobset, replicated
 from tests.support.planes import Plane
-from tests.webhook.doors import BUNDLE, Counted, registered
-from webhook.registration import MATCH_CONDITIONS, Service, configurations
-from webhook.server import Server
+from tests.webhook.doors import BUNDLE, RequestCounter, registered
+from webhook.registration import MATCH_CONDITIONS, ServiceReference, configurations
+from webhook.server import WebhookServer
 
 # --- As they are written ----------------------------------------------------------------------------------------------
 
 
 @pytest.fixture(params=[0, 1], ids=["mutating", "validating"])
 def hook(request: pytest.FixtureRequest) -> Json:
-    made = configurations(service=Service("gate-system", "gate"), ca_bundle="Y2E=", own_namespace="gate-system")
+    made = configurations(
+        service=ServiceReference("gate-system", "gate"), ca_bundle="Y2E=", own_namespace="gate-system"
+    )
     found: Json = made[request.param]["webhooks"][0]
     return found
 
@@ -69,13 +71,13 @@ def test_it_is_called_after_the_others(other: str) -> None:
 
 
 def test_a_door_is_found_by_service_or_by_url() -> None:
-    by_service = configurations(service=Service("ns", "gate", 8443))[0]["webhooks"][0]["clientConfig"]
+    by_service = configurations(service=ServiceReference("ns", "gate", 8443))[0]["webhooks"][0]["clientConfig"]
     assert by_service == {"service": {"namespace": "ns", "name": "gate", "port": 8443, "path": "/mutate"}}
     by_url = configurations(url="https://127.0.0.1:1/", ca_bundle="Y2E=")[1]["webhooks"][0]["clientConfig"]
     assert by_url == {"url": "https://127.0.0.1:1/validate", "caBundle": "Y2E="}
 
 
-@pytest.mark.parametrize("where", [{}, {"url": "https://x", "service": Service("a", "b")}])
+@pytest.mark.parametrize("where", [{}, {"url": "https://x", "service": ServiceReference("a", "b")}])
 def test_a_door_is_found_in_exactly_one_way(where: Any) -> None:
     with pytest.raises(ValueError, match="either url or service"):
         configurations(**where)
@@ -91,8 +93,8 @@ class Stand:
     plane: Plane
     client: Client
     namespace: str
-    server: Server
-    counted: Counted
+    server: WebhookServer
+    counted: RequestCounter
 
     async def create(self, manifest: Json, **more: Any) -> Json:
         here = copy.deepcopy(manifest)
@@ -115,14 +117,14 @@ class Stand:
 async def stand(plane: Plane, namespace: str, tmp_path: Path) -> AsyncIterator[Stand]:
     async with plane.client() as client:
         await jobset_crd.install(client)
-        await crd.extend(client)
+        await crd.extend_crd(client)
         async with registered(client, namespace, tmp_path) as server:
-            yield Stand(plane, client, namespace, server, Counted(server))
+            yield Stand(plane, client, namespace, server, RequestCounter(server))
 
 
 async def test_an_api_server_stores_both_as_they_are_written(plane: Plane) -> None:
     made = configurations(
-        service=Service("gate-system", "gate"), ca_bundle=BUNDLE.ca_bundle, own_namespace="gate-system"
+        service=ServiceReference("gate-system", "gate"), ca_bundle=BUNDLE.ca_bundle, own_namespace="gate-system"
     )
     async with plane.client() as client:
         for resource, configuration in zip((MUTATING_WEBHOOKS, VALIDATING_WEBHOOKS), made, strict=True):
@@ -134,7 +136,7 @@ async def test_an_api_server_stores_both_as_they_are_written(plane: Plane) -> No
 async def test_a_gated_jobset_comes_back_with_its_barrier(stand: Stand) -> None:
     made = await stand.create(jobset())
     assert barrier(made)
-    assert stand.counted.asked()
+    assert stand.counted.both_called()
 
 
 async def test_the_annotation_alone_is_enough(stand: Stand) -> None:
@@ -206,7 +208,7 @@ async def test_each_of_our_annotations_is_sent_when_it_comes_changes_or_goes(sta
     await stand.gated(notes={names.BYPASS: "false"})
     for value in ("true", "false", None):
         await stand.merge("gang", {"metadata": {"annotations": {names.BYPASS: value}}})
-        assert stand.counted.asked()
+        assert stand.counted.both_called()
 
 
 @pytest.mark.parametrize(

@@ -6,9 +6,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from jobset_gate.violation import Fault, Violation
+from jobset_gate.violation import CauseType, FieldError
 from tests.webhook.reviews import UID, body, response, review
-from webhook.review import Allowed, Denied, Patched, Unreadable, decode, denied, encode
+from webhook.review import Allowed, Denied, MalformedReview, Patched, decode, denied, encode
 
 
 def test_a_request_is_read_whole() -> None:
@@ -45,13 +45,13 @@ def test_a_request_is_read_whole() -> None:
     ],
 )
 def test_a_body_that_is_no_request_is_unreadable(raw: bytes) -> None:
-    with pytest.raises(Unreadable):
+    with pytest.raises(MalformedReview):
         decode(raw)
 
 
 @given(st.binary(max_size=200))
 def test_no_bytes_raise_anything_else(raw: bytes) -> None:
-    with pytest.raises(Unreadable):
+    with pytest.raises(MalformedReview):
         decode(raw)
 
 
@@ -69,7 +69,7 @@ def test_a_patch_is_json_in_base64() -> None:
 
 
 def test_a_refusal_names_every_violation_in_message_and_causes() -> None:
-    found = [Violation("spec.a", 0, "must be 1"), Violation("spec.b", "x", "unknown", Fault.NOT_FOUND)]
+    found = [FieldError("spec.a", 0, "must be 1"), FieldError("spec.b", "x", "unknown", CauseType.NOT_FOUND)]
     status = response(encode(UID, denied(found)))["status"]
     assert (status["code"], status["reason"], status["status"]) == (422, "Invalid", "Failure")
     assert status["message"] == 'spec.a: 0: must be 1; spec.b: "x": unknown'
@@ -80,7 +80,7 @@ def test_a_refusal_names_every_violation_in_message_and_causes() -> None:
 
 
 def test_of_very_many_violations_a_hundred_are_told_and_the_rest_is_counted() -> None:
-    found = [Violation(f"spec[{index}]", index, "bad") for index in range(10_000)]
+    found = [FieldError(f"spec[{index}]", index, "bad") for index in range(10_000)]
     status = response(encode(UID, denied(found)))["status"]
     assert len(status["details"]["causes"]) == 100
     assert status["message"].endswith("; and 9900 more")

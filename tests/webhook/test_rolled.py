@@ -15,10 +15,10 @@ from jobset_gate.kube import crd
 from jobset_gate.kube.client import Client, PatchType
 from jobset_gate.kube.resources import MUTATING_WEBHOOKS, VALIDATING_WEBHOOKS
 from jobset_gate.sim import jobset_crd
-from tests.jobset_gate.cli.service import Service, running
+from tests.jobset_gate.cli.service import ServiceProcess, running_service
 from tests.support.planes import Real, fresh_name
 from tests.webhook.kept import SECRET, SERVICE
-from tests.webhook.traffic import Forwarder, Traffic, asked, service, traffic
+from tests.webhook.traffic import Forwarder, JobSetTraffic, service, traffic, until_webhook_called
 from webhook import registration
 
 pytestmark = [pytest.mark.real, pytest.mark.timeout(300)]
@@ -33,21 +33,23 @@ class Deployment:
     namespace: str
     forwarder: Forwarder
     stack: AsyncExitStack
-    pods: list[tuple[Service, int]] = field(default_factory=list)
+    pods: list[tuple[ServiceProcess, int]] = field(default_factory=list)
 
     async def start(self) -> None:
         """One more; it gets calls as soon as it is ready, as a Service does it."""
         where = f"--service={self.namespace}/{SERVICE}:{self.forwarder.port}"
         kubeconfig = f"--kubeconfig={self.real.kubeconfig}"
         ends = ("--port=0", "--shutdown-delay=5")
-        pod = await self.stack.enter_async_context(running("webhook", f"--own-ca={SECRET}", where, kubeconfig, *ends))
+        pod = await self.stack.enter_async_context(
+            running_service("webhook", f"--own-ca={SECRET}", where, kubeconfig, *ends)
+        )
         port = urlsplit((await pod.until("webhook listens"))["url"]).port
         assert port is not None
         await pod.until("the certificate is trusted")
         self.pods.append((pod, port))
         self.forwarder.endpoints.append(port)
 
-    async def replace(self, users: Traffic) -> None:
+    async def replace(self, users: JobSetTraffic) -> None:
         """A rolling update of one: first the new one, then the old one is told, and the Service hears of it later."""
         await self.start()
         old, port = self.pods.pop(0)
@@ -56,7 +58,7 @@ class Deployment:
         self.forwarder.endpoints.remove(port)
         assert await old.ended() == 0
 
-    async def kill(self, users: Traffic) -> None:
+    async def kill(self, users: JobSetTraffic) -> None:
         """One is gone in the middle of its work, and calls go on being sent there for a while."""
         old, port = self.pods.pop(0)
         await old.stop(SIGKILL)
@@ -68,7 +70,7 @@ class Deployment:
 async def client(real_plane: Real) -> AsyncIterator[Client]:
     async with real_plane.client() as made:
         await jobset_crd.install(made)
-        await crd.extend(made)
+        await crd.extend_crd(made)
         yield made
 
 
@@ -78,7 +80,7 @@ async def deployment(real_plane: Real, client: Client) -> AsyncIterator[Deployme
     namespace = fresh_name()
     await real_plane.make_namespace(namespace)
     async with service(client, namespace) as forwarder, AsyncExitStack() as stack:
-        where = registration.Service(namespace, SERVICE, forwarder.port)
+        where = registration.ServiceReference(namespace, SERVICE, forwarder.port)
         resources = (MUTATING_WEBHOOKS, VALIDATING_WEBHOOKS)
         for resource, body in zip(resources, registration.configurations(service=where), strict=True):
             body["webhooks"][0]["namespaceSelector"] = {"matchLabels": {"kubernetes.io/metadata.name": namespace}}
@@ -88,7 +90,7 @@ async def deployment(real_plane: Real, client: Client) -> AsyncIterator[Deployme
         made = Deployment(real_plane, namespace, forwarder, stack)
         await made.start()
         await made.start()
-        await asked(client, namespace)
+        await until_webhook_called(client, namespace)
         yield made
     await real_plane.drop_namespace(namespace)
 

@@ -16,12 +16,12 @@ from jobset_gate.kube.resources import SECRETS
 from jobset_gate.settings import Settings
 from jobset_gate.sim import jobset_crd
 from tests.support.planes import Real, fresh_name
-from tests.webhook.kept import SECRET, Clock, Installation, Replica, installation
-from tests.webhook.traffic import asked, refused, service, traffic
+from tests.webhook.kept import SECRET, CertificateInstallation, VirtualDatetime, WebhookReplica, installation
+from tests.webhook.traffic import service, traffic, until_refused, until_webhook_called
 from webhook import selfsigned
-from webhook.authority import signed
+from webhook.authority import is_signed_by
 from webhook.pem import certificates
-from webhook.rotation import Terms
+from webhook.rotation import RotationPolicy
 from webhook.server import serve
 
 pytestmark = pytest.mark.real
@@ -43,11 +43,11 @@ async def namespace(real_plane: Real) -> AsyncIterator[str]:
 async def client(real_plane: Real) -> AsyncIterator[Client]:
     async with real_plane.client() as made:
         await jobset_crd.install(made)
-        await crd.extend(made)
+        await crd.extend_crd(made)
         yield made
 
 
-class Shifted(Clock):
+class Shifted(VirtualDatetime):
     """Goes as real time does, so many hours away from it."""
 
     def __init__(self, hours: float) -> None:
@@ -61,14 +61,14 @@ class Shifted(Clock):
 class Cluster:
     """Two doors with certificates of their own behind one Service."""
 
-    installed: Installation
+    installed: CertificateInstallation
     clock: Shifted
-    replicas: list[Replica] = field(default_factory=list)
+    replicas: list[WebhookReplica] = field(default_factory=list)
     _keeping: list[asyncio.Task[None]] = field(default_factory=list)
 
     def wake(self) -> None:
         """Both look after their certificates."""
-        self._keeping = [asyncio.create_task(one.keeper.run()) for one in self.replicas]
+        self._keeping = [asyncio.create_task(one.certificates.run()) for one in self.replicas]
 
     async def sleep(self) -> None:
         """Neither does."""
@@ -88,24 +88,24 @@ class Cluster:
         return certificates(next(iter((await self.installed.bundles()).values())))
 
     def ready(self) -> bool:
-        return all(one.keeper.why_not() is None for one in self.replicas)
+        return all(one.certificates.not_ready_reason() is None for one in self.replicas)
 
     def signed_by(self, ca: x509.Certificate) -> int:
         """How many serve a certificate of this CA."""
-        return sum(signed(one.slot.chain[0], ca) for one in self.replicas)
+        return sum(is_signed_by(one.slot.chain[0], ca) for one in self.replicas)
 
 
 @asynccontextmanager
 async def running(client: Client, namespace: str, hours: float) -> AsyncIterator[Cluster]:
     """All is made so many hours from now. A leaf lives for 18 hours, a CA for 24."""
-    terms = Terms(ca_life=24 * HOUR, leaf_life=18 * HOUR, settling=timedelta(seconds=2))
+    terms = RotationPolicy(ca_life=24 * HOUR, leaf_life=18 * HOUR, settling=timedelta(seconds=2))
     async with service(client, namespace) as forwarder, AsyncExitStack() as stack:
         installed = await stack.enter_async_context(installation(client, namespace, port=forwarder.port, terms=terms))
         clock = installed.now = Shifted(hours)
         cluster = Cluster(installed, clock)
         for _ in range(2):
             one = installed.replica()
-            server = await serve(Settings(), tls=one.slot, ready=one.keeper.why_not, metrics=one.metrics)
+            server = await serve(Settings(), tls=one.slot, ready=one.certificates.not_ready_reason, metrics=one.metrics)
             stack.push_async_callback(server.stop)
             forwarder.endpoints.append(int(server.url.rsplit(":", 1)[1]))
             cluster.replicas.append(one)
@@ -118,7 +118,7 @@ async def running(client: Client, namespace: str, hours: float) -> AsyncIterator
 @pytest.fixture
 async def cluster(client: Client, namespace: str) -> AsyncIterator[Cluster]:
     async with running(client, namespace, -17) as made:
-        await asked(client, namespace)
+        await until_webhook_called(client, namespace)
         yield made
 
 
@@ -174,17 +174,17 @@ async def test_a_ca_bundle_that_was_changed_is_healed_in_time(
 ) -> None:
     await cluster.sleep()
     await cluster.installed.put_bundle(text)
-    assert "failed calling webhook" in await refused(client, namespace)
+    assert "failed calling webhook" in await until_refused(client, namespace)
     cluster.wake()
     async with asyncio.timeout(HEALED):
-        await asked(client, namespace)
+        await until_webhook_called(client, namespace)
 
 
 async def test_an_expired_certificate_is_healed_in_time(client: Client, namespace: str) -> None:
     """Leaf and CA had run out for the API server before the doors came to look."""
     async with running(client, namespace, -30) as cluster:
-        assert "certificate has expired" in await refused(client, namespace)
+        assert "certificate has expired" in await until_refused(client, namespace)
         cluster.clock.by = 0 * HOUR
         async with asyncio.timeout(HEALED):
-            await asked(client, namespace)
+            await until_webhook_called(client, namespace)
         assert cluster.ready()

@@ -12,11 +12,11 @@ import pytest
 from cryptography import x509
 
 from jobset_gate.settings import Settings
-from tests.webhook.doors import BUNDLE, client, door, trusting
+from tests.webhook.doors import BUNDLE, admission_server, client, trusting
 from webhook import memory, selfsigned
-from webhook.pem import Pair
-from webhook.server import Server, serve
-from webhook.tls import Certificate, Slot
+from webhook.pem import KeyPair
+from webhook.server import WebhookServer, serve
+from webhook.tls import CertificateWatcher, ServingCertificate
 
 
 def test_the_certificate_is_for_its_hosts_and_for_serving_and_signed_by_its_ca() -> None:
@@ -41,7 +41,7 @@ def test_the_key_can_be_read_by_its_owner_only(tmp_path: Path) -> None:
 
 def test_without_a_certificate_there_is_no_door(tmp_path: Path) -> None:
     with pytest.raises(OSError, match=r"tls\.crt"):
-        Certificate(tmp_path / "tls.crt", tmp_path / "tls.key")
+        CertificateWatcher(tmp_path / "tls.crt", tmp_path / "tls.key")
 
 
 def test_a_certificate_that_stays_is_not_loaded_again(tmp_path: Path) -> None:
@@ -86,28 +86,28 @@ async def test_the_files_are_looked_at_as_long_as_the_door_is_open(tmp_path: Pat
     first, second = selfsigned.make(), selfsigned.make()
     tls = first.write(tmp_path)
     reported: asyncio.Queue[bool] = asyncio.Queue()
-    async with tls.followed(reported.put_nowait, every=0):
+    async with tls.watching(reported.put_nowait, every=0):
         second.write(tmp_path)
         while not await asyncio.wait_for(reported.get(), 10):
             pass  # it may have looked between the two files
     assert tls.reload() is None
 
 
-async def healthy(server: Server, bundle: selfsigned.Bundle) -> bool:
+async def healthy(server: WebhookServer, bundle: selfsigned.SelfSigned) -> bool:
     async with client(server, lambda: trusting(bundle.ca)) as session:
         return (await session.get("/healthz")).status == 200
 
 
 @pytest.mark.parametrize("version", [ssl.TLSVersion.TLSv1_2, ssl.TLSVersion.TLSv1_3])
 async def test_protocols_of_today_are_spoken(tmp_path: Path, version: ssl.TLSVersion) -> None:
-    async with door(tmp_path) as server, client(server, lambda: only(version)) as session:
+    async with admission_server(tmp_path) as server, client(server, lambda: only(version)) as session:
         assert (await session.get("/healthz")).status == 200
 
 
 @pytest.mark.parametrize("version", [ssl.TLSVersion.TLSv1, ssl.TLSVersion.TLSv1_1])
 async def test_old_protocols_are_refused(tmp_path: Path, version: ssl.TLSVersion) -> None:
     """By the door, not by this client, which gets in where they are allowed."""
-    async with door(tmp_path) as server, client(server, lambda: only(version)) as session:
+    async with admission_server(tmp_path) as server, client(server, lambda: only(version)) as session:
         with pytest.raises(aiohttp.ClientConnectorError):
             await session.get("/healthz")
     lax = selfsigned.make().write(tmp_path)
@@ -138,7 +138,7 @@ async def test_tls_1_2_takes_no_cipher_without_authentication(tmp_path: Path, su
         context.set_ciphers(suite)
         return context
 
-    async with door(tmp_path) as server, client(server, speaks) as session:
+    async with admission_server(tmp_path) as server, client(server, speaks) as session:
         if taken:
             assert (await session.get("/healthz")).status == 200
             return
@@ -162,7 +162,7 @@ async def test_a_pair_in_memory_is_served_where_no_file_can_be_written(
     """A container's root is read-only."""
     monkeypatch.setattr(tempfile, "tempdir", str(tmp_path / "nowhere"))
     bundle = selfsigned.make()
-    server = await serve(Settings(), tls=Slot(bundle.pair))
+    server = await serve(Settings(), tls=ServingCertificate(bundle.pair))
     try:
         assert await healthy(server, bundle)
     finally:
@@ -172,31 +172,31 @@ async def test_a_pair_in_memory_is_served_where_no_file_can_be_written(
 def test_without_anonymous_memory_a_file_of_the_owner_will_do(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(tempfile, "tempdir", str(tmp_path))
     monkeypatch.setattr(memory, "_anonymous", lambda: None)
-    with memory.readable(b"secret") as path:
+    with memory.as_file(b"secret") as path:
         assert Path(path).parent == tmp_path
         assert Path(path).stat().st_mode & 0o077 == 0
         assert Path(path).read_bytes() == b"secret"
-    Slot(selfsigned.make().pair)
+    ServingCertificate(selfsigned.make().pair)
     assert list(tmp_path.iterdir()) == []
 
 
 @pytest.mark.parametrize("text", [b"", b"nonsense"])
 def test_a_pair_without_a_certificate_cannot_be_used(text: bytes) -> None:
     with pytest.raises(ssl.SSLError):
-        Slot(Pair(text, selfsigned.make().key))
+        ServingCertificate(KeyPair(text, selfsigned.make().key))
 
 
 async def test_metrics_say_when_the_certificate_runs_out_also_of_a_new_one(tmp_path: Path) -> None:
     name, labels = "jobset_gate_certificate_expiry_timestamp_seconds", {"certificate": "serving"}
-    async with door(tmp_path) as server:
-        registry = server.door.metrics.registry
+    async with admission_server(tmp_path) as server:
+        registry = server.admission.metrics.registry
         (leaf,) = x509.load_pem_x509_certificates((tmp_path / "tls.crt").read_bytes())
         assert registry.get_sample_value(name, labels) == leaf.not_valid_after_utc.timestamp()
-    slot = Slot(selfsigned.make(days=1).pair)
+    slot = ServingCertificate(selfsigned.make(days=1).pair)
     server = await serve(Settings(), tls=slot)
     try:
-        slot.load(selfsigned.make(days=3).pair)
-        read = server.door.metrics.registry.get_sample_value(name, labels)
+        slot.swap(selfsigned.make(days=3).pair)
+        read = server.admission.metrics.registry.get_sample_value(name, labels)
         assert read == slot.chain[0].not_valid_after_utc.timestamp()
     finally:
         await server.stop()

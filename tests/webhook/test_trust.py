@@ -10,8 +10,8 @@ from cryptography.hazmat.primitives.serialization import Encoding, NoEncryption,
 from cryptography.x509.oid import NameOID
 
 from webhook import authority, trust
-from webhook.pem import Pair, joined
-from webhook.tls import Slot
+from webhook.pem import KeyPair, joined
+from webhook.tls import ServingCertificate
 
 NOW = datetime(2040, 1, 1, tzinfo=UTC)
 DAY = timedelta(days=1)
@@ -19,12 +19,14 @@ HOST = "gate.ns.svc"
 CA = authority.create("a", now=NOW, life=365 * DAY)
 OTHER = authority.create("b", now=NOW, life=365 * DAY)
 OLD = authority.create("c", now=NOW - 400 * DAY, life=365 * DAY)
-SLOT = Slot(CA.issue([HOST, "gate.ns"], now=NOW, life=7 * DAY))
+SLOT = ServingCertificate(CA.issue([HOST, "gate.ns"], now=NOW, life=7 * DAY))
 
 
-def verdict(*cas: authority.Authority, slot: Slot = SLOT, host: str = HOST, now: datetime = NOW) -> str | None:
+def verdict(
+    *cas: authority.CertificateAuthority, slot: ServingCertificate = SLOT, host: str = HOST, now: datetime = NOW
+) -> str | None:
     bundle = joined(one.certificate for one in cas)
-    return trust.why_not(slot.context, slot.chain, {"zz": bundle}, host, now)
+    return trust.untrusted_reason(slot.context, slot.chain, {"zz": bundle}, host, now)
 
 
 def test_a_bundle_with_its_ca_among_others_trusts_it() -> None:
@@ -34,7 +36,7 @@ def test_a_bundle_with_its_ca_among_others_trusts_it() -> None:
 
 def test_all_configurations_must() -> None:
     good, bad = joined([CA.certificate]), joined([OTHER.certificate])
-    told = trust.why_not(SLOT.context, SLOT.chain, {"a": good, "b": bad}, HOST, NOW)
+    told = trust.untrusted_reason(SLOT.context, SLOT.chain, {"a": good, "b": bad}, HOST, NOW)
     assert (
         told
         == f"b: its caBundle does not verify the serving certificate for {HOST}: unable to get local issuer certificate"
@@ -43,14 +45,14 @@ def test_all_configurations_must() -> None:
 
 @pytest.mark.parametrize("bundle", [b"", b" \n"])
 def test_an_empty_bundle(bundle: bytes) -> None:
-    assert trust.why_not(SLOT.context, SLOT.chain, {"zz": bundle}, HOST, NOW) == "zz: has no caBundle"
+    assert trust.untrusted_reason(SLOT.context, SLOT.chain, {"zz": bundle}, HOST, NOW) == "zz: has no caBundle"
 
 
 def test_nonsense_in_a_bundle_is_passed_over_as_api_servers_do() -> None:
     broken = b"-----BEGIN CERTIFICATE-----\nAAAA\n-----END CERTIFICATE-----\n"
     text = b"nonsense\n" + broken + joined([CA.certificate])
-    assert trust.why_not(SLOT.context, SLOT.chain, {"zz": text}, HOST, NOW) is None
-    told = trust.why_not(SLOT.context, SLOT.chain, {"zz": broken}, HOST, NOW)
+    assert trust.untrusted_reason(SLOT.context, SLOT.chain, {"zz": text}, HOST, NOW) is None
+    told = trust.untrusted_reason(SLOT.context, SLOT.chain, {"zz": broken}, HOST, NOW)
     assert told == "zz: its caBundle holds no certificate that is valid now"
 
 
@@ -69,19 +71,19 @@ def test_time_is_an_argument() -> None:
 
 
 def test_an_expired_ca_trusts_nothing() -> None:
-    slot = Slot(_forever(OLD))
+    slot = ServingCertificate(_forever(OLD))
     assert verdict(OLD, slot=slot) == "zz: its caBundle holds no certificate that is valid now"
     told = verdict(OLD, OTHER, slot=slot)
     assert told is not None
     assert "unable to get local issuer" in told
 
 
-def _forever(ca: authority.Authority) -> Pair:
+def _forever(ca: authority.CertificateAuthority) -> KeyPair:
     """A certificate that, against the rules, outlives its CA."""
     return _signed("x", ca.certificate.subject, ca.key, [HOST])
 
 
-def _signed(name: str, issuer: x509.Name, by: ec.EllipticCurvePrivateKey | None, hosts: list[str]) -> Pair:
+def _signed(name: str, issuer: x509.Name, by: ec.EllipticCurvePrivateKey | None, hosts: list[str]) -> KeyPair:
     """As somebody with another tool may bring it: by itself where there is no CA, and with few extensions."""
     key = ec.generate_private_key(ec.SECP256R1())
     builder = (
@@ -98,19 +100,19 @@ def _signed(name: str, issuer: x509.Name, by: ec.EllipticCurvePrivateKey | None,
         builder = builder.add_extension(names, critical=False)
     made = builder.sign(by or key, hashes.SHA256())
     text = key.private_bytes(Encoding.PEM, PrivateFormat.PKCS8, NoEncryption())
-    return Pair(made.public_bytes(Encoding.PEM), text)
+    return KeyPair(made.public_bytes(Encoding.PEM), text)
 
 
 def test_a_certificate_that_is_its_own_ca() -> None:
     subject = x509.Name([x509.NameAttribute(NameOID.COMMON_NAME, HOST)])
     pair = _signed(HOST, subject, None, [HOST])
-    slot = Slot(pair)
-    assert trust.why_not(slot.context, slot.chain, {"zz": pair.chain}, HOST, NOW) is None
+    slot = ServingCertificate(pair)
+    assert trust.untrusted_reason(slot.context, slot.chain, {"zz": pair.chain}, HOST, NOW) is None
 
 
 def test_a_common_name_is_no_host_name() -> None:
     """API servers have not looked at it for years."""
-    slot = Slot(_signed(HOST, CA.certificate.subject, CA.key, []))
+    slot = ServingCertificate(_signed(HOST, CA.certificate.subject, CA.key, []))
     told = verdict(CA, slot=slot)
     assert told is not None
     assert "Hostname mismatch" in told

@@ -88,7 +88,7 @@ async def service(client: Client, namespace: str) -> AsyncIterator[Forwarder]:
 
 
 @dataclass
-class Traffic:
+class JobSetTraffic:
     """JobSets as they are created one after another by several users at once."""
 
     client: Client
@@ -139,9 +139,9 @@ def injected(stored: Json) -> bool:
     )
 
 
-async def asked(client: Client, namespace: str) -> None:
+async def until_webhook_called(client: Client, namespace: str) -> None:
     """Returns once calls succeed: nothing tells when an API server has read its configurations but that it asks."""
-    probe, good = Traffic(client.impatient(), namespace, secrets.token_hex(4)), 0
+    probe, good = JobSetTraffic(client.without_retries(), namespace, secrets.token_hex(4)), 0
     while good < 5:
         await probe.one()
         good = 0 if probe.failed or probe.uninjected else good + 1
@@ -149,18 +149,18 @@ async def asked(client: Client, namespace: str) -> None:
         probe.uninjected.clear()
 
 
-async def refused(client: Client, namespace: str) -> str:
+async def until_refused(client: Client, namespace: str) -> str:
     """Returns once a call fails, and with which words."""
-    probe = Traffic(client.impatient(), namespace, secrets.token_hex(4))
+    probe = JobSetTraffic(client.without_retries(), namespace, secrets.token_hex(4))
     while not probe.failed:
         await probe.one()
     return probe.failed[0]
 
 
 @asynccontextmanager
-async def traffic(client: Client, namespace: str, users: int = 8, retries: int = 0) -> AsyncIterator[Traffic]:
+async def traffic(client: Client, namespace: str, users: int = 8, retries: int = 0) -> AsyncIterator[JobSetTraffic]:
     """So many users at once, as long as the block runs; requests in flight at its end are awaited."""
-    made = Traffic(client.impatient(), namespace, retries=retries)
+    made = JobSetTraffic(client.without_retries(), namespace, retries=retries)
     stop = asyncio.Event()
 
     async def user() -> None:

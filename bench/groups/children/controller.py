@@ -10,7 +10,7 @@ from prometheus_client import CollectorRegistry
 
 from bench.children import talk
 from bench.children.talk import Json
-from controllers.manager import Manager, Options
+from controllers.manager import Manager, ManagerOptions
 from jobset_gate.cli import logs
 from jobset_gate.cli.options import LogFormat, LogLevel
 from jobset_gate.kube.access import from_kubeconfig
@@ -19,7 +19,7 @@ from jobset_gate.settings import Groups
 DECISIONS = "jobset_gate_group_decision_seconds"
 
 
-class Controller:
+class GroupControllerProcess:
     """The commands."""
 
     def __init__(self) -> None:
@@ -28,7 +28,7 @@ class Controller:
 
     async def run(self, kubeconfig: str, namespace: str) -> Json:
         """Returns once it leads and its caches are full."""
-        options = Options(
+        options = ManagerOptions(
             namespace=namespace, identity="bench", groups=Groups(),
             pod_group_crds=False, extend_crd=False, registry=self._registry,
         )  # fmt: skip
@@ -62,8 +62,8 @@ class Controller:
 async def main() -> None:
     """Serves until the parent goes."""
     logs.configure(LogFormat.JSON, LogLevel.ERROR)
-    its = Controller()
-    await talk.obey({"run": its.run, "figures": its.figures})
+    its = GroupControllerProcess()
+    await talk.serve({"run": its.run, "figures": its.figures})
     await its.stop()
 
 

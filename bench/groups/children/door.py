@@ -8,7 +8,7 @@ from pathlib import Path
 from bench.children import talk
 from bench.children.talk import Json
 from bench.groups import plan
-from bench.groups.plan import Way
+from bench.groups.plan import Placer
 from jobset_gate.cli import logs
 from jobset_gate.cli.options import LogFormat, LogLevel
 from jobset_gate.kube.access import from_kubeconfig
@@ -27,7 +27,7 @@ async def run(kubeconfig: str, folder: str) -> Json:
     async with Client(await from_kubeconfig(kubeconfig), user_agent="door") as client:
         made = pod_configuration(settings.groups, url=server.url, ca_bundle=bundle.ca_bundle)
         await client.create(MUTATING_WEBHOOKS, made)
-        probe = plan.pod(Way.OURS, 0, 0)
+        probe = plan.pod(Placer.OURS, 0, 0)
         while not await _held(client, probe):  # noqa: ASYNC110 - nothing tells when an API server has read of us
             await asyncio.sleep(0.05)
     return {}
@@ -45,7 +45,7 @@ async def figures() -> Json:
 async def main() -> None:
     """Serves until the parent goes."""
     logs.configure(LogFormat.JSON, LogLevel.WARNING)
-    await talk.obey({"run": run, "figures": figures})
+    await talk.serve({"run": run, "figures": figures})
 
 
 if __name__ == "__main__":

@@ -9,7 +9,7 @@ import msgspec
 from bench.children import talk
 from bench.children.talk import Json
 from bench.groups.children import pods
-from bench.groups.children.pods import Pod
+from bench.groups.children.pods import BenchPod
 from bench.groups.plan import FLOOR_GATE
 from jobset_gate.kube.access import from_kubeconfig
 from jobset_gate.kube.client import Client, PatchType
@@ -19,7 +19,7 @@ AT_ONCE = 32
 """Patches under way, as many as jobset-gate has by default."""
 
 
-class Floor:
+class FloorController:
     """The commands."""
 
     def __init__(self) -> None:
@@ -42,8 +42,8 @@ class Floor:
         return talk.usage()
 
     async def _loop(self, kubeconfig: str, namespace: str, quorum: int, ready: asyncio.Event) -> None:
-        held: dict[str, list[Pod]] = {}
-        queue: asyncio.Queue[Pod] = asyncio.Queue()
+        held: dict[str, list[BenchPod]] = {}
+        queue: asyncio.Queue[BenchPod] = asyncio.Queue()
         async with (
             Client(await from_kubeconfig(kubeconfig), user_agent="floor", connections=AT_ONCE + 1) as client,
             asyncio.TaskGroup() as tasks,
@@ -60,7 +60,7 @@ class Floor:
                         queue.put_nowait(member)
 
 
-async def _patch(client: Client, namespace: str, queue: asyncio.Queue[Pod]) -> None:
+async def _patch(client: Client, namespace: str, queue: asyncio.Queue[BenchPod]) -> None:
     spec = {"schedulingGates": [{"$patch": "delete", "name": FLOOR_GATE}]}
     while True:
         meta = (await queue.get()).metadata
@@ -70,8 +70,8 @@ async def _patch(client: Client, namespace: str, queue: asyncio.Queue[Pod]) -> N
 
 async def main() -> None:
     """Serves until the parent goes."""
-    its = Floor()
-    await talk.obey({"run": its.run, "figures": its.figures})
+    its = FloorController()
+    await talk.serve({"run": its.run, "figures": its.figures})
 
 
 if __name__ == "__main__":

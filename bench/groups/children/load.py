@@ -8,7 +8,7 @@ import time
 from bench.children import talk
 from bench.children.talk import Json
 from bench.groups import plan
-from bench.groups.plan import Shape, Way
+from bench.groups.plan import LoadShape, Placer
 from jobset_gate import wire
 from jobset_gate.kube.access import from_kubeconfig
 from jobset_gate.kube.client import Client
@@ -17,7 +17,7 @@ from jobset_gate.kube.resources import PODGROUPS_PLUGINS, PODS
 AT_ONCE = 64
 
 
-class Loader:
+class PodLoader:
     """The commands."""
 
     def __init__(self) -> None:
@@ -31,23 +31,25 @@ class Loader:
 
     async def begin(self, namespace: str, way: str, groups: int, pods: int) -> Json:
         """PodGroups where the way has them, and all members but the last of each group."""
-        if Way(way) is Way.OURS:
-            bodies = [plan.pod_group(group, Shape(groups, pods)) for group in range(groups)]
+        if Placer(way) is Placer.OURS:
+            bodies = [plan.pod_group(group, LoadShape(groups, pods)) for group in range(groups)]
             await asyncio.gather(*(self._its.create(PODGROUPS_PLUGINS, body, namespace) for body in bodies))
         began = time.time()
         await self._create(
-            namespace, [plan.pod(Way(way), group, one) for one in range(pods - 1) for group in range(groups)]
+            namespace, [plan.pod(Placer(way), group, one) for one in range(pods - 1) for group in range(groups)]
         )
         return {"began": began, "seconds": time.time() - began}
 
     async def finish(self, namespace: str, way: str, groups: int, pods: int) -> Json:
         """The last members: when the creation of each was answered, in the order of the groups."""
-        return {"at": await self._create(namespace, [plan.pod(Way(way), group, pods - 1) for group in range(groups)])}
+        return {
+            "at": await self._create(namespace, [plan.pod(Placer(way), group, pods - 1) for group in range(groups)])
+        }
 
     async def _create(self, namespace: str, bodies: list[Json]) -> list[float]:
         async def one(body: Json) -> float:
             async with self._turn:
-                await self._its.create(PODS, body, namespace, type=wire.Bare)
+                await self._its.create(PODS, body, namespace, type=wire.MetadataOnly)
                 return time.time()
 
         return list(await asyncio.gather(*map(one, bodies)))
@@ -64,8 +66,8 @@ class Loader:
 
 async def main() -> None:
     """Serves until the parent goes."""
-    its = Loader()
-    await talk.obey({"run": its.run, "begin": its.begin, "finish": its.finish})
+    its = PodLoader()
+    await talk.serve({"run": its.run, "begin": its.begin, "finish": its.finish})
     await its.stop()
 
 

@@ -8,42 +8,42 @@ import msgspec
 
 from bench.groups.plan import GROUP
 from jobset_gate.kube.client import Client
-from jobset_gate.kube.listwatch import Scope, pages
+from jobset_gate.kube.listwatch import ListScope, list_pages
 from jobset_gate.kube.resources import PODS
 
 WATCH_SECONDS = 3600
 
 
-class Meta(msgspec.Struct, frozen=True, rename="camel"):
+class BenchMeta(msgspec.Struct, frozen=True, rename="camel"):
     name: str
     uid: str
     resource_version: str = ""
     labels: dict[str, str] = msgspec.field(default_factory=dict)
 
 
-class Pod(msgspec.Struct, frozen=True):
-    metadata: Meta
+class BenchPod(msgspec.Struct, frozen=True):
+    metadata: BenchMeta
 
     @property
     def group(self) -> str:
         return self.metadata.labels.get(GROUP, "")
 
 
-class Event(msgspec.Struct, frozen=True):
+class BenchPodEvent(msgspec.Struct, frozen=True):
     type: str
-    object: Pod
+    object: BenchPod
 
 
 async def begin(client: Client, namespace: str, field_selector: str = "") -> str:
     """The version to watch from; nothing is there yet."""
-    listed = [page async for page in pages(client, Scope(PODS, namespace, field_selector=field_selector), 500)]
+    listed = [page async for page in list_pages(client, ListScope(PODS, namespace, field_selector=field_selector), 500)]
     assert not any(items for items, _ in listed), "pods of an earlier run"
     return listed[-1][1]
 
 
-async def follow(client: Client, namespace: str, version: str, field_selector: str = "") -> AsyncIterator[Pod]:
+async def follow(client: Client, namespace: str, version: str, field_selector: str = "") -> AsyncIterator[BenchPod]:
     """Each pod that is added (to what the selector selects), until cancelled."""
-    decode = msgspec.json.Decoder(Event).decode
+    decode = msgspec.json.Decoder(BenchPodEvent).decode
     while True:  # an API server ends the watch of whoever it thinks too slow
         async with client.watch(
             PODS,
@@ -52,7 +52,7 @@ async def follow(client: Client, namespace: str, version: str, field_selector: s
             resource_version=version,
             timeout_seconds=WATCH_SECONDS,
             allow_bookmarks=False,
-            silence=WATCH_SECONDS,  # nothing is bound while pods are only made
+            idle_timeout=WATCH_SECONDS,  # nothing is bound while pods are only made
         ) as lines:
             async for line in lines:
                 event = decode(line)

@@ -14,7 +14,7 @@ from jobset_gate.kube.client import Client
 BOUND = "spec.nodeName!="
 
 
-class Watcher:
+class BindingWatcher:
     """The commands."""
 
     def __init__(self) -> None:
@@ -63,8 +63,8 @@ class Watcher:
 
 async def main() -> None:
     """Serves until the parent goes."""
-    its = Watcher()
-    await talk.obey({"run": its.run, "begin": its.begin, "until": its.until})
+    its = BindingWatcher()
+    await talk.serve({"run": its.run, "begin": its.begin, "until": its.until})
 
 
 if __name__ == "__main__":

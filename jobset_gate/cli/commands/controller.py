@@ -5,7 +5,7 @@ from typing import Annotated
 
 import typer
 
-from jobset_gate.cli.options import Config, Context, Form, Kubeconfig, Level, LogFormat, LogLevel
+from jobset_gate.cli.options import Config, Context, Kubeconfig, LogFormat, LogFormatOption, LogLevel, LogLevelOption
 from jobset_gate.cli.options import namespace as place
 from jobset_gate.cli.options import port as listening
 
@@ -102,8 +102,8 @@ def register(app: typer.Typer, program: str) -> None:
         config: Config = None,
         kubeconfig: Kubeconfig = None,
         context: Context = None,
-        log_format: Form = LogFormat.AUTO,
-        log_level: Level = LogLevel.INFO,
+        log_format: LogFormatOption = LogFormat.AUTO,
+        log_level: LogLevelOption = LogLevel.INFO,
     ) -> None:
         """Run the controller against a cluster until SIGTERM or SIGINT.
 

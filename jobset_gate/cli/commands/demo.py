@@ -53,8 +53,8 @@ def _barrier(demos: typer.Typer, program: str) -> None:
         from jobset_gate.cli import signals  # noqa: PLC0415 - see app.py
         from jobset_gate.cli.demo import run, scenario  # noqa: PLC0415 - see app.py
 
-        plan = scenario.Plan(jobs=jobs, pods=pods, seconds=seconds)
-        raise typer.Exit(asyncio.run(signals.in_order(run.demo(plan, as_json=output is Output.JSON))))
+        plan = scenario.GangPlan(jobs=jobs, pods=pods, seconds=seconds)
+        raise typer.Exit(asyncio.run(signals.run_command(run.demo(plan, as_json=output is Output.JSON))))
 
 
 def _groups(demos: typer.Typer, program: str) -> None:
@@ -80,5 +80,5 @@ def _groups(demos: typer.Typer, program: str) -> None:
         from jobset_gate.cli.demo.groups import run, scenario  # noqa: PLC0415 - see app.py
         from jobset_gate.sim.clock import run_virtual  # noqa: PLC0415 - see app.py
 
-        story = run.demo(scenario.Plan(), as_json=output is Output.JSON, speed=speed)
-        raise typer.Exit(run_virtual(signals.in_order(story), pace=1 / speed))
+        story = run.demo(scenario.PodGroupPlan(), as_json=output is Output.JSON, speed=speed)
+        raise typer.Exit(run_virtual(signals.run_command(story), pace=1 / speed))

@@ -2,7 +2,7 @@
 
 import typer
 
-from jobset_gate.cli.commands.ending import end_with
+from jobset_gate.cli.commands.ending import run_and_exit
 from jobset_gate.cli.looking.options import ControllerConfig, Namespace, Subjects
 from jobset_gate.cli.options import Context, Kubeconfig
 
@@ -30,7 +30,7 @@ def register(app: typer.Typer, program: str) -> None:
         """
         from jobset_gate.cli.looking import running  # noqa: PLC0415 - see app.py
 
-        wanted = running.Wanted(
+        wanted = running.ExplainOptions(
             names, namespace, config=config, kubeconfig=kubeconfig, context=context, program=program
         )
-        end_with(running.describe(wanted))
+        run_and_exit(running.describe(wanted))

@@ -4,10 +4,10 @@ from typing import Annotated
 
 import typer
 
-from jobset_gate.cli.commands.ending import end_with
+from jobset_gate.cli.commands.ending import run_and_exit
 from jobset_gate.cli.options import Context, Kubeconfig
 from jobset_gate.cli.options import namespace as place
-from jobset_gate.cli.telling.forms import Form
+from jobset_gate.cli.telling.forms import TextFormat
 
 
 def register(app: typer.Typer, program: str) -> None:
@@ -27,7 +27,9 @@ def register(app: typer.Typer, program: str) -> None:
                 "runs in the context's namespace."
             ),
         ] = None,
-        output: Annotated[Form, typer.Option("-o", "--output", help="The form of what is printed.")] = Form.TEXT,
+        output: Annotated[
+            TextFormat, typer.Option("-o", "--output", help="The form of what is printed.")
+        ] = TextFormat.TEXT,
         native: Annotated[
             bool,
             typer.Option("--native", help="Also try native gang scheduling: this creates two pods for a moment."),
@@ -42,5 +44,5 @@ def register(app: typer.Typer, program: str) -> None:
         """
         from jobset_gate.cli.doctor import run  # noqa: PLC0415 - see app.py
 
-        wanted = run.Wanted(namespace, output, native, kubeconfig, context, program)
-        end_with(run.run(wanted))
+        wanted = run.DoctorOptions(namespace, output, native, kubeconfig, context, program)
+        run_and_exit(run.run(wanted))

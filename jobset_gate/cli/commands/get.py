@@ -6,18 +6,18 @@ from typing import Any
 
 import typer
 
-from jobset_gate.cli.commands.ending import end_with
+from jobset_gate.cli.commands.ending import run_and_exit
 from jobset_gate.cli.looking.options import ControllerConfig
 from jobset_gate.cli.options import (
+    AllNamespaces,
     Context,
-    Everywhere,
-    Headless,
     Kubeconfig,
-    Only,
-    Output,
-    Printed,
-    Watched,
-    Within,
+    NamesArgument,
+    NamespaceFilter,
+    NoHeaders,
+    OutputFormat,
+    OutputOption,
+    WatchOption,
 )
 
 Show = Callable[..., Coroutine[Any, Any, int]]
@@ -65,12 +65,12 @@ def _command(show: Show, program: str) -> Callable[..., None]:
 
     def command(
         *,
-        names: Only = None,
-        namespace: Within = None,
-        all_namespaces: Everywhere = False,
-        output: Printed = Output.TABLE,
-        no_headers: Headless = False,
-        watch: Watched = False,
+        names: NamesArgument = None,
+        namespace: NamespaceFilter = None,
+        all_namespaces: AllNamespaces = False,
+        output: OutputOption = OutputFormat.TABLE,
+        no_headers: NoHeaders = False,
+        watch: WatchOption = False,
         config: ControllerConfig = None,
         kubeconfig: Kubeconfig = None,
         context: Context = None,
@@ -85,7 +85,7 @@ def _command(show: Show, program: str) -> Callable[..., None]:
             "config": config,
             "program": program,
         }
-        end_with(show(wishes, kubeconfig=kubeconfig, context=context))
+        run_and_exit(show(wishes, kubeconfig=kubeconfig, context=context))
 
     return command
 
@@ -101,7 +101,7 @@ def _without_config(command: Callable[..., None]) -> Callable[..., None]:
 def _jobsets(wishes: dict[str, Any], **place: str | None) -> Coroutine[Any, Any, int]:
     from jobset_gate.cli.verbs import gang_listing  # noqa: PLC0415 - see app.py
 
-    return gang_listing.run(gang_listing.Wanted(**wishes), **place)
+    return gang_listing.run(gang_listing.GangGetOptions(**wishes), **place)
 
 
 def _gangs(wishes: dict[str, Any], **place: str | None) -> Coroutine[Any, Any, int]:
@@ -110,6 +110,6 @@ def _gangs(wishes: dict[str, Any], **place: str | None) -> Coroutine[Any, Any, i
 
 def _groups(wishes: dict[str, Any], **place: str | None) -> Coroutine[Any, Any, int]:
     from jobset_gate.cli.groups import listing  # noqa: PLC0415 - see app.py
-    from jobset_gate.cli.verbs.asked import Asked  # noqa: PLC0415 - see app.py
+    from jobset_gate.cli.verbs.asked import GetOptions  # noqa: PLC0415 - see app.py
 
-    return listing.run(Asked(**wishes), **place)
+    return listing.run(GetOptions(**wishes), **place)

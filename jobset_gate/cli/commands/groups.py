@@ -4,7 +4,7 @@ from typing import Annotated
 
 import typer
 
-from jobset_gate.cli.commands.ending import end_with
+from jobset_gate.cli.commands.ending import run_and_exit
 from jobset_gate.cli.options import Context, Kubeconfig
 from jobset_gate.cli.options import namespace as place
 
@@ -48,12 +48,12 @@ def register(app: typer.Typer, program: str) -> None:
         """
         from jobset_gate.cli.groups import ungating  # noqa: PLC0415 - see app.py
 
-        wanted = ungating.Wanted(
+        wanted = ungating.UngateOptions(
             names=tuple(names or ()),
-            everything=everything,
+            all_groups=everything,
             namespace=namespace,
-            sure=yes,
+            yes=yes,
             dry_run=dry_run,
             concurrency=concurrency,
         )
-        end_with(ungating.run(wanted, kubeconfig=kubeconfig, context=context))
+        run_and_exit(ungating.run(wanted, kubeconfig=kubeconfig, context=context))

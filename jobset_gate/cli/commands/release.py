@@ -5,7 +5,7 @@ from typing import Annotated, Any
 
 import typer
 
-from jobset_gate.cli.commands.ending import end_with
+from jobset_gate.cli.commands.ending import run_and_exit
 from jobset_gate.cli.looking.options import Namespace
 from jobset_gate.cli.looking.options import timeout as limit
 from jobset_gate.cli.options import Context, Kubeconfig
@@ -18,9 +18,9 @@ class DryRun(StrEnum):
     SERVER = "server"
 
 
-Name = Annotated[str, typer.Argument(metavar="[jobset/]NAME", help="The JobSet.", show_default=False)]
-Yes = Annotated[bool, typer.Option("-y", "--yes", help="Do not ask.")]
-Dry = Annotated[
+JobSetArgument = Annotated[str, typer.Argument(metavar="[jobset/]NAME", help="The JobSet.", show_default=False)]
+YesOption = Annotated[bool, typer.Option("-y", "--yes", help="Do not ask.")]
+DryRunOption = Annotated[
     DryRun, typer.Option("--dry-run", help="server: have the API server check everything, and change nothing.")
 ]
 
@@ -35,9 +35,9 @@ def register(app: typer.Typer, program: str) -> None:
     )
     def release(
         *,
-        name: Name,
-        yes: Yes = False,
-        dry_run: Dry = DryRun.NONE,
+        name: JobSetArgument,
+        yes: YesOption = False,
+        dry_run: DryRunOption = DryRun.NONE,
         timeout: Annotated[
             float,
             limit("How long to wait for it, such as 30s or 5m.", default="1m"),
@@ -65,9 +65,9 @@ def register(app: typer.Typer, program: str) -> None:
     )
     def bypass(
         *,
-        name: Name,
-        yes: Yes = False,
-        dry_run: Dry = DryRun.NONE,
+        name: JobSetArgument,
+        yes: YesOption = False,
+        dry_run: DryRunOption = DryRun.NONE,
         namespace: Namespace = None,
         kubeconfig: Kubeconfig = None,
         context: Context = None,
@@ -87,5 +87,5 @@ def _run(wishes: dict[str, Any], place: tuple[str | None, str | None, str | None
     from jobset_gate.cli.verbs import opening  # noqa: PLC0415 - see app.py
 
     namespace, kubeconfig, context = place
-    wanted = opening.Wanted(namespace=namespace, dry_run=dry_run is DryRun.SERVER, **wishes)
-    end_with(opening.run(wanted, kubeconfig=kubeconfig, context=context))
+    wanted = opening.ReleaseOptions(namespace=namespace, dry_run=dry_run is DryRun.SERVER, **wishes)
+    run_and_exit(opening.run(wanted, kubeconfig=kubeconfig, context=context))

@@ -8,7 +8,7 @@ import typer
 from jobset_gate.cli.options import Config, Files
 
 
-class Output(StrEnum):
+class ManifestFormat(StrEnum):
     """The form of the output."""
 
     YAML = "yaml"
@@ -25,7 +25,9 @@ def register(app: typer.Typer, program: str) -> None:
     )
     def render(
         files: Files,
-        output: Annotated[Output, typer.Option("-o", "--output", help="The form of the output.")] = Output.YAML,
+        output: Annotated[
+            ManifestFormat, typer.Option("-o", "--output", help="The form of the output.")
+        ] = ManifestFormat.YAML,
         config: Config = None,
     ) -> None:
         """Print manifests as the webhook would have them stored, without any cluster.
@@ -38,4 +40,4 @@ def register(app: typer.Typer, program: str) -> None:
         from jobset_gate.cli.documents import commands  # noqa: PLC0415 - see app.py
 
         settings = settings_file.read(config).admission
-        raise typer.Exit(commands.render(files, settings, as_json=output is Output.JSON))
+        raise typer.Exit(commands.render(files, settings, as_json=output is ManifestFormat.JSON))

@@ -6,12 +6,12 @@ from typing import Annotated
 
 import typer
 
-from jobset_gate.cli.commands.ending import end_with
+from jobset_gate.cli.commands.ending import run_and_exit
 from jobset_gate.cli.looking.options import ControllerConfig, Namespace
 from jobset_gate.cli.options import Context, Kubeconfig
 
 
-class Output(StrEnum):
+class TimelineFormat(StrEnum):
     """The form of what is printed."""
 
     TABLE = "table"
@@ -42,8 +42,8 @@ def register(app: typer.Typer, program: str) -> None:
         ],
         namespace: Namespace = None,
         output: Annotated[
-            Output, typer.Option("-o", "--output", help="The form: bars are plain letters, svg is a picture.")
-        ] = Output.TABLE,
+            TimelineFormat, typer.Option("-o", "--output", help="The form: bars are plain letters, svg is a picture.")
+        ] = TimelineFormat.TABLE,
         output_file: Annotated[
             Path | None,
             typer.Option(
@@ -74,7 +74,7 @@ def register(app: typer.Typer, program: str) -> None:
         """
         from jobset_gate.cli.timeline import run  # noqa: PLC0415 - see app.py
 
-        wanted = run.Wanted(
+        wanted = run.TimelineOptions(
             name,
             namespace=namespace,
             output=output,
@@ -83,4 +83,4 @@ def register(app: typer.Typer, program: str) -> None:
             price=price or (),
             config=config,
         )
-        end_with(run.run(wanted, kubeconfig=kubeconfig, context=context))
+        run_and_exit(run.run(wanted, kubeconfig=kubeconfig, context=context))

@@ -5,7 +5,7 @@ from typing import Annotated
 
 import typer
 
-from jobset_gate.cli.commands.ending import end_with
+from jobset_gate.cli.commands.ending import run_and_exit
 from jobset_gate.cli.looking.options import ControllerConfig, Namespace
 from jobset_gate.cli.looking.options import timeout as limit
 from jobset_gate.cli.options import Context, Kubeconfig
@@ -63,7 +63,7 @@ def register(app: typer.Typer, program: str) -> None:
         PodGroups, pods and records.
         """
         from jobset_gate.cli.verbs import waiting  # noqa: PLC0415 - see app.py
-        from jobset_gate.cli.verbs.standing import End  # noqa: PLC0415 - see app.py
+        from jobset_gate.cli.verbs.standing import WaitGoal  # noqa: PLC0415 - see app.py
 
-        wanted = waiting.Wanted(names, None if end is None else End(end), timeout, namespace, config, program)
-        end_with(waiting.run(wanted, kubeconfig=kubeconfig, context=context))
+        wanted = waiting.WaitOptions(names, None if end is None else WaitGoal(end), timeout, namespace, config, program)
+        run_and_exit(waiting.run(wanted, kubeconfig=kubeconfig, context=context))

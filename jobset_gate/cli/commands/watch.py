@@ -4,7 +4,7 @@ from typing import Annotated
 
 import typer
 
-from jobset_gate.cli.commands.ending import end_with
+from jobset_gate.cli.commands.ending import run_and_exit
 from jobset_gate.cli.looking.options import ControllerConfig, Namespace, Subject
 from jobset_gate.cli.looking.options import timeout as limit
 from jobset_gate.cli.options import Context, Kubeconfig
@@ -38,5 +38,5 @@ def register(app: typer.Typer, program: str) -> None:
         """
         from jobset_gate.cli.verbs import watching  # noqa: PLC0415 - see app.py
 
-        wanted = watching.Wanted(name, timeout, namespace, config, program)
-        end_with(watching.run(wanted, kubeconfig=kubeconfig, context=context))
+        wanted = watching.WatchOptions(name, timeout, namespace, config, program)
+        run_and_exit(watching.run(wanted, kubeconfig=kubeconfig, context=context))

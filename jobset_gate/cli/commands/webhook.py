@@ -6,7 +6,7 @@ from typing import Annotated
 
 import typer
 
-from jobset_gate.cli.options import Config, Context, Form, Kubeconfig, Level, LogFormat, LogLevel
+from jobset_gate.cli.options import Config, Context, Kubeconfig, LogFormat, LogFormatOption, LogLevel, LogLevelOption
 from jobset_gate.cli.options import port as listening
 
 
@@ -109,8 +109,8 @@ def register(app: typer.Typer, program: str) -> None:
         config: Config = None,
         kubeconfig: Kubeconfig = None,
         context: Context = None,
-        log_format: Form = LogFormat.AUTO,
-        log_level: Level = LogLevel.INFO,
+        log_format: LogFormatOption = LogFormat.AUTO,
+        log_level: LogLevelOption = LogLevel.INFO,
     ) -> None:
         """Serve the admission webhook over HTTPS until SIGTERM or SIGINT.
 
@@ -144,13 +144,13 @@ def register(app: typer.Typer, program: str) -> None:
 
         from jobset_gate.cli import logs, settings_file  # noqa: PLC0415 - see app.py
         from jobset_gate.cli.serving import webhook as door  # noqa: PLC0415 - see app.py
-        from jobset_gate.cli.serving.certificates import Pems, Trust  # noqa: PLC0415 - see app.py
+        from jobset_gate.cli.serving.certificates import CertificateFiles, TrustOptions  # noqa: PLC0415 - see app.py
 
         logs.configure(log_format, log_level)
-        listen = door.Listen(host, port, notice=shutdown_delay)
-        asked = door.Register(registers, url, service, unregister_on_exit, kubeconfig, context)
-        pems = Pems(tls_cert, tls_key, tls_ca)
-        trust = Trust(kept, own_ca, publish_ca, timedelta(days=ca_days), timedelta(hours=leaf_hours))
+        listen = door.ListenOptions(host, port, notice=shutdown_delay)
+        asked = door.RegisterOptions(registers, url, service, unregister_on_exit, kubeconfig, context)
+        pems = CertificateFiles(tls_cert, tls_key, tls_ca)
+        trust = TrustOptions(kept, own_ca, publish_ca, timedelta(days=ca_days), timedelta(hours=leaf_hours))
         asyncio.run(door.run(settings_file.read(config).admission, listen, asked, pems, trust))
 
 

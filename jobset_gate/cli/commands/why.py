@@ -4,10 +4,10 @@ from typing import Annotated
 
 import typer
 
-from jobset_gate.cli.commands.ending import end_with
+from jobset_gate.cli.commands.ending import run_and_exit
 from jobset_gate.cli.looking.options import ControllerConfig, Namespace, Subjects
 from jobset_gate.cli.options import Context, Kubeconfig
-from jobset_gate.cli.telling.forms import Form
+from jobset_gate.cli.telling.forms import TextFormat
 
 
 def register(app: typer.Typer, program: str) -> None:
@@ -22,7 +22,9 @@ def register(app: typer.Typer, program: str) -> None:
         *,
         names: Subjects,
         namespace: Namespace = None,
-        output: Annotated[Form, typer.Option("-o", "--output", help="The form of what is printed.")] = Form.TEXT,
+        output: Annotated[
+            TextFormat, typer.Option("-o", "--output", help="The form of what is printed.")
+        ] = TextFormat.TEXT,
         config: ControllerConfig = None,
         kubeconfig: Kubeconfig = None,
         context: Context = None,
@@ -35,5 +37,5 @@ def register(app: typer.Typer, program: str) -> None:
         """
         from jobset_gate.cli.looking import running  # noqa: PLC0415 - see app.py
 
-        wanted = running.Wanted(names, namespace, output, config, kubeconfig, context, program)
-        end_with(running.why(wanted))
+        wanted = running.ExplainOptions(names, namespace, output, config, kubeconfig, context, program)
+        run_and_exit(running.why(wanted))

@@ -7,19 +7,19 @@ from collections.abc import Sequence
 from dataclasses import asdict, dataclass
 
 from jobset_gate import names
-from jobset_gate.cli.demo.scenario import MISSING, NAMESPACE, STUCK, TRAIN, Plan
-from jobset_gate.cli.demo.screen import Screen, screen_for
-from jobset_gate.cli.demo.stage import Stage, stage
-from jobset_gate.cli.demo.watching import Sight, line
-from jobset_gate.cli.exits import Exit
+from jobset_gate.cli.demo.scenario import MISSING, NAMESPACE, STUCK, TRAIN, GangPlan
+from jobset_gate.cli.demo.screen import Display, display_for
+from jobset_gate.cli.demo.stage import GangEnvironment, gang_environment
+from jobset_gate.cli.demo.watching import GangProgress, line
+from jobset_gate.cli.exits import ExitCode
 from jobset_gate.cli.logs import configure
 from jobset_gate.cli.options import LogFormat, LogLevel
 from jobset_gate.kube.resources import JOBSETS
-from jobset_gate.model import Kind
+from jobset_gate.model import VerdictKind
 
 
 @dataclass(frozen=True, slots=True)
-class Facts:
+class GangDemoResult:
     """The demo in one line."""
 
     gangs: int
@@ -34,10 +34,10 @@ class Facts:
     """Pods of the released gang that were patched: they had no stream at the decision, or were long in passing."""
 
 
-async def demo(plan: Plan, *, as_json: bool) -> Exit:
+async def demo(plan: GangPlan, *, as_json: bool) -> ExitCode:
     """Plays the whole demo. With JSON the story goes to standard error and one line of facts to standard output."""
     configure(LogFormat.AUTO, LogLevel.ERROR)
-    screen = screen_for(sys.stderr if as_json else sys.stdout)
+    screen = display_for(sys.stderr if as_json else sys.stdout)
     try:
         facts, wrong = await _play(plan, screen)
     except asyncio.CancelledError:
@@ -47,13 +47,13 @@ async def demo(plan: Plan, *, as_json: bool) -> Exit:
         screen.say(f"WRONG: {each}")
     if as_json:
         print(json.dumps(asdict(facts)), flush=True)
-    return Exit.ERROR if wrong else Exit.OK
+    return ExitCode.ERROR if wrong else ExitCode.OK
 
 
-async def _play(plan: Plan, screen: Screen) -> tuple[Facts, Sequence[str]]:
+async def _play(plan: GangPlan, screen: Display) -> tuple[GangDemoResult, Sequence[str]]:
     clock = asyncio.get_running_loop()
     began = clock.time()
-    async with stage() as its:
+    async with gang_environment() as its:
         screen.say("API server, JobSet and Job controllers, scheduler and kubelets are stand-ins in this process;")
         screen.say(f"webhook ({its.door}) and controller are what runs in a cluster.")
         wrong = await _train(plan, its, screen)
@@ -68,7 +68,7 @@ async def _play(plan: Plan, screen: Screen) -> tuple[Facts, Sequence[str]]:
     return facts, wrong
 
 
-async def _train(plan: Plan, its: Stage, screen: Screen) -> list[str]:
+async def _train(plan: GangPlan, its: GangEnvironment, screen: Display) -> list[str]:
     """The gang whose nodes come in three waves."""
     screen.say()
     size = f"{_many(plan.jobs, 'Job')} x {_many(plan.pods, 'pod')}"
@@ -84,7 +84,7 @@ async def _train(plan: Plan, its: Stage, screen: Screen) -> list[str]:
         nodes.cancel()
         await asyncio.gather(nodes, return_exceptions=True)
     wrong = []
-    if sight.verdict is None or sight.verdict.kind is not Kind.RELEASE:
+    if sight.verdict is None or sight.verdict.kind is not VerdictKind.RELEASE:
         wrong.append(f"gang {TRAIN} was not released: {sight.started}/{plan.size} pods started")
     if sight.early:
         wrong.append(f"gang {TRAIN}: {sight.early} main containers ran before all pods had started")
@@ -95,7 +95,7 @@ async def _train(plan: Plan, its: Stage, screen: Screen) -> list[str]:
     return wrong
 
 
-def _tell_release(sight: Sight, screen: Screen) -> None:
+def _tell_release(sight: GangProgress, screen: Display) -> None:
     latency = (_latency(sight) or 0.0) * 1000
     when = "before" if latency < 0 else f"{latency:.0f} ms after"
     spread = (sight.mains_at or 0.0) - (sight.decided_at or 0.0)
@@ -104,7 +104,7 @@ def _tell_release(sight: Sight, screen: Screen) -> None:
     screen.say(f"   {sight.patched} of {len(sight.pods)} pods were patched; to the others the gate stream was enough.")
 
 
-async def _stuck(plan: Plan, its: Stage, screen: Screen) -> list[str]:
+async def _stuck(plan: GangPlan, its: GangEnvironment, screen: Display) -> list[str]:
     """The gang that cannot start."""
     sight = its.watcher.sights[STUCK]
     screen.say()
@@ -113,7 +113,7 @@ async def _stuck(plan: Plan, its: Stage, screen: Screen) -> list[str]:
         await its.cluster.client.create(JOBSETS, plan.stuck(), NAMESPACE)
         await its.watcher.until(lambda: _over(sight), plan.timeout + plan.patience)
     message = sight.verdict.message if sight.verdict else ""
-    if sight.verdict is None or sight.verdict.kind is not Kind.TIMEOUT:
+    if sight.verdict is None or sight.verdict.kind is not VerdictKind.TIMEOUT:
         return [f"gang {STUCK} did not time out: {message or 'no verdict'}"]
     wrong = [f"gang {STUCK}: the verdict does not name {slot}: {message}" for slot in MISSING if slot not in message]
     if not _over(sight):
@@ -127,7 +127,7 @@ async def _stuck(plan: Plan, its: Stage, screen: Screen) -> list[str]:
     return wrong
 
 
-def _over(sight: Sight) -> bool:
+def _over(sight: GangProgress) -> bool:
     """The JobSet has failed and says why, and barriers have obeyed."""
     if sight.jobset is None or sight.jobset.condition is None:
         return False
@@ -135,7 +135,7 @@ def _over(sight: Sight) -> bool:
     return told and sight.jobset.finished and sight.failed > 0
 
 
-async def _nodes(plan: Plan, its: Stage) -> None:
+async def _nodes(plan: GangPlan, its: GangEnvironment) -> None:
     clock = asyncio.get_running_loop()
     began = clock.time()
     for after, nodes in plan.waves():
@@ -144,20 +144,20 @@ async def _nodes(plan: Plan, its: Stage) -> None:
             await its.cluster.kubelets.add_node(node)
 
 
-def _latency(sight: Sight) -> float | None:
+def _latency(sight: GangProgress) -> float | None:
     if sight.verdict is None or sight.decided_at is None or sight.last_start_at is None:
         return None
     return sight.decided_at - sight.last_start_at
 
 
-def _facts(sights: Sequence[Sight], seconds: float) -> Facts:
+def _facts(sights: Sequence[GangProgress], seconds: float) -> GangDemoResult:
     kinds = [sight.verdict.kind for sight in sights if sight.verdict is not None]
     latency = next((_latency(sight) for sight in sights if sight.name == TRAIN), None)
-    return Facts(
+    return GangDemoResult(
         gangs=len(sights),
         pods=sum(sight.expected for sight in sights),
-        released=kinds.count(Kind.RELEASE),
-        timed_out=kinds.count(Kind.TIMEOUT),
+        released=kinds.count(VerdictKind.RELEASE),
+        timed_out=kinds.count(VerdictKind.TIMEOUT),
         seconds=round(seconds, 2),
         decision_latency_seconds=None if latency is None else round(latency, 4),
         patched=sum(sight.patched for sight in sights if sight.name == TRAIN),

@@ -7,7 +7,7 @@ from typing import Any, Final
 
 from jobset_gate import names
 from jobset_gate.sim import manifests
-from jobset_gate.sim.kubelet import Behaviour, Node, Trouble, Where
+from jobset_gate.sim.kubelet import Behaviour, FakeNode, PodFault, PodMatch
 
 NAMESPACE: Final = "default"
 TRAIN: Final = "train"
@@ -26,17 +26,17 @@ _PATIENCE: Final = 30.0
 BEHAVIOUR: Final = Behaviour(sandbox_seconds=0.2, pull_seconds=0.2, init_seconds=0.2, spread=0.4)
 """Kubelets in a hurry, but a ConfigMap takes a minute to reach a pod, as it does in a cluster."""
 
-STUCK_NODES: Final = tuple(Node(f"cpu-{number}", pods=4, labels={_POOL: STUCK}) for number in range(3))
+STUCK_NODES: Final = tuple(FakeNode(f"cpu-{number}", pods=4, labels={_POOL: STUCK}) for number in range(3))
 TROUBLES: Final = (
-    Trouble(Where(f"{STUCK}-*", replicated_job="workers", job_index=0, index=2), image_pull_backoff=_FETCH),
-    Trouble(Where(f"{STUCK}-*", replicated_job="workers", job_index=1, index=1), unschedulable=_NO_GPU),
+    PodFault(PodMatch(f"{STUCK}-*", replicated_job="workers", job_index=0, index=2), image_pull_backoff=_FETCH),
+    PodFault(PodMatch(f"{STUCK}-*", replicated_job="workers", job_index=1, index=1), unschedulable=_NO_GPU),
 )
 MISSING: Final = ("workers-0/2", "workers-1/1")
 """The slots of those troubles, as a verdict names them."""
 
 
 @dataclass(frozen=True, slots=True)
-class Plan:
+class GangPlan:
     """How large and how long the demo is."""
 
     jobs: int = 3
@@ -59,7 +59,7 @@ class Plan:
         """Seconds after which a gang's story is given up."""
         return self.seconds + self.size / 20 + _PATIENCE
 
-    def waves(self) -> Iterator[tuple[float, list[Node]]]:
+    def waves(self) -> Iterator[tuple[float, list[FakeNode]]]:
         """The nodes of the first gang: (seconds after its creation, nodes)."""
         ready = 0
         for number, part in enumerate(_WAVES):
@@ -68,7 +68,7 @@ class Plan:
             count = math.ceil(room / _LARGEST_NODE)
             sizes = (room // count + (index < room % count) for index in range(count))
             nodes = [
-                Node(f"gpu-{number}-{index}", pods=size, labels={_POOL: TRAIN}) for index, size in enumerate(sizes)
+                FakeNode(f"gpu-{number}-{index}", pods=size, labels={_POOL: TRAIN}) for index, size in enumerate(sizes)
             ]
             yield self.seconds * number / (len(_WAVES) - 1), nodes
 

@@ -17,7 +17,7 @@ _NARROW: Final = 60
 """Columns below which the counts get shorter names."""
 
 
-class Shown(Protocol):
+class ProgressRow(Protocol):
     """What a bar needs to know of what it shows."""
 
     @property
@@ -37,10 +37,10 @@ class Shown(Protocol):
         """The numbers beside it."""
 
 
-Row = TypeVar("Row", bound=Shown)
+Row = TypeVar("Row", bound=ProgressRow)
 
 
-class Screen(Protocol):
+class Display(Protocol):
     """Says things and shows how the pods of a gang get on."""
 
     def say(self, text: str = "") -> None:
@@ -52,13 +52,13 @@ class Screen(Protocol):
         """Shows what `look` gives for as long as the block runs, and once more at its end; `line`: all of it in one."""
 
 
-def screen_for(stream: TextIO, speed: float = 1.0) -> Screen:
+def display_for(stream: TextIO, speed: float = 1.0) -> Display:
     """The right one for where this goes. `speed`: seconds of the loop's time in one of the reader's."""
     terminal = stream.isatty() and os.environ.get("TERM") not in ("dumb", "unknown")
-    return Bars(stream, speed) if terminal else Lines(stream)
+    return BarDisplay(stream, speed) if terminal else PlainDisplay(stream)
 
 
-class Lines:
+class PlainDisplay:
     """Plain lines: no colour, no cursor movements, one line of progress a second if there is any."""
 
     def __init__(self, stream: TextIO) -> None:
@@ -85,7 +85,7 @@ class Lines:
             yield
 
 
-class Bars:
+class BarDisplay:
     """A bar for each row, drawn by rich; it minds NO_COLOR."""
 
     def __init__(self, stream: TextIO, speed: float = 1.0) -> None:

@@ -7,10 +7,10 @@ from collections.abc import AsyncIterator
 from dataclasses import dataclass
 from pathlib import Path
 
-from controllers.manager import Manager, Options
+from controllers.manager import Manager, ManagerOptions
 from jobset_gate.cli.demo.scenario import BEHAVIOUR, NAMESPACE, STUCK, STUCK_NODES, TRAIN, TROUBLES
-from jobset_gate.cli.demo.watching import Watcher
-from jobset_gate.cli.exits import Failed
+from jobset_gate.cli.demo.watching import GangWatcher
+from jobset_gate.cli.exits import CommandError
 from jobset_gate.cli.serving import files, registration
 from jobset_gate.kube import crd
 from jobset_gate.kube.client import Client
@@ -21,27 +21,27 @@ from webhook.server import serve
 
 
 @dataclass(frozen=True, slots=True)
-class Stage:
+class GangEnvironment:
     """Everything set up."""
 
     cluster: EmbeddedCluster
     manager: Manager
-    watcher: Watcher
+    watcher: GangWatcher
     door: str
     """The webhook's URL."""
 
 
 @contextlib.asynccontextmanager
-async def stage() -> AsyncIterator[Stage]:
+async def gang_environment() -> AsyncIterator[GangEnvironment]:
     """Set up, and taken down at the end whatever happens: no port stays open."""
-    files.open_many()  # a crowd of barriers holds its requests open, at both ends in this process
+    files.raise_limit()  # a crowd of barriers holds its requests open, at both ends in this process
     async with contextlib.AsyncExitStack() as stack:
         cluster = await stack.enter_async_context(EmbeddedCluster(nodes=STUCK_NODES, behaviour=BEHAVIOUR))
         for trouble in TROUBLES:
-            cluster.kubelets.trouble(trouble)
+            cluster.kubelets.inject_fault(trouble)
         client = await stack.enter_async_context(Client(cluster.access, user_agent="demo"))
-        await crd.extend(client)
-        manager = Manager(cluster.access, Options(namespace=NAMESPACE, identity="demo", port=0, stream_port=0))
+        await crd.extend_crd(client)
+        manager = Manager(cluster.access, ManagerOptions(namespace=NAMESPACE, identity="demo", port=0, stream_port=0))
         await stack.enter_async_context(_kept_running(manager))
         bundle = selfsigned.make()
         folder = stack.enter_context(tempfile.TemporaryDirectory(prefix="jobset-gate-"))
@@ -49,10 +49,10 @@ async def stage() -> AsyncIterator[Stage]:
         door = await serve(told, tls=bundle.write(Path(folder)))
         stack.push_async_callback(door.stop)
         await registration.register(client, told.groups, url=door.url, ca_bundle=bundle.ca_bundle)
-        watcher = await stack.enter_async_context(Watcher(client, (TRAIN, STUCK), NAMESPACE))
+        watcher = await stack.enter_async_context(GangWatcher(client, (TRAIN, STUCK), NAMESPACE))
         # First of all the others come to rest: what a crowd of pods still has to say would delay everything else.
-        stack.push_async_callback(cluster.actors.rest)
-        yield Stage(cluster, manager, watcher, door.url)
+        stack.push_async_callback(cluster.actors.stop_controllers)
+        yield GangEnvironment(cluster, manager, watcher, door.url)
 
 
 @contextlib.asynccontextmanager
@@ -63,7 +63,7 @@ async def _kept_running(manager: Manager) -> AsyncIterator[None]:
     try:
         await asyncio.wait((work, streaming), return_when=asyncio.FIRST_COMPLETED)
         if work.done():
-            raise Failed("the controller did not start") from work.exception()
+            raise CommandError("the controller did not start") from work.exception()
         yield
     finally:
         streaming.cancel()

@@ -9,14 +9,14 @@ from jobset_gate import names, read, wire
 from jobset_gate.kube.client import Client
 from jobset_gate.kube.informer import Informer
 from jobset_gate.kube.resources import CONFIGMAPS, JOBSETS, PODS
-from jobset_gate.kube.store import Change
-from jobset_gate.model import GateSeen, JobSetSeen, PodSeen, Stage, Verdict
+from jobset_gate.kube.store import ObjectChange
+from jobset_gate.model import BarrierStage, ConfigMapSeen, JobSetSeen, PodSeen, Verdict
 
 _NUMBERS: Final = ("expected", "started", "held", "running", "failed")
 
 
 @dataclass(frozen=True, slots=True)
-class Row:
+class JobRow:
     """The pods of one Job, counted."""
 
     name: str
@@ -39,16 +39,16 @@ class Row:
         return f"{self.started}/{self.expected} started, {self.held} held, {self.running} running{failed}"
 
 
-def line(rows: Sequence[Row]) -> str:
+def line(rows: Sequence[JobRow]) -> str:
     """All Jobs in one line."""
     if not rows:
         return ""
-    total = Row("", *(sum(getattr(row, name) for row in rows) for name in _NUMBERS))
+    total = JobRow("", *(sum(getattr(row, name) for row in rows) for name in _NUMBERS))
     return f"{total.counts} ({', '.join(f'{row.name} {row.started}/{row.expected}' for row in rows)})"
 
 
 @dataclass(slots=True)
-class Sight:
+class GangProgress:
     """What was seen of one gang so far. Times are of the event loop's clock, in seconds."""
 
     name: str
@@ -80,14 +80,14 @@ class Sight:
     @property
     def failed(self) -> int:
         """Pods whose barrier has ended them."""
-        return sum(pod.stage is Stage.FAILED for pod in self.pods.values())
+        return sum(pod.stage is BarrierStage.FAILED for pod in self.pods.values())
 
     @property
     def patched(self) -> int:
         """Pods that carry their verdict as an annotation."""
         return sum(bool(pod.verdict) for pod in self.pods.values())
 
-    def rows(self) -> list[Row]:
+    def rows(self) -> list[JobRow]:
         """One for each Job."""
         if self.jobset is None:
             return []
@@ -97,23 +97,23 @@ class Sight:
             for number in range(job.replicas)
         ]
 
-    def _row(self, job: str, number: int, expected: int) -> Row:
+    def _row(self, job: str, number: int, expected: int) -> JobRow:
         pods = [pod for pod in self.pods.values() if (pod.replicated_job, pod.job_index) == (job, number)]
-        return Row(
+        return JobRow(
             name=f"{job}-{number}",
             expected=expected,
-            started=sum(pod.stage is not Stage.WAITING for pod in pods),
-            held=sum(pod.stage is Stage.RUNNING for pod in pods),
+            started=sum(pod.stage is not BarrierStage.WAITING for pod in pods),
+            held=sum(pod.stage is BarrierStage.RUNNING for pod in pods),
             running=sum(pod.main_since is not None for pod in pods),
-            failed=sum(pod.stage is Stage.FAILED for pod in pods),
+            failed=sum(pod.stage is BarrierStage.FAILED for pod in pods),
         )
 
 
-class Watcher:
+class GangWatcher:
     """`async with Watcher(client, gangs) as watcher`: `watcher.sights` grow while it runs."""
 
     def __init__(self, client: Client, gangs: tuple[str, ...], namespace: str) -> None:
-        self.sights = {name: Sight(name) for name in gangs}
+        self.sights = {name: GangProgress(name) for name in gangs}
         self._changed = asyncio.Event()
         gated, ours = f"{names.GATED}={names.GATED_VALUE}", f"{names.GATE}={names.GATE_VALUE}"
         self._informers = (
@@ -131,7 +131,7 @@ class Watcher:
                 client,
                 CONFIGMAPS,
                 wire=wire.ConfigMap,
-                convert=read.gate,
+                convert=read.config_map,
                 handler=self._gate,
                 namespace=namespace,
                 label_selector=ours,
@@ -165,13 +165,13 @@ class Watcher:
             return False
         return True
 
-    def _jobset(self, change: Change[JobSetSeen]) -> None:
+    def _jobset(self, change: ObjectChange[JobSetSeen]) -> None:
         sight = self.sights.get(change.key[1])
         if sight is not None:
             sight.jobset = change.new
             self._changed.set()
 
-    def _pod(self, change: Change[PodSeen]) -> None:
+    def _pod(self, change: ObjectChange[PodSeen]) -> None:
         pod = change.new or change.old
         sight = self.sights.get(pod.gang) if pod else None
         if pod is None or sight is None:
@@ -188,7 +188,7 @@ class Watcher:
             sight.early += sight.verdict is None and sight.started < sight.expected
         self._changed.set()
 
-    def _gate(self, change: Change[GateSeen]) -> None:
+    def _gate(self, change: ObjectChange[ConfigMapSeen]) -> None:
         sight = self.sights.get(change.new.gang) if change.new else None
         if sight is None or change.new is None or change.new.verdict is None or sight.verdict is not None:
             return

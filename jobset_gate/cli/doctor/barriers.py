@@ -4,21 +4,21 @@ import time
 from typing import Final
 
 from jobset_gate.cli.doctor.findings import Finding, error, ok
-from jobset_gate.cli.doctor.patient import Patient
-from jobset_gate.explain import State, explain
+from jobset_gate.cli.doctor.patient import ClusterReader
+from jobset_gate.explain import GangState, explain_gang
 
 MOST: Final = 5
 _REMEDY: Final = "delete and create them again now that the webhook is there: a gate cannot be added to a JobSet"
 
 
-async def check(patient: Patient) -> list[Finding]:
+async def check(patient: ClusterReader) -> list[Finding]:
     """Those that are neither finished nor bypassed."""
     now = time.time()
     found = [it for it in await patient.gangs() if it.seen is not None]
     bare = [
         f"{it.namespace}/{it.name}"
         for it in found
-        if it.seen is not None and explain(it.seen, now, blind=it.blind).state is State.GATE_MISSING
+        if it.seen is not None and explain_gang(it.seen, now, pods_forbidden=it.blind).state is GangState.GATE_MISSING
     ]
     if bare:
         what = f"{len(bare)} of {len(found)} gangs have no barrier"

@@ -7,10 +7,10 @@ from typing import Final
 from cryptography import x509
 
 from jobset_gate.cli.doctor.findings import Finding, error, ok, warning
-from jobset_gate.cli.doctor.patient import Patient
-from jobset_gate.cli.doctor.registrations import Found, ours
+from jobset_gate.cli.doctor.patient import ClusterReader
+from jobset_gate.cli.doctor.registrations import FoundWebhook, ours
 from jobset_gate.kube.resources import SECRETS
-from jobset_gate.template import Json, dig, mapping
+from jobset_gate.template import Json, as_map, nested
 from webhook.ca_secret import contents
 from webhook.pem import certificates
 
@@ -20,27 +20,27 @@ _SERVICE: Final = "-webhook"
 _RENEW: Final = "restart the webhook's Deployment and read its log; with cert-manager see its Certificate"
 
 
-async def bundles(patient: Patient) -> list[Finding]:
+async def bundles(patient: ClusterReader) -> list[Finding]:
     """What stands in caBundle."""
     now = datetime.now(UTC)
     return [judged(name, bundle(hook), now) for name, hook in await _trusting(patient)]
 
 
-async def secret(patient: Patient) -> list[Finding]:
+async def secret(patient: ClusterReader) -> list[Finding]:
     """Whether the CA that we keep ourselves is the one that is trusted."""
     found: list[Finding] = []
     for one in await _trusting(patient):
-        if (place := _place(dig(one[1], "clientConfig", "service"))) is None:
+        if (place := _place(nested(one[1], "clientConfig", "service"))) is None:
             continue
-        kept = await patient.one(SECRETS, place[1], place[0])
-        stored = contents(mapping(dig(kept, "data")))
+        kept = await patient.get_object(SECRETS, place[1], place[0])
+        stored = contents(as_map(nested(kept, "data")))
         if stored is not None:  # else the certificate is somebody else's to keep
             found.append(_compared("/".join(place), stored.signers[0].certificate, one))
     return found
 
 
-async def _trusting(patient: Patient) -> list[Found]:
-    return [one for one in await ours(patient) if dig(one[1], "clientConfig", "caBundle")]
+async def _trusting(patient: ClusterReader) -> list[FoundWebhook]:
+    return [one for one in await ours(patient) if nested(one[1], "clientConfig", "caBundle")]
 
 
 def judged(name: str, trusted: tuple[x509.Certificate, ...], now: datetime) -> Finding:
@@ -62,7 +62,7 @@ def judged(name: str, trusted: tuple[x509.Certificate, ...], now: datetime) -> F
     return ok(f"the CA that {name} trusts is valid", told)
 
 
-def _compared(secret: str, signing: x509.Certificate, trusting: Found) -> Finding:
+def _compared(secret: str, signing: x509.Certificate, trusting: FoundWebhook) -> Finding:
     name, hook = trusting
     if signing in bundle(hook):
         return ok(f"{name} trusts the CA of Secret {secret}")
@@ -72,7 +72,7 @@ def _compared(secret: str, signing: x509.Certificate, trusting: Found) -> Findin
 
 def _place(service: object) -> tuple[str, str] | None:
     """The Secret beside a Service that the chart has made."""
-    namespace, name = dig(service, "namespace"), dig(service, "name")
+    namespace, name = nested(service, "namespace"), nested(service, "name")
     if not isinstance(namespace, str) or not isinstance(name, str) or not name.endswith(_SERVICE):
         return None
     return namespace, name.removesuffix(_SERVICE) + "-ca"
@@ -80,7 +80,7 @@ def _place(service: object) -> tuple[str, str] | None:
 
 def bundle(hook: Json) -> tuple[x509.Certificate, ...]:
     """What a webhook's caBundle holds, as far as it can be read."""
-    text = dig(hook, "clientConfig", "caBundle")
+    text = nested(hook, "clientConfig", "caBundle")
     try:
         return certificates(b64decode(text)) if isinstance(text, str) else ()
     except ValueError:

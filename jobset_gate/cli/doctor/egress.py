@@ -5,10 +5,10 @@ from dataclasses import dataclass
 from enum import StrEnum
 from typing import Any
 
-from jobset_gate.template import Json, dig, items, mapping
+from jobset_gate.template import Json, as_list, as_map, nested
 
 
-class Way(StrEnum):
+class Egress(StrEnum):
     """Whether it is open."""
 
     OPEN = "open"
@@ -18,7 +18,7 @@ class Way(StrEnum):
 
 
 @dataclass(frozen=True, slots=True)
-class Place:
+class Destination:
     """Where to: the namespace with its labels, and the port. Labels of its pods: None if they are not known."""
 
     namespace: Mapping[str, str]
@@ -28,65 +28,67 @@ class Place:
     """In the namespace of who asks."""
 
 
-def way(policies: Iterable[Json], labels: Mapping[str, str], place: Place) -> tuple[Way, tuple[str, ...]]:
+def egress_to(
+    policies: Iterable[Json], labels: Mapping[str, str], place: Destination
+) -> tuple[Egress, tuple[str, ...]]:
     """Whether pods with these labels get there, and the names of the policies that rule it."""
-    ruling = [it for it in policies if _rules_egress(it) and matches(dig(it, "spec", "podSelector"), labels)]
-    told = tuple(str(dig(it, "metadata", "name")) for it in ruling)
-    ways = {_rule(mapping(rule), place) for it in ruling for rule in items(dig(it, "spec", "egress"))}
-    if not ruling or Way.OPEN in ways:
-        return Way.OPEN, told
-    return (Way.UNCERTAIN if Way.UNCERTAIN in ways else Way.CLOSED), told
+    ruling = [it for it in policies if _rules_egress(it) and matches(nested(it, "spec", "podSelector"), labels)]
+    told = tuple(str(nested(it, "metadata", "name")) for it in ruling)
+    ways = {_rule(as_map(rule), place) for it in ruling for rule in as_list(nested(it, "spec", "egress"))}
+    if not ruling or Egress.OPEN in ways:
+        return Egress.OPEN, told
+    return (Egress.UNCERTAIN if Egress.UNCERTAIN in ways else Egress.CLOSED), told
 
 
 def matches(selector: Any, labels: Mapping[str, str]) -> bool:
     """A label selector; an empty one matches everything."""
-    wanted = mapping(mapping(selector).get("matchLabels"))
+    wanted = as_map(as_map(selector).get("matchLabels"))
     return all(labels.get(key) == value for key, value in wanted.items()) and all(
-        _holds(mapping(it), labels) for it in items(mapping(selector).get("matchExpressions"))
+        _holds(as_map(it), labels) for it in as_list(as_map(selector).get("matchExpressions"))
     )
 
 
 def _rules_egress(policy: Json) -> bool:
     """Without types it rules egress if it has a rule for it."""
-    types = items(dig(policy, "spec", "policyTypes"))
-    return "Egress" in types or (not types and bool(items(dig(policy, "spec", "egress"))))
+    types = as_list(nested(policy, "spec", "policyTypes"))
+    return "Egress" in types or (not types and bool(as_list(nested(policy, "spec", "egress"))))
 
 
-def _rule(rule: Json, place: Place) -> Way:
-    ports = [_port(mapping(it), place.port) for it in items(rule.get("ports"))] or [Way.OPEN]
-    peers = [_peer(mapping(it), place) for it in items(rule.get("to"))] or [Way.OPEN]
+def _rule(rule: Json, place: Destination) -> Egress:
+    ports = [_port(as_map(it), place.port) for it in as_list(rule.get("ports"))] or [Egress.OPEN]
+    peers = [_peer(as_map(it), place) for it in as_list(rule.get("to"))] or [Egress.OPEN]
     both = {_best(ports), _best(peers)}
-    if Way.CLOSED in both:
-        return Way.CLOSED
-    return Way.UNCERTAIN if Way.UNCERTAIN in both else Way.OPEN
+    if Egress.CLOSED in both:
+        return Egress.CLOSED
+    return Egress.UNCERTAIN if Egress.UNCERTAIN in both else Egress.OPEN
 
 
-def _best(ways: list[Way]) -> Way:
-    return next(it for it in (Way.OPEN, Way.UNCERTAIN, Way.CLOSED) if it in ways)
+def _best(ways: list[Egress]) -> Egress:
+    return next(it for it in (Egress.OPEN, Egress.UNCERTAIN, Egress.CLOSED) if it in ways)
 
 
-def _port(port: Json, wanted: int) -> Way:
+def _port(port: Json, wanted: int) -> Egress:
     if port.get("protocol", "TCP") != "TCP":
-        return Way.CLOSED
+        return Egress.CLOSED
     first, last = port.get("port"), port.get("endPort")
     if first is None:
-        return Way.OPEN
+        return Egress.OPEN
     if isinstance(first, str):
-        return Way.UNCERTAIN
-    return Way.OPEN if first <= wanted <= (last or first) else Way.CLOSED
+        return Egress.UNCERTAIN
+    return Egress.OPEN if first <= wanted <= (last or first) else Egress.CLOSED
 
 
-def _peer(peer: Json, place: Place) -> Way:
+def _peer(peer: Json, place: Destination) -> Egress:
     if "ipBlock" in peer:
-        return Way.OPEN if _everywhere(mapping(peer["ipBlock"])) else Way.UNCERTAIN
+        return Egress.OPEN if _everywhere(as_map(peer["ipBlock"])) else Egress.UNCERTAIN
     there = matches(peer["namespaceSelector"], place.namespace) if "namespaceSelector" in peer else place.own
     if not there:
-        return Way.CLOSED
-    if not mapping(peer.get("podSelector")):
-        return Way.OPEN
+        return Egress.CLOSED
+    if not as_map(peer.get("podSelector")):
+        return Egress.OPEN
     if place.pods is None:
-        return Way.UNCERTAIN
-    return Way.OPEN if matches(peer["podSelector"], place.pods) else Way.CLOSED
+        return Egress.UNCERTAIN
+    return Egress.OPEN if matches(peer["podSelector"], place.pods) else Egress.CLOSED
 
 
 def _everywhere(block: Json) -> bool:
@@ -94,7 +96,7 @@ def _everywhere(block: Json) -> bool:
 
 
 def _holds(expression: Json, labels: Mapping[str, str]) -> bool:
-    value, values = labels.get(str(expression.get("key"))), items(expression.get("values"))
+    value, values = labels.get(str(expression.get("key"))), as_list(expression.get("values"))
     match expression.get("operator"):
         case "In":
             return value in values

@@ -2,13 +2,13 @@
 
 from jobset_gate import crd_schema, names
 from jobset_gate.cli.doctor.findings import Finding, error, ok, warning
-from jobset_gate.cli.doctor.patient import Patient
+from jobset_gate.cli.doctor.patient import ClusterReader
 from jobset_gate.kube.resources import CRDS
 
 
-async def check(patient: Patient) -> list[Finding]:
+async def check(patient: ClusterReader) -> list[Finding]:
     """Is JobSet there, and does it keep the field?"""
-    crd = await patient.one(CRDS, crd_schema.CRD_NAME)
+    crd = await patient.get_object(CRDS, crd_schema.CRD_NAME)
     place = f"spec.{names.CONFIG_FIELD}"
     if crd is None:
         return [

@@ -5,7 +5,7 @@ from dataclasses import dataclass
 from enum import StrEnum
 
 
-class Level(StrEnum):
+class FindingLevel(StrEnum):
     """How bad it is."""
 
     OK = "ok"
@@ -19,7 +19,7 @@ class Level(StrEnum):
 class Finding:
     """One thing that was looked at."""
 
-    level: Level
+    level: FindingLevel
     what: str
     why: str = ""
     remedy: str = ""
@@ -27,24 +27,24 @@ class Finding:
 
 def ok(what: str, why: str = "") -> Finding:
     """As it should be."""
-    return Finding(Level.OK, what, why)
+    return Finding(FindingLevel.OK, what, why)
 
 
 def warning(what: str, why: str, remedy: str) -> Finding:
     """It works, and not as well as it could."""
-    return Finding(Level.WARNING, what, why, remedy)
+    return Finding(FindingLevel.WARNING, what, why, remedy)
 
 
 def error(what: str, why: str, remedy: str) -> Finding:
     """Gangs are not held, or not released."""
-    return Finding(Level.ERROR, what, why, remedy)
+    return Finding(FindingLevel.ERROR, what, why, remedy)
 
 
 def unknown(what: str, why: str, remedy: str) -> Finding:
     """Not seen."""
-    return Finding(Level.UNKNOWN, what, why, remedy)
+    return Finding(FindingLevel.UNKNOWN, what, why, remedy)
 
 
 def healthy(findings: Iterable[Finding]) -> bool:
     """Whether nothing is worse than a warning."""
-    return all(it.level is not Level.ERROR for it in findings)
+    return all(it.level is not FindingLevel.ERROR for it in findings)

@@ -3,7 +3,7 @@
 from typing import Final
 
 from jobset_gate import names
-from jobset_gate.cli.doctor.patient import Patient
+from jobset_gate.cli.doctor.patient import ClusterReader
 from jobset_gate.cli.groups.deployed import LABELS
 from jobset_gate.kube.resources import DEPLOYMENTS
 from jobset_gate.template import Json
@@ -11,11 +11,11 @@ from jobset_gate.template import Json
 WEBHOOK: Final = f"app.kubernetes.io/name={names.PROGRAM},app.kubernetes.io/component=webhook"
 
 
-async def controllers(patient: Patient) -> list[Json]:
+async def controllers(patient: ClusterReader) -> list[Json]:
     """Usually one. Raises Unseen."""
-    return await patient.all(DEPLOYMENTS, labels=LABELS)
+    return await patient.list_objects(DEPLOYMENTS, labels=LABELS)
 
 
-async def doors(patient: Patient) -> list[Json]:
+async def webhooks(patient: ClusterReader) -> list[Json]:
     """Those of the webhook; usually one. Raises Unseen."""
-    return await patient.all(DEPLOYMENTS, labels=WEBHOOK)
+    return await patient.list_objects(DEPLOYMENTS, labels=WEBHOOK)

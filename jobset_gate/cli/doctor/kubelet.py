@@ -4,10 +4,10 @@ import re
 from typing import Final
 
 from jobset_gate.cli.doctor.findings import Finding, ok, unknown, warning
-from jobset_gate.cli.doctor.patient import Patient, Unseen
+from jobset_gate.cli.doctor.patient import ClusterReader, NotReadable
 from jobset_gate.kube.errors import KubeError
 from jobset_gate.kube.resources import NODES
-from jobset_gate.template import dig
+from jobset_gate.template import nested
 
 USUAL: Final = 60.0
 _UNITS: Final = {"h": 3600.0, "m": 60.0, "s": 1.0, "ms": 0.001}
@@ -15,13 +15,13 @@ _WHAT: Final = "how often kubelets look at their pods"
 _REMEDY: Final = "look for syncFrequency in the kubelets' configuration; the usual value is 1m"
 
 
-async def check(patient: Patient) -> list[Finding]:
+async def check(patient: ClusterReader) -> list[Finding]:
     """Asked of one node, and only where the API server passes the question on."""
-    for node in await patient.all(NODES):
-        path = f"/api/v1/nodes/{dig(node, 'metadata', 'name')}/proxy/configz"
+    for node in await patient.list_objects(NODES):
+        path = f"/api/v1/nodes/{nested(node, 'metadata', 'name')}/proxy/configz"
         try:
-            told = dig(await patient.document(path, "configz"), "kubeletconfig", "syncFrequency")
-        except Unseen as no:
+            told = nested(await patient.document(path, "configz"), "kubeletconfig", "syncFrequency")
+        except NotReadable as no:
             return [unknown(_WHAT, str(no), _REMEDY)]
         except KubeError:
             told = None

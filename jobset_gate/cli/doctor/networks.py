@@ -7,19 +7,19 @@ from urllib.parse import urlsplit
 
 from jobset_gate import names
 from jobset_gate.cli.doctor import egress
-from jobset_gate.cli.doctor.egress import Place, Way
+from jobset_gate.cli.doctor.egress import Destination, Egress
 from jobset_gate.cli.doctor.findings import Finding, ok, unknown, warning
 from jobset_gate.cli.doctor.installed import controllers
-from jobset_gate.cli.doctor.patient import Patient, Unseen
-from jobset_gate.cli.looking.sights import Sight
+from jobset_gate.cli.doctor.patient import ClusterReader, NotReadable
+from jobset_gate.cli.looking.sights import FetchedJobSet
 from jobset_gate.kube.resources import NAMESPACES, NETWORK_POLICIES
-from jobset_gate.template import Json, dig, items, mapping, replicated_jobs
+from jobset_gate.template import Json, as_list, as_map, nested, replicated_jobs
 
 _NAME: Final = "kubernetes.io/metadata.name"
 
 
 @dataclass(frozen=True, slots=True)
-class Asker:
+class StreamClient:
     """Pods of one replicatedJob, and the gate stream they ask."""
 
     namespace: str
@@ -29,60 +29,60 @@ class Asker:
     port: int
 
     @property
-    def there(self) -> str:
+    def service_namespace(self) -> str:
         """The namespace of the gate stream's Service; "" if its name does not tell."""
         parts = self.host.split(".")
         return parts[1] if len(parts) > 1 and (len(parts) == 2 or parts[2] == "svc") else ""
 
 
-async def check(patient: Patient) -> list[Finding]:
+async def check(patient: ClusterReader) -> list[Finding]:
     """Per namespace and the policies that close the way."""
     askers = list(_askers(await patient.gangs()))
-    found: dict[tuple[str, Way, tuple[str, ...]], set[str]] = {}
+    found: dict[tuple[str, Egress, tuple[str, ...]], set[str]] = {}
     for it in askers:
-        policies = await patient.all(NETWORK_POLICIES, it.namespace)
-        told, ruling = egress.way(policies, dict(it.labels), await _place(patient, it))
-        if told is not Way.OPEN:
+        policies = await patient.list_objects(NETWORK_POLICIES, it.namespace)
+        told, ruling = egress.egress_to(policies, dict(it.labels), await _place(patient, it))
+        if told is not Egress.OPEN:
             found.setdefault((it.namespace, told, ruling), set()).add(it.jobset)
     if askers and not found:
         return [ok("no NetworkPolicy keeps gated pods from the gate stream")]
     return [_told(namespace, told, ruling, gangs) for (namespace, told, ruling), gangs in sorted(found.items())]
 
 
-def _told(namespace: str, told: Way, ruling: Iterable[str], gangs: set[str]) -> Finding:
+def _told(namespace: str, told: Egress, ruling: Iterable[str], gangs: set[str]) -> Finding:
     policies = ", ".join(sorted(ruling))
     remedy = "allow egress to the controller's pods at the gate stream's port (and to DNS)"
     count = f"{len(gangs)} gang{'' if len(gangs) == 1 else 's'}"
-    if told is Way.UNCERTAIN:
+    if told is Egress.UNCERTAIN:
         what = f"whether the pods of {count} in namespace {namespace} reach the gate stream"
         return unknown(what, f"the NetworkPolicies {policies} allow addresses or names that do not tell", remedy)
     what = f"NetworkPolicies keep the pods of {count} in namespace {namespace} from the gate stream"
     return warning(what, f"{policies}: these pods hear of the release from their kubelet, up to minutes later", remedy)
 
 
-async def _place(patient: Patient, asker: Asker) -> Place:
-    where = asker.there
+async def _place(patient: ClusterReader, asker: StreamClient) -> Destination:
+    where = asker.service_namespace
     labels = {_NAME: where}
     try:
-        labels |= mapping(dig(await patient.one(NAMESPACES, where), "metadata", "labels")) if where else {}
+        labels |= as_map(nested(await patient.get_object(NAMESPACES, where), "metadata", "labels")) if where else {}
         pods = await _pods(patient, where)
-    except Unseen:
+    except NotReadable:
         pods = None  # its name is known all the same
-    return Place(labels, pods, asker.port, own=where == asker.namespace)
+    return Destination(labels, pods, asker.port, own=where == asker.namespace)
 
 
-async def _pods(patient: Patient, namespace: str) -> Json | None:
+async def _pods(patient: ClusterReader, namespace: str) -> Json | None:
     """The labels of the controller's pods there."""
     for one in await controllers(patient):
-        if dig(one, "metadata", "namespace") == namespace:
-            return mapping(dig(one, "spec", "template", "metadata", "labels"))
+        if nested(one, "metadata", "namespace") == namespace:
+            return as_map(nested(one, "spec", "template", "metadata", "labels"))
     return None
 
 
-def _askers(sights: Iterable[Sight]) -> Iterator[Asker]:
+def _askers(sights: Iterable[FetchedJobSet]) -> Iterator[StreamClient]:
     for sight in sights:
         for job in replicated_jobs(sight.stored):
-            url = urlsplit(_stream(job.listed("initContainers")))
+            url = urlsplit(_stream(job.spec_list("initContainers")))
             if not url.hostname:
                 continue
             labels = job.labels[1] | {
@@ -90,14 +90,14 @@ def _askers(sights: Iterable[Sight]) -> Iterator[Asker]:
                 names.JS_NAME: sight.name,
                 names.JS_REPLICATED_JOB: job.name,
             }
-            yield Asker(sight.namespace, sight.name, tuple(sorted(labels.items())), url.hostname, url.port or 80)
+            yield StreamClient(sight.namespace, sight.name, tuple(sorted(labels.items())), url.hostname, url.port or 80)
 
 
 def _stream(inits: Iterable[object]) -> str:
     """The URL that the barrier asks; "" for none."""
     for one in inits:
-        if dig(one, "name") == names.BARRIER_CONTAINER:
-            for variable in items(dig(one, "env")):
-                if dig(variable, "name") == names.ENV_STREAM:
-                    return str(dig(variable, "value") or "")
+        if nested(one, "name") == names.BARRIER_CONTAINER:
+            for variable in as_list(nested(one, "env")):
+                if nested(variable, "name") == names.ENV_STREAM:
+                    return str(nested(variable, "value") or "")
     return ""

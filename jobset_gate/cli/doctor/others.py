@@ -5,9 +5,9 @@ from typing import Final
 
 from jobset_gate import names
 from jobset_gate.cli.doctor.findings import Finding, ok, warning
-from jobset_gate.cli.doctor.patient import Patient
+from jobset_gate.cli.doctor.patient import ClusterReader
 from jobset_gate.kube.resources import DEPLOYMENTS, MUTATING_WEBHOOKS, PODS
-from jobset_gate.template import Json, dig, items
+from jobset_gate.template import Json, as_list, nested
 from webhook.pod_registration import POD_HOOK
 
 KNOWN: Final = {
@@ -25,22 +25,24 @@ CLAIMED: Final = (*KEYS, names.ALIBABA_MINIMUM, names.KEP24_NAME, names.KOORDINA
 _APART: Final = "let each pod name one scheduler, and keep groups.schedulerNames and groups.ways to what is ours"
 
 
-async def schedulers(patient: Patient) -> list[Finding]:
+async def schedulers(patient: ClusterReader) -> list[Finding]:
     """Deployments of schedulers that place groups themselves."""
-    found = [(who, one) for one in await patient.all(DEPLOYMENTS) if (who := _scheduler(one))]
+    found = [(who, one) for one in await patient.list_objects(DEPLOYMENTS) if (who := _scheduler(one))]
     why = "it reads the same labels and annotations as we do"
     return [warning(f"{who} runs here ({_place(one)})", why, _APART) for who, one in found] or [
         ok("no other scheduler of groups is deployed")
     ]
 
 
-async def pods(patient: Patient) -> list[Finding]:
+async def pods(patient: ClusterReader) -> list[Finding]:
     """Pods that name a group, and another scheduler than the usual one."""
     await patient.gangs()  # it finds out which namespaces may be looked at
     found: dict[str, str] = {}
     for key in KEYS:
-        for pod in await patient.all(PODS, patient.namespace, labels=key):
-            found[str(dig(pod, "metadata", "uid"))] = str(dig(pod, "spec", "schedulerName") or names.DEFAULT_SCHEDULER)
+        for pod in await patient.list_objects(PODS, patient.namespace, labels=key):
+            found[str(nested(pod, "metadata", "uid"))] = str(
+                nested(pod, "spec", "schedulerName") or names.DEFAULT_SCHEDULER
+            )
     others = Counter(it for it in found.values() if it != names.DEFAULT_SCHEDULER)
     why = "they are ours only where groups.schedulerNames has that scheduler"
     return [
@@ -49,13 +51,13 @@ async def pods(patient: Patient) -> list[Finding]:
     ]
 
 
-async def webhooks(patient: Patient) -> list[Finding]:
+async def webhooks(patient: ClusterReader) -> list[Finding]:
     """Mutating webhooks for pods that bear one of these names, or pick pods by the same keys."""
     found: list[Finding] = []
-    for one in await patient.all(MUTATING_WEBHOOKS):
-        name = str(dig(one, "metadata", "name"))
-        who = _who(" ".join([name, *(str(dig(it, "name")) for it in items(one.get("webhooks")))]))
-        if not any("pods" in items(dig(rule, "resources")) for rule in _rules(one)):
+    for one in await patient.list_objects(MUTATING_WEBHOOKS):
+        name = str(nested(one, "metadata", "name"))
+        who = _who(" ".join([name, *(str(nested(it, "name")) for it in as_list(one.get("webhooks")))]))
+        if not any("pods" in as_list(nested(rule, "resources")) for rule in _rules(one)):
             continue
         if who:
             why = f"{who} may change the group, the scheduler or the gates of pods after us"
@@ -68,19 +70,19 @@ async def webhooks(patient: Patient) -> list[Finding]:
 
 def _claimed(configuration: Json) -> list[str]:
     """The keys of groups by which somebody else's webhooks pick what is sent to them."""
-    theirs = [it for it in items(configuration.get("webhooks")) if dig(it, "name") != POD_HOOK]
-    words = str([[dig(it, "objectSelector"), dig(it, "matchConditions")] for it in theirs])
+    theirs = [it for it in as_list(configuration.get("webhooks")) if nested(it, "name") != POD_HOOK]
+    words = str([[nested(it, "objectSelector"), nested(it, "matchConditions")] for it in theirs])
     return [key for key in CLAIMED if key in words]
 
 
 def _rules(configuration: Json) -> list[Json]:
-    return [rule for it in items(configuration.get("webhooks")) for rule in items(dig(it, "rules"))]
+    return [rule for it in as_list(configuration.get("webhooks")) for rule in as_list(nested(it, "rules"))]
 
 
 def _scheduler(deployment: Json) -> str:
     """Whose scheduler it is; "" for anything else, such as the rest of the same project."""
-    images = (str(dig(it, "image")) for it in items(dig(deployment, "spec", "template", "spec", "containers")))
-    told = [str(dig(deployment, "metadata", "name")), *images]
+    images = (str(nested(it, "image")) for it in as_list(nested(deployment, "spec", "template", "spec", "containers")))
+    told = [str(nested(deployment, "metadata", "name")), *images]
     return _who(" ".join(told)) if any("scheduler" in it for it in told) else ""
 
 
@@ -89,4 +91,4 @@ def _who(told: str) -> str:
 
 
 def _place(deployment: Json) -> str:
-    return f"{dig(deployment, 'metadata', 'namespace')}/{dig(deployment, 'metadata', 'name')}"
+    return f"{nested(deployment, 'metadata', 'namespace')}/{nested(deployment, 'metadata', 'name')}"

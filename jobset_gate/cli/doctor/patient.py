@@ -8,14 +8,14 @@ from typing import Any, TypeVar
 import msgspec
 from typing_extensions import override
 
-from jobset_gate.cli.exits import Failed
+from jobset_gate.cli.exits import CommandError
 from jobset_gate.cli.looking import gangs
-from jobset_gate.cli.looking.rights import Rights, refused
-from jobset_gate.cli.looking.sights import Sight
+from jobset_gate.cli.looking.rights import Permissions, forbidden_text
+from jobset_gate.cli.looking.sights import FetchedJobSet
 from jobset_gate.errors import JobsetGateError
 from jobset_gate.kube.client import Client
 from jobset_gate.kube.errors import Forbidden, NotFound
-from jobset_gate.kube.listwatch import Scope, pages
+from jobset_gate.kube.listwatch import ListScope, list_pages
 from jobset_gate.kube.resources import JOBSETS, Resource
 from jobset_gate.template import Json
 
@@ -23,12 +23,12 @@ PAGE = 500
 T = TypeVar("T")
 
 
-class Unseen(JobsetGateError):
+class NotReadable(JobsetGateError):
     """What a check needs may not be read; the message says which right is missing."""
 
 
 @dataclass(frozen=True, slots=True)
-class Document(Resource):
+class RawPath(Resource):
     """A document of the API server that is no object, under a path of its own."""
 
     at: str = ""
@@ -40,48 +40,50 @@ class Document(Resource):
 
 
 @dataclass(slots=True)
-class Patient:
+class ClusterReader:
     """`namespace` None: gangs of all namespaces are looked at; `home` is where dry runs are made."""
 
     client: Client
     namespace: str | None
-    home: str
-    rights: Rights = field(default_factory=Rights)
+    dry_run_namespace: str
+    rights: Permissions = field(default_factory=Permissions)
     """Those that were missing when gangs were looked for."""
     _known: dict[Any, asyncio.Task[Any]] = field(default_factory=dict)
 
-    async def all(self, resource: Resource, namespace: str | None = None, labels: str = "") -> list[Json]:
+    async def list_objects(self, resource: Resource, namespace: str | None = None, labels: str = "") -> list[Json]:
         """The objects of that kind; none where the API server does not know the kind. Raises Unseen."""
         return await self._once((resource, namespace, labels), self._list(resource, namespace, labels))
 
-    async def one(self, resource: Resource, name: str, namespace: str | None = None) -> Json | None:
+    async def get_object(self, resource: Resource, name: str, namespace: str | None = None) -> Json | None:
         """One object; None if it is not there. Raises Unseen."""
         return await self._once((resource, namespace, name, "get"), self._get(resource, name, namespace))
 
     async def document(self, path: str, name: str) -> Json | None:
         """What the API server says there; None if it has nothing. Raises Unseen."""
         try:
-            return await self.client.get(Document("", "", name, "", at=path), name)
+            return await self.client.get(RawPath("", "", name, "", at=path), name)
         except NotFound:
             return None
         except Forbidden as no:
-            raise Unseen(f"cannot get {path}: {no.message}") from no
+            raise NotReadable(f"cannot get {path}: {no.message}") from no
 
-    async def gangs(self) -> list[Sight]:
+    async def gangs(self) -> list[FetchedJobSet]:
         """Those of the namespaces that are looked at, with their Jobs and pods as far as they may be read."""
         return await self._once("gangs", self._gangs())
 
-    async def _gangs(self) -> list[Sight]:
+    async def _gangs(self) -> list[FetchedJobSet]:
         try:
-            return await gangs.gangs(self.client, self.namespace, self.rights)
-        except Failed as no:
+            return await gangs.fetch_jobsets(self.client, self.namespace, self.rights)
+        except CommandError as no:
             if isinstance(no.__cause__, NotFound):
                 return []
             if self.namespace is not None:
-                raise Unseen(str(no)) from no
-        self.rights = Rights()
-        self.rights.lacks("list", JOBSETS, None, f"only gangs of namespace {self.home} were looked at")
-        self.namespace = self.home
+                raise NotReadable(str(no)) from no
+        self.rights = Permissions()
+        self.rights.add_missing(
+            "list", JOBSETS, None, f"only gangs of namespace {self.dry_run_namespace} were looked at"
+        )
+        self.namespace = self.dry_run_namespace
         return await self._gangs()
 
     async def _once(self, key: Any, wanted: Coroutine[Any, Any, T]) -> T:
@@ -96,12 +98,12 @@ class Patient:
     async def _list(self, resource: Resource, namespace: str | None, labels: str) -> list[Json]:
         found: list[Json] = []
         try:
-            async for items, _ in pages(self.client, Scope(resource, namespace, labels), PAGE):
+            async for items, _ in list_pages(self.client, ListScope(resource, namespace, labels), PAGE):
                 found += [msgspec.json.decode(it) for it in items]
         except NotFound:
             return []
         except Forbidden as no:
-            raise Unseen(refused("list", resource, namespace)) from no
+            raise NotReadable(forbidden_text("list", resource, namespace)) from no
         return found
 
     async def _get(self, resource: Resource, name: str, namespace: str | None) -> Json | None:
@@ -110,4 +112,4 @@ class Patient:
         except NotFound:
             return None
         except Forbidden as no:
-            raise Unseen(f"{refused('get', resource, namespace)} ({name})") from no
+            raise NotReadable(f"{forbidden_text('get', resource, namespace)} ({name})") from no

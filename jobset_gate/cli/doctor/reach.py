@@ -7,11 +7,11 @@ from typing import Any, Final
 from jobset_gate import names
 from jobset_gate.cli.doctor.egress import matches
 from jobset_gate.cli.doctor.findings import Finding, error, ok, unknown
-from jobset_gate.cli.doctor.patient import Patient, Unseen
-from jobset_gate.cli.doctor.registrations import Found, for_jobsets, for_pods
+from jobset_gate.cli.doctor.patient import ClusterReader, NotReadable
+from jobset_gate.cli.doctor.registrations import FoundWebhook, for_jobsets, for_pods
 from jobset_gate.kube.errors import ApiError, NotFound
 from jobset_gate.kube.resources import JOBSETS, NAMESPACES, PODS, Resource
-from jobset_gate.template import Json, dig, items, mapping, replicated_jobs
+from jobset_gate.template import Json, as_list, as_map, nested, replicated_jobs
 from webhook.registration import MUTATING_HOOK, VALIDATING_HOOK
 
 _CALLING: Final = re.compile(r'failed calling webhook "([^"]+)"')
@@ -33,7 +33,7 @@ _WAYS: Final[tuple[tuple[str, str, dict[str, str]], ...]] = (
 """Where a pod names its group, by which key, and what it has to say besides."""
 
 
-async def good(patient: Patient) -> list[Finding]:
+async def good(patient: ClusterReader) -> list[Finding]:
     """A gated JobSet comes back with its barrier; the validating webhook was asked on the way."""
     what = "a gated JobSet gets its barrier"
     if await exempt(patient, await _hooks(patient)):
@@ -43,15 +43,15 @@ async def good(patient: Patient) -> list[Finding]:
     except NotFound:
         return []  # there are no JobSets, which another check says
     except ApiError as no:
-        return [_refused(what, no, patient.home)]
-    templates = [items(dig(job.pod_spec, "initContainers")) for job in replicated_jobs(made)]
-    if all(any(dig(it, "name") == names.BARRIER_CONTAINER for it in inits) for inits in templates):
-        return [ok(what, f"in namespace {patient.home}, by a dry run")]
-    why = f"for namespace {patient.home} API servers do not ask our webhook, or do without its answer"
+        return [_refused(what, no, patient.dry_run_namespace)]
+    templates = [as_list(nested(job.pod_spec, "initContainers")) for job in replicated_jobs(made)]
+    if all(any(nested(it, "name") == names.BARRIER_CONTAINER for it in inits) for inits in templates):
+        return [ok(what, f"in namespace {patient.dry_run_namespace}, by a dry run")]
+    why = f"for namespace {patient.dry_run_namespace} API servers do not ask our webhook, or do without its answer"
     return [error("a gated JobSet gets no barrier", why, _LOOK)]
 
 
-async def bad(patient: Patient) -> list[Finding]:
+async def bad(patient: ClusterReader) -> list[Finding]:
     """Wrong settings are refused, by us."""
     what = "wrong settings of a gate are refused"
     if await exempt(patient, await _hooks(patient)):
@@ -64,12 +64,12 @@ async def bad(patient: Patient) -> list[Finding]:
         hook = _DENIED.search(no.message)
         if hook and hook[1] in (MUTATING_HOOK, VALIDATING_HOOK):
             return [ok(what, f"by the webhook {hook[1]}: it is reached and trusted")]
-        return [_refused(what, no, patient.home)]
-    why = f"for namespace {patient.home} API servers do not ask our webhook, or do without its answer"
+        return [_refused(what, no, patient.dry_run_namespace)]
+    why = f"for namespace {patient.dry_run_namespace} API servers do not ask our webhook, or do without its answer"
     return [error("wrong settings of a gate are not refused", why, _LOOK)]
 
 
-async def pod(patient: Patient) -> list[Finding]:
+async def pod(patient: ClusterReader) -> list[Finding]:
     """A pod of a group comes back held."""
     hooks = await for_pods(patient)
     if not hooks:
@@ -77,22 +77,22 @@ async def pod(patient: Patient) -> list[Finding]:
     what = "a pod of a group is held"
     if await exempt(patient, hooks):
         return [_exempted(what, patient)]
-    body = member(" ".join(str(dig(it, "expression")) for it in items(hooks[0][1].get("matchConditions"))))
+    body = member(" ".join(str(nested(it, "expression")) for it in as_list(hooks[0][1].get("matchConditions"))))
     try:
         made = await _tried(patient, PODS, body)
     except ApiError as no:
-        return [_refused(what, no, patient.home)]
-    if any(dig(it, "name") == names.GANG_GATE for it in items(dig(made, "spec", "schedulingGates"))):
-        return [ok(what, f"in namespace {patient.home}, by a dry run")]
-    why = f"for namespace {patient.home} API servers do not ask our webhook, or do without its answer"
+        return [_refused(what, no, patient.dry_run_namespace)]
+    if any(nested(it, "name") == names.POD_GROUP_GATE for it in as_list(nested(made, "spec", "schedulingGates"))):
+        return [ok(what, f"in namespace {patient.dry_run_namespace}, by a dry run")]
+    why = f"for namespace {patient.dry_run_namespace} API servers do not ask our webhook, or do without its answer"
     return [error("a pod of a group is not held", why, _LOOK)]
 
 
-async def exempt(patient: Patient, hooks: list[Found]) -> bool:
+async def exempt(patient: ClusterReader, hooks: list[FoundWebhook]) -> bool:
     """Whether none of these webhooks, if there are any, is for the namespace of the dry runs."""
-    labels = {"kubernetes.io/metadata.name": patient.home}
-    with suppress(Unseen):
-        labels |= mapping(dig(await patient.one(NAMESPACES, patient.home), "metadata", "labels"))
+    labels = {"kubernetes.io/metadata.name": patient.dry_run_namespace}
+    with suppress(NotReadable):
+        labels |= as_map(nested(await patient.get_object(NAMESPACES, patient.dry_run_namespace), "metadata", "labels"))
     return bool(hooks) and not any(matches(it.get("namespaceSelector"), labels) for _, it in hooks)
 
 
@@ -105,20 +105,20 @@ def member(conditions: str) -> Json:
     return {"metadata": {"name": _NAME, holder: {key: _NAME, **more}}, "spec": spec}
 
 
-async def _hooks(patient: Patient) -> list[Found]:
+async def _hooks(patient: ClusterReader) -> list[FoundWebhook]:
     """Those for JobSets; none where they may not be seen."""
-    with suppress(Unseen):
+    with suppress(NotReadable):
         return await for_jobsets(patient)
     return []
 
 
-def _exempted(what: str, patient: Patient) -> Finding:
-    return unknown(f"whether {what}", f"namespace {patient.home} is exempt from our webhooks", _ELSEWHERE)
+def _exempted(what: str, patient: ClusterReader) -> Finding:
+    return unknown(f"whether {what}", f"namespace {patient.dry_run_namespace} is exempt from our webhooks", _ELSEWHERE)
 
 
-async def _tried(patient: Patient, resource: Resource, body: Json) -> Json:
+async def _tried(patient: ClusterReader, resource: Resource, body: Json) -> Json:
     """Not repeated: a webhook that does not answer takes its time already."""
-    return await patient.client.impatient().create(resource, body, patient.home, dry_run=True)
+    return await patient.client.without_retries().create(resource, body, patient.dry_run_namespace, dry_run=True)
 
 
 def _refused(what: str, no: ApiError, namespace: str) -> Finding:

@@ -4,20 +4,20 @@ from typing import Final
 
 from jobset_gate import names
 from jobset_gate.cli.doctor.findings import Finding, error, ok, warning
-from jobset_gate.cli.doctor.patient import Patient
+from jobset_gate.cli.doctor.patient import ClusterReader
 from jobset_gate.kube.resources import MUTATING_WEBHOOKS, VALIDATING_WEBHOOKS, Resource
-from jobset_gate.template import Json, dig, items, mapping
+from jobset_gate.template import Json, as_list, as_map, nested
 from webhook.pod_registration import POD_HOOK
 from webhook.registration import MUTATING, MUTATING_HOOK, VALIDATING, VALIDATING_HOOK
 
-Found = tuple[str, Json]
+FoundWebhook = tuple[str, Json]
 """The configuration's name, and our webhook in it."""
 
 KEPT: Final = ((MUTATING_WEBHOOKS, MUTATING_HOOK, MUTATING), (VALIDATING_WEBHOOKS, VALIDATING_HOOK, VALIDATING))
 _INSTALL: Final = "install or repair jobset-gate: `helm upgrade --install` makes it anew"
 
 
-async def check(patient: Patient) -> list[Finding]:
+async def check(patient: ClusterReader) -> list[Finding]:
     """Those for JobSets, and that for pods of groups."""
     found: list[Finding] = []
     for resource, hook, name in KEPT:
@@ -35,34 +35,34 @@ async def check(patient: Patient) -> list[Finding]:
     return found
 
 
-async def for_pods(patient: Patient) -> list[Found]:
+async def for_pods(patient: ClusterReader) -> list[FoundWebhook]:
     """Those by which pods of groups are held."""
     return await _hooks(patient, MUTATING_WEBHOOKS, POD_HOOK)
 
 
-async def for_jobsets(patient: Patient) -> list[Found]:
+async def for_jobsets(patient: ClusterReader) -> list[FoundWebhook]:
     """Those to which JobSets are sent."""
     return [it for resource, hook, _ in KEPT for it in await _hooks(patient, resource, hook)]
 
 
-async def ours(patient: Patient) -> list[Found]:
+async def ours(patient: ClusterReader) -> list[FoundWebhook]:
     """All of them."""
     return await for_jobsets(patient) + await for_pods(patient)
 
 
-async def _hooks(patient: Patient, resource: Resource, hook: str) -> list[Found]:
+async def _hooks(patient: ClusterReader, resource: Resource, hook: str) -> list[FoundWebhook]:
     """By the webhook's name: that of the configuration may have something appended."""
     return [
-        (str(dig(one, "metadata", "name")), mapping(it))
-        for one in await patient.all(resource)
-        for it in items(one.get("webhooks"))
-        if dig(it, "name") == hook
+        (str(nested(one, "metadata", "name")), as_map(it))
+        for one in await patient.list_objects(resource)
+        for it in as_list(one.get("webhooks"))
+        if nested(it, "name") == hook
     ]
 
 
-def _judged(resource: Resource, found: Found) -> Finding:
+def _judged(resource: Resource, found: FoundWebhook) -> Finding:
     name, hook = found
-    if not dig(hook, "clientConfig", "caBundle"):
+    if not nested(hook, "clientConfig", "caBundle"):
         why = "API servers trust nobody there, so every gated JobSet or pod of a group is refused"
         remedy = "see whether the webhook's pods run: they write it; or cert-manager, if that keeps the certificate"
         return error(f"{resource.kind} {name} has no caBundle", why, remedy)

@@ -6,7 +6,7 @@ from collections.abc import Awaitable, Callable, Sequence
 from dataclasses import dataclass, replace
 from typing import Final
 
-from jobset_gate.cli.caller import Caller
+from jobset_gate.cli.caller import Invocation
 from jobset_gate.cli.doctor import (
     access,
     barriers,
@@ -25,17 +25,17 @@ from jobset_gate.cli.doctor import (
     versions,
 )
 from jobset_gate.cli.doctor.findings import Finding, healthy, unknown
-from jobset_gate.cli.doctor.patient import Patient, Unseen
+from jobset_gate.cli.doctor.patient import ClusterReader, NotReadable
 from jobset_gate.cli.doctor.telling import document, text
 from jobset_gate.cli.documents.writing import to_json, to_yaml
-from jobset_gate.cli.exits import Exit
+from jobset_gate.cli.exits import ExitCode
 from jobset_gate.cli.telling import looks, output
-from jobset_gate.cli.telling.forms import Form
+from jobset_gate.cli.telling.forms import TextFormat
 from jobset_gate.kube import access as ways
 from jobset_gate.kube.client import Client
-from jobset_gate.kube.errors import ApiError, BadAnswer, Unauthorized
+from jobset_gate.kube.errors import ApiError, InvalidResponse, Unauthorized
 
-Check = Callable[[Patient], Awaitable[list[Finding]]]
+Check = Callable[[ClusterReader], Awaitable[list[Finding]]]
 CHECKS: Final[tuple[tuple[str, Check], ...]] = (
     ("Kubernetes' version", versions.kubernetes),
     ("JobSet's version", versions.jobset),
@@ -65,51 +65,51 @@ NATIVE: Final[tuple[str, Check]] = ("whether the scheduler places native gangs",
 
 
 @dataclass(frozen=True, slots=True)
-class Wanted:
+class DoctorOptions:
     """What the command line asks for."""
 
     namespace: str | None = None
-    output: Form = Form.TEXT
+    output: TextFormat = TextFormat.TEXT
     native: bool = False
     kubeconfig: str | None = None
     context: str | None = None
     program: str = "kubectl jobset-gate"
 
 
-async def run(wanted: Wanted) -> Exit:
+async def run(wanted: DoctorOptions) -> ExitCode:
     """Prints the findings; an error among them is one of the command."""
-    reached = await ways.discover(wanted.kubeconfig, wanted.context)
+    reached = await ways.load_access(wanted.kubeconfig, wanted.context)
     checks = [*CHECKS, *([NATIVE] if wanted.native else [])]
     async with Client(reached) as client:
-        found = await findings(Patient(client, wanted.namespace, wanted.namespace or reached.namespace), checks)
-    caller = Caller(wanted.program, wanted.kubeconfig, wanted.context, wanted.namespace)
-    told = [replace(it, why=caller.text(it.why), remedy=caller.text(it.remedy)) for it in found]
+        found = await findings(ClusterReader(client, wanted.namespace, wanted.namespace or reached.namespace), checks)
+    caller = Invocation(wanted.program, wanted.kubeconfig, wanted.context, wanted.namespace)
+    told = [replace(it, why=caller.rewrite_commands(it.why), remedy=caller.rewrite_commands(it.remedy)) for it in found]
     _tell(told, wanted.output)
-    return Exit.OK if healthy(found) else Exit.ERROR
+    return ExitCode.OK if healthy(found) else ExitCode.ERROR
 
 
-def _tell(found: Sequence[Finding], form: Form) -> None:
-    if form is Form.TEXT:
-        look = looks.of(sys.stdout)
+def _tell(found: Sequence[Finding], form: TextFormat) -> None:
+    if form is TextFormat.TEXT:
+        look = looks.style_of(sys.stdout)
         output.out(text(found, look), look)
     else:
-        output.document((to_json if form is Form.JSON else to_yaml)([document(found)]))
+        output.document((to_json if form is TextFormat.JSON else to_yaml)([document(found)]))
 
 
-async def findings(patient: Patient, checks: Sequence[tuple[str, Check]] = CHECKS) -> list[Finding]:
+async def findings(patient: ClusterReader, checks: Sequence[tuple[str, Check]] = CHECKS) -> list[Finding]:
     """Of all checks. Raises Unreachable where nobody answers at all, Unauthorized where nobody knows who asks."""
     async with asyncio.TaskGroup() as together:
         tasks = [together.create_task(_one(patient, *each)) for each in checks]
     return [it for task in tasks for it in task.result()]
 
 
-async def _one(patient: Patient, about: str, check: Check) -> list[Finding]:
+async def _one(patient: ClusterReader, about: str, check: Check) -> list[Finding]:
     """What one of them cannot see keeps none of the others."""
     try:
         return await check(patient)
-    except Unseen as lost:
+    except NotReadable as lost:
         return [unknown(about, str(lost), "run it as somebody who may")]
     except Unauthorized:
         raise
-    except (ApiError, BadAnswer) as problem:
+    except (ApiError, InvalidResponse) as problem:
         return [unknown(about, str(problem), "try again, and look into the API server's log")]

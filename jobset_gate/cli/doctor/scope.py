@@ -1,10 +1,10 @@
 """Which gangs could be looked at, and what of them could not."""
 
 from jobset_gate.cli.doctor.findings import Finding, ok, unknown
-from jobset_gate.cli.doctor.patient import Patient
+from jobset_gate.cli.doctor.patient import ClusterReader
 
 
-async def check(patient: Patient) -> list[Finding]:
+async def check(patient: ClusterReader) -> list[Finding]:
     """Their number, and the rights that were missing."""
     found = await patient.gangs()
     where = f"namespace {patient.namespace}" if patient.namespace else "all namespaces"

@@ -10,37 +10,37 @@ from typing import Final
 from cryptography import x509
 
 from jobset_gate.cli.doctor.findings import Finding, error, ok, unknown, warning
-from jobset_gate.cli.doctor.installed import doors
-from jobset_gate.cli.doctor.patient import Patient, Unseen
+from jobset_gate.cli.doctor.installed import webhooks
+from jobset_gate.cli.doctor.patient import ClusterReader, NotReadable
 from jobset_gate.kube.resources import SECRETS
-from jobset_gate.template import dig, items
+from jobset_gate.template import as_list, nested
 from webhook.pem import certificates
 
 SOON: Final = timedelta(days=7)
 _REMEDY: Final = "with cert-manager see its Certificate; otherwise write a new one into the Secret"
 
 
-async def check(patient: Patient) -> list[Finding]:
+async def check(patient: ClusterReader) -> list[Finding]:
     """Nothing to say where the webhook has its certificates from itself."""
     found: list[Finding] = []
-    for deployment in await doors(patient):
-        namespace = str(dig(deployment, "metadata", "namespace"))
-        for volume in items(dig(deployment, "spec", "template", "spec", "volumes")):
-            name = dig(volume, "secret", "secretName")
+    for deployment in await webhooks(patient):
+        namespace = str(nested(deployment, "metadata", "namespace"))
+        for volume in as_list(nested(deployment, "spec", "template", "spec", "volumes")):
+            name = nested(volume, "secret", "secretName")
             if isinstance(name, str):
                 found.append(await _found(patient, name, namespace))
     return found
 
 
-async def _found(patient: Patient, name: str, namespace: str) -> Finding:
+async def _found(patient: ClusterReader, name: str, namespace: str) -> Finding:
     what = f"the webhook's certificate in Secret {namespace}/{name}"
     try:
-        secret = await patient.one(SECRETS, name, namespace)
-    except Unseen as no:
+        secret = await patient.get_object(SECRETS, name, namespace)
+    except NotReadable as no:
         return unknown(what, str(no), "ask somebody who may how long it is valid")
     if secret is None:
         return error(f"{what} is missing", "the webhook's pods cannot start without it", _REMEDY)
-    text = dig(secret, "data", "tls.crt")
+    text = nested(secret, "data", "tls.crt")
     try:
         leaf = next(iter(certificates(b64decode(text))), None) if isinstance(text, str) else None
     except ValueError:

@@ -6,15 +6,20 @@ from collections.abc import Sequence
 from typing import Any, Final
 
 from jobset_gate import terminal_text
-from jobset_gate.cli.doctor.findings import Finding, Level
-from jobset_gate.cli.telling.looks import Look
+from jobset_gate.cli.doctor.findings import Finding, FindingLevel
+from jobset_gate.cli.telling.looks import TerminalStyle
 
-_STYLES: Final = {Level.OK: "good", Level.WARNING: "wait", Level.ERROR: "bad", Level.UNKNOWN: "dim"}
-_WIDTH: Final = max(len(it) for it in Level) + 2
-_WORST_FIRST: Final = (Level.ERROR, Level.WARNING, Level.UNKNOWN, Level.OK)
+_STYLES: Final = {
+    FindingLevel.OK: "good",
+    FindingLevel.WARNING: "wait",
+    FindingLevel.ERROR: "bad",
+    FindingLevel.UNKNOWN: "dim",
+}
+_WIDTH: Final = max(len(it) for it in FindingLevel) + 2
+_WORST_FIRST: Final = (FindingLevel.ERROR, FindingLevel.WARNING, FindingLevel.UNKNOWN, FindingLevel.OK)
 
 
-def text(findings: Sequence[Finding], look: Look) -> str:
+def text(findings: Sequence[Finding], look: TerminalStyle) -> str:
     """One paragraph for each, and how many there are of each level."""
     lines = [line for it in findings for line in _lines(it, look)]
     counts = Counter(it.level for it in findings)
@@ -31,7 +36,7 @@ def document(findings: Sequence[Finding]) -> dict[str, Any]:
     }
 
 
-def _lines(finding: Finding, look: Look) -> list[str]:
+def _lines(finding: Finding, look: TerminalStyle) -> list[str]:
     told = _flat(finding.what) + (f": {_flat(finding.why)}" if finding.why else "")
     remedy = [f"Remedy: {_flat(finding.remedy)}"] if finding.remedy else []
     first, *rest = [line for it in (told, *remedy) for line in _wrapped(it, look)]
@@ -39,7 +44,7 @@ def _lines(finding: Finding, look: Look) -> list[str]:
     return [level + first, *(" " * _WIDTH + line for line in rest)]
 
 
-def _wrapped(line: str, look: Look) -> list[str]:
+def _wrapped(line: str, look: TerminalStyle) -> list[str]:
     if look.width is None or look.width <= 2 * _WIDTH:
         return [line]
     return textwrap.wrap(line, look.width - _WIDTH, break_long_words=False, break_on_hyphens=False)
@@ -50,6 +55,6 @@ def _flat(words: str) -> str:
     return terminal_text.line(words)
 
 
-def _count(count: int, level: Level) -> str:
-    plural = "s" if count != 1 and level in (Level.ERROR, Level.WARNING) else ""
+def _count(count: int, level: FindingLevel) -> str:
+    plural = "s" if count != 1 and level in (FindingLevel.ERROR, FindingLevel.WARNING) else ""
     return f"{count} {level}{plural}"

@@ -4,9 +4,9 @@ import re
 from typing import Final
 
 from jobset_gate.cli.doctor.findings import Finding, error, ok, unknown
-from jobset_gate.cli.doctor.patient import Patient
+from jobset_gate.cli.doctor.patient import ClusterReader
 from jobset_gate.kube.resources import DEPLOYMENTS
-from jobset_gate.template import Json, dig, items
+from jobset_gate.template import Json, as_list, nested
 
 KUBERNETES: Final = (1, 30)
 """Webhooks have match conditions from then on."""
@@ -16,7 +16,7 @@ _VERSION: Final = re.compile(r"v?([0-9]+)\.([0-9]+)")
 _IMAGE: Final = re.compile(r"(?:^|/)jobset(?:-controller)?:(v?[0-9][^@]*)")
 
 
-async def kubernetes(patient: Patient) -> list[Finding]:
+async def kubernetes(patient: ClusterReader) -> list[Finding]:
     """The API server's."""
     found = await patient.document("/version", "version") or {}
     told = str(found.get("gitVersion", ""))
@@ -31,9 +31,9 @@ async def kubernetes(patient: Patient) -> list[Finding]:
     return [ok(f"Kubernetes {told}")]
 
 
-async def jobset(patient: Patient) -> list[Finding]:
+async def jobset(patient: ClusterReader) -> list[Finding]:
     """That of JobSet's controller, by the tag of its image."""
-    tags = {tag for one in await patient.all(DEPLOYMENTS) for tag in tags_of(one)}
+    tags = {tag for one in await patient.list_objects(DEPLOYMENTS) for tag in tags_of(one)}
     if not tags:
         why = "no Deployment has an image jobset:VERSION"
         return [unknown("JobSet's version", why, "make sure that JobSet is 0.9 or newer")]
@@ -42,7 +42,7 @@ async def jobset(patient: Patient) -> list[Finding]:
 
 def tags_of(deployment: Json) -> list[str]:
     """The tags of JobSet's image in it."""
-    images = (str(dig(it, "image")) for it in items(dig(deployment, "spec", "template", "spec", "containers")))
+    images = (str(nested(it, "image")) for it in as_list(nested(deployment, "spec", "template", "spec", "containers")))
     return [found[1] for image in images if (found := _IMAGE.search(image))]
 
 

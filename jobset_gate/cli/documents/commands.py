@@ -5,18 +5,18 @@ from typing import Any
 
 from jobset_gate import names, terminal_text
 from jobset_gate.cli.documents import groups
-from jobset_gate.cli.documents.jobsets import Item, Outcome, items, judge, summary
-from jobset_gate.cli.documents.reading import Document, read
+from jobset_gate.cli.documents.jobsets import ManifestObject, WebhookOutcome, items, judge, summary
+from jobset_gate.cli.documents.reading import ManifestDocument, read
 from jobset_gate.cli.documents.writing import to_json, to_yaml
-from jobset_gate.cli.exits import Exit
+from jobset_gate.cli.exits import ExitCode
 from jobset_gate.cli.telling import output
 from jobset_gate.settings import Settings
-from jobset_gate.template import dig
+from jobset_gate.template import nested
 
 UNKNOWN = "neither a JobSet nor part of a group, not looked at"
 
 
-def render(sources: Sequence[str], settings: Settings, *, as_json: bool) -> Exit:
+def render(sources: Sequence[str], settings: Settings, *, as_json: bool) -> ExitCode:
     """Prints all documents with the barrier in each JobSet that asks for one; nothing if any of them is refused."""
     refused = False
     rendered = []
@@ -26,26 +26,26 @@ def render(sources: Sequence[str], settings: Settings, *, as_json: bool) -> Exit
             outcome = judged.get(item.path)
             for line in _complaints(item, outcome):
                 output.err(_one_line(line))
-        refused = refused or any(outcome.violations for outcome in judged.values())
+        refused = refused or any(outcome.field_errors for outcome in judged.values())
         rendered.append(_with(document, judged))
     if refused:
-        return Exit.ERROR
+        return ExitCode.ERROR
     text = to_json(rendered) if as_json else to_yaml(rendered)
     output.document(text)
-    return Exit.OK
+    return ExitCode.OK
 
 
-def validate(sources: Sequence[str], settings: Settings) -> Exit:
+def validate(sources: Sequence[str], settings: Settings) -> ExitCode:
     """Prints a line for each object, or a line for each thing that is wrong with it; then what it can put right."""
-    code = Exit.OK
+    code = ExitCode.OK
     judged = []
     for document in read(sources, split=True):
         for item in items(document):
             outcome = judge(item.value, settings) if item.is_jobset else None
             group = groups.judge(item)
-            wrong = [*_complaints(item, outcome), *groups.complaints(group)]
-            if (outcome is not None and outcome.violations) or group.violations:
-                code = Exit.ERROR
+            wrong = [*_complaints(item, outcome), *groups.format_errors(group)]
+            if (outcome is not None and outcome.field_errors) or group.field_errors:
+                code = ExitCode.ERROR
             else:
                 told = [summary(item.value)] if outcome else []
                 told += group.summaries
@@ -55,12 +55,12 @@ def validate(sources: Sequence[str], settings: Settings) -> Exit:
             judged.append(group)
     for line in groups.between(judged):
         output.out(_one_line(line) + "\n")
-        code = code if groups.WARNING in line else Exit.ERROR
+        code = code if groups.WARNING in line else ExitCode.ERROR
     _print_corrected(judged)
     return code
 
 
-def _print_corrected(judged: Sequence[groups.Judged]) -> None:
+def _print_corrected(judged: Sequence[groups.GroupFindings]) -> None:
     for each in judged:
         if each.corrected is not None:
             about = terminal_text.lines(_one_line(each.item.at()))
@@ -73,19 +73,19 @@ def _one_line(text: str) -> str:
     return text.replace("\n", "\\n").replace("\r", "\\r")
 
 
-def _complaints(item: Item, outcome: Outcome | None) -> Iterator[str]:
+def _complaints(item: ManifestObject, outcome: WebhookOutcome | None) -> Iterator[str]:
     if outcome is None:
-        group = str(dig(item.value, "apiVersion")).partition("/")[0]
-        if group == names.JOBSET_GROUP and dig(item.value, "kind") == "JobSet":
+        group = str(nested(item.value, "apiVersion")).partition("/")[0]
+        if group == names.JOBSET_GROUP and nested(item.value, "kind") == "JobSet":
             yield f"{item.at('apiVersion')}: warning: only {names.JOBSET_API_VERSION} is known"
         return
-    for violation in outcome.violations:
+    for violation in outcome.field_errors:
         yield f"{item.at(violation.path)}: {violation}"
     for warning in outcome.warnings:
         yield f"{item.at(warning.partition(': ')[0])}: warning: {warning}"
 
 
-def _with(document: Document, judged: dict[str, Outcome]) -> Any:
+def _with(document: ManifestDocument, judged: dict[str, WebhookOutcome]) -> Any:
     """The document's value with the JobSets as they would be stored."""
     if "" in judged:
         return judged[""].stored

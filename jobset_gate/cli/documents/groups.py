@@ -4,26 +4,26 @@ from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import Final
 
-from jobset_gate.cli.documents.jobsets import Item
+from jobset_gate.cli.documents.jobsets import ManifestObject
 from jobset_gate.groups import corrections, ganggroups, holders, merge, podgroups, pods
-from jobset_gate.groups.model import Claim, Group, Key, Member, PodGroupSeen
+from jobset_gate.groups.model import Membership, MemberSource, MergedGroup, PodGroupKey, PodGroupSource
 from jobset_gate.template import Json
-from jobset_gate.violation import Fault, Violation
+from jobset_gate.violation import CauseType, FieldError
 
 WARNING: Final = ": warning: "
 _TWICE: Final = "is given twice: an object has one, so here are several objects, to be parted by ---"
 
 
 @dataclass(frozen=True, slots=True)
-class Judged:
+class GroupFindings:
     """What one object says of groups."""
 
-    item: Item
-    violations: tuple[Violation, ...] = ()
+    item: ManifestObject
+    field_errors: tuple[FieldError, ...] = ()
     corrected: Json | None = None
     """The form that an API server takes, where the given one is refused and can be put right."""
-    claims: tuple[Claim, ...] = ()
-    pod_group: PodGroupSeen | None = None
+    claims: tuple[Membership, ...] = ()
+    pod_group: PodGroupSource | None = None
 
     @property
     def summaries(self) -> list[str]:
@@ -33,30 +33,30 @@ class Judged:
         return [f"in group {_named(it.key)} ({it.way})" for it in self.claims]
 
 
-def judge(item: Item) -> Judged:
+def judge(item: ManifestObject) -> GroupFindings:
     """An object of a document; one that has to do with no group has nothing wrong with it."""
-    doubled = (Violation("metadata", None, _TWICE, Fault.DUPLICATE),) if item.document.part else ()
-    if not corrections.concerns(item.value):
-        return Judged(item, doubled)
-    right = corrections.of(item.value)
-    metas = list(holders.metas(right.manifest))
-    claims = tuple(claim for meta in metas if (claim := pods.claim(meta)) is not None)
-    pod_group = podgroups.seen(right.manifest)
+    doubled = (FieldError("metadata", None, _TWICE, CauseType.DUPLICATE),) if item.document.part else ()
+    if not corrections.names_group(item.value):
+        return GroupFindings(item, doubled)
+    right = corrections.correct_manifest(item.value)
+    metas = list(holders.pod_metadata(right.manifest))
+    claims = tuple(claim for meta in metas if (claim := pods.parse_membership(meta)) is not None)
+    pod_group = podgroups.parse_pod_group(right.manifest)
     wrong = [*doubled, *right.problems, *(problem for claim in claims for problem in claim.problems)]
-    wrong += [it for meta in metas if (it := pods.nameless(meta)) is not None]
+    wrong += [it for meta in metas if (it := pods.minimum_without_name(meta)) is not None]
     if pod_group is not None:
         wrong += [*pod_group.problems, *pod_group.noted_problems]
     corrected = right.manifest if doubled or right.problems else None
-    return Judged(item, tuple(wrong), corrected, claims, pod_group)
+    return GroupFindings(item, tuple(wrong), corrected, claims, pod_group)
 
 
-def complaints(judged: Judged) -> Iterator[str]:
+def format_errors(judged: GroupFindings) -> Iterator[str]:
     """A line for each thing that is wrong with one object."""
-    for violation in judged.violations:
+    for violation in judged.field_errors:
         yield f"{judged.item.at(violation.path)}: {violation}"
 
 
-def between(judged: Sequence[Judged]) -> Iterator[str]:
+def between(judged: Sequence[GroupFindings]) -> Iterator[str]:
     """A line for each thing that is wrong with a gang though each of its manifests is right, or doubtful."""
     for each in judged:
         ignored = {key for it in each.claims for key in it.ignored}
@@ -69,7 +69,7 @@ def between(judged: Sequence[Judged]) -> Iterator[str]:
         said = group.pod_group
         known = (*said.problems, *said.noted_problems) if said else ()
         yield from (f"{where}: {it}" for it in group.problems if it not in known)
-        problem = ganggroups.of(group, groups, across_namespaces=True).problem if key.namespace else None
+        problem = ganggroups.gang_group_of(group, groups, across_namespaces=True).problem if key.namespace else None
         if problem is not None:
             yield f"{where}: {problem}"
         if group.lacks_pod_group:
@@ -79,22 +79,22 @@ def between(judged: Sequence[Judged]) -> Iterator[str]:
             yield f"{where}{WARNING}opens together with gangs of other namespaces only where a setting allows it"
 
 
-def _place(item: Item) -> tuple[str, int]:
+def _place(item: ManifestObject) -> tuple[str, int]:
     """The order of objects as they were given."""
     return item.document.source, item.document.number
 
 
-def _merged(keys: Iterable[Key], judged: Sequence[Judged]) -> dict[Key, Group]:
+def _merged(keys: Iterable[PodGroupKey], judged: Sequence[GroupFindings]) -> dict[PodGroupKey, MergedGroup]:
     """Each group of its own members and PodGroups: all for each would cost their product."""
-    members: dict[Key, list[Member]] = {}
-    pod_groups: dict[tuple[str, str], list[PodGroupSeen]] = {}
+    members: dict[PodGroupKey, list[MemberSource]] = {}
+    pod_groups: dict[tuple[str, str], list[PodGroupSource]] = {}
     for it in judged:
         for claim in it.claims:
-            members.setdefault(claim.key, []).append(Member(pod=it.item.title, claim=claim))
+            members.setdefault(claim.key, []).append(MemberSource(pod=it.item.title, claim=claim))
         if it.pod_group is not None:
             pod_groups.setdefault((it.pod_group.namespace, it.pod_group.name), []).append(it.pod_group)
-    return {key: merge.merged(key, members[key], pod_groups.get((key.namespace, key.name), ())) for key in keys}
+    return {key: merge.merge_group(key, members[key], pod_groups.get((key.namespace, key.name), ())) for key in keys}
 
 
-def _named(key: Key) -> str:
+def _named(key: PodGroupKey) -> str:
     return key.path if key.namespace else key.name

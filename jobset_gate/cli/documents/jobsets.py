@@ -5,10 +5,10 @@ from dataclasses import dataclass
 from typing import Any, Final
 
 from jobset_gate import bounds, inject, names, template_rules, validate, warn
-from jobset_gate.cli.documents.reading import Document
+from jobset_gate.cli.documents.reading import ManifestDocument
 from jobset_gate.settings import Settings
-from jobset_gate.template import Json, config_of, dig, targets
-from jobset_gate.violation import Violation
+from jobset_gate.template import Json, config_of, nested, targets
+from jobset_gate.violation import FieldError
 
 STAND_IN: Final = "x" * inject.SUFFIX_LENGTH
 """For the five random characters of a generated name, so that the same manifest gives the same bytes."""
@@ -17,10 +17,10 @@ STAND_IN_TOKEN: Final = "x" * 22
 
 
 @dataclass(frozen=True, slots=True)
-class Item:
+class ManifestObject:
     """One object of a document: the document itself, or an item of a List."""
 
-    document: Document
+    document: ManifestDocument
     path: str
     """Where it stands in the document: "" or "items[3]"."""
     value: Any
@@ -28,14 +28,14 @@ class Item:
     @property
     def is_jobset(self) -> bool:
         """Whether the webhook is ever asked about it."""
-        return (dig(self.value, "apiVersion"), dig(self.value, "kind")) == (names.JOBSET_API_VERSION, "JobSet")
+        return (nested(self.value, "apiVersion"), nested(self.value, "kind")) == (names.JOBSET_API_VERSION, "JobSet")
 
     @property
     def title(self) -> str:
         """`JobSet team/train (document 2)`."""
-        kind, meta = dig(self.value, "kind"), dig(self.value, "metadata")
-        name = dig(meta, "name") or dig(meta, "generateName") or "without a name"
-        namespace = dig(meta, "namespace")
+        kind, meta = nested(self.value, "kind"), nested(self.value, "metadata")
+        name = nested(meta, "name") or nested(meta, "generateName") or "without a name"
+        namespace = nested(meta, "namespace")
         part = f"part {self.document.part}" if self.document.part else ""
         where = ", ".join(it for it in (f"document {self.document.number}", part, self.path) if it)
         return f"{kind or 'object'} {f'{namespace}/' if namespace else ''}{name} ({where})"
@@ -47,42 +47,42 @@ class Item:
 
 
 @dataclass(frozen=True, slots=True)
-class Outcome:
+class WebhookOutcome:
     """What the webhook would say to the creation of a JobSet."""
 
     stored: Json
     """The object as it would be stored; as it came if there are violations."""
-    violations: tuple[Violation, ...] = ()
+    field_errors: tuple[FieldError, ...] = ()
     warnings: tuple[str, ...] = ()
 
 
-def items(document: Document) -> Iterator[Item]:
+def items(document: ManifestDocument) -> Iterator[ManifestObject]:
     """The objects of a document."""
     value = document.value
-    listed = dig(value, "items")
-    if str(dig(value, "kind")).endswith("List") and isinstance(listed, list):
+    listed = nested(value, "items")
+    if str(nested(value, "kind")).endswith("List") and isinstance(listed, list):
         for index, each in enumerate(listed):
-            yield Item(document, f"items[{index}]", each)
+            yield ManifestObject(document, f"items[{index}]", each)
         return
-    yield Item(document, "", value)
+    yield ManifestObject(document, "", value)
 
 
-def judge(jobset: Json, settings: Settings) -> Outcome:
+def judge(jobset: Json, settings: Settings) -> WebhookOutcome:
     """The webhook's answer, offline."""
-    found = _shape(jobset) + validate.violations(jobset, settings=settings)
+    found = _shape(jobset) + validate.field_errors(jobset, settings=settings)
     if found:
-        return Outcome(jobset, tuple(dict.fromkeys(found)))
+        return WebhookOutcome(jobset, tuple(dict.fromkeys(found)))
     prefix = inject.needs_name(jobset)
     name = inject.generated_name(prefix, STAND_IN) if prefix is not None else None
     try:
         stored = inject.injected(jobset, None, settings=settings, generated_name=name, token=STAND_IN_TOKEN).document
     except bounds.PatchTooLarge:
-        return Outcome(jobset, (bounds.patch_too_large(jobset),))
+        return WebhookOutcome(jobset, (bounds.patch_too_large(jobset),))
     warnings = warn.warnings(stored, settings=settings)
     if name is not None and config_of(jobset).present:
         told = f"{names.PROGRAM} completes it in the cluster with five random characters, here as {name}"
         warnings.append(f"metadata.generateName: {told}")
-    return Outcome(stored, warnings=tuple(warnings))
+    return WebhookOutcome(stored, warnings=tuple(warnings))
 
 
 def summary(jobset: Json) -> str:
@@ -92,15 +92,15 @@ def summary(jobset: Json) -> str:
         return "no gate asked for"
     jobs = targets(jobset, config)
     limit = "for ever" if config.timeout is None else f"at most {config.timeout}s"
-    pods = sum(job.expected for job in jobs)
+    pods = sum(job.expected_pods for job in jobs)
     return f"{pods} pods of {', '.join(job.name for job in jobs)} wait for each other, {limit}"
 
 
-def _shape(jobset: Json) -> list[Violation]:
+def _shape(jobset: Json) -> list[FieldError]:
     """What an API server refuses before it asks any webhook."""
     misshapen, meta = template_rules.metadata(jobset), jobset.get("metadata")
     if misshapen:
         return misshapen
-    if not isinstance(dig(meta, "name") or dig(meta, "generateName"), str):
-        return [Violation("metadata.name", dig(meta, "name"), "must be given, or metadata.generateName")]
+    if not isinstance(nested(meta, "name") or nested(meta, "generateName"), str):
+        return [FieldError("metadata.name", nested(meta, "name"), "must be given, or metadata.generateName")]
     return []

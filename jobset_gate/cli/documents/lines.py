@@ -5,14 +5,14 @@ from typing import Final
 
 import yaml
 
-from jobset_gate.violation import at
+from jobset_gate.violation import child_path
 
 _STEP: Final = re.compile(r"\[(\d+)\]|\[([^\]]+)\]|\.?([^.\[\]]+)")
 
 Members = dict[str, tuple[yaml.Node, int]]
 
 
-class Lines:
+class LineNumbers:
     """The lines of one document's fields. A mapping's members are looked up in a table: there may be many of both."""
 
     def __init__(self, root: yaml.Node) -> None:
@@ -49,10 +49,10 @@ def path_at(root: yaml.Node, mark: yaml.Mark | None) -> str:
         if path and _begins(node, mark):
             return path
         if isinstance(node, yaml.SequenceNode):
-            reached += [(entry, at(path, index)) for index, entry in enumerate(node.value)]
+            reached += [(entry, child_path(path, index)) for index, entry in enumerate(node.value)]
         elif isinstance(node, yaml.MappingNode):
             for key, value in node.value:
-                here = at(path, key.value) if isinstance(key, yaml.ScalarNode) else path
+                here = child_path(path, key.value) if isinstance(key, yaml.ScalarNode) else path
                 if _begins(key, mark):
                     return here
                 reached.append((value, here))

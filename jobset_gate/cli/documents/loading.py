@@ -9,7 +9,7 @@ from yaml.constructor import ConstructorError
 
 from jobset_gate.cli.documents import doubles
 from jobset_gate.cli.documents.lines import path_at
-from jobset_gate.cli.documents.scalars import Scalar, meaning
+from jobset_gate.cli.documents.scalars import Scalar, parse_scalar
 from jobset_gate.violation import LONGEST_VALUE
 
 MOST_NODES: Final = 1_000_000
@@ -25,11 +25,11 @@ _TAGS: Final[dict[type, str]] = {
 }
 
 
-class TooLarge(ValueError):
+class TooManyValues(ValueError):
     """The text stands for more values than anybody meant."""
 
 
-class Loader(yaml.SafeLoader):
+class YamlLoader(yaml.SafeLoader):
     """YAML without surprises: JSON's types only, keys are strings, no key twice."""
 
     merged: int = 0
@@ -57,14 +57,14 @@ class Loader(yaml.SafeLoader):
             self.flatten_mapping(source)
             self.merged += len(source.value)
             if self.merged > MOST_NODES:
-                raise TooLarge(f"stands for more than {MOST_NODES} values")
+                raise TooManyValues(f"stands for more than {MOST_NODES} values")
             members += source.value
         node.value = members + kept
 
     def resolve(self, kind: type[yaml.Node], value: str | None, implicit: Any) -> str:
         """The tag of a node without one."""
         if kind is yaml.ScalarNode and implicit[0]:
-            return f"{_TAG}merge" if value == "<<" else _TAGS[type(meaning(value or ""))]
+            return f"{_TAG}merge" if value == "<<" else _TAGS[type(parse_scalar(value or ""))]
         return str(super().resolve(kind, value, implicit))  # type: ignore[no-untyped-call]  # PyYAML's stubs
 
 
@@ -75,7 +75,7 @@ def load(text: str) -> Iterator[tuple[yaml.Node, Any]]:
 
 def load_parts(text: str, *, split: bool) -> Iterator[list[tuple[yaml.Node, Any]]]:
     """The same, one list for each document: of one entry, or, with `split`, of one for each `metadata` in it."""
-    loader = Loader(text)
+    loader = YamlLoader(text)
     try:
         while loader.check_node():
             node = loader.get_node()
@@ -93,8 +93,8 @@ def load_parts(text: str, *, split: bool) -> Iterator[list[tuple[yaml.Node, Any]
         loader.dispose()
 
 
-def _scalar(_: Loader, node: yaml.ScalarNode) -> Scalar:
-    value = meaning(node.value) if node.tag != _TAGS[str] else node.value
+def _scalar(_: YamlLoader, node: yaml.ScalarNode) -> Scalar:
+    value = parse_scalar(node.value) if node.tag != _TAGS[str] else node.value
     if isinstance(value, float) and not math.isfinite(value):
         raise ConstructorError(None, None, f"{_cut(node.value)} is no number that Kubernetes knows", node.start_mark)
     if _TAGS[type(value)] != node.tag:
@@ -108,13 +108,13 @@ def _cut(text: str) -> str:
     return text if len(text) <= LONGEST_VALUE else f"{text[:20]}... ({len(text)} characters)"
 
 
-def _sequence(loader: Loader, node: yaml.SequenceNode) -> Iterator[list[Any]]:
+def _sequence(loader: YamlLoader, node: yaml.SequenceNode) -> Iterator[list[Any]]:
     made: list[Any] = []
     yield made
     made += [loader.construct_object(each) for each in node.value]
 
 
-def _mapping(loader: Loader, node: yaml.MappingNode) -> Iterator[dict[str, Any]]:
+def _mapping(loader: YamlLoader, node: yaml.MappingNode) -> Iterator[dict[str, Any]]:
     _refuse_doubles(loader, node)
     made: dict[str, Any] = {}
     yield made
@@ -123,7 +123,7 @@ def _mapping(loader: Loader, node: yaml.MappingNode) -> Iterator[dict[str, Any]]
         made[_key(loader, key)] = loader.construct_object(value)
 
 
-def _refuse_doubles(loader: Loader, node: yaml.MappingNode) -> None:
+def _refuse_doubles(loader: YamlLoader, node: yaml.MappingNode) -> None:
     seen: set[str] = set()
     for key, _ in node.value:
         if key.tag == f"{_TAG}merge":
@@ -134,7 +134,7 @@ def _refuse_doubles(loader: Loader, node: yaml.MappingNode) -> None:
         seen.add(name)
 
 
-def _key(loader: Loader, node: yaml.Node) -> str:
+def _key(loader: YamlLoader, node: yaml.Node) -> str:
     value = loader.construct_object(node) if isinstance(node, yaml.ScalarNode) else None
     if value is None:
         raise ConstructorError(None, None, "a key must be a string", node.start_mark)
@@ -143,14 +143,14 @@ def _key(loader: Loader, node: yaml.Node) -> str:
     return str(value)
 
 
-def _foreign(_: Loader, node: yaml.Node) -> None:
+def _foreign(_: YamlLoader, node: yaml.Node) -> None:
     raise ConstructorError(None, None, f"the tag {node.tag} has no meaning to Kubernetes", node.start_mark)
 
 
 def _unshared(value: Any, budget: list[int]) -> Any:
     budget[0] -= 1
     if budget[0] < 0:
-        raise TooLarge(f"stands for more than {MOST_NODES} values")
+        raise TooManyValues(f"stands for more than {MOST_NODES} values")
     if isinstance(value, dict):
         return {key: _unshared(each, budget) for key, each in value.items()}
     if isinstance(value, list):
@@ -158,9 +158,9 @@ def _unshared(value: Any, budget: list[int]) -> Any:
     return value
 
 
-Loader.yaml_constructors = {}
+YamlLoader.yaml_constructors = {}
 for _tag in _TAGS.values():
-    Loader.add_constructor(_tag, _scalar)
-Loader.add_constructor(f"{_TAG}map", _mapping)
-Loader.add_constructor(f"{_TAG}seq", _sequence)
-Loader.add_constructor(None, _foreign)
+    YamlLoader.add_constructor(_tag, _scalar)
+YamlLoader.add_constructor(f"{_TAG}map", _mapping)
+YamlLoader.add_constructor(f"{_TAG}seq", _sequence)
+YamlLoader.add_constructor(None, _foreign)

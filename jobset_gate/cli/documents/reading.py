@@ -10,24 +10,24 @@ from typing import Any, Final
 
 import yaml
 
-from jobset_gate.cli.documents.lines import Lines
-from jobset_gate.cli.documents.loading import TooLarge, load, load_parts
-from jobset_gate.cli.exits import Failed
-from jobset_gate.violation import at as field_path
+from jobset_gate.cli.documents.lines import LineNumbers
+from jobset_gate.cli.documents.loading import TooManyValues, load, load_parts
+from jobset_gate.cli.exits import CommandError
+from jobset_gate.violation import child_path as field_path
 
 MOST_DIGITS: Final = 100
 """Of an integer in JSON that is read as one."""
 
 
 @dataclass(frozen=True, slots=True)
-class Document:
+class ManifestDocument:
     """One document of one source. `number` counts from 1, `line` is where it begins."""
 
     source: str
     number: int
     line: int
     value: Any
-    lines: Lines | None = None
+    lines: LineNumbers | None = None
     """Of the fields; None for JSON."""
     part: int = 0
     """Counts from 1 where one document of the source holds the metadata of several objects; else 0."""
@@ -37,18 +37,18 @@ class Document:
         return self.line if self.lines is None else self.lines.of(path)
 
 
-def read(sources: Sequence[str], *, split: bool = False) -> list[Document]:
+def read(sources: Sequence[str], *, split: bool = False) -> list[ManifestDocument]:
     """The documents of all sources in order, empty ones left out. Raises Failed when a source cannot be read.
 
     With `split`, a YAML document that gives `metadata` twice is read as the objects that are meant.
     """
     found = [document for source in sources for document in _documents(source, split=split)]
     if not found:
-        raise Failed(f"no objects in {', '.join(_named(it) for it in sources)}")
+        raise CommandError(f"no objects in {', '.join(_named(it) for it in sources)}")
     return found
 
 
-def _documents(source: str, *, split: bool) -> Iterator[Document]:
+def _documents(source: str, *, split: bool) -> Iterator[ManifestDocument]:
     text, name = _text(source), _named(source)
     if text.lstrip().startswith("{"):
         decoded = list(_json(text, name))
@@ -60,18 +60,20 @@ def _documents(source: str, *, split: bool) -> Iterator[Document]:
             for part, (node, value) in enumerate(parts, start=1):
                 if value is not None:
                     line = node.start_mark.line + 1
-                    yield Document(name, number, line, value, Lines(node), part if len(parts) > 1 else 0)
+                    yield ManifestDocument(name, number, line, value, LineNumbers(node), part if len(parts) > 1 else 0)
     except yaml.MarkedYAMLError as problem:
         mark = problem.problem_mark or problem.context_mark
         where = f"{name}:{mark.line + 1}:{mark.column + 1}" if mark else name
-        raise Failed(f"{where}: not YAML that kubectl would read: {problem.problem or problem.context}") from problem
-    except (yaml.YAMLError, TooLarge) as problem:
-        raise Failed(f"{name}: not YAML that kubectl would read: {problem}") from problem
+        raise CommandError(
+            f"{where}: not YAML that kubectl would read: {problem.problem or problem.context}"
+        ) from problem
+    except (yaml.YAMLError, TooManyValues) as problem:
+        raise CommandError(f"{name}: not YAML that kubectl would read: {problem}") from problem
     except RecursionError as problem:
-        raise Failed(f"{name}: nested too deeply") from problem
+        raise CommandError(f"{name}: nested too deeply") from problem
 
 
-def _json(text: str, name: str) -> Iterator[Document]:
+def _json(text: str, name: str) -> Iterator[ManifestDocument]:
     """JSON objects one after the other; nothing at all for a YAML flow mapping, which begins the same."""
     decoder = json.JSONDecoder(object_pairs_hook=_no_doubles, parse_int=_integer)
     at, number, line, counted = _skip(text, 0), 0, 1, 0
@@ -80,26 +82,26 @@ def _json(text: str, name: str) -> Iterator[Document]:
         line, counted = line + text.count("\n", counted, at), at
         try:
             value, at = decoder.raw_decode(text, at)
-        except _Doubled as problem:
-            raise Failed(f"{name}:{line}: in the JSON object that begins here {problem}") from problem
+        except _DuplicateKey as problem:
+            raise CommandError(f"{name}:{line}: in the JSON object that begins here {problem}") from problem
         except json.JSONDecodeError as problem:
             if number == 1 and _is_flow_yaml(text):
                 return
-            raise Failed(f"{name}:{problem.lineno}:{problem.colno}: not JSON: {problem.msg}") from problem
+            raise CommandError(f"{name}:{problem.lineno}:{problem.colno}: not JSON: {problem.msg}") from problem
         except RecursionError as problem:
-            raise Failed(f"{name}: nested too deeply") from problem
+            raise CommandError(f"{name}: nested too deeply") from problem
         if not _can_be_sent(value):
             where = _no_number(value)
             told = f"{name}:{line}: the JSON object that begins here holds a number or character JSON has not"
-            raise Failed(f"{told} (at {where})" if where else told)
-        yield Document(name, number, line, value)
+            raise CommandError(f"{told} (at {where})" if where else told)
+        yield ManifestDocument(name, number, line, value)
         at = _skip(text, at)
 
 
 def _is_flow_yaml(text: str) -> bool:
     try:
         return any(True for _ in load(text))
-    except (yaml.YAMLError, TooLarge, RecursionError):
+    except (yaml.YAMLError, TooManyValues, RecursionError):
         return False
 
 
@@ -136,7 +138,7 @@ def _skip(text: str, at: int) -> int:
     return at
 
 
-class _Doubled(ValueError):
+class _DuplicateKey(ValueError):
     """An object that has a key twice."""
 
 
@@ -144,7 +146,7 @@ def _no_doubles(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
     made: dict[str, Any] = {}
     for key, value in pairs:
         if key in made:
-            raise _Doubled(f"the key {key!r} is given twice")
+            raise _DuplicateKey(f"the key {key!r} is given twice")
         made[key] = value
     return made
 
@@ -154,12 +156,12 @@ def _text(source: str) -> str:
     try:
         raw = sys.stdin.buffer.read() if source == "-" else Path(source).read_bytes()
     except OSError as problem:
-        raise Failed(f"{name}: {problem.strerror}") from problem
+        raise CommandError(f"{name}: {problem.strerror}") from problem
     try:
         return raw.decode("utf-8-sig")
     except UnicodeDecodeError as problem:
         line = raw.count(b"\n", 0, problem.start) + 1
-        raise Failed(f"{name}:{line}: not UTF-8") from problem
+        raise CommandError(f"{name}:{line}: not UTF-8") from problem
 
 
 def _named(source: str) -> str:

@@ -28,7 +28,7 @@ _LONGEST_INTEGER: Final = 1e21
 """Below this a float without a fraction is written to JSON without a point, so it arrives as an integer."""
 
 
-def meaning(text: str) -> Scalar:
+def parse_scalar(text: str) -> Scalar:
     """The value of an unquoted scalar."""
     if text in _WORDS:
         return _WORDS[text]

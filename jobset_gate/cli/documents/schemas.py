@@ -84,7 +84,7 @@ GROUP: Final = record(
         "name": a("string", "What it is called; empty if its pods name it by an empty value."),
         "design": a("string", "Whose way of saying groups it is."),
         "ways": many("How its pods say it.", a("string", "One of the ways of groups.ways.")),
-        "label": a("string", f"The value of the label {names.GANG} on its pods."),
+        "label": a("string", f"The value of the label {names.POD_GROUP_LABEL} on its pods."),
         "podGroup": a("string?", "Its PodGroup, as API group/name."),
         "created": moment("Of its PodGroup, else of its oldest pod."),
         "phase": {

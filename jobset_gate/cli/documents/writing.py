@@ -10,7 +10,7 @@ from typing import Any
 import yaml
 
 from jobset_gate import terminal_text
-from jobset_gate.cli.documents.scalars import meaning
+from jobset_gate.cli.documents.scalars import parse_scalar
 
 _AMBIGUOUS = "!ambiguous"
 
@@ -29,7 +29,7 @@ class Dumper(yaml.SafeDumper):
             kind is yaml.ScalarNode
             and implicit[0]
             and tag.endswith(":str")
-            and not isinstance(meaning(value or ""), str)
+            and not isinstance(parse_scalar(value or ""), str)
         )
         return _AMBIGUOUS if doubtful else tag
 

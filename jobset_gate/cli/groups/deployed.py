@@ -6,12 +6,12 @@ from jobset_gate import names
 from jobset_gate.kube.client import Client
 from jobset_gate.kube.errors import Forbidden, NotFound
 from jobset_gate.kube.resources import DEPLOYMENTS
-from jobset_gate.template import Json, dig, items, whole
+from jobset_gate.template import Json, as_int, as_list, nested
 
 LABELS = f"app.kubernetes.io/name={names.PROGRAM},app.kubernetes.io/component=controller"
 
 
-class Election(StrEnum):
+class LeaderElectionFlag(StrEnum):
     """What its command line says about leader election."""
 
     ON = "--leader-elect"
@@ -19,7 +19,7 @@ class Election(StrEnum):
     UNSAID = ""
 
 
-async def available(client: Client, namespaces: tuple[str, ...]) -> list[Json]:
+async def available_deployments(client: Client, namespaces: tuple[str, ...]) -> list[Json]:
     """Deployments with pods that are ready, as far as they may be seen."""
     try:
         found = await _listed(client, None)
@@ -30,24 +30,24 @@ async def available(client: Client, namespaces: tuple[str, ...]) -> list[Json]:
                 found += await _listed(client, namespace)
             except Forbidden:
                 continue
-    return [it for it in found if whole(dig(it, "status", "availableReplicas"), 0) > 0]
+    return [it for it in found if as_int(nested(it, "status", "availableReplicas"), 0) > 0]
 
 
-def election(deployment: Json) -> Election:
+def leader_election_flag(deployment: Json) -> LeaderElectionFlag:
     """The last word counts, as it does for the program."""
-    containers = items(dig(deployment, "spec", "template", "spec", "containers"))
-    words = [str(word) for one in containers for part in ("command", "args") for word in items(dig(one, part))]
-    said = [it for word in words for it in (Election.ON, Election.OFF) if word == it]
-    return said[-1] if said else Election.UNSAID
+    containers = as_list(nested(deployment, "spec", "template", "spec", "containers"))
+    words = [str(word) for one in containers for part in ("command", "args") for word in as_list(nested(one, part))]
+    said = [it for word in words for it in (LeaderElectionFlag.ON, LeaderElectionFlag.OFF) if word == it]
+    return said[-1] if said else LeaderElectionFlag.UNSAID
 
 
 def place(deployment: Json) -> str:
     """`namespace/name`."""
-    return f"{dig(deployment, 'metadata', 'namespace')}/{dig(deployment, 'metadata', 'name')}"
+    return f"{nested(deployment, 'metadata', 'namespace')}/{nested(deployment, 'metadata', 'name')}"
 
 
 async def _listed(client: Client, namespace: str | None) -> list[Json]:
     try:
-        return items((await client.list(DEPLOYMENTS, namespace, label_selector=LABELS)).get("items"))
+        return as_list((await client.list(DEPLOYMENTS, namespace, label_selector=LABELS)).get("items"))
     except NotFound:
         return []

@@ -4,17 +4,17 @@ from collections.abc import Sequence
 from datetime import UTC, datetime
 from typing import Any
 
-from jobset_gate.groups.report import Report
+from jobset_gate.groups.report import GroupStatus
 
 Json = dict[str, Any]
 
 
-def listed(reports: Sequence[Report]) -> Json:
+def pod_groups_json(reports: Sequence[GroupStatus]) -> Json:
     """All of them in one list."""
-    return {"kind": "GroupList", "items": [item(it) for it in reports]}
+    return {"kind": "GroupList", "items": [pod_group_json(it) for it in reports]}
 
 
-def item(report: Report) -> Json:
+def pod_group_json(report: GroupStatus) -> Json:
     """One of them."""
     counts, record = report.counts, report.record
     return {
@@ -34,11 +34,11 @@ def item(report: Report) -> Json:
         "running": counts.running,
         "succeeded": counts.succeeded,
         "failed": counts.failed,
-        "generation": report.seen.generation,
+        "generation": report.snapshot.generation,
         "opened": None if record is None else _date(record.at),
         "satisfied": None if record is None or record.satisfied is None else _date(record.satisfied),
         "rolledBack": 0 if record is None else record.rolled_back,
-        "gangGroup": list(report.seen.group.gangs),
+        "gangGroup": list(report.snapshot.group.gangs),
         "ungated": list(report.ungated),
         "moved": list(report.moved),
         "statusManagedBy": list(report.managers),

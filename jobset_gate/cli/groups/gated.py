@@ -9,14 +9,14 @@ import msgspec
 
 from jobset_gate import names
 from jobset_gate.groups import read, wire
-from jobset_gate.groups.identity import label
-from jobset_gate.groups.model import Design, Key
-from jobset_gate.groups.seen import MemberSeen
+from jobset_gate.groups.identity import group_label
+from jobset_gate.groups.model import Flavor, PodGroupKey
+from jobset_gate.groups.seen import MemberPod
 from jobset_gate.kube.client import Client, PatchType
-from jobset_gate.kube.errors import ApiError, BadAnswer, Conflict, Invalid, NotFound, Unreachable
-from jobset_gate.kube.listwatch import Scope, pages
+from jobset_gate.kube.errors import ApiError, Conflict, Invalid, InvalidResponse, NotFound, Unreachable
+from jobset_gate.kube.listwatch import ListScope, list_pages
 from jobset_gate.kube.resources import PODS
-from jobset_gate.template import items, mapping
+from jobset_gate.template import as_list, as_map
 
 PAGE = 500
 UNBOUND = "spec.nodeName="
@@ -24,33 +24,33 @@ UNBOUND = "spec.nodeName="
 
 
 @dataclass(slots=True)
-class Freed:
+class UngatedPods:
     """What became of some pods."""
 
-    done: Counter[str] = field(default_factory=Counter)
+    by_group: Counter[str] = field(default_factory=Counter)
     """By group."""
     gone: int = 0
     """Deleted meanwhile, or freed by somebody else."""
     failures: list[str] = field(default_factory=list)
 
 
-async def pods(client: Client, namespace: str | None, wanted: Callable[[MemberSeen], bool]) -> list[MemberSeen]:
+async def gated_pods(client: Client, namespace: str | None, wanted: Callable[[MemberPod], bool]) -> list[MemberPod]:
     """Those that our gate holds and that are wanted, by namespace and name."""
-    found: list[MemberSeen] = []
-    async for page, _ in pages(client, Scope(PODS, namespace, field_selector=UNBOUND), PAGE):
+    found: list[MemberPod] = []
+    async for page, _ in list_pages(client, ListScope(PODS, namespace, field_selector=UNBOUND), PAGE):
         for raw in page:
-            pod = read.member(msgspec.json.decode(raw, type=wire.Pod))
+            pod = read.member(msgspec.json.decode(raw, type=wire.GroupPod))
             if pod.gated and wanted(pod):
                 found.append(pod)
     return sorted(found, key=lambda it: (it.namespace, it.name))
 
 
-def of_names(group_names: Sequence[str], namespace: str) -> Callable[[MemberSeen], bool]:
+def in_groups(group_names: Sequence[str], namespace: str) -> Callable[[MemberPod], bool]:
     """Whether a pod is in one of these groups of a namespace, whosever design they are."""
-    keys = [Key(design=design, namespace=namespace, name=name) for design in Design for name in group_names]
-    labels = {label(key) for key in keys}
+    keys = [PodGroupKey(design=design, namespace=namespace, name=name) for design in Flavor for name in group_names]
+    labels = {group_label(key) for key in keys}
 
-    def wanted(pod: MemberSeen) -> bool:
+    def wanted(pod: MemberPod) -> bool:
         if pod.held:
             return pod.held in labels
         return pod.claim is not None and pod.claim.key in keys
@@ -58,16 +58,16 @@ def of_names(group_names: Sequence[str], namespace: str) -> Callable[[MemberSeen
     return wanted
 
 
-def group_of(pod: MemberSeen) -> str:
+def group_of(pod: MemberPod) -> str:
     """The group it is held for, for people."""
-    if pod.claim is None or (pod.held and label(pod.claim.key) != pod.held):
+    if pod.claim is None or (pod.held and group_label(pod.claim.key) != pod.held):
         return f"{pod.namespace}/<of label {pod.held[:8]}>"
     return f"{pod.namespace}/{pod.claim.key.name or '<none>'} ({pod.claim.key.design})"
 
 
-async def free(client: Client, held: Sequence[MemberSeen], concurrency: int) -> Freed:
+async def remove_gates(client: Client, held: Sequence[MemberPod], concurrency: int) -> UngatedPods:
     """Removes our gate from each of them; what goes wrong with one holds up no other."""
-    freed, waiting = Freed(), iter(held)
+    freed, waiting = UngatedPods(), iter(held)
 
     async def work() -> None:
         for pod in waiting:
@@ -79,10 +79,10 @@ async def free(client: Client, held: Sequence[MemberSeen], concurrency: int) -> 
     return freed
 
 
-async def _free(client: Client, pod: MemberSeen, freed: Freed) -> None:
+async def _free(client: Client, pod: MemberPod, freed: UngatedPods) -> None:
     body = {
         "metadata": {"uid": pod.uid},
-        "spec": {"schedulingGates": [{"$patch": "delete", "name": names.GANG_GATE}]},
+        "spec": {"schedulingGates": [{"$patch": "delete", "name": names.POD_GROUP_GATE}]},
     }
     try:
         await client.patch(
@@ -92,11 +92,11 @@ async def _free(client: Client, pod: MemberSeen, freed: Freed) -> None:
         freed.gone += 1
     except Invalid as refused:
         # An API server calls the UID immutable when the name is another pod's by now.
-        if any(mapping(it).get("field") == "metadata.uid" for it in items(refused.details.get("causes"))):
+        if any(as_map(it).get("field") == "metadata.uid" for it in as_list(refused.details.get("causes"))):
             freed.gone += 1
             return
         freed.failures.append(f"pod {pod.namespace}/{pod.name}: {refused}")
-    except (ApiError, BadAnswer, Unreachable) as error:
+    except (ApiError, InvalidResponse, Unreachable) as error:
         freed.failures.append(f"pod {pod.namespace}/{pod.name}: {error}")
     else:
-        freed.done[group_of(pod)] += 1
+        freed.by_group[group_of(pod)] += 1

@@ -8,76 +8,82 @@ from dataclasses import dataclass
 
 from jobset_gate import names
 from jobset_gate.cli.groups import deployed
-from jobset_gate.cli.groups.deployed import Election
-from jobset_gate.cli.groups.leases import Leases, holder, leases, overdue, place
+from jobset_gate.cli.groups.deployed import LeaderElectionFlag
+from jobset_gate.cli.groups.leases import FoundLeases, find_leases, holder, overdue, place
 from jobset_gate.kube.client import Client
 from jobset_gate.kube.errors import Forbidden
 from jobset_gate.kube.resources import MUTATING_WEBHOOKS
-from jobset_gate.template import dig, items
+from jobset_gate.template import as_list, nested
 
-MARGIN = 5.0
+CLOCK_MARGIN = 5.0
 """Seconds by which clocks may differ before a lease counts as run out."""
 USUAL_NAMESPACE = "jobset-gate-system"
 
 
 @dataclass(frozen=True, slots=True)
-class Keeper:
+class ControllerState:
     """A controller, as far as can be told. `leads` None: that is not known."""
 
     leads: bool | None
-    told: str
+    message: str
     """In words, for people."""
 
 
-async def controller(client: Client, *namespaces: str) -> Keeper:
+async def controller_state(client: Client, *namespaces: str) -> ControllerState:
     """The controller of the cluster; where leases may not be listed, of the usual namespace and of these."""
     places = (USUAL_NAMESPACE, *namespaces)
-    seen = await leases(client, places)
+    seen = await find_leases(client, places)
     held = sorted((it for it in seen.found if holder(it)), key=overdue)
-    if held and overdue(held[0]) <= MARGIN:
-        return Keeper(True, f"a controller runs: {holder(held[0])} holds the Lease {place(held[0])}")
+    if held and overdue(held[0]) <= CLOCK_MARGIN:
+        return ControllerState(True, f"a controller runs: {holder(held[0])} holds the Lease {place(held[0])}")
     return await _deployed(client, places, seen) or _by_lease(seen)
 
 
-async def webhooks(client: Client) -> list[str]:
+async def pod_webhooks(client: Client) -> list[str]:
     """Configurations by which pods of groups are held, as far as they may be listed."""
     try:
         listed = await client.list(MUTATING_WEBHOOKS)
     except Forbidden:
         return []
-    found = (dig(it, "metadata", "name") for it in items(listed.get("items")))
+    found = (nested(it, "metadata", "name") for it in as_list(listed.get("items")))
     return sorted(it for it in found if isinstance(it, str) and it.startswith(names.POD_WEBHOOK))
 
 
-async def _deployed(client: Client, places: tuple[str, ...], seen: Leases) -> Keeper | None:
+async def _deployed(client: Client, places: tuple[str, ...], seen: FoundLeases) -> ControllerState | None:
     """What a Deployment whose pods are ready says against the Leases; None if there is none, or it needs one."""
-    ways = {deployed.election(it): it for it in await deployed.available(client, places)}
-    if one := ways.get(Election.OFF):
-        return Keeper(True, f"a controller runs: Deployment {deployed.place(one)}, without leader election")
-    one = ways.get(Election.UNSAID) or (ways.get(Election.ON) if seen.hidden and not seen.found else None)
+    ways = {deployed.leader_election_flag(it): it for it in await deployed.available_deployments(client, places)}
+    if one := ways.get(LeaderElectionFlag.OFF):
+        return ControllerState(True, f"a controller runs: Deployment {deployed.place(one)}, without leader election")
+    one = ways.get(LeaderElectionFlag.UNSAID) or (
+        ways.get(LeaderElectionFlag.ON) if seen.hidden and not seen.found else None
+    )
     if one is None:
         return None
     told = f"Deployment {deployed.place(one)} is available, but {_lacking(seen)}"
-    return Keeper(None, f"whether a controller runs is not known: {told}")
+    return ControllerState(None, f"whether a controller runs is not known: {told}")
 
 
-def _lacking(seen: Leases) -> str:
+def _lacking(seen: FoundLeases) -> str:
     """Why no Lease tells."""
     if seen.refused:
         return f"there is no right to read the Lease {names.LEASE}"
     return f"its Lease {names.LEASE} " + ("is not renewed" if seen.found else "was not found")
 
 
-def _by_lease(seen: Leases) -> Keeper:
+def _by_lease(seen: FoundLeases) -> ControllerState:
     held = sorted((it for it in seen.found if holder(it)), key=overdue)
     if held:
         who = f"{holder(held[0])} holds the Lease {place(held[0])}, which ran out {overdue(held[0]):.0f}s ago"
-        return Keeper(False, f"no controller runs: {who}; nobody opens groups")
+        return ControllerState(False, f"no controller runs: {who}; nobody opens groups")
     if seen.found:
-        return Keeper(False, f"no controller runs: nobody holds the Lease {place(seen.found[0])}; nobody opens groups")
+        return ControllerState(
+            False, f"no controller runs: nobody holds the Lease {place(seen.found[0])}; nobody opens groups"
+        )
     if seen.refused:
-        return Keeper(None, f"whether a controller runs is not known: no right to read the Lease {names.LEASE}")
+        return ControllerState(
+            None, f"whether a controller runs is not known: no right to read the Lease {names.LEASE}"
+        )
     if seen.hidden:
         why = f"no Lease {names.LEASE} was found, and no right to look for it in all namespaces"
-        return Keeper(None, f"whether a controller runs is not known: {why}")
-    return Keeper(False, f"no controller runs: there is no Lease {names.LEASE}; nobody opens groups")
+        return ControllerState(None, f"whether a controller runs is not known: {why}")
+    return ControllerState(False, f"no controller runs: there is no Lease {names.LEASE}; nobody opens groups")

@@ -8,11 +8,11 @@ from jobset_gate import names
 from jobset_gate.kube.client import Client
 from jobset_gate.kube.errors import Forbidden, NotFound
 from jobset_gate.kube.resources import LEASES
-from jobset_gate.template import Json, dig, items
+from jobset_gate.template import Json, as_list, nested
 
 
 @dataclass(frozen=True, slots=True)
-class Leases:
+class FoundLeases:
     """Those that were found; `hidden`: whether there are more cannot be told."""
 
     found: tuple[Json, ...] = ()
@@ -21,16 +21,16 @@ class Leases:
     """Not one place may be looked into."""
 
 
-async def leases(client: Client, namespaces: tuple[str, ...]) -> Leases:
+async def find_leases(client: Client, namespaces: tuple[str, ...]) -> FoundLeases:
     """Of the whole cluster; where that is forbidden, of these namespaces one after the other."""
     try:
         listed = await client.list(LEASES, field_selector=f"metadata.name={names.LEASE}")
     except Forbidden:
         return await _each(client, tuple(dict.fromkeys(it for it in namespaces if it)))
-    return Leases(tuple(items(listed.get("items"))))
+    return FoundLeases(tuple(as_list(listed.get("items"))))
 
 
-async def _each(client: Client, namespaces: tuple[str, ...]) -> Leases:
+async def _each(client: Client, namespaces: tuple[str, ...]) -> FoundLeases:
     found: list[Json] = []
     refused = 0
     for namespace in namespaces:
@@ -40,12 +40,12 @@ async def _each(client: Client, namespaces: tuple[str, ...]) -> Leases:
             continue
         except Forbidden:
             refused += 1
-    return Leases(tuple(found), hidden=True, refused=refused == len(namespaces))
+    return FoundLeases(tuple(found), hidden=True, refused=refused == len(namespaces))
 
 
 def overdue(lease: Json) -> float:
     """Seconds since the lease has run out; below zero while it has not."""
-    renewed, duration = dig(lease, "spec", "renewTime"), dig(lease, "spec", "leaseDurationSeconds")
+    renewed, duration = nested(lease, "spec", "renewTime"), nested(lease, "spec", "leaseDurationSeconds")
     if not isinstance(renewed, str) or not isinstance(duration, int):
         return float("inf")
     return time.time() - datetime.fromisoformat(renewed).timestamp() - duration
@@ -53,9 +53,9 @@ def overdue(lease: Json) -> float:
 
 def holder(lease: Json) -> str:
     """Whoever leads by it; "" for nobody."""
-    return str(dig(lease, "spec", "holderIdentity") or "")
+    return str(nested(lease, "spec", "holderIdentity") or "")
 
 
 def place(lease: Json) -> str:
     """`namespace/name`."""
-    return f"{dig(lease, 'metadata', 'namespace')}/{dig(lease, 'metadata', 'name')}"
+    return f"{nested(lease, 'metadata', 'namespace')}/{nested(lease, 'metadata', 'name')}"

@@ -7,18 +7,18 @@ from typing import Any
 from controllers.groups import rollback_writes
 from jobset_gate import names
 from jobset_gate.groups import rollback
-from jobset_gate.groups.rollback import Root
+from jobset_gate.groups.rollback import SuspendTarget
 from jobset_gate.kube.client import Client, PatchType
 from jobset_gate.kube.errors import ApiError, Forbidden, NotFound
 from jobset_gate.kube.resources import CONFIGMAPS, POD_GROUPS
-from jobset_gate.template import dig, items, mapping
+from jobset_gate.template import as_list, as_map, nested
 
-_RECORDS = f"{names.GANG_RECORD}={names.GANG_RECORD_VALUE}"
-_NOTES = (names.GANG_RECORD, names.GANG_STATE)
+_RECORDS = f"{names.POD_GROUP_RECORD}={names.POD_GROUP_RECORD_VALUE}"
+_NOTES = (names.POD_GROUP_RECORD, names.POD_GROUP_STATE)
 
 
 @dataclass(slots=True)
-class Cleared:
+class CleanupResult:
     """What was done, or would be."""
 
     owners: list[str] = field(default_factory=list)
@@ -26,30 +26,30 @@ class Cleared:
     problems: list[str] = field(default_factory=list)
 
 
-async def resume(
-    client: Client, namespace: str | None, wanted: Callable[[str], bool], cleared: Cleared, *, dry_run: bool
+async def resume_owners(
+    client: Client, namespace: str | None, wanted: Callable[[str], bool], cleared: CleanupResult, *, dry_run: bool
 ) -> None:
     """Lets Jobs and JobSets go on that we have suspended for groups whose label is wanted."""
     try:
-        found = await rollback_writes.marked(client, namespace)
+        found = await rollback_writes.marked_owners(client, namespace)
     except Forbidden as refused:
         cleared.problems.append(f"whether Jobs and JobSets were suspended is not known: {refused}")
         return
     for root in found:
-        if wanted(rollback.signed(root.mark)[0]):
+        if wanted(rollback.parse_mark(root.mark)[0]):
             await _resume(client, root, cleared, dry_run=dry_run)
 
 
-async def _resume(client: Client, root: Root, cleared: Cleared, *, dry_run: bool) -> None:
+async def _resume(client: Client, root: SuspendTarget, cleared: CleanupResult, *, dry_run: bool) -> None:
     title = f"{root.kind} {root.namespace}/{root.name}"
     try:
-        if dry_run or await rollback_writes.resume(client, root):
+        if dry_run or await rollback_writes.resume_owner(client, root):
             cleared.owners.append(title)
     except ApiError as error:
         cleared.problems.append(f"{title} is not resumed: {error}")
 
 
-async def records(client: Client, namespace: str | None, cleared: Cleared, *, dry_run: bool) -> None:
+async def remove_records(client: Client, namespace: str | None, cleared: CleanupResult, *, dry_run: bool) -> None:
     """Removes what was decided of groups: a controller that comes later must not go on with it."""
     await _of(client, namespace, cleared, dry_run=dry_run)
     for group in sorted(POD_GROUPS):
@@ -57,12 +57,12 @@ async def records(client: Client, namespace: str | None, cleared: Cleared, *, dr
 
 
 async def _of(
-    client: Client, namespace: str | None, cleared: Cleared, *, dry_run: bool, pod_groups: str | None = None
+    client: Client, namespace: str | None, cleared: CleanupResult, *, dry_run: bool, pod_groups: str | None = None
 ) -> None:
     resource = POD_GROUPS[pod_groups] if pod_groups else CONFIGMAPS
     try:
         listed = await client.list(resource, namespace, label_selector="" if pod_groups else _RECORDS)
-        for each in items(listed.get("items")):
+        for each in as_list(listed.get("items")):
             if pod_groups is None or _is_noted(each):
                 cleared.records += 1
                 await _remove(client, pod_groups, each, dry_run=dry_run)
@@ -74,14 +74,14 @@ async def _of(
 
 
 def _is_noted(pod_group: Any) -> bool:
-    notes = mapping(dig(pod_group, "metadata", "annotations"))
+    notes = as_map(nested(pod_group, "metadata", "annotations"))
     return any(it in notes for it in _NOTES)
 
 
 async def _remove(client: Client, pod_groups: str | None, each: Any, *, dry_run: bool) -> None:
     if dry_run:
         return
-    name, namespace, uid = (dig(each, "metadata", key) for key in ("name", "namespace", "uid"))
+    name, namespace, uid = (nested(each, "metadata", key) for key in ("name", "namespace", "uid"))
     try:
         if pod_groups is None:
             await client.delete(CONFIGMAPS, name, namespace, uid=uid)

@@ -5,75 +5,77 @@ from collections.abc import Sequence
 from dataclasses import replace
 
 from jobset_gate.cli import settings_file
-from jobset_gate.cli.caller import Caller
+from jobset_gate.cli.caller import Invocation
 from jobset_gate.cli.documents.writing import to_json, to_yaml
-from jobset_gate.cli.exits import Exit
+from jobset_gate.cli.exits import ExitCode
 from jobset_gate.cli.groups import documents, keepers, reading, telling
 from jobset_gate.cli.groups.table import name, table
-from jobset_gate.cli.options import Output
+from jobset_gate.cli.options import OutputFormat
 from jobset_gate.cli.telling import output
-from jobset_gate.cli.verbs.asked import Asked, where
-from jobset_gate.groups.report import Report
+from jobset_gate.cli.verbs.asked import GetOptions, namespace_suffix
+from jobset_gate.groups.report import GroupStatus
 from jobset_gate.kube import access
 from jobset_gate.kube.client import Client
 
 
-async def run(wanted: Asked, *, kubeconfig: str | None, context: str | None) -> Exit:
+async def run(wanted: GetOptions, *, kubeconfig: str | None, context: str | None) -> ExitCode:
     """Prints the groups; what a person has to know besides goes to standard error."""
     wanted.check()
-    wanted = replace(wanted, caller=wanted.called(kubeconfig, context))
+    wanted = replace(wanted, caller=wanted.make_invocation(kubeconfig, context))
     settings = settings_file.read(wanted.config).admission.groups
-    reached = await access.discover(kubeconfig, context)
-    namespace = wanted.within(reached.namespace)
+    reached = await access.load_access(kubeconfig, context)
+    namespace = wanted.namespace_filter(reached.namespace)
     async with Client(reached) as client:
-        keeper = await keepers.controller(client, reached.namespace)
+        keeper = await keepers.controller_state(client, reached.namespace)
         if wanted.watch:
             from jobset_gate.cli.groups import watching  # noqa: PLC0415 - only for those who watch
 
             return await watching.run(client, namespace, wanted, keeper)
-        read = await reading.read(client, settings, namespace)
-        made_by = await telling.makers(client, read)
+        read = await reading.fetch_pod_groups(client, settings, namespace)
+        made_by = await telling.fetch_owner_capacity(client, read)
     now = time.time()
-    told = telling.reports(read, settings, made_by, now, controlled=bool(keeper.leads))
-    found = [it for it in told if wanted.wants(it.key.name)]
+    told = telling.pod_group_reports(read, settings, made_by, now, controlled=bool(keeper.leads))
+    found = [it for it in told if wanted.selects(it.key.name)]
     _print(found, wanted, now, namespaces=namespace is None)
     warn(read, keeper, wanted.caller)
     return _exit(found, wanted, read, namespace)
 
 
-def warn(read: reading.Reading, keeper: keepers.Keeper, caller: Caller) -> None:
+def warn(read: reading.FetchedPodGroups, keeper: keepers.ControllerState, caller: Invocation) -> None:
     """What was not seen, that nobody opens groups, and what belongs to none."""
     for line in read.missing:
         output.err(f"warning: {line}")
     if not keeper.leads:
-        output.err(f"warning: {keeper.told}")
-    strays = len(read.index.strays())
+        output.err(f"warning: {keeper.message}")
+    strays = len(read.cache.unassigned_pods())
     if strays:
-        free = caller.line("jobset-gate groups ungate --all")
+        free = caller.command("jobset-gate groups ungate --all")
         output.err(f"warning: {strays} pods carry our label and name no group any more; `{free}` frees them")
 
 
-def absent(found: Sequence[Report], wanted: Asked, namespace: str | None) -> bool:
+def absent(found: Sequence[GroupStatus], wanted: GetOptions, namespace: str | None) -> bool:
     """Whether one of those that were named is not there; it is said which."""
-    return wanted.absent("group", {it.key.name for it in found}, namespace)
+    return wanted.report_not_found("group", {it.key.name for it in found}, namespace)
 
 
-def _print(found: Sequence[Report], wanted: Asked, now: float, *, namespaces: bool) -> None:
+def _print(found: Sequence[GroupStatus], wanted: GetOptions, now: float, *, namespaces: bool) -> None:
     match wanted.output:
-        case Output.JSON:
-            output.document(to_json([documents.listed(found)]))
-        case Output.YAML:
-            output.document(to_yaml([documents.listed(found)]))
-        case Output.NAME:
+        case OutputFormat.JSON:
+            output.document(to_json([documents.pod_groups_json(found)]))
+        case OutputFormat.YAML:
+            output.document(to_yaml([documents.pod_groups_json(found)]))
+        case OutputFormat.NAME:
             output.out("".join(f"group/{name(it)}\n" for it in found))
         case _:
-            wide = wanted.output is Output.WIDE
+            wide = wanted.output is OutputFormat.WIDE
             output.out(table(found, now, wide=wide, namespaces=namespaces, headers=wanted.headers))
 
 
-def _exit(found: Sequence[Report], wanted: Asked, read: reading.Reading, namespace: str | None) -> Exit:
-    if absent(found, wanted, namespace) or not read.members:
-        return Exit.ERROR
+def _exit(
+    found: Sequence[GroupStatus], wanted: GetOptions, read: reading.FetchedPodGroups, namespace: str | None
+) -> ExitCode:
+    if absent(found, wanted, namespace) or not read.pods_listed:
+        return ExitCode.ERROR
     if not found:
-        output.err(f"No groups found{where(namespace)}.")
-    return Exit.OK
+        output.err(f"No groups found{namespace_suffix(namespace)}.")
+    return ExitCode.OK

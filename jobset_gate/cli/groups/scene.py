@@ -3,35 +3,35 @@
 from dataclasses import dataclass
 
 from jobset_gate.cli.groups import ending
-from jobset_gate.cli.groups.live import LiveGroups
-from jobset_gate.cli.looking.objects import Absent
-from jobset_gate.cli.verbs.scenes import Moment
-from jobset_gate.cli.verbs.standing import End
-from jobset_gate.explain_group import explain_group
-from jobset_gate.explained import Controller
-from jobset_gate.groups.report import Report
+from jobset_gate.cli.groups.live import PodGroupWatch
+from jobset_gate.cli.looking.objects import ObjectNotFound
+from jobset_gate.cli.verbs.scenes import ViewState
+from jobset_gate.cli.verbs.standing import WaitGoal
+from jobset_gate.explain_group import explain_pod_group
+from jobset_gate.explained import ControllerStatus
+from jobset_gate.groups.report import GroupStatus
 from jobset_gate.kube.client import Client
 from jobset_gate.settings import Groups
 
 
 @dataclass(frozen=True, slots=True)
-class About:
+class PodGroupTarget:
     """The group that is meant, and what is known besides."""
 
     namespace: str
     name: str
-    controller: Controller
+    controller: ControllerStatus
     settings: Groups
     before: str = ""
     """What else was looked for under that name, for people."""
 
 
-class GroupScene(LiveGroups):
+class PodGroupView(PodGroupWatch):
     """A group of any of the ways; of several of one name the first, by its design."""
 
-    end = End.SATISFIED
+    end = WaitGoal.SATISFIED
 
-    def __init__(self, client: Client, about: About) -> None:
+    def __init__(self, client: Client, about: PodGroupTarget) -> None:
         super().__init__(client, about.namespace, about.settings, controlled=bool(about.controller.leads))
         self.subject = f"podgroup/{about.name}"
         self._about = about
@@ -41,18 +41,18 @@ class GroupScene(LiveGroups):
         await super().ready()
         if await self.report() is None:
             its = self._about
-            raise Absent(f"{its.before}pod group {its.name} not found in namespace {its.namespace}")
+            raise ObjectNotFound(f"{its.before}pod group {its.name} not found in namespace {its.namespace}")
 
-    async def look(self) -> Moment:
+    async def look(self) -> ViewState:
         """How it is now."""
         report = await self.report()
-        its = ending.standing(report)
+        its = ending.pod_group_outcome(report)
         if report is None:
-            return Moment(None, its, self.trouble)
-        unknown = self.reading.missing
-        told = explain_group(report, self.now(), controller=self._about.controller, unknown=unknown)
-        return Moment(told, its, self.trouble)
+            return ViewState(None, its, self.problem)
+        unknown = self.fetched.missing
+        told = explain_pod_group(report, self.now(), controller=self._about.controller, unknown=unknown)
+        return ViewState(told, its, self.problem)
 
-    async def report(self) -> Report | None:
+    async def report(self) -> GroupStatus | None:
         """The group, if it is there."""
         return next((it for it in await self.reports() if it.key.name == self._about.name), None)

@@ -4,7 +4,7 @@ from collections.abc import Sequence
 
 from jobset_gate import terminal_text
 from jobset_gate.cli.telling.columns import aligned
-from jobset_gate.groups.report import Report
+from jobset_gate.groups.report import GroupStatus
 
 _MINUTE, _HOUR, _DAY = 60, 3600, 86_400
 _AGES = (
@@ -18,7 +18,7 @@ _AGES = (
 """Below so many seconds: the unit and its letter, and the part of it that is told, too."""
 
 
-def table(reports: Sequence[Report], now: float, *, wide: bool, namespaces: bool, headers: bool) -> str:
+def table(reports: Sequence[GroupStatus], now: float, *, wide: bool, namespaces: bool, headers: bool) -> str:
     """One line for each group, under headers if they are wanted; "" without groups."""
     rows = [row(it, now, wide=wide, namespaces=namespaces) for it in reports]
     if not rows:
@@ -44,17 +44,17 @@ def age(seconds: float) -> str:
     return f"{whole // _DAY}d"
 
 
-def ways(report: Report) -> str:
+def ways(report: GroupStatus) -> str:
     """How its pods say it; whose it is while there are none."""
     return ",".join(report.ways) or str(report.key.design)
 
 
-def name(report: Report) -> str:
+def name(report: GroupStatus) -> str:
     """Its name; pods that name a group by an empty value have none."""
     return report.key.name or "<none>"
 
 
-def row(report: Report, now: float, *, wide: bool, namespaces: bool) -> list[str]:
+def row(report: GroupStatus, now: float, *, wide: bool, namespaces: bool) -> list[str]:
     """Its cells, as `titles` has them."""
     counts = report.counts
     cells = [

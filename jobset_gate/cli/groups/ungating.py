@@ -6,14 +6,14 @@ from dataclasses import dataclass
 
 import typer
 
-from jobset_gate.cli.exits import Exit, Failed
+from jobset_gate.cli.exits import CommandError, ExitCode
 from jobset_gate.cli.groups import gated, keepers, leftovers
-from jobset_gate.cli.groups.gated import Freed
-from jobset_gate.cli.groups.leftovers import Cleared
+from jobset_gate.cli.groups.gated import UngatedPods
+from jobset_gate.cli.groups.leftovers import CleanupResult
 from jobset_gate.cli.telling import output
-from jobset_gate.groups.identity import label
-from jobset_gate.groups.model import Design, Key
-from jobset_gate.groups.seen import MemberSeen
+from jobset_gate.groups.identity import group_label
+from jobset_gate.groups.model import Flavor, PodGroupKey
+from jobset_gate.groups.seen import MemberPod
 from jobset_gate.kube import access
 from jobset_gate.kube.client import Client
 
@@ -23,111 +23,117 @@ MOST_TOLD = 20
 
 
 @dataclass(frozen=True, slots=True)
-class Wanted:
+class UngateOptions:
     """What the command line asks for."""
 
     names: tuple[str, ...] = ()
-    everything: bool = False
+    all_groups: bool = False
     namespace: str | None = None
-    sure: bool = False
+    yes: bool = False
     dry_run: bool = False
     concurrency: int = 32
 
 
-async def run(wanted: Wanted, *, kubeconfig: str | None, context: str | None) -> Exit:
+async def run(wanted: UngateOptions, *, kubeconfig: str | None, context: str | None) -> ExitCode:
     """Frees them. Raises Failed where it is not plain what is meant."""
-    if wanted.everything == bool(wanted.names):
-        raise Failed("name groups, or say --all; not both", Exit.USAGE)
-    reached = await access.discover(kubeconfig, context)
-    namespace = wanted.namespace or (None if wanted.everything else reached.namespace)
+    if wanted.all_groups == bool(wanted.names):
+        raise CommandError("name groups, or say --all; not both", ExitCode.USAGE)
+    reached = await access.load_access(kubeconfig, context)
+    namespace = wanted.namespace or (None if wanted.all_groups else reached.namespace)
     async with Client(reached, connections=wanted.concurrency + 8) as client:
-        return await _Ungating(client, wanted, namespace).run(reached.namespace)
+        return await _UngateRun(client, wanted, namespace).run(reached.namespace)
 
 
-class _Ungating:
+class _UngateRun:
     """One run of the command."""
 
-    def __init__(self, client: Client, wanted: Wanted, namespace: str | None) -> None:
+    def __init__(self, client: Client, wanted: UngateOptions, namespace: str | None) -> None:
         self._client, self._wanted, self._namespace = client, wanted, namespace
         self._is_wanted, self._is_wanted_label = _choice(wanted, namespace)
 
-    async def run(self, own_namespace: str) -> Exit:
-        keeper = await keepers.controller(self._client, own_namespace)
+    async def run(self, own_namespace: str) -> ExitCode:
+        keeper = await keepers.controller_state(self._client, own_namespace)
         await self._warn(keeper)
-        held = await gated.pods(self._client, self._namespace, self._is_wanted)
+        held = await gated.gated_pods(self._client, self._namespace, self._is_wanted)
         self._warn_of_names(held)
         if not self._wanted.dry_run:
             self._ask(len(held))
-        cleared = Cleared()
+        cleared = CleanupResult()
         dry_run = self._wanted.dry_run
-        await leftovers.resume(self._client, self._namespace, self._is_wanted_label, cleared, dry_run=dry_run)
+        await leftovers.resume_owners(self._client, self._namespace, self._is_wanted_label, cleared, dry_run=dry_run)
         freed = _as_if(held) if dry_run else await self._free(held, again=bool(cleared.owners))
-        if self._wanted.everything and keeper.leads is False:
-            await leftovers.records(self._client, self._namespace, cleared, dry_run=dry_run)
+        if self._wanted.all_groups and keeper.leads is False:
+            await leftovers.remove_records(self._client, self._namespace, cleared, dry_run=dry_run)
         return _tell(freed, cleared, dry_run=dry_run)
 
-    async def _warn(self, keeper: keepers.Keeper) -> None:
+    async def _warn(self, keeper: keepers.ControllerState) -> None:
         if keeper.leads:
-            output.err(f"warning: {keeper.told}: it may roll groups back that it has opened")
-        if keeper.leads is None and self._wanted.everything:
-            output.err(f"warning: {keeper.told}: what it may have written down about groups stays")
-        webhooks = await keepers.webhooks(self._client)
+            output.err(f"warning: {keeper.message}: it may roll groups back that it has opened")
+        if keeper.leads is None and self._wanted.all_groups:
+            output.err(f"warning: {keeper.message}: what it may have written down about groups stays")
+        webhooks = await keepers.pod_webhooks(self._client)
         if webhooks:
             who = ", ".join(webhooks)
             output.err(
                 f"warning: the webhook configuration {who} is still there: pods that are created from now on are held"
             )
 
-    def _warn_of_names(self, held: list[MemberSeen]) -> None:
+    def _warn_of_names(self, held: list[MemberPod]) -> None:
         """One that is free already is no error; one that is misspelt looks the same."""
         namespace = self._namespace or ""  # names are those of one namespace
         for name in self._wanted.names:
-            if not any(map(gated.of_names([name], namespace), held)):
+            if not any(map(gated.in_groups([name], namespace), held)):
                 output.err(f"warning: no pod of a group {name} is held in namespace {namespace}")
 
     def _ask(self, many: int) -> None:
-        if self._wanted.sure or not many:
+        if self._wanted.yes or not many:
             return
         if not sys.stdin.isatty():
-            raise Failed(f"{pods(many)} would be freed: say --yes to do that, or --dry-run to see which", Exit.USAGE)
+            raise CommandError(
+                f"{pods(many)} would be freed: say --yes to do that, or --dry-run to see which", ExitCode.USAGE
+            )
         typer.confirm(f"Free {pods(many)} for good, to start without the rest of the group?", abort=True, err=True)
 
-    async def _free(self, held: list[MemberSeen], *, again: bool) -> Freed:
-        freed = await gated.free(self._client, held, self._wanted.concurrency)
+    async def _free(self, held: list[MemberPod], *, again: bool) -> UngatedPods:
+        freed = await gated.remove_gates(self._client, held, self._wanted.concurrency)
         tried = {it.uid for it in held}
         for _ in range(PASSES if again or held else 0):
             # Made meanwhile, by owners that go on or on the heels of those that are free now.
-            more = await gated.pods(self._client, self._namespace, self._is_wanted)
+            more = await gated.gated_pods(self._client, self._namespace, self._is_wanted)
             more = [it for it in more if it.uid not in tried]
             if not more:
                 break
             tried |= {it.uid for it in more}
-            latest = await gated.free(self._client, more, self._wanted.concurrency)
-            freed.done += latest.done
+            latest = await gated.remove_gates(self._client, more, self._wanted.concurrency)
+            freed.by_group += latest.by_group
             freed.gone += latest.gone
             freed.failures += latest.failures
         return freed
 
 
-def _choice(wanted: Wanted, namespace: str | None) -> tuple[Callable[[MemberSeen], bool], Callable[[str], bool]]:
+def _choice(wanted: UngateOptions, namespace: str | None) -> tuple[Callable[[MemberPod], bool], Callable[[str], bool]]:
     """Which pods, and which labels of groups."""
-    if wanted.everything or namespace is None:
+    if wanted.all_groups or namespace is None:
         return (lambda _: True), (lambda _: True)
-    labels = {label(Key(design=design, namespace=namespace, name=name)) for design in Design for name in wanted.names}
-    return gated.of_names(wanted.names, namespace), labels.__contains__
+    labels = {
+        group_label(PodGroupKey(design=design, namespace=namespace, name=name))
+        for design in Flavor
+        for name in wanted.names
+    }
+    return gated.in_groups(wanted.names, namespace), labels.__contains__
 
 
-def _as_if(held: list[MemberSeen]) -> Freed:
-    freed = Freed()
-    freed.done.update(gated.group_of(it) for it in held)
+def _as_if(held: list[MemberPod]) -> UngatedPods:
+    freed = UngatedPods()
+    freed.by_group.update(gated.group_of(it) for it in held)
     return freed
 
 
-def _tell(freed: Freed, cleared: Cleared, *, dry_run: bool) -> Exit:
+def _tell(freed: UngatedPods, cleared: CleanupResult, *, dry_run: bool) -> ExitCode:
     would = "would be " if dry_run else ""
-    for group, many in sorted(freed.done.items())[:MOST_TOLD]:
+    for group, many in sorted(freed.by_group.items())[:MOST_TOLD]:
         output.out(f"group {group}: {pods(many)} {would}freed\n")
-    more = len(freed.done) - MOST_TOLD
+    more = len(freed.by_group) - MOST_TOLD
     if more > 0:
         output.out(f"and {more} more groups\n")
     for owner in cleared.owners:
@@ -135,14 +141,14 @@ def _tell(freed: Freed, cleared: Cleared, *, dry_run: bool) -> Exit:
     if cleared.records:
         output.out(f"records of decisions {would}removed: {cleared.records}\n")
     gone = f", {freed.gone} were gone or free already" if freed.gone else ""
-    output.out(f"{pods(freed.done.total())} {would}freed{gone}\n")
+    output.out(f"{pods(freed.by_group.total())} {would}freed{gone}\n")
     for line in cleared.problems:
         output.err(f"warning: {line}")
     for line in freed.failures[:MOST_TOLD]:
         output.err(f"error: {line}")
     if len(freed.failures) > MOST_TOLD:
         output.err(f"error: and {len(freed.failures) - MOST_TOLD} pods more")
-    return Exit.ERROR if freed.failures else Exit.OK
+    return ExitCode.ERROR if freed.failures else ExitCode.OK
 
 
 def pods(many: int) -> str:

@@ -5,32 +5,34 @@ from contextlib import suppress
 from typing import TYPE_CHECKING
 
 from jobset_gate.cli import settings_file
-from jobset_gate.cli.groups.scene import About, GroupScene
-from jobset_gate.cli.verbs.following import FIRST_LOOK
-from jobset_gate.cli.verbs.standing import End, Standing
-from jobset_gate.explained import Controller
-from jobset_gate.groups.candidates import Check
+from jobset_gate.cli.groups.scene import PodGroupTarget, PodGroupView
+from jobset_gate.cli.verbs.following import FIRST_READ_TIMEOUT
+from jobset_gate.cli.verbs.standing import WaitGoal, WaitOutcome
+from jobset_gate.explained import ControllerStatus
+from jobset_gate.groups.candidates import CapacityCheck
 from jobset_gate.kube.client import Client
 
 if TYPE_CHECKING:
-    from jobset_gate.cli.verbs.waiting import Wanted
+    from jobset_gate.cli.verbs.waiting import WaitOptions
 
 
-async def until(client: Client, namespace: str, name: str, wanted: "Wanted", end: End) -> Standing:
+async def wait_for_pod_group(
+    client: Client, namespace: str, name: str, wanted: "WaitOptions", end: WaitGoal
+) -> WaitOutcome:
     """How it stands when that has come, or nothing can come, or the time is over. Raises Failed if it is not there."""
     settings = settings_file.read(wanted.config).admission.groups
     # Nobody asks for free room here, so neither nodes nor what is bound to them have to be watched.
-    settings = settings.model_copy(update={"capacity_check": Check.OFF})
-    about = About(namespace, name, Controller(), settings)
-    now = Standing()
-    async with GroupScene(client, about) as scene:
+    settings = settings.model_copy(update={"capacity_check": CapacityCheck.OFF})
+    about = PodGroupTarget(namespace, name, ControllerStatus(), settings)
+    now = WaitOutcome()
+    async with PodGroupView(client, about) as scene:
         with suppress(TimeoutError):
-            async with asyncio.timeout(max(wanted.seconds, FIRST_LOOK)):
+            async with asyncio.timeout(max(wanted.seconds, FIRST_READ_TIMEOUT)):
                 await scene.ready()
                 now = (await scene.look()).standing
             async with asyncio.timeout(wanted.seconds):
                 while not now.is_over(end):
                     await scene.change()
                     now = (await scene.look()).standing
-        wanted.rights.missing += [it for it in scene.reading.missing if it not in wanted.rights.missing]
+        wanted.rights.missing += [it for it in scene.fetched.missing if it not in wanted.rights.missing]
     return now

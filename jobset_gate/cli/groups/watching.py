@@ -3,45 +3,45 @@
 from collections.abc import Sequence
 
 from jobset_gate.cli import settings_file
-from jobset_gate.cli.exits import Exit
+from jobset_gate.cli.exits import ExitCode
 from jobset_gate.cli.groups import documents, listing
-from jobset_gate.cli.groups.keepers import Keeper
-from jobset_gate.cli.groups.live import LiveGroups
+from jobset_gate.cli.groups.keepers import ControllerState
+from jobset_gate.cli.groups.live import PodGroupWatch
 from jobset_gate.cli.groups.table import name, row, titles
-from jobset_gate.cli.options import Output
+from jobset_gate.cli.options import OutputFormat
 from jobset_gate.cli.verbs import going_on
-from jobset_gate.cli.verbs.asked import Asked
-from jobset_gate.cli.verbs.printing import Form, Item, Printer
-from jobset_gate.groups.report import Report
+from jobset_gate.cli.verbs.asked import GetOptions
+from jobset_gate.cli.verbs.printing import ChangeFormat, ChangePrinter, PrintedItem
+from jobset_gate.groups.report import GroupStatus
 from jobset_gate.kube.client import Client
 
 
-async def run(client: Client, namespace: str | None, wanted: Asked, keeper: Keeper) -> Exit:
+async def run(client: Client, namespace: str | None, wanted: GetOptions, keeper: ControllerState) -> ExitCode:
     """Ends by an interruption; at once if what was named is not there. Raises Failed where no pods may be watched."""
     settings = settings_file.read(wanted.config).admission.groups
-    async with LiveGroups(client, namespace, settings, controlled=bool(keeper.leads)) as live:
+    async with PodGroupWatch(client, namespace, settings, controlled=bool(keeper.leads)) as live:
         await live.ready()
         feed = _Feed(live, namespace, wanted, keeper)
-        return await going_on.follow(feed, Printer(feed.form))
+        return await going_on.print_feed(feed, ChangePrinter(feed.form))
 
 
 class _Feed:
     """Those groups that are wanted."""
 
-    def __init__(self, live: LiveGroups, namespace: str | None, wanted: Asked, keeper: Keeper) -> None:
+    def __init__(self, live: PodGroupWatch, namespace: str | None, wanted: GetOptions, keeper: ControllerState) -> None:
         self._live, self._namespace, self._wanted, self._keeper = live, namespace, wanted, keeper
-        self._look = {"wide": wanted.output is Output.WIDE, "namespaces": namespace is None}
-        self.form = Form(wanted.output, titles(**self._look), "PHASE", "phase", wanted.headers)
+        self._look = {"wide": wanted.output is OutputFormat.WIDE, "namespaces": namespace is None}
+        self.form = ChangeFormat(wanted.output, titles(**self._look), "PHASE", "phase", wanted.headers)
         self.change = live.change
 
-    async def found(self) -> list[Report]:
-        return [it for it in await self._live.reports() if self._wanted.wants(it.key.name)]
+    async def found(self) -> list[GroupStatus]:
+        return [it for it in await self._live.reports() if self._wanted.selects(it.key.name)]
 
-    def absent(self, found: Sequence[Report]) -> bool:
-        listing.warn(self._live.reading, self._keeper, self._wanted.caller)
+    def absent(self, found: Sequence[GroupStatus]) -> bool:
+        listing.warn(self._live.fetched, self._keeper, self._wanted.caller)
         return listing.absent(found, self._wanted, self._namespace)
 
-    def item(self, one: Report) -> Item:
+    def item(self, one: GroupStatus) -> PrintedItem:
         key = (one.key.namespace, one.key.name, str(one.key.design))
         cells = row(one, self._live.now(), **self._look)
-        return Item(key, cells, lambda: documents.item(one), f"group/{name(one)}")
+        return PrintedItem(key, cells, lambda: documents.pod_group_json(one), f"group/{name(one)}")

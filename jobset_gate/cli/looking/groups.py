@@ -3,20 +3,20 @@
 import time
 
 from jobset_gate.cli.groups import reading, telling
-from jobset_gate.cli.looking.rights import Rights
-from jobset_gate.explained import Controller
-from jobset_gate.groups.report import Report
+from jobset_gate.cli.looking.rights import Permissions
+from jobset_gate.explained import ControllerStatus
+from jobset_gate.groups.report import GroupStatus
 from jobset_gate.kube.client import Client
 from jobset_gate.settings import Groups
 
 
-async def groups(
-    client: Client, namespace: str | None, rights: Rights, settings: Groups, controller: Controller
-) -> list[Report]:
+async def fetch_pod_group_reports(
+    client: Client, namespace: str | None, rights: Permissions, settings: Groups, controller: ControllerStatus
+) -> list[GroupStatus]:
     """By namespace and name; None: of all namespaces."""
-    read = await reading.read(client, settings, namespace)
-    made_by = await telling.makers(client, read)
+    read = await reading.fetch_pod_groups(client, settings, namespace)
+    made_by = await telling.fetch_owner_capacity(client, read)
     rights.missing += [it for it in read.missing if it not in rights.missing]
-    if not read.members:
-        rights.hidden.add("pod groups")
-    return telling.reports(read, settings, made_by, time.time(), controlled=bool(controller.leads))
+    if not read.pods_listed:
+        rights.hidden_kinds.add("pod groups")
+    return telling.pod_group_reports(read, settings, made_by, time.time(), controlled=bool(controller.leads))

@@ -1,16 +1,16 @@
 """Whether a controller decides about JobSets, told from its Lease."""
 
 from jobset_gate.cli.groups import keepers
-from jobset_gate.explained import Controller
+from jobset_gate.explained import ControllerStatus
 from jobset_gate.kube.client import Client
 
 _OF_GROUPS = "; nobody opens groups"
 
 
-async def controller(client: Client, *namespaces: str) -> Controller:
+async def jobset_controller_status(client: Client, *namespaces: str) -> ControllerStatus:
     """What its Lease says; `namespaces` are looked into besides the usual one where leases may not be listed."""
-    keeper = await keepers.controller(client, *namespaces)
-    told = keeper.told
+    keeper = await keepers.controller_state(client, *namespaces)
+    told = keeper.message
     if told.endswith(_OF_GROUPS):
         told = f"{told.removesuffix(_OF_GROUPS)}; nobody opens a gate or times a gang out"
-    return Controller(leads=keeper.leads, told=told)
+    return ControllerStatus(leads=keeper.leads, told=told)

@@ -4,16 +4,16 @@ from collections.abc import Callable
 from typing import TypeVar
 
 from jobset_gate.kube.client import Client
-from jobset_gate.kube.listwatch import Scope, pages
-from jobset_gate.kube.reader import Bare, Reader, Wire
+from jobset_gate.kube.listwatch import ListScope, list_pages
+from jobset_gate.kube.reader import ObjectDecoder, PartialObjectMetadata, WireObject
 from jobset_gate.kube.resources import Resource
 
 PAGE = 500
 
-W = TypeVar("W", bound=Wire)
+W = TypeVar("W", bound=WireObject)
 
 
-async def listed(
+async def list_objects(
     client: Client,
     resource: Resource,
     shape: type[W],
@@ -24,11 +24,11 @@ async def listed(
     on_problem: Callable[[str], None] = lambda _: None,
 ) -> list[W]:
     """Everything that the selectors let through. Raises what a list raises."""
-    reader = Reader(shape, lambda _, detail: on_problem(f"not readable: {detail}"))
+    reader = ObjectDecoder(shape, lambda _, detail: on_problem(f"not readable: {detail}"))
     found: list[W] = []
-    async for items, _ in pages(client, Scope(resource, namespace, labels, fields), PAGE):
+    async for items, _ in list_pages(client, ListScope(resource, namespace, labels, fields), PAGE):
         for raw in items:
-            item = reader.object(raw)
-            if item is not None and not isinstance(item, Bare):
+            item = reader.decode_object(raw)
+            if item is not None and not isinstance(item, PartialObjectMetadata):
                 found.append(item)
     return found

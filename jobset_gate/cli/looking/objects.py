@@ -3,8 +3,8 @@
 from typing import Final, TypeVar
 
 from jobset_gate import names, wire
-from jobset_gate.cli.exits import Failed
-from jobset_gate.cli.looking.rights import refused
+from jobset_gate.cli.exits import CommandError
+from jobset_gate.cli.looking.rights import forbidden_text
 from jobset_gate.kube.client import Client
 from jobset_gate.kube.errors import Forbidden, NotFound
 from jobset_gate.kube.resources import CONFIGMAPS, JOBSETS, PODS, Resource
@@ -14,21 +14,21 @@ _WORDS: Final = {JOBSETS: "JobSet", PODS: "pod"}
 T = TypeVar("T")
 
 
-class Absent(Failed):
+class ObjectNotFound(CommandError):
     """There is nothing of that name."""
 
 
-async def stored(client: Client, resource: Resource, namespace: str, name: str, shape: type[T]) -> T:
+async def get_object(client: Client, resource: Resource, namespace: str, name: str, shape: type[T]) -> T:
     """A JobSet or a pod, decoded as that. Raises Absent, and Failed where it may not be read."""
     try:
         return await client.get(resource, name, namespace, type=shape)
     except NotFound as gone:
-        raise Absent(f"{_WORDS[resource]} {name} not found in namespace {namespace}") from gone
+        raise ObjectNotFound(f"{_WORDS[resource]} {name} not found in namespace {namespace}") from gone
     except Forbidden as no:
-        raise Failed(f"{refused('get', resource, namespace)} ({no.message})") from no
+        raise CommandError(f"{forbidden_text('get', resource, namespace)} ({no.message})") from no
 
 
-async def gate(client: Client, namespace: str, gang: str) -> wire.ConfigMap | None:
+async def get_config_map(client: Client, namespace: str, gang: str) -> wire.ConfigMap | None:
     """The ConfigMap that has the name of a gang's; None if there is none. It may be somebody else's."""
     try:
         return await client.get(CONFIGMAPS, names.config_map_name(gang), namespace, type=wire.ConfigMap)

@@ -6,7 +6,7 @@ from typing import Annotated, Any, Final
 import typer
 
 from jobset_gate.cli.options import namespace
-from jobset_gate.cli.verbs.durations import seconds
+from jobset_gate.cli.verbs.durations import parse_duration
 
 _ANY: Final = "[jobset/|pod/|podgroup/]NAME"
 _ABOUT: Final = "A JobSet; with a prefix a pod (for its gang) or a pod group. gang/NAME is a pod group, too."
@@ -27,4 +27,4 @@ ControllerConfig = Annotated[
 
 def timeout(about: str, *, default: bool | str = False) -> Any:
     """A length of time; `default` is what the help calls it."""
-    return typer.Option("--timeout", metavar="DURATION", parser=seconds, help=about, show_default=default)
+    return typer.Option("--timeout", metavar="DURATION", parser=parse_duration, help=about, show_default=default)

@@ -4,39 +4,41 @@ from collections.abc import Iterator, Sequence
 from typing import Any
 
 from jobset_gate import names
-from jobset_gate.explained import Policy
-from jobset_gate.template import Json, dig, items, mapping, whole
+from jobset_gate.explained import FailurePolicies
+from jobset_gate.template import Json, as_int, as_list, as_map, nested
 
 BACKOFF_LIMIT = 6
 """What Kubernetes takes where a Job says nothing."""
 
 
-def policy(jobset: Json, targets: Sequence[str]) -> Policy:
+def failure_policies(jobset: Json, targets: Sequence[str]) -> FailurePolicies:
     """Of the JobSet as it is stored; `targets` are the replicatedJobs of the gang, empty for all."""
-    jobs = [it for it in items(dig(jobset, "spec", "replicatedJobs")) if not targets or dig(it, "name") in targets]
-    specs = [mapping(dig(it, "template", "spec")) for it in jobs]
-    failure = dig(jobset, "spec", "failurePolicy")
-    return Policy(
-        max_restarts=None if failure is None else whole(dig(failure, "maxRestarts"), 0),
-        rules=tuple(str(dig(it, "action")) for it in items(dig(failure, "rules"))),
-        counted=whole(dig(jobset, "status", "restartsCountTowardsMax"), 0),
-        backoff_limits=tuple(sorted({whole(it.get("backoffLimit"), BACKOFF_LIMIT) for it in specs})),
-        restarts_in_place=any(dig(it, "template", "spec", "restartPolicy") != "Never" for it in specs),
+    jobs = [
+        it for it in as_list(nested(jobset, "spec", "replicatedJobs")) if not targets or nested(it, "name") in targets
+    ]
+    specs = [as_map(nested(it, "template", "spec")) for it in jobs]
+    failure = nested(jobset, "spec", "failurePolicy")
+    return FailurePolicies(
+        max_restarts=None if failure is None else as_int(nested(failure, "maxRestarts"), 0),
+        rules=tuple(str(nested(it, "action")) for it in as_list(nested(failure, "rules"))),
+        counted=as_int(nested(jobset, "status", "restartsCountTowardsMax"), 0),
+        backoff_limits=tuple(sorted({as_int(it.get("backoffLimit"), BACKOFF_LIMIT) for it in specs})),
+        restarts_in_place=any(nested(it, "template", "spec", "restartPolicy") != "Never" for it in specs),
         exit_actions=tuple(dict.fromkeys(found for it in specs for found in _exit_action(it))),
-        queue=str(dig(jobset, "metadata", "labels", names.KUEUE_QUEUE) or ""),
+        queue=str(nested(jobset, "metadata", "labels", names.KUEUE_QUEUE) or ""),
     )
 
 
 def _exit_action(spec: Json) -> Iterator[str]:
     """What the first rule of its podFailurePolicy that knows the barrier's exit code does."""
-    for rule in items(dig(spec, "podFailurePolicy", "rules")):
-        codes = dig(rule, "onExitCodes")
+    for rule in as_list(nested(spec, "podFailurePolicy", "rules")):
+        codes = nested(rule, "onExitCodes")
         if isinstance(codes, dict) and _is_about(codes):
-            yield str(dig(rule, "action"))
+            yield str(nested(rule, "action"))
             return
 
 
 def _is_about(codes: dict[str, Any]) -> bool:
     if codes.get("containerName") not in (None, "", names.BARRIER_CONTAINER):
         return False
-    return (names.EXIT_TIMED_OUT in items(codes.get("values"))) is (codes.get("operator") == "In")
+    return (names.EXIT_TIMED_OUT in as_list(codes.get("values"))) is (codes.get("operator") == "In")

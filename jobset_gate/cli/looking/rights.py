@@ -11,31 +11,31 @@ T = TypeVar("T")
 
 
 @dataclass(slots=True)
-class Rights:
+class Permissions:
     """The rights that were missing on the way: `missing` has one sentence each."""
 
     missing: list[str] = field(default_factory=list)
-    hidden: set[str] = field(default_factory=set)
+    hidden_kinds: set[str] = field(default_factory=set)
     """Kinds of gangs of which none can be seen, as messages name them."""
 
-    async def ask(
+    async def read_allowed(
         self, wanted: Awaitable[T], verb: str, resource: Resource, namespace: str | None, lost: str
     ) -> T | None:
         """The answer; None, and `lost` written down, where it is forbidden. Raises everything else."""
         try:
             return await wanted
         except Forbidden:
-            self.lacks(verb, resource, namespace, lost)
+            self.add_missing(verb, resource, namespace, lost)
             return None
 
-    def lacks(self, verb: str, resource: Resource, namespace: str | None, lost: str) -> None:
+    def add_missing(self, verb: str, resource: Resource, namespace: str | None, lost: str) -> None:
         """`cannot list events in namespace x: what the quota said is not known`."""
-        sentence = f"{refused(verb, resource, namespace)}: {lost}"
+        sentence = f"{forbidden_text(verb, resource, namespace)}: {lost}"
         if sentence not in self.missing:
             self.missing.append(sentence)
 
 
-def refused(verb: str, resource: Resource, namespace: str | None) -> str:
+def forbidden_text(verb: str, resource: Resource, namespace: str | None) -> str:
     """`cannot list pods in namespace x`."""
     kind = f"{resource.plural}.{resource.group}" if resource.group else resource.plural
     if not resource.namespaced:

@@ -7,28 +7,28 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 
 from jobset_gate.cli import settings_file
-from jobset_gate.cli.caller import Caller
+from jobset_gate.cli.caller import Invocation
 from jobset_gate.cli.documents.writing import to_json, to_yaml
-from jobset_gate.cli.exits import Exit
+from jobset_gate.cli.exits import ExitCode
 from jobset_gate.cli.looking import news
-from jobset_gate.cli.looking.explaining import Asking, Found
-from jobset_gate.cli.looking.objects import Absent
-from jobset_gate.cli.looking.subjects import named
+from jobset_gate.cli.looking.explaining import ExplainedObject, Resolver
+from jobset_gate.cli.looking.objects import ObjectNotFound
+from jobset_gate.cli.looking.subjects import parse_resource
 from jobset_gate.cli.telling import descriptions, documents, explanations, looks, output
-from jobset_gate.cli.telling.forms import Form
-from jobset_gate.heard import Event
+from jobset_gate.cli.telling.forms import TextFormat
+from jobset_gate.heard import CoreEvent
 from jobset_gate.kube import access
 from jobset_gate.kube.client import Client
 from jobset_gate.kube.errors import Forbidden
 
 
 @dataclass(frozen=True, slots=True)
-class Wanted:
+class ExplainOptions:
     """What the command line asks for."""
 
     names: Sequence[str]
     namespace: str | None = None
-    output: Form = Form.TEXT
+    output: TextFormat = TextFormat.TEXT
     config: Path | None = None
     kubeconfig: str | None = None
     context: str | None = None
@@ -36,27 +36,27 @@ class Wanted:
     """What we were called by: the commands that are printed begin with it."""
 
     @property
-    def caller(self) -> Caller:
+    def invocation(self) -> Invocation:
         """Who is to run these commands."""
-        return Caller(self.program, self.kubeconfig, self.context, self.namespace)
+        return Invocation(self.program, self.kubeconfig, self.context, self.namespace)
 
 
-async def why(wanted: Wanted) -> Exit:
+async def why(wanted: ExplainOptions) -> ExitCode:
     """Prints why each of them still waits, or how it was decided."""
     async with _asking(wanted) as asking:
         found, code = await _look(asking, wanted)
-    if wanted.output is not Form.TEXT:
-        document = documents.listed([it.explanation for it in found], several=len(wanted.names) > 1)
-        output.document((to_json if wanted.output is Form.JSON else to_yaml)([document]))
+    if wanted.output is not TextFormat.TEXT:
+        document = documents.explanations_json([it.explanation for it in found], several=len(wanted.names) > 1)
+        output.document((to_json if wanted.output is TextFormat.JSON else to_yaml)([document]))
         return code
-    look = looks.of(sys.stdout)
-    output.out("\n".join(explanations.text(it.explanation, look) for it in found), look)
+    look = looks.style_of(sys.stdout)
+    output.out("\n".join(explanations.explanation_text(it.explanation, look) for it in found), look)
     return code
 
 
-async def describe(wanted: Wanted) -> Exit:
+async def describe(wanted: ExplainOptions) -> ExitCode:
     """Prints everything known of each of them."""
-    look = looks.of(sys.stdout)
+    look = looks.style_of(sys.stdout)
     async with _asking(wanted) as asking:
         found, code = await _look(asking, wanted)
         texts = [await _description(asking, it, look) for it in found]
@@ -64,47 +64,47 @@ async def describe(wanted: Wanted) -> Exit:
     return code
 
 
-async def _description(asking: Asking, found: Found, look: looks.Look) -> str:
+async def _description(asking: Resolver, found: ExplainedObject, look: looks.TerminalStyle) -> str:
     told = found.explanation
     if found.report is not None:
-        facts, rows = descriptions.of_group(found.report, told.now), descriptions.members(found.report)
-    elif found.sight is not None and found.sight.seen is not None:
-        facts = descriptions.of_jobset(found.sight.seen, told.now)
-        rows = () if found.sight.blind else descriptions.jobs(found.sight.seen)
+        facts, rows = descriptions.pod_group_facts(found.report, told.now), descriptions.member_rows(found.report)
+    elif found.jobset is not None and found.jobset.seen is not None:
+        facts = descriptions.jobset_facts(found.jobset.seen, told.now)
+        rows = () if found.jobset.blind else descriptions.job_rows(found.jobset.seen)
     else:
         facts, rows = (("Name", told.name), ("Namespace", told.namespace)), ()
-    return descriptions.text(told, facts, rows, await _events(asking, found), look)
+    return descriptions.description_text(told, facts, rows, await _events(asking, found), look)
 
 
-async def _events(asking: Asking, found: Found) -> list[Event] | None:
+async def _events(asking: Resolver, found: ExplainedObject) -> list[CoreEvent] | None:
     name, kind = found.explanation.name, found.explanation.kind
     if found.report is not None and found.report.pod_group is None:
         return []  # they are on its pods
     try:
-        return await news.about(asking.client, asking.namespace, kind, name)
+        return await news.events_of(asking.client, asking.namespace, kind, name)
     except Forbidden:
         return None
 
 
 @asynccontextmanager
-async def _asking(wanted: Wanted) -> AsyncIterator[Asking]:
+async def _asking(wanted: ExplainOptions) -> AsyncIterator[Resolver]:
     settings = settings_file.read(wanted.config).admission.groups
-    reached = await access.discover(wanted.kubeconfig, wanted.context)
+    reached = await access.load_access(wanted.kubeconfig, wanted.context)
     async with Client(reached) as client:
-        yield Asking(client, wanted.namespace or reached.namespace, settings, (reached.namespace,))
+        yield Resolver(client, wanted.namespace or reached.namespace, settings, (reached.namespace,))
 
 
-async def _look(asking: Asking, wanted: Wanted) -> tuple[list[Found], Exit]:
+async def _look(asking: Resolver, wanted: ExplainOptions) -> tuple[list[ExplainedObject], ExitCode]:
     """Everything that was found, with commands for who asks; of several names, what was not is said on stderr."""
-    asked = [named(it) for it in wanted.names]
-    found: list[Found] = []
-    code = Exit.OK
+    asked = [parse_resource(it) for it in wanted.names]
+    found: list[ExplainedObject] = []
+    code = ExitCode.OK
     for one in asked:
         try:
-            found += await asking.about(one)
-        except Absent as absent:
+            found += await asking.resolve(one)
+        except ObjectNotFound as absent:
             if len(asked) == 1:
                 raise
             output.err(f"error: {absent}")
-            code = Exit.ERROR
-    return [replace(it, explanation=wanted.caller.explanation(it.explanation)) for it in found], code
+            code = ExitCode.ERROR
+    return [replace(it, explanation=wanted.invocation.rewrite_explanation(it.explanation)) for it in found], code

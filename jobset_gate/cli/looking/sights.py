@@ -8,65 +8,67 @@ from dataclasses import dataclass, field, replace
 import msgspec
 
 from jobset_gate import names, read, wire
-from jobset_gate.cli.looking.policies import policy
-from jobset_gate.explained import Policy
-from jobset_gate.model import GangSeen, GateSeen, JobSeen, PodSeen
+from jobset_gate.cli.looking.policies import failure_policies
+from jobset_gate.explained import FailurePolicies
+from jobset_gate.model import ConfigMapSeen, GangSnapshot, JobSeen, PodSeen
 from jobset_gate.template import Json
 
 
 @dataclass(frozen=True, slots=True)
-class Sight:
+class FetchedJobSet:
     """One JobSet as it was seen."""
 
     namespace: str
     name: str
-    seen: GangSeen | None
+    seen: GangSnapshot | None
     """None: it asks for no gate."""
     stored: Json = field(default_factory=dict)
     """The JobSet as the API has it."""
     pods: Sequence[wire.Pod] = ()
-    policy: Policy | None = None
+    policy: FailurePolicies | None = None
     blind: bool = False
     """Its pods may not be read."""
 
-    def with_(self, seen: GangSeen) -> Sight:
+    def with_gang(self, seen: GangSnapshot) -> FetchedJobSet:
         """The same with more known of its gang."""
         return replace(self, seen=seen)
 
 
 @dataclass(frozen=True, slots=True)
-class Parts:
+class JobSetParts:
     """What belongs to one JobSet; None: it may not be read."""
 
     jobs: Sequence[wire.Job] | None
     pods: Sequence[wire.Pod] | None
-    gate: GateSeen | None = None
-    foreign: bool = False
+    config_map: ConfigMapSeen | None = None
+    config_map_conflict: bool = False
     """A ConfigMap of the gang's name is somebody else's."""
 
 
-def sight(raw: msgspec.Raw, parts: Parts) -> Sight:
+def join_jobset(raw: msgspec.Raw, parts: JobSetParts) -> FetchedJobSet:
     """The JobSet, joined with its parts."""
     stored: Json = msgspec.json.decode(raw)
     jobset = read.jobset(msgspec.json.decode(raw, type=wire.JobSet))
     meta = stored["metadata"]
     if jobset is None:
-        return Sight(meta["namespace"], meta["name"], None, stored)
+        return FetchedJobSet(meta["namespace"], meta["name"], None, stored)
     pods = tuple(read.pod(it) for it in parts.pods or ())
-    jobs = tuple(read.job(it) for it in parts.jobs or ()) if parts.jobs is not None else _from_pods(pods)
+    jobs = tuple(read.job(it) for it in parts.jobs or ()) if parts.jobs is not None else _jobs_of_pods(pods)
     told = jobset.condition is not None and jobset.condition.reason == names.REASON_CONFIG_MAP_CONFLICT
-    seen = GangSeen(
+    seen = GangSnapshot(
         jobset=jobset,
         jobs=jobs,
         pods=pods,
-        gate=parts.gate,
-        foreign_gate=parts.foreign or (told and parts.gate is None),
+        gate=parts.config_map,
+        foreign_gate=parts.config_map_conflict or (told and parts.config_map is None),
     )
-    rules = policy(stored, jobset.config.targets)
-    return Sight(meta["namespace"], meta["name"], seen, stored, parts.pods or (), rules, blind=parts.pods is None)
+    rules = failure_policies(stored, jobset.config.targets)
+    return FetchedJobSet(
+        meta["namespace"], meta["name"], seen, stored, parts.pods or (), rules, blind=parts.pods is None
+    )
 
 
-def _from_pods(pods: Sequence[PodSeen]) -> tuple[JobSeen, ...]:
+def _jobs_of_pods(pods: Sequence[PodSeen]) -> tuple[JobSeen, ...]:
     """The Jobs that these pods tell of, taken to be neither suspended nor finished."""
     found: dict[str, JobSeen] = {}
     for pod in pods:

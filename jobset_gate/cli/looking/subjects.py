@@ -3,52 +3,54 @@
 from dataclasses import dataclass
 from enum import StrEnum
 
-from jobset_gate.cli.exits import Exit, Failed
+from jobset_gate.cli.exits import CommandError, ExitCode
 
 
-class What(StrEnum):
+class ResourceKind(StrEnum):
     """The kinds of things that can be asked about."""
 
     ANY = ""
     JOBSET = "jobset"
     POD = "pod"
-    GROUP = "podgroup"
+    POD_GROUP = "podgroup"
 
 
-_WORDS = {
-    "jobset": What.JOBSET,
-    "jobsets": What.JOBSET,
-    "js": What.JOBSET,
-    "jobset.jobset.x-k8s.io": What.JOBSET,
-    "jobsets.jobset.x-k8s.io": What.JOBSET,
-    "pod": What.POD,
-    "pods": What.POD,
-    "po": What.POD,
-    "podgroup": What.GROUP,
-    "podgroups": What.GROUP,
-    "pg": What.GROUP,
-    "gang": What.GROUP,
-    "gangs": What.GROUP,
-    "group": What.GROUP,
-    "groups": What.GROUP,
+_KINDS = {
+    "jobset": ResourceKind.JOBSET,
+    "jobsets": ResourceKind.JOBSET,
+    "js": ResourceKind.JOBSET,
+    "jobset.jobset.x-k8s.io": ResourceKind.JOBSET,
+    "jobsets.jobset.x-k8s.io": ResourceKind.JOBSET,
+    "pod": ResourceKind.POD,
+    "pods": ResourceKind.POD,
+    "po": ResourceKind.POD,
+    "podgroup": ResourceKind.POD_GROUP,
+    "podgroups": ResourceKind.POD_GROUP,
+    "pg": ResourceKind.POD_GROUP,
+    "gang": ResourceKind.POD_GROUP,
+    "gangs": ResourceKind.POD_GROUP,
+    "group": ResourceKind.POD_GROUP,
+    "groups": ResourceKind.POD_GROUP,
 }
 
 
 @dataclass(frozen=True, slots=True)
-class Named:
+class ResourceArgument:
     """One thing by its kind and name."""
 
-    what: What
+    kind: ResourceKind
     name: str
 
 
-def named(text: str) -> Named:
+def parse_resource(text: str) -> ResourceArgument:
     """Raises Failed for what is no name of anything we know."""
     kind, slash, name = text.rpartition("/")
-    what = _WORDS.get(kind.lower()) if slash else What.ANY
+    what = _KINDS.get(kind.lower()) if slash else ResourceKind.ANY
     if what is None:
-        known = ", ".join(f"{it}/NAME" for it in (What.JOBSET, What.POD, What.GROUP, "gang"))
-        raise Failed(f"{text}: no such kind: {kind} (known are NAME, {known})", Exit.USAGE)
+        known = ", ".join(
+            f"{it}/NAME" for it in (ResourceKind.JOBSET, ResourceKind.POD, ResourceKind.POD_GROUP, "gang")
+        )
+        raise CommandError(f"{text}: no such kind: {kind} (known are NAME, {known})", ExitCode.USAGE)
     if not name:
-        raise Failed(f"{text}: a name is missing", Exit.USAGE)
-    return Named(what, name)
+        raise CommandError(f"{text}: a name is missing", ExitCode.USAGE)
+    return ResourceArgument(what, name)

@@ -7,26 +7,26 @@ from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
-from jobset_gate.cli.exits import Failed
+from jobset_gate.cli.exits import CommandError
 from jobset_gate.cli.serving import registration
 from jobset_gate.kube.client import Client
 from jobset_gate.kube.resources import SECRETS
 from webhook import selfsigned
-from webhook.brought import Files
-from webhook.ca_secret import CaSecret
-from webhook.handover import Handover
-from webhook.keeper import Keeper
-from webhook.metrics import Metrics
-from webhook.own_ca import OwnCa
+from webhook.brought import FileSource
+from webhook.ca_secret import CaSecretStore
+from webhook.handover import Rollover
+from webhook.keeper import CertificateController
+from webhook.metrics import WebhookMetrics
+from webhook.own_ca import OwnCaSource
 from webhook.pem import certificates
-from webhook.publish import OF_PODS, Published
-from webhook.rotation import Terms
-from webhook.sources import Source
-from webhook.tls import Certificate, Slot
+from webhook.publish import OF_PODS, CaInjector
+from webhook.rotation import RotationPolicy
+from webhook.sources import CertSource
+from webhook.tls import CertificateWatcher, ServingCertificate
 
 
 @dataclass(frozen=True, slots=True)
-class Pems:
+class CertificateFiles:
     """Certificate, key and CA in files; without them a certificate is made here."""
 
     certificate: Path | None = None
@@ -36,10 +36,10 @@ class Pems:
 
 
 @dataclass(frozen=True, slots=True)
-class Trust:
+class TrustOptions:
     """Who looks after the API server's trust in the certificate: we do if it is `kept`."""
 
-    kept: bool = False
+    managed: bool = False
     own_ca: str | None = None
     """The Secret of our own CA."""
     publish: bool = False
@@ -48,46 +48,55 @@ class Trust:
     leaf_life: timedelta = timedelta(days=7)
 
 
-def slot(pems: Pems, hosts: Sequence[str], *, kept: bool) -> tuple[Slot, str | None]:
+def serving_certificate(
+    pems: CertificateFiles, hosts: Sequence[str], *, kept: bool
+) -> tuple[ServingCertificate, str | None]:
     """What to serve to begin with, and the caBundle to register; None: it is somebody else's, or trusted anyway."""
     if pems.certificate is None or pems.key is None:
         made = selfsigned.make(list(dict.fromkeys([*hosts, *selfsigned.LOOPBACK])), days=365)
-        return Slot(made.pair), None if kept else made.ca_bundle
+        return ServingCertificate(made.pair), None if kept else made.ca_bundle
     try:
-        found = Certificate(pems.certificate, pems.key)
+        found = CertificateWatcher(pems.certificate, pems.key)
     except ssl.SSLError as problem:
         told = f"no certificate with its key: {getattr(problem, 'reason', None) or problem}"
-        raise Failed(f"{pems.certificate}, {pems.key}: {told}") from problem
+        raise CommandError(f"{pems.certificate}, {pems.key}: {told}") from problem
     if pems.ca is None:
         return found, None
     ca = pems.ca.read_bytes()
     if not certificates(ca):
-        raise Failed(f"{pems.ca}: no certificate in it")
+        raise CommandError(f"{pems.ca}: no certificate in it")
     # Looked after from here on, the files are not followed on their own: a new pair waits until it is trusted.
     return found, b64encode(ca).decode()
 
 
-def keeper(
-    client: Client, slot: Slot, metrics: Metrics, *, pems: Pems, trust: Trust, service: str, pods: bool
-) -> Keeper:
+def certificate_controller(
+    client: Client,
+    slot: ServingCertificate,
+    metrics: WebhookMetrics,
+    *,
+    pems: CertificateFiles,
+    trust: TrustOptions,
+    service: str,
+    pods: bool,
+) -> CertificateController:
     """Looks after the certificate in `slot`, which the API server asks for under the Service's name.
 
     `pods`: whether it may ask about pods, too.
     """
-    published = Published(client, optional=OF_PODS if pods else ())
-    its, terms = registration.service(service), Terms(ca_life=trust.ca_life, leaf_life=trust.leaf_life)
+    published = CaInjector(client, optional=OF_PODS if pods else ())
+    its, terms = registration.service(service), RotationPolicy(ca_life=trust.ca_life, leaf_life=trust.leaf_life)
     own = trust.own_ca is not None
-    handover = Handover(slot, f"{its.name}.{its.namespace}.svc", terms.settling, provisional=own)
-    source: Source
+    handover = Rollover(slot, f"{its.name}.{its.namespace}.svc", terms.settling, provisional=own)
+    source: CertSource
     if trust.own_ca is not None:
-        secret = CaSecret(client, its.namespace, trust.own_ca)
+        secret = CaSecretStore(client, its.namespace, trust.own_ca)
         changed = metrics.certificate_changes
-        source = OwnCa(secret, hosts(service), terms, _now, lambda what: changed.labels(what).inc())
+        source = OwnCaSource(secret, hosts(service), terms, _now, lambda what: changed.labels(what).inc())
         watched = [(SECRETS, its.namespace, trust.own_ca)]
-        return Keeper(client, published, source, handover, metrics=metrics, also_watch=watched)
-    assert isinstance(slot, Certificate)  # noqa: S101 - without an own CA there are files; this tells the type checker
-    source = Files(slot.read, pems.ca if trust.publish else None, _now)
-    return Keeper(client, published, source, handover, metrics=metrics)
+        return CertificateController(client, published, source, handover, metrics=metrics, extra_watches=watched)
+    assert isinstance(slot, CertificateWatcher)  # noqa: S101 - without an own CA there are files; this tells the type checker
+    source = FileSource(slot.read, pems.ca if trust.publish else None, _now)
+    return CertificateController(client, published, source, handover, metrics=metrics)
 
 
 def hosts(service: str) -> list[str]:

@@ -9,37 +9,37 @@ from typing import Any
 
 import structlog
 
-from controllers.manager import Manager, Options
+from controllers.manager import Manager, ManagerOptions
 from controllers.page.options import PageOptions
-from jobset_gate.cli.exits import Exit, Failed
+from jobset_gate.cli.exits import CommandError, ExitCode
 from jobset_gate.cli.serving import files, program_metrics
-from jobset_gate.cli.settings_file import Controller
-from jobset_gate.cli.signals import until_told
+from jobset_gate.cli.settings_file import ControllerSection
+from jobset_gate.cli.signals import run_service
 from jobset_gate.kube import access
 
 log = structlog.get_logger("jobset_gate.cli")
 
 
-def options(configured: Controller, **asked: Any) -> Options:
+def options(configured: ControllerSection, **asked: Any) -> ManagerOptions:
     """The command line before the settings file before the defaults; None asks for nothing.
 
     Raises Failed for a status page that would be served to others without TLS.
     """
     given = configured.model_dump(exclude_none=True) | {key: value for key, value in asked.items() if value is not None}
-    found = replace(Options(identity=f"{socket.gethostname()}_{os.getpid()}"), **given)
+    found = replace(ManagerOptions(identity=f"{socket.gethostname()}_{os.getpid()}"), **given)
     page = PageOptions(found.page_port, found.page_address, found.page_tls_cert, found.page_tls_key)
     if found.page_port and page.problem:
-        raise Failed(page.problem, Exit.USAGE)
+        raise CommandError(page.problem, ExitCode.USAGE)
     return found
 
 
-async def run(wanted: Options, *, kubeconfig: str | None, context: str | None, namespace: str | None) -> None:
+async def run(wanted: ManagerOptions, *, kubeconfig: str | None, context: str | None, namespace: str | None) -> None:
     """Until SIGTERM or SIGINT. Raises what made the controller stop by itself, LeadershipLost for one."""
-    reached = await access.discover(kubeconfig, context)
+    reached = await access.load_access(kubeconfig, context)
     # What was imported stays for good: no collection need walk it again, which takes up to 100 ms a time.
     gc.collect()
     gc.freeze()
-    files.open_many()
+    files.raise_limit()
     program_metrics.describe(wanted.registry, "controller")
     manager = Manager(reached, replace(wanted, namespace=namespace or reached.namespace))
 
@@ -49,9 +49,9 @@ async def run(wanted: Options, *, kubeconfig: str | None, context: str | None, n
             await manager.run()
         finally:
             telling.cancel()
-        raise Failed("the controller has stopped by itself")
+        raise CommandError("the controller has stopped by itself")
 
-    await until_told(serve())
+    await run_service(serve())
     log.info("controller stopped")
 
 

@@ -3,7 +3,7 @@
 import resource
 
 
-def open_many() -> None:
+def raise_limit() -> None:
     """As many as the hard limit says; a process may ask for them."""
     _, most = resource.getrlimit(resource.RLIMIT_NOFILE)
     resource.setrlimit(resource.RLIMIT_NOFILE, (most, most))

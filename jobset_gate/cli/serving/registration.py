@@ -10,7 +10,7 @@ from typing import Any
 import structlog
 
 from jobset_gate import names
-from jobset_gate.cli.exits import Failed
+from jobset_gate.cli.exits import CommandError
 from jobset_gate.kube.client import Client, PatchType
 from jobset_gate.kube.errors import Conflict, NotFound
 from jobset_gate.kube.resources import MUTATING_WEBHOOKS, VALIDATING_WEBHOOKS, Resource
@@ -25,7 +25,7 @@ log = structlog.get_logger("jobset_gate.cli")
 
 
 @dataclass(frozen=True, slots=True)
-class Registered:
+class RegisteredConfiguration:
     """One configuration as it was written."""
 
     resource: Resource
@@ -33,16 +33,20 @@ class Registered:
     uid: str
 
 
-def service(text: str) -> registration.Service:
+def service(text: str) -> registration.ServiceReference:
     """`namespace/name` or `namespace/name:port`. Raises Failed."""
     found = _SERVICE.fullmatch(text)
     if found is None:
-        raise Failed(f"--service {text}: expected NAMESPACE/NAME or NAMESPACE/NAME:PORT")
+        raise CommandError(f"--service {text}: expected NAMESPACE/NAME or NAMESPACE/NAME:PORT")
     namespace, name, port = found.groups()
-    return registration.Service(namespace, name, int(port)) if port else registration.Service(namespace, name)
+    return (
+        registration.ServiceReference(namespace, name, int(port))
+        if port
+        else registration.ServiceReference(namespace, name)
+    )
 
 
-async def register(client: Client, groups: Groups, **where: Any) -> list[Registered]:
+async def register(client: Client, groups: Groups, **where: Any) -> list[RegisteredConfiguration]:
     """Creates or updates all configurations; `where` is what webhook.registration.configurations() takes.
 
     The one for pods is there only while groups are enabled: one that was left behind would have an outage refuse pods
@@ -56,11 +60,11 @@ async def register(client: Client, groups: Groups, **where: Any) -> list[Registe
     return [await _applied(client, resource, body) for resource, body in bodies]
 
 
-async def _applied(client: Client, resource: Resource, body: Json) -> Registered:
+async def _applied(client: Client, resource: Resource, body: Json) -> RegisteredConfiguration:
     name, manager = body["metadata"]["name"], f"{names.FIELD_MANAGER}-webhook"
     stored = await client.patch(resource, name, body=body, patch=PatchType.APPLY, field_manager=manager, force=True)
     log.info("registered", kind=resource.kind, name=name)
-    return Registered(resource, name, stored["metadata"]["uid"])
+    return RegisteredConfiguration(resource, name, stored["metadata"]["uid"])
 
 
 async def _withdraw(client: Client, resource: Resource, name: str) -> None:
@@ -68,10 +72,10 @@ async def _withdraw(client: Client, resource: Resource, name: str) -> None:
         found = await client.get(resource, name)
     except NotFound:
         return
-    await unregister(client, [Registered(resource, name, found["metadata"]["uid"])])
+    await unregister(client, [RegisteredConfiguration(resource, name, found["metadata"]["uid"])])
 
 
-async def unregister(client: Client, made: list[Registered]) -> None:
+async def unregister(client: Client, made: list[RegisteredConfiguration]) -> None:
     """Deletes these configurations, if they are still the same; the one for pods first."""
     for each in reversed(made):
         try:

@@ -8,18 +8,18 @@ from typing import Any
 from urllib.parse import urlsplit
 
 from jobset_gate.cli.serving import certificates, program_metrics, registration
-from jobset_gate.cli.serving.certificates import Pems, Trust
-from jobset_gate.cli.signals import until_told
+from jobset_gate.cli.serving.certificates import CertificateFiles, TrustOptions
+from jobset_gate.cli.signals import run_service
 from jobset_gate.kube import access
 from jobset_gate.kube.client import Client
 from jobset_gate.settings import Settings
-from webhook.keeper import Keeper
-from webhook.metrics import Metrics
-from webhook.server import Server, serve
+from webhook.keeper import CertificateController
+from webhook.metrics import WebhookMetrics
+from webhook.server import WebhookServer, serve
 
 
 @dataclass(frozen=True, slots=True)
-class Listen:
+class ListenOptions:
     """Where the door is, and how it closes."""
 
     host: str
@@ -29,10 +29,10 @@ class Listen:
 
 
 @dataclass(frozen=True, slots=True)
-class Register:
+class RegisterOptions:
     """Whether and how API servers are told, and which."""
 
-    wanted: bool = False
+    enabled: bool = False
     url: str | None = None
     service: str | None = None
     remove: bool = False
@@ -47,50 +47,60 @@ class Register:
 
 
 @dataclass(slots=True)
-class _Ready:
+class _Readiness:
     why_not: str | None = field(default=None)
-    keeper: Keeper | None = field(default=None)
+    certificates: CertificateController | None = field(default=None)
 
     def __call__(self) -> str | None:
-        return self.why_not or (self.keeper.why_not() if self.keeper else None)
+        return self.why_not or (self.certificates.not_ready_reason() if self.certificates else None)
 
 
-async def run(settings: Settings, listen: Listen, register: Register, pems: Pems, trust: Trust) -> None:
+async def run(
+    settings: Settings, listen: ListenOptions, register: RegisterOptions, pems: CertificateFiles, trust: TrustOptions
+) -> None:
     """Until SIGTERM or SIGINT. Raises Failed, OSError (a port that is taken), and what registering raises."""
-    await until_told(_serve(settings, listen, register, pems, trust))
+    await run_service(_serve(settings, listen, register, pems, trust))
 
 
-async def _serve(settings: Settings, listen: Listen, register: Register, pems: Pems, trust: Trust) -> None:
+async def _serve(
+    settings: Settings, listen: ListenOptions, register: RegisterOptions, pems: CertificateFiles, trust: TrustOptions
+) -> None:
     async with AsyncExitStack() as stack:
         own = [listen.host] if listen.host not in ("", "0.0.0.0", "::") else []  # noqa: S104 - to leave it out
-        slot, ca_bundle = certificates.slot(pems, [*own, *register.hosts], kept=trust.kept)
-        ready, metrics = _Ready("not registered yet" if register.wanted else None), Metrics()
+        slot, ca_bundle = certificates.serving_certificate(pems, [*own, *register.hosts], kept=trust.managed)
+        ready, metrics = _Readiness("not registered yet" if register.enabled else None), WebhookMetrics()
         program_metrics.describe(metrics.registry, "webhook")
-        client = await stack.enter_async_context(_client(register)) if register.wanted or trust.kept else None
-        if trust.kept and client is not None and register.service:
-            ready.keeper = certificates.keeper(
+        client = await stack.enter_async_context(_client(register)) if register.enabled or trust.managed else None
+        if trust.managed and client is not None and register.service:
+            ready.certificates = certificates.certificate_controller(
                 client, slot, metrics, pems=pems, trust=trust, service=register.service, pods=settings.groups.enabled
             )
         server = await serve(
-            settings, host=listen.host, port=listen.port, tls=slot, ready=ready, metrics=metrics, follow=not trust.kept
+            settings,
+            host=listen.host,
+            port=listen.port,
+            tls=slot,
+            ready=ready,
+            metrics=metrics,
+            follow=not trust.managed,
         )
         stack.push_async_callback(server.stop, notice=listen.notice)
-        if register.wanted and client is not None:
+        if register.enabled and client is not None:
             await stack.enter_async_context(_registered(client, settings, register, server, ca_bundle))
             ready.why_not = None
-        await (ready.keeper.run() if ready.keeper else asyncio.Event().wait())
+        await (ready.certificates.run() if ready.certificates else asyncio.Event().wait())
 
 
 @asynccontextmanager
-async def _client(register: Register) -> AsyncIterator[Client]:
-    reached = await access.discover(register.kubeconfig, register.context)
+async def _client(register: RegisterOptions) -> AsyncIterator[Client]:
+    reached = await access.load_access(register.kubeconfig, register.context)
     async with Client(reached, user_agent="jobset-gate-webhook") as client:
         yield client
 
 
 @asynccontextmanager
 async def _registered(
-    client: Client, settings: Settings, register: Register, server: Server, ca_bundle: str | None
+    client: Client, settings: Settings, register: RegisterOptions, server: WebhookServer, ca_bundle: str | None
 ) -> AsyncIterator[None]:
     where: dict[str, Any] = {"url": register.url or server.url}
     if register.service:

@@ -9,15 +9,15 @@ _GAP = "   "
 
 def widths(lines: Sequence[Sequence[str]]) -> list[int]:
     """Of each column; the lines are equally long."""
-    return [max(len(cell(it)) for it in column) for column in zip(*lines, strict=True)]
+    return [max(len(cell_text(it)) for it in column) for column in zip(*lines, strict=True)]
 
 
-def joined(cells: Iterable[str], widths: Iterable[int]) -> str:
+def join_cells(cells: Iterable[str], widths: Iterable[int]) -> str:
     """One line; it may end before the last column."""
-    return _GAP.join(cell(it).ljust(width) for it, width in zip(cells, widths, strict=False)).rstrip()
+    return _GAP.join(cell_text(it).ljust(width) for it, width in zip(cells, widths, strict=False)).rstrip()
 
 
-def cell(text: str) -> str:
+def cell_text(text: str) -> str:
     """Others' words may hold line breaks and controls."""
     return text if text.isprintable() else terminal_text.line(text)
 
@@ -25,4 +25,4 @@ def cell(text: str) -> str:
 def aligned(lines: Sequence[Sequence[str]]) -> list[str]:
     """All of them."""
     wide = widths(lines)
-    return [joined(line, wide) for line in lines]
+    return [join_cells(line, wide) for line in lines]

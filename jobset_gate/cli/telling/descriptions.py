@@ -5,11 +5,11 @@ from collections.abc import Iterator, Sequence
 from jobset_gate import count, names, terminal_text
 from jobset_gate import explained_lines as said
 from jobset_gate.cli.telling import columns, explanations
-from jobset_gate.cli.telling.looks import Look
+from jobset_gate.cli.telling.looks import TerminalStyle
 from jobset_gate.explained import Explanation
-from jobset_gate.groups.report import Report
-from jobset_gate.heard import Event
-from jobset_gate.model import GangSeen, Kind, Verdict
+from jobset_gate.groups.report import GroupStatus
+from jobset_gate.heard import CoreEvent
+from jobset_gate.model import GangSnapshot, Verdict, VerdictKind
 
 MOST_ROWS = 30
 MOST_EVENTS = 20
@@ -18,32 +18,34 @@ Facts = Sequence[tuple[str, str]]
 Rows = Sequence[Sequence[str]]
 
 
-def text(it: Explanation, facts: Facts, rows: Rows, events: Sequence[Event] | None, look: Look) -> str:
+def description_text(
+    it: Explanation, facts: Facts, rows: Rows, events: Sequence[CoreEvent] | None, look: TerminalStyle
+) -> str:
     """Whole lines. `events` None: they may not be read."""
     width = max(len(name) for name, _ in facts) + 3
     lines = [line for name, value in facts for line in _fact(name, value, width, look)]
     lines += ["", *_table(rows)] if rows else []
-    lines += ["", explanations.text(it, look).rstrip("\n")]
+    lines += ["", explanations.explanation_text(it, look).rstrip("\n")]
     lines += ["", *_events(events)] if events is not None else []
     return "".join(line + "\n" for line in lines)
 
 
-def _fact(name: str, value: str, width: int, look: Look) -> list[str]:
+def _fact(name: str, value: str, width: int, look: TerminalStyle) -> list[str]:
     return explanations.wrap(value, look, f"{name + ':':<{width}}", " " * width) or [f"{name}:"]
 
 
 # --- A JobSet --------------------------------------------------------------------------------------------------------
 
 
-def of_jobset(seen: GangSeen, now: float) -> Facts:
+def jobset_facts(seen: GangSnapshot, now: float) -> Facts:
     """What is set and what was decided."""
     jobset, config = seen.jobset, seen.jobset.config
     return (
         ("Name", jobset.name),
         ("Namespace", jobset.namespace),
         ("UID", jobset.uid),
-        ("Created", f"{said.date(jobset.created)} ({said.span(now - jobset.created)} ago)"),
-        ("Timeout", "none" if config.timeout is None else said.span(config.timeout)),
+        ("Created", f"{said.format_time(jobset.created)} ({said.format_duration(now - jobset.created)} ago)"),
+        ("Timeout", "none" if config.timeout is None else said.format_duration(config.timeout)),
         ("On timeout", names.ON_TIMEOUT_RELEASE if jobset.releases_on_timeout else names.ON_TIMEOUT_FAIL),
         ("Targets", ", ".join(target.name for target in jobset.targets)),
         ("Bypass", _yes(jobset.bypass)),
@@ -54,20 +56,20 @@ def of_jobset(seen: GangSeen, now: float) -> Facts:
     )
 
 
-def jobs(seen: GangSeen) -> Rows:
+def job_rows(seen: GangSnapshot) -> Rows:
     """Each Job of the gang, those that lack pods first."""
     rows, many = [], 0
-    for share in count.runs(seen):  # two billion Jobs may be missing
-        many += share.times
-        started = share.target.pods_per_job - share.lacking
-        for number in range(share.number, share.number + min(share.times, MOST_ROWS)):
+    for share in count.list_job_slots(seen):  # two billion Jobs may be missing
+        many += share.repeat
+        started = share.target.pods_per_job - share.missing_count
+        for number in range(share.job_index, share.job_index + min(share.repeat, MOST_ROWS)):
             name = f"{seen.jobset.name}-{share.target.name}-{number}"
             rows.append((name, f"{started}/{share.target.pods_per_job}", _state(share)))
     lacking = sorted(rows, key=lambda row: row[1].split("/")[0] == row[1].split("/")[1])
-    return _few(("JOB", "STARTED", "STATE"), lacking, many)
+    return _first_rows(("JOB", "STARTED", "STATE"), lacking, many)
 
 
-def _state(share: count.Share) -> str:
+def _state(share: count.JobSlots) -> str:
     if share.job is None:
         return "not created"
     if share.job.complete:
@@ -75,12 +77,12 @@ def _state(share: count.Share) -> str:
     return "suspended" if share.suspended else "active"
 
 
-def _condition(seen: GangSeen) -> str:
+def _condition(seen: GangSnapshot) -> str:
     told = seen.jobset.condition
     return f"{names.CONDITION}={told.status} {told.reason}: {told.message}" if told else "none yet"
 
 
-def _gate(seen: GangSeen) -> str:
+def _gate(seen: GangSnapshot) -> str:
     name, gate = names.config_map_name(seen.jobset.name), seen.gate
     if seen.foreign_gate:
         return f"{name} is not jobset-gate's"
@@ -90,35 +92,42 @@ def _gate(seen: GangSeen) -> str:
         return f"{name} is of an earlier JobSet of this name"
     if gate.verdict is not None:
         return f"{name}: {_verdict(gate.verdict)}"
-    since = f", clock runs since {said.date(gate.waiting_since.at)}" if gate.waiting_since else ""
+    since = f", clock runs since {said.format_time(gate.waiting_since.at)}" if gate.waiting_since else ""
     return f"{name}: no verdict{since}"
 
 
 def _verdict(verdict: Verdict) -> str:
     its = verdict.generation
-    what = "released" if verdict.kind is Kind.RELEASE else "timed out"
+    what = "released" if verdict.kind is VerdictKind.RELEASE else "timed out"
     return f"{what} ({verdict.cause}), restart attempt {its.attempt}, epoch {its.epoch}"
 
 
 # --- A pod group -----------------------------------------------------------------------------------------------------
 
 
-def of_group(report: Report, now: float) -> Facts:
+def pod_group_facts(report: GroupStatus, now: float) -> Facts:
     """What is set and what was decided."""
-    group, record, counts = report.seen.group, report.record, report.counts
+    group, record, counts = report.snapshot.group, report.record, report.counts
     kind = f"{report.pod_group.api}/{report.pod_group.name}" if report.pod_group else "none"
-    opened = "no" if record is None else f"{said.date(record.at)}, generation {record.generation} ({record.stage})"
-    satisfied = said.date(record.satisfied) if record is not None and record.satisfied is not None else "no"
+    opened = (
+        "no" if record is None else f"{said.format_time(record.at)}, generation {record.generation} ({record.stage})"
+    )
+    satisfied = said.format_time(record.satisfied) if record is not None and record.satisfied is not None else "no"
     return (
         ("Name", report.key.name or "<none>"),
         ("Namespace", report.key.namespace),
         ("Design", str(report.key.design)),
         ("Ways", ", ".join(map(str, report.ways)) or "none"),
         ("PodGroup", kind),
-        ("Created", f"{said.date(report.created)} ({said.span(now - report.created)} ago)" if report.created else "?"),
+        (
+            "Created",
+            f"{said.format_time(report.created)} ({said.format_duration(now - report.created)} ago)"
+            if report.created
+            else "?",
+        ),
         ("Minimum", str(counts.minimum or "?")),
         ("Mode", str(group.mode)),
-        ("Wait limit", said.span(float(group.wait))),
+        ("Wait limit", said.format_duration(float(group.wait))),
         ("Gang group", ", ".join(group.gangs) or "none"),
         ("Phase", str(report.phase)),
         ("Members", f"{counts.present} exist, {counts.bound} bound, {counts.running} running"),
@@ -128,17 +137,17 @@ def of_group(report: Report, now: float) -> Facts:
     )
 
 
-def members(report: Report) -> Rows:
+def member_rows(report: GroupStatus) -> Rows:
     """Each pod, those without a node first."""
-    pods = sorted(report.seen.members, key=lambda it: (it.bound, it.name))
+    pods = sorted(report.snapshot.members, key=lambda it: (it.bound, it.name))
     rows = [(it.name, it.node or "<none>", it.phase or "Pending", _yes(it.gated)) for it in pods]
-    return _few(("POD", "NODE", "PHASE", "HELD"), rows, len(rows)) if rows else ()
+    return _first_rows(("POD", "NODE", "PHASE", "HELD"), rows, len(rows)) if rows else ()
 
 
 # --- Tables ----------------------------------------------------------------------------------------------------------
 
 
-def _few(titles: Sequence[str], rows: Rows, many: int) -> Rows:
+def _first_rows(titles: Sequence[str], rows: Rows, many: int) -> Rows:
     """The first of that many, under their titles."""
     more = many - MOST_ROWS
     return (titles, *rows[:MOST_ROWS], *([(f"and {more} more",)] if more > 0 else []))
@@ -146,16 +155,16 @@ def _few(titles: Sequence[str], rows: Rows, many: int) -> Rows:
 
 def _table(rows: Rows) -> Iterator[str]:
     widths = columns.widths([row for row in rows if len(row) == len(rows[0])])
-    return (columns.joined(row, widths) for row in rows)
+    return (columns.join_cells(row, widths) for row in rows)
 
 
-def _events(events: Sequence[Event]) -> Iterator[str]:
+def _events(events: Sequence[CoreEvent]) -> Iterator[str]:
     if not events:
         yield "Events: none"
         return
     yield "Events:"
     for event in events[-MOST_EVENTS:]:
-        yield f"  {event.at or '<unknown>'}  {terminal_text.line(f'{event.reason}: {event.message}')}"
+        yield f"  {event.last_seen or '<unknown>'}  {terminal_text.line(f'{event.reason}: {event.message}')}"
 
 
 def _yes(it: bool) -> str:

@@ -4,12 +4,12 @@ from collections.abc import Sequence
 from datetime import UTC, datetime
 from typing import Any
 
-from jobset_gate.explained import Explanation, Lack
+from jobset_gate.explained import Explanation, MissingByReason
 
 Json = dict[str, Any]
 
 
-def document(it: Explanation) -> Json:
+def explanation_json(it: Explanation) -> Json:
     """One of them."""
     return {
         "kind": "Explanation",
@@ -38,20 +38,20 @@ def document(it: Explanation) -> Json:
     }
 
 
-def listed(explanations: Sequence[Explanation], *, several: bool) -> Json:
+def explanations_json(explanations: Sequence[Explanation], *, several: bool) -> Json:
     """One as it is; a list where several were asked for, or found (a pod may be in two gangs)."""
     if len(explanations) == 1 and not several:
-        return document(explanations[0])
-    return {"kind": "ExplanationList", "items": [document(it) for it in explanations]}
+        return explanation_json(explanations[0])
+    return {"kind": "ExplanationList", "items": [explanation_json(it) for it in explanations]}
 
 
-def _lack(one: Lack) -> Json:
+def _lack(one: MissingByReason) -> Json:
     return {
-        "reason": one.why,
+        "reason": one.reason,
         "message": one.detail,
         "count": one.count,
         "first": list(one.slots),
-        "since": _date(one.since),
+        "since": _date(one.oldest_created_at),
         "command": one.command or None,
     }
 

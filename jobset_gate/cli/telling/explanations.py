@@ -5,20 +5,20 @@ from collections.abc import Iterator
 
 from jobset_gate import explained_lines as said
 from jobset_gate import terminal_text
-from jobset_gate.cli.telling.looks import Look
-from jobset_gate.explained import Explanation, Lack, State
+from jobset_gate.cli.telling.looks import TerminalStyle
+from jobset_gate.explained import Explanation, GangState, MissingByReason
 
-_GOOD = frozenset({State.RELEASED, State.COMPLETED, "Satisfied", "Running", "Finished"})
-_BAD = frozenset({State.TIMED_OUT, State.GATE_MISSING, State.CONFIG_MAP_CONFLICT, State.FAILED})
+_GOOD = frozenset({GangState.RELEASED, GangState.COMPLETED, "Satisfied", "Running", "Finished"})
+_BAD = frozenset({GangState.TIMED_OUT, GangState.GATE_MISSING, GangState.CONFIG_MAP_CONFLICT, GangState.FAILED})
 _INDENT = "    "
 
 
-def text(it: Explanation, look: Look) -> str:
+def explanation_text(it: Explanation, look: TerminalStyle) -> str:
     """Whole lines."""
     return "".join(line + "\n" for line in _lines(it, look))
 
 
-def _lines(it: Explanation, look: Look) -> Iterator[str]:
+def _lines(it: Explanation, look: TerminalStyle) -> Iterator[str]:
     yield from _headline(it, look)
     yield from _subject(it, look)
     yield from _parts(it)
@@ -33,14 +33,16 @@ def _lines(it: Explanation, look: Look) -> Iterator[str]:
         yield from last
 
 
-def _headline(it: Explanation, look: Look) -> Iterator[str]:
+def _headline(it: Explanation, look: TerminalStyle) -> Iterator[str]:
     head, colon, rest = said.headline(it).partition(f"{it.state}")
     style = "good" if it.state in _GOOD else "bad" if it.state in _BAD else "wait"
     wrapped = wrap(head + colon + rest, look)
     wrapped[0] = wrapped[0].replace(it.state, look.paint(style, it.state), 1)
     yield from wrapped
-    if it.state == State.RELEASED:
-        when = f"opened at {said.date(it.decided)}" if it.decided is not None else "when it was opened is not known"
+    if it.state == GangState.RELEASED:
+        when = (
+            f"opened at {said.format_time(it.decided)}" if it.decided is not None else "when it was opened is not known"
+        )
         yield from wrap(f"{when}; {_through(it)}", look)
 
 
@@ -50,14 +52,14 @@ def _through(it: Explanation) -> str:
     return f"{it.passed} of {it.expected} pods are through the barrier"
 
 
-def _subject(it: Explanation, look: Look) -> Iterator[str]:
+def _subject(it: Explanation, look: TerminalStyle) -> Iterator[str]:
     if it.subject is not None:
         slot = f" ({it.subject.slot})" if it.subject.slot else ""
         yield from wrap(f"pod {it.subject.name}{slot}: {it.subject.told}", look)
 
 
 def _parts(it: Explanation) -> Iterator[str]:
-    if it.state not in (State.WAITING, State.DUE) or not it.parts:
+    if it.state not in (GangState.WAITING, GangState.DUE) or not it.parts:
         return
     name = max(len(part.name) for part in it.parts)
     number = max(len(str(part.expected)) for part in it.parts)
@@ -65,19 +67,23 @@ def _parts(it: Explanation) -> Iterator[str]:
         yield f"  {part.name:<{name}}  {part.started:>{number}}/{part.expected}"
 
 
-def _lack(it: Explanation, lack: Lack, look: Look) -> Iterator[str]:
-    wrapped = wrap(said.reason(lack), look, "  ", _INDENT)
-    wrapped[0] = wrapped[0].replace(lack.why, look.paint("wait", lack.why), 1)
+def _lack(it: Explanation, lack: MissingByReason, look: TerminalStyle) -> Iterator[str]:
+    wrapped = wrap(said.missing_reason(lack), look, "  ", _INDENT)
+    wrapped[0] = wrapped[0].replace(lack.reason, look.paint("wait", lack.reason), 1)
     yield from wrapped
-    since = f"; waiting for {said.span(it.now - lack.since)}" if lack.since is not None else ""
+    since = (
+        f"; waiting for {said.format_duration(it.now - lack.oldest_created_at)}"
+        if lack.oldest_created_at is not None
+        else ""
+    )
     if lack.slots or since:
-        yield from wrap((said.named(lack) + since).removeprefix("; "), look, _INDENT, _INDENT)
+        yield from wrap((said.slot_list(lack) + since).removeprefix("; "), look, _INDENT, _INDENT)
 
 
-def _last(it: Explanation, look: Look) -> Iterator[str]:
-    yield from wrap(sentence(said.clock(it)), look)
+def _last(it: Explanation, look: TerminalStyle) -> Iterator[str]:
+    yield from wrap(sentence(said.time_left(it)), look)
     if it.afterwards:
-        head = "At the timeout" if said.waits(it) else "What follows"
+        head = "At the timeout" if said.is_waiting(it) else "What follows"
         yield from wrap(f"{head}: {it.afterwards}.", look)
     if it.controller is not None and it.controller.leads is not True:
         style = "bad" if it.controller.leads is False else "dim"
@@ -94,7 +100,7 @@ def sentence(words: str) -> str:
     return f"{words[0].upper()}{words[1:]}." if words else ""
 
 
-def wrap(words: str, look: Look, first: str = "", rest: str = "  ") -> list[str]:
+def wrap(words: str, look: TerminalStyle, first: str = "", rest: str = "  ") -> list[str]:
     """As many lines as the terminal's width asks for; one where there is none. Nothing for nothing."""
     words = terminal_text.line(words)
     if not words:

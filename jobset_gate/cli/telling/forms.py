@@ -3,7 +3,7 @@
 from enum import StrEnum
 
 
-class Form(StrEnum):
+class TextFormat(StrEnum):
     """The form of what is printed."""
 
     TEXT = "text"

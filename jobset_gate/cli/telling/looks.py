@@ -9,7 +9,7 @@ from typing import IO, Final
 
 from jobset_gate import terminal_text
 
-NARROWEST: Final = 20
+MIN_WIDTH: Final = 20
 """Below that nothing is wrapped any more: single words would be torn."""
 
 _RESET: Final = "\x1b[0m"
@@ -18,7 +18,7 @@ _OURS: Final = re.compile(f"({'|'.join(map(re.escape, (*_STYLES.values(), _RESET
 
 
 @dataclass(frozen=True, slots=True)
-class Look:
+class TerminalStyle:
     """`width` None: lines are not wrapped."""
 
     width: int | None = None
@@ -30,10 +30,10 @@ class Look:
         return f"{_STYLES[style]}{text}{_RESET}" if self.colour and text else text
 
 
-PLAIN: Final = Look()
+PLAIN_STYLE: Final = TerminalStyle()
 
 
-def safe(text: str, look: Look) -> str:
+def escape_controls(text: str, look: TerminalStyle) -> str:
     """Lines in which nothing but the styles of this look is a control."""
     if not look.colour:
         return terminal_text.lines(text)
@@ -41,11 +41,11 @@ def safe(text: str, look: Look) -> str:
     return "".join(part if number % 2 else terminal_text.lines(part) for number, part in enumerate(parts))
 
 
-def of(stream: IO[str], environment: Mapping[str, str] | None = None) -> Look:
+def style_of(stream: IO[str], environment: Mapping[str, str] | None = None) -> TerminalStyle:
     """What becomes of text there. No colour with NO_COLOR or on a dumb terminal, as people have agreed."""
     values = os.environ if environment is None else environment
     if not stream.isatty():
-        return PLAIN
+        return PLAIN_STYLE
     width = shutil.get_terminal_size().columns
     colour = not values.get("NO_COLOR") and values.get("TERM", "") not in ("", "dumb")
-    return Look(width if width >= NARROWEST else None, colour)
+    return TerminalStyle(width if width >= MIN_WIDTH else None, colour)

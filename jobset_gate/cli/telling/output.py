@@ -6,12 +6,12 @@ import typer
 
 from jobset_gate import terminal_text
 from jobset_gate.cli.telling import looks
-from jobset_gate.cli.telling.looks import PLAIN, Look
+from jobset_gate.cli.telling.looks import PLAIN_STYLE, TerminalStyle
 
 
-def out(text: str, look: Look = PLAIN) -> None:
+def out(text: str, look: TerminalStyle = PLAIN_STYLE) -> None:
     """Whole lines for people; of controls only the colours of `look` get through."""
-    document(looks.safe(text, look))
+    document(looks.escape_controls(text, look))
 
 
 def document(text: str) -> None:

@@ -2,18 +2,18 @@
 
 from collections.abc import Sequence
 
-from jobset_gate.timeline import Doing, Timeline
-from jobset_gate.timeline_rows import Row, rows
-from jobset_gate.timeline_sums import Idle
+from jobset_gate.timeline import Activity, Timeline
+from jobset_gate.timeline_rows import TimelineRow, rows
+from jobset_gate.timeline_sums import IdleDevices
 from jobset_gate.timeline_words import headline, offset, sentences
 
 LETTERS = {
-    Doing.WAITING: ".",
-    Doing.PREPARING: ":",
-    Doing.HELD: "#",
-    Doing.STARTING: ">",
-    Doing.RUNNING: "=",
-    Doing.UNKNOWN: "?",
+    Activity.WAITING: ".",
+    Activity.PREPARING: ":",
+    Activity.HELD: "#",
+    Activity.STARTING: ">",
+    Activity.RUNNING: "=",
+    Activity.UNKNOWN: "?",
 }
 GAVE_UP = "X"
 LEAST = 10
@@ -21,7 +21,7 @@ LEAST = 10
 MOST_LABEL = 28
 
 
-def bars(timeline: Timeline, idle: Sequence[Idle], columns: int) -> str:
+def timeline_bars(timeline: Timeline, idle: Sequence[IdleDevices], columns: int) -> str:
     """Not wider than so many columns, as long as that leaves room for anything."""
     lines = [headline(timeline), *sentences(timeline, idle)]
     found = rows(timeline)
@@ -29,34 +29,34 @@ def bars(timeline: Timeline, idle: Sequence[Idle], columns: int) -> str:
         label = min(max(len(row.label) for row in found), MOST_LABEL, max(8, columns // 3))
         width = max(LEAST, columns - label - 3)
         lines += ["", *(_line(timeline, row, label, width) for row in found), _scale(timeline, label, width), ""]
-        legend = [f"{LETTERS[doing]} {doing}" for doing in timeline.path.doings]
+        legend = [f"{LETTERS[doing]} {doing}" for doing in timeline.path.activities]
         lines.append("  ".join([*legend, *([f"{GAVE_UP} gave up"] if timeline.placing is None else [])]))
     lines += [f"Note: {it}" for it in timeline.notes]
     return "\n".join(lines) + "\n"
 
 
-def _line(timeline: Timeline, row: Row, label: int, width: int) -> str:
+def _line(timeline: Timeline, row: TimelineRow, label: int, width: int) -> str:
     name = row.label if len(row.label) <= label else "~" + row.label[-(label - 1) :]
     return f"{name.ljust(label)} |{_bar(timeline, row, width)}|"
 
 
-def _bar(timeline: Timeline, row: Row, width: int) -> str:
+def _bar(timeline: Timeline, row: TimelineRow, width: int) -> str:
     """Each letter says what it was doing in the middle of that time; a doing is never left out for being short."""
     origin, until = timeline.origin or 0.0, timeline.until
     each = max(until - origin, 1.0) / width
     cells = [" "] * width
-    spans = row.way.spans(until)
+    spans = row.pod.spans(until)
     for span in spans:
         first = round((span.start - origin) / each)
         last = round((span.end - origin) / each)
         for cell in range(max(0, first), min(width, last)):
-            cells[cell] = LETTERS[span.doing]
+            cells[cell] = LETTERS[span.activity]
     for span in spans:
         cell = min(width - 1, max(0, int((span.start - origin) / each)))
-        if span.end > span.start and LETTERS[span.doing] not in cells:
-            cells[cell] = LETTERS[span.doing]
-    if row.way.gave_up is not None:
-        cells[min(width - 1, max(0, round((row.way.gave_up - origin) / each)))] = GAVE_UP
+        if span.end > span.start and LETTERS[span.activity] not in cells:
+            cells[cell] = LETTERS[span.activity]
+    if row.pod.gave_up is not None:
+        cells[min(width - 1, max(0, round((row.pod.gave_up - origin) / each)))] = GAVE_UP
     return "".join(cells)
 
 

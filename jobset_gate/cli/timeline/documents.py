@@ -4,15 +4,15 @@ from collections.abc import Iterable, Sequence
 from datetime import UTC, datetime
 from typing import Any
 
-from jobset_gate.timeline import Placing, PodTimes, Step, Timeline
-from jobset_gate.timeline_sums import Idle, Sum, of_step, skew, sums, total
+from jobset_gate.timeline import Placement, PodTimeline, Step, Timeline
+from jobset_gate.timeline_sums import IdleDevices, StepSummary, start_skew, step_summaries, step_summary, total_cost
 
 Json = dict[str, Any]
 
 
-def document(it: Timeline, idle: Sequence[Idle]) -> Json:
+def timeline_json(it: Timeline, idle: Sequence[IdleDevices]) -> Json:
     """All of it. A time that is null was not reached yet, unless `unknown` names it."""
-    mains = skew(it)
+    mains = start_skew(it)
     return {
         "kind": "Timeline",
         "of": "JobSet" if it.placing is None else "PodGroup",
@@ -30,15 +30,15 @@ def document(it: Timeline, idle: Sequence[Idle]) -> Json:
         "expectedPods": it.expected,
         "startedPods": it.started,
         "resolutionSeconds": 1,
-        "steps": [_sum(each) for each in sums(it)],
+        "steps": [_sum(each) for each in step_summaries(it)],
         "skewSeconds": {
-            "barriers": of_step(it.pods, Step.STARTED).spread,
+            "barriers": step_summary(it.pods, Step.STARTED).spread,
             "mains": mains.spread,
             "mainsComplete": mains.known > 0 and not mains.pending and not mains.lost,
             "openedToLastMain": None if it.opened is None or mains.last is None else mains.last - it.opened,
         },
         "idle": [_idle(each) for each in idle],
-        "cost": total(idle),
+        "cost": total_cost(idle),
         "group": None if it.placing is None else _placing(it, it.placing),
         "pods": _pods(it.pods, it.now),
         "replacements": _pods(it.replacements, it.now),
@@ -46,18 +46,18 @@ def document(it: Timeline, idle: Sequence[Idle]) -> Json:
     }
 
 
-def _placing(it: Timeline, group: Placing) -> Json:
+def _placing(it: Timeline, group: Placement) -> Json:
     return {
         "generation": group.generation or None,
         "minimum": group.minimum,
         "gathered": _date(group.gathered),
         "minimumBound": _date(group.satisfied),
         "minimumRunning": _date(group.working),
-        "placementSkewSeconds": of_step(it.pods, Step.SCHEDULED).spread,
+        "placementSkewSeconds": step_summary(it.pods, Step.SCHEDULED).spread,
     }
 
 
-def _sum(it: Sum) -> Json:
+def _sum(it: StepSummary) -> Json:
     return {
         "step": str(it.step),
         "known": it.known,
@@ -69,7 +69,7 @@ def _sum(it: Sum) -> Json:
     }
 
 
-def _idle(it: Idle) -> Json:
+def _idle(it: IdleDevices) -> Json:
     return {
         "resource": it.resource,
         "devices": it.devices,
@@ -79,12 +79,12 @@ def _idle(it: Idle) -> Json:
     }
 
 
-def _pods(pods: Iterable[PodTimes], now: float) -> list[Json]:
+def _pods(pods: Iterable[PodTimeline], now: float) -> list[Json]:
     return [_pod(it, now) for it in pods]
 
 
-def _pod(it: PodTimes, now: float) -> Json:
-    held = it.held(now)
+def _pod(it: PodTimeline, now: float) -> Json:
+    held = it.held_seconds(now)
     return {
         "name": it.name,
         "replicatedJob": it.replicated_job,
@@ -93,7 +93,7 @@ def _pod(it: PodTimes, now: float) -> Json:
         "node": it.node or None,
         "phase": it.phase,
         "times": {str(step): _date(it.times.get(step)) for step in it.path.steps},
-        "unknown": [str(step) for step in it.path.steps if step in it.lost],
+        "unknown": [str(step) for step in it.path.steps if step in it.unknown_steps],
         "gaveUp": _date(it.gave_up),
         "ended": _date(it.ended),
         "heldSeconds": None if held is None else round(held, 3),

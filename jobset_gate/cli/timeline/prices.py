@@ -3,19 +3,23 @@
 from collections.abc import Sequence
 from math import isfinite
 
-from jobset_gate.cli.exits import Exit, Failed
+from jobset_gate.cli.exits import CommandError, ExitCode
 
 
-def prices(given: Sequence[str]) -> dict[str, float]:
+def parse_prices(given: Sequence[str]) -> dict[str, float]:
     """`2.5` is filed under "", `nvidia.com/gpu=2.5` under its name. Raises Failed for what is no price."""
     found: dict[str, float] = {}
     for text in given:
         resource, equals, number = text.rpartition("=")
         price = _number(number)
         if price is None or (equals and not resource):
-            raise Failed(f"--price {text}: give a number, or RESOURCE=NUMBER such as nvidia.com/gpu=2.50", Exit.USAGE)
+            raise CommandError(
+                f"--price {text}: give a number, or RESOURCE=NUMBER such as nvidia.com/gpu=2.50", ExitCode.USAGE
+            )
         if resource in found:
-            raise Failed(f"--price {text}: {resource or 'the price of all devices'} is given twice", Exit.USAGE)
+            raise CommandError(
+                f"--price {text}: {resource or 'the price of all devices'} is given twice", ExitCode.USAGE
+            )
         found[resource] = price
     return found
 

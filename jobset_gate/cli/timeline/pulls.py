@@ -5,11 +5,11 @@ from datetime import datetime
 
 from jobset_gate import wire
 from jobset_gate.cli.looking.listing import PAGE
-from jobset_gate.cli.looking.rights import Rights
+from jobset_gate.cli.looking.rights import Permissions
 from jobset_gate.kube.client import Client
 from jobset_gate.kube.errors import Forbidden
-from jobset_gate.kube.listwatch import Scope, pages
-from jobset_gate.kube.reader import Bare, Reader
+from jobset_gate.kube.listwatch import ListScope, list_pages
+from jobset_gate.kube.reader import ObjectDecoder, PartialObjectMetadata
 from jobset_gate.kube.resources import EVENTS
 
 MOST = 50_000
@@ -18,7 +18,7 @@ MOST = 50_000
 _CONTAINER = ("spec.initContainers{", "spec.containers{")
 
 
-class About(wire.Shape, frozen=True):
+class ContainerReference(wire.WireStruct, frozen=True):
     """The container that an Event is about."""
 
     uid: str = ""
@@ -33,11 +33,11 @@ class About(wire.Shape, frozen=True):
         return ""
 
 
-class Pulled(wire.Shape, frozen=True):
+class PulledEvent(wire.WireStruct, frozen=True):
     """A core/v1 Event of that reason."""
 
     metadata: wire.ObjectMeta
-    involved_object: About = About()
+    involved_object: ContainerReference = ContainerReference()
     first_timestamp: datetime | None = None
     event_time: datetime | None = None
 
@@ -48,28 +48,34 @@ class Pulled(wire.Shape, frozen=True):
         return None if moment is None else moment.timestamp()
 
 
-async def pulls(client: Client, namespace: str, pods: Collection[str], rights: Rights) -> dict[str, dict[str, float]]:
+async def fetch_image_pulls(
+    client: Client, namespace: str, pods: Collection[str], rights: Permissions
+) -> dict[str, dict[str, float]]:
     """By UID of a pod, then by container. What may not be read is said in `rights`."""
-    reader = Reader(Pulled, lambda _, detail: rights.missing.append(f"not readable: {detail}"))
+    reader = ObjectDecoder(PulledEvent, lambda _, detail: rights.missing.append(f"not readable: {detail}"))
     found: dict[str, dict[str, float]] = {}
     seen = 0
-    scope = Scope(EVENTS, namespace, "", "involvedObject.kind=Pod,reason=Pulled")
+    scope = ListScope(EVENTS, namespace, "", "involvedObject.kind=Pod,reason=Pulled")
     try:
-        async for items, _ in pages(client, scope, PAGE):
+        async for items, _ in list_pages(client, scope, PAGE):
             for raw in items:
-                event = reader.object(raw)
-                if event is not None and not isinstance(event, Bare) and event.involved_object.uid in pods:
+                event = reader.decode_object(raw)
+                if (
+                    event is not None
+                    and not isinstance(event, PartialObjectMetadata)
+                    and event.involved_object.uid in pods
+                ):
                     _note(found.setdefault(event.involved_object.uid, {}), event)
             seen += len(items)
             if seen >= MOST:
                 rights.missing.append(f"only the first {seen} Events were read: more pulls may be known than are shown")
                 break
     except Forbidden:
-        rights.lacks("list", EVENTS, namespace, "when images were pulled is not known")
+        rights.add_missing("list", EVENTS, namespace, "when images were pulled is not known")
     return found
 
 
-def _note(known: dict[str, float], event: Pulled) -> None:
+def _note(known: dict[str, float], event: PulledEvent) -> None:
     container, at = event.involved_object.container, event.at
     if container and at is not None:
         known[container] = min(at, known.get(container, at))

@@ -3,10 +3,10 @@
 from collections.abc import Iterator, Sequence
 
 from jobset_gate.cli.telling.columns import aligned
-from jobset_gate.explained_lines import span
-from jobset_gate.timeline import PodTimes, Step, Timeline
-from jobset_gate.timeline_rows import MOST_PODS, SLOWEST, Row, rows
-from jobset_gate.timeline_sums import Idle
+from jobset_gate.explained_lines import format_duration
+from jobset_gate.timeline import PodTimeline, Step, Timeline
+from jobset_gate.timeline_rows import MOST_PODS, SLOWEST, TimelineRow, rows
+from jobset_gate.timeline_sums import IdleDevices
 from jobset_gate.timeline_words import headline, offset, sentences
 
 UNKNOWN = "?"
@@ -24,7 +24,7 @@ _TITLES = {
 }
 
 
-def table(timeline: Timeline, idle: Sequence[Idle], *, wide: bool, every: bool) -> str:
+def timeline_table(timeline: Timeline, idle: Sequence[IdleDevices], *, wide: bool, every: bool) -> str:
     """Headline, sums, the pods and what one has to know. `wide`: pods' names and nodes; `every`: no bands."""
     lines = [headline(timeline), *sentences(timeline, idle)]
     many = len(timeline.pods)
@@ -36,9 +36,9 @@ def table(timeline: Timeline, idle: Sequence[Idle], *, wide: bool, every: bool) 
     return "\n".join(lines) + "\n"
 
 
-def _table(timeline: Timeline, found: Sequence[Row], origin: float, *, wide: bool) -> list[str]:
+def _table(timeline: Timeline, found: Sequence[TimelineRow], origin: float, *, wide: bool) -> list[str]:
     steps = [it for it in timeline.path.steps if wide or it is not Step.MAIN_PULLED]
-    bands = any(row.band for row in found)
+    bands = any(row.is_band for row in found)
     titles = [
         "PODS" if bands else "POD",
         *(["COUNT"] if bands else []),
@@ -51,7 +51,7 @@ def _table(timeline: Timeline, found: Sequence[Row], origin: float, *, wide: boo
         cells = [row.label, *([str(row.count)] if bands else [])]
         cells += [_cell(row, it, origin) for it in steps]
         cells.append(_held(row, timeline.now))
-        cells += [row.way.name or "-", row.way.node or "-"] if wide else []
+        cells += [row.pod.name or "-", row.pod.node or "-"] if wide else []
         lines.append(cells)
     return aligned(lines)
 
@@ -60,38 +60,38 @@ def _title(timeline: Timeline, step: Step) -> str:
     return "BOUND" if step is Step.SCHEDULED and timeline.placing is not None else _TITLES[step]
 
 
-def _cell(row: Row, step: Step, origin: float) -> str:
+def _cell(row: TimelineRow, step: Step, origin: float) -> str:
     """When; of a band from the first to the last of it."""
     for it in row.sums:
         if it.step is step and it.first is not None and it.last is not None and it.last > it.first:
             return f"{offset(it.first, origin)}..{offset(it.last, origin).lstrip('+')}"
-    if step in row.way.times:
-        return offset(row.way.times[step], origin)
-    return UNKNOWN if step in row.way.lost else NOT_YET
+    if step in row.pod.times:
+        return offset(row.pod.times[step], origin)
+    return UNKNOWN if step in row.pod.unknown_steps else NOT_YET
 
 
-def _held(row: Row, now: float) -> str:
-    if row.band:
+def _held(row: TimelineRow, now: float) -> str:
+    if row.is_band:
         return ""
-    return held(row.way, now)
+    return held(row.pod, now)
 
 
-def held(pod: PodTimes, now: float) -> str:
+def held(pod: PodTimeline, now: float) -> str:
     """`5s`; `5s+` for one that is still there."""
     first, last = pod.path.held
     if not pod.reached(first):
         return NOT_YET
-    seconds = pod.held(now)
+    seconds = pod.held_seconds(now)
     if seconds is None:
         return UNKNOWN
     still = not pod.reached(last) and pod.gave_up is None
-    return span(seconds) + ("+" if still else "")
+    return format_duration(seconds) + ("+" if still else "")
 
 
-def _key(timeline: Timeline, found: Sequence[Row]) -> Iterator[str]:
+def _key(timeline: Timeline, found: Sequence[TimelineRow]) -> Iterator[str]:
     yield f"Times count from the first pod's creation. {NOT_YET} not yet, {UNKNOWN} no longer known."
-    if any(row.band for row in found):
+    if any(row.is_band for row in found):
         yield (
-            f"{len(timeline.pods)} pods are told in bands of those that {timeline.path.coming} together, from their"
-            f" first to their last, and the {SLOWEST} that {timeline.path.coming} last; --all tells every pod."
+            f"{len(timeline.pods)} pods are told in bands of those that {timeline.path.arrival_text} together, from their"
+            f" first to their last, and the {SLOWEST} that {timeline.path.arrival_text} last; --all tells every pod."
         )

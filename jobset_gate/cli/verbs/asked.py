@@ -4,51 +4,51 @@ from collections.abc import Collection, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from jobset_gate.cli.caller import Caller
-from jobset_gate.cli.exits import Exit, Failed
-from jobset_gate.cli.options import Output
+from jobset_gate.cli.caller import Invocation
+from jobset_gate.cli.exits import CommandError, ExitCode
+from jobset_gate.cli.options import OutputFormat
 from jobset_gate.cli.telling import output
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Asked:
+class GetOptions:
     """What the command line asks for."""
 
     names: Sequence[str] = ()
     namespace: str | None = None
     all_namespaces: bool = False
-    output: Output = Output.TABLE
+    output: OutputFormat = OutputFormat.TABLE
     headers: bool = True
     watch: bool = False
     config: Path | None = None
     program: str = "kubectl jobset-gate"
-    caller: Caller = field(default_factory=Caller)
+    caller: Invocation = field(default_factory=Invocation)
 
     def check(self) -> None:
         """Raises Failed for what makes no sense."""
         if self.all_namespaces and self.names:
-            raise Failed("names are those of one namespace: leave out --all-namespaces", Exit.USAGE)
+            raise CommandError("names are those of one namespace: leave out --all-namespaces", ExitCode.USAGE)
 
-    def called(self, kubeconfig: str | None, context: str | None) -> Caller:
+    def make_invocation(self, kubeconfig: str | None, context: str | None) -> Invocation:
         """Who asks, in the words of the command line."""
-        return Caller(self.program, kubeconfig, context, self.namespace)
+        return Invocation(self.program, kubeconfig, context, self.namespace)
 
-    def within(self, usual: str) -> str | None:
+    def namespace_filter(self, usual: str) -> str | None:
         """The namespace that is meant; None: all of them."""
         return None if self.all_namespaces else self.namespace or usual
 
-    def wants(self, name: str) -> bool:
+    def selects(self, name: str) -> bool:
         """Whether that is one of the names, if any are given."""
         return not self.names or name in self.names
 
-    def absent(self, kind: str, there: Collection[str], namespace: str | None) -> bool:
+    def report_not_found(self, kind: str, there: Collection[str], namespace: str | None) -> bool:
         """Whether one of those that were named is not there; it is said which."""
         missing = [it for it in dict.fromkeys(self.names) if it not in there]
         for each in missing:
-            output.err(f"error: {kind} {each} not found{where(namespace)}")
+            output.err(f"error: {kind} {each} not found{namespace_suffix(namespace)}")
         return bool(missing)
 
 
-def where(namespace: str | None) -> str:
+def namespace_suffix(namespace: str | None) -> str:
     """For the end of a sentence."""
     return f" in namespace {namespace}" if namespace else ""

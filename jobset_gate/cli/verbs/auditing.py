@@ -5,28 +5,28 @@ from datetime import UTC, datetime
 from typing import Any
 
 from jobset_gate import names
-from jobset_gate.cli.exits import Failed
-from jobset_gate.cli.looking.rights import refused
+from jobset_gate.cli.exits import CommandError
+from jobset_gate.cli.looking.rights import forbidden_text
 from jobset_gate.kube.client import Client
 from jobset_gate.kube.errors import Forbidden
 from jobset_gate.kube.resources import EVENTS, JOBSETS
 from jobset_gate.model import JobSetSeen
 
-LONGEST = 1024
+MAX_MESSAGE_LENGTH = 1024
 """Characters of an Event's message, the API's limit."""
 
 
-async def attempt(client: Client, jobset: JobSetSeen) -> None:
+async def check_event_allowed(client: Client, jobset: JobSetSeen) -> None:
     """Raises Failed where an Event may not be written: nobody opens a gate unseen."""
     body = _body(jobset, names.REASON_BYPASSED_BY_USER, "is this allowed?")
     try:
         await client.create(EVENTS, body, jobset.namespace, dry_run=True)
     except Forbidden as no:
-        told = f"{refused('create', EVENTS, jobset.namespace)}: opening a gate by hand is audited by one"
-        raise Failed(f"{told}; nothing was changed ({no.message})") from no
+        told = f"{forbidden_text('create', EVENTS, jobset.namespace)}: opening a gate by hand is audited by one"
+        raise CommandError(f"{told}; nothing was changed ({no.message})") from no
 
 
-async def write(client: Client, jobset: JobSetSeen, reason: str, message: str) -> None:
+async def write_event(client: Client, jobset: JobSetSeen, reason: str, message: str) -> None:
     """Raises what Client.create raises."""
     await client.create(EVENTS, _body(jobset, reason, message), jobset.namespace)
 
@@ -44,7 +44,7 @@ def _body(jobset: JobSetSeen, reason: str, message: str) -> dict[str, Any]:
         },
         "type": "Warning",
         "reason": reason,
-        "message": message if len(message) <= LONGEST else message[: LONGEST - 3] + "...",
+        "message": message if len(message) <= MAX_MESSAGE_LENGTH else message[: MAX_MESSAGE_LENGTH - 3] + "...",
         "source": {"component": names.PROGRAM},
         "reportingComponent": names.PROGRAM,
         "reportingInstance": names.PROGRAM,

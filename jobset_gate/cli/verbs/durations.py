@@ -12,7 +12,7 @@ WEEK: Final = 7 * 24 * 3600.0
 """What less than nothing means."""
 
 
-def seconds(text: str | float) -> float:
+def parse_duration(text: str | float) -> float:
     """Raises typer.BadParameter for what is none; 0 needs no unit. Takes a number as it is: a default."""
     if isinstance(text, int | float):
         return float(text)

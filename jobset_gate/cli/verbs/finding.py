@@ -8,80 +8,80 @@ from pathlib import Path
 import msgspec
 
 from jobset_gate import names, read, wire
-from jobset_gate.cli.exits import Failed
+from jobset_gate.cli.exits import CommandError
 from jobset_gate.cli.looking import keeper
-from jobset_gate.cli.looking.objects import Absent, stored
-from jobset_gate.cli.looking.policies import policy
-from jobset_gate.cli.looking.rights import Rights
-from jobset_gate.cli.looking.subjects import What, named
-from jobset_gate.cli.verbs.scenes import About, JobSetScene, Scene
-from jobset_gate.explained import Controller
+from jobset_gate.cli.looking.objects import ObjectNotFound, get_object
+from jobset_gate.cli.looking.policies import failure_policies
+from jobset_gate.cli.looking.rights import Permissions
+from jobset_gate.cli.looking.subjects import ResourceKind, parse_resource
+from jobset_gate.cli.verbs.scenes import JobSetTarget, JobSetView, WatchView
+from jobset_gate.explained import ControllerStatus
 from jobset_gate.kube.client import Client
 from jobset_gate.kube.resources import JOBSETS, PODS
-from jobset_gate.template import dig, mapping
+from jobset_gate.template import as_map, nested
 
 
 @dataclass(frozen=True, slots=True)
-class Asked:
+class WatchTarget:
     """Where to look; `homes` are further namespaces in which a controller's Lease may be."""
 
     namespace: str
     config: Path | None
     homes: Sequence[str]
-    rights: Rights
+    rights: Permissions
 
 
-async def scene(client: Client, text: str, asked: Asked) -> Scene:
+async def find_view(client: Client, text: str, asked: WatchTarget) -> WatchView:
     """Raises Failed for what is not there, may not be read, or has no gate."""
-    wanted = named(text)
-    what, name = wanted.what, wanted.name
-    if what is What.POD:
+    wanted = parse_resource(text)
+    what, name = wanted.kind, wanted.name
+    if what is ResourceKind.POD:
         what, name = await _of_pod(client, name, asked.namespace)
-    if what is What.GROUP:
+    if what is ResourceKind.POD_GROUP:
         return await _group(client, name, asked)
     try:
         return await _jobset(client, name, asked)
-    except Absent:
-        if what is What.JOBSET:
+    except ObjectNotFound:
+        if what is ResourceKind.JOBSET:
             raise
     return await _group(client, name, asked, f"JobSet {name} not found in namespace {asked.namespace}, and ")
 
 
-async def _jobset(client: Client, name: str, asked: Asked) -> JobSetScene:
+async def _jobset(client: Client, name: str, asked: WatchTarget) -> JobSetView:
     raw, controller = await asyncio.gather(
-        stored(client, JOBSETS, asked.namespace, name, msgspec.Raw), _controller(client, asked)
+        get_object(client, JOBSETS, asked.namespace, name, msgspec.Raw), _controller(client, asked)
     )
     jobset = read.jobset(msgspec.json.decode(raw, type=wire.JobSet))
     if jobset is None:
-        raise Failed(f"JobSet {name} in namespace {asked.namespace} asks for no start barrier: it has no gate")
-    rules = policy(msgspec.json.decode(raw), jobset.config.targets)
-    return JobSetScene(client, About(asked.namespace, name, jobset.uid, rules, controller), asked.rights)
+        raise CommandError(f"JobSet {name} in namespace {asked.namespace} asks for no start barrier: it has no gate")
+    rules = failure_policies(msgspec.json.decode(raw), jobset.config.targets)
+    return JobSetView(client, JobSetTarget(asked.namespace, name, jobset.uid, rules, controller), asked.rights)
 
 
-async def _group(client: Client, name: str, asked: Asked, before: str = "") -> Scene:
+async def _group(client: Client, name: str, asked: WatchTarget, before: str = "") -> WatchView:
     # Imported late: whoever asks about a JobSet need not wait for it.
     from jobset_gate.cli import settings_file  # noqa: PLC0415
     from jobset_gate.cli.groups import scene as groups  # noqa: PLC0415
 
     settings = settings_file.read(asked.config).admission.groups
-    about = groups.About(asked.namespace, name, await _controller(client, asked), settings, before)
-    return groups.GroupScene(client, about)
+    about = groups.PodGroupTarget(asked.namespace, name, await _controller(client, asked), settings, before)
+    return groups.PodGroupView(client, about)
 
 
-async def _of_pod(client: Client, name: str, namespace: str) -> tuple[What, str]:
+async def _of_pod(client: Client, name: str, namespace: str) -> tuple[ResourceKind, str]:
     """The gang of a pod; its JobSet if it has one, since that is what its start waits for."""
     from jobset_gate.groups import read as groups  # noqa: PLC0415 - as above
     from jobset_gate.groups import wire as shapes  # noqa: PLC0415 - as above
 
-    raw = await stored(client, PODS, namespace, name, msgspec.Raw)
-    labels = mapping(dig(msgspec.json.decode(raw), "metadata", "labels"))
+    raw = await get_object(client, PODS, namespace, name, msgspec.Raw)
+    labels = as_map(nested(msgspec.json.decode(raw), "metadata", "labels"))
     if labels.get(names.GATED) == names.GATED_VALUE and labels.get(names.JS_NAME):
-        return What.JOBSET, str(labels[names.JS_NAME])
-    claim = groups.member(msgspec.json.decode(raw, type=shapes.Pod)).claim
-    if names.GANG in labels and claim is not None:
-        return What.GROUP, claim.key.name
-    raise Failed(f"pod {name} in namespace {namespace} belongs to no gang: nothing of ours holds it")
+        return ResourceKind.JOBSET, str(labels[names.JS_NAME])
+    claim = groups.member(msgspec.json.decode(raw, type=shapes.GroupPod)).claim
+    if names.POD_GROUP_LABEL in labels and claim is not None:
+        return ResourceKind.POD_GROUP, claim.key.name
+    raise CommandError(f"pod {name} in namespace {namespace} belongs to no gang: nothing of ours holds it")
 
 
-async def _controller(client: Client, asked: Asked) -> Controller:
-    return await keeper.controller(client, *asked.homes)
+async def _controller(client: Client, asked: WatchTarget) -> ControllerStatus:
+    return await keeper.jobset_controller_status(client, *asked.homes)

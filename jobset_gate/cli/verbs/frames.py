@@ -6,18 +6,20 @@ from typing import Final
 
 from jobset_gate import explained_lines as said
 from jobset_gate import terminal_text
-from jobset_gate.cli.telling.looks import Look
-from jobset_gate.cli.verbs.scenes import Moment
-from jobset_gate.explained import Explanation, State
+from jobset_gate.cli.telling.looks import TerminalStyle
+from jobset_gate.cli.verbs.scenes import ViewState
+from jobset_gate.explained import Explanation, GangState
 
 MOST_REASONS: Final = 8
 """Of which a frame has lines."""
-_GOOD: Final = frozenset({State.RELEASED, State.COMPLETED, "Satisfied", "Running", "Finished"})
-_BAD: Final = frozenset({State.TIMED_OUT, State.GATE_MISSING, State.CONFIG_MAP_CONFLICT, State.FAILED, "InvalidGroup"})
+_GOOD: Final = frozenset({GangState.RELEASED, GangState.COMPLETED, "Satisfied", "Running", "Finished"})
+_BAD: Final = frozenset(
+    {GangState.TIMED_OUT, GangState.GATE_MISSING, GangState.CONFIG_MAP_CONFLICT, GangState.FAILED, "InvalidGroup"}
+)
 
 
 @dataclass(frozen=True, slots=True)
-class Bar:
+class CountBar:
     """How far one part is."""
 
     name: str
@@ -32,39 +34,39 @@ class Bar:
 
 
 @dataclass(frozen=True, slots=True)
-class Frame:
+class WatchFrame:
     """Lines above the bars, the bars, and lines below; lines may be longer than the terminal is wide."""
 
     head: Sequence[str]
-    bars: Sequence[Bar]
+    bars: Sequence[CountBar]
     below: Sequence[str]
 
 
-def frame(moment: Moment, look: Look) -> Frame:
+def watch_frame(moment: ViewState, look: TerminalStyle) -> WatchFrame:
     """All there is to show."""
     it = moment.told
     if it is None:
-        return Frame((terminal_text.line(moment.standing.told),), (), _trouble(moment, look))
+        return WatchFrame((terminal_text.line(moment.standing.message),), (), _trouble(moment, look))
     style = "good" if it.state in _GOOD else "bad" if it.state in _BAD else "wait"
     head = f"{it.kind} {it.namespace}/{it.name}: {look.paint(style, it.state)}"
-    clock = said.clock(it)
+    clock = said.time_left(it)
     below = [*_reasons(it, look), *_rest(it, look), *_trouble(moment, look)]
-    return Frame((head + (f", {clock}" if clock else ""),), tuple(_bars(it)), below)
+    return WatchFrame((head + (f", {clock}" if clock else ""),), tuple(_bars(it)), below)
 
 
-def line(moment: Moment) -> str:
+def watch_line(moment: ViewState) -> str:
     """The same in one line, without whatever changes while nothing happens."""
     it = moment.told
     if it is None:
-        return moment.standing.told
+        return moment.standing.message
     whole, *parts = _bars(it)
     counted = ", ".join(f"{part.name} {part.count}" for part in parts)
     words = [f"{it.state} {whole.count} {whole.name}" + (f" ({counted})" if counted else "")]
-    words += [said.reason(lack) for lack in it.lacks] or ([it.message] if it.message else [])
+    words += [said.missing_reason(lack) for lack in it.lacks] or ([it.message] if it.message else [])
     return "; ".join(map(terminal_text.line, words))
 
 
-def warnings(moment: Moment) -> list[str]:
+def watch_warnings(moment: ViewState) -> list[str]:
     """What has to be known beside the lines: what may not be read, and that nobody decides."""
     it = moment.told
     if it is None:
@@ -73,31 +75,35 @@ def warnings(moment: Moment) -> list[str]:
     return [*it.unknown, *([it.controller.told] if it.controller is not None and nobody else [])]
 
 
-def _bars(it: Explanation) -> Iterator[Bar]:
-    yield Bar("started" if it.kind == "JobSet" else "bound", it.started, it.expected)
+def _bars(it: Explanation) -> Iterator[CountBar]:
+    yield CountBar("started" if it.kind == "JobSet" else "bound", it.started, it.expected)
     if len(it.parts) > 1:
-        yield from (Bar(terminal_text.line(part.name), part.started, part.expected) for part in it.parts)
+        yield from (CountBar(terminal_text.line(part.name), part.started, part.expected) for part in it.parts)
 
 
-def _reasons(it: Explanation, look: Look) -> Iterator[str]:
+def _reasons(it: Explanation, look: TerminalStyle) -> Iterator[str]:
     if it.message:
         yield terminal_text.line(it.message)
     for lack in it.lacks[:MOST_REASONS]:
-        since = f", for {said.span(it.now - lack.since)}" if lack.since is not None else ""
-        head = f"{said.pods(lack.count)}: {look.paint('wait', lack.why)}{since}"
+        since = (
+            f", for {said.format_duration(it.now - lack.oldest_created_at)}"
+            if lack.oldest_created_at is not None
+            else ""
+        )
+        head = f"{said.format_pod_count(lack.count)}: {look.paint('wait', lack.reason)}{since}"
         yield head + (f": {terminal_text.line(lack.detail)}" if lack.detail else "")
     more = it.lacks[MOST_REASONS:]
     if more:
-        yield f"and {said.pods(sum(lack.count for lack in more))} more for {len(more)} more reasons"
+        yield f"and {said.format_pod_count(sum(lack.count for lack in more))} more for {len(more)} more reasons"
 
 
-def _rest(it: Explanation, look: Look) -> Iterator[str]:
+def _rest(it: Explanation, look: TerminalStyle) -> Iterator[str]:
     if it.afterwards:
-        yield f"{'at the timeout' if said.waits(it) else 'what follows'}: {terminal_text.line(it.afterwards)}"
+        yield f"{'at the timeout' if said.is_waiting(it) else 'what follows'}: {terminal_text.line(it.afterwards)}"
     if it.controller is not None and it.controller.leads is not True and it.controller.told:
         yield look.paint("bad" if it.controller.leads is False else "dim", it.controller.told)
     yield from (look.paint("dim", f"not known: {words}") for words in it.unknown)
 
 
-def _trouble(moment: Moment, look: Look) -> list[str]:
+def _trouble(moment: ViewState, look: TerminalStyle) -> list[str]:
     return [look.paint("bad", moment.trouble)] if moment.trouble else []

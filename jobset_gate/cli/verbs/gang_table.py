@@ -7,24 +7,24 @@ from dataclasses import dataclass
 from jobset_gate import report, terminal_text
 from jobset_gate.cli.groups.table import age
 from jobset_gate.cli.telling.columns import aligned
-from jobset_gate.explained import Explanation, State
-from jobset_gate.explained_lines import span
+from jobset_gate.explained import Explanation, GangState
+from jobset_gate.explained_lines import format_duration
 
 NOTHING = "-"
 
 
 @dataclass(frozen=True, slots=True)
-class Gang:
+class GangItem:
     """One of them; `created` in seconds, 0 if it is not known."""
 
-    told: Explanation
+    explanation: Explanation
     created: float
-    of: str = ""
+    design: str = ""
     """The design of a group: two designs may have groups of one name."""
 
 
 @dataclass(frozen=True, slots=True)
-class Look:
+class GangColumns:
     """Which columns there are."""
 
     namespaces: bool = False
@@ -33,7 +33,7 @@ class Look:
     headers: bool = True
 
 
-def table(gangs: Sequence[Gang], look: Look) -> str:
+def table(gangs: Sequence[GangItem], look: GangColumns) -> str:
     """One line for each, under headers if they are wanted; "" without any."""
     if not gangs:
         return ""
@@ -42,7 +42,7 @@ def table(gangs: Sequence[Gang], look: Look) -> str:
     return "".join(line + "\n" for line in aligned(lines))
 
 
-def titles(look: Look) -> list[str]:
+def titles(look: GangColumns) -> list[str]:
     """The headers."""
     cells = [("NAMESPACE", look.namespaces), ("KIND", look.kinds)]
     cells += [(it, True) for it in ("NAME", "STATE", "STARTED", "LEFT", "MISSING", "AGE")]
@@ -50,19 +50,19 @@ def titles(look: Look) -> list[str]:
     return [title for title, shown in cells if shown]
 
 
-def row(gang: Gang, look: Look) -> list[str]:
+def row(gang: GangItem, look: GangColumns) -> list[str]:
     """Its cells, as `titles` has them."""
-    it = gang.told
+    it = gang.explanation
     cells = [
         (it.namespace, look.namespaces),
         (it.kind, look.kinds),
         (it.name, True),
         (str(it.state), True),
         (started(it), True),
-        (NOTHING if it.left is None else span(it.left), True),
+        (NOTHING if it.left is None else format_duration(it.left), True),
         (missing(it), True),
         (age(it.now - gang.created) if gang.created else "<unknown>", True),
-        (NOTHING if it.timeout is None else span(it.timeout), look.wide),
+        (NOTHING if it.timeout is None else format_duration(it.timeout), look.wide),
         (message(it), look.wide),
     ]
     return [cell for cell, shown in cells if shown]
@@ -75,9 +75,9 @@ def started(it: Explanation) -> str:
 
 def missing(it: Explanation) -> str:
     """`2 Unscheduled,1 ImagePull`: without blanks around commas, so that it stays one column for eyes."""
-    counts: Counter[str] = report.reasons(it.message) if it.state == State.TIMED_OUT else Counter()
+    counts: Counter[str] = report.parse_missing(it.message) if it.state == GangState.TIMED_OUT else Counter()
     for lack in it.lacks:
-        counts[lack.why] += lack.count
+        counts[lack.reason] += lack.count
     return ",".join(f"{many} {why}" for why, many in counts.most_common()) or NOTHING
 
 

@@ -4,8 +4,8 @@ import asyncio
 from collections.abc import Sequence
 from typing import Protocol, TypeVar
 
-from jobset_gate.cli.exits import Exit
-from jobset_gate.cli.verbs.printing import Item, Printer
+from jobset_gate.cli.exits import ExitCode
+from jobset_gate.cli.verbs.printing import ChangePrinter, PrintedItem
 
 EVERY = 0.5
 """Seconds between two looks: what changes more often is told once."""
@@ -13,7 +13,7 @@ EVERY = 0.5
 T = TypeVar("T")
 
 
-class Feed(Protocol[T]):
+class ChangeFeed(Protocol[T]):
     """What is watched."""
 
     async def found(self) -> Sequence[T]:
@@ -22,20 +22,20 @@ class Feed(Protocol[T]):
     def absent(self, found: Sequence[T]) -> bool:
         """Says what cannot be seen; whether one of those that were named is not there."""
 
-    def item(self, one: T) -> Item:
+    def item(self, one: T) -> PrintedItem:
         """As it is printed."""
 
     async def change(self) -> None:
         """Until anything is different. Raises Failed where there is nothing to see any more."""
 
 
-async def follow(feed: Feed[T], printer: Printer) -> Exit:
+async def print_feed(feed: ChangeFeed[T], printer: ChangePrinter) -> ExitCode:
     """Ends by an interruption; at once if what was named is not there."""
     found = await feed.found()
     if feed.absent(found):
-        return Exit.ERROR
+        return ExitCode.ERROR
     while True:
-        printer.tell(map(feed.item, found))
+        printer.print_changes(map(feed.item, found))
         await feed.change()
         await asyncio.sleep(EVERY)
         found = await feed.found()

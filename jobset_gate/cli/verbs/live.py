@@ -6,13 +6,13 @@ from collections.abc import Iterable
 from typing import TypeVar
 
 from jobset_gate import names, read, wire
-from jobset_gate.cli.looking.rights import Rights, refused
-from jobset_gate.cli.verbs.watched import VERBS, Watched, is_absent, is_forbidden
+from jobset_gate.cli.looking.rights import Permissions, forbidden_text
+from jobset_gate.cli.verbs.watched import VERBS, ResourceWatch, is_forbidden, is_not_found
 from jobset_gate.kube.client import Client
 from jobset_gate.kube.informer import Informer
-from jobset_gate.kube.problems import Problem
+from jobset_gate.kube.problems import WatchProblem
 from jobset_gate.kube.resources import CONFIGMAPS, JOBS, JOBSETS, PODS, Resource
-from jobset_gate.model import GangSeen, GateSeen, JobSeen, JobSetSeen, PodSeen
+from jobset_gate.model import ConfigMapSeen, GangSnapshot, JobSeen, JobSetSeen, PodSeen
 
 GATED = f"{names.GATED}={names.GATED_VALUE}"
 GATES = f"{names.GATE}={names.GATE_VALUE}"
@@ -25,7 +25,7 @@ _LOST = {
 T = TypeVar("T", JobSeen, PodSeen)
 
 
-class Live(Watched):
+class GangWatch(ResourceWatch):
     """`blind` where pods or Jobs may not be watched, so that nothing can be counted. `name`: only that JobSet's.
 
     `needed`: without JobSets there is nothing to see; otherwise that they are missing is one more thing to say.
@@ -35,7 +35,7 @@ class Live(Watched):
         self,
         client: Client,
         namespace: str | None,
-        rights: Rights,
+        rights: Permissions,
         *,
         name: str = "",
         needed: bool = True,
@@ -52,22 +52,22 @@ class Live(Watched):
         )
         self._jobs: Informer[wire.Job, JobSeen] = self.watch(client, JOBS, wire.Job, read.job, namespace, labels=mine)
         self._pods: Informer[wire.Pod, PodSeen] = self.watch(client, PODS, wire.Pod, read.pod, namespace, labels=mine)
-        self._gates: Informer[wire.ConfigMap, GateSeen] = self.watch(
-            client, CONFIGMAPS, wire.ConfigMap, read.gate, namespace, labels=GATES, fields=map_
+        self._gates: Informer[wire.ConfigMap, ConfigMapSeen] = self.watch(
+            client, CONFIGMAPS, wire.ConfigMap, read.config_map, namespace, labels=GATES, fields=map_
         )
 
     @property
-    def blind(self) -> bool:
+    def pods_forbidden(self) -> bool:
         """Whether nothing can be counted."""
         return bool(self._lost & {PODS, JOBS})
 
-    def gangs(self) -> list[GangSeen]:
+    def gangs(self) -> list[GangSnapshot]:
         """By namespace and name."""
         jobs, pods = _by_gang(self._jobs.cache.values()), _by_gang(self._pods.cache.values())
         found = []
         for (namespace, name), jobset in sorted(self._jobsets.cache.items()):
             gate = self._gates.cache.get((namespace, names.config_map_name(name)))
-            one = GangSeen(
+            one = GangSnapshot(
                 jobset=jobset,
                 jobs=tuple(jobs[namespace, name]),
                 pods=tuple(pods[namespace, name]),
@@ -77,21 +77,21 @@ class Live(Watched):
             found.append(one)
         return found
 
-    def lost(self, number: int, problem: Problem) -> bool:
+    def lost(self, number: int, problem: WatchProblem) -> bool:
         """Without JobSets there is nothing to see; without the rest less of them."""
         del number
         if problem.resource == JOBSETS:
             return self._without_jobsets(problem)
         if is_forbidden(problem):
             self._lost.add(problem.resource)
-            self._rights.lacks(VERBS[problem.kind], problem.resource, self._namespace, _LOST[problem.resource])
+            self._rights.add_missing(VERBS[problem.kind], problem.resource, self._namespace, _LOST[problem.resource])
             return True
         return False
 
-    def _without_jobsets(self, problem: Problem) -> bool:
-        told = "the cluster knows no JobSets: their CRD is not installed" if is_absent(problem) else ""
+    def _without_jobsets(self, problem: WatchProblem) -> bool:
+        told = "the cluster knows no JobSets: their CRD is not installed" if is_not_found(problem) else ""
         if is_forbidden(problem):
-            told = refused(VERBS[problem.kind], JOBSETS, self._namespace)
+            told = forbidden_text(VERBS[problem.kind], JOBSETS, self._namespace)
         if told and self._needed:
             self.failed = told
         elif told and told not in self._rights.missing:

@@ -4,27 +4,27 @@ from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 
 from jobset_gate import names
-from jobset_gate.cli.exits import Failed
-from jobset_gate.cli.looking.rights import refused
+from jobset_gate.cli.exits import CommandError
+from jobset_gate.cli.looking.rights import forbidden_text
 from jobset_gate.kube.client import Client, PatchType
 from jobset_gate.kube.errors import ApiError, Conflict, Forbidden, Invalid, NotFound
 from jobset_gate.kube.resources import JOBSETS
 from jobset_gate.model import JobSetSeen
 
 
-async def put(client: Client, jobset: JobSetSeen, *, dry_run: bool) -> None:
+async def set_annotation(client: Client, jobset: JobSetSeen, *, dry_run: bool) -> None:
     """Raises Failed, naming the right that is missing."""
     try:
         await _patch(client, jobset, "true", dry_run=dry_run)
     except Forbidden as no:
-        raise Failed(f"{refused('patch', JOBSETS, jobset.namespace)} ({no.message})") from no
+        raise CommandError(f"{forbidden_text('patch', JOBSETS, jobset.namespace)} ({no.message})") from no
     except (NotFound, Conflict) as gone:
-        raise Failed(f"JobSet {jobset.name} was deleted or replaced meanwhile: nothing was changed") from gone
+        raise CommandError(f"JobSet {jobset.name} was deleted or replaced meanwhile: nothing was changed") from gone
     except ApiError as no:
-        raise Failed(f"JobSet {jobset.name} was not changed: {no.message}") from no
+        raise CommandError(f"JobSet {jobset.name} was not changed: {no.message}") from no
 
 
-async def take(client: Client, jobset: JobSetSeen) -> None:
+async def remove_annotation(client: Client, jobset: JobSetSeen) -> None:
     """Where the JobSet is gone, so is the annotation. Raises Failed, saying how to do it by hand."""
     try:
         await _patch(client, jobset, None)
@@ -32,26 +32,26 @@ async def take(client: Client, jobset: JobSetSeen) -> None:
         return
     except Exception as problem:
         told = f"the annotation is still there, so later restarts are not gated ({problem})"
-        raise Failed(f"{told}; take it away with `{undo(jobset)}`") from problem
+        raise CommandError(f"{told}; take it away with `{removal_command(jobset)}`") from problem
 
 
 @asynccontextmanager
-async def lent(client: Client, jobset: JobSetSeen) -> AsyncIterator[None]:
+async def temporary_annotation(client: Client, jobset: JobSetSeen) -> AsyncIterator[None]:
     """The annotation is there meanwhile, and goes again whatever happens: by an interruption, too."""
     try:
-        await put(client, jobset, dry_run=False)
-    except Failed:
+        await set_annotation(client, jobset, dry_run=False)
+    except CommandError:
         raise  # the server has said that it is not there
     except BaseException:
-        await take(client, jobset)
+        await remove_annotation(client, jobset)
         raise
     try:
         yield
     finally:
-        await take(client, jobset)
+        await remove_annotation(client, jobset)
 
 
-def undo(jobset: JobSetSeen) -> str:
+def removal_command(jobset: JobSetSeen) -> str:
     """The command that takes the annotation away."""
     return f"kubectl annotate jobset {jobset.name} -n {jobset.namespace} {names.BYPASS}-"
 

@@ -9,15 +9,15 @@ import yaml
 from jobset_gate.kube.client import Client
 from jobset_gate.kube.errors import ApiError
 from jobset_gate.kube.resources import SELF_SUBJECT_REVIEWS
-from jobset_gate.template import dig, items
+from jobset_gate.template import as_list, nested
 
 UNKNOWN = "an unknown user"
 
 
-async def user(client: Client, kubeconfig: str | None, context: str | None) -> str:
+async def current_user(client: Client, kubeconfig: str | None, context: str | None) -> str:
     """In words for people; servers before 1.28, and some that are none, cannot say it."""
     try:
-        said = dig(await client.create(SELF_SUBJECT_REVIEWS, {}), "status", "userInfo", "username")
+        said = nested(await client.create(SELF_SUBJECT_REVIEWS, {}), "status", "userInfo", "username")
     except ApiError:
         said = None
     if isinstance(said, str) and said:
@@ -39,9 +39,9 @@ def _of_files(files: list[Path], context: str | None) -> str:
     loaded = [it for it in map(_load, files) if isinstance(it, dict)]
     chosen = context or next((it["current-context"] for it in loaded if it.get("current-context")), None)
     for one in loaded:
-        for its in items(one.get("contexts")):
-            if dig(its, "name") == chosen:
-                return str(dig(its, "context", "user") or "")
+        for its in as_list(one.get("contexts")):
+            if nested(its, "name") == chosen:
+                return str(nested(its, "context", "user") or "")
     return ""
 
 

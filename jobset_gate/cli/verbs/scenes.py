@@ -7,31 +7,31 @@ from typing import Protocol, Self
 import msgspec
 
 from jobset_gate.cli.looking import news
-from jobset_gate.cli.looking.rights import Rights
-from jobset_gate.cli.verbs.live import Live
-from jobset_gate.cli.verbs.standing import End, Standing, standing
-from jobset_gate.explain import explain
-from jobset_gate.explained import Controller, Explanation, Policy
+from jobset_gate.cli.looking.rights import Permissions
+from jobset_gate.cli.verbs.live import GangWatch
+from jobset_gate.cli.verbs.standing import WaitGoal, WaitOutcome, jobset_outcome
+from jobset_gate.explain import explain_gang
+from jobset_gate.explained import ControllerStatus, Explanation, FailurePolicies
 from jobset_gate.kube.client import Client
-from jobset_gate.model import GangSeen, PodSeen, Stall
+from jobset_gate.model import GangSnapshot, PendingCause, PodSeen
 
-NEWS_EVERY = 10.0
+EVENTS_INTERVAL = 10.0
 """Seconds between two looks at Events: they are many, and only some reasons are told by them alone."""
 
 
 @dataclass(frozen=True, slots=True)
-class Moment:
+class ViewState:
     """How it is now. `told` None: it is there no more."""
 
     told: Explanation | None
-    standing: Standing
+    standing: WaitOutcome
     trouble: str = ""
 
 
-class Scene(Protocol):
+class WatchView(Protocol):
     """`async with` it."""
 
-    end: End
+    end: WaitGoal
     """What is hoped for."""
     subject: str
     """As other commands take it."""
@@ -46,64 +46,64 @@ class Scene(Protocol):
     async def change(self) -> None:
         """Until anything is different. Raises Failed where there is nothing to see any more."""
 
-    async def look(self) -> Moment:
+    async def look(self) -> ViewState:
         """How it is now."""
 
 
 @dataclass(frozen=True, slots=True)
-class About:
+class JobSetTarget:
     """The JobSet that is meant, and what is known of it besides."""
 
     namespace: str
     name: str
     uid: str
-    policy: Policy | None
-    controller: Controller
+    policy: FailurePolicies | None
+    controller: ControllerStatus
 
 
-class JobSetScene(Live):
+class JobSetView(GangWatch):
     """A JobSet with a gate."""
 
-    end = End.RELEASED
+    end = WaitGoal.RELEASED
 
-    def __init__(self, client: Client, about: About, rights: Rights) -> None:
+    def __init__(self, client: Client, about: JobSetTarget, rights: Permissions) -> None:
         super().__init__(client, about.namespace, rights, name=about.name)
         self.subject = f"jobset.jobset.x-k8s.io/{about.name}"
-        self._about, self._news = about, _News(client, rights)
+        self._about, self._news = about, _EventCache(client, rights)
 
-    async def look(self) -> Moment:
+    async def look(self) -> ViewState:
         seen = next((it for it in self.gangs() if it.jobset.uid == self._about.uid), None)
         if seen is None:
-            return Moment(None, Standing(told="was deleted", hopeless=True), self.trouble)
-        now, its = self.now(), standing(seen.jobset, seen.gate, self.now())
-        if not (its.ends or its.hopeless or self.blind):
+            return ViewState(None, WaitOutcome(message="was deleted", final=True), self.problem)
+        now, its = self.now(), jobset_outcome(seen.jobset, seen.gate, self.now())
+        if not (its.reached or its.final or self.pods_forbidden):
             seen = await self._news.added(seen, now)
-        told = explain(
+        told = explain_gang(
             seen,
             now,
             controller=self._about.controller,
             policy=self._about.policy,
             unknown=self._rights.missing,
-            blind=self.blind,
+            pods_forbidden=self.pods_forbidden,
         )
-        return Moment(told, its, self.trouble)
+        return ViewState(told, its, self.problem)
 
 
-class _News:
+class _EventCache:
     """What Events add, heard now and then."""
 
-    def __init__(self, client: Client, rights: Rights) -> None:
+    def __init__(self, client: Client, rights: Permissions) -> None:
         self._client, self._rights = client, rights
         self._heard = float("-inf")
         self._denials: tuple[tuple[str, str], ...] = ()
         self._provisioning: frozenset[str] = frozenset()
-        self._stalls: dict[str, Stall | None] = {}
+        self._stalls: dict[str, PendingCause | None] = {}
 
-    async def added(self, seen: GangSeen, now: float) -> GangSeen:
+    async def added(self, seen: GangSnapshot, now: float) -> GangSnapshot:
         """The same with what was heard."""
-        if now - self._heard >= NEWS_EVERY:
+        if now - self._heard >= EVENTS_INTERVAL:
             self._heard = now
-            self._keep(seen, await news.hear(self._client, seen, self._rights))
+            self._keep(seen, await news.add_events(self._client, seen, self._rights))
         return msgspec.structs.replace(
             seen,
             denials=self._denials,
@@ -111,13 +111,13 @@ class _News:
             pods=tuple(map(self._with_words, seen.pods)) if self._stalls else seen.pods,
         )
 
-    def _keep(self, seen: GangSeen, heard: GangSeen) -> None:
+    def _keep(self, seen: GangSnapshot, heard: GangSnapshot) -> None:
         self._denials, self._provisioning = heard.denials, heard.provisioning
         pairs: Sequence[tuple[PodSeen, PodSeen]] = list(zip(seen.pods, heard.pods, strict=True))
         self._stalls = {pod.uid: pod.stall for was, pod in pairs if pod.stall != was.stall}
 
     def _with_words(self, pod: PodSeen) -> PodSeen:
         words = self._stalls.get(pod.uid)
-        if words is None or pod.stall is None or pod.stall.why is not words.why:
+        if words is None or pod.stall is None or pod.stall.reason is not words.reason:
             return pod
         return msgspec.structs.replace(pod, stall=words)

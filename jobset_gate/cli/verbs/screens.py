@@ -15,16 +15,16 @@ from rich.text import Text
 
 from jobset_gate import explained_lines as said
 from jobset_gate.cli.telling import looks, output
-from jobset_gate.cli.telling.looks import Look
+from jobset_gate.cli.telling.looks import TerminalStyle
 from jobset_gate.cli.verbs import frames
-from jobset_gate.cli.verbs.frames import Bar
-from jobset_gate.cli.verbs.scenes import Moment
+from jobset_gate.cli.verbs.frames import CountBar
+from jobset_gate.cli.verbs.scenes import ViewState
 
 NARROW = 50
 """Columns below which bars go without names and reasons may wrap."""
 
 
-class Lines:
+class LineScreen:
     """One line for every moment that is different from the one before; `tick` None: nothing moves by itself."""
 
     tick: float | None = None
@@ -39,27 +39,27 @@ class Lines:
     def __exit__(self, *_: object) -> None:
         """Nothing has to be put back."""
 
-    def show(self, moment: Moment, now: float) -> None:
+    def show(self, moment: ViewState, now: float) -> None:
         """Says it if it is news."""
         if moment.trouble and not self._trouble:
             output.err(f"warning: {moment.trouble}")
         self._trouble = moment.trouble
-        for warning in frames.warnings(moment):
+        for warning in frames.watch_warnings(moment):
             if warning not in self._warned:
                 self._warned.add(warning)
                 output.err(f"warning: {warning}")
-        text = frames.line(moment)
+        text = frames.watch_line(moment)
         if text != self._last:
             self._last = text
-            output.out(f"{said.date(now)}  {text}\n")
+            output.out(f"{said.format_time(now)}  {text}\n")
 
 
-class Picture:
+class LiveScreen:
     """A frame that is drawn over the one before; what stood there last stays."""
 
     tick: float | None = 1.0
 
-    def __init__(self, stream: TextIO, look: Look) -> None:
+    def __init__(self, stream: TextIO, look: TerminalStyle) -> None:
         self._look = look
         self._console = Console(
             file=stream, force_terminal=True, no_color=not look.colour, highlight=False, emoji=False, markup=False
@@ -73,26 +73,26 @@ class Picture:
     def __exit__(self, *_: object) -> None:
         self._live.stop()
 
-    def show(self, moment: Moment, now: float) -> None:
+    def show(self, moment: ViewState, now: float) -> None:
         """Draws it; the time goes on by itself."""
         if moment.told is not None:
             moment = replace(moment, told=msgspec.structs.replace(moment.told, now=now))
         self._live.update(self._drawn(moment), refresh=True)
 
-    def _drawn(self, moment: Moment) -> RenderableType:
-        frame, narrow = frames.frame(moment, self._look), self._console.width < NARROW
+    def _drawn(self, moment: ViewState) -> RenderableType:
+        frame, narrow = frames.watch_frame(moment, self._look), self._console.width < NARROW
         texts = [Text.from_ansi(line) for line in (*frame.head, *frame.below)]
         many = len(frame.head)
         return Group(*texts[:many], *([_bars(frame.bars, narrow=narrow)] if frame.bars else []), *texts[many:])
 
 
-def of(stream: TextIO) -> Lines | Picture:
+def of(stream: TextIO) -> LineScreen | LiveScreen:
     """The right one for where this goes."""
     moves = stream.isatty() and os.environ.get("TERM", "") not in ("", "dumb", "unknown")
-    return Picture(stream, looks.of(stream)) if moves else Lines()
+    return LiveScreen(stream, looks.style_of(stream)) if moves else LineScreen()
 
 
-def _bars(bars: Sequence[Bar], *, narrow: bool) -> Table:
+def _bars(bars: Sequence[CountBar], *, narrow: bool) -> Table:
     table = Table.grid(padding=(0, 1), expand=narrow)
     if not narrow:
         table.add_column(no_wrap=True, overflow="ellipsis")
@@ -104,6 +104,6 @@ def _bars(bars: Sequence[Bar], *, narrow: bool) -> Table:
     return table
 
 
-def standard_output() -> Lines | Picture:
+def standard_output() -> LineScreen | LiveScreen:
     """For this process."""
     return of(cast("TextIO", sys.stdout))

@@ -5,42 +5,46 @@ import time
 from dataclasses import dataclass
 
 from jobset_gate import read, wire
-from jobset_gate.cli.exits import Exit, Failed
-from jobset_gate.cli.looking.objects import gate, stored
-from jobset_gate.cli.looking.rights import Rights
-from jobset_gate.cli.looking.subjects import What, named
+from jobset_gate.cli.exits import CommandError, ExitCode
+from jobset_gate.cli.looking.objects import get_config_map, get_object
+from jobset_gate.cli.looking.rights import Permissions
+from jobset_gate.cli.looking.subjects import ResourceKind, parse_resource
 from jobset_gate.kube.client import Client
 from jobset_gate.kube.resources import CONFIGMAPS, JOBSETS
-from jobset_gate.model import GateSeen, JobSetSeen
+from jobset_gate.model import ConfigMapSeen, JobSetSeen
 
-KIND = f"{JOBSETS.kind.lower()}.{JOBSETS.group}"
-BLIND = "what was decided is known from the JobSet's condition only"
+JOBSET_KIND = f"{JOBSETS.kind.lower()}.{JOBSETS.group}"
+UNKNOWN_WITHOUT_CONFIG_MAP = "what was decided is known from the JobSet's condition only"
 
 
 @dataclass(frozen=True, slots=True)
-class Single:
+class JobSetAndVerdict:
     """As it was found. `gate` is its ConfigMap, if there is one and it may be read."""
 
     jobset: JobSetSeen
-    gate: GateSeen | None
-    seen_at: float
+    gate: ConfigMapSeen | None
+    read_at: float
 
 
-def subject(text: str) -> str:
+def jobset_name(text: str) -> str:
     """The name of a JobSet. Raises Failed for what else may be named elsewhere."""
-    wanted = named(text)
-    if wanted.what not in (What.ANY, What.JOBSET):
-        raise Failed(f"{text}: only JobSets have a start barrier: name one as NAME or jobset/NAME", Exit.USAGE)
+    wanted = parse_resource(text)
+    if wanted.kind not in (ResourceKind.ANY, ResourceKind.JOBSET):
+        raise CommandError(
+            f"{text}: only JobSets have a start barrier: name one as NAME or jobset/NAME", ExitCode.USAGE
+        )
     return wanted.name
 
 
-async def find(client: Client, namespace: str, name: str, rights: Rights) -> Single:
+async def get_gated_jobset(client: Client, namespace: str, name: str, rights: Permissions) -> JobSetAndVerdict:
     """Raises Failed where it is not there, may not be read, or asks for no gate."""
     raw, stored_gate = await asyncio.gather(
-        stored(client, JOBSETS, namespace, name, wire.JobSet),
-        rights.ask(gate(client, namespace, name), "get", CONFIGMAPS, namespace, BLIND),
+        get_object(client, JOBSETS, namespace, name, wire.JobSet),
+        rights.read_allowed(
+            get_config_map(client, namespace, name), "get", CONFIGMAPS, namespace, UNKNOWN_WITHOUT_CONFIG_MAP
+        ),
     )
     jobset = read.jobset(raw)
     if jobset is None:
-        raise Failed(f"JobSet {name} in namespace {namespace} asks for no start barrier: it has no gate")
-    return Single(jobset, None if stored_gate is None else read.gate(stored_gate), time.time())
+        raise CommandError(f"JobSet {name} in namespace {namespace} asks for no start barrier: it has no gate")
+    return JobSetAndVerdict(jobset, None if stored_gate is None else read.config_map(stored_gate), time.time())

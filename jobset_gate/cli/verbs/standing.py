@@ -9,10 +9,10 @@ from typing import Final
 
 from jobset_gate import names, report
 from jobset_gate.decide import decide
-from jobset_gate.model import GangSeen, GateSeen, JobSetSeen, Kind, Quiet, Report, Stand, Verdict
+from jobset_gate.model import Blocked, ConfigMapSeen, Enforce, GangSnapshot, Ignore, JobSetSeen, Verdict, VerdictKind
 
 
-class End(StrEnum):
+class WaitGoal(StrEnum):
     """What may become of a gang's wait."""
 
     RELEASED = "released"
@@ -24,56 +24,61 @@ class End(StrEnum):
 
 
 @dataclass(frozen=True, slots=True)
-class Standing:
+class WaitOutcome:
     """`ends`: what has come true, empty while it waits. `hopeless`: nothing will come true any more."""
 
-    ends: frozenset[End] = frozenset()
-    told: str = ""
-    hopeless: bool = False
+    reached: frozenset[WaitGoal] = frozenset()
+    message: str = ""
+    final: bool = False
 
-    def is_over(self, end: End) -> bool:
+    def is_over(self, end: WaitGoal) -> bool:
         """Whether it has come true, or never will. What ends a JobSet's wait ends it for good."""
-        return end in self.ends or self.hopeless or (end in GATES and bool(self.ends & GATES))
+        return end in self.reached or self.final or (end in JOBSET_GOALS and bool(self.reached & JOBSET_GOALS))
 
 
-GATES: Final = frozenset({End.RELEASED, End.TIMED_OUT})
+JOBSET_GOALS: Final = frozenset({WaitGoal.RELEASED, WaitGoal.TIMED_OUT})
 """What becomes of a JobSet's gate."""
-IN_WORDS: Final = {
-    End.RELEASED: "released",
-    End.TIMED_OUT: "timed out",
-    End.OPENED: "opened",
-    End.SATISFIED: "satisfied",
+GOAL_TEXT: Final = {
+    WaitGoal.RELEASED: "released",
+    WaitGoal.TIMED_OUT: "timed out",
+    WaitGoal.OPENED: "opened",
+    WaitGoal.SATISFIED: "satisfied",
 }
 
 
-def standing(jobset: JobSetSeen, gate: GateSeen | None, now: float) -> Standing:
+def jobset_outcome(jobset: JobSetSeen, gate: ConfigMapSeen | None, now: float) -> WaitOutcome:
     """Where it stands."""
-    match decide(GangSeen(jobset=jobset, gate=gate), now):
-        case Stand(verdict=verdict):
+    match decide(GangSnapshot(jobset=jobset, gate=gate), now):
+        case Enforce(verdict=verdict):
             return _ended(verdict)
-        case Report(condition=condition):
+        case Blocked(condition=condition):
             # Templates cannot be changed, so a barrier that is missing stays missing; a foreign ConfigMap may go.
-            return Standing(told=condition.message, hopeless=condition.reason == names.REASON_GATE_MISSING)
-        case Quiet():
+            return WaitOutcome(message=condition.message, final=condition.reason == names.REASON_GATE_MISSING)
+        case Ignore():
             return _quiet(jobset, gate)
         case _:
-            return Standing(told="is suspended" if jobset.suspended else "")
+            return WaitOutcome(message="is suspended" if jobset.suspended else "")
 
 
-def _ended(verdict: Verdict) -> Standing:
+def _ended(verdict: Verdict) -> WaitOutcome:
     """A gate that a timeout has opened was released, and has timed out."""
-    ends = {End.RELEASED if verdict.kind is Kind.RELEASE else End.TIMED_OUT}
+    ends = {WaitGoal.RELEASED if verdict.kind is VerdictKind.RELEASE else WaitGoal.TIMED_OUT}
     if verdict.cause == names.REASON_TIMED_OUT:
-        ends.add(End.TIMED_OUT)
-    return Standing(frozenset(ends), verdict.message)
+        ends.add(WaitGoal.TIMED_OUT)
+    return WaitOutcome(frozenset(ends), verdict.message)
 
 
-def _quiet(jobset: JobSetSeen, gate: GateSeen | None) -> Standing:
+def _quiet(jobset: JobSetSeen, gate: ConfigMapSeen | None) -> WaitOutcome:
     if jobset.managed_elsewhere:
-        return Standing(told="spec.managedBy names another controller, so its gate is opened elsewhere", hopeless=True)
+        return WaitOutcome(
+            message="spec.managedBy names another controller, so its gate is opened elsewhere", final=True
+        )
     if jobset.finished:
-        for verdict in (gate.verdict if gate is not None else None, report.decision_in(jobset.condition, jobset.uid)):
+        for verdict in (
+            gate.verdict if gate is not None else None,
+            report.verdict_in_condition(jobset.condition, jobset.uid),
+        ):
             if verdict is not None and verdict.generation.uid == jobset.uid:
                 return _ended(verdict)
-        return Standing(told="has finished, and what was decided is not known any more", hopeless=True)
-    return Standing(told="is being deleted", hopeless=True)
+        return WaitOutcome(message="has finished, and what was decided is not known any more", final=True)
+    return WaitOutcome(message="is being deleted", final=True)

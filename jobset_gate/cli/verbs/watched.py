@@ -5,36 +5,36 @@ import time
 from collections.abc import Callable
 from typing import Any, Final, Self
 
-from jobset_gate.cli.exits import Failed
+from jobset_gate.cli.exits import CommandError
 from jobset_gate.kube.client import Client
 from jobset_gate.kube.informer import Informer
-from jobset_gate.kube.problems import Kind, Problem
+from jobset_gate.kube.problems import WatchProblem, WatchProblemKind
 from jobset_gate.kube.resources import Resource
-from jobset_gate.kube.store import Change
+from jobset_gate.kube.store import ObjectChange
 
 AnyInformer = Informer[Any, Any]
 
-VERBS: Final = {Kind.LIST_FAILED: "list", Kind.WATCH_FAILED: "watch"}
+VERBS: Final = {WatchProblemKind.LIST_FAILED: "list", WatchProblemKind.WATCH_FAILED: "watch"}
 """What was tried when such a problem came."""
 _ABSENT, _FORBIDDEN = "404", "403"  # a server that has no such path says no more than the number
 
 
-def is_absent(problem: Problem) -> bool:
+def is_not_found(problem: WatchProblem) -> bool:
     """The server does not have this kind."""
     return problem.kind in VERBS and problem.detail.startswith(_ABSENT)
 
 
-def is_forbidden(problem: Problem) -> bool:
+def is_forbidden(problem: WatchProblem) -> bool:
     """Whoever asks may not."""
     return problem.kind in VERBS and problem.detail.startswith(_FORBIDDEN)
 
 
-class Watched:
+class ResourceWatch:
     """`async with` it. `changed` is set whenever something is different; several of these may share one."""
 
     def __init__(self, changed: asyncio.Event | None = None) -> None:
         self.changed = changed or asyncio.Event()
-        self.trouble = ""
+        self.problem = ""
         """Why nothing has been heard lately; "" while all is well."""
         self.failed = ""
         """Why there is nothing to see, and never will be; for people."""
@@ -45,7 +45,7 @@ class Watched:
     async def __aenter__(self) -> Self:
         for informer in self._informers:
             synced = asyncio.create_task(informer.wait_synced())
-            synced.add_done_callback(lambda _: self.tell())
+            synced.add_done_callback(lambda _: self.mark_changed())
             self._tasks += [asyncio.create_task(informer.run()), synced]
         return self
 
@@ -54,9 +54,9 @@ class Watched:
             task.cancel()
         await asyncio.gather(*self._tasks, return_exceptions=True)
 
-    def tell(self) -> None:
+    def mark_changed(self) -> None:
         """Something is different, and so somebody has answered."""
-        self.trouble = ""
+        self.problem = ""
         self.changed.set()
 
     async def ready(self) -> None:
@@ -74,7 +74,7 @@ class Watched:
     def check(self) -> None:
         """Raises Failed where there is nothing to see."""
         if self.failed:
-            raise Failed(self.failed)
+            raise CommandError(self.failed)
 
     def now(self) -> float:
         """The time, in seconds since the epoch."""
@@ -90,14 +90,14 @@ class Watched:
         *,
         labels: str = "",
         fields: str = "",
-        handler: Callable[[Change[Any]], None] = lambda _: None,
+        handler: Callable[[ObjectChange[Any]], None] = lambda _: None,
     ) -> AnyInformer:
         """One informer more; `handler` hears of each change first."""
         number = len(self._informers)
 
-        def changed(change: Change[Any]) -> None:
+        def changed(change: ObjectChange[Any]) -> None:
             handler(change)
-            self.tell()
+            self.mark_changed()
 
         informer: AnyInformer = Informer(
             client,
@@ -113,15 +113,15 @@ class Watched:
         self._informers.append(informer)
         return informer
 
-    def lost(self, number: int, problem: Problem) -> bool:
+    def lost(self, number: int, problem: WatchProblem) -> bool:
         """Whether that informer is done without: what it would tell may not be read, or is not there."""
         raise NotImplementedError
 
-    def _on_problem(self, number: int, problem: Problem) -> None:
+    def _on_problem(self, number: int, problem: WatchProblem) -> None:
         if self.lost(number, problem):
             if number not in self._given_up:
                 self._given_up.add(number)
                 self.changed.set()
-        elif problem.kind in VERBS or problem.kind is Kind.SILENT:
-            self.trouble = f"the API server does not answer, and is asked again: {problem.detail}"
+        elif problem.kind in VERBS or problem.kind is WatchProblemKind.SILENT:
+            self.problem = f"the API server does not answer, and is asked again: {problem.detail}"
             self.changed.set()

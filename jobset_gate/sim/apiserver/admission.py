@@ -7,12 +7,12 @@ from collections.abc import Callable, Iterator
 
 from jobset_gate.sim.apiserver import cel, jsonpatch, reviews
 from jobset_gate.sim.apiserver.data import Obj, copy, decode, dig
-from jobset_gate.sim.apiserver.hooks import CallFailed, Hooks
-from jobset_gate.sim.apiserver.kinds import BUILTIN, Kind
-from jobset_gate.sim.apiserver.problems import Problem, bad_request
+from jobset_gate.sim.apiserver.hooks import WebhookCallFailed, WebhookClient
+from jobset_gate.sim.apiserver.kinds import BUILTIN, ServedKind
+from jobset_gate.sim.apiserver.problems import StatusError, bad_request
 from jobset_gate.sim.apiserver.selectors import selector_matches
-from jobset_gate.sim.apiserver.store import Store, Stored
-from jobset_gate.sim.apiserver.targets import Call
+from jobset_gate.sim.apiserver.store import ObjectStore, StoredObject
+from jobset_gate.sim.apiserver.targets import ApiRequest
 
 _MUTATING = next(kind for kind in BUILTIN if kind.plural == "mutatingwebhookconfigurations")
 _VALIDATING = next(kind for kind in BUILTIN if kind.plural == "validatingwebhookconfigurations")
@@ -21,16 +21,16 @@ _NAMESPACES = next(kind for kind in BUILTIN if kind.key == ("", "namespaces"))
 _EXEMPT = frozenset([_MUTATING.key, _VALIDATING.key])
 
 
-class Admission:
+class WebhookAdmission:
     """`hooks` makes the HTTPS calls; `new_uid` names each review."""
 
-    def __init__(self, store: Store, new_uid: Callable[[], str]) -> None:
+    def __init__(self, store: ObjectStore, new_uid: Callable[[], str]) -> None:
         self._store = store
         self._new_uid = new_uid
-        self.hooks = Hooks()
-        self._known: dict[str, tuple[Stored, list[Obj]]] = {}
+        self.hooks = WebhookClient()
+        self._known: dict[str, tuple[StoredObject, list[Obj]]] = {}
 
-    async def mutate(self, call: Call, operation: str, new: Obj, old: Obj | None) -> Obj:
+    async def mutate(self, call: ApiRequest, operation: str, new: Obj, old: Obj | None) -> Obj:
         """The object after all mutating webhooks. Errors: Problem, with the webhook's own status.
 
         When one changes the object, those before it that wish so are asked once more, after the last one.
@@ -38,7 +38,7 @@ class Admission:
         willing: list[Obj] = []
         again: list[Obj] = []
         for hook in self._webhooks(_MUTATING, call):
-            question = reviews.Question(call, operation, new, old)
+            question = reviews.AdmissionRequest(call, operation, new, old)
             if not self._means(hook, question):
                 continue
             before, new = new, await self._mutated(hook, question)
@@ -47,12 +47,12 @@ class Admission:
             if hook.get("reinvocationPolicy") == "IfNeeded":
                 willing.append(hook)
         for hook in again:
-            question = reviews.Question(call, operation, new, old)
+            question = reviews.AdmissionRequest(call, operation, new, old)
             if self._means(hook, question):
                 new = await self._mutated(hook, question)
         return new
 
-    async def _mutated(self, hook: Obj, question: reviews.Question) -> Obj:
+    async def _mutated(self, hook: Obj, question: reviews.AdmissionRequest) -> Obj:
         response = await self._ask(hook, question)
         new = question.new or {}
         patch = (response or {}).get("patch")
@@ -65,22 +65,22 @@ class Admission:
             raise bad_request(f"admission webhook {hook['name']!r}: the patched object has no metadata")
         return changed
 
-    async def deletion(self, call: Call, old: Obj) -> None:
+    async def deletion(self, call: ApiRequest, old: Obj) -> None:
         """Ask everybody about a DELETE, which nobody can change. Errors: Problem."""
-        question = reviews.Question(call, "DELETE", None, old)
+        question = reviews.AdmissionRequest(call, "DELETE", None, old)
         for hook in self._webhooks(_MUTATING, call):
             if self._means(hook, question):
                 await self._ask(hook, question)
         await self.validate(call, "DELETE", None, old)
 
-    async def validate(self, call: Call, operation: str, new: Obj | None, old: Obj | None) -> None:
+    async def validate(self, call: ApiRequest, operation: str, new: Obj | None, old: Obj | None) -> None:
         """Errors: Problem, with the status of the first webhook that refuses."""
-        question = reviews.Question(call, operation, new, old)
+        question = reviews.AdmissionRequest(call, operation, new, old)
         for hook in self._webhooks(_VALIDATING, call):
             if self._means(hook, question):
                 await self._ask(hook, question)
 
-    def _webhooks(self, kind: Kind, call: Call) -> Iterator[Obj]:
+    def _webhooks(self, kind: ServedKind, call: ApiRequest) -> Iterator[Obj]:
         """By the names of their configurations, then as listed."""
         if call.kind.key in _EXEMPT:
             return
@@ -89,14 +89,14 @@ class Admission:
             row = table.rows.get(key)
             yield from self._webhooks_of(row) if row else ()
 
-    def _webhooks_of(self, row: Stored) -> list[Obj]:
+    def _webhooks_of(self, row: StoredObject) -> list[Obj]:
         """Decoded once for each version of a configuration."""
         known = self._known.get(row.meta["uid"])
         if known is None or known[0] is not row:
             known = self._known[row.meta["uid"]] = row, row.fresh().get("webhooks") or []
         return known[1]
 
-    def _means(self, hook: Obj, question: reviews.Question) -> bool:
+    def _means(self, hook: Obj, question: reviews.AdmissionRequest) -> bool:
         """Whether the webhook is to be asked. Errors: Problem when a match condition has no value."""
         if not any(reviews.rule_means(rule, question) for rule in hook.get("rules") or ()):
             return False
@@ -104,7 +104,7 @@ class Admission:
             return False
         return self._conditions_hold(hook, question)
 
-    def _namespace_matches(self, hook: Obj, question: reviews.Question) -> bool:
+    def _namespace_matches(self, hook: Obj, question: reviews.AdmissionRequest) -> bool:
         call = question.call
         name = question.meta.get("name", "") if call.kind.key == _NAMESPACES.key else call.target.namespace
         if not name:
@@ -113,7 +113,7 @@ class Admission:
         labels = row.labels if row else {}
         return selector_matches(hook.get("namespaceSelector"), labels)
 
-    def _conditions_hold(self, hook: Obj, question: reviews.Question) -> bool:
+    def _conditions_hold(self, hook: Obj, question: reviews.AdmissionRequest) -> bool:
         failed: str | None = None
         variables = {"object": question.new, "oldObject": question.old, "request": reviews.request_of(question, "")}
         for condition in hook.get("matchConditions") or ():
@@ -126,10 +126,10 @@ class Admission:
             return True
         if hook.get("failurePolicy", "Fail") == "Ignore":
             return False
-        raise Problem(403, f'{question.call.kind.qualified} "{question.meta.get("name", "")}" is forbidden: '
+        raise StatusError(403, f'{question.call.kind.qualified} "{question.meta.get("name", "")}" is forbidden: '
                            f'expression {failed}')  # fmt: skip
 
-    async def _ask(self, hook: Obj, question: reviews.Question) -> Obj | None:
+    async def _ask(self, hook: Obj, question: reviews.AdmissionRequest) -> Obj | None:
         """The response of an allowed request, or None where a failing webhook may be ignored."""
         uid = self._new_uid()
         if question.call.dry_run and hook.get("sideEffects") not in ("None", "NoneOnDryRun"):
@@ -141,7 +141,7 @@ class Admission:
         }
         try:
             response = await self.hooks.call(hook, review, uid)
-        except CallFailed as error:
+        except WebhookCallFailed as error:
             if hook.get("failurePolicy", "Fail") == "Ignore":
                 return None
             raise reviews.internal(hook, str(error)) from error

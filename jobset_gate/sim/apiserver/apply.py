@@ -7,13 +7,13 @@ from typing import Any
 from jobset_gate.sim.apiserver import fields
 from jobset_gate.sim.apiserver.data import Obj, copy
 from jobset_gate.sim.apiserver.fields import Comparison, Tree
-from jobset_gate.sim.apiserver.managed import Manager, Share, Shares, shares_of, view, without_others, write_shares
-from jobset_gate.sim.apiserver.problems import Problem, cause
+from jobset_gate.sim.apiserver.managed import FieldManager, Share, Shares, shares_of, view, without_others, write_shares
+from jobset_gate.sim.apiserver.problems import StatusError, cause
 from jobset_gate.sim.apiserver.shapes import Shape
 
 
 def apply(
-    live: Obj, config: Obj, writer: Manager, shape: Shape, *, now: str, without: tuple[str, ...], force: bool
+    live: Obj, config: Obj, writer: FieldManager, shape: Shape, *, now: str, without: tuple[str, ...], force: bool
 ) -> Obj:
     """The object that `config` makes of `live`, its managedFields up to date.
 
@@ -108,7 +108,7 @@ def _give_up_item(value: list[Any], step: str, last: Tree, still: Tree | None, s
         return
 
 
-def _refuse_conflicts(shares: Shares, writer: Manager, compared: Comparison) -> None:
+def _refuse_conflicts(shares: Shares, writer: FieldManager, compared: Comparison) -> None:
     changed = fields.union(compared.added, compared.modified)
     against: dict[str, list[str]] = {}
     for manager, share in shares.items():
@@ -126,10 +126,10 @@ def _refuse_conflicts(shares: Shares, writer: Manager, compared: Comparison) -> 
     count = len(causes)
     text = "\n".join(_told(who, fought, alone=count == 1) for who, fought in against.items())
     message = f"Apply failed with {count} conflict{'s' if count > 1 else ''}: {text}"
-    raise Problem(409, message, details={"causes": causes})
+    raise StatusError(409, message, details={"causes": causes})
 
 
-def _who(manager: Manager) -> str:
+def _who(manager: FieldManager) -> str:
     subresource = f' with subresource "{manager.subresource}"' if manager.subresource else ""
     how = f" using {manager.api_version}" if manager.operation == "Update" else ""
     return f'"{manager.name}"{subresource}{how}'

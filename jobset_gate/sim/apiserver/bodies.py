@@ -8,18 +8,18 @@ import msgspec
 import yaml
 
 from jobset_gate.sim.apiserver.data import Obj, decode
-from jobset_gate.sim.apiserver.problems import Problem, bad_request
-from jobset_gate.sim.apiserver.targets import Call
+from jobset_gate.sim.apiserver.problems import StatusError, bad_request
+from jobset_gate.sim.apiserver.targets import ApiRequest
 
 _JSON = ("application/json", "")
 
 
-def parse(call: Call) -> Any:
+def parse(call: ApiRequest) -> Any:
     """Errors: Problem 400 for what cannot be read, 415 for a type that is not served."""
     sort = call.content_type.partition(";")[0].strip()
     if sort in _JSON or sort.endswith(("+json", "/apply-patch+yaml")) or sort == "application/yaml":
         return _parse(call.body, yaml_too=sort.endswith("yaml"))
-    raise Problem(
+    raise StatusError(
         415,
         f"the body of the request was in an unknown format - accepted media types include: application/json, "
         f"application/yaml, not {sort}",
@@ -48,12 +48,12 @@ _Loader.yaml_implicit_resolvers = {
 }
 
 
-def whole_object(call: Call) -> Obj:
+def whole_object(call: ApiRequest) -> Obj:
     """An object of the target's kind, its namespace filled in from the path. Errors: Problem 400."""
     return checked(call, parse(call))
 
 
-def checked(call: Call, obj: Any) -> Obj:
+def checked(call: ApiRequest, obj: Any) -> Obj:
     kind = call.kind
     if not isinstance(obj, dict):
         raise bad_request(f"the body must be an object, not {type(obj).__name__}")
@@ -73,7 +73,7 @@ def checked(call: Call, obj: Any) -> Obj:
     return obj
 
 
-def _settle_namespace(call: Call, meta: Obj) -> None:
+def _settle_namespace(call: ApiRequest, meta: Obj) -> None:
     wanted = call.target.namespace
     if not call.kind.namespaced:
         meta.pop("namespace", None)

@@ -7,31 +7,31 @@ import uuid
 from collections.abc import Callable
 from dataclasses import dataclass, field
 
-from jobset_gate.sim.apiserver.admission import Admission
+from jobset_gate.sim.apiserver.admission import WebhookAdmission
 from jobset_gate.sim.apiserver.data import Obj, timestamp
-from jobset_gate.sim.apiserver.kinds import Kind, Kinds
+from jobset_gate.sim.apiserver.kinds import ServedKind, ServedKinds
 from jobset_gate.sim.apiserver.problems import not_found
-from jobset_gate.sim.apiserver.store import Store, Stored
+from jobset_gate.sim.apiserver.store import ObjectStore, StoredObject
 from jobset_gate.sim.faults import Faults
 
 _ALPHABET = "bcdfghjklmnpqrstvwxz2456789"
 
 
 @dataclass(slots=True)
-class Core:
+class ServerState:
     """clock: seconds since 1970."""
 
-    store: Store
+    store: ObjectStore
     clock: Callable[[], float]
     rng: random.Random
     faults: Faults
-    admission: Admission = field(init=False)
+    admission: WebhookAdmission = field(init=False)
 
     def __post_init__(self) -> None:
-        self.admission = Admission(self.store, self.new_uid)
+        self.admission = WebhookAdmission(self.store, self.new_uid)
 
     @property
-    def kinds(self) -> Kinds:
+    def kinds(self) -> ServedKinds:
         return self.store.kinds
 
     def now(self) -> str:
@@ -44,7 +44,7 @@ class Core:
         """What generateName makes: at most 63 characters, five of them random."""
         return stem[:58] + "".join(self.rng.choices(_ALPHABET, k=5))
 
-    def existing(self, kind: Kind, namespace: str | None, name: str | None) -> Stored:
+    def existing(self, kind: ServedKind, namespace: str | None, name: str | None) -> StoredObject:
         """Errors: Problem 404."""
         row = self.store.row(kind, namespace or "", name or "")
         if row is None:
@@ -53,7 +53,7 @@ class Core:
 
 
 @dataclass(frozen=True, slots=True)
-class Answer:
+class ApiResponse:
     """A finished response: a whole JSON body."""
 
     code: int
@@ -61,7 +61,7 @@ class Answer:
     retry_after: int | None = None
 
 
-def with_identity(kind: Kind, obj: Obj) -> Obj:
+def with_identity(kind: ServedKind, obj: Obj) -> Obj:
     """`obj` with kind and apiVersion, first, as everything is stored and answered."""
     rest = {key: value for key, value in obj.items() if key not in ("kind", "apiVersion")}
     return {"kind": kind.kind, "apiVersion": kind.api_version, **rest}

@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 from jobset_gate.sim.apiserver import custom
-from jobset_gate.sim.apiserver.core import Core
+from jobset_gate.sim.apiserver.core import ServerState
 from jobset_gate.sim.apiserver.data import Obj
-from jobset_gate.sim.apiserver.kinds import BUILTIN, Kind
-from jobset_gate.sim.apiserver.store import Change
+from jobset_gate.sim.apiserver.kinds import BUILTIN, ServedKind
+from jobset_gate.sim.apiserver.store import StoreEvent
 
 CRD = next(kind for kind in BUILTIN if kind.key == ("apiextensions.k8s.io", "customresourcedefinitions"))
 
@@ -21,14 +21,14 @@ def default(crd: Obj) -> None:
     spec.setdefault("conversion", {"strategy": "None"})
 
 
-class Watcher:
+class CrdRegistrar:
     """Keeps the served kinds equal to the stored CRDs."""
 
-    def __init__(self, core: Core) -> None:
+    def __init__(self, core: ServerState) -> None:
         self._core = core
         core.store.listeners.append(self._changed)
 
-    def _changed(self, kind: Kind, change: Change) -> None:
+    def _changed(self, kind: ServedKind, change: StoreEvent) -> None:
         if kind.key != CRD.key:
             return
         crd = change.now.fresh()
@@ -40,7 +40,7 @@ class Watcher:
         if change.old is None:
             self._establish(change)
 
-    def _establish(self, change: Change) -> None:
+    def _establish(self, change: StoreEvent) -> None:
         """What the API server's own controllers say of a new CRD."""
         crd = change.now.fresh()
         now = self._core.now()

@@ -7,24 +7,24 @@ from typing import Any
 
 from jobset_gate.sim.apiserver import validation
 from jobset_gate.sim.apiserver.data import Obj, copy
-from jobset_gate.sim.apiserver.kinds import Kind
-from jobset_gate.sim.apiserver.problems import Problem, bad_request, cause, invalid
+from jobset_gate.sim.apiserver.kinds import ServedKind
+from jobset_gate.sim.apiserver.problems import StatusError, bad_request, cause, invalid
 from jobset_gate.sim.apiserver.shapes import DEDUCED, OBJECT_META, Shape, with_metadata
-from jobset_gate.sim.apiserver.targets import Call
+from jobset_gate.sim.apiserver.targets import ApiRequest
 
 _ROOT = ("apiVersion", "kind", "metadata")
 
 
-def kinds_of(crd: Obj) -> list[Kind]:
+def kinds_of(crd: Obj) -> list[ServedKind]:
     """The served versions of a CRD."""
     spec = crd["spec"]
     return [_kind(spec, version) for version in spec["versions"] if version.get("served", True)]
 
 
-def _kind(spec: Obj, version: Obj) -> Kind:
+def _kind(spec: Obj, version: Obj) -> ServedKind:
     names = spec["names"]
     schema = (version.get("schema") or {}).get("openAPIV3Schema") or {}
-    return Kind(
+    return ServedKind(
         spec["group"],
         version["name"],
         names["plural"],
@@ -78,7 +78,7 @@ def _map_shape(schema: Obj) -> Shape:
     return Shape(fields=fields, open=loose)
 
 
-def prune(call: Call, obj: Obj) -> None:
+def prune(call: ApiRequest, obj: Obj) -> None:
     """Remove what the schema does not know; say so, or refuse, as the request's fieldValidation asks."""
     kind = call.kind
     if kind.schema is None:
@@ -94,10 +94,10 @@ def prune(call: Call, obj: Obj) -> None:
         call.warn(text)
 
 
-def _strict_error(call: Call, why: str) -> Problem:
+def _strict_error(call: ApiRequest, why: str) -> StatusError:
     kind = call.kind
     if call.verb == "patch":
-        nameless = Kind("", "", "", "")
+        nameless = ServedKind("", "", "", "")
         return invalid(nameless, "", [cause("patch", f"Invalid value: {call.body.decode(errors='replace')!r}: {why}")])
     return bad_request(f'{kind.kind} in version "{kind.version}" cannot be handled as a {kind.kind}: {why}')
 
@@ -129,7 +129,7 @@ def _prune_map(value: Obj, schema: Obj, path: str, *, root: bool) -> Iterator[st
             yield at
 
 
-def default(kind: Kind, obj: Obj) -> None:
+def default(kind: ServedKind, obj: Obj) -> None:
     """Drop nulls where the schema has none, fill in its defaults."""
     if kind.schema is not None:
         _default(obj, kind.schema)
@@ -151,7 +151,7 @@ def _default(value: Any, schema: Obj) -> None:
             _default(part, properties.get(name) or (extra if isinstance(extra, dict) else {}))
 
 
-def check(kind: Kind, new: Obj, old: Obj | None) -> list[Obj]:
+def check(kind: ServedKind, new: Obj, old: Obj | None) -> list[Obj]:
     """Causes of a 422, by the schema and its rules."""
     if kind.schema is None:
         return []

@@ -6,14 +6,14 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 
 from jobset_gate.sim.apiserver import bodies
-from jobset_gate.sim.apiserver.core import Answer, Core
+from jobset_gate.sim.apiserver.core import ApiResponse, ServerState
 from jobset_gate.sim.apiserver.data import Obj, dig, encode, seconds, timestamp
-from jobset_gate.sim.apiserver.kinds import Kind
+from jobset_gate.sim.apiserver.kinds import ServedKind
 from jobset_gate.sim.apiserver.namespaces import NAMESPACE
 from jobset_gate.sim.apiserver.problems import bad_request, conflict, not_allowed
 from jobset_gate.sim.apiserver.reads import matching
-from jobset_gate.sim.apiserver.store import Stored
-from jobset_gate.sim.apiserver.targets import Call, Target
+from jobset_gate.sim.apiserver.store import StoredObject
+from jobset_gate.sim.apiserver.targets import ApiRequest, RequestTarget
 
 FOREGROUND = "foregroundDeletion"
 ORPHAN = "orphan"
@@ -24,7 +24,7 @@ _POLICIES = ("", "Background", "Foreground", "Orphan")
 
 
 @dataclass(frozen=True, slots=True)
-class Options:
+class DeleteOptions:
     """DeleteOptions. grace: seconds, None for the object's own."""
 
     uid: str = ""
@@ -33,30 +33,30 @@ class Options:
     grace: int | None = None
 
 
-def read_options(call: Call) -> Options:
+def read_options(call: ApiRequest) -> DeleteOptions:
     """From body and query; the body wins. Errors: Problem 400."""
     body = bodies.parse(call) if call.body else {}
     return options_of(body if isinstance(body, dict) else {}, call.query)
 
 
-def options_of(body: Obj, query: Mapping[str, str]) -> Options:
+def options_of(body: Obj, query: Mapping[str, str]) -> DeleteOptions:
     asked = query.get("gracePeriodSeconds", "")
     grace = body.get("gracePeriodSeconds", int(asked) if asked.isdigit() else None)
     propagation = body.get("propagationPolicy") or query.get("propagationPolicy", "")
     if propagation not in _POLICIES:
         raise bad_request(f"propagationPolicy: Unsupported value: {propagation!r}")
     conditions = body.get("preconditions") or {}
-    return Options(conditions.get("uid") or "", conditions.get("resourceVersion") or "", propagation, grace)
+    return DeleteOptions(conditions.get("uid") or "", conditions.get("resourceVersion") or "", propagation, grace)
 
 
-async def delete(core: Core, call: Call) -> Answer:
+async def delete(core: ServerState, call: ApiRequest) -> ApiResponse:
     target = call.target
     if not target.name or target.subresource:
         raise not_allowed()
     return await delete_one(core, call, read_options(call))
 
 
-async def delete_one(core: Core, call: Call, options: Options) -> Answer:
+async def delete_one(core: ServerState, call: ApiRequest, options: DeleteOptions) -> ApiResponse:
     kind, target = call.kind, call.target
     live = core.existing(kind, target.namespace, target.name)
     _require(kind, live, options)
@@ -64,28 +64,28 @@ async def delete_one(core: Core, call: Call, options: Options) -> Answer:
     live = core.existing(kind, target.namespace, target.name)
     _require(kind, live, options)
     if call.dry_run:
-        return Answer(200, _success(kind, live))
+        return ApiResponse(200, _success(kind, live))
     left = erase(core, kind, live, options)
     gone = core.store.row(kind, *left.key) is None
-    return Answer(200, _success(kind, live) if gone and kind.key not in _RETURNED else left.raw)
+    return ApiResponse(200, _success(kind, live) if gone and kind.key not in _RETURNED else left.raw)
 
 
-async def delete_collection(core: Core, call: Call) -> Answer:
+async def delete_collection(core: ServerState, call: ApiRequest) -> ApiResponse:
     options = read_options(call)
     found = matching(core, call)
     for row in found:
         namespace, name = row.key
-        one = Call("delete", Target(call.kind, namespace or None, name), call.query, agent=call.agent)
+        one = ApiRequest("delete", RequestTarget(call.kind, namespace or None, name), call.query, agent=call.agent)
         if core.store.row(call.kind, namespace, name):
             await delete_one(core, one, options)
     items = b",".join(row.raw for row in found)
     head = encode({"kind": f"{call.kind.kind}List", "apiVersion": call.kind.api_version})
-    return Answer(
+    return ApiResponse(
         200, b'%s,"metadata":{"resourceVersion":"%d"},"items":[%s]}' % (head[:-1], core.store.revision, items)
     )
 
 
-def _require(kind: Kind, live: Stored, options: Options) -> None:
+def _require(kind: ServedKind, live: StoredObject, options: DeleteOptions) -> None:
     meta = live.meta
     if options.uid and options.uid != meta["uid"]:
         why = f"the UID in the precondition ({options.uid}) does not match the UID in record ({meta['uid']}). "
@@ -98,7 +98,7 @@ def _require(kind: Kind, live: Stored, options: Options) -> None:
         raise conflict(kind, meta["name"], why, kind.kind)
 
 
-def erase(core: Core, kind: Kind, live: Stored, options: Options) -> Stored:
+def erase(core: ServerState, kind: ServedKind, live: StoredObject, options: DeleteOptions) -> StoredObject:
     """Delete, or mark as being deleted where a finalizer or a kubelet still has work; the last state."""
     new = live.fresh()
     meta = new["metadata"]
@@ -119,7 +119,7 @@ def erase(core: Core, kind: Kind, live: Stored, options: Options) -> Stored:
     return live if encode(new) == live.raw else core.store.commit(kind, new)
 
 
-def _mark(core: Core, meta: Obj, grace: int) -> None:
+def _mark(core: ServerState, meta: Obj, grace: int) -> None:
     """Set the deletion's time, or bring it forward."""
     when = core.clock() + grace
     marked = meta.get("deletionTimestamp")
@@ -138,7 +138,7 @@ def _finalizers(present: list[str], propagation: str) -> list[str]:
     return kept + {"Foreground": [FOREGROUND], "Orphan": [ORPHAN]}.get(propagation, [])
 
 
-def _grace(kind: Kind, obj: Obj, options: Options) -> int:
+def _grace(kind: ServedKind, obj: Obj, options: DeleteOptions) -> int:
     """Seconds: only pods that run on a node are given any."""
     if kind.key != ("", "pods") or not dig(obj, "spec", "nodeName"):
         return 0
@@ -149,7 +149,7 @@ def _grace(kind: Kind, obj: Obj, options: Options) -> int:
     return max(0, int(_DEFAULT_GRACE if given is None else given))
 
 
-def _success(kind: Kind, live: Stored) -> bytes:
+def _success(kind: ServedKind, live: StoredObject) -> bytes:
     meta = live.meta
     details = {"name": meta["name"], "kind": kind.plural, "uid": meta["uid"]}
     if kind.group:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from jobset_gate.sim.apiserver.data import Obj, encode
-from jobset_gate.sim.apiserver.kinds import Kind, Kinds
+from jobset_gate.sim.apiserver.kinds import ServedKind, ServedKinds
 
 VERSION = {
     "major": "1",
@@ -23,7 +23,7 @@ _SUBRESOURCES: dict[tuple[str, str], tuple[tuple[str, str, list[str]], ...]] = {
 }
 
 
-def answer(kinds: Kinds, path: str) -> bytes | None:
+def answer(kinds: ServedKinds, path: str) -> bytes | None:
     """The body for a path that is not about objects, or None."""
     parts = [part for part in path.split("/") if part]
     match parts:
@@ -37,7 +37,7 @@ def answer(kinds: Kinds, path: str) -> bytes | None:
             return _of_kinds(kinds, parts)
 
 
-def _of_kinds(kinds: Kinds, parts: list[str]) -> bytes | None:
+def _of_kinds(kinds: ServedKinds, parts: list[str]) -> bytes | None:
     match parts:
         case ["api", version]:
             return _resources(kinds, "", version)
@@ -49,7 +49,7 @@ def _of_kinds(kinds: Kinds, parts: list[str]) -> bytes | None:
             return None
 
 
-def _apis(kinds: Kinds, rest: list[str]) -> bytes | None:
+def _apis(kinds: ServedKinds, rest: list[str]) -> bytes | None:
     groups = _groups(kinds)
     match rest:
         case []:
@@ -63,7 +63,7 @@ def _apis(kinds: Kinds, rest: list[str]) -> bytes | None:
             return None
 
 
-def _groups(kinds: Kinds) -> list[Obj]:
+def _groups(kinds: ServedKinds) -> list[Obj]:
     versions: dict[str, dict[str, None]] = {}
     for kind in kinds:
         if kind.group:
@@ -76,7 +76,7 @@ def _group(name: str, versions: list[str]) -> Obj:
     return {"name": name, "versions": listed, "preferredVersion": listed[0]}
 
 
-def _resources(kinds: Kinds, group: str, version: str) -> bytes | None:
+def _resources(kinds: ServedKinds, group: str, version: str) -> bytes | None:
     found = [kind for kind in kinds if (kind.group, kind.version) == (group, version)]
     if not found:
         return None
@@ -85,7 +85,7 @@ def _resources(kinds: Kinds, group: str, version: str) -> bytes | None:
     return encode(body)
 
 
-def _entries(kind: Kind) -> list[Obj]:
+def _entries(kind: ServedKind) -> list[Obj]:
     main: Obj = {
         "name": kind.plural,
         "singularName": kind.singular,
@@ -109,7 +109,7 @@ def _entries(kind: Kind) -> list[Obj]:
     ]
 
 
-def _openapi(kinds: Kinds, rest: list[str]) -> bytes | None:
+def _openapi(kinds: ServedKinds, rest: list[str]) -> bytes | None:
     """OpenAPI v3, reduced to what kubectl looks for: which paths take patches, and that they take fieldValidation."""
     groups = {_path(kind): kind for kind in kinds}
     if not rest:
@@ -125,20 +125,20 @@ def _openapi(kinds: Kinds, rest: list[str]) -> bytes | None:
     return encode({"openapi": "3.0.0", "info": info, "paths": paths, "components": {"schemas": schemas}})
 
 
-def _path(kind: Kind) -> str:
+def _path(kind: ServedKind) -> str:
     return f"apis/{kind.api_version}" if kind.group else f"api/{kind.version}"
 
 
-def _object_path(kind: Kind) -> str:
+def _object_path(kind: ServedKind) -> str:
     namespace = "/namespaces/{namespace}" if kind.namespaced else ""
     return f"/{_path(kind)}{namespace}/{kind.plural}/{{name}}"
 
 
-def _gvk(kind: Kind) -> Obj:
+def _gvk(kind: ServedKind) -> Obj:
     return {"group": kind.group, "version": kind.version, "kind": kind.kind}
 
 
-def _path_item(kind: Kind) -> Obj:
+def _path_item(kind: ServedKind) -> Obj:
     names = ("dryRun", "fieldManager", "fieldValidation", "force")
     parameters = [{"name": name, "in": "query", "schema": {"type": "string"}} for name in names]
     responses = {"200": {"description": "OK"}}
@@ -146,9 +146,9 @@ def _path_item(kind: Kind) -> Obj:
     return {"patch": {**patch, "x-kubernetes-group-version-kind": _gvk(kind)}}
 
 
-def _schema_name(kind: Kind) -> str:
+def _schema_name(kind: ServedKind) -> str:
     return ".".join(filter(None, (kind.group, kind.version, kind.kind)))
 
 
-def _schema(kind: Kind) -> Obj:
+def _schema(kind: ServedKind) -> Obj:
     return {"type": "object", **(kind.schema or {}), "x-kubernetes-group-version-kind": [_gvk(kind)]}

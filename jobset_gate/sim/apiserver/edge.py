@@ -9,10 +9,10 @@ from collections.abc import Awaitable, Callable
 from aiohttp import web
 
 from jobset_gate.sim.apiserver import deletes, discovery, reads, targets, writes
-from jobset_gate.sim.apiserver.core import Answer, Core
+from jobset_gate.sim.apiserver.core import ApiResponse, ServerState
 from jobset_gate.sim.apiserver.data import encode
-from jobset_gate.sim.apiserver.problems import Problem, no_such_path, not_allowed
-from jobset_gate.sim.apiserver.targets import Call, Target
+from jobset_gate.sim.apiserver.problems import StatusError, no_such_path, not_allowed
+from jobset_gate.sim.apiserver.targets import ApiRequest, RequestTarget
 from jobset_gate.sim.apiserver.watches import Watch
 from jobset_gate.sim.faults import Dropped, Fail
 
@@ -21,7 +21,7 @@ _JSON = "application/json"
 _log = logging.getLogger(__name__)
 
 _VERBS = {"POST": "create", "PUT": "update", "PATCH": "patch", "DELETE": "delete"}
-Handler = Callable[[Core, Call], Awaitable[Answer]]
+Handler = Callable[[ServerState, ApiRequest], Awaitable[ApiResponse]]
 _HANDLERS: dict[str, Handler] = {
     "create": writes.create,
     "update": writes.update,
@@ -31,12 +31,12 @@ _HANDLERS: dict[str, Handler] = {
 }
 
 
-class Edge:
+class HttpHandler:
     """`handle` is an aiohttp handler."""
 
-    def __init__(self, core: Core) -> None:
+    def __init__(self, core: ServerState) -> None:
         self._core = core
-        self._lists = reads.Lists(core)
+        self._lists = reads.ListHandler(core)
 
     async def handle(self, request: web.BaseRequest) -> web.StreamResponse:
         if request.method == "GET" and (body := discovery.answer(self._core.kinds, request.path)) is not None:
@@ -52,21 +52,21 @@ class Edge:
                 return await self._watch(request, call)
             answer = await self._serve(call)
             await self._core.faults.after(call)
-        except Problem as problem:
-            answer = Answer(problem.code, encode(problem.status()), problem.retry_after)
+        except StatusError as problem:
+            answer = ApiResponse(problem.code, encode(problem.status()), problem.retry_after)
         except Dropped:
             return _hang_up(request)
         except Exception:  # noqa: BLE001  # whatever broke behind the edge, the client is owed an answer
             _log.exception("%s %s", request.method, request.path)
-            broken = Problem(500, "Internal error occurred: see the log of the embedded API server")
-            answer = Answer(500, encode(broken.status()))
+            broken = StatusError(500, "Internal error occurred: see the log of the embedded API server")
+            answer = ApiResponse(500, encode(broken.status()))
         return _response(answer, warnings)
 
-    async def _call(self, request: web.BaseRequest) -> Call:
+    async def _call(self, request: web.BaseRequest) -> ApiRequest:
         target = targets.target(self._core.kinds, request.path)
         query = dict(request.query)
         headers = request.headers
-        return Call(
+        return ApiRequest(
             _verb(request.method, target, query),
             target,
             query,
@@ -75,7 +75,7 @@ class Edge:
             headers.get("User-Agent", "unknown"),
         )
 
-    async def _serve(self, call: Call) -> Answer:
+    async def _serve(self, call: ApiRequest) -> ApiResponse:
         if call.verb == "list":
             return self._lists.list(call)
         if call.verb == "get":
@@ -84,7 +84,7 @@ class Edge:
             return reads.get(self._core, call)
         return await _HANDLERS[call.verb](self._core, call)
 
-    async def _watch(self, request: web.BaseRequest, call: Call) -> web.StreamResponse:
+    async def _watch(self, request: web.BaseRequest, call: ApiRequest) -> web.StreamResponse:
         faults = self._core.faults
         watch = Watch(self._core, call)
         response = web.StreamResponse(headers={"Content-Type": _JSON})
@@ -108,7 +108,7 @@ class Edge:
         return response
 
 
-def _verb(method: str, target: Target, query: dict[str, str]) -> str:
+def _verb(method: str, target: RequestTarget, query: dict[str, str]) -> str:
     if method in ("GET", "HEAD"):
         if query.get("watch", "").lower() in ("1", "true", "t"):
             return "watch"
@@ -126,12 +126,12 @@ async def _body(request: web.BaseRequest) -> bytes:
     async for chunk in request.content.iter_any():
         size += len(chunk)
         if size > LARGEST_BODY:
-            raise Problem(413, f"Request entity too large: limit is {LARGEST_BODY}")
+            raise StatusError(413, f"Request entity too large: limit is {LARGEST_BODY}")
         chunks.append(chunk)
     return b"".join(chunks)
 
 
-def _response(answer: Answer, warnings: list[str]) -> web.Response:
+def _response(answer: ApiResponse, warnings: list[str]) -> web.Response:
     response = web.Response(status=answer.code, body=answer.body, content_type=_JSON)
     if answer.retry_after is not None:
         response.headers["Retry-After"] = str(answer.retry_after)
@@ -142,9 +142,9 @@ def _response(answer: Answer, warnings: list[str]) -> web.Response:
 
 
 def _failure(fail: Fail) -> web.Response:
-    problem = Problem(fail.status, fail.message, retry_after=fail.retry_after)
+    problem = StatusError(fail.status, fail.message, retry_after=fail.retry_after)
     body = encode(problem.status()) if fail.body is None else fail.body
-    return _response(Answer(fail.status, body, fail.retry_after), [])
+    return _response(ApiResponse(fail.status, body, fail.retry_after), [])
 
 
 def _hang_up(request: web.BaseRequest) -> web.StreamResponse:

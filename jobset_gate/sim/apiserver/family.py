@@ -4,18 +4,18 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from jobset_gate.sim.apiserver.kinds import Kind
-from jobset_gate.sim.apiserver.store import Change, Key, Stored
+from jobset_gate.sim.apiserver.kinds import ServedKind
+from jobset_gate.sim.apiserver.store import Key, StoredObject, StoreEvent
 
 #: One object: its kind's group and plural, its namespace and name.
 Place = tuple[tuple[str, str], Key]
 
 
-class Family:
+class OwnerGraph:
     """Kept right by `note` at every write. live: where the object of a uid is. kinds: by group and plural."""
 
     def __init__(self) -> None:
-        self.kinds: dict[tuple[str, str], Kind] = {}
+        self.kinds: dict[tuple[str, str], ServedKind] = {}
         self.live: dict[str, Place] = {}
         self._dependents: dict[str, dict[Place, None]] = {}
 
@@ -23,7 +23,7 @@ class Family:
         """Those that name this uid as an owner, whether it lives or not."""
         return list(self._dependents.get(uid, ()))
 
-    def note(self, kind: Kind, change: Change) -> Iterator[Place]:
+    def note(self, kind: ServedKind, change: StoreEvent) -> Iterator[Place]:
         """Take a write in; yields whom it concerns: orphans, owners that wait, the object when its owners changed."""
         self.kinds[kind.key] = kind
         place, uid = (kind.key, change.now.key), change.now.meta.get("uid", "")
@@ -52,5 +52,5 @@ class Family:
             self._dependents.setdefault(uid, {})[place] = None
 
 
-def _owners(row: Stored) -> list[str]:
+def _owners(row: StoredObject) -> list[str]:
     return [ref["uid"] for ref in row.meta.get("ownerReferences") or ()]

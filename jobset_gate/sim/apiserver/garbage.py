@@ -9,27 +9,27 @@ import asyncio
 import logging
 
 from jobset_gate.sim.apiserver import deletes
-from jobset_gate.sim.apiserver.core import Core
+from jobset_gate.sim.apiserver.core import ServerState
 from jobset_gate.sim.apiserver.data import Obj
-from jobset_gate.sim.apiserver.deletes import FOREGROUND, ORPHAN, Options
-from jobset_gate.sim.apiserver.family import Family, Place
-from jobset_gate.sim.apiserver.kinds import Kind
+from jobset_gate.sim.apiserver.deletes import FOREGROUND, ORPHAN, DeleteOptions
+from jobset_gate.sim.apiserver.family import OwnerGraph, Place
+from jobset_gate.sim.apiserver.kinds import ServedKind
 from jobset_gate.sim.apiserver.namespaces import NAMESPACE
-from jobset_gate.sim.apiserver.problems import Problem
-from jobset_gate.sim.apiserver.store import Change, Stored
-from jobset_gate.sim.apiserver.targets import Call, Target
+from jobset_gate.sim.apiserver.problems import StatusError
+from jobset_gate.sim.apiserver.store import StoredObject, StoreEvent
+from jobset_gate.sim.apiserver.targets import ApiRequest, RequestTarget
 
 _AGENT = "kube-controller-manager"
 _RETRY_SECONDS = 1.0
 _log = logging.getLogger(__name__)
 
 
-class Collector:
+class GarbageCollector:
     """`run()` until cancelled."""
 
-    def __init__(self, core: Core) -> None:
+    def __init__(self, core: ServerState) -> None:
         self._core = core
-        self._family = Family()
+        self._family = OwnerGraph()
         self._due: dict[Place, None] = {}
         self._wake = asyncio.Event()
         core.store.listeners.append(self._changed)
@@ -50,7 +50,7 @@ class Collector:
         kind, (namespace, name) = self._family.kinds[place[0]], place[1]
         try:
             await self._collect(kind, row)
-        except Problem as problem:
+        except StatusError as problem:
             # A webhook or a race refused: the real collector tries again too.
             _log.debug("garbage collection of %s %s/%s: %s", kind.plural, namespace, name, problem.message)
             asyncio.get_running_loop().call_later(_RETRY_SECONDS, self._later, place)
@@ -59,7 +59,7 @@ class Collector:
         self._due[place] = None
         self._wake.set()
 
-    def _changed(self, kind: Kind, change: Change) -> None:
+    def _changed(self, kind: ServedKind, change: StoreEvent) -> None:
         for place in self._family.note(kind, change):
             self._later(place)
         now = change.now
@@ -73,7 +73,7 @@ class Collector:
         if row is not None and row.meta.get("deletionTimestamp"):
             self._later((NAMESPACE.key, row.key))
 
-    async def _collect(self, kind: Kind, row: Stored) -> None:
+    async def _collect(self, kind: ServedKind, row: StoredObject) -> None:
         meta = row.meta
         if "deletionTimestamp" in meta:
             if kind.key == NAMESPACE.key and await self._empty_namespace(row):
@@ -100,14 +100,14 @@ class Collector:
         meta = owner.meta
         return "deletionTimestamp" in meta and FOREGROUND in (meta.get("finalizers") or ())
 
-    def _row(self, uid: str) -> Stored | None:
+    def _row(self, uid: str) -> StoredObject | None:
         place = self._family.live.get(uid)
         return self._at(place) if place else None
 
-    def _at(self, place: Place) -> Stored | None:
+    def _at(self, place: Place) -> StoredObject | None:
         return self._core.store.row(self._family.kinds[place[0]], *place[1])
 
-    async def _delete(self, kind: Kind, row: Stored, *, waiting: bool) -> None:
+    async def _delete(self, kind: ServedKind, row: StoredObject, *, waiting: bool) -> None:
         meta = row.meta
         has_dependents = bool(self._family.dependents(meta["uid"]))
         policy = "Foreground" if waiting and has_dependents else "Background"
@@ -116,15 +116,17 @@ class Collector:
             policy = "Foreground"
         elif ORPHAN in finalizers:
             policy = "Orphan"
-        await self._delete_with(kind, row, Options(uid=meta["uid"], propagation=policy))
+        await self._delete_with(kind, row, DeleteOptions(uid=meta["uid"], propagation=policy))
 
-    async def _delete_with(self, kind: Kind, row: Stored, options: Options) -> None:
+    async def _delete_with(self, kind: ServedKind, row: StoredObject, options: DeleteOptions) -> None:
         namespace, name = row.key
-        target = Target(kind, namespace or None, name)
-        call = Call("delete", target, agent=_AGENT, user="system:serviceaccount:kube-system:generic-garbage-collector")
+        target = RequestTarget(kind, namespace or None, name)
+        call = ApiRequest(
+            "delete", target, agent=_AGENT, user="system:serviceaccount:kube-system:generic-garbage-collector"
+        )
         await deletes.delete_one(self._core, call, options)
 
-    def _delete_dependents_first(self, kind: Kind, row: Stored) -> None:
+    def _delete_dependents_first(self, kind: ServedKind, row: StoredObject) -> None:
         uid = row.meta["uid"]
         dependents = self._family.dependents(uid)
         for place in dependents:
@@ -137,7 +139,7 @@ class Collector:
         refs = row.meta.get("ownerReferences") or () if row else ()
         return any(ref["uid"] == uid and ref.get("blockOwnerDeletion") for ref in refs)
 
-    def _orphan_dependents(self, kind: Kind, row: Stored) -> None:
+    def _orphan_dependents(self, kind: ServedKind, row: StoredObject) -> None:
         uid = row.meta["uid"]
         for place in list(self._family.dependents(uid)):
             dependent = self._at(place)
@@ -146,7 +148,7 @@ class Collector:
                 self._set_owners(self._family.kinds[place[0]], dependent, [ref for ref in refs if ref["uid"] != uid])
         self._drop_finalizer(kind, row, ORPHAN)
 
-    def _set_owners(self, kind: Kind, row: Stored, refs: list[Obj]) -> None:
+    def _set_owners(self, kind: ServedKind, row: StoredObject, refs: list[Obj]) -> None:
         new = row.fresh()
         if refs:
             new["metadata"]["ownerReferences"] = refs
@@ -154,7 +156,7 @@ class Collector:
             new["metadata"].pop("ownerReferences", None)
         self._core.store.commit(kind, new)
 
-    def _drop_finalizer(self, kind: Kind, row: Stored, name: str) -> None:
+    def _drop_finalizer(self, kind: ServedKind, row: StoredObject, name: str) -> None:
         new = row.fresh()
         meta = new["metadata"]
         meta["finalizers"] = [item for item in meta["finalizers"] if item != name]
@@ -167,7 +169,7 @@ class Collector:
         else:
             self._core.store.remove(kind, new)
 
-    async def _empty_namespace(self, namespace: Stored) -> bool:
+    async def _empty_namespace(self, namespace: StoredObject) -> bool:
         """Delete what is in it, and then the namespace; whether that is all there is to do now."""
         name = namespace.key[1]
         left = False
@@ -176,7 +178,7 @@ class Collector:
             for key in list(table.span(name)):
                 row = table.rows.get(key)
                 if row is not None and "deletionTimestamp" not in row.meta:
-                    await self._delete_with(kind, row, Options(propagation="Background"))
+                    await self._delete_with(kind, row, DeleteOptions(propagation="Background"))
             left = left or bool(table.span(name))
         current = self._core.store.row(NAMESPACE, "", name)
         if left or current is None:

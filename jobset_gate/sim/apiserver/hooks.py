@@ -18,11 +18,11 @@ _DEFAULT_TIMEOUT = 10
 _LARGE = 1024 * 1024
 
 
-class CallFailed(Exception):
+class WebhookCallFailed(Exception):
     """No usable answer, for which a failurePolicy of Ignore forgives; the text says why."""
 
 
-class Hooks:
+class WebhookClient:
     """services: where a clientConfig's service really listens: (namespace, name) -> "https://127.0.0.1:1234"."""
 
     def __init__(self) -> None:
@@ -44,13 +44,13 @@ class Hooks:
             async with asyncio.timeout(timeout):
                 status, body = await self._sent(url, server_name, config, encode(review))
         except TimeoutError as error:
-            raise CallFailed(
+            raise WebhookCallFailed(
                 f'failed to call webhook: Post "{url}?timeout={timeout}s": context deadline exceeded'
             ) from error
         except (aiohttp.ClientError, OSError, ssl.SSLError) as error:
-            raise CallFailed(f'failed to call webhook: Post "{url}?timeout={timeout}s": {error}') from error
+            raise WebhookCallFailed(f'failed to call webhook: Post "{url}?timeout={timeout}s": {error}') from error
         if status != 200:
-            raise CallFailed(f"failed to call webhook: the server responded with the status code {status}")
+            raise WebhookCallFailed(f"failed to call webhook: the server responded with the status code {status}")
         return _response(body, uid)
 
     def _address(self, config: Obj) -> tuple[str, str | None]:
@@ -60,7 +60,7 @@ class Hooks:
         service = config["service"]
         at = self.services.get((service["namespace"], service["name"]))
         if at is None:
-            raise CallFailed(f'failed to call webhook: service "{service["name"]}" not found')
+            raise WebhookCallFailed(f'failed to call webhook: service "{service["name"]}" not found')
         return f"{at}{service.get('path', '/')}", f"{service['name']}.{service['namespace']}.svc"
 
     async def _sent(self, url: str, server_name: str | None, config: Obj, body: bytes) -> tuple[int, bytes]:
@@ -90,7 +90,7 @@ class Hooks:
             try:
                 context = ssl.create_default_context(cadata=pem)
             except ssl.SSLError as error:
-                raise CallFailed(f"failed to call webhook: unable to load root certificates: {error}") from error
+                raise WebhookCallFailed(f"failed to call webhook: unable to load root certificates: {error}") from error
             self._contexts[bundle] = context
         return context
 
@@ -99,10 +99,10 @@ def _response(body: bytes, uid: str) -> Obj:
     try:
         review = decode(body)
     except (msgspec.DecodeError, UnicodeDecodeError) as error:
-        raise CallFailed(f"failed to call webhook: {error}") from error
+        raise WebhookCallFailed(f"failed to call webhook: {error}") from error
     response = review.get("response") if isinstance(review, dict) else None
     if not isinstance(response, dict):
-        raise CallFailed("invalid webhook response: Webhook response was absent")
+        raise WebhookCallFailed("invalid webhook response: Webhook response was absent")
     if response.get("uid") != uid:
-        raise CallFailed(f'invalid webhook response: expected response.uid="{uid}", got "{response.get("uid")}"')
+        raise WebhookCallFailed(f'invalid webhook response: expected response.uid="{uid}", got "{response.get("uid")}"')
     return response

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from jobset_gate.sim.apiserver.data import copy, dig
-from jobset_gate.sim.apiserver.problems import Problem
+from jobset_gate.sim.apiserver.problems import StatusError
 
 Operations = list[dict[str, Any]]
 
@@ -113,9 +113,9 @@ def _remove(document: Any, path: list[str]) -> Any:
     return document
 
 
-def _refused(message: str) -> Problem:
-    return Problem(422, f"the server rejected our request due to an error in our request: {message}")
+def _refused(message: str) -> StatusError:
+    return StatusError(422, f"the server rejected our request due to an error in our request: {message}")
 
 
-def _missing(path: list[str]) -> Problem:
+def _missing(path: list[str]) -> StatusError:
     return _refused(f"doc is missing path: /{'/'.join(path)}: missing value")

@@ -11,7 +11,7 @@ from jobset_gate.sim.apiserver.shapes import GRANULAR, Shape, builtin_shape
 
 
 @dataclass(frozen=True, slots=True)
-class Kind:
+class ServedKind:
     """A resource with what the server must know to keep it.
 
     status: it has the subresource of that name. generation: metadata.generation counts its spec changes.
@@ -49,10 +49,10 @@ class Kind:
         return self.group, self.plural
 
 
-def _kind(api_version: str, kind: str, plural: str, marks: str = "", *short: str) -> Kind:
+def _kind(api_version: str, kind: str, plural: str, marks: str = "", *short: str) -> ServedKind:
     """`marks`: c = cluster-scoped, s = has a status subresource, g = has a generation."""
     group, _, version = api_version.rpartition("/")
-    return Kind(
+    return ServedKind(
         group,
         version,
         plural,
@@ -68,7 +68,7 @@ def _kind(api_version: str, kind: str, plural: str, marks: str = "", *short: str
 _ADMISSION = "admissionregistration.k8s.io/v1"
 _RBAC = "rbac.authorization.k8s.io/v1"
 
-BUILTIN: tuple[Kind, ...] = (
+BUILTIN: tuple[ServedKind, ...] = (
     _kind("v1", "Pod", "pods", "sg", "po"),
     _kind("v1", "ConfigMap", "configmaps", "", "cm"),
     _kind("v1", "Secret", "secrets"),
@@ -102,29 +102,29 @@ BUILTIN: tuple[Kind, ...] = (
 )
 
 
-class Kinds:
+class ServedKinds:
     """The kinds that exist now. Custom ones come and go with their CRDs."""
 
     def __init__(self) -> None:
         self._by_path = {(kind.group, kind.version, kind.plural): kind for kind in BUILTIN}
 
-    def at(self, group: str, version: str, plural: str) -> Kind | None:
+    def at(self, group: str, version: str, plural: str) -> ServedKind | None:
         return self._by_path.get((group, version, plural))
 
-    def of(self, resource: Resource) -> Kind:
+    def of(self, resource: Resource) -> ServedKind:
         """The kind that is kept for a resource. Errors: KeyError for one that is not served."""
         return self._by_path[resource.group, resource.version, resource.plural]
 
-    def named(self, api_version: str, kind: str) -> Kind | None:
+    def named(self, api_version: str, kind: str) -> ServedKind | None:
         """The kind an owner reference means."""
         return next((item for item in self if item.kind == kind and item.api_version == api_version), None)
 
-    def put(self, kind: Kind) -> None:
+    def put(self, kind: ServedKind) -> None:
         self._by_path[kind.group, kind.version, kind.plural] = kind
 
     def drop(self, group: str, plural: str) -> None:
         """Forget all versions of a custom kind."""
         self._by_path = {path: kind for path, kind in self._by_path.items() if kind.key != (group, plural)}
 
-    def __iter__(self) -> Iterator[Kind]:
+    def __iter__(self) -> Iterator[ServedKind]:
         return iter(self._by_path.values())

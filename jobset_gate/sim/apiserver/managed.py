@@ -17,7 +17,7 @@ _SYSTEM = frozenset(
 
 
 @dataclass(frozen=True, slots=True)
-class Manager:
+class FieldManager:
     """Who writes: the identity under which fields are owned. operation: "Apply" or "Update"."""
 
     name: str
@@ -34,7 +34,7 @@ class Share:
     time: str
 
 
-Shares = dict[Manager, Share]
+Shares = dict[FieldManager, Share]
 
 
 def view(obj: Obj | None, without: tuple[str, ...] = ()) -> Obj:
@@ -52,9 +52,9 @@ def shares_of(obj: Obj | None) -> Shares:
     shares: Shares = {}
     for entry in entries:
         try:
-            shares[Manager(entry["manager"], entry["operation"], entry["apiVersion"], entry.get("subresource", ""))] = (
-                Share(entry.get("fieldsV1") or {}, entry.get("time", ""))
-            )
+            shares[
+                FieldManager(entry["manager"], entry["operation"], entry["apiVersion"], entry.get("subresource", ""))
+            ] = Share(entry.get("fieldsV1") or {}, entry.get("time", ""))
         except (KeyError, TypeError, AttributeError) as error:
             raise bad_request(f"metadata.managedFields: Invalid value: {entry!r}") from error
     return shares
@@ -81,7 +81,7 @@ def write_shares(obj: Obj, shares: Shares) -> None:
         meta["managedFields"] = entries
 
 
-def _entry(manager: Manager, share: Share) -> Obj:
+def _entry(manager: FieldManager, share: Share) -> Obj:
     entry: Obj = {
         "manager": manager.name,
         "operation": manager.operation,
@@ -95,7 +95,7 @@ def _entry(manager: Manager, share: Share) -> Obj:
     return entry
 
 
-def without_others(shares: Shares, writer: Manager, compared: Comparison) -> Shares:
+def without_others(shares: Shares, writer: FieldManager, compared: Comparison) -> Shares:
     """The others lose what the writer changed or removed."""
     lost = fields.union(fields.union(compared.added, compared.modified), compared.removed)
     if lost is None:
@@ -108,7 +108,9 @@ def without_others(shares: Shares, writer: Manager, compared: Comparison) -> Sha
     return left
 
 
-def track(live: Obj | None, new: Obj, writer: Manager, shape: Shape, *, now: str, without: tuple[str, ...]) -> None:
+def track(
+    live: Obj | None, new: Obj, writer: FieldManager, shape: Shape, *, now: str, without: tuple[str, ...]
+) -> None:
     """Note in `new` that an ordinary (non-apply) write made it out of `live`."""
     shares = starting_shares(live, new)
     compared = Comparison(view(live, without), view(new, without), shape)

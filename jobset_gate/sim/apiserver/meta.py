@@ -6,11 +6,11 @@ import re
 from typing import TYPE_CHECKING
 
 from jobset_gate.sim.apiserver.data import Obj
-from jobset_gate.sim.apiserver.kinds import Kind
+from jobset_gate.sim.apiserver.kinds import ServedKind
 from jobset_gate.sim.apiserver.problems import cause, conflict, invalid
 
 if TYPE_CHECKING:
-    from jobset_gate.sim.apiserver.core import Core
+    from jobset_gate.sim.apiserver.core import ServerState
 
 _SUBDOMAIN = re.compile(r"[a-z0-9]([-a-z0-9]*[a-z0-9])?(\.[a-z0-9]([-a-z0-9]*[a-z0-9])?)*")
 _LABEL = re.compile(r"[a-z0-9]([-a-z0-9]*[a-z0-9])?")
@@ -32,7 +32,7 @@ _FIXED = (
 )
 
 
-def fill(core: Core, kind: Kind, obj: Obj) -> None:
+def fill(core: ServerState, kind: ServedKind, obj: Obj) -> None:
     """System fields of a new object."""
     meta = obj["metadata"]
     for name in ("resourceVersion", "deletionTimestamp", "deletionGracePeriodSeconds", "selfLink", "generation"):
@@ -50,7 +50,7 @@ def trim(obj: Obj) -> None:
             del obj["metadata"][name]
 
 
-def keep(kind: Kind, new: Obj, live: Obj, name: str) -> None:
+def keep(kind: ServedKind, new: Obj, live: Obj, name: str) -> None:
     """Carry the fixed fields over from the live object. Errors: Problem 409 for another uid or version, 422."""
     meta, was = new["metadata"], live["metadata"]
     if meta.get("uid") not in (None, "", was["uid"]):
@@ -72,7 +72,7 @@ def keep(kind: Kind, new: Obj, live: Obj, name: str) -> None:
     meta["resourceVersion"] = was["resourceVersion"]
 
 
-def count_generation(kind: Kind, new: Obj, live: Obj) -> None:
+def count_generation(kind: ServedKind, new: Obj, live: Obj) -> None:
     """One more generation when anything but metadata and status changed."""
     if not (kind.generation or kind.custom):
         return
@@ -81,7 +81,7 @@ def count_generation(kind: Kind, new: Obj, live: Obj) -> None:
         new["metadata"]["generation"] = live["metadata"].get("generation", 0) + 1
 
 
-def problems(kind: Kind, obj: Obj) -> list[Obj]:
+def problems(kind: ServedKind, obj: Obj) -> list[Obj]:
     """Causes for a 422: bad names, labels, annotations, owner references."""
     meta = obj["metadata"]
     found = _name_problems(kind, meta.get("name", ""))
@@ -103,7 +103,7 @@ def problems(kind: Kind, obj: Obj) -> list[Obj]:
     return found
 
 
-def _name_problems(kind: Kind, name: str) -> list[Obj]:
+def _name_problems(kind: ServedKind, name: str) -> list[Obj]:
     if not name:
         return [cause("metadata.name", "Required value: name or generateName is required", "FieldValueRequired")]
     if kind.group in _FREE_NAMES:

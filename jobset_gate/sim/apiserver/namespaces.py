@@ -5,11 +5,11 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from jobset_gate.sim.apiserver.data import Obj
-from jobset_gate.sim.apiserver.kinds import BUILTIN, Kind
+from jobset_gate.sim.apiserver.kinds import BUILTIN, ServedKind
 from jobset_gate.sim.apiserver.problems import forbidden, not_found
 
 if TYPE_CHECKING:
-    from jobset_gate.sim.apiserver.core import Core
+    from jobset_gate.sim.apiserver.core import ServerState
 
 NAMESPACE = next(kind for kind in BUILTIN if kind.key == ("", "namespaces"))
 INITIAL = ("default", "kube-node-lease", "kube-public", "kube-system")
@@ -23,7 +23,7 @@ def prepare(namespace: Obj, _now: str) -> None:
     namespace["status"] = {"phase": "Active"}
 
 
-def make_initial(core: Core) -> None:
+def make_initial(core: ServerState) -> None:
     for name in INITIAL:
         meta = {"name": name, "uid": core.new_uid(), "creationTimestamp": core.now()}
         namespace: Obj = {"metadata": meta}
@@ -31,7 +31,7 @@ def make_initial(core: Core) -> None:
         core.store.commit(NAMESPACE, namespace)
 
 
-def require_open(core: Core, kind: Kind, namespace: str | None, name: str) -> None:
+def require_open(core: ServerState, kind: ServedKind, namespace: str | None, name: str) -> None:
     """Refuse a creation in a namespace that is not there (404) or going (403)."""
     if not kind.namespaced:
         return

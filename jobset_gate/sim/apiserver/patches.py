@@ -7,13 +7,13 @@ from typing import Any
 
 from jobset_gate.sim.apiserver import bodies, jsonpatch, mergepatch, strategic, typed
 from jobset_gate.sim.apiserver.apply import apply
-from jobset_gate.sim.apiserver.core import Core
+from jobset_gate.sim.apiserver.core import ServerState
 from jobset_gate.sim.apiserver.data import Obj, copy
-from jobset_gate.sim.apiserver.kinds import Kind
-from jobset_gate.sim.apiserver.managed import Manager
-from jobset_gate.sim.apiserver.problems import Problem, bad_request, cause, conflict, invalid
-from jobset_gate.sim.apiserver.store import Stored
-from jobset_gate.sim.apiserver.targets import Call
+from jobset_gate.sim.apiserver.kinds import ServedKind
+from jobset_gate.sim.apiserver.managed import FieldManager
+from jobset_gate.sim.apiserver.problems import StatusError, bad_request, cause, conflict, invalid
+from jobset_gate.sim.apiserver.store import StoredObject
+from jobset_gate.sim.apiserver.targets import ApiRequest
 
 JSON = "application/json-patch+json"
 MERGE = "application/merge-patch+json"
@@ -21,7 +21,7 @@ STRATEGIC = "application/strategic-merge-patch+json"
 APPLY = ("application/apply-patch+yaml", "application/apply-patch+cbor")
 
 
-def unowned(kind: Kind, subresource: str) -> tuple[str, ...]:
+def unowned(kind: ServedKind, subresource: str) -> tuple[str, ...]:
     """The top-level fields that this endpoint never writes, so that nobody owns them by it."""
     if subresource == "status":
         return ("spec", "metadata") if kind.custom else ("spec",)
@@ -30,8 +30,8 @@ def unowned(kind: Kind, subresource: str) -> tuple[str, ...]:
 
 @dataclass(frozen=True, slots=True)
 class Patch:
-    core: Core
-    call: Call
+    core: ServerState
+    call: ApiRequest
     sort: str
     body: Any
 
@@ -39,7 +39,7 @@ class Patch:
     def applies(self) -> bool:
         return self.sort in APPLY
 
-    def __call__(self, live: Stored) -> Obj:
+    def __call__(self, live: StoredObject) -> Obj:
         if self.applies:
             return self._applied(live.fresh())
         new = self._patched(live)
@@ -63,7 +63,7 @@ class Patch:
 
     def _applied(self, live: Obj) -> Obj:
         call = self.call
-        writer = Manager(call.manager, "Apply", call.kind.api_version, call.target.subresource)
+        writer = FieldManager(call.manager, "Apply", call.kind.api_version, call.target.subresource)
         new = apply(
             live,
             self.body,
@@ -78,7 +78,7 @@ class Patch:
             new["metadata"]["resourceVersion"] = version
         return new
 
-    def _patched(self, live: Stored) -> Any:
+    def _patched(self, live: StoredObject) -> Any:
         if self.sort == JSON:
             return jsonpatch.patched(live.fresh(), self.body)
         if self.sort == MERGE:
@@ -86,13 +86,15 @@ class Patch:
         return strategic.merged(live.fresh(), self.body, self.call.kind.shape)
 
 
-def reader(core: Core, call: Call) -> Patch:
+def reader(core: ServerState, call: ApiRequest) -> Patch:
     """Errors: Problem 415 for a patch that is not served, 400 for a bad body, 422 for an apply without a manager."""
     sort = call.content_type.partition(";")[0].strip()
     served = (JSON, MERGE, *APPLY) if call.kind.custom else (JSON, MERGE, STRATEGIC, *APPLY)
     if sort not in served:
         listed = ", ".join(served)
-        raise Problem(415, f"the body of the request was in an unknown format - accepted media types include: {listed}")
+        raise StatusError(
+            415, f"the body of the request was in an unknown format - accepted media types include: {listed}"
+        )
     body = bodies.parse(call)
     if sort in APPLY:
         _check_apply(call, body)
@@ -107,10 +109,10 @@ def reader(core: Core, call: Call) -> Patch:
     return Patch(core, call, sort, body)
 
 
-def _check_apply(call: Call, body: Any) -> None:
+def _check_apply(call: ApiRequest, body: Any) -> None:
     if not call.query.get("fieldManager"):
         why = "Required value: is required for apply patch"
-        options = Kind("meta.k8s.io", "v1", "patchoptions", "PatchOptions")
+        options = ServedKind("meta.k8s.io", "v1", "patchoptions", "PatchOptions")
         raise invalid(options, "", [cause("fieldManager", why, "FieldValueRequired")])
     meta = body.get("metadata") if isinstance(body, dict) else None
     if not isinstance(meta, dict):

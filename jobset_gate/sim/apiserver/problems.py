@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 
 from jobset_gate.sim.apiserver.data import Obj
-from jobset_gate.sim.apiserver.kinds import Kind
+from jobset_gate.sim.apiserver.kinds import ServedKind
 
 _REASONS = {
     400: "BadRequest",
@@ -29,7 +29,7 @@ _REASONS = {
 _EMPTY_DETAILS = (405, 415, 422)
 
 
-class Problem(Exception):
+class StatusError(Exception):
     """A refusal; the HTTP edge turns it into a Status body with this code. `retry_after` is in seconds."""
 
     def __init__(
@@ -61,34 +61,36 @@ class Problem(Exception):
         return body
 
 
-def _about(kind: Kind, name: str, called: str = "") -> Obj:
+def _about(kind: ServedKind, name: str, called: str = "") -> Obj:
     details: Obj = {"name": name, "kind": called or kind.plural}
     if kind.group:
         details["group"] = kind.group
     return details
 
 
-def not_found(kind: Kind, name: str) -> Problem:
-    return Problem(404, f'{kind.qualified} "{name}" not found', details=_about(kind, name))
+def not_found(kind: ServedKind, name: str) -> StatusError:
+    return StatusError(404, f'{kind.qualified} "{name}" not found', details=_about(kind, name))
 
 
-def already_exists(kind: Kind, name: str) -> Problem:
-    return Problem(409, f'{kind.qualified} "{name}" already exists', reason="AlreadyExists", details=_about(kind, name))
+def already_exists(kind: ServedKind, name: str) -> StatusError:
+    return StatusError(
+        409, f'{kind.qualified} "{name}" already exists', reason="AlreadyExists", details=_about(kind, name)
+    )
 
 
-def conflict(kind: Kind, name: str, why: str = "", called: str = "") -> Problem:
+def conflict(kind: ServedKind, name: str, why: str = "", called: str = "") -> StatusError:
     """409. called: how the message names the kind, where that is not its plural."""
     why = why or "the object has been modified; please apply your changes to the latest version and try again"
     shown = f"{called}.{kind.group}" if called and kind.group else called or kind.qualified
     message = f'Operation cannot be fulfilled on {shown} "{name}": {why}'
-    return Problem(409, message, details=_about(kind, name, called))
+    return StatusError(409, message, details=_about(kind, name, called))
 
 
-def forbidden(kind: Kind, name: str, why: str, causes: Iterable[Obj] = ()) -> Problem:
+def forbidden(kind: ServedKind, name: str, why: str, causes: Iterable[Obj] = ()) -> StatusError:
     details = _about(kind, name)
     if listed := list(causes):
         details["causes"] = listed
-    return Problem(403, f'{kind.qualified} "{name}" is forbidden: {why}', details=details)
+    return StatusError(403, f'{kind.qualified} "{name}" is forbidden: {why}', details=details)
 
 
 def cause(field: str, message: str, reason: str = "FieldValueInvalid") -> Obj:
@@ -96,7 +98,7 @@ def cause(field: str, message: str, reason: str = "FieldValueInvalid") -> Obj:
     return {"reason": reason, "message": message, "field": field}
 
 
-def invalid(kind: Kind, name: str, causes: Iterable[Obj], called: str = "") -> Problem:
+def invalid(kind: ServedKind, name: str, causes: Iterable[Obj], called: str = "") -> StatusError:
     """422 with all causes in one answer. called: how it names the kind, where that is not its kind."""
     listed = list(causes)
     texts = [f"{item['field']}: {item['message']}" for item in listed]
@@ -106,20 +108,20 @@ def invalid(kind: Kind, name: str, causes: Iterable[Obj], called: str = "") -> P
     if kind.group:
         details["group"] = kind.group
     qualified = f"{called}.{kind.group}" if kind.group else called
-    return Problem(422, f'{qualified} "{name}" is invalid: {text}', details=details)
+    return StatusError(422, f'{qualified} "{name}" is invalid: {text}', details=details)
 
 
-def expired(message: str) -> Problem:
-    return Problem(410, message)
+def expired(message: str) -> StatusError:
+    return StatusError(410, message)
 
 
-def bad_request(message: str) -> Problem:
-    return Problem(400, message)
+def bad_request(message: str) -> StatusError:
+    return StatusError(400, message)
 
 
-def not_allowed(why: str = "the server does not allow this method on the requested resource") -> Problem:
-    return Problem(405, why)
+def not_allowed(why: str = "the server does not allow this method on the requested resource") -> StatusError:
+    return StatusError(405, why)
 
 
-def no_such_path() -> Problem:
-    return Problem(404, "the server could not find the requested resource")
+def no_such_path() -> StatusError:
+    return StatusError(404, "the server could not find the requested resource")

@@ -11,46 +11,46 @@ from dataclasses import dataclass
 import msgspec
 
 from jobset_gate.sim.apiserver import selectors
-from jobset_gate.sim.apiserver.core import Answer, Core
+from jobset_gate.sim.apiserver.core import ApiResponse, ServerState
 from jobset_gate.sim.apiserver.data import Obj, decode, encode
-from jobset_gate.sim.apiserver.kinds import Kind
-from jobset_gate.sim.apiserver.problems import Problem, bad_request, expired
-from jobset_gate.sim.apiserver.store import Stored
-from jobset_gate.sim.apiserver.targets import Call
+from jobset_gate.sim.apiserver.kinds import ServedKind
+from jobset_gate.sim.apiserver.problems import StatusError, bad_request, expired
+from jobset_gate.sim.apiserver.store import StoredObject
+from jobset_gate.sim.apiserver.targets import ApiRequest
 
 _SNAPSHOTS_KEPT = 64
 
 
-def get(core: Core, call: Call) -> Answer:
+def get(core: ServerState, call: ApiRequest) -> ApiResponse:
     target = call.target
-    return Answer(200, core.existing(call.kind, target.namespace, target.name).raw)
+    return ApiResponse(200, core.existing(call.kind, target.namespace, target.name).raw)
 
 
 @dataclass(frozen=True, slots=True)
 class _Page:
-    items: list[Stored]
+    items: list[StoredObject]
     rv: int
     continue_: str
     remaining: int
 
 
-class Lists:
+class ListHandler:
     """Serves lists; a list in pages shows the state of its first page throughout."""
 
-    def __init__(self, core: Core) -> None:
+    def __init__(self, core: ServerState) -> None:
         self._core = core
-        self._snapshots: OrderedDict[str, tuple[int, list[Stored]]] = OrderedDict()
+        self._snapshots: OrderedDict[str, tuple[int, list[StoredObject]]] = OrderedDict()
 
-    def list(self, call: Call) -> Answer:
+    def list(self, call: ApiRequest) -> ApiResponse:
         limit = _number(call.query, "limit")
         page = self._resumed(call, limit) if call.query.get("continue") else self._first(call, limit)
-        return Answer(200, _encoded(call.kind, page))
+        return ApiResponse(200, _encoded(call.kind, page))
 
-    def _first(self, call: Call, limit: int) -> _Page:
+    def _first(self, call: ApiRequest, limit: int) -> _Page:
         rv = _number(call.query, "resourceVersion")
         revision = self._core.store.revision
         if rv > revision:
-            raise Problem(504, f"Too large resource version: {rv}, current: {revision}", retry_after=1)
+            raise StatusError(504, f"Too large resource version: {rv}, current: {revision}", retry_after=1)
         found = matching(self._core, call)
         if not limit or len(found) <= limit:
             return _Page(found, revision, "", 0)
@@ -60,7 +60,7 @@ class Lists:
             self._snapshots.popitem(last=False)
         return _Page(found[:limit], revision, _continue(token, limit), len(found) - limit)
 
-    def _resumed(self, call: Call, limit: int) -> _Page:
+    def _resumed(self, call: ApiRequest, limit: int) -> _Page:
         token, start = _read_continue(call.query["continue"])
         snapshot = self._snapshots.get(token)
         table = self._core.store.table(call.kind)
@@ -76,7 +76,7 @@ class Lists:
         return _Page(found[start:end], rv, _continue(token, end), len(found) - end)
 
 
-def matching(core: Core, call: Call) -> list[Stored]:
+def matching(core: ServerState, call: ApiRequest) -> list[StoredObject]:
     """The objects a list or watch is about, in order."""
     kind = call.kind
     matches = selectors.predicate(kind, call.query.get("labelSelector", ""), call.query.get("fieldSelector", ""))
@@ -87,7 +87,7 @@ def matching(core: Core, call: Call) -> list[Stored]:
     return rows if matches is None else [row for row in rows if matches(row)]
 
 
-def _encoded(kind: Kind, page: _Page) -> bytes:
+def _encoded(kind: ServedKind, page: _Page) -> bytes:
     meta: Obj = {"resourceVersion": str(page.rv)}
     if page.continue_:
         meta |= {"continue": page.continue_, "remainingItemCount": page.remaining}

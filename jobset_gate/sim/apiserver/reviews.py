@@ -6,16 +6,16 @@ from dataclasses import dataclass
 from typing import Any
 
 from jobset_gate.sim.apiserver.data import Obj
-from jobset_gate.sim.apiserver.problems import Problem
+from jobset_gate.sim.apiserver.problems import StatusError
 from jobset_gate.sim.apiserver.selectors import selector_matches
-from jobset_gate.sim.apiserver.targets import Call
+from jobset_gate.sim.apiserver.targets import ApiRequest
 
 
 @dataclass(frozen=True, slots=True)
-class Question:
+class AdmissionRequest:
     """One request as the webhooks see it."""
 
-    call: Call
+    call: ApiRequest
     operation: str
     new: Obj | None
     old: Obj | None
@@ -27,7 +27,7 @@ class Question:
         return meta
 
 
-def rule_means(rule: Obj, question: Question) -> bool:
+def rule_means(rule: Obj, question: AdmissionRequest) -> bool:
     call, target = question.call, question.call.target
     name = f"{call.kind.plural}/{target.subresource}" if target.subresource else call.kind.plural
     wanted = {name, f"{call.kind.plural}/*" if target.subresource else "*", f"*/{target.subresource}", "*/*"}
@@ -41,14 +41,14 @@ def rule_means(rule: Obj, question: Question) -> bool:
     )
 
 
-def object_matches(hook: Obj, question: Question) -> bool:
+def object_matches(hook: Obj, question: AdmissionRequest) -> bool:
     """The new or the old object may match."""
     selector = hook.get("objectSelector")
     sides = [side for side in (question.new, question.old) if side is not None]
     return any(selector_matches(selector, side["metadata"].get("labels") or {}) for side in sides)
 
 
-def request_of(question: Question, uid: str) -> dict[str, Any]:
+def request_of(question: AdmissionRequest, uid: str) -> dict[str, Any]:
     call, target = question.call, question.call.target
     kind = {"group": call.kind.group, "version": call.kind.version, "kind": call.kind.kind}
     resource = {"group": call.kind.group, "version": call.kind.version, "resource": call.kind.plural}
@@ -72,7 +72,7 @@ def request_of(question: Question, uid: str) -> dict[str, Any]:
     return request
 
 
-def _options(question: Question) -> Obj:
+def _options(question: AdmissionRequest) -> Obj:
     query = question.call.query
     names = {"CREATE": "CreateOptions", "DELETE": "DeleteOptions"}
     options: Obj = {"kind": names.get(question.operation, "UpdateOptions"), "apiVersion": "meta.k8s.io/v1"}
@@ -80,15 +80,15 @@ def _options(question: Question) -> Obj:
     return options
 
 
-def denied(hook: Obj, status: Obj | None) -> Problem:
+def denied(hook: Obj, status: Obj | None) -> StatusError:
     status = status or {}
     said = status.get("message") or status.get("reason")
     text = f'admission webhook "{hook["name"]}" denied the request'
     message = f"{text}: {said}" if said else f"{text} without explanation"
     code = max(int(status.get("code") or 0), 400)
-    return Problem(code, message, reason=status.get("reason") or "", details=status.get("details"))
+    return StatusError(code, message, reason=status.get("reason") or "", details=status.get("details"))
 
 
-def internal(hook: Obj, why: str) -> Problem:
+def internal(hook: Obj, why: str) -> StatusError:
     message = f'Internal error occurred: failed calling webhook "{hook["name"]}": {why}'
-    return Problem(500, message, details={"causes": [{"message": message.partition(": ")[2]}]})
+    return StatusError(500, message, details={"causes": [{"message": message.partition(": ")[2]}]})

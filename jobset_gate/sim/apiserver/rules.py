@@ -6,7 +6,7 @@ from collections.abc import Callable
 
 from jobset_gate.sim.apiserver import crds, custom, jobs, namespaces, pods, small
 from jobset_gate.sim.apiserver.data import Obj
-from jobset_gate.sim.apiserver.kinds import Kind
+from jobset_gate.sim.apiserver.kinds import ServedKind
 
 #: Fills in defaults, whenever an object is read from a request.
 _DEFAULTS: dict[tuple[str, str], Callable[[Obj], None]] = {
@@ -34,14 +34,14 @@ _CHECKS: dict[tuple[str, str], Callable[[Obj, Obj | None], list[Obj]]] = {
 _KEEPS_STATUS = frozenset([("", "nodes"), ("", "namespaces")])
 
 
-def default(kind: Kind, obj: Obj) -> None:
+def default(kind: ServedKind, obj: Obj) -> None:
     if kind.custom:
         custom.default(kind, obj)
     elif step := _DEFAULTS.get(kind.key):
         step(obj)
 
 
-def prepare(kind: Kind, obj: Obj, now: str) -> None:
+def prepare(kind: ServedKind, obj: Obj, now: str) -> None:
     """A new object, after mutating admission."""
     if kind.status and kind.key not in _KEEPS_STATUS:
         obj.pop("status", None)
@@ -49,14 +49,14 @@ def prepare(kind: Kind, obj: Obj, now: str) -> None:
         step(obj, now)
 
 
-def check(kind: Kind, new: Obj, old: Obj | None) -> list[Obj]:
+def check(kind: ServedKind, new: Obj, old: Obj | None) -> list[Obj]:
     if kind.custom:
         return custom.check(kind, new, old)
     step = _CHECKS.get(kind.key)
     return step(new, old) if step else []
 
 
-def confine(kind: Kind, new: Obj, live: Obj, subresource: str) -> Obj:
+def confine(kind: ServedKind, new: Obj, live: Obj, subresource: str) -> Obj:
     """An update may only touch its own side: the status endpoint the status, the main one the rest."""
     if subresource != "status":
         return _with_status_of(live, new) if kind.status else new
@@ -74,7 +74,7 @@ def _with_status_of(live: Obj, new: Obj) -> Obj:
     return kept
 
 
-def _status_metadata(kind: Kind, new: Obj, live: Obj) -> Obj:
+def _status_metadata(kind: ServedKind, new: Obj, live: Obj) -> Obj:
     """Built-in kinds let the status endpoint change labels and annotations; custom ones nothing."""
     meta = dict(live) if kind.custom else {**new}
     for name in ("managedFields", "ownerReferences") if not kind.custom else ("managedFields",):

@@ -8,7 +8,7 @@ from functools import lru_cache
 from typing import Any, Protocol
 
 from jobset_gate.sim.apiserver.data import Obj, dig
-from jobset_gate.sim.apiserver.kinds import Kind
+from jobset_gate.sim.apiserver.kinds import ServedKind
 from jobset_gate.sim.apiserver.problems import bad_request
 
 _LabelTest = Callable[[Mapping[str, str]], bool]
@@ -87,7 +87,7 @@ def _label_test(part: str) -> _LabelTest:
     raise bad_request(f"unable to parse requirement: {part!r}")
 
 
-def _field_tests(kind: Kind, text: str) -> Iterable[Predicate]:
+def _field_tests(kind: ServedKind, text: str) -> Iterable[Predicate]:
     known = _known(kind)
     for part in filter(None, (part.strip() for part in text.split(","))):
         found = _EQUAL.match(part)
@@ -99,7 +99,7 @@ def _field_tests(kind: Kind, text: str) -> Iterable[Predicate]:
         yield _field_test(found["key"], found["value"], equal=found["op"] != "!=")
 
 
-def _known(kind: Kind) -> tuple[str, ...]:
+def _known(kind: ServedKind) -> tuple[str, ...]:
     return ("metadata.name", "metadata.namespace", *_FIELDS.get(kind.key, ()))
 
 
@@ -107,7 +107,7 @@ def _field_test(path: str, value: str, *, equal: bool) -> Predicate:
     return lambda row: (row.fields.get(path, "") == value) is equal
 
 
-def selectable(kind: Kind, obj: Obj) -> dict[str, str]:
+def selectable(kind: ServedKind, obj: Obj) -> dict[str, str]:
     """The values by which an object can be chosen, empty ones left out."""
     found = ((path, _text(dig(obj, *path.split(".")))) for path in _known(kind))
     return {path: text for path, text in found if text}
@@ -121,7 +121,7 @@ def _text(value: Any) -> str:
     return str(value)
 
 
-def predicate(kind: Kind, labels: str, fields: str) -> Predicate | None:
+def predicate(kind: ServedKind, labels: str, fields: str) -> Predicate | None:
     """One predicate for both selectors, None when everything matches. Errors: Problem 400."""
     label_tests = _label_tests(labels)
     field_tests = tuple(_field_tests(kind, fields))

@@ -13,10 +13,10 @@ import yaml
 from aiohttp import web
 
 from jobset_gate.sim.apiserver import crds, namespaces
-from jobset_gate.sim.apiserver.core import Core
-from jobset_gate.sim.apiserver.edge import Edge
-from jobset_gate.sim.apiserver.garbage import Collector
-from jobset_gate.sim.apiserver.store import Store
+from jobset_gate.sim.apiserver.core import ServerState
+from jobset_gate.sim.apiserver.edge import HttpHandler
+from jobset_gate.sim.apiserver.garbage import GarbageCollector
+from jobset_gate.sim.apiserver.store import ObjectStore
 from jobset_gate.sim.faults import Faults
 
 #: Idle connections are the client's to close: in virtual time every minute passes at once.
@@ -40,13 +40,13 @@ class ApiServer:
         garbage_collection: bool = True,
     ) -> None:
         self.faults = faults or Faults()
-        self.store = Store()
-        self._core = Core(self.store, clock, rng or random.Random(), self.faults)
-        self._garbage = Collector(self._core) if garbage_collection else None
+        self.store = ObjectStore()
+        self._core = ServerState(self.store, clock, rng or random.Random(), self.faults)
+        self._garbage = GarbageCollector(self._core) if garbage_collection else None
         self._runner: web.ServerRunner | None = None
         self._collector: asyncio.Task[None] | None = None
         self._port = 0
-        crds.Watcher(self._core)
+        crds.CrdRegistrar(self._core)
         namespaces.make_initial(self._core)
 
     @property
@@ -66,7 +66,7 @@ class ApiServer:
         if self._garbage is not None:
             self._collector = asyncio.create_task(self._garbage.run(), name="garbage-collector")
         server = web.Server(
-            Edge(self._core).handle,
+            HttpHandler(self._core).handle,
             handler_cancellation=True,
             keepalive_timeout=_FOR_EVER,
             access_log=None,

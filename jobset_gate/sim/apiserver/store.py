@@ -14,16 +14,16 @@ from typing import Any
 
 from jobset_gate.kube.resources import Resource
 from jobset_gate.sim.apiserver.data import Obj, copy, decode, encode
-from jobset_gate.sim.apiserver.kinds import Kind, Kinds
+from jobset_gate.sim.apiserver.kinds import ServedKind, ServedKinds
 from jobset_gate.sim.apiserver.selectors import selectable
 
 Key = tuple[str, str]
 #: (kind, event): called synchronously after each write.
-Listener = Callable[[Kind, "Change"], None]
+Listener = Callable[[ServedKind, "StoreEvent"], None]
 
 
 @dataclass(frozen=True, slots=True)
-class Stored:
+class StoredObject:
     """One version of one object: its bytes, and of its content only what is asked for all the time.
 
     raw: its JSON, kind and apiVersion first; `head` bytes of it are those two. meta: its metadata without
@@ -53,15 +53,15 @@ class Stored:
 
 
 @dataclass(slots=True)
-class Change:
+class StoreEvent:
     """One write. `old` is None for a creation; `deleted` says that `now` is the object's last state.
 
     lines: what watches say of it, by event type; selected: by selector. Both are worked out when first asked for.
     """
 
     rv: int
-    old: Stored | None
-    now: Stored
+    old: StoredObject | None
+    now: StoredObject
     deleted: bool = False
     lines: dict[str, bytes] = field(default_factory=dict)
     selected: dict[str, bytes | None] = field(default_factory=dict)
@@ -80,16 +80,16 @@ class Change:
         return "MODIFIED" if self.old else "ADDED"
 
 
-class Table:
+class KindTable:
     """All objects of one kind, sorted by (namespace, name), and the changes that watchers may still ask for."""
 
     def __init__(self, history: int) -> None:
-        self.rows: dict[Key, Stored] = {}
+        self.rows: dict[Key, StoredObject] = {}
         self.keys: list[Key] = []
-        self.history: deque[Change] = deque()
+        self.history: deque[StoreEvent] = deque()
         #: Changes up to this version are forgotten.
         self.floor = 0
-        self.watchers: set[Callable[[Change], None]] = set()
+        self.watchers: set[Callable[[StoreEvent], None]] = set()
         self._most = history
 
     def span(self, namespace: str | None) -> list[Key]:
@@ -99,7 +99,7 @@ class Table:
         start = bisect_left(self.keys, (namespace, ""))
         return self.keys[start : bisect_left(self.keys, (namespace + "\0", ""))]
 
-    def write(self, change: Change) -> None:
+    def write(self, change: StoreEvent) -> None:
         key = change.now.key
         if change.deleted:
             del self.rows[key]
@@ -120,7 +120,7 @@ class Table:
             self.history.popleft()
         self.floor = max(self.floor, rv)
 
-    def since(self, rv: int) -> Iterator[Change]:
+    def since(self, rv: int) -> Iterator[StoreEvent]:
         """The changes after `rv`, oldest first."""
         newer = []
         for change in reversed(self.history):
@@ -130,45 +130,45 @@ class Table:
         return reversed(newer)
 
 
-class Store:
+class ObjectStore:
     """history: how many changes of each kind a watch can be resumed over."""
 
-    def __init__(self, kinds: Kinds | None = None, *, history: int = 20_000) -> None:
-        self.kinds = kinds or Kinds()
+    def __init__(self, kinds: ServedKinds | None = None, *, history: int = 20_000) -> None:
+        self.kinds = kinds or ServedKinds()
         self.revision = 1
         self.listeners: list[Listener] = []
-        self._tables: dict[tuple[str, str], Table] = {}
+        self._tables: dict[tuple[str, str], KindTable] = {}
         self._history = history
 
-    def table(self, kind: Kind) -> Table:
+    def table(self, kind: ServedKind) -> KindTable:
         table = self._tables.get(kind.key)
         if table is None:
-            table = self._tables[kind.key] = Table(self._history)
+            table = self._tables[kind.key] = KindTable(self._history)
         return table
 
-    def row(self, kind: Kind, namespace: str, name: str) -> Stored | None:
+    def row(self, kind: ServedKind, namespace: str, name: str) -> StoredObject | None:
         return self.table(kind).rows.get((namespace, name))
 
-    def commit(self, kind: Kind, obj: Obj) -> Stored:
+    def commit(self, kind: ServedKind, obj: Obj) -> StoredObject:
         """Write a creation or a change of an object that the caller gives away."""
         now = self._stored(kind, obj)
         table = self.table(kind)
-        self._write(kind, table, Change(now.rv, table.rows.get(now.key), now))
+        self._write(kind, table, StoreEvent(now.rv, table.rows.get(now.key), now))
         return now
 
-    def remove(self, kind: Kind, last: Obj) -> Stored:
+    def remove(self, kind: ServedKind, last: Obj) -> StoredObject:
         """Delete an object, whose last state the caller gives away."""
         now = self._stored(kind, last)
         table = self.table(kind)
-        self._write(kind, table, Change(now.rv, table.rows[now.key], now, deleted=True))
+        self._write(kind, table, StoreEvent(now.rv, table.rows[now.key], now, deleted=True))
         return now
 
-    def _write(self, kind: Kind, table: Table, change: Change) -> None:
+    def _write(self, kind: ServedKind, table: KindTable, change: StoreEvent) -> None:
         table.write(change)
         for listener in self.listeners:
             listener(kind, change)
 
-    def _stored(self, kind: Kind, obj: Obj) -> Stored:
+    def _stored(self, kind: ServedKind, obj: Obj) -> StoredObject:
         self.revision += 1
         meta = obj["metadata"]
         meta["resourceVersion"] = str(self.revision)
@@ -179,7 +179,7 @@ class Store:
         whole.update(obj)
         key = meta.get("namespace", ""), meta["name"]
         kept = {name: value for name, value in meta.items() if name != "managedFields"}
-        return Stored(encode(whole), head, self.revision, key, kept, selectable(kind, whole))
+        return StoredObject(encode(whole), head, self.revision, key, kept, selectable(kind, whole))
 
     def compact(self, rv: int | None = None) -> None:
         """Forget all changes up to `rv` (None: all): watches from there get 410."""

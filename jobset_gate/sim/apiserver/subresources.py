@@ -3,15 +3,15 @@
 from __future__ import annotations
 
 from jobset_gate.sim.apiserver import bodies, deletes
-from jobset_gate.sim.apiserver.core import Answer, Core
+from jobset_gate.sim.apiserver.core import ApiResponse, ServerState
 from jobset_gate.sim.apiserver.data import Obj, dig, encode
-from jobset_gate.sim.apiserver.problems import Problem, bad_request, conflict, no_such_path, not_allowed
-from jobset_gate.sim.apiserver.targets import Call
+from jobset_gate.sim.apiserver.problems import StatusError, bad_request, conflict, no_such_path, not_allowed
+from jobset_gate.sim.apiserver.targets import ApiRequest
 
 _DONE = encode({"kind": "Status", "apiVersion": "v1", "metadata": {}, "status": "Success", "code": 201})
 
 
-def require(call: Call) -> None:
+def require(call: ApiRequest) -> None:
     """Errors: Problem 404 for a subresource that the kind does not have, or that cannot be updated."""
     name = call.target.subresource
     if name in ("", *(("status",) if call.kind.status else ())):
@@ -21,7 +21,7 @@ def require(call: Call) -> None:
     raise no_such_path()
 
 
-async def post(core: Core, call: Call) -> Answer:
+async def post(core: ServerState, call: ApiRequest) -> ApiResponse:
     if call.kind.key != ("", "pods"):
         raise no_such_path()
     match call.target.subresource:
@@ -33,7 +33,7 @@ async def post(core: Core, call: Call) -> Answer:
             raise not_allowed()
 
 
-async def _bind(core: Core, call: Call) -> Answer:
+async def _bind(core: ServerState, call: ApiRequest) -> ApiResponse:
     """Give a pod its node, as nothing else can. Errors: Problem 409 for a pod that is taken or going."""
     body = bodies.parse(call)
     node = dig(body, "target", "name")
@@ -55,7 +55,7 @@ async def _bind(core: Core, call: Call) -> Answer:
     _set_scheduled(pod, core.now())
     if not call.dry_run:
         core.store.commit(call.kind, pod)
-    return Answer(201, _DONE)
+    return ApiResponse(201, _DONE)
 
 
 def _set_scheduled(pod: Obj, now: str) -> None:
@@ -64,10 +64,10 @@ def _set_scheduled(pod: Obj, now: str) -> None:
     pod.setdefault("status", {})["conditions"] = [*others, condition]
 
 
-async def _evict(core: Core, call: Call) -> Answer:
+async def _evict(core: ServerState, call: ApiRequest) -> ApiResponse:
     body = bodies.parse(call)
     if not isinstance(body, dict) or dig(body, "metadata", "name") not in (None, "", call.target.name):
-        raise Problem(400, "name in URL does not match name in Eviction object")
+        raise StatusError(400, "name in URL does not match name in Eviction object")
     options = deletes.options_of(body.get("deleteOptions") or {}, call.query)
     await deletes.delete_one(core, call, options)
-    return Answer(201, _DONE)
+    return ApiResponse(201, _DONE)

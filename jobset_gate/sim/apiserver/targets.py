@@ -6,28 +6,28 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from urllib.parse import unquote
 
-from jobset_gate.sim.apiserver.kinds import Kind, Kinds
+from jobset_gate.sim.apiserver.kinds import ServedKind, ServedKinds
 from jobset_gate.sim.apiserver.problems import cause, invalid, no_such_path
 
-_OPTIONS = Kind("meta.k8s.io", "v1", "options", "Options")
+_OPTIONS = ServedKind("meta.k8s.io", "v1", "options", "Options")
 
 
 @dataclass(frozen=True, slots=True)
-class Target:
+class RequestTarget:
     """The object (with a name) or collection that a path addresses. namespace None: all, or cluster-scoped."""
 
-    kind: Kind
+    kind: ServedKind
     namespace: str | None = None
     name: str | None = None
     subresource: str = ""
 
 
 @dataclass(slots=True)
-class Call:
+class ApiRequest:
     """One API request. verb: get, list, watch, create, update, patch, delete or deletecollection."""
 
     verb: str
-    target: Target
+    target: RequestTarget
     query: Mapping[str, str] = field(default_factory=dict)
     body: bytes = b""
     content_type: str = "application/json"
@@ -36,7 +36,7 @@ class Call:
     warnings: list[str] = field(default_factory=list)
 
     @property
-    def kind(self) -> Kind:
+    def kind(self) -> ServedKind:
         return self.target.kind
 
     @property
@@ -60,7 +60,7 @@ class Call:
             self.warnings.append(text)
 
 
-def target(kinds: Kinds, path: str) -> Target:
+def target(kinds: ServedKinds, path: str) -> RequestTarget:
     """Errors: Problem 404 for a path that leads nowhere."""
     parts = [unquote(part) for part in path.strip("/").split("/")]
     match parts:
@@ -81,4 +81,4 @@ def target(kinds: Kinds, path: str) -> Target:
     name = rest[1] if len(rest) > 1 else None
     if kind.namespaced and name is not None and namespace is None:
         raise no_such_path()
-    return Target(kind, namespace, name, rest[2] if len(rest) > 2 else "")
+    return RequestTarget(kind, namespace, name, rest[2] if len(rest) > 2 else "")

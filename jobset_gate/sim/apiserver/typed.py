@@ -8,14 +8,14 @@ from typing import Any
 from jobset_gate.sim.apiserver import fields
 from jobset_gate.sim.apiserver.custom import shape_of
 from jobset_gate.sim.apiserver.data import Obj
-from jobset_gate.sim.apiserver.kinds import Kind
-from jobset_gate.sim.apiserver.problems import Problem
+from jobset_gate.sim.apiserver.kinds import ServedKind
+from jobset_gate.sim.apiserver.problems import StatusError
 
 _EXPECTED = {"object": "map", "array": "list", "string": "string", "boolean": "boolean"}
 _GOT = {dict: "map", list: "list", str: "string", bool: "boolean", int: "int", float: "float"}
 
 
-def require(kind: Kind, config: Obj) -> None:
+def require(kind: ServedKind, config: Obj) -> None:
     """Errors: Problem 500, as the real server has it, with all that does not fit."""
     if kind.schema is None:
         return
@@ -26,7 +26,7 @@ def require(kind: Kind, config: Obj) -> None:
     meta = config["metadata"]
     what = f"{meta.get('namespace', '')}/{meta.get('name', '')}; {kind.api_version}, Kind={kind.kind}"
     listed = found[0] if len(found) == 1 else "errors:\n" + "\n".join(f"  {text}" for text in found)
-    raise Problem(500, f"failed to create typed patch object ({what}): {listed}", reason="")
+    raise StatusError(500, f"failed to create typed patch object ({what}): {listed}", reason="")
 
 
 def _misfits(value: Any, schema: Obj, path: str) -> Iterator[str]:

@@ -6,13 +6,13 @@ import asyncio
 from collections.abc import AsyncIterator, Callable
 
 from jobset_gate.sim.apiserver import selectors
-from jobset_gate.sim.apiserver.core import Core
+from jobset_gate.sim.apiserver.core import ServerState
 from jobset_gate.sim.apiserver.data import Obj, encode
-from jobset_gate.sim.apiserver.problems import Problem, bad_request, expired
+from jobset_gate.sim.apiserver.problems import StatusError, bad_request, expired
 from jobset_gate.sim.apiserver.reads import matching
 from jobset_gate.sim.apiserver.selectors import Predicate
-from jobset_gate.sim.apiserver.store import Change, Stored
-from jobset_gate.sim.apiserver.targets import Call
+from jobset_gate.sim.apiserver.store import StoredObject, StoreEvent
+from jobset_gate.sim.apiserver.targets import ApiRequest
 
 BOOKMARK_SECONDS = 60.0
 _LEAST_TIMEOUT = 1800
@@ -25,7 +25,7 @@ class Watch:
     Errors at construction: Problem 400, or 410 for a version whose successors are forgotten.
     """
 
-    def __init__(self, core: Core, call: Call) -> None:
+    def __init__(self, core: ServerState, call: ApiRequest) -> None:
         self._core = core
         self._call = call
         self._kind = call.kind
@@ -52,7 +52,7 @@ class Watch:
 
     def _send_state(self, *, mark_end: bool) -> None:
         for row in matching(self._core, self._call):
-            self._lines.append(Change(row.rv, None, row).line("ADDED"))
+            self._lines.append(StoreEvent(row.rv, None, row).line("ADDED"))
         if mark_end and self._bookmarks:
             self._lines.append(self._bookmark({_INITIAL_END: "true"}))
 
@@ -60,11 +60,13 @@ class Watch:
         if rv < self._table.floor:
             raise expired(f"too old resource version: {rv} ({self._table.floor + 1})")
         if rv > self._core.store.revision:
-            raise Problem(504, f"Too large resource version: {rv}, current: {self._core.store.revision}", retry_after=1)
+            raise StatusError(
+                504, f"Too large resource version: {rv}, current: {self._core.store.revision}", retry_after=1
+            )
         for change in self._table.since(rv):
             self.offer(change)
 
-    def offer(self, change: Change) -> None:
+    def offer(self, change: StoreEvent) -> None:
         line = self._relevant(change)
         if line is not None:
             self._lines += self._core.faults.watch_lines(self._call, line)
@@ -125,18 +127,18 @@ async def _wait(event: asyncio.Event, seconds: float) -> None:
         handle.cancel()
 
 
-def _filter(call: Call) -> Callable[[Change], bytes | None]:
+def _filter(call: ApiRequest) -> Callable[[StoreEvent], bytes | None]:
     """Which line, if any, a change makes for this watch."""
     target, query = call.target, call.query
     labels, fields = query.get("labelSelector", ""), query.get("fieldSelector", "")
     matches = selectors.predicate(call.kind, labels, fields)
     selector = f"{labels}\0{fields}"
 
-    def concerned(row: Stored) -> bool:
+    def concerned(row: StoredObject) -> bool:
         namespace, name = row.key
         return target.namespace in (None, namespace) and target.name in (None, name)
 
-    def line(change: Change) -> bytes | None:
+    def line(change: StoreEvent) -> bytes | None:
         if not concerned(change.now):
             return None
         if matches is None:
@@ -146,7 +148,7 @@ def _filter(call: Call) -> Callable[[Change], bytes | None]:
             change.selected[selector] = selected(change, matches)
         return change.selected[selector]
 
-    def selected(change: Change, matches: Predicate) -> bytes | None:
+    def selected(change: StoreEvent, matches: Predicate) -> bytes | None:
         was = change.old is not None and matches(change.old)
         if change.deleted:
             return change.line("DELETED") if was else None
@@ -157,7 +159,7 @@ def _filter(call: Call) -> Callable[[Change], bytes | None]:
     return line
 
 
-def _left(change: Change) -> bytes:
+def _left(change: StoreEvent) -> bytes:
     """The object as it was when it still matched, at the version at which it left."""
     line = change.lines.get("LEFT")
     if line is None and change.old is not None:
@@ -167,5 +169,5 @@ def _left(change: Change) -> bytes:
     return line or b""
 
 
-def error_line(problem: Problem) -> bytes:
+def error_line(problem: StatusError) -> bytes:
     return b'{"type":"ERROR","object":%s}\n' % encode(problem.status())

@@ -5,11 +5,11 @@ from __future__ import annotations
 from collections.abc import Callable
 
 from jobset_gate.sim.apiserver import bodies, custom, managed, meta, namespaces, patches, rules, subresources
-from jobset_gate.sim.apiserver.core import Answer, Core, with_identity
+from jobset_gate.sim.apiserver.core import ApiResponse, ServerState, with_identity
 from jobset_gate.sim.apiserver.data import Obj, copy, encode
-from jobset_gate.sim.apiserver.managed import Manager
+from jobset_gate.sim.apiserver.managed import FieldManager
 from jobset_gate.sim.apiserver.problems import (
-    Problem,
+    StatusError,
     already_exists,
     bad_request,
     cause,
@@ -17,15 +17,15 @@ from jobset_gate.sim.apiserver.problems import (
     invalid,
     not_allowed,
 )
-from jobset_gate.sim.apiserver.store import Stored
-from jobset_gate.sim.apiserver.targets import Call
+from jobset_gate.sim.apiserver.store import StoredObject
+from jobset_gate.sim.apiserver.targets import ApiRequest
 
 #: Makes the wanted object out of the live one.
-Build = Callable[[Stored], Obj]
+Build = Callable[[StoredObject], Obj]
 _TRIES = 6
 
 
-async def create(core: Core, call: Call) -> Answer:
+async def create(core: ServerState, call: ApiRequest) -> ApiResponse:
     if call.target.subresource:
         return await subresources.post(core, call)
     if call.target.name:
@@ -33,13 +33,13 @@ async def create(core: Core, call: Call) -> Answer:
     return await make(core, call, bodies.whole_object(call))
 
 
-async def make(core: Core, call: Call, obj: Obj, *, applied: bool = False) -> Answer:
+async def make(core: ServerState, call: ApiRequest, obj: Obj, *, applied: bool = False) -> ApiResponse:
     """Store a new object. `applied`: its managedFields are already right."""
     kind = call.kind
     if kind.namespaced and not obj["metadata"].get("namespace"):
         raise bad_request("namespace is required")
     if obj["metadata"].get("resourceVersion"):
-        raise Problem(500, "resourceVersion should not be set on objects to be created", reason="")
+        raise StatusError(500, "resourceVersion should not be set on objects to be created", reason="")
     namespaces.require_open(core, kind, call.target.namespace, obj["metadata"].get("name", ""))
     _accept(call, obj)
     obj = await core.admission.mutate(call, "CREATE", obj, None)
@@ -57,11 +57,11 @@ async def make(core: Core, call: Call, obj: Obj, *, applied: bool = False) -> An
     if core.store.row(kind, obj["metadata"].get("namespace", ""), name):
         raise already_exists(kind, name)
     if call.dry_run:
-        return Answer(201, encode(with_identity(kind, obj)))
-    return Answer(201, core.store.commit(kind, obj).raw)
+        return ApiResponse(201, encode(with_identity(kind, obj)))
+    return ApiResponse(201, core.store.commit(kind, obj).raw)
 
 
-async def update(core: Core, call: Call) -> Answer:
+async def update(core: ServerState, call: ApiRequest) -> ApiResponse:
     if not call.target.name:
         raise not_allowed()
     subresources.require(call)
@@ -73,7 +73,7 @@ async def update(core: Core, call: Call) -> Answer:
     return await change(core, call, lambda _: copy(obj))
 
 
-def _require_version(call: Call, obj: Obj) -> None:
+def _require_version(call: ApiRequest, obj: Obj) -> None:
     """Custom objects and Leases are never replaced blindly."""
     strict = call.kind.custom or call.kind.group == "coordination.k8s.io"
     if strict and not obj["metadata"].get("resourceVersion"):
@@ -81,7 +81,7 @@ def _require_version(call: Call, obj: Obj) -> None:
         raise invalid(call.kind, call.target.name or "", [cause("metadata.resourceVersion", why)], call.kind.plural)
 
 
-async def patch(core: Core, call: Call) -> Answer:
+async def patch(core: ServerState, call: ApiRequest) -> ApiResponse:
     target = call.target
     if not target.name:
         raise not_allowed()
@@ -96,7 +96,7 @@ async def patch(core: Core, call: Call) -> Answer:
     return await change(core, call, how, applied=how.applies)
 
 
-async def change(core: Core, call: Call, build: Build, *, applied: bool = False) -> Answer:
+async def change(core: ServerState, call: ApiRequest, build: Build, *, applied: bool = False) -> ApiResponse:
     """Change an object; begin again when another writer was faster and the request names no version."""
     for _ in range(_TRIES):
         live = core.existing(call.kind, call.target.namespace, call.target.name)
@@ -114,7 +114,7 @@ async def change(core: Core, call: Call, build: Build, *, applied: bool = False)
     raise conflict(call.kind, call.target.name or "")
 
 
-def _require_same_uid(call: Call, wanted: Obj, live: Stored) -> None:
+def _require_same_uid(call: ApiRequest, wanted: Obj, live: StoredObject) -> None:
     """A patch may not name another uid; an update may, and conflicts.
 
     Of a patch of a custom object's status nothing in metadata is looked at but the resourceVersion.
@@ -127,7 +127,9 @@ def _require_same_uid(call: Call, wanted: Obj, live: Stored) -> None:
         raise invalid(call.kind, call.target.name or "", [cause("metadata.uid", why)])
 
 
-async def _settle(core: Core, call: Call, live: Stored, new: Obj, *, applied: bool) -> Answer | None:
+async def _settle(
+    core: ServerState, call: ApiRequest, live: StoredObject, new: Obj, *, applied: bool
+) -> ApiResponse | None:
     """None when the live object changed meanwhile."""
     kind, target = call.kind, call.target
     old, new = live.fresh(), with_identity(kind, new)
@@ -144,35 +146,35 @@ async def _settle(core: Core, call: Call, live: Stored, new: Obj, *, applied: bo
     await core.admission.validate(call, "UPDATE", new, old)
     if core.store.row(kind, target.namespace or "", target.name or "") is not live:
         return None
-    return Answer(200, live.raw) if new == old else _store(core, call, new)
+    return ApiResponse(200, live.raw) if new == old else _store(core, call, new)
 
 
-def _store(core: Core, call: Call, new: Obj) -> Answer:
+def _store(core: ServerState, call: ApiRequest, new: Obj) -> ApiResponse:
     if call.dry_run:
-        return Answer(200, encode(with_identity(call.kind, new)))
+        return ApiResponse(200, encode(with_identity(call.kind, new)))
     going = new["metadata"].get("deletionTimestamp") and not new["metadata"].get("deletionGracePeriodSeconds")
     if going and not new["metadata"].get("finalizers"):
-        return Answer(200, core.store.remove(call.kind, new).raw)
-    return Answer(200, core.store.commit(call.kind, new).raw)
+        return ApiResponse(200, core.store.remove(call.kind, new).raw)
+    return ApiResponse(200, core.store.commit(call.kind, new).raw)
 
 
-def _accept(call: Call, obj: Obj) -> None:
+def _accept(call: ApiRequest, obj: Obj) -> None:
     """Drop or refuse unknown fields, fill in defaults."""
     custom.prune(call, obj)
     meta.trim(obj)
     rules.default(call.kind, obj)
 
 
-def _require_sound(call: Call, new: Obj, old: Obj | None) -> None:
+def _require_sound(call: ApiRequest, new: Obj, old: Obj | None) -> None:
     kind = call.kind
     found = [*meta.problems(kind, new), *rules.check(kind, new, old)]
     if found:
         raise invalid(kind, new["metadata"].get("name", ""), found)
 
 
-def _manager(call: Call) -> Manager:
-    return Manager(call.manager, "Update", call.kind.api_version, call.target.subresource)
+def _manager(call: ApiRequest) -> FieldManager:
+    return FieldManager(call.manager, "Update", call.kind.api_version, call.target.subresource)
 
 
-def _unowned(call: Call) -> tuple[str, ...]:
+def _unowned(call: ApiRequest) -> tuple[str, ...]:
     return patches.unowned(call.kind, call.target.subresource)

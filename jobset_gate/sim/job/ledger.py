@@ -6,11 +6,11 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 
 from jobset_gate.sim.job.pods import JobPod, indexed, size
-from jobset_gate.sim.objects import Key, Object, unruns
+from jobset_gate.sim.objects import FakeObject, Key, parse_indexes
 
 
 @dataclass(slots=True)
-class Ledger:
+class PodTracker:
     """The books of one Job. `failed` and the successes start from what the Job's status says."""
 
     uid: str
@@ -31,13 +31,13 @@ class Ledger:
     verdict: tuple[str, str] | None = None
     """Reason and message once the Job is to fail."""
 
-    def open(self, job: Object) -> None:
+    def load_status(self, job: FakeObject) -> None:
         """Take over what earlier books have told."""
-        self.completed = unruns(job.status.get("completedIndexes", ""))
+        self.completed = parse_indexes(job.status.get("completedIndexes", ""))
         self.succeeded_before = 0 if indexed(job) else job.status.get("succeeded", 0)
         self.failed = job.status.get("failed", 0)
 
-    def saw(self, old: JobPod | None, new: JobPod | None) -> JobPod | None:
+    def observe(self, old: JobPod | None, new: JobPod | None) -> JobPod | None:
         """A watch event. The answer is a pod that is gone and not booked yet, since it was not ours to delete."""
         if new is not None:
             self.pods[new.key] = new
@@ -51,7 +51,7 @@ class Ledger:
         self.ours.discard(old.uid)
         return None if booked else old
 
-    def forget(self, pod: JobPod) -> None:
+    def release_pod(self, pod: JobPod) -> None:
         """It was taken from the Job: whatever becomes of it is not the Job's business."""
         self.pods.pop(pod.key, None)
         self.created.pop(pod.key, None)
@@ -75,19 +75,21 @@ class Ledger:
         held = {pod.index for pod in self.active if pod.index is not None}
         return held | {index for index, _ in self.created.values() if index is not None}
 
-    def doubt(self, before: float) -> None:
+    def expire_unseen(self, before: float) -> None:
         """Give up waiting to see pods that were made before that time: a list may have missed their short lives."""
         self.created = {key: made for key, made in self.created.items() if made[1] >= before}
 
-    def settle(self, job: Object, now: float, judge: Callable[[JobPod], bool], *, only_failed: bool) -> None:
+    def record_finished(
+        self, job: FakeObject, now: float, judge: Callable[[JobPod], bool], *, only_failed: bool
+    ) -> None:
         """Book everything that has ended. `judge` says whether a failure counts; `only_failed`: a pod that is being
         deleted counts as failed only once it has ended.
         """
         for pod in self.pods.values():
             if pod.over or (pod.deleting and not only_failed):
-                self.book(job, pod, now, judge)
+                self.record_pod(job, pod, now, judge)
 
-    def book(self, job: Object, pod: JobPod, now: float, judge: Callable[[JobPod], bool]) -> None:
+    def record_pod(self, job: FakeObject, pod: JobPod, now: float, judge: Callable[[JobPod], bool]) -> None:
         """Book one pod that has ended or is no more."""
         if pod.phase == "Succeeded":
             self._success(job, pod)
@@ -104,7 +106,7 @@ class Ledger:
             self.streak += 1
             self.last_failure = now
 
-    def _success(self, job: Object, pod: JobPod) -> None:
+    def _success(self, job: FakeObject, pod: JobPod) -> None:
         if pod.uid in self.succeeded_uids:
             return
         self.succeeded_uids.add(pod.uid)

@@ -8,7 +8,7 @@ from sys import intern
 import msgspec
 
 from jobset_gate import names
-from jobset_gate.sim.objects import Json, Key, Meta, Object, owned_by
+from jobset_gate.sim.objects import FakeObject, FakeObjectMeta, Json, Key, owned_by
 
 INDEXED = "Indexed"
 
@@ -65,7 +65,7 @@ class _Status(msgspec.Struct, rename="camel"):
     container_statuses: list[_Container] | None = None
 
 
-class PodWire(msgspec.Struct):
+class JobPodWire(msgspec.Struct):
     """The fields of a pod that the Job controller looks at."""
 
     metadata: _PodMeta
@@ -103,7 +103,7 @@ class JobPod(msgspec.Struct, frozen=True, gc=False):
         return self.deleting and not self.over
 
 
-def seen(pod: PodWire) -> JobPod | None:
+def decode_job_pod(pod: JobPodWire) -> JobPod | None:
     """None for a pod that no Job has made."""
     meta, status = pod.metadata, pod.status or _Status()
     owner = next((owner for owner in meta.owner_references if owner.controller and owner.kind == "Job"), None)
@@ -132,11 +132,11 @@ def seen(pod: PodWire) -> JobPod | None:
     )
 
 
-def indexed(job: Object) -> bool:
+def indexed(job: FakeObject) -> bool:
     return bool(job.spec.get("completionMode") == INDEXED)
 
 
-def size(job: Object) -> tuple[int, int | None]:
+def size(job: FakeObject) -> tuple[int, int | None]:
     """(parallelism, completions) with the defaults of the API; completions None: one success is enough."""
     parallelism, completions = job.spec.get("parallelism"), job.spec.get("completions")
     if completions is None and (parallelism is None or indexed(job)):
@@ -144,9 +144,9 @@ def size(job: Object) -> tuple[int, int | None]:
     return 1 if parallelism is None else parallelism, completions
 
 
-def render(job: Object, index: int | None) -> Json:
+def render(job: FakeObject, index: int | None) -> Json:
     """A pod to create; `index` is None in a NonIndexed Job."""
-    meta: Meta = job.metadata
+    meta: FakeObjectMeta = job.metadata
     template = copy.deepcopy(job.spec["template"])
     its = template.get("metadata") or {}
     labels = {**(its.get("labels") or {}), **_labels(job)}
@@ -171,7 +171,7 @@ def render(job: Object, index: int | None) -> Json:
     }
 
 
-def _labels(job: Object) -> dict[str, str]:
+def _labels(job: FakeObject) -> dict[str, str]:
     meta = job.metadata
     return {
         names.JOB_NAME: meta.name,

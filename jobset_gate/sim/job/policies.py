@@ -4,14 +4,14 @@ from __future__ import annotations
 
 import math
 
-from jobset_gate.sim.job.ledger import Ledger
+from jobset_gate.sim.job.ledger import PodTracker
 from jobset_gate.sim.job.pods import JobPod, indexed, size
-from jobset_gate.sim.objects import Clock, Json, Object, seconds
+from jobset_gate.sim.objects import Clock, FakeObject, Json, seconds
 
 DEFAULT_BACKOFF_LIMIT = 6
 
 
-def action(job: Object, pod: JobPod) -> tuple[str, str]:
+def action(job: FakeObject, pod: JobPod) -> tuple[str, str]:
     """What the pod failure policy says of a failed pod (Count, Ignore or FailJob), and the message for FailJob."""
     rules = (job.spec.get("podFailurePolicy") or {}).get("rules") or ()
     for number, rule in enumerate(rules):
@@ -21,7 +21,7 @@ def action(job: Object, pod: JobPod) -> tuple[str, str]:
     return "Count", ""
 
 
-def fatal(job: Object, ledger: Ledger) -> tuple[str, str] | None:
+def fatal(job: FakeObject, ledger: PodTracker) -> tuple[str, str] | None:
     """Reason and message if a failed pod fails the Job by policy: any that it knows, also those it deletes itself."""
     for pod in ledger.pods.values():
         if pod.phase == "Failed":
@@ -31,7 +31,7 @@ def fatal(job: Object, ledger: Ledger) -> tuple[str, str] | None:
     return None
 
 
-def exhausted(job: Object, ledger: Ledger) -> tuple[str, str] | None:
+def exhausted(job: FakeObject, ledger: PodTracker) -> tuple[str, str] | None:
     """Reason and message if the backoff limit is used up."""
     limit = job.spec.get("backoffLimit", DEFAULT_BACKOFF_LIMIT)
     if ledger.failed > limit or _restarted_too_often(job, ledger, limit):
@@ -39,7 +39,7 @@ def exhausted(job: Object, ledger: Ledger) -> tuple[str, str] | None:
     return None
 
 
-def overdue(job: Object, clock: Clock) -> tuple[float, tuple[str, str] | None]:
+def overdue(job: FakeObject, clock: Clock) -> tuple[float, tuple[str, str] | None]:
     """Seconds until the deadline (0.0: there is none), and reason and message if it is over."""
     deadline, started = job.spec.get("activeDeadlineSeconds"), seconds(job.status.get("startTime"))
     if deadline is None or started is None:
@@ -50,14 +50,14 @@ def overdue(job: Object, clock: Clock) -> tuple[float, tuple[str, str] | None]:
     return 0.0, ("DeadlineExceeded", "Job was active longer than specified deadline")
 
 
-def complete(job: Object, ledger: Ledger) -> bool:
+def complete(job: FakeObject, ledger: PodTracker) -> bool:
     _, completions = size(job)
     if completions is not None:
         return ledger.succeeded >= completions
     return ledger.succeeded > 0 and not ledger.active and not ledger.created
 
 
-def missing(job: Object, ledger: Ledger) -> list[int | None]:
+def missing(job: FakeObject, ledger: PodTracker) -> list[int | None]:
     """Indexes of pods to make now, lowest first (None for each pod of a NonIndexed Job)."""
     parallelism, completions = size(job)
     running = len(ledger.active) + len(ledger.created)
@@ -73,7 +73,7 @@ def missing(job: Object, ledger: Ledger) -> list[int | None]:
     return free[:room]
 
 
-def surplus(job: Object, ledger: Ledger) -> list[JobPod]:
+def surplus(job: FakeObject, ledger: PodTracker) -> list[JobPod]:
     """Active pods that the Job no longer asks for: indexes out of range, doubles, and the last of too many."""
     parallelism, completions = size(job)
     last = math.inf if completions is None else completions
@@ -90,19 +90,19 @@ def surplus(job: Object, ledger: Ledger) -> list[JobPod]:
     return dropped
 
 
-def only_failed_replaced(job: Object) -> bool:
+def only_failed_replaced(job: FakeObject) -> bool:
     """Whether podReplacementPolicy is Failed, which is also the default under a pod failure policy."""
     policy = job.spec.get("podReplacementPolicy") or ("Failed" if job.spec.get("podFailurePolicy") else "")
     return bool(policy == "Failed")
 
 
-def _wanted_nonindexed(parallelism: int, completions: int | None, ledger: Ledger, running: int) -> int:
+def _wanted_nonindexed(parallelism: int, completions: int | None, ledger: PodTracker, running: int) -> int:
     if completions is None:
         return running if ledger.succeeded else parallelism
     return min(parallelism, completions - ledger.succeeded)
 
 
-def _restarted_too_often(job: Object, ledger: Ledger, limit: int) -> bool:
+def _restarted_too_often(job: FakeObject, ledger: PodTracker, limit: int) -> bool:
     if job.spec["template"]["spec"].get("restartPolicy") != "OnFailure":
         return False
     restarts = sum(pod.restarts for pod in ledger.pods.values() if pod.phase in ("Pending", "Running"))

@@ -2,17 +2,17 @@
 
 from __future__ import annotations
 
-from jobset_gate.sim.job.ledger import Ledger
+from jobset_gate.sim.job.ledger import PodTracker
 from jobset_gate.sim.job.pods import indexed
-from jobset_gate.sim.objects import Json, Object, holds, runs
+from jobset_gate.sim.objects import FakeObject, Json, format_indexes, holds
 
 
-def finished(job: Object) -> bool:
+def finished(job: FakeObject) -> bool:
     conditions = job.status.get("conditions")
     return holds(conditions, "Complete") or holds(conditions, "Failed")
 
 
-def count(job: Object, ledger: Ledger) -> None:
+def count(job: FakeObject, ledger: PodTracker) -> None:
     """Numbers that are zero are left out, but `ready` and `terminating`."""
     active = ledger.active
     counts = {
@@ -26,17 +26,17 @@ def count(job: Object, ledger: Ledger) -> None:
     job.status["terminating"] = ledger.terminating
     job.status.setdefault("uncountedTerminatedPods", {})
     if indexed(job):
-        _set(job.status, "completedIndexes", runs(ledger.completed) or None)
+        _set(job.status, "completedIndexes", format_indexes(ledger.completed) or None)
 
 
-def fail(job: Object, ledger: Ledger, reason: str, message: str, now: str) -> None:
+def fail(job: FakeObject, ledger: PodTracker, reason: str, message: str, now: str) -> None:
     """First the target, and Failed only when the last pod has ended."""
     condition(job, "FailureTarget", "True", reason, message, now)
     if not ledger.active and not ledger.created and not ledger.terminating:
         condition(job, "Failed", "True", reason, message, now)
 
 
-def complete(job: Object, ledger: Ledger, now: str) -> None:
+def complete(job: FakeObject, ledger: PodTracker, now: str) -> None:
     """First the criteria, and Complete only when the last pod has ended."""
     reason, message = "CompletionsReached", "Reached expected number of succeeded pods"
     condition(job, "SuccessCriteriaMet", "True", reason, message, now)
@@ -45,11 +45,11 @@ def complete(job: Object, ledger: Ledger, now: str) -> None:
         job.status.setdefault("completionTime", now)
 
 
-def suspend(job: Object, now: str) -> None:
+def suspend(job: FakeObject, now: str) -> None:
     condition(job, "Suspended", "True", "JobSuspended", "Job suspended", now)
 
 
-def start(job: Object, now: str) -> None:
+def start(job: FakeObject, now: str) -> None:
     """Set the start time, anew after a suspend."""
     if holds(job.status.get("conditions"), "Suspended"):
         condition(job, "Suspended", "False", "JobResumed", "Job resumed", now)
@@ -57,7 +57,7 @@ def start(job: Object, now: str) -> None:
     job.status.setdefault("startTime", now)
 
 
-def condition(job: Object, kind: str, status: str, reason: str, message: str, now: str) -> None:  # noqa: PLR0917
+def condition(job: FakeObject, kind: str, status: str, reason: str, message: str, now: str) -> None:  # noqa: PLR0917
     """The time moves with the status only."""
     conditions: list[Json] = job.status.setdefault("conditions", [])
     found = next((item for item in conditions if item["type"] == kind), None)

@@ -6,26 +6,26 @@ from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
 
 from jobset_gate import names
-from jobset_gate.sim.objects import Json, Object, holds
+from jobset_gate.sim.objects import FakeObject, Json, holds
 
 
 @dataclass(slots=True)
 class Children:
     """The Jobs that a JobSet owns. `previous` are of an earlier restart and on their way out."""
 
-    active: list[Object] = field(default_factory=list)
-    successful: list[Object] = field(default_factory=list)
-    failed: list[Object] = field(default_factory=list)
-    previous: list[Object] = field(default_factory=list)
+    active: list[FakeObject] = field(default_factory=list)
+    successful: list[FakeObject] = field(default_factory=list)
+    failed: list[FakeObject] = field(default_factory=list)
+    previous: list[FakeObject] = field(default_factory=list)
 
-    def __iter__(self) -> Iterator[Object]:
+    def __iter__(self) -> Iterator[FakeObject]:
         yield from self.active
         yield from self.successful
         yield from self.failed
         yield from self.previous
 
 
-def sort(jobset: Object, jobs: Iterable[Object]) -> Children:
+def sort(jobset: FakeObject, jobs: Iterable[FakeObject]) -> Children:
     """Jobs whose restart labels are behind the JobSet's status are of an earlier run."""
     children = Children()
     for job in jobs:
@@ -40,15 +40,15 @@ def sort(jobset: Object, jobs: Iterable[Object]) -> Children:
     return children
 
 
-def finished(job: Object, kind: str) -> bool:
+def finished(job: FakeObject, kind: str) -> bool:
     return holds(job.status.get("conditions"), kind)
 
 
-def replicated_job_of(job: Object) -> str:
+def replicated_job_of(job: FakeObject) -> str:
     return job.metadata.labels.get(names.JS_REPLICATED_JOB, "")
 
 
-def job_restarts(jobset: Object, name: str, replicas: int, field_name: str = "jobRestarts") -> list[int]:
+def job_restarts(jobset: FakeObject, name: str, replicas: int, field_name: str = "jobRestarts") -> list[int]:
     """Restarts of the single Jobs of a replicatedJob, zeros where the status says nothing."""
     for status in jobset.status.get("replicatedJobsStatus", ()):
         if status["name"] == name and status.get(field_name):
@@ -56,7 +56,7 @@ def job_restarts(jobset: Object, name: str, replicas: int, field_name: str = "jo
     return [0] * replicas
 
 
-def statuses(jobset: Object, children: Children) -> list[Json]:
+def statuses(jobset: FakeObject, children: Children) -> list[Json]:
     """status.replicatedJobsStatus: how many Jobs of each replicatedJob are ready, active and so on."""
     before = {status["name"]: status for status in jobset.status.get("replicatedJobsStatus", ())}
     return [_status(job["name"], children, before.get(job["name"], {})) for job in jobset.spec["replicatedJobs"]]
@@ -76,7 +76,7 @@ def _status(name: str, children: Children, before: Json) -> Json:
     return counted | kept
 
 
-def _ready(job: Object) -> bool:
+def _ready(job: FakeObject) -> bool:
     wanted = job.spec.get("parallelism", 1)
     completions = job.spec.get("completions")
     if completions is not None:
@@ -84,7 +84,7 @@ def _ready(job: Object) -> bool:
     return bool(job.status.get("succeeded", 0) + job.status.get("ready", 0) >= wanted)
 
 
-def _outdated(jobset: Object, job: Object) -> bool:
+def _outdated(jobset: FakeObject, job: FakeObject) -> bool:
     labels = job.metadata.labels
     if int(labels[names.JS_RESTART_ATTEMPT]) < jobset.status.get("restarts", 0):
         return True

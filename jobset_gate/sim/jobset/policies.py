@@ -8,7 +8,7 @@ from jobset_gate.sim.jobset import conditions
 from jobset_gate.sim.jobset.children import Children, job_restarts, replicated_job_of
 from jobset_gate.sim.jobset.conditions import StatusDraft
 from jobset_gate.sim.jobset.render import replicas
-from jobset_gate.sim.objects import Json, Object
+from jobset_gate.sim.objects import FakeObject, Json
 
 _JOB_INDEX = re.compile(r"-(\d+)$")
 
@@ -16,7 +16,7 @@ _JOB_INDEX = re.compile(r"-(\d+)$")
 # --- Startup --------------------------------------------------------------------------------------------------------
 
 
-def in_order(jobset: Object) -> bool:
+def in_order(jobset: FakeObject) -> bool:
     return bool((jobset.spec.get("startupPolicy") or {}).get("startupPolicyOrder") == "InOrder")
 
 
@@ -25,7 +25,7 @@ def all_started(replicated_job: Json, status: Json) -> bool:
     return bool(replicas(replicated_job) == status["ready"] + status["succeeded"] + status["failed"])
 
 
-def may_start(replicated_job: Json, jobset: Object, statuses: dict[str, Json]) -> bool:
+def may_start(replicated_job: Json, jobset: FakeObject, statuses: dict[str, Json]) -> bool:
     """Whether everything that it depends on is as far as it must be."""
     by_name = {job["name"]: job for job in jobset.spec["replicatedJobs"]}
     for needed in replicated_job.get("dependsOn") or ():
@@ -37,7 +37,7 @@ def may_start(replicated_job: Json, jobset: Object, statuses: dict[str, Json]) -
     return True
 
 
-def all_ready(jobset: Object, statuses: dict[str, Json]) -> bool:
+def all_ready(jobset: FakeObject, statuses: dict[str, Json]) -> bool:
     wanted = sum(map(replicas, jobset.spec["replicatedJobs"]))
     return bool(wanted == sum(status["ready"] + status["succeeded"] for status in statuses.values()))
 
@@ -45,7 +45,7 @@ def all_ready(jobset: Object, statuses: dict[str, Json]) -> bool:
 # --- Success --------------------------------------------------------------------------------------------------------
 
 
-def succeeded(jobset: Object, children: Children) -> bool:
+def succeeded(jobset: FakeObject, children: Children) -> bool:
     policy = jobset.spec.get("successPolicy") or {"operator": "All"}
     targets = policy.get("targetReplicatedJobs") or [job["name"] for job in jobset.spec["replicatedJobs"]]
     done = sum(replicated_job_of(job) in targets for job in children.successful)
@@ -57,7 +57,7 @@ def succeeded(jobset: Object, children: Children) -> bool:
 # --- Failure --------------------------------------------------------------------------------------------------------
 
 
-def fail_or_restart(jobset: Object, children: Children, draft: StatusDraft) -> None:
+def fail_or_restart(jobset: FakeObject, children: Children, draft: StatusDraft) -> None:
     """What the failure policy says about the Jobs that have failed, written into the status."""
     first = min(children.failed, key=lambda job: str(_failure(job).get("lastTransitionTime", "")))
     policy = jobset.spec.get("failurePolicy")
@@ -88,7 +88,7 @@ def _restart_all(draft: StatusDraft, counts: bool, reason: str, message: str) ->
     conditions.restarting(draft, reason, message)
 
 
-def _restart_one(jobset: Object, draft: StatusDraft, job: Object, counts: bool) -> None:
+def _restart_one(jobset: FakeObject, draft: StatusDraft, job: FakeObject, counts: bool) -> None:
     name = replicated_job_of(job)
     wanted = next(entry for entry in jobset.spec["replicatedJobs"] if entry["name"] == name)
     found = _JOB_INDEX.search(job.metadata.name)
@@ -102,13 +102,13 @@ def _restart_one(jobset: Object, draft: StatusDraft, job: Object, counts: bool) 
     draft.changed = True
 
 
-def _counted_restarts(jobset: Object) -> int:
+def _counted_restarts(jobset: FakeObject) -> int:
     statuses = jobset.status.get("replicatedJobsStatus", ())
     single = sum(sum(entry.get("jobRestartsCountTowardsMax", ())) for entry in statuses)
     return int(jobset.status.get("restartsCountTowardsMax", 0) + single)
 
 
-def _matching(rules: list[Json] | tuple[()], failed: list[Object]) -> tuple[Json | None, Object | None]:
+def _matching(rules: list[Json] | tuple[()], failed: list[FakeObject]) -> tuple[Json | None, FakeObject | None]:
     for rule in rules:
         for job in sorted(failed, key=lambda job: str(_failure(job).get("lastTransitionTime", ""))):
             if _applies(rule, job):
@@ -116,7 +116,7 @@ def _matching(rules: list[Json] | tuple[()], failed: list[Object]) -> tuple[Json
     return None, None
 
 
-def _applies(rule: Json, job: Object) -> bool:
+def _applies(rule: Json, job: FakeObject) -> bool:
     failure = _failure(job)
     reasons, patterns = rule.get("onJobFailureReasons"), rule.get("onJobFailureMessagePatterns")
     targets = rule.get("targetReplicatedJobs")
@@ -127,7 +127,7 @@ def _applies(rule: Json, job: Object) -> bool:
     return not targets or replicated_job_of(job) in targets
 
 
-def _failure(job: Object) -> Json:
+def _failure(job: FakeObject) -> Json:
     for condition in job.status.get("conditions", ()):
         if condition["type"] == "Failed" and condition["status"] == "True":
             return dict(condition)

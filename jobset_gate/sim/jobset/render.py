@@ -7,7 +7,7 @@ import hashlib
 
 from jobset_gate import names
 from jobset_gate.sim.jobset.children import job_restarts
-from jobset_gate.sim.objects import Json, Object, owned_by
+from jobset_gate.sim.objects import FakeObject, Json, owned_by
 
 POD_NAMES_IN_DNS = "enableDNSHostnames"
 
@@ -16,7 +16,7 @@ def job_name(jobset: str, replicated_job: str, index: int) -> str:
     return f"{jobset}-{replicated_job}-{index}"
 
 
-def job(jobset: Object, replicated_job: Json, index: int) -> Json:
+def job(jobset: FakeObject, replicated_job: Json, index: int) -> Json:
     """The Job of that index, suspended if the JobSet is."""
     template = copy.deepcopy(replicated_job["template"])
     marks = _marks(jobset, replicated_job, index)
@@ -40,7 +40,7 @@ def job(jobset: Object, replicated_job: Json, index: int) -> Json:
     }
 
 
-def service(jobset: Object) -> Json:
+def service(jobset: FakeObject) -> Json:
     """The headless Service that gives the pods their names in DNS."""
     return {
         "metadata": {
@@ -56,20 +56,20 @@ def service(jobset: Object) -> Json:
     }
 
 
-def names_in_dns(jobset: Object) -> bool:
+def names_in_dns(jobset: FakeObject) -> bool:
     return bool((jobset.spec.get("network") or {}).get(POD_NAMES_IN_DNS))
 
 
-def subdomain(jobset: Object) -> str:
+def subdomain(jobset: FakeObject) -> str:
     given: str = (jobset.spec.get("network") or {}).get("subdomain") or ""
     return given or jobset.metadata.name
 
 
-def _owner(jobset: Object) -> Json:
+def _owner(jobset: FakeObject) -> Json:
     return owned_by(names.JOBSET_API_VERSION, "JobSet", jobset.metadata)
 
 
-def _marks(jobset: Object, replicated_job: Json, index: int) -> dict[str, str]:
+def _marks(jobset: FakeObject, replicated_job: Json, index: int) -> dict[str, str]:
     """What stands on each Job and pod, as labels and as annotations alike."""
     all_jobs = jobset.spec["replicatedJobs"]
     group = replicated_job.get("groupName", "default")
@@ -97,7 +97,7 @@ def _marks(jobset: Object, replicated_job: Json, index: int) -> dict[str, str]:
     return marks
 
 
-def _restarts_single_jobs(jobset: Object) -> bool:
+def _restarts_single_jobs(jobset: FakeObject) -> bool:
     """The real one has a feature gate for it, off by default, and no such mark without: here the policy decides."""
     rules = (jobset.spec.get("failurePolicy") or {}).get("rules") or ()
     return any(rule["action"].startswith("RestartJob") and "JobSet" not in rule["action"] for rule in rules)
@@ -107,7 +107,7 @@ def replicas(replicated_job: Json) -> int:
     return int(replicated_job.get("replicas", 1))
 
 
-def _endpoint(jobset: Object, coordinator: Json) -> str:
+def _endpoint(jobset: FakeObject, coordinator: Json) -> str:
     host = job_name(jobset.metadata.name, coordinator["replicatedJob"], coordinator.get("jobIndex", 0))
     return f"{host}-{coordinator.get('podIndex', 0)}.{subdomain(jobset)}"
 

@@ -6,13 +6,13 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from fnmatch import fnmatchcase
 
-from jobset_gate.sim.kubelet.pods import KubePod
+from jobset_gate.sim.kubelet.pods import KubeletPod
 
 USUAL = {"cpu": "64", "memory": "256Gi"}
 
 
 @dataclass(frozen=True, slots=True)
-class Node:
+class FakeNode:
     """A node: it joins `ready_at` seconds after the start; `clock_skew` is added to all times that it writes.
 
     `allocatable`: what it has to give of cpu, memory and devices; something usual of what is not said. None: all is
@@ -68,7 +68,7 @@ class Behaviour:
 
 
 @dataclass(frozen=True, slots=True)
-class Where:
+class PodMatch:
     """Which pods: a glob over the name, or a slot. None means any."""
 
     name: str = "*"
@@ -79,7 +79,7 @@ class Where:
     attempt: int | None = None
     node: str | None = None
 
-    def matches(self, pod: KubePod) -> bool:
+    def matches(self, pod: KubeletPod) -> bool:
         wanted = (
             (self.namespace, pod.key[0]),
             (self.replicated_job, pod.replicated_job),
@@ -92,7 +92,7 @@ class Where:
 
 
 @dataclass(frozen=True, slots=True)
-class Trouble:
+class PodFault:
     """What goes wrong with some pods while it is in force. Several may be in force; the first that says something wins.
 
     `unschedulable`: the scheduler's message. `image_pull_backoff`: a container whose image cannot be pulled.
@@ -101,7 +101,7 @@ class Trouble:
     they end, for these pods. `firewalled`: no connection from these pods to the gate service; what is open breaks.
     """
 
-    where: Where = Where()
+    where: PodMatch = PodMatch()
     unschedulable: str = ""
     image_pull_backoff: str = ""
     slow_start: float = 0.0
@@ -113,32 +113,32 @@ class Trouble:
     firewalled: bool = False
 
 
-class Script:
+class FaultScript:
     """The behaviour and the troubles in force."""
 
     def __init__(self, behaviour: Behaviour) -> None:
         self.behaviour = behaviour
-        self.troubles: list[Trouble] = []
+        self.faults: list[PodFault] = []
 
-    def unschedulable(self, pod: KubePod) -> str:
+    def unschedulable(self, pod: KubeletPod) -> str:
         return next((it.unschedulable for it in self._of(pod) if it.unschedulable), "")
 
-    def cannot_pull(self, pod: KubePod, container: str) -> bool:
+    def cannot_pull(self, pod: KubeletPod, container: str) -> bool:
         return any(it.image_pull_backoff == container for it in self._of(pod))
 
-    def slow_start(self, pod: KubePod) -> float:
+    def slow_start(self, pod: KubeletPod) -> float:
         return next((it.slow_start for it in self._of(pod) if it.slow_start), 0.0)
 
-    def firewalled(self, pod: KubePod) -> bool:
+    def firewalled(self, pod: KubeletPod) -> bool:
         return any(it.firewalled for it in self._of(pod))
 
-    def init_exit(self, pod: KubePod, container: str, restarts: int) -> int:
+    def init_exit(self, pod: KubeletPod, container: str, restarts: int) -> int:
         for it in self._of(pod):
             if it.crash_init == container and (it.crash_times is None or restarts < it.crash_times):
                 return it.crash_code
         return 0
 
-    def main_end(self, pod: KubePod, container: str) -> tuple[float | None, int]:
+    def main_end(self, pod: KubeletPod, container: str) -> tuple[float | None, int]:
         """(seconds it runs, None for ever; exit code)."""
         after, code = self.behaviour.main_seconds, self.behaviour.main_exit
         for it in reversed(self._of(pod)):
@@ -146,5 +146,5 @@ class Script:
             code = it.exit_codes.get(container, it.exit_codes.get("*", code))
         return after, code
 
-    def _of(self, pod: KubePod) -> list[Trouble]:
-        return [it for it in self.troubles if it.where.matches(pod)]
+    def _of(self, pod: KubeletPod) -> list[PodFault]:
+        return [it for it in self.faults if it.where.matches(pod)]

@@ -10,36 +10,36 @@ from typing import Protocol
 
 from jobset_gate import names
 from jobset_gate.sim import barrier
-from jobset_gate.sim.barrier import Exit, Own
-from jobset_gate.sim.kubelet.mounts import Mounts
-from jobset_gate.sim.kubelet.pods import Container, KubePod
-from jobset_gate.sim.kubelet.streams import Stream, Streams
+from jobset_gate.sim.barrier import BarrierExit, BarrierIdentity
+from jobset_gate.sim.kubelet.mounts import ConfigMapMounts
+from jobset_gate.sim.kubelet.pods import ContainerSpec, KubeletPod
+from jobset_gate.sim.kubelet.streams import BarrierStream, BarrierStreams
 
 
-class Pod(Protocol):
+class BarrierPod(Protocol):
     """What the barrier needs of its pod."""
 
-    pod: KubePod
+    pod: KubeletPod
 
     @property
-    def streams(self) -> Streams: ...
+    def streams(self) -> BarrierStreams: ...
     @property
     def poll_seconds(self) -> float: ...
     def later(self, seconds: float, call: Callable[[], None]) -> asyncio.TimerHandle: ...
 
 
-class Gate:
+class BarrierContainer:
     """Made when the volumes are mounted, so it has read them once."""
 
-    def __init__(self, run: Pod, mounts: Mounts) -> None:
+    def __init__(self, run: BarrierPod, mounts: ConfigMapMounts) -> None:
         self._run = run
         self._mounts = mounts
         self._texts: tuple[str, str] = ("", "")
-        self._own: Own | None = None
-        self._end: Callable[[Exit], None] | None = None
+        self._own: BarrierIdentity | None = None
+        self._end: Callable[[BarrierExit], None] | None = None
         self._ending: asyncio.TimerHandle | None = None
         self._limit: asyncio.TimerHandle | None = None
-        self._stream: Stream | None = None
+        self._stream: BarrierStream | None = None
         self.read()
 
     def read(self) -> None:
@@ -48,15 +48,15 @@ class Gate:
         self._texts = (self._mounts.current(pod.config_map), pod.annotations.get(names.VERDICT, ""))
         self._look()
 
-    def start(self, container: Container, end: Callable[[Exit], None]) -> None:
+    def start(self, container: ContainerSpec, end: Callable[[BarrierExit], None]) -> None:
         """The container runs; `end` is called once, with how it ends."""
         self.stop()
         env = self._run.pod.env(container)
-        self._own = own = Own.from_env(env)
+        self._own = own = BarrierIdentity.from_env(env)
         self._end = end
         if own.limit is not None:
             limit = own.limit + barrier.ROUNDING
-            self._limit = self._run.later(limit, lambda: self._finish(barrier.at_limit(own, limit)))
+            self._limit = self._run.later(limit, lambda: self._finish(barrier.exit_at_limit(own, limit)))
         self._stream = self._run.streams.hold(lambda: self._run.pod, env, self._finish)
         self._look()
 
@@ -72,11 +72,11 @@ class Gate:
     def _look(self) -> None:
         if self._own is None or self._ending is not None:
             return
-        ending = barrier.heard(self._own, self._texts)
+        ending = barrier.read_verdict(self._own, self._texts)
         if ending is not None:
             self._ending = self._run.later(self._run.poll_seconds, lambda: self._finish(ending))
 
-    def _finish(self, ending: Exit | None) -> None:
+    def _finish(self, ending: BarrierExit | None) -> None:
         end = self._end
         if end is not None and ending is not None:
             self.stop()

@@ -13,11 +13,11 @@ _LONGEST_LINE = 64 * 1024
 _OK = 200
 
 
-class Refused(Exception):
+class StreamRefused(Exception):
     """Another status than 200, or no HTTP at all."""
 
 
-class Held:
+class StreamingResponse:
     """The body of the answer, whatever way the server marks its end."""
 
     def __init__(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter, *, chunked: bool) -> None:
@@ -54,14 +54,14 @@ class Held:
 
 
 @asynccontextmanager
-async def held(url: str) -> AsyncIterator[Held]:
+async def open_stream(url: str) -> AsyncIterator[StreamingResponse]:
     """GET. Raises Refused, OSError, EOFError, ValueError or TimeoutError; closed at once at the end, in any case."""
     place = urlsplit(url)
     reader, writer = await asyncio.open_connection(place.hostname, place.port or 80, limit=_LONGEST_LINE)
     try:
         head = f"GET {place.path} HTTP/1.1\r\nHost: {place.netloc}\r\nConnection: close\r\n\r\n"
         writer.write(head.encode())
-        yield Held(reader, writer, chunked=await _head(reader))
+        yield StreamingResponse(reader, writer, chunked=await _head(reader))
     finally:
         # Not close(), which would wait for what is still to be sent: the process that held it is gone.
         writer.transport.abort()
@@ -74,7 +74,7 @@ async def _head(reader: asyncio.StreamReader) -> bool:
     lines = (await _read(reader.readuntil(b"\r\n\r\n"))).decode("latin-1").lower().splitlines()
     words = lines[0].split()
     if len(words) < 2 or words[1] != str(_OK):
-        raise Refused(lines[0])
+        raise StreamRefused(lines[0])
     return any(line.replace(" ", "") == "transfer-encoding:chunked" for line in lines[1:])
 
 

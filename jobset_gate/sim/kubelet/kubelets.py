@@ -11,18 +11,18 @@ from jobset_gate.kube.client import Client, PatchType
 from jobset_gate.kube.errors import Conflict, NotFound
 from jobset_gate.kube.informer import Informer
 from jobset_gate.kube.resources import CONFIGMAPS, PODS
-from jobset_gate.kube.store import Change
+from jobset_gate.kube.store import ObjectChange
 from jobset_gate.sim import pod_status
 from jobset_gate.sim.kubelet import mounts, pods
-from jobset_gate.sim.kubelet.behaviour import Behaviour, Node, Script, Trouble, Where
-from jobset_gate.sim.kubelet.mounts import ConfigMapWire, Mounts
+from jobset_gate.sim.kubelet.behaviour import Behaviour, FakeNode, FaultScript, PodFault, PodMatch
+from jobset_gate.sim.kubelet.mounts import ConfigMapMounts, ConfigMapWire
 from jobset_gate.sim.kubelet.nodes import NodeObjects
-from jobset_gate.sim.kubelet.pods import KubePod, PodWire
-from jobset_gate.sim.kubelet.run import PodRun
-from jobset_gate.sim.kubelet.streams import Streams
-from jobset_gate.sim.kubelet.writer import Writer
+from jobset_gate.sim.kubelet.pods import KubeletPod, KubeletPodWire
+from jobset_gate.sim.kubelet.run import PodWorker
+from jobset_gate.sim.kubelet.streams import BarrierStreams
+from jobset_gate.sim.kubelet.writer import WriteQueue
 from jobset_gate.sim.objects import Clock, Key
-from jobset_gate.sim.scheduler import Elsewhere, Scheduler
+from jobset_gate.sim.scheduler import ExternalScheduler, Scheduler
 
 PARALLEL_WRITES = 64
 HOST_IP = "192.0.2.1"
@@ -39,7 +39,7 @@ class Kubelets:
         self,
         client: Client,
         clock: Clock,
-        nodes: Sequence[Node],
+        nodes: Sequence[FakeNode],
         behaviour: Behaviour | None = None,
         *,
         namespace: str | None = None,
@@ -49,21 +49,26 @@ class Kubelets:
         seed: int = 0,
     ) -> None:
         self.nodes = {node.name: node for node in nodes}
-        self.script = Script(behaviour or Behaviour())
-        self.mounts = Mounts(lambda: self.behaviour.configmap_sync)
+        self.script = FaultScript(behaviour or Behaviour())
+        self.mounts = ConfigMapMounts(lambda: self.behaviour.configmap_sync)
         self.rng = random.Random(seed)
-        self.streams = Streams(self.script, seed)
+        self.streams = BarrierStreams(self.script, seed)
         self._client = client
         self._clock = clock
-        self._writer = Writer(PARALLEL_WRITES)
+        self._writer = WriteQueue(PARALLEL_WRITES)
         self._objects = NodeObjects(client, clock, heartbeat=heartbeat)
-        self._joined: dict[str, Node] = {}
-        self._scheduler = self._own_scheduler(autoscaler=autoscaler) if schedule else Elsewhere()
-        self._runs: dict[str, PodRun] = {}
+        self._joined: dict[str, FakeNode] = {}
+        self._scheduler = self._own_scheduler(autoscaler=autoscaler) if schedule else ExternalScheduler()
+        self._runs: dict[str, PodWorker] = {}
         self._unreported: set[str] = set()
         self._ready = asyncio.Event()
         self._pods = Informer(
-            client, PODS, wire=PodWire, convert=pods.seen, handler=self._pod_changed, namespace=namespace
+            client,
+            PODS,
+            wire=KubeletPodWire,
+            convert=pods.decode_kubelet_pod,
+            handler=self._pod_changed,
+            namespace=namespace,
         )
         self._config_maps = Informer(
             client,
@@ -91,39 +96,39 @@ class Kubelets:
         """For what begins from now on."""
         self.script.behaviour = value
 
-    def trouble(self, trouble: Trouble) -> Trouble:
+    def inject_fault(self, trouble: PodFault) -> PodFault:
         """In force from now on, for what has not happened yet."""
-        self.script.troubles.append(trouble)
+        self.script.faults.append(trouble)
         self.streams.check()
         return trouble
 
-    def lift(self, trouble: Trouble) -> None:
+    def clear_fault(self, trouble: PodFault) -> None:
         """It ends: pods that it held up are tried again."""
-        self.script.troubles.remove(trouble)
+        self.script.faults.remove(trouble)
         self._scheduler.rescan()
         for run in self._runs.values():
             run.retry()
 
-    def restart_barrier(self, where: Where) -> list[Key]:
+    def restart_barrier(self, where: PodMatch) -> list[Key]:
         """Kill the running barrier containers of those pods; the kubelet restarts them."""
         return self.restart(where, names.BARRIER_CONTAINER)
 
-    def restart(self, where: Where, container: str) -> list[Key]:
+    def restart(self, where: PodMatch, container: str) -> list[Key]:
         """Kill a running container of those pods; what follows is up to their restart policy."""
         return [run.pod.key for run in self._matching(where) if run.restart(container)]
 
-    def finish(self, where: Where, container: str = "main") -> list[Key]:
+    def finish(self, where: PodMatch, container: str = "main") -> list[Key]:
         """That container of those pods is done with its work: exit code 0."""
         return [run.pod.key for run in self._matching(where) if run.restart(container, code=0)]
 
-    def reboot(self, where: Where) -> list[Key]:
+    def reboot(self, where: PodMatch) -> list[Key]:
         """Those pods lose their sandbox and run all their init containers again."""
         found = self._matching(where)
         for run in found:
             run.reboot()
         return [run.pod.key for run in found]
 
-    async def add_node(self, node: Node) -> None:
+    async def add_node(self, node: FakeNode) -> None:
         """One more node, that joins at once."""
         self.nodes[node.name] = node
         await self._join(node)
@@ -133,7 +138,7 @@ class Kubelets:
         node = self.nodes.pop(name)
         self._joined.pop(node.name, None)
         self._scheduler.leave(node.name)
-        lost = self._matching(Where(node=node.name))
+        lost = self._matching(PodMatch(node=node.name))
         for run in lost:
             run.drop()
             del self._runs[run.pod.uid]
@@ -141,7 +146,7 @@ class Kubelets:
         await asyncio.gather(*(self._delete(run.pod) for run in lost))
         return [run.pod.key for run in lost]
 
-    async def evict(self, where: Where) -> list[Key]:
+    async def evict(self, where: PodMatch) -> list[Key]:
         """Those pods are evicted through the API."""
         found = [run.pod for run in self._matching(where)]
         body = {"apiVersion": "policy/v1", "kind": "Eviction"}
@@ -155,9 +160,9 @@ class Kubelets:
         )
         return [pod.key for pod in found]
 
-    def pods(self, where: Where | None = None) -> list[KubePod]:
+    def pods(self, where: PodMatch | None = None) -> list[KubeletPod]:
         """The pods that run on the nodes now."""
-        return [run.pod for run in self._matching(where or Where())]
+        return [run.pod for run in self._matching(where or PodMatch())]
 
     # --- Running ----------------------------------------------------------------------------------------------------
 
@@ -189,19 +194,19 @@ class Kubelets:
         """Take the Node objects away."""
         await self._objects.leave_all()
 
-    async def _join_late(self, node: Node) -> None:
+    async def _join_late(self, node: FakeNode) -> None:
         await asyncio.sleep(node.ready_at)
         if node.name in self.nodes:
             await self._join(node)
 
-    async def _join(self, node: Node) -> None:
+    async def _join(self, node: FakeNode) -> None:
         await self._objects.join(node)
         self._joined[node.name] = node
         self._scheduler.join(node)
 
     # --- What the API server tells ----------------------------------------------------------------------------------
 
-    def _pod_changed(self, change: Change[KubePod]) -> None:
+    def _pod_changed(self, change: ObjectChange[KubeletPod]) -> None:
         old, new = change.old, change.new
         if old is not None and (new is None or new.uid != old.uid):
             run = self._runs.pop(old.uid, None)
@@ -215,7 +220,7 @@ class Kubelets:
         if node is not None:
             self._on_node(new, node)
 
-    def _on_node(self, pod: KubePod, node: Node) -> None:
+    def _on_node(self, pod: KubeletPod, node: FakeNode) -> None:
         run = self._runs.get(pod.uid)
         if run is not None:
             run.update(pod)
@@ -224,7 +229,7 @@ class Kubelets:
             if pod.deleting:
                 self._writer.put(pod.uid, lambda: self._delete(pod))
             return
-        run = self._runs[pod.uid] = PodRun(self, pod, node)
+        run = self._runs[pod.uid] = PodWorker(self, pod, node)
         if pod.deleting:
             run.update(pod)
             return
@@ -232,10 +237,10 @@ class Kubelets:
 
     # --- What the runs need -----------------------------------------------------------------------------------------
 
-    def now(self, node: Node) -> float:
+    def now(self, node: FakeNode) -> float:
         return self._clock() + node.clock_skew
 
-    def write(self, run: PodRun) -> None:
+    def write(self, run: PodWorker) -> None:
         delay, uid = self.behaviour.status_delay, run.pod.uid
         if not delay:
             self._report(run)
@@ -243,11 +248,11 @@ class Kubelets:
             self._unreported.add(uid)
             asyncio.get_running_loop().call_later(delay, self._report, run)
 
-    def _report(self, run: PodRun) -> None:
+    def _report(self, run: PodWorker) -> None:
         self._unreported.discard(run.pod.uid)
         self._writer.put(run.pod.uid, lambda: self._write(run))
 
-    async def _write(self, run: PodRun) -> None:
+    async def _write(self, run: PodWorker) -> None:
         if run.gone:
             return
         status = pod_status.render(run.book, self.now(run.node), host_ip=HOST_IP)
@@ -258,11 +263,11 @@ class Kubelets:
         if killed:
             await self._delete(run.pod)
 
-    async def _delete(self, pod: KubePod) -> None:
+    async def _delete(self, pod: KubeletPod) -> None:
         try:
             await self._client.delete(PODS, pod.key[1], pod.key[0], uid=pod.uid, grace_seconds=0)
         except (NotFound, Conflict):
             return
 
-    def _matching(self, where: Where) -> list[PodRun]:
+    def _matching(self, where: PodMatch) -> list[PodWorker]:
         return [run for run in self._runs.values() if where.matches(run.pod)]

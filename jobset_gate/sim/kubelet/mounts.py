@@ -9,7 +9,7 @@ from collections.abc import Callable
 import msgspec
 
 from jobset_gate import names
-from jobset_gate.kube.store import Change
+from jobset_gate.kube.store import ObjectChange
 from jobset_gate.sim.objects import Key
 
 
@@ -36,7 +36,7 @@ def verdict_of(config_map: ConfigMapWire) -> str:
     return config_map.data.verdict if config_map.data else ""
 
 
-class Mounts:
+class ConfigMapMounts:
     """`current` is what the kubelets' watch has told; `on_sync` callbacks run when mounted volumes catch up with it."""
 
     def __init__(self, sync_seconds: Callable[[], float]) -> None:
@@ -58,7 +58,7 @@ class Mounts:
             if not self._mounted[key]:
                 del self._mounted[key]
 
-    def changed(self, change: Change[str]) -> None:
+    def changed(self, change: ObjectChange[str]) -> None:
         """A watch event. One timer per change, however many pods mount it."""
         if change.old == change.new:
             return

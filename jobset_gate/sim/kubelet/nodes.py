@@ -8,7 +8,7 @@ from datetime import UTC, datetime
 from jobset_gate.kube.client import Client, PatchType
 from jobset_gate.kube.errors import AlreadyExists, NotFound
 from jobset_gate.kube.resources import LEASES, NODES
-from jobset_gate.sim.kubelet.behaviour import Node
+from jobset_gate.sim.kubelet.behaviour import FakeNode
 from jobset_gate.sim.objects import Clock, Json, stamp
 
 HEARTBEAT_SECONDS = 10.0
@@ -23,9 +23,9 @@ class NodeObjects:
         self._client = client
         self._clock = clock
         self._heartbeat = heartbeat
-        self._alive: dict[str, Node] = {}
+        self._alive: dict[str, FakeNode] = {}
 
-    async def join(self, node: Node) -> None:
+    async def join(self, node: FakeNode) -> None:
         body = self._node(node)
         try:
             await self._client.create(NODES, body)
@@ -54,7 +54,7 @@ class NodeObjects:
             for node in list(self._alive.values()):
                 await self._renew(node)
 
-    async def _renew(self, node: Node) -> None:
+    async def _renew(self, node: FakeNode) -> None:
         now = datetime.fromtimestamp(self._clock(), UTC).isoformat(timespec="microseconds").replace("+00:00", "Z")
         lease: Json = {
             "metadata": {"name": node.name, "namespace": LEASE_NAMESPACE},
@@ -65,7 +65,7 @@ class NodeObjects:
         except NotFound:
             await self._client.create(LEASES, lease)
 
-    def _node(self, node: Node) -> Json:
+    def _node(self, node: FakeNode) -> Json:
         now = stamp(self._clock() + node.clock_skew)
         room = node.room
         taints = [{"key": key, "value": value, "effect": effect} for key, value, effect in node.taints]

@@ -37,7 +37,7 @@ class _ValueFrom(msgspec.Struct, rename="camel"):
     field_ref: _FieldRef | None = None
 
 
-class EnvVar(msgspec.Struct, rename="camel"):
+class ContainerEnv(msgspec.Struct, rename="camel"):
     """A variable with a value or a reference to a field of the pod."""
 
     name: str
@@ -45,13 +45,13 @@ class EnvVar(msgspec.Struct, rename="camel"):
     value_from: _ValueFrom | None = None
 
 
-class Container(msgspec.Struct, rename="camel"):
+class ContainerSpec(msgspec.Struct, rename="camel"):
     """A container of the spec; `restart_policy` Always makes an init container a sidecar."""
 
     name: str
     image: str = ""
     restart_policy: str | None = None
-    env: list[EnvVar] | None = None
+    env: list[ContainerEnv] | None = None
     resources: Json | None = None
 
     @property
@@ -84,8 +84,8 @@ class _Spec(msgspec.Struct, rename="camel"):
     restart_policy: str = ALWAYS
     node_selector: dict[str, str] | None = None
     scheduling_gates: list[_Named] | None = None
-    init_containers: list[Container] | None = None
-    containers: list[Container] = msgspec.field(default_factory=list)
+    init_containers: list[ContainerSpec] | None = None
+    containers: list[ContainerSpec] = msgspec.field(default_factory=list)
     volumes: list[_Volume] | None = None
     affinity: Json | None = None
     tolerations: list[Json] | None = None
@@ -98,7 +98,7 @@ class _Status(msgspec.Struct):
     conditions: list[Json] | None = None
 
 
-class PodWire(msgspec.Struct):
+class KubeletPodWire(msgspec.Struct):
     """A pod as it comes from the API server."""
 
     metadata: _Meta
@@ -109,11 +109,11 @@ class PodWire(msgspec.Struct):
 class Placement(msgspec.Struct, frozen=True):
     """What a scheduler has to know of a pod; the same object for all pods that are alike."""
 
-    selection: selection.Selection
+    selection: selection.NodeSelection
     requests: requests.Amounts
 
 
-class KubePod(msgspec.Struct, frozen=True, dict=True):
+class KubeletPod(msgspec.Struct, frozen=True, dict=True):
     """One version of a pod. Slots come from the labels that JobSet and Job put on it, -1 where there is none."""
 
     key: Key
@@ -130,8 +130,8 @@ class KubePod(msgspec.Struct, frozen=True, dict=True):
     ours: bool
     """Meant for the scheduler that is played here."""
     gated: bool
-    init: list[Container]
-    mains: list[Container]
+    init: list[ContainerSpec]
+    mains: list[ContainerSpec]
     config_map: Key | None
     """The ConfigMap in the barrier's volume."""
     conditions: list[Json]
@@ -146,21 +146,21 @@ class KubePod(msgspec.Struct, frozen=True, dict=True):
 
     @cached_property
     def job_index(self) -> int:
-        return verdicts.number(self.labels.get(names.JS_JOB_INDEX), -1)
+        return verdicts.parse_number(self.labels.get(names.JS_JOB_INDEX), -1)
 
     @cached_property
     def index(self) -> int:
-        return verdicts.number(self.annotations.get(names.JOB_COMPLETION_INDEX), -1)
+        return verdicts.parse_number(self.annotations.get(names.JOB_COMPLETION_INDEX), -1)
 
     @cached_property
     def attempt(self) -> int:
-        return verdicts.number(self.labels.get(names.JS_RESTART_ATTEMPT), -1)
+        return verdicts.parse_number(self.labels.get(names.JS_RESTART_ATTEMPT), -1)
 
-    def env(self, container: Container) -> dict[str, str]:
+    def env(self, container: ContainerSpec) -> dict[str, str]:
         """The container's environment as it is when it starts now."""
         return {item.name: self._value(item) for item in container.env or ()}
 
-    def _value(self, item: EnvVar) -> str:
+    def _value(self, item: ContainerEnv) -> str:
         if item.value_from is None or item.value_from.field_ref is None:
             return item.value or ""
         path = item.value_from.field_ref.field_path
@@ -171,11 +171,11 @@ class KubePod(msgspec.Struct, frozen=True, dict=True):
         return {**simple, "spec.nodeName": self.node}.get(path, "")
 
 
-def seen(pod: PodWire) -> KubePod:
+def decode_kubelet_pod(pod: KubeletPodWire) -> KubeletPod:
     """An informer's conversion."""
     meta, spec = pod.metadata, pod.spec
     namespace = intern(meta.namespace)
-    return KubePod(
+    return KubeletPod(
         key=(namespace, meta.name),
         uid=meta.uid,
         node=intern(spec.node_name),
@@ -214,7 +214,7 @@ def _placement(spec: _Spec) -> Placement:
 @lru_cache(maxsize=4096)
 def _read(said: bytes) -> Placement:
     spec = msgspec.json.decode(said)
-    return Placement(selection=selection.of_pod(spec), requests=requests.of_pod(spec))
+    return Placement(selection=selection.pod_node_selection(spec), requests=requests.pod_requests(spec))
 
 
 def _interned(marks: dict[str, str]) -> dict[str, str]:

@@ -8,13 +8,13 @@ from collections.abc import Callable, Iterator
 from typing import Protocol
 
 from jobset_gate import names
-from jobset_gate.sim.barrier import Exit
-from jobset_gate.sim.kubelet.behaviour import Behaviour, Node, Script
-from jobset_gate.sim.kubelet.gate import Gate
-from jobset_gate.sim.kubelet.mounts import Mounts
-from jobset_gate.sim.kubelet.pods import Container, KubePod
-from jobset_gate.sim.kubelet.streams import Streams
-from jobset_gate.sim.pod_status import ContainerBook, PodBook, Running, State, Terminated, Waiting
+from jobset_gate.sim.barrier import BarrierExit
+from jobset_gate.sim.kubelet.behaviour import Behaviour, FakeNode, FaultScript
+from jobset_gate.sim.kubelet.gate import BarrierContainer
+from jobset_gate.sim.kubelet.mounts import ConfigMapMounts
+from jobset_gate.sim.kubelet.pods import ContainerSpec, KubeletPod
+from jobset_gate.sim.kubelet.streams import BarrierStreams
+from jobset_gate.sim.pod_status import ContainerRecord, PodRecord, RunningState, State, TerminatedState, WaitingState
 
 FIRST_PULL_ERROR_SECONDS = 1.0  # from ErrImagePull to ImagePullBackOff
 _NOT_YET = ("PodInitializing", "ContainerCreating")  # of containers whose turn has not come
@@ -22,34 +22,34 @@ KILLED = 137
 STOPPED = 143
 
 
-class Host(Protocol):
+class PodWorkerHost(Protocol):
     """What a run needs of the kubelets."""
 
-    script: Script
-    mounts: Mounts
-    streams: Streams
+    script: FaultScript
+    mounts: ConfigMapMounts
+    streams: BarrierStreams
     rng: random.Random
 
-    def now(self, node: Node) -> float: ...
-    def write(self, run: PodRun) -> None:
+    def now(self, node: FakeNode) -> float: ...
+    def write(self, run: PodWorker) -> None:
         """Its status has changed."""
 
 
-class PodRun:
+class PodWorker:
     """Everything here is synchronous; `host.write` is called after each change that a kubelet would report."""
 
-    def __init__(self, host: Host, pod: KubePod, node: Node) -> None:
+    def __init__(self, host: PodWorkerHost, pod: KubeletPod, node: FakeNode) -> None:
         self.pod = pod
         self.node = node
-        fresh = Waiting(_initial(pod))
-        self.book = PodBook(pod.uid, pod.restart_policy, _books(pod.init, fresh), _books(pod.mains, fresh))
+        fresh = WaitingState(_initial(pod))
+        self.book = PodRecord(pod.uid, pod.restart_policy, _books(pod.init, fresh), _books(pod.mains, fresh))
         self.leaving = False
         self.gone = False
         self._host = host
         self._timers: set[asyncio.TimerHandle] = set()
         self._pulling: set[str] = set()
         self._specs = {container.name: container for container in [*pod.init, *pod.mains]}
-        self._gate: Gate | None = None
+        self._gate: BarrierContainer | None = None
 
     # --- What it is told --------------------------------------------------------------------------------------------
 
@@ -63,7 +63,7 @@ class PodRun:
             return
         self._prepare()
 
-    def update(self, pod: KubePod) -> None:
+    def update(self, pod: KubeletPod) -> None:
         """A newer version of the pod. Changed labels or annotations refresh its volumes, ConfigMap included."""
         old, self.pod = self.pod, pod
         if pod.deleting and not self.leaving:
@@ -82,7 +82,7 @@ class PodRun:
         book = self._book(container)
         if book is None or not book.running:
             return False
-        self._ended(book, Exit(code))
+        self._ended(book, BarrierExit(code))
         return True
 
     def reboot(self) -> None:
@@ -92,10 +92,10 @@ class PodRun:
             self._left()  # a pod that is being deleted gets no other
             return
         for book in self._books():
-            if not isinstance(book.state, Waiting):
-                book.last = self._terminated(book, Exit(KILLED)) if book.running else book.last
+            if not isinstance(book.state, WaitingState):
+                book.last = self._terminated(book, BarrierExit(KILLED)) if book.running else book.last
                 book.restarts += 1
-                book.state = Waiting("PodInitializing")
+                book.state = WaitingState("PodInitializing")
         self._write()
         self._prepare()
 
@@ -103,7 +103,7 @@ class PodRun:
         """Trouble was lifted: pull again what could not be pulled."""
         for name in list(self._pulling):
             book = self._book(name)
-            stuck = book is not None and isinstance(book.state, Waiting) and book.state.reason not in _NOT_YET
+            stuck = book is not None and isinstance(book.state, WaitingState) and book.state.reason not in _NOT_YET
             if stuck and book is not None and not self._host.script.cannot_pull(self.pod, name):
                 self._pull(book)
 
@@ -117,7 +117,7 @@ class PodRun:
     def _prepare(self) -> None:
         """Volumes are mounted first, then the sandbox is made; only then do containers start."""
         self._host.mounts.mount(self.pod.config_map, self.pod.uid, self.refresh)
-        self._gate = Gate(self, self._host.mounts)
+        self._gate = BarrierContainer(self, self._host.mounts)
         spread = self._host.rng.uniform(0, self._behaviour.spread) if self._behaviour.spread else 0.0
         self.later(self._behaviour.sandbox_seconds + spread, self._sandbox)
 
@@ -135,28 +135,28 @@ class PodRun:
         for book in self.book.mains:
             self._begin(book)
 
-    def _begin(self, book: ContainerBook) -> None:
-        fresh = isinstance(book.state, Waiting) and book.state.reason in _NOT_YET
+    def _begin(self, book: ContainerRecord) -> None:
+        fresh = isinstance(book.state, WaitingState) and book.state.reason in _NOT_YET
         if fresh and book.name not in self._pulling:
             self._pull(book)
 
-    def _pull(self, book: ContainerBook) -> None:
+    def _pull(self, book: ContainerRecord) -> None:
         self._pulling.add(book.name)
         if self._host.script.cannot_pull(self.pod, book.name):
-            failed = Waiting("ErrImagePull", f'failed to pull image "{book.image}": not found')
+            failed = WaitingState("ErrImagePull", f'failed to pull image "{book.image}": not found')
             self._become(book, failed)
-            backing_off = Waiting("ImagePullBackOff", f'Back-off pulling image "{book.image}"')
+            backing_off = WaitingState("ImagePullBackOff", f'Back-off pulling image "{book.image}"')
             self.later(FIRST_PULL_ERROR_SECONDS, lambda: self._back_off(book, backing_off))
             return
         self.later(self._behaviour.pull_seconds, lambda: self._run(book))
 
-    def _back_off(self, book: ContainerBook, state: Waiting) -> None:
-        if book.name in self._pulling and isinstance(book.state, Waiting):
+    def _back_off(self, book: ContainerRecord, state: WaitingState) -> None:
+        if book.name in self._pulling and isinstance(book.state, WaitingState):
             self._become(book, state)
 
-    def _run(self, book: ContainerBook) -> None:
+    def _run(self, book: ContainerRecord) -> None:
         self._pulling.discard(book.name)
-        self._become(book, Running(self._now()))
+        self._become(book, RunningState(self._now()))
         if book.name == names.BARRIER_CONTAINER and book in self.book.init and self._gate is not None:
             self._gate.start(self._specs[book.name], lambda ending: self._ended(book, ending))
         elif book.sidecar:
@@ -169,18 +169,18 @@ class PodRun:
             if seconds is not None:
                 self._end_after(book, seconds, code)
 
-    def _end_after(self, book: ContainerBook, seconds: float, code: int) -> None:
+    def _end_after(self, book: ContainerRecord, seconds: float, code: int) -> None:
         attempt = book.restarts
 
         def end() -> None:
             if book.running and book.restarts == attempt:
-                self._ended(book, Exit(code))
+                self._ended(book, BarrierExit(code))
 
         self.later(seconds, end)
 
     # --- Ending -----------------------------------------------------------------------------------------------------
 
-    def _ended(self, book: ContainerBook, ending: Exit) -> None:
+    def _ended(self, book: ContainerRecord, ending: BarrierExit) -> None:
         if book.name == names.BARRIER_CONTAINER and self._gate is not None:
             self._gate.stop()
         self._become(book, self._terminated(book, ending))
@@ -199,9 +199,9 @@ class PodRun:
         elif self.book.phase in ("Succeeded", "Failed"):
             self._over()
 
-    def _restart_later(self, book: ContainerBook) -> None:
+    def _restart_later(self, book: ContainerRecord) -> None:
         """At once the first time, then with a growing pause."""
-        assert isinstance(book.state, Terminated)  # noqa: S101  # just ended
+        assert isinstance(book.state, TerminatedState)  # noqa: S101  # just ended
         ended = book.state
         pause = 0.0
         if book.restarts:
@@ -209,7 +209,7 @@ class PodRun:
             pause = min(longest, self._behaviour.crash_backoff * 2 ** (book.restarts - 1))
             text = f"back-off {pause:.0f}s restarting failed container={book.name} pod={self.pod.key[1]}"
             book.last = ended
-            self._become(book, Waiting("CrashLoopBackOff", text))
+            self._become(book, WaitingState("CrashLoopBackOff", text))
 
         def again() -> None:
             book.last = ended
@@ -223,7 +223,7 @@ class PodRun:
         self._cancel()
         for book in self.book.init:
             if book.running:
-                book.state = self._terminated(book, Exit(0))
+                book.state = self._terminated(book, BarrierExit(0))
         self._write()
 
     def _leave(self) -> None:
@@ -236,10 +236,10 @@ class PodRun:
     def _left(self) -> None:
         for book in self._books():
             if book.running:
-                book.state = self._terminated(book, Exit(STOPPED))
-            elif isinstance(book.state, Waiting):
+                book.state = self._terminated(book, BarrierExit(STOPPED))
+            elif isinstance(book.state, WaitingState):
                 now = self._now()
-                book.state = Terminated(KILLED, now, now, "never started", "ContainerStatusUnknown")
+                book.state = TerminatedState(KILLED, now, now, "never started", "ContainerStatusUnknown")
         self.book.killed = True
         self._write()
 
@@ -257,7 +257,7 @@ class PodRun:
         return handle
 
     @property
-    def streams(self) -> Streams:
+    def streams(self) -> BarrierStreams:
         return self._host.streams
 
     @property
@@ -268,14 +268,14 @@ class PodRun:
     def _behaviour(self) -> Behaviour:
         return self._host.script.behaviour
 
-    def _become(self, book: ContainerBook, state: State) -> None:
+    def _become(self, book: ContainerRecord, state: State) -> None:
         book.state = state
         self._write()
 
-    def _terminated(self, book: ContainerBook, ending: Exit) -> Terminated:
+    def _terminated(self, book: ContainerRecord, ending: BarrierExit) -> TerminatedState:
         now = self._now()
-        started = book.state.at if isinstance(book.state, Running) else now
-        return Terminated(ending.code, started, now, ending.message)
+        started = book.state.at if isinstance(book.state, RunningState) else now
+        return TerminatedState(ending.code, started, now, ending.message)
 
     def _write(self) -> None:
         self._host.write(self)
@@ -283,10 +283,10 @@ class PodRun:
     def _now(self) -> float:
         return self._host.now(self.node)
 
-    def _book(self, name: str) -> ContainerBook | None:
+    def _book(self, name: str) -> ContainerRecord | None:
         return next((book for book in self._books() if book.name == name), None)
 
-    def _books(self) -> Iterator[ContainerBook]:
+    def _books(self) -> Iterator[ContainerRecord]:
         yield from self.book.init
         yield from self.book.mains
 
@@ -300,9 +300,9 @@ class PodRun:
         self._host.mounts.unmount(self.pod.config_map, self.pod.uid)
 
 
-def _initial(pod: KubePod) -> str:
+def _initial(pod: KubeletPod) -> str:
     return "PodInitializing" if pod.init else "ContainerCreating"
 
 
-def _books(containers: list[Container], state: State) -> list[ContainerBook]:
-    return [ContainerBook(item.name, item.image, state, sidecar=item.sidecar) for item in containers]
+def _books(containers: list[ContainerSpec], state: State) -> list[ContainerRecord]:
+    return [ContainerRecord(item.name, item.image, state, sidecar=item.sidecar) for item in containers]

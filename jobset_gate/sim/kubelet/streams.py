@@ -14,27 +14,27 @@ from collections.abc import Callable
 from jobset_gate import names
 from jobset_gate.kube.backoff import Backoff
 from jobset_gate.sim import barrier
-from jobset_gate.sim.barrier import Exit, Own
-from jobset_gate.sim.kubelet.behaviour import Script
-from jobset_gate.sim.kubelet.held import Held, Refused, held
-from jobset_gate.sim.kubelet.pods import KubePod
+from jobset_gate.sim.barrier import BarrierExit, BarrierIdentity
+from jobset_gate.sim.kubelet.behaviour import FaultScript
+from jobset_gate.sim.kubelet.held import StreamingResponse, StreamRefused, open_stream
+from jobset_gate.sim.kubelet.pods import KubeletPod
 
-Pod = Callable[[], KubePod]
+Pod = Callable[[], KubeletPod]
 """The pod as it is now."""
-Hear = Callable[[Exit], None]
+Hear = Callable[[BarrierExit], None]
 
 FILES_FOR_OTHERS = 1000
 
 
-class Stream:
+class BarrierStream:
     """One barrier's request, made again and again until its answer binds the barrier; `hear` is told then."""
 
-    def __init__(self, script: Script, rng: random.Random, pod: Pod, env: dict[str, str], hear: Hear) -> None:
+    def __init__(self, script: FaultScript, rng: random.Random, pod: Pod, env: dict[str, str], hear: Hear) -> None:
         self._script, self._rng, self._pod, self._hear = script, rng, pod, hear
-        self._own = own = Own.from_env(env)
+        self._own = own = BarrierIdentity.from_env(env)
         gang, uid = env.get(names.ENV_STREAM, ""), env.get(names.ENV_POD, "")
         self._url = f"{gang}/{own.uid}/{own.attempt}/{own.floor}/{uid}" if gang and own.uid else ""
-        self._held: Held | None = None
+        self._held: StreamingResponse | None = None
         self.task: asyncio.Task[None] | None = None
 
     @property
@@ -64,15 +64,15 @@ class Stream:
             try:
                 if not self._script.firewalled(self._pod()):
                     ending = await self._ask(backoff)
-            except (OSError, EOFError, ValueError, asyncio.LimitOverrunError, Refused):
+            except (OSError, EOFError, ValueError, asyncio.LimitOverrunError, StreamRefused):
                 pass  # whatever is wrong out there, the files go on and so do we
             if ending is not None:
                 self._hear(ending)
                 return
             await asyncio.sleep(backoff.next())
 
-    async def _ask(self, backoff: Backoff) -> Exit | None:
-        async with held(self._url) as body:
+    async def _ask(self, backoff: Backoff) -> BarrierExit | None:
+        async with open_stream(self._url) as body:
             self._held = body
             try:
                 backoff.reset()
@@ -83,31 +83,31 @@ class Stream:
                     return None  # torn
                 if not line.startswith("release "):  # a timeout's message is what follows
                     line += await body.rest(barrier.LONGEST_MESSAGE)
-                return barrier.heard(self._own, [line])
+                return barrier.read_verdict(self._own, [line])
             finally:
                 self._held = None
 
 
-class Streams:
+class BarrierStreams:
     """All of them.
 
     A process may have only so many files open, and the server's ends may be among them: when there is no room, a
     barrier does without, as one behind a firewall does.
     """
 
-    def __init__(self, script: Script, seed: int) -> None:
+    def __init__(self, script: FaultScript, seed: int) -> None:
         # A chance of their own: how often a stream is asked for depends on sockets, and the rest shall be repeatable.
         self._script, self._rng = script, random.Random(seed)
-        self._streams: set[Stream] = set()
+        self._streams: set[BarrierStream] = set()
         self._room = max(0, resource.getrlimit(resource.RLIMIT_NOFILE)[0] - FILES_FOR_OTHERS) // 2
 
     def __len__(self) -> int:
         """Barriers that hold a request or try to."""
         return len(self._streams)
 
-    def hold(self, pod: Pod, env: dict[str, str], hear: Hear) -> Stream | None:
+    def hold(self, pod: Pod, env: dict[str, str], hear: Hear) -> BarrierStream | None:
         """A stream for a barrier with this environment; None if it has none."""
-        stream = Stream(self._script, self._rng, pod, env, hear)
+        stream = BarrierStream(self._script, self._rng, pod, env, hear)
         if not stream.wanted or len(self._streams) >= self._room:
             return None
         self._streams.add(stream)

@@ -14,7 +14,7 @@ RETRY_SECONDS = 0.5
 Write = Callable[[], Awaitable[None]]
 
 
-class Writer:
+class WriteQueue:
     """`put(key, write)`: a later write of a key takes the place of one that has not begun.
 
     NotFound and Conflict end a write quietly: the object is gone, or another one has its name. Any other failure of the

@@ -9,15 +9,15 @@ from typing import Any, cast
 
 from prometheus_client import CollectorRegistry
 
-from controllers.groups.heralds import GROUP_HERALDS, GroupHeralds
-from controllers.loop import Loop, LoopMetrics
+from controllers.groups.heralds import STATUS_WORKERS, PodGroupStatusWorker
+from controllers.loop import Controller, ControllerMetrics
 from controllers.queue import WorkQueue
 from jobset_gate import names
 from jobset_gate.groups import crds
-from jobset_gate.groups.model import Key
-from jobset_gate.groups.report import report
-from jobset_gate.groups.seen import GroupSeen
-from jobset_gate.groups.standing import Standing
+from jobset_gate.groups.model import PodGroupKey
+from jobset_gate.groups.report import group_status
+from jobset_gate.groups.seen import GroupSnapshot
+from jobset_gate.groups.standing import GroupReason
 from jobset_gate.kube.client import Client
 from jobset_gate.kube.errors import AlreadyExists, Conflict, Forbidden, Invalid, KubeError, NotFound
 from jobset_gate.kube.resources import CONFIGMAPS, CRDS, EVENTS, POD_GROUPS, Resource
@@ -26,7 +26,7 @@ from tests.jobset_gate.groups.builders import Json
 from tests.jobset_gate.groups.objects import pod_group
 
 
-class Board:
+class StatusApi:
     """The API server, as far as heralds speak to it. `writes` is the log: verb, kind or subresource, and what."""
 
     def __init__(self) -> None:
@@ -58,11 +58,11 @@ class Board:
         found: Json = self.group["metadata"].get("annotations") or {}
         return found
 
-    def told(self) -> list[tuple[str, str]]:
+    def event_list(self) -> list[tuple[str, str]]:
         """(reason, name of the object) of the Events so far."""
         return [(it["reason"], it["involvedObject"]["name"]) for it in self.events]
 
-    def by_another(self, **status: Any) -> None:
+    def write_as_other(self, **status: Any) -> None:
         """Another controller writes the status."""
         _merge(self.group, {"status": status})
         self._changed(self.group)
@@ -116,28 +116,28 @@ class Board:
         found["metadata"]["resourceVersion"] = str(int(found["metadata"]["resourceVersion"]) + 1)
 
 
-class Square:
+class StatusHarness:
     """Heralds, the clock they go by, and the group as its reconciler sees it."""
 
-    def __init__(self, board: Board, clock: VirtualClock) -> None:
+    def __init__(self, board: StatusApi, clock: VirtualClock) -> None:
         self.board, self.clock, self.failures = board, clock, 0
-        queue: WorkQueue[Key] = WorkQueue()
-        self.heralds = GroupHeralds(board.client, queue, clock=clock, failed=self._failed)
-        metrics = LoopMetrics(CollectorRegistry())
-        self.loop = Loop("words", queue, self.heralds.reconcile, metrics, workers=GROUP_HERALDS)
+        queue: WorkQueue[PodGroupKey] = WorkQueue()
+        self.heralds = PodGroupStatusWorker(board.client, queue, clock=clock, failed=self._failed)
+        metrics = ControllerMetrics(CollectorRegistry())
+        self.loop = Controller("words", queue, self.heralds.reconcile, metrics, workers=STATUS_WORKERS)
 
-    def look(self, seen: GroupSeen, why: Standing | None = None) -> None:
+    def report_group(self, seen: GroupSnapshot, why: GroupReason | None = None) -> None:
         """The reconciler has looked at the group."""
-        self.heralds.want(report(seen, self.clock(), why))
+        self.heralds.set_desired(group_status(seen, self.clock(), why))
 
     def _failed(self) -> None:
         self.failures += 1
 
 
 @asynccontextmanager
-async def square(board: Board, clock: VirtualClock) -> AsyncIterator[Square]:
+async def status_harness(board: StatusApi, clock: VirtualClock) -> AsyncIterator[StatusHarness]:
     """At work while the block runs."""
-    made = Square(board, clock)
+    made = StatusHarness(board, clock)
     running = asyncio.create_task(made.loop.run())
     try:
         yield made

@@ -5,10 +5,10 @@ from __future__ import annotations
 from typing import Any
 
 from controllers.groups import watches
-from controllers.groups.index import GroupIndex
+from controllers.groups.index import PodGroupCache
 from jobset_gate import names
-from jobset_gate.groups.model import Group, Key
-from jobset_gate.groups.seen import GroupSeen
+from jobset_gate.groups.model import MergedGroup, PodGroupKey
+from jobset_gate.groups.seen import GroupSnapshot
 from jobset_gate.kube.resources import (
     CONFIGMAPS,
     NODES,
@@ -17,7 +17,7 @@ from jobset_gate.kube.resources import (
     RESOURCEQUOTAS,
     Resource,
 )
-from jobset_gate.kube.store import Change, Store, Version
+from jobset_gate.kube.store import ObjectChange, ObjectVersion, Store
 from jobset_gate.settings import Groups
 from tests.jobset_gate.groups.builders import Json
 from tests.jobset_gate.groups.objects import decoded
@@ -27,16 +27,16 @@ Name = tuple[str, str]
 SELECTED_BY_LABEL = "jobset-gate.dev/gang"
 
 
-class Filled:
+class FilledCache:
     """Objects go in as they are stored; who was woken comes out."""
 
     def __init__(self, settings: Groups | None = None, namespace: str | None = None) -> None:
-        self.woken: list[Key] = []
-        self.changed: list[Key | None] = []
+        self.enqueued: list[PodGroupKey] = []
+        self.changed: list[PodGroupKey | None] = []
         self.settings = settings or Groups()
-        self.index = GroupIndex(self.woken.append, self.changed.append, self.settings)
-        kinds = watches.kinds(self.index, self.settings, namespace)
-        self.feeds = [Feed(kind) for kind in kinds]
+        self.index = PodGroupCache(self.enqueued.append, self.changed.append, self.settings)
+        kinds = watches.watch_sources(self.index, self.settings, namespace)
+        self.feeds = [InformerFeed(kind) for kind in kinds]
 
     def put(self, resource: Resource, *bodies: Json) -> None:
         """The watches tell of objects as they are now."""
@@ -65,32 +65,32 @@ class Filled:
     def quotas(self, *bodies: Json) -> None:
         self.put(RESOURCEQUOTAS, *bodies)
 
-    def seen(self, key: Key) -> GroupSeen:
-        found = self.index.observe(key)
+    def snapshot(self, key: PodGroupKey) -> GroupSnapshot:
+        found = self.index.snapshot(key)
         assert found is not None
         return found
 
-    def group(self, key: Key) -> Group:
-        return self.seen(key).group
+    def group(self, key: PodGroupKey) -> MergedGroup:
+        return self.snapshot(key).group
 
-    def keys(self) -> set[Key]:
+    def keys(self) -> set[PodGroupKey]:
         return set(self.index.keys())
 
-    def told(self) -> tuple[set[Key], set[Key | None]]:
+    def take_calls(self) -> tuple[set[PodGroupKey], set[PodGroupKey | None]]:
         """Whom it woke, and for whose sake opening may turn out otherwise, since the last time."""
-        found = set(self.woken), set(self.changed)
-        self.woken.clear()
+        found = set(self.enqueued), set(self.changed)
+        self.enqueued.clear()
         self.changed.clear()
         return found
 
-    def _of(self, resource: Resource) -> list[Feed]:
+    def _of(self, resource: Resource) -> list[InformerFeed]:
         return [feed for feed in self.feeds if feed.kind.resource == resource]
 
 
-class Feed:
+class InformerFeed:
     """One informer without its network: the objects that its selectors let through, and its cache."""
 
-    def __init__(self, kind: watches.Kept) -> None:
+    def __init__(self, kind: watches.WatchSource) -> None:
         self.kind = kind
         self.store: Store[Any] = Store()
 
@@ -98,7 +98,7 @@ class Feed:
         item = self._decoded(body)
         if not self._selects(body):
             self._tell(self.store.remove(item.metadata))
-        elif self.store.is_news(item.metadata):
+        elif self.store.is_newer(item.metadata):
             self._tell(self.store.put(item.metadata, self.kind.convert(item)))
 
     def remove(self, body: Json) -> None:
@@ -106,19 +106,19 @@ class Feed:
 
     def relist(self, bodies: list[Json], version: str) -> None:
         """All there is, in one step."""
-        listed: dict[Name, tuple[Version, Any]] = {}
-        self.store.list_begins()
+        listed: dict[Name, tuple[ObjectVersion, Any]] = {}
+        self.store.begin_list()
         for body in filter(self._selects, bodies):
             item = self._decoded(body)
             meta = item.metadata
-            listed[meta.namespace, meta.name] = Version(meta.uid, meta.resource_version), self.kind.convert(item)
+            listed[meta.namespace, meta.name] = ObjectVersion(meta.uid, meta.resource_version), self.kind.convert(item)
         for change in self.store.replace(listed, version):
             self.kind.handler(change)
 
     def _decoded(self, body: Json) -> Any:
-        return decoded(body, self.kind.shape)
+        return decoded(body, self.kind.wire_type)
 
-    def _tell(self, change: Change[Any] | None) -> None:
+    def _tell(self, change: ObjectChange[Any] | None) -> None:
         if change is not None:
             self.kind.handler(change)
 

@@ -7,25 +7,25 @@ from collections.abc import Callable
 from typing import Any
 
 from jobset_gate import names
-from jobset_gate.groups.record import Record, parse
+from jobset_gate.groups.record import AdmissionRecord, decode_record
 from jobset_gate.kube.resources import PODS, Resource
-from tests.controllers.groups.small import SmallCluster
+from tests.controllers.groups.small import InMemoryCluster
 from tests.jobset_gate.groups.builders import Json
 
-TURN = 0.5
+STEP_SECONDS = 0.5
 """Seconds between two looks of scheduler and owner."""
 
 
-class Mortal:
+class DyingClient:
     """The API as one process sees it. After its end it hears nothing, and nothing of its reaches the server."""
 
-    def __init__(self, cluster: SmallCluster, last_write: int, *, lands: bool) -> None:
+    def __init__(self, cluster: InMemoryCluster, last_write: int, *, lands: bool) -> None:
         self._cluster, self._last_write, self._lands = cluster, last_write, lands
         self.writes: list[str] = []
         self.dead = asyncio.Event()
         self._never = asyncio.Event()
 
-    def impatient(self) -> Mortal:
+    def impatient(self) -> DyingClient:
         return self
 
     def __getattr__(self, verb: str) -> Callable[..., Any]:
@@ -47,22 +47,22 @@ class Mortal:
         await self._never.wait()
 
 
-class Chronicle:
+class RecordHistory:
     """Every record that ever stood anywhere."""
 
-    def __init__(self, cluster: SmallCluster) -> None:
-        self.records: list[Record] = []
+    def __init__(self, cluster: InMemoryCluster) -> None:
+        self.records: list[AdmissionRecord] = []
         self._put = cluster.put
         cluster.put = self.put  # type: ignore[method-assign]
 
     def put(self, resource: Resource, body: Json) -> Json:
         notes, data = body["metadata"].get("annotations") or {}, body.get("data") or {}
-        text = notes.get(names.GANG_RECORD) or data.get(names.KEY_RECORD)
+        text = notes.get(names.POD_GROUP_RECORD) or data.get(names.KEY_RECORD)
         if text:
-            self.records.append(parse(text))
+            self.records.append(decode_record(text))
         return self._put(resource, body)
 
-    def decisions(self) -> dict[tuple[str, int], set[float]]:
+    def admissions(self) -> dict[tuple[str, int], set[float]]:
         """By gang and generation: when each was decided. Twice would be once too often."""
         found: dict[tuple[str, int], set[float]] = {}
         for one in self.records:
@@ -71,7 +71,7 @@ class Chronicle:
         return found
 
 
-async def schedule(cluster: SmallCluster, room: list[int]) -> None:
+async def bind_ungated(cluster: InMemoryCluster, room: list[int]) -> None:
     """Binds what is let go, as long as there is room for one more; `room` may grow."""
     while True:
         taken = sum(bool(it["spec"].get("nodeName")) for it in cluster.all(PODS))
@@ -79,14 +79,14 @@ async def schedule(cluster: SmallCluster, room: list[int]) -> None:
             if not one["spec"]["schedulingGates"] and not one["spec"].get("nodeName") and taken < room[0]:
                 cluster.bind(one["metadata"]["name"])
                 taken += 1
-        await asyncio.sleep(TURN)
+        await asyncio.sleep(STEP_SECONDS)
 
 
-async def own(cluster: SmallCluster, makes: dict[str, Callable[[str], None]]) -> None:
+async def recreate_pods(cluster: InMemoryCluster, makes: dict[str, Callable[[str], None]]) -> None:
     """Makes each of these pods anew when it is gone."""
     while True:
         there = {it["metadata"]["name"] for it in cluster.all(PODS)}
         for name, make in makes.items():
             if name not in there:
                 make(name)
-        await asyncio.sleep(TURN)
+        await asyncio.sleep(STEP_SECONDS)

@@ -13,105 +13,110 @@ from typing import Any
 from prometheus_client import CollectorRegistry
 
 from controllers.groups import watches
-from controllers.groups.part import Groups, Surroundings
-from controllers.loop import LoopMetrics
-from controllers.plumbing import Plumbing
+from controllers.groups.part import PodGroupControllers, PodGroupDependencies
+from controllers.loop import ControllerMetrics
+from controllers.plumbing import RuntimeMetrics
 from jobset_gate import names
-from jobset_gate.groups.model import Key
-from jobset_gate.groups.record import Record, parse
+from jobset_gate.groups.model import PodGroupKey
+from jobset_gate.groups.record import AdmissionRecord, decode_record
 from jobset_gate.kube.resources import NODES, POD_GROUPS, PODS, Resource
-from jobset_gate.kube.store import Change
+from jobset_gate.kube.store import ObjectChange
 from jobset_gate.settings import Groups as Settings
-from tests.controllers.groups.small_api import SmallApi, chosen, merged, typed
+from tests.controllers.groups.small_api import InMemoryApi, decoded_as, matches_selector, merge_patched
 from tests.jobset_gate.groups.builders import Json
 from tests.jobset_gate.groups.objects import key, node, pod, pod_group
-from tests.jobset_gate.groups.seeing import stamp
+from tests.jobset_gate.groups.seeing import timestamp
 
 PLUGINS = POD_GROUPS[names.PLUGINS_GROUP]
 ENDED = ("Succeeded", "Failed")
 
 
-class SmallCluster(SmallApi):
+class InMemoryCluster(InMemoryApi):
     """What tests do to it."""
 
-    def change(self, resource: Resource, name: str, body: Json, namespace: str = "team") -> None:
+    def patch_object(self, resource: Resource, name: str, body: Json, namespace: str = "team") -> None:
         """Somebody else patches it."""
-        self.put(resource, merged(self.there(resource, namespace, name), body, strategic=False))
+        self.put(resource, merge_patched(self.stored(resource, namespace, name), body, strategic=False))
 
     def pod(self, name: str) -> Json:
-        return self.there(PODS, "team", name)
+        return self.stored(PODS, "team", name)
 
     def bind(self, *pods: str, to: str = "n") -> None:
         """The scheduler does."""
         for name in pods:
             assert not self.pod(name)["spec"]["schedulingGates"], f"{name} is held"
-            self.change(PODS, name, {"spec": {"nodeName": to}, "status": {"phase": "Running"}})
+            self.patch_object(PODS, name, {"spec": {"nodeName": to}, "status": {"phase": "Running"}})
 
-    def gather(self, group: str, *pods: str, minimum: int | None = None, of: Key | None = None, **more: Any) -> None:
+    def create_group(
+        self, group: str, *pods: str, minimum: int | None = None, of: PodGroupKey | None = None, **more: Any
+    ) -> None:
         """Pods of a group, and its PodGroup unless it is there already."""
         if minimum is not None:
             spec = {"minMember": minimum, **more.pop("terms", {})}
             self.put(PLUGINS, pod_group(group, uid=f"uid-{group}-{next(self._numbers)}", spec=spec))
         for name in pods:
             body = pod(name, of=of or key(group), **more)
-            body["metadata"] |= {"creationTimestamp": stamp(self.clock()), "uid": f"uid-{name}-{next(self._numbers)}"}
+            body["metadata"] |= {
+                "creationTimestamp": timestamp(self.clock()),
+                "uid": f"uid-{name}-{next(self._numbers)}",
+            }
             self.put(PODS, body)
 
-    def open(self) -> list[str]:
+    def ungated_pods(self) -> list[str]:
         """Names of the pods that our gate does not hold."""
         return [it["metadata"]["name"] for it in self.all(PODS) if not it["spec"]["schedulingGates"]]
 
-    def record(self, group: str = "g") -> Record | None:
-        found = self.there(PLUGINS, "team", group)
-        text = (found["metadata"].get("annotations") or {}).get(names.GANG_RECORD)
-        return None if text is None else parse(text)
+    def record(self, group: str = "g") -> AdmissionRecord | None:
+        found = self.stored(PLUGINS, "team", group)
+        text = (found["metadata"].get("annotations") or {}).get(names.POD_GROUP_RECORD)
+        return None if text is None else decode_record(text)
 
-    def wrote(self, verb: str, resource: Resource, word: str = "") -> int:
+    def count_writes(self, verb: str, resource: Resource, word: str = "") -> int:
         """How many such writes there were, with that word in them."""
         return sum(it[:2] == (verb, resource) and word in str(it[3]) for it in self.writes)
 
 
-class Keeper:
+class RunningController:
     """The part of the controller that keeps groups, told of every change at once, or when a test says so."""
 
     def __init__(
-        self, cluster: SmallCluster, settings: Settings, stale: Sequence[Json] | None = None, client: Any = None
+        self, cluster: InMemoryCluster, settings: Settings, stale: Sequence[Json] | None = None, client: Any = None
     ) -> None:
         self.registry = CollectorRegistry()
-        around = Surroundings(
+        around = PodGroupDependencies(
             client=client or cluster.client,
             writer=client or cluster.client,
             namespace=None,
             clock=cluster.clock,
             registry=self.registry,
-            plumbing=Plumbing(self.registry),
-            metrics=LoopMetrics(self.registry),
+            plumbing=RuntimeMetrics(self.registry),
+            metrics=ControllerMetrics(self.registry),
             on_problem=lambda _: None,
             keep_crds=False,
         )
-        self.part = Groups(settings, around)
-        self._kinds = watches.kinds(self.part.index, settings, None)
+        self.part = PodGroupControllers(settings, around)
+        self._kinds = watches.watch_sources(self.part.index, settings, None)
         self._models: dict[tuple[int, str, str], Any] = {}
-        self.deaf_to: Any = None
+        self.paused_selector: Any = None
         """The selector of the watch that tells nothing for a while."""
         for kind in self._kinds:
             for body in cluster.all(kind.resource) if stale is None or kind.resource != PLUGINS else stale:
-                self.tell(kind.resource, None, body)
-        cluster.tell = self.tell
+                self.deliver(kind.resource, None, body)
+        cluster.on_change = self.deliver
 
-    def tell(self, resource: Resource, old: Json | None, new: Json | None) -> None:
+    def deliver(self, resource: Resource, old: Json | None, new: Json | None) -> None:
         body = new or old
         assert body is not None
         place = body["metadata"]["namespace"], body["metadata"]["name"]
         for number, kind in enumerate(self._kinds):
-            if kind.resource != resource or self.deaf_to in (kind.field_selector, kind.label_selector):
+            if kind.resource != resource or self.paused_selector in (kind.field_selector, kind.label_selector):
                 continue
             before = self._models.pop((number, *place), None)
-            model = None if new is None or not _watched(kind, new) else kind.convert(typed(new, kind.shape))
+            model = None if new is None or not _watched(kind, new) else kind.convert(decoded_as(new, kind.wire_type))
             if model is not None:
                 self._models[number, *place] = model
             if before is not None or model is not None:
-                kind.handler(Change(place, before, model))
+                kind.handler(ObjectChange(place, before, model))
 
     def metric(self, name: str, **labels: str) -> float:
         found = self.registry.get_sample_value(f"jobset_gate_group_{name}", labels)
@@ -120,15 +125,19 @@ class Keeper:
 
 
 @asynccontextmanager
-async def keeping(
-    cluster: SmallCluster, settings: Settings | None = None, *, stale: Sequence[Json] | None = None, client: Any = None
-) -> AsyncIterator[Keeper]:
+async def running_controller(
+    cluster: InMemoryCluster,
+    settings: Settings | None = None,
+    *,
+    stale: Sequence[Json] | None = None,
+    client: Any = None,
+) -> AsyncIterator[RunningController]:
     """A controller that leads, until it is killed at the end. `stale`: PodGroups as its watch has told of them;
     `client`: another than the cluster's own.
     """
-    keeper = Keeper(cluster, settings or Settings(), stale, client)
+    keeper = RunningController(cluster, settings or Settings(), stale, client)
     async with asyncio.TaskGroup() as tasks:
-        works = [tasks.create_task(work()) for work in keeper.part.works]
+        works = [tasks.create_task(work()) for work in keeper.part.runnables]
         try:
             yield keeper
         finally:
@@ -138,16 +147,16 @@ async def keeping(
                 await asyncio.gather(*works)
 
 
-async def settled(seconds: float = 1.0) -> None:
+async def run_for(seconds: float = 1.0) -> None:
     """All that is to happen in so many (virtual) seconds has."""
     await asyncio.sleep(seconds)
 
 
-def add_node(cluster: SmallCluster, name: str = "n", cpu: str = "100") -> None:
+def add_node(cluster: InMemoryCluster, name: str = "n", cpu: str = "100") -> None:
     cluster.put(NODES, node(name, cpu=cpu, memory="1000Gi"))
 
 
-def _watched(kind: watches.Kept, body: Json) -> bool:
+def _watched(kind: watches.WatchSource, body: Json) -> bool:
     if kind.field_selector and not (body["spec"].get("nodeName") and body["status"]["phase"] not in ENDED):
         return False
-    return chosen(body, kind.label_selector)
+    return matches_selector(body, kind.label_selector)

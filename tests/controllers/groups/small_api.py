@@ -17,21 +17,21 @@ from jobset_gate.kube.errors import AlreadyExists, Conflict, Invalid, KubeError,
 from jobset_gate.kube.resources import PODS, Resource
 from jobset_gate.sim.clock import VirtualClock
 from tests.jobset_gate.groups.builders import Json
-from tests.jobset_gate.groups.seeing import stamp
+from tests.jobset_gate.groups.seeing import timestamp
 
-Told = Callable[[Resource, Json | None, Json | None], None]
-Fate = Callable[[str, Resource, str, Any], "KubeError | str | None"]
+OnObjectChange = Callable[[Resource, Json | None, Json | None], None]
+WriteFault = Callable[[str, Resource, str, Any], "KubeError | str | None"]
 """(Verb, kind, name, body) of a write: an error refuses it, "lost" lets it land and loses the answer."""
 
 
-class SmallApi:
+class InMemoryApi:
     """`writes` is the log of those that landed; `tell` hears of every change."""
 
     def __init__(self, clock: VirtualClock) -> None:
         self.clock = clock
         self.writes: list[tuple[str, Resource, str, Any]] = []
-        self.fate: Fate = lambda *_: None
-        self.tell: Told = lambda *_: None
+        self.fault: WriteFault = lambda *_: None
+        self.on_change: OnObjectChange = lambda *_: None
         self._objects: dict[tuple[Resource, str, str], Json] = {}
         self._version = 1000
         self._numbers = count()
@@ -45,7 +45,7 @@ class SmallApi:
 
     async def get(self, resource: Resource, name: str, namespace: str = "", *, type: Any = dict) -> Any:  # noqa: A002
         await asyncio.sleep(0)
-        return typed(self.there(resource, namespace, name), type)
+        return decoded_as(self.stored(resource, namespace, name), type)
 
     async def list(
         self,
@@ -57,7 +57,7 @@ class SmallApi:
         **_: Any,
     ) -> Any:
         await asyncio.sleep(0)
-        return typed({"items": self.all(resource, namespace, label_selector)}, type)
+        return decoded_as({"items": self.all(resource, namespace, label_selector)}, type)
 
     async def create(self, resource: Resource, body: Json, namespace: str = "", *, type: Any = dict, **_: Any) -> Any:  # noqa: A002
         name = body["metadata"]["name"]
@@ -67,7 +67,7 @@ class SmallApi:
                 raise AlreadyExists(409, "AlreadyExists", name)
             return self.put(resource, {**body, "metadata": {**body["metadata"], "namespace": namespace}})
 
-        return typed(await self._write("create", resource, name, body, work), type)
+        return decoded_as(await self._write("create", resource, name, body, work), type)
 
     async def patch(
         self,
@@ -82,22 +82,22 @@ class SmallApi:
         **_: Any,
     ) -> Any:
         def work() -> Json:
-            found = self.there(resource, namespace, name)
+            found = self.stored(resource, namespace, name)
             meta, wanted = found["metadata"], body.get("metadata", {})
             if wanted.get("resourceVersion", meta["resourceVersion"]) != meta["resourceVersion"]:
                 raise Conflict(409, "Conflict", name)
             if wanted.get("uid", meta["uid"]) != meta["uid"]:
                 raise Invalid(422, "Invalid", name, details={"causes": [{"field": "metadata.uid"}]})
-            return self.put(resource, merged(found, body, strategic=patch is PatchType.STRATEGIC))
+            return self.put(resource, merge_patched(found, body, strategic=patch is PatchType.STRATEGIC))
 
         verb = f"patch {subresource}" if subresource else "patch"
-        return typed(await self._write(verb, resource, name, body, work), type)
+        return decoded_as(await self._write(verb, resource, name, body, work), type)
 
     async def delete(
         self, resource: Resource, name: str, namespace: str = "", *, uid: str | None = None, **preconditions: Any
     ) -> None:
         def work() -> Json:
-            found = self.there(resource, namespace, name)
+            found = self.stored(resource, namespace, name)
             version = preconditions.get("resource_version") or found["metadata"]["resourceVersion"]
             if uid not in (None, found["metadata"]["uid"]) or version != found["metadata"]["resourceVersion"]:
                 raise Conflict(409, "Conflict", name)
@@ -114,26 +114,26 @@ class SmallApi:
         version = str(self._version)
         meta = {"namespace": "", "uid": f"uid-{version}", **body["metadata"], "resourceVersion": version}
         if resource == PODS:
-            meta.setdefault("creationTimestamp", stamp(self.clock()))
+            meta.setdefault("creationTimestamp", timestamp(self.clock()))
         place = resource, meta["namespace"], meta["name"]
         old, new = self._objects.get(place), {**body, "metadata": meta}
         self._objects[place] = new
-        self.tell(resource, old, new)
+        self.on_change(resource, old, new)
         return new
 
     def remove(self, resource: Resource, name: str, namespace: str = "team") -> None:
-        self.tell(resource, self._objects.pop((resource, namespace, name)), None)
+        self.on_change(resource, self._objects.pop((resource, namespace, name)), None)
 
     def all(self, resource: Resource, namespace: str | None = None, selector: str = "") -> Sequence[Json]:
         return [
             it
             for (kind, where, _), it in self._objects.items()
-            if kind == resource and namespace in (None, where) and chosen(it, selector)
+            if kind == resource and namespace in (None, where) and matches_selector(it, selector)
         ]
 
     async def _write(self, verb: str, resource: Resource, name: str, body: Any, work: Callable[[], Json]) -> Json:
         await asyncio.sleep(0)
-        fate = self.fate(verb, resource, name, body)
+        fate = self.fault(verb, resource, name, body)
         if isinstance(fate, KubeError):
             raise fate
         self.writes.append((verb, resource, name, body))
@@ -142,14 +142,14 @@ class SmallApi:
             raise Unreachable("the answer was lost")
         return done
 
-    def there(self, resource: Resource, namespace: str, name: str) -> Json:
+    def stored(self, resource: Resource, namespace: str, name: str) -> Json:
         found = self._objects.get((resource, namespace, name))
         if found is None:
             raise NotFound(404, "NotFound", name)
         return found
 
 
-def chosen(body: Json, selector: str) -> bool:
+def matches_selector(body: Json, selector: str) -> bool:
     """Whether a selector of labels matches."""
     labels = body["metadata"].get("labels") or {}
     if " in (" in selector:
@@ -161,7 +161,7 @@ def chosen(body: Json, selector: str) -> bool:
     return not selector or (labels.get(name) == value if equals else name in labels)
 
 
-def merged(old: Any, new: Any, *, strategic: bool) -> Any:
+def merge_patched(old: Any, new: Any, *, strategic: bool) -> Any:
     """A merge patch, and as much of a strategic one as gates need."""
     if not isinstance(new, Mapping) or not isinstance(old, Mapping):
         return new
@@ -173,10 +173,10 @@ def merged(old: Any, new: Any, *, strategic: bool) -> Any:
         elif value is None:
             result.pop(name, None)
         else:
-            result[name] = merged(old.get(name), value, strategic=strategic)
+            result[name] = merge_patched(old.get(name), value, strategic=strategic)
     return result
 
 
-def typed(body: Json, wanted: Any) -> Any:
+def decoded_as(body: Json, wanted: Any) -> Any:
     """Decoded from its bytes, as everything comes."""
     return msgspec.json.decode(msgspec.json.encode(body), type=wanted)

@@ -14,25 +14,25 @@ from functools import partial
 import pytest
 
 from jobset_gate import names
-from jobset_gate.groups.candidates import Check
-from jobset_gate.groups.model import Design
-from jobset_gate.groups.record import Stage
+from jobset_gate.groups.candidates import CapacityCheck
+from jobset_gate.groups.model import Flavor
+from jobset_gate.groups.record import AdmissionState
 from jobset_gate.kube.resources import PODS
 from jobset_gate.settings import Groups
 from jobset_gate.sim.clock import VirtualClock
-from tests.controllers.groups.mortal import Chronicle, Mortal, own, schedule
-from tests.controllers.groups.small import SmallCluster, keeping
+from tests.controllers.groups.mortal import DyingClient, RecordHistory, bind_ungated, recreate_pods
+from tests.controllers.groups.small import InMemoryCluster, running_controller
 from tests.jobset_gate.groups.builders import ALIBABA, ALIBABA_MINIMUM, GANG
 from tests.jobset_gate.groups.objects import key
 
-OFF = Groups(capacity_check=Check.OFF)
+OFF = Groups(capacity_check=CapacityCheck.OFF)
 MADE = {
     "ownerReferences": [{"apiVersion": "apps/v1", "kind": "ReplicaSet", "name": "r", "uid": "u-r", "controller": True}]
 }
 LONG = 120.0
 """Seconds in which each story comes to its end, whoever dies."""
 
-Make = Callable[[SmallCluster], dict[str, Callable[[str], None]]]
+Make = Callable[[InMemoryCluster], dict[str, Callable[[str], None]]]
 """Puts up the groups; gives how to make each pod."""
 
 
@@ -42,37 +42,37 @@ class Story:
 
     make: Make
     room: int
-    ends: Callable[[SmallCluster, Chronicle], bool]
+    ends: Callable[[InMemoryCluster, RecordHistory], bool]
     room_later: int = 0
     """From 15 seconds on."""
 
 
-def plugins(cluster: SmallCluster) -> dict[str, Callable[[str], None]]:
-    cluster.gather("g", minimum=3, terms={"scheduleTimeoutSeconds": 8})
-    return {name: partial(cluster.gather, "g", meta=MADE) for name in "abc"}
+def plugins(cluster: InMemoryCluster) -> dict[str, Callable[[str], None]]:
+    cluster.create_group("g", minimum=3, terms={"scheduleTimeoutSeconds": 8})
+    return {name: partial(cluster.create_group, "g", meta=MADE) for name in "abc"}
 
 
-def alibaba(cluster: SmallCluster) -> dict[str, Callable[[str], None]]:
+def alibaba(cluster: InMemoryCluster) -> dict[str, Callable[[str], None]]:
     labels = {ALIBABA: "g", ALIBABA_MINIMUM: "3"}
-    of = key(design=Design.ALIBABA)
-    return {name: partial(cluster.gather, "g", of=of, labels=labels, meta=MADE) for name in "abc"}
+    of = key(design=Flavor.ALIBABA)
+    return {name: partial(cluster.create_group, "g", of=of, labels=labels, meta=MADE) for name in "abc"}
 
 
-def koordinator(cluster: SmallCluster, **said: str) -> dict[str, Callable[[str], None]]:
+def koordinator(cluster: InMemoryCluster, **said: str) -> dict[str, Callable[[str], None]]:
     """Two gangs of two pods each that open together, in ConfigMaps."""
     made: dict[str, Callable[[str], None]] = {}
     for name, pods in (("one", "ab"), ("two", "cd")):
         notes = {f"{GANG}name": name, f"{GANG}min-available": "2", f"{GANG}groups": '["team/one","team/two"]'}
         notes |= {f"{GANG}waiting-time": "8s"} | {GANG + each: value for each, value in said.items()}
-        of = key(name, Design.KOORDINATOR)
-        made |= {pod: partial(cluster.gather, name, of=of, labels={}, notes=notes, meta=MADE) for pod in pods}
+        of = key(name, Flavor.KOORDINATOR)
+        made |= {pod: partial(cluster.create_group, name, of=of, labels={}, notes=notes, meta=MADE) for pod in pods}
     return made
 
 
-def all_bound(many: int) -> Callable[[SmallCluster, Chronicle], bool]:
+def all_bound(many: int) -> Callable[[InMemoryCluster, RecordHistory], bool]:
     """All have a node, and that is written down."""
 
-    def ends(cluster: SmallCluster, chronicle: Chronicle) -> bool:
+    def ends(cluster: InMemoryCluster, chronicle: RecordHistory) -> bool:
         bound = sum(bool(it["spec"].get("nodeName")) for it in cluster.all(PODS))
         last = chronicle.records[-1] if chronicle.records else None
         return bound == many and any(it.satisfied is not None for it in chronicle.records) and last is not None
@@ -80,20 +80,20 @@ def all_bound(many: int) -> Callable[[SmallCluster, Chronicle], bool]:
     return ends
 
 
-def given_up(cluster: SmallCluster, chronicle: Chronicle) -> bool:
+def given_up(cluster: InMemoryCluster, chronicle: RecordHistory) -> bool:
     """Taken back whole, all held and marked, and not to be tried again."""
     pods = cluster.all(PODS)
     marked = [it for it in pods if (it["metadata"]["annotations"] or {}).get(names.KOORDINATOR_TIMED_OUT) == "true"]
     held = [it for it in pods if it["spec"]["schedulingGates"]]
-    closed = any(it.stage is Stage.CLOSED and not it.retry for it in chronicle.records)
+    closed = any(it.stage is AdmissionState.CLOSED and not it.retry for it in chronicle.records)
     return closed and len(pods) == len(marked) == len(held) == 4
 
 
-def left_alone(cluster: SmallCluster, chronicle: Chronicle) -> bool:
+def left_alone(cluster: InMemoryCluster, chronicle: RecordHistory) -> bool:
     """Nobody is taken back, and the one without a node is marked."""
     pods = cluster.all(PODS)
     marked = [it for it in pods if (it["metadata"]["annotations"] or {}).get(names.KOORDINATOR_TIMED_OUT) == "true"]
-    never = all(it.stage is Stage.OPEN for it in chronicle.records)
+    never = all(it.stage is AdmissionState.OPEN for it in chronicle.records)
     return never and len(marked) == 1 and not marked[0]["spec"].get("nodeName")
 
 
@@ -120,32 +120,32 @@ async def test_whoever_comes_next_finishes(clock: VirtualClock, story: str, land
 
 async def play(clock: VirtualClock, story: Story, last_write: int, *, lands: bool) -> bool:
     """One telling; gives whether there was anybody to die."""
-    cluster = SmallCluster(clock)
-    chronicle = Chronicle(cluster)
+    cluster = InMemoryCluster(clock)
+    chronicle = RecordHistory(cluster)
     room = [story.room]
     makes = story.make(cluster)
-    others = [asyncio.create_task(schedule(cluster, room)), asyncio.create_task(own(cluster, makes))]
-    mortal = Mortal(cluster, last_write, lands=lands)
+    others = [asyncio.create_task(bind_ungated(cluster, room)), asyncio.create_task(recreate_pods(cluster, makes))]
+    mortal = DyingClient(cluster, last_write, lands=lands)
     if story.room_later:
         asyncio.get_running_loop().call_later(15, room.__setitem__, 0, story.room_later)
     end = clock() + LONG
-    async with keeping(cluster, OFF, client=mortal):
+    async with running_controller(cluster, OFF, client=mortal):
         await death_or(mortal, lambda: story.ends(cluster, chronicle))
         with suppress(TimeoutError):  # words come last
             async with asyncio.timeout(6):
                 await mortal.dead.wait()
-    async with keeping(cluster, OFF):
+    async with running_controller(cluster, OFF):
         while not story.ends(cluster, chronicle):
             assert clock() < end, f"not at its end after {mortal.writes}: {chronicle.records[-3:]}"
             await asyncio.sleep(1)
     for other in others:
         other.cancel()
-    twice = {which: when for which, when in chronicle.decisions().items() if len(when) > 1}
+    twice = {which: when for which, when in chronicle.admissions().items() if len(when) > 1}
     assert not twice, f"decided twice after {mortal.writes}"
     return mortal.dead.is_set()
 
 
-async def death_or(mortal: Mortal, end: Callable[[], bool]) -> None:
+async def death_or(mortal: DyingClient, end: Callable[[], bool]) -> None:
     """Until it is dead, or the story came to its end without it."""
     while True:
         if mortal.dead.is_set() or end():

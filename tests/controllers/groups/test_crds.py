@@ -5,8 +5,8 @@ from typing import Any, cast
 
 import pytest
 
-from controllers.gates import LookAgain
-from controllers.groups.crds import RETRY_FORBIDDEN, CrdKeeper, Outcome
+from controllers.gates import Requeue
+from controllers.groups.crds import FORBIDDEN_RETRY_SECONDS, PodGroupCrdOutcome, PodGroupCrdReconciler
 from jobset_gate import names
 from jobset_gate.groups import crds
 from jobset_gate.kube.client import Client
@@ -51,44 +51,44 @@ def stored(change: Callable[[Json], object] = lambda _: None) -> Json:
 
 
 def older(crd: Json) -> None:
-    crd["metadata"]["annotations"][names.GANG_CRD_REVISION] = "0"
+    crd["metadata"]["annotations"][names.POD_GROUP_CRD_REVISION] = "0"
 
 
 async def test_without_the_right_to_look_it_says_so_and_tries_again_later() -> None:
-    told: list[Outcome] = []
-    keeper = CrdKeeper(Told(Forbidden).client, lambda _, outcome: told.append(outcome))
-    assert await keeper.reconcile(NAME) == RETRY_FORBIDDEN
-    assert told == [Outcome.FORBIDDEN]
-    assert "may not be looked after" in keeper.trouble[names.PLUGINS_GROUP]
+    told: list[PodGroupCrdOutcome] = []
+    keeper = PodGroupCrdReconciler(Told(Forbidden).client, lambda _, outcome: told.append(outcome))
+    assert await keeper.reconcile(NAME) == FORBIDDEN_RETRY_SECONDS
+    assert told == [PodGroupCrdOutcome.FORBIDDEN]
+    assert "may not be looked after" in keeper.problems[names.PLUGINS_GROUP]
 
 
 async def test_without_the_right_to_make_it_says_so_too() -> None:
-    keeper = CrdKeeper(Told(NotFound, Forbidden).client)
-    assert await keeper.reconcile(NAME) == RETRY_FORBIDDEN
-    assert names.PLUGINS_GROUP in keeper.trouble
+    keeper = PodGroupCrdReconciler(Told(NotFound, Forbidden).client)
+    assert await keeper.reconcile(NAME) == FORBIDDEN_RETRY_SECONDS
+    assert names.PLUGINS_GROUP in keeper.problems
 
 
 async def test_trouble_that_is_over_is_forgotten() -> None:
     world = Told(Forbidden)
-    keeper = CrdKeeper(world.client)
+    keeper = PodGroupCrdReconciler(world.client)
     await keeper.reconcile(NAME)
     world.stored = stored()
     await keeper.reconcile(NAME)
-    assert keeper.trouble == {}
+    assert keeper.problems == {}
 
 
 @pytest.mark.parametrize(("there", "force"), [(NotFound, False), (stored(older), True)])
 async def test_where_somebody_was_quicker_it_looks_again(there: Json | type[ApiError], force: bool) -> None:
     """What is not there yet is made without force, so that another's fields are not taken over."""
     world = Told(there, Conflict)
-    with pytest.raises(LookAgain):
-        await CrdKeeper(world.client).reconcile(NAME)
+    with pytest.raises(Requeue):
+        await PodGroupCrdReconciler(world.client).reconcile(NAME)
     assert [forced for _, forced in world.applied] == [force]
 
 
 async def test_an_update_holds_for_the_version_that_was_read() -> None:
     world = Told(stored(older))
-    await CrdKeeper(world.client).reconcile(NAME)
+    await PodGroupCrdReconciler(world.client).reconcile(NAME)
     assert [body["metadata"]["resourceVersion"] for body, _ in world.applied] == ["7"]
 
 
@@ -97,6 +97,6 @@ async def test_one_that_is_being_deleted_is_not_touched() -> None:
         older(crd)
         crd["metadata"]["deletionTimestamp"] = "2026-01-01T00:00:00Z"
 
-    world, told = Told(stored(leave)), list[Outcome]()
-    assert await CrdKeeper(world.client, lambda _, outcome: told.append(outcome)).reconcile(NAME) is None
-    assert (told, world.applied) == ([Outcome.LEAVING], [])
+    world, told = Told(stored(leave)), list[PodGroupCrdOutcome]()
+    assert await PodGroupCrdReconciler(world.client, lambda _, outcome: told.append(outcome)).reconcile(NAME) is None
+    assert (told, world.applied) == ([PodGroupCrdOutcome.LEAVING], [])

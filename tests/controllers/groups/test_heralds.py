@@ -9,191 +9,193 @@ from typing import Any
 import msgspec
 import pytest
 
-from controllers.groups.heralds import AGAIN, PLACING_PATIENCE
+from controllers.groups.heralds import PLACING_QUIET_SECONDS, STATUS_RETRY_SECONDS
 from controllers.groups.pace import AT_ONCE, PER_SECOND
-from controllers.groups.storyteller import OLD, SPACING
+from controllers.groups.storyteller import EVENT_SPACING, MAX_EVENT_AGE
 from jobset_gate import names
-from jobset_gate.groups.record import Record, Stage
-from jobset_gate.groups.seen import GroupSeen
-from jobset_gate.groups.standing import Standing
+from jobset_gate.groups.record import AdmissionRecord, AdmissionState
+from jobset_gate.groups.seen import GroupSnapshot
+from jobset_gate.groups.standing import GroupReason
 from jobset_gate.kube.errors import Forbidden, ServerError
 from jobset_gate.sim.clock import VirtualClock
-from tests.controllers.groups.board import Board, square
+from tests.controllers.groups.board import StatusApi, status_harness
 from tests.jobset_gate.groups.builders import Json
 from tests.jobset_gate.groups.objects import key, pod, record
-from tests.jobset_gate.groups.seeing import KEP, bound, group_seen, kep, opened, stamp
+from tests.jobset_gate.groups.seeing import KEP24_KEY, bound, group_snapshot, kep24_pod, opened, timestamp
 
 G = key()
 SOON = 0.5
 
 
 @pytest.fixture
-def board() -> Board:
-    return Board()
+def board() -> StatusApi:
+    return StatusApi()
 
 
-def seen(board: Board, *pods: Json, **more: Any) -> GroupSeen:
-    return group_seen(*pods, group=copy.deepcopy(board.group), **more)
+def seen(board: StatusApi, *pods: Json, **more: Any) -> GroupSnapshot:
+    return group_snapshot(*pods, group=copy.deepcopy(board.group), **more)
 
 
-def decided(clock: VirtualClock, **more: Any) -> Record:
+def decided(clock: VirtualClock, **more: Any) -> AdmissionRecord:
     """Of now."""
     return msgspec.structs.replace(record((G, 1)), at=clock(), **more)
 
 
-def waits(reason: str, message: str = "x") -> Standing:
-    return Standing(reason=reason, message=message)
+def waits(reason: str, message: str = "x") -> GroupReason:
+    return GroupReason(reason=reason, message=message)
 
 
 async def test_opening_and_satisfaction_are_told_once_each_and_with_how_long_it_took(
-    board: Board, clock: VirtualClock
+    board: StatusApi, clock: VirtualClock
 ) -> None:
-    async with square(board, clock) as at:
+    async with status_harness(board, clock) as at:
         done = decided(clock, satisfied=clock() + 1.5)
         for _ in range(3):
-            at.look(seen(board, bound("a"), bound("b"), bound("c"), record=done))
+            at.report_group(seen(board, bound("a"), bound("b"), bound("c"), record=done))
             await asyncio.sleep(SOON)
-        assert board.told() == [("Opened", "g"), ("Satisfied", "g")]
+        assert board.event_list() == [("Opened", "g"), ("Satisfied", "g")]
         assert board.events[1]["message"] == "3 pods are bound, 1.5 s after the group was opened"
         assert board.events[0]["involvedObject"]["apiVersion"] == "scheduling.x-k8s.io/v1alpha1"
 
 
-async def test_the_same_group_opened_again_is_told_again(board: Board, clock: VirtualClock) -> None:
-    async with square(board, clock) as at:
-        at.look(seen(board, record=decided(clock, satisfied=clock())))
+async def test_the_same_group_opened_again_is_told_again(board: StatusApi, clock: VirtualClock) -> None:
+    async with status_harness(board, clock) as at:
+        at.report_group(seen(board, record=decided(clock, satisfied=clock())))
         await asyncio.sleep(SOON)
-        await asyncio.sleep(SPACING)
+        await asyncio.sleep(EVENT_SPACING)
         again = decided(clock, satisfied=clock(), generation=2, gangs=((G, 2),))
-        at.look(seen(board, record=again))
+        at.report_group(seen(board, record=again))
         await asyncio.sleep(SOON)
-        assert [reason for reason, _ in board.told()] == ["Opened", "Satisfied"] * 2
+        assert [reason for reason, _ in board.event_list()] == ["Opened", "Satisfied"] * 2
 
 
-async def test_nothing_is_told_while_the_pods_are_placed(board: Board, clock: VirtualClock) -> None:
-    async with square(board, clock) as at:
+async def test_nothing_is_told_while_the_pods_are_placed(board: StatusApi, clock: VirtualClock) -> None:
+    async with status_harness(board, clock) as at:
         placing = decided(clock)
         for _ in range(18):
-            at.look(seen(board, opened("a"), opened("b"), opened("c"), record=placing))
+            at.report_group(seen(board, opened("a"), opened("b"), opened("c"), record=placing))
             await asyncio.sleep(SOON)
         assert board.events == []
-        await asyncio.sleep(PLACING_PATIENCE)
-        assert board.told() == [("Opened", "g")]
+        await asyncio.sleep(PLACING_QUIET_SECONDS)
+        assert board.event_list() == [("Opened", "g")]
 
 
-async def test_another_leader_does_not_tell_old_news(board: Board, clock: VirtualClock) -> None:
-    async with square(board, clock) as at:
+async def test_another_leader_does_not_tell_old_news(board: StatusApi, clock: VirtualClock) -> None:
+    async with status_harness(board, clock) as at:
         old = decided(clock, satisfied=clock())
-        await asyncio.sleep(OLD + 1)
-        at.look(seen(board, bound("a"), bound("b"), bound("c"), record=old))
+        await asyncio.sleep(MAX_EVENT_AGE + 1)
+        at.report_group(seen(board, bound("a"), bound("b"), bound("c"), record=old))
         await asyncio.sleep(SOON)
         assert board.events == []
 
 
 async def test_another_leader_tells_what_was_told_already_under_the_same_name(
-    board: Board, clock: VirtualClock
+    board: StatusApi, clock: VirtualClock
 ) -> None:
     for _ in range(2):
-        async with square(board, clock) as at:
-            at.look(seen(board, pod("a")), waits(names.REASON_WAITING_FOR_CAPACITY))
+        async with status_harness(board, clock) as at:
+            at.report_group(seen(board, pod("a")), waits(names.REASON_WAITING_FOR_CAPACITY))
             await asyncio.sleep(SOON)
-    assert board.told() == [("WaitingForCapacity", "g")]
+    assert board.event_list() == [("WaitingForCapacity", "g")]
 
 
-async def test_reasons_that_come_and_go_are_told_once_a_generation(board: Board, clock: VirtualClock) -> None:
-    async with square(board, clock) as at:
+async def test_reasons_that_come_and_go_are_told_once_a_generation(board: StatusApi, clock: VirtualClock) -> None:
+    async with status_harness(board, clock) as at:
         for number in range(5):
-            at.look(seen(board, pod("a")), waits(names.REASON_WAITING_FOR_CAPACITY, f"needs {number} cpu"))
-            await asyncio.sleep(SPACING + 1)
-            at.look(seen(board, pod("a")), waits(names.REASON_BEHIND_OTHER, f"behind {number}"))
-            await asyncio.sleep(SPACING + 1)
-        assert board.told() == [("WaitingForCapacity", "g"), ("BehindOther", "g")]
+            at.report_group(seen(board, pod("a")), waits(names.REASON_WAITING_FOR_CAPACITY, f"needs {number} cpu"))
+            await asyncio.sleep(EVENT_SPACING + 1)
+            at.report_group(seen(board, pod("a")), waits(names.REASON_BEHIND_OTHER, f"behind {number}"))
+            await asyncio.sleep(EVENT_SPACING + 1)
+        assert board.event_list() == [("WaitingForCapacity", "g"), ("BehindOther", "g")]
 
 
 async def test_what_is_wrong_is_told_anew_when_it_is_something_else_but_not_too_often(
-    board: Board, clock: VirtualClock
+    board: StatusApi, clock: VirtualClock
 ) -> None:
-    async with square(board, clock) as at:
+    async with status_harness(board, clock) as at:
         for number in range(3):
-            at.look(seen(board, pod("a")), waits(names.REASON_INVALID_GROUP, f"bad {number}"))
+            at.report_group(seen(board, pod("a")), waits(names.REASON_INVALID_GROUP, f"bad {number}"))
             await asyncio.sleep(SOON)
-        assert board.told() == [("InvalidGroup", "g"), ("InvalidGroup", "a")]
-        await asyncio.sleep(SPACING)
+        assert board.event_list() == [("InvalidGroup", "g"), ("InvalidGroup", "a")]
+        await asyncio.sleep(EVENT_SPACING)
         assert {it["message"] for it in board.events} == {"bad 0", "bad 2"}
 
 
-async def test_gathering_is_told_after_five_minutes_if_it_still_does(board: Board, clock: VirtualClock) -> None:
-    async with square(board, clock) as at:
-        made = pod("a", meta={"creationTimestamp": stamp(clock())})
-        at.look(seen(board, made))
+async def test_gathering_is_told_after_five_minutes_if_it_still_does(board: StatusApi, clock: VirtualClock) -> None:
+    async with status_harness(board, clock) as at:
+        made = pod("a", meta={"creationTimestamp": timestamp(clock())})
+        at.report_group(seen(board, made))
         await asyncio.sleep(299)
         assert board.events == []
         await asyncio.sleep(2)
-        assert board.told() == [("Gathering", "g")]
+        assert board.event_list() == [("Gathering", "g")]
 
 
-async def test_pods_of_a_small_kep_24_group_are_each_told_once(board: Board, clock: VirtualClock) -> None:
+async def test_pods_of_a_small_kep_24_group_are_each_told_once(board: StatusApi, clock: VirtualClock) -> None:
     board.group["spec"] = {"minMembers": 9}
-    first, second = (kep(it, meta={"creationTimestamp": stamp(clock())}) for it in "ab")
-    async with square(board, clock) as at:
-        at.look(seen(board, first, of=KEP))
+    first, second = (kep24_pod(it, meta={"creationTimestamp": timestamp(clock())}) for it in "ab")
+    async with status_harness(board, clock) as at:
+        at.report_group(seen(board, first, of=KEP24_KEY))
         await asyncio.sleep(6)
-        assert board.told() == [("Unschedulable", "a")]
+        assert board.event_list() == [("Unschedulable", "a")]
         for _ in range(3):
-            at.look(seen(board, first, second, of=KEP))
+            at.report_group(seen(board, first, second, of=KEP24_KEY))
             await asyncio.sleep(6)
-        assert board.told() == [("Unschedulable", "a"), ("Unschedulable", "b")]
+        assert board.event_list() == [("Unschedulable", "a"), ("Unschedulable", "b")]
         assert {it["type"] for it in board.events} == {"Warning"}
         assert board.tries.count("event") == 2  # nor asked for again
 
 
-async def test_a_roll_back_is_a_warning(board: Board, clock: VirtualClock) -> None:
-    async with square(board, clock) as at:
-        at.look(seen(board, pod("a"), record=decided(clock, stage=Stage.CLOSED, why="1 of 3 pods were bound")))
+async def test_a_roll_back_is_a_warning(board: StatusApi, clock: VirtualClock) -> None:
+    async with status_harness(board, clock) as at:
+        at.report_group(
+            seen(board, pod("a"), record=decided(clock, stage=AdmissionState.CLOSED, why="1 of 3 pods were bound"))
+        )
         await asyncio.sleep(SOON)
         assert [(it["reason"], it["type"]) for it in board.events] == [("RolledBack", "Warning")]
 
 
-async def test_a_thousand_groups_are_told_of_at_a_pace(board: Board, clock: VirtualClock) -> None:
-    async with square(board, clock) as at:
+async def test_a_thousand_groups_are_told_of_at_a_pace(board: StatusApi, clock: VirtualClock) -> None:
+    async with status_harness(board, clock) as at:
         for number in range(200):
             one = msgspec.structs.replace(board_less(number), record=decided(clock, satisfied=clock()))
-            at.look(one)
+            at.report_group(one)
         await asyncio.sleep(1)
         assert len(board.events) <= AT_ONCE + 2 * PER_SECOND
         await asyncio.sleep(2 * 200 / PER_SECOND)
         assert len(board.events) == 400
 
 
-def board_less(number: int) -> GroupSeen:
+def board_less(number: int) -> GroupSnapshot:
     """A group without a PodGroup: no status is written."""
     of = key(f"g{number}")
-    return group_seen(pod(f"p{number}", of=of), of=of)
+    return group_snapshot(pod(f"p{number}", of=of), of=of)
 
 
-async def test_what_fails_is_tried_again_later_and_counted(board: Board, clock: VirtualClock) -> None:
+async def test_what_fails_is_tried_again_later_and_counted(board: StatusApi, clock: VirtualClock) -> None:
     board.fail = lambda _: ServerError(500, "InternalError", "no")
-    async with square(board, clock) as at:
-        at.look(seen(board, pod("a")), waits(names.REASON_WAITING_FOR_CAPACITY))
+    async with status_harness(board, clock) as at:
+        at.report_group(seen(board, pod("a")), waits(names.REASON_WAITING_FOR_CAPACITY))
         await asyncio.sleep(SOON)
         assert (at.failures, board.events) == (1, [])
         board.fail = lambda _: None
-        await asyncio.sleep(AGAIN)
-        assert board.told() == [("WaitingForCapacity", "g")]
+        await asyncio.sleep(STATUS_RETRY_SECONDS)
+        assert board.event_list() == [("WaitingForCapacity", "g")]
 
 
-async def test_a_namespace_that_goes_is_left_alone(board: Board, clock: VirtualClock) -> None:
+async def test_a_namespace_that_goes_is_left_alone(board: StatusApi, clock: VirtualClock) -> None:
     details = {"causes": [{"reason": "NamespaceTerminating"}]}
     board.fail = lambda _: Forbidden(403, "Forbidden", "goes", details=details)
-    async with square(board, clock) as at:
-        at.look(seen(board, pod("a")), waits(names.REASON_WAITING_FOR_CAPACITY))
-        await asyncio.sleep(10 * AGAIN)
+    async with status_harness(board, clock) as at:
+        at.report_group(seen(board, pod("a")), waits(names.REASON_WAITING_FOR_CAPACITY))
+        await asyncio.sleep(10 * STATUS_RETRY_SECONDS)
         assert at.failures == 0
 
 
-async def test_a_group_that_is_gone_is_not_spoken_of(board: Board, clock: VirtualClock) -> None:
-    async with square(board, clock) as at:
-        made = pod("a", meta={"creationTimestamp": stamp(clock())})
-        at.look(seen(board, made))
-        at.heralds.forget(G)
+async def test_a_group_that_is_gone_is_not_spoken_of(board: StatusApi, clock: VirtualClock) -> None:
+    async with status_harness(board, clock) as at:
+        made = pod("a", meta={"creationTimestamp": timestamp(clock())})
+        at.report_group(seen(board, made))
+        at.heralds.forget_group(G)
         await asyncio.sleep(400)
         assert board.writes == []

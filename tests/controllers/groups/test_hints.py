@@ -7,13 +7,13 @@ from typing import Any
 import pytest
 
 from controllers.groups import watches
-from controllers.groups.index import GroupIndex
+from controllers.groups.index import PodGroupCache
 from jobset_gate import names
-from jobset_gate.groups.model import Design, Key
-from jobset_gate.groups.record import How, Stage, render
+from jobset_gate.groups.model import Flavor, PodGroupKey
+from jobset_gate.groups.record import AdmissionMode, AdmissionState, encode_record
 from jobset_gate.kube.resources import PODS
 from jobset_gate.settings import Groups
-from tests.controllers.groups.filled import Feed, Filled
+from tests.controllers.groups.filled import FilledCache, InformerFeed
 from tests.jobset_gate.groups.builders import Json, koordinator
 from tests.jobset_gate.groups.objects import key, pod, pod_group, record
 from tests.jobset_gate.groups.seeing import bound, opened
@@ -21,13 +21,13 @@ from tests.jobset_gate.groups.seeing import bound, opened
 G = key()
 
 
-class Hinted(Filled):
+class RecordingCache(FilledCache):
     """An index that tells what can wait from what cannot."""
 
     def __init__(self) -> None:
         super().__init__()
-        self.words: list[tuple[str, Key | None]] = []
-        self.index = GroupIndex(
+        self.words: list[tuple[str, PodGroupKey | None]] = []
+        self.index = PodGroupCache(
             self._say("look"),
             self._say("changed"),
             Groups(),
@@ -35,14 +35,14 @@ class Hinted(Filled):
             goes_on=self._say("goes on"),
             placed=self._say("placed"),
         )
-        self.feeds = [Feed(kind) for kind in watches.kinds(self.index, self.settings, None)]
+        self.feeds = [InformerFeed(kind) for kind in watches.watch_sources(self.index, self.settings, None)]
 
     def _say(self, what: str) -> Any:
         return lambda key: self.words.append((what, key))
 
-    def heard(self, of: Key = G) -> set[str]:
+    def heard(self, of: PodGroupKey = G) -> set[str]:
         """What was said of a group since the last time."""
-        self.index.observe(of)
+        self.index.snapshot(of)
         found = {what for what, key in self.words if key == of}
         self.words.clear()
         return found
@@ -52,16 +52,16 @@ def versioned(body: Json, version: int) -> Json:
     return body | {"metadata": body["metadata"] | {"resourceVersion": str(version)}}
 
 
-def decided(made: Hinted, *pods: Json, **more: Any) -> None:
+def decided(made: RecordingCache, *pods: Json, **more: Any) -> None:
     """A group that was opened with these pods."""
-    text = render(record((G, 1), **more))
-    made.pod_groups(pod_group(notes={names.GANG_RECORD: text}))
+    text = encode_record(record((G, 1), **more))
+    made.pod_groups(pod_group(notes={names.POD_GROUP_RECORD: text}))
     made.pods(*pods)
     made.heard()
 
 
 def test_of_a_group_that_lacks_others_one_more_is_looked_at_at_leisure_and_the_last_one_at_once() -> None:
-    made = Hinted()
+    made = RecordingCache()
     made.pod_groups(pod_group())
     made.pods(pod("a"))
     assert "changed" in made.heard()
@@ -74,7 +74,7 @@ def test_of_a_group_that_lacks_others_one_more_is_looked_at_at_leisure_and_the_l
 
 
 def test_a_pod_that_goes_is_no_progress() -> None:
-    made = Hinted()
+    made = RecordingCache()
     made.pod_groups(pod_group())
     made.pods(pod("a"), pod("b"))
     made.heard()
@@ -83,7 +83,7 @@ def test_a_pod_that_goes_is_no_progress() -> None:
 
 
 def test_without_its_pod_group_or_with_a_fault_every_pod_counts() -> None:
-    made = Hinted()
+    made = RecordingCache()
     made.pods(pod("a"))
     made.heard()
     made.pods(pod("b"))
@@ -95,8 +95,8 @@ def test_without_its_pod_group_or_with_a_fault_every_pod_counts() -> None:
 
 
 def test_the_other_gangs_of_a_gang_group_hear_of_every_pod() -> None:
-    made = Hinted()
-    a, b = key("a", Design.KOORDINATOR), key("b", Design.KOORDINATOR)
+    made = RecordingCache()
+    a, b = key("a", Flavor.KOORDINATOR), key("b", Flavor.KOORDINATOR)
     said = koordinator("a", min_available="3", groups='["team/a","team/b"]')
     for number in range(2):
         made.heard(a)
@@ -105,7 +105,7 @@ def test_the_other_gangs_of_a_gang_group_hear_of_every_pod() -> None:
 
 
 def test_while_an_open_group_is_placed_it_is_looked_at_at_leisure_and_at_once_when_its_minimum_is_bound() -> None:
-    made = Hinted()
+    made = RecordingCache()
     decided(made, pod("a"), pod("b"), pod("c"))
     for number, name in enumerate("abc"):
         made.pods(versioned(opened(name), 200 + number))
@@ -117,7 +117,7 @@ def test_while_an_open_group_is_placed_it_is_looked_at_at_leisure_and_at_once_wh
 
 
 def test_an_open_group_that_loses_or_gets_a_pod_is_looked_at_at_once() -> None:
-    made = Hinted()
+    made = RecordingCache()
     decided(made, bound("a"), opened("b"), opened("c"))
     made.remove(PODS, versioned(opened("b"), 300))
     assert made.heard() == {"look", "changed"}
@@ -131,9 +131,9 @@ def test_an_open_group_that_loses_or_gets_a_pod_is_looked_at_at_once() -> None:
     assert made.heard() == {"look", "changed"}
 
 
-@pytest.mark.parametrize("stage", [Stage.ROLLING_BACK, Stage.CLOSED])
-def test_of_a_group_that_is_taken_back_nothing_can_wait(stage: Stage) -> None:
-    made = Hinted()
+@pytest.mark.parametrize("stage", [AdmissionState.ROLLING_BACK, AdmissionState.CLOSED])
+def test_of_a_group_that_is_taken_back_nothing_can_wait(stage: AdmissionState) -> None:
+    made = RecordingCache()
     decided(made, opened("a"), stage=stage)
     made.pods(versioned(bound("a"), 200))
     assert made.heard() == {"look", "changed"}
@@ -142,14 +142,14 @@ def test_of_a_group_that_is_taken_back_nothing_can_wait(stage: Stage) -> None:
 
 
 def test_nor_of_one_whose_pods_ask_for_more_or_that_the_scheduler_places_by_itself() -> None:
-    made = Hinted()
+    made = RecordingCache()
     decided(made, opened("a"))
     more = {"containers": [{"name": "main", "resources": {"requests": {"cpu": "4"}}}]}
     made.pods(versioned(opened("a", spec=more), 200))
     assert made.heard() == {"look", "changed"}
-    native = Hinted()
-    text = render(record((G, 1))).replace(f'"{How.FIT.value}"', f'"{How.NATIVE.value}"')
-    native.pod_groups(pod_group(notes={names.GANG_RECORD: text}))
+    native = RecordingCache()
+    text = encode_record(record((G, 1))).replace(f'"{AdmissionMode.FIT.value}"', f'"{AdmissionMode.NATIVE.value}"')
+    native.pod_groups(pod_group(notes={names.POD_GROUP_RECORD: text}))
     native.pods(pod("a"))
     native.heard()
     native.pods(versioned(opened("a"), 200))
@@ -157,15 +157,15 @@ def test_nor_of_one_whose_pods_ask_for_more_or_that_the_scheduler_places_by_itse
 
 
 def test_the_echo_of_a_decision_wakes_nobody() -> None:
-    made = Hinted()
+    made = RecordingCache()
     made.pod_groups(pod_group())
     made.pods(pod("a"))
     made.heard()
-    home = made.seen(G).home
+    home = made.snapshot(G).home
     assert home is not None
     decision = record((G, 1))
     newer = type(home)(api=home.api, namespace=home.namespace, name=home.name, uid=home.uid, resource_version="50")
-    made.index.saw(G, newer, decision)
+    made.index.record_observed(G, newer, decision)
     assert made.heard() == {"goes on", "changed"}
-    made.pod_groups(pod_group(version="50", notes={names.GANG_RECORD: render(decision)}))
+    made.pod_groups(pod_group(version="50", notes={names.POD_GROUP_RECORD: encode_record(decision)}))
     assert made.heard() == set()

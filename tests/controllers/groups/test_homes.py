@@ -6,22 +6,22 @@ import msgspec
 import pytest
 
 from jobset_gate import names
-from jobset_gate.groups.model import Design, Key
-from jobset_gate.groups.record import Record, Stage, render
-from jobset_gate.groups.seen import Home
+from jobset_gate.groups.model import Flavor, PodGroupKey
+from jobset_gate.groups.record import AdmissionRecord, AdmissionState, encode_record
+from jobset_gate.groups.seen import RecordRef
 from jobset_gate.kube.resources import CONFIGMAPS, PODGROUPS_PLUGINS
 from jobset_gate.settings import Groups
-from tests.controllers.groups.filled import Filled
-from tests.jobset_gate.groups.builders import KOORDINATOR, Json, alibaba, koordinator, told
+from tests.controllers.groups.filled import FilledCache
+from tests.jobset_gate.groups.builders import KOORDINATOR, Json, alibaba, koordinator, problem_lines
 from tests.jobset_gate.groups.objects import config_map, key, pod, pod_group, record
 
 G = key()
-KOORD = key(design=Design.KOORDINATOR)
-ALI = key(design=Design.ALIBABA)
+KOORD = key(design=Flavor.KOORDINATOR)
+ALI = key(design=Flavor.ALIBABA)
 
 
-def koord(name: str, namespace: str = "team") -> Key:
-    return key(name, Design.KOORDINATOR, namespace)
+def koord(name: str, namespace: str = "team") -> PodGroupKey:
+    return key(name, Flavor.KOORDINATOR, namespace)
 
 
 def gang(name: str, namespace: str = "team", *, gangs: str | None = None) -> Json:
@@ -30,18 +30,18 @@ def gang(name: str, namespace: str = "team", *, gangs: str | None = None) -> Jso
     return pod(f"{name}-0", of=koord(name, namespace), labels={}, notes=koordinator(name, **said), namespace=namespace)
 
 
-def recorded(decided: Record, **more: str) -> Json:
+def recorded(decided: AdmissionRecord, **more: str) -> Json:
     """A PodGroup with a record on it."""
-    return pod_group(notes={names.GANG_RECORD: render(decided)}, **more)
+    return pod_group(notes={names.POD_GROUP_RECORD: encode_record(decided)}, **more)
 
 
-def home_of(made: Filled, of: Key) -> Home:
-    home = made.seen(of).home
+def home_of(made: FilledCache, of: PodGroupKey) -> RecordRef:
+    home = made.snapshot(of).home
     assert home is not None
     return home
 
 
-def at(home: Home, version: str) -> Home:
+def at(home: RecordRef, version: str) -> RecordRef:
     return msgspec.structs.replace(home, resource_version=version)
 
 
@@ -49,29 +49,29 @@ def at(home: Home, version: str) -> Home:
 
 
 def test_a_group_has_the_record_on_its_pod_group() -> None:
-    made = Filled()
+    made = FilledCache()
     made.pod_groups(recorded(record((G, 2))))
-    seen = made.seen(G)
+    seen = made.snapshot(G)
     assert seen.record == record((G, 2))
     assert seen.generation == 2
 
 
 def test_a_group_without_pod_group_has_the_record_of_its_config_map() -> None:
-    made = Filled()
+    made = FilledCache()
     made.pods(pod("a", of=ALI, labels=alibaba()))
     made.records(config_map(ALI, record((ALI, 1))))
-    seen = made.seen(ALI)
+    seen = made.snapshot(ALI)
     assert seen.record == record((ALI, 1))
     assert (home_of(made, ALI).api, home_of(made, ALI).uid) == ("", "uid-map")
 
 
 def test_a_group_of_which_only_its_record_is_left_is_still_there() -> None:
     """Its owners may wait to be resumed, or its back-off may not be over."""
-    made = Filled()
-    decided = record((ALI, 4), stage=Stage.CLOSED)
+    made = FilledCache()
+    decided = record((ALI, 4), stage=AdmissionState.CLOSED)
     body = config_map(ALI, decided)
     made.records(body)
-    seen = made.seen(ALI)
+    seen = made.snapshot(ALI)
     assert made.keys() == {ALI}
     assert (seen.record, seen.members) == (decided, ())
     assert (seen.group.valid, seen.group.minimum, seen.group.gathered) == (True, 3, False)
@@ -80,61 +80,61 @@ def test_a_group_of_which_only_its_record_is_left_is_still_there() -> None:
 
 
 def test_a_pod_group_that_comes_later_is_the_home_and_the_earlier_record_still_holds() -> None:
-    made = Filled()
+    made = FilledCache()
     made.pods(gang("g"))
     made.records(config_map(KOORD, record((KOORD, 3))))
     made.pod_groups(pod_group(), api=names.SIGS_GROUP)
     assert home_of(made, KOORD).api == names.SIGS_GROUP
-    assert made.seen(KOORD).generation == 3
+    assert made.snapshot(KOORD).generation == 3
     made.pod_groups(recorded(record((KOORD, 4)), version="6"), api=names.SIGS_GROUP)
-    assert made.seen(KOORD).generation == 4
+    assert made.snapshot(KOORD).generation == 4
 
 
 def test_a_decision_on_a_gang_group_holds_for_all_of_its_gangs_from_the_first_ones_home() -> None:
-    made = Filled()
+    made = FilledCache()
     made.pods(gang("a"), gang("b"))
     first = record((koord("a"), 1), (koord("b"), 7))
-    made.told()
+    made.take_calls()
     made.records(config_map(koord("a"), first))
-    assert made.told() == ({koord("a"), koord("b")},) * 2
-    assert (made.seen(koord("a")).generation, made.seen(koord("b")).generation) == (1, 7)
+    assert made.take_calls() == ({koord("a"), koord("b")},) * 2
+    assert (made.snapshot(koord("a")).generation, made.snapshot(koord("b")).generation) == (1, 7)
     made.records(config_map(koord("b"), first, uid="uid-b"))
-    closed = msgspec.structs.replace(first, stage=Stage.CLOSED)
+    closed = msgspec.structs.replace(first, stage=AdmissionState.CLOSED)
     made.records(config_map(koord("a"), closed, version="9"))
     for name in "ab":
-        held = made.seen(koord(name)).record
+        held = made.snapshot(koord(name)).record
         assert held is not None
-        assert held.stage is Stage.CLOSED, "what stands on the first one's home, not the copy"
+        assert held.stage is AdmissionState.CLOSED, "what stands on the first one's home, not the copy"
 
 
 def test_a_gangs_own_later_decision_goes_before_an_older_one_of_its_gang_group() -> None:
-    made = Filled()
+    made = FilledCache()
     made.pods(gang("a"), gang("b"))
     made.records(config_map(koord("a"), record((koord("a"), 1), (koord("b"), 1))))
     made.records(config_map(koord("b"), record((koord("b"), 2)), uid="uid-b"))
-    found = made.seen(koord("b")).record
+    found = made.snapshot(koord("b")).record
     assert found is not None
     assert found.gangs == ((koord("b"), 2),)
 
 
 def test_a_decision_that_is_taken_back_from_the_first_home_binds_nobody_any_more() -> None:
-    made = Filled()
+    made = FilledCache()
     made.pods(gang("a"), gang("b"))
     body = config_map(koord("a"), record((koord("a"), 1), (koord("b"), 1)))
     made.records(body)
-    made.told()
+    made.take_calls()
     made.remove(CONFIGMAPS, body)
-    assert made.told()[0] == {koord("a"), koord("b")}
-    assert made.seen(koord("b")).record is None
+    assert made.take_calls()[0] == {koord("a"), koord("b")}
+    assert made.snapshot(koord("b")).record is None
 
 
 def test_a_record_decides_on_others_only_where_their_decision_was_taken() -> None:
     """A copy is older than the original may be by now."""
-    made = Filled()
+    made = FilledCache()
     made.pods(gang("a"), gang("b"))
     made.records(config_map(koord("b"), record((koord("a"), 5), (koord("b"), 5))))
-    assert made.seen(koord("a")).record is None
-    assert made.seen(koord("b")).generation == 5
+    assert made.snapshot(koord("a")).record is None
+    assert made.snapshot(koord("b")).generation == 5
 
 
 JOINED = '["team/a","victims/b"]'
@@ -145,44 +145,44 @@ def test_nobody_decides_in_another_namespace_unless_a_setting_and_the_group_say_
     across: bool, joined: str | None
 ) -> None:
     """Whoever may write a ConfigMap in one could open every group of the cluster, or take it back."""
-    made = Filled(Groups(across_namespaces=across))
+    made = FilledCache(Groups(across_namespaces=across))
     victim = koord("b", "victims")
     made.pods(gang("b", "victims", gangs=joined))
     made.records(config_map(koord("a"), record((koord("a"), 9), (victim, 9))))
-    assert (made.seen(victim).record is not None) is (across and joined is not None)
+    assert (made.snapshot(victim).record is not None) is (across and joined is not None)
 
 
 def test_a_group_believes_another_namespace_from_when_its_pods_say_so() -> None:
-    made = Filled(Groups(across_namespaces=True))
+    made = FilledCache(Groups(across_namespaces=True))
     victim = koord("b", "victims")
     made.records(config_map(koord("a"), record((koord("a"), 9), (victim, 9))))
     made.pods(gang("b", "victims"))
-    assert made.seen(victim).record is None
+    assert made.snapshot(victim).record is None
     joined = gang("b", "victims", gangs=JOINED)
     joined["metadata"]["resourceVersion"] = "101"
     made.pods(joined)
-    assert made.seen(victim).generation == 9
+    assert made.snapshot(victim).generation == 9
 
 
 def test_a_pod_group_made_from_a_copy_brings_nobody_elses_record_along() -> None:
-    made = Filled()
+    made = FilledCache()
     made.pod_groups(recorded(record((key("other"), 6))))
-    assert made.seen(G).record is None
+    assert made.snapshot(G).record is None
     made.pod_groups(recorded(record((G, 6), home_uid="of-the-one-before"), version="6"))
-    assert made.seen(G).record is None
-    made.index.saw(G, at(home_of(made, G), "7"), record((G, 6), home_uid="of-the-one-before"))
-    assert made.seen(G).record is None
+    assert made.snapshot(G).record is None
+    made.index.record_observed(G, at(home_of(made, G), "7"), record((G, 6), home_uid="of-the-one-before"))
+    assert made.snapshot(G).record is None
     made.pod_groups(recorded(record((G, 6), home_uid="uid-g"), version="8"))
-    assert made.seen(G).generation == 6
+    assert made.snapshot(G).generation == 6
 
 
 def test_a_record_that_cannot_be_read_holds_its_group_and_says_so() -> None:
-    made = Filled()
+    made = FilledCache()
     made.pods(pod("a"), pod("b"), pod("c"), pod("d", of=key("h"), labels={"scheduling.x-k8s.io/pod-group": "h"}))
-    made.pod_groups(pod_group(notes={names.GANG_RECORD: "{"}), pod_group("h"))
+    made.pod_groups(pod_group(notes={names.POD_GROUP_RECORD: "{"}), pod_group("h"))
     assert (made.group(G).gathered, made.group(G).valid) == (True, False)
-    (problem,) = told(made.group(G).problems)
-    assert problem.startswith(f"metadata.annotations[{names.GANG_RECORD}]: ")
+    (problem,) = problem_lines(made.group(G).problems)
+    assert problem.startswith(f"metadata.annotations[{names.POD_GROUP_RECORD}]: ")
     assert made.group(key("h")).valid
     made.pod_groups(pod_group(version="6"))
     assert made.group(G).valid
@@ -192,146 +192,146 @@ def test_a_record_that_cannot_be_read_holds_its_group_and_says_so() -> None:
 
 
 def test_two_designs_that_share_a_pod_group_do_not_overwrite_each_others_records() -> None:
-    made = Filled()
+    made = FilledCache()
     made.pods(pod("a"), pod("k", of=KOORD, labels={KOORDINATOR: "g"}))
     made.pod_groups(pod_group())
     assert home_of(made, G) == home_of(made, KOORD), "whoever is first"
     made.pod_groups(recorded(record((KOORD, 1)), version="6"))
     assert home_of(made, KOORD).api == names.PLUGINS_GROUP
-    assert (made.seen(G).home, made.seen(G).record) == (None, None)
+    assert (made.snapshot(G).home, made.snapshot(G).record) == (None, None)
     made.records(config_map(G, record((G, 1))))
-    assert (home_of(made, G).api, made.seen(G).generation) == ("", 1)
+    assert (home_of(made, G).api, made.snapshot(G).generation) == ("", 1)
 
 
 # --- Ahead of the watch ----------------------------------------------------------------
 
 
 def test_what_our_write_has_stored_is_known_at_once_and_its_echo_is_no_news() -> None:
-    made = Filled()
+    made = FilledCache()
     made.pods(pod("a"), pod("b", of=key("h"), labels={"scheduling.x-k8s.io/pod-group": "h"}))
     made.pod_groups(pod_group())
-    made.told()
+    made.take_calls()
     decided = record((G, 1))
-    made.index.saw(G, at(home_of(made, G), "8"), decided)
-    seen = made.seen(G)
+    made.index.record_observed(G, at(home_of(made, G), "8"), decided)
+    seen = made.snapshot(G)
     assert (seen.record, home_of(made, G).resource_version) == (decided, "8")
     assert seen.group.minimum == 3
-    made.told()
+    made.take_calls()
     made.pod_groups(recorded(decided, version="8"))
-    assert made.told()[0] <= {G, KOORD}
-    made.told()
+    assert made.take_calls()[0] <= {G, KOORD}
+    made.take_calls()
     made.pod_groups(recorded(decided, version="9"))
-    assert made.told() == (set(), set())
+    assert made.take_calls() == (set(), set())
 
 
 def test_older_news_of_the_watch_does_not_take_our_write_back() -> None:
-    made = Filled()
+    made = FilledCache()
     made.pods(pod("a"))
     made.pod_groups(pod_group())
-    made.index.saw(G, at(home_of(made, G), "8"), record((G, 1)))
+    made.index.record_observed(G, at(home_of(made, G), "8"), record((G, 1)))
     made.pod_groups(pod_group(version="7", spec={"minMember": 9}))
-    seen = made.seen(G)
+    seen = made.snapshot(G)
     assert (seen.generation, home_of(made, G).resource_version) == (1, "8")
     assert seen.group.minimum == 9, "what else is new in it is known"
     made.pod_groups(recorded(record((G, 2)), version="10"))
-    assert made.seen(G).generation == 2
+    assert made.snapshot(G).generation == 2
 
 
 def test_an_answer_that_is_older_than_the_watch_changes_nothing() -> None:
-    made = Filled()
+    made = FilledCache()
     made.pod_groups(recorded(record((G, 2)), version="10"))
-    made.told()
-    made.index.saw(G, at(home_of(made, G), "9"), None)
-    assert made.seen(G).generation == 2
-    assert made.told() == (set(), set())
+    made.take_calls()
+    made.index.record_observed(G, at(home_of(made, G), "9"), None)
+    assert made.snapshot(G).generation == 2
+    assert made.take_calls() == (set(), set())
 
 
 def test_a_config_map_of_our_own_making_is_the_home_before_the_watch_shows_it() -> None:
-    made = Filled()
+    made = FilledCache()
     made.pods(gang("a"), gang("b"))
     decided = record((koord("a"), 1), (koord("b"), 1))
     body = config_map(koord("a"), decided, version="20")
-    home = Home(api="", namespace="team", name=body["metadata"]["name"], uid="uid-map", resource_version="20")
-    made.told()
-    made.index.saw(koord("a"), home, decided)
-    assert made.told()[0] == {koord("a"), koord("b")}
+    home = RecordRef(api="", namespace="team", name=body["metadata"]["name"], uid="uid-map", resource_version="20")
+    made.take_calls()
+    made.index.record_observed(koord("a"), home, decided)
+    assert made.take_calls()[0] == {koord("a"), koord("b")}
     assert home_of(made, koord("a")) == home
-    assert made.seen(koord("b")).generation == 1
+    assert made.snapshot(koord("b")).generation == 1
     made.records(body)
     assert home_of(made, koord("a")) == home
     made.remove(CONFIGMAPS, config_map(koord("a"), decided, version="21"))
-    assert (made.seen(koord("a")).home, made.seen(koord("b")).record) == (None, None)
+    assert (made.snapshot(koord("a")).home, made.snapshot(koord("b")).record) == (None, None)
 
 
 def test_a_home_that_goes_takes_what_we_have_written_on_it_along() -> None:
-    made = Filled()
+    made = FilledCache()
     made.pods(pod("a", of=ALI, labels=alibaba()))
     made.records(config_map(ALI, record((ALI, 1))))
-    made.index.saw(ALI, at(home_of(made, ALI), "8"), record((ALI, 2)))
+    made.index.record_observed(ALI, at(home_of(made, ALI), "8"), record((ALI, 2)))
     made.remove(CONFIGMAPS, config_map(ALI, record((ALI, 2)), version="9"))
-    assert (made.seen(ALI).home, made.seen(ALI).record) == (None, None)
+    assert (made.snapshot(ALI).home, made.snapshot(ALI).record) == (None, None)
 
 
 def test_a_config_map_that_we_have_made_anew_is_not_taken_for_the_one_before() -> None:
-    made = Filled()
+    made = FilledCache()
     made.pods(pod("a", of=ALI, labels=alibaba()))
     before = config_map(ALI, "{")
     made.records(before)
     assert not made.group(ALI).valid
     anew = msgspec.structs.replace(at(home_of(made, ALI), "8"), uid="new")
-    made.index.saw(ALI, anew, record((ALI, 2)))
-    assert (home_of(made, ALI), made.seen(ALI).generation, made.seen(ALI).annotations) == (anew, 2, {})
+    made.index.record_observed(ALI, anew, record((ALI, 2)))
+    assert (home_of(made, ALI), made.snapshot(ALI).generation, made.snapshot(ALI).annotations) == (anew, 2, {})
     made.remove(CONFIGMAPS, config_map(ALI, version="7"))
-    assert (home_of(made, ALI), made.seen(ALI).generation) == (anew, 2)
+    assert (home_of(made, ALI), made.snapshot(ALI).generation) == (anew, 2)
 
 
 def test_a_record_that_was_put_right_is_known_before_the_watch_says_so() -> None:
-    made = Filled()
+    made = FilledCache()
     made.pods(pod("a"))
-    made.pod_groups(pod_group(notes={names.GANG_RECORD: "{"}))
+    made.pod_groups(pod_group(notes={names.POD_GROUP_RECORD: "{"}))
     assert not made.group(G).valid
-    made.index.saw(G, at(home_of(made, G), "8"), None)
-    assert (made.group(G).valid, made.seen(G).record) == (True, None)
+    made.index.record_observed(G, at(home_of(made, G), "8"), None)
+    assert (made.group(G).valid, made.snapshot(G).record) == (True, None)
 
 
 def test_a_home_that_is_gone_by_the_apis_word_is_forgotten() -> None:
-    made = Filled()
+    made = FilledCache()
     made.pods(pod("a", of=ALI, labels=alibaba()))
     body = config_map(ALI, record((ALI, 1)))
     made.records(body)
-    made.index.lost(ALI, home_of(made, ALI))
-    assert (made.seen(ALI).home, made.seen(ALI).record) == (None, None)
+    made.index.record_object_gone(ALI, home_of(made, ALI))
+    assert (made.snapshot(ALI).home, made.snapshot(ALI).record) == (None, None)
     made.remove(CONFIGMAPS, body)
-    assert made.seen(ALI).home is None
+    assert made.snapshot(ALI).home is None
 
 
 def test_that_a_home_is_gone_is_not_believed_of_its_successor() -> None:
-    made = Filled()
+    made = FilledCache()
     made.pods(pod("a", of=ALI, labels=alibaba()))
     made.records(config_map(ALI, record((ALI, 1))))
     before = home_of(made, ALI)
     made.records(config_map(ALI, record((ALI, 2)), uid="new", version="30"))
-    made.index.lost(ALI, before)
-    assert made.seen(ALI).generation == 2
+    made.index.record_object_gone(ALI, before)
+    assert made.snapshot(ALI).generation == 2
 
 
 def test_what_was_seen_of_a_pod_group_that_was_made_anew_is_not_mixed_up() -> None:
-    made = Filled()
+    made = FilledCache()
     made.pods(pod("a"))
     made.pod_groups(pod_group())
-    made.index.saw(G, at(home_of(made, G), "8"), record((G, 1)))
+    made.index.record_observed(G, at(home_of(made, G), "8"), record((G, 1)))
     made.pod_groups(pod_group(uid="new", version="9"))
-    assert (home_of(made, G).uid, made.seen(G).record) == ("new", None)
+    assert (home_of(made, G).uid, made.snapshot(G).record) == ("new", None)
 
 
 def test_an_answer_about_a_pod_group_that_the_watch_has_not_shown_waits_for_it() -> None:
     """A new leader reads all records before it begins; its watches may lag."""
-    made = Filled()
+    made = FilledCache()
     made.pods(pod("a"))
-    home = Home(api=names.PLUGINS_GROUP, namespace="team", name="g", uid="uid-g", resource_version="8")
-    made.index.saw(G, home, record((G, 5)))
-    assert made.seen(G).home is None
+    home = RecordRef(api=names.PLUGINS_GROUP, namespace="team", name="g", uid="uid-g", resource_version="8")
+    made.index.record_observed(G, home, record((G, 5)))
+    assert made.snapshot(G).home is None
     made.pod_groups(pod_group(version="7"))
-    assert made.seen(G).generation == 5
+    assert made.snapshot(G).generation == 5
     made.remove(PODGROUPS_PLUGINS, pod_group(version="8"))
-    assert made.seen(G).record is None
+    assert made.snapshot(G).record is None

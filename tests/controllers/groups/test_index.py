@@ -6,17 +6,17 @@ import pytest
 
 from jobset_gate import names
 from jobset_gate.groups import ganggroups
-from jobset_gate.groups.identity import label
-from jobset_gate.groups.model import Design, Key, Way
+from jobset_gate.groups.identity import group_label
+from jobset_gate.groups.model import Flavor, Format, PodGroupKey
 from jobset_gate.kube.resources import PODGROUPS_PLUGINS, PODS, RESOURCEQUOTAS
 from jobset_gate.settings import Groups
-from tests.controllers.groups.filled import Filled
-from tests.jobset_gate.groups.builders import ALIBABA, KOORDINATOR, PLUGINS, Json, alibaba, koordinator, told
+from tests.controllers.groups.filled import FilledCache
+from tests.jobset_gate.groups.builders import ALIBABA, KOORDINATOR, PLUGINS, Json, alibaba, koordinator, problem_lines
 from tests.jobset_gate.groups.objects import TEN_O_CLOCK, key, pod, pod_group
 
 G = key()
-KOORD = key(design=Design.KOORDINATOR)
-OPENED = {names.GANG_OPENED: "1 2026-08-01T10:00:05.000Z"}
+KOORD = key(design=Flavor.KOORDINATOR)
+OPENED = {names.POD_GROUP_OPENED: "1 2026-08-01T10:00:05.000Z"}
 
 
 def later(body: Json, *, version: str = "200", **parts: Json) -> Json:
@@ -28,7 +28,7 @@ def later(body: Json, *, version: str = "200", **parts: Json) -> Json:
 
 def koord_pod(name: str = "k", group: str = "g", **said: str) -> Json:
     """A pod held for one of Koordinator's gangs, by annotations."""
-    return pod(name, of=key(group, Design.KOORDINATOR), labels={}, notes=koordinator(group, **said))
+    return pod(name, of=key(group, Flavor.KOORDINATOR), labels={}, notes=koordinator(group, **said))
 
 
 # --- Joining ----------------------------------------------------------------
@@ -36,16 +36,16 @@ def koord_pod(name: str = "k", group: str = "g", **said: str) -> Json:
 
 def test_a_group_is_put_together_from_its_parts_in_any_order() -> None:
     for parts in (["pods", "group"], ["group", "pods"]):
-        made = Filled()
+        made = FilledCache()
         for part in parts:
             if part == "pods":
                 made.pods(pod("b"), pod("a"))
             else:
                 made.pod_groups(pod_group(status={"phase": "Pending"}))
-        seen = made.seen(G)
+        seen = made.snapshot(G)
         assert [it.name for it in seen.members] == ["a", "b"]
         assert (seen.group.minimum, seen.group.present, seen.group.gathered) == (3, 2, False)
-        assert seen.label == label(G)
+        assert seen.label == group_label(G)
         assert seen.created == TEN_O_CLOCK - 3600
         assert seen.kind_status == {"phase": "Pending"}
         assert seen.home is not None
@@ -54,71 +54,74 @@ def test_a_group_is_put_together_from_its_parts_in_any_order() -> None:
 
 
 def test_members_alone_are_a_group_without_its_pod_group() -> None:
-    made = Filled()
+    made = FilledCache()
     made.pods(pod("a"))
-    seen = made.seen(G)
+    seen = made.snapshot(G)
     assert seen.group.lacks_pod_group
     assert (seen.home, seen.record, seen.created) == (None, None, TEN_O_CLOCK)
 
 
 def test_what_goes_is_forgotten() -> None:
-    made = Filled()
+    made = FilledCache()
     one, other = pod("a"), pod("b")
     made.pods(one, other)
     made.pod_groups(pod_group())
     made.remove(PODS, later(one))
-    assert [it.name for it in made.seen(G).members] == ["b"]
+    assert [it.name for it in made.snapshot(G).members] == ["b"]
     made.remove(PODS, later(other))
-    assert made.seen(G).members == ()
+    assert made.snapshot(G).members == ()
     made.remove(PODGROUPS_PLUGINS, later(pod_group(), version="300"))
-    assert made.index.observe(G) is None
+    assert made.index.snapshot(G) is None
     assert made.keys() == set()
     assert len(made.index) == 0
 
 
 def test_a_namesake_takes_the_place_of_a_pod_whose_end_nobody_saw() -> None:
-    made = Filled()
+    made = FilledCache()
     made.pods(pod("a", gates=(), node="n", notes=OPENED), later(pod("a", uid="new"), version="200"))
-    (member,) = made.seen(G).members
+    (member,) = made.snapshot(G).members
     assert (member.uid, member.gated, member.bound) == ("new", True, False)
-    assert not made.index.bound("uid-a")
+    assert not made.index.accounts_for("uid-a")
 
 
 def test_groups_of_one_name_in_two_namespaces_are_two() -> None:
-    made = Filled()
+    made = FilledCache()
     made.pods(pod("a"), pod("a", namespace="other"))
     assert made.keys() == {G, key(namespace="other")}
-    assert len(made.seen(G).members) == 1
+    assert len(made.snapshot(G).members) == 1
 
 
 def test_all_groups_can_be_asked_for_as_the_rules_of_gang_groups_do() -> None:
-    made = Filled()
+    made = FilledCache()
     listed = '["team/a","team/b"]'
     made.pods(koord_pod("a-0", "a", min_available="1", groups=listed))
     groups = made.index.groups()
-    a, b = key("a", Design.KOORDINATOR), key("b", Design.KOORDINATOR)
-    assert ganggroups.of(groups[a], groups).bond is ganggroups.Bond.WAITING
+    a, b = key("a", Flavor.KOORDINATOR), key("b", Flavor.KOORDINATOR)
+    assert ganggroups.gang_group_of(groups[a], groups).bond is ganggroups.GangGroupState.WAITING
     made.pods(koord_pod("b-0", "b", min_available="1", groups=listed))
-    assert ganggroups.of(groups[a], groups).bond is ganggroups.Bond.READY
+    assert ganggroups.gang_group_of(groups[a], groups).bond is ganggroups.GangGroupState.READY
     assert (set(groups), len(groups), b in groups, key("c") in groups) == ({a, b}, 2, True, False)
 
 
 def test_settings_give_the_limit_of_designs_that_have_none() -> None:
-    made = Filled(Groups(wait_seconds=77))
-    made.pods(pod("a", of=key(design=Design.ALIBABA), labels=alibaba()))
-    assert made.group(key(design=Design.ALIBABA)).wait == 77
+    made = FilledCache(Groups(wait_seconds=77))
+    made.pods(pod("a", of=key(design=Flavor.ALIBABA), labels=alibaba()))
+    assert made.group(key(design=Flavor.ALIBABA)).wait == 77
 
 
 # --- Who is a member ----------------------------------------------------------------
 
 
 def test_a_pod_stays_in_the_group_it_was_taken_for_whatever_it_says_later() -> None:
-    made = Filled()
+    made = FilledCache()
     made.pod_groups(pod_group())
     made.pods(
-        pod("a"), pod("b"), pod("c", labels={PLUGINS: "other"}, held=label(G)), pod("d", labels={}, held=label(G))
+        pod("a"),
+        pod("b"),
+        pod("c", labels={PLUGINS: "other"}, held=group_label(G)),
+        pod("d", labels={}, held=group_label(G)),
     )
-    seen = made.seen(G)
+    seen = made.snapshot(G)
     assert [it.name for it in seen.members] == ["a", "b", "c", "d"]
     assert [it.name for it in seen.members if it.moved] == ["c", "d"]
     assert (seen.group.present, seen.group.valid) == (4, True)
@@ -126,41 +129,41 @@ def test_a_pod_stays_in_the_group_it_was_taken_for_whatever_it_says_later() -> N
 
 
 def test_a_group_whose_pods_have_all_moved_is_known_by_its_pod_group() -> None:
-    made = Filled()
-    made.pods(pod("a", labels={}, held=label(G)))
+    made = FilledCache()
+    made.pods(pod("a", labels={}, held=group_label(G)))
     assert made.keys() == set()
-    assert [it.name for it in made.index.strays()] == ["a"]
+    assert [it.name for it in made.index.unassigned_pods()] == ["a"]
     made.pod_groups(pod_group())
     assert made.keys() == {G}
-    assert [it.name for it in made.seen(G).members] == ["a"]
-    assert made.index.strays() == []
+    assert [it.name for it in made.snapshot(G).members] == ["a"]
+    assert made.index.unassigned_pods() == []
 
 
 def test_a_label_counts_in_the_namespace_of_its_group_only() -> None:
     """Or whoever may make pods somewhere could join any group of the cluster."""
-    made = Filled()
-    made.pods(pod("a"), pod("b", namespace="other", held=label(G)))
-    assert [it.namespace for it in made.seen(G).members] == ["team"]
-    assert [it.namespace for it in made.index.strays()] == ["other"]
+    made = FilledCache()
+    made.pods(pod("a"), pod("b", namespace="other", held=group_label(G)))
+    assert [it.namespace for it in made.snapshot(G).members] == ["team"]
+    assert [it.namespace for it in made.index.unassigned_pods()] == ["other"]
 
 
 def test_an_empty_label_is_no_group() -> None:
-    made = Filled()
+    made = FilledCache()
     body = pod("a", held="")
-    body["metadata"]["labels"][names.GANG] = ""
+    body["metadata"]["labels"][names.POD_GROUP_LABEL] = ""
     made.pods(body)
     assert (made.keys(), len(made.index)) == (set(), 0)
 
 
 def test_a_bound_pod_without_our_label_is_an_ungated_member() -> None:
-    made = Filled()
+    made = FilledCache()
     made.pod_groups(pod_group())
     unheld = pod("c", held="", gates=())
     made.pods(pod("a"), pod("b"), unheld)
     assert made.group(G).present == 2, "it is not bound yet"
     bound = later(unheld, spec={"nodeName": "n"})
     made.pods(bound)
-    seen = made.seen(G)
+    seen = made.snapshot(G)
     assert (seen.group.present, seen.group.gathered) == (3, True)
     assert [(it.name, it.ungated) for it in seen.members] == [("a", False), ("b", False), ("c", True)]
     made.remove(PODS, later(bound, version="300"))
@@ -168,22 +171,22 @@ def test_a_bound_pod_without_our_label_is_an_ungated_member() -> None:
 
 
 def test_a_pod_that_gets_its_label_late_is_counted_once() -> None:
-    made = Filled()
+    made = FilledCache()
     made.pod_groups(pod_group())
     unheld = pod("c", held="", gates=(), node="n")
     made.pods(unheld)
     assert made.group(G).present == 1
-    labelled = later(unheld, metadata={"labels": {PLUGINS: "g", names.GANG: label(G)}})
+    labelled = later(unheld, metadata={"labels": {PLUGINS: "g", names.POD_GROUP_LABEL: group_label(G)}})
     for feed in made.feeds:  # one watch tells before the other
         if feed.kind.resource == PODS:
             feed.put(labelled)
             assert made.group(G).present == 1
-            (member,) = made.seen(G).members
-            assert member.held == label(G)
+            (member,) = made.snapshot(G).members
+            assert member.held == group_label(G)
 
 
 def test_a_pod_that_names_two_groups_by_now_harms_nobody_elses() -> None:
-    made = Filled()
+    made = FilledCache()
     body = pod("a")
     made.pods(body, pod("b", of=key("h"), labels={PLUGINS: "h"}))
     made.pod_groups(pod_group(), pod_group("h"))
@@ -198,7 +201,7 @@ def test_a_pod_that_names_two_groups_by_now_harms_nobody_elses() -> None:
 
 
 def test_what_only_one_member_said_is_said_no_more_when_it_goes() -> None:
-    made = Filled()
+    made = FilledCache()
     saying, silent = koord_pod("a", min_available="2"), koord_pod("b")
     made.pods(silent, saying)
     assert (made.group(KOORD).minimum, made.group(KOORD).gathered) == (2, True)
@@ -207,7 +210,7 @@ def test_what_only_one_member_said_is_said_no_more_when_it_goes() -> None:
 
 
 def test_a_bound_pod_that_names_another_group_by_now_is_ungated_there() -> None:
-    made = Filled()
+    made = FilledCache()
     body = pod("a", held="", gates=(), node="n")
     made.pods(body)
     assert made.keys() == {G}
@@ -216,14 +219,14 @@ def test_a_bound_pod_that_names_another_group_by_now_is_ungated_there() -> None:
 
 
 def test_only_members_of_the_watched_namespace_count_but_everybody_takes_up_room() -> None:
-    made = Filled(namespace="team")
+    made = FilledCache(namespace="team")
     made.pods(pod("a", held="", gates=(), node="n", namespace="other"), pod("b"))
     assert made.keys() == {G}
-    assert made.index.bound("uid-a")
+    assert made.index.accounts_for("uid-a")
 
 
 def test_members_that_failed_are_deleted_or_wait_ungated_are_not_present() -> None:
-    made = Filled()
+    made = FilledCache()
     made.pod_groups(pod_group())
     made.pods(
         pod("a"),
@@ -233,20 +236,20 @@ def test_members_that_failed_are_deleted_or_wait_ungated_are_not_present() -> No
         pod("e", gates=(), node="n", status={"phase": "Succeeded"}),  # of nobody who still makes pods of the group
         pod("f", gates=(), node="n", status={"phase": "Running"}),
     )
-    assert (made.group(G).present, len(made.seen(G).members)) == (2, 6)
+    assert (made.group(G).present, len(made.snapshot(G).members)) == (2, 6)
 
 
 def test_contradicting_members_are_told_of_whoever_comes_last() -> None:
-    made = Filled()
-    group = key(design=Design.ALIBABA)
+    made = FilledCache()
+    group = key(design=Flavor.ALIBABA)
     for number in range(5):
         made.pods(pod(f"a{number}", of=group, labels=alibaba(minimum="3")))
         assert made.group(group).valid
     odd = pod("odd", of=group, labels=alibaba(minimum="4"))
     made.pods(odd)
-    assert any("4 by odd" in it for it in told(made.group(group).problems))
+    assert any("4 by odd" in it for it in problem_lines(made.group(group).problems))
     made.pods(pod("odder", of=group, labels=alibaba(minimum="4")))
-    assert any("4 by odd, odder" in it for it in told(made.group(group).problems))
+    assert any("4 by odd, odder" in it for it in problem_lines(made.group(group).problems))
     made.remove(PODS, later(odd), later(pod("odder", of=group)))
     assert (made.group(group).valid, made.group(group).present) == (True, 5)
 
@@ -257,137 +260,137 @@ def test_contradicting_members_are_told_of_whoever_comes_last() -> None:
 @pytest.mark.parametrize(
     ("api", "shown"),
     [
-        (names.KEP24_GROUP, key(design=Design.KEP_24)),
+        (names.KEP24_GROUP, key(design=Flavor.KEP_24)),
         (names.PLUGINS_GROUP, G),
         (names.SIGS_GROUP, KOORD),
     ],
 )
-def test_a_pod_group_that_no_pod_names_is_shown_once(api: str, shown: Key) -> None:
-    made = Filled()
+def test_a_pod_group_that_no_pod_names_is_shown_once(api: str, shown: PodGroupKey) -> None:
+    made = FilledCache()
     made.pod_groups(pod_group(spec={"minMember": 2, "minMembers": 2}), api=api)
     assert made.keys() == {shown}
     assert (made.group(shown).minimum, made.group(shown).present) == (2, 0)
 
 
 def test_a_pod_group_that_koordinators_pods_name_is_theirs() -> None:
-    made = Filled()
+    made = FilledCache()
     made.pod_groups(pod_group())
     member = pod("a", of=KOORD, labels={KOORDINATOR: "g"})
-    made.told()
+    made.take_calls()
     made.pods(member)
     assert made.keys() == {KOORD}
     assert made.group(KOORD).minimum == 3
-    assert made.told()[0] == {KOORD, G}, "the other one is no group any more"
+    assert made.take_calls()[0] == {KOORD, G}, "the other one is no group any more"
     made.remove(PODS, later(member))
     assert made.keys() == {G}
-    assert made.told()[0] == {KOORD, G}
+    assert made.take_calls()[0] == {KOORD, G}
 
 
 def test_koordinators_own_kind_of_pod_group_goes_before_the_other() -> None:
-    made = Filled()
+    made = FilledCache()
     made.pods(pod("a", of=KOORD, labels={KOORDINATOR: "g"}))
     made.pod_groups(pod_group(spec={"minMember": 7}))
     assert made.group(KOORD).minimum == 7
     made.pod_groups(pod_group(spec={"minMember": 5}, uid="own"), api=names.SIGS_GROUP)
-    seen = made.seen(KOORD)
+    seen = made.snapshot(KOORD)
     assert seen.home is not None
     assert (seen.group.minimum, seen.home.api, seen.home.uid) == (5, names.SIGS_GROUP, "own")
 
 
 def test_without_the_first_way_a_pod_group_is_that_of_the_next() -> None:
-    made = Filled(Groups(ways=(Way.KOORDINATOR_POD_GROUP,)))
+    made = FilledCache(Groups(ways=(Format.KOORDINATOR_POD_GROUP,)))
     made.pod_groups(pod_group())
     assert made.keys() == {KOORD}
 
 
 def test_a_pod_group_that_was_made_anew_is_another() -> None:
-    made = Filled()
+    made = FilledCache()
     made.pod_groups(pod_group(), pod_group(uid="new", version="9", spec={"minMember": 8}))
-    seen = made.seen(G)
+    seen = made.snapshot(G)
     assert seen.home is not None
     assert (seen.home.uid, seen.group.minimum) == ("new", 8)
 
 
 def test_who_else_writes_the_status_is_known() -> None:
-    made = Filled()
+    made = FilledCache()
     body = pod_group()
     body["metadata"]["managedFields"] = [{"manager": "theirs", "subresource": "status"}]
     made.pod_groups(body)
-    assert made.seen(G).status_managers == ("theirs",)
+    assert made.snapshot(G).status_managers == ("theirs",)
 
 
 # --- Who is woken ----------------------------------------------------------------
 
 
 def test_a_members_change_wakes_its_group_and_what_matters_to_opening_is_said() -> None:
-    made = Filled()
+    made = FilledCache()
     body = pod("a")
     made.pods(body)
-    assert made.told() == ({G}, {G})
+    assert made.take_calls() == ({G}, {G})
     made.pods(later(body, version="101", metadata={"finalizers": ["x"]}))
-    assert made.told() == (set(), set()), "nothing that anybody looks at"
+    assert made.take_calls() == (set(), set()), "nothing that anybody looks at"
     said = {"conditions": [{"type": "PodScheduled", "status": "False", "message": "no"}]}
     made.pods(later(body, version="102", status=said))
-    assert made.told() == ({G}, set()), "for people only"
+    assert made.take_calls() == ({G}, set()), "for people only"
     made.pods(later(body, version="103", spec={"schedulingGates": []}, metadata={"annotations": OPENED}))
-    assert made.told() == ({G}, {G})
+    assert made.take_calls() == ({G}, {G})
     made.remove(PODS, later(body, version="104"))
-    assert made.told() == ({G}, {G})
+    assert made.take_calls() == ({G}, {G})
 
 
 def test_the_other_gangs_of_a_gang_group_are_woken() -> None:
-    made = Filled()
+    made = FilledCache()
     listed = '["team/a","team/b"]'
-    a, b = key("a", Design.KOORDINATOR), key("b", Design.KOORDINATOR)
+    a, b = key("a", Flavor.KOORDINATOR), key("b", Flavor.KOORDINATOR)
     made.pods(*(koord_pod(f"{name}-0", name, min_available="2", groups=listed) for name in "ab"))
     assert made.group(a).gangs == made.group(b).gangs == ("team/a", "team/b")
-    made.told()
+    made.take_calls()
     made.pods(koord_pod("a-1", "a", min_available="2", groups=listed))
-    assert made.told()[0] == {a, b}
+    assert made.take_calls()[0] == {a, b}
 
 
 def test_a_pod_groups_change_wakes_its_group_and_its_mere_version_nobody() -> None:
-    made = Filled()
+    made = FilledCache()
     made.pods(pod("a"))
     made.pod_groups(pod_group())
-    made.told()
+    made.take_calls()
     made.pod_groups(pod_group(version="6"))
-    assert made.told() == (set(), set())
-    home = made.seen(G).home
+    assert made.take_calls() == (set(), set())
+    home = made.snapshot(G).home
     assert home is not None
     assert home.resource_version == "6", "or our next write would be refused"
     made.pod_groups(pod_group(version="7", spec={"minMember": 4}))
-    assert made.told() == ({G}, {G}), "and not the group of another design that would look for it, too"
+    assert made.take_calls() == ({G}, {G}), "and not the group of another design that would look for it, too"
 
 
 def test_a_pod_group_that_goes_wakes_whose_it_was_last() -> None:
-    made = Filled()
+    made = FilledCache()
     made.pods(member := pod("a", of=KOORD, labels={KOORDINATOR: "g"}))
     made.pod_groups(body := pod_group())
     made.remove(PODS, later(member))
-    made.told()
+    made.take_calls()
     made.remove(PODGROUPS_PLUGINS, body)
-    assert G in made.told()[0]
+    assert G in made.take_calls()[0]
     assert made.keys() == set()
 
 
 def test_quotas_are_kept_by_namespace() -> None:
-    made = Filled()
+    made = FilledCache()
     quota = {"metadata": {"name": "q", "namespace": "team", "uid": "q", "resourceVersion": "1"}}
     body: Json = quota | {"spec": {"hard": {"pods": "4"}}, "status": {"hard": {"pods": "4"}, "used": {"pods": "1"}}}
     made.quotas(body)
-    assert made.told() == (set(), {None})
+    assert made.take_calls() == (set(), {None})
     (seen,) = made.index.quotas("team")
     assert (seen.name, seen.hard, seen.used) == ("q", {"pods": 4000}, {"pods": 1000})
     assert made.index.quotas("other") == []
     made.quotas(later(body, version="2"))
-    assert made.told() == (set(), set())
+    assert made.take_calls() == (set(), set())
     made.remove(RESOURCEQUOTAS, later(body, version="3"))
     assert made.index.quotas("team") == []
 
 
 def test_alibabas_groups_have_no_pod_group() -> None:
-    made = Filled()
-    made.pods(pod("a", of=key(design=Design.ALIBABA), labels={ALIBABA: "g"} | alibaba(minimum="1")))
+    made = FilledCache()
+    made.pods(pod("a", of=key(design=Flavor.ALIBABA), labels={ALIBABA: "g"} | alibaba(minimum="1")))
     made.pod_groups(pod_group())
-    assert made.seen(key(design=Design.ALIBABA)).home is None
+    assert made.snapshot(key(design=Flavor.ALIBABA)).home is None

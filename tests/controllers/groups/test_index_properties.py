@@ -11,22 +11,22 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from jobset_gate import names
-from jobset_gate.groups.identity import label
-from jobset_gate.groups.model import Design, Key
-from jobset_gate.groups.record import Record, Stage, render
-from jobset_gate.groups.seen import Home
+from jobset_gate.groups.identity import group_label
+from jobset_gate.groups.model import Flavor, PodGroupKey
+from jobset_gate.groups.record import AdmissionRecord, AdmissionState, encode_record
+from jobset_gate.groups.seen import RecordRef
 from jobset_gate.kube.resources import CONFIGMAPS, NODES, POD_GROUPS, PODS, Resource
-from tests.controllers.groups.filled import Feed, Filled, Name
+from tests.controllers.groups.filled import FilledCache, InformerFeed, Name
 from tests.jobset_gate.groups.builders import KOORDINATOR, PLUGINS, Json, alibaba, koordinator
 from tests.jobset_gate.groups.objects import config_map, key, node, pod, pod_group, record
 
 Draw = Callable[[st.SearchStrategy[Any]], Any]
 
 NAMES = st.sampled_from(["g", "h"])
-DESIGNS = st.sampled_from([Design.SCHEDULER_PLUGINS, Design.KOORDINATOR, Design.ALIBABA])
+DESIGNS = st.sampled_from([Flavor.SCHEDULER_PLUGINS, Flavor.KOORDINATOR, Flavor.ALIBABA])
 NUMBERS = st.integers(0, 3)
-OPENED = {names.GANG_OPENED: "1 2026-08-01T10:00:05.000Z"}
-KEYS = [key(name, design) for name in "gh" for design in Design]
+OPENED = {names.POD_GROUP_OPENED: "1 2026-08-01T10:00:05.000Z"}
+KEYS = [key(name, design) for name in "gh" for design in Flavor]
 
 
 @st.composite
@@ -49,36 +49,36 @@ def pods(draw: Draw, crowded: bool) -> Json:
         )
     )
     notes, labels = _words(said, str(draw(st.integers(2, 3))))
-    made: Json = {"held": label(group)} | state | {"notes": notes | state.get("notes", {}), "labels": labels}
+    made: Json = {"held": group_label(group)} | state | {"notes": notes | state.get("notes", {}), "labels": labels}
     return pod(f"p{draw(NUMBERS) // (2 if crowded else 1)}", of=group, **made)
 
 
-def _words(group: Key, minimum: str) -> tuple[Json, Json]:
+def _words(group: PodGroupKey, minimum: str) -> tuple[Json, Json]:
     """Annotations and labels of a pod."""
-    if group.design is Design.KOORDINATOR:
+    if group.design is Flavor.KOORDINATOR:
         by_label = minimum == "2"
         listed = koordinator(group.name, min_available=minimum, groups='["team/g","team/h"]')
         return ({}, {KOORDINATOR: group.name}) if by_label else (listed, {})
-    return {}, {PLUGINS: group.name} if group.design is Design.SCHEDULER_PLUGINS else alibaba(group.name, minimum)
+    return {}, {PLUGINS: group.name} if group.design is Flavor.SCHEDULER_PLUGINS else alibaba(group.name, minimum)
 
 
 @st.composite
-def records(draw: Draw) -> Record:
+def records(draw: Draw) -> AdmissionRecord:
     """Of one gang, or of both of Koordinator's."""
     if draw(st.booleans()):
-        gangs = [(key(name, Design.KOORDINATOR), draw(NUMBERS)) for name in "gh"]
+        gangs = [(key(name, Flavor.KOORDINATOR), draw(NUMBERS)) for name in "gh"]
     else:
         gangs = [(key(draw(NAMES), draw(DESIGNS)), draw(NUMBERS))]
-    return record(*gangs, stage=draw(st.sampled_from(Stage)))
+    return record(*gangs, stage=draw(st.sampled_from(AdmissionState)))
 
 
 @st.composite
 def homes(draw: Draw) -> tuple[Resource, Json]:
     """A PodGroup of any kind or a ConfigMap, with a record or something else on it."""
-    text = draw(st.one_of(records().map(render), st.just("{"), st.none()))
+    text = draw(st.one_of(records().map(encode_record), st.just("{"), st.none()))
     if draw(NUMBERS) == 0:
         return CONFIGMAPS, config_map(key(draw(NAMES), draw(DESIGNS)), text or "{}")
-    body = pod_group(draw(NAMES), notes={} if text is None else {names.GANG_RECORD: text})
+    body = pod_group(draw(NAMES), notes={} if text is None else {names.POD_GROUP_RECORD: text})
     return POD_GROUPS[draw(st.sampled_from(sorted(POD_GROUPS)))], body | {
         "spec": {"minMember": draw(st.integers(1, 3))}
     }
@@ -106,7 +106,7 @@ class Cluster:
     """Objects with versions, and watches that tell of them when they like."""
 
     def __init__(self) -> None:
-        self.made = Filled()
+        self.made = FilledCache()
         self.stored: dict[tuple[Resource, Name], Json] = {}
         self.untold: list[deque[tuple[str, Json]]] = [deque() for _ in self.made.feeds]
         self.version = 1000
@@ -131,22 +131,24 @@ class Cluster:
             return
         place = places[number % len(places)]
         body, (resource, (namespace, name)) = self.stored[place], place
-        design = Design.KOORDINATOR if resource == POD_GROUPS[names.SIGS_GROUP] else Design.SCHEDULER_PLUGINS
+        design = Flavor.KOORDINATOR if resource == POD_GROUPS[names.SIGS_GROUP] else Flavor.SCHEDULER_PLUGINS
         of = next(it for it in KEYS if self._is_of(it, body)) if resource == CONFIGMAPS else key(name, design)
         decided = record((of, number))
         if resource == CONFIGMAPS:
-            body = body | {"data": {names.KEY_RECORD: render(decided)}}
+            body = body | {"data": {names.KEY_RECORD: encode_record(decided)}}
         else:
-            body = body | {"metadata": body["metadata"] | {"annotations": {names.GANG_RECORD: render(decided)}}}
+            body = body | {
+                "metadata": body["metadata"] | {"annotations": {names.POD_GROUP_RECORD: encode_record(decided)}}
+            }
         self._happens("put", place, body)
-        home = Home(
+        home = RecordRef(
             api=resource.group,
             namespace=namespace,
             name=name,
             uid=body["metadata"]["uid"],
             resource_version=str(self.version),
         )
-        self.made.index.saw(of, home, decided)
+        self.made.index.record_observed(of, home, decided)
 
     def tell(self, number: int) -> None:
         which = number % len(self.untold)
@@ -163,9 +165,9 @@ class Cluster:
         self.untold[which].clear()
         self._list(self.made.feeds[which])
 
-    def from_scratch(self) -> Filled:
+    def from_scratch(self) -> FilledCache:
         """An index that is filled by one list of each kind."""
-        fresh = Filled()
+        fresh = FilledCache()
         for feed in fresh.feeds:
             self._list(feed)
         return fresh
@@ -175,7 +177,7 @@ class Cluster:
         getattr(self.made.feeds[which], what)(body)
         list(self.made.index.groups().items())  # whatever is put together by now must not stay as it is
 
-    def _list(self, feed: Feed) -> None:
+    def _list(self, feed: InformerFeed) -> None:
         bodies = [body for (resource, _), body in self.stored.items() if resource == feed.kind.resource]
         feed.relist(bodies, str(self.version))
 
@@ -193,8 +195,8 @@ class Cluster:
     def _any(self, number: int) -> tuple[Resource, Name]:
         return list(self.stored)[number % len(self.stored)]
 
-    def _is_of(self, of: Key, body: Json) -> bool:
-        return bool(body["metadata"]["name"].endswith(label(of)))
+    def _is_of(self, of: PodGroupKey, body: Json) -> bool:
+        return bool(body["metadata"]["name"].endswith(group_label(of)))
 
 
 @given(STEPS)
@@ -205,19 +207,19 @@ def test_the_index_is_what_the_cluster_is_whichever_way_it_came_to_know(steps: l
     cluster.tell_all(0)
     known, fresh = cluster.made.index, cluster.from_scratch().index
     for of in KEYS:
-        seen = known.observe(of)
-        if seen is not None and fresh.observe(of) is None:
+        seen = known.snapshot(of)
+        if seen is not None and fresh.snapshot(of) is None:
             # Somebody who said whose group it is was there once; a newcomer cannot know.
             assert seen.members
             assert all(it.moved for it in seen.members)
             continue
-        assert seen == fresh.observe(of)
+        assert seen == fresh.snapshot(of)
         assert known.groups().get(of) == fresh.groups().get(of)
-    assert known.rooms() == fresh.rooms()
+    assert known.node_infos() == fresh.node_infos()
     for (resource, _), body in cluster.stored.items():
         if resource == PODS:
             uid = body["metadata"]["uid"]
-            assert known.bound(uid) == fresh.bound(uid)
+            assert known.accounts_for(uid) == fresh.accounts_for(uid)
 
 
 @given(STEPS)
@@ -226,18 +228,18 @@ def test_whoever_is_different_has_been_woken(steps: list[tuple[str, Any]]) -> No
     cluster = Cluster()
     index = cluster.made.index
     for what, how in steps:
-        before = {of: index.observe(of) for of in KEYS}
-        rooms = index.rooms()
-        cluster.made.told()
+        before = {of: index.snapshot(of) for of in KEYS}
+        rooms = index.node_infos()
+        cluster.made.take_calls()
         getattr(cluster, what.replace(" ", "_"))(how)
-        woken, changed = cluster.made.told()
+        woken, changed = cluster.made.take_calls()
         for of in KEYS:
-            now, was = index.observe(of), before[of]
+            now, was = index.snapshot(of), before[of]
             if _told(now) != _told(was):
                 assert of in woken
             if _opens(now) != _opens(was):
                 assert of in changed
-        if index.rooms() != rooms:
+        if index.node_infos() != rooms:
             assert None in changed
 
 
@@ -245,7 +247,7 @@ def _told(seen: Any) -> Any:
     """All but the version, of which nobody need hear; a record counts as it is read, not as it is written."""
     if seen is None or seen.home is None:
         return seen
-    notes = {name: said for name, said in seen.annotations.items() if name != names.GANG_RECORD}
+    notes = {name: said for name, said in seen.annotations.items() if name != names.POD_GROUP_RECORD}
     return msgspec.structs.replace(
         seen, home=msgspec.structs.replace(seen.home, resource_version=""), annotations=notes
     )

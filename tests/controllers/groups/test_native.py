@@ -5,8 +5,8 @@ from typing import Any, cast
 import msgspec
 import pytest
 
-from controllers.gates import LookAgain
-from controllers.groups.native import NativeGroups
+from controllers.gates import Requeue
+from controllers.groups.native import NativePodGroups
 from jobset_gate import names
 from jobset_gate.groups import native
 from jobset_gate.groups.native import PLURAL
@@ -61,14 +61,14 @@ class Told:
             self.stored = None
 
 
-async def ready(world: Told) -> NativeGroups:
-    found = NativeGroups(world.client)
-    await found.ask()
+async def ready(world: Told) -> NativePodGroups:
+    found = NativePodGroups(world.client)
+    await found.refresh_version()
     return found
 
 
 async def test_nothing_is_opened_before_it_is_known_what_is_served() -> None:
-    told = NativeGroups(Told().client).hold(SEEN)
+    told = NativePodGroups(Told().client).why_held(SEEN)
     assert told is not None
     assert "not known yet" in told.message
 
@@ -76,13 +76,13 @@ async def test_nothing_is_opened_before_it_is_known_what_is_served() -> None:
 async def test_it_is_told_when_the_api_server_serves_another_version_than_before() -> None:
     news: list[str] = []
     world = Told()
-    found = NativeGroups(world.client, lambda: news.append("changed"))
-    await found.ask()
-    await found.ask()
-    assert found.hold(SEEN) is not None
+    found = NativePodGroups(world.client, lambda: news.append("changed"))
+    await found.refresh_version()
+    await found.refresh_version()
+    assert found.why_held(SEEN) is not None
     world.versions = ("v1alpha3",)
-    await found.ask()
-    assert found.hold(SEEN) is None
+    await found.refresh_version()
+    assert found.why_held(SEEN) is None
     assert news == ["changed", "changed"]
 
 
@@ -101,13 +101,13 @@ async def test_the_newest_version_is_used_that_we_know_and_that_has_pod_groups(
 ) -> None:
     world = Told(*served, without=without)
     found = await ready(world)
-    told = found.hold(SEEN)
+    told = found.why_held(SEEN)
     assert (told is None) is bool(used)
     if not used:
         assert told is not None
         assert "serves PodGroups of scheduling.k8s.io in none of v1beta1, v1alpha3, v1alpha2" in told.message
         return
-    await found.hand_over(SEEN, RECORD)
+    await found.hand_over_group(SEEN, RECORD)
     assert world.calls == [f"get {used}", f"create {used}"]
 
 
@@ -115,26 +115,26 @@ async def test_the_pod_group_is_made_once() -> None:
     world = Told("v1alpha2")
     found = await ready(world)
     for _ in range(3):
-        await found.hand_over(SEEN, RECORD)
+        await found.hand_over_group(SEEN, RECORD)
     assert world.calls == ["get v1alpha2", "create v1alpha2"]
     assert world.stored is not None
     assert world.stored["spec"]["schedulingPolicy"]["gang"]["minCount"] == RECORD.minimum
 
 
 async def test_a_successor_finds_it_made() -> None:
-    world = Told("v1alpha2", stored=native.pod_group(SEEN, RECORD))
-    await (await ready(world)).hand_over(SEEN, RECORD)
+    world = Told("v1alpha2", stored=native.native_pod_group(SEEN, RECORD))
+    await (await ready(world)).hand_over_group(SEEN, RECORD)
     assert world.calls == ["get v1alpha2"]
 
 
 async def test_one_of_an_earlier_generation_goes_first() -> None:
-    old = native.pod_group(SEEN, RECORD)
+    old = native.native_pod_group(SEEN, RECORD)
     old["metadata"] |= {"uid": "n0", "finalizers": [native.PROTECTION], "annotations": {names.NATIVE_GENERATION: "1"}}
     world = Told("v1alpha2", stored=old)
     found = await ready(world)
-    with pytest.raises(LookAgain):
-        await found.hand_over(SEEN, RECORD)
-    await found.hand_over(SEEN, RECORD)
+    with pytest.raises(Requeue):
+        await found.hand_over_group(SEEN, RECORD)
+    await found.hand_over_group(SEEN, RECORD)
     assert world.calls == ["get v1alpha2", "delete n0", "get v1alpha2", "create v1alpha2"]
 
 
@@ -142,28 +142,28 @@ async def test_for_a_pod_group_that_was_made_anew_there_is_a_new_one_though_it_c
     """The one of before is the garbage collector's: its owner is gone."""
     world = Told("v1alpha2")
     found = await ready(world)
-    await found.hand_over(SEEN, RECORD)
+    await found.hand_over_group(SEEN, RECORD)
     assert SEEN.home is not None
     anew = msgspec.structs.replace(SEEN, home=msgspec.structs.replace(SEEN.home, uid="another"))
-    with pytest.raises(LookAgain):
-        await found.hand_over(anew, RECORD)
-    await found.hand_over(anew, RECORD)
+    with pytest.raises(Requeue):
+        await found.hand_over_group(anew, RECORD)
+    await found.hand_over_group(anew, RECORD)
     assert world.stored is not None
     assert [it["uid"] for it in world.stored["metadata"]["ownerReferences"]] == ["another"]
 
 
 async def test_where_somebody_was_quicker_it_looks_again() -> None:
-    with pytest.raises(LookAgain):
-        await (await ready(Told("v1alpha2", race=True))).hand_over(SEEN, RECORD)
+    with pytest.raises(Requeue):
+        await (await ready(Told("v1alpha2", race=True))).hand_over_group(SEEN, RECORD)
 
 
 async def test_a_group_that_is_taken_back_has_none_and_the_next_generation_another() -> None:
     world = Told("v1alpha2")
     found = await ready(world)
-    await found.hand_over(SEEN, RECORD)
-    await found.withdraw(SEEN)
-    await found.withdraw(SEEN)
+    await found.hand_over_group(SEEN, RECORD)
+    await found.delete_pod_group(SEEN)
+    await found.delete_pod_group(SEEN)
     assert world.stored is None
-    await found.hand_over(SEEN, RECORD)
+    await found.hand_over_group(SEEN, RECORD)
     assert world.calls.count("create v1alpha2") == 2
     assert world.calls.count("delete n1") == 1

@@ -6,11 +6,11 @@ from typing import Any
 
 import pytest
 
-from controllers.groups.owners import KEPT_SECONDS, MOST_OWNERS, Owners
+from controllers.groups.owners import CACHE_SECONDS, MAX_OWNERS, OwnerCapacityReader
 from jobset_gate.groups import selection
-from jobset_gate.groups.certainty import Shape
-from jobset_gate.groups.model import Design, Group, Key, Mode, Way
-from jobset_gate.groups.seen import GroupSeen, Maker, MemberSeen
+from jobset_gate.groups.certainty import PodShape
+from jobset_gate.groups.model import Flavor, Format, GangMode, MergedGroup, PodGroupKey
+from jobset_gate.groups.seen import ControllerRef, GroupSnapshot, MemberPod
 from jobset_gate.kube.access import Access
 from jobset_gate.kube.client import Client, PatchType
 from jobset_gate.kube.resources import JOBS, JOBSETS, STATEFUL_SETS
@@ -18,8 +18,8 @@ from jobset_gate.sim import jobset_crd, manifests
 from jobset_gate.sim.apiserver import ApiServer
 from tests.jobset_gate.groups import builders
 
-KEY = Key(design=Design.ALIBABA, namespace="default", name="ring")
-PLAIN = Shape(selection=selection.of_pod({}), requests={}, count=1)
+KEY = PodGroupKey(design=Flavor.ALIBABA, namespace="default", name="ring")
+PLAIN = PodShape(selection=selection.pod_node_selection({}), requests={}, count=1)
 LABELS = builders.alibaba("ring")
 MAIN = {"name": "main", "image": "main"}
 TEMPLATE = {"metadata": {"labels": LABELS}, "spec": {"restartPolicy": "Never", "containers": [MAIN]}}
@@ -36,29 +36,29 @@ async def client() -> AsyncIterator[Client]:
         await server.stop()
 
 
-def group(*makers: Maker | None, jobset: str = "") -> GroupSeen:
+def group(*makers: ControllerRef | None, jobset: str = "") -> GroupSnapshot:
     """One pod of each."""
     said: dict[str, Any] = {"namespace": "default", "held": "h", "claim": None, "shape": PLAIN, "jobset": jobset}
-    members = tuple(MemberSeen(uid=f"p{n}", name=f"p{n}", maker=it, **said) for n, it in enumerate(makers))
-    whole = Group(
+    members = tuple(MemberPod(uid=f"p{n}", name=f"p{n}", maker=it, **said) for n, it in enumerate(makers))
+    whole = MergedGroup(
         key=KEY,
-        ways=(Way.ALIBABA,),
+        ways=(Format.ALIBABA,),
         minimum=9,
         total=None,
         wait=Fraction(1),
-        mode=Mode.STRICT,
+        mode=GangMode.STRICT,
         gangs=(),
         resources=(),
         pod_group=None,
         lacks_pod_group=False,
         present=len(members),
     )
-    return GroupSeen(group=whole, label="h", members=members, created=0.0)
+    return GroupSnapshot(group=whole, label="h", members=members, created=0.0)
 
 
-def maker(obj: dict[str, Any]) -> Maker:
+def maker(obj: dict[str, Any]) -> ControllerRef:
     meta = obj["metadata"]
-    return Maker(api_version=obj["apiVersion"], kind=obj["kind"], name=meta["name"], uid=meta["uid"])
+    return ControllerRef(api_version=obj["apiVersion"], kind=obj["kind"], name=meta["name"], uid=meta["uid"])
 
 
 async def a_job(client: Client, name: str = "work", **meta: Any) -> dict[str, Any]:
@@ -72,8 +72,8 @@ async def test_owners_say_how_many_pods_they_make(client: Client) -> None:
     many = await client.create(
         STATEFUL_SETS, {"metadata": {"name": "many"}, "spec": {**ordered, "template": TEMPLATE}}, "default"
     )
-    found = await Owners(client).creators(group(maker(job), maker(job), maker(many)))
-    assert sorted(it.told for it in found) == [
+    found = await OwnerCapacityReader(client).capacities_of(group(maker(job), maker(job), maker(many)))
+    assert sorted(it.description for it in found) == [
         "Job work makes 3",
         "StatefulSet many makes its pods one after the other",
     ]
@@ -85,26 +85,28 @@ async def test_a_job_of_a_jobset_leads_to_the_jobset_whatever_the_number_of_its_
     jobset = await client.create(JOBSETS, manifests.jobset("train", replicated_jobs=[workers]), "default")
     above = {"apiVersion": jobset["apiVersion"], "kind": "JobSet", "name": "train", "controller": True}
     meta = {"ownerReferences": [above | {"uid": jobset["metadata"]["uid"]}]}
-    jobs = [await a_job(client, f"train-{n}", **meta) for n in range(MOST_OWNERS + 1)]
-    found = await Owners(client).creators(group(*map(maker, jobs), jobset="train"))
-    assert [it.told for it in found] == ["JobSet train (w) makes 2"]
+    jobs = [await a_job(client, f"train-{n}", **meta) for n in range(MAX_OWNERS + 1)]
+    found = await OwnerCapacityReader(client).capacities_of(group(*map(maker, jobs), jobset="train"))
+    assert [it.description for it in found] == ["JobSet train (w) makes 2"]
 
 
 async def test_what_cannot_be_told_is_not_known(client: Client) -> None:
-    gone = Maker(api_version="batch/v1", kind="Job", name="gone", uid="u")
-    other = Maker(api_version="kubeflow.org/v1", kind="TFJob", name="net", uid="v")
-    found = await Owners(client).creators(group(gone, other, None))
-    assert {it.kind: it.most for it in found} == {"Job": None, "TFJob": None, "Pod": None}
-    crowd = [Maker(api_version="batch/v1", kind="Job", name=f"j{n}", uid=f"u{n}") for n in range(MOST_OWNERS + 1)]
-    assert await Owners(client).creators(group(*crowd)) == ()
+    gone = ControllerRef(api_version="batch/v1", kind="Job", name="gone", uid="u")
+    other = ControllerRef(api_version="kubeflow.org/v1", kind="TFJob", name="net", uid="v")
+    found = await OwnerCapacityReader(client).capacities_of(group(gone, other, None))
+    assert {it.kind: it.max_pods for it in found} == {"Job": None, "TFJob": None, "Pod": None}
+    crowd = [
+        ControllerRef(api_version="batch/v1", kind="Job", name=f"j{n}", uid=f"u{n}") for n in range(MAX_OWNERS + 1)
+    ]
+    assert await OwnerCapacityReader(client).capacities_of(group(*crowd)) == ()
 
 
 async def test_an_answer_is_believed_for_a_while(client: Client) -> None:
     now = 0.0
     job = await a_job(client)
-    owners, seen = Owners(client, clock=lambda: now), group(maker(job))
-    assert [it.most for it in await owners.creators(seen)] == [3]
+    owners, seen = OwnerCapacityReader(client, clock=lambda: now), group(maker(job))
+    assert [it.max_pods for it in await owners.capacities_of(seen)] == [3]
     await client.patch(JOBS, "work", "default", body={"spec": {"parallelism": 2}}, patch=PatchType.MERGE)
-    assert [it.most for it in await owners.creators(seen)] == [3]
-    now += KEPT_SECONDS
-    assert [it.most for it in await owners.creators(seen)] == [2]
+    assert [it.max_pods for it in await owners.capacities_of(seen)] == [3]
+    now += CACHE_SECONDS
+    assert [it.max_pods for it in await owners.capacities_of(seen)] == [2]

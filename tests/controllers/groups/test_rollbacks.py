@@ -9,38 +9,38 @@ from typing import Any
 
 import pytest
 
-from controllers.groups.rollbacks import PATIENCE, SOON, Rollbacks, Rolled
+from controllers.groups.rollbacks import CONFLICT_RETRY_SECONDS, RECHECK_SECONDS, EvictionResult, Evictor
 from jobset_gate import names
 from jobset_gate.groups import read, wire
-from jobset_gate.groups.identity import label
-from jobset_gate.groups.model import Design, Group, Key, Mode, Way
-from jobset_gate.groups.record import How, Record, Stage
-from jobset_gate.groups.seen import GroupSeen
+from jobset_gate.groups.identity import group_label
+from jobset_gate.groups.model import Flavor, Format, GangMode, MergedGroup, PodGroupKey
+from jobset_gate.groups.record import AdmissionMode, AdmissionRecord, AdmissionState
+from jobset_gate.groups.seen import GroupSnapshot
 from jobset_gate.kube.access import Access
 from jobset_gate.kube.client import Client, PatchType
 from jobset_gate.kube.errors import NotFound, ServerError
-from jobset_gate.kube.listwatch import Scope, objects
+from jobset_gate.kube.listwatch import ListScope, list_objects
 from jobset_gate.kube.resources import JOBS, JOBSETS, PODS, Resource
-from jobset_gate.kube.transport import Call
+from jobset_gate.kube.transport import ApiRequest
 from jobset_gate.sim import jobset_crd, manifests
 from jobset_gate.sim.apiserver import ApiServer
 
 Json = dict[str, Any]
 NAMESPACE = "default"
-KEY = Key(design=Design.ALIBABA, namespace=NAMESPACE, name="ring")
-HELD = label(KEY)
+KEY = PodGroupKey(design=Flavor.ALIBABA, namespace=NAMESPACE, name="ring")
+HELD = group_label(KEY)
 MARK = f"{HELD}.3"
 MAIN = {"name": "main", "image": "main"}
 FATAL = {"rules": [{"action": "FailJob", "onExitCodes": {"operator": "NotIn", "values": [0]}}]}
-RECORD = Record(
+RECORD = AdmissionRecord(
     generation=3,
-    stage=Stage.ROLLING_BACK,
-    how=How.PROBE,
+    stage=AdmissionState.ROLLING_BACK,
+    how=AdmissionMode.PROBE,
     at=0.0,
     gangs=((KEY, 3),),
     minimum=2,
     wait=Fraction(60),
-    mode=Mode.STRICT,
+    mode=GangMode.STRICT,
 )
 
 
@@ -50,7 +50,7 @@ class Meddled(Client):
     before: tuple[Resource, Callable[[], Awaitable[object]]] | None = None
     calls: list[str]
 
-    async def _send(self, call: Call, type: Any) -> Any:  # noqa: A002 - as in Client
+    async def _send(self, call: ApiRequest, type: Any) -> Any:  # noqa: A002 - as in Client
         self.calls.append(f"{call.verb} {call.resource}")
         if self.before is not None and call.method != "GET" and call.resource == self.before[0].plural:
             meddle, self.before = self.before[1], None
@@ -63,7 +63,7 @@ class Place:
 
     def __init__(self, client: Client, ours: Meddled) -> None:
         self.client, self.ours = client, ours
-        self.rollbacks = Rollbacks(ours)
+        self.rollbacks = Evictor(ours)
 
     async def job(self, name: str = "work", **spec: Any) -> Json:
         template = {"spec": {"restartPolicy": "Never", "containers": [MAIN]}}
@@ -73,8 +73,8 @@ class Place:
 
     async def pod(self, name: str, owner: Json | None, *, kind: str = "Job", **meta: Any) -> Json:
         """One that was opened in this generation and has no node, so that it goes when it is deleted."""
-        labels = {names.GANG: HELD} | meta.pop("labels", {})
-        notes = {names.GANG_OPENED: read.opened_text(3, 0.0)}
+        labels = {names.POD_GROUP_LABEL: HELD} | meta.pop("labels", {})
+        notes = {names.POD_GROUP_OPENED: read.opened_text(3, 0.0)}
         if owner is not None:
             said = {"name": owner["metadata"]["name"], "uid": owner["metadata"]["uid"], "controller": True}
             version = {"Job": "batch/v1"}.get(kind, "example.com/v1")
@@ -95,15 +95,15 @@ class Place:
     async def merge(self, kind: Resource, name: str, body: Json) -> Json:
         return await self.client.patch(kind, name, NAMESPACE, body=body, patch=PatchType.MERGE)
 
-    async def seen(self) -> list[GroupSeen]:
-        pods = objects(self.client, Scope(PODS, NAMESPACE, names.GANG), wire.Pod)
-        group = Group(
+    async def seen(self) -> list[GroupSnapshot]:
+        pods = list_objects(self.client, ListScope(PODS, NAMESPACE, names.POD_GROUP_LABEL), wire.GroupPod)
+        group = MergedGroup(
             key=KEY,
-            ways=(Way.ALIBABA,),
+            ways=(Format.ALIBABA,),
             minimum=2,
             total=None,
             wait=Fraction(60),
-            mode=Mode.STRICT,
+            mode=GangMode.STRICT,
             gangs=(),
             resources=(),
             pod_group=None,
@@ -111,17 +111,17 @@ class Place:
             present=2,
         )
         members = tuple([read.member(it) async for it in pods])
-        return [GroupSeen(group=group, label=HELD, members=members, created=0.0, record=RECORD)]
+        return [GroupSnapshot(group=group, label=HELD, members=members, created=0.0, record=RECORD)]
 
-    async def advance(self) -> float | Rolled:
-        return await self.rollbacks.advance(await self.seen(), RECORD)
+    async def advance(self) -> float | EvictionResult:
+        return await self.rollbacks.advance_eviction(await self.seen(), RECORD)
 
     async def mark_of(self, kind: Resource, name: str) -> tuple[Any, str | None]:
         """Whether it is suspended, and whose mark it carries."""
         found = await self.get(kind, name)
         assert found is not None
-        notes = found["metadata"].get("annotations", {}).get(names.GANG_SUSPENDED)
-        assert notes == found["metadata"].get("labels", {}).get(names.GANG_SUSPENDED)
+        notes = found["metadata"].get("annotations", {}).get(names.POD_GROUP_SUSPENDED)
+        assert notes == found["metadata"].get("labels", {}).get(names.POD_GROUP_SUSPENDED)
         return found["spec"].get("suspend", False), notes
 
 
@@ -147,11 +147,11 @@ async def test_a_pod_that_has_changed_since_it_was_looked_at_is_not_taken_from_i
         await place.client.patch(PODS, "a", NAMESPACE, body=body, patch=PatchType.MERGE, subresource="status")
 
     place.ours.before = PODS, succeed
-    assert await place.advance() == SOON
+    assert await place.advance() == CONFLICT_RETRY_SECONDS
     kept = await place.get(PODS, "a")
     assert kept is not None
     assert kept["metadata"]["ownerReferences"]
-    assert await place.advance() == Rolled()
+    assert await place.advance() == EvictionResult()
     assert await place.get(PODS, "a") is not None
 
 
@@ -159,10 +159,10 @@ async def test_an_owner_that_has_changed_is_looked_at_again(place: Place) -> Non
     """Its user has suspended it meanwhile: then it is not ours to resume."""
     await place.pod("a", await place.job())
     place.ours.before = JOBS, lambda: place.merge(JOBS, "work", {"spec": {"suspend": True}})
-    assert await place.advance() == SOON
-    assert await place.advance() == PATIENCE
+    assert await place.advance() == CONFLICT_RETRY_SECONDS
+    assert await place.advance() == RECHECK_SECONDS
     assert await place.mark_of(JOBS, "work") == (True, None)
-    await place.rollbacks.resume(HELD, 3)
+    await place.rollbacks.resume_owners(HELD, 3)
     assert await place.mark_of(JOBS, "work") == (True, None)
 
 
@@ -173,7 +173,7 @@ async def test_a_namesake_made_meanwhile_is_not_touched(place: Place, kind: str)
 
     async def again() -> None:
         await place.client.delete(PODS, "a", NAMESPACE)
-        namesake = await place.pod("a", owner, kind=kind, labels={names.GANG: "0"})
+        namesake = await place.pod("a", owner, kind=kind, labels={names.POD_GROUP_LABEL: "0"})
         assert namesake["metadata"]["uid"] != old["metadata"]["uid"]
 
     place.ours.before = PODS, again
@@ -197,37 +197,39 @@ async def test_a_namesake_of_a_jobset_is_not_suspended_for_pods_of_the_one_befor
     await place.merge(JOBS, "after", {"metadata": {"ownerReferences": [new], "labels": labels}})
     held = await place.pod("a-new", after, labels=labels)
     await place.client.delete(PODS, "a-new", NAMESPACE)
-    gates = {"schedulingGates": [{"name": names.GANG_GATE}], "containers": [MAIN]}
+    gates = {"schedulingGates": [{"name": names.POD_GROUP_GATE}], "containers": [MAIN]}
     meta = {key: held["metadata"][key] for key in ("name", "labels", "ownerReferences")}
     await place.client.create(PODS, {"metadata": meta, "spec": gates}, NAMESPACE)
     await place.pod("b-old", before, labels=labels)
-    assert await place.advance() == PATIENCE
+    assert await place.advance() == RECHECK_SECONDS
     assert await place.mark_of(JOBSETS, "train") == (False, None)
 
 
 async def test_nothing_is_asked_again_while_nothing_changes(place: Place) -> None:
     await place.pod("a", await place.job())
-    assert await place.advance() == PATIENCE
+    assert await place.advance() == RECHECK_SECONDS
     assert await place.mark_of(JOBS, "work") == (True, MARK)
     asked = len(place.ours.calls)
     again = await place.advance()
     assert isinstance(again, float)
-    assert again <= PATIENCE
+    assert again <= RECHECK_SECONDS
     assert len(place.ours.calls) == asked
     await place.client.delete(PODS, "a", NAMESPACE)
-    assert await place.advance() == Rolled()
+    assert await place.advance() == EvictionResult()
 
 
 async def test_bare_pods_are_asked_for_again_when_one_has_gone(place: Place) -> None:
     for name in "ab":
         await place.pod(name, None)
-    both = Rolled(blocked=("a", "b"), why="nobody would make them again, so they are left to you to delete: a, b")
+    both = EvictionResult(
+        blocked=("a", "b"), why="nobody would make them again, so they are left to you to delete: a, b"
+    )
     assert await place.advance() == both
     asked = len(place.ours.calls)
     assert await place.advance() == both
     assert len(place.ours.calls) == asked
     await place.client.delete(PODS, "b", NAMESPACE)
-    assert await place.advance() == Rolled(
+    assert await place.advance() == EvictionResult(
         blocked=("a",), why="nobody would make them again, so they are left to you to delete: a"
     )
 
@@ -243,8 +245,8 @@ async def test_one_error_leaves_the_others_done(place: Place) -> None:
     place.ours.before = PODS, refuse
     with pytest.raises(ServerError):
         await place.advance()
-    assert await place.advance() == PATIENCE
-    assert await place.advance() == Rolled()
+    assert await place.advance() == RECHECK_SECONDS
+    assert await place.advance() == EvictionResult()
 
 
 async def test_a_barrier_s_jobset_is_suspended_only_when_its_jobs_have_heard_of_all_before(place: Place) -> None:
@@ -259,18 +261,18 @@ async def test_a_barrier_s_jobset_is_suspended_only_when_its_jobs_have_heard_of_
     meta = {"ownerReferences": [above | {"uid": jobset["metadata"]["uid"]}], "labels": {names.JS_NAME: "train"}}
     await place.merge(JOBS, "work", {"metadata": meta})
     await place.pod("a", job, labels={names.JS_NAME: "train"})
-    assert await place.advance() == PATIENCE
+    assert await place.advance() == RECHECK_SECONDS
     assert await place.get(PODS, "a") is None
     assert await place.mark_of(JOBSETS, "train") == (False, MARK)
-    assert await place.advance() == PATIENCE
-    await asyncio.sleep(PATIENCE / 2)
+    assert await place.advance() == RECHECK_SECONDS
+    await asyncio.sleep(RECHECK_SECONDS / 2)
     await place.advance()
     assert await place.mark_of(JOBSETS, "train") == (False, MARK)
-    await asyncio.sleep(PATIENCE / 2)
-    assert await place.advance() == SOON
+    await asyncio.sleep(RECHECK_SECONDS / 2)
+    assert await place.advance() == CONFLICT_RETRY_SECONDS
     assert await place.mark_of(JOBSETS, "train") == (True, MARK)
-    assert await place.advance() == Rolled()
-    await place.rollbacks.resume(HELD, 3)
+    assert await place.advance() == EvictionResult()
+    await place.rollbacks.resume_owners(HELD, 3)
     assert await place.mark_of(JOBSETS, "train") == (False, None)
     assert await place.mark_of(JOBS, "work") == (False, None)
 
@@ -279,21 +281,21 @@ async def test_only_what_this_group_has_suspended_is_resumed(place: Place) -> No
     marks = {"mine": MARK, "older": f"{HELD}.2", "newer": f"{HELD}.4", "another": "0.3", "odd": "x"}
     for name, mark in marks.items():
         await place.job(name, suspend=True)
-        both = {names.GANG_SUSPENDED: mark}
+        both = {names.POD_GROUP_SUSPENDED: mark}
         await place.merge(JOBS, name, {"metadata": {"annotations": both, "labels": both}})
     await place.job("users", suspend=True)
-    await place.rollbacks.resume(HELD, 3, NAMESPACE)
+    await place.rollbacks.resume_owners(HELD, 3, NAMESPACE)
     resumed = {name for name in (*marks, "users") if not (await place.mark_of(JOBS, name))[0]}
     assert resumed == {"mine", "older"}
-    await place.rollbacks.resume_where(lambda held, _: held == "0")
+    await place.rollbacks.resume_owners_where(lambda held, _: held == "0")
     assert await place.mark_of(JOBS, "another") == (False, None)
     assert await place.mark_of(JOBS, "newer") == (True, f"{HELD}.4")
 
 
 async def test_what_has_changed_is_resumed_all_the_same(place: Place) -> None:
     await place.job(suspend=True)
-    both = {names.GANG_SUSPENDED: MARK}
+    both = {names.POD_GROUP_SUSPENDED: MARK}
     await place.merge(JOBS, "work", {"metadata": {"annotations": both, "labels": both}})
     place.ours.before = JOBS, lambda: place.merge(JOBS, "work", {"metadata": {"labels": {"a": "b"}}})
-    await place.rollbacks.resume(HELD, 3)
+    await place.rollbacks.resume_owners(HELD, 3)
     assert await place.mark_of(JOBS, "work") == (False, None)

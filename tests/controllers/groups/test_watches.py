@@ -9,13 +9,13 @@ from contextlib import asynccontextmanager
 import pytest
 
 from controllers.groups import watches
-from controllers.groups.index import GroupIndex
+from controllers.groups.index import PodGroupCache
 from jobset_gate import names
-from jobset_gate.groups.candidates import Check
-from jobset_gate.groups.model import Way
+from jobset_gate.groups.candidates import CapacityCheck
+from jobset_gate.groups.model import Format
 from jobset_gate.kube.access import Access
 from jobset_gate.kube.client import Client
-from jobset_gate.kube.problems import Kind, Problem
+from jobset_gate.kube.problems import WatchProblem, WatchProblemKind
 from jobset_gate.kube.resources import (
     CONFIGMAPS,
     NODES,
@@ -27,25 +27,25 @@ from jobset_gate.kube.resources import (
     Resource,
 )
 from jobset_gate.settings import Groups
-from tests.kube.scripted import Scripted, hang, refusal
+from tests.kube.scripted import ScriptedServer, no_response, refusal
 
-MEMBERS, RECORDS = (PODS, names.GANG, ""), (CONFIGMAPS, f"{names.GANG_RECORD}=true", "")
-ROOM = (PODS, f"!{names.GANG}", "spec.nodeName!=,status.phase!=Succeeded,status.phase!=Failed")
+MEMBERS, RECORDS = (PODS, names.POD_GROUP_LABEL, ""), (CONFIGMAPS, f"{names.POD_GROUP_RECORD}=true", "")
+ROOM = (PODS, f"!{names.POD_GROUP_LABEL}", "spec.nodeName!=,status.phase!=Succeeded,status.phase!=Failed")
 
 
-def index() -> GroupIndex:
-    return GroupIndex(lambda _: None, lambda _: None, Groups())
+def index() -> PodGroupCache:
+    return PodGroupCache(lambda _: None, lambda _: None, Groups())
 
 
 def watched(settings: Groups) -> set[tuple[Resource, str, str]]:
     """Each kind with its selectors."""
-    kinds = watches.kinds(index(), settings, None)
+    kinds = watches.watch_sources(index(), settings, None)
     return {(it.resource, it.label_selector, it.field_selector) for it in kinds}
 
 
 @asynccontextmanager
 async def running(
-    server: Scripted, only: Resource, problems: list[Problem]
+    server: ScriptedServer, only: Resource, problems: list[WatchProblem]
 ) -> AsyncIterator[list[watches.AnyInformer]]:
     """The informers of one kind."""
     async with Client(Access(server.url)) as client, asyncio.TaskGroup() as tasks:
@@ -58,8 +58,8 @@ async def running(
 
 
 @pytest.fixture
-async def server() -> AsyncIterator[Scripted]:
-    scripted = Scripted()
+async def server() -> AsyncIterator[ScriptedServer]:
+    scripted = ScriptedServer()
     await scripted.start()
     yield scripted
     await scripted.stop()
@@ -76,19 +76,23 @@ def test_with_all_ways_all_is_watched() -> None:
 @pytest.mark.parametrize(
     ("way", "kinds"),
     [
-        (Way.KEP_24, {PODGROUPS_KEP24, RESOURCEQUOTAS}),
-        (Way.SCHEDULER_PLUGINS, {PODGROUPS_PLUGINS}),
-        (Way.KOORDINATOR_POD_GROUP, {PODGROUPS_PLUGINS, PODGROUPS_SIGS}),
-        (Way.KOORDINATOR_ANNOTATIONS, set()),
-        (Way.ALIBABA, set()),
+        (Format.KEP_24, {PODGROUPS_KEP24, RESOURCEQUOTAS}),
+        (Format.SCHEDULER_PLUGINS, {PODGROUPS_PLUGINS}),
+        (Format.KOORDINATOR_POD_GROUP, {PODGROUPS_PLUGINS, PODGROUPS_SIGS}),
+        (Format.KOORDINATOR_ANNOTATIONS, set()),
+        (Format.ALIBABA, set()),
     ],
 )
-def test_of_a_way_that_is_switched_off_nothing_is_watched(way: Way, kinds: set[Resource]) -> None:
-    assert watched(Groups(ways=(way,), capacity_check=Check.OFF)) == {MEMBERS, RECORDS, *((it, "", "") for it in kinds)}
+def test_of_a_way_that_is_switched_off_nothing_is_watched(way: Format, kinds: set[Resource]) -> None:
+    assert watched(Groups(ways=(way,), capacity_check=CapacityCheck.OFF)) == {
+        MEMBERS,
+        RECORDS,
+        *((it, "", "") for it in kinds),
+    }
 
 
 def test_of_one_namespace_only_nodes_and_what_is_bound_to_them_are_watched_everywhere() -> None:
-    kinds = watches.kinds(index(), Groups(), "team")
+    kinds = watches.watch_sources(index(), Groups(), "team")
     everywhere = {(it.resource, it.label_selector, it.field_selector) for it in kinds if it.namespace is None}
     assert everywhere == {(NODES, "", ""), (PODS, "", ROOM[2])}, "also those of other namespaces' groups"
     assert {it.namespace for it in kinds} == {None, "team"}
@@ -97,30 +101,30 @@ def test_of_one_namespace_only_nodes_and_what_is_bound_to_them_are_watched_every
 # --- What people are told ----------------------------------------------------------------
 
 
-async def test_a_crd_that_is_not_installed_is_no_trouble(server: Scripted) -> None:
-    problems: list[Problem] = []
+async def test_a_crd_that_is_not_installed_is_no_trouble(server: ScriptedServer) -> None:
+    problems: list[WatchProblem] = []
     server.lists.extend([refusal(404), refusal(404)])
     async with running(server, PODGROUPS_SIGS, problems) as informers:
-        await watches.filled(informers)
-        assert watches.unlisted(informers) == ""
+        await watches.wait_for_sync(informers)
+        assert watches.not_synced(informers) == ""
         assert not informers[0].has_synced
         await informers[0].wait_synced()
     assert problems == []
 
 
-async def test_a_crd_that_is_forbidden_is_told_and_waited_for(server: Scripted) -> None:
-    problems: list[Problem] = []
-    server.lists.extend([refusal(403), hang])
+async def test_a_crd_that_is_forbidden_is_told_and_waited_for(server: ScriptedServer) -> None:
+    problems: list[WatchProblem] = []
+    server.lists.extend([refusal(403), no_response])
     async with running(server, PODGROUPS_SIGS, problems) as informers:
         await server.until(lambda: server.count("list") > 1)
-        assert watches.unlisted(informers) == "not listed yet: podgroups (403: scripted 403)"
-        await watches.filled(informers)
+        assert watches.not_synced(informers) == "not listed yet: podgroups (403: scripted 403)"
+        await watches.wait_for_sync(informers)
         assert informers[0].has_synced
-    assert {it.kind for it in problems} == {Kind.LIST_FAILED}
+    assert {it.kind for it in problems} == {WatchProblemKind.LIST_FAILED}
 
 
-async def test_a_watch_of_a_crd_that_breaks_is_told(server: Scripted) -> None:
-    problems: list[Problem] = []
+async def test_a_watch_of_a_crd_that_breaks_is_told(server: ScriptedServer) -> None:
+    problems: list[WatchProblem] = []
     server.lists.append(refusal(404))
     async with running(server, PODGROUPS_SIGS, problems) as informers:
         await informers[0].wait_synced()
@@ -128,14 +132,14 @@ async def test_a_watch_of_a_crd_that_breaks_is_told(server: Scripted) -> None:
         server.watches.append(refusal(410))
         server.close_watches()
         await server.until(lambda: server.count("list") > 2)
-    assert [it.kind for it in problems] == [Kind.EXPIRED]
+    assert [it.kind for it in problems] == [WatchProblemKind.EXPIRED]
 
 
-async def test_nodes_that_nobody_has_heard_of_are_missing_all_the_same(server: Scripted) -> None:
+async def test_nodes_that_nobody_has_heard_of_are_missing_all_the_same(server: ScriptedServer) -> None:
     """Whatever answers there is no API server."""
-    problems: list[Problem] = []
-    server.lists.extend([refusal(404), hang])
+    problems: list[WatchProblem] = []
+    server.lists.extend([refusal(404), no_response])
     async with running(server, NODES, problems) as informers:
         await server.until(lambda: server.count("list") > 1)
-        assert watches.unlisted(informers) == "not listed yet: nodes (404: scripted 404)"
-    assert [it.kind for it in problems] == [Kind.LIST_FAILED]
+        assert watches.not_synced(informers) == "not listed yet: nodes (404: scripted 404)"
+    assert [it.kind for it in problems] == [WatchProblemKind.LIST_FAILED]

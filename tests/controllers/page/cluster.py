@@ -16,7 +16,7 @@ EVERYWHERE = "*"
 
 
 @dataclass
-class Cluster:
+class FakeReviewApi:
     """`users` by token; `grants` are (user, `jobsets.jobset.x-k8s.io`, namespace or EVERYWHERE)."""
 
     users: dict[str, str] = field(default_factory=dict)
@@ -29,7 +29,7 @@ class Cluster:
 
     def client(self) -> Client:
         """As the controller's."""
-        return _Client(self)
+        return _ReviewClient(self)
 
     def admin(self, user: str = "admin") -> str:
         """A token of somebody who may list everything."""
@@ -61,13 +61,13 @@ class Cluster:
         return {"status": {"allowed": wide or (spec["user"], kind, about["namespace"]) in self.grants}}
 
 
-class _Client(Client):
+class _ReviewClient(Client):
     """Asks nobody else."""
 
-    def __init__(self, cluster: Cluster) -> None:
+    def __init__(self, cluster: FakeReviewApi) -> None:
         self._cluster = cluster
 
-    def impatient(self) -> _Client:
+    def impatient(self) -> _ReviewClient:
         return self
 
     async def create(self, resource: Resource, body: Mapping[str, Any], *_: Any, **__: Any) -> Any:

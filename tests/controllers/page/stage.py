@@ -13,46 +13,46 @@ import aiohttp
 import msgspec
 from prometheus_client import CollectorRegistry
 
-from controllers.index import Index
-from controllers.keys import Key
+from controllers.index import GangCache
+from controllers.keys import GangKey
 from controllers.page.options import PageOptions
-from controllers.page.server import Page
-from controllers.page.source import Freshness, Source
+from controllers.page.server import StatusPage
+from controllers.page.source import Freshness, PageSource
 from jobset_gate import names
-from jobset_gate.groups.model import Key as GroupKey
-from jobset_gate.groups.seen import GroupSeen
-from jobset_gate.kube.store import Change
-from jobset_gate.model import GateSeen, JobSeen, JobSetSeen, Kind, PodSeen
-from tests.controllers.page.cluster import Cluster
+from jobset_gate.groups.model import PodGroupKey as GroupKey
+from jobset_gate.groups.seen import GroupSnapshot
+from jobset_gate.kube.store import ObjectChange
+from jobset_gate.model import ConfigMapSeen, JobSeen, JobSetSeen, PodSeen, VerdictKind
+from tests.controllers.page.cluster import FakeReviewApi
 from tests.jobset_gate import gangs
 
 PATIENCE = 60.0
 
 
-class Groups:
+class FakePodGroups:
     """The index of groups, as far as the page asks it."""
 
     def __init__(self) -> None:
-        self.seen: dict[GroupKey, GroupSeen] = {}
+        self.seen: dict[GroupKey, GroupSnapshot] = {}
 
     def keys(self) -> Any:
         return iter(list(self.seen))
 
-    def observe(self, key: GroupKey) -> GroupSeen | None:
+    def snapshot(self, key: GroupKey) -> GroupSnapshot | None:
         return self.seen.get(key)
 
-    def put(self, *groups: GroupSeen) -> None:
+    def put(self, *groups: GroupSnapshot) -> None:
         self.seen.update({it.group.key: it for it in groups})
 
 
 @dataclass
-class Stage:
+class ServedPage:
     """`index` is filled by `put`; `fresh` and `clock` are what the page believes of the controller around it."""
 
-    cluster: Cluster
-    index: Index
-    page: Page
-    groups: Groups
+    api: FakeReviewApi
+    index: GangCache
+    page: StatusPage
+    groups: FakePodGroups
     fresh: Freshness = field(default_factory=Freshness)
     now: Callable[[], float] = time.time
 
@@ -68,25 +68,25 @@ class Stage:
     def url(self) -> str:
         return self.page.url
 
-    def put(self, jobset: JobSetSeen, *pods: PodSeen, gate: GateSeen | None = None) -> Key:
+    def put(self, jobset: JobSetSeen, *pods: PodSeen, gate: ConfigMapSeen | None = None) -> GangKey:
         """This gang is there now, with these pods (and nothing else of it)."""
-        key = Key(jobset.namespace, jobset.name)
-        before = self.index.look(key)
-        self.index.on_jobset(Change(key, before.jobset if before else None, jobset))
+        key = GangKey(jobset.namespace, jobset.name)
+        before = self.index.peek(key)
+        self.index.on_jobset(ObjectChange(key, before.jobset if before else None, jobset))
         self._jobs(key, jobset, before.jobs if before else ())
         known = {it.uid: it for it in before.pods} if before else {}
         for pod in pods:
             mine = msgspec.structs.replace(
                 pod, namespace=key.namespace, gang=key.name, jobset_uid=jobset.uid, uid=f"{jobset.uid}-{pod.uid}"
             )
-            self.index.on_pod(Change((key.namespace, mine.name), known.pop(mine.uid, None), mine))
+            self.index.on_pod(ObjectChange((key.namespace, mine.name), known.pop(mine.uid, None), mine))
         for gone in known.values():
-            self.index.on_pod(Change((key.namespace, gone.name), gone, None))
+            self.index.on_pod(ObjectChange((key.namespace, gone.name), gone, None))
         if gate is not None:
-            self.index.on_gate(Change((key.namespace, gate.name), before.gate if before else None, gate))
+            self.index.on_config_map(ObjectChange((key.namespace, gate.name), before.gate if before else None, gate))
         return key
 
-    def _jobs(self, key: Key, jobset: JobSetSeen, known: Sequence[JobSeen]) -> None:
+    def _jobs(self, key: GangKey, jobset: JobSetSeen, known: Sequence[JobSeen]) -> None:
         there = {it.name: it for it in known}
         for part in jobset.replicated_jobs:
             for number in range(part.replicas):
@@ -94,53 +94,53 @@ class Stage:
                 made = gangs.job(
                     part.name, number, namespace=key.namespace, name=name, gang=key.name, jobset_uid=jobset.uid
                 )
-                self.index.on_job(Change((key.namespace, name), there.get(name), made))
+                self.index.on_job(ObjectChange((key.namespace, name), there.get(name), made))
 
-    def drop(self, key: Key) -> None:
+    def drop(self, key: GangKey) -> None:
         """The gang is deleted, pods and all."""
-        seen = self.index.look(key)
+        seen = self.index.peek(key)
         assert seen is not None
         for pod in seen.pods:
-            self.index.on_pod(Change((key.namespace, pod.name), pod, None))
+            self.index.on_pod(ObjectChange((key.namespace, pod.name), pod, None))
         for job in seen.jobs:
-            self.index.on_job(Change((key.namespace, job.name), job, None))
+            self.index.on_job(ObjectChange((key.namespace, job.name), job, None))
         if seen.gate is not None:
-            self.index.on_gate(Change((key.namespace, seen.gate.name), seen.gate, None))
-        self.index.on_jobset(Change(key, seen.jobset, None))
+            self.index.on_config_map(ObjectChange((key.namespace, seen.gate.name), seen.gate, None))
+        self.index.on_jobset(ObjectChange(key, seen.jobset, None))
 
-    def decide(self, key: Key, kind: Kind = Kind.RELEASE) -> None:
+    def decide(self, key: GangKey, kind: VerdictKind = VerdictKind.RELEASE) -> None:
         """A verdict is in its ConfigMap, as the controller writes it. The gang has pods."""
-        seen = self.index.look(key)
+        seen = self.index.peek(key)
         assert seen is not None
         uid = seen.jobset.uid
-        cause = names.REASON_STARTED if kind is Kind.RELEASE else names.REASON_TIMED_OUT
-        gate = gangs.gate(
+        cause = names.REASON_STARTED if kind is VerdictKind.RELEASE else names.REASON_TIMED_OUT
+        gate = gangs.config_map(
             namespace=key.namespace,
             name=names.config_map_name(key.name),
             jobset_uid=uid,
             verdict=gangs.verdict(kind, cause, uid=uid),
         )
-        self.index.on_gate(Change((key.namespace, gate.name), seen.gate, gate))
+        self.index.on_config_map(ObjectChange((key.namespace, gate.name), seen.gate, gate))
 
 
 @asynccontextmanager
-async def served(
+async def serve_page(
     options: PageOptions | None = None, *, now: Callable[[], float] = time.time, with_groups: bool = True
-) -> AsyncIterator[Stage]:
+) -> AsyncIterator[ServedPage]:
     """Listening on a free port of loopback."""
-    cluster, groups = Cluster(), Groups()
-    stage = Stage(cluster, None, None, groups, now=now)  # type: ignore[arg-type]  # made below, of what it holds
-    touched: list[Callable[[Key], None]] = []
+    cluster, groups = FakeReviewApi(), FakePodGroups()
+    stage = ServedPage(cluster, None, None, groups, now=now)  # type: ignore[arg-type]  # made below, of what it holds
+    touched: list[Callable[[GangKey], None]] = []
 
-    def changed(key: Key) -> None:
+    def changed(key: GangKey) -> None:
         touched[0](key)
 
-    index = Index(lambda _: None, lambda _, __: None, (), changed)
+    index = GangCache(lambda _: None, lambda _, __: None, (), changed)
     stage.index = index
-    source = Source(index=index, clock=now, fresh=lambda: stage.fresh, groups=groups if with_groups else None)
-    page = Page(options or PageOptions(0), source, cluster.client(), stage.registry, patience=stage.patience)
+    source = PageSource(index=index, clock=now, fresh=lambda: stage.fresh, groups=groups if with_groups else None)
+    page = StatusPage(options or PageOptions(0), source, cluster.client(), stage.registry, monotonic=stage.patience)
     stage.page = page
-    touched.append(page.touched)
+    touched.append(page.mark_dirty)
     task = asyncio.create_task(page.run(), name="page")
     try:
         async with asyncio.timeout(PATIENCE):
@@ -152,7 +152,7 @@ async def served(
 
 
 @asynccontextmanager
-async def browser(stage: Stage, token: str = "", **more: Any) -> AsyncIterator[aiohttp.ClientSession]:
+async def http_session(stage: ServedPage, token: str = "", **more: Any) -> AsyncIterator[aiohttp.ClientSession]:
     """Asks the page; with a token as a proxy would, else as somebody who has yet to sign in."""
     headers = {"Authorization": f"Bearer {token}"} if token else {}
     jar = aiohttp.CookieJar(unsafe=True)

@@ -6,22 +6,22 @@ from typing import Any
 
 import pytest
 
-from controllers.index import Index
-from controllers.keys import Key
+from controllers.index import GangCache
+from controllers.keys import GangKey
 from controllers.page import board as boards
 from controllers.page import pages, rows
-from controllers.page.board import Board
+from controllers.page.board import StatusView
 from controllers.page.feeds import is_late
-from controllers.page.query import parse, view
-from controllers.page.source import Freshness, Source
+from controllers.page.query import parse, select_page
+from controllers.page.source import Freshness, PageSource
 from jobset_gate import names
-from jobset_gate.explain import explain
-from jobset_gate.kube.store import Change
-from jobset_gate.model import GangSeen, Kind
-from tests.controllers.page.stage import Groups
+from jobset_gate.explain import explain_gang
+from jobset_gate.kube.store import ObjectChange
+from jobset_gate.model import GangSnapshot, VerdictKind
+from tests.controllers.page.stage import FakePodGroups
 from tests.jobset_gate import gangs
 from tests.jobset_gate.groups.objects import key, pod
-from tests.jobset_gate.groups.seeing import group_seen
+from tests.jobset_gate.groups.seeing import group_snapshot
 
 
 class Made:
@@ -30,26 +30,26 @@ class Made:
     def __init__(self, monkeypatch: pytest.MonkeyPatch) -> None:
         self.now = gangs.T0
         self.explained: list[str] = []
-        self.index = Index(lambda _: None, lambda _, __: None, (), self._touched)
-        self.groups = Groups()
-        source = Source(index=self.index, clock=lambda: self.now, fresh=Freshness, groups=self.groups)
-        self.board = Board(source, lambda: self.now)
-        monkeypatch.setattr(boards, "explain", self._explain)
+        self.index = GangCache(lambda _: None, lambda _, __: None, (), self._touched)
+        self.groups = FakePodGroups()
+        source = PageSource(index=self.index, clock=lambda: self.now, fresh=Freshness, groups=self.groups)
+        self.board = StatusView(source, lambda: self.now)
+        monkeypatch.setattr(boards, "explain_gang", self._explain)
 
-    def put(self, name: str, *pods: Any, **changes: Any) -> Key:
+    def put(self, name: str, *pods: Any, **changes: Any) -> GangKey:
         jobset = gangs.jobset(name=name, uid=f"u-{name}", **changes)
-        before = self.index.jobset(Key("default", name))
-        self.index.on_jobset(Change(("default", name), before, jobset))
-        return Key("default", name)
+        before = self.index.get_jobset(GangKey("default", name))
+        self.index.on_jobset(ObjectChange(("default", name), before, jobset))
+        return GangKey("default", name)
 
-    def _touched(self, key: Key) -> None:
-        self.board.touched(key)
+    def _touched(self, key: GangKey) -> None:
+        self.board.mark_dirty(key)
 
-    def _explain(self, seen: GangSeen, now: float) -> Any:
+    def _explain(self, seen: GangSnapshot, now: float) -> Any:
         self.explained.append(seen.jobset.name)
         if seen.jobset.name == "odd":
             raise ValueError("odd")
-        return explain(seen, now)
+        return explain_gang(seen, now)
 
 
 @pytest.fixture
@@ -75,17 +75,17 @@ async def test_a_change_that_nobody_would_see_is_none(made: Made) -> None:
     key_ = made.put("a")
     await made.board.refresh()
     version = made.board.version
-    made.board.touched(key_)
+    made.board.mark_dirty(key_)
     await made.board.refresh()
     assert made.board.version == version
 
 
 async def test_a_timeout_that_comes_while_nothing_else_happens_is_seen(made: Made) -> None:
     key_ = made.put("a")
-    made.index.on_job(Change(("default", "j"), None, gangs.job(gang="a", name="j", jobset_uid="u-a")))
-    made.index.on_pod(Change(("default", "p"), None, gangs.pod(0, gang="a", jobset_uid="u-a")))
-    gate = gangs.gate(name="a-group-scheduling", jobset_uid="u-a", waiting_since=gangs.clock(uid="u-a"))
-    made.index.on_gate(Change(("default", gate.name), None, gate))
+    made.index.on_job(ObjectChange(("default", "j"), None, gangs.job(gang="a", name="j", jobset_uid="u-a")))
+    made.index.on_pod(ObjectChange(("default", "p"), None, gangs.pod(0, gang="a", jobset_uid="u-a")))
+    gate = gangs.config_map(name="a-group-scheduling", jobset_uid="u-a", waiting_since=gangs.clock(uid="u-a"))
+    made.index.on_config_map(ObjectChange(("default", gate.name), None, gate))
     await made.board.refresh()
     assert made.board.rows["gang-default.a"].until == gangs.T0 + 300
     made.now += 301
@@ -93,7 +93,7 @@ async def test_a_timeout_that_comes_while_nothing_else_happens_is_seen(made: Mad
     assert made.board.rows["gang-default.a"].state == "Due"
     told = made.board.explanation("gang-default.a")
     assert told is not None
-    assert Kind.TIMEOUT.value not in told.state
+    assert VerdictKind.TIMEOUT.value not in told.state
     assert "time" in told.message
     del key_
 
@@ -106,7 +106,7 @@ async def test_one_that_timed_out_stays_bad_and_first_when_its_jobset_has_failed
     made.put("late", finished=True, failed=True, condition=told)
     made.put("own", finished=True, failed=True)
     await made.board.refresh()
-    shown = view(parse(rows.Kind.GANG, {}), made.board.rows.values(), is_late)
+    shown = select_page(parse(rows.RowKind.GANG, {}), made.board.rows.values(), is_late)
     found = [(it.name, it.state, it.tone.name, it.started, it.expected) for it in shown.rows]
     assert found == [
         ("late", "TimedOut", "BAD", 12, 17),
@@ -115,7 +115,7 @@ async def test_one_that_timed_out_stays_bad_and_first_when_its_jobset_has_failed
         ("done", "Completed", "QUIET", None, 2),
     ]
     assert [it.name for it in shown.late] == ["late"]
-    assert ">?/2<" in pages.line(shown.rows[1], made.now)
+    assert ">?/2<" in pages.row_fragment(shown.rows[1], made.now)
 
 
 async def test_a_gang_that_takes_long_to_explain_is_explained_seldom(
@@ -123,14 +123,14 @@ async def test_a_gang_that_takes_long_to_explain_is_explained_seldom(
 ) -> None:
     key_ = made.put("a")
 
-    def slow(seen: GangSeen, now: float) -> Any:
+    def slow(seen: GangSnapshot, now: float) -> Any:
         made.now += 1.0
         return made._explain(seen, now)
 
-    monkeypatch.setattr(boards, "explain", slow)
+    monkeypatch.setattr(boards, "explain_gang", slow)
     await made.board.refresh()
-    made.board.touched(key_)
-    made.now += boards.SHARE - 5
+    made.board.mark_dirty(key_)
+    made.now += boards.REST_FACTOR - 5
     await made.board.refresh()
     assert made.explained == ["a"]
     made.now += 6
@@ -150,24 +150,24 @@ async def test_one_that_cannot_be_explained_is_said_to_be_so_and_hides_no_other(
 async def test_so_many_changes_while_nobody_looks_that_all_is_looked_at_anew(
     made: Made, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(boards, "MOST_DIRTY", 3)
+    monkeypatch.setattr(boards, "MAX_DIRTY", 3)
     made.put("a")
     await made.board.refresh()
     for number in range(5):
         made.put(f"new-{number}")
-    made.index.on_jobset(Change(("default", "a"), made.index.jobset(Key("default", "a")), None))
+    made.index.on_jobset(ObjectChange(("default", "a"), made.index.get_jobset(GangKey("default", "a")), None))
     await made.board.refresh()
     assert sorted(made.board.rows) == [f"gang-default.new-{number}" for number in range(5)]
 
 
 async def test_groups_come_change_and_go(made: Made) -> None:
-    made.groups.put(group_seen(pod("a")))
+    made.groups.put(group_snapshot(pod("a")))
     await made.board.refresh()
     (row,) = made.board.rows.values()
     version = made.board.version
     await made.board.refresh()
     assert made.board.version == version
-    made.groups.put(group_seen(pod("a"), pod("b")))
+    made.groups.put(group_snapshot(pod("a"), pod("b")))
     await made.board.refresh()
     assert made.board.rows[row.id].revision > row.revision
     del made.groups.seen[key()]

@@ -12,22 +12,22 @@ import pytest
 from controllers.page import reviews, sessions
 from controllers.page.options import PageOptions
 from jobset_gate.kube.errors import Forbidden, Unreachable
-from tests.controllers.page.stage import Stage, browser, served
+from tests.controllers.page.stage import ServedPage, http_session, serve_page
 from tests.jobset_gate import gangs
 
 
 @pytest.fixture
-async def stage() -> AsyncIterator[Stage]:
-    async with served() as made:
+async def stage() -> AsyncIterator[ServedPage]:
+    async with serve_page() as made:
         made.put(gangs.jobset(), gangs.pod(0))
-        made.cluster.admin()
+        made.api.admin()
         yield made
 
 
 @pytest.fixture
-async def guest(stage: Stage) -> AsyncIterator[aiohttp.ClientSession]:
+async def guest(stage: ServedPage) -> AsyncIterator[aiohttp.ClientSession]:
     """Somebody who has yet to sign in."""
-    async with browser(stage) as session:
+    async with http_session(stage) as session:
         yield session
 
 
@@ -35,9 +35,9 @@ async def sign_in(guest: aiohttp.ClientSession, token: str = "admin-token", **mo
     return await guest.post("/login", data={"token": token, **more}, allow_redirects=False)
 
 
-def reviewed(stage: Stage) -> int:
+def reviewed(stage: ServedPage) -> int:
     """Tokens that the API server was asked about."""
-    return [kind for kind, _ in stage.cluster.asked].count("tokenreviews")
+    return [kind for kind, _ in stage.api.asked].count("tokenreviews")
 
 
 # --- Tokens ----------------------------------------------------------------------------------------------------------
@@ -75,18 +75,18 @@ async def test_a_header_that_is_refused_falls_back_on_no_session(guest: aiohttp.
     assert (await guest.get("/", headers={"Authorization": "Bearer other"})).status == 401
 
 
-async def test_answers_are_kept_a_short_time_only(stage: Stage, guest: aiohttp.ClientSession) -> None:
+async def test_answers_are_kept_a_short_time_only(stage: ServedPage, guest: aiohttp.ClientSession) -> None:
     mine = {"Authorization": "Bearer admin-token"}
     for _ in range(5):
         assert (await guest.get("/", headers=mine)).status == 200
     assert reviewed(stage) == 1
-    del stage.cluster.users["admin-token"]
-    stage.passed += reviews.GOOD
+    del stage.api.users["admin-token"]
+    stage.passed += reviews.ANSWER_TTL
     assert (await guest.get("/", headers=mine)).status == 401
 
 
 async def test_whoever_tries_tokens_is_slowed_down_before_the_api_server_is_asked(
-    stage: Stage, guest: aiohttp.ClientSession
+    stage: ServedPage, guest: aiohttp.ClientSession
 ) -> None:
     codes = [(await sign_in(guest, f"guess-{number}")).status for number in range(60)]
     assert codes[0] == 401
@@ -99,18 +99,18 @@ async def test_whoever_tries_tokens_is_slowed_down_before_the_api_server_is_aske
 
 
 async def test_nobody_is_let_in_while_the_api_server_does_not_answer(
-    stage: Stage, guest: aiohttp.ClientSession
+    stage: ServedPage, guest: aiohttp.ClientSession
 ) -> None:
-    stage.cluster.failing = Unreachable("refused")
+    stage.api.failing = Unreachable("refused")
     answer = await guest.get("/", headers={"Authorization": "Bearer admin-token"})
     assert answer.status == 503
     assert "The API server does not answer" in await answer.text()
 
 
 async def test_a_controller_that_may_not_ask_says_which_right_it_lacks(
-    stage: Stage, guest: aiohttp.ClientSession
+    stage: ServedPage, guest: aiohttp.ClientSession
 ) -> None:
-    stage.cluster.failing = Forbidden(403)
+    stage.api.failing = Forbidden(403)
     answer = await guest.get("/", headers={"Authorization": "Bearer admin-token"})
     assert answer.status == 503
     assert "create tokenreviews.authentication.k8s.io" in await answer.text()
@@ -130,33 +130,33 @@ async def test_the_form_begins_a_session_that_holds_no_token(guest: aiohttp.Clie
     assert "admin-token" not in page
 
 
-async def test_signing_out_ends_it(stage: Stage, guest: aiohttp.ClientSession) -> None:
+async def test_signing_out_ends_it(stage: ServedPage, guest: aiohttp.ClientSession) -> None:
     await sign_in(guest)
     kept = {it.key: it.value for it in guest.cookie_jar}
     await guest.post("/logout")
-    async with browser(stage) as other:
+    async with http_session(stage) as other:
         assert (await other.get("/", cookies=kept)).status == 401
     assert len(stage.page.sessions) == 0
 
 
-@pytest.mark.parametrize("seconds", [sessions.IDLE, sessions.LONGEST])
-async def test_it_ends_by_itself(stage: Stage, guest: aiohttp.ClientSession, seconds: float) -> None:
+@pytest.mark.parametrize("seconds", [sessions.MAX_IDLE, sessions.MAX_AGE])
+async def test_it_ends_by_itself(stage: ServedPage, guest: aiohttp.ClientSession, seconds: float) -> None:
     await sign_in(guest)
-    for _ in range(int(seconds // sessions.IDLE) - 1):
-        stage.passed += sessions.IDLE - 60
+    for _ in range(int(seconds // sessions.MAX_IDLE) - 1):
+        stage.passed += sessions.MAX_IDLE - 60
         assert (await guest.get("/")).status == 200
-    stage.passed += sessions.IDLE + 10 * 60
+    stage.passed += sessions.MAX_IDLE + 10 * 60
     answer = await guest.get("/")
     assert answer.status == 401
     assert "Your session has ended." in await answer.text()
 
 
-async def test_there_are_only_so_many(stage: Stage) -> None:
-    first = stage.page.sessions.begin("token")
-    for _ in range(sessions.MOST):
-        stage.page.sessions.begin("token")
-    assert len(stage.page.sessions) == sessions.MOST
-    assert stage.page.sessions.token(first) is None
+async def test_there_are_only_so_many(stage: ServedPage) -> None:
+    first = stage.page.sessions.create("token")
+    for _ in range(sessions.MAX_SESSIONS):
+        stage.page.sessions.create("token")
+    assert len(stage.page.sessions) == sessions.MAX_SESSIONS
+    assert stage.page.sessions.token_of(first) is None
 
 
 @pytest.mark.parametrize(
@@ -185,7 +185,7 @@ async def test_a_form_of_another_site_does_nothing(guest: aiohttp.ClientSession,
         assert "Set-Cookie" not in answer.headers
 
 
-async def test_our_own_form_comes_through(stage: Stage, guest: aiohttp.ClientSession) -> None:
+async def test_our_own_form_comes_through(stage: ServedPage, guest: aiohttp.ClientSession) -> None:
     for headers in ({"Sec-Fetch-Site": "same-origin", "Origin": "null"}, {"Origin": stage.url}):
         data = {"token": "admin-token"}
         assert (await guest.post("/login", data=data, headers=headers, allow_redirects=False)).status == 303

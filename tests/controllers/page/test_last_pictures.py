@@ -2,13 +2,13 @@
 
 import asyncio
 
-from controllers.keys import Key
+from controllers.keys import GangKey
 from controllers.page import last_pictures, timelines
-from controllers.page.last_pictures import LastPictures, timed_out
-from controllers.page.timelines import Timelines
+from controllers.page.last_pictures import TimeoutTimelines, timed_out_generation
+from controllers.page.timelines import TimelineRenderer
 from jobset_gate import names
-from jobset_gate.model import Generation, JobSetSeen, Kind
-from tests.controllers.page.cluster import Cluster
+from jobset_gate.model import Generation, JobSetSeen, VerdictKind
+from tests.controllers.page.cluster import FakeReviewApi
 from tests.controllers.page.stage import PATIENCE
 from tests.jobset_gate import gangs
 
@@ -21,38 +21,41 @@ def late(**changes: object) -> JobSetSeen:
 
 
 def test_only_a_timeout_of_the_present_generation_is_one() -> None:
-    assert timed_out(late(), None) == ITS
-    assert timed_out(late(attempt=1), None) is None
-    assert timed_out(late(uid="u-2"), None) is None
-    assert timed_out(gangs.jobset(), None) is None
-    assert timed_out(gangs.jobset(), gangs.verdict(Kind.TIMEOUT, names.REASON_TIMED_OUT)) == ITS
-    assert timed_out(gangs.jobset(attempt=1), gangs.verdict(Kind.TIMEOUT, names.REASON_TIMED_OUT)) is None
-    assert timed_out(late(), gangs.verdict(Kind.RELEASE)) is None
+    assert timed_out_generation(late(), None) == ITS
+    assert timed_out_generation(late(attempt=1), None) is None
+    assert timed_out_generation(late(uid="u-2"), None) is None
+    assert timed_out_generation(gangs.jobset(), None) is None
+    assert timed_out_generation(gangs.jobset(), gangs.verdict(VerdictKind.TIMEOUT, names.REASON_TIMED_OUT)) == ITS
+    assert (
+        timed_out_generation(gangs.jobset(attempt=1), gangs.verdict(VerdictKind.TIMEOUT, names.REASON_TIMED_OUT))
+        is None
+    )
+    assert timed_out_generation(late(), gangs.verdict(VerdictKind.RELEASE)) is None
     opened = gangs.condition(names.REASON_TIMED_OUT, "opened (uid u-1, attempt 0, epoch 0)")
-    assert timed_out(late(condition=opened), None) is None
+    assert timed_out_generation(late(condition=opened), None) is None
 
 
 def test_the_oldest_go_when_there_is_no_room_for_more() -> None:
-    kept, size = LastPictures(), last_pictures.MOST_BYTES // 4
+    kept, size = TimeoutTimelines(), last_pictures.MOST_BYTES // 4
     for number in range(10):
-        kept.keep(Key("default", f"train-{number}"), ITS, bytes(size))
-    there = [number for number in range(10) if kept.of(Key("default", f"train-{number}"), ITS) is not None]
+        kept.keep(GangKey("default", f"train-{number}"), ITS, bytes(size))
+    there = [number for number in range(10) if kept.of(GangKey("default", f"train-{number}"), ITS) is not None]
     assert there == [6, 7, 8, 9]
     assert kept.bytes == 4 * size
     for number in range(10):
-        kept.drop(Key("default", f"train-{number}"))
+        kept.drop(GangKey("default", f"train-{number}"))
     assert kept.bytes == 0
 
 
 async def test_a_crowd_of_timeouts_does_not_keep_viewers_waiting_behind_it() -> None:
-    cluster = Cluster()
+    cluster = FakeReviewApi()
     seen = gangs.gang(gangs.pod(0), jobset=late())
-    made = Timelines(cluster.client(), lambda _: seen, lambda: gangs.T0)
+    made = TimelineRenderer(cluster.client(), lambda _: seen, lambda: gangs.T0)
     for number in range(1000):
-        made.touched(Key("default", f"train-{number}"), late(), None)
+        made.on_gang_change(GangKey("default", f"train-{number}"), late(), None)
     assert made.under_way == timelines.MOST_AT_ONCE
     async with asyncio.timeout(PATIENCE):
-        await made.of_gang(Key("default", "other"), gangs.gang(gangs.pod(0)))
+        await made.gang_svg(GangKey("default", "other"), gangs.gang(gangs.pod(0)))
     assert made.under_way <= timelines.AT_ONCE
     assert made.kept_bytes > 0
     await made.stop()

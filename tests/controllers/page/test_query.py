@@ -5,19 +5,19 @@ from typing import Any
 import msgspec
 import pytest
 
-from controllers.page.query import SIZE, Query, parse, view
-from controllers.page.rows import JOBSETS, Kind, Row, Tone
+from controllers.page.query import SIZE, ListQuery, parse, select_page
+from controllers.page.rows import JOBSETS, RowKind, Severity, StatusRow
 
 
-def row(name: str = "train", **changes: Any) -> Row:
-    made = Row(
+def row(name: str = "train", **changes: Any) -> StatusRow:
+    made = StatusRow(
         id=f"gang-team.{name}",
-        kind=Kind.GANG,
+        kind=RowKind.GANG,
         namespace="team",
         name=name,
         path=f"/gangs/team/{name}",
         state="Waiting",
-        tone=Tone.WAIT,
+        tone=Severity.WAIT,
         started=1,
         expected=4,
         told="",
@@ -28,14 +28,14 @@ def row(name: str = "train", **changes: Any) -> Row:
     return msgspec.structs.replace(made, **changes)
 
 
-def shown(*rows: Row, **asked: str) -> list[str]:
-    return [it.name for it in view(parse(Kind.GANG, asked), rows, lambda _: False).rows]
+def shown(*rows: StatusRow, **asked: str) -> list[str]:
+    return [it.name for it in select_page(parse(RowKind.GANG, asked), rows, lambda _: False).rows]
 
 
-BAD = row("broken", state="TimedOut", tone=Tone.BAD, namespace="other")
+BAD = row("broken", state="TimedOut", tone=Severity.BAD, namespace="other")
 LATE = row("late", until=50.0, created=5.0)
 SOON = row("soon", until=20.0, created=9.0, started=0, expected=9)
-DONE = row("done", state="Released", tone=Tone.GOOD, started=4)
+DONE = row("done", state="Released", tone=Severity.GOOD, started=4)
 ALL = (DONE, LATE, SOON, BAD)
 
 
@@ -58,7 +58,7 @@ def test_lines_are_filtered_and_ordered(asked: dict[str, str], names: list[str])
 
 
 def test_counts_are_those_of_the_namespace_and_the_name_whatever_state_is_asked_for() -> None:
-    seen = view(parse(Kind.GANG, {"state": "Released"}), ALL, lambda it: it is BAD)
+    seen = select_page(parse(RowKind.GANG, {"state": "Released"}), ALL, lambda it: it is BAD)
     assert (seen.all, seen.found) == (4, 1)
     assert seen.states == (("TimedOut", 1), ("Waiting", 2), ("Released", 1))
     assert seen.namespaces == ("other", "team")
@@ -69,18 +69,18 @@ def test_counts_are_those_of_the_namespace_and_the_name_whatever_state_is_asked_
 )
 def test_many_lines_are_cut_into_pages(page: str, first: int, is_page: int) -> None:
     rows = [row(f"train-{number:04}") for number in range(2 * SIZE + 7)]
-    seen = view(parse(Kind.GANG, {"page": page}), rows, lambda _: False)
+    seen = select_page(parse(RowKind.GANG, {"page": page}), rows, lambda _: False)
     assert seen.rows[0].name == f"train-{first:04}"
     assert (seen.query.page, seen.pages) == (is_page, 3)
 
 
 def test_lines_of_the_other_kind_are_not_shown() -> None:
-    assert shown(row(), row("group", kind=Kind.GROUP)) == ["train"]
+    assert shown(row(), row("group", kind=RowKind.GROUP)) == ["train"]
 
 
 def test_a_link_keeps_what_was_asked_for_and_goes_back_to_the_first_page() -> None:
-    query = Query(Kind.GANG, namespace="a b&c", text="x", page=3)
+    query = ListQuery(RowKind.GANG, namespace="a b&c", text="x", page=3)
     assert query.link(state="TimedOut") == "/?namespace=a+b%26c&state=TimedOut&q=x"
     assert query.link(page=4) == "/?namespace=a+b%26c&q=x&page=4"
     assert query.events() == "/events?namespace=a+b%26c&q=x&page=3"
-    assert Query(Kind.GROUP).link() == "/groups"
+    assert ListQuery(RowKind.GROUP).link() == "/groups"

@@ -13,8 +13,8 @@ import pytest
 
 from controllers.page import server
 from controllers.page.options import PageOptions
-from controllers.page.tls import Certificate
-from tests.controllers.page.stage import PATIENCE, browser, served
+from controllers.page.tls import CertWatcher
+from tests.controllers.page.stage import PATIENCE, http_session, serve_page
 from tests.jobset_gate import gangs
 from webhook import selfsigned
 
@@ -30,8 +30,8 @@ def write(folder: Path) -> tuple[PageOptions, bytes]:
 async def test_with_a_certificate_it_speaks_tls_and_its_cookie_is_for_tls_only(tmp_path: Path) -> None:
     options, ca = write(tmp_path)
     trusting = ssl.create_default_context(cadata=ca.decode())
-    async with served(options) as stage, browser(stage) as session:
-        stage.cluster.admin()
+    async with serve_page(options) as stage, http_session(stage) as session:
+        stage.api.admin()
         assert stage.url.startswith("https://")
         form = {"token": "admin-token"}
         async with session.post("/login", data=form, allow_redirects=False, ssl=trusting) as answer:
@@ -47,23 +47,23 @@ async def test_a_renewed_certificate_is_taken_and_a_broken_one_is_not(tmp_path: 
     options, _ = write(tmp_path)
     assert options.certificate is not None
     assert options.key is not None
-    certificate = Certificate(options.certificate, options.key)
-    assert certificate.look() is False
+    certificate = CertWatcher(options.certificate, options.key)
+    assert certificate.reload() is False
     write(tmp_path)
-    assert certificate.look() is True
+    assert certificate.reload() is True
     options.key.write_bytes(b"half of a")
-    assert certificate.look() is False
+    assert certificate.reload() is False
     write(tmp_path)
-    assert certificate.look() is True
+    assert certificate.reload() is True
 
 
 async def test_a_port_that_is_taken_is_tried_until_it_is_free(monkeypatch: pytest.MonkeyPatch) -> None:
     """And stops nobody meanwhile: nobody's gang waits for a page."""
-    monkeypatch.setattr(server, "LISTEN_AGAIN", 0.01)
+    monkeypatch.setattr(server, "RETRY_SECONDS", 0.01)
     taken = socket.create_server(("127.0.0.1", 0))
     async with AsyncExitStack() as stack:
         options = PageOptions(taken.getsockname()[1])
-        served_soon = asyncio.create_task(stack.enter_async_context(served(options)))
+        served_soon = asyncio.create_task(stack.enter_async_context(serve_page(options)))
         tried = socket.create_connection(taken.getsockname())  # it is still somebody else's
         tried.close()
         await asyncio.sleep(0)
@@ -75,8 +75,8 @@ async def test_a_port_that_is_taken_is_tried_until_it_is_free(monkeypatch: pytes
 
 
 async def test_connections_are_bounded(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(server, "MOST_CONNECTIONS", 3)
-    async with served() as stage, AsyncExitStack() as stack:
+    monkeypatch.setattr(server, "MAX_CONNECTIONS", 3)
+    async with serve_page() as stage, AsyncExitStack() as stack:
         place = urlsplit(stage.url)
         made = [await asyncio.open_connection(place.hostname, place.port) for _ in range(4)]
         for _, writer in made:
@@ -86,10 +86,10 @@ async def test_connections_are_bounded(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 async def test_metrics_count_answers_and_open_pages() -> None:
-    async with served() as stage:
+    async with serve_page() as stage:
         stage.put(gangs.jobset(), gangs.pod(0))
         registry = stage.registry
-        async with browser(stage, stage.cluster.admin()) as session:
+        async with http_session(stage, stage.api.admin()) as session:
             await session.get("/")
             await session.get("/nothing")
             async with session.get("/events") as answer:

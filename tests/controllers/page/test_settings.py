@@ -7,17 +7,17 @@ from pathlib import Path
 import pytest
 
 from jobset_gate.cli import settings_file
-from jobset_gate.cli.exits import Exit, Failed
+from jobset_gate.cli.exits import CommandError, ExitCode
 from jobset_gate.cli.serving import controller as service
 
 
-def read(folder: Path, text: str) -> settings_file.Controller:
+def read(folder: Path, text: str) -> settings_file.ControllerSection:
     (folder / "settings.yaml").write_text(text)
     return settings_file.read(folder / "settings.yaml").controller
 
 
 def test_there_is_none_unless_it_is_asked_for() -> None:
-    assert service.options(settings_file.Controller()).page_port == 0
+    assert service.options(settings_file.ControllerSection()).page_port == 0
 
 
 def test_the_file_says_where_and_the_command_line_wins(tmp_path: Path) -> None:
@@ -32,9 +32,9 @@ def test_the_file_says_where_and_the_command_line_wins(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("text", ["pagePort: 8083, pageAddress: 10.0.0.1", "pagePort: 8083, pageTlsCert: /tls/tls.crt"])
 def test_what_would_show_tokens_to_others_is_refused(tmp_path: Path, text: str) -> None:
-    with pytest.raises(Failed, match="the status page") as refused:
+    with pytest.raises(CommandError, match="the status page") as refused:
         service.options(read(tmp_path, f"controller: {{{text}}}"))
-    assert refused.value.code is Exit.USAGE
+    assert refused.value.code is ExitCode.USAGE
 
 
 def test_an_address_alone_asks_for_no_page(tmp_path: Path) -> None:

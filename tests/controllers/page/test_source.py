@@ -8,14 +8,14 @@ from collections.abc import AsyncIterator, Callable
 import msgspec
 import pytest
 
-from controllers.index import Index
-from controllers.page.source import PATIENCE, Freshness, lost, sentences
+from controllers.index import GangCache
+from controllers.page.source import DISCONNECTED_SECONDS, Freshness, disconnected_watches, freshness_sentences
 from jobset_gate import wire
 from jobset_gate.kube.client import Client
 from jobset_gate.kube.informer import Informer
 from jobset_gate.kube.lease import LeaderElector
 from jobset_gate.kube.resources import CONFIGMAPS, JOBSETS, PODS, Resource
-from jobset_gate.kube.store import Change
+from jobset_gate.kube.store import ObjectChange
 from jobset_gate.model import PodSeen
 from tests.controllers.page.stage import PATIENCE as LONGEST
 from tests.jobset_gate import gangs
@@ -35,15 +35,15 @@ async def client(embedded_plane: Embedded) -> AsyncIterator[Client]:
 
 
 async def test_a_watch_that_breaks_is_missed_after_a_while(embedded_plane: Embedded, client: Client) -> None:
-    informer = Informer(client, CONFIGMAPS, wire=wire.Bare, convert=lambda it: it, handler=lambda _: None)
-    assert informer.lost_for == float("inf")
+    informer = Informer(client, CONFIGMAPS, wire=wire.MetadataOnly, convert=lambda it: it, handler=lambda _: None)
+    assert informer.disconnected_for == float("inf")
     task = asyncio.create_task(informer.run())
     try:
-        await until(lambda: informer.has_synced and informer.lost_for == 0)
-        assert lost([informer]) == ((), 0.0)
+        await until(lambda: informer.has_synced and informer.disconnected_for == 0)
+        assert disconnected_watches([informer]) == ((), 0.0)
         await embedded_plane.server.stop()
-        await until(lambda: informer.lost_for > 0)
-        assert lost([informer]) == ((), 0.0)  # it may be back in a moment
+        await until(lambda: informer.disconnected_for > 0)
+        assert disconnected_watches([informer]) == ((), 0.0)  # it may be back in a moment
     finally:
         task.cancel()
         await asyncio.gather(task, return_exceptions=True)
@@ -57,10 +57,14 @@ class Silent:
 
 
 def test_which_watches_are_missed() -> None:
-    some = [Silent(PODS, PATIENCE + 3), Silent(CONFIGMAPS, PATIENCE - 1), Silent(JOBSETS, 99, absent=True)]
-    assert lost(some) == (("pods",), PATIENCE + 3)  # type: ignore[arg-type]
+    some = [
+        Silent(PODS, DISCONNECTED_SECONDS + 3),
+        Silent(CONFIGMAPS, DISCONNECTED_SECONDS - 1),
+        Silent(JOBSETS, 99, absent=True),
+    ]
+    assert disconnected_watches(some) == (("pods",), DISCONNECTED_SECONDS + 3)  # type: ignore[arg-type]
     # A kind that has gone is no broken watch; pods never go.
-    assert lost([Silent(PODS, 99, absent=True)])[0] == ("pods",)  # type: ignore[list-item]
+    assert disconnected_watches([Silent(PODS, 99, absent=True)])[0] == ("pods",)  # type: ignore[list-item]
 
 
 async def test_a_candidate_knows_who_leads(client: Client) -> None:
@@ -76,13 +80,13 @@ async def test_a_candidate_knows_who_leads(client: Client) -> None:
     await until(lambda: first.is_leader)
     waits = asyncio.create_task(second.run(lead))
     try:
-        await until(lambda: second.is_taken)
+        await until(lambda: second.is_held_by_other)
         assert second.holder == "first"
         leads.cancel()
         await asyncio.gather(leads, return_exceptions=True)
         await until(lambda: second.is_leader)
         assert second.holder == "second"
-        assert not second.is_taken
+        assert not second.is_held_by_other
     finally:
         leads.cancel()
         waits.cancel()
@@ -100,7 +104,7 @@ async def test_a_candidate_knows_who_leads(client: Client) -> None:
     ],
 )
 def test_the_header_in_words(fresh: Freshness, said: str) -> None:
-    assert said in " ".join(sentences(fresh, gangs.T0))
+    assert said in " ".join(freshness_sentences(fresh, gangs.T0))
     assert fresh.live is (not fresh.lost and not fresh.unlisted)
 
 
@@ -108,15 +112,15 @@ def test_looking_makes_no_pass_and_every_change_is_told() -> None:
     """Starts since the last pass still count, or a gang that is complete would not be looked at at once."""
     woken: list[object] = []
     touched: list[object] = []
-    index = Index(woken.append, lambda *_: None, (), touched.append)
-    index.on_jobset(Change(("default", "train"), None, gangs.jobset()))
+    index = GangCache(woken.append, lambda *_: None, (), touched.append)
+    index.on_jobset(ObjectChange(("default", "train"), None, gangs.jobset()))
     key = next(iter(index.keys()))
-    index.observe(key)
-    index.lacks(key, 2)
+    index.snapshot(key)
+    index.set_missing_count(key, 2)
     woken.clear()
     for number in range(2):
         seen: PodSeen = gangs.pod(number)
-        index.on_pod(Change(("default", seen.name), None, msgspec.structs.replace(seen, uid=f"p-{number}")))
-        assert index.look(key) is not None
+        index.on_pod(ObjectChange(("default", seen.name), None, msgspec.structs.replace(seen, uid=f"p-{number}")))
+        assert index.peek(key) is not None
     assert woken == [key]
     assert touched == [key] * 3

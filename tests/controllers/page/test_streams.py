@@ -10,35 +10,35 @@ from typing import Any
 import aiohttp
 import pytest
 
-from controllers.keys import Key
+from controllers.keys import GangKey
 from controllers.page import rows, streams
-from controllers.page.feeds import MOST_VIEWS, ListFeed, Views
-from controllers.page.query import Query
-from controllers.page.sights import Sight
+from controllers.page.feeds import MAX_PAGES, ListCache, ListFeed
+from controllers.page.query import ListQuery
+from controllers.page.sights import Visibility
 from controllers.page.source import Freshness
 from jobset_gate.kube.errors import Unreachable
-from jobset_gate.model import Kind
-from tests.controllers.page.stage import PATIENCE, Stage, browser, events, served
+from jobset_gate.model import VerdictKind
+from tests.controllers.page.stage import PATIENCE, ServedPage, events, http_session, serve_page
 from tests.jobset_gate import gangs
 from tests.jobset_gate.groups.objects import key, pod
-from tests.jobset_gate.groups.seeing import group_seen
+from tests.jobset_gate.groups.seeing import group_snapshot
 
 News = AsyncIterator[tuple[str, Any]]
 
 
 @pytest.fixture
-async def stage() -> AsyncIterator[Stage]:
-    async with served() as made:
+async def stage() -> AsyncIterator[ServedPage]:
+    async with serve_page() as made:
         made.page.streams.every = 0.02
-        made.cluster.admin()
+        made.api.admin()
         made.put(gangs.jobset(), gangs.pod(0))
         made.put(gangs.jobset(name="other", uid="u-2"), gangs.pod(0))
         yield made
 
 
 @pytest.fixture
-async def viewer(stage: Stage) -> AsyncIterator[aiohttp.ClientSession]:
-    async with browser(stage, "admin-token") as session:
+async def viewer(stage: ServedPage) -> AsyncIterator[aiohttp.ClientSession]:
+    async with http_session(stage, "admin-token") as session:
         yield session
 
 
@@ -59,7 +59,7 @@ async def until(news: News, word: str) -> Any:
 
 
 async def test_a_list_shows_a_release_as_it_happens_and_only_the_line_that_changed(
-    stage: Stage, viewer: aiohttp.ClientSession
+    stage: ServedPage, viewer: aiohttp.ClientSession
 ) -> None:
     async with viewer.get("/events") as answer:
         assert answer.content_type == "text/event-stream"
@@ -78,7 +78,7 @@ async def test_a_list_shows_a_release_as_it_happens_and_only_the_line_that_chang
         assert 'data-state="Released" data-count="1"' in said["parts"]["summary"]
 
 
-async def test_a_burst_of_changes_is_told_at_once(stage: Stage, viewer: aiohttp.ClientSession) -> None:
+async def test_a_burst_of_changes_is_told_at_once(stage: ServedPage, viewer: aiohttp.ClientSession) -> None:
     stage.page.streams.every = 0.2
     async with viewer.get("/events") as answer:
         news = events(answer)
@@ -93,7 +93,9 @@ async def test_a_burst_of_changes_is_told_at_once(stage: Stage, viewer: aiohttp.
         assert times <= 3
 
 
-async def test_a_gang_that_comes_or_goes_comes_or_goes_on_the_page(stage: Stage, viewer: aiohttp.ClientSession) -> None:
+async def test_a_gang_that_comes_or_goes_comes_or_goes_on_the_page(
+    stage: ServedPage, viewer: aiohttp.ClientSession
+) -> None:
     async with viewer.get("/events?sort=name") as answer:
         news = events(answer)
         assert (await told(news))["order"] == ["gang-default.other", "gang-default.train"]
@@ -105,7 +107,7 @@ async def test_a_gang_that_comes_or_goes_comes_or_goes_on_the_page(stage: Stage,
         assert "rows" not in said
 
 
-async def test_only_what_was_asked_for_is_told(stage: Stage, viewer: aiohttp.ClientSession) -> None:
+async def test_only_what_was_asked_for_is_told(stage: ServedPage, viewer: aiohttp.ClientSession) -> None:
     async with viewer.get("/events?q=other") as answer:
         news = events(answer)
         assert set((await told(news))["rows"]) == {"gang-default.other"}
@@ -114,39 +116,39 @@ async def test_only_what_was_asked_for_is_told(stage: Stage, viewer: aiohttp.Cli
         assert set((await told(news))["rows"]) == {"gang-default.other"}
 
 
-async def test_a_gangs_page_turns_from_waiting_to_timed_out(stage: Stage, viewer: aiohttp.ClientSession) -> None:
+async def test_a_gangs_page_turns_from_waiting_to_timed_out(stage: ServedPage, viewer: aiohttp.ClientSession) -> None:
     async with viewer.get("/gangs/default/train/events") as answer:
         news = events(answer)
         assert 'data-state="Waiting"' in (await told(news))["parts"]["about"]
         key = stage.put(gangs.jobset(), gangs.pod(0))
-        stage.decide(key, Kind.TIMEOUT)
+        stage.decide(key, VerdictKind.TIMEOUT)
         said = await until(news, "TimedOut")
         assert 'id="timed-out"' in said["parts"]["about"]
         assert said["title"].startswith("default/train: TimedOut")
 
 
-async def test_a_gangs_page_ends_with_the_gang(stage: Stage, viewer: aiohttp.ClientSession) -> None:
+async def test_a_gangs_page_ends_with_the_gang(stage: ServedPage, viewer: aiohttp.ClientSession) -> None:
     async with viewer.get("/gangs/default/other/events") as answer:
         news = events(answer)
         await told(news)
-        stage.drop(Key("default", "other"))
+        stage.drop(GangKey("default", "other"))
         await told(news, "end")
 
 
-async def test_a_group_is_followed_too(stage: Stage, viewer: aiohttp.ClientSession) -> None:
-    stage.groups.put(group_seen(pod("a")))
+async def test_a_group_is_followed_too(stage: ServedPage, viewer: aiohttp.ClientSession) -> None:
+    stage.groups.put(group_snapshot(pod("a")))
     async with viewer.get("/groups/events") as answer:
         news = events(answer)
         (id_,) = (await told(news))["rows"]
         async with viewer.get(f"/group-events/team/{id_}") as single:
             follows = events(single)
             await told(follows)
-            stage.groups.put(group_seen(pod("a"), pod("b")))
+            stage.groups.put(group_snapshot(pod("a"), pod("b")))
             await until(follows, "<dd>2</dd>")
         assert set((await until(news, id_))["rows"]) == {id_}
 
 
-async def test_how_true_the_page_is_is_told_when_it_changes(stage: Stage, viewer: aiohttp.ClientSession) -> None:
+async def test_how_true_the_page_is_is_told_when_it_changes(stage: ServedPage, viewer: aiohttp.ClientSession) -> None:
     async with viewer.get("/events") as answer:
         news = events(answer)
         assert "Watches connected." in (await told(news))["parts"]["fresh"]
@@ -159,24 +161,24 @@ async def test_how_true_the_page_is_is_told_when_it_changes(stage: Stage, viewer
 
 
 @pytest.mark.parametrize("lost", ["token", "right", "api"])
-async def test_it_ends_when_token_or_right_is_gone_or_nobody_can_tell(stage: Stage, lost: str) -> None:
-    member = stage.cluster.member("default")
-    async with browser(stage, member) as session, session.get("/events") as answer:
+async def test_it_ends_when_token_or_right_is_gone_or_nobody_can_tell(stage: ServedPage, lost: str) -> None:
+    member = stage.api.member("default")
+    async with http_session(stage, member) as session, session.get("/events") as answer:
         news = events(answer)
         await told(news)
         if lost == "token":
-            del stage.cluster.users[member]
+            del stage.api.users[member]
         elif lost == "right":
-            stage.cluster.grants.clear()
+            stage.api.grants.clear()
         else:
-            stage.cluster.failing = Unreachable("refused")
+            stage.api.failing = Unreachable("refused")
         stage.passed += 60
         stage.put(gangs.jobset(), gangs.pod(0), gangs.pod(1))
         await told(news, "end")
 
 
-async def test_it_ends_with_the_session(stage: Stage) -> None:
-    async with browser(stage) as session:
+async def test_it_ends_with_the_session(stage: ServedPage) -> None:
+    async with http_session(stage) as session:
         await session.post("/login", data={"token": "admin-token"})
         async with session.get("/events") as answer:
             news = events(answer)
@@ -187,13 +189,13 @@ async def test_it_ends_with_the_session(stage: Stage) -> None:
             await told(news, "end")
 
 
-async def test_whose_group_it_is_is_asked_and_not_what_the_address_says(stage: Stage) -> None:
+async def test_whose_group_it_is_is_asked_and_not_what_the_address_says(stage: ServedPage) -> None:
     """An id can be worked out from a name, and the namespace in the address is the viewer's own."""
-    stage.groups.put(group_seen(pod("a", namespace="other"), of=key("secret", namespace="other")))
-    await stage.page.board.refresh()
-    (row,) = stage.page.board.of(rows.Kind.GROUP)
+    stage.groups.put(group_snapshot(pod("a", namespace="other"), of=key("secret", namespace="other")))
+    await stage.page.view.refresh()
+    (row,) = stage.page.view.rows_of(rows.RowKind.GROUP)
     async with (
-        browser(stage, stage.cluster.member("default")) as session,
+        http_session(stage, stage.api.member("default")) as session,
         session.get(f"/group-events/default/{row.id}") as answer,
     ):
         async with asyncio.timeout(PATIENCE):
@@ -203,24 +205,24 @@ async def test_whose_group_it_is_is_asked_and_not_what_the_address_says(stage: S
 # --- Limits ----------------------------------------------------------------------------------------------------------
 
 
-async def test_one_viewer_holds_only_so_many(stage: Stage) -> None:
+async def test_one_viewer_holds_only_so_many(stage: ServedPage) -> None:
     async with AsyncExitStack() as stack:
         session = await stack.enter_async_context(
-            browser(stage, "admin-token", connector=aiohttp.TCPConnector(limit=0))
+            http_session(stage, "admin-token", connector=aiohttp.TCPConnector(limit=0))
         )
-        for _ in range(streams.MOST_OF_ONE):
+        for _ in range(streams.MAX_STREAMS_PER_VIEWER):
             assert (await stack.enter_async_context(session.get("/events"))).status == 200
         async with session.get("/events") as one_more:
             assert one_more.status == 503
             assert "Too many pages are open" in await one_more.text()
         async with session.get("/") as page:
             assert page.status == 200
-        other = stage.cluster.member("default")
+        other = stage.api.member("default")
         async with session.get("/events", headers={"Authorization": f"Bearer {other}"}) as answer:
             assert answer.status == 200
 
 
-async def test_a_place_is_free_again_when_its_reader_goes(stage: Stage, viewer: aiohttp.ClientSession) -> None:
+async def test_a_place_is_free_again_when_its_reader_goes(stage: ServedPage, viewer: aiohttp.ClientSession) -> None:
     async with viewer.get("/events") as answer:
         await told(events(answer))
         assert stage.page.streams.open == 1
@@ -248,42 +250,42 @@ class Stuck:
         self.aborted = True
 
 
-async def test_whoever_does_not_read_is_dropped(stage: Stage) -> None:
-    stage.page.streams.slow = 0.01
+async def test_whoever_does_not_read_is_dropped(stage: ServedPage) -> None:
+    stage.page.streams.write_timeout = 0.01
     stuck: Any = Stuck()
 
-    async def check() -> Sight | None:
-        return Sight(())
+    async def check() -> Visibility | None:
+        return Visibility(())
 
-    feed = ListFeed(Views(stage.page.board), Query(rows.Kind.GANG), lambda: stage.fresh, groups_kept=True)
+    feed = ListFeed(ListCache(stage.page.view), ListQuery(rows.RowKind.GANG), lambda: stage.fresh, groups_kept=True)
     async with asyncio.timeout(PATIENCE):
         await stage.page.streams.serve(stuck, stuck, "admin", feed, check)
     assert stuck.aborted
     assert stage.page.streams.open == 0
 
 
-async def test_a_viewer_who_looks_for_one_word_after_the_other_fills_no_memory(stage: Stage) -> None:
-    views = Views(stage.page.board)
-    for number in range(2 * MOST_VIEWS):
-        views.of(Query(rows.Kind.GANG, text=f"word-{number}"), Sight(()))
-    assert 0 < len(views) <= MOST_VIEWS
+async def test_a_viewer_who_looks_for_one_word_after_the_other_fills_no_memory(stage: ServedPage) -> None:
+    views = ListCache(stage.page.view)
+    for number in range(2 * MAX_PAGES):
+        views.page_of(ListQuery(rows.RowKind.GANG, text=f"word-{number}"), Visibility(()))
+    assert 0 < len(views) <= MAX_PAGES
 
 
-async def test_nobody_looks_at_gangs_while_nobody_looks_at_the_page(stage: Stage) -> None:
+async def test_nobody_looks_at_gangs_while_nobody_looks_at_the_page(stage: ServedPage) -> None:
     """Explaining costs time, and the event loop is the controller's."""
-    await stage.page.board.refresh()
-    before = stage.page.board.version
+    await stage.page.view.refresh()
+    before = stage.page.view.version
     stage.put(gangs.jobset(), gangs.pod(0), gangs.pod(1))
     for _ in range(10):
         await asyncio.sleep(0)
-    assert stage.page.board.version == before
+    assert stage.page.view.version == before
 
 
 async def test_open_pages_do_not_keep_the_controller_from_ending() -> None:
     async with AsyncExitStack() as stack:
-        async with served() as stage:
-            stage.cluster.admin()
-            session = await stack.enter_async_context(browser(stage, "admin-token"))
+        async with serve_page() as stage:
+            stage.api.admin()
+            session = await stack.enter_async_context(http_session(stage, "admin-token"))
             answer = await stack.enter_async_context(session.get("/events"))
             news = events(answer)
             await told(news)

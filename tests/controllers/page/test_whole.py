@@ -17,9 +17,9 @@ from jobset_gate import names
 from jobset_gate.kube.resources import JOBSETS, PODS, Resource
 from jobset_gate.settings import Groups
 from jobset_gate.sim import manifests
-from jobset_gate.sim.kubelet import Node
+from jobset_gate.sim.kubelet import FakeNode
 from tests.controllers.page.stage import events
-from tests.flow.stage import PATIENCE, QUICK_LEASE, Stage, staged
+from tests.flow.stage import PATIENCE, QUICK_LEASE, Environment, environment
 from tests.jobset_gate.groups import objects
 from tests.support.planes import Real
 
@@ -34,7 +34,7 @@ def free_port() -> int:
         return int(found.getsockname()[1])
 
 
-async def account(stage: Stage, name: str, *kinds: Resource) -> str:
+async def account(stage: Environment, name: str, *kinds: Resource) -> str:
     """A token of a service account that may list these in the stage's namespace."""
     client, namespace = stage.client, stage.namespace
     await client.create(ACCOUNTS, {"metadata": {"name": name}}, namespace)
@@ -72,7 +72,7 @@ async def test_a_release_is_seen_by_whom_the_api_server_lets(
     real_plane: Real, namespace_of_real: str, tmp_path: Path
 ) -> None:
     place = namespace_of_real
-    async with staged(real_plane, place, tmp_path, nodes=(Node("early", pods=1),), controller=False) as stage:
+    async with environment(real_plane, place, tmp_path, nodes=(FakeNode("early", pods=1),), controller=False) as stage:
         manager = stage.start_controller(page_port=free_port())
         member, nobody = await account(stage, "member", JOBSETS, PODS), await account(stage, "nobody")
         await stage.apply(manifests.gang("train", jobs=1, pods=2))
@@ -90,7 +90,7 @@ async def test_a_release_is_seen_by_whom_the_api_server_lets(
             async with session.get(f"/gangs/{place}/train/events") as answer:
                 news = events(answer)
                 await seen(news, "1 of 2 pods started")
-                await stage.actors.kubelets.add_node(Node(f"{place}-late", pods=10))
+                await stage.actors.kubelets.add_node(FakeNode(f"{place}-late", pods=10))
                 await seen(news, 'data-state="Released"')
             await stage.until_running(2)
 
@@ -100,7 +100,7 @@ async def test_who_comes_when_the_pods_of_a_timeout_are_gone_sees_how_it_was(
     real_plane: Real, namespace_of_real: str, tmp_path: Path
 ) -> None:
     place = namespace_of_real
-    async with staged(real_plane, place, tmp_path, nodes=(Node("early", pods=1),), controller=False) as stage:
+    async with environment(real_plane, place, tmp_path, nodes=(FakeNode("early", pods=1),), controller=False) as stage:
         manager = stage.start_controller(page_port=free_port())
         member = await account(stage, "member", JOBSETS, PODS)
         workers = manifests.replicated_job(replicas=1, parallelism=2, backoff_limit=0, pod={"restartPolicy": "Never"})
@@ -134,7 +134,7 @@ async def test_who_does_not_lead_shows_the_same_and_says_who_does(
     real_plane: Real, namespace_of_real: str, tmp_path: Path
 ) -> None:
     place = namespace_of_real
-    async with staged(real_plane, place, tmp_path, controller=False) as stage:
+    async with environment(real_plane, place, tmp_path, controller=False) as stage:
         leader = stage.start_controller(**QUICK_LEASE, identity="first", page_port=free_port())
         async with asyncio.timeout(PATIENCE):
             await leader.leading.wait()
@@ -164,7 +164,7 @@ async def test_a_pod_group_is_shown_with_the_reason_that_the_opener_has_for_it(
     real_plane: Real, namespace_of_real: str, tmp_path: Path
 ) -> None:
     place = namespace_of_real
-    async with staged(real_plane, place, tmp_path, controller=False, webhook=False) as stage:
+    async with environment(real_plane, place, tmp_path, controller=False, webhook=False) as stage:
         member = await account(stage, "member", PODS)
         held = objects.pod("held", of=objects.key("ring", namespace=place), namespace=place)
         spec = {**held["spec"], "containers": [{"name": "main", "image": "busybox"}]}

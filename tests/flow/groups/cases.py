@@ -9,7 +9,7 @@ from dataclasses import dataclass, field
 from typing import Any, Final
 
 from jobset_gate.groups import requests, selection
-from jobset_gate.groups.certainty import Ground, Room, Shape
+from jobset_gate.groups.certainty import NodeInfo, NodeSnapshot, PodShape
 
 Json = dict[str, Any]
 CASE: Final = "case.test/number"
@@ -24,7 +24,7 @@ TAINTS: Final = (("busy", "yes", "NoSchedule"), ("leaving", "", "NoExecute"), ("
 
 
 @dataclass
-class Case:
+class FitCase:
     """A group of so many pods on so many nodes. `pods` are specs; what is bound beforehand is `taken`."""
 
     number: int
@@ -44,7 +44,7 @@ class Case:
         return all(it == self.pods[0] for it in self.pods)
 
 
-def cases(seed: int, count: int, runtime_class: str) -> list[Case]:
+def cases(seed: int, count: int, runtime_class: str) -> list[FitCase]:
     """`runtime_class`: the name of one with an overhead."""
     return [
         _case(random.Random(f"{seed}.{number}"), number, runtime_class)  # noqa: S311 - the same every time
@@ -52,17 +52,17 @@ def cases(seed: int, count: int, runtime_class: str) -> list[Case]:
     ]
 
 
-def _case(rng: random.Random, number: int, runtime_class: str) -> Case:
+def _case(rng: random.Random, number: int, runtime_class: str) -> FitCase:
     nodes = [_node(rng, number) for _ in range(rng.randint(2, 3))]
     taken = [(rng.randrange(len(nodes)), rng.choice(("500m", "1", "2")))] if rng.random() < 0.3 else []
     kinds = [_spec(rng, number, runtime_class) for _ in range(1 if rng.random() < 0.85 else 2)]
     if len(kinds) > 1:
         many = rng.randint(2, 6)
         pods = [kinds[it % 2] for it in range(many)]
-        return Case(number, nodes, pods, rng.randint(many - 1, many), taken)
+        return FitCase(number, nodes, pods, rng.randint(many - 1, many), taken)
     most = min(MOST, _places(nodes, taken, kinds[0]))
     many = most + 1 if most == 0 or (most < MOST and rng.random() < 0.5) else most
-    return Case(number, nodes, kinds * many, many, taken)
+    return FitCase(number, nodes, kinds * many, many, taken)
 
 
 def _places(nodes: Sequence[Json], taken: Sequence[tuple[int, str]], spec: Json) -> int:
@@ -70,12 +70,14 @@ def _places(nodes: Sequence[Json], taken: Sequence[tuple[int, str]], spec: Json)
     rooms = []
     for number, shape in enumerate(nodes):
         body = node(str(number), shape)
-        free = dict(requests.amounts(body["status"]["allocatable"]))
+        free = dict(requests.parse_amounts(body["status"]["allocatable"]))
         for cpu in (cpu for where, cpu in taken if where == number):
-            free = requests.without(free, requests.amounts({"cpu": cpu}) | {requests.PODS: 1000})
-        rooms.append(Room(node=selection.of_node(body), free=free))
+            free = requests.subtract(free, requests.parse_amounts({"cpu": cpu}) | {requests.PODS: 1000})
+        rooms.append(NodeInfo(node=selection.node_facts(body), free=free))
     whole = spec | ({"overhead": OVERHEAD} if "runtimeClassName" in spec else {})
-    return Ground(rooms).capacity(Shape(selection=selection.of_pod(whole), requests=requests.of_pod(whole), count=1))
+    return NodeSnapshot(rooms).capacity(
+        PodShape(selection=selection.pod_node_selection(whole), requests=requests.pod_requests(whole), count=1)
+    )
 
 
 def _node(rng: random.Random, number: int) -> Json:

@@ -7,7 +7,7 @@ from pathlib import Path
 
 
 @dataclass(frozen=True, slots=True)
-class Ran:
+class CommandResult:
     """How it ended."""
 
     code: int
@@ -15,7 +15,7 @@ class Ran:
     err: str
 
 
-async def jobset_gate(*arguments: str, kubeconfig: Path) -> Ran:
+async def jobset_gate(*arguments: str, kubeconfig: Path) -> CommandResult:
     """Runs `jobset-gate ...` against the cluster of a kubeconfig."""
     process = await asyncio.create_subprocess_exec(
         sys.executable,
@@ -29,4 +29,4 @@ async def jobset_gate(*arguments: str, kubeconfig: Path) -> Ran:
         stderr=asyncio.subprocess.PIPE,
     )
     out, err = await process.communicate()
-    return Ran(process.returncode or 0, out.decode(), err.decode())
+    return CommandResult(process.returncode or 0, out.decode(), err.decode())

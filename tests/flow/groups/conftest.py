@@ -7,10 +7,10 @@ from pathlib import Path
 
 import pytest
 
-from tests.flow.groups.stage import GroupStage, group_stage
+from tests.flow.groups.stage import GroupEnvironment, group_environment
 from tests.support.planes import Real
 
-MakeGroupStage = Callable[..., AbstractAsyncContextManager[GroupStage]]
+MakeGroupEnvironment = Callable[..., AbstractAsyncContextManager[GroupEnvironment]]
 
 
 @pytest.fixture(params=[pytest.param("scheduled", marks=pytest.mark.real)])
@@ -20,6 +20,6 @@ def plane(scheduled_plane: Real) -> Real:
 
 
 @pytest.fixture
-def make_stage(plane: Real, namespace: str, tmp_path: Path) -> MakeGroupStage:
+def make_stage(plane: Real, namespace: str, tmp_path: Path) -> MakeGroupEnvironment:
     """Makes stages, to be entered with `async with`; takes the settings of `group_stage`."""
-    return partial(group_stage, plane, namespace, tmp_path)
+    return partial(group_environment, plane, namespace, tmp_path)

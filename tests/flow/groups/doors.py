@@ -6,14 +6,14 @@ from contextlib import AsyncExitStack, asynccontextmanager
 from pathlib import Path
 from typing import Any
 
-from jobset_gate.groups.pods import NAMED_BY
+from jobset_gate.groups.pods import NAME_KEYS
 from jobset_gate.kube.client import Client
 from jobset_gate.kube.resources import MUTATING_WEBHOOKS, PODS, VALIDATING_WEBHOOKS
 from jobset_gate.settings import Settings
 from tests.flow.groups.manifests import gated
 from webhook import registration, selfsigned
 from webhook.pod_registration import pod_configuration
-from webhook.server import Server, serve
+from webhook.server import WebhookServer, serve
 
 Json = dict[str, Any]
 PATIENCE = 60.0
@@ -21,9 +21,9 @@ BUNDLE = selfsigned.make()
 
 
 @asynccontextmanager
-async def open_door(
+async def serve_webhook(
     client: Client, namespaces: Collection[str], folder: Path, settings: Settings, *, jobsets: bool = False
-) -> AsyncIterator[Server]:
+) -> AsyncIterator[WebhookServer]:
     """The door, once the API server asks it about pods; about JobSets too if told so."""
     async with AsyncExitStack() as stack:
         server = await serve(settings, tls=BUNDLE.write(folder))
@@ -48,7 +48,7 @@ async def _register(client: Client, made: Json, namespaces: Collection[str], sta
 
 async def _in_force(client: Client, namespaces: Collection[str], settings: Settings) -> None:
     """Until a dry run of a pod that names a group comes back with our gate."""
-    where, key = NAMED_BY[settings.groups.ways[0]]
+    where, key = NAME_KEYS[settings.groups.ways[0]]
     container = {"name": "main", "image": "main"}
     scheduler = settings.groups.scheduler_names[0]
     probe = {

@@ -4,29 +4,31 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from jobset_gate import names
-from jobset_gate.groups.identity import label
-from jobset_gate.groups.model import DESIGN, Key, Way
-from jobset_gate.groups.pods import NAMED_BY
+from jobset_gate.groups.identity import group_label
+from jobset_gate.groups.model import FLAVOR_OF, Format, PodGroupKey
+from jobset_gate.groups.pods import NAME_KEYS
 
 Json = dict[str, Any]
 
 MINIMUM_ON_POD = {
-    Way.ALIBABA: ("labels", names.ALIBABA_MINIMUM),
-    Way.KOORDINATOR_ANNOTATIONS: ("annotations", names.KOORDINATOR_MINIMUM),
+    Format.ALIBABA: ("labels", names.ALIBABA_MINIMUM),
+    Format.KOORDINATOR_ANNOTATIONS: ("annotations", names.KOORDINATOR_MINIMUM),
 }
 """Ways whose pods say the minimum themselves."""
 API_GROUP = {
-    Way.SCHEDULER_PLUGINS: names.PLUGINS_GROUP,
-    Way.KOORDINATOR_POD_GROUP: names.SIGS_GROUP,
-    Way.KEP_24: names.KEP24_GROUP,
+    Format.SCHEDULER_PLUGINS: names.PLUGINS_GROUP,
+    Format.KOORDINATOR_POD_GROUP: names.SIGS_GROUP,
+    Format.KEP_24: names.KEP24_GROUP,
 }
 """Of the PodGroups of the ways that have one."""
 
 
-def said(group: str, way: Way = Way.SCHEDULER_PLUGINS, minimum: int | None = None, **notes: str) -> Json:
+def membership_metadata(
+    group: str, way: Format = Format.SCHEDULER_PLUGINS, minimum: int | None = None, **notes: str
+) -> Json:
     """The metadata by which a pod or a template names its group; `notes` are Koordinator's other keys (`mode=`)."""
     meta: Json = {"labels": {}, "annotations": {}}
-    where, key = NAMED_BY[way]
+    where, key = NAME_KEYS[way]
     meta[where][key] = group
     if minimum is not None:
         where, key = MINIMUM_ON_POD[way]
@@ -38,7 +40,7 @@ def said(group: str, way: Way = Way.SCHEDULER_PLUGINS, minimum: int | None = Non
 def pod(
     name: str,
     group: str = "",
-    way: Way = Way.SCHEDULER_PLUGINS,
+    way: Format = Format.SCHEDULER_PLUGINS,
     minimum: int | None = None,
     *,
     cpu: str = "1",
@@ -50,7 +52,7 @@ def pod(
     **spec: Any,
 ) -> Json:
     """A pod of that group, or of none. `gates` are those of others, `spec` further fields of its spec."""
-    meta = said(group, way, minimum, **(notes or {})) if group else {"labels": {}, "annotations": {}}
+    meta = membership_metadata(group, way, minimum, **(notes or {})) if group else {"labels": {}, "annotations": {}}
     meta = {
         "name": name,
         "labels": meta["labels"] | dict(labels or {}),
@@ -74,7 +76,7 @@ def job(
     name: str,
     group: str,
     pods: int,
-    way: Way = Way.SCHEDULER_PLUGINS,
+    way: Format = Format.SCHEDULER_PLUGINS,
     minimum: int | None = None,
     *,
     cpu: str = "1",
@@ -82,7 +84,7 @@ def job(
     **spec: Any,
 ) -> Json:
     """An Indexed Job whose pods are of that group."""
-    meta = said(group, way, minimum)
+    meta = membership_metadata(group, way, minimum)
     body = {"metadata": meta, "spec": template_spec(cpu, **(template or {}))}
     wanted = {"completionMode": "Indexed", "parallelism": pods, "completions": pods, "backoffLimit": 0, **spec}
     return {"apiVersion": "batch/v1", "kind": "Job", "metadata": {"name": name}, "spec": {**wanted, "template": body}}
@@ -91,14 +93,14 @@ def job(
 def pod_group(
     name: str,
     minimum: int | None,
-    way: Way = Way.SCHEDULER_PLUGINS,
+    way: Format = Format.SCHEDULER_PLUGINS,
     *,
     wait: int | None = None,
     resources: Mapping[str, str] | None = None,
     annotations: Mapping[str, str] | None = None,
 ) -> Json:
     """A PodGroup of one of the three kinds."""
-    kep24 = way is Way.KEP_24
+    kep24 = way is Format.KEP_24
     spec: Json = {} if minimum is None else {"minMembers" if kep24 else "minMember": minimum}
     if resources:
         spec["totalResources" if kep24 else "minResources"] = dict(resources)
@@ -109,12 +111,12 @@ def pod_group(
     return {"apiVersion": version, "kind": names.POD_GROUP, "metadata": meta, "spec": spec}
 
 
-def held(manifest: Json, namespace: str, group: str, way: Way = Way.SCHEDULER_PLUGINS) -> Json:
+def held(manifest: Json, namespace: str, group: str, way: Format = Format.SCHEDULER_PLUGINS) -> Json:
     """A pod as the webhook would have made it: for stages without one."""
     meta, spec = manifest["metadata"], manifest["spec"]
-    name = label(Key(design=DESIGN[way], namespace=namespace, name=group))
-    gates = [*spec.get("schedulingGates", ()), {"name": names.GANG_GATE}]
-    labels = {**meta.get("labels", {}), names.GANG: name}
+    name = group_label(PodGroupKey(design=FLAVOR_OF[way], namespace=namespace, name=group))
+    gates = [*spec.get("schedulingGates", ()), {"name": names.POD_GROUP_GATE}]
+    labels = {**meta.get("labels", {}), names.POD_GROUP_LABEL: name}
     return {**manifest, "metadata": {**meta, "labels": labels}, "spec": {**spec, "schedulingGates": gates}}
 
 
@@ -123,7 +125,7 @@ def held(manifest: Json, namespace: str, group: str, way: Way = Way.SCHEDULER_PL
 
 def gated(one: Json) -> bool:
     """Our gate holds it."""
-    return any(gate["name"] == names.GANG_GATE for gate in one["spec"].get("schedulingGates") or ())
+    return any(gate["name"] == names.POD_GROUP_GATE for gate in one["spec"].get("schedulingGates") or ())
 
 
 def bound(one: Json) -> bool:
@@ -138,10 +140,10 @@ def runs(one: Json) -> bool:
 
 def opened(one: Json) -> int:
     """In which generation it was opened; 0: never."""
-    return int((one["metadata"].get("annotations") or {}).get(names.GANG_OPENED, "0").split()[0])
+    return int((one["metadata"].get("annotations") or {}).get(names.POD_GROUP_OPENED, "0").split()[0])
 
 
-def of_group(pods: Sequence[Json], group: str, way: Way = Way.SCHEDULER_PLUGINS) -> list[Json]:
+def of_group(pods: Sequence[Json], group: str, way: Format = Format.SCHEDULER_PLUGINS) -> list[Json]:
     """Those that name that group."""
-    where, key = NAMED_BY[way]
+    where, key = NAME_KEYS[way]
     return [one for one in pods if (one["metadata"].get(where) or {}).get(key) == group]

@@ -12,7 +12,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from jobset_gate import names
-from jobset_gate.groups.model import Way
+from jobset_gate.groups.model import Format
 from jobset_gate.kube.client import Client
 from jobset_gate.kube.resources import POD_GROUPS, PODS, Resource
 from tests.flow.groups.manifests import bound, gated, opened
@@ -25,7 +25,7 @@ LONGEST = 600
 
 
 @dataclass(frozen=True, slots=True)
-class Happened:
+class StoredChange:
     """One change of one object."""
 
     version: int
@@ -38,26 +38,26 @@ class Happened:
         return str(self.what["metadata"]["name"])
 
 
-class Observer:
+class HistoryObserver:
     """What has happened so far."""
 
     def __init__(self) -> None:
-        self._seen: list[Happened] = []
+        self._seen: list[StoredChange] = []
 
-    def history(self, until: int) -> list[Happened]:
+    def history(self, until: int) -> list[StoredChange]:
         """In the order in which it was stored, up to that version."""
         return sorted((it for it in self._seen if it.version <= until), key=lambda it: it.version)
 
     def note(self, kind: str, change: str, what: Json) -> None:
         version = int(what["metadata"]["resourceVersion"])
         if change != "BOOKMARK":
-            self._seen.append(Happened(version, kind, change == "DELETED", what))
+            self._seen.append(StoredChange(version, kind, change == "DELETED", what))
 
 
 @asynccontextmanager
-async def observing(client: Client, namespace: str) -> AsyncIterator[Observer]:
+async def observing(client: Client, namespace: str) -> AsyncIterator[HistoryObserver]:
     """From now on, until it is left. A watch that breaks is an error: something may have been missed."""
-    observer, watches = Observer(), []
+    observer, watches = HistoryObserver(), []
     for kind in (PODS, KIND):
         listed = await client.list(kind, namespace)
         assert not listed["items"], "it begins before anything is there"
@@ -73,7 +73,7 @@ async def observing(client: Client, namespace: str) -> AsyncIterator[Observer]:
         await asyncio.gather(*watches, return_exceptions=True)
 
 
-async def _watch(client: Client, kind: Resource, namespace: str, version: str, observer: Observer) -> None:
+async def _watch(client: Client, kind: Resource, namespace: str, version: str, observer: HistoryObserver) -> None:
     async with client.watch(kind, namespace, resource_version=version, timeout_seconds=LONGEST) as lines:
         async for line in lines:
             told = json.loads(line)
@@ -87,7 +87,7 @@ Decision = tuple[str, int, float]
 
 
 @dataclass
-class _Moment:
+class _Replay:
     """What was so at one moment."""
 
     pods: dict[str, Json] = field(default_factory=dict)
@@ -97,19 +97,19 @@ class _Moment:
     met: set[Decision] = field(default_factory=set)
     """Those whose minimum was bound once."""
 
-    def take(self, it: Happened) -> None:
+    def take(self, it: StoredChange) -> None:
         known = self.pods if it.kind == PODS.kind else self.records
         known.pop(it.name, None)
         if it.kind == PODS.kind and not it.gone:
             self.pods[it.name] = it.what
-        text = (it.what["metadata"].get("annotations") or {}).get(names.GANG_RECORD)
+        text = (it.what["metadata"].get("annotations") or {}).get(names.POD_GROUP_RECORD)
         if it.kind == KIND.kind and not it.gone and text:
             stands = self.records[it.name] = json.loads(text)
             self.decided[it.name, stands["generation"]] = (it.name, stands["generation"], stands["at"])
 
     def open(self, group: str) -> bool:
         """It was decided to open it, or pods of it may be bound at any time, and it never had its minimum."""
-        pods, record = pods_of(list(self.pods.values()), group, Way.SCHEDULER_PLUGINS), self.records.get(group)
+        pods, record = pods_of(list(self.pods.values()), group, Format.SCHEDULER_PLUGINS), self.records.get(group)
         if record is not None and record["stage"] == "Open":
             decision = self.decided[group, record["generation"]]
             if sum(bound(it) and opened(it) == record["generation"] for it in pods) >= record["minimum"]:
@@ -125,9 +125,11 @@ class _Moment:
         return decision is None or decision not in self.met
 
 
-def open_at_once(history: list[Happened], domains: Mapping[str, str]) -> Iterator[tuple[Happened, set[str]]]:
+def admitted_together(
+    history: list[StoredChange], domains: Mapping[str, str]
+) -> Iterator[tuple[StoredChange, set[str]]]:
     """Each moment at which more than one group of a domain was open, and what had just happened."""
-    moment = _Moment()
+    moment = _Replay()
     for it in history:
         moment.take(it)
         for domain in set(domains.values()):

@@ -6,55 +6,55 @@ from dataclasses import dataclass
 from fractions import Fraction
 from typing import Any
 
-from controllers.groups.rollbacks import Rollbacks, Rolled
+from controllers.groups.rollbacks import EvictionResult, Evictor
 from jobset_gate import names
 from jobset_gate.groups import read, wire
-from jobset_gate.groups.identity import label
-from jobset_gate.groups.model import Design, Group, Key, Mode, Way
-from jobset_gate.groups.record import How, Record, Stage
-from jobset_gate.groups.seen import GroupSeen, MemberSeen
+from jobset_gate.groups.identity import group_label
+from jobset_gate.groups.model import Flavor, Format, GangMode, MergedGroup, PodGroupKey
+from jobset_gate.groups.record import AdmissionMode, AdmissionRecord, AdmissionState
+from jobset_gate.groups.seen import GroupSnapshot, MemberPod
 from jobset_gate.kube.client import Client, PatchType
-from jobset_gate.kube.listwatch import Scope, objects
+from jobset_gate.kube.listwatch import ListScope, list_objects
 from jobset_gate.kube.resources import JOBS, PODS, Resource
 from tests.flow.groups import manifests
 from tests.flow.groups.manifests import bound, gated
-from tests.flow.groups.stage import GroupStage
+from tests.flow.groups.stage import GroupEnvironment
 
 Json = dict[str, Any]
 GANG = "ring"
-STAYS = "test.jobset-gate.dev/stays"
+KEEP_FINALIZER = "test.jobset-gate.dev/stays"
 """A finalizer: a pod that has ended stays a while, as one whose kubelet has much to clear away."""
 OPENED_AT = 1_700_000_000.0
 
 
 @dataclass
-class Rolling:
+class ManualEviction:
     """One generation of the gang of a stage. Its pods are those that the webhook holds for it."""
 
-    stage: GroupStage
+    stage: GroupEnvironment
     generation: int = 1
     minimum: int = 4
     namespaces: tuple[str, ...] = ()
 
     @property
-    def keys(self) -> list[Key]:
-        return [Key(design=Design.ALIBABA, namespace=it, name=GANG) for it in self._places]
+    def keys(self) -> list[PodGroupKey]:
+        return [PodGroupKey(design=Flavor.ALIBABA, namespace=it, name=GANG) for it in self._places]
 
     @property
     def _places(self) -> tuple[str, ...]:
         return self.namespaces or (self.stage.namespace,)
 
     @property
-    def record(self) -> Record:
-        return Record(
+    def record(self) -> AdmissionRecord:
+        return AdmissionRecord(
             generation=self.generation,
-            stage=Stage.ROLLING_BACK,
-            how=How.PROBE,
+            stage=AdmissionState.ROLLING_BACK,
+            how=AdmissionMode.PROBE,
             at=OPENED_AT,
             gangs=tuple((key, self.generation) for key in self.keys),
             minimum=self.minimum,
             wait=Fraction(60),
-            mode=Mode.STRICT,
+            mode=GangMode.STRICT,
         )
 
     async def open(self, pods: Iterable[Json]) -> None:
@@ -65,9 +65,9 @@ class Rolling:
             body = {
                 "metadata": {
                     "uid": meta["uid"],
-                    "annotations": {names.GANG_OPENED: read.opened_text(self.generation, OPENED_AT)},
+                    "annotations": {names.POD_GROUP_OPENED: read.opened_text(self.generation, OPENED_AT)},
                 },
-                "spec": {"schedulingGates": [{"$patch": "delete", "name": names.GANG_GATE}]},
+                "spec": {"schedulingGates": [{"$patch": "delete", "name": names.POD_GROUP_GATE}]},
             }
             await self.stage.client.patch(PODS, meta["name"], meta["namespace"], body=body, patch=PatchType.STRATEGIC)
 
@@ -75,39 +75,39 @@ class Rolling:
 
     async def pods(self) -> list[Json]:
         """Of all its namespaces."""
-        found = [await self.stage.client.list(PODS, it, label_selector=names.GANG) for it in self._places]
+        found = [await self.stage.client.list(PODS, it, label_selector=names.POD_GROUP_LABEL) for it in self._places]
         return [one for listed in found for one in listed["items"]]
 
-    async def seen(self) -> list[GroupSeen]:
+    async def seen(self) -> list[GroupSnapshot]:
         """As the index would have it, but never late."""
-        members: list[MemberSeen] = []
+        members: list[MemberPod] = []
         for namespace in self._places:
-            pods = objects(self.stage.client, Scope(PODS, namespace, names.GANG), wire.Pod)
+            pods = list_objects(self.stage.client, ListScope(PODS, namespace, names.POD_GROUP_LABEL), wire.GroupPod)
             members += [read.member(it) async for it in pods]
         return [
-            GroupSeen(
+            GroupSnapshot(
                 group=self._group(key),
-                label=label(key),
-                members=tuple(it for it in members if it.held == label(key)),
+                label=group_label(key),
+                members=tuple(it for it in members if it.held == group_label(key)),
                 created=OPENED_AT,
                 record=self.record,
             )
             for key in self.keys
         ]
 
-    async def roll_back(self, client: Client | None = None) -> Rolled:
+    async def roll_back(self, client: Client | None = None) -> EvictionResult:
         """All steps: another one whenever the pods have changed, as the controller does it."""
-        rollbacks = Rollbacks(client or self.stage.client)
+        rollbacks = Evictor(client or self.stage.client)
         while True:
-            answer = await rollbacks.advance(await self.seen(), self.record)
-            if isinstance(answer, Rolled):
+            answer = await rollbacks.advance_eviction(await self.seen(), self.record)
+            if isinstance(answer, EvictionResult):
                 return answer
             await self._changed(answer)
 
     async def resume(self) -> None:
         """What follows once the decision is closed."""
         for key in self.keys:
-            await Rollbacks(self.stage.client).resume(label(key), self.generation, key.namespace)
+            await Evictor(self.stage.client).resume_owners(group_label(key), self.generation, key.namespace)
 
     async def _changed(self, at_most: float) -> None:
         before = [one["metadata"]["resourceVersion"] for one in self.stage.pods.all()]
@@ -118,14 +118,14 @@ class Rolling:
         except TimeoutError:
             return
 
-    def _group(self, key: Key) -> Group:
-        return Group(
+    def _group(self, key: PodGroupKey) -> MergedGroup:
+        return MergedGroup(
             key=key,
-            ways=(Way.ALIBABA,),
+            ways=(Format.ALIBABA,),
             minimum=self.minimum,
             total=None,
             wait=Fraction(60),
-            mode=Mode.STRICT,
+            mode=GangMode.STRICT,
             gangs=(),
             resources=(),
             pod_group=None,
@@ -140,7 +140,7 @@ class Rolling:
 def job(name: str, pods: int, policy: Json | None = None, *, group: str = GANG, **spec: Any) -> Json:
     """A Job that one failure ends."""
     more = spec if policy is None else {"podFailurePolicy": policy, **spec}
-    return manifests.job(name, group, pods, Way.ALIBABA, pods, **more)
+    return manifests.job(name, group, pods, Format.ALIBABA, pods, **more)
 
 
 def rule(action: str, **what: Any) -> Json:
@@ -165,18 +165,18 @@ POLICIES: dict[str, Json | None] = {
 # --- What becomes of them --------------------------------------------------------------------------------------------
 
 
-async def detain(stage: GroupStage) -> None:
+async def add_finalizers(stage: GroupEnvironment) -> None:
     """From now on the pods that have a node stay when they have ended, until they are let go."""
-    body = {"metadata": {"finalizers": [STAYS]}}
+    body = {"metadata": {"finalizers": [KEEP_FINALIZER]}}
     for pod in filter(bound, (await stage.client.list(PODS, stage.namespace))["items"]):
         await stage.client.patch(PODS, pod["metadata"]["name"], stage.namespace, body=body, patch=PatchType.STRATEGIC)
 
 
-async def let_go(stage: GroupStage) -> None:
+async def remove_finalizers(stage: GroupEnvironment) -> None:
     """The pods that have ended and stayed go."""
-    body = {"metadata": {"$deleteFromPrimitiveList/finalizers": [STAYS]}}
+    body = {"metadata": {"$deleteFromPrimitiveList/finalizers": [KEEP_FINALIZER]}}
     for pod in (await stage.client.list(PODS, stage.namespace))["items"]:
-        if STAYS in pod["metadata"].get("finalizers", ()):
+        if KEEP_FINALIZER in pod["metadata"].get("finalizers", ()):
             await stage.client.patch(
                 PODS, pod["metadata"]["name"], stage.namespace, body=body, patch=PatchType.STRATEGIC
             )
@@ -216,7 +216,7 @@ def placed(running: int, bound_: int, all_: int) -> Callable[[list[Json]], bool]
     return lambda pods: (sum(map(manifests.runs, pods)), sum(map(bound, pods)), len(pods)) == (running, bound_, all_)
 
 
-async def unharmed(stage: GroupStage, name: str, kind: Resource = JOBS) -> Json:
+async def unharmed_owner(stage: GroupEnvironment, name: str, kind: Resource = JOBS) -> Json:
     """The Job, of which nothing was counted and nothing of ours is left."""
     found = await stage.client.get(kind, name, stage.namespace)
     status, meta = found["status"], found["metadata"]
@@ -224,5 +224,5 @@ async def unharmed(stage: GroupStage, name: str, kind: Resource = JOBS) -> Json:
     assert not told & {"Failed", "FailureTarget"}, told
     assert status.get("failed", 0) == 0
     assert not found["spec"].get("suspend")
-    assert names.GANG_SUSPENDED not in meta.get("annotations", {}) | meta.get("labels", {})
+    assert names.POD_GROUP_SUSPENDED not in meta.get("annotations", {}) | meta.get("labels", {})
     return found

@@ -13,12 +13,12 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from controllers.manager import Manager, Options
+from controllers.manager import Manager, ManagerOptions
 from jobset_gate import names
 from jobset_gate.groups import record
-from jobset_gate.groups.identity import label
-from jobset_gate.groups.model import DESIGN, Key, Way
-from jobset_gate.groups.record import Record
+from jobset_gate.groups.identity import group_label
+from jobset_gate.groups.model import FLAVOR_OF, Format, PodGroupKey
+from jobset_gate.groups.record import AdmissionRecord
 from jobset_gate.kube import crd
 from jobset_gate.kube.client import Client
 from jobset_gate.kube.errors import NotFound
@@ -26,13 +26,13 @@ from jobset_gate.kube.resources import CONFIGMAPS, EVENTS, NODES, POD_GROUPS, PO
 from jobset_gate.settings import Groups, Settings
 from jobset_gate.sim import jobset_crd
 from jobset_gate.sim.cluster import Actors
-from jobset_gate.sim.crew import Crew
-from jobset_gate.sim.kubelet import Behaviour, Kubelets, Node
-from jobset_gate.sim.until import View
+from jobset_gate.sim.crew import BackgroundTasks
+from jobset_gate.sim.kubelet import Behaviour, FakeNode, Kubelets
+from jobset_gate.sim.until import ObjectView
 from tests.flow.groups import manifests
-from tests.flow.groups.doors import PATIENCE, open_door
+from tests.flow.groups.doors import PATIENCE, serve_webhook
 from tests.support.planes import Plane
-from webhook.server import Server
+from webhook.server import WebhookServer
 
 Json = dict[str, Any]
 STAGE = "stage.test/namespace"
@@ -41,18 +41,18 @@ QUICK = Behaviour(sandbox_seconds=0.02, pull_seconds=0.02, init_seconds=0.05, st
 
 
 @dataclass
-class GroupStage:
+class GroupEnvironment:
     """What a test of pod groups has in hand."""
 
     plane: Plane
     namespace: str
     client: Client
     settings: Settings
-    pods: View
+    pods: ObjectView
     """Those of the namespace, live."""
-    crew: Crew
+    crew: BackgroundTasks
     kubelets: Kubelets | None = None
-    door: Server | None = None
+    door: WebhookServer | None = None
     nodes: dict[str, str] = field(default_factory=dict)
     """The nodes' own names by those that the test has given them."""
     replicas: list[Manager] = field(default_factory=list)
@@ -77,7 +77,7 @@ class GroupStage:
         room = {"cpu": cpu, "memory": "64Gi", **(more or {})}
         if self.kubelets is not None:
             shape: Json = {"pods": pods, "labels": labels, "allocatable": room, "taints": tuple(taints)}
-            await self.kubelets.add_node(Node(full, **shape))
+            await self.kubelets.add_node(FakeNode(full, **shape))
             return full
         await self.client.create(NODES, node(full, {"pods": str(pods), **room}, labels, taints))
         return full
@@ -113,7 +113,9 @@ class GroupStage:
         with suppress(NotFound):
             await self.client.delete(PODS, name, self.namespace, grace_seconds=grace_seconds)
 
-    async def make_group(self, name: str, minimum: int | None, way: Way = Way.SCHEDULER_PLUGINS, **more: Any) -> Json:
+    async def make_group(
+        self, name: str, minimum: int | None, way: Format = Format.SCHEDULER_PLUGINS, **more: Any
+    ) -> Json:
         """Its PodGroup; arguments as for manifests.pod_group."""
         made = manifests.pod_group(name, minimum, way, **more)
         return await self.client.create(POD_GROUPS[manifests.API_GROUP[way]], made, self.namespace)
@@ -131,25 +133,25 @@ class GroupStage:
 
     # --- What there is -----------------------------------------------------------------------------------------------
 
-    async def group(self, name: str, way: Way = Way.SCHEDULER_PLUGINS) -> Json:
+    async def group(self, name: str, way: Format = Format.SCHEDULER_PLUGINS) -> Json:
         """Its PodGroup as it is stored."""
         return await self.client.get(POD_GROUPS[manifests.API_GROUP[way]], name, self.namespace)
 
-    async def record(self, name: str, way: Way = Way.SCHEDULER_PLUGINS) -> Record | None:
+    async def record(self, name: str, way: Format = Format.SCHEDULER_PLUGINS) -> AdmissionRecord | None:
         """What stands on its home; None: no home, or nothing was decided yet."""
         try:
             if way in manifests.API_GROUP:
-                text = ((await self.group(name, way))["metadata"].get("annotations") or {}).get(names.GANG_RECORD)
+                text = ((await self.group(name, way))["metadata"].get("annotations") or {}).get(names.POD_GROUP_RECORD)
             else:
-                held = names.GANG_CONFIG_MAP_PREFIX + self.label(name, way)
+                held = names.POD_GROUP_CONFIG_MAP_PREFIX + self.label(name, way)
                 text = (await self.client.get(CONFIGMAPS, held, self.namespace)).get("data", {}).get(names.KEY_RECORD)
         except NotFound:
             return None
-        return None if text is None else record.parse(text)
+        return None if text is None else record.decode_record(text)
 
-    def label(self, name: str, way: Way = Way.SCHEDULER_PLUGINS) -> str:
+    def label(self, name: str, way: Format = Format.SCHEDULER_PLUGINS) -> str:
         """The value of the label on its pods."""
-        return label(Key(design=DESIGN[way], namespace=self.namespace, name=name))
+        return group_label(PodGroupKey(design=FLAVOR_OF[way], namespace=self.namespace, name=name))
 
     async def events(self, name: str) -> list[tuple[str, str]]:
         """(reason, message) of our Events on an object of that name."""
@@ -169,7 +171,7 @@ class GroupStage:
         await self.crew.until(self._while_running(wait()))
         return found
 
-    async def until_bound(self, count: int, group: str = "", way: Way = Way.SCHEDULER_PLUGINS) -> list[Json]:
+    async def until_bound(self, count: int, group: str = "", way: Format = Format.SCHEDULER_PLUGINS) -> list[Json]:
         """Until so many pods (of that group) have a node."""
 
         def enough(pods: list[Json]) -> bool:
@@ -179,7 +181,11 @@ class GroupStage:
         return await self.until(enough)
 
     async def until_group(
-        self, name: str, holds: Callable[[Json], bool], way: Way = Way.SCHEDULER_PLUGINS, seconds: float = PATIENCE
+        self,
+        name: str,
+        holds: Callable[[Json], bool],
+        way: Format = Format.SCHEDULER_PLUGINS,
+        seconds: float = PATIENCE,
     ) -> Json:
         """Until it is true of the PodGroup."""
         return await self.until_object(POD_GROUPS[manifests.API_GROUP[way]], name, holds, seconds)
@@ -188,7 +194,7 @@ class GroupStage:
         self, resource: Resource, name: str, holds: Callable[[Json], bool], seconds: float = PATIENCE
     ) -> Json:
         """Until it is true of that object of the namespace."""
-        async with View(self.client, resource, self.namespace) as view:
+        async with ObjectView(self.client, resource, self.namespace) as view:
             wait = view.until(lambda all_: any(one["metadata"]["name"] == name and holds(one) for one in all_), seconds)
             await self._while_running(wait)
             return view.objects[self.namespace, name]
@@ -199,7 +205,7 @@ class GroupStage:
         def told(one: Json) -> bool:
             return one["involvedObject"].get("name") == name and one["reason"] == reason and text in one["message"]
 
-        async with View(self.client, EVENTS, self.namespace) as view:
+        async with ObjectView(self.client, EVENTS, self.namespace) as view:
             found = await self._while_running(view.until(lambda all_: any(map(told, all_)), seconds))
         return next(str(one["message"]) for one in found if told(one))
 
@@ -225,7 +231,7 @@ class GroupStage:
             "extend_crd": False,
             "groups": self.settings.groups,
         }
-        manager = Manager(access or self.plane.access, Options(**options | changes))
+        manager = Manager(access or self.plane.access, ManagerOptions(**options | changes))
         self.replicas.append(manager)
         self.running.append(asyncio.create_task(manager.run(), name="controller"))
         return manager
@@ -248,7 +254,7 @@ class GroupStage:
 
 
 @asynccontextmanager
-async def group_stage(
+async def group_environment(
     plane: Plane,
     namespace: str,
     folder: Path,
@@ -261,7 +267,7 @@ async def group_stage(
     behaviour: Behaviour = QUICK,
     jobsets: bool = False,
     namespaces: Sequence[str] = (),
-) -> AsyncIterator[GroupStage]:
+) -> AsyncIterator[GroupEnvironment]:
     """The stage. `nodes`: name to cpu of those that are there from the start; others by add_node.
 
     `jobsets`: JobSet's stand-in and our barrier are there as well, and kubelets with them. `namespaces`: further ones
@@ -269,9 +275,9 @@ async def group_stage(
     """
     async with AsyncExitStack() as stack:
         client = await stack.enter_async_context(plane.client("stage"))
-        crew = Crew()
-        pods = await stack.enter_async_context(View(client, PODS, namespace))
-        stage = GroupStage(plane, namespace, client, Settings(groups=settings or Groups()), pods, crew)
+        crew = BackgroundTasks()
+        pods = await stack.enter_async_context(ObjectView(client, PODS, namespace))
+        stage = GroupEnvironment(plane, namespace, client, Settings(groups=settings or Groups()), pods, crew)
         stack.push_async_callback(stage.clean_up)
         if jobsets:
             stage.kubelets = await _with_jobsets(stage, behaviour, stack)
@@ -281,14 +287,14 @@ async def group_stage(
             await stage.add_node(name, cpu)
         stack.push_async_callback(stage.stop_controllers)
         if webhook:
-            door = open_door(client, {namespace, *namespaces}, folder, stage.settings, jobsets=jobsets)
+            door = serve_webhook(client, {namespace, *namespaces}, folder, stage.settings, jobsets=jobsets)
             stage.door = await stack.enter_async_context(door)
         if controller:
             stage.start_controller()
         yield stage
 
 
-async def _with_kubelets(stage: GroupStage, behaviour: Behaviour, stack: AsyncExitStack) -> Kubelets:
+async def _with_kubelets(stage: GroupEnvironment, behaviour: Behaviour, stack: AsyncExitStack) -> Kubelets:
     client = await stack.enter_async_context(stage.plane.client("kubelets"))
     kubelets = Kubelets(client, time.time, (), behaviour, namespace=stage.namespace, schedule=False)
     stack.push_async_callback(stage.crew.stop)
@@ -297,9 +303,9 @@ async def _with_kubelets(stage: GroupStage, behaviour: Behaviour, stack: AsyncEx
     return kubelets
 
 
-async def _with_jobsets(stage: GroupStage, behaviour: Behaviour, stack: AsyncExitStack) -> Kubelets:
+async def _with_jobsets(stage: GroupEnvironment, behaviour: Behaviour, stack: AsyncExitStack) -> Kubelets:
     await jobset_crd.install(stage.client)
-    await crd.extend(stage.client)
+    await crd.extend_crd(stage.client)
     actors = Actors(stage.plane.access, namespace=stage.namespace, nodes=(), behaviour=behaviour, schedule=False)
     return (await stack.enter_async_context(actors)).kubelets
 

@@ -9,30 +9,30 @@ from typing import Any
 
 from jobset_gate import names
 from jobset_gate.groups import record
-from jobset_gate.groups.candidates import Check
-from jobset_gate.groups.record import Record, Stage
+from jobset_gate.groups.candidates import CapacityCheck
+from jobset_gate.groups.record import AdmissionRecord, AdmissionState
 from jobset_gate.kube.resources import EVENTS
 from jobset_gate.settings import Groups
 from tests.flow.groups import manifests
-from tests.flow.groups.conftest import MakeGroupStage
-from tests.flow.groups.gangs import Clock, look_at, members, until_said
+from tests.flow.groups.conftest import MakeGroupEnvironment
+from tests.flow.groups.gangs import OffsetClock, members, touch_group, until_reason
 from tests.flow.groups.manifests import gated, opened
-from tests.flow.groups.stage import GroupStage
+from tests.flow.groups.stage import GroupEnvironment
 
 Json = dict[str, Any]
 RING = "ring"
 WAIT = 60
-PROBE = Groups(capacity_check=Check.PROBE)
+PROBE = Groups(capacity_check=CapacityCheck.PROBE)
 PAUSES = [10.0, 20.0, 40.0, 80.0, 160.0, 300.0, 300.0]
 
 
-async def forward(stage: GroupStage, clock: Clock, seconds: float, name: str = RING) -> None:
+async def forward(stage: GroupEnvironment, clock: OffsetClock, seconds: float, name: str = RING) -> None:
     """So much later, and something changes on the group, so that it is looked at by the clock as it is now."""
     clock.forward(seconds)
-    await look_at(stage, name)
+    await touch_group(stage, name)
 
 
-async def replicas(stage: GroupStage, count: int) -> None:
+async def replicas(stage: GroupEnvironment, count: int) -> None:
     """Pods that are made anew whenever they are taken back, and that no node has room for."""
     template = manifests.job(RING, RING, count)["spec"]["template"]
     template["metadata"]["labels"]["app"] = RING
@@ -41,18 +41,18 @@ async def replicas(stage: GroupStage, count: int) -> None:
     await stage.apply({"apiVersion": "apps/v1", "kind": "ReplicaSet", "metadata": {"name": RING}, "spec": spec})
 
 
-async def until_opened(stage: GroupStage, generation: int) -> None:
+async def until_opened(stage: GroupEnvironment, generation: int) -> None:
     """Until both pods are let through, for the so-many-th time."""
     await stage.until(lambda pods: [opened(one) for one in pods] == [generation] * 2)
 
 
-async def until_closed(stage: GroupStage, times: int) -> Record:
+async def until_closed(stage: GroupEnvironment, times: int) -> AdmissionRecord:
     """The decision, once the group was taken back so often."""
 
     def closed(group: Json) -> bool:
-        text = (group["metadata"].get("annotations") or {}).get(names.GANG_RECORD)
-        stands = None if text is None else record.parse(text)
-        return stands is not None and (stands.stage, stands.rolled_back) == (Stage.CLOSED, times)
+        text = (group["metadata"].get("annotations") or {}).get(names.POD_GROUP_RECORD)
+        stands = None if text is None else record.decode_record(text)
+        return stands is not None and (stands.stage, stands.rolled_back) == (AdmissionState.CLOSED, times)
 
     await stage.until_group(RING, closed)
     found = await stage.record(RING)
@@ -60,8 +60,8 @@ async def until_closed(stage: GroupStage, times: int) -> Record:
     return found
 
 
-async def test_it_begins_with_10_seconds_and_doubles_up_to_5_minutes(make_stage: MakeGroupStage) -> None:
-    clock = Clock()
+async def test_it_begins_with_10_seconds_and_doubles_up_to_5_minutes(make_stage: MakeGroupEnvironment) -> None:
+    clock = OffsetClock()
     async with make_stage(settings=PROBE, controller=False) as stage:
         stage.start_controller(clock=clock)
         await stage.make_group(RING, 2, wait=WAIT)
@@ -78,8 +78,8 @@ async def test_it_begins_with_10_seconds_and_doubles_up_to_5_minutes(make_stage:
             await forward(stage, clock, closed.not_before - clock())
 
 
-async def test_it_begins_anew_once_the_minimum_was_bound(make_stage: MakeGroupStage) -> None:
-    clock = Clock()
+async def test_it_begins_anew_once_the_minimum_was_bound(make_stage: MakeGroupEnvironment) -> None:
+    clock = OffsetClock()
     async with make_stage(settings=PROBE, controller=False) as stage:
         stage.start_controller(clock=clock)
         await stage.make_group(RING, 2, wait=WAIT)
@@ -107,9 +107,9 @@ async def test_it_begins_anew_once_the_minimum_was_bound(make_stage: MakeGroupSt
 
 
 async def test_a_gap_of_a_tenth_gets_one_more_limit_and_no_third_and_a_larger_one_none(
-    make_stage: MakeGroupStage,
+    make_stage: MakeGroupEnvironment,
 ) -> None:
-    clock = Clock()
+    clock = OffsetClock()
     async with make_stage(settings=PROBE, controller=False) as stage:
         stage.start_controller(clock=clock)
         for name, minimum in ((RING, 10), ("wider", 9)):
@@ -120,30 +120,32 @@ async def test_a_gap_of_a_tenth_gets_one_more_limit_and_no_third_and_a_larger_on
         await forward(stage, clock, WAIT + 1)
         await until_recorded(stage, RING, '"extended":true')
         await forward(stage, clock, 0, "wider")
-        wider = await until_recorded(stage, "wider", Stage.ROLLING_BACK)
+        wider = await until_recorded(stage, "wider", AdmissionState.ROLLING_BACK)
         assert (wider.extended, wider.why) == (False, "8 of 9 pods were bound within 60s")
         await forward(stage, clock, WAIT)
-        again = await until_recorded(stage, RING, Stage.ROLLING_BACK)
+        again = await until_recorded(stage, RING, AdmissionState.ROLLING_BACK)
         assert (again.extended, again.why) == (True, "9 of 10 pods were bound within 120s")
 
 
-async def until_recorded(stage: GroupStage, name: str, part: str) -> Record:
+async def until_recorded(stage: GroupEnvironment, name: str, part: str) -> AdmissionRecord:
     """Until its record has that in it."""
     await stage.until_group(
-        name, lambda it: part in (it["metadata"].get("annotations") or {}).get(names.GANG_RECORD, "")
+        name, lambda it: part in (it["metadata"].get("annotations") or {}).get(names.POD_GROUP_RECORD, "")
     )
     found = await stage.record(name)
     assert found is not None
     return found
 
 
-async def test_a_group_that_gathers_has_no_limit_and_is_spoken_of_after_5_minutes(make_stage: MakeGroupStage) -> None:
-    clock = Clock()
+async def test_a_group_that_gathers_has_no_limit_and_is_spoken_of_after_5_minutes(
+    make_stage: MakeGroupEnvironment,
+) -> None:
+    clock = OffsetClock()
     async with make_stage(nodes={"n": "4"}, controller=False) as stage:
         stage.start_controller(clock=clock)
         await stage.make_group(RING, 2, wait=1)
         first = (await stage.create(manifests.pod("a", RING)))[0]
-        await until_said(stage, RING, names.REASON_GATHERING, "1/2 pods exist")
+        await until_reason(stage, RING, names.REASON_GATHERING, "1/2 pods exist")
         await forward(stage, clock, 299)
         await forward(stage, clock, 2)
         told = await stage.until_event(RING, names.REASON_GATHERING)

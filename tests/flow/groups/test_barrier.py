@@ -6,30 +6,32 @@ from contextlib import asynccontextmanager
 import pytest
 
 from jobset_gate import names
-from jobset_gate.groups.candidates import Check
-from jobset_gate.groups.model import Way
-from jobset_gate.groups.record import Stage
+from jobset_gate.groups.candidates import CapacityCheck
+from jobset_gate.groups.model import Format
+from jobset_gate.groups.record import AdmissionState
 from jobset_gate.kube.resources import JOBSETS, PODS
 from jobset_gate.settings import Groups
 from jobset_gate.sim import manifests as jobsets
-from jobset_gate.sim.until import View
+from jobset_gate.sim.until import ObjectView
 from tests.flow.groups import manifests
-from tests.flow.groups.conftest import MakeGroupStage
+from tests.flow.groups.conftest import MakeGroupEnvironment
 from tests.flow.groups.manifests import gated
-from tests.flow.groups.stage import GroupStage, Json
+from tests.flow.groups.stage import GroupEnvironment, Json
 
 PODS_WANTED = 3
 NEVER_STARTED = "ContainerStatusUnknown"
 """What a kubelet says of a container that it had not come to when the pod was deleted."""
 
 
-def gang(stage: GroupStage, way: Way = Way.SCHEDULER_PLUGINS, minimum: int | None = None, timeout: int = 600) -> Json:
+def gang(
+    stage: GroupEnvironment, way: Format = Format.SCHEDULER_PLUGINS, minimum: int | None = None, timeout: int = 600
+) -> Json:
     """A gated JobSet of three pods, all of them in the group `ring`."""
     job = jobsets.replicated_job(
         parallelism=PODS_WANTED,
         containers=[jobsets.container(resources={"requests": {"cpu": "1"}})],
         pod={"restartPolicy": "Never"},
-        pod_metadata=manifests.said("ring", way, minimum),
+        pod_metadata=manifests.membership_metadata("ring", way, minimum),
     )
     return jobsets.jobset("train", stage.namespace, replicated_jobs=[job], config={names.TIMEOUT_FIELD: timeout})
 
@@ -59,14 +61,16 @@ def started(jobset: Json) -> bool:
 
 
 @asynccontextmanager
-async def chronicle(stage: GroupStage) -> AsyncIterator[list[Json]]:
+async def chronicle(stage: GroupEnvironment) -> AsyncIterator[list[Json]]:
     """Every version of every pod of the namespace from now on."""
     seen: list[Json] = []
-    async with View(stage.client, PODS, stage.namespace, each=seen.append):
+    async with ObjectView(stage.client, PODS, stage.namespace, each=seen.append):
         yield seen
 
 
-async def test_a_jobset_in_a_group_is_held_opened_bound_and_released_in_this_order(make_stage: MakeGroupStage) -> None:
+async def test_a_jobset_in_a_group_is_held_opened_bound_and_released_in_this_order(
+    make_stage: MakeGroupEnvironment,
+) -> None:
     async with make_stage(jobsets=True, nodes={"n": "8"}) as stage, chronicle(stage) as seen:
         await stage.apply(gang(stage))
         held = await stage.until(lambda pods: len(pods) == PODS_WANTED)
@@ -79,9 +83,9 @@ async def test_a_jobset_in_a_group_is_held_opened_bound_and_released_in_this_ord
         assert len(waited) == PODS_WANTED, "each was in the barrier, too"
 
 
-async def test_a_group_that_is_taken_back_never_ran_a_line_of_user_code(make_stage: MakeGroupStage) -> None:
+async def test_a_group_that_is_taken_back_never_ran_a_line_of_user_code(make_stage: MakeGroupEnvironment) -> None:
     """Two of three are bound and wait in the barrier; later there is room for all, and the barrier opens for them."""
-    settings = Groups(capacity_check=Check.OFF)
+    settings = Groups(capacity_check=CapacityCheck.OFF)
     async with make_stage(jobsets=True, nodes={"n": "2"}, settings=settings) as stage, chronicle(stage) as seen:
         await stage.make_group("ring", PODS_WANTED, wait=2)
         await stage.apply(gang(stage))
@@ -96,7 +100,7 @@ async def test_a_group_that_is_taken_back_never_ran_a_line_of_user_code(make_sta
         )
         closed = await stage.record("ring")
         assert closed is not None
-        assert (closed.stage, closed.rolled_back) == (Stage.CLOSED, 1)
+        assert (closed.stage, closed.rolled_back) == (AdmissionState.CLOSED, 1)
         assert not any(map(main_ran, seen))
         jobset = await stage.client.get(JOBSETS, "train", stage.namespace)
         assert not jobset["spec"].get("suspend")
@@ -110,7 +114,7 @@ async def test_a_group_that_is_taken_back_never_ran_a_line_of_user_code(make_sta
 
 @pytest.mark.parametrize("minimum", [2, 4])
 async def test_a_minimum_in_a_pod_group_that_is_not_the_barriers_is_told_with_both_and_keeps_the_gate(
-    make_stage: MakeGroupStage, minimum: int
+    make_stage: MakeGroupEnvironment, minimum: int
 ) -> None:
     async with make_stage(jobsets=True, nodes={"n": "8"}) as stage:
         await stage.make_group("ring", minimum)
@@ -124,8 +128,8 @@ async def test_a_minimum_in_a_pod_group_that_is_not_the_barriers_is_told_with_bo
         assert all(map(gated, stage.pods.all()))
 
 
-@pytest.mark.parametrize("way", [Way.ALIBABA, Way.KOORDINATOR_ANNOTATIONS])
-async def test_a_minimum_on_the_template_is_judged_at_the_door(make_stage: MakeGroupStage, way: Way) -> None:
+@pytest.mark.parametrize("way", [Format.ALIBABA, Format.KOORDINATOR_ANNOTATIONS])
+async def test_a_minimum_on_the_template_is_judged_at_the_door(make_stage: MakeGroupEnvironment, way: Format) -> None:
     async with make_stage(jobsets=True, nodes={"n": "8"}) as stage:
         wrong = stage.here(gang(stage, way, 2))
         refused = await stage.plane.kubectl.refused("apply", "-n", stage.namespace, "-f", "-", stdin=wrong)
@@ -134,7 +138,7 @@ async def test_a_minimum_on_the_template_is_judged_at_the_door(make_stage: MakeG
         await stage.until(lambda pods: sum(map(main_ran, pods)) == PODS_WANTED)
 
 
-async def test_a_barrier_that_may_give_up_before_the_group_does_is_warned_of(make_stage: MakeGroupStage) -> None:
+async def test_a_barrier_that_may_give_up_before_the_group_does_is_warned_of(make_stage: MakeGroupEnvironment) -> None:
     """Where the limit stands in a PodGroup, by an Event; it opens all the same."""
     async with make_stage(jobsets=True, nodes={"n": "8"}) as stage:
         await stage.make_group("ring", PODS_WANTED, wait=60)

@@ -4,26 +4,26 @@ import asyncio
 from typing import Any, Final
 
 from jobset_gate import names
-from jobset_gate.groups.model import Way
-from jobset_gate.groups.record import How
+from jobset_gate.groups.model import Format
+from jobset_gate.groups.record import AdmissionMode
 from jobset_gate.kube.client import PatchType
 from jobset_gate.kube.resources import POD_GROUPS, PODS
 from tests.flow.groups import manifests
-from tests.flow.groups.conftest import MakeGroupStage
-from tests.flow.groups.gangs import gang, members, placed, until_said
+from tests.flow.groups.conftest import MakeGroupEnvironment
+from tests.flow.groups.gangs import bound_count, create_group, members, until_reason
 from tests.flow.groups.manifests import gated, of_group
-from tests.flow.groups.stage import GroupStage
+from tests.flow.groups.stage import GroupEnvironment
 
 Json = dict[str, Any]
-NOTES, GROUPS = Way.KOORDINATOR_ANNOTATIONS, Way.KOORDINATOR_POD_GROUP
+NOTES, GROUPS = Format.KOORDINATOR_ANNOTATIONS, Format.KOORDINATOR_POD_GROUP
 NOT_FOLLOWED = "say something else of their group by now, which is not followed: "
 
 
-async def edit(stage: GroupStage, pod: str, **meta: Json) -> None:
+async def edit(stage: GroupEnvironment, pod: str, **meta: Json) -> None:
     await stage.client.patch(PODS, pod, stage.namespace, body={"metadata": meta}, patch=PatchType.MERGE)
 
 
-async def test_what_a_member_says_later_is_reported_and_not_followed(make_stage: MakeGroupStage) -> None:
+async def test_what_a_member_says_later_is_reported_and_not_followed(make_stage: MakeGroupEnvironment) -> None:
     """Neither a label nor an annotation: membership is fixed when a pod is created."""
     async with make_stage(nodes={"n": "32"}) as stage:
         await stage.make_group("ring", 2)
@@ -31,11 +31,11 @@ async def test_what_a_member_says_later_is_reported_and_not_followed(make_stage:
         await stage.create(*members("ring", 1), *(manifests.pod("k-0", "kind", NOTES, 2),))
         await edit(stage, "ring-0", labels={names.PLUGINS_NAME: "other"})
         await edit(stage, "k-0", annotations={names.KOORDINATOR_NAME: "elsewhere"})
-        await until_said(stage, "ring", names.REASON_GATHERING, f"1/2 pods exist; {NOT_FOLLOWED}ring-0")
+        await until_reason(stage, "ring", names.REASON_GATHERING, f"1/2 pods exist; {NOT_FOLLOWED}ring-0")
         assert await stage.record("other") is None
         await stage.create(*members("ring", 1, first=1), manifests.pod("k-1", "kind", NOTES, 2))
         pods = await stage.until_bound(4)
-        assert {one["metadata"]["labels"][names.GANG] for one in pods} == {
+        assert {one["metadata"]["labels"][names.POD_GROUP_LABEL] for one in pods} == {
             stage.label("ring"),
             stage.label("kind", NOTES),
         }
@@ -43,20 +43,20 @@ async def test_what_a_member_says_later_is_reported_and_not_followed(make_stage:
         assert await stage.record("elsewhere", NOTES) is None
 
 
-async def test_a_member_that_is_bound_without_our_gate_counts_and_is_shown(make_stage: MakeGroupStage) -> None:
+async def test_a_member_that_is_bound_without_our_gate_counts_and_is_shown(make_stage: MakeGroupEnvironment) -> None:
     """One that is not bound does not count: nobody knows whether it ever will be."""
     async with make_stage(nodes={"n": "32"}) as stage:
         await stage.make_group("ring", 3)
         wild = manifests.pod("wild", "ring", nodeName=stage.nodes["n"])  # such a pod is none of the webhook's
         await stage.create(wild, *members("ring", 1))
-        await until_said(stage, "ring", names.REASON_GATHERING, "2/3 pods exist; Ungated: wild")
+        await until_reason(stage, "ring", names.REASON_GATHERING, "2/3 pods exist; Ungated: wild")
         await stage.create(*members("ring", 1, first=1))
         pods = await stage.until_bound(3, "ring")
         assert manifests.opened(next(one for one in pods if one["metadata"]["name"] == "wild")) == 0
 
 
 async def test_total_number_is_the_rest_that_passes_later_and_never_less_than_the_minimum(
-    make_stage: MakeGroupStage,
+    make_stage: MakeGroupEnvironment,
 ) -> None:
     """Four are said, two are enough: two that are there do not wait for the others."""
     async with make_stage(nodes={"n": "32"}) as stage:
@@ -68,7 +68,7 @@ async def test_total_number_is_the_rest_that_passes_later_and_never_less_than_th
         await stage.until_bound(4)
         await stage.create(*members("crd", 2, GROUPS, first=2), *members("noted", 2, NOTES, first=2, **noted))
         pods = await stage.until_bound(8)
-        assert (placed(pods, "crd", GROUPS), placed(pods, "noted", NOTES)) == (4, 4)
+        assert (bound_count(pods, "crd", GROUPS), bound_count(pods, "noted", NOTES)) == (4, 4)
         few: Json = {"minimum": 3, "notes": {"total_number": "2"}}
         await stage.create(*members("few", 3, NOTES, **few))
         told = await stage.until_event("few-0", names.REASON_INVALID_GROUP)
@@ -76,12 +76,12 @@ async def test_total_number_is_the_rest_that_passes_later_and_never_less_than_th
         assert all(map(gated, of_group(stage.pods.all(), "few", NOTES)))
 
 
-async def test_what_a_pod_group_names_has_to_be_free_in_all_besides(make_stage: MakeGroupStage) -> None:
+async def test_what_a_pod_group_names_has_to_be_free_in_all_besides(make_stage: MakeGroupEnvironment) -> None:
     """minResources: more than its pods ask for, on the nodes that they may use."""
     async with make_stage(nodes={"n": "4"}) as stage:
         await stage.make_group("ring", 2, resources={"cpu": "6"})
         await stage.create(*members("ring", 2))
-        await until_said(stage, "ring", names.REASON_WAITING_FOR_CAPACITY, "needs 6 cpu, 4 free")
+        await until_reason(stage, "ring", names.REASON_WAITING_FOR_CAPACITY, "needs 6 cpu, 4 free")
         await stage.add_node("m", "4")
         await stage.until_bound(2, "ring")
 
@@ -101,7 +101,7 @@ UNMODELLED: Final[dict[str, Json]] = {
 
 
 async def test_what_is_not_reckoned_with_is_named_and_takes_the_one_unproven_place_in_turn(
-    make_stage: MakeGroupStage,
+    make_stage: MakeGroupEnvironment,
 ) -> None:
     async with make_stage(nodes={"n": "32"}) as stage:
         port = {"name": "main", "image": "main", "ports": [{"containerPort": 80, "hostPort": 80}]}
@@ -110,16 +110,16 @@ async def test_what_is_not_reckoned_with_is_named_and_takes_the_one_unproven_pla
         await stage.until_bound(1, "first")
         found = await stage.record("first")
         assert found is not None
-        assert found.how is How.PROBE, "host ports: the second one has no room"
+        assert found.how is AdmissionMode.PROBE, "host ports: the second one has no room"
 
         async def waits(number: int, what: str) -> None:
-            await gang(stage, f"kind-{number}", 2, labels={"app": "x"}, **UNMODELLED[what])
-            await until_said(stage, f"kind-{number}", names.REASON_BEHIND_OTHER, f"{what} is not reckoned with")
+            await create_group(stage, f"kind-{number}", 2, labels={"app": "x"}, **UNMODELLED[what])
+            await until_reason(stage, f"kind-{number}", names.REASON_BEHIND_OTHER, f"{what} is not reckoned with")
 
         await asyncio.gather(*(waits(number, what) for number, what in enumerate(UNMODELLED)))
-        await gang(stage, "plain", 2)
+        await create_group(stage, "plain", 2)
         pods = await stage.until_bound(2, "plain")
-        assert [placed(pods, f"kind-{number}") for number in range(len(UNMODELLED))] == [0] * len(UNMODELLED)
+        assert [bound_count(pods, f"kind-{number}") for number in range(len(UNMODELLED))] == [0] * len(UNMODELLED)
         # Its turn is over: the next in order is tried, and no other.
         for one in members("first", 2):
             await stage.delete_pod(one["metadata"]["name"], grace_seconds=0)

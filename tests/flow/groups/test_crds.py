@@ -10,20 +10,20 @@ from typing import Any
 import pytest
 from prometheus_client import CollectorRegistry
 
-from controllers.groups.crds import CrdKeeper, Outcome, informers
-from controllers.loop import Loop, LoopMetrics
+from controllers.groups.crds import PodGroupCrdOutcome, PodGroupCrdReconciler, informers
+from controllers.loop import Controller, ControllerMetrics
 from controllers.queue import WorkQueue
 from jobset_gate import names
 from jobset_gate.groups import crds
-from jobset_gate.groups.model import Way
+from jobset_gate.groups.model import Format
 from jobset_gate.kube.client import Client, PatchType
 from jobset_gate.kube.errors import Invalid
 from jobset_gate.kube.resources import CRDS, PODGROUPS_PLUGINS, PODGROUPS_SIGS
 from jobset_gate.sim import crd_removal
-from jobset_gate.sim.until import View
+from jobset_gate.sim.until import ObjectView
 from tests.flow.groups import manifests
 from tests.flow.groups.doors import PATIENCE
-from tests.flow.groups.stage import group_stage
+from tests.flow.groups.stage import group_environment
 from tests.support.planes import Real, fresh_name
 
 pytestmark = pytest.mark.real
@@ -32,19 +32,19 @@ ALL = tuple(crds.GROUPS)
 PLUGINS, SIGS, KEP24 = (crds.crd_name(group) for group in (names.PLUGINS_GROUP, names.SIGS_GROUP, names.KEP24_GROUP))
 
 
-class Kept:
+class RecordedOutcomes:
     """A keeper at work; what its passes came to, by CRD."""
 
     def __init__(self, client: Client) -> None:
-        self.outcomes: dict[str, list[Outcome]] = {name: [] for name in ALL}
+        self.outcomes: dict[str, list[PodGroupCrdOutcome]] = {name: [] for name in ALL}
         self._noted = asyncio.Event()
-        self.keeper = CrdKeeper(client, self._note)
+        self.keeper = PodGroupCrdReconciler(client, self._note)
 
-    def _note(self, name: str, outcome: Outcome) -> None:
+    def _note(self, name: str, outcome: PodGroupCrdOutcome) -> None:
         self.outcomes[name].append(outcome)
         self._noted.set()
 
-    async def until(self, name: str, *wanted: Outcome) -> None:
+    async def until(self, name: str, *wanted: PodGroupCrdOutcome) -> None:
         """Until its passes over that CRD have come to these, one after the other; what lies between does not matter."""
         async with asyncio.timeout(PATIENCE):  # as long as anything may take on a slow machine
             while not _in_order(iter(self.outcomes[name]), wanted):
@@ -52,16 +52,16 @@ class Kept:
                 await self._noted.wait()
 
 
-def _in_order(seen: Iterator[Outcome], wanted: tuple[Outcome, ...]) -> bool:
+def _in_order(seen: Iterator[PodGroupCrdOutcome], wanted: tuple[PodGroupCrdOutcome, ...]) -> bool:
     return all(any(one is it for it in seen) for one in wanted)
 
 
 @asynccontextmanager
-async def keeping(client: Client) -> AsyncIterator[Kept]:
+async def keeping(client: Client) -> AsyncIterator[RecordedOutcomes]:
     """As the controller does it while it leads."""
-    kept, registry = Kept(client), CollectorRegistry()
+    kept, registry = RecordedOutcomes(client), CollectorRegistry()
     queue: WorkQueue[str] = WorkQueue()
-    loop = Loop("group-crd", queue, kept.keeper.reconcile, LoopMetrics(registry), workers=1)
+    loop = Controller("group-crd", queue, kept.keeper.reconcile, ControllerMetrics(registry), workers=1)
     tasks = [asyncio.create_task(loop.run())]
     tasks += [asyncio.create_task(one.run()) for one in informers(client, ALL, queue.add, lambda _: None)]
     for name in ALL:
@@ -91,7 +91,7 @@ async def served(client: Client, name: str) -> Json:
         conditions = next((one["status"].get("conditions") or () for one in found), ())
         return any(it["type"] == "Established" and it["status"] == "True" for it in conditions)
 
-    async with View(client, CRDS, field_selector=f"metadata.name={name}") as view:
+    async with ObjectView(client, CRDS, field_selector=f"metadata.name={name}") as view:
         await view.until(ready)
     return await client.get(CRDS, name)
 
@@ -99,17 +99,17 @@ async def served(client: Client, name: str) -> Json:
 async def test_missing_ones_are_made_and_take_what_the_designs_say(real_plane: Real, client: Client) -> None:
     async with keeping(client) as kept:
         for name in ALL:
-            await kept.until(name, Outcome.CREATED, Outcome.CURRENT)
+            await kept.until(name, PodGroupCrdOutcome.CREATED, PodGroupCrdOutcome.CURRENT)
             crd = await served(client, name)
             refused = {it["type"] for it in crd["status"]["conditions"] if it["status"] == "False"}
             assert not refused & {"NamesAccepted", "Established"}
-            assert not crds.unusable(crd)
+            assert not crds.why_unusable(crd)
     everything = [
-        manifests.pod_group("a", 3, Way.SCHEDULER_PLUGINS, wait=60, resources={"cpu": "3", "memory": "1Gi"}),
+        manifests.pod_group("a", 3, Format.SCHEDULER_PLUGINS, wait=60, resources={"cpu": "3", "memory": "1Gi"}),
         manifests.pod_group(
-            "a", 3, Way.KOORDINATOR_POD_GROUP, wait=600, annotations={names.KOORDINATOR_MODE: "Strict"}
+            "a", 3, Format.KOORDINATOR_POD_GROUP, wait=600, annotations={names.KOORDINATOR_MODE: "Strict"}
         ),
-        manifests.pod_group("a", 3, Way.KEP_24, resources={"cpu": "1500m"}),
+        manifests.pod_group("a", 3, Format.KEP_24, resources={"cpu": "1500m"}),
     ]
     space = fresh_name()
     await real_plane.make_namespace(space)
@@ -117,7 +117,10 @@ async def test_missing_ones_are_made_and_take_what_the_designs_say(real_plane: R
         await real_plane.kubectl("create", "--validate=strict", "-n", space, "-f", "-", stdin=one)
         kind = f"podgroups.{one['apiVersion'].split('/')[0]}"
         status = {
-            "status": {"running": 2, "conditions": [{"type": names.GANG_CONDITION, "status": "True", "reason": "x"}]}
+            "status": {
+                "running": 2,
+                "conditions": [{"type": names.POD_GROUP_CONDITION, "status": "True", "reason": "x"}],
+            }
         }
         await real_plane.kubectl(
             "patch", kind, "a", "-n", space, "--subresource=status", "--type=merge", "-p", json.dumps(status)
@@ -142,7 +145,7 @@ async def test_the_api_server_wants_an_approval_for_two_of_them_and_that_is_what
 
 async def test_ours_is_upgraded_twice_and_pod_groups_survive_that(real_plane: Real, client: Client) -> None:
     async with keeping(client) as kept:
-        await kept.until(PLUGINS, Outcome.CREATED)
+        await kept.until(PLUGINS, PodGroupCrdOutcome.CREATED)
         await served(client, PLUGINS)
         space = fresh_name()
         await real_plane.make_namespace(space)
@@ -150,7 +153,7 @@ async def test_ours_is_upgraded_twice_and_pod_groups_survive_that(real_plane: Re
         for _ in range(2):
             kept.outcomes[PLUGINS].clear()
             await make_older(client, PLUGINS)
-            await kept.until(PLUGINS, Outcome.UPDATED, Outcome.CURRENT)
+            await kept.until(PLUGINS, PodGroupCrdOutcome.UPDATED, PodGroupCrdOutcome.CURRENT)
             crd = await client.get(CRDS, PLUGINS)
             assert (
                 crd["spec"]["versions"][0]["schema"]
@@ -171,7 +174,7 @@ async def make_older(client: Client, name: str) -> None:
 def older(name: str) -> Json:
     crd = crds.manifest(crds.GROUPS[name])
     del crd["spec"]["versions"][0]["schema"]["openAPIV3Schema"]["properties"]["status"]
-    crd["metadata"]["annotations"][names.GANG_CRD_REVISION] = "0"
+    crd["metadata"]["annotations"][names.POD_GROUP_CRD_REVISION] = "0"
     return crd
 
 
@@ -183,12 +186,12 @@ async def apply(client: Client, crd: Json) -> Json:
 
 async def test_ours_of_a_newer_controller_is_left_as_it_is(client: Client) -> None:
     crd = crds.manifest(names.SIGS_GROUP)
-    crd["metadata"]["annotations"][names.GANG_CRD_REVISION] = "99"
+    crd["metadata"]["annotations"][names.POD_GROUP_CRD_REVISION] = "99"
     crd["spec"]["versions"][0]["additionalPrinterColumns"] = []
     before = await apply(client, crd)
     async with keeping(client) as kept:
-        await kept.until(SIGS, Outcome.CURRENT)
-        assert Outcome.UPDATED not in kept.outcomes[SIGS]
+        await kept.until(SIGS, PodGroupCrdOutcome.CURRENT)
+        assert PodGroupCrdOutcome.UPDATED not in kept.outcomes[SIGS]
     assert (await client.get(CRDS, SIGS))["spec"] == before["spec"]
 
 
@@ -196,23 +199,23 @@ async def test_somebody_elses_is_never_written_and_it_is_told_if_groups_cannot_b
     theirs, strange = crds.manifest(names.PLUGINS_GROUP), crds.manifest(names.SIGS_GROUP)
     for crd in (theirs, strange):
         del crd["metadata"]["labels"]
-        del crd["metadata"]["annotations"][names.GANG_CRD_REVISION]
+        del crd["metadata"]["annotations"][names.POD_GROUP_CRD_REVISION]
     strange["spec"]["versions"][0]["name"] = "v1beta7"
     for crd in (theirs, strange):
         await client.create(CRDS, crd, field_manager="helm")
     before = {name: await served(client, name) for name in (PLUGINS, SIGS)}
     async with keeping(client) as kept:
-        await kept.until(PLUGINS, Outcome.FOREIGN)
-        await kept.until(SIGS, Outcome.UNUSABLE)
-        assert kept.keeper.trouble == {
+        await kept.until(PLUGINS, PodGroupCrdOutcome.FOREIGN)
+        await kept.until(SIGS, PodGroupCrdOutcome.UNUSABLE)
+        assert kept.keeper.problems == {
             names.SIGS_GROUP: f"the CRD {SIGS} serves v1beta7, and only v1alpha1 is known here"
         }
         after = {name: await client.get(CRDS, name) for name in (PLUGINS, SIGS)}
         assert after == before
         # Its owner goes, and it is ours to make.
         await crd_removal.remove(client, SIGS)
-        await kept.until(SIGS, Outcome.UNUSABLE, Outcome.CREATED, Outcome.CURRENT)
-        assert kept.keeper.trouble == {}
+        await kept.until(SIGS, PodGroupCrdOutcome.UNUSABLE, PodGroupCrdOutcome.CREATED, PodGroupCrdOutcome.CURRENT)
+        assert kept.keeper.problems == {}
 
 
 async def test_one_of_ours_that_somebody_has_taken_over_is_theirs(client: Client) -> None:
@@ -220,20 +223,20 @@ async def test_one_of_ours_that_somebody_has_taken_over_is_theirs(client: Client
     edit = {"spec": {"names": {"shortNames": ["gang"]}}}
     await client.patch(CRDS, KEP24, body=edit, patch=PatchType.MERGE, field_manager="kubectl-edit")
     async with keeping(client) as kept:
-        await kept.until(KEP24, Outcome.FOREIGN)
-        assert Outcome.UPDATED not in kept.outcomes[KEP24]
+        await kept.until(KEP24, PodGroupCrdOutcome.FOREIGN)
+        assert PodGroupCrdOutcome.UPDATED not in kept.outcomes[KEP24]
     assert (await client.get(CRDS, KEP24))["spec"]["names"]["shortNames"] == ["gang"]
 
 
 async def test_one_that_was_deleted_is_made_again(real_plane: Real, client: Client) -> None:
     async with keeping(client) as kept:
-        await kept.until(SIGS, Outcome.CREATED)
+        await kept.until(SIGS, PodGroupCrdOutcome.CREATED)
         await served(client, SIGS)
         space = fresh_name()
         await real_plane.make_namespace(space)
-        await client.create(PODGROUPS_SIGS, manifests.pod_group("ring", 3, Way.KOORDINATOR_POD_GROUP), space)
+        await client.create(PODGROUPS_SIGS, manifests.pod_group("ring", 3, Format.KOORDINATOR_POD_GROUP), space)
         await crd_removal.remove(client, SIGS)
-        await kept.until(SIGS, Outcome.CREATED, Outcome.CREATED)
+        await kept.until(SIGS, PodGroupCrdOutcome.CREATED, PodGroupCrdOutcome.CREATED)
         await real_plane.drop_namespace(space)
 
 
@@ -247,12 +250,14 @@ async def test_a_group_is_told_that_the_crd_of_its_kind_cannot_be_used_and_other
     await client.create(CRDS, strange, field_manager="helm")
     space = fresh_name()
     await real_plane.make_namespace(space)
-    async with group_stage(real_plane, space, tmp_path, nodes={"n": "2"}, controller=False, webhook=False) as stage:
+    async with group_environment(
+        real_plane, space, tmp_path, nodes={"n": "2"}, controller=False, webhook=False
+    ) as stage:
         stage.start_controller(pod_group_crds=True)
         await served(client, PLUGINS)
         await served(client, KEP24)  # the last to be looked after
-        lost = manifests.pod("lost", "far", Way.KOORDINATOR_POD_GROUP)
-        await stage.create(manifests.held(lost, space, "far", Way.KOORDINATOR_POD_GROUP))
+        lost = manifests.pod("lost", "far", Format.KOORDINATOR_POD_GROUP)
+        await stage.create(manifests.held(lost, space, "far", Format.KOORDINATOR_POD_GROUP))
         told = await stage.until_event("lost", names.REASON_POD_GROUP_MISSING, "v1beta7")
         assert "only v1alpha1 is known here" in told
         await stage.make_group("ring", 1)
@@ -273,14 +278,16 @@ async def test_only_fields_that_somebody_elses_crd_has_are_written_and_the_rest_
     before = (await served(client, PLUGINS))["spec"]
     space = fresh_name()
     await real_plane.make_namespace(space)
-    async with group_stage(real_plane, space, tmp_path, nodes={"n": "2"}, controller=False, webhook=False) as stage:
+    async with group_environment(
+        real_plane, space, tmp_path, nodes={"n": "2"}, controller=False, webhook=False
+    ) as stage:
         stage.start_controller(pod_group_crds=True)
         await stage.make_group("ring", 2)
         await stage.create(manifests.held(manifests.pod("one", "ring"), space, "ring"))
         wanted = "Pending: Gathering: 1/2 pods exist"
 
         def stated(group: Json) -> bool:
-            return bool((group["metadata"].get("annotations") or {}).get(names.GANG_STATE) == wanted)
+            return bool((group["metadata"].get("annotations") or {}).get(names.POD_GROUP_STATE) == wanted)
 
         found = await stage.until_group("ring", lambda it: stated(it) and bool(it.get("status")))
         assert found["status"] == {"phase": "Pending", "running": 0, "succeeded": 0}

@@ -15,11 +15,11 @@ import pytest
 from jobset_gate import names
 from jobset_gate.kube.resources import PODS
 from jobset_gate.sim.cluster import SELDOM
-from jobset_gate.sim.until import View
-from tests.flow.groups.conftest import MakeGroupStage
+from jobset_gate.sim.until import ObjectView
+from tests.flow.groups.conftest import MakeGroupEnvironment
 from tests.flow.groups.gangs import members
 from tests.flow.groups.manifests import Json, bound
-from tests.flow.groups.stage import GroupStage
+from tests.flow.groups.stage import GroupEnvironment
 
 GANGS: Final = int(os.environ.get("JOBSET_GATE_CROWD", "50"))
 SIZE: Final = 10
@@ -30,10 +30,10 @@ AT_ONCE: Final = 32
 PATIENCE: Final = 90.0 + GANGS * 0.6
 
 
-class Crowd:
+class GroupLoad:
     """Takes each gang away once all of it is bound, as if its work were done."""
 
-    def __init__(self, stage: GroupStage) -> None:
+    def __init__(self, stage: GroupEnvironment) -> None:
         self.done: set[str] = set()
         self._stage = stage
         self._bound: dict[str, set[str]] = defaultdict(set)
@@ -78,7 +78,7 @@ def _seldom_collected() -> Iterator[None]:
 
 @pytest.mark.usefixtures("_seldom_collected")
 @pytest.mark.timeout(PATIENCE + 60.0)
-async def test_a_crowd_of_gangs_comes_up_one_whole_gang_after_the_other(make_stage: MakeGroupStage) -> None:
+async def test_a_crowd_of_gangs_comes_up_one_whole_gang_after_the_other(make_stage: MakeGroupEnvironment) -> None:
     async with make_stage() as stage:
         cpu = round(GANGS * SIZE * ROOM / NODES)
         for number in range(NODES):
@@ -87,7 +87,7 @@ async def test_a_crowd_of_gangs_comes_up_one_whole_gang_after_the_other(make_sta
         for begin in range(0, GANGS, AT_ONCE):
             await asyncio.gather(*(stage.make_group(gang, SIZE) for gang in gangs[begin : begin + AT_ONCE]))
         alternately = [one for turn in zip(*(members(gang, SIZE) for gang in gangs), strict=True) for one in turn]
-        crowd = Crowd(stage)
-        async with View(stage.client, PODS, stage.namespace, each=crowd.see), asyncio.timeout(PATIENCE):
+        crowd = GroupLoad(stage)
+        async with ObjectView(stage.client, PODS, stage.namespace, each=crowd.see), asyncio.timeout(PATIENCE):
             await asyncio.gather(stage.create(*alternately, at_once=AT_ONCE), crowd.play())
         assert crowd.done == set(gangs)

@@ -12,8 +12,8 @@ from typing import Any
 import pytest
 
 from tests.flow.groups import manifests
-from tests.flow.groups.conftest import MakeGroupStage
-from tests.flow.groups.stage import GroupStage
+from tests.flow.groups.conftest import MakeGroupEnvironment
+from tests.flow.groups.stage import GroupEnvironment
 
 Json = dict[str, Any]
 
@@ -61,7 +61,7 @@ class Onlooker:
         return False
 
 
-async def test_without_us_neither_gang_gets_its_minimum(make_stage: MakeGroupStage) -> None:
+async def test_without_us_neither_gang_gets_its_minimum(make_stage: MakeGroupEnvironment) -> None:
     stuck = 0
     async with make_stage(nodes=NODES, controller=False, webhook=False) as stage:
         for _ in range(ROUNDS):
@@ -75,7 +75,7 @@ async def test_without_us_neither_gang_gets_its_minimum(make_stage: MakeGroupSta
     assert stuck == ROUNDS, "then this is no deadlock, and the other test shows nothing"
 
 
-async def test_with_us_one_is_bound_after_the_other(make_stage: MakeGroupStage) -> None:
+async def test_with_us_one_is_bound_after_the_other(make_stage: MakeGroupEnvironment) -> None:
     stuck = 0
     async with make_stage(nodes=NODES) as stage:
         for name in "ab":
@@ -99,7 +99,7 @@ async def test_with_us_one_is_bound_after_the_other(make_stage: MakeGroupStage) 
     assert stuck == 0
 
 
-async def clear(stage: GroupStage) -> None:
+async def clear(stage: GroupEnvironment) -> None:
     """Nothing is left for the next round."""
     for pod in stage.pods.all():
         await stage.delete_pod(pod["metadata"]["name"], grace_seconds=0)

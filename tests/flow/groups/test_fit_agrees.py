@@ -8,16 +8,16 @@ from typing import Any
 import pytest
 
 from jobset_gate import names
-from jobset_gate.groups.record import How, Record, parse
+from jobset_gate.groups.record import AdmissionMode, AdmissionRecord, decode_record
 from jobset_gate.kube.client import PatchType
 from jobset_gate.kube.resources import NODES, POD_GROUPS, PODS, Resource
-from jobset_gate.sim.until import View
+from jobset_gate.sim.until import ObjectView
 from tests.flow.groups import cases, manifests
-from tests.flow.groups.cases import Case
-from tests.flow.groups.conftest import MakeGroupStage
-from tests.flow.groups.gangs import placed, said
+from tests.flow.groups.cases import FitCase
+from tests.flow.groups.conftest import MakeGroupEnvironment
+from tests.flow.groups.gangs import bound_count, condition_of
 from tests.flow.groups.manifests import bound, gated, of_group
-from tests.flow.groups.stage import STAGE, GroupStage
+from tests.flow.groups.stage import STAGE, GroupEnvironment
 
 Json = dict[str, Any]
 KIND = POD_GROUPS[names.PLUGINS_GROUP]
@@ -30,7 +30,7 @@ HELD = (names.REASON_WAITING_FOR_CAPACITY, names.REASON_BEHIND_OTHER)
 
 
 @asynccontextmanager
-async def overhead(stage: GroupStage) -> AsyncIterator[str]:
+async def overhead(stage: GroupEnvironment) -> AsyncIterator[str]:
     """A runtime class whose pods need half a processor more."""
     body = {"metadata": {"name": stage.namespace}, "handler": "x", "overhead": {"podFixed": cases.OVERHEAD}}
     await stage.client.create(RUNTIME_CLASSES, body)
@@ -40,7 +40,7 @@ async def overhead(stage: GroupStage) -> AsyncIterator[str]:
         await stage.client.delete(RUNTIME_CLASSES, stage.namespace)
 
 
-async def add_nodes(stage: GroupStage, case: Case) -> None:
+async def add_nodes(stage: GroupEnvironment, case: FitCase) -> None:
     """Its nodes, and what is bound to them already."""
     for number, shape in enumerate(case.nodes):
         name = f"{case.name}-{number}"
@@ -54,33 +54,33 @@ async def add_nodes(stage: GroupStage, case: Case) -> None:
         await stage.create(theirs)
 
 
-async def gather(stage: GroupStage, case: Case) -> None:
+async def gather(stage: GroupEnvironment, case: FitCase) -> None:
     await stage.make_group(case.name, case.minimum, wait=600)
     await stage.create(
         *(manifests.pod(f"{case.name}-{number}", case.name, **spec) for number, spec in enumerate(case.pods))
     )
 
 
-async def decided(stage: GroupStage, all_: Sequence[Case]) -> dict[str, Record | None]:
+async def decided(stage: GroupEnvironment, all_: Sequence[FitCase]) -> dict[str, AdmissionRecord | None]:
     """What became of each: the record of those that were opened, None of those that were not."""
 
     def told(one: Json) -> bool:
-        return _text(one) is not None or said(one)[0] in HELD
+        return _text(one) is not None or condition_of(one)[0] in HELD
 
-    async with View(stage.client, KIND, stage.namespace) as view:
+    async with ObjectView(stage.client, KIND, stage.namespace) as view:
         found = await view.until(lambda groups: len(groups) == len(all_) and all(map(told, groups)), PATIENCE)
     texts = {one["metadata"]["name"]: _text(one) for one in found}
-    return {name: None if text is None else parse(text) for name, text in texts.items()}
+    return {name: None if text is None else decode_record(text) for name, text in texts.items()}
 
 
 def _text(group: Json) -> str | None:
-    text = (group["metadata"].get("annotations") or {}).get(names.GANG_RECORD)
+    text = (group["metadata"].get("annotations") or {}).get(names.POD_GROUP_RECORD)
     return None if text is None else str(text)
 
 
-async def ungate(stage: GroupStage, pods: Sequence[Json]) -> None:
+async def ungate(stage: GroupEnvironment, pods: Sequence[Json]) -> None:
     """By hand."""
-    gone = {"spec": {"schedulingGates": [{"$patch": "delete", "name": names.GANG_GATE}]}}
+    gone = {"spec": {"schedulingGates": [{"$patch": "delete", "name": names.POD_GROUP_GATE}]}}
     await asyncio.gather(
         *(
             stage.client.patch(PODS, one["metadata"]["name"], stage.namespace, body=gone, patch=PatchType.STRATEGIC)
@@ -97,7 +97,7 @@ def tried(pod: Json) -> bool:
 
 
 @pytest.mark.timeout(4 * PATIENCE)
-async def test_what_fit_opens_is_bound_whole_and_what_it_refuses_has_no_room(make_stage: MakeGroupStage) -> None:
+async def test_what_fit_opens_is_bound_whole_and_what_it_refuses_has_no_room(make_stage: MakeGroupEnvironment) -> None:
     async with make_stage(controller=False) as stage, overhead(stage) as runtime_class:
         all_ = cases.cases(SEED, MANY, runtime_class)
         await asyncio.gather(*(add_nodes(stage, it) for it in all_))
@@ -105,18 +105,18 @@ async def test_what_fit_opens_is_bound_whole_and_what_it_refuses_has_no_room(mak
         await asyncio.gather(*(gather(stage, it) for it in all_))
         fate = await decided(stage, all_)
 
-        sure = [it for it in all_ if (record := fate[it.name]) is not None and record.how is How.FIT]
-        tries = [it for it in all_ if (record := fate[it.name]) is not None and record.how is How.PROBE]
+        sure = [it for it in all_ if (record := fate[it.name]) is not None and record.how is AdmissionMode.FIT]
+        tries = [it for it in all_ if (record := fate[it.name]) is not None and record.how is AdmissionMode.PROBE]
         refused = [it for it in all_ if fate[it.name] is None]
-        pods = await stage.until(lambda pods: all(placed(pods, it.name) >= it.minimum for it in sure), PATIENCE)
+        pods = await stage.until(lambda pods: all(bound_count(pods, it.name) >= it.minimum for it in sure), PATIENCE)
         await stage.stop_controllers()
         await ungate(stage, [one for it in refused for one in of_group(pods, it.name)])
         left = {one["metadata"]["name"] for it in refused for one in of_group(pods, it.name)}
         pods = await stage.until(
             lambda pods: all(tried(one) for one in pods if one["metadata"]["name"] in left), PATIENCE
         )
-        shy = [it for it in refused if placed(pods, it.name) >= it.minimum]
-        whole = sum(placed(pods, it.name) >= it.minimum for it in tries)
+        shy = [it for it in refused if bound_count(pods, it.name) >= it.minimum]
+        whole = sum(bound_count(pods, it.name) >= it.minimum for it in tries)
         print(  # noqa: T201 - refusing too much is allowed, and to be seen
             f"of {MANY} groups {len(sure)} were sure of their room and came up whole; {len(tries)} were tried without"
             f" a proof, {whole} of them came up; {len(refused)} were refused, {len(shy)} of them would have found room"

@@ -8,44 +8,44 @@ from typing import Any
 import pytest
 
 from jobset_gate import names
-from jobset_gate.groups.model import Way
+from jobset_gate.groups.model import Format
 from jobset_gate.kube.resources import POD_GROUPS, PODS
 from jobset_gate.settings import Groups
-from jobset_gate.sim.until import View
+from jobset_gate.sim.until import ObjectView
 from tests.flow.groups import manifests
-from tests.flow.groups.conftest import MakeGroupStage
-from tests.flow.groups.gangs import all_held, members, placed, until_said
+from tests.flow.groups.conftest import MakeGroupEnvironment
+from tests.flow.groups.gangs import all_held, bound_count, members, until_reason
 from tests.flow.groups.manifests import gated
-from tests.flow.groups.stage import GroupStage
+from tests.flow.groups.stage import GroupEnvironment
 from tests.support.planes import Real, fresh_name
 
-GROUPS, NOTES = Way.KOORDINATOR_POD_GROUP, Way.KOORDINATOR_ANNOTATIONS
+GROUPS, NOTES = Format.KOORDINATOR_POD_GROUP, Format.KOORDINATOR_ANNOTATIONS
 Json = dict[str, Any]
 
 
-async def say(stage: GroupStage, gang: str, minimum: int, *gangs: str, namespace: str = "") -> None:
+async def say(stage: GroupEnvironment, gang: str, minimum: int, *gangs: str, namespace: str = "") -> None:
     """The PodGroup of a gang whose GangGroup is that list of `namespace/name`."""
     listed = {names.KOORDINATOR_GANGS: json.dumps(gangs)} if gangs else {}
     made = manifests.pod_group(gang, minimum, GROUPS, annotations=listed)
     await stage.client.create(POD_GROUPS[names.SIGS_GROUP], made, namespace or stage.namespace)
 
 
-async def join(stage: GroupStage, gang: str, count: int, *, first: int = 0, namespace: str = "") -> None:
+async def join(stage: GroupEnvironment, gang: str, count: int, *, first: int = 0, namespace: str = "") -> None:
     """So many of its pods."""
     for one in members(gang, count, GROUPS, first=first):
         await stage.client.create(PODS, stage.here(one), namespace or stage.namespace)
 
 
-async def until_told(stage: GroupStage, gang: str, reason: str, text: str = "") -> None:
-    await until_said(stage, gang, reason, text, GROUPS)
+async def until_told(stage: GroupEnvironment, gang: str, reason: str, text: str = "") -> None:
+    await until_reason(stage, gang, reason, text, GROUPS)
 
 
-async def until_placed(stage: GroupStage, **gangs: int) -> list[Json]:
+async def until_placed(stage: GroupEnvironment, **gangs: int) -> list[Json]:
     """Until so many pods of each gang have a node."""
-    return await stage.until(lambda pods: all(placed(pods, gang, GROUPS) == many for gang, many in gangs.items()))
+    return await stage.until(lambda pods: all(bound_count(pods, gang, GROUPS) == many for gang, many in gangs.items()))
 
 
-async def test_all_gangs_open_in_one_decision_once_each_has_gathered(make_stage: MakeGroupStage) -> None:
+async def test_all_gangs_open_in_one_decision_once_each_has_gathered(make_stage: MakeGroupEnvironment) -> None:
     async with make_stage(nodes={"n": "4"}) as stage:
         both = [f"{stage.namespace}/ps", f"{stage.namespace}/worker"]
         await say(stage, "ps", 1, *both)
@@ -63,7 +63,7 @@ async def test_all_gangs_open_in_one_decision_once_each_has_gathered(make_stage:
         assert [(key.name, generation) for key, generation in found.gangs] == [("ps", 1), ("worker", 1)]
 
 
-async def test_together_they_wait_for_room_that_one_alone_would_have(make_stage: MakeGroupStage) -> None:
+async def test_together_they_wait_for_room_that_one_alone_would_have(make_stage: MakeGroupEnvironment) -> None:
     async with make_stage(nodes={"n": "4"}) as stage:
         both = [f"{stage.namespace}/ps", f"{stage.namespace}/worker"]
         for name, count in (("ps", 2), ("worker", 3)):
@@ -79,19 +79,19 @@ async def test_together_they_wait_for_room_that_one_alone_would_have(make_stage:
         await until_placed(stage, ps=2, worker=3)
 
 
-async def test_the_list_may_stand_on_the_pods_as_well(make_stage: MakeGroupStage) -> None:
+async def test_the_list_may_stand_on_the_pods_as_well(make_stage: MakeGroupEnvironment) -> None:
     """Koordinator's annotations: no PodGroup anywhere."""
     async with make_stage(nodes={"n": "8"}) as stage:
         notes = {"groups": json.dumps([f"{stage.namespace}/ps", f"{stage.namespace}/worker"])}
         await stage.create(*members("ps", 2, NOTES, minimum=2, notes=notes))
         await stage.create(*members("alone", 2, NOTES, minimum=2))
-        pods = await stage.until(lambda pods: placed(pods, "alone", NOTES) == 2)
+        pods = await stage.until(lambda pods: bound_count(pods, "alone", NOTES) == 2)
         assert all_held(pods, "ps", NOTES)
         await stage.create(*members("worker", 2, NOTES, minimum=2, notes=notes))
         await stage.until_bound(6)
 
 
-async def test_a_one_sided_list_holds_up_its_maker_alone(make_stage: MakeGroupStage) -> None:
+async def test_a_one_sided_list_holds_up_its_maker_alone(make_stage: MakeGroupEnvironment) -> None:
     async with make_stage(nodes={"n": "8"}) as stage:
         both = [f"{stage.namespace}/claimed", f"{stage.namespace}/claims"]
         await say(stage, "claimed", 2)
@@ -108,7 +108,7 @@ async def test_a_one_sided_list_holds_up_its_maker_alone(make_stage: MakeGroupSt
         assert all_held(pods, "claims", GROUPS)
 
 
-async def test_a_list_without_the_gang_itself_is_its_own_fault(make_stage: MakeGroupStage) -> None:
+async def test_a_list_without_the_gang_itself_is_its_own_fault(make_stage: MakeGroupEnvironment) -> None:
     async with make_stage(nodes={"n": "8"}) as stage:
         await say(stage, "absent", 1, f"{stage.namespace}/other")
         await say(stage, "other", 1)
@@ -130,17 +130,17 @@ async def another(plane: Real) -> AsyncIterator[str]:
 
 @asynccontextmanager
 async def over_two(
-    make_stage: MakeGroupStage, another: str, settings: Groups
-) -> AsyncIterator[tuple[GroupStage, View]]:
+    make_stage: MakeGroupEnvironment, another: str, settings: Groups
+) -> AsyncIterator[tuple[GroupEnvironment, ObjectView]]:
     """A stage whose door and controller are for two namespaces, with the pods of the second."""
     async with make_stage(nodes={"n": "4"}, settings=settings, namespaces=(another,), controller=False) as stage:
         stage.start_controller(watch_namespace=None)
-        async with View(stage.client, PODS, another) as there:
+        async with ObjectView(stage.client, PODS, another) as there:
             yield stage, there
 
 
 async def test_where_a_setting_allows_it_a_gang_group_reaches_over_namespaces(
-    make_stage: MakeGroupStage, another: str
+    make_stage: MakeGroupEnvironment, another: str
 ) -> None:
     async with over_two(make_stage, another, Groups(across_namespaces=True)) as (stage, there):
         both = [f"{stage.namespace}/here", f"{another}/there"]
@@ -150,14 +150,14 @@ async def test_where_a_setting_allows_it_a_gang_group_reaches_over_namespaces(
         await say(stage, "there", 2, *both, namespace=another)
         await join(stage, "there", 2, namespace=another)
         await until_placed(stage, here=2)
-        await there.until(lambda pods: placed(pods, "there", GROUPS) == 2)
+        await there.until(lambda pods: bound_count(pods, "there", GROUPS) == 2)
         found = await stage.record("here", GROUPS)
         assert found is not None
         assert {key.path for key, _ in found.gangs} == set(both)
 
 
 async def test_where_no_setting_allows_it_such_a_list_is_refused_and_nobody_else_is(
-    make_stage: MakeGroupStage, another: str
+    make_stage: MakeGroupEnvironment, another: str
 ) -> None:
     async with over_two(make_stage, another, Groups()) as (stage, there):
         both = [f"{stage.namespace}/here", f"{another}/there"]

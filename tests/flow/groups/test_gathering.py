@@ -1,10 +1,10 @@
 """Groups whose creators can never gather them while all their pods are held say so, and who it is (G3)."""
 
 from jobset_gate import names
-from jobset_gate.groups.model import Way
+from jobset_gate.groups.model import Format
 from jobset_gate.sim import manifests as jobsets
 from tests.flow.groups import manifests
-from tests.flow.groups.conftest import MakeGroupStage
+from tests.flow.groups.conftest import MakeGroupEnvironment
 from tests.flow.groups.manifests import gated
 from tests.flow.groups.stage import Json
 from tests.flow.groups.test_limits import Ahead
@@ -15,7 +15,7 @@ LATER = 60.0
 
 
 def stateful_set(name: str, policy: str) -> Json:
-    meta = manifests.said(name, Way.ALIBABA, MINIMUM)
+    meta = manifests.membership_metadata(name, Format.ALIBABA, MINIMUM)
     meta["labels"]["app"] = name
     template = {"metadata": meta, "spec": manifests.template_spec() | {"restartPolicy": "Always"}}
     spec = {"replicas": MINIMUM, "selector": {"matchLabels": {"app": name}}, "template": template}
@@ -25,7 +25,7 @@ def stateful_set(name: str, policy: str) -> Json:
 
 def jobset(name: str, **spec: Json) -> Json:
     """A driver and two workers in one gang, the workers after the driver."""
-    meta = manifests.said(name, Way.ALIBABA, MINIMUM)
+    meta = manifests.membership_metadata(name, Format.ALIBABA, MINIMUM)
     parts = [
         jobsets.replicated_job(part, parallelism=count, pod=manifests.template_spec(), pod_metadata=meta)
         for part, count in (("driver", 1), ("workers", 2))
@@ -38,13 +38,13 @@ def jobset(name: str, **spec: Json) -> Json:
     return made
 
 
-async def test_who_makes_too_few_pods_while_they_are_held_is_named(make_stage: MakeGroupStage) -> None:
+async def test_who_makes_too_few_pods_while_they_are_held_is_named(make_stage: MakeGroupEnvironment) -> None:
     ahead = Ahead()
     ahead.by = LATER
     async with make_stage(nodes={"n": "32"}, jobsets=True, controller=False) as stage:
         await stage.apply(
             stateful_set("ordered", "OrderedReady"),
-            manifests.job("narrow", "narrow", 2, Way.ALIBABA, MINIMUM),
+            manifests.job("narrow", "narrow", 2, Format.ALIBABA, MINIMUM),
             jobset("depends"),
             jobset("inorder", startupPolicy={"startupPolicyOrder": "InOrder"}),
             stateful_set("parallel", "Parallel"),
@@ -62,6 +62,6 @@ async def test_who_makes_too_few_pods_while_they_are_held_is_named(make_stage: M
         ):
             full = next(one["metadata"]["name"] for one in stage.pods.all() if one["metadata"]["name"].startswith(pod))
             assert told in await stage.until_event(full, names.REASON_CANNOT_GATHER)
-        pods = await stage.until_bound(MINIMUM, "parallel", Way.ALIBABA)
+        pods = await stage.until_bound(MINIMUM, "parallel", Format.ALIBABA)
         others = [one for one in pods if not one["metadata"]["name"].startswith("parallel")]
         assert all(map(gated, others))

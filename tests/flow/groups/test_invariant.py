@@ -11,29 +11,29 @@ from contextlib import asynccontextmanager
 import pytest
 
 from jobset_gate import names
-from jobset_gate.groups.candidates import Check
+from jobset_gate.groups.candidates import CapacityCheck
 from jobset_gate.kube.client import PatchType
 from jobset_gate.kube.resources import LEASES, NODES
 from jobset_gate.settings import Groups
 from tests.flow.groups import manifests
-from tests.flow.groups.conftest import MakeGroupStage
-from tests.flow.groups.gangs import Clock, look_at, members
+from tests.flow.groups.conftest import MakeGroupEnvironment
+from tests.flow.groups.gangs import OffsetClock, members, touch_group
 from tests.flow.groups.manifests import Json, bound, gated, of_group, opened
-from tests.flow.groups.observer import KIND, Observer, observing, open_at_once
-from tests.flow.groups.stage import GroupStage
-from tests.flow.mortal import Fate, doom
+from tests.flow.groups.observer import KIND, HistoryObserver, admitted_together, observing
+from tests.flow.groups.stage import GroupEnvironment
+from tests.flow.mortal import CrashPoint, crash_controllers
 
 DOMAINS = {"a": "x", "b": "x", "c": "x", "d": "y", "e": "y"}
 """By group."""
 PODS_EACH, ROOM = 3, "2"
 WAIT = 60
-PROBE = Groups(capacity_check=Check.PROBE)
+PROBE = Groups(capacity_check=CapacityCheck.PROBE)
 
 
 class World:
     """The stage with its crowded domains, and what is done to it."""
 
-    def __init__(self, stage: GroupStage, observer: Observer, clock: Clock) -> None:
+    def __init__(self, stage: GroupEnvironment, observer: HistoryObserver, clock: OffsetClock) -> None:
         self.stage, self.observer, self.clock = stage, observer, clock
         self._shown = 0
 
@@ -60,7 +60,7 @@ class World:
         """So much later, and something changes on each group, so that it is looked at."""
         self.clock.forward(seconds)
         for name in DOMAINS:
-            await look_at(self.stage, name)
+            await touch_group(self.stage, name)
 
     async def until_taken_back(self, name: str, generation: int) -> None:
         """Until nothing of that generation is left but pods that are held anew."""
@@ -86,20 +86,22 @@ def replica_set(name: str, domain: str) -> Json:
 
 
 @asynccontextmanager
-async def world(make_stage: MakeGroupStage) -> AsyncIterator[World]:
+async def world(make_stage: MakeGroupEnvironment) -> AsyncIterator[World]:
     """Two domains where nobody fits, and one where all do. When it is left all get their room, and must take it."""
     async with make_stage(settings=PROBE, kubelets=True, controller=False) as stage:
         for domain, room in {"x": ROOM, "y": ROOM, "z": "4"}.items():
             await stage.add_node(domain, room, labels={"domain": domain})
         async with observing(stage.client, stage.namespace) as observer:
-            made = World(stage, observer, Clock())
+            made = World(stage, observer, OffsetClock())
             yield made
             crowded = (await stage.client.list(NODES, limit=1))["metadata"]["resourceVersion"]
             for domain in "xy":
                 await stage.add_node(f"{domain}-more", "16", labels={"domain": domain})
             await made.forward(400)  # whoever backs off or has lost its record
             await stage.until(lambda pods: all(sum(map(bound, of_group(pods, it))) == PODS_EACH for it in DOMAINS))
-            found = [(it.kind, it.name, groups) for it, groups in open_at_once(observer.history(int(crowded)), DOMAINS)]
+            found = [
+                (it.kind, it.name, groups) for it, groups in admitted_together(observer.history(int(crowded)), DOMAINS)
+            ]
             assert found == []
 
 
@@ -109,12 +111,12 @@ async def killed_while_opening(world: World, gates: int) -> None:
 
     def last(body: bytes) -> bool:
         nonlocal removed
-        removed += names.GANG_OPENED.encode() in body
+        removed += names.POD_GROUP_OPENED.encode() in body
         return removed == gates
 
     with pytest.MonkeyPatch.context() as patched:
-        fate = Fate(last_write=last, lands=True)
-        doom(patched, fate)
+        fate = CrashPoint(last_write=last, lands=True)
+        crash_controllers(patched, fate)
         first = stage.start_controller(identity="first", clock=world.clock, leader_elect=True)
         await first.leading.wait()
     second = stage.start_controller(identity="second", clock=world.clock, leader_elect=True, retry=0.4)
@@ -128,7 +130,7 @@ async def killed_while_opening(world: World, gates: int) -> None:
     await second.leading.wait()
 
 
-async def test_when_the_leader_changes_in_the_middle_of_an_opening(make_stage: MakeGroupStage) -> None:
+async def test_when_the_leader_changes_in_the_middle_of_an_opening(make_stage: MakeGroupEnvironment) -> None:
     async with world(make_stage) as it:
         await killed_while_opening(it, gates=2)
         await it.looked()
@@ -138,7 +140,7 @@ async def test_when_the_leader_changes_in_the_middle_of_an_opening(make_stage: M
 
 
 async def test_when_pods_are_replaced_and_when_groups_are_taken_back_and_the_leader_changes_meanwhile(
-    make_stage: MakeGroupStage,
+    make_stage: MakeGroupEnvironment,
 ) -> None:
     async with world(make_stage) as it:
         stage = it.stage
@@ -163,7 +165,7 @@ async def test_when_pods_are_replaced_and_when_groups_are_taken_back_and_the_lea
             await it.looked()
 
 
-async def test_when_a_pod_group_is_deleted_and_made_anew(make_stage: MakeGroupStage) -> None:
+async def test_when_a_pod_group_is_deleted_and_made_anew(make_stage: MakeGroupEnvironment) -> None:
     """Its record is gone, and what was opened is still to be placed."""
     async with world(make_stage) as it:
         stage = it.stage

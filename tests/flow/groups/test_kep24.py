@@ -6,16 +6,16 @@ import pytest
 
 from jobset_gate import names
 from jobset_gate.groups import kind_status
-from jobset_gate.groups.model import Way
+from jobset_gate.groups.model import Format
 from jobset_gate.kube.client import PatchType
 from jobset_gate.kube.resources import POD_GROUPS, RESOURCEQUOTAS
 from tests.flow.groups import manifests
-from tests.flow.groups.conftest import MakeGroupStage
+from tests.flow.groups.conftest import MakeGroupEnvironment
 from tests.flow.groups.manifests import bound, gated, runs
-from tests.flow.groups.stage import GroupStage
+from tests.flow.groups.stage import GroupEnvironment
 
 Json = dict[str, Any]
-KEP = Way.KEP_24
+KEP = Format.KEP_24
 KIND = POD_GROUPS[names.KEP24_GROUP]
 
 
@@ -32,16 +32,16 @@ def replica_set(name: str, group: str, replicas: int, cpu: str) -> Json:
 
 
 def reason(group: Json) -> str:
-    return str(kind_status.ours(group.get("status") or {}).get("reason", ""))
+    return str(kind_status.group_condition(group.get("status") or {}).get("reason", ""))
 
 
-async def edit(stage: GroupStage, name: str, **spec: Any) -> None:
+async def edit(stage: GroupEnvironment, name: str, **spec: Any) -> None:
     """Somebody changes the PodGroup."""
     await stage.client.patch(KIND, name, stage.namespace, body={"spec": spec}, patch=PatchType.MERGE)
 
 
 async def test_pods_of_several_controllers_with_different_specs_are_one_group(
-    make_stage: MakeGroupStage,
+    make_stage: MakeGroupEnvironment,
 ) -> None:
     async with make_stage(nodes={"n": "8"}) as stage:
         await stage.make_group("ring", 4, KEP)
@@ -50,13 +50,15 @@ async def test_pods_of_several_controllers_with_different_specs_are_one_group(
         await stage.create(pod("alone", cpu="2"))
         found = await stage.until_bound(4)
         assert len(found) == 4
-        assert {one["metadata"]["labels"][names.GANG] for one in found} == {stage.label("ring", KEP)}
+        assert {one["metadata"]["labels"][names.POD_GROUP_LABEL] for one in found} == {stage.label("ring", KEP)}
         decided = await stage.record("ring", KEP)
         assert decided is not None
         assert (decided.generation, decided.minimum, len(decided.gangs)) == (1, 4, 1)
 
 
-async def test_each_pod_of_a_group_with_too_few_of_them_is_said_to_be_unschedulable(make_stage: MakeGroupStage) -> None:
+async def test_each_pod_of_a_group_with_too_few_of_them_is_said_to_be_unschedulable(
+    make_stage: MakeGroupEnvironment,
+) -> None:
     async with make_stage(nodes={"n": "8"}) as stage:
         await stage.make_group("ring", 3, KEP)
         await stage.create(pod("a"), pod("b"))
@@ -67,7 +69,7 @@ async def test_each_pod_of_a_group_with_too_few_of_them_is_said_to_be_unschedula
 
 
 async def test_a_pod_with_an_empty_name_of_a_group_is_held_and_told_to_be_created_again(
-    make_stage: MakeGroupStage,
+    make_stage: MakeGroupEnvironment,
 ) -> None:
     async with make_stage(nodes={"n": "8"}) as stage:
         await stage.create(manifests.pod("a", annotations={names.KEP24_NAME: ""}), manifests.pod("free"))
@@ -81,7 +83,7 @@ async def test_a_pod_with_an_empty_name_of_a_group_is_held_and_told_to_be_create
 
 
 async def test_a_group_that_has_become_too_small_while_some_run_is_said_to_be_unschedulable(
-    make_stage: MakeGroupStage,
+    make_stage: MakeGroupEnvironment,
 ) -> None:
     async with make_stage(nodes={"n": "8"}, kubelets=True) as stage:
         await stage.make_group("ring", 2, KEP)
@@ -92,7 +94,7 @@ async def test_a_group_that_has_become_too_small_while_some_run_is_said_to_be_un
         assert told == "1 of 2 pods are left: 1 running, 0 pending, 0 succeeded"
 
 
-async def test_a_pod_group_that_is_changed_after_opening_is_not_followed(make_stage: MakeGroupStage) -> None:
+async def test_a_pod_group_that_is_changed_after_opening_is_not_followed(make_stage: MakeGroupEnvironment) -> None:
     async with make_stage(nodes={"n": "8"}, kubelets=True) as stage:
         await stage.make_group("ring", 2, KEP)
         await stage.create(pod("a"), pod("b"))
@@ -109,7 +111,7 @@ async def test_a_pod_group_that_is_changed_after_opening_is_not_followed(make_st
 
 
 @pytest.mark.parametrize("when", ["bound", "gathering"])
-async def test_a_pod_group_that_is_deleted_harms_no_pod(make_stage: MakeGroupStage, when: str) -> None:
+async def test_a_pod_group_that_is_deleted_harms_no_pod(make_stage: MakeGroupEnvironment, when: str) -> None:
     async with make_stage(nodes={"n": "8"}, kubelets=True) as stage:
         await stage.make_group("ring", 2 if when == "bound" else 3, KEP)
         await stage.create(pod("a"), pod("b"))
@@ -129,7 +131,7 @@ async def test_a_pod_group_that_is_deleted_harms_no_pod(make_stage: MakeGroupSta
         assert gated(next(one for one in stage.pods.all() if one["metadata"]["name"] == "late"))
 
 
-async def test_total_resources_must_be_left_of_the_namespaces_quota(make_stage: MakeGroupStage) -> None:
+async def test_total_resources_must_be_left_of_the_namespaces_quota(make_stage: MakeGroupEnvironment) -> None:
     async with make_stage(nodes={"n": "32"}) as stage:
         quota: Json = {"metadata": {"name": "team"}, "spec": {"hard": {"requests.cpu": "7"}}}
         await stage.client.create(RESOURCEQUOTAS, quota, stage.namespace)

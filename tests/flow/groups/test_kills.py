@@ -11,17 +11,17 @@ import pytest
 
 from jobset_gate import names
 from jobset_gate.groups import record
-from jobset_gate.groups.candidates import Check
-from jobset_gate.groups.model import Way
-from jobset_gate.groups.record import Record, Stage
+from jobset_gate.groups.candidates import CapacityCheck
+from jobset_gate.groups.model import Format
+from jobset_gate.groups.record import AdmissionRecord, AdmissionState
 from jobset_gate.kube.resources import CONFIGMAPS, JOBS, POD_GROUPS
 from jobset_gate.settings import Groups
-from jobset_gate.sim.until import View
+from jobset_gate.sim.until import ObjectView
 from tests.flow.groups import manifests
-from tests.flow.groups.conftest import MakeGroupStage
+from tests.flow.groups.conftest import MakeGroupEnvironment
 from tests.flow.groups.manifests import gated, opened
-from tests.flow.groups.stage import GroupStage
-from tests.flow.mortal import Fate, doom
+from tests.flow.groups.stage import GroupEnvironment
+from tests.flow.mortal import CrashPoint, crash_controllers
 
 Json = dict[str, Any]
 WRITES = 5
@@ -33,17 +33,17 @@ LANDS = pytest.mark.parametrize("lands", [True, False], ids=["write lands", "wri
 class Decisions:
     """Every decision that ever stood on a group's home, in order, as its watch shows them."""
 
-    def __init__(self, view: View, name: str) -> None:
-        self.seen: list[Record] = []
+    def __init__(self, view: ObjectView, name: str) -> None:
+        self.seen: list[AdmissionRecord] = []
         self._view, self._name = view, name
 
     def note(self, homes: list[Json]) -> bool:
         for one in (one for one in homes if one["metadata"]["name"] == self._name):
             text = one.get("data", {}).get(names.KEY_RECORD) or one["metadata"].get("annotations", {}).get(
-                names.GANG_RECORD
+                names.POD_GROUP_RECORD
             )
-            if text and (not self.seen or record.render(self.seen[-1]) != text):
-                self.seen.append(record.parse(text))
+            if text and (not self.seen or record.encode_record(self.seen[-1]) != text):
+                self.seen.append(record.decode_record(text))
         return False
 
     @property
@@ -53,12 +53,17 @@ class Decisions:
 
 
 async def killed(
-    stage: GroupStage, last_write: int | Callable[[bytes], bool], *, lands: bool, end: asyncio.Task[Any], **options: Any
-) -> Fate:
+    stage: GroupEnvironment,
+    last_write: int | Callable[[bytes], bool],
+    *,
+    lands: bool,
+    end: asyncio.Task[Any],
+    **options: Any,
+) -> CrashPoint:
     """A controller that dies at that write, if it comes to it before the end, and its successor at work."""
     with pytest.MonkeyPatch.context() as patched:
-        fate = Fate(last_write=last_write, lands=lands)
-        doom(patched, fate)
+        fate = CrashPoint(last_write=last_write, lands=lands)
+        crash_controllers(patched, fate)
         stage.start_controller(**options)
         dead = asyncio.create_task(fate.dead.wait())
         await asyncio.wait((dead, end), return_when=asyncio.FIRST_COMPLETED)
@@ -69,14 +74,14 @@ async def killed(
 
 
 @LANDS
-@pytest.mark.parametrize("way", [Way.SCHEDULER_PLUGINS, Way.ALIBABA])
+@pytest.mark.parametrize("way", [Format.SCHEDULER_PLUGINS, Format.ALIBABA])
 async def test_killed_at_any_write_of_an_opening_the_successor_finishes(
-    make_stage: MakeGroupStage, way: Way, lands: bool
+    make_stage: MakeGroupEnvironment, way: Format, lands: bool
 ) -> None:
     async with make_stage(nodes={"n": "64"}, controller=False) as stage:
         home = POD_GROUPS[manifests.API_GROUP[way]] if way in manifests.API_GROUP else CONFIGMAPS
         came_to = []
-        async with View(stage.client, home, stage.namespace) as homes:
+        async with ObjectView(stage.client, home, stage.namespace) as homes:
             for write in range(1, WRITES + 1):
                 fate = await open_one(stage, homes, f"ring-{write}", way, write, lands=lands)
                 # The last one may be seen to have landed before the one who made it dies of it.
@@ -84,11 +89,13 @@ async def test_killed_at_any_write_of_an_opening_the_successor_finishes(
         assert came_to[:4] == [True] * 4
 
 
-async def open_one(stage: GroupStage, homes: View, name: str, way: Way, write: int, *, lands: bool) -> Fate:
+async def open_one(
+    stage: GroupEnvironment, homes: ObjectView, name: str, way: Format, write: int, *, lands: bool
+) -> CrashPoint:
     crd = way in manifests.API_GROUP
     if crd:
         await stage.make_group(name, 2, way)
-    decisions = Decisions(homes, name if crd else names.GANG_CONFIG_MAP_PREFIX + stage.label(name, way))
+    decisions = Decisions(homes, name if crd else names.POD_GROUP_CONFIG_MAP_PREFIX + stage.label(name, way))
     noting = asyncio.create_task(homes.until(decisions.note, 3600))
     await stage.create(*(manifests.pod(f"{name}-{each}", name, way, None if crd else 2) for each in "ab"))
     satisfied = asyncio.create_task(homes.until(lambda _: is_satisfied(decisions), 60))
@@ -117,13 +124,13 @@ STEPS: dict[str, Callable[[bytes], bool]] = {
 @LANDS
 @pytest.mark.parametrize("step", STEPS)
 async def test_killed_at_any_write_of_a_roll_back_the_successor_finishes(
-    make_stage: MakeGroupStage, step: str, lands: bool
+    make_stage: MakeGroupEnvironment, step: str, lands: bool
 ) -> None:
-    settings = Groups(capacity_check=Check.PROBE)
+    settings = Groups(capacity_check=CapacityCheck.PROBE)
     async with make_stage(nodes={"n": "1"}, settings=settings, kubelets=True, controller=False) as stage:
         await stage.make_group("ring", 2, wait=1)
         await stage.apply(manifests.job("w", "ring", 2))
-        async with View(stage.client, POD_GROUPS[names.PLUGINS_GROUP], stage.namespace) as homes:
+        async with ObjectView(stage.client, POD_GROUPS[names.PLUGINS_GROUP], stage.namespace) as homes:
             decisions = Decisions(homes, "ring")
             noting = asyncio.create_task(homes.until(decisions.note, 3600))
             held = asyncio.create_task(stage.pods.until(lambda pods: is_back(decisions, pods), 60))
@@ -142,5 +149,5 @@ async def test_killed_at_any_write_of_a_roll_back_the_successor_finishes(
 
 def is_back(decisions: Decisions, pods: list[Json]) -> bool:
     """Closed, and its owner has made all of its pods anew."""
-    closed = bool(decisions.seen) and decisions.seen[-1].stage is Stage.CLOSED
+    closed = bool(decisions.seen) and decisions.seen[-1].stage is AdmissionState.CLOSED
     return closed and len(pods) == 2 and all(map(gated, pods)) and not any(map(opened, pods))

@@ -4,23 +4,23 @@ import time
 from typing import Any
 
 from jobset_gate import names
-from jobset_gate.groups.candidates import Check
-from jobset_gate.groups.model import Way
-from jobset_gate.groups.record import How, Record, Stage
+from jobset_gate.groups.candidates import CapacityCheck
+from jobset_gate.groups.model import Format
+from jobset_gate.groups.record import AdmissionMode, AdmissionRecord, AdmissionState
 from jobset_gate.kube.client import PatchType
 from jobset_gate.kube.resources import CONFIGMAPS, JOBS, PODS
 from jobset_gate.settings import Groups
-from jobset_gate.sim.until import View
+from jobset_gate.sim.until import ObjectView
 from tests.flow.groups import manifests
-from tests.flow.groups.conftest import MakeGroupStage
+from tests.flow.groups.conftest import MakeGroupEnvironment
 from tests.flow.groups.manifests import bound, gated
-from tests.flow.groups.stage import GroupStage
+from tests.flow.groups.stage import GroupEnvironment
 
 Json = dict[str, Any]
 
-PROBE = Groups(capacity_check=Check.PROBE)
-OFF = Groups(capacity_check=Check.OFF)
-ANNOTATIONS = Way.KOORDINATOR_ANNOTATIONS
+PROBE = Groups(capacity_check=CapacityCheck.PROBE)
+OFF = Groups(capacity_check=CapacityCheck.OFF)
+ANNOTATIONS = Format.KOORDINATOR_ANNOTATIONS
 
 
 class Ahead:
@@ -41,26 +41,28 @@ def job(name: str, group: str, pods: int, **notes: str) -> Json:
     return made
 
 
-async def until_record(stage: GroupStage, name: str, way: Way, *parts: str) -> Record:
+async def until_record(stage: GroupEnvironment, name: str, way: Format, *parts: str) -> AdmissionRecord:
     """Until the record says all of these."""
     if way in manifests.API_GROUP:
         await stage.until_group(
             name,
-            lambda it: all(one in it["metadata"].get("annotations", {}).get(names.GANG_RECORD, "") for one in parts),
+            lambda it: all(
+                one in it["metadata"].get("annotations", {}).get(names.POD_GROUP_RECORD, "") for one in parts
+            ),
             way,
         )
     else:
-        home = names.GANG_CONFIG_MAP_PREFIX + stage.label(name, way)
+        home = names.POD_GROUP_CONFIG_MAP_PREFIX + stage.label(name, way)
         await stage.until_object(CONFIGMAPS, home, lambda it: all(one in it["data"][names.KEY_RECORD] for one in parts))
     found = await stage.record(name, way)
     assert found is not None
     return found
 
 
-async def until_forgotten(stage: GroupStage, name: str) -> None:
+async def until_forgotten(stage: GroupEnvironment, name: str) -> None:
     """Until no ConfigMap tells of it any more."""
-    home = names.GANG_CONFIG_MAP_PREFIX + stage.label(name, ANNOTATIONS)
-    async with View(stage.client, CONFIGMAPS, stage.namespace) as view:
+    home = names.POD_GROUP_CONFIG_MAP_PREFIX + stage.label(name, ANNOTATIONS)
+    async with ObjectView(stage.client, CONFIGMAPS, stage.namespace) as view:
         await view.until(lambda maps: home not in [it["metadata"]["name"] for it in maps], 30)
 
 
@@ -69,7 +71,7 @@ def marked(one: Json) -> bool:
 
 
 async def test_a_group_that_is_late_is_taken_back_whole_and_opened_again_after_its_back_off(
-    make_stage: MakeGroupStage,
+    make_stage: MakeGroupEnvironment,
 ) -> None:
     ahead = Ahead()
     async with make_stage(nodes={"n": "2"}, settings=PROBE, kubelets=True, controller=False) as stage:
@@ -77,8 +79,8 @@ async def test_a_group_that_is_late_is_taken_back_whole_and_opened_again_after_i
         await stage.make_group("ring", 3, wait=1)
         await stage.apply(manifests.job("w", "ring", 3))
         await stage.until_bound(2)
-        closed = await until_record(stage, "ring", Way.SCHEDULER_PLUGINS, '"Closed"')
-        assert (closed.generation, closed.rolled_back, closed.how) == (1, 1, How.PROBE)
+        closed = await until_record(stage, "ring", Format.SCHEDULER_PLUGINS, '"Closed"')
+        assert (closed.generation, closed.rolled_back, closed.how) == (1, 1, AdmissionMode.PROBE)
         assert closed.why == "2 of 3 pods were bound within 1s"
         assert 8 < closed.not_before - ahead() <= 10
         again = await stage.until(lambda pods: len(pods) == 3 and all(map(gated, pods)))
@@ -87,7 +89,7 @@ async def test_a_group_that_is_late_is_taken_back_whole_and_opened_again_after_i
         assert all(map(gated, again)), "it is held through its back-off, whatever room there is"
         ahead.by = 11.0
         await stage.until_bound(3)
-        satisfied = await until_record(stage, "ring", Way.SCHEDULER_PLUGINS, '"satisfied":1')
+        satisfied = await until_record(stage, "ring", Format.SCHEDULER_PLUGINS, '"satisfied":1')
         assert (satisfied.generation, satisfied.rolled_back) == (2, 0)
         status = (await stage.client.get(JOBS, "w", stage.namespace))["status"]
         assert not status.get("failed")
@@ -95,7 +97,7 @@ async def test_a_group_that_is_late_is_taken_back_whole_and_opened_again_after_i
 
 
 async def test_all_gangs_of_a_gang_group_are_taken_back_though_one_of_them_has_its_minimum(
-    make_stage: MakeGroupStage,
+    make_stage: MakeGroupEnvironment,
 ) -> None:
     async with make_stage(nodes={"n": "3"}, settings=OFF, kubelets=True) as stage:
         both = f'["{stage.namespace}/one","{stage.namespace}/two"]'
@@ -108,7 +110,9 @@ async def test_all_gangs_of_a_gang_group_are_taken_back_though_one_of_them_has_i
         assert not any(map(bound, pods))
 
 
-async def test_a_koordinator_gang_is_not_tried_again_until_all_of_its_pods_are_gone(make_stage: MakeGroupStage) -> None:
+async def test_a_koordinator_gang_is_not_tried_again_until_all_of_its_pods_are_gone(
+    make_stage: MakeGroupEnvironment,
+) -> None:
     async with make_stage(nodes={"n": "1"}, settings=OFF, kubelets=True) as stage:
         await stage.apply(job("w", "ring", 2, waiting_time="1s"))
         await stage.until_bound(1)
@@ -125,7 +129,7 @@ async def test_a_koordinator_gang_is_not_tried_again_until_all_of_its_pods_are_g
 
 
 async def test_of_a_non_strict_gang_nothing_is_taken_back_and_the_unbound_are_marked(
-    make_stage: MakeGroupStage,
+    make_stage: MakeGroupEnvironment,
 ) -> None:
     async with make_stage(nodes={"n": "2"}, settings=PROBE) as stage:
         notes = {"mode": "NonStrict", "waiting-time": "1s"}
@@ -134,26 +138,26 @@ async def test_of_a_non_strict_gang_nothing_is_taken_back_and_the_unbound_are_ma
         pods = await stage.until(lambda pods: any(map(marked, pods)))
         assert all(bound(it) is not marked(it) for it in pods)
         found = await until_record(stage, "ring", ANNOTATIONS, '"marked":true')
-        assert found.stage is Stage.OPEN
+        assert found.stage is AdmissionState.OPEN
         await stage.add_node("m", "1")
         await stage.until_bound(3)
         assert (await until_record(stage, "ring", ANNOTATIONS, '"satisfied":1')).rolled_back == 0
 
 
-async def test_a_gap_of_a_tenth_gets_scheduler_plugins_groups_one_more_limit(make_stage: MakeGroupStage) -> None:
+async def test_a_gap_of_a_tenth_gets_scheduler_plugins_groups_one_more_limit(make_stage: MakeGroupEnvironment) -> None:
     async with make_stage(nodes={"n": "9"}, settings=PROBE) as stage:
         await stage.make_group("ring", 10, wait=1)
         await stage.create(*(manifests.pod(f"p{number}", "ring") for number in range(10)))
         await stage.until_bound(9)
-        found = await until_record(stage, "ring", Way.SCHEDULER_PLUGINS, '"extended":true')
-        assert found.stage is Stage.OPEN
+        found = await until_record(stage, "ring", Format.SCHEDULER_PLUGINS, '"extended":true')
+        assert found.stage is AdmissionState.OPEN
         await stage.add_node("m", "1")
         await stage.until_bound(10)
-        assert (await until_record(stage, "ring", Way.SCHEDULER_PLUGINS, '"satisfied":1')).generation == 1
+        assert (await until_record(stage, "ring", Format.SCHEDULER_PLUGINS, '"satisfied":1')).generation == 1
 
 
 async def test_a_group_under_somebody_elses_gate_is_not_opened_so_that_no_limit_runs(
-    make_stage: MakeGroupStage,
+    make_stage: MakeGroupEnvironment,
 ) -> None:
     async with make_stage(nodes={"n": "4"}) as stage:
         await stage.make_group("ring", 2, wait=1)

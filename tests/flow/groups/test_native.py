@@ -5,18 +5,18 @@ from pathlib import Path
 
 import pytest
 
-from controllers.groups.canary import Proof, prove
+from controllers.groups.canary import NativeProbeResult, probe_native
 from jobset_gate import names
 from jobset_gate.groups import native
 from jobset_gate.kube import discovery
 from jobset_gate.kube.client import Client
 from jobset_gate.kube.resources import PODS, Resource, native_pod_groups
 from jobset_gate.settings import Groups, Native
-from jobset_gate.sim.until import View
+from jobset_gate.sim.until import ObjectView
 from tests.flow.groups import manifests
-from tests.flow.groups.gangs import Clock
+from tests.flow.groups.gangs import OffsetClock
 from tests.flow.groups.manifests import bound, gated
-from tests.flow.groups.stage import GroupStage, group_stage
+from tests.flow.groups.stage import GroupEnvironment, group_environment
 from tests.plane.places import Binaries
 from tests.plane.pod_groups import install_pod_groups
 from tests.plane.real import RealPlane
@@ -50,11 +50,11 @@ async def space(native_plane: Real) -> AsyncIterator[str]:
 
 async def pod_groups(client: Client) -> Resource:
     """Those of the scheduler, in the newest version that this API server has and that we know."""
-    served = await discovery.serving(client, names.NATIVE_GROUP, native.PLURAL, native.VERSIONS)
-    return native_pod_groups(native.version(served))
+    served = await discovery.versions_serving(client, names.NATIVE_GROUP, native.PLURAL, native.VERSIONS)
+    return native_pod_groups(native.supported_version(served))
 
 
-async def settle(stage: GroupStage) -> None:
+async def settle(stage: GroupEnvironment) -> None:
     """Returns once the scheduler has gone through all it had: a pod that comes last is bound."""
     await stage.create(manifests.pod("last", cpu="1m"))
     await stage.until(lambda pods: any(one["metadata"]["name"] == "last" and bound(one) for one in pods))
@@ -62,13 +62,15 @@ async def settle(stage: GroupStage) -> None:
 
 async def test_a_group_is_placed_atomically_by_the_scheduler(native_plane: Real, space: str, tmp_path: Path) -> None:
     """It is opened although it has no room, and none of it is bound until all of the minimum can be."""
-    async with group_stage(native_plane, space, tmp_path, nodes={"a": "2"}, settings=ON) as stage:
+    async with group_environment(native_plane, space, tmp_path, nodes={"a": "2"}, settings=ON) as stage:
         await stage.make_group("ring", 3, wait=300)
         await stage.create(*(manifests.pod(f"p{number}", "ring") for number in range(3)))
         opened = await stage.until(lambda pods: len(pods) == 3 and not any(map(gated, pods)))
-        assert {one["spec"]["schedulingGroup"]["podGroupName"] for one in opened} == {native.name(stage.label("ring"))}
+        assert {one["spec"]["schedulingGroup"]["podGroupName"] for one in opened} == {
+            native.native_name(stage.label("ring"))
+        }
         kind = await pod_groups(stage.client)
-        found = await stage.until_object(kind, native.name(stage.label("ring")), lambda _: True)
+        found = await stage.until_object(kind, native.native_name(stage.label("ring")), lambda _: True)
         assert found["spec"]["schedulingPolicy"]["gang"]["minCount"] == 3
         await settle(stage)
         assert [one["metadata"]["name"] for one in stage.pods.all() if bound(one)] == ["last"]
@@ -80,7 +82,7 @@ async def test_a_group_is_placed_atomically_by_the_scheduler(native_plane: Real,
 
 
 async def test_before_its_quorum_a_group_is_not_handed_over(native_plane: Real, space: str, tmp_path: Path) -> None:
-    async with group_stage(native_plane, space, tmp_path, nodes={"a": "8"}, settings=ON) as stage:
+    async with group_environment(native_plane, space, tmp_path, nodes={"a": "8"}, settings=ON) as stage:
         await stage.make_group("ring", 3)
         await stage.create(manifests.pod("p0", "ring"), manifests.pod("p1", "ring"))
         await settle(stage)
@@ -90,7 +92,7 @@ async def test_before_its_quorum_a_group_is_not_handed_over(native_plane: Real, 
         await stage.until_bound(3, "ring")
 
 
-async def names_of_native(stage: GroupStage) -> set[str]:
+async def names_of_native(stage: GroupEnvironment) -> set[str]:
     found = await stage.client.list(await pod_groups(stage.client), stage.namespace)
     return {one["metadata"]["name"] for one in found["items"]}
 
@@ -98,11 +100,11 @@ async def names_of_native(stage: GroupStage) -> set[str]:
 async def test_the_native_pod_group_goes_with_the_one_of_the_user(
     native_plane: Real, space: str, tmp_path: Path
 ) -> None:
-    async with group_stage(native_plane, space, tmp_path, nodes={"a": "8"}, settings=ON) as stage:
+    async with group_environment(native_plane, space, tmp_path, nodes={"a": "8"}, settings=ON) as stage:
         await stage.make_group("ring", 2)
         await stage.create(manifests.pod("p0", "ring"), manifests.pod("p1", "ring"))
         await stage.until_bound(2, "ring")
-        async with View(stage.client, await pod_groups(stage.client), space) as view:
+        async with ObjectView(stage.client, await pod_groups(stage.client), space) as view:
             await view.until(lambda found: len(found) == 1)
             await stage.delete_pod("p0", grace_seconds=0)
             await stage.delete_pod("p1", grace_seconds=0)
@@ -113,12 +115,12 @@ async def test_the_native_pod_group_goes_with_the_one_of_the_user(
 async def test_after_a_roll_back_the_next_generation_has_a_pod_group_of_its_own(
     native_plane: Real, space: str, tmp_path: Path
 ) -> None:
-    clock, nodes = Clock(), {"a": "2"}
-    async with group_stage(native_plane, space, tmp_path, nodes=nodes, settings=ON, controller=False) as stage:
+    clock, nodes = OffsetClock(), {"a": "2"}
+    async with group_environment(native_plane, space, tmp_path, nodes=nodes, settings=ON, controller=False) as stage:
         stage.start_controller(clock=clock)
         await stage.make_group("ring", 3, wait=2)
         await stage.apply(manifests.job("ring", "ring", 3))
-        async with View(stage.client, await pod_groups(stage.client), space) as view:
+        async with ObjectView(stage.client, await pod_groups(stage.client), space) as view:
             first = (await view.until(lambda found: len(found) == 1))[0]
             uid = first["metadata"]["uid"]
             await view.until(lambda found: not any(one["metadata"]["uid"] == uid for one in found))
@@ -134,7 +136,7 @@ async def test_after_a_roll_back_the_next_generation_has_a_pod_group_of_its_own(
 async def test_without_the_feature_the_dropped_field_is_noticed_and_the_group_stays_gated(
     scheduled_plane: Real, namespace: str, tmp_path: Path
 ) -> None:
-    async with group_stage(scheduled_plane, namespace, tmp_path, nodes={"a": "8"}, settings=ON) as stage:
+    async with group_environment(scheduled_plane, namespace, tmp_path, nodes={"a": "8"}, settings=ON) as stage:
         await stage.make_group("ring", 2)
         await stage.create(manifests.pod("p0", "ring"), manifests.pod("p1", "ring"))
         told = await stage.until_event("ring", names.REASON_NATIVE_UNAVAILABLE)
@@ -145,7 +147,7 @@ async def test_without_the_feature_the_dropped_field_is_noticed_and_the_group_st
 
 async def test_native_is_never_used_where_it_is_off(native_plane: Real, space: str, tmp_path: Path) -> None:
     """Not even where the cluster has it."""
-    async with group_stage(native_plane, space, tmp_path, nodes={"a": "8"}) as stage:
+    async with group_environment(native_plane, space, tmp_path, nodes={"a": "8"}) as stage:
         await stage.make_group("ring", 2)
         made = await stage.create(manifests.pod("p0", "ring"), manifests.pod("p1", "ring"))
         await stage.until_bound(2, "ring")
@@ -156,26 +158,30 @@ async def test_native_is_never_used_where_it_is_off(native_plane: Real, space: s
 async def test_the_canary_finds_that_native_gangs_work(native_plane: Real, space: str, tmp_path: Path) -> None:
     """Also where pods have to be as restricted as Kubernetes knows it."""
     await native_plane.kubectl("label", "namespace", space, "pod-security.kubernetes.io/enforce=restricted")
-    async with group_stage(native_plane, space, tmp_path, nodes={"a": "1"}, controller=False, webhook=False) as stage:
-        assert await prove(stage.client, space, patience=3.0) is Proof.WORKS
+    async with group_environment(
+        native_plane, space, tmp_path, nodes={"a": "1"}, controller=False, webhook=False
+    ) as stage:
+        assert await probe_native(stage.client, space, patience=3.0) is NativeProbeResult.WORKS
         assert (await stage.client.list(PODS, space))["items"] == []
-        async with View(stage.client, await pod_groups(stage.client), space) as view:
+        async with ObjectView(stage.client, await pod_groups(stage.client), space) as view:
             await view.until(lambda found: not found)
 
 
 async def test_the_canary_finds_no_room(native_plane: Real, space: str, tmp_path: Path) -> None:
-    async with group_stage(native_plane, space, tmp_path, controller=False, webhook=False) as stage:
-        assert await prove(stage.client, space, patience=1.0) is Proof.NOT_BOUND
+    async with group_environment(native_plane, space, tmp_path, controller=False, webhook=False) as stage:
+        assert await probe_native(stage.client, space, patience=1.0) is NativeProbeResult.NOT_BOUND
 
 
 async def test_the_canary_finds_an_api_server_without_native_groups(scheduled_plane: Real, namespace: str) -> None:
     async with scheduled_plane.client() as client:
-        assert await prove(client, namespace, patience=1.0) is Proof.NOT_SERVED
+        assert await probe_native(client, namespace, patience=1.0) is NativeProbeResult.NOT_SERVED
 
 
 async def test_the_canary_finds_a_scheduler_whose_gate_is_off(control_plane_binaries: Binaries, tmp_path: Path) -> None:
     with RealPlane(control_plane_binaries, scheduler=True, features=("GenericWorkload",)) as running:
         plane, space = Real(running), fresh_name()
         await plane.make_namespace(space)
-        async with group_stage(plane, space, tmp_path, nodes={"a": "1"}, controller=False, webhook=False) as stage:
-            assert await prove(stage.client, space, patience=10.0) is Proof.NOT_HELD
+        async with group_environment(
+            plane, space, tmp_path, nodes={"a": "1"}, controller=False, webhook=False
+        ) as stage:
+            assert await probe_native(stage.client, space, patience=10.0) is NativeProbeResult.NOT_HELD

@@ -4,18 +4,18 @@ from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 
 from jobset_gate import names
-from jobset_gate.groups.record import How
+from jobset_gate.groups.record import AdmissionMode
 from jobset_gate.kube.resources import Resource
-from tests.flow.groups.conftest import MakeGroupStage
-from tests.flow.groups.gangs import Clock, all_held, end, gang, until_said
-from tests.flow.groups.stage import GroupStage
+from tests.flow.groups.conftest import MakeGroupEnvironment
+from tests.flow.groups.gangs import OffsetClock, all_held, create_group, delete_group, until_reason
+from tests.flow.groups.stage import GroupEnvironment
 
 PRIORITY_CLASSES = Resource("scheduling.k8s.io", "v1", "priorityclasses", "PriorityClass", namespaced=False)
 LOW, HIGH, PATIENT = "low", "high", "patient"
 
 
 @asynccontextmanager
-async def priorities(stage: GroupStage) -> AsyncIterator[None]:
+async def priorities(stage: GroupEnvironment) -> AsyncIterator[None]:
     """Classes of the cluster, by the stage's own names for them."""
     for name, value in ((LOW, 1), (HIGH, 9), (PATIENT, 8)):
         policy = {"preemptionPolicy": "Never"} if name == PATIENT else {}
@@ -28,19 +28,21 @@ async def priorities(stage: GroupStage) -> AsyncIterator[None]:
             await stage.client.delete(PRIORITY_CLASSES, _class(stage, name))
 
 
-def _class(stage: GroupStage, name: str) -> str:
+def _class(stage: GroupEnvironment, name: str) -> str:
     return f"{stage.namespace}-{name}"
 
 
-async def waits(stage: GroupStage, name: str, priority: str, reason: str = names.REASON_WAITING_FOR_CAPACITY) -> None:
+async def waits(
+    stage: GroupEnvironment, name: str, priority: str, reason: str = names.REASON_WAITING_FOR_CAPACITY
+) -> None:
     """A gang that has said so; whatever comes next is younger by a second."""
-    await gang(stage, name, 2, priorityClassName=_class(stage, priority))
-    await until_said(stage, name, reason)
+    await create_group(stage, name, 2, priorityClassName=_class(stage, priority))
+    await until_reason(stage, name, reason)
 
 
-async def test_priority_comes_before_age_and_age_before_the_name(make_stage: MakeGroupStage) -> None:
+async def test_priority_comes_before_age_and_age_before_the_name(make_stage: MakeGroupEnvironment) -> None:
     async with make_stage(nodes={"n": "2"}) as stage, priorities(stage):
-        await gang(stage, "first", 2, priorityClassName=_class(stage, HIGH))
+        await create_group(stage, "first", 2, priorityClassName=_class(stage, HIGH))
         await stage.until_bound(2, "first")
         await waits(stage, "zebra", LOW)
         await waits(stage, "ant", LOW)
@@ -48,42 +50,46 @@ async def test_priority_comes_before_age_and_age_before_the_name(make_stage: Mak
         before, left = "first", ["urgent", "zebra", "ant"]
         while left:
             comes = left.pop(0)
-            await end(stage, before)
+            await delete_group(stage, before)
             pods = await stage.until_bound(2, comes)
             assert [it for it in left if not all_held(pods, it)] == []
             before = comes
 
 
-async def test_one_that_has_waited_long_enough_is_passed_by_nobody_of_lower_rank(make_stage: MakeGroupStage) -> None:
+async def test_one_that_has_waited_long_enough_is_passed_by_nobody_of_lower_rank(
+    make_stage: MakeGroupEnvironment,
+) -> None:
     """And by one of higher priority, though it is younger."""
-    clock = Clock()
+    clock = OffsetClock()
     async with make_stage(nodes={"n": "4"}, controller=False) as stage, priorities(stage):
         stage.start_controller(clock=clock)
-        await gang(stage, "first", 2, priorityClassName=_class(stage, HIGH))
+        await create_group(stage, "first", 2, priorityClassName=_class(stage, HIGH))
         await stage.until_bound(2, "first")
-        await gang(stage, "large", 2, cpu="2", priorityClassName=_class(stage, LOW))
-        await until_said(stage, "large", names.REASON_WAITING_FOR_CAPACITY)
+        await create_group(stage, "large", 2, cpu="2", priorityClassName=_class(stage, LOW))
+        await until_reason(stage, "large", names.REASON_WAITING_FOR_CAPACITY)
         clock.forward(stage.settings.groups.starvation_seconds)
-        await gang(stage, "lesser", 2)
-        await until_said(stage, "lesser", names.REASON_BEHIND_OTHER, "large")
-        await gang(stage, "urgent", 2, priorityClassName=_class(stage, HIGH))
+        await create_group(stage, "lesser", 2)
+        await until_reason(stage, "lesser", names.REASON_BEHIND_OTHER, "large")
+        await create_group(stage, "urgent", 2, priorityClassName=_class(stage, HIGH))
         await stage.until_bound(2, "urgent")
-        await end(stage, "first")
-        await end(stage, "urgent")
+        await delete_group(stage, "first")
+        await delete_group(stage, "urgent")
         pods = await stage.until_bound(2, "large")
         assert all_held(pods, "lesser")
 
 
-async def test_one_that_may_preempt_others_is_tried_though_they_are_in_its_way(make_stage: MakeGroupStage) -> None:
+async def test_one_that_may_preempt_others_is_tried_though_they_are_in_its_way(
+    make_stage: MakeGroupEnvironment,
+) -> None:
     """The scheduler preempts for pods that nobody holds only; whose class says Never waits as ever."""
     async with make_stage(nodes={"n": "2"}, kubelets=True) as stage, priorities(stage):
-        await gang(stage, "lesser", 2, priorityClassName=_class(stage, LOW))
+        await create_group(stage, "lesser", 2, priorityClassName=_class(stage, LOW))
         await stage.until_bound(2, "lesser")
-        await gang(stage, "patient", 2, priorityClassName=_class(stage, PATIENT))
-        await until_said(stage, "patient", names.REASON_WAITING_FOR_CAPACITY, "needs 2 cpu, 0 free")
-        await gang(stage, "urgent", 2, priorityClassName=_class(stage, HIGH))
+        await create_group(stage, "patient", 2, priorityClassName=_class(stage, PATIENT))
+        await until_reason(stage, "patient", names.REASON_WAITING_FOR_CAPACITY, "needs 2 cpu, 0 free")
+        await create_group(stage, "urgent", 2, priorityClassName=_class(stage, HIGH))
         pods = await stage.until_bound(2, "urgent")
         assert all_held(pods, "patient")
         found = await stage.record("urgent")
         assert found is not None
-        assert found.how is How.PROBE
+        assert found.how is AdmissionMode.PROBE

@@ -4,15 +4,15 @@ from jobset_gate import names
 from jobset_gate.kube.client import PatchType
 from jobset_gate.kube.resources import NODES
 from tests.flow.groups import manifests
-from tests.flow.groups.conftest import MakeGroupStage
-from tests.flow.groups.gangs import Clock, gang, members, placed, until_satisfied
+from tests.flow.groups.conftest import MakeGroupEnvironment
+from tests.flow.groups.gangs import OffsetClock, bound_count, create_group, members, until_satisfied
 from tests.flow.groups.manifests import of_group
 from tests.flow.groups.test_order import HIGH, LOW, _class, priorities
 
 
-async def test_it_ends_the_try_of_a_lower_one_that_is_in_its_way(make_stage: MakeGroupStage) -> None:
+async def test_it_ends_the_try_of_a_lower_one_that_is_in_its_way(make_stage: MakeGroupEnvironment) -> None:
     """The lower one's own rule keeps it from ever being whole, and its limit is half an hour."""
-    clock = Clock()
+    clock = OffsetClock()
     async with make_stage(nodes={"n": "4"}, controller=False, kubelets=True) as stage, priorities(stage):
         stage.start_controller(clock=clock)
         term = {"labelSelector": {"matchLabels": {names.PLUGINS_NAME: "low"}}, "topologyKey": "kubernetes.io/hostname"}
@@ -21,7 +21,7 @@ async def test_it_ends_the_try_of_a_lower_one_that_is_in_its_way(make_stage: Mak
         template = {"affinity": alone, "priorityClassName": _class(stage, LOW)}
         await stage.apply(stage.here(manifests.job("low", "low", 2, template=template)))
         await stage.until_bound(1, "low")
-        await gang(stage, "high", 4, priorityClassName=_class(stage, HIGH))
+        await create_group(stage, "high", 4, priorityClassName=_class(stage, HIGH))
         clock.forward(10)
         await stage.until_bound(4, "high")
         found = await stage.record("low")
@@ -29,12 +29,12 @@ async def test_it_ends_the_try_of_a_lower_one_that_is_in_its_way(make_stage: Mak
         assert found.why == "1 of 2 pods were bound when a group of higher priority came"
 
 
-async def test_while_its_victims_end_its_limit_does_not_run(make_stage: MakeGroupStage) -> None:
+async def test_while_its_victims_end_its_limit_does_not_run(make_stage: MakeGroupEnvironment) -> None:
     """They write a checkpoint, say, and take longer than the limit: it would be taken back, and kill others again."""
-    clock = Clock()
+    clock = OffsetClock()
     async with make_stage(nodes={"n": "2"}, controller=False) as stage, priorities(stage):
         stage.start_controller(clock=clock)
-        await gang(stage, "low", 2, priorityClassName=_class(stage, LOW), terminationGracePeriodSeconds=600)
+        await create_group(stage, "low", 2, priorityClassName=_class(stage, LOW), terminationGracePeriodSeconds=600)
         await until_satisfied(stage, "low")
         await stage.make_group("high", 2, wait=5)
         await stage.create(*members("high", 2, priorityClassName=_class(stage, HIGH)))
@@ -55,7 +55,7 @@ async def test_while_its_victims_end_its_limit_does_not_run(make_stage: MakeGrou
         for number in range(2):
             await stage.delete_pod(f"low-{number}", grace_seconds=0)
         pods = await stage.until_bound(2, "high")
-        assert placed(pods, "low") == 0
+        assert bound_count(pods, "low") == 0
         await until_satisfied(stage, "high")
         found = await stage.record("high")
         assert found is not None

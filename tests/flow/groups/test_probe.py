@@ -3,22 +3,22 @@
 import asyncio
 
 from jobset_gate import names
-from jobset_gate.groups.candidates import Check
-from jobset_gate.groups.model import Way
-from jobset_gate.groups.record import How, Stage
+from jobset_gate.groups.candidates import CapacityCheck
+from jobset_gate.groups.model import Format
+from jobset_gate.groups.record import AdmissionMode, AdmissionState
 from jobset_gate.kube.resources import JOBS
 from jobset_gate.settings import Groups
 from tests.flow.groups import manifests
-from tests.flow.groups.conftest import MakeGroupStage
-from tests.flow.groups.gangs import all_held, gang, members, placed, until_said
+from tests.flow.groups.conftest import MakeGroupEnvironment
+from tests.flow.groups.gangs import all_held, bound_count, create_group, members, until_reason
 from tests.flow.groups.manifests import bound, gated, of_group
-from tests.flow.groups.stage import GroupStage
+from tests.flow.groups.stage import GroupEnvironment
 
-PROBE = Groups(capacity_check=Check.PROBE)
-NOTES = Way.KOORDINATOR_ANNOTATIONS
+PROBE = Groups(capacity_check=CapacityCheck.PROBE)
+NOTES = Format.KOORDINATOR_ANNOTATIONS
 
 
-async def until_told_unschedulable(stage: GroupStage, name: str) -> None:
+async def until_told_unschedulable(stage: GroupEnvironment, name: str) -> None:
     """Until the scheduler has looked at a pod of the gang in vain, as an autoscaler waits for."""
 
     def told(one: manifests.Json) -> bool:
@@ -29,17 +29,17 @@ async def until_told_unschedulable(stage: GroupStage, name: str) -> None:
 
 
 async def test_the_first_in_order_shows_its_pods_to_the_autoscaler_one_gang_at_a_time(
-    make_stage: MakeGroupStage,
+    make_stage: MakeGroupEnvironment,
 ) -> None:
     async with make_stage(nodes={"n": "1"}, settings=PROBE) as stage:
-        await gang(stage, "first", 3)
+        await create_group(stage, "first", 3)
         await until_told_unschedulable(stage, "first")
-        await gang(stage, "second", 3)
-        await until_said(stage, "second", names.REASON_BEHIND_OTHER, f"{stage.namespace}/first")
+        await create_group(stage, "second", 3)
+        await until_reason(stage, "second", names.REASON_BEHIND_OTHER, f"{stage.namespace}/first")
         assert all_held(stage.pods.all(), "second")
         found = await stage.record("first")
         assert found is not None
-        assert found.how is How.PROBE
+        assert found.how is AdmissionMode.PROBE
         await stage.add_node("m", "2")
         await stage.until_bound(3, "first")
         await until_told_unschedulable(stage, "second")
@@ -47,15 +47,15 @@ async def test_the_first_in_order_shows_its_pods_to_the_autoscaler_one_gang_at_a
         await stage.until_bound(3, "second")
 
 
-async def test_gangs_for_other_nodes_are_tried_at_the_same_time(make_stage: MakeGroupStage) -> None:
+async def test_gangs_for_other_nodes_are_tried_at_the_same_time(make_stage: MakeGroupEnvironment) -> None:
     """One per capacity domain; whoever could go to either waits for both."""
     async with make_stage(settings=PROBE) as stage:
         for zone in "xy":
             await stage.add_node(zone, "1", labels={"zone": zone})
-            await gang(stage, zone, 2, nodeSelector={"zone": zone})
+            await create_group(stage, zone, 2, nodeSelector={"zone": zone})
             await until_told_unschedulable(stage, zone)
-        await gang(stage, "either", 3)
-        await until_said(stage, "either", names.REASON_BEHIND_OTHER)
+        await create_group(stage, "either", 3)
+        await until_reason(stage, "either", names.REASON_BEHIND_OTHER)
         assert all_held(stage.pods.all(), "either")
         for zone in "xy":
             await stage.add_node(f"{zone}-late", "1", labels={"zone": zone})
@@ -63,39 +63,39 @@ async def test_gangs_for_other_nodes_are_tried_at_the_same_time(make_stage: Make
         await until_told_unschedulable(stage, "either")
 
 
-async def test_another_controller_knows_who_is_being_tried(make_stage: MakeGroupStage) -> None:
+async def test_another_controller_knows_who_is_being_tried(make_stage: MakeGroupEnvironment) -> None:
     async with make_stage(nodes={"n": "1"}, settings=PROBE) as stage:
-        await gang(stage, "first", 2)
+        await create_group(stage, "first", 2)
         await until_told_unschedulable(stage, "first")
         await stage.stop_controller()
-        await gang(stage, "second", 2)
+        await create_group(stage, "second", 2)
         stage.start_controller()
-        await until_said(stage, "second", names.REASON_BEHIND_OTHER, f"{stage.namespace}/first")
+        await until_reason(stage, "second", names.REASON_BEHIND_OTHER, f"{stage.namespace}/first")
         assert all_held(stage.pods.all(), "second")
 
 
-async def test_one_that_provably_fits_passes_the_one_that_is_being_tried(make_stage: MakeGroupStage) -> None:
+async def test_one_that_provably_fits_passes_the_one_that_is_being_tried(make_stage: MakeGroupEnvironment) -> None:
     async with make_stage(nodes={"n": "2"}, settings=PROBE) as stage:
-        await gang(stage, "large", 3, cpu="3")
+        await create_group(stage, "large", 3, cpu="3")
         await until_told_unschedulable(stage, "large")
-        await gang(stage, "small", 2)
+        await create_group(stage, "small", 2)
         await stage.until_bound(2, "small")
-        assert placed(stage.pods.all(), "large") == 0
+        assert bound_count(stage.pods.all(), "large") == 0
 
 
 async def test_strict_a_gang_that_is_never_bound_is_taken_back_whole_and_gives_its_room_back(
-    make_stage: MakeGroupStage,
+    make_stage: MakeGroupEnvironment,
 ) -> None:
     """Two of four were bound; after the limit there is none left of them, and their room goes to the next."""
     async with make_stage(nodes={"n": "2"}, settings=PROBE, kubelets=True) as stage:
         await stage.make_group("vain", 4, wait=2)
         await stage.apply(manifests.job("vain", "vain", 4))
         before = {one["metadata"]["uid"] for one in await stage.until_bound(2, "vain")}
-        closed = f'"{Stage.CLOSED.value}"'
+        closed = f'"{AdmissionState.CLOSED.value}"'
         await stage.until_group(
-            "vain", lambda it: closed in (it["metadata"].get("annotations") or {}).get(names.GANG_RECORD, "")
+            "vain", lambda it: closed in (it["metadata"].get("annotations") or {}).get(names.POD_GROUP_RECORD, "")
         )
-        await gang(stage, "next", 2)
+        await create_group(stage, "next", 2)
         await stage.until_bound(2, "next")
 
         def made_anew(pods: list[manifests.Json]) -> bool:
@@ -112,7 +112,7 @@ async def test_strict_a_gang_that_is_never_bound_is_taken_back_whole_and_gives_i
         assert found.not_before - found.at >= 10
 
 
-async def test_non_strict_nothing_is_taken_back_and_the_unbound_are_marked(make_stage: MakeGroupStage) -> None:
+async def test_non_strict_nothing_is_taken_back_and_the_unbound_are_marked(make_stage: MakeGroupEnvironment) -> None:
     async with make_stage(nodes={"n": "2"}, settings=PROBE) as stage:
         notes = {"mode": "NonStrict", "waiting_time": "2s"}
         made = await stage.create(*members("vain", 4, NOTES, minimum=4, notes=notes))
@@ -131,7 +131,7 @@ async def test_non_strict_nothing_is_taken_back_and_the_unbound_are_marked(make_
 
 
 async def test_what_is_not_reckoned_with_goes_the_same_way_even_where_fit_is_asked_for(
-    make_stage: MakeGroupStage,
+    make_stage: MakeGroupEnvironment,
 ) -> None:
     """Pods that keep away from each other: the scheduler alone knows, so one such gang at a time."""
     apart = {
@@ -143,12 +143,12 @@ async def test_what_is_not_reckoned_with_goes_the_same_way_even_where_fit_is_ask
     }
     async with make_stage(nodes={"n": "4", "m": "4"}) as stage:
         await asyncio.gather(
-            gang(stage, "one", 2, labels={"apart": "yes"}, affinity=apart),
-            gang(stage, "two", 2, labels={"apart": "yes"}, affinity=apart),
+            create_group(stage, "one", 2, labels={"apart": "yes"}, affinity=apart),
+            create_group(stage, "two", 2, labels={"apart": "yes"}, affinity=apart),
         )
         pods = await stage.until_bound(2)
-        assert {placed(pods, "one"), placed(pods, "two")} == {0, 2}
-        waiting = "two" if placed(pods, "one") else "one"
+        assert {bound_count(pods, "one"), bound_count(pods, "two")} == {0, 2}
+        waiting = "two" if bound_count(pods, "one") else "one"
         await stage.add_node("o", "4")
         await stage.add_node("p", "4")
         await stage.until_bound(2, waiting)

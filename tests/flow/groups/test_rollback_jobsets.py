@@ -3,20 +3,30 @@
 import pytest
 
 from jobset_gate import names
-from jobset_gate.groups.identity import label
-from jobset_gate.groups.model import Way
+from jobset_gate.groups.identity import group_label
+from jobset_gate.groups.model import Format
 from jobset_gate.kube.resources import JOBS, JOBSETS, PODS
 from jobset_gate.sim import manifests as jobsets
-from jobset_gate.sim.until import View
+from jobset_gate.sim.until import ObjectView
 from tests.flow.groups import manifests
-from tests.flow.groups.conftest import MakeGroupStage
-from tests.flow.groups.rolling import GANG, POLICIES, Json, Rolling, all_held, detain, let_go, placed, uids
+from tests.flow.groups.conftest import MakeGroupEnvironment
+from tests.flow.groups.rolling import (
+    GANG,
+    POLICIES,
+    Json,
+    ManualEviction,
+    add_finalizers,
+    all_held,
+    placed,
+    remove_finalizers,
+    uids,
+)
 from tests.support.planes import Real, fresh_name
 
 
 def jobset(name: str = "train", minimum: int = 3, *, policy: Json | None = None, config: Json | None = None) -> Json:
     """A driver and two workers in one gang."""
-    meta, spec = manifests.said(GANG, Way.ALIBABA, minimum), manifests.template_spec()
+    meta, spec = manifests.membership_metadata(GANG, Format.ALIBABA, minimum), manifests.template_spec()
     job = {} if policy is None else {"podFailurePolicy": policy}
     parts = [
         jobsets.replicated_job(part, parallelism=count, pod=spec, pod_metadata=meta, job=job)
@@ -27,7 +37,7 @@ def jobset(name: str = "train", minimum: int = 3, *, policy: Json | None = None,
     return made
 
 
-class Marks:
+class MarkHistory:
     """What any Job or JobSet ever carried of ours, and whether any of them ever failed."""
 
     def __init__(self) -> None:
@@ -36,47 +46,47 @@ class Marks:
 
     def note(self, one: Json) -> None:
         name = one["metadata"]["name"]
-        if mark := one["metadata"].get("annotations", {}).get(names.GANG_SUSPENDED):
+        if mark := one["metadata"].get("annotations", {}).get(names.POD_GROUP_SUSPENDED):
             self.marked.add((name, mark))
         if any(it["type"] in ("Failed", "FailureTarget") for it in one.get("status", {}).get("conditions", ())):
             self.failed.add(name)
 
 
 @pytest.mark.parametrize("policy", ["no policy", "fails on any code"])
-async def test_a_jobset_gets_all_its_pods_back(make_stage: MakeGroupStage, policy: str) -> None:
+async def test_a_jobset_gets_all_its_pods_back(make_stage: MakeGroupEnvironment, policy: str) -> None:
     async with make_stage(jobsets=True, nodes={"n": "2"}, controller=False) as stage:
-        rolling, marks = Rolling(stage, minimum=3), Marks()
+        rolling, marks = ManualEviction(stage, minimum=3), MarkHistory()
         await stage.apply(jobset(policy=POLICIES[policy]))
         old = await stage.until(all_held(3))
         await rolling.open(old)
         await stage.until(placed(2, 2, 3))
-        await detain(stage)
+        await add_finalizers(stage)
         async with (
-            View(stage.client, JOBSETS, stage.namespace, each=marks.note),
-            View(stage.client, JOBS, stage.namespace, each=marks.note),
+            ObjectView(stage.client, JOBSETS, stage.namespace, each=marks.note),
+            ObjectView(stage.client, JOBS, stage.namespace, each=marks.note),
         ):
             assert (await rolling.roll_back()).blocked == ()
             await rolling.resume()
             await stage.until(all_held(3, but=uids(old)))
         # Where a rule could fail it, its pods are taken from it instead.
-        mark = ("train", f"{stage.label(GANG, Way.ALIBABA)}.1")
+        mark = ("train", f"{stage.label(GANG, Format.ALIBABA)}.1")
         assert marks.marked == (set() if POLICIES[policy] else {mark})
         assert marks.failed == set()
         after = await stage.client.get(JOBSETS, "train", stage.namespace)
         meta = after["metadata"]
         assert not after["spec"].get("suspend")
         assert after["status"].get("restarts", 0) == 0
-        assert names.GANG_SUSPENDED not in meta.get("annotations", {}) | meta.get("labels", {})
-        await let_go(stage)
+        assert names.POD_GROUP_SUSPENDED not in meta.get("annotations", {}) | meta.get("labels", {})
+        await remove_finalizers(stage)
 
 
 @pytest.mark.parametrize("policy", ["no policy", "fails on any code"])
 async def test_the_start_barrier_of_a_jobset_that_was_taken_back_begins_anew(
-    make_stage: MakeGroupStage, policy: str
+    make_stage: MakeGroupEnvironment, policy: str
 ) -> None:
     """Another epoch: its clock starts again, and what was announced of the pods before means nothing to those after."""
     async with make_stage(jobsets=True, nodes={"n": "2"}, controller=False) as stage:
-        rolling = Rolling(stage, minimum=3)
+        rolling = ManualEviction(stage, minimum=3)
         await stage.apply(jobset(policy=POLICIES[policy], config={names.TIMEOUT_FIELD: 600}))
         old = await stage.until(all_held(3))
         epochs = {one["metadata"]["annotations"][names.EPOCH] for one in old}
@@ -90,26 +100,26 @@ async def test_the_start_barrier_of_a_jobset_that_was_taken_back_begins_anew(
 
 
 async def test_gangs_of_two_namespaces_are_taken_back_together(
-    make_stage: MakeGroupStage, scheduled_plane: Real
+    make_stage: MakeGroupEnvironment, scheduled_plane: Real
 ) -> None:
     other = fresh_name()
     await scheduled_plane.make_namespace(other)
     try:
         async with make_stage(kubelets=True, nodes={"n": "8"}, controller=False, namespaces=(other,)) as stage:
-            rolling = Rolling(stage, minimum=1, namespaces=(stage.namespace, other))
+            rolling = ManualEviction(stage, minimum=1, namespaces=(stage.namespace, other))
             for where in rolling.namespaces:
                 cpu = "1" if where == stage.namespace else "99"  # nobody plays the other's kubelets
-                one = stage.here(manifests.job("work", GANG, 1, Way.ALIBABA, 1, cpu=cpu))
+                one = stage.here(manifests.job("work", GANG, 1, Format.ALIBABA, 1, cpu=cpu))
                 await stage.client.create(JOBS, one, where)
-            async with View(stage.client, PODS, other) as pods, View(stage.client, JOBS, other) as jobs:
+            async with ObjectView(stage.client, PODS, other) as pods, ObjectView(stage.client, JOBS, other) as jobs:
                 await pods.until(all_held(1))
                 await stage.until(all_held(1))
                 await rolling.open(await rolling.pods())
                 await stage.until_bound(1)
                 assert (await rolling.roll_back()).blocked == ()
                 suspended = await jobs.until(lambda all_: bool(all_[0]["spec"].get("suspend")))
-                mark = f"{label(rolling.keys[1])}.1"
-                assert suspended[0]["metadata"]["annotations"][names.GANG_SUSPENDED] == mark
+                mark = f"{group_label(rolling.keys[1])}.1"
+                assert suspended[0]["metadata"]["annotations"][names.POD_GROUP_SUSPENDED] == mark
                 await rolling.resume()
                 await pods.until(all_held(1))
                 await stage.until(all_held(1))

@@ -5,19 +5,19 @@ from typing import Any
 import pytest
 
 from jobset_gate import names
-from jobset_gate.groups.model import Way
+from jobset_gate.groups.model import Format
 from jobset_gate.kube.resources import PODS
-from jobset_gate.sim.until import View
+from jobset_gate.sim.until import ObjectView
 from tests.flow.groups import manifests
-from tests.flow.groups.conftest import MakeGroupStage
-from tests.flow.groups.rolling import GANG, Rolling, all_held, living, placed, uids
+from tests.flow.groups.conftest import MakeGroupEnvironment
+from tests.flow.groups.rolling import GANG, ManualEviction, all_held, living, placed, uids
 
 Json = dict[str, Any]
 
 
 def owner(kind: str, replicas: int) -> Json:
     """A controller whose pods are of the gang, all made at once."""
-    template = manifests.job("x", GANG, replicas, Way.ALIBABA, replicas)["spec"]["template"]
+    template = manifests.job("x", GANG, replicas, Format.ALIBABA, replicas)["spec"]["template"]
     template["metadata"]["labels"]["app"] = "web"
     template["spec"] |= {"restartPolicy": "Always"}
     spec: Json = {"replicas": replicas, "template": template}
@@ -28,7 +28,7 @@ def owner(kind: str, replicas: int) -> Json:
     return {"apiVersion": "apps/v1", "kind": kind, "metadata": {"name": "web"}, "spec": spec}
 
 
-class Disrupted:
+class DisruptedPods:
     """Which pods had the condition at any time, and with which reason."""
 
     def __init__(self) -> None:
@@ -42,16 +42,16 @@ class Disrupted:
 
 @pytest.mark.parametrize("kind", ["ReplicaSet", "StatefulSet", "ReplicationController", "Deployment"])
 async def test_pods_of_other_controllers_are_disrupted_and_deleted_and_made_again(
-    make_stage: MakeGroupStage, kind: str
+    make_stage: MakeGroupEnvironment, kind: str
 ) -> None:
     """Bound or not. A StatefulSet's new pods have the old ones' names."""
     async with make_stage(kubelets=True, nodes={"n": "2"}, controller=False) as stage:
-        rolling, disrupted = Rolling(stage, minimum=3), Disrupted()
+        rolling, disrupted = ManualEviction(stage, minimum=3), DisruptedPods()
         await stage.apply(owner(kind, 3))
         old = await stage.until(all_held(3))
         await rolling.open(old)
         await stage.until(placed(2, 2, 3))
-        async with View(stage.client, PODS, stage.namespace, each=disrupted.note):
+        async with ObjectView(stage.client, PODS, stage.namespace, each=disrupted.note):
             rolled = await rolling.roll_back()
             await rolling.resume()
             await stage.until(all_held(3, but=uids(old)))
@@ -59,10 +59,10 @@ async def test_pods_of_other_controllers_are_disrupted_and_deleted_and_made_agai
         assert disrupted.reasons == dict.fromkeys(uids(old), names.REASON_DISRUPTED)
 
 
-async def test_bare_pods_are_never_deleted_and_all_others_are(make_stage: MakeGroupStage) -> None:
+async def test_bare_pods_are_never_deleted_and_all_others_are(make_stage: MakeGroupEnvironment) -> None:
     async with make_stage(kubelets=True, nodes={"n": "3"}, controller=False) as stage:
-        rolling = Rolling(stage, minimum=4)
-        bare = await stage.create(*(manifests.pod(name, GANG, Way.ALIBABA, 4) for name in ("one", "two")))
+        rolling = ManualEviction(stage, minimum=4)
+        bare = await stage.create(*(manifests.pod(name, GANG, Format.ALIBABA, 4) for name in ("one", "two")))
         await stage.apply(owner("ReplicaSet", 2))
         held = await stage.until(all_held(4))
         await rolling.open(held)
@@ -78,14 +78,14 @@ async def test_bare_pods_are_never_deleted_and_all_others_are(make_stage: MakeGr
         assert (await rolling.roll_back()).blocked == ()
 
 
-async def test_nothing_but_what_was_opened_is_touched(make_stage: MakeGroupStage) -> None:
+async def test_nothing_but_what_was_opened_is_touched(make_stage: MakeGroupEnvironment) -> None:
     """Pods that are still held, pods of no group, and a pod whose gate its user has removed by hand."""
     async with make_stage(kubelets=True, nodes={"n": "8"}, controller=False) as stage:
-        rolling = Rolling(stage, minimum=3)
-        await stage.create(manifests.pod("free"), manifests.pod("elsewhere", "another", Way.ALIBABA, 1))
+        rolling = ManualEviction(stage, minimum=3)
+        await stage.create(manifests.pod("free"), manifests.pod("elsewhere", "another", Format.ALIBABA, 1))
         await stage.apply(owner("ReplicaSet", 3))
         held = await stage.until(lambda pods: len(pods) == 5)
-        mine = manifests.of_group(held, GANG, Way.ALIBABA)
+        mine = manifests.of_group(held, GANG, Format.ALIBABA)
         await rolling.open(mine[:1])
         await stage.until_bound(2)
         await rolling.roll_back()

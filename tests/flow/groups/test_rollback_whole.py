@@ -5,18 +5,28 @@ from dataclasses import replace
 import pytest
 
 from jobset_gate import names
-from jobset_gate.groups.candidates import Check
+from jobset_gate.groups.candidates import CapacityCheck
 from jobset_gate.kube.client import PatchType
 from jobset_gate.kube.resources import JOBS, POD_GROUPS
 from jobset_gate.settings import Groups
 from tests.flow.groups import manifests
-from tests.flow.groups.conftest import MakeGroupStage
+from tests.flow.groups.conftest import MakeGroupEnvironment
 from tests.flow.groups.manifests import gated
-from tests.flow.groups.rolling import POLICIES, Json, all_held, detain, indexes, let_go, living, uids, unharmed
-from tests.flow.groups.stage import QUICK, GroupStage
+from tests.flow.groups.rolling import (
+    POLICIES,
+    Json,
+    add_finalizers,
+    all_held,
+    indexes,
+    living,
+    remove_finalizers,
+    uids,
+    unharmed_owner,
+)
+from tests.flow.groups.stage import QUICK, GroupEnvironment
 from tests.flow.groups.test_limits import Ahead
 
-PROBE = Groups(capacity_check=Check.PROBE)
+PROBE = Groups(capacity_check=CapacityCheck.PROBE)
 
 
 def job(pods: int, policy: str) -> Json:
@@ -24,13 +34,14 @@ def job(pods: int, policy: str) -> Json:
     return manifests.job("work", "ring", pods, **more)
 
 
-async def until_rolled_back(stage: GroupStage, times: int) -> None:
+async def until_rolled_back(stage: GroupEnvironment, times: int) -> None:
     await stage.until_group(
-        "ring", lambda it: f'"rolled_back":{times}' in it["metadata"].get("annotations", {}).get(names.GANG_RECORD, "")
+        "ring",
+        lambda it: f'"rolled_back":{times}' in it["metadata"].get("annotations", {}).get(names.POD_GROUP_RECORD, ""),
     )
 
 
-async def stir(stage: GroupStage, ahead: Ahead) -> None:
+async def stir(stage: GroupEnvironment, ahead: Ahead) -> None:
     """Something changes on the group, so that it is looked at, by the clock as it is now."""
     body = {"metadata": {"annotations": {"stirred": str(int(ahead.by))}}}
     await stage.client.patch(POD_GROUPS[names.PLUGINS_GROUP], "ring", stage.namespace, body=body, patch=PatchType.MERGE)
@@ -43,7 +54,7 @@ def two_run(pods: list[Json]) -> bool:
 
 @pytest.mark.parametrize("policy", ["no policy", "fails on any code"])
 async def test_a_job_is_tried_until_there_is_room_and_nothing_is_counted_against_it(
-    make_stage: MakeGroupStage, policy: str
+    make_stage: MakeGroupEnvironment, policy: str
 ) -> None:
     """Twice taken back, with pods that had begun, and then it runs."""
     ahead = Ahead()
@@ -53,22 +64,22 @@ async def test_a_job_is_tried_until_there_is_room_and_nothing_is_counted_against
         await stage.apply(job(3, policy))
         for times in (1, 2):
             old = uids(await stage.until(two_run))
-            await detain(stage)
+            await add_finalizers(stage)
             ahead.by += 61.0
             await stir(stage, ahead)
             await until_rolled_back(stage, times)
             held = await stage.until(all_held(3, but=old))
             assert indexes(held) == ["0", "1", "2"]
-            await unharmed(stage, "work")
-            await let_go(stage)
+            await unharmed_owner(stage, "work")
+            await remove_finalizers(stage)
             ahead.by += 60.0
             await stir(stage, ahead)
         await stage.add_node("m", "1")
         await stage.until(lambda pods: sum(map(manifests.runs, pods)) == 3)
-        await unharmed(stage, "work")
+        await unharmed_owner(stage, "work")
 
 
-async def test_people_are_told_which_pods_cannot_be_taken_back(make_stage: MakeGroupStage) -> None:
+async def test_people_are_told_which_pods_cannot_be_taken_back(make_stage: MakeGroupEnvironment) -> None:
     async with make_stage(nodes={"n": "2"}, settings=PROBE, kubelets=True) as stage:
         await stage.make_group("ring", 4, wait=1)
         await stage.create(*(manifests.pod(name, "ring") for name in ("one", "two")))
@@ -80,10 +91,12 @@ async def test_people_are_told_which_pods_cannot_be_taken_back(make_stage: MakeG
         await stage.delete_pod("one")
         await stage.delete_pod("two")
         await until_rolled_back(stage, 1)
-        await unharmed(stage, "work")
+        await unharmed_owner(stage, "work")
 
 
-async def test_a_job_goes_on_though_its_group_is_deleted_while_it_is_taken_back(make_stage: MakeGroupStage) -> None:
+async def test_a_job_goes_on_though_its_group_is_deleted_while_it_is_taken_back(
+    make_stage: MakeGroupEnvironment,
+) -> None:
     """The record goes with the PodGroup; what we have suspended must not stay so."""
     slow = replace(QUICK, stop_seconds=5.0)
     async with make_stage(nodes={"n": "1"}, settings=PROBE, kubelets=True, behaviour=slow) as stage:
@@ -93,4 +106,4 @@ async def test_a_job_goes_on_though_its_group_is_deleted_while_it_is_taken_back(
         await stage.client.delete(POD_GROUPS[names.PLUGINS_GROUP], "ring", stage.namespace)
         await stage.until_object(JOBS, "work", lambda one: not one["spec"].get("suspend"))
         await stage.until(all_held(2))
-        await unharmed(stage, "work")
+        await unharmed_owner(stage, "work")

@@ -10,7 +10,7 @@ import pytest
 import yaml
 
 from jobset_gate.groups import crds, podgroups, pods
-from jobset_gate.groups.holders import metas
+from jobset_gate.groups.holders import pod_metadata
 from jobset_gate.kube.client import Client
 from jobset_gate.kube.errors import ApiError, NotFound
 from jobset_gate.kube.resources import DEPLOYMENTS, JOBS, NAMESPACES, POD_GROUPS, PODGROUPS_SIGS, PODS, Resource
@@ -114,8 +114,8 @@ async def _stored(client: Client, manifest: Json) -> Json:
 
 def _is_right(stored: Json) -> bool:
     """Whether what is stored says a group, and nothing that is wrong with it."""
-    seen = podgroups.seen(stored)
+    seen = podgroups.parse_pod_group(stored)
     if seen is not None:
         return seen.terms.minimum is not None and not seen.problems and not seen.noted_problems
-    said = [pods.claim(meta) for meta in metas(stored)]
+    said = [pods.parse_membership(meta) for meta in pod_metadata(stored)]
     return bool(said) and all(it is not None and not it.problems for it in said)

@@ -9,14 +9,14 @@ from contextlib import asynccontextmanager
 import pytest
 
 from controllers.groups import watches
-from controllers.groups.index import GroupIndex
+from controllers.groups.index import PodGroupCache
 from jobset_gate import names
 from jobset_gate.groups import read
-from jobset_gate.groups.model import DESIGN, Design, Key, Way
-from jobset_gate.groups.record import render
-from jobset_gate.groups.seen import MemberSeen
+from jobset_gate.groups.model import FLAVOR_OF, Flavor, Format, PodGroupKey
+from jobset_gate.groups.record import encode_record
+from jobset_gate.groups.seen import MemberPod
 from jobset_gate.kube.client import Client, PatchType
-from jobset_gate.kube.problems import Problem
+from jobset_gate.kube.problems import WatchProblem
 from jobset_gate.kube.resources import CONFIGMAPS, NODES, POD_GROUPS, PODS, RESOURCEQUOTAS
 from jobset_gate.settings import Groups
 from tests.flow.groups import manifests
@@ -26,13 +26,13 @@ from tests.support.planes import Plane
 PATIENCE = 30.0
 
 
-class Watching:
+class RunningInformers:
     """An index behind real watches."""
 
     def __init__(self, client: Client, namespace: str) -> None:
         self._news = asyncio.Event()
-        self.problems: list[Problem] = []
-        self.index = GroupIndex(lambda _: self._news.set(), lambda _: self._news.set(), Groups())
+        self.problems: list[WatchProblem] = []
+        self.index = PodGroupCache(lambda _: self._news.set(), lambda _: self._news.set(), Groups())
         self.informers = watches.informers(
             client, self.index, Groups(), namespace=namespace, on_problem=self.problems.append
         )
@@ -45,12 +45,12 @@ class Watching:
 
 
 @asynccontextmanager
-async def watching(client: Client, namespace: str) -> AsyncIterator[Watching]:
-    made = Watching(client, namespace)
+async def watching(client: Client, namespace: str) -> AsyncIterator[RunningInformers]:
+    made = RunningInformers(client, namespace)
     tasks = [asyncio.create_task(it.run()) for it in made.informers]
     try:
         async with asyncio.timeout(PATIENCE):
-            await watches.filled(made.informers)
+            await watches.wait_for_sync(made.informers)
         yield made
     finally:
         for task in tasks:
@@ -82,8 +82,8 @@ async def node(client: Client, namespace: str) -> AsyncIterator[str]:
 
 
 async def test_pods_are_followed_from_their_gate_to_their_end(client: Client, namespace: str, node: str) -> None:
-    group = Key(design=Design.KOORDINATOR, namespace=namespace, name="g")
-    way = Way.KOORDINATOR_ANNOTATIONS
+    group = PodGroupKey(design=Flavor.KOORDINATOR, namespace=namespace, name="g")
+    way = Format.KOORDINATOR_ANNOTATIONS
     async with watching(client, namespace) as made:
         index = made.index
         await made.until(lambda: free(index, node) == 4000)
@@ -98,10 +98,10 @@ async def test_pods_are_followed_from_their_gate_to_their_end(client: Client, na
         await made.until(lambda: free(index, node) == 3000)
         assert [(it.name, it.ungated) for it in members(index, group)] == [("a", False), ("b", True)]
         assert index.groups()[group].gathered
-        assert index.bound(members(index, group)[1].uid)
+        assert index.accounts_for(members(index, group)[1].uid)
 
-        gone = {"spec": {"schedulingGates": [{"$patch": "delete", "name": names.GANG_GATE}]}}
-        note = {"metadata": {"annotations": {names.GANG_OPENED: read.opened_text(7, objects.TEN_O_CLOCK)}}}
+        gone = {"spec": {"schedulingGates": [{"$patch": "delete", "name": names.POD_GROUP_GATE}]}}
+        note = {"metadata": {"annotations": {names.POD_GROUP_OPENED: read.opened_text(7, objects.TEN_O_CLOCK)}}}
         await client.patch(PODS, "a", namespace, body=gone | note, patch=PatchType.STRATEGIC)
         await made.until(lambda: not members(index, group)[0].gated)
         opened = members(index, group)[0]
@@ -125,57 +125,62 @@ async def test_pods_are_followed_from_their_gate_to_their_end(client: Client, na
 
         for pod in ("a", "b"):
             await client.delete(PODS, pod, namespace, grace_seconds=0)
-        await made.until(lambda: index.observe(group) is None)
+        await made.until(lambda: index.snapshot(group) is None)
         assert free(index, node) == 4000
         assert made.problems == [], "though the embedded server has none of the CRDs"
 
 
 async def test_records_and_quotas_are_seen_where_they_lie(client: Client, namespace: str) -> None:
-    group = Key(design=Design.ALIBABA, namespace=namespace, name="g")
+    group = PodGroupKey(design=Flavor.ALIBABA, namespace=namespace, name="g")
     decided = objects.record((group, 3))
     body = objects.config_map(group, decided)
-    meta = {key: body["metadata"][key] for key in ("name", "annotations")} | {"labels": {names.GANG_RECORD: "true"}}
+    meta = {key: body["metadata"][key] for key in ("name", "annotations")} | {
+        "labels": {names.POD_GROUP_RECORD: "true"}
+    }
     quota = {"metadata": {"name": "q"}, "spec": {"hard": {"pods": "9"}}}
     async with watching(client, namespace) as made:
         index = made.index
         await client.create(CONFIGMAPS, {"metadata": meta, "data": body["data"]}, namespace)
-        await made.until(lambda: index.observe(group) is not None)
-        seen = index.observe(group)
+        await made.until(lambda: index.snapshot(group) is not None)
+        seen = index.snapshot(group)
         assert seen is not None
         assert seen.record == decided
         assert seen.home is not None
         await client.create(RESOURCEQUOTAS, quota, namespace)
         await made.until(lambda: [it.hard for it in index.quotas(namespace)] == [{"pods": 9000}])
         await client.delete(CONFIGMAPS, meta["name"], namespace, uid=seen.home.uid)
-        await made.until(lambda: index.observe(group) is None)
+        await made.until(lambda: index.snapshot(group) is None)
 
 
 @pytest.mark.parametrize("plane", [pytest.param("scheduled", marks=pytest.mark.real)], indirect=True)
 @pytest.mark.parametrize("way", manifests.API_GROUP)
-async def test_pod_groups_of_all_kinds_are_homes_of_records(client: Client, namespace: str, way: Way) -> None:
-    group, kind = Key(design=DESIGN[way], namespace=namespace, name="g"), POD_GROUPS[manifests.API_GROUP[way]]
+async def test_pod_groups_of_all_kinds_are_homes_of_records(client: Client, namespace: str, way: Format) -> None:
+    group, kind = (
+        PodGroupKey(design=FLAVOR_OF[way], namespace=namespace, name="g"),
+        POD_GROUPS[manifests.API_GROUP[way]],
+    )
     async with watching(client, namespace) as made:
         index = made.index
         await client.create(kind, manifests.pod_group("g", 3, way), namespace)
-        await made.until(lambda: index.observe(group) is not None)
-        seen = index.observe(group)
+        await made.until(lambda: index.snapshot(group) is not None)
+        seen = index.snapshot(group)
         assert seen is not None
         assert seen.home is not None
         assert (seen.group.minimum, seen.home.api, seen.record) == (3, kind.group, None)
         decided = objects.record((group, 1), home_uid=seen.home.uid)
         stamped = {"uid": seen.home.uid, "resourceVersion": seen.home.resource_version}
-        note = {"metadata": stamped | {"annotations": {names.GANG_RECORD: render(decided)}}}
+        note = {"metadata": stamped | {"annotations": {names.POD_GROUP_RECORD: encode_record(decided)}}}
         await client.patch(kind, "g", namespace, body=note, patch=PatchType.MERGE)
-        await made.until(lambda: (now := index.observe(group)) is not None and now.record == decided)
+        await made.until(lambda: (now := index.snapshot(group)) is not None and now.record == decided)
         await client.delete(kind, "g", namespace)
-        await made.until(lambda: index.observe(group) is None)
+        await made.until(lambda: index.snapshot(group) is None)
 
 
-def members(index: GroupIndex, group: Key) -> tuple[MemberSeen, ...]:
-    seen = index.observe(group)
+def members(index: PodGroupCache, group: PodGroupKey) -> tuple[MemberPod, ...]:
+    seen = index.snapshot(group)
     return () if seen is None else seen.members
 
 
-def free(index: GroupIndex, node: str) -> int | None:
+def free(index: PodGroupCache, node: str) -> int | None:
     """Thousandths of a cpu."""
-    return next((it.free["cpu"] for it in index.rooms() if it.node.name == node), None)
+    return next((it.free["cpu"] for it in index.node_infos() if it.node.name == node), None)

@@ -10,16 +10,16 @@ from jobset_gate import names
 from jobset_gate.kube.client import PatchType
 from jobset_gate.kube.resources import PODS
 from tests.flow.groups import manifests
-from tests.flow.groups.conftest import MakeGroupStage
+from tests.flow.groups.conftest import MakeGroupEnvironment
 from tests.flow.groups.manifests import bound, gated
-from tests.flow.groups.stage import GroupStage
+from tests.flow.groups.stage import GroupEnvironment
 
 Json = dict[str, Any]
 
 
-async def open_by_hand(stage: GroupStage, pods: Iterable[Json]) -> None:
+async def open_by_hand(stage: GroupEnvironment, pods: Iterable[Json]) -> None:
     """The patch that takes our gate away and no other."""
-    less = {"schedulingGates": [{"$patch": "delete", "name": names.GANG_GATE}]}
+    less = {"schedulingGates": [{"$patch": "delete", "name": names.POD_GROUP_GATE}]}
 
     async def one(pod: Json) -> None:
         body = {"metadata": {"uid": pod["metadata"]["uid"], "annotations": {"opened": "1"}}, "spec": less}
@@ -28,7 +28,9 @@ async def open_by_hand(stage: GroupStage, pods: Iterable[Json]) -> None:
     await asyncio.gather(*map(one, pods))
 
 
-async def test_the_scheduler_binds_a_pod_as_soon_as_the_patch_has_removed_its_gate(make_stage: MakeGroupStage) -> None:
+async def test_the_scheduler_binds_a_pod_as_soon_as_the_patch_has_removed_its_gate(
+    make_stage: MakeGroupEnvironment,
+) -> None:
     async with make_stage(nodes={"n": "4"}, controller=False) as stage:
         held = await stage.create(manifests.pod("a", "ring"), manifests.pod("b", "ring", gates=["other.dev/gate"]))
         assert all(map(gated, held))
@@ -43,7 +45,7 @@ async def test_the_scheduler_binds_a_pod_as_soon_as_the_patch_has_removed_its_ga
         assert not bound(other)
 
 
-async def test_nodes_have_what_a_test_gives_them_and_belong_to_it_alone(make_stage: MakeGroupStage) -> None:
+async def test_nodes_have_what_a_test_gives_them_and_belong_to_it_alone(make_stage: MakeGroupEnvironment) -> None:
     async with make_stage(nodes={"small": "1"}, controller=False, webhook=False) as stage:
         tainted = await stage.add_node("tainted", "8", taints=[("busy", "yes", "NoSchedule")])
         full = await stage.add_node("gpu", "4", more={"example.com/gpu": "2"}, labels={"zone": "a"}, pods=1)
@@ -63,7 +65,7 @@ async def test_nodes_have_what_a_test_gives_them_and_belong_to_it_alone(make_sta
 
 
 @pytest.mark.parametrize("kind", ["Job", "ReplicaSet", "StatefulSet", "Deployment"])
-async def test_pods_of_every_kind_of_owner_are_held(make_stage: MakeGroupStage, kind: str) -> None:
+async def test_pods_of_every_kind_of_owner_are_held(make_stage: MakeGroupEnvironment, kind: str) -> None:
     async with make_stage(nodes={"n": "8"}, controller=False) as stage:
         template = manifests.job("w", "ring", 2)["spec"]["template"]
         if kind == "Job":
@@ -76,10 +78,10 @@ async def test_pods_of_every_kind_of_owner_are_held(make_stage: MakeGroupStage, 
             await stage.apply({"apiVersion": "apps/v1", "kind": kind, "metadata": {"name": "w"}, "spec": spec})
         found = await stage.until(lambda pods: len(pods) == 2)
         assert all(map(gated, found))
-        assert {one["metadata"]["labels"][names.GANG] for one in found} == {stage.label("ring")}
+        assert {one["metadata"]["labels"][names.POD_GROUP_LABEL] for one in found} == {stage.label("ring")}
 
 
-async def test_played_kubelets_run_what_the_real_scheduler_binds(make_stage: MakeGroupStage) -> None:
+async def test_played_kubelets_run_what_the_real_scheduler_binds(make_stage: MakeGroupEnvironment) -> None:
     async with make_stage(kubelets=True, nodes={"n": "2"}, controller=False) as stage:
         held = await stage.create(*(manifests.pod(name, "ring") for name in "abc"))
         await open_by_hand(stage, held)

@@ -3,34 +3,36 @@
 from typing import Any
 
 from jobset_gate import names
-from jobset_gate.groups.model import Way
+from jobset_gate.groups.model import Format
 from jobset_gate.kube.client import PatchType
 from jobset_gate.kube.resources import CONFIGMAPS, JOBS, PODS
 from tests.flow.groups import manifests
-from tests.flow.groups.command import Ran, jobset_gate
-from tests.flow.groups.conftest import MakeGroupStage
+from tests.flow.groups.command import CommandResult, jobset_gate
+from tests.flow.groups.conftest import MakeGroupEnvironment
 from tests.flow.groups.manifests import bound, gated
-from tests.flow.groups.stage import GroupStage
+from tests.flow.groups.stage import GroupEnvironment
 
 Json = dict[str, Any]
 
 
-async def ungate(stage: GroupStage, *arguments: str) -> Ran:
+async def ungate(stage: GroupEnvironment, *arguments: str) -> CommandResult:
     """The command, in this stage's namespace."""
     return await jobset_gate("groups", "ungate", "-n", stage.namespace, *arguments, kubeconfig=stage.plane.kubeconfig)
 
 
-async def held(stage: GroupStage, group: str, *pods: str, way: Way = Way.SCHEDULER_PLUGINS, **more: Any) -> None:
+async def held(
+    stage: GroupEnvironment, group: str, *pods: str, way: Format = Format.SCHEDULER_PLUGINS, **more: Any
+) -> None:
     """Pods as the webhook has made them while it was there."""
     minimum = 2 if way in manifests.MINIMUM_ON_POD else None
     made = (manifests.pod(name, group, way, minimum, **more) for name in pods)
     await stage.create(*(manifests.held(one, stage.namespace, group, way) for one in made))
 
 
-async def test_without_controller_and_webhook_all_groups_are_freed(make_stage: MakeGroupStage) -> None:
+async def test_without_controller_and_webhook_all_groups_are_freed(make_stage: MakeGroupEnvironment) -> None:
     async with make_stage(nodes={"n": "8"}, controller=False, webhook=False) as stage:
         await held(stage, "ring", "a", "b")
-        await held(stage, "star", "c", "d", way=Way.ALIBABA)
+        await held(stage, "star", "c", "d", way=Format.ALIBABA)
         await held(stage, "other", "e", gates=["other.dev/gate"])
         await held(stage, "wide", *(f"w-{number}" for number in range(200)))
         await stage.create(manifests.pod("free"))
@@ -52,11 +54,13 @@ async def test_without_controller_and_webhook_all_groups_are_freed(make_stage: M
         assert other["spec"]["schedulingGates"] == [{"name": "other.dev/gate"}]
 
 
-async def test_only_the_named_groups_are_freed_even_if_users_have_removed_the_label(make_stage: MakeGroupStage) -> None:
+async def test_only_the_named_groups_are_freed_even_if_users_have_removed_the_label(
+    make_stage: MakeGroupEnvironment,
+) -> None:
     async with make_stage(nodes={"n": "8"}, controller=False, webhook=False) as stage:
         await held(stage, "ring", "a", "b")
         await held(stage, "star", "c")
-        less = {"metadata": {"labels": {names.GANG: None}}}
+        less = {"metadata": {"labels": {names.POD_GROUP_LABEL: None}}}
         await stage.client.patch(PODS, "b", stage.namespace, body=less, patch=PatchType.MERGE)
         ran = await ungate(stage, "ring", "-y")
         assert ran.code == 0, ran.err
@@ -66,17 +70,17 @@ async def test_only_the_named_groups_are_freed_even_if_users_have_removed_the_la
 
 
 async def test_owners_that_were_suspended_for_a_roll_back_go_on_and_records_are_cleared(
-    make_stage: MakeGroupStage,
+    make_stage: MakeGroupEnvironment,
 ) -> None:
     async with make_stage(nodes={"n": "8"}, controller=False, webhook=False) as stage:
-        label = stage.label("ring", Way.ALIBABA)
-        mark = {names.GANG_SUSPENDED: f"{label}.1"}
-        job = manifests.job("work", "ring", 2, Way.ALIBABA, 2, suspend=True)
+        label = stage.label("ring", Format.ALIBABA)
+        mark = {names.POD_GROUP_SUSPENDED: f"{label}.1"}
+        job = manifests.job("work", "ring", 2, Format.ALIBABA, 2, suspend=True)
         job["metadata"] |= {"annotations": mark, "labels": mark}
-        theirs = manifests.job("theirs", "ring", 2, Way.ALIBABA, 2, suspend=True)
+        theirs = manifests.job("theirs", "ring", 2, Format.ALIBABA, 2, suspend=True)
         await stage.apply(job, theirs)
         record: Json = {
-            "metadata": {"name": names.GANG_CONFIG_MAP_PREFIX + label, "labels": {names.GANG_RECORD: "true"}},
+            "metadata": {"name": names.POD_GROUP_CONFIG_MAP_PREFIX + label, "labels": {names.POD_GROUP_RECORD: "true"}},
             "data": {names.KEY_RECORD: "{}"},
         }
         await stage.client.create(CONFIGMAPS, record, stage.namespace)
@@ -86,14 +90,14 @@ async def test_owners_that_were_suspended_for_a_roll_back_go_on_and_records_are_
         assert "records of decisions removed: 1" in ran.out
         found = await stage.client.get(JOBS, "work", stage.namespace)
         assert found["spec"]["suspend"] is False
-        assert names.GANG_SUSPENDED not in found["metadata"].get("annotations", {})
+        assert names.POD_GROUP_SUSPENDED not in found["metadata"].get("annotations", {})
         assert (await stage.client.get(JOBS, "theirs", stage.namespace))["spec"]["suspend"] is True
-        left = await stage.client.list(CONFIGMAPS, stage.namespace, label_selector=names.GANG_RECORD)
+        left = await stage.client.list(CONFIGMAPS, stage.namespace, label_selector=names.POD_GROUP_RECORD)
         assert left["items"] == []
         await stage.until_bound(2)
 
 
-async def test_who_still_holds_new_pods_is_named(make_stage: MakeGroupStage) -> None:
+async def test_who_still_holds_new_pods_is_named(make_stage: MakeGroupEnvironment) -> None:
     async with make_stage(nodes={"n": "8"}, controller=False) as stage:
         await stage.create(manifests.pod("a", "ring"))
         ran = await ungate(stage, "--all", "--yes")

@@ -7,16 +7,16 @@ from dataclasses import replace
 import pytest
 
 from jobset_gate import names
-from jobset_gate.groups.model import Way
-from jobset_gate.groups.record import Stage
+from jobset_gate.groups.model import Format
+from jobset_gate.groups.record import AdmissionState
 from jobset_gate.kube.resources import CONFIGMAPS
-from jobset_gate.sim.kubelet import Where
+from jobset_gate.sim.kubelet import PodMatch
 from tests.flow.groups import manifests
-from tests.flow.groups.conftest import MakeGroupStage
-from tests.flow.groups.gangs import Clock, until_said, until_satisfied
+from tests.flow.groups.conftest import MakeGroupEnvironment
+from tests.flow.groups.gangs import OffsetClock, until_reason, until_satisfied
 from tests.flow.groups.manifests import bound, gated, of_group, opened
-from tests.flow.groups.rolling import Json, detain, let_go
-from tests.flow.groups.stage import QUICK, GroupStage
+from tests.flow.groups.rolling import Json, add_finalizers, remove_finalizers
+from tests.flow.groups.stage import QUICK, GroupEnvironment
 from tests.flow.groups.test_backoff import PROBE, forward, until_closed
 
 RING = "ring"
@@ -24,7 +24,7 @@ EACH = 4
 NO_ROOM = "needs 4 cpu, 2 free"
 
 
-async def finish(stage: GroupStage, group: str = RING, way: Way = Way.SCHEDULER_PLUGINS) -> None:
+async def finish(stage: GroupEnvironment, group: str = RING, way: Format = Format.SCHEDULER_PLUGINS) -> None:
     """All pods of its run that are bound succeed."""
     assert stage.kubelets is not None
     running = [one["metadata"]["name"] for one in of_group(stage.pods.all(), group, way) if manifests.runs(one)]
@@ -33,26 +33,28 @@ async def finish(stage: GroupStage, group: str = RING, way: Way = Way.SCHEDULER_
         return all(one["status"]["phase"] == "Succeeded" for one in pods if one["metadata"]["name"] in running)
 
     for name in running:
-        stage.kubelets.finish(Where(name=name, namespace=stage.namespace))
+        stage.kubelets.finish(PodMatch(name=name, namespace=stage.namespace))
     await stage.until(done)
 
 
-async def until_running(stage: GroupStage, count: int, group: str = RING, way: Way = Way.SCHEDULER_PLUGINS) -> None:
+async def until_running(
+    stage: GroupEnvironment, count: int, group: str = RING, way: Format = Format.SCHEDULER_PLUGINS
+) -> None:
     await stage.until(lambda pods: sum(map(manifests.runs, of_group(pods, group, way))) == count)
 
 
-async def occupy(stage: GroupStage) -> None:
+async def occupy(stage: GroupEnvironment) -> None:
     """Somebody else has half of the room by now."""
     await stage.create(manifests.pod("other-0"), manifests.pod("other-1"))
     await stage.until(lambda pods: sum(bound(one) for one in pods if one["metadata"]["name"].startswith("other")) == 2)
 
 
-async def remove(stage: GroupStage, job: str) -> None:
+async def remove(stage: GroupEnvironment, job: str) -> None:
     """As `kubectl delete` does it: the Job is gone at once, and its pods later."""
     await stage.plane.kubectl("delete", "job", job, "-n", stage.namespace, "--cascade=background", "--wait=false")
 
 
-async def held_till_there_is_room(stage: GroupStage, new: list[str]) -> None:
+async def held_till_there_is_room(stage: GroupEnvironment, new: list[str]) -> None:
     """It waits whole, and then comes whole."""
     pods = [one for one in stage.pods.all() if one["metadata"]["name"].startswith(tuple(new))]
     assert [gated(one) for one in pods] == [True] * EACH
@@ -64,22 +66,22 @@ async def held_till_there_is_room(stage: GroupStage, new: list[str]) -> None:
     assert {opened(one) for one in pods if one["metadata"]["name"].startswith(tuple(new))} == {2}
 
 
-async def test_by_pods_with_nothing_but_labels(make_stage: MakeGroupStage) -> None:
+async def test_by_pods_with_nothing_but_labels(make_stage: MakeGroupEnvironment) -> None:
     async with make_stage(kubelets=True, nodes={"n": "4"}) as stage:
-        said = RING, Way.ALIBABA, EACH
+        said = RING, Format.ALIBABA, EACH
         await stage.create(*(manifests.pod(f"first-{number}", *said) for number in range(EACH)))
         await until_running(stage, EACH, *said[:2])
         await finish(stage, *said[:2])
         await occupy(stage)
         await stage.create(*(manifests.pod(f"second-{number}", *said) for number in range(EACH)))
-        home = names.GANG_CONFIG_MAP_PREFIX + stage.label(RING, Way.ALIBABA)
+        home = names.POD_GROUP_CONFIG_MAP_PREFIX + stage.label(RING, Format.ALIBABA)
         state = f"{names.REASON_WAITING_FOR_CAPACITY}: {NO_ROOM}"
         await stage.until_object(CONFIGMAPS, home, lambda it: state in str(it["metadata"].get("annotations")))
         await held_till_there_is_room(stage, ["second"])
 
 
 @pytest.mark.parametrize("runs", [1, 3])
-async def test_by_the_next_job_while_those_before_are_kept(make_stage: MakeGroupStage, runs: int) -> None:
+async def test_by_the_next_job_while_those_before_are_kept(make_stage: MakeGroupEnvironment, runs: int) -> None:
     """As a CronJob keeps three."""
     async with make_stage(kubelets=True, nodes={"n": "4"}) as stage:
         await stage.make_group(RING, EACH)
@@ -89,7 +91,7 @@ async def test_by_the_next_job_while_those_before_are_kept(make_stage: MakeGroup
             await finish(stage)
         await occupy(stage)
         await stage.apply(manifests.job("next", RING, EACH))
-        await until_said(stage, RING, names.REASON_WAITING_FOR_CAPACITY, NO_ROOM)
+        await until_reason(stage, RING, names.REASON_WAITING_FOR_CAPACITY, NO_ROOM)
         pods = [one for one in stage.pods.all() if one["metadata"]["name"].startswith("next")]
         assert all(map(gated, pods))
         for name in ("other-0", "other-1"):
@@ -97,10 +99,10 @@ async def test_by_the_next_job_while_those_before_are_kept(make_stage: MakeGroup
         await until_running(stage, EACH)
         found = await stage.record(RING)
         assert found is not None
-        assert (found.generation, found.stage) == (1 + runs, Stage.OPEN)
+        assert (found.generation, found.stage) == (1 + runs, AdmissionState.OPEN)
 
 
-async def test_by_a_job_that_is_deleted_in_the_background_and_made_anew(make_stage: MakeGroupStage) -> None:
+async def test_by_a_job_that_is_deleted_in_the_background_and_made_anew(make_stage: MakeGroupEnvironment) -> None:
     """The pods of the old one are there for a while, and at first nothing on them tells that they will go."""
     async with make_stage(kubelets=True, nodes={"n": "4"}) as stage:
         work = manifests.job("work", RING, EACH)
@@ -109,21 +111,23 @@ async def test_by_a_job_that_is_deleted_in_the_background_and_made_anew(make_sta
         await until_running(stage, EACH)
         await finish(stage)
         await occupy(stage)
-        await detain(stage)
+        await add_finalizers(stage)
         old = {one["metadata"]["uid"] for one in of_group(stage.pods.all(), RING)}
         await remove(stage, "work")
         await stage.apply(work)
-        await until_said(stage, RING, names.REASON_WAITING_FOR_CAPACITY, NO_ROOM)
+        await until_reason(stage, RING, names.REASON_WAITING_FOR_CAPACITY, NO_ROOM)
         new = [one for one in of_group(stage.pods.all(), RING) if one["metadata"]["uid"] not in old]
         assert [gated(one) for one in new] == [True] * EACH
-        await let_go(stage)
+        await remove_finalizers(stage)
         for name in ("other-0", "other-1"):
             await stage.delete_pod(name, grace_seconds=0)
         await until_running(stage, EACH)
 
 
 @pytest.mark.parametrize("name", ["work", "another"])
-async def test_by_a_job_that_takes_the_place_of_one_that_still_runs(make_stage: MakeGroupStage, name: str) -> None:
+async def test_by_a_job_that_takes_the_place_of_one_that_still_runs(
+    make_stage: MakeGroupEnvironment, name: str
+) -> None:
     """As a CronJob does that replaces what has not ended; its pods take their time to end."""
     async with make_stage(kubelets=True, nodes={"n": "8"}, behaviour=replace(QUICK, stop_seconds=3.0)) as stage:
         await stage.make_group(RING, EACH)
@@ -141,7 +145,7 @@ async def test_by_a_job_that_takes_the_place_of_one_that_still_runs(make_stage: 
 
 
 async def test_two_groups_that_run_again_on_room_for_one_and_a_half_go_one_after_the_other(
-    make_stage: MakeGroupStage,
+    make_stage: MakeGroupEnvironment,
 ) -> None:
     """Three of four of each would be there for ever."""
     async with make_stage(kubelets=True, nodes={"n": "6"}) as stage:
@@ -164,17 +168,17 @@ async def test_two_groups_that_run_again_on_room_for_one_and_a_half_go_one_after
         first = running(await stage.until(lambda all_: bool(running(all_))))
         assert len(first) == 1
         (other,) = set("ab") - set(first)
-        await until_said(stage, other, names.REASON_WAITING_FOR_CAPACITY, NO_ROOM)
+        await until_reason(stage, other, names.REASON_WAITING_FOR_CAPACITY, NO_ROOM)
         assert let_go_again(stage.pods.all(), other) == 0
         await finish(stage, first[0])
         await until_running(stage, EACH, other)
 
 
 async def test_a_job_of_which_one_has_succeeded_is_placed_when_the_others_come_again(
-    make_stage: MakeGroupStage,
+    make_stage: MakeGroupEnvironment,
 ) -> None:
     """What is gathered is what is bound in the end, or the group would be opened and taken back again and again."""
-    clock = Clock()
+    clock = OffsetClock()
     async with make_stage(kubelets=True, nodes={"n": "3"}, settings=PROBE, controller=False) as stage:
         stage.start_controller(clock=clock)
         await stage.make_group(RING, EACH, wait=60)
@@ -183,7 +187,7 @@ async def test_a_job_of_which_one_has_succeeded_is_placed_when_the_others_come_a
         await stage.plane.kubectl("cordon", stage.nodes["n"])
         assert stage.kubelets is not None
         one = next(it for it in stage.pods.all() if manifests.runs(it))["metadata"]["name"]
-        stage.kubelets.finish(Where(name=one, namespace=stage.namespace))
+        stage.kubelets.finish(PodMatch(name=one, namespace=stage.namespace))
         await stage.until(lambda pods: any(it["status"].get("phase") == "Succeeded" for it in pods))
         await forward(stage, clock, 61)
         closed = await until_closed(stage, 1)
@@ -193,7 +197,7 @@ async def test_a_job_of_which_one_has_succeeded_is_placed_when_the_others_come_a
         await until_running(stage, EACH - 1)
         await until_satisfied(stage, RING)
         await forward(stage, clock, 3600)
-        await until_said(stage, RING, names.REASON_RUNNING, "have succeeded")
+        await until_reason(stage, RING, names.REASON_RUNNING, "have succeeded")
         found = await stage.record(RING)
         assert found is not None
-        assert (found.generation, found.stage, found.rolled_back) == (2, Stage.OPEN, 0)
+        assert (found.generation, found.stage, found.rolled_back) == (2, AdmissionState.OPEN, 0)

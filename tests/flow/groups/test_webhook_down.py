@@ -9,15 +9,15 @@ from urllib.parse import urlsplit
 import pytest
 
 from jobset_gate import names
-from jobset_gate.groups.model import Way
+from jobset_gate.groups.model import Format
 from jobset_gate.kube.client import Client
 from jobset_gate.kube.errors import ApiError
 from jobset_gate.kube.resources import JOBS, PODS
 from tests.flow.groups import manifests
-from tests.flow.groups.conftest import MakeGroupStage
+from tests.flow.groups.conftest import MakeGroupEnvironment
 from tests.flow.groups.doors import BUNDLE
 from tests.flow.groups.manifests import gated
-from tests.flow.groups.stage import GroupStage, Json
+from tests.flow.groups.stage import GroupEnvironment, Json
 from tests.flow.groups.test_stage import open_by_hand
 from tests.webhook.pods import owned
 from webhook.server import serve
@@ -29,7 +29,7 @@ OTHERS = 40
 
 
 @pytest.fixture
-async def outage(make_stage: MakeGroupStage) -> AsyncIterator[GroupStage]:
+async def outage(make_stage: MakeGroupEnvironment) -> AsyncIterator[GroupEnvironment]:
     """The configuration for pods is in force, and nobody answers."""
     async with make_stage(controller=False) as stage:
         assert stage.door is not None
@@ -54,7 +54,7 @@ def ordinary(number: int) -> Json:
 def theirs(kind: str, number: int) -> Json:
     """Pods that name groups in our words and are not ours."""
     name = f"{kind}-{number}"
-    ways = list(Way)
+    ways = list(Format)
     way = ways[number % len(ways)]
     if kind == "daemon":
         made = manifests.pod(name, "g", way, None)
@@ -64,7 +64,7 @@ def theirs(kind: str, number: int) -> Json:
 
 async def created(client: Client, namespace: str, pods: Iterable[Json]) -> Counter[str]:
     """What became of each: "" or the words of its refusal. Each is asked for once."""
-    asking, limit = client.impatient(), asyncio.Semaphore(AT_ONCE)
+    asking, limit = client.without_retries(), asyncio.Semaphore(AT_ONCE)
 
     async def one(pod: Json) -> str:
         async with limit:
@@ -77,27 +77,27 @@ async def created(client: Client, namespace: str, pods: Iterable[Json]) -> Count
     return Counter(await asyncio.gather(*map(one, pods)))
 
 
-async def test_of_a_thousand_ordinary_pods_none_is_refused(outage: GroupStage) -> None:
+async def test_of_a_thousand_ordinary_pods_none_is_refused(outage: GroupEnvironment) -> None:
     found = await created(outage.client, outage.namespace, map(ordinary, range(ORDINARY)))
     assert found == {"": ORDINARY}
 
 
 @pytest.mark.parametrize("kind", ["volcano", "koord-scheduler", "scheduler-plugins-scheduler", "daemon"])
-async def test_of_pods_that_others_read_the_same_keys_on_none_is_refused(outage: GroupStage, kind: str) -> None:
+async def test_of_pods_that_others_read_the_same_keys_on_none_is_refused(outage: GroupEnvironment, kind: str) -> None:
     found = await created(outage.client, outage.namespace, (theirs(kind, number) for number in range(OTHERS)))
     assert found == {"": OTHERS}
 
 
-@pytest.mark.parametrize("way", Way)
-async def test_a_groups_pod_is_refused_and_the_refusal_says_by_whom(outage: GroupStage, way: Way) -> None:
+@pytest.mark.parametrize("way", Format)
+async def test_a_groups_pod_is_refused_and_the_refusal_says_by_whom(outage: GroupEnvironment, way: Format) -> None:
     (refusal,) = await created(outage.client, outage.namespace, [manifests.pod("p", "g", way)])
     assert 'failed calling webhook "pods.jobset-gate.dev"' in refusal
 
 
-async def test_pods_that_are_there_may_be_opened_bound_and_deleted(make_stage: MakeGroupStage) -> None:
+async def test_pods_that_are_there_may_be_opened_bound_and_deleted(make_stage: MakeGroupEnvironment) -> None:
     """Only creations are asked about: what is there goes on."""
     async with make_stage(nodes={"n": "4"}, controller=False) as stage:
-        (held,) = await stage.create(manifests.pod("p", "g", Way.KEP_24))
+        (held,) = await stage.create(manifests.pod("p", "g", Format.KEP_24))
         assert gated(held)
         assert stage.door is not None
         await stage.door.stop()
@@ -107,7 +107,7 @@ async def test_pods_that_are_there_may_be_opened_bound_and_deleted(make_stage: M
         await stage.until(lambda pods: not pods)
 
 
-async def test_a_job_makes_its_pods_once_the_door_is_back(make_stage: MakeGroupStage, tmp_path: Path) -> None:
+async def test_a_job_makes_its_pods_once_the_door_is_back(make_stage: MakeGroupEnvironment, tmp_path: Path) -> None:
     """Refused pods are no failed pods: not even a Job with no retries fails."""
     async with make_stage(controller=False) as stage:
         assert stage.door is not None

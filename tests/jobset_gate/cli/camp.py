@@ -6,32 +6,32 @@ import time
 from typing import Any
 
 from jobset_gate import names, verdicts
-from jobset_gate.groups.identity import label
-from jobset_gate.groups.model import Way
+from jobset_gate.groups.identity import group_label
+from jobset_gate.groups.model import Format
 from jobset_gate.groups.read import opened_text
 from jobset_gate.kube import crd
 from jobset_gate.kube.client import Client, PatchType
 from jobset_gate.kube.resources import CONFIGMAPS, EVENTS, JOBS, JOBSETS, PODS
-from jobset_gate.model import Generation, Kind, Verdict, WaitingSince
+from jobset_gate.model import Generation, Verdict, VerdictKind, WaitingSince
 from jobset_gate.sim import jobset_crd
 from tests.flow.groups import manifests
 from tests.jobset_gate import jobsets
-from tests.jobset_gate.cli.grouped import NOWHERE, Town
-from tests.jobset_gate.groups.seeing import stamp
+from tests.jobset_gate.cli.grouped import NO_NODE, StoredPodGroups
+from tests.jobset_gate.groups.seeing import timestamp
 from tests.jobset_gate.objects import owner
 
 Json = dict[str, Any]
 NODE = "far"
 
 
-async def settle(client: Client, namespace: str) -> Camp:
+async def install_jobset_crd(client: Client, namespace: str) -> StoredJobSet:
     """A camp on a plane with the JobSet CRD and our field in it."""
     await jobset_crd.install(client)
-    await crd.extend(client)
-    return Camp(client, namespace)
+    await crd.extend_crd(client)
+    return StoredJobSet(client, namespace)
 
 
-class Camp:
+class StoredJobSet:
     """The gang `train`; by default one Job of workers with two pods to come."""
 
     def __init__(self, client: Client, namespace: str) -> None:
@@ -48,9 +48,9 @@ class Camp:
         stored["metadata"].setdefault("labels", {}).update(more.get("labels", {}))
         self.uid = (await self.client.create(JOBSETS, stored, self.namespace))["metadata"]["uid"]
 
-    async def told(self, reason: str, message: str, status: str = "False", kind: str = names.CONDITION) -> None:
+    async def condition(self, reason: str, message: str, status: str = "False", kind: str = names.CONDITION) -> None:
         """A condition on the JobSet."""
-        moment = stamp(time.time())
+        moment = timestamp(time.time())
         one = {"type": kind, "status": status, "reason": reason, "message": message, "lastTransitionTime": moment}
         await self._status(JOBSETS, "train", {"conditions": [one]}, PatchType.MERGE)
 
@@ -100,14 +100,14 @@ class Camp:
 
     async def started(self, index: int, job: str, number: int = 0, **more: Any) -> None:
         """One that waits in its barrier."""
-        runs = {"running": {"startedAt": stamp(time.time())}}
+        runs = {"running": {"startedAt": timestamp(time.time())}}
         await self.pod(
             index, job, number, node=NODE, initContainerStatuses=[container(names.BARRIER_CONTAINER, runs)], **more
         )
 
     async def passed(self, index: int, job: str) -> None:
         """One that was let go."""
-        moment = stamp(time.time())
+        moment = timestamp(time.time())
         ended = {"terminated": {"exitCode": 0, "startedAt": moment, "finishedAt": moment, "reason": "Completed"}}
         statuses = [container(names.BARRIER_CONTAINER, ended)]
         await self.pod(index, job, node=NODE, initContainerStatuses=statuses, phase="Running")
@@ -123,8 +123,8 @@ class Camp:
 
     # --- What others say ---------------------------------------------------------------------------------------------
 
-    async def gate(
-        self, kind: Kind | None = None, cause: str = "", message: str = "", since: float | None = None
+    async def config_map(
+        self, kind: VerdictKind | None = None, cause: str = "", message: str = "", since: float | None = None
     ) -> None:
         """The gang's ConfigMap."""
         its = Generation(self.uid, 0, 0)
@@ -135,12 +135,12 @@ class Camp:
             "labels": {names.GATE: names.GATE_VALUE},
             "annotations": {names.JOBSET_UID: self.uid},
         }
-        body = {"metadata": meta, "data": verdicts.gate_data(verdict, clock)}
+        body = {"metadata": meta, "data": verdicts.config_map_data(verdict, clock)}
         await self.client.create(CONFIGMAPS, body, self.namespace)
 
     async def event(self, kind: str, name: str, reason: str, message: str, uid: str = "") -> None:
         involved = {"kind": kind, "name": name, "namespace": self.namespace, "uid": uid}
-        moment = stamp(time.time())
+        moment = timestamp(time.time())
         body = {
             "metadata": {"generateName": "said-"},
             "involvedObject": involved,
@@ -179,7 +179,7 @@ def container(name: str, state: Json) -> Json:
     return {"name": name, "image": "", "imageID": "", "ready": False, "restartCount": 0, "state": state}
 
 
-async def everything(camp: Camp) -> None:
+async def store_every_reason(camp: StoredJobSet) -> None:
     """Five pods in one Job: one has started, the others wait for five different things."""
     await camp.jobset(workers(job={"parallelism": 6, "completions": 6}))
     job = await camp.job()
@@ -192,11 +192,11 @@ async def everything(camp: Camp) -> None:
     await camp.event("Job", "train-workers-0", "FailedCreate", words)
 
 
-async def opened(town: Town, group: str, name: str, words: str) -> None:
+async def store_placing_pod(town: StoredPodGroups, group: str, name: str, words: str) -> None:
     """A pod of a group that was opened, for which the scheduler has no place."""
-    made = manifests.pod(name, group, Way.SCHEDULER_PLUGINS, None, **NOWHERE)
-    made["metadata"]["labels"][names.GANG] = label(town.key(group))
-    made["metadata"]["annotations"] = {names.GANG_OPENED: opened_text(1, time.time())}
+    made = manifests.pod(name, group, Format.SCHEDULER_PLUGINS, None, **NO_NODE)
+    made["metadata"]["labels"][names.POD_GROUP_LABEL] = group_label(town.key(group))
+    made["metadata"]["annotations"] = {names.POD_GROUP_OPENED: opened_text(1, time.time())}
     await town.client.create(PODS, made, town.namespace)
     condition = {"type": "PodScheduled", "status": "False", "reason": "Unschedulable", "message": words}
     body = {"status": {"conditions": [condition]}}

@@ -13,13 +13,13 @@ from jobset_gate.cli.main import main
 from jobset_gate.groups import crds
 from jobset_gate.kube.resources import CRDS
 from tests.jobset_gate.cli import grouped
-from tests.jobset_gate.cli.grouped import Town
+from tests.jobset_gate.cli.grouped import StoredPodGroups
 from tests.plane.real import RealPlane
 from tests.support.planes import Plane
 
 
 @dataclass(frozen=True, slots=True)
-class Ran:
+class CliResult:
     """How a command line ended."""
 
     code: int
@@ -27,7 +27,7 @@ class Ran:
     err: str
 
 
-Run = Callable[..., Ran]
+RunCli = Callable[..., CliResult]
 
 
 class _Stdin(io.StringIO):
@@ -44,7 +44,7 @@ def _logs_as_before() -> Iterator[None]:
     root = logging.getLogger()
     handlers, level, config = root.handlers[:], root.level, structlog.get_config()
     yield
-    exits.last_words = exits.plain
+    exits.print_error = exits.print_plain_error
     logging.captureWarnings(False)
     root.handlers[:] = handlers
     root.setLevel(level)
@@ -52,17 +52,17 @@ def _logs_as_before() -> Iterator[None]:
 
 
 @pytest.fixture
-def run(capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch) -> Run:
+def run(capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch) -> RunCli:
     """`run("render", "-f", "-", stdin=manifest)`."""
 
-    def call(*arguments: str, stdin: str = "", program: str = "jobset-gate") -> Ran:
+    def call(*arguments: str, stdin: str = "", program: str = "jobset-gate") -> CliResult:
         monkeypatch.setattr("sys.stdin", _Stdin(stdin))
         capsys.readouterr()
         with pytest.raises(SystemExit) as ended:
             main(arguments, program)
         out, err = capsys.readouterr()
         code = ended.value.code
-        return Ran(code if isinstance(code, int) else 0, out, err)
+        return CliResult(code if isinstance(code, int) else 0, out, err)
 
     return call
 
@@ -76,10 +76,10 @@ def _real_kinds(_running_plane: RealPlane) -> Iterator[None]:
 
 
 @pytest.fixture
-async def town(plane: Plane, namespace: str, request: pytest.FixtureRequest) -> AsyncIterator[Town]:
+async def town(plane: Plane, namespace: str, request: pytest.FixtureRequest) -> AsyncIterator[StoredPodGroups]:
     """A namespace for groups, and the kinds of PodGroup installed."""
     if plane.name == "real":
         request.getfixturevalue("_real_kinds")
     async with plane.client() as client:
-        await grouped.install(client)
-        yield Town(client, namespace)
+        await grouped.install_pod_group_crds(client)
+        yield StoredPodGroups(client, namespace)

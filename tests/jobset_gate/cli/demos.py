@@ -9,7 +9,7 @@ from contextlib import asynccontextmanager, contextmanager
 from signal import SIGINT, default_int_handler, signal
 
 from tests.house.files import ROOT
-from tests.jobset_gate.cli.service import PATIENCE
+from tests.jobset_gate.cli.service import TIMEOUT
 
 ENVIRONMENT = os.environ | {"PYTHONPATH": str(ROOT), "PYTHONUNBUFFERED": "1"}
 ENVIRONMENT.pop("NO_COLOR", None)
@@ -66,7 +66,7 @@ def heeding_ctrl_c() -> Iterator[None]:
 async def interrupted(*arguments: str, words: str, after: float) -> tuple[int | None, str, bytes]:
     """Ctrl-C so many seconds after those words have come: exit code, all that was said, and what went wrong."""
     with heeding_ctrl_c():
-        async with started(*arguments) as process, asyncio.timeout(PATIENCE):
+        async with started(*arguments) as process, asyncio.timeout(TIMEOUT):
             assert process.stdout is not None
             text = ""
             while words not in text:

@@ -12,34 +12,34 @@ import msgspec
 
 from jobset_gate import names
 from jobset_gate.groups import crds
-from jobset_gate.groups.identity import label
-from jobset_gate.groups.model import DESIGN, Key, Way
+from jobset_gate.groups.identity import group_label
+from jobset_gate.groups.model import FLAVOR_OF, Format, PodGroupKey
 from jobset_gate.groups.read import opened_text
-from jobset_gate.groups.record import Record, Stage, render
+from jobset_gate.groups.record import AdmissionRecord, AdmissionState, encode_record
 from jobset_gate.kube.client import Client, PatchType
 from jobset_gate.kube.errors import AlreadyExists
 from jobset_gate.kube.resources import CONFIGMAPS, CRDS, LEASES, POD_GROUPS, PODS
-from jobset_gate.sim.until import View
+from jobset_gate.sim.until import ObjectView
 from tests.flow.groups import manifests
 from tests.jobset_gate.groups.objects import record
-from tests.jobset_gate.groups.seeing import stamp
+from tests.jobset_gate.groups.seeing import timestamp
 from tests.support.planes import Real
 
 Json = dict[str, Any]
-NOWHERE: Json = {"nodeSelector": {"nowhere.test": "yes"}}
+NO_NODE: Json = {"nodeSelector": {"nowhere.test": "yes"}}
 """No node has it: what other tests leave on a plane is no room for these pods."""
-PATIENCE = 60
+TIMEOUT = 60
 
 
-async def install(client: Client) -> None:
+async def install_pod_group_crds(client: Client) -> None:
     """The three kinds of PodGroup."""
-    async with View(client, CRDS, None) as view:
+    async with ObjectView(client, CRDS, None) as view:
         # Those of another module's tests may be going just now.
-        await view.until(lambda found: not any(it["metadata"].get("deletionTimestamp") for it in found), PATIENCE)
+        await view.until(lambda found: not any(it["metadata"].get("deletionTimestamp") for it in found), TIMEOUT)
         for api in crds.GROUPS.values():
             with suppress(AlreadyExists):
                 await client.create(CRDS, crds.manifest(api))
-        await view.until(lambda found: sum(map(_served, found)) == len(crds.GROUPS), PATIENCE)
+        await view.until(lambda found: sum(map(_served, found)) == len(crds.GROUPS), TIMEOUT)
 
 
 def _served(crd: Json) -> bool:
@@ -48,79 +48,81 @@ def _served(crd: Json) -> bool:
     return crd["metadata"]["name"] in crds.GROUPS and established
 
 
-class Town:
+class StoredPodGroups:
     """The namespace; groups are put into it one by one."""
 
     def __init__(self, client: Client, namespace: str) -> None:
         self.client, self.namespace = client, namespace
 
-    def key(self, name: str, way: Way = Way.SCHEDULER_PLUGINS) -> Key:
-        return Key(design=DESIGN[way], namespace=self.namespace, name=name)
+    def key(self, name: str, way: Format = Format.SCHEDULER_PLUGINS) -> PodGroupKey:
+        return PodGroupKey(design=FLAVOR_OF[way], namespace=self.namespace, name=name)
 
     async def group(
-        self, name: str, minimum: int, way: Way = Way.SCHEDULER_PLUGINS, decided: Record | None = None
+        self, name: str, minimum: int, way: Format = Format.SCHEDULER_PLUGINS, decided: AdmissionRecord | None = None
     ) -> None:
         """Its PodGroup, with what was decided of it."""
         made = manifests.pod_group(name, minimum, way)
         if decided is not None:
-            made["metadata"]["annotations"][names.GANG_RECORD] = render(decided)
+            made["metadata"]["annotations"][names.POD_GROUP_RECORD] = encode_record(decided)
         await self.client.create(POD_GROUPS[manifests.API_GROUP[way]], made, self.namespace)
 
-    def decided(self, name: str, way: Way = Way.SCHEDULER_PLUGINS, minimum: int = 2, **more: Any) -> Record:
+    def decided(
+        self, name: str, way: Format = Format.SCHEDULER_PLUGINS, minimum: int = 2, **more: Any
+    ) -> AdmissionRecord:
         """A decision of now on this group."""
         made = record((self.key(name, way), 1), minimum=minimum, **more)
         return msgspec.structs.replace(made, at=time.time())
 
-    async def decide(self, name: str, minimum: int, way: Way = Way.SCHEDULER_PLUGINS, **more: Any) -> None:
+    async def decide(self, name: str, minimum: int, way: Format = Format.SCHEDULER_PLUGINS, **more: Any) -> None:
         """A decision, written on its PodGroup as the controller does it."""
-        notes = {names.GANG_RECORD: render(self.decided(name, way, minimum, **more))}
+        notes = {names.POD_GROUP_RECORD: encode_record(self.decided(name, way, minimum, **more))}
         kind, body = POD_GROUPS[manifests.API_GROUP[way]], {"metadata": {"annotations": notes}}
         await self.client.patch(kind, name, self.namespace, body=body, patch=PatchType.MERGE)
 
-    async def record(self, name: str, decided: Record, way: Way = Way.ALIBABA) -> None:
+    async def record(self, name: str, decided: AdmissionRecord, way: Format = Format.ALIBABA) -> None:
         """The ConfigMap with a decision."""
         key = self.key(name, way)
-        notes = {names.GANG_KEY: f"{key.design}/{key.namespace}/{key.name}"}
+        notes = {names.POD_GROUP_KEY: f"{key.design}/{key.namespace}/{key.name}"}
         meta = {
-            "name": names.GANG_CONFIG_MAP_PREFIX + label(key),
-            "labels": {names.GANG_RECORD: names.GANG_RECORD_VALUE},
+            "name": names.POD_GROUP_CONFIG_MAP_PREFIX + group_label(key),
+            "labels": {names.POD_GROUP_RECORD: names.POD_GROUP_RECORD_VALUE},
             "annotations": notes,
         }
         await self.client.create(
-            CONFIGMAPS, {"metadata": meta, "data": {names.KEY_RECORD: render(decided)}}, self.namespace
+            CONFIGMAPS, {"metadata": meta, "data": {names.KEY_RECORD: encode_record(decided)}}, self.namespace
         )
 
     async def held(
         self,
         group: str,
         *pods: str,
-        way: Way = Way.SCHEDULER_PLUGINS,
+        way: Format = Format.SCHEDULER_PLUGINS,
         minimum: int | None = None,
         owner: Json | None = None,
     ) -> None:
         """Pods as the webhook makes them."""
-        made = (manifests.pod(it, group, way, minimum, **NOWHERE) for it in pods)
+        made = (manifests.pod(it, group, way, minimum, **NO_NODE) for it in pods)
         for one in [manifests.held(it, self.namespace, group, way) for it in made]:
             one["metadata"]["ownerReferences"] = [owner] if owner else []
             await self.client.create(PODS, one, self.namespace)
 
-    async def running(self, group: str, *pods: str, way: Way, minimum: int | None = None) -> None:
+    async def running(self, group: str, *pods: str, way: Format, minimum: int | None = None) -> None:
         """Pods that were opened in the first generation, and run."""
         for name in pods:
             made = manifests.pod(name, group, way, minimum, nodeName="far")
-            made["metadata"]["labels"][names.GANG] = label(self.key(group, way))
-            made["metadata"]["annotations"][names.GANG_OPENED] = opened_text(1, time.time())
+            made["metadata"]["labels"][names.POD_GROUP_LABEL] = group_label(self.key(group, way))
+            made["metadata"]["annotations"][names.POD_GROUP_OPENED] = opened_text(1, time.time())
             await self.client.create(PODS, made, self.namespace)
             body = {"status": {"phase": "Running"}}
             await self.client.patch(
                 PODS, name, self.namespace, body=body, patch=PatchType.STRATEGIC, subresource="status"
             )
 
-    async def say(self, name: str, minimum: int, reason: str, message: str) -> None:
+    async def status(self, name: str, minimum: int, reason: str, message: str) -> None:
         """A gathered group of which the controller has written why it waits."""
         await self.group(name, minimum)
         await self.held(name, f"{name}-0")
-        told = {"type": names.GANG_CONDITION, "status": "False", "reason": reason, "message": message}
+        told = {"type": names.POD_GROUP_CONDITION, "status": "False", "reason": reason, "message": message}
         kind = POD_GROUPS[names.PLUGINS_GROUP]
         body = {"status": {"conditions": [told]}}
         await self.client.patch(kind, name, self.namespace, body=body, patch=PatchType.MERGE, subresource="status")
@@ -129,15 +131,15 @@ class Town:
         """One group in each of the states that there are without anybody who acts."""
         await self.group("a-room", 2)
         await self.held("a-room", "a-0", "a-1")
-        await self.group("b-small", 3, Way.KEP_24)
-        await self.held("b-small", "b-0", way=Way.KEP_24)
+        await self.group("b-small", 3, Format.KEP_24)
+        await self.held("b-small", "b-0", way=Format.KEP_24)
         await self.held("c-lost", "c-0")
-        await self.held("d-torn", "d-0", way=Way.KOORDINATOR_ANNOTATIONS, minimum=2)
-        await self.held("d-torn", "d-1", way=Way.KOORDINATOR_ANNOTATIONS, minimum=3)
-        await self.running("e-fine", "e-0", "e-1", way=Way.ALIBABA, minimum=2)
-        await self.record("e-fine", self.decided("e-fine", Way.ALIBABA, satisfied=time.time()))
-        way = Way.KOORDINATOR_POD_GROUP
-        back = self.decided("f-back", way, stage=Stage.ROLLING_BACK, why="1 of 2 pods were bound within 60s")
+        await self.held("d-torn", "d-0", way=Format.KOORDINATOR_ANNOTATIONS, minimum=2)
+        await self.held("d-torn", "d-1", way=Format.KOORDINATOR_ANNOTATIONS, minimum=3)
+        await self.running("e-fine", "e-0", "e-1", way=Format.ALIBABA, minimum=2)
+        await self.record("e-fine", self.decided("e-fine", Format.ALIBABA, satisfied=time.time()))
+        way = Format.KOORDINATOR_POD_GROUP
+        back = self.decided("f-back", way, stage=AdmissionState.ROLLING_BACK, why="1 of 2 pods were bound within 60s")
         await self.group("f-back", 2, way, back)
         await self.running("f-back", "f-0", way=way)
         await self.group("g-none", 4)
@@ -145,7 +147,7 @@ class Town:
 
 async def lease(client: Client, namespace: str, holder: str = "one", ago: float = 0.0) -> None:
     """The controller's Lease as its holder has renewed it so long ago."""
-    moment = stamp(time.time() - ago).replace("Z", ".000000Z")
+    moment = timestamp(time.time() - ago).replace("Z", ".000000Z")
     spec = {"holderIdentity": holder, "leaseDurationSeconds": 15, "renewTime": moment, "acquireTime": moment}
     await client.create(LEASES, {"metadata": {"name": names.LEASE}, "spec": spec}, namespace)
 

@@ -10,10 +10,10 @@ from collections.abc import AsyncIterator, Mapping
 from contextlib import asynccontextmanager
 from pathlib import Path
 
-PATIENCE = 90
+TIMEOUT = 90
 
 
-class Process:
+class CliProcess:
     """One that runs, with a pipe for a terminal; `err` is what it has said there, once it has ended."""
 
     def __init__(self, process: asyncio.subprocess.Process) -> None:
@@ -23,7 +23,7 @@ class Process:
     async def line(self) -> str:
         """The next one."""
         assert self._process.stdout is not None
-        async with asyncio.timeout(PATIENCE):
+        async with asyncio.timeout(TIMEOUT):
             told = (await self._process.stdout.readline()).decode()
         if not told:
             await self.ended()
@@ -40,7 +40,7 @@ class Process:
     async def rest(self) -> str:
         """All that it says until it ends."""
         assert self._process.stdout is not None
-        async with asyncio.timeout(PATIENCE):
+        async with asyncio.timeout(TIMEOUT):
             return (await self._process.stdout.read()).decode()
 
     def leave(self) -> None:
@@ -55,7 +55,7 @@ class Process:
 
     async def ended(self) -> int:
         """Its exit code."""
-        async with asyncio.timeout(PATIENCE):
+        async with asyncio.timeout(TIMEOUT):
             await self._listening
             return await self._process.wait()
 
@@ -67,14 +67,14 @@ class Process:
 @asynccontextmanager
 async def started(
     kubeconfig: Path, *arguments: str, environment: Mapping[str, str] | None = None
-) -> AsyncIterator[Process]:
+) -> AsyncIterator[CliProcess]:
     """`jobset-gate ARGUMENTS`."""
     words = ("-m", "jobset_gate.cli", *arguments, "--kubeconfig", str(kubeconfig))
     pipe = asyncio.subprocess.PIPE
     process = await asyncio.create_subprocess_exec(
         sys.executable, *words, stdout=pipe, stderr=pipe, env=os.environ | (environment or {})
     )
-    running = Process(process)
+    running = CliProcess(process)
     try:
         yield running
     finally:

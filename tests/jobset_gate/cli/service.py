@@ -14,11 +14,11 @@ from typing import Any
 
 from tests.house.files import ROOT
 
-PATIENCE = 100.0
+TIMEOUT = 100.0
 """Seconds that anything may take on a slow machine before a test gives up."""
 
 
-class Service:
+class ServiceProcess:
     """`until("msg")` waits for a log line; `stop()` sends SIGTERM and gives the exit code."""
 
     def __init__(self, process: asyncio.subprocess.Process) -> None:
@@ -35,7 +35,7 @@ class Service:
             if found.get("msg") == message:
                 self._unasked.remove(found)
                 return found
-        async with asyncio.timeout(PATIENCE):
+        async with asyncio.timeout(TIMEOUT):
             while line := await self._line():
                 found = dict(json.loads(line)) if line.startswith("{") else {}
                 if found.get("msg") == message:
@@ -54,7 +54,7 @@ class Service:
 
     async def ended(self) -> int:
         """The exit code."""
-        async with asyncio.timeout(PATIENCE):
+        async with asyncio.timeout(TIMEOUT):
             while await self._line():
                 pass
             return await self._process.wait()
@@ -68,7 +68,7 @@ class Service:
 
 
 @asynccontextmanager
-async def running(*arguments: str) -> AsyncIterator[Service]:
+async def running_service(*arguments: str) -> AsyncIterator[ServiceProcess]:
     """The command line with JSON logs, in a process of its own that is gone at the end."""
     process = await asyncio.create_subprocess_exec(
         sys.executable, "-m", "jobset_gate.cli", *arguments, "--log-format", "json",
@@ -76,7 +76,7 @@ async def running(*arguments: str) -> AsyncIterator[Service]:
         env=os.environ | {"PYTHONPATH": str(ROOT)},
     )  # fmt: skip
     try:
-        yield Service(process)
+        yield ServiceProcess(process)
     finally:
         if process.returncode is None:
             process.kill()
@@ -85,7 +85,7 @@ async def running(*arguments: str) -> AsyncIterator[Service]:
 
 async def until_ready(url: str) -> None:
     """Until /readyz says so: a list of a kind that was installed a moment ago may be under way."""
-    async with asyncio.timeout(PATIENCE):
+    async with asyncio.timeout(TIMEOUT):
         while await fetch(f"{url}/readyz") != (200, "ok"):  # noqa: ASYNC110 - another process
             await asyncio.sleep(0.05)
 
@@ -96,7 +96,7 @@ async def fetch(url: str, trusting: str | None = None) -> tuple[int, str]:
     def get() -> tuple[int, str]:
         context = ssl.create_default_context(cadata=trusting) if url.startswith("https:") else None
         try:
-            with urllib.request.urlopen(url, context=context, timeout=PATIENCE) as answer:  # noqa: S310 - our own
+            with urllib.request.urlopen(url, context=context, timeout=TIMEOUT) as answer:  # noqa: S310 - our own
                 return answer.status, answer.read().decode()
         except urllib.error.HTTPError as refused:
             with refused:

@@ -16,11 +16,11 @@ from collections.abc import AsyncIterator, Mapping
 from contextlib import asynccontextmanager
 from pathlib import Path
 
-PATIENCE = 90
+TIMEOUT = 90
 _SEQUENCE = re.compile(r"\x1b\[[0-9;?]*[A-Za-z]")
 
 
-class Terminal:
+class CliTerminal:
     """With a command on it; `drawn` is all that was written so far."""
 
     def __init__(self, process: subprocess.Popen[bytes], master: int) -> None:
@@ -31,7 +31,7 @@ class Terminal:
     async def until(self, *words: str) -> str:
         """Until it has said all of these since the last time; all of that in one line."""
         begin = len(self.drawn)
-        async with asyncio.timeout(PATIENCE):
+        async with asyncio.timeout(TIMEOUT):
             while not all(word in flat(self.drawn[begin:]) for word in words):
                 assert self._process.poll() is None, self.drawn
                 self._news.clear()
@@ -42,7 +42,7 @@ class Terminal:
         """Its exit code, after that signal if there is one."""
         if number is not None:
             self._process.send_signal(number)
-        async with asyncio.timeout(PATIENCE):
+        async with asyncio.timeout(TIMEOUT):
             code = await asyncio.to_thread(self._process.wait)
         self._read()
         return code
@@ -70,9 +70,9 @@ def flat(text: str) -> str:
 
 
 @asynccontextmanager
-async def shown(
+async def on_terminal(
     kubeconfig: Path, *arguments: str, size: tuple[int, int] = (24, 80), environment: Mapping[str, str] | None = None
-) -> AsyncIterator[Terminal]:
+) -> AsyncIterator[CliTerminal]:
     """`jobset-gate ARGUMENTS` on a terminal of that many lines and columns."""
     master, slave = pty.openpty()
     fcntl.ioctl(slave, termios.TIOCSWINSZ, struct.pack("HHHH", *size, 0, 0))
@@ -83,7 +83,7 @@ async def shown(
         words, stdin=slave, stdout=slave, stderr=slave, env=kept | {"TERM": "xterm"} | dict(environment or {})
     )
     os.close(slave)
-    terminal = Terminal(process, master)
+    terminal = CliTerminal(process, master)
     try:
         yield terminal
     finally:

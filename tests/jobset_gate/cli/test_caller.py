@@ -2,11 +2,11 @@
 
 import pytest
 
-from jobset_gate.cli.caller import Caller
-from jobset_gate.explained import Explanation, Lack
+from jobset_gate.cli.caller import Invocation
+from jobset_gate.explained import Explanation, MissingByReason
 
-PLAIN = Caller("jobset-gate")
-FAR = Caller("kubectl jobset-gate", kubeconfig="my files/config", context="far", namespace="team")
+PLAIN = Invocation("jobset-gate")
+FAR = Invocation("kubectl jobset-gate", kubeconfig="my files/config", context="far", namespace="team")
 OPTIONS = "--context far --kubeconfig 'my files/config'"
 
 
@@ -36,18 +36,18 @@ OPTIONS = "--context far --kubeconfig 'my files/config'"
     ],
 )
 def test_a_command_has_the_options_of_who_asked(command: str, plain: str, far: str) -> None:
-    assert (PLAIN.line(command), FAR.line(command)) == (plain, far)
+    assert (PLAIN.command(command), FAR.command(command)) == (plain, far)
 
 
 def test_commands_within_words_have_them_too() -> None:
     words = "run `kubectl get jobsets` and `helm upgrade`, or set `x`"
-    assert FAR.text(words) == f"run `kubectl get jobsets {OPTIONS}` and `helm upgrade`, or set `x`"
+    assert FAR.rewrite_commands(words) == f"run `kubectl get jobsets {OPTIONS}` and `helm upgrade`, or set `x`"
 
 
 def test_an_explanation_has_them_everywhere() -> None:
-    lack = Lack(why="Unscheduled", detail="", count=1, command="kubectl describe pod a -n b")
+    lack = MissingByReason(reason="Unscheduled", detail="", count=1, command="kubectl describe pod a -n b")
     told = Explanation(kind="JobSet", namespace="b", name="x", state="Waiting", lacks=(lack,), commands=("kubectl x",))
-    theirs = FAR.explanation(told)
+    theirs = FAR.rewrite_explanation(told)
     assert theirs.commands == (f"kubectl x {OPTIONS}",)
     assert theirs.lacks[0].command.endswith(OPTIONS)
-    assert PLAIN.explanation(told) == told
+    assert PLAIN.rewrite_explanation(told) == told

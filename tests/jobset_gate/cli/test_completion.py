@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from jobset_gate.cli.commands.completion import VARIABLE
-from tests.jobset_gate.cli.conftest import Run
+from tests.jobset_gate.cli.conftest import RunCli
 
 BASH = """
 source "$1"
@@ -28,7 +28,7 @@ printf '%s\\n' "${{COMPREPLY[@]}}"
     ],
 )
 def test_bash_offers_commands_options_and_choices(
-    run: Run, tmp_path: Path, words: str, number: int, offered: list[str]
+    run: RunCli, tmp_path: Path, words: str, number: int, offered: list[str]
 ) -> None:
     ran = run("completion", "bash")
     assert (ran.code, ran.err) == (0, "")
@@ -50,7 +50,7 @@ START = "import sys; from jobset_gate.cli.main import main; main(sys.argv[1:], '
 
 
 @pytest.mark.parametrize("shell", ["zsh", "fish"])
-def test_other_shells_have_scripts_that_ask_the_same_way(run: Run, shell: str) -> None:
+def test_other_shells_have_scripts_that_ask_the_same_way(run: RunCli, shell: str) -> None:
     ran = run("completion", shell)
     assert (ran.code, ran.err) == (0, "")
     assert f"{VARIABLE}=complete_{shell}" in ran.out
@@ -59,7 +59,9 @@ def test_other_shells_have_scripts_that_ask_the_same_way(run: Run, shell: str) -
 @pytest.mark.parametrize(
     ("shell", "more"), [("zsh", {}), ("fish", {"_TYPER_COMPLETE_FISH_ACTION": "get-args"})], ids=["zsh", "fish"]
 )
-def test_other_shells_are_answered(run: Run, monkeypatch: pytest.MonkeyPatch, shell: str, more: dict[str, str]) -> None:
+def test_other_shells_are_answered(
+    run: RunCli, monkeypatch: pytest.MonkeyPatch, shell: str, more: dict[str, str]
+) -> None:
     for key, value in {VARIABLE: f"complete_{shell}", "_TYPER_COMPLETE_ARGS": "jobset-gate wai", **more}.items():
         monkeypatch.setenv(key, value)
     ran = run()
@@ -68,6 +70,6 @@ def test_other_shells_are_answered(run: Run, monkeypatch: pytest.MonkeyPatch, sh
     assert "Wait until a gang is released" in ran.out
 
 
-def test_an_unknown_shell_is_wrong_usage(run: Run) -> None:
+def test_an_unknown_shell_is_wrong_usage(run: RunCli) -> None:
     ran = run("completion", "tcsh")
     assert (ran.code, "tcsh" in ran.err) == (2, True)

@@ -16,19 +16,19 @@ from fcntl import ioctl
 import pytest
 
 from jobset_gate.cli.demo import run as story
-from jobset_gate.cli.demo.scenario import MISSING, Plan
-from jobset_gate.cli.demo.screen import Lines
+from jobset_gate.cli.demo.scenario import MISSING, GangPlan
+from jobset_gate.cli.demo.screen import PlainDisplay
 from jobset_gate.cli.demo.watching import line
-from jobset_gate.cli.exits import Exit
-from jobset_gate.sim.kubelet import Node
+from jobset_gate.cli.exits import ExitCode
+from jobset_gate.sim.kubelet import FakeNode
 from tests.jobset_gate.cli.demos import COLOUR, ENVIRONMENT, ESCAPE, everything, interrupted, started
-from tests.jobset_gate.cli.service import PATIENCE
+from tests.jobset_gate.cli.service import TIMEOUT
 
 SMALL = ("demo", "--pods", "4", "--jobs", "2", "--seconds", "1")
 
 
 async def test_json_ends_with_one_line_of_facts_and_the_story_is_plain_text() -> None:
-    async with started(*SMALL, "-o", "json") as process, asyncio.timeout(PATIENCE):
+    async with started(*SMALL, "-o", "json") as process, asyncio.timeout(TIMEOUT):
         out, err = await process.communicate()
     assert process.returncode == 0, err.decode()
     (line,) = out.decode().splitlines()
@@ -36,7 +36,7 @@ async def test_json_ends_with_one_line_of_facts_and_the_story_is_plain_text() ->
     latency = facts.pop("decision_latency_seconds")
     assert -5 < latency < 5
     assert 0 <= facts.pop("patched") <= 8
-    assert 1 < facts.pop("seconds") < PATIENCE
+    assert 1 < facts.pop("seconds") < TIMEOUT
     assert facts == {"gangs": 2, "pods": 17, "released": 1, "timed_out": 1}
     told = err.decode()
     assert "8/8 started, 0 held, 8 running (workers-0 4/4, workers-1 4/4)" in told
@@ -56,7 +56,7 @@ async def test_a_narrow_terminal_gets_bars_that_fit(variables: dict[str, str], c
     ioctl(theirs, termios.TIOCSWINSZ, struct.pack("HHHH", 24, 44, 0, 0))
     environment = {key: value for key, value in ENVIRONMENT.items() if key not in ("COLUMNS", "LINES", "FORCE_COLOR")}
     environment |= {"TERM": "xterm-256color", **variables}
-    async with started(*SMALL, terminal=theirs, env=environment) as process, asyncio.timeout(PATIENCE):
+    async with started(*SMALL, terminal=theirs, env=environment) as process, asyncio.timeout(TIMEOUT):
         os.close(theirs)
         shown = await asyncio.to_thread(everything, ours)
         assert await process.wait() == 0
@@ -94,7 +94,7 @@ async def test_ctrl_c_at_any_moment_ends_it_with_all_ports_closed(
 
 async def test_a_cancellation_that_comes_while_the_screen_is_cleared_is_not_lost() -> None:
     async def shown() -> None:
-        async with Lines(io.StringIO()).following(list, line):
+        async with PlainDisplay(io.StringIO()).following(list, line):
             await asyncio.sleep(0)
 
     for turns in range(10):
@@ -107,19 +107,19 @@ async def test_a_cancellation_that_comes_while_the_screen_is_cleared_is_not_lost
 
 
 @dataclass(frozen=True, slots=True)
-class NodesNeverCome(Plan):
+class NodesNeverCome(GangPlan):
     """Only the first wave of nodes arrives."""
 
     @property
     def patience(self) -> float:
         return 2.0
 
-    def waves(self) -> Iterator[tuple[float, list[Node]]]:
+    def waves(self) -> Iterator[tuple[float, list[FakeNode]]]:
         yield next(super(NodesNeverCome, self).waves())
 
 
 async def test_it_would_notice_that_a_gang_is_not_released(capsys: pytest.CaptureFixture[str]) -> None:
-    assert await story.demo(NodesNeverCome(jobs=1, pods=5, seconds=0.5), as_json=True) is Exit.ERROR
+    assert await story.demo(NodesNeverCome(jobs=1, pods=5, seconds=0.5), as_json=True) is ExitCode.ERROR
     out, err = capsys.readouterr()
     assert json.loads(out)["released"] == 0
     assert json.loads(out)["decision_latency_seconds"] is None
@@ -129,7 +129,7 @@ async def test_it_would_notice_that_a_gang_is_not_released(capsys: pytest.Captur
 
 @pytest.mark.parametrize(("jobs", "pods"), [(3, 100), (1, 1), (1, 2), (7, 33), (20, 1000)])
 def test_the_waves_bring_room_for_every_pod_and_the_last_one_is_needed(jobs: int, pods: int) -> None:
-    plan = Plan(jobs=jobs, pods=pods, seconds=8)
+    plan = GangPlan(jobs=jobs, pods=pods, seconds=8)
     waves = list(plan.waves())
     rooms = [sum(node.pods for node in nodes) for _, nodes in waves]
     assert sum(rooms) == plan.size

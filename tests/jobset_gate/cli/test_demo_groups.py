@@ -14,25 +14,25 @@ import pytest
 
 from jobset_gate.cli.demo.groups import run as story
 from jobset_gate.cli.demo.groups import stage
-from jobset_gate.cli.demo.groups.scenario import Plan
-from jobset_gate.cli.exits import Exit
-from jobset_gate.groups.candidates import Check
+from jobset_gate.cli.demo.groups.scenario import PodGroupPlan
+from jobset_gate.cli.exits import ExitCode
+from jobset_gate.groups.candidates import CapacityCheck
 from jobset_gate.settings import Groups, Settings
 from jobset_gate.sim.clock import run_virtual
 from tests.jobset_gate.cli.demos import ENVIRONMENT, ESCAPE, everything, interrupted, started
-from tests.jobset_gate.cli.service import PATIENCE
+from tests.jobset_gate.cli.service import TIMEOUT
 
 QUICK = ("demo", "groups", "--speed", "100000")
 LACKS = "needs 24 nvidia.com/gpu, 16 free"
 
 
 async def test_json_ends_with_one_line_of_facts_and_the_story_is_plain_text() -> None:
-    async with started(*QUICK, "-o", "json") as process, asyncio.timeout(PATIENCE):
+    async with started(*QUICK, "-o", "json") as process, asyncio.timeout(TIMEOUT):
         out, err = await process.communicate()
     assert process.returncode == 0, err.decode()
     (line,) = out.decode().splitlines()
     facts = json.loads(line)
-    assert 0 < facts.pop("seconds") < PATIENCE
+    assert 0 < facts.pop("seconds") < TIMEOUT
     assert facts == {
         "minimum": 24,
         "room": 40,
@@ -57,7 +57,7 @@ async def test_a_narrow_terminal_gets_bars_that_fit() -> None:
     environment = {key: value for key, value in ENVIRONMENT.items() if key not in ("COLUMNS", "LINES", "FORCE_COLOR")}
     async with (
         started(*QUICK, terminal=theirs, env=environment | {"TERM": "xterm-256color"}) as process,
-        asyncio.timeout(PATIENCE),
+        asyncio.timeout(TIMEOUT),
     ):
         os.close(theirs)
         shown = await asyncio.to_thread(everything, ours)
@@ -78,28 +78,28 @@ async def test_ctrl_c_at_any_moment_ends_it_with_all_ports_closed(words: str, af
             socket.create_connection(("127.0.0.1", int(found[1])))
 
 
-def played(plan: Plan, capsys: pytest.CaptureFixture[str]) -> tuple[Exit, str]:
+def played(plan: PodGroupPlan, capsys: pytest.CaptureFixture[str]) -> tuple[ExitCode, str]:
     code = run_virtual(story.demo(plan, as_json=True, speed=1000.0))
     return code, capsys.readouterr().err
 
 
 def test_it_would_notice_if_there_were_no_deadlock(capsys: pytest.CaptureFixture[str]) -> None:
-    class Roomy(Plan):
+    class Roomy(PodGroupPlan):
         @property
         def size(self) -> int:
             return 4
 
     code, told = played(Roomy(), capsys)
-    assert code is Exit.ERROR
+    assert code is ExitCode.ERROR
     assert "WRONG: a gang got together without us: there was no deadlock to show\n" in told
 
 
 def test_it_would_notice_if_gangs_were_opened_without_looking(
     monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    monkeypatch.setattr(stage, "Settings", lambda: Settings(groups=Groups(capacity_check=Check.OFF)))
-    code, told = played(Plan(patience=30.0), capsys)
-    assert code is Exit.ERROR
+    monkeypatch.setattr(stage, "Settings", lambda: Settings(groups=Groups(capacity_check=CapacityCheck.OFF)))
+    code, told = played(PodGroupPlan(patience=30.0), capsys)
+    assert code is ExitCode.ERROR
     assert "WRONG: gang a did not finish\n" in told
     assert "WRONG: gang b did not say why it waited\n" in told
     assert "pods of gang b were bound before there was room for all of it" in told

@@ -9,26 +9,26 @@ from pathlib import Path
 import pytest
 
 from jobset_gate import names
-from jobset_gate.model import Kind
-from tests.jobset_gate.cli.camp import everything, settle, workers
-from tests.jobset_gate.cli.conftest import Ran, Run
-from tests.jobset_gate.cli.grouped import Town, kubeconfig_of
+from jobset_gate.model import VerdictKind
+from tests.jobset_gate.cli.camp import install_jobset_crd, store_every_reason, workers
+from tests.jobset_gate.cli.conftest import CliResult, RunCli
+from tests.jobset_gate.cli.grouped import StoredPodGroups, kubeconfig_of
 from tests.support.planes import Plane, Real
 
 
 class Shell:
     """`describe` while the test's loop goes on."""
 
-    def __init__(self, run: Run, kubeconfig: Path, namespace: str) -> None:
+    def __init__(self, run: RunCli, kubeconfig: Path, namespace: str) -> None:
         self._run, self.kubeconfig = run, kubeconfig
         self._more = "-n", namespace, "--kubeconfig", str(kubeconfig)
 
-    async def __call__(self, *arguments: str) -> Ran:
+    async def __call__(self, *arguments: str) -> CliResult:
         return await asyncio.to_thread(self._run, "describe", *arguments, *self._more)
 
 
 @pytest.fixture
-def describe(run: Run, plane: Plane, namespace: str) -> Shell:
+def describe(run: RunCli, plane: Plane, namespace: str) -> Shell:
     return Shell(run, plane.kubeconfig, namespace)
 
 
@@ -42,10 +42,10 @@ async def test_a_gang_is_shown_with_its_jobs_its_reasons_and_its_events(
     plane: Plane, namespace: str, describe: Shell
 ) -> None:
     async with plane.client() as client:
-        camp = await settle(client, namespace)
-        await everything(camp)
-        await camp.gate()
-        await camp.told(names.REASON_WAITING, "1/6 pods started")
+        camp = await install_jobset_crd(client, namespace)
+        await store_every_reason(camp)
+        await camp.config_map()
+        await camp.condition(names.REASON_WAITING, "1/6 pods started")
         await camp.event("JobSet", "train", "AllPodsStarted", "said before")
     ran = await describe("train")
     found = facts(ran.out)
@@ -67,10 +67,10 @@ async def test_a_gang_is_shown_with_its_jobs_its_reasons_and_its_events(
 
 async def test_jobs_that_lack_pods_come_first_and_many_are_cut(plane: Plane, namespace: str, describe: Shell) -> None:
     async with plane.client() as client:
-        camp = await settle(client, namespace)
+        camp = await install_jobset_crd(client, namespace)
         await camp.jobset(workers(replicas=40, job={"parallelism": 1, "completions": 1}))
         await camp.started(0, await camp.job(0), 0)
-        await camp.gate(Kind.RELEASE, names.REASON_BYPASSED, "opened by hand")
+        await camp.config_map(VerdictKind.RELEASE, names.REASON_BYPASSED, "opened by hand")
     ran = await describe("jobset/train")
     rows = [line.split() for line in ran.out.split("\n\n")[1].splitlines()]
     assert rows[1] == ["train-workers-1", "0/1", "not", "created"]
@@ -81,13 +81,13 @@ async def test_jobs_that_lack_pods_come_first_and_many_are_cut(plane: Plane, nam
 
 async def test_one_without_a_gate_is_described_as_such(plane: Plane, namespace: str, describe: Shell) -> None:
     async with plane.client() as client:
-        await (await settle(client, namespace)).jobset(config=False, gated=False)
+        await (await install_jobset_crd(client, namespace)).jobset(config=False, gated=False)
     ran = await describe("train")
     assert (ran.code, "NotGated: asks for no start barrier" in ran.out) == (0, True)
 
 
-async def test_a_group_is_shown_with_its_members(plane: Plane, town: Town, describe: Shell) -> None:
-    await settle(town.client, town.namespace)
+async def test_a_group_is_shown_with_its_members(plane: Plane, town: StoredPodGroups, describe: Shell) -> None:
+    await install_jobset_crd(town.client, town.namespace)
     await town.fill()
     ran = await describe("gang/b-small", "gang/e-fine", "gang/nobody")
     assert (ran.code, "error: pod group nobody not found" in ran.err) == (1, True)
@@ -107,10 +107,10 @@ async def test_a_group_is_shown_with_its_members(plane: Plane, town: Town, descr
 
 @pytest.mark.parametrize("plane", [pytest.param("real", marks=pytest.mark.real)], indirect=True)
 async def test_what_may_not_be_read_is_named_and_left_out(
-    real_plane: Real, plane: Plane, namespace: str, run: Run, tmp_path: Path
+    real_plane: Real, plane: Plane, namespace: str, run: RunCli, tmp_path: Path
 ) -> None:
     async with plane.client() as client:
-        await everything(await settle(client, namespace))
+        await store_every_reason(await install_jobset_crd(client, namespace))
     rules = [{"apiGroups": [names.JOBSET_GROUP], "resources": ["jobsets"], "verbs": ["get"]}]
     ran = await Shell(run, await kubeconfig_of(real_plane, namespace, rules, tmp_path), namespace)("train")
     assert (ran.code, facts(ran.out)["Name"]) == (0, "train")

@@ -1,6 +1,6 @@
 """The table of Jobs that `describe` shows."""
 
-from jobset_gate.cli.telling.descriptions import MOST_ROWS, jobs
+from jobset_gate.cli.telling.descriptions import MOST_ROWS, job_rows
 from tests.jobset_gate.gangs import gang, job, jobset, pod, replicated_job
 
 MANY = 2**31 - 1
@@ -10,7 +10,7 @@ MANY = 2**31 - 1
 def test_of_two_billion_jobs_the_first_that_lack_pods_are_shown_and_the_others_counted() -> None:
     spec = replicated_job(replicas=MANY, parallelism=1, completions=1)
     seen = gang(jobset=jobset(spec), jobs=(job(), job(number=MANY - 1)), pods=(pod(0), pod(0, number=MANY - 1)))
-    titles, first, *more, last = jobs(seen)
+    titles, first, *more, last = job_rows(seen)
     assert titles == ("JOB", "STARTED", "STATE")
     assert first == (f"{seen.jobset.name}-{spec.name}-1", "0/1", "not created")
     assert len([first, *more]) == MOST_ROWS
@@ -20,4 +20,4 @@ def test_of_two_billion_jobs_the_first_that_lack_pods_are_shown_and_the_others_c
 def test_of_a_few_jobs_those_that_are_complete_come_last() -> None:
     spec = replicated_job(replicas=2, parallelism=1, completions=1)
     seen = gang(jobset=jobset(spec), jobs=(job(),), pods=(pod(0),))
-    assert [(name[-1], started) for name, started, _ in jobs(seen)[1:]] == [("1", "0/1"), ("0", "1/1")]
+    assert [(name[-1], started) for name, started, _ in job_rows(seen)[1:]] == [("1", "0/1"), ("0", "1/1")]

@@ -13,11 +13,11 @@ import yaml
 
 from jobset_gate import inject, names
 from jobset_gate.cli.doctor import reach
-from jobset_gate.cli.doctor.findings import Level
-from jobset_gate.cli.doctor.patient import Patient
+from jobset_gate.cli.doctor.findings import FindingLevel
+from jobset_gate.cli.doctor.patient import ClusterReader
 from jobset_gate.cli.doctor.run import findings
 from jobset_gate.groups import crds
-from jobset_gate.groups.model import Way
+from jobset_gate.groups.model import Format
 from jobset_gate.kube.client import PatchType
 from jobset_gate.kube.resources import (
     CRDS,
@@ -34,14 +34,14 @@ from jobset_gate.settings import Barrier, Groups, Settings
 from jobset_gate.sim import jobset_crd
 from tests.jobset_gate import jobsets
 from tests.jobset_gate.cli import grouped
-from tests.jobset_gate.cli.camp import Camp, settle
-from tests.jobset_gate.cli.conftest import Ran, Run
+from tests.jobset_gate.cli.camp import StoredJobSet, install_jobset_crd
+from tests.jobset_gate.cli.conftest import CliResult, RunCli
 from tests.jobset_gate.cli.grouped import kubeconfig_of, lease
 from tests.webhook.doors import BUNDLE, registered, registered_for_pods
 from tests.webhook.pods import pod
 from webhook import authority, ca_secret, registration, selfsigned
 from webhook.pem import joined
-from webhook.registration import Service
+from webhook.registration import ServiceReference
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator
@@ -61,10 +61,10 @@ PATIENCE = 60
 class Doctor:
     """`doctor` while the test's loop goes on."""
 
-    def __init__(self, run: Run, plane: Plane, namespace: str) -> None:
+    def __init__(self, run: RunCli, plane: Plane, namespace: str) -> None:
         self._run, self._plane, self._namespace = run, plane, namespace
 
-    async def __call__(self, *arguments: str, kubeconfig: Path | None = None) -> Ran:
+    async def __call__(self, *arguments: str, kubeconfig: Path | None = None) -> CliResult:
         config = str(kubeconfig or self._plane.kubeconfig)
         return await asyncio.to_thread(self._run, "doctor", "-n", self._namespace, *arguments, "--kubeconfig", config)
 
@@ -77,13 +77,13 @@ class Doctor:
 
 
 @pytest.fixture
-async def camp(plane: Plane, namespace: str) -> AsyncIterator[Camp]:
+async def camp(plane: Plane, namespace: str) -> AsyncIterator[StoredJobSet]:
     async with plane.client() as client:
-        yield await settle(client, namespace)
+        yield await install_jobset_crd(client, namespace)
 
 
 @pytest.fixture
-def doctor(run: Run, plane: Plane, namespace: str) -> Doctor:
+def doctor(run: RunCli, plane: Plane, namespace: str) -> Doctor:
     return Doctor(run, plane, namespace)
 
 
@@ -109,8 +109,10 @@ async def create(client: Client, resource: Resource, made: Json, namespace: str 
 # --- A cluster that is well ------------------------------------------------------------------------------------------
 
 
-async def test_where_all_is_well_nothing_is_worse_than_a_warning(camp: Camp, doctor: Doctor, tmp_path: Path) -> None:
-    await grouped.install(camp.client)
+async def test_where_all_is_well_nothing_is_worse_than_a_warning(
+    camp: StoredJobSet, doctor: Doctor, tmp_path: Path
+) -> None:
+    await grouped.install_pod_group_crds(camp.client)
     await camp.jobset()
     await lease(camp.client, camp.namespace)
     (tmp_path / "pods").mkdir()
@@ -165,7 +167,7 @@ async def test_jobsets_crd_without_our_field(embedded_plane: Embedded, doctor: D
     assert (told["level"], told["remedy"]) == ("warning", remedy)
 
 
-async def test_a_door_that_shows_another_certificate_than_is_trusted(camp: Camp, tmp_path: Path) -> None:
+async def test_a_door_that_shows_another_certificate_than_is_trusted(camp: StoredJobSet, tmp_path: Path) -> None:
     """An API server takes up a changed configuration when it likes, so it is asked until it has."""
     async with registered(camp.client, camp.namespace, tmp_path):
         operations = [{"op": "replace", "path": "/webhooks/0/clientConfig/caBundle", "value": other_ca()}]
@@ -175,7 +177,7 @@ async def test_a_door_that_shows_another_certificate_than_is_trusted(camp: Camp,
     assert "certificate" in found.why
 
 
-async def test_a_door_that_nobody_opens(camp: Camp, tmp_path: Path) -> None:
+async def test_a_door_that_nobody_opens(camp: StoredJobSet, tmp_path: Path) -> None:
     async with registered(camp.client, camp.namespace, tmp_path) as server:
         await server.stop()
         found = await until(camp, "API servers do not reach mutate.jobset-gate.dev")
@@ -186,19 +188,19 @@ def other_ca() -> str:
     return selfsigned.make().ca_bundle
 
 
-async def until(camp: Camp, what: str) -> Any:
+async def until(camp: StoredJobSet, what: str) -> Any:
     """What the dry run of a good JobSet says, once it says that."""
     checks = [("x", reach.good)]
     async with asyncio.timeout(PATIENCE):
         while True:
-            [found] = await findings(Patient(camp.client, camp.namespace, camp.namespace), checks)
+            [found] = await findings(ClusterReader(camp.client, camp.namespace, camp.namespace), checks)
             if found.what == what:
-                assert found.level is Level.ERROR
+                assert found.level is FindingLevel.ERROR
                 return found
 
 
 @only_embedded
-async def test_no_dry_run_tells_anything_of_a_namespace_that_is_exempt(camp: Camp, doctor: Doctor) -> None:
+async def test_no_dry_run_tells_anything_of_a_namespace_that_is_exempt(camp: StoredJobSet, doctor: Doctor) -> None:
     for resource, made in zip(
         (MUTATING_WEBHOOKS, VALIDATING_WEBHOOKS),
         registration.configurations(url="https://127.0.0.1:1", own_namespace=camp.namespace),
@@ -210,17 +212,17 @@ async def test_no_dry_run_tells_anything_of_a_namespace_that_is_exempt(camp: Cam
 
 
 @only_embedded
-@pytest.mark.parametrize("way", list(Way))
-async def test_pods_of_groups_are_tried_in_a_way_that_is_on(camp: Camp, way: Way, tmp_path: Path) -> None:
+@pytest.mark.parametrize("way", list(Format))
+async def test_pods_of_groups_are_tried_in_a_way_that_is_on(camp: StoredJobSet, way: Format, tmp_path: Path) -> None:
     settings = Settings(groups=Groups(ways=(way,), scheduler_names=("ours", "theirs")))
     async with registered_for_pods(camp.client, camp.namespace, tmp_path, settings):
-        patient = Patient(camp.client, camp.namespace, camp.namespace)
+        patient = ClusterReader(camp.client, camp.namespace, camp.namespace)
         [found] = await findings(patient, [("x", reach.pod)])
-    assert (found.level, found.what) == (Level.OK, "a pod of a group is held")
+    assert (found.level, found.what) == (FindingLevel.OK, "a pod of a group is held")
 
 
 @only_embedded
-async def test_configurations_that_do_not_hold(camp: Camp, doctor: Doctor) -> None:
+async def test_configurations_that_do_not_hold(camp: StoredJobSet, doctor: Doctor) -> None:
     loose, bare = registration.configurations(url="https://127.0.0.1:1", failure_policy="Ignore")
     loose["webhooks"][0]["clientConfig"]["caBundle"] = BUNDLE.ca_bundle
     await create(camp.client, MUTATING_WEBHOOKS, loose)
@@ -231,13 +233,13 @@ async def test_configurations_that_do_not_hold(camp: Camp, doctor: Doctor) -> No
 
 
 @only_embedded
-async def test_the_secret_has_another_ca_than_is_trusted(camp: Camp, doctor: Doctor) -> None:
+async def test_the_secret_has_another_ca_than_is_trusted(camp: StoredJobSet, doctor: Doctor) -> None:
     signer = authority.create("ours", now=datetime.now(UTC), life=timedelta(days=365))
-    data = ca_secret.data(ca_secret.Contents((signer,), (signer.certificate,)))
+    data = ca_secret.data(ca_secret.CaSecretContents((signer,), (signer.certificate,)))
     await create(
         camp.client, SECRETS, {"metadata": {"name": "gate-ca"}, "type": "Opaque", "data": data}, camp.namespace
     )
-    service = Service(camp.namespace, "gate-webhook")
+    service = ServiceReference(camp.namespace, "gate-webhook")
     made, _ = registration.configurations(service=service, ca_bundle=data[names.KEY_CA_CERTIFICATES])
     stale, _ = registration.configurations(service=service, ca_bundle=BUNDLE.ca_bundle, suffix="-stale")
     await create(camp.client, MUTATING_WEBHOOKS, made)
@@ -250,7 +252,7 @@ async def test_the_secret_has_another_ca_than_is_trusted(camp: Camp, doctor: Doc
 
 
 @only_embedded
-async def test_a_certificate_that_somebody_else_keeps(camp: Camp, doctor: Doctor) -> None:
+async def test_a_certificate_that_somebody_else_keeps(camp: StoredJobSet, doctor: Doctor) -> None:
     volumes = [{"name": it, "secret": {"secretName": it}} for it in ("old", "torn", "none")]
     await create(camp.client, DEPLOYMENTS, deployment("door", "gate:1", labels=DOOR, volumes=volumes), camp.namespace)
     ended = authority.create("old", now=datetime.now(UTC) - timedelta(days=9), life=timedelta(days=8))
@@ -263,7 +265,9 @@ async def test_a_certificate_that_somebody_else_keeps(camp: Camp, doctor: Doctor
         assert found[told]["level"] == "error"
 
 
-async def test_what_is_wrong_with_gangs_and_neighbours_is_found_on_either_server(camp: Camp, doctor: Doctor) -> None:
+async def test_what_is_wrong_with_gangs_and_neighbours_is_found_on_either_server(
+    camp: StoredJobSet, doctor: Doctor
+) -> None:
     bare = jobsets.defaulted(jobsets.jobset(name="bare"))
     made = jobsets.jobset(name="train")
     settings = Settings(barrier=Barrier(stream_url="http://stream.gates.svc:8082"))
@@ -290,7 +294,7 @@ async def test_what_is_wrong_with_gangs_and_neighbours_is_found_on_either_server
 
 
 @only_embedded
-async def test_a_gang_without_a_barrier_and_pods_without_a_leader(camp: Camp, doctor: Doctor) -> None:
+async def test_a_gang_without_a_barrier_and_pods_without_a_leader(camp: StoredJobSet, doctor: Doctor) -> None:
     await camp.jobset()
     job = await camp.job()
     await camp.started(0, job, phase="Pending")
@@ -307,11 +311,13 @@ async def test_a_gang_without_a_barrier_and_pods_without_a_leader(camp: Camp, do
 
 
 def held(name: str) -> Json:
-    return pod(name=name, meta={"labels": {names.GANG: "x"}}, schedulingGates=[{"name": names.GANG_GATE}])
+    return pod(
+        name=name, meta={"labels": {names.POD_GROUP_LABEL: "x"}}, schedulingGates=[{"name": names.POD_GROUP_GATE}]
+    )
 
 
 @only_embedded
-async def test_a_network_policy_before_the_gate_stream(camp: Camp, doctor: Doctor) -> None:
+async def test_a_network_policy_before_the_gate_stream(camp: StoredJobSet, doctor: Doctor) -> None:
     settings = Settings(barrier=Barrier(stream_url="http://stream.gates.svc:8082"))
     made = jobsets.jobset(name="train")
     made["metadata"]["namespace"] = camp.namespace
@@ -331,7 +337,7 @@ async def test_a_network_policy_before_the_gate_stream(camp: Camp, doctor: Docto
 
 
 @only_embedded
-async def test_others_that_read_the_same_keys(camp: Camp, doctor: Doctor) -> None:
+async def test_others_that_read_the_same_keys(camp: StoredJobSet, doctor: Doctor) -> None:
     for name, image in (("koord-scheduler", "koordinator/koord-scheduler:v1"), ("koord-manager", "koord-manager:v1")):
         await create(camp.client, DEPLOYMENTS, deployment(name, image), camp.namespace)
     made = registration.configuration(
@@ -363,7 +369,7 @@ async def test_others_that_read_the_same_keys(camp: Camp, doctor: Doctor) -> Non
 
 
 @only_embedded
-async def test_a_kind_of_pod_group_that_says_nothing(camp: Camp, doctor: Doctor, tmp_path: Path) -> None:
+async def test_a_kind_of_pod_group_that_says_nothing(camp: StoredJobSet, doctor: Doctor, tmp_path: Path) -> None:
     made = crds.manifest(names.PLUGINS_GROUP)
     made["spec"]["versions"][0]["schema"]["openAPIV3Schema"]["properties"]["spec"] = {"type": "object"}
     del made["metadata"]["labels"]
@@ -377,7 +383,7 @@ async def test_a_kind_of_pod_group_that_says_nothing(camp: Camp, doctor: Doctor,
 
 
 @only_embedded
-async def test_versions(camp: Camp, doctor: Doctor) -> None:
+async def test_versions(camp: StoredJobSet, doctor: Doctor) -> None:
     await create(camp.client, DEPLOYMENTS, deployment("old", "registry.test/jobset/jobset:v0.8.1"), camp.namespace)
     await create(camp.client, DEPLOYMENTS, deployment("new", "registry.test/jobset/jobset:v0.10.1"), camp.namespace)
     found = await doctor.found()
@@ -386,7 +392,7 @@ async def test_versions(camp: Camp, doctor: Doctor) -> None:
 
 
 @only_embedded
-async def test_what_nobody_can_see_is_said_to_be_unknown(camp: Camp, doctor: Doctor) -> None:
+async def test_what_nobody_can_see_is_said_to_be_unknown(camp: StoredJobSet, doctor: Doctor) -> None:
     await create(camp.client, NODES, {"metadata": {"name": "far"}})
     told = (await doctor.found())["how often kubelets look at their pods"]
     assert (told["level"], "syncFrequency" in told["remedy"]) == ("unknown", True)
@@ -400,7 +406,7 @@ async def test_native_gangs_are_tried_only_when_asked_for(doctor: Doctor) -> Non
     assert (told["level"], told["why"]) == ("error", "the API server has no native PodGroups")
 
 
-async def test_an_api_server_that_is_not_there_is_one_line(run: Run, tmp_path: Path) -> None:
+async def test_an_api_server_that_is_not_there_is_one_line(run: RunCli, tmp_path: Path) -> None:
     cluster = {"name": "x", "cluster": {"server": "http://127.0.0.1:1"}}
     context = {"name": "x", "context": {"cluster": "x", "user": "x"}}
     config = {"clusters": [cluster], "users": [{"name": "x", "user": {}}], "contexts": [context]}
@@ -414,7 +420,7 @@ async def test_an_api_server_that_is_not_there_is_one_line(run: Run, tmp_path: P
 
 
 @only_real
-async def test_the_rights_of_the_controllers_account(real_plane: Real, camp: Camp, doctor: Doctor) -> None:
+async def test_the_rights_of_the_controllers_account(real_plane: Real, camp: StoredJobSet, doctor: Doctor) -> None:
     await create(camp.client, DEPLOYMENTS, deployment("keeper", "jobset-gate:1"), camp.namespace)
     await create(camp.client, DEPLOYMENTS, deployment("door", "gate:1", account="door", labels=DOOR), camp.namespace)
     who = f"{camp.namespace}/keeper"
@@ -443,7 +449,7 @@ async def test_the_rights_of_the_controllers_account(real_plane: Real, camp: Cam
 
 @only_real
 async def test_who_may_see_little_is_told_what_is_not_known(
-    real_plane: Real, camp: Camp, doctor: Doctor, tmp_path: Path
+    real_plane: Real, camp: StoredJobSet, doctor: Doctor, tmp_path: Path
 ) -> None:
     await camp.jobset()
     rules = [{"apiGroups": [names.JOBSET_GROUP], "resources": ["jobsets"], "verbs": ["get", "list"]}]
@@ -462,7 +468,7 @@ async def test_who_may_see_little_is_told_what_is_not_known(
 
 @only_real
 async def test_a_lease_that_may_be_anywhere_is_not_said_to_be_missing(
-    real_plane: Real, camp: Camp, doctor: Doctor, tmp_path: Path
+    real_plane: Real, camp: StoredJobSet, doctor: Doctor, tmp_path: Path
 ) -> None:
     rules = [{"apiGroups": ["coordination.k8s.io"], "resources": ["leases"], "verbs": ["get", "list"]}]
     found = await doctor.found(kubeconfig=await kubeconfig_of(real_plane, camp.namespace, rules, tmp_path))
@@ -471,7 +477,7 @@ async def test_a_lease_that_may_be_anywhere_is_not_said_to_be_missing(
 
 @only_real
 async def test_without_the_right_to_see_all_namespaces_the_own_one_is_looked_at(
-    real_plane: Real, camp: Camp, run: Run, tmp_path: Path
+    real_plane: Real, camp: StoredJobSet, run: RunCli, tmp_path: Path
 ) -> None:
     await camp.jobset()
     rules = [{"apiGroups": [names.JOBSET_GROUP], "resources": ["jobsets"], "verbs": ["get", "list"]}]

@@ -8,18 +8,18 @@ import pytest
 import yaml
 
 from jobset_gate.cli.doctor import certificates, egress, kubelet, run, serving, versions
-from jobset_gate.cli.doctor.egress import Place, Way
-from jobset_gate.cli.doctor.findings import Finding, Level, error, healthy, ok, unknown, warning
-from jobset_gate.cli.doctor.patient import Patient
+from jobset_gate.cli.doctor.egress import Destination, Egress
+from jobset_gate.cli.doctor.findings import Finding, FindingLevel, error, healthy, ok, unknown, warning
+from jobset_gate.cli.doctor.patient import ClusterReader
 from jobset_gate.cli.doctor.telling import document, text
-from jobset_gate.cli.telling.looks import PLAIN, Look
+from jobset_gate.cli.telling.looks import PLAIN_STYLE, TerminalStyle
 from jobset_gate.kube.errors import Unauthorized
 from webhook import authority
 
 Json = dict[str, Any]
 LABELS = {"app": "train"}
 HOME = {"kubernetes.io/metadata.name": "gates"}
-THERE = Place(HOME, {"app": "gate"}, 8082)
+THERE = Destination(HOME, {"app": "gate"}, 8082)
 TCP = {"protocol": "TCP", "port": 8082}
 
 
@@ -32,30 +32,30 @@ def policy(rules: str, selector: str = "{}", types: str = "[Egress]") -> Json:
 @pytest.mark.parametrize(
     ("rules", "way"),
     [
-        ("[]", Way.CLOSED),
-        ("[{}]", Way.OPEN),
-        ("[{ports: [{port: 53, protocol: UDP}]}]", Way.CLOSED),
-        ("[{ports: [{port: 8082}]}]", Way.OPEN),
-        ("[{ports: [{port: 8082, protocol: UDP}]}]", Way.CLOSED),
-        ("[{ports: [{protocol: TCP}]}]", Way.OPEN),
-        ("[{ports: [{port: 8000, endPort: 9000}]}]", Way.OPEN),
-        ("[{ports: [{port: 8000, endPort: 8081}]}]", Way.CLOSED),
-        ("[{ports: [{port: stream}]}]", Way.UNCERTAIN),
-        ("[{to: [{podSelector: {}}]}]", Way.CLOSED),
-        ("[{to: [{namespaceSelector: {}}]}]", Way.OPEN),
-        ("[{to: [{namespaceSelector: {matchLabels: {kubernetes.io/metadata.name: gates}}}]}]", Way.OPEN),
-        ("[{to: [{namespaceSelector: {matchLabels: {kubernetes.io/metadata.name: other}}}]}]", Way.CLOSED),
-        ("[{to: [{namespaceSelector: {}, podSelector: {matchLabels: {app: gate}}}]}]", Way.OPEN),
-        ("[{to: [{namespaceSelector: {}, podSelector: {matchLabels: {app: web}}}]}]", Way.CLOSED),
-        ("[{to: [{ipBlock: {cidr: 10.0.0.0/8}}]}]", Way.UNCERTAIN),
-        ("[{to: [{ipBlock: {cidr: 0.0.0.0/0}}]}]", Way.OPEN),
-        ("[{to: [{ipBlock: {cidr: 0.0.0.0/0, except: [10.0.0.0/8]}}]}]", Way.UNCERTAIN),
-        ("[{to: [{ipBlock: {cidr: 10.0.0.0/8}}], ports: [{port: 53}]}]", Way.CLOSED),
-        ("[{to: [{namespaceSelector: {}}], ports: [{port: 53}]}, {ports: [{port: 8082}]}]", Way.OPEN),
+        ("[]", Egress.CLOSED),
+        ("[{}]", Egress.OPEN),
+        ("[{ports: [{port: 53, protocol: UDP}]}]", Egress.CLOSED),
+        ("[{ports: [{port: 8082}]}]", Egress.OPEN),
+        ("[{ports: [{port: 8082, protocol: UDP}]}]", Egress.CLOSED),
+        ("[{ports: [{protocol: TCP}]}]", Egress.OPEN),
+        ("[{ports: [{port: 8000, endPort: 9000}]}]", Egress.OPEN),
+        ("[{ports: [{port: 8000, endPort: 8081}]}]", Egress.CLOSED),
+        ("[{ports: [{port: stream}]}]", Egress.UNCERTAIN),
+        ("[{to: [{podSelector: {}}]}]", Egress.CLOSED),
+        ("[{to: [{namespaceSelector: {}}]}]", Egress.OPEN),
+        ("[{to: [{namespaceSelector: {matchLabels: {kubernetes.io/metadata.name: gates}}}]}]", Egress.OPEN),
+        ("[{to: [{namespaceSelector: {matchLabels: {kubernetes.io/metadata.name: other}}}]}]", Egress.CLOSED),
+        ("[{to: [{namespaceSelector: {}, podSelector: {matchLabels: {app: gate}}}]}]", Egress.OPEN),
+        ("[{to: [{namespaceSelector: {}, podSelector: {matchLabels: {app: web}}}]}]", Egress.CLOSED),
+        ("[{to: [{ipBlock: {cidr: 10.0.0.0/8}}]}]", Egress.UNCERTAIN),
+        ("[{to: [{ipBlock: {cidr: 0.0.0.0/0}}]}]", Egress.OPEN),
+        ("[{to: [{ipBlock: {cidr: 0.0.0.0/0, except: [10.0.0.0/8]}}]}]", Egress.UNCERTAIN),
+        ("[{to: [{ipBlock: {cidr: 10.0.0.0/8}}], ports: [{port: 53}]}]", Egress.CLOSED),
+        ("[{to: [{namespaceSelector: {}}], ports: [{port: 53}]}, {ports: [{port: 8082}]}]", Egress.OPEN),
     ],
 )
-def test_what_a_policy_says_of_the_way_to_the_gate_stream(rules: str, way: Way) -> None:
-    assert egress.way([policy(rules)], LABELS, THERE) == (way, ("p",))
+def test_what_a_policy_says_of_the_way_to_the_gate_stream(rules: str, way: Egress) -> None:
+    assert egress.egress_to([policy(rules)], LABELS, THERE) == (way, ("p",))
 
 
 @pytest.mark.parametrize(
@@ -71,20 +71,20 @@ def test_what_a_policy_says_of_the_way_to_the_gate_stream(rules: str, way: Way) 
     ],
 )
 def test_a_policy_rules_the_pods_that_it_selects(selector: str, rules: bool) -> None:
-    assert (egress.way([policy("[]", selector)], LABELS, THERE)[0] is Way.CLOSED) == rules
+    assert (egress.egress_to([policy("[]", selector)], LABELS, THERE)[0] is Egress.CLOSED) == rules
 
 
 def test_policies_for_what_comes_in_are_none_for_what_goes_out() -> None:
-    assert egress.way([policy("[]", types="[Ingress]")], LABELS, THERE) == (Way.OPEN, ())
+    assert egress.egress_to([policy("[]", types="[Ingress]")], LABELS, THERE) == (Egress.OPEN, ())
 
 
 def test_one_policy_that_lets_it_through_is_enough() -> None:
-    assert egress.way([policy("[]"), policy("[{}]")], LABELS, THERE)[0] is Way.OPEN
+    assert egress.egress_to([policy("[]"), policy("[{}]")], LABELS, THERE)[0] is Egress.OPEN
 
 
 def test_pods_without_known_labels_leave_it_uncertain() -> None:
     rule = "[{to: [{namespaceSelector: {}, podSelector: {matchLabels: {app: gate}}}]}]"
-    assert egress.way([policy(rule)], LABELS, Place(HOME, None, 8082))[0] is Way.UNCERTAIN
+    assert egress.egress_to([policy(rule)], LABELS, Destination(HOME, None, 8082))[0] is Egress.UNCERTAIN
 
 
 @pytest.mark.parametrize(
@@ -106,27 +106,27 @@ def test_jobsets_version_is_read_from_its_image(image: str, tags: list[str]) -> 
 @pytest.mark.parametrize(
     ("told", "level"),
     [
-        ("1m0s", Level.OK),
-        ("30s", Level.OK),
-        ("1m0.5s", Level.WARNING),
-        ("1h0m0s", Level.WARNING),
-        ("500ms", Level.OK),
-        ("", Level.UNKNOWN),
+        ("1m0s", FindingLevel.OK),
+        ("30s", FindingLevel.OK),
+        ("1m0.5s", FindingLevel.WARNING),
+        ("1h0m0s", FindingLevel.WARNING),
+        ("500ms", FindingLevel.OK),
+        ("", FindingLevel.UNKNOWN),
     ],
 )
-def test_how_often_a_kubelet_looks(told: str, level: Level) -> None:
+def test_how_often_a_kubelet_looks(told: str, level: FindingLevel) -> None:
     assert kubelet.judged(told).level is level
 
 
 @pytest.mark.parametrize(
     ("begun", "life", "level", "says"),
     [
-        (3, 365, Level.OK, "made 3 days ago"),
-        (360, 365, Level.WARNING, "ends in 4 days"),
-        (30, 20, Level.ERROR, "no certificate that is valid now"),
+        (3, 365, FindingLevel.OK, "made 3 days ago"),
+        (360, 365, FindingLevel.WARNING, "ends in 4 days"),
+        (30, 20, FindingLevel.ERROR, "no certificate that is valid now"),
     ],
 )
-def test_how_long_a_ca_is_still_trusted(begun: int, life: int, level: Level, says: str) -> None:
+def test_how_long_a_ca_is_still_trusted(begun: int, life: int, level: FindingLevel, says: str) -> None:
     now = datetime.now(UTC)
     made = authority.create("ca", now=now - timedelta(days=begun, minutes=1), life=timedelta(days=life))
     found = certificates.judged("zz", (made.certificate,), now)
@@ -134,9 +134,10 @@ def test_how_long_a_ca_is_still_trusted(begun: int, life: int, level: Level, say
 
 
 @pytest.mark.parametrize(
-    ("begun", "life", "level"), [(3, 90, Level.OK), (84, 90, Level.WARNING), (1, 2, Level.OK), (91, 90, Level.ERROR)]
+    ("begun", "life", "level"),
+    [(3, 90, FindingLevel.OK), (84, 90, FindingLevel.WARNING), (1, 2, FindingLevel.OK), (91, 90, FindingLevel.ERROR)],
 )
-def test_how_long_a_certificate_still_serves(begun: int, life: int, level: Level) -> None:
+def test_how_long_a_certificate_still_serves(begun: int, life: int, level: FindingLevel) -> None:
     now = datetime.now(UTC)
     made = authority.create("leaf", now=now - timedelta(days=begun), life=timedelta(days=life))
     assert serving.judged("it", made.certificate, now).level is level
@@ -144,7 +145,7 @@ def test_how_long_a_certificate_still_serves(begun: int, life: int, level: Level
 
 def test_a_bundle_without_certificates_trusts_nobody() -> None:
     hook = {"clientConfig": {"caBundle": b64encode(b"nothing").decode()}}
-    assert certificates.judged("zz", certificates.bundle(hook), datetime.now(UTC)).level is Level.ERROR
+    assert certificates.judged("zz", certificates.bundle(hook), datetime.now(UTC)).level is FindingLevel.ERROR
     assert certificates.bundle({"clientConfig": {"caBundle": "?"}}) == ()
 
 
@@ -168,12 +169,12 @@ unknown  dark: cannot list pods
 
 
 def test_findings_as_text() -> None:
-    assert text(FOUND, PLAIN) == TEXT
-    assert "\x1b[31merror\x1b[0m    broken" in text(FOUND, Look(colour=True))
+    assert text(FOUND, PLAIN_STYLE) == TEXT
+    assert "\x1b[31merror\x1b[0m    broken" in text(FOUND, TerminalStyle(colour=True))
 
 
 def test_a_narrow_terminal_wraps_findings_under_their_level() -> None:
-    told = text([warning("one", "two three four five", "six")], Look(width=24))
+    told = text([warning("one", "two three four five", "six")], TerminalStyle(width=24))
     assert told.splitlines()[:3] == ["warning  one: two three", "         four five", "         Remedy: six"]
 
 
@@ -191,9 +192,9 @@ def test_only_an_error_makes_a_patient() -> None:
 async def test_without_credentials_nothing_is_told_to_be_unknown() -> None:
     """It is an error of the command, not of one check: nobody should take its exit code for health."""
 
-    async def check(_: Patient) -> list[Finding]:
+    async def check(_: ClusterReader) -> list[Finding]:
         raise Unauthorized(401, "Unauthorized", "no")
 
     with pytest.raises(ExceptionGroup) as refused:
-        await run.findings(cast("Patient", None), [("x", check), ("y", check)])
+        await run.findings(cast("ClusterReader", None), [("x", check), ("y", check)])
     assert refused.group_contains(Unauthorized)

@@ -7,11 +7,11 @@ import io
 import msgspec
 import pytest
 
-from jobset_gate.cli.telling.looks import PLAIN, Look
+from jobset_gate.cli.telling.looks import PLAIN_STYLE, TerminalStyle
 from jobset_gate.cli.verbs import frames, screens
-from jobset_gate.cli.verbs.scenes import Moment
-from jobset_gate.cli.verbs.standing import Standing
-from jobset_gate.explained import Controller, Explanation, Lack, Part
+from jobset_gate.cli.verbs.scenes import ViewState
+from jobset_gate.cli.verbs.standing import WaitOutcome
+from jobset_gate.explained import ControllerStatus, Explanation, MissingByReason, ReplicatedJobCount
 
 NOW = 1_800_000_000.0
 NO_ROOM = "0/40 nodes are available: insufficient nvidia.com/gpu"
@@ -23,20 +23,22 @@ WAITING = Explanation(
     now=NOW,
     expected=300,
     started=261,
-    parts=(Part("driver", 1, 1), Part("workers", 260, 299)),
+    parts=(ReplicatedJobCount("driver", 1, 1), ReplicatedJobCount("workers", 260, 299)),
     lacks=(
-        Lack(why="Unscheduled", detail=NO_ROOM, count=37, slots=("workers-2/17",), since=NOW - 250),
-        Lack(why="ImagePull", detail="no such\nhost", count=2),
+        MissingByReason(
+            reason="Unscheduled", detail=NO_ROOM, count=37, slots=("workers-2/17",), oldest_created_at=NOW - 250
+        ),
+        MissingByReason(reason="ImagePull", detail="no such\nhost", count=2),
     ),
     timeout=300,
     since=NOW - 50,
     afterwards="its pods end with exit code 124",
-    controller=Controller(leads=False, told="no controller runs: there is no Lease"),
+    controller=ControllerStatus(leads=False, told="no controller runs: there is no Lease"),
     unknown=("cannot list events in namespace team",),
 )
 GROUP = Explanation(
     kind="PodGroup", namespace="team", name="ring", state="Gathering", message="1/3 pods exist", now=NOW, expected=3,
-    started=0, controller=Controller(leads=True, told="a controller runs"),
+    started=0, controller=ControllerStatus(leads=True, told="a controller runs"),
 )  # fmt: skip
 WIDE = """\
 JobSet team/train: Waiting, 4m10s left of 5m
@@ -52,8 +54,8 @@ not known: cannot list events in namespace team
 """
 
 
-def moment(told: Explanation | None, words: str = "", trouble: str = "") -> Moment:
-    return Moment(told, Standing(told=words), trouble)
+def moment(told: Explanation | None, words: str = "", trouble: str = "") -> ViewState:
+    return ViewState(told, WaitOutcome(message=words), trouble)
 
 
 def drawn(told: Explanation, columns: int, monkeypatch: pytest.MonkeyPatch) -> list[str]:
@@ -61,7 +63,7 @@ def drawn(told: Explanation, columns: int, monkeypatch: pytest.MonkeyPatch) -> l
     monkeypatch.setenv("COLUMNS", str(columns))
     monkeypatch.setenv("LINES", "40")
     stream = io.StringIO()
-    with screens.Picture(stream, PLAIN) as picture:
+    with screens.LiveScreen(stream, PLAIN_STYLE) as picture:
         picture.show(moment(told), NOW)
     text = stream.getvalue().split("\x1b[?25l")[1].split("\x1b[?25h")[0]
     last = text[text.rindex("JobSet team") :]
@@ -83,28 +85,28 @@ def test_nothing_is_wider_than_the_terminal_and_nothing_is_lost(columns: int, mo
 
 def test_a_line_for_what_is_no_terminal_says_nothing_that_passes() -> None:
     text = f"Waiting 261/300 started (driver 1/1, workers 260/299); 37 pods: Unscheduled: {NO_ROOM}"
-    assert frames.line(moment(WAITING)) == f"{text}; 2 pods: ImagePull: no such host"
+    assert frames.watch_line(moment(WAITING)) == f"{text}; 2 pods: ImagePull: no such host"
     later = msgspec.structs.replace(WAITING, now=NOW + 60)
-    assert frames.line(moment(later)) == frames.line(moment(WAITING))
-    assert frames.line(moment(GROUP)) == "Gathering 0/3 bound; 1/3 pods exist"
+    assert frames.watch_line(moment(later)) == frames.watch_line(moment(WAITING))
+    assert frames.watch_line(moment(GROUP)) == "Gathering 0/3 bound; 1/3 pods exist"
     blind = msgspec.structs.replace(WAITING, started=None, parts=(), lacks=())
-    assert frames.line(moment(blind)) == "Waiting ?/300 started"
-    assert frames.line(moment(None, "was deleted")) == "was deleted"
+    assert frames.watch_line(moment(blind)) == "Waiting ?/300 started"
+    assert frames.watch_line(moment(None, "was deleted")) == "was deleted"
 
 
 def test_of_many_reasons_the_first_are_told_and_the_rest_counted() -> None:
-    lacks = tuple(Lack(why=f"Why{number}", detail="", count=3) for number in range(10))
-    frame = frames.frame(moment(msgspec.structs.replace(WAITING, lacks=lacks)), PLAIN)
+    lacks = tuple(MissingByReason(reason=f"Why{number}", detail="", count=3) for number in range(10))
+    frame = frames.watch_frame(moment(msgspec.structs.replace(WAITING, lacks=lacks)), PLAIN_STYLE)
     assert "3 pods: Why7" in frame.below
     assert "and 6 pods more for 2 more reasons" in frame.below
 
 
 def test_a_server_that_does_not_answer_is_named_and_colours_are_for_who_wants_them() -> None:
-    look = Look(colour=True)
-    frame = frames.frame(moment(GROUP, trouble="no answer"), look)
+    look = TerminalStyle(colour=True)
+    frame = frames.watch_frame(moment(GROUP, trouble="no answer"), look)
     assert (frame.below[-1], frame.head[0]) == (
         "\x1b[31mno answer\x1b[0m",
         "PodGroup team/ring: \x1b[33mGathering\x1b[0m",
     )
-    assert frames.warnings(moment(WAITING)) == [*WAITING.unknown, "no controller runs: there is no Lease"]
-    assert frames.warnings(moment(GROUP)) == []
+    assert frames.watch_warnings(moment(WAITING)) == [*WAITING.unknown, "no controller runs: there is no Lease"]
+    assert frames.watch_warnings(moment(GROUP)) == []

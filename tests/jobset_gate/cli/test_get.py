@@ -14,12 +14,12 @@ import pytest
 import yaml
 
 from jobset_gate import names
-from jobset_gate.groups.model import Way
+from jobset_gate.groups.model import Format
 from jobset_gate.kube.resources import JOBSETS
-from jobset_gate.model import Kind
-from tests.jobset_gate.cli.camp import Camp, settle
-from tests.jobset_gate.cli.conftest import Ran, Run
-from tests.jobset_gate.cli.grouped import Town, kubeconfig_of, lease
+from jobset_gate.model import VerdictKind
+from tests.jobset_gate.cli.camp import StoredJobSet, install_jobset_crd
+from tests.jobset_gate.cli.conftest import CliResult, RunCli
+from tests.jobset_gate.cli.grouped import StoredPodGroups, kubeconfig_of, lease
 from tests.jobset_gate.cli.processes import started
 from tests.support.planes import Plane, Real
 
@@ -31,21 +31,21 @@ NO_ROOM = "0/4 nodes are available: 4 Insufficient nvidia.com/gpu."
 class Shell:
     """`get` while the test's loop goes on."""
 
-    def __init__(self, run: Run, kubeconfig: Path) -> None:
+    def __init__(self, run: RunCli, kubeconfig: Path) -> None:
         self._run, self.kubeconfig = run, kubeconfig
 
-    async def __call__(self, *arguments: str) -> Ran:
+    async def __call__(self, *arguments: str) -> CliResult:
         return await asyncio.to_thread(self._run, "get", *arguments, "--kubeconfig", str(self.kubeconfig))
 
 
 @pytest.fixture
-async def camp(plane: Plane, namespace: str) -> AsyncIterator[Camp]:
+async def camp(plane: Plane, namespace: str) -> AsyncIterator[StoredJobSet]:
     async with plane.client() as client:
-        yield await settle(client, namespace)
+        yield await install_jobset_crd(client, namespace)
 
 
 @pytest.fixture
-def get(run: Run, plane: Plane) -> Shell:
+def get(run: RunCli, plane: Plane) -> Shell:
     return Shell(run, plane.kubeconfig)
 
 
@@ -54,16 +54,16 @@ def cells(text: str) -> list[list[str]]:
     return [re.split(r" {3,}", re.sub(r"[0-9]+s\b", "N", line)) for line in text.splitlines()]
 
 
-async def half(camp: Camp) -> None:
+async def half(camp: StoredJobSet) -> None:
     """One of two has started, for the other there is no room."""
     await camp.jobset()
     job = await camp.job()
     await camp.started(0, job)
     await camp.unscheduled(1, job, NO_ROOM)
-    await camp.gate(since=time.time())
+    await camp.config_map(since=time.time())
 
 
-async def test_a_gang_that_waits_says_how_many_how_long_and_for_what(camp: Camp, get: Shell) -> None:
+async def test_a_gang_that_waits_says_how_many_how_long_and_for_what(camp: StoredJobSet, get: Shell) -> None:
     await half(camp)
     ran = await get("jobsets", "-n", camp.namespace)
     head, row = cells(ran.out)
@@ -80,19 +80,19 @@ async def test_a_gang_that_waits_says_how_many_how_long_and_for_what(camp: Camp,
     assert [camp.namespace, *row] in everywhere
 
 
-async def test_a_gang_that_is_decided_has_no_time_left(camp: Camp, get: Shell) -> None:
+async def test_a_gang_that_is_decided_has_no_time_left(camp: StoredJobSet, get: Shell) -> None:
     await camp.jobset()
-    await camp.gate(Kind.TIMEOUT, names.REASON_TIMED_OUT, "timed out after 300s: 1/2 pods started")
+    await camp.config_map(VerdictKind.TIMEOUT, names.REASON_TIMED_OUT, "timed out after 300s: 1/2 pods started")
     ran = await get("jobsets", "-n", camp.namespace, "-o", "wide", "--no-headers")
     (row,) = cells(ran.out)
     assert row[:4] == ["train", "TimedOut", "1/2", "-"]  # as many as when it was decided
     assert row[-1].startswith("timed out after")
 
 
-async def test_gangs_are_jobsets_and_groups_in_one_table(camp: Camp, town: Town, get: Shell) -> None:
+async def test_gangs_are_jobsets_and_groups_in_one_table(camp: StoredJobSet, town: StoredPodGroups, get: Shell) -> None:
     await half(camp)
-    await town.group("ring", 3, Way.KEP_24)
-    await town.held("ring", "b-0", way=Way.KEP_24)
+    await town.group("ring", 3, Format.KEP_24)
+    await town.held("ring", "b-0", way=Format.KEP_24)
     ran = await get("gangs", "-n", camp.namespace)
     head, jobset, group = cells(ran.out)
     assert (ran.code, head[:4]) == (0, ["KIND", "NAME", "STATE", "STARTED"])
@@ -104,7 +104,7 @@ async def test_gangs_are_jobsets_and_groups_in_one_table(camp: Camp, town: Town,
     assert cells(one.out) == [group]
 
 
-async def test_programs_get_json_or_yaml(camp: Camp, get: Shell) -> None:
+async def test_programs_get_json_or_yaml(camp: StoredJobSet, get: Shell) -> None:
     await half(camp)
     listed = json.loads((await get("jobsets", "-n", camp.namespace, "-o", "json")).out)
     (one,) = listed["items"]
@@ -120,7 +120,7 @@ async def test_programs_get_json_or_yaml(camp: Camp, get: Shell) -> None:
     assert (in_yaml["kind"], [it["name"] for it in in_yaml["items"]]) == ("GangList", ["train"])
 
 
-async def test_what_is_not_there_is_said(camp: Camp, get: Shell) -> None:
+async def test_what_is_not_there_is_said(camp: StoredJobSet, get: Shell) -> None:
     ran = await get("jobsets", "-n", camp.namespace)
     assert (ran.code, ran.out) == (0, "")
     assert f"No JobSets with a gate found in namespace {camp.namespace}." in ran.err
@@ -129,7 +129,7 @@ async def test_what_is_not_there_is_said(camp: Camp, get: Shell) -> None:
     assert f"error: gang moon not found in namespace {camp.namespace}" in ran.err
 
 
-async def test_it_says_when_no_controller_runs(camp: Camp, get: Shell, plane: Plane) -> None:
+async def test_it_says_when_no_controller_runs(camp: StoredJobSet, get: Shell, plane: Plane) -> None:
     await camp.jobset()
     assert NOBODY in (await get("jobsets", "-n", camp.namespace)).err
     if plane.name == "embedded":  # a Lease is everybody's
@@ -145,7 +145,7 @@ async def test_it_says_when_no_controller_runs(camp: Camp, get: Shell, plane: Pl
         (("jobsets", "-o", "csv"), "--output"),
     ],
 )
-def test_wrong_usage(run: Run, arguments: tuple[str, ...], told: str) -> None:
+def test_wrong_usage(run: RunCli, arguments: tuple[str, ...], told: str) -> None:
     ran = run("get", *arguments)
     assert (ran.code, told in ran.err) == (2, True)
 
@@ -153,14 +153,14 @@ def test_wrong_usage(run: Run, arguments: tuple[str, ...], told: str) -> None:
 # --- Watched ---------------------------------------------------------------------------------------------------------
 
 
-async def test_a_watch_prints_what_changes_until_it_is_interrupted(camp: Camp, plane: Plane) -> None:
+async def test_a_watch_prints_what_changes_until_it_is_interrupted(camp: StoredJobSet, plane: Plane) -> None:
     await camp.jobset()
     job = await camp.job()
     await camp.started(0, job)
     async with started(plane.kubeconfig, "get", "jobsets", "-w", "-n", camp.namespace) as watch:
         assert cells(await watch.line())[0][:3] == ["NAME", "STATE", "STARTED"]
         assert cells(await watch.line())[0][:3] == ["train", "Waiting", "1/2"]
-        await camp.gate(Kind.RELEASE, names.REASON_BYPASSED, "opened by hand")
+        await camp.config_map(VerdictKind.RELEASE, names.REASON_BYPASSED, "opened by hand")
         assert cells(await watch.line())[0][:3] == ["train", "Released", "1/2"]
         await camp.client.delete(JOBSETS, "train", camp.namespace)
         while (told := cells(await watch.line())[0])[1] != "Deleted":
@@ -171,7 +171,7 @@ async def test_a_watch_prints_what_changes_until_it_is_interrupted(camp: Camp, p
 
 
 @embedded
-async def test_jobsets_and_groups_are_watched_together(camp: Camp, town: Town, plane: Plane) -> None:
+async def test_jobsets_and_groups_are_watched_together(camp: StoredJobSet, town: StoredPodGroups, plane: Plane) -> None:
     await camp.jobset()
     await town.group("ring", 2)
     async with started(plane.kubeconfig, "get", "gangs", "-w", "-n", camp.namespace, "--no-headers") as watch:
@@ -180,24 +180,24 @@ async def test_jobsets_and_groups_are_watched_together(camp: Camp, town: Town, p
         await town.held("ring", "a", "b")
         while (told := cells(await watch.line())[0])[2] != "WaitingForCapacity":
             assert told[:3] == ["PodGroup", "ring", "Gathering"]
-        await camp.gate(Kind.TIMEOUT, names.REASON_TIMED_OUT, "late")
+        await camp.config_map(VerdictKind.TIMEOUT, names.REASON_TIMED_OUT, "late")
         assert cells(await watch.line())[0][:3] == ["JobSet", "train", "TimedOut"]
 
 
 @embedded
-async def test_a_watch_of_what_is_not_there_ends(camp: Camp, get: Shell) -> None:
+async def test_a_watch_of_what_is_not_there_ends(camp: StoredJobSet, get: Shell) -> None:
     ran = await get("jobsets", "moon", "-w", "-n", camp.namespace)
     assert (ran.code, f"error: JobSet with a gate moon not found in namespace {camp.namespace}" in ran.err) == (1, True)
 
 
 @embedded
-async def test_a_reader_that_leaves_ends_a_watch_without_a_word(camp: Camp, plane: Plane) -> None:
+async def test_a_reader_that_leaves_ends_a_watch_without_a_word(camp: StoredJobSet, plane: Plane) -> None:
     await camp.jobset()
     async with started(plane.kubeconfig, "get", "jobsets", "-w", "-n", camp.namespace) as watch:
         await watch.line()
         await watch.line()
         watch.leave()
-        await camp.gate(Kind.RELEASE, names.REASON_BYPASSED, "opened by hand")
+        await camp.config_map(VerdictKind.RELEASE, names.REASON_BYPASSED, "opened by hand")
         assert await watch.ended() == 1
     assert "Error" not in watch.err
 
@@ -212,7 +212,7 @@ JOBSETS_ONLY: list[dict[str, Any]] = [
 
 @REAL
 async def test_what_may_not_be_read_is_named_and_the_rest_is_shown(
-    real_plane: Real, camp: Camp, run: Run, tmp_path: Path
+    real_plane: Real, camp: StoredJobSet, run: RunCli, tmp_path: Path
 ) -> None:
     await half(camp)
     config = await kubeconfig_of(real_plane, camp.namespace, JOBSETS_ONLY, tmp_path)

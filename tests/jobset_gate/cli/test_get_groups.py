@@ -14,19 +14,19 @@ import yaml
 
 from jobset_gate import names
 from jobset_gate.cli.groups import reading
-from jobset_gate.cli.groups.live import LiveGroups
+from jobset_gate.cli.groups.live import PodGroupWatch
 from jobset_gate.cli.groups.table import age
-from jobset_gate.groups.candidates import Check
-from jobset_gate.groups.model import Way
+from jobset_gate.groups.candidates import CapacityCheck
+from jobset_gate.groups.model import Format
 from jobset_gate.kube.access import Access
 from jobset_gate.kube.client import Client
-from jobset_gate.kube.problems import Kind as Problems
-from jobset_gate.kube.problems import Problem
+from jobset_gate.kube.problems import WatchProblem
+from jobset_gate.kube.problems import WatchProblemKind as Problems
 from jobset_gate.kube.resources import JOBS, POD_GROUPS, Resource
 from jobset_gate.settings import Groups
 from tests.flow.groups import manifests
-from tests.jobset_gate.cli.conftest import Ran, Run
-from tests.jobset_gate.cli.grouped import Town, install, kubeconfig_of, lease
+from tests.jobset_gate.cli.conftest import CliResult, RunCli
+from tests.jobset_gate.cli.grouped import StoredPodGroups, install_pod_group_crds, kubeconfig_of, lease
 from tests.jobset_gate.cli.processes import started
 from tests.jobset_gate.groups.objects import pod_group
 from tests.support.planes import Plane, Real
@@ -58,15 +58,15 @@ MESSAGES = [
 class Shell:
     """Command lines while the test's loop goes on."""
 
-    def __init__(self, run: Run, kubeconfig: Path) -> None:
+    def __init__(self, run: RunCli, kubeconfig: Path) -> None:
         self._run, self.kubeconfig = run, kubeconfig
 
-    async def __call__(self, *arguments: str) -> Ran:
+    async def __call__(self, *arguments: str) -> CliResult:
         return await asyncio.to_thread(self._run, "get", "groups", *arguments, "--kubeconfig", str(self.kubeconfig))
 
 
 @pytest.fixture
-def get(run: Run, plane: Plane) -> Shell:
+def get(run: RunCli, plane: Plane) -> Shell:
     return Shell(run, plane.kubeconfig)
 
 
@@ -75,7 +75,7 @@ def ageless(text: str) -> str:
     return re.sub(r"[0-9]+s$", "AGE", text, flags=re.MULTILINE)
 
 
-async def test_all_ways_and_states_are_in_one_table(town: Town, get: Shell) -> None:
+async def test_all_ways_and_states_are_in_one_table(town: StoredPodGroups, get: Shell) -> None:
     await town.fill()
     ran = await get("-n", town.namespace)
     assert (ran.code, ageless(ran.out)) == (0, TABLE)
@@ -95,7 +95,7 @@ async def test_all_ways_and_states_are_in_one_table(town: Town, get: Shell) -> N
     assert [it.split()[1] for it in ours] == [it.split()[0] for it in TABLE.splitlines()[1:]]
 
 
-async def test_programs_get_json_yaml_or_names(town: Town, get: Shell) -> None:
+async def test_programs_get_json_yaml_or_names(town: StoredPodGroups, get: Shell) -> None:
     await town.fill()
     listed = json.loads((await get("-n", town.namespace, "-o", "json")).out)
     assert yaml.safe_load((await get("-n", town.namespace, "-o", "yaml")).out) == listed
@@ -109,7 +109,7 @@ async def test_programs_get_json_yaml_or_names(town: Town, get: Shell) -> None:
     assert bare.out.split() == [f"group/{it}" for it in by_name]
 
 
-async def test_single_groups_are_asked_for_by_name(town: Town, get: Shell) -> None:
+async def test_single_groups_are_asked_for_by_name(town: StoredPodGroups, get: Shell) -> None:
     await town.group("ring", 2)
     await town.group("star", 2)
     ran = await get("ring", "-n", town.namespace)
@@ -118,7 +118,7 @@ async def test_single_groups_are_asked_for_by_name(town: Town, get: Shell) -> No
     assert (ran.code, "group moon not found in namespace" in ran.err) == (1, True)
 
 
-async def test_a_watch_tells_of_every_change_and_of_what_goes(town: Town, plane: Plane) -> None:
+async def test_a_watch_tells_of_every_change_and_of_what_goes(town: StoredPodGroups, plane: Plane) -> None:
     await town.group("ring", 2)
     async with started(plane.kubeconfig, "get", "groups", "-w", "-n", town.namespace) as watch:
         assert (await watch.line()).split() == TABLE.splitlines()[0].split()
@@ -135,16 +135,16 @@ async def test_a_watch_tells_of_every_change_and_of_what_goes(town: Town, plane:
         assert await watch.interrupted() == 130
 
 
-async def test_a_namespace_without_groups(town: Town, get: Shell) -> None:
+async def test_a_namespace_without_groups(town: StoredPodGroups, get: Shell) -> None:
     ran = await get("-n", town.namespace)
     assert (ran.code, ran.out) == (0, "")
     assert f"No groups found in namespace {town.namespace}." in ran.err
 
 
-async def test_ways_whose_kind_is_not_installed_are_no_trouble(embedded_plane: Embedded, run: Run) -> None:
+async def test_ways_whose_kind_is_not_installed_are_no_trouble(embedded_plane: Embedded, run: RunCli) -> None:
     await embedded_plane.make_namespace("team")
     async with embedded_plane.client() as client:
-        await Town(client, "team").held("star", "a", way=Way.ALIBABA, minimum=2)
+        await StoredPodGroups(client, "team").held("star", "a", way=Format.ALIBABA, minimum=2)
     ran = await Shell(run, embedded_plane.kubeconfig)("-n", "team")
     assert (ran.code, len(ran.out.splitlines())) == (0, 2)
     assert ran.err.splitlines() == [
@@ -152,7 +152,7 @@ async def test_ways_whose_kind_is_not_installed_are_no_trouble(embedded_plane: E
     ]
 
 
-async def test_groups_that_can_never_gather_say_so_without_a_controller(town: Town, get: Shell) -> None:
+async def test_groups_that_can_never_gather_say_so_without_a_controller(town: StoredPodGroups, get: Shell) -> None:
     made = manifests.job("work", "ring", 4, parallelism=2, suspend=True)
     job = await town.client.create(JOBS, made, town.namespace)
     owner = {"apiVersion": "batch/v1", "kind": "Job", "name": "work", "uid": job["metadata"]["uid"], "controller": True}
@@ -175,14 +175,14 @@ async def test_groups_that_can_never_gather_say_so_without_a_controller(town: To
     ],
 )
 async def test_it_says_when_no_controller_runs(
-    embedded_plane: Embedded, run: Run, holder: str, ago: float, told: str
+    embedded_plane: Embedded, run: RunCli, holder: str, ago: float, told: str
 ) -> None:
     for name in ("sys", "team"):
         await embedded_plane.make_namespace(name)
     async with embedded_plane.client() as client:
         await lease(client, "sys", holder, ago)
-        await install(client)
-        await Town(client, "team").group("ring", 2)
+        await install_pod_group_crds(client)
+        await StoredPodGroups(client, "team").group("ring", 2)
     ran = await Shell(run, embedded_plane.kubeconfig)("-n", "team")
     assert (ran.code, "ring" in ran.out) == (0, True)
     assert re.match(told, ran.err) if told else ran.err == ""
@@ -199,10 +199,10 @@ READ = [
 
 @pytest.mark.parametrize("plane", [pytest.param("real", marks=pytest.mark.real)], indirect=True)
 async def test_who_may_see_his_namespace_only_sees_its_groups_and_hears_what_is_missing(
-    real_plane: Real, town: Town, run: Run, tmp_path: Path
+    real_plane: Real, town: StoredPodGroups, run: RunCli, tmp_path: Path
 ) -> None:
     await town.fill()
-    await town.say("z-told", 1, "BehindOther", "behind team/x, which has waited too long to be passed")
+    await town.status("z-told", 1, "BehindOther", "behind team/x, which has waited too long to be passed")
     ran = await Shell(run, await kubeconfig_of(real_plane, town.namespace, READ, tmp_path))()
     facts = {line.split()[0]: line.split()[4] for line in ran.out.splitlines()[1:]}
     assert (ran.code, facts["a-room"], facts["b-small"]) == (0, "Gathered", "Gathering")
@@ -222,16 +222,16 @@ async def test_who_may_see_his_namespace_only_sees_its_groups_and_hears_what_is_
     assert f"error: {told}" in watch.err
 
 
-async def test_settings_of_the_controller_are_gone_by(town: Town, get: Shell, tmp_path: Path) -> None:
+async def test_settings_of_the_controller_are_gone_by(town: StoredPodGroups, get: Shell, tmp_path: Path) -> None:
     await town.group("ring", 1)
     await town.held("ring", "a")
     config = tmp_path / "settings.yaml"
-    config.write_text(f"groups: {{capacityCheck: {Check.OFF}}}\n")
+    config.write_text(f"groups: {{capacityCheck: {CapacityCheck.OFF}}}\n")
     ran = await get("-n", town.namespace, "--no-headers", "--config", str(config))
     assert ran.out.split()[:5] == ["ring", "scheduler-plugins", "0/1", "Pending", "Gathered"]
 
 
-class Lists:
+class ListingClient:
     """A client of a cluster with one kind of PodGroup and two of them, one of which has no right form."""
 
     async def list(self, resource: Resource, *_: Any, type: Any, **__: Any) -> Any:  # noqa: A002 - kube.Client's word
@@ -242,8 +242,8 @@ class Lists:
 
 
 async def test_an_object_that_cannot_be_read_is_said_and_hides_no_other() -> None:
-    read = await reading.read(cast("Client", Lists()), Groups(), None)
-    assert [it.name for it in iter(read.index.keys())] == ["good"]
+    read = await reading.fetch_pod_groups(cast("Client", ListingClient()), Groups(), None)
+    assert [it.name for it in iter(read.cache.keys())] == ["good"]
     assert len(read.missing) == 1
     assert read.missing[0].startswith("not readable: ")
 
@@ -251,9 +251,9 @@ async def test_an_object_that_cannot_be_read_is_said_and_hides_no_other() -> Non
 async def test_who_may_see_no_members_hears_of_that_whatever_else_is_refused() -> None:
     """A watch ends with one sentence; the refusals come in any order."""
     for order in (1, -1):
-        live = LiveGroups(Client(Access("http://127.0.0.1:1")), "team", Groups())
+        live = PodGroupWatch(Client(Access("http://127.0.0.1:1")), "team", Groups())
         for number, kind in [*enumerate(live._kinds)][::order]:
-            assert live.lost(number, Problem(Problems.LIST_FAILED, kind.resource, "403 Forbidden: no"))
+            assert live.lost(number, WatchProblem(Problems.LIST_FAILED, kind.resource, "403 Forbidden: no"))
         assert live.failed == "no right to list pods in namespace team: no member can be seen (403 Forbidden: no)"
 
 

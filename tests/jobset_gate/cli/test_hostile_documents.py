@@ -11,7 +11,7 @@ import yaml
 from jobset_gate import names
 from jobset_gate.cli.documents import commands
 from jobset_gate.cli.documents.reading import read
-from jobset_gate.cli.exits import Exit, Failed
+from jobset_gate.cli.exits import CommandError, ExitCode
 from jobset_gate.settings import Settings
 from tests.jobset_gate.groups.builders import PLUGINS
 from tests.jobset_gate.jobsets import Json, jobset, replicated
@@ -45,7 +45,7 @@ def test_merges_of_merges_are_refused_before_they_are_made(text: str, command: s
     assert len(text) < 100_000
     file = tmp_path / "m.yaml"
     file.write_text(text)
-    with pytest.raises(Failed, match="stands for more than 1000000 values"):
+    with pytest.raises(CommandError, match="stands for more than 1000000 values"):
         _run(command, file)
 
 
@@ -68,7 +68,7 @@ def test_a_mapping_that_merges_itself_ends(text: str, tmp_path: Path) -> None:
 def test_an_integer_of_thousands_of_digits_is_told_with_line_and_path(digits: str, tmp_path: Path) -> None:
     file = tmp_path / "m.yaml"
     file.write_text(f"kind: X\nspec:\n  list:\n  - a: {digits}\n")
-    with pytest.raises(Failed) as failed:
+    with pytest.raises(CommandError) as failed:
         read([str(file)])
     told = str(failed.value)
     assert told.startswith(f"{file}:4:8: ")
@@ -80,7 +80,7 @@ def test_an_integer_of_thousands_of_digits_is_told_with_line_and_path(digits: st
 def test_so_is_one_in_json(digits: str, tmp_path: Path) -> None:
     file = tmp_path / "m.json"
     file.write_text(f'\n{{"spec": {{"list": [{{"a": {digits}}}]}}}}')
-    with pytest.raises(Failed, match=r":2: .* holds a number .* \(at spec\.list\[0\]\.a\)$"):
+    with pytest.raises(CommandError, match=r":2: .* holds a number .* \(at spec\.list\[0\]\.a\)$"):
         read([str(file)])
 
 
@@ -171,5 +171,5 @@ def _run(command: str, file: Path) -> Any:
     if command == "validate":
         return commands.validate([str(file)], SETTINGS)
     found = commands.render([str(file)], SETTINGS, as_json=False)
-    assert found in (Exit.OK, Exit.ERROR)
+    assert found in (ExitCode.OK, ExitCode.ERROR)
     return found

@@ -9,7 +9,7 @@ from jobset_gate import names
 from jobset_gate.kube.client import Client
 from jobset_gate.kube.resources import CRDS
 from jobset_gate.sim import jobset_crd
-from tests.jobset_gate.cli.conftest import Ran, Run
+from tests.jobset_gate.cli.conftest import CliResult, RunCli
 from tests.support.planes import Plane
 
 
@@ -20,10 +20,10 @@ async def has_field(client: Client) -> bool:
 
 
 @pytest.fixture
-def install(run: Run, plane: Plane) -> Any:
+def install(run: RunCli, plane: Plane) -> Any:
     """Runs the command in a thread, since the plane may live in this one."""
 
-    async def call(*arguments: str) -> Ran:
+    async def call(*arguments: str) -> CliResult:
         return await asyncio.to_thread(run, "install-crd-field", "--kubeconfig", str(plane.kubeconfig), *arguments)
 
     return call
@@ -43,13 +43,13 @@ async def test_the_field_is_put_in_and_taken_out_once(plane: Plane, install: Any
         assert "was not part" in (await install("--remove")).out
 
 
-async def test_without_jobset_it_says_so(run: Run, embedded_plane: Plane) -> None:
+async def test_without_jobset_it_says_so(run: RunCli, embedded_plane: Plane) -> None:
     ran = await asyncio.to_thread(run, "install-crd-field", "--kubeconfig", str(embedded_plane.kubeconfig))
     assert ran.code == 1
     assert ran.err.splitlines() == ["error: the CRD jobsets.jobset.x-k8s.io is not there: install JobSet first"]
 
 
-async def test_nothing_is_left_to_take_out_when_jobset_went_first(run: Run, embedded_plane: Plane) -> None:
+async def test_nothing_is_left_to_take_out_when_jobset_went_first(run: RunCli, embedded_plane: Plane) -> None:
     """So an uninstallation does not fail for it."""
     ran = await asyncio.to_thread(run, "install-crd-field", "--remove", "--kubeconfig", str(embedded_plane.kubeconfig))
     assert (ran.code, ran.err) == (0, "")

@@ -13,7 +13,7 @@ from jobset_gate.cli.groups import keepers
 from jobset_gate.cli.groups.deployed import LABELS
 from jobset_gate.kube.errors import Forbidden, NotFound
 from jobset_gate.kube.resources import DEPLOYMENTS, LEASES, Resource
-from tests.jobset_gate.groups.seeing import stamp
+from tests.jobset_gate.groups.seeing import timestamp
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -23,11 +23,11 @@ if TYPE_CHECKING:
 Json = dict[str, Any]
 EVERYWHERE = "*"
 HOME, USUAL = "team", keepers.USUAL_NAMESPACE
-NOBODY = "nobody opens groups"
+NOT_OPENED = "nobody opens groups"
 
 
 @dataclass
-class Cluster:
+class LeaseClient:
     """A client of a cluster with these objects; `rights` are the namespaces that may be looked into."""
 
     leases: list[Json] = field(default_factory=list)
@@ -64,7 +64,7 @@ def lease(ago: float = 0.0, *, namespace: str = "sys", holder: str = "one") -> J
 
 
 def dated(made: Json) -> Json:
-    return made | {"spec": made["spec"] | {"renewTime": stamp(time.time() - made["spec"]["ago"])}}
+    return made | {"spec": made["spec"] | {"renewTime": timestamp(time.time() - made["spec"]["ago"])}}
 
 
 def deployment(*arguments: str, namespace: str = "sys", available: int = 1) -> Json:
@@ -74,12 +74,12 @@ def deployment(*arguments: str, namespace: str = "sys", available: int = 1) -> J
     return {"metadata": meta, "spec": spec, "status": {"availableReplicas": available}}
 
 
-async def asked(cluster: Cluster) -> keepers.Keeper:
-    return await keepers.controller(cast("Client", cluster), HOME)
+async def asked(cluster: LeaseClient) -> keepers.ControllerState:
+    return await keepers.controller_state(cast("Client", cluster), HOME)
 
 
 ON, OFF = "--leader-elect", "--no-leader-elect"
-NO_LEASE = f"no controller runs: there is no Lease {names.LEASE}; {NOBODY}"
+NO_LEASE = f"no controller runs: there is no Lease {names.LEASE}; {NOT_OPENED}"
 RUNS_WITHOUT = "a controller runs: Deployment sys/gate, without leader election"
 UNKNOWN = "whether a controller runs is not known: "
 
@@ -87,37 +87,37 @@ UNKNOWN = "whether a controller runs is not known: "
 @pytest.mark.parametrize(
     ("cluster", "leads", "told"),
     [
-        (Cluster([lease()]), True, f"a controller runs: one holds the Lease sys/{names.LEASE}"),
-        (Cluster([lease(600), lease(namespace=HOME, holder="two")]), True, "a controller runs: two holds"),
-        (Cluster([lease(600)]), False, f"no controller runs: one holds the Lease sys/{names.LEASE}, which ran out"),
-        (Cluster([lease(holder="")]), False, f"no controller runs: nobody holds the Lease sys/{names.LEASE}; {NOBODY}"),
-        (Cluster(), False, NO_LEASE),
+        (LeaseClient([lease()]), True, f"a controller runs: one holds the Lease sys/{names.LEASE}"),
+        (LeaseClient([lease(600), lease(namespace=HOME, holder="two")]), True, "a controller runs: two holds"),
+        (LeaseClient([lease(600)]), False, f"no controller runs: one holds the Lease sys/{names.LEASE}, which ran out"),
+        (LeaseClient([lease(holder="")]), False, f"no controller runs: nobody holds the Lease sys/{names.LEASE}; {NOT_OPENED}"),
+        (LeaseClient(), False, NO_LEASE),
     ],
     ids=["leads", "two", "old", "given-back", "none"],
 )  # fmt: skip
-async def test_a_lease_tells_whether_somebody_leads(cluster: Cluster, leads: bool, told: str) -> None:
+async def test_a_lease_tells_whether_somebody_leads(cluster: LeaseClient, leads: bool, told: str) -> None:
     keeper = await asked(cluster)
-    assert (keeper.leads, keeper.told[: len(told)]) == (leads, told)
+    assert (keeper.leads, keeper.message[: len(told)]) == (leads, told)
 
 
 @pytest.mark.parametrize("leases", [[], [lease(600)], [lease(holder="")]], ids=["none", "old", "given-back"])
 async def test_without_leader_election_the_deployment_tells(leases: list[Json]) -> None:
     """A Lease of the time before stays behind where leader election was switched off."""
-    keeper = await asked(Cluster(leases, [deployment(OFF)]))
-    assert (keeper.leads, keeper.told) == (True, RUNS_WITHOUT)
-    assert (await asked(Cluster(leases, [deployment(OFF, available=0)]))).leads is False
-    assert (await asked(Cluster(leases, [deployment(OFF, ON)]))).leads is False  # the last word counts
+    keeper = await asked(LeaseClient(leases, [deployment(OFF)]))
+    assert (keeper.leads, keeper.message) == (True, RUNS_WITHOUT)
+    assert (await asked(LeaseClient(leases, [deployment(OFF, available=0)]))).leads is False
+    assert (await asked(LeaseClient(leases, [deployment(OFF, ON)]))).leads is False  # the last word counts
 
 
 async def test_pods_that_do_not_get_the_lease_lead_nobody() -> None:
-    keeper = await asked(Cluster([], [deployment(ON)]))
-    assert (keeper.leads, keeper.told) == (False, NO_LEASE)
+    keeper = await asked(LeaseClient([], [deployment(ON)]))
+    assert (keeper.leads, keeper.message) == (False, NO_LEASE)
 
 
 async def test_a_deployment_that_does_not_say_leaves_it_open() -> None:
-    keeper = await asked(Cluster([], [deployment()]))
+    keeper = await asked(LeaseClient([], [deployment()]))
     words = f"Deployment sys/gate is available, but its Lease {names.LEASE} was not found"
-    assert (keeper.leads, keeper.told) == (None, UNKNOWN + words)
+    assert (keeper.leads, keeper.message) == (None, UNKNOWN + words)
 
 
 @pytest.mark.parametrize(
@@ -134,12 +134,12 @@ async def test_a_deployment_that_does_not_say_leaves_it_open() -> None:
 async def test_what_may_not_be_looked_into_is_not_taken_for_empty(
     rights: tuple[str, ...], leases: list[Json], leads: bool | None, told: str
 ) -> None:
-    keeper = await asked(Cluster(leases, rights=rights))
-    assert (keeper.leads, keeper.told[: len(told)]) == (leads, told)
+    keeper = await asked(LeaseClient(leases, rights=rights))
+    assert (keeper.leads, keeper.message[: len(told)]) == (leads, told)
 
 
 async def test_a_deployment_in_sight_speaks_where_its_lease_is_hidden() -> None:
-    class Deployments(Cluster):
+    class Deployments(LeaseClient):
         """Whose Deployments everybody may list."""
 
         def _check(self, namespace: str) -> None:
@@ -153,5 +153,5 @@ async def test_a_deployment_in_sight_speaks_where_its_lease_is_hidden() -> None:
 
     keeper = await asked(Deployments([lease()], [deployment(ON)]))
     words = f"Deployment sys/gate is available, but there is no right to read the Lease {names.LEASE}"
-    assert (keeper.leads, keeper.told) == (None, UNKNOWN + words)
+    assert (keeper.leads, keeper.message) == (None, UNKNOWN + words)
     assert (await asked(Deployments([], [deployment(OFF)]))).leads is True

@@ -105,7 +105,7 @@ def test_warnings_of_python_look_the_same() -> None:
 def test_who_asks_for_json_gets_the_reason_of_a_failure_as_json(capsys: pytest.CaptureFixture[str]) -> None:
     stream = io.StringIO()
     logs.configure(LogFormat.JSON, stream=stream)
-    exits.last_words("the lease is lost")
+    exits.print_error("the lease is lost")
     (line,) = lines(stream)
     assert [line[key] for key in ("level", "logger", "msg", "error")] == [
         "error",
@@ -120,7 +120,7 @@ def test_who_asks_for_json_gets_the_reason_of_a_failure_as_json(capsys: pytest.C
 def test_a_person_gets_it_as_a_plain_line(form: LogFormat, capsys: pytest.CaptureFixture[str]) -> None:
     logs.configure(LogFormat.JSON, stream=io.StringIO())
     logs.configure(form, stream=io.StringIO())
-    exits.last_words("the lease is lost")
+    exits.print_error("the lease is lost")
     assert capsys.readouterr().err == "error: the lease is lost\n"
 
 
@@ -139,4 +139,4 @@ def test_no_value_makes_a_line_of_a_megabyte() -> None:
     logs.configure(stream=stream)
     structlog.get_logger("a").warning("not said", error="x" * 1_000_000)
     logging.getLogger("b").warning("refused: %s", "x" * 1_000_000)
-    assert [len(line) < 2 * logs.LONGEST for line in stream.getvalue().splitlines()] == [True, True]
+    assert [len(line) < 2 * logs.MAX_VALUE_LENGTH for line in stream.getvalue().splitlines()] == [True, True]

@@ -8,11 +8,11 @@ from pathlib import Path
 
 import pytest
 
-from jobset_gate.cli.exits import Exit, Failed
-from jobset_gate.cli.main import first_cause, program_name, told
+from jobset_gate.cli.exits import CommandError, ExitCode
+from jobset_gate.cli.main import error_line, first_cause, program_name
 from jobset_gate.kube.errors import Unauthorized, Unreachable
 from tests.house.files import ROOT
-from tests.jobset_gate.cli.conftest import Run
+from tests.jobset_gate.cli.conftest import RunCli
 
 COMMANDS = [
     *("render", "validate", "why", "describe", "wait", "watch", "timeline", "doctor", "release", "bypass"),
@@ -35,7 +35,7 @@ def test_the_program_has_the_name_it_is_called_by(path: str, name: str) -> None:
 
 @pytest.mark.parametrize("program", ["jobset-gate", "kubectl jobset-gate"])
 @pytest.mark.parametrize("command", COMMANDS)
-def test_help_reads_right_under_both_names(run: Run, command: str, program: str) -> None:
+def test_help_reads_right_under_both_names(run: RunCli, command: str, program: str) -> None:
     ran = run(command, "--help", program=program)
     assert (ran.code, ran.err) == (0, "")
     assert ran.out.startswith(f"Usage: {program} {command} [OPTIONS]")
@@ -43,22 +43,22 @@ def test_help_reads_right_under_both_names(run: Run, command: str, program: str)
     assert "\x1b" not in ran.out
 
 
-def test_help_lists_all_commands(run: Run) -> None:
+def test_help_lists_all_commands(run: RunCli) -> None:
     ran = run("--help")
     assert [line.split()[0] for line in listed_in(ran.out)] == COMMANDS
 
 
-def test_without_a_command_help_is_shown(run: Run) -> None:
+def test_without_a_command_help_is_shown(run: RunCli) -> None:
     ran = run()
     assert ran.code == 2
     assert "Commands:" in ran.out + ran.err
 
 
-def test_version(run: Run) -> None:
+def test_version(run: RunCli) -> None:
     assert run("--version").out == f"jobset-gate {version('jobset-gate')}\n"
 
 
-def test_an_unknown_command_is_a_usage_error(run: Run) -> None:
+def test_an_unknown_command_is_a_usage_error(run: RunCli) -> None:
     ran = run("nonsense")
     assert ran.code == 2
     assert "No such command 'nonsense'" in ran.err
@@ -67,40 +67,40 @@ def test_an_unknown_command_is_a_usage_error(run: Run) -> None:
 @pytest.mark.parametrize(
     ("problem", "line"),
     [
-        (Failed("it is\nso", Exit.TIMEOUT), "it is so"),
+        (CommandError("it is\nso", ExitCode.TIMEOUT), "it is so"),
         (FileNotFoundError(2, "No such file or directory", "x.yaml"), "x.yaml: No such file or directory"),
         (Unreachable("nobody answers"), "nobody answers"),
         (Unauthorized(401, "", "no"), "the API server takes these credentials for nobody's: 401: no"),
         (ValueError("what"), "internal error: ValueError: what (run `p --debug ...` for a traceback)"),
-        (Failed(""), "Failed"),
+        (CommandError(""), "Failed"),
     ],
 )
 def test_an_error_is_told_in_one_line(problem: Exception, line: str) -> None:
-    assert told(problem, "p") == line
+    assert error_line(problem, "p") == line
 
 
 def test_of_errors_raised_together_the_first_is_told() -> None:
-    first = Failed("first")
+    first = CommandError("first")
     assert first_cause(ExceptionGroup("x", [ExceptionGroup("y", [first]), ValueError()])) is first
 
 
-def test_debug_shows_the_traceback(run: Run, tmp_path: Path) -> None:
+def test_debug_shows_the_traceback(run: RunCli, tmp_path: Path) -> None:
     missing = str(tmp_path / "none.yaml")
     assert run("validate", "-f", missing).code == 1
-    with pytest.raises(Failed):
+    with pytest.raises(CommandError):
         run("--debug", "validate", "-f", missing)
 
 
 @pytest.mark.parametrize(("value", "raises"), [("1", True), ("yes", True), ("0", False), ("false", False), ("", False)])
 def test_debug_by_the_environment(
-    run: Run, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, value: str, raises: bool
+    run: RunCli, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, value: str, raises: bool
 ) -> None:
     monkeypatch.setenv("JOBSET_GATE_DEBUG", value)
     missing = str(tmp_path / "none.yaml")
     if not raises:
         assert run("validate", "-f", missing).code == 1
         return
-    with pytest.raises(Failed):
+    with pytest.raises(CommandError):
         run("validate", "-f", missing)
 
 
@@ -133,7 +133,7 @@ def test_help_imports_nothing_heavy(commands: list[str]) -> None:
     assert {module for modules in found.values() for module in modules} <= of_typer, found
 
 
-def test_every_subcommand_is_checked(run: Run) -> None:
+def test_every_subcommand_is_checked(run: RunCli) -> None:
     """A group of commands says so in its usage."""
     groups = [it for it in COMMANDS if "COMMAND [ARGS]" in run(it, "--help").out]
     named = [f"{group} {line.split()[0]}" for group in groups for line in listed_in(run(group, "--help").out)]

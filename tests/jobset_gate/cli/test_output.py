@@ -15,18 +15,18 @@ import yaml
 
 from jobset_gate import names
 from jobset_gate.cli import logs
-from jobset_gate.cli.exits import Exit
+from jobset_gate.cli.exits import ExitCode
 from jobset_gate.cli.options import LogFormat
 from jobset_gate.cli.telling import output
-from jobset_gate.cli.telling.looks import Look
+from jobset_gate.cli.telling.looks import TerminalStyle
 from jobset_gate.kube.client import PatchType
 from jobset_gate.kube.resources import CONFIGMAPS
-from jobset_gate.model import Kind
+from jobset_gate.model import VerdictKind
 from tests.house.files import ROOT
-from tests.jobset_gate.cli.camp import NODE, Camp, container, settle, workers
-from tests.jobset_gate.cli.conftest import Run
-from tests.jobset_gate.cli.terminals import shown
-from tests.jobset_gate.groups.seeing import stamp
+from tests.jobset_gate.cli.camp import NODE, StoredJobSet, container, install_jobset_crd, workers
+from tests.jobset_gate.cli.conftest import RunCli
+from tests.jobset_gate.cli.terminals import on_terminal
+from tests.jobset_gate.groups.seeing import timestamp
 from tests.jobset_gate.test_terminal_text import BIDIRECTIONAL, harmful
 from tests.support.planes import Plane
 
@@ -45,28 +45,28 @@ DOCUMENTS = [("why", "train"), ("get", "gangs"), ("get", "jobsets"), ("timeline"
 
 
 @pytest.fixture
-async def camp(plane: Plane, namespace: str) -> AsyncIterator[Camp]:
+async def camp(plane: Plane, namespace: str) -> AsyncIterator[StoredJobSet]:
     async with plane.client() as client:
-        yield await settle(client, namespace)
+        yield await install_jobset_crd(client, namespace)
 
 
-async def hostile(camp: Camp) -> None:
+async def hostile(camp: StoredJobSet) -> None:
     """All that a tenant may write about his own gang."""
     await camp.jobset(workers(job={"parallelism": 4, "completions": 4}))
     job = await camp.job()
     await camp.started(0, job)
     await camp.unscheduled(1, job, EVIL)
-    last = {"terminated": {"exitCode": 1, "reason": "Error", "message": EVIL, "finishedAt": stamp(time.time())}}
+    last = {"terminated": {"exitCode": 1, "reason": "Error", "message": EVIL, "finishedAt": timestamp(time.time())}}
     status = container("fetch", {"waiting": {"reason": "CrashLoopBackOff"}}) | {"lastState": last}
     await camp.pod(2, job, node=NODE, initContainerStatuses=[status])
     await camp.event("Job", "train-workers-0", "FailedCreate", EVIL)
     await camp.event("JobSet", "train", "Odd", EVIL, camp.uid)
-    await camp.told(names.REASON_WAITING, EVIL)
+    await camp.condition(names.REASON_WAITING, EVIL)
 
 
-async def verdict(camp: Camp) -> None:
+async def verdict(camp: StoredJobSet) -> None:
     """One that the tenant has written himself."""
-    await camp.gate(Kind.TIMEOUT, names.REASON_TIMED_OUT, "x")
+    await camp.config_map(VerdictKind.TIMEOUT, names.REASON_TIMED_OUT, "x")
     text = f"timeout {camp.uid} 0 0 TimedOut\n{EVIL}\n"
     name = names.config_map_name("train")
     body = {"data": {names.KEY_VERDICT: text}}
@@ -74,7 +74,7 @@ async def verdict(camp: Camp) -> None:
 
 
 async def test_no_command_prints_a_control_that_a_tenant_wrote(
-    camp: Camp, run: Run, plane: Plane, namespace: str
+    camp: StoredJobSet, run: RunCli, plane: Plane, namespace: str
 ) -> None:
     await hostile(camp)
 
@@ -95,17 +95,17 @@ async def test_no_command_prints_a_control_that_a_tenant_wrote(
     for words in (("why", "train"), ("describe", "train"), ("get", "jobsets", "-o", "wide")):
         assert SHOWN in await ran(*words)
     failed = await asyncio.to_thread(run, "watch", "train", "-n", namespace, "--kubeconfig", str(plane.kubeconfig))
-    assert (failed.code, failed.err.count(SHOWN)) == (Exit.ERROR, 1)
+    assert (failed.code, failed.err.count(SHOWN)) == (ExitCode.ERROR, 1)
     assert not harmful(failed.out + failed.err, but="\n")
 
 
 @pytest.mark.parametrize("plane", ["embedded"], indirect=True)
 @pytest.mark.parametrize("command", ["why", "describe", "watch"])
 async def test_on_a_terminal_with_colours_there_are_ours_alone(
-    camp: Camp, plane: Plane, namespace: str, command: str
+    camp: StoredJobSet, plane: Plane, namespace: str, command: str
 ) -> None:
     await hostile(camp)
-    async with shown(plane.kubeconfig, command, "train", "-n", namespace, size=(60, 200)) as terminal:
+    async with on_terminal(plane.kubeconfig, command, "train", "-n", namespace, size=(60, 200)) as terminal:
         await terminal.until("CrashLoop", "gpj")
         drawn = terminal.drawn
     assert "\x1b[33m" in drawn
@@ -114,7 +114,7 @@ async def test_on_a_terminal_with_colours_there_are_ours_alone(
 
 
 def test_colours_of_others_are_none_of_ours(capsys: pytest.CaptureFixture[str]) -> None:
-    look = Look(colour=True)
+    look = TerminalStyle(colour=True)
     output.out(look.paint("bad", "Tim\x1b[0med\x1b[2J") + "\x1b[1A\x9b\n", look)
     output.out("\x1b[31mred\n")
     output.err("a\x1b[2J\nb\u2066")

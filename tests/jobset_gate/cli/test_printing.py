@@ -7,8 +7,8 @@ import json
 import pytest
 import yaml
 
-from jobset_gate.cli.options import Output
-from jobset_gate.cli.verbs.printing import Form, Item, Printer
+from jobset_gate.cli.options import OutputFormat
+from jobset_gate.cli.verbs.printing import ChangeFormat, ChangePrinter, PrintedItem
 
 TITLES = ("NAME", "STATE", "AGE")
 WATCHED = (
@@ -28,34 +28,34 @@ long-name   Waiting    0s
 DOCUMENTS = [("a", "Waiting"), ("b", "Waiting"), ("b", "Released"), ("a", "Deleted"), ("long-name", "Waiting")]
 
 
-def item(name: str, state: str, age: str) -> Item:
+def item(name: str, state: str, age: str) -> PrintedItem:
     document = {"name": name, "state": state, "at": age, "secondsLeft": age}
-    return Item((name,), (name, state, age), lambda: document, f"gang/{name}")
+    return PrintedItem((name,), (name, state, age), lambda: document, f"gang/{name}")
 
 
-def printed(capsys: pytest.CaptureFixture[str], output: Output, *, headers: bool = True) -> str:
-    printer = Printer(Form(output, TITLES, "STATE", "state", headers))
+def printed(capsys: pytest.CaptureFixture[str], output: OutputFormat, *, headers: bool = True) -> str:
+    printer = ChangePrinter(ChangeFormat(output, TITLES, "STATE", "state", headers))
     for moment in WATCHED:
-        printer.tell([item(*cells) for cells in moment])
+        printer.print_changes([item(*cells) for cells in moment])
     return capsys.readouterr().out
 
 
 def test_a_table_whose_columns_grow(capsys: pytest.CaptureFixture[str]) -> None:
-    assert printed(capsys, Output.TABLE) == TABLE
-    bare = printed(capsys, Output.WIDE, headers=False)
+    assert printed(capsys, OutputFormat.TABLE) == TABLE
+    bare = printed(capsys, OutputFormat.WIDE, headers=False)
     assert [line.split() for line in bare.splitlines()] == [line.split() for line in TABLE.splitlines()[1:]]
 
 
 def test_documents_one_after_the_other(capsys: pytest.CaptureFixture[str]) -> None:
-    text, decoder, found = printed(capsys, Output.JSON), json.JSONDecoder(), []
+    text, decoder, found = printed(capsys, OutputFormat.JSON), json.JSONDecoder(), []
     while text.strip():
         document, end = decoder.raw_decode(text.lstrip())
         found.append((document["name"], document["state"]))
         text = text.lstrip()[end:]
     assert found == DOCUMENTS
-    loaded = list(yaml.safe_load_all(printed(capsys, Output.YAML)))
+    loaded = list(yaml.safe_load_all(printed(capsys, OutputFormat.YAML)))
     assert [(it["name"], it["state"]) for it in loaded] == DOCUMENTS
 
 
 def test_names_again_and_again(capsys: pytest.CaptureFixture[str]) -> None:
-    assert printed(capsys, Output.NAME).split() == [f"gang/{name}" for name, _ in DOCUMENTS]
+    assert printed(capsys, OutputFormat.NAME).split() == [f"gang/{name}" for name, _ in DOCUMENTS]

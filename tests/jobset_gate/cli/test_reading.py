@@ -5,8 +5,8 @@ from pathlib import Path
 import pytest
 
 from jobset_gate.cli.documents import loading
-from jobset_gate.cli.documents.reading import Document, read
-from jobset_gate.cli.exits import Failed
+from jobset_gate.cli.documents.reading import ManifestDocument, read
+from jobset_gate.cli.exits import CommandError
 
 
 @pytest.fixture
@@ -16,7 +16,7 @@ def write(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     return tmp_path / "m.yaml"
 
 
-def docs(file: Path, text: str | bytes) -> list[Document]:
+def docs(file: Path, text: str | bytes) -> list[ManifestDocument]:
     file.write_bytes(text.encode() if isinstance(text, str) else text)
     return read([file.name])
 
@@ -55,7 +55,7 @@ def test_concatenated_json(write: Path) -> None:
 def test_values(write: Path, text: str, value: object) -> None:
     """None: refused."""
     if value is None:
-        with pytest.raises(Failed):
+        with pytest.raises(CommandError):
             docs(write, text)
         return
     assert values(write, text) == [value]
@@ -88,18 +88,18 @@ def test_values(write: Path, text: str, value: object) -> None:
     ],
 )  # fmt: skip
 def test_trouble_is_told_with_file_and_line(write: Path, text: str | bytes, message: str) -> None:
-    with pytest.raises(Failed) as failed:
+    with pytest.raises(CommandError) as failed:
         docs(write, text)
     assert str(failed.value).startswith(message)
 
 
 def test_a_file_that_is_not_there(write: Path) -> None:
-    with pytest.raises(Failed, match=r"^m\.yaml: No such file or directory$"):
+    with pytest.raises(CommandError, match=r"^m\.yaml: No such file or directory$"):
         read(["m.yaml"])
 
 
 def test_a_folder(write: Path) -> None:
-    with pytest.raises(Failed, match="Is a directory"):
+    with pytest.raises(CommandError, match="Is a directory"):
         read([str(write.parent)])
 
 
@@ -108,7 +108,7 @@ def test_a_text_that_explodes_is_refused(write: Path, monkeypatch: pytest.Monkey
     monkeypatch.setattr(loading, "MOST_NODES", 10_000)
     lines = ["a0: &a0 [x, x, x, x, x, x, x, x, x, x]"]
     lines += [f"a{n}: &a{n} [{', '.join([f'*a{n - 1}'] * 10)}]" for n in range(1, 10)]
-    with pytest.raises(Failed, match="stands for more than 10000 values"):
+    with pytest.raises(CommandError, match="stands for more than 10000 values"):
         docs(write, "\n".join(lines))
 
 

@@ -15,13 +15,13 @@ import pytest
 from jobset_gate import names
 from jobset_gate.kube.client import PatchType
 from jobset_gate.kube.resources import EVENTS, JOBSETS
-from jobset_gate.model import Kind
+from jobset_gate.model import VerdictKind
 from jobset_gate.sim import manifests
-from jobset_gate.sim.kubelet import Node
-from jobset_gate.sim.until import View
-from tests.flow.stage import Stage, staged
-from tests.jobset_gate.cli.camp import Camp, settle
-from tests.jobset_gate.cli.conftest import Ran, Run
+from jobset_gate.sim.kubelet import FakeNode
+from jobset_gate.sim.until import ObjectView
+from tests.flow.stage import Environment, environment
+from tests.jobset_gate.cli.camp import StoredJobSet, install_jobset_crd
+from tests.jobset_gate.cli.conftest import CliResult, RunCli
 from tests.jobset_gate.cli.grouped import kubeconfig_of
 from tests.support.planes import Plane, Real
 
@@ -36,32 +36,32 @@ BY_USER = {names.REASON_RELEASED_BY_USER, names.REASON_BYPASSED_BY_USER}
 class Shell:
     """Command lines while the test's loop goes on."""
 
-    def __init__(self, run: Run, kubeconfig: Path, namespace: str) -> None:
+    def __init__(self, run: RunCli, kubeconfig: Path, namespace: str) -> None:
         self._run, self._more = run, ("-n", namespace, "--kubeconfig", str(kubeconfig))
 
-    async def __call__(self, *arguments: str) -> Ran:
+    async def __call__(self, *arguments: str) -> CliResult:
         return await asyncio.to_thread(self._run, *arguments, *self._more)
 
 
 @pytest.fixture
-async def camp(plane: Plane, namespace: str) -> AsyncIterator[Camp]:
+async def camp(plane: Plane, namespace: str) -> AsyncIterator[StoredJobSet]:
     async with plane.client() as client:
-        yield await settle(client, namespace)
+        yield await install_jobset_crd(client, namespace)
 
 
 @pytest.fixture
-def shell(run: Run, plane: Plane, namespace: str) -> Shell:
+def shell(run: RunCli, plane: Plane, namespace: str) -> Shell:
     return Shell(run, plane.kubeconfig, namespace)
 
 
-async def noted(camp: Camp | Stage) -> str | None:
+async def noted(camp: StoredJobSet | Environment) -> str | None:
     """The bypass annotation."""
     stored = await camp.client.get(JOBSETS, "train", camp.namespace)
     value = stored["metadata"].get("annotations", {}).get(names.BYPASS)
     return None if value is None else str(value)
 
 
-async def audit(camp: Camp | Stage) -> list[Json]:
+async def audit(camp: StoredJobSet | Environment) -> list[Json]:
     """The Events that tell who has opened the gate."""
     found = await camp.client.list(EVENTS, camp.namespace)
     return [it for it in found["items"] if it["reason"] in BY_USER]
@@ -76,9 +76,9 @@ def user(plane: Plane) -> str:
 
 
 @pytest.fixture
-async def stuck(plane: Plane, namespace: str, tmp_path: Path) -> AsyncIterator[Stage]:
+async def stuck(plane: Plane, namespace: str, tmp_path: Path) -> AsyncIterator[Environment]:
     """The gang `train` of four, with room for three and a controller that leads."""
-    async with staged(plane, namespace, tmp_path, nodes=(Node("small", pods=3),), controller=False) as stage:
+    async with environment(plane, namespace, tmp_path, nodes=(FakeNode("small", pods=3),), controller=False) as stage:
         stage.start_controller(leader_elect=True)
         await stage.apply(manifests.gang("train", jobs=2, pods=2, timeout=None))
         await stage.until_held(3)
@@ -86,7 +86,7 @@ async def stuck(plane: Plane, namespace: str, tmp_path: Path) -> AsyncIterator[S
 
 
 async def test_release_opens_this_generation_and_the_next_one_waits_again(
-    stuck: Stage, shell: Shell, plane: Plane
+    stuck: Environment, shell: Shell, plane: Plane
 ) -> None:
     ran = await shell("release", "train", "--yes")
     assert (ran.code, ran.err) == (0, "")
@@ -108,7 +108,9 @@ async def test_release_opens_this_generation_and_the_next_one_waits_again(
     await stuck.until_held(3)
 
 
-async def test_bypass_stays_and_the_next_generation_goes_through_too(stuck: Stage, shell: Shell, plane: Plane) -> None:
+async def test_bypass_stays_and_the_next_generation_goes_through_too(
+    stuck: Environment, shell: Shell, plane: Plane
+) -> None:
     ran = await shell("bypass", "jobset/train", "--yes")
     assert (ran.code, ran.err) == (0, "")
     assert f"kubectl annotate jobset train -n {stuck.namespace} {names.BYPASS}-" in ran.out
@@ -130,7 +132,7 @@ async def test_bypass_stays_and_the_next_generation_goes_through_too(stuck: Stag
 # --- With nobody who decides -----------------------------------------------------------------------------------------
 
 
-async def test_a_release_that_nobody_hears_is_taken_back(camp: Camp, shell: Shell) -> None:
+async def test_a_release_that_nobody_hears_is_taken_back(camp: StoredJobSet, shell: Shell) -> None:
     await camp.jobset()
     ran = await shell("release", "train", "--yes", "--timeout=300ms")
     assert (ran.code, ran.out) == (3, "")
@@ -140,7 +142,7 @@ async def test_a_release_that_nobody_hears_is_taken_back(camp: Camp, shell: Shel
     assert [it["reason"] for it in await audit(camp)] in ([], [names.REASON_RELEASED_BY_USER])
 
 
-async def test_a_release_that_may_not_wait_is_taken_back(camp: Camp, shell: Shell) -> None:
+async def test_a_release_that_may_not_wait_is_taken_back(camp: StoredJobSet, shell: Shell) -> None:
     await camp.jobset()
     ran = await shell("release", "train", "--yes", "--timeout=0")
     assert (ran.code, ran.out) == (3, "")
@@ -150,11 +152,11 @@ async def test_a_release_that_may_not_wait_is_taken_back(camp: Camp, shell: Shel
 
 @pytest.mark.parametrize(("how", "code"), [(signal.SIGINT, 130), (signal.SIGTERM, 143)])
 async def test_a_release_that_is_interrupted_leaves_nothing_behind(
-    camp: Camp, plane: Plane, how: signal.Signals, code: int
+    camp: StoredJobSet, plane: Plane, how: signal.Signals, code: int
 ) -> None:
     await camp.jobset()
     words = ("release", "train", "--yes", "-n", camp.namespace, "--kubeconfig", str(plane.kubeconfig))
-    async with View(camp.client, JOBSETS, camp.namespace) as view:
+    async with ObjectView(camp.client, JOBSETS, camp.namespace) as view:
         pipe = asyncio.subprocess.PIPE
         running = await asyncio.create_subprocess_exec(
             sys.executable, "-m", "jobset_gate.cli", *words, stdin=pipe, stdout=pipe, stderr=pipe
@@ -170,14 +172,14 @@ def _has_note(jobset: Json) -> bool:
     return names.BYPASS in (jobset["metadata"].get("annotations") or {})
 
 
-async def test_a_bypass_waits_for_a_controller_to_come(camp: Camp, shell: Shell) -> None:
+async def test_a_bypass_waits_for_a_controller_to_come(camp: StoredJobSet, shell: Shell) -> None:
     await camp.jobset()
     ran = await shell("bypass", "train", "--yes")
     assert (ran.code, "warning: no controller runs" in ran.err) == (0, True)
     assert await noted(camp) == "true"
 
 
-async def test_a_dry_run_asks_the_server_and_changes_nothing(camp: Camp, shell: Shell) -> None:
+async def test_a_dry_run_asks_the_server_and_changes_nothing(camp: StoredJobSet, shell: Shell) -> None:
     await camp.jobset()
     for verb, done in (("bypass", "bypassed"), ("release", "released")):
         ran = await shell(verb, "train", "--dry-run=server")
@@ -185,7 +187,7 @@ async def test_a_dry_run_asks_the_server_and_changes_nothing(camp: Camp, shell: 
     assert (await noted(camp), await audit(camp)) == (None, [])
 
 
-class Terminal(io.StringIO):
+class TerminalInput(io.StringIO):
     """Standard input where a person sits."""
 
     def isatty(self) -> bool:
@@ -193,7 +195,7 @@ class Terminal(io.StringIO):
 
 
 async def test_it_asks_before_it_acts(
-    camp: Camp, shell: Shell, plane: Plane, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+    camp: StoredJobSet, shell: Shell, plane: Plane, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     await camp.jobset()
     for verb in ("release", "bypass"):
@@ -203,7 +205,7 @@ async def test_it_asks_before_it_acts(
     from jobset_gate.cli.main import main  # noqa: PLC0415 - the fixture that runs command lines sits at no terminal
 
     def answer(text: str) -> tuple[object, str]:
-        monkeypatch.setattr("sys.stdin", Terminal(text))
+        monkeypatch.setattr("sys.stdin", TerminalInput(text))
         with pytest.raises(SystemExit) as ended:
             main(["bypass", "train", "-n", camp.namespace, "--kubeconfig", str(plane.kubeconfig)], "jobset-gate")
         return ended.value.code, capsys.readouterr().err
@@ -219,16 +221,16 @@ async def test_it_asks_before_it_acts(
 
 
 async def test_a_gang_that_has_timed_out_is_not_released_but_may_be_bypassed_for_its_restart(
-    camp: Camp, shell: Shell
+    camp: StoredJobSet, shell: Shell
 ) -> None:
     await camp.jobset()
-    await camp.gate(Kind.TIMEOUT, names.REASON_TIMED_OUT, "1/2 pods started")
+    await camp.config_map(VerdictKind.TIMEOUT, names.REASON_TIMED_OUT, "1/2 pods started")
     ran = await shell("release", "train", "--yes")
     assert (ran.code, "it has timed out, and that stands until it restarts: 1/2 pods started" in ran.err) == (1, True)
     assert (await shell("bypass", "train", "--yes")).code == 0
 
 
-async def test_a_suspended_gang_has_nothing_to_release_yet(camp: Camp, shell: Shell) -> None:
+async def test_a_suspended_gang_has_nothing_to_release_yet(camp: StoredJobSet, shell: Shell) -> None:
     await camp.jobset()
     body = {"spec": {"suspend": True}}
     await camp.client.patch(JOBSETS, "train", camp.namespace, body=body, patch=PatchType.MERGE)
@@ -238,7 +240,7 @@ async def test_a_suspended_gang_has_nothing_to_release_yet(camp: Camp, shell: Sh
 
 
 @pytest.mark.parametrize("verb", ["release", "bypass"])
-async def test_what_has_no_gate_cannot_be_opened(camp: Camp, shell: Shell, verb: str) -> None:
+async def test_what_has_no_gate_cannot_be_opened(camp: StoredJobSet, shell: Shell, verb: str) -> None:
     ran = await shell(verb, "moon", "--yes")
     assert (ran.code, ran.err) == (1, f"error: JobSet moon not found in namespace {camp.namespace}\n")
     assert (await shell(verb, "gang/ring", "--yes")).code == 2
@@ -270,7 +272,7 @@ REAL = pytest.mark.parametrize("plane", [pytest.param("real", marks=pytest.mark.
     ids=["no event", "no patch", "release without patch", "no list", "nothing"],
 )
 async def test_a_right_that_is_missing_is_named_and_nothing_changes(
-    real_plane: Real, camp: Camp, run: Run, *, tmp_path: Path, verb: str, rules: list[Json], told: str
+    real_plane: Real, camp: StoredJobSet, run: RunCli, *, tmp_path: Path, verb: str, rules: list[Json], told: str
 ) -> None:
     await camp.jobset()
     config = await kubeconfig_of(real_plane, camp.namespace, rules, tmp_path)
@@ -281,7 +283,7 @@ async def test_a_right_that_is_missing_is_named_and_nothing_changes(
 
 @REAL
 async def test_the_event_names_the_user_as_the_server_knows_him(
-    real_plane: Real, camp: Camp, run: Run, tmp_path: Path
+    real_plane: Real, camp: StoredJobSet, run: RunCli, tmp_path: Path
 ) -> None:
     await camp.jobset()
     config = await kubeconfig_of(real_plane, camp.namespace, WRITE + SAY, tmp_path)
@@ -292,7 +294,7 @@ async def test_the_event_names_the_user_as_the_server_knows_him(
 
 
 async def test_the_kubeconfig_names_the_user_where_the_server_cannot(
-    embedded_plane: Embedded, run: Run, tmp_path: Path
+    embedded_plane: Embedded, run: RunCli, tmp_path: Path
 ) -> None:
     await embedded_plane.make_namespace("team")
     config = tmp_path / "named"
@@ -306,7 +308,7 @@ users: [{{name: mary, user: {{}}}}]
 """
     config.write_text(text)
     async with embedded_plane.client() as client:
-        camp = await settle(client, "team")
+        camp = await install_jobset_crd(client, "team")
         await camp.jobset()
         assert (await Shell(run, config, "team")("bypass", "train", "--yes")).code == 0
         (event,) = await audit(camp)
@@ -314,7 +316,7 @@ users: [{{name: mary, user: {{}}}}]
 
 
 @pytest.mark.parametrize("verb", ["release", "bypass"])
-def test_of_a_pod_group_it_says_what_there_is_instead(run: Run, verb: str) -> None:
+def test_of_a_pod_group_it_says_what_there_is_instead(run: RunCli, verb: str) -> None:
     ran = run(verb, "podgroup/ring", "-n", "team", "--context", "far", "--yes")
     how = "`jobset-gate groups ungate ring -n team --context far` lets its pods be scheduled now"
     assert (ran.code, "a pod group has no start barrier" in ran.err, how in ran.err) == (2, True, True)

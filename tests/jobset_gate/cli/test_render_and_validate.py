@@ -14,7 +14,7 @@ from jobset_gate.cli.documents.jobsets import judge, summary
 from jobset_gate.settings import Settings
 from jobset_gate.sim import manifests
 from tests.house.files import ROOT
-from tests.jobset_gate.cli.conftest import Run
+from tests.jobset_gate.cli.conftest import RunCli
 
 STORY_1, STORY_2 = (str(ROOT / "examples" / name) for name in ("story-1.yaml", "story-2.yaml"))
 SERVICE = (
@@ -72,13 +72,13 @@ def pod_template(jobset: dict[str, Any], index: int) -> dict[str, Any]:
     return found
 
 
-def rendered(run: Run, *arguments: str, stdin: str = "") -> list[Any]:
+def rendered(run: RunCli, *arguments: str, stdin: str = "") -> list[Any]:
     ran = run("render", *arguments, stdin=stdin)
     assert (ran.code, ran.err) == (0, "")
     return list(yaml.safe_load_all(ran.out))
 
 
-def test_story_1_gets_the_barrier_into_its_one_template_of_three_jobs(run: Run) -> None:
+def test_story_1_gets_the_barrier_into_its_one_template_of_three_jobs(run: RunCli) -> None:
     (jobset,) = rendered(run, "-f", STORY_1)
     (job,) = jobset["spec"]["replicatedJobs"]
     (barrier,) = pod_template(jobset, 0)["spec"]["initContainers"]
@@ -91,46 +91,46 @@ def test_story_1_gets_the_barrier_into_its_one_template_of_three_jobs(run: Run) 
     assert jobset["metadata"]["annotations"] == {names.CONFIG: '{"timeoutAfterSeconds":300}'}
 
 
-def test_story_2_leaves_the_auxiliary_job_as_it_is(run: Run) -> None:
+def test_story_2_leaves_the_auxiliary_job_as_it_is(run: RunCli) -> None:
     (jobset,) = rendered(run, "-f", STORY_2)
     given = yaml.safe_load(Path(STORY_2).read_text())
     assert jobset["spec"]["replicatedJobs"][1] == given["spec"]["replicatedJobs"][1]
     assert len(pod_template(jobset, 0)["spec"]["initContainers"]) == 1
 
 
-def test_rendering_what_was_rendered_changes_nothing(run: Run) -> None:
+def test_rendering_what_was_rendered_changes_nothing(run: RunCli) -> None:
     once = run("render", "-f", STORY_2).out
     assert run("render", "-f", "-", stdin=once).out == once
 
 
-def test_what_comes_in_as_json_is_rendered_the_same(run: Run) -> None:
+def test_what_comes_in_as_json_is_rendered_the_same(run: RunCli) -> None:
     as_json = run("render", "-f", STORY_1, "-o", "json").out
     assert json.loads(as_json) == rendered(run, "-f", STORY_1)[0]
     assert run("render", "-f", "-", "-o", "json", stdin=as_json).out == as_json
 
 
-def test_other_objects_and_other_jobsets_pass_through(run: Run) -> None:
+def test_other_objects_and_other_jobsets_pass_through(run: RunCli) -> None:
     ungated = yaml.safe_load(Path(STORY_1).read_text())
     del ungated["spec"]["groupSchedulingConfig"]
     text = SERVICE + "---\n" + yaml.safe_dump(ungated) + "---\n[1, 2]\n"
     assert rendered(run, "-f", "-", stdin=text) == [yaml.safe_load(SERVICE), ungated, [1, 2]]
 
 
-def test_several_files_come_out_in_their_order(run: Run, tmp_path: Path) -> None:
+def test_several_files_come_out_in_their_order(run: RunCli, tmp_path: Path) -> None:
     (tmp_path / "s.yaml").write_text(SERVICE)
     found = rendered(run, "-f", str(tmp_path / "s.yaml"), "-f", STORY_1)
     assert [it["kind"] for it in found] == ["Service", "JobSet"]
 
 
 @pytest.mark.parametrize("kind", ["List", "JobSetList"])
-def test_jobsets_inside_a_list_are_rendered_in_place(run: Run, kind: str) -> None:
+def test_jobsets_inside_a_list_are_rendered_in_place(run: RunCli, kind: str) -> None:
     inside = [yaml.safe_load(SERVICE), yaml.safe_load(Path(STORY_1).read_text())]
     (found,) = rendered(run, "-f", "-", stdin=json.dumps({"apiVersion": "v1", "kind": kind, "items": inside}))
     assert found["items"][0] == inside[0]
     assert found["items"][1] == rendered(run, "-f", STORY_1)[0]
 
 
-def test_a_generated_name_is_completed_and_that_is_said(run: Run) -> None:
+def test_a_generated_name_is_completed_and_that_is_said(run: RunCli) -> None:
     ran = run("render", "-f", "-", stdin=GENERATED)
     jobset = yaml.safe_load(ran.out)
     assert jobset["metadata"]["name"] == "train-xxxxx"
@@ -140,7 +140,7 @@ def test_a_generated_name_is_completed_and_that_is_said(run: Run) -> None:
     assert ran.code == 0
 
 
-def test_a_stand_in_takes_the_place_of_the_random_token(run: Run, tmp_path: Path) -> None:
+def test_a_stand_in_takes_the_place_of_the_random_token(run: RunCli, tmp_path: Path) -> None:
     """The same manifest gives the same bytes, and whoever compares them finds no secret."""
     (tmp_path / "settings.yaml").write_text("barrier: {streamUrl: 'http://gate:8082'}")
     asked = ("render", "-f", STORY_1, "--config", str(tmp_path / "settings.yaml"))
@@ -149,7 +149,7 @@ def test_a_stand_in_takes_the_place_of_the_random_token(run: Run, tmp_path: Path
     assert f"value: http://gate:8082/v1/gangs/default/my-jobset/{'x' * 22}\n" in first.out
 
 
-def test_warnings_go_to_standard_error(run: Run) -> None:
+def test_warnings_go_to_standard_error(run: RunCli) -> None:
     text = Path(STORY_1).read_text().replace("backoffLimit: 0", "backoffLimit: 7")
     ran = run("render", "-f", "-", stdin=text)
     assert ran.code == 0
@@ -157,7 +157,7 @@ def test_warnings_go_to_standard_error(run: Run) -> None:
     assert "warning" not in ran.out
 
 
-def test_a_settings_file_changes_the_barrier(run: Run, tmp_path: Path) -> None:
+def test_a_settings_file_changes_the_barrier(run: RunCli, tmp_path: Path) -> None:
     (tmp_path / "s.yaml").write_text("barrier:\n  image: mirror.example/busybox:1\n  graceSeconds: 5\n")
     (jobset,) = rendered(run, "-f", STORY_1, "--config", str(tmp_path / "s.yaml"))
     (barrier,) = pod_template(jobset, 0)["spec"]["initContainers"]
@@ -165,14 +165,14 @@ def test_a_settings_file_changes_the_barrier(run: Run, tmp_path: Path) -> None:
     assert {it["name"]: it.get("value") for it in barrier["env"]}[names.ENV_LIMIT] == "305"
 
 
-def test_a_refused_jobset_prints_nothing_at_all(run: Run) -> None:
+def test_a_refused_jobset_prints_nothing_at_all(run: RunCli) -> None:
     """What is piped into kubectl must not be half of it."""
     ran = run("render", "-f", STORY_1, "-f", "-", stdin=BROKEN)
     assert (ran.code, ran.out) == (1, "")
     assert "stdin:7: JobSet broken (document 1): spec.groupSchedulingConfig.timeoutAfterSeconds: 0: must be" in ran.err
 
 
-def test_validate_tells_every_violation_of_every_document_with_its_line(run: Run, tmp_path: Path) -> None:
+def test_validate_tells_every_violation_of_every_document_with_its_line(run: RunCli, tmp_path: Path) -> None:
     file = tmp_path / "m.yaml"
     file.write_text(SERVICE + "---\n" + BROKEN + "---\n" + BROKEN.replace("broken", "too"))
     ran = run("validate", "-f", str(file), "-f", STORY_1)
@@ -191,7 +191,7 @@ def test_validate_tells_every_violation_of_every_document_with_its_line(run: Run
     assert len(lines) == 2 + 2 * len(BROKEN_AT)
 
 
-def test_validate_looks_into_lists_and_names_the_item(run: Run) -> None:
+def test_validate_looks_into_lists_and_names_the_item(run: RunCli) -> None:
     listed = {"apiVersion": "v1", "kind": "List", "items": [yaml.safe_load(SERVICE), yaml.safe_load(BROKEN)]}
     ran = run("validate", "-f", "-", stdin=yaml.safe_dump(listed, sort_keys=False))
     assert ran.code == 1
@@ -200,7 +200,7 @@ def test_validate_looks_into_lists_and_names_the_item(run: Run) -> None:
     assert f"stdin:{line}: JobSet broken (document 1, items[1]): spec.groupSchedulingConfig.timeout" in ran.out
 
 
-def test_validate_of_good_jobsets_exits_with_0_and_shows_warnings(run: Run) -> None:
+def test_validate_of_good_jobsets_exits_with_0_and_shows_warnings(run: RunCli) -> None:
     text = Path(STORY_1).read_text().replace("backoffLimit: 0", "backoffLimit: 7")
     ran = run("validate", "-f", "-", stdin=text)
     assert ran.code == 0
@@ -209,7 +209,7 @@ def test_validate_of_good_jobsets_exits_with_0_and_shows_warnings(run: Run) -> N
     assert "warning: spec.replicatedJobs[0].template.spec.backoffLimit" in second
 
 
-def test_a_gate_as_an_annotation_in_json_is_judged_too(run: Run) -> None:
+def test_a_gate_as_an_annotation_in_json_is_judged_too(run: RunCli) -> None:
     jobset = yaml.safe_load(Path(STORY_1).read_text())
     del jobset["spec"]["groupSchedulingConfig"]
     jobset["metadata"]["annotations"] = {names.CONFIG: '{"timeoutAfterSeconds": -1}'}
@@ -218,20 +218,20 @@ def test_a_gate_as_an_annotation_in_json_is_judged_too(run: Run) -> None:
     assert f"metadata.annotations[{names.CONFIG}].timeoutAfterSeconds: -1: must be" in ran.out
 
 
-def test_another_version_of_jobset_is_passed_through_with_a_warning(run: Run) -> None:
+def test_another_version_of_jobset_is_passed_through_with_a_warning(run: RunCli) -> None:
     text = Path(STORY_1).read_text().replace("v1alpha2", "v1alpha1")
     ran = run("render", "-f", "-", stdin=text)
     assert yaml.safe_load(ran.out) == yaml.safe_load(text)
     assert "stdin:1: JobSet default/my-jobset (document 1): warning: only jobset.x-k8s.io/v1alpha2 is known" in ran.err
 
 
-def test_a_jobset_without_a_name_is_refused(run: Run) -> None:
+def test_a_jobset_without_a_name_is_refused(run: RunCli) -> None:
     ran = run("validate", "-f", "-", stdin=Path(STORY_1).read_text().replace("  name: my-jobset\n", ""))
     assert ran.code == 1
     assert "stdin:3: JobSet default/without a name (document 1): metadata.name: null: must be given" in ran.out
 
 
-def test_without_a_gate_there_is_nothing_to_say_against(run: Run) -> None:
+def test_without_a_gate_there_is_nothing_to_say_against(run: RunCli) -> None:
     text = Path(STORY_1).read_text().replace("  groupSchedulingConfig:\n    timeoutAfterSeconds: 300\n", "")
     ran = run("validate", "-f", "-", stdin=text)
     assert (ran.code, ran.out) == (0, "stdin:1: JobSet default/my-jobset (document 1): ok: no gate asked for\n")
@@ -249,7 +249,9 @@ def test_without_a_gate_there_is_nothing_to_say_against(run: Run) -> None:
         (["--nonsense"], "", (2, "Usage: jobset-gate")),
     ],
 )
-def test_trouble_with_input(run: Run, command: str, arguments: list[str], stdin: str, ending: tuple[int, str]) -> None:
+def test_trouble_with_input(
+    run: RunCli, command: str, arguments: list[str], stdin: str, ending: tuple[int, str]
+) -> None:
     ran = run(command, *arguments, stdin=stdin)
     code, told = ending
     assert (ran.code, ran.out) == (code, "")

@@ -4,7 +4,7 @@ import math
 
 import pytest
 
-from jobset_gate.cli.documents.scalars import Scalar, meaning
+from jobset_gate.cli.documents.scalars import Scalar, parse_scalar
 
 
 @pytest.mark.parametrize(
@@ -55,14 +55,14 @@ from jobset_gate.cli.documents.scalars import Scalar, meaning
 )
 def test_meaning(text: str, value: Scalar) -> None:
     """Type and value: True is not 1 here."""
-    found = meaning(text)
+    found = parse_scalar(text)
     assert (type(found), found) == (type(value), value)
 
 
 def test_an_integer_that_fits_nowhere_becomes_a_float() -> None:
-    assert meaning("18446744073709551616") == float(2**64)
+    assert parse_scalar("18446744073709551616") == float(2**64)
 
 
 def test_infinity_and_not_a_number_are_floats() -> None:
-    assert meaning("-.inf") == -math.inf
-    assert math.isnan(meaning(".nan"))  # type: ignore[arg-type]  # that it is a float is what is tested
+    assert parse_scalar("-.inf") == -math.inf
+    assert math.isnan(parse_scalar(".nan"))  # type: ignore[arg-type]  # that it is a float is what is tested

@@ -13,10 +13,10 @@ import pytest
 
 from jobset_gate import names
 from jobset_gate.cli.documents.schemas import SCHEMAS
-from jobset_gate.model import Kind
-from tests.jobset_gate.cli.camp import Camp, everything, settle
-from tests.jobset_gate.cli.conftest import Run
-from tests.jobset_gate.cli.grouped import Town
+from jobset_gate.model import VerdictKind
+from tests.jobset_gate.cli.camp import StoredJobSet, install_jobset_crd, store_every_reason
+from tests.jobset_gate.cli.conftest import RunCli
+from tests.jobset_gate.cli.grouped import StoredPodGroups
 
 if TYPE_CHECKING:
     from tests.support.embedded import Embedded
@@ -42,16 +42,16 @@ def check(command: str, text: str) -> Json:
 
 
 @pytest.fixture
-async def camp(embedded_plane: Embedded) -> AsyncIterator[Camp]:
+async def camp(embedded_plane: Embedded) -> AsyncIterator[StoredJobSet]:
     await embedded_plane.make_namespace("team")
     async with embedded_plane.client() as client:
-        yield await settle(client, "team")
+        yield await install_jobset_crd(client, "team")
 
 
 class Shell:
     """Command lines while the test's loop goes on."""
 
-    def __init__(self, run: Run, kubeconfig: Path) -> None:
+    def __init__(self, run: RunCli, kubeconfig: Path) -> None:
         self._run, self._more = run, ("-o", "json", "--kubeconfig", str(kubeconfig), "-n", "team")
 
     async def __call__(self, *words: str) -> str:
@@ -59,23 +59,23 @@ class Shell:
 
 
 @pytest.fixture
-def ask(run: Run, embedded_plane: Embedded) -> Shell:
+def ask(run: RunCli, embedded_plane: Embedded) -> Shell:
     return Shell(run, embedded_plane.kubeconfig)
 
 
-async def test_gangs_in_every_state(camp: Camp, ask: Shell) -> None:
-    await everything(camp)
+async def test_gangs_in_every_state(camp: StoredJobSet, ask: Shell) -> None:
+    await store_every_reason(camp)
     one = check("why", await ask("why", "pod/train-workers-0-1"))
     assert (one["state"], one["pod"]["name"], len(one["missing"])) == ("Waiting", "train-workers-0-1", 5)
     assert check("why of several", await ask("why", "train", "jobset/train"))["items"][0]["name"] == "train"
     assert check("get jobsets, get gangs", await ask("get", "jobsets"))["items"][0]["controller"]["leads"] is False
     assert len(check("timeline", await ask("timeline", "train"))["pods"]) == 5
-    await camp.gate(Kind.RELEASE, names.REASON_STARTED, "6/6 pods started")
+    await camp.config_map(VerdictKind.RELEASE, names.REASON_STARTED, "6/6 pods started")
     assert check("why", await ask("why", "train"))["state"] == "Released"
 
 
 @embedded
-async def test_groups_in_every_state(town: Town, run: Run, plane: Embedded) -> None:
+async def test_groups_in_every_state(town: StoredPodGroups, run: RunCli, plane: Embedded) -> None:
     await town.fill()
 
     async def ask(*words: str) -> str:
@@ -89,7 +89,7 @@ async def test_groups_in_every_state(town: Town, run: Run, plane: Embedded) -> N
     assert check("timeline", await ask("timeline", "podgroup/e-fine"))["group"]["minimum"] == 2
 
 
-async def test_a_diagnosis(camp: Camp, ask: Shell) -> None:
+async def test_a_diagnosis(camp: StoredJobSet, ask: Shell) -> None:
     del camp
     found = check("doctor", await ask("doctor"))
     assert found["summary"]["error"] == sum(it["level"] == "error" for it in found["findings"])

@@ -16,13 +16,13 @@ import pytest
 import yaml
 
 from jobset_gate import names
-from jobset_gate.groups.model import Way
+from jobset_gate.groups.model import Format
 from jobset_gate.kube import crd
 from jobset_gate.kube.resources import CONFIGMAPS, EVENTS, JOBSETS
 from jobset_gate.sim import jobset_crd, manifests
-from tests.flow.stage import Stage, staged
-from tests.jobset_gate.cli.conftest import Ran, Run
-from tests.jobset_gate.cli.grouped import Town, kubeconfig_of, lease
+from tests.flow.stage import Environment, environment
+from tests.jobset_gate.cli.conftest import CliResult, RunCli
+from tests.jobset_gate.cli.grouped import StoredPodGroups, kubeconfig_of, lease
 from tests.support.planes import Plane, Real, fresh_name
 
 if TYPE_CHECKING:
@@ -38,16 +38,16 @@ DEVICES = {"limits": {"nvidia.com/gpu": "8"}}
 class Shell:
     """Command lines while the test's loop goes on."""
 
-    def __init__(self, run: Run, kubeconfig: Path, namespace: str) -> None:
+    def __init__(self, run: RunCli, kubeconfig: Path, namespace: str) -> None:
         self._run, self._kubeconfig, self._namespace = run, kubeconfig, namespace
 
-    async def __call__(self, *arguments: str) -> Ran:
+    async def __call__(self, *arguments: str) -> CliResult:
         common = ("-n", self._namespace, "--kubeconfig", str(self._kubeconfig))
         return await asyncio.to_thread(self._run, "timeline", *arguments, *common)
 
 
 @pytest.fixture
-def shell(run: Run, plane: Plane, namespace: str) -> Shell:
+def shell(run: RunCli, plane: Plane, namespace: str) -> Shell:
     return Shell(run, plane.kubeconfig, namespace)
 
 
@@ -59,9 +59,9 @@ def gang(pods: int = 4, name: str = "train", **more: Any) -> Json:
 
 
 @asynccontextmanager
-async def started(plane: Plane, namespace: str, folder: Path) -> AsyncIterator[Stage]:
+async def started(plane: Plane, namespace: str, folder: Path) -> AsyncIterator[Environment]:
     """Four pods that run, the images of three of them told by Events."""
-    async with staged(plane, namespace, folder) as stage:
+    async with environment(plane, namespace, folder) as stage:
         await stage.create(gang())
         pods = await stage.until_running(4)
         await stage.until_jobset("train", lambda it: "GroupStarted" in json.dumps(it.get("status", {})))
@@ -71,7 +71,7 @@ async def started(plane: Plane, namespace: str, folder: Path) -> AsyncIterator[S
         yield stage
 
 
-async def pulled(stage: Stage, pod: Json, container: str, kind: str) -> None:
+async def pulled(stage: Environment, pod: Json, container: str, kind: str) -> None:
     """As a kubelet says it."""
     meta = pod["metadata"]
     moment = datetime.now(UTC).strftime("%Y-%m-%dT%H:%M:%SZ")
@@ -154,7 +154,7 @@ async def test_a_gang_that_runs_in_every_form(plane: Plane, namespace: str, tmp_
 async def test_a_gang_that_waits_with_nobody_to_decide(
     plane: Plane, namespace: str, tmp_path: Path, shell: Shell
 ) -> None:
-    async with staged(plane, namespace, tmp_path, controller=False) as stage:
+    async with environment(plane, namespace, tmp_path, controller=False) as stage:
         await stage.create(gang())
         await stage.until_held(4)
         ran = await shell("train")
@@ -169,11 +169,11 @@ async def test_a_gang_that_waits_with_nobody_to_decide(
 # --- Pod groups ------------------------------------------------------------------------------------------------------
 
 
-async def test_a_pod_group_in_every_form(town: Town, shell: Shell) -> None:
+async def test_a_pod_group_in_every_form(town: StoredPodGroups, shell: Shell) -> None:
     decided = town.decided("ring", satisfied=time.time())
     await town.group("ring", 2, decided=decided)
     await town.held("ring", "ring-0")
-    await town.running("ring", "ring-1", "ring-2", way=Way.SCHEDULER_PLUGINS)
+    await town.running("ring", "ring-1", "ring-2", way=Format.SCHEDULER_PLUGINS)
     ran = await shell("podgroup/ring")
     lines = ran.out.splitlines()
     assert (ran.code, ran.err.count("error")) == (0, 0), ran.err
@@ -200,14 +200,14 @@ async def bare(embedded_plane: Embedded) -> Embedded:
     """A cluster with JobSets of which nobody makes anything."""
     async with embedded_plane.client() as client:
         await jobset_crd.install(client)
-        await crd.extend(client)
+        await crd.extend_crd(client)
         await client.create(JOBSETS, gang(), "default")
         await client.create(JOBSETS, manifests.jobset("plain"), "default")
     return embedded_plane
 
 
 @pytest.fixture
-def alone(run: Run, bare: Embedded) -> Shell:
+def alone(run: RunCli, bare: Embedded) -> Shell:
     return Shell(run, bare.kubeconfig, "default")
 
 
@@ -261,10 +261,10 @@ async def test_what_cannot_be_done_is_said(alone: Shell, arguments: list[str], c
 
 
 @pytest.mark.real
-async def test_a_missing_right_is_named_and_the_rest_is_shown(real_plane: Real, tmp_path: Path, run: Run) -> None:
+async def test_a_missing_right_is_named_and_the_rest_is_shown(real_plane: Real, tmp_path: Path, run: RunCli) -> None:
     namespace = fresh_name()
     await real_plane.make_namespace(namespace)
-    async with staged(real_plane, namespace, tmp_path) as stage:
+    async with environment(real_plane, namespace, tmp_path) as stage:
         await stage.create(gang(2))
         await stage.until_running(2)
         rules = [

@@ -8,13 +8,13 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from jobset_gate.cli.documents.writing import to_yaml
-from jobset_gate.cli.timeline.bars import bars
-from jobset_gate.cli.timeline.documents import document
-from jobset_gate.cli.timeline.table import table
+from jobset_gate.cli.timeline.bars import timeline_bars
+from jobset_gate.cli.timeline.documents import timeline_json
+from jobset_gate.cli.timeline.table import timeline_table
 from jobset_gate.model import Generation
 from jobset_gate.timeline import Step, Timeline
 from jobset_gate.timeline_rows import rows
-from jobset_gate.timeline_sums import idle
+from jobset_gate.timeline_sums import idle_devices
 from tests.jobset_gate.timelines import GPUS, T0, held, pod, through, timeline, timelines
 
 TABLE = """\
@@ -50,22 +50,22 @@ def many(count: int = 4000) -> Timeline:
 
 def test_a_table_tells_what_is_not_yet_from_what_is_not_known() -> None:
     it = waiting()
-    assert table(it, idle(it, {"": 2.5}), wide=False, every=False) == TABLE
+    assert timeline_table(it, idle_devices(it, {"": 2.5}), wide=False, every=False) == TABLE
 
 
 def test_a_table_of_many_is_short_unless_all_are_asked_for() -> None:
-    short = table(many(), (), wide=False, every=False)
+    short = timeline_table(many(), (), wide=False, every=False)
     assert len(short.splitlines()) < 30
     assert "--all tells every pod" in short
     line = next(it for it in short.splitlines() if it.startswith("workers 0-10%"))
     assert line.split()[2:] == ["400", "+0s", "+1s", "+9s..13s", "+10s..14s", "+30s", "+32s"]
-    whole = table(many(), (), wide=True, every=True)
+    whole = timeline_table(many(), (), wide=True, every=True)
     assert sum(it.startswith("workers-0/") for it in whole.splitlines()) == 4000
 
 
 def test_bars_say_the_same_as_the_picture() -> None:
     it = timeline(through(0, start=20, opened=40), held(1, gave_up=T0 + 30, alive=False), after=4000)
-    lines = bars(it, (), 60).splitlines()
+    lines = timeline_bars(it, (), 60).splitlines()
     bar = next(line for line in lines if line.startswith("workers-0/0"))
     first, last = bar.index("|"), bar.rindex("|")
     assert "".join(dict.fromkeys(bar[first + 1 : last])) == ".:#>="
@@ -75,20 +75,20 @@ def test_bars_say_the_same_as_the_picture() -> None:
 @given(timelines(70), st.integers(30, 200))
 @settings(max_examples=25)
 def test_bars_are_as_wide_as_the_terminal(it: Timeline, columns: int) -> None:
-    found = [line for line in bars(it, (), columns).splitlines() if line.endswith("|")]
+    found = [line for line in timeline_bars(it, (), columns).splitlines() if line.endswith("|")]
     assert len(found) == len(rows(it))
     assert {len(line) for line in found} <= {columns}
 
 
 @pytest.mark.parametrize("columns", [0, 1, 12])
 def test_a_terminal_too_narrow_for_anything_still_gets_bars(columns: int) -> None:
-    assert "|" in bars(waiting(), (), columns)
+    assert "|" in timeline_bars(waiting(), (), columns)
 
 
 @given(timelines(6))
 @settings(max_examples=25)
 def test_documents_are_for_programs(it: Timeline) -> None:
-    made = document(it, idle(it, {"": 1.0}))
+    made = timeline_json(it, idle_devices(it, {"": 1.0}))
     assert json.loads(json.dumps(made)) == made
     assert yaml.safe_load(to_yaml([made])) == made
     for one in made["pods"]:
@@ -97,7 +97,7 @@ def test_documents_are_for_programs(it: Timeline) -> None:
 
 def test_documents_have_milliseconds_only_where_they_are_known() -> None:
     it = timeline(held(0, generation=Generation("u-1", 0, 0)), waiting_since=T0 + 0.25)
-    made = document(it, ())
+    made = timeline_json(it, ())
     assert (made["waitingSince"], made["pods"][0]["times"]["started"]) == (
         "2027-01-15T08:00:00.250Z",
         "2027-01-15T08:00:10Z",

@@ -5,7 +5,7 @@ import json
 import pytest
 import yaml
 
-from tests.jobset_gate.cli.conftest import Ran, Run
+from tests.jobset_gate.cli.conftest import CliResult, RunCli
 from tests.jobset_gate.groups import seeds
 from tests.jobset_gate.groups.builders import ALIBABA, ALIBABA_MINIMUM, GANG, KEP24, PLUGINS, Json
 
@@ -15,17 +15,17 @@ def pod(name: str, *, labels: Json | None = None, notes: Json | None = None, nam
     return {"apiVersion": "v1", "kind": "Pod", "metadata": meta, "spec": {"containers": [{"name": "m", "image": "x"}]}}
 
 
-def validated(run: Run, *objects: Json) -> Ran:
+def validated(run: RunCli, *objects: Json) -> CliResult:
     return run("validate", "-f", "-", stdin=yaml.safe_dump_all(objects))
 
 
-def corrected(ran: Ran) -> list[Json]:
+def corrected(ran: CliResult) -> list[Json]:
     _, mark, rest = ran.out.partition("---\n# corrected: ")
     return list(yaml.safe_load_all("# " + rest)) if mark else []
 
 
 @pytest.mark.parametrize("design", seeds.MADE)
-def test_the_manifests_of_each_design_are_fine(run: Run, design: str) -> None:
+def test_the_manifests_of_each_design_are_fine(run: RunCli, design: str) -> None:
     ran = run("validate", "-f", "-", stdin=seeds.MADE[design])
     assert (ran.code, ran.err, corrected(ran)) == (0, "", [])
     assert f"({design})" in ran.out
@@ -33,7 +33,7 @@ def test_the_manifests_of_each_design_are_fine(run: Run, design: str) -> None:
 
 
 @pytest.mark.parametrize("printed", seeds.PRINTED)
-def test_what_koordinators_text_prints_is_refused_and_its_corrected_form_is_fine(run: Run, printed: str) -> None:
+def test_what_koordinators_text_prints_is_refused_and_its_corrected_form_is_fine(run: RunCli, printed: str) -> None:
     ran = run("validate", "-f", "-", stdin=seeds.PRINTED[printed])
     assert ran.code == 1
     right = corrected(ran)
@@ -45,7 +45,7 @@ def test_what_koordinators_text_prints_is_refused_and_its_corrected_form_is_fine
     assert [it.code for it in alone] == [0] * len(right), [it.out for it in alone]
 
 
-def test_a_document_with_two_metadata_keys_is_read_as_two_pods(run: Run) -> None:
+def test_a_document_with_two_metadata_keys_is_read_as_two_pods(run: RunCli) -> None:
     ran = run("validate", "-f", "-", stdin=seeds.KOORDINATOR_TWO)
     assert "stdin:1: object without a name (document 1, part 1): metadata: null: is given twice: " in ran.out
     assert "stdin:7: object without a name (document 1, part 2): metadata: null: is given twice: " in ran.out
@@ -56,7 +56,7 @@ def test_a_document_with_two_metadata_keys_is_read_as_two_pods(run: Run) -> None
     ]
 
 
-def test_two_metadata_keys_of_anything_else_stay_wrong(run: Run) -> None:
+def test_two_metadata_keys_of_anything_else_stay_wrong(run: RunCli) -> None:
     text = "apiVersion: v1\nkind: Service\nmetadata: {name: a}\nmetadata: {name: b}\n"
     ran = run("validate", "-f", "-", stdin=text)
     assert (ran.code, corrected(ran)) == (1, [])
@@ -64,26 +64,26 @@ def test_two_metadata_keys_of_anything_else_stay_wrong(run: Run) -> None:
     assert run("render", "-f", "-", stdin=text).err.startswith("error: stdin:4:1: not YAML that kubectl would read")
 
 
-def test_bad_values_are_told_with_file_line_and_field(run: Run) -> None:
+def test_bad_values_are_told_with_file_line_and_field(run: RunCli) -> None:
     text = seeds.ALIBABA.replace('"4"', '"-4"')
     ran = run("validate", "-f", "-", stdin=text)
     assert ran.code == 1
     assert f'stdin:8: Pod team/job-a-0 (document 1): metadata.labels[{ALIBABA_MINIMUM}]: "-4": must be' in ran.out
 
 
-def test_a_pod_that_names_two_groups(run: Run) -> None:
+def test_a_pod_that_names_two_groups(run: RunCli) -> None:
     ran = validated(run, pod("p", labels={PLUGINS: "g"}, notes={KEP24: "h"}))
     assert ran.code == 1
     assert "names two groups, a pod belongs to one" in ran.out
 
 
-def test_a_minimum_without_a_name(run: Run) -> None:
+def test_a_minimum_without_a_name(run: RunCli) -> None:
     ran = validated(run, pod("p", labels={ALIBABA_MINIMUM: "3"}))
     assert ran.code == 1
     assert f"metadata.labels[{ALIBABA}]: null: must be given beside {ALIBABA_MINIMUM}" in ran.out
 
 
-def test_members_that_contradict_each_other_in_different_files_and_kinds(run: Run) -> None:
+def test_members_that_contradict_each_other_in_different_files_and_kinds(run: RunCli) -> None:
     one = pod("p", labels={ALIBABA: "g", ALIBABA_MINIMUM: "3"})
     other = pod("q", labels={ALIBABA: "g", ALIBABA_MINIMUM: "4"})
     ran = validated(run, one, other)
@@ -94,13 +94,13 @@ def test_members_that_contradict_each_other_in_different_files_and_kinds(run: Ru
     assert validated(run, one, apart).code == 0
 
 
-def test_a_podgroup_that_is_not_among_the_manifests_is_a_warning(run: Run) -> None:
+def test_a_podgroup_that_is_not_among_the_manifests_is_a_warning(run: RunCli) -> None:
     ran = validated(run, pod("p", labels={PLUGINS: "g"}))
     assert ran.code == 0
     assert "group team/g: warning: its PodGroup is not among these manifests" in ran.out
 
 
-def test_a_podgroup_of_another_version(run: Run) -> None:
+def test_a_podgroup_of_another_version(run: RunCli) -> None:
     text = seeds.PLUGINS.replace("scheduling.x-k8s.io/v1alpha1", "scheduling.x-k8s.io/v1beta1")
     ran = run("validate", "-f", "-", stdin=text)
     assert ran.code == 1
@@ -113,7 +113,7 @@ def gang(name: str, groups: str, namespace: str = "team") -> Json:
     return pod(name, notes=notes, namespace=namespace)
 
 
-def test_a_one_sided_ganggroup_is_told_of_the_gang_that_made_it(run: Run) -> None:
+def test_a_one_sided_ganggroup_is_told_of_the_gang_that_made_it(run: RunCli) -> None:
     ran = validated(run, gang("a", '["team/a","team/b"]'), gang("b", ""))
     assert ran.code == 1
     assert "group team/a: " in ran.out
@@ -121,14 +121,14 @@ def test_a_one_sided_ganggroup_is_told_of_the_gang_that_made_it(run: Run) -> Non
     assert "group team/b: " not in ran.out
 
 
-def test_a_ganggroup_of_two_namespaces_is_fine_with_a_warning(run: Run) -> None:
+def test_a_ganggroup_of_two_namespaces_is_fine_with_a_warning(run: RunCli) -> None:
     both = '["far/b","team/a"]'
     ran = validated(run, gang("a", both), gang("b", both, namespace="far"))
     assert ran.code == 0
     assert ran.out.count("warning: opens together with gangs of other namespaces only where a setting allows it") == 2
 
 
-def test_koordinators_annotations_that_nobody_heeds_are_named(run: Run) -> None:
+def test_koordinators_annotations_that_nobody_heeds_are_named(run: RunCli) -> None:
     """Beside Alibaba's labels all of them, else those that came after the design."""
     labels = {ALIBABA: "g", ALIBABA_MINIMUM: "3"}
     ran = validated(run, pod("p", labels=labels, notes={f"{GANG}mode": "NonStrict", f"{GANG}waiting-time": "5s"}))
@@ -141,7 +141,7 @@ def test_koordinators_annotations_that_nobody_heeds_are_named(run: Run) -> None:
     assert f"warning: annotation {GANG}match-policy is not heeded" in ran.out
 
 
-def test_a_group_in_a_list_of_objects_and_as_json(run: Run) -> None:
+def test_a_group_in_a_list_of_objects_and_as_json(run: RunCli) -> None:
     listed = {"apiVersion": "v1", "kind": "List", "items": [pod("p", labels={ALIBABA: "g", ALIBABA_MINIMUM: 3})]}
     ran = run("validate", "-f", "-", stdin=json.dumps(listed))
     assert ran.code == 1
@@ -150,7 +150,7 @@ def test_a_group_in_a_list_of_objects_and_as_json(run: Run) -> None:
     assert right["metadata"]["labels"][ALIBABA_MINIMUM] == "3"
 
 
-def test_a_jobset_may_be_both_gated_and_grouped(run: Run) -> None:
+def test_a_jobset_may_be_both_gated_and_grouped(run: RunCli) -> None:
     template = {"metadata": {"labels": {PLUGINS: ""}}, "spec": {"containers": [{"name": "m", "image": "x"}]}}
     jobset = {
         "apiVersion": "jobset.x-k8s.io/v1alpha2",

@@ -12,21 +12,21 @@ from typing import Any
 import pytest
 
 from jobset_gate import names
-from jobset_gate.cli.groups.scene import About, GroupScene
-from jobset_gate.cli.looking.rights import Rights
-from jobset_gate.cli.verbs.durations import WEEK, seconds
-from jobset_gate.cli.verbs.following import Following
-from jobset_gate.cli.verbs.standing import GATES, End
-from jobset_gate.explained import Controller
-from jobset_gate.groups.candidates import Check
-from jobset_gate.groups.record import Stage
+from jobset_gate.cli.groups.scene import PodGroupTarget, PodGroupView
+from jobset_gate.cli.looking.rights import Permissions
+from jobset_gate.cli.verbs.durations import WEEK, parse_duration
+from jobset_gate.cli.verbs.following import JobSetFollower
+from jobset_gate.cli.verbs.standing import JOBSET_GOALS, WaitGoal
+from jobset_gate.explained import ControllerStatus
+from jobset_gate.groups.candidates import CapacityCheck
+from jobset_gate.groups.record import AdmissionState
 from jobset_gate.kube.client import PatchType
 from jobset_gate.kube.resources import JOBSETS, POD_GROUPS
-from jobset_gate.model import Kind
+from jobset_gate.model import VerdictKind
 from jobset_gate.settings import Groups
-from tests.jobset_gate.cli.camp import Camp, settle
-from tests.jobset_gate.cli.conftest import Ran, Run
-from tests.jobset_gate.cli.grouped import Town, kubeconfig_of
+from tests.jobset_gate.cli.camp import StoredJobSet, install_jobset_crd
+from tests.jobset_gate.cli.conftest import CliResult, RunCli
+from tests.jobset_gate.cli.grouped import StoredPodGroups, kubeconfig_of
 from tests.support.planes import Plane, Real
 
 SUBJECT = "jobset.jobset.x-k8s.io/train"
@@ -37,38 +37,38 @@ embedded = pytest.mark.parametrize("plane", ["embedded"], indirect=True)
 class Shell:
     """`wait` while the test's loop goes on."""
 
-    def __init__(self, run: Run, kubeconfig: Path, namespace: str) -> None:
+    def __init__(self, run: RunCli, kubeconfig: Path, namespace: str) -> None:
         self._run, self._more = run, ("-n", namespace, "--kubeconfig", str(kubeconfig))
 
-    async def __call__(self, *arguments: str) -> Ran:
+    async def __call__(self, *arguments: str) -> CliResult:
         return await asyncio.to_thread(self._run, "wait", *arguments, *self._more)
 
 
 @pytest.fixture
-async def camp(plane: Plane, namespace: str) -> AsyncIterator[Camp]:
+async def camp(plane: Plane, namespace: str) -> AsyncIterator[StoredJobSet]:
     async with plane.client() as client:
-        yield await settle(client, namespace)
+        yield await install_jobset_crd(client, namespace)
 
 
 @pytest.fixture
-def wait(run: Run, plane: Plane, namespace: str) -> Shell:
+def wait(run: RunCli, plane: Plane, namespace: str) -> Shell:
     return Shell(run, plane.kubeconfig, namespace)
 
 
 # --- What comes ------------------------------------------------------------------------------------------------------
 
 
-async def test_it_ends_well_when_the_gang_is_released_meanwhile(camp: Camp, wait: Shell) -> None:
+async def test_it_ends_well_when_the_gang_is_released_meanwhile(camp: StoredJobSet, wait: Shell) -> None:
     await camp.jobset()
     waiting = asyncio.create_task(wait("jobset/train", "--for=released", f"--timeout={PATIENCE}"))
-    await camp.gate(Kind.RELEASE, names.REASON_STARTED, "2/2 pods started")
+    await camp.config_map(VerdictKind.RELEASE, names.REASON_STARTED, "2/2 pods started")
     ran = await waiting
     assert (ran.code, ran.out, ran.err) == (0, f"{SUBJECT} released: 2/2 pods started\n", "")
 
 
-async def test_the_other_outcome_is_a_failure_that_says_which(camp: Camp, wait: Shell) -> None:
+async def test_the_other_outcome_is_a_failure_that_says_which(camp: StoredJobSet, wait: Shell) -> None:
     await camp.jobset()
-    await camp.gate(Kind.TIMEOUT, names.REASON_TIMED_OUT, "timed out after 300s: 1/2 pods started")
+    await camp.config_map(VerdictKind.TIMEOUT, names.REASON_TIMED_OUT, "timed out after 300s: 1/2 pods started")
     ran = await wait("train", "--timeout", PATIENCE)
     told = f"error: {SUBJECT} was not released but timed out: timed out after 300s: 1/2 pods started\n"
     assert (ran.code, ran.out, ran.err) == (1, "", told)
@@ -76,14 +76,16 @@ async def test_the_other_outcome_is_a_failure_that_says_which(camp: Camp, wait: 
     assert (ran.code, ran.out) == (0, f"{SUBJECT} timed out: timed out after 300s: 1/2 pods started\n")
 
 
-async def test_a_gate_that_its_timeout_has_opened_is_released_and_has_timed_out(camp: Camp, wait: Shell) -> None:
+async def test_a_gate_that_its_timeout_has_opened_is_released_and_has_timed_out(
+    camp: StoredJobSet, wait: Shell
+) -> None:
     await camp.jobset()
-    await camp.gate(Kind.RELEASE, names.REASON_TIMED_OUT, "late")
-    assert [(await wait("train", f"--for={it}")).code for it in sorted(GATES)] == [0, 0]
+    await camp.config_map(VerdictKind.RELEASE, names.REASON_TIMED_OUT, "late")
+    assert [(await wait("train", f"--for={it}")).code for it in sorted(JOBSET_GOALS)] == [0, 0]
 
 
 @pytest.mark.parametrize("timeout", ["0", "50ms"])
-async def test_the_end_of_the_time_has_an_exit_code_of_its_own(camp: Camp, wait: Shell, timeout: str) -> None:
+async def test_the_end_of_the_time_has_an_exit_code_of_its_own(camp: StoredJobSet, wait: Shell, timeout: str) -> None:
     await camp.jobset()
     ran = await wait("train", f"--timeout={timeout}")
     assert (ran.code, ran.out) == (3, "")
@@ -91,33 +93,33 @@ async def test_the_end_of_the_time_has_an_exit_code_of_its_own(camp: Camp, wait:
     assert re.search(rf"error: {re.escape(SUBJECT)} is not released after 0s; {why}", ran.err)
 
 
-async def test_a_verdict_on_an_earlier_attempt_is_none_on_this_one(camp: Camp, wait: Shell) -> None:
+async def test_a_verdict_on_an_earlier_attempt_is_none_on_this_one(camp: StoredJobSet, wait: Shell) -> None:
     await camp.jobset()
-    await camp.gate(Kind.RELEASE, names.REASON_STARTED)
+    await camp.config_map(VerdictKind.RELEASE, names.REASON_STARTED)
     body = {"status": {"restarts": 1}}
     await camp.client.patch(JOBSETS, "train", camp.namespace, body=body, patch=PatchType.MERGE, subresource="status")
     assert (await wait("train", "--timeout=0")).code == 3
 
 
-async def test_a_jobset_that_goes_is_not_waited_for_any_longer(camp: Camp) -> None:
+async def test_a_jobset_that_goes_is_not_waited_for_any_longer(camp: StoredJobSet) -> None:
     await camp.jobset()
-    async with Following(camp.client, camp.namespace, "train", camp.uid, Rights()) as following:
+    async with JobSetFollower(camp.client, camp.namespace, "train", camp.uid, Permissions()) as following:
         first = await following.until(lambda _: True, 90)
-        assert not first.hopeless
+        assert not first.final
         await camp.client.delete(JOBSETS, "train", camp.namespace)
-        gone = await following.until(lambda now: now.hopeless, 90)
-    assert gone.told in {"was deleted", "is being deleted"}
+        gone = await following.until(lambda now: now.final, 90)
+    assert gone.message in {"was deleted", "is being deleted"}
 
 
-async def test_a_verdict_that_comes_later_is_seen_by_the_watch(camp: Camp) -> None:
+async def test_a_verdict_that_comes_later_is_seen_by_the_watch(camp: StoredJobSet) -> None:
     await camp.jobset()
-    async with Following(camp.client, camp.namespace, "train", camp.uid, Rights()) as following:
-        assert not (await following.until(lambda _: True, 90)).ends
-        await camp.gate(Kind.RELEASE, names.REASON_STARTED)
-        assert (await following.until(lambda now: bool(now.ends), 90)).ends == {End.RELEASED}
+    async with JobSetFollower(camp.client, camp.namespace, "train", camp.uid, Permissions()) as following:
+        assert not (await following.until(lambda _: True, 90)).reached
+        await camp.config_map(VerdictKind.RELEASE, names.REASON_STARTED)
+        assert (await following.until(lambda now: bool(now.reached), 90)).reached == {WaitGoal.RELEASED}
 
 
-async def test_several_are_waited_for_and_a_failure_weighs_more_than_the_time(camp: Camp, wait: Shell) -> None:
+async def test_several_are_waited_for_and_a_failure_weighs_more_than_the_time(camp: StoredJobSet, wait: Shell) -> None:
     await camp.jobset()
     ran = await wait("train", "moon", "jobset/sun", "--timeout=0")
     assert ran.code == 1
@@ -131,7 +133,7 @@ async def test_several_are_waited_for_and_a_failure_weighs_more_than_the_time(ca
 # --- Pod groups ------------------------------------------------------------------------------------------------------
 
 
-async def test_a_group_is_waited_for_until_it_is_opened_and_then_satisfied(town: Town, wait: Shell) -> None:
+async def test_a_group_is_waited_for_until_it_is_opened_and_then_satisfied(town: StoredPodGroups, wait: Shell) -> None:
     await town.group("ring", 2)
     await town.held("ring", "a", "b")
     opened = asyncio.create_task(wait("podgroup/ring", "--for=opened", f"--timeout={PATIENCE}"))
@@ -149,51 +151,53 @@ async def test_a_group_is_waited_for_until_it_is_opened_and_then_satisfied(town:
 
 
 @embedded
-async def test_a_group_that_was_taken_back_has_timed_out_and_is_tried_again(town: Town, wait: Shell) -> None:
-    back = town.decided("ring", stage=Stage.ROLLING_BACK, rolled_back=1, why="1 of 2 pods were bound within 60s")
+async def test_a_group_that_was_taken_back_has_timed_out_and_is_tried_again(town: StoredPodGroups, wait: Shell) -> None:
+    back = town.decided(
+        "ring", stage=AdmissionState.ROLLING_BACK, rolled_back=1, why="1 of 2 pods were bound within 60s"
+    )
     await town.group("ring", 2, decided=back)
     await town.held("ring", "a")
     ran = await wait("podgroup/ring", "--for=timedout", "--timeout=0")
     assert (ran.code, ran.out.startswith("podgroup/ring timed out: ")) == (0, True)
     assert (await wait("podgroup/ring", "--timeout=0")).code == 3
-    given_up = town.decided("star", stage=Stage.CLOSED, retry=False, rolled_back=1, why="it took too long")
+    given_up = town.decided("star", stage=AdmissionState.CLOSED, retry=False, rolled_back=1, why="it took too long")
     await town.group("star", 2, decided=given_up)
     ran = await wait("podgroup/star", "--timeout", PATIENCE)
     assert (ran.code, "error: podgroup/star was not satisfied but timed out: " in ran.err) == (1, True)
 
 
 @embedded
-async def test_a_group_that_is_not_there_or_goes_is_not_waited_for(town: Town, wait: Shell) -> None:
+async def test_a_group_that_is_not_there_or_goes_is_not_waited_for(town: StoredPodGroups, wait: Shell) -> None:
     ran = await wait("podgroup/moon", "--timeout", PATIENCE)
     assert (ran.code, ran.err) == (1, f"error: pod group moon not found in namespace {town.namespace}\n")
     await town.group("ring", 2)
-    settings = Groups(capacity_check=Check.OFF)
-    async with GroupScene(town.client, About(town.namespace, "ring", Controller(), settings)) as scene:
+    settings = Groups(capacity_check=CapacityCheck.OFF)
+    async with PodGroupView(town.client, PodGroupTarget(town.namespace, "ring", ControllerStatus(), settings)) as scene:
         await scene.ready()
-        assert not (await scene.look()).standing.hopeless
+        assert not (await scene.look()).standing.final
         await town.client.delete(POD_GROUPS[names.PLUGINS_GROUP], "ring", town.namespace)
-        while not (now := (await scene.look()).standing).hopeless:
+        while not (now := (await scene.look()).standing).final:
             await scene.change()
-    assert now.told == "is there no more"
+    assert now.message == "is there no more"
 
 
 # --- What cannot come ------------------------------------------------------------------------------------------------
 
 
-async def test_nobody_waits_for_a_gate_that_is_not_there(camp: Camp, wait: Shell) -> None:
+async def test_nobody_waits_for_a_gate_that_is_not_there(camp: StoredJobSet, wait: Shell) -> None:
     await camp.jobset(gated=False)
     ran = await wait("train", "--timeout", PATIENCE)
     assert (ran.code, ran.out) == (1, "")
     assert "it will not be released any more" in ran.err
 
 
-async def test_a_jobset_that_finished_is_known_by_its_condition(camp: Camp, wait: Shell) -> None:
+async def test_a_jobset_that_finished_is_known_by_its_condition(camp: StoredJobSet, wait: Shell) -> None:
     await camp.jobset()
     body: dict[str, Any] = {"status": {"terminalState": "Failed"}}
     await camp.client.patch(JOBSETS, "train", camp.namespace, body=body, patch=PatchType.MERGE, subresource="status")
     ran = await wait("train", "--timeout", PATIENCE)
     assert (ran.code, "has finished, and what was decided is not known any more" in ran.err) == (1, True)
-    await camp.gate(Kind.RELEASE, names.REASON_STARTED, "2/2 pods started")
+    await camp.config_map(VerdictKind.RELEASE, names.REASON_STARTED, "2/2 pods started")
     assert (await wait("train", "--timeout", PATIENCE)).code == 0
 
 
@@ -208,7 +212,7 @@ async def test_a_jobset_that_finished_is_known_by_its_condition(camp: Camp, wait
         ((), "NAME"),
     ],
 )
-def test_wrong_usage(run: Run, arguments: tuple[str, ...], told: str) -> None:
+def test_wrong_usage(run: RunCli, arguments: tuple[str, ...], told: str) -> None:
     ran = run("wait", *arguments)
     assert (ran.code, told in ran.err) == (2, True)
 
@@ -217,7 +221,7 @@ def test_wrong_usage(run: Run, arguments: tuple[str, ...], told: str) -> None:
     ("text", "length"), [("0", 0), ("30s", 30), ("1h30m", 5400), ("500ms", 0.5), ("1.5s", 1.5), ("-1s", WEEK)]
 )
 def test_lengths_of_time_are_those_of_kubectl(text: str, length: float) -> None:
-    assert seconds(text) == length
+    assert parse_duration(text) == length
 
 
 # --- With few rights -------------------------------------------------------------------------------------------------
@@ -234,7 +238,7 @@ def may(*verbs: str) -> list[dict[str, Any]]:
     ("verbs", "lacks"), [((), "get"), (("get",), "list"), (("get", "list"), "watch")], ids=["none", "get", "list"]
 )
 async def test_the_right_that_is_missing_is_named(
-    real_plane: Real, camp: Camp, run: Run, *, tmp_path: Path, verbs: tuple[str, ...], lacks: str
+    real_plane: Real, camp: StoredJobSet, run: RunCli, *, tmp_path: Path, verbs: tuple[str, ...], lacks: str
 ) -> None:
     await camp.jobset()
     config = await kubeconfig_of(real_plane, camp.namespace, may(*verbs), tmp_path)
@@ -245,12 +249,12 @@ async def test_the_right_that_is_missing_is_named(
 
 @REAL
 async def test_without_a_right_to_configmaps_the_condition_tells(
-    real_plane: Real, camp: Camp, run: Run, tmp_path: Path
+    real_plane: Real, camp: StoredJobSet, run: RunCli, tmp_path: Path
 ) -> None:
     await camp.jobset()
     config = await kubeconfig_of(real_plane, camp.namespace, may("get", "list", "watch"), tmp_path)
     waiting = asyncio.create_task(Shell(run, config, camp.namespace)("train", "--timeout", PATIENCE))
-    await camp.told(names.REASON_STARTED, f"2/2 pods started (uid {camp.uid}, attempt 0, epoch 0)", "True")
+    await camp.condition(names.REASON_STARTED, f"2/2 pods started (uid {camp.uid}, attempt 0, epoch 0)", "True")
     ran = await waiting
     assert (ran.code, ran.out) == (0, f"{SUBJECT} released: 2/2 pods started\n")
     assert f"cannot get configmaps in namespace {camp.namespace}: what was decided is known from" in ran.err

@@ -13,16 +13,16 @@ from typing import TYPE_CHECKING
 import pytest
 
 from jobset_gate import names
-from jobset_gate.groups.record import Stage
+from jobset_gate.groups.record import AdmissionState
 from jobset_gate.kube.resources import CONFIGMAPS, JOBSETS, PODS
-from jobset_gate.model import Kind
+from jobset_gate.model import VerdictKind
 from jobset_gate.sim.faultrules import Match
 from tests.jobset_gate import jobsets
-from tests.jobset_gate.cli.camp import Camp, settle, workers
-from tests.jobset_gate.cli.conftest import Ran, Run
-from tests.jobset_gate.cli.grouped import Town, kubeconfig_of
+from tests.jobset_gate.cli.camp import StoredJobSet, install_jobset_crd, workers
+from tests.jobset_gate.cli.conftest import CliResult, RunCli
+from tests.jobset_gate.cli.grouped import StoredPodGroups, kubeconfig_of
 from tests.jobset_gate.cli.processes import started
-from tests.jobset_gate.cli.terminals import plain, shown
+from tests.jobset_gate.cli.terminals import on_terminal, plain
 from tests.support.planes import Plane, Real
 
 if TYPE_CHECKING:
@@ -38,31 +38,31 @@ PATIENCE = "90s"
 class Shell:
     """`watch` while the test's loop goes on."""
 
-    def __init__(self, run: Run, kubeconfig: Path, namespace: str) -> None:
+    def __init__(self, run: RunCli, kubeconfig: Path, namespace: str) -> None:
         self._run, self._more = run, ("-n", namespace, "--kubeconfig", str(kubeconfig))
 
-    async def __call__(self, *arguments: str) -> Ran:
+    async def __call__(self, *arguments: str) -> CliResult:
         return await asyncio.to_thread(self._run, "watch", *arguments, *self._more)
 
 
 @pytest.fixture
-async def camp(plane: Plane, namespace: str) -> AsyncIterator[Camp]:
+async def camp(plane: Plane, namespace: str) -> AsyncIterator[StoredJobSet]:
     async with plane.client() as client:
-        yield await settle(client, namespace)
+        yield await install_jobset_crd(client, namespace)
 
 
 @pytest.fixture
-def watch(run: Run, plane: Plane, namespace: str) -> Shell:
+def watch(run: RunCli, plane: Plane, namespace: str) -> Shell:
     return Shell(run, plane.kubeconfig, namespace)
 
 
-async def half(camp: Camp) -> str:
+async def half(camp: StoredJobSet) -> str:
     """One of two has started, for the other there is no room."""
     await camp.jobset()
     job = await camp.job()
     await camp.started(0, job)
     await camp.unscheduled(1, job, NO_ROOM)
-    await camp.gate(since=time.time() - 100)
+    await camp.config_map(since=time.time() - 100)
     return job
 
 
@@ -76,7 +76,7 @@ def told(line: str) -> str:
 # --- Lines -----------------------------------------------------------------------------------------------------------
 
 
-async def test_a_pipe_gets_a_line_for_every_change_and_then_the_verdict(camp: Camp, plane: Plane) -> None:
+async def test_a_pipe_gets_a_line_for_every_change_and_then_the_verdict(camp: StoredJobSet, plane: Plane) -> None:
     await camp.jobset(workers(name="driver", job={"parallelism": 1, "completions": 1}), workers())
     job = await camp.job(replicated="driver")
     async with started(plane.kubeconfig, "watch", "train", "-n", camp.namespace) as process:
@@ -87,7 +87,7 @@ async def test_a_pipe_gets_a_line_for_every_change_and_then_the_verdict(camp: Ca
         await camp.unscheduled(1, other, NO_ROOM)
         while f"1 pod: Unscheduled: {NO_ROOM}" not in (line := told(await process.line())):
             assert line.startswith("Waiting 1/3")
-        await camp.gate(Kind.RELEASE, names.REASON_BYPASSED, "opened by hand")
+        await camp.config_map(VerdictKind.RELEASE, names.REASON_BYPASSED, "opened by hand")
         rest = (await process.rest()).splitlines()
         assert await process.ended() == 0
     assert told(rest[-2]).startswith("Released ")
@@ -96,32 +96,32 @@ async def test_a_pipe_gets_a_line_for_every_change_and_then_the_verdict(camp: Ca
 
 
 @embedded
-async def test_a_watch_that_is_cut_goes_on_and_says_so(camp: Camp, plane: Embedded) -> None:
+async def test_a_watch_that_is_cut_goes_on_and_says_so(camp: StoredJobSet, plane: Embedded) -> None:
     await camp.jobset()
     async with started(plane.kubeconfig, "watch", "train", "-n", camp.namespace) as process:
         assert told(await process.line()).startswith("Waiting 0/2 started")
         plane.server.faults.fail(Match(verbs=("list", "watch")), times=6, status=503)
         assert plane.server.faults.close_watches() == 4
-        await camp.gate(Kind.RELEASE, names.REASON_BYPASSED, "opened by hand")
+        await camp.config_map(VerdictKind.RELEASE, names.REASON_BYPASSED, "opened by hand")
         assert (await process.rest()).splitlines()[-1] == f"{SUBJECT} released: opened by hand"
         assert await process.ended() == 0
     assert "warning: the API server does not answer, and is asked again: 503" in process.err
 
 
 @embedded
-async def test_the_exit_code_is_the_verdict(camp: Camp, watch: Shell) -> None:
+async def test_the_exit_code_is_the_verdict(camp: StoredJobSet, watch: Shell) -> None:
     await camp.jobset()
-    await camp.gate(Kind.RELEASE, names.REASON_STARTED, "so be it")
+    await camp.config_map(VerdictKind.RELEASE, names.REASON_STARTED, "so be it")
     ran = await watch("train")
     assert (ran.code, ran.out.splitlines()[-1], "error" in ran.err) == (0, f"{SUBJECT} released: so be it", False)
     await camp.client.delete(CONFIGMAPS, names.config_map_name("train"), camp.namespace)
-    await camp.gate(Kind.TIMEOUT, names.REASON_TIMED_OUT, "too late")
+    await camp.config_map(VerdictKind.TIMEOUT, names.REASON_TIMED_OUT, "too late")
     ran = await watch("train")
     assert (ran.code, ran.err.splitlines()[-1]) == (1, f"error: {SUBJECT} timed out: too late")
 
 
 @embedded
-async def test_the_end_of_the_time_is_3_and_says_what_to_run(camp: Camp, watch: Shell) -> None:
+async def test_the_end_of_the_time_is_3_and_says_what_to_run(camp: StoredJobSet, watch: Shell) -> None:
     await half(camp)
     ran = await watch("train", "--timeout=1s")
     assert ran.code == 3
@@ -131,7 +131,7 @@ async def test_the_end_of_the_time_is_3_and_says_what_to_run(camp: Camp, watch: 
 
 
 @embedded
-async def test_what_goes_or_never_had_a_gate_is_not_watched_for_ever(camp: Camp, watch: Shell) -> None:
+async def test_what_goes_or_never_had_a_gate_is_not_watched_for_ever(camp: StoredJobSet, watch: Shell) -> None:
     await half(camp)
     watching = asyncio.create_task(watch("train"))
     await asyncio.sleep(0)
@@ -151,7 +151,7 @@ async def test_what_goes_or_never_had_a_gate_is_not_watched_for_ever(camp: Camp,
 # --- Groups ----------------------------------------------------------------------------------------------------------
 
 
-async def test_a_group_is_watched_until_its_minimum_is_bound(town: Town, plane: Plane) -> None:
+async def test_a_group_is_watched_until_its_minimum_is_bound(town: StoredPodGroups, plane: Plane) -> None:
     await town.group("ring", 3)
     await town.held("ring", "a")
     async with started(plane.kubeconfig, "watch", "podgroup/ring", "-n", town.namespace) as process:
@@ -166,8 +166,10 @@ async def test_a_group_is_watched_until_its_minimum_is_bound(town: Town, plane: 
 
 
 @embedded
-async def test_a_group_that_is_not_opened_again_and_one_that_is_not_there(town: Town, watch: Shell) -> None:
-    decided = town.decided("ring", stage=Stage.CLOSED, retry=False, rolled_back=1, why="1 of 2 pods were bound")
+async def test_a_group_that_is_not_opened_again_and_one_that_is_not_there(town: StoredPodGroups, watch: Shell) -> None:
+    decided = town.decided(
+        "ring", stage=AdmissionState.CLOSED, retry=False, rolled_back=1, why="1 of 2 pods were bound"
+    )
     await town.group("ring", 2, decided=decided)
     ran = await watch("gang/ring")
     assert (ran.code, "error: podgroup/ring timed out: " in ran.err) == (1, True)
@@ -176,7 +178,7 @@ async def test_a_group_that_is_not_opened_again_and_one_that_is_not_there(town: 
 
 
 @embedded
-async def test_a_pod_stands_for_its_gang(camp: Camp, town: Town, watch: Shell) -> None:
+async def test_a_pod_stands_for_its_gang(camp: StoredJobSet, town: StoredPodGroups, watch: Shell) -> None:
     await half(camp)
     ran = await watch("pod/train-workers-0-1", "--timeout=1s")
     assert (ran.code, told(ran.out.splitlines()[0])[:19]) == (3, "Waiting 1/2 started")
@@ -192,9 +194,9 @@ SHOW_CURSOR, HIDE_CURSOR = "\x1b[?25h", "\x1b[?25l"
 
 
 @embedded
-async def test_a_terminal_gets_bars_that_move_and_is_left_as_it_was(camp: Camp, plane: Plane) -> None:
+async def test_a_terminal_gets_bars_that_move_and_is_left_as_it_was(camp: StoredJobSet, plane: Plane) -> None:
     job = await half(camp)
-    async with shown(plane.kubeconfig, "watch", "train", "-n", camp.namespace) as terminal:
+    async with on_terminal(plane.kubeconfig, "watch", "train", "-n", camp.namespace) as terminal:
         seen = await terminal.until("1/2", "Unscheduled", NO_ROOM)
         assert f"JobSet {camp.namespace}/train: Waiting, " in seen
         assert "left of 5m" in seen
@@ -209,11 +211,11 @@ async def test_a_terminal_gets_bars_that_move_and_is_left_as_it_was(camp: Camp, 
 
 
 @embedded
-async def test_a_narrow_terminal_without_colour_and_a_termination(camp: Camp, plane: Plane) -> None:
+async def test_a_narrow_terminal_without_colour_and_a_termination(camp: StoredJobSet, plane: Plane) -> None:
     await half(camp)
     more = {"NO_COLOR": "1"}
     words = ("watch", "train", "-n", camp.namespace)
-    async with shown(plane.kubeconfig, *words, size=(12, 34), environment=more) as terminal:
+    async with on_terminal(plane.kubeconfig, *words, size=(12, 34), environment=more) as terminal:
         await terminal.until("1/2 started", "Unscheduled")
         assert await terminal.ended(signal.SIGTERM) == 143
     assert set(re.findall(r"\x1b\[([0-9;]*)m", terminal.drawn)) <= {"0", "1"}  # bold is no colour
@@ -226,7 +228,9 @@ async def test_a_narrow_terminal_without_colour_and_a_termination(camp: Camp, pl
 
 
 @real
-async def test_what_may_not_be_watched_is_named(real_plane: Real, camp: Camp, run: Run, tmp_path: Path) -> None:
+async def test_what_may_not_be_watched_is_named(
+    real_plane: Real, camp: StoredJobSet, run: RunCli, tmp_path: Path
+) -> None:
     await half(camp)
     rules = [{"apiGroups": [names.JOBSET_GROUP], "resources": ["jobsets"], "verbs": ["get", "list", "watch"]}]
     config = await kubeconfig_of(real_plane, camp.namespace, rules, tmp_path)

@@ -13,22 +13,22 @@ from urllib.parse import urlsplit
 import pytest
 
 from jobset_gate import names
-from jobset_gate.cli.exits import Failed
+from jobset_gate.cli.exits import CommandError
 from jobset_gate.cli.serving.registration import service as parse_service
-from jobset_gate.groups.model import Way
+from jobset_gate.groups.model import Format
 from jobset_gate.kube.client import Client, PatchType
 from jobset_gate.kube.errors import ApiError, NotFound
 from jobset_gate.kube.resources import JOBSETS, MUTATING_WEBHOOKS, PODS, SECRETS, VALIDATING_WEBHOOKS, Resource
 from jobset_gate.settings import Groups
 from jobset_gate.sim import jobset_crd, manifests
-from tests.jobset_gate.cli.conftest import Run
-from tests.jobset_gate.cli.service import PATIENCE, Service, fetch, running
+from tests.jobset_gate.cli.conftest import RunCli
+from tests.jobset_gate.cli.service import TIMEOUT, ServiceProcess, fetch, running_service
 from tests.support.planes import Plane
 from tests.webhook.pods import gates, pod
 from webhook import selfsigned
 from webhook.pod_registration import pod_configuration
 from webhook.registration import MUTATING, VALIDATING, configurations
-from webhook.registration import Service as Place
+from webhook.registration import ServiceReference as Place
 
 FILES = {"cert": "tls.crt", "key": "tls.key", "ca": "ca.crt"}
 BOTH: list[tuple[Resource, str]] = [(MUTATING_WEBHOOKS, MUTATING), (VALIDATING_WEBHOOKS, VALIDATING)]
@@ -36,7 +36,7 @@ FOR_PODS: tuple[Resource, str] = (MUTATING_WEBHOOKS, names.POD_WEBHOOK)
 ALL = [*BOTH, FOR_PODS]
 
 
-async def registered(service: Service, configurations: int = len(ALL)) -> str:
+async def registered(service: ServiceProcess, configurations: int = len(ALL)) -> str:
     """The URL at which it listens, once so many configurations are written."""
     url: str = (await service.until("webhook listens"))["url"]
     for _ in range(configurations):
@@ -48,7 +48,7 @@ async def asked_for(client: Client, namespace: str) -> None:
     """Returns once the API server has learned of the webhook: a dry run of a gated JobSet gets the barrier."""
     notes = {names.CONFIG: '{"timeoutAfterSeconds":300}'}
     gang = manifests.gang("train", namespace, jobs=1, pods=2, annotations=notes)
-    async with asyncio.timeout(PATIENCE):
+    async with asyncio.timeout(TIMEOUT):
         while True:
             made = await client.create(JOBSETS, gang, dry_run=True)
             template = made["spec"]["replicatedJobs"][0]["template"]["spec"]["template"]
@@ -61,7 +61,7 @@ async def test_it_registers_itself_is_asked_and_leaves_nothing_behind(plane: Pla
     where = ["--kubeconfig", str(plane.kubeconfig), "--port", "0"]
     async with plane.client() as client:
         await jobset_crd.install(client)
-        async with running("webhook", "--self-signed", "--register", "--unregister-on-exit", *where) as service:
+        async with running_service("webhook", "--self-signed", "--register", "--unregister-on-exit", *where) as service:
             url = await registered(service)
             hook = (await client.get(*BOTH[0]))["webhooks"][0]
             assert hook["clientConfig"]["url"] == f"{url}/mutate"
@@ -80,10 +80,10 @@ async def test_it_registers_itself_is_asked_and_leaves_nothing_behind(plane: Pla
 
 async def held(client: Client, namespace: str) -> None:
     """Returns once a dry run of a pod of a group gets the gate."""
-    async with asyncio.timeout(PATIENCE):
+    async with asyncio.timeout(TIMEOUT):
         while True:
-            made = await client.create(PODS, pod(Way.KEP_24), namespace, dry_run=True)
-            if gates(made) == [names.GANG_GATE]:
+            made = await client.create(PODS, pod(Format.KEP_24), namespace, dry_run=True)
+            if gates(made) == [names.POD_GROUP_GATE]:
                 return
             await asyncio.sleep(0.05)  # nothing tells when an API server has read its webhook configurations
 
@@ -92,7 +92,7 @@ async def test_it_is_asked_about_pods_of_groups(plane: Plane, namespace: str) ->
     where = ["--kubeconfig", str(plane.kubeconfig), "--port", "0"]
     async with (
         plane.client() as client,
-        running("webhook", "--self-signed", "--register", "--unregister-on-exit", *where) as service,
+        running_service("webhook", "--self-signed", "--register", "--unregister-on-exit", *where) as service,
     ):
         await registered(service)
         await held(client, namespace)
@@ -108,7 +108,9 @@ async def test_where_groups_are_off_it_does_not_ask_for_pods_and_takes_an_old_re
     async with embedded_plane.client() as client:
         await client.create(FOR_PODS[0], pod_configuration(Groups(), url="https://127.0.0.1:1"))
         for _ in range(2):  # there is one, there is none
-            async with running("webhook", "--self-signed", "--register", "--config", str(config), *where) as service:
+            async with running_service(
+                "webhook", "--self-signed", "--register", "--config", str(config), *where
+            ) as service:
                 await registered(service, len(BOTH))
                 with pytest.raises(NotFound):
                     await client.get(*FOR_PODS)
@@ -120,13 +122,13 @@ async def test_a_second_start_updates_what_is_there_and_keeps_it_at_the_end(plan
     where = ["--kubeconfig", str(plane.kubeconfig), "--port", "0"]
     async with plane.client() as client:
         try:
-            async with running("webhook", "--self-signed", "--register", *where) as service:
+            async with running_service("webhook", "--self-signed", "--register", *where) as service:
                 first = await registered(service)
                 assert await service.stop() == 0
             for resource, name in ALL:
                 body = {"metadata": {"labels": {"team": namespace}}}
                 await client.patch(resource, name, body=body, patch=PatchType.MERGE)
-            async with running("webhook", "--self-signed", "--register", *where) as service:
+            async with running_service("webhook", "--self-signed", "--register", *where) as service:
                 second = await registered(service)
                 assert await service.stop() == 0
             found = [await client.get(resource, name) for resource, name in ALL]
@@ -141,7 +143,7 @@ async def test_a_second_start_updates_what_is_there_and_keeps_it_at_the_end(plan
 
 async def test_it_registers_a_service_and_exempts_its_namespace(embedded_plane: Plane) -> None:
     where = ["--kubeconfig", str(embedded_plane.kubeconfig), "--port", "0", "--service", "gate-system/door:8443"]
-    async with running("webhook", "--self-signed", "--register", *where) as service:
+    async with running_service("webhook", "--self-signed", "--register", *where) as service:
         await registered(service)
         async with embedded_plane.client() as client:
             hooks = [(await client.get(*one))["webhooks"][0] for one in ALL]
@@ -157,7 +159,7 @@ async def test_it_serves_a_certificate_from_files(tmp_path: Path) -> None:
     bundle = selfsigned.make()
     bundle.write(tmp_path)
     files = ["--tls-cert", str(tmp_path / "tls.crt"), "--tls-key", str(tmp_path / "tls.key")]
-    async with running("webhook", *files, "--port", "0") as service:
+    async with running_service("webhook", *files, "--port", "0") as service:
         url = (await service.until("webhook listens"))["url"]
         assert await fetch(f"{url}/healthz", bundle.ca.decode()) == (200, "ok\n")
         assert await service.stop() == 0
@@ -167,7 +169,7 @@ async def test_while_it_is_asked_to_stop_it_is_not_ready_but_answers(tmp_path: P
     bundle = selfsigned.make()
     bundle.write(tmp_path)
     files = ["--tls-cert", str(tmp_path / "tls.crt"), "--tls-key", str(tmp_path / "tls.key")]
-    async with running("webhook", *files, "--port", "0", "--shutdown-delay", "600") as service:
+    async with running_service("webhook", *files, "--port", "0", "--shutdown-delay", "600") as service:
         url = (await service.until("webhook listens"))["url"]
         service.send(SIGTERM)
         await service.until("stopping")
@@ -216,14 +218,14 @@ async def test_with_its_own_ca_it_is_ready_and_leaves_the_ca_to_the_next(plane: 
     where = ["--kubeconfig", str(plane.kubeconfig), "--port", "0", "--service", "default/gate"]
     async with plane.client() as client, configured(client):
         try:
-            async with running("webhook", "--own-ca", "gate-ca", *where) as service:
+            async with running_service("webhook", "--own-ca", "gate-ca", *where) as service:
                 url = (await service.until("webhook listens"))["url"]
                 await service.until("the certificate is trusted")
                 ca = await bundle(client)
                 assert await ready(url, ca) == (200, "ok\n")
                 assert await service.stop() == 0
             assert await bundle(client) == ca
-            async with running("webhook", "--own-ca", "gate-ca", *where) as service:
+            async with running_service("webhook", "--own-ca", "gate-ca", *where) as service:
                 url = (await service.until("webhook listens"))["url"]
                 await service.until("the certificate is trusted")
                 assert await bundle(client) == ca
@@ -241,7 +243,7 @@ async def test_it_publishes_the_ca_of_its_files(embedded_plane: Plane, tmp_path:
     async with (
         embedded_plane.client() as client,
         configured(client),
-        running("webhook", *files, "--publish-ca", *where) as service,
+        running_service("webhook", *files, "--publish-ca", *where) as service,
     ):
         url = (await service.until("webhook listens"))["url"]
         await service.until("the certificate is trusted")
@@ -259,7 +261,7 @@ async def test_it_waits_for_somebody_to_publish_the_ca_of_its_files(embedded_pla
     async with (
         embedded_plane.client() as client,
         configured(client),
-        running("webhook", *files, "--check-trust", *where) as service,
+        running_service("webhook", *files, "--check-trust", *where) as service,
     ):
         url = (await service.until("webhook listens"))["url"]
         await service.until("not trusted")
@@ -272,7 +274,7 @@ async def test_it_waits_for_somebody_to_publish_the_ca_of_its_files(embedded_pla
         assert await service.stop() == 0
 
 
-def test_files_that_hold_no_certificate(run: Run, tmp_path: Path) -> None:
+def test_files_that_hold_no_certificate(run: RunCli, tmp_path: Path) -> None:
     (tmp_path / "c").write_text("nonsense")
     ran = run("webhook", "--tls-cert", str(tmp_path / "c"), "--tls-key", str(tmp_path / "c"), "--port", "0")
     assert ran.code == 1
@@ -283,7 +285,7 @@ def test_files_that_hold_no_certificate(run: Run, tmp_path: Path) -> None:
     assert ran.err.splitlines()[-1] == f"error: {tmp_path / 'none'}: No such file or directory"
 
 
-def test_a_port_that_is_taken(run: Run) -> None:
+def test_a_port_that_is_taken(run: RunCli) -> None:
     with socket.create_server(("127.0.0.1", 0)) as taken:
         ran = run("webhook", "--self-signed", "--port", str(taken.getsockname()[1]))
     assert ran.code == 1
@@ -312,7 +314,7 @@ def test_a_port_that_is_taken(run: Run) -> None:
         ("--self-signed --port 65536", "Invalid value for '--port'"),
     ],
 )
-def test_options_that_do_not_fit_together(run: Run, arguments: str, told: str) -> None:
+def test_options_that_do_not_fit_together(run: RunCli, arguments: str, told: str) -> None:
     ran = run("webhook", *arguments.split())
     assert ran.code == 2
     assert told in ran.err
@@ -320,5 +322,5 @@ def test_options_that_do_not_fit_together(run: Run, arguments: str, told: str) -
 
 @pytest.mark.parametrize("text", ["x", "a/b/c", "a/", "a/b:x", "A/b"])
 def test_a_service_that_is_none(text: str) -> None:
-    with pytest.raises(Failed, match="expected NAMESPACE/NAME or NAMESPACE/NAME:PORT"):
+    with pytest.raises(CommandError, match="expected NAMESPACE/NAME or NAMESPACE/NAME:PORT"):
         parse_service(text)

@@ -17,16 +17,16 @@ import pytest
 import yaml
 
 from jobset_gate import names
-from jobset_gate.groups.model import Way
+from jobset_gate.groups.model import Format
 from jobset_gate.kube.resources import CONFIGMAPS, EVENTS, RESOURCEQUOTAS
-from jobset_gate.model import Kind
+from jobset_gate.model import VerdictKind
 from jobset_gate.sim import manifests
-from jobset_gate.sim.kubelet import Trouble, Where
-from jobset_gate.sim.until import View
-from tests.flow.stage import staged
-from tests.jobset_gate.cli.camp import Camp, everything, opened, settle, workers
-from tests.jobset_gate.cli.conftest import Ran, Run
-from tests.jobset_gate.cli.grouped import Town, kubeconfig_of, lease
+from jobset_gate.sim.kubelet import PodFault, PodMatch
+from jobset_gate.sim.until import ObjectView
+from tests.flow.stage import environment
+from tests.jobset_gate.cli.camp import StoredJobSet, install_jobset_crd, store_every_reason, store_placing_pod, workers
+from tests.jobset_gate.cli.conftest import CliResult, RunCli
+from tests.jobset_gate.cli.grouped import StoredPodGroups, kubeconfig_of, lease
 from tests.support.planes import Plane, Real
 
 if TYPE_CHECKING:
@@ -86,22 +86,22 @@ SCHEMA = thing(
 class Shell:
     """`why` while the test's loop goes on."""
 
-    def __init__(self, run: Run, kubeconfig: Path, namespace: str) -> None:
+    def __init__(self, run: RunCli, kubeconfig: Path, namespace: str) -> None:
         self._run, self.kubeconfig = run, kubeconfig
         self._more = "-n", namespace, "--kubeconfig", str(kubeconfig)
 
-    async def __call__(self, *arguments: str) -> Ran:
+    async def __call__(self, *arguments: str) -> CliResult:
         return await asyncio.to_thread(self._run, "why", *arguments, *self._more)
 
 
 @pytest.fixture
-async def camp(plane: Plane, namespace: str) -> AsyncIterator[Camp]:
+async def camp(plane: Plane, namespace: str) -> AsyncIterator[StoredJobSet]:
     async with plane.client() as client:
-        yield await settle(client, namespace)
+        yield await install_jobset_crd(client, namespace)
 
 
 @pytest.fixture
-def why(run: Run, plane: Plane, namespace: str) -> Shell:
+def why(run: RunCli, plane: Plane, namespace: str) -> Shell:
     return Shell(run, plane.kubeconfig, namespace)
 
 
@@ -139,8 +139,8 @@ backoffLimit 6 is used up and the Jobs fail; without a failurePolicy the JobSet 
 """
 
 
-async def test_each_missing_pod_is_told_with_the_words_of_who_holds_it_up(camp: Camp, why: Shell) -> None:
-    await everything(camp)
+async def test_each_missing_pod_is_told_with_the_words_of_who_holds_it_up(camp: StoredJobSet, why: Shell) -> None:
+    await store_every_reason(camp)
     ran = await why("train")
     told, _, commands = steady(ran.out, camp.namespace).partition("Next: ")
     assert (ran.code, ran.err, blocks(told)) == (0, "", blocks(EVERYTHING))
@@ -154,8 +154,8 @@ async def test_each_missing_pod_is_told_with_the_words_of_who_holds_it_up(camp: 
     assert (await why("jobset/train")).out.splitlines()[0] == ran.out.splitlines()[0]
 
 
-async def test_programs_get_the_same_as_json_or_yaml_in_a_form_that_stays(camp: Camp, why: Shell) -> None:
-    await everything(camp)
+async def test_programs_get_the_same_as_json_or_yaml_in_a_form_that_stays(camp: StoredJobSet, why: Shell) -> None:
+    await store_every_reason(camp)
     found = json.loads((await why("train", "-o", "json")).out)
     jsonschema.validate(found, SCHEMA)
     assert (found["state"], found["started"], found["expected"]) == ("Waiting", 1, 6)
@@ -165,7 +165,7 @@ async def test_programs_get_the_same_as_json_or_yaml_in_a_form_that_stays(camp: 
     assert also["missing"] == found["missing"]
 
 
-async def test_the_kubelets_words_of_a_pod_that_it_cannot_even_begin(camp: Camp, why: Shell) -> None:
+async def test_the_kubelets_words_of_a_pod_that_it_cannot_even_begin(camp: StoredJobSet, why: Shell) -> None:
     await camp.jobset()
     job = await camp.job()
     uid = await camp.pod(0, job, node="far")
@@ -174,7 +174,7 @@ async def test_the_kubelets_words_of_a_pod_that_it_cannot_even_begin(camp: Camp,
     assert '  1 pod: Starting: FailedMount: secret "tokens" not found\n    workers-0/0' in ran.out
 
 
-async def test_a_gang_that_nobody_started_yet(camp: Camp, why: Shell) -> None:
+async def test_a_gang_that_nobody_started_yet(camp: StoredJobSet, why: Shell) -> None:
     await camp.jobset()
     ran = await why("train")
     assert "Waiting: 0/2 pods started" in ran.out
@@ -186,13 +186,15 @@ async def test_a_gang_that_nobody_started_yet(camp: Camp, why: Shell) -> None:
 # --- Decided ---------------------------------------------------------------------------------------------------------
 
 
-async def test_a_released_gang_tells_when_and_why(camp: Camp, why: Shell) -> None:
+async def test_a_released_gang_tells_when_and_why(camp: StoredJobSet, why: Shell) -> None:
     await camp.jobset()
     job = await camp.job()
     await camp.passed(0, job)
     await camp.started(1, job)
-    await camp.gate(Kind.RELEASE, names.REASON_STARTED, "all 2 pods started")
-    await camp.told(names.REASON_STARTED, f"all 2 pods started (uid {camp.uid}, attempt 0, epoch 0)", status="True")
+    await camp.config_map(VerdictKind.RELEASE, names.REASON_STARTED, "all 2 pods started")
+    await camp.condition(
+        names.REASON_STARTED, f"all 2 pods started (uid {camp.uid}, attempt 0, epoch 0)", status="True"
+    )
     first, second, *_ = (await why("train")).out.splitlines()
     assert first == f"JobSet {camp.namespace}/train: Released: all 2 pods started"
     assert re.fullmatch(r"opened at [-0-9]{10}T[:0-9]{8}Z; 1 of 2 pods are through the barrier", second)
@@ -201,11 +203,11 @@ async def test_a_released_gang_tells_when_and_why(camp: Camp, why: Shell) -> Non
     assert (found["missing"], found["secondsLeft"], found["passed"]) == ([], None, 1)
 
 
-async def test_a_timed_out_gang_tells_the_verdict(camp: Camp, why: Shell) -> None:
+async def test_a_timed_out_gang_tells_the_verdict(camp: StoredJobSet, why: Shell) -> None:
     await camp.jobset()
     await camp.started(0, await camp.job())
     words = "timed out after 300s: 1/2 pods started; missing: workers-0/1 (Unscheduled: no room)"
-    await camp.gate(Kind.TIMEOUT, names.REASON_TIMED_OUT, words, since=time.time() - 301)
+    await camp.config_map(VerdictKind.TIMEOUT, names.REASON_TIMED_OUT, words, since=time.time() - 301)
     ran = await why("train")
     assert ran.out.startswith(f"JobSet {camp.namespace}/train: TimedOut: {words}\n")
     assert "What follows: every barrier ends with exit code 124; " in ran.out
@@ -214,7 +216,7 @@ async def test_a_timed_out_gang_tells_the_verdict(camp: Camp, why: Shell) -> Non
 # --- Not waiting -----------------------------------------------------------------------------------------------------
 
 
-async def test_a_jobset_whose_webhook_was_off(camp: Camp, why: Shell) -> None:
+async def test_a_jobset_whose_webhook_was_off(camp: StoredJobSet, why: Shell) -> None:
     await camp.jobset(gated=False)
     ran = await why("train")
     assert f"{camp.namespace}/train: GateMissing: nothing holds the pods" in ran.out
@@ -222,32 +224,32 @@ async def test_a_jobset_whose_webhook_was_off(camp: Camp, why: Shell) -> None:
     assert ran.out.splitlines()[-1] == f"Next: jobset-gate doctor {asked}"
 
 
-async def test_a_jobset_that_asks_for_no_gate(camp: Camp, why: Shell) -> None:
+async def test_a_jobset_that_asks_for_no_gate(camp: StoredJobSet, why: Shell) -> None:
     await camp.jobset(config=False, gated=False)
     ran = await why("train")
     assert (ran.code, "NotGated: asks for no start barrier" in ran.out) == (0, True)
     jsonschema.validate(json.loads((await why("train", "-o", "json")).out), SCHEMA)
 
 
-async def test_a_suspended_one_says_who_is_to_resume_it(camp: Camp, why: Shell) -> None:
+async def test_a_suspended_one_says_who_is_to_resume_it(camp: StoredJobSet, why: Shell) -> None:
     await camp.jobset(spec={"suspend": True})
     ran = await why("train")
     assert "Suspended: spec.suspend is true; while it is suspended nothing counts and no clock runs" in ran.out
     assert '--type=merge -p \'{"spec":{"suspend":false}}\'' in ran.out
 
 
-async def test_a_finished_one_says_how(camp: Camp, why: Shell) -> None:
+async def test_a_finished_one_says_how(camp: StoredJobSet, why: Shell) -> None:
     await camp.jobset()
-    await camp.told("AllJobsCompleted", "jobset completed successfully", "True", kind="Completed")
+    await camp.condition("AllJobsCompleted", "jobset completed successfully", "True", kind="Completed")
     assert "/train: Completed: jobset completed successfully" in (await why("train")).out
 
 
-async def test_one_that_timed_out_says_so_after_its_jobset_has_failed(camp: Camp, why: Shell) -> None:
+async def test_one_that_timed_out_says_so_after_its_jobset_has_failed(camp: StoredJobSet, why: Shell) -> None:
     """The JobSet controller takes the pods away; what they lacked is still asked for."""
     await camp.jobset()
     words = "timed out after 900s: 12/17 pods started; missing: 5 pods: Unscheduled: no room"
-    await camp.gate(Kind.TIMEOUT, names.REASON_TIMED_OUT, words)
-    await camp.told("FailedJobs", "jobset failed due to one or more job failures", "True", kind="Failed")
+    await camp.config_map(VerdictKind.TIMEOUT, names.REASON_TIMED_OUT, words)
+    await camp.condition("FailedJobs", "jobset failed due to one or more job failures", "True", kind="Failed")
     ran = await why("train")
     first = ran.out.splitlines()[0]
     assert first == (
@@ -263,7 +265,7 @@ async def test_one_that_timed_out_says_so_after_its_jobset_has_failed(camp: Camp
     assert re.search(r"^train +TimedOut +12/17 +- +5 Unscheduled ", table.out, re.MULTILINE)
 
 
-async def test_a_config_map_in_the_way(camp: Camp, why: Shell) -> None:
+async def test_a_config_map_in_the_way(camp: StoredJobSet, why: Shell) -> None:
     await camp.jobset()
     await camp.client.create(CONFIGMAPS, {"metadata": {"name": "train-group-scheduling"}}, camp.namespace)
     ran = await why("train")
@@ -271,7 +273,7 @@ async def test_a_config_map_in_the_way(camp: Camp, why: Shell) -> None:
     assert f"Next: kubectl get configmap train-group-scheduling -n {camp.namespace} -o yaml" in ran.out
 
 
-async def test_the_users_own_policies_say_what_follows(camp: Camp, why: Shell) -> None:
+async def test_the_users_own_policies_say_what_follows(camp: StoredJobSet, why: Shell) -> None:
     rule = {"action": "FailJob", "onExitCodes": {"operator": "In", "values": [124]}}
     job = {"podFailurePolicy": {"rules": [rule]}, "template": {"spec": {"restartPolicy": "Never"}}}
     job["template"]["spec"] |= {"containers": [{"name": "main", "image": "train:1"}]}  # type: ignore[index]
@@ -285,7 +287,7 @@ async def test_the_users_own_policies_say_what_follows(camp: Camp, why: Shell) -
 # --- Names -----------------------------------------------------------------------------------------------------------
 
 
-async def test_a_pod_leads_to_its_gang(camp: Camp, why: Shell) -> None:
+async def test_a_pod_leads_to_its_gang(camp: StoredJobSet, why: Shell) -> None:
     await camp.jobset()
     await camp.unscheduled(0, await camp.job(), "no room")
     ran = await why("pod/train-workers-0-0")
@@ -308,13 +310,13 @@ async def test_a_pod_leads_to_its_gang(camp: Camp, why: Shell) -> None:
         ("jobset/", 2, "error: jobset/: a name is missing"),
     ],
 )
-async def test_what_is_not_there_is_said(camp: Camp, why: Shell, asked: str, code: int, words: str) -> None:
+async def test_what_is_not_there_is_said(camp: StoredJobSet, why: Shell, asked: str, code: int, words: str) -> None:
     ran = await why(asked)
     assert (ran.code, ran.out) == (code, "")
     assert words.format(camp.namespace) in ran.err
 
 
-async def test_of_several_names_those_that_are_there_are_told(camp: Camp, why: Shell) -> None:
+async def test_of_several_names_those_that_are_there_are_told(camp: StoredJobSet, why: Shell) -> None:
     await camp.jobset()
     ran = await why("nobody", "train", "-o", "json")
     assert ran.code == 1
@@ -326,7 +328,7 @@ async def test_of_several_names_those_that_are_there_are_told(camp: Camp, why: S
 # --- Pod groups ------------------------------------------------------------------------------------------------------
 
 
-async def test_pod_groups_are_told_in_the_same_words(camp: Camp, town: Town, why: Shell) -> None:
+async def test_pod_groups_are_told_in_the_same_words(camp: StoredJobSet, town: StoredPodGroups, why: Shell) -> None:
     await town.fill()
     ran = await why("podgroup/b-small")
     lines = ran.out.splitlines()
@@ -344,11 +346,11 @@ async def test_pod_groups_are_told_in_the_same_words(camp: Camp, town: Town, why
 
 
 async def test_a_group_that_is_being_placed_tells_the_schedulers_words_and_the_time(
-    camp: Camp, town: Town, why: Shell
+    camp: StoredJobSet, town: StoredPodGroups, why: Shell
 ) -> None:
     await town.group("ring", 2, decided=town.decided("ring"))
-    await town.running("ring", "ring-0", way=Way.SCHEDULER_PLUGINS)
-    await opened(town, "ring", "ring-1", "0/4 nodes are available: 4 Insufficient cpu.")
+    await town.running("ring", "ring-0", way=Format.SCHEDULER_PLUGINS)
+    await store_placing_pod(town, "ring", "ring-1", "0/4 nodes are available: 4 Insufficient cpu.")
     ran = await why("gang/ring")
     assert f"PodGroup {town.namespace}/ring: Placing: 1/2 pods are bound" in ran.out
     assert "  1 pod: Unscheduled: 0/4 nodes are available: 4 Insufficient cpu.\n    ring-1; waiting for" in ran.out
@@ -368,13 +370,13 @@ async def test_a_group_that_is_being_placed_tells_the_schedulers_words_and_the_t
     ],
 )
 async def test_it_says_when_no_controller_runs(
-    embedded_plane: Embedded, run: Run, holder: str, ago: float, told: str | None
+    embedded_plane: Embedded, run: RunCli, holder: str, ago: float, told: str | None
 ) -> None:
     for name in ("sys", "team"):
         await embedded_plane.make_namespace(name)
     async with embedded_plane.client() as client:
         await lease(client, "sys", holder, ago)
-        await (await settle(client, "team")).jobset()
+        await (await install_jobset_crd(client, "team")).jobset()
     ran = await Shell(run, embedded_plane.kubeconfig, "team")("train")
     said = [line for line in ran.out.splitlines() if "controller" in line]
     assert [line[: len(told or "")] for line in said] == ([] if told is None else [told])
@@ -390,10 +392,10 @@ NEARLY_ALL = [
 
 @pytest.mark.parametrize("plane", [pytest.param("real", marks=pytest.mark.real)], indirect=True)
 async def test_missing_rights_are_named_and_the_rest_is_shown(
-    real_plane: Real, camp: Camp, run: Run, tmp_path: Path
+    real_plane: Real, camp: StoredJobSet, run: RunCli, tmp_path: Path
 ) -> None:
-    await everything(camp)
-    await camp.told(names.REASON_WAITING, "1/6 pods started; missing: 5 Unscheduled")
+    await store_every_reason(camp)
+    await camp.condition(names.REASON_WAITING, "1/6 pods started; missing: 5 Unscheduled")
 
     some = await kubeconfig_of(real_plane, camp.namespace, NEARLY_ALL, tmp_path)
     ran = await Shell(run, some, camp.namespace)("train")
@@ -418,7 +420,7 @@ async def test_missing_rights_are_named_and_the_rest_is_shown(
 async def test_a_pipe_that_is_closed_early_is_no_crash(embedded_plane: Embedded) -> None:
     await embedded_plane.make_namespace("team")
     async with embedded_plane.client() as client:
-        await everything(await settle(client, "team"))
+        await store_every_reason(await install_jobset_crd(client, "team"))
     program = "from jobset_gate.cli.main import main; main()"
     command = [sys.executable, "-c", program, "why", "train", "-n", "team"]
     reader, writer = os.pipe()
@@ -435,11 +437,11 @@ async def test_a_pipe_that_is_closed_early_is_no_crash(embedded_plane: Embedded)
 
 BROKEN = {
     "a wrong image": (
-        Trouble(Where(job_index=1, index=1), image_pull_backoff=names.BARRIER_CONTAINER),
+        PodFault(PodMatch(job_index=1, index=1), image_pull_backoff=names.BARRIER_CONTAINER),
         r"  1 pod: BarrierImagePull: group-scheduling-init: (ErrImagePull|ImagePullBackOff): .* pull(ing)? image ",
     ),
     "too few nodes": (
-        Trouble(Where(job_index=1, index=1), unschedulable="0/1 nodes are available: 1 Too many pods."),
+        PodFault(PodMatch(job_index=1, index=1), unschedulable="0/1 nodes are available: 1 Too many pods."),
         r"  1 pod: Unscheduled: 0/1 nodes are available: 1 Too many pods\.",
     ),
 }
@@ -450,8 +452,8 @@ async def test_a_gang_that_somebody_broke(
     plane: Plane, namespace: str, tmp_path: Path, why: Shell, broken: str
 ) -> None:
     trouble, words = BROKEN[broken]
-    async with staged(plane, namespace, tmp_path) as stage:
-        stuck = stage.actors.kubelets.trouble(trouble)
+    async with environment(plane, namespace, tmp_path) as stage:
+        stuck = stage.actors.kubelets.inject_fault(trouble)
         await stage.apply(manifests.gang("train", jobs=2, pods=2))
         known = "3/4 pods started; missing: " + ": ".join(words.strip().split(": ")[:2])
         await stage.until_condition("train", names.REASON_WAITING, known)
@@ -460,7 +462,7 @@ async def test_a_gang_that_somebody_broke(
         assert re.search(words, ran.out)
         assert "    workers-1/1; waiting for " in ran.out
         assert re.search(f"Next: kubectl describe pod train-workers-1-1-[a-z0-9]+ -n {namespace}", ran.out)
-        stage.actors.kubelets.lift(stuck)
+        stage.actors.kubelets.clear_fault(stuck)
         await stage.until_running(4)
         await stage.until_condition("train", names.REASON_STARTED)
         ran = await why("train")
@@ -470,13 +472,13 @@ async def test_a_gang_that_somebody_broke(
 
 @pytest.mark.parametrize("plane", [pytest.param("real", marks=pytest.mark.real)], indirect=True)
 async def test_a_gang_that_a_quota_holds_up(plane: Plane, namespace: str, tmp_path: Path, why: Shell) -> None:
-    async with staged(plane, namespace, tmp_path) as stage:
+    async with environment(plane, namespace, tmp_path) as stage:
         quota = {"metadata": {"name": "small"}, "spec": {"hard": {"pods": "3"}}}
         await stage.client.create(RESOURCEQUOTAS, quota, namespace)
-        async with View(stage.client, RESOURCEQUOTAS, namespace) as quotas:
+        async with ObjectView(stage.client, RESOURCEQUOTAS, namespace) as quotas:
             await quotas.until(lambda found: any((it.get("status") or {}).get("hard") for it in found), 60)
         await stage.apply(manifests.gang("train", jobs=1, pods=4))
-        async with View(stage.client, EVENTS, namespace) as said:
+        async with ObjectView(stage.client, EVENTS, namespace) as said:
             await said.until(lambda found: any(it["reason"] == "FailedCreate" for it in found), 60)
         await stage.until_held(3)
         ran = await why("train")

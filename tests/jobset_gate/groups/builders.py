@@ -3,7 +3,7 @@
 from typing import Any
 
 from jobset_gate.groups import merge, podgroups, pods
-from jobset_gate.groups.model import Claim, Group, Key, Member, Meta, PodGroupSeen
+from jobset_gate.groups.model import Membership, MemberSource, MergedGroup, PodGroupKey, PodGroupSource, RawMetadata
 
 Json = dict[str, Any]
 
@@ -26,21 +26,21 @@ def koordinator(name: str | None = "g", **said: str) -> Json:
     return named | {GANG + key.replace("_", "-"): value for key, value in said.items()}
 
 
-def meta(*, labels: Json | None = None, notes: Json | None = None, namespace: str = "team") -> Meta:
+def meta(*, labels: Json | None = None, notes: Json | None = None, namespace: str = "team") -> RawMetadata:
     """A pod's metadata."""
-    return Meta(namespace=namespace, labels=labels or {}, annotations=notes or {})
+    return RawMetadata(namespace=namespace, labels=labels or {}, annotations=notes or {})
 
 
-def claim(*, labels: Json | None = None, notes: Json | None = None, namespace: str = "team") -> Claim:
+def claim(*, labels: Json | None = None, notes: Json | None = None, namespace: str = "team") -> Membership:
     """What a pod says that names a group."""
-    said = pods.claim(meta(labels=labels, notes=notes, namespace=namespace))
+    said = pods.parse_membership(meta(labels=labels, notes=notes, namespace=namespace))
     assert said is not None
     return said
 
 
-def member(pod: str, *, alive: bool = True, **said: Any) -> Member:
+def member(pod: str, *, alive: bool = True, **said: Any) -> MemberSource:
     """A pod of a group."""
-    return Member(pod=pod, claim=claim(**said), alive=alive)
+    return MemberSource(pod=pod, claim=claim(**said), alive=alive)
 
 
 def pod_group(api: str, name: str = "g", *, notes: Json | None = None, namespace: str = "team", **spec: Any) -> Json:
@@ -52,29 +52,31 @@ def pod_group(api: str, name: str = "g", *, notes: Json | None = None, namespace
     return made | {"spec": spec}
 
 
-def seen(api: str, name: str = "g", **more: Any) -> PodGroupSeen:
+def read_pod_group_source(api: str, name: str = "g", **more: Any) -> PodGroupSource:
     """The same, read."""
-    read = podgroups.seen(pod_group(api, name, **more))
+    read = podgroups.parse_pod_group(pod_group(api, name, **more))
     assert read is not None
     return read
 
 
-def group(*members: Member, pod_groups: tuple[PodGroupSeen, ...] = ()) -> Group:
+def group(*members: MemberSource, pod_groups: tuple[PodGroupSource, ...] = ()) -> MergedGroup:
     """The group of the first member."""
-    return merge.merged(members[0].claim.key, members, pod_groups)
+    return merge.merge_group(members[0].claim.key, members, pod_groups)
 
 
-def gang(name: str, gangs: str | None = None, *, namespace: str = "team", minimum: int = 2, pods: int = 2) -> Group:
+def gang(
+    name: str, gangs: str | None = None, *, namespace: str = "team", minimum: int = 2, pods: int = 2
+) -> MergedGroup:
     """A gang of Koordinator's annotations, with so many pods and such a list of gangs."""
     notes = koordinator(name, min_available=str(minimum)) | ({} if gangs is None else {f"{GANG}groups": gangs})
     return group(*(member(f"{name}-{number}", notes=notes, namespace=namespace) for number in range(pods)))
 
 
-def by_key(*groups: Group) -> dict[Key, Group]:
+def groups_by_key(*groups: MergedGroup) -> dict[PodGroupKey, MergedGroup]:
     """All groups there are."""
     return {each.key: each for each in groups}
 
 
-def told(problems: Any) -> list[str]:
+def problem_lines(problems: Any) -> list[str]:
     """Problems as people read them."""
     return [str(it) for it in problems]

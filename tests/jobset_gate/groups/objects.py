@@ -9,27 +9,27 @@ import msgspec
 
 from jobset_gate import names
 from jobset_gate.groups import read, read_homes, wire
-from jobset_gate.groups.identity import label
-from jobset_gate.groups.model import Design, Key, Mode
-from jobset_gate.groups.record import How, Record, Stage, render
-from jobset_gate.groups.seen import BoundSeen, HomeSeen, MemberSeen, NodeSeen
+from jobset_gate.groups.identity import group_label
+from jobset_gate.groups.model import Flavor, GangMode, PodGroupKey
+from jobset_gate.groups.record import AdmissionMode, AdmissionRecord, AdmissionState, encode_record
+from jobset_gate.groups.seen import BoundPod, MemberPod, NodeAllocatable, RecordObject
 from tests.jobset_gate.groups.builders import PLUGINS, Json
 
 TEN_O_CLOCK = 1785578400.0
 """2026-08-01T10:00:00Z"""
 
 
-def key(name: str = "g", design: Design = Design.SCHEDULER_PLUGINS, namespace: str = "team") -> Key:
-    return Key(design=design, namespace=namespace, name=name)
+def key(name: str = "g", design: Flavor = Flavor.SCHEDULER_PLUGINS, namespace: str = "team") -> PodGroupKey:
+    return PodGroupKey(design=design, namespace=namespace, name=name)
 
 
 def pod(
     name: str = "p",
     *,
-    of: Key | None = None,
+    of: PodGroupKey | None = None,
     labels: Json | None = None,
     notes: Json | None = None,
-    gates: tuple[str, ...] = (names.GANG_GATE,),
+    gates: tuple[str, ...] = (names.POD_GROUP_GATE,),
     node: str = "",
     uid: str = "",
     meta: Json | None = None,
@@ -40,7 +40,7 @@ def pod(
 ) -> Json:
     """A pod held for a group; by default one of scheduler-plugins. `held`: its label of ours, "" for none."""
     group = of or key(namespace=namespace)
-    ours = label(group) if held is None else held
+    ours = group_label(group) if held is None else held
     return {
         "apiVersion": "v1",
         "kind": "Pod",
@@ -50,7 +50,8 @@ def pod(
             "uid": uid or f"uid-{name}",
             "resourceVersion": "100",
             "creationTimestamp": "2026-08-01T10:00:00Z",
-            "labels": ({PLUGINS: group.name} if labels is None else labels) | ({names.GANG: ours} if ours else {}),
+            "labels": ({PLUGINS: group.name} if labels is None else labels)
+            | ({names.POD_GROUP_LABEL: ours} if ours else {}),
             "annotations": notes or {},
         }
         | (meta or {}),
@@ -66,12 +67,12 @@ def pod(
     }
 
 
-def read_pod(body: Json, **ways: Any) -> MemberSeen:
-    return read.member(decoded(body, wire.Pod), **ways)
+def read_pod(body: Json, **ways: Any) -> MemberPod:
+    return read.member(decoded(body, wire.GroupPod), **ways)
 
 
-def read_bound(body: Json, **rules: Any) -> BoundSeen | None:
-    return read.bound(decoded(body, wire.Pod), **rules)
+def read_bound(body: Json, **rules: Any) -> BoundPod | None:
+    return read.bound(decoded(body, wire.GroupPod), **rules)
 
 
 def pod_group(
@@ -94,42 +95,46 @@ def pod_group(
     return {"metadata": meta | ({} if notes is None else {"annotations": notes}), "spec": {"minMember": 3}} | body
 
 
-def read_pod_group(body: Json, api: str = names.PLUGINS_GROUP) -> HomeSeen:
+def read_pod_group(body: Json, api: str = names.PLUGINS_GROUP) -> RecordObject:
     return read_homes.pod_group(decoded(body, wire.PodGroup), api)
 
 
-def config_map(of: Key, record: str | Record = "", *, uid: str = "uid-map", version: str = "5", **meta: Any) -> Json:
+def config_map(
+    of: PodGroupKey, record: str | AdmissionRecord = "", *, uid: str = "uid-map", version: str = "5", **meta: Any
+) -> Json:
     """A ConfigMap with a record, where that of its group would be."""
-    text = record if isinstance(record, str) else render(record)
+    text = record if isinstance(record, str) else encode_record(record)
     return {
         "metadata": {
-            "name": names.GANG_CONFIG_MAP_PREFIX + label(of),
+            "name": names.POD_GROUP_CONFIG_MAP_PREFIX + group_label(of),
             "namespace": of.namespace,
             "uid": uid,
             "resourceVersion": version,
             "creationTimestamp": "2026-08-01T09:30:00Z",
-            "annotations": {names.GANG_KEY: f"{of.design.value}/{of.namespace}/{of.name}"},
+            "annotations": {names.POD_GROUP_KEY: f"{of.design.value}/{of.namespace}/{of.name}"},
         }
         | meta,
         "data": {names.KEY_RECORD: text},
     }
 
 
-def read_config_map(body: Json) -> HomeSeen | None:
-    return read_homes.config_map(decoded(body, wire.ConfigMap))
+def read_config_map(body: Json) -> RecordObject | None:
+    return read_homes.config_map(decoded(body, wire.RecordConfigMap))
 
 
-def record(*gangs: tuple[Key, int], stage: Stage = Stage.OPEN, minimum: int = 3, **more: Any) -> Record:
+def record(
+    *gangs: tuple[PodGroupKey, int], stage: AdmissionState = AdmissionState.OPEN, minimum: int = 3, **more: Any
+) -> AdmissionRecord:
     """A decision on these gangs."""
-    return Record(
+    return AdmissionRecord(
         generation=gangs[0][1],
         stage=stage,
-        how=How.FIT,
+        how=AdmissionMode.FIT,
         at=TEN_O_CLOCK,
         gangs=gangs,
         minimum=minimum,
         wait=Fraction(60),
-        mode=Mode.STRICT,
+        mode=GangMode.STRICT,
         **more,
     )
 
@@ -144,7 +149,7 @@ def node(name: str = "n", *, labels: Json | None = None, status: Json | None = N
     }
 
 
-def read_node(body: Json) -> NodeSeen:
+def read_node(body: Json) -> NodeAllocatable:
     return read.node(decoded(body, wire.Node))
 
 

@@ -9,25 +9,25 @@ import msgspec
 
 from jobset_gate import names
 from jobset_gate.groups import generation, merge
-from jobset_gate.groups.identity import label
-from jobset_gate.groups.model import Design, Key, Member
-from jobset_gate.groups.record import Record
-from jobset_gate.groups.seen import GroupSeen, MemberSeen
+from jobset_gate.groups.identity import group_label
+from jobset_gate.groups.model import Flavor, MemberSource, PodGroupKey
+from jobset_gate.groups.record import AdmissionRecord
+from jobset_gate.groups.seen import GroupSnapshot, MemberPod
 from tests.jobset_gate.groups.builders import KEP24, Json
 from tests.jobset_gate.groups.objects import TEN_O_CLOCK, key, pod, read_pod, read_pod_group
 
-KEP = key(design=Design.KEP_24)
+KEP24_KEY = key(design=Flavor.KEP_24)
 RUNNING = {"phase": "Running"}
 
 
-def stamp(seconds: float) -> str:
+def timestamp(seconds: float) -> str:
     """As the API dates things."""
     return datetime.fromtimestamp(seconds, UTC).strftime("%Y-%m-%dT%H:%M:%SZ")
 
 
 def opened(name: str, generation: int = 1, *, at: float = TEN_O_CLOCK, meta: Json | None = None, **more: Any) -> Json:
     """A pod whose gate was removed in that generation."""
-    notes = {names.GANG_OPENED: f"{generation} {stamp(at)}"}
+    notes = {names.POD_GROUP_OPENED: f"{generation} {timestamp(at)}"}
     return pod(name, gates=(), notes=notes, meta=meta, **more)
 
 
@@ -36,25 +36,29 @@ def bound(name: str, generation: int = 1, phase: str = "Running", **more: Any) -
     return opened(name, generation, node="n", status={"phase": phase}, **more)
 
 
-def kep(name: str, *, group: str = "g", **more: Any) -> Json:
+def kep24_pod(name: str, *, group: str = "g", **more: Any) -> Json:
     """A pod of a KEP-24 group that is held."""
-    return pod(name, of=key(group, Design.KEP_24), labels={}, notes={KEP24: group}, **more)
+    return pod(name, of=key(group, Flavor.KEP_24), labels={}, notes={KEP24: group}, **more)
 
 
-def group_seen(
-    *pods: Json, of: Key | None = None, group: Json | None = None, record: Record | None = None, api: str = ""
-) -> GroupSeen:
+def group_snapshot(
+    *pods: Json,
+    of: PodGroupKey | None = None,
+    group: Json | None = None,
+    record: AdmissionRecord | None = None,
+    api: str = "",
+) -> GroupSnapshot:
     """What the index would show; `group` is its PodGroup."""
     mine = of or key()
-    where = api or (names.KEP24_GROUP if mine.design is Design.KEP_24 else names.PLUGINS_GROUP)
+    where = api or (names.KEP24_GROUP if mine.design is Flavor.KEP_24 else names.PLUGINS_GROUP)
     members = tuple(read_pod(it) for it in pods)
     home = None if group is None else read_pod_group(group, where)
     said = () if home is None or home.pod_group is None else (home.pod_group,)
-    merged = merge.merged(mine, [_member(it) for it in members if it.claim is not None], said)
-    merged = msgspec.structs.replace(merged, present=generation.present(members, record))
-    return GroupSeen(
+    merged = merge.merge_group(mine, [_member(it) for it in members if it.claim is not None], said)
+    merged = msgspec.structs.replace(merged, present=generation.count_present(members, record))
+    return GroupSnapshot(
         group=merged,
-        label=label(mine),
+        label=group_label(mine),
         members=members,
         created=TEN_O_CLOCK if home is None else home.created,
         home=None if home is None else home.home,
@@ -65,6 +69,6 @@ def group_seen(
     )
 
 
-def _member(seen: MemberSeen) -> Member:
+def _member(seen: MemberPod) -> MemberSource:
     assert seen.claim is not None
-    return Member(pod=seen.name, claim=seen.claim, alive=seen.counts)
+    return MemberSource(pod=seen.name, claim=seen.claim, alive=seen.counts)

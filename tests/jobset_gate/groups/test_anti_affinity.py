@@ -7,22 +7,22 @@ from typing import Any
 import pytest
 
 from jobset_gate.groups import anti_affinity
-from jobset_gate.groups.anti_affinity import MOST_EXPRESSIONS, MOST_TERMS, Mark, Term
+from jobset_gate.groups.anti_affinity import MAX_REQUIREMENTS, MAX_TERMS, AntiAffinityTerm, LabelledPod
 
 HOST = "kubernetes.io/hostname"
 
 
-def terms(*said: dict[str, Any]) -> tuple[Term, ...]:
+def terms(*said: dict[str, Any]) -> tuple[AntiAffinityTerm, ...]:
     required = {"requiredDuringSchedulingIgnoredDuringExecution": list(said)}
-    return anti_affinity.of_pod({"affinity": {"podAntiAffinity": required}})
+    return anti_affinity.anti_affinity_terms({"affinity": {"podAntiAffinity": required}})
 
 
 def term(selector: dict[str, Any] | None, **more: Any) -> dict[str, Any]:
     return {"topologyKey": HOST, **more} | ({} if selector is None else {"labelSelector": selector})
 
 
-def mark(namespace: str = "team", **labels: str) -> Mark:
-    return namespace, anti_affinity.kept(labels.items())
+def mark(namespace: str = "team", **labels: str) -> LabelledPod:
+    return namespace, anti_affinity.stable_labels(labels.items())
 
 
 A = {"matchLabels": {"app": "a"}}
@@ -51,18 +51,18 @@ def expression(operator: str, *values: str, key: str = "app") -> dict[str, Any]:
         (term(expression("DoesNotExist")), mark(), True),
         (term(expression("DoesNotExist")), mark(app="x"), False),
         (term(expression("In", "0", key="batch.kubernetes.io/job-completion-index")), mark(), True),
-        (term({"matchLabels": {str(it): "" for it in range(MOST_EXPRESSIONS + 1)}}), mark(), True),
+        (term({"matchLabels": {str(it): "" for it in range(MAX_REQUIREMENTS + 1)}}), mark(), True),
     ],
 )
-def test_whom_a_term_selects(said: dict[str, Any], who: Mark, selected: bool) -> None:
+def test_whom_a_term_selects(said: dict[str, Any], who: LabelledPod, selected: bool) -> None:
     (found,) = terms(said)
-    assert found.selects(who, "team") is selected
+    assert found.selects_pod(who, "team") is selected
 
 
 def test_a_term_without_a_selector_selects_nobody_and_only_so_many_are_looked_at() -> None:
     assert terms(term(None)) == ()
-    assert len(terms(*[term(A)] * (MOST_TERMS + 1))) == MOST_TERMS
-    assert anti_affinity.of_pod({}) == ()
+    assert len(terms(*[term(A)] * (MAX_TERMS + 1))) == MAX_TERMS
+    assert anti_affinity.anti_affinity_terms({}) == ()
 
 
 def test_labels_that_only_one_pod_has_are_not_kept() -> None:

@@ -9,7 +9,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from jobset_gate.groups import corrections, holders, podgroups, pods
-from jobset_gate.groups.model import Meta
+from jobset_gate.groups.model import RawMetadata
 from tests.jobset_gate.groups import seeds
 from tests.jobset_gate.groups.builders import ALIBABA, GANG, KEP24, PLUGINS, Json, pod_group
 
@@ -19,24 +19,24 @@ def given_as(text: str) -> Json:
     return made
 
 
-def paths(corrected: corrections.Corrected) -> list[str]:
+def paths(corrected: corrections.CorrectedManifest) -> list[str]:
     return [it.path for it in corrected.problems]
 
 
 def test_a_podgroup_without_an_api_group_is_koordinators() -> None:
-    right = corrections.of(given_as(seeds.KOORDINATOR_POD_GROUP))
+    right = corrections.correct_manifest(given_as(seeds.KOORDINATOR_POD_GROUP))
     assert paths(right) == ["apiVersion"]
     assert right.manifest["apiVersion"] == "scheduling.sigs.k8s.io/v1alpha1"
-    assert podgroups.seen(right.manifest) is not None
+    assert podgroups.parse_pod_group(right.manifest) is not None
 
 
 def test_a_podgroup_without_an_api_group_but_with_minmembers_is_kep24s() -> None:
-    right = corrections.of({"apiVersion": "v1alpha1", "kind": "PodGroup", "spec": {"minMembers": 2}})
+    right = corrections.correct_manifest({"apiVersion": "v1alpha1", "kind": "PodGroup", "spec": {"minMembers": 2}})
     assert right.manifest["apiVersion"] == "incubator.scheduling.k8s.io/v1alpha1"
 
 
 def test_koordinators_ganggroup_comes_out_as_strings_with_legal_namespaces() -> None:
-    right = corrections.of(given_as(seeds.KOORDINATOR_GANG_GROUP))
+    right = corrections.correct_manifest(given_as(seeds.KOORDINATOR_GANG_GROUP))
     assert right.manifest["metadata"] == {
         "name": "role-a",
         "namespace": "teama",
@@ -46,7 +46,7 @@ def test_koordinators_ganggroup_comes_out_as_strings_with_legal_namespaces() -> 
             f"{GANG}groups": '["teama/role-a","teamb/role-b"]',
         },
     }
-    said = podgroups.seen(right.manifest)
+    said = podgroups.parse_pod_group(right.manifest)
     assert said is not None
     assert (said.problems, said.noted_problems, said.noted.gangs) == ((), (), ("teama/role-a", "teamb/role-b"))
     notes = f"metadata.annotations[{GANG}"
@@ -60,7 +60,7 @@ def test_koordinators_ganggroup_comes_out_as_strings_with_legal_namespaces() -> 
 
 
 def test_a_bit_of_metadata_becomes_a_pod_that_lacks_only_its_containers() -> None:
-    right = corrections.of(given_as(seeds.KOORDINATOR_ANNOTATIONS))
+    right = corrections.correct_manifest(given_as(seeds.KOORDINATOR_ANNOTATIONS))
     assert paths(right) == [
         "kind",
         "spec.containers",
@@ -81,13 +81,13 @@ def test_a_bit_of_metadata_becomes_a_pod_that_lacks_only_its_containers() -> Non
 def test_what_is_right_stays_as_it_is(design: str) -> None:
     for manifest in yaml.safe_load_all(seeds.MADE[design]):
         before = copy.deepcopy(manifest)
-        assert corrections.concerns(manifest)
-        assert corrections.of(manifest) == corrections.Corrected(manifest=before, problems=())
+        assert corrections.names_group(manifest)
+        assert corrections.correct_manifest(manifest) == corrections.CorrectedManifest(manifest=before, problems=())
 
 
 def test_numbers_in_quotes_and_names_with_capitals_are_put_right() -> None:
     made = pod_group("scheduling.x-k8s.io", "My_Group", minMember="3", scheduleTimeoutSeconds="x")
-    right = corrections.of(made)
+    right = corrections.correct_manifest(made)
     assert (right.manifest["metadata"]["name"], right.manifest["spec"]["minMember"]) == ("my-group", 3)
     assert right.manifest["spec"]["scheduleTimeoutSeconds"] == "x"
     assert paths(right) == ["spec.minMember", "metadata.name"]
@@ -95,14 +95,14 @@ def test_numbers_in_quotes_and_names_with_capitals_are_put_right() -> None:
 
 def test_a_podgroup_without_a_name_is_told_and_given_none() -> None:
     made = pod_group("scheduling.x-k8s.io", "", minMember=3)
-    assert paths(corrections.of(made)) == ["metadata.name"]
-    assert corrections.of(made).manifest == made
+    assert paths(corrections.correct_manifest(made)) == ["metadata.name"]
+    assert corrections.correct_manifest(made).manifest == made
 
 
 def test_the_given_manifest_is_not_touched() -> None:
     made = given_as(seeds.KOORDINATOR_GANG_GROUP)
     before = copy.deepcopy(made)
-    corrections.of(made)
+    corrections.correct_manifest(made)
     assert made == before
 
 
@@ -134,9 +134,9 @@ LABELS = {"metadata": {"labels": {PLUGINS: "g"}}}
 )
 def test_a_group_is_found_wherever_pods_are_made_of(api: str, kind: str, body: Json, path: str) -> None:
     made = {"apiVersion": api, "kind": kind} | body
-    (found,) = holders.metas(made)
+    (found,) = holders.pod_metadata(made)
     assert found.path == path
-    assert corrections.concerns(made)
+    assert corrections.names_group(made)
 
 
 @pytest.mark.parametrize(
@@ -152,7 +152,7 @@ def test_a_group_is_found_wherever_pods_are_made_of(api: str, kind: str, body: J
     ],
 )
 def test_other_objects_are_none_of_our_business(other: Any) -> None:
-    assert not corrections.concerns(other)
+    assert not corrections.names_group(other)
 
 
 # --- Any shape -------------------------------------------------------------------------------------------------------
@@ -181,13 +181,13 @@ manifests = st.fixed_dictionaries(
 @given(manifests)
 def test_no_oddly_shaped_manifest_brings_the_rules_down_and_twice_is_once(manifest: Json) -> None:
     before = copy.deepcopy(manifest)
-    assert corrections.concerns(manifest) in (True, False)
-    right = corrections.of(manifest)
+    assert corrections.names_group(manifest) in (True, False)
+    right = corrections.correct_manifest(manifest)
     assert manifest == before
-    assert corrections.of(right.manifest).manifest == right.manifest
+    assert corrections.correct_manifest(right.manifest).manifest == right.manifest
     assert right.problems or right.manifest == before
-    podgroups.seen(right.manifest)
-    for meta in holders.metas(right.manifest):
-        said = pods.claim(meta)
+    podgroups.parse_pod_group(right.manifest)
+    for meta in holders.pod_metadata(right.manifest):
+        said = pods.parse_membership(meta)
         assert said is None or said.key.namespace == meta.namespace
-    assert isinstance(Meta.of(manifest, ""), Meta)
+    assert isinstance(RawMetadata.of_object(manifest, ""), RawMetadata)

@@ -6,7 +6,7 @@ import pytest
 
 from jobset_gate import names
 from jobset_gate.groups import crds
-from jobset_gate.groups.model import Way
+from jobset_gate.groups.model import Format
 
 Json = dict[str, Any]
 PLUGINS, SIGS, KEP24 = names.PLUGINS_GROUP, names.SIGS_GROUP, names.KEP24_GROUP
@@ -47,7 +47,7 @@ def test_one_without_our_label_is_not_ours() -> None:
     ("said", "old"), [("0", True), (None, True), ("later", True), (str(crds.REVISION), False), ("99", False)]
 )
 def test_only_one_that_is_older_than_we_know_it_is_outdated(said: str | None, old: bool) -> None:
-    assert crds.outdated(stored(annotations={} if said is None else {names.GANG_CRD_REVISION: said})) is old
+    assert crds.outdated(stored(annotations={} if said is None else {names.POD_GROUP_CRD_REVISION: said})) is old
 
 
 def test_groups_that_end_in_k8s_io_say_that_nobody_has_approved_them() -> None:
@@ -58,9 +58,11 @@ def test_groups_that_end_in_k8s_io_say_that_nobody_has_approved_them() -> None:
 
 
 def test_an_update_is_for_the_version_that_was_read_and_keeps_what_others_noted() -> None:
-    body = crds.update(stored(annotations={names.GANG_CRD_REVISION: "0", "theirs": "x"}))
+    body = crds.update(stored(annotations={names.POD_GROUP_CRD_REVISION: "0", "theirs": "x"}))
     assert body["metadata"]["resourceVersion"] == "7"
-    assert body["metadata"]["annotations"] == {names.GANG_CRD_REVISION: str(crds.REVISION)}  # to apply leaves the rest
+    assert body["metadata"]["annotations"] == {
+        names.POD_GROUP_CRD_REVISION: str(crds.REVISION)
+    }  # to apply leaves the rest
     assert body["spec"] == crds.manifest(PLUGINS)["spec"]
 
 
@@ -91,11 +93,11 @@ OPEN = {"type": "object", "x-kubernetes-preserve-unknown-fields": True}
     ],
 )
 def test_a_crd_with_which_groups_cannot_be_said_is_told(crd: Json, why: str) -> None:
-    told = crds.unusable(crd)
+    told = crds.why_unusable(crd)
     assert (why in told) if why else (told == "")
 
 
 def test_only_the_ways_that_have_pod_groups_need_crds() -> None:
-    assert set(crds.wanted(list(Way))) == set(crds.GROUPS)
-    assert crds.wanted([Way.ALIBABA, Way.KOORDINATOR_ANNOTATIONS]) == ()
-    assert crds.wanted([Way.KEP_24]) == ("podgroups.incubator.scheduling.k8s.io",)
+    assert set(crds.needed_crds(list(Format))) == set(crds.GROUPS)
+    assert crds.needed_crds([Format.ALIBABA, Format.KOORDINATOR_ANNOTATIONS]) == ()
+    assert crds.needed_crds([Format.KEP_24]) == ("podgroups.incubator.scheduling.k8s.io",)

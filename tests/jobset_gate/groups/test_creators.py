@@ -5,12 +5,12 @@ from typing import Any
 import pytest
 
 from jobset_gate.groups import creators
-from jobset_gate.groups.creators import Creator
-from jobset_gate.groups.model import Design, Key
+from jobset_gate.groups.creators import OwnerCapacity
+from jobset_gate.groups.model import Flavor, PodGroupKey
 from tests.jobset_gate.groups import builders
 
 Json = dict[str, Any]
-KEY = Key(design=Design.ALIBABA, namespace="team", name="ring")
+KEY = PodGroupKey(design=Flavor.ALIBABA, namespace="team", name="ring")
 
 
 def owner(**spec: Any) -> Json:
@@ -49,8 +49,8 @@ def jobset(*parts: Json, order: str = "") -> Json:
     ],
 )
 def test_how_many_pods_an_owner_keeps_side_by_side(kind: str, spec: Json, most: int | None) -> None:
-    found = creators.read(kind, owner(**spec), KEY)
-    assert [(it.kind, it.name, it.most) for it in found] == [(kind, "o", most)]
+    found = creators.read_owner(kind, owner(**spec), KEY)
+    assert [(it.kind, it.name, it.max_pods) for it in found] == [(kind, "o", most)]
 
 
 @pytest.mark.parametrize(
@@ -81,23 +81,23 @@ def test_how_many_pods_an_owner_keeps_side_by_side(kind: str, spec: Json, most: 
     ],
 )
 def test_a_jobset_tells_of_all_its_jobs_that_are_in_the_group(seen: Json, told: list[str]) -> None:
-    assert [it.told for it in creators.read("JobSet", seen, KEY)] == told
+    assert [it.description for it in creators.read_owner("JobSet", seen, KEY)] == told
 
 
 def test_a_group_that_waits_for_itself_can_never_gather() -> None:
-    made = creators.read("JobSet", jobset(part("a"), part("b", needs=("a",))), KEY)
+    made = creators.read_owner("JobSet", jobset(part("a"), part("b", needs=("a",))), KEY)
     group = builders.group(builders.member("o-a-0", labels=builders.alibaba("ring", "2")))
-    assert creators.short(group, made) == (
+    assert creators.capacity_shortage(group, made) == (
         "needs 2 pods at once, 1 can be there: JobSet o (a) makes 1; JobSet o (b) waits for a"
     )
 
 
 def test_nothing_is_said_where_one_of_them_is_not_known() -> None:
     group = builders.group(builders.member("p", labels=builders.alibaba("ring", "9")))
-    job = Creator(kind="Job", name="j", at_once=1)
-    assert creators.short(group, (job,)) is not None
-    assert creators.short(group, (job, creators.unknown("Pod", ""))) is None
-    assert creators.short(group, ()) is None
+    job = OwnerCapacity(kind="Job", name="j", at_once=1)
+    assert creators.capacity_shortage(group, (job,)) is not None
+    assert creators.capacity_shortage(group, (job, creators.unknown_owner("Pod", ""))) is None
+    assert creators.capacity_shortage(group, ()) is None
 
 
 @pytest.mark.parametrize(
@@ -105,4 +105,4 @@ def test_nothing_is_said_where_one_of_them_is_not_known() -> None:
 )
 def test_no_shape_of_an_owner_is_too_odd(odd: Json) -> None:
     for kind in ("Job", "JobSet", "StatefulSet", "ReplicaSet", "Other"):
-        creators.read(kind, odd, KEY)
+        creators.read_owner(kind, odd, KEY)

@@ -8,41 +8,41 @@ from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
 from jobset_gate.groups import certainty, fit, requests, selection, unmodelled
-from jobset_gate.groups.certainty import Ground, Room, Shape
-from jobset_gate.groups.fit import Demand, Fit
-from jobset_gate.groups.model import Design, Key
-from jobset_gate.groups.selection import Node, Selection
+from jobset_gate.groups.certainty import NodeInfo, NodeSnapshot, PodShape
+from jobset_gate.groups.fit import FitResult, GroupRequest
+from jobset_gate.groups.model import Flavor, PodGroupKey
+from jobset_gate.groups.selection import NodeFacts, NodeSelection
 
 Json = dict[str, Any]
-ANYWHERE = Selection()
+ANYWHERE = NodeSelection()
 
 
 def container(**asked: str) -> Json:
     return {"name": "c", "resources": {"requests": asked}}
 
 
-def room(name: str, *, labels: Mapping[str, str] | None = None, **free: int) -> Room:
+def room(name: str, *, labels: Mapping[str, str] | None = None, **free: int) -> NodeInfo:
     """A node with so much free, in whole units."""
     have = {key.replace("_", "/"): many * 1000 for key, many in free.items()} | {"pods": 110_000}
-    return Room(node=Node(name=name, labels=labels or {}), free=have)
+    return NodeInfo(node=NodeFacts(name=name, labels=labels or {}), free=have)
 
 
-def shape(count: int, selected: Selection = ANYWHERE, **asked: int) -> Shape:
+def shape(count: int, selected: NodeSelection = ANYWHERE, **asked: int) -> PodShape:
     needed = {key: many * 1000 for key, many in asked.items()} | {"pods": 1000}
-    return Shape(selection=selected, requests=needed, count=count)
+    return PodShape(selection=selected, requests=needed, count=count)
 
 
-def demand(*shapes: Shape, minimum: int | None = None, **resources: int) -> Demand:
-    return Demand(
-        key=Key(design=Design.ALIBABA, namespace="team", name="g"),
+def demand(*shapes: PodShape, minimum: int | None = None, **resources: int) -> GroupRequest:
+    return GroupRequest(
+        key=PodGroupKey(design=Flavor.ALIBABA, namespace="team", name="g"),
         shapes=shapes,
         minimum=sum(it.count for it in shapes) if minimum is None else minimum,
         resources={key: many * 1000 for key, many in resources.items()},
     )
 
 
-def check(demands: list[Demand], rooms: list[Room]) -> Fit:
-    return fit.check(demands, Ground(rooms))
+def check(demands: list[GroupRequest], rooms: list[NodeInfo]) -> FitResult:
+    return fit.check_fit(demands, NodeSnapshot(rooms))
 
 
 # --- What a pod occupies ---------------------------------------------------------------------------------------------
@@ -71,11 +71,11 @@ def check(demands: list[Demand], rooms: list[Room]) -> Fit:
     ],
 )
 def test_a_pod_occupies_what_the_scheduler_sets_aside(spec: Json, cpu: int) -> None:
-    assert requests.of_pod(spec) == {"cpu": cpu, "pods": 1000}
+    assert requests.pod_requests(spec) == {"cpu": cpu, "pods": 1000}
 
 
 def test_a_pod_that_asks_for_nothing_takes_one_of_the_nodes_pods() -> None:
-    assert requests.of_pod({}) == {"pods": 1000}
+    assert requests.pod_requests({}) == {"pods": 1000}
 
 
 # --- Where it may go -------------------------------------------------------------------------------------------------
@@ -116,7 +116,7 @@ GPU = {"tolerations": [{"key": "gpu", "operator": "Exists"}]}
     ],
 )
 def test_selector_and_required_affinity(spec: Json, admitted: bool) -> None:
-    assert selection.of_pod(spec | GPU).admits(selection.of_node(NODE)) is admitted
+    assert selection.pod_node_selection(spec | GPU).admits(selection.node_facts(NODE)) is admitted
 
 
 @pytest.mark.parametrize(
@@ -131,13 +131,13 @@ def test_selector_and_required_affinity(spec: Json, admitted: bool) -> None:
     ],
 )
 def test_taints_and_tolerations(toleration: Json, admitted: bool) -> None:
-    node = selection.of_node(NODE)
-    assert selection.of_pod({"tolerations": [toleration]}).admits(node) is admitted
-    assert selection.of_pod({}).matches(node), "the domain does not depend on taints"
+    node = selection.node_facts(NODE)
+    assert selection.pod_node_selection({"tolerations": [toleration]}).admits(node) is admitted
+    assert selection.pod_node_selection({}).matches(node), "the domain does not depend on taints"
 
 
 def test_a_cordoned_node_takes_nobody_new() -> None:
-    node = selection.of_node({"metadata": {"name": "n"}, "spec": {"unschedulable": True}})
+    node = selection.node_facts({"metadata": {"name": "n"}, "spec": {"unschedulable": True}})
     assert not ANYWHERE.admits(node)
 
 
@@ -158,7 +158,7 @@ def test_a_cordoned_node_takes_nobody_new() -> None:
     ],
 )
 def test_what_is_not_reckoned_with_is_named(spec: Json, names: tuple[str, ...]) -> None:
-    assert unmodelled.of_pod(spec) == names
+    assert unmodelled.unsupported_constraints(spec) == names
 
 
 # --- Whether it fits -------------------------------------------------------------------------------------------------
@@ -171,8 +171,11 @@ def test_pods_of_one_shape_fit_as_long_as_each_finds_a_node() -> None:
 
 
 def test_what_lacks_is_told_in_the_words_of_the_resource() -> None:
-    needed = demand(Shape(selection=ANYWHERE, requests={"nvidia.com/gpu": 8000, "pods": 1000}, count=6))
-    nodes = [Room(node=Node(name=str(it), labels={}), free={"nvidia.com/gpu": 8000, "pods": 9000}) for it in range(5)]
+    needed = demand(PodShape(selection=ANYWHERE, requests={"nvidia.com/gpu": 8000, "pods": 1000}, count=6))
+    nodes = [
+        NodeInfo(node=NodeFacts(name=str(it), labels={}), free={"nvidia.com/gpu": 8000, "pods": 9000})
+        for it in range(5)
+    ]
     assert check([needed], nodes).lacks == "needs 48 nvidia.com/gpu, 40 free"
 
 
@@ -191,10 +194,10 @@ def test_what_the_podgroup_names_must_be_free_as_well() -> None:
 
 
 def test_only_nodes_that_take_the_pods_count() -> None:
-    zone = selection.of_pod({"nodeSelector": {"zone": "a"}})
+    zone = selection.pod_node_selection({"nodeSelector": {"zone": "a"}})
     nodes = [room("a", labels={"zone": "a"}, cpu=1), room("b", cpu=9)]
     assert check([demand(shape(2, zone, cpu=1))], nodes).lacks == "needs 2 cpu, 1 free"
-    assert fit.domain([shape(1, zone)], [it.node for it in nodes]) == {"a"}
+    assert fit.matching_nodes([shape(1, zone)], [it.node for it in nodes]) == {"a"}
 
 
 def test_gangs_that_open_together_need_room_side_by_side() -> None:
@@ -205,7 +208,7 @@ def test_gangs_that_open_together_need_room_side_by_side() -> None:
 
 def test_what_others_have_their_places_on_is_not_free() -> None:
     nodes = [room("a", cpu=4), room("b", cpu=4)]
-    left = fit.settled(nodes, [shape(6, cpu=1)])
+    left = fit.after_placing(nodes, [shape(6, cpu=1)])
     assert {it.node.name: it.free["cpu"] for it in left} == {"a": 0, "b": 2000}
     assert check([demand(shape(2, cpu=1))], left).fits
     assert not check([demand(shape(3, cpu=1))], left).fits
@@ -229,17 +232,17 @@ def test_two_quorums_of_one_shape_are_certain_only_if_all_members_have_room() ->
 
 
 def test_those_that_come_first_have_their_places() -> None:
-    ground = Ground([room("a", cpu=4)])
-    answer = fit.check([demand(shape(2, cpu=1))], ground, first=[shape(3, cpu=1)])
+    ground = NodeSnapshot([room("a", cpu=4)])
+    answer = fit.check_fit([demand(shape(2, cpu=1))], ground, first=[shape(3, cpu=1)])
     assert answer.lacks == "needs 2 cpu, 1 free"
 
 
 def test_those_beside_spoil_only_what_they_can_take() -> None:
     """A group that finds no room at all harms nobody."""
-    ground = Ground([room("a", cpu=4)])
-    assert fit.check([demand(shape(4, cpu=1))], ground, beside=[shape(9, cpu=8)]).certain
-    assert not fit.check([demand(shape(4, cpu=1))], ground, beside=[shape(1, cpu=2)]).certain
-    assert fit.check([demand(shape(2, cpu=1))], ground, beside=[shape(1, cpu=2)]).certain
+    ground = NodeSnapshot([room("a", cpu=4)])
+    assert fit.check_fit([demand(shape(4, cpu=1))], ground, beside=[shape(9, cpu=8)]).certain
+    assert not fit.check_fit([demand(shape(4, cpu=1))], ground, beside=[shape(1, cpu=2)]).certain
+    assert fit.check_fit([demand(shape(2, cpu=1))], ground, beside=[shape(1, cpu=2)]).certain
 
 
 def test_a_node_that_is_overfull_has_no_room() -> None:
@@ -267,7 +270,7 @@ def test_a_certain_fit_stands_whatever_the_scheduler_does(
         possible = sorted(name for name, have in left.items() if certainty.capacity(have, each.requests))
         assert possible
         chosen = data.draw(st.sampled_from(possible))
-        left[chosen] = requests.without(left[chosen], each.requests)
+        left[chosen] = requests.subtract(left[chosen], each.requests)
 
 
 @settings(deadline=None)
@@ -279,7 +282,7 @@ def test_a_group_fits_or_lacks_something_and_nobody_is_settled_where_there_is_no
     wanted = [shape(count, cpu=cpu, memory=memory) for count, cpu, memory in asked]
     answer = check([demand(*wanted)], rooms)
     assert bool(answer.lacks) is not answer.fits
-    assert all(many >= 0 for it in fit.settled(rooms, wanted) for many in it.free.values())
+    assert all(many >= 0 for it in fit.after_placing(rooms, wanted) for many in it.free.values())
 
 
 kinds = st.builds(shape, st.integers(1, 4), cpu=st.integers(1, 4), gpu=st.integers(0, 2))
@@ -293,25 +296,25 @@ kinds = st.builds(shape, st.integers(1, 4), cpu=st.integers(1, 4), gpu=st.intege
 )
 @example([(4, 0)], [(shape(2, cpu=1), True), (shape(2, cpu=2), False)], [shape(1, cpu=1)])
 def test_pods_added_one_after_the_other_come_to_the_same_as_all_at_once(
-    nodes: list[tuple[int, int]], before: list[tuple[Shape, bool]], more: list[Shape]
+    nodes: list[tuple[int, int]], before: list[tuple[PodShape, bool]], more: list[PodShape]
 ) -> None:
     """The sums of a pass, against the rule as it is written down: all pairs, each time."""
     rooms = [room(str(number), cpu=cpu, gpu=gpu) for number, (cpu, gpu) in enumerate(nodes)]
-    ledger = certainty.Ledger(Ground(rooms))
+    ledger = certainty.Reservations(NodeSnapshot(rooms))
     for each, sure in before:
-        ledger.add([each], sure=sure)
-    wanted = certainty.alike([*(each for each, sure in before if sure), *more])
-    others = certainty.alike(each for each, sure in before if not sure)
-    assert ledger.certain(more) is by_the_rule(rooms, wanted, others)
+        ledger.add_pods([each], sure=sure)
+    wanted = certainty.group_equal([*(each for each, sure in before if sure), *more])
+    others = certainty.group_equal(each for each, sure in before if not sure)
+    assert ledger.guarantees(more) is by_the_rule(rooms, wanted, others)
 
 
-def by_the_rule(rooms: list[Room], wanted: list[Shape], others: list[Shape]) -> bool:
+def by_the_rule(rooms: list[NodeInfo], wanted: list[PodShape], others: list[PodShape]) -> bool:
     """No kind that needs its places may lose too many of them to the others."""
 
-    def places(one: Shape) -> int:
+    def places(one: PodShape) -> int:
         return sum(certainty.capacity(it.free, one.requests) for it in rooms if one.selection.admits(it.node))
 
-    def lost(one: Shape, other: Shape) -> int:
+    def lost(one: PodShape, other: PodShape) -> int:
         worst = max(-(-other.requests.get(name, 0) // many) for name, many in one.requests.items() if many)
         return min(other.count, places(other)) * worst
 
@@ -322,11 +325,11 @@ def by_the_rule(rooms: list[Room], wanted: list[Shape], others: list[Shape]) -> 
 
 def test_places_are_counted_anew_where_a_node_has_changed() -> None:
     one, other, wide = room("a", cpu=4), room("b", cpu=4), room("b", cpu=9)
-    ground = Ground([one, other])
+    ground = NodeSnapshot([one, other])
     assert ground.capacity(shape(1, cpu=2)) == 4
-    ground.renew([one, wide])
+    ground.refresh([one, wide])
     assert ground.capacity(shape(1, cpu=2)) == 6
-    ground.renew([one])
+    ground.refresh([one])
     assert ground.capacity(shape(1, cpu=2)) == 2
 
 

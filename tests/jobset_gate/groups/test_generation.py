@@ -7,29 +7,29 @@ import pytest
 
 from jobset_gate import names
 from jobset_gate.groups import generation
-from jobset_gate.groups.record import Record, Stage
-from jobset_gate.groups.seen import GroupSeen
+from jobset_gate.groups.record import AdmissionRecord, AdmissionState
+from jobset_gate.groups.seen import GroupSnapshot
 from tests.jobset_gate.groups.builders import PLUGINS, Json
 from tests.jobset_gate.groups.objects import TEN_O_CLOCK, key, pod, record
-from tests.jobset_gate.groups.seeing import bound, group_seen, opened, stamp
+from tests.jobset_gate.groups.seeing import bound, group_snapshot, opened, timestamp
 
 
 def made(name: str, after: float) -> Json:
     """A pod that is held, made so many seconds after ten o'clock."""
-    return pod(name, meta={"creationTimestamp": stamp(TEN_O_CLOCK + after)})
+    return pod(name, meta={"creationTimestamp": timestamp(TEN_O_CLOCK + after)})
 
 
 NOW = TEN_O_CLOCK + 100
 
 
-def decided(*pods: Json, **more: object) -> tuple[GroupSeen, Record]:
+def decided(*pods: Json, **more: object) -> tuple[GroupSnapshot, AdmissionRecord]:
     said = msgspec.structs.replace(record((key(), 1), minimum=2), many=2, newest=TEN_O_CLOCK, **more)
-    return group_seen(*pods, record=said), said
+    return group_snapshot(*pods, record=said), said
 
 
 def passing(*pods: Json, now: float = NOW, **more: object) -> list[str]:
     seen, said = decided(*pods, **more)
-    return [it.name for it in generation.passing(seen, said, now)]
+    return [it.name for it in generation.members_to_ungate(seen, said, now)]
 
 
 def is_over(*pods: Json, begun: bool = False, **more: Any) -> bool:
@@ -44,7 +44,7 @@ def test_as_many_pass_as_the_group_was_opened_with_the_oldest_first() -> None:
 
 
 def test_one_that_is_gone_or_going_or_has_failed_makes_place_for_another() -> None:
-    going = opened("b", meta={"deletionTimestamp": stamp(TEN_O_CLOCK)})
+    going = opened("b", meta={"deletionTimestamp": timestamp(TEN_O_CLOCK)})
     assert passing(opened("a"), going, made("c", 2)) == ["c"]
     assert passing(opened("a"), bound("b", phase="Failed"), made("c", 2)) == ["c"]
     assert passing(opened("a"), bound("b", phase="Succeeded"), made("c", 2)) == []
@@ -53,21 +53,21 @@ def test_one_that_is_gone_or_going_or_has_failed_makes_place_for_another() -> No
 def test_whoever_is_being_seen_to_counts_first() -> None:
     """Or the patch that is on its way and that of another would be one too many."""
     seen, said = decided(opened("a"), made("b", 1), made("c", 2))
-    assert [it.name for it in generation.passing(seen, said, NOW, {"uid-c"})] == ["c"]
+    assert [it.name for it in generation.members_to_ungate(seen, said, NOW, {"uid-c"})] == ["c"]
 
 
 def test_once_satisfied_all_pass_and_while_it_is_taken_back_nobody() -> None:
     pods = bound("a"), bound("b"), made("c", 2), made("d", 3)
     assert passing(*pods, satisfied=TEN_O_CLOCK) == ["c", "d"]
-    assert passing(*pods, satisfied=TEN_O_CLOCK, stage=Stage.ROLLING_BACK) == []
-    assert passing(made("c", 2), stage=Stage.CLOSED) == []
+    assert passing(*pods, satisfied=TEN_O_CLOCK, stage=AdmissionState.ROLLING_BACK) == []
+    assert passing(made("c", 2), stage=AdmissionState.CLOSED) == []
 
 
 def test_the_next_number_is_above_all_that_pods_and_record_have_had() -> None:
     """A PodGroup that was made anew knows nothing of what its pods have seen."""
-    assert generation.upcoming(group_seen(pod("a"))) == 1
-    assert generation.upcoming(group_seen(pod("a"), bound("b", 7))) == 8
-    assert generation.upcoming(group_seen(pod("a"), record=record((key(), 3)))) == 4
+    assert generation.next_generation(group_snapshot(pod("a"))) == 1
+    assert generation.next_generation(group_snapshot(pod("a"), bound("b", 7))) == 8
+    assert generation.next_generation(group_snapshot(pod("a"), record=record((key(), 3)))) == 4
 
 
 def of(owner: str, uid: str = "", kind: str = "Job") -> Json:
@@ -82,10 +82,10 @@ def ended(name: str, owner: str, phase: str = "Succeeded", generation: int = 1, 
 
 def next_one(name: str, owner: str, after: float = 1, uid: str = "") -> Json:
     """A held pod that has come since."""
-    return pod(name, meta=of(owner, uid) | {"creationTimestamp": stamp(TEN_O_CLOCK + after)})
+    return pod(name, meta=of(owner, uid) | {"creationTimestamp": timestamp(TEN_O_CLOCK + after)})
 
 
-GOING = {"deletionTimestamp": stamp(TEN_O_CLOCK)}
+GOING = {"deletionTimestamp": timestamp(TEN_O_CLOCK)}
 MET = {"satisfied": TEN_O_CLOCK}
 
 
@@ -130,9 +130,9 @@ def test_it_is_over_for_whoever_has_opened_it_and_sees_nobody_left() -> None:
 def test_gangs_that_were_opened_together_are_over_together() -> None:
     both = record((key("one"), 1), (key("two"), 1), minimum=1)
     both = msgspec.structs.replace(both, satisfied=TEN_O_CLOCK)
-    one = group_seen(ended("a", "one"), next_one("b", "next"), record=both)
-    other = group_seen(ended("c", "other"), record=both)
-    alive = group_seen(bound("c", meta=of("other")), record=both)
+    one = group_snapshot(ended("a", "one"), next_one("b", "next"), record=both)
+    other = group_snapshot(ended("c", "other"), record=both)
+    alive = group_snapshot(bound("c", meta=of("other")), record=both)
     assert not generation.is_over([(one, True), (alive, True)])
     assert generation.is_over([(one, True), (other, True)])
     assert not generation.is_over([(other, True), (other, True)])
@@ -143,24 +143,24 @@ def test_a_newcomer_of_a_new_owner_joins_after_a_while_in_which_those_before_it_
     assert passing(*pods, now=NOW - 10, **MET) == ["c"]
     assert passing(*pods, now=NOW - 5, **MET) == ["b", "c"]
     seen, _ = decided(*pods, **MET)
-    assert generation.joins_in(seen, NOW - 9) == pytest.approx(4)
-    assert generation.joins_in(seen, NOW) is None
+    assert generation.seconds_until_join(seen, NOW - 9) == pytest.approx(4)
+    assert generation.seconds_until_join(seen, NOW) is None
 
 
 def test_all_jobs_of_a_jobset_are_one_owner() -> None:
     labels = {PLUGINS: "g", names.JS_NAME: "js"}
     there = bound("a", meta=of("js-work-0"), labels=labels)
-    later = pod("b", meta=of("js-work-1") | {"creationTimestamp": stamp(NOW - 1)}, labels=labels)
+    later = pod("b", meta=of("js-work-1") | {"creationTimestamp": timestamp(NOW - 1)}, labels=labels)
     assert passing(there, later, **MET) == ["b"]
 
 
 def test_bound_are_all_that_have_a_node_and_who_has_ended_counts_in_its_own_generation() -> None:
     pods = bound("a"), bound("b", phase="Succeeded"), bound("c", phase="Failed"), bound("d", 7), opened("e")
-    going = bound("f", meta={"deletionTimestamp": stamp(TEN_O_CLOCK)})
-    assert generation.bound(decided(*pods, going, bound("old", 7, phase="Succeeded"))[0]) == 4
+    going = bound("f", meta={"deletionTimestamp": timestamp(TEN_O_CLOCK)})
+    assert generation.count_bound(decided(*pods, going, bound("old", 7, phase="Succeeded"))[0]) == 4
 
 
-CLOSED: Json = {"stage": Stage.CLOSED, "rolled_back": 1}
+CLOSED: Json = {"stage": AdmissionState.CLOSED, "rolled_back": 1}
 
 
 @pytest.mark.parametrize(
@@ -171,12 +171,12 @@ CLOSED: Json = {"stage": Stage.CLOSED, "rolled_back": 1}
         ((ended("a", "j"), *(next_one(it, "other") for it in "bcd")), CLOSED, 4, 1),
         ((ended("a", "j", "Failed"), *(next_one(it, "j") for it in "bcd")), CLOSED, 3, 0),
         # What the run before has left is none of the next one's.
-        ((ended("a", "j"), *(next_one(it, "other") for it in "bcd")), {"stage": Stage.CLOSED}, 3, 0),
-        ((bound("a", phase="Succeeded"), made("b", 1)), {"stage": Stage.CLOSED}, 1, 0),
-        ((ended("a", "j"), next_one("b", "j")), {"stage": Stage.CLOSED}, 2, 1),
-        ((bound("a", meta=of("j", "old")), next_one("b", "j", uid="new")), {"stage": Stage.CLOSED}, 1, 0),
-        ((bound("a", meta=GOING), made("b", 1)), {"stage": Stage.CLOSED}, 1, 0),
-        ((bound("a"), made("b", 1)), {"stage": Stage.CLOSED}, 2, 1),
+        ((ended("a", "j"), *(next_one(it, "other") for it in "bcd")), {"stage": AdmissionState.CLOSED}, 3, 0),
+        ((bound("a", phase="Succeeded"), made("b", 1)), {"stage": AdmissionState.CLOSED}, 1, 0),
+        ((ended("a", "j"), next_one("b", "j")), {"stage": AdmissionState.CLOSED}, 2, 1),
+        ((bound("a", meta=of("j", "old")), next_one("b", "j", uid="new")), {"stage": AdmissionState.CLOSED}, 1, 0),
+        ((bound("a", meta=GOING), made("b", 1)), {"stage": AdmissionState.CLOSED}, 1, 0),
+        ((bound("a"), made("b", 1)), {"stage": AdmissionState.CLOSED}, 2, 1),
     ],
 )
 def test_gathering_and_binding_count_those_that_have_succeeded_alike(
@@ -184,26 +184,26 @@ def test_gathering_and_binding_count_those_that_have_succeeded_alike(
 ) -> None:
     """Or a group would be opened that can never come to its minimum, and taken back, again and again."""
     seen, _ = decided(*pods, **more)
-    assert (seen.group.present, generation.bound(seen)) == (present, already_bound)
+    assert (seen.group.present, generation.count_bound(seen)) == (present, already_bound)
 
 
 def test_the_limit_begins_with_the_last_gate_removed() -> None:
     seen, said = decided(opened("a", at=TEN_O_CLOCK + 5), made("b", 0))
-    assert generation.begun([seen], said, NOW) is None
+    assert generation.deadline_start([seen], said, NOW) is None
     seen, said = decided(opened("a", at=TEN_O_CLOCK + 5), opened("b", at=TEN_O_CLOCK + 9))
-    assert generation.begun([seen], said, NOW) == TEN_O_CLOCK + 9
+    assert generation.deadline_start([seen], said, NOW) == TEN_O_CLOCK + 9
 
 
 def test_a_moment_to_come_is_none_that_one_of_us_has_written() -> None:
     """Clocks differ a little; then it is now."""
     seen, said = decided(opened("a", at=NOW + 3600), opened("b", at=TEN_O_CLOCK + 9))
-    assert generation.begun([seen], said, NOW) == TEN_O_CLOCK + 9
+    assert generation.deadline_start([seen], said, NOW) == TEN_O_CLOCK + 9
     seen, said = decided(opened("a", at=NOW + 3), opened("b", at=TEN_O_CLOCK + 9))
-    assert generation.begun([seen], said, NOW) == NOW
+    assert generation.deadline_start([seen], said, NOW) == NOW
 
 
 def test_the_decision_stands_on_the_first_home_there_is() -> None:
     both = record((key("one"), 1), (key("two"), 1))
-    assert generation.holder(both, {key("one"), key("two")}) == key("one")
-    assert generation.holder(both, {key("two")}) == key("two")
-    assert generation.holder(both, set()) is None
+    assert generation.record_holder(both, {key("one"), key("two")}) == key("one")
+    assert generation.record_holder(both, {key("two")}) == key("two")
+    assert generation.record_holder(both, set()) is None

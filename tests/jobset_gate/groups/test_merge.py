@@ -7,7 +7,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from jobset_gate.groups import merge
-from jobset_gate.groups.model import Design, Member, Mode, PodGroupSeen, Way
+from jobset_gate.groups.model import Flavor, Format, GangMode, MemberSource, PodGroupSource
 from tests.jobset_gate.groups.builders import (
     GANG,
     KEP24,
@@ -18,22 +18,22 @@ from tests.jobset_gate.groups.builders import (
     group,
     koordinator,
     member,
-    seen,
-    told,
+    problem_lines,
+    read_pod_group_source,
 )
 
 
-def labelled(label: str, *pods: str) -> list[Member]:
+def labelled(label: str, *pods: str) -> list[MemberSource]:
     return [member(pod, labels={label: "g"}) for pod in pods]
 
 
-def noted(*pods: str, **said: str) -> list[Member]:
+def noted(*pods: str, **said: str) -> list[MemberSource]:
     return [member(pod, notes=koordinator(**said)) for pod in pods]
 
 
 def test_a_kep24_group_takes_its_terms_from_the_podgroup_of_its_namespace() -> None:
-    elsewhere = seen("incubator.scheduling.k8s.io", minMembers=9, namespace="other")
-    own = seen("incubator.scheduling.k8s.io", minMembers=2, totalResources={"cpu": "3"})
+    elsewhere = read_pod_group_source("incubator.scheduling.k8s.io", minMembers=9, namespace="other")
+    own = read_pod_group_source("incubator.scheduling.k8s.io", minMembers=2, totalResources={"cpu": "3"})
     made = group(*(member(pod, notes={KEP24: "g"}) for pod in "ab"), pod_groups=(elsewhere, own))
     assert (made.minimum, made.total, made.resources) == (2, 2, (("cpu", Fraction(3)),))
     assert (made.valid, made.gathered, made.lacks_pod_group) == (True, True, False)
@@ -63,18 +63,21 @@ def test_members_of_other_groups_are_ignored() -> None:
     ],
 )
 def test_each_design_has_its_own_limit_unless_the_podgroup_says_one(label: str, api: str, seconds: int) -> None:
-    quiet = group(*labelled(label, "a"), pod_groups=(seen(api, minMember=1),))
-    said = group(*labelled(label, "a"), pod_groups=(seen(api, minMember=1, scheduleTimeoutSeconds=7),))
+    quiet = group(*labelled(label, "a"), pod_groups=(read_pod_group_source(api, minMember=1),))
+    said = group(*labelled(label, "a"), pod_groups=(read_pod_group_source(api, minMember=1, scheduleTimeoutSeconds=7),))
     assert (quiet.wait, said.wait) == (Fraction(seconds), Fraction(7))
 
 
 def test_designs_without_a_limit_take_the_operators() -> None:
     one = member("a", labels=alibaba())
-    assert merge.merged(one.claim.key, [one], default_wait=Fraction(42)).wait == 42
+    assert merge.merge_group(one.claim.key, [one], default_wait=Fraction(42)).wait == 42
 
 
 def test_koordinators_own_podgroup_wins_over_that_of_scheduler_plugins() -> None:
-    both = (seen("scheduling.x-k8s.io", minMember=9), seen("scheduling.sigs.k8s.io", minMember=3))
+    both = (
+        read_pod_group_source("scheduling.x-k8s.io", minMember=9),
+        read_pod_group_source("scheduling.sigs.k8s.io", minMember=3),
+    )
     assert group(*labelled(KOORDINATOR, "a"), pod_groups=both).minimum == 3
     assert group(*labelled(KOORDINATOR, "a"), pod_groups=both[:1]).minimum == 9
     assert group(*labelled(PLUGINS, "a"), pod_groups=both).minimum == 9
@@ -82,23 +85,25 @@ def test_koordinators_own_podgroup_wins_over_that_of_scheduler_plugins() -> None
 
 def test_koordinators_annotations_on_a_podgroup_bind_koordinators_gangs_only() -> None:
     notes = {f"{GANG}mode": "NonStrict", f"{GANG}total-number": "4", f"{GANG}groups": '["team/g","team/h"]'}
-    shared = (seen("scheduling.x-k8s.io", minMember=2, notes=notes),)
+    shared = (read_pod_group_source("scheduling.x-k8s.io", minMember=2, notes=notes),)
     theirs = group(*labelled(KOORDINATOR, "a"), pod_groups=shared)
     plain = group(*labelled(PLUGINS, "a"), pod_groups=shared)
-    assert (theirs.mode, theirs.total, theirs.gangs) == (Mode.NON_STRICT, 4, ("team/g", "team/h"))
-    assert (plain.mode, plain.total, plain.gangs) == (Mode.STRICT, 2, ())
+    assert (theirs.mode, theirs.total, theirs.gangs) == (GangMode.NON_STRICT, 4, ("team/g", "team/h"))
+    assert (plain.mode, plain.total, plain.gangs) == (GangMode.STRICT, 2, ())
 
 
 def test_annotations_win_over_the_podgroup_value_by_value() -> None:
-    crd = seen("scheduling.sigs.k8s.io", minMember=9, scheduleTimeoutSeconds=30, notes={f"{GANG}mode": "NonStrict"})
+    crd = read_pod_group_source(
+        "scheduling.sigs.k8s.io", minMember=9, scheduleTimeoutSeconds=30, notes={f"{GANG}mode": "NonStrict"}
+    )
     made = group(*noted("a", min_available="2", mode="Strict"), pod_groups=(crd,))
-    assert (made.minimum, made.mode, made.wait) == (2, Mode.STRICT, Fraction(30))
+    assert (made.minimum, made.mode, made.wait) == (2, GangMode.STRICT, Fraction(30))
 
 
 def test_annotated_members_speak_for_those_that_only_carry_the_label() -> None:
     made = group(*noted("a", min_available="2"), *labelled(KOORDINATOR, "b"))
     assert (made.minimum, made.present, made.lacks_pod_group, made.valid) == (2, 2, False, True)
-    assert made.ways == (Way.KOORDINATOR_ANNOTATIONS, Way.KOORDINATOR_POD_GROUP)
+    assert made.ways == (Format.KOORDINATOR_ANNOTATIONS, Format.KOORDINATOR_POD_GROUP)
 
 
 @pytest.mark.parametrize("label", [PLUGINS, KOORDINATOR])
@@ -114,10 +119,10 @@ def test_a_label_with_annotations_that_leave_the_minimum_out_waits_for_its_podgr
 
 def test_annotations_without_a_minimum_and_without_a_podgroup_are_invalid() -> None:
     made = group(*noted("a"))
-    assert told(made.problems) == [
+    assert problem_lines(made.problems) == [
         f"metadata.annotations[{GANG}min-available]: null: must be given: nobody says how many pods the group needs"
     ]
-    assert group(*noted("a"), pod_groups=(seen("scheduling.sigs.k8s.io", minMember=1),)).valid
+    assert group(*noted("a"), pod_groups=(read_pod_group_source("scheduling.sigs.k8s.io", minMember=1),)).valid
 
 
 # --- What is wrong ---------------------------------------------------------------------------------------------------
@@ -158,18 +163,20 @@ def test_a_bad_value_of_one_member_is_said_on_the_group_and_that_pod() -> None:
 
 
 def test_a_bad_value_of_the_podgroup_is_said_on_the_group() -> None:
-    made = group(*labelled(PLUGINS, "a"), pod_groups=(seen("scheduling.x-k8s.io", minMember=-3),))
-    assert told(made.problems) == ["spec.minMember: -3: must be a whole number from 1 to 2147483647"]
+    made = group(*labelled(PLUGINS, "a"), pod_groups=(read_pod_group_source("scheduling.x-k8s.io", minMember=-3),))
+    assert problem_lines(made.problems) == ["spec.minMember: -3: must be a whole number from 1 to 2147483647"]
 
 
 def test_a_podgroup_of_another_version_makes_its_group_invalid_and_is_there() -> None:
-    made = group(*labelled(PLUGINS, "a"), pod_groups=(seen("scheduling.x-k8s.io/v1beta1", minMember=3),))
+    made = group(
+        *labelled(PLUGINS, "a"), pod_groups=(read_pod_group_source("scheduling.x-k8s.io/v1beta1", minMember=3),)
+    )
     assert [it.path for it in made.problems] == ["apiVersion"]
     assert not made.lacks_pod_group
 
 
 def test_a_total_below_the_minimum_is_wrong_wherever_both_come_from() -> None:
-    crd = seen("scheduling.sigs.k8s.io", minMember=5)
+    crd = read_pod_group_source("scheduling.sigs.k8s.io", minMember=5)
     (problem,) = group(*noted("a", total_number="4"), pod_groups=(crd,)).problems
     assert problem.message == "must not be below the group's minimum of 5"
 
@@ -183,7 +190,7 @@ said_by_pods = st.fixed_dictionaries(
 
 
 @st.composite
-def gangs(draw: st.DrawFn) -> list[Member]:
+def gangs(draw: st.DrawFn) -> list[MemberSource]:
     said = draw(st.lists(st.tuples(said_by_pods, st.booleans(), st.booleans()), min_size=1, max_size=5))
     return [
         member(f"p-{number}", alive=alive, labels={KOORDINATOR: "g"} if labelled else {}, notes=koordinator(**notes))
@@ -191,24 +198,27 @@ def gangs(draw: st.DrawFn) -> list[Member]:
     ]
 
 
-POD_GROUPS = (seen("scheduling.x-k8s.io", minMember=2), seen("scheduling.sigs.k8s.io", minMember=3))
+POD_GROUPS = (
+    read_pod_group_source("scheduling.x-k8s.io", minMember=2),
+    read_pod_group_source("scheduling.sigs.k8s.io", minMember=3),
+)
 
 
 @settings(deadline=None)
 @given(st.data(), gangs(), st.lists(st.sampled_from(POD_GROUPS), unique_by=lambda it: it.api))
 def test_the_order_of_sources_has_no_meaning(
-    data: st.DataObject, members: list[Member], crds: list[PodGroupSeen]
+    data: st.DataObject, members: list[MemberSource], crds: list[PodGroupSource]
 ) -> None:
     key = members[0].claim.key
-    made = merge.merged(key, members, crds)
-    again = merge.merged(key, data.draw(st.permutations(members)), data.draw(st.permutations(crds)))
+    made = merge.merge_group(key, members, crds)
+    again = merge.merge_group(key, data.draw(st.permutations(members)), data.draw(st.permutations(crds)))
     assert again == made
 
 
 @settings(deadline=None)
 @given(gangs())
-def test_a_valid_group_that_lacks_nothing_has_a_minimum_all_agree_on(members: list[Member]) -> None:
-    made = merge.merged(members[0].claim.key, members)
+def test_a_valid_group_that_lacks_nothing_has_a_minimum_all_agree_on(members: list[MemberSource]) -> None:
+    made = merge.merge_group(members[0].claim.key, members)
     if made.valid and not made.lacks_pod_group:
         assert made.minimum is not None
         assert {it.claim.terms.minimum for it in members} - {None} == {made.minimum}
@@ -220,10 +230,12 @@ def test_a_valid_group_that_lacks_nothing_has_a_minimum_all_agree_on(members: li
 
 @settings(deadline=None)
 @given(gangs(), gangs())
-def test_what_is_wrong_with_one_group_leaves_another_as_it_was(ours: list[Member], theirs: list[Member]) -> None:
+def test_what_is_wrong_with_one_group_leaves_another_as_it_was(
+    ours: list[MemberSource], theirs: list[MemberSource]
+) -> None:
     key = ours[0].claim.key
     strangers = [
         member(f"q-{number}", labels=alibaba("g"), notes={}, namespace="other") for number, _ in enumerate(theirs)
     ]
-    assert key.design is Design.KOORDINATOR
-    assert merge.merged(key, [*strangers, *ours]) == merge.merged(key, ours)
+    assert key.design is Flavor.KOORDINATOR
+    assert merge.merge_group(key, [*strangers, *ours]) == merge.merge_group(key, ours)

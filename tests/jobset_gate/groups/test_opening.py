@@ -5,19 +5,19 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from jobset_gate.groups import opening
-from jobset_gate.groups.candidates import Candidate, Check, Hold, Open, Opened
-from jobset_gate.groups.certainty import Ground, Room, Shape
-from jobset_gate.groups.fit import Demand, check
-from jobset_gate.groups.model import Design, Key
-from jobset_gate.groups.selection import Node, Selection
-from jobset_gate.groups.words import Prospects, Words
+from jobset_gate.groups.candidates import Admit, AdmittedGroup, Candidate, CapacityCheck, Hold
+from jobset_gate.groups.certainty import NodeInfo, NodeSnapshot, PodShape
+from jobset_gate.groups.fit import GroupRequest, check_fit
+from jobset_gate.groups.model import Flavor, PodGroupKey
+from jobset_gate.groups.selection import NodeFacts, NodeSelection
+from jobset_gate.groups.words import FitMemo, MessageMemo
 
 NOW = 1000.0
 STARVATION = 300.0
 
 
-def node(cpu: int, name: str = "n") -> Room:
-    return Room(node=Node(name=name, labels={}), free={"cpu": cpu * 1000, "pods": 99_000})
+def node(cpu: int, name: str = "n") -> NodeInfo:
+    return NodeInfo(node=NodeFacts(name=name, labels={}), free={"cpu": cpu * 1000, "pods": 99_000})
 
 
 def waiting(
@@ -32,10 +32,10 @@ def waiting(
     unmodelled: tuple[str, ...] = (),
     namespace: str = "team",
 ) -> Candidate:
-    shape = Shape(selection=Selection(), requests={"cpu": cpu * 1000, "pods": 1000}, count=pods)
-    key = Key(design=Design.ALIBABA, namespace=namespace, name=name)
+    shape = PodShape(selection=NodeSelection(), requests={"cpu": cpu * 1000, "pods": 1000}, count=pods)
+    key = PodGroupKey(design=Flavor.ALIBABA, namespace=namespace, name=name)
     return Candidate(
-        demands=(Demand(key=key, shapes=(shape,), minimum=pods),),
+        demands=(GroupRequest(key=key, shapes=(shape,), minimum=pods),),
         priority=priority,
         created=created,
         since=since,
@@ -44,24 +44,30 @@ def waiting(
     )
 
 
-def opened(candidate: Candidate, *, proven: bool = True) -> Opened:
-    return Opened(demands=candidate.demands, domain=candidate.domain, proven=proven)
+def opened(candidate: Candidate, *, proven: bool = True) -> AdmittedGroup:
+    return AdmittedGroup(demands=candidate.demands, domain=candidate.domain, proven=proven)
 
 
 def considered(
-    *candidates: Candidate, rooms: list[Room], standing: tuple[Opened, ...] = (), how: Check = Check.FIT
-) -> list[Open | Hold]:
-    return opening.consider(candidates, standing, rooms, now=NOW, check=how, starvation_seconds=STARVATION)
+    *candidates: Candidate,
+    rooms: list[NodeInfo],
+    standing: tuple[AdmittedGroup, ...] = (),
+    how: CapacityCheck = CapacityCheck.FIT,
+) -> list[Admit | Hold]:
+    return opening.run_cycle(candidates, standing, rooms, now=NOW, check=how, starvation_seconds=STARVATION)
 
 
 def told(
-    *candidates: Candidate, rooms: list[Room], standing: tuple[Opened, ...] = (), how: Check = Check.FIT
+    *candidates: Candidate,
+    rooms: list[NodeInfo],
+    standing: tuple[AdmittedGroup, ...] = (),
+    how: CapacityCheck = CapacityCheck.FIT,
 ) -> list[str]:
     """`a: opened`, `b: Reason: message`."""
     found = considered(*candidates, rooms=rooms, standing=standing, how=how)
     return [
         f"{it.candidate.key.name}: "
-        + (f"opened{'' if it.proven else ' unproven'}" if isinstance(it, Open) else f"{it.reason}: {it.message}")
+        + (f"opened{'' if it.proven else ' unproven'}" if isinstance(it, Admit) else f"{it.reason}: {it.message}")
         for it in found
     ]
 
@@ -116,7 +122,7 @@ def test_one_that_could_not_fit_on_empty_nodes_either_holds_nobody_back_however_
     ]
     other = waiting("other", 2, created=3, unmodelled=("host ports",))
     assert told(never, other, rooms=[empty])[1] == "other: opened unproven"
-    assert told(never, other, rooms=[empty], how=Check.PROBE) == [
+    assert told(never, other, rooms=[empty], how=CapacityCheck.PROBE) == [
         "never: opened unproven",
         "other: BehindOther: behind team/never, which is being placed; host ports is not reckoned with",
     ]
@@ -126,18 +132,18 @@ def test_however_many_could_not_fit_in_a_few_passes_all_of_them_are_known() -> N
     """One pass judges some of them only: that takes time. Of nodes that have changed it is asked anew."""
     rooms = [msgspec.structs.replace(node(1), whole={"cpu": 4000, "pods": 99_000})]
     huge = [waiting(f"a{many}", many, created=many, since=NOW - STARVATION) for many in range(5, 25)]
-    ground, words, prospects = Ground(rooms), Words(), Prospects()
+    ground, words, prospects = NodeSnapshot(rooms), MessageMemo(), FitMemo()
 
-    def passes() -> Open | Hold:
-        going = opening.Pass(
-            [], ground, words, prospects, check=Check.FIT, starvation_seconds=STARVATION, now=NOW, looks=4
+    def passes() -> Admit | Hold:
+        going = opening.SchedulingCycle(
+            [], ground, words, prospects, check=CapacityCheck.FIT, starvation_seconds=STARVATION, now=NOW, looks=4
         )
-        return [going.consider(it) for it in [*huge, waiting("z", 1, created=99)]][-1]
+        return [going.decide_candidate(it) for it in [*huge, waiting("z", 1, created=99)]][-1]
 
     assert isinstance(passes(), Hold)
-    assert [isinstance(passes(), Open) for _ in range(4)] == [False, False, False, True]
+    assert [isinstance(passes(), Admit) for _ in range(4)] == [False, False, False, True]
     more = [msgspec.structs.replace(node(1), whole={"cpu": 24_000, "pods": 99_000})]
-    ground.renew(more)
+    ground.refresh(more)
     last = [passes() for _ in range(5)][-1]
     assert isinstance(last, Hold)
     assert last.message == "behind team/a5, which has waited too long for cpu to be passed"
@@ -145,7 +151,7 @@ def test_however_many_could_not_fit_in_a_few_passes_all_of_them_are_known() -> N
 
 def test_probe_opens_the_first_that_does_not_fit_and_only_that() -> None:
     groups = [waiting("a", 8, created=1), waiting("b", 8, created=2), waiting("c", 8, created=3, domain="m")]
-    assert told(*groups, rooms=[node(4)], how=Check.PROBE) == [
+    assert told(*groups, rooms=[node(4)], how=CapacityCheck.PROBE) == [
         "a: opened unproven",
         "b: BehindOther: behind team/a, which is being placed; needs 8 cpu, 4 free",
         "c: opened unproven",
@@ -155,7 +161,7 @@ def test_probe_opens_the_first_that_does_not_fit_and_only_that() -> None:
 def test_the_name_of_somebody_elses_group_is_not_told() -> None:
     """A tenant sees nothing of other namespaces through us."""
     theirs, mine = waiting("secret", 8, created=1, namespace="others"), waiting("b", 8, created=2)
-    assert told(theirs, mine, rooms=[node(4)], how=Check.PROBE) == [
+    assert told(theirs, mine, rooms=[node(4)], how=CapacityCheck.PROBE) == [
         "secret: opened unproven",
         "b: BehindOther: behind a group of another namespace, which is being placed; needs 8 cpu, 4 free",
     ]
@@ -177,8 +183,10 @@ def test_a_group_beside_a_probe_that_finds_no_room_is_still_certain_of_its_own()
 
 def test_who_may_preempt_pods_that_are_in_its_way_is_tried_one_at_a_time() -> None:
     """But not one that would find no room then either, nor one that must not, nor for pods of its own rank."""
-    full = Room(
-        node=Node(name="n", labels={}), free={"cpu": 1000, "pods": 99_000}, taken=((5, {"cpu": 3000, "pods": 3000}),)
+    full = NodeInfo(
+        node=NodeFacts(name="n", labels={}),
+        free={"cpu": 1000, "pods": 99_000},
+        taken=((5, {"cpu": 3000, "pods": 3000}),),
     )
     waits = "WaitingForCapacity: needs 4 cpu, 1 free"
     assert told(may_preempt(waiting("a", 4), 6), rooms=[full]) == ["a: opened unproven"]
@@ -195,7 +203,7 @@ def may_preempt(candidate: Candidate, priority: int | None) -> Candidate:
 
 
 def test_off_opens_whatever_has_gathered() -> None:
-    assert told(waiting("a", 99), waiting("b", 99), rooms=[], how=Check.OFF) == [
+    assert told(waiting("a", 99), waiting("b", 99), rooms=[], how=CapacityCheck.OFF) == [
         "a: opened unproven",
         "b: opened unproven",
     ]
@@ -207,9 +215,13 @@ groups = st.lists(
 
 
 @settings(deadline=None)
-@given(groups, st.lists(st.integers(0, 9), min_size=1, max_size=3), st.sampled_from([Check.FIT, Check.PROBE]))
+@given(
+    groups,
+    st.lists(st.integers(0, 9), min_size=1, max_size=3),
+    st.sampled_from([CapacityCheck.FIT, CapacityCheck.PROBE]),
+)
 def test_at_most_one_group_that_does_not_provably_fit_is_open(
-    said: list[tuple[int, int, int, int, bool]], nodes: list[int], how: Check
+    said: list[tuple[int, int, int, int, bool]], nodes: list[int], how: CapacityCheck
 ) -> None:
     """The promise of the whole part; and those that are proven have room together."""
     candidates = [
@@ -219,8 +231,8 @@ def test_at_most_one_group_that_does_not_provably_fit_is_open(
     rooms = [node(cpu, str(number)) for number, cpu in enumerate(nodes)]
     found = considered(*candidates, rooms=rooms, how=how)
     assert len(found) == len(candidates)
-    verdicts = [it for it in found if isinstance(it, Open)]
+    verdicts = [it for it in found if isinstance(it, Admit)]
     assert sum(not it.proven for it in verdicts) <= 1
     proven = [demand for it in verdicts if it.proven for demand in it.candidate.demands]
-    assert not proven or check(proven, Ground(rooms)).fits
+    assert not proven or check_fit(proven, NodeSnapshot(rooms)).fits
     assert considered(*reversed(candidates), rooms=rooms, how=how) == found

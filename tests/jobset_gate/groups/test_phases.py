@@ -6,13 +6,13 @@ from typing import Any
 
 import pytest
 
-from jobset_gate.groups.phases import Counts, Phase, phase
+from jobset_gate.groups.phases import MemberCounts, Phase, group_phase
 
 
-def counts(**more: Any) -> Counts:
+def counts(**more: Any) -> MemberCounts:
     """An opened group of three of three."""
     said: dict[str, Any] = {"minimum": 3, "present": 3, "opened": True}
-    return Counts(**(said | more))
+    return MemberCounts(**(said | more))
 
 
 @pytest.mark.parametrize(
@@ -40,8 +40,8 @@ def counts(**more: Any) -> Counts:
         (counts(returning=True), Phase.PENDING),
     ],
 )
-def test_a_phase_follows_from_the_facts(seen: Counts, wanted: Phase) -> None:
-    assert phase(seen) is wanted
+def test_a_phase_follows_from_the_facts(seen: MemberCounts, wanted: Phase) -> None:
+    assert group_phase(seen) is wanted
 
 
 def test_the_arrows_of_the_diagram_are_gone_along() -> None:
@@ -55,7 +55,7 @@ def test_the_arrows_of_the_diagram_are_gone_along() -> None:
         counts(bound=3, running=3),
         counts(bound=3, succeeded=3),
     ]
-    assert [str(phase(it)) for it in steps] == [
+    assert [str(group_phase(it)) for it in steps] == [
         "Pending",
         "Pending",
         "Scheduling",
@@ -69,4 +69,4 @@ def test_the_arrows_of_the_diagram_are_gone_along() -> None:
 
 def test_a_roll_back_leads_to_pending() -> None:
     steps = [counts(bound=2, late=True), counts(bound=1, returning=True), counts(returning=True), counts(opened=False)]
-    assert [str(phase(it)) for it in steps] == ["Unknown", "Unknown", "Pending", "Pending"]
+    assert [str(group_phase(it)) for it in steps] == ["Unknown", "Unknown", "Pending", "Pending"]

@@ -6,11 +6,11 @@ import pytest
 
 from jobset_gate import names
 from jobset_gate.groups import read, read_homes
-from jobset_gate.groups.identity import label
-from jobset_gate.groups.model import Design, Way
-from jobset_gate.groups.record import render
-from jobset_gate.groups.seen import MemberSeen
-from tests.jobset_gate.groups.builders import GANG, KEP24, KOORDINATOR, PLUGINS, Json, alibaba, told
+from jobset_gate.groups.identity import group_label
+from jobset_gate.groups.model import Flavor, Format
+from jobset_gate.groups.record import encode_record
+from jobset_gate.groups.seen import MemberPod
+from tests.jobset_gate.groups.builders import GANG, KEP24, KOORDINATOR, PLUGINS, Json, alibaba, problem_lines
 from tests.jobset_gate.groups.objects import (
     TEN_O_CLOCK,
     config_map,
@@ -37,9 +37,9 @@ def test_a_held_pod_is_a_member_of_the_group_of_its_label() -> None:
     labels = {PLUGINS: "g", names.JS_NAME: "set", names.GATED: "true"}
     seen = read_pod(pod(labels=labels, meta={"ownerReferences": [other, owner]}, spec={"priority": 7}))
     assert (seen.uid, seen.namespace, seen.name) == ("uid-p", "team", "p")
-    assert seen.held == label(key())
+    assert seen.held == group_label(key())
     assert seen.claim is not None
-    assert (seen.claim.way, seen.claim.key) == (Way.SCHEDULER_PLUGINS, key())
+    assert (seen.claim.way, seen.claim.key) == (Format.SCHEDULER_PLUGINS, key())
     assert seen.created == TEN_O_CLOCK
     assert seen.priority == 7
     assert seen.maker is not None
@@ -51,21 +51,21 @@ def test_a_held_pod_is_a_member_of_the_group_of_its_label() -> None:
 @pytest.mark.parametrize(
     ("labels", "notes", "way", "design"),
     [
-        ({}, {KEP24: "g"}, Way.KEP_24, Design.KEP_24),
-        ({PLUGINS: "g"}, {}, Way.SCHEDULER_PLUGINS, Design.SCHEDULER_PLUGINS),
-        (alibaba(), {}, Way.ALIBABA, Design.ALIBABA),
-        ({KOORDINATOR: "g"}, {}, Way.KOORDINATOR_POD_GROUP, Design.KOORDINATOR),
-        ({}, {f"{GANG}name": "g", f"{GANG}min-available": "2"}, Way.KOORDINATOR_ANNOTATIONS, Design.KOORDINATOR),
+        ({}, {KEP24: "g"}, Format.KEP_24, Flavor.KEP_24),
+        ({PLUGINS: "g"}, {}, Format.SCHEDULER_PLUGINS, Flavor.SCHEDULER_PLUGINS),
+        (alibaba(), {}, Format.ALIBABA, Flavor.ALIBABA),
+        ({KOORDINATOR: "g"}, {}, Format.KOORDINATOR_POD_GROUP, Flavor.KOORDINATOR),
+        ({}, {f"{GANG}name": "g", f"{GANG}min-available": "2"}, Format.KOORDINATOR_ANNOTATIONS, Flavor.KOORDINATOR),
     ],
 )
-def test_each_way_of_saying_a_group_is_read_off_the_pod(labels: Json, notes: Json, way: Way, design: Design) -> None:
+def test_each_way_of_saying_a_group_is_read_off_the_pod(labels: Json, notes: Json, way: Format, design: Flavor) -> None:
     said = read_pod(pod(labels=labels, notes=notes)).claim
     assert said is not None
     assert (said.way, said.key) == (way, key(design=design))
 
 
 def test_a_way_that_is_switched_off_says_nothing() -> None:
-    assert read_pod(pod(), ways=frozenset({Way.KEP_24})).claim is None
+    assert read_pod(pod(), ways=frozenset({Format.KEP_24})).claim is None
 
 
 def test_the_value_of_a_label_may_be_empty_and_still_names_a_group() -> None:
@@ -77,7 +77,7 @@ def test_the_value_of_a_label_may_be_empty_and_still_names_a_group() -> None:
 
 
 def test_gates_of_others_are_told_apart_from_ours() -> None:
-    seen = read_pod(pod(gates=("kueue.x-k8s.io/admission", names.GANG_GATE, "b")))
+    seen = read_pod(pod(gates=("kueue.x-k8s.io/admission", names.POD_GROUP_GATE, "b")))
     assert seen.gated
     assert seen.other_gates == ("kueue.x-k8s.io/admission", "b")
     assert not read_pod(pod(gates=("b",))).gated
@@ -85,7 +85,7 @@ def test_gates_of_others_are_told_apart_from_ours() -> None:
 
 
 def test_what_was_written_with_the_gate_is_read_back() -> None:
-    opened = read_pod(pod(gates=(), notes={names.GANG_OPENED: read.opened_text(12, TEN_O_CLOCK + 0.25)}))
+    opened = read_pod(pod(gates=(), notes={names.POD_GROUP_OPENED: read.opened_text(12, TEN_O_CLOCK + 0.25)}))
     assert (opened.generation, opened.opened_at) == (12, TEN_O_CLOCK + 0.25)
     assert read.opened_text(12, TEN_O_CLOCK + 0.25) == "12 2026-08-01T10:00:00.250Z"
 
@@ -123,7 +123,7 @@ def test_the_scheduler_is_quoted_once_it_has_tried(condition: Json, words: str) 
 
 
 def test_marks_of_a_roll_back_of_koordinator_and_of_the_native_way_are_seen() -> None:
-    notes = {names.GANG_TAKEN_BACK: "abc.3", names.KOORDINATOR_TIMED_OUT: "true"}
+    notes = {names.POD_GROUP_TAKEN_BACK: "abc.3", names.KOORDINATOR_TIMED_OUT: "true"}
     seen = read_pod(pod(notes=notes, spec={"schedulingGroup": {"podGroupName": "native"}}))
     assert (seen.taken_back, seen.timed_out, seen.native) == ("abc.3", True, "native")
 
@@ -132,7 +132,7 @@ def test_marks_of_a_roll_back_of_koordinator_and_of_the_native_way_are_seen() ->
     ("made", "counts"),
     [
         (pod(), True),
-        (pod(gates=(), notes={names.GANG_OPENED: "1 2026-08-01T10:00:00Z"}), True),
+        (pod(gates=(), notes={names.POD_GROUP_OPENED: "1 2026-08-01T10:00:00Z"}), True),
         (pod(gates=(), node="n"), True),
         (pod(gates=(), node="n", status={"phase": "Succeeded"}), True),
         (pod(gates=()), False),
@@ -147,16 +147,16 @@ def test_which_members_the_minimum_asks_for(made: Json, counts: bool) -> None:
 
 def test_a_pod_that_names_a_second_group_by_now_stays_in_the_first_and_is_told() -> None:
     both = {PLUGINS: "g"} | alibaba("other", "2")
-    for design, name in ((Design.SCHEDULER_PLUGINS, "g"), (Design.ALIBABA, "other")):
-        seen = read_pod(pod(labels=both, held=label(key(name, design))))
+    for design, name in ((Flavor.SCHEDULER_PLUGINS, "g"), (Flavor.ALIBABA, "other")):
+        seen = read_pod(pod(labels=both, held=group_label(key(name, design))))
         assert seen.claim is not None
         assert (seen.claim.key, seen.moved) == (key(name, design), False)
-        assert "names two groups" in told(seen.claim.problems)[0]
+        assert "names two groups" in problem_lines(seen.claim.problems)[0]
 
 
 def test_a_pod_that_names_another_group_by_now_has_moved() -> None:
-    assert read_pod(pod(labels={PLUGINS: "other"}, held=label(key()))).moved
-    assert read_pod(pod(labels={}, held=label(key()))).moved
+    assert read_pod(pod(labels={PLUGINS: "other"}, held=group_label(key()))).moved
+    assert read_pod(pod(labels={}, held=group_label(key()))).moved
     assert not read_pod(pod(labels={PLUGINS: "other"}, held="")).moved
 
 
@@ -197,7 +197,7 @@ def test_pods_of_one_template_share_what_their_template_says() -> None:
     ids=["requests", "sidecar", "overhead", "whole pod", "selector", "toleration", "affinity"],
 )
 def test_what_decides_about_a_place_makes_another_shape(spec: Json) -> None:
-    assert read_pod(pod(spec=spec)).shape.likeness != read_pod(pod()).shape.likeness
+    assert read_pod(pod(spec=spec)).shape.equivalence_key != read_pod(pod()).shape.equivalence_key
 
 
 def test_a_shape_is_one_pod_with_all_that_it_asks_for() -> None:
@@ -228,7 +228,7 @@ def test_what_is_not_reckoned_with_is_listed(spec: Json, words: tuple[str, ...])
 )
 def test_null_and_absent_are_the_same(spec: Json) -> None:
     seen = read_pod(pod(spec=spec, gates=()))
-    assert seen.shape.likeness == read_pod(pod()).shape.likeness
+    assert seen.shape.equivalence_key == read_pod(pod()).shape.equivalence_key
     assert not read_pod(pod(spec=spec | {"schedulingGates": None})).gated
 
 
@@ -280,13 +280,13 @@ def test_pods_that_are_not_ours_to_hold_are_no_ungated_members(change: Json) -> 
 def test_rules_of_the_settings_tell_who_should_have_been_held() -> None:
     made = pod(held="", gates=(), node="n", spec={"schedulerName": "mine"})
     assert ungated(made, schedulers=("mine",)) is not None
-    assert ungated(made, schedulers=("mine",), ways=frozenset({Way.KEP_24})) is None
+    assert ungated(made, schedulers=("mine",), ways=frozenset({Format.KEP_24})) is None
     assert ungated(made, schedulers=("mine",), namespace="team") is not None
     assert ungated(made, schedulers=("mine",), namespace="elsewhere") is None
     assert read_bound(made, namespace="elsewhere") is not None, "it takes up room all the same"
 
 
-def ungated(body: Json, **rules: object) -> MemberSeen | None:
+def ungated(body: Json, **rules: object) -> MemberPod | None:
     seen = read_bound(body, **rules)
     assert seen is not None
     return seen.ungated
@@ -303,7 +303,9 @@ def test_a_pod_group_of_any_kind_is_a_home(api: str) -> None:
         {"manager": "their-controller", "operation": "Update", "subresource": "status"},
         {"manager": names.FIELD_MANAGER, "operation": "Update", "subresource": "status"},
     ]
-    body = pod_group(spec=minimum, status={"phase": "Pending"}, notes={"a": "b", names.GANG_STATE: "Pending: c: d"})
+    body = pod_group(
+        spec=minimum, status={"phase": "Pending"}, notes={"a": "b", names.POD_GROUP_STATE: "Pending: c: d"}
+    )
     body["metadata"]["managedFields"] = managed
     seen = read_pod_group(body, api)
     assert (seen.home.api, seen.home.namespace, seen.home.name) == (api, "team", "g")
@@ -312,7 +314,7 @@ def test_a_pod_group_of_any_kind_is_a_home(api: str) -> None:
     assert seen.pod_group.terms.minimum == 4
     assert seen.created == TEN_O_CLOCK - 3600
     assert seen.status == {"phase": "Pending"}
-    assert seen.annotations == {names.GANG_STATE: "Pending: c: d"}
+    assert seen.annotations == {names.POD_GROUP_STATE: "Pending: c: d"}
     assert seen.status_managers == ("their-controller",)
     assert (seen.record, seen.problem) == (None, None)
 
@@ -322,13 +324,13 @@ def test_a_pod_group_of_another_form_says_what_is_wrong_with_it(body: Json) -> N
     """A CRD of somebody else's may check nothing."""
     seen = read_pod_group(pod_group(**body, status="none"))
     assert seen.pod_group is not None
-    assert told(seen.pod_group.problems)[0].startswith("spec.minMember")
+    assert problem_lines(seen.pod_group.problems)[0].startswith("spec.minMember")
     assert seen.status == {}
 
 
 def test_a_record_is_read_where_it_is_kept() -> None:
     decided = record((key(), 3))
-    on_group = read_pod_group(pod_group(notes={names.GANG_RECORD: render(decided)}))
+    on_group = read_pod_group(pod_group(notes={names.POD_GROUP_RECORD: encode_record(decided)}))
     on_map = read_config_map(config_map(key(), decided))
     assert on_map is not None
     assert on_group.record == on_map.record == decided
@@ -337,11 +339,11 @@ def test_a_record_is_read_where_it_is_kept() -> None:
 
 @pytest.mark.parametrize("text", ["", "{}", "null", "[1]", '{"generation": "x"}', "\u0000", "{" * 100_000])
 def test_a_record_that_cannot_be_read_is_a_problem_and_not_the_same_as_none(text: str) -> None:
-    on_group = read_pod_group(pod_group(notes={names.GANG_RECORD: text}))
+    on_group = read_pod_group(pod_group(notes={names.POD_GROUP_RECORD: text}))
     on_map = read_config_map(config_map(key(), text))
     assert on_map is not None
     assert (on_group.record, on_map.record) == (None, None)
-    assert str(on_group.problem).startswith(f"metadata.annotations[{names.GANG_RECORD}]: ")
+    assert str(on_group.problem).startswith(f"metadata.annotations[{names.POD_GROUP_RECORD}]: ")
     assert str(on_map.problem).startswith("data.record: ")
 
 
@@ -359,9 +361,9 @@ def test_a_config_map_without_its_record_is_a_home_without_one() -> None:
         {"name": "jobset-gate-gang-0"},
         {"namespace": "elsewhere"},
         {"annotations": None},
-        {"annotations": {names.GANG_KEY: "volcano/team/g"}},
-        {"annotations": {names.GANG_KEY: "alibaba"}},
-        {"annotations": {names.GANG_KEY: "scheduler-plugins/team/other"}},
+        {"annotations": {names.POD_GROUP_KEY: "volcano/team/g"}},
+        {"annotations": {names.POD_GROUP_KEY: "alibaba"}},
+        {"annotations": {names.POD_GROUP_KEY: "scheduler-plugins/team/other"}},
     ],
 )
 def test_a_config_map_that_is_not_where_ours_would_be_is_none_of_ours(meta: Json) -> None:
@@ -369,8 +371,8 @@ def test_a_config_map_that_is_not_where_ours_would_be_is_none_of_ours(meta: Json
 
 
 def test_a_key_is_read_as_it_is_written() -> None:
-    assert read_homes.key_of("alibaba/team/A_b.c") == key("A_b.c", Design.ALIBABA)
-    assert read_homes.key_of("kep-24/team/") == key("", Design.KEP_24)
+    assert read_homes.key_of("alibaba/team/A_b.c") == key("A_b.c", Flavor.ALIBABA)
+    assert read_homes.key_of("kep-24/team/") == key("", Flavor.KEP_24)
 
 
 # --- Nodes ----------------------------------------------------------------

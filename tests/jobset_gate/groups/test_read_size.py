@@ -14,8 +14,8 @@ import pytest
 
 from jobset_gate import names
 from jobset_gate.groups import fit, read, read_homes, selection, templates, wire
-from jobset_gate.groups.certainty import Shape
-from jobset_gate.groups.selection import Expression, Node, Selection
+from jobset_gate.groups.certainty import PodShape
+from jobset_gate.groups.selection import NodeFacts, NodeSelection, Requirement
 from tests.jobset_gate.groups.builders import GANG
 from tests.jobset_gate.groups.objects import config_map, key, pod, pod_group, read_bound, read_pod, read_pod_group
 from tests.jobset_gate.objects import Json
@@ -65,7 +65,7 @@ PODS: dict[str, Callable[[int], Json]] = {
     "a list of gangs": lambda it: pod(notes={f"{GANG}name": "g", f"{GANG}groups": long(it)}, labels={}),
     "the name of its group": lambda it: pod(notes={f"{GANG}name": long(it)}, labels={}),
     "a minimum": lambda it: pod(notes={f"{GANG}name": "g", f"{GANG}min-available": long(it)}, labels={}),
-    "a mark of ours": lambda it: pod(notes={names.GANG_TAKEN_BACK: long(it)}),
+    "a mark of ours": lambda it: pod(notes={names.POD_GROUP_TAKEN_BACK: long(it)}),
     "other annotations": lambda it: pod(notes={"example.com/note": long(it)}),
     "the name of its owner": lambda it: pod(
         meta={"ownerReferences": [{"kind": long(it), "name": long(it), "uid": long(it), "controller": True}]}
@@ -80,28 +80,30 @@ PODS: dict[str, Callable[[int], Json]] = {
 @pytest.mark.parametrize("what", PODS)
 def test_of_a_pod_little_is_kept_whatever_it_carries(what: str) -> None:
     # A text that is cut, an owner's four names, a list of gangs of 8 KiB: at most some 30 KiB each.
-    assert left(PODS[what], wire.Pod, read.member, keep=True, many=20) < 0.75
+    assert left(PODS[what], wire.GroupPod, read.member, keep=True, many=20) < 0.75
 
 
 @pytest.mark.parametrize("what", PODS)
 def test_of_pods_that_are_gone_less_is_left(what: str) -> None:
     """Made one after another they pass any quota."""
-    assert left(PODS[what], wire.Pod, read.member, keep=False, many=20) < 0.75
+    assert left(PODS[what], wire.GroupPod, read.member, keep=False, many=20) < 0.75
 
 
 def test_of_templates_that_are_new_each_time_a_bounded_number_is_kept() -> None:
     """Each as large as is still looked into."""
-    assert left(lambda it: pod(spec={"affinity": wide(1500, it)}), wire.Pod, read.member, keep=False, many=200) < 24
+    assert (
+        left(lambda it: pod(spec={"affinity": wide(1500, it)}), wire.GroupPod, read.member, keep=False, many=200) < 24
+    )
 
 
 def test_a_pod_that_says_too_much_of_its_nodes_is_not_modelled() -> None:
     said = read_pod(pod(spec={"affinity": wide(20_000)}))
     assert said.unmodelled == (templates._LARGE,)
-    assert said.shape.selection == Selection()
+    assert said.shape.selection == NodeSelection()
     assert said.shape.requests == {"cpu": 500, "memory": 2**30 * 1000, "pods": 1000}
-    many = {"tolerations": [{"key": "a", "operator": "Exists"}] * (selection.MOST_TOLERATIONS + 1)}
+    many = {"tolerations": [{"key": "a", "operator": "Exists"}] * (selection.MAX_TOLERATIONS + 1)}
     assert read_pod(pod(spec=many)).unmodelled == (templates._WIDE,)
-    expressions = [{"key": "a", "operator": "Exists"}] * (selection.MOST_EXPRESSIONS + 1)
+    expressions = [{"key": "a", "operator": "Exists"}] * (selection.MAX_REQUIREMENTS + 1)
     terms = {"nodeSelectorTerms": [{"matchExpressions": expressions}]}
     required = {"nodeAffinity": {"requiredDuringSchedulingIgnoredDuringExecution": terms}}
     assert read_pod(pod(spec={"affinity": required})).unmodelled == (templates._WIDE,)
@@ -113,11 +115,11 @@ def test_a_wide_pod_is_not_taken_for_a_plain_one_with_the_same_containers() -> N
 
 
 def test_a_pod_with_as_much_as_is_looked_at_is_modelled() -> None:
-    said = read_pod(pod(spec={"affinity": wide(1000), "tolerations": [{"key": "a"}] * selection.MOST_TOLERATIONS}))
+    said = read_pod(pod(spec={"affinity": wide(1000), "tolerations": [{"key": "a"}] * selection.MAX_TOLERATIONS}))
     assert said.unmodelled == ()
-    node = Node(name="n", labels={"zone": "zone-0-999"})
+    node = NodeFacts(name="n", labels={"zone": "zone-0-999"})
     assert said.shape.selection.admits(node)
-    assert not said.shape.selection.admits(Node(name="n", labels={"zone": "zone-0-1000"}))
+    assert not said.shape.selection.admits(NodeFacts(name="n", labels={"zone": "zone-0-1000"}))
 
 
 def test_a_bound_pod_with_too_much_in_it_still_takes_up_what_its_first_containers_ask_for() -> None:
@@ -128,10 +130,10 @@ def test_a_bound_pod_with_too_much_in_it_still_takes_up_what_its_first_container
 
 
 def test_asking_a_node_takes_as_long_for_many_values_as_for_few() -> None:
-    nodes = [Node(name=f"n{number}", labels={"zone": f"zone-x-{number}"}) for number in range(200)]
+    nodes = [NodeFacts(name=f"n{number}", labels={"zone": f"zone-x-{number}"}) for number in range(200)]
 
     def seconds(values: int) -> float:
-        wanted = selection.of_pod({"affinity": wide(values)})
+        wanted = selection.pod_node_selection({"affinity": wide(values)})
         best = 1.0
         for _ in range(7):
             began = process_time()
@@ -149,7 +151,7 @@ def test_reading_a_template_takes_at_most_twice_as_long_for_twice_as_much() -> N
         for attempt in range(5):
             body = json.dumps(pod(spec={"affinity": wide(values, attempt)})).encode()
             began = process_time()
-            read.member(msgspec.json.decode(body, type=wire.Pod))
+            read.member(msgspec.json.decode(body, type=wire.GroupPod))
             best = min(best, process_time() - began)
         return best
 
@@ -157,23 +159,24 @@ def test_reading_a_template_takes_at_most_twice_as_long_for_twice_as_much() -> N
 
 
 def test_a_domain_that_takes_too_long_to_find_is_that_of_all_nodes() -> None:
-    nodes = [Node(name=f"n{number}", labels={"zone": "a"}) for number in range(500)]
-    zone = Expression(key="zone", operator="In", values=frozenset({"b"}))
+    nodes = [NodeFacts(name=f"n{number}", labels={"zone": "a"}) for number in range(500)]
+    zone = Requirement(key="zone", operator="In", values=frozenset({"b"}))
     shapes = [
-        Shape(selection=Selection(every=(zone,) * 20 + (_name(number),)), requests={}, count=1) for number in range(20)
+        PodShape(selection=NodeSelection(every=(zone,) * 20 + (_name(number),)), requests={}, count=1)
+        for number in range(20)
     ]
-    assert fit.domain(shapes[:1], nodes) == frozenset()
-    assert fit.domain(shapes, nodes) == {it.name for it in nodes}
+    assert fit.matching_nodes(shapes[:1], nodes) == frozenset()
+    assert fit.matching_nodes(shapes, nodes) == {it.name for it in nodes}
 
 
-def _name(number: int) -> Expression:
-    return Expression(key="name", operator="In", values=frozenset({f"n{number}"}))
+def _name(number: int) -> Requirement:
+    return Requirement(key="name", operator="In", values=frozenset({f"n{number}"}))
 
 
 HOMES: dict[str, Callable[[int], Json]] = {
     "annotations": lambda it: pod_group(notes={"example.com/note": long(it)}),
-    "a record": lambda it: pod_group(notes={names.GANG_RECORD: long(it)}),
-    "our word on its state": lambda it: pod_group(notes={names.GANG_STATE: long(it)}),
+    "a record": lambda it: pod_group(notes={names.POD_GROUP_RECORD: long(it)}),
+    "our word on its state": lambda it: pod_group(notes={names.POD_GROUP_STATE: long(it)}),
     "a status": lambda it: pod_group(status={"conditions": [{"type": long(it)}]}),
     "a spec": lambda it: pod_group(spec={"minMember": 3, "scheduleTimeoutSeconds": long(it)}),
     "resources": lambda it: pod_group(spec={"minMember": 3, "minResources": {f"{it}-{n}": "1" for n in range(9000)}}),
@@ -192,7 +195,7 @@ def test_of_a_config_map_little_is_kept_whatever_it_holds() -> None:
     def made(number: int) -> Json:
         return config_map(key(f"g{number}"), long(number))
 
-    assert left(made, wire.ConfigMap, read_homes.config_map, keep=True, many=20) < 0.25
+    assert left(made, wire.RecordConfigMap, read_homes.config_map, keep=True, many=20) < 0.25
     assert read_homes.key_of(f"alibaba/team/{long(0)}") is None
 
 

@@ -8,21 +8,21 @@ import pytest
 
 from jobset_gate import names
 from jobset_gate.groups.candidates import Hold
-from jobset_gate.groups.model import Design
+from jobset_gate.groups.model import Flavor
 from jobset_gate.groups.phases import Phase
-from jobset_gate.groups.record import Stage
-from jobset_gate.groups.report import Report, report
-from jobset_gate.groups.seen import GroupSeen
-from jobset_gate.groups.standing import Standing
+from jobset_gate.groups.record import AdmissionState
+from jobset_gate.groups.report import GroupStatus, group_status
+from jobset_gate.groups.seen import GroupSnapshot
+from jobset_gate.groups.standing import GroupReason
 from tests.jobset_gate.groups.builders import PLUGINS, Json, alibaba
 from tests.jobset_gate.groups.objects import TEN_O_CLOCK, key, pod, pod_group, record
-from tests.jobset_gate.groups.seeing import KEP, bound, group_seen, kep, opened
+from tests.jobset_gate.groups.seeing import KEP24_KEY, bound, group_snapshot, kep24_pod, opened
 
 G = key()
-STAR = key(design=Design.ALIBABA)
+STAR = key(design=Flavor.ALIBABA)
 OPEN = record((G, 1))
-BACK = record((G, 1), stage=Stage.ROLLING_BACK, why="1 of 3 pods were bound within 60s")
-CLOSED = record((G, 1), stage=Stage.CLOSED, why="1 of 3 pods were bound within 60s", rolled_back=2)
+BACK = record((G, 1), stage=AdmissionState.ROLLING_BACK, why="1 of 3 pods were bound within 60s")
+CLOSED = record((G, 1), stage=AdmissionState.CLOSED, why="1 of 3 pods were bound within 60s", rolled_back=2)
 MARKED = record((G, 1), marked=True)
 NOTHING_BACK = "its mode is NonStrict, so nothing is taken back"
 THREE = (bound("a"), bound("b"), bound("c"))
@@ -31,23 +31,25 @@ OWNED: Json = {"ownerReferences": [{"kind": "Job", "name": "j", "uid": "u", "con
 NOW = TEN_O_CLOCK + 30
 
 
-def of(*pods: Json, now: float = NOW, why: Standing | Hold | None = None, blocked: str = "", **more: Any) -> Report:
+def of(
+    *pods: Json, now: float = NOW, why: GroupReason | Hold | None = None, blocked: str = "", **more: Any
+) -> GroupStatus:
     """The report of a group of three with its PodGroup."""
-    return report(group_seen(*pods, **({"group": pod_group()} | more)), now, why, blocked)
+    return group_status(group_snapshot(*pods, **({"group": pod_group()} | more)), now, why, blocked)
 
 
 def test_what_koordinators_annotations_ask_for_in_vain_is_told() -> None:
     """Beside Alibaba's labels, which make another group of it; and those that nobody knows here, on a PodGroup too."""
     prefix = "gang.scheduling.koordinator.sh/"
     notes = {prefix + "mode": "NonStrict", prefix + "timeout": "true"}
-    lone = report(group_seen(pod("a", of=STAR, labels=alibaba("g", "1"), notes=notes), of=STAR), NOW)
-    assert [(it.reason, it.message) for it in lone.facts if it.warning] == [("NotHeeded", f"not heeded: {prefix}mode")]
+    lone = group_status(group_snapshot(pod("a", of=STAR, labels=alibaba("g", "1"), notes=notes), of=STAR), NOW)
+    assert [(it.reason, it.message) for it in lone.events if it.warning] == [("NotHeeded", f"not heeded: {prefix}mode")]
     home = pod_group(notes={prefix + "match-policy": "once-satisfied", prefix + "mode": "Strict"})
     found = of(pod("a"), group=home)
-    assert [it.message for it in found.facts if it.reason == "NotHeeded"] == [f"not heeded: {prefix}match-policy"]
+    assert [it.message for it in found.events if it.reason == "NotHeeded"] == [f"not heeded: {prefix}match-policy"]
 
 
-def told(given: Report) -> tuple[Phase, str, str]:
+def told(given: GroupStatus) -> tuple[Phase, str, str]:
     return given.phase, given.reason, given.message
 
 
@@ -72,11 +74,11 @@ def told(given: Report) -> tuple[Phase, str, str]:
             ),
         ),
         (
-            of(*THREE, pod("d"), why=Standing(reason="WaitingForCapacity", message="needs 4 cpu, 2 free")),
+            of(*THREE, pod("d"), why=GroupReason(reason="WaitingForCapacity", message="needs 4 cpu, 2 free")),
             (Phase.RUNNING, "WaitingForCapacity", "needs 4 cpu, 2 free"),
         ),
         (
-            of(pod("a"), why=Standing(reason="WaitingForCapacity", message="needs 4 cpu, 2 free")),
+            of(pod("a"), why=GroupReason(reason="WaitingForCapacity", message="needs 4 cpu, 2 free")),
             (Phase.PENDING, "WaitingForCapacity", "needs 4 cpu, 2 free"),
         ),
         (of(opened("a"), opened("b"), opened("c"), record=OPEN), (Phase.PENDING, "Placing", "0/3 pods are bound")),
@@ -116,13 +118,16 @@ def told(given: Report) -> tuple[Phase, str, str]:
         ),
         (of(*THREE, record=BACK, blocked="Kueue's"), (Phase.UNKNOWN, "RollbackBlocked", "Kueue's")),
         (
-            of(pod("a"), record=record((G, 1), stage=Stage.CLOSED, why="x", rolled_back=2, not_before=NOW + 10)),
+            of(
+                pod("a"),
+                record=record((G, 1), stage=AdmissionState.CLOSED, why="x", rolled_back=2, not_before=NOW + 10),
+            ),
             (Phase.PENDING, "RolledBack", "taken back 2 times: x; not opened again before 10:00:40Z"),
         ),
         (of(pod("a"), record=CLOSED), (Phase.PENDING, "Gathering", "1/3 pods exist")),
     ],
 )
-def test_a_group_has_one_reason(given: Report, wanted: tuple[Phase, str, str]) -> None:
+def test_a_group_has_one_reason(given: GroupStatus, wanted: tuple[Phase, str, str]) -> None:
     assert told(given) == wanted
 
 
@@ -154,7 +159,7 @@ def test_the_minimum_is_the_one_that_was_decided_on_whatever_the_pod_group_says_
 
 def test_members_that_were_never_held_and_those_that_say_something_else_are_named() -> None:
     stray = pod("stray", gates=(), held="", node="n", status={"phase": "Running"})
-    turned = pod("turned", labels={PLUGINS: "other"}, held=group_seen().label)
+    turned = pod("turned", labels={PLUGINS: "other"}, held=group_snapshot().label)
     given = of(stray, turned, pod("a"))
     assert (given.ungated, given.moved) == (("stray",), ("turned",))
     assert "Ungated: stray" in given.message
@@ -187,10 +192,10 @@ def test_people_who_mend_a_status_are_no_controller_of_it() -> None:
 # --- Events ----------------------------------------------------------------------------------------------------------
 
 
-def facts(given: Report, now: float = 2e9) -> dict[str, list[str]]:
+def facts(given: GroupStatus, now: float = 2e9) -> dict[str, list[str]]:
     """Reason to the objects that bear an Event of it, "" for the PodGroup; of those that are due."""
     found: dict[str, list[str]] = {}
-    for fact in given.facts:
+    for fact in given.events:
         if fact.due <= now:
             bearers = [""] if fact.on_group and given.pod_group is not None else []
             found.setdefault(fact.reason, []).extend([*bearers, *(it.name for it in fact.pods)])
@@ -205,13 +210,13 @@ def test_what_has_happened_is_told_on_the_group() -> None:
 
 def test_a_group_without_a_pod_group_is_told_of_on_its_first_pod() -> None:
     pods = (pod(it, of=STAR, labels=alibaba("g", "2")) for it in ("b", "a"))
-    seen = group_seen(*pods, of=STAR)
-    hold = Standing(reason=names.REASON_WAITING_FOR_CAPACITY, message="needs 4 cpu, 2 free")
-    assert facts(report(seen, NOW, hold)) == {"WaitingForCapacity": ["a"]}
+    seen = group_snapshot(*pods, of=STAR)
+    hold = GroupReason(reason=names.REASON_WAITING_FOR_CAPACITY, message="needs 4 cpu, 2 free")
+    assert facts(group_status(seen, NOW, hold)) == {"WaitingForCapacity": ["a"]}
 
 
 def test_what_is_wrong_is_told_on_the_group_and_on_a_handful_of_the_pods_to_blame() -> None:
-    why = Standing(reason=names.REASON_INVALID_GROUP, message="bad")
+    why = GroupReason(reason=names.REASON_INVALID_GROUP, message="bad")
     many = of(*(pod(f"p{number}") for number in range(9)), why=why)
     assert facts(many) == {"InvalidGroup": ["", "p0", "p1", "p2", "p3", "p4"]}
     nameless = pod("guilty", labels={PLUGINS: "g", "pod-group.scheduling.sigs.k8s.io/name": "other"})
@@ -228,7 +233,7 @@ def test_what_is_wrong_is_told_on_the_group_and_on_a_handful_of_the_pods_to_blam
     ],
 )
 def test_texts_that_only_count_on_are_the_same_fact(reason: str, one: str, other: str, same: bool) -> None:
-    said = (of(pod("a"), why=Standing(reason=reason, message=text)).facts[0].once for text in (one, other))
+    said = (of(pod("a"), why=GroupReason(reason=reason, message=text)).events[0].once for text in (one, other))
     assert (len(set(said)) == 1) == same
 
 
@@ -238,41 +243,43 @@ def test_gathering_is_told_after_five_minutes_only() -> None:
     assert facts(given, TEN_O_CLOCK + 300) == {"Gathering": [""]}
 
 
-def kep_seen(*pods: Json, minimum: int = 3, **more: Any) -> GroupSeen:
-    return group_seen(*pods, of=KEP, group=pod_group(spec={"minMembers": minimum}), **more)
+def kep_seen(*pods: Json, minimum: int = 3, **more: Any) -> GroupSnapshot:
+    return group_snapshot(*pods, of=KEP24_KEY, group=pod_group(spec={"minMembers": minimum}), **more)
 
 
 def test_pods_of_a_small_kep_24_group_are_unschedulable() -> None:
-    given = report(kep_seen(kep("a"), kep("b")), NOW)
+    given = group_status(kep_seen(kep24_pod("a"), kep24_pod("b")), NOW)
     assert facts(given, TEN_O_CLOCK + 4) == {}
     assert facts(given, TEN_O_CLOCK + 5) == {"Unschedulable": ["a", "b"]}
-    assert facts(report(kep_seen(kep("a"), kep("b"), minimum=2), NOW)) == {}
-    never = Standing(reason=names.REASON_CANNOT_GATHER, message="needs 3 pods at once, 2 can be there")
-    assert facts(report(kep_seen(kep("a"), kep("b")), NOW, never))["Unschedulable"] == ["a", "b"]
+    assert facts(group_status(kep_seen(kep24_pod("a"), kep24_pod("b"), minimum=2), NOW)) == {}
+    never = GroupReason(reason=names.REASON_CANNOT_GATHER, message="needs 3 pods at once, 2 can be there")
+    assert facts(group_status(kep_seen(kep24_pod("a"), kep24_pod("b")), NOW, never))["Unschedulable"] == ["a", "b"]
     other = of(pod("a"))
     assert "Unschedulable" not in facts(other)
 
 
 def test_a_pod_with_an_empty_group_name_is_to_be_created_again() -> None:
-    nameless = kep("a", group="")
-    given = report(group_seen(nameless, of=key("", KEP.design)), NOW, Standing(reason="InvalidGroup", message="x"))
+    nameless = kep24_pod("a", group="")
+    given = group_status(
+        group_snapshot(nameless, of=key("", KEP24_KEY.design)), NOW, GroupReason(reason="InvalidGroup", message="x")
+    )
     assert facts(given)["Unschedulable"] == ["a"]
 
 
 def test_a_kep_24_group_that_has_become_too_small_while_some_run_is_unschedulable() -> None:
     def running(name: str, phase: str = "Running") -> Json:
-        return kep(name, gates=(), node="n", status={"phase": phase}, meta={"annotations": noted})
+        return kep24_pod(name, gates=(), node="n", status={"phase": phase}, meta={"annotations": noted})
 
-    noted = {"scheduling.k8s.io/group-name": "g", names.GANG_OPENED: "1 2026-08-01T10:00:00Z"}
-    done = record((KEP, 1), satisfied=TEN_O_CLOCK)
-    assert facts(report(kep_seen(running("a"), kep("b"), record=done), NOW))["Unschedulable"] == [""]
-    whole = kep_seen(running("a"), kep("b"), running("c", "Succeeded"), record=done)
-    assert "Unschedulable" not in facts(report(whole, NOW))
-    nobody_runs = kep_seen(running("a", "Succeeded"), kep("b"), record=done)
-    assert "Unschedulable" not in facts(report(nobody_runs, NOW))
+    noted = {"scheduling.k8s.io/group-name": "g", names.POD_GROUP_OPENED: "1 2026-08-01T10:00:00Z"}
+    done = record((KEP24_KEY, 1), satisfied=TEN_O_CLOCK)
+    assert facts(group_status(kep_seen(running("a"), kep24_pod("b"), record=done), NOW))["Unschedulable"] == [""]
+    whole = kep_seen(running("a"), kep24_pod("b"), running("c", "Succeeded"), record=done)
+    assert "Unschedulable" not in facts(group_status(whole, NOW))
+    nobody_runs = kep_seen(running("a", "Succeeded"), kep24_pod("b"), record=done)
+    assert "Unschedulable" not in facts(group_status(nobody_runs, NOW))
 
 
 def test_what_others_say_of_a_group_brings_no_control_characters_into_its_condition() -> None:
     """A scheduler quotes names of nodes and volumes, a pod's annotation is quoted where it is wrong."""
-    why = Standing(reason="InvalidGroup", message="mode: must be Strict, not '\x1b]52;c;eA==\x07\u202e'\nand more")
+    why = GroupReason(reason="InvalidGroup", message="mode: must be Strict, not '\x1b]52;c;eA==\x07\u202e'\nand more")
     assert of(pod("a"), why=why).message == "mode: must be Strict, not '^[]52;c;eA==^G\\u202e' and more"

@@ -12,26 +12,26 @@ from hypothesis import strategies as st
 
 from jobset_gate import names
 from jobset_gate.groups import rollback, rollback_owners, rollback_plan, selection
-from jobset_gate.groups.certainty import Shape
-from jobset_gate.groups.identity import label
-from jobset_gate.groups.model import Design, Key, Mode
-from jobset_gate.groups.record import How, Record, Stage
-from jobset_gate.groups.rollback import FINISHED, JOB, JOBSET, Made, Plan, Root
-from jobset_gate.groups.seen import Maker, MemberSeen
+from jobset_gate.groups.certainty import PodShape
+from jobset_gate.groups.identity import group_label
+from jobset_gate.groups.model import Flavor, GangMode, PodGroupKey
+from jobset_gate.groups.record import AdmissionMode, AdmissionRecord, AdmissionState
+from jobset_gate.groups.rollback import FINISHED, JOB, JOBSET, EvictionPlan, PodProvenance, SuspendTarget
+from jobset_gate.groups.seen import ControllerRef, MemberPod
 
-KEY = Key(design=Design.ALIBABA, namespace="team", name="ring")
-HELD = label(KEY)
+KEY = PodGroupKey(design=Flavor.ALIBABA, namespace="team", name="ring")
+HELD = group_label(KEY)
 WANTED = {HELD: 3}
 MARK = f"{HELD}.3"
 BY = (names.JOB_CONTROLLER_UID,)
-PLAIN = Shape(selection=selection.of_pod({}), requests={}, count=1)
+PLAIN = PodShape(selection=selection.pod_node_selection({}), requests={}, count=1)
 MAKERS = {
-    "Job": Maker(api_version="batch/v1", kind="Job", name="work", uid="job"),
-    "ReplicaSet": Maker(api_version="apps/v1", kind="ReplicaSet", name="web", uid="set"),
+    "Job": ControllerRef(api_version="batch/v1", kind="Job", name="work", uid="job"),
+    "ReplicaSet": ControllerRef(api_version="apps/v1", kind="ReplicaSet", name="web", uid="set"),
 }
 
 
-def pod(name: str, maker: str = "Job", **more: Any) -> MemberSeen:
+def pod(name: str, maker: str = "Job", **more: Any) -> MemberPod:
     """One that was opened in this generation, and runs."""
     said: dict[str, Any] = {
         "uid": name,
@@ -45,21 +45,21 @@ def pod(name: str, maker: str = "Job", **more: Any) -> MemberSeen:
         "node": "n",
         "phase": "Running",
     }
-    return MemberSeen(**(said | more))
+    return MemberPod(**(said | more))
 
 
-def root(kind: str = JOB, **more: Any) -> Root:
+def root(kind: str = JOB, **more: Any) -> SuspendTarget:
     said = {"kind": kind, "namespace": "team", "name": "work", "uid": "root", "resource_version": "1"}
-    return Root(**(said | more))
+    return SuspendTarget(**(said | more))
 
 
-def plan(pods: Iterable[MemberSeen], its: Root | None = None) -> Plan:
+def plan(pods: Iterable[MemberPod], its: SuspendTarget | None = None) -> EvictionPlan:
     """All pods of Jobs are those of that one."""
-    made = {it.uid: Made(root=its, by=BY) for it in pods if it.maker is MAKERS["Job"]}
-    return rollback_plan.plan(pods, WANTED, made)
+    made = {it.uid: PodProvenance(root=its, by=BY) for it in pods if it.maker is MAKERS["Job"]}
+    return rollback_plan.plan_eviction(pods, WANTED, made)
 
 
-def uids(pods: Iterable[MemberSeen]) -> list[str]:
+def uids(pods: Iterable[MemberPod]) -> list[str]:
     return [it.uid for it in pods]
 
 
@@ -83,22 +83,22 @@ def uids(pods: Iterable[MemberSeen]) -> list[str]:
     ],
 )
 def test_members_of_the_generation_are_taken_back_bound_or_not(more: dict[str, Any], taken: bool) -> None:
-    assert rollback.left(pod("a", **more), WANTED) is taken
+    assert rollback.is_evictable(pod("a", **more), WANTED) is taken
 
 
 def test_the_record_names_all_gangs_that_are_taken_back() -> None:
-    other = Key(design=Design.ALIBABA, namespace="else", name="ring")
-    record = Record(
+    other = PodGroupKey(design=Flavor.ALIBABA, namespace="else", name="ring")
+    record = AdmissionRecord(
         generation=3,
-        stage=Stage.ROLLING_BACK,
-        how=How.FIT,
+        stage=AdmissionState.ROLLING_BACK,
+        how=AdmissionMode.FIT,
         at=0.0,
         gangs=((KEY, 3), (other, 5)),
         minimum=1,
         wait=Fraction(1),
-        mode=Mode.STRICT,
+        mode=GangMode.STRICT,
     )
-    assert rollback.marks(record) == {HELD: 3, label(other): 5}
+    assert rollback.generations_by_label(record) == {HELD: 3, group_label(other): 5}
 
 
 @pytest.mark.parametrize(
@@ -106,7 +106,7 @@ def test_the_record_names_all_gangs_that_are_taken_back() -> None:
     [(MARK, (HELD, 3)), ("", ("", 0)), ("x", ("", 0)), ("x.y", ("", 0)), (".3", ("", 0)), ("x." + "9" * 5000, ("", 0))],
 )
 def test_a_mark_is_read_back(text: str, said: tuple[str, int]) -> None:
-    assert rollback.signed(text) == said
+    assert rollback.parse_mark(text) == said
 
 
 # --- Which steps -----------------------------------------------------------------------------------------------------
@@ -136,7 +136,7 @@ def test_one_that_a_failure_would_end_forgets_every_pod_that_may_run_by_then() -
 
 def test_released_pods_are_deleted_though_nobody_owns_them() -> None:
     """Killed between the two: the mark tells that they are not bare."""
-    found = rollback_plan.plan([pod("a", maker="", taken_back=MARK, jobset="work")], WANTED, {})
+    found = rollback_plan.plan_eviction([pod("a", maker="", taken_back=MARK, jobset="work")], WANTED, {})
     assert uids(found.deletes) == ["a"]
     assert not found.blocked
 
@@ -151,20 +151,20 @@ def test_a_barrier_whose_pods_are_to_be_released_is_marked_first() -> None:
 def test_a_marked_barrier_is_suspended_once_all_are_gone() -> None:
     its = root(JOBSET, fails=True, barrier=True, mark=MARK)
     others = [root(mark="another.3"), root(mark=MARK, over=True), root(mark=MARK, suspended=True)]
-    found = rollback_plan.plan([], WANTED, {}, [its, *others])
+    found = rollback_plan.plan_eviction([], WANTED, {}, [its, *others])
     assert [(it.root, it.mark) for it in found.renews] == [(its, MARK)]
     assert found.clear
     assert not found.done
-    assert not rollback_plan.plan([pod("c", "ReplicaSet")], WANTED, {}, [its]).renews
+    assert not rollback_plan.plan_eviction([pod("c", "ReplicaSet")], WANTED, {}, [its]).renews
 
 
 def test_what_was_suspended_does_not_wait_for_what_cannot_be_taken_back() -> None:
     """Its new pods are held; and nobody knows when the user takes the others away."""
     its = root(suspended=True, mark=MARK)
-    assert rollback_plan.plan([pod("x", "")], WANTED, {}, [its]).resumes == (its,)
-    assert not rollback_plan.plan([pod("x", ""), pod("c", "ReplicaSet")], WANTED, {}, [its]).resumes
-    assert not rollback_plan.plan([], WANTED, {}, [its]).resumes  # the end is near, and then it is
-    assert not rollback_plan.plan([pod("x", "")], WANTED, {}, [root(suspended=True, mark="another.1")]).resumes
+    assert rollback_plan.plan_eviction([pod("x", "")], WANTED, {}, [its]).resumes == (its,)
+    assert not rollback_plan.plan_eviction([pod("x", ""), pod("c", "ReplicaSet")], WANTED, {}, [its]).resumes
+    assert not rollback_plan.plan_eviction([], WANTED, {}, [its]).resumes  # the end is near, and then it is
+    assert not rollback_plan.plan_eviction([pod("x", "")], WANTED, {}, [root(suspended=True, mark="another.1")]).resumes
 
 
 def test_a_jobset_is_not_resumed_before_all_its_jobs_have_heard_of_the_suspension() -> None:
@@ -222,9 +222,9 @@ def test_what_must_not_be_suspended_is_blocked_and_the_rest_goes_on(more: dict[s
 
 
 def test_a_job_that_finds_its_pods_otherwise_than_by_labels_is_blocked_if_it_could_fail() -> None:
-    found = rollback_plan.plan([pod("a")], WANTED, {"a": Made(root=root(fails=True))})
+    found = rollback_plan.plan_eviction([pod("a")], WANTED, {"a": PodProvenance(root=root(fails=True))})
     assert found.why == "Job work finds its pods by no label"
-    assert not rollback_plan.plan([pod("a")], WANTED, {"a": Made(root=root())}).blocked
+    assert not rollback_plan.plan_eviction([pod("a")], WANTED, {"a": PodProvenance(root=root())}).blocked
 
 
 @pytest.mark.parametrize(
@@ -238,7 +238,7 @@ def test_a_job_that_finds_its_pods_otherwise_than_by_labels_is_blocked_if_it_cou
     ],
     ids=["ended", "suspended by its user", "and only partly in the group", "suspended by us", "gone"],
 )
-def test_pods_that_go_anyway_are_only_waited_for(its: Root | None) -> None:
+def test_pods_that_go_anyway_are_only_waited_for(its: SuspendTarget | None) -> None:
     found = plan([pod("a")], its)
     assert uids(found.going) == ["a"]
     assert not found.suspends
@@ -259,21 +259,23 @@ def test_the_mark_of_an_earlier_roll_back_is_replaced_or_nobody_would_resume_it(
 class Cluster:
     """Pods and their Jobs, with controllers that do at once what they would do."""
 
-    pods: dict[str, MemberSeen]
-    roots: dict[str, Root]
+    pods: dict[str, MemberPod]
+    roots: dict[str, SuspendTarget]
     """By the UID of the Job that makes the pods."""
-    before: dict[str, Root] = field(default_factory=dict)
+    before: dict[str, SuspendTarget] = field(default_factory=dict)
     deleted: list[str] = field(default_factory=list)
     done: list[Any] = field(default_factory=list)
 
-    def plan(self) -> Plan:
+    def plan(self) -> EvictionPlan:
         made = {}
         for it in self.pods.values():
-            if rollback.of_job(it) and it.maker is not None:
-                made[it.uid] = Made(root=self.roots[it.maker.uid], by=BY)
-        return rollback_plan.plan(self.pods.values(), WANTED, made, {it.uid: it for it in self.roots.values()}.values())
+            if rollback.is_job_pod(it) and it.maker is not None:
+                made[it.uid] = PodProvenance(root=self.roots[it.maker.uid], by=BY)
+        return rollback_plan.plan_eviction(
+            self.pods.values(), WANTED, made, {it.uid: it for it in self.roots.values()}.values()
+        )
 
-    def act(self, found: Plan, steps: int) -> None:
+    def act(self, found: EvictionPlan, steps: int) -> None:
         """So many writes of the plan, and then it was killed."""
         writes: list[Any] = [
             *found.notes,
@@ -285,11 +287,11 @@ class Cluster:
         ]
         for write in writes[:steps]:
             self.done.append(write)
-            if isinstance(write, rollback.Release):
+            if isinstance(write, rollback.DetachPod):
                 self._change(write.pod.uid, maker=None, taken_back=write.mark)
-            elif isinstance(write, rollback.Suspend):
+            elif isinstance(write, rollback.SuspendOwner):
                 self._suspend(write, suspended=write not in found.notes)
-            elif isinstance(write, Root):
+            elif isinstance(write, SuspendTarget):
                 for uid, its in self.roots.items():
                     if its.uid == write.uid:
                         self.roots[uid] = msgspec.structs.replace(its, suspended=False, mark="")
@@ -302,12 +304,12 @@ class Cluster:
         for uid, it in list(self.pods.items()):
             if it.deleting:
                 del self.pods[uid]
-            elif rollback.of_job(it) and it.maker is not None:
+            elif rollback.is_job_pod(it) and it.maker is not None:
                 its = self.roots[it.maker.uid]
                 if its.suspended or its.over:
                     self._change(uid, deleting=True)
 
-    def _suspend(self, write: rollback.Suspend, *, suspended: bool) -> None:
+    def _suspend(self, write: rollback.SuspendOwner, *, suspended: bool) -> None:
         for uid, its in self.roots.items():
             if its.uid != write.root.uid:
                 continue
@@ -359,7 +361,7 @@ def clusters(draw: st.DrawFn) -> Cluster:
         maker = None
         if by:
             kind = "batch/v1" if by in JOBS_OF else "apps/v1"
-            maker = Maker(api_version=kind, kind="Job" if by in JOBS_OF else "ReplicaSet", name=by, uid=by)
+            maker = ControllerRef(api_version=kind, kind="Job" if by in JOBS_OF else "ReplicaSet", name=by, uid=by)
         pods[uid] = pod(
             uid,
             maker=by,
@@ -384,7 +386,7 @@ def test_killed_after_any_writes_it_ends_and_harms_nobody(cluster: Cluster, live
     for uid in cluster.deleted:
         maker = first[uid].maker
         assert maker is not None, "a bare pod was deleted"
-        assert not rollback.of_job(first[uid]) or cluster.before[maker.uid].fails, "a Job's pod was deleted"
+        assert not rollback.is_job_pod(first[uid]) or cluster.before[maker.uid].fails, "a Job's pod was deleted"
     for uid, its in cluster.roots.items():
         was = cluster.before[uid]
         if was.by_kueue or was.others or was.over or was.suspended:
@@ -399,7 +401,7 @@ def rules(*actions: str) -> dict[str, Any]:
 
 
 def test_a_job_is_read() -> None:
-    seen = rollback_owners.root(
+    seen = rollback_owners.read_target(
         JOB,
         {
             "metadata": {
@@ -408,7 +410,7 @@ def test_a_job_is_read() -> None:
                 "uid": "u",
                 "resourceVersion": "7",
                 "labels": {names.KUEUE_QUEUE: "q"},
-                "annotations": {names.GANG_SUSPENDED: MARK},
+                "annotations": {names.POD_GROUP_SUSPENDED: MARK},
             },
             "spec": {"suspend": True, "managedBy": "example.com/x", **rules("Ignore", "FailJob")},
         },
@@ -436,21 +438,23 @@ def test_a_job_is_read() -> None:
     ],
 )
 def test_an_owner_that_ends_is_over(kind: str, obj: dict[str, Any]) -> None:
-    assert rollback_owners.root(kind, obj).over
-    assert not rollback_owners.root(kind, {"status": {"conditions": [{"type": "Failed", "status": "False"}]}}).over
+    assert rollback_owners.read_target(kind, obj).over
+    assert not rollback_owners.read_target(
+        kind, {"status": {"conditions": [{"type": "Failed", "status": "False"}]}}
+    ).over
 
 
 @pytest.mark.parametrize("manager", ["", "kubernetes.io/job-controller", "jobset.sigs.k8s.io/jobset-controller"])
 def test_the_usual_controllers_are_no_others(manager: str) -> None:
-    assert not rollback_owners.root(JOB, {"spec": {"managedBy": manager}}).managed_by
+    assert not rollback_owners.read_target(JOB, {"spec": {"managedBy": manager}}).managed_by
 
 
 def test_a_jobset_can_fail_by_the_rules_of_any_of_its_jobs() -> None:
     def jobset(*policies: dict[str, Any]) -> dict[str, Any]:
         return {"spec": {"replicatedJobs": [{"name": "w", "template": {"spec": it}} for it in policies]}}
 
-    assert rollback_owners.fails(JOBSET, jobset({}, rules("FailJob")))
-    assert not rollback_owners.fails(JOBSET, jobset({}, rules("Ignore", "Count", "FailIndex")))
+    assert rollback_owners.can_fail_job(JOBSET, jobset({}, rules("FailJob")))
+    assert not rollback_owners.can_fail_job(JOBSET, jobset({}, rules("Ignore", "Count", "FailIndex")))
 
 
 @pytest.mark.parametrize(
@@ -458,14 +462,14 @@ def test_a_jobset_can_fail_by_the_rules_of_any_of_its_jobs() -> None:
     [
         ({names.JOB_CONTROLLER_UID: "u"}, (names.JOB_CONTROLLER_UID, "controller-uid")),
         ({"controller-uid": "u"}, (names.JOB_CONTROLLER_UID, "controller-uid")),
-        ({"own": "x", names.GANG: HELD}, ("own",)),
-        ({names.GANG: HELD}, ()),
+        ({"own": "x", names.POD_GROUP_LABEL: HELD}, ("own",)),
+        ({names.POD_GROUP_LABEL: HELD}, ()),
         ({}, ()),
     ],
 )
 def test_the_labels_by_which_a_job_knows_its_pods(labels: dict[str, str], by: tuple[str, ...]) -> None:
     job = {"spec": {"selector": {"matchLabels": labels}}}
-    assert rollback_owners.known_by(job) == by
+    assert rollback_owners.detach_labels(job) == by
     assert rollback_owners.selector(job) == ",".join(f"{key}={value}" for key, value in sorted(labels.items()))
 
 
@@ -479,7 +483,7 @@ anything = st.recursive(
 def test_no_shape_of_an_owner_is_too_odd(obj: Any) -> None:
     odd = obj if isinstance(obj, dict) else {"spec": obj, "metadata": obj, "status": obj}
     for kind in (JOB, JOBSET):
-        rollback_owners.root(kind, odd)
-    rollback_owners.known_by(odd)
+        rollback_owners.read_target(kind, odd)
+    rollback_owners.detach_labels(odd)
     rollback_owners.selector(odd)
     rollback_owners.jobset_of(odd)

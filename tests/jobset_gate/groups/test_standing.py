@@ -3,20 +3,32 @@
 import pytest
 
 from jobset_gate.groups import identity, pods, standing
-from jobset_gate.groups.creators import Creator, short
-from jobset_gate.groups.model import Design, Group, Key
-from tests.jobset_gate.groups.builders import PLUGINS, alibaba, by_key, claim, gang, group, koordinator, member, meta
+from jobset_gate.groups.creators import OwnerCapacity, capacity_shortage
+from jobset_gate.groups.model import Flavor, MergedGroup, PodGroupKey
+from tests.jobset_gate.groups.builders import (
+    PLUGINS,
+    alibaba,
+    claim,
+    gang,
+    group,
+    groups_by_key,
+    koordinator,
+    member,
+    meta,
+)
 
 BOTH = '["team/a","team/b"]'
 
 
-def job(at_once: int | None, **more: object) -> Creator:
-    return Creator(kind="Job", name="train", at_once=at_once, **more)  # type: ignore[arg-type]
+def job(at_once: int | None, **more: object) -> OwnerCapacity:
+    return OwnerCapacity(kind="Job", name="train", at_once=at_once, **more)  # type: ignore[arg-type]
 
 
-def told(one: Group, *others: Group, made_by: tuple[Creator, ...] = (), gates: tuple[str, ...] = ()) -> tuple[str, str]:
-    facts = standing.facts(one, by_key(one, *others), made_by=made_by, other_gates=gates)
-    found = standing.standing(facts)
+def told(
+    one: MergedGroup, *others: MergedGroup, made_by: tuple[OwnerCapacity, ...] = (), gates: tuple[str, ...] = ()
+) -> tuple[str, str]:
+    facts = standing.precondition_input(one, groups_by_key(one, *others), made_by=made_by, other_gates=gates)
+    found = standing.first_unmet(facts)
     return ("", "") if found is None else (found.reason, found.message)
 
 
@@ -90,43 +102,43 @@ def test_somebody_elses_gate() -> None:
         ((), None),
     ],
 )
-def test_creators_that_can_never_make_enough(creators: tuple[Creator, ...], why: str | None) -> None:
+def test_creators_that_can_never_make_enough(creators: tuple[OwnerCapacity, ...], why: str | None) -> None:
     few = gang("a", minimum=4, pods=1)
-    assert short(few, creators) == why
+    assert capacity_shortage(few, creators) == why
     assert told(few, made_by=creators)[0] == ("Gathering" if why is None else "CannotGather")
 
 
 def test_a_group_that_has_gathered_can() -> None:
-    assert short(gang("a", minimum=2, pods=2), (job(1),)) is None
+    assert capacity_shortage(gang("a", minimum=2, pods=2), (job(1),)) is None
 
 
 # --- The label -------------------------------------------------------------------------------------------------------
 
 
-def key(namespace: str, name: str, design: Design = Design.KEP_24) -> Key:
-    return Key(design=design, namespace=namespace, name=name)
+def key(namespace: str, name: str, design: Flavor = Flavor.KEP_24) -> PodGroupKey:
+    return PodGroupKey(design=design, namespace=namespace, name=name)
 
 
 def test_the_label_is_a_legal_value_and_differs_for_all_that_differs() -> None:
-    keys = [key("a", "b/c"), key("a/b", "c"), key("a", "c"), key("b", "c"), key("a", "c", Design.ALIBABA), key("", "")]
-    labels = {identity.label(it) for it in keys}
+    keys = [key("a", "b/c"), key("a/b", "c"), key("a", "c"), key("b", "c"), key("a", "c", Flavor.ALIBABA), key("", "")]
+    labels = {identity.group_label(it) for it in keys}
     assert len(labels) == len(keys)
     assert all(it.isalnum() and len(it) <= 63 for it in labels)
 
 
 def test_the_label_of_a_group_never_changes() -> None:
     """Pods in a cluster carry it while jobset-gate is upgraded."""
-    assert identity.label(key("team", "g")) == "dd5d194dd993ff44506686a103a6afb907890ae4"
+    assert identity.group_label(key("team", "g")) == "dd5d194dd993ff44506686a103a6afb907890ae4"
 
 
 def test_koordinators_two_ways_share_one_label() -> None:
     by_label = claim(labels={"pod-group.scheduling.sigs.k8s.io": "g"})
     by_note = claim(notes=koordinator("g", min_available="1"))
-    assert identity.label(by_label.key) == identity.label(by_note.key)
+    assert identity.group_label(by_label.key) == identity.group_label(by_note.key)
 
 
 def test_an_edit_after_creation_is_noticed_and_not_followed() -> None:
-    held = identity.label(claim(labels=alibaba("g")).key)
-    assert not pods.moved(claim(labels=alibaba("g", "5")), held)
-    assert pods.moved(claim(labels=alibaba("h")), held)
-    assert pods.moved(pods.claim(meta()), held)
+    held = identity.group_label(claim(labels=alibaba("g")).key)
+    assert not pods.membership_changed(claim(labels=alibaba("g", "5")), held)
+    assert pods.membership_changed(claim(labels=alibaba("h")), held)
+    assert pods.membership_changed(pods.parse_membership(meta()), held)

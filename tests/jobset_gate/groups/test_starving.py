@@ -8,43 +8,49 @@ import msgspec
 import pytest
 
 from jobset_gate.groups import opening
-from jobset_gate.groups.candidates import Candidate, Check, Hold, Open
-from jobset_gate.groups.certainty import Room, Shape
-from jobset_gate.groups.fit import Demand
-from jobset_gate.groups.selection import Expression, Node, Selection
-from jobset_gate.groups.starving import PARTS
+from jobset_gate.groups.candidates import Admit, Candidate, CapacityCheck, Hold
+from jobset_gate.groups.certainty import NodeInfo, PodShape
+from jobset_gate.groups.fit import GroupRequest
+from jobset_gate.groups.selection import NodeFacts, NodeSelection, Requirement
+from jobset_gate.groups.starving import ROUND_PARTS
 from tests.jobset_gate.groups.objects import key
 from tests.jobset_gate.groups.test_opening import NOW, STARVATION, may_preempt, opened, waiting
 
 GPU = "nvidia.com/gpu"
 
 
-def room(name: str, free: dict[str, int], whole: dict[str, int] | None = None, **labels: str) -> Room:
+def room(name: str, free: dict[str, int], whole: dict[str, int] | None = None, **labels: str) -> NodeInfo:
     """In whole units; empty unless it is said what is free."""
     amounts = [{it: many * 1000 for it, many in {"pods": 99, **some}.items()} for some in (free, whole or free)]
-    return Room(node=Node(name=name, labels=labels), free=amounts[0], whole=amounts[1])
+    return NodeInfo(node=NodeFacts(name=name, labels=labels), free=amounts[0], whole=amounts[1])
 
 
 def gang(name: str, pods: int, asked: dict[str, int], on: str = "n", pool: str = "", **more: Any) -> Candidate:
     """`on`: its domain, a letter for each node; `pool`: a label that its nodes have to have."""
-    every = (Expression(key="pool", operator="In", values=frozenset({pool})),) if pool else ()
+    every = (Requirement(key="pool", operator="In", values=frozenset({pool})),) if pool else ()
     requests = {it: many * 1000 for it, many in {"pods": 1, **asked}.items()}
-    shape = Shape(selection=Selection(every=every), requests=requests, count=pods)
+    shape = PodShape(selection=NodeSelection(every=every), requests=requests, count=pods)
     more = {"created": NOW, "since": NOW, **more}
-    demand = Demand(key=key(name, namespace=more.pop("namespace", "team")), shapes=(shape,), minimum=pods)
+    demand = GroupRequest(key=key(name, namespace=more.pop("namespace", "team")), shapes=(shape,), minimum=pods)
     return Candidate(demands=(demand,), priority=more.pop("priority", 0), domain=frozenset(on), **more)
 
 
-def judged(*candidates: Candidate, rooms: list[Room], now: float = NOW, **more: Any) -> dict[str, Open | Hold]:
-    found = opening.consider(
-        candidates, more.pop("standing", ()), rooms, now=now, check=Check.FIT, starvation_seconds=STARVATION, **more
+def judged(*candidates: Candidate, rooms: list[NodeInfo], now: float = NOW, **more: Any) -> dict[str, Admit | Hold]:
+    found = opening.run_cycle(
+        candidates,
+        more.pop("standing", ()),
+        rooms,
+        now=now,
+        check=CapacityCheck.FIT,
+        starvation_seconds=STARVATION,
+        **more,
     )
     return {it.candidate.key.name: it for it in found}
 
 
 def told(*candidates: Candidate, **more: Any) -> dict[str, str]:
     found = judged(*candidates, **more)
-    return {name: "opened" if isinstance(it, Open) else it.message for name, it in found.items()}
+    return {name: "opened" if isinstance(it, Admit) else it.message for name, it in found.items()}
 
 
 def starved(name: str, pods: int, asked: dict[str, int], **more: Any) -> Candidate:
@@ -121,7 +127,7 @@ def test_nobody_is_held_back_for_ever() -> None:
     crowd = [starved(f"s{it}", 8, {"cpu": 1}, since=NOW - it * STARVATION / 2) for it in range(9)]
     held = [
         told(*crowd, late, rooms=rooms, now=NOW + tenths * STARVATION / 10)["late"] != "opened"
-        for tenths in range(10 * PARTS)
+        for tenths in range(10 * ROUND_PARTS)
     ]
     assert held == [True] * 20 + [False] * 10
 

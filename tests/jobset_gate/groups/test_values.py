@@ -8,15 +8,15 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from jobset_gate.groups import durations
-from jobset_gate.groups.model import Mode
-from jobset_gate.groups.values import LARGEST, MOST_GANGS, Sheet
+from jobset_gate.groups.model import GangMode
+from jobset_gate.groups.values import MAX_COUNT, MAX_GANGS, FieldReader
 
 
-def sheet(value: object) -> Sheet:
-    return Sheet({"k": value}, "metadata.annotations")
+def sheet(value: object) -> FieldReader:
+    return FieldReader({"k": value}, "metadata.annotations")
 
 
-@pytest.mark.parametrize(("text", "count"), [("1", 1), ("007", 7), ("+5", 5), (str(LARGEST), LARGEST)])
+@pytest.mark.parametrize(("text", "count"), [("1", 1), ("007", 7), ("+5", 5), (str(MAX_COUNT), MAX_COUNT)])
 def test_a_count_is_a_positive_int32_in_digits(text: str, count: int) -> None:
     read = sheet(text)
     assert (read.count("k"), read.problems) == (count, [])
@@ -44,7 +44,7 @@ def test_what_is_no_count_is_told_once_with_its_value(text: object) -> None:
     ],
 )
 def test_a_time_is_written_as_go_writes_it(text: str, seconds: Fraction) -> None:
-    assert sheet(text).span("k") == seconds
+    assert sheet(text).duration("k") == seconds
 
 
 @pytest.mark.parametrize(
@@ -69,21 +69,21 @@ def test_a_time_is_written_as_go_writes_it(text: str, seconds: Fraction) -> None
 )
 def test_a_time_without_unit_or_beyond_bounds_is_wrong(text: str) -> None:
     read = sheet(text)
-    assert read.span("k") is None
+    assert read.duration("k") is None
     assert len(read.problems) == 1
     assert "600s or 1h30m" in read.problems[0].message
 
 
 def test_a_negative_time_is_read_as_such() -> None:
-    assert durations.seconds("-5s") == -5
+    assert durations.parse_duration("-5s") == -5
 
 
 @pytest.mark.parametrize("text", ["strict", "", "Loose", "Strict "])
 def test_a_mode_is_one_of_two_words(text: str) -> None:
     read = sheet(text)
-    assert read.choice("k", Mode) is None
+    assert read.choice("k", GangMode) is None
     assert read.problems[0].message == "must be Strict or NonStrict"
-    assert sheet("NonStrict").choice("k", Mode) is Mode.NON_STRICT
+    assert sheet("NonStrict").choice("k", GangMode) is GangMode.NON_STRICT
 
 
 @pytest.mark.parametrize(
@@ -125,11 +125,11 @@ def test_a_gang_listed_twice_is_told() -> None:
 
 
 def test_a_list_names_no_more_gangs_than_can_be_looked_at_together() -> None:
-    most = sheet(json.dumps([f"a/{number}" for number in range(MOST_GANGS)]))
-    assert len(most.gangs("k") or ()) == MOST_GANGS
-    more = sheet(json.dumps([f"a/{number}" for number in range(MOST_GANGS + 1)]))
+    most = sheet(json.dumps([f"a/{number}" for number in range(MAX_GANGS)]))
+    assert len(most.gangs("k") or ()) == MAX_GANGS
+    more = sheet(json.dumps([f"a/{number}" for number in range(MAX_GANGS + 1)]))
     assert more.gangs("k") is None
-    assert more.problems[0].message == f"names {MOST_GANGS + 1} gangs: must be at most {MOST_GANGS}"
+    assert more.problems[0].message == f"names {MAX_GANGS + 1} gangs: must be at most {MAX_GANGS}"
     assert len(str(more.problems[0])) < 1000, "it is told in an Event"
 
 
@@ -151,6 +151,6 @@ def test_every_reader_gives_a_value_or_tells_a_problem(value: object) -> None:
 
 
 @settings(deadline=None)
-@given(st.integers(0, LARGEST), st.integers(0, 59), st.integers(0, 59))
+@given(st.integers(0, MAX_COUNT), st.integers(0, 59), st.integers(0, 59))
 def test_hours_minutes_and_seconds_add_up(hours: int, minutes: int, seconds: int) -> None:
-    assert durations.seconds(f"{hours}h{minutes}m{seconds}s") == hours * 3600 + minutes * 60 + seconds
+    assert durations.parse_duration(f"{hours}h{minutes}m{seconds}s") == hours * 3600 + minutes * 60 + seconds

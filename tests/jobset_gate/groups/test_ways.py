@@ -5,8 +5,8 @@ from fractions import Fraction
 import pytest
 
 from jobset_gate.groups import podgroups, pods
-from jobset_gate.groups.identity import label
-from jobset_gate.groups.model import Design, Key, Mode, Terms, Way
+from jobset_gate.groups.identity import group_label
+from jobset_gate.groups.model import Flavor, Format, GangMode, GroupSpec, PodGroupKey
 from tests.jobset_gate.groups.builders import (
     ALIBABA,
     ALIBABA_MINIMUM,
@@ -20,34 +20,34 @@ from tests.jobset_gate.groups.builders import (
     koordinator,
     meta,
     pod_group,
-    seen,
-    told,
+    problem_lines,
+    read_pod_group_source,
 )
 
 NONE: Json = {}
 SAID = [
-    (NONE, {KEP24: "g"}, Way.KEP_24, Design.KEP_24),
-    ({PLUGINS: "g"}, NONE, Way.SCHEDULER_PLUGINS, Design.SCHEDULER_PLUGINS),
-    (alibaba(), NONE, Way.ALIBABA, Design.ALIBABA),
-    ({KOORDINATOR: "g"}, NONE, Way.KOORDINATOR_POD_GROUP, Design.KOORDINATOR),
-    (NONE, koordinator("g", min_available="3"), Way.KOORDINATOR_ANNOTATIONS, Design.KOORDINATOR),
+    (NONE, {KEP24: "g"}, Format.KEP_24, Flavor.KEP_24),
+    ({PLUGINS: "g"}, NONE, Format.SCHEDULER_PLUGINS, Flavor.SCHEDULER_PLUGINS),
+    (alibaba(), NONE, Format.ALIBABA, Flavor.ALIBABA),
+    ({KOORDINATOR: "g"}, NONE, Format.KOORDINATOR_POD_GROUP, Flavor.KOORDINATOR),
+    (NONE, koordinator("g", min_available="3"), Format.KOORDINATOR_ANNOTATIONS, Flavor.KOORDINATOR),
 ]
 
 
 @pytest.mark.parametrize(("labels", "notes", "way", "design"), SAID)
-def test_a_pod_names_its_group_in_its_own_namespace(labels: Json, notes: Json, way: Way, design: Design) -> None:
+def test_a_pod_names_its_group_in_its_own_namespace(labels: Json, notes: Json, way: Format, design: Flavor) -> None:
     said = claim(labels=labels, notes=notes)
-    assert (said.way, said.key) == (way, Key(design=design, namespace="team", name="g"))
+    assert (said.way, said.key) == (way, PodGroupKey(design=design, namespace="team", name="g"))
     assert said.problems == ()
 
 
 def test_a_pod_with_other_labels_names_no_group() -> None:
-    assert pods.claim(meta(labels={"app": "x", "volcano.sh/job-name": "g"}, notes={"x": "y"})) is None
+    assert pods.parse_membership(meta(labels={"app": "x", "volcano.sh/job-name": "g"}, notes={"x": "y"})) is None
 
 
 @pytest.mark.parametrize(("labels", "notes", "way", "design"), SAID)
-def test_a_way_that_is_switched_off_is_not_heard(labels: Json, notes: Json, way: Way, design: Design) -> None:
-    assert pods.claim(meta(labels=labels, notes=notes), pods.ALL - {way}) is None
+def test_a_way_that_is_switched_off_is_not_heard(labels: Json, notes: Json, way: Format, design: Flavor) -> None:
+    assert pods.parse_membership(meta(labels=labels, notes=notes), pods.ALL_FORMATS - {way}) is None
 
 
 @pytest.mark.parametrize(
@@ -64,7 +64,7 @@ def test_an_empty_name_is_a_claim_to_a_group_that_cannot_be(labels: Json, notes:
     """KEP-24: such a pod is not scheduled but told."""
     said = claim(labels=labels, notes=notes)
     assert said.key.name == ""
-    assert told(said.problems) == [f'{path}: "": names no group: give its name, or leave the key out']
+    assert problem_lines(said.problems) == [f'{path}: "": names no group: give its name, or leave the key out']
 
 
 @pytest.mark.parametrize(
@@ -88,15 +88,15 @@ def test_koordinators_annotations_say_all_there_is() -> None:
     notes = koordinator(
         min_available="5", total_number="8", waiting_time="1h30m", mode="NonStrict", groups='["b/h", "team/g"]'
     )
-    assert claim(notes=notes).terms == Terms(
-        minimum=5, total=8, wait=Fraction(5400), mode=Mode.NON_STRICT, gangs=("b/h", "team/g")
+    assert claim(notes=notes).terms == GroupSpec(
+        minimum=5, total=8, wait=Fraction(5400), mode=GangMode.NON_STRICT, gangs=("b/h", "team/g")
     )
 
 
 def test_koordinators_label_may_name_the_gang_of_its_annotations() -> None:
     """Annotations win over the PodGroup, also those of pods that name it by the label alone."""
     said = claim(labels={KOORDINATOR: "g"}, notes=koordinator(None, min_available="5"))
-    assert (said.way, said.key.name, said.terms.minimum) == (Way.KOORDINATOR_POD_GROUP, "g", 5)
+    assert (said.way, said.key.name, said.terms.minimum) == (Format.KOORDINATOR_POD_GROUP, "g", 5)
 
 
 def test_an_empty_label_beside_annotations_is_told_once() -> None:
@@ -106,11 +106,11 @@ def test_an_empty_label_beside_annotations_is_told_once() -> None:
 
 @pytest.mark.parametrize(("labels", "notes"), [({ALIBABA_MINIMUM: "3"}, NONE), (NONE, {f"{GANG}min-available": "3"})])
 def test_a_minimum_without_a_name_is_no_claim_but_can_be_told(labels: Json, notes: Json) -> None:
-    assert pods.claim(meta(labels=labels, notes=notes)) is None
-    nameless = pods.nameless(meta(labels=labels, notes=notes))
+    assert pods.parse_membership(meta(labels=labels, notes=notes)) is None
+    nameless = pods.minimum_without_name(meta(labels=labels, notes=notes))
     assert nameless is not None
     assert "the pod belongs to no group" in nameless.message
-    assert pods.nameless(meta(labels=labels | {PLUGINS: "g"}, notes=notes)) is None
+    assert pods.minimum_without_name(meta(labels=labels | {PLUGINS: "g"}, notes=notes)) is None
 
 
 # --- One pod, several ways -------------------------------------------------------------------------------------------
@@ -118,13 +118,13 @@ def test_a_minimum_without_a_name_is_no_claim_but_can_be_told(labels: Json, note
 
 def test_the_same_name_for_two_designs_is_one_claim_of_the_first() -> None:
     said = claim(labels={PLUGINS: "g", KOORDINATOR: "g"}, notes={KEP24: "g"})
-    assert (said.way, said.problems) == (Way.KOORDINATOR_POD_GROUP, ())
-    assert pods.two_names(meta(labels={PLUGINS: "g", KOORDINATOR: "g"})) is None
+    assert (said.way, said.problems) == (Format.KOORDINATOR_POD_GROUP, ())
+    assert pods.conflicting_names(meta(labels={PLUGINS: "g", KOORDINATOR: "g"})) is None
 
 
 def test_two_names_on_one_pod_are_denied_with_both_keys() -> None:
     both = meta(labels={PLUGINS: "g"}, notes={KEP24: "h"})
-    denied = pods.two_names(both)
+    denied = pods.conflicting_names(both)
     assert denied is not None
     assert f"metadata.labels[{PLUGINS}] says g, metadata.annotations[{KEP24}] says h" in denied.message
     assert claim(labels={PLUGINS: "g"}, notes={KEP24: "h"}).problems == (denied,)
@@ -132,23 +132,25 @@ def test_two_names_on_one_pod_are_denied_with_both_keys() -> None:
 
 def test_of_two_names_only_those_of_ways_that_are_on_count() -> None:
     both = meta(labels={PLUGINS: "g"}, notes={KEP24: "h"})
-    assert pods.two_names(both, {Way.KEP_24}) is None
+    assert pods.conflicting_names(both, {Format.KEP_24}) is None
 
 
 def test_a_name_put_beside_the_one_a_pod_is_held_for_does_not_take_its_place() -> None:
     edited = meta(labels=alibaba("one") | {PLUGINS: "two"})
-    first = pods.claim(edited)
+    first = pods.parse_membership(edited)
     assert first is not None
     assert first.key.name == "two", "at creation this way wins, or rather the pod is refused"
-    still = pods.claim(edited, held=label(Key(design=Design.ALIBABA, namespace="team", name="one")))
+    still = pods.parse_membership(
+        edited, held=group_label(PodGroupKey(design=Flavor.ALIBABA, namespace="team", name="one"))
+    )
     assert still is not None
     assert (still.key.name, still.terms.minimum) == ("one", 3)
-    assert "names two groups" in told(still.problems)[0]
+    assert "names two groups" in problem_lines(still.problems)[0]
 
 
 def test_koordinators_two_ways_may_not_name_two_gangs() -> None:
     said = claim(labels={KOORDINATOR: "g"}, notes=koordinator("h", min_available="1"))
-    assert [it.fault.name for it in said.problems] == ["FORBIDDEN"]
+    assert [it.cause_type.name for it in said.problems] == ["FORBIDDEN"]
 
 
 def test_two_minimums_on_one_pod_contradict() -> None:
@@ -162,37 +164,39 @@ def test_two_minimums_on_one_pod_contradict() -> None:
 
 
 def test_kep24s_podgroup_has_minmembers_and_totalresources() -> None:
-    said = seen("incubator.scheduling.k8s.io", minMembers=4, totalResources={"cpu": "2", "memory": "1Gi"})
-    assert said.terms == Terms(minimum=4, resources=(("cpu", Fraction(2)), ("memory", Fraction(2**30))))
+    said = read_pod_group_source(
+        "incubator.scheduling.k8s.io", minMembers=4, totalResources={"cpu": "2", "memory": "1Gi"}
+    )
+    assert said.terms == GroupSpec(minimum=4, resources=(("cpu", Fraction(2)), ("memory", Fraction(2**30))))
     assert said.problems == ()
 
 
 @pytest.mark.parametrize("api", ["scheduling.x-k8s.io", "scheduling.sigs.k8s.io"])
 def test_the_other_podgroups_have_minmember_minresources_and_a_time(api: str) -> None:
-    said = seen(api, minMember=4, minResources={"cpu": "500m"}, scheduleTimeoutSeconds=30)
-    assert said.terms == Terms(minimum=4, wait=Fraction(30), resources=(("cpu", Fraction(1, 2)),))
+    said = read_pod_group_source(api, minMember=4, minResources={"cpu": "500m"}, scheduleTimeoutSeconds=30)
+    assert said.terms == GroupSpec(minimum=4, wait=Fraction(30), resources=(("cpu", Fraction(1, 2)),))
 
 
 def test_koordinators_annotations_on_a_podgroup_are_kept_apart() -> None:
     notes = {f"{GANG}total-number": "6", f"{GANG}mode": "Strict", f"{GANG}groups": '["team/g"]'}
-    said = seen("scheduling.sigs.k8s.io", minMember=4, notes=notes)
-    assert said.terms == Terms(minimum=4)
-    assert said.noted == Terms(total=6, mode=Mode.STRICT, gangs=("team/g",))
+    said = read_pod_group_source("scheduling.sigs.k8s.io", minMember=4, notes=notes)
+    assert said.terms == GroupSpec(minimum=4)
+    assert said.noted == GroupSpec(total=6, mode=GangMode.STRICT, gangs=("team/g",))
 
 
 @pytest.mark.parametrize(
     "api", ["scheduling.x-k8s.io/v1beta1", "scheduling.sigs.k8s.io/v1", "incubator.scheduling.k8s.io/v1alpha2"]
 )
 def test_a_podgroup_of_another_version_says_nothing_but_that(api: str) -> None:
-    said = seen(api, minMember=4, minMembers=4)
-    assert said.terms == Terms()
+    said = read_pod_group_source(api, minMember=4, minMembers=4)
+    assert said.terms == GroupSpec()
     (problem,) = said.problems
-    assert (problem.path, problem.fault.name) == ("apiVersion", "NOT_SUPPORTED")
+    assert (problem.path, problem.cause_type.name) == ("apiVersion", "NOT_SUPPORTED")
 
 
 @pytest.mark.parametrize("api", ["scheduling.volcano.sh/v1beta1", "scheduling.k8s.io/v1alpha2", "v1"])
 def test_podgroups_of_others_are_not_looked_at(api: str) -> None:
-    assert podgroups.seen(pod_group(api) | {"apiVersion": api}) is None
+    assert podgroups.parse_pod_group(pod_group(api) | {"apiVersion": api}) is None
 
 
 @pytest.mark.parametrize(
@@ -212,11 +216,13 @@ def test_podgroups_of_others_are_not_looked_at(api: str) -> None:
     ],
 )
 def test_a_bad_value_of_a_podgroup_is_told_with_its_path(api: str, spec: Json, path: str) -> None:
-    assert [it.path for it in seen(api, **spec).problems] == [path]
+    assert [it.path for it in read_pod_group_source(api, **spec).problems] == [path]
 
 
 def test_a_podgroup_without_a_spec_lacks_its_minimum() -> None:
-    said = podgroups.seen({"apiVersion": "scheduling.x-k8s.io/v1alpha1", "kind": "PodGroup", "metadata": None})
+    said = podgroups.parse_pod_group(
+        {"apiVersion": "scheduling.x-k8s.io/v1alpha1", "kind": "PodGroup", "metadata": None}
+    )
     assert said is not None
     assert [it.path for it in said.problems] == ["spec.minMember"]
 
@@ -224,7 +230,7 @@ def test_a_podgroup_without_a_spec_lacks_its_minimum() -> None:
 def test_what_a_pod_says_can_be_counted_whatever_is_wrong_with_it() -> None:
     """The keeper counts equal claims; one that no set can hold would bring it down."""
     both = meta(labels=alibaba("a", "1") | {PLUGINS: "b"}, notes=koordinator("a", min_available="2"))
-    said = [pods.claim(both), pods.claim(both)]
+    said = [pods.parse_membership(both), pods.parse_membership(both)]
     assert said[0] is not None
     assert len(said[0].problems) == 2
     assert len(set(said)) == 1

@@ -6,11 +6,11 @@ from typing import Any
 import pytest
 
 from jobset_gate.groups import with_barrier
-from jobset_gate.groups.model import Way
+from jobset_gate.groups.model import Format
 from jobset_gate.settings import Barrier, Groups, Settings
-from jobset_gate.validate import violations
+from jobset_gate.validate import field_errors
 from jobset_gate.warn import warnings
-from tests.jobset_gate.groups.builders import alibaba, koordinator, told
+from tests.jobset_gate.groups.builders import alibaba, koordinator, problem_lines
 from tests.jobset_gate.jobsets import Json, jobset, replicated
 from tests.webhook.pods import meta_of
 
@@ -30,7 +30,7 @@ def wanting(minimum: int, name: str = "g") -> Json:
 
 
 def wrong(*jobs: Json, settings: Settings | None = None, **more: Any) -> list[str]:
-    return told(violations(jobset(*jobs, **more), settings=settings or Settings()))
+    return problem_lines(field_errors(jobset(*jobs, **more), settings=settings or Settings()))
 
 
 # --- The same pods ----------------------------------------------------------------------------------------------------
@@ -73,7 +73,7 @@ def test_pods_that_the_barrier_does_not_wait_for_must_not_be_in_the_group() -> N
 
 def test_pods_that_the_barrier_waits_for_must_be_in_the_group() -> None:
     """Also where the minimum stands in a PodGroup: no minimum fits."""
-    meta = meta_of(Way.SCHEDULER_PLUGINS)
+    meta = meta_of(Format.SCHEDULER_PLUGINS)
     assert wrong(job(meta=meta)) == []
     assert wrong(job(meta=meta), job("others", replicas=1)) == [
         (
@@ -81,7 +81,7 @@ def test_pods_that_the_barrier_waits_for_must_be_in_the_group() -> None:
             " must have the pods that the start barrier waits for: 12 pods name it, 16 are waited for"
         )
     ]
-    assert len(wrong(job(meta=meta), job("others", meta_of(Way.SCHEDULER_PLUGINS, "h"), replicas=1))) == 2
+    assert len(wrong(job(meta=meta), job("others", meta_of(Format.SCHEDULER_PLUGINS, "h"), replicas=1))) == 2
 
 
 def test_a_group_of_pods_that_wait_in_no_barrier_is_none_of_it() -> None:
@@ -91,14 +91,14 @@ def test_a_group_of_pods_that_wait_in_no_barrier_is_none_of_it() -> None:
 
 
 def test_two_names_on_a_template_are_refused_before_there_are_pods() -> None:
-    meta = {"labels": alibaba("a", "12") | meta_of(Way.SCHEDULER_PLUGINS, "b")["labels"]}
+    meta = {"labels": alibaba("a", "12") | meta_of(Format.SCHEDULER_PLUGINS, "b")["labels"]}
     (said,) = wrong(job(meta=meta))
     assert said.startswith(f'{POD.format(0)}: ["a","b"]: names two groups')
 
 
 @pytest.mark.parametrize(
     "groups",
-    [Groups(enabled=False), Groups(ways=(Way.KEP_24,)), Groups(scheduler_names=("another",))],
+    [Groups(enabled=False), Groups(ways=(Format.KEP_24,)), Groups(scheduler_names=("another",))],
     ids=["off", "way off", "other scheduler"],
 )
 def test_groups_that_nobody_holds_are_none_of_it(groups: Groups) -> None:
@@ -114,9 +114,9 @@ def test_a_minimum_that_is_none_is_the_keepers_to_tell() -> None:
 def test_a_jobset_that_was_let_in_stays_editable() -> None:
     old = jobset(job(meta=wanting(5)))
     new = old | {"metadata": old["metadata"] | {"labels": {"a": "b"}}}
-    assert violations(new, old) == []
+    assert field_errors(new, old) == []
     other = jobset(job(meta=wanting(6)))
-    assert [it for it in told(violations(other, old)) if "6 pods here, 12 there" in it]
+    assert [it for it in problem_lines(field_errors(other, old)) if "6 pods here, 12 there" in it]
 
 
 # --- The same time ----------------------------------------------------------------------------------------------------
@@ -129,9 +129,9 @@ def doubts(meta: Json, timeout: int | None, settings: Settings | None = None) ->
 
 
 def test_the_barrier_must_not_give_up_first() -> None:
-    assert with_barrier.timeout(601, Fraction(600)) is None
-    assert with_barrier.timeout(None, Fraction(600)) is None
-    assert with_barrier.timeout(600, Fraction(600)) == (
+    assert with_barrier.timeout_warning(601, Fraction(600)) is None
+    assert with_barrier.timeout_warning(None, Fraction(600)) is None
+    assert with_barrier.timeout_warning(600, Fraction(600)) == (
         "the start barrier's timeout of 600s must be above the group's wait limit of 600s"
     )
 
@@ -148,11 +148,11 @@ def test_a_jobset_is_warned_where_the_limit_is_known() -> None:
     assert len(doubts(notes, 1200)) == 1
     assert doubts(notes, 1201) == []
     assert len(doubts({"annotations": koordinator(min_available="12")}, 600)) == 1
-    assert len(doubts(meta_of(Way.KEP_24), 600)) == 1
+    assert len(doubts(meta_of(Format.KEP_24), 600)) == 1
 
 
 def test_a_limit_in_a_pod_group_is_the_keepers_to_tell() -> None:
-    assert doubts(meta_of(Way.SCHEDULER_PLUGINS), 1) == doubts(meta_of(Way.KOORDINATOR_POD_GROUP), 1) == []
+    assert doubts(meta_of(Format.SCHEDULER_PLUGINS), 1) == doubts(meta_of(Format.KOORDINATOR_POD_GROUP), 1) == []
 
 
 def test_settings_that_limit_either_are_looked_at() -> None:

@@ -17,7 +17,7 @@ from tests.jobset_gate.world.objects import (
     JOBSET,
     LOADERS,
     WORKERS,
-    Life,
+    PodGeneration,
     align,
     alive,
     attempt_of,
@@ -39,7 +39,7 @@ from tests.jobset_gate.world.objects import (
 
 
 @dataclass(frozen=True, slots=True)
-class Shape:
+class GangShape:
     """A gang: `replicas` Indexed Jobs of `width` pods, and one NonIndexed Job of `loaders` pods if there are any."""
 
     replicas: int = 1
@@ -52,29 +52,29 @@ class Shape:
 
 
 @dataclass(frozen=True, slots=True)
-class Passage:
+class PassedBarrier:
     """A barrier obeyed a verdict."""
 
     pod: str
-    life: Life
+    life: PodGeneration
     text: str
 
 
 class Cluster:
     """One gang, by the name of `train`, and the pods of it."""
 
-    def __init__(self, api: Api, now: Callable[[], float], shape: Shape) -> None:
+    def __init__(self, api: Api, now: Callable[[], float], shape: GangShape) -> None:
         self.api, self.now, self.shape = api, now, shape
-        self.began: dict[Life, int] = {}
+        self.began: dict[PodGeneration, int] = {}
         """For each generation the version at which it came to be: nothing decided before may bind it."""
         self.ran: dict[str, float] = {}
         """Pods whose barrier ever ran, by uid: since when, by the true clock."""
-        self.first_ran: dict[Life, float] = {}
+        self.first_ran: dict[PodGeneration, float] = {}
         self.published: dict[str, int] = {}
         """Every verdict that ever stood in a ConfigMap of the gang's name, and since which version."""
         self.forged: set[str] = set()
         """Verdicts that somebody else wrote there. No kubelet is quick enough to show one to a barrier."""
-        self.passages: list[Passage] = []
+        self.passages: list[PassedBarrier] = []
         self._untold: dict[str, str] = {}
         self._unreported: dict[str, str] = {}
         """Barriers that run and of which the kubelet has said nothing yet: since when, as it will say."""
@@ -245,7 +245,7 @@ class Cluster:
             return False
         if not its.uid or words[1] != its.uid or words[2] != str(its.attempt) or int(words[3]) < its.epoch:
             return False
-        self.passages.append(Passage(uid, its, text))
+        self.passages.append(PassedBarrier(uid, its, text))
         self._untold[uid] = words[0]
         if tell:
             self.report(pod)

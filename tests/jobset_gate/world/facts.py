@@ -25,7 +25,7 @@ DECIDED = {"AllPodsStarted", "TimedOut", "Bypassed"}
 
 
 @dataclass(frozen=True, order=True, slots=True)
-class Its:
+class RawGeneration:
     """A generation (A5)."""
 
     uid: str
@@ -34,33 +34,33 @@ class Its:
 
 
 @dataclass(frozen=True, slots=True)
-class Told:
+class RawVerdict:
     """The first line of a verdict, which is what barriers obey."""
 
     kind: str
-    its: Its
+    its: RawGeneration
     cause: str
 
-    def binds(self, other: Its) -> bool:
+    def binds(self, other: RawGeneration) -> bool:
         """A barrier obeys a verdict of its UID and attempt whose epoch is at least its own (A5)."""
         mine = self.its
         return (mine.uid, mine.attempt) == (other.uid, other.attempt) and mine.epoch >= other.epoch
 
 
-def told(text: str) -> Told | None:
+def parse_verdict(text: str) -> RawVerdict | None:
     """What a verdict's text says; None if a barrier would not obey it."""
     words = text.split("\n", 1)[0].split(" ")
     if len(words) != 5 or words[0] not in ("release", "timeout") or not (words[2] + words[3]).isdigit():
         return None
-    return Told(words[0], Its(words[1], int(words[2]), int(words[3])), words[4])
+    return RawVerdict(words[0], RawGeneration(words[1], int(words[2]), int(words[3])), words[4])
 
 
-def clock(text: str) -> tuple[Its, str] | None:
+def clock(text: str) -> tuple[RawGeneration, str] | None:
     """Of which generation a clock is, and what it shows; None if it is none."""
     words = text.split(" ")
     if len(words) != 4 or not (words[1] + words[2]).isdigit():
         return None
-    return Its(words[0], int(words[1]), int(words[2])), words[3]
+    return RawGeneration(words[0], int(words[1]), int(words[2])), words[3]
 
 
 # --- A4 --------------------------------------------------------------------------------------------------------------
@@ -127,10 +127,10 @@ def maker(stored: Json) -> str:
     return next((owner["uid"] for owner in owners if owner.get("controller")), "")
 
 
-def its(pod: Json) -> Its:
+def generation_of(pod: Json) -> RawGeneration:
     """Of which generation a pod is."""
     labels, notes = _labels(pod), pod["metadata"].get("annotations") or {}
-    return Its(labels[UID], int(labels[ATTEMPT]), int(notes.get(EPOCH) or 0))
+    return RawGeneration(labels[UID], int(labels[ATTEMPT]), int(notes.get(EPOCH) or 0))
 
 
 def condition(jobset: Json) -> Json | None:

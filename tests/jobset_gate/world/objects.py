@@ -19,7 +19,7 @@ STREAM = {"name": names.ENV_STREAM, "value": f"http://gate/v1/gangs/default/{JOB
 
 
 @dataclass(frozen=True, order=True, slots=True)
-class Life:
+class PodGeneration:
     """What a verdict is for: a generation."""
 
     uid: str
@@ -47,9 +47,9 @@ def started(pod: Json) -> bool:
     return alive(pod) and ("running" in state or state.get("terminated", {}).get("exitCode") == 0)
 
 
-def life_of(pod: Json) -> Life:
+def life_of(pod: Json) -> PodGeneration:
     labels = labels_of(pod)
-    return Life(labels[names.JS_UID], int(labels[names.JS_RESTART_ATTEMPT]), int(notes_of(pod)[names.EPOCH]))
+    return PodGeneration(labels[names.JS_UID], int(labels[names.JS_RESTART_ATTEMPT]), int(notes_of(pod)[names.EPOCH]))
 
 
 def complete(jobset: Json, jobs: Iterable[Json], pods: Iterable[Json]) -> bool:
@@ -72,9 +72,9 @@ def complete(jobset: Json, jobs: Iterable[Json], pods: Iterable[Json]) -> bool:
     return True
 
 
-def life_of_jobset(jobset: Json) -> Life:
+def life_of_jobset(jobset: Json) -> PodGeneration:
     """The generation that new pods of its templates will be of."""
-    return Life(jobset["metadata"]["uid"], attempt_of(jobset), epoch_of(jobset))
+    return PodGeneration(jobset["metadata"]["uid"], attempt_of(jobset), epoch_of(jobset))
 
 
 def attempt_of(jobset: Json) -> int:

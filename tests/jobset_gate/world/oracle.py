@@ -22,7 +22,7 @@ from typing import TYPE_CHECKING
 
 from jobset_gate.kube.resources import CONFIGMAPS, JOBS, JOBSETS, PODS, Resource
 from tests.jobset_gate.world import facts
-from tests.jobset_gate.world.facts import Its, Json, Told
+from tests.jobset_gate.world.facts import Json, RawGeneration, RawVerdict
 
 if TYPE_CHECKING:
     from tests.jobset_gate.world.api import Api
@@ -41,7 +41,7 @@ AHEAD = 600.0
 """Seconds by which a clock in a ConfigMap may be ahead and yet be believed."""
 
 
-class Wrong(AssertionError):
+class OracleDisagrees(AssertionError):
     """The contract was broken."""
 
 
@@ -50,14 +50,14 @@ class Oracle:
 
     def __init__(self, api: Api, cluster: Cluster, now: Callable[[], float]) -> None:
         self._api, self._cluster, self._now = api, cluster, now
-        self.wrongs: list[Wrong] = []
+        self.wrongs: list[OracleDisagrees] = []
         self.skewed = False
         """Somebody has set a clock."""
-        self._kinds: dict[Its, str] = {}
+        self._kinds: dict[RawGeneration, str] = {}
         self._held: dict[str, int] = {}
         """Every verdict that a controller put into the ConfigMap, by its text, and since which version."""
-        self._clocks: dict[Its, str] = {}
-        self._moved: set[Its] = set()
+        self._clocks: dict[RawGeneration, str] = {}
+        self._moved: set[RawGeneration] = set()
         """Of these somebody else has set the clock: it need not be what pods bear out, but it must be able to be."""
         self._made: dict[str, float] = {}
         """UIDs of JobSets, and since when they are there."""
@@ -89,7 +89,7 @@ class Oracle:
         clock = facts.clock(data.get("waiting-since", ""))
         if clock is not None:
             self._clocks.pop(clock[0], None)
-        said = facts.told(data.get("verdict", ""))
+        said = facts.parse_verdict(data.get("verdict", ""))
         if said is not None:
             self._kinds.pop(said.its, None)
 
@@ -111,7 +111,7 @@ class Oracle:
             self._late.append(uid)
             if self._late.count(uid) > 1:
                 self._wrong(f"a ConfigMap is made for JobSet {uid}, which is gone since {self._now() - gone:.0f} s")
-        said = facts.told(call.body["data"].get("verdict", ""))
+        said = facts.parse_verdict(call.body["data"].get("verdict", ""))
         if said is None or self._stood(said):
             return
         if said.cause == "AllPodsStarted":
@@ -122,7 +122,7 @@ class Oracle:
     def written(self, new: Json) -> None:
         """A controller has put this into the ConfigMap."""
         text = new["data"].get("verdict", "")
-        said = facts.told(text)
+        said = facts.parse_verdict(text)
         if said is not None:
             self._verdict(said, text)
         clock = facts.clock(new["data"].get("waiting-since", ""))
@@ -131,7 +131,7 @@ class Oracle:
 
     # --- Judgements --------------------------------------------------------------------------------------------------
 
-    def _full(self, replica: Replica, said: Told) -> None:
+    def _full(self, replica: Replica, said: RawVerdict) -> None:
         """As far as this controller was told at this moment, or has just looked it up."""
         known = replica.known
         announced = set(+replica.held)
@@ -145,7 +145,7 @@ class Oracle:
             return
         jobs, pods = views[missing.index([])]
         mine = facts.counted(jobset, jobs, pods, announced)
-        epochs = {facts.its(pod).epoch for pod in mine}
+        epochs = {facts.generation_of(pod).epoch for pod in mine}
         if epochs and said.its.epoch != max(epochs):
             self._wrong(f"{said} is not of the highest epoch that a counted pod carries: {epochs}")
         true = facts.lacking(self._api.get(JOBSETS, JOBSET), self._api.all(JOBS), self._api.all(PODS), announced)
@@ -156,20 +156,20 @@ class Oracle:
             if since is not None and since < self._now() - UNNOTICED:
                 self._wrong(f"{said} counts {pod['metadata']['name']}, gone since {self._now() - since:.0f} s")
 
-    def _not_full(self, replica: Replica, said: Told) -> None:
+    def _not_full(self, replica: Replica, said: RawVerdict) -> None:
         jobset, announced = replica.known.get(JOBSETS, JOBSET), set(+replica.held)
         missing = [facts.lacking(jobset, jobs, pods, announced) for jobs, pods in self._views(replica)]
         same = jobset is not None and int(jobset["status"].get("restarts") or 0) == said.its.attempt
         if same and all(one == [] for one in missing) and replica.view.at < self._now() - AT_ONCE:
             self._wrong(f"{said} is sent for a gang known to be complete, {self._age(replica)} after counting")
 
-    def _verdict(self, said: Told, text: str) -> None:
+    def _verdict(self, said: RawVerdict, text: str) -> None:
         kind = self._kinds.setdefault(said.its, said.kind)
         if kind != said.kind:
             self._wrong(f"{said}, and it was {kind} before")
         if text in self._held:
             return
-        again = any(facts.told(one) == said for one in self._held)
+        again = any(facts.parse_verdict(one) == said for one in self._held)
         self._held[text] = self._api.version
         if said.cause == "TimedOut" and not self.skewed and not again:
             begun = [
@@ -183,7 +183,7 @@ class Oracle:
             if not begun or self._now() < int(min(begun)) + timeout:
                 self._wrong(f"{said} at {self._now()}, before its time: {timeout} s after {min(begun, default=None)}")
 
-    def _clock(self, its: Its, shown: str) -> None:
+    def _clock(self, its: RawGeneration, shown: str) -> None:
         stood = self._clocks.setdefault(its, shown)
         if stood != shown:
             self._wrong(f"the clock of {its} moved from {stood} to {shown}")
@@ -204,15 +204,17 @@ class Oracle:
             return
         kind = "release" if it["status"] == "True" else "timeout"
         uid = jobset["metadata"]["uid"]
-        if not any(one.its.uid == uid and one.kind == kind for one in map(facts.told, self._held) if one is not None):
+        if not any(
+            one.its.uid == uid and one.kind == kind for one in map(facts.parse_verdict, self._held) if one is not None
+        ):
             self._wrong(f"JobSet {uid} is told what was not decided on it: {it}")
 
     def check_barriers(self) -> None:
         """What they obeyed."""
         for passage in self._cluster.passages[self._judged :]:
-            said, life = facts.told(passage.text), passage.life
+            said, life = facts.parse_verdict(passage.text), passage.life
             held, began = self._held.get(passage.text), self._cluster.began.get(life)
-            if said is None or not said.binds(Its(life.uid, life.attempt, life.epoch)):
+            if said is None or not said.binds(RawGeneration(life.uid, life.attempt, life.epoch)):
                 self._wrong(f"{passage} obeys what does not bind it")
             elif held is None or began is None or held <= began:
                 self._wrong(f"stale: {passage} obeys what no controller decided since its generation began")
@@ -225,10 +227,10 @@ class Oracle:
         if jobset is None or jobset["status"].get("terminalState") or jobset["spec"]["suspend"]:
             return
         jobs, pods = self._api.all(JOBS), self._api.all(PODS)
-        said = facts.told(((stored or {}).get("data") or {}).get("verdict", ""))
+        said = facts.parse_verdict(((stored or {}).get("data") or {}).get("verdict", ""))
         missing = facts.lacking(jobset, jobs, pods, ())
         waiting = [pod for pod in pods if facts.alive(pod) and "running" in facts.barrier(pod)]
-        undecided = [pod for pod in waiting if said is None or not said.binds(facts.its(pod))]
+        undecided = [pod for pod in waiting if said is None or not said.binds(facts.generation_of(pod))]
         if missing == [] and undecided:
             self._wrong(f"complete, and {len(undecided)} pods are not released; {said}")
         if missing == [] and said is None:
@@ -245,9 +247,9 @@ class Oracle:
             views.append((replica.looked.jobs, replica.looked.pods))
         return views
 
-    def _stood(self, said: Told) -> bool:
+    def _stood(self, said: RawVerdict) -> bool:
         """It was decided before; it is only put right."""
-        return any(facts.told(one) == said for one in self._held)
+        return any(facts.parse_verdict(one) == said for one in self._held)
 
     def _ahead(self) -> float:
         """Seconds by which somebody's clock may be wrong."""
@@ -257,4 +259,4 @@ class Oracle:
         return f"{self._now() - replica.view.at:.0f} s"
 
     def _wrong(self, words: str) -> None:
-        self.wrongs.append(Wrong(words))
+        self.wrongs.append(OracleDisagrees(words))

@@ -23,14 +23,23 @@ import msgspec
 
 from jobset_gate import names, read, verdicts, wire
 from jobset_gate.kube.resources import JOBSETS, PODS
-from jobset_gate.model import GangSeen, Generation, JobSeen, Kind, PodSeen, Stage, Verdict, WaitingSince
+from jobset_gate.model import (
+    BarrierStage,
+    GangSnapshot,
+    Generation,
+    JobSeen,
+    PodSeen,
+    Verdict,
+    VerdictKind,
+    WaitingSince,
+)
 from tests.jobset_gate.world.api import Api, Json
 from tests.jobset_gate.world.cluster import Cluster
 from tests.jobset_gate.world.objects import JOBSET
 from tests.jobset_gate.world.replica import Replica
 
 
-class Foul(AssertionError):
+class RuleBroken(AssertionError):
     """A promise was broken."""
 
 
@@ -150,7 +159,7 @@ class Referee:
             f"{verdict} is for a generation that has not begun: {sorted(self._cluster.began)}",
         )
 
-    def _no_other_kind(self, verdict: Verdict, seen: GangSeen) -> None:
+    def _no_other_kind(self, verdict: Verdict, seen: GangSnapshot) -> None:
         its = verdict.generation
         others = [one for one in self.verdicts if one.generation == its and one.kind is not verdict.kind]
         if not others or any(one.generation.covers(its) and one.kind is verdict.kind for one in self.verdicts):
@@ -158,7 +167,7 @@ class Referee:
         _must(its in self.lost, f"{verdict} after {others[-1]}")
         _must(not _traces(seen, others[-1]), f"{verdict}, though the view shows that {others[-1]} was taken: {seen}")
 
-    def _fresh(self, replica: Replica, verdict: Verdict, seen: GangSeen) -> None:
+    def _fresh(self, replica: Replica, verdict: Verdict, seen: GangSnapshot) -> None:
         if verdict.cause == names.REASON_STARTED:
             self._all_started(replica, verdict, seen)
         elif verdict.cause == names.REASON_TIMED_OUT:
@@ -167,7 +176,7 @@ class Referee:
             _must(verdict.cause == names.REASON_BYPASSED and seen.jobset.bypass, f"nobody asked for {verdict}")
         _must(not seen.jobset.suspended, f"{verdict} while suspended")
 
-    def _all_started(self, replica: Replica, verdict: Verdict, seen: GangSeen) -> None:
+    def _all_started(self, replica: Replica, verdict: Verdict, seen: GangSnapshot) -> None:
         its = verdict.generation
         _must(its.uid == seen.jobset.uid and its.attempt == seen.jobset.attempt, f"{verdict} for {seen.jobset}")
         counted = _counted(seen)
@@ -180,12 +189,15 @@ class Referee:
         epochs = {pod.epoch for pod in counted or ()}
         _must(not epochs or its.epoch == max(epochs), f"{verdict} reaches beyond the pods it counted: {epochs}")
 
-    def _timed_out(self, replica: Replica, verdict: Verdict, seen: GangSeen) -> None:
+    def _timed_out(self, replica: Replica, verdict: Verdict, seen: GangSnapshot) -> None:
         timeout = seen.jobset.config.timeout
         assert timeout is not None, f"{verdict} without a timeout"
         _must(replica.view.closer, f"{verdict} without a closer look")
         lenient = seen.jobset.releases_on_timeout
-        _must(verdict.kind is (Kind.RELEASE if lenient else Kind.TIMEOUT), f"{verdict} against the user's will")
+        _must(
+            verdict.kind is (VerdictKind.RELEASE if lenient else VerdictKind.TIMEOUT),
+            f"{verdict} against the user's will",
+        )
         _must(_counted(seen) is None, f"{verdict}, but all have started")
         its = verdict.generation
         first = min(
@@ -223,7 +235,7 @@ class Referee:
         if jobset is None:
             return
         uid = jobset["metadata"]["uid"]
-        released = any(one.kind is Kind.RELEASE and one.generation.uid == uid for one in self.verdicts)
+        released = any(one.kind is VerdictKind.RELEASE and one.generation.uid == uid for one in self.verdicts)
         for condition in jobset["status"].get("conditions", []):
             if condition["type"] == names.CONDITION and condition["status"] == "True":
                 _must(released, f"said before it was decided: {condition}")
@@ -232,7 +244,7 @@ class Referee:
 # --- Another count, slot by slot -----------------------------------------------------------------------------------
 
 
-def _counted(seen: GangSeen) -> list[PodSeen] | None:
+def _counted(seen: GangSnapshot) -> list[PodSeen] | None:
     """The pods that fill the gang's slots, None if one is empty. A4 anew, as simply as possible."""
     if seen.jobset.suspended:
         return None
@@ -261,7 +273,7 @@ def _counted(seen: GangSeen) -> list[PodSeen] | None:
     return counted
 
 
-def _job(seen: GangSeen, replicated: str, number: int) -> JobSeen | None:
+def _job(seen: GangSnapshot, replicated: str, number: int) -> JobSeen | None:
     for job in seen.jobs:
         mine = job.jobset_uid == seen.jobset.uid and job.attempt == seen.jobset.attempt
         counts = job.complete or not job.suspended
@@ -270,23 +282,23 @@ def _job(seen: GangSeen, replicated: str, number: int) -> JobSeen | None:
     return None
 
 
-def _has_started(seen: GangSeen, pod: PodSeen) -> bool:
+def _has_started(seen: GangSnapshot, pod: PodSeen) -> bool:
     if _status_says_so(pod):
         return True
-    waits = pod.stage is Stage.WAITING and pod.bound and not pod.deleting and pod.phase != "Failed"
+    waits = pod.stage is BarrierStage.WAITING and pod.bound and not pod.deleting and pod.phase != "Failed"
     return waits and pod.uid in seen.announced
 
 
 def _status_says_so(pod: PodSeen) -> bool:
-    in_barrier_or_past_it = pod.stage in (Stage.RUNNING, Stage.PASSED) or pod.phase == "Succeeded"
+    in_barrier_or_past_it = pod.stage in (BarrierStage.RUNNING, BarrierStage.PASSED) or pod.phase == "Succeeded"
     return in_barrier_or_past_it and not pod.deleting and pod.phase != "Failed"
 
 
-def _mine(seen: GangSeen, pod: PodSeen) -> bool:
+def _mine(seen: GangSnapshot, pod: PodSeen) -> bool:
     return pod.jobset_uid == seen.jobset.uid and pod.attempt == seen.jobset.attempt
 
 
-def _traces(seen: GangSeen, verdict: Verdict) -> bool:
+def _traces(seen: GangSnapshot, verdict: Verdict) -> bool:
     """Whether a view shows that this verdict was taken."""
     text = verdicts.render(verdict)
     told = seen.jobset.condition
@@ -294,8 +306,10 @@ def _traces(seen: GangSeen, verdict: Verdict) -> bool:
     if told is not None and told.message.endswith(f"(uid {its.uid}, attempt {its.attempt}, epoch {its.epoch})"):
         return True
     for pod in seen.pods:
-        passed = _status_says_so(pod) and pod.stage is Stage.PASSED and pod.epoch == its.epoch and _mine(seen, pod)
-        if pod.verdict == text or (passed and verdict.kind is Kind.RELEASE):
+        passed = (
+            _status_says_so(pod) and pod.stage is BarrierStage.PASSED and pod.epoch == its.epoch and _mine(seen, pod)
+        )
+        if pod.verdict == text or (passed and verdict.kind is VerdictKind.RELEASE):
             return True
     return False
 
@@ -303,7 +317,7 @@ def _traces(seen: GangSeen, verdict: Verdict) -> bool:
 def _gate(stored: Json | None) -> Any:
     if stored is None:
         return None
-    return read.gate(_decode(stored))
+    return read.config_map(_decode(stored))
 
 
 def _decode(stored: Json) -> wire.ConfigMap:
@@ -316,4 +330,4 @@ def _place(generation: Generation) -> tuple[int, int]:
 
 def _must(fact: bool, otherwise: str) -> None:
     if not fact:
-        raise Foul(otherwise)
+        raise RuleBroken(otherwise)

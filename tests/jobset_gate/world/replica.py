@@ -16,26 +16,26 @@ from typing import Any
 import msgspec
 from prometheus_client import CollectorRegistry
 
-from controllers.announcements import Announcements
-from controllers.closer import Closer
+from controllers.announcements import WaiterRegistry
+from controllers.closer import LiveReader
 from controllers.gang import GangReconciler
-from controllers.gates import Gates, LookAgain
-from controllers.heralds import Heralds
-from controllers.index import Index
-from controllers.keys import Key
-from controllers.loop import Loop, LoopMetrics
-from controllers.measures import Measures
-from controllers.patches import Patches
+from controllers.gates import Requeue, VerdictStore
+from controllers.heralds import GangStatusWriter
+from controllers.index import GangCache
+from controllers.keys import GangKey
+from controllers.loop import Controller, ControllerMetrics
+from controllers.measures import GangMetrics
+from controllers.patches import VerdictPatcher
 from controllers.queue import WorkQueue
-from controllers.statuses import Statuses
-from controllers.told import Told
+from controllers.statuses import ConditionWriter
+from controllers.told import DeliveryLog
 from jobset_gate import read, wire
 from jobset_gate.kube.client import Client
 from jobset_gate.kube.errors import KubeError
 from jobset_gate.kube.resources import CONFIGMAPS, JOBS, JOBSETS, PODS, Resource
-from jobset_gate.kube.store import Store, Version
-from jobset_gate.kube.witness import Witness
-from jobset_gate.model import GangSeen
+from jobset_gate.kube.store import ObjectVersion, Store
+from jobset_gate.kube.witness import MutationCache
+from jobset_gate.model import GangSnapshot
 from tests.jobset_gate.world.api import WATCHED, Api, Json
 from tests.jobset_gate.world.client import Answer, Call, MemoryClient
 from tests.jobset_gate.world.loop import InstantLoop
@@ -45,15 +45,15 @@ READERS: dict[Resource, Callable[[Any], Any]] = {
     JOBSETS: read.jobset,
     JOBS: read.job,
     PODS: read.pod,
-    CONFIGMAPS: read.gate,
+    CONFIGMAPS: read.config_map,
 }
-METRICS = LoopMetrics(CollectorRegistry())
+METRICS = ControllerMetrics(CollectorRegistry())
 SILENCE = 70.0
 """Seconds after which an informer notices that a watch is half open (faults.md 2)."""
 
 
 @dataclass(slots=True)
-class Waiting:
+class PendingCall:
     """A call that stands at the door."""
 
     call: Call
@@ -69,7 +69,7 @@ class _List:
     raw: list[Json]
 
 
-class Known:
+class KnownObjects:
     """Objects as this controller was last told of them, raw."""
 
     def __init__(self) -> None:
@@ -92,7 +92,7 @@ class Known:
 
 
 @dataclass(slots=True)
-class Looked:
+class LiveRead:
     """What it has read of Jobs and pods beside its watches, and when."""
 
     at: float
@@ -104,7 +104,7 @@ class Looked:
 class View:
     """What the pass under way, or the last one, decides on."""
 
-    seen: GangSeen | None = None
+    seen: GangSnapshot | None = None
     at: float = 0.0
     """The true time at which it looked."""
     closer: bool = False
@@ -115,22 +115,27 @@ class View:
     """UIDs of the pods that really held a request open then."""
 
 
-class _NotingIndex(Index):
+class _RecordingCache(GangCache):
     def __init__(
-        self, view: View, queue: WorkQueue[Key], told: Told, true_now: Callable[[], float], held: Counter[str]
+        self,
+        view: View,
+        queue: WorkQueue[GangKey],
+        told: DeliveryLog,
+        true_now: Callable[[], float],
+        held: Counter[str],
     ) -> None:
         super().__init__(queue.add, queue.add_after, told)
         self._view, self._true_now, self._held = view, true_now, held
 
-    def observe(self, key: Key) -> GangSeen | None:
-        self._view.seen, self._view.at = super().observe(key), self._true_now()
+    def snapshot(self, key: GangKey) -> GangSnapshot | None:
+        self._view.seen, self._view.at = super().snapshot(key), self._true_now()
         self._view.closer = self._view.recalled = False
         self._view.held = frozenset(+self._held)
         return self._view.seen
 
-    def look(self, key: Key) -> GangSeen | None:
+    def peek(self, key: GangKey) -> GangSnapshot | None:
         """What was looked up in the API meanwhile is newer."""
-        found, before = super().look(key), self._view.seen
+        found, before = super().peek(key), self._view.seen
         if found is not None and before is not None:
             known = before if self._view.closer else found
             jobset = msgspec.structs.replace(found.jobset, condition=before.jobset.condition)
@@ -142,21 +147,21 @@ class _NotingIndex(Index):
         return found
 
 
-class _NotingCloser(Closer):
+class _RecordingLiveReader(LiveReader):
     def __init__(self, view: View, client: Client) -> None:
         super().__init__(client)
         self._view = view
 
-    async def look(self, seen: GangSeen, *, reasons: bool = True) -> GangSeen:
-        self._view.seen, self._view.closer = await super().look(seen, reasons=reasons), True
+    async def refresh(self, seen: GangSnapshot, *, reasons: bool = True) -> GangSnapshot:
+        self._view.seen, self._view.closer = await super().refresh(seen, reasons=reasons), True
         return self._view.seen
 
-    async def recall(self, seen: GangSeen) -> GangSeen:
-        self._view.seen, self._view.recalled = await super().recall(seen), True
+    async def refresh_condition(self, seen: GangSnapshot) -> GangSnapshot:
+        self._view.seen, self._view.recalled = await super().refresh_condition(seen), True
         return self._view.seen
 
-    async def settle(self, seen: GangSeen) -> GangSeen:
-        self._view.seen, self._view.recalled = await super().settle(seen), True
+    async def verify_config_map(self, seen: GangSnapshot) -> GangSnapshot:
+        self._view.seen, self._view.recalled = await super().verify_config_map(seen), True
         return self._view.seen
 
 
@@ -167,15 +172,15 @@ class Replica:
         self.name, self.api, self._loop, self._true_now = name, api, loop, now
         self.clock_ahead = 0.0
         self.memory = MemoryClient(api, self._door)
-        self.door: list[Waiting] = []
+        self.door: list[PendingCall] = []
         self.inbox: dict[Resource, deque[tuple[str, Json]]] = {kind: deque() for kind in WATCHED}
         self._lists: dict[Resource, _List] = {}
         """Lists that are under way; meanwhile there is no watch of that kind."""
         self.torn: set[Resource] = set()
         """Kinds of which something was lost: only a list can put that right."""
         self.view = View()
-        self.known = Known()
-        self.looked: Looked | None = None
+        self.known = KnownObjects()
+        self.looked: LiveRead | None = None
         self._jobs_looked_up: list[Json] = []
         self.memory.read = self._read
         self.sent: Callable[[Call], None] = lambda _: None
@@ -214,58 +219,58 @@ class Replica:
         self._lists.clear()
 
     def _boot(self) -> None:
-        self.queue: WorkQueue[Key] = WorkQueue(rng=random.Random(0))  # noqa: S311 - jitter
+        self.queue: WorkQueue[GangKey] = WorkQueue(rng=random.Random(0))  # noqa: S311 - jitter
         self.view = View()
-        self.known, self.looked = Known(), None
+        self.known, self.looked = KnownObjects(), None
         self.silent.clear()
         self.held = Counter()
-        told = Told()
-        self.index = _NotingIndex(self.view, self.queue, told, self._true_now, self.held)
+        told = DeliveryLog()
+        self.index = _RecordingCache(self.view, self.queue, told, self._true_now, self.held)
         self._handlers: dict[Resource, Callable[[Any], None]] = {
             JOBSETS: self.index.on_jobset,
             JOBS: self.index.on_job,
             PODS: self.index.on_pod,
-            CONFIGMAPS: self.index.on_gate,
+            CONFIGMAPS: self.index.on_config_map,
         }
         self._stores: dict[Resource, Store[Any]] = {kind: Store() for kind in WATCHED}
-        witness = Witness(self._stores[CONFIGMAPS], read.gate)
-        self.book = Announcements(self.index, self.now, told)
-        self.patches = Patches(self.memory.client, concurrency=2, told=told)
-        self.words: WorkQueue[Key] = WorkQueue(rng=random.Random(0))  # noqa: S311 - jitter
+        witness = MutationCache(self._stores[CONFIGMAPS], read.config_map)
+        self.book = WaiterRegistry(self.index, self.now, told)
+        self.patches = VerdictPatcher(self.memory.client, concurrency=2, delivered=told)
+        self.words: WorkQueue[GangKey] = WorkQueue(rng=random.Random(0))  # noqa: S311 - jitter
         jobsets = self._stores[JOBSETS]
-        statuses = Statuses(
-            self.memory.impatient(), self.now, version=lambda key: jobsets.version((key.namespace, key.name))
+        statuses = ConditionWriter(
+            self.memory.impatient(), self.now, version=lambda key: jobsets.version_of((key.namespace, key.name))
         )
-        self.heralds = Heralds(statuses, self.words)
+        self.heralds = GangStatusWriter(statuses, self.words)
         reconciler = GangReconciler(
-            index=self.index,
-            gates=Gates(self.memory.impatient(), self.index, witness),
-            announcements=self.book,
-            patches=self.patches,
-            heralds=self.heralds,
-            closer=_NotingCloser(self.view, self.memory.client),
-            measures=Measures(CollectorRegistry()),
+            cache=self.index,
+            verdict_store=VerdictStore(self.memory.impatient(), self.index, witness),
+            waiters=self.book,
+            patcher=self.patches,
+            status=self.heralds,
+            live_reader=_RecordingLiveReader(self.view, self.memory.client),
+            metrics=GangMetrics(CollectorRegistry()),
             now=self.now,
-            silent=lambda: self._true_now() - self._heard[PODS],
+            pod_watch_silence=lambda: self._true_now() - self._heard[PODS],
         )
         for kind in WATCHED:
             self._begin_list(kind)
             self._end_list(kind)
         self._task = asyncio.get_running_loop().create_task(self._run(self._noting_bugs(reconciler.reconcile)))
 
-    async def _run(self, reconcile: Callable[[Key], Awaitable[float | None]]) -> None:
+    async def _run(self, reconcile: Callable[[GangKey], Awaitable[float | None]]) -> None:
         async with asyncio.TaskGroup() as tasks:
             tasks.create_task(self.patches.run())
-            tasks.create_task(Loop("gang", self.queue, reconcile, METRICS, workers=2).run())
-            tasks.create_task(Loop("status", self.words, self.heralds.reconcile, METRICS, workers=2).run())
+            tasks.create_task(Controller("gang", self.queue, reconcile, METRICS, workers=2).run())
+            tasks.create_task(Controller("status", self.words, self.heralds.reconcile, METRICS, workers=2).run())
 
     def _noting_bugs(
-        self, reconcile: Callable[[Key], Awaitable[float | None]]
-    ) -> Callable[[Key], Awaitable[float | None]]:
-        async def noting(key: Key) -> float | None:
+        self, reconcile: Callable[[GangKey], Awaitable[float | None]]
+    ) -> Callable[[GangKey], Awaitable[float | None]]:
+        async def noting(key: GangKey) -> float | None:
             try:
                 return await reconcile(key)
-            except (LookAgain, KubeError):
+            except (Requeue, KubeError):
                 raise
             except Exception as bug:
                 self.bugs.append(bug)
@@ -320,7 +325,7 @@ class Replica:
                 change = store.remove(shaped.metadata)
                 if change is not None:
                     self.known.drop(kind, body)
-            elif store.is_news(shaped.metadata):
+            elif store.is_newer(shaped.metadata):
                 change = store.put(shaped.metadata, READERS[kind](shaped))
                 self.known.put(kind, body)
             else:
@@ -331,7 +336,7 @@ class Replica:
     def _begin_list(self, kind: Resource) -> None:
         self.inbox[kind].clear()
         self.torn.discard(kind)
-        self._stores[kind].list_begins()
+        self._stores[kind].begin_list()
         raw = self.api.visible(kind)
         self._lists[kind] = _List(self.api.version, [_shaped(kind, body) for body in raw], raw)
 
@@ -340,7 +345,10 @@ class Replica:
         self._heard[kind] = self._true_now()
         for shaped in arrived.objects:
             meta = shaped.metadata
-            listed[(meta.namespace, meta.name)] = (Version(meta.uid, meta.resource_version), READERS[kind](shaped))
+            listed[(meta.namespace, meta.name)] = (
+                ObjectVersion(meta.uid, meta.resource_version),
+                READERS[kind](shaped),
+            )
         self.known.replace(kind, arrived.raw)
         for change in self._stores[kind].replace(listed, str(arrived.version)):
             self._handlers[kind](change)
@@ -356,7 +364,7 @@ class Replica:
 
     async def _door(self, call: Call) -> Answer:
         self.sent(call)
-        waiting = Waiting(call, asyncio.get_running_loop().create_future())
+        waiting = PendingCall(call, asyncio.get_running_loop().create_future())
         self.door.append(waiting)
         return await waiting.answer
 
@@ -364,7 +372,7 @@ class Replica:
         if kind == JOBS:
             self._jobs_looked_up = found
         elif kind == PODS:
-            self.looked = Looked(self._true_now(), self._jobs_looked_up, found)
+            self.looked = LiveRead(self._true_now(), self._jobs_looked_up, found)
 
 
 def _shaped(kind: Resource, body: Json) -> Any:

@@ -14,10 +14,10 @@ from typing import NamedTuple
 from jobset_gate.kube.resources import CONFIGMAPS, JOBS
 from tests.jobset_gate.world.api import WATCHED, Json
 from tests.jobset_gate.world.client import Answer
-from tests.jobset_gate.world.cluster import Shape
+from tests.jobset_gate.world.cluster import GangShape
 from tests.jobset_gate.world.objects import alive
 from tests.jobset_gate.world.replica import Replica
-from tests.jobset_gate.world.world import Fate, World
+from tests.jobset_gate.world.world import RunEnding, World
 
 MOST = 11
 """The highest of a step's numbers."""
@@ -160,13 +160,13 @@ class Step(NamedTuple):
 class Schedule:
     """All that a run depends on. Its repr can be pasted into a test."""
 
-    shape: Shape = field(default_factory=Shape)
+    shape: GangShape = field(default_factory=GangShape)
     replicas: int = 1
     suspended: bool = False
     """It is created so, as Kueue wants it."""
     straggler: bool = False
     """One slot's pods find no node before the end."""
-    fate: Fate = field(default_factory=Fate)
+    fate: RunEnding = field(default_factory=RunEnding)
     steps: tuple[Step, ...] = ()
 
 
@@ -200,7 +200,7 @@ def at_random(random: Random) -> Schedule:
             )
             for what, one, other in motif
         ]
-    shape = Shape(
+    shape = GangShape(
         replicas=random.choice((1, 2)),
         width=random.choice((1, 2, 3)),
         loaders=random.choice((0, 0, 1, 2)),
@@ -208,7 +208,7 @@ def at_random(random: Random) -> Schedule:
         releases_on_timeout=random.random() < 0.3,
         pods_restart=random.random() < 0.5,
     )
-    fate = Fate(
+    fate = RunEnding(
         all_start=random.random() < 0.5,
         by_gate=(by_gate := random.random() < 0.6),
         by_annotation=not by_gate or random.random() < 0.5,

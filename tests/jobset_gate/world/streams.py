@@ -5,9 +5,9 @@ from __future__ import annotations
 import asyncio
 from dataclasses import dataclass
 
-from controllers.announcements import Announcements, Refused, Request
-from controllers.farewells import HEARD_WITHIN
-from controllers.keys import Key
+from controllers.announcements import RequestRefused, StreamRequest, WaiterRegistry
+from controllers.farewells import CLOSE_TIMEOUT
+from controllers.keys import GangKey
 from jobset_gate.model import Generation
 from tests.jobset_gate.world.api import Json
 from tests.jobset_gate.world.cluster import Cluster
@@ -17,65 +17,65 @@ from tests.jobset_gate.world.replica import Replica
 
 
 @dataclass(slots=True, eq=False)
-class Line:
+class FakeConnection:
     """A barrier's request at one controller process."""
 
-    streams: Streams
+    streams: FakeStreams
     pod: str
     """Its UID."""
     replica: Replica
-    book: Announcements
+    book: WaiterRegistry
     """Of the process that holds it; another process of the same replica knows nothing of it."""
     swallows: bool = False
     """What is said does not arrive, and nobody notices."""
-    request: Request | None = None
+    request: StreamRequest | None = None
     holds: bool = False
     """It was not answered when it came."""
 
-    def speak(self, text: bytes) -> bool:
+    def send_answer(self, text: bytes) -> bool:
         self.streams.spoken(self, text)
         return True
 
-    def end(self) -> None:
+    def finish(self) -> None:
         """The barrier closes once it has read; of one that reads nothing, the controller notices so after a while."""
         loop = asyncio.get_running_loop()
         if self.swallows:
-            loop.call_later(HEARD_WITHIN, self.streams.leave, self)
+            loop.call_later(CLOSE_TIMEOUT, self.streams.leave, self)
         else:
             loop.call_soon(self._close)
 
-    def drop(self) -> None:
+    def disconnect(self) -> None:
         """The controller hangs up."""
         self.streams.leave(self)
 
     def _close(self) -> None:
         if self.request is not None:
-            self.book.hear(self.request)
+            self.book.acknowledge_request(self.request)
         self.streams.leave(self)
 
 
-class Streams:
+class FakeStreams:
     """All lines."""
 
     def __init__(self, cluster: Cluster, loop: InstantLoop) -> None:
         self._cluster, self._loop = cluster, loop
-        self._lines: list[Line] = []
+        self._lines: list[FakeConnection] = []
 
     def ask(self, pod: Json, replica: Replica) -> None:
         """The barrier asks this controller; whether or not it asks another already."""
         if not replica.alive:
             return
-        line = Line(self, pod["metadata"]["uid"], replica, replica.book)
+        line = FakeConnection(self, pod["metadata"]["uid"], replica, replica.book)
         its = life_of(pod)
 
         def admit() -> None:
             generation = Generation(its.uid, its.attempt, its.epoch)
             try:
-                line.request = line.book.admit(Key("default", JOBSET), TOKEN, generation, line.pod, line)
-            except Refused:
+                line.request = line.book.admit_request(GangKey("default", JOBSET), TOKEN, generation, line.pod, line)
+            except RequestRefused:
                 return  # it asks again some time
             self._lines.append(line)
-            if not line.request.told:
+            if not line.request.answered:
                 replica.held[line.pod] += 1
                 line.holds = True
 
@@ -100,24 +100,24 @@ class Streams:
             if line.swallows or line.pod not in running:
                 self._end(line)
 
-    def _present(self) -> list[Line]:
+    def _present(self) -> list[FakeConnection]:
         """Those whose controller is still the same process."""
         self._lines = [line for line in self._lines if line.replica.alive and line.replica.book is line.book]
         return self._lines
 
-    def _end(self, line: Line) -> None:
+    def _end(self, line: FakeConnection) -> None:
         self._loop.do(lambda: self.leave(line))
 
-    def spoken(self, line: Line, text: bytes) -> None:
+    def spoken(self, line: FakeConnection, text: bytes) -> None:
         """The controller says this on the line."""
         if not line.swallows:
             for pod in self._cluster.waiting():
                 if pod["metadata"]["uid"] == line.pod:
                     self._cluster.look(pod, text.decode(), tell=False)
 
-    def leave(self, line: Line) -> None:
+    def leave(self, line: FakeConnection) -> None:
         """The controller notices that the line has ended."""
         if line in self._lines and line.request is not None:
             self._lines.remove(line)
             line.replica.held[line.pod] -= line.holds
-            line.book.leave(line.request)
+            line.book.remove_request(line.request)

@@ -10,16 +10,16 @@ from typing import Self
 
 from jobset_gate import names, report, verdicts
 from jobset_gate.kube.resources import CONFIGMAPS, JOBS
-from jobset_gate.model import Generation, Kind, Verdict, WaitingSince
+from jobset_gate.model import Generation, Verdict, VerdictKind, WaitingSince
 from jobset_gate.sim.clock import EPOCH
 from tests.jobset_gate.world.api import WATCHED, Api, Json, labels_of
-from tests.jobset_gate.world.cluster import Cluster, Shape
+from tests.jobset_gate.world.cluster import Cluster, GangShape
 from tests.jobset_gate.world.loop import InstantLoop
-from tests.jobset_gate.world.objects import GATE, Life, alive, complete, holds, life_of, life_of_jobset
+from tests.jobset_gate.world.objects import GATE, PodGeneration, alive, complete, holds, life_of, life_of_jobset
 from tests.jobset_gate.world.oracle import Oracle
 from tests.jobset_gate.world.referee import Referee
 from tests.jobset_gate.world.replica import Replica
-from tests.jobset_gate.world.streams import Streams
+from tests.jobset_gate.world.streams import FakeStreams
 
 CALM_STEP = 5.0
 """Seconds that pass at once when nothing else happens."""
@@ -31,7 +31,7 @@ BUSY_ROUNDS = 6
 
 
 @dataclass(frozen=True, slots=True)
-class Fate:
+class RunEnding:
     """How a run ends, once nothing disturbs it any more."""
 
     all_start: bool = True
@@ -47,13 +47,13 @@ class Fate:
 class World:
     """`with World(shape, replicas) as world:` runs a schedule by calling methods, then `world.end(...)`."""
 
-    def __init__(self, shape: Shape, replicas: int = 1) -> None:
+    def __init__(self, shape: GangShape, replicas: int = 1) -> None:
         self.loop = InstantLoop()
         self.api = Api()
         self.cluster = Cluster(self.api, self.now, shape)
         self.referee = Referee(self.api, self.cluster, self.now)
         self.oracle = Oracle(self.api, self.cluster, self.now)
-        self.streams = Streams(self.cluster, self.loop)
+        self.streams = FakeStreams(self.cluster, self.loop)
         self.fouls: list[BaseException] = []
         self.replicas = [Replica(f"replica-{n}", self.api, self.loop, self.now) for n in range(replicas)]
         for replica in self.replicas:
@@ -150,7 +150,9 @@ class World:
         life, far = life_of_jobset(jobset), 50
         attempt, epoch = (life.attempt + far, 0) if how == "forge an attempt" else (life.attempt, life.epoch + far)
         its = Generation(life.uid, attempt, epoch)
-        text = verdicts.render(Verdict(kind=Kind.RELEASE, generation=its, cause=names.REASON_STARTED, message="forged"))
+        text = verdicts.render(
+            Verdict(kind=VerdictKind.RELEASE, generation=its, cause=names.REASON_STARTED, message="forged")
+        )
         self.cluster.forged.add(text)
         return {
             names.KEY_VERDICT: text,
@@ -159,7 +161,7 @@ class World:
 
     # --- The end ---------------------------------------------------------------------------------------------------
 
-    def end(self, fate: Fate) -> None:
+    def end(self, fate: RunEnding) -> None:
         """Disturbances stop and views catch up; then every gang has to come to its end."""
         for replica in self.replicas:
             if not replica.alive:
@@ -200,7 +202,7 @@ class World:
                 return
         raise AssertionError("controllers answer each other for ever")
 
-    def _go_on(self, busy: int, fate: Fate) -> None:
+    def _go_on(self, busy: int, fate: RunEnding) -> None:
         """One round in which everybody does what there is to do."""
         self._remove_stranger()
         self.cluster.collect()
@@ -219,7 +221,7 @@ class World:
         for pod in self.cluster.unstarted() if start else ():
             self.cluster.start(pod)
 
-    def _barriers_go_on(self, fate: Fate) -> None:
+    def _barriers_go_on(self, fate: RunEnding) -> None:
         for pod in self.cluster.pods():
             self.cluster.report(pod)
         for pod in self.cluster.waiting():
@@ -284,5 +286,5 @@ class World:
             self.fouls.append(foul)
 
 
-def _covers(verdict: Verdict, life: Life) -> bool:
+def _covers(verdict: Verdict, life: PodGeneration) -> bool:
     return verdict.generation.covers(Generation(life.uid, life.attempt, life.epoch))

@@ -6,19 +6,19 @@ from collections.abc import AsyncIterator
 
 import pytest
 
-from tests.sim.apiserver.talk import Api, Gangs, served_gangs
+from tests.sim.apiserver.talk import Gangs, RawApi, served_gangs
 from tests.support.planes import Plane
 
 
 @pytest.fixture
-async def api(plane: Plane, namespace: str) -> AsyncIterator[Api]:
+async def api(plane: Plane, namespace: str) -> AsyncIterator[RawApi]:
     """Either plane, in a namespace of the test's own."""
-    async with Api(plane.access, namespace) as talking:
+    async with RawApi(plane.access, namespace) as talking:
         yield talking
 
 
 @pytest.fixture
-async def gangs(api: Api) -> AsyncIterator[Gangs]:
+async def gangs(api: RawApi) -> AsyncIterator[Gangs]:
     """A custom kind with a status subresource, list maps, defaults and rules."""
     async with served_gangs(api) as kind:
         yield kind

@@ -11,7 +11,7 @@ import msgspec
 from aiohttp import web
 
 from jobset_gate.sim.certificates import ServerIdentity, localhost
-from tests.sim.apiserver.talk import Api, Json
+from tests.sim.apiserver.talk import Json, RawApi
 
 Answer = Callable[[Json], Json]
 _ADMISSION = "/apis/admissionregistration.k8s.io/v1"
@@ -38,7 +38,7 @@ def patch(*operations: Json) -> Answer:
 class HookServer:
     """`async with HookServer(api) as hooks`; its configurations are removed at the end."""
 
-    def __init__(self, api: Api) -> None:
+    def __init__(self, api: RawApi) -> None:
         self._api = api
         self._identity: ServerIdentity = localhost()
         self._answers: dict[str, Answer] = {}

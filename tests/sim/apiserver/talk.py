@@ -52,7 +52,7 @@ class Reply:
         return [cause["field"] for cause in (self.object.get("details") or {}).get("causes", [])]
 
 
-class Api:
+class RawApi:
     """`async with Api(plane.access, namespace) as api`; paths say {ns} for the namespace."""
 
     def __init__(self, access: Access, namespace: str = "default", agent: str = "tester/1.0") -> None:
@@ -161,7 +161,7 @@ def job(name: str = "j", *, meta: Json | None = None, **spec: Any) -> Json:
     return {"apiVersion": "batch/v1", "kind": "Job", "metadata": {"name": name, **(meta or {})}, "spec": body}
 
 
-async def bind(api: Api, name: str, node: str) -> Reply:
+async def bind(api: RawApi, name: str, node: str) -> Reply:
     """Put a pod on a node."""
     body = {"apiVersion": "v1", "kind": "Binding", "metadata": {"name": name}, "target": {"kind": "Node", "name": node}}
     return await api.post(f"{PODS}/{name}/binding", body)
@@ -249,7 +249,7 @@ def crd(group: str) -> Json:
 
 
 @asynccontextmanager
-async def served_gangs(api: Api) -> AsyncIterator[Gangs]:
+async def served_gangs(api: RawApi) -> AsyncIterator[Gangs]:
     """Installs the kind, waits until it is served, and removes it."""
     gangs = Gangs(f"{fresh_name()}.example.com")
     made = await api.post(CRDS, crd(gangs.group))

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from tests.sim.apiserver.talk import APPLY, CONFIGMAPS, JSON_PATCH, PODS, Api, Gangs, Json, Reply, config_map, pod
+from tests.sim.apiserver.talk import APPLY, CONFIGMAPS, JSON_PATCH, PODS, Gangs, Json, RawApi, Reply, config_map, pod
 
 
 def owned(reply: Reply) -> dict[tuple[str, str, str], Any]:
@@ -13,7 +13,7 @@ def owned(reply: Reply) -> dict[tuple[str, str, str], Any]:
     return {(item["manager"], item["operation"], item.get("subresource", "")): item["fieldsV1"] for item in entries}
 
 
-async def test_apply_makes_an_object_and_owns_what_it_says(api: Api) -> None:
+async def test_apply_makes_an_object_and_owns_what_it_says(api: RawApi) -> None:
     made = await api.apply(f"{CONFIGMAPS}/c", config_map(meta={"labels": {"a": "b"}}, x="1"))
     assert made.status == 201
     assert owned(made) == {
@@ -21,20 +21,20 @@ async def test_apply_makes_an_object_and_owns_what_it_says(api: Api) -> None:
     }
 
 
-async def test_applying_the_same_again_changes_nothing(api: Api) -> None:
+async def test_applying_the_same_again_changes_nothing(api: RawApi) -> None:
     made = await api.apply(f"{CONFIGMAPS}/c", config_map(x="1"))
     again = await api.apply(f"{CONFIGMAPS}/c", config_map(x="1"))
     assert (again.status, again.object) == (200, made.object)
 
 
-async def test_what_the_applier_no_longer_says_goes(api: Api) -> None:
+async def test_what_the_applier_no_longer_says_goes(api: RawApi) -> None:
     await api.apply(f"{CONFIGMAPS}/c", config_map(meta={"labels": {"a": "b"}}, x="1", y="2"))
     left = await api.apply(f"{CONFIGMAPS}/c", config_map(x="1"))
     assert left.object["data"] == {"x": "1"}
     assert "labels" not in left.meta
 
 
-async def test_what_another_owns_too_stays(api: Api) -> None:
+async def test_what_another_owns_too_stays(api: RawApi) -> None:
     await api.apply(f"{CONFIGMAPS}/c", config_map(x="1", y="2"))
     await api.apply(f"{CONFIGMAPS}/c", config_map(y="2"), "other")
     left = await api.apply(f"{CONFIGMAPS}/c", config_map(x="1"))
@@ -42,21 +42,21 @@ async def test_what_another_owns_too_stays(api: Api) -> None:
     assert owned(left)["other", "Apply", ""] == {"f:data": {"f:y": {}}}
 
 
-async def test_what_nobody_owns_stays(api: Api) -> None:
+async def test_what_nobody_owns_stays(api: RawApi) -> None:
     """Merging leaves alone what the configuration does not speak of."""
     await api.post(CONFIGMAPS, config_map(x="1", z="3"))
     applied = await api.apply(f"{CONFIGMAPS}/c", config_map(x="1"))
     assert applied.object["data"] == {"x": "1", "z": "3"}
 
 
-async def test_a_different_value_of_anothers_field_conflicts(api: Api) -> None:
+async def test_a_different_value_of_anothers_field_conflicts(api: RawApi) -> None:
     await api.apply(f"{CONFIGMAPS}/c", config_map(x="1"))
     refused = await api.apply(f"{CONFIGMAPS}/c", config_map(x="2", y="2"), "other")
     assert (refused.status, refused.reason, refused.causes) == (409, "Conflict", [".data.x"])
     assert refused.message == 'Apply failed with 1 conflict: conflict with "applier": .data.x'
 
 
-async def test_conflicts_of_several_owners_are_told_together(api: Api) -> None:
+async def test_conflicts_of_several_owners_are_told_together(api: RawApi) -> None:
     await api.post(CONFIGMAPS, config_map(x="1", y="1"))
     await api.apply(f"{CONFIGMAPS}/c", config_map(y="1"))
     refused = await api.apply(f"{CONFIGMAPS}/c", config_map(x="2", y="2"), "other")
@@ -67,21 +67,21 @@ async def test_conflicts_of_several_owners_are_told_together(api: Api) -> None:
     assert 'conflicts with "tester" using v1:\n- .data.x\n- .data.y' in refused.message
 
 
-async def test_force_takes_the_fields_over(api: Api) -> None:
+async def test_force_takes_the_fields_over(api: RawApi) -> None:
     await api.apply(f"{CONFIGMAPS}/c", config_map(x="1"))
     forced = await api.apply(f"{CONFIGMAPS}/c", config_map(x="2"), "other", force=True)
     assert forced.object["data"] == {"x": "2"}
     assert owned(forced) == {("other", "Apply", ""): {"f:data": {"f:x": {}}}}
 
 
-async def test_the_same_value_is_shared(api: Api) -> None:
+async def test_the_same_value_is_shared(api: RawApi) -> None:
     await api.apply(f"{CONFIGMAPS}/c", config_map(x="1"))
     shared = await api.apply(f"{CONFIGMAPS}/c", config_map(x="1"), "other")
     assert shared.status == 200
     assert {manager for manager, _, _ in owned(shared)} == {"applier", "other"}
 
 
-async def test_an_ordinary_write_takes_what_it_changes(api: Api) -> None:
+async def test_an_ordinary_write_takes_what_it_changes(api: RawApi) -> None:
     await api.apply(f"{CONFIGMAPS}/c", config_map(x="1", y="2"))
     changed = await api.merge(f"{CONFIGMAPS}/c", {"data": {"x": "9", "z": "3"}})
     assert owned(changed) == {
@@ -90,7 +90,7 @@ async def test_an_ordinary_write_takes_what_it_changes(api: Api) -> None:
     }
 
 
-async def test_the_order_of_merged_list_items(api: Api, gangs: Gangs) -> None:
+async def test_the_order_of_merged_list_items(api: RawApi, gangs: Gangs) -> None:
     """New items come last, shared ones in the configuration's order."""
     await api.post(gangs.path, gangs.gang(jobs=[{"name": name} for name in "abc"]))
     config = gangs.gang(jobs=[{"name": name} for name in "dcxa"])
@@ -98,7 +98,7 @@ async def test_the_order_of_merged_list_items(api: Api, gangs: Gangs) -> None:
     assert [item["name"] for item in merged.object["spec"]["jobs"]] == ["b", "d", "c", "x", "a"]
 
 
-async def test_list_items_belong_to_their_managers(api: Api, gangs: Gangs) -> None:
+async def test_list_items_belong_to_their_managers(api: RawApi, gangs: Gangs) -> None:
     await api.apply(f"{gangs.path}/g", gangs.gang(jobs=[{"name": "a", "replicas": 2}, {"name": "b"}]))
     both = await api.apply(f"{gangs.path}/g", gangs.gang(jobs=[{"name": "c"}]), "other")
     item: Json = {".": {}, "f:name": {}}
@@ -112,7 +112,7 @@ async def test_list_items_belong_to_their_managers(api: Api, gangs: Gangs) -> No
     assert left.object["spec"]["jobs"] == [{"name": "a", "replicas": 1}, {"name": "c", "replicas": 1}]
 
 
-async def test_status_conditions_by_apply(api: Api, gangs: Gangs) -> None:
+async def test_status_conditions_by_apply(api: RawApi, gangs: Gangs) -> None:
     """A9: our condition beside the JobSet controller's, each with its own owner."""
     await api.post(gangs.path, gangs.gang())
     theirs = {"status": {"conditions": [{"type": "Theirs", "status": "True"}]}}
@@ -129,7 +129,7 @@ async def test_status_conditions_by_apply(api: Api, gangs: Gangs) -> None:
     assert [item["type"] for item in gone.object["status"]["conditions"]] == ["Theirs"]
 
 
-async def test_a_condition_that_is_no_longer_applied_goes(api: Api, gangs: Gangs) -> None:
+async def test_a_condition_that_is_no_longer_applied_goes(api: RawApi, gangs: Gangs) -> None:
     await api.post(gangs.path, gangs.gang())
     for manager in ("gate", "other"):
         said = {**gangs.gang(), "status": {"conditions": [{"type": manager, "status": "True"}]}}
@@ -138,7 +138,7 @@ async def test_a_condition_that_is_no_longer_applied_goes(api: Api, gangs: Gangs
     assert [item["type"] for item in left.object["status"]["conditions"]] == ["other"]
 
 
-async def test_applied_status_does_not_touch_the_spec_nor_own_it(api: Api, gangs: Gangs) -> None:
+async def test_applied_status_does_not_touch_the_spec_nor_own_it(api: RawApi, gangs: Gangs) -> None:
     await api.post(gangs.path, gangs.gang(mode="A"))
     body = {**gangs.gang(meta={"labels": {"a": "b"}}, mode="B"), "status": {"restarts": 1}}
     applied = await api.apply(f"{gangs.path}/g/status", body, "gate")
@@ -147,7 +147,7 @@ async def test_applied_status_does_not_touch_the_spec_nor_own_it(api: Api, gangs
     assert owned(applied)["gate", "Apply", "status"] == {"f:status": {"f:restarts": {}}}
 
 
-async def test_managed_fields_can_be_reset_and_set(api: Api) -> None:
+async def test_managed_fields_can_be_reset_and_set(api: RawApi) -> None:
     """A2 depends on it: a second patch gives the owners back as they were."""
     await api.apply(f"{CONFIGMAPS}/c", config_map(x="1"))
     before = (await api.get(f"{CONFIGMAPS}/c")).meta["managedFields"]
@@ -161,7 +161,7 @@ async def test_managed_fields_can_be_reset_and_set(api: Api) -> None:
     assert "managedFields" not in reset.meta
 
 
-async def test_apply_wants_a_manager_a_matching_name_and_no_managed_fields(api: Api) -> None:
+async def test_apply_wants_a_manager_a_matching_name_and_no_managed_fields(api: RawApi) -> None:
     nameless = await api.call("PATCH", f"{CONFIGMAPS}/c", config_map(), APPLY)
     assert (nameless.status, nameless.causes) == (422, ["fieldManager"])
     assert (await api.apply(f"{CONFIGMAPS}/c", config_map("another"))).status == 400
@@ -169,13 +169,13 @@ async def test_apply_wants_a_manager_a_matching_name_and_no_managed_fields(api: 
     assert (await api.apply(f"{CONFIGMAPS}/c", config_map(meta=entries))).status == 400
 
 
-async def test_apply_can_name_the_version_it_wants_to_change(api: Api) -> None:
+async def test_apply_can_name_the_version_it_wants_to_change(api: RawApi) -> None:
     await api.apply(f"{CONFIGMAPS}/c", config_map(x="1"))
     stale = await api.apply(f"{CONFIGMAPS}/c", config_map(meta={"resourceVersion": "1"}, x="2"))
     assert (stale.status, stale.reason) == (409, "Conflict")
 
 
-async def test_a_configuration_must_fit_the_schema(api: Api, gangs: Gangs) -> None:
+async def test_a_configuration_must_fit_the_schema(api: RawApi, gangs: Gangs) -> None:
     unknown = await api.apply(f"{gangs.path}/g", gangs.gang(nothing=1))
     assert ".spec.nothing: field not declared in schema" in unknown.message
     wrong = await api.apply(f"{gangs.path}/g", gangs.gang(replicas="many"))
@@ -185,13 +185,13 @@ async def test_a_configuration_must_fit_the_schema(api: Api, gangs: Gangs) -> No
     assert {unknown.status, wrong.status, twice.status} == {500}
 
 
-async def test_yaml_can_be_applied(api: Api) -> None:
+async def test_yaml_can_be_applied(api: RawApi) -> None:
     text = b"apiVersion: v1\nkind: ConfigMap\nmetadata: {name: c}\ndata:\n  when: '2026-01-01'\n"
     made = await api.apply(f"{CONFIGMAPS}/c", text)
     assert (made.status, made.object["data"]) == (201, {"when": "2026-01-01"})
 
 
-async def test_pods_merge_by_the_keys_of_their_lists(api: Api) -> None:
+async def test_pods_merge_by_the_keys_of_their_lists(api: RawApi) -> None:
     env = [{"name": "A", "value": "1"}]
     first = pod(containers=[{"name": "main", "image": "busybox:1.37", "env": env}])
     await api.apply(f"{PODS}/p", first)

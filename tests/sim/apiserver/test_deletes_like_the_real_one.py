@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from tests.sim.apiserver.talk import CONFIGMAPS, JOBS, PODS, Api, Json, Reply, bind, config_map, job, pod
+from tests.sim.apiserver.talk import CONFIGMAPS, JOBS, PODS, Json, RawApi, Reply, bind, config_map, job, pod
 
 
-async def _gone(api: Api, path: str, name: str, version: str) -> None:
+async def _gone(api: RawApi, path: str, name: str, version: str) -> None:
     """Wait until an object is deleted."""
     async with api.watch(path, f"fieldSelector=metadata.name%3D{name}&resourceVersion={version}") as watch:
         await watch.until(name, "DELETED")
@@ -17,7 +17,7 @@ def _owned_by(owner: Reply, *, block: bool = False) -> Json:
     return {"ownerReferences": [{**reference, **({"blockOwnerDeletion": True} if block else {})}]}
 
 
-async def test_preconditions_must_hold(api: Api) -> None:
+async def test_preconditions_must_hold(api: RawApi) -> None:
     made = await api.post(CONFIGMAPS, config_map())
     for conditions in ({"uid": "another"}, {"resourceVersion": "1"}):
         refused = await api.delete(f"{CONFIGMAPS}/c", preconditions=conditions)
@@ -29,7 +29,7 @@ async def test_preconditions_must_hold(api: Api) -> None:
     assert (await api.delete(f"{CONFIGMAPS}/c")).status == 404
 
 
-async def test_a_finalizer_keeps_an_object_until_it_is_removed(api: Api) -> None:
+async def test_a_finalizer_keeps_an_object_until_it_is_removed(api: RawApi) -> None:
     await api.post(CONFIGMAPS, config_map(meta={"finalizers": ["example.com/wait"]}))
     marked = await api.delete(f"{CONFIGMAPS}/c")
     assert marked.meta["deletionTimestamp"]
@@ -41,7 +41,7 @@ async def test_a_finalizer_keeps_an_object_until_it_is_removed(api: Api) -> None
     assert (await api.get(f"{CONFIGMAPS}/c")).status == 404
 
 
-async def test_a_pod_on_a_node_stays_until_the_kubelet_is_done(api: Api) -> None:
+async def test_a_pod_on_a_node_stays_until_the_kubelet_is_done(api: RawApi) -> None:
     await api.post(PODS, pod())
     await bind(api, "p", "node-1")
     marked = await api.delete(f"{PODS}/p")
@@ -56,7 +56,7 @@ async def test_a_pod_on_a_node_stays_until_the_kubelet_is_done(api: Api) -> None
     assert (await api.get(f"{PODS}/p")).status == 404
 
 
-async def test_a_pod_without_a_node_or_with_nothing_left_to_stop_goes_at_once(api: Api) -> None:
+async def test_a_pod_without_a_node_or_with_nothing_left_to_stop_goes_at_once(api: RawApi) -> None:
     await api.post(PODS, pod("unbound"))
     await api.delete(f"{PODS}/unbound")
     await api.post(PODS, pod("done"))
@@ -66,21 +66,21 @@ async def test_a_pod_without_a_node_or_with_nothing_left_to_stop_goes_at_once(ap
     assert [(await api.get(f"{PODS}/{name}")).status for name in ("unbound", "done")] == [404, 404]
 
 
-async def test_eviction_is_a_deletion(api: Api) -> None:
+async def test_eviction_is_a_deletion(api: RawApi) -> None:
     await api.post(PODS, pod())
     body = {"apiVersion": "policy/v1", "kind": "Eviction", "metadata": {"name": "p"}}
     assert (await api.post(f"{PODS}/p/eviction", body)).status == 201
     assert (await api.get(f"{PODS}/p")).status == 404
 
 
-async def test_background_deletion_takes_dependents_along(api: Api) -> None:
+async def test_background_deletion_takes_dependents_along(api: RawApi) -> None:
     owner = await api.post(CONFIGMAPS, config_map("owner"))
     child = await api.post(CONFIGMAPS, config_map("child", meta=_owned_by(owner)))
     await api.delete(f"{CONFIGMAPS}/owner", propagationPolicy="Background")
     await _gone(api, CONFIGMAPS, "child", child.meta["resourceVersion"])
 
 
-async def test_foreground_deletion_takes_dependents_first(api: Api) -> None:
+async def test_foreground_deletion_takes_dependents_first(api: RawApi) -> None:
     owner = await api.post(JOBS, job("owner", suspend=True))
     held = {**_owned_by(owner, block=True), "finalizers": ["example.com/wait"]}
     child = await api.post(CONFIGMAPS, config_map("child", meta=held))
@@ -93,7 +93,7 @@ async def test_foreground_deletion_takes_dependents_first(api: Api) -> None:
     await _gone(api, JOBS, "owner", marked.meta["resourceVersion"])
 
 
-async def test_orphaned_dependents_stay_without_an_owner(api: Api) -> None:
+async def test_orphaned_dependents_stay_without_an_owner(api: RawApi) -> None:
     owner = await api.post(CONFIGMAPS, config_map("owner"))
     child = await api.post(CONFIGMAPS, config_map("child", meta=_owned_by(owner)))
     marked = await api.delete(f"{CONFIGMAPS}/owner", propagationPolicy="Orphan")
@@ -103,7 +103,7 @@ async def test_orphaned_dependents_stay_without_an_owner(api: Api) -> None:
     assert "ownerReferences" not in left.meta
 
 
-async def test_an_object_whose_owner_never_was_is_collected(api: Api) -> None:
+async def test_an_object_whose_owner_never_was_is_collected(api: RawApi) -> None:
     """A10: the JobSet went while its ConfigMap was being made."""
     reference = {
         "apiVersion": "v1",
@@ -116,7 +116,7 @@ async def test_an_object_whose_owner_never_was_is_collected(api: Api) -> None:
     await _gone(api, CONFIGMAPS, "child", child.meta["resourceVersion"])
 
 
-async def test_a_dependent_lives_as_long_as_one_of_its_owners(api: Api) -> None:
+async def test_a_dependent_lives_as_long_as_one_of_its_owners(api: RawApi) -> None:
     first = await api.post(CONFIGMAPS, config_map("first"))
     second = await api.post(CONFIGMAPS, config_map("second"))
     references = _owned_by(first)["ownerReferences"] + _owned_by(second)["ownerReferences"]
@@ -128,7 +128,7 @@ async def test_a_dependent_lives_as_long_as_one_of_its_owners(api: Api) -> None:
     assert [item["name"] for item in left.meta["ownerReferences"]] == ["second"]
 
 
-async def test_many_can_be_deleted_at_once_by_label(api: Api) -> None:
+async def test_many_can_be_deleted_at_once_by_label(api: RawApi) -> None:
     for name, team in (("a", "x"), ("b", "x"), ("c", "y")):
         await api.post(CONFIGMAPS, config_map(name, meta={"labels": {"team": team}}))
     assert (await api.delete(f"{CONFIGMAPS}?labelSelector=team%3Dx")).status == 200
@@ -136,10 +136,10 @@ async def test_many_can_be_deleted_at_once_by_label(api: Api) -> None:
     assert [item["metadata"]["name"] for item in listed.object["items"]] == ["c"]
 
 
-async def test_a_namespace_refuses_new_objects_and_empties_itself(api: Api) -> None:
+async def test_a_namespace_refuses_new_objects_and_empties_itself(api: RawApi) -> None:
     name = f"{api.namespace}-going"
     await api.post("/api/v1/namespaces", {"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": name}})
-    other = Api(api._access, name)
+    other = RawApi(api._access, name)
     async with other:
         held = await other.post(CONFIGMAPS, config_map("held", meta={"finalizers": ["example.com/wait"]}))
         marked = await other.delete(f"/api/v1/namespaces/{name}", propagationPolicy="Foreground")

@@ -13,7 +13,7 @@ from jobset_gate.sim.apiserver import ApiServer
 from jobset_gate.sim.apiserver.edge import LARGEST_BODY
 from jobset_gate.sim.faults import Match
 from tests.sim.apiserver.hookserver import HookServer, allow
-from tests.sim.apiserver.talk import CONFIGMAPS, JSON, Api, Json, config_map
+from tests.sim.apiserver.talk import CONFIGMAPS, JSON, Json, RawApi, config_map
 
 
 @pytest.fixture
@@ -23,12 +23,12 @@ async def server() -> AsyncIterator[ApiServer]:
 
 
 @pytest.fixture
-async def local(server: ApiServer) -> AsyncIterator[Api]:
-    async with Api(Access(server.url)) as talking:
+async def local(server: ApiServer) -> AsyncIterator[RawApi]:
+    async with RawApi(Access(server.url)) as talking:
         yield talking
 
 
-async def test_a_body_may_have_eight_mebibytes_and_no_more(local: Api) -> None:
+async def test_a_body_may_have_eight_mebibytes_and_no_more(local: RawApi) -> None:
     largest = b'{"a":"' + b"x" * (LARGEST_BODY - 8) + b'"}'
     assert len(largest) == 8 * 1024 * 1024
     assert (await local.post(CONFIGMAPS, largest)).status == 422, "read, and found to have no name"
@@ -36,11 +36,11 @@ async def test_a_body_may_have_eight_mebibytes_and_no_more(local: Api) -> None:
 
 
 @pytest.mark.parametrize("body", [b"", b"\xff\x00", b"[]", b'"text"', b'{"metadata": 3}'])
-async def test_bodies_that_are_no_objects_are_refused(local: Api, body: bytes) -> None:
+async def test_bodies_that_are_no_objects_are_refused(local: RawApi, body: bytes) -> None:
     assert (await local.post(CONFIGMAPS, body)).status == 400
 
 
-async def test_large_objects_go_through_webhooks(local: Api) -> None:
+async def test_large_objects_go_through_webhooks(local: RawApi) -> None:
     """The review carries the object twice, so it is larger than what a client may send."""
     async with HookServer(local) as hooks:
         await hooks.add("look", allow)
@@ -50,12 +50,12 @@ async def test_large_objects_go_through_webhooks(local: Api) -> None:
         assert len(hooks.asked[1][1]["oldObject"]["data"]["a"]) == 1_000_000
 
 
-async def test_other_content_types_are_not_read(local: Api) -> None:
+async def test_other_content_types_are_not_read(local: RawApi) -> None:
     refused = await local.call("POST", CONFIGMAPS, config_map(), "application/vnd.kubernetes.protobuf")
     assert refused.status == 415
 
 
-async def test_a_client_that_goes_away_during_admission_leaves_nothing(server: ApiServer, local: Api) -> None:
+async def test_a_client_that_goes_away_during_admission_leaves_nothing(server: ApiServer, local: RawApi) -> None:
     async with HookServer(local) as hooks:
         await hooks.add("slow", allow)
         hooks.silent = True
@@ -67,7 +67,7 @@ async def test_a_client_that_goes_away_during_admission_leaves_nothing(server: A
         assert (await local.get(f"{CONFIGMAPS}/c")).status == 404
 
 
-async def test_two_writers_at_once_both_get_their_way_through_admission(local: Api) -> None:
+async def test_two_writers_at_once_both_get_their_way_through_admission(local: RawApi) -> None:
     """A patch that names no version is made again on what the other left."""
     async with HookServer(local) as hooks:
         await local.post(CONFIGMAPS, config_map())
@@ -76,7 +76,7 @@ async def test_two_writers_at_once_both_get_their_way_through_admission(local: A
         assert (await local.get(f"{CONFIGMAPS}/c")).object["data"] == {f"k{n}": str(n) for n in range(4)}
 
 
-async def test_only_one_of_two_compare_and_swaps_through_admission_wins(local: Api) -> None:
+async def test_only_one_of_two_compare_and_swaps_through_admission_wins(local: RawApi) -> None:
     async with HookServer(local) as hooks:
         first = await local.post(CONFIGMAPS, config_map())
         await hooks.add("look", allow)
@@ -85,7 +85,7 @@ async def test_only_one_of_two_compare_and_swaps_through_admission_wins(local: A
         assert sorted(reply.status for reply in replies) == [200, 409]
 
 
-async def test_a_webhook_may_be_named_by_its_service(server: ApiServer, local: Api) -> None:
+async def test_a_webhook_may_be_named_by_its_service(server: ApiServer, local: RawApi) -> None:
     async with HookServer(local) as hooks:
         service: Json = {"clientConfig": {"service": {"namespace": "default", "name": "door", "path": "/look"}}}
         await hooks.add("look", allow, **service)
@@ -95,7 +95,7 @@ async def test_a_webhook_may_be_named_by_its_service(server: ApiServer, local: A
         assert "https://127.0.0.1:1/look" in refused.message
 
 
-async def test_closed_watches_are_forgotten(server: ApiServer, local: Api) -> None:
+async def test_closed_watches_are_forgotten(server: ApiServer, local: RawApi) -> None:
     table = server.store.table(server.store.kinds.of(CONFIGMAP))
     async with local.watch(CONFIGMAPS, f"resourceVersion={server.store.revision}") as watch:
         assert len(table.watchers) == len(server.faults.watches) == 1
@@ -104,5 +104,5 @@ async def test_closed_watches_are_forgotten(server: ApiServer, local: Api) -> No
     assert not table.watchers
 
 
-async def test_content_type_defaults_to_json(local: Api) -> None:
+async def test_content_type_defaults_to_json(local: RawApi) -> None:
     assert (await local.call("POST", CONFIGMAPS, config_map(), JSON + "; charset=utf-8")).status == 201

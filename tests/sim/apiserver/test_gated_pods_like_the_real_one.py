@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from tests.sim.apiserver.talk import PODS, STRATEGIC, Api, Json, Reply, bind, pod
+from tests.sim.apiserver.talk import PODS, STRATEGIC, Json, RawApi, Reply, bind, pod
 from tests.support.planes import fresh_name
 
 OURS, THEIRS = "example.com/ours", "example.com/theirs"
@@ -14,11 +14,11 @@ def gates(*names: str) -> list[Json]:
     return [{"name": name} for name in names]
 
 
-async def strategic(api: Api, path: str, body: Json) -> Reply:
+async def strategic(api: RawApi, path: str, body: Json) -> Reply:
     return await api.call("PATCH", path, body, STRATEGIC)
 
 
-async def test_a_gated_pod_is_told_so_from_the_first_moment(api: Api) -> None:
+async def test_a_gated_pod_is_told_so_from_the_first_moment(api: RawApi) -> None:
     made = await api.post(PODS, pod(schedulingGates=gates(OURS)))
     told = made.object["status"]["conditions"][0]
     assert (told["type"], told["status"], told["reason"]) == ("PodScheduled", "False", "SchedulingGated")
@@ -33,20 +33,20 @@ async def test_a_gated_pod_is_told_so_from_the_first_moment(api: Api) -> None:
         ({"schedulingGates": gates("no good")}, "spec.schedulingGates[0]"),
     ],
 )
-async def test_gates_that_cannot_be(api: Api, spec: Json, field: str) -> None:
+async def test_gates_that_cannot_be(api: RawApi, spec: Json, field: str) -> None:
     refused = await api.post(PODS, pod(**spec))
     assert (refused.status, refused.causes) == (422, [field])
 
 
 @pytest.mark.parametrize("before", [[OURS], []])
-async def test_a_gate_cannot_be_put_on_afterwards(api: Api, before: list[str]) -> None:
+async def test_a_gate_cannot_be_put_on_afterwards(api: RawApi, before: list[str]) -> None:
     await api.post(PODS, pod(schedulingGates=gates(*before)))
     refused = await api.merge(f"{PODS}/p", {"spec": {"schedulingGates": gates(*before, THEIRS)}})
     assert (refused.status, refused.causes) == (422, [f"spec.schedulingGates[{len(before)}].name"])
     assert (await api.get(f"{PODS}/p")).object["spec"].get("schedulingGates", []) == gates(*before)
 
 
-async def test_one_patch_takes_one_gate_off_and_leaves_the_other(api: Api) -> None:
+async def test_one_patch_takes_one_gate_off_and_leaves_the_other(api: RawApi) -> None:
     """With the UID as a precondition, and a note of who did it: how a group is opened."""
     made = await api.post(PODS, pod(schedulingGates=gates(THEIRS, OURS)))
     opening: Json = {
@@ -62,14 +62,14 @@ async def test_one_patch_takes_one_gate_off_and_leaves_the_other(api: Api) -> No
     assert (again.status, again.meta["resourceVersion"]) == (200, opened.meta["resourceVersion"])
 
 
-async def test_a_pod_without_its_last_gate_has_none_at_all(api: Api) -> None:
+async def test_a_pod_without_its_last_gate_has_none_at_all(api: RawApi) -> None:
     await api.post(PODS, pod(schedulingGates=gates(OURS)))
     opened = await strategic(api, f"{PODS}/p", {"spec": {"schedulingGates": [{"$patch": "delete", "name": OURS}]}})
     assert "schedulingGates" not in opened.object["spec"]
     assert (await bind(api, "p", "node-1")).status == 201
 
 
-async def test_the_gate_of_a_pod_of_the_same_name_stays(api: Api) -> None:
+async def test_the_gate_of_a_pod_of_the_same_name_stays(api: RawApi) -> None:
     await api.post(PODS, pod(schedulingGates=gates(OURS)))
     body = {"metadata": {"uid": "another"}, "spec": {"schedulingGates": [{"$patch": "delete", "name": OURS}]}}
     refused = await strategic(api, f"{PODS}/p", body)
@@ -87,18 +87,18 @@ async def test_the_gate_of_a_pod_of_the_same_name_stays(api: Api) -> None:
     ],
 )
 async def test_a_gated_pod_may_ask_for_more_of_its_node_and_never_for_less(
-    api: Api, changed: Json, status: int
+    api: RawApi, changed: Json, status: int
 ) -> None:
     await api.post(PODS, pod(nodeSelector={"zone": "a"}, schedulingGates=gates(OURS)))
     assert (await api.merge(f"{PODS}/p", {"spec": changed})).status == status
 
 
-async def test_an_open_pod_asks_for_nothing_more(api: Api) -> None:
+async def test_an_open_pod_asks_for_nothing_more(api: RawApi) -> None:
     await api.post(PODS, pod(nodeSelector={"zone": "a"}))
     assert (await api.merge(f"{PODS}/p", {"spec": {"nodeSelector": {"disk": "ssd"}}})).status == 422
 
 
-async def test_a_pod_is_released_from_its_owner_in_one_patch(api: Api) -> None:
+async def test_a_pod_is_released_from_its_owner_in_one_patch(api: RawApi) -> None:
     owner = {"apiVersion": "batch/v1", "kind": "Job", "name": "j", "uid": "11111111-2222-3333-4444-555555555555"}
     other = {**owner, "name": "k", "uid": "11111111-2222-3333-4444-666666666666"}
     meta = {
@@ -130,7 +130,7 @@ async def test_a_pod_is_released_from_its_owner_in_one_patch(api: Api) -> None:
     assert {"ownerReferences", "finalizers"}.isdisjoint(last.meta)
 
 
-async def test_bound_pods_that_are_not_over_are_selected_by_fields(api: Api) -> None:
+async def test_bound_pods_that_are_not_over_are_selected_by_fields(api: RawApi) -> None:
     """As whoever reckons with room must see them: a pod comes when it is bound and goes when it is over."""
     query = "fieldSelector=spec.nodeName!=,status.phase!=Succeeded,status.phase!=Failed"
     for name in ("waits", "runs", "failed", "done"):
@@ -151,7 +151,7 @@ async def test_bound_pods_that_are_not_over_are_selected_by_fields(api: Api) -> 
         await api.merge(f"{PODS}/{name}", {"metadata": {"finalizers": None}})
 
 
-async def test_a_node_says_what_it_has_to_give_and_whom_it_repels(api: Api) -> None:
+async def test_a_node_says_what_it_has_to_give_and_whom_it_repels(api: RawApi) -> None:
     name = fresh_name()
     room = {"cpu": "8", "memory": "32Gi", "pods": "20", "example.com/gpu": "4"}
     taint = {"key": "example.com/gpu", "value": "yes", "effect": "NoSchedule"}

@@ -9,8 +9,8 @@ import pytest
 from jobset_gate.kube.access import Access
 from jobset_gate.kube.resources import CONFIGMAPS as CONFIGMAP
 from jobset_gate.kube.resources import PODS as POD
-from jobset_gate.sim.apiserver import ApiServer, Store
-from tests.sim.apiserver.talk import CONFIGMAPS, Api, config_map
+from jobset_gate.sim.apiserver import ApiServer, ObjectStore
+from tests.sim.apiserver.talk import CONFIGMAPS, RawApi, config_map
 
 
 @pytest.fixture
@@ -20,12 +20,12 @@ async def server() -> AsyncIterator[ApiServer]:
 
 
 @pytest.fixture
-async def local(server: ApiServer) -> AsyncIterator[Api]:
-    async with Api(Access(server.url)) as talking:
+async def local(server: ApiServer) -> AsyncIterator[RawApi]:
+    async with RawApi(Access(server.url)) as talking:
         yield talking
 
 
-async def test_a_watch_from_a_forgotten_version_is_told_410(server: ApiServer, local: Api) -> None:
+async def test_a_watch_from_a_forgotten_version_is_told_410(server: ApiServer, local: RawApi) -> None:
     version = (await local.get(CONFIGMAPS)).meta["resourceVersion"]
     await local.post(CONFIGMAPS, config_map("a"))
     server.store.compact()
@@ -34,7 +34,7 @@ async def test_a_watch_from_a_forgotten_version_is_told_410(server: ApiServer, l
     assert refused.message.startswith(f"too old resource version: {version}")
 
 
-async def test_a_watch_from_the_present_survives_forgetting(server: ApiServer, local: Api) -> None:
+async def test_a_watch_from_the_present_survives_forgetting(server: ApiServer, local: RawApi) -> None:
     await local.post(CONFIGMAPS, config_map("a"))
     version = (await local.get(CONFIGMAPS)).meta["resourceVersion"]
     server.store.compact()
@@ -43,7 +43,7 @@ async def test_a_watch_from_the_present_survives_forgetting(server: ApiServer, l
         assert await watch.until("b") == [("ADDED", "b")]
 
 
-async def test_pages_of_a_forgotten_state_are_told_410(server: ApiServer, local: Api) -> None:
+async def test_pages_of_a_forgotten_state_are_told_410(server: ApiServer, local: RawApi) -> None:
     for name in "abc":
         await local.post(CONFIGMAPS, config_map(name))
     page = await local.get(f"{CONFIGMAPS}?limit=2")
@@ -54,7 +54,7 @@ async def test_pages_of_a_forgotten_state_are_told_410(server: ApiServer, local:
 
 
 def test_only_so_many_changes_of_a_kind_are_remembered() -> None:
-    store = Store(history=10)
+    store = ObjectStore(history=10)
     for number in range(25):
         store.put(CONFIGMAP, {"metadata": {"name": f"c{number}", "namespace": "default"}})
     table = store.table(store.kinds.of(CONFIGMAP))
@@ -64,7 +64,7 @@ def test_only_so_many_changes_of_a_kind_are_remembered() -> None:
 
 
 def test_the_store_can_be_filled_and_read_directly() -> None:
-    store = Store()
+    store = ObjectStore()
     for namespace, name in (("b", "x"), ("a", "y"), ("a", "x")):
         store.put(POD, {"metadata": {"name": name, "namespace": namespace}})
     assert [(item["metadata"]["namespace"], item["metadata"]["name"]) for item in store.list(POD)] == [
@@ -80,7 +80,7 @@ def test_the_store_can_be_filled_and_read_directly() -> None:
     assert store.get(POD, "x", "b") is None
 
 
-async def test_a_server_that_comes_back_has_what_it_had(server: ApiServer, local: Api) -> None:
+async def test_a_server_that_comes_back_has_what_it_had(server: ApiServer, local: RawApi) -> None:
     await local.post(CONFIGMAPS, config_map("a"))
     port = int(server.url.rpartition(":")[2])
     await server.stop()

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import pytest
 
-from tests.sim.apiserver.talk import JOBS, JSON_PATCH, PODS, Api, Json, bind, job, pod
+from tests.sim.apiserver.talk import JOBS, JSON_PATCH, PODS, Json, RawApi, bind, job, pod
 
 
-async def test_a_job_is_defaulted(api: Api) -> None:
+async def test_a_job_is_defaulted(api: RawApi) -> None:
     made = await api.post(JOBS, job())
     spec = made.object["spec"]
     uid = made.meta["uid"]
@@ -20,7 +20,7 @@ async def test_a_job_is_defaulted(api: Api) -> None:
     assert made.object["status"] == {}
 
 
-async def test_parallelism_alone_makes_a_work_queue(api: Api) -> None:
+async def test_parallelism_alone_makes_a_work_queue(api: RawApi) -> None:
     made = await api.post(JOBS, job(parallelism=3))
     assert "completions" not in made.object["spec"]
 
@@ -36,12 +36,12 @@ async def test_parallelism_alone_makes_a_work_queue(api: Api) -> None:
         ([{"op": "replace", "path": "/spec/completionMode", "value": "Indexed"}], 422),
     ],
 )
-async def test_what_of_a_running_job_may_change(api: Api, operations: object, status: int) -> None:
+async def test_what_of_a_running_job_may_change(api: RawApi, operations: object, status: int) -> None:
     await api.post(JOBS, job(completions=2, parallelism=2))
     assert (await api.call("PATCH", f"{JOBS}/j", operations, JSON_PATCH)).status == status
 
 
-async def test_a_suspended_job_that_never_started_takes_scheduling_directives(api: Api) -> None:
+async def test_a_suspended_job_that_never_started_takes_scheduling_directives(api: RawApi) -> None:
     """How Kueue and JobSet place a gang: labels, annotations and where its pods may run, nothing else."""
     await api.post(JOBS, job(suspend=True))
     placed = {
@@ -70,14 +70,14 @@ async def test_a_suspended_job_that_never_started_takes_scheduling_directives(ap
         ),
     ],
 )
-async def test_a_suspended_job_takes_them_only_when_nothing_of_it_runs(api: Api, status: Json, code: int) -> None:
+async def test_a_suspended_job_takes_them_only_when_nothing_of_it_runs(api: RawApi, status: Json, code: int) -> None:
     await api.post(JOBS, job(suspend=True))
     assert (await api.merge(f"{JOBS}/j/status", {"status": status})).status == 200
     placed = {"spec": {"template": {"metadata": {"annotations": {"a": "b"}}}}}
     assert (await api.merge(f"{JOBS}/j", placed)).status == code
 
 
-async def test_an_indexed_job_grows_and_shrinks_as_one(api: Api) -> None:
+async def test_an_indexed_job_grows_and_shrinks_as_one(api: RawApi) -> None:
     await api.post(JOBS, job(completionMode="Indexed", completions=2, parallelism=2))
     assert (await api.merge(f"{JOBS}/j", {"spec": {"completions": 4, "parallelism": 4}})).status == 200
     assert (await api.merge(f"{JOBS}/j", {"spec": {"completions": 3}})).status == 422
@@ -92,13 +92,13 @@ async def test_an_indexed_job_grows_and_shrinks_as_one(api: Api) -> None:
         ({"parallelism": -1}, "spec.parallelism"),
     ],
 )
-async def test_jobs_that_cannot_run_are_refused(api: Api, spec: Json, field: str) -> None:
+async def test_jobs_that_cannot_run_are_refused(api: RawApi, spec: Json, field: str) -> None:
     refused = await api.post(JOBS, job(**spec))
     assert refused.status == 422
     assert field in refused.causes
 
 
-async def test_a_pod_starts_pending_and_is_defaulted(api: Api) -> None:
+async def test_a_pod_starts_pending_and_is_defaulted(api: RawApi) -> None:
     sent = pod()
     made = await api.post(PODS, {**sent, "status": {"phase": "Running"}})
     assert made.object["status"] == {"phase": "Pending", "qosClass": "BestEffort"}
@@ -121,13 +121,13 @@ async def test_a_pod_starts_pending_and_is_defaulted(api: Api) -> None:
         ({}, "BestEffort"),
     ],
 )
-async def test_the_class_of_a_pod_follows_from_its_resources(api: Api, resources: Json, qos: str) -> None:
+async def test_the_class_of_a_pod_follows_from_its_resources(api: RawApi, resources: Json, qos: str) -> None:
     """A3: the barrier must not change it."""
     made = await api.post(PODS, pod(containers=[{"name": "a", "image": "b", "resources": resources}]))
     assert made.object["status"]["qosClass"] == qos
 
 
-async def test_a_pod_gets_its_node_once_and_by_binding_only(api: Api) -> None:
+async def test_a_pod_gets_its_node_once_and_by_binding_only(api: RawApi) -> None:
     await api.post(PODS, pod())
     assert (await api.merge(f"{PODS}/p", {"spec": {"nodeName": "node-1"}})).status == 422
     assert (await bind(api, "p", "node-1")).status == 201
@@ -141,7 +141,7 @@ async def test_a_pod_gets_its_node_once_and_by_binding_only(api: Api) -> None:
     assert again.message.endswith('pod p is already assigned to node "node-1"')
 
 
-async def test_a_gated_pod_cannot_be_bound_until_its_gates_are_open(api: Api) -> None:
+async def test_a_gated_pod_cannot_be_bound_until_its_gates_are_open(api: RawApi) -> None:
     made = await api.post(PODS, pod(schedulingGates=[{"name": "example.com/gate"}]))
     assert made.object["status"]["conditions"][0]["reason"] == "SchedulingGated"
     assert (await bind(api, "p", "node-1")).status == 409
@@ -149,13 +149,13 @@ async def test_a_gated_pod_cannot_be_bound_until_its_gates_are_open(api: Api) ->
     assert (await bind(api, "p", "node-1")).status == 201
 
 
-async def test_most_of_a_pod_cannot_change(api: Api) -> None:
+async def test_most_of_a_pod_cannot_change(api: RawApi) -> None:
     await api.post(PODS, pod())
     assert (await api.merge(f"{PODS}/p", {"spec": {"restartPolicy": "Never"}})).status == 422
     assert (await api.merge(f"{PODS}/p", {"metadata": {"annotations": {"a": "b"}}})).status == 200
 
 
-async def test_the_status_of_a_pod_leaves_its_spec_alone(api: Api) -> None:
+async def test_the_status_of_a_pod_leaves_its_spec_alone(api: RawApi) -> None:
     await api.post(PODS, pod())
     written = await api.merge(f"{PODS}/p/status", {"spec": {"restartPolicy": "Never"}, "status": {"phase": "Running"}})
     assert (written.object["spec"]["restartPolicy"], written.object["status"]["phase"]) == ("Always", "Running")

@@ -10,12 +10,12 @@ from jobset_gate.kube.resources import CONFIGMAPS as CONFIGMAP
 from jobset_gate.sim.apiserver import ApiServer
 from jobset_gate.sim.clock import EPOCH, virtual_clock, virtual_time
 from tests.sim.apiserver.hookserver import HookServer, allow
-from tests.sim.apiserver.talk import CONFIGMAPS, PODS, Api, bind, config_map, pod
+from tests.sim.apiserver.talk import CONFIGMAPS, PODS, RawApi, bind, config_map, pod
 
 
 @virtual_time
 async def test_a_quiet_watch_is_told_the_version_once_a_minute_and_at_its_end() -> None:
-    async with ApiServer(clock=virtual_clock()) as server, Api(Access(server.url)) as api:
+    async with ApiServer(clock=virtual_clock()) as server, RawApi(Access(server.url)) as api:
         version = (await api.get(CONFIGMAPS)).meta["resourceVersion"]
         query = f"resourceVersion={version}&allowWatchBookmarks=true&timeoutSeconds=200"
         loop = asyncio.get_running_loop()
@@ -31,7 +31,7 @@ async def test_a_quiet_watch_is_told_the_version_once_a_minute_and_at_its_end() 
 
 @virtual_time
 async def test_bookmarks_carry_the_version_of_the_whole_store() -> None:
-    async with ApiServer(clock=virtual_clock()) as server, Api(Access(server.url)) as api:
+    async with ApiServer(clock=virtual_clock()) as server, RawApi(Access(server.url)) as api:
         version = int((await api.get(CONFIGMAPS)).meta["resourceVersion"])
         async with api.watch(CONFIGMAPS, f"resourceVersion={version}&allowWatchBookmarks=true") as watch:
             other = await api.post(PODS, pod())
@@ -41,7 +41,7 @@ async def test_bookmarks_carry_the_version_of_the_whole_store() -> None:
 
 @virtual_time
 async def test_a_watch_without_bookmarks_stays_silent_until_something_happens() -> None:
-    async with ApiServer(clock=virtual_clock()) as server, Api(Access(server.url)) as api:
+    async with ApiServer(clock=virtual_clock()) as server, RawApi(Access(server.url)) as api:
         version = (await api.get(CONFIGMAPS)).meta["resourceVersion"]
         async with api.watch(CONFIGMAPS, f"resourceVersion={version}") as watch:
             asyncio.get_running_loop().call_later(1500, server.store.put, CONFIGMAP, _stored("late"))
@@ -52,7 +52,7 @@ async def test_a_watch_without_bookmarks_stays_silent_until_something_happens() 
 
 @virtual_time
 async def test_objects_are_born_and_die_by_the_given_clock() -> None:
-    async with ApiServer(clock=virtual_clock()) as server, Api(Access(server.url)) as api:
+    async with ApiServer(clock=virtual_clock()) as server, RawApi(Access(server.url)) as api:
         await asyncio.sleep(60)
         made = await api.post(PODS, pod())
         await bind(api, "p", "node-1")
@@ -64,7 +64,7 @@ async def test_objects_are_born_and_die_by_the_given_clock() -> None:
 
 @virtual_time
 async def test_applying_the_same_a_minute_later_leaves_the_time_of_the_owner() -> None:
-    async with ApiServer(clock=virtual_clock()) as server, Api(Access(server.url)) as api:
+    async with ApiServer(clock=virtual_clock()) as server, RawApi(Access(server.url)) as api:
         made = await api.apply(f"{CONFIGMAPS}/c", config_map(a="1"))
         await asyncio.sleep(60)
         again = await api.apply(f"{CONFIGMAPS}/c", config_map(a="1"))
@@ -76,7 +76,7 @@ async def test_applying_the_same_a_minute_later_leaves_the_time_of_the_owner() -
 @virtual_time
 async def test_a_webhook_that_does_not_answer_is_given_up_after_its_timeout() -> None:
     began = time.monotonic()
-    async with ApiServer(clock=virtual_clock()) as server, Api(Access(server.url)) as api, HookServer(api) as hooks:
+    async with ApiServer(clock=virtual_clock()) as server, RawApi(Access(server.url)) as api, HookServer(api) as hooks:
         await hooks.add("slow", allow, timeoutSeconds=7)
         hooks.silent = True
         loop = asyncio.get_running_loop()

@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-from tests.sim.apiserver.talk import CONFIGMAPS, Api, config_map
+from tests.sim.apiserver.talk import CONFIGMAPS, RawApi, config_map
 
 
-async def _version(api: Api) -> str:
+async def _version(api: RawApi) -> str:
     return str((await api.get(CONFIGMAPS)).meta["resourceVersion"])
 
 
-async def test_a_watch_tells_everything_after_its_version_in_order(api: Api) -> None:
+async def test_a_watch_tells_everything_after_its_version_in_order(api: RawApi) -> None:
     await api.post(CONFIGMAPS, config_map("before"))
     version = await _version(api)
     await api.post(CONFIGMAPS, config_map("a"))
@@ -22,7 +22,7 @@ async def test_a_watch_tells_everything_after_its_version_in_order(api: Api) -> 
     assert seen == [("ADDED", "a"), ("MODIFIED", "a"), ("ADDED", "b"), ("DELETED", "a"), ("ADDED", "last")]
 
 
-async def test_versions_rise_and_a_deletion_has_its_own(api: Api) -> None:
+async def test_versions_rise_and_a_deletion_has_its_own(api: RawApi) -> None:
     version = await _version(api)
     made = await api.post(CONFIGMAPS, config_map("a"))
     await api.delete(f"{CONFIGMAPS}/a")
@@ -37,14 +37,14 @@ async def test_versions_rise_and_a_deletion_has_its_own(api: Api) -> None:
     assert deleted["object"]["kind"] == "ConfigMap"
 
 
-async def test_a_watch_without_a_version_begins_with_what_is_there(api: Api) -> None:
+async def test_a_watch_without_a_version_begins_with_what_is_there(api: RawApi) -> None:
     await api.post(CONFIGMAPS, config_map("a"))
     async with api.watch(CONFIGMAPS) as watch:
         await api.post(CONFIGMAPS, config_map("b"))
         assert await watch.until("b") == [("ADDED", "a"), ("ADDED", "b")]
 
 
-async def test_an_object_that_leaves_or_enters_a_selector_is_deleted_or_added(api: Api) -> None:
+async def test_an_object_that_leaves_or_enters_a_selector_is_deleted_or_added(api: RawApi) -> None:
     version = await _version(api)
     async with api.watch(CONFIGMAPS, f"resourceVersion={version}&labelSelector=in%3Dyes") as watch:
         await api.post(CONFIGMAPS, config_map("a"))
@@ -65,7 +65,7 @@ async def test_an_object_that_leaves_or_enters_a_selector_is_deleted_or_added(ap
     assert last["object"]["metadata"]["resourceVersion"] == left.meta["resourceVersion"]
 
 
-async def test_one_object_can_be_watched_by_name(api: Api) -> None:
+async def test_one_object_can_be_watched_by_name(api: RawApi) -> None:
     version = await _version(api)
     async with api.watch(CONFIGMAPS, f"resourceVersion={version}&fieldSelector=metadata.name%3Db") as watch:
         await api.post(CONFIGMAPS, config_map("a"))
@@ -73,7 +73,7 @@ async def test_one_object_can_be_watched_by_name(api: Api) -> None:
         assert await watch.until("b") == [("ADDED", "b")]
 
 
-async def test_writes_that_change_nothing_make_no_events(api: Api) -> None:
+async def test_writes_that_change_nothing_make_no_events(api: RawApi) -> None:
     await api.post(CONFIGMAPS, config_map("a", x="1"))
     version = await _version(api)
     async with api.watch(CONFIGMAPS, f"resourceVersion={version}") as watch:
@@ -82,7 +82,7 @@ async def test_writes_that_change_nothing_make_no_events(api: Api) -> None:
         assert await watch.until("last") == [("ADDED", "last")]
 
 
-async def test_a_watch_ends_at_its_timeout(api: Api) -> None:
+async def test_a_watch_ends_at_its_timeout(api: RawApi) -> None:
     version = await _version(api)
     query = f"resourceVersion={version}&timeoutSeconds=1&allowWatchBookmarks=true"
     async with api.watch(CONFIGMAPS, query) as watch:
@@ -92,7 +92,7 @@ async def test_a_watch_ends_at_its_timeout(api: Api) -> None:
     assert {event["type"] for event in events} <= {"BOOKMARK"}
 
 
-async def test_initial_events_end_with_a_bookmark_that_says_so(api: Api) -> None:
+async def test_initial_events_end_with_a_bookmark_that_says_so(api: RawApi) -> None:
     """How newer clients list: everything as events, then one bookmark."""
     await api.post(CONFIGMAPS, config_map("a"))
     query = "sendInitialEvents=true&resourceVersionMatch=NotOlderThan&allowWatchBookmarks=true&resourceVersion="
@@ -107,7 +107,7 @@ async def test_initial_events_end_with_a_bookmark_that_says_so(api: Api) -> None
     assert int(bookmark["object"]["metadata"]["resourceVersion"]) > 0
 
 
-async def test_a_version_from_the_future_is_refused(api: Api) -> None:
+async def test_a_version_from_the_future_is_refused(api: RawApi) -> None:
     future = int(await _version(api)) + 1_000_000
     refused = await api.get(f"{CONFIGMAPS}?resourceVersion={future}&timeoutSeconds=1")
     assert refused.status == 504

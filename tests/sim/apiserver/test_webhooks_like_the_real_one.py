@@ -9,18 +9,18 @@ from typing import Any
 import pytest
 
 from tests.sim.apiserver.hookserver import HookServer, allow, deny, patch, warn
-from tests.sim.apiserver.talk import CONFIGMAPS, PATIENCE, Api, Json, Reply, config_map
+from tests.sim.apiserver.talk import CONFIGMAPS, PATIENCE, Json, RawApi, Reply, config_map
 
 PROBE = f"{CONFIGMAPS}?dryRun=All"
 
 
 @pytest.fixture
-async def hooks(api: Api) -> AsyncIterator[HookServer]:
+async def hooks(api: RawApi) -> AsyncIterator[HookServer]:
     async with HookServer(api) as server:
         yield server
 
 
-async def _asked(api: Api, hooks: HookServer, *names: str, body: Json | None = None) -> None:
+async def _asked(api: RawApi, hooks: HookServer, *names: str, body: Json | None = None) -> None:
     """Wait until the server asks all these webhooks: a real one learns of configurations a moment later."""
     async with asyncio.timeout(PATIENCE):
         while not set(names) <= set(hooks.names()):
@@ -28,7 +28,7 @@ async def _asked(api: Api, hooks: HookServer, *names: str, body: Json | None = N
     hooks.asked.clear()
 
 
-async def test_a_denial_comes_through_with_its_status(api: Api, hooks: HookServer) -> None:
+async def test_a_denial_comes_through_with_its_status(api: RawApi, hooks: HookServer) -> None:
     await hooks.add("no", deny("spec.x: 3 is not allowed", code=422, reason="Invalid"), mutating=False)
     await _asked(api, hooks, "no")
     refused = await api.post(CONFIGMAPS, config_map())
@@ -45,7 +45,7 @@ async def test_a_denial_comes_through_with_its_status(api: Api, hooks: HookServe
         ({"reason": "Forbidden", "code": 403}, 403, ": Forbidden"),
     ],
 )
-async def test_denials_that_say_little(api: Api, hooks: HookServer, status: Json, code: int, ending: str) -> None:
+async def test_denials_that_say_little(api: RawApi, hooks: HookServer, status: Json, code: int, ending: str) -> None:
     await hooks.add("no", deny(**status))
     await _asked(api, hooks, "no")
     refused = await api.post(CONFIGMAPS, config_map())
@@ -55,7 +55,7 @@ async def test_denials_that_say_little(api: Api, hooks: HookServer, status: Json
     )
 
 
-async def test_warnings_reach_the_client(api: Api, hooks: HookServer) -> None:
+async def test_warnings_reach_the_client(api: RawApi, hooks: HookServer) -> None:
     await hooks.add("careful", warn('say "when"', "twice"), mutating=False)
     await _asked(api, hooks, "careful")
     made = await api.post(CONFIGMAPS, config_map())
@@ -63,7 +63,7 @@ async def test_warnings_reach_the_client(api: Api, hooks: HookServer) -> None:
     assert made.warnings == ['299 - "say \\"when\\""', '299 - "twice"']
 
 
-async def test_a_patch_changes_the_object_and_what_validation_sees(api: Api, hooks: HookServer) -> None:
+async def test_a_patch_changes_the_object_and_what_validation_sees(api: RawApi, hooks: HookServer) -> None:
     await hooks.add("change", patch({"op": "add", "path": "/data", "value": {"a": "changed"}}))
     await hooks.add("look", allow, mutating=False)
     await _asked(api, hooks, "change", "look")
@@ -73,7 +73,7 @@ async def test_a_patch_changes_the_object_and_what_validation_sees(api: Api, hoo
     assert seen == {"change": {"a": "sent"}, "look": {"a": "changed"}}
 
 
-async def test_a_webhook_sees_the_whole_request(api: Api, hooks: HookServer) -> None:
+async def test_a_webhook_sees_the_whole_request(api: RawApi, hooks: HookServer) -> None:
     await hooks.add("look", allow)
     await _asked(api, hooks, "look")
     await api.post(CONFIGMAPS, config_map(a="1"))
@@ -92,7 +92,7 @@ async def test_a_webhook_sees_the_whole_request(api: Api, hooks: HookServer) -> 
     assert delete["options"]["kind"] == "DeleteOptions"
 
 
-async def test_a_generated_name_is_empty_for_mutation_and_may_be_set_there(api: Api, hooks: HookServer) -> None:
+async def test_a_generated_name_is_empty_for_mutation_and_may_be_set_there(api: RawApi, hooks: HookServer) -> None:
     """A3 depends on it."""
     await hooks.add("name", patch({"op": "add", "path": "/metadata/name", "value": "chosen"}))
     await hooks.add("look", allow, mutating=False)
@@ -105,7 +105,7 @@ async def test_a_generated_name_is_empty_for_mutation_and_may_be_set_there(api: 
     assert seen["look"] == ("chosen", "chosen")
 
 
-async def test_mutation_is_asked_by_name_of_configuration_and_again_if_needed(api: Api, hooks: HookServer) -> None:
+async def test_mutation_is_asked_by_name_of_configuration_and_again_if_needed(api: RawApi, hooks: HookServer) -> None:
     """The first wishes to see what the second changed; the second does not."""
     await hooks.add("first", allow, reinvocationPolicy="IfNeeded")
     await hooks.add("second", patch({"op": "add", "path": "/data", "value": {"a": "changed"}}))
@@ -118,7 +118,7 @@ async def test_mutation_is_asked_by_name_of_configuration_and_again_if_needed(ap
     ]
 
 
-async def test_nobody_is_asked_again_when_nothing_changed_since(api: Api, hooks: HookServer) -> None:
+async def test_nobody_is_asked_again_when_nothing_changed_since(api: RawApi, hooks: HookServer) -> None:
     await hooks.add("first", patch({"op": "add", "path": "/data", "value": {"a": "1"}}), reinvocationPolicy="IfNeeded")
     await hooks.add("second", allow, reinvocationPolicy="IfNeeded")
     await _asked(api, hooks, "first", "second")
@@ -126,14 +126,14 @@ async def test_nobody_is_asked_again_when_nothing_changed_since(api: Api, hooks:
     assert hooks.names() == ["first", "second"]
 
 
-async def test_dry_runs_are_told_and_need_webhooks_without_side_effects(api: Api, hooks: HookServer) -> None:
+async def test_dry_runs_are_told_and_need_webhooks_without_side_effects(api: RawApi, hooks: HookServer) -> None:
     await hooks.add("harmless", allow)
     await _asked(api, hooks, "harmless")
     assert (await api.post(PROBE, config_map())).status == 201
     assert hooks.asked[0][1]["dryRun"] is True
 
 
-async def test_an_unreachable_webhook_refuses_or_is_ignored_by_its_policy(api: Api, hooks: HookServer) -> None:
+async def test_an_unreachable_webhook_refuses_or_is_ignored_by_its_policy(api: RawApi, hooks: HookServer) -> None:
     nowhere: Json = {"clientConfig": {"url": "https://127.0.0.1:1/gone"}}
     await hooks.add("ignored", allow, failurePolicy="Ignore", **nowhere)
     await hooks.add("look", allow)
@@ -145,7 +145,7 @@ async def test_an_unreachable_webhook_refuses_or_is_ignored_by_its_policy(api: A
     assert 'failed calling webhook "needed.example.com": failed to call webhook: Post "https://127' in refused.message
 
 
-async def test_a_certificate_of_another_authority_is_not_trusted(api: Api, hooks: HookServer) -> None:
+async def test_a_certificate_of_another_authority_is_not_trusted(api: RawApi, hooks: HookServer) -> None:
     stranger = HookServer(api)
     async with stranger:
         await stranger.add("needed", allow)
@@ -165,7 +165,7 @@ def hooks_bundle(hooks: HookServer) -> str:
     return base64.b64encode(hooks._identity.ca_pem).decode()
 
 
-async def _refusal(_: Api, send: Callable[[], Awaitable[Reply]]) -> Reply:
+async def _refusal(_: RawApi, send: Callable[[], Awaitable[Reply]]) -> Reply:
     """The first answer that is not a success."""
     async with asyncio.timeout(PATIENCE):
         reply = await send()
@@ -190,7 +190,7 @@ async def _refusal(_: Api, send: Callable[[], Awaitable[Reply]]) -> Reply:
     ],
 )
 async def test_who_is_asked(
-    api: Api, hooks: HookServer, settings: dict[str, Any], labels: dict[str, str], asked: bool
+    api: RawApi, hooks: HookServer, settings: dict[str, Any], labels: dict[str, str], asked: bool
 ) -> None:
     await hooks.add("maybe", allow, **settings)
     await hooks.add("always", allow)
@@ -200,7 +200,7 @@ async def test_who_is_asked(
     assert hooks.names() == (["maybe", "always"] if asked else ["always"])
 
 
-async def test_a_condition_without_a_value_refuses_everything(api: Api, hooks: HookServer) -> None:
+async def test_a_condition_without_a_value_refuses_everything(api: RawApi, hooks: HookServer) -> None:
     """A3: that is why ours are guarded by has()."""
     wrong = [{"name": "wrong", "expression": "object.data.missing == 'x'"}]
     await hooks.add("look", allow)

@@ -7,11 +7,11 @@ import time
 from dataclasses import asdict, dataclass, field
 from typing import Final
 
-from jobset_gate.cli.demo.groups.scenario import GANGS, Plan
-from jobset_gate.cli.demo.groups.stage import Stage, stage
-from jobset_gate.cli.demo.groups.watching import Row, line
-from jobset_gate.cli.demo.screen import Screen, screen_for
-from jobset_gate.cli.exits import Exit
+from jobset_gate.cli.demo.groups.scenario import GANGS, PodGroupPlan
+from jobset_gate.cli.demo.groups.stage import PodGroupEnvironment, pod_group_environment
+from jobset_gate.cli.demo.groups.watching import PodGroupRow, line
+from jobset_gate.cli.demo.screen import Display, display_for
+from jobset_gate.cli.exits import ExitCode
 from jobset_gate.cli.logs import configure
 from jobset_gate.cli.options import LogFormat, LogLevel
 
@@ -21,7 +21,7 @@ _LACKS: Final = "needs "
 
 
 @dataclass(slots=True)
-class Facts:
+class PodGroupDemoResult:
     """The demo in one line."""
 
     minimum: int
@@ -39,11 +39,11 @@ class Facts:
     seconds: float = 0.0
 
 
-async def demo(plan: Plan, *, as_json: bool, speed: float) -> Exit:
+async def demo(plan: PodGroupPlan, *, as_json: bool, speed: float) -> ExitCode:
     """Plays the whole demo. With JSON the story goes to standard error and one line of facts to standard output."""
     configure(LogFormat.AUTO, LogLevel.ERROR)
-    screen = screen_for(sys.stderr if as_json else sys.stdout, speed)
-    facts, began = Facts(minimum=plan.size, room=plan.room), time.monotonic()
+    screen = display_for(sys.stderr if as_json else sys.stdout, speed)
+    facts, began = PodGroupDemoResult(minimum=plan.size, room=plan.room), time.monotonic()
     try:
         wrong = await _play(plan, screen, facts, speed)
     except asyncio.CancelledError:
@@ -55,26 +55,26 @@ async def demo(plan: Plan, *, as_json: bool, speed: float) -> Exit:
         screen.say(f"WRONG: {each}")
     if as_json:
         print(json.dumps(asdict(facts)), flush=True)
-    return Exit.ERROR if wrong else Exit.OK
+    return ExitCode.ERROR if wrong else ExitCode.OK
 
 
-async def _play(plan: Plan, screen: Screen, facts: Facts, speed: float) -> list[str]:
+async def _play(plan: PodGroupPlan, screen: Display, facts: PodGroupDemoResult, speed: float) -> list[str]:
     for text in _opening(plan, speed):
         screen.say(text)
     screen.say()
     screen.say("1. Without jobset-gate")
-    async with stage(plan, ours=False) as its:
+    async with pod_group_environment(plan, ours=False) as its:
         wrong = await _without(plan, its, screen, facts)
     screen.say()
     screen.say("2. With jobset-gate: the same pods once more")
-    async with stage(plan, ours=True) as its:
+    async with pod_group_environment(plan, ours=True) as its:
         screen.say(f"   Webhook ({its.door}) and controller are what runs in a cluster.")
         wrong += await _with(plan, its, screen, facts)
     screen.say()
     return wrong
 
 
-def _opening(plan: Plan, speed: float) -> list[str]:
+def _opening(plan: PodGroupPlan, speed: float) -> list[str]:
     cluster = f"{plan.nodes} nodes with {plan.gpus} GPUs each, {plan.room} in all"
     return [
         "API server, scheduler and kubelets are stand-ins in this process; the scheduler goes about it pod by pod, as",
@@ -86,7 +86,9 @@ def _opening(plan: Plan, speed: float) -> list[str]:
     ]
 
 
-async def _without(plan: Plan, its: Stage, screen: Screen, facts: Facts) -> list[str]:
+async def _without(
+    plan: PodGroupPlan, its: PodGroupEnvironment, screen: Display, facts: PodGroupDemoResult
+) -> list[str]:
     """Neither gang gets together."""
     watcher = its.watcher
     async with screen.following(watcher.rows, line):
@@ -104,11 +106,11 @@ async def _without(plan: Plan, its: Stage, screen: Screen, facts: Facts) -> list
     return [] if taken == plan.room else [f"{taken} of {plan.room} GPUs were taken: that is no deadlock"]
 
 
-async def _with(plan: Plan, its: Stage, screen: Screen, facts: Facts) -> list[str]:
+async def _with(plan: PodGroupPlan, its: PodGroupEnvironment, screen: Display, facts: PodGroupDemoResult) -> list[str]:
     """One gang after the other, each as a whole."""
     watcher = its.watcher
 
-    def row(gang: str) -> Row:
+    def row(gang: str) -> PodGroupRow:
         return watcher.row(gang)
 
     def finished(gang: str) -> bool:
@@ -130,7 +132,7 @@ async def _with(plan: Plan, its: Stage, screen: Screen, facts: Facts) -> list[st
     return wrong
 
 
-def _mistakes(facts: Facts) -> list[str]:
+def _mistakes(facts: PodGroupDemoResult) -> list[str]:
     wrong = [f"gang {gang} did not finish" for gang in GANGS if gang not in facts.finished_with_us]
     if facts.bound_too_early:
         wrong.append(f"{facts.bound_too_early} pods of gang {_YOUNGER} were bound before there was room for all of it")

@@ -5,7 +5,7 @@ from dataclasses import dataclass
 from typing import Any, Final
 
 from jobset_gate import names
-from jobset_gate.sim.kubelet import Behaviour, Node
+from jobset_gate.sim.kubelet import Behaviour, FakeNode
 
 NAMESPACE: Final = "default"
 GPU: Final = "nvidia.com/gpu"
@@ -20,7 +20,7 @@ Json = dict[str, Any]
 
 
 @dataclass(frozen=True, slots=True)
-class Plan:
+class PodGroupPlan:
     """How large the cluster is, and how long things take in it, in its own seconds."""
 
     nodes: int = 10
@@ -44,9 +44,9 @@ class Plan:
         return round(self.room * _SHARE)
 
     @property
-    def machines(self) -> list[Node]:
+    def machines(self) -> list[FakeNode]:
         """The nodes."""
-        return [Node(f"gpu-{number}", allocatable={GPU: str(self.gpus)}) for number in range(self.nodes)]
+        return [FakeNode(f"gpu-{number}", allocatable={GPU: str(self.gpus)}) for number in range(self.nodes)]
 
     def pods(self) -> Iterator[Json]:
         """In the order of their creation: a-0, b-0, a-1, b-1 and so on."""

@@ -8,19 +8,19 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from controllers.manager import Manager, Options
+from controllers.manager import Manager, ManagerOptions
 from jobset_gate import names
-from jobset_gate.cli.demo.groups.scenario import BEHAVIOUR, GANGS, NAMESPACE, Plan
-from jobset_gate.cli.demo.groups.watching import Watcher
-from jobset_gate.cli.exits import Failed
+from jobset_gate.cli.demo.groups.scenario import BEHAVIOUR, GANGS, NAMESPACE, PodGroupPlan
+from jobset_gate.cli.demo.groups.watching import PodGroupWatcher
+from jobset_gate.cli.exits import CommandError
 from jobset_gate.cli.serving import registration
 from jobset_gate.kube.client import Client
 from jobset_gate.kube.resources import CRDS, POD_GROUPS, PODS
 from jobset_gate.settings import Settings
 from jobset_gate.sim.cluster import EmbeddedCluster
-from jobset_gate.sim.kubelet import Where
-from jobset_gate.sim.until import View
-from jobset_gate.template import dig, items
+from jobset_gate.sim.kubelet import PodMatch
+from jobset_gate.sim.until import ObjectView
+from jobset_gate.template import as_list, nested
 from webhook import selfsigned
 from webhook.server import serve
 
@@ -30,13 +30,13 @@ _CRD = f"{_POD_GROUPS.plural}.{_POD_GROUPS.group}"
 
 
 @dataclass(frozen=True, slots=True)
-class Stage:
+class PodGroupEnvironment:
     """Everything set up."""
 
     cluster: EmbeddedCluster
     client: Client
-    watcher: Watcher
-    plan: Plan
+    watcher: PodGroupWatcher
+    plan: PodGroupPlan
     door: str
     """The webhook's URL; "" where there is none."""
 
@@ -52,11 +52,11 @@ class Stage:
     async def _work(self, gang: str) -> None:
         if await self.watcher.until(lambda: self.watcher.row(gang).complete, float("inf")):
             await asyncio.sleep(self.plan.work)
-            self.cluster.kubelets.finish(Where(f"{gang}-*"))
+            self.cluster.kubelets.finish(PodMatch(f"{gang}-*"))
 
 
 @contextlib.asynccontextmanager
-async def stage(plan: Plan, *, ours: bool) -> AsyncIterator[Stage]:
+async def pod_group_environment(plan: PodGroupPlan, *, ours: bool) -> AsyncIterator[PodGroupEnvironment]:
     """Set up, and taken down at the end whatever happens. `ours`: with webhook and controller, and PodGroups."""
     async with contextlib.AsyncExitStack() as stack:
         cluster = EmbeddedCluster(nodes=plan.machines, behaviour=BEHAVIOUR)
@@ -67,22 +67,22 @@ async def stage(plan: Plan, *, ours: bool) -> AsyncIterator[Stage]:
             door = await _with_us(cluster, client, stack)
             for gang in GANGS:
                 await client.create(_POD_GROUPS, plan.pod_group(gang), NAMESPACE)
-        pods = await stack.enter_async_context(View(client, PODS, NAMESPACE))
-        groups = await stack.enter_async_context(View(client, _POD_GROUPS, NAMESPACE)) if ours else None
-        made = Stage(cluster, client, Watcher(pods, groups, plan.size), plan, door)
+        pods = await stack.enter_async_context(ObjectView(client, PODS, NAMESPACE))
+        groups = await stack.enter_async_context(ObjectView(client, _POD_GROUPS, NAMESPACE)) if ours else None
+        made = PodGroupEnvironment(cluster, client, PodGroupWatcher(pods, groups, plan.size), plan, door)
         await stack.enter_async_context(_running(made.play_work(), "work"))
-        stack.push_async_callback(cluster.actors.rest)
+        stack.push_async_callback(cluster.actors.stop_controllers)
         yield made
 
 
 async def _with_us(cluster: EmbeddedCluster, client: Client, stack: contextlib.AsyncExitStack) -> str:
     """The webhook registered, the controller leading, its CRDs in place. Gives the webhook's URL."""
     settings = Settings()
-    options = Options(namespace=NAMESPACE, identity="demo", clock=cluster.clock, groups=settings.groups)
+    options = ManagerOptions(namespace=NAMESPACE, identity="demo", clock=cluster.clock, groups=settings.groups)
     manager = Manager(cluster.access, options)
     work = await stack.enter_async_context(_running(manager.run(), "controller"))
     await _unless_ended(manager.leading.wait(), work)
-    async with View(client, CRDS) as crds:
+    async with ObjectView(client, CRDS) as crds:
         await _unless_ended(crds.until(_established, _PATIENCE), work)
     bundle = selfsigned.make()
     folder = stack.enter_context(tempfile.TemporaryDirectory(prefix="jobset-gate-"))
@@ -93,8 +93,10 @@ async def _with_us(cluster: EmbeddedCluster, client: Client, stack: contextlib.A
 
 
 def _established(crds: list[dict[str, Any]]) -> bool:
-    conditions = [items(dig(it, "status", "conditions")) for it in crds if it["metadata"]["name"] == _CRD]
-    return any(dig(it, "type") == "Established" and dig(it, "status") == "True" for each in conditions for it in each)
+    conditions = [as_list(nested(it, "status", "conditions")) for it in crds if it["metadata"]["name"] == _CRD]
+    return any(
+        nested(it, "type") == "Established" and nested(it, "status") == "True" for each in conditions for it in each
+    )
 
 
 @contextlib.asynccontextmanager
@@ -113,5 +115,5 @@ async def _unless_ended(wait: Any, work: "asyncio.Task[None]") -> None:
     if not waiting.done():
         waiting.cancel()
         await asyncio.gather(waiting, return_exceptions=True)
-        raise Failed("the controller did not start") from work.exception()
+        raise CommandError("the controller did not start") from work.exception()
     await waiting

@@ -6,14 +6,14 @@ from typing import Any
 
 from jobset_gate import names
 from jobset_gate.cli.demo.groups.scenario import GANGS
-from jobset_gate.sim.until import View
-from jobset_gate.template import dig, items
+from jobset_gate.sim.until import ObjectView
+from jobset_gate.template import as_list, nested
 
 Json = dict[str, Any]
 
 
 @dataclass(frozen=True, slots=True)
-class Row:
+class PodGroupRow:
     """The pods of one gang, counted."""
 
     name: str
@@ -52,28 +52,28 @@ class Row:
         return self.succeeded == self.expected
 
 
-def line(rows: Sequence[Row]) -> str:
+def line(rows: Sequence[PodGroupRow]) -> str:
     """Both gangs in one line, once there is something to say."""
     return "; ".join(f"{row.name} {row.counts}" for row in rows if row.bound + row.pending + row.held)
 
 
-class Watcher:
+class PodGroupWatcher:
     """Reads the rows off the pods; `groups` are the PodGroups, where there are any."""
 
-    def __init__(self, pods: View, groups: View | None, size: int) -> None:
+    def __init__(self, pods: ObjectView, groups: ObjectView | None, size: int) -> None:
         self._pods, self._groups, self._size = pods, groups, size
 
-    def rows(self) -> list[Row]:
+    def rows(self) -> list[PodGroupRow]:
         """One for each gang, as it stands."""
         return [self.row(gang) for gang in GANGS]
 
-    def row(self, gang: str) -> Row:
+    def row(self, gang: str) -> PodGroupRow:
         """That of one gang."""
         pods = [it for it in self._pods.all() if it["metadata"]["labels"].get(names.PLUGINS_NAME) == gang]
-        phases = [dig(it, "status", "phase") for it in pods]
+        phases = [nested(it, "status", "phase") for it in pods]
         held = sum(_held(it) for it in pods)
         bound = sum(_bound(it) for it in pods)
-        return Row(
+        return PodGroupRow(
             name=gang,
             expected=self._size,
             bound=bound,
@@ -109,8 +109,8 @@ class Watcher:
 
     def _why(self, gang: str) -> str:
         groups = [it for it in self._groups.all() if it["metadata"]["name"] == gang] if self._groups else []
-        conditions = (one for it in groups for one in items(dig(it, "status", "conditions")))
-        return next((str(it["message"]) for it in conditions if it["type"] == names.GANG_CONDITION), "")
+        conditions = (one for it in groups for one in as_list(nested(it, "status", "conditions")))
+        return next((str(it["message"]) for it in conditions if it["type"] == names.POD_GROUP_CONDITION), "")
 
 
 def _bound(pod: Json) -> bool:
@@ -118,9 +118,9 @@ def _bound(pod: Json) -> bool:
 
 
 def _held(pod: Json) -> bool:
-    return any(gate["name"] == names.GANG_GATE for gate in pod["spec"].get("schedulingGates") or ())
+    return any(gate["name"] == names.POD_GROUP_GATE for gate in pod["spec"].get("schedulingGates") or ())
 
 
 def _unschedulable(pod: Json) -> str:
-    conditions = items(dig(pod, "status", "conditions"))
+    conditions = as_list(nested(pod, "status", "conditions"))
     return next((str(it.get("message", "")) for it in conditions if it.get("reason") == "Unschedulable"), "")
