@@ -97,7 +97,7 @@ pytest: setup
 # For example `make stress STRESS_ARGS="--schedules 1000 --first 10000"`, or `--seed 211` for one that failed.
 STRESS_ARGS ?=
 stress: setup ## 10,000 random schedules of a gang and its controllers on all cores; says which fail, and how to play one again
-	@$(BIN)/python -m tests.jobset_gate.stress $(STRESS_ARGS)
+	@$(BIN)/python -m tests.stress.run $(STRESS_ARGS)
 
 bench: setup control-plane ## the tables of speed and memory
 	@$(BIN)/python -m bench $(BENCH_ARGS)

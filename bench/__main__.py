@@ -13,7 +13,7 @@ from typing import Any
 
 from rich.console import Console
 
-from bench import abuse, crowd, decode, door, growth, latency, machine, report, stream
+from bench import abuse, crowd, decode, growth, latency, machine, report, stream, webhook
 from bench.report import ResultTable
 from bench.scale import Scale
 
@@ -30,7 +30,7 @@ def benchmarks(*, real: bool) -> dict[str, Benchmark]:
         decode.NAME: decode.run,
         latency.NAME: lambda scale: latency.run(scale, real=real),
         crowd.NAME: crowd.run,
-        door.NAME: door.run,
+        webhook.NAME: webhook.run,
         growth.NAME: growth.run,
         stream.NAME: stream.run,
         abuse.NAME: abuse.run,

@@ -18,13 +18,13 @@ from functools import partial
 from bench import attacks
 from bench.attacks import Attack, AttackTarget
 from bench.child import Child
-from bench.door import requests
+from bench.clusters import EmbeddedBenchCluster
 from bench.gangs import split
-from bench.grounds import EmbeddedBenchCluster
-from bench.posts import Unexpected, brief
+from bench.http_client import Unexpected, brief
 from bench.report import Cell, ResultTable, ResultTarget
 from bench.scale import Scale
 from bench.stats import median, percentile
+from bench.webhook import requests
 from jobset_gate.kube.access import Access
 from jobset_gate.kube.client import Client
 from jobset_gate.kube.resources import NAMESPACES

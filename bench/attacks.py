@@ -18,16 +18,16 @@ from urllib.parse import urlsplit
 import msgspec
 from typing_extensions import override
 
-from bench.door import review
 from bench.gangs import jobs, jobset, split
-from bench.posts import Unexpected, brief, prepared
+from bench.http_client import Unexpected, brief, prepared
 from bench.scale import Scale
+from bench.webhook import review
 from jobset_gate import names
-from jobset_gate.groups.identity import group_label
-from jobset_gate.groups.model import Flavor, PodGroupKey
+from jobset_gate.fake import manifests
 from jobset_gate.kube.client import Client, PatchType
 from jobset_gate.kube.resources import CONFIGMAPS, EVENTS, JOBS, JOBSETS, NODES, PODS
-from jobset_gate.sim import manifests
+from jobset_gate.podgroups.label import group_label
+from jobset_gate.podgroups.model import Flavor, PodGroupKey
 from webhook.registration import MUTATE_PATH
 
 TENANT = "tenant"

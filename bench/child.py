@@ -11,7 +11,7 @@ from typing import Any, Self
 
 import msgspec
 
-from bench.children.talk import LONGEST_LINE
+from bench.children.command_loop import LONGEST_LINE
 
 Json = dict[str, Any]
 

@@ -18,11 +18,12 @@ from bench.gangs import GangPods, PodStep, job_as_stored, jobs, jobset, new_uid,
 from bench.report import Cell, ResultTable, ResultTarget
 from bench.scale import Scale
 from bench.stats import median, percentile
-from controllers.index import GangCache
-from jobset_gate import read, wire
-from jobset_gate.kube.reader import ObjectDecoder, WatchEvent
-from jobset_gate.kube.store import Store
-from jobset_gate.model import PodSeen
+from controllers.barrier.cache import GangCache
+from jobset_gate.barrier import decode as read
+from jobset_gate.barrier import wire
+from jobset_gate.barrier.model import PodSeen
+from jobset_gate.runtime.decoder import ObjectDecoder, WatchEvent
+from jobset_gate.runtime.store import Store
 
 NAME = "decode"
 ROUNDS = 200

@@ -15,23 +15,30 @@ from enum import StrEnum
 import msgspec
 
 from bench import workers
-from jobset_gate import inject, names
+from jobset_gate import names
+from jobset_gate.fake import manifests
+from jobset_gate.fake.apiserver import jobs as job_defaults
+from jobset_gate.fake.apiserver import managed
+from jobset_gate.fake.apiserver import pods as pod_defaults
+from jobset_gate.fake.apiserver.encoding import copy
+from jobset_gate.fake.apiserver.jsonpatch import patched
+from jobset_gate.fake.apiserver.kinds import ServedKinds
+from jobset_gate.fake.apiserver.managed import FieldManager
+from jobset_gate.fake.job import pods as job_pods
+from jobset_gate.fake.jobset import admission_defaults, render
+from jobset_gate.fake.kubelet.pod_status import (
+    ContainerRecord,
+    PodRecord,
+    RunningState,
+    State,
+    TerminatedState,
+    WaitingState,
+)
+from jobset_gate.fake.kubelet.pod_status import render as render_status
+from jobset_gate.fake.objects import FakeObject, Json, stamp
+from jobset_gate.injection import inject
 from jobset_gate.kube.resources import PODS
 from jobset_gate.settings import Barrier, Settings
-from jobset_gate.sim import manifests
-from jobset_gate.sim.admission import defaults
-from jobset_gate.sim.apiserver import jobs as job_defaults
-from jobset_gate.sim.apiserver import managed
-from jobset_gate.sim.apiserver import pods as pod_defaults
-from jobset_gate.sim.apiserver.data import copy
-from jobset_gate.sim.apiserver.jsonpatch import patched
-from jobset_gate.sim.apiserver.kinds import ServedKinds
-from jobset_gate.sim.apiserver.managed import FieldManager
-from jobset_gate.sim.job import pods as job_pods
-from jobset_gate.sim.jobset import render
-from jobset_gate.sim.objects import FakeObject, Json, stamp
-from jobset_gate.sim.pod_status import ContainerRecord, PodRecord, RunningState, State, TerminatedState, WaitingState
-from jobset_gate.sim.pod_status import render as render_status
 
 TARGET = "workers"
 STREAM = "http://jobset-gate-stream.jobset-gate-system.svc:8082"
@@ -87,7 +94,7 @@ def jobset(plan: GangPlan) -> Json:
     user = manifests.jobset(plan.name, plan.namespace, replicated_jobs=[worker], config=config)
     settings = Settings(barrier=Barrier(stream_url=STREAM)) if plan.token else Settings()
     gated = inject.injected(user, None, settings=settings, token=plan.token).document
-    stored: Json = patched(copy(gated), defaults.operations(gated))
+    stored: Json = patched(copy(gated), admission_defaults.operations(gated))
     return stored
 
 

@@ -10,15 +10,15 @@ from contextlib import AsyncExitStack, asynccontextmanager
 from dataclasses import dataclass, field
 
 from bench.child import Child
+from bench.clusters import BenchCluster, EmbeddedBenchCluster, RealBenchCluster
 from bench.gangs import split
-from bench.grounds import BenchCluster, EmbeddedBenchCluster, RealBenchCluster
 from bench.report import Cell, ResultTable, ResultTarget
 from bench.scale import Scale
 from bench.stats import median, percentile
 from jobset_gate.kube.access import Access
 from jobset_gate.kube.client import Client
+from tests.plane.planes import Real
 from tests.plane.real import RealPlane
-from tests.support.planes import Real
 
 NAME = "latency"
 PODS = 1000

@@ -17,36 +17,36 @@ from typing import Any
 import structlog
 from prometheus_client import CollectorRegistry
 
-from controllers import watches
-from controllers.announcements import WaiterRegistry
-from controllers.closer import LiveReader
-from controllers.crd import CrdReconciler
-from controllers.duty import LeaderGatedQueue
-from controllers.gang import GangReconciler
-from controllers.gates import VerdictStore
-from controllers.groups import part
-from controllers.health import HealthServer
-from controllers.heralds import STATUS_WORKERS, GangStatusWriter
-from controllers.index import GangCache
-from controllers.keys import GangKey
-from controllers.liveness import LivenessCheck
-from controllers.loop import Controller, ControllerMetrics
-from controllers.measures import GangMetrics
-from controllers.page import wiring
-from controllers.page.options import PageOptions
-from controllers.page.server import StatusPage
-from controllers.patches import MAX_PATCHES, VerdictPatcher
-from controllers.plumbing import RuntimeMetrics
-from controllers.queue import WorkQueue
-from controllers.statuses import PROGRESS_INTERVAL, ConditionWriter
-from controllers.stream import StreamServer
-from controllers.told import DeliveryLog
+from controllers.barrier import informers as watches
+from controllers.barrier.cache import GangCache
+from controllers.barrier.conditions import PROGRESS_INTERVAL, ConditionWriter
+from controllers.barrier.crd_reconciler import CrdReconciler
+from controllers.barrier.gang_key import GangKey
+from controllers.barrier.live_reader import LiveReader
+from controllers.barrier.metrics import GangMetrics
+from controllers.barrier.reconciler import GangReconciler
+from controllers.barrier.status import STATUS_WORKERS, GangStatusWriter
+from controllers.barrier.stream.delivery import DeliveryLog
+from controllers.barrier.stream.registry import WaiterRegistry
+from controllers.barrier.stream.server import StreamServer
+from controllers.barrier.verdict_patcher import MAX_PATCHES, VerdictPatcher
+from controllers.barrier.verdict_store import VerdictStore
+from controllers.podgroups import setup
+from controllers.statuspage import setup as statuspage_setup
+from controllers.statuspage.options import PageOptions
+from controllers.statuspage.server import StatusPage
 from jobset_gate import names
 from jobset_gate.kube.access import Access
 from jobset_gate.kube.client import Client
-from jobset_gate.kube.lease import LeaderElector
 from jobset_gate.kube.resources import CRDS, JOBSETS
-from jobset_gate.kube.store import ObjectVersion
+from jobset_gate.runtime.controller import Controller, ControllerMetrics
+from jobset_gate.runtime.healthz import HealthServer
+from jobset_gate.runtime.leader_election import LeaderElector
+from jobset_gate.runtime.leader_gated_queue import LeaderGatedQueue
+from jobset_gate.runtime.liveness import LivenessCheck
+from jobset_gate.runtime.metrics import RuntimeMetrics
+from jobset_gate.runtime.store import ObjectVersion
+from jobset_gate.runtime.workqueue import WorkQueue
 from jobset_gate.settings import Groups
 
 Runnable = Callable[[], Coroutine[Any, Any, None]]
@@ -126,9 +126,9 @@ class Manager:
         """Until cancelled, or until the lease is lost (LeadershipLost) or a part has failed for good."""
         connections = self.options.workers + STATUS_WORKERS + self.options.patch_concurrency + OTHER_CONNECTIONS
         if self.options.groups.enabled:
-            connections += part.max_connections(self.options.groups)
+            connections += setup.max_connections(self.options.groups)
         if self.options.page_port:
-            connections += wiring.CONNECTIONS
+            connections += statuspage_setup.CONNECTIONS
         async with Client(self._access, observe=self._plumbing.observe_request, connections=connections) as client:
             elector = self._elector(client)
             writer = client.with_guard(elector.guard) if elector else client
@@ -172,7 +172,7 @@ class Manager:
                     await health.stop()
 
     async def _wait_synced(
-        self, informers: Sequence[watches.AnyInformer], groups: part.PodGroupControllers | None
+        self, informers: Sequence[watches.AnyInformer], groups: setup.PodGroupControllers | None
     ) -> None:
         for informer in informers:
             if informer.resource not in (JOBSETS, CRDS):  # those come when JobSet is installed
@@ -272,12 +272,12 @@ class Manager:
 
     def _groups(
         self, client: Client, writer: Client, index: GangCache, metrics: ControllerMetrics
-    ) -> part.PodGroupControllers | None:
+    ) -> setup.PodGroupControllers | None:
         """Pod groups, if they are kept at all."""
         options = self.options
         if not options.groups.enabled:
             return None
-        around = part.PodGroupDependencies(
+        around = setup.PodGroupDependencies(
             client=client,
             writer=writer,
             namespace=options.watch_namespace,
@@ -289,7 +289,7 @@ class Manager:
             keep_crds=options.pod_group_crds,
             jobset=lambda namespace, name: index.get_jobset(GangKey(namespace, name)),
         )
-        groups = part.PodGroupControllers(options.groups, around)
+        groups = setup.PodGroupControllers(options.groups, around)
         self._liveness.add_checks(*groups.health_checks)
         return groups
 
@@ -298,13 +298,13 @@ class Manager:
         client: Client,
         index: GangCache,
         informers: Sequence[watches.AnyInformer],
-        groups: part.PodGroupControllers | None,
+        groups: setup.PodGroupControllers | None,
         elector: LeaderElector | None,
     ) -> StatusPage | None:
         options = self.options
         if not options.page_port:
             return None
-        around = wiring.StatusPageDependencies(
+        around = statuspage_setup.StatusPageDependencies(
             client=client,
             index=index,
             informers=informers,
@@ -315,7 +315,7 @@ class Manager:
             registry=options.registry,
         )
         listen = PageOptions(options.page_port, options.page_address, options.page_tls_cert, options.page_tls_key)
-        return wiring.make_status_page(listen, around)
+        return statuspage_setup.make_status_page(listen, around)
 
     def _on_gang_change(self, key: GangKey) -> None:
         if self.page is not None:
@@ -339,7 +339,7 @@ class Manager:
         )
 
     async def _serve(
-        self, informers: list[watches.AnyInformer], groups: part.PodGroupControllers | None
+        self, informers: list[watches.AnyInformer], groups: setup.PodGroupControllers | None
     ) -> HealthServer | None:
         options = self.options
         if options.port is None:

@@ -16,8 +16,8 @@ from pathlib import Path
 from secrets import token_hex
 from typing import Final
 
-from e2e import cluster, commands, images, tools, trial
-from e2e.ground import ENV
+from e2e import cluster, commands, images, tools, tryout
+from e2e.environment import ENV
 from e2e.installation import installed
 
 KEPT: Final = "jobset-gate-e2e"
@@ -67,9 +67,9 @@ def tried(args: list[str]) -> int:
         return USAGE
     try:
         if args:
-            trial.down()
+            tryout.down()
             return 0
-        trial.up()
+        tryout.up()
     except commands.CommandFailed as problem:
         print(f"try: {problem}", file=sys.stderr)
         return 1

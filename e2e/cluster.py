@@ -11,9 +11,9 @@ from pathlib import Path
 from typing import Any, Final
 
 from e2e import commands
+from jobset_gate.fake import crd_removal
 from jobset_gate.kube import access
 from jobset_gate.kube.client import Client
-from jobset_gate.sim import crd_removal
 
 CONFIG: Final = Path(__file__).with_name("kind.yaml")
 CONTROL_PLANE: Final = "node-role.kubernetes.io/control-plane"

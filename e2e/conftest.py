@@ -9,13 +9,13 @@ from typing import Any, Final
 
 import pytest
 
-from e2e import world as worlds
+from e2e import scenario as worlds
 from e2e.controllers import InstalledControllers
 from e2e.dump import dump
-from e2e.ground import Environment
+from e2e.environment import Environment
 from e2e.nodes import Nodes
-from e2e.operators import ReleaseAdmin
-from e2e.world import Scenario
+from e2e.release_admin import ReleaseAdmin
+from e2e.scenario import Scenario
 
 FAILED: Final = pytest.StashKey[bool]()
 TOLD: Final = "what is known of it"

@@ -5,14 +5,14 @@ from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from typing import Any, Final
 
-from e2e import facts, gate
+from e2e import gate, predicates
 from e2e.nodes import Nodes
-from e2e.patience import TIMEOUT
+from e2e.timeouts import TIMEOUT
 from jobset_gate import names
+from jobset_gate.fake.view import ObjectView
 from jobset_gate.kube.client import Client, PatchType
 from jobset_gate.kube.errors import NotFound
 from jobset_gate.kube.resources import LEASES, PODS, Resource
-from jobset_gate.sim.until import ObjectView
 
 Json = dict[str, Any]
 DEPLOYMENTS: Final = Resource("apps", "v1", "deployments", "Deployment")
@@ -49,7 +49,7 @@ class InstalledControllers:
         """Until one of the pods leads, another than `but`. Returns its name."""
         async with asyncio.timeout(TIMEOUT), ObjectView(self._client, LEASES, gate.NAMESPACE) as leases:
             while True:
-                present = {facts.name_of(pod) for pod in await self.pods()}
+                present = {predicates.name_of(pod) for pod in await self.pods()}
                 found = await self.leader()
                 if found in present - {but}:
                     return found
@@ -86,7 +86,7 @@ class InstalledControllers:
     async def kill(self, *pods: Json) -> None:
         """SIGKILL to their processes: no lease is given back, no connection closed in order."""
         for pod in pods:
-            await self._nodes.run(pod["spec"]["nodeName"], "sh", "-c", _KILL, facts.name_of(pod))
+            await self._nodes.run(pod["spec"]["nodeName"], "sh", "-c", _KILL, predicates.name_of(pod))
 
     async def remove(self, pod: Json) -> None:
         """Killed, and its pod with it: another takes its place under another name."""
@@ -113,7 +113,7 @@ class InstalledControllers:
         """Until only the new ones are there and one of them leads."""
 
         def done(found: list[Json]) -> bool:
-            (it,) = [one for one in found if facts.name_of(one) == gate.CONTROLLER]
+            (it,) = [one for one in found if predicates.name_of(one) == gate.CONTROLLER]
             status, wanted = it["status"], it["spec"]["replicas"]
             counts = (status.get("updatedReplicas"), status.get("replicas"), status.get("readyReplicas"))
             return status.get("observedGeneration") == it["metadata"]["generation"] and counts == (wanted,) * 3

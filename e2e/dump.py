@@ -4,7 +4,7 @@ from pathlib import Path
 from typing import Final
 
 from e2e import commands, gate
-from e2e.ground import Environment
+from e2e.environment import Environment
 
 KINDS: Final = "jobsets,jobs,pods,configmaps,services,events"
 ENOUGH: Final = 40

@@ -9,10 +9,10 @@ from typing import Any, Final
 from e2e import commands, images, jobset
 from e2e.cluster import E2eCluster
 from e2e.helm import CHART, HelmRelease
-from e2e.patience import TIMEOUT
+from e2e.timeouts import TIMEOUT
 from jobset_gate import names
-from jobset_gate.groups import crds
-from jobset_gate.sim import manifests
+from jobset_gate.fake import manifests
+from jobset_gate.podgroups import crds
 
 RELEASE: Final = "jobset-gate"
 NAMESPACE: Final = "jobset-gate-system"

@@ -3,7 +3,7 @@
 from typing import Any, Final
 
 from e2e import gangs
-from e2e.world import Scenario
+from e2e.scenario import Scenario
 from jobset_gate import names
 from jobset_gate.kube.resources import EVENTS, JOBS
 

@@ -7,8 +7,8 @@ from pathlib import Path
 
 from e2e import gate, images, jobset
 from e2e.cluster import E2eCluster
-from e2e.ground import Environment
-from e2e.seats import MARK
+from e2e.environment import Environment
+from e2e.extended_resource import MARK
 
 GONE_SECONDS = 180
 

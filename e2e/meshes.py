@@ -8,9 +8,9 @@ from enum import Enum
 from typing import Any, Final
 
 from e2e import commands
-from e2e.patience import TIMEOUT
-from e2e.world import Scenario
-from jobset_gate.sim import manifests
+from e2e.scenario import Scenario
+from e2e.timeouts import TIMEOUT
+from jobset_gate.fake import manifests
 
 PROXY: Final = "mesh-proxy"
 API: Final = "admissionregistration.k8s.io/v1"

@@ -6,13 +6,13 @@ from contextlib import AsyncExitStack, asynccontextmanager
 from typing import Any, Final
 
 from e2e import commands, gate
-from e2e.ground import Environment
-from e2e.patience import TIMEOUT
-from e2e.seats import ExtendedResource
+from e2e.environment import Environment
+from e2e.extended_resource import ExtendedResource
+from e2e.timeouts import TIMEOUT
 from jobset_gate import names
+from jobset_gate.fake.view import ObjectView
 from jobset_gate.kube.client import Client
 from jobset_gate.kube.resources import NODES
-from jobset_gate.sim.until import ObjectView
 
 Json = dict[str, Any]
 POLL_INTERVAL: Final = 0.5

@@ -7,8 +7,8 @@ from pathlib import Path
 from typing import Final
 
 from e2e import commands
-from e2e.patience import TIMEOUT
-from e2e.world import Scenario
+from e2e.scenario import Scenario
+from e2e.timeouts import TIMEOUT
 
 BIN: Final = Path(sys.executable).parent
 """Where kubectl-jobset_gate lies."""

@@ -5,8 +5,8 @@ import shutil
 from pathlib import Path
 from typing import Final
 
-from tests.house.documents import blocks
-from tests.house.files import ROOT
+from tests.repo.documents import blocks
+from tests.repo.files import ROOT
 
 DOCUMENT: Final = ROOT / "docs" / "quickstart.md"
 KUBECONFIG: Final = "kubeconfig"

@@ -10,9 +10,9 @@ from pydantic.alias_generators import to_camel
 
 from jobset_gate import names
 from jobset_gate.errors import JobsetGateError
-from jobset_gate.groups.candidates import CapacityCheck
-from jobset_gate.groups.model import Format
-from jobset_gate.violation import child_path, format_value
+from jobset_gate.objects.field_error import child_path, format_value
+from jobset_gate.podgroups.candidate import CapacityCheck
+from jobset_gate.podgroups.model import Format
 
 DEFAULT_IMAGE: Final = "busybox:1.37"
 DEFAULT_USER: Final = 65532

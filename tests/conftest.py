@@ -14,12 +14,12 @@ from xdist.scheduler import LoadScopeScheduling
 
 from tests.plane import places
 from tests.plane.places import Binaries
+from tests.plane.planes import Plane, Real, fresh_name
 from tests.plane.pod_groups import install_pod_groups
 from tests.plane.real import RealPlane
-from tests.support.planes import Plane, Real, fresh_name
 
 if TYPE_CHECKING:
-    from tests.support.embedded import Embedded
+    from tests.plane.embedded import Embedded
 
 
 # No example has to be done in 200 ms: how long one takes is the machine's business.
@@ -34,16 +34,16 @@ def pytest_configure() -> None:
 
 
 _TOGETHER = {
-    "tests/flow/groups/test_native.py": "native",
-    "tests/flow/groups/": "kube-scheduler",
+    "tests/flow/podgroups/test_native.py": "native",
+    "tests/flow/podgroups/": "kube-scheduler",
     "tests/flow/test_rights_groups": "kube-scheduler",
-    "tests/sim/test_scheduler.py": "kube-scheduler",
-    "tests/kube/test_contract_outage.py": "outage",
+    "tests/unit/fake/test_scheduler.py": "kube-scheduler",
+    "tests/unit/kube/test_contract_outage.py": "outage",
     "tests/page/": "browser",
 }
 """Tests of one thing that takes seconds to make and serves many: a control plane of another kind, a browser."""
 
-_BY_FILE = ("tests/charts/", "tests/house/")
+_BY_FILE = ("tests/chart/", "tests/repo/")
 """Their files keep what they have rendered or read."""
 
 
@@ -52,8 +52,8 @@ _FIRST = (
     "tests/flow/test_kills.py",
     "tests/flow/test_channels.py",
     "tests/flow/test_stories.py",
-    "tests/webhook/test_rolled.py",
-    "tests/webhook/test_rotated.py",
+    "tests/flow/webhook/test_rolling_update.py",
+    "tests/flow/webhook/test_ca_rotation.py",
 )
 """Those that last longest begin early, so that no worker is alone with one of them at the end."""
 
@@ -117,8 +117,8 @@ def real_plane(_running_plane: RealPlane) -> Real:
 @pytest.fixture
 async def embedded_plane(control_plane_binaries: Binaries, tmp_path: Path) -> AsyncIterator[Embedded]:
     """An embedded API server of the test's own."""
-    from jobset_gate.sim.apiserver import ApiServer  # noqa: PLC0415 - the tests of the pure rules need none of it
-    from tests.support.embedded import Embedded  # noqa: PLC0415
+    from jobset_gate.fake.apiserver import ApiServer  # noqa: PLC0415 - the tests of the pure rules need none of it
+    from tests.plane.embedded import Embedded  # noqa: PLC0415
 
     server = ApiServer()
     await server.start()

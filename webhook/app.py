@@ -11,14 +11,15 @@ import structlog
 from aiohttp import web
 from prometheus_client.exposition import CONTENT_TYPE_LATEST, generate_latest
 
-from jobset_gate import inject, names
-from jobset_gate.serving.connections import ConnectionLimiter, ConnectionLimits
+from jobset_gate import names
+from jobset_gate.injection import inject
+from jobset_gate.runtime.connections import ConnectionLimiter, ConnectionLimits
 from jobset_gate.settings import Settings
 from webhook.bodies import BodyBudget
 from webhook.handlers import Handler, mutating_handler, validating_handler
 from webhook.metrics import WebhookMetrics, outcome
+from webhook.pod_handler import pod_handler
 from webhook.pod_registration import POD_PATH
-from webhook.pods import pod_handler
 from webhook.registration import MUTATE_PATH, VALIDATE_PATH
 from webhook.review import AdmissionResponse, Denied, MalformedReview, ReviewRequest, decode, encode
 

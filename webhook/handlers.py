@@ -4,10 +4,11 @@ from collections.abc import Callable
 from functools import wraps
 from typing import Final
 
-from jobset_gate import bounds, inject, names, validate, warn
-from jobset_gate.carried import not_injected
+from jobset_gate import names
+from jobset_gate.injection import inject, limits, validate, warnings
+from jobset_gate.injection.verify import not_injected
+from jobset_gate.objects.unstructured import nested
 from jobset_gate.settings import Settings
-from jobset_gate.template import nested
 from webhook.review import AdmissionResponse, Allowed, Patched, ReviewRequest, denied, errored
 
 Handler = Callable[[ReviewRequest], AdmissionResponse]
@@ -51,7 +52,7 @@ def validating_handler(settings: Settings) -> Handler:
         violations = validate.field_errors(new, old, settings=settings) or not_injected(new, old)
         if violations:
             return denied(violations, _display_name(request))
-        return Allowed(tuple(warn.warnings(new, old, settings=settings)))
+        return Allowed(tuple(warnings.warnings(new, old, settings=settings)))
 
     return judge
 
@@ -61,8 +62,8 @@ def _bounded(handler: Handler) -> Handler:
     def refusing(request: ReviewRequest) -> AdmissionResponse:
         try:
             return handler(request)
-        except bounds.PatchTooLarge:
-            return denied([bounds.patch_too_large(request.object)], _display_name(request))
+        except limits.PatchTooLarge:
+            return denied([limits.patch_too_large(request.object)], _display_name(request))
 
     return refusing
 

@@ -1,7 +1,7 @@
 """The webhook configuration for pods of groups, which sends no pod that names no group (G2).
 
 It is one of its own, so that an uninstallation can take it away before anything else. All that decides whether a pod is
-ours stands in its match conditions: an outage of ours refuses no other pod. `jobset_gate.groups.admit` says the same
+ours stands in its match conditions: an outage of ours refuses no other pod. `jobset_gate.podgroups.admission` says it
 again for whatever comes in all the same.
 """
 
@@ -9,8 +9,8 @@ from collections.abc import Collection, Iterable
 from typing import Any, Final
 
 from jobset_gate import names
-from jobset_gate.groups.model import Format
-from jobset_gate.groups.pods import NAME_KEYS
+from jobset_gate.podgroups.formats import NAME_KEYS
+from jobset_gate.podgroups.model import Format
 from jobset_gate.settings import Groups
 from webhook.registration import TIMEOUT_SECONDS, ServiceReference, client_config, configuration, other_namespaces
 

@@ -7,7 +7,7 @@ from typing import Any, Final
 import msgspec
 
 from jobset_gate import names
-from jobset_gate.violation import FieldError
+from jobset_gate.objects.field_error import FieldError
 
 API_VERSION: Final = "admission.k8s.io/v1"
 KIND: Final = "AdmissionReview"

@@ -10,12 +10,12 @@ import structlog
 from aiohttp import web
 from aiohttp.http import HttpProcessingError
 
-from jobset_gate.serving.connection import SERVICE_UNAVAILABLE
-from jobset_gate.serving.connections import ConnectionLimits
+from jobset_gate.runtime.connections import ConnectionLimits
+from jobset_gate.runtime.server_connection import SERVICE_UNAVAILABLE
 from jobset_gate.settings import Settings
 from webhook.app import AdmissionServer, Check
+from webhook.certs.watcher import RELOAD_SECONDS, CertificateWatcher, ServingCertificate
 from webhook.metrics import WebhookMetrics
-from webhook.tls import RELOAD_SECONDS, CertificateWatcher, ServingCertificate
 
 DRAIN_SECONDS: Final = 5.0
 """How long answers in progress may take when the door closes; an API server waits no longer than that anyway."""

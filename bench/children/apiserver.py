@@ -8,19 +8,19 @@ import random
 import time
 from collections.abc import Iterator
 
-from bench.children import talk
-from bench.children.talk import Json
+from bench.children import command_loop
+from bench.children.command_loop import Json
 from bench.gangs import GangPlan, GangPods, PodStep, job_as_stored, jobs, jobset, new_uid
 from jobset_gate import names
+from jobset_gate.fake import jobset_crd
+from jobset_gate.fake.apiserver import ApiServer
+from jobset_gate.fake.apiserver.kinds import ServedKind
+from jobset_gate.fake.apiserver.store import Key, StoredObject, StoreEvent
+from jobset_gate.fake.cluster import SELDOM
+from jobset_gate.fake.objects import stamp
 from jobset_gate.kube.access import Access
 from jobset_gate.kube.client import Client
 from jobset_gate.kube.resources import CONFIGMAPS, JOBS, JOBSETS, PODS
-from jobset_gate.sim import jobset_crd
-from jobset_gate.sim.apiserver import ApiServer
-from jobset_gate.sim.apiserver.kinds import ServedKind
-from jobset_gate.sim.apiserver.store import Key, StoredObject, StoreEvent
-from jobset_gate.sim.cluster import SELDOM
-from jobset_gate.sim.objects import stamp
 
 BATCH_INTERVAL = 0.01
 """Seconds between two batches of changes."""
@@ -141,7 +141,7 @@ class ApiServerProcess:
         return {}
 
     async def usage(self) -> Json:
-        return talk.usage()
+        return command_loop.usage()
 
     def _obey(self, kind: ServedKind, change: StoreEvent) -> None:
         """A pod that is told its verdict leaves the barrier soon, as with a kubelet."""
@@ -162,7 +162,9 @@ async def main() -> None:
     gc.set_threshold(*SELDOM)
     async with ApiServer(garbage_collection=False) as server:
         its = ApiServerProcess(server)
-        await talk.serve({name: getattr(its, name) for name in ("install", "make", "who", "move", "drop", "usage")})
+        await command_loop.serve(
+            {name: getattr(its, name) for name in ("install", "make", "who", "move", "drop", "usage")}
+        )
 
 
 if __name__ == "__main__":

@@ -9,8 +9,8 @@ import socket
 import time
 from urllib.parse import urlsplit
 
-from bench.children import talk
-from bench.children.talk import Json
+from bench.children import command_loop
+from bench.children.command_loop import Json
 
 PER_ADDRESS = 5000
 """Connections from one address of ours, which has some 28,000 ports; loopback has 16 million addresses."""
@@ -80,7 +80,7 @@ async def main() -> None:
     most = resource.getrlimit(resource.RLIMIT_NOFILE)[1]
     resource.setrlimit(resource.RLIMIT_NOFILE, (most, most))
     its = BarrierConnections()
-    await talk.serve({"open": its.open, "hear": its.hear})
+    await command_loop.serve({"open": its.open, "hear": its.hear})
 
 
 if __name__ == "__main__":

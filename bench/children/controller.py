@@ -9,13 +9,14 @@ import time
 from dataclasses import replace
 from typing import Any
 
-from bench.children import ears, talk
-from bench.children.ears import RECORDING
-from bench.children.heart import LoopLag
-from bench.children.talk import Json
-from controllers.keys import GangKey
+from bench.children import command_loop, recording
+from bench.children.command_loop import Json
+from bench.children.loop_lag import LoopLag
+from bench.children.recording import RECORDING
+from controllers.barrier.gang_key import GangKey
 from controllers.manager import Manager, ManagerOptions
-from jobset_gate import names, wire
+from jobset_gate import names
+from jobset_gate.barrier import wire
 from jobset_gate.cli import logs
 from jobset_gate.cli.options import LogFormat, LogLevel
 from jobset_gate.kube.access import Access, from_kubeconfig
@@ -60,7 +61,7 @@ class ControllerProcess:
             options = replace(options, stream_port=0)
         if whole:
             options = replace(options, stream_port=0, port=0, groups=Groups(), pod_group_crds=False)
-        idle = talk.usage()
+        idle = command_loop.usage()
         heart = asyncio.create_task(self._loop_lag.measure())
         self._manager = Manager(access, options)
         running = asyncio.create_task(self._manager.run())
@@ -74,7 +75,7 @@ class ControllerProcess:
         if self._running_manager.options.stream_port is not None:
             await self._running_manager.streaming.wait()
         where = {"stream": self._running_manager.stream_url, "health": self._running_manager.url}
-        return {"idle": idle, "full": talk.usage(), **where, **self._lag()}
+        return {"idle": idle, "full": command_loop.usage(), **where, **self._lag()}
 
     async def _filled(self, pods: int) -> None:
         await self._running_manager.leading.wait()
@@ -135,7 +136,7 @@ class ControllerProcess:
         return {"seconds": found}
 
     async def counts(self) -> Json:
-        return {**talk.usage(), **RECORDING.counts()}
+        return {**command_loop.usage(), **RECORDING.counts()}
 
     async def quiet(self, seconds: float = QUIET) -> Json:
         """Waits until it has written nothing for so long."""
@@ -172,8 +173,8 @@ async def main() -> None:
     commands: dict[str, Any] = {
         name: getattr(its, name) for name in ("rest", "run", "beating", "events", "decided", "bare", "counts", "quiet")
     }
-    with ears.instrumented():
-        await talk.serve(commands)
+    with recording.instrumented():
+        await command_loop.serve(commands)
         await its.stop()
 
 

@@ -6,13 +6,13 @@ import asyncio
 import json
 from typing import Any
 
-from bench.children import talk
-from bench.children.talk import Json
+from bench.children import command_loop
+from bench.children.command_loop import Json
 from jobset_gate import names
 from jobset_gate.kube.access import Access
 from jobset_gate.kube.client import Client
-from jobset_gate.kube.listwatch import ListScope, LoopYielder, list_pages
 from jobset_gate.kube.resources import PODS
+from jobset_gate.runtime.paging import ListScope, LoopYielder, list_pages
 
 SCOPE = ListScope(PODS, label_selector=f"{names.GATED}={names.GATED_VALUE}")
 WATCH_SECONDS = 600
@@ -30,11 +30,11 @@ class PodWatcher:
 
     async def run(self, server: str, keep: bool) -> Json:
         """Returns once everything is listed. `keep`: json.loads each object and keep it."""
-        before = talk.usage()
+        before = command_loop.usage()
         synced = asyncio.Event()
         self._task = asyncio.create_task(self._follow(server, keep, synced))
         await synced.wait()
-        return {"idle": before, "full": talk.usage()}
+        return {"idle": before, "full": command_loop.usage()}
 
     async def events(self, count: int) -> Json:
         """Waits until so many lines have come."""
@@ -45,7 +45,7 @@ class PodWatcher:
         return {}
 
     async def counts(self) -> Json:
-        return {**talk.usage(), "events": self._events}
+        return {**command_loop.usage(), "events": self._events}
 
     async def _follow(self, server: str, keep: bool, synced: asyncio.Event) -> None:
         async with Client(Access(server=server), user_agent="watcher") as client:
@@ -80,7 +80,7 @@ class PodWatcher:
 async def main() -> None:
     """Watches until the parent goes."""
     its = PodWatcher()
-    await talk.serve({"run": its.run, "events": its.events, "counts": its.counts})
+    await command_loop.serve({"run": its.run, "events": its.events, "counts": its.counts})
 
 
 if __name__ == "__main__":

@@ -14,7 +14,7 @@ from rich.console import Console
 
 from bench import machine, report
 from bench.__main__ import RESULTS, WIDTH, keep, positive
-from bench.groups import decision, placing
+from bench.groups import decision, placement
 from bench.report import ResultTable
 from bench.scale import Scale
 
@@ -30,7 +30,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     runs = asked.runs or (RUNS if asked.scale > 0.1 else FEWER_RUNS)
     every: dict[str, Callable[[], Coroutine[Any, Any, list[ResultTable]]]] = {
         decision.NAME: lambda: decision.run(scale),
-        placing.NAME: lambda: placing.run(scale, runs),
+        placement.NAME: lambda: placement.run(scale, runs),
     }
     console = Console(width=None if sys.stdout.isatty() else WIDTH + 10)
     found = machine.facts()
@@ -51,7 +51,7 @@ def _parser() -> argparse.ArgumentParser:
     parser = argparse.ArgumentParser(prog="python -m bench.groups", description=__doc__)
     parser.add_argument("--scale", type=positive, default=1.0, help="a part of everything: 0.1 is what CI runs")
     parser.add_argument("--runs", type=int, help=f"of each way; {RUNS}, of a tenth {FEWER_RUNS}")
-    names = (decision.NAME, placing.NAME)
+    names = (decision.NAME, placement.NAME)
     parser.add_argument("--only", action="append", choices=names, help="this one; may be given several times")
     parser.add_argument("--out", type=Path, default=RESULTS, help="folder for the figures as JSON")
     return parser

@@ -10,14 +10,14 @@ from bench.groups import plan
 from bench.report import Cell, ResultTable, ResultTarget
 from bench.scale import Scale
 from bench.stats import median, percentile
-from jobset_gate.groups import opening
-from jobset_gate.groups.candidates import Admit, Candidate, CapacityCheck, admission_order
-from jobset_gate.groups.certainty import NodeInfo, NodeSnapshot, PodShape
-from jobset_gate.groups.fit import GroupRequest
-from jobset_gate.groups.model import Flavor, PodGroupKey
-from jobset_gate.groups.requests import Amounts
-from jobset_gate.groups.selection import NodeFacts, pod_node_selection
-from jobset_gate.groups.words import MessageMemo
+from jobset_gate.podgroups import cycle
+from jobset_gate.podgroups.candidate import Admit, Candidate, CapacityCheck, admission_order
+from jobset_gate.podgroups.cycle_memos import MessageMemo
+from jobset_gate.podgroups.fit.greedy import GroupRequest
+from jobset_gate.podgroups.fit.guaranteed import NodeInfo, NodeSnapshot, PodShape
+from jobset_gate.podgroups.fit.requests import Amounts
+from jobset_gate.podgroups.fit.selection import NodeFacts, pod_node_selection
+from jobset_gate.podgroups.model import Flavor, PodGroupKey
 
 NAME = "decision"
 GROUPS = 1000
@@ -61,7 +61,7 @@ def _measured(shapes: int, *, fits: bool) -> tuple[list[float], int]:
     waiting = sorted(_candidates(shapes, 1 if fits else 4), key=admission_order)
     seconds: list[float] = []
     opened, now = 0, float(GROUPS)
-    going = opening.SchedulingCycle(
+    going = cycle.SchedulingCycle(
         [],
         NodeSnapshot(_node_infos()),
         words=MessageMemo(),

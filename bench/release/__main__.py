@@ -18,9 +18,9 @@ from rich.console import Console
 from bench import report
 from bench.release import goals, measure, page, picture, results, tables
 from bench.release.cluster import UnsuitableCluster
+from bench.release.methods import METHODS, chosen
 from bench.release.plan import MeasurementPlan
 from bench.release.results import Results
-from bench.release.ways import METHODS, chosen
 from e2e import cluster as clusters
 from e2e import commands, images, jobset
 from e2e import tools as programs

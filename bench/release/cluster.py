@@ -9,7 +9,7 @@ from contextlib import asynccontextmanager, suppress
 from dataclasses import dataclass
 from typing import Any
 
-from bench.release import keepers
+from bench.release import deployments
 from bench.release.tools import output
 from jobset_gate import names
 from jobset_gate.kube import access
@@ -104,11 +104,11 @@ async def reached(kubeconfig: str) -> AsyncIterator[MeasuredCluster]:
 @asynccontextmanager
 async def kept(cluster: MeasuredCluster, image: str) -> AsyncIterator[None]:
     """Puts the controllers in, waits until they are ready, and takes all that it made out again."""
-    made = keepers.manifests(image, cluster.other)
+    made = deployments.manifests(image, cluster.other)
     text = "\n---\n".join(json.dumps(each) for each in made).encode()
     try:
         await cluster.kubectl("apply", "--server-side", "--filename", "-", stdin=text)
-        ready = ("rollout", "status", "--namespace", keepers.SYSTEM, f"--timeout={TIMEOUT:.0f}s")
+        ready = ("rollout", "status", "--namespace", deployments.SYSTEM, f"--timeout={TIMEOUT:.0f}s")
         for each in made:
             if each["kind"] == "Deployment":
                 await cluster.kubectl(*ready, f"deployment/{each['metadata']['name']}")

@@ -10,17 +10,17 @@ from typing import Any
 from bench.release import floor, usage
 from bench.release.cluster import POLL_INTERVAL, TIMEOUT, MeasuredCluster
 from bench.release.gang import WORKERS, Json
-from bench.release.lives import wait_started
+from bench.release.lifecycle import wait_started
+from bench.release.methods import ReleaseMethod
 from bench.release.results import WaitingCost
 from bench.release.usage import Usage
-from bench.release.ways import ReleaseMethod
 from jobset_gate import names
 from jobset_gate.kube.client import PatchType
 from jobset_gate.kube.resources import JOBSETS
 
 HELD = 60.0
 """Seconds between the two looks at the waiting barriers."""
-POLL_INTERVAL = 20.0
+CGROUP_INTERVAL = 20.0
 """Seconds; kubelets look at cgroups every ten or so."""
 
 
@@ -74,7 +74,7 @@ async def _release(cluster: MeasuredCluster, way: ReleaseMethod, name: str) -> N
 
 async def _left(cluster: MeasuredCluster, way: ReleaseMethod) -> int:
     """How many barriers the kubelet still measures, once it has had time to look again."""
-    await asyncio.sleep(POLL_INTERVAL)
+    await asyncio.sleep(CGROUP_INTERVAL)
     return len(await _barriers(cluster, way, lambda _: True))
 
 

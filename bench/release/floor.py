@@ -10,7 +10,8 @@ from __future__ import annotations
 
 from typing import Any, Final
 
-from jobset_gate import barrier, names
+from jobset_gate import names
+from jobset_gate.injection import container
 
 Json = dict[str, Any]
 
@@ -33,7 +34,7 @@ set -- "${POLL_INTERVAL}"/.started-*
 
 def script() -> str:
     """What a barrier of the floor runs."""
-    return SCRIPT + barrier.script()
+    return SCRIPT + container.script()
 
 
 def lowered(jobset: Json, *, pods: int, folder: str) -> Json:

@@ -7,10 +7,11 @@ from dataclasses import dataclass
 from typing import Any, Final
 
 from bench.release import floor
-from bench.release.ways import FLOOR, ReleaseMethod
-from jobset_gate import inject, names
+from bench.release.methods import FLOOR, ReleaseMethod
+from jobset_gate import names
+from jobset_gate.fake import manifests
+from jobset_gate.injection import inject
 from jobset_gate.settings import Barrier, Settings
-from jobset_gate.sim import manifests
 
 Json = dict[str, Any]
 

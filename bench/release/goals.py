@@ -8,8 +8,8 @@ from typing import Final
 
 from bench import intervals
 from bench.intervals import Interval
+from bench.release.methods import ANNOTATION, FLOOR, KEP, STREAM, ReleaseMethod
 from bench.release.results import ReleaseRun, Results
-from bench.release.ways import ANNOTATION, FLOOR, KEP, STREAM, ReleaseMethod
 
 Compare = Callable[[ReleaseRun, ReleaseRun], float]
 

@@ -12,14 +12,14 @@ from pathlib import Path
 from typing import Final
 
 from bench import machine
-from bench.release import cluster, costs, floor, gang, heavy, keepers, lives, results, skews
+from bench.release import cluster, costs, deployments, floor, gang, heavy_image, lifecycle, results, skews
 from bench.release.cluster import MeasuredCluster
 from bench.release.gang import Rendering
-from bench.release.moments import IncompleteLogs
+from bench.release.methods import KEP, STREAM, ReleaseMethod
 from bench.release.plan import MeasurementPlan
 from bench.release.results import FailedRun, ReleaseRun, Results
+from bench.release.timestamps import IncompleteLogs
 from bench.release.tools import ToolFailed
-from bench.release.ways import KEP, STREAM, ReleaseMethod
 from jobset_gate.kube.errors import KubeError
 
 FAILURES: Final = (IncompleteLogs, ToolFailed, KubeError)
@@ -58,11 +58,13 @@ class Measurement:
     async def _warm(self) -> None:
         """One gang that does not count: images are unpacked, caches filled, connections made."""
         tell("warming up")
-        await lives.run_gang(self.cluster, self._jobset(STREAM, "warm", min(self.plan.sizes)), min(self.plan.sizes))
+        await lifecycle.run_gang(self.cluster, self._jobset(STREAM, "warm", min(self.plan.sizes)), min(self.plan.sizes))
 
     async def _gang(self, number: int, pods: int, way: ReleaseMethod, place: str) -> None:
         try:
-            moments, writes = await lives.run_gang(self.cluster, self._jobset(way, f"run-{number}-{pods}", pods), pods)
+            moments, writes = await lifecycle.run_gang(
+                self.cluster, self._jobset(way, f"run-{number}-{pods}", pods), pods
+            )
         except FAILURES as why:
             self._failed(number, pods, way, why)
             return
@@ -99,16 +101,16 @@ class Measurement:
             return
         tell("making a large image")
         nodes = (self.cluster.node, self.cluster.other)
-        image = await heavy.made(self.rendering.image, nodes)
-        self.found.image = heavy.WORDS
+        image = await heavy_image.made(self.rendering.image, nodes)
+        self.found.image = heavy_image.WORDS
         try:
-            await heavy.unpacked(self.cluster, image, self.cluster.node)
+            await heavy_image.unpacked(self.cluster, image, self.cluster.node)
             for number, prefetch in self.plan.skews():
                 await self._skew(image, number, prefetch=prefetch)
         finally:
-            await heavy.dropped(self.cluster, image, nodes)
+            await heavy_image.dropped(self.cluster, image, nodes)
 
-    async def _skew(self, image: heavy.HeavyImage, number: int, *, prefetch: bool) -> None:
+    async def _skew(self, image: heavy_image.HeavyImage, number: int, *, prefetch: bool) -> None:
         token = secrets.token_urlsafe(16)
         try:
             skew = await skews.measured(
@@ -140,7 +142,7 @@ async def measure(kubeconfig: str, plan: MeasurementPlan, *, image: str, small: 
     """In the cluster of this kubeconfig. `image` is ours, `small` is that of barriers and main containers."""
     async with cluster.reached(kubeconfig) as it:
         found = Results(machine=machine.facts(), cluster=it.facts, command=_command(plan), seed=plan.seed)
-        rendering = Rendering(small, keepers.stream_url())
+        rendering = Rendering(small, deployments.stream_url())
         async with cluster.kept(it, image):
             await Measurement(it, plan, rendering, found, file).run()
     return found

@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 
 from bench.release import goals, tables
+from bench.release.methods import METHODS
 from bench.release.results import Results
-from bench.release.ways import METHODS
 from bench.report import ResultTable, shown
 
 HEAD = """# How fast a gang is released

@@ -11,8 +11,8 @@ from collections.abc import Iterable, Iterator, Sequence
 from statistics import median
 from xml.sax.saxutils import escape
 
+from bench.release.methods import METHODS, ReleaseMethod
 from bench.release.results import ReleaseRun, Results
-from bench.release.ways import METHODS, ReleaseMethod
 
 WIDTH, MARGIN, LABELS = 860, 16, 190
 TOP, HEAD, ROW, AXIS = 66, 30, 46, 40

@@ -6,7 +6,7 @@ import random
 from collections.abc import Iterator
 from dataclasses import dataclass
 
-from bench.release.ways import KEP, METHODS, ReleaseMethod
+from bench.release.methods import KEP, METHODS, ReleaseMethod
 
 
 @dataclass(frozen=True, slots=True)

@@ -9,7 +9,7 @@ from typing import Any
 
 import msgspec
 
-from bench.release.ways import ReleaseMethod
+from bench.release.methods import ReleaseMethod
 
 
 class ReleaseRun(msgspec.Struct, frozen=True, kw_only=True):

@@ -4,17 +4,17 @@ from __future__ import annotations
 
 import asyncio
 
-from bench.release import gang, heavy, moments
+from bench.release import gang, heavy_image, timestamps
 from bench.release.cluster import MeasuredCluster
 from bench.release.gang import Json, Rendering
-from bench.release.heavy import HeavyImage
-from bench.release.lives import SETTLE, wait_started
-from bench.release.moments import NANO, IncompleteLogs
+from bench.release.heavy_image import HeavyImage
+from bench.release.lifecycle import SETTLE, wait_started
+from bench.release.methods import STREAM
 from bench.release.results import StartSkew
-from bench.release.ways import STREAM
+from bench.release.timestamps import NANO, IncompleteLogs
 from jobset_gate import names
+from jobset_gate.fake import manifests
 from jobset_gate.kube.resources import JOBSETS
-from jobset_gate.sim import manifests
 
 WARM, COLD = "warm", "cold"
 PODS = 2
@@ -25,7 +25,7 @@ async def measured(
     cluster: MeasuredCluster, rendering: Rendering, image: HeavyImage, *, number: int, prefetch: bool, token: str
 ) -> StartSkew:
     """One gang by the gate stream. Raises Incomplete."""
-    await heavy.packed(cluster, image, cluster.other)
+    await heavy_image.packed(cluster, image, cluster.other)
     name = f"skew-{number}-{'with' if prefetch else 'without'}"
     jobset = _jobset(cluster, rendering, name, prefetch=prefetch, token=token)
     await asyncio.sleep(SETTLE)
@@ -34,13 +34,13 @@ async def measured(
         for job in (WARM, COLD):
             await wait_started(cluster, f"{name}-{job}-0", STREAM.namespace, PODS)
         await asyncio.sleep(SETTLE)
-        lines = moments.lines_of(await cluster.logs(name, STREAM.namespace))
+        lines = timestamps.lines_of(await cluster.logs(name, STREAM.namespace))
     finally:
         await cluster.clear(name, STREAM.namespace)
     return of_lines(lines, number=number, prefetch=prefetch, jobset=name)
 
 
-def of_lines(lines: moments.Lines, *, number: int, prefetch: bool, jobset: str) -> StartSkew:
+def of_lines(lines: timestamps.Lines, *, number: int, prefetch: bool, jobset: str) -> StartSkew:
     """From the first lines of its pods, whose names begin with those of their Jobs."""
     barriers = [first for (_, container), (first, _) in lines.items() if container == names.BARRIER_CONTAINER]
     mains = {
@@ -64,7 +64,7 @@ def of_lines(lines: moments.Lines, *, number: int, prefetch: bool, jobset: str) 
 
 
 def _jobset(cluster: MeasuredCluster, rendering: Rendering, name: str, *, prefetch: bool, token: str) -> Json:
-    main = manifests.container(gang.MAIN, heavy.NAME, command=list(gang.COMMAND), imagePullPolicy="IfNotPresent")
+    main = manifests.container(gang.MAIN, heavy_image.NAME, command=list(gang.COMMAND), imagePullPolicy="IfNotPresent")
     nodes = {WARM: cluster.node, COLD: cluster.other}
     jobs = [gang.job(job, PODS, {gang.HOSTNAME: node}, main) for job, node in nodes.items()]
     notes = {names.PREFETCH_IMAGES: "true"} if prefetch else {}

@@ -8,9 +8,9 @@ from typing import Final
 from bench import intervals
 from bench.intervals import Interval
 from bench.release import apiwrites, goals
-from bench.release.elsewhere import PEERS
+from bench.release.methods import FLOOR, METHODS, titled
+from bench.release.published_figures import PEERS
 from bench.release.results import ReleaseRun, Results, StartSkew, WaitingCost
-from bench.release.ways import FLOOR, METHODS, titled
 from bench.report import Cell, ResultTable
 
 FIGURES: Final[dict[str, Callable[[ReleaseRun], float]]] = {

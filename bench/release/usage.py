@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from statistics import fmean
 from typing import Any
 
-from bench.release.moments import NANO, stamp
+from bench.release.timestamps import NANO, stamp
 from jobset_gate import names
 
 MIB = 1024 * 1024

@@ -10,10 +10,10 @@ from docs.make import sentences
 from docs.make.kinds import kind
 from docs.make.markdown import block, code, page, paragraph, table
 from jobset_gate import names
-from jobset_gate.config import GroupSchedulingConfig
-from jobset_gate.crd_schema import FIELD_SCHEMA
-from jobset_gate.groups import crds, merge, pods
-from jobset_gate.groups.model import FLAVOR_OF, POD_GROUP_APIS, Format
+from jobset_gate.barrier.config import GroupSchedulingConfig
+from jobset_gate.barrier.crd import FIELD_SCHEMA
+from jobset_gate.podgroups import crds, formats, merge
+from jobset_gate.podgroups.model import FLAVOR_OF, POD_GROUP_APIS, Format
 from jobset_gate.settings import DEFAULT_GROUP_WAIT_SECONDS
 
 PARTS: Final = ("Init container", "Volume", "Path", "File", "Environment")
@@ -38,7 +38,7 @@ def text() -> str:
     told = sentences.of(names)
     return page(
         "API",
-        "`jobset_gate/config.py`, `names.py` and `groups/`",
+        "`jobset_gate/barrier/config.py`, `names.py` and `groups/`",
         f"## spec.{names.CONFIG_FIELD} of a JobSet",
         paragraph(str(FIELD_SCHEMA["description"])),
         block(EXAMPLE, "yaml"),
@@ -70,7 +70,7 @@ def text() -> str:
             "Five ways to say a group, in the order in which they win. When to use which: "
             "[pod groups](../pod-groups.md#when-to-use-which-way)."
         ),
-        *(part for way in pods.PARSERS for part in _way(way, told)),
+        *(part for way in formats.PARSERS for part in _way(way, told)),
         "## PodGroup kinds",
         *(part for group in crds.GROUPS.values() for part in _kind(group)),
     )
@@ -78,8 +78,8 @@ def text() -> str:
 
 def keys(way: Format) -> list[str]:
     """The names of names.py that a way's parser reads of pods, the one that names the group first."""
-    read = [it for it in _reads(inspect.getmodule(pods.PARSERS[way])) if getattr(names, it) in _keys()]
-    first = pods.NAME_KEYS[way][1]
+    read = [it for it in _reads(inspect.getmodule(formats.PARSERS[way])) if getattr(names, it) in _keys()]
+    first = formats.NAME_KEYS[way][1]
     of_its_own = [it for it in read if way is not Format.KOORDINATOR_ANNOTATIONS or it != "KOORDINATOR_LABEL"]
     return sorted(dict.fromkeys(of_its_own), key=lambda it: getattr(names, it) != first)
 

@@ -16,7 +16,7 @@ def text() -> str:
     """The page."""
     return page(
         "Exit codes",
-        "`jobset_gate/cli/exits.py` and `jobset_gate/barrier.sh`",
+        "`jobset_gate/cli/exits.py` and `jobset_gate/injection/barrier.sh`",
         "## Of the commands",
         table(["code", "", "when"], _commands()),
         "## Of the barrier",
@@ -43,7 +43,7 @@ def _commands() -> list[tuple[str, str, str]]:
 
 
 def _barrier() -> list[tuple[str, str]]:
-    found = _SCRIPT.search(files("jobset_gate").joinpath("barrier.sh").read_text())
+    found = _SCRIPT.search(files("jobset_gate.injection").joinpath("barrier.sh").read_text())
     if found is None:
         raise ValueError("barrier.sh does not say its exit codes")
     pairs = [it.strip().partition(" ") for it in found[1].split(",")]

@@ -7,13 +7,13 @@ from typing import Final
 
 from prometheus_client import CollectorRegistry, Metric
 
-from controllers.groups.measures import PodGroupMetrics
-from controllers.loop import ControllerMetrics
-from controllers.measures import GangMetrics
-from controllers.page.measures import StatusPageMetrics
-from controllers.plumbing import RuntimeMetrics
+from controllers.barrier.metrics import GangMetrics
+from controllers.podgroups.metrics import PodGroupMetrics
+from controllers.statuspage.metrics import StatusPageMetrics
 from docs.make.markdown import code, page, paragraph, table
-from jobset_gate.cli.serving import program_metrics
+from jobset_gate.cli.serve import program_metrics
+from jobset_gate.runtime.controller import ControllerMetrics
+from jobset_gate.runtime.metrics import RuntimeMetrics
 from webhook.metrics import WebhookMetrics
 
 OWN: Final = "jobset_gate_"

@@ -6,9 +6,9 @@ from typing import Final
 from docs.make import sentences
 from docs.make.markdown import code, page, paragraph, table
 from jobset_gate import names
-from jobset_gate.explained import GangState
-from jobset_gate.groups.phases import Phase
-from jobset_gate.model import PendingReason
+from jobset_gate.barrier.model import PendingReason
+from jobset_gate.explain.model import GangState
+from jobset_gate.podgroups.phase import Phase
 
 _OF: Final = re.compile(r"^Of (.+?): (.+)$")
 

@@ -5,7 +5,7 @@ import pytest
 from e2e import gangs
 from e2e.controllers import NO_STREAM, InstalledControllers
 from e2e.nodes import Nodes
-from e2e.world import Scenario
+from e2e.scenario import Scenario
 from jobset_gate import names
 
 pytestmark = pytest.mark.alone

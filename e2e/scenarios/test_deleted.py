@@ -2,7 +2,7 @@
 
 from e2e import gangs
 from e2e.nodes import Nodes
-from e2e.world import Scenario
+from e2e.scenario import Scenario
 from jobset_gate.kube.resources import JOBSETS
 
 TOLD_TO_STOP = 143

@@ -2,12 +2,12 @@
 
 from collections.abc import Callable
 
-from e2e import facts, overlays, plays, writes
+from e2e import conflict_retry, example_overlays, example_programs, predicates
+from e2e.example_overlays import Overlay
 from e2e.nodes import Nodes
-from e2e.overlays import Overlay
-from e2e.world import Scenario
+from e2e.scenario import Scenario
+from jobset_gate.fake.objects import Json
 from jobset_gate.kube.resources import JOBSETS, NODES
-from jobset_gate.sim.objects import Json
 
 EXAMPLE = "kueue.yaml"
 
@@ -17,20 +17,20 @@ async def test_its_pods_meet_on_the_nodes_of_the_flavor(
 ) -> None:
     node = await flavored(world, nodes)
     async with nodes.extended_resource(world.namespace) as seats:
-        overlay = Overlay(world.ground.image, world.namespace, seats.request, plays.KUEUE[EXAMPLE].commands)
-        made = [overlay.over(one) for one in overlays.documents(EXAMPLE)]
-        many = overlays.with_extended_resource(made)
-        await seats.set_capacity(facts.name_of(node), many - 1)
+        overlay = Overlay(world.ground.image, world.namespace, seats.request, example_programs.KUEUE[EXAMPLE].commands)
+        made = [overlay.over(one) for one in example_overlays.documents(EXAMPLE)]
+        many = example_overlays.with_extended_resource(made)
+        await seats.set_capacity(predicates.name_of(node), many - 1)
         await world.apply(*made)
-        await world.until_jobset(lambda jobset: facts.condition(jobset, "Suspended").get("status") == "True")
+        await world.until_jobset(lambda jobset: predicates.condition(jobset, "Suspended").get("status") == "True")
         assert world.pods.all() == []
-        await admit(world, facts.name_of(made[-1]), node)
+        await admit(world, predicates.name_of(made[-1]), node)
         held = await world.until_held(many - 1)
-        assert {pod["spec"]["nodeName"] for pod in held if facts.held(pod)} == {facts.name_of(node)}
-        await seats.set_capacity(facts.name_of(node), many)
-        jobset = await world.until_jobset(lambda jobset: facts.completed(jobset) or facts.failed(jobset))
-    assert facts.completed(jobset), jobset["status"]
-    say(f"examples/{EXAMPLE}: {many} pods have met; {overlays.PRINTED}; Kueue was played")
+        assert {pod["spec"]["nodeName"] for pod in held if predicates.held(pod)} == {predicates.name_of(node)}
+        await seats.set_capacity(predicates.name_of(node), many)
+        jobset = await world.until_jobset(lambda jobset: predicates.completed(jobset) or predicates.failed(jobset))
+    assert predicates.completed(jobset), jobset["status"]
+    say(f"examples/{EXAMPLE}: {many} pods have met; {example_overlays.PRINTED}; Kueue was played")
 
 
 async def flavored(world: Scenario, nodes: Nodes) -> Json:
@@ -38,7 +38,7 @@ async def flavored(world: Scenario, nodes: Nodes) -> Json:
     usual = (await nodes.workers())[0]
     all_ = (await world.client.list(NODES))["items"]
     tainted = [node for node in all_ if node["spec"].get("taints") and not any(map(passing, node["spec"]["taints"]))]
-    return dict((tainted or [node for node in all_ if facts.name_of(node) == usual])[0])
+    return dict((tainted or [node for node in all_ if predicates.name_of(node) == usual])[0])
 
 
 def passing(taint: Json) -> bool:
@@ -56,8 +56,8 @@ async def admit(world: Scenario, name: str, node: Json) -> None:
         jobset["spec"]["suspend"] = False
         for job in jobset["spec"]["replicatedJobs"]:
             pod = job["template"]["spec"]["template"]["spec"]
-            pod["nodeSelector"] = {"kubernetes.io/hostname": facts.name_of(node)}
+            pod["nodeSelector"] = {"kubernetes.io/hostname": predicates.name_of(node)}
             taints = node["spec"].get("taints") or ()
             pod["tolerations"] = [{"key": it["key"], "operator": "Exists", "effect": it["effect"]} for it in taints]
 
-    await writes.retry_on_conflict(world.client, JOBSETS, name, world.namespace, let_go)
+    await conflict_retry.retry_on_conflict(world.client, JOBSETS, name, world.namespace, let_go)

@@ -5,33 +5,33 @@ from typing import Final
 
 import pytest
 
-from e2e import facts, overlays, plays, rendezvous
+from e2e import example_overlays, example_programs, predicates, rendezvous
+from e2e.example_overlays import Overlay
+from e2e.extended_resource import ExtendedResource
 from e2e.nodes import Nodes
-from e2e.overlays import Overlay
-from e2e.seats import ExtendedResource
-from e2e.world import Scenario
+from e2e.scenario import Scenario
 from jobset_gate import names
 from jobset_gate.kube.resources import SECRETS
 
 HURRY: Final = "5"
 
 
-@pytest.mark.parametrize("example", plays.JOBSETS)
+@pytest.mark.parametrize("example", example_programs.JOBSETS)
 async def test_its_pods_meet_when_the_last_one_has_come(
     world: Scenario, nodes: Nodes, example: str, say: Callable[[str], None]
 ) -> None:
     near, far = (await nodes.workers())[:2]
     async with nodes.extended_resource(world.namespace) as seats:
         made = await laid_out(world, seats, example)
-        many = overlays.with_extended_resource(made)
+        many = example_overlays.with_extended_resource(made)
         await seats.set_capacity(near, many - 1)
         await world.apply(*made)
         await world.until_held(many - 1)
         await seats.set_capacity(far, 1)
         jobset = await world.until_jobset(over)
-    assert facts.completed(jobset), jobset["status"]
+    assert predicates.completed(jobset), jobset["status"]
     assert not jobset["status"].get("restarts")
-    say(f"examples/{example}: {many} pods have met; {overlays.PRINTED}")
+    say(f"examples/{example}: {many} pods have met; {example_overlays.PRINTED}")
 
 
 async def test_without_the_gate_they_miss_each_other(world: Scenario, nodes: Nodes) -> None:
@@ -40,36 +40,38 @@ async def test_without_the_gate_they_miss_each_other(world: Scenario, nodes: Nod
     async with nodes.extended_resource(world.namespace) as seats:
         made = await laid_out(world, seats, "pytorch.yaml", patience=HURRY)
         del made[-1]["spec"][names.CONFIG_FIELD]
-        await seats.set_capacity(near, overlays.with_extended_resource(made) - 1)
+        await seats.set_capacity(near, example_overlays.with_extended_resource(made) - 1)
         await world.apply(*made)
         await world.until(lambda pods: any(missed_somebody(pod) for pod in pods))
 
 
 async def test_the_api_server_takes_all_examples_as_they_are(world: Scenario) -> None:
     """With the kinds and webhooks of an installation; nothing is stored."""
-    folders = (overlays.FOLDER, overlays.FOLDER / "groups")
+    folders = (example_overlays.FOLDER, example_overlays.FOLDER / "groups")
     said = await world.kubectl_as_is("apply", "--dry-run=server", *(f"--filename={it}" for it in folders))
-    assert len(said.splitlines()) == sum(len(overlays.documents(it)) for it in plays.ALL)
+    assert len(said.splitlines()) == sum(len(example_overlays.documents(it)) for it in example_programs.ALL)
 
 
-async def laid_out(world: Scenario, seats: ExtendedResource, example: str, patience: str = "") -> list[facts.Json]:
+async def laid_out(world: Scenario, seats: ExtendedResource, example: str, patience: str = "") -> list[predicates.Json]:
     """The example's objects for this namespace, and the secret that it needs."""
-    play = plays.ALL[example]
+    play = example_programs.ALL[example]
     if play.secret:
         secret = {"metadata": {"name": play.secret, "namespace": world.namespace}, "stringData": {"id_rsa": "none"}}
         await world.client.create(SECRETS, secret)
     overlay = Overlay(
         world.ground.image, world.namespace, seats.request, play.commands, play.pods_per_job, patience
     )  # fmt: skip
-    return [overlay.over(one) for one in overlays.documents(example)]
+    return [overlay.over(one) for one in example_overlays.documents(example)]
 
 
-def missed_somebody(pod: facts.Json) -> bool:
+def missed_somebody(pod: predicates.Json) -> bool:
     """Its rendezvous has ended as one does that misses a peer."""
     states = [status["state"] for status in pod["status"].get("containerStatuses") or ()]
     return any((state.get("terminated") or {}).get("exitCode") == rendezvous.MISSED for state in states)
 
 
-def over(jobset: facts.Json) -> bool:
+def over(jobset: predicates.Json) -> bool:
     """Whatever may have become of it."""
-    return facts.completed(jobset) or facts.failed(jobset) or bool((jobset.get("status") or {}).get("restarts"))
+    return (
+        predicates.completed(jobset) or predicates.failed(jobset) or bool((jobset.get("status") or {}).get("restarts"))
+    )

@@ -5,34 +5,34 @@ from typing import Any
 
 import pytest
 
-from e2e import facts, groups, overlays, plays
+from e2e import example_overlays, example_programs, groups, predicates
+from e2e.example_overlays import PROGRAM, PYTHON, Overlay
 from e2e.nodes import Nodes
-from e2e.overlays import PROGRAM, PYTHON, Overlay
-from e2e.world import Scenario
+from e2e.scenario import Scenario
 
 HOST = "meeting"
 
 
-@pytest.mark.parametrize("example", plays.GROUPS)
+@pytest.mark.parametrize("example", example_programs.GROUPS)
 async def test_its_pods_are_placed_together(
     world: Scenario, nodes: Nodes, example: str, say: Callable[[str], None]
 ) -> None:
     near, far = (await nodes.workers())[:2]
-    play = plays.GROUPS[example]
+    play = example_programs.GROUPS[example]
     async with nodes.extended_resource(world.namespace) as seats:
         plain = Overlay(world.ground.image, world.namespace, seats.request, play.commands)
-        many = overlays.with_extended_resource(plain.over(one) for one in overlays.documents(example))
+        many = example_overlays.with_extended_resource(plain.over(one) for one in example_overlays.documents(example))
         address = await meeting(world, many)
         commands = {name: said.replace("$HOST", address) for name, said in play.commands.items()}
         overlay = Overlay(world.ground.image, world.namespace, seats.request, commands)
         await seats.set_capacity(near, (play.minimum or many) - 1)
-        await world.apply(*(overlay.over(one) for one in overlays.documents(example)))
+        await world.apply(*(overlay.over(one) for one in example_overlays.documents(example)))
         await world.until(lambda pods: len(held(pods)) == many == len(members(pods)))
         await seats.set_capacity(far, many - (play.minimum or many) + 1)
         await world.until(lambda pods: ended(pods, HOST) == 0)
-        pods = await world.until(lambda pods: all(ended(pods, facts.name_of(one)) is not None for one in pods))
-    assert {ended(pods, facts.name_of(one)) for one in pods} == {0}
-    say(f"examples/{example}: {many} pods were placed together; {overlays.PRINTED}")
+        pods = await world.until(lambda pods: all(ended(pods, predicates.name_of(one)) is not None for one in pods))
+    assert {ended(pods, predicates.name_of(one)) for one in pods} == {0}
+    say(f"examples/{example}: {many} pods were placed together; {example_overlays.PRINTED}")
 
 
 async def meeting(world: Scenario, many: int) -> str:
@@ -40,25 +40,25 @@ async def meeting(world: Scenario, many: int) -> str:
     container = {
         "name": "main",
         "image": world.ground.image,
-        "command": [PYTHON, "-c", PROGRAM.read_text(), "host", str(plays.PORT), str(many)],
+        "command": [PYTHON, "-c", PROGRAM.read_text(), "host", str(example_programs.PORT), str(many)],
     }
     spec = {"restartPolicy": "Never", "containers": [container]}
     await world.apply({"apiVersion": "v1", "kind": "Pod", "metadata": {"name": HOST}, "spec": spec})
-    (pod,) = await world.until(lambda pods: any(facts.runs(pod) for pod in pods))
+    (pod,) = await world.until(lambda pods: any(predicates.runs(pod) for pod in pods))
     return str(pod["status"]["podIP"])
 
 
-def members(pods: list[facts.Json]) -> list[facts.Json]:
-    return [pod for pod in pods if facts.name_of(pod) != HOST]
+def members(pods: list[predicates.Json]) -> list[predicates.Json]:
+    return [pod for pod in pods if predicates.name_of(pod) != HOST]
 
 
-def held(pods: list[facts.Json]) -> list[facts.Json]:
+def held(pods: list[predicates.Json]) -> list[predicates.Json]:
     return [pod for pod in pods if groups.held(pod)]
 
 
-def ended(pods: list[facts.Json], name: str) -> Any:
+def ended(pods: list[predicates.Json], name: str) -> Any:
     """The exit code of that pod's main container; None while it has none."""
     for pod in pods:
-        for status in (pod["status"].get("containerStatuses") or ()) if facts.name_of(pod) == name else ():
+        for status in (pod["status"].get("containerStatuses") or ()) if predicates.name_of(pod) == name else ():
             return (status["state"].get("terminated") or {}).get("exitCode")
     return None

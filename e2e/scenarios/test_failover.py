@@ -2,10 +2,10 @@
 
 import pytest
 
-from e2e import facts, gangs
+from e2e import gangs, predicates
 from e2e.controllers import NO_PATCHES, InstalledControllers
 from e2e.nodes import Nodes
-from e2e.world import Scenario
+from e2e.scenario import Scenario
 from jobset_gate import names
 
 pytestmark = pytest.mark.alone
@@ -22,7 +22,7 @@ async def test_open_streams_move_to_the_new_leader(
         await world.apply(gangs.gang(gangs.workers(world.image, jobs=2, pods=2, resources=seats.request), timeout=300))
         await world.until_held(3)
         leader = await controllers.until_led()
-        (doomed,) = [pod for pod in await controllers.pods() if facts.name_of(pod) == leader]
+        (doomed,) = [pod for pod in await controllers.pods() if predicates.name_of(pod) == leader]
         await controllers.remove(doomed)
         await controllers.until_led(but=leader)
         await seats.set_capacity(node, 4)

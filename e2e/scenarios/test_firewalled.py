@@ -7,9 +7,9 @@ from contextlib import AsyncExitStack
 
 import pytest
 
-from e2e import facts, gangs
+from e2e import gangs, predicates
 from e2e.nodes import Nodes
-from e2e.world import Scenario
+from e2e.scenario import Scenario
 from jobset_gate import names
 
 pytestmark = pytest.mark.alone
@@ -70,4 +70,4 @@ async def test_a_gang_starts_where_nothing_is_allowed(world: Scenario, wires: No
         await world.check_order(PODS)
         assert all(names.VERDICT in pod["metadata"]["annotations"] for pod in pods)
         assert all(pod["status"]["qosClass"] == "Guaranteed" for pod in pods)
-    assert not any(facts.failed(jobset) for jobset in [await world.jobset()])
+    assert not any(predicates.failed(jobset) for jobset in [await world.jobset()])

@@ -1,8 +1,8 @@
 """Pod groups with the cluster's own scheduler: none of a group is bound while not all of it fits, then all are."""
 
-from e2e import facts, groups
+from e2e import groups, predicates
 from e2e.nodes import Nodes
-from e2e.world import Scenario
+from e2e.scenario import Scenario
 from jobset_gate import names
 
 PODS = 4
@@ -18,7 +18,7 @@ async def test_a_group_waits_for_room_and_then_all_of_it_runs(world: Scenario, n
         assert all(map(groups.held, world.pods.all()))
         await seats.set_capacity(node, PODS)
         running = await world.until_running(PODS)
-        assert {facts.name_of(pod) for pod in running} == {facts.name_of(pod) for pod in world.pods.all()}
+        assert {predicates.name_of(pod) for pod in running} == {predicates.name_of(pod) for pod in world.pods.all()}
         assert not any(map(groups.held, running))
 
 
@@ -34,16 +34,16 @@ async def test_of_two_groups_that_fit_one_at_a_time_one_runs_and_none_of_the_oth
             for name in ("a", "b")
         ]
         await world.apply(*both)
-        await world.until(lambda pods: len(pods) == 2 * 3 and sum(map(facts.runs, pods)) == 3)
-        (winner,) = {of(pod) for pod in world.pods.all() if facts.runs(pod)}
+        await world.until(lambda pods: len(pods) == 2 * 3 and sum(map(predicates.runs, pods)) == 3)
+        (winner,) = {of(pod) for pod in world.pods.all() if predicates.runs(pod)}
         assert [of(pod) for pod in world.pods.all() if groups.held(pod)] == [({"a", "b"} - {winner}).pop()] * 3
         await world.kubectl("delete", "job", winner, "--wait")
-        await world.until(lambda pods: len(pods) == 3 and all(map(facts.runs, pods)))
+        await world.until(lambda pods: len(pods) == 3 and all(map(predicates.runs, pods)))
 
 
-def named(name: str) -> facts.Json:
+def named(name: str) -> predicates.Json:
     return {"labels": {names.ALIBABA_NAME: name, names.ALIBABA_MINIMUM: "3"}}
 
 
-def of(pod: facts.Json) -> str:
+def of(pod: predicates.Json) -> str:
     return str(pod["metadata"]["labels"][names.ALIBABA_NAME])

@@ -4,9 +4,9 @@ from typing import Any, Final
 
 import pytest
 
-from e2e import facts, groups
+from e2e import groups, predicates
 from e2e.nodes import Nodes
-from e2e.world import Scenario
+from e2e.scenario import Scenario
 from jobset_gate import names
 from jobset_gate.kube.resources import JOBS
 
@@ -35,12 +35,12 @@ async def test_no_job_fails(world: Scenario, nodes: Nodes) -> None:
     assert not found["spec"].get("suspend")
 
 
-def apart() -> facts.Json:
+def apart() -> predicates.Json:
     """No two of the group on one node."""
     alike = {"matchLabels": {names.PLUGINS_NAME: groups.NAME}}
     term = {"topologyKey": "kubernetes.io/hostname", "labelSelector": alike}
     return {"podAntiAffinity": {"requiredDuringSchedulingIgnoredDuringExecution": [term]}}
 
 
-def uids(pods: list[facts.Json]) -> set[str]:
+def uids(pods: list[predicates.Json]) -> set[str]:
     return {pod["metadata"]["uid"] for pod in pods}

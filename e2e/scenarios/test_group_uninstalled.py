@@ -6,9 +6,9 @@ After all other scenarios, for jobset-gate is gone then.
 import pytest
 
 from e2e import groups
-from e2e.operators import ReleaseAdmin
-from e2e.patience import TIMEOUT
-from e2e.world import Scenario
+from e2e.release_admin import ReleaseAdmin
+from e2e.scenario import Scenario
+from e2e.timeouts import TIMEOUT
 
 pytestmark = [pytest.mark.alone, pytest.mark.last]
 

@@ -1,7 +1,7 @@
 """A pod whose containers ask for what they are limited to stays Guaranteed with the barrier in it."""
 
 from e2e import gangs
-from e2e.world import Scenario
+from e2e.scenario import Scenario
 from jobset_gate import names
 
 AMOUNTS = {"cpu": "20m", "memory": "32Mi"}

@@ -1,9 +1,9 @@
 """A pod whose image cannot be pulled is named in the verdict, with the reason, to everybody who asks."""
 
-from e2e import facts, gangs
-from e2e.world import Scenario
+from e2e import gangs, predicates
+from e2e.scenario import Scenario
 from jobset_gate import names
-from jobset_gate.sim import manifests
+from jobset_gate.fake import manifests
 
 ABSENT = "localhost/absent:1"
 
@@ -25,4 +25,4 @@ async def test_the_verdict_names_the_pod_in_image_pull_back_off(world: Scenario)
         assert message.startswith("timed out after 25s: 1/2 pods started; missing: 1 pod: ImagePull")
         assert ABSENT in message
         assert "broken-0/0" in message
-    assert not any(map(facts.has_run, world.pods.all()))
+    assert not any(map(predicates.has_run, world.pods.all()))

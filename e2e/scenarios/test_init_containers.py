@@ -2,11 +2,11 @@
 
 from itertools import pairwise
 
-from e2e import facts, gangs, logs
+from e2e import gangs, logs, predicates
 from e2e.nodes import Nodes
-from e2e.world import Scenario
+from e2e.scenario import Scenario
 from jobset_gate import names
-from jobset_gate.sim import manifests
+from jobset_gate.fake import manifests
 
 SIDECAR = "trap 'exit 0' TERM; echo sidecar is up; touch /up; sleep 3600 & wait"
 UP = {"exec": {"command": ["test", "-e", "/up"]}, "periodSeconds": 1, "failureThreshold": 120}
@@ -25,14 +25,14 @@ async def test_the_barrier_comes_after_all_of_the_users_own(world: Scenario, nod
             ),
         ]
         await world.apply(gangs.gang(workers))
-        (held,) = [pod for pod in await world.until_held(1) if facts.held(pod)]
+        (held,) = [pod for pod in await world.until_held(1) if predicates.held(pod)]
         order = [one["name"] for one in held["spec"]["initContainers"]]
         assert order == ["setup", "proxy", names.BARRIER_CONTAINER]
-        assert "running" in facts.init_status(held, "proxy")["state"]
-        assert facts.init_status(held, "setup")["state"]["terminated"]["exitCode"] == 0
+        assert "running" in predicates.init_status(held, "proxy")["state"]
+        assert predicates.init_status(held, "setup")["state"]["terminated"]["exitCode"] == 0
         await seats.set_capacity(node, 2)
         # The sidecars do not keep the pods from completing.
-        await world.until_jobset(facts.completed)
+        await world.until_jobset(predicates.completed)
         lines = await world.logs()
         logs.check_all_started_before_any_ran(lines, 2)
         steps = [logs.first_lines(lines, name) for name in (*order, "main")]

@@ -2,9 +2,9 @@
 
 import pytest
 
-from e2e import facts, gangs
+from e2e import gangs, predicates
 from e2e.nodes import Nodes
-from e2e.world import Scenario
+from e2e.scenario import Scenario
 from jobset_gate import names
 
 pytestmark = pytest.mark.alone
@@ -22,6 +22,6 @@ async def test_the_gang_starts_when_the_last_node_has_joined(world: Scenario, wi
         await world.apply(gangs.gang(near, far, timeout=300))
         pods = await world.until_held(2)
         await world.until_condition(names.REASON_WAITING, "2/4 pods started; missing: 2 pods: Unscheduled")
-        assert not any(map(facts.has_run, pods))
+        assert not any(map(predicates.has_run, pods))
     await world.until_running(4)
     await world.check_order(4)

@@ -6,10 +6,10 @@ from typing import Any, Final
 import pytest
 import yaml
 
-from e2e import facts, gangs
+from e2e import gangs, predicates
 from e2e.controllers import InstalledControllers
 from e2e.nodes import Nodes
-from e2e.world import Scenario
+from e2e.scenario import Scenario
 from jobset_gate import names
 
 pytestmark = pytest.mark.alone
@@ -24,10 +24,12 @@ async def test_the_standby_takes_over(world: Scenario, nodes: Nodes, controllers
     async with nodes.extended_resource(world.namespace) as seats:
         await seats.set_capacity(node, 3 * PODS - 1)
         await world.apply(story(world.image, seats.request))
-        await world.until(lambda pods: sum(map(facts.held, pods)) == 3 * PODS - 1 and any(map(facts.runs, pods)))
+        await world.until(
+            lambda pods: sum(map(predicates.held, pods)) == 3 * PODS - 1 and any(map(predicates.runs, pods))
+        )
         await world.until_condition(names.REASON_WAITING, "5/6 pods started")
         leader = await controllers.until_led()
-        (doomed,) = [pod for pod in await controllers.pods() if facts.name_of(pod) == leader]
+        (doomed,) = [pod for pod in await controllers.pods() if predicates.name_of(pod) == leader]
         await controllers.remove(doomed)
         await controllers.until_led(but=leader)
         await seats.set_capacity(node, 3 * PODS)

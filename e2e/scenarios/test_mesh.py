@@ -2,9 +2,9 @@
 
 import pytest
 
-from e2e import facts, gangs, logs, meshes
+from e2e import gangs, logs, meshes, predicates
 from e2e.nodes import Nodes
-from e2e.world import Scenario
+from e2e.scenario import Scenario
 from jobset_gate import names
 
 
@@ -19,12 +19,12 @@ async def test_the_gang_starts_with_a_sidecar_that_came_later(
         await seats.set_capacity(node, 1)
         workers = gangs.workers(world.image, jobs=1, pods=2, resources=seats.request, work=gangs.SHORT_WORK)
         await world.apply(gangs.gang(workers, timeout=300))
-        (held,) = [pod for pod in await world.until_held(1) if facts.held(pod)]
+        (held,) = [pod for pod in await world.until_held(1) if predicates.held(pod)]
         order = [names.BARRIER_CONTAINER, meshes.PROXY]
         found = [one["name"] for one in held["spec"]["initContainers"]]
         assert found == (order if place is meshes.SidecarPosition.LAST else order[::-1])
         await seats.set_capacity(node, 2)
-        await world.until_jobset(facts.completed)
+        await world.until_jobset(predicates.completed)
         await world.check_order(2)
         proxies = logs.first_lines(await world.logs(), meshes.PROXY)
         assert len(proxies) == 2

@@ -5,16 +5,16 @@ from contextlib import AsyncExitStack, asynccontextmanager
 
 import pytest
 
-from e2e import facts, gangs
+from e2e import gangs, predicates
 from e2e.nodes import Nodes
-from e2e.world import Scenario
+from e2e.scenario import Scenario
 from jobset_gate import names
 
 pytestmark = pytest.mark.alone
 
 
 @asynccontextmanager
-async def half_held(world: Scenario, nodes: Nodes, *, stream: bool) -> AsyncIterator[tuple[list[facts.Json], str]]:
+async def half_held(world: Scenario, nodes: Nodes, *, stream: bool) -> AsyncIterator[tuple[list[predicates.Json], str]]:
     """Two pods wait on the first node, which is cut off before the others get their last seat. Gives the two and it.
 
     Without `stream` it is cut off from that, too.
@@ -41,8 +41,8 @@ async def test_the_stream_needs_no_api_server(world: Scenario, wires: Nodes) -> 
         for pod in cut_off:
             await wires.until_logged(node, pod, "main", gangs.PRINTS_START)
         # All that the API server knows is that they were waiting.
-        known = {facts.name_of(pod) for pod in world.pods.all() if facts.held(pod)}
-        assert {facts.name_of(pod) for pod in cut_off} <= known
+        known = {predicates.name_of(pod) for pod in world.pods.all() if predicates.held(pod)}
+        assert {predicates.name_of(pod) for pod in cut_off} <= known
 
 
 async def test_without_a_stream_they_go_when_the_network_heals(world: Scenario, wires: Nodes) -> None:

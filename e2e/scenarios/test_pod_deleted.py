@@ -1,8 +1,8 @@
 """A pod that was counted is deleted before the release: the gang waits for its replacement, too."""
 
-from e2e import facts, gangs
+from e2e import gangs, predicates
 from e2e.nodes import Nodes
-from e2e.world import Scenario
+from e2e.scenario import Scenario
 from jobset_gate import names
 
 TOLD_TO_STOP = 143
@@ -14,10 +14,10 @@ async def test_the_gang_waits_for_the_replacement(world: Scenario, nodes: Nodes)
         await seats.set_capacity(node, 3)
         workers = gangs.workers(world.image, jobs=2, pods=2, resources=seats.request, backoff_limit=6)
         await world.apply(gangs.gang(workers))
-        held = [pod for pod in await world.until_held(3) if facts.held(pod)]
+        held = [pod for pod in await world.until_held(3) if predicates.held(pod)]
         await world.until_condition(names.REASON_WAITING, "3/4 pods started")
         await seats.set_capacity(node, 2)
-        lost = facts.name_of(held[0])
+        lost = predicates.name_of(held[0])
         await world.delete_pod(lost)
 
         await world.until(lambda _: lost in world.ends)

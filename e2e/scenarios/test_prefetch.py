@@ -2,9 +2,9 @@
 
 import asyncio
 
-from e2e import facts, gangs, images
+from e2e import gangs, images, predicates
 from e2e.nodes import Nodes
-from e2e.world import Scenario
+from e2e.scenario import Scenario
 from jobset_gate import names
 
 
@@ -20,17 +20,17 @@ async def test_a_pod_counts_when_its_main_images_are_on_its_node(world: Scenario
         await world.until_condition(names.REASON_WAITING, "1/2 pods started; missing: 1 pod: ImagePull")
         assert await world.verdict() is None
         await asyncio.to_thread(images.load_onto, kind, there, image)
-        await world.until_jobset(facts.completed)
+        await world.until_jobset(predicates.completed)
     finally:
         await asyncio.to_thread(images.forget, image)
     await world.check_order(2)
     for pod in world.pods.all():
-        ended = facts.init_status(pod, f"{names.PREFETCH_CONTAINER}-2")["state"]["terminated"]
+        ended = predicates.init_status(pod, f"{names.PREFETCH_CONTAINER}-2")["state"]["terminated"]
         assert ended["exitCode"] == 0
         assert len(pod["status"]["containerStatuses"]) == 2
 
 
-def one(world: Scenario, name: str, image: str, node: str) -> facts.Json:
+def one(world: Scenario, name: str, image: str, node: str) -> predicates.Json:
     """A Job of one pod with two main containers: one of an image with a shell, the other without."""
     pod = {"nodeSelector": {"kubernetes.io/hostname": node}}
     job = gangs.workers(world.image, name=name, jobs=1, pods=1, pod=pod, work=gangs.SHORT_WORK)

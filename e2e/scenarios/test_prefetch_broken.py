@@ -1,7 +1,7 @@
 """A main image that cannot be had: with prefetch-images the verdict says so, and nobody runs without it."""
 
-from e2e import facts, gangs
-from e2e.world import Scenario
+from e2e import gangs, predicates
+from e2e.scenario import Scenario
 from jobset_gate import names
 
 ABSENT = "localhost/absent:2"
@@ -16,5 +16,5 @@ async def test_the_verdict_names_the_image_of_the_main_container(world: Scenario
     told = await world.until_condition(names.REASON_TIMED_OUT)
     assert told["message"].startswith("timed out after 25s: 1/2 pods started; missing: 1 pod: ImagePull")
     assert ABSENT in told["message"]
-    await world.until_jobset(facts.failed)
-    assert not any(map(facts.has_run, world.pods.all()))
+    await world.until_jobset(predicates.failed)
+    assert not any(map(predicates.has_run, world.pods.all()))

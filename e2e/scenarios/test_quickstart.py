@@ -6,8 +6,8 @@ from pathlib import Path
 from typing import Final
 
 from e2e import commands, plugin, quickstart
-from e2e.patience import TIMEOUT
-from e2e.world import Scenario
+from e2e.scenario import Scenario
+from e2e.timeouts import TIMEOUT
 
 WHY: Final = "kubectl jobset-gate why "
 CAUSES: Final = {

@@ -1,8 +1,8 @@
 """JobSet restarts a running gang: the old release is not valid for the new pods."""
 
-from e2e import facts, gangs
+from e2e import gangs, predicates
 from e2e.nodes import Nodes
-from e2e.world import Scenario
+from e2e.scenario import Scenario
 from jobset_gate import names
 
 
@@ -14,13 +14,13 @@ async def test_the_restarted_gang_is_held_again(world: Scenario, nodes: Nodes) -
         await world.apply(gangs.gang(workers, failurePolicy={"maxRestarts": 1}))
         first = await world.until_running(4)
         await seats.set_capacity(node, 3)  # whoever has a seat keeps it; the next four will be one short
-        await world.kubectl("exec", facts.name_of(first[0]), "--container=main", "--", *gangs.FAIL)
-        held = [pod for pod in await world.until_held(3) if facts.held(pod)]
-        assert {facts.attempt_of(pod) for pod in held} == {"1"}
+        await world.kubectl("exec", predicates.name_of(first[0]), "--container=main", "--", *gangs.FAIL)
+        held = [pod for pod in await world.until_held(3) if predicates.held(pod)]
+        assert {predicates.attempt_of(pod) for pod in held} == {"1"}
         await world.until_condition(names.REASON_WAITING, "3/4 pods started")
         await seats.set_capacity(node, 4)
-        pods = await world.until(lambda pods: sum(map(facts.runs, pods)) == 4 and len(pods) == 4)
-        assert {facts.attempt_of(pod) for pod in pods} == {"1"}
+        pods = await world.until(lambda pods: sum(map(predicates.runs, pods)) == 4 and len(pods) == 4)
+        assert {predicates.attempt_of(pod) for pod in pods} == {"1"}
         verdict = await world.until_verdict(lambda verdict: verdict.generation.attempt == 1)
         assert verdict.generation.uid == (await world.jobset())["metadata"]["uid"]
         await world.check_order(4)

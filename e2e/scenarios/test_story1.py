@@ -1,8 +1,8 @@
 """KEP-498, story 1, on real nodes: three Jobs of four pods, and the last node has its seats late."""
 
-from e2e import facts, gangs
+from e2e import gangs, predicates
 from e2e.nodes import Nodes
-from e2e.world import Scenario
+from e2e.scenario import Scenario
 from jobset_gate import names
 
 
@@ -14,11 +14,11 @@ async def test_nobody_runs_before_the_last_pod_has_its_node(world: Scenario, nod
         await world.apply(gangs.gang(workers, timeout=300))
         pods = await world.until_held(8)
         await world.until_condition(names.REASON_WAITING, "8/12 pods started; missing: 4 pods: Unscheduled")
-        assert not any(map(facts.has_run, pods))
+        assert not any(map(predicates.has_run, pods))
         await seats.set_capacity(late, 3)
         pods = await world.until_held(11)
         await world.until_condition(names.REASON_WAITING, "11/12 pods started; missing: 1 pod: Unscheduled")
-        assert not any(map(facts.has_run, pods))
+        assert not any(map(predicates.has_run, pods))
         assert await world.verdict() is None
         await seats.set_capacity(late, 4)
         await world.until_running(12)

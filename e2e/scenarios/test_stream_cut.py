@@ -2,9 +2,9 @@
 
 import pytest
 
-from e2e import facts, gangs
+from e2e import gangs, predicates
 from e2e.nodes import Nodes
-from e2e.world import Scenario
+from e2e.scenario import Scenario
 from jobset_gate import names
 
 pytestmark = pytest.mark.alone
@@ -24,5 +24,5 @@ async def test_each_channel_heals_the_other(world: Scenario, wires: Nodes) -> No
         await world.check_order(4)
 
 
-def annotations(pod: facts.Json) -> facts.Json:
+def annotations(pod: predicates.Json) -> predicates.Json:
     return dict(pod["metadata"].get("annotations") or {})

@@ -1,8 +1,8 @@
 """Suspended and resumed, as Kueue does it: Jobs and restart attempt stay the same, the old release is not valid."""
 
-from e2e import facts, gangs
+from e2e import gangs, predicates
 from e2e.nodes import Nodes
-from e2e.world import Scenario
+from e2e.scenario import Scenario
 from jobset_gate import names
 
 
@@ -12,7 +12,7 @@ async def test_a_resumed_gang_is_held_again(world: Scenario, nodes: Nodes) -> No
         await seats.set_capacity(node, 4)
         workers = gangs.workers(world.image, jobs=2, pods=2, resources=seats.request)
         await world.apply(gangs.gang(workers, suspend=True))
-        await world.until_jobset(lambda jobset: facts.condition(jobset, "Suspended").get("status") == "True")
+        await world.until_jobset(lambda jobset: predicates.condition(jobset, "Suspended").get("status") == "True")
         assert world.pods.all() == []
         await world.suspend(suspended=False)
         await world.until_running(4)

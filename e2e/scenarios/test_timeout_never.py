@@ -2,11 +2,11 @@
 
 from typing import Final
 
-from e2e import facts, gangs
+from e2e import gangs, predicates
 from e2e.nodes import Nodes
-from e2e.world import Scenario
+from e2e.scenario import Scenario
 from jobset_gate import names
-from jobset_gate.model import VerdictKind
+from jobset_gate.barrier.model import VerdictKind
 
 LIMIT: Final = 25
 """Seconds in which, on a busy machine too, all pods that have a seat start."""
@@ -25,8 +25,8 @@ async def test_the_gang_fails_together_and_its_restart_is_a_new_gang(world: Scen
         ended = dict(world.ends)
         assert {end["exitCode"] for end in ended.values()} == {names.EXIT_TIMED_OUT}
         assert all(f"timed out after {LIMIT}s: 3/4 pods started" in end["message"] for end in ended.values())
-        assert not any(map(facts.has_run, world.pods.all()))
+        assert not any(map(predicates.has_run, world.pods.all()))
         await seats.set_capacity(other, 1)  # at once, where nobody has known of any: the next limit runs already
         pods = await world.until_running(4)
-        assert {facts.attempt_of(pod) for pod in pods} == {"1"}
+        assert {predicates.attempt_of(pod) for pod in pods} == {"1"}
         await world.until_condition(names.REASON_STARTED)

@@ -7,8 +7,8 @@ from typing import Any, Final
 import pytest
 
 from e2e import gate
-from e2e.operators import until_barriers_injected
-from e2e.world import Scenario
+from e2e.release_admin import until_barriers_injected
+from e2e.scenario import Scenario
 from jobset_gate.kube.client import PatchType
 from jobset_gate.kube.errors import NotFound
 from jobset_gate.kube.resources import MUTATING_WEBHOOKS, SECRETS, VALIDATING_WEBHOOKS

@@ -9,12 +9,12 @@ from typing import Any, Final
 
 import pytest
 
-from e2e import commands, creations, facts, gangs
+from e2e import admission_load, commands, gangs, predicates
+from e2e.extended_resource import ExtendedResource
 from e2e.nodes import Nodes
-from e2e.operators import ReleaseAdmin
-from e2e.patience import TIMEOUT
-from e2e.seats import ExtendedResource
-from e2e.world import Scenario
+from e2e.release_admin import ReleaseAdmin
+from e2e.scenario import Scenario
+from e2e.timeouts import TIMEOUT
 from jobset_gate import names
 from jobset_gate.kube.client import PatchType
 from jobset_gate.kube.resources import CONFIGMAPS, JOBSETS
@@ -42,23 +42,23 @@ async def test_nothing_is_left_that_blocks(world: Scenario, nodes: Nodes, operat
         # What we put into JobSets does not keep anybody from stopping and deleting them,
         body = {"spec": {"suspend": True}}
         await world.client.patch(JOBSETS, "lasting", world.namespace, body=body, patch=PatchType.MERGE)
-        await world.until(lambda pods: not [pod for pod in pods if facts.alive(pod) and of(pod) == "lasting"])
+        await world.until(lambda pods: not [pod for pod in pods if predicates.alive(pod) and of(pod) == "lasting"])
         await world.kubectl("delete", "jobset", "lasting", "--wait")
         await world.kubectl("wait", "--for=delete", gate_of_lasting, "--timeout=60s")
         # nor from making new ones, with the field that stays in the CRD;
         assert await operator.field_in_crd()
-        assert not has_any_barrier(await creations.admit_once(world))
+        assert not has_any_barrier(await admission_load.admit_once(world))
         free = gangs.gang(gangs.workers(world.image, jobs=1, pods=1), timeout=300)
         await world.apply({**free, "metadata": {**free["metadata"], "name": "free"}})
         await world.until_running(1)
         # and who is still waiting gives up in time.
         pods = await world.until(lambda pods: any(gave_up(pod) for pod in pods))
-        (ended,) = [facts.barrier_end(pod) for pod in pods if gave_up(pod)]
+        (ended,) = [predicates.barrier_end(pod) for pod in pods if gave_up(pod)]
         assert ended["exitCode"] == names.EXIT_TIMED_OUT
         assert f"no verdict from the jobset-gate controller within {GATE_TIMEOUT + GRACE}s" in ended["message"]
-        await world.until_jobset(facts.failed)
+        await world.until_jobset(predicates.failed)
     found = (await world.client.list(CONFIGMAPS, world.namespace))["items"]
-    assert {facts.name_of(one) for one in found} <= {"kube-root-ca.crt", names.config_map_name("gang")}
+    assert {predicates.name_of(one) for one in found} <= {"kube-root-ca.crt", names.config_map_name("gang")}
 
 
 async def test_the_field_goes_where_that_is_asked_for(world: Scenario, operator: ReleaseAdmin) -> None:
@@ -84,7 +84,7 @@ def waiting(world: Scenario, seats: ExtendedResource, name: str, timeout: int | 
 
 def gave_up(pod: Json) -> bool:
     """The one that was not stopped, its barrier having ended."""
-    return of(pod) == "gang" and bool(facts.barrier_end(pod))
+    return of(pod) == "gang" and bool(predicates.barrier_end(pod))
 
 
 async def refusal(world: Scenario, gang: Json) -> str:

@@ -7,10 +7,10 @@ from typing import Any, Final
 
 import pytest
 
-from e2e import creations, gangs, gate, helm
+from e2e import admission_load, gangs, gate, helm
 from e2e.nodes import Nodes
-from e2e.operators import ReleaseAdmin
-from e2e.world import Scenario
+from e2e.release_admin import ReleaseAdmin
+from e2e.scenario import Scenario
 from jobset_gate import names
 
 pytestmark = pytest.mark.alone
@@ -33,16 +33,16 @@ async def test_it_works_on_through_upgrades(world: Scenario, nodes: Nodes, opera
         await seats.set_capacity(node, 3)
         await world.apply(gangs.gang(gangs.workers(world.image, jobs=2, pods=2, resources=seats.request), timeout=300))
         await world.until_held(3)
-        async with creations.admission_load(world) as tally:
+        async with admission_load.admission_load(world) as tally:
             await operator.apply(older)
             assert (await webhook(operator))["metadata"]["labels"]["helm.sh/chart"] == f"jobset-gate-{OLDER}"
             await operator.apply(changes=CHANGES)
             assert (await webhook(operator))["status"]["readyReplicas"] == 3
-            assert limit(await creations.admit_once(world)) == str(LIMIT)
+            assert limit(await admission_load.admit_once(world)) == str(LIMIT)
             await operator.apply()
         print(f"during three upgrades: {tally}")
         tally.check()
-        assert limit(await creations.admit_once(world)) == ""
+        assert limit(await admission_load.admit_once(world)) == ""
         # Held by the first, released by the last.
         await world.until_held(3)
         await seats.set_capacity(node, 4)

@@ -4,9 +4,9 @@ from typing import Final
 
 import pytest
 
-from e2e import creations, gate
-from e2e.operators import ReleaseAdmin, until_barriers_injected
-from e2e.world import Scenario
+from e2e import admission_load, gate
+from e2e.release_admin import ReleaseAdmin, until_barriers_injected
+from e2e.scenario import Scenario
 from jobset_gate.kube.resources import PODS
 
 pytestmark = pytest.mark.alone
@@ -15,7 +15,7 @@ GANGS: Final = 200
 
 async def test_a_rollout_refuses_nobody(world: Scenario, operator: ReleaseAdmin) -> None:
     before = await webhooks(world)
-    async with creations.admission_load(world) as tally:
+    async with admission_load.admission_load(world) as tally:
         await operator.kubectl("rollout", "restart", f"deployment/{gate.WEBHOOK}")
         await operator.kubectl("rollout", "status", f"deployment/{gate.WEBHOOK}", "--timeout=100s")
         await tally.reaches(GANGS)
@@ -28,7 +28,7 @@ async def test_a_rollout_refuses_nobody(world: Scenario, operator: ReleaseAdmin)
 async def test_a_replica_that_dies_lets_no_gang_pass(world: Scenario, operator: ReleaseAdmin) -> None:
     """Those that it was asked for are refused, and made when they are tried again."""
     doomed = min(await webhooks(world))
-    async with creations.admission_load(world) as tally:
+    async with admission_load.admission_load(world) as tally:
         await tally.reaches(GANGS // 4)
         await world.client.delete(PODS, doomed, gate.NAMESPACE, grace_seconds=0)
         await until_barriers_injected(world)

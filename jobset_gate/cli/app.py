@@ -8,12 +8,12 @@ import typer
 from jobset_gate.cli.commands import (
     completion,
     controller,
-    crd,
     demo,
     describe,
     doctor,
     get,
-    groups,
+    groups_ungate,
+    install_crd_field,
     release,
     render,
     timeline,
@@ -61,7 +61,18 @@ def build(program: str, state: GlobalOptions) -> typer.Typer:
         state.debug = state.debug or debug
 
     reading = (get, why, describe, wait, watch, timeline, doctor)
-    for command in (demo, render, validate, *reading, release, groups, webhook, controller, crd, completion):
+    for command in (
+        demo,
+        render,
+        validate,
+        *reading,
+        release,
+        groups_ungate,
+        webhook,
+        controller,
+        install_crd_field,
+        completion,
+    ):
         command.register(app, program)
     return app
 

@@ -3,7 +3,7 @@
 from collections.abc import Callable
 from enum import IntEnum
 
-from jobset_gate.cli.telling import output
+from jobset_gate.cli.printers import output
 from jobset_gate.errors import JobsetGateError
 
 

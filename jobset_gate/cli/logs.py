@@ -9,9 +9,9 @@ from typing import Any, Final, TextIO
 import structlog
 from structlog.typing import Processor
 
-from jobset_gate import terminal_text
 from jobset_gate.cli import exits
 from jobset_gate.cli.options import LogFormat, LogLevel
+from jobset_gate.objects import terminal_text
 
 MAX_VALUE_LENGTH: Final = 4096
 """Characters of one value in a line."""

@@ -6,11 +6,11 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import NoReturn
 
-from jobset_gate import terminal_text
 from jobset_gate.cli import exits
 from jobset_gate.cli.app import GlobalOptions, build
 from jobset_gate.cli.exits import CommandError, ExitCode
 from jobset_gate.errors import JobsetGateError
+from jobset_gate.objects import terminal_text
 
 DEBUG_VARIABLE = "JOBSET_GATE_DEBUG"
 

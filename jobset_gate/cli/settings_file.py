@@ -8,9 +8,9 @@ from pydantic import BaseModel, ConfigDict, Field, ValidationError
 from pydantic.alias_generators import to_camel
 
 from jobset_gate import settings
-from jobset_gate.cli.documents.reading import read as read_documents
 from jobset_gate.cli.exits import CommandError
-from jobset_gate.violation import child_path, format_value
+from jobset_gate.cli.manifests.reader import read as read_documents
+from jobset_gate.objects.field_error import child_path, format_value
 
 SECTION: Final = "controller"
 _Many = Annotated[int, Field(ge=1, le=1024)]

@@ -10,7 +10,6 @@ from dataclasses import dataclass, field
 import aiohttp
 
 from jobset_gate.kube.access import Access
-from jobset_gate.kube.broken import describe_error
 from jobset_gate.kube.errors import (
     ApiError,
     ResponseTooLarge,
@@ -22,6 +21,7 @@ from jobset_gate.kube.errors import (
     error_from_response,
 )
 from jobset_gate.kube.lines import LineSplitter
+from jobset_gate.kube.network_errors import describe_error
 
 ObserveRequest = Callable[[str, str, str, float], None]
 """observe(verb, resource, code, seconds), once per exchange; the code is the HTTP status, or "<error>" without one."""

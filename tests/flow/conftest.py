@@ -7,8 +7,8 @@ from pathlib import Path
 
 import pytest
 
-from tests.flow.stage import Environment, environment
-from tests.support.planes import Plane, Real, fresh_name
+from tests.flow.environment import Environment, environment
+from tests.plane.planes import Plane, Real, fresh_name
 
 MakeEnvironment = Callable[..., AbstractAsyncContextManager[Environment]]
 

@@ -4,15 +4,15 @@ import asyncio
 from typing import Any, Final
 
 from jobset_gate import names
-from jobset_gate.groups import crds
-from jobset_gate.groups.model import Format
+from jobset_gate.fake import crd_removal
+from jobset_gate.fake.view import ObjectView
 from jobset_gate.kube.errors import ApiError, NotFound
 from jobset_gate.kube.resources import CONFIGMAPS, CRDS, JOBS, JOBSETS, PODS
-from jobset_gate.sim import crd_removal
-from jobset_gate.sim.until import ObjectView
-from tests.flow.groups import manifests
-from tests.flow.groups.manifests import gated, runs
-from tests.flow.groups.stage import GroupEnvironment
+from jobset_gate.podgroups import crds
+from jobset_gate.podgroups.model import Format
+from tests.fakes.podgroups import manifests
+from tests.fakes.podgroups.manifests import gated, runs
+from tests.flow.podgroups.environment import GroupEnvironment
 
 Json = dict[str, Any]
 PATIENCE: Final = 60.0

@@ -18,11 +18,11 @@ import yaml
 from jobset_gate.kube.access import from_kubeconfig
 from jobset_gate.kube.client import Client
 from jobset_gate.kube.resources import Resource
+from tests.fakes.service_process import fetch
 from tests.flow.policies import POLICIES, in_force, probed_last
-from tests.house.files import ROOT
-from tests.jobset_gate.cli.service import fetch
 from tests.plane.audit import AuditedRequest
-from tests.support.planes import Real
+from tests.plane.planes import Real
+from tests.repo.files import ROOT
 from tests.tools import places
 
 Json = dict[str, Any]

@@ -5,7 +5,7 @@ from typing import Any, Final
 import pytest
 
 from jobset_gate.kube.errors import Forbidden
-from tests.support.planes import Real
+from tests.plane.planes import Real
 
 Json = dict[str, Any]
 POLICIES: Final = ("ValidatingAdmissionPolicy", "ValidatingAdmissionPolicyBinding")

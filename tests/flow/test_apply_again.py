@@ -5,12 +5,12 @@ from pathlib import Path
 import pytest
 
 from jobset_gate import names
+from jobset_gate.fake import manifests
 from jobset_gate.kube.client import PatchType
 from jobset_gate.kube.resources import JOBSETS
 from jobset_gate.settings import Settings
-from jobset_gate.sim import manifests
 from tests.flow.conftest import MakeEnvironment
-from tests.flow.stage import Environment, Json, condition, serve_admission
+from tests.flow.environment import Environment, Json, condition, serve_admission
 
 
 def manifest() -> Json:

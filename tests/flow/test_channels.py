@@ -8,11 +8,11 @@ from dataclasses import replace
 import pytest
 
 from jobset_gate import names
-from jobset_gate.model import VerdictKind
-from jobset_gate.sim import manifests
-from jobset_gate.sim.kubelet import PodFault, PodMatch
+from jobset_gate.barrier.model import VerdictKind
+from jobset_gate.fake import manifests
+from jobset_gate.fake.kubelet import PodFault, PodMatch
 from tests.flow.conftest import MakeEnvironment
-from tests.flow.stage import QUICK, Json, held, passed, runs
+from tests.flow.environment import QUICK, Json, held, passed, runs
 
 NEVER = 100_000.0
 GANG = "gang"

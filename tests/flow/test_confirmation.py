@@ -10,11 +10,11 @@ from pathlib import Path
 import pytest
 
 from jobset_gate import names
-from jobset_gate.model import Verdict, VerdictKind
-from tests.controllers.streams import TRAIN, ServedStream, serving, until
-from tests.jobset_gate import barriers
-from tests.jobset_gate.barriers import POD, SHELLS, WITHIN, BarrierProcess
-from tests.jobset_gate.gangs import UID, verdict, waiting_pod
+from jobset_gate.barrier.model import Verdict, VerdictKind
+from tests.fakes import barrier_process
+from tests.fakes.barrier_process import POD, SHELLS, WITHIN, BarrierProcess
+from tests.fakes.gangs import UID, verdict, waiting_pod
+from tests.fakes.gate_stream import TRAIN, ServedStream, serving, until
 
 ENDS = {
     "release": (verdict(), 0),
@@ -24,7 +24,7 @@ ENDS = {
 
 @pytest.fixture(params=SHELLS)
 def held(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[BarrierProcess]:
-    with barriers.barrier_process(request.param, tmp_path) as made:
+    with barrier_process.barrier_process(request.param, tmp_path) as made:
         made.uid = UID
         yield made
 

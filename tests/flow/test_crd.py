@@ -1,12 +1,12 @@
 """The controller keeps spec.groupSchedulingConfig in the JobSet CRD's schema, in peace with the CRD's owner (A2)."""
 
 from jobset_gate import names
-from jobset_gate.crd_schema import is_extended, is_not_owner
+from jobset_gate.barrier.crd import is_extended, is_not_owner
+from jobset_gate.fake import jobset_crd, manifests
+from jobset_gate.fake.view import ObjectView
 from jobset_gate.kube.resources import CRDS
-from jobset_gate.sim import jobset_crd, manifests
-from jobset_gate.sim.until import ObjectView
 from tests.flow.conftest import MakeEnvironment
-from tests.flow.stage import PATIENCE, Environment, Json
+from tests.flow.environment import PATIENCE, Environment, Json
 
 
 async def until_extended(stage: Environment, crds: ObjectView, generation: int) -> Json:

@@ -8,16 +8,16 @@ import pytest
 
 from controllers.manager import Manager, ManagerOptions
 from jobset_gate import names
-from jobset_gate.crd_schema import is_extended, is_not_owner
+from jobset_gate.barrier.crd import is_extended, is_not_owner
+from jobset_gate.fake import jobset_crd
 from jobset_gate.kube.client import Client
 from jobset_gate.kube.errors import NotFound
 from jobset_gate.kube.resources import CRDS
-from jobset_gate.sim import jobset_crd
-from tests.flow.stage import PATIENCE
-from tests.jobset_gate.cli.service import until_ready
+from tests.fakes.service_process import until_ready
+from tests.flow.environment import PATIENCE
 from tests.plane.places import Binaries
+from tests.plane.planes import Real
 from tests.plane.real import RealPlane
-from tests.support.planes import Real
 
 pytestmark = pytest.mark.real
 

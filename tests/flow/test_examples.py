@@ -11,17 +11,17 @@ from typing import Any
 import pytest
 import yaml
 
+from controllers.barrier import crd_patcher
 from jobset_gate import names
-from jobset_gate.groups import crds
-from jobset_gate.kube import crd
+from jobset_gate.fake import jobset_crd
 from jobset_gate.kube.client import Client
 from jobset_gate.kube.errors import AlreadyExists
 from jobset_gate.kube.resources import CRDS, PODS
+from jobset_gate.podgroups import crds
 from jobset_gate.settings import Settings
-from jobset_gate.sim import jobset_crd
-from tests.flow.groups.doors import serve_webhook
-from tests.house.files import ROOT
-from tests.support.planes import Real, fresh_name
+from tests.flow.podgroups.webhooks import serve_webhook
+from tests.plane.planes import Real, fresh_name
+from tests.repo.files import ROOT
 
 pytestmark = pytest.mark.real
 Json = dict[str, Any]
@@ -34,7 +34,7 @@ async def kinds(real_plane: Real) -> AsyncIterator[Client]:
     """A client of an API server that knows JobSets with our field, and PodGroups."""
     async with real_plane.client() as client:
         await jobset_crd.install(client)
-        await crd.extend_crd(client)
+        await crd_patcher.extend_crd(client)
         for name, group in crds.GROUPS.items():
             try:
                 await client.create(CRDS, crds.manifest(group))

@@ -7,11 +7,11 @@ from pathlib import Path
 import pytest
 
 from jobset_gate import names
+from jobset_gate.fake import manifests
+from jobset_gate.fake.faults import ALWAYS, Faults, Match
 from jobset_gate.kube.resources import CONFIGMAPS, JOBSETS, PODS
-from jobset_gate.sim import manifests
-from jobset_gate.sim.faults import ALWAYS, Faults, Match
-from tests.flow.stage import Environment, environment
-from tests.support.embedded import Embedded
+from tests.flow.environment import Environment, environment
+from tests.plane.embedded import Embedded
 
 OURS = names.PROGRAM
 """The controller's user agent."""

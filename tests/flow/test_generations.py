@@ -5,14 +5,14 @@ from typing import Any
 import pytest
 
 from jobset_gate import names
+from jobset_gate.barrier.model import VerdictKind
+from jobset_gate.fake import manifests
+from jobset_gate.fake.kubelet import FakeNode, PodFault, PodMatch
+from jobset_gate.fake.view import ObjectView
 from jobset_gate.kube.client import PatchType
 from jobset_gate.kube.resources import CONFIGMAPS, JOBS, JOBSETS, PODS
-from jobset_gate.model import VerdictKind
-from jobset_gate.sim import manifests
-from jobset_gate.sim.kubelet import FakeNode, PodFault, PodMatch
-from jobset_gate.sim.until import ObjectView
 from tests.flow.conftest import MakeEnvironment
-from tests.flow.stage import PATIENCE, Environment, Json, alive, held, runs
+from tests.flow.environment import PATIENCE, Environment, Json, alive, held, runs
 
 GANG = "gang"
 

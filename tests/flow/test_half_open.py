@@ -11,11 +11,11 @@ import pytest
 
 from controllers.manager import Manager
 from jobset_gate import names
+from jobset_gate.fake import manifests
+from jobset_gate.fake.view import ObjectView
 from jobset_gate.kube.client import Client
 from jobset_gate.kube.resources import CONFIGMAPS, JOBSETS, Resource
-from jobset_gate.sim import manifests
-from jobset_gate.sim.until import ObjectView
-from tests.flow.stage import PATIENCE, Environment
+from tests.flow.environment import PATIENCE, Environment
 
 GANG = "gang"
 

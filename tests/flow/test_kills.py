@@ -7,14 +7,14 @@ from dataclasses import replace
 import pytest
 
 from jobset_gate import names
+from jobset_gate.barrier.model import VerdictKind
+from jobset_gate.fake import manifests
+from jobset_gate.fake.kubelet import PodFault, PodMatch
+from jobset_gate.fake.view import ObjectView
 from jobset_gate.kube.resources import CONFIGMAPS, JOBSETS
-from jobset_gate.model import VerdictKind
-from jobset_gate.sim import manifests
-from jobset_gate.sim.kubelet import PodFault, PodMatch
-from jobset_gate.sim.until import ObjectView
+from tests.fakes.crash_point import CrashPoint, crash_controllers
 from tests.flow.conftest import MakeEnvironment
-from tests.flow.mortal import CrashPoint, crash_controllers
-from tests.flow.stage import QUICK, Environment, Json
+from tests.flow.environment import QUICK, Environment, Json
 
 GANG = "gang"
 WRITES = 8

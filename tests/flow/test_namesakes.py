@@ -13,27 +13,28 @@ from typing import Any
 import msgspec
 import pytest
 
-from controllers.gates import Requeue
-from controllers.groups.schemas import StatusFields
-from controllers.groups.statuses import SETTLE_SECONDS, PodGroupStatusWriter
-from controllers.keys import GangKey
-from controllers.statuses import ConditionWriter
-from jobset_gate import names, report
-from jobset_gate.groups import crds
-from jobset_gate.groups.report import group_status as group_report
-from jobset_gate.kube import crd
+from controllers.barrier import crd_patcher
+from controllers.barrier.conditions import ConditionWriter
+from controllers.barrier.gang_key import GangKey
+from controllers.barrier.verdict_store import Requeue
+from controllers.podgroups.status_fields import StatusFields
+from controllers.podgroups.status_writer import SETTLE_SECONDS, PodGroupStatusWriter
+from jobset_gate import names
+from jobset_gate.barrier import messages
+from jobset_gate.barrier.model import DesiredCondition, VerdictKind
+from jobset_gate.fake import jobset_crd, manifests
 from jobset_gate.kube.access import Access
 from jobset_gate.kube.client import Client
 from jobset_gate.kube.errors import AlreadyExists, NotFound
 from jobset_gate.kube.resources import CRDS, JOBSETS, POD_GROUPS, Resource
-from jobset_gate.kube.store import ObjectVersion
-from jobset_gate.model import DesiredCondition, VerdictKind
-from jobset_gate.sim import jobset_crd, manifests
-from tests.flow.stage import PATIENCE, Json, condition
-from tests.jobset_gate import gangs
-from tests.jobset_gate.groups.objects import key, pod
-from tests.jobset_gate.groups.seeing import group_snapshot
-from tests.support.planes import Plane
+from jobset_gate.podgroups import crds
+from jobset_gate.podgroups.status import group_status as group_report
+from jobset_gate.runtime.store import ObjectVersion
+from tests.fakes import gangs
+from tests.fakes.podgroups.objects import key, pod
+from tests.fakes.podgroups.snapshots import group_snapshot
+from tests.flow.environment import PATIENCE, Json, condition
+from tests.plane.planes import Plane
 
 NAME = "train"
 PLUGINS = POD_GROUPS[names.PLUGINS_GROUP]
@@ -70,13 +71,13 @@ async def test_a_verdict_on_a_deleted_jobset_is_no_condition_of_the_next_one(
     client: SlowToPatch, namespace: str
 ) -> None:
     await jobset_crd.install(client)
-    await crd.extend_crd(client)
+    await crd_patcher.extend_crd(client)
     manifest = manifests.gang(NAME, namespace, jobs=1, pods=2, timeout=300)
     old = await client.create(JOBSETS, manifest, namespace)
     version = ObjectVersion(old["metadata"]["uid"], old["metadata"]["resourceVersion"])
     statuses = ConditionWriter(client, lambda: 0.0, version=lambda _: version)
     jobset = msgspec.structs.replace(gangs.jobset(name=NAME, uid=version.uid), namespace=namespace)
-    told = report.decided(gangs.verdict(VerdictKind.TIMEOUT, names.REASON_TIMED_OUT, uid=version.uid))
+    told = messages.decided(gangs.verdict(VerdictKind.TIMEOUT, names.REASON_TIMED_OUT, uid=version.uid))
     client.meanwhile = lambda: made_again(client, JOBSETS, manifest, namespace)
     with pytest.raises(Requeue):
         await statuses.write_condition(jobset, told, "0.0")
@@ -88,7 +89,7 @@ async def test_a_condition_is_written_when_the_cache_has_caught_up_with_the_jobs
 ) -> None:
     """Somebody else's write of the status comes between; ours is applied by our own field manager (A9)."""
     await jobset_crd.install(client)
-    await crd.extend_crd(client)
+    await crd_patcher.extend_crd(client)
     made = await client.create(JOBSETS, manifests.gang(NAME, namespace, jobs=1, pods=2), namespace)
     uid, known = made["metadata"]["uid"], [made]
 

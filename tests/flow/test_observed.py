@@ -7,11 +7,11 @@ from typing import Any
 
 from prometheus_client.parser import text_string_to_metric_families
 
-from jobset_gate.sim import manifests
-from jobset_gate.sim.kubelet import FakeNode
+from jobset_gate.fake import manifests
+from jobset_gate.fake.kubelet import FakeNode
+from tests.fakes.service_process import ServiceProcess, fetch, running_service
 from tests.flow.conftest import MakeEnvironment
-from tests.flow.stage import PATIENCE
-from tests.jobset_gate.cli.service import ServiceProcess, fetch, running_service
+from tests.flow.environment import PATIENCE
 
 GPU = "nvidia.com/gpu"
 Values = Mapping[tuple[str, frozenset[tuple[str, str]]], float]

@@ -2,15 +2,16 @@
 
 import pytest
 
-from jobset_gate import names, verdicts
+from jobset_gate import names
+from jobset_gate.barrier import verdict_codec
+from jobset_gate.barrier.model import VerdictKind
+from jobset_gate.fake import manifests
+from jobset_gate.fake.kubelet import FakeNode
+from jobset_gate.fake.view import ObjectView
 from jobset_gate.kube.client import PatchType
 from jobset_gate.kube.resources import CONFIGMAPS, JOBSETS
-from jobset_gate.model import VerdictKind
-from jobset_gate.sim import manifests
-from jobset_gate.sim.kubelet import FakeNode
-from jobset_gate.sim.until import ObjectView
 from tests.flow.conftest import MakeEnvironment
-from tests.flow.stage import Environment, Json, runs
+from tests.flow.environment import Environment, Json, runs
 
 GANG = "gang"
 
@@ -109,7 +110,7 @@ async def test_a_decision_survives_what_is_done_to_its_configmap(stage: Environm
 
     def restored(maps: list[Json]) -> bool:
         texts = [one.get("data", {}) for one in maps if one["metadata"]["name"] == name]
-        kept = verdicts.parse(texts[0].get(names.KEY_VERDICT, "")) if texts and "more" not in texts[0] else None
+        kept = verdict_codec.parse(texts[0].get(names.KEY_VERDICT, "")) if texts and "more" not in texts[0] else None
         return kept is not None and (kept.kind, kept.generation) == (VerdictKind.RELEASE, before.generation)
 
     async with ObjectView(stage.client, CONFIGMAPS, stage.namespace) as maps:

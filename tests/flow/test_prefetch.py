@@ -3,13 +3,13 @@
 from pathlib import Path
 
 from jobset_gate import names
-from jobset_gate.model import VerdictKind
+from jobset_gate.barrier.model import VerdictKind
+from jobset_gate.fake import manifests
+from jobset_gate.fake.kubelet import PodFault, PodMatch
 from jobset_gate.settings import Settings
-from jobset_gate.sim import manifests
-from jobset_gate.sim.kubelet import PodFault, PodMatch
 from tests.flow.conftest import MakeEnvironment
-from tests.flow.stage import Environment, Json, held, runs, serve_admission
-from tests.support.kubectl import KubectlFailed
+from tests.flow.environment import Environment, Json, held, runs, serve_admission
+from tests.plane.kubectl import KubectlFailed
 
 GANG = "gang"
 COPIER, FIRST, SECOND = (f"group-scheduling-prefetch{end}" for end in ("", "-1", "-2"))

@@ -4,11 +4,11 @@ import asyncio
 
 import pytest
 
-from controllers import loop
 from controllers.manager import Manager
+from jobset_gate.runtime import controller
+from tests.fakes.service_process import TIMEOUT, fetch
 from tests.flow.conftest import MakeEnvironment
-from tests.flow.stage import QUICK_LEASE
-from tests.jobset_gate.cli.service import TIMEOUT, fetch
+from tests.flow.environment import QUICK_LEASE
 
 
 async def probe(manager: Manager, path: str) -> tuple[int, str]:
@@ -34,7 +34,7 @@ async def test_a_stuck_leader_fails_and_its_standby_does_not(
             await until_ready(each)
             assert await probe(each, "/healthz") == (200, "ok")
 
-        monkeypatch.setattr(loop, "STUCK_SECONDS", -1.0)  # every pass takes too long
+        monkeypatch.setattr(controller, "STUCK_SECONDS", -1.0)  # every pass takes too long
         status, told = await probe(leader, "/healthz")
         assert status == 500
         assert "at one key" in told

@@ -4,11 +4,11 @@ import asyncio
 
 from controllers.manager import Manager
 from jobset_gate import names
+from jobset_gate.fake import manifests
+from jobset_gate.fake.kubelet import FakeNode
 from jobset_gate.kube.resources import LEASES
-from jobset_gate.sim import manifests
-from jobset_gate.sim.kubelet import FakeNode
 from tests.flow.conftest import MakeEnvironment
-from tests.flow.stage import QUICK_LEASE, Environment
+from tests.flow.environment import QUICK_LEASE, Environment
 
 GANGS = {"name": "gang", "controller": "gang"}
 

@@ -13,11 +13,12 @@ import pytest
 from aiohttp import ClientError, ClientSession
 
 from jobset_gate import names
-from jobset_gate.crd_schema import is_extended
+from jobset_gate.barrier.crd import is_extended
+from jobset_gate.fake.kubelet import FakeNode
+from jobset_gate.fake.view import ObjectView
 from jobset_gate.kube.resources import CRDS, LEASES
-from jobset_gate.sim.kubelet import FakeNode
-from jobset_gate.sim.until import ObjectView
-from tests.flow import rights, story
+from tests.flow import rights, stories
+from tests.flow.environment import PATIENCE, QUICK, Environment, Json, environment, in_force
 from tests.flow.installed import (
     CONTROLLER,
     LIVELY,
@@ -29,9 +30,8 @@ from tests.flow.installed import (
     free_port,
     installed,
 )
-from tests.flow.stage import PATIENCE, QUICK, Environment, Json, environment, in_force
-from tests.support.planes import Real
-from webhook import selfsigned
+from tests.plane.planes import Real
+from webhook.certs import self_signed
 
 pytestmark = [pytest.mark.real, pytest.mark.timeout(400)]
 
@@ -90,28 +90,28 @@ async def test_the_whole_flow_takes_exactly_the_rights_of_the_chart(
             )
         )  # fmt: skip
         release = await stack.enter_async_context(installed(real_plane, own, tmp_path, *WITH_PAGE))
-        generation = await story.owner_applies_the_crd(stage)
+        generation = await stories.owner_applies_the_crd(stage)
         await stack.enter_async_context(release.program("webhook"))
         first, _ = await stack.enter_async_context(replicas(release, stage, page := free_port()))
-        await story.the_field_is_put_into_the_crd(stage, generation)
+        await stories.the_field_is_put_into_the_crd(stage, generation)
         await in_force(stage)
         await two_look_at(page, release)
-        await story.held_until_the_last_node_comes(stage)
-        await story.suspended_and_resumed(stage)
-        await story.its_configmap_deleted_after_the_release(stage)
-        await story.restarted(stage)
-        await story.timed_out(stage)
-        await story.a_strangers_configmap_has_its_name(stage)
-        await story.an_earlier_lifes_configmap_has_its_name(stage)
-        await story.the_ca_is_lost(stage, own, f"{RELEASE}-ca")
-        await story.the_ca_bundle_is_wiped(stage)
+        await stories.held_until_the_last_node_comes(stage)
+        await stories.suspended_and_resumed(stage)
+        await stories.its_configmap_deleted_after_the_release(stage)
+        await stories.restarted(stage)
+        await stories.timed_out(stage)
+        await stories.a_strangers_configmap_has_its_name(stage)
+        await stories.an_earlier_lifes_configmap_has_its_name(stage)
+        await stories.the_ca_is_lost(stage, own, f"{RELEASE}-ca")
+        await stories.the_ca_bundle_is_wiped(stage)
         await in_force(stage)
         await stage.client.delete(LEASES, names.LEASE, own)
         await until_held_by(stage, own, "first")
         assert await first.stop() == 0
         await until_held_by(stage, own, "second")
-        await story.the_field_is_put_into_the_crd(stage, await story.owner_applies_the_crd(stage))
-        await story.released(stage, "after-the-take-over")
+        await stories.the_field_is_put_into_the_crd(stage, await stories.owner_applies_the_crd(stage))
+        await stories.released(stage, "after-the-take-over")
     exactly_enough(release, CONTROLLER)
     exactly_enough(release, WEBHOOK)
 
@@ -127,7 +127,7 @@ async def test_a_certificate_from_elsewhere_takes_exactly_the_rights_of_its_mode
     real_plane: Real, namespaces: tuple[str, str], tmp_path: Path, mode: str
 ) -> None:
     own, gangs = namespaces
-    made = selfsigned.make([f"{WEBHOOK}.{own}.svc", *selfsigned.LOOPBACK])
+    made = self_signed.make([f"{WEBHOOK}.{own}.svc", *self_signed.LOOPBACK])
     made.write(tmp_path)
     files = [f"--tls-cert={tmp_path / 'tls.crt'}", f"--tls-key={tmp_path / 'tls.key'}"]
     files += [f"--tls-ca={tmp_path / 'ca.crt'}"] if mode == "secret" else []
@@ -138,11 +138,11 @@ async def test_a_certificate_from_elsewhere_takes_exactly_the_rights_of_its_mode
         release = await stack.enter_async_context(installed(real_plane, own, tmp_path, *MODES[mode], *WITHOUT_GROUPS))
         door = await stack.enter_async_context(release.program("webhook", *files))
         if mode == "certManager":
-            await story.cert_manager_injects(stage, made.ca_bundle)
+            await stories.cert_manager_injects(stage, made.ca_bundle)
         await door.until_ready(made.ca.decode())
         await in_force(stage)
         if mode == "secret":
-            await story.the_ca_bundle_is_wiped(stage)
+            await stories.the_ca_bundle_is_wiped(stage)
     exactly_enough(release, WEBHOOK)
     assert not [one for one in release.requests(WEBHOOK) if one.resource == "secrets"]
 

@@ -8,13 +8,13 @@ from typing import Any, Final
 
 import pytest
 
-from jobset_gate.groups.model import Format
+from jobset_gate.podgroups.model import Format
 from tests.flow import groups_story as story
 from tests.flow import rights
-from tests.flow.groups.stage import group_environment
 from tests.flow.installed import CONTROLLER, LIVELY, RELEASE, WEBHOOK, Installed, installed, rendered
+from tests.flow.podgroups.environment import group_environment
 from tests.flow.rights import Right
-from tests.support.planes import Real, fresh_name
+from tests.plane.planes import Real, fresh_name
 
 pytestmark = [pytest.mark.real, pytest.mark.timeout(400)]
 

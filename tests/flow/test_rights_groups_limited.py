@@ -9,16 +9,16 @@ import msgspec
 import pytest
 
 from jobset_gate import names
-from jobset_gate.groups import crds
-from jobset_gate.groups.model import Format
 from jobset_gate.kube.client import Client, PatchType
 from jobset_gate.kube.resources import CONFIGMAPS, CRDS, JOBS, POD_GROUPS, PODS
+from jobset_gate.podgroups import crds
+from jobset_gate.podgroups.model import Format
+from tests.fakes.podgroups import manifests
 from tests.flow import groups_story as story
-from tests.flow.groups import manifests
-from tests.flow.groups.stage import group_environment
 from tests.flow.installed import CONTROLLER, LIVELY, Installed, installed
+from tests.flow.podgroups.environment import group_environment
 from tests.flow.policies import refused
-from tests.support.planes import Real, fresh_name
+from tests.plane.planes import Real, fresh_name
 
 pytestmark = [pytest.mark.real, pytest.mark.timeout(300)]
 

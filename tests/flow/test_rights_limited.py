@@ -13,11 +13,11 @@ import pytest
 from jobset_gate import names
 from jobset_gate.kube.client import PatchType
 from jobset_gate.kube.resources import CONFIGMAPS, PODS
-from tests.flow import story
+from tests.flow import stories
+from tests.flow.environment import Environment, environment, in_force
 from tests.flow.installed import CONTROLLER, LIVELY, Installed, eventually, installed
 from tests.flow.policies import refused
-from tests.flow.stage import Environment, environment, in_force
-from tests.support.planes import Real
+from tests.plane.planes import Real
 
 pytestmark = [pytest.mark.real, pytest.mark.timeout(300)]
 
@@ -51,8 +51,8 @@ async def test_a_configmap_is_put_right_made_anew_and_taken_away_under_the_polic
         await stack.enter_async_context(release.program("webhook"))
         await stack.enter_async_context(release.program("controller", "--stream-host=127.0.0.1", "--stream-port=0"))
         await in_force(stage)
-        await story.an_earlier_lifes_configmap_has_its_name(stage)
-        await story.restarted(stage)
+        await stories.an_earlier_lifes_configmap_has_its_name(stage)
+        await stories.restarted(stage)
         await loses_its_owner(stage, "again")
 
 

@@ -7,14 +7,14 @@ from typing import Any
 import pytest
 
 from jobset_gate import names
+from jobset_gate.fake import manifests
 from jobset_gate.kube.client import PatchType
 from jobset_gate.kube.resources import CRDS, JOBS, JOBSETS, Resource
-from jobset_gate.sim import manifests
-from tests.flow.groups import manifests as groups
+from tests.fakes.podgroups import manifests as groups
+from tests.flow.environment import environment, in_force
 from tests.flow.installed import CONTROLLER, installed
 from tests.flow.policies import refused
-from tests.flow.stage import environment, in_force
-from tests.support.planes import Real
+from tests.plane.planes import Real
 
 pytestmark = [pytest.mark.real, pytest.mark.timeout(300)]
 

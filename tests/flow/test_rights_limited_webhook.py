@@ -10,7 +10,7 @@ from jobset_gate.kube.client import PatchType
 from jobset_gate.kube.resources import MUTATING_WEBHOOKS, VALIDATING_WEBHOOKS, Resource
 from tests.flow.installed import WEBHOOK, installed
 from tests.flow.policies import refused
-from tests.support.planes import Real
+from tests.plane.planes import Real
 from webhook.registration import MUTATING, VALIDATING
 
 pytestmark = pytest.mark.real

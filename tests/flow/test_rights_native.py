@@ -8,20 +8,20 @@ from pathlib import Path
 
 import pytest
 
-from jobset_gate.groups import native
+from jobset_gate.fake.view import ObjectView
 from jobset_gate.kube.access import from_kubeconfig
 from jobset_gate.kube.resources import native_pod_groups
+from jobset_gate.podgroups import native
 from jobset_gate.settings import Groups, Native
-from jobset_gate.sim.until import ObjectView
+from tests.fakes.podgroups import manifests
 from tests.flow import rights
-from tests.flow.groups import manifests
-from tests.flow.groups.stage import GroupEnvironment, group_environment
 from tests.flow.installed import ACCESS, CONTROLLER, Installed, rendered
+from tests.flow.podgroups.environment import GroupEnvironment, group_environment
 from tests.flow.policies import POLICIES, in_force, probed_last
 from tests.plane.places import Binaries
+from tests.plane.planes import Real, fresh_name
 from tests.plane.pod_groups import install_pod_groups
 from tests.plane.real import RealPlane
-from tests.support.planes import Real, fresh_name
 
 pytestmark = pytest.mark.real
 

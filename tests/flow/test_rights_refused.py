@@ -6,13 +6,13 @@ from pathlib import Path
 import pytest
 
 from jobset_gate import names
-from jobset_gate.groups import crds
 from jobset_gate.kube.errors import Forbidden
 from jobset_gate.kube.resources import SECRETS
+from jobset_gate.podgroups import crds
 from tests.flow import rights
 from tests.flow.installed import CONTROLLER, RELEASE, WEBHOOK, installed
 from tests.flow.rights import Right
-from tests.support.planes import Real
+from tests.plane.planes import Real
 from webhook.registration import MUTATING, VALIDATING
 
 pytestmark = pytest.mark.real

@@ -1,11 +1,11 @@
 """KEP-498's two user stories, as written there, applied with kubectl and strict validation."""
 
 from jobset_gate import names
-from jobset_gate.model import VerdictKind
-from jobset_gate.sim import manifests
-from jobset_gate.sim.kubelet import FakeNode, PodFault, PodMatch
+from jobset_gate.barrier.model import VerdictKind
+from jobset_gate.fake import manifests
+from jobset_gate.fake.kubelet import FakeNode, PodFault, PodMatch
 from tests.flow.conftest import MakeEnvironment
-from tests.flow.stage import Environment, held, passed, runs
+from tests.flow.environment import Environment, held, passed, runs
 
 
 async def test_story_1_holds_300_pods_until_the_300th_has_started(make_stage: MakeEnvironment) -> None:

@@ -8,15 +8,15 @@ from dataclasses import replace
 import pytest
 
 from jobset_gate import names
+from jobset_gate.barrier.model import VerdictKind
+from jobset_gate.fake import manifests
+from jobset_gate.fake.kubelet import FakeNode, PodFault, PodMatch
+from jobset_gate.fake.kubelet.streaming_response import StreamRefused
+from jobset_gate.fake.kubelet.streaming_response import open_stream as request
 from jobset_gate.kube.resources import PODS
-from jobset_gate.model import VerdictKind
-from jobset_gate.sim import manifests
-from jobset_gate.sim.kubelet import FakeNode, PodFault, PodMatch
-from jobset_gate.sim.kubelet.held import StreamRefused
-from jobset_gate.sim.kubelet.held import open_stream as request
+from tests.fakes.crash_point import CrashPoint, crash_controllers
 from tests.flow.conftest import MakeEnvironment
-from tests.flow.mortal import CrashPoint, crash_controllers
-from tests.flow.stage import QUICK, Environment, Json, alive, barrier, passed, runs
+from tests.flow.environment import QUICK, Environment, Json, alive, barrier, passed, runs
 
 GANG = "gang"
 NEVER = 100_000.0

@@ -5,18 +5,18 @@ import time
 import pytest
 
 from jobset_gate import names
-from jobset_gate.cli.looking import gangs
-from jobset_gate.cli.looking.rights import Permissions
-from jobset_gate.explain import explain_gang
-from jobset_gate.explained import GangState
+from jobset_gate.barrier.model import VerdictKind
+from jobset_gate.cli.fetch import jobsets
+from jobset_gate.cli.fetch.permissions import Permissions
+from jobset_gate.explain.gang import explain_gang
+from jobset_gate.explain.model import GangState
+from jobset_gate.fake import manifests
+from jobset_gate.fake.kubelet import FakeNode, PodFault, PodMatch
+from jobset_gate.fake.view import ObjectView
 from jobset_gate.kube.resources import CONFIGMAPS
-from jobset_gate.model import VerdictKind
 from jobset_gate.settings import Settings
-from jobset_gate.sim import manifests
-from jobset_gate.sim.kubelet import FakeNode, PodFault, PodMatch
-from jobset_gate.sim.until import ObjectView
 from tests.flow.conftest import MakeEnvironment
-from tests.flow.stage import Environment, Json, alive, barrier, held, runs
+from tests.flow.environment import Environment, Json, alive, barrier, held, runs
 
 GANG = "gang"
 STUCK = PodFault(PodMatch(job_index=1, index=1), image_pull_backoff=names.BARRIER_CONTAINER)
@@ -81,7 +81,7 @@ async def test_without_restarts_the_jobset_fails(stage: Environment) -> None:
 
 async def told(stage: Environment) -> tuple[str, int | None, int]:
     """What people are told, long after the pods have gone."""
-    sight = await gangs.fetch_jobset(stage.client, stage.namespace, GANG, Permissions())
+    sight = await jobsets.fetch_jobset(stage.client, stage.namespace, GANG, Permissions())
     assert sight.seen is not None
     it = explain_gang(sight.seen, time.time(), policy=sight.policy)
     return it.state, it.started, it.expected

@@ -9,7 +9,7 @@ from urllib.parse import urlsplit
 
 from playwright.async_api import Browser, BrowserContext, Page, Route, async_playwright, expect
 
-from tests.controllers.page.stage import ServedPage
+from tests.fakes.served_page import ServedPage
 from tests.tools import chromium
 
 PATIENCE: Final = 30_000.0

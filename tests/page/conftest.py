@@ -5,7 +5,7 @@ from collections.abc import AsyncIterator
 import pytest_asyncio
 from playwright.async_api import Browser
 
-from tests.controllers.page.stage import ServedPage, serve_page
+from tests.fakes.served_page import ServedPage, serve_page
 from tests.page.browser import BrowserVisit, chromium_running, visiting
 from tests.page.scenes import NOW
 

@@ -2,15 +2,15 @@
 
 from typing import Any, Final
 
-from controllers.keys import GangKey
+from controllers.barrier.gang_key import GangKey
 from jobset_gate import names
-from jobset_gate.model import PendingReason, PodSeen, VerdictKind
-from tests.controllers.page.stage import ServedPage
-from tests.jobset_gate import gangs, objects
-from tests.jobset_gate.groups import seeing
-from tests.jobset_gate.groups.objects import pod as group_pod
-from tests.jobset_gate.groups.objects import pod_group
-from tests.jobset_gate.objects import BARRIER, TEN_O_CLOCK
+from jobset_gate.barrier.model import PendingReason, PodSeen, VerdictKind
+from tests.fakes import gangs, wire_objects
+from tests.fakes.podgroups import snapshots
+from tests.fakes.podgroups.objects import pod as group_pod
+from tests.fakes.podgroups.objects import pod_group
+from tests.fakes.served_page import ServedPage
+from tests.fakes.wire_objects import BARRIER, TEN_O_CLOCK
 
 Json = dict[str, Any]
 
@@ -50,12 +50,12 @@ def everything(stage: ServedPage) -> None:
 
 def a_group(stage: ServedPage) -> None:
     """Two pods are held for a third."""
-    stage.groups.put(seeing.group_snapshot(group_pod("p0"), group_pod("p1"), group=pod_group()))
+    stage.groups.put(snapshots.group_snapshot(group_pod("p0"), group_pod("p1"), group=pod_group()))
 
 
 def raw_pod(gang: str, index: int, *, started: bool) -> Json:
     """As the API server shows it, for the picture."""
-    state: Json = {"running": seeing.timestamp(STARTED)} if started else {"waiting": "PodInitializing"}
+    state: Json = {"running": snapshots.timestamp(STARTED)} if started else {"waiting": "PodInitializing"}
     labels = {
         names.JS_NAME: gang,
         names.JS_UID: f"{TEAM}-{gang}",
@@ -65,5 +65,5 @@ def raw_pod(gang: str, index: int, *, started: bool) -> Json:
     }
     meta = {"name": f"{gang}-workers-0-{index}-x7k2p", "uid": f"{gang}-{index}"}
     notes = {names.JOB_COMPLETION_INDEX: str(index), names.EPOCH: "0"}
-    made = objects.pod(objects.status(BARRIER, **state), labels=labels, notes=notes, meta=meta)
+    made = wire_objects.pod(wire_objects.status(BARRIER, **state), labels=labels, notes=notes, meta=meta)
     return {**made, "metadata": {**made["metadata"], **meta}}

@@ -6,7 +6,7 @@ import pytest
 import pytest_asyncio
 from playwright.async_api import Browser, Response, expect
 
-from tests.controllers.page.stage import ServedPage
+from tests.fakes.served_page import ServedPage
 from tests.page import scenes
 from tests.page.browser import BrowserVisit, visiting
 

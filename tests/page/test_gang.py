@@ -6,8 +6,8 @@ from xml.etree import ElementTree as ET
 import pytest
 from playwright.async_api import Browser, expect
 
-from jobset_gate.model import VerdictKind
-from tests.controllers.page.stage import ServedPage
+from jobset_gate.barrier.model import VerdictKind
+from tests.fakes.served_page import ServedPage
 from tests.page import scenes
 from tests.page.browser import BrowserVisit, visiting
 

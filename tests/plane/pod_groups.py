@@ -2,8 +2,8 @@
 
 import time
 
-from jobset_gate.groups import crds
 from jobset_gate.kube.resources import CRDS, POD_GROUPS
+from jobset_gate.podgroups import crds
 from tests.plane.admin import Admin
 
 _SERVED_WITHIN = 30.0

@@ -8,8 +8,8 @@ import pytest
 
 from jobset_gate.kube.errors import AlreadyExists
 from jobset_gate.kube.resources import CONFIGMAPS
-from tests.support.kubectl import KubectlFailed
-from tests.support.planes import Plane
+from tests.plane.kubectl import KubectlFailed
+from tests.plane.planes import Plane
 
 CONFIGMAP = {"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": "one"}, "data": {"key": "value"}}
 

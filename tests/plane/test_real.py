@@ -14,9 +14,9 @@ import pytest
 
 from jobset_gate.kube.resources import JOBS, NAMESPACES, PODS
 from tests.plane.places import Binaries
+from tests.plane.planes import Real, fresh_name
 from tests.plane.process import ChildProgramDied
 from tests.plane.real import RealPlane
-from tests.support.planes import Real, fresh_name
 
 pytestmark = pytest.mark.real
 

@@ -1,1 +1,1 @@
-"""The processes of the benchmark, each in the terms of `bench.children.talk`."""
+"""The processes of the benchmark, each in the terms of `bench.children.command_loop`."""

@@ -8,8 +8,8 @@ import gc
 
 from prometheus_client import CollectorRegistry
 
-from bench.children import talk
-from bench.children.talk import Json
+from bench.children import command_loop
+from bench.children.command_loop import Json
 from controllers.manager import Manager, ManagerOptions
 from jobset_gate.cli import logs
 from jobset_gate.cli.options import LogFormat, LogLevel
@@ -41,7 +41,7 @@ class GroupControllerProcess:
         await asyncio.wait((leading, self._running), return_when=asyncio.FIRST_COMPLETED)
         if self._running.done():
             self._running.result()
-        return talk.usage()
+        return command_loop.usage()
 
     async def figures(self) -> Json:
         """What it has used, and its decisions by seconds, as the histogram has them."""
@@ -50,7 +50,7 @@ class GroupControllerProcess:
             self._running.result()
         samples = [sample for family in self._registry.collect() for sample in family.samples]
         buckets = {one.labels["le"]: one.value for one in samples if one.name == f"{DECISIONS}_bucket"}
-        return {**talk.usage(), "decisions": buckets}
+        return {**command_loop.usage(), "decisions": buckets}
 
     async def stop(self) -> None:
         if self._running is not None:
@@ -63,7 +63,7 @@ async def main() -> None:
     """Serves until the parent goes."""
     logs.configure(LogFormat.JSON, LogLevel.ERROR)
     its = GroupControllerProcess()
-    await talk.serve({"run": its.run, "figures": its.figures})
+    await command_loop.serve({"run": its.run, "figures": its.figures})
     await its.stop()
 
 

@@ -6,8 +6,8 @@ import asyncio
 
 import msgspec
 
-from bench.children import talk
-from bench.children.talk import Json
+from bench.children import command_loop
+from bench.children.command_loop import Json
 from bench.groups.children import pods
 from bench.groups.children.pods import BenchPod
 from bench.groups.plan import FLOOR_GATE
@@ -39,7 +39,7 @@ class FloorController:
         assert self._work is not None, "it does not run"
         if self._work.done():
             self._work.result()
-        return talk.usage()
+        return command_loop.usage()
 
     async def _loop(self, kubeconfig: str, namespace: str, quorum: int, ready: asyncio.Event) -> None:
         held: dict[str, list[BenchPod]] = {}
@@ -71,7 +71,7 @@ async def _patch(client: Client, namespace: str, queue: asyncio.Queue[BenchPod])
 async def main() -> None:
     """Serves until the parent goes."""
     its = FloorController()
-    await talk.serve({"run": its.run, "figures": its.figures})
+    await command_loop.serve({"run": its.run, "figures": its.figures})
 
 
 if __name__ == "__main__":

@@ -5,11 +5,11 @@ from __future__ import annotations
 import asyncio
 import time
 
-from bench.children import talk
-from bench.children.talk import Json
+from bench.children import command_loop
+from bench.children.command_loop import Json
 from bench.groups import plan
 from bench.groups.plan import LoadShape, Placer
-from jobset_gate import wire
+from jobset_gate.barrier import wire
 from jobset_gate.kube.access import from_kubeconfig
 from jobset_gate.kube.client import Client
 from jobset_gate.kube.resources import PODGROUPS_PLUGINS, PODS
@@ -67,7 +67,7 @@ class PodLoader:
 async def main() -> None:
     """Serves until the parent goes."""
     its = PodLoader()
-    await talk.serve({"run": its.run, "begin": its.begin, "finish": its.finish})
+    await command_loop.serve({"run": its.run, "begin": its.begin, "finish": its.finish})
     await its.stop()
 
 

@@ -8,8 +8,8 @@ import msgspec
 
 from bench.groups.plan import GROUP
 from jobset_gate.kube.client import Client
-from jobset_gate.kube.listwatch import ListScope, list_pages
 from jobset_gate.kube.resources import PODS
+from jobset_gate.runtime.paging import ListScope, list_pages
 
 WATCH_SECONDS = 3600
 

@@ -5,8 +5,8 @@ from __future__ import annotations
 import asyncio
 import time
 
-from bench.children import talk
-from bench.children.talk import Json
+from bench.children import command_loop
+from bench.children.command_loop import Json
 from bench.groups.children import pods
 from jobset_gate.kube.access import from_kubeconfig
 from jobset_gate.kube.client import Client
@@ -64,7 +64,7 @@ class BindingWatcher:
 async def main() -> None:
     """Serves until the parent goes."""
     its = BindingWatcher()
-    await talk.serve({"run": its.run, "begin": its.begin, "until": its.until})
+    await command_loop.serve({"run": its.run, "begin": its.begin, "until": its.until})
 
 
 if __name__ == "__main__":

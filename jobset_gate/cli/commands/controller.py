@@ -113,7 +113,7 @@ def register(app: typer.Typer, program: str) -> None:
         import asyncio  # noqa: PLC0415 - see app.py
 
         from jobset_gate.cli import logs, settings_file  # noqa: PLC0415 - see app.py
-        from jobset_gate.cli.serving import controller as service  # noqa: PLC0415 - see app.py
+        from jobset_gate.cli.serve import controller as service  # noqa: PLC0415 - see app.py
 
         logs.configure(log_format, log_level)
         said = settings_file.read(config)

@@ -51,7 +51,8 @@ def _barrier(demos: typer.Typer, program: str) -> None:
         import asyncio  # noqa: PLC0415 - see app.py
 
         from jobset_gate.cli import signals  # noqa: PLC0415 - see app.py
-        from jobset_gate.cli.demo import run, scenario  # noqa: PLC0415 - see app.py
+        from jobset_gate.cli.demo import gang as run  # noqa: PLC0415 - see app.py
+        from jobset_gate.cli.demo import gang_scenario as scenario  # noqa: PLC0415 - see app.py
 
         plan = scenario.GangPlan(jobs=jobs, pods=pods, seconds=seconds)
         raise typer.Exit(asyncio.run(signals.run_command(run.demo(plan, as_json=output is Output.JSON))))
@@ -77,8 +78,9 @@ def _groups(demos: typer.Typer, program: str) -> None:
         webhook and the controller are the real ones, all else is played. Exits with 1 if anything goes another way.
         """
         from jobset_gate.cli import signals  # noqa: PLC0415 - see app.py
-        from jobset_gate.cli.demo.groups import run, scenario  # noqa: PLC0415 - see app.py
-        from jobset_gate.sim.clock import run_virtual  # noqa: PLC0415 - see app.py
+        from jobset_gate.cli.demo import podgroup_scenario as scenario  # noqa: PLC0415 - see app.py
+        from jobset_gate.cli.demo import podgroups as run  # noqa: PLC0415 - see app.py
+        from jobset_gate.fake.clock import run_virtual  # noqa: PLC0415 - see app.py
 
         story = run.demo(scenario.PodGroupPlan(), as_json=output is Output.JSON, speed=speed)
         raise typer.Exit(run_virtual(signals.run_command(story), pace=1 / speed))

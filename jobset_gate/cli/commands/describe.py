@@ -2,9 +2,9 @@
 
 import typer
 
-from jobset_gate.cli.commands.ending import run_and_exit
-from jobset_gate.cli.looking.options import ControllerConfig, Namespace, Subjects
 from jobset_gate.cli.options import Context, Kubeconfig
+from jobset_gate.cli.runner import run_and_exit
+from jobset_gate.cli.subject_options import ControllerConfig, Namespace, Subjects
 
 
 def register(app: typer.Typer, program: str) -> None:
@@ -28,9 +28,9 @@ def register(app: typer.Typer, program: str) -> None:
         For people, as kubectl's describe is; programs ask `why -o json`. Asks the API server only. What you may not
         read is named, and the rest is shown.
         """
-        from jobset_gate.cli.looking import running  # noqa: PLC0415 - see app.py
+        from jobset_gate.cli.commands import why_describe  # noqa: PLC0415 - see app.py
 
-        wanted = running.ExplainOptions(
+        wanted = why_describe.ExplainOptions(
             names, namespace, config=config, kubeconfig=kubeconfig, context=context, program=program
         )
-        run_and_exit(running.describe(wanted))
+        run_and_exit(why_describe.describe(wanted))

@@ -4,10 +4,10 @@ from typing import Annotated
 
 import typer
 
-from jobset_gate.cli.commands.ending import run_and_exit
 from jobset_gate.cli.options import Context, Kubeconfig
 from jobset_gate.cli.options import namespace as place
-from jobset_gate.cli.telling.forms import TextFormat
+from jobset_gate.cli.printers.text_format import TextFormat
+from jobset_gate.cli.runner import run_and_exit
 
 
 def register(app: typer.Typer, program: str) -> None:

@@ -6,8 +6,6 @@ from typing import Any
 
 import typer
 
-from jobset_gate.cli.commands.ending import run_and_exit
-from jobset_gate.cli.looking.options import ControllerConfig
 from jobset_gate.cli.options import (
     AllNamespaces,
     Context,
@@ -19,6 +17,8 @@ from jobset_gate.cli.options import (
     OutputOption,
     WatchOption,
 )
+from jobset_gate.cli.runner import run_and_exit
+from jobset_gate.cli.subject_options import ControllerConfig
 
 Show = Callable[..., Coroutine[Any, Any, int]]
 """Takes what is wished, where to find the cluster, and the context."""
@@ -99,9 +99,9 @@ def _without_config(command: Callable[..., None]) -> Callable[..., None]:
 
 
 def _jobsets(wishes: dict[str, Any], **place: str | None) -> Coroutine[Any, Any, int]:
-    from jobset_gate.cli.verbs import gang_listing  # noqa: PLC0415 - see app.py
+    from jobset_gate.cli.commands import get_gangs  # noqa: PLC0415 - see app.py
 
-    return gang_listing.run(gang_listing.GangGetOptions(**wishes), **place)
+    return get_gangs.run(get_gangs.GangGetOptions(**wishes), **place)
 
 
 def _gangs(wishes: dict[str, Any], **place: str | None) -> Coroutine[Any, Any, int]:
@@ -109,7 +109,7 @@ def _gangs(wishes: dict[str, Any], **place: str | None) -> Coroutine[Any, Any, i
 
 
 def _groups(wishes: dict[str, Any], **place: str | None) -> Coroutine[Any, Any, int]:
-    from jobset_gate.cli.groups import listing  # noqa: PLC0415 - see app.py
-    from jobset_gate.cli.verbs.asked import GetOptions  # noqa: PLC0415 - see app.py
+    from jobset_gate.cli.commands import get_pod_groups  # noqa: PLC0415 - see app.py
+    from jobset_gate.cli.get_options import GetOptions  # noqa: PLC0415 - see app.py
 
-    return listing.run(GetOptions(**wishes), **place)
+    return get_pod_groups.run(GetOptions(**wishes), **place)

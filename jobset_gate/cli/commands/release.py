@@ -5,10 +5,10 @@ from typing import Annotated, Any
 
 import typer
 
-from jobset_gate.cli.commands.ending import run_and_exit
-from jobset_gate.cli.looking.options import Namespace
-from jobset_gate.cli.looking.options import timeout as limit
 from jobset_gate.cli.options import Context, Kubeconfig
+from jobset_gate.cli.runner import run_and_exit
+from jobset_gate.cli.subject_options import Namespace
+from jobset_gate.cli.subject_options import timeout as limit
 
 
 class DryRun(StrEnum):
@@ -84,8 +84,8 @@ def register(app: typer.Typer, program: str) -> None:
 
 def _run(wishes: dict[str, Any], place: tuple[str | None, str | None, str | None], dry_run: DryRun) -> None:
     """The place: namespace, kubeconfig, context."""
-    from jobset_gate.cli.verbs import opening  # noqa: PLC0415 - see app.py
+    from jobset_gate.cli.commands import release_run  # noqa: PLC0415 - see app.py
 
     namespace, kubeconfig, context = place
-    wanted = opening.ReleaseOptions(namespace=namespace, dry_run=dry_run is DryRun.SERVER, **wishes)
-    run_and_exit(opening.run(wanted, kubeconfig=kubeconfig, context=context))
+    wanted = release_run.ReleaseOptions(namespace=namespace, dry_run=dry_run is DryRun.SERVER, **wishes)
+    run_and_exit(release_run.run(wanted, kubeconfig=kubeconfig, context=context))

@@ -37,7 +37,7 @@ def register(app: typer.Typer, program: str) -> None:
         (the end of a generated name, the token for the gate stream) stand x's.
         """
         from jobset_gate.cli import settings_file  # noqa: PLC0415 - see app.py
-        from jobset_gate.cli.documents import commands  # noqa: PLC0415 - see app.py
+        from jobset_gate.cli.manifests import commands  # noqa: PLC0415 - see app.py
 
         settings = settings_file.read(config).admission
         raise typer.Exit(commands.render(files, settings, as_json=output is ManifestFormat.JSON))

@@ -6,9 +6,9 @@ from typing import Annotated
 
 import typer
 
-from jobset_gate.cli.commands.ending import run_and_exit
-from jobset_gate.cli.looking.options import ControllerConfig, Namespace
 from jobset_gate.cli.options import Context, Kubeconfig
+from jobset_gate.cli.runner import run_and_exit
+from jobset_gate.cli.subject_options import ControllerConfig, Namespace
 
 
 class TimelineFormat(StrEnum):
@@ -72,9 +72,9 @@ def register(app: typer.Typer, program: str) -> None:
         Asks the API server only, so it works without a controller. Pulls are told by Events, which live an hour;
         what the cluster no longer knows is shown as such, never guessed.
         """
-        from jobset_gate.cli.timeline import run  # noqa: PLC0415 - see app.py
+        from jobset_gate.cli.commands import timeline_run  # noqa: PLC0415 - see app.py
 
-        wanted = run.TimelineOptions(
+        wanted = timeline_run.TimelineOptions(
             name,
             namespace=namespace,
             output=output,
@@ -83,4 +83,4 @@ def register(app: typer.Typer, program: str) -> None:
             price=price or (),
             config=config,
         )
-        run_and_exit(run.run(wanted, kubeconfig=kubeconfig, context=context))
+        run_and_exit(timeline_run.run(wanted, kubeconfig=kubeconfig, context=context))

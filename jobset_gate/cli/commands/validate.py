@@ -21,6 +21,6 @@ def register(app: typer.Typer, program: str) -> None:
         if anything is wrong.
         """
         from jobset_gate.cli import settings_file  # noqa: PLC0415 - see app.py
-        from jobset_gate.cli.documents import commands  # noqa: PLC0415 - see app.py
+        from jobset_gate.cli.manifests import commands  # noqa: PLC0415 - see app.py
 
         raise typer.Exit(commands.validate(files, settings_file.read(config).admission))

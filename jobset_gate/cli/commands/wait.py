@@ -5,10 +5,10 @@ from typing import Annotated
 
 import typer
 
-from jobset_gate.cli.commands.ending import run_and_exit
-from jobset_gate.cli.looking.options import ControllerConfig, Namespace
-from jobset_gate.cli.looking.options import timeout as limit
 from jobset_gate.cli.options import Context, Kubeconfig
+from jobset_gate.cli.runner import run_and_exit
+from jobset_gate.cli.subject_options import ControllerConfig, Namespace
+from jobset_gate.cli.subject_options import timeout as limit
 
 
 class For(StrEnum):
@@ -62,8 +62,10 @@ def register(app: typer.Typer, program: str) -> None:
         more. Watches the JobSet and its ConfigMap, with the right to get, list and watch JobSets; of pod groups their
         PodGroups, pods and records.
         """
-        from jobset_gate.cli.verbs import waiting  # noqa: PLC0415 - see app.py
-        from jobset_gate.cli.verbs.standing import WaitGoal  # noqa: PLC0415 - see app.py
+        from jobset_gate.cli.commands import wait_run  # noqa: PLC0415 - see app.py
+        from jobset_gate.cli.watch.outcome import WaitGoal  # noqa: PLC0415 - see app.py
 
-        wanted = waiting.WaitOptions(names, None if end is None else WaitGoal(end), timeout, namespace, config, program)
-        run_and_exit(waiting.run(wanted, kubeconfig=kubeconfig, context=context))
+        wanted = wait_run.WaitOptions(
+            names, None if end is None else WaitGoal(end), timeout, namespace, config, program
+        )
+        run_and_exit(wait_run.run(wanted, kubeconfig=kubeconfig, context=context))

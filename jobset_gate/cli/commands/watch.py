@@ -4,10 +4,10 @@ from typing import Annotated
 
 import typer
 
-from jobset_gate.cli.commands.ending import run_and_exit
-from jobset_gate.cli.looking.options import ControllerConfig, Namespace, Subject
-from jobset_gate.cli.looking.options import timeout as limit
 from jobset_gate.cli.options import Context, Kubeconfig
+from jobset_gate.cli.runner import run_and_exit
+from jobset_gate.cli.subject_options import ControllerConfig, Namespace, Subject
+from jobset_gate.cli.subject_options import timeout as limit
 
 
 def register(app: typer.Typer, program: str) -> None:
@@ -36,7 +36,7 @@ def register(app: typer.Typer, program: str) -> None:
         the group has its minimum bound, with 1 when it times out or nothing can come any more, with 3 when the time
         is over. Asks the API server only; needs the right to get, list and watch JobSets, Jobs, pods and ConfigMaps.
         """
-        from jobset_gate.cli.verbs import watching  # noqa: PLC0415 - see app.py
+        from jobset_gate.cli.commands import watch_run  # noqa: PLC0415 - see app.py
 
-        wanted = watching.WatchOptions(name, timeout, namespace, config, program)
-        run_and_exit(watching.run(wanted, kubeconfig=kubeconfig, context=context))
+        wanted = watch_run.WatchOptions(name, timeout, namespace, config, program)
+        run_and_exit(watch_run.run(wanted, kubeconfig=kubeconfig, context=context))

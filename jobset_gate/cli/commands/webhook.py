@@ -143,8 +143,8 @@ def register(app: typer.Typer, program: str) -> None:
         import asyncio  # noqa: PLC0415 - see app.py
 
         from jobset_gate.cli import logs, settings_file  # noqa: PLC0415 - see app.py
-        from jobset_gate.cli.serving import webhook as door  # noqa: PLC0415 - see app.py
-        from jobset_gate.cli.serving.certificates import CertificateFiles, TrustOptions  # noqa: PLC0415 - see app.py
+        from jobset_gate.cli.serve import webhook as door  # noqa: PLC0415 - see app.py
+        from jobset_gate.cli.serve.certificates import CertificateFiles, TrustOptions  # noqa: PLC0415 - see app.py
 
         logs.configure(log_format, log_level)
         listen = door.ListenOptions(host, port, notice=shutdown_delay)

@@ -4,10 +4,10 @@ from typing import Annotated
 
 import typer
 
-from jobset_gate.cli.commands.ending import run_and_exit
-from jobset_gate.cli.looking.options import ControllerConfig, Namespace, Subjects
 from jobset_gate.cli.options import Context, Kubeconfig
-from jobset_gate.cli.telling.forms import TextFormat
+from jobset_gate.cli.printers.text_format import TextFormat
+from jobset_gate.cli.runner import run_and_exit
+from jobset_gate.cli.subject_options import ControllerConfig, Namespace, Subjects
 
 
 def register(app: typer.Typer, program: str) -> None:
@@ -35,7 +35,7 @@ def register(app: typer.Typer, program: str) -> None:
         left, what happens after that, and the next command to run. Asks the API server only, so it works without a
         controller, and then says so. What you may not read is named, and the rest is shown.
         """
-        from jobset_gate.cli.looking import running  # noqa: PLC0415 - see app.py
+        from jobset_gate.cli.commands import why_describe  # noqa: PLC0415 - see app.py
 
-        wanted = running.ExplainOptions(names, namespace, output, config, kubeconfig, context, program)
-        run_and_exit(running.why(wanted))
+        wanted = why_describe.ExplainOptions(names, namespace, output, config, kubeconfig, context, program)
+        run_and_exit(why_describe.why(wanted))

@@ -6,13 +6,13 @@ from typing import Final
 
 from cryptography import x509
 
+from jobset_gate.cli.doctor.cluster_reader import ClusterReader
 from jobset_gate.cli.doctor.findings import Finding, error, ok, warning
-from jobset_gate.cli.doctor.patient import ClusterReader
-from jobset_gate.cli.doctor.registrations import FoundWebhook, ours
+from jobset_gate.cli.doctor.webhook_configurations import FoundWebhook, ours
 from jobset_gate.kube.resources import SECRETS
-from jobset_gate.template import Json, as_map, nested
-from webhook.ca_secret import contents
-from webhook.pem import certificates
+from jobset_gate.objects.unstructured import Json, as_map, nested
+from webhook.certs.ca_secret import contents
+from webhook.certs.pem import certificates
 
 SOON: Final = timedelta(days=7)
 """As long as one of our serving certificates lives; our own CA is followed by the next long before."""

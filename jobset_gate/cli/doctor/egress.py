@@ -5,7 +5,7 @@ from dataclasses import dataclass
 from enum import StrEnum
 from typing import Any
 
-from jobset_gate.template import Json, as_list, as_map, nested
+from jobset_gate.objects.unstructured import Json, as_list, as_map, nested
 
 
 class Egress(StrEnum):

@@ -3,11 +3,11 @@
 import re
 from typing import Final
 
+from jobset_gate.cli.doctor.cluster_reader import ClusterReader, NotReadable
 from jobset_gate.cli.doctor.findings import Finding, ok, unknown, warning
-from jobset_gate.cli.doctor.patient import ClusterReader, NotReadable
 from jobset_gate.kube.errors import KubeError
 from jobset_gate.kube.resources import NODES
-from jobset_gate.template import nested
+from jobset_gate.objects.unstructured import nested
 
 USUAL: Final = 60.0
 _UNITS: Final = {"h": 3600.0, "m": 60.0, "s": 1.0, "ms": 0.001}

@@ -3,12 +3,12 @@
 from typing import Final
 
 from jobset_gate import names
+from jobset_gate.cli.doctor.cluster_reader import ClusterReader, NotReadable
 from jobset_gate.cli.doctor.findings import Finding, error, ok, unknown
-from jobset_gate.cli.doctor.patient import ClusterReader, NotReadable
-from jobset_gate.cli.looking import keeper
-from jobset_gate.cli.looking.gangs import GATED
+from jobset_gate.cli.fetch import jobset_controller
+from jobset_gate.cli.fetch.jobsets import GATED
 from jobset_gate.kube.resources import PODS
-from jobset_gate.template import Json, as_list, nested
+from jobset_gate.objects.unstructured import Json, as_list, nested
 
 _REMEDY: Final = (
     "see whether the controller's pods run, and read their log: `kubectl get deployments -A | grep jobset-gate`"
@@ -18,7 +18,7 @@ _ASK: Final = f"ask for the right to list Leases, or look at the controller's lo
 
 async def check(patient: ClusterReader) -> list[Finding]:
     """An error where nobody leads, with the number of pods that wait."""
-    told = await keeper.jobset_controller_status(patient.client, patient.dry_run_namespace)
+    told = await jobset_controller.jobset_controller_status(patient.client, patient.dry_run_namespace)
     if told.leads:
         return [ok("a controller leads", told.told)]
     if told.leads is None:

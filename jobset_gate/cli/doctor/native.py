@@ -2,10 +2,10 @@
 
 from typing import Final
 
-from controllers.groups import canary
-from controllers.groups.canary import NativeProbeResult
+from jobset_gate.cli.doctor import native_probe
+from jobset_gate.cli.doctor.cluster_reader import ClusterReader, NotReadable
 from jobset_gate.cli.doctor.findings import Finding, error, ok
-from jobset_gate.cli.doctor.patient import ClusterReader, NotReadable
+from jobset_gate.cli.doctor.native_probe import NativeProbeResult
 from jobset_gate.kube.errors import ApiError, Forbidden
 
 _OFF: Final = "set groups.native to Off, or "
@@ -32,7 +32,7 @@ _WRONG: Final = {
 async def check(patient: ClusterReader) -> list[Finding]:
     """Creates two pods and a PodGroup, and takes them away again."""
     try:
-        proof = await canary.probe_native(patient.client, patient.dry_run_namespace)
+        proof = await native_probe.probe_native(patient.client, patient.dry_run_namespace)
     except Forbidden as no:
         raise NotReadable(
             f"cannot create pods and native PodGroups in namespace {patient.dry_run_namespace}: {no.message}"

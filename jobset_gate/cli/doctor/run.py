@@ -6,31 +6,31 @@ from collections.abc import Awaitable, Callable, Sequence
 from dataclasses import dataclass, replace
 from typing import Final
 
-from jobset_gate.cli.caller import Invocation
 from jobset_gate.cli.doctor import (
-    access,
-    barriers,
     certificates,
-    field,
-    kinds,
+    crd_field,
+    dry_runs,
+    gangs,
     kubelet,
     leader,
+    missing_barriers,
     native,
-    networks,
-    others,
-    reach,
-    registrations,
-    scope,
-    serving,
+    network_policies,
+    other_schedulers,
+    podgroup_crds,
+    rights,
+    serving_certificate,
     versions,
+    webhook_configurations,
 )
+from jobset_gate.cli.doctor.cluster_reader import ClusterReader, NotReadable
 from jobset_gate.cli.doctor.findings import Finding, healthy, unknown
-from jobset_gate.cli.doctor.patient import ClusterReader, NotReadable
-from jobset_gate.cli.doctor.telling import document, text
-from jobset_gate.cli.documents.writing import to_json, to_yaml
+from jobset_gate.cli.doctor.printer import document, text
 from jobset_gate.cli.exits import ExitCode
-from jobset_gate.cli.telling import looks, output
-from jobset_gate.cli.telling.forms import TextFormat
+from jobset_gate.cli.invocation import Invocation
+from jobset_gate.cli.manifests.writer import to_json, to_yaml
+from jobset_gate.cli.printers import output, terminal
+from jobset_gate.cli.printers.text_format import TextFormat
 from jobset_gate.kube import access as ways
 from jobset_gate.kube.client import Client
 from jobset_gate.kube.errors import ApiError, InvalidResponse, Unauthorized
@@ -39,26 +39,26 @@ Check = Callable[[ClusterReader], Awaitable[list[Finding]]]
 CHECKS: Final[tuple[tuple[str, Check], ...]] = (
     ("Kubernetes' version", versions.kubernetes),
     ("JobSet's version", versions.jobset),
-    ("JobSet's CRD", field.check),
-    ("the webhook configurations", registrations.check),
+    ("JobSet's CRD", crd_field.check),
+    ("the webhook configurations", webhook_configurations.check),
     ("the CAs in caBundle", certificates.bundles),
     ("the Secret with the CA", certificates.secret),
-    ("the certificate that the webhook serves with", serving.check),
-    ("whether a gated JobSet gets its barrier", reach.good),
-    ("whether wrong settings are refused", reach.bad),
-    ("whether a pod of a group is held", reach.pod),
-    ("the controller's rights", access.of_controller),
-    ("the webhook's rights", access.of_webhook),
-    ("your own rights", access.own),
+    ("the certificate that the webhook serves with", serving_certificate.check),
+    ("whether a gated JobSet gets its barrier", dry_runs.good),
+    ("whether wrong settings are refused", dry_runs.bad),
+    ("whether a pod of a group is held", dry_runs.pod),
+    ("the controller's rights", rights.of_controller),
+    ("the webhook's rights", rights.of_webhook),
+    ("your own rights", rights.own),
     ("whether a controller leads", leader.check),
-    ("gangs", scope.check),
-    ("gangs without a barrier", barriers.check),
-    ("NetworkPolicies before the gate stream", networks.check),
+    ("gangs", gangs.check),
+    ("gangs without a barrier", missing_barriers.check),
+    ("NetworkPolicies before the gate stream", network_policies.check),
     ("kubelets", kubelet.check),
-    ("other schedulers", others.schedulers),
-    ("pods for other schedulers", others.pods),
-    ("other webhooks for pods", others.webhooks),
-    ("the kinds of PodGroup", kinds.check),
+    ("other schedulers", other_schedulers.schedulers),
+    ("pods for other schedulers", other_schedulers.pods),
+    ("other webhooks for pods", other_schedulers.webhooks),
+    ("the kinds of PodGroup", podgroup_crds.check),
 )
 """In the order in which they are told."""
 NATIVE: Final[tuple[str, Check]] = ("whether the scheduler places native gangs", native.check)
@@ -90,7 +90,7 @@ async def run(wanted: DoctorOptions) -> ExitCode:
 
 def _tell(found: Sequence[Finding], form: TextFormat) -> None:
     if form is TextFormat.TEXT:
-        look = looks.style_of(sys.stdout)
+        look = terminal.style_of(sys.stdout)
         output.out(text(found, look), look)
     else:
         output.document((to_json if form is TextFormat.JSON else to_yaml)([document(found)]))

@@ -3,10 +3,10 @@
 import re
 from typing import Final
 
+from jobset_gate.cli.doctor.cluster_reader import ClusterReader
 from jobset_gate.cli.doctor.findings import Finding, error, ok, unknown
-from jobset_gate.cli.doctor.patient import ClusterReader
 from jobset_gate.kube.resources import DEPLOYMENTS
-from jobset_gate.template import Json, as_list, nested
+from jobset_gate.objects.unstructured import Json, as_list, nested
 
 KUBERNETES: Final = (1, 30)
 """Webhooks have match conditions from then on."""

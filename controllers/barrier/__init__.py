@@ -1,0 +1,1 @@
+"""The start barrier's controller: counts a gang's pods, decides once. For `controllers.manager`."""

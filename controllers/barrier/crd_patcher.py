@@ -1,0 +1,84 @@
+"""Keeps the JobSet CRD extended with spec.groupSchedulingConfig, without becoming the owner of anything in it (A2)."""
+
+from __future__ import annotations
+
+import enum
+from collections.abc import Callable
+from typing import Any
+
+from jobset_gate.barrier import crd as crd_schema
+from jobset_gate.barrier.crd import Operation, is_extended
+from jobset_gate.kube.client import Client, PatchType
+from jobset_gate.kube.errors import ApiError, Conflict, Invalid, KubeError, NotFound
+from jobset_gate.kube.resources import CRDS
+
+__all__ = ["CrdNotExtendable", "CrdOutcome", "extend_crd", "is_extended", "retract_crd"]
+
+ATTEMPTS = 8  # each fails only if somebody else has written the CRD between our read and our write
+Crd = dict[str, Any]
+
+
+class CrdNotExtendable(KubeError):
+    """The installed JobSet CRD has no served v1alpha2 with a schema for spec."""
+
+
+class CrdOutcome(enum.Enum):
+    """What the CRD was like."""
+
+    EXTENDED = "extended"  # now, by us
+    ALREADY_THERE = "already there"
+    NOT_INSTALLED = "not installed"
+    REMOVED = "removed"  # now, by us
+    NOT_THERE = "not there"
+
+
+async def extend_crd(client: Client, *, name: str = crd_schema.CRD_NAME) -> CrdOutcome:
+    """Adds the field where it is missing: EXTENDED, ALREADY_THERE or NOT_INSTALLED. Safe to call at any time.
+
+    Two patches; a caller that dies between them is healed by the next call. Raises ApiError, NoPlaceForField.
+    """
+    return await _change(client, name, crd_schema.extension, CrdOutcome.EXTENDED, CrdOutcome.ALREADY_THERE)
+
+
+async def retract_crd(client: Client, *, name: str = crd_schema.CRD_NAME) -> CrdOutcome:
+    """Takes the field out if it is the one that extend() put in: REMOVED, NOT_THERE or NOT_INSTALLED."""
+    return await _change(client, name, crd_schema.retraction, CrdOutcome.REMOVED, CrdOutcome.NOT_THERE)
+
+
+async def _change(
+    client: Client, name: str, patch: Callable[[Crd], list[Operation]], done: CrdOutcome, nothing_to_do: CrdOutcome
+) -> CrdOutcome:
+    outcome = nothing_to_do
+    for attempt in range(1, ATTEMPTS + 1):
+        try:
+            crd = await client.get(CRDS, name)
+        except NotFound:
+            return CrdOutcome.NOT_INSTALLED
+        if not crd_schema.can_be_extended(crd):
+            raise CrdNotExtendable(f"{name} has no served {crd_schema.VERSION} with a schema for spec")
+        try:
+            owners = (
+                crd_schema.managed_fields(crd)
+                if crd_schema.is_not_owner(crd)
+                else crd_schema.managed_fields_without_us(crd)
+            )
+            if operations := patch(crd):
+                crd = await _patch(client, name, operations)
+                outcome = done
+            if not crd_schema.is_not_owner(crd):
+                await _patch(client, name, crd_schema.restoration(crd, owners))
+        except (Conflict, Invalid) as error:
+            if attempt == ATTEMPTS or not _is_write_conflict(error):
+                raise
+            continue
+        return outcome
+    raise AssertionError("unreachable: the last attempt returns or raises")
+
+
+def _is_write_conflict(error: ApiError) -> bool:
+    # A `test` that does not hold is answered with 422 and the library's words; a bad schema is one with causes.
+    return isinstance(error, Conflict) or not error.details.get("causes")
+
+
+async def _patch(client: Client, name: str, operations: list[Operation]) -> Crd:
+    return await client.patch(CRDS, name, body=operations, patch=PatchType.JSON, field_manager=crd_schema.MANAGER)

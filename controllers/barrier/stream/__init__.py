@@ -1,0 +1,1 @@
+"""The gate stream: pods announce themselves over HTTP and wait for the verdict. Imported by `controllers`."""

@@ -1,0 +1,159 @@
+"""Keeps a gang's ConfigMap: creates it, and changes it by compare-and-swap only (A6.1, A10).
+
+The write that puts a verdict into it is the decision. Everything here may be interrupted anywhere: a successor finds
+either the old content or the new one.
+"""
+
+from collections.abc import Mapping
+from typing import Any
+
+from controllers.barrier.cache import GangCache
+from controllers.barrier.gang_key import GangKey
+from jobset_gate import names
+from jobset_gate.barrier import decode, verdict_codec, wire
+from jobset_gate.barrier.model import ConfigMapSeen, GangSnapshot, JobSetSeen, Verdict, WaitingSince
+from jobset_gate.errors import JobsetGateError
+from jobset_gate.kube.client import Client
+from jobset_gate.kube.errors import AlreadyExists, Conflict, Invalid, NotFound
+from jobset_gate.kube.resources import CONFIGMAPS, JOBSETS
+from jobset_gate.objects.unstructured import as_list, as_map
+from jobset_gate.runtime.mutation_cache import MutationCache
+from jobset_gate.runtime.store import ObjectVersion
+
+
+class Requeue(JobsetGateError):
+    """Somebody else wrote first, or our view was old: nothing was lost, the gang must be looked at again."""
+
+
+class ConfigMapConflict(Requeue):
+    """A ConfigMap with the gang's name exists and is not ours."""
+
+
+class VerdictStore:
+    """The ConfigMaps of all gangs. What its reads and writes show goes to the witness, who knows what is news.
+
+    `client` repeats nothing: what it would send again was decided before the last count (faults.md 9).
+    """
+
+    def __init__(self, client: Client, index: GangCache, witness: MutationCache[wire.ConfigMap, ConfigMapSeen]) -> None:
+        self._client, self._index, self._witness = client, index, witness
+
+    async def ensure_config_map(self, seen: GangSnapshot, verdict: Verdict | None, clock: WaitingSince | None) -> None:
+        """Makes the gang's ConfigMap hold this verdict and this clock. No write if it does.
+
+        Raises LookAgain when another writer was faster, ForeignGate when the name is taken by something not ours.
+        """
+        key = GangKey(seen.jobset.namespace, seen.jobset.name)
+        gate = seen.gate
+        if gate is not None and gate.jobset_uid != seen.jobset.uid:
+            await self._remove(key, seen.jobset, gate)
+            gate = None
+        if gate is None:
+            await self._create(key, seen.jobset, verdict, clock)
+            return
+        wanted = verdict_codec.config_map_data(verdict, clock)
+        if gate.tidy and wanted == verdict_codec.config_map_data(gate.verdict, gate.waiting_since):
+            return
+        await self._replace(key, seen.jobset, gate, wanted)
+
+    async def get_config_map(self, key: GangKey) -> ConfigMapSeen | None:
+        """The ConfigMap as it stands in the API now; None if there is none. Raises ForeignGate if it is not ours."""
+        name = names.config_map_name(key.name)
+        known = self._witness.known_version((key.namespace, name))
+        try:
+            stored = await self._client.get(CONFIGMAPS, name, key.namespace, type=wire.ConfigMap)
+        except NotFound:
+            return self._set_absent(key, known)
+        gate = self._set_config_map(key, stored)
+        if gate is None and decode.config_map(stored) is None:
+            self._index.set_config_map_conflict(key)
+            raise ConfigMapConflict(f"the ConfigMap {stored.metadata.name} of gang {key} is not ours")
+        return gate
+
+    async def _create(
+        self, key: GangKey, jobset: JobSetSeen, verdict: Verdict | None, clock: WaitingSince | None
+    ) -> None:
+        body = _body(jobset, verdict_codec.config_map_data(verdict, clock))
+        try:
+            stored = await self._client.create(CONFIGMAPS, body, key.namespace, type=wire.ConfigMap)
+        except AlreadyExists as taken:
+            # Ours from before a crash, the winner's of a race, or a stranger's: the API knows.
+            await self.get_config_map(key)
+            raise Requeue(f"the ConfigMap of gang {key} was there already") from taken
+        self._set_config_map(key, stored)
+
+    async def _replace(self, key: GangKey, jobset: JobSetSeen, gate: ConfigMapSeen, data: Mapping[str, str]) -> None:
+        body = _body(jobset, data)
+        # The resourceVersion makes it a compare-and-swap, the UID keeps a namesake made meanwhile out of it.
+        body["metadata"] |= {"resourceVersion": gate.resource_version, "uid": gate.uid}
+        try:
+            stored = await self._client.replace(CONFIGMAPS, body, type=wire.ConfigMap)
+        except (Conflict, NotFound) as beaten:
+            await self.get_config_map(key)
+            raise Requeue(f"the ConfigMap of gang {key} was changed by somebody else") from beaten
+        except Invalid as refused:
+            if not _is_immutable(refused):
+                raise
+            # Somebody has set `immutable`, or a policy for all ConfigMaps has: made anew it takes what it is to hold.
+            await self._delete(key, gate)
+            raise Requeue(f"the ConfigMap of gang {key} was immutable and is made anew") from refused
+        self._set_config_map(key, stored)
+
+    async def _remove(self, key: GangKey, jobset: JobSetSeen, gate: ConfigMapSeen) -> None:
+        """Deletes what an earlier JobSet of this name left behind, unless our own view is the old one."""
+        try:
+            live = await self._client.get(JOBSETS, key.name, key.namespace, type=wire.JobSet)
+        except NotFound as gone:
+            raise Requeue(f"the JobSet {key} is gone") from gone
+        if live.metadata.uid != jobset.uid:
+            raise Requeue(f"the JobSet {key} was made anew")
+        await self._delete(key, gate)
+
+    async def _delete(self, key: GangKey, gate: ConfigMapSeen) -> None:
+        """This very version of it. Raises LookAgain if it is another by now."""
+        try:
+            await self._client.delete(
+                CONFIGMAPS, gate.name, gate.namespace, uid=gate.uid, resource_version=gate.resource_version
+            )
+        except (Conflict, NotFound) as changed:
+            await self.get_config_map(key)
+            raise Requeue(f"the ConfigMap of gang {key} was changed by somebody else") from changed
+        self._set_absent(key, ObjectVersion(gate.uid, gate.resource_version))
+
+    def _set_config_map(self, key: GangKey, stored: wire.ConfigMap) -> ConfigMapSeen | None:
+        gate = self._witness.observe_object(stored)
+        self._index.set_config_map(key, gate)
+        return gate
+
+    def _set_absent(self, key: GangKey, version: ObjectVersion | None) -> ConfigMapSeen | None:
+        gate = self._witness.observe_absence((key.namespace, names.config_map_name(key.name)), version)
+        self._index.set_config_map(key, gate)
+        return gate
+
+
+def _is_immutable(refused: Invalid) -> bool:
+    """Whether it is the object that takes no change, and not a policy that lets us make none."""
+    return any(as_map(it).get("field") == "immutable" for it in as_list(refused.details.get("causes")))
+
+
+def _body(jobset: JobSetSeen, data: Mapping[str, str]) -> dict[str, Any]:
+    """The whole object: a replace puts edited labels and owners right as well."""
+    return {
+        "metadata": {
+            "name": names.config_map_name(jobset.name),
+            "namespace": jobset.namespace,
+            "labels": {names.GATE: names.GATE_VALUE, names.MANAGED_BY_LABEL: names.PROGRAM},
+            "annotations": {names.JOBSET_UID: jobset.uid},
+            # No blockOwnerDeletion: a gate must never hold up the deletion of its JobSet (A10).
+            "ownerReferences": [
+                {
+                    "apiVersion": names.JOBSET_API_VERSION,
+                    "kind": "JobSet",
+                    "name": jobset.name,
+                    "uid": jobset.uid,
+                    "controller": False,
+                }
+            ],
+        },
+        "data": dict(data),
+    }

@@ -1,0 +1,162 @@
+"""The metrics of pod groups: who waits and why, how long it takes, what was taken back. Never a name as a label."""
+
+from collections import Counter as Count
+from collections.abc import Callable, Iterable
+from typing import Final
+
+from prometheus_client import CollectorRegistry, Counter, Gauge, Histogram
+
+from jobset_gate import names
+from jobset_gate.podgroups.model import PodGroupKey
+from jobset_gate.podgroups.record import AdmissionMode
+from jobset_gate.podgroups.status import GroupStatus
+
+REASONS: Final = (
+    names.REASON_POD_GROUP_MISSING,
+    names.REASON_GATHERING,
+    names.REASON_CANNOT_GATHER,
+    names.REASON_WAITING_FOR_GANG_GROUP,
+    names.REASON_WAITING_FOR_CAPACITY,
+    names.REASON_BEHIND_OTHER,
+    names.REASON_OTHER_GATE,
+    names.REASON_PLACING,
+    names.REASON_ROLLED_BACK,
+    names.REASON_TIMED_OUT,
+    names.REASON_INVALID_GROUP,
+    names.REASON_INVALID_GANG_GROUP,
+    names.REASON_ROLLBACK_BLOCKED,
+    names.REASON_NATIVE_UNAVAILABLE,
+    names.REASON_NOT_RECORDED,
+)
+"""Of groups that are not satisfied: a series that is there from the start misses no first time."""
+
+GATES: Final = ("ok", "gone", "error")
+
+_LONG: Final = (0.1, 0.5, 1, 2, 5, 10, 30, 60, 120, 300, 600, 1200, 1800, 3600, 7200, 14400)
+_SHORT: Final = (0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5)
+
+
+class PodGroupMetrics:
+    """Counts and times of groups, in a registry. `clock`: seconds since the epoch."""
+
+    def __init__(self, registry: CollectorRegistry, clock: Callable[[], float]) -> None:
+        self._clock = clock
+        self._waiting = Gauge(
+            "jobset_gate_group_waiting",
+            "Pod groups whose minimum is not bound, by reason.",
+            ["reason"],
+            registry=registry,
+        )
+        self._held = Gauge(
+            "jobset_gate_group_held_pods",
+            "Pods that our scheduling gate holds; standbys show it too, for the alert that nobody leads.",
+            registry=registry,
+        )
+        longest = Gauge(
+            "jobset_gate_group_longest_wait_seconds",
+            "Since its minimum of pods exists, of the group that waits longest for room; 0 if none does.",
+            registry=registry,
+        )
+        longest.set_function(self._longest)
+        self._opened = Counter(
+            "jobset_gate_group_opened_total",
+            "Groups opened: Fit (proven to have room), Probe (not proven), Off (nobody looked), Native (handed over).",
+            ["how"],
+            registry=registry,
+        )
+        self._rolled_back = Counter(
+            "jobset_gate_group_rolled_back_total",
+            "Groups taken back because they missed their limit.",
+            registry=registry,
+        )
+        self._gates = Counter(
+            "jobset_gate_group_gates_total",
+            "Gates removed from pods; gone: the pod was, before.",
+            ["outcome"],
+            registry=registry,
+        )
+        self._decision = Histogram(
+            "jobset_gate_group_decision_seconds",
+            "Work of one pass over the groups that wait.",
+            buckets=_SHORT,
+            registry=registry,
+        )
+        self._gathered = Histogram(
+            "jobset_gate_group_gathered_to_opened_seconds",
+            "From a group's minimum of pods to its decision.",
+            buckets=_LONG,
+            registry=registry,
+        )
+        self._placed = Histogram(
+            "jobset_gate_group_opened_to_satisfied_seconds",
+            "From the decision to the minimum bound.",
+            buckets=_LONG,
+            registry=registry,
+        )
+        self._reasons: dict[PodGroupKey, str] = {}
+        self._since: Callable[[], Iterable[float]] = tuple
+        for reason in REASONS:
+            self._waiting.labels(reason)
+        for how in AdmissionMode:
+            self._opened.labels(how.value)
+        for outcome in GATES:
+            self._gates.labels(outcome)
+
+    def observe_report(self, report: GroupStatus) -> None:
+        """A pass found a group like this."""
+        if report.reason in REASONS and (report.admitted or report.counts.present):
+            self._stands(report.key, report.reason)
+        else:
+            self._stands(report.key, None)
+
+    def forget_group(self, key: PodGroupKey) -> None:
+        """Nothing is left of the group."""
+        self._stands(key, None)
+
+    def observe_admission(self, how: AdmissionMode, since: float) -> None:
+        """A group was opened that could have been since then."""
+        self._opened.labels(how.value).inc()
+        self._gathered.observe(max(0.0, self._clock() - since))
+
+    def observe_cycle(self, seconds: float) -> None:
+        """The work of one pass."""
+        self._decision.observe(seconds)
+
+    def observe_satisfied(self, seconds: float) -> None:
+        """A minimum was bound so long after the decision."""
+        self._placed.observe(seconds)
+
+    def count_eviction(self) -> None:
+        """It was decided to take a group back."""
+        self._rolled_back.inc()
+
+    def count_ungating(self, outcome: str) -> None:
+        """A gate was removed, or not."""
+        self._gates.labels(outcome).inc()
+
+    def read_held_pods_from(self, many: Callable[[], int]) -> None:
+        """Where to read how many pods are held."""
+        self._held.set_function(many)
+
+    def read_waits_from(self, since: Callable[[], Iterable[float]]) -> None:
+        """Where to read since when groups wait for room."""
+        self._since = since
+
+    def count_by_reason(self) -> Count[str]:
+        """How many groups wait for which reason."""
+        return Count(self._reasons.values())
+
+    def _stands(self, key: PodGroupKey, reason: str | None) -> None:
+        before = self._reasons.pop(key, None)
+        if reason is not None:
+            self._reasons[key] = reason
+        if before == reason:
+            return
+        if before is not None:
+            self._waiting.labels(before).dec()
+        if reason is not None:
+            self._waiting.labels(reason).inc()
+
+    def _longest(self) -> float:
+        now = self._clock()
+        return max((now - since for since in self._since()), default=0.0)

@@ -1,0 +1,117 @@
+"""Hands groups over to the scheduler's own gangs, if it is told to: groups.native On (G6).
+
+Pods carry the name of a native PodGroup from their admission on. It is made last, when the gates are gone, so that the
+scheduler sees the whole group at once; it goes when the group is taken back, and another is made for the next
+generation.
+"""
+
+import asyncio
+from collections.abc import Callable
+from typing import Any, Final
+
+import structlog
+
+from controllers.barrier.verdict_store import Requeue
+from jobset_gate import names
+from jobset_gate.kube import discovery
+from jobset_gate.kube.client import Client, PatchType
+from jobset_gate.kube.errors import AlreadyExists, Conflict, Invalid, KubeError, NotFound
+from jobset_gate.kube.resources import Resource, native_pod_groups
+from jobset_gate.podgroups import native
+from jobset_gate.podgroups.model import PodGroupKey
+from jobset_gate.podgroups.preconditions import GroupReason
+from jobset_gate.podgroups.record import AdmissionRecord
+from jobset_gate.podgroups.snapshot import GroupSnapshot
+
+DISCOVERY_SECONDS: Final = 30.0
+"""Seconds between two looks at what the API server serves: an upgrade may bring another version."""
+
+_log = structlog.get_logger(__name__)
+
+
+class NativePodGroups:
+    """All that is done to native PodGroups. `client` should refuse to write where this process does not lead."""
+
+    def __init__(self, client: Client, changed: Callable[[], None] = lambda: None) -> None:
+        """`changed`: another version is served than before, so groups that were held up may go on."""
+        self._client, self._changed = client, changed
+        self._version: str | None = None
+        self._made: dict[PodGroupKey, tuple[str, int, str]] = {}
+        """Which pods' label and generation, and the UID of which home, the PodGroup was made for, from here."""
+
+    async def run(self) -> None:
+        """Keeps knowing what the API server serves, until cancelled."""
+        while True:
+            await self.refresh_version()
+            await asyncio.sleep(DISCOVERY_SECONDS)
+
+    async def refresh_version(self) -> None:
+        """Asks the API server what it serves."""
+        try:
+            served = await discovery.versions_serving(self._client, names.NATIVE_GROUP, native.PLURAL, native.VERSIONS)
+        except KubeError as error:
+            _log.warning("not known whether native PodGroups are served", error=str(error))
+            return
+        found = native.supported_version(served)
+        if found != self._version:
+            _log.info("native PodGroups", version=found or "not served")
+            self._version, self._made = found, {}
+            self._changed()
+
+    def why_held(self, seen: GroupSnapshot) -> GroupReason | None:
+        """Why a gathered group must not be opened."""
+        return native.native_hold(seen, self._version)
+
+    async def hand_over_group(self, seen: GroupSnapshot, record: AdmissionRecord) -> None:
+        """Makes its PodGroup, once all gates are gone. One of an earlier generation goes first."""
+        # A user's PodGroup that is made anew begins to count again, and takes the native one of the old with it.
+        done = (seen.label, seen.generation, "" if seen.home is None else seen.home.uid)
+        if self._made.get(seen.group.key) == done:
+            return
+        stored = await self._stored(seen)
+        if stored is not None and not native.is_current(stored, seen):
+            await self._delete(seen, stored)
+            raise Requeue(f"the native PodGroup of an earlier generation of {seen.group.key.path} goes first")
+        if stored is None:
+            await self._create(seen, record)
+        self._made[seen.group.key] = done
+
+    async def delete_pod_group(self, seen: GroupSnapshot) -> None:
+        """Takes its PodGroup away: whoever is not bound yet stays so."""
+        stored = await self._stored(seen)
+        if stored is not None:
+            await self._delete(seen, stored)
+        self._made.pop(seen.group.key, None)
+
+    def forget_group(self, key: PodGroupKey) -> None:
+        """Nothing is left of the group; its PodGroup goes with its owner."""
+        self._made.pop(key, None)
+
+    @property
+    def _resource(self) -> Resource:
+        return native_pod_groups(self._version or native.VERSIONS[0])
+
+    async def _stored(self, seen: GroupSnapshot) -> dict[str, Any] | None:
+        try:
+            return await self._client.get(self._resource, native.native_name(seen.label), seen.group.key.namespace)
+        except NotFound:
+            return None
+
+    async def _create(self, seen: GroupSnapshot, record: AdmissionRecord) -> None:
+        try:
+            await self._client.create(self._resource, native.native_pod_group(seen, record))
+        except AlreadyExists as lost:
+            raise Requeue(str(lost)) from lost
+        _log.info("group handed over", group=seen.group.key.path, generation=seen.generation, minimum=record.minimum)
+
+    async def _delete(self, seen: GroupSnapshot, stored: dict[str, Any]) -> None:
+        """At once: it is kept while pods name it, and those of the next generation do."""
+        meta, namespace = stored["metadata"], seen.group.key.namespace
+        name, uid = native.native_name(seen.label), meta["uid"]
+        others = [one for one in meta.get("finalizers") or () if one != native.PROTECTION]
+        body = {"metadata": {"uid": uid, "finalizers": others}}
+        try:
+            await self._client.delete(self._resource, name, namespace, uid=uid)
+            await self._client.patch(self._resource, name, namespace, body=body, patch=PatchType.MERGE)
+        except (NotFound, Conflict, Invalid):
+            return  # gone, or another by now

@@ -1,0 +1,197 @@
+"""All lines of the page, kept up to date while somebody looks: only what has changed is explained anew.
+
+An explanation costs time in proportion to a gang's pods, and the event loop is the controller's. So the board rests
+while nobody looks, goes on in slices, and looks at one gang for a twentieth of the time at most.
+"""
+
+import asyncio
+import time
+from collections.abc import Callable, Iterable
+from typing import Any, Final
+
+import msgspec
+import structlog
+
+from controllers.barrier.gang_key import GangKey
+from controllers.statuspage import rows
+from controllers.statuspage.rows import StatusRow
+from controllers.statuspage.source import PageSource
+from jobset_gate.explain.gang import explain_gang
+from jobset_gate.explain.model import Explanation, GangState
+from jobset_gate.explain.podgroup import explain_pod_group
+from jobset_gate.podgroups.model import PodGroupKey as GroupKey
+from jobset_gate.podgroups.status import GroupStatus
+
+UNKNOWN: Final = "Unknown"
+"""The state of what this page fails to explain."""
+_ODD: Final = "this page cannot explain it; the controller's log says why"
+
+_log = structlog.get_logger(__name__)
+
+SLICE: Final = 0.005
+"""Seconds of work after which others get their turn."""
+REST_FACTOR: Final = 20
+"""A gang that took a second to explain is not explained again for so many; nor are all groups looked through."""
+THREAD_PODS: Final = 500
+"""Pods; more of them are explained in a thread of their own."""
+MAX_DIRTY: Final = 50_000
+"""More changes than that while nobody looks: everything is looked at anew then."""
+
+
+class StatusView:
+    """`rows` by id; `version` rises with every change of any of them."""
+
+    def __init__(self, source: PageSource, monotonic: Callable[[], float] = time.monotonic) -> None:
+        self._source, self._monotonic = source, monotonic
+        self.rows: dict[str, StatusRow] = {}
+        self.version = 0
+        self._explanations: dict[str, Explanation] = {}
+        self._reports: dict[str, GroupStatus] = {}
+        self._ids: dict[GangKey, str] = {}
+        self._groups: dict[GroupKey, tuple[str, tuple[Any, ...]]] = {}
+        """The line of each group, and what it was made of."""
+        self._dirty: set[GangKey] = set()
+        self._not_before: dict[GangKey, float] = {}
+        self._groups_not_before = 0.0
+        self._begun = False
+        self._lock = asyncio.Lock()
+        self._slice_began = 0.0
+
+    def mark_dirty(self, key: GangKey) -> None:
+        """Something of this gang is different."""
+        if self._begun:
+            self._dirty.add(key)
+            if len(self._dirty) > MAX_DIRTY:
+                self._begun = False
+                self._dirty.clear()
+
+    def explanation(self, id_: str) -> Explanation | None:
+        """Of one line, at this moment."""
+        told = self._explanations.get(id_)
+        return None if told is None else msgspec.structs.replace(told, now=self._source.clock())
+
+    def report(self, id_: str) -> GroupStatus | None:
+        """Of a group's line."""
+        return self._reports.get(id_)
+
+    def rows_of(self, kind: rows.RowKind) -> Iterable[StatusRow]:
+        """All lines of a kind."""
+        return (row for row in self.rows.values() if row.kind is kind)
+
+    async def refresh(self) -> None:
+        """Brings all lines up to date; one that was explained just now, and took long, soon."""
+        async with self._lock:
+            if not self._begun:
+                self._begun = True
+                self._dirty = {*self._source.index.keys(), *self._ids}
+            self._slice_began = self._monotonic()
+            await self._refresh_gangs()
+            await self._refresh_groups()
+
+    # --- Gangs -------------------------------------------------------------------------------------------------------
+
+    async def _refresh_gangs(self) -> None:
+        now = self._source.clock()
+        self._dirty.update(key for key, id_ in self._ids.items() if self._expired(id_, now))
+        for key in list(self._dirty):
+            if self._not_before.get(key, 0.0) <= self._monotonic():
+                self._dirty.discard(key)
+                await self._refresh_gang(key)
+                await self._yield()
+
+    def _expired(self, id_: str, now: float) -> bool:
+        row = self.rows[id_]
+        return row.until is not None and row.until <= now and row.state == GangState.WAITING
+
+    async def _refresh_gang(self, key: GangKey) -> None:
+        begin = self._monotonic()
+        seen = self._source.index.peek(key)
+        if seen is None:
+            self._drop(self._ids.pop(key, ""))
+            self._not_before.pop(key, None)
+            return
+        now = self._source.clock()
+        # What was seen changes no more, so it may take its time beside the loop.
+        try:
+            told = (
+                await asyncio.to_thread(explain_gang, seen, now)
+                if len(seen.pods) > THREAD_PODS
+                else explain_gang(seen, now)
+            )
+        except Exception:  # noqa: BLE001 - one odd gang must not hide all others
+            _log.exception("a gang cannot be explained", namespace=key.namespace, jobset=key.name)
+            told = Explanation(kind="JobSet", namespace=key.namespace, name=key.name, state=UNKNOWN, message=_ODD)
+        row = rows.gang_row(told, seen.jobset.created)
+        self._ids[key] = row.id
+        self._put(row, told)
+        took = self._monotonic() - begin
+        if took * REST_FACTOR > 1:
+            self._not_before[key] = self._monotonic() + took * REST_FACTOR
+        else:
+            self._not_before.pop(key, None)
+
+    # --- Groups ------------------------------------------------------------------------------------------------------
+
+    async def _refresh_groups(self) -> None:
+        groups, begin = self._source.groups, self._monotonic()
+        if groups is None or begin < self._groups_not_before:
+            return
+        now, there = self._source.clock(), list(groups.keys())
+        for key in self._groups.keys() - set(there):
+            self._drop(self._groups.pop(key)[0])
+        for key in there:
+            self._refresh_group(key, now)
+            await self._yield()
+        took = self._monotonic() - begin
+        self._groups_not_before = self._monotonic() + took * REST_FACTOR if took * REST_FACTOR > 1 else 0.0
+
+    def _refresh_group(self, key: GroupKey, now: float) -> None:
+        found = self._source.group(key)
+        if found is None:
+            return  # it went meanwhile: the next look finds it missing
+        seen, why = found
+        # The same objects as before, unless something of it is different.
+        made_of = (seen.group, seen.members, seen.record, seen.kind_status, seen.annotations, why)
+        id_, before = self._groups.get(key, ("", ()))
+        row = self.rows.get(id_)
+        late = row is not None and row.until is not None and row.until <= now
+        if not late and _alike(before, made_of):
+            return
+        try:
+            report = self._source.report(seen, why)
+            told = explain_pod_group(report, now)
+        except Exception:  # noqa: BLE001 - as above; it is shown again once it is different
+            _log.exception("a group cannot be explained", namespace=key.namespace, group=key.name)
+            self._groups[key] = id_, made_of
+            return
+        made = rows.pod_group_row(told, report)
+        self._groups[key] = made.id, made_of
+        self._reports[made.id] = report
+        self._put(made, told)
+
+    # --- Details -----------------------------------------------------------------------------------------------------
+
+    def _put(self, row: StatusRow, told: Explanation) -> None:
+        before, old = self.rows.get(row.id), self._explanations.get(row.id)
+        if row.looks_like(before) and old is not None and msgspec.structs.replace(old, now=told.now) == told:
+            return
+        self.version += 1
+        self.rows[row.id] = msgspec.structs.replace(row, revision=self.version)
+        self._explanations[row.id] = told
+
+    def _drop(self, id_: str) -> None:
+        if self.rows.pop(id_, None) is not None:
+            self.version += 1
+        self._explanations.pop(id_, None)
+        self._reports.pop(id_, None)
+
+    async def _yield(self) -> None:
+        if self._monotonic() - self._slice_began >= SLICE:
+            await asyncio.sleep(0)
+            self._slice_began = self._monotonic()
+
+
+def _alike(before: tuple[Any, ...], after: tuple[Any, ...]) -> bool:
+    return len(before) == len(after) and all(
+        one is other or one == other for one, other in zip(before, after, strict=True)
+    )

@@ -1,0 +1,1 @@
+"""Rules of the start barrier: snapshot types, decoding, counting, decisions, texts. Pure."""

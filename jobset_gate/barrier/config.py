@@ -1,0 +1,199 @@
+"""The user's groupSchedulingConfig: from field or annotation to `model.Config`, and back to canonical JSON (A2)."""
+
+import json
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Annotated, Any, Final
+
+import msgspec
+from pydantic import BaseModel, ConfigDict, Field, ValidationError
+from pydantic_core import ErrorDetails
+
+from jobset_gate import names
+from jobset_gate.barrier.model import Config
+from jobset_gate.errors import Malformed
+from jobset_gate.objects.field_error import CauseType, FieldError, annotation_path, child_path, format_value
+
+MAX_TIMEOUT: Final = 2**31 - 1
+FIELD_PATH: Final = f"spec.{names.CONFIG_FIELD}"
+ANNOTATION_PATH: Final = annotation_path(names.CONFIG)
+
+_KEYS: Final = f"{names.TIMEOUT_FIELD} and {names.TARGETS_FIELD}"
+_TIMEOUT: Final = f"must be an integer from 1 to {MAX_TIMEOUT}"
+_TARGETS: Final = "must be a list of names of replicatedJobs"
+_TARGET: Final = "must be the name of a replicatedJob"
+
+
+class GroupSchedulingConfig(BaseModel):
+    """What a user may write: nothing but these keys, and no value that merely looks like the right type."""
+
+    model_config = ConfigDict(strict=True, extra="forbid", frozen=True)
+
+    timeoutAfterSeconds: Annotated[int, Field(ge=1, le=MAX_TIMEOUT)] | None = None  # noqa: N815 - the API's name
+    """Seconds from the first started pod to the end of waiting; absent or null: wait for ever."""
+    targetReplicatedJobs: list[Annotated[str, Field(min_length=1)]] | None = None  # noqa: N815 - the API's name
+    """Names of the replicatedJobs that wait for each other; absent, null or empty: all of them."""
+
+
+@dataclass(frozen=True, slots=True)
+class ConfigSources:
+    """What a JobSet says about its gate, and what that comes to."""
+
+    field: Any
+    """The raw spec.groupSchedulingConfig; None if absent or null."""
+    annotation: Any
+    """The raw annotation; None if absent."""
+    by_field: "ParsedConfig"
+    by_annotation: "ParsedConfig"
+
+    @property
+    def present(self) -> bool:
+        """Whether the JobSet asks for a gate at all, in however broken words."""
+        return self.field is not None or self.annotation is not None
+
+    @property
+    def path(self) -> str:
+        """Where the config stands that counts."""
+        return ANNOTATION_PATH if self.field is None else FIELD_PATH
+
+    @property
+    def parsed(self) -> "ParsedConfig":
+        """The config that counts: the field's where there is one."""
+        return self.by_annotation if self.field is None else self.by_field
+
+    @property
+    def config(self) -> Config | None:
+        """None: there is no config, or none without fault."""
+        return self.parsed.config
+
+    @property
+    def violations(self) -> tuple[FieldError, ...]:
+        """What is wrong with either."""
+        return self.by_field.violations + self.by_annotation.violations
+
+    @property
+    def conflict(self) -> FieldError | None:
+        """Field and annotation both given and different (A2)."""
+        field, annotation = self.by_field.config, self.by_annotation.config
+        if field is None or annotation is None or is_equivalent(field, annotation):
+            return None
+        hint = f"differs from {FIELD_PATH} ({canonical(field)}): give one of them, or the same in both"
+        return FieldError(ANNOTATION_PATH, self.annotation, hint)
+
+
+@dataclass(frozen=True, slots=True)
+class ParsedConfig:
+    """One text or value, read."""
+
+    config: Config | None = None
+    """None: not given, or not without fault."""
+    usable: Config | None = None
+    """What can be understood in spite of faults, so that all other faults can be told as well; None: not even whom
+    it is about. A timeout that is given but wrong is 0 here."""
+    violations: tuple[FieldError, ...] = ()
+
+
+NOT_GIVEN: Final = ParsedConfig()
+
+
+def read_sources(field: Any, annotation: Any) -> ConfigSources:
+    """The config as field and annotation say it."""
+    by_field = NOT_GIVEN if field is None else parse(field, FIELD_PATH)
+    by_note = NOT_GIVEN if annotation is None else parse_annotation(annotation)
+    return ConfigSources(field, annotation, by_field, by_note)
+
+
+def parse(value: Any, path: str) -> ParsedConfig:
+    """A decoded config, or everything that is wrong with it."""
+    if not isinstance(value, dict):
+        return _invalid(path, value, f"must be an object with the keys {_KEYS}, both optional")
+    try:
+        read = GroupSchedulingConfig.model_validate(value)
+    except ValidationError as problem:
+        details = problem.errors(include_url=False, include_context=False)
+        return ParsedConfig(
+            usable=_usable_part(value, details), violations=tuple(_violation(it, path) for it in details)
+        )
+    config = Config(timeout=read.timeoutAfterSeconds, targets=tuple(read.targetReplicatedJobs or ()))
+    return ParsedConfig(config, config)
+
+
+def parse_annotation(text: Any) -> ParsedConfig:
+    """The config of the annotation's text, or everything that is wrong with it."""
+    if not isinstance(text, str):
+        return _invalid(ANNOTATION_PATH, text, "must be a string that holds a JSON object")
+    try:
+        value = json.loads(text, object_pairs_hook=_reject_duplicate_keys)
+    except (ValueError, RecursionError) as problem:
+        return _invalid(ANNOTATION_PATH, text, f"must be a JSON object with the keys {_KEYS}: {problem}")
+    return parse(value, ANNOTATION_PATH)
+
+
+def stored_config(field: bytes | None, annotation: str | None) -> Config:
+    """The config of a JobSet that is in the cluster; `field` is its raw JSON. Raises Malformed when none can be read.
+
+    The webhook lets no malformed config in, so that happens to JobSets which were made while it was off (A10).
+    """
+    found = read_sources(None if field is None else _decoded(field), annotation)
+    for wrong in (*found.violations, *([found.conflict] if found.conflict else [])):
+        raise Malformed(wrong.path, wrong.value, wrong.message.removeprefix("must be "))
+    return found.config or Config()
+
+
+def is_equivalent(one: Config, other: Config) -> bool:
+    """Whether two configs mean the same: the order of targets has no meaning."""
+    return one.timeout == other.timeout and sorted(one.targets) == sorted(other.targets)
+
+
+def canonical(config: Config) -> str:
+    """The config as compact JSON with only the keys that say something; what the annotation gets."""
+    told: dict[str, Any] = {}
+    if config.timeout is not None:
+        told[names.TIMEOUT_FIELD] = config.timeout
+    if config.targets:
+        told[names.TARGETS_FIELD] = list(config.targets)
+    return msgspec.json.encode(told).decode()
+
+
+def _invalid(path: str, value: Any, message: str) -> ParsedConfig:
+    return ParsedConfig(violations=(FieldError(path, value, message),))
+
+
+def _usable_part(value: dict[Any, Any], details: list[ErrorDetails]) -> Config | None:
+    wrong = {detail["loc"] for detail in details}
+    targets = value.get(names.TARGETS_FIELD)
+    if (names.TARGETS_FIELD,) in wrong:
+        return None
+    kept = tuple(it for it in targets or () if isinstance(it, str) and it)
+    if targets and not kept:
+        return None
+    timeout = 0 if (names.TIMEOUT_FIELD,) in wrong else value.get(names.TIMEOUT_FIELD)
+    return Config(timeout=timeout, targets=kept)
+
+
+def _violation(detail: ErrorDetails, path: str) -> FieldError:
+    where, value = detail["loc"], detail["input"]
+    for key in where:
+        path = child_path(path, key)
+    if detail["type"] == "extra_forbidden":
+        return FieldError(path, value, f"unknown key; the keys are {_KEYS}", CauseType.NOT_SUPPORTED)
+    if where[0] == names.TIMEOUT_FIELD:
+        return FieldError(path, value, _TIMEOUT)
+    return FieldError(path, value, _TARGETS if len(where) == 1 else _TARGET)
+
+
+def _reject_duplicate_keys(pairs: list[tuple[str, Any]]) -> Mapping[str, Any]:
+    members: dict[str, Any] = {}
+    for key, value in pairs:
+        if key in members:
+            msg = f"the key {format_value(key)} is given twice"
+            raise ValueError(msg)
+        members[key] = value
+    return members
+
+
+def _decoded(raw: bytes) -> Any:
+    try:
+        return msgspec.json.decode(raw)
+    except (ValueError, RecursionError) as problem:
+        raise Malformed(FIELD_PATH, raw, "JSON") from problem

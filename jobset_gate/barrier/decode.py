@@ -1,0 +1,346 @@
+"""Kubernetes objects, decoded to the shapes of `wire.py`, turned into the words of `model.py`.
+
+Whatever an object lacks or holds in a form that no API server would store is read as absent: the controller must
+survive objects that came in while its webhook was off.
+"""
+
+from collections.abc import Iterable, Iterator
+from datetime import datetime
+from functools import lru_cache
+from itertools import islice
+from typing import Any
+
+import msgspec
+
+from jobset_gate import names
+from jobset_gate.barrier import config, pending_reason, verdict_codec, wire
+from jobset_gate.barrier.model import (
+    BarrierStage,
+    ConditionSeen,
+    Config,
+    ConfigMapSeen,
+    JobSeen,
+    JobSetSeen,
+    PodSeen,
+    ReplicatedJobSeen,
+)
+from jobset_gate.errors import Malformed
+from jobset_gate.objects import devices, terminal_text
+from jobset_gate.objects.bounded_cache import intern_text
+
+NO_INDEX = -1
+"""A label that should hold an index and does not: matches no slot."""
+
+MAX_COMPLETED_INDEXES = 1_000_000
+"""Kubernetes allows no more completions in an Indexed Job that lists them; a longer list is not expanded."""
+
+MAX_TEXT = 1000
+"""Characters that are kept of a text in which anybody may say anything: many objects may each carry one."""
+
+MAX_RESOURCES_BYTES = 256 * 1024
+"""Of all that a JobSet's containers ask for, as JSON; of one with more, no device is counted."""
+
+MAX_DEVICE_AMOUNTS = 2000
+"""Amounts of devices in a JobSet that are read, each in some microseconds; of one with more, none is counted."""
+
+_PHASES = {phase: phase for phase in ("Pending", "Running", "Succeeded", "Failed", "Unknown")}
+_NO_LABELS = wire.GangLabels()
+_NO_ANNOTATIONS = wire.PodAnnotations()
+_NO_STATUS = wire.PodStatus()
+_NO_CONFIG = Config()
+_JOBSET_ENDS = _JOBSET_COMPLETED, _JOBSET_FAILED = "Completed", "Failed"
+_WAITING, _RUNNING, _PASSED, _FAILED = (
+    BarrierStage  # looking up a member of an enum takes as long as an `if`, several times
+)
+
+
+def pod(seen: wire.Pod) -> PodSeen:
+    """A gated pod (A4, A9). Made for each of its events, so the common fields go without a detour."""
+    meta = seen.metadata
+    labels = meta.labels or _NO_LABELS
+    notes = meta.annotations or _NO_ANNOTATIONS
+    status = seen.status or _NO_STATUS
+    barrier = _barrier(status)
+    stage, since = _stage(barrier)
+    created = _seconds(meta.creation_timestamp)
+    deleting = meta.deletion_timestamp is not None
+    bound = seen.spec is not None and seen.spec.node_name != ""
+    gang, jobset_uid, replicated_job, job_index, attempt = _slot_labels(labels)
+    # Anybody who may create pods may write labels; a pod of the gang is made by a Job, and `count` asks by which.
+    job_uid = _controller_uid(meta.owner_references)
+    started = (stage is _RUNNING or stage is _PASSED) and not deleting and status.phase != "Failed"
+    return PodSeen(  # in the order of its fields: twenty keywords would cost a quarter of all this
+        intern_text(meta.namespace),
+        meta.name,
+        meta.uid,
+        gang,
+        jobset_uid if job_uid else "",
+        job_uid,
+        replicated_job,
+        job_index,
+        verdict_codec.parse_number(notes.index, NO_INDEX) if notes.index else None,
+        attempt,
+        verdict_codec.parse_epoch(notes.epoch),
+        _PHASES.get(status.phase, ""),
+        deleting,
+        bound,
+        stage,
+        None if started else created,
+        _not_before_creation(created, since),
+        _not_before_creation(created, _main_since(status)) if stage is _PASSED else None,
+        intern_text(notes.verdict) if 0 < len(notes.verdict) <= verdict_codec.MAX_VERDICT_LENGTH else "",
+        None if started else pending_reason.classify_pending(status, bound=bound, deleting=deleting),
+    )
+
+
+def job(seen: wire.Job) -> JobSeen:
+    """A gated Job (A4: what has finished needs no pod)."""
+    meta = seen.metadata
+    labels = meta.labels or _NO_LABELS
+    status = seen.status or wire.JobStatus()
+    made_by_jobset = _controller_uid(meta.owner_references) == labels.jobset_uid
+    return JobSeen(
+        namespace=meta.namespace,
+        name=meta.name,
+        uid=meta.uid,
+        gang=intern_text(labels.jobset),
+        jobset_uid=intern_text(labels.jobset_uid) if made_by_jobset else "",
+        replicated_job=intern_text(labels.replicated_job),
+        job_index=verdict_codec.parse_number(labels.job_index, NO_INDEX),
+        attempt=verdict_codec.parse_number(labels.attempt, NO_INDEX),
+        suspended=bool(seen.spec and seen.spec.suspend),
+        deleting=meta.deletion_timestamp is not None,
+        complete=_is_condition_true(status.conditions, "Complete"),
+        succeeded=status.succeeded or 0,
+        completed=completed_indexes(status.completed_indexes or ""),
+    )
+
+
+def jobset(seen: wire.JobSet) -> JobSetSeen | None:
+    """A JobSet that asks for a gang by field or annotation; None for all others (A2)."""
+    meta = seen.metadata
+    spec = seen.spec or wire.JobSetSpec()
+    notes = meta.annotations or wire.JobSetAnnotations()
+    status = seen.status or wire.JobSetStatus()
+    raw = bytes(spec.group_scheduling_config)
+    field = None if raw in (b"", b"null") else raw
+    if field is None and notes.config is None:
+        return None
+    wanted, problem = _config(field, notes.config)
+    jobs = spec.replicated_jobs or ()
+    counted = _within_device_limits(jobs)
+    failed = status.terminal_state == _JOBSET_FAILED or _is_condition_true(status.conditions, _JOBSET_FAILED)
+    finished = failed or bool(status.terminal_state) or _is_condition_true(status.conditions, _JOBSET_COMPLETED)
+    return JobSetSeen(
+        namespace=meta.namespace,
+        name=meta.name,
+        uid=meta.uid,
+        created=_seconds(meta.creation_timestamp) or 0.0,
+        attempt=status.restarts or 0,
+        suspended=bool(spec.suspend),
+        deleting=meta.deletion_timestamp is not None,
+        finished=finished,
+        failed=failed,
+        last_words=_finished_message(status.conditions) if finished else "",
+        managed_elsewhere=spec.managed_by not in (None, "", names.JOBSET_CONTROLLER),
+        config=wanted,
+        config_problem=problem,
+        bypass=notes.bypass == "true",
+        releases_on_timeout=notes.on_timeout == names.ON_TIMEOUT_RELEASE,
+        replicated_jobs=tuple(_replicated_job(job, counted=counted) for job in jobs),
+        condition=_our_condition(status.conditions),
+        token=_stream_token(jobs),
+    )
+
+
+def config_map(seen: wire.ConfigMap) -> ConfigMapSeen | None:
+    """A ConfigMap of ours; None for one without our label or with a name that no gang's has (A10)."""
+    meta = seen.metadata
+    if meta.labels is None or meta.labels.gate != names.GATE_VALUE or not meta.name.endswith(names.CONFIG_MAP_SUFFIX):
+        return None
+    data = seen.data or {}
+    verdict = verdict_codec.parse(data.get(names.KEY_VERDICT, ""))
+    clock = verdict_codec.parse_clock(data.get(names.KEY_WAITING_SINCE, ""))
+    jobset_uid = meta.annotations.jobset_uid[:MAX_TEXT] if meta.annotations else ""
+    owned = any(owner.uid == jobset_uid for owner in meta.owner_references or ())
+    return ConfigMapSeen(
+        namespace=meta.namespace,
+        name=meta.name,
+        uid=meta.uid,
+        resource_version=meta.resource_version,
+        jobset_uid=jobset_uid,
+        verdict=verdict,
+        waiting_since=clock,
+        tidy=owned and data == verdict_codec.config_map_data(verdict, clock),
+        deleting=meta.deletion_timestamp is not None,
+    )
+
+
+def completed_indexes(text: str) -> frozenset[int]:
+    """A Job's completedIndexes ("1,3-5,7") as numbers; what is not of that form is left out."""
+    found: set[int] = set()
+    for part in text.split(",") if text else ():
+        low, _, high = part.partition("-")
+        first = verdict_codec.parse_number(low, NO_INDEX)
+        last = verdict_codec.parse_number(high, NO_INDEX) if high else first
+        if 0 <= first <= last and last - first < MAX_COMPLETED_INDEXES:
+            found.update(range(first, last + 1))
+    return frozenset(found)
+
+
+# --- Details ---------------------------------------------------------------------------------------------------------
+
+
+@lru_cache(maxsize=4096)
+def _slot_labels(labels: wire.GangLabels) -> tuple[str, str, str, int, int]:
+    """Gang, JobSet's UID, replicatedJob, job index, attempt: one copy for all pods of a Job."""
+    return (
+        intern_text(labels.jobset),
+        intern_text(labels.jobset_uid),
+        intern_text(labels.replicated_job),
+        verdict_codec.parse_number(labels.job_index, NO_INDEX),
+        verdict_codec.parse_number(labels.attempt, NO_INDEX),
+    )
+
+
+def _controller_uid(owners: list[wire.OwnerReference] | None) -> str:
+    """UID of the object that made it, "" if a person did."""
+    for owner in owners or ():
+        if owner.controller:
+            return intern_text(owner.uid)
+    return ""
+
+
+def _barrier(status: wire.PodStatus) -> wire.ContainerStatus | None:
+    # It is the last of the init containers, so look from the end.
+    for container in reversed(status.init_container_statuses or ()):
+        if container.name == names.BARRIER_CONTAINER:
+            return container
+    return None
+
+
+def _stage(barrier: wire.ContainerStatus | None) -> tuple[BarrierStage, float | None]:
+    state = barrier.state if barrier is not None else None
+    if state is None:
+        return _WAITING, None
+    if state.running is not None:
+        return _RUNNING, _seconds(state.running.started_at)
+    if state.terminated is not None:
+        passed = state.terminated.exit_code == 0
+        return _PASSED if passed else _FAILED, _seconds(state.terminated.started_at)
+    return _WAITING, None
+
+
+def _main_since(status: wire.PodStatus) -> float | None:
+    """When the pod's first main container started; the first run of one that was restarted is no longer known."""
+    earliest: float | None = None
+    for container in status.container_statuses or ():
+        state = container.state
+        ran = None if state is None else state.running or state.terminated
+        at = None if ran is None else _seconds(ran.started_at)
+        if at is not None and (earliest is None or at < earliest):
+            earliest = at
+    return earliest
+
+
+def _not_before_creation(created: float | None, since: float | None) -> float | None:
+    """No container starts before its pod was created: a node whose clock is behind says otherwise (faults.md 12)."""
+    return created if since is not None and created is not None and since < created else since
+
+
+def _seconds(moment: datetime | None) -> float | None:
+    return None if moment is None else moment.timestamp()
+
+
+def _is_condition_true(conditions: list[wire.StatusCondition] | None, kind: str) -> bool:
+    return any(condition.type == kind and condition.status == "True" for condition in conditions or ())
+
+
+def _finished_message(conditions: list[wire.StatusCondition] | None) -> str:
+    """Anybody who may write the JobSet's status may have said them."""
+    said = (it.message for it in conditions or () if it.type in _JOBSET_ENDS and it.status == "True")
+    return terminal_text.line(next(said, "")[:MAX_TEXT])[: pending_reason.MAX_MESSAGE]
+
+
+def _our_condition(conditions: list[wire.StatusCondition] | None) -> ConditionSeen | None:
+    for condition in conditions or ():
+        if condition.type == names.CONDITION:
+            return ConditionSeen(
+                status=condition.status,
+                reason=condition.reason,
+                message=condition.message,
+                since=condition.last_transition_time,
+            )
+    return None
+
+
+def _config(field: bytes | None, annotation: str | None) -> tuple[Config, str]:
+    try:
+        return config.stored_config(field, annotation), ""
+    except Malformed as problem:
+        return _NO_CONFIG, str(problem)[:MAX_TEXT]
+
+
+def _replicated_job(seen: wire.ReplicatedJob, *, counted: bool) -> ReplicatedJobSeen:
+    spec = (seen.template and seen.template.spec) or wire.JobTemplateSpec()
+    template = spec.template or wire.PodTemplate()
+    notes = template.metadata.annotations if template.metadata else None
+    return ReplicatedJobSeen(
+        name=seen.name,
+        replicas=1 if seen.replicas is None else seen.replicas,
+        parallelism=1 if spec.parallelism is None else spec.parallelism,
+        completions=spec.completions,
+        indexed=spec.completion_mode != "NonIndexed",
+        has_barrier=_barrier_template(seen) is not None,
+        epoch=verdict_codec.parse_epoch(notes.epoch if notes else None),
+        devices=_devices(template.spec or wire.TemplatePodSpec()) if counted else (),
+    )
+
+
+def _within_device_limits(jobs: Iterable[wire.ReplicatedJob]) -> bool:
+    """Whether their containers name no more of them than are read."""
+    said = [raw for job in jobs for it in _resources(job) for raw in (it.requests, it.limits)]
+    if sum(len(memoryview(raw)) for raw in said) > MAX_RESOURCES_BYTES:
+        return False
+    named = (name for raw in said for name in _amounts(raw) if devices.is_device(name))
+    return next(islice(named, MAX_DEVICE_AMOUNTS, None), None) is None
+
+
+def _resources(job: wire.ReplicatedJob) -> Iterator[wire.ResourceRequirements]:
+    spec = job.template and job.template.spec
+    pods = spec and spec.template and spec.template.spec
+    for it in (*(pods.containers or ()), *(pods.init_containers or ())) if pods else ():
+        if it.resources is not None:
+            yield it.resources
+
+
+def _amounts(raw: msgspec.Raw) -> dict[str, Any]:
+    return msgspec.json.decode(raw, type=dict[str, Any] | None) or {}
+
+
+def _devices(seen: wire.TemplatePodSpec) -> devices.Devices:
+    mains = [_container_devices(container.resources) for container in seen.containers or ()]
+    inits = [(_container_devices(one.resources), one.restart_policy == "Always") for one in seen.init_containers or ()]
+    return devices.pod_devices(mains, inits)
+
+
+def _container_devices(seen: wire.ResourceRequirements | None) -> dict[str, int]:
+    return {} if seen is None else devices.container_devices(_amounts(seen.requests), _amounts(seen.limits))
+
+
+def _barrier_template(seen: wire.ReplicatedJob) -> wire.TemplateContainer | None:
+    """The barrier in a replicatedJob's pod template."""
+    spec = seen.template and seen.template.spec
+    pods = spec and spec.template and spec.template.spec
+    containers = (pods and pods.init_containers) or ()
+    return next((container for container in containers if container.name == names.BARRIER_CONTAINER), None)
+
+
+def _stream_token(jobs: Iterable[wire.ReplicatedJob]) -> str:
+    """What the barriers show at the gate stream: the end of the URL that they were given, the same in all of them."""
+    for job in jobs:
+        barrier = _barrier_template(job)
+        for variable in (barrier and barrier.env) or ():
+            if variable.name == names.ENV_STREAM and variable.value:
+                return variable.value.rpartition("/")[2][:MAX_TEXT]
+    return ""

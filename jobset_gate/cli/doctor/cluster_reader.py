@@ -1,0 +1,115 @@
+"""The cluster as the checks see it: everything is read once, and a right that is missing is a sentence."""
+
+import asyncio
+from collections.abc import Coroutine
+from dataclasses import dataclass, field
+from typing import Any, TypeVar
+
+import msgspec
+from typing_extensions import override
+
+from jobset_gate.cli.exits import CommandError
+from jobset_gate.cli.fetch import jobsets as gangs
+from jobset_gate.cli.fetch.join import FetchedJobSet
+from jobset_gate.cli.fetch.permissions import Permissions, forbidden_text
+from jobset_gate.errors import JobsetGateError
+from jobset_gate.kube.client import Client
+from jobset_gate.kube.errors import Forbidden, NotFound
+from jobset_gate.kube.resources import JOBSETS, Resource
+from jobset_gate.objects.unstructured import Json
+from jobset_gate.runtime.paging import ListScope, list_pages
+
+PAGE = 500
+T = TypeVar("T")
+
+
+class NotReadable(JobsetGateError):
+    """What a check needs may not be read; the message says which right is missing."""
+
+
+@dataclass(frozen=True, slots=True)
+class RawPath(Resource):
+    """A document of the API server that is no object, under a path of its own."""
+
+    at: str = ""
+
+    @override
+    def path(self, namespace: str | None = None, name: str | None = None, subresource: str | None = None) -> str:
+        del namespace, name, subresource
+        return self.at
+
+
+@dataclass(slots=True)
+class ClusterReader:
+    """`namespace` None: gangs of all namespaces are looked at; `home` is where dry runs are made."""
+
+    client: Client
+    namespace: str | None
+    dry_run_namespace: str
+    rights: Permissions = field(default_factory=Permissions)
+    """Those that were missing when gangs were looked for."""
+    _known: dict[Any, asyncio.Task[Any]] = field(default_factory=dict)
+
+    async def list_objects(self, resource: Resource, namespace: str | None = None, labels: str = "") -> list[Json]:
+        """The objects of that kind; none where the API server does not know the kind. Raises Unseen."""
+        return await self._once((resource, namespace, labels), self._list(resource, namespace, labels))
+
+    async def get_object(self, resource: Resource, name: str, namespace: str | None = None) -> Json | None:
+        """One object; None if it is not there. Raises Unseen."""
+        return await self._once((resource, namespace, name, "get"), self._get(resource, name, namespace))
+
+    async def document(self, path: str, name: str) -> Json | None:
+        """What the API server says there; None if it has nothing. Raises Unseen."""
+        try:
+            return await self.client.get(RawPath("", "", name, "", at=path), name)
+        except NotFound:
+            return None
+        except Forbidden as no:
+            raise NotReadable(f"cannot get {path}: {no.message}") from no
+
+    async def gangs(self) -> list[FetchedJobSet]:
+        """Those of the namespaces that are looked at, with their Jobs and pods as far as they may be read."""
+        return await self._once("gangs", self._gangs())
+
+    async def _gangs(self) -> list[FetchedJobSet]:
+        try:
+            return await gangs.fetch_jobsets(self.client, self.namespace, self.rights)
+        except CommandError as no:
+            if isinstance(no.__cause__, NotFound):
+                return []
+            if self.namespace is not None:
+                raise NotReadable(str(no)) from no
+        self.rights = Permissions()
+        self.rights.add_missing(
+            "list", JOBSETS, None, f"only gangs of namespace {self.dry_run_namespace} were looked at"
+        )
+        self.namespace = self.dry_run_namespace
+        return await self._gangs()
+
+    async def _once(self, key: Any, wanted: Coroutine[Any, Any, T]) -> T:
+        """Checks run side by side, and several of them need the same."""
+        if key in self._known:
+            wanted.close()
+        else:
+            self._known[key] = asyncio.ensure_future(wanted)
+        found: T = await self._known[key]
+        return found
+
+    async def _list(self, resource: Resource, namespace: str | None, labels: str) -> list[Json]:
+        found: list[Json] = []
+        try:
+            async for items, _ in list_pages(self.client, ListScope(resource, namespace, labels), PAGE):
+                found += [msgspec.json.decode(it) for it in items]
+        except NotFound:
+            return []
+        except Forbidden as no:
+            raise NotReadable(forbidden_text("list", resource, namespace)) from no
+        return found
+
+    async def _get(self, resource: Resource, name: str, namespace: str | None) -> Json | None:
+        try:
+            return await self.client.get(resource, name, namespace)
+        except NotFound:
+            return None
+        except Forbidden as no:
+            raise NotReadable(f"{forbidden_text('get', resource, namespace)} ({name})") from no

@@ -1,0 +1,145 @@
+"""Proves, by a pair of pods, whether this cluster's scheduler places native gangs: its gates cannot be seen (G6).
+
+A PodGroup wants two pods and gets one. If that one is bound, nobody holds it. If it is not, the second one comes, and
+both must be bound.
+"""
+
+import asyncio
+import secrets
+from enum import StrEnum
+from typing import Any, Final
+
+import msgspec
+
+from jobset_gate import names
+from jobset_gate.barrier import wire
+from jobset_gate.kube import discovery
+from jobset_gate.kube.client import Client
+from jobset_gate.kube.errors import NotFound
+from jobset_gate.kube.resources import PODS, Resource, native_pod_groups
+from jobset_gate.podgroups import native
+from jobset_gate.runtime.informer import Informer
+from jobset_gate.runtime.store import ObjectChange
+from jobset_gate.settings import Barrier
+
+BIND_SECONDS: Final = 10.0
+"""Seconds for which a pod is given the time to be bound."""
+
+NOBODY: Final = 65534
+_LOCKED: Final = {"allowPrivilegeEscalation": False, "capabilities": {"drop": ["ALL"]}}
+
+
+class NativeProbeResult(StrEnum):
+    """What came of it."""
+
+    WORKS = "works"
+    NOT_SERVED = "not served"
+    """The API server has no native PodGroups."""
+    DROPPED = "dropped"
+    """It drops spec.schedulingGroup: its feature gate GenericWorkload is off."""
+    NOT_HELD = "not held"
+    """One pod of two was bound: the scheduler's gate is off, GangScheduling in 1.36 and GenericWorkload in 1.37."""
+    NOT_BOUND = "not bound"
+    """Neither of the two was bound: no room for them, or the scheduler does not know of them."""
+
+
+class _Bound(msgspec.Struct, frozen=True):
+    node: str = msgspec.field(default="", name="nodeName")
+
+
+class _Pod(msgspec.Struct, frozen=True):
+    metadata: wire.ObjectMeta
+    spec: _Bound = _Bound()
+
+
+async def probe_native(
+    client: Client, namespace: str, *, patience: float = BIND_SECONDS, image: str = Barrier().image
+) -> NativeProbeResult:
+    """Takes up to twice `patience`; leaves nothing behind."""
+    version = native.supported_version(
+        await discovery.versions_serving(client, names.NATIVE_GROUP, native.PLURAL, native.VERSIONS)
+    )
+    if not version:
+        return NativeProbeResult.NOT_SERVED
+    canary = f"{names.PROGRAM}-canary-{secrets.token_hex(4)}"
+    resource = native_pod_groups(version)
+    pair = [_pod(canary, number, image) for number in (1, 2)]
+    policy = {"schedulingPolicy": {"gang": {"minCount": len(pair)}}}
+    try:
+        await client.create(resource, {"metadata": {"name": canary}, "spec": policy}, namespace)
+        return await _tried(client, namespace, canary, pair, patience)
+    finally:
+        await _clean_up(client, namespace, canary, resource, pair)
+
+
+async def _tried(
+    client: Client, namespace: str, canary: str, pair: list[dict[str, Any]], patience: float
+) -> NativeProbeResult:
+    first = await client.create(PODS, pair[0], namespace)
+    if "schedulingGroup" not in first["spec"]:
+        return NativeProbeResult.DROPPED
+    if await _bound(client, namespace, canary, 1, patience):
+        return NativeProbeResult.NOT_HELD
+    await client.create(PODS, pair[1], namespace)
+    return (
+        NativeProbeResult.WORKS
+        if await _bound(client, namespace, canary, len(pair), patience)
+        else NativeProbeResult.NOT_BOUND
+    )
+
+
+async def _bound(client: Client, namespace: str, canary: str, count: int, patience: float) -> bool:
+    """Whether so many of the pods get a node in that time."""
+    nodes: set[str] = set()
+    enough = asyncio.Event()
+
+    def on_change(change: ObjectChange[_Pod]) -> None:
+        if change.new is not None and change.new.spec.node:
+            nodes.add(change.new.metadata.name)
+        if len(nodes) >= count:
+            enough.set()
+
+    informer = Informer(
+        client, PODS, wire=_Pod, convert=lambda pod: pod, handler=on_change, namespace=namespace,
+        label_selector=f"{names.CANARY}={canary}",
+    )  # fmt: skip
+    watching = asyncio.create_task(informer.run())
+    try:
+        async with asyncio.timeout(patience):
+            await enough.wait()
+    except TimeoutError:
+        return False
+    else:
+        return True
+    finally:
+        watching.cancel()
+        await asyncio.gather(watching, return_exceptions=True)
+
+
+async def _clean_up(
+    client: Client, namespace: str, canary: str, resource: Resource, pair: list[dict[str, Any]]
+) -> None:
+    """All of it is tried, whatever becomes of the rest."""
+    taken = [client.delete(PODS, pod["metadata"]["name"], namespace, grace_seconds=0) for pod in pair]
+    done = await asyncio.gather(*taken, client.delete(resource, canary, namespace), return_exceptions=True)
+    for error in done:
+        if isinstance(error, BaseException) and not isinstance(error, NotFound):
+            raise error
+
+
+def _pod(canary: str, number: int, image: str) -> dict[str, Any]:
+    return {
+        "metadata": {"name": f"{canary}-{number}", "labels": {names.CANARY: canary}},
+        "spec": {
+            "schedulingGroup": {"podGroupName": canary},
+            "restartPolicy": "Never",
+            "terminationGracePeriodSeconds": 0,
+            # As a namespace may ask of all its pods; nobody cares whether it runs.
+            "securityContext": {
+                "runAsNonRoot": True,
+                "runAsUser": NOBODY,
+                "seccompProfile": {"type": "RuntimeDefault"},
+            },
+            "containers": [{"name": "canary", "image": image, "securityContext": _LOCKED}],
+        },
+    }

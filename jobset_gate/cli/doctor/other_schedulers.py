@@ -1,0 +1,94 @@
+"""Other schedulers and webhooks that read the keys by which pods name their groups."""
+
+from collections import Counter
+from typing import Final
+
+from jobset_gate import names
+from jobset_gate.cli.doctor.cluster_reader import ClusterReader
+from jobset_gate.cli.doctor.findings import Finding, ok, warning
+from jobset_gate.kube.resources import DEPLOYMENTS, MUTATING_WEBHOOKS, PODS
+from jobset_gate.objects.unstructured import Json, as_list, nested
+from webhook.pod_registration import POD_HOOK
+
+KNOWN: Final = {
+    "koord": "Koordinator",
+    "volcano": "Volcano",
+    "scheduler-plugins": "scheduler-plugins",
+    "yunikorn": "YuniKorn",
+    "kai-scheduler": "KAI Scheduler",
+}
+"""Words in names and images, and who it is."""
+KEYS: Final = (names.PLUGINS_NAME, names.ALIBABA_NAME, names.KOORDINATOR_LABEL)
+"""The labels; pods cannot be looked for by annotations."""
+CLAIMED: Final = (*KEYS, names.ALIBABA_MINIMUM, names.KEP24_NAME, names.KOORDINATOR_NAME)
+"""All of them."""
+_APART: Final = "let each pod name one scheduler, and keep groups.schedulerNames and groups.ways to what is ours"
+
+
+async def schedulers(patient: ClusterReader) -> list[Finding]:
+    """Deployments of schedulers that place groups themselves."""
+    found = [(who, one) for one in await patient.list_objects(DEPLOYMENTS) if (who := _scheduler(one))]
+    why = "it reads the same labels and annotations as we do"
+    return [warning(f"{who} runs here ({_place(one)})", why, _APART) for who, one in found] or [
+        ok("no other scheduler of groups is deployed")
+    ]
+
+
+async def pods(patient: ClusterReader) -> list[Finding]:
+    """Pods that name a group, and another scheduler than the usual one."""
+    await patient.gangs()  # it finds out which namespaces may be looked at
+    found: dict[str, str] = {}
+    for key in KEYS:
+        for pod in await patient.list_objects(PODS, patient.namespace, labels=key):
+            found[str(nested(pod, "metadata", "uid"))] = str(
+                nested(pod, "spec", "schedulerName") or names.DEFAULT_SCHEDULER
+            )
+    others = Counter(it for it in found.values() if it != names.DEFAULT_SCHEDULER)
+    why = "they are ours only where groups.schedulerNames has that scheduler"
+    return [
+        warning(f"{count} pod{'' if count == 1 else 's'} of groups for the scheduler {name}", why, _APART)
+        for name, count in sorted(others.items())
+    ]
+
+
+async def webhooks(patient: ClusterReader) -> list[Finding]:
+    """Mutating webhooks for pods that bear one of these names, or pick pods by the same keys."""
+    found: list[Finding] = []
+    for one in await patient.list_objects(MUTATING_WEBHOOKS):
+        name = str(nested(one, "metadata", "name"))
+        who = _who(" ".join([name, *(str(nested(it, "name")) for it in as_list(one.get("webhooks")))]))
+        if not any("pods" in as_list(nested(rule, "resources")) for rule in _rules(one)):
+            continue
+        if who:
+            why = f"{who} may change the group, the scheduler or the gates of pods after us"
+            found.append(warning(f"the webhook configuration {name} changes pods, too", why, _APART))
+        elif claimed := _claimed(one):
+            why = f"it picks pods by {', '.join(claimed)}, and may change the group, the scheduler or the gates"
+            found.append(warning(f"the webhook configuration {name} claims the same pods", why, _APART))
+    return found
+
+
+def _claimed(configuration: Json) -> list[str]:
+    """The keys of groups by which somebody else's webhooks pick what is sent to them."""
+    theirs = [it for it in as_list(configuration.get("webhooks")) if nested(it, "name") != POD_HOOK]
+    words = str([[nested(it, "objectSelector"), nested(it, "matchConditions")] for it in theirs])
+    return [key for key in CLAIMED if key in words]
+
+
+def _rules(configuration: Json) -> list[Json]:
+    return [rule for it in as_list(configuration.get("webhooks")) for rule in as_list(nested(it, "rules"))]
+
+
+def _scheduler(deployment: Json) -> str:
+    """Whose scheduler it is; "" for anything else, such as the rest of the same project."""
+    images = (str(nested(it, "image")) for it in as_list(nested(deployment, "spec", "template", "spec", "containers")))
+    told = [str(nested(deployment, "metadata", "name")), *images]
+    return _who(" ".join(told)) if any("scheduler" in it for it in told) else ""
+
+
+def _who(told: str) -> str:
+    return next((who for word, who in KNOWN.items() if word in told), "")
+
+
+def _place(deployment: Json) -> str:
+    return f"{nested(deployment, 'metadata', 'namespace')}/{nested(deployment, 'metadata', 'name')}"

@@ -1,0 +1,158 @@
+"""Rights: those of the ServiceAccounts of controller and webhook, and those of whoever asks."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Final
+
+from jobset_gate import names
+from jobset_gate.cli.doctor.cluster_reader import ClusterReader, NotReadable
+from jobset_gate.cli.doctor.deployments import controllers, webhooks
+from jobset_gate.cli.doctor.findings import Finding, error, ok, unknown, warning
+from jobset_gate.cli.doctor.webhook_configurations import for_pods
+from jobset_gate.cli.fetch.permissions import forbidden_text
+from jobset_gate.kube.errors import Forbidden, NotFound
+from jobset_gate.kube.resources import (
+    CONFIGMAPS,
+    EVENTS,
+    JOBS,
+    JOBSETS,
+    LEASES,
+    MUTATING_WEBHOOKS,
+    NODES,
+    PODS,
+    SELF_SUBJECT_ACCESS_REVIEWS,
+    SUBJECT_ACCESS_REVIEWS,
+    Resource,
+)
+from jobset_gate.objects.unstructured import Json, nested
+from webhook.registration import MUTATING
+
+
+@dataclass(frozen=True, slots=True)
+class RequiredRight:
+    """One verb, and what becomes of it if it is missing. `name`: of this object; if it has a namespace, in our own."""
+
+    verb: str
+    resource: Resource
+    consequence: str
+    part: str = ""
+    name: str = ""
+    vital: bool = True
+
+    def attributes(self, namespace: str) -> dict[str, str]:
+        """As an access review has them; a namespace of "" is all of them."""
+        return {
+            "verb": self.verb,
+            "group": self.resource.group,
+            "resource": self.resource.plural,
+            "subresource": self.part,
+            "name": self.name,
+            "namespace": namespace,
+        }
+
+    @property
+    def label(self) -> str:
+        """`patch jobsets/status`."""
+        return f"{self.verb} {self.resource.plural}" + (f"/{self.part}" if self.part else "")
+
+
+CONTROLLER: Final = (
+    RequiredRight("list", JOBSETS, "it sees no gang"),
+    RequiredRight("watch", JOBSETS, "it sees no gang"),
+    RequiredRight("patch", JOBSETS, "no gang shows how far it is", part="status", vital=False),
+    RequiredRight("watch", JOBS, "it cannot tell who is missing"),
+    RequiredRight("watch", PODS, "it cannot tell who has started"),
+    RequiredRight("create", CONFIGMAPS, "no gang is released"),
+    RequiredRight("update", CONFIGMAPS, "no gang is released"),
+    RequiredRight("list", EVENTS, "what quotas say is not known", vital=False),
+    RequiredRight("get", LEASES, "it cannot lead", name=names.LEASE),
+    RequiredRight("update", LEASES, "it cannot lead", name=names.LEASE),
+)
+GROUPS: Final = (
+    RequiredRight("patch", PODS, "no group is opened"),
+    RequiredRight("list", NODES, "it cannot tell where there is room", vital=False),
+)
+"""Beside those, where pod groups are on."""
+WEBHOOK: Final = (
+    RequiredRight(
+        "get", MUTATING_WEBHOOKS, "it cannot see whether API servers trust it, and never gets ready", name=MUTATING
+    ),
+    RequiredRight("watch", MUTATING_WEBHOOKS, "it does not see when somebody changes what they trust", name=MUTATING),
+)
+OWN: Final = (
+    RequiredRight("list", JOBSETS, "`get` shows nothing"),
+    RequiredRight("get", JOBSETS, "`why` says nothing"),
+    RequiredRight("list", PODS, "`why` cannot tell who is missing"),
+    RequiredRight("list", JOBS, "`why` cannot tell which Jobs have finished"),
+    RequiredRight("list", EVENTS, "`why` does not know what quotas and kubelets say"),
+    RequiredRight("get", CONFIGMAPS, "`why` knows decisions from the JobSet's condition only"),
+    RequiredRight("patch", JOBSETS, "`release` and `bypass` are not for you"),
+)
+_ALLOW: Final = "bind the chart's ClusterRole to it again: `helm upgrade` with rbac.create does"
+
+
+async def of_controller(patient: ClusterReader) -> list[Finding]:
+    """A handful of them, without which nothing works."""
+    rights = CONTROLLER + (GROUPS if await _groups(patient) else ())
+    found = [it for one in await controllers(patient) for it in await _of_account(patient, one, rights)]
+    return found or [_not_found()]
+
+
+async def of_webhook(patient: ClusterReader) -> list[Finding]:
+    """Those that its readiness hangs on."""
+    return [it for one in await webhooks(patient) for it in await _of_account(patient, one, WEBHOOK)]
+
+
+async def _of_account(patient: ClusterReader, deployment: Json, rights: Sequence[RequiredRight]) -> list[Finding]:
+    namespace = str(nested(deployment, "metadata", "namespace"))
+    account = nested(deployment, "spec", "template", "spec", "serviceAccountName") or "default"
+    who = {
+        "user": f"system:serviceaccount:{namespace}:{account}",
+        "groups": ["system:serviceaccounts", f"system:serviceaccounts:{namespace}", "system:authenticated"],
+    }
+    lacks = []
+    for right in rights:
+        where = namespace if right.name and right.resource.namespaced else ""
+        if not await _may(patient, right, where, who):
+            lacks.append(right)
+    found = [_lacking(it, f"{namespace}/{account}") for it in lacks]
+    return found or [ok(f"the ServiceAccount {namespace}/{account} has its rights")]
+
+
+async def own(patient: ClusterReader) -> list[Finding]:
+    """In the namespace in which commands look by themselves."""
+    lacks = [it for it in OWN if not await _may(patient, it, patient.dry_run_namespace)]
+    remedy = "ask for the right, if you need it"
+    return [
+        warning(f"you {forbidden_text(it.verb, it.resource, patient.dry_run_namespace)}", it.consequence, remedy)
+        for it in lacks
+    ] or [ok(f"you may look at gangs in namespace {patient.dry_run_namespace}")]
+
+
+async def _groups(patient: ClusterReader) -> bool:
+    try:
+        return bool(await for_pods(patient))
+    except NotReadable:
+        return False
+
+
+async def _may(patient: ClusterReader, right: RequiredRight, namespace: str, who: Json | None = None) -> bool:
+    """Asks about somebody else, or (None) about whoever asks. Raises Unseen."""
+    kind = SELF_SUBJECT_ACCESS_REVIEWS if who is None else SUBJECT_ACCESS_REVIEWS
+    spec = {"resourceAttributes": right.attributes(namespace), **(who or {})}
+    try:
+        return nested(await patient.client.create(kind, {"spec": spec}), "status", "allowed") is True
+    except NotFound as no:
+        raise NotReadable("the API server answers no questions about rights") from no
+    except Forbidden as no:
+        raise NotReadable(forbidden_text("create", kind, None)) from no
+
+
+def _lacking(right: RequiredRight, account: str) -> Finding:
+    say = error if right.vital else warning
+    return say(f"the ServiceAccount {account} may not {right.label}", right.consequence, _ALLOW)
+
+
+def _not_found() -> Finding:
+    why = "no Deployment has the labels of the chart's controller"
+    return unknown("the rights of the controller's ServiceAccount", why, "compare its RBAC with the chart's")

@@ -1,0 +1,72 @@
+"""The three webhook configurations that send JobSets and pods to the door: there, strict, and with a CA."""
+
+from typing import Final
+
+from jobset_gate import names
+from jobset_gate.cli.doctor.cluster_reader import ClusterReader
+from jobset_gate.cli.doctor.findings import Finding, error, ok, warning
+from jobset_gate.kube.resources import MUTATING_WEBHOOKS, VALIDATING_WEBHOOKS, Resource
+from jobset_gate.objects.unstructured import Json, as_list, as_map, nested
+from webhook.pod_registration import POD_HOOK
+from webhook.registration import MUTATING, MUTATING_HOOK, VALIDATING, VALIDATING_HOOK
+
+FoundWebhook = tuple[str, Json]
+"""The configuration's name, and our webhook in it."""
+
+KEPT: Final = ((MUTATING_WEBHOOKS, MUTATING_HOOK, MUTATING), (VALIDATING_WEBHOOKS, VALIDATING_HOOK, VALIDATING))
+_INSTALL: Final = "install or repair jobset-gate: `helm upgrade --install` makes it anew"
+
+
+async def check(patient: ClusterReader) -> list[Finding]:
+    """Those for JobSets, and that for pods of groups."""
+    found: list[Finding] = []
+    for resource, hook, name in KEPT:
+        ours = await _hooks(patient, resource, hook)
+        what = "JobSets start without a barrier" if hook == MUTATING_HOOK else "wrong settings of gates are not refused"
+        if not ours:
+            found.append(error(f"{resource.kind} {name} is missing", what, _INSTALL))
+        found += [_judged(resource, it) for it in ours]
+    pods = await for_pods(patient)
+    found += [_judged(MUTATING_WEBHOOKS, it) for it in pods]
+    if not pods:
+        why = "pods of groups are not held: each is scheduled as it comes; right if pod groups are switched off"
+        remedy = "set groups.enabled in the chart's values, or leave it if you want no pod groups"
+        found.append(warning(f"{MUTATING_WEBHOOKS.kind} {names.POD_WEBHOOK} is missing", why, remedy))
+    return found
+
+
+async def for_pods(patient: ClusterReader) -> list[FoundWebhook]:
+    """Those by which pods of groups are held."""
+    return await _hooks(patient, MUTATING_WEBHOOKS, POD_HOOK)
+
+
+async def for_jobsets(patient: ClusterReader) -> list[FoundWebhook]:
+    """Those to which JobSets are sent."""
+    return [it for resource, hook, _ in KEPT for it in await _hooks(patient, resource, hook)]
+
+
+async def ours(patient: ClusterReader) -> list[FoundWebhook]:
+    """All of them."""
+    return await for_jobsets(patient) + await for_pods(patient)
+
+
+async def _hooks(patient: ClusterReader, resource: Resource, hook: str) -> list[FoundWebhook]:
+    """By the webhook's name: that of the configuration may have something appended."""
+    return [
+        (str(nested(one, "metadata", "name")), as_map(it))
+        for one in await patient.list_objects(resource)
+        for it in as_list(one.get("webhooks"))
+        if nested(it, "name") == hook
+    ]
+
+
+def _judged(resource: Resource, found: FoundWebhook) -> Finding:
+    name, hook = found
+    if not nested(hook, "clientConfig", "caBundle"):
+        why = "API servers trust nobody there, so every gated JobSet or pod of a group is refused"
+        remedy = "see whether the webhook's pods run: they write it; or cert-manager, if that keeps the certificate"
+        return error(f"{resource.kind} {name} has no caBundle", why, remedy)
+    if hook.get("failurePolicy") == "Ignore":
+        why = "what is created while the webhook is down is not held"
+        return warning(f"{resource.kind} {name} has the failurePolicy Ignore", why, "set webhook.failurePolicy to Fail")
+    return ok(f"{resource.kind} {name} is there")

@@ -1,0 +1,152 @@
+"""What an API server refuses of a group's manifests as people write them, and the form that it takes (G1).
+
+The designs' own texts print lists and numbers as annotations, namespaces with capitals, kinds without an API group, and
+bits of metadata without an object. What is meant is plain, so it is said and put right.
+"""
+
+import copy
+import re
+from typing import Any, Final
+
+import msgspec
+
+from jobset_gate import names
+from jobset_gate.cli.manifests import pod_templates
+from jobset_gate.objects.field_error import CauseType, FieldError, child_path
+from jobset_gate.objects.unstructured import Json, as_map, format_path, nested
+from jobset_gate.podgroups import fields, format_podgroup, formats
+from jobset_gate.podgroups.model import RawMetadata
+
+_POD_GROUP_NUMBERS: Final = ("minMember", "minMembers", "scheduleTimeoutSeconds")
+_DIGITS: Final = re.compile(r"[0-9]{1,10}")
+_NOT_IN_NAMES: Final = re.compile(r"[^a-z0-9.-]+")
+
+
+class CorrectedManifest(msgspec.Struct, frozen=True, kw_only=True):
+    """A manifest in a form that an API server takes, and what was wrong with it before."""
+
+    manifest: Json
+    problems: tuple[FieldError, ...]
+
+
+def correct_manifest(given: Json) -> CorrectedManifest:
+    """The manifest put right; without problems it is as it was given."""
+    fixing = _Corrector(copy.deepcopy(given))
+    fixing.kind()
+    if nested(fixing.manifest, "kind") == names.POD_GROUP:
+        fixing.api_version()
+        fixing.numbers()
+    fixing.metadata()
+    for path, holder in pod_templates.pod_templates(fixing.manifest):
+        fixing.texts(holder, format_path((*path, "metadata")))
+    if nested(fixing.manifest, "kind") == names.POD_GROUP:
+        fixing.texts(fixing.manifest, "metadata")
+    return CorrectedManifest(manifest=fixing.manifest, problems=tuple(fixing.problems))
+
+
+def names_group(given: Any) -> bool:
+    """Whether a manifest has to do with a group: a PodGroup, something that pods are made of, or a bit of metadata."""
+    kind, version = nested(given, "kind"), nested(given, "apiVersion")
+    if kind == names.POD_GROUP:
+        return version == names.POD_GROUP_VERSION or format_podgroup.api_group(kind, version) is not None
+    metas = [*pod_templates.pod_metadata(given)]
+    if isinstance(given, dict) and kind is None and version is None:
+        metas.append(RawMetadata.of_object(given, ""))
+    return any(formats.parse_memberships(meta) or formats.minimum_without_name(meta) for meta in metas)
+
+
+class _Corrector:
+    """One manifest, put right step by step; every change is a problem told."""
+
+    def __init__(self, manifest: Json) -> None:
+        self.manifest = manifest
+        self.problems: list[FieldError] = []
+
+    def kind(self) -> None:
+        """Metadata alone that names a group: a pod's, since its keys are those of pods."""
+        if "kind" in self.manifest or "apiVersion" in self.manifest:
+            return
+        self._tell(
+            "kind", None, "must be given, with apiVersion: keys of a group alone are no object, here they are a Pod's"
+        )
+        self.manifest = {"apiVersion": "v1", "kind": "Pod", **self.manifest}
+        if nested(self.manifest, "spec", "containers") is None:
+            self._tell("spec.containers", None, "must be given: what the pods run is not known, so it is not put in")
+
+    def api_version(self) -> None:
+        """A PodGroup without an API group: KEP-24's by its field, else Koordinator's."""
+        said = self.manifest.get("apiVersion")
+        if said != names.POD_GROUP_VERSION:
+            return
+        kep24 = "minMembers" in as_map(self.manifest.get("spec"))
+        right = f"{names.KEP24_GROUP if kep24 else names.SIGS_GROUP}/{said}"
+        self._tell("apiVersion", said, f"must name the API group, too: {right}", CauseType.NOT_SUPPORTED)
+        self.manifest["apiVersion"] = right
+
+    def numbers(self) -> None:
+        """Numbers of a PodGroup's spec in quotes."""
+        spec = as_map(self.manifest.get("spec"))
+        for key in _POD_GROUP_NUMBERS:
+            said = spec.get(key)
+            if isinstance(said, str) and _DIGITS.fullmatch(said):
+                self._tell(f"spec.{key}", said, "must be a number: take the quotes away")
+                spec[key] = int(said)
+
+    def metadata(self) -> None:
+        """Names that no object can have, or none."""
+        meta = as_map(self.manifest.get("metadata"))
+        for key, fits in (("namespace", fields.is_namespace), ("name", fields.is_name)):
+            said = meta.get(key)
+            right = _lower(said) if isinstance(said, str) else ""
+            if isinstance(said, str) and not fits(said) and fits(right):
+                self._tell(f"metadata.{key}", said, f"must be in lower case, without _: {right}")
+                meta[key] = right
+        if meta and not meta.get("name") and not meta.get("generateName"):
+            if self.manifest.get("kind") == names.POD_GROUP:
+                self._tell("metadata.name", None, "must be given: it is what the pods of the group name")
+                return
+            gang = _gang_name(meta)
+            self._tell("metadata.name", None, f"must be given, or metadata.generateName, such as {gang}-")
+            meta["generateName"] = f"{gang}-"
+
+    def texts(self, holder: Json, path: str) -> None:
+        """Labels and annotations that are no strings; namespaces with capitals in a list of gangs."""
+        for kind in ("labels", "annotations"):
+            texts = as_map(as_map(holder.get("metadata")).get(kind))
+            for key, said in list(texts.items()):
+                place = child_path(child_path(path, kind), key)
+                right = said if isinstance(said, str) else _text(said)
+                if right != said:
+                    self._tell(place, said, "must be a string: put it in quotes")
+                if key == names.KOORDINATOR_GANGS:
+                    right = self._gangs(place, right)
+                texts[key] = right
+
+    def _gangs(self, place: str, said: str) -> str:
+        try:
+            listed = msgspec.json.decode(said, type=list[str])
+        except (msgspec.MsgspecError, UnicodeError, RecursionError):
+            return said
+        right = [_lower(namespace) + slash + name for namespace, slash, name in (it.partition("/") for it in listed)]
+        if right == listed:
+            return said
+        self._tell(place, said, f"must name namespaces in lower case, without _: {', '.join(right)}")
+        return msgspec.json.encode(right).decode()
+
+    def _tell(self, path: str, value: Any, message: str, fault: CauseType = CauseType.INVALID) -> None:
+        self.problems.append(FieldError(path, value, message, fault))
+
+
+def _gang_name(meta: Json) -> str:
+    """What a pod without a name may be called after."""
+    said = as_map(meta.get("annotations")).get(names.KOORDINATOR_NAME)
+    return (_lower(said) if isinstance(said, str) else "") or "member"
+
+
+def _text(value: Any) -> str:
+    """A value as the string that was meant: a list as JSON, a number by its digits, nothing as nothing."""
+    return "" if value is None else msgspec.json.encode(value).decode()
+
+
+def _lower(text: str) -> str:
+    return _NOT_IN_NAMES.sub("-", text.lower()).strip("-.")

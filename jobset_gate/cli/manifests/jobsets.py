@@ -1,0 +1,108 @@
+"""The JobSets among the documents, also inside List objects, and what the webhook would make of each."""
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import Any, Final
+
+from jobset_gate import names
+from jobset_gate.cli.manifests.reader import ManifestDocument
+from jobset_gate.injection import inject, limits, template_rules, validate
+from jobset_gate.injection import warnings as warn
+from jobset_gate.objects.field_error import FieldError
+from jobset_gate.objects.unstructured import Json, config_of, nested, targets
+from jobset_gate.settings import Settings
+
+STAND_IN: Final = "x" * inject.SUFFIX_LENGTH
+"""For the five random characters of a generated name, so that the same manifest gives the same bytes."""
+STAND_IN_TOKEN: Final = "x" * 22
+"""For the random token of the gate stream, for the same reason. In a cluster the webhook puts another in its place."""
+
+
+@dataclass(frozen=True, slots=True)
+class ManifestObject:
+    """One object of a document: the document itself, or an item of a List."""
+
+    document: ManifestDocument
+    path: str
+    """Where it stands in the document: "" or "items[3]"."""
+    value: Any
+
+    @property
+    def is_jobset(self) -> bool:
+        """Whether the webhook is ever asked about it."""
+        return (nested(self.value, "apiVersion"), nested(self.value, "kind")) == (names.JOBSET_API_VERSION, "JobSet")
+
+    @property
+    def title(self) -> str:
+        """`JobSet team/train (document 2)`."""
+        kind, meta = nested(self.value, "kind"), nested(self.value, "metadata")
+        name = nested(meta, "name") or nested(meta, "generateName") or "without a name"
+        namespace = nested(meta, "namespace")
+        part = f"part {self.document.part}" if self.document.part else ""
+        where = ", ".join(it for it in (f"document {self.document.number}", part, self.path) if it)
+        return f"{kind or 'object'} {f'{namespace}/' if namespace else ''}{name} ({where})"
+
+    def at(self, path: str = "") -> str:
+        """`jobset.yaml:12: JobSet train (document 1)`, with the line of a field."""
+        full = f"{self.path}.{path}".strip(".") if path else self.path
+        return f"{self.document.source}:{self.document.line_at(full)}: {self.title}"
+
+
+@dataclass(frozen=True, slots=True)
+class WebhookOutcome:
+    """What the webhook would say to the creation of a JobSet."""
+
+    stored: Json
+    """The object as it would be stored; as it came if there are violations."""
+    field_errors: tuple[FieldError, ...] = ()
+    warnings: tuple[str, ...] = ()
+
+
+def items(document: ManifestDocument) -> Iterator[ManifestObject]:
+    """The objects of a document."""
+    value = document.value
+    listed = nested(value, "items")
+    if str(nested(value, "kind")).endswith("List") and isinstance(listed, list):
+        for index, each in enumerate(listed):
+            yield ManifestObject(document, f"items[{index}]", each)
+        return
+    yield ManifestObject(document, "", value)
+
+
+def judge(jobset: Json, settings: Settings) -> WebhookOutcome:
+    """The webhook's answer, offline."""
+    found = _shape(jobset) + validate.field_errors(jobset, settings=settings)
+    if found:
+        return WebhookOutcome(jobset, tuple(dict.fromkeys(found)))
+    prefix = inject.needs_name(jobset)
+    name = inject.generated_name(prefix, STAND_IN) if prefix is not None else None
+    try:
+        stored = inject.injected(jobset, None, settings=settings, generated_name=name, token=STAND_IN_TOKEN).document
+    except limits.PatchTooLarge:
+        return WebhookOutcome(jobset, (limits.patch_too_large(jobset),))
+    warnings = warn.warnings(stored, settings=settings)
+    if name is not None and config_of(jobset).present:
+        told = f"{names.PROGRAM} completes it in the cluster with five random characters, here as {name}"
+        warnings.append(f"metadata.generateName: {told}")
+    return WebhookOutcome(stored, warnings=tuple(warnings))
+
+
+def summary(jobset: Json) -> str:
+    """What the gate of a JobSet without violations comes to."""
+    config = config_of(jobset).config
+    if config is None:
+        return "no gate asked for"
+    jobs = targets(jobset, config)
+    limit = "for ever" if config.timeout is None else f"at most {config.timeout}s"
+    pods = sum(job.expected_pods for job in jobs)
+    return f"{pods} pods of {', '.join(job.name for job in jobs)} wait for each other, {limit}"
+
+
+def _shape(jobset: Json) -> list[FieldError]:
+    """What an API server refuses before it asks any webhook."""
+    misshapen, meta = template_rules.metadata(jobset), jobset.get("metadata")
+    if misshapen:
+        return misshapen
+    if not isinstance(nested(meta, "name") or nested(meta, "generateName"), str):
+        return [FieldError("metadata.name", nested(meta, "name"), "must be given, or metadata.generateName")]
+    return []

@@ -1,0 +1,166 @@
+"""YAML text to plain JSON values, read as kubectl reads it, and the nodes that know the lines."""
+
+import math
+from collections.abc import Iterator
+from typing import Any, Final
+
+import yaml
+from yaml.constructor import ConstructorError
+
+from jobset_gate.cli.manifests import split_objects
+from jobset_gate.cli.manifests.line_numbers import path_at
+from jobset_gate.cli.manifests.yaml_scalars import Scalar, parse_scalar
+from jobset_gate.objects.field_error import LONGEST_VALUE
+
+MOST_NODES: Final = 1_000_000
+"""More values than any manifest has: aliases of aliases can make a short text explode."""
+
+_TAG: Final = "tag:yaml.org,2002:"
+_TAGS: Final[dict[type, str]] = {
+    type(None): f"{_TAG}null",
+    bool: f"{_TAG}bool",
+    int: f"{_TAG}int",
+    float: f"{_TAG}float",
+    str: f"{_TAG}str",
+}
+
+
+class TooManyValues(ValueError):
+    """The text stands for more values than anybody meant."""
+
+
+class YamlLoader(yaml.SafeLoader):
+    """YAML without surprises: JSON's types only, keys are strings, no key twice."""
+
+    merged: int = 0
+    """Members that merge keys have copied so far: merges of merges can make a short text explode, too."""
+
+    def flatten_mapping(self, node: yaml.MappingNode) -> None:
+        """Put the members that merge keys stand for before the node's own, as the base class does, but count them."""
+        kept: list[tuple[yaml.Node, yaml.Node]] = []
+        sources: list[yaml.Node] = []
+        for key, value in node.value:
+            if key.tag != f"{_TAG}merge":
+                kept.append((key, value))
+            elif isinstance(value, yaml.SequenceNode):
+                sources += reversed(value.value)
+            else:
+                sources.append(value)
+        if not sources:
+            return
+        node.value = kept  # now, as a mapping may merge itself
+        members: list[tuple[yaml.Node, yaml.Node]] = []
+        for source in sources:
+            if not isinstance(source, yaml.MappingNode):
+                problem = "expected a mapping or list of mappings for merging"
+                raise ConstructorError("while constructing a mapping", node.start_mark, problem, source.start_mark)
+            self.flatten_mapping(source)
+            self.merged += len(source.value)
+            if self.merged > MOST_NODES:
+                raise TooManyValues(f"stands for more than {MOST_NODES} values")
+            members += source.value
+        node.value = members + kept
+
+    def resolve(self, kind: type[yaml.Node], value: str | None, implicit: Any) -> str:
+        """The tag of a node without one."""
+        if kind is yaml.ScalarNode and implicit[0]:
+            return f"{_TAG}merge" if value == "<<" else _TAGS[type(parse_scalar(value or ""))]
+        return str(super().resolve(kind, value, implicit))  # type: ignore[no-untyped-call]  # PyYAML's stubs
+
+
+def load(text: str) -> Iterator[tuple[yaml.Node, Any]]:
+    """Each document's root node and value, the value free of shared parts. Raises yaml.YAMLError, TooLarge."""
+    return ((node, value) for parts in load_parts(text, split=False) for node, value in parts)
+
+
+def load_parts(text: str, *, split: bool) -> Iterator[list[tuple[yaml.Node, Any]]]:
+    """The same, one list for each document: of one entry, or, with `split`, of one for each `metadata` in it."""
+    loader = YamlLoader(text)
+    try:
+        while loader.check_node():
+            node = loader.get_node()
+            if node is not None:
+                budget = [MOST_NODES]
+                parts = split_objects.split(node) if split else [node]
+                try:
+                    yield [(part, _unshared(loader.construct_document(part), budget)) for part in parts]
+                except ConstructorError as problem:
+                    where = path_at(node, problem.problem_mark)
+                    if where:
+                        problem.problem = f"{problem.problem} (at {where})"
+                    raise
+    finally:
+        loader.dispose()
+
+
+def _scalar(_: YamlLoader, node: yaml.ScalarNode) -> Scalar:
+    value = parse_scalar(node.value) if node.tag != _TAGS[str] else node.value
+    if isinstance(value, float) and not math.isfinite(value):
+        raise ConstructorError(None, None, f"{_cut(node.value)} is no number that Kubernetes knows", node.start_mark)
+    if _TAGS[type(value)] != node.tag:
+        told = f"{_cut(node.value)!r} is no {node.tag.removeprefix(_TAG)}"
+        raise ConstructorError(None, None, told, node.start_mark)
+    return value
+
+
+def _cut(text: str) -> str:
+    """What is said of a value; the rest of thousands of digits helps nobody."""
+    return text if len(text) <= LONGEST_VALUE else f"{text[:20]}... ({len(text)} characters)"
+
+
+def _sequence(loader: YamlLoader, node: yaml.SequenceNode) -> Iterator[list[Any]]:
+    made: list[Any] = []
+    yield made
+    made += [loader.construct_object(each) for each in node.value]
+
+
+def _mapping(loader: YamlLoader, node: yaml.MappingNode) -> Iterator[dict[str, Any]]:
+    _refuse_doubles(loader, node)
+    made: dict[str, Any] = {}
+    yield made
+    loader.flatten_mapping(node)
+    for key, value in node.value:
+        made[_key(loader, key)] = loader.construct_object(value)
+
+
+def _refuse_doubles(loader: YamlLoader, node: yaml.MappingNode) -> None:
+    seen: set[str] = set()
+    for key, _ in node.value:
+        if key.tag == f"{_TAG}merge":
+            continue
+        name = _key(loader, key)
+        if name in seen:
+            raise ConstructorError(None, None, f"the key {name!r} is given twice", key.start_mark)
+        seen.add(name)
+
+
+def _key(loader: YamlLoader, node: yaml.Node) -> str:
+    value = loader.construct_object(node) if isinstance(node, yaml.ScalarNode) else None
+    if value is None:
+        raise ConstructorError(None, None, "a key must be a string", node.start_mark)
+    if isinstance(value, bool):
+        return str(value).lower()
+    return str(value)
+
+
+def _foreign(_: YamlLoader, node: yaml.Node) -> None:
+    raise ConstructorError(None, None, f"the tag {node.tag} has no meaning to Kubernetes", node.start_mark)
+
+
+def _unshared(value: Any, budget: list[int]) -> Any:
+    budget[0] -= 1
+    if budget[0] < 0:
+        raise TooManyValues(f"stands for more than {MOST_NODES} values")
+    if isinstance(value, dict):
+        return {key: _unshared(each, budget) for key, each in value.items()}
+    if isinstance(value, list):
+        return [_unshared(each, budget) for each in value]
+    return value
+
+
+YamlLoader.yaml_constructors = {}
+for _tag in _TAGS.values():
+    YamlLoader.add_constructor(_tag, _scalar)
+YamlLoader.add_constructor(f"{_TAG}map", _mapping)
+YamlLoader.add_constructor(f"{_TAG}seq", _sequence)
+YamlLoader.add_constructor(None, _foreign)

@@ -1,0 +1,173 @@
+"""Everything known of one gang, as text in the manner of `kubectl describe`: facts, Jobs or members, why, Events."""
+
+from collections.abc import Iterator, Sequence
+
+from jobset_gate import names
+from jobset_gate.barrier import count
+from jobset_gate.barrier.events import CoreEvent
+from jobset_gate.barrier.model import GangSnapshot, Verdict, VerdictKind
+from jobset_gate.cli.printers import columns, explanation
+from jobset_gate.cli.printers.terminal import TerminalStyle
+from jobset_gate.explain import text as said
+from jobset_gate.explain.model import Explanation
+from jobset_gate.objects import terminal_text
+from jobset_gate.podgroups.status import GroupStatus
+
+MOST_ROWS = 30
+MOST_EVENTS = 20
+
+Facts = Sequence[tuple[str, str]]
+Rows = Sequence[Sequence[str]]
+
+
+def description_text(
+    it: Explanation, facts: Facts, rows: Rows, events: Sequence[CoreEvent] | None, look: TerminalStyle
+) -> str:
+    """Whole lines. `events` None: they may not be read."""
+    width = max(len(name) for name, _ in facts) + 3
+    lines = [line for name, value in facts for line in _fact(name, value, width, look)]
+    lines += ["", *_table(rows)] if rows else []
+    lines += ["", explanation.explanation_text(it, look).rstrip("\n")]
+    lines += ["", *_events(events)] if events is not None else []
+    return "".join(line + "\n" for line in lines)
+
+
+def _fact(name: str, value: str, width: int, look: TerminalStyle) -> list[str]:
+    return explanation.wrap(value, look, f"{name + ':':<{width}}", " " * width) or [f"{name}:"]
+
+
+# --- A JobSet --------------------------------------------------------------------------------------------------------
+
+
+def jobset_facts(seen: GangSnapshot, now: float) -> Facts:
+    """What is set and what was decided."""
+    jobset, config = seen.jobset, seen.jobset.config
+    return (
+        ("Name", jobset.name),
+        ("Namespace", jobset.namespace),
+        ("UID", jobset.uid),
+        ("Created", f"{said.format_time(jobset.created)} ({said.format_duration(now - jobset.created)} ago)"),
+        ("Timeout", "none" if config.timeout is None else said.format_duration(config.timeout)),
+        ("On timeout", names.ON_TIMEOUT_RELEASE if jobset.releases_on_timeout else names.ON_TIMEOUT_FAIL),
+        ("Targets", ", ".join(target.name for target in jobset.targets)),
+        ("Bypass", _yes(jobset.bypass)),
+        ("Suspended", _yes(jobset.suspended)),
+        ("Generation", f"restart attempt {jobset.attempt}, epoch {jobset.epoch}"),
+        ("Condition", _condition(seen)),
+        ("ConfigMap", _gate(seen)),
+    )
+
+
+def job_rows(seen: GangSnapshot) -> Rows:
+    """Each Job of the gang, those that lack pods first."""
+    rows, many = [], 0
+    for share in count.list_job_slots(seen):  # two billion Jobs may be missing
+        many += share.repeat
+        started = share.target.pods_per_job - share.missing_count
+        for number in range(share.job_index, share.job_index + min(share.repeat, MOST_ROWS)):
+            name = f"{seen.jobset.name}-{share.target.name}-{number}"
+            rows.append((name, f"{started}/{share.target.pods_per_job}", _state(share)))
+    lacking = sorted(rows, key=lambda row: row[1].split("/")[0] == row[1].split("/")[1])
+    return _first_rows(("JOB", "STARTED", "STATE"), lacking, many)
+
+
+def _state(share: count.JobSlots) -> str:
+    if share.job is None:
+        return "not created"
+    if share.job.complete:
+        return "complete"
+    return "suspended" if share.suspended else "active"
+
+
+def _condition(seen: GangSnapshot) -> str:
+    told = seen.jobset.condition
+    return f"{names.CONDITION}={told.status} {told.reason}: {told.message}" if told else "none yet"
+
+
+def _gate(seen: GangSnapshot) -> str:
+    name, gate = names.config_map_name(seen.jobset.name), seen.gate
+    if seen.foreign_gate:
+        return f"{name} is not jobset-gate's"
+    if gate is None:
+        return f"{name} was not found"
+    if gate.jobset_uid != seen.jobset.uid:
+        return f"{name} is of an earlier JobSet of this name"
+    if gate.verdict is not None:
+        return f"{name}: {_verdict(gate.verdict)}"
+    since = f", clock runs since {said.format_time(gate.waiting_since.at)}" if gate.waiting_since else ""
+    return f"{name}: no verdict{since}"
+
+
+def _verdict(verdict: Verdict) -> str:
+    its = verdict.generation
+    what = "released" if verdict.kind is VerdictKind.RELEASE else "timed out"
+    return f"{what} ({verdict.cause}), restart attempt {its.attempt}, epoch {its.epoch}"
+
+
+# --- A pod group -----------------------------------------------------------------------------------------------------
+
+
+def pod_group_facts(report: GroupStatus, now: float) -> Facts:
+    """What is set and what was decided."""
+    group, record, counts = report.snapshot.group, report.record, report.counts
+    kind = f"{report.pod_group.api}/{report.pod_group.name}" if report.pod_group else "none"
+    opened = (
+        "no" if record is None else f"{said.format_time(record.at)}, generation {record.generation} ({record.stage})"
+    )
+    satisfied = said.format_time(record.satisfied) if record is not None and record.satisfied is not None else "no"
+    return (
+        ("Name", report.key.name or "<none>"),
+        ("Namespace", report.key.namespace),
+        ("Design", str(report.key.design)),
+        ("Ways", ", ".join(map(str, report.ways)) or "none"),
+        ("PodGroup", kind),
+        (
+            "Created",
+            f"{said.format_time(report.created)} ({said.format_duration(now - report.created)} ago)"
+            if report.created
+            else "?",
+        ),
+        ("Minimum", str(counts.minimum or "?")),
+        ("Mode", str(group.mode)),
+        ("Wait limit", said.format_duration(float(group.wait))),
+        ("Gang group", ", ".join(group.gangs) or "none"),
+        ("Phase", str(report.phase)),
+        ("Members", f"{counts.present} exist, {counts.bound} bound, {counts.running} running"),
+        ("Opened", opened),
+        ("Satisfied", satisfied),
+        ("Taken back", str(record.rolled_back if record is not None else 0)),
+    )
+
+
+def member_rows(report: GroupStatus) -> Rows:
+    """Each pod, those without a node first."""
+    pods = sorted(report.snapshot.members, key=lambda it: (it.bound, it.name))
+    rows = [(it.name, it.node or "<none>", it.phase or "Pending", _yes(it.gated)) for it in pods]
+    return _first_rows(("POD", "NODE", "PHASE", "HELD"), rows, len(rows)) if rows else ()
+
+
+# --- Tables ----------------------------------------------------------------------------------------------------------
+
+
+def _first_rows(titles: Sequence[str], rows: Rows, many: int) -> Rows:
+    """The first of that many, under their titles."""
+    more = many - MOST_ROWS
+    return (titles, *rows[:MOST_ROWS], *([(f"and {more} more",)] if more > 0 else []))
+
+
+def _table(rows: Rows) -> Iterator[str]:
+    widths = columns.widths([row for row in rows if len(row) == len(rows[0])])
+    return (columns.join_cells(row, widths) for row in rows)
+
+
+def _events(events: Sequence[CoreEvent]) -> Iterator[str]:
+    if not events:
+        yield "Events: none"
+        return
+    yield "Events:"
+    for event in events[-MOST_EVENTS:]:
+        yield f"  {event.last_seen or '<unknown>'}  {terminal_text.line(f'{event.reason}: {event.message}')}"
+
+
+def _yes(it: bool) -> str:
+    return "yes" if it else "no"

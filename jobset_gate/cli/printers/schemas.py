@@ -1,0 +1,164 @@
+"""What programs get by `-o json` and `-o yaml`, as JSON schemas: the promise that scripts hold on to.
+
+Fields are added, never renamed or taken away; so whoever reads these must let fields pass that he does not know.
+"""
+
+from collections.abc import Mapping
+from typing import Final
+
+from jobset_gate import names
+from jobset_gate.cli.printers.schema_builders import (
+    COUNT,
+    DRAFT,
+    TEXT,
+    Json,
+    a,
+    kind,
+    many,
+    moment,
+    record,
+    whole,
+)
+from jobset_gate.cli.printers.timeline_schema import TIMELINE
+
+_LEVELS: Final = ("error", "warning", "unknown", "ok")
+
+EXPLANATION: Final = whole(
+    "Explanation",
+    "Why one gang waits, or how it was decided.",
+    {
+        "kind": kind("Explanation"),
+        "of": {"enum": ["JobSet", "PodGroup"], "description": "What kind of gang it is."},
+        "namespace": a("string", "Where it is."),
+        "name": a("string", "What it is called."),
+        "state": a("string", "One word, as Waiting, Released, TimedOut, Failed or Completed; of a group its reason."),
+        "message": TEXT,
+        "at": moment("When this was seen."),
+        "expected": a("integer", "Pods that the gang waits for.", **COUNT),
+        "started": a(
+            "integer?", "Pods that have started, or had at the verdict; of a group those bound; null: not known."
+        ),
+        "passed": a("integer", "Pods that have gone through the barrier; of a pod group those that run.", **COUNT),
+        "replicatedJobs": many(
+            "The share of each replicatedJob; empty for pod groups, and for what has ended.",
+            record(
+                "One of them.",
+                {
+                    "name": a("string", "Of the replicatedJob."),
+                    "started": a("integer", "Its pods that have started.", **COUNT),
+                    "expected": a("integer", "Its pods.", **COUNT),
+                },
+            ),
+        ),
+        "missing": many(
+            "Missing pods by reason, longest waiting first.",
+            record(
+                "Those of one reason.",
+                {
+                    "reason": a("string", "A class, such as Unscheduled or ImagePull."),
+                    "message": a("string", "In the words of the scheduler, the kubelet or the quota."),
+                    "count": a("integer", "How many pods.", minimum=1),
+                    "first": many("The first few of them.", a("string", "A slot of a JobSet, or a pod.")),
+                    "since": moment("Since when the first of them exists."),
+                    "command": a("string?", "What tells more."),
+                },
+            ),
+        ),
+        "timeoutSeconds": a("integer?", "null: it waits for ever."),
+        "waitingSince": moment("When the clock of the timeout began to run."),
+        "secondsLeft": a("number?", "Until the timeout; null while no clock runs."),
+        "atTimeout": a("string?", "What happens at the timeout, or follows from it."),
+        "decidedAt": moment("When the gate was opened, as far as that is known."),
+        "pod": record(
+            "The one pod that was asked about.",
+            {
+                "name": a("string", "Of the pod."),
+                "slot": a("string?", "Which of the gang's slots it has."),
+                "message": TEXT,
+            },
+            nullable=True,
+        ),
+        "controller": record(
+            "Whether somebody decides.",
+            {"leads": a("boolean?", "null: that is not known."), "message": TEXT},
+            nullable=True,
+        ),
+        "unknown": many("What may not be read, and so is not known.", TEXT),
+        "commands": many("What to run next, the most telling first.", a("string", "A command line.")),
+    },
+)
+
+GROUP: Final = record(
+    "One pod group.",
+    {
+        "namespace": a("string", "Where it is."),
+        "name": a("string", "What it is called; empty if its pods name it by an empty value."),
+        "design": a("string", "Whose way of saying groups it is."),
+        "ways": many("How its pods say it.", a("string", "One of the ways of groups.ways.")),
+        "label": a("string", f"The value of the label {names.POD_GROUP_LABEL} on its pods."),
+        "podGroup": a("string?", "Its PodGroup, as API group/name."),
+        "created": moment("Of its PodGroup, else of its oldest pod."),
+        "phase": {
+            "enum": ["Pending", "Scheduling", "Running", "Unknown", "Finished", "Failed", "Deleted"],
+            "description": "As its status has it; Deleted is told by --watch only.",
+        },
+        "reason": a("string", "One word for why it is so."),
+        "message": TEXT,
+        "minimum": a("integer", "Pods that it needs; 0: that is not known.", **COUNT),
+        "members": a("integer", "Pods that are there.", **COUNT),
+        "bound": a("integer", "Pods with a node.", **COUNT),
+        "running": a("integer", "Pods that run.", **COUNT),
+        "succeeded": a("integer", "Pods that have succeeded.", **COUNT),
+        "failed": a("integer", "Pods that have failed.", **COUNT),
+        "generation": a("integer", "How often it was opened.", **COUNT),
+        "opened": moment("When it was opened last."),
+        "satisfied": moment("When its minimum was bound."),
+        "rolledBack": a("integer", "How often it was taken back since it was last satisfied.", **COUNT),
+        "gangGroup": many("The gangs that open together with it.", a("string", "namespace/name.")),
+        "ungated": many("Pods that name it and were bound without being held.", a("string", "A pod's name.")),
+        "moved": many("Pods that name another group by now.", a("string", "A pod's name.")),
+        "statusManagedBy": many("Who else writes the status of its PodGroup.", a("string", "A field manager.")),
+    },
+)
+
+DIAGNOSIS: Final = whole(
+    "Diagnosis",
+    "What doctor has found.",
+    {
+        "kind": kind("Diagnosis"),
+        "summary": record(
+            "How many findings there are of each level.",
+            {it: a("integer", f"Findings of the level {it}.", **COUNT) for it in ("error", "warning", "unknown", "ok")},
+        ),
+        "findings": many(
+            "In the order in which they are told.",
+            record(
+                "One thing that was looked at.",
+                {
+                    "level": {"enum": ["ok", "warning", "error", "unknown"], "description": "How bad it is."},
+                    "what": TEXT,
+                    "why": a("string", "What follows from it, or where it was seen."),
+                    "remedy": a("string", "What to do about it; empty if nothing is wrong."),
+                },
+            ),
+        ),
+    },
+)
+
+
+def _list(name: str, description: str, item: Json) -> Json:
+    bare = {key: value for key, value in item.items() if key != "$schema"}
+    return whole(name, description, {"kind": kind(name), "items": many("All that were found.", bare)})
+
+
+SCHEMAS: Final[Mapping[str, Json]] = {
+    "why": EXPLANATION,
+    "why of several": _list("ExplanationList", "Several gangs, explained.", EXPLANATION),
+    "get jobsets, get gangs": _list("GangList", "Gangs, explained.", EXPLANATION),
+    "get jobsets --watch, get gangs --watch": EXPLANATION,
+    "get groups": _list("GroupList", "Pod groups.", GROUP),
+    "get groups --watch": {"$schema": DRAFT, "title": "Group"} | GROUP,
+    "timeline": TIMELINE,
+    "doctor": DIAGNOSIS,
+}
+"""By the command that prints it. With --watch one document follows the other, each whole."""

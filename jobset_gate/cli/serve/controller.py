@@ -1,0 +1,62 @@
+"""What `controller` does: one replica of the keepers, until it is told to stop or something has failed for good."""
+
+import asyncio
+import gc
+import os
+import socket
+from dataclasses import replace
+from typing import Any
+
+import structlog
+
+from controllers.manager import Manager, ManagerOptions
+from controllers.statuspage.options import PageOptions
+from jobset_gate.cli.exits import CommandError, ExitCode
+from jobset_gate.cli.serve import open_files, program_metrics
+from jobset_gate.cli.settings_file import ControllerSection
+from jobset_gate.cli.signals import run_service
+from jobset_gate.kube import access
+
+log = structlog.get_logger("jobset_gate.cli")
+
+
+def options(configured: ControllerSection, **asked: Any) -> ManagerOptions:
+    """The command line before the settings file before the defaults; None asks for nothing.
+
+    Raises Failed for a status page that would be served to others without TLS.
+    """
+    given = configured.model_dump(exclude_none=True) | {key: value for key, value in asked.items() if value is not None}
+    found = replace(ManagerOptions(identity=f"{socket.gethostname()}_{os.getpid()}"), **given)
+    page = PageOptions(found.page_port, found.page_address, found.page_tls_cert, found.page_tls_key)
+    if found.page_port and page.problem:
+        raise CommandError(page.problem, ExitCode.USAGE)
+    return found
+
+
+async def run(wanted: ManagerOptions, *, kubeconfig: str | None, context: str | None, namespace: str | None) -> None:
+    """Until SIGTERM or SIGINT. Raises what made the controller stop by itself, LeadershipLost for one."""
+    reached = await access.load_access(kubeconfig, context)
+    # What was imported stays for good: no collection need walk it again, which takes up to 100 ms a time.
+    gc.collect()
+    gc.freeze()
+    open_files.raise_limit()
+    program_metrics.describe(wanted.registry, "controller")
+    manager = Manager(reached, replace(wanted, namespace=namespace or reached.namespace))
+
+    async def serve() -> None:
+        telling = asyncio.create_task(_tell(manager, reached.server))
+        try:
+            await manager.run()
+        finally:
+            telling.cancel()
+        raise CommandError("the controller has stopped by itself")
+
+    await run_service(serve())
+    log.info("controller stopped")
+
+
+async def _tell(manager: Manager, server: str) -> None:
+    await manager.serving.wait()
+    its = manager.options
+    lease = f"{its.namespace}/{its.identity}" if its.leader_elect else None
+    log.info("controller runs", url=manager.url, server=server, watches=its.watch_namespace or "all", lease=lease)

@@ -1,0 +1,94 @@
+"""Whether the gate of a JobSet's present generation is open: from the JobSet and its ConfigMap, without its pods.
+
+Decided by `decide`, so that an older generation's verdict is never taken for this one's.
+"""
+
+from dataclasses import dataclass
+from enum import StrEnum
+from typing import Final
+
+from jobset_gate import names
+from jobset_gate.barrier import messages
+from jobset_gate.barrier.decide import decide
+from jobset_gate.barrier.model import (
+    Blocked,
+    ConfigMapSeen,
+    Enforce,
+    GangSnapshot,
+    Ignore,
+    JobSetSeen,
+    Verdict,
+    VerdictKind,
+)
+
+
+class WaitGoal(StrEnum):
+    """What may become of a gang's wait."""
+
+    RELEASED = "released"
+    TIMED_OUT = "timedout"
+    OPENED = "opened"
+    """Of a pod group: its gates were removed."""
+    SATISFIED = "satisfied"
+    """Of a pod group: its minimum was bound once."""
+
+
+@dataclass(frozen=True, slots=True)
+class WaitOutcome:
+    """`ends`: what has come true, empty while it waits. `hopeless`: nothing will come true any more."""
+
+    reached: frozenset[WaitGoal] = frozenset()
+    message: str = ""
+    final: bool = False
+
+    def is_over(self, end: WaitGoal) -> bool:
+        """Whether it has come true, or never will. What ends a JobSet's wait ends it for good."""
+        return end in self.reached or self.final or (end in JOBSET_GOALS and bool(self.reached & JOBSET_GOALS))
+
+
+JOBSET_GOALS: Final = frozenset({WaitGoal.RELEASED, WaitGoal.TIMED_OUT})
+"""What becomes of a JobSet's gate."""
+GOAL_TEXT: Final = {
+    WaitGoal.RELEASED: "released",
+    WaitGoal.TIMED_OUT: "timed out",
+    WaitGoal.OPENED: "opened",
+    WaitGoal.SATISFIED: "satisfied",
+}
+
+
+def jobset_outcome(jobset: JobSetSeen, gate: ConfigMapSeen | None, now: float) -> WaitOutcome:
+    """Where it stands."""
+    match decide(GangSnapshot(jobset=jobset, gate=gate), now):
+        case Enforce(verdict=verdict):
+            return _ended(verdict)
+        case Blocked(condition=condition):
+            # Templates cannot be changed, so a barrier that is missing stays missing; a foreign ConfigMap may go.
+            return WaitOutcome(message=condition.message, final=condition.reason == names.REASON_GATE_MISSING)
+        case Ignore():
+            return _quiet(jobset, gate)
+        case _:
+            return WaitOutcome(message="is suspended" if jobset.suspended else "")
+
+
+def _ended(verdict: Verdict) -> WaitOutcome:
+    """A gate that a timeout has opened was released, and has timed out."""
+    ends = {WaitGoal.RELEASED if verdict.kind is VerdictKind.RELEASE else WaitGoal.TIMED_OUT}
+    if verdict.cause == names.REASON_TIMED_OUT:
+        ends.add(WaitGoal.TIMED_OUT)
+    return WaitOutcome(frozenset(ends), verdict.message)
+
+
+def _quiet(jobset: JobSetSeen, gate: ConfigMapSeen | None) -> WaitOutcome:
+    if jobset.managed_elsewhere:
+        return WaitOutcome(
+            message="spec.managedBy names another controller, so its gate is opened elsewhere", final=True
+        )
+    if jobset.finished:
+        for verdict in (
+            gate.verdict if gate is not None else None,
+            messages.verdict_in_condition(jobset.condition, jobset.uid),
+        ):
+            if verdict is not None and verdict.generation.uid == jobset.uid:
+                return _ended(verdict)
+        return WaitOutcome(message="has finished, and what was decided is not known any more", final=True)
+    return WaitOutcome(message="is being deleted", final=True)

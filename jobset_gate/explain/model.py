@@ -1,0 +1,137 @@
+"""The words of an explanation: where a gang stands, what it lacks and why, and what to do about it.
+
+Frozen and free of layout: `explain.py` finds them, `explain.lines` and the command line say them.
+"""
+
+from enum import StrEnum
+
+from jobset_gate.barrier.missing_model import MissingByReason
+from jobset_gate.barrier.model import Value
+
+__all__ = [
+    "ControllerStatus",
+    "ExplainedPod",
+    "Explanation",
+    "FailurePolicies",
+    "GangState",
+    "MissingByReason",
+    "ReplicatedJobCount",
+]
+
+
+class GangState(StrEnum):
+    """Where a JobSet stands. A pod group's state is its one reason (G5), which is a word of names.py."""
+
+    WAITING = "Waiting"
+    """The gate is closed, and pods are missing."""
+    DUE = "Due"
+    """Everything is there for a verdict, and nobody has written one yet."""
+    RELEASED = "Released"
+    """The gate is open."""
+    TIMED_OUT = "TimedOut"
+    """The time was up, and the gang was ended; it stays so when the JobSet has failed for it."""
+    SUSPENDED = "Suspended"
+    """Nothing counts while the JobSet is suspended."""
+    COMPLETED = "Completed"
+    """The JobSet has ended well."""
+    FAILED = "Failed"
+    """The JobSet has failed, and not for a timeout of its gate."""
+    DELETING = "Deleting"
+    """The JobSet is on its way out."""
+    MANAGED_ELSEWHERE = "ManagedElsewhere"
+    """Its managedBy names another controller than JobSet's."""
+    NOT_GATED = "NotGated"
+    """It asks for no gate."""
+    GATE_MISSING = "GateMissing"
+    """It asks for a gate, and nothing holds its pods."""
+    CONFIG_MAP_CONFLICT = "ConfigMapConflict"
+    """A ConfigMap of the gang's name is not ours, so no verdict can be written."""
+
+
+class ControllerStatus(Value, frozen=True):
+    """Whether somebody decides. `leads` None: that could not be read."""
+
+    leads: bool | None = None
+    told: str = ""
+    """In words, for people."""
+
+
+class FailurePolicies(Value, frozen=True):
+    """What the user has written about failures, as far as a timeout meets it (A7)."""
+
+    max_restarts: int | None = None
+    """Of the JobSet's failurePolicy; None: it has none."""
+    rules: tuple[str, ...] = ()
+    """Actions of the failurePolicy's rules, in order."""
+    counted: int = 0
+    """Restarts that count towards the limit so far."""
+    backoff_limits: tuple[int, ...] = ()
+    """Of the Jobs that the gang is made of, each once."""
+    restarts_in_place: bool = True
+    """Some pods have restartPolicy OnFailure: their kubelet starts the barrier again."""
+    exit_actions: tuple[str, ...] = ()
+    """What podFailurePolicies do about the barrier's exit code, each once."""
+    queue: str = ""
+    """Kueue's queue, if it is in one: Kueue suspends and resumes it."""
+
+
+class ReplicatedJobCount(Value, frozen=True):
+    """One replicatedJob's share."""
+
+    name: str
+    started: int
+    expected: int
+
+
+class ExplainedPod(Value, frozen=True):
+    """The one pod that was asked about."""
+
+    name: str
+    slot: str
+    told: str
+
+
+class Explanation(Value, frozen=True):
+    """Everything there is to say of one gang at one moment."""
+
+    kind: str
+    """JobSet or PodGroup."""
+    namespace: str
+    name: str
+    state: str
+    message: str = ""
+    """One sentence: the verdict's, the condition's, the group's."""
+    now: float = 0.0
+    expected: int = 0
+    started: int | None = None
+    """Of one that has ended, as many as had when that was decided. None: not known, for lack of rights or by now."""
+    passed: int = 0
+    """Pods that have gone through the barrier."""
+    parts: tuple[ReplicatedJobCount, ...] = ()
+    lacks: tuple[MissingByReason, ...] = ()
+    timeout: int | None = None
+    """Seconds; None: it waits for ever."""
+    since: float | None = None
+    """When the clock began to run; None: it does not."""
+    decided: float | None = None
+    """When the gate was opened, as far as that is known."""
+    afterwards: str = ""
+    """What happens at the timeout, or has to follow from it."""
+    subject: ExplainedPod | None = None
+    controller: ControllerStatus | None = None
+    unknown: tuple[str, ...] = ()
+    """What could not be read, and so is not known."""
+    commands: tuple[str, ...] = ()
+    """What to run next, the most telling first."""
+
+    @property
+    def left(self) -> float | None:
+        """Seconds until the timeout, 0 when it is over; None while no clock runs or without a timeout."""
+        if self.timeout is None or self.since is None:
+            return None
+        return max(0.0, self.since + self.timeout - self.now)
+
+    @property
+    def lacking(self) -> int:
+        """Slots without a started pod."""
+        return sum(one.count for one in self.lacks)

@@ -1,0 +1,158 @@
+"""Label and field selectors: text -> predicate."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Iterable, Mapping
+from functools import lru_cache
+from typing import Any, Protocol
+
+from jobset_gate.fake.apiserver.encoding import Obj, dig
+from jobset_gate.fake.apiserver.kinds import ServedKind
+from jobset_gate.fake.apiserver.status_errors import bad_request
+
+_LabelTest = Callable[[Mapping[str, str]], bool]
+
+
+class Selectable(Protocol):
+    """What selectors look at."""
+
+    @property
+    def labels(self) -> Mapping[str, str]: ...
+    @property
+    def fields(self) -> Mapping[str, str]:
+        """Values by path; an absent one counts as empty."""
+
+
+Predicate = Callable[[Selectable], bool]
+
+_COMMA = re.compile(r",(?![^(]*\))")
+_IN = re.compile(r"^(?P<key>\S+)\s+(?P<op>in|notin)\s*\((?P<values>[^()]*)\)$")
+_EQUAL = re.compile(r"^(?P<key>[^=!<>\s]+)\s*(?P<op>==|=|!=)\s*(?P<value>[^=!<>\s]*)$")
+_EXISTS = re.compile(r"^(?P<no>!?)\s*(?P<key>[A-Za-z0-9]([-A-Za-z0-9_./]*))$")
+
+#: The fields by which the server can select, besides metadata.name and metadata.namespace.
+_FIELDS: dict[tuple[str, str], tuple[str, ...]] = {
+    ("", "pods"): (
+        "spec.nodeName",
+        "spec.restartPolicy",
+        "spec.schedulerName",
+        "spec.serviceAccountName",
+        "spec.hostNetwork",
+        "status.phase",
+        "status.podIP",
+        "status.nominatedNodeName",
+    ),
+    ("", "events"): (
+        "involvedObject.kind",
+        "involvedObject.namespace",
+        "involvedObject.name",
+        "involvedObject.uid",
+        "involvedObject.apiVersion",
+        "involvedObject.resourceVersion",
+        "involvedObject.fieldPath",
+        "reason",
+        "reportingComponent",
+        "source",
+        "type",
+    ),
+    ("", "nodes"): ("spec.unschedulable",),
+    ("", "namespaces"): ("status.phase",),
+    ("", "secrets"): ("type",),
+    ("batch", "jobs"): ("status.successful",),
+}
+
+
+@lru_cache(maxsize=1024)
+def _label_tests(text: str) -> tuple[_LabelTest, ...]:
+    return tuple(_label_test(part.strip()) for part in _COMMA.split(text) if part.strip())
+
+
+def _label_test(part: str) -> _LabelTest:
+    if found := _IN.match(part):
+        key, values = found["key"], frozenset(value.strip() for value in found["values"].split(","))
+        if found["op"] == "in":
+            return lambda labels: labels.get(key) in values
+        return lambda labels: labels.get(key) not in values
+    if found := _EQUAL.match(part):
+        key, value = found["key"], found["value"]
+        if found["op"] == "!=":
+            return lambda labels: labels.get(key) != value
+        return lambda labels: labels.get(key) == value
+    if found := _EXISTS.match(part):
+        key = found["key"]
+        if found["no"]:
+            return lambda labels: key not in labels
+        return lambda labels: key in labels
+    raise bad_request(f"unable to parse requirement: {part!r}")
+
+
+def _field_tests(kind: ServedKind, text: str) -> Iterable[Predicate]:
+    known = _known(kind)
+    for part in filter(None, (part.strip() for part in text.split(","))):
+        found = _EQUAL.match(part)
+        if found is None:
+            raise bad_request(f"invalid selector: {part!r}; can't understand {part!r}")
+        if found["key"] not in known:
+            listed = ", ".join(f'"{name}"' for name in known)
+            raise bad_request(f'"{found["key"]}" is not a known field selector: only {listed}')
+        yield _field_test(found["key"], found["value"], equal=found["op"] != "!=")
+
+
+def _known(kind: ServedKind) -> tuple[str, ...]:
+    return ("metadata.name", "metadata.namespace", *_FIELDS.get(kind.key, ()))
+
+
+def _field_test(path: str, value: str, *, equal: bool) -> Predicate:
+    return lambda row: (row.fields.get(path, "") == value) is equal
+
+
+def selectable(kind: ServedKind, obj: Obj) -> dict[str, str]:
+    """The values by which an object can be chosen, empty ones left out."""
+    found = ((path, _text(dig(obj, *path.split(".")))) for path in _known(kind))
+    return {path: text for path, text in found if text}
+
+
+def _text(value: Any) -> str:
+    if value is None:
+        return ""
+    if isinstance(value, bool):
+        return str(value).lower()
+    return str(value)
+
+
+def predicate(kind: ServedKind, labels: str, fields: str) -> Predicate | None:
+    """One predicate for both selectors, None when everything matches. Errors: Problem 400."""
+    label_tests = _label_tests(labels)
+    field_tests = tuple(_field_tests(kind, fields))
+    if not label_tests and not field_tests:
+        return None
+
+    def matches(row: Selectable) -> bool:
+        labels = row.labels
+        return all(test(labels) for test in label_tests) and all(test(row) for test in field_tests)
+
+    return matches
+
+
+def selector_matches(selector: Obj | None, labels: Mapping[str, str]) -> bool:
+    """A LabelSelector object (matchLabels, matchExpressions) against labels; an absent one matches everything."""
+    if not selector:
+        return True
+    wanted: dict[str, str] = selector.get("matchLabels") or {}
+    if any(labels.get(key) != value for key, value in wanted.items()):
+        return False
+    return all(_expression(item, labels) for item in selector.get("matchExpressions") or ())
+
+
+def _expression(item: Obj, labels: Mapping[str, str]) -> bool:
+    key, values = item["key"], item.get("values") or ()
+    match item["operator"]:
+        case "In":
+            return labels.get(key) in values
+        case "NotIn":
+            return labels.get(key) not in values
+        case "Exists":
+            return key in labels
+        case _:
+            return key not in labels

@@ -1,0 +1,127 @@
+"""Every answer other than success, as the Status body that Kubernetes clients know."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+
+from jobset_gate.fake.apiserver.encoding import Obj
+from jobset_gate.fake.apiserver.kinds import ServedKind
+
+_REASONS = {
+    400: "BadRequest",
+    401: "Unauthorized",
+    403: "Forbidden",
+    404: "NotFound",
+    405: "MethodNotAllowed",
+    406: "NotAcceptable",
+    409: "Conflict",
+    410: "Expired",
+    413: "RequestEntityTooLarge",
+    415: "UnsupportedMediaType",
+    422: "Invalid",
+    429: "TooManyRequests",
+    500: "InternalError",
+    503: "ServiceUnavailable",
+    504: "Timeout",
+}
+
+#: Codes whose Status has details even when there are none.
+_EMPTY_DETAILS = (405, 415, 422)
+
+
+class StatusError(Exception):
+    """A refusal; the HTTP edge turns it into a Status body with this code. `retry_after` is in seconds."""
+
+    def __init__(
+        self,
+        code: int,
+        message: str,
+        *,
+        reason: str | None = None,
+        details: Obj | None = None,
+        retry_after: int | None = None,
+    ) -> None:
+        super().__init__(message)
+        self.code = code
+        self.message = message
+        self.reason = _REASONS.get(code, "") if reason is None else reason
+        self.details = dict(details or {})
+        self.retry_after = retry_after
+        if retry_after is not None:
+            self.details.setdefault("retryAfterSeconds", retry_after)
+
+    def status(self) -> Obj:
+        """The body."""
+        body: Obj = {"kind": "Status", "apiVersion": "v1", "metadata": {}, "status": "Failure", "message": self.message}
+        if self.reason:
+            body["reason"] = self.reason
+        if self.details or self.code in _EMPTY_DETAILS:
+            body["details"] = self.details
+        body["code"] = self.code
+        return body
+
+
+def _about(kind: ServedKind, name: str, called: str = "") -> Obj:
+    details: Obj = {"name": name, "kind": called or kind.plural}
+    if kind.group:
+        details["group"] = kind.group
+    return details
+
+
+def not_found(kind: ServedKind, name: str) -> StatusError:
+    return StatusError(404, f'{kind.qualified} "{name}" not found', details=_about(kind, name))
+
+
+def already_exists(kind: ServedKind, name: str) -> StatusError:
+    return StatusError(
+        409, f'{kind.qualified} "{name}" already exists', reason="AlreadyExists", details=_about(kind, name)
+    )
+
+
+def conflict(kind: ServedKind, name: str, why: str = "", called: str = "") -> StatusError:
+    """409. called: how the message names the kind, where that is not its plural."""
+    why = why or "the object has been modified; please apply your changes to the latest version and try again"
+    shown = f"{called}.{kind.group}" if called and kind.group else called or kind.qualified
+    message = f'Operation cannot be fulfilled on {shown} "{name}": {why}'
+    return StatusError(409, message, details=_about(kind, name, called))
+
+
+def forbidden(kind: ServedKind, name: str, why: str, causes: Iterable[Obj] = ()) -> StatusError:
+    details = _about(kind, name)
+    if listed := list(causes):
+        details["causes"] = listed
+    return StatusError(403, f'{kind.qualified} "{name}" is forbidden: {why}', details=details)
+
+
+def cause(field: str, message: str, reason: str = "FieldValueInvalid") -> Obj:
+    """One wrong field, for `invalid`. The message starts with its sort: "Invalid value: ...", "Required value"."""
+    return {"reason": reason, "message": message, "field": field}
+
+
+def invalid(kind: ServedKind, name: str, causes: Iterable[Obj], called: str = "") -> StatusError:
+    """422 with all causes in one answer. called: how it names the kind, where that is not its kind."""
+    listed = list(causes)
+    texts = [f"{item['field']}: {item['message']}" for item in listed]
+    called = called or kind.kind
+    text = texts[0] if len(texts) == 1 else f"[{', '.join(texts)}]"
+    details = {**({"name": name} if name else {}), "kind": called, "causes": listed}
+    if kind.group:
+        details["group"] = kind.group
+    qualified = f"{called}.{kind.group}" if kind.group else called
+    return StatusError(422, f'{qualified} "{name}" is invalid: {text}', details=details)
+
+
+def expired(message: str) -> StatusError:
+    return StatusError(410, message)
+
+
+def bad_request(message: str) -> StatusError:
+    return StatusError(400, message)
+
+
+def not_allowed(why: str = "the server does not allow this method on the requested resource") -> StatusError:
+    return StatusError(405, why)
+
+
+def no_such_path() -> StatusError:
+    return StatusError(404, "the server could not find the requested resource")

@@ -1,0 +1,215 @@
+"""The objects, one growing version number over all of them, and what happened to them.
+
+Everything here is synchronous: a write is visible to every reader and watcher when `commit` returns. Stored objects are
+never changed in place; whoever wants to change one decodes a copy of its own.
+"""
+
+from __future__ import annotations
+
+from bisect import bisect_left, insort
+from collections import deque
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+from jobset_gate.fake.apiserver.encoding import Obj, copy, decode, encode
+from jobset_gate.fake.apiserver.kinds import ServedKind, ServedKinds
+from jobset_gate.fake.apiserver.selectors import selectable
+from jobset_gate.kube.resources import Resource
+
+Key = tuple[str, str]
+#: (kind, event): called synchronously after each write.
+Listener = Callable[[ServedKind, "StoreEvent"], None]
+
+
+@dataclass(frozen=True, slots=True)
+class StoredObject:
+    """One version of one object: its bytes, and of its content only what is asked for all the time.
+
+    raw: its JSON, kind and apiVersion first; `head` bytes of it are those two. meta: its metadata without
+    managedFields, not to be changed. fields: what field selectors can choose by. (Ten thousand pods as dicts would be
+    three million objects for Python's garbage collector to walk, half a second at a time.)
+    """
+
+    raw: bytes
+    head: int
+    rv: int
+    key: Key
+    meta: Obj
+    fields: Mapping[str, str]
+
+    @property
+    def labels(self) -> Mapping[str, str]:
+        return self.meta.get("labels") or {}
+
+    def fresh(self) -> Obj:
+        """The whole object, decoded anew: the caller's to change."""
+        return decode(self.raw)  # type: ignore[no-any-return]
+
+    @property
+    def bare(self) -> bytes:
+        """The JSON without kind and apiVersion, as items of lists of built-in kinds are written."""
+        return b"{" + self.raw[self.head :]
+
+
+@dataclass(slots=True)
+class StoreEvent:
+    """One write. `old` is None for a creation; `deleted` says that `now` is the object's last state.
+
+    lines: what watches say of it, by event type; selected: by selector. Both are worked out when first asked for.
+    """
+
+    rv: int
+    old: StoredObject | None
+    now: StoredObject
+    deleted: bool = False
+    lines: dict[str, bytes] = field(default_factory=dict)
+    selected: dict[str, bytes | None] = field(default_factory=dict)
+
+    def line(self, type_: str) -> bytes:
+        """The watch line of this change, encoded once for all watchers."""
+        line = self.lines.get(type_)
+        if line is None:
+            line = self.lines[type_] = b'{"type":"%s","object":%s}\n' % (type_.encode(), self.now.raw)
+        return line
+
+    @property
+    def type(self) -> str:
+        if self.deleted:
+            return "DELETED"
+        return "MODIFIED" if self.old else "ADDED"
+
+
+class KindTable:
+    """All objects of one kind, sorted by (namespace, name), and the changes that watchers may still ask for."""
+
+    def __init__(self, history: int) -> None:
+        self.rows: dict[Key, StoredObject] = {}
+        self.keys: list[Key] = []
+        self.history: deque[StoreEvent] = deque()
+        #: Changes up to this version are forgotten.
+        self.floor = 0
+        self.watchers: set[Callable[[StoreEvent], None]] = set()
+        self._most = history
+
+    def span(self, namespace: str | None) -> list[Key]:
+        """The keys of a namespace (None: of all), in order."""
+        if namespace is None:
+            return self.keys
+        start = bisect_left(self.keys, (namespace, ""))
+        return self.keys[start : bisect_left(self.keys, (namespace + "\0", ""))]
+
+    def write(self, change: StoreEvent) -> None:
+        key = change.now.key
+        if change.deleted:
+            del self.rows[key]
+            del self.keys[bisect_left(self.keys, key)]
+        else:
+            if key not in self.rows:
+                insort(self.keys, key)
+            self.rows[key] = change.now
+        self.history.append(change)
+        if len(self.history) > self._most:
+            self.floor = self.history.popleft().rv
+        for watcher in tuple(self.watchers):
+            watcher(change)
+
+    def forget(self, rv: int) -> None:
+        """Drop the history up to `rv`."""
+        while self.history and self.history[0].rv <= rv:
+            self.history.popleft()
+        self.floor = max(self.floor, rv)
+
+    def since(self, rv: int) -> Iterator[StoreEvent]:
+        """The changes after `rv`, oldest first."""
+        newer = []
+        for change in reversed(self.history):
+            if change.rv <= rv:
+                break
+            newer.append(change)
+        return reversed(newer)
+
+
+class ObjectStore:
+    """history: how many changes of each kind a watch can be resumed over."""
+
+    def __init__(self, kinds: ServedKinds | None = None, *, history: int = 20_000) -> None:
+        self.kinds = kinds or ServedKinds()
+        self.revision = 1
+        self.listeners: list[Listener] = []
+        self._tables: dict[tuple[str, str], KindTable] = {}
+        self._history = history
+
+    def table(self, kind: ServedKind) -> KindTable:
+        table = self._tables.get(kind.key)
+        if table is None:
+            table = self._tables[kind.key] = KindTable(self._history)
+        return table
+
+    def row(self, kind: ServedKind, namespace: str, name: str) -> StoredObject | None:
+        return self.table(kind).rows.get((namespace, name))
+
+    def commit(self, kind: ServedKind, obj: Obj) -> StoredObject:
+        """Write a creation or a change of an object that the caller gives away."""
+        now = self._stored(kind, obj)
+        table = self.table(kind)
+        self._write(kind, table, StoreEvent(now.rv, table.rows.get(now.key), now))
+        return now
+
+    def remove(self, kind: ServedKind, last: Obj) -> StoredObject:
+        """Delete an object, whose last state the caller gives away."""
+        now = self._stored(kind, last)
+        table = self.table(kind)
+        self._write(kind, table, StoreEvent(now.rv, table.rows[now.key], now, deleted=True))
+        return now
+
+    def _write(self, kind: ServedKind, table: KindTable, change: StoreEvent) -> None:
+        table.write(change)
+        for listener in self.listeners:
+            listener(kind, change)
+
+    def _stored(self, kind: ServedKind, obj: Obj) -> StoredObject:
+        self.revision += 1
+        meta = obj["metadata"]
+        meta["resourceVersion"] = str(self.revision)
+        whole = {"kind": kind.kind, "apiVersion": kind.api_version}
+        head = len(encode(whole))
+        obj.pop("kind", None)
+        obj.pop("apiVersion", None)
+        whole.update(obj)
+        key = meta.get("namespace", ""), meta["name"]
+        kept = {name: value for name, value in meta.items() if name != "managedFields"}
+        return StoredObject(encode(whole), head, self.revision, key, kept, selectable(kind, whole))
+
+    def compact(self, rv: int | None = None) -> None:
+        """Forget all changes up to `rv` (None: all): watches from there get 410."""
+        for kind in self.kinds:
+            self.table(kind).forget(self.revision if rv is None else rv)
+
+    # Direct access for benches and tests: no admission, no defaults, no validation.
+
+    def put(self, resource: Resource, obj: Obj) -> Obj:
+        """Write `obj` as it is, made or replaced; it needs metadata.name (and .namespace). Returns what is stored."""
+        return self.commit(self.kinds.of(resource), copy(obj)).fresh()
+
+    def get(self, resource: Resource, name: str, namespace: str = "") -> Obj | None:
+        """A copy of the object, None when there is none."""
+        row = self.row(self.kinds.of(resource), namespace, name)
+        return row.fresh() if row else None
+
+    def list(self, resource: Resource, namespace: str | None = None) -> list[Obj]:
+        """Copies of all objects, sorted by namespace and name."""
+        table = self.table(self.kinds.of(resource))
+        return [table.rows[key].fresh() for key in table.span(namespace)]
+
+    def drop(self, resource: Resource, name: str, namespace: str = "") -> None:
+        """Delete at once, without finalizers or grace. Errors: KeyError when it is not there."""
+        kind = self.kinds.of(resource)
+        row = self.row(kind, namespace, name)
+        if row is None:
+            raise KeyError((namespace, name))
+        self.remove(kind, row.fresh())
+
+    def counts(self) -> dict[str, Any]:
+        """How many objects of each kind there are, for reports."""
+        return {kind.qualified: len(self.table(kind).rows) for kind in self.kinds if self.table(kind).rows}

@@ -1,0 +1,173 @@
+"""WATCH: the changes after a version, in order, as lines of JSON, with bookmarks and an end."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import AsyncIterator, Callable
+
+from jobset_gate.fake.apiserver import selectors
+from jobset_gate.fake.apiserver.encoding import Obj, encode
+from jobset_gate.fake.apiserver.reads import matching
+from jobset_gate.fake.apiserver.requests import ApiRequest
+from jobset_gate.fake.apiserver.selectors import Predicate
+from jobset_gate.fake.apiserver.state import ServerState
+from jobset_gate.fake.apiserver.status_errors import StatusError, bad_request, expired
+from jobset_gate.fake.apiserver.store import StoredObject, StoreEvent
+
+BOOKMARK_SECONDS = 60.0
+_LEAST_TIMEOUT = 1800
+_INITIAL_END = "k8s.io/initial-events-end"
+
+
+class Watch:
+    """One open watch. Changes are offered synchronously as they are written; `batches` hands them out as bytes.
+
+    Errors at construction: Problem 400, or 410 for a version whose successors are forgotten.
+    """
+
+    def __init__(self, core: ServerState, call: ApiRequest) -> None:
+        self._core = core
+        self._call = call
+        self._kind = call.kind
+        self._table = core.store.table(call.kind)
+        self._relevant = _filter(call)
+        self._lines: list[bytes] = []
+        self._wake = asyncio.Event()
+        self.closed = False
+        self._bookmarks = call.flag("allowWatchBookmarks")
+        self._start()
+
+    def _start(self) -> None:
+        query = self._call.query
+        text = query.get("resourceVersion", "")
+        if text and not text.isdigit():
+            raise bad_request(f"Invalid value: {text!r}: resourceVersion: must be a non-negative number")
+        rv = int(text or 0)
+        if self._call.flag("sendInitialEvents") or rv == 0:
+            self._send_state(mark_end=self._call.flag("sendInitialEvents"))
+        else:
+            self._catch_up(rv)
+        self._table.watchers.add(self.offer)
+        self._wake.set()
+
+    def _send_state(self, *, mark_end: bool) -> None:
+        for row in matching(self._core, self._call):
+            self._lines.append(StoreEvent(row.rv, None, row).line("ADDED"))
+        if mark_end and self._bookmarks:
+            self._lines.append(self._bookmark({_INITIAL_END: "true"}))
+
+    def _catch_up(self, rv: int) -> None:
+        if rv < self._table.floor:
+            raise expired(f"too old resource version: {rv} ({self._table.floor + 1})")
+        if rv > self._core.store.revision:
+            raise StatusError(
+                504, f"Too large resource version: {rv}, current: {self._core.store.revision}", retry_after=1
+            )
+        for change in self._table.since(rv):
+            self.offer(change)
+
+    def offer(self, change: StoreEvent) -> None:
+        line = self._relevant(change)
+        if line is not None:
+            self._lines += self._core.faults.watch_lines(self._call, line)
+            self._wake.set()
+
+    def push(self, line: bytes) -> None:
+        """Send bytes of one's own (faults)."""
+        self._lines.append(line)
+        self._wake.set()
+
+    def close(self) -> None:
+        """End the stream after what is already under way."""
+        self.closed = True
+        self._table.watchers.discard(self.offer)
+        self._wake.set()
+
+    async def batches(self) -> AsyncIterator[bytes]:
+        """Whole lines, as many as have gathered; ends at the timeout with a last bookmark."""
+        loop = asyncio.get_running_loop()
+        ends = loop.time() + self._timeout()
+        marks = loop.time() + BOOKMARK_SECONDS
+        try:
+            while True:
+                await _wait(self._wake, min(ends, marks) - loop.time())
+                self._wake.clear()
+                if loop.time() >= min(ends, marks) and not self.closed:
+                    marks += BOOKMARK_SECONDS
+                    self._lines += [self._bookmark({})] if self._bookmarks else []
+                lines, self._lines = self._lines, []
+                if lines:
+                    yield b"".join(lines)
+                if self.closed or loop.time() >= ends:
+                    return
+        finally:
+            self.close()
+
+    def _timeout(self) -> float:
+        asked = self._call.query.get("timeoutSeconds", "")
+        return float(asked) if asked.isdigit() and int(asked) else _LEAST_TIMEOUT * (1 + self._core.rng.random())
+
+    def _bookmark(self, annotations: Obj) -> bytes:
+        meta: Obj = {"resourceVersion": str(self._core.store.revision), "creationTimestamp": None}
+        if annotations:
+            meta["annotations"] = annotations
+        kind = self._kind
+        body = {"kind": kind.kind, "apiVersion": kind.api_version, "metadata": meta}
+        return b'{"type":"BOOKMARK","object":%s}\n' % encode(body)
+
+
+async def _wait(event: asyncio.Event, seconds: float) -> None:
+    """Until the event is set, or for `seconds`."""
+    if event.is_set() or seconds <= 0:
+        return
+    handle = asyncio.get_running_loop().call_later(seconds, event.set)
+    try:
+        await event.wait()
+    finally:
+        handle.cancel()
+
+
+def _filter(call: ApiRequest) -> Callable[[StoreEvent], bytes | None]:
+    """Which line, if any, a change makes for this watch."""
+    target, query = call.target, call.query
+    labels, fields = query.get("labelSelector", ""), query.get("fieldSelector", "")
+    matches = selectors.predicate(call.kind, labels, fields)
+    selector = f"{labels}\0{fields}"
+
+    def concerned(row: StoredObject) -> bool:
+        namespace, name = row.key
+        return target.namespace in (None, namespace) and target.name in (None, name)
+
+    def line(change: StoreEvent) -> bytes | None:
+        if not concerned(change.now):
+            return None
+        if matches is None:
+            return change.line(change.type)
+        if selector not in change.selected:
+            # Decided once for all watches with this selector.
+            change.selected[selector] = selected(change, matches)
+        return change.selected[selector]
+
+    def selected(change: StoreEvent, matches: Predicate) -> bytes | None:
+        was = change.old is not None and matches(change.old)
+        if change.deleted:
+            return change.line("DELETED") if was else None
+        if matches(change.now):
+            return change.line("MODIFIED" if was else "ADDED")
+        return _left(change) if was else None
+
+    return line
+
+
+def _left(change: StoreEvent) -> bytes:
+    """The object as it was when it still matched, at the version at which it left."""
+    line = change.lines.get("LEFT")
+    if line is None and change.old is not None:
+        last = change.old.fresh()
+        last["metadata"]["resourceVersion"] = str(change.rv)
+        line = change.lines["LEFT"] = b'{"type":"DELETED","object":%s}\n' % encode(last)
+    return line or b""
+
+
+def error_line(problem: StatusError) -> bytes:
+    return b'{"type":"ERROR","object":%s}\n' % encode(problem.status())

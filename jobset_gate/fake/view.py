@@ -1,0 +1,110 @@
+"""Wait for something to become true of what an API server stores: by watching, never by asking again and again."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable, Mapping
+from typing import Self
+
+import msgspec
+
+from jobset_gate.fake.objects import FakeObjectMeta, Json, Key
+from jobset_gate.kube.client import Client
+from jobset_gate.kube.resources import Resource
+from jobset_gate.runtime.informer import Informer
+from jobset_gate.runtime.store import ObjectChange
+
+MANY = 50  # of more objects only every so often a look is taken, since each costs their number;
+LOOK_EVERY = 0.05  # seconds; a state that lasts less may then be missed
+SHOWN = 8000  # characters of what there was instead, when it took too long
+
+
+class _AnyObject(msgspec.Struct, rename="camel", omit_defaults=True):
+    """Any object, without managedFields."""
+
+    metadata: FakeObjectMeta
+    kind: str = ""
+    type: str = ""
+    spec: Json = msgspec.field(default_factory=dict)
+    status: Json = msgspec.field(default_factory=dict)
+    data: Json = msgspec.field(default_factory=dict)
+    reason: str = ""
+    message: str = ""
+    involved_object: Json = msgspec.field(default_factory=dict)
+
+
+class ObjectView:
+    """All objects of one kind in one namespace (None: in all), live: `async with View(...) as view`."""
+
+    def __init__(
+        self,
+        client: Client,
+        resource: Resource,
+        namespace: str | None = None,
+        label_selector: str = "",
+        field_selector: str = "",
+        *,
+        each: Callable[[Json], None] = lambda _: None,
+    ) -> None:
+        """`each` is told every version of every object, also those that nobody's look at the whole would meet."""
+        self._changed, self._each = asyncio.Event(), each
+        self._raw: dict[Key, Json] = {}
+        self._informer: Informer[_AnyObject, Json] = Informer(
+            client,
+            resource,
+            wire=_AnyObject,
+            convert=_plain,
+            handler=self._on_change,
+            namespace=namespace,
+            label_selector=label_selector,
+            field_selector=field_selector,
+        )
+        self._task: asyncio.Task[None] | None = None
+
+    async def __aenter__(self) -> Self:
+        self._task = asyncio.create_task(self._informer.run())
+        try:
+            await self._informer.wait_synced()
+        except BaseException:  # told to stop meanwhile
+            await self.__aexit__()
+            raise
+        return self
+
+    async def __aexit__(self, *_: object) -> None:
+        if self._task is not None:
+            self._task.cancel()
+            await asyncio.gather(self._task, return_exceptions=True)
+
+    @property
+    def objects(self) -> Mapping[Key, Json]:
+        """By (namespace, name)."""
+        return self._informer.cache
+
+    def all(self) -> list[Json]:
+        """In the order of their names."""
+        return [self.objects[key] for key in sorted(self.objects)]
+
+    async def until(self, holds: Callable[[list[Json]], bool], seconds: float = 60.0) -> list[Json]:
+        """The objects as soon as `holds` is true of them. Errors: TimeoutError, with what was there instead."""
+        try:
+            async with asyncio.timeout(seconds):
+                while not holds(self.all()):
+                    self._changed.clear()
+                    await self._changed.wait()
+                    if len(self.objects) > MANY:
+                        await asyncio.sleep(LOOK_EVERY)
+        except TimeoutError as error:
+            found = str(self.all())
+            more = f" and so on, {len(self.objects)} objects" if len(found) > SHOWN else ""
+            raise TimeoutError(f"still not so after {seconds:.0f}s; there are: {found[:SHOWN]}{more}") from error
+        return self.all()
+
+    def _on_change(self, change: ObjectChange[Json]) -> None:
+        if change.new is not None:
+            self._each(change.new)
+        self._changed.set()
+
+
+def _plain(seen: _AnyObject) -> Json:
+    plain: Json = msgspec.to_builtins(seen)
+    return plain

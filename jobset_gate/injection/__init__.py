@@ -1,0 +1,1 @@
+"""What admission writes into a JobSet: validation, barrier container, restoring. Pure; for webhook and CLI."""

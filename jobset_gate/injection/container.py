@@ -1,0 +1,219 @@
+"""The container and the volume that hold a pod: what they look like, and how to know them again (A3)."""
+
+from functools import cache
+from importlib.resources import files
+from typing import Any, Final
+
+from jobset_gate import names
+from jobset_gate.barrier.model import Config
+from jobset_gate.objects import quantity
+from jobset_gate.objects.unstructured import (
+    Json,
+    ReplicatedJobView,
+    as_int,
+    as_list,
+    as_map,
+    entries_named,
+    nested,
+)
+from jobset_gate.settings import DEFAULT_POLL_SECONDS, Barrier
+
+TOKEN_PATH: Final = "/var/run/secrets/kubernetes.io/serviceaccount"  # noqa: S105 - a path, no secret
+"""Where the API server mounts a service account's token into each container that has nothing mounted there."""
+
+ENV_POLL: Final = "JOBSET_GATE_POLL"
+READABLE_BY_ALL: Final = 0o444
+_COPIED: Final = ("cpu", "memory", "ephemeral-storage")
+
+
+def build_container(
+    job: ReplicatedJobView, config: Config, settings: Barrier, image: str | None = None, *, stream: str = ""
+) -> Json:
+    """The init container for one replicatedJob's pods. `image` overrides the settings' (A2: barrier-image).
+
+    `stream` is the gang's place on the gate stream, the same for all its replicatedJobs; "" tells of none.
+    """
+    made: Json = {
+        "name": names.BARRIER_CONTAINER,
+        "image": image or settings.image,
+        "command": command(),
+        "env": _environment(config, settings, stream),
+        "volumeMounts": [
+            {"name": names.VOLUME, "mountPath": names.MOUNT_PATH, "readOnly": True},
+            # Something mounted there keeps the API server from mounting the pod's token into this container.
+            {"name": names.VOLUME, "mountPath": TOKEN_PATH, "readOnly": True},
+        ],
+        "securityContext": _security_context(job, settings),
+    }
+    resources = _resources(job, settings)
+    return made | {"resources": resources} if resources else made
+
+
+def stream_url(settings: Barrier, namespace: str, jobset: str, token: str) -> str:
+    """A gang's place on the gate stream (A6); "" if the operator has none, or this gang no token."""
+    if not settings.stream_url or not token:
+        return ""
+    return f"{settings.stream_url}/v1/gangs/{namespace}/{jobset}/{token}"
+
+
+def build_volume(jobset: str) -> Json:
+    """The volume with the gang's verdict and the pod's own annotation; the ConfigMap may be missing."""
+    verdict = {"key": names.KEY_VERDICT, "path": names.VERDICT_FILE}
+    annotation = {"path": names.ANNOTATION_FILE, "fieldRef": _annotation(names.VERDICT)}
+    sources = [
+        {"configMap": {"name": names.config_map_name(jobset), "items": [verdict], "optional": True}},
+        {"downwardAPI": {"items": [annotation]}},
+    ]
+    return {"name": names.VOLUME, "projected": {"defaultMode": READABLE_BY_ALL, "sources": sources}}
+
+
+def command() -> list[str]:
+    """What the container runs; by this the validating webhook sees that nobody has changed it."""
+    return ["sh", "-c", script()]
+
+
+@cache
+def script() -> str:
+    """barrier.sh without its comments and indentation: it is stored once per replicatedJob and once per pod."""
+    lines = files("jobset_gate.injection").joinpath("barrier.sh").read_text(encoding="utf-8").splitlines()
+    return "\n".join(line.strip() for line in lines if line.strip() and not line.lstrip().startswith("#")) + "\n"
+
+
+def can_time_out(config: Config, settings: Barrier) -> bool:
+    """Whether a barrier of this gang can ever exit with 124: by the gang's timeout or by its own limit (A7)."""
+    return config.timeout is not None or settings.max_wait_seconds is not None
+
+
+def is_barrier(entry: Any) -> bool:
+    """Whether an init container is one that some version of jobset-gate has rendered, with whatever settings.
+
+    Known by what only we write: the generation's environment and the mount of our volume at our path.
+    """
+    if nested(entry, "name") != names.BARRIER_CONTAINER:
+        return False
+    named_ = (nested(variable, "name") for variable in as_list(nested(entry, "env")))
+    variables = {name for name in named_ if isinstance(name, str)}
+    mounts = as_list(nested(entry, "volumeMounts"))
+    ours = any(nested(it, "name") == names.VOLUME and nested(it, "mountPath") == names.MOUNT_PATH for it in mounts)
+    return ours and {names.ENV_UID, names.ENV_ATTEMPT, names.ENV_EPOCH} <= variables
+
+
+def is_volume(entry: Any) -> bool:
+    """Whether a volume is one that some version of jobset-gate has rendered."""
+    if nested(entry, "name") != names.VOLUME:
+        return False
+    sources = (nested(source, "configMap", "name") for source in as_list(nested(entry, "projected", "sources")))
+    return any(isinstance(name, str) and name.endswith(names.CONFIG_MAP_SUFFIX) for name in sources)
+
+
+def has_barrier(job: ReplicatedJobView) -> bool:
+    """Whether a replicatedJob's pod template carries one of ours."""
+    return any(
+        is_barrier(entry) for _, entry in entries_named(job.spec_list("initContainers"), names.BARRIER_CONTAINER)
+    )
+
+
+def semantically_equal(one: Any, other: Any) -> bool:
+    """Whether two pieces of an object mean the same to the API server, where empty and absent are one.
+
+    A typed client that reads and writes an object drops empty members or adds them.
+    """
+    return bool(one == other or _normalized(one) == _normalized(other))
+
+
+def equal_except_token(one: Any, other: Any) -> bool:
+    """The same for barriers, whatever key to the gate stream they hold: `render` offline cannot know the real one."""
+    return semantically_equal(_without_token(one), _without_token(other))
+
+
+def _without_token(entry: Any) -> Any:
+    if not is_barrier(entry):
+        return entry
+    return entry | {"env": [_keyless(variable) for variable in entry["env"]]}
+
+
+def _keyless(variable: Any) -> Any:
+    value = nested(variable, "value")
+    if nested(variable, "name") != names.ENV_STREAM or not isinstance(value, str):
+        return variable
+    return variable | {"value": value.rpartition("/")[0]}
+
+
+def _normalized(value: Any) -> Any:
+    if isinstance(value, dict):
+        told = {
+            key: _normalized_quantities(member) if key in quantity.MAPS else _normalized(member)
+            for key, member in value.items()
+        }
+        return {key: member for key, member in told.items() if member not in (None, "", {}, [])}
+    if isinstance(value, list):
+        return [_normalized(entry) for entry in value]
+    return value
+
+
+def _normalized_quantities(value: Any) -> Any:
+    """JobSet's webhook, like every typed client, writes amounts in the canonical form."""
+    if not isinstance(value, dict):
+        return _normalized(value)
+    told = {key: quantity.amount(member) for key, member in value.items()}
+    return {key: _normalized(value[key]) if number is None else number for key, number in told.items()}
+
+
+def _environment(config: Config, settings: Barrier, stream: str) -> list[Json]:
+    label = {"fieldPath": f"metadata.labels['{names.JS_UID}']"}
+    attempt = {"fieldPath": f"metadata.labels['{names.JS_RESTART_ATTEMPT}']"}
+    told: list[Json] = [
+        {"name": names.ENV_UID, "valueFrom": {"fieldRef": label}},
+        {"name": names.ENV_ATTEMPT, "valueFrom": {"fieldRef": attempt}},
+        {"name": names.ENV_EPOCH, "valueFrom": {"fieldRef": _annotation(names.EPOCH)}},
+        {"name": names.ENV_LIMIT, "value": _limit(config, settings)},
+    ]
+    if stream:
+        told.append({"name": names.ENV_STREAM, "value": stream})
+        told.append({"name": names.ENV_POD, "valueFrom": {"fieldRef": {"fieldPath": "metadata.uid"}}})
+    if settings.poll_seconds != DEFAULT_POLL_SECONDS:
+        told.append({"name": ENV_POLL, "value": f"{settings.poll_seconds:g}"})
+    return told
+
+
+def _annotation(key: str) -> Json:
+    return {"fieldPath": f"metadata.annotations['{key}']"}
+
+
+def _limit(config: Config, settings: Barrier) -> str:
+    """A7: the timeout and a grace, so that the controller's verdict comes first; else the operator's limit."""
+    if config.timeout is not None:
+        return str(config.timeout + settings.grace_seconds)
+    return "" if settings.max_wait_seconds is None else str(settings.max_wait_seconds)
+
+
+def _security_context(job: ReplicatedJobView, settings: Barrier) -> Json:
+    """What Pod Security "restricted" asks of a container. A pod-level user other than root is the user's choice."""
+    context: Json = {
+        "allowPrivilegeEscalation": False,
+        "capabilities": {"drop": ["ALL"]},
+        "readOnlyRootFilesystem": True,
+        "runAsNonRoot": True,
+        "seccompProfile": {"type": "RuntimeDefault"},
+    }
+    if as_int(nested(job.pod_spec, "securityContext", "runAsUser"), 0) != 0:
+        return context
+    if settings.run_as_user is not None:
+        context["runAsUser"] = settings.run_as_user
+    if settings.run_as_group is not None:
+        context["runAsGroup"] = settings.run_as_group
+    return context
+
+
+def _resources(job: ReplicatedJobView, settings: Barrier) -> Json:
+    """The first main container's cpu, memory and ephemeral storage, never its devices; or what the operator says."""
+    if settings.resources is not None:
+        return {key: value for key, value in settings.resources.model_dump().items() if value}
+    first = next(iter(job.spec_list("containers")), None)
+    copied: Json = {}
+    for key in ("requests", "limits"):
+        amounts = as_map(nested(first, "resources", key))
+        kept = {name: amounts[name] for name in _COPIED if amounts.get(name) is not None}
+        if kept:
+            copied[key] = kept
+    return copied

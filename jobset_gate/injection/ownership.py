@@ -1,0 +1,52 @@
+"""What jobset-gate puts into a pod template, known again when met: the barrier, what goes before it, their volumes."""
+
+from collections.abc import Callable
+from typing import Any, Final
+
+from jobset_gate import names
+from jobset_gate.injection import container, prefetch
+from jobset_gate.objects.unstructured import Json, ReplicatedJobView, nested
+
+IndexedEntries = list[tuple[int, Json]]
+"""Entries of a list with their positions."""
+
+
+def is_container(entry: Any) -> bool:
+    """Whether some version of jobset-gate has rendered this init container."""
+    return container.is_barrier(entry) or prefetch.is_container(entry)
+
+
+def is_volume(entry: Any) -> bool:
+    """Whether some version of jobset-gate has rendered this volume."""
+    return container.is_volume(entry) or prefetch.is_volume(entry)
+
+
+def is_reserved_container(entry: Any) -> bool:
+    """Whether a container bears a name that only ours may bear."""
+    name = nested(entry, "name")
+    return name == names.BARRIER_CONTAINER or prefetch.is_reserved(name)
+
+
+def is_reserved_volume(entry: Any) -> bool:
+    """Whether a volume bears a name that only ours may bear."""
+    return nested(entry, "name") in (names.VOLUME, names.PREFETCH_VOLUME)
+
+
+MANAGED_LISTS: Final[dict[str, tuple[Callable[[Any], bool], Callable[[Any], bool]]]] = {
+    "initContainers": (is_reserved_container, is_container),
+    "volumes": (is_reserved_volume, is_volume),
+}
+"""The lists of a pod spec that we put something into: whose names are ours there, and what is really ours."""
+
+
+def own_entries(job: ReplicatedJobView, key: str) -> IndexedEntries:
+    """What is ours in one of these lists."""
+    _, ours = MANAGED_LISTS[key]
+    return [(index, entry) for index, entry in enumerate(job.spec_list(key)) if ours(entry)]
+
+
+def foreign_entries(job: ReplicatedJobView, key: str) -> IndexedEntries:
+    """What only looks like ours in one of these lists."""
+    reserved, ours = MANAGED_LISTS[key]
+    entries, strange = enumerate(job.spec_list(key)), prefetch.is_foreign_volume(job)
+    return [it for it in entries if reserved(it[1]) and (not ours(it[1]) or strange(it[1]))]

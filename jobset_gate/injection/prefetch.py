@@ -1,0 +1,169 @@
+"""The init containers that bring the main images onto the node before the barrier, and their volume (A8).
+
+The kubelet pulls an image when a container of it is to run, and main containers run last. So each main image first
+runs a program that does nothing; `group-scheduling-prefetch` puts it into a volume that they all mount, since an image
+need not hold any program that ends by itself.
+"""
+
+import re
+from collections.abc import Callable, Iterator
+from functools import cache
+from importlib.resources import files
+from typing import Any, Final
+
+from jobset_gate import names
+from jobset_gate.injection import noop_elf
+from jobset_gate.injection.container import TOKEN_PATH, semantically_equal
+from jobset_gate.objects.unstructured import Json, ReplicatedJobView, annotations_of, as_list, nested
+
+NO_DEVICES: Final = ({"name": "NVIDIA_VISIBLE_DEVICES", "value": "void"},)
+"""Or NVIDIA's container runtime would wait for its driver in images that ask for all devices."""
+_RUNNER: Final = re.compile(re.escape(names.PREFETCH_CONTAINER) + "-[0-9]+")
+_LIKE_THE_BARRIER: Final = ("image", "imagePullPolicy")
+_AS_SAFE_AS_THE_BARRIER: Final = ("securityContext", "resources")
+
+
+def is_requested(jobset: Json) -> bool:
+    """Whether the JobSet's pods are to have their images before they count as started."""
+    return annotations_of(jobset).get(names.PREFETCH_IMAGES) == "true"
+
+
+def build_containers(job: ReplicatedJobView, barrier: Json) -> list[Json]:
+    """What goes before this barrier into one replicatedJob's pods; nothing if all images are there anyway."""
+    images = list(_images(job))
+    runners = [
+        _pull_container(number, image, policy, barrier) for number, (image, policy) in enumerate(images, start=1)
+    ]
+    return [_copy_container(barrier), *runners] if runners else []
+
+
+def build_volume() -> Json:
+    """The volume with the program."""
+    return {"name": names.PREFETCH_VOLUME, "emptyDir": {}}
+
+
+def copy_command() -> list[str]:
+    """What the first container runs; by this the validating webhook sees that nobody has changed it."""
+    return ["sh", "-c", script()]
+
+
+def noop_command() -> list[str]:
+    """What the containers of the main images run; the same on every kind of machine."""
+    return [names.PREFETCH_PROGRAM]
+
+
+@cache
+def script() -> str:
+    """The programs and prefetch.sh, without its comments and indentation."""
+    lines = files("jobset_gate.injection").joinpath("prefetch.sh").read_text(encoding="utf-8").splitlines()
+    told = [line.strip() for line in lines if line.strip() and not line.lstrip().startswith("#")]
+    return "\n".join([*_programs(), *told]) + "\n"
+
+
+def is_reserved(name: Any) -> bool:
+    """Whether only a container of ours may bear this name."""
+    return isinstance(name, str) and (name == names.PREFETCH_CONTAINER or _RUNNER.fullmatch(name) is not None)
+
+
+def is_container(entry: Any) -> bool:
+    """Whether an init container is one that some version of jobset-gate has rendered: its volume at its path."""
+    mounts = as_list(nested(entry, "volumeMounts"))
+    return is_reserved(nested(entry, "name")) and any(
+        nested(it, "name") == names.PREFETCH_VOLUME and nested(it, "mountPath") == names.PREFETCH_PATH for it in mounts
+    )
+
+
+def is_volume(entry: Any) -> bool:
+    """Whether a volume is one that some version of jobset-gate has rendered."""
+    others = set(entry) - {"name", "emptyDir"} if isinstance(entry, dict) else set()
+    return nested(entry, "name") == names.PREFETCH_VOLUME and not others
+
+
+def is_foreign_volume(job: ReplicatedJobView) -> Callable[[Any], bool]:
+    """Tells of a template's volumes that look like ours which are the user's: nothing of ours in the template uses
+    them, and either they are not just as we render them, or something of the user's mounts them.
+    """
+    if any(map(is_container, job.spec_list("initContainers"))):
+        return lambda _: False
+    theirs = [*user_init_containers(job), *job.spec_list("containers")]
+    used = any(
+        nested(it, "name") == names.PREFETCH_VOLUME for one in theirs for it in as_list(nested(one, "volumeMounts"))
+    )
+    return lambda entry: (
+        nested(entry, "name") == names.PREFETCH_VOLUME and (used or not semantically_equal(entry, build_volume()))
+    )
+
+
+def user_init_containers(job: ReplicatedJobView) -> list[Json]:
+    """The user's own init containers."""
+    return [
+        it
+        for it in job.spec_list("initContainers")
+        if isinstance(it, dict) and not is_reserved(it.get("name")) and it.get("name") != names.BARRIER_CONTAINER
+    ]
+
+
+def images_not_pulled(job: ReplicatedJobView, before: list[Any]) -> list[str]:
+    """Main images that none of these containers runs, whatever its pull policy."""
+    there = {image for image, _ in _pairs(before)}
+    return sorted({image for image, _ in _pairs(job.spec_list("containers"))} - there)
+
+
+def _images(job: ReplicatedJobView) -> Iterator[tuple[str, Any]]:
+    """Each image and pull policy of the main containers once, unless an init container of the user's runs it."""
+    seen = {(image, str(policy)) for image, policy in _pairs(user_init_containers(job))}
+    for image, policy in _pairs(job.spec_list("containers")):
+        if (image, str(policy)) not in seen:
+            seen.add((image, str(policy)))
+            yield image, policy
+
+
+def _pairs(entries: list[Any]) -> Iterator[tuple[str, Any]]:
+    for entry in entries:
+        image = nested(entry, "image")
+        if isinstance(image, str) and image:
+            yield image, nested(entry, "imagePullPolicy")
+
+
+def _copy_container(barrier: Json) -> Json:
+    alike: Json = {key: barrier[key] for key in _LIKE_THE_BARRIER if key in barrier}
+    return {
+        "name": names.PREFETCH_CONTAINER,
+        **alike,
+        "command": copy_command(),
+        **_common_fields(barrier, writes=True),
+    }
+
+
+def _pull_container(number: int, image: str, policy: Any, barrier: Json) -> Json:
+    named = {"name": f"{names.PREFETCH_CONTAINER}-{number}", "image": image}
+    pull = {} if policy is None else {"imagePullPolicy": policy}
+    env = {"env": [dict(it) for it in NO_DEVICES]}
+    return {**named, **pull, "command": noop_command(), **env, **_common_fields(barrier, writes=False)}
+
+
+def _common_fields(barrier: Json, *, writes: bool) -> Json:
+    mount: Json = {"name": names.PREFETCH_VOLUME, "mountPath": names.PREFETCH_PATH}
+    return {
+        "volumeMounts": [
+            mount if writes else mount | {"readOnly": True},
+            # Something mounted there keeps the API server from mounting the pod's token into this container.
+            {"name": names.PREFETCH_VOLUME, "mountPath": TOKEN_PATH, "readOnly": True},
+        ],
+        "terminationMessagePolicy": "FallbackToLogsOnError",
+        **{key: barrier[key] for key in _AS_SAFE_AS_THE_BARRIER if key in barrier},
+    }
+
+
+def _programs() -> Iterator[str]:
+    """A shell function for each machine, and the one in which they are alike."""
+    (alike,) = {_without_number(noop_elf.program(machine)) for machine in noop_elf.MACHINES.values()}
+    before, after = (noop_elf.escaped(part) for part in alike)
+    yield f'elf() {{ printf "{before}$1{after}$2"; }}'
+    for name, machine in noop_elf.MACHINES.items():
+        number, code = noop_elf.escaped(bytes([machine.number])), noop_elf.escaped(machine.code)
+        yield f"{name}() {{ elf '{number}' '{code}'; }}"
+
+
+def _without_number(program: bytes) -> tuple[bytes, bytes]:
+    return program[: noop_elf.MACHINE_AT], program[noop_elf.MACHINE_AT + 1 : noop_elf.CODE_AT]

@@ -1,0 +1,191 @@
+"""UPDATE: what was injected is kept as the old object has it, and so is what JobSet defaults on CREATE only (A3, A5).
+
+Nothing is rendered here: JobSet's validator demands unchanged templates, so a barrier lives as it was born.
+"""
+
+from collections.abc import Set as AbstractSet
+from contextlib import suppress
+from typing import Any
+
+from jobset_gate import names
+from jobset_gate.barrier import verdict_codec
+from jobset_gate.barrier.config import canonical
+from jobset_gate.injection import container, limits, ownership, wording
+from jobset_gate.injection.render import DECISION_ANNOTATIONS, label_paths
+from jobset_gate.objects.json_patch import PatchBuilder
+from jobset_gate.objects.unstructured import (
+    Json,
+    Path,
+    ReplicatedJobView,
+    annotations_of,
+    as_list,
+    as_map,
+    config_of,
+    is_suspended,
+    nested,
+    replicated_jobs,
+    replicated_jobs_by_name,
+)
+
+FIXED_ANNOTATIONS = (names.CONFIG, names.PREFETCH_IMAGES, names.BARRIER_IMAGE)
+"""Annotations that are decided when a JobSet is made: absent ones come back."""
+_SPEC_DEFAULTS = ("successPolicy", "startupPolicy", "network")
+_IMMUTABLE = ("network", "successPolicy", "failurePolicy", "startupPolicy", "volumeClaimPolicies")
+"""What JobSet's schema compares by the letter, while its webhook has stored them with empty members added."""
+_NETWORK_DEFAULTS = ("enableDNSHostnames", "publishNotReadyAddresses")
+
+
+def restore_barriers(edit: PatchBuilder, new: Json, old: Json) -> None:
+    """Config, annotations, barriers, volumes, labels and epochs as the old object has them."""
+    if not config_of(old).present or not _usable(new):
+        return
+    _config(edit, new, old)
+    now = replicated_jobs_by_name(new)
+    free = is_suspended(old) or is_suspended(new)
+    epoch = next_epoch(new, old)
+    for name, was in gated_jobs(old).items():
+        job = now.get(name)
+        if job is None or not job.well_formed:
+            continue
+        _labels(edit, job, was)
+        for key in ownership.MANAGED_LISTS:
+            _entries(edit, job, key, ownership.own_entries(was, key))
+        # JobSet lets template annotations change only while it is suspended or being suspended.
+        _restore_annotation(edit, job, names.EPOCH, str(epoch) if free else was.pod_annotations.get(names.EPOCH))
+        for key in DECISION_ANNOTATIONS:
+            _restore_annotation(edit, job, key, None if free else was.pod_annotations.get(key))
+
+
+def gated_jobs(jobset: Json) -> dict[str, ReplicatedJobView]:
+    """The replicatedJobs that carry a barrier, by name."""
+    return {job.name: job for job in replicated_jobs(jobset) if container.has_barrier(job)}
+
+
+def next_epoch(new: Json, old: Json) -> int:
+    """The highest epoch over the old targets, and one more when this write suspends the JobSet (A5)."""
+    texts = (job.pod_annotations.get(names.EPOCH) for job in gated_jobs(old).values())
+    highest = max((verdict_codec.parse_epoch(_text(text)) for text in texts), default=0)
+    return highest + (is_suspended(new) and not is_suspended(old))
+
+
+def restore_defaults(edit: PatchBuilder, new: Json, old: Json) -> None:
+    """What JobSet's own webhook fills in on CREATE only, where the new object lacks it and the old one has it."""
+    if not config_of(old).present or not _usable(new):
+        return
+    for key in _SPEC_DEFAULTS:
+        _default(edit, new, old, ("spec", key))
+    for key in _NETWORK_DEFAULTS:
+        _default(edit, new, old, ("spec", "network", key))
+    _default_each(edit, new, old, ("spec", "failurePolicy", "rules"), "name")
+    _default_each(edit, new, old, ("spec", "volumeClaimPolicies"), "retentionPolicy")
+    for key in _IMMUTABLE:
+        now, before = nested(edit.document, "spec", key), nested(old, "spec", key)
+        if now is not None and now != before and container.semantically_equal(now, before):
+            edit.replace(("spec", key), before)
+    was = replicated_jobs_by_name(old)
+    for job in replicated_jobs(new):
+        if job.name in was and job.well_formed:
+            _value(edit, job.job_spec, was[job.name].job_spec, (*job.job_path, "spec"), "completionMode")
+            _value(edit, job.pod_spec, was[job.name].pod_spec, (*job.pod_path, "spec"), "restartPolicy")
+
+
+def restore_spelling(edit: PatchBuilder, new: Json, old: Json) -> None:
+    """The old words where the new ones mean the same, as far as a patch may be long: they change nothing."""
+    was = replicated_jobs_by_name(old) if config_of(old).present and _usable(new) else {}
+    with suppress(limits.PatchTooLarge):
+        for job in replicated_jobs(new):
+            if job.name in was and job.well_formed:
+                wording.restore(edit, job, was[job.name])
+
+
+def _usable(new: Json) -> bool:
+    members = (new.get("spec"), new.get("metadata"), nested(new, "metadata", "annotations"))
+    return all(isinstance(it, dict | None) for it in members)
+
+
+def _config(edit: PatchBuilder, new: Json, old: Json) -> None:
+    was, now = config_of(old), config_of(new)
+    if now.field is None and was.field is not None:
+        edit.set(("spec", names.CONFIG_FIELD), was.field)
+    for key in FIXED_ANNOTATIONS:
+        value = annotations_of(old).get(key)
+        if value is not None and annotations_of(new).get(key) is None:
+            edit.set(("metadata", "annotations", key), value)
+    if was.annotation is None and now.annotation is None and was.config is not None:
+        # Made while the webhook was off: keep the config also where no schema can prune it (A2).
+        edit.set(("metadata", "annotations", names.CONFIG), canonical(was.config))
+
+
+def _labels(edit: PatchBuilder, job: ReplicatedJobView, was: ReplicatedJobView) -> None:
+    for path, now, before in zip(label_paths(job), job.labels, was.labels, strict=True):
+        value = before.get(names.GATED)
+        if value is not None and now.get(names.GATED) != value:
+            edit.set(path, value)
+
+
+def _entries(edit: PatchBuilder, job: ReplicatedJobView, key: str, kept: ownership.IndexedEntries) -> None:
+    """Containers or volumes, where they were and as they were. One changed on purpose is a violation, not ours."""
+    path: Path = (*job.pod_path, "spec", key)
+    was = {entry["name"]: entry for _, entry in kept}
+    if kept and nested(job.pod_spec, key) is None:
+        edit.set(path, list(was.values()))
+        return
+    entries = job.spec_list(key)
+    present = {at: was[name] for at, entry in enumerate(entries) if (name := _name(entry)) in was}
+    if not all(container.equal_except_token(entries[at], entry) for at, entry in present.items()):
+        return
+    wanted = [entry for at, entry in enumerate(entries) if at not in present]
+    for index, entry in kept:
+        wanted.insert(index, entry)
+    lacking = was.keys() - {entry["name"] for entry in present.values()}
+    if [present.get(at, entry) for at, entry in enumerate(entries)] == _without(wanted, lacking):
+        for at, entry in present.items():
+            if entries[at] != entry:
+                edit.replace((*path, at), entry)
+    else:  # in another order, or one of them twice
+        lacking = set(was)
+        for at in reversed(present):
+            edit.remove((*path, at))
+    for place, entry in enumerate(wanted):
+        if _name(entry) in lacking:
+            edit.insert((*path, place), entry)
+
+
+def _without(entries: list[Any], names_left_out: AbstractSet[str]) -> list[Any]:
+    return [entry for entry in entries if _name(entry) not in names_left_out]
+
+
+def _name(entry: Any) -> str | None:
+    """Of a container or volume; a name that is no string, and maybe cannot be looked up, is none."""
+    return _text(nested(entry, "name"))
+
+
+def _restore_annotation(edit: PatchBuilder, job: ReplicatedJobView, key: str, value: str | None) -> None:
+    path = (*job.pod_path, "metadata", "annotations", key)
+    if value is not None and job.pod_annotations.get(key) != value:
+        edit.set(path, value)
+    if value is None and key in job.pod_annotations:
+        edit.remove(path)
+
+
+def _default(edit: PatchBuilder, new: Json, old: Json, path: tuple[str, ...]) -> None:
+    value, parent = nested(old, *path), nested(edit.document, *path[:-1])
+    if value is not None and nested(new, *path) is None and isinstance(parent, dict) and parent.get(path[-1]) is None:
+        edit.set(path, value)
+
+
+def _default_each(edit: PatchBuilder, new: Json, old: Json, path: tuple[str, ...], key: str) -> None:
+    pairs = zip(as_list(nested(new, *path)), as_list(nested(old, *path)), strict=False)
+    for index, (now, was) in enumerate(pairs):
+        if isinstance(now, dict):
+            _value(edit, now, as_map(was), (*path, index), key)
+
+
+def _value(edit: PatchBuilder, now: Json | None, was: Json | None, path: Path, key: str) -> None:
+    value = (was or {}).get(key)
+    if value is not None and (now or {}).get(key) in (None, ""):
+        edit.set((*path, key), value)
+
+
+def _text(value: Any) -> str | None:
+    return value if isinstance(value, str) else None

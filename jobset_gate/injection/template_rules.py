@@ -1,0 +1,149 @@
+"""Rules about the pod templates that a barrier goes into (A3)."""
+
+from collections.abc import Iterator
+from typing import Any, Final
+
+from jobset_gate import names
+from jobset_gate.barrier.model import Config
+from jobset_gate.injection import container, ownership
+from jobset_gate.injection.render import label_paths
+from jobset_gate.injection.restore import gated_jobs
+from jobset_gate.objects.field_error import CauseType, FieldError, child_path
+from jobset_gate.objects.unstructured import (
+    Json,
+    Path,
+    ReplicatedJobView,
+    as_int,
+    as_list,
+    format_path,
+    nested,
+    replicated_jobs,
+    replicated_jobs_by_name,
+    targets,
+)
+
+WINDOWS: Final = "windows"
+OS_LABEL: Final = "kubernetes.io/os"
+_RESERVED: Final = "is reserved for jobset-gate's start barrier: choose another name"
+
+
+def metadata(jobset: Json) -> list[FieldError]:
+    """CREATE: members of metadata that have another type than what is put into them or made of them."""
+    rules = ((("metadata",), dict, "an object"), (("metadata", "annotations"), dict, "an object"))
+    for path, kind, told in (*rules, (("metadata", "name"), str, "a string")):
+        value = nested(jobset, *path)
+        if not isinstance(value, kind | None):
+            return [FieldError(format_path(path), value, f"must be {told}")]
+    return []
+
+
+def reserved(jobset: Json, old: Json | None) -> list[FieldError]:
+    """Containers and volumes of the user's that bear our names, in any replicatedJob.
+
+    Where the old object holds one of ours, `changes` compares with that one instead.
+    """
+    kept = gated_jobs(old) if old is not None else {}
+    found: list[FieldError] = []
+    for job in replicated_jobs(jobset):
+        mains = enumerate(job.spec_list("containers"))
+        found += [_taken(job, "containers", index) for index, it in mains if ownership.is_reserved_container(it)]
+        for key in ownership.MANAGED_LISTS:
+            compared = _names(kept[job.name], key) if job.name in kept else set()
+            strangers = ownership.foreign_entries(job, key)
+            found += [_taken(job, key, index) for index, entry in strangers if entry["name"] not in compared]
+    for index, policy in enumerate(as_list(nested(jobset, "spec", "volumeClaimPolicies"))):
+        for number, claim in enumerate(as_list(nested(policy, "templates"))):
+            if ownership.is_reserved_volume(nested(claim, "metadata")):
+                path = f"spec.volumeClaimPolicies[{index}].templates[{number}].metadata.name"
+                found.append(FieldError(path, claim["metadata"]["name"], _RESERVED))
+    return found
+
+
+def unmarked(jobset: Json, config: Config) -> list[FieldError]:
+    """CREATE: our label with another value in a target, or our label or barrier where no pod is to be held."""
+    wanted = {job.index for job in targets(jobset, config)}
+    found: list[FieldError] = []
+    for job in replicated_jobs(jobset):
+        for path, labels in zip(label_paths(job), job.labels, strict=True):
+            value = labels.get(names.GATED)
+            if value is not None and (job.index not in wanted or value != names.GATED_VALUE):
+                found.append(FieldError(_label(path), value, "is set by jobset-gate where it belongs: leave it out"))
+        for index, entry in ownership.own_entries(job, "initContainers") if job.index not in wanted else ():
+            path = (*job.pod_path, "spec", "initContainers", index, "name")
+            message = "this replicatedJob is no target: take what jobset-gate puts in out of it"
+            found.append(FieldError(format_path(path), entry["name"], message))
+    return found
+
+
+def platform(jobset: Json, config: Config) -> list[FieldError]:
+    """Windows pods cannot run the barrier."""
+    found: list[FieldError] = []
+    for job in targets(jobset, config):
+        for path in (("os", "name"), ("nodeSelector", OS_LABEL)):
+            value = nested(job.pod_spec, *path)
+            if isinstance(value, str) and value.lower() == WINDOWS:
+                here = format_path((*job.pod_path, "spec", *path[:-1]))
+                message = "the start barrier cannot run in Windows pods: leave this replicatedJob out of the targets"
+                found.append(FieldError(child_path(here, path[-1]), value, message))
+    return found
+
+
+def empty(jobset: Json, config: Config) -> list[FieldError]:
+    """CREATE: a named target, or a whole gang, of which no pod would ever be expected (A4)."""
+    jobs = targets(jobset, config)
+    if config.targets:
+        message = "the target would have no pods: must be at least 1"
+        return [FieldError(format_path(path), value, message) for job in jobs for path, value in _zeros(job)]
+    if any(job.expected_pods for job in jobs):
+        return []
+    zeros = [FieldError(format_path(path), value, _NO_GANG) for job in jobs for path, value in _zeros(job)]
+    return zeros or [FieldError("spec.replicatedJobs", nested(jobset, "spec", "replicatedJobs"), _NO_GANG)]
+
+
+_NO_GANG: Final = "the gang would have no pods at all: must be at least 1 somewhere"
+
+
+def changes(new: Json, old: Json) -> list[FieldError]:
+    """UPDATE: what is ours and there but not equal to the old object's. What is missing comes back."""
+    now = replicated_jobs_by_name(new)
+    found: list[FieldError] = []
+    for name, was in gated_jobs(old).items():
+        for key in ownership.MANAGED_LISTS if name in now else ():
+            found += _differing(now[name], key, {entry["name"]: entry for _, entry in ownership.own_entries(was, key)})
+    return found
+
+
+def _differing(job: ReplicatedJobView, key: str, kept: dict[str, Json]) -> Iterator[FieldError]:
+    seen: set[str] = set()
+    for index, its in enumerate(job.spec_list(key)):
+        name = nested(its, "name")
+        if not isinstance(name, str) or name not in kept:
+            continue
+        here = format_path((*job.pod_path, "spec", key, index))
+        if name in seen:
+            yield FieldError(child_path(here, "name"), name, "is there twice", CauseType.DUPLICATE)
+        elif not container.equal_except_token(its, kept[name]):
+            message = "differs from what jobset-gate put in when the JobSet was created: leave it out or as it was"
+            yield FieldError(here, its, message, CauseType.FORBIDDEN)
+        seen.add(name)
+
+
+def _zeros(job: ReplicatedJobView) -> Iterator[tuple[Path, Any]]:
+    if as_int(job.body.get("replicas"), 1) <= 0:
+        yield (*job.path, "replicas"), job.body["replicas"]
+    for key in ("parallelism", "completions"):
+        if as_int(job.job_spec.get(key), 1) <= 0:
+            yield (*job.job_path, "spec", key), job.job_spec[key]
+
+
+def _names(job: ReplicatedJobView, key: str) -> set[str]:
+    return {entry["name"] for _, entry in ownership.own_entries(job, key)}
+
+
+def _taken(job: ReplicatedJobView, key: str, index: int) -> FieldError:
+    name = job.spec_list(key)[index]["name"]
+    return FieldError(format_path((*job.pod_path, "spec", key, index, "name")), name, _RESERVED)
+
+
+def _label(path: Path) -> str:
+    return child_path(format_path(path[:-1]), str(path[-1]))

@@ -1,0 +1,53 @@
+"""Devices: the extended resources that a pod occupies, such as nvidia.com/gpu; they stand idle while it is held.
+
+How many a pod occupies follows from its template, so it is read once per JobSet and costs nothing per pod. Devices
+asked for by resource claims (DRA) are named elsewhere and are not among them.
+"""
+
+from collections.abc import Iterable, Mapping
+from typing import Any
+
+from jobset_gate.objects import quantity
+from jobset_gate.objects.bounded_cache import intern_text
+
+Amounts = Mapping[str, Any]
+"""Amounts by resource name, as a container's requests or limits hold them."""
+
+Devices = tuple[tuple[str, int], ...]
+"""(resource name, how many), by name."""
+
+
+def container_devices(requests: Amounts | None, limits: Amounts | None) -> dict[str, int]:
+    """What one container asks for. Of an extended resource the limit stands for a request that is not given."""
+    found = {}
+    for name, value in {**(limits or {}), **(requests or {})}.items():
+        many = quantity.amount(value) if is_device(name) else None
+        if many is not None and many >= 1:
+            found[intern_text(name)] = int(many)
+    return found
+
+
+def pod_devices(containers: Iterable[Mapping[str, int]], inits: Iterable[tuple[Mapping[str, int], bool]]) -> Devices:
+    """What the scheduler sets aside for a pod: its main containers and sidecars together, or its largest init step.
+
+    Each init container comes with whether it is a sidecar (restartPolicy Always), in the order of the spec.
+    """
+    running: dict[str, int] = {}
+    peak: dict[str, int] = {}
+    for asked, sidecar in inits:
+        for name, many in asked.items():
+            step = running.get(name, 0) + many
+            peak[name] = max(peak.get(name, 0), step)
+            if sidecar:
+                running[name] = step
+    for asked in containers:
+        for name, many in asked.items():
+            running[name] = running.get(name, 0) + many
+    most = {name: max(running.get(name, 0), peak.get(name, 0)) for name in running.keys() | peak.keys()}
+    return tuple(sorted(most.items()))
+
+
+def is_device(resource: str) -> bool:
+    """Whether it is an extended resource: it has a domain, and none of Kubernetes' own."""
+    domain, slash, _ = resource.partition("/")
+    return bool(slash) and not f".{domain}".endswith(".kubernetes.io") and not resource.startswith("requests.")

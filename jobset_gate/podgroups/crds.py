@@ -1,0 +1,200 @@
+"""The CustomResourceDefinitions of the three kinds of PodGroup, and whose the ones of a cluster are (G5).
+
+Fields are those of the designs' types; KEP-24 prints no JSON names, and its own are spelled by the usual rule. Numbers
+are not bounded here: a CRD of somebody else may not bound them either, and the group itself says what is wrong with it.
+"""
+
+from collections.abc import Collection, Mapping
+from types import MappingProxyType
+from typing import Any, Final
+
+from jobset_gate import names
+from jobset_gate.objects.unstructured import as_list, as_map, nested
+from jobset_gate.podgroups.model import Format
+
+Json = dict[str, Any]
+
+REVISION: Final = 1
+"""Of the manifests below: raised with every change of them, so that an older controller undoes nothing."""
+MANAGER: Final = f"{names.FIELD_MANAGER}-crds"
+"""Our field manager for these alone."""
+_NEEDED: Final[Mapping[Format, str]] = MappingProxyType(
+    {
+        Format.SCHEDULER_PLUGINS: names.PLUGINS_GROUP,
+        Format.KOORDINATOR_POD_GROUP: names.SIGS_GROUP,
+        Format.KEP_24: names.KEP24_GROUP,
+    }
+)
+"""Koordinator's way also takes scheduler-plugins' PodGroups, but has a kind of its own."""
+UNAPPROVED: Final = "unapproved, experimental-only"
+
+_COUNT: Final = {"type": "integer", "format": "int32"}
+_TEXT: Final = {"type": "string"}
+_TIME: Final = {"type": "string", "format": "date-time"}
+_AMOUNTS: Final = {
+    "type": "object",
+    "additionalProperties": {
+        "anyOf": [{"type": "integer"}, {"type": "string"}],
+        "pattern": (
+            r"^[+-]?([0-9]+|[0-9]+\.[0-9]*|\.[0-9]+)(([KMGTPE]i)|[numkMGTPE]|([eE][+-]?[0-9]+))?$"  # an API quantity
+        ),
+        "x-kubernetes-int-or-string": True,
+    },
+}
+_CONDITIONS: Final = {
+    "type": "array",
+    "x-kubernetes-list-type": "map",
+    "x-kubernetes-list-map-keys": ["type"],
+    "items": {
+        "type": "object",
+        "required": ["type", "status"],
+        "properties": {
+            "type": _TEXT,
+            "status": {"type": "string", "enum": ["True", "False", "Unknown"]},
+            "reason": _TEXT,
+            "message": _TEXT,
+            "lastTransitionTime": _TIME,
+            "observedGeneration": {"type": "integer", "format": "int64"},
+        },
+    },
+}
+_PLUGINS_SPEC: Final = {"minMember": _COUNT, "minResources": _AMOUNTS, "scheduleTimeoutSeconds": _COUNT}
+_PLUGINS_STATUS: Final = {
+    "phase": _TEXT,
+    "occupiedBy": _TEXT,
+    "running": _COUNT,
+    "succeeded": _COUNT,
+    "failed": _COUNT,
+    "scheduleStartTime": _TIME,
+}
+_FIELDS: Final[Mapping[str, tuple[Json, Json]]] = MappingProxyType(
+    {
+        names.PLUGINS_GROUP: (_PLUGINS_SPEC, _PLUGINS_STATUS),
+        names.SIGS_GROUP: (_PLUGINS_SPEC, _PLUGINS_STATUS),
+        names.KEP24_GROUP: (
+            {"minMembers": _COUNT, "totalResources": _AMOUNTS},
+            {"admitted": _COUNT, "running": _COUNT, "succeeded": _COUNT, "failed": _COUNT},
+        ),
+    }
+)
+"""Of spec and of status, by API group."""
+MINIMUM_FIELD: Final[Mapping[str, str]] = MappingProxyType(
+    {names.PLUGINS_GROUP: "minMember", names.SIGS_GROUP: "minMember", names.KEP24_GROUP: "minMembers"}
+)
+"""The field of spec without which a PodGroup says nothing."""
+
+
+def crd_name(group: str) -> str:
+    """The name of the CRD of an API group's PodGroups."""
+    return f"podgroups.{group}"
+
+
+GROUPS: Final[Mapping[str, str]] = MappingProxyType({crd_name(group): group for group in _FIELDS})
+"""API groups by the names of their CRDs."""
+
+
+def manifest(group: str) -> Json:
+    """The CRD as we make it."""
+    spec, status = _FIELDS[group]
+    notes = {names.POD_GROUP_CRD_REVISION: str(REVISION)}
+    if group.endswith(".k8s.io"):
+        notes[names.API_APPROVED] = UNAPPROVED
+    minimum = MINIMUM_FIELD[group]
+    columns = [("Minimum", "integer", f".spec.{minimum}"), ("Running", "integer", ".status.running")]
+    if "phase" in status:
+        columns.insert(0, ("Phase", "string", ".status.phase"))
+    columns.append(("Age", "date", ".metadata.creationTimestamp"))
+    version = {
+        "name": names.POD_GROUP_VERSION,
+        "served": True,
+        "storage": True,
+        "subresources": {"status": {}},
+        "additionalPrinterColumns": [{"name": name, "type": kind, "jsonPath": path} for name, kind, path in columns],
+        "schema": {
+            "openAPIV3Schema": {
+                "type": "object",
+                "description": "Pods that are placed together or not at all.",
+                "properties": {
+                    "apiVersion": _TEXT,
+                    "kind": _TEXT,
+                    "metadata": {"type": "object"},
+                    "spec": {"type": "object", "properties": spec},
+                    "status": {"type": "object", "properties": status | {"conditions": _CONDITIONS}},
+                },
+            }
+        },
+    }
+    return {
+        "apiVersion": "apiextensions.k8s.io/v1",
+        "kind": "CustomResourceDefinition",
+        "metadata": {
+            "name": crd_name(group),
+            "labels": {names.MANAGED_BY_LABEL: names.PROGRAM},
+            "annotations": notes,
+        },
+        "spec": {
+            "group": group,
+            "scope": "Namespaced",
+            # No short names: Volcano's and the scheduler's own PodGroups have the same.
+            "names": {
+                "kind": names.POD_GROUP,
+                "listKind": "PodGroupList",
+                "plural": "podgroups",
+                "singular": "podgroup",
+            },
+            "versions": [version],
+        },
+    }
+
+
+def is_ours(crd: Mapping[str, Any]) -> bool:
+    """Whether we have made it, and nobody has put another spec into it since."""
+    return nested(crd, "metadata", "labels", names.MANAGED_BY_LABEL) == names.PROGRAM and not any(
+        entry.get("manager") != MANAGER and "f:spec" in as_map(entry.get("fieldsV1"))
+        for entry in map(as_map, as_list(nested(crd, "metadata", "managedFields")))
+        if not entry.get("subresource")
+    )
+
+
+def update(crd: Mapping[str, Any]) -> Json:
+    """What brings one of ours up to date when it is applied; valid only for this very resourceVersion."""
+    made = manifest(GROUPS[crd["metadata"]["name"]])
+    return {**made, "metadata": {**made["metadata"], "resourceVersion": crd["metadata"]["resourceVersion"]}}
+
+
+def needed_crds(ways: Collection[Format]) -> tuple[str, ...]:
+    """The names of the CRDs that these ways need."""
+    return tuple(crd_name(group) for way, group in _NEEDED.items() if way in ways)
+
+
+def outdated(crd: Mapping[str, Any]) -> bool:
+    """Whether one of ours is older than what we would make."""
+    return revision(crd) < REVISION
+
+
+def revision(crd: Mapping[str, Any]) -> int:
+    """Which form of ours it is; 0 if it does not say."""
+    said = nested(crd, "metadata", "annotations", names.POD_GROUP_CRD_REVISION)
+    return int(said) if isinstance(said, str) and said.isascii() and said.isdigit() else 0
+
+
+def why_unusable(crd: Mapping[str, Any]) -> str:
+    """Why groups cannot be said with this CRD, for people; "" if they can."""
+    name, group = nested(crd, "metadata", "name"), nested(crd, "spec", "group")
+    version = next((one for one in _served(crd) if one.get("name") == names.POD_GROUP_VERSION), None)
+    if version is None:
+        served = ", ".join(str(one.get("name")) for one in _served(crd)) or "nothing"
+        return f"the CRD {name} serves {served}, and only {names.POD_GROUP_VERSION} is known here"
+    schema = as_map(nested(version, "schema", "openAPIV3Schema"))
+    spec = as_map(nested(schema, "properties", "spec"))
+    if _is_open(schema) or _is_open(spec) or MINIMUM_FIELD.get(str(group), "") in as_map(spec.get("properties")):
+        return ""
+    return f"the CRD {name} has no spec.{MINIMUM_FIELD.get(str(group), '')} in {names.POD_GROUP_VERSION}"
+
+
+def _served(crd: Mapping[str, Any]) -> list[Mapping[str, Any]]:
+    return [one for one in map(as_map, as_list(nested(crd, "spec", "versions"))) if one.get("served")]
+
+
+def _is_open(schema: Mapping[str, Any]) -> bool:
+    return schema.get("x-kubernetes-preserve-unknown-fields") is True

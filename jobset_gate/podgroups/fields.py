@@ -1,0 +1,186 @@
+"""The values that sources of a group hold, read one by one; what is wrong with them is collected with field paths."""
+
+import re
+from collections import Counter
+from collections.abc import Mapping
+from enum import StrEnum
+from fractions import Fraction
+from typing import Any, Final, TypeVar
+
+import msgspec
+
+from jobset_gate.objects import quantity
+from jobset_gate.objects.field_error import CauseType, FieldError, child_path, truncate_value
+from jobset_gate.podgroups import durations
+
+MAX_COUNT: Final = 2**31 - 1
+"""Of any count and of any span of seconds: the int32 of the designs' own types."""
+
+MAX_GANGS: Final = 100
+"""In one list. Every gang of it looks at all others, so a list without end would take everybody's time."""
+
+MAX_RESOURCES: Final = 64
+"""In one list; each amount takes its time to read."""
+
+MAX_NAME: Final = 253
+"""Characters of an object's name."""
+
+MAX_TEXT: Final = 8192
+"""Characters of an annotation that says something of a group: each pod of the group may carry another."""
+
+_TOO_LONG: Final = f"must be at most {MAX_TEXT} characters"
+_LABEL: Final = re.compile(r"[a-z0-9]([-a-z0-9]{0,61}[a-z0-9])?")
+_SUBDOMAIN: Final = re.compile(r"[a-z0-9]([-a-z0-9]*[a-z0-9])?(\.[a-z0-9]([-a-z0-9]*[a-z0-9])?)*")
+_DIGITS: Final = re.compile(r"[+-]?[0-9]{1,20}")
+_RANGE: Final = f"must be a whole number from 1 to {MAX_COUNT}"
+_SPAN: Final = f"must be a time with its unit, such as 600s or 1h30m, above 0 and at most {MAX_COUNT}s"
+_GANGS: Final = 'must be a JSON list of "namespace/name", such as ["team-a/workers","team-b/servers"]'
+_STRING: Final = "must be a string: put it in quotes"
+_EMPTY: Final = "names no group: give its name, or leave the key out"
+_NAME: Final = "must be a name that an object can have: lower-case letters, digits, - and ."
+
+Choice = TypeVar("Choice", bound=StrEnum)
+
+
+def is_namespace(text: str) -> bool:
+    """Whether a namespace can have this name."""
+    return _LABEL.fullmatch(text) is not None
+
+
+def is_name(text: str) -> bool:
+    """Whether a PodGroup can have this name."""
+    return len(text) <= MAX_NAME and _SUBDOMAIN.fullmatch(text) is not None
+
+
+class FieldReader:
+    """One map of a source: labels, annotations or a spec. Readers give None for what is absent or wrong, and go on."""
+
+    def __init__(self, values: Mapping[str, Any], path: str) -> None:
+        """Reads `values`, which stand at `path` in their object."""
+        self._values = values
+        self._path = path
+        self.problems: list[FieldError] = []
+
+    def text(self, key: str) -> str | None:
+        """A label's or annotation's value as it is."""
+        value = self._values.get(key)
+        if value is None or (isinstance(value, str) and len(value) <= MAX_TEXT):
+            return value
+        self._report(key, value, _TOO_LONG if isinstance(value, str) else _STRING)
+        return None
+
+    def name(self, key: str, *, free: bool = False) -> str:
+        """The name of a group; "" when there is none in it. `free`: it is no object's name, so any text will do."""
+        text = self.text(key)
+        if text == "":
+            self._report(key, text, _EMPTY)
+        elif text and not free and not is_name(text):
+            self._report(key, text, _NAME)
+        return (text or "")[: MAX_NAME + 1]
+
+    def count(self, key: str) -> int | None:
+        """A positive int32 written as a string of digits."""
+        text = self.text(key)
+        if text is None:
+            return None
+        number = int(text) if _DIGITS.fullmatch(text) else 0
+        if 1 <= number <= MAX_COUNT:
+            return number
+        self._report(key, text, _RANGE)
+        return None
+
+    def duration(self, key: str) -> Fraction | None:
+        """A positive span of time written as Go does, in seconds."""
+        text = self.text(key)
+        if text is None:
+            return None
+        seconds = durations.parse_duration(text)
+        if seconds is not None and 0 < seconds <= MAX_COUNT:
+            return seconds
+        self._report(key, text, _SPAN)
+        return None
+
+    def choice(self, key: str, choices: type[Choice]) -> Choice | None:
+        """One of a few words."""
+        text = self.text(key)
+        if text is None:
+            return None
+        if text in list(choices):
+            return choices(text)
+        self._report(key, text, f"must be {' or '.join(choices)}", CauseType.NOT_SUPPORTED)
+        return None
+
+    def gangs(self, key: str) -> tuple[str, ...] | None:
+        """A JSON list of gangs as `namespace/name`, sorted; an empty text is an empty list."""
+        text = self.text(key)
+        if text is None:
+            return None
+        listed = _parse_gang_list(text)
+        if listed is None:
+            self._report(key, text, _GANGS)
+            return None
+        if len(listed) > MAX_GANGS:
+            self._report(key, text, f"names {len(listed)} gangs: must be at most {MAX_GANGS}")
+            return None
+        twice = sorted(name for name, times in Counter(listed).items() if times > 1)
+        if twice:
+            self._report(key, text, f"names {', '.join(twice)} twice", CauseType.DUPLICATE)
+            return None
+        return tuple(sorted(listed))
+
+    def integer(self, key: str, *, required: bool = False) -> int | None:
+        """A positive int32 written as a number, as in a spec."""
+        value = self._values.get(key)
+        if value is None:
+            if required:
+                self.report_missing(key, f"must be given: a whole number from 1 to {MAX_COUNT}")
+            return None
+        if isinstance(value, int) and not isinstance(value, bool) and 1 <= value <= MAX_COUNT:
+            return value
+        self._report(key, value, _RANGE)
+        return None
+
+    def quantities(self, key: str) -> tuple[tuple[str, Fraction], ...] | None:
+        """A list of resources and how much of each, sorted."""
+        value = self._values.get(key)
+        if value is None:
+            return None
+        if not isinstance(value, dict):
+            self._report(key, value, "must be a map from resources to amounts")
+            return None
+        if len(value) > MAX_RESOURCES:
+            self._report(key, value, f"names {len(value)} resources: must be at most {MAX_RESOURCES}")
+            return None
+        found = {resource: quantity.amount(said) for resource, said in value.items()}
+        for resource, amount in found.items():
+            if amount is None or amount < 0:
+                message = "must be an amount of 0 or more, such as 500m, 5 or 2Gi"
+                self.problems.append(
+                    FieldError(
+                        child_path(child_path(self._path, key), resource), truncate_value(value[resource]), message
+                    )
+                )
+        return tuple(sorted((it, amount) for it, amount in found.items() if amount is not None and amount >= 0))
+
+    def report_missing(self, key: str, message: str) -> None:
+        """A key that is not there and should be."""
+        self._report(key, None, message)
+
+    def _report(self, key: str, value: Any, message: str, fault: CauseType = CauseType.INVALID) -> None:
+        self.problems.append(FieldError(child_path(self._path, key), truncate_value(value), message, fault))
+
+
+def _parse_gang_list(text: str) -> list[str] | None:
+    """The gangs in a text; None when it is no list of them."""
+    if not text.strip():
+        return []
+    try:
+        listed = msgspec.json.decode(text, type=list[str])
+    except (msgspec.MsgspecError, UnicodeError, RecursionError):
+        return None
+    return listed if all(_is_gang(it) for it in listed) else None
+
+
+def _is_gang(text: str) -> bool:
+    namespace, slash, name = text.partition("/")
+    return slash == "/" and is_namespace(namespace) and is_name(name)

@@ -1,0 +1,80 @@
+"""The scheduler's own gangs: the PodGroup that hands a group over to it, and why it cannot be handed over (G6)."""
+
+from collections.abc import Sequence
+from typing import Any, Final
+
+from jobset_gate import names
+from jobset_gate.podgroups import generation
+from jobset_gate.podgroups.preconditions import GroupReason
+from jobset_gate.podgroups.record import AdmissionRecord
+from jobset_gate.podgroups.snapshot import GroupSnapshot, RecordRef
+
+VERSIONS: Final = ("v1beta1", "v1alpha3", "v1alpha2")
+"""Those of scheduling.k8s.io whose PodGroups have `spec.schedulingPolicy.gang.minCount`, the newer first: of Kubernetes
+1.37 the first two, of 1.36 the last. API servers of before 1.22 had a v1beta1 without PodGroups.
+"""
+PLURAL: Final = "podgroups"
+PROTECTION: Final = "scheduling.k8s.io/podgroup-protection"
+"""Finalizer on every native PodGroup, which goes when no pod names it any more."""
+MOST_NAMED: Final = 3
+"""Pods named in a message."""
+
+
+def supported_version(served: Sequence[str]) -> str:
+    """The version to use of those that PodGroups are served in; "" if none of them will do."""
+    return next((one for one in VERSIONS if one in served), "")
+
+
+def native_name(label: str) -> str:
+    """Of the native PodGroup of a group; its pods name it in spec.schedulingGroup."""
+    return names.NATIVE_PREFIX + label
+
+
+def native_pod_group(seen: GroupSnapshot, record: AdmissionRecord) -> dict[str, Any]:
+    """The native PodGroup of this generation. It goes when the object goes that the record stands on."""
+    meta: dict[str, Any] = {
+        "name": native_name(seen.label),
+        "namespace": seen.group.key.namespace,
+        "labels": {names.MANAGED_BY_LABEL: names.PROGRAM, names.POD_GROUP_LABEL: seen.label},
+        "annotations": {names.NATIVE_GENERATION: str(seen.generation)},
+    }
+    if seen.home is not None and seen.home.namespace == seen.group.key.namespace:
+        meta["ownerReferences"] = [_owner(seen.home)]
+    return {"metadata": meta, "spec": {"schedulingPolicy": {"gang": {"minCount": max(1, record.minimum)}}}}
+
+
+def is_current(stored: dict[str, Any], seen: GroupSnapshot) -> bool:
+    """Whether the native PodGroup that is there is that of the present generation, and stays with the present home."""
+    meta = stored.get("metadata", {})
+    notes, owners = meta.get("annotations") or {}, [it.get("uid") for it in meta.get("ownerReferences") or ()]
+    stays = not owners or seen.home is None or seen.home.uid in owners
+    return stays and bool(notes.get(names.NATIVE_GENERATION) == str(seen.generation))
+
+
+def native_hold(seen: GroupSnapshot, version: str | None) -> GroupReason | None:
+    """Why a gathered group cannot be handed over; `version` is the one that is served ("": none; None: not known)."""
+    why = _why(seen, version)
+    return GroupReason(reason=names.REASON_NATIVE_UNAVAILABLE, message=why) if why else None
+
+
+def _why(seen: GroupSnapshot, version: str | None) -> str:
+    if version is None:
+        return "whether the API server has PodGroups of its own is not known yet"
+    if not version:
+        wanted = ", ".join(VERSIONS)
+        return f"groups.native is On, and the API server serves PodGroups of {names.NATIVE_GROUP} in none of {wanted}"
+    if seen.group.gangs:
+        return "groups.native is On, and the scheduler's own gangs know no GangGroups"
+    lacking = sorted(one.name for one in generation.gated_members(seen) if one.native != native_name(seen.label))
+    if not lacking:
+        return ""
+    more = f" and {len(lacking) - MOST_NAMED} more" if len(lacking) > MOST_NAMED else ""
+    return (
+        f"groups.native is On, and {', '.join(lacking[:MOST_NAMED])}{more} came without spec.schedulingGroup: made "
+        "before it was switched on, or the API server's feature gate GenericWorkload is off"
+    )
+
+
+def _owner(home: RecordRef) -> dict[str, str]:
+    kind, api = ("ConfigMap", "v1") if not home.api else (names.POD_GROUP, f"{home.api}/{names.POD_GROUP_VERSION}")
+    return {"apiVersion": api, "kind": kind, "name": home.name, "uid": home.uid}

@@ -1,0 +1,153 @@
+"""Workers: take a key from the queue, reconcile it, come back when told to. One key's trouble is its own."""
+
+import asyncio
+from collections.abc import Awaitable, Callable
+from typing import Generic, TypeVar
+
+import structlog
+from prometheus_client import CollectorRegistry, Counter, Gauge, Histogram
+from structlog.contextvars import bound_contextvars
+
+from controllers.barrier.gang_key import GangKey
+from controllers.barrier.verdict_store import Requeue
+from jobset_gate.kube.errors import ApiError, KubeError, NotLeader
+from jobset_gate.runtime.workqueue import WorkQueue
+
+K = TypeVar("K")
+Reconcile = Callable[[K], Awaitable[float | None]]
+
+RESULTS = ("success", "requeue", "requeue_after", "error")
+
+STUCK_SECONDS = 300.0
+"""A worker that is at one key for longer will not come back: every request of a pass has a deadline far below."""
+
+_log = structlog.get_logger(__name__)
+
+
+class ControllerMetrics:
+    """The names that dashboards made for controller-runtime know."""
+
+    def __init__(self, registry: CollectorRegistry) -> None:
+        self.total = Counter(
+            "controller_runtime_reconcile_total",
+            "Passes, by how they ended.",
+            ["controller", "result"],
+            registry=registry,
+        )
+        self.errors = Counter(
+            "controller_runtime_reconcile_errors_total", "Passes that failed.", ["controller"], registry=registry
+        )
+        self.seconds = Histogram(
+            "controller_runtime_reconcile_time_seconds", "Time per pass.", ["controller"], registry=registry
+        )
+        self.panics = Counter(
+            "controller_runtime_reconcile_panics_total",
+            "Passes that failed as nobody foresaw: please report them.",
+            ["controller"],
+            registry=registry,
+        )
+        self.active = Gauge("controller_runtime_active_workers", "Workers busy.", ["controller"], registry=registry)
+        self.most = Gauge(
+            "controller_runtime_max_concurrent_reconciles", "Workers there are.", ["controller"], registry=registry
+        )
+
+    def init_series(self, controller: str, workers: int) -> None:
+        """All series of this controller, so that none of them misses its first time."""
+        for result in RESULTS:
+            self.total.labels(controller, result)
+        self.errors.labels(controller)
+        self.panics.labels(controller)
+        self.active.labels(controller)
+        self.most.labels(controller).set(workers)
+
+
+class Controller(Generic[K]):
+    """Some workers on one queue. `run` ends with NotLeader when a write is refused for want of the lease."""
+
+    def __init__(
+        self, name: str, queue: WorkQueue[K], reconcile: Reconcile[K], metrics: ControllerMetrics, *, workers: int
+    ) -> None:
+        self._name, self._queue, self._reconcile = name, queue, reconcile
+        self._metrics, self._workers = metrics, workers
+        self._ended = 0
+        metrics.init_series(name, workers)
+        # Looking a series up takes longer than counting.
+        self._active, self._seconds = metrics.active.labels(name), metrics.seconds.labels(name)
+        self._results = {result: metrics.total.labels(name, result) for result in RESULTS}
+
+    def health_error(self) -> str:
+        """Why this loop, which should be running, does not do its work; "" if it does."""
+        if self._ended:
+            return f"{self._ended} of {self._workers} workers of {self._name} have ended"
+        longest = self._queue.longest_running_seconds
+        if longest > STUCK_SECONDS:
+            return f"a worker of {self._name} has been at one key for {longest:.0f} s"
+        return ""
+
+    async def run(self) -> None:
+        """Works until cancelled, or until the queue is shut down."""
+        async with asyncio.TaskGroup() as tasks:
+            for _ in range(self._workers):
+                tasks.create_task(self._work())
+
+    async def _work(self) -> None:
+        try:
+            while True:
+                key = await self._queue.get()
+                try:
+                    with bound_contextvars(controller=self._name, **_log_fields(key)):
+                        await self._reconcile_key(key)
+                finally:
+                    self._queue.done(key)
+                # A pass that asks nobody anything waits nowhere: watches, leases and probes must get their turn.
+                await asyncio.sleep(0)
+        finally:
+            self._ended += 1
+
+    async def _reconcile_key(self, key: K) -> None:
+        result = "success"
+        self._active.inc()
+        try:
+            with self._seconds.time():
+                again = await self._reconcile(key)
+        except Requeue as lost:
+            result = "requeue"
+            _log.debug("looking again", why=str(lost))
+            self._queue.add_rate_limited(key)
+        except NotLeader:
+            raise
+        except ApiError as error:
+            if error.retry_after is None:
+                result = self._failed(key, error)
+            else:
+                # The next pass observes and decides anew before it writes (controller-runtime: RequeueAfter).
+                result = "requeue_after"
+                _log.warning("put off by the API server", error=str(error), seconds=error.retry_after)
+                self._queue.add_rate_limited(key, error.retry_after)
+        except Exception as error:  # noqa: BLE001 - whatever one gang's reconcile raises must not stop the others
+            result = self._failed(key, error)
+        else:
+            self._queue.forget(key)
+            if again is not None:
+                result = "requeue_after"
+                self._queue.add_after(key, again)
+        finally:
+            self._active.dec()
+            self._results[result].inc()
+
+    def _failed(self, key: K, error: Exception) -> str:
+        self._metrics.errors.labels(self._name).inc()
+        # What an API server said needs no stack; anything else is a bug of ours and does.
+        stack = None if isinstance(error, KubeError) else error
+        if stack is not None:
+            self._metrics.panics.labels(self._name).inc()
+        _log.error("reconcile failed", error=str(error), exc_info=stack)
+        self._queue.add_rate_limited(key)
+        return "error"
+
+
+def _log_fields(key: object) -> dict[str, str]:
+    """What a log line says of the key that is worked on."""
+    if isinstance(key, GangKey):
+        return {"namespace": key.namespace, "jobset": key.name}
+    return {"key": str(key)}

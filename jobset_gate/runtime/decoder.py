@@ -1,0 +1,110 @@
+"""Decodes what a list or a watch brings: one pass for what is as it should be, a second look at the rest."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any, Generic, Protocol, TypeVar
+
+import msgspec
+
+from jobset_gate.kube.lines import LONGEST_LINE, TOO_LONG
+from jobset_gate.runtime.store import VersionedMeta
+from jobset_gate.runtime.watch_problems import WatchProblemKind
+
+
+class WireObject(Protocol):
+    """What an object is decoded into: a msgspec.Struct with at least this field."""
+
+    @property
+    def metadata(self) -> VersionedMeta: ...
+
+
+W = TypeVar("W", bound=WireObject)
+
+DECODE_ERRORS = (msgspec.DecodeError, UnicodeDecodeError, RecursionError)
+"""What msgspec raises for bytes that are no JSON, or not of the wanted form."""
+
+
+class WatchEvent(msgspec.Struct, Generic[W], frozen=True, gc=False):
+    """A line of a watch."""
+
+    type: str
+    object: W
+
+
+class _ObjectIdentity(msgspec.Struct, frozen=True, gc=False, rename="camel"):
+    name: str = ""
+    namespace: str = ""
+    uid: str = ""
+    resource_version: str = ""
+
+
+class PartialObjectMetadata(msgspec.Struct, frozen=True, gc=False):
+    """An object of which nothing but the identity could be read: a bookmark, or one that is not of our form."""
+
+    metadata: _ObjectIdentity = _ObjectIdentity()
+
+
+class _Loose(msgspec.Struct, frozen=True, gc=False):
+    type: str = ""
+    object: msgspec.Raw = msgspec.Raw(b"")
+
+
+@dataclass(frozen=True, slots=True)
+class UnreadableLine:
+    """A line that told nothing; what it was meant to tell is unknown."""
+
+
+class ObjectDecoder(Generic[W]):
+    """Decodes one resource. What cannot be read goes to `on_problem`, never into an exception."""
+
+    def __init__(self, wire: type[W], on_problem: Callable[[WatchProblemKind, str], None]) -> None:
+        generic: Any = WatchEvent
+        self._event: msgspec.json.Decoder[WatchEvent[W]] = msgspec.json.Decoder(generic[wire])
+        self._object = msgspec.json.Decoder(wire)
+        self._loose = msgspec.json.Decoder(_Loose)
+        self._bare = msgspec.json.Decoder(PartialObjectMetadata)
+        self._on_problem = on_problem
+
+    def decode_event(self, line: bytes) -> WatchEvent[W] | WatchEvent[PartialObjectMetadata] | UnreadableLine:
+        """A line: typed at the first try; bookmarks, errors and objects of another form with the identity alone."""
+        try:
+            return self._event.decode(line)
+        except DECODE_ERRORS as error:
+            return self._decode_loosely(line, error)
+
+    def decode_object(self, raw: msgspec.Raw) -> W | PartialObjectMetadata | None:
+        """An item of a list; None if not even its name can be read."""
+        try:
+            return self._object.decode(raw)
+        except DECODE_ERRORS as error:
+            self._on_problem(WatchProblemKind.UNREADABLE, f"{error}: {_start(raw)}")
+        try:
+            return self._bare.decode(raw)
+        except DECODE_ERRORS:
+            return None
+
+    def _decode_loosely(self, line: bytes, error: Exception) -> WatchEvent[PartialObjectMetadata] | UnreadableLine:
+        if line is TOO_LONG or not line:
+            self._on_problem(WatchProblemKind.TOO_LONG, f"a line of more than {LONGEST_LINE} bytes")
+            return UnreadableLine()
+        try:
+            loose = self._loose.decode(line)
+        except DECODE_ERRORS:
+            self._on_problem(WatchProblemKind.TORN, f"{error}: {_start(line)}")
+            return UnreadableLine()
+        try:
+            bare = self._bare.decode(loose.object)
+        except DECODE_ERRORS:
+            bare = PartialObjectMetadata()
+        if loose.type in ("BOOKMARK", "ERROR") or (loose.type and bare.metadata.name):
+            if loose.type not in ("BOOKMARK", "ERROR"):
+                self._on_problem(WatchProblemKind.UNREADABLE, f"{error}: {_start(line)}")
+            return WatchEvent(loose.type, bare)
+        self._on_problem(WatchProblemKind.UNREADABLE, f"{error}: {_start(line)}")
+        return UnreadableLine()
+
+
+def _start(data: bytes | msgspec.Raw) -> str:
+    return repr(bytes(memoryview(data)[:80]))

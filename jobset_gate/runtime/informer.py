@@ -1,0 +1,310 @@
+"""Keeps a cache of one resource true: lists, watches, and after any trouble lists again."""
+
+from __future__ import annotations
+
+import asyncio
+import math
+import random
+from collections.abc import Callable, Mapping
+from contextlib import aclosing
+from types import MappingProxyType
+from typing import Generic, TypeVar
+
+import msgspec
+
+from jobset_gate.kube.client import WATCH_IDLE_SECONDS, Client
+from jobset_gate.kube.errors import (
+    ApiError,
+    Expired,
+    KubeError,
+    NotFound,
+    ServerError,
+    Throttled,
+    Unauthorized,
+    WatchIdleTimeout,
+)
+from jobset_gate.kube.resources import Resource
+from jobset_gate.runtime.backoff import Backoff
+from jobset_gate.runtime.decoder import ObjectDecoder, PartialObjectMetadata, UnreadableLine, W, WatchEvent
+from jobset_gate.runtime.mutation_cache import MutationCache
+from jobset_gate.runtime.paging import ListScope, LoopYielder, list_pages
+from jobset_gate.runtime.store import ObjectChange, ObjectKey, ObjectVersion, Store, is_later
+from jobset_gate.runtime.watch_problems import OnWatchProblem, WatchProblem, WatchProblemKind
+
+M = TypeVar("M")
+
+WATCH_SECONDS = (50, 60)  # the server ends a watch of ours at a random moment between these
+HEALTHY_SECONDS = 5.0  # a stream that lasted so long has ended well
+CRD_POLL_SECONDS = 4.0  # a resource that is not installed is asked for again this soon
+MAX_RETRY_AFTER = 60.0  # of Retry-After
+LIST_SPACING = 10.0  # when the last list is so long ago, one that is needed is not made to wait
+EXTRA_LIST_SECONDS = 1.0  # a line that was lost is made up for by a list this soon,
+EXTRA_LIST_SPACING = 30.0  # but not more often than this
+
+
+class WatchExpired(Exception):
+    """What the watch tells can no longer be trusted or continued: list again."""
+
+
+class Informer(Generic[W, M]):
+    """A live cache of `resource`. `wire` is the msgspec.Struct that objects are decoded into.
+
+    `convert` makes the model, or returns None for an object of no interest. `handler` gets every Change, synchronously,
+    after the cache has it; what a relist found is told in one go, so that nobody sees half of it. An exception of the
+    handler ends run(); one of `convert` only makes the object one of no interest (Kind.UNCONVERTIBLE).
+    `relist_seconds` is the longest time between two lists, since dropped events leave no trace (None: no limit).
+    `witness` may be told what other reads and writes have shown. Never more than one request is open. Everything waits
+    on the event loop's clock.
+    """
+
+    def __init__(
+        self,
+        client: Client,
+        resource: Resource,
+        *,
+        wire: type[W],
+        convert: Callable[[W], M | None],
+        handler: Callable[[ObjectChange[M]], None],
+        namespace: str | None = None,
+        label_selector: str = "",
+        field_selector: str = "",
+        page_size: int = 500,
+        relist_seconds: float | None = 600.0,
+        rng: random.Random | None = None,
+        on_problem: OnWatchProblem | None = None,
+    ) -> None:
+        self.resource = resource
+        self._client = client.without_retries()
+        self._scope = ListScope(resource, namespace, label_selector, field_selector)
+        self._convert = convert
+        self._handler = handler
+        self._page_size = page_size
+        self._relist_seconds = relist_seconds
+        self._rng = rng or random.Random()  # noqa: S311 - jitter
+        self._on_problem = on_problem
+        self._decoder: ObjectDecoder[W] = ObjectDecoder(wire, self._report_problem)
+        self._store: Store[M] = Store()
+        self.mutation_cache: MutationCache[W, M] = MutationCache(self._store, self._model)
+        self._synced = asyncio.Event()
+        self._list_failure: Exception | None = None  # the last list
+        self._version = ""
+        self._listed_at = -math.inf  # when the last list was begun
+        self._list_due = math.inf
+        self._extra_list_due = -math.inf
+        self._disconnected_at: float | None = -math.inf  # since when there is no watch; None: there is one
+        self._active_at = -math.inf  # when the last list ended or the last line of a watch came
+
+    @property
+    def cache(self) -> Mapping[ObjectKey, M]:
+        """Models by (namespace, name); a live view."""
+        return MappingProxyType(self._store.models)
+
+    @property
+    def resource_version(self) -> str:
+        """The latest version that the cache has; "" before the first list."""
+        return self._version
+
+    @property
+    def has_synced(self) -> bool:
+        """Has one list been read wholly and told to the handler?"""
+        return self._synced.is_set()
+
+    @property
+    def is_not_installed(self) -> bool:
+        """Does the server not have this resource (yet)?"""
+        return isinstance(self._list_failure, NotFound)
+
+    @property
+    def list_error(self) -> str:
+        """Why the last list failed; "" if it did not."""
+        return str(self._list_failure or "")
+
+    @property
+    def disconnected_for(self) -> float:
+        """Seconds for which nothing has told of changes: 0 while a watch stands, infinite before the first one."""
+        return 0.0 if self._disconnected_at is None else self._now() - self._disconnected_at
+
+    @property
+    def idle_for(self) -> float:
+        """Seconds since the last sign of life: a list, or any line of a watch. A half-open watch gives none."""
+        return self._now() - self._active_at
+
+    async def wait_synced(self) -> None:
+        """Returns once has_synced; for ever if the resource cannot be listed."""
+        await self._synced.wait()
+
+    async def run(self) -> None:
+        """For ever; ends by cancellation or by an exception of the handler."""
+        backoff = Backoff(rng=self._rng)
+        resumable = False
+        while True:
+            start = self._now()
+            try:
+                if not resumable:
+                    await self._list()
+                    resumable, start = True, self._now()
+                await self._watch()
+                error: Exception | None = None
+            except (WatchExpired, KubeError) as caught:
+                error = caught
+            healthy = resumable and self._now() - start >= HEALTHY_SECONDS
+            if healthy:
+                backoff.reset()
+            if error is not None:
+                self._report_error(error, resumable)
+            pause = 0.0 if healthy and error is None else self._pause(error, backoff, resumable)
+            resumable = resumable and _resumable(error)
+            await asyncio.sleep(pause)
+
+    # --- lists
+
+    async def _list(self) -> None:
+        """Reads all pages, then makes the cache equal to them in one step."""
+        listed: dict[ObjectKey, tuple[ObjectVersion, M | None]] = {}
+        pacer, version = LoopYielder(), ""
+        self._listed_at = self._now()
+        self._store.begin_list()
+        async with aclosing(list_pages(self._client, self._scope, self._page_size)) as read:
+            async for items, version in read:  # noqa: B007 - all pages have the same version, that of the list
+                for raw in items:
+                    self._collect(raw, listed)
+                    await pacer.yield_after(len(memoryview(raw)))
+        changes = self._store.replace(listed, version)
+        self._version, self._list_failure, self._active_at = version, None, self._now()
+        self._list_due = self._now() + (self._relist_seconds or math.inf) * self._rng.uniform(0.8, 1.0)
+        for change in changes:
+            self._handler(change)
+            if not self.has_synced:  # nobody acts on half a cache before the first sync; later nobody may see one
+                await pacer.yield_after(0)
+        self._synced.set()
+
+    def _collect(self, raw: msgspec.Raw, listed: dict[ObjectKey, tuple[ObjectVersion, M | None]]) -> None:
+        item = self._decoder.decode_object(raw)
+        if item is None or not item.metadata.name:
+            return
+        meta = item.metadata
+        key = (meta.namespace, meta.name)
+        if self._store.has_version(meta):
+            model = self._store.models.get(key)
+        else:
+            model = None if isinstance(item, PartialObjectMetadata) else self._model(item)
+        listed[key] = (ObjectVersion(meta.uid, meta.resource_version), model)
+
+    # --- watches
+
+    async def _watch(self) -> None:
+        """One watch, from where we are to its end. Raises Stale when a list is due."""
+        pacer = LoopYielder()
+        limit = asyncio.timeout_at(self._list_due if self._list_due < math.inf else None)
+        try:
+            async with (
+                limit,
+                self._client.watch(
+                    self._scope.resource,
+                    self._scope.namespace,
+                    label_selector=self._scope.label_selector,
+                    field_selector=self._scope.field_selector,
+                    resource_version=self._version,
+                    timeout_seconds=self._rng.randint(*WATCH_SECONDS),
+                    idle_timeout=WATCH_IDLE_SECONDS,
+                ) as lines,
+            ):
+                self._disconnected_at = None
+                async for line in lines:
+                    self._active_at = self._now()
+                    event = self._decoder.decode_event(line)
+                    if isinstance(event, UnreadableLine):
+                        self._relist_soon()
+                        limit.reschedule(self._list_due)
+                    else:
+                        self._apply(event)
+                    await pacer.yield_after(len(line))
+        except TimeoutError as error:
+            if not limit.expired():
+                raise  # the handler's own
+            raise WatchExpired from error
+        finally:
+            self._disconnected_at = self._now() if self._disconnected_at is None else self._disconnected_at
+
+    def _apply(self, event: WatchEvent[W] | WatchEvent[PartialObjectMetadata]) -> None:
+        meta = event.object.metadata
+        match event.type:
+            case "ADDED" | "MODIFIED":
+                change = self._put(event.object) if meta.name and self._store.is_newer(meta) else None
+            case "DELETED":
+                change = self._store.remove(meta)
+            case "BOOKMARK":
+                change = None
+            case "ERROR":
+                self._report_problem(WatchProblemKind.ERROR_EVENT, "the server sent an ERROR event")
+                raise WatchExpired
+            case other:
+                self._report_problem(WatchProblemKind.UNREADABLE, f"an event of type {other!r}")
+                return
+        if is_later(meta.resource_version, self._version) and meta.resource_version:
+            self._version = meta.resource_version
+        if change is not None:
+            self._handler(change)
+
+    def _put(self, item: W | PartialObjectMetadata) -> ObjectChange[M] | None:
+        return self._store.put(item.metadata, None if isinstance(item, PartialObjectMetadata) else self._model(item))
+
+    def _model(self, item: W) -> M | None:
+        try:
+            return self._convert(item)
+        except Exception as error:  # noqa: BLE001 - one odd object of one user must not blind us to all others
+            self._report_problem(
+                WatchProblemKind.UNCONVERTIBLE, f"{item.metadata.namespace}/{item.metadata.name}: {error!r}"
+            )
+            return None
+
+    def _relist_soon(self) -> None:
+        """A line was lost that may have been a change: have a list soon, but not at every such line."""
+        due = max(self._now() + EXTRA_LIST_SECONDS, self._extra_list_due + EXTRA_LIST_SPACING)
+        if due < self._list_due:
+            self._list_due = self._extra_list_due = due
+
+    # --- trouble
+
+    def _pause(self, error: Exception | None, backoff: Backoff, listed: bool) -> float:
+        pause = backoff.next()
+        if isinstance(error, NotFound) and not listed:
+            return min(pause, CRD_POLL_SECONDS)
+        if (
+            isinstance(error, WatchExpired | WatchIdleTimeout | Expired)
+            and self._now() - self._listed_at >= LIST_SPACING
+        ):
+            return 0.0
+        if isinstance(error, ApiError) and error.retry_after is not None:
+            return max(pause, min(error.retry_after, MAX_RETRY_AFTER))
+        return pause
+
+    def _report_error(self, error: Exception, listed: bool) -> None:
+        if isinstance(error, WatchExpired):
+            return
+        if not listed:
+            self._list_failure = error
+        kind = WatchProblemKind.WATCH_FAILED if listed else WatchProblemKind.LIST_FAILED
+        if isinstance(error, Expired):
+            kind = WatchProblemKind.EXPIRED
+        elif isinstance(error, WatchIdleTimeout):
+            kind = WatchProblemKind.SILENT
+        self._report_problem(kind, str(error))
+
+    def _report_problem(self, kind: WatchProblemKind, detail: str) -> None:
+        if self._on_problem is not None:
+            self._on_problem(WatchProblem(kind, self.resource, detail))
+
+    def _now(self) -> float:
+        return asyncio.get_running_loop().time()
+
+
+def _resumable(error: Exception | None) -> bool:
+    """May the next watch begin where this one ended? Where in doubt, no: a list is always right."""
+    match error:
+        case None | Throttled() | ServerError() | Unauthorized():
+            return True
+        case ApiError() | WatchIdleTimeout() | WatchExpired():
+            return False
+        case _:
+            return True  # a connection that broke

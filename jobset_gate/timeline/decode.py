@@ -1,0 +1,194 @@
+"""Pods as an API server sends them, and what their kubelets said, turned into their ways through the gate.
+
+More than a controller has to know of a pod, so it has shapes of its own beside those of `wire.py`.
+"""
+
+from collections.abc import Collection, Mapping
+from datetime import datetime
+
+from jobset_gate import names
+from jobset_gate.barrier import verdict_codec, wire
+from jobset_gate.barrier.decode import NO_INDEX
+from jobset_gate.barrier.model import Generation
+from jobset_gate.timeline.model import PodTimeline, Step
+
+_NO_LABELS = wire.GangLabels()
+_NO_NOTES = wire.PodAnnotations()
+
+
+class TimedTerminatedState(wire.WireStruct, frozen=True):
+    """A container that has ended."""
+
+    exit_code: int = -1
+    started_at: datetime | None = None
+    finished_at: datetime | None = None
+
+
+class TimedContainerState(wire.WireStruct, frozen=True):
+    """One of three; of one that waits nothing matters here."""
+
+    running: wire.ContainerStateRunning | None = None
+    terminated: TimedTerminatedState | None = None
+
+
+class TimedContainerStatus(wire.WireStruct, frozen=True):
+    """A container's status."""
+
+    name: str
+    restart_count: int = 0
+    state: TimedContainerState | None = None
+    last_state: TimedContainerState | None = None
+
+
+class TimedPodCondition(wire.WireStruct, frozen=True):
+    """One condition of a pod, with the time of its last change."""
+
+    type: str
+    status: str = ""
+    last_transition_time: datetime | None = None
+
+
+class TimedPodStatus(wire.WireStruct, frozen=True):
+    """status of a pod."""
+
+    phase: str = ""
+    conditions: list[TimedPodCondition] | None = None
+    init_container_statuses: list[TimedContainerStatus] | None = None
+    container_statuses: list[TimedContainerStatus] | None = None
+
+
+class ContainerName(wire.WireStruct, frozen=True):
+    """A container of a pod's spec."""
+
+    name: str = ""
+
+
+class TimedPodSpec(wire.WireStruct, frozen=True):
+    """spec of a pod."""
+
+    node_name: str = ""
+    containers: list[ContainerName] | None = None
+
+
+class TimedPod(wire.WireStruct, frozen=True):
+    """A core/v1 Pod with its times."""
+
+    metadata: wire.PodMeta
+    spec: TimedPodSpec = TimedPodSpec()
+    status: TimedPodStatus = TimedPodStatus()
+
+
+Pulls = Mapping[str, float]
+"""When each container's image was there first, by the name of the container."""
+
+
+def decode_pod(seen: TimedPod, pulls: Pulls | None = None) -> PodTimeline:
+    """Its way as far as its status and its kubelet's Events tell."""
+    meta, status = seen.metadata, seen.status
+    labels, notes = meta.labels or _NO_LABELS, meta.annotations or _NO_NOTES
+    barrier = _barrier(status)
+    mains = status.container_statuses or []
+    started, released, gave_up = _gate(barrier)
+    running, ran = _first(mains)
+    told = {
+        Step.CREATED: _seconds(meta.creation_timestamp),
+        Step.SCHEDULED: _scheduled(status),
+        Step.STARTED: started,
+        Step.RELEASED: released,
+        Step.RUNNING: running,
+        **_pulled(pulls or {}, [it.name for it in seen.spec.containers or ()]),
+    }
+    attempt = verdict_codec.parse_number(labels.attempt, NO_INDEX)
+    return PodTimeline(
+        name=meta.name,
+        uid=meta.uid,
+        replicated_job=labels.replicated_job,
+        job_index=verdict_codec.parse_number(labels.job_index, NO_INDEX),
+        index=verdict_codec.parse_number(notes.index, NO_INDEX) if notes.index else None,
+        node=seen.spec.node_name,
+        phase=status.phase,
+        alive=meta.deletion_timestamp is None and status.phase != "Failed",
+        times={step: at for step, at in told.items() if at is not None},
+        gone=_gone(seen, barrier, ran=ran),
+        gave_up=gave_up,
+        ended=_ended(mains),
+        barrier_runs=1 + (barrier.restart_count if barrier else 0),
+        generation=Generation(labels.jobset_uid, attempt, verdict_codec.parse_epoch(notes.epoch)),
+    )
+
+
+def _barrier(status: TimedPodStatus) -> TimedContainerStatus | None:
+    found = (it for it in status.init_container_statuses or () if it.name == names.BARRIER_CONTAINER)
+    return next(found, None)
+
+
+def _gate(barrier: TimedContainerStatus | None) -> tuple[float | None, float | None, float | None]:
+    """When it came to the gate, passed it, or ended there."""
+    state = (barrier and barrier.state) or TimedContainerState()
+    if state.running is not None:
+        return _seconds(state.running.started_at), None, None
+    if state.terminated is None:
+        return None, None, None
+    start, end = _seconds(state.terminated.started_at), _seconds(state.terminated.finished_at)
+    return (start, end, None) if state.terminated.exit_code == 0 else (start, None, end)
+
+
+def _gone(seen: TimedPod, barrier: TimedContainerStatus | None, *, ran: bool) -> frozenset[Step]:
+    """Steps that it has reached, whatever their times: those before them follow."""
+    found = set()
+    if seen.spec.node_name:
+        found.add(Step.SCHEDULED)
+    state = (barrier and barrier.state) or TimedContainerState()
+    if state.running is not None or state.terminated is not None:
+        found.add(Step.STARTED)
+    if state.terminated is not None and state.terminated.exit_code == 0:
+        found.add(Step.RELEASED)
+    if ran or seen.status.phase == "Succeeded":
+        found.add(Step.RUNNING)
+    return frozenset(found)
+
+
+def _first(mains: Collection[TimedContainerStatus]) -> tuple[float | None, bool]:
+    """When the first main container started, and whether one did. The first of several runs may not be known."""
+    firsts = [_first_run(it) for it in mains if it.state is not None and (it.restart_count or _started(it.state))]
+    known = [at for at in firsts if at is not None]
+    return (min(known) if known and len(known) == len(firsts) else None), bool(firsts)
+
+
+def _first_run(container: TimedContainerStatus) -> float | None:
+    if container.restart_count == 0:
+        return _started_at(container.state)
+    return _started_at(container.last_state) if container.restart_count == 1 else None
+
+
+def _started(state: TimedContainerState) -> bool:
+    return state.running is not None or state.terminated is not None
+
+
+def _started_at(state: TimedContainerState | None) -> float | None:
+    ran = None if state is None else state.running or state.terminated
+    return None if ran is None else _seconds(ran.started_at)
+
+
+def _ended(mains: Collection[TimedContainerStatus]) -> float | None:
+    """When the last of them ended, if all have."""
+    ends = [_seconds(it.state.terminated.finished_at) for it in mains if it.state and it.state.terminated]
+    known = [at for at in ends if at is not None]
+    return max(known) if known and len(known) == len(mains) else None
+
+
+def _scheduled(status: TimedPodStatus) -> float | None:
+    for it in status.conditions or ():
+        if it.type == "PodScheduled" and it.status == "True":
+            return _seconds(it.last_transition_time)
+    return None
+
+
+def _pulled(pulls: Pulls, mains: Collection[str]) -> dict[Step, float | None]:
+    there = [pulls[name] for name in mains if name in pulls]
+    whole = bool(there) and len(there) == len(mains)
+    return {Step.PULLED: pulls.get(names.BARRIER_CONTAINER), Step.MAIN_PULLED: max(there) if whole else None}
+
+
+def _seconds(moment: datetime | None) -> float | None:
+    return None if moment is None else moment.timestamp()

@@ -1,0 +1,163 @@
+"""make(jobset, gate, pods, now): the timeline of a gang's present attempt, from what the cluster still knows of it."""
+
+from collections.abc import Iterable, Sequence
+from datetime import datetime
+
+import msgspec
+
+from jobset_gate.barrier import messages
+from jobset_gate.barrier.model import ConfigMapSeen, Generation, JobSetSeen, Verdict, VerdictKind
+from jobset_gate.explain.text import format_pod_count as pods_
+from jobset_gate.timeline.model import PodTimeline, Step, Timeline
+
+WHOLE_SECONDS = (
+    "the cluster keeps these times in whole seconds, by the clocks of its nodes: differences of 1s mean little"
+)
+
+
+def gang_timeline(
+    jobset: JobSetSeen, gate: ConfigMapSeen | None, pods: Iterable[PodTimeline], now: float, notes: Sequence[str] = ()
+) -> Timeline:
+    """Pods of earlier attempts, and those that others have replaced, are left out; the notes say so."""
+    devices = {target.name: target.devices for target in jobset.targets}
+    ours = [pod for pod in pods if pod.replicated_job in devices]
+    mine = [pod for pod in ours if (pod.generation.uid, pod.generation.attempt) == (jobset.uid, jobset.attempt)]
+    kept = [msgspec.structs.replace(pod, devices=devices[pod.replicated_job]) for pod in _slots(mine)]
+    verdict = _verdict(jobset, gate, kept)
+    opened = _opened(jobset, gate, verdict, kept)
+    first, late = _parted(_ordered(jobset, kept), opened)
+    clock = gate.waiting_since if gate is not None else None
+    since = clock.at if clock is not None and _present(jobset, kept, clock.generation) else None
+    gone = verdict is not None and (jobset.finished or verdict.kind is VerdictKind.TIMEOUT)
+    counted = messages.parse_progress(verdict.message) if verdict is not None and gone else None
+    made = Timeline(
+        namespace=jobset.namespace,
+        name=jobset.name,
+        attempt=jobset.attempt,
+        now=now,
+        created=jobset.created or None,
+        waiting_since=since,
+        verdict=verdict.cause if verdict is not None else _told(jobset, opened),
+        opened=opened,
+        timed_out=_timed_out(jobset, verdict, since),
+        decision=verdict.message if verdict is not None and gone else "",
+        counted=counted[0] if counted else None,
+        expected=counted[1] if counted else sum(target.expected for target in jobset.targets),
+        finished=jobset.finished,
+        pods=first,
+        replacements=late,
+    )
+    return msgspec.structs.replace(made, notes=(*_notes(made, replaced=len(mine) - len(kept)), *notes))
+
+
+# --- Which pods ------------------------------------------------------------------------------------------------------
+
+
+def _slots(pods: Iterable[PodTimeline]) -> list[PodTimeline]:
+    """One for each slot, the one that lives or else the last; of a NonIndexed Job those that live, if any do."""
+    slots: dict[tuple[str, int, int | None], list[PodTimeline]] = {}
+    for pod in pods:
+        slots.setdefault((pod.replicated_job, pod.job_index, pod.index), []).append(pod)
+    found: list[PodTimeline] = []
+    for (_, _, index), some in slots.items():
+        if index is not None:
+            found.append(max(some, key=lambda it: (it.alive, it.times.get(Step.CREATED, 0.0), it.name)))
+            continue
+        found += [it for it in some if it.alive] or some
+    return found
+
+
+def _ordered(jobset: JobSetSeen, pods: Iterable[PodTimeline]) -> list[PodTimeline]:
+    turn = {target.name: number for number, target in enumerate(jobset.targets)}
+    return sorted(pods, key=lambda it: (turn[it.replicated_job], it.job_index, it.index or 0, it.name))
+
+
+def _parted(
+    pods: Sequence[PodTimeline], opened: float | None
+) -> tuple[tuple[PodTimeline, ...], tuple[PodTimeline, ...]]:
+    """Those that the gate was opened for, and those that were made when it was open."""
+    if opened is None:
+        passed = [pod.times[Step.RELEASED] for pod in pods if Step.RELEASED in pod.times]
+        opened = min(passed, default=None)
+    if opened is None:
+        return tuple(pods), ()
+    late = [pod for pod in pods if pod.times.get(Step.CREATED, opened) > opened]
+    if len(late) == len(pods):  # all are new: a Job's own restart; there is nothing else to show
+        return tuple(pods), ()
+    names = {pod.name for pod in late}
+    return tuple(pod for pod in pods if pod.name not in names), tuple(late)
+
+
+# --- What was decided ------------------------------------------------------------------------------------------------
+
+
+def _present(jobset: JobSetSeen, pods: Sequence[PodTimeline], it: Generation) -> bool:
+    """Whether it is about the pods that there are."""
+    epoch = max((pod.generation.epoch for pod in pods), default=0)
+    return it.covers(Generation(jobset.uid, jobset.attempt, epoch))
+
+
+def _verdict(jobset: JobSetSeen, gate: ConfigMapSeen | None, pods: Sequence[PodTimeline]) -> Verdict | None:
+    found = gate.verdict if gate is not None else None
+    if found is None and jobset.finished:
+        found = messages.verdict_in_condition(jobset.condition, jobset.uid)
+    return found if found is not None and _present(jobset, pods, found.generation) else None
+
+
+def _opened(
+    jobset: JobSetSeen, gate: ConfigMapSeen | None, verdict: Verdict | None, pods: Sequence[PodTimeline]
+) -> float | None:
+    """Our condition turned True with the release, so it knows when: unless it speaks of an earlier one."""
+    told = jobset.condition
+    if told is None or told.status != "True" or (gate is not None and verdict is None):
+        return None
+    if verdict is not None and verdict.kind is not VerdictKind.RELEASE:
+        return None
+    try:
+        at = datetime.fromisoformat(told.since).timestamp()
+    except ValueError:
+        return None
+    first = min((pod.times[Step.CREATED] for pod in pods if Step.CREATED in pod.times), default=at)
+    return at if at >= first else None
+
+
+def _timed_out(jobset: JobSetSeen, verdict: Verdict | None, since: float | None) -> float | None:
+    """Nobody writes it down; the clock and the timeout say it."""
+    if verdict is None or verdict.kind is not VerdictKind.TIMEOUT or since is None or jobset.config.timeout is None:
+        return None
+    return since + jobset.config.timeout
+
+
+def _told(jobset: JobSetSeen, opened: float | None) -> str:
+    """Without the ConfigMap: what the condition says, if it is about this attempt."""
+    return jobset.condition.reason if jobset.condition is not None and opened is not None else ""
+
+
+# --- What one has to know --------------------------------------------------------------------------------------------
+
+
+def _notes(made: Timeline, *, replaced: int) -> list[str]:
+    found = []
+    if made.attempt:
+        found.append(f"this is restart attempt {made.attempt}; the pods of earlier ones are gone and not shown")
+    if replaced:
+        found.append(f"not shown: {pods_(replaced)}, failed or replaced by others")
+    if made.replacements:
+        many = pods_(len(made.replacements))
+        found.append(f"{many} made after the gate was opened, as replacements: not in the skew, nor in pictures")
+    absent = made.expected - len(made.pods) - len(made.replacements)
+    if absent > 0:
+        words = "is gone or was" if absent == 1 else "are gone or were"
+        found.append(f"{pods_(absent)} of {made.expected} {words} never made")
+    pods = (*made.pods, *made.replacements)
+    if any({Step.PULLED, Step.MAIN_PULLED} & pod.unknown_steps for pod in pods):
+        found.append("when images were pulled is told by Events, which live an hour: of some pods it is not known")
+    lost = sum(bool(pod.unknown_steps - {Step.PULLED, Step.MAIN_PULLED}) for pod in pods)
+    if lost:
+        found.append(f"of {pods_(lost)} the cluster no longer knows every time, such as that of a first run")
+    again = sum(pod.barrier_runs > 1 for pod in pods)
+    if again:
+        found.append(f"the barrier of {pods_(again)} ran more than once: only its last run is known")
+    if pods:
+        found.append(WHOLE_SECONDS)
+    return found

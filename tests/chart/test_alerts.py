@@ -1,0 +1,111 @@
+"""The alerts: rules that Prometheus takes, each firing when it should and silent when it should not."""
+
+import re
+import subprocess
+from pathlib import Path
+from typing import Any
+
+import pytest
+import yaml
+
+from jobset_gate import names
+from tests.repo.files import ROOT
+from tests.tools import places
+
+ALERTS = ROOT / "charts/jobset-gate/files/alerts.yaml"
+CASES_FILE = Path(__file__).with_name("alert_cases.yaml")
+# With the loader that leaves all as text: elsewhere 0x30 is a number, here it is thirty times nought.
+CASES: dict[str, list[dict[str, Any]]] = yaml.load(CASES_FILE.read_text(), Loader=yaml.BaseLoader)  # noqa: S506
+SEVERITIES = {"critical", "warning", "info"}
+ANNOTATIONS = {"summary", "description", "runbook"}
+
+Json = dict[str, Any]
+
+
+def promtool(*arguments: str | Path) -> subprocess.CompletedProcess[str]:
+    command = [str(places.promtool()), *map(str, arguments)]
+    return subprocess.run(command, capture_output=True, text=True, check=False)  # noqa: S603 - of the tests' own making
+
+
+def rules() -> list[Json]:
+    groups = yaml.safe_load(ALERTS.read_text())["groups"]
+    return [rule for group in groups for rule in group["rules"]]
+
+
+def case(alert: str, given: Json) -> Json:
+    """A case as promtool wants it."""
+    (rule,) = [rule for rule in rules() if rule["alert"] == alert]
+    return {
+        "name": alert,
+        "interval": "1m",
+        "input_series": [{"series": series, "values": values} for series, values in given["series"].items()],
+        "alert_rule_test": [
+            {
+                "eval_time": given["at"],
+                "alertname": alert,
+                "exp_alerts": [{"exp_labels": rule["labels"] | labels} for labels in given["fires"]],
+            }
+        ],
+    }
+
+
+def bare(alert: str, folder: Path) -> Path:
+    """One rule alone, without its annotations: promtool would compare their whole texts."""
+    (rule,) = [rule for rule in rules() if rule["alert"] == alert]
+    kept = {key: value for key, value in rule.items() if key != "annotations"}
+    file = folder / "rules.yaml"
+    file.write_text(yaml.safe_dump({"groups": [{"name": "one", "rules": [kept]}]}))
+    return file
+
+
+def test_prometheus_takes_the_rules_and_their_templates() -> None:
+    ran = promtool("check", "rules", "--lint=all", "--lint-fatal", ALERTS)
+    assert ran.returncode == 0, ran.stdout + ran.stderr
+    assert f"{len(rules())} rules found" in ran.stdout
+
+
+@pytest.mark.parametrize("alert", sorted(CASES))
+def test_it_fires_when_it_should_and_only_then(alert: str, tmp_path: Path) -> None:
+    """By Prometheus' own evaluation of series over time."""
+    file = tmp_path / "cases.yaml"
+    cases = [case(alert, given) for given in CASES[alert]]
+    file.write_text(yaml.safe_dump({"rule_files": [str(bare(alert, tmp_path))], "tests": cases}))
+    ran = promtool("test", "rules", file)
+    assert ran.returncode == 0, ran.stdout + ran.stderr
+
+
+def test_each_alert_is_seen_firing_and_seen_silent() -> None:
+    assert {rule["alert"] for rule in rules()} == set(CASES)
+    for alert, cases in CASES.items():
+        assert any(one["fires"] for one in cases), f"{alert} is never seen firing"
+        assert any(not one["fires"] for one in cases), f"{alert} is never seen silent"
+
+
+@pytest.mark.parametrize("rule", rules(), ids=lambda rule: rule["alert"])
+def test_it_says_what_is_wrong_what_it_means_and_what_to_do(rule: Json) -> None:
+    assert rule["labels"].keys() == {"severity"}
+    assert rule["labels"]["severity"] in SEVERITIES
+    assert rule["annotations"].keys() == ANNOTATIONS
+    for text in rule["annotations"].values():
+        assert len(text) > 20
+        assert text[-1] in ".)"
+
+
+def test_what_pages_somebody_waits_a_little_first() -> None:
+    """A rollout or a failover is no incident."""
+    for rule in rules():
+        if rule["labels"]["severity"] == "critical":
+            assert re.fullmatch(r"\d+m", rule.get("for", "")), rule["alert"]
+
+
+def test_the_lease_is_the_one_that_the_controller_takes() -> None:
+    text = ALERTS.read_text()
+    assert f'leader_election_master_status{{name="{names.LEASE}"}}' in text
+    assert set(re.findall(r"leader_election_master_status\{([^}]*)\}", text)) == {f'name="{names.LEASE}"'}
+
+
+def test_names_that_others_use_too_are_narrowed_down_to_ours() -> None:
+    shared = re.compile(r"\b(workqueue|controller_runtime|rest_client|process)_\w+")
+    for rule in rules():
+        if shared.search(rule["expr"]):
+            assert "on (cluster, instance, job)" in rule["expr"], rule["alert"]

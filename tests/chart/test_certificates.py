@@ -1,0 +1,130 @@
+"""The three ways to a certificate: own, by cert-manager, brought; each with its arguments, mounts, rights, objects."""
+
+from typing import Any, Final
+
+import pytest
+
+from tests.chart.helm import Helm, Json, RenderedObjects, at, merged
+
+MODES: Final[dict[str, Json]] = {
+    "own": {},
+    "certManager": at("webhook.certificates.mode", "certManager"),
+    "secret": at("webhook.certificates", {"mode": "secret", "secretName": "door-tls"}),
+}
+FILES: Final = ["--tls-cert=/etc/jobset-gate-tls/tls.crt", "--tls-key=/etc/jobset-gate-tls/tls.key"]
+SERVICE: Final = "--service=jobset-gate-system/jobset-gate-webhook"
+OWN: Final = ["--own-ca=jobset-gate-ca", "--ca-days=365", "--leaf-hours=168"]
+ARGUMENTS: Final = {
+    "own": [*OWN, SERVICE],
+    "certManager": [*FILES, "--check-trust", SERVICE],
+    "secret": [*FILES, "--tls-ca=/etc/jobset-gate-tls/ca.crt", "--publish-ca", SERVICE],
+}
+INJECT: Final = "cert-manager.io/inject-ca-from"
+CONFIGURATIONS: Final = ("MutatingWebhookConfiguration", "ValidatingWebhookConfiguration")
+
+
+@pytest.mark.parametrize("mode", MODES)
+def test_the_webhook_is_told_how(helm4: Helm, mode: str) -> None:
+    args = helm4.render(MODES[mode]).container("webhook")["args"]
+    about = ("--own", "--ca-", "--leaf", "--tls", "--check", "--publish", "--service", "--self", "--register")
+    assert [one for one in args if one.startswith(about)] == ARGUMENTS[mode]
+
+
+@pytest.mark.parametrize(("mode", "secret"), [("certManager", "jobset-gate-webhook-tls"), ("secret", "door-tls")])
+def test_a_secret_with_a_certificate_is_mounted(helm4: Helm, mode: str, secret: str) -> None:
+    found = helm4.render(MODES[mode])
+    volumes = found.pod("webhook")["spec"]["volumes"]
+    (volume,) = [one for one in volumes if one["name"] == "certificate"]
+    assert volume["secret"] == {"secretName": secret, "defaultMode": 0o440}
+    assert found.pod("webhook")["spec"]["securityContext"]["fsGroup"] == 65532  # who may read it then
+    mount = {"name": "certificate", "mountPath": "/etc/jobset-gate-tls", "readOnly": True}
+    assert mount in found.container("webhook")["volumeMounts"]
+
+
+def test_our_own_ca_is_in_memory_and_in_one_secret(helm4: Helm) -> None:
+    found = helm4.render()
+    assert all("secret" not in volume for volume in found.pod("webhook")["spec"]["volumes"])
+    secret = found.one("Secret")
+    assert secret["metadata"]["name"] == "jobset-gate-ca"
+    assert set(secret) == {"apiVersion", "kind", "metadata", "type"}
+    assert secret["type"] == "Opaque"
+
+
+@pytest.mark.parametrize("mode", ["certManager", "secret"])
+def test_only_our_own_ca_needs_a_secret_of_ours(helm4: Helm, mode: str) -> None:
+    found = helm4.render(MODES[mode])
+    assert found.kind("Secret") == []
+    assert "secrets" not in str([one["rules"] for one in found.kind("Role") + found.kind("ClusterRole")])
+
+
+@pytest.mark.parametrize(
+    ("said", "days", "hours"),
+    [
+        ("8760h", "365", "8760"),
+        ("36h", "1.5", "36"),
+        ("90m", "0.0625", "1.5"),
+        ("1h30m", "0.0625", "1.5"),
+        ("2700s", "0.03125", "0.75"),
+    ],
+)
+def test_durations_are_told_in_the_program_s_units(helm4: Helm, said: str, days: str, hours: str) -> None:
+    found = helm4.render(at("webhook.certificates", {"caDuration": said, "leafDuration": said}))
+    assert {f"--ca-days={days}", f"--leaf-hours={hours}"} <= set(found.container("webhook")["args"])
+
+
+@pytest.mark.parametrize("mode", ["own", "secret"])
+def test_without_cert_manager_nothing_of_it_is_there(helm4: Helm, mode: str) -> None:
+    assert "cert-manager.io" not in helm4.text(MODES[mode])
+
+
+def test_cert_manager_is_asked_for_the_service_s_names(helm4: Helm) -> None:
+    spec = helm4.render(MODES["certManager"]).one("Certificate", "jobset-gate-webhook")["spec"]
+    name = "jobset-gate-webhook.jobset-gate-system.svc"
+    assert spec["dnsNames"] == [name, f"{name}.cluster.local"]
+    assert spec["secretName"] == "jobset-gate-webhook-tls"
+    assert spec["usages"] == ["digital signature", "server auth"]
+    assert spec["privateKey"] == {"algorithm": "ECDSA", "size": 256, "rotationPolicy": "Always"}
+    assert spec["duration"] == "168h"
+
+
+def test_without_an_issuer_a_ca_is_made_in_between(helm4: Helm) -> None:
+    """A self-signed leaf would be untrusted from its renewal until its news has reached every API server."""
+    found = helm4.render(MODES["certManager"])
+    leaf = found.one("Certificate", "jobset-gate-webhook")["spec"]["issuerRef"]
+    signer = found.one(leaf["kind"], leaf["name"])["spec"]
+    ca = found.one("Certificate", "jobset-gate-webhook-ca")["spec"]
+    assert signer == {"ca": {"secretName": ca["secretName"]}}
+    assert ca["isCA"] is True
+    assert ca["duration"] == "8760h"
+    assert found.one("Issuer", ca["issuerRef"]["name"])["spec"] == {"selfSigned": {}}
+
+
+def test_an_issuer_that_is_there_is_used(helm4: Helm) -> None:
+    mine = {"name": "corp", "kind": "ClusterIssuer", "group": "cert-manager.io"}
+    found = helm4.render(merged(MODES["certManager"], at("webhook.certificates.issuerRef", mine)))
+    assert found.one("Certificate")["spec"]["issuerRef"] == mine
+    assert found.kind("Issuer") == []
+
+
+@pytest.mark.parametrize(
+    ("mode", "value"), [("own", None), ("secret", None), ("certManager", "ml/jobset-gate-webhook")]
+)
+def test_cert_manager_is_told_to_inject_its_ca(helm4: Helm, mode: str, value: Any) -> None:
+    found = helm4.render(MODES[mode], namespace="ml")
+    told = [one["metadata"].get("annotations", {}).get(INJECT) for kind in CONFIGURATIONS for one in found.kind(kind)]
+    assert told == [value] * 3
+    if value is not None:
+        certificate = found.one("Certificate", value.rpartition("/")[2])
+        assert certificate["metadata"]["namespace"] == "ml"
+
+
+def verbs(found: RenderedObjects) -> set[str]:
+    rules = found.one("ClusterRole", "jobset-gate-webhook")["rules"]
+    return {verb for rule in rules for verb in rule["verbs"]}
+
+
+@pytest.mark.parametrize("mode", MODES)
+def test_only_who_publishes_a_ca_may_write_it(helm4: Helm, mode: str) -> None:
+    found = helm4.render(MODES[mode])
+    assert ("patch" in verbs(found)) is (mode != "certManager")
+    assert {"get", "list", "watch"} <= verbs(found)

@@ -1,0 +1,83 @@
+"""The webhook configurations of the chart are those that the program would register, without a caBundle."""
+
+from typing import Any
+
+import pytest
+
+from jobset_gate import names, settings
+from jobset_gate.podgroups.model import Format
+from tests.chart.helm import Helm, Json, RenderedObjects, at, merged
+from tests.chart.samples import SAMPLES
+from webhook import pod_registration, registration
+
+NAMES = (registration.MUTATING, registration.VALIDATING, names.POD_WEBHOOK)
+OTHERS = {
+    "ways": [[way.value] for way in Format] + [["kep-24", "scheduler-plugins"], ["koordinator-annotations", "alibaba"]],
+    "schedulerNames": [["another"], ["default-scheduler", "my.own_one"]],
+}
+
+
+def expected(namespace: str, groups: Json | None = None, **given: Any) -> list[Json]:
+    where: Json = {
+        "service": registration.ServiceReference(namespace, "jobset-gate-webhook"),
+        "own_namespace": namespace,
+    }
+    told = settings.load({"groups": groups or {}}).groups
+    return [
+        *registration.configurations(**where, **given),
+        pod_registration.pod_configuration(told, **where, **given),
+    ]
+
+
+def configurations(found: RenderedObjects) -> dict[str, Json]:
+    """By name."""
+    return {one["metadata"]["name"]: one for one in found.all if one["kind"].endswith("WebhookConfiguration")}
+
+
+@pytest.mark.parametrize("namespace", ["jobset-gate-system", "kube-system", "default"])
+def test_they_are_what_the_program_would_register(helm: Helm, namespace: str) -> None:
+    found = configurations(helm.render(namespace=namespace))
+    assert set(found) == set(NAMES)
+    for ours in expected(namespace):
+        rendered = found[ours["metadata"]["name"]]
+        assert (rendered["apiVersion"], rendered["kind"]) == (ours["apiVersion"], ours["kind"])
+        assert rendered["webhooks"] == ours["webhooks"]
+        assert set(rendered) == set(ours)
+
+
+def test_what_may_be_configured_is_the_same_too(helm4: Helm) -> None:
+    found = configurations(helm4.render({"webhook": {"failurePolicy": "Ignore", "timeoutSeconds": 12}}))
+    for ours in expected("jobset-gate-system", failure_policy="Ignore", timeout_seconds=12):
+        assert found[ours["metadata"]["name"]]["webhooks"] == ours["webhooks"]
+
+
+@pytest.mark.parametrize(("key", "value"), [(key, value) for key, values in OTHERS.items() for value in values])
+def test_pods_are_sent_by_the_same_conditions(helm4: Helm, key: str, value: list[str]) -> None:
+    """Text by text: which ways are on, and for whose pods."""
+    found = configurations(helm4.render({"groups": {key: value}}))
+    *_, ours = expected("jobset-gate-system", {key: value})
+    assert found[names.POD_WEBHOOK]["webhooks"] == ours["webhooks"]
+
+
+def test_without_groups_no_pod_is_ever_sent(helm4: Helm) -> None:
+    found = configurations(helm4.render(at("groups.enabled", False)))
+    assert set(found) == {registration.MUTATING, registration.VALIDATING}
+
+
+@pytest.mark.parametrize("sample", SAMPLES)
+def test_there_is_never_a_ca_bundle_nor_the_data_of_a_secret(helm4: Helm, sample: str) -> None:
+    """Whoever manages the certificate writes them; Helm 4 would fight over what it had said itself."""
+    found = helm4.render(SAMPLES[sample])
+    for one in configurations(found).values():
+        assert all("caBundle" not in hook["clientConfig"] for hook in one["webhooks"])
+    assert all(not {"data", "stringData"} & set(one) for one in found.kind("Secret"))
+
+
+def test_the_service_is_the_one_of_the_chart(helm4: Helm) -> None:
+    found = helm4.render(merged(at("fullnameOverride", "door")), namespace="ml")
+    service = found.one("Service", "door-webhook")
+    for one in configurations(found).values():
+        (hook,) = one["webhooks"]
+        asked = hook["clientConfig"]["service"]
+        assert (asked["name"], asked["namespace"]) == ("door-webhook", service["metadata"]["namespace"])
+        assert asked["port"] in [port["port"] for port in service["spec"]["ports"]]

@@ -1,0 +1,111 @@
+"""The Grafana dashboard: well formed, its queries are PromQL about what the programs show, and nothing is left out."""
+
+import itertools
+import json
+import re
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+import yaml
+
+from tests.chart import live
+from tests.chart.test_alerts import promtool
+from tests.chart.test_metrics import OUR_NAMES
+from tests.repo.files import ROOT
+
+Json = dict[str, Any]
+BOARD: Json = json.loads((ROOT / "charts/jobset-gate/files/dashboard.json").read_text())
+PANELS: list[Json] = [panel for panel in BOARD["panels"] if panel["type"] != "row"]
+TARGETS = [(panel["title"], target) for panel in PANELS for target in panel["targets"]]
+VARIABLES = {"$__rate_interval": "5m", "$__range": "6h", "$namespace": ".*"}
+OF_THE_SCRAPE = {"instance", "pod", "namespace"}
+"""Labels that Prometheus adds."""
+
+each_panel = pytest.mark.parametrize("panel", PANELS, ids=lambda panel: panel["title"])
+
+
+def query(target: Json) -> str:
+    """As Grafana would send it."""
+    text: str = target["expr"]
+    for name, value in VARIABLES.items():
+        text = text.replace(name, value)
+    return text
+
+
+def test_all_queries_are_promql(tmp_path: Path) -> None:
+    rules = [{"record": f"panel:query:{number}", "expr": query(target)} for number, (_, target) in enumerate(TARGETS)]
+    file = tmp_path / "queries.yaml"
+    file.write_text(yaml.safe_dump({"groups": [{"name": "dashboard", "rules": rules}]}))
+    ran = promtool("check", "rules", file)
+    assert ran.returncode == 0, ran.stdout + ran.stderr
+    assert f"{len(rules)} rules found" in ran.stdout
+
+
+def test_no_variable_is_left_that_nobody_fills_in() -> None:
+    assert [title for title, target in TARGETS if "$" in query(target)] == []
+    assert {variable["name"] for variable in BOARD["templating"]["list"]} == {"datasource", "namespace"}
+
+
+def test_every_metric_that_is_asked_for_is_there() -> None:
+    asked = {name for _, target in TARGETS for name in OUR_NAMES.findall(re.sub(r'"[^"]*"', "", target["expr"]))}
+    assert asked <= live.series()
+
+
+def test_every_metric_of_ours_is_to_be_seen() -> None:
+    asked = " ".join(target["expr"] for _, target in TARGETS)
+    ours = {name for name in live.shown() if name.startswith("jobset_gate_")}
+    assert {name for name in ours if not re.search(rf"\b{name}(_bucket|_count)?\b", asked)} == set()
+
+
+def test_both_programs_are_to_be_seen() -> None:
+    rows = [panel["title"] for panel in BOARD["panels"] if panel["type"] == "row"]
+    assert {"Gangs", "Webhook", "Controller"} <= set(rows)
+
+
+def test_names_that_others_use_too_are_narrowed_down_to_ours() -> None:
+    for title, target in TARGETS:
+        if re.search(r"\b(workqueue|controller_runtime|rest_client|process)_", target["expr"]):
+            assert "on (cluster, instance, job)" in target["expr"], title
+        assert 'namespace=~"$namespace"' in target["expr"], title
+
+
+def test_legends_name_labels_that_the_query_keeps() -> None:
+    for title, target in TARGETS:
+        kept = {label for by in re.findall(r"by \(([^)]*)\)", target["expr"]) for label in by.split(", ")}
+        kept = kept - {"le"} if kept else OF_THE_SCRAPE
+        assert set(re.findall(r"\{\{(\w+)\}\}", target["legendFormat"])) <= kept, title
+
+
+@each_panel
+def test_a_panel_says_what_it_shows(panel: Json) -> None:
+    assert panel["title"]
+    assert panel["description"].endswith(".")
+    assert panel["fieldConfig"]["defaults"]["unit"]
+    assert [target["refId"] for target in panel["targets"]] == list("ABCDEF"[: len(panel["targets"])])
+
+
+def test_the_data_source_is_the_viewers_choice() -> None:
+    chosen = {"type": "prometheus", "uid": "${datasource}"}
+    assert all(panel["datasource"] == chosen for panel in PANELS)
+    assert all(target["datasource"] == chosen for _, target in TARGETS)
+
+
+def test_panels_have_ids_and_places_of_their_own() -> None:
+    ids = [panel["id"] for panel in BOARD["panels"]]
+    assert len(set(ids)) == len(ids)
+    taken = [cell for panel in BOARD["panels"] for cell in _cells(panel["gridPos"])]
+    assert len(set(taken)) == len(taken)
+    assert max(x for x, _ in taken) < 24
+
+
+def test_it_can_be_loaded_beside_others() -> None:
+    assert (BOARD["uid"], BOARD["title"]) == ("jobset-gate", "jobset-gate")
+    assert BOARD.get("id") is None
+    assert "__inputs" not in BOARD, "those are for the import by hand; a ConfigMap is loaded as it is"
+
+
+def _cells(place: dict[str, int]) -> Iterator[tuple[int, int]]:
+    across, down = (range(place[at], place[at] + place[size]) for at, size in (("x", "w"), ("y", "h")))
+    return itertools.product(across, down)

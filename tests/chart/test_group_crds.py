@@ -1,0 +1,61 @@
+"""The kinds of PodGroups are the controller's, never Helm's: upgrades and uninstallations leave them all alone."""
+
+from collections.abc import AsyncIterator
+
+import pytest
+
+from jobset_gate import names
+from jobset_gate.kube.client import Client
+from jobset_gate.kube.errors import AlreadyExists
+from jobset_gate.kube.resources import CRDS, POD_GROUPS
+from jobset_gate.podgroups import crds
+from tests.chart.cluster import ChartRelease, fresh_release
+from tests.chart.helm import Helm, Json, at, merged
+from tests.chart.samples import SAMPLES
+from tests.plane.planes import Real
+
+
+@pytest.mark.parametrize("sample", SAMPLES)
+def test_the_chart_has_none(helm4: Helm, sample: str) -> None:
+    found = helm4.render(merged(SAMPLES[sample], at("groups.enabled", True)))
+    assert "CustomResourceDefinition" not in {one["kind"] for one in found.all}
+
+
+@pytest.fixture
+async def release(real_plane: Real, helm: Helm) -> AsyncIterator[ChartRelease]:
+    async with fresh_release(real_plane, helm) as made:
+        yield made
+
+
+async def made_by_the_controller(client: Client, release: ChartRelease) -> None:
+    for name, group in crds.GROUPS.items():
+        try:
+            await client.create(CRDS, crds.manifest(group), field_manager=crds.MANAGER)
+        except AlreadyExists:
+            continue
+        await release.plane.kubectl("wait", "--for=condition=Established", f"crd/{name}", "--timeout=60s")
+
+
+async def uids(client: Client, namespace: str) -> dict[str, str]:
+    """Of one PodGroup of each kind, and of the kinds."""
+    groups: dict[str, Json] = {it: await client.get(POD_GROUPS[it], "ring", namespace) for it in POD_GROUPS}
+    kinds: dict[str, Json] = {name: await client.get(CRDS, name) for name in crds.GROUPS}
+    return {key: one["metadata"]["uid"] for key, one in (groups | kinds).items()}
+
+
+@pytest.mark.real
+@pytest.mark.timeout(300)
+async def test_pod_groups_survive_two_upgrades_and_the_uninstallation(release: ChartRelease) -> None:
+    async with release.plane.client() as client:
+        await release.install()
+        await made_by_the_controller(client, release)
+        for group, resource in POD_GROUPS.items():
+            spec = {"minMembers" if group == names.KEP24_GROUP else "minMember": 3}
+            await client.create(resource, {"metadata": {"name": "ring"}, "spec": spec}, release.namespace)
+        before = await uids(client, release.namespace)
+        await release.upgrade(at("webhook.replicaCount", 3))
+        await release.upgrade(at("groups.ways", ["alibaba"]))
+        assert await uids(client, release.namespace) == before
+        await release.uninstall()
+        await release.until_nothing_is_left()
+        assert await uids(client, release.namespace) == before

@@ -1,0 +1,108 @@
+"""What `helm test` does: a server-side dry run of a gated JobSet, in a namespace that the webhook looks at."""
+
+import asyncio
+import os
+import sys
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from tests.chart.helm import CHART, Helm, RenderedObjects, at
+from tests.flow.environment import environment
+from tests.plane.planes import Plane
+
+PATIENCE = 60.0
+
+
+def hook(found: RenderedObjects) -> dict[str, Any]:
+    (container,) = found.one("Pod")["spec"]["containers"]
+    return dict(container)
+
+
+async def run(found: RenderedObjects, plane: Plane, *arguments: str) -> tuple[int, str]:
+    """The pod's own command, by this Python, as the plane's administrator."""
+    container = hook(found)
+    assert container["command"][:2] == ["/opt/jobset-gate/bin/python", "-c"]
+    process = await asyncio.create_subprocess_exec(
+        sys.executable,
+        "-c",
+        container["command"][2],
+        *(arguments or container["args"]),
+        env=os.environ | {"KUBECONFIG": str(plane.kubeconfig)},
+        stdout=asyncio.subprocess.PIPE,
+        stderr=asyncio.subprocess.STDOUT,
+    )
+    async with asyncio.timeout(PATIENCE):
+        out, _ = await process.communicate()
+    return process.returncode or 0, out.decode().strip()
+
+
+@pytest.mark.parametrize("form", ["field", "annotation"])
+async def test_it_is_content_when_a_gated_jobset_gets_its_barrier(
+    helm4: Helm, plane: Plane, namespace: str, tmp_path: Path, form: str
+) -> None:
+    async with environment(plane, namespace, tmp_path, controller=False):
+        code, said = await run(helm4.render(), plane, f"--namespace={namespace}", f"--form={form}")
+        jobsets = await plane.kubectl("get", "jobsets", "-n", namespace, "-o", "name")
+    assert (code, said) == (0, f"a gated JobSet in namespace {namespace} gets its barrier")
+    assert jobsets.stdout == "", "a dry run has left something behind"
+
+
+async def test_without_a_webhook_it_says_so(helm4: Helm, plane: Plane, namespace: str, tmp_path: Path) -> None:
+    async with environment(plane, namespace, tmp_path, controller=False, webhook=False):
+        code, said = await run(helm4.render(), plane, f"--namespace={namespace}", "--form=field")
+    assert code == 1
+    assert said.startswith(f"a gated JobSet in namespace {namespace} got no barrier: are the webhook configurations")
+
+
+async def test_without_jobset_it_says_so(helm4: Helm, embedded_plane: Plane) -> None:
+    assert await run(helm4.render(), embedded_plane) == (1, "JobSet is not installed in this cluster")
+
+
+@pytest.mark.parametrize(
+    ("release", "given", "where"),
+    [
+        ("jobset-gate-system", "", "default"),
+        ("default", "", "kube-public"),
+        ("default", "team", "team"),
+    ],
+)
+def test_it_never_asks_in_the_release_s_own_namespace(helm4: Helm, release: str, given: str, where: str) -> None:
+    """Which the webhook leaves alone."""
+    found = helm4.render(at("tests.namespace", given), namespace=release)
+    assert f"--namespace={where}" in hook(found)["args"]
+    assert found.one("Pod")["metadata"]["namespace"] == release
+    for kind in ("Role", "RoleBinding"):
+        assert found.one(kind, "jobset-gate-dry-run")["metadata"]["namespace"] == where
+
+
+@pytest.mark.parametrize(("extended", "form"), [(True, "field"), (False, "annotation")])
+def test_it_says_the_gate_as_a_user_would(helm4: Helm, extended: bool, form: str) -> None:
+    assert f"--form={form}" in hook(helm4.render(at("crds.extendJobSet", extended)))["args"]
+
+
+def test_it_may_create_jobsets_there_and_nothing_else(helm4: Helm) -> None:
+    found = helm4.render()
+    (rule,) = found.one("Role", "jobset-gate-dry-run")["rules"]
+    assert rule == {"apiGroups": ["jobset.x-k8s.io"], "resources": ["jobsets"], "verbs": ["create"]}
+    assert found.one("Pod")["spec"]["serviceAccountName"] == "jobset-gate-dry-run"
+    assert found.one("Pod")["spec"]["restartPolicy"] == "Never"
+
+
+def test_everything_of_it_is_a_hook_that_goes_when_it_has_worked(helm4: Helm) -> None:
+    parts = [one for one in helm4.render().all if one["metadata"]["name"] == "jobset-gate-dry-run"]
+    assert sorted(one["kind"] for one in parts) == ["Pod", "Role", "RoleBinding", "ServiceAccount"]
+    for one in parts:
+        notes = one["metadata"]["annotations"]
+        assert notes["helm.sh/hook"] == "test"
+        assert notes["helm.sh/hook-delete-policy"] == "before-hook-creation,hook-succeeded"
+        assert int(notes["helm.sh/hook-weight"]) == (1 if one["kind"] == "Pod" else 0)
+
+
+def test_there_need_not_be_one(helm4: Helm) -> None:
+    assert "helm.sh/hook: test" not in helm4.text(at("tests.enabled", False))
+
+
+def test_the_script_is_the_file(helm4: Helm) -> None:
+    assert hook(helm4.render())["command"][2].strip() == (CHART / "scripts" / "dry_run.py").read_text().strip()

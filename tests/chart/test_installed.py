@@ -1,0 +1,164 @@
+"""The chart on a real API server: installed, upgraded while the webhook writes into its objects, and uninstalled."""
+
+from collections.abc import AsyncIterator
+from datetime import UTC, datetime, timedelta
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from jobset_gate import names
+from jobset_gate.kube.errors import NotFound
+from jobset_gate.kube.resources import LEASES, MUTATING_WEBHOOKS, SECRETS
+from tests.chart.cluster import (
+    AS_WRITTEN,
+    BUNDLE,
+    CONFIGURATIONS,
+    ChartRelease,
+    fresh_release,
+    kept,
+    lowered,
+    written_by_the_webhook,
+)
+from tests.chart.helm import RELEASE, Helm, HelmError, at, merged
+from tests.plane.planes import Real, fresh_name
+from webhook.certs import ca
+from webhook.certs.ca_secret import CaSecretContents, CaSecretStore, StoredCaSecret
+
+pytestmark = [pytest.mark.real, pytest.mark.timeout(300)]
+
+WITHOUT_GROUPS = at("groups.enabled", False)
+WITHOUT_PODS = CONFIGURATIONS[:2]
+EVERYTHING = merged(at("networkPolicy.enabled", True), at("metrics.dashboards.enabled", True))
+
+
+@pytest.fixture
+async def release(real_plane: Real, helm: Helm) -> AsyncIterator[ChartRelease]:
+    async with fresh_release(real_plane, helm) as made:
+        yield made
+
+
+async def test_every_object_is_accepted_as_it_was_rendered(release: ChartRelease) -> None:
+    """The API server neither drops nor refuses a field."""
+    said = await release.install(EVERYTHING)
+    assert "STATUS: deployed" in said
+    objects = release.helm.render(EVERYTHING, namespace=release.namespace)
+    expected = [one for one in objects.all if "helm.sh/hook" not in one["metadata"].get("annotations", {})]
+    listed: Any = {"apiVersion": "v1", "kind": "List", "items": expected}
+    found = await release.plane.kubectl("get", "-f", "-", "-o", "json", stdin=listed)
+    assert len(found.json["items"]) == len(expected) > 20
+    for wanted, there in zip(expected, found.json["items"], strict=True):
+        assert list(differences(wanted, there)) == [], wanted["metadata"]["name"]
+
+
+async def test_upgrades_leave_alone_what_the_webhook_has_written(release: ChartRelease) -> None:
+    """Helm 3 merges three ways and Helm 4 applies on the server's side: neither wipes it, neither conflicts."""
+    await release.install()
+    async with release.plane.client() as client:
+        as_installed = {"bundles": [None, None, None], "secret": None, "holder": None}
+        assert await kept(client, release.namespace) == as_installed
+        await written_by_the_webhook(client, release.namespace)
+        for values in (EVERYTHING, at("webhook.timeoutSeconds", 9), {}):
+            await release.upgrade(values)
+            assert await kept(client, release.namespace) == AS_WRITTEN
+        resource, name = CONFIGURATIONS[0]
+        await release.upgrade(at("webhook.failurePolicy", "Ignore"))
+        assert (await client.get(resource, name))["webhooks"][0]["failurePolicy"] == "Ignore"
+        await release.run("rollback", "1")
+        assert (await client.get(resource, name))["webhooks"][0]["failurePolicy"] == "Fail"
+        assert await kept(client, release.namespace) == AS_WRITTEN
+
+
+async def test_an_upgrade_goes_on_after_the_secret_and_the_lease_were_made_anew(release: ChartRelease) -> None:
+    """By webhook and controller, when somebody has deleted them: who makes them owns none of what Helm says."""
+    await release.install()
+    async with release.plane.client() as client:
+        await client.delete(SECRETS, f"{RELEASE}-ca", release.namespace)
+        await client.delete(LEASES, names.LEASE, release.namespace)
+        signer = ca.create("ca", now=datetime.now(UTC), life=timedelta(days=1))
+        made = CaSecretStore(client, release.namespace, f"{RELEASE}-ca")
+        await made.write(StoredCaSecret("", None), CaSecretContents((signer,), (signer.certificate,)))
+        lease = {"metadata": {"name": names.LEASE}, "spec": {"holderIdentity": "somebody"}}
+        await client.create(LEASES, lease, release.namespace)
+        await release.upgrade(EVERYTHING)
+        assert (await made.read()).contents is not None
+    await release.uninstall()
+    await release.until_nothing_is_left()
+
+
+async def test_the_version_before_is_upgraded(release: ChartRelease, tmp_path: Path) -> None:
+    await release.install(chart=lowered(tmp_path, "0.0.9"))
+    async with release.plane.client() as client:
+        await written_by_the_webhook(client, release.namespace)
+        await release.upgrade()
+        assert await kept(client, release.namespace) == AS_WRITTEN
+    pods = await release.plane.kubectl("get", "deployments", "-n", release.namespace, "-ojson")
+    for one in pods.json["items"]:
+        assert one["spec"]["template"]["metadata"]["labels"]["app.kubernetes.io/version"] == "0.1.0"
+        assert one["metadata"]["labels"]["helm.sh/chart"] == "jobset-gate-0.1.0"
+
+
+async def test_groups_come_with_an_upgrade_and_go_with_one(release: ChartRelease) -> None:
+    """As from a version that has none; what the webhook has written elsewhere stays."""
+    await release.install(WITHOUT_GROUPS)
+    async with release.plane.client() as client:
+        await written_by_the_webhook(client, release.namespace, WITHOUT_PODS)
+        await release.upgrade(at("groups.enabled", True))
+        assert (await client.get(MUTATING_WEBHOOKS, names.POD_WEBHOOK))["webhooks"]
+        assert await kept(client, release.namespace, WITHOUT_PODS) == AS_WRITTEN | {"bundles": [BUNDLE, BUNDLE]}
+        await release.upgrade(WITHOUT_GROUPS)
+        with pytest.raises(NotFound):
+            await client.get(MUTATING_WEBHOOKS, names.POD_WEBHOOK)
+        assert await kept(client, release.namespace, WITHOUT_PODS) == AS_WRITTEN | {"bundles": [BUNDLE, BUNDLE]}
+
+
+async def test_uninstalling_leaves_nothing(release: ChartRelease) -> None:
+    """Neither what the chart has made nor what was written into it; the namespace is as empty as before."""
+    await release.install(EVERYTHING)
+    async with release.plane.client() as client:
+        await written_by_the_webhook(client, release.namespace)
+        assert len(await release.left()) > 20
+        await release.uninstall()
+        await release.until_nothing_is_left()
+        assert (await client.list(LEASES, release.namespace))["items"] == []
+    rest = await release.plane.kubectl("get", "secrets,configmaps,serviceaccounts", "-n", release.namespace, "-oname")
+    assert set(rest.stdout.split()) <= {"configmap/kube-root-ca.crt", "serviceaccount/default"}
+
+
+async def test_what_one_helm_has_installed_the_other_takes_over(
+    real_plane: Real, release: ChartRelease, other_helm: Helm
+) -> None:
+    """And gives it back: people upgrade their Helm, and some of them return."""
+    await release.install()
+    async with real_plane.client() as client:
+        await written_by_the_webhook(client, release.namespace)
+        await release.upgrade(at("webhook.replicaCount", 3), by=other_helm)
+        await release.upgrade(at("webhook.replicaCount", 1))
+        assert await kept(client, release.namespace) == AS_WRITTEN
+    await release.uninstall(by=other_helm)
+    await release.until_nothing_is_left()
+
+
+async def test_a_second_installation_is_refused_and_the_first_stays(real_plane: Real, release: ChartRelease) -> None:
+    await release.install()
+    second = ChartRelease(real_plane, release.helm, fresh_name())
+    await real_plane.make_namespace(second.namespace)
+    with pytest.raises(HelmError, match=r"jobset-gate.* exists and cannot be imported"):
+        await second.install()
+    async with real_plane.client() as client:
+        for resource, name in CONFIGURATIONS:
+            hook = (await client.get(resource, name))["webhooks"][0]
+            assert hook["clientConfig"]["service"]["namespace"] == release.namespace
+    await real_plane.drop_namespace(second.namespace)
+
+
+def differences(wanted: Any, found: Any, path: str = "") -> Any:
+    """What was asked for and is not there so; what the server has added counts for nothing."""
+    if isinstance(wanted, dict) and isinstance(found, dict):
+        for key, value in wanted.items():
+            yield from differences(value, found.get(key), f"{path}.{key}")
+    elif isinstance(wanted, list) and isinstance(found, list) and len(wanted) == len(found):
+        for index, (one, other) in enumerate(zip(wanted, found, strict=True)):
+            yield from differences(one, other, f"{path}[{index}]")
+    elif wanted != found and not (wanted in ({}, [], None) and found is None):
+        yield path, wanted, found

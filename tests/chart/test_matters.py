@@ -1,0 +1,201 @@
+"""Each value of values.yaml does something: another one makes another rendering, of the kinds that it is for."""
+
+from collections.abc import Iterator
+from typing import Any, Final
+
+import pytest
+
+from tests.chart.helm import Helm, Json, at, defaults, merged
+
+Case = tuple[str, Any, set[str]]
+"""A path into the values, another value, and the kinds of the objects that then differ."""
+
+PODS: Final = {"Deployment"}
+HOOKED: Final = {"Deployment", "Job", "Pod"}
+SETTINGS: Final = {"ConfigMap", "Deployment"}
+"""Other settings are another ConfigMap, and through their checksum other pods."""
+
+MONITORS: Final = ("serviceMonitor", "podMonitor")
+_PEER: Final[list[Json]] = [{"podSelector": {}}]
+_PROBE: Final = {"initialDelaySeconds": 3}
+_STRATEGY: Final = {"type": "Recreate", "rollingUpdate": None}
+
+PER_COMPONENT: Final[list[Case]] = [
+    ("replicaCount", 3, PODS),
+    ("port", 9999, PODS),
+    ("terminationGracePeriodSeconds", 77, PODS),
+    ("strategy", _STRATEGY, PODS),
+    ("livenessProbe", _PROBE, PODS),
+    ("readinessProbe", _PROBE, PODS),
+    ("resources", {"limits": {"cpu": 2}}, PODS),
+    ("serviceAccount.create", False, {"ServiceAccount"}),
+    ("serviceAccount.name", "another", {"ServiceAccount", "Deployment", "ClusterRoleBinding", "RoleBinding"}),
+    ("serviceAccount.annotations", {"a": "b"}, {"ServiceAccount"}),
+    ("extraArgs", ["--log-level=debug"], PODS),
+    ("extraEnv", [{"name": "A", "value": "b"}], PODS),
+    ("podAnnotations", {"a": "b"}, PODS),
+    ("podLabels", {"a": "b"}, PODS),
+    ("nodeSelector", {"a": "b"}, PODS),
+    ("tolerations", [{"operator": "Exists"}], PODS),
+    ("affinity", {"podAffinity": {}}, PODS),
+    ("topologySpreadConstraints", [{"topologyKey": "rack"}], PODS),
+    ("priorityClassName", "high", PODS),
+]
+TOP: Final[list[Case]] = [
+    ("global.imageRegistry", "mirror.example", HOOKED),
+    ("global.imagePullSecrets", [{"name": "a"}], HOOKED),
+    ("nameOverride", "barrier", {"Deployment", "Service", "ServiceAccount"}),
+    ("fullnameOverride", "gate", {"Deployment", "Service", "ServiceAccount"}),
+    ("commonLabels", {"a": "b"}, {"Deployment", "Service", "MutatingWebhookConfiguration", "Lease"}),
+    ("image.registry", "registry.example:5000", HOOKED),
+    ("image.repository", "team/gate", HOOKED),
+    ("image.tag", "9.9.9", HOOKED),
+    ("image.digest", "sha256:" + "b" * 64, HOOKED),
+    ("image.pullPolicy", "Always", HOOKED),
+    ("imagePullSecrets", [{"name": "a"}], HOOKED),
+    ("listenAddress", "::", SETTINGS),
+    ("logging.level", "debug", PODS),
+    ("logging.format", "console", PODS),
+    ("webhook.failurePolicy", "Ignore", {"MutatingWebhookConfiguration", "ValidatingWebhookConfiguration"}),
+    ("webhook.timeoutSeconds", 9, {"MutatingWebhookConfiguration", "ValidatingWebhookConfiguration"}),
+    ("webhook.certificates.mode", "certManager", {"Certificate", "Issuer", "Secret", "Deployment"}),
+    ("webhook.certificates.caDuration", "48h", PODS),
+    ("webhook.certificates.leafDuration", "12h", PODS),
+    ("webhook.shutdownDelaySeconds", 9, PODS),
+    ("controller.leaderElection.leaseDurationSeconds", 20, SETTINGS),
+    ("controller.leaderElection.renewDeadlineSeconds", 12, SETTINGS),
+    ("controller.leaderElection.retryPeriodSeconds", 1, SETTINGS),
+    ("controller.workers", 9, SETTINGS),
+    ("controller.patchConcurrency", 0, {*SETTINGS, "ClusterRole"}),
+    ("controller.progressSeconds", 9, SETTINGS),
+    ("stream.enabled", False, {*SETTINGS, "Service"}),
+    ("stream.port", 9082, {*SETTINGS, "Service"}),
+    ("barrier.image", "alpine:3.22", SETTINGS),
+    ("barrier.resources", {"limits": {"cpu": "5m"}}, SETTINGS),
+    ("barrier.runAsUser", 1000, SETTINGS),
+    ("barrier.runAsGroup", None, SETTINGS),
+    ("barrier.graceSeconds", 9, SETTINGS),
+    ("barrier.maxWaitSeconds", 9, SETTINGS),
+    ("barrier.pollSeconds", 1, SETTINGS),
+    ("barrier.streamUrl", "http://elsewhere:80", SETTINGS),
+    ("groups.enabled", False, {*SETTINGS, "ClusterRole", "MutatingWebhookConfiguration", "Job", "ServiceAccount"}),
+    ("groups.ways", ["alibaba"], {*SETTINGS, "ClusterRole", "MutatingWebhookConfiguration"}),
+    ("groups.schedulerNames", ["another"], {*SETTINGS, "MutatingWebhookConfiguration"}),
+    ("groups.capacityCheck", "Off", {*SETTINGS, "ClusterRole"}),
+    ("groups.starvationSeconds", 9, SETTINGS),
+    ("groups.waitSeconds", 9, SETTINGS),
+    ("groups.acrossNamespaces", True, SETTINGS),
+    ("groups.native", "On", {*SETTINGS, "ClusterRole"}),
+    ("groups.gateConcurrency", 9, SETTINGS),
+    ("crds.extendJobSet", False, {*SETTINGS, "ClusterRole", "Job", "Pod"}),
+    ("crds.podGroups", False, {*SETTINGS, "ClusterRole"}),
+    ("crds.keep", True, {"Job", "ServiceAccount", "ClusterRole", "ClusterRoleBinding"}),
+    ("rbac.create", False, {"ClusterRole", "ClusterRoleBinding", "Role", "RoleBinding"}),
+    ("admissionPolicies.enabled", False, {"ValidatingAdmissionPolicy", "ValidatingAdmissionPolicyBinding"}),
+    ("podSecurityContext", {"runAsUser": 1}, HOOKED),
+    ("securityContext", {"runAsUser": 1}, HOOKED),
+    ("podDisruptionBudget.enabled", False, {"PodDisruptionBudget"}),
+    ("podDisruptionBudget.maxUnavailable", "50%", {"PodDisruptionBudget"}),
+    ("podDisruptionBudget.minAvailable", 1, {"PodDisruptionBudget"}),
+    ("metrics.prometheusRule.enabled", False, {"PrometheusRule"}),
+    ("metrics.prometheusRule.labels", {"a": "b"}, {"PrometheusRule"}),
+    ("metrics.prometheusRule.annotations", {"a": "b"}, {"PrometheusRule"}),
+    ("metrics.dashboards.enabled", False, {"ConfigMap"}),
+    ("metrics.dashboards.labels", {"a": "b"}, {"ConfigMap"}),
+    ("metrics.dashboards.annotations", {"a": "b"}, {"ConfigMap"}),
+    ("networkPolicy.enabled", False, {"NetworkPolicy"}),
+    ("networkPolicy.metricsFrom", _PEER, {"NetworkPolicy"}),
+    ("networkPolicy.streamFrom", _PEER, {"NetworkPolicy"}),
+    ("networkPolicy.apiServerPorts", [16443], {"NetworkPolicy"}),
+    ("networkPolicy.dnsPorts", [5353], {"NetworkPolicy"}),
+    ("networkPolicy.extraIngress", [{}], {"NetworkPolicy"}),
+    ("statusPage.enabled", True, {*SETTINGS, "ClusterRole"}),
+    ("networkPolicy.extraEgress", [{}], {"NetworkPolicy"}),
+    ("tests.enabled", False, {"Pod", "Role", "RoleBinding", "ServiceAccount"}),
+    ("tests.namespace", "team", {"Pod", "Role", "RoleBinding"}),
+    ("extraObjects", [{"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": "x"}}], {"Namespace"}),
+]
+ON_MONITORS: Final[list[Case]] = [
+    ("enabled", False, set()),
+    ("interval", "9s", set()),
+    ("scrapeTimeout", "9s", set()),
+    ("labels", {"a": "b"}, set()),
+    ("annotations", {"a": "b"}, set()),
+    ("relabelings", [{"action": "labeldrop"}], set()),
+    ("metricRelabelings", [{"action": "labeldrop"}], set()),
+]
+APART: Final[list[tuple[Case, Json]]] = [
+    # Values that mean something only together with others.
+    (
+        ("controller.leaderElection.enabled", False, {"Deployment", "Lease", "Role", "RoleBinding"}),
+        at("controller.replicaCount", 1),
+    ),
+    (("webhook.certificates.secretName", "x", PODS), at("webhook.certificates", {"mode": "secret", "secretName": "y"})),
+    (("statusPage.port", 9083, SETTINGS), at("statusPage.enabled", True)),
+    (("statusPage.tlsSecretName", "page", {*SETTINGS, "Service"}), at("statusPage.enabled", True)),
+    (
+        ("networkPolicy.pageFrom", _PEER, {"NetworkPolicy"}),
+        at("statusPage", {"enabled": True, "tlsSecretName": "page"}),
+    ),
+    (
+        ("webhook.certificates.issuerRef", {"name": "x"}, {"Certificate", "Issuer"}),
+        at("webhook.certificates.mode", "certManager"),
+    ),
+]
+EVERYTHING_ON: Final = merged(
+    at("networkPolicy.enabled", True),
+    at("metrics.prometheusRule.enabled", True),
+    at("metrics.dashboards.enabled", True),
+    at("crds.keep", False),
+)
+
+
+def _cases() -> Iterator[tuple[Case, Json]]:
+    yield from ((case, {}) for case in TOP)
+    yield from APART
+    for component in ("webhook", "controller"):
+        yield from (((f"{component}.{path}", value, kinds), {}) for path, value, kinds in PER_COMPONENT)
+    for monitor in MONITORS:
+        kind = monitor[0].upper() + monitor[1:]
+        for path, value, _ in ON_MONITORS:
+            yield (f"metrics.{monitor}.{path}", value, {kind}), at(f"metrics.{monitor}.enabled", True)
+
+
+CASES: Final = {case[0]: (case, base) for case, base in _cases()}
+
+
+FOLLOWING: Final[dict[str, set[str]]] = {
+    # What else may differ: firewall and budgets go with the pods, and pods of hooks lie where the webhook's do.
+    "port": {"NetworkPolicy", "Service"},
+    "replicaCount": {"PodDisruptionBudget"},
+    **{path: {"Job", "Pod"} for path in ("nodeSelector", "tolerations", "priorityClassName")},
+}
+
+
+@pytest.mark.parametrize("path", CASES)
+def test_another_value_makes_another_installation(helm4: Helm, path: str) -> None:
+    (_, value, kinds), base = CASES[path]
+    with_base = merged(EVERYTHING_ON, base)
+    before, after = helm4.render(with_base).all, helm4.render(merged(with_base, at(path, value))).all
+    differing = {one["kind"] for one in [*before, *after] if one not in before or one not in after}
+    assert kinds <= differing, f"{path}: only {differing}"
+    if kinds <= SETTINGS | HOOKED:
+        assert differing <= kinds | FOLLOWING.get(path.rpartition(".")[2], set())
+
+
+def test_no_value_is_forgotten_here() -> None:
+    assert [path for path in _leaves(defaults()) if not _covered(path)] == []
+
+
+def _leaves(values: Json, above: str = "") -> Iterator[str]:
+    for key, value in values.items():
+        path = f"{above}.{key}" if above else key
+        if isinstance(value, dict) and value:
+            yield from _leaves(value, path)
+        else:
+            yield path
+
+
+def _covered(path: str) -> bool:
+    """It, a part of it, or the whole that it is a part of."""
+    return any(path == case or path.startswith(f"{case}.") or case.startswith(f"{path}.") for case in CASES)

@@ -1,0 +1,106 @@
+"""The reference and what the programs show say the same, in both directions; so do the alerts' names."""
+
+import re
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+import yaml
+
+from tests.chart import live
+from tests.chart.test_alerts import rules
+from tests.repo.files import ROOT
+
+PAGE = (ROOT / "docs/reference/metrics.md").read_text()
+ABOUT = (ROOT / "docs/metrics.md").read_text()
+ROW = re.compile(r"^\| `(\w+)` \| (\w+) \|([^|]*)\| (\w+) \| ([^|]+) \|$", re.MULTILINE)
+OUR_NAMES = re.compile(r"\b(?:jobset_gate|workqueue|controller_runtime|rest_client|process|leader_election)_\w+")
+BOTH = frozenset({"controller", "webhook"})
+
+
+@dataclass(frozen=True, slots=True)
+class Row:
+    """A line of one of the tables."""
+
+    type: str
+    labels: frozenset[str]
+    components: frozenset[str]
+
+
+def documented() -> dict[str, Row]:
+    found = {}
+    for name, kind, labels, where, _ in ROW.findall(PAGE):
+        assert name not in found, f"{name} is there twice"
+        components = BOTH if where == "both" else frozenset({where})
+        found[name] = Row(kind, frozenset(re.findall(r"`(\w+)`", labels)), components)
+    return found
+
+
+def test_every_row_of_the_tables_is_read() -> None:
+    assert len(documented()) == len(re.findall(r"^\| `\w+_\w+` ", PAGE, re.MULTILINE)) > 40
+
+
+def test_what_is_shown_is_documented_and_the_other_way_round() -> None:
+    assert set(live.shown()) == set(documented())
+
+
+def test_types_and_components_are_as_documented() -> None:
+    shown = {name: (one.type, one.components) for name, one in live.shown().items()}
+    assert shown == {name: (row.type, row.components) for name, row in documented().items()}
+
+
+def test_labels_are_as_documented() -> None:
+    """A metric without samples yet shows no labels."""
+    shown = {name: one.labels for name, one in live.shown().items() if one.labels}
+    assert len(shown) > 25
+    assert shown == {name: row.labels for name, row in documented().items() if name in shown}
+
+
+def test_no_label_names_a_pod_or_a_gang() -> None:
+    labels = {label for one in live.shown().values() for label in one.labels}
+    labels |= {label for row in documented().values() for label in row.labels}
+    assert not labels & {"pod", "jobset", "gang", "job", "namespace", "node", "uid", "key"}
+
+
+def test_names_are_in_base_units() -> None:
+    for name, one in live.shown().items():
+        assert name.endswith("_total") == (one.type == "counter"), name
+        assert not re.search(r"_(milliseconds|ms|minutes|hours|kilobytes|mb|percent)\b", name), name
+
+
+def test_no_series_of_creation_times_doubles_the_number_of_all() -> None:
+    assert not [name for name in live.shown() if name.endswith("_created")]
+
+
+def test_alerts_ask_for_what_is_there() -> None:
+    asked = {name for rule in rules() for name in OUR_NAMES.findall(_without_strings(rule["expr"]))}
+    assert len(asked) > 20
+    assert asked <= live.series()
+
+
+def test_runbooks_name_metrics_that_are_there() -> None:
+    texts = [text for rule in rules() for text in rule["annotations"].values()]
+    named = {name for text in texts for name in OUR_NAMES.findall(text)}
+    assert named <= live.series() | set(live.shown())
+
+
+def test_alerts_match_on_labels_that_are_there() -> None:
+    rows = documented()
+    for rule in rules():
+        for name, labels in _matched(rule["expr"]):
+            plain = re.sub(r"_(bucket|sum|count)$", "", name)
+            allowed = (rows.get(name) or rows[plain]).labels
+            assert labels <= allowed, f"{rule['alert']}: {name} has no {labels - allowed}"
+
+
+def test_the_page_speaks_of_the_alerts_file_that_there_is() -> None:
+    (path,) = set(re.findall(r"`(charts/[\w./-]+\.yaml)`", ABOUT))
+    assert yaml.safe_load((ROOT / path).read_text())["groups"]
+
+
+def _matched(query: str) -> Iterator[tuple[str, set[str]]]:
+    for name, matchers in re.findall(r"(\w+)\{([^}]*)\}", query):
+        yield name, set(re.findall(r"(\w+)\s*(?:=~|!~|!=|=)", matchers))
+
+
+def _without_strings(query: str) -> str:
+    return re.sub(r'"[^"]*"', '""', query)

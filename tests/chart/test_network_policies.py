@@ -1,0 +1,151 @@
+"""The NetworkPolicies, put to the question packet by packet: who gets in where, and what may go out."""
+
+from typing import Any, Final
+
+import pytest
+
+from tests.chart.helm import Helm, Json, RenderedObjects, at, merged
+
+ON: Final = at("networkPolicy.enabled", True)
+POD: Final[Json] = {"namespace": {"kubernetes.io/metadata.name": "team"}, "pod": {"app": "x"}}
+MONITORING: Final[Json] = {"namespace": {"kubernetes.io/metadata.name": "monitoring"}, "pod": {"app": "prometheus"}}
+OUTSIDE: Final = None
+"""No pod: an API server, a node, the world."""
+
+
+def policy(found: RenderedObjects, component: str) -> Json:
+    spec = found.one("NetworkPolicy", f"jobset-gate-{component}")["spec"]
+    assert spec["podSelector"] == found.deployment(component)["spec"]["selector"]
+    assert spec["policyTypes"] == ["Ingress", "Egress"]
+    return dict(spec)
+
+
+def passes(rules: list[Json], port: int, peer: Json | None, *, side: str, protocol: str = "TCP") -> bool:
+    """Whether one of the rules lets it through, as a network plugin decides it."""
+    return any(
+        _port(rule.get("ports"), port, protocol) and ((peers := rule.get(side)) is None or _peer(peers, peer))
+        for rule in rules
+    )
+
+
+def _port(ports: list[Json] | None, port: int, protocol: str) -> bool:
+    return ports is None or any((one["port"], one["protocol"]) == (port, protocol) for one in ports)
+
+
+def _peer(peers: list[Json], who: Json | None) -> bool:
+    return who is not None and any(
+        "ipBlock" not in one
+        and _labels(one.get("namespaceSelector"), who["namespace"])
+        and _labels(one.get("podSelector"), who["pod"])
+        for one in peers
+    )
+
+
+def _labels(selector: Json | None, labels: Json) -> bool:
+    return selector is None or selector.get("matchLabels", {}).items() <= labels.items()
+
+
+def gets_in(helm: Helm, component: str, port: int, peer: Any, values: Json | None = None) -> bool:
+    found = helm.render(merged(ON, values or {}))
+    return passes(policy(found, component)["ingress"], port, peer, side="from")
+
+
+def gets_out(helm: Helm, component: str, port: int, *, protocol: str = "TCP", values: Json | None = None) -> bool:
+    found = helm.render(merged(ON, values or {}))
+    return passes(policy(found, component)["egress"], port, OUTSIDE, side="to", protocol=protocol)
+
+
+@pytest.mark.parametrize("peer", [POD, OUTSIDE], ids=["pod", "api-server"])
+def test_whoever_is_an_api_server_reaches_the_webhook(helm4: Helm, peer: Any) -> None:
+    assert gets_in(helm4, "webhook", 10250, peer)
+
+
+@pytest.mark.parametrize(
+    ("component", "port", "peer", "allowed"),
+    [
+        ("webhook", 8080, POD, False),
+        ("webhook", 8082, POD, False),
+        ("webhook", 443, OUTSIDE, False),
+        ("controller", 8082, POD, True),
+        ("controller", 8082, OUTSIDE, False),
+        ("controller", 8080, MONITORING, True),
+        ("controller", 8080, OUTSIDE, False),
+        ("controller", 10250, POD, False),
+    ],
+)
+def test_nothing_else_gets_in(helm4: Helm, component: str, port: int, peer: Any, allowed: bool) -> None:
+    assert gets_in(helm4, component, port, peer) is allowed
+
+
+@pytest.mark.parametrize("component", ["webhook", "controller"])
+@pytest.mark.parametrize(
+    ("port", "protocol", "allowed"),
+    [
+        (53, "UDP", True),
+        (53, "TCP", True),
+        (443, "TCP", True),
+        (6443, "TCP", True),
+        (80, "TCP", False),
+        (443, "UDP", False),
+        (4317, "TCP", False),
+    ],
+)
+def test_only_names_and_the_api_server_may_be_asked(
+    helm4: Helm, component: str, port: int, protocol: str, allowed: bool
+) -> None:
+    assert gets_out(helm4, component, port, protocol=protocol) is allowed
+
+
+def test_metrics_may_be_kept_to_a_namespace(helm4: Helm) -> None:
+    only = [{"namespaceSelector": {"matchLabels": MONITORING["namespace"]}}]
+    values = at("networkPolicy.metricsFrom", only)
+    assert gets_in(helm4, "controller", 8080, MONITORING, values)
+    assert not gets_in(helm4, "controller", 8080, POD, values)
+    assert gets_in(helm4, "controller", 8082, POD, values)
+
+
+def test_an_empty_list_admits_nobody(helm4: Helm) -> None:
+    """An absent `from` would have been everybody."""
+    values = at("networkPolicy", {"metricsFrom": [], "streamFrom": [], "pageFrom": []})
+    found = helm4.render(merged(ON, values, at("statusPage", {"enabled": True, "tlsSecretName": "x"})))
+    assert policy(found, "controller")["ingress"] == []
+
+
+@pytest.mark.parametrize(
+    ("page", "allowed"),
+    [({}, False), ({"enabled": True}, False), ({"enabled": True, "tlsSecretName": "x"}, True)],
+    ids=["off", "within the pod", "with TLS"],
+)
+def test_the_status_page_is_open_where_it_is_for_others(helm4: Helm, page: Json, allowed: bool) -> None:
+    values = at("statusPage", page)
+    assert gets_in(helm4, "controller", 8083, POD, values) is allowed
+    assert not gets_in(helm4, "controller", 8083, OUTSIDE, values)
+    assert not gets_in(helm4, "controller", 8083, POD, merged(values, at("networkPolicy.pageFrom", [])))
+
+
+def test_without_the_stream_its_port_is_shut(helm4: Helm) -> None:
+    assert not gets_in(helm4, "controller", 8082, POD, at("stream.enabled", False))
+
+
+def test_another_api_server_port_takes_the_place_of_ours(helm4: Helm) -> None:
+    values = at("networkPolicy.apiServerPorts", [16443])
+    assert gets_out(helm4, "webhook", 16443, values=values)
+    assert not gets_out(helm4, "webhook", 6443, values=values)
+
+
+def test_further_rules_are_added(helm4: Helm) -> None:
+    values = at(
+        "networkPolicy",
+        {
+            "extraEgress": [{"ports": [{"port": 4317, "protocol": "TCP"}]}],
+            "extraIngress": [{"from": [{"podSelector": {}}]}],
+        },
+    )
+    for component in ("webhook", "controller"):
+        assert gets_out(helm4, component, 4317, values=values)
+        assert gets_in(helm4, component, 9999, POD, values)
+
+
+def test_there_is_none_by_default(helm4: Helm) -> None:
+    """Nobody knows the ports of an API server beforehand; a wrong guess would cut the controller off."""
+    assert helm4.render().kind("NetworkPolicy") == []

@@ -1,0 +1,81 @@
+"""The chart's README names every value and its default, and nothing that is not there; so does values.yaml explain."""
+
+import json
+import re
+from collections.abc import Iterator
+from typing import Any
+
+import pytest
+
+from tests.chart.helm import CHART, Json, defaults
+
+README = (CHART / "README.md").read_text()
+ELSEWHERE = "*see values.yaml*"
+
+
+def rows() -> Iterator[tuple[list[str], str]]:
+    """(values, default) of each line of the table of values."""
+    for line in README.partition("## Values")[2].splitlines():
+        if line.startswith("| `"):
+            names, default, *_ = line.removeprefix("|").split(" | ")
+            yield re.findall(r"`([\w.]+)`", names), default.strip()
+
+
+def at(path: str) -> Any:
+    value: Any = defaults()
+    for key in path.split("."):
+        value = value[key]
+    return value
+
+
+def leaves(values: Json, above: str = "") -> Iterator[str]:
+    for key, value in values.items():
+        path = f"{above}.{key}" if above else key
+        yield path
+        if isinstance(value, dict):
+            yield from leaves(value, path)
+
+
+def test_every_value_is_in_the_table() -> None:
+    """Itself, or as a part of one that is."""
+    told = {name for names, _ in rows() for name in names}
+    ends = [path for path in leaves(defaults()) if not isinstance(at(path), dict) or not at(path)]
+    assert [path for path in ends if not any(path == name or path.startswith(f"{name}.") for name in told)] == []
+
+
+@pytest.mark.parametrize(("names", "default"), list(rows()), ids=lambda row: row[0] if isinstance(row, list) else "")
+def test_each_default_is_the_one_of_values_yaml(names: list[str], default: str) -> None:
+    mine = [json.dumps(at(name)) for name in names]
+    if default == ELSEWHERE:
+        assert any(len(one) > 40 for one in mine)
+        return
+    assert re.findall(r"`([^`]*)`", default) == list(dict.fromkeys(mine))
+
+
+def test_no_value_is_told_twice() -> None:
+    told = [name for names, _ in rows() for name in names]
+    assert len(told) == len(set(told)) > 90
+
+
+def test_the_commands_are_about_this_chart() -> None:
+    assert "helm install jobset-gate charts/jobset-gate" in README
+    assert (CHART.parent.name, CHART.name) == ("charts", "jobset-gate")
+
+
+def test_values_yaml_explains_its_sections() -> None:
+    """A comment stands before each section that a reader might not know by its name."""
+    lines = (CHART / "values.yaml").read_text().splitlines()
+    sections = (
+        "global",
+        "webhook",
+        "controller",
+        "stream",
+        "statusPage",
+        "barrier",
+        "podDisruptionBudget",
+        "tests",
+        "extraObjects",
+    )
+    for section in sections:
+        (index,) = [number for number, line in enumerate(lines) if re.match(rf"{section}:", line)]
+        assert lines[index - 1].startswith("# "), section

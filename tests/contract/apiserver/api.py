@@ -1,0 +1,273 @@
+"""Talks to either plane in plain HTTP, so that a test sees exactly what a server says."""
+
+from __future__ import annotations
+
+import asyncio
+import io
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from dataclasses import dataclass, field
+from typing import Any, Self
+
+import aiohttp
+import msgspec
+
+from jobset_gate.kube.access import Access
+from tests.plane.planes import fresh_name
+
+Json = dict[str, Any]
+
+JSON = "application/json"
+MERGE = "application/merge-patch+json"
+JSON_PATCH = "application/json-patch+json"
+APPLY = "application/apply-patch+yaml"
+STRATEGIC = "application/strategic-merge-patch+json"
+PATIENCE = 20.0  # seconds for things that controllers of a busy machine do
+
+
+@dataclass(frozen=True, slots=True)
+class Reply:
+    """What came back. `object` is the body, a Status where the server said no."""
+
+    status: int
+    object: Json
+    warnings: list[str]
+
+    @property
+    def meta(self) -> Json:
+        meta: Json = self.object["metadata"]
+        return meta
+
+    @property
+    def reason(self) -> str:
+        return str(self.object.get("reason", ""))
+
+    @property
+    def message(self) -> str:
+        return str(self.object.get("message", ""))
+
+    @property
+    def causes(self) -> list[str]:
+        """The fields that a refusal names."""
+        return [cause["field"] for cause in (self.object.get("details") or {}).get("causes", [])]
+
+
+class RawApi:
+    """`async with Api(plane.access, namespace) as api`; paths say {ns} for the namespace."""
+
+    def __init__(self, access: Access, namespace: str = "default", agent: str = "tester/1.0") -> None:
+        self._access = access
+        self.namespace = namespace
+        self._session = aiohttp.ClientSession(headers={"User-Agent": agent})
+
+    async def __aenter__(self) -> Self:
+        return self
+
+    async def __aexit__(self, *_: object) -> None:
+        await self._session.close()
+
+    def url(self, path: str) -> str:
+        return self._access.server + path.format(ns=self.namespace)
+
+    async def call(self, method: str, path: str, body: Any = None, content: str = JSON) -> Reply:
+        raw = body if isinstance(body, bytes | None) else msgspec.json.encode(body)
+        data = io.BytesIO(raw) if raw is not None and len(raw) >= 1024 * 1024 else raw
+        headers = {"Content-Type": content}
+        tls = self._access.ssl or True
+        async with self._session.request(method, self.url(path), data=data, headers=headers, ssl=tls) as got:
+            text = await got.read()
+            read: Any = msgspec.json.decode(text) if text.startswith(b"{") else {"text": text.decode()}
+            return Reply(got.status, read, got.headers.getall("Warning", []))
+
+    async def get(self, path: str) -> Reply:
+        return await self.call("GET", path)
+
+    async def post(self, path: str, body: Any) -> Reply:
+        return await self.call("POST", path, body)
+
+    async def put(self, path: str, body: Any) -> Reply:
+        return await self.call("PUT", path, body)
+
+    async def merge(self, path: str, body: Any) -> Reply:
+        return await self.call("PATCH", path, body, MERGE)
+
+    async def apply(self, path: str, body: Any, manager: str = "applier", *, force: bool = False) -> Reply:
+        forced = "&force=true" if force else ""
+        return await self.call("PATCH", f"{path}?fieldManager={manager}{forced}", body, APPLY)
+
+    async def delete(self, path: str, **options: Any) -> Reply:
+        return await self.call("DELETE", path, {"kind": "DeleteOptions", "apiVersion": "v1", **options})
+
+    @asynccontextmanager
+    async def watch(self, path: str, query: str = "") -> AsyncIterator[Watched]:
+        """`query` after `watch=1&`."""
+        url = f"{self.url(path)}?watch=1&{query}"
+        timeout = aiohttp.ClientTimeout(total=None)
+        async with self._session.get(url, ssl=self._access.ssl or True, timeout=timeout) as got:
+            yield Watched(got)
+
+
+@dataclass(slots=True)
+class Watched:
+    """An open watch."""
+
+    answer: aiohttp.ClientResponse
+    seen: list[tuple[str, str]] = field(default_factory=list)
+
+    async def next(self) -> Json | None:
+        """The next event, None at the end of the stream.
+
+        The real control plane puts a certificate bundle into every namespace, sooner or later: it is passed over.
+        """
+        while True:
+            async with asyncio.timeout(PATIENCE):
+                line = await self.answer.content.readline()
+            event: Json | None = msgspec.json.decode(line) if line.strip() else None
+            if event is None or event["object"].get("metadata", {}).get("name") != "kube-root-ca.crt":
+                return event
+
+    async def until(self, name: str, type_: str | None = None) -> list[tuple[str, str]]:
+        """(type, name) of all events up to the one about `name` (of that type)."""
+        seen: list[tuple[str, str]] = []
+        while True:
+            event = await self.next()
+            assert event is not None, f"the watch ended after {seen}"
+            seen.append((event["type"], event["object"].get("metadata", {}).get("name", "")))
+            if seen[-1][1] == name and type_ in (None, event["type"]):
+                return seen
+
+
+CONFIGMAPS = "/api/v1/namespaces/{ns}/configmaps"
+PODS = "/api/v1/namespaces/{ns}/pods"
+JOBS = "/apis/batch/v1/namespaces/{ns}/jobs"
+LEASES = "/apis/coordination.k8s.io/v1/namespaces/{ns}/leases"
+CRDS = "/apis/apiextensions.k8s.io/v1/customresourcedefinitions"
+
+
+def config_map(name: str = "c", *, meta: Json | None = None, **data: Any) -> Json:
+    return {"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": name, **(meta or {})}, "data": data}
+
+
+def pod(name: str = "p", *, meta: Json | None = None, **spec: Any) -> Json:
+    containers = [{"name": "main", "image": "busybox:1.37"}]
+    body = {"containers": containers, "automountServiceAccountToken": False, **spec}
+    return {"apiVersion": "v1", "kind": "Pod", "metadata": {"name": name, **(meta or {})}, "spec": body}
+
+
+def job(name: str = "j", *, meta: Json | None = None, **spec: Any) -> Json:
+    """A Job that nobody works on: another controller is named as its manager."""
+    template = {"spec": {"restartPolicy": "Never", "containers": [{"name": "main", "image": "busybox:1.37"}]}}
+    body = {"template": template, "managedBy": "example.com/nobody", **spec}
+    return {"apiVersion": "batch/v1", "kind": "Job", "metadata": {"name": name, **(meta or {})}, "spec": body}
+
+
+async def bind(api: RawApi, name: str, node: str) -> Reply:
+    """Put a pod on a node."""
+    body = {"apiVersion": "v1", "kind": "Binding", "metadata": {"name": name}, "target": {"kind": "Node", "name": node}}
+    return await api.post(f"{PODS}/{name}/binding", body)
+
+
+@dataclass(frozen=True, slots=True)
+class Gangs:
+    """A custom kind of the test's own."""
+
+    group: str
+
+    @property
+    def path(self) -> str:
+        return f"/apis/{self.group}/v1/namespaces/{{ns}}/gangs"
+
+    def gang(self, name: str = "g", *, meta: Json | None = None, **spec: Any) -> Json:
+        return {
+            "apiVersion": f"{self.group}/v1",
+            "kind": "Gang",
+            "metadata": {"name": name, **(meta or {})},
+            "spec": spec,
+        }
+
+
+_SPEC: Json = {
+    "type": "object",
+    "properties": {
+        "replicas": {"type": "integer", "format": "int32", "minimum": 1},
+        "mode": {"type": "string", "enum": ["A", "B"], "default": "A"},
+        "suspend": {"type": "boolean"},
+        "maybe": {"type": "integer", "nullable": True},
+        "network": {
+            "type": "object",
+            "properties": {"dns": {"type": "boolean"}},
+            "x-kubernetes-validations": [{"rule": "self == oldSelf", "message": "Value is immutable"}],
+        },
+        "jobs": {
+            "type": "array",
+            "x-kubernetes-list-type": "map",
+            "x-kubernetes-list-map-keys": ["name"],
+            "items": {
+                "type": "object",
+                "required": ["name"],
+                "properties": {
+                    "name": {"type": "string"},
+                    "replicas": {"type": "integer", "default": 1},
+                    "template": {"type": "object", "x-kubernetes-preserve-unknown-fields": True},
+                },
+            },
+        },
+    },
+}
+_STATUS: Json = {
+    "type": "object",
+    "properties": {
+        "restarts": {"type": "integer"},
+        "conditions": {
+            "type": "array",
+            "x-kubernetes-list-type": "map",
+            "x-kubernetes-list-map-keys": ["type"],
+            "items": {
+                "type": "object",
+                "required": ["type"],
+                "properties": {"type": {"type": "string"}, "status": {"type": "string"}, "reason": {"type": "string"}},
+            },
+        },
+    },
+}
+
+
+def crd(group: str) -> Json:
+    schema = {"type": "object", "properties": {"spec": _SPEC, "status": _STATUS}}
+    version = {"name": "v1", "served": True, "storage": True, "subresources": {"status": {}}}
+    return {
+        "apiVersion": "apiextensions.k8s.io/v1",
+        "kind": "CustomResourceDefinition",
+        "metadata": {"name": f"gangs.{group}"},
+        "spec": {
+            "group": group,
+            "scope": "Namespaced",
+            "names": {"plural": "gangs", "kind": "Gang", "singular": "gang", "listKind": "GangList"},
+            "versions": [{**version, "schema": {"openAPIV3Schema": schema}}],
+        },
+    }
+
+
+@asynccontextmanager
+async def served_gangs(api: RawApi) -> AsyncIterator[Gangs]:
+    """Installs the kind, waits until it is served, and removes it."""
+    gangs = Gangs(f"{fresh_name()}.example.com")
+    made = await api.post(CRDS, crd(gangs.group))
+    assert made.status == 201, made.object
+    async with asyncio.timeout(PATIENCE):
+        async with api.watch(CRDS, f"fieldSelector=metadata.name=gangs.{gangs.group}") as watch:
+            while not _established(await watch.next()):
+                pass
+        # The handler of a real server sees what it wrote itself a moment later: each round trip is a wait.
+        while (await api.get(gangs.path)).status == 404:
+            pass
+    try:
+        yield gangs
+    finally:
+        await api.delete(f"{CRDS}/gangs.{gangs.group}")
+
+
+def _established(event: Json | None) -> bool:
+    assert event is not None
+    conditions = event["object"].get("status", {}).get("conditions", [])
+    return any(item["type"] == "Established" and item["status"] == "True" for item in conditions or ())

@@ -1,0 +1,106 @@
+"""An admission webhook for tests: answers what it is told, remembers what it was asked, over real TLS."""
+
+from __future__ import annotations
+
+import asyncio
+import base64
+from collections.abc import Callable
+from typing import Any, Self
+
+import msgspec
+from aiohttp import web
+
+from jobset_gate.fake.certificates import ServerIdentity, localhost
+from tests.contract.apiserver.api import Json, RawApi
+
+Answer = Callable[[Json], Json]
+_ADMISSION = "/apis/admissionregistration.k8s.io/v1"
+
+
+def allow(_: Json) -> Json:
+    return {"allowed": True}
+
+
+def deny(message: str = "", **status: Any) -> Answer:
+    said = {**({"message": message} if message else {}), **status}
+    return lambda _: {"allowed": False, **({"status": said} if said else {})}
+
+
+def warn(*warnings: str) -> Answer:
+    return lambda _: {"allowed": True, "warnings": list(warnings)}
+
+
+def patch(*operations: Json) -> Answer:
+    encoded = base64.b64encode(msgspec.json.encode(operations)).decode()
+    return lambda _: {"allowed": True, "patchType": "JSONPatch", "patch": encoded}
+
+
+class HookServer:
+    """`async with HookServer(api) as hooks`; its configurations are removed at the end."""
+
+    def __init__(self, api: RawApi) -> None:
+        self._api = api
+        self._identity: ServerIdentity = localhost()
+        self._answers: dict[str, Answer] = {}
+        self._made: list[str] = []
+        self.asked: list[tuple[str, Json]] = []
+        #: Never answer again.
+        self.silent = False
+        self.reached = asyncio.Event()
+
+    async def __aenter__(self) -> Self:
+        self._runner = web.ServerRunner(web.Server(self._serve, handler_cancellation=True), shutdown_timeout=0.1)
+        await self._runner.setup()
+        await web.TCPSite(self._runner, "127.0.0.1", 0, ssl_context=self._identity.context).start()
+        return self
+
+    async def __aexit__(self, *_: object) -> None:
+        for path in self._made:
+            await self._api.delete(path)
+        await self._runner.cleanup()
+
+    async def _serve(self, request: web.BaseRequest) -> web.StreamResponse:
+        if self.silent:
+            self.reached.set()
+            await asyncio.get_running_loop().create_future()
+        review = msgspec.json.decode(b"".join([chunk async for chunk in request.content.iter_any()]))
+        name = request.path.strip("/")
+        if review["request"].get("name") != "kube-root-ca.crt":
+            # The real control plane's own, which comes whenever it likes.
+            self.asked.append((name, review["request"]))
+        response = {"uid": review["request"]["uid"], **self._answers[name](review["request"])}
+        return web.json_response({"apiVersion": review["apiVersion"], "kind": "AdmissionReview", "response": response})
+
+    def names(self) -> list[str]:
+        """Who was asked, in order; forgets."""
+        names = [name for name, _ in self.asked]
+        self.asked.clear()
+        return names
+
+    async def add(self, name: str, answer: Answer, *, mutating: bool = True, **settings: Any) -> None:
+        """One configuration with one webhook, for ConfigMaps of the test's namespace; effective when this returns."""
+        self._answers[name] = answer
+        url = f"https://127.0.0.1:{self._runner.addresses[0][1]}/{name}"
+        rule = {"apiGroups": [""], "apiVersions": ["v1"], "resources": ["configmaps"], "operations": ["*"]}
+        hook: Json = {
+            "name": f"{name}.example.com",
+            "clientConfig": {"url": url, "caBundle": base64.b64encode(self._identity.ca_pem).decode()},
+            "rules": [rule],
+            "sideEffects": "None",
+            "admissionReviewVersions": ["v1"],
+            "timeoutSeconds": 5,
+            "namespaceSelector": {"matchLabels": {"kubernetes.io/metadata.name": self._api.namespace}},
+            **settings,
+        }
+        sort = "Mutating" if mutating else "Validating"
+        path = f"{_ADMISSION}/{sort.lower()}webhookconfigurations"
+        full = f"{self._api.namespace}-{len(self._made)}-{name}"
+        body = {
+            "apiVersion": "admissionregistration.k8s.io/v1",
+            "kind": f"{sort}WebhookConfiguration",
+            "metadata": {"name": full},
+            "webhooks": [hook],
+        }
+        made = await self._api.post(path, body)
+        assert made.status == 201, made.object
+        self._made.append(f"{path}/{full}")

@@ -1,0 +1,143 @@
+"""Custom kinds: pruning, strictness, defaults, validation, status. The same assertions against both API servers."""
+
+from __future__ import annotations
+
+import asyncio
+
+import pytest
+
+from tests.contract.apiserver.api import JSON_PATCH, PATIENCE, Gangs, Json, RawApi
+
+
+async def test_unknown_fields_are_pruned_with_a_warning(api: RawApi, gangs: Gangs) -> None:
+    """A2: that is how a stock JobSet CRD loses our field."""
+    made = await api.post(gangs.path, gangs.gang(gate={"timeout": 3}, jobs=[{"name": "a", "extra": 1}]))
+    assert made.status == 201
+    assert made.object["spec"] == {"mode": "A", "jobs": [{"name": "a", "replicas": 1}]}
+    assert made.warnings == ['299 - "unknown field \\"spec.gate\\""', '299 - "unknown field \\"spec.jobs[0].extra\\""']
+
+
+async def test_strict_validation_refuses_unknown_fields(api: RawApi, gangs: Gangs) -> None:
+    """What `kubectl apply` asks for."""
+    body = gangs.gang(gate={"timeout": 3})
+    refused = await api.post(f"{gangs.path}?fieldValidation=Strict", body)
+    assert (refused.status, refused.reason) == (400, "BadRequest")
+    assert refused.message.endswith('strict decoding error: unknown field "spec.gate"')
+    ignored = await api.post(f"{gangs.path}?fieldValidation=Ignore", body)
+    assert (ignored.status, ignored.warnings) == (201, [])
+
+
+async def test_unschematised_parts_are_kept_as_they_are(api: RawApi, gangs: Gangs) -> None:
+    template = {"anything": [{"goes": True}, None], "deep": {"er": 1.5}}
+    made = await api.post(gangs.path, gangs.gang(jobs=[{"name": "a", "template": template}]))
+    assert made.object["spec"]["jobs"][0]["template"] == template
+
+
+async def test_defaults_are_filled_in_and_nulls_dropped_unless_nullable(api: RawApi, gangs: Gangs) -> None:
+    made = await api.post(gangs.path, gangs.gang(mode=None, replicas=None, maybe=None, network=None))
+    assert made.object["spec"] == {"mode": "A", "maybe": None}
+
+
+@pytest.mark.parametrize(
+    ("spec", "field"),
+    [
+        ({"replicas": "three"}, "spec.replicas"),
+        ({"replicas": 0}, "spec.replicas"),
+        ({"mode": "C"}, "spec.mode"),
+        ({"suspend": 1}, "spec.suspend"),
+        ({"jobs": {}}, "spec.jobs"),
+        ({"jobs": [{"replicas": 1}]}, "spec.jobs[0].name"),
+        ({"jobs": [{"name": "a"}, {"name": "a"}]}, "spec.jobs[1]"),
+    ],
+)
+async def test_values_that_do_not_fit_the_schema_are_refused_by_path(
+    api: RawApi, gangs: Gangs, spec: Json, field: str
+) -> None:
+    refused = await api.post(gangs.path, gangs.gang(**spec))
+    assert (refused.status, refused.reason) == (422, "Invalid")
+    assert field in refused.causes
+
+
+async def test_all_violations_come_in_one_answer(api: RawApi, gangs: Gangs) -> None:
+    refused = await api.post(gangs.path, gangs.gang(replicas=0, mode="C", suspend="no"))
+    assert {"spec.replicas", "spec.mode", "spec.suspend"} <= set(refused.causes)
+
+
+async def test_a_rule_about_changes_lets_creation_and_first_setting_pass(api: RawApi, gangs: Gangs) -> None:
+    await api.post(gangs.path, gangs.gang())
+    first = await api.merge(f"{gangs.path}/g", {"spec": {"network": {"dns": True}}})
+    same = await api.merge(f"{gangs.path}/g", {"spec": {"network": {"dns": True}, "mode": "B"}})
+    changed = await api.merge(f"{gangs.path}/g", {"spec": {"network": {"dns": False}}})
+    assert [first.status, same.status, changed.status] == [200, 200, 422]
+    assert changed.causes == ["spec.network"]
+    assert changed.message.endswith("Value is immutable")
+
+
+async def test_status_and_spec_have_their_own_endpoints(api: RawApi, gangs: Gangs) -> None:
+    made = await api.post(gangs.path, {**gangs.gang(), "status": {"restarts": 1}})
+    assert "status" not in made.object
+    status = {"metadata": {"labels": {"a": "b"}}, "spec": {"mode": "B"}, "status": {"restarts": 2}}
+    by_status = await api.merge(f"{gangs.path}/g/status", status)
+    assert (by_status.object["spec"], by_status.object["status"]) == ({"mode": "A"}, {"restarts": 2})
+    assert "labels" not in by_status.meta
+    by_main = await api.merge(f"{gangs.path}/g", {"spec": {"mode": "B"}, "status": {"restarts": 3}})
+    assert (by_main.object["spec"], by_main.object["status"]) == ({"mode": "B"}, {"restarts": 2})
+    assert [reply.meta["generation"] for reply in (made, by_status, by_main)] == [1, 1, 2]
+    assert (await api.get(f"{gangs.path}/g/status")).object == by_main.object
+
+
+async def test_a_status_write_with_a_stale_version_conflicts(api: RawApi, gangs: Gangs) -> None:
+    made = await api.post(gangs.path, gangs.gang())
+    await api.merge(f"{gangs.path}/g", {"metadata": {"labels": {"a": "b"}}})
+    stale = await api.put(f"{gangs.path}/g/status", {**made.object, "status": {"restarts": 1}})
+    assert (stale.status, stale.reason) == (409, "Conflict")
+
+
+@pytest.mark.parametrize("how", ["apply", "merge"])
+async def test_a_patch_of_a_status_is_held_to_its_version_and_to_no_uid(api: RawApi, gangs: Gangs, how: str) -> None:
+    """So a uid in it does not keep it from another object of the same name."""
+    old = await api.post(gangs.path, gangs.gang())
+    await api.delete(f"{gangs.path}/g")
+    new = await api.post(gangs.path, gangs.gang())
+    kind = {"apiVersion": old.object["apiVersion"], "kind": old.object["kind"]}
+
+    async def patched(**meta: str) -> int:
+        body = {**kind, "metadata": {"name": "g", **meta}, "status": {"restarts": 1}}
+        write = api.apply if how == "apply" else api.merge
+        return (await write(f"{gangs.path}/g/status", body)).status
+
+    assert await patched(resourceVersion=old.meta["resourceVersion"]) == 409
+    assert await patched(uid=old.meta["uid"], resourceVersion=old.meta["resourceVersion"]) == 409
+    assert await patched(uid=old.meta["uid"]) == 200
+    assert (await api.get(f"{gangs.path}/g")).meta["uid"] == new.meta["uid"]
+    refused = await api.merge(f"{gangs.path}/g", {"metadata": {"uid": old.meta["uid"]}})
+    assert (refused.status, set(refused.causes)) == (422, {"metadata.uid"})
+
+
+async def test_custom_objects_are_never_replaced_blindly(api: RawApi, gangs: Gangs) -> None:
+    await api.post(gangs.path, gangs.gang())
+    blind = await api.put(f"{gangs.path}/g", gangs.gang(mode="B"))
+    assert (blind.status, blind.causes) == (422, ["metadata.resourceVersion"])
+
+
+async def test_items_of_a_custom_list_say_what_they_are(api: RawApi, gangs: Gangs) -> None:
+    await api.post(gangs.path, gangs.gang())
+    listed = await api.get(gangs.path)
+    assert listed.object["kind"] == "GangList"
+    assert listed.object["items"][0]["kind"] == "Gang"
+
+
+async def test_a_schema_that_learns_a_field_keeps_it_from_then_on(api: RawApi, gangs: Gangs) -> None:
+    """A2: adding our field to the CRD, and what a server does without it."""
+    path = f"/apis/apiextensions.k8s.io/v1/customresourcedefinitions/gangs.{gangs.group}"
+    place = "/spec/versions/0/schema/openAPIV3Schema/properties/spec/properties/gate"
+    field = {"type": "object", "properties": {"timeout": {"type": "integer"}}}
+    learnt = await api.call("PATCH", path, [{"op": "add", "path": place, "value": field}], JSON_PATCH)
+    assert learnt.status == 200
+    body = gangs.gang(gate={"timeout": 3})
+    made = await api.post(f"{gangs.path}?dryRun=All", body)
+    async with asyncio.timeout(PATIENCE):
+        # The real server takes the new schema up a moment later.
+        while "gate" not in made.object.get("spec", {}):
+            made = await api.post(f"{gangs.path}?dryRun=All", body)
+    assert made.object["spec"]["gate"] == {"timeout": 3}

@@ -1,0 +1,152 @@
+"""Deleting: preconditions, finalizers, grace, owners. The same assertions against both API servers."""
+
+from __future__ import annotations
+
+from tests.contract.apiserver.api import CONFIGMAPS, JOBS, PODS, Json, RawApi, Reply, bind, config_map, job, pod
+
+
+async def _gone(api: RawApi, path: str, name: str, version: str) -> None:
+    """Wait until an object is deleted."""
+    async with api.watch(path, f"fieldSelector=metadata.name%3D{name}&resourceVersion={version}") as watch:
+        await watch.until(name, "DELETED")
+
+
+def _owned_by(owner: Reply, *, block: bool = False) -> Json:
+    reference = {"apiVersion": owner.object["apiVersion"], "kind": owner.object["kind"]}
+    reference |= {"name": owner.meta["name"], "uid": owner.meta["uid"]}
+    return {"ownerReferences": [{**reference, **({"blockOwnerDeletion": True} if block else {})}]}
+
+
+async def test_preconditions_must_hold(api: RawApi) -> None:
+    made = await api.post(CONFIGMAPS, config_map())
+    for conditions in ({"uid": "another"}, {"resourceVersion": "1"}):
+        refused = await api.delete(f"{CONFIGMAPS}/c", preconditions=conditions)
+        assert (refused.status, refused.reason) == (409, "Conflict")
+    right = {"uid": made.meta["uid"], "resourceVersion": made.meta["resourceVersion"]}
+    done = await api.delete(f"{CONFIGMAPS}/c", preconditions=right)
+    assert (done.status, done.object["status"]) == (200, "Success")
+    assert done.object["details"] == {"name": "c", "kind": "configmaps", "uid": made.meta["uid"]}
+    assert (await api.delete(f"{CONFIGMAPS}/c")).status == 404
+
+
+async def test_a_finalizer_keeps_an_object_until_it_is_removed(api: RawApi) -> None:
+    await api.post(CONFIGMAPS, config_map(meta={"finalizers": ["example.com/wait"]}))
+    marked = await api.delete(f"{CONFIGMAPS}/c")
+    assert marked.meta["deletionTimestamp"]
+    assert marked.meta["deletionGracePeriodSeconds"] == 0
+    again = await api.delete(f"{CONFIGMAPS}/c")
+    assert again.object == marked.object
+    finished = await api.merge(f"{CONFIGMAPS}/c", {"metadata": {"finalizers": None}})
+    assert finished.status == 200
+    assert (await api.get(f"{CONFIGMAPS}/c")).status == 404
+
+
+async def test_a_pod_on_a_node_stays_until_the_kubelet_is_done(api: RawApi) -> None:
+    await api.post(PODS, pod())
+    await bind(api, "p", "node-1")
+    marked = await api.delete(f"{PODS}/p")
+    assert marked.meta["deletionGracePeriodSeconds"] == 30
+    assert marked.meta["generation"] == 2
+    sooner = await api.delete(f"{PODS}/p", gracePeriodSeconds=5)
+    assert sooner.meta["deletionGracePeriodSeconds"] == 5
+    later = await api.delete(f"{PODS}/p", gracePeriodSeconds=60)
+    assert later.meta["deletionGracePeriodSeconds"] == 5
+    last = await api.delete(f"{PODS}/p", gracePeriodSeconds=0)
+    assert (last.object["kind"], last.meta["deletionGracePeriodSeconds"]) == ("Pod", 0)
+    assert (await api.get(f"{PODS}/p")).status == 404
+
+
+async def test_a_pod_without_a_node_or_with_nothing_left_to_stop_goes_at_once(api: RawApi) -> None:
+    await api.post(PODS, pod("unbound"))
+    await api.delete(f"{PODS}/unbound")
+    await api.post(PODS, pod("done"))
+    await bind(api, "done", "node-1")
+    await api.merge(f"{PODS}/done/status", {"status": {"phase": "Succeeded"}})
+    await api.delete(f"{PODS}/done")
+    assert [(await api.get(f"{PODS}/{name}")).status for name in ("unbound", "done")] == [404, 404]
+
+
+async def test_eviction_is_a_deletion(api: RawApi) -> None:
+    await api.post(PODS, pod())
+    body = {"apiVersion": "policy/v1", "kind": "Eviction", "metadata": {"name": "p"}}
+    assert (await api.post(f"{PODS}/p/eviction", body)).status == 201
+    assert (await api.get(f"{PODS}/p")).status == 404
+
+
+async def test_background_deletion_takes_dependents_along(api: RawApi) -> None:
+    owner = await api.post(CONFIGMAPS, config_map("owner"))
+    child = await api.post(CONFIGMAPS, config_map("child", meta=_owned_by(owner)))
+    await api.delete(f"{CONFIGMAPS}/owner", propagationPolicy="Background")
+    await _gone(api, CONFIGMAPS, "child", child.meta["resourceVersion"])
+
+
+async def test_foreground_deletion_takes_dependents_first(api: RawApi) -> None:
+    owner = await api.post(JOBS, job("owner", suspend=True))
+    held = {**_owned_by(owner, block=True), "finalizers": ["example.com/wait"]}
+    child = await api.post(CONFIGMAPS, config_map("child", meta=held))
+    marked = await api.delete(f"{JOBS}/owner", propagationPolicy="Foreground")
+    assert marked.meta["finalizers"] == ["foregroundDeletion"]
+    async with api.watch(CONFIGMAPS, f"resourceVersion={child.meta['resourceVersion']}") as watch:
+        await watch.until("child", "MODIFIED")
+    assert (await api.get(f"{JOBS}/owner")).status == 200, "the owner waits for its dependent"
+    await api.merge(f"{CONFIGMAPS}/child", {"metadata": {"finalizers": None}})
+    await _gone(api, JOBS, "owner", marked.meta["resourceVersion"])
+
+
+async def test_orphaned_dependents_stay_without_an_owner(api: RawApi) -> None:
+    owner = await api.post(CONFIGMAPS, config_map("owner"))
+    child = await api.post(CONFIGMAPS, config_map("child", meta=_owned_by(owner)))
+    marked = await api.delete(f"{CONFIGMAPS}/owner", propagationPolicy="Orphan")
+    await _gone(api, CONFIGMAPS, "owner", marked.meta["resourceVersion"])
+    left = await api.get(f"{CONFIGMAPS}/child")
+    assert left.meta["uid"] == child.meta["uid"]
+    assert "ownerReferences" not in left.meta
+
+
+async def test_an_object_whose_owner_never_was_is_collected(api: RawApi) -> None:
+    """A10: the JobSet went while its ConfigMap was being made."""
+    reference = {
+        "apiVersion": "v1",
+        "kind": "ConfigMap",
+        "name": "nobody",
+        "uid": "00000000-0000-4000-8000-000000000000",
+    }
+    child = await api.post(CONFIGMAPS, config_map("child", meta={"ownerReferences": [reference]}))
+    assert child.status == 201
+    await _gone(api, CONFIGMAPS, "child", child.meta["resourceVersion"])
+
+
+async def test_a_dependent_lives_as_long_as_one_of_its_owners(api: RawApi) -> None:
+    first = await api.post(CONFIGMAPS, config_map("first"))
+    second = await api.post(CONFIGMAPS, config_map("second"))
+    references = _owned_by(first)["ownerReferences"] + _owned_by(second)["ownerReferences"]
+    child = await api.post(CONFIGMAPS, config_map("child", meta={"ownerReferences": references}))
+    await api.delete(f"{CONFIGMAPS}/first")
+    async with api.watch(CONFIGMAPS, f"resourceVersion={child.meta['resourceVersion']}") as watch:
+        await watch.until("child", "MODIFIED")
+    left = await api.get(f"{CONFIGMAPS}/child")
+    assert [item["name"] for item in left.meta["ownerReferences"]] == ["second"]
+
+
+async def test_many_can_be_deleted_at_once_by_label(api: RawApi) -> None:
+    for name, team in (("a", "x"), ("b", "x"), ("c", "y")):
+        await api.post(CONFIGMAPS, config_map(name, meta={"labels": {"team": team}}))
+    assert (await api.delete(f"{CONFIGMAPS}?labelSelector=team%3Dx")).status == 200
+    listed = await api.get(f"{CONFIGMAPS}?labelSelector=team")
+    assert [item["metadata"]["name"] for item in listed.object["items"]] == ["c"]
+
+
+async def test_a_namespace_refuses_new_objects_and_empties_itself(api: RawApi) -> None:
+    name = f"{api.namespace}-going"
+    await api.post("/api/v1/namespaces", {"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": name}})
+    other = RawApi(api._access, name)
+    async with other:
+        held = await other.post(CONFIGMAPS, config_map("held", meta={"finalizers": ["example.com/wait"]}))
+        marked = await other.delete(f"/api/v1/namespaces/{name}", propagationPolicy="Foreground")
+        assert marked.object["status"]["phase"] == "Terminating"
+        refused = await other.post(CONFIGMAPS, config_map("late"))
+        assert (refused.status, refused.reason, refused.causes) == (403, "Forbidden", ["metadata.namespace"])
+        async with other.watch(CONFIGMAPS, f"resourceVersion={held.meta['resourceVersion']}") as watch:
+            await watch.until("held", "MODIFIED")
+        await other.merge(f"{CONFIGMAPS}/held", {"metadata": {"finalizers": None}})
+        await _gone(other, "/api/v1/namespaces", name, marked.meta["resourceVersion"])

@@ -1,0 +1,176 @@
+"""Pods behind scheduling gates, and how they are let go: the same against the embedded and the real API server."""
+
+from __future__ import annotations
+
+import pytest
+
+from tests.contract.apiserver.api import PODS, STRATEGIC, Json, RawApi, Reply, bind, pod
+from tests.plane.planes import fresh_name
+
+OURS, THEIRS = "example.com/ours", "example.com/theirs"
+
+
+def gates(*names: str) -> list[Json]:
+    return [{"name": name} for name in names]
+
+
+async def strategic(api: RawApi, path: str, body: Json) -> Reply:
+    return await api.call("PATCH", path, body, STRATEGIC)
+
+
+async def test_a_gated_pod_is_told_so_from_the_first_moment(api: RawApi) -> None:
+    made = await api.post(PODS, pod(schedulingGates=gates(OURS)))
+    told = made.object["status"]["conditions"][0]
+    assert (told["type"], told["status"], told["reason"]) == ("PodScheduled", "False", "SchedulingGated")
+    assert made.object["status"]["phase"] == "Pending"
+
+
+@pytest.mark.parametrize(
+    ("spec", "field"),
+    [
+        ({"schedulingGates": gates(OURS), "nodeName": "node-1"}, "spec.nodeName"),
+        ({"schedulingGates": gates(OURS, OURS)}, "spec.schedulingGates[1]"),
+        ({"schedulingGates": gates("no good")}, "spec.schedulingGates[0]"),
+    ],
+)
+async def test_gates_that_cannot_be(api: RawApi, spec: Json, field: str) -> None:
+    refused = await api.post(PODS, pod(**spec))
+    assert (refused.status, refused.causes) == (422, [field])
+
+
+@pytest.mark.parametrize("before", [[OURS], []])
+async def test_a_gate_cannot_be_put_on_afterwards(api: RawApi, before: list[str]) -> None:
+    await api.post(PODS, pod(schedulingGates=gates(*before)))
+    refused = await api.merge(f"{PODS}/p", {"spec": {"schedulingGates": gates(*before, THEIRS)}})
+    assert (refused.status, refused.causes) == (422, [f"spec.schedulingGates[{len(before)}].name"])
+    assert (await api.get(f"{PODS}/p")).object["spec"].get("schedulingGates", []) == gates(*before)
+
+
+async def test_one_patch_takes_one_gate_off_and_leaves_the_other(api: RawApi) -> None:
+    """With the UID as a precondition, and a note of who did it: how a group is opened."""
+    made = await api.post(PODS, pod(schedulingGates=gates(THEIRS, OURS)))
+    opening: Json = {
+        "metadata": {"uid": made.meta["uid"], "annotations": {"example.com/opened": "1"}},
+        "spec": {"schedulingGates": [{"$patch": "delete", "name": OURS}]},
+    }
+    opened = await strategic(api, f"{PODS}/p", opening)
+    assert opened.status == 200, opened.object
+    assert opened.object["spec"]["schedulingGates"] == gates(THEIRS)
+    assert opened.meta["annotations"] == {"example.com/opened": "1"}
+    assert (await bind(api, "p", "node-1")).status == 409
+    again = await strategic(api, f"{PODS}/p", opening)
+    assert (again.status, again.meta["resourceVersion"]) == (200, opened.meta["resourceVersion"])
+
+
+async def test_a_pod_without_its_last_gate_has_none_at_all(api: RawApi) -> None:
+    await api.post(PODS, pod(schedulingGates=gates(OURS)))
+    opened = await strategic(api, f"{PODS}/p", {"spec": {"schedulingGates": [{"$patch": "delete", "name": OURS}]}})
+    assert "schedulingGates" not in opened.object["spec"]
+    assert (await bind(api, "p", "node-1")).status == 201
+
+
+async def test_the_gate_of_a_pod_of_the_same_name_stays(api: RawApi) -> None:
+    await api.post(PODS, pod(schedulingGates=gates(OURS)))
+    body = {"metadata": {"uid": "another"}, "spec": {"schedulingGates": [{"$patch": "delete", "name": OURS}]}}
+    refused = await strategic(api, f"{PODS}/p", body)
+    assert (refused.status, set(refused.causes)) == (422, {"metadata.uid"})
+    assert (await api.get(f"{PODS}/p")).object["spec"]["schedulingGates"] == gates(OURS)
+
+
+@pytest.mark.parametrize(
+    ("changed", "status"),
+    [
+        ({"nodeSelector": {"zone": "a", "disk": "ssd"}}, 200),
+        ({"nodeSelector": {"zone": "b"}}, 422),
+        ({"nodeSelector": {"zone": None}}, 422),
+        ({"nodeSelector": {"zone": "a", "disk": "ssd"}, "schedulingGates": []}, 200),
+    ],
+)
+async def test_a_gated_pod_may_ask_for_more_of_its_node_and_never_for_less(
+    api: RawApi, changed: Json, status: int
+) -> None:
+    await api.post(PODS, pod(nodeSelector={"zone": "a"}, schedulingGates=gates(OURS)))
+    assert (await api.merge(f"{PODS}/p", {"spec": changed})).status == status
+
+
+async def test_an_open_pod_asks_for_nothing_more(api: RawApi) -> None:
+    await api.post(PODS, pod(nodeSelector={"zone": "a"}))
+    assert (await api.merge(f"{PODS}/p", {"spec": {"nodeSelector": {"disk": "ssd"}}})).status == 422
+
+
+async def test_a_pod_is_released_from_its_owner_in_one_patch(api: RawApi) -> None:
+    owner = {"apiVersion": "batch/v1", "kind": "Job", "name": "j", "uid": "11111111-2222-3333-4444-555555555555"}
+    other = {**owner, "name": "k", "uid": "11111111-2222-3333-4444-666666666666"}
+    meta = {
+        "labels": {"selected": "yes", "kept": "yes"},
+        "ownerReferences": [{**owner, "controller": True}, other],
+        "finalizers": ["example.com/tracking", "example.com/kept"],
+    }
+    made = await api.post(PODS, pod(meta=meta, schedulingGates=gates(OURS)))
+    assert made.status == 201, made.object
+    released = await strategic(
+        api,
+        f"{PODS}/p",
+        {
+            "metadata": {
+                "uid": made.meta["uid"],
+                "labels": {"selected": None},
+                "ownerReferences": [{"$patch": "delete", "uid": owner["uid"]}],
+                "$deleteFromPrimitiveList/finalizers": ["example.com/tracking"],
+            }
+        },
+    )
+    assert released.status == 200, released.object
+    assert released.meta["labels"] == {"kept": "yes"}
+    assert [it["name"] for it in released.meta["ownerReferences"]] == ["k"]
+    assert released.meta["finalizers"] == ["example.com/kept"]
+    bare = {"ownerReferences": [{"$patch": "delete", "uid": other["uid"]}]}
+    finalizers = {"$deleteFromPrimitiveList/finalizers": ["example.com/kept"]}
+    last = await strategic(api, f"{PODS}/p", {"metadata": {**bare, **finalizers}})
+    assert {"ownerReferences", "finalizers"}.isdisjoint(last.meta)
+
+
+async def test_bound_pods_that_are_not_over_are_selected_by_fields(api: RawApi) -> None:
+    """As whoever reckons with room must see them: a pod comes when it is bound and goes when it is over."""
+    query = "fieldSelector=spec.nodeName!=,status.phase!=Succeeded,status.phase!=Failed"
+    for name in ("waits", "runs", "failed", "done"):
+        await api.post(PODS, pod(name, meta={"finalizers": ["example.com/kept"]}))
+    for name in ("runs", "failed", "done"):
+        assert (await bind(api, name, "node-1")).status == 201
+    for name, phase in (("runs", "Running"), ("failed", "Failed"), ("done", "Succeeded")):
+        await api.merge(f"{PODS}/{name}/status", {"status": {"phase": phase}})
+    listed = await api.get(f"{PODS}?{query}")
+    assert [it["metadata"]["name"] for it in listed.object["items"]] == ["runs"]
+    version = listed.meta["resourceVersion"]
+    async with api.watch(PODS, f"resourceVersion={version}&{query}") as watch:
+        await bind(api, "waits", "node-1")
+        assert await watch.until("waits") == [("ADDED", "waits")]
+        await api.merge(f"{PODS}/runs/status", {"status": {"phase": "Succeeded"}})
+        assert await watch.until("runs") == [("DELETED", "runs")]
+    for name in ("waits", "runs", "failed", "done"):
+        await api.merge(f"{PODS}/{name}", {"metadata": {"finalizers": None}})
+
+
+async def test_a_node_says_what_it_has_to_give_and_whom_it_repels(api: RawApi) -> None:
+    name = fresh_name()
+    room = {"cpu": "8", "memory": "32Gi", "pods": "20", "example.com/gpu": "4"}
+    taint = {"key": "example.com/gpu", "value": "yes", "effect": "NoSchedule"}
+    body: Json = {
+        "apiVersion": "v1",
+        "kind": "Node",
+        "metadata": {"name": name},
+        "spec": {"taints": [taint]},
+        "status": {"capacity": room, "allocatable": room},
+    }
+    made = await api.post("/api/v1/nodes", body)
+    try:
+        assert made.status == 201, made.object
+        assert made.object["status"]["allocatable"] == room
+        assert taint in made.object["spec"]["taints"]
+        lost = {"status": {"allocatable": {"example.com/gpu": "3"}}}
+        fewer = await strategic(api, f"/api/v1/nodes/{name}/status", lost)
+        assert fewer.object["status"]["allocatable"] == {**room, "example.com/gpu": "3"}
+        cordoned = await api.merge(f"/api/v1/nodes/{name}", {"spec": {"unschedulable": True}})
+        assert cordoned.object["spec"]["unschedulable"] is True
+    finally:
+        await api.delete(f"/api/v1/nodes/{name}")

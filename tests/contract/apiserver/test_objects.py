@@ -1,0 +1,193 @@
+"""Creating, reading, replacing and listing: the same assertions against the embedded and the real API server."""
+
+from __future__ import annotations
+
+import pytest
+
+from tests.contract.apiserver.api import (
+    CONFIGMAPS,
+    JOBS,
+    JSON_PATCH,
+    LEASES,
+    PODS,
+    RawApi,
+    bind,
+    config_map,
+    job,
+    pod,
+)
+
+
+async def test_a_created_object_gets_uid_time_version_and_manager(api: RawApi) -> None:
+    made = await api.post(CONFIGMAPS, config_map(a="1"))
+    assert made.status == 201
+    assert made.meta["uid"]
+    assert made.meta["creationTimestamp"].endswith("Z")
+    assert int(made.meta["resourceVersion"]) > 0
+    assert made.meta["namespace"] == api.namespace
+    assert "generation" not in made.meta
+    entry = made.meta["managedFields"][0]
+    assert (entry["manager"], entry["operation"]) == ("tester", "Update")
+    assert entry["fieldsV1"] == {"f:data": {".": {}, "f:a": {}}}
+    assert (await api.get(f"{CONFIGMAPS}/c")).object == made.object
+
+
+async def test_a_name_is_taken_only_once(api: RawApi) -> None:
+    await api.post(CONFIGMAPS, config_map())
+    again = await api.post(CONFIGMAPS, config_map())
+    assert (again.status, again.reason) == (409, "AlreadyExists")
+    assert again.object["details"] == {"name": "c", "kind": "configmaps"}
+
+
+async def test_generate_name_adds_five_characters(api: RawApi) -> None:
+    body = {"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"generateName": "gang-"}}
+    names = [(await api.post(CONFIGMAPS, body)).meta["name"] for _ in range(2)]
+    assert all(name.startswith("gang-") and len(name) == 10 for name in names)
+    assert names[0] != names[1]
+
+
+async def test_what_is_not_there_is_not_found(api: RawApi) -> None:
+    missing = await api.get(f"{CONFIGMAPS}/nothing")
+    assert (missing.status, missing.reason) == (404, "NotFound")
+    assert missing.message == 'configmaps "nothing" not found'
+    elsewhere = await api.post("/api/v1/namespaces/no-such-namespace/configmaps", config_map())
+    assert (elsewhere.status, elsewhere.message) == (404, 'namespaces "no-such-namespace" not found')
+
+
+@pytest.mark.parametrize(
+    ("body", "status"),
+    [
+        (b'{"apiVersion": "v1"', 400),
+        ({"apiVersion": "v1", "kind": "Secret", "metadata": {"name": "c"}}, 400),
+        (config_map(meta={"namespace": "another"}), 400),
+        ({"apiVersion": "v1", "kind": "ConfigMap", "metadata": {}}, 422),
+        (config_map("Not_A_Name"), 422),
+        (config_map(meta={"labels": {"a": "not a value"}}), 422),
+        ({**config_map(), "data": {"not/a/key": "1"}}, 422),
+    ],
+)
+async def test_malformed_objects_are_refused(api: RawApi, body: object, status: int) -> None:
+    assert (await api.post(CONFIGMAPS, body)).status == status
+
+
+async def test_replacing_with_a_stale_version_or_another_uid_conflicts(api: RawApi) -> None:
+    first = (await api.post(CONFIGMAPS, config_map(a="1"))).object
+    second = await api.put(f"{CONFIGMAPS}/c", {**first, "data": {"a": "2"}})
+    assert second.status == 200
+    stale = await api.put(f"{CONFIGMAPS}/c", {**first, "data": {"a": "3"}})
+    assert (stale.status, stale.reason) == (409, "Conflict")
+    assert stale.message.endswith("please apply your changes to the latest version and try again")
+    stranger = await api.put(f"{CONFIGMAPS}/c", config_map(meta={"uid": "another"}))
+    assert (stranger.status, stranger.reason) == (409, "Conflict")
+
+
+async def test_replacing_without_a_version_works_where_kubernetes_allows_it(api: RawApi) -> None:
+    await api.post(CONFIGMAPS, config_map(a="1"))
+    assert (await api.put(f"{CONFIGMAPS}/c", config_map(a="2"))).status == 200
+    lease = {"apiVersion": "coordination.k8s.io/v1", "kind": "Lease", "metadata": {"name": "l"}, "spec": {}}
+    await api.post(LEASES, lease)
+    blind = await api.put(f"{LEASES}/l", lease)
+    assert (blind.status, blind.causes) == (422, ["metadata.resourceVersion"])
+
+
+async def test_a_write_that_changes_nothing_leaves_the_version(api: RawApi) -> None:
+    first = await api.post(CONFIGMAPS, config_map(a="1"))
+    put = await api.put(f"{CONFIGMAPS}/c", first.object)
+    patched = await api.merge(f"{CONFIGMAPS}/c", {"data": {"a": "1"}})
+    assert put.object == patched.object == first.object
+
+
+async def test_the_system_keeps_its_own_metadata(api: RawApi) -> None:
+    first = await api.post(CONFIGMAPS, config_map())
+    born = {"creationTimestamp": "2001-01-01T00:00:00Z", "generation": 7}
+    changed = await api.merge(f"{CONFIGMAPS}/c", {"metadata": {**born, "labels": {"a": "b"}}})
+    assert changed.status == 200
+    assert changed.meta["creationTimestamp"] == first.meta["creationTimestamp"]
+    dying = {"deletionTimestamp": "2001-01-01T00:00:00Z"}
+    refused = await api.merge(f"{CONFIGMAPS}/c", {"metadata": dying})
+    assert (refused.status, set(refused.causes)) == (422, {"metadata.deletionTimestamp"})
+
+
+async def test_dry_run_stores_nothing(api: RawApi) -> None:
+    made = await api.post(f"{CONFIGMAPS}?dryRun=All", config_map(a="1"))
+    assert (made.status, bool(made.meta["uid"]), "resourceVersion" in made.meta) == (201, True, False)
+    assert (await api.get(f"{CONFIGMAPS}/c")).status == 404
+    stored = await api.post(CONFIGMAPS, config_map(a="1"))
+    changed = await api.call(
+        "PATCH", f"{CONFIGMAPS}/c?dryRun=All", [{"op": "replace", "path": "/data/a", "value": "2"}], JSON_PATCH
+    )
+    assert changed.object["data"] == {"a": "2"}
+    assert (await api.call("DELETE", f"{CONFIGMAPS}/c?dryRun=All")).status == 200
+    assert (await api.get(f"{CONFIGMAPS}/c")).object == stored.object
+
+
+async def test_lists_come_in_pages_of_one_state(api: RawApi) -> None:
+    for name in "edcba":
+        await api.post(CONFIGMAPS, config_map(name, meta={"labels": {"mine": "yes"}}))
+    page = await api.get(f"{CONFIGMAPS}?limit=2&labelSelector=mine")
+    await api.post(CONFIGMAPS, config_map("bb", meta={"labels": {"mine": "yes"}}))
+    names = [item["metadata"]["name"] for item in page.object["items"]]
+    version = page.meta["resourceVersion"]
+    while token := page.meta.get("continue"):
+        page = await api.get(f"{CONFIGMAPS}?limit=2&labelSelector=mine&continue={token}")
+        names += [item["metadata"]["name"] for item in page.object["items"]]
+        assert page.meta["resourceVersion"] == version
+    assert names == ["a", "b", "c", "d", "e"]
+    assert page.object["kind"] == "ConfigMapList"
+    assert "kind" not in page.object["items"][0]
+
+
+@pytest.mark.parametrize(
+    ("query", "names"),
+    [
+        ("labelSelector=tier%3Dfront", ["a"]),
+        ("labelSelector=tier!%3Dfront,team", ["b"]),
+        ("labelSelector=tier%20in%20(front,back)", ["a", "b"]),
+        ("labelSelector=tier%20notin%20(front),team", ["b"]),
+        ("labelSelector=team%20notin%20(x)&fieldSelector=metadata.name!%3Dkube-root-ca.crt", ["b", "c"]),
+        ("labelSelector=!team,plain", ["c"]),
+        ("fieldSelector=metadata.name%3Db", ["b"]),
+        ("fieldSelector=metadata.name!%3Db&labelSelector=team", ["a"]),
+    ],
+)
+async def test_selectors_choose(api: RawApi, query: str, names: list[str]) -> None:
+    for name, labels in (
+        ("a", {"tier": "front", "team": "x"}),
+        ("b", {"tier": "back", "team": "y"}),
+        ("c", {"plain": ""}),
+    ):
+        await api.post(CONFIGMAPS, config_map(name, meta={"labels": labels}))
+    listed = await api.get(f"{CONFIGMAPS}?{query}")
+    assert [item["metadata"]["name"] for item in listed.object["items"]] == names
+
+
+@pytest.mark.parametrize("query", ["fieldSelector=data.a%3Db", "labelSelector=a%20b", "continue=rubbish"])
+async def test_selectors_and_tokens_that_mean_nothing_are_refused(api: RawApi, query: str) -> None:
+    assert (await api.get(f"{CONFIGMAPS}?{query}")).status == 400
+
+
+async def test_pods_are_chosen_by_node_and_phase(api: RawApi) -> None:
+    await api.post(PODS, pod("here"))
+    await api.post(PODS, pod("there"))
+    await bind(api, "there", "node-1")
+    for query, names in (
+        ("spec.nodeName=node-1", ["there"]),
+        ("spec.nodeName=", ["here"]),
+        ("status.phase!=Running", ["here", "there"]),
+    ):
+        listed = await api.get(f"{PODS}?fieldSelector={query.replace('=', '%3D')}")
+        assert [item["metadata"]["name"] for item in listed.object["items"]] == names
+
+
+async def test_generation_counts_changes_of_the_spec_only(api: RawApi) -> None:
+    made = await api.post(JOBS, job(suspend=True))
+    labelled = await api.merge(f"{JOBS}/j", {"metadata": {"labels": {"a": "b"}}})
+    status = await api.merge(f"{JOBS}/j/status", {"status": {"ready": 0}})
+    changed = await api.merge(f"{JOBS}/j", {"spec": {"parallelism": 3}})
+    assert [reply.meta["generation"] for reply in (made, labelled, status, changed)] == [1, 1, 1, 2]
+
+
+async def test_methods_that_make_no_sense_are_not_allowed(api: RawApi) -> None:
+    assert (await api.put(CONFIGMAPS, config_map())).status == 405
+    assert (await api.post(f"{CONFIGMAPS}/c", config_map())).status == 405
+    assert (await api.get("/apis/no.such.group/v1/things")).status == 404

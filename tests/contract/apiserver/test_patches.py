@@ -1,0 +1,121 @@
+"""Merge, JSON and strategic merge patches: the same assertions against the embedded and the real API server."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from tests.contract.apiserver.api import (
+    CONFIGMAPS,
+    JSON,
+    JSON_PATCH,
+    PODS,
+    STRATEGIC,
+    Gangs,
+    RawApi,
+    config_map,
+    pod,
+)
+
+
+async def test_a_merge_patch_adds_changes_and_removes(api: RawApi) -> None:
+    await api.post(CONFIGMAPS, config_map(a="1", b="2"))
+    patched = await api.merge(f"{CONFIGMAPS}/c", {"data": {"a": None, "b": "3", "c": "4"}})
+    assert patched.object["data"] == {"b": "3", "c": "4"}
+
+
+async def test_a_patch_may_name_the_version_it_wants_to_change(api: RawApi) -> None:
+    """That is how a compare-and-swap is written as a patch."""
+    first = await api.post(CONFIGMAPS, config_map(a="1"))
+    version = first.meta["resourceVersion"]
+    won = await api.merge(f"{CONFIGMAPS}/c", {"metadata": {"resourceVersion": version}, "data": {"a": "2"}})
+    lost = await api.merge(f"{CONFIGMAPS}/c", {"metadata": {"resourceVersion": version}, "data": {"a": "3"}})
+    assert (won.status, lost.status, lost.reason) == (200, 409, "Conflict")
+
+
+@pytest.mark.parametrize(
+    ("operations", "data"),
+    [
+        ([{"op": "add", "path": "/data/c", "value": "3"}], {"a": "1", "b": "2", "c": "3"}),
+        ([{"op": "remove", "path": "/data/a"}], {"b": "2"}),
+        ([{"op": "replace", "path": "/data/a", "value": "9"}], {"a": "9", "b": "2"}),
+        ([{"op": "replace", "path": "/data/new", "value": "9"}], {"a": "1", "b": "2", "new": "9"}),
+        ([{"op": "move", "from": "/data/a", "path": "/data/z"}], {"b": "2", "z": "1"}),
+        ([{"op": "copy", "from": "/data/a", "path": "/data/z"}], {"a": "1", "b": "2", "z": "1"}),
+        ([{"op": "test", "path": "/data/a", "value": "1"}, {"op": "remove", "path": "/data"}], None),
+    ],
+)
+async def test_json_patch_operations(api: RawApi, operations: Any, data: Any) -> None:
+    await api.post(CONFIGMAPS, config_map(a="1", b="2"))
+    patched = await api.call("PATCH", f"{CONFIGMAPS}/c", operations, JSON_PATCH)
+    assert (patched.status, patched.object.get("data")) == (200, data)
+
+
+@pytest.mark.parametrize(
+    "operation",
+    [
+        {"op": "test", "path": "/data/a", "value": "2"},
+        {"op": "remove", "path": "/data/missing"},
+        {"op": "add", "path": "/nothing/here", "value": "1"},
+        {"op": "move", "from": "/data/missing", "path": "/data/z"},
+        {"op": "frobnicate", "path": "/data/a"},
+    ],
+)
+async def test_json_patches_that_cannot_be_applied_change_nothing(api: RawApi, operation: Any) -> None:
+    first = await api.post(CONFIGMAPS, config_map(a="1"))
+    operations = [{"op": "add", "path": "/data/b", "value": "2"}, operation]
+    refused = await api.call("PATCH", f"{CONFIGMAPS}/c", operations, JSON_PATCH)
+    assert (refused.status, refused.reason) == (422, "Invalid")
+    assert (await api.get(f"{CONFIGMAPS}/c")).object == first.object
+
+
+async def test_json_patches_reach_into_lists(api: RawApi) -> None:
+    made = pod(tolerations=[{"key": "a", "operator": "Exists"}])
+    await api.post(PODS, made)
+    operations = [{"op": "add", "path": "/spec/tolerations/-", "value": {"key": "z", "operator": "Exists"}}]
+    patched = await api.call("PATCH", f"{PODS}/p", operations, JSON_PATCH)
+    assert [item["key"] for item in patched.object["spec"]["tolerations"]][-1] == "z"
+    beyond = [{"op": "add", "path": "/spec/tolerations/99", "value": {"key": "z", "operator": "Exists"}}]
+    assert (await api.call("PATCH", f"{PODS}/p", beyond, JSON_PATCH)).status == 422
+
+
+@pytest.mark.parametrize(("body", "content"), [({"a": 1}, JSON_PATCH), ([], "application/merge-patch+json")])
+async def test_patches_of_the_wrong_form_are_refused(api: RawApi, body: Any, content: str) -> None:
+    await api.post(CONFIGMAPS, config_map())
+    assert (await api.call("PATCH", f"{CONFIGMAPS}/c", body, content)).status == 400
+
+
+async def test_a_patch_needs_a_patch_type(api: RawApi) -> None:
+    await api.post(CONFIGMAPS, config_map())
+    assert (await api.call("PATCH", f"{CONFIGMAPS}/c", {"data": {"a": "1"}}, JSON)).status == 415
+
+
+async def test_identity_cannot_be_patched(api: RawApi) -> None:
+    await api.post(CONFIGMAPS, config_map())
+    assert (await api.merge(f"{CONFIGMAPS}/c", {"metadata": {"name": "d"}})).status == 400
+    assert (await api.merge(f"{CONFIGMAPS}/c", {"metadata": {"uid": "another"}})).status == 422
+
+
+async def test_a_strategic_patch_merges_lists_by_key(api: RawApi) -> None:
+    await api.post(PODS, pod())
+    first = {"status": {"conditions": [{"type": "A", "status": "True"}, {"type": "B", "status": "True"}]}}
+    await api.call("PATCH", f"{PODS}/p/status", first, STRATEGIC)
+    change = {
+        "status": {
+            "conditions": [
+                {"type": "C", "status": "False"},
+                {"type": "B", "status": "False"},
+                {"type": "A", "$patch": "delete"},
+            ]
+        }
+    }
+    patched = await api.call("PATCH", f"{PODS}/p/status", change, STRATEGIC)
+    assert patched.status == 200, patched.object
+    conditions = [(item["type"], item["status"]) for item in patched.object["status"]["conditions"]]
+    assert sorted(conditions) == [("B", "False"), ("C", "False")]
+
+
+async def test_custom_kinds_take_no_strategic_patches(api: RawApi, gangs: Gangs) -> None:
+    await api.post(gangs.path, gangs.gang())
+    assert (await api.call("PATCH", f"{gangs.path}/g", {"spec": {"mode": "B"}}, STRATEGIC)).status == 415

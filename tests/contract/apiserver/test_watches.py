@@ -1,0 +1,114 @@
+"""Watches: the same assertions against the embedded and the real API server."""
+
+from __future__ import annotations
+
+from tests.contract.apiserver.api import CONFIGMAPS, RawApi, config_map
+
+
+async def _version(api: RawApi) -> str:
+    return str((await api.get(CONFIGMAPS)).meta["resourceVersion"])
+
+
+async def test_a_watch_tells_everything_after_its_version_in_order(api: RawApi) -> None:
+    await api.post(CONFIGMAPS, config_map("before"))
+    version = await _version(api)
+    await api.post(CONFIGMAPS, config_map("a"))
+    await api.merge(f"{CONFIGMAPS}/a", {"data": {"x": "1"}})
+    async with api.watch(CONFIGMAPS, f"resourceVersion={version}") as watch:
+        await api.post(CONFIGMAPS, config_map("b"))
+        await api.delete(f"{CONFIGMAPS}/a")
+        await api.post(CONFIGMAPS, config_map("last"))
+        seen = await watch.until("last")
+    assert seen == [("ADDED", "a"), ("MODIFIED", "a"), ("ADDED", "b"), ("DELETED", "a"), ("ADDED", "last")]
+
+
+async def test_versions_rise_and_a_deletion_has_its_own(api: RawApi) -> None:
+    version = await _version(api)
+    made = await api.post(CONFIGMAPS, config_map("a"))
+    await api.delete(f"{CONFIGMAPS}/a")
+    async with api.watch(CONFIGMAPS, f"resourceVersion={version}") as watch:
+        added, deleted = await watch.next(), await watch.next()
+    assert added is not None
+    assert deleted is not None
+    assert added["object"]["metadata"]["resourceVersion"] == made.meta["resourceVersion"]
+    assert deleted["type"] == "DELETED"
+    assert int(deleted["object"]["metadata"]["resourceVersion"]) > int(made.meta["resourceVersion"])
+    assert deleted["object"]["metadata"]["uid"] == made.meta["uid"]
+    assert deleted["object"]["kind"] == "ConfigMap"
+
+
+async def test_a_watch_without_a_version_begins_with_what_is_there(api: RawApi) -> None:
+    await api.post(CONFIGMAPS, config_map("a"))
+    async with api.watch(CONFIGMAPS) as watch:
+        await api.post(CONFIGMAPS, config_map("b"))
+        assert await watch.until("b") == [("ADDED", "a"), ("ADDED", "b")]
+
+
+async def test_an_object_that_leaves_or_enters_a_selector_is_deleted_or_added(api: RawApi) -> None:
+    version = await _version(api)
+    async with api.watch(CONFIGMAPS, f"resourceVersion={version}&labelSelector=in%3Dyes") as watch:
+        await api.post(CONFIGMAPS, config_map("a"))
+        await api.merge(f"{CONFIGMAPS}/a", {"metadata": {"labels": {"in": "yes"}}})
+        inside = await api.merge(f"{CONFIGMAPS}/a", {"data": {"x": "1"}})
+        left = await api.merge(f"{CONFIGMAPS}/a", {"metadata": {"labels": {"in": "no"}}, "data": {"x": "2"}})
+        await api.merge(f"{CONFIGMAPS}/a", {"data": {"x": "3"}})
+        events = [await watch.next() for _ in range(3)]
+        await api.delete(f"{CONFIGMAPS}/a")
+        await api.post(CONFIGMAPS, config_map("last", meta={"labels": {"in": "yes"}}))
+        assert await watch.until("last") == [("ADDED", "last")]
+    assert [event and event["type"] for event in events] == ["ADDED", "MODIFIED", "DELETED"]
+    last = events[2]
+    assert last is not None
+    # The object as it was while it still matched, at the version at which it left.
+    assert last["object"]["data"] == inside.object["data"]
+    assert last["object"]["metadata"]["labels"] == {"in": "yes"}
+    assert last["object"]["metadata"]["resourceVersion"] == left.meta["resourceVersion"]
+
+
+async def test_one_object_can_be_watched_by_name(api: RawApi) -> None:
+    version = await _version(api)
+    async with api.watch(CONFIGMAPS, f"resourceVersion={version}&fieldSelector=metadata.name%3Db") as watch:
+        await api.post(CONFIGMAPS, config_map("a"))
+        await api.post(CONFIGMAPS, config_map("b"))
+        assert await watch.until("b") == [("ADDED", "b")]
+
+
+async def test_writes_that_change_nothing_make_no_events(api: RawApi) -> None:
+    await api.post(CONFIGMAPS, config_map("a", x="1"))
+    version = await _version(api)
+    async with api.watch(CONFIGMAPS, f"resourceVersion={version}") as watch:
+        await api.merge(f"{CONFIGMAPS}/a", {"data": {"x": "1"}})
+        await api.post(CONFIGMAPS, config_map("last"))
+        assert await watch.until("last") == [("ADDED", "last")]
+
+
+async def test_a_watch_ends_at_its_timeout(api: RawApi) -> None:
+    version = await _version(api)
+    query = f"resourceVersion={version}&timeoutSeconds=1&allowWatchBookmarks=true"
+    async with api.watch(CONFIGMAPS, query) as watch:
+        events = []
+        while event := await watch.next():
+            events.append(event)
+    assert {event["type"] for event in events} <= {"BOOKMARK"}
+
+
+async def test_initial_events_end_with_a_bookmark_that_says_so(api: RawApi) -> None:
+    """How newer clients list: everything as events, then one bookmark."""
+    await api.post(CONFIGMAPS, config_map("a"))
+    query = "sendInitialEvents=true&resourceVersionMatch=NotOlderThan&allowWatchBookmarks=true&resourceVersion="
+    async with api.watch(CONFIGMAPS, query) as watch:
+        events = [await watch.next()]
+        while events[-1] is not None and events[-1]["type"] != "BOOKMARK":
+            events.append(await watch.next())
+    assert "a" in [event["object"]["metadata"]["name"] for event in events[:-1] if event]
+    bookmark = events[-1]
+    assert bookmark is not None
+    assert bookmark["object"]["metadata"]["annotations"] == {"k8s.io/initial-events-end": "true"}
+    assert int(bookmark["object"]["metadata"]["resourceVersion"]) > 0
+
+
+async def test_a_version_from_the_future_is_refused(api: RawApi) -> None:
+    future = int(await _version(api)) + 1_000_000
+    refused = await api.get(f"{CONFIGMAPS}?resourceVersion={future}&timeoutSeconds=1")
+    assert refused.status == 504
+    assert "Too large resource version" in refused.message

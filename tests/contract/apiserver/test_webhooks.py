@@ -1,0 +1,211 @@
+"""Admission webhooks over TLS: the same assertions against the embedded and the real API server."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import AsyncIterator, Awaitable, Callable
+from typing import Any
+
+import pytest
+
+from tests.contract.apiserver.api import CONFIGMAPS, PATIENCE, Json, RawApi, Reply, config_map
+from tests.contract.apiserver.hook_server import HookServer, allow, deny, patch, warn
+
+PROBE = f"{CONFIGMAPS}?dryRun=All"
+
+
+@pytest.fixture
+async def hooks(api: RawApi) -> AsyncIterator[HookServer]:
+    async with HookServer(api) as server:
+        yield server
+
+
+async def _asked(api: RawApi, hooks: HookServer, *names: str, body: Json | None = None) -> None:
+    """Wait until the server asks all these webhooks: a real one learns of configurations a moment later."""
+    async with asyncio.timeout(PATIENCE):
+        while not set(names) <= set(hooks.names()):
+            await api.post(PROBE, body or config_map("probe"))
+    hooks.asked.clear()
+
+
+async def test_a_denial_comes_through_with_its_status(api: RawApi, hooks: HookServer) -> None:
+    await hooks.add("no", deny("spec.x: 3 is not allowed", code=422, reason="Invalid"), mutating=False)
+    await _asked(api, hooks, "no")
+    refused = await api.post(CONFIGMAPS, config_map())
+    assert (refused.status, refused.reason) == (422, "Invalid")
+    assert refused.message == 'admission webhook "no.example.com" denied the request: spec.x: 3 is not allowed'
+    assert (await api.get(f"{CONFIGMAPS}/c")).status == 404
+
+
+@pytest.mark.parametrize(
+    ("status", "code", "ending"),
+    [
+        ({}, 400, " without explanation"),
+        ({"message": "no", "code": 200}, 400, ": no"),
+        ({"reason": "Forbidden", "code": 403}, 403, ": Forbidden"),
+    ],
+)
+async def test_denials_that_say_little(api: RawApi, hooks: HookServer, status: Json, code: int, ending: str) -> None:
+    await hooks.add("no", deny(**status))
+    await _asked(api, hooks, "no")
+    refused = await api.post(CONFIGMAPS, config_map())
+    assert (refused.status, refused.message) == (
+        code,
+        f'admission webhook "no.example.com" denied the request{ending}',
+    )
+
+
+async def test_warnings_reach_the_client(api: RawApi, hooks: HookServer) -> None:
+    await hooks.add("careful", warn('say "when"', "twice"), mutating=False)
+    await _asked(api, hooks, "careful")
+    made = await api.post(CONFIGMAPS, config_map())
+    assert made.status == 201
+    assert made.warnings == ['299 - "say \\"when\\""', '299 - "twice"']
+
+
+async def test_a_patch_changes_the_object_and_what_validation_sees(api: RawApi, hooks: HookServer) -> None:
+    await hooks.add("change", patch({"op": "add", "path": "/data", "value": {"a": "changed"}}))
+    await hooks.add("look", allow, mutating=False)
+    await _asked(api, hooks, "change", "look")
+    made = await api.post(CONFIGMAPS, config_map(a="sent"))
+    assert made.object["data"] == {"a": "changed"}
+    seen = {name: request["object"]["data"] for name, request in hooks.asked}
+    assert seen == {"change": {"a": "sent"}, "look": {"a": "changed"}}
+
+
+async def test_a_webhook_sees_the_whole_request(api: RawApi, hooks: HookServer) -> None:
+    await hooks.add("look", allow)
+    await _asked(api, hooks, "look")
+    await api.post(CONFIGMAPS, config_map(a="1"))
+    await api.merge(f"{CONFIGMAPS}/c", {"data": {"a": "2"}})
+    await api.delete(f"{CONFIGMAPS}/c")
+    create, update, delete = (request for _, request in hooks.asked)
+    assert create["kind"] == {"group": "", "version": "v1", "kind": "ConfigMap"}
+    assert create["resource"] == {"group": "", "version": "v1", "resource": "configmaps"}
+    assert (create["name"], create["namespace"], create["operation"]) == ("c", api.namespace, "CREATE")
+    assert (create["oldObject"], create["dryRun"]) == (None, False)
+    assert create["userInfo"]["username"]
+    assert create["options"]["kind"] == "CreateOptions"
+    assert (update["operation"], update["options"]["kind"]) == ("UPDATE", "UpdateOptions")
+    assert (update["oldObject"]["data"], update["object"]["data"]) == ({"a": "1"}, {"a": "2"})
+    assert (delete["operation"], delete["object"], delete["oldObject"]["data"]) == ("DELETE", None, {"a": "2"})
+    assert delete["options"]["kind"] == "DeleteOptions"
+
+
+async def test_a_generated_name_is_empty_for_mutation_and_may_be_set_there(api: RawApi, hooks: HookServer) -> None:
+    """A3 depends on it."""
+    await hooks.add("name", patch({"op": "add", "path": "/metadata/name", "value": "chosen"}))
+    await hooks.add("look", allow, mutating=False)
+    await _asked(api, hooks, "name", "look")
+    body = {"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"generateName": "gang-"}}
+    made = await api.post(CONFIGMAPS, body)
+    assert made.meta["name"] == "chosen"
+    seen = {name: (request.get("name", ""), request["object"]["metadata"].get("name")) for name, request in hooks.asked}
+    assert seen["name"] == ("", None)
+    assert seen["look"] == ("chosen", "chosen")
+
+
+async def test_mutation_is_asked_by_name_of_configuration_and_again_if_needed(api: RawApi, hooks: HookServer) -> None:
+    """The first wishes to see what the second changed; the second does not."""
+    await hooks.add("first", allow, reinvocationPolicy="IfNeeded")
+    await hooks.add("second", patch({"op": "add", "path": "/data", "value": {"a": "changed"}}))
+    await _asked(api, hooks, "first", "second")
+    await api.post(CONFIGMAPS, {"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": "c"}})
+    assert [(name, request["object"].get("data")) for name, request in hooks.asked] == [
+        ("first", None),
+        ("second", None),
+        ("first", {"a": "changed"}),
+    ]
+
+
+async def test_nobody_is_asked_again_when_nothing_changed_since(api: RawApi, hooks: HookServer) -> None:
+    await hooks.add("first", patch({"op": "add", "path": "/data", "value": {"a": "1"}}), reinvocationPolicy="IfNeeded")
+    await hooks.add("second", allow, reinvocationPolicy="IfNeeded")
+    await _asked(api, hooks, "first", "second")
+    await api.post(CONFIGMAPS, config_map())
+    assert hooks.names() == ["first", "second"]
+
+
+async def test_dry_runs_are_told_and_need_webhooks_without_side_effects(api: RawApi, hooks: HookServer) -> None:
+    await hooks.add("harmless", allow)
+    await _asked(api, hooks, "harmless")
+    assert (await api.post(PROBE, config_map())).status == 201
+    assert hooks.asked[0][1]["dryRun"] is True
+
+
+async def test_an_unreachable_webhook_refuses_or_is_ignored_by_its_policy(api: RawApi, hooks: HookServer) -> None:
+    nowhere: Json = {"clientConfig": {"url": "https://127.0.0.1:1/gone"}}
+    await hooks.add("ignored", allow, failurePolicy="Ignore", **nowhere)
+    await hooks.add("look", allow)
+    await _asked(api, hooks, "look")
+    assert (await api.post(CONFIGMAPS, config_map("a"))).status == 201
+    await hooks.add("needed", allow, failurePolicy="Fail", mutating=False, **nowhere)
+    refused = await _refusal(api, lambda: api.post(PROBE, config_map("b")))
+    assert (refused.status, refused.reason) == (500, "InternalError")
+    assert 'failed calling webhook "needed.example.com": failed to call webhook: Post "https://127' in refused.message
+
+
+async def test_a_certificate_of_another_authority_is_not_trusted(api: RawApi, hooks: HookServer) -> None:
+    stranger = HookServer(api)
+    async with stranger:
+        await stranger.add("needed", allow)
+        # Trusted so far; then its bundle is replaced by one that has nothing to do with it.
+        await _asked(api, stranger, "needed")
+        bundle = hooks_bundle(hooks)
+        change = [{"op": "replace", "path": "/webhooks/0/clientConfig/caBundle", "value": bundle}]
+        assert (await api.call("PATCH", stranger._made[0], change, "application/json-patch+json")).status == 200
+        refused = await _refusal(api, lambda: api.post(PROBE, config_map("b")))
+    assert refused.status == 500
+    assert "certificate" in refused.message
+
+
+def hooks_bundle(hooks: HookServer) -> str:
+    import base64  # noqa: PLC0415 - one line of one test
+
+    return base64.b64encode(hooks._identity.ca_pem).decode()
+
+
+async def _refusal(_: RawApi, send: Callable[[], Awaitable[Reply]]) -> Reply:
+    """The first answer that is not a success."""
+    async with asyncio.timeout(PATIENCE):
+        reply = await send()
+        while reply.status < 400:
+            reply = await send()
+    return reply
+
+
+@pytest.mark.parametrize(
+    ("settings", "labels", "asked"),
+    [
+        ({"objectSelector": {"matchLabels": {"gated": "yes"}}}, {"gated": "yes"}, True),
+        ({"objectSelector": {"matchLabels": {"gated": "yes"}}}, {}, False),
+        ({"objectSelector": {"matchExpressions": [{"key": "gated", "operator": "DoesNotExist"}]}}, {}, True),
+        ({"matchConditions": [{"name": "a", "expression": "has(object.data) && 'a' in object.data"}]}, {}, True),
+        ({"matchConditions": [{"name": "a", "expression": "object.metadata.name == 'other'"}]}, {}, False),
+        (
+            {"matchConditions": [{"name": "a", "expression": "request.operation != 'CREATE' || oldObject == null"}]},
+            {},
+            True,
+        ),
+    ],
+)
+async def test_who_is_asked(
+    api: RawApi, hooks: HookServer, settings: dict[str, Any], labels: dict[str, str], asked: bool
+) -> None:
+    await hooks.add("maybe", allow, **settings)
+    await hooks.add("always", allow)
+    await _asked(api, hooks, "always", body=config_map("probe", meta={"labels": labels}, a="1"))
+    hooks.asked.clear()
+    await api.post(CONFIGMAPS, config_map(meta={"labels": labels}, a="1"))
+    assert hooks.names() == (["maybe", "always"] if asked else ["always"])
+
+
+async def test_a_condition_without_a_value_refuses_everything(api: RawApi, hooks: HookServer) -> None:
+    """A3: that is why ours are guarded by has()."""
+    wrong = [{"name": "wrong", "expression": "object.data.missing == 'x'"}]
+    await hooks.add("look", allow)
+    await hooks.add("needed", allow, matchConditions=wrong)
+    await _asked(api, hooks, "look")
+    refused = await _refusal(api, lambda: api.post(PROBE, config_map("b", a="1")))
+    assert (refused.status, refused.reason) == (403, "Forbidden")
+    assert "no such key: missing" in refused.message

@@ -1,0 +1,68 @@
+"""G6: a JobSet whose pods wait in the start barrier and are of a group, on both planes."""
+
+from collections.abc import AsyncIterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from controllers.barrier import crd_patcher
+from jobset_gate.fake import jobset_crd
+from jobset_gate.kube.client import Client
+from jobset_gate.kube.errors import Invalid
+from jobset_gate.kube.resources import JOBSETS
+from jobset_gate.podgroups.model import Format
+from tests.fakes.admission_server import registered
+from tests.fakes.grouped_pods import meta_of
+from tests.fakes.jobsets import Json, barrier, jobset, replicated
+from tests.plane.planes import Plane
+
+
+@pytest.fixture
+async def client(plane: Plane, namespace: str, tmp_path: Path) -> AsyncIterator[Client]:
+    async with plane.client() as client:
+        await jobset_crd.install(client)
+        await crd_patcher.extend_crd(client)
+        async with registered(client, namespace, tmp_path):
+            yield client
+
+
+def gang(namespace: str, way: Format, minimum: str | None = None, **more: Any) -> Json:
+    """3 x 4 pods of a group."""
+    meta = meta_of(way)
+    for holder in meta.values():
+        for key in [it for it in holder if it.endswith("min-available")]:
+            holder[key] = minimum
+    workers = replicated()
+    workers["template"]["spec"]["template"]["metadata"] = meta
+    made = jobset(workers, **more)
+    made["metadata"]["namespace"] = namespace
+    return made
+
+
+@pytest.mark.parametrize("way", [Format.ALIBABA, Format.KOORDINATOR_ANNOTATIONS])
+async def test_another_minimum_than_the_barrier_expects_is_refused_with_both_numbers(
+    client: Client, namespace: str, way: Format
+) -> None:
+    for minimum in ("11", "13"):
+        with pytest.raises(Invalid, match=f"{minimum} pods here, 12 there"):
+            await client.create(JOBSETS, gang(namespace, way, minimum), namespace)
+    assert barrier(await client.create(JOBSETS, gang(namespace, way, "12"), namespace))
+
+
+@pytest.mark.parametrize("way", [Format.KEP_24, Format.SCHEDULER_PLUGINS, Format.KOORDINATOR_POD_GROUP])
+async def test_a_minimum_in_a_pod_group_is_not_asked_for_here(client: Client, namespace: str, way: Format) -> None:
+    """The door reads nothing in the cluster; the keeper says it and opens no such group."""
+    assert barrier(await client.create(JOBSETS, gang(namespace, way), namespace))
+
+
+async def test_without_a_barrier_any_minimum_will_do(client: Client, namespace: str) -> None:
+    await client.create(JOBSETS, gang(namespace, Format.ALIBABA, "5", config=False), namespace)
+
+
+async def test_kubectl_shows_that_the_barrier_may_give_up_first(plane: Plane, client: Client, namespace: str) -> None:
+    made = gang(namespace, Format.ALIBABA, "12", config={"timeoutAfterSeconds": 600})
+    ran = await plane.kubectl("create", "-f", "-", stdin=made)
+    assert ran.stderr.count("timeout of 600s must be above the group's wait limit of 600s") == 1
+    patient = gang(namespace, Format.ALIBABA, "12", config={"timeoutAfterSeconds": 601}, name="patient")
+    assert "wait limit" not in (await plane.kubectl("create", "-f", "-", stdin=patient)).stderr

@@ -1,0 +1,353 @@
+"""Our own CA against an API server: made once, published, healed, followed by the next. Time is virtual."""
+
+import asyncio
+from base64 import b64encode
+from collections.abc import AsyncIterator, Awaitable, Callable
+from datetime import timedelta
+
+import pytest
+
+from jobset_gate import names
+from jobset_gate.kube.client import Client, PatchType
+from jobset_gate.kube.resources import SECRETS
+from tests.fakes.certificates import SECRET, CertificateInstallation, Json, WebhookReplica, installation
+from tests.plane.planes import Plane
+from webhook.certs import ca as authority
+from webhook.certs import self_signed
+from webhook.certs.ca import is_signed_by
+from webhook.certs.ca_secret import contents
+from webhook.certs.pem import certificates
+from webhook.certs.rotation import RotationPolicy
+
+DAY = timedelta(days=1)
+
+
+@pytest.fixture
+async def client(plane: Plane) -> AsyncIterator[Client]:
+    async with plane.client() as made:
+        yield made
+
+
+@pytest.fixture
+async def installed(client: Client, namespace: str) -> AsyncIterator[CertificateInstallation]:
+    async with installation(client, namespace) as made:
+        yield made
+
+
+async def ready(installed: CertificateInstallation, count: int = 2) -> list[WebhookReplica]:
+    """That many replicas, all trusted."""
+    replicas = [installed.replica() for _ in range(count)]
+    for replica in replicas:
+        assert await replica.reconcile() is None
+    return replicas
+
+
+async def cas(installed: CertificateInstallation) -> list[str]:
+    """The names of the CAs in caBundle; both configurations have the same."""
+    mutating, validating = (await installed.bundles()).values()
+    assert mutating == validating
+    return [str(one.subject.rfc4514_string()) for one in certificates(mutating)]
+
+
+async def edit(installed: CertificateInstallation, data: Json) -> None:
+    await installed.client.patch(SECRETS, SECRET, installed.namespace, body={"data": data}, patch=PatchType.MERGE)
+
+
+# --- Made once --------------------------------------------------------------------------------------------------------
+
+
+async def test_it_is_ready_when_the_configurations_trust_its_certificate(installed: CertificateInstallation) -> None:
+    replica = installed.replica()
+    assert replica.certificates.not_ready_reason() == "the webhook configurations have not been read yet"
+    assert await replica.reconcile() is None
+    assert await installed.trusts(replica)
+    assert replica.number("jobset_gate_ca_bundle_trusted") == 1
+
+
+async def test_replicas_that_start_at_the_same_moment_share_one_ca(installed: CertificateInstallation) -> None:
+    replicas = [installed.replica() for _ in range(4)]
+    assert await asyncio.gather(*(one.reconcile() for one in replicas)) == [None] * 4
+    for one in replicas:
+        assert await one.reconcile() is None
+        assert await installed.trusts(one)
+    assert len(await cas(installed)) == 1
+    assert len({one.slot.chain[0].serial_number for one in replicas}) == 4, "each has a certificate of its own"
+
+
+async def test_a_secret_without_contents_is_filled(installed: CertificateInstallation) -> None:
+    """As a chart writes it, so that it goes with the installation."""
+    meta = {"name": SECRET, "namespace": installed.namespace, "labels": {"of": "the-chart"}}
+    await installed.client.create(SECRETS, {"metadata": meta, "type": "Opaque"})
+    replicas = [installed.replica() for _ in range(3)]
+    await asyncio.gather(*(one.reconcile() for one in replicas))
+    secret = await installed.secret()
+    assert secret is not None
+    assert set(secret["data"]) == {"ca.crt", "ca.key"}
+    assert secret["metadata"]["labels"]["of"] == "the-chart"
+    assert [await one.reconcile() for one in replicas] == [None] * 3
+
+
+async def test_a_later_replica_takes_what_is_there(installed: CertificateInstallation) -> None:
+    await ready(installed)
+    before = await installed.secret()
+    await ready(installed, 1)
+    assert await installed.secret() == before
+
+
+async def test_without_the_configurations_it_waits_and_says_so(client: Client, namespace: str) -> None:
+    async with installation(client, namespace) as installed:
+        replica = installed.replica()
+    assert await replica.reconcile() == f"there is no MutatingWebhookConfiguration zz-jobset-gate-{namespace}"
+    async with installation(client, namespace):
+        assert await replica.reconcile() is None
+
+
+async def test_nothing_is_written_while_all_is_well(installed: CertificateInstallation) -> None:
+    replicas = await ready(installed)
+    before = [await installed.secret(), *[await installed.client.get(*one) for one in installed.which]]
+    for _ in range(3):
+        installed.now.forward(DAY / 2)
+        assert [await one.reconcile() for one in replicas] == [None, None]
+    assert [await installed.secret(), *[await installed.client.get(*one) for one in installed.which]] == before
+
+
+# --- Healed -----------------------------------------------------------------------------------------------------------
+
+
+async def test_a_wiped_ca_bundle_is_written_again(installed: CertificateInstallation) -> None:
+    first, second = await ready(installed)
+    await installed.put_bundle(None)
+    assert not await installed.trusts(first)
+    assert await second.reconcile() is None
+    assert await installed.trusts(first)
+
+
+@pytest.mark.parametrize("text", ["", b64encode(b"nonsense").decode(), self_signed.make().ca_bundle])
+async def test_an_edited_ca_bundle_is_put_right(installed: CertificateInstallation, text: str) -> None:
+    first, second = await ready(installed)
+    before = await installed.bundles()
+    await installed.put_bundle(text or None)
+    assert await first.reconcile() is None
+    assert await installed.bundles() == before
+    assert await installed.trusts(second)
+
+
+async def test_a_deleted_secret_is_made_again_and_nobody_is_distrusted_meanwhile(
+    installed: CertificateInstallation,
+) -> None:
+    first, second = replicas = await ready(installed)
+    (old,) = await cas(installed)
+    await installed.client.delete(SECRETS, SECRET, installed.namespace)
+    for _ in range(6):
+        for one in replicas:
+            assert await one.reconcile() is None
+            assert await installed.trusts(first)
+            assert await installed.trusts(second)
+        installed.now.forward(timedelta(seconds=4))
+    found = await cas(installed)
+    assert len(found) == 2
+    assert found[1] == old
+    new, _ = certificates(next(iter((await installed.bundles()).values())))
+    assert all(is_signed_by(one.slot.chain[0], new) for one in replicas), "the new CA is used after the settling time"
+
+
+@pytest.mark.parametrize(
+    "data",
+    [
+        {"ca.key": b64encode(b"nonsense").decode()},
+        {"ca.crt": b64encode(b"nonsense").decode()},
+        {"ca.crt": None},
+        {"ca.crt": b64encode(self_signed.make().ca).decode()},
+        {"ca.key": b64encode(self_signed.make().key).decode()},
+        {"ca.crt": "", "ca.key": ""},
+    ],
+)
+async def test_a_secret_that_cannot_be_used_is_replaced(installed: CertificateInstallation, data: Json) -> None:
+    replicas = await ready(installed)
+    await edit(installed, data)
+    for _ in range(3):
+        for one in replicas:
+            assert await one.reconcile() is None
+            assert [await installed.trusts(it) for it in replicas] == [True, True]
+        installed.now.forward(timedelta(seconds=12))
+    secret = await installed.secret()
+    assert secret is not None
+    assert len(secret["data"]["ca.key"]) > 100
+
+
+async def test_an_expired_ca_is_replaced(installed: CertificateInstallation) -> None:
+    """Nobody was there for a year."""
+    (replica,) = await ready(installed, 1)
+    (old,) = await cas(installed)
+    installed.now.forward(366 * DAY)
+    assert replica.certificates.not_ready_reason() == "the serving certificate has run out"
+    assert await replica.reconcile() is None
+    assert await installed.trusts(replica)
+    assert old not in await cas(installed)
+
+
+async def test_an_expired_certificate_is_replaced(installed: CertificateInstallation) -> None:
+    (replica,) = await ready(installed, 1)
+    before = await installed.secret()
+    installed.now.forward(8 * DAY)
+    assert replica.certificates.not_ready_reason() == "the serving certificate has run out"
+    assert await replica.reconcile() is None
+    assert await installed.secret() == before, "the CA is good for longer"
+
+
+async def test_a_replica_whose_clock_is_behind_replaces_nothing(installed: CertificateInstallation) -> None:
+    """It waits, and the others go on."""
+    (replica,) = await ready(installed, 1)
+    before = await installed.secret()
+    installed.now.forward(timedelta(hours=-1))
+    late = installed.replica()
+    told = await late.reconcile()
+    assert told is not None
+    assert await installed.secret() == before
+    installed.now.forward(timedelta(hours=1))
+    assert await late.reconcile() is None
+    assert await installed.trusts(replica)
+
+
+async def test_a_watch_wakes_it_long_before_the_next_round_is_due(installed: CertificateInstallation) -> None:
+    replica = installed.replica()
+    replica.certificates._interval = 3600
+    running = asyncio.create_task(replica.certificates.run())
+    try:
+        async with asyncio.timeout(60):
+            await until(lambda: installed.trusts(replica))
+            await installed.put_bundle(None)
+            await until(lambda: installed.trusts(replica))
+            await installed.client.delete(SECRETS, SECRET, installed.namespace)
+            await until(installed.secret)
+    finally:
+        running.cancel()
+        await asyncio.wait([running])
+
+
+async def until(holds: Callable[[], Awaitable[object]]) -> None:
+    while True:
+        if await holds():
+            return
+        await asyncio.sleep(0.02)  # what happens in the background tells nobody
+
+
+# --- Renewed and followed ---------------------------------------------------------------------------------------------
+
+
+async def test_the_certificate_is_renewed_when_two_thirds_of_its_life_are_over(
+    installed: CertificateInstallation,
+) -> None:
+    (replica,) = await ready(installed, 1)
+    first = replica.slot.chain[0]
+    installed.now.forward(4 * DAY)
+    await replica.reconcile()
+    assert replica.slot.chain[0] == first
+    installed.now.forward(DAY)
+    assert await replica.reconcile() is None
+    assert replica.slot.chain[0].not_valid_after_utc - first.not_valid_after_utc == 5 * DAY
+    expiry = replica.slot.expires.timestamp()
+    assert replica.number("jobset_gate_certificate_changes_total", what="leaf") == 2
+    assert expiry > installed.now().timestamp()
+
+
+async def test_at_no_moment_of_several_rotations_is_a_replica_distrusted(embedded_plane: Plane) -> None:
+    """Three replicas in turn, each now and then followed by a new one.
+
+    What stands in caBundle, and what stood there before the last change, since an API server may not know better yet:
+    both verify what each replica serves.
+    """
+    async with embedded_plane.client() as client, installation(client, "default") as installed:
+        installed.terms = RotationPolicy(ca_life=60 * DAY)
+        replicas = await ready(installed, 3)
+        known, changed, seen = [await installed.bundles()], 0, set(await cas(installed))
+        for index in range(270):
+            assert await replicas[index % 3].reconcile() is None
+            if (now := await installed.bundles()) != known[-1]:
+                known, changed = [known[-1], now], index
+            for bundles in known:
+                told = [one.handover.untrusted_reason(bundles, installed.now()) for one in replicas]
+                assert told == [None] * 3, f"round {index}"
+            seen |= set(await cas(installed))
+            if index % 20 == 0:
+                replicas[index % 3] = (await ready(installed, 1))[0]
+            installed.now.forward(timedelta(seconds=2) if index - changed < 30 else DAY)
+            if index - changed >= 30:
+                known = known[-1:]
+        assert len(seen) >= 3
+        assert len(await cas(installed)) <= 2
+
+
+async def test_the_next_ca_is_published_before_it_signs(installed: CertificateInstallation) -> None:
+    first, second = replicas = await ready(installed)
+    (old,) = await cas(installed)
+    installed.now.forward(245 * DAY)
+    for one in replicas:
+        await one.reconcile()
+    assert len(await cas(installed)) == 2
+    old_ca, new_ca = certificates(next(iter((await installed.bundles()).values())))
+    assert is_signed_by(first.slot.chain[0], old_ca)
+    installed.now.forward(timedelta(seconds=9))
+    await first.reconcile()
+    await second.reconcile()
+    late = (await ready(installed, 1))[0]
+    assert is_signed_by(late.slot.chain[0], old_ca), (
+        "one that starts during the settling time does not sign with it either"
+    )
+    for _ in range(4):
+        installed.now.forward(timedelta(seconds=6))
+        for one in replicas:
+            await one.reconcile()
+    assert is_signed_by(first.slot.chain[0], new_ca)
+    assert is_signed_by(second.slot.chain[0], new_ca)
+    assert await installed.trusts(late), "the old CA stays as long as a certificate of it may be in use"
+    installed.now.forward(8 * DAY)
+    for one in replicas:
+        assert await one.reconcile() is None
+    (only,) = await cas(installed)
+    assert only != old
+
+
+async def test_the_key_of_the_old_ca_is_forgotten(installed: CertificateInstallation) -> None:
+    (replica,) = await ready(installed, 1)
+    installed.now.forward(245 * DAY)
+    for _ in range(4):
+        await replica.reconcile()
+        installed.now.forward(timedelta(seconds=11))
+    secret = await installed.secret()
+    assert secret is not None
+    (ca, _) = certificates(next(iter((await installed.bundles()).values())))
+    found = contents(secret["data"])
+    assert found is not None
+    assert [one.certificate for one in found.signers] == [ca]
+    assert names.PREVIOUS_CA_UNTIL in secret["metadata"]["annotations"]
+
+
+# --- Among others -----------------------------------------------------------------------------------------------------
+
+
+async def test_an_apply_of_the_chart_neither_conflicts_nor_takes_the_bundle_away(
+    plane: Plane, installed: CertificateInstallation
+) -> None:
+    """Helm 4 applies on the server's side, as kubectl does here under its name."""
+    (replica,) = await ready(installed, 1)
+    before = await installed.bundles()
+    for resource, name in installed.which:
+        found = await installed.client.get(resource, name)
+        for hook in found["webhooks"]:
+            del hook["clientConfig"]["caBundle"]
+        given = {"webhooks": found["webhooks"], "metadata": {"name": name, "labels": {"upgraded": "yes"}}}
+        await installed.client.patch(resource, name, body=given, patch=PatchType.APPLY, field_manager="helm")
+    assert await installed.bundles() == before
+    assert await replica.reconcile() is None
+
+
+async def test_the_files_of_another_ca_are_none_of_its_business(installed: CertificateInstallation) -> None:
+    """A certificate that nobody has published is not served as long as the one in use is trusted."""
+    (replica,) = await ready(installed, 1)
+    stranger = authority.create("x", now=installed.now(), life=DAY).issue(
+        [installed.host], now=installed.now(), life=DAY
+    )
+    before = replica.slot.pair
+    assert replica.handover.roll_over(stranger, await installed.bundles(), installed.now()) is False
+    assert replica.slot.pair == before

@@ -1,0 +1,180 @@
+"""The least rights with which the certificate is kept, on a real API server; what is said where they are missing."""
+
+import asyncio
+import ssl
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager, suppress
+from typing import Any
+
+import pytest
+
+from jobset_gate.kube.access import Access
+from jobset_gate.kube.client import Client
+from jobset_gate.kube.errors import Forbidden, NotFound
+from jobset_gate.kube.resources import MUTATING_WEBHOOKS, SECRETS, VALIDATING_WEBHOOKS, Resource
+from tests.contract.webhook.test_certificate_controller import DAY, until
+from tests.fakes.certificates import SECRET, CertificateInstallation, WebhookReplica, installation
+from tests.plane.planes import Real, fresh_name
+
+pytestmark = pytest.mark.real
+RBAC = "rbac.authorization.k8s.io"
+ROLES = Resource(RBAC, "v1", "roles", "Role")
+ROLE_BINDINGS = Resource(RBAC, "v1", "rolebindings", "RoleBinding")
+CLUSTER_ROLES = Resource(RBAC, "v1", "clusterroles", "ClusterRole", namespaced=False)
+CLUSTER_ROLE_BINDINGS = Resource(RBAC, "v1", "clusterrolebindings", "ClusterRoleBinding", namespaced=False)
+LOOK = ["get", "list", "watch"]
+SECRET_VERBS = [*LOOK, "create", "patch"]
+BUNDLE_VERBS = [*LOOK, "patch"]
+Json = dict[str, Any]
+
+
+@pytest.fixture
+async def admin(real_plane: Real) -> AsyncIterator[Client]:
+    async with real_plane.client() as made:
+        yield made
+
+
+@pytest.fixture
+async def installed(real_plane: Real, admin: Client) -> AsyncIterator[CertificateInstallation]:
+    name = fresh_name()
+    await real_plane.make_namespace(name)
+    async with installation(admin, name) as made:
+        yield made
+    await real_plane.drop_namespace(name)
+
+
+@asynccontextmanager
+async def account(
+    real: Real, installed: CertificateInstallation, *, secret: list[str] | None = None, bundle: list[str] | None = None
+) -> AsyncIterator[Client]:
+    """A client that may do this to the CA Secret and to the two configurations, by their names, and nothing else."""
+    admin, namespace = installed.client, installed.namespace
+    subject = {"kind": "ServiceAccount", "name": "default", "namespace": namespace}
+    both = ((MUTATING_WEBHOOKS, installed.which[0][1]), (VALIDATING_WEBHOOKS, installed.which[1][1]))
+    wide = [rule(resource, [name], bundle) for resource, name in both if bundle]
+    narrow = [rule(SECRETS, [SECRET], secret)] if secret else []
+    meta = {"metadata": {"name": f"kept-{namespace}"}}
+    await admin.create(CLUSTER_ROLES, meta | {"rules": wide})
+    await admin.create(CLUSTER_ROLE_BINDINGS, meta | bound("ClusterRole", meta, subject))
+    await admin.create(ROLES, meta | {"rules": narrow}, namespace)
+    await admin.create(ROLE_BINDINGS, meta | bound("Role", meta, subject), namespace)
+    try:
+        path = f"/api/v1/namespaces/{namespace}/serviceaccounts/default/token"
+        asked = {"apiVersion": "authentication.k8s.io/v1", "kind": "TokenRequest", "spec": {}}
+        token = (await admin.post(path, asked))["status"]["token"]
+
+        async def tell() -> str:
+            return str(token)
+
+        context = ssl.create_default_context(cafile=str(real.running._running.certificates.ca))
+        async with Client(Access(server=real.access.server, ssl=context, token=tell)) as client:
+            yield client
+    finally:
+        for resource in (CLUSTER_ROLES, CLUSTER_ROLE_BINDINGS):
+            with suppress(NotFound):
+                await admin.delete(resource, f"kept-{namespace}")
+
+
+def rule(resource: Resource, names: list[str], verbs: list[str] | None) -> Json:
+    return {"apiGroups": [resource.group], "resources": [resource.plural], "resourceNames": names, "verbs": verbs}
+
+
+def bound(kind: str, role: Json, subject: Json) -> Json:
+    return {"roleRef": {"apiGroup": RBAC, "kind": kind, "name": role["metadata"]["name"]}, "subjects": [subject]}
+
+
+async def test_rights_on_one_secret_and_two_configurations_are_enough(
+    real_plane: Real, installed: CertificateInstallation
+) -> None:
+    """To create the Secret, too: no right without a name is needed. Watches work, and so do healing and rotation."""
+    async with account(real_plane, installed, secret=SECRET_VERBS, bundle=BUNDLE_VERBS) as limited:
+        with pytest.raises(Forbidden):
+            await limited.list(SECRETS, installed.namespace)
+        replica = installed.replica(limited)
+        assert await replica.reconcile() is None
+        await installed.put_bundle(None)
+        installed.now.forward(245 * DAY)
+        assert await replica.reconcile() is None
+        assert replica.number("jobset_gate_certificate_check_failures_total") == 0
+        replica.certificates._interval = 3600
+        async with running(replica):
+            for _ in range(2):  # the first time it may be the list that tells
+                await installed.client.delete(SECRETS, SECRET, installed.namespace)
+                await until(installed.secret)
+        assert replica.number("jobset_gate_certificate_check_failures_total") == 0
+
+
+async def test_a_secret_that_may_not_be_read_is_said(real_plane: Real, installed: CertificateInstallation) -> None:
+    async with account(real_plane, installed, bundle=BUNDLE_VERBS) as limited:
+        told = await installed.replica(limited).reconcile()
+    assert told is not None
+    assert told.startswith("there is no certificate yet; 403 Forbidden: ")
+    assert f'cannot get resource "secrets" in API group "" in the namespace "{installed.namespace}"' in told
+
+
+async def test_a_secret_that_may_not_be_written_is_said(real_plane: Real, installed: CertificateInstallation) -> None:
+    async with account(real_plane, installed, secret=LOOK, bundle=BUNDLE_VERBS) as limited:
+        told = await installed.replica(limited).reconcile()
+    assert told is not None
+    assert f"; Secret {installed.namespace}/{SECRET} cannot be written: 403 Forbidden: " in told
+
+
+async def test_configurations_that_may_not_be_read_are_said(
+    real_plane: Real, installed: CertificateInstallation
+) -> None:
+    async with account(real_plane, installed, secret=SECRET_VERBS) as limited:
+        told = await installed.replica(limited).reconcile()
+    assert told is not None
+    assert told.startswith("the webhook configurations have not been read yet; 403 Forbidden: ")
+
+
+async def test_a_ca_bundle_that_may_not_be_written_is_said(
+    real_plane: Real, installed: CertificateInstallation
+) -> None:
+    async with account(real_plane, installed, secret=SECRET_VERBS, bundle=LOOK) as limited:
+        replica = installed.replica(limited)
+        told = await replica.reconcile()
+        assert told is not None
+        assert told.startswith(
+            f"zz-jobset-gate-{installed.namespace}: has no caBundle; the caBundle cannot be written: 403"
+        )
+        assert replica.number("jobset_gate_ca_bundle_trusted") == 0
+        assert (replica.number("jobset_gate_certificate_check_failures_total") or 0) > 0
+        await installed.replica().reconcile()
+        assert await replica.reconcile() is None, "another has written it, which will do"
+
+
+async def test_rights_that_are_taken_away_close_no_door_that_is_trusted(
+    real_plane: Real, installed: CertificateInstallation
+) -> None:
+    """Else all replicas would leave the Service at once, and every gated JobSet would be refused."""
+    async with account(real_plane, installed, secret=SECRET_VERBS, bundle=BUNDLE_VERBS) as limited:
+        replica = installed.replica(limited)
+        assert await replica.reconcile() is None
+        await installed.client.delete(CLUSTER_ROLE_BINDINGS, f"kept-{installed.namespace}")
+        await until(lambda: forbidden(limited, installed))
+        assert await replica.reconcile() is None
+        assert (replica.number("jobset_gate_certificate_check_failures_total") or 0) > 0
+        installed.now.forward(8 * DAY)
+        told = await replica.reconcile()
+        assert told is not None
+        assert told.startswith("the serving certificate is valid from")
+
+
+async def forbidden(client: Client, installed: CertificateInstallation) -> bool:
+    """The API server takes a moment to learn of a change of rights."""
+    try:
+        await client.get(*installed.which[0])
+    except Forbidden:
+        return True
+    return False
+
+
+@asynccontextmanager
+async def running(replica: WebhookReplica) -> AsyncIterator[None]:
+    task = asyncio.create_task(replica.certificates.run())
+    try:
+        yield
+    finally:
+        task.cancel()
+        await asyncio.wait([task])

@@ -1,0 +1,217 @@
+"""G2: which pods an API server sends to the door, and which it never does, on both planes."""
+
+from collections.abc import AsyncIterator
+from contextlib import suppress
+from dataclasses import dataclass
+from pathlib import Path
+
+import pytest
+
+from jobset_gate import names
+from jobset_gate.kube.client import Client, PatchType
+from jobset_gate.kube.errors import Invalid
+from jobset_gate.kube.resources import MUTATING_WEBHOOKS, PODS
+from jobset_gate.podgroups.model import Format
+from jobset_gate.settings import Groups, Native, Settings
+from tests.fakes.admission_server import BUNDLE, RequestCounter, registered_for_pods
+from tests.fakes.grouped_pods import Json, gates, meta_of, owned, pod
+from tests.plane.planes import Plane
+from webhook.pod_registration import POD_PATH, match_conditions, pod_configuration
+from webhook.registration import ServiceReference
+
+
+@dataclass
+class Stand:
+    client: Client
+    namespace: str
+    counted: RequestCounter
+
+    async def create(self, made: Json) -> Json:
+        return await self.client.create(PODS, made, self.namespace, dry_run=True)
+
+    async def is_sent(self, made: Json) -> bool:
+        """Whether the API server asks the door about it; if it does, the pod is held."""
+        stored = await self.create(made)
+        sent = self.counted.sent() > 0
+        assert (names.POD_GROUP_GATE in gates(stored)) is sent
+        assert (names.POD_GROUP_LABEL in stored["metadata"].get("labels", {})) is sent
+        return sent
+
+
+@pytest.fixture
+async def stand(plane: Plane, namespace: str, tmp_path: Path) -> AsyncIterator[Stand]:
+    async with plane.client() as client, registered_for_pods(client, namespace, tmp_path) as server:
+        yield Stand(client, namespace, RequestCounter(server))
+
+
+# --- As it is written -------------------------------------------------------------------------------------------------
+
+
+async def test_an_api_server_stores_it_as_it_is_written(plane: Plane) -> None:
+    made = pod_configuration(
+        Groups(),
+        service=ServiceReference("gate-system", "gate"),
+        ca_bundle=BUNDLE.ca_bundle,
+        own_namespace="gate-system",
+    )
+    assert made["metadata"]["name"] == "zz-jobset-gate-pods"
+    async with plane.client() as client:
+        stored = await client.create(MUTATING_WEBHOOKS, made, dry_run=True)
+        written = made["webhooks"][0]
+        assert {key: stored["webhooks"][0][key] for key in written} == written
+
+
+def test_it_refuses_when_nobody_answers_and_may_be_called_again() -> None:
+    (hook,) = pod_configuration(Groups(), service=ServiceReference("gate-system", "gate"), own_namespace="gate-system")[
+        "webhooks"
+    ]
+    assert (hook["failurePolicy"], hook["sideEffects"], hook["timeoutSeconds"]) == ("Fail", "None", 5)
+    assert hook["reinvocationPolicy"] == "IfNeeded"
+    assert hook["clientConfig"]["service"]["path"] == POD_PATH
+    assert hook["namespaceSelector"]["matchExpressions"][0]["values"] == ["kube-system", "gate-system"]
+    (rule,) = hook["rules"]
+    assert (rule["apiGroups"], rule["resources"], rule["operations"]) == ([""], ["pods"], ["CREATE"])
+
+
+def test_a_way_that_is_off_stands_in_no_condition() -> None:
+    text = dict(match_conditions(Groups(ways=(Format.ALIBABA, Format.KEP_24))))["names-a-group"]
+    assert text == (
+        "(has(object.metadata.labels) && ('pod-group.scheduling.sigs.k8s.io/name' in object.metadata.labels))"
+        " || (has(object.metadata.annotations) && ('scheduling.k8s.io/group-name' in object.metadata.annotations))"
+    )
+
+
+def test_schedulers_stand_in_their_condition() -> None:
+    text = dict(match_conditions(Groups(scheduler_names=("default-scheduler", "second"))))["is-for-our-scheduler"]
+    assert text.endswith("object.spec.schedulerName in ['default-scheduler', 'second']")
+
+
+# --- As an API server reads it ----------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("way", Format)
+async def test_a_pod_of_each_way_is_sent_and_held(stand: Stand, way: Format) -> None:
+    assert await stand.is_sent(pod(way))
+
+
+async def test_a_pod_that_names_no_group_is_never_sent(stand: Stand) -> None:
+    """Also with labels and annotations of others, and with those of ours that name no group."""
+    for meta in (
+        {},
+        {"labels": {"app": "web"}, "annotations": {"team": "a"}},
+        {"labels": {"pod-group.scheduling.sigs.k8s.io/min-available": "3"}},
+        {"annotations": {"gang.scheduling.koordinator.sh/min-available": "3"}},
+        {"annotations": {"scheduling.x-k8s.io/pod-group": "a label it should be"}},
+        {"labels": {"scheduling.k8s.io/group-name": "an-annotation-it-should-be"}},
+    ):
+        assert not await stand.is_sent(pod(meta=meta))
+
+
+async def test_a_pod_for_another_scheduler_is_never_sent(stand: Stand) -> None:
+    assert await stand.is_sent(pod(Format.KEP_24, schedulerName="default-scheduler"))
+    for way in Format:
+        assert not await stand.is_sent(pod(way, schedulerName="another"))
+
+
+OTHERS = {
+    "volcano": pod(Format.KEP_24, schedulerName="volcano"),  # it reads the same annotation
+    "koordinator, label": pod(Format.KOORDINATOR_POD_GROUP, schedulerName="koord-scheduler"),
+    "koordinator, annotations": pod(Format.KOORDINATOR_ANNOTATIONS, schedulerName="koord-scheduler"),
+    "scheduler-plugins": pod(Format.SCHEDULER_PLUGINS, schedulerName="scheduler-plugins-scheduler"),
+}
+
+
+@pytest.mark.parametrize("whose", OTHERS)
+async def test_pods_of_those_who_made_these_keys_are_never_sent(stand: Stand, whose: str) -> None:
+    assert not await stand.is_sent(OTHERS[whose])
+
+
+async def test_a_bound_pod_is_never_sent(stand: Stand) -> None:
+    """The API server refuses gates on it."""
+    assert not await stand.is_sent(pod(Format.SCHEDULER_PLUGINS, nodeName="n1"))
+    assert await stand.is_sent(pod(Format.SCHEDULER_PLUGINS, nodeName=""))
+
+
+async def test_a_mirror_pod_is_never_sent(stand: Stand) -> None:
+    mirror = {"annotations": {"kubernetes.io/config.mirror": "0123"}}
+    assert not await stand.is_sent(pod(Format.KEP_24, meta=mirror, nodeName="n1"))
+    with suppress(Invalid):  # an API server takes none without a node, and asks webhooks before it says so
+        await stand.create(pod(Format.KEP_24, meta=mirror))
+    assert stand.counted.sent() == 0
+
+
+async def test_a_pod_of_a_daemon_set_is_never_sent(stand: Stand) -> None:
+    for way in Format:
+        assert not await stand.is_sent(pod(way, meta=owned("DaemonSet")))
+
+
+async def test_a_pod_of_any_other_controller_is_sent(stand: Stand) -> None:
+    for kind, api in (("Job", "batch/v1"), ("ReplicaSet", "apps/v1"), ("StatefulSet", "apps/v1")):
+        assert await stand.is_sent(pod(Format.ALIBABA, meta=owned(kind, api=api)))
+    assert await stand.is_sent(pod(Format.ALIBABA, meta=owned("DaemonSet", controller=False)))
+
+
+async def test_a_pod_of_a_native_group_is_never_sent(stand: Stand) -> None:
+    """The field is there whether the API server's feature is on or not."""
+    assert not await stand.is_sent(pod(Format.KEP_24, schedulingGroup={"podGroupName": "native"}))
+
+
+async def test_a_pod_is_sent_at_its_creation_only(stand: Stand) -> None:
+    made = await stand.client.create(PODS, pod(Format.KEP_24), stand.namespace)
+    stand.counted.sent()
+    body = {"metadata": {"annotations": {"scheduling.k8s.io/group-name": "another", names.BYPASS: "x"}}}
+    for more, subresource in ((body, None), ({"status": {"phase": "Pending"}}, "status")):
+        await stand.client.patch(PODS, "p", stand.namespace, body=more, patch=PatchType.MERGE, subresource=subresource)
+    await stand.client.delete(PODS, "p", stand.namespace, uid=made["metadata"]["uid"])
+    assert stand.counted.sent() == 0
+
+
+@pytest.mark.parametrize("way", Format)
+async def test_a_way_that_is_switched_off_takes_nobody(
+    plane: Plane, namespace: str, tmp_path: Path, way: Format
+) -> None:
+    on = tuple(it for it in Format if it is not way)
+    settings = Settings(groups=Groups(ways=on))
+    async with plane.client() as client, registered_for_pods(client, namespace, tmp_path, settings) as server:
+        stand = Stand(client, namespace, RequestCounter(server))
+        assert not await stand.is_sent(pod(way))
+        assert [await stand.is_sent(pod(other)) for other in on] == [True] * len(on)
+
+
+async def test_the_schedulers_are_the_configured_ones(plane: Plane, namespace: str, tmp_path: Path) -> None:
+    settings = Settings(groups=Groups(scheduler_names=("ours", "ours-too")))
+    async with plane.client() as client, registered_for_pods(client, namespace, tmp_path, settings) as server:
+        stand = Stand(client, namespace, RequestCounter(server))
+        assert await stand.is_sent(pod(Format.KEP_24, schedulerName="ours-too"))
+        assert not await stand.is_sent(pod(Format.KEP_24, schedulerName="default-scheduler"))
+        assert not await stand.is_sent(pod(Format.KEP_24))
+
+
+async def test_two_names_are_refused_and_both_are_said(stand: Stand) -> None:
+    """In the words that kubectl prints."""
+    both = pod(Format.KEP_24, "a", meta=meta_of(Format.SCHEDULER_PLUGINS, "b"))
+    with pytest.raises(Invalid, match="names two groups") as refusal:
+        await stand.create(both)
+    said = str(refusal.value)
+    assert "metadata.annotations[scheduling.k8s.io/group-name] says a" in said
+    assert "metadata.labels[scheduling.x-k8s.io/pod-group] says b" in said
+    assert await stand.is_sent(pod(Format.KEP_24, "a", meta=meta_of(Format.SCHEDULER_PLUGINS, "a")))
+
+
+async def test_an_empty_name_is_held_as_well(stand: Stand) -> None:
+    """Or nobody could be told what is wrong with it: it would simply be scheduled."""
+    for way in (Format.KEP_24, Format.KOORDINATOR_ANNOTATIONS, Format.SCHEDULER_PLUGINS):
+        assert await stand.is_sent(pod(way, ""))
+
+
+async def test_the_gates_of_others_stay(stand: Stand) -> None:
+    made = await stand.create(pod(Format.ALIBABA, schedulingGates=[{"name": "example.com/theirs"}]))
+    assert gates(made) == ["example.com/theirs", names.POD_GROUP_GATE]
+
+
+async def test_a_native_group_is_said_where_that_is_on(plane: Plane, namespace: str, tmp_path: Path) -> None:
+    """An API server without the feature drops the field, and takes the pod all the same."""
+    settings = Settings(groups=Groups(native=Native.ON))
+    async with plane.client() as client, registered_for_pods(client, namespace, tmp_path, settings):
+        made = await client.create(PODS, pod(Format.ALIBABA), namespace, dry_run=True)
+        assert gates(made) == [names.POD_GROUP_GATE]

@@ -1,0 +1,118 @@
+"""A door of the test's own, on a free port, and a client that trusts it."""
+
+import ssl
+from collections.abc import AsyncIterator, Callable
+from contextlib import asynccontextmanager, suppress
+from pathlib import Path
+from typing import Any
+
+import aiohttp
+
+from jobset_gate.kube.client import Client
+from jobset_gate.kube.errors import Invalid
+from jobset_gate.kube.resources import JOBSETS, MUTATING_WEBHOOKS, PODS, VALIDATING_WEBHOOKS
+from jobset_gate.settings import Settings
+from tests.fakes.grouped_pods import pod
+from tests.fakes.jobsets import jobset
+from webhook import registration
+from webhook.certs import self_signed
+from webhook.pod_registration import pod_configuration
+from webhook.server import WebhookServer, serve
+
+BUNDLE = self_signed.make()
+
+
+@asynccontextmanager
+async def admission_server(folder: Path, settings: Settings | None = None, **more: Any) -> AsyncIterator[WebhookServer]:
+    """Open while the block runs."""
+    server = await serve(settings or Settings(), tls=BUNDLE.write(folder), **more)
+    try:
+        yield server
+    finally:
+        await server.stop()
+
+
+def trusting(ca: bytes = BUNDLE.ca) -> ssl.SSLContext:
+    return ssl.create_default_context(cadata=ca.decode())
+
+
+@asynccontextmanager
+async def client(
+    server: WebhookServer, context: Callable[[], ssl.SSLContext] = trusting
+) -> AsyncIterator[aiohttp.ClientSession]:
+    """A session with the door as its base URL."""
+    connector = aiohttp.TCPConnector(ssl=context())
+    async with aiohttp.ClientSession(server.url, connector=connector) as session:
+        yield session
+
+
+class RequestCounter:
+    """How many admission requests an API server has sent to a door."""
+
+    def __init__(self, server: WebhookServer) -> None:
+        self._registry = server.admission.metrics.registry
+        self._seen = self._total()
+
+    def sent(self) -> int:
+        """Since the last time this was asked."""
+        before, self._seen = self._seen, self._total()
+        return int(self._seen - before)
+
+    def both_called(self) -> bool:
+        """Whether both webhooks were. An API server whose view of the object was old asks both of them again."""
+        sent = self.sent()
+        return sent > 0 and sent % 2 == 0
+
+    def _total(self) -> float:
+        metrics = [it for it in self._registry.collect() if it.name == "jobset_gate_admission"]
+        return sum(sample.value for it in metrics for sample in it.samples if sample.name.endswith("_total"))
+
+
+@asynccontextmanager
+async def registered(client: Client, namespace: str, folder: Path) -> AsyncIterator[WebhookServer]:
+    """A door that the API server asks about JobSets of one namespace: other tests share that server."""
+    async with admission_server(folder) as server:
+        made = registration.configurations(url=server.url, ca_bundle=BUNDLE.ca_bundle, suffix=f"-{namespace}")
+        resources = (MUTATING_WEBHOOKS, VALIDATING_WEBHOOKS)
+        for resource, configuration in zip(resources, made, strict=True):
+            selector = configuration["webhooks"][0]["namespaceSelector"]
+            selector["matchLabels"] = {"kubernetes.io/metadata.name": namespace}
+            await client.create(resource, configuration)
+        try:
+            await _asked(client, namespace, RequestCounter(server))
+            yield server
+        finally:
+            for resource, configuration in zip(resources, made, strict=True):
+                await client.delete(resource, configuration["metadata"]["name"])
+
+
+async def _asked(client: Client, namespace: str, counted: RequestCounter) -> None:
+    """Nothing tells when an API server has read its configurations but a request that comes to both webhooks."""
+    probe = jobset(name="probe")
+    probe["metadata"]["namespace"] = namespace
+    sent = 0
+    while sent < 2:
+        with suppress(Invalid):  # the validating one was read first, and misses the other's work
+            await client.create(JOBSETS, probe, namespace, dry_run=True)
+        sent = counted.sent()
+
+
+@asynccontextmanager
+async def registered_for_pods(
+    client: Client, namespace: str, folder: Path, settings: Settings | None = None
+) -> AsyncIterator[WebhookServer]:
+    """A door that the API server asks about pods of groups of one namespace."""
+    told = settings or Settings()
+    async with admission_server(folder, told) as server:
+        made = pod_configuration(told.groups, url=server.url, ca_bundle=BUNDLE.ca_bundle, suffix=f"-{namespace}")
+        made["webhooks"][0]["namespaceSelector"] = {"matchLabels": {"kubernetes.io/metadata.name": namespace}}
+        await client.create(MUTATING_WEBHOOKS, made)
+        try:
+            counted = RequestCounter(server)
+            scheduler = told.groups.scheduler_names[0]
+            while not counted.sent():
+                for way in told.groups.ways:
+                    await client.create(PODS, pod(way, schedulerName=scheduler), namespace, dry_run=True)
+            yield server
+        finally:
+            await client.delete(MUTATING_WEBHOOKS, made["metadata"]["name"])

@@ -1,0 +1,157 @@
+"""An installation whose certificates are kept: configurations, a Service, and as many replicas as a test starts."""
+
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from dataclasses import dataclass, field
+from datetime import UTC, datetime, timedelta
+from typing import Any
+
+from jobset_gate.kube.client import Client, PatchType
+from jobset_gate.kube.errors import NotFound
+from jobset_gate.kube.resources import (
+    MUTATING_WEBHOOKS,
+    SECRETS,
+    VALIDATING_WEBHOOKS,
+    Resource,
+)
+from webhook import registration
+from webhook.certs import self_signed, verify
+from webhook.certs.ca_injector import CaInjector
+from webhook.certs.ca_secret import CaSecretStore
+from webhook.certs.controller import CertificateController
+from webhook.certs.own_ca import OwnCaSource
+from webhook.certs.rollover import Rollover
+from webhook.certs.rotation import RotationPolicy
+from webhook.certs.sources import CertSource
+from webhook.certs.watcher import ServingCertificate
+from webhook.metrics import WebhookMetrics
+
+SECRET = "jobset-gate-ca"
+SERVICE = "jobset-gate-webhook"
+Json = dict[str, Any]
+
+
+class VirtualDatetime:
+    """Virtual time; it stands still unless it is told to go on."""
+
+    def __init__(self, at: datetime | None = None) -> None:
+        self.at = at or datetime.now(UTC)
+
+    def __call__(self) -> datetime:
+        return self.at
+
+    def forward(self, by: timedelta) -> None:
+        self.at += by
+
+
+@dataclass
+class WebhookReplica:
+    """One door, with what looks after its certificate."""
+
+    slot: ServingCertificate
+    certificates: CertificateController
+    metrics: WebhookMetrics
+    handover: Rollover
+
+    async def reconcile(self) -> str | None:
+        """Look once; why it is not ready."""
+        await self.certificates._reconcile_logged()
+        return self.certificates.not_ready_reason()
+
+    def number(self, name: str, **labels: str) -> float | None:
+        return self.metrics.registry.get_sample_value(name, labels)
+
+
+@dataclass
+class CertificateInstallation:
+    """The cluster-wide part and its Secret. `which`: resource and name of the two configurations for JobSets."""
+
+    client: Client
+    namespace: str
+    which: tuple[tuple[Resource, str], ...]
+    now: VirtualDatetime = field(default_factory=VirtualDatetime)
+    terms: RotationPolicy = field(default_factory=RotationPolicy)
+    optional: tuple[tuple[Resource, str], ...] = ()
+    """Of the configuration for pods, if groups are enabled."""
+
+    @property
+    def host(self) -> str:
+        return f"{SERVICE}.{self.namespace}.svc"
+
+    def replica(
+        self, client: Client | None = None, source: CertSource | None = None, slot: ServingCertificate | None = None
+    ) -> WebhookReplica:
+        """Not yet started; own CA unless another source is given."""
+        using, metrics = client or self.client, WebhookMetrics()
+        held = slot or ServingCertificate(self_signed.make(["placeholder"]).pair)
+        handover = Rollover(held, self.host, self.terms.settling, provisional=slot is None)
+        changed = metrics.certificate_changes
+        own = source or OwnCaSource(
+            CaSecretStore(using, self.namespace, SECRET),
+            [self.host],
+            self.terms,
+            self.now,
+            lambda it: changed.labels(it).inc(),
+        )
+        keeper = CertificateController(
+            using,
+            CaInjector(using, self.which, self.optional),
+            own,
+            handover,
+            metrics=metrics,
+            now=self.now,
+            interval=0.2,
+            spacing=0.02,
+            extra_watches=[(SECRETS, self.namespace, SECRET)],
+        )
+        return WebhookReplica(held, keeper, metrics, handover)
+
+    # --- What there is -----------------------------------------------------------------------------------------------
+
+    async def bundles(self) -> dict[str, bytes]:
+        return dict((await CaInjector(self.client, self.which, self.optional).read()).bundles)
+
+    async def secret(self) -> Json | None:
+        try:
+            return await self.client.get(SECRETS, SECRET, self.namespace)
+        except NotFound:
+            return None
+
+    async def trusts(self, replica: WebhookReplica) -> bool:
+        """Whether an API server that has read the configurations would talk to the replica at this moment."""
+        bundles = await self.bundles()
+        return verify.untrusted_reason(replica.slot.context, replica.slot.chain, bundles, self.host, self.now()) is None
+
+    # --- What others do to it ----------------------------------------------------------------------------------------
+
+    async def put_bundle(self, text: str | None) -> None:
+        """Somebody writes caBundle; None wipes it."""
+        for resource, name in self.which:
+            body = [{"op": "add", "path": "/webhooks/0/clientConfig/caBundle", "value": text}]
+            if text is None:
+                body = [{"op": "remove", "path": "/webhooks/0/clientConfig/caBundle"}]
+            await self.client.patch(resource, name, body=body, patch=PatchType.JSON)
+
+
+@asynccontextmanager
+async def installation(
+    client: Client, namespace: str, *, port: int = 443, url: str | None = None, terms: RotationPolicy | None = None
+) -> AsyncIterator[CertificateInstallation]:
+    """The configurations as the chart writes them, for the JobSets of one namespace; gone at the end."""
+    resources = (MUTATING_WEBHOOKS, VALIDATING_WEBHOOKS)
+    where: Json = {"url": url} if url else {"service": registration.ServiceReference(namespace, SERVICE, port)}
+    made = registration.configurations(**where, suffix=f"-{namespace}")
+    names_made = []
+    try:
+        for resource, configuration in zip(resources, made, strict=True):
+            name = configuration["metadata"]["name"]
+            hook = configuration["webhooks"][0]
+            hook["namespaceSelector"] = {"matchLabels": {"kubernetes.io/metadata.name": namespace}}
+            await client.patch(
+                resource, name, body=configuration, patch=PatchType.APPLY, field_manager="helm", force=True
+            )
+            names_made.append((resource, name))
+        yield CertificateInstallation(client, namespace, tuple(names_made), terms=terms or RotationPolicy())
+    finally:
+        for resource, name in names_made:
+            await client.delete(resource, name)

@@ -1,0 +1,100 @@
+"""A whole controller beside a whole embedded cluster, in virtual time, and what is asked of both."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from typing import Any
+
+from controllers.barrier import crd_patcher
+from controllers.manager import Manager, ManagerOptions
+from jobset_gate import names
+from jobset_gate.barrier import verdict_codec
+from jobset_gate.barrier.model import Verdict
+from jobset_gate.fake import manifests
+from jobset_gate.fake.cluster import EmbeddedCluster
+from jobset_gate.fake.faults import Faults, Rule
+from jobset_gate.injection import inject
+from jobset_gate.kube.errors import NotFound
+from jobset_gate.kube.resources import CONFIGMAPS, JOBSETS, PODS
+from jobset_gate.settings import Barrier, Settings
+
+Json = dict[str, Any]
+SPACE = "default"
+GANG = "train"
+
+
+class EmbeddedController:
+    """One gang `train` of one Job."""
+
+    def __init__(self, cluster: EmbeddedCluster, faults: Faults, manager: Manager) -> None:
+        self.cluster, self.faults, self.manager = cluster, faults, manager
+        self.kubelets, self.client = cluster.kubelets, cluster.client
+
+    async def make(self, pods: int = 2, timeout: int | None = 30) -> Json:
+        """The gang as the webhook would have it stored. Its Job makes up for lost pods."""
+        workers = manifests.replicated_job(parallelism=pods, backoff_limit=6)
+        config = {} if timeout is None else {names.TIMEOUT_FIELD: timeout}
+        settings = Settings(barrier=Barrier.model_validate({"streamUrl": self.manager.stream_url or None}))
+        manifest = manifests.jobset(GANG, SPACE, replicated_jobs=[workers], config=config)
+        gated = inject.injected(manifest, None, settings=settings, token="t0ken").document
+        return await self.client.create(JOBSETS, gated, SPACE)
+
+    async def jobset(self) -> Json:
+        return await self.client.get(JOBSETS, GANG, SPACE)
+
+    async def config_map(self) -> Json:
+        try:
+            return await self.client.get(CONFIGMAPS, names.config_map_name(GANG), SPACE)
+        except NotFound:
+            return {}
+
+    async def verdict(self) -> Verdict | None:
+        return verdict_codec.parse((await self.config_map()).get("data", {}).get(names.KEY_VERDICT, ""))
+
+    async def pod(self, index: int) -> Json:
+        """The pod of that completion index; the last one made, if there are several."""
+        found = [
+            pod
+            for pod in (await self.client.list(PODS, SPACE))["items"]
+            if pod["metadata"]["annotations"][names.JOB_COMPLETION_INDEX] == str(index)
+        ]
+        return max(found, key=lambda pod: int(pod["metadata"]["resourceVersion"]))
+
+    async def until(self, rule: Rule, seconds: float = 600.0) -> None:
+        """Until this fault has struck."""
+        async with asyncio.timeout(seconds):
+            while True:
+                if rule.struck:
+                    return
+                await asyncio.sleep(0.05)
+
+    async def until_verdict(self, seconds: float = 600.0) -> Verdict:
+        async with asyncio.timeout(seconds):
+            while True:
+                found = await self.verdict()
+                if found is not None:
+                    return found
+                await asyncio.sleep(0.05)
+
+
+@asynccontextmanager
+async def embedded_controller(*, stream: bool = False, **cluster: Any) -> AsyncIterator[EmbeddedController]:
+    """`cluster`: settings of the EmbeddedCluster."""
+    faults = Faults()
+    async with EmbeddedCluster(faults=faults, **{"pod_backoff": 1.0, **cluster}) as made:
+        await crd_patcher.extend_crd(made.client)
+        options = ManagerOptions(
+            leader_elect=False, extend_crd=False, clock=made.clock, stream_port=0 if stream else None
+        )
+        manager = Manager(made.access, options)
+        running = asyncio.create_task(manager.run())
+        try:
+            await manager.leading.wait()
+            if stream:
+                await manager.streaming.wait()
+            yield EmbeddedController(made, faults, manager)
+        finally:
+            running.cancel()
+            await asyncio.gather(running, return_exceptions=True)

@@ -1,0 +1,145 @@
+"""Builders of what a controller may see of a gang. Every default is healthy, unsuspended and of one replicatedJob."""
+
+from typing import Any
+
+import msgspec
+
+from jobset_gate import names
+from jobset_gate.barrier.model import (
+    BarrierStage,
+    ConditionSeen,
+    Config,
+    ConfigMapSeen,
+    GangSnapshot,
+    Generation,
+    JobSeen,
+    JobSetSeen,
+    PendingCause,
+    PendingReason,
+    PodSeen,
+    ReplicatedJobSeen,
+    Verdict,
+    VerdictKind,
+    WaitingSince,
+)
+
+UID = "u-1"
+T0 = 1_800_000_000.0
+
+
+def generation(attempt: int = 0, epoch: int = 0, uid: str = UID) -> Generation:
+    return Generation(uid, attempt, epoch)
+
+
+def replicated_job(name: str = "workers", **changes: Any) -> ReplicatedJobSeen:
+    made = ReplicatedJobSeen(
+        name=name, replicas=1, parallelism=2, completions=2, indexed=True, has_barrier=True, epoch=0
+    )
+    return msgspec.structs.replace(made, **changes)
+
+
+def jobset(*jobs: ReplicatedJobSeen, **changes: Any) -> JobSetSeen:
+    made = JobSetSeen(
+        namespace="default",
+        name="train",
+        uid=UID,
+        created=T0 - 60,
+        attempt=0,
+        suspended=False,
+        deleting=False,
+        finished=False,
+        managed_elsewhere=False,
+        config=Config(timeout=300),
+        config_problem="",
+        bypass=False,
+        releases_on_timeout=False,
+        replicated_jobs=jobs or (replicated_job(),),
+        condition=None,
+    )
+    return msgspec.structs.replace(made, **changes)
+
+
+def job(replicated: str = "workers", number: int = 0, **changes: Any) -> JobSeen:
+    made = JobSeen(
+        namespace="default",
+        name=f"train-{replicated}-{number}",
+        uid=f"job-{replicated}-{number}",
+        gang="train",
+        jobset_uid=UID,
+        replicated_job=replicated,
+        job_index=number,
+        attempt=0,
+        suspended=False,
+        deleting=False,
+        complete=False,
+        succeeded=0,
+        completed=frozenset(),
+    )
+    return msgspec.structs.replace(made, **changes)
+
+
+def pod(index: int | None = 0, replicated: str = "workers", number: int = 0, **changes: Any) -> PodSeen:
+    """A pod whose barrier runs since T0."""
+    made = PodSeen(
+        namespace="default",
+        name=f"train-{replicated}-{number}-{index}",
+        uid=f"pod-{replicated}-{number}-{index}",
+        gang="train",
+        jobset_uid=UID,
+        job_uid=f"job-{replicated}-{number}",
+        replicated_job=replicated,
+        job_index=number,
+        index=index,
+        attempt=0,
+        epoch=0,
+        phase="Pending",
+        deleting=False,
+        bound=True,
+        stage=BarrierStage.RUNNING,
+        created=T0 - 30,
+        barrier_since=T0,
+        main_since=None,
+        verdict="",
+        stall=None,
+    )
+    return msgspec.structs.replace(made, **changes)
+
+
+def waiting_pod(
+    index: int | None = 0, why: PendingReason = PendingReason.UNSCHEDULED, detail: str = "", **changes: Any
+) -> PodSeen:
+    """A pod that has not started."""
+    stall = PendingCause(reason=why, message=detail)
+    return pod(index, **({"stage": BarrierStage.WAITING, "barrier_since": None, "stall": stall} | changes))
+
+
+def verdict(kind: VerdictKind = VerdictKind.RELEASE, cause: str = names.REASON_STARTED, **where: Any) -> Verdict:
+    return Verdict(kind=kind, generation=generation(**where), cause=cause, message="as decided")
+
+
+def clock(at: float = T0, **where: Any) -> WaitingSince:
+    return WaitingSince(generation=generation(**where), at=at)
+
+
+def config_map(**changes: Any) -> ConfigMapSeen:
+    made = ConfigMapSeen(
+        namespace="default",
+        name="train-group-scheduling",
+        uid="cm-1",
+        resource_version="7",
+        jobset_uid=UID,
+        verdict=None,
+        waiting_since=None,
+        tidy=True,
+    )
+    return msgspec.structs.replace(made, **changes)
+
+
+def condition(reason: str, message: str, status: str = "True") -> ConditionSeen:
+    return ConditionSeen(status=status, reason=reason, message=message, since="2027-01-15T08:00:00Z")
+
+
+def gang(*pods: PodSeen, **changes: Any) -> GangSnapshot:
+    """A gang of two workers in one Job, with its ConfigMap, and these pods."""
+    made = GangSnapshot(jobset=jobset(), jobs=(job(),), pods=pods, gate=config_map())
+    return msgspec.structs.replace(made, **changes)

@@ -1,0 +1,43 @@
+"""Builders of pods of groups, one for each way of saying it, and of pods that are not ours to take."""
+
+from typing import Any
+
+from jobset_gate.podgroups.model import Format
+from tests.fakes.podgroups.sources import ALIBABA, ALIBABA_MINIMUM, GANG, KEP24, KOORDINATOR, PLUGINS
+
+Json = dict[str, Any]
+
+
+def meta_of(way: Format, name: str = "g") -> Json:
+    """The labels or annotations by which a pod of that way names its group, as metadata."""
+    match way:
+        case Format.KEP_24:
+            return {"annotations": {KEP24: name}}
+        case Format.SCHEDULER_PLUGINS:
+            return {"labels": {PLUGINS: name}}
+        case Format.ALIBABA:
+            return {"labels": {ALIBABA: name, ALIBABA_MINIMUM: "3"}}
+        case Format.KOORDINATOR_POD_GROUP:
+            return {"labels": {KOORDINATOR: name}}
+        case Format.KOORDINATOR_ANNOTATIONS:
+            return {"annotations": {f"{GANG}name": name, f"{GANG}min-available": "3"}}
+
+
+def pod(way: Format | None = None, group: str = "g", *, name: str = "p", meta: Json | None = None, **spec: Any) -> Json:
+    """A pod of a group, or of none; `meta` is merged into its metadata, `spec` into its spec."""
+    metadata: Json = {"name": name} | ({} if way is None else meta_of(way, group))
+    for key, value in (meta or {}).items():
+        metadata[key] = metadata.get(key, {}) | value if isinstance(value, dict) else value
+    containers = [{"name": "main", "image": "train:1"}]
+    return {"apiVersion": "v1", "kind": "Pod", "metadata": metadata, "spec": {"containers": containers} | spec}
+
+
+def owned(kind: str, *, controller: bool = True, api: str = "apps/v1") -> Json:
+    """Metadata of a pod that some controller has made."""
+    uid = "0b1c6f5e-0000-4000-8000-000000000001"
+    return {"ownerReferences": [{"apiVersion": api, "kind": kind, "name": "o", "uid": uid, "controller": controller}]}
+
+
+def gates(made: Json) -> list[str]:
+    """The scheduling gates of a pod."""
+    return [it["name"] for it in made["spec"].get("schedulingGates") or ()]

@@ -1,0 +1,99 @@
+"""An informer at work on a scripted server, and what it told."""
+
+from __future__ import annotations
+
+import asyncio
+import random
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from typing import Any
+
+import msgspec
+
+from jobset_gate.kube.client import Client
+from jobset_gate.kube.resources import CONFIGMAPS
+from jobset_gate.runtime.informer import Informer
+from jobset_gate.runtime.store import ObjectChange
+from jobset_gate.runtime.watch_problems import WatchProblem, WatchProblemKind
+from tests.fakes.scripted_server import ScriptedServer
+
+
+class SampleMeta(msgspec.Struct, frozen=True, gc=False, rename="camel"):
+    name: str
+    namespace: str = ""
+    uid: str = ""
+    resource_version: str = ""
+
+
+class SampleObject(msgspec.Struct, frozen=True, gc=False):
+    metadata: SampleMeta
+    data: dict[str, str] = {}
+
+
+def value_of(thing: SampleObject) -> str | None:
+    """The model of the tests: data.value, where "ignore" is of no interest and "odd" is more than we can take."""
+    value = thing.data["value"]
+    if value == "odd":
+        raise ValueError(value)
+    return None if value == "ignore" else value
+
+
+class InformerHarness:
+    """`changes` as (name, old, new); `problems` by kind."""
+
+    def __init__(self, client: Client, *, scope: str = "ns", **options: Any) -> None:
+        self.changes: list[tuple[str, str | None, str | None]] = []
+        self.problems: list[WatchProblemKind] = []
+        self.informer: Informer[SampleObject, str] = Informer(
+            client,
+            CONFIGMAPS,
+            wire=SampleObject,
+            convert=value_of,
+            handler=self._changed,
+            on_problem=self._problem,
+            namespace=scope,
+            rng=random.Random(1),  # noqa: S311 - it must repeat
+            **options,
+        )
+        self._news = asyncio.Event()
+
+    @property
+    def values(self) -> dict[str, str]:
+        """The cache by name."""
+        return {name: value for (_, name), value in self.informer.cache.items()}
+
+    async def sees(self, **values: str) -> None:
+        """Waits until the cache is exactly this."""
+        while self.values != values:
+            self._news.clear()
+            await self._news.wait()
+
+    async def reports(self, *kinds: WatchProblemKind) -> None:
+        """Waits until these problems, in this order, are all there have been."""
+        while self.problems != list(kinds):
+            self._news.clear()
+            await self._news.wait()
+
+    def _changed(self, change: ObjectChange[str]) -> None:
+        self.changes.append((change.key[1], change.old, change.new))
+        self._news.set()
+
+    def _problem(self, problem: WatchProblem) -> None:
+        self.problems.append(problem.kind)
+        self._news.set()
+
+
+@asynccontextmanager
+async def running_informer(client: Client, **options: Any) -> AsyncIterator[InformerHarness]:
+    """Synced; ends with the block, and fails with it if the informer has died."""
+    watched = InformerHarness(client, **options)
+    async with asyncio.TaskGroup() as group:
+        task = group.create_task(watched.informer.run())
+        await watched.informer.wait_synced()
+        yield watched
+        task.cancel()
+
+
+def same_as(server: ScriptedServer) -> dict[str, str]:
+    """What a fresh list would give."""
+    return {name: thing["data"]["value"] for name, thing in server.objects.items()}

@@ -1,0 +1,208 @@
+"""The client that controllers use in this world: kube.Client's verbs on the API's memory, with a door before each."""
+
+# ruff: noqa: A002 - `type` is the word of kube.Client.
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Awaitable, Callable, Mapping
+from copy import copy
+from dataclasses import dataclass
+from enum import Enum, auto
+from typing import Any, cast
+
+import msgspec
+
+from jobset_gate.kube.client import Client, PatchType
+from jobset_gate.kube.errors import ServerError, Throttled, Unreachable
+from jobset_gate.kube.resources import CONFIGMAPS, Resource
+from tests.fakes.memory_api import Api, Json
+
+
+class Answer(Enum):
+    """What becomes of a call."""
+
+    DONE = auto()
+    REFUSED = auto()
+    """Not carried out: 500."""
+    LOST = auto()
+    """Carried out, and the answer never arrives."""
+    THROTTLED = auto()
+    """Not carried out: 429, to be tried again after a while."""
+
+
+@dataclass(frozen=True, slots=True)
+class Call:
+    """One call that a controller is about to make."""
+
+    verb: str
+    kind: Resource
+    name: str
+    body: Any = None
+
+
+RETRY_AFTER = 20.0
+REPEATS = 5
+"""Of a call that was throttled, by the transport itself, unless the caller wants to hear of it."""
+
+Door = Callable[[Call], Awaitable[Answer]]
+
+
+async def open_door(_: Call) -> Answer:
+    return Answer.DONE
+
+
+class MemoryClient:
+    """`calls` is the log of all that was asked; `gate_written` and `gate_removed` are told of each ConfigMap."""
+
+    def __init__(self, api: Api, door: Door = open_door, repeats: int = REPEATS) -> None:
+        self.api, self._door, self._repeats = api, door, repeats
+        self.calls: list[Call] = []
+        self.gate_written: Callable[[Json | None, Json], None] = lambda _, __: None
+        self.gate_removed: Callable[[Json], None] = lambda _: None
+        self.read: Callable[[Resource, list[Json]], None] = lambda _, __: None
+        """Told of what a list has answered."""
+
+    @property
+    def client(self) -> Client:
+        """This, where a kube.Client is asked for."""
+        return cast("Client", self)
+
+    def impatient(self) -> Client:
+        """The same, and nothing is repeated by itself."""
+        view = copy(self)
+        view._repeats = 0
+        return view.client
+
+    async def get(self, resource: Resource, name: str, namespace: str | None = None, *, type: Any = dict) -> Any:
+        return await self._do(Call("get", resource, name), lambda: _typed(self._known(resource, name), type))
+
+    async def list(
+        self,
+        resource: Resource,
+        namespace: str | None = None,
+        *,
+        label_selector: str = "",
+        field_selector: str = "",
+        limit: int | None = None,
+        continue_: str = "",
+        most_bytes: int | None = None,
+        type: Any = dict,
+    ) -> Any:
+        wanted = dict(term.split("=", 1) for term in label_selector.split(",") if term)
+        fields = dict(term.split("=", 1) for term in field_selector.split(",") if term)
+
+        def work() -> Any:
+            found = [one for one in self.api.all(resource, wanted) if _fits(one, fields)]
+            first = int(continue_ or 0)
+            page = found[first : first + (limit or len(found) + 1)]
+            self.read(resource, found)
+            more = str(first + len(page)) if first + len(page) < len(found) else ""
+            return _typed({"metadata": {"continue": more}, "items": page}, type)
+
+        return await self._do(Call("list", resource, ""), work)
+
+    async def create(
+        self, resource: Resource, body: Mapping[str, Any], namespace: str | None = None, *, type: Any = dict
+    ) -> Any:
+        def work() -> Any:
+            made = self.api.create(resource, body)
+            self._note(resource, None, made)
+            return _typed(made, type)
+
+        return await self._do(Call("create", resource, body["metadata"]["name"], body), work)
+
+    async def replace(self, resource: Resource, body: Mapping[str, Any], *, type: Any = dict) -> Any:
+        name = body["metadata"]["name"]
+
+        def work() -> Any:
+            old = self.api.get(resource, name)
+            made = self.api.replace(resource, body)
+            self._note(resource, old, made)
+            return _typed(made, type)
+
+        return await self._do(Call("update", resource, name, body), work)
+
+    async def patch(
+        self,
+        resource: Resource,
+        name: str,
+        namespace: str | None = None,
+        *,
+        body: Any,
+        patch: PatchType,
+        subresource: str | None = None,
+        field_manager: str | None = None,
+        force: bool = False,
+        type: Any = dict,
+    ) -> Any:
+        merge = _merge if patch is PatchType.MERGE else _apply_condition
+        # A write of a custom resource's status takes nothing of metadata but the resourceVersion.
+        uid = None if subresource == "status" else body["metadata"].get("uid")
+        version = body["metadata"].get("resourceVersion")
+
+        def work() -> Any:
+            return _typed(self.api.change(resource, name, lambda stored: merge(stored, body), uid, version), type)
+
+        return await self._do(Call("patch", resource, name, body), work)
+
+    async def delete(
+        self,
+        resource: Resource,
+        name: str,
+        namespace: str | None = None,
+        *,
+        uid: str | None = None,
+        resource_version: str | None = None,
+    ) -> None:
+        def work() -> None:
+            old = self.api.get(resource, name)
+            self.api.remove(resource, name, uid, resource_version)
+            if old is not None and resource == CONFIGMAPS:
+                self.gate_removed(old)
+
+        await self._do(Call("delete", resource, name), work)
+
+    async def _do(self, call: Call, work: Callable[[], Any]) -> Any:
+        repeats = self._repeats
+        while (answer := await self._door(call)) is Answer.THROTTLED:
+            if not repeats:
+                raise Throttled(429, "TooManyRequests", "too many requests", retry_after=RETRY_AFTER)
+            repeats -= 1
+            await asyncio.sleep(RETRY_AFTER)
+        if answer is Answer.REFUSED:
+            raise ServerError(500, "InternalError", "refused by the schedule")
+        self.calls.append(call)
+        result = work()
+        if answer is Answer.LOST:
+            raise Unreachable("the answer was lost by the schedule")
+        return result
+
+    def _known(self, resource: Resource, name: str) -> Json:
+        return self.api.change(resource, name, lambda _: None)
+
+    def _note(self, resource: Resource, old: Json | None, new: Json) -> None:
+        if resource == CONFIGMAPS:
+            self.gate_written(old, new)
+
+
+def _typed(found: Json, type: Any) -> Any:
+    return msgspec.json.decode(msgspec.json.encode(found), type=type)
+
+
+def _fits(stored: Json, fields: Mapping[str, str]) -> bool:
+    about = stored.get("involvedObject", {})
+    return all(
+        value in (stored.get(key), about.get(key.removeprefix("involvedObject."))) for key, value in fields.items()
+    )
+
+
+def _merge(stored: Json, body: Json) -> None:
+    stored["metadata"].setdefault("annotations", {}).update(body["metadata"]["annotations"])
+
+
+def _apply_condition(stored: Json, body: Json) -> None:
+    """Server-side apply as far as it is used: the list of conditions is a map by type."""
+    (mine,) = body["status"]["conditions"]
+    conditions = stored.setdefault("status", {}).setdefault("conditions", [])
+    conditions[:] = [one for one in conditions if one["type"] != mine["type"]] + [mine]

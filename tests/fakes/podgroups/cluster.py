@@ -1,0 +1,162 @@
+"""A cluster in memory with the part of the controller that keeps groups, on virtual time.
+
+Nobody schedules: a test binds pods itself.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import AsyncIterator, Sequence
+from contextlib import asynccontextmanager, suppress
+from typing import Any
+
+from prometheus_client import CollectorRegistry
+
+from controllers.podgroups import informers
+from controllers.podgroups.setup import PodGroupControllers, PodGroupDependencies
+from jobset_gate import names
+from jobset_gate.kube.resources import NODES, POD_GROUPS, PODS, Resource
+from jobset_gate.podgroups.model import PodGroupKey
+from jobset_gate.podgroups.record import AdmissionRecord, decode_record
+from jobset_gate.runtime.controller import ControllerMetrics
+from jobset_gate.runtime.metrics import RuntimeMetrics
+from jobset_gate.runtime.store import ObjectChange
+from jobset_gate.settings import Groups as Settings
+from tests.fakes.podgroups.api import InMemoryApi, decoded_as, matches_selector, merge_patched
+from tests.fakes.podgroups.objects import key, node, pod, pod_group
+from tests.fakes.podgroups.snapshots import timestamp
+from tests.fakes.podgroups.sources import Json
+
+PLUGINS = POD_GROUPS[names.PLUGINS_GROUP]
+ENDED = ("Succeeded", "Failed")
+
+
+class InMemoryCluster(InMemoryApi):
+    """What tests do to it."""
+
+    def patch_object(self, resource: Resource, name: str, body: Json, namespace: str = "team") -> None:
+        """Somebody else patches it."""
+        self.put(resource, merge_patched(self.stored(resource, namespace, name), body, strategic=False))
+
+    def pod(self, name: str) -> Json:
+        return self.stored(PODS, "team", name)
+
+    def bind(self, *pods: str, to: str = "n") -> None:
+        """The scheduler does."""
+        for name in pods:
+            assert not self.pod(name)["spec"]["schedulingGates"], f"{name} is held"
+            self.patch_object(PODS, name, {"spec": {"nodeName": to}, "status": {"phase": "Running"}})
+
+    def create_group(
+        self, group: str, *pods: str, minimum: int | None = None, of: PodGroupKey | None = None, **more: Any
+    ) -> None:
+        """Pods of a group, and its PodGroup unless it is there already."""
+        if minimum is not None:
+            spec = {"minMember": minimum, **more.pop("terms", {})}
+            self.put(PLUGINS, pod_group(group, uid=f"uid-{group}-{next(self._numbers)}", spec=spec))
+        for name in pods:
+            body = pod(name, of=of or key(group), **more)
+            body["metadata"] |= {
+                "creationTimestamp": timestamp(self.clock()),
+                "uid": f"uid-{name}-{next(self._numbers)}",
+            }
+            self.put(PODS, body)
+
+    def ungated_pods(self) -> list[str]:
+        """Names of the pods that our gate does not hold."""
+        return [it["metadata"]["name"] for it in self.all(PODS) if not it["spec"]["schedulingGates"]]
+
+    def record(self, group: str = "g") -> AdmissionRecord | None:
+        found = self.stored(PLUGINS, "team", group)
+        text = (found["metadata"].get("annotations") or {}).get(names.POD_GROUP_RECORD)
+        return None if text is None else decode_record(text)
+
+    def count_writes(self, verb: str, resource: Resource, word: str = "") -> int:
+        """How many such writes there were, with that word in them."""
+        return sum(it[:2] == (verb, resource) and word in str(it[3]) for it in self.writes)
+
+
+class RunningController:
+    """The part of the controller that keeps groups, told of every change at once, or when a test says so."""
+
+    def __init__(
+        self, cluster: InMemoryCluster, settings: Settings, stale: Sequence[Json] | None = None, client: Any = None
+    ) -> None:
+        self.registry = CollectorRegistry()
+        around = PodGroupDependencies(
+            client=client or cluster.client,
+            writer=client or cluster.client,
+            namespace=None,
+            clock=cluster.clock,
+            registry=self.registry,
+            plumbing=RuntimeMetrics(self.registry),
+            metrics=ControllerMetrics(self.registry),
+            on_problem=lambda _: None,
+            keep_crds=False,
+        )
+        self.part = PodGroupControllers(settings, around)
+        self._kinds = informers.watch_sources(self.part.index, settings, None)
+        self._models: dict[tuple[int, str, str], Any] = {}
+        self.paused_selector: Any = None
+        """The selector of the watch that tells nothing for a while."""
+        for kind in self._kinds:
+            for body in cluster.all(kind.resource) if stale is None or kind.resource != PLUGINS else stale:
+                self.deliver(kind.resource, None, body)
+        cluster.on_change = self.deliver
+
+    def deliver(self, resource: Resource, old: Json | None, new: Json | None) -> None:
+        body = new or old
+        assert body is not None
+        place = body["metadata"]["namespace"], body["metadata"]["name"]
+        for number, kind in enumerate(self._kinds):
+            if kind.resource != resource or self.paused_selector in (kind.field_selector, kind.label_selector):
+                continue
+            before = self._models.pop((number, *place), None)
+            model = None if new is None or not _watched(kind, new) else kind.convert(decoded_as(new, kind.wire_type))
+            if model is not None:
+                self._models[number, *place] = model
+            if before is not None or model is not None:
+                kind.handler(ObjectChange(place, before, model))
+
+    def metric(self, name: str, **labels: str) -> float:
+        found = self.registry.get_sample_value(f"jobset_gate_group_{name}", labels)
+        assert found is not None, name
+        return found
+
+
+@asynccontextmanager
+async def running_controller(
+    cluster: InMemoryCluster,
+    settings: Settings | None = None,
+    *,
+    stale: Sequence[Json] | None = None,
+    client: Any = None,
+) -> AsyncIterator[RunningController]:
+    """A controller that leads, until it is killed at the end. `stale`: PodGroups as its watch has told of them;
+    `client`: another than the cluster's own.
+    """
+    keeper = RunningController(cluster, settings or Settings(), stale, client)
+    async with asyncio.TaskGroup() as tasks:
+        works = [tasks.create_task(work()) for work in keeper.part.runnables]
+        try:
+            yield keeper
+        finally:
+            for work in works:
+                work.cancel()
+            with suppress(asyncio.CancelledError):
+                await asyncio.gather(*works)
+
+
+async def run_for(seconds: float = 1.0) -> None:
+    """All that is to happen in so many (virtual) seconds has."""
+    await asyncio.sleep(seconds)
+
+
+def add_node(cluster: InMemoryCluster, name: str = "n", cpu: str = "100") -> None:
+    cluster.put(NODES, node(name, cpu=cpu, memory="1000Gi"))
+
+
+def _watched(kind: informers.WatchSource, body: Json) -> bool:
+    if kind.field_selector and not (body["spec"].get("nodeName") and body["status"]["phase"] not in ENDED):
+        return False
+    return matches_selector(body, kind.label_selector)

@@ -1,0 +1,136 @@
+"""An index of groups, filled by objects as they stand in the API, through the caches that stand before it."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from controllers.podgroups import informers
+from controllers.podgroups.cache import PodGroupCache
+from jobset_gate import names
+from jobset_gate.kube.resources import (
+    CONFIGMAPS,
+    NODES,
+    POD_GROUPS,
+    PODS,
+    RESOURCEQUOTAS,
+    Resource,
+)
+from jobset_gate.podgroups.model import MergedGroup, PodGroupKey
+from jobset_gate.podgroups.snapshot import GroupSnapshot
+from jobset_gate.runtime.store import ObjectChange, ObjectVersion, Store
+from jobset_gate.settings import Groups
+from tests.fakes.podgroups.objects import decoded
+from tests.fakes.podgroups.sources import Json
+
+Name = tuple[str, str]
+
+SELECTED_BY_LABEL = "jobset-gate.dev/gang"
+
+
+class FilledCache:
+    """Objects go in as they are stored; who was woken comes out."""
+
+    def __init__(self, settings: Groups | None = None, namespace: str | None = None) -> None:
+        self.enqueued: list[PodGroupKey] = []
+        self.changed: list[PodGroupKey | None] = []
+        self.settings = settings or Groups()
+        self.index = PodGroupCache(self.enqueued.append, self.changed.append, self.settings)
+        kinds = informers.watch_sources(self.index, self.settings, namespace)
+        self.feeds = [InformerFeed(kind) for kind in kinds]
+
+    def put(self, resource: Resource, *bodies: Json) -> None:
+        """The watches tell of objects as they are now."""
+        for body in bodies:
+            for feed in self._of(resource):
+                feed.put(body)
+
+    def remove(self, resource: Resource, *bodies: Json) -> None:
+        """The watches tell that they are gone."""
+        for body in bodies:
+            for feed in self._of(resource):
+                feed.remove(body)
+
+    def pods(self, *bodies: Json) -> None:
+        self.put(PODS, *bodies)
+
+    def pod_groups(self, *bodies: Json, api: str = names.PLUGINS_GROUP) -> None:
+        self.put(POD_GROUPS[api], *bodies)
+
+    def records(self, *bodies: Json) -> None:
+        self.put(CONFIGMAPS, *bodies)
+
+    def nodes(self, *bodies: Json) -> None:
+        self.put(NODES, *bodies)
+
+    def quotas(self, *bodies: Json) -> None:
+        self.put(RESOURCEQUOTAS, *bodies)
+
+    def snapshot(self, key: PodGroupKey) -> GroupSnapshot:
+        found = self.index.snapshot(key)
+        assert found is not None
+        return found
+
+    def group(self, key: PodGroupKey) -> MergedGroup:
+        return self.snapshot(key).group
+
+    def keys(self) -> set[PodGroupKey]:
+        return set(self.index.keys())
+
+    def take_calls(self) -> tuple[set[PodGroupKey], set[PodGroupKey | None]]:
+        """Whom it woke, and for whose sake opening may turn out otherwise, since the last time."""
+        found = set(self.enqueued), set(self.changed)
+        self.enqueued.clear()
+        self.changed.clear()
+        return found
+
+    def _of(self, resource: Resource) -> list[InformerFeed]:
+        return [feed for feed in self.feeds if feed.kind.resource == resource]
+
+
+class InformerFeed:
+    """One informer without its network: the objects that its selectors let through, and its cache."""
+
+    def __init__(self, kind: informers.WatchSource) -> None:
+        self.kind = kind
+        self.store: Store[Any] = Store()
+
+    def put(self, body: Json) -> None:
+        item = self._decoded(body)
+        if not self._selects(body):
+            self._tell(self.store.remove(item.metadata))
+        elif self.store.is_newer(item.metadata):
+            self._tell(self.store.put(item.metadata, self.kind.convert(item)))
+
+    def remove(self, body: Json) -> None:
+        self._tell(self.store.remove(self._decoded(body).metadata))
+
+    def relist(self, bodies: list[Json], version: str) -> None:
+        """All there is, in one step."""
+        listed: dict[Name, tuple[ObjectVersion, Any]] = {}
+        self.store.begin_list()
+        for body in filter(self._selects, bodies):
+            item = self._decoded(body)
+            meta = item.metadata
+            listed[meta.namespace, meta.name] = ObjectVersion(meta.uid, meta.resource_version), self.kind.convert(item)
+        for change in self.store.replace(listed, version):
+            self.kind.handler(change)
+
+    def _decoded(self, body: Json) -> Any:
+        return decoded(body, self.kind.wire_type)
+
+    def _tell(self, change: ObjectChange[Any] | None) -> None:
+        if change is not None:
+            self.kind.handler(change)
+
+    def _selects(self, body: Json) -> bool:
+        """As the API server would."""
+        if self.kind.namespace not in (None, body["metadata"].get("namespace", "")):
+            return False
+        if self.kind.label_selector in (SELECTED_BY_LABEL, f"!{SELECTED_BY_LABEL}"):
+            has, wanted = SELECTED_BY_LABEL in body["metadata"].get("labels", {}), self.kind.label_selector[0] != "!"
+            if has is not wanted:
+                return False
+        if self.kind.field_selector:
+            finished = body["status"].get("phase") in ("Succeeded", "Failed")
+            return bool(body["spec"].get("nodeName")) and not finished
+        return True

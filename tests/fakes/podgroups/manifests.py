@@ -1,0 +1,149 @@
+"""What users of pod groups write, and what can be read off their pods."""
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from jobset_gate import names
+from jobset_gate.podgroups.formats import NAME_KEYS
+from jobset_gate.podgroups.label import group_label
+from jobset_gate.podgroups.model import FLAVOR_OF, Format, PodGroupKey
+
+Json = dict[str, Any]
+
+MINIMUM_ON_POD = {
+    Format.ALIBABA: ("labels", names.ALIBABA_MINIMUM),
+    Format.KOORDINATOR_ANNOTATIONS: ("annotations", names.KOORDINATOR_MINIMUM),
+}
+"""Ways whose pods say the minimum themselves."""
+API_GROUP = {
+    Format.SCHEDULER_PLUGINS: names.PLUGINS_GROUP,
+    Format.KOORDINATOR_POD_GROUP: names.SIGS_GROUP,
+    Format.KEP_24: names.KEP24_GROUP,
+}
+"""Of the PodGroups of the ways that have one."""
+
+
+def membership_metadata(
+    group: str, way: Format = Format.SCHEDULER_PLUGINS, minimum: int | None = None, **notes: str
+) -> Json:
+    """The metadata by which a pod or a template names its group; `notes` are Koordinator's other keys (`mode=`)."""
+    meta: Json = {"labels": {}, "annotations": {}}
+    where, key = NAME_KEYS[way]
+    meta[where][key] = group
+    if minimum is not None:
+        where, key = MINIMUM_ON_POD[way]
+        meta[where][key] = str(minimum)
+    meta["annotations"] |= {names.KOORDINATOR_PREFIX + key.replace("_", "-"): value for key, value in notes.items()}
+    return meta
+
+
+def pod(
+    name: str,
+    group: str = "",
+    way: Format = Format.SCHEDULER_PLUGINS,
+    minimum: int | None = None,
+    *,
+    cpu: str = "1",
+    requests: Mapping[str, str] | None = None,
+    labels: Mapping[str, str] | None = None,
+    annotations: Mapping[str, str] | None = None,
+    gates: Sequence[str] = (),
+    notes: Mapping[str, str] | None = None,
+    **spec: Any,
+) -> Json:
+    """A pod of that group, or of none. `gates` are those of others, `spec` further fields of its spec."""
+    meta = membership_metadata(group, way, minimum, **(notes or {})) if group else {"labels": {}, "annotations": {}}
+    meta = {
+        "name": name,
+        "labels": meta["labels"] | dict(labels or {}),
+        "annotations": meta["annotations"] | dict(annotations or {}),
+    }
+    held = {"schedulingGates": [{"name": gate} for gate in gates]} if gates else {}
+    return {"apiVersion": "v1", "kind": "Pod", "metadata": meta, "spec": template_spec(cpu, requests, **held, **spec)}
+
+
+def template_spec(cpu: str = "1", requests: Mapping[str, str] | None = None, **spec: Any) -> Json:
+    """The spec of a pod with one container that asks for so much."""
+    resources: Json = {"requests": {"cpu": cpu, **(requests or {})}}
+    # What is no core resource is never overcommitted: the API wants it as a limit as well.
+    if extended := {key: amount for key, amount in (requests or {}).items() if "/" in key}:
+        resources["limits"] = extended
+    container = {"name": "main", "image": "main", "resources": resources}
+    return {"restartPolicy": "Never", "terminationGracePeriodSeconds": 1, "containers": [container], **spec}
+
+
+def job(
+    name: str,
+    group: str,
+    pods: int,
+    way: Format = Format.SCHEDULER_PLUGINS,
+    minimum: int | None = None,
+    *,
+    cpu: str = "1",
+    template: Mapping[str, Any] | None = None,
+    **spec: Any,
+) -> Json:
+    """An Indexed Job whose pods are of that group."""
+    meta = membership_metadata(group, way, minimum)
+    body = {"metadata": meta, "spec": template_spec(cpu, **(template or {}))}
+    wanted = {"completionMode": "Indexed", "parallelism": pods, "completions": pods, "backoffLimit": 0, **spec}
+    return {"apiVersion": "batch/v1", "kind": "Job", "metadata": {"name": name}, "spec": {**wanted, "template": body}}
+
+
+def pod_group(
+    name: str,
+    minimum: int | None,
+    way: Format = Format.SCHEDULER_PLUGINS,
+    *,
+    wait: int | None = None,
+    resources: Mapping[str, str] | None = None,
+    annotations: Mapping[str, str] | None = None,
+) -> Json:
+    """A PodGroup of one of the three kinds."""
+    kep24 = way is Format.KEP_24
+    spec: Json = {} if minimum is None else {"minMembers" if kep24 else "minMember": minimum}
+    if resources:
+        spec["totalResources" if kep24 else "minResources"] = dict(resources)
+    if wait is not None:
+        spec["scheduleTimeoutSeconds"] = wait
+    version = f"{API_GROUP[way]}/{names.POD_GROUP_VERSION}"
+    meta = {"name": name, "annotations": dict(annotations or {})}
+    return {"apiVersion": version, "kind": names.POD_GROUP, "metadata": meta, "spec": spec}
+
+
+def held(manifest: Json, namespace: str, group: str, way: Format = Format.SCHEDULER_PLUGINS) -> Json:
+    """A pod as the webhook would have made it: for stages without one."""
+    meta, spec = manifest["metadata"], manifest["spec"]
+    name = group_label(PodGroupKey(design=FLAVOR_OF[way], namespace=namespace, name=group))
+    gates = [*spec.get("schedulingGates", ()), {"name": names.POD_GROUP_GATE}]
+    labels = {**meta.get("labels", {}), names.POD_GROUP_LABEL: name}
+    return {**manifest, "metadata": {**meta, "labels": labels}, "spec": {**spec, "schedulingGates": gates}}
+
+
+# --- Facts about pods ------------------------------------------------------------------------------------------------
+
+
+def gated(one: Json) -> bool:
+    """Our gate holds it."""
+    return any(gate["name"] == names.POD_GROUP_GATE for gate in one["spec"].get("schedulingGates") or ())
+
+
+def bound(one: Json) -> bool:
+    """The scheduler has given it a node."""
+    return bool(one["spec"].get("nodeName"))
+
+
+def runs(one: Json) -> bool:
+    """Its kubelet has started it."""
+    return bool((one.get("status") or {}).get("phase") == "Running")
+
+
+def opened(one: Json) -> int:
+    """In which generation it was opened; 0: never."""
+    return int((one["metadata"].get("annotations") or {}).get(names.POD_GROUP_OPENED, "0").split()[0])
+
+
+def of_group(pods: Sequence[Json], group: str, way: Format = Format.SCHEDULER_PLUGINS) -> list[Json]:
+    """Those that name that group."""
+    where, key = NAME_KEYS[way]
+    return [one for one in pods if (one["metadata"].get(where) or {}).get(key) == group]

@@ -1,0 +1,178 @@
+"""A page that is served over HTTP on an index that the test fills: no cluster, no Manager."""
+
+from __future__ import annotations
+
+import asyncio
+import time
+from collections.abc import AsyncIterator, Callable, Mapping, Sequence
+from contextlib import asynccontextmanager
+from dataclasses import dataclass, field
+from typing import Any
+
+import aiohttp
+import msgspec
+from prometheus_client import CollectorRegistry
+
+from controllers.barrier.cache import GangCache
+from controllers.barrier.gang_key import GangKey
+from controllers.statuspage.options import PageOptions
+from controllers.statuspage.server import StatusPage
+from controllers.statuspage.source import Freshness, PageSource
+from jobset_gate import names
+from jobset_gate.barrier.model import ConfigMapSeen, JobSeen, JobSetSeen, PodSeen, VerdictKind
+from jobset_gate.podgroups.model import PodGroupKey as GroupKey
+from jobset_gate.podgroups.snapshot import GroupSnapshot
+from jobset_gate.runtime.store import ObjectChange
+from tests.fakes import gangs
+from tests.fakes.review_api import FakeReviewApi
+
+PATIENCE = 60.0
+
+
+class FakePodGroups:
+    """The index of groups, as far as the page asks it."""
+
+    def __init__(self) -> None:
+        self.seen: dict[GroupKey, GroupSnapshot] = {}
+
+    def keys(self) -> Any:
+        return iter(list(self.seen))
+
+    def snapshot(self, key: GroupKey) -> GroupSnapshot | None:
+        return self.seen.get(key)
+
+    def put(self, *groups: GroupSnapshot) -> None:
+        self.seen.update({it.group.key: it for it in groups})
+
+
+@dataclass
+class ServedPage:
+    """`index` is filled by `put`; `fresh` and `clock` are what the page believes of the controller around it."""
+
+    api: FakeReviewApi
+    index: GangCache
+    page: StatusPage
+    groups: FakePodGroups
+    fresh: Freshness = field(default_factory=Freshness)
+    now: Callable[[], float] = time.time
+
+    registry: CollectorRegistry = field(default_factory=CollectorRegistry)
+    passed: float = 0.0
+    """Seconds by which the page's patience is ahead of the clock's."""
+
+    def patience(self) -> float:
+        """What answers, sessions and checks grow old by."""
+        return time.monotonic() + self.passed
+
+    @property
+    def url(self) -> str:
+        return self.page.url
+
+    def put(self, jobset: JobSetSeen, *pods: PodSeen, gate: ConfigMapSeen | None = None) -> GangKey:
+        """This gang is there now, with these pods (and nothing else of it)."""
+        key = GangKey(jobset.namespace, jobset.name)
+        before = self.index.peek(key)
+        self.index.on_jobset(ObjectChange(key, before.jobset if before else None, jobset))
+        self._jobs(key, jobset, before.jobs if before else ())
+        known = {it.uid: it for it in before.pods} if before else {}
+        for pod in pods:
+            mine = msgspec.structs.replace(
+                pod, namespace=key.namespace, gang=key.name, jobset_uid=jobset.uid, uid=f"{jobset.uid}-{pod.uid}"
+            )
+            self.index.on_pod(ObjectChange((key.namespace, mine.name), known.pop(mine.uid, None), mine))
+        for gone in known.values():
+            self.index.on_pod(ObjectChange((key.namespace, gone.name), gone, None))
+        if gate is not None:
+            self.index.on_config_map(ObjectChange((key.namespace, gate.name), before.gate if before else None, gate))
+        return key
+
+    def _jobs(self, key: GangKey, jobset: JobSetSeen, known: Sequence[JobSeen]) -> None:
+        there = {it.name: it for it in known}
+        for part in jobset.replicated_jobs:
+            for number in range(part.replicas):
+                name = f"{key.name}-{part.name}-{number}"
+                made = gangs.job(
+                    part.name, number, namespace=key.namespace, name=name, gang=key.name, jobset_uid=jobset.uid
+                )
+                self.index.on_job(ObjectChange((key.namespace, name), there.get(name), made))
+
+    def drop(self, key: GangKey) -> None:
+        """The gang is deleted, pods and all."""
+        seen = self.index.peek(key)
+        assert seen is not None
+        for pod in seen.pods:
+            self.index.on_pod(ObjectChange((key.namespace, pod.name), pod, None))
+        for job in seen.jobs:
+            self.index.on_job(ObjectChange((key.namespace, job.name), job, None))
+        if seen.gate is not None:
+            self.index.on_config_map(ObjectChange((key.namespace, seen.gate.name), seen.gate, None))
+        self.index.on_jobset(ObjectChange(key, seen.jobset, None))
+
+    def decide(self, key: GangKey, kind: VerdictKind = VerdictKind.RELEASE) -> None:
+        """A verdict is in its ConfigMap, as the controller writes it. The gang has pods."""
+        seen = self.index.peek(key)
+        assert seen is not None
+        uid = seen.jobset.uid
+        cause = names.REASON_STARTED if kind is VerdictKind.RELEASE else names.REASON_TIMED_OUT
+        gate = gangs.config_map(
+            namespace=key.namespace,
+            name=names.config_map_name(key.name),
+            jobset_uid=uid,
+            verdict=gangs.verdict(kind, cause, uid=uid),
+        )
+        self.index.on_config_map(ObjectChange((key.namespace, gate.name), seen.gate, gate))
+
+
+@asynccontextmanager
+async def serve_page(
+    options: PageOptions | None = None, *, now: Callable[[], float] = time.time, with_groups: bool = True
+) -> AsyncIterator[ServedPage]:
+    """Listening on a free port of loopback."""
+    cluster, groups = FakeReviewApi(), FakePodGroups()
+    stage = ServedPage(cluster, None, None, groups, now=now)  # type: ignore[arg-type]  # made below, of what it holds
+    touched: list[Callable[[GangKey], None]] = []
+
+    def changed(key: GangKey) -> None:
+        touched[0](key)
+
+    index = GangCache(lambda _: None, lambda _, __: None, (), changed)
+    stage.index = index
+    source = PageSource(index=index, clock=now, fresh=lambda: stage.fresh, groups=groups if with_groups else None)
+    page = StatusPage(options or PageOptions(0), source, cluster.client(), stage.registry, monotonic=stage.patience)
+    stage.page = page
+    touched.append(page.mark_dirty)
+    task = asyncio.create_task(page.run(), name="page")
+    try:
+        async with asyncio.timeout(PATIENCE):
+            await page.listening.wait()
+        yield stage
+    finally:
+        task.cancel()
+        await asyncio.gather(task, return_exceptions=True)
+
+
+@asynccontextmanager
+async def http_session(stage: ServedPage, token: str = "", **more: Any) -> AsyncIterator[aiohttp.ClientSession]:
+    """Asks the page; with a token as a proxy would, else as somebody who has yet to sign in."""
+    headers = {"Authorization": f"Bearer {token}"} if token else {}
+    jar = aiohttp.CookieJar(unsafe=True)
+    async with aiohttp.ClientSession(stage.url, headers=headers, cookie_jar=jar, **more) as session:
+        yield session
+
+
+async def events(answer: aiohttp.ClientResponse) -> AsyncIterator[tuple[str, Any]]:
+    """(event, data) as an EventSource would tell them."""
+    fields: dict[str, str] = {}
+    async for raw in answer.content:
+        line = raw.decode().rstrip("\n")
+        if line:
+            name, _, value = line.partition(": ")
+            fields[name] = value
+        elif fields:
+            if "event" in fields:
+                yield fields["event"], _data(fields)
+            fields = {}
+
+
+def _data(fields: Mapping[str, str]) -> Any:
+    return msgspec.json.decode(fields["data"]) if fields["event"] == "view" else fields["data"]

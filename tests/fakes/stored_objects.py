@@ -1,0 +1,53 @@
+"""Stored objects for the tests of parts that write: the counterparts of tests/fakes/gangs.py in the API."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+from controllers.barrier.gang_key import GangKey
+from jobset_gate import names
+from jobset_gate.barrier.model import JobSetSeen, PodSeen
+from jobset_gate.kube.resources import JOBSETS, PODS
+from jobset_gate.runtime.store import ObjectVersion
+from tests.fakes import gangs
+from tests.fakes.memory_api import Api, Json
+
+
+def store_pods(api: Api, many: int, gang: str = "train") -> list[PodSeen]:
+    """So many pods that wait in their barrier, stored and as a controller sees them."""
+    return [store_pod(api, f"{gang}-workers-0-{index}", gang) for index in range(many)]
+
+
+def store_pod(api: Api, name: str, gang: str = "train") -> PodSeen:
+    stored = api.create(PODS, {"metadata": {"name": name}, "spec": {}, "status": {}})
+    return gangs.pod(0, name=name, uid=stored["metadata"]["uid"], gang=gang)
+
+
+def store_jobset(api: Api, name: str = "train") -> JobSetSeen:
+    meta = {"name": name, "annotations": {names.CONFIG: "{}"}}
+    stored = api.create(JOBSETS, {"metadata": meta, "spec": {}})
+    return gangs.jobset(name=name, uid=stored["metadata"]["uid"], created=0.0)
+
+
+def version_of(api: Api) -> Callable[[GangKey], ObjectVersion | None]:
+    """Of each JobSet what an informer would have in its cache: the latest."""
+
+    def version(key: GangKey) -> ObjectVersion | None:
+        stored = api.get(JOBSETS, key.name)
+        return (
+            None if stored is None else ObjectVersion(stored["metadata"]["uid"], stored["metadata"]["resourceVersion"])
+        )
+
+    return version
+
+
+def verdict_on(api: Api, pod: PodSeen) -> str:
+    """The verdict annotation as it is stored."""
+    return str(notes(api, pod).get(names.VERDICT, ""))
+
+
+def notes(api: Api, pod: PodSeen) -> Json:
+    stored = api.get(PODS, pod.name)
+    assert stored is not None
+    found: Json = stored["metadata"].get("annotations", {})
+    return found

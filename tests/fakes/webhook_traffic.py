@@ -1,0 +1,175 @@
+"""What reaches a webhook in a cluster: its Service, and users who create JobSets without a pause."""
+
+import asyncio
+import itertools
+import secrets
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from dataclasses import dataclass, field
+from typing import Any, Self
+
+from jobset_gate import names
+from jobset_gate.kube.client import Client
+from jobset_gate.kube.errors import KubeError
+from jobset_gate.kube.resources import JOBSETS, SERVICES
+from tests.fakes.certificates import SERVICE
+from tests.fakes.jobsets import jobset
+
+Json = dict[str, Any]
+CHUNK = 64 * 1024
+
+
+class Forwarder:
+    """`async with Forwarder() as it`: new connections to `it.port` go to one of `it.endpoints` (ports) in turn.
+
+    As with a Service, a connection stays with the endpoint it was made to, also when that is one no more.
+    """
+
+    def __init__(self) -> None:
+        self.endpoints: list[int] = []
+        self.port = 0
+        self._turn = itertools.count()
+        self._links: set[asyncio.Task[None]] = set()
+        self._server: asyncio.Server | None = None
+
+    async def __aenter__(self) -> Self:
+        self._server = await asyncio.start_server(self._accept, "127.0.0.1", 0, backlog=1000)
+        self.port = self._server.sockets[0].getsockname()[1]
+        return self
+
+    async def __aexit__(self, *_: object) -> None:
+        if self._server is not None:
+            self._server.close()
+        await asyncio.sleep(0)
+        for link in self._links:
+            link.cancel()
+        await asyncio.gather(*self._links, return_exceptions=True)
+
+    def _accept(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        link = asyncio.create_task(self._link(reader, writer), name="forwarder")
+        self._links.add(link)
+        link.add_done_callback(self._links.discard)
+        link.add_done_callback(lambda _: writer.transport.abort())
+
+    async def _link(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        if not self.endpoints:
+            return
+        port = self.endpoints[next(self._turn) % len(self.endpoints)]
+        try:
+            answers, far = await asyncio.open_connection("127.0.0.1", port)
+        except OSError:
+            return
+        try:
+            async with asyncio.TaskGroup() as ways:
+                ways.create_task(_pass_on(reader, far))
+                ways.create_task(_pass_on(answers, writer))
+        except* OSError:  # an end that is gone
+            pass
+        finally:
+            far.transport.abort()
+
+
+async def _pass_on(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+    """One direction; its end is passed on, too."""
+    while piece := await reader.read(CHUNK):
+        writer.write(piece)
+        await writer.drain()
+    if writer.can_write_eof():
+        writer.write_eof()
+
+
+@asynccontextmanager
+async def service(client: Client, namespace: str) -> AsyncIterator[Forwarder]:
+    """The webhook's Service: the API server finds the forwarder behind it."""
+    body = {"metadata": {"name": SERVICE}, "spec": {"type": "ExternalName", "externalName": "localhost"}}
+    async with Forwarder() as forwarder:
+        await client.create(SERVICES, body, namespace)
+        yield forwarder
+
+
+@dataclass
+class JobSetTraffic:
+    """JobSets as they are created one after another by several users at once."""
+
+    client: Client
+    namespace: str
+    prefix: str = "gang"
+    retries: int = 0
+    """How often a user tries again who was refused."""
+    made: int = 0
+    retried: int = 0
+    failed: list[str] = field(default_factory=list)
+    uninjected: list[str] = field(default_factory=list)
+    _numbers: "itertools.count[int]" = field(default_factory=itertools.count)
+    _news: asyncio.Event = field(default_factory=asyncio.Event)
+
+    async def until(self, count: int) -> None:
+        """Until that many more than now have been answered."""
+        wanted = self.made + len(self.failed) + count
+        while self.made + len(self.failed) < wanted:
+            self._news.clear()
+            await self._news.wait()
+
+    async def one(self) -> None:
+        """One JobSet."""
+        name = f"{self.prefix}-{next(self._numbers)}"
+        given = jobset(name=name)
+        given["metadata"]["namespace"] = self.namespace
+        for attempt in range(self.retries + 1):
+            try:
+                stored = await self.client.create(JOBSETS, given, self.namespace)
+            except KubeError as error:
+                if attempt == self.retries:
+                    self.failed.append(f"{name}: {error}")
+                self.retried += 1
+                continue
+            self.made += 1
+            if not injected(stored):
+                self.uninjected.append(name)
+            break
+        self._news.set()
+
+
+def injected(stored: Json) -> bool:
+    """Does every pod template of it have the barrier?"""
+    templates = [it["template"]["spec"]["template"] for it in stored["spec"]["replicatedJobs"]]
+    return all(
+        any(one["name"] == names.BARRIER_CONTAINER for one in template["spec"].get("initContainers", ()))
+        for template in templates
+    )
+
+
+async def until_webhook_called(client: Client, namespace: str) -> None:
+    """Returns once calls succeed: nothing tells when an API server has read its configurations but that it asks."""
+    probe, good = JobSetTraffic(client.without_retries(), namespace, secrets.token_hex(4)), 0
+    while good < 5:
+        await probe.one()
+        good = 0 if probe.failed or probe.uninjected else good + 1
+        probe.failed.clear()
+        probe.uninjected.clear()
+
+
+async def until_refused(client: Client, namespace: str) -> str:
+    """Returns once a call fails, and with which words."""
+    probe = JobSetTraffic(client.without_retries(), namespace, secrets.token_hex(4))
+    while not probe.failed:
+        await probe.one()
+    return probe.failed[0]
+
+
+@asynccontextmanager
+async def traffic(client: Client, namespace: str, users: int = 8, retries: int = 0) -> AsyncIterator[JobSetTraffic]:
+    """So many users at once, as long as the block runs; requests in flight at its end are awaited."""
+    made = JobSetTraffic(client.without_retries(), namespace, retries=retries)
+    stop = asyncio.Event()
+
+    async def user() -> None:
+        while not stop.is_set():
+            await made.one()
+
+    tasks = [asyncio.create_task(user(), name="user") for _ in range(users)]
+    try:
+        yield made
+    finally:
+        stop.set()
+        await asyncio.gather(*tasks)

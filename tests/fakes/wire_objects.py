@@ -1,0 +1,133 @@
+"""Kubernetes objects as an API server sends them, and what the project reads out of them."""
+
+from typing import Any
+
+import msgspec
+
+from jobset_gate.barrier import decode, wire
+from jobset_gate.barrier.model import ConfigMapSeen, JobSeen, JobSetSeen, PodSeen
+
+Json = dict[str, Any]
+
+BARRIER = "group-scheduling-init"
+TEN_O_CLOCK = 1785578400.0
+"""2026-08-01T10:00:00Z"""
+
+
+def pod(
+    *init: Json, labels: Json | None = None, notes: Json | None = None, meta: Json | None = None, **rest: Any
+) -> Json:
+    """A pod of Job train-workers-2 at index 17, on its node, with these statuses of init containers."""
+    made: Json = {
+        "apiVersion": "v1",
+        "kind": "Pod",
+        "metadata": {
+            "name": "train-workers-2-17-x7k2p",
+            "generateName": "train-workers-2-17-",
+            "namespace": "team-a",
+            "uid": "pod-uid",
+            "resourceVersion": "1234",
+            "creationTimestamp": "2026-08-01T10:00:00Z",
+            "labels": {
+                "batch.kubernetes.io/controller-uid": "job-uid",
+                "batch.kubernetes.io/job-completion-index": "17",
+                "batch.kubernetes.io/job-name": "train-workers-2",
+                "controller-uid": "job-uid",
+                "jobset-gate.dev/gated": "true",
+                "jobset.sigs.k8s.io/job-index": "2",
+                "jobset.sigs.k8s.io/jobset-name": "train",
+                "jobset.sigs.k8s.io/jobset-uid": "jobset-uid",
+                "jobset.sigs.k8s.io/replicatedjob-name": "workers",
+                "jobset.sigs.k8s.io/restart-attempt": "1",
+            }
+            | (labels or {}),
+            "annotations": {
+                "batch.kubernetes.io/job-completion-index": "17",
+                "jobset-gate.dev/epoch": "3",
+            }
+            | (notes or {}),
+            "ownerReferences": [owner("Job", "train-workers-2", "job-uid")],
+            "finalizers": ["batch.kubernetes.io/job-tracking"],
+        }
+        | (meta or {}),
+        "spec": {"nodeName": "node-7", "containers": [{"name": "pytorch", "image": "pytorch:2"}]},
+        "status": {
+            "phase": "Pending",
+            "conditions": [
+                {"type": "PodReadyToStartContainers", "status": "True"},
+                {"type": "Initialized", "status": "False", "reason": "ContainersNotInitialized"},
+                {"type": "PodScheduled", "status": "True", "lastTransitionTime": "2026-08-01T10:00:05Z"},
+            ],
+            "initContainerStatuses": list(init),
+            "containerStatuses": [status("pytorch", waiting="PodInitializing")],
+            "qosClass": "Burstable",
+        },
+    }
+    return made | rest
+
+
+def owner(kind: str, name: str, uid: str) -> Json:
+    """The reference to the controller that made an object, as a Job carries one to its JobSet and a pod to its Job."""
+    api = {"JobSet": "jobset.x-k8s.io/v1alpha2", "Job": "batch/v1"}[kind]
+    return {
+        "apiVersion": api,
+        "kind": kind,
+        "name": name,
+        "uid": uid,
+        "controller": True,
+        "blockOwnerDeletion": True,
+    }
+
+
+def status(
+    name: str, *, waiting: str = "", message: str = "", last: Json | None = None, ready: bool = False, **state: Any
+) -> Json:
+    """A container status; `running="<time>"`, `exit=<code>`, or a reason for waiting. A sidecar that runs is ready."""
+    if "running" in state:
+        now: Json = {"running": {"startedAt": state["running"]}}
+    elif "exit" in state:
+        now = {"terminated": ended(state["exit"], state.get("reason", "Completed"))}
+    else:
+        now = {"waiting": {"reason": waiting, "message": message} if message else {"reason": waiting}}
+    return {
+        "name": name,
+        "image": f"{name}:1",
+        "imageID": "",
+        "ready": ready or state.get("exit") == 0,
+        "restartCount": 0 if last is None else 3,
+        "started": "running" in state,
+        "state": now,
+        "lastState": {} if last is None else {"terminated": last},
+    }
+
+
+def ended(code: int, reason: str = "Error", message: str = "") -> Json:
+    """A terminated state."""
+    return {
+        "exitCode": code,
+        "reason": reason,
+        "message": message,
+        "startedAt": "2026-08-01T10:00:30Z",
+        "finishedAt": "2026-08-01T10:00:40Z",
+        "containerID": "containerd://abc",
+    }
+
+
+def read_pod(body: Json) -> PodSeen:
+    return decode.pod(_wire(body, wire.Pod))
+
+
+def read_job(body: Json) -> JobSeen:
+    return decode.job(_wire(body, wire.Job))
+
+
+def read_jobset(body: Json) -> JobSetSeen | None:
+    return decode.jobset(_wire(body, wire.JobSet))
+
+
+def read_config_map(body: Json) -> ConfigMapSeen | None:
+    return decode.config_map(_wire(body, wire.ConfigMap))
+
+
+def _wire(body: Json, shape: Any) -> Any:
+    return msgspec.json.decode(msgspec.json.encode(body), type=shape)

@@ -1,0 +1,342 @@
+"""Everything between `kubectl apply` and a running main container, on either plane, in real time.
+
+The webhook and the controller are the shipped ones. JobSet's controller and webhooks are the stand-in, nodes and
+kubelets are played; Jobs and pods are made by kube-controller-manager on the real plane.
+"""
+
+import asyncio
+from collections.abc import AsyncIterator, Callable, Mapping, Sequence
+from contextlib import AsyncExitStack, asynccontextmanager, suppress
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+from controllers.barrier import crd_patcher
+from controllers.manager import Manager, ManagerOptions
+from jobset_gate import names
+from jobset_gate.barrier import verdict_codec
+from jobset_gate.barrier.model import Verdict
+from jobset_gate.fake import jobset_crd
+from jobset_gate.fake.cluster import Actors
+from jobset_gate.fake.kubelet import Behaviour, FakeNode
+from jobset_gate.fake.view import ObjectView
+from jobset_gate.kube.client import Client, PatchType
+from jobset_gate.kube.errors import ApiError, Conflict, NotFound
+from jobset_gate.kube.resources import CONFIGMAPS, EVENTS, JOBS, JOBSETS, MUTATING_WEBHOOKS, PODS, VALIDATING_WEBHOOKS
+from jobset_gate.settings import Barrier, Settings
+from tests.flow.service import Service
+from tests.plane.planes import Plane
+from webhook import registration
+from webhook.certs import self_signed
+from webhook.server import WebhookServer, serve
+
+QUICK = Behaviour(
+    configmap_sync=1.0,
+    annotation_delay=0.02,
+    sandbox_seconds=0.02,
+    pull_seconds=0.02,
+    init_seconds=0.1,
+    barrier_poll=0.02,
+    stream_retry=(0.05, 0.5),
+)
+QUICK_POD_BACKOFF = 0.5
+"""Seconds before a failed pod is replaced, where the Job controller is played; kube-controller-manager's are 10."""
+QUICK_LEASE = {"leader_elect": True, "lease_duration": 3.0, "renew_deadline": 2.0, "retry": 0.4}
+ROOMY = (FakeNode("node-0", pods=1000),)
+PATIENCE = 60.0
+"""Seconds that anything may take on a slow machine before a test gives up."""
+
+Json = dict[str, Any]
+
+
+@dataclass
+class Environment:
+    """One namespace of a plane with everything running in it."""
+
+    plane: Plane
+    namespace: str
+    client: Client
+    actors: Actors
+    pods: ObjectView
+    service: Service
+    replicas: list[Manager]
+    """All controllers that were ever started; `service` finds the one that leads among them."""
+    admission_servers: list[WebhookServer] = field(default_factory=list)
+    managers: list[asyncio.Task[None]] = field(default_factory=list)
+
+    # --- What a user does --------------------------------------------------------------------------------------------
+
+    async def apply(self, manifest: Mapping[str, Any], *flags: str) -> str:
+        """Kubectl apply, with the strict validation that is kubectl's default."""
+        ran = await self.plane.kubectl(
+            "apply", "-n", self.namespace, "-f", "-", *flags, stdin=self.in_namespace(manifest)
+        )
+        return ran.stdout
+
+    async def create(self, manifest: Mapping[str, Any]) -> Json:
+        return await self.client.create(JOBSETS, self.in_namespace(manifest), self.namespace)
+
+    async def merge(self, name: str, body: Mapping[str, Any]) -> Json:
+        return await self.client.patch(JOBSETS, name, self.namespace, body=body, patch=PatchType.MERGE)
+
+    async def rewrite(self, name: str, change: Callable[[Json], None]) -> Json:
+        """Read, change, PUT, as a typed client does; again when somebody else wrote meanwhile."""
+        while True:
+            jobset = await self.jobset(name)
+            change(jobset)
+            with suppress(Conflict):
+                return await self.client.replace(JOBSETS, jobset)
+
+    async def suspend(self, name: str, *, suspended: bool = True) -> Json:
+        return await self.merge(name, {"spec": {"suspend": suspended}})
+
+    def in_namespace(self, manifest: Mapping[str, Any]) -> Json:
+        """The manifest, in this stage's namespace."""
+        return {**manifest, "metadata": {**manifest["metadata"], "namespace": self.namespace}}
+
+    # --- What there is -----------------------------------------------------------------------------------------------
+
+    async def jobset(self, name: str) -> Json:
+        return await self.client.get(JOBSETS, name, self.namespace)
+
+    async def jobs(self) -> list[Json]:
+        return list((await self.client.list(JOBS, self.namespace))["items"])
+
+    async def config_map(self, name: str) -> Json | None:
+        try:
+            return await self.client.get(CONFIGMAPS, names.config_map_name(name), self.namespace)
+        except NotFound:
+            return None
+
+    async def verdict(self, name: str) -> Verdict | None:
+        gate = await self.config_map(name)
+        return verdict_codec.parse((gate or {}).get("data", {}).get(names.KEY_VERDICT, ""))
+
+    async def events(self, name: str) -> list[tuple[str, str]]:
+        """(reason, message) of the Events that jobset-gate wrote on a JobSet."""
+        found = await self.client.list(EVENTS, self.namespace, field_selector=f"involvedObject.name={name}")
+        return [
+            (event["reason"], event["message"])
+            for event in found["items"]
+            if event.get("reportingComponent") == names.PROGRAM
+        ]
+
+    # --- Waiting -----------------------------------------------------------------------------------------------------
+
+    async def until(self, holds: Callable[[list[Json]], bool]) -> list[Json]:
+        """Until it is true of the pods."""
+        found: list[Json] = []
+
+        async def wait() -> None:
+            found.extend(await self.pods.until(holds, PATIENCE))
+
+        await self.actors.until(wait())
+        return found
+
+    async def until_held(self, count: int) -> list[Json]:
+        """Until that many pods wait in their barrier."""
+        return await self.until(lambda pods: sum(map(held, pods)) == count)
+
+    async def until_running(self, count: int) -> list[Json]:
+        """Until the main containers of that many pods run."""
+        return await self.until(lambda pods: sum(map(runs, pods)) == count)
+
+    async def until_jobset(self, name: str, holds: Callable[[Json], bool]) -> Json:
+        async with ObjectView(self.client, JOBSETS, self.namespace) as view:
+            found = await view.until(lambda all_: any(one["metadata"]["name"] == name and holds(one) for one in all_))
+        return next(one for one in found if one["metadata"]["name"] == name)
+
+    async def until_condition(self, name: str, reason: str, text: str = "") -> Json:
+        """Our condition, once it has this reason and contains this text."""
+
+        def told(jobset: Json) -> bool:
+            found = condition(jobset)
+            return found is not None and found["reason"] == reason and text in found["message"]
+
+        found = condition(await self.until_jobset(name, told))
+        assert found is not None
+        return found
+
+    async def until_verdict(self, name: str, holds: Callable[[Verdict], bool] = lambda _: True) -> Verdict:
+        """The gang's verdict, once there is such a one in its ConfigMap."""
+
+        def decided(maps: list[Json]) -> bool:
+            return any(
+                one["metadata"]["name"] == names.config_map_name(name)
+                and (found := verdict_codec.parse(one.get("data", {}).get(names.KEY_VERDICT, ""))) is not None
+                and holds(found)
+                for one in maps
+            )
+
+        async with ObjectView(self.client, CONFIGMAPS, self.namespace) as view:
+            await view.until(decided, PATIENCE)
+        verdict = await self.verdict(name)
+        assert verdict is not None
+        return verdict
+
+    # --- The controller ----------------------------------------------------------------------------------------------
+
+    def start_controller(self, **changes: Any) -> Manager:
+        """One replica, seeing this namespace only; `changes` are further Options."""
+        settings: Json = {
+            "namespace": self.namespace,
+            "watch_namespace": self.namespace,
+            "leader_elect": False,
+            "extend_crd": False,
+            "progress_every": 0.2,
+            "stream_port": 0,
+        }
+        manager = Manager(self.plane.access, ManagerOptions(**settings | changes))
+        self.replicas.append(manager)
+        self.managers.append(asyncio.create_task(manager.run(), name="controller"))
+        return manager
+
+    async def stop_controller(self) -> None:
+        """The oldest that runs, at once, whatever it was doing."""
+        if self.managers:
+            manager = self.managers.pop(0)
+            manager.cancel()
+            with suppress(asyncio.CancelledError):
+                await manager
+
+    async def stop_controllers(self) -> None:
+        while self.managers:
+            await self.stop_controller()
+
+
+@asynccontextmanager
+async def environment(
+    plane: Plane,
+    namespace: str,
+    folder: Path,
+    *,
+    nodes: Sequence[FakeNode] = ROOMY,
+    behaviour: Behaviour = QUICK,
+    settings: Settings | None = None,
+    controller: bool = True,
+    webhook: bool = True,
+    stream: bool = True,
+    jobset: Mapping[str, Any] | None = None,
+) -> AsyncIterator[Environment]:
+    """A stage with JobSet installed, its CRD extended, and jobset-gate running as far as asked for.
+
+    `stream`: whether the webhook tells pods of the gate stream, as an installation does.
+    """
+    real = plane.name == "real"
+    replicas: list[Manager] = []
+    async with AsyncExitStack() as stack:
+        client = await stack.enter_async_context(plane.client("stage"))
+        await jobset_crd.install(client)
+        await crd_patcher.extend_crd(client)
+        actors = await stack.enter_async_context(
+            Actors(
+                plane.access,
+                namespace=namespace,
+                nodes=[
+                    FakeNode(f"{namespace}-{node.name}", node.pods, node.ready_at, node.clock_skew) for node in nodes
+                ],
+                behaviour=behaviour,
+                with_jobs=not real,
+                heartbeat=real,
+                **{"pod_backoff": QUICK_POD_BACKOFF, **(jobset or {})},
+            )
+        )
+        pods = await stack.enter_async_context(ObjectView(client, PODS, namespace))
+        service = await stack.enter_async_context(Service(lambda: [one.stream_url for one in replicas]))
+        stage = Environment(plane, namespace, client, actors, pods, service, replicas)
+        stack.push_async_callback(stage.stop_controllers)
+        if webhook:
+            wanted = with_stream(settings or Settings(), service.url if stream else None)
+            await stack.enter_async_context(serve_admission(stage, folder, wanted))
+        if controller:
+            stage.start_controller()
+        yield stage
+
+
+def with_stream(settings: Settings, url: str | None) -> Settings:
+    barrier = settings.barrier.model_dump() | {"stream_url": url}
+    return settings.model_copy(update={"barrier": Barrier.model_validate(barrier)})
+
+
+@asynccontextmanager
+async def serve_admission(stage: Environment, folder: Path, settings: Settings) -> AsyncIterator[WebhookServer]:
+    """The shipped webhook, registered for the stage's namespace alone: other tests share the API server."""
+    bundle = self_signed.make()
+    server = await serve(settings, tls=bundle.write(folder))
+    names_made: list[tuple[Any, str]] = []
+    try:
+        for made in registration.configurations(url=server.url, ca_bundle=bundle.ca_bundle):
+            resource = MUTATING_WEBHOOKS if made["kind"].startswith("Mutating") else VALIDATING_WEBHOOKS
+            made["metadata"]["name"] = f"{made['metadata']['name']}-{stage.namespace}"
+            for hook in made["webhooks"]:
+                hook["namespaceSelector"] = {"matchLabels": {"kubernetes.io/metadata.name": stage.namespace}}
+            await stage.client.create(resource, made)
+            names_made.append((resource, made["metadata"]["name"]))
+        await in_force(stage)
+        stage.admission_servers.append(server)
+        yield server
+    finally:
+        for resource, name in names_made:
+            await stage.client.delete(resource, name)
+        await server.stop()
+
+
+async def in_force(stage: Environment) -> None:
+    """Returns once the API server asks the webhook: a dry run of a bad config is refused."""
+    probe = {
+        "apiVersion": names.JOBSET_API_VERSION,
+        "kind": "JobSet",
+        "metadata": {"name": "probe", "namespace": stage.namespace, "annotations": {names.CONFIG: "nonsense"}},
+        "spec": {
+            "replicatedJobs": [
+                {
+                    "name": "w",
+                    "template": {"spec": {"template": {"spec": {"containers": [{"name": "m", "image": "i"}]}}}},
+                }
+            ]
+        },
+    }
+    async with asyncio.timeout(PATIENCE):
+        while True:
+            try:
+                await stage.client.create(JOBSETS, probe, stage.namespace, dry_run=True)
+            except ApiError as refused:
+                if names.CONFIG in refused.message:
+                    return
+            await asyncio.sleep(0.05)  # nothing tells when an API server has read its webhook configurations
+
+
+# --- Facts about pods ------------------------------------------------------------------------------------------------
+
+
+def barrier(pod: Json) -> Json:
+    """The state of its barrier, {} if there is none yet."""
+    for status in pod["status"].get("initContainerStatuses") or ():
+        if status["name"] == names.BARRIER_CONTAINER:
+            return dict(status.get("state") or {})
+    return {}
+
+
+def alive(pod: Json) -> bool:
+    return pod["metadata"].get("deletionTimestamp") is None and pod["status"].get("phase") != "Failed"
+
+
+def held(pod: Json) -> bool:
+    return alive(pod) and "running" in barrier(pod)
+
+
+def passed(pod: Json) -> bool:
+    return bool(barrier(pod).get("terminated", {}).get("exitCode") == 0)
+
+
+def runs(pod: Json) -> bool:
+    """Its main containers run."""
+    statuses = pod["status"].get("containerStatuses") or ()
+    return alive(pod) and bool(statuses) and all("running" in (one.get("state") or {}) for one in statuses)
+
+
+def condition(jobset: Json) -> Json | None:
+    for one in (jobset.get("status") or {}).get("conditions") or ():
+        if one["type"] == names.CONDITION:
+            return dict(one)
+    return None

@@ -1,0 +1,321 @@
+"""One namespace of a plane with kube-scheduler, nodes of its own, and jobset-gate at work on the groups in it.
+
+Tests share the plane: a test's nodes carry its namespace as a label, and its pods select it, so that no test's pods
+land on another's nodes, and their capacity domains are apart. Nodes are mere objects; with `kubelets` somebody plays
+them, so that pods run and end.
+"""
+
+import asyncio
+import time
+from collections.abc import AsyncIterator, Callable, Mapping, Sequence
+from contextlib import AsyncExitStack, asynccontextmanager, suppress
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+from controllers.barrier import crd_patcher
+from controllers.manager import Manager, ManagerOptions
+from jobset_gate import names
+from jobset_gate.fake import jobset_crd
+from jobset_gate.fake.cluster import Actors
+from jobset_gate.fake.kubelet import Behaviour, FakeNode, Kubelets
+from jobset_gate.fake.tasks import BackgroundTasks
+from jobset_gate.fake.view import ObjectView
+from jobset_gate.kube.client import Client
+from jobset_gate.kube.errors import NotFound
+from jobset_gate.kube.resources import CONFIGMAPS, EVENTS, NODES, POD_GROUPS, PODS, Resource
+from jobset_gate.podgroups import record
+from jobset_gate.podgroups.label import group_label
+from jobset_gate.podgroups.model import FLAVOR_OF, Format, PodGroupKey
+from jobset_gate.podgroups.record import AdmissionRecord
+from jobset_gate.settings import Groups, Settings
+from tests.fakes.podgroups import manifests
+from tests.flow.podgroups.webhooks import PATIENCE, serve_webhook
+from tests.plane.planes import Plane
+from webhook.server import WebhookServer
+
+Json = dict[str, Any]
+STAGE = "stage.test/namespace"
+"""Label of the nodes, and selector of the pods, of one test."""
+QUICK = Behaviour(sandbox_seconds=0.02, pull_seconds=0.02, init_seconds=0.05, stop_seconds=0.02)
+
+
+@dataclass
+class GroupEnvironment:
+    """What a test of pod groups has in hand."""
+
+    plane: Plane
+    namespace: str
+    client: Client
+    settings: Settings
+    pods: ObjectView
+    """Those of the namespace, live."""
+    crew: BackgroundTasks
+    kubelets: Kubelets | None = None
+    door: WebhookServer | None = None
+    nodes: dict[str, str] = field(default_factory=dict)
+    """The nodes' own names by those that the test has given them."""
+    replicas: list[Manager] = field(default_factory=list)
+    """All controllers that were ever started."""
+    running: list[asyncio.Task[None]] = field(default_factory=list)
+
+    # --- Nodes -------------------------------------------------------------------------------------------------------
+
+    async def add_node(
+        self,
+        name: str,
+        cpu: str = "4",
+        *,
+        pods: int = 110,
+        more: Mapping[str, str] | None = None,
+        labels: Mapping[str, str] | None = None,
+        taints: Sequence[tuple[str, str, str]] = (),
+    ) -> str:
+        """A node with so much to give (`more`: other resources); `taints` are (key, value, effect). Its full name."""
+        full = self.nodes[name] = f"{self.namespace}-{name}"
+        labels = {STAGE: self.namespace, **(labels or {})}
+        room = {"cpu": cpu, "memory": "64Gi", **(more or {})}
+        if self.kubelets is not None:
+            shape: Json = {"pods": pods, "labels": labels, "allocatable": room, "taints": tuple(taints)}
+            await self.kubelets.add_node(FakeNode(full, **shape))
+            return full
+        await self.client.create(NODES, node(full, {"pods": str(pods), **room}, labels, taints))
+        return full
+
+    async def remove_node(self, name: str) -> None:
+        """The node is gone, and with it what was bound to it."""
+        full = self.nodes.pop(name)
+        if self.kubelets is not None:
+            await self.kubelets.vanish_node(full)
+            return
+        await self.client.delete(NODES, full)
+        lost = [one for one in self.pods.all() if one["spec"].get("nodeName") == full]
+        await asyncio.gather(*(self.delete_pod(one["metadata"]["name"], grace_seconds=0) for one in lost))
+
+    # --- What users do -----------------------------------------------------------------------------------------------
+
+    async def create(self, *pods: Json, at_once: int = 16) -> list[Json]:
+        """Those pods, in this order, on this stage's nodes; `at_once` 1: each after the other is there."""
+        limit = asyncio.Semaphore(at_once)
+
+        async def one(manifest: Json) -> Json:
+            async with limit:
+                return await self.client.create(PODS, self.here(manifest), self.namespace)
+
+        return list(await asyncio.gather(*map(one, pods)))
+
+    async def apply(self, *objects: Json) -> None:
+        """Any objects, by kubectl; pods and templates of pods are sent to this stage's nodes."""
+        for one in objects:
+            await self.plane.kubectl("apply", "-n", self.namespace, "-f", "-", stdin=self.here(one))
+
+    async def delete_pod(self, name: str, *, grace_seconds: int | None = None) -> None:
+        with suppress(NotFound):
+            await self.client.delete(PODS, name, self.namespace, grace_seconds=grace_seconds)
+
+    async def make_group(
+        self, name: str, minimum: int | None, way: Format = Format.SCHEDULER_PLUGINS, **more: Any
+    ) -> Json:
+        """Its PodGroup; arguments as for manifests.pod_group."""
+        made = manifests.pod_group(name, minimum, way, **more)
+        return await self.client.create(POD_GROUPS[manifests.API_GROUP[way]], made, self.namespace)
+
+    def here(self, manifest: Json) -> Json:
+        """The manifest with its pods bound to this stage's nodes."""
+        if "containers" in manifest:  # the spec of a pod
+            return {**manifest, "nodeSelector": {STAGE: self.namespace} | manifest.get("nodeSelector", {})}
+        return {
+            key: self.here(value) if isinstance(value, dict) else self._each(value) for key, value in manifest.items()
+        }
+
+    def _each(self, value: Any) -> Any:
+        return [self.here(one) if isinstance(one, dict) else one for one in value] if isinstance(value, list) else value
+
+    # --- What there is -----------------------------------------------------------------------------------------------
+
+    async def group(self, name: str, way: Format = Format.SCHEDULER_PLUGINS) -> Json:
+        """Its PodGroup as it is stored."""
+        return await self.client.get(POD_GROUPS[manifests.API_GROUP[way]], name, self.namespace)
+
+    async def record(self, name: str, way: Format = Format.SCHEDULER_PLUGINS) -> AdmissionRecord | None:
+        """What stands on its home; None: no home, or nothing was decided yet."""
+        try:
+            if way in manifests.API_GROUP:
+                text = ((await self.group(name, way))["metadata"].get("annotations") or {}).get(names.POD_GROUP_RECORD)
+            else:
+                held = names.POD_GROUP_CONFIG_MAP_PREFIX + self.label(name, way)
+                text = (await self.client.get(CONFIGMAPS, held, self.namespace)).get("data", {}).get(names.KEY_RECORD)
+        except NotFound:
+            return None
+        return None if text is None else record.decode_record(text)
+
+    def label(self, name: str, way: Format = Format.SCHEDULER_PLUGINS) -> str:
+        """The value of the label on its pods."""
+        return group_label(PodGroupKey(design=FLAVOR_OF[way], namespace=self.namespace, name=name))
+
+    async def events(self, name: str) -> list[tuple[str, str]]:
+        """(reason, message) of our Events on an object of that name."""
+        found = await self.client.list(EVENTS, self.namespace, field_selector=f"involvedObject.name={name}")
+        ours = [one for one in found["items"] if one.get("reportingComponent") == names.PROGRAM]
+        return [(one["reason"], one["message"]) for one in ours]
+
+    # --- Waiting -----------------------------------------------------------------------------------------------------
+
+    async def until(self, holds: Callable[[list[Json]], bool], seconds: float = PATIENCE) -> list[Json]:
+        """Until it is true of the pods."""
+        found: list[Json] = []
+
+        async def wait() -> None:
+            found.extend(await self.pods.until(holds, seconds))
+
+        await self.crew.until(self._while_running(wait()))
+        return found
+
+    async def until_bound(self, count: int, group: str = "", way: Format = Format.SCHEDULER_PLUGINS) -> list[Json]:
+        """Until so many pods (of that group) have a node."""
+
+        def enough(pods: list[Json]) -> bool:
+            ours = manifests.of_group(pods, group, way) if group else pods
+            return sum(map(manifests.bound, ours)) >= count
+
+        return await self.until(enough)
+
+    async def until_group(
+        self,
+        name: str,
+        holds: Callable[[Json], bool],
+        way: Format = Format.SCHEDULER_PLUGINS,
+        seconds: float = PATIENCE,
+    ) -> Json:
+        """Until it is true of the PodGroup."""
+        return await self.until_object(POD_GROUPS[manifests.API_GROUP[way]], name, holds, seconds)
+
+    async def until_object(
+        self, resource: Resource, name: str, holds: Callable[[Json], bool], seconds: float = PATIENCE
+    ) -> Json:
+        """Until it is true of that object of the namespace."""
+        async with ObjectView(self.client, resource, self.namespace) as view:
+            wait = view.until(lambda all_: any(one["metadata"]["name"] == name and holds(one) for one in all_), seconds)
+            await self._while_running(wait)
+            return view.objects[self.namespace, name]
+
+    async def until_event(self, name: str, reason: str, text: str = "", seconds: float = PATIENCE) -> str:
+        """The message of our Event on an object of that name."""
+
+        def told(one: Json) -> bool:
+            return one["involvedObject"].get("name") == name and one["reason"] == reason and text in one["message"]
+
+        async with ObjectView(self.client, EVENTS, self.namespace) as view:
+            found = await self._while_running(view.until(lambda all_: any(map(told, all_)), seconds))
+        return next(str(one["message"]) for one in found if told(one))
+
+    async def _while_running(self, wait: Any) -> Any:
+        """The answer, unless a controller ends meanwhile: its error is raised then."""
+        waiting = asyncio.ensure_future(wait)
+        await asyncio.wait([waiting, *self.running], return_when=asyncio.FIRST_COMPLETED)
+        ended = [one for one in self.running if one.done() and not one.cancelled()]
+        if ended and not waiting.done():
+            waiting.cancel()
+            await asyncio.gather(waiting, return_exceptions=True)
+            ended[0].result()
+        return await waiting
+
+    # --- The controller ----------------------------------------------------------------------------------------------
+
+    def start_controller(self, *, access: Any = None, **changes: Any) -> Manager:
+        """One replica, seeing this namespace's pods only; `changes` are further Options."""
+        options: Json = {
+            "namespace": self.namespace,
+            "watch_namespace": self.namespace,
+            "leader_elect": False,
+            "extend_crd": False,
+            "groups": self.settings.groups,
+        }
+        manager = Manager(access or self.plane.access, ManagerOptions(**options | changes))
+        self.replicas.append(manager)
+        self.running.append(asyncio.create_task(manager.run(), name="controller"))
+        return manager
+
+    async def stop_controller(self) -> None:
+        """The oldest that runs, at once, whatever it was doing."""
+        if self.running:
+            task = self.running.pop(0)
+            task.cancel()
+            await asyncio.gather(task, return_exceptions=True)
+
+    async def stop_controllers(self) -> None:
+        while self.running:
+            await self.stop_controller()
+
+    async def clean_up(self) -> None:
+        for full in self.nodes.values():
+            with suppress(NotFound):
+                await self.client.delete(NODES, full)
+
+
+@asynccontextmanager
+async def group_environment(
+    plane: Plane,
+    namespace: str,
+    folder: Path,
+    *,
+    nodes: Mapping[str, str] | None = None,
+    settings: Groups | None = None,
+    controller: bool = True,
+    webhook: bool = True,
+    kubelets: bool = False,
+    behaviour: Behaviour = QUICK,
+    jobsets: bool = False,
+    namespaces: Sequence[str] = (),
+) -> AsyncIterator[GroupEnvironment]:
+    """The stage. `nodes`: name to cpu of those that are there from the start; others by add_node.
+
+    `jobsets`: JobSet's stand-in and our barrier are there as well, and kubelets with them. `namespaces`: further ones
+    whose pods the webhook is asked about.
+    """
+    async with AsyncExitStack() as stack:
+        client = await stack.enter_async_context(plane.client("stage"))
+        crew = BackgroundTasks()
+        pods = await stack.enter_async_context(ObjectView(client, PODS, namespace))
+        stage = GroupEnvironment(plane, namespace, client, Settings(groups=settings or Groups()), pods, crew)
+        stack.push_async_callback(stage.clean_up)
+        if jobsets:
+            stage.kubelets = await _with_jobsets(stage, behaviour, stack)
+        elif kubelets:
+            stage.kubelets = await _with_kubelets(stage, behaviour, stack)
+        for name, cpu in (nodes or {}).items():
+            await stage.add_node(name, cpu)
+        stack.push_async_callback(stage.stop_controllers)
+        if webhook:
+            door = serve_webhook(client, {namespace, *namespaces}, folder, stage.settings, jobsets=jobsets)
+            stage.door = await stack.enter_async_context(door)
+        if controller:
+            stage.start_controller()
+        yield stage
+
+
+async def _with_kubelets(stage: GroupEnvironment, behaviour: Behaviour, stack: AsyncExitStack) -> Kubelets:
+    client = await stack.enter_async_context(stage.plane.client("kubelets"))
+    kubelets = Kubelets(client, time.time, (), behaviour, namespace=stage.namespace, schedule=False)
+    stack.push_async_callback(stage.crew.stop)
+    stage.crew.start("kubelets", kubelets.run())
+    await stage.crew.until(kubelets.wait_synced())
+    return kubelets
+
+
+async def _with_jobsets(stage: GroupEnvironment, behaviour: Behaviour, stack: AsyncExitStack) -> Kubelets:
+    await jobset_crd.install(stage.client)
+    await crd_patcher.extend_crd(stage.client)
+    actors = Actors(stage.plane.access, namespace=stage.namespace, nodes=(), behaviour=behaviour, schedule=False)
+    return (await stack.enter_async_context(actors)).kubelets
+
+
+def node(
+    name: str, allocatable: Mapping[str, str], labels: Mapping[str, str], taints: Sequence[tuple[str, str, str]] = ()
+) -> Json:
+    """A Node object that no kubelet stands behind."""
+    hot = [{"key": key, "value": value, "effect": effect} for key, value, effect in taints]
+    labels = {"kubernetes.io/hostname": name, "kubernetes.io/os": "linux", **labels}
+    ready = {"type": "Ready", "status": "True"}
+    status = {"capacity": dict(allocatable), "allocatable": dict(allocatable), "conditions": [ready]}
+    return {"metadata": {"name": name, "labels": labels}, "spec": {"taints": hot} if hot else {}, "status": status}

@@ -1,0 +1,228 @@
+"""A group opened and taken back by hand, on the real plane: what stands between the two decisions of the controller."""
+
+import asyncio
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass
+from fractions import Fraction
+from typing import Any
+
+from controllers.podgroups.evictor import EvictionResult, Evictor
+from jobset_gate import names
+from jobset_gate.kube.client import Client, PatchType
+from jobset_gate.kube.resources import JOBS, PODS, Resource
+from jobset_gate.podgroups import decode, wire
+from jobset_gate.podgroups.label import group_label
+from jobset_gate.podgroups.model import Flavor, Format, GangMode, MergedGroup, PodGroupKey
+from jobset_gate.podgroups.record import AdmissionMode, AdmissionRecord, AdmissionState
+from jobset_gate.podgroups.snapshot import GroupSnapshot, MemberPod
+from jobset_gate.runtime.paging import ListScope, list_objects
+from tests.fakes.podgroups import manifests
+from tests.fakes.podgroups.manifests import bound, gated
+from tests.flow.podgroups.environment import GroupEnvironment
+
+Json = dict[str, Any]
+GANG = "ring"
+KEEP_FINALIZER = "test.jobset-gate.dev/stays"
+"""A finalizer: a pod that has ended stays a while, as one whose kubelet has much to clear away."""
+OPENED_AT = 1_700_000_000.0
+
+
+@dataclass
+class ManualEviction:
+    """One generation of the gang of a stage. Its pods are those that the webhook holds for it."""
+
+    stage: GroupEnvironment
+    generation: int = 1
+    minimum: int = 4
+    namespaces: tuple[str, ...] = ()
+
+    @property
+    def keys(self) -> list[PodGroupKey]:
+        return [PodGroupKey(design=Flavor.ALIBABA, namespace=it, name=GANG) for it in self._places]
+
+    @property
+    def _places(self) -> tuple[str, ...]:
+        return self.namespaces or (self.stage.namespace,)
+
+    @property
+    def record(self) -> AdmissionRecord:
+        return AdmissionRecord(
+            generation=self.generation,
+            stage=AdmissionState.ROLLING_BACK,
+            how=AdmissionMode.PROBE,
+            at=OPENED_AT,
+            gangs=tuple((key, self.generation) for key in self.keys),
+            minimum=self.minimum,
+            wait=Fraction(60),
+            mode=GangMode.STRICT,
+        )
+
+    async def open(self, pods: Iterable[Json]) -> None:
+        """The opener's patch."""
+
+        async def one(pod: Json) -> None:
+            meta = pod["metadata"]
+            body = {
+                "metadata": {
+                    "uid": meta["uid"],
+                    "annotations": {names.POD_GROUP_OPENED: decode.opened_text(self.generation, OPENED_AT)},
+                },
+                "spec": {"schedulingGates": [{"$patch": "delete", "name": names.POD_GROUP_GATE}]},
+            }
+            await self.stage.client.patch(PODS, meta["name"], meta["namespace"], body=body, patch=PatchType.STRATEGIC)
+
+        await asyncio.gather(*map(one, pods))
+
+    async def pods(self) -> list[Json]:
+        """Of all its namespaces."""
+        found = [await self.stage.client.list(PODS, it, label_selector=names.POD_GROUP_LABEL) for it in self._places]
+        return [one for listed in found for one in listed["items"]]
+
+    async def seen(self) -> list[GroupSnapshot]:
+        """As the index would have it, but never late."""
+        members: list[MemberPod] = []
+        for namespace in self._places:
+            pods = list_objects(self.stage.client, ListScope(PODS, namespace, names.POD_GROUP_LABEL), wire.GroupPod)
+            members += [decode.member(it) async for it in pods]
+        return [
+            GroupSnapshot(
+                group=self._group(key),
+                label=group_label(key),
+                members=tuple(it for it in members if it.held == group_label(key)),
+                created=OPENED_AT,
+                record=self.record,
+            )
+            for key in self.keys
+        ]
+
+    async def roll_back(self, client: Client | None = None) -> EvictionResult:
+        """All steps: another one whenever the pods have changed, as the controller does it."""
+        rollbacks = Evictor(client or self.stage.client)
+        while True:
+            answer = await rollbacks.advance_eviction(await self.seen(), self.record)
+            if isinstance(answer, EvictionResult):
+                return answer
+            await self._changed(answer)
+
+    async def resume(self) -> None:
+        """What follows once the decision is closed."""
+        for key in self.keys:
+            await Evictor(self.stage.client).resume_owners(group_label(key), self.generation, key.namespace)
+
+    async def _changed(self, at_most: float) -> None:
+        before = [one["metadata"]["resourceVersion"] for one in self.stage.pods.all()]
+        try:
+            await self.stage.until(
+                lambda pods: [one["metadata"]["resourceVersion"] for one in pods] != before, max(at_most, 0.01)
+            )
+        except TimeoutError:
+            return
+
+    def _group(self, key: PodGroupKey) -> MergedGroup:
+        return MergedGroup(
+            key=key,
+            ways=(Format.ALIBABA,),
+            minimum=self.minimum,
+            total=None,
+            wait=Fraction(60),
+            mode=GangMode.STRICT,
+            gangs=(),
+            resources=(),
+            pod_group=None,
+            lacks_pod_group=False,
+            present=self.minimum,
+        )
+
+
+# --- What users make -------------------------------------------------------------------------------------------------
+
+
+def job(name: str, pods: int, policy: Json | None = None, *, group: str = GANG, **spec: Any) -> Json:
+    """A Job that one failure ends."""
+    more = spec if policy is None else {"podFailurePolicy": policy, **spec}
+    return manifests.job(name, group, pods, Format.ALIBABA, pods, **more)
+
+
+def rule(action: str, **what: Any) -> Json:
+    return {"action": action, **what}
+
+
+def exits(operator: str, *values: int) -> Json:
+    return {"operator": operator, "values": list(values)}
+
+
+DISRUPTED = [{"type": names.DISRUPTION_TARGET, "status": "True"}]
+POLICIES: dict[str, Json | None] = {
+    "no policy": None,
+    "fails on any code": {"rules": [rule("FailJob", onExitCodes=exits("NotIn", 0))]},
+    "fails on 143": {"rules": [rule("FailJob", onExitCodes=exits("In", 137, 143))]},
+    "ignores disruptions first": {
+        "rules": [rule("Ignore", onPodConditions=DISRUPTED), rule("FailJob", onExitCodes=exits("NotIn", 0))]
+    },
+}
+
+
+# --- What becomes of them --------------------------------------------------------------------------------------------
+
+
+async def add_finalizers(stage: GroupEnvironment) -> None:
+    """From now on the pods that have a node stay when they have ended, until they are let go."""
+    body = {"metadata": {"finalizers": [KEEP_FINALIZER]}}
+    for pod in filter(bound, (await stage.client.list(PODS, stage.namespace))["items"]):
+        await stage.client.patch(PODS, pod["metadata"]["name"], stage.namespace, body=body, patch=PatchType.STRATEGIC)
+
+
+async def remove_finalizers(stage: GroupEnvironment) -> None:
+    """The pods that have ended and stayed go."""
+    body = {"metadata": {"$deleteFromPrimitiveList/finalizers": [KEEP_FINALIZER]}}
+    for pod in (await stage.client.list(PODS, stage.namespace))["items"]:
+        if KEEP_FINALIZER in pod["metadata"].get("finalizers", ()):
+            await stage.client.patch(
+                PODS, pod["metadata"]["name"], stage.namespace, body=body, patch=PatchType.STRATEGIC
+            )
+
+
+def living(pods: Sequence[Json]) -> list[Json]:
+    """Those that are there and neither end nor have ended."""
+    over = ("Failed", "Succeeded")
+    return [
+        one
+        for one in pods
+        if "deletionTimestamp" not in one["metadata"] and one.get("status", {}).get("phase") not in over
+    ]
+
+
+def all_held(count: int, but: Iterable[str] = ()) -> Callable[[list[Json]], bool]:
+    """So many live, all behind our gate, none of them one of those UIDs."""
+    old = set(but)
+
+    def holds(pods: list[Json]) -> bool:
+        found = living(pods)
+        return len(found) == count and all(gated(one) and one["metadata"]["uid"] not in old for one in found)
+
+    return holds
+
+
+def indexes(pods: Sequence[Json]) -> list[str]:
+    return sorted(one["metadata"]["labels"][names.JOB_COMPLETION_INDEX] for one in living(pods))
+
+
+def uids(pods: Sequence[Json]) -> list[str]:
+    return [one["metadata"]["uid"] for one in pods]
+
+
+def placed(running: int, bound_: int, all_: int) -> Callable[[list[Json]], bool]:
+    """So many run, so many have a node, so many are there."""
+    return lambda pods: (sum(map(manifests.runs, pods)), sum(map(bound, pods)), len(pods)) == (running, bound_, all_)
+
+
+async def unharmed_owner(stage: GroupEnvironment, name: str, kind: Resource = JOBS) -> Json:
+    """The Job, of which nothing was counted and nothing of ours is left."""
+    found = await stage.client.get(kind, name, stage.namespace)
+    status, meta = found["status"], found["metadata"]
+    told = {one["type"] for one in status.get("conditions", ()) if one["status"] == "True"}
+    assert not told & {"Failed", "FailureTarget"}, told
+    assert status.get("failed", 0) == 0
+    assert not found["spec"].get("suspend")
+    assert names.POD_GROUP_SUSPENDED not in meta.get("annotations", {}) | meta.get("labels", {})
+    return found

@@ -1,0 +1,95 @@
+"""Gangs for stories: their pods by number, what is true of all of a gang, and a clock that a story sets forward."""
+
+import asyncio
+import time
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from jobset_gate import names
+from jobset_gate.kube.client import PatchType
+from jobset_gate.kube.resources import POD_GROUPS
+from jobset_gate.podgroups import podgroup_status
+from jobset_gate.podgroups.model import Format
+from tests.fakes.podgroups import manifests
+from tests.fakes.podgroups.manifests import bound, gated, of_group
+from tests.flow.podgroups.environment import GroupEnvironment
+
+Json = dict[str, Any]
+
+
+class OffsetClock:
+    """The controller's wall clock: the real one and what a story adds to it."""
+
+    def __init__(self) -> None:
+        self._ahead = 0.0
+
+    def __call__(self) -> float:
+        return time.time() + self._ahead
+
+    def forward(self, seconds: float) -> None:
+        self._ahead += seconds
+
+
+def members(
+    gang: str, count: int, way: Format = Format.SCHEDULER_PLUGINS, *, first: int = 0, **more: Any
+) -> list[Json]:
+    """So many pods of a gang; `more` as for manifests.pod."""
+    return [manifests.pod(f"{gang}-{number}", gang, way, **more) for number in range(first, first + count)]
+
+
+async def create_group(
+    stage: GroupEnvironment, name: str, count: int, *, minimum: int | None = None, **more: Any
+) -> None:
+    """A whole gang of scheduler-plugins' way: its PodGroup first."""
+    await stage.make_group(name, count if minimum is None else minimum)
+    await stage.create(*members(name, count, **more))
+
+
+async def delete_group(stage: GroupEnvironment, name: str) -> None:
+    """All pods of a gang are gone."""
+    pods = of_group(stage.pods.all(), name)
+    await asyncio.gather(*(stage.delete_pod(one["metadata"]["name"], grace_seconds=0) for one in pods))
+
+
+def bound_count(pods: Sequence[Json], name: str, way: Format = Format.SCHEDULER_PLUGINS) -> int:
+    """How many of a gang have a node."""
+    return sum(map(bound, of_group(pods, name, way)))
+
+
+def all_held(pods: Sequence[Json], name: str, way: Format = Format.SCHEDULER_PLUGINS) -> bool:
+    """Our gate holds every pod of a gang."""
+    return all(map(gated, of_group(pods, name, way)))
+
+
+def condition_of(group: Mapping[str, Any]) -> tuple[str, str]:
+    """Reason and message in the status of a PodGroup."""
+    ours = podgroup_status.group_condition(group.get("status") or {})
+    return ours.get("reason", ""), ours.get("message", "")
+
+
+async def touch_group(stage: GroupEnvironment, name: str, way: Format = Format.SCHEDULER_PLUGINS) -> None:
+    """Something changes on its PodGroup that the controller keeps, and is as it was: it looks at the group."""
+    for said_of_it in ("Pending: looked at", None):
+        body = {"metadata": {"annotations": {names.POD_GROUP_STATE: said_of_it}}}
+        kind = POD_GROUPS[manifests.API_GROUP[way]]
+        await stage.client.patch(kind, name, stage.namespace, body=body, patch=PatchType.MERGE)
+
+
+async def until_reason(
+    stage: GroupEnvironment, name: str, reason: str, text: str = "", way: Format = Format.SCHEDULER_PLUGINS
+) -> None:
+    """Until the status of a gang's PodGroup gives that reason, with that text in it."""
+
+    def told(group: Json) -> bool:
+        ours = condition_of(group)
+        return ours[0] == reason and text in ours[1]
+
+    await stage.until_group(name, told, way)
+
+
+async def until_satisfied(stage: GroupEnvironment, name: str) -> None:
+    """Until the controller has seen, and written, that a gang has its minimum."""
+    mark = '"satisfied":1'
+    await stage.until_group(
+        name, lambda it: mark in (it["metadata"].get("annotations") or {}).get(names.POD_GROUP_RECORD, "")
+    )

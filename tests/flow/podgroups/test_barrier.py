@@ -1,0 +1,148 @@
+"""G6: groups whose pods also wait in the start barrier, from `kubectl apply` to the main container or to none."""
+
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+
+import pytest
+
+from jobset_gate import names
+from jobset_gate.fake import manifests as jobsets
+from jobset_gate.fake.view import ObjectView
+from jobset_gate.kube.resources import JOBSETS, PODS
+from jobset_gate.podgroups.candidate import CapacityCheck
+from jobset_gate.podgroups.model import Format
+from jobset_gate.podgroups.record import AdmissionState
+from jobset_gate.settings import Groups
+from tests.fakes.podgroups import manifests
+from tests.fakes.podgroups.manifests import gated
+from tests.flow.podgroups.conftest import MakeGroupEnvironment
+from tests.flow.podgroups.environment import GroupEnvironment, Json
+
+PODS_WANTED = 3
+NEVER_STARTED = "ContainerStatusUnknown"
+"""What a kubelet says of a container that it had not come to when the pod was deleted."""
+
+
+def gang(
+    stage: GroupEnvironment, way: Format = Format.SCHEDULER_PLUGINS, minimum: int | None = None, timeout: int = 600
+) -> Json:
+    """A gated JobSet of three pods, all of them in the group `ring`."""
+    job = jobsets.replicated_job(
+        parallelism=PODS_WANTED,
+        containers=[jobsets.container(resources={"requests": {"cpu": "1"}})],
+        pod={"restartPolicy": "Never"},
+        pod_metadata=manifests.membership_metadata("ring", way, minimum),
+    )
+    return jobsets.jobset("train", stage.namespace, replicated_jobs=[job], config={names.TIMEOUT_FIELD: timeout})
+
+
+def main_ran(pod: Json) -> bool:
+    """The user's program was started at some time."""
+    states = [it.get(when) or {} for it in _mains(pod) for when in ("state", "lastState")]
+    ended = [it["terminated"]["reason"] for it in states if "terminated" in it]
+    return any("running" in it for it in states) or any(reason != NEVER_STARTED for reason in ended)
+
+
+def _mains(pod: Json) -> list[Json]:
+    return (pod.get("status") or {}).get("containerStatuses") or []
+
+
+def in_barrier(pod: Json) -> bool:
+    """It runs on its node and waits for the others."""
+    inits = (pod.get("status") or {}).get("initContainerStatuses") or ()
+    return any(it["name"] == names.BARRIER_CONTAINER and "running" in it["state"] for it in inits)
+
+
+def started(jobset: Json) -> bool:
+    return any(
+        it["type"] == names.CONDITION and it["status"] == "True"
+        for it in (jobset.get("status") or {}).get("conditions", ())
+    )
+
+
+@asynccontextmanager
+async def chronicle(stage: GroupEnvironment) -> AsyncIterator[list[Json]]:
+    """Every version of every pod of the namespace from now on."""
+    seen: list[Json] = []
+    async with ObjectView(stage.client, PODS, stage.namespace, each=seen.append):
+        yield seen
+
+
+async def test_a_jobset_in_a_group_is_held_opened_bound_and_released_in_this_order(
+    make_stage: MakeGroupEnvironment,
+) -> None:
+    async with make_stage(jobsets=True, nodes={"n": "8"}) as stage, chronicle(stage) as seen:
+        await stage.apply(gang(stage))
+        held = await stage.until(lambda pods: len(pods) == PODS_WANTED)
+        assert all(map(gated, held))
+        await stage.make_group("ring", PODS_WANTED)
+        await stage.until(lambda pods: sum(map(main_ran, pods)) == PODS_WANTED)
+        await stage.until_object(JOBSETS, "train", started)
+        assert not any(main_ran(one) for one in seen if gated(one))
+        waited = {one["metadata"]["name"] for one in seen if in_barrier(one)}
+        assert len(waited) == PODS_WANTED, "each was in the barrier, too"
+
+
+async def test_a_group_that_is_taken_back_never_ran_a_line_of_user_code(make_stage: MakeGroupEnvironment) -> None:
+    """Two of three are bound and wait in the barrier; later there is room for all, and the barrier opens for them."""
+    settings = Groups(capacity_check=CapacityCheck.OFF)
+    async with make_stage(jobsets=True, nodes={"n": "2"}, settings=settings) as stage, chronicle(stage) as seen:
+        await stage.make_group("ring", PODS_WANTED, wait=2)
+        await stage.apply(gang(stage))
+        await stage.until(lambda pods: sum(map(in_barrier, pods)) == 2)
+        first = {one["metadata"]["uid"] for one in stage.pods.all()}
+        await stage.until(
+            lambda pods: (
+                len(pods) == PODS_WANTED
+                and all(map(gated, pods))
+                and not {one["metadata"]["uid"] for one in pods} & first
+            )
+        )
+        closed = await stage.record("ring")
+        assert closed is not None
+        assert (closed.stage, closed.rolled_back) == (AdmissionState.CLOSED, 1)
+        assert not any(map(main_ran, seen))
+        jobset = await stage.client.get(JOBSETS, "train", stage.namespace)
+        assert not jobset["spec"].get("suspend")
+        assert not jobset["status"].get("restarts")
+        assert not jobset["status"].get("terminalState")
+        await stage.add_node("more", "4")
+        await stage.until(lambda pods: sum(map(main_ran, pods)) == PODS_WANTED)
+        await stage.until_object(JOBSETS, "train", started)
+        assert not any(main_ran(one) for one in seen if one["metadata"]["uid"] in first)
+
+
+@pytest.mark.parametrize("minimum", [2, 4])
+async def test_a_minimum_in_a_pod_group_that_is_not_the_barriers_is_told_with_both_and_keeps_the_gate(
+    make_stage: MakeGroupEnvironment, minimum: int
+) -> None:
+    async with make_stage(jobsets=True, nodes={"n": "8"}) as stage:
+        await stage.make_group("ring", minimum)
+        await stage.apply(gang(stage))
+        await stage.until(lambda pods: len(pods) == PODS_WANTED)
+        said = await stage.until_event("ring", names.REASON_INVALID_GROUP)
+        assert said == (
+            f"spec.minMember: {minimum}: must equal what the start barrier waits for:"
+            f" {minimum} pods here, {PODS_WANTED} there (JobSet train)"
+        )
+        assert all(map(gated, stage.pods.all()))
+
+
+@pytest.mark.parametrize("way", [Format.ALIBABA, Format.KOORDINATOR_ANNOTATIONS])
+async def test_a_minimum_on_the_template_is_judged_at_the_door(make_stage: MakeGroupEnvironment, way: Format) -> None:
+    async with make_stage(jobsets=True, nodes={"n": "8"}) as stage:
+        wrong = stage.here(gang(stage, way, 2))
+        refused = await stage.plane.kubectl.refused("apply", "-n", stage.namespace, "-f", "-", stdin=wrong)
+        assert "2 pods here, 3 there" in refused
+        await stage.apply(gang(stage, way, PODS_WANTED))
+        await stage.until(lambda pods: sum(map(main_ran, pods)) == PODS_WANTED)
+
+
+async def test_a_barrier_that_may_give_up_before_the_group_does_is_warned_of(make_stage: MakeGroupEnvironment) -> None:
+    """Where the limit stands in a PodGroup, by an Event; it opens all the same."""
+    async with make_stage(jobsets=True, nodes={"n": "8"}) as stage:
+        await stage.make_group("ring", PODS_WANTED, wait=60)
+        await stage.apply(gang(stage, timeout=60))
+        said = await stage.until_event("ring", names.REASON_BARRIER_TOO_SHORT)
+        assert "timeout of 60s must be above the group's wait limit of 60s" in said
+        await stage.until(lambda pods: sum(map(main_ran, pods)) == PODS_WANTED)

@@ -1,0 +1,128 @@
+"""Who counts as a member, what the numbers of a group say, and what of its pods is not reckoned with (G1, G2, G3)."""
+
+import asyncio
+from typing import Any, Final
+
+from jobset_gate import names
+from jobset_gate.kube.client import PatchType
+from jobset_gate.kube.resources import POD_GROUPS, PODS
+from jobset_gate.podgroups.model import Format
+from jobset_gate.podgroups.record import AdmissionMode
+from tests.fakes.podgroups import manifests
+from tests.fakes.podgroups.manifests import gated, of_group
+from tests.flow.podgroups.conftest import MakeGroupEnvironment
+from tests.flow.podgroups.environment import GroupEnvironment
+from tests.flow.podgroups.groups import bound_count, create_group, members, until_reason
+
+Json = dict[str, Any]
+NOTES, GROUPS = Format.KOORDINATOR_ANNOTATIONS, Format.KOORDINATOR_POD_GROUP
+NOT_FOLLOWED = "say something else of their group by now, which is not followed: "
+
+
+async def edit(stage: GroupEnvironment, pod: str, **meta: Json) -> None:
+    await stage.client.patch(PODS, pod, stage.namespace, body={"metadata": meta}, patch=PatchType.MERGE)
+
+
+async def test_what_a_member_says_later_is_reported_and_not_followed(make_stage: MakeGroupEnvironment) -> None:
+    """Neither a label nor an annotation: membership is fixed when a pod is created."""
+    async with make_stage(nodes={"n": "32"}) as stage:
+        await stage.make_group("ring", 2)
+        await stage.make_group("other", 1)
+        await stage.create(*members("ring", 1), *(manifests.pod("k-0", "kind", NOTES, 2),))
+        await edit(stage, "ring-0", labels={names.PLUGINS_NAME: "other"})
+        await edit(stage, "k-0", annotations={names.KOORDINATOR_NAME: "elsewhere"})
+        await until_reason(stage, "ring", names.REASON_GATHERING, f"1/2 pods exist; {NOT_FOLLOWED}ring-0")
+        assert await stage.record("other") is None
+        await stage.create(*members("ring", 1, first=1), manifests.pod("k-1", "kind", NOTES, 2))
+        pods = await stage.until_bound(4)
+        assert {one["metadata"]["labels"][names.POD_GROUP_LABEL] for one in pods} == {
+            stage.label("ring"),
+            stage.label("kind", NOTES),
+        }
+        assert await stage.record("other") is None, "nobody was ever taken for it"
+        assert await stage.record("elsewhere", NOTES) is None
+
+
+async def test_a_member_that_is_bound_without_our_gate_counts_and_is_shown(make_stage: MakeGroupEnvironment) -> None:
+    """One that is not bound does not count: nobody knows whether it ever will be."""
+    async with make_stage(nodes={"n": "32"}) as stage:
+        await stage.make_group("ring", 3)
+        wild = manifests.pod("wild", "ring", nodeName=stage.nodes["n"])  # such a pod is none of the webhook's
+        await stage.create(wild, *members("ring", 1))
+        await until_reason(stage, "ring", names.REASON_GATHERING, "2/3 pods exist; Ungated: wild")
+        await stage.create(*members("ring", 1, first=1))
+        pods = await stage.until_bound(3, "ring")
+        assert manifests.opened(next(one for one in pods if one["metadata"]["name"] == "wild")) == 0
+
+
+async def test_total_number_is_the_rest_that_passes_later_and_never_less_than_the_minimum(
+    make_stage: MakeGroupEnvironment,
+) -> None:
+    """Four are said, two are enough: two that are there do not wait for the others."""
+    async with make_stage(nodes={"n": "32"}) as stage:
+        total = {names.KOORDINATOR_TOTAL: "4"}
+        made = manifests.pod_group("crd", 2, GROUPS, annotations=total)
+        await stage.client.create(POD_GROUPS[names.SIGS_GROUP], made, stage.namespace)
+        noted: Json = {"minimum": 2, "notes": {"total_number": "4"}}
+        await stage.create(*members("crd", 2, GROUPS), *members("noted", 2, NOTES, **noted))
+        await stage.until_bound(4)
+        await stage.create(*members("crd", 2, GROUPS, first=2), *members("noted", 2, NOTES, first=2, **noted))
+        pods = await stage.until_bound(8)
+        assert (bound_count(pods, "crd", GROUPS), bound_count(pods, "noted", NOTES)) == (4, 4)
+        few: Json = {"minimum": 3, "notes": {"total_number": "2"}}
+        await stage.create(*members("few", 3, NOTES, **few))
+        told = await stage.until_event("few-0", names.REASON_INVALID_GROUP)
+        assert names.KOORDINATOR_TOTAL in told
+        assert all(map(gated, of_group(stage.pods.all(), "few", NOTES)))
+
+
+async def test_what_a_pod_group_names_has_to_be_free_in_all_besides(make_stage: MakeGroupEnvironment) -> None:
+    """minResources: more than its pods ask for, on the nodes that they may use."""
+    async with make_stage(nodes={"n": "4"}) as stage:
+        await stage.make_group("ring", 2, resources={"cpu": "6"})
+        await stage.create(*members("ring", 2))
+        await until_reason(stage, "ring", names.REASON_WAITING_FOR_CAPACITY, "needs 6 cpu, 4 free")
+        await stage.add_node("m", "4")
+        await stage.until_bound(2, "ring")
+
+
+APART: Final = [{"topologyKey": "kubernetes.io/hostname", "labelSelector": {"matchLabels": {"app": "x"}}}]
+NEAR: Final = {"requiredDuringSchedulingIgnoredDuringExecution": APART}
+SPREAD: Final = [{"maxSkew": 1, "whenUnsatisfiable": "DoNotSchedule", **APART[0]}]
+CLAIM: Final = [{"name": "c", "resourceClaimName": "none"}]
+UNMODELLED: Final[dict[str, Json]] = {
+    "inter-pod affinity": {"affinity": {"podAffinity": NEAR}},
+    "inter-pod anti-affinity": {"affinity": {"podAntiAffinity": NEAR}},
+    "topology spread": {"topologySpreadConstraints": SPREAD},
+    "volumes that bind to nodes": {"volumes": [{"name": "v", "persistentVolumeClaim": {"claimName": "none"}}]},
+    "resource claims": {"resourceClaims": CLAIM},
+}
+"""By the name that they are told by, what of a pod's spec is the scheduler's alone to judge."""
+
+
+async def test_what_is_not_reckoned_with_is_named_and_takes_the_one_unproven_place_in_turn(
+    make_stage: MakeGroupEnvironment,
+) -> None:
+    async with make_stage(nodes={"n": "32"}) as stage:
+        port = {"name": "main", "image": "main", "ports": [{"containerPort": 80, "hostPort": 80}]}
+        await stage.make_group("first", 2, wait=600)
+        await stage.create(*members("first", 2, containers=[port]))
+        await stage.until_bound(1, "first")
+        found = await stage.record("first")
+        assert found is not None
+        assert found.how is AdmissionMode.PROBE, "host ports: the second one has no room"
+
+        async def waits(number: int, what: str) -> None:
+            await create_group(stage, f"kind-{number}", 2, labels={"app": "x"}, **UNMODELLED[what])
+            await until_reason(stage, f"kind-{number}", names.REASON_BEHIND_OTHER, f"{what} is not reckoned with")
+
+        await asyncio.gather(*(waits(number, what) for number, what in enumerate(UNMODELLED)))
+        await create_group(stage, "plain", 2)
+        pods = await stage.until_bound(2, "plain")
+        assert [bound_count(pods, f"kind-{number}") for number in range(len(UNMODELLED))] == [0] * len(UNMODELLED)
+        # Its turn is over: the next in order is tried, and no other.
+        for one in members("first", 2):
+            await stage.delete_pod(one["metadata"]["name"], grace_seconds=0)
+        opened = await stage.until(lambda pods: sum(not gated(one) for one in pods) == 4)
+        kinds = [f"kind-{number}" for number in range(len(UNMODELLED))]
+        assert len([it for it in kinds if not all(map(gated, of_group(opened, it)))]) == 1

@@ -1,0 +1,295 @@
+"""The controller's care for the CRDs of pod groups, on a real API server (G5)."""
+
+import asyncio
+import json
+from collections.abc import AsyncIterator, Iterator
+from contextlib import asynccontextmanager
+from pathlib import Path
+from typing import Any
+
+import pytest
+from prometheus_client import CollectorRegistry
+
+from controllers.podgroups.crds import PodGroupCrdOutcome, PodGroupCrdReconciler, informers
+from jobset_gate import names
+from jobset_gate.fake import crd_removal
+from jobset_gate.fake.view import ObjectView
+from jobset_gate.kube.client import Client, PatchType
+from jobset_gate.kube.errors import Invalid
+from jobset_gate.kube.resources import CRDS, PODGROUPS_PLUGINS, PODGROUPS_SIGS
+from jobset_gate.podgroups import crds
+from jobset_gate.podgroups.model import Format
+from jobset_gate.runtime.controller import Controller, ControllerMetrics
+from jobset_gate.runtime.workqueue import WorkQueue
+from tests.fakes.podgroups import manifests
+from tests.flow.podgroups.environment import group_environment
+from tests.flow.podgroups.webhooks import PATIENCE
+from tests.plane.planes import Real, fresh_name
+
+pytestmark = pytest.mark.real
+Json = dict[str, Any]
+ALL = tuple(crds.GROUPS)
+PLUGINS, SIGS, KEP24 = (crds.crd_name(group) for group in (names.PLUGINS_GROUP, names.SIGS_GROUP, names.KEP24_GROUP))
+
+
+class RecordedOutcomes:
+    """A keeper at work; what its passes came to, by CRD."""
+
+    def __init__(self, client: Client) -> None:
+        self.outcomes: dict[str, list[PodGroupCrdOutcome]] = {name: [] for name in ALL}
+        self._noted = asyncio.Event()
+        self.keeper = PodGroupCrdReconciler(client, self._note)
+
+    def _note(self, name: str, outcome: PodGroupCrdOutcome) -> None:
+        self.outcomes[name].append(outcome)
+        self._noted.set()
+
+    async def until(self, name: str, *wanted: PodGroupCrdOutcome) -> None:
+        """Until its passes over that CRD have come to these, one after the other; what lies between does not matter."""
+        async with asyncio.timeout(PATIENCE):  # as long as anything may take on a slow machine
+            while not _in_order(iter(self.outcomes[name]), wanted):
+                self._noted.clear()
+                await self._noted.wait()
+
+
+def _in_order(seen: Iterator[PodGroupCrdOutcome], wanted: tuple[PodGroupCrdOutcome, ...]) -> bool:
+    return all(any(one is it for it in seen) for one in wanted)
+
+
+@asynccontextmanager
+async def keeping(client: Client) -> AsyncIterator[RecordedOutcomes]:
+    """As the controller does it while it leads."""
+    kept, registry = RecordedOutcomes(client), CollectorRegistry()
+    queue: WorkQueue[str] = WorkQueue()
+    loop = Controller("group-crd", queue, kept.keeper.reconcile, ControllerMetrics(registry), workers=1)
+    tasks = [asyncio.create_task(loop.run())]
+    tasks += [asyncio.create_task(one.run()) for one in informers(client, ALL, queue.add, lambda _: None)]
+    for name in ALL:
+        queue.add(name)
+    try:
+        yield kept
+    finally:
+        for task in tasks:
+            task.cancel()
+        ended = await asyncio.gather(*tasks, return_exceptions=True)
+        assert [one for one in ended if not isinstance(one, asyncio.CancelledError)] == []
+
+
+@pytest.fixture
+async def client(real_plane: Real) -> AsyncIterator[Client]:
+    """On a plane where nobody has installed them, before and after."""
+    async with real_plane.client() as client:
+        await crd_removal.remove(client, *ALL)
+        yield client
+        await crd_removal.remove(client, *ALL)
+
+
+async def served(client: Client, name: str) -> Json:
+    """The CRD, once the API server serves its kind."""
+
+    def ready(found: list[Json]) -> bool:
+        conditions = next((one["status"].get("conditions") or () for one in found), ())
+        return any(it["type"] == "Established" and it["status"] == "True" for it in conditions)
+
+    async with ObjectView(client, CRDS, field_selector=f"metadata.name={name}") as view:
+        await view.until(ready)
+    return await client.get(CRDS, name)
+
+
+async def test_missing_ones_are_made_and_take_what_the_designs_say(real_plane: Real, client: Client) -> None:
+    async with keeping(client) as kept:
+        for name in ALL:
+            await kept.until(name, PodGroupCrdOutcome.CREATED, PodGroupCrdOutcome.CURRENT)
+            crd = await served(client, name)
+            refused = {it["type"] for it in crd["status"]["conditions"] if it["status"] == "False"}
+            assert not refused & {"NamesAccepted", "Established"}
+            assert not crds.why_unusable(crd)
+    everything = [
+        manifests.pod_group("a", 3, Format.SCHEDULER_PLUGINS, wait=60, resources={"cpu": "3", "memory": "1Gi"}),
+        manifests.pod_group(
+            "a", 3, Format.KOORDINATOR_POD_GROUP, wait=600, annotations={names.KOORDINATOR_MODE: "Strict"}
+        ),
+        manifests.pod_group("a", 3, Format.KEP_24, resources={"cpu": "1500m"}),
+    ]
+    space = fresh_name()
+    await real_plane.make_namespace(space)
+    for one in everything:
+        await real_plane.kubectl("create", "--validate=strict", "-n", space, "-f", "-", stdin=one)
+        kind = f"podgroups.{one['apiVersion'].split('/')[0]}"
+        status = {
+            "status": {
+                "running": 2,
+                "conditions": [{"type": names.POD_GROUP_CONDITION, "status": "True", "reason": "x"}],
+            }
+        }
+        await real_plane.kubectl(
+            "patch", kind, "a", "-n", space, "--subresource=status", "--type=merge", "-p", json.dumps(status)
+        )
+        seen = await real_plane.kubectl("get", kind, "a", "-n", space, "-o", "json")
+        assert (seen.json["spec"], seen.json["status"]) == (one["spec"], status["status"])
+    await real_plane.drop_namespace(space)
+
+
+async def test_the_api_server_wants_an_approval_for_two_of_them_and_that_is_what_ours_have(client: Client) -> None:
+    for group in crds.GROUPS.values():
+        bare = crds.manifest(group)
+        wanted = bare["metadata"]["annotations"].pop(names.API_APPROVED, None)
+        refused = ""
+        try:
+            await client.create(CRDS, bare, dry_run=True)
+        except Invalid as error:
+            refused = str(error)
+        assert (names.API_APPROVED in refused) is (wanted is not None)
+        await client.create(CRDS, crds.manifest(group), dry_run=True)
+
+
+async def test_ours_is_upgraded_twice_and_pod_groups_survive_that(real_plane: Real, client: Client) -> None:
+    async with keeping(client) as kept:
+        await kept.until(PLUGINS, PodGroupCrdOutcome.CREATED)
+        await served(client, PLUGINS)
+        space = fresh_name()
+        await real_plane.make_namespace(space)
+        made = await client.create(PODGROUPS_PLUGINS, manifests.pod_group("ring", 3), space)
+        for _ in range(2):
+            kept.outcomes[PLUGINS].clear()
+            await make_older(client, PLUGINS)
+            await kept.until(PLUGINS, PodGroupCrdOutcome.UPDATED, PodGroupCrdOutcome.CURRENT)
+            crd = await client.get(CRDS, PLUGINS)
+            assert (
+                crd["spec"]["versions"][0]["schema"]
+                == crds.manifest(names.PLUGINS_GROUP)["spec"]["versions"][0]["schema"]
+            )
+            assert crd["metadata"]["annotations"]["theirs"] == "kept"
+        assert await client.get(PODGROUPS_PLUGINS, "ring", space) == made
+        await real_plane.drop_namespace(space)
+
+
+async def make_older(client: Client, name: str) -> None:
+    """As an older version of ours would have left it, with a note of somebody else."""
+    theirs = {"metadata": {"annotations": {"theirs": "kept"}}}
+    await client.patch(CRDS, name, body=theirs, patch=PatchType.MERGE, field_manager="kubectl-annotate")
+    await apply(client, older(name))
+
+
+def older(name: str) -> Json:
+    crd = crds.manifest(crds.GROUPS[name])
+    del crd["spec"]["versions"][0]["schema"]["openAPIV3Schema"]["properties"]["status"]
+    crd["metadata"]["annotations"][names.POD_GROUP_CRD_REVISION] = "0"
+    return crd
+
+
+async def apply(client: Client, crd: Json) -> Json:
+    """As a controller of ours does it."""
+    name = crd["metadata"]["name"]
+    return await client.patch(CRDS, name, body=crd, patch=PatchType.APPLY, field_manager=crds.MANAGER)
+
+
+async def test_ours_of_a_newer_controller_is_left_as_it_is(client: Client) -> None:
+    crd = crds.manifest(names.SIGS_GROUP)
+    crd["metadata"]["annotations"][names.POD_GROUP_CRD_REVISION] = "99"
+    crd["spec"]["versions"][0]["additionalPrinterColumns"] = []
+    before = await apply(client, crd)
+    async with keeping(client) as kept:
+        await kept.until(SIGS, PodGroupCrdOutcome.CURRENT)
+        assert PodGroupCrdOutcome.UPDATED not in kept.outcomes[SIGS]
+    assert (await client.get(CRDS, SIGS))["spec"] == before["spec"]
+
+
+async def test_somebody_elses_is_never_written_and_it_is_told_if_groups_cannot_be_said_with_it(client: Client) -> None:
+    theirs, strange = crds.manifest(names.PLUGINS_GROUP), crds.manifest(names.SIGS_GROUP)
+    for crd in (theirs, strange):
+        del crd["metadata"]["labels"]
+        del crd["metadata"]["annotations"][names.POD_GROUP_CRD_REVISION]
+    strange["spec"]["versions"][0]["name"] = "v1beta7"
+    for crd in (theirs, strange):
+        await client.create(CRDS, crd, field_manager="helm")
+    before = {name: await served(client, name) for name in (PLUGINS, SIGS)}
+    async with keeping(client) as kept:
+        await kept.until(PLUGINS, PodGroupCrdOutcome.FOREIGN)
+        await kept.until(SIGS, PodGroupCrdOutcome.UNUSABLE)
+        assert kept.keeper.problems == {
+            names.SIGS_GROUP: f"the CRD {SIGS} serves v1beta7, and only v1alpha1 is known here"
+        }
+        after = {name: await client.get(CRDS, name) for name in (PLUGINS, SIGS)}
+        assert after == before
+        # Its owner goes, and it is ours to make.
+        await crd_removal.remove(client, SIGS)
+        await kept.until(SIGS, PodGroupCrdOutcome.UNUSABLE, PodGroupCrdOutcome.CREATED, PodGroupCrdOutcome.CURRENT)
+        assert kept.keeper.problems == {}
+
+
+async def test_one_of_ours_that_somebody_has_taken_over_is_theirs(client: Client) -> None:
+    await apply(client, older(KEP24))
+    edit = {"spec": {"names": {"shortNames": ["gang"]}}}
+    await client.patch(CRDS, KEP24, body=edit, patch=PatchType.MERGE, field_manager="kubectl-edit")
+    async with keeping(client) as kept:
+        await kept.until(KEP24, PodGroupCrdOutcome.FOREIGN)
+        assert PodGroupCrdOutcome.UPDATED not in kept.outcomes[KEP24]
+    assert (await client.get(CRDS, KEP24))["spec"]["names"]["shortNames"] == ["gang"]
+
+
+async def test_one_that_was_deleted_is_made_again(real_plane: Real, client: Client) -> None:
+    async with keeping(client) as kept:
+        await kept.until(SIGS, PodGroupCrdOutcome.CREATED)
+        await served(client, SIGS)
+        space = fresh_name()
+        await real_plane.make_namespace(space)
+        await client.create(PODGROUPS_SIGS, manifests.pod_group("ring", 3, Format.KOORDINATOR_POD_GROUP), space)
+        await crd_removal.remove(client, SIGS)
+        await kept.until(SIGS, PodGroupCrdOutcome.CREATED, PodGroupCrdOutcome.CREATED)
+        await real_plane.drop_namespace(space)
+
+
+async def test_a_group_is_told_that_the_crd_of_its_kind_cannot_be_used_and_others_go_on(
+    real_plane: Real, client: Client, tmp_path: Path
+) -> None:
+    """The controller as it ships: it makes what is missing, and says of a group why its PodGroup is not seen."""
+    strange = crds.manifest(names.SIGS_GROUP)
+    del strange["metadata"]["labels"]
+    strange["spec"]["versions"][0]["name"] = "v1beta7"
+    await client.create(CRDS, strange, field_manager="helm")
+    space = fresh_name()
+    await real_plane.make_namespace(space)
+    async with group_environment(
+        real_plane, space, tmp_path, nodes={"n": "2"}, controller=False, webhook=False
+    ) as stage:
+        stage.start_controller(pod_group_crds=True)
+        await served(client, PLUGINS)
+        await served(client, KEP24)  # the last to be looked after
+        lost = manifests.pod("lost", "far", Format.KOORDINATOR_POD_GROUP)
+        await stage.create(manifests.held(lost, space, "far", Format.KOORDINATOR_POD_GROUP))
+        told = await stage.until_event("lost", names.REASON_POD_GROUP_MISSING, "v1beta7")
+        assert "only v1alpha1 is known here" in told
+        await stage.make_group("ring", 1)
+        await stage.create(manifests.held(manifests.pod("one", "ring"), space, "ring"))
+        await stage.until(lambda pods: any(map(manifests.opened, pods)))
+    await real_plane.drop_namespace(space)
+
+
+async def test_only_fields_that_somebody_elses_crd_has_are_written_and_the_rest_stands_in_an_annotation(
+    real_plane: Real, client: Client, tmp_path: Path
+) -> None:
+    """As scheduler-plugins installs it: its status knows no conditions; this one does not count failures either."""
+    theirs = crds.manifest(names.PLUGINS_GROUP)
+    del theirs["metadata"]["labels"]
+    fields = theirs["spec"]["versions"][0]["schema"]["openAPIV3Schema"]["properties"]["status"]["properties"]
+    del fields["conditions"], fields["failed"]
+    await client.create(CRDS, theirs, field_manager="helm")
+    before = (await served(client, PLUGINS))["spec"]
+    space = fresh_name()
+    await real_plane.make_namespace(space)
+    async with group_environment(
+        real_plane, space, tmp_path, nodes={"n": "2"}, controller=False, webhook=False
+    ) as stage:
+        stage.start_controller(pod_group_crds=True)
+        await stage.make_group("ring", 2)
+        await stage.create(manifests.held(manifests.pod("one", "ring"), space, "ring"))
+        wanted = "Pending: Gathering: 1/2 pods exist"
+
+        def stated(group: Json) -> bool:
+            return bool((group["metadata"].get("annotations") or {}).get(names.POD_GROUP_STATE) == wanted)
+
+        found = await stage.until_group("ring", lambda it: stated(it) and bool(it.get("status")))
+        assert found["status"] == {"phase": "Pending", "running": 0, "succeeded": 0}
+    assert (await client.get(CRDS, PLUGINS))["spec"] == before
+    await real_plane.drop_namespace(space)

@@ -1,0 +1,169 @@
+"""A group that did not reach its minimum in time is taken back whole, or marked, as its mode says (G4)."""
+
+import time
+from typing import Any
+
+from jobset_gate import names
+from jobset_gate.fake.view import ObjectView
+from jobset_gate.kube.client import PatchType
+from jobset_gate.kube.resources import CONFIGMAPS, JOBS, PODS
+from jobset_gate.podgroups.candidate import CapacityCheck
+from jobset_gate.podgroups.model import Format
+from jobset_gate.podgroups.record import AdmissionMode, AdmissionRecord, AdmissionState
+from jobset_gate.settings import Groups
+from tests.fakes.podgroups import manifests
+from tests.fakes.podgroups.manifests import bound, gated
+from tests.flow.podgroups.conftest import MakeGroupEnvironment
+from tests.flow.podgroups.environment import GroupEnvironment
+
+Json = dict[str, Any]
+
+PROBE = Groups(capacity_check=CapacityCheck.PROBE)
+OFF = Groups(capacity_check=CapacityCheck.OFF)
+ANNOTATIONS = Format.KOORDINATOR_ANNOTATIONS
+
+
+class Ahead:
+    """The controller's clock, which a test sets ahead."""
+
+    def __init__(self) -> None:
+        self.by = 0.0
+
+    def __call__(self) -> float:
+        return time.time() + self.by
+
+
+def job(name: str, group: str, pods: int, **notes: str) -> Json:
+    """A Job whose pods say the group by Koordinator's annotations."""
+    made = manifests.job(name, group, pods, ANNOTATIONS, pods)
+    said: Json = made["spec"]["template"]["metadata"]["annotations"]
+    said |= {names.KOORDINATOR_PREFIX + key.replace("_", "-"): value for key, value in notes.items()}
+    return made
+
+
+async def until_record(stage: GroupEnvironment, name: str, way: Format, *parts: str) -> AdmissionRecord:
+    """Until the record says all of these."""
+    if way in manifests.API_GROUP:
+        await stage.until_group(
+            name,
+            lambda it: all(
+                one in it["metadata"].get("annotations", {}).get(names.POD_GROUP_RECORD, "") for one in parts
+            ),
+            way,
+        )
+    else:
+        home = names.POD_GROUP_CONFIG_MAP_PREFIX + stage.label(name, way)
+        await stage.until_object(CONFIGMAPS, home, lambda it: all(one in it["data"][names.KEY_RECORD] for one in parts))
+    found = await stage.record(name, way)
+    assert found is not None
+    return found
+
+
+async def until_forgotten(stage: GroupEnvironment, name: str) -> None:
+    """Until no ConfigMap tells of it any more."""
+    home = names.POD_GROUP_CONFIG_MAP_PREFIX + stage.label(name, ANNOTATIONS)
+    async with ObjectView(stage.client, CONFIGMAPS, stage.namespace) as view:
+        await view.until(lambda maps: home not in [it["metadata"]["name"] for it in maps], 30)
+
+
+def marked(one: Json) -> bool:
+    return (one["metadata"].get("annotations") or {}).get(names.KOORDINATOR_TIMED_OUT) == "true"
+
+
+async def test_a_group_that_is_late_is_taken_back_whole_and_opened_again_after_its_back_off(
+    make_stage: MakeGroupEnvironment,
+) -> None:
+    ahead = Ahead()
+    async with make_stage(nodes={"n": "2"}, settings=PROBE, kubelets=True, controller=False) as stage:
+        stage.start_controller(clock=ahead)
+        await stage.make_group("ring", 3, wait=1)
+        await stage.apply(manifests.job("w", "ring", 3))
+        await stage.until_bound(2)
+        closed = await until_record(stage, "ring", Format.SCHEDULER_PLUGINS, '"Closed"')
+        assert (closed.generation, closed.rolled_back, closed.how) == (1, 1, AdmissionMode.PROBE)
+        assert closed.why == "2 of 3 pods were bound within 1s"
+        assert 8 < closed.not_before - ahead() <= 10
+        again = await stage.until(lambda pods: len(pods) == 3 and all(map(gated, pods)))
+        await stage.add_node("m", "2")
+        await stage.until_event("ring", names.REASON_ROLLED_BACK)
+        assert all(map(gated, again)), "it is held through its back-off, whatever room there is"
+        ahead.by = 11.0
+        await stage.until_bound(3)
+        satisfied = await until_record(stage, "ring", Format.SCHEDULER_PLUGINS, '"satisfied":1')
+        assert (satisfied.generation, satisfied.rolled_back) == (2, 0)
+        status = (await stage.client.get(JOBS, "w", stage.namespace))["status"]
+        assert not status.get("failed")
+        assert "conditions" not in status or all(it["type"] != "Failed" for it in status["conditions"])
+
+
+async def test_all_gangs_of_a_gang_group_are_taken_back_though_one_of_them_has_its_minimum(
+    make_stage: MakeGroupEnvironment,
+) -> None:
+    async with make_stage(nodes={"n": "3"}, settings=OFF, kubelets=True) as stage:
+        both = f'["{stage.namespace}/one","{stage.namespace}/two"]'
+        await stage.apply(job("one", "one", 1, groups=both, waiting_time="1s"))
+        await stage.apply(job("two", "two", 3, groups=both, waiting_time="1s"))
+        await stage.until_bound(3)
+        closed = await until_record(stage, "one", ANNOTATIONS, '"Closed"')
+        assert [generation for _, generation in closed.gangs] == [1, 1]
+        pods = await stage.until(lambda pods: len(pods) == 4 and all(gated(it) and marked(it) for it in pods))
+        assert not any(map(bound, pods))
+
+
+async def test_a_koordinator_gang_is_not_tried_again_until_all_of_its_pods_are_gone(
+    make_stage: MakeGroupEnvironment,
+) -> None:
+    async with make_stage(nodes={"n": "1"}, settings=OFF, kubelets=True) as stage:
+        await stage.apply(job("w", "ring", 2, waiting_time="1s"))
+        await stage.until_bound(1)
+        await stage.until(lambda pods: len(pods) == 2 and all(gated(it) and marked(it) for it in pods))
+        await stage.add_node("m", "4")
+        await stage.create(manifests.pod("more", "ring", ANNOTATIONS, 2))
+        await stage.until(lambda pods: len(pods) == 3 and all(gated(it) and marked(it) for it in pods))
+        await stage.plane.kubectl("delete", "job", "w", "-n", stage.namespace)
+        await stage.delete_pod("more")
+        await stage.until(lambda pods: not pods)
+        await until_forgotten(stage, "ring")
+        await stage.create(*(manifests.pod(name, "ring", ANNOTATIONS, 2) for name in "ab"))
+        await stage.until_bound(2)
+
+
+async def test_of_a_non_strict_gang_nothing_is_taken_back_and_the_unbound_are_marked(
+    make_stage: MakeGroupEnvironment,
+) -> None:
+    async with make_stage(nodes={"n": "2"}, settings=PROBE) as stage:
+        notes = {"mode": "NonStrict", "waiting-time": "1s"}
+        await stage.create(*(manifests.pod(name, "ring", ANNOTATIONS, 3, notes=notes) for name in "abc"))
+        await stage.until_bound(2)
+        pods = await stage.until(lambda pods: any(map(marked, pods)))
+        assert all(bound(it) is not marked(it) for it in pods)
+        found = await until_record(stage, "ring", ANNOTATIONS, '"marked":true')
+        assert found.stage is AdmissionState.OPEN
+        await stage.add_node("m", "1")
+        await stage.until_bound(3)
+        assert (await until_record(stage, "ring", ANNOTATIONS, '"satisfied":1')).rolled_back == 0
+
+
+async def test_a_gap_of_a_tenth_gets_scheduler_plugins_groups_one_more_limit(make_stage: MakeGroupEnvironment) -> None:
+    async with make_stage(nodes={"n": "9"}, settings=PROBE) as stage:
+        await stage.make_group("ring", 10, wait=1)
+        await stage.create(*(manifests.pod(f"p{number}", "ring") for number in range(10)))
+        await stage.until_bound(9)
+        found = await until_record(stage, "ring", Format.SCHEDULER_PLUGINS, '"extended":true')
+        assert found.stage is AdmissionState.OPEN
+        await stage.add_node("m", "1")
+        await stage.until_bound(10)
+        assert (await until_record(stage, "ring", Format.SCHEDULER_PLUGINS, '"satisfied":1')).generation == 1
+
+
+async def test_a_group_under_somebody_elses_gate_is_not_opened_so_that_no_limit_runs(
+    make_stage: MakeGroupEnvironment,
+) -> None:
+    async with make_stage(nodes={"n": "4"}) as stage:
+        await stage.make_group("ring", 2, wait=1)
+        await stage.create(manifests.pod("a", "ring"), manifests.pod("b", "ring", gates=["kueue.dev/gate"]))
+        await stage.until_group("ring", lambda it: "also held by kueue.dev/gate" in str(it))
+        assert await stage.record("ring") is None
+        patch = {"spec": {"schedulingGates": [{"$patch": "delete", "name": "kueue.dev/gate"}]}}
+        await stage.client.patch(PODS, "b", stage.namespace, body=patch, patch=PatchType.STRATEGIC)
+        await stage.until_bound(2)

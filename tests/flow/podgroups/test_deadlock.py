@@ -1,0 +1,106 @@
+"""Two gangs that need most of the cluster each, their pods created in turn: without us neither gets its minimum (G3).
+
+With us the first is bound whole, and of the second nothing is let go until all of it fits. Real scheduler, real API
+server. JOBSET_GATE_DEADLOCK_ROUNDS says how often, JOBSET_GATE_DEADLOCK_SECONDS how long the stuck are watched.
+"""
+
+import asyncio
+import os
+from contextlib import suppress
+from typing import Any
+
+import pytest
+
+from tests.fakes.podgroups import manifests
+from tests.flow.podgroups.conftest import MakeGroupEnvironment
+from tests.flow.podgroups.environment import GroupEnvironment
+
+Json = dict[str, Any]
+
+ROUNDS = int(os.environ.get("JOBSET_GATE_DEADLOCK_ROUNDS", "2"))
+SECONDS = float(os.environ.get("JOBSET_GATE_DEADLOCK_SECONDS", "0.5"))
+
+pytestmark = pytest.mark.timeout(120 + ROUNDS * (SECONDS + 30))
+
+NODES = {f"n{number}": "2" for number in range(5)}
+ALL = 10
+"""Processors of all nodes, one for each pod."""
+EACH = 6
+"""Pods of each gang, and its minimum."""
+
+
+def in_turn(*, grouped: bool) -> list[Json]:
+    """A0, B0, A1, B1 and so on."""
+    return [manifests.pod(f"{name}{number}", name if grouped else "") for number in range(EACH) for name in "ab"]
+
+
+def of(pods: list[Json], name: str) -> list[Json]:
+    return [it for it in pods if it["metadata"]["name"].startswith(name)]
+
+
+def bound(pods: list[Json], name: str) -> int:
+    return sum(map(manifests.bound, of(pods, name)))
+
+
+def whole(pods: list[Json]) -> list[str]:
+    """The gangs that have their minimum."""
+    return [name for name in "ab" if bound(pods, name) >= EACH]
+
+
+class Onlooker:
+    """Sees whether a pod is let go while its gang has no room."""
+
+    def __init__(self) -> None:
+        self.breaches: list[str] = []
+
+    def look(self, pods: list[Json]) -> bool:
+        for name, other in ("ab", "ba"):
+            let_go = sum(not manifests.gated(it) and not manifests.bound(it) for it in of(pods, name))
+            if let_go and bound(pods, other) > ALL - EACH:
+                self.breaches.append(f"{let_go} of {name} while {bound(pods, other)} of {other} are bound")
+        return False
+
+
+async def test_without_us_neither_gang_gets_its_minimum(make_stage: MakeGroupEnvironment) -> None:
+    stuck = 0
+    async with make_stage(nodes=NODES, controller=False, webhook=False) as stage:
+        for _ in range(ROUNDS):
+            await stage.create(*in_turn(grouped=False), at_once=1)
+            await stage.until_bound(ALL)
+            with suppress(TimeoutError):
+                await stage.until(lambda pods: bool(whole(pods)), SECONDS)
+            stuck += not whole(stage.pods.all())
+            await clear(stage)
+    print(f"\nwithout us {stuck} of {ROUNDS} are stuck")  # noqa: T201 - the share is what the story is about
+    assert stuck == ROUNDS, "then this is no deadlock, and the other test shows nothing"
+
+
+async def test_with_us_one_is_bound_after_the_other(make_stage: MakeGroupEnvironment) -> None:
+    stuck = 0
+    async with make_stage(nodes=NODES) as stage:
+        for name in "ab":
+            await stage.make_group(name, EACH)
+        for _ in range(ROUNDS):
+            onlooker = Onlooker()
+            looking = asyncio.create_task(stage.pods.until(onlooker.look, 3600))
+            await stage.create(*in_turn(grouped=True), at_once=1)
+            (first,) = whole(await stage.until(lambda pods: bool(whole(pods))))
+            second = "b" if first == "a" else "a"
+            await stage.until_group(second, lambda it: f"needs {EACH} cpu, {ALL - EACH} free" in str(it))
+            for pod in of(stage.pods.all(), first):
+                await stage.delete_pod(pod["metadata"]["name"], grace_seconds=0)
+            with suppress(TimeoutError):
+                await stage.until(lambda pods, name=second: whole(pods) == [name])  # type: ignore[misc]
+            stuck += whole(stage.pods.all()) != [second]
+            looking.cancel()
+            assert not onlooker.breaches
+            await clear(stage)
+    print(f"\nwith us {stuck} of {ROUNDS} are stuck")  # noqa: T201 - the share is what the story is about
+    assert stuck == 0
+
+
+async def clear(stage: GroupEnvironment) -> None:
+    """Nothing is left for the next round."""
+    for pod in stage.pods.all():
+        await stage.delete_pod(pod["metadata"]["name"], grace_seconds=0)
+    await stage.until(lambda pods: not pods)

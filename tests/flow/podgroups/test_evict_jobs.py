@@ -1,0 +1,117 @@
+"""The pods of Jobs taken back under the real Job controller and scheduler: no Job fails, none counts a failure (G4)."""
+
+import pytest
+
+from jobset_gate import names
+from jobset_gate.fake.kubelet import PodFault, PodMatch
+from jobset_gate.kube.client import PatchType
+from jobset_gate.kube.resources import JOBS, PODS
+from tests.flow.podgroups.conftest import MakeGroupEnvironment
+from tests.flow.podgroups.environment import GroupEnvironment
+from tests.flow.podgroups.evictions import (
+    POLICIES,
+    ManualEviction,
+    add_finalizers,
+    all_held,
+    indexes,
+    job,
+    living,
+    placed,
+    remove_finalizers,
+    uids,
+    unharmed_owner,
+)
+
+
+async def halfway(stage: GroupEnvironment, rolling: ManualEviction, policy: str, pods: int = 4) -> list[str]:
+    """A Job whose gang is open: one pod has no place, one is bound and has not begun, the others run. Their UIDs."""
+    assert stage.kubelets is not None
+    stage.kubelets.inject_fault(PodFault(PodMatch(name="work-1-*"), slow_start=3600))
+    await stage.apply(job("work", pods, POLICIES[policy]))
+    held = await stage.until(all_held(pods))
+    await rolling.open(one for one in held if not one["metadata"]["name"].startswith("work-3-"))
+    await stage.until_bound(pods - 1)  # so that it is always the last one that has no place
+    await rolling.open(one for one in held if one["metadata"]["name"].startswith("work-3-"))
+    await stage.until(placed(pods - 2, pods - 1, pods))
+    await add_finalizers(stage)
+    return uids(held)
+
+
+async def suspend(stage: GroupEnvironment) -> None:
+    """As its user would."""
+    await stage.client.patch(JOBS, "work", stage.namespace, body={"spec": {"suspend": True}}, patch=PatchType.MERGE)
+
+
+@pytest.mark.parametrize("policy", POLICIES)
+async def test_a_job_that_any_failure_would_end_gets_all_its_pods_back(
+    make_stage: MakeGroupEnvironment, policy: str
+) -> None:
+    async with make_stage(kubelets=True, nodes={"n": "3"}, controller=False) as stage:
+        rolling = ManualEviction(stage)
+        old = await halfway(stage, rolling, policy)
+        rolled = await rolling.roll_back()
+        assert rolled.blocked == ()
+        assert not any(one["metadata"]["uid"] in old for one in living(stage.pods.all()))
+        await rolling.resume()
+        new = await stage.until(all_held(4, but=old))
+        assert indexes(new) == ["0", "1", "2", "3"]
+        await unharmed_owner(stage, "work")
+        await remove_finalizers(stage)
+
+
+async def test_without_more_care_suspending_would_fail_the_job(make_stage: MakeGroupEnvironment) -> None:
+    """What the test above rests on: here the Job controller sees how its pods have ended."""
+    async with make_stage(kubelets=True, nodes={"n": "3"}, controller=False) as stage:
+        await halfway(stage, ManualEviction(stage), "fails on any code")
+        await suspend(stage)
+        failing = await stage.until_object(
+            JOBS, "work", lambda one: any(it["type"] == "FailureTarget" for it in one["status"].get("conditions", ()))
+        )
+        assert "failed with exit code" in failing["status"]["conditions"][-1]["message"]
+        await remove_finalizers(stage)
+
+
+async def test_a_job_of_which_some_pods_are_not_in_the_group_is_left_alone(make_stage: MakeGroupEnvironment) -> None:
+    async with make_stage(kubelets=True, nodes={"n": "3"}, controller=False) as stage:
+        rolling = ManualEviction(stage, minimum=2)
+        await stage.apply(job("work", 3))
+        held = await stage.until(all_held(3))
+        await rolling.open(held)
+        stranger = held[0]["metadata"]["name"]
+        nothing = {"metadata": {"labels": {names.POD_GROUP_LABEL: None}}}
+        await stage.client.patch(PODS, stranger, stage.namespace, body=nothing, patch=PatchType.MERGE)
+        await stage.until_bound(3)
+        rolled = await rolling.roll_back()
+        assert rolled.blocked == tuple(sorted(one["metadata"]["name"] for one in held[1:]))
+        assert rolled.why == f"pods of Job work are not in the group: {stranger}"
+        assert set(uids(living(stage.pods.all()))) == set(uids(held))
+        await unharmed_owner(stage, "work")
+
+
+@pytest.mark.parametrize("policy", ["no policy", "fails on any code"])
+async def test_a_job_of_kueue_s_is_left_alone(make_stage: MakeGroupEnvironment, policy: str) -> None:
+    async with make_stage(kubelets=True, nodes={"n": "2"}, controller=False) as stage:
+        rolling, work = ManualEviction(stage, minimum=2), job("work", 2, POLICIES[policy])
+        work["metadata"]["labels"] = {names.KUEUE_QUEUE: "team"}
+        await stage.apply(work)
+        held = await stage.until(all_held(2))
+        await rolling.open(held)
+        await stage.until_bound(2)
+        rolled = await rolling.roll_back()
+        assert rolled.blocked == tuple(sorted(one["metadata"]["name"] for one in held))
+        assert rolled.why == "Job work is suspended and resumed by Kueue"
+        await unharmed_owner(stage, "work")
+
+
+async def test_a_job_that_its_user_has_suspended_stays_suspended(make_stage: MakeGroupEnvironment) -> None:
+    async with make_stage(kubelets=True, nodes={"n": "2"}, controller=False) as stage:
+        rolling = ManualEviction(stage, minimum=2)
+        await stage.apply(job("work", 2))
+        await rolling.open(await stage.until(all_held(2)))
+        await stage.until_bound(2)
+        await suspend(stage)
+        assert (await rolling.roll_back()).blocked == ()
+        await rolling.resume()
+        work = await stage.client.get(JOBS, "work", stage.namespace)
+        assert work["spec"]["suspend"] is True
+        assert names.POD_GROUP_SUSPENDED not in work["metadata"].get("annotations", {})

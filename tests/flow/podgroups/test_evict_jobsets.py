@@ -1,0 +1,127 @@
+"""The pods of JobSets taken back: the JobSet is suspended and resumed, never one of its Jobs (G4, G6)."""
+
+import pytest
+
+from jobset_gate import names
+from jobset_gate.fake import manifests as jobsets
+from jobset_gate.fake.view import ObjectView
+from jobset_gate.kube.resources import JOBS, JOBSETS, PODS
+from jobset_gate.podgroups.label import group_label
+from jobset_gate.podgroups.model import Format
+from tests.fakes.podgroups import manifests
+from tests.flow.podgroups.conftest import MakeGroupEnvironment
+from tests.flow.podgroups.evictions import (
+    GANG,
+    POLICIES,
+    Json,
+    ManualEviction,
+    add_finalizers,
+    all_held,
+    placed,
+    remove_finalizers,
+    uids,
+)
+from tests.plane.planes import Real, fresh_name
+
+
+def jobset(name: str = "train", minimum: int = 3, *, policy: Json | None = None, config: Json | None = None) -> Json:
+    """A driver and two workers in one gang."""
+    meta, spec = manifests.membership_metadata(GANG, Format.ALIBABA, minimum), manifests.template_spec()
+    job = {} if policy is None else {"podFailurePolicy": policy}
+    parts = [
+        jobsets.replicated_job(part, parallelism=count, pod=spec, pod_metadata=meta, job=job)
+        for part, count in (("driver", 1), ("workers", 2))
+    ]
+    made = jobsets.jobset(name, replicated_jobs=parts, config=config)
+    del made["metadata"]["namespace"]
+    return made
+
+
+class MarkHistory:
+    """What any Job or JobSet ever carried of ours, and whether any of them ever failed."""
+
+    def __init__(self) -> None:
+        self.marked: set[tuple[str, str]] = set()
+        self.failed: set[str] = set()
+
+    def note(self, one: Json) -> None:
+        name = one["metadata"]["name"]
+        if mark := one["metadata"].get("annotations", {}).get(names.POD_GROUP_SUSPENDED):
+            self.marked.add((name, mark))
+        if any(it["type"] in ("Failed", "FailureTarget") for it in one.get("status", {}).get("conditions", ())):
+            self.failed.add(name)
+
+
+@pytest.mark.parametrize("policy", ["no policy", "fails on any code"])
+async def test_a_jobset_gets_all_its_pods_back(make_stage: MakeGroupEnvironment, policy: str) -> None:
+    async with make_stage(jobsets=True, nodes={"n": "2"}, controller=False) as stage:
+        rolling, marks = ManualEviction(stage, minimum=3), MarkHistory()
+        await stage.apply(jobset(policy=POLICIES[policy]))
+        old = await stage.until(all_held(3))
+        await rolling.open(old)
+        await stage.until(placed(2, 2, 3))
+        await add_finalizers(stage)
+        async with (
+            ObjectView(stage.client, JOBSETS, stage.namespace, each=marks.note),
+            ObjectView(stage.client, JOBS, stage.namespace, each=marks.note),
+        ):
+            assert (await rolling.roll_back()).blocked == ()
+            await rolling.resume()
+            await stage.until(all_held(3, but=uids(old)))
+        # Where a rule could fail it, its pods are taken from it instead.
+        mark = ("train", f"{stage.label(GANG, Format.ALIBABA)}.1")
+        assert marks.marked == (set() if POLICIES[policy] else {mark})
+        assert marks.failed == set()
+        after = await stage.client.get(JOBSETS, "train", stage.namespace)
+        meta = after["metadata"]
+        assert not after["spec"].get("suspend")
+        assert after["status"].get("restarts", 0) == 0
+        assert names.POD_GROUP_SUSPENDED not in meta.get("annotations", {}) | meta.get("labels", {})
+        await remove_finalizers(stage)
+
+
+@pytest.mark.parametrize("policy", ["no policy", "fails on any code"])
+async def test_the_start_barrier_of_a_jobset_that_was_taken_back_begins_anew(
+    make_stage: MakeGroupEnvironment, policy: str
+) -> None:
+    """Another epoch: its clock starts again, and what was announced of the pods before means nothing to those after."""
+    async with make_stage(jobsets=True, nodes={"n": "2"}, controller=False) as stage:
+        rolling = ManualEviction(stage, minimum=3)
+        await stage.apply(jobset(policy=POLICIES[policy], config={names.TIMEOUT_FIELD: 600}))
+        old = await stage.until(all_held(3))
+        epochs = {one["metadata"]["annotations"][names.EPOCH] for one in old}
+        await rolling.open(old)
+        await stage.until_bound(2)
+        await rolling.roll_back()
+        await rolling.resume()
+        new = await stage.until(all_held(3, but=uids(old)))
+        assert epochs == {"0"}
+        assert {one["metadata"]["annotations"][names.EPOCH] for one in new if manifests.gated(one)} == {"1"}
+
+
+async def test_gangs_of_two_namespaces_are_taken_back_together(
+    make_stage: MakeGroupEnvironment, scheduled_plane: Real
+) -> None:
+    other = fresh_name()
+    await scheduled_plane.make_namespace(other)
+    try:
+        async with make_stage(kubelets=True, nodes={"n": "8"}, controller=False, namespaces=(other,)) as stage:
+            rolling = ManualEviction(stage, minimum=1, namespaces=(stage.namespace, other))
+            for where in rolling.namespaces:
+                cpu = "1" if where == stage.namespace else "99"  # nobody plays the other's kubelets
+                one = stage.here(manifests.job("work", GANG, 1, Format.ALIBABA, 1, cpu=cpu))
+                await stage.client.create(JOBS, one, where)
+            async with ObjectView(stage.client, PODS, other) as pods, ObjectView(stage.client, JOBS, other) as jobs:
+                await pods.until(all_held(1))
+                await stage.until(all_held(1))
+                await rolling.open(await rolling.pods())
+                await stage.until_bound(1)
+                assert (await rolling.roll_back()).blocked == ()
+                suspended = await jobs.until(lambda all_: bool(all_[0]["spec"].get("suspend")))
+                mark = f"{group_label(rolling.keys[1])}.1"
+                assert suspended[0]["metadata"]["annotations"][names.POD_GROUP_SUSPENDED] == mark
+                await rolling.resume()
+                await pods.until(all_held(1))
+                await stage.until(all_held(1))
+    finally:
+        await scheduled_plane.drop_namespace(other)

@@ -1,0 +1,203 @@
+"""A group that is used again is held again, whatever its last run has left: real scheduler, Job controller, and
+garbage collector (G3).
+"""
+
+from dataclasses import replace
+
+import pytest
+
+from jobset_gate import names
+from jobset_gate.fake.kubelet import PodMatch
+from jobset_gate.kube.resources import CONFIGMAPS
+from jobset_gate.podgroups.model import Format
+from jobset_gate.podgroups.record import AdmissionState
+from tests.fakes.podgroups import manifests
+from tests.fakes.podgroups.manifests import bound, gated, of_group, opened
+from tests.flow.podgroups.conftest import MakeGroupEnvironment
+from tests.flow.podgroups.environment import QUICK, GroupEnvironment
+from tests.flow.podgroups.evictions import Json, add_finalizers, remove_finalizers
+from tests.flow.podgroups.groups import OffsetClock, until_reason, until_satisfied
+from tests.flow.podgroups.test_backoff import PROBE, forward, until_closed
+
+RING = "ring"
+EACH = 4
+NO_ROOM = "needs 4 cpu, 2 free"
+
+
+async def finish(stage: GroupEnvironment, group: str = RING, way: Format = Format.SCHEDULER_PLUGINS) -> None:
+    """All pods of its run that are bound succeed."""
+    assert stage.kubelets is not None
+    running = [one["metadata"]["name"] for one in of_group(stage.pods.all(), group, way) if manifests.runs(one)]
+
+    def done(pods: list[Json]) -> bool:
+        return all(one["status"]["phase"] == "Succeeded" for one in pods if one["metadata"]["name"] in running)
+
+    for name in running:
+        stage.kubelets.finish(PodMatch(name=name, namespace=stage.namespace))
+    await stage.until(done)
+
+
+async def until_running(
+    stage: GroupEnvironment, count: int, group: str = RING, way: Format = Format.SCHEDULER_PLUGINS
+) -> None:
+    await stage.until(lambda pods: sum(map(manifests.runs, of_group(pods, group, way))) == count)
+
+
+async def occupy(stage: GroupEnvironment) -> None:
+    """Somebody else has half of the room by now."""
+    await stage.create(manifests.pod("other-0"), manifests.pod("other-1"))
+    await stage.until(lambda pods: sum(bound(one) for one in pods if one["metadata"]["name"].startswith("other")) == 2)
+
+
+async def remove(stage: GroupEnvironment, job: str) -> None:
+    """As `kubectl delete` does it: the Job is gone at once, and its pods later."""
+    await stage.plane.kubectl("delete", "job", job, "-n", stage.namespace, "--cascade=background", "--wait=false")
+
+
+async def held_till_there_is_room(stage: GroupEnvironment, new: list[str]) -> None:
+    """It waits whole, and then comes whole."""
+    pods = [one for one in stage.pods.all() if one["metadata"]["name"].startswith(tuple(new))]
+    assert [gated(one) for one in pods] == [True] * EACH
+    for name in ("other-0", "other-1"):
+        await stage.delete_pod(name, grace_seconds=0)
+    pods = await stage.until(
+        lambda all_: sum(bound(one) for one in all_ if one["metadata"]["name"].startswith(tuple(new))) == EACH
+    )
+    assert {opened(one) for one in pods if one["metadata"]["name"].startswith(tuple(new))} == {2}
+
+
+async def test_by_pods_with_nothing_but_labels(make_stage: MakeGroupEnvironment) -> None:
+    async with make_stage(kubelets=True, nodes={"n": "4"}) as stage:
+        said = RING, Format.ALIBABA, EACH
+        await stage.create(*(manifests.pod(f"first-{number}", *said) for number in range(EACH)))
+        await until_running(stage, EACH, *said[:2])
+        await finish(stage, *said[:2])
+        await occupy(stage)
+        await stage.create(*(manifests.pod(f"second-{number}", *said) for number in range(EACH)))
+        home = names.POD_GROUP_CONFIG_MAP_PREFIX + stage.label(RING, Format.ALIBABA)
+        state = f"{names.REASON_WAITING_FOR_CAPACITY}: {NO_ROOM}"
+        await stage.until_object(CONFIGMAPS, home, lambda it: state in str(it["metadata"].get("annotations")))
+        await held_till_there_is_room(stage, ["second"])
+
+
+@pytest.mark.parametrize("runs", [1, 3])
+async def test_by_the_next_job_while_those_before_are_kept(make_stage: MakeGroupEnvironment, runs: int) -> None:
+    """As a CronJob keeps three."""
+    async with make_stage(kubelets=True, nodes={"n": "4"}) as stage:
+        await stage.make_group(RING, EACH)
+        for number in range(runs):
+            await stage.apply(manifests.job(f"run-{number}", RING, EACH))
+            await until_running(stage, EACH)
+            await finish(stage)
+        await occupy(stage)
+        await stage.apply(manifests.job("next", RING, EACH))
+        await until_reason(stage, RING, names.REASON_WAITING_FOR_CAPACITY, NO_ROOM)
+        pods = [one for one in stage.pods.all() if one["metadata"]["name"].startswith("next")]
+        assert all(map(gated, pods))
+        for name in ("other-0", "other-1"):
+            await stage.delete_pod(name, grace_seconds=0)
+        await until_running(stage, EACH)
+        found = await stage.record(RING)
+        assert found is not None
+        assert (found.generation, found.stage) == (1 + runs, AdmissionState.OPEN)
+
+
+async def test_by_a_job_that_is_deleted_in_the_background_and_made_anew(make_stage: MakeGroupEnvironment) -> None:
+    """The pods of the old one are there for a while, and at first nothing on them tells that they will go."""
+    async with make_stage(kubelets=True, nodes={"n": "4"}) as stage:
+        work = manifests.job("work", RING, EACH)
+        await stage.make_group(RING, EACH)
+        await stage.apply(work)
+        await until_running(stage, EACH)
+        await finish(stage)
+        await occupy(stage)
+        await add_finalizers(stage)
+        old = {one["metadata"]["uid"] for one in of_group(stage.pods.all(), RING)}
+        await remove(stage, "work")
+        await stage.apply(work)
+        await until_reason(stage, RING, names.REASON_WAITING_FOR_CAPACITY, NO_ROOM)
+        new = [one for one in of_group(stage.pods.all(), RING) if one["metadata"]["uid"] not in old]
+        assert [gated(one) for one in new] == [True] * EACH
+        await remove_finalizers(stage)
+        for name in ("other-0", "other-1"):
+            await stage.delete_pod(name, grace_seconds=0)
+        await until_running(stage, EACH)
+
+
+@pytest.mark.parametrize("name", ["work", "another"])
+async def test_by_a_job_that_takes_the_place_of_one_that_still_runs(
+    make_stage: MakeGroupEnvironment, name: str
+) -> None:
+    """As a CronJob does that replaces what has not ended; its pods take their time to end."""
+    async with make_stage(kubelets=True, nodes={"n": "8"}, behaviour=replace(QUICK, stop_seconds=3.0)) as stage:
+        await stage.make_group(RING, EACH)
+        await stage.apply(manifests.job("work", RING, EACH))
+        await until_running(stage, EACH)
+        old = {one["metadata"]["uid"] for one in of_group(stage.pods.all(), RING)}
+        await remove(stage, "work")
+        await stage.apply(manifests.job(name, RING, EACH))
+
+        def again(pods: list[Json]) -> list[Json]:
+            return [one for one in of_group(pods, RING) if one["metadata"]["uid"] not in old]
+
+        pods = await stage.until(lambda pods: sum(map(manifests.runs, again(pods))) == EACH)
+        assert {opened(one) for one in again(pods)} == {2}
+
+
+async def test_two_groups_that_run_again_on_room_for_one_and_a_half_go_one_after_the_other(
+    make_stage: MakeGroupEnvironment,
+) -> None:
+    """Three of four of each would be there for ever."""
+    async with make_stage(kubelets=True, nodes={"n": "6"}) as stage:
+        for name in "ab":
+            await stage.make_group(name, EACH)
+            await stage.apply(manifests.job(f"{name}-first", name, EACH))
+            await until_running(stage, EACH, name)
+            await finish(stage, name)
+        pods = [(name, number) for number in range(EACH) for name in "ab"]
+        for name, number in pods:
+            await stage.apply(manifests.job(f"{name}-again-{number}", name, 1))
+
+        def running(all_: list[Json]) -> list[str]:
+            return [name for name in "ab" if sum(map(manifests.runs, of_group(all_, name))) == EACH]
+
+        def let_go_again(all_: list[Json], name: str) -> int:
+            ended = "Succeeded"
+            return sum(one["status"].get("phase") != ended and not gated(one) for one in of_group(all_, name))
+
+        first = running(await stage.until(lambda all_: bool(running(all_))))
+        assert len(first) == 1
+        (other,) = set("ab") - set(first)
+        await until_reason(stage, other, names.REASON_WAITING_FOR_CAPACITY, NO_ROOM)
+        assert let_go_again(stage.pods.all(), other) == 0
+        await finish(stage, first[0])
+        await until_running(stage, EACH, other)
+
+
+async def test_a_job_of_which_one_has_succeeded_is_placed_when_the_others_come_again(
+    make_stage: MakeGroupEnvironment,
+) -> None:
+    """What is gathered is what is bound in the end, or the group would be opened and taken back again and again."""
+    clock = OffsetClock()
+    async with make_stage(kubelets=True, nodes={"n": "3"}, settings=PROBE, controller=False) as stage:
+        stage.start_controller(clock=clock)
+        await stage.make_group(RING, EACH, wait=60)
+        await stage.apply(manifests.job("work", RING, EACH))
+        await until_running(stage, EACH - 1)
+        await stage.plane.kubectl("cordon", stage.nodes["n"])
+        assert stage.kubelets is not None
+        one = next(it for it in stage.pods.all() if manifests.runs(it))["metadata"]["name"]
+        stage.kubelets.finish(PodMatch(name=one, namespace=stage.namespace))
+        await stage.until(lambda pods: any(it["status"].get("phase") == "Succeeded" for it in pods))
+        await forward(stage, clock, 61)
+        closed = await until_closed(stage, 1)
+        await stage.until(lambda pods: sum(map(gated, pods)) == EACH - 1)
+        await stage.add_node("m", "10")
+        await forward(stage, clock, closed.not_before - clock())
+        await until_running(stage, EACH - 1)
+        await until_satisfied(stage, RING)
+        await forward(stage, clock, 3600)
+        await until_reason(stage, RING, names.REASON_RUNNING, "have succeeded")
+        found = await stage.record(RING)
+        assert found is not None
+        assert (found.generation, found.stage, found.rolled_back) == (2, AdmissionState.OPEN, 0)

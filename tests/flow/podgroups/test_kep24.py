@@ -1,0 +1,147 @@
+"""What KEP-24 says of its groups beyond the others: all sorts of members, Events, quotas, changed PodGroups (G4)."""
+
+from typing import Any
+
+import pytest
+
+from jobset_gate import names
+from jobset_gate.kube.client import PatchType
+from jobset_gate.kube.resources import POD_GROUPS, RESOURCEQUOTAS
+from jobset_gate.podgroups import podgroup_status
+from jobset_gate.podgroups.model import Format
+from tests.fakes.podgroups import manifests
+from tests.fakes.podgroups.manifests import bound, gated, runs
+from tests.flow.podgroups.conftest import MakeGroupEnvironment
+from tests.flow.podgroups.environment import GroupEnvironment
+
+Json = dict[str, Any]
+KEP = Format.KEP_24
+KIND = POD_GROUPS[names.KEP24_GROUP]
+
+
+def pod(name: str, group: str = "ring", **more: Any) -> Json:
+    return manifests.pod(name, group, KEP, **more)
+
+
+def replica_set(name: str, group: str, replicas: int, cpu: str) -> Json:
+    template = manifests.job(name, group, replicas, KEP, cpu=cpu)["spec"]["template"]
+    template["metadata"]["labels"] = {"app": name}
+    template["spec"] |= {"restartPolicy": "Always"}
+    spec = {"replicas": replicas, "selector": {"matchLabels": {"app": name}}, "template": template}
+    return {"apiVersion": "apps/v1", "kind": "ReplicaSet", "metadata": {"name": name}, "spec": spec}
+
+
+def reason(group: Json) -> str:
+    return str(podgroup_status.group_condition(group.get("status") or {}).get("reason", ""))
+
+
+async def edit(stage: GroupEnvironment, name: str, **spec: Any) -> None:
+    """Somebody changes the PodGroup."""
+    await stage.client.patch(KIND, name, stage.namespace, body={"spec": spec}, patch=PatchType.MERGE)
+
+
+async def test_pods_of_several_controllers_with_different_specs_are_one_group(
+    make_stage: MakeGroupEnvironment,
+) -> None:
+    async with make_stage(nodes={"n": "8"}) as stage:
+        await stage.make_group("ring", 4, KEP)
+        await stage.apply(manifests.job("work", "ring", 2, KEP), replica_set("serve", "ring", 1, "500m"))
+        await stage.until(lambda pods: len(pods) == 3 and all(map(gated, pods)))
+        await stage.create(pod("alone", cpu="2"))
+        found = await stage.until_bound(4)
+        assert len(found) == 4
+        assert {one["metadata"]["labels"][names.POD_GROUP_LABEL] for one in found} == {stage.label("ring", KEP)}
+        decided = await stage.record("ring", KEP)
+        assert decided is not None
+        assert (decided.generation, decided.minimum, len(decided.gangs)) == (1, 4, 1)
+
+
+async def test_each_pod_of_a_group_with_too_few_of_them_is_said_to_be_unschedulable(
+    make_stage: MakeGroupEnvironment,
+) -> None:
+    async with make_stage(nodes={"n": "8"}) as stage:
+        await stage.make_group("ring", 3, KEP)
+        await stage.create(pod("a"), pod("b"))
+        for name in "ab":
+            told = await stage.until_event(name, names.REASON_UNSCHEDULABLE)
+            assert "has too few pods: 2/3 pods exist" in told
+        assert all(map(gated, stage.pods.all()))
+
+
+async def test_a_pod_with_an_empty_name_of_a_group_is_held_and_told_to_be_created_again(
+    make_stage: MakeGroupEnvironment,
+) -> None:
+    async with make_stage(nodes={"n": "8"}) as stage:
+        await stage.create(manifests.pod("a", annotations={names.KEP24_NAME: ""}), manifests.pod("free"))
+        told = await stage.until_event("a", names.REASON_UNSCHEDULABLE)
+        assert "is empty: create the pod again with the name of a PodGroup" in told
+        found = await stage.until_bound(1)
+        assert {one["metadata"]["name"]: (gated(one), bound(one)) for one in found} == {
+            "a": (True, False),
+            "free": (False, True),
+        }
+
+
+async def test_a_group_that_has_become_too_small_while_some_run_is_said_to_be_unschedulable(
+    make_stage: MakeGroupEnvironment,
+) -> None:
+    async with make_stage(nodes={"n": "8"}, kubelets=True) as stage:
+        await stage.make_group("ring", 2, KEP)
+        await stage.create(pod("a"), pod("b"))
+        await stage.until(lambda pods: sum(map(runs, pods)) == 2)
+        await stage.delete_pod("b")
+        told = await stage.until_event("ring", names.REASON_UNSCHEDULABLE)
+        assert told == "1 of 2 pods are left: 1 running, 0 pending, 0 succeeded"
+
+
+async def test_a_pod_group_that_is_changed_after_opening_is_not_followed(make_stage: MakeGroupEnvironment) -> None:
+    async with make_stage(nodes={"n": "8"}, kubelets=True) as stage:
+        await stage.make_group("ring", 2, KEP)
+        await stage.create(pod("a"), pod("b"))
+        await stage.until_group("ring", lambda it: reason(it) == names.REASON_RUNNING, KEP)
+        before = {one["metadata"]["uid"] for one in stage.pods.all()}
+        await edit(stage, "ring", minMembers=7, totalResources={"cpu": "100"})
+        await stage.create(pod("late"))
+        found = await stage.until(lambda pods: sum(map(runs, pods)) == 3)
+        assert before <= {one["metadata"]["uid"] for one in found}
+        decided = await stage.record("ring", KEP)
+        assert decided is not None
+        assert (decided.generation, decided.minimum) == (1, 2)
+        assert reason(await stage.group("ring", KEP)) == names.REASON_RUNNING
+
+
+@pytest.mark.parametrize("when", ["bound", "gathering"])
+async def test_a_pod_group_that_is_deleted_harms_no_pod(make_stage: MakeGroupEnvironment, when: str) -> None:
+    async with make_stage(nodes={"n": "8"}, kubelets=True) as stage:
+        await stage.make_group("ring", 2 if when == "bound" else 3, KEP)
+        await stage.create(pod("a"), pod("b"))
+        if when == "bound":
+            await stage.until_group("ring", lambda it: reason(it) == names.REASON_RUNNING, KEP)
+        else:
+            await stage.until_group("ring", lambda it: reason(it) == names.REASON_GATHERING, KEP)
+        before = {one["metadata"]["uid"] for one in stage.pods.all()}
+        await stage.client.delete(KIND, "ring", stage.namespace)
+        await stage.create(pod("late"))
+        told = await stage.until_event("late", names.REASON_POD_GROUP_MISSING)
+        assert "which does not exist" in told
+        there = [one for one in stage.pods.all() if one["metadata"]["uid"] in before]
+        assert len(there) == 2
+        assert not any(one["metadata"].get("deletionTimestamp") for one in there)
+        assert [runs(one) for one in there] == [when == "bound"] * 2
+        assert gated(next(one for one in stage.pods.all() if one["metadata"]["name"] == "late"))
+
+
+async def test_total_resources_must_be_left_of_the_namespaces_quota(make_stage: MakeGroupEnvironment) -> None:
+    async with make_stage(nodes={"n": "32"}) as stage:
+        quota: Json = {"metadata": {"name": "team"}, "spec": {"hard": {"requests.cpu": "7"}}}
+        await stage.client.create(RESOURCEQUOTAS, quota, stage.namespace)
+        await stage.until_object(RESOURCEQUOTAS, "team", lambda it: "used" in (it.get("status") or {}))
+        await stage.create(manifests.pod("others", cpu="3"))
+        await stage.make_group("ring", 2, KEP, resources={"cpu": "5"})
+        await stage.create(pod("a"), pod("b"))  # charged for two of the four that are left
+        told = await stage.until_event("ring", names.REASON_WAITING_FOR_CAPACITY)
+        assert told == "needs 5 cpu, 4 left in ResourceQuota team"
+        assert sum(map(gated, stage.pods.all())) == 2
+        more = {"spec": {"hard": {"requests.cpu": "8"}}}
+        await stage.client.patch(RESOURCEQUOTAS, "team", stage.namespace, body=more, patch=PatchType.MERGE)
+        await stage.until_bound(3)

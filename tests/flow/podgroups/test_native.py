@@ -1,0 +1,187 @@
+"""The hand-over to the scheduler's own gangs, on a real control plane with those features on, half on, and off (G6)."""
+
+from collections.abc import AsyncIterator, Iterator
+from pathlib import Path
+
+import pytest
+
+from jobset_gate import names
+from jobset_gate.cli.doctor.native_probe import NativeProbeResult, probe_native
+from jobset_gate.fake.view import ObjectView
+from jobset_gate.kube import discovery
+from jobset_gate.kube.client import Client
+from jobset_gate.kube.resources import PODS, Resource, native_pod_groups
+from jobset_gate.podgroups import native
+from jobset_gate.settings import Groups, Native
+from tests.fakes.podgroups import manifests
+from tests.fakes.podgroups.manifests import bound, gated
+from tests.flow.podgroups.environment import GroupEnvironment, group_environment
+from tests.flow.podgroups.groups import OffsetClock
+from tests.plane.places import Binaries
+from tests.plane.planes import Real, fresh_name
+from tests.plane.pod_groups import install_pod_groups
+from tests.plane.real import RealPlane
+
+pytestmark = pytest.mark.real
+GANGS = ("GenericWorkload", "GangScheduling")
+ON = Groups(native=Native.ON)
+
+
+@pytest.fixture(scope="module")
+def _native_running(control_plane_binaries: Binaries) -> Iterator[RealPlane]:
+    with RealPlane(control_plane_binaries, scheduler=True, features=GANGS, prepare=install_pod_groups) as running:
+        yield running
+
+
+@pytest.fixture
+def native_plane(_native_running: RealPlane) -> Real:
+    """Every program has the features on."""
+    return Real(_native_running)
+
+
+@pytest.fixture
+async def space(native_plane: Real) -> AsyncIterator[str]:
+    """A namespace of it."""
+    name = fresh_name()
+    await native_plane.make_namespace(name)
+    yield name
+    await native_plane.drop_namespace(name)
+
+
+async def pod_groups(client: Client) -> Resource:
+    """Those of the scheduler, in the newest version that this API server has and that we know."""
+    served = await discovery.versions_serving(client, names.NATIVE_GROUP, native.PLURAL, native.VERSIONS)
+    return native_pod_groups(native.supported_version(served))
+
+
+async def settle(stage: GroupEnvironment) -> None:
+    """Returns once the scheduler has gone through all it had: a pod that comes last is bound."""
+    await stage.create(manifests.pod("last", cpu="1m"))
+    await stage.until(lambda pods: any(one["metadata"]["name"] == "last" and bound(one) for one in pods))
+
+
+async def test_a_group_is_placed_atomically_by_the_scheduler(native_plane: Real, space: str, tmp_path: Path) -> None:
+    """It is opened although it has no room, and none of it is bound until all of the minimum can be."""
+    async with group_environment(native_plane, space, tmp_path, nodes={"a": "2"}, settings=ON) as stage:
+        await stage.make_group("ring", 3, wait=300)
+        await stage.create(*(manifests.pod(f"p{number}", "ring") for number in range(3)))
+        opened = await stage.until(lambda pods: len(pods) == 3 and not any(map(gated, pods)))
+        assert {one["spec"]["schedulingGroup"]["podGroupName"] for one in opened} == {
+            native.native_name(stage.label("ring"))
+        }
+        kind = await pod_groups(stage.client)
+        found = await stage.until_object(kind, native.native_name(stage.label("ring")), lambda _: True)
+        assert found["spec"]["schedulingPolicy"]["gang"]["minCount"] == 3
+        await settle(stage)
+        assert [one["metadata"]["name"] for one in stage.pods.all() if bound(one)] == ["last"]
+        await stage.add_node("b", "2")
+        await stage.until_bound(3, "ring")
+        record = await stage.record("ring")
+        assert record is not None
+        assert record.how == "Native"
+
+
+async def test_before_its_quorum_a_group_is_not_handed_over(native_plane: Real, space: str, tmp_path: Path) -> None:
+    async with group_environment(native_plane, space, tmp_path, nodes={"a": "8"}, settings=ON) as stage:
+        await stage.make_group("ring", 3)
+        await stage.create(manifests.pod("p0", "ring"), manifests.pod("p1", "ring"))
+        await settle(stage)
+        assert await names_of_native(stage) == set()
+        assert sum(map(gated, stage.pods.all())) == 2
+        await stage.create(manifests.pod("p2", "ring"))
+        await stage.until_bound(3, "ring")
+
+
+async def names_of_native(stage: GroupEnvironment) -> set[str]:
+    found = await stage.client.list(await pod_groups(stage.client), stage.namespace)
+    return {one["metadata"]["name"] for one in found["items"]}
+
+
+async def test_the_native_pod_group_goes_with_the_one_of_the_user(
+    native_plane: Real, space: str, tmp_path: Path
+) -> None:
+    async with group_environment(native_plane, space, tmp_path, nodes={"a": "8"}, settings=ON) as stage:
+        await stage.make_group("ring", 2)
+        await stage.create(manifests.pod("p0", "ring"), manifests.pod("p1", "ring"))
+        await stage.until_bound(2, "ring")
+        async with ObjectView(stage.client, await pod_groups(stage.client), space) as view:
+            await view.until(lambda found: len(found) == 1)
+            await stage.delete_pod("p0", grace_seconds=0)
+            await stage.delete_pod("p1", grace_seconds=0)
+            await stage.plane.kubectl("delete", f"podgroups.{names.PLUGINS_GROUP}", "ring", "-n", space)
+            await view.until(lambda found: not found)
+
+
+async def test_after_a_roll_back_the_next_generation_has_a_pod_group_of_its_own(
+    native_plane: Real, space: str, tmp_path: Path
+) -> None:
+    clock, nodes = OffsetClock(), {"a": "2"}
+    async with group_environment(native_plane, space, tmp_path, nodes=nodes, settings=ON, controller=False) as stage:
+        stage.start_controller(clock=clock)
+        await stage.make_group("ring", 3, wait=2)
+        await stage.apply(manifests.job("ring", "ring", 3))
+        async with ObjectView(stage.client, await pod_groups(stage.client), space) as view:
+            first = (await view.until(lambda found: len(found) == 1))[0]
+            uid = first["metadata"]["uid"]
+            await view.until(lambda found: not any(one["metadata"]["uid"] == uid for one in found))
+            await stage.add_node("b", "2")
+            await stage.until_group("ring", lambda it: '"stage":"Closed"' in str(it["metadata"]["annotations"]))
+            clock.forward(10)
+            again = (await view.until(lambda found: len(found) == 1))[0]
+            generations = [one["metadata"]["annotations"][names.NATIVE_GENERATION] for one in (first, again)]
+            assert generations == ["1", "2"]
+        await stage.until_bound(3, "ring")
+
+
+async def test_without_the_feature_the_dropped_field_is_noticed_and_the_group_stays_gated(
+    scheduled_plane: Real, namespace: str, tmp_path: Path
+) -> None:
+    async with group_environment(scheduled_plane, namespace, tmp_path, nodes={"a": "8"}, settings=ON) as stage:
+        await stage.make_group("ring", 2)
+        await stage.create(manifests.pod("p0", "ring"), manifests.pod("p1", "ring"))
+        told = await stage.until_event("ring", names.REASON_NATIVE_UNAVAILABLE)
+        assert "groups.native is On" in told
+        await settle(stage)
+        assert all(gated(one) for one in manifests.of_group(stage.pods.all(), "ring"))
+
+
+async def test_native_is_never_used_where_it_is_off(native_plane: Real, space: str, tmp_path: Path) -> None:
+    """Not even where the cluster has it."""
+    async with group_environment(native_plane, space, tmp_path, nodes={"a": "8"}) as stage:
+        await stage.make_group("ring", 2)
+        made = await stage.create(manifests.pod("p0", "ring"), manifests.pod("p1", "ring"))
+        await stage.until_bound(2, "ring")
+        assert not any("schedulingGroup" in one["spec"] for one in made)
+        assert await names_of_native(stage) == set()
+
+
+async def test_the_canary_finds_that_native_gangs_work(native_plane: Real, space: str, tmp_path: Path) -> None:
+    """Also where pods have to be as restricted as Kubernetes knows it."""
+    await native_plane.kubectl("label", "namespace", space, "pod-security.kubernetes.io/enforce=restricted")
+    async with group_environment(
+        native_plane, space, tmp_path, nodes={"a": "1"}, controller=False, webhook=False
+    ) as stage:
+        assert await probe_native(stage.client, space, patience=3.0) is NativeProbeResult.WORKS
+        assert (await stage.client.list(PODS, space))["items"] == []
+        async with ObjectView(stage.client, await pod_groups(stage.client), space) as view:
+            await view.until(lambda found: not found)
+
+
+async def test_the_canary_finds_no_room(native_plane: Real, space: str, tmp_path: Path) -> None:
+    async with group_environment(native_plane, space, tmp_path, controller=False, webhook=False) as stage:
+        assert await probe_native(stage.client, space, patience=1.0) is NativeProbeResult.NOT_BOUND
+
+
+async def test_the_canary_finds_an_api_server_without_native_groups(scheduled_plane: Real, namespace: str) -> None:
+    async with scheduled_plane.client() as client:
+        assert await probe_native(client, namespace, patience=1.0) is NativeProbeResult.NOT_SERVED
+
+
+async def test_the_canary_finds_a_scheduler_whose_gate_is_off(control_plane_binaries: Binaries, tmp_path: Path) -> None:
+    with RealPlane(control_plane_binaries, scheduler=True, features=("GenericWorkload",)) as running:
+        plane, space = Real(running), fresh_name()
+        await plane.make_namespace(space)
+        async with group_environment(
+            plane, space, tmp_path, nodes={"a": "1"}, controller=False, webhook=False
+        ) as stage:
+            assert await probe_native(stage.client, space, patience=10.0) is NativeProbeResult.NOT_HELD

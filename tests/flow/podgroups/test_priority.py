@@ -1,0 +1,62 @@
+"""A group of higher priority among those that are tried, and its limit while room is made for it (G3, G4)."""
+
+from jobset_gate import names
+from jobset_gate.kube.client import PatchType
+from jobset_gate.kube.resources import NODES
+from tests.fakes.podgroups import manifests
+from tests.fakes.podgroups.manifests import of_group
+from tests.flow.podgroups.conftest import MakeGroupEnvironment
+from tests.flow.podgroups.groups import OffsetClock, bound_count, create_group, members, until_satisfied
+from tests.flow.podgroups.test_order import HIGH, LOW, _class, priorities
+
+
+async def test_it_ends_the_try_of_a_lower_one_that_is_in_its_way(make_stage: MakeGroupEnvironment) -> None:
+    """The lower one's own rule keeps it from ever being whole, and its limit is half an hour."""
+    clock = OffsetClock()
+    async with make_stage(nodes={"n": "4"}, controller=False, kubelets=True) as stage, priorities(stage):
+        stage.start_controller(clock=clock)
+        term = {"labelSelector": {"matchLabels": {names.PLUGINS_NAME: "low"}}, "topologyKey": "kubernetes.io/hostname"}
+        alone = {"podAntiAffinity": {"requiredDuringSchedulingIgnoredDuringExecution": [term]}}
+        await stage.make_group("low", 2, wait=1800)
+        template = {"affinity": alone, "priorityClassName": _class(stage, LOW)}
+        await stage.apply(stage.here(manifests.job("low", "low", 2, template=template)))
+        await stage.until_bound(1, "low")
+        await create_group(stage, "high", 4, priorityClassName=_class(stage, HIGH))
+        clock.forward(10)
+        await stage.until_bound(4, "high")
+        found = await stage.record("low")
+        assert found is not None
+        assert found.why == "1 of 2 pods were bound when a group of higher priority came"
+
+
+async def test_while_its_victims_end_its_limit_does_not_run(make_stage: MakeGroupEnvironment) -> None:
+    """They write a checkpoint, say, and take longer than the limit: it would be taken back, and kill others again."""
+    clock = OffsetClock()
+    async with make_stage(nodes={"n": "2"}, controller=False) as stage, priorities(stage):
+        stage.start_controller(clock=clock)
+        await create_group(stage, "low", 2, priorityClassName=_class(stage, LOW), terminationGracePeriodSeconds=600)
+        await until_satisfied(stage, "low")
+        await stage.make_group("high", 2, wait=5)
+        await stage.create(*members("high", 2, priorityClassName=_class(stage, HIGH)))
+
+        def nominated(pods: list[manifests.Json]) -> bool:
+            return all(it["status"].get("nominatedNodeName") for it in of_group(pods, "high"))
+
+        await stage.until(nominated)
+        clock.forward(600)
+        # Something has changed, and a group that comes then shows that the controller has looked at everybody since.
+        await stage.client.patch(
+            NODES, stage.nodes["n"], body={"metadata": {"labels": {"seen": "now"}}}, patch=PatchType.MERGE
+        )
+        await stage.add_node("m", "100m", labels={"pool": "m"})
+        await stage.make_group("shown", 1)
+        await stage.create(*members("shown", 1, cpu="10m", nodeSelector={"pool": "m"}))
+        await stage.until_bound(1, "shown")
+        for number in range(2):
+            await stage.delete_pod(f"low-{number}", grace_seconds=0)
+        pods = await stage.until_bound(2, "high")
+        assert bound_count(pods, "low") == 0
+        await until_satisfied(stage, "high")
+        found = await stage.record("high")
+        assert found is not None
+        assert (found.generation, found.rolled_back) == (1, 0)

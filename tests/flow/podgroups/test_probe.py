@@ -1,0 +1,154 @@
+"""Probe: the first gang in order is opened although nothing proves its room, one at a time; and what becomes of it."""
+
+import asyncio
+
+from jobset_gate import names
+from jobset_gate.kube.resources import JOBS
+from jobset_gate.podgroups.candidate import CapacityCheck
+from jobset_gate.podgroups.model import Format
+from jobset_gate.podgroups.record import AdmissionMode, AdmissionState
+from jobset_gate.settings import Groups
+from tests.fakes.podgroups import manifests
+from tests.fakes.podgroups.manifests import bound, gated, of_group
+from tests.flow.podgroups.conftest import MakeGroupEnvironment
+from tests.flow.podgroups.environment import GroupEnvironment
+from tests.flow.podgroups.groups import all_held, bound_count, create_group, members, until_reason
+
+PROBE = Groups(capacity_check=CapacityCheck.PROBE)
+NOTES = Format.KOORDINATOR_ANNOTATIONS
+
+
+async def until_told_unschedulable(stage: GroupEnvironment, name: str) -> None:
+    """Until the scheduler has looked at a pod of the gang in vain, as an autoscaler waits for."""
+
+    def told(one: manifests.Json) -> bool:
+        conditions = one["status"].get("conditions", ())
+        return any(it["type"] == "PodScheduled" and it.get("reason") == "Unschedulable" for it in conditions)
+
+    await stage.until(lambda pods: any(map(told, of_group(pods, name))))
+
+
+async def test_the_first_in_order_shows_its_pods_to_the_autoscaler_one_gang_at_a_time(
+    make_stage: MakeGroupEnvironment,
+) -> None:
+    async with make_stage(nodes={"n": "1"}, settings=PROBE) as stage:
+        await create_group(stage, "first", 3)
+        await until_told_unschedulable(stage, "first")
+        await create_group(stage, "second", 3)
+        await until_reason(stage, "second", names.REASON_BEHIND_OTHER, f"{stage.namespace}/first")
+        assert all_held(stage.pods.all(), "second")
+        found = await stage.record("first")
+        assert found is not None
+        assert found.how is AdmissionMode.PROBE
+        await stage.add_node("m", "2")
+        await stage.until_bound(3, "first")
+        await until_told_unschedulable(stage, "second")
+        await stage.add_node("o", "3")
+        await stage.until_bound(3, "second")
+
+
+async def test_gangs_for_other_nodes_are_tried_at_the_same_time(make_stage: MakeGroupEnvironment) -> None:
+    """One per capacity domain; whoever could go to either waits for both."""
+    async with make_stage(settings=PROBE) as stage:
+        for zone in "xy":
+            await stage.add_node(zone, "1", labels={"zone": zone})
+            await create_group(stage, zone, 2, nodeSelector={"zone": zone})
+            await until_told_unschedulable(stage, zone)
+        await create_group(stage, "either", 3)
+        await until_reason(stage, "either", names.REASON_BEHIND_OTHER)
+        assert all_held(stage.pods.all(), "either")
+        for zone in "xy":
+            await stage.add_node(f"{zone}-late", "1", labels={"zone": zone})
+            await stage.until_bound(2, zone)
+        await until_told_unschedulable(stage, "either")
+
+
+async def test_another_controller_knows_who_is_being_tried(make_stage: MakeGroupEnvironment) -> None:
+    async with make_stage(nodes={"n": "1"}, settings=PROBE) as stage:
+        await create_group(stage, "first", 2)
+        await until_told_unschedulable(stage, "first")
+        await stage.stop_controller()
+        await create_group(stage, "second", 2)
+        stage.start_controller()
+        await until_reason(stage, "second", names.REASON_BEHIND_OTHER, f"{stage.namespace}/first")
+        assert all_held(stage.pods.all(), "second")
+
+
+async def test_one_that_provably_fits_passes_the_one_that_is_being_tried(make_stage: MakeGroupEnvironment) -> None:
+    async with make_stage(nodes={"n": "2"}, settings=PROBE) as stage:
+        await create_group(stage, "large", 3, cpu="3")
+        await until_told_unschedulable(stage, "large")
+        await create_group(stage, "small", 2)
+        await stage.until_bound(2, "small")
+        assert bound_count(stage.pods.all(), "large") == 0
+
+
+async def test_strict_a_gang_that_is_never_bound_is_taken_back_whole_and_gives_its_room_back(
+    make_stage: MakeGroupEnvironment,
+) -> None:
+    """Two of four were bound; after the limit there is none left of them, and their room goes to the next."""
+    async with make_stage(nodes={"n": "2"}, settings=PROBE, kubelets=True) as stage:
+        await stage.make_group("vain", 4, wait=2)
+        await stage.apply(manifests.job("vain", "vain", 4))
+        before = {one["metadata"]["uid"] for one in await stage.until_bound(2, "vain")}
+        closed = f'"{AdmissionState.CLOSED.value}"'
+        await stage.until_group(
+            "vain", lambda it: closed in (it["metadata"].get("annotations") or {}).get(names.POD_GROUP_RECORD, "")
+        )
+        await create_group(stage, "next", 2)
+        await stage.until_bound(2, "next")
+
+        def made_anew(pods: list[manifests.Json]) -> bool:
+            ours = of_group(pods, "vain")
+            return len(ours) == 4 and before.isdisjoint(one["metadata"]["uid"] for one in ours)
+
+        pods = await stage.until(made_anew)
+        assert all_held(pods, "vain")
+        job = await stage.client.get(JOBS, "vain", stage.namespace)
+        assert not job["status"].get("failed")
+        found = await stage.record("vain")
+        assert found is not None
+        assert found.rolled_back == 1
+        assert found.not_before - found.at >= 10
+
+
+async def test_non_strict_nothing_is_taken_back_and_the_unbound_are_marked(make_stage: MakeGroupEnvironment) -> None:
+    async with make_stage(nodes={"n": "2"}, settings=PROBE) as stage:
+        notes = {"mode": "NonStrict", "waiting_time": "2s"}
+        made = await stage.create(*members("vain", 4, NOTES, minimum=4, notes=notes))
+        uids = {one["metadata"]["uid"] for one in made}
+
+        def marked(one: manifests.Json) -> bool:
+            return bool((one["metadata"].get("annotations") or {}).get(names.KOORDINATOR_TIMED_OUT) == "true")
+
+        pods = await stage.until(lambda pods: sum(map(marked, pods)) == 2)
+        assert {one["metadata"]["uid"] for one in pods} == uids
+        assert [bound(one) for one in pods if marked(one)] == [False, False]
+        assert not any(map(gated, pods))
+        # What it still waits for comes late: then it is whole without anybody's doing.
+        await stage.add_node("m", "2")
+        await stage.until_bound(4)
+
+
+async def test_what_is_not_reckoned_with_goes_the_same_way_even_where_fit_is_asked_for(
+    make_stage: MakeGroupEnvironment,
+) -> None:
+    """Pods that keep away from each other: the scheduler alone knows, so one such gang at a time."""
+    apart = {
+        "podAntiAffinity": {
+            "requiredDuringSchedulingIgnoredDuringExecution": [
+                {"topologyKey": "kubernetes.io/hostname", "labelSelector": {"matchLabels": {"apart": "yes"}}}
+            ]
+        }
+    }
+    async with make_stage(nodes={"n": "4", "m": "4"}) as stage:
+        await asyncio.gather(
+            create_group(stage, "one", 2, labels={"apart": "yes"}, affinity=apart),
+            create_group(stage, "two", 2, labels={"apart": "yes"}, affinity=apart),
+        )
+        pods = await stage.until_bound(2)
+        assert {bound_count(pods, "one"), bound_count(pods, "two")} == {0, 2}
+        waiting = "two" if bound_count(pods, "one") else "one"
+        await stage.add_node("o", "4")
+        await stage.add_node("p", "4")
+        await stage.until_bound(2, waiting)

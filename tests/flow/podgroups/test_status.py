@@ -1,0 +1,129 @@
+"""What a person sees of a group: the status of its PodGroup, Events, and one table for every way (G5)."""
+
+import json
+from typing import Any
+
+import pytest
+
+from jobset_gate import names
+from jobset_gate.kube.client import PatchType
+from jobset_gate.kube.resources import CONFIGMAPS, POD_GROUPS
+from jobset_gate.podgroups import podgroup_status
+from jobset_gate.podgroups.model import Format
+from tests.fakes.podgroups import manifests
+from tests.flow.podgroups.command import jobset_gate
+from tests.flow.podgroups.conftest import MakeGroupEnvironment
+from tests.flow.podgroups.environment import GroupEnvironment
+
+Json = dict[str, Any]
+
+
+def said(group: Json) -> tuple[str, str]:
+    """Phase and reason in a status."""
+    status = group.get("status") or {}
+    return status.get("phase", ""), podgroup_status.group_condition(status).get("reason", "")
+
+
+async def rows(stage: GroupEnvironment, *more: str) -> list[list[str]]:
+    """The table of this stage's groups, line by line."""
+    ran = await jobset_gate("get", "groups", "-n", stage.namespace, *more, kubeconfig=stage.plane.kubeconfig)
+    assert ran.code == 0, ran.err
+    return [line.split() for line in ran.out.splitlines()]
+
+
+@pytest.mark.parametrize("way", [Format.SCHEDULER_PLUGINS, Format.KOORDINATOR_POD_GROUP])
+async def test_the_status_goes_from_pending_to_running_and_finished(
+    make_stage: MakeGroupEnvironment, way: Format
+) -> None:
+    async with make_stage(nodes={"n": "4"}, kubelets=True) as stage:
+        made = await stage.make_group("ring", 2, way)
+        await stage.create(manifests.pod("a", "ring", way))
+        waiting = await stage.until_group("ring", lambda it: said(it)[1] == names.REASON_GATHERING, way)
+        assert said(waiting)[0] == "Pending"
+        assert (waiting["status"]["running"], waiting["status"].get("scheduleStartTime")) == (0, None)
+        await stage.create(manifests.pod("b", "ring", way))
+        running = await stage.until_group("ring", lambda it: said(it) == ("Running", names.REASON_RUNNING), way)
+        assert running["status"]["running"] == 2
+        assert running["status"]["scheduleStartTime"] >= made["metadata"]["creationTimestamp"]
+        assert podgroup_status.group_condition(running["status"])["status"] == "True"
+        reasons = [reason for reason, _ in await stage.events("ring")]
+        assert sorted(reasons) == [names.REASON_OPENED, names.REASON_SATISFIED]
+
+
+async def test_a_group_of_kep_24_has_the_numbers_of_its_kind(make_stage: MakeGroupEnvironment) -> None:
+    async with make_stage(nodes={"n": "4"}, kubelets=True) as stage:
+        await stage.make_group("ring", 2, Format.KEP_24)
+        await stage.create(*(manifests.pod(name, "ring", Format.KEP_24) for name in "ab"))
+        wanted = {"admitted": 2, "running": 2, "succeeded": 0, "failed": 0}
+        found = await stage.until_group(
+            "ring", lambda it: wanted.items() <= (it.get("status") or {}).items(), Format.KEP_24
+        )
+        assert set(found["status"]) == {*wanted, "conditions"}
+
+
+async def test_a_group_without_a_pod_group_speaks_on_its_pods_and_its_record(make_stage: MakeGroupEnvironment) -> None:
+    async with make_stage(nodes={"n": "4"}, kubelets=True) as stage:
+        await stage.create(*(manifests.pod(name, "ring", Format.ALIBABA, 2) for name in "ab"))
+        await stage.until_event("a", names.REASON_SATISFIED)
+        home = names.POD_GROUP_CONFIG_MAP_PREFIX + stage.label("ring", Format.ALIBABA)
+
+        def running(one: Json) -> bool:
+            return (one["metadata"]["annotations"].get(names.POD_GROUP_STATE) or "").startswith("Running: Running:")
+
+        await stage.until_object(CONFIGMAPS, home, running)
+
+
+async def test_a_status_that_another_controller_writes_is_only_read(make_stage: MakeGroupEnvironment) -> None:
+    async with make_stage(nodes={"n": "4"}) as stage:
+        await stage.make_group("ring", 2)
+        theirs = {"phase": "Scheduling", "running": 7}
+        kind = POD_GROUPS[names.PLUGINS_GROUP]
+        await stage.client.patch(
+            kind,
+            "ring",
+            stage.namespace,
+            body={"status": theirs},
+            patch=PatchType.MERGE,
+            subresource="status",
+            field_manager="coscheduler",
+        )
+        await stage.create(*(manifests.pod(name, "ring") for name in "ab"))
+        told = await stage.until_event("ring", names.REASON_STATUS_NOT_OURS)
+        assert "coscheduler writes this status" in told
+
+        def stated(one: Json) -> bool:
+            return "Satisfied" in (one["metadata"].get("annotations") or {}).get(names.POD_GROUP_STATE, "")
+
+        found = await stage.until_group("ring", stated)
+        assert found["status"] == theirs
+
+
+async def test_every_way_is_in_one_table(make_stage: MakeGroupEnvironment) -> None:
+    async with make_stage(nodes={"n": "32"}, kubelets=True) as stage:
+        for way in Format:
+            name = str(way)
+            if way in manifests.API_GROUP:
+                await stage.make_group(name, 2, way)
+            minimum = 2 if way in manifests.MINIMUM_ON_POD else None
+            await stage.create(*(manifests.pod(f"{name}-{number}", name, way, minimum) for number in range(2)))
+        await stage.make_group("small", 3)
+        await stage.create(manifests.pod("alone", "small"))
+        await stage.until(lambda pods: sum(map(manifests.runs, pods)) == 10)
+        table = await rows(stage)
+        assert table[0] == ["NAME", "WAY", "BOUND/MINIMUM", "PHASE", "REASON", "AGE"]
+        facts = {row[0]: row[1:5] for row in table[1:]}
+        assert facts.pop("small") == ["scheduler-plugins", "0/3", "Pending", "Gathering"]
+        assert facts == {str(way): [str(way), "2/2", "Running", "Running"] for way in Format}
+
+
+async def test_a_group_that_waits_for_room_says_what_it_lacks_everywhere(make_stage: MakeGroupEnvironment) -> None:
+    async with make_stage(nodes={"n": "2"}) as stage:
+        await stage.make_group("big", 2)
+        await stage.create(*(manifests.pod(name, "big", cpu="2") for name in "ab"))
+        told = await stage.until_event("big", names.REASON_WAITING_FOR_CAPACITY)
+        assert told == "needs 4 cpu, 2 free; can never fit on the nodes there are: the whole domain has 2 cpu"
+        found = await stage.until_group("big", lambda it: said(it)[1] == names.REASON_WAITING_FOR_CAPACITY)
+        assert podgroup_status.group_condition(found["status"])["message"] == told
+        ran = await jobset_gate("get", "groups", "-n", stage.namespace, "-o", "json", kubeconfig=stage.plane.kubeconfig)
+        one = json.loads(ran.out)["items"][0]
+        assert (one["reason"], one["message"]) == (names.REASON_WAITING_FOR_CAPACITY, told)

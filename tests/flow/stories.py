@@ -1,0 +1,163 @@
+"""All that jobset-gate ever does in a cluster, one step after the other: what its rights have to be enough for."""
+
+from collections.abc import Callable
+
+from jobset_gate import names
+from jobset_gate.barrier.model import VerdictKind
+from jobset_gate.fake import jobset_crd, manifests
+from jobset_gate.fake.kubelet import FakeNode, PodFault, PodMatch
+from jobset_gate.fake.view import ObjectView
+from jobset_gate.kube.client import PatchType
+from jobset_gate.kube.resources import (
+    CONFIGMAPS,
+    CRDS,
+    MUTATING_WEBHOOKS,
+    SECRETS,
+    VALIDATING_WEBHOOKS,
+    Resource,
+)
+from tests.flow.environment import PATIENCE, Environment, Json, alive, runs
+from tests.flow.installed import eventually
+from tests.flow.test_crd import until_extended
+from webhook.registration import MUTATING, VALIDATING
+
+BOTH: list[tuple[Resource, str]] = [(MUTATING_WEBHOOKS, MUTATING), (VALIDATING_WEBHOOKS, VALIDATING)]
+FAILING = PodFault(PodMatch(job_index=0, index=0, attempt=0), main_seconds=0.1, exit_codes={"*": 1})
+STUCK = PodFault(PodMatch(job_index=1, index=1), unschedulable="no room")
+
+
+async def owner_applies_the_crd(stage: Environment) -> int:
+    """As JobSet's own manifests are applied, which know nothing of our field. The generation that this made."""
+    crd = {"apiVersion": CRDS.api_version, "kind": CRDS.kind, **await jobset_crd.build(stage.client)}
+    apply = ("apply", "-f", "-", "--server-side", "--field-manager=jobset", "--force-conflicts")
+    await stage.plane.kubectl(*apply, stdin=crd)
+    return int((await stage.client.get(CRDS, names.JOBSET_CRD))["metadata"]["generation"])
+
+
+async def the_field_is_put_into_the_crd(stage: Environment, generation: int) -> None:
+    async with ObjectView(stage.client, CRDS, field_selector=f"metadata.name={names.JOBSET_CRD}") as crds:
+        await until_extended(stage, crds, generation)
+
+
+async def held_until_the_last_node_comes(stage: Environment) -> None:
+    """Also: its ConfigMap is deleted while it waits."""
+    await stage.apply(manifests.gang("late", jobs=2, pods=2))
+    await stage.until_condition("late", names.REASON_WAITING, "3/4 pods started")
+    await stage.client.delete(CONFIGMAPS, names.config_map_name("late"), stage.namespace)
+    await stage.actors.kubelets.add_node(FakeNode(f"{stage.namespace}-late", pods=1000))
+    await stage.until_running(4)
+    await stage.until_condition("late", names.REASON_STARTED)
+    await tells(stage, "late", names.REASON_STARTED)
+
+
+async def suspended_and_resumed(stage: Environment) -> None:
+    await stage.suspend("late")
+    await stage.until(lambda pods: not any(map(alive, pods)))
+    await stage.suspend("late", suspended=False)
+    await stage.until_running(4)
+
+
+async def its_configmap_deleted_after_the_release(stage: Environment) -> None:
+    await stage.client.delete(CONFIGMAPS, names.config_map_name("late"), stage.namespace)
+    await stage.until_verdict("late", lambda verdict: verdict.kind is VerdictKind.RELEASE)
+    await out_of_the_way(stage, "late")
+
+
+async def restarted(stage: Environment) -> None:
+    """By JobSet, since a main container failed."""
+    broken = stage.actors.kubelets.inject_fault(FAILING)
+    await stage.apply(manifests.gang("broken", jobs=2, pods=2, max_restarts=1))
+
+    def again(pods: list[Json]) -> bool:
+        return {pod["metadata"]["labels"][names.JS_RESTART_ATTEMPT] for pod in pods if runs(pod)} == {"1"}
+
+    await stage.until(lambda pods: again(pods) and sum(map(runs, pods)) == 4)
+    stage.actors.kubelets.clear_fault(broken)
+    await out_of_the_way(stage, "broken")
+
+
+async def timed_out(stage: Environment) -> None:
+    stuck = stage.actors.kubelets.inject_fault(STUCK)
+    workers = manifests.replicated_job(replicas=2, parallelism=2, pod={"restartPolicy": "Never"})
+    await stage.apply(manifests.jobset("slow", replicated_jobs=[workers], config={names.TIMEOUT_FIELD: 2}))
+    await stage.until_verdict("slow", lambda verdict: verdict.kind is VerdictKind.TIMEOUT)
+    await stage.until_condition("slow", names.REASON_TIMED_OUT)
+    await tells(stage, "slow", names.REASON_TIMED_OUT)
+    stage.actors.kubelets.clear_fault(stuck)
+    await out_of_the_way(stage, "slow")
+
+
+async def a_strangers_configmap_has_its_name(stage: Environment) -> None:
+    await stage.client.create(CONFIGMAPS, _config_map(stage, "taken", {}, {}))
+    await stage.apply(manifests.gang("taken", jobs=1, pods=2))
+    await stage.until_condition("taken", names.REASON_CONFIG_MAP_CONFLICT)
+    await out_of_the_way(stage, "taken")
+
+
+async def an_earlier_lifes_configmap_has_its_name(stage: Environment) -> None:
+    labels, notes = {names.GATE: names.GATE_VALUE}, {names.JOBSET_UID: "an-earlier-life"}
+    await stage.client.create(CONFIGMAPS, _config_map(stage, "again", labels, notes))
+    await released(stage, "again")
+
+
+async def released(stage: Environment, name: str) -> None:
+    await stage.apply(manifests.gang(name, jobs=1, pods=2))
+    await stage.until_running(2)
+    await stage.until_condition(name, names.REASON_STARTED)
+    await out_of_the_way(stage, name)
+
+
+async def tells(stage: Environment, name: str, reason: str) -> None:
+    """By an Event."""
+
+    async def told() -> bool:
+        return [one for one, _ in await stage.events(name)] == [reason]
+
+    await eventually(told)
+
+
+async def out_of_the_way(stage: Environment, name: str) -> None:
+    """Its pods are gone: the next step counts those of its own gang. A deleted JobSet's would take a while longer."""
+    await stage.suspend(name)
+    await stage.until(lambda pods: not any(map(alive, pods)))
+
+
+def _config_map(stage: Environment, gang: str, labels: Json, notes: Json) -> Json:
+    name = names.config_map_name(gang)
+    meta = {"name": name, "namespace": stage.namespace, "labels": labels, "annotations": notes}
+    return {"metadata": meta, "data": {names.KEY_VERDICT: "release an-earlier-life 0 0 AllPodsStarted\n"}}
+
+
+async def the_ca_is_lost(stage: Environment, namespace: str, secret: str) -> None:
+    """The Secret is deleted; there is another one soon, and the API server is told of the new CA."""
+    before = await _bundles(stage)
+    await stage.client.delete(SECRETS, secret, namespace)
+    async with ObjectView(stage.client, SECRETS, namespace, field_selector=f"metadata.name={secret}") as secrets:
+        await secrets.until(lambda all_: any(one.get("data", {}).get("ca.crt") for one in all_), PATIENCE)
+    await _until_bundles(stage, lambda bundles: all(bundles) and not set(bundles) & set(before))
+
+
+async def the_ca_bundle_is_wiped(stage: Environment) -> None:
+    for resource, name in BOTH:
+        body = [{"op": "remove", "path": "/webhooks/0/clientConfig/caBundle"}]
+        await stage.client.patch(resource, name, body=body, patch=PatchType.JSON)
+    await _until_bundles(stage, all)
+
+
+async def cert_manager_injects(stage: Environment, ca_bundle: str) -> None:
+    """What its cainjector does, as the annotations of the configurations ask for."""
+    for resource, name in BOTH:
+        body = [{"op": "add", "path": "/webhooks/0/clientConfig/caBundle", "value": ca_bundle}]
+        await stage.client.patch(resource, name, body=body, patch=PatchType.JSON)
+
+
+async def _bundles(stage: Environment) -> list[str]:
+    configurations = [await stage.client.get(resource, name) for resource, name in BOTH]
+    return [one["webhooks"][0]["clientConfig"].get("caBundle") or "" for one in configurations]
+
+
+async def _until_bundles(stage: Environment, hold: Callable[[list[str]], bool]) -> None:
+    async def do() -> bool:
+        return hold(await _bundles(stage))
+
+    await eventually(do)

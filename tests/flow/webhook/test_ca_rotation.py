@@ -1,0 +1,196 @@
+"""Fault 17 on a real API server that finds the doors by their Service: renewed, rotated, healed, under traffic."""
+
+import asyncio
+from collections.abc import AsyncIterator, Callable
+from contextlib import AsyncExitStack, asynccontextmanager
+from dataclasses import dataclass, field
+from datetime import UTC, datetime, timedelta
+
+import pytest
+from cryptography import x509
+
+from controllers.barrier import crd_patcher
+from jobset_gate import names
+from jobset_gate.fake import jobset_crd
+from jobset_gate.kube.client import Client, PatchType
+from jobset_gate.kube.resources import SECRETS
+from jobset_gate.settings import Settings
+from tests.fakes.certificates import (
+    SECRET,
+    CertificateInstallation,
+    VirtualDatetime,
+    WebhookReplica,
+    installation,
+)
+from tests.fakes.webhook_traffic import service, traffic, until_refused, until_webhook_called
+from tests.plane.planes import Real, fresh_name
+from webhook.certs import self_signed
+from webhook.certs.ca import is_signed_by
+from webhook.certs.pem import certificates
+from webhook.certs.rotation import RotationPolicy
+from webhook.server import serve
+
+pytestmark = pytest.mark.real
+HOUR = timedelta(hours=1)
+PATIENCE = 100.0
+HEALED = 30.0
+"""Seconds; what is promised."""
+
+
+@pytest.fixture
+async def namespace(real_plane: Real) -> AsyncIterator[str]:
+    name = fresh_name()
+    await real_plane.make_namespace(name)
+    yield name
+    await real_plane.drop_namespace(name)
+
+
+@pytest.fixture
+async def client(real_plane: Real) -> AsyncIterator[Client]:
+    async with real_plane.client() as made:
+        await jobset_crd.install(made)
+        await crd_patcher.extend_crd(made)
+        yield made
+
+
+class Shifted(VirtualDatetime):
+    """Goes as real time does, so many hours away from it."""
+
+    def __init__(self, hours: float) -> None:
+        self.by = timedelta(hours=hours)
+
+    def __call__(self) -> datetime:
+        return datetime.now(UTC) + self.by
+
+
+@dataclass
+class Cluster:
+    """Two doors with certificates of their own behind one Service."""
+
+    installed: CertificateInstallation
+    clock: Shifted
+    replicas: list[WebhookReplica] = field(default_factory=list)
+    _keeping: list[asyncio.Task[None]] = field(default_factory=list)
+
+    def wake(self) -> None:
+        """Both look after their certificates."""
+        self._keeping = [asyncio.create_task(one.certificates.run()) for one in self.replicas]
+
+    async def sleep(self) -> None:
+        """Neither does."""
+        for task in self._keeping:
+            task.cancel()
+        if self._keeping:
+            await asyncio.wait(self._keeping)
+
+    async def until(self, holds: Callable[[], bool]) -> None:
+        async with asyncio.timeout(PATIENCE):
+            while True:
+                if holds():
+                    return
+                await asyncio.sleep(0.02)  # the keepers go about their work on their own
+
+    async def cas(self) -> tuple[x509.Certificate, ...]:
+        return certificates(next(iter((await self.installed.bundles()).values())))
+
+    def ready(self) -> bool:
+        return all(one.certificates.not_ready_reason() is None for one in self.replicas)
+
+    def signed_by(self, ca: x509.Certificate) -> int:
+        """How many serve a certificate of this CA."""
+        return sum(is_signed_by(one.slot.chain[0], ca) for one in self.replicas)
+
+
+@asynccontextmanager
+async def running(client: Client, namespace: str, hours: float) -> AsyncIterator[Cluster]:
+    """All is made so many hours from now. A leaf lives for 18 hours, a CA for 24."""
+    terms = RotationPolicy(ca_life=24 * HOUR, leaf_life=18 * HOUR, settling=timedelta(seconds=2))
+    async with service(client, namespace) as forwarder, AsyncExitStack() as stack:
+        installed = await stack.enter_async_context(installation(client, namespace, port=forwarder.port, terms=terms))
+        clock = installed.now = Shifted(hours)
+        cluster = Cluster(installed, clock)
+        for _ in range(2):
+            one = installed.replica()
+            server = await serve(Settings(), tls=one.slot, ready=one.certificates.not_ready_reason, metrics=one.metrics)
+            stack.push_async_callback(server.stop)
+            forwarder.endpoints.append(int(server.url.rsplit(":", 1)[1]))
+            cluster.replicas.append(one)
+        cluster.wake()
+        stack.push_async_callback(cluster.sleep)
+        await cluster.until(cluster.ready)
+        yield cluster
+
+
+@pytest.fixture
+async def cluster(client: Client, namespace: str) -> AsyncIterator[Cluster]:
+    async with running(client, namespace, -17) as made:
+        await until_webhook_called(client, namespace)
+        yield made
+
+
+# --- 17 ---------------------------------------------------------------------------------------------------------------
+
+
+async def test_no_call_fails_while_certificates_are_renewed_and_the_ca_is_rotated(
+    cluster: Cluster, client: Client, namespace: str
+) -> None:
+    (old,) = await cluster.cas()
+    first = [one.slot.chain[0] for one in cluster.replicas]
+    async with traffic(client, namespace) as users:
+        await users.until(20)
+        cluster.clock.by = -4 * HOUR  # two thirds of the leaves' lives are over
+        await cluster.until(lambda: all(one.slot.chain[0] not in first for one in cluster.replicas))
+        assert cluster.signed_by(old) == 2
+        await users.until(50)
+        cluster.clock.by = 0 * HOUR  # and two thirds of the CA's
+        await cluster.until(lambda: cluster.signed_by(old) == 0)
+        assert len(await cluster.cas()) == 2
+        await users.until(50)
+        over = (datetime.now(UTC) - HOUR).strftime("%Y-%m-%dT%H:%M:%SZ")  # the last of the old leaves has run out
+        body = {"metadata": {"annotations": {names.PREVIOUS_CA_UNTIL: over}}}
+        await client.patch(SECRETS, SECRET, namespace, body=body, patch=PatchType.MERGE)
+        async with asyncio.timeout(PATIENCE):
+            while old in await cluster.cas():
+                await users.until(1)
+        await users.until(50)
+    (new,) = await cluster.cas()
+    assert new != old
+    assert users.failed == []
+    assert users.uninjected == []
+    assert users.made >= 170
+
+
+async def test_no_call_fails_when_the_secret_is_deleted(cluster: Cluster, client: Client, namespace: str) -> None:
+    (old,) = await cluster.cas()
+    cluster.clock.by = -6 * HOUR  # nothing is due, and what is made now is good now
+    async with traffic(client, namespace) as users:
+        await users.until(20)
+        await client.delete(SECRETS, SECRET, namespace)
+        await cluster.until(lambda: cluster.signed_by(old) == 0)
+        await users.until(50)
+    assert users.failed == []
+    assert users.uninjected == []
+
+
+@pytest.mark.parametrize(
+    "text", [None, "bm9uc2Vuc2U=", self_signed.make().ca_bundle], ids=["wiped", "nonsense", "other"]
+)
+async def test_a_ca_bundle_that_was_changed_is_healed_in_time(
+    cluster: Cluster, client: Client, namespace: str, text: str | None
+) -> None:
+    await cluster.sleep()
+    await cluster.installed.put_bundle(text)
+    assert "failed calling webhook" in await until_refused(client, namespace)
+    cluster.wake()
+    async with asyncio.timeout(HEALED):
+        await until_webhook_called(client, namespace)
+
+
+async def test_an_expired_certificate_is_healed_in_time(client: Client, namespace: str) -> None:
+    """Leaf and CA had run out for the API server before the doors came to look."""
+    async with running(client, namespace, -30) as cluster:
+        assert "certificate has expired" in await until_refused(client, namespace)
+        cluster.clock.by = 0 * HOUR
+        async with asyncio.timeout(HEALED):
+            await until_webhook_called(client, namespace)
+        assert cluster.ready()

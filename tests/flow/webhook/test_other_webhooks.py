@@ -1,0 +1,127 @@
+"""A3, A5: the barrier and its epoch among the changes that other webhooks make to the same JobSet."""
+
+from collections.abc import AsyncIterator
+from pathlib import Path
+
+import pytest
+
+from controllers.barrier import crd_patcher
+from jobset_gate import names
+from jobset_gate.fake import jobset_crd
+from jobset_gate.kube.client import Client, PatchType
+from jobset_gate.kube.errors import ApiError
+from jobset_gate.kube.resources import JOBSETS
+from tests.fakes.admission_server import registered
+from tests.fakes.jobsets import Json, barrier, dig, epoch, jobset, pod_spec
+from tests.fakes.other_webhook import another_webhook
+from tests.plane.planes import Plane, Real, fresh_name
+
+TEMPLATE = "/spec/replicatedJobs/0/template/spec/template"
+QUEUE = "kueue.x-k8s.io/queue-name"
+
+
+@pytest.fixture
+async def client(plane: Plane, namespace: str, tmp_path: Path) -> AsyncIterator[Client]:
+    async with plane.client() as made:
+        await jobset_crd.install(made)
+        await crd_patcher.extend_crd(made)
+        async with registered(made, namespace, tmp_path):
+            yield made
+
+
+async def until_asked(client: Client, namespace: str, happened: list[Json]) -> None:
+    """Nothing tells when an API server has read a new configuration but a request that comes to it."""
+    while not happened:
+        probe = jobset(name="probe", config=False)
+        probe["metadata"]["namespace"] = namespace
+        await client.create(JOBSETS, probe, namespace, dry_run=True)
+
+
+async def created(client: Client, namespace: str, manifest: Json) -> Json:
+    manifest["metadata"]["namespace"] = namespace
+    return await client.create(JOBSETS, manifest, namespace)
+
+
+async def test_a_suspension_that_kueues_webhook_decides_upon_starts_the_next_epoch(
+    client: Client, namespace: str, tmp_path: Path
+) -> None:
+    """The user's own write changes a label only, which alone would not even be sent to us."""
+    asked: list[Json] = []
+
+    def suspend(it: Json) -> list[Json]:
+        asked.append(it)
+        queued = QUEUE in it["metadata"].get("labels", {})
+        return [{"op": "add", "path": "/spec/suspend", "value": True}] if queued else []
+
+    made = await created(client, namespace, jobset())
+    async with another_webhook(client, namespace, tmp_path, "kueue", suspend):
+        await until_asked(client, namespace, asked)
+        label = {"metadata": {"labels": {QUEUE: "q"}}}
+        after = await client.patch(JOBSETS, "gang", namespace, body=label, patch=PatchType.MERGE)
+    assert (epoch(made), epoch(after)) == ("0", "1")
+    assert after["spec"]["suspend"] is True
+
+
+@pytest.mark.parametrize("name", ["a-mesh", "zzz-mesh"])
+async def test_the_barrier_stands_behind_a_meshs_init_container_whoever_is_called_first(
+    client: Client, namespace: str, tmp_path: Path, name: str
+) -> None:
+    asked: list[Json] = []
+
+    def append(it: Json) -> list[Json]:
+        asked.append(it)
+        entries = dig(it, "spec", "replicatedJobs", 0, "template", "spec", "template", "spec", "initContainers")
+        if any(entry["name"] == "mesh" for entry in entries or []):
+            return []
+        mesh = {"name": "mesh", "image": "mesh:1"}
+        if entries is None:
+            return [{"op": "add", "path": f"{TEMPLATE}/spec/initContainers", "value": [mesh]}]
+        return [{"op": "add", "path": f"{TEMPLATE}/spec/initContainers/-", "value": mesh}]
+
+    async with another_webhook(client, namespace, tmp_path, name, append):
+        await until_asked(client, namespace, asked)
+        made = await created(client, namespace, jobset())
+    assert [it["name"] for it in pod_spec(made)["initContainers"]] == ["mesh", names.BARRIER_CONTAINER]
+
+
+async def test_a_config_that_another_webhook_puts_in_is_rendered(
+    client: Client, namespace: str, tmp_path: Path
+) -> None:
+    asked: list[Json] = []
+
+    def gate(it: Json) -> list[Json]:
+        asked.append(it)
+        return [{"op": "add", "path": "/metadata/annotations", "value": {names.CONFIG: "{}"}}]
+
+    async with another_webhook(client, namespace, tmp_path, "policy", gate):
+        await until_asked(client, namespace, asked)
+        assert barrier(await created(client, namespace, jobset(config=False)))
+
+
+@pytest.mark.real
+async def test_a_barrier_that_another_webhook_insists_on_taking_out_is_refused(
+    real_plane: Real, tmp_path: Path
+) -> None:
+    """It is called after ours in the second round too, so that only the validating webhook can tell."""
+    asked: list[Json] = []
+    namespace = fresh_name()
+
+    def strip(it: Json) -> list[Json]:
+        asked.append(it)
+        entries = dig(it, "spec", "replicatedJobs", 0, "template", "spec", "template", "spec", "initContainers")
+        return [{"op": "replace", "path": f"{TEMPLATE}/spec/initContainers", "value": []}] if entries else []
+
+    await real_plane.make_namespace(namespace)
+    async with real_plane.client() as client:
+        await jobset_crd.install(client)
+        await crd_patcher.extend_crd(client)
+    async with (
+        real_plane.client() as client,
+        registered(client, namespace, tmp_path),
+        another_webhook(client, namespace, tmp_path, "zzz-strict-policy", strip),
+    ):
+        await until_asked(client, namespace, asked)
+        with pytest.raises(ApiError, match="no start barrier") as refusal:
+            await created(client, namespace, jobset())
+    await real_plane.drop_namespace(namespace)
+    assert refusal.value.status == 422

@@ -1,0 +1,85 @@
+"""Other webhooks that change pods, before and after ours: what is stored is held for the group that is stored."""
+
+from collections.abc import AsyncIterator, Callable
+from pathlib import Path
+
+import pytest
+
+from jobset_gate import names
+from jobset_gate.kube.client import Client
+from jobset_gate.kube.resources import PODS
+from jobset_gate.podgroups.label import group_label
+from jobset_gate.podgroups.model import Flavor, Format, PodGroupKey
+from tests.fakes.admission_server import registered_for_pods
+from tests.fakes.grouped_pods import Json, gates, pod
+from tests.fakes.other_webhook import another_webhook
+from tests.fakes.podgroups.sources import PLUGINS
+from tests.plane.planes import Plane
+from webhook.pod_registration import RULE
+
+POINTER = "/metadata/labels/" + PLUGINS.replace("/", "~1")
+
+
+@pytest.fixture
+async def client(plane: Plane, namespace: str, tmp_path: Path) -> AsyncIterator[Client]:
+    async with plane.client() as client, registered_for_pods(client, namespace, tmp_path):
+        yield client
+
+
+def renaming(name: str) -> Callable[[Json], list[Json]]:
+    """Puts every pod into that group."""
+
+    def operations(made: Json) -> list[Json]:
+        if made["metadata"].get("labels", {}).get(PLUGINS) == name:
+            return []
+        there = "labels" in made["metadata"]
+        value = {"op": "add", "path": POINTER, "value": name}
+        return [value] if there else [{"op": "add", "path": "/metadata/labels", "value": {PLUGINS: name}}]
+
+    return operations
+
+
+async def stored(
+    client: Client, namespace: str, folder: Path, order: str, *, operations: Callable[[Json], list[Json]], given: Json
+) -> Json:
+    """What becomes of a pod while that webhook is called as well; a dry run tells when it is."""
+    async with another_webhook(client, namespace, folder, order, operations, rule=RULE):
+        while True:
+            made = await client.create(PODS, given, namespace, dry_run=True)
+            if not operations(made):
+                return made
+
+
+def held_for(made: Json, namespace: str, name: str) -> bool:
+    key = PodGroupKey(design=Flavor.SCHEDULER_PLUGINS, namespace=namespace, name=name)
+    labels = made["metadata"]["labels"]
+    return (labels[PLUGINS], labels[names.POD_GROUP_LABEL]) == (name, group_label(key)) and gates(made) == [
+        names.POD_GROUP_GATE
+    ]
+
+
+async def test_a_group_that_an_earlier_one_names_is_held(client: Client, namespace: str, tmp_path: Path) -> None:
+    made = await stored(client, namespace, tmp_path, "aa-queues", operations=renaming("given"), given=pod())
+    assert held_for(made, namespace, "given")
+
+
+async def test_a_group_that_a_later_one_changes_is_followed_until_the_pod_is_stored(
+    client: Client, namespace: str, tmp_path: Path
+) -> None:
+    """We are asked again, and the label of the first time gives way."""
+    first = pod(Format.SCHEDULER_PLUGINS, "first")
+    made = await stored(client, namespace, tmp_path, "zzz-last", operations=renaming("other"), given=first)
+    assert held_for(made, namespace, "other")
+
+
+async def test_a_gate_of_a_later_one_stays_beside_ours(client: Client, namespace: str, tmp_path: Path) -> None:
+    theirs = {"name": "example.com/theirs"}
+
+    def gate(made: Json) -> list[Json]:
+        there = made["spec"].get("schedulingGates") or []
+        if theirs in there:
+            return []
+        return [{"op": "add", "path": "/spec/schedulingGates", "value": [theirs, *there]}]
+
+    made = await stored(client, namespace, tmp_path, "zzz-gates", operations=gate, given=pod(Format.SCHEDULER_PLUGINS))
+    assert gates(made) == ["example.com/theirs", names.POD_GROUP_GATE]

@@ -1,0 +1,72 @@
+"""A control plane as tests see it: the same words for the real one and the embedded one."""
+
+import asyncio
+import secrets
+from pathlib import Path
+from typing import Protocol
+
+from jobset_gate.kube.access import Access
+from jobset_gate.kube.client import Client
+from tests.plane.kubectl import Kubectl
+from tests.plane.real import RealPlane
+
+
+class Plane(Protocol):
+    """Either one. `name` is "embedded" or "real"."""
+
+    @property
+    def name(self) -> str: ...
+    @property
+    def access(self) -> Access:
+        """Of a user who may do everything."""
+
+    @property
+    def kubeconfig(self) -> Path: ...
+    @property
+    def kubectl(self) -> Kubectl: ...
+    def client(self, user_agent: str = "test") -> Client:
+        """`async with plane.client() as client`."""
+
+    async def make_namespace(self, name: str) -> None:
+        """Ready for pods when this returns."""
+
+    async def drop_namespace(self, name: str) -> None:
+        """Asks for it; what lies in it goes in the background."""
+
+
+class Real:
+    """The session's real control plane: CRDs and webhook configurations outlive a test, so each clears its own away."""
+
+    name = "real"
+
+    def __init__(self, running: RealPlane) -> None:
+        self.running = running
+        self.kubeconfig = running.kubeconfig
+        self.kubectl = Kubectl(running.binaries["kubectl"], running.kubeconfig, running.kubeconfig.parent / "kubectl")
+
+    @property
+    def access(self) -> Access:
+        return Access(server=self.running.server, ssl=self.running.ssl)
+
+    def client(self, user_agent: str = "test") -> Client:
+        return Client(self.access, user_agent=user_agent)
+
+    async def make_namespace(self, name: str) -> None:
+        """With the service account that pods need, so that nobody has to wait for the controller that would make it."""
+        namespace = {"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": name}}
+        account = {"apiVersion": "v1", "kind": "ServiceAccount", "metadata": {"name": "default"}}
+        admin = self.running.admin
+        await asyncio.to_thread(admin.must, "POST", "/api/v1/namespaces", namespace)
+        await asyncio.to_thread(admin.must, "POST", f"/api/v1/namespaces/{name}/serviceaccounts", account, also=409)
+
+    async def drop_namespace(self, name: str) -> None:
+        """Pods go at once: no kubelet is there to end them, and a namespace waits for the last of its pods."""
+        admin = self.running.admin
+        await asyncio.to_thread(admin.must, "DELETE", f"/api/v1/namespaces/{name}", also=404)
+        pods = f"/api/v1/namespaces/{name}/pods?gracePeriodSeconds=0"
+        await asyncio.to_thread(admin.must, "DELETE", pods, also=404)
+
+
+def fresh_name() -> str:
+    """A namespace's name that was never used before on a plane."""
+    return f"test-{secrets.token_hex(5)}"

@@ -1,0 +1,186 @@
+"""`.ci/run`: every step's failure counts, its last line is one closing line for all, and nothing stays running."""
+
+import os
+import re
+import shutil
+import signal
+import subprocess
+import time
+from pathlib import Path
+
+import pytest
+
+from tests.repo.files import ROOT
+
+PASSED = "===== 7 passed, 2 warnings in 1.50s ====="
+TOGETHER = "===== 3 passed, 2 deselected in 2.00s ====="
+ASKS_FOR_TESTS = "test PYTEST_ARGS=--durations=40 --durations-min=1"
+ALONE = "===== 2 passed, 3 deselected in 3.25s (0:00:03) ====="
+
+
+class CiClone:
+    """A checkout with a `make` and a Docker daemon of straw."""
+
+    def __init__(self, folder: Path) -> None:
+        self.folder = folder
+        self.home = folder / "kind"
+        self.home.mkdir()
+        (folder / ".ci").mkdir()
+        shutil.copy(ROOT / ".ci" / "run", folder / ".ci")
+        self.script("e2e/airgap/env.sh", "export KIND_HOME")
+        self.script("e2e/airgap/teardown", f"echo torn down >> {folder}/teardowns")
+        self.steps = {
+            "prepare": "true",
+            "test": f"echo '{PASSED}'",
+            "e2e": f"echo '{TOGETHER}'; echo '{ALONE}'",
+            "bench": "true",
+            "bench-groups": "true",
+        }
+
+        self.containers()
+
+    def containers(self, *lines: str) -> None:
+        """What `docker ps` shows: id and kind's cluster."""
+        (self.folder / "containers").write_text("".join(f"{line}\n" for line in lines))
+        shows = f'if [ "$1" = ps ]; then cat {self.folder}/containers; else echo "$*" >> {self.folder}/removed; fi'
+        self.script("bin/docker", shows)
+
+    def script(self, name: str, text: str) -> None:
+        path = self.folder / name
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_text(f"#!/bin/bash\n{text}\n")
+        path.chmod(0o755)
+
+    def command(self) -> tuple[list[str], dict[str, str]]:
+        cases = "".join(f"{name}) {text} ;;\n" for name, text in self.steps.items())
+        which = 'what=$1\n[ "$*" != "e2e E2E_ARGS=prepare" ] || what=prepare\n'
+        self.script("bin/make", f'{which}echo "$*" >> {self.folder}/asked\ncase $what in\n{cases}esac')
+        env = {**os.environ, "PATH": f"{self.folder}/bin:{os.environ['PATH']}", "KIND_HOME": str(self.home)}
+        return [str(self.folder / ".ci" / "run")], env
+
+    def run(self) -> tuple[int, list[str]]:
+        """Exit code and lines."""
+        command, env = self.command()
+        ran = subprocess.run(command, env=env, capture_output=True, text=True, check=False)  # noqa: S603
+        return ran.returncode, ran.stdout.splitlines()
+
+    def lines_of(self, name: str) -> list[str]:
+        path = self.folder / name
+        return path.read_text().splitlines() if path.exists() else []
+
+
+@pytest.fixture
+def clone(tmp_path: Path) -> CiClone:
+    return CiClone(tmp_path)
+
+
+def test_all_is_well(clone: CiClone) -> None:
+    code, lines = clone.run()
+    assert code == 0
+    assert lines[-4:] == [PASSED, TOGETHER, ALONE, "=== 12 passed in 6.75s ==="]
+    assert re.fullmatch(r"all is well after \d+ s", lines[-5])
+    tenths = ["bench-groups BENCH_ARGS=--scale 0.1", "bench BENCH_ARGS=--scale 0.1"]
+    assert clone.lines_of("asked") == ["e2e E2E_ARGS=prepare", ASKS_FOR_TESTS, "e2e", *tenths]
+
+
+@pytest.mark.parametrize("step", ["test", "e2e"])
+def test_tests_that_fail(clone: CiClone, step: str) -> None:
+    clone.steps[step] = "echo '===== 1 failed, 4 passed in 1.00s ====='; exit 2"
+    code, lines = clone.run()
+    assert code == 2
+    assert re.fullmatch(r"=== 1 failed, \d+ passed in \S+s ===", lines[-1])
+    assert clone.lines_of("asked")[-1] == "e2e", "the other step is run all the same, and no benchmark"
+
+
+@pytest.mark.parametrize("step", ["test", "e2e"])
+def test_a_step_that_fails_though_its_tests_have_passed(clone: CiClone, step: str) -> None:
+    clone.steps[step] += "; exit 3"
+    code, lines = clone.run()
+    assert code == 3
+    assert lines[-1] == "=== 12 passed, 1 error in 6.75s ==="
+
+
+def test_no_node_image(clone: CiClone) -> None:
+    """The tests that need none are run; e2e is not tried a second time."""
+    clone.steps["prepare"] = "exit 1"
+    code, lines = clone.run()
+    assert code == 1
+    assert lines[-1] == "=== 7 passed, 1 error in 1.50s ==="
+    assert clone.lines_of("asked") == ["e2e E2E_ARGS=prepare", ASKS_FOR_TESTS]
+
+
+def test_a_step_without_tests_is_no_success(clone: CiClone) -> None:
+    clone.steps["e2e"] = "true"
+    code, lines = clone.run()
+    assert code == 1
+    assert lines[-1] == "=== 7 passed, 1 error in 1.50s ==="
+
+
+def test_what_stays_behind_is_named_and_ended(clone: CiClone) -> None:
+    clone.steps["test"] += f"; sleep 600 & echo $! > {clone.folder}/pid"
+    code, lines = clone.run()
+    pid = int(clone.lines_of("pid")[0])
+    assert code == 1
+    assert f"{pid} sleep 600 " in lines
+    assert not alive(pid)
+
+
+def test_a_daemon_that_was_not_there_before_is_stopped(clone: CiClone) -> None:
+    clone.run()
+    assert clone.lines_of("teardowns") != []
+
+
+def daemon(clone: CiClone) -> subprocess.Popen[bytes]:
+    """Something that is called dockerd, as e2e/airgap would start it."""
+    (clone.folder / "dockerd").symlink_to(shutil.which("sleep") or "")
+    started = subprocess.Popen([str(clone.folder / "dockerd"), "600"])  # noqa: S603
+    (clone.home / "dockerd.pid").write_text(f"{started.pid}\n")
+    return started
+
+
+def test_a_daemon_that_was_there_before_stays(clone: CiClone) -> None:
+    clone.containers("a1 jobset-gate-e2e-1f2e")
+    with daemon(clone) as there:
+        try:
+            code, _ = clone.run()
+        finally:
+            there.kill()
+    assert code == 0
+    assert clone.lines_of("teardowns") == []
+    assert clone.lines_of("removed") == [], "somebody else may be testing there"
+
+
+def test_nodes_of_a_run_that_was_killed_are_removed_once_the_daemon_is_ours(clone: CiClone) -> None:
+    """It has started them again, and they would take processors and memory from the tests."""
+    clone.containers("a1 jobset-gate-e2e-1f2e", "a2 jobset-gate-e2e-1f2e", "b1 jobset-gate-try", "c1 ")
+    dockerd = clone.folder / "dockerd"
+    dockerd.symlink_to(shutil.which("sleep") or "")
+    clone.steps["prepare"] = f"{dockerd} 600 & echo $! > {clone.home}/dockerd.pid"
+    clone.script("e2e/airgap/teardown", f"kill $(cat {clone.home}/dockerd.pid)")
+    code, _ = clone.run()
+    assert code == 0
+    assert clone.lines_of("removed") == ["rm --force --volumes a1 a2"]
+
+
+def test_a_signal_reaches_the_step_and_stops_the_daemon(clone: CiClone) -> None:
+    clone.steps["e2e"] = (
+        f"trap 'echo told > {clone.folder}/told; kill $!; exit 1' TERM; sleep 600 & echo $! > {clone.folder}/pid; wait"
+    )
+    command, env = clone.command()
+    with subprocess.Popen(command, env=env, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL) as ran:  # noqa: S603
+        deadline = time.monotonic() + 60
+        while not clone.lines_of("pid") and time.monotonic() < deadline:
+            time.sleep(0.02)
+        ran.send_signal(signal.SIGTERM)
+        assert ran.wait(timeout=60) == 143
+    assert clone.lines_of("told") == ["told"]
+    assert clone.lines_of("teardowns") == ["torn down"]
+    assert not alive(int(clone.lines_of("pid")[0]))
+
+
+def alive(pid: int) -> bool:
+    """A zombie that nobody has waited for yet is not."""
+    try:
+        return ") Z " not in Path(f"/proc/{pid}/stat").read_text()
+    except FileNotFoundError:
+        return False

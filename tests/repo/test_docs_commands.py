@@ -1,0 +1,131 @@
+"""The commands and options that documents tell people to type are those that the program has."""
+
+import re
+import shlex
+import shutil
+import subprocess
+from functools import cache
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import pytest
+import typer.main
+import yaml
+
+from jobset_gate.cli.app import GlobalOptions, build
+from tests.repo.documents import blocks, commands, documents, name
+from tests.repo.files import ROOT
+
+if TYPE_CHECKING:
+    from typing import Any
+
+OURS = re.compile(r"^(?:kubectl )?jobset-gate(?: (?! )(.*))?$")
+"""More than one blank after it: a row of a table that was printed."""
+QUICKSTART = ROOT / "docs" / "quickstart.md"
+
+
+@cache
+def program() -> "Any":
+    """The command line as click knows it."""
+    return typer.main.get_command(build("jobset-gate", GlobalOptions()))
+
+
+def wrong(line: str) -> str:
+    """What of this command line the program does not have; "" if it has it all."""
+    try:
+        words = shlex.split(line)
+    except ValueError:
+        words = line.split()
+    command, options = program(), _options(program())
+    takes_one = False
+    for word in words:
+        if takes_one:
+            takes_one = False
+            continue
+        if word in {">", "2>", "<", "&", "..."}:
+            break
+        if word.startswith("-"):
+            if word.partition("=")[0] not in options and not re.fullmatch(r"-\d+", word):
+                return word
+            takes_one = "=" not in word and word in _with_values(command)
+            continue
+        if getattr(command, "commands", None):
+            if word not in command.commands:
+                return word
+            command = command.commands[word]
+            options |= _options(command)
+    return ""
+
+
+def _with_values(command: "Any") -> set[str]:
+    return {opt for it in command.params for opt in it.opts if opt.startswith("-") and not it.is_flag}
+
+
+def _options(command: "Any") -> set[str]:
+    found = {opt for it in command.params for opt in (*it.opts, *it.secondary_opts) if opt.startswith("-")}
+    return found | {"--help", "-h"}
+
+
+@pytest.mark.parametrize("document", [it for it in documents() if it.name != "CHANGELOG.md"], ids=name)
+def test_every_command_of_a_document_exists(document: Path) -> None:
+    typed = [found.group(1) or "" for it in commands(document.read_text()) if (found := OURS.match(it.strip()))]
+    assert [f"jobset-gate {it}: no {bad}" for it in typed if (bad := wrong(it))] == []
+
+
+@pytest.mark.parametrize(
+    ("line", "bad"),
+    [
+        ("why NAME", ""),
+        ("get groups -A -o wide", ""),
+        ("groups ungate --all", ""),
+        ("whine NAME", "whine"),
+        ("get cakes", "cakes"),
+        ("why NAME --loudly", "--loudly"),
+    ],
+)
+def test_what_does_not_exist_is_seen(line: str, bad: str) -> None:
+    assert wrong(line) == bad
+
+
+def test_documents_are_read_for_commands_at_all() -> None:
+    typed = [it for document in documents() for it in commands(document.read_text()) if OURS.match(it.strip())]
+    assert len(typed) > 60
+
+
+def test_the_targets_of_make_that_documents_name_exist() -> None:
+    known = set(re.findall(r"^([\w-]+):", (ROOT / "Makefile").read_text(), re.MULTILINE))
+    named = {
+        target
+        for document in documents()
+        for it in commands(document.read_text())
+        if (found := re.match(r"make ((?:[a-z][\w-]*(?: |$))+)", it.strip()))
+        for target in found.group(1).split()
+    }
+    assert len(named) > 10
+    assert named - known == set()
+
+
+@pytest.mark.parametrize("document", documents(), ids=name)
+def test_every_manifest_and_setting_is_yaml(document: Path) -> None:
+    for block in blocks(document.read_text(), "yaml"):
+        assert [it for it in yaml.safe_load_all(block) if isinstance(it, dict)], block
+
+
+def test_each_broken_gang_of_the_quickstart_is_one_that_the_webhook_takes() -> None:
+    """The mistakes are in what happens to them, not in their manifests."""
+    edits = [
+        line.partition(" | ")[0]
+        for block in blocks(QUICKSTART.read_text(), "sh")
+        for line in block.splitlines()
+        if line.startswith("sed ")
+    ]
+    ours, sed = shutil.which("jobset-gate", path=str(ROOT / ".venv" / "bin")) or shutil.which("jobset-gate"), "sed"
+    assert ours
+    assert len(edits) == 2
+    for edit in edits:
+        words = shlex.split(edit)
+        assert words[0] == sed
+        made = subprocess.run(words, cwd=ROOT, capture_output=True, check=True)  # noqa: S603 - the document's own line
+        assert made.stdout != (ROOT / words[-1]).read_bytes()
+        ran = subprocess.run([ours, "validate", "-f", "-"], input=made.stdout, capture_output=True, check=False)  # noqa: S603
+        assert (ran.returncode, b": ok: " in ran.stdout) == (0, True), ran.stdout + ran.stderr

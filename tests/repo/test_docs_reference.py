@@ -1,0 +1,135 @@
+"""docs/reference/ is what the code makes of it, and leaves nothing out."""
+
+import json
+import re
+
+import pytest
+import typer.main
+import yaml
+from pydantic import BaseModel
+
+from controllers.barrier.conditions import _WARNINGS
+from controllers.podgroups.metrics import REASONS
+from docs.make import api, keys, reasons, settings, values
+from docs.make.markdown import table
+from docs.make.metrics import rows
+from docs.make.pages import FOLDER, PAGES
+from jobset_gate import names
+from jobset_gate.cli.app import GlobalOptions, build
+from jobset_gate.cli.exits import ExitCode
+from jobset_gate.cli.settings_file import ControllerSection
+from jobset_gate.podgroups import formats
+from jobset_gate.podgroups.events import _LASTING, _QUIET
+from jobset_gate.podgroups.model import Format
+from jobset_gate.settings import Settings
+from tests.repo.files import ROOT
+
+STALE = "is not what the code makes of it any more: run `make reference`"
+
+
+@pytest.mark.parametrize("name", PAGES)
+def test_a_page_is_what_the_code_makes_of_it(name: str) -> None:
+    path = ROOT / FOLDER / name
+    assert path.exists(), f"{FOLDER}/{name} {STALE}"
+    if path.read_text() != PAGES[name]():
+        pytest.fail(f"{FOLDER}/{name} {STALE}")
+
+
+def test_no_other_page_lies_there() -> None:
+    assert {it.name for it in (ROOT / FOLDER).iterdir()} == set(PAGES)
+
+
+def test_a_page_is_the_same_on_every_terminal(monkeypatch: pytest.MonkeyPatch) -> None:
+    before = PAGES["commands.md"]()
+    for wide in ("40", "200"):
+        monkeypatch.setenv("COLUMNS", wide)
+        monkeypatch.setenv("TERMINAL_WIDTH", wide)
+        assert PAGES["commands.md"]() == before
+
+
+def test_every_key_of_ours_is_told_with_who_writes_and_who_reads_it() -> None:
+    told = {it.key: it for it in keys.told()}
+    ours = {it for it in vars(names).values() if isinstance(it, str) and it.startswith(f"{names.DOMAIN}/")}
+    assert ours <= set(told)
+    assert [key for key in ours if not (told[key].meaning and told[key].written and told[key].read)] == []
+
+
+@pytest.mark.parametrize("text", ["Label on pods: what for. Written by us.", "Label of something."])
+def test_a_key_of_which_not_all_is_said_is_seen(text: str) -> None:
+    try:
+        found = keys.said("x.example/y", text)
+    except ValueError as problem:
+        assert "x.example/y" in str(problem)  # noqa: PT017 - one of two ways to be seen
+    else:
+        assert (found.written, found.read) == ("us", "")
+
+
+def test_every_reason_is_told_and_of_what_it_is() -> None:
+    told = {word: of for word, of, _ in reasons.reasons()}
+    assert set(told) == {value for key, value in vars(names).items() if key.startswith("REASON_")}
+    assert set(REASONS) - {word for word, of in told.items() if "pod group" in of} == {names.REASON_TIMED_OUT}
+
+
+def test_events_are_told_as_warnings_where_they_are() -> None:
+    told = {word: of for word, of, _ in reasons.reasons()}
+    assert [word for word in _WARNINGS | _LASTING if "a Warning Event" not in told[word]] == []
+    assert [word for word in _QUIET if "a Normal Event" not in told[word]] == []
+
+
+@pytest.mark.parametrize("way", Format)
+def test_each_way_is_told_with_the_key_that_names_its_group_first(way: Format) -> None:
+    assert getattr(names, api.keys(way)[0]) == formats.NAME_KEYS[way][1]
+
+
+def test_every_command_and_every_option_has_its_sentence() -> None:
+    page = (ROOT / FOLDER / "commands.md").read_text()
+    assert set(re.findall(r"^## ([a-z-]+)", page, re.MULTILINE)) >= set(_commands())
+    rows_ = re.findall(r"^\| `-.+?` \| [^|]*\| ([^|]*)\|$", page.replace("\\|", ""), re.MULTILINE)
+    assert len(rows_) > 60
+    assert [it for it in rows_ if len(it.strip()) < 10] == []
+
+
+def test_every_setting_of_the_file_has_its_sentence() -> None:
+    models: list[type[BaseModel]] = [
+        ControllerSection,
+        *(type(getattr(Settings(), name)) for name in Settings.model_fields),
+    ]
+    silent = [row for model in models for row in settings.fields(model) if len(row[3]) < 10]
+    assert silent == []
+
+
+def test_every_value_of_the_chart_is_told_with_its_default() -> None:
+    page = (ROOT / FOLDER / "values.md").read_text()
+    told = dict(re.findall(r"^\| `([\w.]+)` \| `(.*?)` \|", page, re.MULTILINE))
+    defaults = yaml.safe_load((values.CHART / "values.yaml").read_text())
+    for path, default in told.items():
+        value = defaults
+        for key in path.split("."):
+            value = value[key]
+        assert json.loads(default) == value, path
+    assert len(told) > 100
+    assert {path.split(".")[0] for path in told} == set(defaults)
+
+
+def test_a_comment_belongs_to_the_key_right_below_it() -> None:
+    told = values.comments("# of a\na:\n  # of b\n  b: 1\n  c: 2\n# lost\n\nd: 3\n# two\n# lines\ne: {}\n")
+    assert told == {"a": "of a", "a.b": "of b", "a.c": "", "d": "", "e": "two lines"}
+
+
+def test_every_metric_has_a_meaning() -> None:
+    assert [it.name for it in rows() if len(it.meaning) < 10] == []
+
+
+def test_exit_codes_are_those_of_the_program() -> None:
+    page = (ROOT / FOLDER / "exit-codes.md").read_text()
+    assert re.findall(r"^\| `(\d)` \| ([A-Z]+) ", page, re.MULTILINE) == [(str(it.value), it.name) for it in ExitCode]
+    assert f"| `{names.EXIT_TIMED_OUT}` | Timed out. |" in page
+
+
+def test_a_cell_is_shown_as_it_is_meant() -> None:
+    """A bar would end it, and a bracket outside of code would begin an element that is shown as nothing."""
+    assert table(["a"], [("x|y <z> `<w>`",)]).splitlines()[-1] == "| x\\|y &lt;z> `<w>` |"
+
+
+def _commands() -> list[str]:
+    return list(typer.main.get_command(build("jobset-gate", GlobalOptions())).commands)  # type: ignore[attr-defined]

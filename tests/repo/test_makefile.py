@@ -1,0 +1,149 @@
+"""`make setup` says what is missing; `make image` and `make e2e` pass on what they are given, and no more."""
+
+import os
+import re
+import shutil
+import subprocess
+from pathlib import Path
+
+import pytest
+
+from tests.repo.files import ROOT
+
+
+@pytest.fixture
+def clone(tmp_path: Path) -> Path:
+    """A fresh clone as far as `make setup` looks, and a folder `bin` for the PATH with no Python in it."""
+    (tmp_path / "requirements").mkdir()
+    for name in ("Makefile", "pyproject.toml", "requirements/dev.txt"):
+        shutil.copy(ROOT / name, tmp_path / name)
+    (tmp_path / "bin").mkdir()
+    for tool in ("make", "sh", "sed", "touch"):
+        found = shutil.which(tool)
+        assert found
+        (tmp_path / "bin" / tool).symlink_to(found)
+    return tmp_path
+
+
+def python(clone: Path, name: str, version: str, *, has_venv: bool = True, runs: bool = True) -> None:
+    """A program that answers what the Makefile asks as such a Python would, and marks that it made a venv."""
+    old = tuple(map(int, version.split("."))) < (3, 11)
+    path = clone / "bin" / name
+    path.write_text(
+        "#!/bin/sh\n"
+        + ("" if runs else "exit 127\n")
+        + f"case \"$2\" in *print*) echo {version};; *'< (3, 11)'*) exit {int(old)};;\n"
+        + f"  *ensurepip*) exit {int(not has_venv)};; venv) echo {name} >> made; exit 9;; esac\n"
+    )
+    path.chmod(0o755)
+
+
+def setup(clone: Path, *args: str) -> subprocess.CompletedProcess[str]:
+    env = {"PATH": str(clone / "bin"), "HOME": os.environ.get("HOME", "/")}
+    command = [str(clone / "bin" / "make"), "setup", *args]
+    return subprocess.run(command, cwd=clone, env=env, capture_output=True, text=True, check=False)  # noqa: S603
+
+
+NEEDS = "jobset-gate needs Python 3.11 or newer with the venv module: "
+
+
+def test_no_python(clone: Path) -> None:
+    ran = setup(clone)
+    assert ran.returncode != 0
+    assert NEEDS + "none of python3.13, python3.12, python3.11, python3 was found." in ran.stderr
+
+
+def test_a_python_that_is_too_old(clone: Path) -> None:
+    python(clone, "python3", "3.9")
+    assert NEEDS + "python3 is Python 3.9." in setup(clone).stderr
+
+
+def test_a_python_without_venv(clone: Path) -> None:
+    python(clone, "python3", "3.11", has_venv=False)
+    assert (
+        "python3 (3.11) lacks the venv module (on Debian and Ubuntu: apt install python3.11-venv)."
+        in setup(clone).stderr
+    )
+
+
+def test_the_newest_that_works_is_taken(clone: Path) -> None:
+    """A shim may be there for a Python that is not; another may lack venv."""
+    python(clone, "python3.13", "3.13", runs=False)
+    python(clone, "python3.12", "3.12", has_venv=False)
+    python(clone, "python3.11", "3.11")
+    python(clone, "python3", "3.11")
+    assert "packages as locked in requirements/dev.txt" in setup(clone).stdout
+    assert (clone / "made").read_text() == "python3.11\n"
+
+
+def test_the_python_that_a_person_names_is_taken(clone: Path) -> None:
+    python(clone, "python3.12", "3.12")
+    python(clone, "mine", "3.11")
+    setup(clone, "PYTHON=mine")
+    assert (clone / "made").read_text() == "mine\n"
+
+
+def dry(*args: str, **env: str) -> str:
+    """What make would run, as it is here."""
+    make = shutil.which("make")
+    assert make
+    command = [make, "--no-print-directory", "--dry-run", *args]
+    without = {key: value for key, value in os.environ.items() if key not in ("KUBECONFIG", "KEEP", "MAKEFLAGS")}
+    env = {**without, **env}
+    ran = subprocess.run(command, cwd=ROOT, env=env, capture_output=True, text=True, check=True)  # noqa: S603
+    return ran.stdout
+
+
+def test_e2e_goes_to_a_cluster_that_is_named() -> None:
+    assert 'KUBECONFIG="mine" KEEP="1" ' in dry("e2e", "KUBECONFIG=mine", "KEEP=1")
+
+
+def test_e2e_does_not_go_to_the_cluster_of_the_environment() -> None:
+    """A person's KUBECONFIG may well be the one of production."""
+    assert 'env -u KUBECONFIG KEEP="" ' in dry("e2e", KUBECONFIG="production")
+
+
+def test_the_image_is_built_without_network_from_wheels_for_its_base() -> None:
+    said = dry("image", "IMAGE=a:b", "BASE=c:d", "MACHINES=x y")
+    assert "requirements/wheels.py c:d build/wheels +x +y requirements/runtime.txt requirements/build.txt" in said
+    assert "--network none --build-arg BASE=c:d --build-arg WHEELS=build/wheels" in said
+    assert "--tag a:b ." in said
+
+
+def test_the_base_image_is_the_one_of_the_dockerfile() -> None:
+    lines = (ROOT / "Dockerfile").read_text().splitlines()
+    (base,) = [line.removeprefix("ARG BASE=") for line in lines if line.startswith("ARG BASE=")]
+    assert f"--build-arg BASE={base} " in dry("image")
+
+
+def test_no_folder_of_the_same_name_keeps_a_target_from_being_made() -> None:
+    """There is a folder e2e, for one."""
+    text = (ROOT / "Makefile").read_text()
+    phony = re.search(r"^\.PHONY:((?:.*\\\n)*.*)", text, re.MULTILINE)
+    assert phony
+    explained = re.findall(r"^([a-z0-9-]+):.*## ", text, re.MULTILINE)
+    assert set(explained) <= set(phony[1].split())
+
+
+def test_what_the_tests_drive_is_there_before_they_start() -> None:
+    said = dry("test")
+    order = [said.index(f"python -m {module}") for module in ("tests.plane\n", "tests.tools\n", "pytest ")]
+    assert order == sorted(order)
+
+
+@pytest.mark.parametrize("target", ["e2e", "try", "chart", "bench-release"])
+def test_helm_is_there_for_what_installs_the_chart(target: str) -> None:
+    assert ".venv/bin/python -m tests.tools helm\n" in dry(target)
+
+
+def test_try_leaves_a_cluster_standing_and_takes_it_away() -> None:
+    assert dry("try", KUBECONFIG="production").split("\n")[-2].split() == [
+        "env", "-u", "KUBECONFIG", ".venv/bin/python", "-m", "e2e", "try",
+    ]  # fmt: skip
+    assert dry("try", "DELETE=1").rstrip().endswith("-m e2e try --delete")
+
+
+def test_the_chart_is_checked_by_both_helms_before_it_is_packed() -> None:
+    said = dry("chart")
+    assert "for major in 3 4" in said
+    assert said.index("lint --strict charts/jobset-gate") < said.index("package --destination build charts/jobset-gate")

@@ -1,0 +1,113 @@
+"""What must not be in the code: ways to run foreign text, keys, and TLS older than 1.2."""
+
+import ast
+import re
+import tomllib
+from pathlib import Path
+
+import pytest
+
+from tests.repo.files import ROOT, shipped, tracked
+
+RUFF = tomllib.loads((ROOT / "pyproject.toml").read_text())["tool"]["ruff"]["lint"]
+SHIPPING = ("jobset_gate", "webhook", "controllers")
+
+FORBIDDEN = {
+    "runs text as a program": ("eval", "exec", "compile", "__import__", "os.system", "os.popen"),
+    "makes any object of bytes": ("pickle.load", "pickle.loads", "marshal.load", "marshal.loads", "shelve.open"),
+    "makes any object of YAML": ("yaml.load", "yaml.load_all", "yaml.full_load", "yaml.unsafe_load"),
+    "takes chance for a secret": ("random.choice", "random.randbytes", "random.getrandbits"),
+    "guesses a file's name": ("tempfile.mktemp",),
+    "trusts every certificate": ("ssl._create_unverified_context", "ssl.wrap_socket"),
+}
+SAFE_LOADERS = {"yaml.SafeLoader", "yaml.CSafeLoader"}
+
+
+def wrong(source: str) -> list[str]:
+    """What is forbidden and where; a yaml.load with a loader that is known to be safe is not."""
+    tree = ast.parse(source)
+    safe = SAFE_LOADERS | _loaders(tree)
+    return [
+        f"line {call.lineno}: {what}"
+        for call in ast.walk(tree)
+        if isinstance(call, ast.Call)
+        for what, names in FORBIDDEN.items()
+        if ast.unparse(call.func) in names and not safe & _given(call)
+    ]
+
+
+def _loaders(tree: ast.AST) -> set[str]:
+    """The classes that are made of a safe loader alone."""
+    found = (node for node in ast.walk(tree) if isinstance(node, ast.ClassDef))
+    return {one.name for one in found if one.bases and {ast.unparse(base) for base in one.bases} <= SAFE_LOADERS}
+
+
+def _given(call: ast.Call) -> set[str]:
+    return {ast.unparse(each) for each in [*call.args, *(keyword.value for keyword in call.keywords)]}
+
+
+@pytest.mark.parametrize("path", shipped(), ids=lambda path: str(path.relative_to(ROOT)))
+def test_no_shipped_file_runs_foreign_text(path: Path) -> None:
+    assert wrong(path.read_text()) == []
+
+
+@pytest.mark.parametrize(
+    "line",
+    ["eval(text)", "pickle.loads(body)", "yaml.load(text)", "yaml.load(text, Loader=yaml.Loader)", "os.system('x')"],
+)
+def test_the_search_finds_it(line: str) -> None:
+    assert wrong(line)
+
+
+@pytest.mark.parametrize(
+    "line",
+    [
+        "yaml.safe_load(text)",
+        "re.compile(text)",
+        "yaml.load(text, Loader=yaml.SafeLoader)",
+        "class Mine(yaml.SafeLoader): ...\nyaml.load(text, Mine)",
+    ],
+)
+def test_the_search_leaves_other_lines_alone(line: str) -> None:
+    assert wrong(line) == []
+
+
+def security(rules: list[str]) -> list[str]:
+    """Ruff's rules of the group S, which are bandit's."""
+    return [rule for rule in rules if re.fullmatch(r"S\d+", rule)]
+
+
+def test_ruffs_security_rules_are_on() -> None:
+    """All of them, and for what ships everywhere but where the dice of the simulation are thrown."""
+    exempt = {path: security(rules) for path, rules in RUFF["per-file-ignores"].items() if path.startswith(SHIPPING)}
+    assert "S" in RUFF["select"]
+    assert security(RUFF["ignore"]) == []
+    assert {path: rules for path, rules in exempt.items() if rules} == {"jobset_gate/fake/**": ["S311"]}
+
+
+def test_an_exemption_from_a_security_rule_says_why() -> None:
+    mute = [
+        f"{path.relative_to(ROOT)}:{number}: {line.strip()}"
+        for path in shipped()
+        for number, line in enumerate(path.read_text().splitlines(), start=1)
+        if re.search(r"# noqa: [A-Z0-9, ]*\bS\d+(?![A-Z0-9, ]*(  # | - )\w)", line)
+    ]
+    assert mute == []
+
+
+def test_every_tls_context_that_serves_takes_1_2_at_least() -> None:
+    """Where it is made; that older clients are turned away is tested with the webhook."""
+    serving = [
+        (f"{path.relative_to(ROOT)}:{function.lineno}", text)
+        for path in shipped()
+        for function in ast.walk(ast.parse(path.read_text()))
+        if isinstance(function, ast.FunctionDef) and "PROTOCOL_TLS_SERVER" in (text := ast.unparse(function))
+    ]
+    assert serving
+    assert [where for where, text in serving if ".minimum_version = ssl.TLSVersion.TLSv1_2" not in text] == []
+
+
+def test_nobody_keeps_a_key_in_the_project() -> None:
+    """Put together from pieces, so that this file has none."""
+    key = re.compile(b"-----BEGIN " + rb"([A-Z]+ )?PRIVATE KEY-----\s+[A-Za-z0-9+/]{16}")
+    assert [str(path.relative_to(ROOT)) for path in tracked() if key.search(path.read_bytes())] == []

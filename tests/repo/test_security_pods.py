@@ -1,0 +1,86 @@
+"""Every pod of the chart is restricted, hooks and `helm test` included; a real API server is the judge."""
+
+from collections.abc import AsyncIterator
+from typing import Any
+
+import pytest
+
+from jobset_gate.kube.client import Client
+from jobset_gate.kube.errors import Forbidden
+from jobset_gate.kube.resources import NAMESPACES, PODS
+from tests.flow.installed import ACCOUNTS, rendered
+from tests.plane.planes import Real, fresh_name
+
+pytestmark = pytest.mark.real
+
+Json = dict[str, Any]
+EVERYTHING = ("crds.keep=false", "tests.enabled=true")
+MODES = {
+    "own": (),
+    "certManager": ("webhook.certificates.mode=certManager",),
+    "secret": ("webhook.certificates.mode=secret", "webhook.certificates.secretName=mine"),
+}
+
+
+def pods(manifests: list[Json]) -> list[Json]:
+    """One pod of each workload, as its controller would make it."""
+    found = []
+    for one in manifests:
+        template = one if one["kind"] == "Pod" else one.get("spec", {}).get("template")
+        if template is not None and "containers" in template.get("spec", {}):
+            labels = template["metadata"].get("labels", {})
+            found.append({"metadata": {"name": one["metadata"]["name"], "labels": labels}, "spec": template["spec"]})
+    return found
+
+
+@pytest.fixture
+async def strict(real_plane: Real) -> AsyncIterator[tuple[Client, str]]:
+    """A namespace that takes restricted pods alone."""
+    name = fresh_name()
+    await real_plane.make_namespace(name)
+    async with real_plane.client() as client:
+        labels = {f"pod-security.kubernetes.io/{what}": "restricted" for what in ("enforce", "warn", "audit")}
+        namespace = await client.get(NAMESPACES, name)
+        namespace["metadata"]["labels"] |= labels
+        await client.replace(NAMESPACES, namespace)
+        yield client, name
+    await real_plane.drop_namespace(name)
+
+
+async def let_in(client: Client, namespace: str, pod: Json) -> None:
+    """Raises Forbidden if Pod Security keeps it out."""
+    await client.create(PODS, pod, namespace, dry_run=True)
+
+
+@pytest.mark.parametrize("mode", MODES)
+async def test_every_pod_of_the_chart_is_let_into_a_restricted_namespace(strict: tuple[Client, str], mode: str) -> None:
+    client, namespace = strict
+    manifests = await rendered(namespace, *EVERYTHING, *MODES[mode])
+    for one in manifests:
+        if one["kind"] == "ServiceAccount":
+            await client.create(ACCOUNTS, {"metadata": {"name": one["metadata"]["name"], "namespace": namespace}})
+    tried = pods(manifests)
+    # Webhook, controller, the Jobs that take the field out and let held pods go, the pod of `helm test`.
+    assert len(tried) == 5, [pod["metadata"]["name"] for pod in tried]
+    for pod in tried:
+        await let_in(client, namespace, pod)
+
+
+@pytest.mark.parametrize("value", ["podSecurityContext.runAsNonRoot=false", "securityContext.capabilities.drop={}"])
+async def test_the_judge_turns_away_what_is_not_restricted(strict: tuple[Client, str], value: str) -> None:
+    client, namespace = strict
+    (pod,) = [pod for pod in pods(await rendered(namespace, value)) if pod["metadata"]["name"].endswith("controller")]
+    pod["spec"].pop("serviceAccountName")
+    with pytest.raises(Forbidden, match='violates PodSecurity "restricted:latest"'):
+        await let_in(client, namespace, pod)
+
+
+async def test_no_container_may_write_to_its_root_and_no_pod_shares_the_node() -> None:
+    """Which the restricted standard does not ask for in full."""
+    for pod in pods(await rendered("somewhere", *EVERYTHING)):
+        spec = pod["spec"]
+        assert not {"hostNetwork", "hostPID", "hostIPC"} & spec.keys()
+        assert not [volume for volume in spec.get("volumes", ()) if "hostPath" in volume]
+        for container in [*spec["containers"], *spec.get("initContainers", ())]:
+            assert container["securityContext"]["readOnlyRootFilesystem"] is True
+            assert not [port for port in container.get("ports", ()) if "hostPort" in port]

@@ -1,0 +1,91 @@
+"""What no file of the project may say, and how long a file may be."""
+
+import re
+from pathlib import Path
+
+import pytest
+
+from tests.repo.files import ROOT, shipped, tracked
+
+# Put together from pieces, so that this file does not say them itself.
+FORBIDDEN = {
+    "the host of a package registry": "|".join(
+        ("py" + r"pi\.org", "python" + r"hosted\.org", "npm" + r"js\.", "proxy" + r"\.golang\.org", "crates" + r"\.io")
+    ),
+    "the host of a container registry": "|".join(
+        (
+            "registry" + r"\.k8s\.io",
+            r"\bgcr" + r"\.io",
+            r"\bquay" + r"\.io",
+            r"\bghcr" + r"\.io",
+            r"\bdocker" + r"\.io/",
+        )
+    ),
+    # mpiuser lives in the image of examples/mpi.yaml.
+    "a folder of one machine": r"(?<![\w.$}~/-])/(?:"
+    + "|".join(("ro" + "ot", "wo" + "rk", r"ho" + r"me/(?!mpiuser/)\w+"))
+    + ")/",
+    "work left undone": r"\b(?:" + "|".join(("TO" + "DO", "FIX" + "ME", "XX" + "X")) + r")\b",
+}
+LONGEST = 400  # lines; around 150 is what we aim at
+
+
+def texts() -> list[tuple[Path, str]]:
+    found = []
+    for path in tracked():
+        try:
+            found.append((path, path.read_text()))
+        except UnicodeDecodeError:  # a picture or an archive
+            continue
+    return found
+
+
+@pytest.mark.parametrize("what", FORBIDDEN)
+def test_no_file_says(what: str) -> None:
+    pattern = re.compile(FORBIDDEN[what])
+    hits = [
+        f"{path.relative_to(ROOT)}:{number}: {line.strip()[:120]}"
+        for path, text in texts()
+        for number, line in enumerate(text.splitlines(), start=1)
+        if pattern.search(line)
+    ]
+    assert hits == []
+
+
+@pytest.mark.parametrize(
+    ("what", "line"),
+    [
+        ("the host of a package registry", "--index-url https://" + "pyp" + "i.org/simple"),
+        ("the host of a container registry", "image: registry.k8" + "s.io/pause:3.10"),
+        ("the host of a container registry", "FROM docker." + "io/python"),
+        ("a folder of one machine", "see /" + "work/main/x"),
+        ("a folder of one machine", '"/' + 'home/someone/x"'),
+        ("work left undone", "# TO" + "DO: later"),
+    ],
+)
+def test_the_patterns_find_what_they_are_for(what: str, line: str) -> None:
+    assert re.search(FORBIDDEN[what], line)
+
+
+@pytest.mark.parametrize(
+    "line",
+    [
+        "https://kubernetes.io/home/user",
+        "apt-get install docker.io debootstrap",
+        "$HOME/work/x",
+        "golang.org/x/net v0.49.0",
+    ],
+)
+def test_the_patterns_leave_other_lines_alone(line: str) -> None:
+    assert [what for what, pattern in FORBIDDEN.items() if re.search(pattern, line)] == []
+
+
+def test_no_shipped_file_is_long() -> None:
+    lengths = {str(path.relative_to(ROOT)): len(path.read_text().splitlines()) for path in shipped()}
+    assert {name: lines for name, lines in lengths.items() if lines > LONGEST} == {}
+
+
+def test_every_shipped_file_says_its_job_first() -> None:
+    """An empty file has none."""
+    silent = [path for path in shipped() if (text := path.read_text().strip()) and not text.startswith(('"""', 'r"""'))]
+    assert [str(path.relative_to(ROOT)) for path in silent] == []

@@ -1,0 +1,122 @@
+"""`make stress`: plays thousands of random schedules of one gang and its controllers, on all cores.
+
+The same schedules as in `test_schedules.py`, only more of them. Each is made from its number, so one that fails can be
+played again: `make stress STRESS_ARGS="--seed 211"`. Not part of `make test`.
+"""
+
+from __future__ import annotations
+
+import argparse
+import os
+import sys
+import time
+from collections.abc import Iterator, Sequence
+from concurrent.futures import ProcessPoolExecutor, as_completed
+from random import Random
+
+import structlog
+
+from tests.stress.world.schedule import Schedule, at_random, cut_down, play
+
+SCHEDULES = 10_000
+AT_ONCE = 50
+"""Schedules of one task: a few seconds."""
+MOST_FAILED = 5
+"""So many failed ones say enough."""
+MOST_SECONDS = 3600.0
+
+
+def main(arguments: Sequence[str] | None = None) -> int:
+    """0 if every schedule was right."""
+    options = _options(arguments)
+    if options.seed is not None:
+        return 1 if _shown(options.seed) else 0
+    since = time.monotonic()
+    played, failed, spent = 0, list[int](), 0.0
+    for count, wrong, seconds in _results(options):
+        played, spent = played + count, spent + seconds
+        failed += wrong
+        if len(failed) >= MOST_FAILED or time.monotonic() - since > options.seconds:
+            break
+    each = spent / max(1, played) * 1000
+    _say(f"{played:,} schedules in {time.monotonic() - since:.0f} s, {each:.1f} ms each")
+    for seed in sorted(failed)[:MOST_FAILED]:
+        _shown(seed)
+    if not failed and played < options.schedules:
+        sys.stderr.write(f"only {played:,} of {options.schedules:,}: the time was up\n")
+    return 0 if not failed and played == options.schedules else 1
+
+
+def wrong(schedule: Schedule) -> AssertionError | None:
+    """What is wrong with it, if anything is."""
+    try:
+        play(schedule)
+    except AssertionError as found:
+        return found
+    return None
+
+
+def _results(options: argparse.Namespace) -> Iterator[tuple[int, list[int], float]]:
+    """(schedules played, numbers of those that failed, seconds of computing), a part after the other."""
+    last = options.first + options.schedules
+    parts = [range(first, min(first + AT_ONCE, last)) for first in range(options.first, last, AT_ONCE)]
+    if options.jobs == 1:
+        yield from map(_part, parts)
+        return
+    with ProcessPoolExecutor(options.jobs) as pool:
+        tasks = [pool.submit(_part, part) for part in parts]
+        try:
+            for task in as_completed(tasks):
+                yield task.result()
+        finally:
+            pool.shutdown(cancel_futures=True)
+
+
+def _part(seeds: range) -> tuple[int, list[int], float]:
+    _quiet()
+    since = time.process_time()
+    failed = [seed for seed in seeds if wrong(_schedule(seed)) is not None]
+    return len(seeds), failed, time.process_time() - since
+
+
+def _shown(seed: int) -> bool:
+    """Says what is wrong with this one, and which of its steps it takes. False if nothing is."""
+    _quiet()
+    schedule = _schedule(seed)
+    found = wrong(schedule)
+    if found is None:
+        _say(f"seed {seed}: right")
+        return False
+    _say(f"seed {seed}: {type(found).__name__}: {found}")
+    shortest = cut_down(schedule, lambda shorter: wrong(shorter) is not None)
+    _say(f"  {wrong(shortest)}\n  {shortest}")
+    _say(f'  again: make stress STRESS_ARGS="--seed {seed}"')
+    return True
+
+
+def _schedule(seed: int) -> Schedule:
+    return at_random(Random(seed))  # noqa: S311 - chance that can be repeated
+
+
+def _say(words: str) -> None:
+    sys.stdout.write(words + "\n")
+    sys.stdout.flush()
+
+
+def _quiet() -> None:
+    """The controllers log each failed call; a schedule makes many of them fail."""
+    structlog.configure(wrapper_class=structlog.make_filtering_bound_logger("critical"))
+
+
+def _options(arguments: Sequence[str] | None) -> argparse.Namespace:
+    parser = argparse.ArgumentParser(prog="make stress STRESS_ARGS=...", description=__doc__)
+    parser.add_argument("--schedules", type=int, default=SCHEDULES, help="how many")
+    parser.add_argument("--first", type=int, default=0, help="number of the first")
+    parser.add_argument("--jobs", type=int, default=os.cpu_count() or 1, help="processes")
+    parser.add_argument("--seconds", type=float, default=MOST_SECONDS, help="after which no more are awaited")
+    parser.add_argument("--seed", type=int, help="this one alone, with the steps that it takes")
+    return parser.parse_args(arguments)
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,148 @@
+"""The raw objects of this world: how the cluster writes them, and how to read them without the project's help."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from typing import Any
+
+from jobset_gate import names
+from tests.fakes.memory_api import Json, labels_of
+
+JOBSET = "train"
+GATE = "train-group-scheduling"
+WORKERS = "workers"
+LOADERS = "loaders"
+TOKEN = "t0ken"  # it opens nothing
+STREAM = {"name": names.ENV_STREAM, "value": f"http://gate/v1/gangs/default/{JOBSET}/{TOKEN}"}
+
+
+@dataclass(frozen=True, order=True, slots=True)
+class PodGeneration:
+    """What a verdict is for: a generation."""
+
+    uid: str
+    attempt: int
+    epoch: int
+
+
+def stamp(moment: float) -> str:
+    """RFC 3339, as the API has times."""
+    return datetime.fromtimestamp(int(moment), UTC).isoformat().replace("+00:00", "Z")
+
+
+def alive(pod: Json) -> bool:
+    return "deletionTimestamp" not in pod["metadata"] and pod["status"]["phase"] != "Failed"
+
+
+def holds(pod: Json) -> bool:
+    """Its barrier runs, as far as reported."""
+    return alive(pod) and "running" in barrier_of(pod)
+
+
+def started(pod: Json) -> bool:
+    """A4, from the raw object."""
+    state = barrier_of(pod)
+    return alive(pod) and ("running" in state or state.get("terminated", {}).get("exitCode") == 0)
+
+
+def life_of(pod: Json) -> PodGeneration:
+    labels = labels_of(pod)
+    return PodGeneration(labels[names.JS_UID], int(labels[names.JS_RESTART_ATTEMPT]), int(notes_of(pod)[names.EPOCH]))
+
+
+def complete(jobset: Json, jobs: Iterable[Json], pods: Iterable[Json]) -> bool:
+    """A4, slot by slot, from raw objects: each has finished or has a started pod."""
+    uid, attempt = jobset["metadata"]["uid"], str(attempt_of(jobset))
+    by_name = {job["metadata"]["name"]: job for job in jobs}
+    filled = {(labels_of(pod)[names.JOB_CONTROLLER_UID], slot_of(pod)) for pod in pods if started(pod)}
+    for replicated in jobset["spec"]["replicatedJobs"]:
+        for number in range(replicated["replicas"]):
+            job = by_name.get(f"{JOBSET}-{replicated['name']}-{number}")
+            if job is None or jobset["spec"]["suspend"] or (job["spec"]["suspend"] and not is_complete(job)):
+                return False
+            labels = labels_of(job)
+            if labels[names.JS_UID] != uid or labels[names.JS_RESTART_ATTEMPT] != attempt:
+                return False
+            for slot in range(replicated["template"]["spec"]["completions"]):
+                done = is_complete(job) or slot in completed_of(job)
+                if not done and (job["metadata"]["uid"], slot) not in filled:
+                    return False
+    return True
+
+
+def life_of_jobset(jobset: Json) -> PodGeneration:
+    """The generation that new pods of its templates will be of."""
+    return PodGeneration(jobset["metadata"]["uid"], attempt_of(jobset), epoch_of(jobset))
+
+
+def attempt_of(jobset: Json) -> int:
+    return int(jobset["status"]["restarts"])
+
+
+def epoch_of(jobset: Json) -> int:
+    return int(notes_of(jobset["spec"]["replicatedJobs"][0]["template"]["spec"]["template"])[names.EPOCH])
+
+
+def notes_of(stored: Json) -> dict[str, str]:
+    notes: dict[str, str] = stored["metadata"].get("annotations") or {}
+    return notes
+
+
+def slot_of(pod: Json) -> int:
+    notes = notes_of(pod)
+    return int(notes.get(names.JOB_COMPLETION_INDEX) or notes["slot"])
+
+
+def barrier_of(pod: Json) -> Json:
+    statuses = pod["status"].get("initContainerStatuses") or [{"state": {}}]
+    state: Json = statuses[0]["state"]
+    return state
+
+
+def completed_of(job: Json) -> set[int]:
+    return set(job["status"].get("slots", ()))
+
+
+def is_complete(job: Json) -> bool:
+    return bool(job["status"].get("conditions"))
+
+
+def align(job: Json, wanted: Json) -> None:
+    """Suspends, resumes with the JobSet's template of now, and follows an elastic width; not a Job that has ended."""
+    spec = wanted["spec"]
+    if is_complete(job):
+        return
+    if job["spec"]["suspend"] and not spec["suspend"]:
+        job["spec"]["template"] = spec["template"]
+    job["spec"].update(suspend=spec["suspend"], parallelism=spec["parallelism"], completions=spec["completions"])
+
+
+def replicated_job(name: str, replicas: int, width: int, mode: str) -> Json:
+    template = {
+        "metadata": {"annotations": {names.EPOCH: "0"}},
+        "spec": {"initContainers": [{"name": names.BARRIER_CONTAINER, "env": [STREAM]}]},
+    }
+    spec = {"parallelism": width, "completions": width, "completionMode": mode, "template": template}
+    return {"name": name, "replicas": replicas, "template": {"spec": spec}}
+
+
+def container_status(state: Json, **more: Any) -> Json:
+    return {"name": names.BARRIER_CONTAINER, "state": state} | more
+
+
+def passed(since: str, main: str) -> Json:
+    return {
+        "phase": "Running",
+        "initContainerStatuses": [container_status({"terminated": {"exitCode": 0, "startedAt": since}})],
+        "containerStatuses": [{"name": "main", "state": {"running": {"startedAt": main}}}],
+    }
+
+
+def timed_out(since: str, *, restarts: bool) -> Json:
+    end = {"terminated": {"exitCode": names.EXIT_TIMED_OUT, "startedAt": since}}
+    if not restarts:
+        return {"phase": "Failed", "initContainerStatuses": [container_status(end)]}
+    waits = container_status({"waiting": {"reason": "CrashLoopBackOff"}}, lastState=end, restartCount=1)
+    return {"phase": "Pending", "initContainerStatuses": [waits]}

@@ -1,0 +1,262 @@
+"""The judge of a whole run: what the contract forbids, found in the trace of API objects, requests sent, and barriers.
+
+Its reading of the contract is `facts.py`; it knows nothing of the product's rules nor of what the product believes to
+have seen. What a controller may know is what the world has delivered to it.
+
+* No release below the full count (A4, A6): when a release is sent, every slot is filled by what that controller was
+  told; by what is true, every pod that it counted was there a short while ago.
+* No timeout before its time (A7), and none sent for a gang that the controller knows to be complete.
+* No double verdict (A6): of one generation, one kind.
+* No stale release (A5): no barrier obeys what was decided before its generation began, or what no ConfigMap held.
+* Nothing for a JobSet that is gone (A10): no ConfigMap made for it, and no condition of one on another.
+* Clocks never move (A7), unless somebody else has moved them.
+* No gang is forgotten (A6, A7): once nothing disturbs it any more, a complete gang is released, one whose time is up
+  has failed, and no barrier of a decided generation waits.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from datetime import datetime
+from typing import TYPE_CHECKING
+
+from jobset_gate.kube.resources import CONFIGMAPS, JOBS, JOBSETS, PODS, Resource
+from tests.stress.world import facts
+from tests.stress.world.facts import Json, RawGeneration, RawVerdict
+
+if TYPE_CHECKING:
+    from tests.fakes.memory_api import Api
+    from tests.fakes.memory_client import Call
+    from tests.stress.world.cluster import Cluster
+    from tests.stress.world.replica import Replica
+
+GATE, JOBSET = "train-group-scheduling", "train"
+AT_ONCE = 1.0
+"""Seconds that a write may come after what it goes by."""
+UNNOTICED = 15.0
+"""Seconds for which a watch may be silent and yet be believed."""
+
+
+AHEAD = 600.0
+"""Seconds by which a clock in a ConfigMap may be ahead and yet be believed."""
+
+
+class OracleDisagrees(AssertionError):
+    """The contract was broken."""
+
+
+class Oracle:
+    """Sees everything; `wrongs` is what it found."""
+
+    def __init__(self, api: Api, cluster: Cluster, now: Callable[[], float]) -> None:
+        self._api, self._cluster, self._now = api, cluster, now
+        self.wrongs: list[OracleDisagrees] = []
+        self.skewed = False
+        """Somebody has set a clock."""
+        self._kinds: dict[RawGeneration, str] = {}
+        self._held: dict[str, int] = {}
+        """Every verdict that a controller put into the ConfigMap, by its text, and since which version."""
+        self._clocks: dict[RawGeneration, str] = {}
+        self._moved: set[RawGeneration] = set()
+        """Of these somebody else has set the clock: it need not be what pods bear out, but it must be able to be."""
+        self._made: dict[str, float] = {}
+        """UIDs of JobSets, and since when they are there."""
+        self._gone: dict[str, float] = {}
+        """UIDs of JobSets that are no more, and since when."""
+        self._late: list[str] = []
+        """UIDs of JobSets for which a ConfigMap was made when they were gone."""
+        self._lost: dict[str, float] = {}
+        """UIDs of pods that count no more, and since when."""
+        self._judged = 0
+        api.watchers.append(self._happened)
+
+    # --- What happens ------------------------------------------------------------------------------------------------
+
+    def _happened(self, kind: Resource, what: str, body: Json) -> None:
+        uid = body["metadata"]["uid"]
+        if kind == JOBSETS and what == "DELETED":
+            self._gone[uid] = self._now()
+        elif kind == JOBSETS:
+            self._made.setdefault(uid, self._now())
+            self._condition(body)
+        elif kind == PODS and (what == "DELETED" or not facts.alive(body)):
+            self._lost.setdefault(uid, self._now())
+
+    def edited(self) -> None:
+        """Somebody else has deleted or changed the ConfigMap: what it held may be decided, or measured, anew."""
+        stored = self._api.get(CONFIGMAPS, GATE)
+        data = (stored or {}).get("data") or {}
+        clock = facts.clock(data.get("waiting-since", ""))
+        if clock is not None:
+            self._clocks.pop(clock[0], None)
+        said = facts.parse_verdict(data.get("verdict", ""))
+        if said is not None:
+            self._kinds.pop(said.its, None)
+
+    def clock_edited(self) -> None:
+        """Somebody else has set the clock in the ConfigMap."""
+        clock = facts.clock(((self._api.get(CONFIGMAPS, GATE) or {}).get("data") or {}).get("waiting-since", ""))
+        if clock is not None:
+            self._clocks.pop(clock[0], None)
+            self._moved.add(clock[0])
+
+    def sent(self, replica: Replica, call: Call) -> None:
+        """A controller sends this, for the first time or again."""
+        if call.kind != CONFIGMAPS or call.verb not in ("create", "update"):
+            return
+        uid = call.body["metadata"]["annotations"]["jobset-gate.dev/jobset-uid"]
+        gone = self._gone.get(uid)
+        if call.verb == "create" and gone is not None and gone < self._now() - AT_ONCE:
+            # It may have gone while this very request was under way to be sent.
+            self._late.append(uid)
+            if self._late.count(uid) > 1:
+                self._wrong(f"a ConfigMap is made for JobSet {uid}, which is gone since {self._now() - gone:.0f} s")
+        said = facts.parse_verdict(call.body["data"].get("verdict", ""))
+        if said is None or self._stood(said):
+            return
+        if said.cause == "AllPodsStarted":
+            self._full(replica, said)
+        elif said.cause == "TimedOut":
+            self._not_full(replica, said)
+
+    def written(self, new: Json) -> None:
+        """A controller has put this into the ConfigMap."""
+        text = new["data"].get("verdict", "")
+        said = facts.parse_verdict(text)
+        if said is not None:
+            self._verdict(said, text)
+        clock = facts.clock(new["data"].get("waiting-since", ""))
+        if clock is not None:
+            self._clock(*clock)
+
+    # --- Judgements --------------------------------------------------------------------------------------------------
+
+    def _full(self, replica: Replica, said: RawVerdict) -> None:
+        """As far as this controller was told at this moment, or has just looked it up."""
+        known = replica.known
+        announced = set(+replica.held)
+        views = self._views(replica)
+        jobset = known.get(JOBSETS, JOBSET)
+        missing = [facts.lacking(jobset, jobs, pods, announced) for jobs, pods in views]
+        if jobset is None or [] not in missing:
+            # What came in the moment between count and request is the next one's.
+            if replica.view.at < self._now() - AT_ONCE:
+                self._wrong(f"{said} is sent below the full count, {self._age(replica)} after counting: {missing}")
+            return
+        jobs, pods = views[missing.index([])]
+        mine = facts.counted(jobset, jobs, pods, announced)
+        epochs = {facts.generation_of(pod).epoch for pod in mine}
+        if epochs and said.its.epoch != max(epochs):
+            self._wrong(f"{said} is not of the highest epoch that a counted pod carries: {epochs}")
+        true = facts.lacking(self._api.get(JOBSETS, JOBSET), self._api.all(JOBS), self._api.all(PODS), announced)
+        if true == []:
+            return
+        for pod in mine:
+            since = self._lost.get(pod["metadata"]["uid"])
+            if since is not None and since < self._now() - UNNOTICED:
+                self._wrong(f"{said} counts {pod['metadata']['name']}, gone since {self._now() - since:.0f} s")
+
+    def _not_full(self, replica: Replica, said: RawVerdict) -> None:
+        jobset, announced = replica.known.get(JOBSETS, JOBSET), set(+replica.held)
+        missing = [facts.lacking(jobset, jobs, pods, announced) for jobs, pods in self._views(replica)]
+        same = jobset is not None and int(jobset["status"].get("restarts") or 0) == said.its.attempt
+        if same and all(one == [] for one in missing) and replica.view.at < self._now() - AT_ONCE:
+            self._wrong(f"{said} is sent for a gang known to be complete, {self._age(replica)} after counting")
+
+    def _verdict(self, said: RawVerdict, text: str) -> None:
+        kind = self._kinds.setdefault(said.its, said.kind)
+        if kind != said.kind:
+            self._wrong(f"{said}, and it was {kind} before")
+        if text in self._held:
+            return
+        again = any(facts.parse_verdict(one) == said for one in self._held)
+        self._held[text] = self._api.version
+        if said.cause == "TimedOut" and not self.skewed and not again:
+            begun = [
+                at
+                for life, at in self._cluster.first_ran.items()
+                if (life.uid, life.attempt) == (said.its.uid, said.its.attempt) and life.epoch <= said.its.epoch
+            ]
+            timeout = self._cluster.shape.timeout or 0
+            if any((one.uid, one.attempt) == (said.its.uid, said.its.attempt) for one in self._moved):
+                begun.append(self._made[said.its.uid])
+            if not begun or self._now() < int(min(begun)) + timeout:
+                self._wrong(f"{said} at {self._now()}, before its time: {timeout} s after {min(begun, default=None)}")
+
+    def _clock(self, its: RawGeneration, shown: str) -> None:
+        stood = self._clocks.setdefault(its, shown)
+        if stood != shown:
+            self._wrong(f"the clock of {its} moved from {stood} to {shown}")
+        at = datetime.fromisoformat(shown).timestamp()
+        if its in self._moved and not self._made[its.uid] - self._ahead() <= at <= self._now() + AHEAD + self._ahead():
+            self._wrong(f"the clock of {its} shows {shown} at {self._now()}, which cannot be")
+        if its in self._moved:
+            return
+        starts = self._cluster.first_ran.items()
+        begun = [at for life, at in starts if (life.uid, life.attempt) == (its.uid, its.attempt)]
+        if not self.skewed and not (begun and int(min(begun)) <= at <= self._now() + 0.001):
+            self._wrong(f"the clock of {its} shows {shown} at {self._now()}, and the first pod ran at {begun}")
+
+    def _condition(self, jobset: Json) -> None:
+        """It tells of what was decided on this very JobSet."""
+        it = facts.condition(jobset)
+        if it is None or it["reason"] not in facts.DECIDED:
+            return
+        kind = "release" if it["status"] == "True" else "timeout"
+        uid = jobset["metadata"]["uid"]
+        if not any(
+            one.its.uid == uid and one.kind == kind for one in map(facts.parse_verdict, self._held) if one is not None
+        ):
+            self._wrong(f"JobSet {uid} is told what was not decided on it: {it}")
+
+    def check_barriers(self) -> None:
+        """What they obeyed."""
+        for passage in self._cluster.passages[self._judged :]:
+            said, life = facts.parse_verdict(passage.text), passage.life
+            held, began = self._held.get(passage.text), self._cluster.began.get(life)
+            if said is None or not said.binds(RawGeneration(life.uid, life.attempt, life.epoch)):
+                self._wrong(f"{passage} obeys what does not bind it")
+            elif held is None or began is None or held <= began:
+                self._wrong(f"stale: {passage} obeys what no controller decided since its generation began")
+        self._judged = len(self._cluster.passages)
+
+    def ended(self) -> None:
+        """Nothing disturbs it any more, and a long time has passed: is anybody forgotten?"""
+        jobset = self._api.get(JOBSETS, JOBSET)
+        stored = self._api.get(CONFIGMAPS, GATE)
+        if jobset is None or jobset["status"].get("terminalState") or jobset["spec"]["suspend"]:
+            return
+        jobs, pods = self._api.all(JOBS), self._api.all(PODS)
+        said = facts.parse_verdict(((stored or {}).get("data") or {}).get("verdict", ""))
+        missing = facts.lacking(jobset, jobs, pods, ())
+        waiting = [pod for pod in pods if facts.alive(pod) and "running" in facts.barrier(pod)]
+        undecided = [pod for pod in waiting if said is None or not said.binds(facts.generation_of(pod))]
+        if missing == [] and undecided:
+            self._wrong(f"complete, and {len(undecided)} pods are not released; {said}")
+        if missing == [] and said is None:
+            self._wrong("complete, and nothing was decided")
+        if undecided and self._cluster.shape.timeout is not None:
+            self._wrong(f"its time is up, and {len(undecided)} pods wait; {said}")
+
+    # --- Details -----------------------------------------------------------------------------------------------------
+
+    def _views(self, replica: Replica) -> list[tuple[list[Json], list[Json]]]:
+        """Jobs and pods as it was told of them, and as it has just looked them up."""
+        views = [(replica.known.all(JOBS), replica.known.all(PODS))]
+        if replica.looked is not None and replica.looked.at >= self._now() - AT_ONCE:
+            views.append((replica.looked.jobs, replica.looked.pods))
+        return views
+
+    def _stood(self, said: RawVerdict) -> bool:
+        """It was decided before; it is only put right."""
+        return any(facts.parse_verdict(one) == said for one in self._held)
+
+    def _ahead(self) -> float:
+        """Seconds by which somebody's clock may be wrong."""
+        return 90.0 if self.skewed else 1.0
+
+    def _age(self, replica: Replica) -> str:
+        return f"{self._now() - replica.view.at:.0f} s"
+
+    def _wrong(self, words: str) -> None:
+        self.wrongs.append(OracleDisagrees(words))

@@ -1,0 +1,379 @@
+"""One controller process of this world: the real index, queue, loop, reconciler and patches on late and torn views.
+
+Each kind of object comes through an inbox of its own, so that one may be late while another is not. What the real
+informer does with an event (is it news? apply it, tell the index) is done here with the informer's own store.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import random
+from collections import Counter, deque
+from collections.abc import Awaitable, Callable
+from dataclasses import dataclass
+from typing import Any
+
+import msgspec
+from prometheus_client import CollectorRegistry
+
+from controllers.barrier.cache import GangCache
+from controllers.barrier.conditions import ConditionWriter
+from controllers.barrier.gang_key import GangKey
+from controllers.barrier.live_reader import LiveReader
+from controllers.barrier.metrics import GangMetrics
+from controllers.barrier.reconciler import GangReconciler
+from controllers.barrier.status import GangStatusWriter
+from controllers.barrier.stream.delivery import DeliveryLog
+from controllers.barrier.stream.registry import WaiterRegistry
+from controllers.barrier.verdict_patcher import VerdictPatcher
+from controllers.barrier.verdict_store import Requeue, VerdictStore
+from jobset_gate.barrier import decode, wire
+from jobset_gate.barrier.model import GangSnapshot
+from jobset_gate.kube.client import Client
+from jobset_gate.kube.errors import KubeError
+from jobset_gate.kube.resources import CONFIGMAPS, JOBS, JOBSETS, PODS, Resource
+from jobset_gate.runtime.controller import Controller, ControllerMetrics
+from jobset_gate.runtime.mutation_cache import MutationCache
+from jobset_gate.runtime.store import ObjectVersion, Store
+from jobset_gate.runtime.workqueue import WorkQueue
+from tests.fakes.instant_loop import InstantLoop
+from tests.fakes.memory_api import WATCHED, Api, Json
+from tests.fakes.memory_client import Answer, Call, MemoryClient
+
+SHAPES: dict[Resource, Any] = {JOBSETS: wire.JobSet, JOBS: wire.Job, PODS: wire.Pod, CONFIGMAPS: wire.ConfigMap}
+READERS: dict[Resource, Callable[[Any], Any]] = {
+    JOBSETS: decode.jobset,
+    JOBS: decode.job,
+    PODS: decode.pod,
+    CONFIGMAPS: decode.config_map,
+}
+METRICS = ControllerMetrics(CollectorRegistry())
+SILENCE = 70.0
+"""Seconds after which an informer notices that a watch is half open (faults.md 2)."""
+
+
+@dataclass(slots=True)
+class PendingCall:
+    """A call that stands at the door."""
+
+    call: Call
+    answer: asyncio.Future[Answer]
+
+
+@dataclass(frozen=True, slots=True)
+class _List:
+    """All of a kind, as it was at a version."""
+
+    version: int
+    objects: list[Any]
+    raw: list[Json]
+
+
+class KnownObjects:
+    """Objects as this controller was last told of them, raw."""
+
+    def __init__(self) -> None:
+        self._objects: dict[Resource, dict[str, Json]] = {kind: {} for kind in WATCHED}
+
+    def get(self, kind: Resource, name: str) -> Json | None:
+        return self._objects[kind].get(name)
+
+    def all(self, kind: Resource) -> list[Json]:
+        return list(self._objects[kind].values())
+
+    def put(self, kind: Resource, body: Json) -> None:
+        self._objects[kind][body["metadata"]["name"]] = body
+
+    def drop(self, kind: Resource, body: Json) -> None:
+        self._objects[kind].pop(body["metadata"]["name"], None)
+
+    def replace(self, kind: Resource, bodies: list[Json]) -> None:
+        self._objects[kind] = {body["metadata"]["name"]: body for body in bodies}
+
+
+@dataclass(slots=True)
+class LiveRead:
+    """What it has read of Jobs and pods beside its watches, and when."""
+
+    at: float
+    jobs: list[Json]
+    pods: list[Json]
+
+
+@dataclass(slots=True)
+class View:
+    """What the pass under way, or the last one, decides on."""
+
+    seen: GangSnapshot | None = None
+    at: float = 0.0
+    """The true time at which it looked."""
+    closer: bool = False
+    """Jobs and pods were read from the API for it."""
+    recalled: bool = False
+    """The JobSet's condition was."""
+    held: frozenset[str] = frozenset()
+    """UIDs of the pods that really held a request open then."""
+
+
+class _RecordingCache(GangCache):
+    def __init__(
+        self,
+        view: View,
+        queue: WorkQueue[GangKey],
+        told: DeliveryLog,
+        true_now: Callable[[], float],
+        held: Counter[str],
+    ) -> None:
+        super().__init__(queue.add, queue.add_after, told)
+        self._view, self._true_now, self._held = view, true_now, held
+
+    def snapshot(self, key: GangKey) -> GangSnapshot | None:
+        self._view.seen, self._view.at = super().snapshot(key), self._true_now()
+        self._view.closer = self._view.recalled = False
+        self._view.held = frozenset(+self._held)
+        return self._view.seen
+
+    def peek(self, key: GangKey) -> GangSnapshot | None:
+        """What was looked up in the API meanwhile is newer."""
+        found, before = super().peek(key), self._view.seen
+        if found is not None and before is not None:
+            known = before if self._view.closer else found
+            jobset = msgspec.structs.replace(found.jobset, condition=before.jobset.condition)
+            self._view.seen = msgspec.structs.replace(
+                before, jobset=jobset, jobs=known.jobs, pods=known.pods, announced=found.announced
+            )
+        self._view.at = self._true_now()
+        self._view.held = frozenset(+self._held)
+        return found
+
+
+class _RecordingLiveReader(LiveReader):
+    def __init__(self, view: View, client: Client) -> None:
+        super().__init__(client)
+        self._view = view
+
+    async def refresh(self, seen: GangSnapshot, *, reasons: bool = True) -> GangSnapshot:
+        self._view.seen, self._view.closer = await super().refresh(seen, reasons=reasons), True
+        return self._view.seen
+
+    async def refresh_condition(self, seen: GangSnapshot) -> GangSnapshot:
+        self._view.seen, self._view.recalled = await super().refresh_condition(seen), True
+        return self._view.seen
+
+    async def verify_config_map(self, seen: GangSnapshot) -> GangSnapshot:
+        self._view.seen, self._view.recalled = await super().verify_config_map(seen), True
+        return self._view.seen
+
+
+class Replica:
+    """Runs after `boot`. Its calls wait at the door until `answer`."""
+
+    def __init__(self, name: str, api: Api, loop: InstantLoop, now: Callable[[], float]) -> None:
+        self.name, self.api, self._loop, self._true_now = name, api, loop, now
+        self.clock_ahead = 0.0
+        self.memory = MemoryClient(api, self._door)
+        self.door: list[PendingCall] = []
+        self.inbox: dict[Resource, deque[tuple[str, Json]]] = {kind: deque() for kind in WATCHED}
+        self._lists: dict[Resource, _List] = {}
+        """Lists that are under way; meanwhile there is no watch of that kind."""
+        self.torn: set[Resource] = set()
+        """Kinds of which something was lost: only a list can put that right."""
+        self.view = View()
+        self.known = KnownObjects()
+        self.looked: LiveRead | None = None
+        self._jobs_looked_up: list[Json] = []
+        self.memory.read = self._read
+        self.sent: Callable[[Call], None] = lambda _: None
+        """Told of each request when it is sent."""
+        self.silent: dict[Resource, float] = {}
+        """Watches that are half open: nothing comes, and nobody has noticed; since when."""
+        self._heard = dict.fromkeys(WATCHED, 0.0)
+        """When each kind has last shown a sign of life."""
+        self.held: Counter[str] = Counter()
+        """UIDs of pods, and how many requests of theirs the process holds open."""
+        self.bugs: list[BaseException] = []
+        self._task: asyncio.Task[None] | None = None
+        api.watchers.append(lambda kind, what, body: self.inbox[kind].append((what, body)))
+
+    # --- Life ------------------------------------------------------------------------------------------------------
+
+    @property
+    def alive(self) -> bool:
+        return self._task is not None
+
+    def now(self) -> float:
+        return self._true_now() + self.clock_ahead
+
+    def boot(self) -> None:
+        """A new process with empty memory, that lists everything."""
+        self._loop.do(self._boot)
+
+    def kill(self) -> None:
+        """SIGKILL: nothing of it runs any more; calls at the door were never sent."""
+        if self._task is None:
+            return
+        self._task.cancel()
+        self._task = None
+        self._loop.settle()
+        self.door.clear()
+        self._lists.clear()
+
+    def _boot(self) -> None:
+        self.queue: WorkQueue[GangKey] = WorkQueue(rng=random.Random(0))  # noqa: S311 - jitter
+        self.view = View()
+        self.known, self.looked = KnownObjects(), None
+        self.silent.clear()
+        self.held = Counter()
+        told = DeliveryLog()
+        self.index = _RecordingCache(self.view, self.queue, told, self._true_now, self.held)
+        self._handlers: dict[Resource, Callable[[Any], None]] = {
+            JOBSETS: self.index.on_jobset,
+            JOBS: self.index.on_job,
+            PODS: self.index.on_pod,
+            CONFIGMAPS: self.index.on_config_map,
+        }
+        self._stores: dict[Resource, Store[Any]] = {kind: Store() for kind in WATCHED}
+        witness = MutationCache(self._stores[CONFIGMAPS], decode.config_map)
+        self.book = WaiterRegistry(self.index, self.now, told)
+        self.patches = VerdictPatcher(self.memory.client, concurrency=2, delivered=told)
+        self.words: WorkQueue[GangKey] = WorkQueue(rng=random.Random(0))  # noqa: S311 - jitter
+        jobsets = self._stores[JOBSETS]
+        statuses = ConditionWriter(
+            self.memory.impatient(), self.now, version=lambda key: jobsets.version_of((key.namespace, key.name))
+        )
+        self.heralds = GangStatusWriter(statuses, self.words)
+        reconciler = GangReconciler(
+            cache=self.index,
+            verdict_store=VerdictStore(self.memory.impatient(), self.index, witness),
+            waiters=self.book,
+            patcher=self.patches,
+            status=self.heralds,
+            live_reader=_RecordingLiveReader(self.view, self.memory.client),
+            metrics=GangMetrics(CollectorRegistry()),
+            now=self.now,
+            pod_watch_silence=lambda: self._true_now() - self._heard[PODS],
+        )
+        for kind in WATCHED:
+            self._begin_list(kind)
+            self._end_list(kind)
+        self._task = asyncio.get_running_loop().create_task(self._run(self._noting_bugs(reconciler.reconcile)))
+
+    async def _run(self, reconcile: Callable[[GangKey], Awaitable[float | None]]) -> None:
+        async with asyncio.TaskGroup() as tasks:
+            tasks.create_task(self.patches.run())
+            tasks.create_task(Controller("gang", self.queue, reconcile, METRICS, workers=2).run())
+            tasks.create_task(Controller("status", self.words, self.heralds.reconcile, METRICS, workers=2).run())
+
+    def _noting_bugs(
+        self, reconcile: Callable[[GangKey], Awaitable[float | None]]
+    ) -> Callable[[GangKey], Awaitable[float | None]]:
+        async def noting(key: GangKey) -> float | None:
+            try:
+                return await reconcile(key)
+            except (Requeue, KubeError):
+                raise
+            except Exception as bug:
+                self.bugs.append(bug)
+                raise
+
+        return noting
+
+    # --- What it sees ----------------------------------------------------------------------------------------------
+
+    def hear(self, kind: Resource, many: int = 1_000) -> None:
+        """So many events of this kind arrive."""
+        if kind in self.silent:
+            return
+        if self.listing(kind):
+            self.end_list(kind)
+        if self.alive and self.inbox[kind]:
+            self._loop.do(lambda: self._hear(kind, many))
+
+    def fall_silent(self, kind: Resource) -> None:
+        """This watch is half open from now on: nothing comes, and nothing says that it ended."""
+        if self.alive and not self.listing(kind):
+            self.silent.setdefault(kind, self._true_now())
+
+    def notice_silence(self, after: float = SILENCE) -> None:
+        """The informer gives up watches that were silent for so long, and lists anew (faults.md 2)."""
+        for kind, since in list(self.silent.items()):
+            if self._true_now() - since >= after:
+                del self.silent[kind]
+                self.begin_list(kind)
+                self.end_list(kind)
+
+    def listing(self, kind: Resource) -> bool:
+        return kind in self._lists
+
+    def begin_list(self, kind: Resource) -> None:
+        """The informer lists this kind anew: the API has made its answer, and it is on its way."""
+        if self.alive:
+            self._begin_list(kind)
+
+    def end_list(self, kind: Resource) -> None:
+        """The answer arrives; the next watch tells of what came after it."""
+        if self.alive:
+            self._loop.do(lambda: self._end_list(kind))
+
+    def _hear(self, kind: Resource, many: int) -> None:
+        inbox, store = self.inbox[kind], self._stores[kind]
+        self._heard[kind] = self._true_now()
+        for _ in range(min(many, len(inbox))):
+            what, body = inbox.popleft()
+            shaped = _shaped(kind, body)
+            if what == "DELETED":
+                change = store.remove(shaped.metadata)
+                if change is not None:
+                    self.known.drop(kind, body)
+            elif store.is_newer(shaped.metadata):
+                change = store.put(shaped.metadata, READERS[kind](shaped))
+                self.known.put(kind, body)
+            else:
+                continue
+            if change is not None:
+                self._handlers[kind](change)
+
+    def _begin_list(self, kind: Resource) -> None:
+        self.inbox[kind].clear()
+        self.torn.discard(kind)
+        self._stores[kind].begin_list()
+        raw = self.api.visible(kind)
+        self._lists[kind] = _List(self.api.version, [_shaped(kind, body) for body in raw], raw)
+
+    def _end_list(self, kind: Resource) -> None:
+        listed, arrived = {}, self._lists.pop(kind)
+        self._heard[kind] = self._true_now()
+        for shaped in arrived.objects:
+            meta = shaped.metadata
+            listed[(meta.namespace, meta.name)] = (
+                ObjectVersion(meta.uid, meta.resource_version),
+                READERS[kind](shaped),
+            )
+        self.known.replace(kind, arrived.raw)
+        for change in self._stores[kind].replace(listed, str(arrived.version)):
+            self._handlers[kind](change)
+
+    # --- What it asks ----------------------------------------------------------------------------------------------
+
+    def answer(self, number: int = 0, answer: Answer = Answer.DONE) -> None:
+        """One call at the door goes through, or not."""
+        if self.door:
+            waiting = self.door.pop(number % len(self.door))
+            waiting.answer.set_result(answer)
+            self._loop.settle()
+
+    async def _door(self, call: Call) -> Answer:
+        self.sent(call)
+        waiting = PendingCall(call, asyncio.get_running_loop().create_future())
+        self.door.append(waiting)
+        return await waiting.answer
+
+    def _read(self, kind: Resource, found: list[Json]) -> None:
+        if kind == JOBS:
+            self._jobs_looked_up = found
+        elif kind == PODS:
+            self.looked = LiveRead(self._true_now(), self._jobs_looked_up, found)
+
+
+def _shaped(kind: Resource, body: Json) -> Any:
+    return msgspec.json.decode(msgspec.json.encode(body), type=SHAPES[kind])

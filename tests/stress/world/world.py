@@ -1,0 +1,291 @@
+"""The world put together: an API, one gang, some controllers and a referee; and the way in which every run ends."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from functools import partial
+from types import TracebackType
+from typing import Self
+
+from jobset_gate import names
+from jobset_gate.barrier import messages, verdict_codec
+from jobset_gate.barrier.model import Generation, Verdict, VerdictKind, WaitingSince
+from jobset_gate.fake.clock import EPOCH
+from jobset_gate.kube.resources import CONFIGMAPS, JOBS
+from tests.fakes.instant_loop import InstantLoop
+from tests.fakes.memory_api import WATCHED, Api, Json, labels_of
+from tests.stress.world.cluster import Cluster, GangShape
+from tests.stress.world.objects import GATE, PodGeneration, alive, complete, holds, life_of, life_of_jobset
+from tests.stress.world.oracle import Oracle
+from tests.stress.world.referee import Referee
+from tests.stress.world.replica import Replica
+from tests.stress.world.streams import FakeStreams
+
+CALM_STEP = 5.0
+"""Seconds that pass at once when nothing else happens."""
+FALSE_CLOCK = 90.0
+"""Seconds by which a clock may be wrong."""
+MOST_ROUNDS = 200
+BUSY_ROUNDS = 6
+"""Rounds of the end in which pods are still made and started; longer, and a failed gang would fail for ever."""
+
+
+@dataclass(frozen=True, slots=True)
+class RunEnding:
+    """How a run ends, once nothing disturbs it any more."""
+
+    all_start: bool = True
+    """Every pod gets its node; otherwise those that have not started never will."""
+    by_gate: bool = True
+    """Barriers see the ConfigMap."""
+    by_annotation: bool = True
+    """Barriers see their pod's annotation."""
+    resume: bool = True
+    """A suspended gang is resumed."""
+
+
+class World:
+    """`with World(shape, replicas) as world:` runs a schedule by calling methods, then `world.end(...)`."""
+
+    def __init__(self, shape: GangShape, replicas: int = 1) -> None:
+        self.loop = InstantLoop()
+        self.api = Api()
+        self.cluster = Cluster(self.api, self.now, shape)
+        self.referee = Referee(self.api, self.cluster, self.now)
+        self.oracle = Oracle(self.api, self.cluster, self.now)
+        self.streams = FakeStreams(self.cluster, self.loop)
+        self.fouls: list[BaseException] = []
+        self.replicas = [Replica(f"replica-{n}", self.api, self.loop, self.now) for n in range(replicas)]
+        for replica in self.replicas:
+            replica.memory.gate_written = partial(self._gate_written, replica)
+            replica.memory.gate_removed = self._gate_removed
+            replica.sent = partial(self.oracle.sent, replica)
+            replica.boot()
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self.close()
+
+    def close(self) -> None:
+        for replica in self.replicas:
+            replica.kill()
+        self.loop.close()
+
+    def now(self) -> float:
+        """The true time."""
+        return EPOCH + self.loop.now
+
+    def check(self) -> None:
+        """Nothing forbidden has happened so far."""
+        self._guarded(self.referee.check_passages)
+        self._guarded(self.referee.check_annotations)
+        self._guarded(self.referee.check_condition)
+        self.oracle.check_barriers()
+        self.fouls += self.oracle.wrongs
+        for replica in self.replicas:
+            self.fouls += replica.bugs
+        if self.fouls:
+            raise self.fouls[0]
+
+    # --- Trouble ---------------------------------------------------------------------------------------------------
+
+    def set_clock(self, replica: Replica, ahead: float) -> None:
+        """Somebody sets a controller's clock to so many seconds before or after the true time."""
+        assert abs(ahead) <= FALSE_CLOCK
+        replica.clock_ahead = ahead
+        self.clocks_differ()
+
+    def clocks_differ(self) -> None:
+        """Times are no longer to be trusted."""
+        self.referee.clocks_set = self.oracle.skewed = True
+
+    def destroy_gate(self, how: str) -> None:
+        """Somebody deletes or edits the ConfigMap."""
+        stored = self.api.get(CONFIGMAPS, GATE)
+        if stored is None:
+            return
+        if how != "disown":
+            self.referee.gate_destroyed(stored)
+            self.oracle.edited()
+        if how == "delete":
+            self.api.remove(CONFIGMAPS, GATE)
+            return
+
+        forged = self._forged(how)
+
+        def edit(body: Json) -> None:
+            if how.startswith("forge"):
+                body["data"] |= forged
+            elif how == "garble":
+                body["data"] = {names.KEY_VERDICT: "release me", names.KEY_WAITING_SINCE: "now", "more": "words"}
+            elif how == "empty":
+                body["data"] = {}
+            elif how == "disown":
+                body["metadata"]["ownerReferences"] = []
+            else:
+                body["metadata"]["labels"] = {}
+
+        self.api.change(CONFIGMAPS, GATE, edit)
+
+    def edit_clock(self, by: float) -> None:
+        """Somebody sets the clock in the ConfigMap to so many seconds from what it shows."""
+        stored = self.api.get(CONFIGMAPS, GATE)
+        shown = verdict_codec.parse_clock(((stored or {}).get("data") or {}).get(names.KEY_WAITING_SINCE, ""))
+        if stored is None or shown is None:
+            return
+        self.referee.clock_edited(stored)
+        self.oracle.clock_edited()
+        text = verdict_codec.render_clock(WaitingSince(generation=shown.generation, at=shown.at + by))
+        self.api.change(CONFIGMAPS, GATE, lambda body: body["data"].update({names.KEY_WAITING_SINCE: text}))
+
+    def _forged(self, how: str) -> dict[str, str]:
+        """Well-formed news and a clock of a generation that nobody will ever reach."""
+        jobset = self.cluster.jobset
+        if jobset is None:
+            return {}
+        life, far = life_of_jobset(jobset), 50
+        attempt, epoch = (life.attempt + far, 0) if how == "forge an attempt" else (life.attempt, life.epoch + far)
+        its = Generation(life.uid, attempt, epoch)
+        text = verdict_codec.render(
+            Verdict(kind=VerdictKind.RELEASE, generation=its, cause=names.REASON_STARTED, message="forged")
+        )
+        self.cluster.forged.add(text)
+        return {
+            names.KEY_VERDICT: text,
+            names.KEY_WAITING_SINCE: verdict_codec.render_clock(WaitingSince(generation=its, at=self.now())),
+        }
+
+    # --- The end ---------------------------------------------------------------------------------------------------
+
+    def end(self, fate: RunEnding) -> None:
+        """Disturbances stop and views catch up; then every gang has to come to its end."""
+        for replica in self.replicas:
+            if not replica.alive:
+                replica.boot()
+            replica.notice_silence(after=0.0)
+            for kind in WATCHED:
+                if kind in replica.torn:
+                    replica.begin_list(kind)
+        if self.cluster.suspended and fate.resume:
+            self.cluster.resume()
+        calm, busy = 0.0, 0
+        while calm < self._patience():
+            before = self.api.version
+            self._go_on(busy, fate)
+            self.check()
+            if self.api.version == before:
+                calm += CALM_STEP
+                self.loop.advance(CALM_STEP)
+                continue
+            busy += 1
+            assert busy < MOST_ROUNDS, "it never comes to rest"
+        self._ended()
+
+    def deliver(self) -> None:
+        """All views catch up and all calls go through, until nothing moves."""
+        for _ in range(1_000):
+            busy = False
+            for replica in self.replicas:
+                for kind in WATCHED:
+                    if kind in replica.silent:
+                        continue
+                    busy = busy or bool((replica.inbox[kind] or replica.listing(kind)) and replica.alive)
+                    replica.hear(kind)
+                while replica.door:
+                    busy = True
+                    replica.answer()
+            if not busy:
+                return
+        raise AssertionError("controllers answer each other for ever")
+
+    def _go_on(self, busy: int, fate: RunEnding) -> None:
+        """One round in which everybody does what there is to do."""
+        self._remove_stranger()
+        self.cluster.collect()
+        self.streams.end_of_the_dead()
+        if busy < BUSY_ROUNDS:
+            self.cluster.sync_jobset()
+            self.cluster.sync_jobs()
+        self._pods_go_on(start=fate.all_start and busy < BUSY_ROUNDS)
+        self.deliver()
+        self._barriers_go_on(fate)
+
+    def _pods_go_on(self, *, start: bool) -> None:
+        for pod in self.cluster.pods():
+            if "deletionTimestamp" in pod["metadata"]:
+                self.cluster.vanish(pod)
+        for pod in self.cluster.unstarted() if start else ():
+            self.cluster.start(pod)
+
+    def _barriers_go_on(self, fate: RunEnding) -> None:
+        for pod in self.cluster.pods():
+            self.cluster.report(pod)
+        for pod in self.cluster.waiting():
+            for text, works in zip(self.cluster.readable(pod), (fate.by_gate, fate.by_annotation), strict=True):
+                if works and self.cluster.look(pod, text):
+                    break
+
+    def _remove_stranger(self) -> None:
+        """A ConfigMap that is not ours is taken away by whoever it belongs to."""
+        stored = self.api.get(CONFIGMAPS, GATE)
+        if stored is not None and not labels_of(stored).get(names.GATE):
+            self.api.remove(CONFIGMAPS, GATE)
+
+    def _patience(self) -> float:
+        # The longest pauses: a straggler's next patch, a look past a stranger's ConfigMap, a timeout.
+        return 130.0 + (self.cluster.shape.timeout or 0) + 4 * FALSE_CLOCK
+
+    def _ended(self) -> None:
+        self.oracle.ended()
+        self.check()
+        cluster = self.cluster
+        jobset = cluster.jobset
+        if jobset is None or jobset["status"].get("terminalState"):
+            return
+        told = next((c for c in jobset["status"].get("conditions", []) if c["type"] == names.CONDITION), None)
+        assert told is not None, "nobody was told anything"
+        if cluster.suspended:
+            assert told["message"] == "suspended", told
+            return
+        stored = self.api.get(CONFIGMAPS, GATE)
+        assert stored is not None, "there is no gate"
+        kept = stored["data"].get(names.KEY_VERDICT, "")
+        assert kept not in cluster.forged, f"a forged verdict was believed: {kept}"
+        verdict = verdict_codec.parse(kept)
+        pods = [pod for pod in cluster.pods() if alive(pod)]
+        held = [pod["metadata"]["name"] for pod in cluster.waiting() if holds(pod)]
+        whole = complete(jobset, self.api.all(JOBS), cluster.pods())
+        bypassed = jobset["metadata"]["annotations"].get(names.BYPASS) == "true"
+        if cluster.shape.timeout is not None or whole or bypassed:
+            assert not held, f"held for ever: {held}; {stored['data']}; {told}"
+        if whole or bypassed:
+            assert verdict is not None, f"complete, and nothing decided: {told}"
+        lives = [life_of(pod) for pod in pods] or [life_of_jobset(jobset)]
+        if verdict is not None and all(_covers(verdict, life) for life in lives):
+            want = messages.decided(verdict)
+            assert (told["status"], told["reason"], told["message"]) == (want.status, want.reason, want.message)
+
+    # --- Details ---------------------------------------------------------------------------------------------------
+
+    def _gate_written(self, replica: Replica, old: Json | None, new: Json) -> None:
+        self._guarded(lambda: self.referee.gate_written(replica, old, new))
+        self.oracle.written(new)
+
+    def _gate_removed(self, old: Json) -> None:
+        self._guarded(lambda: self.referee.gate_removed(old))
+
+    def _guarded(self, check: Callable[[], None]) -> None:
+        # Not raised through the controllers' own code: it would deal with it.
+        try:
+            check()
+        except AssertionError as foul:
+            self.fouls.append(foul)
+
+
+def _covers(verdict: Verdict, life: PodGeneration) -> bool:
+    return verdict.generation.covers(Generation(life.uid, life.attempt, life.epoch))

@@ -1,0 +1,292 @@
+"""A4: what is expected, what has started, what is missing."""
+
+from typing import Any
+
+import pytest
+
+from jobset_gate.barrier import count
+from jobset_gate.barrier.missing_slots import MissingSlot, missing_slots
+from jobset_gate.barrier.model import BarrierStage, Config, PendingReason
+from tests.fakes.gangs import T0, gang, job, jobset, pod, replicated_job, waiting_pod
+
+
+@pytest.mark.parametrize(
+    ("spec", "expected"),
+    [
+        ({"replicas": 3, "parallelism": 100, "completions": 100}, 300),
+        ({"replicas": 3, "parallelism": 10, "completions": 100}, 30),
+        ({"replicas": 3, "parallelism": 100, "completions": 10}, 30),
+        ({"replicas": 2, "parallelism": 4, "completions": None}, 8),
+        ({"replicas": 0, "parallelism": 4, "completions": 4}, 0),
+    ],
+)
+def test_expected_is_replicas_times_the_smaller_of_parallelism_and_completions(
+    spec: dict[str, Any], expected: int
+) -> None:
+    assert count.count_gang(gang(jobset=jobset(replicated_job(**spec)))).expected == expected
+
+
+def test_only_the_named_targets_are_expected() -> None:
+    seen = gang(
+        jobset=jobset(replicated_job(), replicated_job("auxiliary"), config=Config(targets=("workers",))),
+        jobs=(job(), job("auxiliary")),
+        pods=(pod(0), pod(0, "auxiliary")),
+    )
+    tally = count.count_gang(seen)
+    assert (tally.started, tally.expected) == (1, 2)
+
+
+@pytest.mark.parametrize(
+    ("changes", "counts"),
+    [
+        ({}, True),
+        ({"stage": BarrierStage.PASSED, "phase": "Running"}, True),
+        ({"stage": BarrierStage.PASSED, "phase": "Succeeded"}, True),
+        ({"stage": BarrierStage.WAITING}, False),
+        ({"stage": BarrierStage.FAILED}, False),
+        ({"phase": "Failed", "stage": BarrierStage.PASSED}, False),
+        ({"deleting": True}, False),
+        ({"jobset_uid": "another life"}, False),
+        ({"jobset_uid": ""}, False),
+        ({"attempt": 1}, False),
+        ({"epoch": 3}, True),
+        ({"job_uid": "the Job that this one replaced"}, False),
+        ({"replicated_job": "stranger"}, False),
+        ({"job_index": 1}, False),
+        ({"index": 2}, False),
+        ({"index": None}, False),
+    ],
+)
+def test_a_pod_counts_when_its_barrier_runs_or_passed_and_it_is_a_living_member(
+    changes: dict[str, Any], counts: bool
+) -> None:
+    assert count.count_gang(gang(pod(**({"index": 0} | changes)))).started == int(counts)
+
+
+@pytest.mark.parametrize(
+    ("changes", "counts"),
+    [
+        ({}, True),
+        ({"bound": False}, False),
+        ({"deleting": True}, False),
+        ({"phase": "Failed"}, False),
+        ({"stage": BarrierStage.FAILED}, False),
+        ({"stage": BarrierStage.RUNNING}, True),
+        ({"jobset_uid": "another life"}, False),
+        ({"attempt": 1}, False),
+        ({"epoch": 3}, True),
+        ({"job_uid": "the Job that this one replaced"}, False),
+        ({"uid": "not announced"}, False),
+    ],
+)
+def test_an_announced_pod_counts_when_it_is_a_living_member_on_a_node(changes: dict[str, Any], counts: bool) -> None:
+    """The stream tells of its barrier before its kubelet does (A6)."""
+    seen = gang(waiting_pod(0, **changes), announced={"pod-workers-0-0": T0})
+    assert count.count_gang(seen).started == int(counts)
+    assert len(list(missing_slots(seen))) == 2 - int(counts)
+
+
+def test_no_announcement_counts_while_the_gang_is_suspended() -> None:
+    announced = {"pod-workers-0-0": T0}
+    assert count.count_gang(gang(waiting_pod(0), jobset=jobset(suspended=True), announced=announced)).started == 0
+    assert count.count_gang(gang(waiting_pod(0), jobs=(job(suspended=True),), announced=announced)).started == 0
+
+
+def test_the_first_and_the_last_start_may_be_announcements() -> None:
+    announced = {"pod-workers-0-0": T0 + 2.5, "pod-workers-0-1": T0 - 7}
+    tally = count.count_gang(gang(waiting_pod(0), pod(1, barrier_since=T0), announced=announced))
+    assert (tally.first_announced, tally.first_start, tally.last_start) == (T0 + 2.5, T0, T0 + 2.5), (
+        "once the status has a time, that one counts"
+    )
+
+
+def test_two_pods_of_one_slot_are_one() -> None:
+    replaced = pod(0, name="old", uid="old")
+    assert count.count_gang(gang(replaced, pod(0))).started == 1
+
+
+def test_an_empty_uid_never_matches_even_if_the_jobset_had_none() -> None:
+    assert count.count_gang(gang(pod(0, jobset_uid=""), jobset=jobset(uid=""))).started == 0
+
+
+def test_a_job_that_became_complete_while_it_was_suspended_is_satisfied_after_the_resume() -> None:
+    """JobSet resumes active Jobs only: this one stays suspended for good."""
+    two = jobset(replicated_job(replicas=2, parallelism=1, completions=1))
+    done = job(job_index=0, suspended=True, complete=True)
+    seen = gang(pod(0, job_index=1), jobset=two, jobs=(done, job(job_index=1)))
+    assert (count.count_gang(seen).started, list(missing_slots(seen))) == (2, [])
+
+
+@pytest.mark.parametrize("jobset_suspended", [True, False])
+@pytest.mark.parametrize("suspended", [True, False])
+@pytest.mark.parametrize("complete", [True, False])
+@pytest.mark.parametrize("completed", [frozenset[int](), frozenset({0}), frozenset({0, 1})])
+@pytest.mark.parametrize("started", [0, 1, 2])
+def test_who_counts_and_who_names_the_missing_agree(
+    *, jobset_suspended: bool, suspended: bool, complete: bool, completed: frozenset[int], started: int
+) -> None:
+    one = job(suspended=suspended, complete=complete, completed=completed)
+    two = jobset(replicated_job(replicas=3), suspended=jobset_suspended)
+    seen = gang(*(pod(index) for index in range(started)), jobset=two, jobs=(one,))
+    tally = count.count_gang(seen)
+    assert len(list(missing_slots(seen))) == tally.expected - tally.started
+
+
+@pytest.mark.parametrize(
+    "changes", [{"jobset": jobset(suspended=True)}, {"jobs": (job(suspended=True),)}, {"jobs": ()}]
+)
+def test_nothing_counts_while_the_jobset_or_the_job_is_suspended_or_not_there(changes: dict[str, Any]) -> None:
+    assert count.count_gang(gang(pod(0), pod(1), **changes)).started == 0
+
+
+def test_a_job_on_its_way_out_does_not_count() -> None:
+    assert count.count_gang(gang(pod(0), pod(1), jobs=(job(deleting=True),))).started == 0
+
+
+def test_a_completed_index_needs_no_pod() -> None:
+    tally = count.count_gang(gang(pod(1, epoch=1), jobs=(job(completed=frozenset({0})),)))
+    assert tally.complete
+    assert tally.epoch == 1
+
+
+def test_a_pod_of_a_completed_index_is_not_counted_twice() -> None:
+    tally = count.count_gang(
+        gang(pod(0, phase="Succeeded", stage=BarrierStage.PASSED), jobs=(job(completed=frozenset({0})),))
+    )
+    assert (tally.started, tally.expected) == (1, 2)
+
+
+def test_a_complete_job_is_satisfied() -> None:
+    seen = gang(jobset=jobset(replicated_job(replicas=2)), jobs=(job(complete=True), job(number=1)))
+    tally = count.count_gang(seen)
+    assert (tally.started, tally.expected) == (2, 4)
+
+
+def test_with_more_completions_than_parallelism_finished_indexes_do_not_stand_in_for_running_ones() -> None:
+    """Four at a time out of ten: after four are done, the next four have to start."""
+    spec = jobset(replicated_job(parallelism=4, completions=10))
+    done = job(completed=frozenset(range(4)))
+    assert not count.count_gang(gang(jobset=spec, jobs=(done,))).complete
+    running = tuple(pod(index) for index in range(4, 8))
+    assert count.count_gang(gang(*running, jobset=spec, jobs=(done,))).complete
+
+
+def test_the_last_few_completions_expect_only_themselves() -> None:
+    spec = jobset(replicated_job(parallelism=4, completions=10))
+    done = job(completed=frozenset(range(8)))
+    assert count.count_gang(gang(pod(8), pod(9), jobset=spec, jobs=(done,))).complete
+
+
+@pytest.mark.parametrize(("succeeded", "pods", "complete"), [(0, 2, False), (0, 3, True), (2, 1, True), (1, 1, False)])
+def test_nonindexed_jobs_count_pods_and_expect_what_is_left(succeeded: int, pods: int, complete: bool) -> None:
+    spec = jobset(replicated_job(parallelism=3, completions=3, indexed=False))
+    running = tuple(pod(None, name=f"p{n}", uid=f"p{n}") for n in range(pods))
+    assert count.count_gang(gang(*running, jobset=spec, jobs=(job(succeeded=succeeded),))).complete is complete
+
+
+@pytest.mark.parametrize("counted_by_its_job", [0, 1])
+def test_a_nonindexed_pod_that_succeeded_is_counted_once_whether_or_not_its_job_counts_it(
+    counted_by_its_job: int,
+) -> None:
+    """One of two has succeeded; after a resume the other is made anew and has not started."""
+    spec = jobset(replicated_job(parallelism=2, completions=2, indexed=False))
+    done = pod(None, name="done", uid="done", phase="Succeeded", stage=BarrierStage.PASSED)
+    late = waiting_pod(None, name="late", uid="late", epoch=1)
+    seen = gang(done, late, jobset=spec, jobs=(job(succeeded=counted_by_its_job),))
+    assert (count.count_gang(seen).started, count.count_gang(seen).expected) == (1, 2)
+    both = gang(
+        done, pod(None, name="late", uid="late", epoch=1), jobset=spec, jobs=(job(succeeded=counted_by_its_job),)
+    )
+    assert count.count_gang(both).complete
+    assert count.count_gang(both).epoch == 1
+
+
+def test_a_succeeded_pod_of_a_work_queue_counts_as_started() -> None:
+    """Without completions no pod takes its place."""
+    spec = jobset(replicated_job(parallelism=2, completions=None, indexed=False))
+    done = pod(None, name="done", uid="done", phase="Succeeded", stage=BarrierStage.PASSED)
+    seen = gang(done, pod(None, name="b", uid="b"), jobset=spec, jobs=(job(succeeded=1),))
+    assert count.count_gang(seen).complete
+
+
+def test_an_index_that_an_elastic_job_no_longer_has_stands_in_for_nobody() -> None:
+    shrunk = jobset(replicated_job(parallelism=2, completions=2))
+    seen = gang(pod(0), jobset=shrunk, jobs=(job(completed=frozenset({2})),))
+    assert (count.count_gang(seen).started, count.count_gang(seen).expected) == (1, 2)
+
+
+def test_nonindexed_jobs_count_at_most_what_they_are_expected_to_run() -> None:
+    spec = jobset(replicated_job(replicas=2, parallelism=1, completions=1, indexed=False))
+    twins = tuple(pod(None, name=f"p{n}", uid=f"p{n}") for n in range(2))
+    tally = count.count_gang(gang(*twins, jobset=spec, jobs=(job(), job(number=1))))
+    assert (tally.started, tally.expected) == (1, 2)
+
+
+def test_parallelism_raised_while_waiting_keeps_the_gate_closed_and_lowered_opens_it() -> None:
+    pods = (pod(0), pod(1))
+    up = jobset(replicated_job(parallelism=3, completions=3))
+    down = jobset(replicated_job(parallelism=1, completions=1))
+    assert not count.count_gang(gang(*pods, jobset=up)).complete
+    assert count.count_gang(gang(*pods, jobset=down)).complete
+
+
+def test_a_pod_beyond_a_lowered_parallelism_is_no_slot() -> None:
+    down = jobset(replicated_job(parallelism=1, completions=1))
+    assert not count.count_gang(gang(pod(1), jobset=down)).complete
+
+
+def slots(found: list[MissingSlot]) -> list[tuple[str, PendingReason]]:
+    return [(one.slot, one.cause.reason) for one in found]
+
+
+def test_missing_slots_are_named_with_what_holds_them_up() -> None:
+    seen = gang(
+        pod(0),
+        waiting_pod(1, PendingReason.IMAGE_PULL),
+        jobset=jobset(replicated_job(parallelism=3, completions=3)),
+    )
+    assert slots(list(missing_slots(seen))) == [
+        ("workers-0/1", PendingReason.IMAGE_PULL),
+        ("workers-0/2", PendingReason.NOT_CREATED),
+    ]
+
+
+def test_as_many_are_missing_as_the_count_lacks() -> None:
+    seen = gang(waiting_pod(0), jobset=jobset(replicated_job(replicas=2, parallelism=2, completions=5)))
+    tally = count.count_gang(seen)
+    assert len(list(missing_slots(seen))) == tally.expected - tally.started == 4
+
+
+def test_a_replacement_is_named_rather_than_what_it_replaces() -> None:
+    leaving = waiting_pod(0, PendingReason.TERMINATING, deleting=True, name="old", uid="old")
+    seen = gang(leaving, waiting_pod(0, PendingReason.UNSCHEDULED), pod(1))
+    assert slots(list(missing_slots(seen))) == [("workers-0/0", PendingReason.UNSCHEDULED)]
+
+
+def test_a_leaving_pod_without_replacement_is_named_terminating() -> None:
+    leaving = waiting_pod(0, PendingReason.TERMINATING, deleting=True)
+    assert slots(list(missing_slots(gang(leaving, pod(1))))) == [("workers-0/0", PendingReason.TERMINATING)]
+
+
+def test_pods_refused_by_a_quota_are_named_so() -> None:
+    seen = gang(pod(0), denials=(("train-workers-0", "exceeded quota: gpus"),))
+    (one,) = missing_slots(seen)
+    assert (one.slot, one.cause.reason, one.cause.message) == (
+        "workers-0/1",
+        PendingReason.QUOTA_DENIED,
+        "exceeded quota: gpus",
+    )
+
+
+def test_an_unscheduled_pod_with_a_node_on_its_way_is_named_so() -> None:
+    seen = gang(pod(0), waiting_pod(1), provisioning=frozenset({waiting_pod(1).name}))
+    assert slots(list(missing_slots(seen))) == [("workers-0/1", PendingReason.NODE_PROVISIONING)]
+
+
+def test_nonindexed_pods_are_missing_without_a_number() -> None:
+    spec = jobset(replicated_job(parallelism=2, completions=2, indexed=False))
+    seen = gang(waiting_pod(None, name="a", uid="a"), jobset=spec)
+    assert slots(list(missing_slots(seen))) == [
+        ("workers-0", PendingReason.UNSCHEDULED),
+        ("workers-0", PendingReason.NOT_CREATED),
+    ]

@@ -1,0 +1,499 @@
+"""A5-A7, A9, A10: what is decided about a gang, from facts and a time alone."""
+
+from typing import Any
+
+import msgspec
+import pytest
+
+from jobset_gate import names
+from jobset_gate.barrier import messages, verdict_codec
+from jobset_gate.barrier.decide import decide
+from jobset_gate.barrier.model import (
+    BarrierStage,
+    Blocked,
+    Config,
+    Decide,
+    Enforce,
+    GangSnapshot,
+    Generation,
+    Ignore,
+    JobSetSeen,
+    PendingReason,
+    PodSeen,
+    VerdictKind,
+    Wait,
+)
+from tests.fakes.gangs import (
+    T0,
+    UID,
+    clock,
+    condition,
+    config_map,
+    gang,
+    generation,
+    job,
+    jobset,
+    pod,
+    replicated_job,
+    verdict,
+    waiting_pod,
+)
+
+NOW = T0 + 10
+OLD = jobset(created=T0 - 900)
+BOTH = (pod(0), pod(1))
+
+
+def three() -> JobSetSeen:
+    return jobset(replicated_job(parallelism=3, completions=3))
+
+
+def passed(index: int, **changes: Any) -> PodSeen:
+    fields: dict[str, Any] = {"stage": BarrierStage.PASSED, "phase": "Running"} | changes
+    return pod(index, **fields)
+
+
+# --- Release ---------------------------------------------------------------------------------------------------------
+
+
+def test_a_gang_waits_while_one_pod_is_missing() -> None:
+    decision = decide(gang(pod(0), waiting_pod(1)), NOW)
+    assert isinstance(decision, Wait)
+    assert decision.condition.status == "False"
+    assert decision.condition.reason == names.REASON_WAITING
+    assert decision.condition.message.startswith("1/2 pods started; missing: 1 pod: Unscheduled (workers-0/1); ")
+    assert decision.missing_count == 1
+
+
+def test_a_gang_is_released_once_the_last_pod_has_started() -> None:
+    decision = decide(gang(*BOTH), NOW)
+    assert isinstance(decision, Decide)
+    assert decision.verdict.kind is VerdictKind.RELEASE
+    assert decision.verdict.generation == generation()
+    assert decision.condition == messages.decided(decision.verdict)
+    assert decision.condition.status == "True"
+
+
+def test_a_verdict_names_the_highest_epoch_that_a_counted_pod_carries() -> None:
+    decision = decide(gang(pod(0, epoch=1), pod(1, epoch=2)), NOW)
+    assert isinstance(decision, Decide)
+    assert decision.verdict.generation.epoch == 2
+
+
+def test_a_gang_of_finished_indexes_and_started_pods_is_complete() -> None:
+    seen = gang(pod(1, epoch=1), jobs=(job(completed=frozenset({0})),))
+    assert isinstance(decide(seen, NOW), Decide)
+
+
+def test_a_suspended_gang_waits_whatever_runs() -> None:
+    decision = decide(gang(*BOTH, jobset=jobset(suspended=True)), NOW)
+    assert isinstance(decision, Wait)
+    assert decision.condition.message == "suspended"
+    assert (decision.clock, decision.requeue_after) == (None, None)
+
+
+# --- Generations -----------------------------------------------------------------------------------------------------
+
+
+def test_once_released_later_pods_of_the_generation_do_not_reopen_the_question() -> None:
+    released = config_map(verdict=verdict())
+    decision = decide(gang(passed(0), waiting_pod(1), gate=released), NOW)
+    assert isinstance(decision, Enforce)
+    assert decision.verdict == released.verdict
+
+
+@pytest.mark.parametrize(
+    ("seen", "why"),
+    [
+        (gang(pod(0, jobset_uid="u-2"), jobset=jobset(uid="u-2")), "another life of the JobSet"),
+        (gang(pod(0, attempt=1), jobset=jobset(attempt=1), jobs=(job(attempt=1),)), "another attempt"),
+        (gang(pod(0, epoch=1)), "a younger epoch on a pod"),
+        (gang(jobset=jobset(replicated_job(epoch=1))), "a younger epoch in the template and no pod yet"),
+    ],
+)
+def test_a_verdict_does_not_stand_for(seen: GangSnapshot, why: str) -> None:
+    seen = msgspec.structs.replace(seen, gate=config_map(verdict=verdict()))
+    assert isinstance(decide(seen, NOW), Wait), why
+
+
+def test_pods_that_never_saw_a_quick_suspension_keep_their_release() -> None:
+    """The template is one epoch ahead, the pods ran on: nobody waits, so nothing is to be decided."""
+    seen = gang(passed(0), passed(1), jobset=jobset(replicated_job(epoch=1)), gate=config_map(verdict=verdict()))
+    assert isinstance(decide(seen, NOW), Enforce)
+
+
+def test_a_half_seen_suspension_needs_a_new_decision_for_the_younger_half() -> None:
+    seen = gang(passed(0), pod(1, epoch=1), gate=config_map(verdict=verdict()))
+    decision = decide(seen, NOW)
+    assert isinstance(decision, Decide)
+    assert decision.verdict.generation.epoch == 1
+
+
+def test_a_verdict_on_a_later_attempt_than_the_jobset_shows_is_left_alone() -> None:
+    """Our view of the JobSet is older than that of whoever decided."""
+    seen = gang(*BOTH, gate=config_map(verdict=verdict(attempt=1)))
+    assert isinstance(decide(seen, NOW), Enforce)
+
+
+def test_a_generation_covers_its_own_life_and_attempt_at_no_older_epoch() -> None:
+    mine = Generation(UID, 1, 5)
+    assert mine.covers(Generation(UID, 1, 5))
+    assert mine.covers(Generation(UID, 1, 4))
+    assert not mine.covers(Generation(UID, 1, 6))
+    assert not mine.covers(Generation(UID, 0, 5))
+    assert not mine.covers(Generation(UID, 2, 0))
+    assert not mine.covers(Generation("u-2", 1, 5))
+    assert not Generation("", 0, 0).covers(Generation("", 0, 0))
+
+
+# --- Timeout ---------------------------------------------------------------------------------------------------------
+
+
+def test_the_clock_starts_with_the_first_started_pod() -> None:
+    decision = decide(gang(pod(0), waiting_pod(1)), NOW)
+    assert isinstance(decision, Wait)
+    # Kubelets round down, so a second is granted.
+    assert decision.clock == clock(T0 + 1)
+    assert decision.requeue_after == pytest.approx(T0 + 1 + 300 - NOW)
+
+
+def test_the_clock_starts_with_the_first_announcement_to_the_moment() -> None:
+    """It is by the controller's own clock, and in no whole seconds."""
+    decision = decide(gang(waiting_pod(0), waiting_pod(1), announced={"pod-workers-0-1": T0 + 2.25}), NOW)
+    assert isinstance(decision, Wait)
+    assert decision.clock == clock(T0 + 2.25)
+    assert decision.started == 1
+
+
+def test_whichever_is_first_starts_the_clock() -> None:
+    announced = {"pod-workers-0-0": T0 + 0.25, "pod-workers-0-1": T0 - 9}
+    decision = decide(gang(waiting_pod(0), pod(1), jobs=(job(),), announced=announced, jobset=three()), NOW)
+    assert isinstance(decision, Wait)
+    assert decision.clock == clock(T0 + 0.25)
+
+
+def test_an_announcement_for_an_older_generation_starts_no_clock_of_the_younger() -> None:
+    resumed = jobset(replicated_job(epoch=1))
+    seen = gang(waiting_pod(0), waiting_pod(1, epoch=1), jobset=resumed, announced={"pod-workers-0-0": T0 - 900})
+    decision = decide(seen, NOW)
+    assert isinstance(decision, Wait)
+    assert decision.clock == clock(NOW, epoch=1)
+
+
+def test_a_gang_of_announced_pods_is_released() -> None:
+    announced = {"pod-workers-0-0": T0, "pod-workers-0-1": T0}
+    decision = decide(gang(waiting_pod(0), waiting_pod(1, epoch=2), announced=announced), NOW)
+    assert isinstance(decision, Decide)
+    assert (decision.verdict.kind, decision.verdict.generation) == (VerdictKind.RELEASE, generation(epoch=2))
+
+
+def test_who_waits_keeps_the_verdict_on_an_older_generation() -> None:
+    """Also when its ConfigMap is lost: a pod of that generation may still read it."""
+    suspended = jobset(
+        suspended=True, condition=condition("AllPodsStarted", "all started (uid u-1, attempt 0, epoch 0)")
+    )
+    decision = decide(gang(jobset=suspended, gate=None), NOW)
+    assert isinstance(decision, Wait)
+    assert decision.verdict is not None
+    assert decision.verdict.generation == generation()
+    decision = decide(gang(jobset=jobset(suspended=True), gate=config_map(verdict=verdict())), NOW)
+    assert isinstance(decision, Wait)
+    assert decision.verdict == verdict()
+
+
+def test_without_a_started_pod_no_clock_runs() -> None:
+    decision = decide(gang(waiting_pod(0), waiting_pod(1)), NOW)
+    assert isinstance(decision, Wait)
+    assert (decision.clock, decision.requeue_after) == (None, None)
+
+
+def test_what_has_finished_before_a_resume_starts_no_clock() -> None:
+    """The new nodes may take longer than the timeout; a fresh gang would wait for them as well."""
+    resumed = jobset(replicated_job(epoch=1))
+    decision = decide(gang(waiting_pod(1, epoch=1), jobset=resumed, jobs=(job(completed=frozenset({0})),)), NOW)
+    assert isinstance(decision, Wait)
+    assert (decision.started, decision.clock, decision.requeue_after) == (1, None, None)
+
+
+def test_a_node_clock_that_is_ahead_does_not_delay_the_timeout() -> None:
+    decision = decide(gang(pod(0, barrier_since=NOW + 900), waiting_pod(1)), NOW)
+    assert isinstance(decision, Wait)
+    assert decision.clock == clock(NOW)
+
+
+def test_the_kept_clock_is_never_moved_within_its_generation() -> None:
+    kept = config_map(waiting_since=clock(T0 - 200))
+    decision = decide(gang(pod(0), waiting_pod(1), gate=kept, jobset=OLD), NOW)
+    assert isinstance(decision, Wait)
+    assert decision.clock == kept.waiting_since
+    assert decision.requeue_after == pytest.approx(90)
+
+
+@pytest.mark.parametrize("at", [T0 - 3600, T0 + 3600])
+def test_a_clock_that_cannot_be_is_put_right_from_the_pods(at: float) -> None:
+    """Before the JobSet was made, or in the future: somebody has edited it."""
+    edited = config_map(waiting_since=clock(at))
+    decision = decide(gang(pod(0), waiting_pod(1), gate=edited, jobset=OLD), NOW)
+    assert isinstance(decision, Wait)
+    assert decision.clock == clock(T0 + 1), "kubelets tell whole seconds"
+
+
+def test_controllers_whose_clocks_differ_agree_on_one_that_is_kept() -> None:
+    """Each finds right what the other has put right: they do not answer each other for ever."""
+    written = config_map(waiting_since=clock(NOW + 900))
+    behind = decide(gang(pod(0, barrier_since=NOW + 1000), waiting_pod(1), gate=written, jobset=OLD), NOW)
+    assert isinstance(behind, Wait)
+    assert behind.clock == clock(NOW)
+    again = decide(gang(pod(0), waiting_pod(1), gate=config_map(waiting_since=behind.clock), jobset=OLD), NOW + 100)
+    assert isinstance(again, Wait)
+    assert again.clock == behind.clock
+
+
+def test_no_clock_is_made_for_a_pod_that_a_younger_verdict_covers() -> None:
+    """The gate was opened for epoch 1, and a pod of epoch 0 has only now started."""
+    decision = decide(
+        gang(pod(0), gate=config_map(verdict=verdict(epoch=1)), jobset=jobset(replicated_job(epoch=1))), NOW
+    )
+    assert isinstance(decision, Enforce)
+    assert decision.clock is None
+
+
+def test_the_clock_goes_on_when_every_started_pod_is_lost() -> None:
+    kept = config_map(waiting_since=clock(T0 - 300))
+    decision = decide(gang(waiting_pod(0), waiting_pod(1), gate=kept, jobset=OLD), NOW)
+    assert isinstance(decision, Decide)
+    assert decision.verdict.kind is VerdictKind.TIMEOUT
+
+
+def test_after_a_suspension_the_full_timeout_runs_again() -> None:
+    kept = config_map(waiting_since=clock(T0 - 299))
+    resumed = jobset(replicated_job(epoch=1))
+    decision = decide(gang(waiting_pod(0, epoch=1), waiting_pod(1, epoch=1), jobset=resumed, gate=kept), NOW)
+    assert isinstance(decision, Wait)
+    assert decision.clock is None
+    decision = decide(gang(pod(0, epoch=1), waiting_pod(1, epoch=1), jobset=resumed, gate=kept), NOW)
+    assert isinstance(decision, Wait)
+    assert decision.clock == clock(T0 + 1, epoch=1)
+
+
+def test_a_younger_generation_does_not_inherit_the_start_of_older_pods() -> None:
+    """One pod kept running through a half-seen suspension; it must not start the new generation's clock in the past."""
+    seen = gang(passed(0, barrier_since=T0 - 900), waiting_pod(1, epoch=1), gate=config_map(verdict=verdict()))
+    decision = decide(seen, NOW)
+    assert isinstance(decision, Wait)
+    assert decision.clock == clock(NOW, epoch=1)
+
+
+def test_at_the_timeout_the_gang_fails_together_and_the_missing_are_named() -> None:
+    late = gang(
+        pod(0),
+        waiting_pod(1, PendingReason.IMAGE_PULL, "pytorch: ImagePullBackOff"),
+        gate=config_map(waiting_since=clock()),
+    )
+    decision = decide(late, T0 + 300)
+    assert isinstance(decision, Decide)
+    assert decision.verdict.kind is VerdictKind.TIMEOUT
+    assert decision.verdict.cause == names.REASON_TIMED_OUT
+    assert decision.verdict.message == (
+        "timed out after 300s: 1/2 pods started; missing: 1 pod: ImagePull: pytorch: ImagePullBackOff (workers-0/1)"
+    )
+    assert decision.condition.status == "False"
+
+
+def test_not_a_moment_before_the_timeout() -> None:
+    seen = gang(pod(0), waiting_pod(1), gate=config_map(waiting_since=clock()))
+    decision = decide(seen, T0 + 299.9)
+    assert isinstance(decision, Wait)
+    assert decision.requeue_after == pytest.approx(0.1)
+
+
+def test_a_gang_that_is_complete_at_its_timeout_is_released() -> None:
+    assert_release = decide(gang(*BOTH, gate=config_map(waiting_since=clock())), T0 + 300)
+    assert isinstance(assert_release, Decide)
+    assert assert_release.verdict.kind is VerdictKind.RELEASE
+
+
+def test_on_timeout_release_opens_the_gate_and_says_who_is_missing() -> None:
+    lenient = jobset(releases_on_timeout=True)
+    decision = decide(gang(pod(0), waiting_pod(1), jobset=lenient, gate=config_map(waiting_since=clock())), T0 + 300)
+    assert isinstance(decision, Decide)
+    assert decision.verdict.kind is VerdictKind.RELEASE
+    assert decision.verdict.cause == names.REASON_TIMED_OUT
+    assert "workers-0/1" in decision.verdict.message
+    assert decision.condition.status == "True"
+
+
+def test_without_a_timeout_a_gang_waits_for_ever() -> None:
+    patient = jobset(config=Config())
+    decision = decide(gang(pod(0), waiting_pod(1), jobset=patient, gate=config_map(waiting_since=clock())), T0 + 10**7)
+    assert isinstance(decision, Wait)
+    assert decision.requeue_after is None
+
+
+def test_a_timeout_verdict_stands_even_if_the_last_pod_comes_after_it() -> None:
+    failed = config_map(verdict=verdict(VerdictKind.TIMEOUT, names.REASON_TIMED_OUT))
+    decision = decide(gang(*BOTH, gate=failed), NOW)
+    assert isinstance(decision, Enforce)
+    assert decision.verdict.kind is VerdictKind.TIMEOUT
+
+
+def test_a_clock_of_a_later_attempt_than_the_jobset_shows_is_left_alone_and_times_nothing() -> None:
+    """Our view of the JobSet is older than that of whoever set it."""
+    ahead = config_map(waiting_since=clock(T0 - 900, attempt=1))
+    decision = decide(gang(pod(0), waiting_pod(1), gate=ahead), NOW)
+    assert isinstance(decision, Wait)
+    assert decision.clock == ahead.waiting_since
+    assert decision.requeue_after is None
+    decided = config_map(verdict=verdict(attempt=1), waiting_since=clock(T0 - 900, attempt=1))
+    stand = decide(gang(pod(0), waiting_pod(1), gate=decided), NOW)
+    assert isinstance(stand, Enforce)
+    assert stand.clock == decided.waiting_since
+
+
+def test_a_suspended_gang_never_times_out() -> None:
+    kept = config_map(waiting_since=clock(T0 - 900))
+    decision = decide(gang(pod(0), waiting_pod(1), gate=kept, jobset=jobset(suspended=True)), NOW)
+    assert isinstance(decision, Wait)
+    assert decision.requeue_after is None
+
+
+# --- Bypass ----------------------------------------------------------------------------------------------------------
+
+
+def test_the_bypass_opens_the_gate_now() -> None:
+    decision = decide(gang(pod(0), waiting_pod(1), jobset=jobset(bypass=True)), NOW)
+    assert isinstance(decision, Decide)
+    assert decision.verdict.kind is VerdictKind.RELEASE
+    assert decision.condition.reason == names.REASON_BYPASSED
+
+
+def test_the_bypass_covers_pods_that_the_template_has_yet_to_make() -> None:
+    decision = decide(gang(pod(0), jobset=jobset(replicated_job(epoch=4), bypass=True)), NOW)
+    assert isinstance(decision, Decide)
+    assert decision.verdict.generation.epoch == 4
+
+
+def test_the_bypass_waits_until_a_suspended_gang_is_resumed() -> None:
+    decision = decide(gang(jobset=jobset(bypass=True, suspended=True)), NOW)
+    assert isinstance(decision, Wait)
+
+
+def test_the_bypass_comes_too_late_after_a_verdict() -> None:
+    failed = config_map(verdict=verdict(VerdictKind.TIMEOUT, names.REASON_TIMED_OUT))
+    decision = decide(gang(pod(0), jobset=jobset(bypass=True), gate=failed), NOW)
+    assert isinstance(decision, Enforce)
+
+
+# --- When things are not as they should be ---------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("changes", [{"deleting": True}, {"finished": True}, {"managed_elsewhere": True}])
+def test_a_jobset_that_is_finished_going_or_somebody_elses_is_left_in_peace(changes: dict[str, Any]) -> None:
+    assert isinstance(decide(gang(*BOTH, jobset=jobset(**changes)), NOW), Ignore)
+
+
+def test_templates_without_a_barrier_are_reported_not_waited_for() -> None:
+    bare = jobset(replicated_job(), replicated_job("loaders", has_barrier=False))
+    decision = decide(gang(*BOTH, jobset=bare), NOW)
+    assert isinstance(decision, Blocked)
+    assert decision.condition.reason == names.REASON_GATE_MISSING
+    assert "loaders" in decision.condition.message
+
+
+def test_a_target_without_pods_needs_no_barrier() -> None:
+    seen = gang(*BOTH, jobset=jobset(replicated_job(), replicated_job("none", replicas=0, has_barrier=False)))
+    assert isinstance(decide(seen, NOW), Decide)
+
+
+def test_somebody_elses_configmap_keeps_the_gate_closed_and_is_reported() -> None:
+    decision = decide(gang(*BOTH, gate=None, foreign_gate=True), NOW)
+    assert isinstance(decision, Blocked)
+    assert decision.condition.reason == names.REASON_CONFIG_MAP_CONFLICT
+    assert decision.requeue_after is not None
+
+
+def test_a_namesakes_configmap_decides_nothing() -> None:
+    old = config_map(jobset_uid="u-0", verdict=verdict(uid="u-0"), waiting_since=clock(T0 - 900, uid="u-0"))
+    decision = decide(gang(pod(0), waiting_pod(1), gate=old), NOW)
+    assert isinstance(decision, Wait)
+    assert decision.clock == clock(T0 + 1)
+
+
+@pytest.mark.parametrize(
+    ("seen", "kind"),
+    [
+        (gang(passed(0), waiting_pod(1), gate=None), VerdictKind.RELEASE),
+        (gang(pod(0, verdict=verdict_codec.render(verdict())), waiting_pod(1), gate=config_map()), VerdictKind.RELEASE),
+        (
+            gang(
+                pod(0, verdict=verdict_codec.render(verdict(VerdictKind.TIMEOUT, names.REASON_TIMED_OUT))),
+                pod(1),
+                gate=None,
+            ),
+            VerdictKind.TIMEOUT,
+        ),
+        (
+            gang(
+                pod(0),
+                waiting_pod(1),
+                gate=None,
+                jobset=jobset(condition=condition(names.REASON_STARTED, "all started (uid u-1, attempt 0, epoch 0)")),
+            ),
+            VerdictKind.RELEASE,
+        ),
+        (
+            gang(
+                *BOTH,
+                gate=config_map(),
+                jobset=jobset(
+                    condition=condition(
+                        names.REASON_TIMED_OUT, "timed out (uid u-1, attempt 0, epoch 0)", status="False"
+                    )
+                ),
+            ),
+            VerdictKind.TIMEOUT,
+        ),
+    ],
+    ids=["a barrier has passed", "a pod was told", "a pod was told of the timeout", "we said so", "we said timeout"],
+)
+def test_a_decision_whose_configmap_was_lost_is_restored_not_taken_again(seen: GangSnapshot, kind: VerdictKind) -> None:
+    decision = decide(seen, NOW)
+    assert isinstance(decision, Enforce)
+    assert decision.verdict.kind is kind
+    assert decision.verdict.generation == generation()
+
+
+def test_a_verdict_that_this_process_saw_is_not_taken_again_though_it_left_no_trace_yet() -> None:
+    """Its ConfigMap was deleted before any watch has shown the condition or a patched pod."""
+    timed_out = verdict(VerdictKind.TIMEOUT, names.REASON_TIMED_OUT)
+    decision = decide(gang(*BOTH, gate=None, remembered=timed_out), NOW)
+    assert isinstance(decision, Enforce)
+    assert decision.verdict == timed_out
+    assert isinstance(decide(gang(*BOTH, gate=None, remembered=verdict(uid="u-0")), NOW), Decide)
+
+
+def test_traces_of_older_generations_prove_nothing() -> None:
+    seen = gang(
+        pod(0, attempt=1, verdict=verdict_codec.render(verdict())),
+        pod(1, attempt=0, stage=BarrierStage.PASSED),
+        jobset=jobset(
+            attempt=1, condition=condition(names.REASON_STARTED, "all started (uid u-1, attempt 0, epoch 7)")
+        ),
+        jobs=(job(attempt=1),),
+    )
+    assert isinstance(decide(seen, NOW), Wait)
+
+
+def test_the_condition_alone_says_which_generation_it_speaks_of() -> None:
+    told = messages.decided(verdict(attempt=2, epoch=3))
+    assert told.message == "as decided (uid u-1, attempt 2, epoch 3)"
+    back = messages.verdict_in_condition(condition(told.reason, told.message, told.status), UID)
+    assert back == verdict(attempt=2, epoch=3)
+
+
+@pytest.mark.parametrize("words", ["uid u-0, attempt 2, epoch 3", "attempt 2, epoch 3", "uid , attempt 2, epoch 3"])
+def test_a_condition_proves_nothing_for_a_jobset_that_it_does_not_name(words: str) -> None:
+    """It was written for a deleted JobSet of the same name, or by a version that did not say for which."""
+    told = condition(names.REASON_TIMED_OUT, f"timed out ({words})", status="False")
+    assert messages.verdict_in_condition(told, UID) is None
+    assert isinstance(decide(gang(*BOTH, gate=config_map(), jobset=jobset(condition=told)), NOW), Decide)

@@ -1,0 +1,282 @@
+"""From objects as an API server stores them to what the rules go by (A4, A5): pods and Jobs."""
+
+from typing import Any
+
+import pytest
+
+from jobset_gate.barrier.decode import MAX_COMPLETED_INDEXES, NO_INDEX, completed_indexes
+from jobset_gate.barrier.model import BarrierStage, PendingReason
+from tests.fakes.wire_objects import BARRIER, TEN_O_CLOCK, Json, ended, owner, pod, read_job, read_pod, status
+
+# --- Pods -----------------------------------------------------------------------------------------------------------
+
+
+def test_a_pod_knows_its_place_and_its_generation() -> None:
+    seen = read_pod(pod(status(BARRIER, waiting="PodInitializing")))
+    assert (seen.namespace, seen.name, seen.uid) == ("team-a", "train-workers-2-17-x7k2p", "pod-uid")
+    assert (seen.gang, seen.replicated_job, seen.job_index, seen.index) == ("train", "workers", 2, 17)
+    assert (seen.jobset_uid, seen.attempt, seen.epoch, seen.job_uid) == ("jobset-uid", 1, 3, "job-uid")
+    assert (seen.created, seen.bound, seen.deleting, seen.started) == (TEN_O_CLOCK, True, False, False)
+
+
+@pytest.mark.parametrize(
+    ("barrier", "stage", "started"),
+    [
+        (status(BARRIER, waiting="PodInitializing"), BarrierStage.WAITING, False),
+        (status(BARRIER, running="2026-08-01T10:00:30Z"), BarrierStage.RUNNING, True),
+        (status(BARRIER, exit=0), BarrierStage.PASSED, True),
+        (status(BARRIER, exit=124, reason="Error"), BarrierStage.FAILED, False),
+        (status(BARRIER, exit=143, reason="Error"), BarrierStage.FAILED, False),
+        (status(BARRIER, waiting="CrashLoopBackOff", last=ended(124)), BarrierStage.WAITING, False),
+    ],
+)
+def test_a_pod_has_started_when_its_barrier_runs_or_has_passed(
+    barrier: Json, stage: BarrierStage, *, started: bool
+) -> None:
+    seen = read_pod(pod(barrier))
+    assert (seen.stage, seen.started) == (stage, started)
+    assert (seen.stall is None) is started
+
+
+def test_no_barrier_starts_before_its_pod_was_created_whatever_its_node_says() -> None:
+    """The node's clock is an hour behind."""
+    behind = pod(status(BARRIER, running="2026-08-01T09:00:30Z"), meta={"creationTimestamp": "2026-08-01T10:00:00Z"})
+    assert read_pod(behind).barrier_since == TEN_O_CLOCK
+
+
+def test_the_phase_and_the_start_time_of_the_pod_do_not_make_it_started() -> None:
+    """status.startTime is set before any image is pulled."""
+    body = pod(status(BARRIER, waiting="PodInitializing"))
+    body["status"] |= {"phase": "Running", "startTime": "2026-08-01T10:00:06Z"}
+    assert not read_pod(body).started
+
+
+def test_a_barrier_is_seen_between_native_sidecars_that_run_on() -> None:
+    seen = read_pod(
+        pod(
+            status("istio-proxy", running="2026-08-01T10:00:20Z") | {"started": True},
+            status("fetch-data", exit=0),
+            status(BARRIER, running="2026-08-01T10:00:30Z"),
+        )
+    )
+    assert (seen.stage, seen.barrier_since) == (BarrierStage.RUNNING, TEN_O_CLOCK + 30)
+
+
+def test_a_barrier_put_in_front_by_somebody_else_is_still_found() -> None:
+    seen = read_pod(
+        pod(status(BARRIER, running="2026-08-01T10:00:30Z"), status("vault-agent", waiting="PodInitializing"))
+    )
+    assert seen.stage is BarrierStage.RUNNING
+
+
+def test_a_namesake_among_the_main_containers_is_no_barrier() -> None:
+    body = pod(status(BARRIER, waiting="PodInitializing"))
+    body["status"]["containerStatuses"] = [status(BARRIER, running="2026-08-01T10:00:30Z")]
+    assert read_pod(body).stage is BarrierStage.WAITING
+
+
+@pytest.mark.parametrize(
+    "broken",
+    [
+        {"meta": {"deletionTimestamp": "2026-08-01T10:05:00Z", "deletionGracePeriodSeconds": 30}},
+        {"status": {"phase": "Failed", "initContainerStatuses": [status(BARRIER, exit=0)]}},
+    ],
+    ids=["terminating", "failed"],
+)
+def test_a_pod_on_its_way_out_has_not_started_whatever_its_barrier_says(broken: Json) -> None:
+    seen = read_pod(pod(status(BARRIER, running="2026-08-01T10:00:30Z"), **broken))
+    assert not seen.started
+    assert seen.stall is not None
+
+
+def test_a_succeeded_pod_counts() -> None:
+    body = pod(status(BARRIER, exit=0))
+    body["status"] |= {"phase": "Succeeded", "containerStatuses": [status("pytorch", exit=0)]}
+    assert read_pod(body).started
+
+
+def test_the_first_of_several_main_containers_tells_when_the_work_began() -> None:
+    body = pod(status(BARRIER, exit=0))
+    body["status"]["containerStatuses"] = [
+        status("pytorch", running="2026-08-01T10:01:10Z"),
+        status("metrics", running="2026-08-01T10:01:05Z"),
+        status("logs", waiting="ContainerCreating"),
+    ]
+    assert read_pod(body).main_since == TEN_O_CLOCK + 65
+
+
+def test_a_main_container_that_has_ended_already_began_once() -> None:
+    body = pod(status(BARRIER, exit=0))
+    body["status"]["containerStatuses"] = [status("pytorch", exit=1, reason="Error")]
+    assert read_pod(body).main_since == TEN_O_CLOCK + 30
+
+
+def test_a_pod_of_a_nonindexed_job_has_no_index() -> None:
+    body = pod(status(BARRIER, running="2026-08-01T10:00:30Z"))
+    del body["metadata"]["annotations"]["batch.kubernetes.io/job-completion-index"]
+    assert read_pod(body).index is None
+
+
+@pytest.mark.parametrize(
+    "owners", [None, [], [{"kind": "Job", "uid": "job-uid"}]], ids=["nobody", "none", "not its controller"]
+)
+def test_a_pod_with_the_labels_that_no_job_made_is_of_no_gang(owners: list[Json] | None) -> None:
+    """Whoever may create pods may write any labels; what counts is who made the pod."""
+    body = pod(status(BARRIER, running="2026-08-01T10:00:30Z"), meta={"ownerReferences": owners})
+    body["metadata"]["labels"] = pod()["metadata"]["labels"]
+    seen = read_pod(body)
+    assert (seen.gang, seen.jobset_uid, seen.job_uid) == ("train", "", "")
+
+
+def test_a_pod_is_of_the_job_that_made_it_whatever_its_labels_say() -> None:
+    owners = [owner("Job", "mine", "my-uid") | {"controller": False}, owner("Job", "other", "another-uid")]
+    body = pod()
+    body["metadata"]["ownerReferences"] = owners
+    assert read_pod(body).job_uid == "another-uid"
+
+
+@pytest.mark.parametrize("garbage", ["", "-1", "1.5", "x", "1e3", "٣", " 1", "1234567890", "0x10"])
+def test_labels_that_hold_no_number_match_no_slot_and_no_attempt(garbage: str) -> None:
+    seen = read_pod(
+        pod(
+            status(BARRIER, running="2026-08-01T10:00:30Z"),
+            labels={
+                "jobset.sigs.k8s.io/job-index": garbage,
+                "jobset.sigs.k8s.io/restart-attempt": garbage,
+            },
+            notes={"jobset-gate.dev/epoch": garbage},
+        )
+    )
+    assert (seen.job_index, seen.attempt) == (NO_INDEX, NO_INDEX)
+    assert seen.epoch == 0
+
+
+def test_a_completion_index_that_is_no_number_is_a_slot_that_nobody_expects() -> None:
+    body = pod(status(BARRIER, running="2026-08-01T10:00:30Z"), notes={"batch.kubernetes.io/job-completion-index": "x"})
+    assert read_pod(body).index == NO_INDEX
+
+
+@pytest.mark.parametrize("none", [None, {}])
+def test_a_pod_without_labels_and_annotations_belongs_nowhere_and_does_no_harm(none: Json | None) -> None:
+    seen = read_pod(pod(status(BARRIER, running="2026-08-01T10:00:30Z"), meta={"labels": none, "annotations": none}))
+    assert (seen.gang, seen.jobset_uid, seen.attempt, seen.epoch, seen.index) == ("", "", NO_INDEX, 0, None)
+
+
+def test_null_fields_are_absent_ones() -> None:
+    """Typed clients write null where others write nothing."""
+    body = pod()
+    body["metadata"] |= {"deletionTimestamp": None, "creationTimestamp": None}
+    body["status"] |= {"conditions": None, "initContainerStatuses": None, "containerStatuses": None}
+    seen = read_pod(body)
+    assert (seen.created, seen.deleting, seen.stage, seen.main_since) == (None, False, BarrierStage.WAITING, None)
+
+
+def test_a_container_status_with_a_null_state_waits() -> None:
+    seen = read_pod(pod({"name": BARRIER, "state": None, "lastState": None, "started": None}))
+    assert seen.stage is BarrierStage.WAITING
+    empty = read_pod(pod({"name": BARRIER, "state": {"running": None, "terminated": None, "waiting": None}}))
+    assert empty.stage is BarrierStage.WAITING
+
+
+def test_a_running_barrier_without_a_time_has_started_nobody_knows_when() -> None:
+    seen = read_pod(pod({"name": BARRIER, "state": {"running": {"startedAt": None}}}))
+    assert (seen.started, seen.barrier_since) == (True, None)
+
+
+def test_a_fresh_pod_without_spec_and_status_waits() -> None:
+    body = pod()
+    del body["spec"], body["status"]
+    seen = read_pod(body)
+    assert (seen.bound, seen.phase, seen.stage) == (False, "", BarrierStage.WAITING)
+    assert seen.stall is not None
+    assert seen.stall.reason is PendingReason.UNSCHEDULED
+
+
+# --- Jobs -----------------------------------------------------------------------------------------------------------
+
+
+def job(**changes: Any) -> Json:
+    return {
+        "metadata": {
+            "name": "train-workers-2",
+            "namespace": "team-a",
+            "uid": "job-uid",
+            "labels": {
+                "jobset.sigs.k8s.io/jobset-name": "train",
+                "jobset.sigs.k8s.io/jobset-uid": "jobset-uid",
+                "jobset.sigs.k8s.io/replicatedjob-name": "workers",
+                "jobset.sigs.k8s.io/job-index": "2",
+                "jobset.sigs.k8s.io/restart-attempt": "1",
+            },
+            "ownerReferences": [owner("JobSet", "train", "jobset-uid")],
+        },
+        "spec": {"suspend": False, "parallelism": 100, "completions": 100, "completionMode": "Indexed"},
+        "status": {"active": 100, "ready": 0, "terminating": 0, "uncountedTerminatedPods": {}},
+    } | changes
+
+
+def test_a_job_knows_its_place() -> None:
+    seen = read_job(job())
+    assert (seen.gang, seen.replicated_job, seen.job_index, seen.attempt) == ("train", "workers", 2, 1)
+    assert seen.jobset_uid == "jobset-uid"
+    assert (seen.suspended, seen.deleting, seen.complete, seen.succeeded) == (False, False, False, 0)
+
+
+@pytest.mark.parametrize(
+    "owners",
+    [None, [], [owner("JobSet", "train", "jobset-uid") | {"controller": False}], [owner("JobSet", "train", "another")]],
+    ids=["nobody", "none", "not its controller", "another JobSet"],
+)
+def test_a_job_with_the_labels_that_its_jobset_did_not_make_is_of_no_gang(owners: list[Json] | None) -> None:
+    body = job()
+    body["metadata"]["ownerReferences"] = owners
+    assert read_job(body).jobset_uid == ""
+
+
+def test_what_a_job_has_finished_is_read() -> None:
+    seen = read_job(job(status={"succeeded": 5, "completedIndexes": "0,2-4,9"}))
+    assert (seen.succeeded, seen.completed) == (5, frozenset({0, 2, 3, 4, 9}))
+
+
+@pytest.mark.parametrize(
+    ("conditions", "complete"),
+    [
+        ([{"type": "SuccessCriteriaMet", "status": "True"}], False),
+        ([{"type": "Complete", "status": "True"}], True),
+        ([{"type": "Complete", "status": "False"}], False),
+        ([{"type": "Failed", "status": "True"}], False),
+        (None, False),
+    ],
+)
+def test_a_job_is_complete_when_its_condition_says_so(conditions: list[Json] | None, *, complete: bool) -> None:
+    assert read_job(job(status={"conditions": conditions})).complete is complete
+
+
+def test_a_job_without_spec_status_or_labels_does_no_harm() -> None:
+    seen = read_job({"metadata": {"name": "x", "labels": None}, "spec": None, "status": None})
+    assert (seen.gang, seen.attempt, seen.completed) == ("", NO_INDEX, frozenset())
+
+
+@pytest.mark.parametrize(
+    ("text", "found"),
+    [
+        ("", set()),
+        ("7", {7}),
+        ("0-2", {0, 1, 2}),
+        ("1,3-5,7", {1, 3, 4, 5, 7}),
+        ("5-3", set()),
+        ("a-b,2", {2}),
+        ("-3,4", {4}),
+        ("3-,4", {3, 4}),
+        (",,1,", {1}),
+        ("1-2-3,9", {9}),
+        ("1 - 2,9", {9}),
+    ],
+)
+def test_completed_indexes_are_expanded_and_garbage_in_them_left_out(text: str, found: set[int]) -> None:
+    assert completed_indexes(text) == found
+
+
+def test_a_hundred_thousand_completed_indexes_are_read_and_an_absurd_range_is_not() -> None:
+    assert len(completed_indexes("0-99999")) == 100_000
+    assert completed_indexes(f"0-{10 * MAX_COMPLETED_INDEXES},3") == {3}

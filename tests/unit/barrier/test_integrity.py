@@ -1,0 +1,134 @@
+"""An edited ConfigMap is told from one that merely came before the rest of the news (A6, A10)."""
+
+import msgspec
+import pytest
+
+from jobset_gate import names
+from jobset_gate.barrier import integrity, messages
+from jobset_gate.barrier.model import ConditionSeen, GangSnapshot, JobSetSeen, Verdict, VerdictKind
+from tests.fakes.gangs import clock, config_map, gang, jobset, pod, replicated_job, verdict
+
+RELEASE = verdict()
+TIMEOUT = verdict(VerdictKind.TIMEOUT, names.REASON_TIMED_OUT)
+
+
+def telling(decision: Verdict) -> ConditionSeen:
+    """Our condition as it says so."""
+    told = messages.decided(decision)
+    return ConditionSeen(status=told.status, reason=told.reason, message=told.message, since="")
+
+
+def held(kept: Verdict | None, remembered: Verdict | None = None, told: Verdict | None = None) -> GangSnapshot:
+    """A gang whose ConfigMap holds this, and what else is known."""
+    condition = telling(told) if told else None
+    return gang(jobset=jobset(condition=condition), gate=config_map(verdict=kept), remembered=remembered)
+
+
+def settled(seen: GangSnapshot, live: JobSetSeen) -> tuple[Verdict | None, bool]:
+    """What is believed, and whether the ConfigMap is to be written."""
+    found = integrity.without_edits(seen, live)
+    assert found.gate is not None
+    return found.gate.verdict, not found.gate.tidy
+
+
+@pytest.mark.parametrize(
+    "seen",
+    [
+        gang(gate=None),
+        held(None),
+        held(RELEASE),
+        held(RELEASE, RELEASE),
+        held(RELEASE, told=RELEASE),
+        held(RELEASE, verdict(VerdictKind.TIMEOUT, attempt=1)),
+        held(RELEASE, RELEASE, TIMEOUT),
+        held(verdict(uid="u-0"), RELEASE),
+        gang(gate=config_map(verdict=verdict(attempt=7), jobset_uid="u-0")),
+        gang(gate=config_map(waiting_since=clock())),
+        gang(pod(0, epoch=3), gate=config_map(verdict=verdict(epoch=3))),
+    ],
+    ids=[
+        "no ConfigMap",
+        "nothing in it",
+        "nothing known",
+        "remembered",
+        "told",
+        "another one of a later attempt",
+        "remembered, and the condition edited",
+        "of an earlier life",
+        "another's ConfigMap",
+        "a clock",
+        "of an epoch of which only a pod tells",
+    ],
+)
+def test_what_fits_is_not_doubted(seen: GangSnapshot) -> None:
+    assert not integrity.needs_verification(seen)
+
+
+@pytest.mark.parametrize(
+    "seen",
+    [
+        held(RELEASE, TIMEOUT),
+        held(TIMEOUT, RELEASE),
+        held(RELEASE, told=TIMEOUT),
+        held(RELEASE, verdict(attempt=1), TIMEOUT),
+        held(verdict(attempt=1)),
+        held(verdict(epoch=1)),
+        gang(gate=config_map(waiting_since=clock(attempt=1))),
+        gang(gate=config_map(verdict=RELEASE, waiting_since=clock(epoch=1))),
+        gang(pod(0, epoch=3, jobset_uid="u-0"), gate=config_map(verdict=verdict(epoch=3))),
+    ],
+    ids=[
+        "edited into a release",
+        "edited into a timeout",
+        "edited while no controller ran",
+        "an older one edited",
+        "of a later attempt",
+        "of a later epoch",
+        "a clock of a later attempt",
+        "a clock of a later epoch",
+        "of an epoch of another life",
+    ],
+)
+def test_what_does_not_fit_is(seen: GangSnapshot) -> None:
+    assert integrity.needs_verification(seen)
+
+
+@pytest.mark.parametrize("live", [jobset(), jobset(condition=telling(TIMEOUT))], ids=["not told yet", "told"])
+def test_the_first_verdict_of_a_generation_is_put_back(live: JobSetSeen) -> None:
+    kept, writes = settled(held(RELEASE, TIMEOUT), live)
+    assert kept is not None
+    assert (kept.kind, kept.generation, writes) == (VerdictKind.TIMEOUT, TIMEOUT.generation, True)
+
+
+def test_a_memory_that_came_too_late_gives_way_to_what_people_were_told() -> None:
+    """This process first saw the edit, and somebody else has put it right."""
+    found = integrity.without_edits(held(TIMEOUT, RELEASE), jobset(condition=telling(TIMEOUT)))
+    assert found.remembered is not None
+    assert found.remembered.kind is VerdictKind.TIMEOUT
+    assert found.gate is not None
+    assert found.gate.verdict is not None
+    assert found.gate.verdict.kind is VerdictKind.TIMEOUT
+    assert not integrity.needs_verification(found), "and it is settled"
+
+
+@pytest.mark.parametrize(
+    ("kept", "live"),
+    [
+        (verdict(attempt=1), jobset(attempt=1)),
+        (verdict(attempt=1), jobset(attempt=2)),
+        (verdict(epoch=1), jobset(replicated_job(epoch=1))),
+    ],
+)
+def test_a_verdict_that_only_came_before_the_news_of_its_jobset_stays(kept: Verdict, live: JobSetSeen) -> None:
+    assert settled(held(kept), live) == (kept, False)
+
+
+@pytest.mark.parametrize("kept", [verdict(attempt=1), verdict(epoch=1)])
+def test_a_verdict_of_a_generation_that_the_api_does_not_know_either_goes(kept: Verdict) -> None:
+    assert settled(held(kept), jobset()) == (None, True)
+
+
+def test_a_clock_of_a_generation_that_the_api_does_not_know_goes_and_the_verdict_stays() -> None:
+    seen = gang(gate=config_map(verdict=RELEASE, waiting_since=clock(attempt=9)), remembered=RELEASE)
+    found = integrity.without_edits(seen, jobset())
+    assert found.gate == msgspec.structs.replace(config_map(verdict=RELEASE), tidy=False)

@@ -1,0 +1,291 @@
+"""The texts of conditions and verdicts: they name what is missing, stay short, and do not flap (A7, A9)."""
+
+import re
+
+import msgspec
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from jobset_gate import names
+from jobset_gate.barrier import messages, verdict_codec
+from jobset_gate.barrier.count import count_gang
+from jobset_gate.barrier.decide import decide
+from jobset_gate.barrier.missing import missing_by_reason
+from jobset_gate.barrier.missing_model import MissingByReason
+from jobset_gate.barrier.model import (
+    ConditionSeen,
+    Decide,
+    Generation,
+    PendingReason,
+    PodSeen,
+    Verdict,
+    VerdictKind,
+    Wait,
+)
+from jobset_gate.explain import text as said
+from jobset_gate.explain.gang import explain_gang, explanation_lines
+from tests.fakes.gangs import T0, UID, clock, config_map, gang, job, jobset, pod, replicated_job, waiting_pod
+
+LIMIT = verdict_codec.MESSAGE_LIMIT
+SIZE = 300
+
+
+def late(*pods: PodSeen, size: int = SIZE, number: int = 2, **changes: object) -> str:
+    """The verdict on a gang of three Jobs in whose last one these have not started, and others neither if it is big."""
+    target = replicated_job(replicas=number + 1, parallelism=size, completions=size)
+    ready = [pod(index, number=job) for job in range(number) for index in range(size)]
+    seen = gang(*ready, *pods, jobset=jobset(target, **changes), jobs=tuple(job(number=it) for it in range(number + 1)))
+    decision = decide(msgspec.structs.replace(seen, gate=config_map(waiting_since=clock())), T0 + 300)
+    assert isinstance(decision, Decide)
+    return decision.verdict.message
+
+
+def late_pod(
+    index: int | None, why: PendingReason = PendingReason.UNSCHEDULED, detail: str = "", since: float | None = 1.0
+) -> PodSeen:
+    return waiting_pod(index, why, detail, number=2, created=since)
+
+
+# --- Names ----------------------------------------------------------------------------------------------------------
+
+
+def test_missing_pods_are_named_with_their_reason() -> None:
+    assert late(late_pod(0, PendingReason.IMAGE_PULL, "pytorch: ImagePullBackOff"), size=1) == (
+        "timed out after 300s: 2/3 pods started; missing: 1 pod: ImagePull: pytorch: ImagePullBackOff (workers-2/0)"
+    )
+
+
+def test_those_of_one_reason_stand_together() -> None:
+    text = late(
+        late_pod(0, detail="no gpu", since=1.0),
+        late_pod(1, PendingReason.EARLIER_INIT, since=2.0),
+        late_pod(2, detail="no gpu", since=3.0),
+        size=3,
+    )
+    assert text.endswith(
+        "missing: 2 pods: Unscheduled: no gpu (workers-2/0, workers-2/2); 1 pod: EarlierInit (workers-2/1)"
+    )
+
+
+def test_two_details_of_one_class_are_two_reasons() -> None:
+    text = late(late_pod(0, detail="no gpu"), late_pod(1, detail="no memory"), size=2)
+    assert text.endswith("1 pod: Unscheduled: no gpu (workers-2/0); 1 pod: Unscheduled: no memory (workers-2/1)")
+
+
+def test_ten_are_named_and_the_others_counted() -> None:
+    text = late(*(late_pod(index) for index in range(SIZE)))
+    assert "missing: 300 pods: Unscheduled (" in text
+    assert re.findall(r"workers-2/(\d+)", text) == [str(index) for index in range(10)]
+    assert text.endswith(" and 290 more)")
+
+
+def test_just_ten_are_all_named() -> None:
+    assert late(*(late_pod(index) for index in range(10)), size=10).endswith("workers-2/9)")
+
+
+def test_the_longest_waiting_come_first_and_those_without_a_pod_last() -> None:
+    text = late(late_pod(0, since=30.0), late_pod(2, since=10.0), late_pod(3, since=0.0), size=4)
+    assert re.findall(r"workers-2/(\d)", text) == ["3", "2", "0", "1"]
+
+
+def test_a_slot_without_a_number_is_named_by_its_job() -> None:
+    target = replicated_job(parallelism=1, completions=1, indexed=False)
+    seen = gang(jobset=jobset(target), jobs=(job(),))
+    assert messages.timed_out(count_gang(seen), 300, missing_by_reason(seen), releases=False).endswith(
+        "not created it yet (workers-0)"
+    )
+
+
+@pytest.mark.parametrize("character", ["w", "ä", "😀"])
+def test_ten_long_reasons_fit_into_a_kibibyte_and_every_slot_is_named(character: str) -> None:
+    text = late(*(late_pod(index, detail=f"{chr(97 + index)} {character * 300}") for index in range(10)), size=10)
+    assert LIMIT - 100 < len(text.encode()) <= LIMIT
+    assert re.findall(r"workers-2/(\d+)", text) == [str(index) for index in range(10)]
+    assert "\ufffd" not in text
+
+
+def test_what_is_too_much_is_left_out_whole_and_counted() -> None:
+    """Sixty reasons do not fit: whole ones are told, and how many pods and reasons are not."""
+    words = ("".join(chr(97 + int(digit)) for digit in f"{index:02}") for index in range(60))
+    text = late(*(late_pod(index, detail=f"no {word}") for index, word in enumerate(words)), size=60)
+    assert len(text.encode()) <= LIMIT
+    *told, rest = text.partition("missing: ")[2].split("; ")
+    assert all(re.fullmatch(r"1 pod: Unscheduled: no \w\w \(workers-2/\d+\)", it) for it in told)
+    left = re.fullmatch(r"and (\d+) more pods in (\d+) groups", rest)
+    assert left is not None
+    assert int(left[1]) == int(left[2]) == 60 - len(told)
+
+
+@given(
+    st.lists(
+        st.builds(
+            MissingByReason,
+            why=st.sampled_from(PendingReason).map(str),
+            detail=st.text(max_size=400),
+            count=st.integers(1, 10**6),
+            slots=st.lists(st.text(min_size=1, max_size=80), max_size=10).map(tuple),
+            foremost=st.integers(0, 10),
+        ),
+        max_size=30,
+    ),
+    st.integers(300, 2000),
+)
+def test_the_text_keeps_its_limit_whatever_people_call_their_troubles(
+    lacking: list[MissingByReason], limit: int
+) -> None:
+    text = said.sentence("timed out", lacking, limit, ("what comes after",))
+    assert len(text.encode()) <= limit
+    assert text.startswith("timed out")
+
+
+def test_a_lenient_verdict_says_that_the_gate_was_opened() -> None:
+    text = late(late_pod(0), size=1, releases_on_timeout=True)
+    assert text.startswith("opened after its timeout of 300s: 2/3 pods started; missing: ")
+
+
+def test_the_verdict_says_what_the_condition_has_said() -> None:
+    """And the command line, and the page: one builder."""
+    seen = gang(pod(0), waiting_pod(1, detail="no gpu"), gate=config_map(waiting_since=clock()))
+    waits, late_ = decide(seen, T0 + 299), decide(seen, T0 + 300)
+    assert isinstance(waits, Wait)
+    assert isinstance(late_, Decide)
+    (group,) = (line for line in explanation_lines(explain_gang(seen, T0 + 299)) if "Unscheduled" in line)
+    assert group == "1 pod: Unscheduled: no gpu (workers-0/1)"
+    assert group in waits.condition.message
+    assert group in late_.verdict.message
+
+
+# --- Conditions -----------------------------------------------------------------------------------------------------
+
+
+def told(seen_at: float, *pods: object, **changes: object) -> tuple[str, str, str]:
+    decision = decide(gang(*pods, **changes), seen_at)  # type: ignore[arg-type]  # pods and changes as gang() takes them
+    assert isinstance(decision, Wait)
+    return decision.condition.status, decision.condition.reason, decision.condition.message
+
+
+def test_a_waiting_gang_tells_its_progress_and_what_it_waits_for() -> None:
+    three = jobset(replicated_job(parallelism=3, completions=3))
+    assert told(T0, pod(0), waiting_pod(1, PendingReason.IMAGE_PULL), jobset=three) == (
+        "False",
+        "WaitingForPods",
+        (
+            "1/3 pods started; missing: 1 pod: ImagePull (workers-0/1); "
+            "1 pod: NotCreated: the Job controller has not created it yet (workers-0/2); "
+            "at the timeout of 5m: every barrier ends with exit code 124; what follows is up to backoffLimit and "
+            "failurePolicy; next: kubectl describe pod train-workers-0-1 -n default; "
+            "next: kubectl describe job train-workers-0 -n default"
+        ),
+    )
+
+
+def test_the_text_does_not_change_while_nothing_happens_but_time() -> None:
+    pods = (pod(0), waiting_pod(1))
+    texts = {told(T0 + seconds, *pods, gate=config_map(waiting_since=clock())) for seconds in range(0, 300, 7)}
+    assert len(texts) == 1
+
+
+@pytest.mark.parametrize(
+    ("why", "words", "others"),
+    [
+        (
+            PendingReason.UNSCHEDULED,
+            "0/3 nodes are available: 3 Insufficient gpu.",
+            "0/40 nodes are available: 7 Insufficient gpu.",
+        ),
+        (
+            PendingReason.IMAGE_PULL,
+            'main: ErrImagePull: "a:1": no such tag',
+            'main: ImagePullBackOff: Back-off pulling "a:1"',
+        ),
+        (PendingReason.CRASH_LOOP, "load: CrashLoopBackOff: exit code 1", "load: CrashLoopBackOff: exit code 2"),
+    ],
+)
+def test_what_others_word_otherwise_is_no_news(why: PendingReason, words: str, others: str) -> None:
+    one, other = (told(T0, pod(0), waiting_pod(1, why, text))[2] for text in (words, others))
+    assert one != other
+    assert messages.without_noise(one) == messages.without_noise(other)
+
+
+@pytest.mark.parametrize(
+    "other",
+    [
+        (waiting_pod(0, detail="0/3 nodes"), waiting_pod(1, detail="0/3 nodes")),
+        (pod(1), waiting_pod(0, detail="0/3 nodes")),
+        (pod(0), waiting_pod(1, detail="0/3 rooms")),
+        (pod(0), waiting_pod(1, PendingReason.CRASH_LOOP, "0/3 nodes")),
+    ],
+    ids=["one more is missing", "another one is missing", "for another reason", "of another class"],
+)
+def test_what_has_happened_is_news(other: tuple[PodSeen, ...]) -> None:
+    before = told(T0, pod(0), waiting_pod(1, detail="0/3 nodes"))[2]
+    assert messages.without_noise(before) != messages.without_noise(told(T0, *other)[2])
+
+
+def test_the_text_does_not_depend_on_the_order_in_which_pods_are_known() -> None:
+    pods = [waiting_pod(0, PendingReason.IMAGE_PULL), waiting_pod(1, PendingReason.CRASH_LOOP)]
+    assert told(T0, *pods) == told(T0, *reversed(pods))
+
+
+def test_no_text_carries_a_time_of_day() -> None:
+    for text in (told(T0, pod(0))[2], late(late_pod(0, since=T0), size=1)):
+        assert not re.search(r"\d{4}-\d\d|\d\d:\d\d|1800000", text), text
+
+
+@given(
+    st.sampled_from(VerdictKind),
+    st.sampled_from((names.REASON_STARTED, names.REASON_TIMED_OUT, names.REASON_BYPASSED)),
+    st.integers(0, 10**9 - 1),
+    st.integers(0, 10**9 - 1),
+    st.text(max_size=100),
+)
+def test_a_decision_can_be_read_back_from_its_condition(
+    kind: VerdictKind, cause: str, attempt: int, epoch: int, message: str
+) -> None:
+    """Else it would be lost with its ConfigMap."""
+    verdict = Verdict(kind=kind, generation=Generation(UID, attempt, epoch), cause=cause, message=message.strip())
+    said = messages.decided(verdict)
+    back = messages.verdict_in_condition(
+        ConditionSeen(status=said.status, reason=said.reason, message=said.message, since=""), UID
+    )
+    assert back is not None
+    assert msgspec.structs.replace(back, message="") == msgspec.structs.replace(verdict, message="")
+
+
+@pytest.mark.parametrize(
+    ("reason", "message"),
+    [
+        (names.REASON_WAITING, "1/2 pods started (uid u-1, attempt 0, epoch 0)"),
+        (names.REASON_GATE_MISSING, "x (uid u-1, attempt 0, epoch 0)"),
+        (names.REASON_CONFIG_MAP_CONFLICT, "x (uid u-1, attempt 0, epoch 0)"),
+        (names.REASON_STARTED, "all 2 pods started"),
+        (names.REASON_STARTED, "(uid u-1, attempt 0, epoch 0) all 2 pods started"),
+        (names.REASON_STARTED, "all (attempt x, epoch 0)"),
+        ("SomebodyElses", "all 2 pods started (uid u-1, attempt 0, epoch 0)"),
+    ],
+)
+def test_a_condition_that_tells_of_no_decision_proves_none(reason: str, message: str) -> None:
+    assert (
+        messages.verdict_in_condition(ConditionSeen(status="True", reason=reason, message=message, since=""), UID)
+        is None
+    )
+
+
+def test_a_missing_gate_is_explained_with_what_to_do() -> None:
+    bare = jobset(replicated_job(has_barrier=False), replicated_job("loaders", has_barrier=False), replicated_job("b"))
+    said = messages.gate_missing(gang(jobset=bare))
+    assert (said.status, said.reason) == ("False", "GateMissing")
+    assert "workers, loaders carry no group-scheduling-init container" in said.message
+    assert said.message.endswith("create the JobSet again to have it gated")
+
+
+def test_an_invalid_config_is_explained_in_its_own_words() -> None:
+    said = messages.gate_missing(gang(jobset=jobset(config_problem="timeoutAfterSeconds: 0: must be from 1")))
+    assert "timeoutAfterSeconds: 0: must be from 1" in said.message
+
+
+def test_a_foreign_configmap_is_named() -> None:
+    said = messages.config_map_conflict(gang())
+    assert (said.status, said.reason) == ("False", "ConfigMapConflict")
+    assert "train-group-scheduling" in said.message

@@ -1,0 +1,161 @@
+"""Whether a controller runs: yes, no, or not known, and never a no that nobody has seen."""
+
+from __future__ import annotations
+
+import time
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any, cast
+
+import pytest
+
+from jobset_gate import names
+from jobset_gate.cli.fetch import controller_status
+from jobset_gate.cli.fetch.deployments import LABELS
+from jobset_gate.kube.errors import Forbidden, NotFound
+from jobset_gate.kube.resources import DEPLOYMENTS, LEASES, Resource
+from tests.fakes.podgroups.snapshots import timestamp
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from jobset_gate.kube.client import Client
+
+Json = dict[str, Any]
+EVERYWHERE = "*"
+HOME, USUAL = "team", controller_status.USUAL_NAMESPACE
+NOT_OPENED = "nobody opens groups"
+
+
+@dataclass
+class LeaseClient:
+    """A client of a cluster with these objects; `rights` are the namespaces that may be looked into."""
+
+    leases: list[Json] = field(default_factory=list)
+    deployments: list[Json] = field(default_factory=list)
+    rights: tuple[str, ...] = (EVERYWHERE,)
+
+    async def list(
+        self, resource: Resource, namespace: str | None = None, *, label_selector: str = "", **_: Any
+    ) -> Any:
+        if resource == DEPLOYMENTS:
+            assert label_selector == LABELS
+        self._check(namespace or EVERYWHERE)
+        return {"items": [it for it in self._of(resource) if namespace in (None, it["metadata"]["namespace"])]}
+
+    async def get(self, resource: Resource, name: str, namespace: str) -> Json:
+        self._check(namespace)
+        for one in self._of(resource):
+            if (one["metadata"]["name"], one["metadata"]["namespace"]) == (name, namespace):
+                return one
+        raise NotFound(404, "NotFound", "there is none")
+
+    def _of(self, resource: Resource) -> Sequence[Json]:
+        return [dated(it) for it in self.leases] if resource == LEASES else self.deployments
+
+    def _check(self, namespace: str) -> None:
+        if namespace not in self.rights and EVERYWHERE not in self.rights:
+            raise Forbidden(403, "Forbidden", "no")
+
+
+def lease(ago: float = 0.0, *, namespace: str = "sys", holder: str = "one") -> Json:
+    """Renewed so long before whoever looks at it does."""
+    spec = {"holderIdentity": holder, "leaseDurationSeconds": 15, "ago": ago}
+    return {"metadata": {"name": names.LEASE, "namespace": namespace}, "spec": spec}
+
+
+def dated(made: Json) -> Json:
+    return made | {"spec": made["spec"] | {"renewTime": timestamp(time.time() - made["spec"]["ago"])}}
+
+
+def deployment(*arguments: str, namespace: str = "sys", available: int = 1) -> Json:
+    containers = [{"name": "controller", "args": ["controller", *arguments]}]
+    spec = {"template": {"spec": {"containers": containers}}}
+    meta = {"name": "gate", "namespace": namespace}
+    return {"metadata": meta, "spec": spec, "status": {"availableReplicas": available}}
+
+
+async def asked(cluster: LeaseClient) -> controller_status.ControllerState:
+    return await controller_status.controller_state(cast("Client", cluster), HOME)
+
+
+ON, OFF = "--leader-elect", "--no-leader-elect"
+NO_LEASE = f"no controller runs: there is no Lease {names.LEASE}; {NOT_OPENED}"
+RUNS_WITHOUT = "a controller runs: Deployment sys/gate, without leader election"
+UNKNOWN = "whether a controller runs is not known: "
+
+
+@pytest.mark.parametrize(
+    ("cluster", "leads", "told"),
+    [
+        (LeaseClient([lease()]), True, f"a controller runs: one holds the Lease sys/{names.LEASE}"),
+        (LeaseClient([lease(600), lease(namespace=HOME, holder="two")]), True, "a controller runs: two holds"),
+        (LeaseClient([lease(600)]), False, f"no controller runs: one holds the Lease sys/{names.LEASE}, which ran out"),
+        (
+            LeaseClient([lease(holder="")]),
+            False,
+            f"no controller runs: nobody holds the Lease sys/{names.LEASE}; {NOT_OPENED}",
+        ),
+        (LeaseClient(), False, NO_LEASE),
+    ],
+    ids=["leads", "two", "old", "given-back", "none"],
+)  # fmt: skip
+async def test_a_lease_tells_whether_somebody_leads(cluster: LeaseClient, leads: bool, told: str) -> None:
+    keeper = await asked(cluster)
+    assert (keeper.leads, keeper.message[: len(told)]) == (leads, told)
+
+
+@pytest.mark.parametrize("leases", [[], [lease(600)], [lease(holder="")]], ids=["none", "old", "given-back"])
+async def test_without_leader_election_the_deployment_tells(leases: list[Json]) -> None:
+    """A Lease of the time before stays behind where leader election was switched off."""
+    keeper = await asked(LeaseClient(leases, [deployment(OFF)]))
+    assert (keeper.leads, keeper.message) == (True, RUNS_WITHOUT)
+    assert (await asked(LeaseClient(leases, [deployment(OFF, available=0)]))).leads is False
+    assert (await asked(LeaseClient(leases, [deployment(OFF, ON)]))).leads is False  # the last word counts
+
+
+async def test_pods_that_do_not_get_the_lease_lead_nobody() -> None:
+    keeper = await asked(LeaseClient([], [deployment(ON)]))
+    assert (keeper.leads, keeper.message) == (False, NO_LEASE)
+
+
+async def test_a_deployment_that_does_not_say_leaves_it_open() -> None:
+    keeper = await asked(LeaseClient([], [deployment()]))
+    words = f"Deployment sys/gate is available, but its Lease {names.LEASE} was not found"
+    assert (keeper.leads, keeper.message) == (None, UNKNOWN + words)
+
+
+@pytest.mark.parametrize(
+    ("rights", "leases", "leads", "told"),
+    [
+        ((), [lease()], None, f"{UNKNOWN}no right to read the Lease {names.LEASE}"),
+        ((HOME,), [lease()], None, f"{UNKNOWN}no Lease {names.LEASE} was found, and no right to look for it"),
+        ((HOME,), [lease(namespace=HOME)], True, "a controller runs"),
+        ((USUAL,), [lease(namespace=USUAL)], True, "a controller runs"),
+        ((USUAL,), [lease(600, namespace=USUAL)], False, "no controller runs"),
+    ],
+    ids=["nothing", "elsewhere", "at-home", "usual", "old"],
+)
+async def test_what_may_not_be_looked_into_is_not_taken_for_empty(
+    rights: tuple[str, ...], leases: list[Json], leads: bool | None, told: str
+) -> None:
+    keeper = await asked(LeaseClient(leases, rights=rights))
+    assert (keeper.leads, keeper.message[: len(told)]) == (leads, told)
+
+
+async def test_a_deployment_in_sight_speaks_where_its_lease_is_hidden() -> None:
+    class Deployments(LeaseClient):
+        """Whose Deployments everybody may list."""
+
+        def _check(self, namespace: str) -> None:
+            if namespace != EVERYWHERE:
+                raise Forbidden(403, "Forbidden", "no")
+
+        async def list(self, resource: Resource, namespace: str | None = None, **more: Any) -> Any:
+            if resource == LEASES:
+                raise Forbidden(403, "Forbidden", "no")
+            return await super().list(resource, namespace, **more)
+
+    keeper = await asked(Deployments([lease()], [deployment(ON)]))
+    words = f"Deployment sys/gate is available, but there is no right to read the Lease {names.LEASE}"
+    assert (keeper.leads, keeper.message) == (None, UNKNOWN + words)
+    assert (await asked(Deployments([], [deployment(OFF)]))).leads is True

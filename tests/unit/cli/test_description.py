@@ -1,0 +1,23 @@
+"""The table of Jobs that `describe` shows."""
+
+from jobset_gate.cli.printers.description import MOST_ROWS, job_rows
+from tests.fakes.gangs import gang, job, jobset, pod, replicated_job
+
+MANY = 2**31 - 1
+"""The largest number of replicas there is: whoever goes through them one by one never comes back."""
+
+
+def test_of_two_billion_jobs_the_first_that_lack_pods_are_shown_and_the_others_counted() -> None:
+    spec = replicated_job(replicas=MANY, parallelism=1, completions=1)
+    seen = gang(jobset=jobset(spec), jobs=(job(), job(number=MANY - 1)), pods=(pod(0), pod(0, number=MANY - 1)))
+    titles, first, *more, last = job_rows(seen)
+    assert titles == ("JOB", "STARTED", "STATE")
+    assert first == (f"{seen.jobset.name}-{spec.name}-1", "0/1", "not created")
+    assert len([first, *more]) == MOST_ROWS
+    assert last == (f"and {MANY - MOST_ROWS} more",)
+
+
+def test_of_a_few_jobs_those_that_are_complete_come_last() -> None:
+    spec = replicated_job(replicas=2, parallelism=1, completions=1)
+    seen = gang(jobset=jobset(spec), jobs=(job(),), pods=(pod(0),))
+    assert [(name[-1], started) for name, started, _ in job_rows(seen)[1:]] == [("1", "0/1"), ("0", "1/1")]

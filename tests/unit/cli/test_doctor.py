@@ -1,0 +1,490 @@
+"""`doctor` on clusters that are well, ill in one place, and hidden from who asks."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+from base64 import b64encode
+from datetime import UTC, datetime, timedelta
+from typing import TYPE_CHECKING, Any
+
+import pytest
+import yaml
+
+from jobset_gate import names
+from jobset_gate.cli.doctor import dry_runs
+from jobset_gate.cli.doctor.cluster_reader import ClusterReader
+from jobset_gate.cli.doctor.findings import FindingLevel
+from jobset_gate.cli.doctor.run import findings
+from jobset_gate.fake import jobset_crd
+from jobset_gate.injection import inject
+from jobset_gate.kube.client import PatchType
+from jobset_gate.kube.resources import (
+    CRDS,
+    DEPLOYMENTS,
+    JOBSETS,
+    MUTATING_WEBHOOKS,
+    NETWORK_POLICIES,
+    NODES,
+    PODS,
+    SECRETS,
+    VALIDATING_WEBHOOKS,
+)
+from jobset_gate.podgroups import crds
+from jobset_gate.podgroups.model import Format
+from jobset_gate.settings import Barrier, Groups, Settings
+from tests.fakes import jobsets, stored_pod_groups
+from tests.fakes.admission_server import BUNDLE, registered, registered_for_pods
+from tests.fakes.grouped_pods import pod
+from tests.fakes.stored_gang import StoredJobSet, install_jobset_crd
+from tests.fakes.stored_pod_groups import kubeconfig_of, lease
+from tests.unit.cli.conftest import CliResult, RunCli
+from webhook import registration
+from webhook.certs import ca, ca_secret, self_signed
+from webhook.certs.pem import joined
+from webhook.registration import ServiceReference
+
+if TYPE_CHECKING:
+    from collections.abc import AsyncIterator
+    from pathlib import Path
+
+    from jobset_gate.kube.client import Client
+    from jobset_gate.kube.resources import Resource
+    from tests.plane.embedded import Embedded
+    from tests.plane.planes import Plane, Real
+
+Json = dict[str, Any]
+OURS = {"app.kubernetes.io/name": "jobset-gate", "app.kubernetes.io/component": "controller"}
+DOOR = {"app.kubernetes.io/name": "jobset-gate", "app.kubernetes.io/component": "webhook"}
+PATIENCE = 60
+
+
+class Doctor:
+    """`doctor` while the test's loop goes on."""
+
+    def __init__(self, run: RunCli, plane: Plane, namespace: str) -> None:
+        self._run, self._plane, self._namespace = run, plane, namespace
+
+    async def __call__(self, *arguments: str, kubeconfig: Path | None = None) -> CliResult:
+        config = str(kubeconfig or self._plane.kubeconfig)
+        return await asyncio.to_thread(self._run, "doctor", "-n", self._namespace, *arguments, "--kubeconfig", config)
+
+    async def found(self, *arguments: str, kubeconfig: Path | None = None) -> dict[str, Json]:
+        """The findings by what they are about."""
+        ran = await self(*arguments, "-o", "json", kubeconfig=kubeconfig)
+        told = json.loads(ran.out)
+        assert ran.code == (1 if told["summary"]["error"] else 0)
+        return {it["what"]: it for it in told["findings"]}
+
+
+@pytest.fixture
+async def camp(plane: Plane, namespace: str) -> AsyncIterator[StoredJobSet]:
+    async with plane.client() as client:
+        yield await install_jobset_crd(client, namespace)
+
+
+@pytest.fixture
+def doctor(run: RunCli, plane: Plane, namespace: str) -> Doctor:
+    return Doctor(run, plane, namespace)
+
+
+only_real = pytest.mark.parametrize("plane", [pytest.param("real", marks=pytest.mark.real)], indirect=True)
+only_embedded = pytest.mark.parametrize("plane", ["embedded"], indirect=True)
+
+
+def deployment(name: str, image: str, account: str = "keeper", labels: Json = OURS, **more: Any) -> Json:
+    """One that needs no pods; `more` stands in the spec of its pods."""
+    containers = [{"name": "main", "image": image}]
+    template = {
+        "metadata": {"labels": labels},
+        "spec": {"serviceAccountName": account, "containers": containers} | more,
+    }
+    spec = {"replicas": 0, "selector": {"matchLabels": labels}, "template": template}
+    return {"apiVersion": "apps/v1", "kind": "Deployment", "metadata": {"name": name, "labels": labels}, "spec": spec}
+
+
+async def create(client: Client, resource: Resource, made: Json, namespace: str | None = None) -> None:
+    await client.create(resource, made, namespace)
+
+
+# --- A cluster that is well ------------------------------------------------------------------------------------------
+
+
+async def test_where_all_is_well_nothing_is_worse_than_a_warning(
+    camp: StoredJobSet, doctor: Doctor, tmp_path: Path
+) -> None:
+    await stored_pod_groups.install_pod_group_crds(camp.client)
+    await camp.jobset()
+    await lease(camp.client, camp.namespace)
+    (tmp_path / "pods").mkdir()
+    async with (
+        registered(camp.client, camp.namespace, tmp_path),
+        registered_for_pods(camp.client, camp.namespace, tmp_path / "pods"),
+    ):
+        found = await doctor.found()
+        told = await doctor()
+    well = {what for what, it in found.items() if it["level"] == "ok"}
+    assert {
+        f"JobSet's CRD has spec.{names.CONFIG_FIELD}",
+        f"MutatingWebhookConfiguration zz-jobset-gate-{camp.namespace} is there",
+        f"ValidatingWebhookConfiguration jobset-gate-{camp.namespace} is there",
+        f"MutatingWebhookConfiguration zz-jobset-gate-pods-{camp.namespace} is there",
+        "a gated JobSet gets its barrier",
+        "wrong settings of a gate are refused",
+        "a pod of a group is held",
+        "a controller leads",
+        f"1 gang in namespace {camp.namespace}",
+        "every gang has its barrier",
+        *(f"the CRD {name} can be used" for name in crds.GROUPS),
+    } <= well
+    assert [it for it in found.values() if it["level"] == "error"] == []
+    assert all(it["remedy"] for it in found.values() if it["level"] != "ok")
+    assert (told.code, told.err) == (0, "")
+    assert "ok       a gated JobSet gets its barrier: in namespace" in told.out
+    assert f"the CA that zz-jobset-gate-{camp.namespace} trusts" in told.out  # for how long depends on the time
+
+
+# --- One thing is wrong ----------------------------------------------------------------------------------------------
+
+
+@only_embedded
+async def test_a_cluster_with_nothing_of_ours(doctor: Doctor) -> None:
+    found = await doctor.found()
+    assert found["JobSet is not installed"]["level"] == "error"
+    assert found["MutatingWebhookConfiguration zz-jobset-gate is missing"]["level"] == "error"
+    assert found["ValidatingWebhookConfiguration jobset-gate is missing"]["level"] == "error"
+    assert found["MutatingWebhookConfiguration zz-jobset-gate-pods is missing"]["level"] == "warning"
+    assert found["no controller leads"]["level"] == "error"
+    assert (await doctor()).code == 1
+    assert yaml.safe_load((await doctor("-o", "yaml")).out)["summary"]["error"] == 4
+
+
+@only_embedded
+async def test_jobsets_crd_without_our_field(embedded_plane: Embedded, doctor: Doctor) -> None:
+    async with embedded_plane.client() as client:
+        await jobset_crd.install(client)
+    told = (await doctor.found())[f"JobSet's CRD lacks spec.{names.CONFIG_FIELD}"]
+    remedy = f"run `jobset-gate install-crd-field --kubeconfig {embedded_plane.kubeconfig}`"
+    assert (told["level"], told["remedy"]) == ("warning", remedy)
+
+
+async def test_a_door_that_shows_another_certificate_than_is_trusted(camp: StoredJobSet, tmp_path: Path) -> None:
+    """An API server takes up a changed configuration when it likes, so it is asked until it has."""
+    async with registered(camp.client, camp.namespace, tmp_path):
+        operations = [{"op": "replace", "path": "/webhooks/0/clientConfig/caBundle", "value": other_ca()}]
+        name = f"{registration.MUTATING}-{camp.namespace}"
+        await camp.client.patch(MUTATING_WEBHOOKS, name, body=operations, patch=PatchType.JSON)
+        found = await until(camp, "API servers do not trust mutate.jobset-gate.dev")
+    assert "certificate" in found.why
+
+
+async def test_a_door_that_nobody_opens(camp: StoredJobSet, tmp_path: Path) -> None:
+    async with registered(camp.client, camp.namespace, tmp_path) as server:
+        await server.stop()
+        found = await until(camp, "API servers do not reach mutate.jobset-gate.dev")
+    assert "pods are ready" in found.remedy
+
+
+def other_ca() -> str:
+    return self_signed.make().ca_bundle
+
+
+async def until(camp: StoredJobSet, what: str) -> Any:
+    """What the dry run of a good JobSet says, once it says that."""
+    checks = [("x", dry_runs.good)]
+    async with asyncio.timeout(PATIENCE):
+        while True:
+            [found] = await findings(ClusterReader(camp.client, camp.namespace, camp.namespace), checks)
+            if found.what == what:
+                assert found.level is FindingLevel.ERROR
+                return found
+
+
+@only_embedded
+async def test_no_dry_run_tells_anything_of_a_namespace_that_is_exempt(camp: StoredJobSet, doctor: Doctor) -> None:
+    for resource, made in zip(
+        (MUTATING_WEBHOOKS, VALIDATING_WEBHOOKS),
+        registration.configurations(url="https://127.0.0.1:1", own_namespace=camp.namespace),
+        strict=True,
+    ):
+        await create(camp.client, resource, made)
+    told = (await doctor.found())["whether a gated JobSet gets its barrier"]
+    assert (told["level"], told["why"]) == ("unknown", f"namespace {camp.namespace} is exempt from our webhooks")
+
+
+@only_embedded
+@pytest.mark.parametrize("way", list(Format))
+async def test_pods_of_groups_are_tried_in_a_way_that_is_on(camp: StoredJobSet, way: Format, tmp_path: Path) -> None:
+    settings = Settings(groups=Groups(ways=(way,), scheduler_names=("ours", "theirs")))
+    async with registered_for_pods(camp.client, camp.namespace, tmp_path, settings):
+        patient = ClusterReader(camp.client, camp.namespace, camp.namespace)
+        [found] = await findings(patient, [("x", dry_runs.pod)])
+    assert (found.level, found.what) == (FindingLevel.OK, "a pod of a group is held")
+
+
+@only_embedded
+async def test_configurations_that_do_not_hold(camp: StoredJobSet, doctor: Doctor) -> None:
+    loose, bare = registration.configurations(url="https://127.0.0.1:1", failure_policy="Ignore")
+    loose["webhooks"][0]["clientConfig"]["caBundle"] = BUNDLE.ca_bundle
+    await create(camp.client, MUTATING_WEBHOOKS, loose)
+    await create(camp.client, VALIDATING_WEBHOOKS, bare)
+    found = await doctor.found()
+    assert found["MutatingWebhookConfiguration zz-jobset-gate has the failurePolicy Ignore"]["level"] == "warning"
+    assert found["ValidatingWebhookConfiguration jobset-gate has no caBundle"]["level"] == "error"
+
+
+@only_embedded
+async def test_the_secret_has_another_ca_than_is_trusted(camp: StoredJobSet, doctor: Doctor) -> None:
+    signer = ca.create("ours", now=datetime.now(UTC), life=timedelta(days=365))
+    data = ca_secret.data(ca_secret.CaSecretContents((signer,), (signer.certificate,)))
+    await create(
+        camp.client, SECRETS, {"metadata": {"name": "gate-ca"}, "type": "Opaque", "data": data}, camp.namespace
+    )
+    service = ServiceReference(camp.namespace, "gate-webhook")
+    made, _ = registration.configurations(service=service, ca_bundle=data[names.KEY_CA_CERTIFICATES])
+    stale, _ = registration.configurations(service=service, ca_bundle=BUNDLE.ca_bundle, suffix="-stale")
+    await create(camp.client, MUTATING_WEBHOOKS, made)
+    await create(camp.client, MUTATING_WEBHOOKS, stale)
+    found = await doctor.found()
+    secret = f"{camp.namespace}/gate-ca"
+    assert found[f"zz-jobset-gate trusts the CA of Secret {secret}"]["level"] == "ok"
+    assert found[f"zz-jobset-gate-stale does not trust the CA of Secret {secret}"]["level"] == "error"
+    assert found["the CA that zz-jobset-gate trusts is valid"]["why"].startswith("made 0 hours ago")
+
+
+@only_embedded
+async def test_a_certificate_that_somebody_else_keeps(camp: StoredJobSet, doctor: Doctor) -> None:
+    volumes = [{"name": it, "secret": {"secretName": it}} for it in ("old", "torn", "none")]
+    await create(camp.client, DEPLOYMENTS, deployment("door", "gate:1", labels=DOOR, volumes=volumes), camp.namespace)
+    ended = ca.create("old", now=datetime.now(UTC) - timedelta(days=9), life=timedelta(days=8))
+    for name, text in (("old", joined([ended.certificate])), ("torn", b"?")):
+        data = {"tls.crt": b64encode(text).decode()}
+        await create(camp.client, SECRETS, {"metadata": {"name": name}, "data": data}, camp.namespace)
+    found = await doctor.found()
+    of = f"the webhook's certificate in Secret {camp.namespace}"
+    for told in (f"{of}/old is not valid now", f"{of}/torn cannot be read", f"{of}/none is missing"):
+        assert found[told]["level"] == "error"
+
+
+async def test_what_is_wrong_with_gangs_and_neighbours_is_found_on_either_server(
+    camp: StoredJobSet, doctor: Doctor
+) -> None:
+    bare = jobsets.defaulted(jobsets.jobset(name="bare"))
+    made = jobsets.jobset(name="train")
+    settings = Settings(barrier=Barrier(stream_url="http://stream.gates.svc:8082"))
+    gated = jobsets.defaulted(inject.injected(made, None, settings=settings, token="secret").document)
+    for one in (bare, gated):
+        one["metadata"]["namespace"] = camp.namespace
+        await create(camp.client, JOBSETS, one, camp.namespace)
+    shut = {"metadata": {"name": "shut"}, "spec": {"podSelector": {}, "policyTypes": ["Egress"]}}
+    await create(camp.client, NETWORK_POLICIES, shut, camp.namespace)
+    images = {"koord-scheduler": "koord-scheduler:v1", "old": "registry.test/jobset/jobset:v0.8.1"}
+    for name, image in images.items():
+        await create(camp.client, DEPLOYMENTS, deployment(name, image, labels={"app": name}), camp.namespace)
+    theirs = pod(name="odd", meta={"labels": {names.PLUGINS_NAME: "g"}}, schedulerName="koord-scheduler")
+    await create(camp.client, PODS, theirs, camp.namespace)
+    found = await doctor.found()
+    assert {
+        "1 of 2 gangs have no barrier": "error",
+        f"NetworkPolicies keep the pods of 1 gang in namespace {camp.namespace} from the gate stream": "warning",
+        f"Koordinator runs here ({camp.namespace}/koord-scheduler)": "warning",
+        "1 pod of groups for the scheduler koord-scheduler": "warning",
+        "JobSet v0.8.1 is too old": "error",
+    }.items() <= {what: it["level"] for what, it in found.items()}.items()
+    assert all(it["remedy"] for it in found.values() if it["level"] != "ok")
+
+
+@only_embedded
+async def test_a_gang_without_a_barrier_and_pods_without_a_leader(camp: StoredJobSet, doctor: Doctor) -> None:
+    await camp.jobset()
+    job = await camp.job()
+    await camp.started(0, job, phase="Pending")
+    await camp.passed(1, job)
+    await create(camp.client, PODS, held("h-0"), camp.namespace)
+    bare = jobsets.defaulted(jobsets.jobset(name="bare"))
+    bare["metadata"]["namespace"] = camp.namespace
+    await create(camp.client, JOBSETS, bare, camp.namespace)
+    await lease(camp.client, camp.namespace, ago=600)
+    found = await doctor.found()
+    assert found["no controller leads, and 2 pods wait for its word"]["level"] == "error"
+    told = found["1 of 2 gangs have no barrier"]
+    assert (told["level"], told["why"]) == ("error", f"their pods start at once: {camp.namespace}/bare")
+
+
+def held(name: str) -> Json:
+    return pod(
+        name=name, meta={"labels": {names.POD_GROUP_LABEL: "x"}}, schedulingGates=[{"name": names.POD_GROUP_GATE}]
+    )
+
+
+@only_embedded
+async def test_a_network_policy_before_the_gate_stream(camp: StoredJobSet, doctor: Doctor) -> None:
+    settings = Settings(barrier=Barrier(stream_url="http://stream.gates.svc:8082"))
+    made = jobsets.jobset(name="train")
+    made["metadata"]["namespace"] = camp.namespace
+
+    document = inject.injected(made, None, settings=settings, token="secret").document
+    await create(camp.client, JOBSETS, jobsets.defaulted(document), camp.namespace)
+    assert (await doctor.found())["no NetworkPolicy keeps gated pods from the gate stream"]["level"] == "ok"
+    closed = {"podSelector": {"matchLabels": {names.JS_NAME: "train"}}, "policyTypes": ["Egress"]}
+    await create(camp.client, NETWORK_POLICIES, {"metadata": {"name": "shut"}, "spec": closed}, camp.namespace)
+    what = f"NetworkPolicies keep the pods of 1 gang in namespace {camp.namespace} from the gate stream"
+    told = (await doctor.found())[what]
+    assert (told["level"], told["why"].partition(":")[0]) == ("warning", "shut")
+    there = {"namespaceSelector": {"matchLabels": {"kubernetes.io/metadata.name": "gates"}}}
+    open_ = closed | {"egress": [{"to": [there], "ports": [{"port": 8082}]}]}
+    await create(camp.client, NETWORK_POLICIES, {"metadata": {"name": "open"}, "spec": open_}, camp.namespace)
+    assert what not in await doctor.found()
+
+
+@only_embedded
+async def test_others_that_read_the_same_keys(camp: StoredJobSet, doctor: Doctor) -> None:
+    for name, image in (("koord-scheduler", "koordinator/koord-scheduler:v1"), ("koord-manager", "koord-manager:v1")):
+        await create(camp.client, DEPLOYMENTS, deployment(name, image), camp.namespace)
+    made = registration.configuration(
+        "MutatingWebhookConfiguration",
+        "volcano-admission-service-pods-mutate",
+        {
+            "name": "mutatepod.volcano.sh",
+            "clientConfig": {"url": "https://127.0.0.1:1"},
+            "rules": [{"apiGroups": [""], "apiVersions": ["v1"], "resources": ["pods"], "operations": ["CREATE"]}],
+            "objectSelector": {"matchLabels": {"nobody": "at-all"}},
+            "admissionReviewVersions": ["v1"],
+            "sideEffects": "None",
+        },
+    )
+    await create(camp.client, MUTATING_WEBHOOKS, made)
+    made["metadata"]["name"] = "gangs.test"
+    made["webhooks"][0] |= {"name": "gangs.test", "objectSelector": {"matchLabels": {names.PLUGINS_NAME: "theirs"}}}
+    await create(camp.client, MUTATING_WEBHOOKS, made)
+    theirs = pod(meta={"labels": {names.PLUGINS_NAME: "g"}}, schedulerName="koord-scheduler")
+    await create(camp.client, PODS, theirs, camp.namespace)
+    warned = {what for what, it in (await doctor.found()).items() if it["level"] == "warning"}
+    assert {
+        f"Koordinator runs here ({camp.namespace}/koord-scheduler)",
+        "1 pod of groups for the scheduler koord-scheduler",
+        "the webhook configuration volcano-admission-service-pods-mutate changes pods, too",
+        "the webhook configuration gangs.test claims the same pods",
+    } <= warned
+    assert not any("koord-manager" in it for it in warned)
+
+
+@only_embedded
+async def test_a_kind_of_pod_group_that_says_nothing(camp: StoredJobSet, doctor: Doctor, tmp_path: Path) -> None:
+    made = crds.manifest(names.PLUGINS_GROUP)
+    made["spec"]["versions"][0]["schema"]["openAPIV3Schema"]["properties"]["spec"] = {"type": "object"}
+    del made["metadata"]["labels"]
+    await create(camp.client, CRDS, made)
+    async with registered_for_pods(camp.client, camp.namespace, tmp_path):
+        found = await doctor.found()
+    name = crds.crd_name(names.PLUGINS_GROUP)
+    told = found[f"the CRD {name} cannot be used; it is somebody else's"]
+    assert (told["level"], "has no spec.minMember" in told["why"]) == ("error", True)
+    assert found[f"there is no CRD {crds.crd_name(names.KEP24_GROUP)}"]["level"] == "warning"
+
+
+@only_embedded
+async def test_versions(camp: StoredJobSet, doctor: Doctor) -> None:
+    await create(camp.client, DEPLOYMENTS, deployment("old", "registry.test/jobset/jobset:v0.8.1"), camp.namespace)
+    await create(camp.client, DEPLOYMENTS, deployment("new", "registry.test/jobset/jobset:v0.10.1"), camp.namespace)
+    found = await doctor.found()
+    assert (found["JobSet v0.8.1 is too old"]["level"], found["JobSet v0.10.1"]["level"]) == ("error", "ok")
+    assert any(what.startswith("Kubernetes v1.") for what in found)
+
+
+@only_embedded
+async def test_what_nobody_can_see_is_said_to_be_unknown(camp: StoredJobSet, doctor: Doctor) -> None:
+    await create(camp.client, NODES, {"metadata": {"name": "far"}})
+    told = (await doctor.found())["how often kubelets look at their pods"]
+    assert (told["level"], "syncFrequency" in told["remedy"]) == ("unknown", True)
+
+
+@only_embedded
+async def test_native_gangs_are_tried_only_when_asked_for(doctor: Doctor) -> None:
+    what = "the scheduler does not place native gangs"
+    assert what not in await doctor.found()
+    told = (await doctor.found("--native"))[what]
+    assert (told["level"], told["why"]) == ("error", "the API server has no native PodGroups")
+
+
+async def test_an_api_server_that_is_not_there_is_one_line(run: RunCli, tmp_path: Path) -> None:
+    cluster = {"name": "x", "cluster": {"server": "http://127.0.0.1:1"}}
+    context = {"name": "x", "context": {"cluster": "x", "user": "x"}}
+    config = {"clusters": [cluster], "users": [{"name": "x", "user": {}}], "contexts": [context]}
+    path = tmp_path / "config"
+    path.write_text(json.dumps({"apiVersion": "v1", "kind": "Config", "current-context": "x"} | config))
+    ran = await asyncio.to_thread(run, "doctor", "--kubeconfig", str(path))
+    assert (ran.code, ran.out, ran.err.count("\n")) == (1, "", 1)
+
+
+# --- Rights ----------------------------------------------------------------------------------------------------------
+
+
+@only_real
+async def test_the_rights_of_the_controllers_account(real_plane: Real, camp: StoredJobSet, doctor: Doctor) -> None:
+    await create(camp.client, DEPLOYMENTS, deployment("keeper", "jobset-gate:1"), camp.namespace)
+    await create(camp.client, DEPLOYMENTS, deployment("door", "gate:1", account="door", labels=DOOR), camp.namespace)
+    who = f"{camp.namespace}/keeper"
+    found = await doctor.found()
+    lost = found[f"the ServiceAccount {camp.namespace}/door may not get mutatingwebhookconfigurations"]
+    assert (lost["level"], "never gets ready" in lost["why"]) == ("error", True)
+    assert found[f"the ServiceAccount {who} may not watch pods"]["level"] == "error"
+    assert found[f"the ServiceAccount {who} may not get leases"]["why"] == "it cannot lead"
+    assert found[f"the ServiceAccount {who} may not patch jobsets/status"]["level"] == "warning"
+    assert found[f"you may look at gangs in namespace {camp.namespace}"]["level"] == "ok"
+    binding = {
+        "apiVersion": "rbac.authorization.k8s.io/v1",
+        "kind": "ClusterRoleBinding",
+        "metadata": {"name": camp.namespace},
+        "subjects": [{"kind": "ServiceAccount", "name": "keeper", "namespace": camp.namespace}],
+        "roleRef": {"apiGroup": "rbac.authorization.k8s.io", "kind": "ClusterRole", "name": "cluster-admin"},
+    }
+    await real_plane.kubectl("apply", "-f", "-", stdin=binding)
+    try:
+        async with asyncio.timeout(PATIENCE):
+            while f"the ServiceAccount {who} has its rights" not in await doctor.found():
+                pass  # the authorizer reads bindings when it likes
+    finally:
+        await real_plane.kubectl("delete", "clusterrolebinding", camp.namespace)
+
+
+@only_real
+async def test_who_may_see_little_is_told_what_is_not_known(
+    real_plane: Real, camp: StoredJobSet, doctor: Doctor, tmp_path: Path
+) -> None:
+    await camp.jobset()
+    rules = [{"apiGroups": [names.JOBSET_GROUP], "resources": ["jobsets"], "verbs": ["get", "list"]}]
+    found = await doctor.found(kubeconfig=await kubeconfig_of(real_plane, camp.namespace, rules, tmp_path))
+    hidden = {what: it["why"] for what, it in found.items() if it["level"] == "unknown"}
+    assert hidden["JobSet's CRD"].startswith("cannot get customresourcedefinitions.apiextensions.k8s.io")
+    assert hidden["the webhook configurations"].startswith("cannot list mutatingwebhookconfigurations")
+    assert hidden["JobSet's version"] == "cannot list deployments.apps in all namespaces"
+    assert "cannot list nodes" in hidden["kubelets"]
+    assert f"cannot list pods in namespace {camp.namespace}" in hidden["how many have started is not known"]
+    assert "was refused" in hidden["whether a gated JobSet gets its barrier"]
+    assert found[f"you cannot list pods in namespace {camp.namespace}"]["level"] == "warning"
+    assert found[f"1 gang in namespace {camp.namespace}"]["level"] == "ok"
+    assert [it for it in found.values() if it["level"] == "error"] == []
+
+
+@only_real
+async def test_a_lease_that_may_be_anywhere_is_not_said_to_be_missing(
+    real_plane: Real, camp: StoredJobSet, doctor: Doctor, tmp_path: Path
+) -> None:
+    rules = [{"apiGroups": ["coordination.k8s.io"], "resources": ["leases"], "verbs": ["get", "list"]}]
+    found = await doctor.found(kubeconfig=await kubeconfig_of(real_plane, camp.namespace, rules, tmp_path))
+    assert found["whether a controller leads"]["level"] == "unknown"
+
+
+@only_real
+async def test_without_the_right_to_see_all_namespaces_the_own_one_is_looked_at(
+    real_plane: Real, camp: StoredJobSet, run: RunCli, tmp_path: Path
+) -> None:
+    await camp.jobset()
+    rules = [{"apiGroups": [names.JOBSET_GROUP], "resources": ["jobsets"], "verbs": ["get", "list"]}]
+    config = await kubeconfig_of(real_plane, camp.namespace, rules, tmp_path)
+    ran = await asyncio.to_thread(run, "doctor", "--kubeconfig", str(config))
+    assert ran.code == 0
+    assert f"ok       1 gang in namespace {camp.namespace}" in ran.out
+    told = "cannot list jobsets.jobset.x-k8s.io in all namespaces"
+    assert f"unknown  only gangs of namespace {camp.namespace} were looked at: {told}" in ran.out

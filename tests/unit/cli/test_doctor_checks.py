@@ -1,0 +1,200 @@
+"""The parts of `doctor` that need no cluster: policies, versions, certificates, and how findings are told."""
+
+from base64 import b64encode
+from datetime import UTC, datetime, timedelta
+from typing import Any, cast
+
+import pytest
+import yaml
+
+from jobset_gate.cli.doctor import certificates, egress, kubelet, run, serving_certificate, versions
+from jobset_gate.cli.doctor.cluster_reader import ClusterReader
+from jobset_gate.cli.doctor.egress import Destination, Egress
+from jobset_gate.cli.doctor.findings import Finding, FindingLevel, error, healthy, ok, unknown, warning
+from jobset_gate.cli.doctor.printer import document, text
+from jobset_gate.cli.printers.terminal import PLAIN_STYLE, TerminalStyle
+from jobset_gate.kube.errors import Unauthorized
+from webhook.certs import ca
+
+Json = dict[str, Any]
+LABELS = {"app": "train"}
+HOME = {"kubernetes.io/metadata.name": "gates"}
+THERE = Destination(HOME, {"app": "gate"}, 8082)
+TCP = {"protocol": "TCP", "port": 8082}
+
+
+def policy(rules: str, selector: str = "{}", types: str = "[Egress]") -> Json:
+    """One named `p`."""
+    spec = {"podSelector": yaml.safe_load(selector), "policyTypes": yaml.safe_load(types)}
+    return {"metadata": {"name": "p"}, "spec": spec | {"egress": yaml.safe_load(rules)}}
+
+
+@pytest.mark.parametrize(
+    ("rules", "way"),
+    [
+        ("[]", Egress.CLOSED),
+        ("[{}]", Egress.OPEN),
+        ("[{ports: [{port: 53, protocol: UDP}]}]", Egress.CLOSED),
+        ("[{ports: [{port: 8082}]}]", Egress.OPEN),
+        ("[{ports: [{port: 8082, protocol: UDP}]}]", Egress.CLOSED),
+        ("[{ports: [{protocol: TCP}]}]", Egress.OPEN),
+        ("[{ports: [{port: 8000, endPort: 9000}]}]", Egress.OPEN),
+        ("[{ports: [{port: 8000, endPort: 8081}]}]", Egress.CLOSED),
+        ("[{ports: [{port: stream}]}]", Egress.UNCERTAIN),
+        ("[{to: [{podSelector: {}}]}]", Egress.CLOSED),
+        ("[{to: [{namespaceSelector: {}}]}]", Egress.OPEN),
+        ("[{to: [{namespaceSelector: {matchLabels: {kubernetes.io/metadata.name: gates}}}]}]", Egress.OPEN),
+        ("[{to: [{namespaceSelector: {matchLabels: {kubernetes.io/metadata.name: other}}}]}]", Egress.CLOSED),
+        ("[{to: [{namespaceSelector: {}, podSelector: {matchLabels: {app: gate}}}]}]", Egress.OPEN),
+        ("[{to: [{namespaceSelector: {}, podSelector: {matchLabels: {app: web}}}]}]", Egress.CLOSED),
+        ("[{to: [{ipBlock: {cidr: 10.0.0.0/8}}]}]", Egress.UNCERTAIN),
+        ("[{to: [{ipBlock: {cidr: 0.0.0.0/0}}]}]", Egress.OPEN),
+        ("[{to: [{ipBlock: {cidr: 0.0.0.0/0, except: [10.0.0.0/8]}}]}]", Egress.UNCERTAIN),
+        ("[{to: [{ipBlock: {cidr: 10.0.0.0/8}}], ports: [{port: 53}]}]", Egress.CLOSED),
+        ("[{to: [{namespaceSelector: {}}], ports: [{port: 53}]}, {ports: [{port: 8082}]}]", Egress.OPEN),
+    ],
+)
+def test_what_a_policy_says_of_the_way_to_the_gate_stream(rules: str, way: Egress) -> None:
+    assert egress.egress_to([policy(rules)], LABELS, THERE) == (way, ("p",))
+
+
+@pytest.mark.parametrize(
+    ("selector", "rules"),
+    [
+        ("{}", True),
+        ("{matchLabels: {app: train}}", True),
+        ("{matchLabels: {app: web}}", False),
+        ("{matchExpressions: [{key: app, operator: In, values: [train, web]}]}", True),
+        ("{matchExpressions: [{key: app, operator: NotIn, values: [train]}]}", False),
+        ("{matchExpressions: [{key: app, operator: Exists}]}", True),
+        ("{matchExpressions: [{key: app, operator: DoesNotExist}]}", False),
+    ],
+)
+def test_a_policy_rules_the_pods_that_it_selects(selector: str, rules: bool) -> None:
+    assert (egress.egress_to([policy("[]", selector)], LABELS, THERE)[0] is Egress.CLOSED) == rules
+
+
+def test_policies_for_what_comes_in_are_none_for_what_goes_out() -> None:
+    assert egress.egress_to([policy("[]", types="[Ingress]")], LABELS, THERE) == (Egress.OPEN, ())
+
+
+def test_one_policy_that_lets_it_through_is_enough() -> None:
+    assert egress.egress_to([policy("[]"), policy("[{}]")], LABELS, THERE)[0] is Egress.OPEN
+
+
+def test_pods_without_known_labels_leave_it_uncertain() -> None:
+    rule = "[{to: [{namespaceSelector: {}, podSelector: {matchLabels: {app: gate}}}]}]"
+    assert egress.egress_to([policy(rule)], LABELS, Destination(HOME, None, 8082))[0] is Egress.UNCERTAIN
+
+
+@pytest.mark.parametrize(
+    ("image", "tags"),
+    [
+        ("registry.test/jobset/jobset:v0.10.1", ["v0.10.1"]),
+        ("jobset:0.9.0@sha256:0123", ["0.9.0"]),
+        ("mirror.test:5000/jobset/jobset:v0.8.2", ["v0.8.2"]),
+        ("mirror.test:5000/jobset/jobset", []),
+        ("registry.test/jobset-gate:v0.1.0", []),
+        ("registry.test/my-jobset:v0.1.0", []),
+    ],
+)
+def test_jobsets_version_is_read_from_its_image(image: str, tags: list[str]) -> None:
+    deployment = {"spec": {"template": {"spec": {"containers": [{"image": image}]}}}}
+    assert versions.tags_of(deployment) == tags
+
+
+@pytest.mark.parametrize(
+    ("told", "level"),
+    [
+        ("1m0s", FindingLevel.OK),
+        ("30s", FindingLevel.OK),
+        ("1m0.5s", FindingLevel.WARNING),
+        ("1h0m0s", FindingLevel.WARNING),
+        ("500ms", FindingLevel.OK),
+        ("", FindingLevel.UNKNOWN),
+    ],
+)
+def test_how_often_a_kubelet_looks(told: str, level: FindingLevel) -> None:
+    assert kubelet.judged(told).level is level
+
+
+@pytest.mark.parametrize(
+    ("begun", "life", "level", "says"),
+    [
+        (3, 365, FindingLevel.OK, "made 3 days ago"),
+        (360, 365, FindingLevel.WARNING, "ends in 4 days"),
+        (30, 20, FindingLevel.ERROR, "no certificate that is valid now"),
+    ],
+)
+def test_how_long_a_ca_is_still_trusted(begun: int, life: int, level: FindingLevel, says: str) -> None:
+    now = datetime.now(UTC)
+    made = ca.create("ca", now=now - timedelta(days=begun, minutes=1), life=timedelta(days=life))
+    found = certificates.judged("zz", (made.certificate,), now)
+    assert (found.level, says in f"{found.what}: {found.why}") == (level, True)
+
+
+@pytest.mark.parametrize(
+    ("begun", "life", "level"),
+    [(3, 90, FindingLevel.OK), (84, 90, FindingLevel.WARNING), (1, 2, FindingLevel.OK), (91, 90, FindingLevel.ERROR)],
+)
+def test_how_long_a_certificate_still_serves(begun: int, life: int, level: FindingLevel) -> None:
+    now = datetime.now(UTC)
+    made = ca.create("leaf", now=now - timedelta(days=begun), life=timedelta(days=life))
+    assert serving_certificate.judged("it", made.certificate, now).level is level
+
+
+def test_a_bundle_without_certificates_trusts_nobody() -> None:
+    hook = {"clientConfig": {"caBundle": b64encode(b"nothing").decode()}}
+    assert certificates.judged("zz", certificates.bundle(hook), datetime.now(UTC)).level is FindingLevel.ERROR
+    assert certificates.bundle({"clientConfig": {"caBundle": "?"}}) == ()
+
+
+FOUND = [
+    ok("fine"),
+    warning("slow", "it takes\nlong", "wait"),
+    error("broken", "it fell", "mend it"),
+    unknown("dark", "cannot list pods", "ask"),
+]
+TEXT = """\
+ok       fine
+warning  slow: it takes long
+         Remedy: wait
+error    broken: it fell
+         Remedy: mend it
+unknown  dark: cannot list pods
+         Remedy: ask
+
+1 error, 1 warning, 1 unknown, 1 ok.
+"""
+
+
+def test_findings_as_text() -> None:
+    assert text(FOUND, PLAIN_STYLE) == TEXT
+    assert "\x1b[31merror\x1b[0m    broken" in text(FOUND, TerminalStyle(colour=True))
+
+
+def test_a_narrow_terminal_wraps_findings_under_their_level() -> None:
+    told = text([warning("one", "two three four five", "six")], TerminalStyle(width=24))
+    assert told.splitlines()[:3] == ["warning  one: two three", "         four five", "         Remedy: six"]
+
+
+def test_findings_as_a_document() -> None:
+    found = document(FOUND)
+    assert found["summary"] == {"error": 1, "warning": 1, "unknown": 1, "ok": 1}
+    assert found["findings"][2] == {"level": "error", "what": "broken", "why": "it fell", "remedy": "mend it"}
+
+
+def test_only_an_error_makes_a_patient() -> None:
+    assert healthy([ok("x"), warning("x", "", ""), unknown("x", "", "")])
+    assert not healthy(FOUND)
+
+
+async def test_without_credentials_nothing_is_told_to_be_unknown() -> None:
+    """It is an error of the command, not of one check: nobody should take its exit code for health."""
+
+    async def check(_: ClusterReader) -> list[Finding]:
+        raise Unauthorized(401, "Unauthorized", "no")
+
+    with pytest.raises(ExceptionGroup) as refused:
+        await run.findings(cast("ClusterReader", None), [("x", check), ("y", check)])
+    assert refused.group_contains(Unauthorized)

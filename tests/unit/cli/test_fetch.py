@@ -1,0 +1,296 @@
+"""Looking at gangs for a person: what belongs together, what Events add, which rights are missing, how it looks."""
+
+from __future__ import annotations
+
+import io
+from pathlib import Path
+from typing import Any
+
+import msgspec
+import pytest
+
+from jobset_gate import names
+from jobset_gate.barrier.count import count_gang
+from jobset_gate.barrier.events import CoreEvent, InvolvedObject
+from jobset_gate.barrier.events import with_events as told_by
+from jobset_gate.barrier.missing_slots import missing_slots
+from jobset_gate.barrier.model import GangSnapshot, PendingReason, VerdictKind
+from jobset_gate.cli.exits import CommandError, ExitCode
+from jobset_gate.cli.fetch import jobsets as gangs
+from jobset_gate.cli.fetch.failure_policies import failure_policies
+from jobset_gate.cli.fetch.objects import ObjectNotFound
+from jobset_gate.cli.fetch.permissions import Permissions, forbidden_text
+from jobset_gate.cli.printers import explanation, terminal
+from jobset_gate.cli.printers.terminal import PLAIN_STYLE, TerminalStyle
+from jobset_gate.cli.resource_args import ResourceArgument, ResourceKind, parse_resource
+from jobset_gate.explain.gang import explain_gang
+from jobset_gate.kube.access import from_kubeconfig
+from jobset_gate.kube.client import Client
+from jobset_gate.kube.resources import CONFIGMAPS, EVENTS, JOBSETS, NODES, PODS
+from tests.fakes import gangs as seen_gangs
+from tests.fakes import jobsets
+from tests.fakes.stored_gang import install_jobset_crd, store_every_reason
+from tests.fakes.stored_pod_groups import kubeconfig_of
+from tests.plane.planes import Plane, Real
+
+# --- What is asked for -----------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("text", "wanted"),
+    [
+        ("train", ResourceArgument(ResourceKind.ANY, "train")),
+        ("jobset/train", ResourceArgument(ResourceKind.JOBSET, "train")),
+        ("JobSets.jobset.x-k8s.io/train", ResourceArgument(ResourceKind.JOBSET, "train")),
+        ("po/train-0", ResourceArgument(ResourceKind.POD, "train-0")),
+        ("podgroup/ring", ResourceArgument(ResourceKind.POD_GROUP, "ring")),
+        ("gang/ring", ResourceArgument(ResourceKind.POD_GROUP, "ring")),
+    ],
+)
+def test_names_are_given_as_kubectl_takes_them(text: str, wanted: ResourceArgument) -> None:
+    assert parse_resource(text) == wanted
+
+
+@pytest.mark.parametrize("text", ["node/x", "/x", "jobset/", ""])
+def test_anything_else_is_wrong_usage(text: str) -> None:
+    with pytest.raises(CommandError) as wrong:
+        parse_resource(text)
+    assert wrong.value.code == ExitCode.USAGE
+
+
+# --- One and all -----------------------------------------------------------------------------------------------------
+
+
+async def test_one_gang_is_read_with_all_that_belongs_to_it(plane: Plane, namespace: str) -> None:
+    async with plane.client() as client:
+        camp = await install_jobset_crd(client, namespace)
+        await store_every_reason(camp)
+        await camp.config_map(since=1_800_000_000.0)
+        rights = Permissions()
+        sight = await gangs.fetch_jobset(client, namespace, "train", rights)
+    seen = sight.seen
+    assert seen is not None
+    assert (rights.missing, sight.blind, sight.name) == ([], False, "train")
+    assert (len(seen.jobs), len(seen.pods), count_gang(seen).started) == (1, 5, 1)
+    assert seen.gate is not None
+    assert seen.gate.waiting_since is not None
+    assert seen.gate.waiting_since.at == 1_800_000_000.0
+    assert sorted(it.cause.reason for it in missing_slots(seen))[-2:] == [
+        PendingReason.QUOTA_DENIED,
+        PendingReason.UNSCHEDULED,
+    ]
+    assert [it.metadata.name for it in sight.pods] == [it.name for it in seen.pods]
+    assert sight.stored["metadata"]["uid"] == seen.jobset.uid
+
+
+async def test_all_gangs_are_those_that_ask_for_a_gate(plane: Plane, namespace: str) -> None:
+    async with plane.client() as client:
+        camp = await install_jobset_crd(client, namespace)
+        await store_every_reason(camp)
+        await camp.config_map(VerdictKind.TIMEOUT, names.REASON_TIMED_OUT, "too late")
+        for name, config in (("plain", False), ("also", None)):
+            other = jobsets.jobset(name=name, config=config)
+            other["metadata"]["namespace"] = namespace
+            await client.create(JOBSETS, jobsets.created(other), namespace)
+        found = await gangs.fetch_jobsets(client, namespace, Permissions())
+    also, train = found
+    assert (also.name, train.name) == ("also", "train")
+    assert also.seen is not None
+    assert also.seen.pods == ()
+    assert train.seen is not None
+    assert count_gang(train.seen).started == 1
+    assert train.seen.gate is not None
+    assert train.seen.gate.verdict is not None
+
+
+async def test_what_is_not_there_is_told_apart_from_what_may_not_be_seen(plane: Plane, namespace: str) -> None:
+    async with plane.client() as client:
+        await install_jobset_crd(client, namespace)
+        with pytest.raises(ObjectNotFound, match=f"JobSet x not found in namespace {namespace}"):
+            await gangs.fetch_jobset(client, namespace, "x", Permissions())
+
+
+@pytest.mark.parametrize("plane", [pytest.param("real", marks=pytest.mark.real)], indirect=True)
+async def test_without_the_right_to_see_jobs_the_pods_are_counted_all_the_same(
+    real_plane: Real, plane: Plane, namespace: str, tmp_path: Path
+) -> None:
+    async with plane.client() as client:
+        await store_every_reason(await install_jobset_crd(client, namespace))
+    rules = [
+        {"apiGroups": [names.JOBSET_GROUP], "resources": ["jobsets"], "verbs": ["get", "list"]},
+        {"apiGroups": [""], "resources": ["pods", "configmaps", "events"], "verbs": ["get", "list"]},
+    ]
+    rights = Permissions()
+    user = await from_kubeconfig(str(await kubeconfig_of(real_plane, namespace, rules, tmp_path)))
+    async with Client(user) as client:
+        sight = await gangs.fetch_jobset(client, namespace, "train", rights)
+        with pytest.raises(CommandError, match=r"cannot list jobsets\.jobset\.x-k8s\.io in all namespaces"):
+            await gangs.fetch_jobsets(client, None, Permissions())
+    assert sight.seen is not None
+    assert count_gang(sight.seen).started == 1
+    assert rights.missing == [f"cannot list jobs.batch in namespace {namespace}: what has finished is not known"]
+
+
+def test_rights_are_named_once_and_as_one_would_grant_them() -> None:
+    rights = Permissions()
+    for _ in range(2):
+        rights.add_missing("list", EVENTS, "team", "what the quota said is not known")
+    assert rights.missing == ["cannot list events in namespace team: what the quota said is not known"]
+    assert forbidden_text("list", PODS, None) == "cannot list pods in all namespaces"
+    assert forbidden_text("get", NODES, None) == "cannot get nodes"
+    assert forbidden_text("get", CONFIGMAPS, "x") == "cannot get configmaps in namespace x"
+
+
+# --- Events ----------------------------------------------------------------------------------------------------------
+
+
+def event(name: str, message: str = "", reason: str = "FailedMount", at: str = "", uid: str = "") -> CoreEvent:
+    return CoreEvent(
+        involved_object=InvolvedObject(name=name, uid=uid), reason=reason, message=message, last_timestamp=at or None
+    )
+
+
+def whys(seen: GangSnapshot) -> list[tuple[PendingReason, str]]:
+    return [(it.cause.reason, it.cause.message) for it in missing_slots(seen)]
+
+
+def test_of_what_was_refused_the_last_word_counts_and_only_of_the_gangs_jobs() -> None:
+    refusals = [
+        event("train-workers-0", "used: 2", at="2026-01-01T00:00:09Z"),
+        event("train-workers-0", "used: 1", at="2026-01-01T00:00:01Z"),
+        event("other", "no"),
+    ]
+    seen = told_by(seen_gangs.gang(), refusals, (), ())
+    assert seen.denials == (("train-workers-0", "used: 2"),)
+
+
+def test_a_node_that_comes_is_for_pods_without_one() -> None:
+    pods = (seen_gangs.waiting_pod(0, bound=False), seen_gangs.waiting_pod(1, PendingReason.STARTING))
+    seen = told_by(seen_gangs.gang(*pods), (), [event(pod.name) for pod in pods], ())
+    assert whys(seen) == [(PendingReason.NODE_PROVISIONING, ""), (PendingReason.STARTING, "")]
+
+
+def test_a_kubelets_complaint_is_the_reason_only_while_nothing_else_is_known() -> None:
+    silent, told = (
+        seen_gangs.waiting_pod(0, PendingReason.STARTING),
+        seen_gangs.waiting_pod(1, PendingReason.IMAGE_PULL, "x: ErrImagePull"),
+    )
+    troubles = [event(pod.name, "no  such\n volume", uid=pod.uid) for pod in (silent, told)]
+    seen = told_by(seen_gangs.gang(silent, told), (), (), troubles)
+    assert whys(seen) == [
+        (PendingReason.STARTING, "FailedMount: no such volume"),
+        (PendingReason.IMAGE_PULL, "x: ErrImagePull"),
+    ]
+
+
+def test_a_complaint_about_an_earlier_pod_of_that_name_is_none() -> None:
+    seen = told_by(
+        seen_gangs.gang(seen_gangs.waiting_pod(0, PendingReason.STARTING)), (), (), [event("x", "old", uid="gone")]
+    )
+    assert whys(seen)[0] == (PendingReason.STARTING, "")
+
+
+# --- The user's own policies -----------------------------------------------------------------------------------------
+
+
+def with_job(**job: Any) -> dict[str, Any]:
+    return {"spec": {"replicatedJobs": [{"name": "w", "template": {"spec": job}}]}}
+
+
+@pytest.mark.parametrize(
+    ("codes", "actions"),
+    [
+        ({"operator": "In", "values": [1, 124]}, ("Ignore",)),
+        ({"operator": "In", "values": [1]}, ("FailJob",)),
+        ({"operator": "NotIn", "values": [1]}, ("Ignore",)),
+        ({"operator": "NotIn", "values": [124]}, ("FailJob",)),
+        ({"operator": "In", "values": [124], "containerName": "main"}, ("FailJob",)),
+        ({"operator": "In", "values": [124], "containerName": names.BARRIER_CONTAINER}, ("Ignore",)),
+    ],
+)
+def test_the_first_rule_that_fits_the_barriers_exit_code_counts(codes: dict[str, Any], actions: tuple[str]) -> None:
+    last = {"action": "FailJob", "onExitCodes": {"operator": "NotIn", "values": [0]}}
+    rules = [{"action": "Count", "onPodConditions": []}, {"action": "Ignore", "onExitCodes": codes}, last]
+    assert failure_policies(with_job(podFailurePolicy={"rules": rules}), ()).exit_actions == actions
+
+
+def test_what_a_jobset_does_not_say_is_what_kubernetes_takes() -> None:
+    found = failure_policies(with_job(), ())
+    assert (found.max_restarts, found.backoff_limits, found.restarts_in_place) == (None, (6,), True)
+    never = failure_policies(with_job(backoffLimit=0, template={"spec": {"restartPolicy": "Never"}}), ())
+    assert (never.backoff_limits, never.restarts_in_place) == ((0,), False)
+
+
+def test_only_jobs_of_the_gang_have_a_say() -> None:
+    jobset = with_job(backoffLimit=1)
+    jobset["spec"]["replicatedJobs"].append({"name": "other", "template": {"spec": {"backoffLimit": 9}}})
+    assert failure_policies(jobset, ("w",)).backoff_limits == (1,)
+
+
+def test_restarts_that_do_not_count_towards_the_limit_do_not() -> None:
+    jobset = with_job() | {"status": {"restarts": 5, "restartsCountTowardsMax": 2}}
+    jobset["spec"]["failurePolicy"] = {"maxRestarts": 4, "rules": [{"action": "FailJobSet"}]}
+    found = failure_policies(jobset, ())
+    assert (found.max_restarts, found.counted, found.rules) == (4, 2, ("FailJobSet",))
+
+
+# --- How it looks ----------------------------------------------------------------------------------------------------
+
+
+class TerminalOutput(io.StringIO):
+    def isatty(self) -> bool:
+        return True
+
+
+@pytest.mark.parametrize(
+    ("stream", "environment", "colour"),
+    [
+        (io.StringIO(), {"TERM": "xterm"}, False),
+        (TerminalOutput(), {"TERM": "xterm"}, True),
+        (TerminalOutput(), {"TERM": "xterm", "NO_COLOR": "1"}, False),
+        (TerminalOutput(), {"TERM": "dumb"}, False),
+        (TerminalOutput(), {}, False),
+    ],
+)
+def test_colour_is_for_terminals_that_want_it(stream: io.StringIO, environment: dict[str, str], colour: bool) -> None:
+    assert terminal.style_of(stream, environment).colour is colour
+
+
+@pytest.mark.parametrize("word", ["registry.test/a/very-long/image@sha256:0123456789abcdef"])
+def test_no_word_is_torn_however_long(word: str) -> None:
+    assert word in explanation.wrap(f"pulling {word}", TerminalStyle(20))[1]
+
+
+def test_only_a_terminal_wraps_and_a_very_narrow_one_does_not(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("COLUMNS", "60")
+    assert terminal.style_of(TerminalOutput(), {}).width == 60
+    assert terminal.style_of(io.StringIO(), {}) == PLAIN_STYLE
+    monkeypatch.setenv("COLUMNS", "5")
+    assert terminal.style_of(TerminalOutput(), {}).width is None
+
+
+LONG = "0/40 nodes are available: 12 Insufficient nvidia.com/gpu, 28 node(s) had untolerated taint {pool: other}."
+
+
+@pytest.mark.parametrize("width", [30, 44, 80])
+def test_on_a_narrow_terminal_no_line_is_wider_and_no_word_is_lost(width: int) -> None:
+    it = explain_gang(seen_gangs.gang(seen_gangs.pod(0), seen_gangs.waiting_pod(1, detail=LONG)), seen_gangs.T0 + 9)
+    it = msgspec.structs.replace(it, unknown=("cannot list events in namespace default: not known",))
+    text, plain = (
+        explanation.explanation_text(it, TerminalStyle(width)),
+        explanation.explanation_text(it, PLAIN_STYLE),
+    )
+    assert text.split() == plain.split()
+    # A command is there to be copied: it stays in one piece.
+    assert all(len(line) <= width for line in text.splitlines() if "kubectl" not in line)
+    assert any("kubectl describe pod train-workers-0-1 -n default" in line for line in text.splitlines())
+
+
+def test_colour_adds_nothing_but_colour() -> None:
+    it = explain_gang(seen_gangs.gang(seen_gangs.pod(0), seen_gangs.waiting_pod(1, detail=LONG)), seen_gangs.T0 + 9)
+    coloured = explanation.explanation_text(it, TerminalStyle(colour=True))
+    assert "\x1b[33mWaiting\x1b[0m" in coloured
+    bare = coloured
+    for code in ("0", "1", "2", "31", "32", "33"):
+        bare = bare.replace(f"\x1b[{code}m", "")
+    assert bare == explanation.explanation_text(it, PLAIN_STYLE)

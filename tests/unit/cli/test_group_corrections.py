@@ -1,0 +1,198 @@
+"""What an API server refuses of a group's manifest, and the form that it takes (G1)."""
+
+import copy
+from typing import Any
+
+import pytest
+import yaml
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from jobset_gate.cli.manifests import group_corrections, pod_templates
+from jobset_gate.podgroups import format_podgroup, formats
+from jobset_gate.podgroups.model import RawMetadata
+from tests.fakes.podgroups import design_manifests
+from tests.fakes.podgroups.sources import ALIBABA, GANG, KEP24, PLUGINS, Json, pod_group
+
+
+def given_as(text: str) -> Json:
+    made: Json = yaml.safe_load(text)
+    return made
+
+
+def paths(corrected: group_corrections.CorrectedManifest) -> list[str]:
+    return [it.path for it in corrected.problems]
+
+
+def test_a_podgroup_without_an_api_group_is_koordinators() -> None:
+    right = group_corrections.correct_manifest(given_as(design_manifests.KOORDINATOR_POD_GROUP))
+    assert paths(right) == ["apiVersion"]
+    assert right.manifest["apiVersion"] == "scheduling.sigs.k8s.io/v1alpha1"
+    assert format_podgroup.parse_pod_group(right.manifest) is not None
+
+
+def test_a_podgroup_without_an_api_group_but_with_minmembers_is_kep24s() -> None:
+    right = group_corrections.correct_manifest(
+        {"apiVersion": "v1alpha1", "kind": "PodGroup", "spec": {"minMembers": 2}}
+    )
+    assert right.manifest["apiVersion"] == "incubator.scheduling.k8s.io/v1alpha1"
+
+
+def test_koordinators_ganggroup_comes_out_as_strings_with_legal_namespaces() -> None:
+    right = group_corrections.correct_manifest(given_as(design_manifests.KOORDINATOR_GANG_GROUP))
+    assert right.manifest["metadata"] == {
+        "name": "role-a",
+        "namespace": "teama",
+        "annotations": {
+            f"{GANG}total-number": "2",
+            f"{GANG}mode": "Strict",
+            f"{GANG}groups": '["teama/role-a","teamb/role-b"]',
+        },
+    }
+    said = format_podgroup.parse_pod_group(right.manifest)
+    assert said is not None
+    assert (said.problems, said.noted_problems, said.noted.gangs) == ((), (), ("teama/role-a", "teamb/role-b"))
+    notes = f"metadata.annotations[{GANG}"
+    assert paths(right) == [
+        "apiVersion",
+        "metadata.namespace",
+        f"{notes}total-number]",
+        f"{notes}groups]",
+        f"{notes}groups]",
+    ]
+
+
+def test_a_bit_of_metadata_becomes_a_pod_that_lacks_only_its_containers() -> None:
+    right = group_corrections.correct_manifest(given_as(design_manifests.KOORDINATOR_ANNOTATIONS))
+    assert paths(right) == [
+        "kind",
+        "spec.containers",
+        "metadata.name",
+        f"metadata.annotations[{GANG}min-available]",
+    ]
+    assert right.manifest == {
+        "apiVersion": "v1",
+        "kind": "Pod",
+        "metadata": {
+            "annotations": {f"{GANG}name": "role-a", f"{GANG}min-available": "2"},
+            "generateName": "role-a-",
+        },
+    }
+
+
+@pytest.mark.parametrize("design", design_manifests.MADE)
+def test_what_is_right_stays_as_it_is(design: str) -> None:
+    for manifest in yaml.safe_load_all(design_manifests.MADE[design]):
+        before = copy.deepcopy(manifest)
+        assert group_corrections.names_group(manifest)
+        assert group_corrections.correct_manifest(manifest) == group_corrections.CorrectedManifest(
+            manifest=before, problems=()
+        )
+
+
+def test_numbers_in_quotes_and_names_with_capitals_are_put_right() -> None:
+    made = pod_group("scheduling.x-k8s.io", "My_Group", minMember="3", scheduleTimeoutSeconds="x")
+    right = group_corrections.correct_manifest(made)
+    assert (right.manifest["metadata"]["name"], right.manifest["spec"]["minMember"]) == ("my-group", 3)
+    assert right.manifest["spec"]["scheduleTimeoutSeconds"] == "x"
+    assert paths(right) == ["spec.minMember", "metadata.name"]
+
+
+def test_a_podgroup_without_a_name_is_told_and_given_none() -> None:
+    made = pod_group("scheduling.x-k8s.io", "", minMember=3)
+    assert paths(group_corrections.correct_manifest(made)) == ["metadata.name"]
+    assert group_corrections.correct_manifest(made).manifest == made
+
+
+def test_the_given_manifest_is_not_touched() -> None:
+    made = given_as(design_manifests.KOORDINATOR_GANG_GROUP)
+    before = copy.deepcopy(made)
+    group_corrections.correct_manifest(made)
+    assert made == before
+
+
+# --- Where pods are made of ------------------------------------------------------------------------------------------
+
+LABELS = {"metadata": {"labels": {PLUGINS: "g"}}}
+
+
+@pytest.mark.parametrize(
+    ("api", "kind", "body", "path"),
+    [
+        ("v1", "Pod", LABELS, "metadata"),
+        ("v1", "PodTemplate", {"template": LABELS}, "template.metadata"),
+        ("batch/v1", "Job", {"spec": {"template": LABELS}}, "spec.template.metadata"),
+        ("apps/v1", "StatefulSet", {"spec": {"template": LABELS}}, "spec.template.metadata"),
+        (
+            "batch/v1",
+            "CronJob",
+            {"spec": {"jobTemplate": {"spec": {"template": LABELS}}}},
+            "spec.jobTemplate.spec.template.metadata",
+        ),
+        (
+            "jobset.x-k8s.io/v1alpha2",
+            "JobSet",
+            {"spec": {"replicatedJobs": [{"name": "w", "template": {"spec": {"template": LABELS}}}]}},
+            "spec.replicatedJobs[0].template.spec.template.metadata",
+        ),
+    ],
+)
+def test_a_group_is_found_wherever_pods_are_made_of(api: str, kind: str, body: Json, path: str) -> None:
+    made = {"apiVersion": api, "kind": kind} | body
+    (found,) = pod_templates.pod_metadata(made)
+    assert found.path == path
+    assert group_corrections.names_group(made)
+
+
+@pytest.mark.parametrize(
+    "other",
+    [
+        {"apiVersion": "apps/v1", "kind": "DaemonSet", "spec": {"template": LABELS}},
+        {"apiVersion": "v1", "kind": "Pod", "metadata": {"labels": {"app": "x"}}},
+        {"apiVersion": "scheduling.volcano.sh/v1beta1", "kind": "PodGroup", "spec": {"minMember": 1}},
+        {"apiVersion": "v1", "kind": "Service", "metadata": {"annotations": {KEP24: "g"}}},
+        {"metadata": {"labels": {"app": "x"}}},
+        [1],
+        None,
+    ],
+)
+def test_other_objects_are_none_of_our_business(other: Any) -> None:
+    assert not group_corrections.names_group(other)
+
+
+# --- Any shape -------------------------------------------------------------------------------------------------------
+
+anything = st.recursive(
+    st.none() | st.booleans() | st.integers(-9, 2**40) | st.text(max_size=8) | st.just("teamA/x"),
+    lambda inner: st.lists(inner, max_size=3) | st.dictionaries(st.text(max_size=8), inner, max_size=3),
+    max_leaves=6,
+)
+keys = st.sampled_from([f"{GANG}name", f"{GANG}groups", f"{GANG}min-available", ALIBABA, PLUGINS, KEP24, "x"])
+maps = anything | st.dictionaries(keys, anything)
+manifests = st.fixed_dictionaries(
+    {
+        "metadata": anything
+        | st.fixed_dictionaries({}, optional={"labels": maps, "annotations": maps, "name": anything})
+    },
+    optional={
+        "kind": st.sampled_from(["Pod", "PodGroup", "Job"]) | anything,
+        "apiVersion": st.sampled_from(["v1", "v1alpha1", "scheduling.x-k8s.io/v1alpha1"]) | anything,
+        "spec": anything | st.fixed_dictionaries({"minMember": anything}),
+    },
+)
+
+
+@settings(deadline=None)
+@given(manifests)
+def test_no_oddly_shaped_manifest_brings_the_rules_down_and_twice_is_once(manifest: Json) -> None:
+    before = copy.deepcopy(manifest)
+    assert group_corrections.names_group(manifest) in (True, False)
+    right = group_corrections.correct_manifest(manifest)
+    assert manifest == before
+    assert group_corrections.correct_manifest(right.manifest).manifest == right.manifest
+    assert right.problems or right.manifest == before
+    format_podgroup.parse_pod_group(right.manifest)
+    for meta in pod_templates.pod_metadata(right.manifest):
+        said = formats.parse_membership(meta)
+        assert said is None or said.key.namespace == meta.namespace
+    assert isinstance(RawMetadata.of_object(manifest, ""), RawMetadata)

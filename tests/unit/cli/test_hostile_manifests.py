@@ -1,0 +1,175 @@
+"""`validate` and `render` on manifests made to cost time, or to steer a terminal."""
+
+import json
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+import yaml
+
+from jobset_gate import names
+from jobset_gate.cli.exits import CommandError, ExitCode
+from jobset_gate.cli.manifests import commands
+from jobset_gate.cli.manifests.reader import read
+from jobset_gate.settings import Settings
+from tests.fakes.growth import MOST, growth
+from tests.fakes.jobsets import Json, jobset, replicated
+from tests.fakes.podgroups.sources import PLUGINS
+
+SETTINGS = Settings()
+
+
+def dumped(*documents: Json) -> str:
+    return "---\n".join(json.dumps(it, indent=1) + "\n" for it in documents)
+
+
+def merges(count: int) -> str:
+    """Each mapping merges ten times the one before it."""
+    first = "a: &b0 {" + ", ".join(f"k{index}: 1" for index in range(100)) + "}\n"
+    return first + "".join(f"b{n}: &b{n} {{<<: [{', '.join([f'*b{n - 1}'] * 10)}]}}\n" for n in range(1, count))
+
+
+def staircase(count: int) -> str:
+    """Each mapping merges the thirty before it."""
+    steps = ["- &m0 {k0: 1}\n"]
+    for n in range(1, count):
+        before = ", ".join(f"*m{index}" for index in range(max(0, n - 30), n))
+        steps.append(f"- &m{n} {{<<: [{before}], k{n}: 1}}\n")
+    return "x:\n" + "".join(steps)
+
+
+@pytest.mark.parametrize("text", [merges(9), staircase(300)], ids=["tenfold", "staircase"])
+@pytest.mark.parametrize("command", ["validate", "render"])
+def test_merges_of_merges_are_refused_before_they_are_made(text: str, command: str, tmp_path: Path) -> None:
+    assert len(text) < 100_000
+    file = tmp_path / "m.yaml"
+    file.write_text(text)
+    with pytest.raises(CommandError, match="stands for more than 1000000 values"):
+        _run(command, file)
+
+
+def test_merge_keys_mean_what_they_meant(tmp_path: Path) -> None:
+    file = tmp_path / "m.yaml"
+    file.write_text("a: &a {p: 1, q: 1}\nb: &b {q: 2, r: 2}\nc: {<<: [*a, *b], r: 3}\nd: {<<: *b, w: 4}\n")
+    (document,) = read([str(file)])
+    assert document.value["c"] == yaml.safe_load(file.read_text())["c"] == {"p": 1, "q": 1, "r": 3}
+    assert document.value["d"] == {"q": 2, "r": 2, "w": 4}
+
+
+@pytest.mark.parametrize("text", ["&a {<<: *a, x: 1}", "&a {<<: [*a, *a], x: 1}"])
+def test_a_mapping_that_merges_itself_ends(text: str, tmp_path: Path) -> None:
+    file = tmp_path / "m.yaml"
+    file.write_text(text)
+    assert read([str(file)])[0].value == {"x": 1}
+
+
+@pytest.mark.parametrize("digits", ["9" * 5000, "-" + "9" * 5000, "1" + "0" * 2_000_000])
+def test_an_integer_of_thousands_of_digits_is_told_with_line_and_path(digits: str, tmp_path: Path) -> None:
+    file = tmp_path / "m.yaml"
+    file.write_text(f"kind: X\nspec:\n  list:\n  - a: {digits}\n")
+    with pytest.raises(CommandError) as failed:
+        read([str(file)])
+    told = str(failed.value)
+    assert told.startswith(f"{file}:4:8: ")
+    assert told.endswith("is no number that Kubernetes knows (at spec.list[0].a)")
+    assert len(told) < 400
+
+
+@pytest.mark.parametrize("digits", ["9" * 5000, "1e999"])
+def test_so_is_one_in_json(digits: str, tmp_path: Path) -> None:
+    file = tmp_path / "m.json"
+    file.write_text(f'\n{{"spec": {{"list": [{{"a": {digits}}}]}}}}')
+    with pytest.raises(CommandError, match=r":2: .* holds a number .* \(at spec\.list\[0\]\.a\)$"):
+        read([str(file)])
+
+
+@pytest.mark.parametrize("text", ["0x" + "0" * 100 + "1f", "0" * 100 + "37", "0b" + "1" * 5])
+def test_leading_zeros_are_no_digits(text: str, tmp_path: Path) -> None:
+    file = tmp_path / "m.yaml"
+    file.write_text(f"a: {text}")
+    assert read([str(file)])[0].value == {"a": 31}
+
+
+EVIL = "\x1b]0;owned\x07\x1b[2J\x9b31m\u202egpj\u2066"
+
+
+@pytest.mark.parametrize(
+    "given",
+    [
+        jobset(config={EVIL: 1}),
+        jobset(name=f"{EVIL}\nm.yaml: ok"),
+        jobset(replicated(f"{EVIL}\nm.yaml: ok")),
+        jobset(notes={names.BYPASS: EVIL}),
+        {"kind": f"{EVIL}\nm.yaml: ok", "metadata": {"name": EVIL}},
+        {"kind": "Pod", "metadata": {"name": f"{EVIL}\n- x", "labels": {PLUGINS: EVIL}}, "spec": {}},
+    ],
+)
+def test_keys_and_names_neither_steer_the_terminal_nor_begin_lines(
+    given: Json, tmp_path: Path, capfd: pytest.CaptureFixture[str]
+) -> None:
+    file = tmp_path / "m.yaml"
+    file.write_text(yaml.safe_dump(given))
+    for command in ("validate", "render"):
+        _run(command, file)
+        said = "".join(capfd.readouterr())
+        assert not {it for it in said if not it.isprintable() and it != "\n"}
+        assert "\nm.yaml: ok" not in said
+
+
+def unknown_keys(count: int) -> str:
+    return dumped(jobset(config={"targetReplicatedJobs": [], **{f"k{n}": 0 for n in range(count)}}))
+
+
+def many_objects(count: int) -> str:
+    return dumped(*(jobset(name=f"gang-{n}") for n in range(count // 20)))
+
+
+def many_json_objects(count: int) -> str:
+    return '{"kind": "X"}\n' * (2 * count)
+
+
+def many_groups(count: int) -> str:
+    meta = {"labels": {PLUGINS: "g"}}
+    pods = [
+        {"apiVersion": "v1", "kind": "Pod", "metadata": {"name": f"p{n}", "namespace": f"n{n}"} | meta}
+        for n in range(count // 10)
+    ]
+    return dumped(*pods)
+
+
+def many_lines(count: int) -> str:
+    """One list of very many entries in one object, all wrong."""
+    return dumped(jobset(*(replicated(f"j{n}", pod={"os": {"name": "windows"}}) for n in range(count // 10))))
+
+
+def one_list(count: int) -> str:
+    return dumped({"apiVersion": "v1", "kind": "List", "items": [jobset(name=f"gang-{n}") for n in range(count // 20)]})
+
+
+@pytest.mark.parametrize("text", [unknown_keys, many_objects, many_json_objects, many_groups, many_lines, one_list])
+@pytest.mark.parametrize("command", ["validate", "render"])
+def test_four_times_the_manifest_takes_about_four_times_as_long(
+    text: Callable[[int], str], command: str, tmp_path: Path, capfd: pytest.CaptureFixture[str]
+) -> None:
+    def work(count: int) -> Callable[[], object]:
+        file = tmp_path / f"{count}.yaml"
+        given = text(count)
+        file.write_text(given if text is many_json_objects else _as_yaml(given))
+        return lambda: _run(command, file)
+
+    assert growth(work, 400) < MOST
+    capfd.readouterr()
+
+
+def _as_yaml(text: str) -> str:
+    """JSON is YAML, if the first character does not say that it is JSON."""
+    return "# read as YAML\n" + text
+
+
+def _run(command: str, file: Path) -> Any:
+    if command == "validate":
+        return commands.validate([str(file)], SETTINGS)
+    found = commands.render([str(file)], SETTINGS, as_json=False)
+    assert found in (ExitCode.OK, ExitCode.ERROR)
+    return found

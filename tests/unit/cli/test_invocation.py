@@ -1,0 +1,53 @@
+"""Commands that are printed reach the cluster that was asked, and are those that this person can type."""
+
+import pytest
+
+from jobset_gate.cli.invocation import Invocation
+from jobset_gate.explain.model import Explanation, MissingByReason
+
+PLAIN = Invocation("jobset-gate")
+FAR = Invocation("kubectl jobset-gate", kubeconfig="my files/config", context="far", namespace="team")
+OPTIONS = "--context far --kubeconfig 'my files/config'"
+
+
+@pytest.mark.parametrize(
+    ("command", "plain", "far"),
+    [
+        ("kubectl describe pod a -n b", "kubectl describe pod a -n b", f"kubectl describe pod a -n b {OPTIONS}"),
+        ("kubectl jobset-gate doctor", "jobset-gate doctor", f"kubectl jobset-gate doctor -n team {OPTIONS}"),
+        (
+            "jobset-gate why a -n b",
+            "jobset-gate why a -n b",
+            f"kubectl jobset-gate why a -n b {OPTIONS}",
+        ),
+        (
+            "kubectl jobset-gate install-crd-field",
+            "jobset-gate install-crd-field",
+            f"kubectl jobset-gate install-crd-field {OPTIONS}",
+        ),
+        (
+            "kubectl get deployments -A | grep jobset-gate",
+            "kubectl get deployments -A | grep jobset-gate",
+            f"kubectl get deployments -A {OPTIONS} | grep jobset-gate",
+        ),
+        ("kubectl exec a -- ls", "kubectl exec a -- ls", f"kubectl exec a {OPTIONS} -- ls"),
+        ("helm upgrade x y", "helm upgrade x y", "helm upgrade x y"),
+        ("", "", ""),
+    ],
+)
+def test_a_command_has_the_options_of_who_asked(command: str, plain: str, far: str) -> None:
+    assert (PLAIN.command(command), FAR.command(command)) == (plain, far)
+
+
+def test_commands_within_words_have_them_too() -> None:
+    words = "run `kubectl get jobsets` and `helm upgrade`, or set `x`"
+    assert FAR.rewrite_commands(words) == f"run `kubectl get jobsets {OPTIONS}` and `helm upgrade`, or set `x`"
+
+
+def test_an_explanation_has_them_everywhere() -> None:
+    lack = MissingByReason(reason="Unscheduled", detail="", count=1, command="kubectl describe pod a -n b")
+    told = Explanation(kind="JobSet", namespace="b", name="x", state="Waiting", lacks=(lack,), commands=("kubectl x",))
+    theirs = FAR.rewrite_explanation(told)
+    assert theirs.commands == (f"kubectl x {OPTIONS}",)
+    assert theirs.lacks[0].command.endswith(OPTIONS)
+    assert PLAIN.rewrite_explanation(told) == told

@@ -1,0 +1,166 @@
+"""The command line as such: names, help, versions, exit codes, errors, and how long help takes."""
+
+import os
+import subprocess
+import sys
+from importlib.metadata import version
+from pathlib import Path
+
+import pytest
+
+from jobset_gate.cli.exits import CommandError, ExitCode
+from jobset_gate.cli.main import error_line, first_cause, program_name
+from jobset_gate.kube.errors import Unauthorized, Unreachable
+from tests.repo.files import ROOT
+from tests.unit.cli.conftest import RunCli
+
+COMMANDS = [
+    *("render", "validate", "why", "describe", "wait", "watch", "timeline", "doctor", "release", "bypass"),
+    *("webhook", "controller", "install-crd-field", "completion", "demo", "get", "groups"),
+]
+HEAVY = {"aiohttp", "pydantic", "rich", "yaml", "structlog", "cryptography", "kubernetes_asyncio", "msgspec", "asyncio"}
+
+
+@pytest.mark.parametrize(
+    ("path", "name"),
+    [
+        ("/usr/bin/jobset-gate", "jobset-gate"),
+        ("/usr/bin/kubectl-jobset_gate", "kubectl jobset-gate"),
+        ("somewhere/cli/__main__.py", "jobset-gate"),
+    ],
+)
+def test_the_program_has_the_name_it_is_called_by(path: str, name: str) -> None:
+    assert program_name(path) == name
+
+
+@pytest.mark.parametrize("program", ["jobset-gate", "kubectl jobset-gate"])
+@pytest.mark.parametrize("command", COMMANDS)
+def test_help_reads_right_under_both_names(run: RunCli, command: str, program: str) -> None:
+    ran = run(command, "--help", program=program)
+    assert (ran.code, ran.err) == (0, "")
+    assert ran.out.startswith(f"Usage: {program} {command} [OPTIONS]")
+    assert f"Example: {program} {command}" in ran.out
+    assert "\x1b" not in ran.out
+
+
+def test_help_lists_all_commands(run: RunCli) -> None:
+    ran = run("--help")
+    assert [line.split()[0] for line in listed_in(ran.out)] == COMMANDS
+
+
+def test_without_a_command_help_is_shown(run: RunCli) -> None:
+    ran = run()
+    assert ran.code == 2
+    assert "Commands:" in ran.out + ran.err
+
+
+def test_version(run: RunCli) -> None:
+    assert run("--version").out == f"jobset-gate {version('jobset-gate')}\n"
+
+
+def test_an_unknown_command_is_a_usage_error(run: RunCli) -> None:
+    ran = run("nonsense")
+    assert ran.code == 2
+    assert "No such command 'nonsense'" in ran.err
+
+
+@pytest.mark.parametrize(
+    ("problem", "line"),
+    [
+        (CommandError("it is\nso", ExitCode.TIMEOUT), "it is so"),
+        (FileNotFoundError(2, "No such file or directory", "x.yaml"), "x.yaml: No such file or directory"),
+        (Unreachable("nobody answers"), "nobody answers"),
+        (Unauthorized(401, "", "no"), "the API server takes these credentials for nobody's: 401: no"),
+        (ValueError("what"), "internal error: ValueError: what (run `p --debug ...` for a traceback)"),
+        (CommandError(""), "Failed"),
+    ],
+)
+def test_an_error_is_told_in_one_line(problem: Exception, line: str) -> None:
+    assert error_line(problem, "p") == line
+
+
+def test_of_errors_raised_together_the_first_is_told() -> None:
+    first = CommandError("first")
+    assert first_cause(ExceptionGroup("x", [ExceptionGroup("y", [first]), ValueError()])) is first
+
+
+def test_debug_shows_the_traceback(run: RunCli, tmp_path: Path) -> None:
+    missing = str(tmp_path / "none.yaml")
+    assert run("validate", "-f", missing).code == 1
+    with pytest.raises(CommandError):
+        run("--debug", "validate", "-f", missing)
+
+
+@pytest.mark.parametrize(("value", "raises"), [("1", True), ("yes", True), ("0", False), ("false", False), ("", False)])
+def test_debug_by_the_environment(
+    run: RunCli, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, value: str, raises: bool
+) -> None:
+    monkeypatch.setenv("JOBSET_GATE_DEBUG", value)
+    missing = str(tmp_path / "none.yaml")
+    if not raises:
+        assert run("validate", "-f", missing).code == 1
+        return
+    with pytest.raises(CommandError):
+        run("validate", "-f", missing)
+
+
+SUBCOMMANDS = ["get jobsets", "get gangs", "get groups", "groups ungate", "demo groups"]
+IMPORTED = """
+import sys
+from jobset_gate.cli.main import main
+
+heavy = set(sys.argv[1].split(","))
+for command in sys.argv[2:]:
+    try:
+        main([*command.split(), "--help"])
+    except SystemExit as ended:
+        assert not ended.code, command
+    print(command or "-", *(heavy & {*sys.modules}), sep=",", file=sys.stderr)
+    heavy -= {*sys.modules}
+"""
+
+
+@pytest.mark.parametrize("commands", [[""], [*COMMANDS, *SUBCOMMANDS]], ids=["program", "commands"])
+def test_help_imports_nothing_heavy(commands: list[str]) -> None:
+    """What keeps it quick; a test of the time itself would fail on a busy machine."""
+    ran = subprocess.run(  # noqa: S603
+        [sys.executable, "-c", IMPORTED, ",".join(HEAVY), *commands], cwd=ROOT, capture_output=True, text=True,
+        check=True, env=os.environ | {"PYTHONPATH": str(ROOT)},
+    )  # fmt: skip
+    assert ran.stdout.count("Usage: ") == len(commands)
+    found = {name: modules for name, *modules in (line.split(",") for line in ran.stderr.splitlines())}
+    of_typer = {"pydantic"} if commands != [""] else set()  # it reads a command's options with it
+    assert {module for modules in found.values() for module in modules} <= of_typer, found
+
+
+def test_every_subcommand_is_checked(run: RunCli) -> None:
+    """A group of commands says so in its usage."""
+    groups = [it for it in COMMANDS if "COMMAND [ARGS]" in run(it, "--help").out]
+    named = [f"{group} {line.split()[0]}" for group in groups for line in listed_in(run(group, "--help").out)]
+    assert sorted(named) == sorted(SUBCOMMANDS)
+
+
+def listed_in(text: str) -> list[str]:
+    """The lines of a help's commands."""
+    return text.split("Commands:\n")[1].split("\n\n", maxsplit=1)[0].splitlines()
+
+
+def test_streams_that_were_closed_are_no_error_of_ours(tmp_path: Path) -> None:
+    """`jobset-gate describe ... >&- 2>file`: what is wrong is told, and is the cluster's matter."""
+    words = (sys.executable, "-m", "jobset_gate.cli", "describe", "train", "--kubeconfig", str(tmp_path / "none"))
+    ran = subprocess.run(  # noqa: S603 - our own program
+        ["/bin/sh", "-c", 'exec "$@" <&- >&-', "sh", *words], cwd=ROOT, stderr=subprocess.PIPE, text=True, check=False
+    )
+    assert (ran.returncode, ran.stderr) == (1, f"error: kubeconfig {tmp_path / 'none'}: there is no such file\n")
+
+
+def test_a_reader_that_leaves_early_is_no_error_of_ours() -> None:
+    """`jobset-gate render ... | head -1`: no traceback."""
+    read_end, write_end = os.pipe()
+    os.close(read_end)
+    ran = subprocess.run(
+        [sys.executable, "-m", "jobset_gate.cli", "render", "-f", "examples/story-1.yaml"], cwd=ROOT, stdout=write_end,
+        stderr=subprocess.PIPE, text=True, check=False,
+    )  # fmt: skip
+    os.close(write_end)
+    assert "Traceback" not in ran.stderr

@@ -1,0 +1,129 @@
+"""Sources that cannot be read end with one clear line; those that can are read as kubectl reads them."""
+
+from pathlib import Path
+
+import pytest
+
+from jobset_gate.cli.exits import CommandError
+from jobset_gate.cli.manifests import yaml_loader
+from jobset_gate.cli.manifests.reader import ManifestDocument, read
+
+
+@pytest.fixture
+def write(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """Where `m.yaml` is written; also the current folder, so that messages are short."""
+    monkeypatch.chdir(tmp_path)
+    return tmp_path / "m.yaml"
+
+
+def docs(file: Path, text: str | bytes) -> list[ManifestDocument]:
+    file.write_bytes(text.encode() if isinstance(text, str) else text)
+    return read([file.name])
+
+
+def values(file: Path, text: str | bytes) -> list[object]:
+    return [document.value for document in docs(file, text)]
+
+
+def test_several_documents_and_their_lines(write: Path) -> None:
+    found = docs(write, "# a comment\na: 1\n---\n---\n# nothing\n---\nb: 2\n")
+    assert [(it.number, it.line, it.value) for it in found] == [(1, 2, {"a": 1}), (4, 7, {"b": 2})]
+
+
+def test_concatenated_json(write: Path) -> None:
+    found = docs(write, '{"a": 1}\n\n{"b":\n 2} {"c": 3}')
+    assert [(it.number, it.line, it.value) for it in found] == [(1, 1, {"a": 1}), (2, 3, {"b": 2}), (3, 4, {"c": 3})]
+
+
+@pytest.mark.parametrize(
+    ("text", "value"),
+    [
+        ("\ufeffa: 1", {"a": 1}),
+        ("{a: 1, b: [x]}", {"a": 1, "b": ["x"]}),
+        ("{a: 1}\n---\n", {"a": 1}),
+        ('{"a": 1,}', {"a": 1}),
+        ('{"a":\t"\\/"}', {"a": "/"}),
+        ('{"a": "\\ud83d\\ude80"}', {"a": "🚀"}),
+        ("a: &x {b: 1}\nc:\n  <<: *x\n  b: 2", {"a": {"b": 1}, "c": {"b": 2}}),
+        ("1: a\ntrue: b\non: c", None),
+        ("1: a\ntrue: b\n0.5: c", {"1": "a", "true": "b", "0.5": "c"}),
+        ('a: !!str 5\nb: !!float 3\nc: "on"', None),
+        ("a: !!str 5\nc: 'on'", {"a": "5", "c": "on"}),
+        ("a: 12:30\nb: 2001-01-01", {"a": "12:30", "b": "2001-01-01"}),
+    ],
+)
+def test_values(write: Path, text: str, value: object) -> None:
+    """None: refused."""
+    if value is None:
+        with pytest.raises(CommandError):
+            docs(write, text)
+        return
+    assert values(write, text) == [value]
+
+
+@pytest.mark.parametrize(
+    ("text", "message"),
+    [
+        ("a: [1\nb: 2\n", "m.yaml:2:2: not YAML that kubectl would read: expected ',' or ']', but got ':'"),
+        ("a: 1\n\tb: 2\n", "m.yaml:2:1: not YAML that kubectl would read: found character '\\t' that cannot"),
+        ("a: 1\nb: 2\na: 3\n", "m.yaml:3:1: not YAML that kubectl would read: the key 'a' is given twice"),
+        ("a: *nobody\n", "m.yaml:1:4: not YAML that kubectl would read: found undefined alias 'nobody'"),
+        ("a: !!python/name:os.system\n", "m.yaml:1:4: not YAML that kubectl would read: the tag"),
+        ("a: .nan\n", "m.yaml:1:4: not YAML that kubectl would read: .nan is no number that Kubernetes knows"),
+        ("? [a]\n: b\n", "m.yaml:1:3: not YAML that kubectl would read: a key must be a string"),
+        ("~: b\n", "m.yaml:1:1: not YAML that kubectl would read: a key must be a string"),
+        ('{"a": 1, x', "m.yaml:1:10: not JSON: "),
+        ('{"a": 1}\n{"b" 2}', "m.yaml:2:6: not JSON: Expecting ':' delimiter"),
+        ('{"a": 1}\n{"b": {"c": 1, "c": 2}}', "m.yaml:2: in the JSON object that begins here the key 'c' is"),
+        ('{"a": NaN}', "m.yaml:1: the JSON object that begins here holds a number or character JSON has not"),
+        ('{"a": 1e999}', "m.yaml:1: the JSON object that begins here holds a number or character JSON has not"),
+        ('{"a": "\\ud800"}', "m.yaml:1: the JSON object that begins here holds a number or character JSON has not"),
+        (b"a: 1\nb: \xff\n", "m.yaml:2: not UTF-8"),
+        ("a: \x00", "m.yaml: not YAML that kubectl would read: "),
+        ("a: " + "[" * 100_000, "m.yaml: nested too deeply"),
+        ('{"a":' * 100_000, "m.yaml: nested too deeply"),
+        ("a: &a [*a]\n", "m.yaml: nested too deeply"),
+        ("", "no objects in m.yaml"),
+        ("# only this\n---\n", "no objects in m.yaml"),
+    ],
+)  # fmt: skip
+def test_trouble_is_told_with_file_and_line(write: Path, text: str | bytes, message: str) -> None:
+    with pytest.raises(CommandError) as failed:
+        docs(write, text)
+    assert str(failed.value).startswith(message)
+
+
+def test_a_file_that_is_not_there(write: Path) -> None:
+    with pytest.raises(CommandError, match=r"^m\.yaml: No such file or directory$"):
+        read(["m.yaml"])
+
+
+def test_a_folder(write: Path) -> None:
+    with pytest.raises(CommandError, match="Is a directory"):
+        read([str(write.parent)])
+
+
+def test_a_text_that_explodes_is_refused(write: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Ten lines of aliases stand for ten to the tenth values."""
+    monkeypatch.setattr(yaml_loader, "MOST_NODES", 10_000)
+    lines = ["a0: &a0 [x, x, x, x, x, x, x, x, x, x]"]
+    lines += [f"a{n}: &a{n} [{', '.join([f'*a{n - 1}'] * 10)}]" for n in range(1, 10)]
+    with pytest.raises(CommandError, match="stands for more than 10000 values"):
+        docs(write, "\n".join(lines))
+
+
+@pytest.mark.parametrize(
+    ("path", "line"),
+    [
+        ("spec", 2),
+        ("spec.list[1]", 5),
+        ("spec.list[1].b", 6),
+        ("spec.list[1].missing.more", 5),
+        ("spec.list[7]", 3),
+        ("metadata.annotations[a.b/c]", 9),
+        ("nothing", 1),
+    ],
+)
+def test_the_line_of_a_field(write: Path, path: str, line: int) -> None:
+    text = "kind: X\nspec:\n  list:\n  - a: 1\n  - a: 1\n    b: 2\nmetadata:\n  annotations:\n    a.b/c: x\n"
+    assert docs(write, text)[0].line_at(path) == line

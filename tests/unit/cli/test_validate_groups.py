@@ -1,0 +1,168 @@
+"""`validate` of pod groups: what is wrong with each manifest and with the gangs they make, and the corrected form."""
+
+import json
+
+import pytest
+import yaml
+
+from tests.fakes.podgroups import design_manifests
+from tests.fakes.podgroups.sources import ALIBABA, ALIBABA_MINIMUM, GANG, KEP24, PLUGINS, Json
+from tests.unit.cli.conftest import CliResult, RunCli
+
+
+def pod(name: str, *, labels: Json | None = None, notes: Json | None = None, namespace: str = "team") -> Json:
+    meta = {"name": name, "namespace": namespace, "labels": labels or {}, "annotations": notes or {}}
+    return {"apiVersion": "v1", "kind": "Pod", "metadata": meta, "spec": {"containers": [{"name": "m", "image": "x"}]}}
+
+
+def validated(run: RunCli, *objects: Json) -> CliResult:
+    return run("validate", "-f", "-", stdin=yaml.safe_dump_all(objects))
+
+
+def corrected(ran: CliResult) -> list[Json]:
+    _, mark, rest = ran.out.partition("---\n# corrected: ")
+    return list(yaml.safe_load_all("# " + rest)) if mark else []
+
+
+@pytest.mark.parametrize("design", design_manifests.MADE)
+def test_the_manifests_of_each_design_are_fine(run: RunCli, design: str) -> None:
+    ran = run("validate", "-f", "-", stdin=design_manifests.MADE[design])
+    assert (ran.code, ran.err, corrected(ran)) == (0, "", [])
+    assert f"({design})" in ran.out
+    assert all(": ok: " in line for line in ran.out.splitlines())
+
+
+@pytest.mark.parametrize("printed", design_manifests.PRINTED)
+def test_what_koordinators_text_prints_is_refused_and_its_corrected_form_is_fine(run: RunCli, printed: str) -> None:
+    ran = run("validate", "-f", "-", stdin=design_manifests.PRINTED[printed])
+    assert ran.code == 1
+    right = corrected(ran)
+    assert len(right) == design_manifests.PRINTED[printed].count("metadata:")
+    for each in right:
+        if each["kind"] == "Pod":  # what it runs was never said
+            each["spec"] = {"containers": [{"name": "main", "image": "x"}]}
+    alone = [validated(run, each) for each in right]
+    assert [it.code for it in alone] == [0] * len(right), [it.out for it in alone]
+
+
+def test_a_document_with_two_metadata_keys_is_read_as_two_pods(run: RunCli) -> None:
+    ran = run("validate", "-f", "-", stdin=design_manifests.KOORDINATOR_TWO)
+    assert "stdin:1: object without a name (document 1, part 1): metadata: null: is given twice: " in ran.out
+    assert "stdin:7: object without a name (document 1, part 2): metadata: null: is given twice: " in ran.out
+    assert [it["metadata"]["annotations"][f"{GANG}name"] for it in corrected(ran)] == ["role-a", "role-b"]
+    assert [it["metadata"]["annotations"][f"{GANG}groups"] for it in corrected(ran)] == [
+        '["teama/role-a","teamb/role-b"]',
+        "",
+    ]
+
+
+def test_two_metadata_keys_of_anything_else_stay_wrong(run: RunCli) -> None:
+    text = "apiVersion: v1\nkind: Service\nmetadata: {name: a}\nmetadata: {name: b}\n"
+    ran = run("validate", "-f", "-", stdin=text)
+    assert (ran.code, corrected(ran)) == (1, [])
+    assert ran.out.count("is given twice") == 2
+    assert run("render", "-f", "-", stdin=text).err.startswith("error: stdin:4:1: not YAML that kubectl would read")
+
+
+def test_bad_values_are_told_with_file_line_and_field(run: RunCli) -> None:
+    text = design_manifests.ALIBABA.replace('"4"', '"-4"')
+    ran = run("validate", "-f", "-", stdin=text)
+    assert ran.code == 1
+    assert f'stdin:8: Pod team/job-a-0 (document 1): metadata.labels[{ALIBABA_MINIMUM}]: "-4": must be' in ran.out
+
+
+def test_a_pod_that_names_two_groups(run: RunCli) -> None:
+    ran = validated(run, pod("p", labels={PLUGINS: "g"}, notes={KEP24: "h"}))
+    assert ran.code == 1
+    assert "names two groups, a pod belongs to one" in ran.out
+
+
+def test_a_minimum_without_a_name(run: RunCli) -> None:
+    ran = validated(run, pod("p", labels={ALIBABA_MINIMUM: "3"}))
+    assert ran.code == 1
+    assert f"metadata.labels[{ALIBABA}]: null: must be given beside {ALIBABA_MINIMUM}" in ran.out
+
+
+def test_members_that_contradict_each_other_in_different_files_and_kinds(run: RunCli) -> None:
+    one = pod("p", labels={ALIBABA: "g", ALIBABA_MINIMUM: "3"})
+    other = pod("q", labels={ALIBABA: "g", ALIBABA_MINIMUM: "4"})
+    ran = validated(run, one, other)
+    assert ran.code == 1
+    assert "group team/g: " in ran.out
+    assert "members contradict each other: 3 by Pod team/p (document 1); 4 by Pod team/q (document 2)" in ran.out
+    apart = pod("q", labels={ALIBABA: "g", ALIBABA_MINIMUM: "4"}, namespace="other")
+    assert validated(run, one, apart).code == 0
+
+
+def test_a_podgroup_that_is_not_among_the_manifests_is_a_warning(run: RunCli) -> None:
+    ran = validated(run, pod("p", labels={PLUGINS: "g"}))
+    assert ran.code == 0
+    assert "group team/g: warning: its PodGroup is not among these manifests" in ran.out
+
+
+def test_a_podgroup_of_another_version(run: RunCli) -> None:
+    text = design_manifests.PLUGINS.replace("scheduling.x-k8s.io/v1alpha1", "scheduling.x-k8s.io/v1beta1")
+    ran = run("validate", "-f", "-", stdin=text)
+    assert ran.code == 1
+    assert 'apiVersion: "scheduling.x-k8s.io/v1beta1": is not known here, only scheduling.x-k8s.io/v1alpha1' in ran.out
+    assert ran.out.count("v1beta1") == 1
+
+
+def gang(name: str, groups: str, namespace: str = "team") -> Json:
+    notes = {f"{GANG}name": name, f"{GANG}min-available": "1", f"{GANG}groups": groups}
+    return pod(name, notes=notes, namespace=namespace)
+
+
+def test_a_one_sided_ganggroup_is_told_of_the_gang_that_made_it(run: RunCli) -> None:
+    ran = validated(run, gang("a", '["team/a","team/b"]'), gang("b", ""))
+    assert ran.code == 1
+    assert "group team/a: " in ran.out
+    assert "must be the same on all of its gangs: team/b has no GangGroup" in ran.out
+    assert "group team/b: " not in ran.out
+
+
+def test_a_ganggroup_of_two_namespaces_is_fine_with_a_warning(run: RunCli) -> None:
+    both = '["far/b","team/a"]'
+    ran = validated(run, gang("a", both), gang("b", both, namespace="far"))
+    assert ran.code == 0
+    assert ran.out.count("warning: opens together with gangs of other namespaces only where a setting allows it") == 2
+
+
+def test_koordinators_annotations_that_nobody_heeds_are_named(run: RunCli) -> None:
+    """Beside Alibaba's labels all of them, else those that came after the design."""
+    labels = {ALIBABA: "g", ALIBABA_MINIMUM: "3"}
+    ran = validated(run, pod("p", labels=labels, notes={f"{GANG}mode": "NonStrict", f"{GANG}waiting-time": "5s"}))
+    assert ran.code == 0
+    assert f"warning: annotation {GANG}mode is not heeded" in ran.out
+    assert f"warning: annotation {GANG}waiting-time is not heeded" in ran.out
+    notes = {f"{GANG}name": "g", f"{GANG}min-available": "1", f"{GANG}match-policy": "once-satisfied"}
+    ran = validated(run, pod("p", notes=notes))
+    assert ran.out.count("is not heeded") == 1
+    assert f"warning: annotation {GANG}match-policy is not heeded" in ran.out
+
+
+def test_a_group_in_a_list_of_objects_and_as_json(run: RunCli) -> None:
+    listed = {"apiVersion": "v1", "kind": "List", "items": [pod("p", labels={ALIBABA: "g", ALIBABA_MINIMUM: 3})]}
+    ran = run("validate", "-f", "-", stdin=json.dumps(listed))
+    assert ran.code == 1
+    assert f"Pod team/p (document 1, items[0]): metadata.labels[{ALIBABA_MINIMUM}]: 3: must be a string" in ran.out
+    (right,) = corrected(ran)
+    assert right["metadata"]["labels"][ALIBABA_MINIMUM] == "3"
+
+
+def test_a_jobset_may_be_both_gated_and_grouped(run: RunCli) -> None:
+    template = {"metadata": {"labels": {PLUGINS: ""}}, "spec": {"containers": [{"name": "m", "image": "x"}]}}
+    jobset = {
+        "apiVersion": "jobset.x-k8s.io/v1alpha2",
+        "kind": "JobSet",
+        "metadata": {"name": "train"},
+        "spec": {
+            "groupSchedulingConfig": {},
+            "replicatedJobs": [{"name": "w", "template": {"spec": {"template": template}}}],
+        },
+    }
+    ran = validated(run, jobset)
+    assert ran.code == 1
+    assert f"spec.replicatedJobs[0].template.spec.template.metadata.labels[{PLUGINS}]" in ran.out
+    template["metadata"] = {"labels": {PLUGINS: "g"}}
+    assert "ok: 1 pods of w wait for each other, for ever; in group g (scheduler-plugins)" in validated(run, jobset).out

@@ -1,0 +1,326 @@
+"""`webhook` as a process: serves, registers itself, is asked by an API server, and leaves nothing behind."""
+
+import asyncio
+import socket
+import ssl
+from base64 import b64decode
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from pathlib import Path
+from signal import SIGTERM
+from urllib.parse import urlsplit
+
+import pytest
+
+from jobset_gate import names
+from jobset_gate.cli.exits import CommandError
+from jobset_gate.cli.serve.registration import service as parse_service
+from jobset_gate.fake import jobset_crd, manifests
+from jobset_gate.kube.client import Client, PatchType
+from jobset_gate.kube.errors import ApiError, NotFound
+from jobset_gate.kube.resources import JOBSETS, MUTATING_WEBHOOKS, PODS, SECRETS, VALIDATING_WEBHOOKS, Resource
+from jobset_gate.podgroups.model import Format
+from jobset_gate.settings import Groups
+from tests.fakes.grouped_pods import gates, pod
+from tests.fakes.service_process import TIMEOUT, ServiceProcess, fetch, running_service
+from tests.plane.planes import Plane
+from tests.unit.cli.conftest import RunCli
+from webhook.certs import self_signed
+from webhook.pod_registration import pod_configuration
+from webhook.registration import MUTATING, VALIDATING, configurations
+from webhook.registration import ServiceReference as Place
+
+FILES = {"cert": "tls.crt", "key": "tls.key", "ca": "ca.crt"}
+BOTH: list[tuple[Resource, str]] = [(MUTATING_WEBHOOKS, MUTATING), (VALIDATING_WEBHOOKS, VALIDATING)]
+FOR_PODS: tuple[Resource, str] = (MUTATING_WEBHOOKS, names.POD_WEBHOOK)
+ALL = [*BOTH, FOR_PODS]
+
+
+async def registered(service: ServiceProcess, configurations: int = len(ALL)) -> str:
+    """The URL at which it listens, once so many configurations are written."""
+    url: str = (await service.until("webhook listens"))["url"]
+    for _ in range(configurations):
+        await service.until("registered")
+    return url
+
+
+async def asked_for(client: Client, namespace: str) -> None:
+    """Returns once the API server has learned of the webhook: a dry run of a gated JobSet gets the barrier."""
+    notes = {names.CONFIG: '{"timeoutAfterSeconds":300}'}
+    gang = manifests.gang("train", namespace, jobs=1, pods=2, annotations=notes)
+    async with asyncio.timeout(TIMEOUT):
+        while True:
+            made = await client.create(JOBSETS, gang, dry_run=True)
+            template = made["spec"]["replicatedJobs"][0]["template"]["spec"]["template"]
+            if names.GATED in template.get("metadata", {}).get("labels", {}):
+                return
+            await asyncio.sleep(0.05)  # nothing tells when an API server has read its webhook configurations
+
+
+async def test_it_registers_itself_is_asked_and_leaves_nothing_behind(plane: Plane, namespace: str) -> None:
+    where = ["--kubeconfig", str(plane.kubeconfig), "--port", "0"]
+    async with plane.client() as client:
+        await jobset_crd.install(client)
+        async with running_service("webhook", "--self-signed", "--register", "--unregister-on-exit", *where) as service:
+            url = await registered(service)
+            hook = (await client.get(*BOTH[0]))["webhooks"][0]
+            assert hook["clientConfig"]["url"] == f"{url}/mutate"
+            ca = b64decode(hook["clientConfig"]["caBundle"]).decode()
+            assert await fetch(f"{url}/readyz", ca) == (200, "ok\n")
+            await asked_for(client, namespace)
+            notes = {names.CONFIG: '{"timeoutAfterSeconds":0}'}
+            bad = manifests.gang("train", namespace, timeout=0, annotations=notes)
+            with pytest.raises(ApiError, match="timeoutAfterSeconds: 0: must be an integer from 1"):
+                await client.create(JOBSETS, bad, dry_run=True)
+            assert await service.stop() == 0
+        for resource, name in ALL:
+            with pytest.raises(NotFound):
+                await client.get(resource, name)
+
+
+async def held(client: Client, namespace: str) -> None:
+    """Returns once a dry run of a pod of a group gets the gate."""
+    async with asyncio.timeout(TIMEOUT):
+        while True:
+            made = await client.create(PODS, pod(Format.KEP_24), namespace, dry_run=True)
+            if gates(made) == [names.POD_GROUP_GATE]:
+                return
+            await asyncio.sleep(0.05)  # nothing tells when an API server has read its webhook configurations
+
+
+async def test_it_is_asked_about_pods_of_groups(plane: Plane, namespace: str) -> None:
+    where = ["--kubeconfig", str(plane.kubeconfig), "--port", "0"]
+    async with (
+        plane.client() as client,
+        running_service("webhook", "--self-signed", "--register", "--unregister-on-exit", *where) as service,
+    ):
+        await registered(service)
+        await held(client, namespace)
+        assert await service.stop() == 0
+
+
+async def test_where_groups_are_off_it_does_not_ask_for_pods_and_takes_an_old_registration_away(
+    embedded_plane: Plane, tmp_path: Path
+) -> None:
+    config = tmp_path / "settings.yaml"
+    config.write_text("groups: {enabled: false}")
+    where = ["--kubeconfig", str(embedded_plane.kubeconfig), "--port", "0"]
+    async with embedded_plane.client() as client:
+        await client.create(FOR_PODS[0], pod_configuration(Groups(), url="https://127.0.0.1:1"))
+        for _ in range(2):  # there is one, there is none
+            async with running_service(
+                "webhook", "--self-signed", "--register", "--config", str(config), *where
+            ) as service:
+                await registered(service, len(BOTH))
+                with pytest.raises(NotFound):
+                    await client.get(*FOR_PODS)
+                assert await service.stop() == 0
+
+
+async def test_a_second_start_updates_what_is_there_and_keeps_it_at_the_end(plane: Plane, namespace: str) -> None:
+    """And what others own in it stays: here a label, in a cluster the caBundle of cert-manager."""
+    where = ["--kubeconfig", str(plane.kubeconfig), "--port", "0"]
+    async with plane.client() as client:
+        try:
+            async with running_service("webhook", "--self-signed", "--register", *where) as service:
+                first = await registered(service)
+                assert await service.stop() == 0
+            for resource, name in ALL:
+                body = {"metadata": {"labels": {"team": namespace}}}
+                await client.patch(resource, name, body=body, patch=PatchType.MERGE)
+            async with running_service("webhook", "--self-signed", "--register", *where) as service:
+                second = await registered(service)
+                assert await service.stop() == 0
+            found = [await client.get(resource, name) for resource, name in ALL]
+            urls = [one["webhooks"][0]["clientConfig"]["url"] for one in found]
+            assert urls == [f"{second}/mutate", f"{second}/validate", f"{second}/mutate-pods"]
+            assert first != second
+            assert [one["metadata"]["labels"]["team"] for one in found] == [namespace] * 3
+        finally:
+            for resource, name in ALL:
+                await client.delete(resource, name)
+
+
+async def test_it_registers_a_service_and_exempts_its_namespace(embedded_plane: Plane) -> None:
+    where = ["--kubeconfig", str(embedded_plane.kubeconfig), "--port", "0", "--service", "gate-system/door:8443"]
+    async with running_service("webhook", "--self-signed", "--register", *where) as service:
+        await registered(service)
+        async with embedded_plane.client() as client:
+            hooks = [(await client.get(*one))["webhooks"][0] for one in ALL]
+        for hook, path in zip(hooks, ("/mutate", "/validate", "/mutate-pods"), strict=True):
+            assert hook["clientConfig"]["service"] == {
+                "namespace": "gate-system", "name": "door", "port": 8443, "path": path
+            }  # fmt: skip
+            assert hook["namespaceSelector"]["matchExpressions"][0]["values"] == ["kube-system", "gate-system"]
+        assert await service.stop() == 0
+
+
+async def test_it_serves_a_certificate_from_files(tmp_path: Path) -> None:
+    bundle = self_signed.make()
+    bundle.write(tmp_path)
+    files = ["--tls-cert", str(tmp_path / "tls.crt"), "--tls-key", str(tmp_path / "tls.key")]
+    async with running_service("webhook", *files, "--port", "0") as service:
+        url = (await service.until("webhook listens"))["url"]
+        assert await fetch(f"{url}/healthz", bundle.ca.decode()) == (200, "ok\n")
+        assert await service.stop() == 0
+
+
+async def test_while_it_is_asked_to_stop_it_is_not_ready_but_answers(tmp_path: Path) -> None:
+    bundle = self_signed.make()
+    bundle.write(tmp_path)
+    files = ["--tls-cert", str(tmp_path / "tls.crt"), "--tls-key", str(tmp_path / "tls.key")]
+    async with running_service("webhook", *files, "--port", "0", "--shutdown-delay", "600") as service:
+        url = (await service.until("webhook listens"))["url"]
+        service.send(SIGTERM)
+        await service.until("stopping")
+        assert await fetch(f"{url}/readyz", bundle.ca.decode()) == (503, "shutting down\n")
+        assert await service.stop() != 0, "a second signal ends it at once"
+
+
+# --- Certificates that are kept ---------------------------------------------------------------------------------------
+
+DOOR = Place("default", "gate")
+HOST = "gate.default.svc"
+
+
+@asynccontextmanager
+async def configured(client: Client) -> AsyncIterator[None]:
+    """The configurations as a chart writes them."""
+    bodies = (*configurations(service=DOOR), pod_configuration(Groups(), service=DOOR))
+    made = [(resource, body) for (resource, _), body in zip(ALL, bodies, strict=True)]
+    for resource, body in made:
+        await client.create(resource, body)
+    try:
+        yield
+    finally:
+        for resource, body in made:
+            await client.delete(resource, body["metadata"]["name"])
+
+
+async def ready(url: str, ca: str) -> tuple[int, str]:
+    """What /readyz says to somebody who calls the door by its Service's name and trusts this CA."""
+    reader, writer = await asyncio.open_connection(
+        "127.0.0.1", urlsplit(url).port, ssl=ssl.create_default_context(cadata=ca), server_hostname=HOST
+    )
+    writer.write(b"GET /readyz HTTP/1.1\r\nHost: x\r\nConnection: close\r\n\r\n")
+    head, _, body = (await reader.read()).decode().partition("\r\n\r\n")
+    writer.close()
+    return int(head.split()[1]), body
+
+
+async def bundle(client: Client) -> str:
+    found = [(await client.get(*one))["webhooks"][0]["clientConfig"].get("caBundle", "") for one in ALL]
+    assert len(set(found)) == 1
+    return b64decode(found[0]).decode()
+
+
+async def test_with_its_own_ca_it_is_ready_and_leaves_the_ca_to_the_next(plane: Plane) -> None:
+    where = ["--kubeconfig", str(plane.kubeconfig), "--port", "0", "--service", "default/gate"]
+    async with plane.client() as client, configured(client):
+        try:
+            async with running_service("webhook", "--own-ca", "gate-ca", *where) as service:
+                url = (await service.until("webhook listens"))["url"]
+                await service.until("the certificate is trusted")
+                ca = await bundle(client)
+                assert await ready(url, ca) == (200, "ok\n")
+                assert await service.stop() == 0
+            assert await bundle(client) == ca
+            async with running_service("webhook", "--own-ca", "gate-ca", *where) as service:
+                url = (await service.until("webhook listens"))["url"]
+                await service.until("the certificate is trusted")
+                assert await bundle(client) == ca
+                assert await ready(url, ca) == (200, "ok\n")
+                assert await service.stop() == 0
+        finally:
+            await client.delete(SECRETS, "gate-ca", "default")
+
+
+async def test_it_publishes_the_ca_of_its_files(embedded_plane: Plane, tmp_path: Path) -> None:
+    made = self_signed.make([HOST])
+    made.write(tmp_path)
+    files = [f"--tls-{what}={tmp_path / name}" for what, name in FILES.items()]
+    where = ["--kubeconfig", str(embedded_plane.kubeconfig), "--port", "0", "--service", "default/gate"]
+    async with (
+        embedded_plane.client() as client,
+        configured(client),
+        running_service("webhook", *files, "--publish-ca", *where) as service,
+    ):
+        url = (await service.until("webhook listens"))["url"]
+        await service.until("the certificate is trusted")
+        assert await bundle(client) == made.ca.decode()
+        assert await ready(url, made.ca.decode()) == (200, "ok\n")
+        assert await service.stop() == 0
+
+
+async def test_it_waits_for_somebody_to_publish_the_ca_of_its_files(embedded_plane: Plane, tmp_path: Path) -> None:
+    """As with cert-manager, whose injector fills caBundle in."""
+    made = self_signed.make([HOST])
+    made.write(tmp_path)
+    files = [f"--tls-{what}={tmp_path / name}" for what, name in FILES.items() if what != "ca"]
+    where = ["--kubeconfig", str(embedded_plane.kubeconfig), "--port", "0", "--service", "default/gate"]
+    async with (
+        embedded_plane.client() as client,
+        configured(client),
+        running_service("webhook", *files, "--check-trust", *where) as service,
+    ):
+        url = (await service.until("webhook listens"))["url"]
+        await service.until("not trusted")
+        assert await ready(url, made.ca.decode()) == (503, "zz-jobset-gate: has no caBundle\n")
+        for resource, name in ALL:
+            body = [{"op": "add", "path": "/webhooks/0/clientConfig/caBundle", "value": made.ca_bundle}]
+            await client.patch(resource, name, body=body, patch=PatchType.JSON)
+        await service.until("the certificate is trusted")
+        assert await ready(url, made.ca.decode()) == (200, "ok\n")
+        assert await service.stop() == 0
+
+
+def test_files_that_hold_no_certificate(run: RunCli, tmp_path: Path) -> None:
+    (tmp_path / "c").write_text("nonsense")
+    ran = run("webhook", "--tls-cert", str(tmp_path / "c"), "--tls-key", str(tmp_path / "c"), "--port", "0")
+    assert ran.code == 1
+    assert ran.err.splitlines()[-1].startswith(
+        f"error: {tmp_path / 'c'}, {tmp_path / 'c'}: no certificate with its key"
+    )
+    ran = run("webhook", "--tls-cert", str(tmp_path / "none"), "--tls-key", str(tmp_path / "c"), "--port", "0")
+    assert ran.err.splitlines()[-1] == f"error: {tmp_path / 'none'}: No such file or directory"
+
+
+def test_a_port_that_is_taken(run: RunCli) -> None:
+    with socket.create_server(("127.0.0.1", 0)) as taken:
+        ran = run("webhook", "--self-signed", "--port", str(taken.getsockname()[1]))
+    assert ran.code == 1
+    assert "address already in use" in ran.err.splitlines()[-1]
+
+
+@pytest.mark.parametrize(
+    ("arguments", "told"),
+    [
+        ("", "give one of --self-signed, --own-ca, or both --tls-cert and --tls-key"),
+        ("--self-signed --tls-cert x --tls-key y", "give one of --self-signed"),
+        ("--own-ca ca --tls-cert x --tls-key y --service a/b", "give one of --self-signed"),
+        ("--own-ca ca", "--own-ca, --publish-ca and --check-trust need --service"),
+        ("--tls-cert x --tls-key y --check-trust", "need --service"),
+        ("--tls-cert x --tls-key y --publish-ca --service a/b", "--publish-ca needs --tls-ca"),
+        ("--tls-cert x --tls-key y --tls-ca z", "--tls-ca needs --register or --publish-ca"),
+        ("--self-signed --check-trust --service a/b", "--check-trust needs --tls-cert"),
+        ("--self-signed --service a/b", "--service needs --register"),
+        ("--own-ca ca --service a/b --ca-days 1 --leaf-hours 9", "at least three times as long"),
+        ("--own-ca ca --service a/b --leaf-hours 0", "Invalid value for '--leaf-hours'"),
+        ("--tls-cert x", "--tls-cert and --tls-key belong together"),
+        ("--self-signed --url https://x", "need --register"),
+        ("--self-signed --unregister-on-exit", "need --register"),
+        ("--self-signed --register --url https://x --service a/b", "give --url or --service, not both"),
+        ("--self-signed --register --host 0.0.0.0", "needs --url or --service"),
+        ("--self-signed --port 65536", "Invalid value for '--port'"),
+    ],
+)
+def test_options_that_do_not_fit_together(run: RunCli, arguments: str, told: str) -> None:
+    ran = run("webhook", *arguments.split())
+    assert ran.code == 2
+    assert told in ran.err
+
+
+@pytest.mark.parametrize("text", ["x", "a/b/c", "a/", "a/b:x", "A/b"])
+def test_a_service_that_is_none(text: str) -> None:
+    with pytest.raises(CommandError, match="expected NAMESPACE/NAME or NAMESPACE/NAME:PORT"):
+        parse_service(text)

@@ -1,0 +1,411 @@
+"""The index joins the informers' changes by gang, and wakes a gang no oftener than it has to."""
+
+import msgspec
+import pytest
+
+from controllers.barrier.cache import LATE_POD_DELAY, PROGRESS_DELAY, GangCache
+from controllers.barrier.gang_key import GangKey
+from jobset_gate import names
+from jobset_gate.barrier import verdict_codec
+from jobset_gate.barrier.model import (
+    BarrierStage,
+    ConfigMapSeen,
+    JobSeen,
+    JobSetSeen,
+    PodSeen,
+    Verdict,
+    VerdictKind,
+)
+from jobset_gate.runtime.store import ObjectChange
+from tests.fakes.gangs import config_map, job, jobset, pod, replicated_job, verdict, waiting_pod
+
+TRAIN = GangKey("default", "train")
+
+
+class CacheHarness:
+    """An index, and what it asked for."""
+
+    def __init__(self) -> None:
+        self.now: list[GangKey] = []
+        self.later: list[tuple[GangKey, float]] = []
+        self.told: set[tuple[GangKey, str]] = set()
+        self.index = GangCache(self.now.append, lambda key, seconds: self.later.append((key, seconds)), self.told)
+
+    def asked(self) -> tuple[int, int]:
+        """How often at once and how often at leisure since the last time this was asked."""
+        found = len(self.now), len(self.later)
+        self.now.clear()
+        self.later.clear()
+        return found
+
+    def jobset(self, old: JobSetSeen | None, new: JobSetSeen | None) -> None:
+        self.index.on_jobset(ObjectChange(("default", "train"), old, new))
+
+    def job(self, old: JobSeen | None, new: JobSeen | None) -> None:
+        self.index.on_job(ObjectChange(("default", (new or old or job()).name), old, new))
+
+    def pod(self, old: PodSeen | None, new: PodSeen | None) -> None:
+        self.index.on_pod(ObjectChange(("default", (new or old or pod()).name), old, new))
+
+    def gate(self, old: ConfigMapSeen | None, new: ConfigMapSeen | None) -> None:
+        self.index.on_config_map(ObjectChange(("default", "train-group-scheduling"), old, new))
+
+
+@pytest.fixture
+def woken() -> CacheHarness:
+    made = CacheHarness()
+    made.jobset(None, jobset())
+    made.asked()
+    return made
+
+
+def gate_of(woken: CacheHarness) -> ConfigMapSeen | None:
+    seen = woken.index.snapshot(TRAIN)
+    assert seen is not None
+    return seen.gate
+
+
+# --- Joining --------------------------------------------------------------------------------------------------------
+
+
+def test_a_gang_is_put_together_from_its_parts_in_any_order() -> None:
+    made = CacheHarness()
+    made.pod(None, pod(1))
+    made.gate(None, config_map())
+    made.job(None, job())
+    assert made.index.snapshot(TRAIN) is None
+    made.jobset(None, jobset())
+    seen = made.index.snapshot(TRAIN)
+    assert seen is not None
+    assert (seen.jobset, seen.jobs, seen.pods, seen.gate) == (jobset(), (job(),), (pod(1),), config_map())
+    assert list(made.index.keys()) == [TRAIN]
+
+
+def test_what_goes_is_forgotten(woken: CacheHarness) -> None:
+    woken.pod(None, pod(0))
+    woken.pod(None, pod(1))
+    woken.job(None, job())
+    woken.pod(pod(0), None)
+    woken.job(job(), None)
+    seen = woken.index.snapshot(TRAIN)
+    assert seen is not None
+    assert (seen.jobs, seen.pods) == ((), (pod(1),))
+
+
+def test_a_gang_of_which_nothing_is_left_takes_no_memory(woken: CacheHarness) -> None:
+    woken.job(None, job())
+    woken.pod(None, pod(0))
+    woken.gate(None, config_map())
+    woken.jobset(jobset(), None)
+    assert woken.index.snapshot(TRAIN) is None
+    assert len(woken.index) == 1
+    woken.gate(config_map(), None)
+    woken.pod(pod(0), None)
+    woken.job(job(), None)
+    assert len(woken.index) == 0
+
+
+def test_the_last_pod_to_go_may_be_what_is_left(woken: CacheHarness) -> None:
+    woken.pod(None, waiting_pod(0))
+    woken.jobset(jobset(), None)
+    woken.pod(waiting_pod(0), None)
+    assert len(woken.index) == 0
+
+
+def test_gangs_do_not_mix(woken: CacheHarness) -> None:
+    woken.pod(None, pod(0, gang="other"))
+    woken.pod(None, pod(0, namespace="elsewhere"))
+    seen = woken.index.snapshot(TRAIN)
+    assert seen is not None
+    assert seen.pods == ()
+    assert len(woken.index) == 3
+
+
+@pytest.mark.parametrize("uid", ["pod-0", "another pod of that name"])
+def test_who_is_moved_to_another_gang_counts_in_the_old_one_no_more(woken: CacheHarness, uid: str) -> None:
+    """By an edit of its label; or its name is another pod's by now, and nobody has told of the first one's end."""
+    first, made = pod(0, uid="pod-0"), job()
+    woken.job(None, made)
+    woken.pod(None, first)
+    woken.pod(first, msgspec.structs.replace(first, gang="other", uid=uid))
+    woken.job(made, msgspec.structs.replace(made, gang="other"))
+    seen = woken.index.snapshot(TRAIN)
+    assert seen is not None
+    assert (seen.pods, seen.jobs) == ((), ())
+    assert TRAIN in woken.now
+    woken.jobset(jobset(), None)
+    assert len(woken.index) == 1, "only the other gang is left"
+
+
+# --- Waking ---------------------------------------------------------------------------------------------------------
+
+
+def test_a_gang_that_lacks_three_is_woken_by_the_third_start(woken: CacheHarness) -> None:
+    woken.index.snapshot(TRAIN)
+    woken.index.set_missing_count(TRAIN, 3)
+    for index in range(2):
+        woken.pod(waiting_pod(index), pod(index))
+        assert woken.asked() == (0, 1), "at leisure"
+    woken.pod(waiting_pod(2), pod(2))
+    assert woken.asked() == (1, 0), "at once"
+
+
+def test_leisure_is_about_a_second(woken: CacheHarness) -> None:
+    woken.index.set_missing_count(TRAIN, 3)
+    woken.pod(None, waiting_pod(0))
+    assert woken.later == [(TRAIN, PROGRESS_DELAY)]
+
+
+def test_a_start_that_came_while_the_pass_was_under_way_is_not_lost(woken: CacheHarness) -> None:
+    """The pass counted before it; what it found to be lacking is there already."""
+    woken.index.set_missing_count(TRAIN, 5)
+    woken.index.snapshot(TRAIN)
+    woken.pod(waiting_pod(0), pod(0))
+    woken.asked()
+    woken.index.set_missing_count(TRAIN, 1)
+    assert woken.asked() == (1, 0)
+
+
+def test_starts_that_a_pass_has_counted_are_not_counted_again(woken: CacheHarness) -> None:
+    woken.index.set_missing_count(TRAIN, 2)
+    woken.pod(waiting_pod(0), pod(0))
+    woken.index.snapshot(TRAIN)
+    woken.index.set_missing_count(TRAIN, 2)
+    woken.asked()
+    woken.pod(waiting_pod(1), pod(1))
+    assert woken.asked() == (0, 1)
+
+
+def test_a_gang_that_lacks_nothing_and_is_not_decided_is_woken_by_every_start(woken: CacheHarness) -> None:
+    woken.index.set_missing_count(TRAIN, 0)
+    woken.pod(waiting_pod(0), pod(0))
+    assert woken.asked() == (1, 0)
+
+
+def decided(woken: CacheHarness) -> None:
+    """The gang has a verdict, and its last pass found nothing lacking."""
+    woken.index.set_config_map(TRAIN, config_map(verdict=verdict()))
+    woken.index.set_missing_count(TRAIN, 0)
+
+
+def test_a_pod_that_starts_after_the_verdict_and_that_nobody_has_told_is_looked_at_soon(woken: CacheHarness) -> None:
+    decided(woken)
+    woken.pod(waiting_pod(0), pod(0))
+    assert woken.now == []
+    assert woken.later == [(TRAIN, LATE_POD_DELAY)]
+
+
+@pytest.mark.parametrize("how", ["told", "patched", "passed"])
+def test_the_late_report_of_a_pod_that_knows_the_verdict_hurries_nobody(woken: CacheHarness, how: str) -> None:
+    """After a release by stream each of ten thousand pods has one: a pass over them all each time would be a storm."""
+    decided(woken)
+    woken.told |= {(TRAIN, pod(0).uid)} if how == "told" else set()
+    reported = {"patched": pod(0, verdict=verdict_codec.render(verdict())), "passed": pod(0, stage=BarrierStage.PASSED)}
+    woken.pod(waiting_pod(0), reported.get(how, pod(0)))
+    assert woken.now == []
+    assert woken.later == [(TRAIN, PROGRESS_DELAY)]
+
+
+@pytest.mark.parametrize(
+    ("kept", "carried"),
+    [(verdict(), verdict(attempt=1)), (verdict(), verdict(uid="u-0"))],
+    ids=["of another attempt", "of another life"],
+)
+def test_a_verdict_on_a_pod_that_does_not_bind_it_is_no_knowledge(
+    woken: CacheHarness, kept: Verdict, carried: Verdict
+) -> None:
+    woken.index.set_config_map(TRAIN, config_map(verdict=kept))
+    woken.index.set_missing_count(TRAIN, 0)
+    woken.pod(waiting_pod(0), pod(0, verdict=verdict_codec.render(carried)))
+    assert woken.later == [(TRAIN, LATE_POD_DELAY)]
+
+
+def test_a_pod_whom_the_verdict_does_not_bind_wakes_its_gang_at_once_even_if_it_was_told_one(
+    woken: CacheHarness,
+) -> None:
+    """It may be the one that completes the next generation."""
+    decided(woken)
+    woken.told.add((TRAIN, pod(0).uid))
+    woken.pod(waiting_pod(0, epoch=1), pod(0, epoch=1))
+    assert woken.asked() == (1, 0)
+
+
+def test_a_pod_that_turns_out_not_to_have_heard_is_looked_at_at_leisure(woken: CacheHarness) -> None:
+    decided(woken)
+    woken.index.on_delivery_failed(TRAIN)
+    assert woken.later == [(TRAIN, PROGRESS_DELAY)]
+    woken.index.on_delivery_failed(GangKey("default", "gone"))
+    assert (len(woken.later), len(woken.index)) == (1, 1)
+
+
+@pytest.mark.parametrize(
+    ("old", "new"),
+    [
+        (pod(0), pod(0, stage=BarrierStage.PASSED)),
+        (pod(0), pod(0, verdict="release")),
+        (waiting_pod(0), waiting_pod(0, detail="no gpu")),
+        (None, waiting_pod(0)),
+        (pod(0), None),
+        (pod(0), pod(0, deleting=True)),
+    ],
+)
+def test_what_is_no_start_is_looked_at_at_leisure(
+    woken: CacheHarness, old: PodSeen | None, new: PodSeen | None
+) -> None:
+    woken.index.set_missing_count(TRAIN, 1)
+    woken.pod(old, new)
+    assert woken.asked() == (0, 1)
+
+
+def test_a_namesake_of_another_life_that_has_started_is_a_start(woken: CacheHarness) -> None:
+    """A pod was replaced under its name, and only the replacement was seen."""
+    woken.index.set_missing_count(TRAIN, 1)
+    woken.pod(pod(0), pod(0, uid="another"))
+    assert woken.asked() == (1, 0)
+
+
+def test_a_change_that_changes_nothing_for_us_wakes_nobody(woken: CacheHarness) -> None:
+    woken.pod(None, pod(0))
+    woken.job(None, job())
+    woken.gate(None, config_map())
+    woken.asked()
+    woken.pod(pod(0), pod(0))
+    woken.job(job(), job())
+    woken.jobset(jobset(), jobset())
+    woken.gate(config_map(), config_map())
+    assert woken.asked() == (0, 0)
+
+
+def test_jobsets_jobs_and_gates_wake_their_gang_at_once(woken: CacheHarness) -> None:
+    woken.jobset(jobset(), jobset(suspended=True))
+    woken.job(None, job())
+    woken.job(job(), job(suspended=True))
+    woken.job(job(suspended=True), None)
+    woken.gate(None, config_map())
+    woken.gate(config_map(), None)
+    assert woken.asked() == (6, 0)
+
+
+def test_an_announcement_that_ends_is_looked_at_at_leisure(woken: CacheHarness) -> None:
+    woken.pod(None, waiting_pod(0))
+    woken.index.set_missing_count(TRAIN, 2)
+    woken.asked()
+    woken.index.add_announced(TRAIN, waiting_pod(0).uid, 1.0)
+    assert woken.asked() == (0, 1)
+    woken.index.remove_announced(TRAIN, waiting_pod(0).uid)
+    assert woken.asked() == (0, 1)
+    woken.index.remove_announced(TRAIN, waiting_pod(0).uid)
+    assert woken.asked() == (0, 0)
+
+
+def test_a_gang_that_is_gone_can_lack_what_it_likes() -> None:
+    made = CacheHarness()
+    made.index.set_missing_count(TRAIN, 3)
+    assert len(made.index) == 0
+
+
+# --- Gates ----------------------------------------------------------------------------------------------------------
+
+
+def test_the_echo_of_our_own_write_wakes_nobody(woken: CacheHarness) -> None:
+    ours = config_map(resource_version="10", verdict=verdict())
+    woken.index.set_config_map(TRAIN, ours)
+    woken.gate(None, ours)
+    assert gate_of(woken) == ours
+    assert woken.asked() == (0, 0)
+
+
+def test_what_a_list_shows_is_believed_even_if_its_version_is_lower(woken: CacheHarness) -> None:
+    """The API's memory was put back to an earlier day: what is news, the informer's store decides, not the index."""
+    woken.index.set_config_map(TRAIN, config_map(resource_version="10", verdict=verdict()))
+    restored = config_map(resource_version="9")
+    woken.gate(config_map(resource_version="10", verdict=verdict()), restored)
+    assert gate_of(woken) == restored
+    assert woken.asked() == (1, 0)
+
+
+def test_the_end_of_an_earlier_gate_does_not_end_the_present_one(woken: CacheHarness) -> None:
+    ours = config_map(uid="cm-2", resource_version="20")
+    woken.index.set_config_map(TRAIN, ours)
+    woken.gate(config_map(uid="cm-1"), None)
+    assert gate_of(woken) == ours
+
+
+def test_the_end_of_the_present_gate_is_believed(woken: CacheHarness) -> None:
+    woken.index.set_config_map(TRAIN, config_map())
+    woken.gate(config_map(), None)
+    assert gate_of(woken) is None
+
+
+def test_a_verdict_is_remembered_beyond_its_configmap(woken: CacheHarness) -> None:
+    woken.jobset(None, jobset())
+    decided = config_map(verdict=verdict())
+    woken.index.set_config_map(TRAIN, decided)
+    woken.gate(decided, None)
+    seen = woken.index.snapshot(TRAIN)
+    assert seen is not None
+    assert (seen.gate, seen.remembered) == (None, verdict())
+
+
+def test_a_strangers_configmap_is_remembered_until_ours_is_seen(woken: CacheHarness) -> None:
+    def foreign() -> bool:
+        seen = woken.index.snapshot(TRAIN)
+        assert seen is not None
+        return seen.foreign_gate
+
+    woken.index.set_config_map_conflict(TRAIN)
+    assert foreign()
+    woken.index.set_config_map(TRAIN, None)
+    assert not foreign()
+    woken.index.set_config_map_conflict(TRAIN)
+    woken.jobset(jobset(), msgspec.structs.replace(jobset(), uid="u-2"))
+    assert not foreign(), "another life of the JobSet looks for itself"
+
+
+def test_of_one_generation_the_first_verdict_is_remembered_whatever_is_edited_later(woken: CacheHarness) -> None:
+    first = config_map(verdict=verdict(VerdictKind.TIMEOUT, names.REASON_TIMED_OUT))
+    woken.index.set_config_map(TRAIN, first)
+    woken.gate(first, config_map(resource_version="8", verdict=verdict()))
+    seen = woken.index.snapshot(TRAIN)
+    assert seen is not None
+    assert seen.remembered == first.verdict
+    assert woken.index.get_verdict(TRAIN) is None, "nobody is told the edit"
+    assert woken.asked() == (1, 0)
+
+
+@pytest.mark.parametrize(("attempt", "epoch"), [(1, 0), (0, 1)])
+def test_a_verdict_of_a_generation_that_has_not_begun_is_remembered_when_it_has(
+    woken: CacheHarness, attempt: int, epoch: int
+) -> None:
+    early = verdict(attempt=attempt, epoch=epoch)
+    woken.index.set_config_map(TRAIN, config_map(verdict=early))
+    assert woken.index.get_verdict(TRAIN) is None
+    woken.jobset(jobset(), jobset(replicated_job(epoch=epoch), attempt=attempt))
+    assert woken.index.get_verdict(TRAIN) == early
+
+
+def test_an_older_verdict_that_somebody_puts_back_is_not_remembered(woken: CacheHarness) -> None:
+    restarted = jobset(attempt=1)
+    woken.jobset(jobset(), restarted)
+    woken.index.set_config_map(TRAIN, config_map(verdict=verdict(attempt=1)))
+    woken.index.set_config_map(TRAIN, config_map(verdict=verdict()))
+    seen = woken.index.snapshot(TRAIN)
+    assert seen is not None
+    assert seen.remembered == verdict(attempt=1)
+
+
+def test_a_verdict_that_came_before_its_jobset_was_known_is_remembered_too() -> None:
+    made = CacheHarness()
+    made.gate(None, config_map(verdict=verdict()))
+    made.jobset(None, jobset())
+    assert made.index.get_verdict(TRAIN) == verdict()
+
+
+@pytest.mark.parametrize("foreign", [False, True])
+def test_what_is_found_out_about_a_gang_that_has_just_gone_takes_no_memory(woken: CacheHarness, foreign: bool) -> None:
+    woken.jobset(jobset(), None)
+    if foreign:
+        woken.index.set_config_map_conflict(TRAIN)
+    else:
+        woken.index.set_config_map(TRAIN, None)
+    assert len(woken.index) == 0

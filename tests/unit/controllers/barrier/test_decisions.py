@@ -1,0 +1,140 @@
+"""What was true when a decision was made may not be true any more when it is written (A4, A5, A10; faults.md 2, 9)."""
+
+from __future__ import annotations
+
+import asyncio
+from datetime import datetime
+
+import pytest
+
+from jobset_gate import names
+from jobset_gate.barrier.model import VerdictKind
+from jobset_gate.fake.faults import ALWAYS, Match, Rule
+from jobset_gate.fake.kubelet import FakeNode, PodFault, PodMatch
+from jobset_gate.kube.resources import CONFIGMAPS, JOBSETS, PODS
+from tests.fakes.embedded_controller import GANG, SPACE, embedded_controller
+
+NO_ROOM = PodFault(PodMatch(index=1), unschedulable="no room")
+OURS = "jobset-gate"
+
+
+def writing(what: str) -> Match:
+    """The write of this kind of verdict."""
+    return Match(CONFIGMAPS, ("update",), agent=OURS, when=lambda call: what.encode() in call.body)
+
+
+@pytest.mark.parametrize("how", ["429", "503", "no answer"])
+async def test_a_release_that_could_not_be_written_is_not_written_once_a_pod_is_lost(how: str) -> None:
+    async with embedded_controller() as at:
+        match = writing("release")
+        rule: Rule = at.faults.fail(match, status=int(how), retry_after=20) if how.isdigit() else at.faults.hang(match)
+        await at.make(timeout=None)
+        await at.until(rule)
+        stuck = at.kubelets.inject_fault(NO_ROOM)
+        await at.client.delete(PODS, (await at.pod(1))["metadata"]["name"], SPACE)
+        for _ in range(100):
+            await asyncio.sleep(1)
+            assert await at.verdict() is None
+        at.kubelets.clear_fault(stuck)
+        assert (await at.until_verdict()).kind is VerdictKind.RELEASE
+
+
+async def test_a_timeout_that_could_not_be_written_is_not_written_once_all_have_started() -> None:
+    async with embedded_controller() as at:
+        stuck = at.kubelets.inject_fault(NO_ROOM)
+        rule = at.faults.fail(writing("timeout"), status=429, retry_after=30, times=5)
+        await at.make()
+        await at.until(rule)
+        at.kubelets.clear_fault(stuck)
+        verdict = await at.until_verdict(20)
+        assert (verdict.kind, verdict.message) == (VerdictKind.RELEASE, "all 2 pods started")
+
+
+async def test_the_verdict_on_a_deleted_jobset_is_none_on_the_next_one_of_its_name() -> None:
+    """It was made again while the condition of the old one was on its way."""
+    async with embedded_controller() as at:
+        stuck = at.kubelets.inject_fault(NO_ROOM)
+        await at.make()
+        slow = at.faults.delay(Match(JOBSETS, ("patch",), subresource="status", agent=OURS), seconds=1.0, times=2)
+        assert (await at.until_verdict()).kind is VerdictKind.TIMEOUT
+        at.kubelets.clear_fault(stuck)
+        await at.client.delete(JOBSETS, GANG, SPACE, propagation="Background")
+        new = await at.make()
+        await asyncio.sleep(30)
+        verdict = await at.until_verdict()
+        assert (verdict.kind, verdict.generation.uid) == (VerdictKind.RELEASE, new["metadata"]["uid"])
+        told = [it for it in (await at.jobset())["status"]["conditions"] if it["type"] == names.CONDITION]
+        assert [(it["status"], it["reason"]) for it in told] == [("True", names.REASON_STARTED)]
+        assert slow.struck
+
+
+async def test_no_configmap_is_made_again_and_again_for_a_jobset_that_is_gone() -> None:
+    """The watch of JobSets is half open, so the controller has not heard; the garbage collector deletes each."""
+    async with embedded_controller() as at:
+        at.kubelets.inject_fault(NO_ROOM)
+        await at.make(timeout=None)
+        await asyncio.sleep(5)
+        made: list[float] = []
+        at.faults.on_write(
+            lambda _: made.append(asyncio.get_running_loop().time()),
+            Match(CONFIGMAPS, ("create",), agent=OURS),
+            times=ALWAYS,
+        )
+        assert at.faults.silence(Match(JOBSETS, agent=OURS)) == 1
+        await at.client.delete(JOBSETS, GANG, SPACE, propagation="Background")
+        await asyncio.sleep(120)
+        assert made == []
+        assert await at.config_map() == {}
+
+
+async def test_no_release_counts_a_pod_that_a_silent_watch_still_shows() -> None:
+    """The last pod announces itself on the stream; the watch of pods is half open, and a counted pod has gone."""
+    async with embedded_controller(stream=True, nodes=(FakeNode("a", 1), FakeNode("b", 1))) as at:
+        at.kubelets.inject_fault(PodFault(PodMatch(index=1), slow_start=30.0))
+        await at.make(timeout=None)
+        await asyncio.sleep(10)
+        assert at.faults.silence(Match(PODS, agent=OURS)) == 1
+        await at.kubelets.vanish_node((await at.pod(0))["spec"]["nodeName"])
+        for _ in range(40):
+            await asyncio.sleep(1)
+            assert await at.verdict() is None
+        await at.kubelets.add_node(FakeNode("c", 1))
+        verdict = await at.until_verdict(20)  # long before the silence itself is noticed
+        assert (verdict.kind, verdict.message) == (VerdictKind.RELEASE, "all 2 pods started")
+
+
+async def test_a_release_with_a_living_watch_reads_no_pods() -> None:
+    async with embedded_controller(stream=True) as at:
+        reads = at.faults.delay(Match(PODS, ("list",), agent=OURS), seconds=0.0)
+        at.kubelets.inject_fault(PodFault(PodMatch(index=1), slow_start=5.0))
+        await at.make(pods=3, timeout=None)
+        await at.until_verdict()
+        assert reads.struck == 0
+
+
+@pytest.mark.parametrize("when", ["1999-01-01T00:00:00Z", "2999-01-01T00:00:00Z"])
+async def test_a_clock_that_somebody_sets_to_what_cannot_be_moves_no_timeout(when: str) -> None:
+    async with embedded_controller() as at:
+        at.kubelets.inject_fault(NO_ROOM)
+        await at.make(timeout=60)
+        await asyncio.sleep(30)
+        gate = await at.config_map()
+        generation, _, first = gate["data"][names.KEY_WAITING_SINCE].rpartition(" ")
+        gate["data"][names.KEY_WAITING_SINCE] = f"{generation} {when}"
+        await at.client.replace(CONFIGMAPS, gate)
+        await asyncio.sleep(1)
+        again = (await at.config_map())["data"][names.KEY_WAITING_SINCE].rpartition(" ")[2]
+        # By the pod's status, which has whole seconds.
+        assert abs((datetime.fromisoformat(again) - datetime.fromisoformat(first)).total_seconds()) <= 1
+        await asyncio.sleep(25)
+        assert await at.verdict() is None
+        assert (await at.until_verdict(10)).kind is VerdictKind.TIMEOUT
+
+
+async def test_a_node_whose_clock_is_an_hour_behind_fails_no_gang() -> None:
+    """No barrier starts before its pod was created."""
+    async with embedded_controller(nodes=(FakeNode("a", 1, clock_skew=-3600), FakeNode("b", 10))) as at:
+        at.kubelets.inject_fault(PodFault(PodMatch(index=1), slow_start=100.0))
+        await at.make(pods=3, timeout=300)
+        verdict = await at.until_verdict()
+        assert (verdict.kind, verdict.message) == (VerdictKind.RELEASE, "all 3 pods started")

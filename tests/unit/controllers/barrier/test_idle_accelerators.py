@@ -1,0 +1,138 @@
+"""Idle accelerators: counted while they are held, bounded in labels, never taken back."""
+
+from __future__ import annotations
+
+import pytest
+from prometheus_client import CollectorRegistry
+
+from controllers.barrier.gang_key import GangKey
+from controllers.barrier.idle_accelerators import MAX_RESOURCES, OTHER, IdleAccelerators, held_devices
+from jobset_gate.barrier.model import BarrierStage, GangSnapshot, PodSeen
+from tests.fakes.gangs import gang, jobset, pod, replicated_job, waiting_pod
+
+TRAIN, OTHERS = GangKey("default", "train"), GangKey("default", "others")
+GPU, EFA = "nvidia.com/gpu", "vpc.amazonaws.com/efa"
+THREE = jobset(replicated_job(parallelism=3, completions=3, devices=((GPU, 8), (EFA, 4))))
+
+
+class ScrapedIdle:
+    """The collector, and what a scrape would show."""
+
+    def __init__(self) -> None:
+        self.now = 1000.0
+        self.idle = IdleAccelerators(lambda: self.now)
+        self._registry = CollectorRegistry()
+        self._registry.register(self.idle)
+
+    def seconds(self, resource: str = GPU) -> float | None:
+        return self._registry.get_sample_value("jobset_gate_idle_accelerator_seconds_total", {"resource": resource})
+
+    def now_idle(self, resource: str = GPU) -> float | None:
+        return self._registry.get_sample_value("jobset_gate_idle_accelerators", {"resource": resource})
+
+    def resources(self) -> set[str]:
+        return {sample.labels["resource"] for family in self._registry.collect() for sample in family.samples}
+
+
+@pytest.fixture
+def shown() -> ScrapedIdle:
+    return ScrapedIdle()
+
+
+def three(*pods: PodSeen) -> GangSnapshot:
+    return gang(*pods, jobset=THREE)
+
+
+def test_seconds_grow_while_pods_are_held(shown: ScrapedIdle) -> None:
+    shown.idle.set_held(TRAIN, {GPU: 8})
+    shown.now += 10
+    assert shown.seconds() == 80
+    shown.now += 5
+    assert (shown.seconds(), shown.now_idle()) == (120, 8)
+
+
+def test_they_stop_at_the_release(shown: ScrapedIdle) -> None:
+    shown.idle.set_held(TRAIN, {GPU: 8})
+    shown.now += 10
+    shown.idle.set_held(TRAIN, {})
+    shown.now += 1000
+    assert (shown.seconds(), shown.now_idle()) == (80, 0)
+
+
+def test_each_pass_replaces_the_one_before_and_gangs_add_up(shown: ScrapedIdle) -> None:
+    shown.idle.set_held(TRAIN, {GPU: 8})
+    shown.idle.set_held(OTHERS, {GPU: 1, EFA: 2})
+    shown.now += 1
+    shown.idle.set_held(TRAIN, {GPU: 16})
+    shown.now += 1
+    assert (shown.seconds(), shown.seconds(EFA)) == (8 + 1 + 16 + 1, 4)
+    assert (shown.now_idle(), shown.now_idle(EFA)) == (17, 2)
+
+
+def test_a_clock_that_is_put_back_takes_nothing_back(shown: ScrapedIdle) -> None:
+    """A counter that falls is read as one that began anew."""
+    shown.idle.set_held(TRAIN, {GPU: 1})
+    shown.now += 10
+    assert shown.seconds() == 10
+    shown.now -= 3600
+    assert shown.seconds() == 10
+    shown.now += 5
+    assert shown.seconds() == 15
+
+
+def test_users_cannot_make_as_many_labels_as_they_like(shown: ScrapedIdle) -> None:
+    for number in range(MAX_RESOURCES * 3):
+        shown.idle.set_held(GangKey("default", f"gang-{number}"), {f"example.com/device-{number}": 1})
+    shown.now += 1
+    assert len(shown.resources()) == MAX_RESOURCES + 1
+    assert shown.seconds(OTHER) == MAX_RESOURCES * 2
+    shown.idle.set_held(TRAIN, {"example.com/device-0": 1})
+    assert shown.now_idle("example.com/device-0") == 2, "who has a label keeps it"
+
+
+def test_several_names_without_a_label_of_their_own_are_one(shown: ScrapedIdle) -> None:
+    for number in range(MAX_RESOURCES):
+        shown.idle.set_held(TRAIN, {f"example.com/device-{number}": 1})
+    shown.idle.set_held(TRAIN, {"example.com/late": 1, "example.com/later": 2})
+    assert shown.now_idle(OTHER) == 3
+
+
+def test_nothing_is_shown_where_nobody_has_devices(shown: ScrapedIdle) -> None:
+    shown.idle.set_held(TRAIN, held_devices(gang(pod(0))))
+    assert shown.resources() == set()
+
+
+@pytest.mark.parametrize(
+    ("pods", "many"),
+    [
+        ((), 0),
+        ((pod(0), pod(1)), 2),
+        ((pod(0), waiting_pod(1)), 1),
+        ((pod(0), pod(1, stage=BarrierStage.PASSED)), 1),
+        ((pod(0), pod(1, deleting=True)), 1),
+        ((pod(0), pod(1, phase="Failed")), 1),
+        ((pod(0), pod(1, phase="Succeeded")), 1),
+        ((pod(0), pod(1, attempt=7)), 1),
+        ((pod(0), pod(1, jobset_uid="another life")), 1),
+        ((pod(0), pod(1, replicated="leader")), 1),
+    ],
+    ids=[
+        "nobody",
+        "both",
+        "not-started",
+        "passed",
+        "leaving",
+        "failed",
+        "done",
+        "old-attempt",
+        "old-life",
+        "no-target",
+    ],
+)
+def test_only_pods_that_have_started_and_wait_hold_devices(pods: tuple[PodSeen, ...], many: int) -> None:
+    assert held_devices(three(*pods)) == ({GPU: 8 * many, EFA: 4 * many} if many else {})
+
+
+def test_a_pod_that_announces_itself_holds_its_devices_already() -> None:
+    early = waiting_pod(0)
+    assert held_devices(gang(early, jobset=THREE, announced={early.uid: 1.0})) == {GPU: 8, EFA: 4}

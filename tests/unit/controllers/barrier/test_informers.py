@@ -1,0 +1,83 @@
+"""What is watched, and what people are told of what cannot be listed."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+
+import pytest
+
+from controllers.barrier import informers as watches
+from controllers.barrier.cache import GangCache
+from jobset_gate.kube.access import Access
+from jobset_gate.kube.client import Client
+from jobset_gate.kube.resources import CRDS, JOBSETS, PODS, Resource
+from tests.fakes.scripted_server import ScriptedServer, no_response, refusal
+
+
+@asynccontextmanager
+async def running(server: ScriptedServer, only: Resource) -> AsyncIterator[list[watches.AnyInformer]]:
+    """All informers, of which this one runs."""
+    async with Client(Access(server.url)) as client, asyncio.TaskGroup() as tasks:
+        index = GangCache(lambda _: None, lambda _, __: None)
+        every = watches.make_informers(client, index, lambda: None, namespace=None, on_problem=lambda _: None)
+        chosen = [one for one in every if one.resource == only]
+        (run,) = [tasks.create_task(one.run()) for one in chosen]
+        yield chosen
+        run.cancel()
+
+
+@pytest.fixture
+async def server() -> AsyncIterator[ScriptedServer]:
+    scripted = ScriptedServer()
+    await scripted.start()
+    yield scripted
+    await scripted.stop()
+
+
+async def test_nothing_is_missing_once_all_is_listed(server: ScriptedServer) -> None:
+    async with running(server, PODS) as informers:
+        assert watches.not_synced(informers) == "not listed yet: pods"
+        await informers[0].wait_synced()
+        assert watches.not_synced(informers) == ""
+
+
+@pytest.mark.parametrize("kind", [PODS, CRDS, JOBSETS])
+async def test_a_refusal_is_told_in_the_servers_words_until_it_is_lifted(
+    server: ScriptedServer, kind: Resource
+) -> None:
+    """Such as a ClusterRole that lacks a verb, or a Role where all namespaces are to be watched."""
+    server.lists.extend([refusal(403), no_response])
+    async with running(server, kind) as informers:
+        await server.until(lambda: server.count("list") > 1)
+        assert watches.not_synced(informers) == f"not listed yet: {kind.plural} (403: scripted 403)"
+        await informers[0].wait_synced()
+        assert watches.not_synced(informers) == ""
+
+
+async def test_jobset_need_not_be_installed_yet(server: ScriptedServer) -> None:
+    server.lists.extend([refusal(404), no_response])
+    async with running(server, JOBSETS) as informers:
+        await server.until(lambda: server.count("list") > 1)
+        assert watches.not_synced(informers) == ""
+
+
+async def test_pods_that_nobody_has_heard_of_are_missing_all_the_same(server: ScriptedServer) -> None:
+    """Whatever answers there is no API server."""
+    server.lists.extend([refusal(404), no_response])
+    async with running(server, PODS) as informers:
+        await server.until(lambda: server.count("list") > 1)
+        assert watches.not_synced(informers) == "not listed yet: pods (404: scripted 404)"
+
+
+async def test_a_list_that_fails_later_does_not_make_the_replica_unready(server: ScriptedServer) -> None:
+    """What is cached still serves, and a server's outage must not take the gate stream's address away too."""
+    async with running(server, PODS) as informers:
+        await server.watched()
+        server.watches.append(refusal(410))
+        server.lists.extend([refusal(500), no_response])
+        server.close_watches()
+        await server.until(lambda: server.count("list") > 2)
+        assert informers[0].list_error
+        assert watches.not_synced(informers) == ""

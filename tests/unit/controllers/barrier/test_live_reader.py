@@ -1,0 +1,227 @@
+"""The closer look before a verdict fails a gang: what the API has now, and what Events say of quotas and nodes (A9)."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from controllers.barrier.live_reader import LiveReader
+from jobset_gate import names
+from jobset_gate.barrier.decide import decide
+from jobset_gate.barrier.missing_slots import missing_slots
+from jobset_gate.barrier.model import Decide, GangSnapshot, PendingCause, PendingReason, VerdictKind
+from jobset_gate.kube.errors import Forbidden, KubeError, ServerError, Unreachable
+from jobset_gate.kube.resources import EVENTS, JOBS, PODS
+from jobset_gate.runtime.paging import PAGE
+from tests.fakes import gangs
+from tests.fakes.call_blocker import CallBlocker
+from tests.fakes.memory_api import Api, Json
+from tests.fakes.memory_client import MemoryClient
+from tests.fakes.wire_objects import owner
+
+LATE = gangs.T0 + 300
+STALE = gangs.gang(gangs.pod(0), gangs.waiting_pod(1), gate=gangs.config_map(waiting_since=gangs.clock()))
+"""What the watches have shown: the second pod has not started, and time is up."""
+
+
+@pytest.fixture
+def look(memory: MemoryClient) -> LiveReader:
+    return LiveReader(memory.client)
+
+
+def labels(**more: str) -> dict[str, str]:
+    return {
+        names.GATED: names.GATED_VALUE,
+        names.JS_NAME: "train",
+        names.JS_UID: gangs.UID,
+        names.JS_REPLICATED_JOB: "workers",
+        names.JS_JOB_INDEX: "0",
+        names.JS_RESTART_ATTEMPT: "0",
+    } | more
+
+
+def store_job(api: Api, **more: str) -> str:
+    meta = {
+        "name": "train-workers-0",
+        "labels": labels(**more),
+        "ownerReferences": [owner("JobSet", "train", gangs.UID)],
+    }
+    body = {"metadata": meta, "spec": {}, "status": {}}
+    return str(api.create(JOBS, body)["metadata"]["uid"])
+
+
+def store_pod(api: Api, index: int, job: str, *, runs: bool, node: str = "node", **more: str) -> None:
+    state: Json = {"running": {"startedAt": "2027-01-15T08:00:00Z"}} if runs else {"waiting": {}}
+    api.create(
+        PODS,
+        {
+            "metadata": {
+                "name": f"train-workers-0-{index}",
+                "labels": labels(**more),
+                "ownerReferences": [owner("Job", "train-workers-0", job)],
+                "annotations": {names.JOB_COMPLETION_INDEX: str(index)},
+            },
+            "spec": {"nodeName": node} if node else {},
+            "status": {
+                "phase": "Pending",
+                "initContainerStatuses": [{"name": names.BARRIER_CONTAINER, "state": state}],
+            },
+        },
+    )
+
+
+def tell(api: Api, kind: str, name: str, reason: str, message: str = "", **regarding: Any) -> None:
+    api.create(
+        EVENTS,
+        {
+            "metadata": {"name": f"event-{len(api.all(EVENTS))}"},
+            "involvedObject": {"kind": kind, "name": name} | regarding,
+            "reason": reason,
+            "message": message,
+        },
+    )
+
+
+async def test_a_pod_that_started_while_the_watch_was_silent_saves_its_gang(api: Api, look: LiveReader) -> None:
+    job = store_job(api)
+    store_pod(api, 0, job, runs=True)
+    store_pod(api, 1, job, runs=True)
+    before = decide(STALE, LATE)
+    assert isinstance(before, Decide)
+    assert before.verdict.kind is VerdictKind.TIMEOUT
+    after = decide(await look.refresh(STALE), LATE)
+    assert isinstance(after, Decide)
+    assert after.verdict.kind is VerdictKind.RELEASE
+
+
+async def test_a_pod_that_vanished_while_the_watch_was_silent_does_not_count(api: Api, look: LiveReader) -> None:
+    store_job(api)
+    assert (await look.refresh(STALE)).pods == ()
+
+
+async def test_all_else_stays_as_it_was_seen(look: LiveReader) -> None:
+    fresh = await look.refresh(STALE)
+    assert (fresh.jobset, fresh.gate, fresh.foreign_gate) == (STALE.jobset, STALE.gate, False)
+
+
+async def test_only_this_gangs_objects_are_looked_at(api: Api, look: LiveReader) -> None:
+    job = store_job(api)
+    store_pod(api, 0, job, runs=True)
+    store_pod(api, 1, job, runs=True, **{names.JS_NAME: "other"})
+    store_pod(api, 2, job, runs=True, **{names.GATED: "no"})
+    assert [pod.index for pod in (await look.refresh(STALE)).pods] == [0]
+
+
+async def test_a_gang_of_many_pages_is_read_whole(api: Api, look: LiveReader, doors: CallBlocker) -> None:
+    job = store_job(api)
+    for index in range(2 * PAGE + 1):
+        store_pod(api, index, job, runs=True)
+    assert len((await look.refresh(STALE)).pods) == 2 * PAGE + 1
+    assert sum(call.kind == PODS for call in doors.calls) == 3
+
+
+@pytest.mark.parametrize("kind", [JOBS, PODS])
+@pytest.mark.parametrize("error", [ServerError(500), Unreachable("reset")])
+async def test_without_a_look_there_is_no_verdict(
+    look: LiveReader, doors: CallBlocker, kind: object, error: KubeError
+) -> None:
+    doors.fail = lambda call: error if call.kind == kind else None
+    with pytest.raises(type(error)):
+        await look.refresh(STALE)
+
+
+@pytest.mark.parametrize("error", [Forbidden(403), ServerError(500), Unreachable("reset")])
+async def test_without_events_the_verdict_says_less_but_is_taken(
+    api: Api, look: LiveReader, doors: CallBlocker, error: KubeError
+) -> None:
+    store_pod(api, 0, store_job(api), runs=True)
+    doors.fail = lambda call: error if call.kind == EVENTS else None
+    fresh = await look.refresh(STALE)
+    assert (len(fresh.pods), fresh.denials, fresh.provisioning) == (1, (), frozenset())
+
+
+# --- Events ---------------------------------------------------------------------------------------------------------
+
+
+def reasons(seen: GangSnapshot) -> list[tuple[str, PendingReason, str]]:
+    return [(one.slot, one.cause.reason, one.cause.message) for one in missing_slots(seen)]
+
+
+async def test_pods_that_a_quota_refused_are_named_in_its_words(api: Api, look: LiveReader) -> None:
+    store_pod(api, 0, store_job(api), runs=True)
+    tell(api, "Job", "train-workers-0", "FailedCreate", "exceeded quota: gpus,\n  requested: 8")
+    assert reasons(await look.refresh(STALE)) == [
+        ("workers-0/1", PendingReason.QUOTA_DENIED, "exceeded quota: gpus, requested: 8")
+    ]
+
+
+async def test_the_latest_refusal_counts(api: Api, look: LiveReader) -> None:
+    store_job(api)
+    tell(api, "Job", "train-workers-0", "FailedCreate", "first")
+    tell(api, "Job", "train-workers-0", "FailedCreate", "second")
+    assert (await look.refresh(STALE)).denials == (("train-workers-0", "second"),)
+
+
+@pytest.mark.parametrize(
+    ("kind", "name", "reason"),
+    [
+        ("Job", "another-job", "FailedCreate"),
+        ("ReplicaSet", "train-workers-0", "FailedCreate"),
+        ("Job", "train-workers-0", "SuccessfulCreate"),
+    ],
+)
+async def test_what_befell_others_is_not_told_of_this_gang(
+    api: Api, look: LiveReader, kind: str, name: str, reason: str
+) -> None:
+    store_job(api)
+    tell(api, kind, name, reason, "no")
+    assert (await look.refresh(STALE)).denials == ()
+
+
+@pytest.mark.parametrize("reason", ["TriggeredScaleUp", "Nominated"])
+async def test_a_pod_for_which_a_node_is_on_its_way_is_named_so(api: Api, look: LiveReader, reason: str) -> None:
+    job = store_job(api)
+    store_pod(api, 0, job, runs=True)
+    store_pod(api, 1, job, runs=False, node="")
+    tell(api, "Pod", "train-workers-0-1", reason, "pod triggered scale-up")
+    assert [(slot, why) for slot, why, _ in reasons(await look.refresh(STALE))] == [
+        ("workers-0/1", PendingReason.NODE_PROVISIONING)
+    ]
+
+
+async def test_a_pod_that_has_its_node_does_not_wait_for_one(api: Api, look: LiveReader) -> None:
+    job = store_job(api)
+    store_pod(api, 1, job, runs=False)
+    tell(api, "Pod", "train-workers-0-1", "TriggeredScaleUp")
+    assert (await look.refresh(STALE)).provisioning == frozenset()
+
+
+async def test_a_long_refusal_is_cut(api: Api, look: LiveReader) -> None:
+    store_job(api)
+    tell(api, "Job", "train-workers-0", "FailedCreate", "x" * 5000)
+    ((_, words),) = (await look.refresh(STALE)).denials
+    assert len(words) == 300
+
+
+async def test_what_a_kubelet_cannot_do_is_told_in_its_words(api: Api, look: LiveReader) -> None:
+    job = store_job(api)
+    store_pod(api, 0, job, runs=True)
+    store_pod(api, 1, job, runs=False)
+    pod = api.get(PODS, "train-workers-0-1")
+    assert pod is not None
+    words = 'MountVolume.SetUp failed: secret "tokens" not found'
+    tell(api, "Pod", "train-workers-0-1", "FailedMount", words, uid=pod["metadata"]["uid"])
+    seen = gangs.gang(gangs.pod(0), gangs.waiting_pod(1, stall=PendingCause(reason=PendingReason.STARTING)))
+    assert reasons(await look.refresh(seen)) == [("workers-0/1", PendingReason.STARTING, f"FailedMount: {words}")]
+
+
+async def test_nobody_is_asked_about_pods_that_do_not_wait_for_it(
+    api: Api, look: LiveReader, doors: CallBlocker
+) -> None:
+    store_pod(api, 0, store_job(api), runs=True)
+    await look.refresh(gangs.gang(gangs.pod(0)))
+    assert [call.kind for call in doors.calls] == [EVENTS, JOBS, PODS], "pods last: they count as the API has them last"
+    doors.calls.clear()
+    await look.refresh(STALE, reasons=False)
+    assert [call.kind for call in doors.calls] == [JOBS, PODS]

@@ -1,0 +1,250 @@
+"""The metrics of gangs: right, never negative, and free of names (A9, faults.md 12)."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+from prometheus_client import CollectorRegistry
+
+from controllers.barrier.gang_key import GangKey
+from controllers.barrier.metrics import GangMetrics
+from jobset_gate.barrier.decide import decide
+from jobset_gate.barrier.model import (
+    BarrierStage,
+    Blocked,
+    Decide,
+    GangSnapshot,
+    JobSetSeen,
+    PendingReason,
+    PodSeen,
+    VerdictKind,
+    Wait,
+)
+from tests.fakes.gangs import T0, clock, config_map, gang, jobset, pod, replicated_job, verdict, waiting_pod
+
+TRAIN = GangKey("default", "train")
+OTHER = GangKey("default", "other")
+TWO = jobset()
+THREE = jobset(replicated_job(parallelism=3, completions=3))
+
+
+class ScrapedMetrics:
+    """Measures, and what a scrape would show."""
+
+    def __init__(self) -> None:
+        self.registry = CollectorRegistry()
+        self.now = T0
+        self.measures = GangMetrics(self.registry, lambda: self.now)
+
+    def value(self, name: str, **labels: str) -> float:
+        found = self.registry.get_sample_value(f"jobset_gate_{name}", labels)
+        return -1.0 if found is None else found
+
+    def seconds(self, name: str) -> tuple[float, float]:
+        """(how often, sum)."""
+        return self.value(f"{name}_seconds_count"), self.value(f"{name}_seconds_sum")
+
+    def waiting(self) -> tuple[float, float]:
+        return self.value("waiting_gangs"), self.value("waiting_pods")
+
+
+@pytest.fixture
+def shown() -> ScrapedMetrics:
+    return ScrapedMetrics()
+
+
+def waits(*pods: PodSeen, jobset: JobSetSeen = TWO, **more: Any) -> tuple[GangSnapshot, Wait]:
+    seen = gang(*pods, jobset=jobset, **more)
+    decision = decide(seen, T0)
+    assert isinstance(decision, Wait)
+    return seen, decision
+
+
+def release(seen: GangSnapshot, at: float) -> Decide:
+    decision = decide(seen, at)
+    assert isinstance(decision, Decide)
+    assert decision.verdict.kind is VerdictKind.RELEASE
+    return decision
+
+
+def main(index: int, at: float | None) -> PodSeen:
+    return pod(index, stage=BarrierStage.PASSED, phase="Running", main_since=at)
+
+
+def test_waiting_gangs_and_pods_are_counted_by_reason(shown: ScrapedMetrics) -> None:
+    shown.measures.on_waiting(TRAIN, *waits(pod(0), waiting_pod(1, PendingReason.IMAGE_PULL), jobset=THREE))
+    shown.measures.on_waiting(OTHER, *waits(waiting_pod(0, PendingReason.IMAGE_PULL), waiting_pod(1)))
+    assert shown.waiting() == (2, 1)
+    assert shown.value("missing_pods", reason="ImagePull") == 2
+    assert shown.value("missing_pods", reason="Unscheduled") == 1
+    assert shown.value("missing_pods", reason="NotCreated") == 1
+    assert shown.value("missing_pods", reason="CrashLoop") == 0
+
+
+def test_a_later_pass_replaces_what_an_earlier_one_found(shown: ScrapedMetrics) -> None:
+    for _ in range(3):
+        shown.measures.on_waiting(TRAIN, *waits(pod(0), waiting_pod(1, PendingReason.IMAGE_PULL)))
+    shown.measures.on_waiting(TRAIN, *waits(pod(0), waiting_pod(1, PendingReason.CRASH_LOOP)))
+    assert shown.waiting() == (1, 1)
+    assert shown.value("missing_pods", reason="ImagePull") == 0
+    assert shown.value("missing_pods", reason="CrashLoop") == 1
+
+
+@pytest.mark.parametrize("end", ["stands", "forget", "nothing_held"])
+def test_a_gang_that_no_longer_waits_is_not_counted_any_more(shown: ScrapedMetrics, end: str) -> None:
+    shown.measures.on_waiting(TRAIN, *waits(pod(0), waiting_pod(1)))
+    if end == "stands":
+        shown.measures.on_enforced(TRAIN, gang(pod(0), pod(1)), verdict())
+    else:
+        getattr(shown.measures, end)(TRAIN)
+    assert shown.waiting() == (0, 0)
+    assert shown.value("missing_pods", reason="Unscheduled") == 0
+
+
+def test_a_release_is_counted_and_timed(shown: ScrapedMetrics) -> None:
+    seen = gang(pod(0), pod(1, barrier_since=T0 + 40), gate=config_map(waiting_since=clock(T0)))
+    shown.measures.on_decided(TRAIN, seen, release(seen, T0 + 42), T0 + 42)
+    assert shown.value("decisions_total", kind="release", cause="AllPodsStarted") == 1
+    assert shown.seconds("time_to_release") == (1, 42)
+    assert shown.seconds("last_start_to_release") == (1, 2)
+
+
+def test_a_timeout_is_counted_but_is_no_release(shown: ScrapedMetrics) -> None:
+    seen = gang(pod(0), waiting_pod(1), gate=config_map(waiting_since=clock(T0)))
+    decision = decide(seen, T0 + 300)
+    assert isinstance(decision, Decide)
+    shown.measures.on_decided(TRAIN, seen, decision, T0 + 300)
+    assert shown.value("decisions_total", kind="timeout", cause="TimedOut") == 1
+    assert shown.seconds("time_to_release") == (0, 0)
+
+
+def test_clocks_that_disagree_make_no_negative_time(shown: ScrapedMetrics) -> None:
+    """A node's clock may be minutes ahead of ours."""
+    seen = gang(
+        pod(0, barrier_since=T0 + 200), pod(1, barrier_since=T0 + 300), gate=config_map(waiting_since=clock(T0 + 90))
+    )
+    shown.measures.on_decided(TRAIN, seen, release(seen, T0), T0)
+    ahead = gang(main(0, T0 - 50), main(1, T0 - 40))
+    shown.measures.on_enforced(TRAIN, ahead, verdict())
+    assert shown.seconds("time_to_release") == (1, 0)
+    assert shown.seconds("last_start_to_release") == (1, 0)
+    assert shown.seconds("release_to_last_main_start") == (1, 0)
+    assert shown.seconds("start_skew") == (1, 10)
+
+
+def test_the_start_of_the_last_main_container_is_timed_once_all_have_started(shown: ScrapedMetrics) -> None:
+    seen = gang(pod(0), pod(1))
+    shown.measures.on_decided(TRAIN, seen, release(seen, T0 + 10), T0 + 10)
+    shown.measures.on_enforced(TRAIN, gang(main(0, T0 + 11), main(1, None)), verdict())
+    assert shown.seconds("start_skew")[0] == 0
+    for _ in range(3):
+        shown.measures.on_enforced(TRAIN, gang(main(0, T0 + 11), main(1, T0 + 14)), verdict())
+    assert shown.seconds("release_to_last_main_start") == (1, 4)
+    assert shown.seconds("start_skew") == (1, 3)
+
+
+def test_a_release_that_another_process_took_is_not_timed(shown: ScrapedMetrics) -> None:
+    shown.measures.on_enforced(TRAIN, gang(main(0, T0), main(1, T0)), verdict())
+    assert shown.seconds("start_skew") == (0, 0)
+
+
+def test_the_starts_of_a_later_generation_are_not_held_against_an_earlier_release(shown: ScrapedMetrics) -> None:
+    seen = gang(pod(0), pod(1))
+    shown.measures.on_decided(TRAIN, seen, release(seen, T0), T0)
+    shown.measures.on_enforced(TRAIN, gang(main(0, T0), main(1, T0)), verdict(epoch=1))
+    assert shown.seconds("start_skew") == (0, 0)
+
+
+def test_a_gang_that_is_gone_leaves_nothing_behind(shown: ScrapedMetrics) -> None:
+    seen = gang(pod(0), pod(1))
+    shown.measures.on_decided(TRAIN, seen, release(seen, T0), T0)
+    shown.measures.forget_gang(TRAIN)
+    shown.measures.on_enforced(TRAIN, gang(main(0, T0), main(1, T0)), verdict())
+    assert shown.seconds("start_skew") == (0, 0)
+
+
+def test_a_bypass_before_any_start_has_no_time_to_release(shown: ScrapedMetrics) -> None:
+    seen = gang(waiting_pod(0), waiting_pod(1), jobset=jobset(bypass=True))
+    shown.measures.on_decided(TRAIN, seen, release(seen, T0), T0)
+    assert shown.value("decisions_total", kind="release", cause="Bypassed") == 1
+    assert shown.seconds("time_to_release") == (0, 0)
+
+
+def test_no_metric_names_a_pod_or_a_jobset(shown: ScrapedMetrics) -> None:
+    seen = gang(pod(0), pod(1))
+    shown.measures.on_waiting(TRAIN, *waits(pod(0), waiting_pod(1)))
+    shown.measures.on_decided(TRAIN, seen, release(seen, T0), T0)
+    shown.measures.on_patched("ok")
+    labels = {label for family in shown.registry.collect() for sample in family.samples for label in sample.labels}
+    assert labels == {"reason", "kind", "cause", "outcome", "le"}
+
+
+def test_the_skew_of_the_pods_is_from_the_first_to_the_last_start(shown: ScrapedMetrics) -> None:
+    seen = gang(pod(0), pod(1, barrier_since=T0 + 40))
+    shown.measures.on_decided(TRAIN, seen, release(seen, T0 + 42), T0 + 42)
+    assert shown.seconds("pod_start_skew") == (1, 40)
+
+
+def test_the_skew_of_the_pods_knows_announcements_too(shown: ScrapedMetrics) -> None:
+    """Of a pod that its kubelet has not reported yet."""
+    early = waiting_pod(0)
+    seen = gang(early, pod(1, barrier_since=T0 + 3), announced={early.uid: T0 - 4})
+    shown.measures.on_decided(TRAIN, seen, release(seen, T0 + 5), T0 + 5)
+    assert shown.seconds("pod_start_skew") == (1, 7)
+
+
+def test_the_longest_wait_grows_without_a_pass_and_ends_with_it(shown: ScrapedMetrics) -> None:
+    assert shown.value("longest_wait_seconds") == 0
+    shown.measures.on_waiting(TRAIN, *waits(pod(0), gate=config_map(waiting_since=clock(T0))))
+    shown.measures.on_waiting(OTHER, *waits(pod(0), gate=config_map(waiting_since=clock(T0 - 50))))
+    shown.now = T0 + 100
+    assert shown.value("longest_wait_seconds") == 150
+    shown.measures.forget_gang(OTHER)
+    assert shown.value("longest_wait_seconds") == 100
+    shown.now = T0 - 10
+    assert shown.value("longest_wait_seconds") == 0, "the clock that was kept is another process's"
+
+
+def test_gangs_without_a_gate_that_works_are_counted_by_reason(shown: ScrapedMetrics) -> None:
+    bare = decide(gang(jobset=jobset(replicated_job(has_barrier=False))), T0)
+    assert isinstance(bare, Blocked)
+    shown.measures.on_waiting(TRAIN, *waits(pod(0)))
+    shown.measures.on_blocked(TRAIN, bare)
+    assert (shown.value("blocked_gangs", reason="GateMissing"), shown.waiting()) == (1, (0, 0))
+    assert shown.value("blocked_gangs", reason="ConfigMapConflict") == 0
+    shown.measures.on_waiting(TRAIN, *waits(pod(0)))
+    assert (shown.value("blocked_gangs", reason="GateMissing"), shown.waiting()) == (0, (1, 1))
+    shown.measures.on_blocked(TRAIN, bare)
+    shown.measures.forget_gang(TRAIN)
+    assert shown.value("blocked_gangs", reason="GateMissing") == 0
+
+
+@pytest.mark.parametrize("end", ["decided", "stands", "forget", "blocked"])
+def test_accelerators_are_idle_from_the_start_to_the_verdict(shown: ScrapedMetrics, end: str) -> None:
+    gpus = jobset(replicated_job(devices=(("nvidia.com/gpu", 8),)))
+    shown.measures.on_waiting(TRAIN, *waits(pod(0), jobset=gpus))
+    shown.now += 30
+    assert shown.value("idle_accelerators", resource="nvidia.com/gpu") == 8
+    seen = gang(pod(0), pod(1), jobset=gpus)
+    match end:
+        case "decided":
+            shown.measures.on_decided(TRAIN, seen, release(seen, shown.now), shown.now)
+        case "stands":
+            shown.measures.on_enforced(TRAIN, seen, verdict())
+        case "forget":
+            shown.measures.forget_gang(TRAIN)
+        case _:
+            bare = decide(gang(jobset=jobset(replicated_job(has_barrier=False))), T0)
+            assert isinstance(bare, Blocked)
+            shown.measures.on_blocked(TRAIN, bare)
+    shown.now += 500
+    assert shown.value("idle_accelerator_seconds_total", resource="nvidia.com/gpu") == 240
+    assert shown.value("idle_accelerators", resource="nvidia.com/gpu") == 0
+
+
+def test_what_has_not_happened_yet_is_zero_not_absent(shown: ScrapedMetrics) -> None:
+    """An increase from nothing is none: the first timeout of all would not be seen by an alert."""
+    assert shown.value("decisions_total", kind="timeout", cause="TimedOut") == 0
+    assert shown.value("annotation_patches_total", outcome="error") == 0
+    assert shown.value("stream_requests_total", outcome="lost") == 0

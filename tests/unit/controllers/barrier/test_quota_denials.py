@@ -1,0 +1,78 @@
+"""While a gang waits for pods that a quota refuses, its condition says so in the quota's words; others cost nothing."""
+
+from __future__ import annotations
+
+import asyncio
+
+import pytest
+
+from controllers.barrier.gang_key import GangKey
+from controllers.barrier.live_reader import LiveReader
+from controllers.barrier.quota_denials import FIRST_POLL_AFTER, POLL_EVERY, QuotaDenials
+from jobset_gate.barrier.decide import decide
+from jobset_gate.barrier.model import GangSnapshot, Wait
+from jobset_gate.kube.errors import Forbidden
+from jobset_gate.kube.resources import EVENTS
+from tests.fakes import gangs
+from tests.fakes.call_blocker import CallBlocker
+from tests.fakes.memory_api import Api
+from tests.fakes.memory_client import MemoryClient
+from tests.unit.controllers.barrier.test_live_reader import tell
+
+TRAIN = GangKey("default", "train")
+LACKING = gangs.gang(gangs.pod(0))
+"""Its second pod was never made."""
+WORDS = 'Error creating: pods "x" is forbidden: exceeded quota: gpus'
+
+
+@pytest.fixture
+def hearing(memory: MemoryClient) -> QuotaDenials:
+    return QuotaDenials(LiveReader(memory.client))
+
+
+async def passes(hearing: QuotaDenials, seen: GangSnapshot = LACKING, key: GangKey = TRAIN) -> tuple[str, float | None]:
+    """What the condition says in this pass, and when the next one is due."""
+    decision = decide(hearing.with_denials(seen), gangs.T0)
+    assert isinstance(decision, Wait)
+    return decision.condition.message, await hearing.poll_denials(key, decision.missing)
+
+
+async def test_what_a_quota_refuses_is_said_once_it_has_lasted(
+    api: Api, hearing: QuotaDenials, doors: CallBlocker
+) -> None:
+    tell(api, "Job", "train-workers-0", "FailedCreate", WORDS)
+    before, wait = await passes(hearing)
+    assert "1 pod: NotCreated: the Job controller has not created it yet (workers-0/1)" in before
+    assert (wait, len(doors.calls)) == (FIRST_POLL_AFTER, 0)
+    await asyncio.sleep(FIRST_POLL_AFTER)
+    assert (await passes(hearing))[1] == 0
+    said, wait = await passes(hearing)
+    assert f"missing: 1 pod: QuotaDenied: {WORDS} (workers-0/1); " in said
+    assert (wait, len(doors.calls)) == (POLL_EVERY, 1)
+
+
+async def test_all_gangs_of_a_namespace_are_served_by_one_question(hearing: QuotaDenials, doors: CallBlocker) -> None:
+    others = [GangKey("default", f"other-{number}") for number in range(20)]
+    for key in others:
+        await passes(hearing, key=key)
+    await asyncio.sleep(FIRST_POLL_AFTER)
+    for key in others:
+        assert (await passes(hearing, key=key))[1] == POLL_EVERY
+    assert len(doors.calls) == 1
+
+
+async def test_a_quota_that_was_raised_is_not_told_of_any_more(api: Api, hearing: QuotaDenials) -> None:
+    tell(api, "Job", "train-workers-0", "FailedCreate", WORDS)
+    await passes(hearing)
+    await asyncio.sleep(FIRST_POLL_AFTER)
+    await passes(hearing)
+    made = gangs.gang(gangs.pod(0), gangs.waiting_pod(1))
+    assert await passes(hearing, made) == (decide(made, gangs.T0).condition.message, None)  # type: ignore[union-attr]
+
+
+async def test_who_may_not_list_events_says_less(hearing: QuotaDenials, doors: CallBlocker) -> None:
+    await passes(hearing)
+    doors.fail = lambda call: Forbidden(403) if call.kind == EVENTS else None
+    await asyncio.sleep(FIRST_POLL_AFTER)
+    said, wait = await passes(hearing)
+    assert ("NotCreated" in said, wait) == (True, POLL_EVERY)

@@ -1,0 +1,396 @@
+"""The index joins pods, PodGroups and records by group, and wakes those that something has changed for."""
+
+from __future__ import annotations
+
+import pytest
+
+from jobset_gate import names
+from jobset_gate.kube.resources import PODGROUPS_PLUGINS, PODS, RESOURCEQUOTAS
+from jobset_gate.podgroups import gang_groups
+from jobset_gate.podgroups.label import group_label
+from jobset_gate.podgroups.model import Flavor, Format, PodGroupKey
+from jobset_gate.settings import Groups
+from tests.fakes.podgroups.filled_cache import FilledCache
+from tests.fakes.podgroups.objects import TEN_O_CLOCK, key, pod, pod_group
+from tests.fakes.podgroups.sources import ALIBABA, KOORDINATOR, PLUGINS, Json, alibaba, koordinator, problem_lines
+
+G = key()
+KOORD = key(design=Flavor.KOORDINATOR)
+OPENED = {names.POD_GROUP_OPENED: "1 2026-08-01T10:00:05.000Z"}
+
+
+def later(body: Json, *, version: str = "200", **parts: Json) -> Json:
+    """The same object some time on."""
+    made = {part: body[part] | parts.get(part, {}) for part in ("metadata", "spec", "status") if part in body}
+    made["metadata"] = made["metadata"] | {"resourceVersion": version}
+    return body | made
+
+
+def koord_pod(name: str = "k", group: str = "g", **said: str) -> Json:
+    """A pod held for one of Koordinator's gangs, by annotations."""
+    return pod(name, of=key(group, Flavor.KOORDINATOR), labels={}, notes=koordinator(group, **said))
+
+
+# --- Joining ----------------------------------------------------------------
+
+
+def test_a_group_is_put_together_from_its_parts_in_any_order() -> None:
+    for parts in (["pods", "group"], ["group", "pods"]):
+        made = FilledCache()
+        for part in parts:
+            if part == "pods":
+                made.pods(pod("b"), pod("a"))
+            else:
+                made.pod_groups(pod_group(status={"phase": "Pending"}))
+        seen = made.snapshot(G)
+        assert [it.name for it in seen.members] == ["a", "b"]
+        assert (seen.group.minimum, seen.group.present, seen.group.gathered) == (3, 2, False)
+        assert seen.label == group_label(G)
+        assert seen.created == TEN_O_CLOCK - 3600
+        assert seen.kind_status == {"phase": "Pending"}
+        assert seen.home is not None
+        assert (seen.home.api, seen.home.uid) == (names.PLUGINS_GROUP, "uid-g")
+        assert made.keys() == {G}
+
+
+def test_members_alone_are_a_group_without_its_pod_group() -> None:
+    made = FilledCache()
+    made.pods(pod("a"))
+    seen = made.snapshot(G)
+    assert seen.group.lacks_pod_group
+    assert (seen.home, seen.record, seen.created) == (None, None, TEN_O_CLOCK)
+
+
+def test_what_goes_is_forgotten() -> None:
+    made = FilledCache()
+    one, other = pod("a"), pod("b")
+    made.pods(one, other)
+    made.pod_groups(pod_group())
+    made.remove(PODS, later(one))
+    assert [it.name for it in made.snapshot(G).members] == ["b"]
+    made.remove(PODS, later(other))
+    assert made.snapshot(G).members == ()
+    made.remove(PODGROUPS_PLUGINS, later(pod_group(), version="300"))
+    assert made.index.snapshot(G) is None
+    assert made.keys() == set()
+    assert len(made.index) == 0
+
+
+def test_a_namesake_takes_the_place_of_a_pod_whose_end_nobody_saw() -> None:
+    made = FilledCache()
+    made.pods(pod("a", gates=(), node="n", notes=OPENED), later(pod("a", uid="new"), version="200"))
+    (member,) = made.snapshot(G).members
+    assert (member.uid, member.gated, member.bound) == ("new", True, False)
+    assert not made.index.accounts_for("uid-a")
+
+
+def test_groups_of_one_name_in_two_namespaces_are_two() -> None:
+    made = FilledCache()
+    made.pods(pod("a"), pod("a", namespace="other"))
+    assert made.keys() == {G, key(namespace="other")}
+    assert len(made.snapshot(G).members) == 1
+
+
+def test_all_groups_can_be_asked_for_as_the_rules_of_gang_groups_do() -> None:
+    made = FilledCache()
+    listed = '["team/a","team/b"]'
+    made.pods(koord_pod("a-0", "a", min_available="1", groups=listed))
+    groups = made.index.groups()
+    a, b = key("a", Flavor.KOORDINATOR), key("b", Flavor.KOORDINATOR)
+    assert gang_groups.gang_group_of(groups[a], groups).bond is gang_groups.GangGroupState.WAITING
+    made.pods(koord_pod("b-0", "b", min_available="1", groups=listed))
+    assert gang_groups.gang_group_of(groups[a], groups).bond is gang_groups.GangGroupState.READY
+    assert (set(groups), len(groups), b in groups, key("c") in groups) == ({a, b}, 2, True, False)
+
+
+def test_settings_give_the_limit_of_designs_that_have_none() -> None:
+    made = FilledCache(Groups(wait_seconds=77))
+    made.pods(pod("a", of=key(design=Flavor.ALIBABA), labels=alibaba()))
+    assert made.group(key(design=Flavor.ALIBABA)).wait == 77
+
+
+# --- Who is a member ----------------------------------------------------------------
+
+
+def test_a_pod_stays_in_the_group_it_was_taken_for_whatever_it_says_later() -> None:
+    made = FilledCache()
+    made.pod_groups(pod_group())
+    made.pods(
+        pod("a"),
+        pod("b"),
+        pod("c", labels={PLUGINS: "other"}, held=group_label(G)),
+        pod("d", labels={}, held=group_label(G)),
+    )
+    seen = made.snapshot(G)
+    assert [it.name for it in seen.members] == ["a", "b", "c", "d"]
+    assert [it.name for it in seen.members if it.moved] == ["c", "d"]
+    assert (seen.group.present, seen.group.valid) == (4, True)
+    assert made.keys() == {G}
+
+
+def test_a_group_whose_pods_have_all_moved_is_known_by_its_pod_group() -> None:
+    made = FilledCache()
+    made.pods(pod("a", labels={}, held=group_label(G)))
+    assert made.keys() == set()
+    assert [it.name for it in made.index.unassigned_pods()] == ["a"]
+    made.pod_groups(pod_group())
+    assert made.keys() == {G}
+    assert [it.name for it in made.snapshot(G).members] == ["a"]
+    assert made.index.unassigned_pods() == []
+
+
+def test_a_label_counts_in_the_namespace_of_its_group_only() -> None:
+    """Or whoever may make pods somewhere could join any group of the cluster."""
+    made = FilledCache()
+    made.pods(pod("a"), pod("b", namespace="other", held=group_label(G)))
+    assert [it.namespace for it in made.snapshot(G).members] == ["team"]
+    assert [it.namespace for it in made.index.unassigned_pods()] == ["other"]
+
+
+def test_an_empty_label_is_no_group() -> None:
+    made = FilledCache()
+    body = pod("a", held="")
+    body["metadata"]["labels"][names.POD_GROUP_LABEL] = ""
+    made.pods(body)
+    assert (made.keys(), len(made.index)) == (set(), 0)
+
+
+def test_a_bound_pod_without_our_label_is_an_ungated_member() -> None:
+    made = FilledCache()
+    made.pod_groups(pod_group())
+    unheld = pod("c", held="", gates=())
+    made.pods(pod("a"), pod("b"), unheld)
+    assert made.group(G).present == 2, "it is not bound yet"
+    bound = later(unheld, spec={"nodeName": "n"})
+    made.pods(bound)
+    seen = made.snapshot(G)
+    assert (seen.group.present, seen.group.gathered) == (3, True)
+    assert [(it.name, it.ungated) for it in seen.members] == [("a", False), ("b", False), ("c", True)]
+    made.remove(PODS, later(bound, version="300"))
+    assert made.group(G).present == 2
+
+
+def test_a_pod_that_gets_its_label_late_is_counted_once() -> None:
+    made = FilledCache()
+    made.pod_groups(pod_group())
+    unheld = pod("c", held="", gates=(), node="n")
+    made.pods(unheld)
+    assert made.group(G).present == 1
+    labelled = later(unheld, metadata={"labels": {PLUGINS: "g", names.POD_GROUP_LABEL: group_label(G)}})
+    for feed in made.feeds:  # one watch tells before the other
+        if feed.kind.resource == PODS:
+            feed.put(labelled)
+            assert made.group(G).present == 1
+            (member,) = made.snapshot(G).members
+            assert member.held == group_label(G)
+
+
+def test_a_pod_that_names_two_groups_by_now_harms_nobody_elses() -> None:
+    made = FilledCache()
+    body = pod("a")
+    made.pods(body, pod("b", of=key("h"), labels={PLUGINS: "h"}))
+    made.pod_groups(pod_group(), pod_group("h"))
+    assert made.group(G).valid
+    made.pods(later(body, metadata={"labels": body["metadata"]["labels"] | alibaba("other", "2")}))
+    (blamed,) = made.group(G).blamed
+    assert blamed[0] == "a"
+    assert "names two groups" in str(blamed[1])
+    assert made.group(key("h")).valid
+    made.pods(later(body, version="300"))
+    assert (made.group(G).valid, made.group(G).present) == (True, 1)
+
+
+def test_what_only_one_member_said_is_said_no_more_when_it_goes() -> None:
+    made = FilledCache()
+    saying, silent = koord_pod("a", min_available="2"), koord_pod("b")
+    made.pods(silent, saying)
+    assert (made.group(KOORD).minimum, made.group(KOORD).gathered) == (2, True)
+    made.remove(PODS, later(saying))
+    assert made.group(KOORD).minimum is None
+
+
+def test_a_bound_pod_that_names_another_group_by_now_is_ungated_there() -> None:
+    made = FilledCache()
+    body = pod("a", held="", gates=(), node="n")
+    made.pods(body)
+    assert made.keys() == {G}
+    made.pods(later(body, metadata={"labels": {PLUGINS: "h"}}))
+    assert made.keys() == {key("h")}
+
+
+def test_only_members_of_the_watched_namespace_count_but_everybody_takes_up_room() -> None:
+    made = FilledCache(namespace="team")
+    made.pods(pod("a", held="", gates=(), node="n", namespace="other"), pod("b"))
+    assert made.keys() == {G}
+    assert made.index.accounts_for("uid-a")
+
+
+def test_members_that_failed_are_deleted_or_wait_ungated_are_not_present() -> None:
+    made = FilledCache()
+    made.pod_groups(pod_group())
+    made.pods(
+        pod("a"),
+        pod("b", status={"phase": "Failed"}),
+        pod("c", meta={"deletionTimestamp": "2026-08-01T10:00:00Z"}),
+        pod("d", gates=()),
+        pod("e", gates=(), node="n", status={"phase": "Succeeded"}),  # of nobody who still makes pods of the group
+        pod("f", gates=(), node="n", status={"phase": "Running"}),
+    )
+    assert (made.group(G).present, len(made.snapshot(G).members)) == (2, 6)
+
+
+def test_contradicting_members_are_told_of_whoever_comes_last() -> None:
+    made = FilledCache()
+    group = key(design=Flavor.ALIBABA)
+    for number in range(5):
+        made.pods(pod(f"a{number}", of=group, labels=alibaba(minimum="3")))
+        assert made.group(group).valid
+    odd = pod("odd", of=group, labels=alibaba(minimum="4"))
+    made.pods(odd)
+    assert any("4 by odd" in it for it in problem_lines(made.group(group).problems))
+    made.pods(pod("odder", of=group, labels=alibaba(minimum="4")))
+    assert any("4 by odd, odder" in it for it in problem_lines(made.group(group).problems))
+    made.remove(PODS, later(odd), later(pod("odder", of=group)))
+    assert (made.group(group).valid, made.group(group).present) == (True, 5)
+
+
+# --- PodGroups of three kinds ----------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("api", "shown"),
+    [
+        (names.KEP24_GROUP, key(design=Flavor.KEP_24)),
+        (names.PLUGINS_GROUP, G),
+        (names.SIGS_GROUP, KOORD),
+    ],
+)
+def test_a_pod_group_that_no_pod_names_is_shown_once(api: str, shown: PodGroupKey) -> None:
+    made = FilledCache()
+    made.pod_groups(pod_group(spec={"minMember": 2, "minMembers": 2}), api=api)
+    assert made.keys() == {shown}
+    assert (made.group(shown).minimum, made.group(shown).present) == (2, 0)
+
+
+def test_a_pod_group_that_koordinators_pods_name_is_theirs() -> None:
+    made = FilledCache()
+    made.pod_groups(pod_group())
+    member = pod("a", of=KOORD, labels={KOORDINATOR: "g"})
+    made.take_calls()
+    made.pods(member)
+    assert made.keys() == {KOORD}
+    assert made.group(KOORD).minimum == 3
+    assert made.take_calls()[0] == {KOORD, G}, "the other one is no group any more"
+    made.remove(PODS, later(member))
+    assert made.keys() == {G}
+    assert made.take_calls()[0] == {KOORD, G}
+
+
+def test_koordinators_own_kind_of_pod_group_goes_before_the_other() -> None:
+    made = FilledCache()
+    made.pods(pod("a", of=KOORD, labels={KOORDINATOR: "g"}))
+    made.pod_groups(pod_group(spec={"minMember": 7}))
+    assert made.group(KOORD).minimum == 7
+    made.pod_groups(pod_group(spec={"minMember": 5}, uid="own"), api=names.SIGS_GROUP)
+    seen = made.snapshot(KOORD)
+    assert seen.home is not None
+    assert (seen.group.minimum, seen.home.api, seen.home.uid) == (5, names.SIGS_GROUP, "own")
+
+
+def test_without_the_first_way_a_pod_group_is_that_of_the_next() -> None:
+    made = FilledCache(Groups(ways=(Format.KOORDINATOR_POD_GROUP,)))
+    made.pod_groups(pod_group())
+    assert made.keys() == {KOORD}
+
+
+def test_a_pod_group_that_was_made_anew_is_another() -> None:
+    made = FilledCache()
+    made.pod_groups(pod_group(), pod_group(uid="new", version="9", spec={"minMember": 8}))
+    seen = made.snapshot(G)
+    assert seen.home is not None
+    assert (seen.home.uid, seen.group.minimum) == ("new", 8)
+
+
+def test_who_else_writes_the_status_is_known() -> None:
+    made = FilledCache()
+    body = pod_group()
+    body["metadata"]["managedFields"] = [{"manager": "theirs", "subresource": "status"}]
+    made.pod_groups(body)
+    assert made.snapshot(G).status_managers == ("theirs",)
+
+
+# --- Who is woken ----------------------------------------------------------------
+
+
+def test_a_members_change_wakes_its_group_and_what_matters_to_opening_is_said() -> None:
+    made = FilledCache()
+    body = pod("a")
+    made.pods(body)
+    assert made.take_calls() == ({G}, {G})
+    made.pods(later(body, version="101", metadata={"finalizers": ["x"]}))
+    assert made.take_calls() == (set(), set()), "nothing that anybody looks at"
+    said = {"conditions": [{"type": "PodScheduled", "status": "False", "message": "no"}]}
+    made.pods(later(body, version="102", status=said))
+    assert made.take_calls() == ({G}, set()), "for people only"
+    made.pods(later(body, version="103", spec={"schedulingGates": []}, metadata={"annotations": OPENED}))
+    assert made.take_calls() == ({G}, {G})
+    made.remove(PODS, later(body, version="104"))
+    assert made.take_calls() == ({G}, {G})
+
+
+def test_the_other_gangs_of_a_gang_group_are_woken() -> None:
+    made = FilledCache()
+    listed = '["team/a","team/b"]'
+    a, b = key("a", Flavor.KOORDINATOR), key("b", Flavor.KOORDINATOR)
+    made.pods(*(koord_pod(f"{name}-0", name, min_available="2", groups=listed) for name in "ab"))
+    assert made.group(a).gangs == made.group(b).gangs == ("team/a", "team/b")
+    made.take_calls()
+    made.pods(koord_pod("a-1", "a", min_available="2", groups=listed))
+    assert made.take_calls()[0] == {a, b}
+
+
+def test_a_pod_groups_change_wakes_its_group_and_its_mere_version_nobody() -> None:
+    made = FilledCache()
+    made.pods(pod("a"))
+    made.pod_groups(pod_group())
+    made.take_calls()
+    made.pod_groups(pod_group(version="6"))
+    assert made.take_calls() == (set(), set())
+    home = made.snapshot(G).home
+    assert home is not None
+    assert home.resource_version == "6", "or our next write would be refused"
+    made.pod_groups(pod_group(version="7", spec={"minMember": 4}))
+    assert made.take_calls() == ({G}, {G}), "and not the group of another design that would look for it, too"
+
+
+def test_a_pod_group_that_goes_wakes_whose_it_was_last() -> None:
+    made = FilledCache()
+    made.pods(member := pod("a", of=KOORD, labels={KOORDINATOR: "g"}))
+    made.pod_groups(body := pod_group())
+    made.remove(PODS, later(member))
+    made.take_calls()
+    made.remove(PODGROUPS_PLUGINS, body)
+    assert G in made.take_calls()[0]
+    assert made.keys() == set()
+
+
+def test_quotas_are_kept_by_namespace() -> None:
+    made = FilledCache()
+    quota = {"metadata": {"name": "q", "namespace": "team", "uid": "q", "resourceVersion": "1"}}
+    body: Json = quota | {"spec": {"hard": {"pods": "4"}}, "status": {"hard": {"pods": "4"}, "used": {"pods": "1"}}}
+    made.quotas(body)
+    assert made.take_calls() == (set(), {None})
+    (seen,) = made.index.quotas("team")
+    assert (seen.name, seen.hard, seen.used) == ("q", {"pods": 4000}, {"pods": 1000})
+    assert made.index.quotas("other") == []
+    made.quotas(later(body, version="2"))
+    assert made.take_calls() == (set(), set())
+    made.remove(RESOURCEQUOTAS, later(body, version="3"))
+    assert made.index.quotas("team") == []
+
+
+def test_alibabas_groups_have_no_pod_group() -> None:
+    made = FilledCache()
+    made.pods(pod("a", of=key(design=Flavor.ALIBABA), labels={ALIBABA: "g"} | alibaba(minimum="1")))
+    made.pod_groups(pod_group())
+    assert made.snapshot(key(design=Flavor.ALIBABA)).home is None

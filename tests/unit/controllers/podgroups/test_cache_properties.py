@@ -1,0 +1,258 @@
+"""Whatever the order in which watches tell, and whenever they list anew: the index ends up as one filled at once."""
+
+from __future__ import annotations
+
+from collections import deque
+from collections.abc import Callable
+from typing import Any
+
+import msgspec
+from hypothesis import given
+from hypothesis import strategies as st
+
+from jobset_gate import names
+from jobset_gate.kube.resources import CONFIGMAPS, NODES, POD_GROUPS, PODS, Resource
+from jobset_gate.podgroups.label import group_label
+from jobset_gate.podgroups.model import Flavor, PodGroupKey
+from jobset_gate.podgroups.record import AdmissionRecord, AdmissionState, encode_record
+from jobset_gate.podgroups.snapshot import RecordRef
+from tests.fakes.podgroups.filled_cache import FilledCache, InformerFeed, Name
+from tests.fakes.podgroups.objects import config_map, key, node, pod, pod_group, record
+from tests.fakes.podgroups.sources import KOORDINATOR, PLUGINS, Json, alibaba, koordinator
+
+Draw = Callable[[st.SearchStrategy[Any]], Any]
+
+NAMES = st.sampled_from(["g", "h"])
+DESIGNS = st.sampled_from([Flavor.SCHEDULER_PLUGINS, Flavor.KOORDINATOR, Flavor.ALIBABA])
+NUMBERS = st.integers(0, 3)
+OPENED = {names.POD_GROUP_OPENED: "1 2026-08-01T10:00:05.000Z"}
+KEYS = [key(name, design) for name in "gh" for design in Flavor]
+
+
+@st.composite
+def pods(draw: Draw, crowded: bool) -> Json:
+    """Held, opened, bound, done, never taken, moved; of three designs, or a few pods of one group over and over."""
+    group = key() if crowded else key(draw(NAMES), draw(DESIGNS))
+    said = key(draw(NAMES), group.design) if not crowded and draw(NUMBERS) == 0 else group
+    state: Json = draw(
+        st.sampled_from(
+            [
+                {},
+                {"gates": (), "notes": OPENED},
+                {"gates": (), "notes": OPENED, "node": "n0"},
+                {"gates": (), "notes": OPENED, "node": "n1", "status": {"phase": "Succeeded"}},
+                {"gates": (), "held": "", "node": "n0"},
+                {"gates": (), "held": ""},
+                {"meta": {"deletionTimestamp": "2026-08-01T10:00:00Z"}},
+                {"status": {"phase": "Failed"}},
+            ]
+        )
+    )
+    notes, labels = _words(said, str(draw(st.integers(2, 3))))
+    made: Json = {"held": group_label(group)} | state | {"notes": notes | state.get("notes", {}), "labels": labels}
+    return pod(f"p{draw(NUMBERS) // (2 if crowded else 1)}", of=group, **made)
+
+
+def _words(group: PodGroupKey, minimum: str) -> tuple[Json, Json]:
+    """Annotations and labels of a pod."""
+    if group.design is Flavor.KOORDINATOR:
+        by_label = minimum == "2"
+        listed = koordinator(group.name, min_available=minimum, groups='["team/g","team/h"]')
+        return ({}, {KOORDINATOR: group.name}) if by_label else (listed, {})
+    return {}, {PLUGINS: group.name} if group.design is Flavor.SCHEDULER_PLUGINS else alibaba(group.name, minimum)
+
+
+@st.composite
+def records(draw: Draw) -> AdmissionRecord:
+    """Of one gang, or of both of Koordinator's."""
+    if draw(st.booleans()):
+        gangs = [(key(name, Flavor.KOORDINATOR), draw(NUMBERS)) for name in "gh"]
+    else:
+        gangs = [(key(draw(NAMES), draw(DESIGNS)), draw(NUMBERS))]
+    return record(*gangs, stage=draw(st.sampled_from(AdmissionState)))
+
+
+@st.composite
+def homes(draw: Draw) -> tuple[Resource, Json]:
+    """A PodGroup of any kind or a ConfigMap, with a record or something else on it."""
+    text = draw(st.one_of(records().map(encode_record), st.just("{"), st.none()))
+    if draw(NUMBERS) == 0:
+        return CONFIGMAPS, config_map(key(draw(NAMES), draw(DESIGNS)), text or "{}")
+    body = pod_group(draw(NAMES), notes={} if text is None else {names.POD_GROUP_RECORD: text})
+    return POD_GROUPS[draw(st.sampled_from(sorted(POD_GROUPS)))], body | {
+        "spec": {"minMember": draw(st.integers(1, 3))}
+    }
+
+
+NODE = st.builds(lambda number, cpu: node(f"n{number}", cpu=str(cpu)), st.integers(0, 1), st.integers(1, 2))
+
+
+def _steps(crowded: bool) -> st.SearchStrategy[list[tuple[str, Any]]]:
+    return st.lists(
+        st.one_of(
+            st.tuples(st.just("put"), pods(crowded).map(lambda it: (PODS, it))),
+            st.tuples(st.just("put"), homes()),
+            st.tuples(st.just("put"), NODE.map(lambda it: (NODES, it))),
+            st.tuples(st.sampled_from(["remove", "tell", "tell all", "relist", "write"]), st.integers(0, 99)),
+        ),
+        max_size=40,
+    )
+
+
+STEPS = st.booleans().flatmap(_steps)
+
+
+class Cluster:
+    """Objects with versions, and watches that tell of them when they like."""
+
+    def __init__(self) -> None:
+        self.made = FilledCache()
+        self.stored: dict[tuple[Resource, Name], Json] = {}
+        self.untold: list[deque[tuple[str, Json]]] = [deque() for _ in self.made.feeds]
+        self.version = 1000
+
+    def put(self, what: tuple[Resource, Json]) -> None:
+        resource, body = what
+        meta = body["metadata"]
+        place = resource, (meta.get("namespace", ""), meta["name"])
+        known = self.stored.get(place)
+        uid = known["metadata"]["uid"] if known is not None else f"{meta['name']}-{self.version}"
+        self._happens("put", place, body | {"metadata": meta | {"uid": uid}})
+
+    def remove(self, number: int) -> None:
+        if self.stored:
+            place = self._any(number)
+            self._happens("remove", place, self.stored[place])
+
+    def write(self, number: int) -> None:
+        """A decision of ours, known at once."""
+        places = [it for it in self.stored if it[0] == CONFIGMAPS or it[0] in POD_GROUPS.values()]
+        if not places:
+            return
+        place = places[number % len(places)]
+        body, (resource, (namespace, name)) = self.stored[place], place
+        design = Flavor.KOORDINATOR if resource == POD_GROUPS[names.SIGS_GROUP] else Flavor.SCHEDULER_PLUGINS
+        of = next(it for it in KEYS if self._is_of(it, body)) if resource == CONFIGMAPS else key(name, design)
+        decided = record((of, number))
+        if resource == CONFIGMAPS:
+            body = body | {"data": {names.KEY_RECORD: encode_record(decided)}}
+        else:
+            body = body | {
+                "metadata": body["metadata"] | {"annotations": {names.POD_GROUP_RECORD: encode_record(decided)}}
+            }
+        self._happens("put", place, body)
+        home = RecordRef(
+            api=resource.group,
+            namespace=namespace,
+            name=name,
+            uid=body["metadata"]["uid"],
+            resource_version=str(self.version),
+        )
+        self.made.index.record_observed(of, home, decided)
+
+    def tell(self, number: int) -> None:
+        which = number % len(self.untold)
+        if self.untold[which]:
+            self._told(which)
+
+    def tell_all(self, _: int) -> None:
+        for which, events in enumerate(self.untold):
+            while events:
+                self._told(which)
+
+    def relist(self, number: int) -> None:
+        which = number % len(self.untold)
+        self.untold[which].clear()
+        self._list(self.made.feeds[which])
+
+    def from_scratch(self) -> FilledCache:
+        """An index that is filled by one list of each kind."""
+        fresh = FilledCache()
+        for feed in fresh.feeds:
+            self._list(feed)
+        return fresh
+
+    def _told(self, which: int) -> None:
+        what, body = self.untold[which].popleft()
+        getattr(self.made.feeds[which], what)(body)
+        list(self.made.index.groups().items())  # whatever is put together by now must not stay as it is
+
+    def _list(self, feed: InformerFeed) -> None:
+        bodies = [body for (resource, _), body in self.stored.items() if resource == feed.kind.resource]
+        feed.relist(bodies, str(self.version))
+
+    def _happens(self, what: str, place: tuple[Resource, Name], body: Json) -> None:
+        self.version += 1
+        stamped = body | {"metadata": body["metadata"] | {"resourceVersion": str(self.version)}}
+        if what == "put":
+            self.stored[place] = stamped
+        else:
+            del self.stored[place]
+        for feed, events in zip(self.made.feeds, self.untold, strict=True):
+            if feed.kind.resource == place[0]:
+                events.append((what, stamped))
+
+    def _any(self, number: int) -> tuple[Resource, Name]:
+        return list(self.stored)[number % len(self.stored)]
+
+    def _is_of(self, of: PodGroupKey, body: Json) -> bool:
+        return bool(body["metadata"]["name"].endswith(group_label(of)))
+
+
+@given(STEPS)
+def test_the_index_is_what_the_cluster_is_whichever_way_it_came_to_know(steps: list[tuple[str, Any]]) -> None:
+    cluster = Cluster()
+    for what, how in steps:
+        getattr(cluster, what.replace(" ", "_"))(how)
+    cluster.tell_all(0)
+    known, fresh = cluster.made.index, cluster.from_scratch().index
+    for of in KEYS:
+        seen = known.snapshot(of)
+        if seen is not None and fresh.snapshot(of) is None:
+            # Somebody who said whose group it is was there once; a newcomer cannot know.
+            assert seen.members
+            assert all(it.moved for it in seen.members)
+            continue
+        assert seen == fresh.snapshot(of)
+        assert known.groups().get(of) == fresh.groups().get(of)
+    assert known.node_infos() == fresh.node_infos()
+    for (resource, _), body in cluster.stored.items():
+        if resource == PODS:
+            uid = body["metadata"]["uid"]
+            assert known.accounts_for(uid) == fresh.accounts_for(uid)
+
+
+@given(STEPS)
+def test_whoever_is_different_has_been_woken(steps: list[tuple[str, Any]]) -> None:
+    """And the opener has heard of everything that could make a group open."""
+    cluster = Cluster()
+    index = cluster.made.index
+    for what, how in steps:
+        before = {of: index.snapshot(of) for of in KEYS}
+        rooms = index.node_infos()
+        cluster.made.take_calls()
+        getattr(cluster, what.replace(" ", "_"))(how)
+        woken, changed = cluster.made.take_calls()
+        for of in KEYS:
+            now, was = index.snapshot(of), before[of]
+            if _told(now) != _told(was):
+                assert of in woken
+            if _opens(now) != _opens(was):
+                assert of in changed
+        if index.node_infos() != rooms:
+            assert None in changed
+
+
+def _told(seen: Any) -> Any:
+    """All but the version, of which nobody need hear; a record counts as it is read, not as it is written."""
+    if seen is None or seen.home is None:
+        return seen
+    notes = {name: said for name, said in seen.annotations.items() if name != names.POD_GROUP_RECORD}
+    return msgspec.structs.replace(
+        seen, home=msgspec.structs.replace(seen.home, resource_version=""), annotations=notes
+    )
+
+
+def _opens(seen: Any) -> Any:
+    """What is decided upon."""
+    return None if seen is None else (seen.group, seen.record, [(it.uid, it.gated, it.bound) for it in seen.members])

@@ -1,0 +1,153 @@
+"""The controller dies between any two of its writes; whoever comes next finishes, and decides nothing twice (G3, G4).
+
+Each story is played on virtual time with a death at the first write, the second, and so on until it has none left.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable
+from contextlib import suppress
+from dataclasses import dataclass
+from functools import partial
+
+import pytest
+
+from jobset_gate import names
+from jobset_gate.fake.clock import VirtualClock
+from jobset_gate.kube.resources import PODS
+from jobset_gate.podgroups.candidate import CapacityCheck
+from jobset_gate.podgroups.model import Flavor
+from jobset_gate.podgroups.record import AdmissionState
+from jobset_gate.settings import Groups
+from tests.fakes.podgroups.cluster import InMemoryCluster, running_controller
+from tests.fakes.podgroups.dying_client import DyingClient, RecordHistory, bind_ungated, recreate_pods
+from tests.fakes.podgroups.objects import key
+from tests.fakes.podgroups.sources import ALIBABA, ALIBABA_MINIMUM, GANG
+
+OFF = Groups(capacity_check=CapacityCheck.OFF)
+MADE = {
+    "ownerReferences": [{"apiVersion": "apps/v1", "kind": "ReplicaSet", "name": "r", "uid": "u-r", "controller": True}]
+}
+LONG = 120.0
+"""Seconds in which each story comes to its end, whoever dies."""
+
+Make = Callable[[InMemoryCluster], dict[str, Callable[[str], None]]]
+"""Puts up the groups; gives how to make each pod."""
+
+
+@dataclass(frozen=True)
+class Story:
+    """What is put up, how many pods have room, and how it has to end."""
+
+    make: Make
+    room: int
+    ends: Callable[[InMemoryCluster, RecordHistory], bool]
+    room_later: int = 0
+    """From 15 seconds on."""
+
+
+def plugins(cluster: InMemoryCluster) -> dict[str, Callable[[str], None]]:
+    cluster.create_group("g", minimum=3, terms={"scheduleTimeoutSeconds": 8})
+    return {name: partial(cluster.create_group, "g", meta=MADE) for name in "abc"}
+
+
+def alibaba(cluster: InMemoryCluster) -> dict[str, Callable[[str], None]]:
+    labels = {ALIBABA: "g", ALIBABA_MINIMUM: "3"}
+    of = key(design=Flavor.ALIBABA)
+    return {name: partial(cluster.create_group, "g", of=of, labels=labels, meta=MADE) for name in "abc"}
+
+
+def koordinator(cluster: InMemoryCluster, **said: str) -> dict[str, Callable[[str], None]]:
+    """Two gangs of two pods each that open together, in ConfigMaps."""
+    made: dict[str, Callable[[str], None]] = {}
+    for name, pods in (("one", "ab"), ("two", "cd")):
+        notes = {f"{GANG}name": name, f"{GANG}min-available": "2", f"{GANG}groups": '["team/one","team/two"]'}
+        notes |= {f"{GANG}waiting-time": "8s"} | {GANG + each: value for each, value in said.items()}
+        of = key(name, Flavor.KOORDINATOR)
+        made |= {pod: partial(cluster.create_group, name, of=of, labels={}, notes=notes, meta=MADE) for pod in pods}
+    return made
+
+
+def all_bound(many: int) -> Callable[[InMemoryCluster, RecordHistory], bool]:
+    """All have a node, and that is written down."""
+
+    def ends(cluster: InMemoryCluster, chronicle: RecordHistory) -> bool:
+        bound = sum(bool(it["spec"].get("nodeName")) for it in cluster.all(PODS))
+        last = chronicle.records[-1] if chronicle.records else None
+        return bound == many and any(it.satisfied is not None for it in chronicle.records) and last is not None
+
+    return ends
+
+
+def given_up(cluster: InMemoryCluster, chronicle: RecordHistory) -> bool:
+    """Taken back whole, all held and marked, and not to be tried again."""
+    pods = cluster.all(PODS)
+    marked = [it for it in pods if (it["metadata"]["annotations"] or {}).get(names.KOORDINATOR_TIMED_OUT) == "true"]
+    held = [it for it in pods if it["spec"]["schedulingGates"]]
+    closed = any(it.stage is AdmissionState.CLOSED and not it.retry for it in chronicle.records)
+    return closed and len(pods) == len(marked) == len(held) == 4
+
+
+def left_alone(cluster: InMemoryCluster, chronicle: RecordHistory) -> bool:
+    """Nobody is taken back, and the one without a node is marked."""
+    pods = cluster.all(PODS)
+    marked = [it for it in pods if (it["metadata"]["annotations"] or {}).get(names.KOORDINATOR_TIMED_OUT) == "true"]
+    never = all(it.stage is AdmissionState.OPEN for it in chronicle.records)
+    return never and len(marked) == 1 and not marked[0]["spec"].get("nodeName")
+
+
+STORIES = {
+    "placed": Story(plugins, room=3, ends=all_bound(3)),
+    "placed, in a ConfigMap": Story(alibaba, room=3, ends=all_bound(3)),
+    "a GangGroup placed": Story(koordinator, room=4, ends=all_bound(4)),
+    "late, taken back, and placed later": Story(plugins, room=1, room_later=3, ends=all_bound(3)),
+    "a GangGroup late and given up": Story(koordinator, room=3, ends=given_up),
+    "NonStrict and late": Story(partial(koordinator, mode="NonStrict"), room=3, ends=left_alone),
+}
+
+
+@pytest.mark.parametrize("lands", [True, False], ids=["write lands", "write lost"])
+@pytest.mark.parametrize("story", STORIES)
+async def test_whoever_comes_next_finishes(clock: VirtualClock, story: str, lands: bool) -> None:
+    deaths = 0
+    for last_write in range(1, 200):
+        if not await play(clock, STORIES[story], last_write, lands=lands):
+            break
+        deaths = last_write
+    assert deaths >= 5, "decision, gates and all that"
+
+
+async def play(clock: VirtualClock, story: Story, last_write: int, *, lands: bool) -> bool:
+    """One telling; gives whether there was anybody to die."""
+    cluster = InMemoryCluster(clock)
+    chronicle = RecordHistory(cluster)
+    room = [story.room]
+    makes = story.make(cluster)
+    others = [asyncio.create_task(bind_ungated(cluster, room)), asyncio.create_task(recreate_pods(cluster, makes))]
+    mortal = DyingClient(cluster, last_write, lands=lands)
+    if story.room_later:
+        asyncio.get_running_loop().call_later(15, room.__setitem__, 0, story.room_later)
+    end = clock() + LONG
+    async with running_controller(cluster, OFF, client=mortal):
+        await death_or(mortal, lambda: story.ends(cluster, chronicle))
+        with suppress(TimeoutError):  # words come last
+            async with asyncio.timeout(6):
+                await mortal.dead.wait()
+    async with running_controller(cluster, OFF):
+        while not story.ends(cluster, chronicle):
+            assert clock() < end, f"not at its end after {mortal.writes}: {chronicle.records[-3:]}"
+            await asyncio.sleep(1)
+    for other in others:
+        other.cancel()
+    twice = {which: when for which, when in chronicle.admissions().items() if len(when) > 1}
+    assert not twice, f"decided twice after {mortal.writes}"
+    return mortal.dead.is_set()
+
+
+async def death_or(mortal: DyingClient, end: Callable[[], bool]) -> None:
+    """Until it is dead, or the story came to its end without it."""
+    while True:
+        if mortal.dead.is_set() or end():
+            return
+        await asyncio.sleep(1)

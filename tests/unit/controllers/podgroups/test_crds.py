@@ -1,0 +1,102 @@
+"""The keeper of CRDs, where the API server says no or somebody is quicker."""
+
+from collections.abc import Callable
+from typing import Any, cast
+
+import pytest
+
+from controllers.barrier.verdict_store import Requeue
+from controllers.podgroups.crds import FORBIDDEN_RETRY_SECONDS, PodGroupCrdOutcome, PodGroupCrdReconciler
+from jobset_gate import names
+from jobset_gate.kube.client import Client
+from jobset_gate.kube.errors import ApiError, Conflict, Forbidden, NotFound
+from jobset_gate.podgroups import crds
+
+NAME = crds.crd_name(names.PLUGINS_GROUP)
+Json = dict[str, Any]
+
+
+class Told:
+    """A client that answers as it is told to, and keeps what was applied."""
+
+    def __init__(self, stored: Json | type[ApiError], applied: type[ApiError] | None = None) -> None:
+        self.stored, self._applied = stored, applied
+        self.applied: list[tuple[Json, bool]] = []
+
+    @property
+    def client(self) -> Client:
+        return cast("Client", self)
+
+    async def get(self, *_: object) -> Json:
+        if isinstance(self.stored, dict):
+            return self.stored
+        raise refusal(self.stored)
+
+    async def patch(self, *_: object, body: Json, force: bool, **__: object) -> Json:
+        self.applied.append((body, force))
+        if self._applied is not None:
+            raise refusal(self._applied)
+        return body
+
+
+def refusal(kind: type[ApiError]) -> ApiError:
+    return kind(403, "Reason", "so it is")
+
+
+def stored(change: Callable[[Json], object] = lambda _: None) -> Json:
+    crd = crds.manifest(names.PLUGINS_GROUP)
+    crd["metadata"] |= {"uid": "u", "resourceVersion": "7"}
+    change(crd)
+    return crd
+
+
+def older(crd: Json) -> None:
+    crd["metadata"]["annotations"][names.POD_GROUP_CRD_REVISION] = "0"
+
+
+async def test_without_the_right_to_look_it_says_so_and_tries_again_later() -> None:
+    told: list[PodGroupCrdOutcome] = []
+    keeper = PodGroupCrdReconciler(Told(Forbidden).client, lambda _, outcome: told.append(outcome))
+    assert await keeper.reconcile(NAME) == FORBIDDEN_RETRY_SECONDS
+    assert told == [PodGroupCrdOutcome.FORBIDDEN]
+    assert "may not be looked after" in keeper.problems[names.PLUGINS_GROUP]
+
+
+async def test_without_the_right_to_make_it_says_so_too() -> None:
+    keeper = PodGroupCrdReconciler(Told(NotFound, Forbidden).client)
+    assert await keeper.reconcile(NAME) == FORBIDDEN_RETRY_SECONDS
+    assert names.PLUGINS_GROUP in keeper.problems
+
+
+async def test_trouble_that_is_over_is_forgotten() -> None:
+    world = Told(Forbidden)
+    keeper = PodGroupCrdReconciler(world.client)
+    await keeper.reconcile(NAME)
+    world.stored = stored()
+    await keeper.reconcile(NAME)
+    assert keeper.problems == {}
+
+
+@pytest.mark.parametrize(("there", "force"), [(NotFound, False), (stored(older), True)])
+async def test_where_somebody_was_quicker_it_looks_again(there: Json | type[ApiError], force: bool) -> None:
+    """What is not there yet is made without force, so that another's fields are not taken over."""
+    world = Told(there, Conflict)
+    with pytest.raises(Requeue):
+        await PodGroupCrdReconciler(world.client).reconcile(NAME)
+    assert [forced for _, forced in world.applied] == [force]
+
+
+async def test_an_update_holds_for_the_version_that_was_read() -> None:
+    world = Told(stored(older))
+    await PodGroupCrdReconciler(world.client).reconcile(NAME)
+    assert [body["metadata"]["resourceVersion"] for body, _ in world.applied] == ["7"]
+
+
+async def test_one_that_is_being_deleted_is_not_touched() -> None:
+    def leave(crd: Json) -> None:
+        older(crd)
+        crd["metadata"]["deletionTimestamp"] = "2026-01-01T00:00:00Z"
+
+    world, told = Told(stored(leave)), list[PodGroupCrdOutcome]()
+    assert await PodGroupCrdReconciler(world.client, lambda _, outcome: told.append(outcome)).reconcile(NAME) is None
+    assert (told, world.applied) == ([PodGroupCrdOutcome.LEAVING], [])

@@ -1,0 +1,301 @@
+"""A roll-back among others who write, seen through the API alone: nobody's pods but ours, nothing done twice (G4)."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import AsyncIterator, Awaitable, Callable
+from fractions import Fraction
+from typing import Any
+
+import pytest
+
+from controllers.podgroups.evictor import CONFLICT_RETRY_SECONDS, RECHECK_SECONDS, EvictionResult, Evictor
+from jobset_gate import names
+from jobset_gate.fake import jobset_crd, manifests
+from jobset_gate.fake.apiserver import ApiServer
+from jobset_gate.kube.access import Access
+from jobset_gate.kube.client import Client, PatchType
+from jobset_gate.kube.errors import NotFound, ServerError
+from jobset_gate.kube.resources import JOBS, JOBSETS, PODS, Resource
+from jobset_gate.kube.transport import ApiRequest
+from jobset_gate.podgroups import decode, wire
+from jobset_gate.podgroups.label import group_label
+from jobset_gate.podgroups.model import Flavor, Format, GangMode, MergedGroup, PodGroupKey
+from jobset_gate.podgroups.record import AdmissionMode, AdmissionRecord, AdmissionState
+from jobset_gate.podgroups.snapshot import GroupSnapshot
+from jobset_gate.runtime.paging import ListScope, list_objects
+
+Json = dict[str, Any]
+NAMESPACE = "default"
+KEY = PodGroupKey(design=Flavor.ALIBABA, namespace=NAMESPACE, name="ring")
+HELD = group_label(KEY)
+MARK = f"{HELD}.3"
+MAIN = {"name": "main", "image": "main"}
+FATAL = {"rules": [{"action": "FailJob", "onExitCodes": {"operator": "NotIn", "values": [0]}}]}
+RECORD = AdmissionRecord(
+    generation=3,
+    stage=AdmissionState.ROLLING_BACK,
+    how=AdmissionMode.PROBE,
+    at=0.0,
+    gangs=((KEY, 3),),
+    minimum=2,
+    wait=Fraction(60),
+    mode=GangMode.STRICT,
+)
+
+
+class Meddled(Client):
+    """Somebody else writes just before the first write of ours to that kind. `calls` is the log."""
+
+    before: tuple[Resource, Callable[[], Awaitable[object]]] | None = None
+    calls: list[str]
+
+    async def _send(self, call: ApiRequest, type: Any) -> Any:  # noqa: A002 - as in Client
+        self.calls.append(f"{call.verb} {call.resource}")
+        if self.before is not None and call.method != "GET" and call.resource == self.before[0].plural:
+            meddle, self.before = self.before[1], None
+            await meddle()
+        return await super()._send(call, type)
+
+
+class Place:
+    """An API server without any controller but the one that rolls back."""
+
+    def __init__(self, client: Client, ours: Meddled) -> None:
+        self.client, self.ours = client, ours
+        self.rollbacks = Evictor(ours)
+
+    async def job(self, name: str = "work", **spec: Any) -> Json:
+        template = {"spec": {"restartPolicy": "Never", "containers": [MAIN]}}
+        return await self.client.create(
+            JOBS, {"metadata": {"name": name}, "spec": {"template": template, **spec}}, NAMESPACE
+        )
+
+    async def pod(self, name: str, owner: Json | None, *, kind: str = "Job", **meta: Any) -> Json:
+        """One that was opened in this generation and has no node, so that it goes when it is deleted."""
+        labels = {names.POD_GROUP_LABEL: HELD} | meta.pop("labels", {})
+        notes = {names.POD_GROUP_OPENED: decode.opened_text(3, 0.0)}
+        if owner is not None:
+            said = {"name": owner["metadata"]["name"], "uid": owner["metadata"]["uid"], "controller": True}
+            version = {"Job": "batch/v1"}.get(kind, "example.com/v1")
+            meta["ownerReferences"] = [{"apiVersion": version, "kind": kind, **said}]
+            labels[names.JOB_CONTROLLER_UID] = owner["metadata"]["uid"]
+        body = {
+            "metadata": {"name": name, "labels": labels, "annotations": notes, **meta},
+            "spec": {"containers": [MAIN]},
+        }
+        return await self.client.create(PODS, body, NAMESPACE)
+
+    async def get(self, kind: Resource, name: str) -> Json | None:
+        try:
+            return await self.client.get(kind, name, NAMESPACE)
+        except NotFound:
+            return None
+
+    async def merge(self, kind: Resource, name: str, body: Json) -> Json:
+        return await self.client.patch(kind, name, NAMESPACE, body=body, patch=PatchType.MERGE)
+
+    async def seen(self) -> list[GroupSnapshot]:
+        pods = list_objects(self.client, ListScope(PODS, NAMESPACE, names.POD_GROUP_LABEL), wire.GroupPod)
+        group = MergedGroup(
+            key=KEY,
+            ways=(Format.ALIBABA,),
+            minimum=2,
+            total=None,
+            wait=Fraction(60),
+            mode=GangMode.STRICT,
+            gangs=(),
+            resources=(),
+            pod_group=None,
+            lacks_pod_group=False,
+            present=2,
+        )
+        members = tuple([decode.member(it) async for it in pods])
+        return [GroupSnapshot(group=group, label=HELD, members=members, created=0.0, record=RECORD)]
+
+    async def advance(self) -> float | EvictionResult:
+        return await self.rollbacks.advance_eviction(await self.seen(), RECORD)
+
+    async def mark_of(self, kind: Resource, name: str) -> tuple[Any, str | None]:
+        """Whether it is suspended, and whose mark it carries."""
+        found = await self.get(kind, name)
+        assert found is not None
+        notes = found["metadata"].get("annotations", {}).get(names.POD_GROUP_SUSPENDED)
+        assert notes == found["metadata"].get("labels", {}).get(names.POD_GROUP_SUSPENDED)
+        return found["spec"].get("suspend", False), notes
+
+
+@pytest.fixture
+async def place() -> AsyncIterator[Place]:
+    server = ApiServer()
+    await server.start()
+    access = Access(server=server.url)
+    try:
+        async with Client(access) as client, Meddled(access) as ours:
+            ours.calls = []
+            yield Place(client, ours)
+    finally:
+        await server.stop()
+
+
+async def test_a_pod_that_has_changed_since_it_was_looked_at_is_not_taken_from_its_job(place: Place) -> None:
+    """It may have succeeded meanwhile, and its Job must hear of that."""
+    await place.pod("a", await place.job(podFailurePolicy=FATAL))
+
+    async def succeed() -> None:
+        body = {"status": {"phase": "Succeeded"}}
+        await place.client.patch(PODS, "a", NAMESPACE, body=body, patch=PatchType.MERGE, subresource="status")
+
+    place.ours.before = PODS, succeed
+    assert await place.advance() == CONFLICT_RETRY_SECONDS
+    kept = await place.get(PODS, "a")
+    assert kept is not None
+    assert kept["metadata"]["ownerReferences"]
+    assert await place.advance() == EvictionResult()
+    assert await place.get(PODS, "a") is not None
+
+
+async def test_an_owner_that_has_changed_is_looked_at_again(place: Place) -> None:
+    """Its user has suspended it meanwhile: then it is not ours to resume."""
+    await place.pod("a", await place.job())
+    place.ours.before = JOBS, lambda: place.merge(JOBS, "work", {"spec": {"suspend": True}})
+    assert await place.advance() == CONFLICT_RETRY_SECONDS
+    assert await place.advance() == RECHECK_SECONDS
+    assert await place.mark_of(JOBS, "work") == (True, None)
+    await place.rollbacks.resume_owners(HELD, 3)
+    assert await place.mark_of(JOBS, "work") == (True, None)
+
+
+@pytest.mark.parametrize("kind", ["Job", "Other"])
+async def test_a_namesake_made_meanwhile_is_not_touched(place: Place, kind: str) -> None:
+    owner = await place.job(podFailurePolicy=FATAL)
+    old = await place.pod("a", owner, kind=kind)
+
+    async def again() -> None:
+        await place.client.delete(PODS, "a", NAMESPACE)
+        namesake = await place.pod("a", owner, kind=kind, labels={names.POD_GROUP_LABEL: "0"})
+        assert namesake["metadata"]["uid"] != old["metadata"]["uid"]
+
+    place.ours.before = PODS, again
+    await place.advance()
+    kept = await place.get(PODS, "a")
+    assert kept is not None
+    assert kept["metadata"]["ownerReferences"]
+    assert "deletionTimestamp" not in kept["metadata"]
+    assert names.DISRUPTION_TARGET not in {it["type"] for it in kept.get("status", {}).get("conditions", ())}
+
+
+async def test_a_namesake_of_a_jobset_is_not_suspended_for_pods_of_the_one_before(place: Place) -> None:
+    """Though a pod of the new one is looked at first."""
+    await jobset_crd.install(place.client)
+    jobset = await place.client.create(JOBSETS, manifests.jobset("train"), NAMESPACE)
+    old = {"apiVersion": jobset["apiVersion"], "kind": "JobSet", "name": "train", "controller": True, "uid": "gone"}
+    before, after = await place.job("before"), await place.job("after")
+    labels = {names.JS_NAME: "train"}
+    await place.merge(JOBS, "before", {"metadata": {"ownerReferences": [old], "labels": labels, "finalizers": ["a/b"]}})
+    new = old | {"uid": jobset["metadata"]["uid"]}
+    await place.merge(JOBS, "after", {"metadata": {"ownerReferences": [new], "labels": labels}})
+    held = await place.pod("a-new", after, labels=labels)
+    await place.client.delete(PODS, "a-new", NAMESPACE)
+    gates = {"schedulingGates": [{"name": names.POD_GROUP_GATE}], "containers": [MAIN]}
+    meta = {key: held["metadata"][key] for key in ("name", "labels", "ownerReferences")}
+    await place.client.create(PODS, {"metadata": meta, "spec": gates}, NAMESPACE)
+    await place.pod("b-old", before, labels=labels)
+    assert await place.advance() == RECHECK_SECONDS
+    assert await place.mark_of(JOBSETS, "train") == (False, None)
+
+
+async def test_nothing_is_asked_again_while_nothing_changes(place: Place) -> None:
+    await place.pod("a", await place.job())
+    assert await place.advance() == RECHECK_SECONDS
+    assert await place.mark_of(JOBS, "work") == (True, MARK)
+    asked = len(place.ours.calls)
+    again = await place.advance()
+    assert isinstance(again, float)
+    assert again <= RECHECK_SECONDS
+    assert len(place.ours.calls) == asked
+    await place.client.delete(PODS, "a", NAMESPACE)
+    assert await place.advance() == EvictionResult()
+
+
+async def test_bare_pods_are_asked_for_again_when_one_has_gone(place: Place) -> None:
+    for name in "ab":
+        await place.pod(name, None)
+    both = EvictionResult(
+        blocked=("a", "b"), why="nobody would make them again, so they are left to you to delete: a, b"
+    )
+    assert await place.advance() == both
+    asked = len(place.ours.calls)
+    assert await place.advance() == both
+    assert len(place.ours.calls) == asked
+    await place.client.delete(PODS, "b", NAMESPACE)
+    assert await place.advance() == EvictionResult(
+        blocked=("a",), why="nobody would make them again, so they are left to you to delete: a"
+    )
+
+
+async def test_one_error_leaves_the_others_done(place: Place) -> None:
+    """The next look does what was left."""
+    for name in "abc":
+        await place.pod(name, await place.job(name), kind="Other")
+
+    async def refuse() -> None:
+        raise ServerError(500, "InternalError", "no")
+
+    place.ours.before = PODS, refuse
+    with pytest.raises(ServerError):
+        await place.advance()
+    assert await place.advance() == RECHECK_SECONDS
+    assert await place.advance() == EvictionResult()
+
+
+async def test_a_barrier_s_jobset_is_suspended_only_when_its_jobs_have_heard_of_all_before(place: Place) -> None:
+    """Else the Job controller would wait for minutes to hear of pods that it has forgotten a moment later."""
+    await jobset_crd.install(place.client)
+    workers = manifests.replicated_job(
+        job={"podFailurePolicy": FATAL}, pod_metadata={"labels": {names.GATED: names.GATED_VALUE}}
+    )
+    jobset = await place.client.create(JOBSETS, manifests.jobset("train", replicated_jobs=[workers]), NAMESPACE)
+    job = await place.job(podFailurePolicy=FATAL)
+    above = {"apiVersion": jobset["apiVersion"], "kind": "JobSet", "name": "train", "controller": True}
+    meta = {"ownerReferences": [above | {"uid": jobset["metadata"]["uid"]}], "labels": {names.JS_NAME: "train"}}
+    await place.merge(JOBS, "work", {"metadata": meta})
+    await place.pod("a", job, labels={names.JS_NAME: "train"})
+    assert await place.advance() == RECHECK_SECONDS
+    assert await place.get(PODS, "a") is None
+    assert await place.mark_of(JOBSETS, "train") == (False, MARK)
+    assert await place.advance() == RECHECK_SECONDS
+    await asyncio.sleep(RECHECK_SECONDS / 2)
+    await place.advance()
+    assert await place.mark_of(JOBSETS, "train") == (False, MARK)
+    await asyncio.sleep(RECHECK_SECONDS / 2)
+    assert await place.advance() == CONFLICT_RETRY_SECONDS
+    assert await place.mark_of(JOBSETS, "train") == (True, MARK)
+    assert await place.advance() == EvictionResult()
+    await place.rollbacks.resume_owners(HELD, 3)
+    assert await place.mark_of(JOBSETS, "train") == (False, None)
+    assert await place.mark_of(JOBS, "work") == (False, None)
+
+
+async def test_only_what_this_group_has_suspended_is_resumed(place: Place) -> None:
+    marks = {"mine": MARK, "older": f"{HELD}.2", "newer": f"{HELD}.4", "another": "0.3", "odd": "x"}
+    for name, mark in marks.items():
+        await place.job(name, suspend=True)
+        both = {names.POD_GROUP_SUSPENDED: mark}
+        await place.merge(JOBS, name, {"metadata": {"annotations": both, "labels": both}})
+    await place.job("users", suspend=True)
+    await place.rollbacks.resume_owners(HELD, 3, NAMESPACE)
+    resumed = {name for name in (*marks, "users") if not (await place.mark_of(JOBS, name))[0]}
+    assert resumed == {"mine", "older"}
+    await place.rollbacks.resume_owners_where(lambda held, _: held == "0")
+    assert await place.mark_of(JOBS, "another") == (False, None)
+    assert await place.mark_of(JOBS, "newer") == (True, f"{HELD}.4")
+
+
+async def test_what_has_changed_is_resumed_all_the_same(place: Place) -> None:
+    await place.job(suspend=True)
+    both = {names.POD_GROUP_SUSPENDED: MARK}
+    await place.merge(JOBS, "work", {"metadata": {"annotations": both, "labels": both}})
+    place.ours.before = JOBS, lambda: place.merge(JOBS, "work", {"metadata": {"labels": {"a": "b"}}})
+    await place.rollbacks.resume_owners(HELD, 3)
+    assert await place.mark_of(JOBS, "work") == (False, None)

@@ -1,0 +1,237 @@
+"""Promised room, and the one doubtful place of a domain, are nobody else's till it is known how it ended (G3)."""
+
+from __future__ import annotations
+
+import asyncio
+from typing import Any
+
+import pytest
+
+from controllers.podgroups import scheduler
+from jobset_gate import names
+from jobset_gate.fake.clock import VirtualClock
+from jobset_gate.kube.errors import Invalid, KubeError, Unreachable
+from jobset_gate.kube.resources import CONFIGMAPS, PODS
+from jobset_gate.podgroups.candidate import CapacityCheck
+from jobset_gate.podgroups.label import group_label
+from jobset_gate.podgroups.model import Flavor
+from jobset_gate.settings import Groups
+from tests.fakes.podgroups.cluster import PLUGINS, InMemoryCluster, add_node, run_for, running_controller
+from tests.fakes.podgroups.objects import key
+from tests.fakes.podgroups.sources import ALIBABA, ALIBABA_MINIMUM, GANG
+
+PROBE = Groups(capacity_check=CapacityCheck.PROBE)
+BIG = {"containers": [{"name": "main", "resources": {"requests": {"cpu": "2"}}}]}
+"""The spec of a pod that asks for two processors."""
+MADE = {
+    "ownerReferences": [{"apiVersion": "apps/v1", "kind": "ReplicaSet", "name": "r", "uid": "u-r", "controller": True}]
+}
+LONG = {"scheduleTimeoutSeconds": 600}
+
+
+@pytest.fixture
+async def cluster(clock: VirtualClock) -> InMemoryCluster:
+    return InMemoryCluster(clock)
+
+
+# --- Pods that are being replaced ------------------------------------------------------------------------------------
+
+
+async def test_a_probe_keeps_its_place_while_one_of_its_pods_is_being_replaced(cluster: InMemoryCluster) -> None:
+    async with running_controller(cluster, PROBE):
+        cluster.create_group("one", "a", "b", minimum=2, meta=MADE, terms=LONG)
+        cluster.create_group("two", "c", "d", minimum=2, meta=MADE)
+        await run_for()
+        add_node(cluster, cpu="1")
+        cluster.bind("a")
+        cluster.remove(PODS, "b")
+        await run_for(10)
+        cluster.create_group("one", "b2", meta=MADE)
+        await run_for(10)
+        assert cluster.ungated_pods() == ["a", "b2"]
+        cluster.bind("b2")
+        await run_for()
+        assert sorted(cluster.ungated_pods()) == ["a", "b2", "c", "d"]
+
+
+async def test_the_room_of_a_pod_that_is_being_replaced_stays_promised_to_its_group(cluster: InMemoryCluster) -> None:
+    add_node(cluster, cpu="4")
+    async with running_controller(cluster):
+        cluster.create_group("one", "a", "b", minimum=2, meta=MADE, spec=BIG, terms=LONG)
+        cluster.create_group("two", "c", minimum=1, meta=MADE, spec=BIG)
+        await run_for()
+        cluster.bind("a")
+        cluster.remove(PODS, "b")
+        await run_for(10)
+        assert cluster.ungated_pods() == ["a"]
+        cluster.create_group("one", "b2", meta=MADE, spec=BIG)
+        await run_for(10)
+        assert cluster.ungated_pods() == ["a", "b2"]
+
+
+# --- Pods of which no record tells any more --------------------------------------------------------------------------
+
+
+async def test_a_gang_of_several_that_has_no_pod_left_still_has_its_room(cluster: InMemoryCluster) -> None:
+    """Whoever takes their places comes without being asked: the decision holds for all its gangs till all are gone."""
+    both = '["team/one","team/two"]'
+
+    def gang(name: str, *pods: str) -> None:
+        notes = {f"{GANG}name": name, f"{GANG}min-available": "1", f"{GANG}groups": both}
+        cluster.create_group(name, *pods, of=key(name, Flavor.KOORDINATOR), labels={}, notes=notes, meta=MADE, spec=BIG)
+
+    add_node(cluster, cpu="4")
+    async with running_controller(cluster):
+        gang("one", "a")
+        gang("two", "b")
+        await run_for()
+        assert cluster.ungated_pods() == ["a", "b"]
+        cluster.bind("b")
+        cluster.remove(PODS, "a")
+        await run_for()
+        cluster.create_group("other", "x", minimum=1, spec=BIG)
+        await run_for(10)
+        assert cluster.ungated_pods() == ["b"]
+        gang("one", "a2")
+        await run_for(5)
+        assert sorted(cluster.ungated_pods()) == ["a2", "b"]
+
+
+async def test_opened_pods_whose_pod_group_is_gone_keep_the_place_until_their_limit_and_a_while(
+    cluster: InMemoryCluster,
+) -> None:
+    async with running_controller(cluster, PROBE):
+        cluster.create_group("one", "a", "b", minimum=2)
+        cluster.create_group("two", "c", "d", minimum=2)
+        await run_for()
+        cluster.remove(PLUGINS, "one")
+        await run_for(330)
+        assert cluster.ungated_pods() == ["a", "b"]
+        await run_for(600)
+        assert cluster.ungated_pods() == ["a", "b", "c", "d"]
+
+
+async def test_a_pod_group_that_is_made_anew_again_and_again_opens_one_pod_at_a_time(cluster: InMemoryCluster) -> None:
+    async with running_controller(cluster, PROBE):
+        cluster.create_group("one", "a", minimum=1, meta=MADE)
+        await run_for()
+        for number in range(3):
+            cluster.remove(PLUGINS, "one")
+            cluster.create_group("one", f"x{number}", minimum=1, meta=MADE)
+            await run_for(3)
+        assert cluster.ungated_pods() == ["a"]
+        add_node(cluster)
+        cluster.bind("a")
+        await run_for()
+        assert cluster.ungated_pods() == ["a", "x0", "x1", "x2"], "bound, it is in nobody's way"
+
+
+# --- While the opener looks ------------------------------------------------------------------------------------------
+
+
+async def test_rooms_and_what_is_to_be_placed_in_them_are_looked_at_in_one_moment(
+    cluster: InMemoryCluster, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A pod that is bound while others have their turn is in neither, if the rooms are older."""
+    monkeypatch.setattr(scheduler, "SLICE_SECONDS", -1.0)  # others have their turn after every group
+    add_node(cluster, cpu="4")
+    async with running_controller(cluster):
+        cluster.create_group("one", "a", "b", minimum=2, spec=BIG)
+        await run_for()
+        assert cluster.ungated_pods() == ["a", "b"]
+        for number in range(20):
+            cluster.create_group(f"few{number}", f"few{number}", minimum=2)
+        cluster.create_group("two", "c", "d", minimum=2, spec=BIG)
+        for _ in range(30):  # somewhere in the midst of the pass
+            await asyncio.sleep(0)
+        await asyncio.sleep(scheduler.DEBOUNCE_SECONDS)
+        for _ in range(5):
+            await asyncio.sleep(0)
+        cluster.bind("a", "b")
+        await run_for(5)
+        assert cluster.ungated_pods() == ["a", "b"]
+
+
+# --- Decisions of which it is not known whether they were written ----------------------------------------------------
+
+
+async def test_a_decision_in_doubt_keeps_its_promise_until_the_api_can_be_read(cluster: InMemoryCluster) -> None:
+    down = False
+    get, tell = cluster.get, cluster.on_change
+    cluster.create_group("one", "a", minimum=1)
+
+    async def read(resource: Any, name: str, *where: Any, **more: Any) -> Any:
+        if down and resource == PLUGINS and name == "one":
+            raise Unreachable("down")
+        return await get(resource, name, *where, **more)
+
+    def fate(_: str, kind: Any, name: str, body: Any) -> KubeError | str | None:
+        nonlocal down, tell
+        if kind != PLUGINS or name != "one":
+            return None
+        if down:
+            return Unreachable("down")
+        down, tell = True, cluster.on_change
+        cluster.on_change = lambda resource, old, new: None if resource == PLUGINS else tell(resource, old, new)
+        return "lost"  # and no watch tells of it either
+
+    cluster.get, cluster.fault = read, fate  # type: ignore[method-assign]
+    async with running_controller(cluster, PROBE):
+        await run_for(0.3)
+        assert down
+        cluster.create_group("two", "b", minimum=1, spec={"priority": 9})
+        tell(PLUGINS, None, cluster.stored(PLUGINS, "team", "two"))
+        await run_for(30)
+        assert cluster.record("two") is None, "perhaps the first one was opened, and so it was"
+        down = False
+        cluster.on_change = tell
+        cluster.fault = lambda *_: None
+        await run_for(10)
+        assert cluster.ungated_pods() == ["a"]
+
+
+async def test_a_decision_that_cannot_be_written_holds_up_nobody_and_is_tried_ever_more_seldom(
+    cluster: InMemoryCluster,
+) -> None:
+    """A ConfigMap that somebody has made immutable."""
+    of, tries, words = key("stuck", Flavor.ALIBABA), 0, 0
+
+    def fate(verb: str, kind: Any, _: str, body: Any) -> KubeError | None:
+        nonlocal tries, words
+        if (verb, kind) != ("patch", CONFIGMAPS):
+            return None
+        tries += "data" in body
+        words += "data" not in body
+        return Invalid(422, "Invalid", "field is immutable", details={"causes": [{"field": "data"}]})
+
+    cluster.fault = fate
+    cluster.put(
+        CONFIGMAPS, {"metadata": {"namespace": "team", "name": f"jobset-gate-gang-{group_label(of)}"}, "data": {}}
+    )
+    async with running_controller(cluster, PROBE) as keeper:
+        cluster.create_group("stuck", "s", of=of, labels={ALIBABA: "stuck", ALIBABA_MINIMUM: "1"})
+        await run_for(5)
+        cluster.create_group("g", "a", minimum=1)
+        await run_for(5)
+        assert cluster.ungated_pods() == ["a"]
+        add_node(cluster)
+        cluster.bind("a")
+        await run_for(50)
+        assert 4 <= tries <= 8
+        assert words < 10, "its state is as little worth a try"
+        assert keeper.metric("waiting", reason=names.REASON_NOT_RECORDED) == 1
+        cluster.fault = lambda *_: None
+        await run_for(70)
+        assert cluster.ungated_pods() == ["s", "a"]
+
+
+async def test_one_refusal_costs_a_second(cluster: InMemoryCluster) -> None:
+    add_node(cluster)
+    fates: list[KubeError] = [Invalid(422, "Invalid", "a policy says no")]
+    cluster.fault = lambda _, kind, *__: fates.pop() if kind == PLUGINS and fates else None
+    async with running_controller(cluster):
+        cluster.create_group("g", "a", minimum=1)
+        await run_for(0.5)
+        assert cluster.ungated_pods() == []
+        await run_for(1.5)
+        assert cluster.ungated_pods() == ["a"]

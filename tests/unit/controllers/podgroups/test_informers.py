@@ -1,0 +1,145 @@
+"""What is watched for groups, and what people are told of what cannot be listed."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+
+import pytest
+
+from controllers.podgroups import informers as watches
+from controllers.podgroups.cache import PodGroupCache
+from jobset_gate import names
+from jobset_gate.kube.access import Access
+from jobset_gate.kube.client import Client
+from jobset_gate.kube.resources import (
+    CONFIGMAPS,
+    NODES,
+    PODGROUPS_KEP24,
+    PODGROUPS_PLUGINS,
+    PODGROUPS_SIGS,
+    PODS,
+    RESOURCEQUOTAS,
+    Resource,
+)
+from jobset_gate.podgroups.candidate import CapacityCheck
+from jobset_gate.podgroups.model import Format
+from jobset_gate.runtime.watch_problems import WatchProblem, WatchProblemKind
+from jobset_gate.settings import Groups
+from tests.fakes.scripted_server import ScriptedServer, no_response, refusal
+
+MEMBERS, RECORDS = (PODS, names.POD_GROUP_LABEL, ""), (CONFIGMAPS, f"{names.POD_GROUP_RECORD}=true", "")
+ROOM = (PODS, f"!{names.POD_GROUP_LABEL}", "spec.nodeName!=,status.phase!=Succeeded,status.phase!=Failed")
+
+
+def index() -> PodGroupCache:
+    return PodGroupCache(lambda _: None, lambda _: None, Groups())
+
+
+def watched(settings: Groups) -> set[tuple[Resource, str, str]]:
+    """Each kind with its selectors."""
+    kinds = watches.watch_sources(index(), settings, None)
+    return {(it.resource, it.label_selector, it.field_selector) for it in kinds}
+
+
+@asynccontextmanager
+async def running(
+    server: ScriptedServer, only: Resource, problems: list[WatchProblem]
+) -> AsyncIterator[list[watches.AnyInformer]]:
+    """The informers of one kind."""
+    async with Client(Access(server.url)) as client, asyncio.TaskGroup() as tasks:
+        every = watches.informers(client, index(), Groups(), namespace=None, on_problem=problems.append)
+        chosen = [it for it in every if it.resource == only]
+        runs = [tasks.create_task(it.run()) for it in chosen]
+        yield chosen
+        for run in runs:
+            run.cancel()
+
+
+@pytest.fixture
+async def server() -> AsyncIterator[ScriptedServer]:
+    scripted = ScriptedServer()
+    await scripted.start()
+    yield scripted
+    await scripted.stop()
+
+
+# --- What is watched ----------------------------------------------------------------
+
+
+def test_with_all_ways_all_is_watched() -> None:
+    kinds = {(it, "", "") for it in (PODGROUPS_KEP24, PODGROUPS_PLUGINS, PODGROUPS_SIGS, RESOURCEQUOTAS, NODES)}
+    assert watched(Groups()) == {MEMBERS, RECORDS, ROOM, *kinds}
+
+
+@pytest.mark.parametrize(
+    ("way", "kinds"),
+    [
+        (Format.KEP_24, {PODGROUPS_KEP24, RESOURCEQUOTAS}),
+        (Format.SCHEDULER_PLUGINS, {PODGROUPS_PLUGINS}),
+        (Format.KOORDINATOR_POD_GROUP, {PODGROUPS_PLUGINS, PODGROUPS_SIGS}),
+        (Format.KOORDINATOR_ANNOTATIONS, set()),
+        (Format.ALIBABA, set()),
+    ],
+)
+def test_of_a_way_that_is_switched_off_nothing_is_watched(way: Format, kinds: set[Resource]) -> None:
+    assert watched(Groups(ways=(way,), capacity_check=CapacityCheck.OFF)) == {
+        MEMBERS,
+        RECORDS,
+        *((it, "", "") for it in kinds),
+    }
+
+
+def test_of_one_namespace_only_nodes_and_what_is_bound_to_them_are_watched_everywhere() -> None:
+    kinds = watches.watch_sources(index(), Groups(), "team")
+    everywhere = {(it.resource, it.label_selector, it.field_selector) for it in kinds if it.namespace is None}
+    assert everywhere == {(NODES, "", ""), (PODS, "", ROOM[2])}, "also those of other namespaces' groups"
+    assert {it.namespace for it in kinds} == {None, "team"}
+
+
+# --- What people are told ----------------------------------------------------------------
+
+
+async def test_a_crd_that_is_not_installed_is_no_trouble(server: ScriptedServer) -> None:
+    problems: list[WatchProblem] = []
+    server.lists.extend([refusal(404), refusal(404)])
+    async with running(server, PODGROUPS_SIGS, problems) as informers:
+        await watches.wait_for_sync(informers)
+        assert watches.not_synced(informers) == ""
+        assert not informers[0].has_synced
+        await informers[0].wait_synced()
+    assert problems == []
+
+
+async def test_a_crd_that_is_forbidden_is_told_and_waited_for(server: ScriptedServer) -> None:
+    problems: list[WatchProblem] = []
+    server.lists.extend([refusal(403), no_response])
+    async with running(server, PODGROUPS_SIGS, problems) as informers:
+        await server.until(lambda: server.count("list") > 1)
+        assert watches.not_synced(informers) == "not listed yet: podgroups (403: scripted 403)"
+        await watches.wait_for_sync(informers)
+        assert informers[0].has_synced
+    assert {it.kind for it in problems} == {WatchProblemKind.LIST_FAILED}
+
+
+async def test_a_watch_of_a_crd_that_breaks_is_told(server: ScriptedServer) -> None:
+    problems: list[WatchProblem] = []
+    server.lists.append(refusal(404))
+    async with running(server, PODGROUPS_SIGS, problems) as informers:
+        await informers[0].wait_synced()
+        await server.watched()
+        server.watches.append(refusal(410))
+        server.close_watches()
+        await server.until(lambda: server.count("list") > 2)
+    assert [it.kind for it in problems] == [WatchProblemKind.EXPIRED]
+
+
+async def test_nodes_that_nobody_has_heard_of_are_missing_all_the_same(server: ScriptedServer) -> None:
+    """Whatever answers there is no API server."""
+    problems: list[WatchProblem] = []
+    server.lists.extend([refusal(404), no_response])
+    async with running(server, NODES, problems) as informers:
+        await server.until(lambda: server.count("list") > 1)
+        assert watches.not_synced(informers) == "not listed yet: nodes (404: scripted 404)"
+    assert [it.kind for it in problems] == [WatchProblemKind.LIST_FAILED]

@@ -1,0 +1,169 @@
+"""The hand-over to the scheduler's own gangs: made once, for this generation, and never over another's."""
+
+from typing import Any, cast
+
+import msgspec
+import pytest
+
+from controllers.barrier.verdict_store import Requeue
+from controllers.podgroups.native import NativePodGroups
+from jobset_gate import names
+from jobset_gate.kube.client import Client
+from jobset_gate.kube.errors import AlreadyExists, NotFound
+from jobset_gate.kube.resources import Resource
+from jobset_gate.podgroups import native
+from jobset_gate.podgroups.native import PLURAL
+from tests.unit.podgroups.test_native import RECORD, group, member
+
+Json = dict[str, Any]
+SEEN = group(member(1), member(2), member(3))
+
+
+class Told:
+    """An API server with one native PodGroup at most, of which the last of its versions may know nothing."""
+
+    def __init__(self, *versions: str, stored: Json | None = None, race: bool = False, without: str = "") -> None:
+        self.versions, self.stored, self._race, self._without = versions, stored, race, without
+        self.calls: list[str] = []
+
+    @property
+    def client(self) -> Client:
+        return cast("Client", self)
+
+    async def get(self, resource: Resource, *_: object, type: Any = dict) -> Any:  # noqa: A002
+        if resource.plural == "apis":
+            kinds = [{"name": "priorityclasses"}, *([] if resource.version == self._without else [{"name": PLURAL}])]
+            about = (
+                {"resources": kinds} if resource.version else {"versions": [{"version": it} for it in self.versions]}
+            )
+            return msgspec.convert(about, type)
+        self.calls.append(f"get {resource.version}")
+        if self.stored is None:
+            raise NotFound(404, "NotFound", "no")
+        return self.stored
+
+    async def create(self, resource: Resource, body: Json) -> Json:
+        self.calls.append(f"create {resource.version}")
+        if self._race:
+            raise AlreadyExists(409, "AlreadyExists", "somebody was quicker")
+        self.stored = {**body, "metadata": {**body["metadata"], "uid": "n1", "finalizers": [native.PROTECTION]}}
+        return self.stored
+
+    async def delete(self, _: Resource, *__: object, uid: str) -> None:
+        """It stays for its finalizer's sake."""
+        self.calls.append(f"delete {uid}")
+
+    async def patch(self, *_: object, body: Json, **__: object) -> None:
+        assert self.stored is not None
+        assert body["metadata"]["uid"] == self.stored["metadata"]["uid"]
+        self.stored = {**self.stored, "metadata": {**self.stored["metadata"], **body["metadata"]}}
+        if not self.stored["metadata"]["finalizers"]:
+            self.stored = None
+
+
+async def ready(world: Told) -> NativePodGroups:
+    found = NativePodGroups(world.client)
+    await found.refresh_version()
+    return found
+
+
+async def test_nothing_is_opened_before_it_is_known_what_is_served() -> None:
+    told = NativePodGroups(Told().client).why_held(SEEN)
+    assert told is not None
+    assert "not known yet" in told.message
+
+
+async def test_it_is_told_when_the_api_server_serves_another_version_than_before() -> None:
+    news: list[str] = []
+    world = Told()
+    found = NativePodGroups(world.client, lambda: news.append("changed"))
+    await found.refresh_version()
+    await found.refresh_version()
+    assert found.why_held(SEEN) is not None
+    world.versions = ("v1alpha3",)
+    await found.refresh_version()
+    assert found.why_held(SEEN) is None
+    assert news == ["changed", "changed"]
+
+
+@pytest.mark.parametrize(
+    ("served", "without", "used"),
+    [
+        (("v1", "v1alpha2"), "", "v1alpha2"),  # 1.36
+        (("v1", "v1beta1", "v1alpha3"), "", "v1beta1"),  # 1.37
+        (("v1", "v1beta1", "v1alpha3"), "v1beta1", "v1alpha3"),
+        (("v1", "v1beta1"), "v1beta1", ""),  # 1.21: of that version there were PriorityClasses only
+        (("v1", "v2"), "", ""),
+    ],
+)
+async def test_the_newest_version_is_used_that_we_know_and_that_has_pod_groups(
+    served: tuple[str, ...], without: str, used: str
+) -> None:
+    world = Told(*served, without=without)
+    found = await ready(world)
+    told = found.why_held(SEEN)
+    assert (told is None) is bool(used)
+    if not used:
+        assert told is not None
+        assert "serves PodGroups of scheduling.k8s.io in none of v1beta1, v1alpha3, v1alpha2" in told.message
+        return
+    await found.hand_over_group(SEEN, RECORD)
+    assert world.calls == [f"get {used}", f"create {used}"]
+
+
+async def test_the_pod_group_is_made_once() -> None:
+    world = Told("v1alpha2")
+    found = await ready(world)
+    for _ in range(3):
+        await found.hand_over_group(SEEN, RECORD)
+    assert world.calls == ["get v1alpha2", "create v1alpha2"]
+    assert world.stored is not None
+    assert world.stored["spec"]["schedulingPolicy"]["gang"]["minCount"] == RECORD.minimum
+
+
+async def test_a_successor_finds_it_made() -> None:
+    world = Told("v1alpha2", stored=native.native_pod_group(SEEN, RECORD))
+    await (await ready(world)).hand_over_group(SEEN, RECORD)
+    assert world.calls == ["get v1alpha2"]
+
+
+async def test_one_of_an_earlier_generation_goes_first() -> None:
+    old = native.native_pod_group(SEEN, RECORD)
+    old["metadata"] |= {"uid": "n0", "finalizers": [native.PROTECTION], "annotations": {names.NATIVE_GENERATION: "1"}}
+    world = Told("v1alpha2", stored=old)
+    found = await ready(world)
+    with pytest.raises(Requeue):
+        await found.hand_over_group(SEEN, RECORD)
+    await found.hand_over_group(SEEN, RECORD)
+    assert world.calls == ["get v1alpha2", "delete n0", "get v1alpha2", "create v1alpha2"]
+
+
+async def test_for_a_pod_group_that_was_made_anew_there_is_a_new_one_though_it_counts_from_the_start() -> None:
+    """The one of before is the garbage collector's: its owner is gone."""
+    world = Told("v1alpha2")
+    found = await ready(world)
+    await found.hand_over_group(SEEN, RECORD)
+    assert SEEN.home is not None
+    anew = msgspec.structs.replace(SEEN, home=msgspec.structs.replace(SEEN.home, uid="another"))
+    with pytest.raises(Requeue):
+        await found.hand_over_group(anew, RECORD)
+    await found.hand_over_group(anew, RECORD)
+    assert world.stored is not None
+    assert [it["uid"] for it in world.stored["metadata"]["ownerReferences"]] == ["another"]
+
+
+async def test_where_somebody_was_quicker_it_looks_again() -> None:
+    with pytest.raises(Requeue):
+        await (await ready(Told("v1alpha2", race=True))).hand_over_group(SEEN, RECORD)
+
+
+async def test_a_group_that_is_taken_back_has_none_and_the_next_generation_another() -> None:
+    world = Told("v1alpha2")
+    found = await ready(world)
+    await found.hand_over_group(SEEN, RECORD)
+    await found.delete_pod_group(SEEN)
+    await found.delete_pod_group(SEEN)
+    assert world.stored is None
+    await found.hand_over_group(SEEN, RECORD)
+    assert world.calls.count("create v1alpha2") == 2
+    assert world.calls.count("delete n1") == 1

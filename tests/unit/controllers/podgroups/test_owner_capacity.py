@@ -1,0 +1,112 @@
+"""Who makes a group's pods is asked of the API, seldom, and what cannot be told is not guessed (G3, CannotGather)."""
+
+from collections.abc import AsyncIterator
+from fractions import Fraction
+from typing import Any
+
+import pytest
+
+from controllers.podgroups.capacity_reader import CACHE_SECONDS, MAX_OWNERS, OwnerCapacityReader
+from jobset_gate.fake import jobset_crd, manifests
+from jobset_gate.fake.apiserver import ApiServer
+from jobset_gate.kube.access import Access
+from jobset_gate.kube.client import Client, PatchType
+from jobset_gate.kube.resources import JOBS, JOBSETS, STATEFUL_SETS
+from jobset_gate.podgroups.fit import selection
+from jobset_gate.podgroups.fit.guaranteed import PodShape
+from jobset_gate.podgroups.model import Flavor, Format, GangMode, MergedGroup, PodGroupKey
+from jobset_gate.podgroups.snapshot import ControllerRef, GroupSnapshot, MemberPod
+from tests.fakes.podgroups import sources
+
+KEY = PodGroupKey(design=Flavor.ALIBABA, namespace="default", name="ring")
+PLAIN = PodShape(selection=selection.pod_node_selection({}), requests={}, count=1)
+LABELS = sources.alibaba("ring")
+MAIN = {"name": "main", "image": "main"}
+TEMPLATE = {"metadata": {"labels": LABELS}, "spec": {"restartPolicy": "Never", "containers": [MAIN]}}
+
+
+@pytest.fixture
+async def client() -> AsyncIterator[Client]:
+    server = ApiServer()
+    await server.start()
+    try:
+        async with Client(Access(server=server.url)) as opened:
+            yield opened
+    finally:
+        await server.stop()
+
+
+def group(*makers: ControllerRef | None, jobset: str = "") -> GroupSnapshot:
+    """One pod of each."""
+    said: dict[str, Any] = {"namespace": "default", "held": "h", "claim": None, "shape": PLAIN, "jobset": jobset}
+    members = tuple(MemberPod(uid=f"p{n}", name=f"p{n}", maker=it, **said) for n, it in enumerate(makers))
+    whole = MergedGroup(
+        key=KEY,
+        ways=(Format.ALIBABA,),
+        minimum=9,
+        total=None,
+        wait=Fraction(1),
+        mode=GangMode.STRICT,
+        gangs=(),
+        resources=(),
+        pod_group=None,
+        lacks_pod_group=False,
+        present=len(members),
+    )
+    return GroupSnapshot(group=whole, label="h", members=members, created=0.0)
+
+
+def maker(obj: dict[str, Any]) -> ControllerRef:
+    meta = obj["metadata"]
+    return ControllerRef(api_version=obj["apiVersion"], kind=obj["kind"], name=meta["name"], uid=meta["uid"])
+
+
+async def a_job(client: Client, name: str = "work", **meta: Any) -> dict[str, Any]:
+    body = {"metadata": {"name": name, **meta}, "spec": {"parallelism": 3, "completions": 3, "template": TEMPLATE}}
+    return await client.create(JOBS, body, "default")
+
+
+async def test_owners_say_how_many_pods_they_make(client: Client) -> None:
+    job = await a_job(client)
+    ordered = {"replicas": 4, "serviceName": "s", "selector": {"matchLabels": LABELS}}
+    many = await client.create(
+        STATEFUL_SETS, {"metadata": {"name": "many"}, "spec": {**ordered, "template": TEMPLATE}}, "default"
+    )
+    found = await OwnerCapacityReader(client).capacities_of(group(maker(job), maker(job), maker(many)))
+    assert sorted(it.description for it in found) == [
+        "Job work makes 3",
+        "StatefulSet many makes its pods one after the other",
+    ]
+
+
+async def test_a_job_of_a_jobset_leads_to_the_jobset_whatever_the_number_of_its_jobs(client: Client) -> None:
+    await jobset_crd.install(client)
+    workers = manifests.replicated_job(name="w", parallelism=2, pod_metadata={"labels": LABELS})
+    jobset = await client.create(JOBSETS, manifests.jobset("train", replicated_jobs=[workers]), "default")
+    above = {"apiVersion": jobset["apiVersion"], "kind": "JobSet", "name": "train", "controller": True}
+    meta = {"ownerReferences": [above | {"uid": jobset["metadata"]["uid"]}]}
+    jobs = [await a_job(client, f"train-{n}", **meta) for n in range(MAX_OWNERS + 1)]
+    found = await OwnerCapacityReader(client).capacities_of(group(*map(maker, jobs), jobset="train"))
+    assert [it.description for it in found] == ["JobSet train (w) makes 2"]
+
+
+async def test_what_cannot_be_told_is_not_known(client: Client) -> None:
+    gone = ControllerRef(api_version="batch/v1", kind="Job", name="gone", uid="u")
+    other = ControllerRef(api_version="kubeflow.org/v1", kind="TFJob", name="net", uid="v")
+    found = await OwnerCapacityReader(client).capacities_of(group(gone, other, None))
+    assert {it.kind: it.max_pods for it in found} == {"Job": None, "TFJob": None, "Pod": None}
+    crowd = [
+        ControllerRef(api_version="batch/v1", kind="Job", name=f"j{n}", uid=f"u{n}") for n in range(MAX_OWNERS + 1)
+    ]
+    assert await OwnerCapacityReader(client).capacities_of(group(*crowd)) == ()
+
+
+async def test_an_answer_is_believed_for_a_while(client: Client) -> None:
+    now = 0.0
+    job = await a_job(client)
+    owners, seen = OwnerCapacityReader(client, clock=lambda: now), group(maker(job))
+    assert [it.max_pods for it in await owners.capacities_of(seen)] == [3]
+    await client.patch(JOBS, "work", "default", body={"spec": {"parallelism": 2}}, patch=PatchType.MERGE)
+    assert [it.max_pods for it in await owners.capacities_of(seen)] == [3]
+    now += CACHE_SECONDS
+    assert [it.max_pods for it in await owners.capacities_of(seen)] == [2]

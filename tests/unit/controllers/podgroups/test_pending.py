@@ -1,0 +1,49 @@
+"""Groups that wait are judged when something about them changes, and once for all changes of a moment (G3)."""
+
+from __future__ import annotations
+
+from collections import Counter
+
+from controllers.podgroups.pending import PendingQueue
+from jobset_gate.podgroups.evaluate import GroupEvaluator
+from jobset_gate.podgroups.model import Flavor
+from jobset_gate.podgroups.snapshot import GroupSnapshot
+from tests.fakes.podgroups.filled_cache import FilledCache
+from tests.fakes.podgroups.objects import TEN_O_CLOCK, key, pod
+from tests.fakes.podgroups.sources import GANG
+
+GANGS = 12
+NOW = TEN_O_CLOCK + 100
+
+
+class EvaluationCounter:
+    """Counts who is asked about: the quota is asked once for each gang whenever all of them are judged."""
+
+    def __init__(self) -> None:
+        self.of: Counter[str] = Counter()
+
+    def __call__(self, seen: GroupSnapshot) -> str:
+        self.of[seen.group.key.name] += 1
+        return ""
+
+
+async def test_a_gang_group_is_judged_once_whatever_has_changed_of_it() -> None:
+    made, asked = FilledCache(), EvaluationCounter()
+    listed = [f"g{number}" for number in range(GANGS)]
+    everybody = "[" + ",".join(f'"team/{it}"' for it in listed) + "]"
+    for name in listed:
+        notes = {f"{GANG}name": name, f"{GANG}min-available": "1", f"{GANG}groups": everybody}
+        made.pods(pod(f"{name}-0", of=key(name, Flavor.KOORDINATOR), labels={}, notes=notes))
+    outlook = GroupEvaluator(made.index.snapshot, made.index.groups(), short_of_quota=asked)
+    lobby = PendingQueue(made.index, outlook, checks=True, told=lambda _: None)
+    for changed in (listed, listed[:1]):
+        lobby.dirty = {key(it, Flavor.KOORDINATOR) for it in changed}
+        concerned = lobby.take_dirty()
+        assert {it.name for it in concerned} == set(listed)
+        assert lobby.dirty == set()
+        asked.of.clear()
+        for it in concerned:
+            lobby.evaluate_group(it, NOW)
+        assert asked.of == dict.fromkeys(listed, 1)
+        (candidate,) = lobby.waiting.values()
+        assert {it.key.name for it in candidate.demands} == set(listed)

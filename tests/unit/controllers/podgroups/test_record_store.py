@@ -1,0 +1,253 @@
+"""Records are changed by compare-and-swap only, and a lost answer is looked for (G3)."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import msgspec
+import pytest
+
+from controllers.barrier.verdict_store import Requeue
+from controllers.podgroups.record_store import RecordStore
+from jobset_gate import names
+from jobset_gate.fake.clock import VirtualClock
+from jobset_gate.kube.errors import Conflict, Expired, Invalid, KubeError, ServerError, Unreachable
+from jobset_gate.kube.resources import CONFIGMAPS
+from jobset_gate.podgroups.model import Flavor, PodGroupKey
+from jobset_gate.podgroups.record import AdmissionRecord, AdmissionState, decode_record
+from jobset_gate.podgroups.snapshot import GroupSnapshot, RecordRef
+from tests.fakes.podgroups.cluster import PLUGINS, InMemoryCluster
+from tests.fakes.podgroups.objects import key, pod, pod_group, record
+from tests.fakes.podgroups.snapshots import group_snapshot
+
+MINE = record((key(), 1))
+MAP = key(design=Flavor.ALIBABA)
+
+
+class Witness:
+    """Who is told ahead of the watch."""
+
+    def __init__(self) -> None:
+        self.seen: list[tuple[PodGroupKey, RecordRef, AdmissionRecord | None]] = []
+        self.gone: list[RecordRef] = []
+
+    def record_observed(self, key: PodGroupKey, home: RecordRef, record: AdmissionRecord | None) -> None:
+        self.seen.append((key, home, record))
+
+    def record_object_gone(self, key: PodGroupKey, home: RecordRef) -> None:
+        self.gone.append(home)
+
+
+@pytest.fixture
+async def cluster(clock: VirtualClock) -> InMemoryCluster:
+    return InMemoryCluster(clock)
+
+
+@pytest.fixture
+def witness() -> Witness:
+    return Witness()
+
+
+@pytest.fixture
+async def records(cluster: InMemoryCluster, witness: Witness) -> RecordStore:
+    return RecordStore(cluster.client, witness)
+
+
+def seen(cluster: InMemoryCluster, known: AdmissionRecord | None = None) -> GroupSnapshot:
+    """The group as it stands, with that record as far as we know."""
+    (stored,) = cluster.all(PLUGINS)
+    return group_snapshot(pod("a"), group=stored, record=known)
+
+
+async def test_it_is_written_on_the_pod_group_and_seen_at_once(
+    cluster: InMemoryCluster, records: RecordStore, witness: Witness
+) -> None:
+    cluster.put(PLUGINS, pod_group(notes={"theirs": "x"}))
+    await records.write_record(seen(cluster), MINE)
+    (stored,) = cluster.all(PLUGINS)
+    assert stored["metadata"]["annotations"]["theirs"] == "x"
+    told, home, said = witness.seen[-1]
+    assert (told, home.resource_version) == (key(), stored["metadata"]["resourceVersion"])
+    assert said == cluster.record() == msgspec.structs.replace(MINE, home_uid=stored["metadata"]["uid"])
+
+
+async def test_of_two_writers_the_second_looks_again(
+    cluster: InMemoryCluster, records: RecordStore, witness: Witness
+) -> None:
+    cluster.put(PLUGINS, pod_group())
+    old = seen(cluster)
+    await records.write_record(old, MINE)
+    other = msgspec.structs.replace(MINE, at=MINE.at + 1)
+    with pytest.raises(Requeue):
+        await records.write_record(old, other)
+    found = cluster.record()
+    assert found is not None
+    assert found.at == MINE.at
+    assert witness.seen[-1][2] == found, "the loser knows what stands"
+
+
+async def test_another_version_with_the_same_record_is_no_reason_to_give_up(
+    cluster: InMemoryCluster, records: RecordStore
+) -> None:
+    cluster.put(PLUGINS, pod_group())
+    old = seen(cluster)
+    cluster.patch_object(PLUGINS, "g", {"status": {"phase": "Pending"}})
+    await records.write_record(old, MINE)
+    assert cluster.record() is not None
+
+
+async def test_a_pod_group_that_was_made_anew_gets_no_old_record(
+    cluster: InMemoryCluster, records: RecordStore
+) -> None:
+    cluster.put(PLUGINS, pod_group(uid="first"))
+    old = seen(cluster)
+    cluster.remove(PLUGINS, "g")
+    cluster.put(PLUGINS, pod_group(uid="second"))
+    with pytest.raises(Requeue):
+        await records.write_record(old, MINE)
+    assert cluster.record() is None
+
+
+async def test_a_pod_group_that_is_gone_is_said_to_be(
+    cluster: InMemoryCluster, records: RecordStore, witness: Witness
+) -> None:
+    cluster.put(PLUGINS, pod_group())
+    old = seen(cluster)
+    cluster.remove(PLUGINS, "g")
+    with pytest.raises(Requeue):
+        await records.write_record(old, MINE)
+    assert witness.gone == [old.home]
+
+
+async def test_a_write_whose_answer_was_lost_is_looked_up(cluster: InMemoryCluster, records: RecordStore) -> None:
+    cluster.put(PLUGINS, pod_group())
+    cluster.fault = lambda *_: "lost"
+    await records.write_record(seen(cluster), MINE)
+    assert cluster.record() is not None
+    assert cluster.count_writes("patch", PLUGINS) == 1
+
+
+async def test_a_write_that_is_refused_is_not_pressed_on_a_server_in_trouble(
+    cluster: InMemoryCluster, records: RecordStore
+) -> None:
+    cluster.put(PLUGINS, pod_group())
+    asked: list[str] = []
+
+    def refuse(verb: str, *_: object) -> KubeError:
+        asked.append(verb)
+        return ServerError(500)
+
+    cluster.fault = refuse
+    with pytest.raises(ServerError):
+        await records.write_record(seen(cluster), MINE)
+    assert asked == ["patch"]
+
+
+async def test_an_object_that_takes_no_record_is_not_pressed(cluster: InMemoryCluster, records: RecordStore) -> None:
+    """Such as one whose annotations are as large as they may be."""
+    cluster.put(PLUGINS, pod_group())
+    asked: list[str] = []
+
+    def refuse(verb: str, *_: object) -> KubeError:
+        asked.append(verb)
+        return Invalid(422, "Invalid", "too long", details={"causes": [{"field": "metadata.annotations"}]})
+
+    cluster.fault = refuse
+    with pytest.raises(Invalid):
+        await records.write_record(seen(cluster), MINE)
+    assert asked == ["patch"]
+
+
+async def test_what_is_no_record_of_ours_is_not_written_over(
+    cluster: InMemoryCluster, records: RecordStore, witness: Witness
+) -> None:
+    cluster.put(PLUGINS, pod_group())
+    old = seen(cluster)
+    cluster.patch_object(PLUGINS, "g", {"metadata": {"annotations": {names.POD_GROUP_RECORD: "open sesame"}}})
+    with pytest.raises(Requeue):
+        await records.write_record(old, MINE)
+    assert not witness.seen, "the watch tells what is wrong with it"
+
+
+def mapped(home: RecordRef | None = None, known: AdmissionRecord | None = None) -> GroupSnapshot:
+    """A group without a PodGroup."""
+    return msgspec.structs.replace(group_snapshot(pod("a", of=MAP), of=MAP, record=known), home=home)
+
+
+@pytest.mark.parametrize("fate", [None, "lost"])
+async def test_without_a_pod_group_it_is_a_configmap_of_ours(
+    cluster: InMemoryCluster, records: RecordStore, witness: Witness, fate: str | None
+) -> None:
+    cluster.fault = lambda *_: fate
+    await records.write_record(mapped(), record((MAP, 1)))
+    (stored,) = cluster.all(CONFIGMAPS)
+    assert stored["metadata"]["labels"][names.POD_GROUP_RECORD] == "true"
+    assert stored["metadata"]["annotations"] == {names.POD_GROUP_KEY: "alibaba/team/g"}
+    assert decode_record(stored["data"][names.KEY_RECORD]).gangs == ((MAP, 1),)
+    cluster.fault = lambda *_: None
+    home, said = witness.seen[-1][1:]
+    assert said is not None
+    await records.write_record(mapped(home, said), msgspec.structs.replace(said, stage=AdmissionState.CLOSED))
+    await records.delete_record(MAP, witness.seen[-1][1])
+    assert cluster.all(CONFIGMAPS) == []
+
+
+async def test_a_configmap_that_another_has_made_first_is_looked_at(
+    cluster: InMemoryCluster, records: RecordStore, witness: Witness
+) -> None:
+    await records.write_record(mapped(), record((MAP, 1)))
+    with pytest.raises(Requeue):
+        await records.write_record(mapped(), msgspec.structs.replace(record((MAP, 1)), at=1.0))
+    said = witness.seen[-1][2]
+    assert said is not None
+    assert said.at == MINE.at
+
+
+async def test_a_configmap_that_was_changed_meanwhile_is_not_removed(
+    cluster: InMemoryCluster, records: RecordStore, witness: Witness
+) -> None:
+    await records.write_record(mapped(), record((MAP, 1)))
+    (stored,) = cluster.all(CONFIGMAPS)
+    old = witness.seen[-1][1]
+    cluster.patch_object(CONFIGMAPS, stored["metadata"]["name"], {"data": {"more": "x"}})
+    with pytest.raises((Requeue, Conflict)):
+        await records.delete_record(MAP, old)
+    assert len(cluster.all(CONFIGMAPS)) == 1
+
+
+async def test_whoever_begins_to_lead_reads_all_records(
+    cluster: InMemoryCluster, records: RecordStore, witness: Witness
+) -> None:
+    cluster.put(PLUGINS, pod_group())
+    cluster.put(PLUGINS, pod_group("undecided"))
+    await records.write_record(seen_of(cluster, "g"), MINE)
+    await records.write_record(mapped(), record((MAP, 1)))
+    witness.seen.clear()
+    await records.load_records([names.PLUGINS_GROUP, names.SIGS_GROUP])
+    assert {told for told, _, _ in witness.seen} == {key(), MAP}
+    assert all(said is not None for _, _, said in witness.seen)
+
+
+async def test_an_api_server_in_trouble_is_asked_again(
+    cluster: InMemoryCluster, records: RecordStore, witness: Witness, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Nobody may open groups without having read them, and there is nobody else to lead."""
+    cluster.put(PLUGINS, pod_group())
+    await records.write_record(seen_of(cluster, "g"), MINE)
+    witness.seen.clear()
+    troubles: list[KubeError] = [ServerError(503), Unreachable("gone"), Expired(410)]
+    listed = cluster.list
+
+    async def trouble(*args: Any, **more: Any) -> Any:
+        if troubles:
+            raise troubles.pop()
+        return await listed(*args, **more)
+
+    monkeypatch.setattr(cluster, "list", trouble)
+    await records.load_records([names.PLUGINS_GROUP])
+    assert [told for told, _, _ in witness.seen] == [key()]
+
+
+def seen_of(cluster: InMemoryCluster, name: str) -> GroupSnapshot:
+    stored = next(it for it in cluster.all(PLUGINS) if it["metadata"]["name"] == name)
+    return group_snapshot(pod("a"), group=stored)

@@ -1,0 +1,345 @@
+"""One place chooses who is opened: in order, never the same room twice, and what was decided is found again (G3)."""
+
+from __future__ import annotations
+
+import asyncio
+from itertools import count
+from typing import Any
+
+import pytest
+
+from controllers.podgroups import scheduler
+from controllers.podgroups.cache import PodGroupCache
+from controllers.podgroups.informers import CONSUMING_PODS
+from controllers.podgroups.pending import PendingQueue
+from jobset_gate import names
+from jobset_gate.fake.clock import VirtualClock
+from jobset_gate.kube.errors import ServerError
+from jobset_gate.kube.resources import CONFIGMAPS, NODES, PODS
+from jobset_gate.podgroups.candidate import CapacityCheck
+from jobset_gate.podgroups.cycle import SchedulingCycle
+from jobset_gate.podgroups.evaluate import GroupEvaluator
+from jobset_gate.podgroups.model import Flavor
+from jobset_gate.podgroups.record import AdmissionMode, AdmissionState, decode_record
+from jobset_gate.settings import Groups
+from tests.fakes.podgroups.cluster import (
+    PLUGINS,
+    InMemoryCluster,
+    RunningController,
+    add_node,
+    run_for,
+    running_controller,
+)
+from tests.fakes.podgroups.objects import key
+from tests.fakes.podgroups.sources import GANG
+
+BIG = {"containers": [{"name": "main", "resources": {"requests": {"cpu": "2"}}}]}
+"""The spec of a pod that asks for two processors."""
+
+
+@pytest.fixture
+async def cluster(clock: VirtualClock) -> InMemoryCluster:
+    return InMemoryCluster(clock)
+
+
+def gang(cluster: InMemoryCluster, name: str, *pods: str, gangs: str = "", **more: Any) -> None:
+    """A gang of Koordinator's annotations that needs as many pods as there are."""
+    notes = {f"{GANG}name": name, f"{GANG}min-available": str(len(pods))} | ({f"{GANG}groups": gangs} if gangs else {})
+    of = key(name, Flavor.KOORDINATOR)
+    cluster.create_group(name, *pods, of=of, labels={}, notes=notes, **more)
+
+
+async def test_nothing_is_opened_before_the_minimum_is_there(cluster: InMemoryCluster) -> None:
+    add_node(cluster)
+    async with running_controller(cluster) as keeper:
+        cluster.create_group("g", "a", "b", minimum=3)
+        await run_for()
+        assert cluster.record() is None
+        assert keeper.metric("waiting", reason=names.REASON_GATHERING) == 1
+        assert keeper.metric("held_pods") == 2
+        cluster.create_group("g", "c")
+        await run_for()
+        assert cluster.ungated_pods() == ["a", "b", "c"]
+        assert keeper.metric("opened_total", how="Fit") == 1
+
+
+async def test_there_is_one_decision_for_a_group_and_one_patch_for_a_pod(cluster: InMemoryCluster) -> None:
+    add_node(cluster)
+    async with running_controller(cluster):
+        cluster.create_group("g", *"abc", minimum=3)
+        await run_for()
+        cluster.bind(*"abc")
+        await run_for(60)
+        assert cluster.count_writes("patch", PLUGINS, names.POD_GROUP_RECORD) == 2, (
+            "the decision, and that it is satisfied"
+        )
+        assert cluster.count_writes("patch", PODS) == 3
+
+
+async def test_after_a_long_pass_others_get_their_turn_before_the_next(
+    cluster: InMemoryCluster, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    add_node(cluster)
+    async with running_controller(cluster):
+        monkeypatch.setattr(scheduler, "perf_counter", count(step=10).__next__)  # each look seems to take that long
+        cluster.create_group("first", "first-0", minimum=1)
+        await run_for(scheduler.DEBOUNCE_SECONDS * 1.5)
+        assert cluster.record("first") is not None
+        cluster.create_group("next", "next-0", minimum=1)
+        await run_for(scheduler.MAX_REST_SECONDS - scheduler.DEBOUNCE_SECONDS)
+        assert cluster.record("next") is None
+        await run_for(scheduler.DEBOUNCE_SECONDS)
+        assert cluster.record("next") is not None
+        await run_for()
+        cluster.create_group("last", "last-0", minimum=1)
+        await run_for(scheduler.DEBOUNCE_SECONDS * 1.5)
+        assert cluster.record("last") is not None, "who has rested enough begins at once"
+
+
+async def test_the_decision_is_written_before_the_first_gate_goes(cluster: InMemoryCluster) -> None:
+    add_node(cluster)
+    async with running_controller(cluster):
+        cluster.create_group("g", *"ab", minimum=2)
+        await run_for()
+    kinds = [
+        resource for _, resource, _, body in cluster.writes if names.POD_GROUP_RECORD in str(body) or resource == PODS
+    ]
+    assert kinds[:3] == [PLUGINS, PODS, PODS]
+
+
+async def test_two_groups_are_never_promised_the_same_room(cluster: InMemoryCluster) -> None:
+    """Both have gathered before the first look, and no pod is bound meanwhile."""
+    add_node(cluster, cpu="4")
+    cluster.create_group("one", "a", "b", minimum=2, spec=BIG)
+    cluster.create_group("two", "c", "d", minimum=2, spec=BIG)
+    async with running_controller(cluster) as keeper:
+        await run_for(30)
+        assert cluster.ungated_pods() == ["a", "b"]
+        cluster.bind("a", "b")
+        await run_for(30)
+        assert cluster.ungated_pods() == ["a", "b"], "the room is taken for good"
+        assert keeper.metric("waiting", reason=names.REASON_WAITING_FOR_CAPACITY) == 1
+        add_node(cluster, "m", cpu="4")
+        await run_for()
+        assert cluster.ungated_pods() == ["a", "b", "c", "d"]
+
+
+async def test_room_is_promised_from_the_moment_of_the_choice(cluster: InMemoryCluster) -> None:
+    """While the decision is being written, somebody more important comes for the same room."""
+    add_node(cluster, cpu="4")
+    written, patch = asyncio.Event(), cluster.patch
+
+    async def slow(resource: Any, *args: Any, **more: Any) -> Any:
+        if resource == PLUGINS:
+            await written.wait()
+        return await patch(resource, *args, **more)
+
+    cluster.patch = slow  # type: ignore[method-assign]
+    cluster.create_group("one", "a", "b", minimum=2, spec=BIG)
+    async with running_controller(cluster):
+        await run_for(0.2)
+        cluster.create_group("two", "c", "d", minimum=2, spec=BIG | {"priority": 9})
+        await run_for(30)
+        assert cluster.ungated_pods() == []
+        written.set()
+        await run_for(10)
+        assert cluster.ungated_pods() == ["a", "b"]
+
+
+async def test_when_the_decision_was_not_written_after_all_the_room_is_free_for_others(
+    cluster: InMemoryCluster,
+) -> None:
+    add_node(cluster, cpu="4")
+    cluster.fault = lambda _, kind, name, __: ServerError(503) if kind == PLUGINS and name == "one" else None
+    cluster.create_group("one", "a", "b", minimum=2, spec=BIG)
+    async with running_controller(cluster):
+        await run_for(0.2)
+        cluster.create_group("two", "c", "d", minimum=2, spec=BIG)
+        await run_for()
+        assert cluster.ungated_pods() == ["c", "d"]
+
+
+async def test_a_pod_that_is_bound_makes_no_room_before_it_is_missing_in_the_nodes(cluster: InMemoryCluster) -> None:
+    """The two watches of pods lag each other: neither order may promise its room again."""
+    add_node(cluster, cpu="4")
+    cluster.create_group("one", "a", minimum=1, spec=BIG)
+    async with running_controller(cluster) as keeper:
+        await run_for()
+        keeper.paused_selector = CONSUMING_PODS
+        cluster.bind("a")
+        cluster.create_group("two", "c", "d", minimum=2, spec=BIG)
+        await run_for(30)
+        assert cluster.ungated_pods() == ["a"]
+
+
+async def test_a_new_leader_reads_what_was_decided_before_it_decides(cluster: InMemoryCluster) -> None:
+    """Its watches lag: they have not told of the decision that the last leader took on the only room."""
+    add_node(cluster, cpu="4")
+    cluster.create_group("one", "a", "b", minimum=2, spec=BIG)
+    old = cluster.all(PLUGINS)
+    async with running_controller(cluster):
+        cluster.fault = lambda _, kind, *__: ServerError(500) if kind == PODS else None
+        await run_for()
+        assert cluster.record("one") is not None
+    cluster.fault = lambda *_: None
+    cluster.create_group("two", "c", "d", minimum=2, spec=BIG | {"priority": 9})
+    old = [*old, *(it for it in cluster.all(PLUGINS) if it["metadata"]["name"] == "two")]
+    async with running_controller(cluster, stale=old):
+        await run_for(30)
+        assert cluster.record("two") is None, "one place, one group"
+        assert cluster.ungated_pods() == ["a", "b"]
+
+
+async def test_a_standby_keeps_nothing_of_groups_that_came_and_went(cluster: InMemoryCluster) -> None:
+    keeper = RunningController(cluster, Groups())
+    for number in range(20):
+        cluster.create_group(f"g{number}", f"p{number}", minimum=1)
+        await run_for(0.3)
+        for kind, name in ((PODS, f"p{number}"), (PLUGINS, f"g{number}")):
+            cluster.remove(kind, name)
+    add_node(cluster)
+    await run_for(5)
+    adds = keeper.registry.get_sample_value("workqueue_adds_total", {"name": "group", "controller": "group"})
+    assert adds == 0
+    assert not keeper.part._opener._lobby.dirty, "what is kept for nothing shows nowhere else"
+
+
+@pytest.mark.parametrize(
+    "where",
+    [(GroupEvaluator, "of"), (SchedulingCycle, "consider"), (PendingQueue, "candidate"), (PodGroupCache, "observe")],
+    ids=str,
+)
+async def test_a_fault_of_ours_that_shows_on_one_group_stops_no_other(
+    cluster: InMemoryCluster, monkeypatch: pytest.MonkeyPatch, where: tuple[type, str]
+) -> None:
+    add_node(cluster)
+    kept = getattr(*where)
+    mended: list[bool] = []
+
+    def odd(self: Any, what: Any, *args: Any) -> Any:
+        if "bad" in str(what) and not mended:
+            raise ValueError("odd")
+        return kept(self, what, *args)
+
+    monkeypatch.setattr(*where, odd)
+    cluster.create_group("bad", "a", minimum=1)
+    cluster.create_group("good", "b", minimum=1)
+    async with running_controller(cluster):
+        await run_for(10)
+        assert cluster.ungated_pods() == ["b"]
+        cluster.create_group("other", "c", minimum=1)
+        await run_for(20)
+        assert cluster.ungated_pods() == ["b", "c"]
+        if where[0] in (GroupEvaluator, SchedulingCycle):
+            notes = cluster.stored(PLUGINS, "team", "bad")["metadata"]["annotations"]
+            assert notes[names.POD_GROUP_STATE].endswith("ValueError('odd')"), "whoever asks is told"
+        mended.append(True)
+        await run_for(100)
+        assert cluster.ungated_pods() == ["a", "b", "c"]
+
+
+async def test_probe_opens_what_does_not_fit_one_after_the_other(cluster: InMemoryCluster) -> None:
+    cluster.create_group("one", "a", minimum=1, spec=BIG)
+    cluster.create_group("two", "b", minimum=1, spec=BIG)
+    async with running_controller(cluster, Groups(capacity_check=CapacityCheck.PROBE)) as keeper:
+        await run_for(30)
+        assert cluster.ungated_pods() == ["a"]
+        add_node(cluster, cpu="2")
+        cluster.bind("a")
+        await run_for()
+        assert cluster.ungated_pods() == ["a", "b"]
+        assert keeper.metric("opened_total", how="Probe") == 2
+
+
+async def test_fit_opens_nothing_that_does_not_fit(cluster: InMemoryCluster) -> None:
+    add_node(cluster, cpu="1")
+    cluster.create_group("one", "a", minimum=1, spec=BIG)
+    async with running_controller(cluster) as keeper:
+        await run_for(600)
+        assert cluster.ungated_pods() == []
+        assert keeper.metric("longest_wait_seconds") >= 600
+        cluster.patch_object(NODES, "n", {"status": {"allocatable": {"cpu": "2"}}}, "")
+        await run_for()
+        assert cluster.ungated_pods() == ["a"]
+
+
+async def test_a_decision_whose_answer_is_lost_is_found_and_not_taken_twice(cluster: InMemoryCluster) -> None:
+    add_node(cluster)
+    lost: list[str] = []
+
+    def lose(verb: str, kind: Any, name: str, body: Any) -> str | None:
+        if kind == PLUGINS and names.POD_GROUP_RECORD in str(body) and not lost:
+            lost.append(name)
+            return "lost"
+        return None
+
+    cluster.fault = lose
+    async with running_controller(cluster):
+        cluster.create_group("g", *"ab", minimum=2)
+        await run_for()
+        assert cluster.ungated_pods() == ["a", "b"]
+        assert cluster.count_writes("patch", PLUGINS, names.POD_GROUP_RECORD) == 1
+
+
+async def test_a_decision_that_is_refused_is_tried_again(cluster: InMemoryCluster) -> None:
+    add_node(cluster)
+    cluster.fault = lambda _, kind, *__: ServerError(503) if kind == PLUGINS else None
+    async with running_controller(cluster):
+        cluster.create_group("g", *"ab", minimum=2)
+        await run_for(5)
+        assert cluster.ungated_pods() == []
+        cluster.fault = lambda *_: None
+        await run_for(5)
+        assert cluster.ungated_pods() == ["a", "b"]
+
+
+async def test_gangs_of_a_gang_group_are_opened_by_one_write_on_the_first_ones_home(cluster: InMemoryCluster) -> None:
+    add_node(cluster)
+    both = '["team/one","team/two"]'
+    async with running_controller(cluster):
+        gang(cluster, "two", "c", "d", gangs=both)
+        await run_for()
+        assert cluster.ungated_pods() == []
+        gang(cluster, "one", "a", gangs=both)
+        await run_for()
+        assert cluster.ungated_pods() == ["c", "d", "a"]
+        first, copy = [decode_record(it["data"]["record"]) for it in cluster.all(CONFIGMAPS)]
+        assert [(it.name, generation) for it, generation in first.gangs] == [("one", 1), ("two", 1)]
+        assert copy.gangs == first.gangs
+        assert (first.minimum, copy.minimum) == (1, 2)
+
+
+async def test_a_one_sided_list_holds_up_nobody_else(cluster: InMemoryCluster) -> None:
+    add_node(cluster)
+    async with running_controller(cluster) as keeper:
+        gang(cluster, "one", "a", gangs='["team/one","team/two"]')
+        gang(cluster, "two", "b")
+        await run_for()
+        assert cluster.ungated_pods() == ["b"]
+        assert keeper.metric("waiting", reason=names.REASON_INVALID_GANG_GROUP) == 1
+
+
+async def test_off_opens_whatever_has_gathered_and_asks_for_no_nodes(cluster: InMemoryCluster) -> None:
+    async with running_controller(cluster, Groups(capacity_check=CapacityCheck.OFF)):
+        cluster.create_group("g", *"ab", minimum=2, spec=BIG)
+        await run_for()
+        assert cluster.ungated_pods() == ["a", "b"]
+        found = cluster.record()
+        assert found is not None
+        assert (found.how, found.stage) == (AdmissionMode.OFF, AdmissionState.OPEN)
+
+
+async def test_what_is_bound_meanwhile_is_reckoned_once_before_anybody_is_held_up_for_it(
+    cluster: InMemoryCluster,
+) -> None:
+    """As missing on its node, and no more as still to be placed."""
+    add_node(cluster, cpu="6")
+    cluster.create_group("one", "a", "b", minimum=2, spec=BIG)
+    async with running_controller(cluster) as keeper:
+        await run_for()
+        cluster.bind("a")
+        await run_for()
+        cluster.create_group("two", "c", minimum=1, spec=BIG)
+        await run_for()
+        assert cluster.ungated_pods() == ["a", "b", "c"]
+        assert keeper.metric("opened_total", how="Fit") == 2

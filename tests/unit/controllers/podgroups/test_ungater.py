@@ -1,0 +1,207 @@
+"""Gates are removed by one patch for each pod, in the order of the decisions, a few at a time (G3)."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import AsyncIterator
+
+import pytest
+
+from controllers.podgroups.ungater import RESEND_SECONDS, Ungater
+from jobset_gate import names
+from jobset_gate.fake.clock import VirtualClock
+from jobset_gate.kube.errors import Conflict, Invalid, KubeError, NotFound, ServerError, Throttled
+from jobset_gate.kube.resources import PODS
+from jobset_gate.podgroups.decode import opened
+from jobset_gate.podgroups.snapshot import MemberPod
+from tests.fakes.podgroups.cluster import InMemoryCluster, run_for
+from tests.fakes.podgroups.objects import key, read_pod
+
+ONE, TWO = key("one"), key("two")
+
+
+@pytest.fixture
+async def cluster(clock: VirtualClock) -> InMemoryCluster:
+    return InMemoryCluster(clock)
+
+
+@pytest.fixture
+def outcomes() -> list[str]:
+    return []
+
+
+@pytest.fixture
+async def gates(cluster: InMemoryCluster, clock: VirtualClock, outcomes: list[str]) -> AsyncIterator[Ungater]:
+    made = Ungater(cluster.client, clock, concurrency=1, sent=outcomes.append)
+    running = asyncio.create_task(made.run())
+    yield made
+    running.cancel()
+    await asyncio.gather(running, return_exceptions=True)
+
+
+def members(cluster: InMemoryCluster, *pods: str) -> list[MemberPod]:
+    return [read_pod(cluster.pod(name)) for name in pods]
+
+
+def patched(cluster: InMemoryCluster) -> list[str]:
+    """Names, in order."""
+    return [name for verb, kind, name, _ in cluster.writes if (verb, kind) == ("patch", PODS)]
+
+
+async def test_the_patch_takes_our_gate_alone_and_says_in_which_generation(
+    cluster: InMemoryCluster, gates: Ungater, clock: VirtualClock
+) -> None:
+    cluster.create_group("one", "a", gates=("other.dev/gate", names.POD_GROUP_GATE))
+    gates.set_desired(ONE, members(cluster, "a"), 3)
+    await run_for()
+    stored = cluster.pod("a")
+    assert stored["spec"]["schedulingGates"] == [{"name": "other.dev/gate"}]
+    number, at = opened(stored["metadata"]["annotations"][names.POD_GROUP_OPENED])
+    assert number == 3
+    assert 0 <= clock() - at < 2
+
+
+async def test_those_decided_first_go_first(cluster: InMemoryCluster, gates: Ungater) -> None:
+    cluster.create_group("one", *"ab")
+    cluster.create_group("two", *"cd")
+    gates.set_desired(TWO, members(cluster, *"cd"), 1)
+    gates.set_desired(ONE, members(cluster, *"ab"), 1)
+    await run_for()
+    assert patched(cluster) == ["c", "d", "a", "b"]
+
+
+async def test_a_pod_is_patched_once_though_the_watch_lags(cluster: InMemoryCluster, gates: Ungater) -> None:
+    cluster.create_group("one", "a")
+    before = members(cluster, "a")
+    for _ in range(3):
+        gates.set_desired(ONE, before, 1)
+        await run_for(5)
+    assert patched(cluster) == ["a"]
+    assert gates.in_flight(ONE) == {before[0].uid}
+    gates.set_desired(ONE, [], 1)
+    assert gates.in_flight(ONE) == frozenset()
+
+
+async def test_but_once_more_if_nothing_shows_of_it_for_long(cluster: InMemoryCluster, gates: Ungater) -> None:
+    cluster.create_group("one", "a")
+    before = members(cluster, "a")
+    gates.set_desired(ONE, before, 1)
+    await run_for(RESEND_SECONDS + 5)
+    gates.set_desired(ONE, before, 1)
+    await run_for()
+    assert patched(cluster) == ["a", "a"]
+
+
+@pytest.mark.parametrize("error", [ServerError(503), Throttled(429)])
+async def test_what_is_refused_is_tried_again(
+    cluster: InMemoryCluster, gates: Ungater, outcomes: list[str], error: KubeError
+) -> None:
+    cluster.create_group("one", "a")
+    fates: list[KubeError | None] = [error, error]
+    cluster.fault = lambda *_: fates.pop() if fates else None
+    gates.set_desired(ONE, members(cluster, "a"), 1)
+    await run_for(10)
+    assert cluster.ungated_pods() == ["a"]
+    assert outcomes == ["error", "error", "ok"]
+
+
+async def test_a_patch_whose_answer_was_lost_is_sent_again_and_changes_nothing_more(
+    cluster: InMemoryCluster, gates: Ungater
+) -> None:
+    cluster.create_group("one", "a")
+    fates: list[str | None] = ["lost"]
+    cluster.fault = lambda *_: fates.pop() if fates else None
+    gates.set_desired(ONE, members(cluster, "a"), 1)
+    await run_for(10)
+    assert cluster.ungated_pods() == ["a"]
+
+
+async def test_a_pod_that_is_gone_or_another_by_now_is_left_alone(
+    cluster: InMemoryCluster, gates: Ungater, outcomes: list[str]
+) -> None:
+    cluster.create_group("one", *"ab")
+    old = members(cluster, *"ab")
+    cluster.remove(PODS, "a")
+    cluster.remove(PODS, "b")
+    cluster.create_group("one", "b")
+    gates.set_desired(ONE, old, 1)
+    await run_for(60)
+    assert outcomes == ["gone", "gone"]
+    assert cluster.ungated_pods() == []
+
+
+async def test_when_it_has_stopped_nothing_is_on_its_way(cluster: InMemoryCluster, gates: Ungater) -> None:
+    cluster.create_group("one", *"abc")
+    gates.set_desired(ONE, members(cluster, *"abc"), 1)
+    begun = asyncio.Event()
+    cluster.fault = lambda *_: begun.set()
+    await begun.wait()
+    await gates.stop_group(ONE)
+    there = list(cluster.writes)
+    await run_for(60)
+    assert cluster.writes == there
+    assert len(there) < 3
+
+
+async def test_stopping_waits_for_a_patch_that_is_on_its_way(cluster: InMemoryCluster, gates: Ungater) -> None:
+    order: list[str] = []
+    cluster.create_group("one", "a")
+
+    def slow(*_: object) -> None:
+        order.append("patched")
+
+    cluster.fault = slow
+    gates.set_desired(ONE, members(cluster, "a"), 1)
+    await asyncio.sleep(0)  # the worker has it
+    await gates.stop_group(ONE)
+    order.append("stopped")
+    await run_for()
+    assert order in (["patched", "stopped"], ["stopped"])
+
+
+async def test_marks_go_the_same_way_and_take_no_gate(cluster: InMemoryCluster, gates: Ungater) -> None:
+    cluster.create_group("one", "a")
+    gates.mark_timed_out(ONE, members(cluster, "a"))
+    await run_for()
+    assert cluster.ungated_pods() == []
+    assert cluster.pod("a")["metadata"]["annotations"][names.KOORDINATOR_TIMED_OUT] == "true"
+
+
+async def test_who_is_gone_is_not_asked_for_again(
+    cluster: InMemoryCluster, gates: Ungater, outcomes: list[str]
+) -> None:
+    cluster.create_group("one", "a")
+    cluster.fault = lambda *_: NotFound(404)
+    gates.set_desired(ONE, members(cluster, "a"), 1)
+    await run_for(60)
+    assert outcomes == ["gone"]
+
+
+CHANGED = Conflict(409, "Conflict", "the object has been modified")
+UNEDITABLE = Invalid(422, details={"causes": [{"field": "metadata.uid"}]})
+
+
+@pytest.mark.parametrize("error", [CHANGED, UNEDITABLE], ids=str)
+async def test_a_conflict_is_no_word_that_the_pod_is_gone(
+    cluster: InMemoryCluster, gates: Ungater, outcomes: list[str], error: KubeError
+) -> None:
+    """Somebody else wrote to the pod at the same time; nobody asks for it a second time."""
+    cluster.create_group("one", "a")
+    fates: list[KubeError] = [error]
+    cluster.fault = lambda *_: fates.pop() if fates else None
+    gates.set_desired(ONE, members(cluster, "a"), 1)
+    await run_for(10)
+    assert outcomes == ["error", "ok"]
+    assert cluster.ungated_pods() == ["a"]
+
+
+async def test_after_a_conflict_a_namesake_keeps_its_gate(
+    cluster: InMemoryCluster, gates: Ungater, outcomes: list[str]
+) -> None:
+    cluster.create_group("one", "a")
+    old = members(cluster, "a")
+    cluster.create_group("one", "a")  # made anew
+    cluster.fault = lambda *_: CHANGED
+    gates.set_desired(ONE, old, 1)
+    await run_for(60)
+    assert outcomes == ["gone"]

@@ -1,0 +1,125 @@
+"""A verdict that was written is not yet one that was read: only the client's close shows that (A6.2)."""
+
+from __future__ import annotations
+
+import asyncio
+import socket
+import struct
+from collections.abc import AsyncIterator
+
+import pytest
+
+from controllers.barrier.stream.close_watcher import CLOSE_TIMEOUT
+from jobset_gate.barrier import verdict_codec
+from jobset_gate.fake.clock import VirtualClock
+from tests.fakes.gangs import verdict
+from tests.fakes.gate_stream import TRAIN, ServedStream, StreamClient, serving, until
+
+POD = "pod-workers-0-0"
+TEXT = verdict_codec.render(verdict())
+
+
+@pytest.fixture
+async def gate(clock: VirtualClock) -> AsyncIterator[ServedStream]:
+    async with serving(ServedStream(clock)) as made:
+        assert made.add_pods(1) == [POD]
+        yield made
+
+
+async def test_a_client_that_reads_and_closes_has_heard(gate: ServedStream) -> None:
+    client = await (await gate.connect_and_ask(POD)).held()
+    await gate.book.answer_requests(TRAIN, verdict())
+    assert await client.verdict() == TEXT
+    await until(lambda: gate.book.open_count == 0)
+    assert gate.outcomes == ["told"]
+    assert gate.delivered == {POD}
+    await asyncio.sleep(2 * CLOSE_TIMEOUT)
+    assert gate.delivered == {POD}
+
+
+async def test_one_that_only_gets_the_answer_at_once_has_heard_as_well(gate: ServedStream) -> None:
+    gate.store_verdict(verdict())
+    assert TEXT in await (await gate.connect_and_ask(POD)).rest()
+    await until(lambda: gate.outcomes == ["told"])
+    await asyncio.sleep(2 * CLOSE_TIMEOUT)
+    assert gate.delivered == {POD}
+
+
+@pytest.mark.parametrize("decided", [False, True], ids=["held before", "answered at once"])
+async def test_one_that_never_closes_has_not_heard_and_its_gang_is_woken(
+    gate: ServedStream, clock: VirtualClock, decided: bool
+) -> None:
+    """Its node is cut off: the kernel has taken the answer, and nothing ever comes back."""
+    if decided:
+        gate.store_verdict(verdict())
+    await gate.connect_and_ask(POD)
+    await until(lambda: gate.book.open_count == 1 or POD in gate.delivered)
+    await gate.book.answer_requests(TRAIN, verdict())
+    since = clock()
+    assert gate.delivered == {POD}, "it has a while to close"
+    gate.woken_later.clear()
+    await until(lambda: gate.outcomes == ["lost"])
+    assert CLOSE_TIMEOUT <= clock() - since <= CLOSE_TIMEOUT + 2
+    assert (gate.delivered, gate.book.open_count) == (set(), 0)
+    assert TRAIN in gate.woken_later
+
+
+async def test_one_that_was_slow_still_gets_what_it_was_told(gate: ServedStream) -> None:
+    """Given up is only the waiting."""
+    client = await (await gate.connect_and_ask(POD)).held()
+    await gate.book.answer_requests(TRAIN, verdict())
+    await until(lambda: gate.outcomes == ["lost"])
+    assert await client.verdict() == TEXT
+
+
+async def test_one_whose_connection_is_reset_has_not_heard(gate: ServedStream) -> None:
+    client = await (await gate.connect_and_ask(POD)).held()
+    await gate.book.answer_requests(TRAIN, verdict())
+    _reset(client)
+    await until(lambda: gate.outcomes == ["lost"])
+    assert not gate.book.deliveries
+
+
+async def test_one_that_is_reset_while_all_are_told_has_not_heard(gate: ServedStream) -> None:
+    client = await (await gate.connect_and_ask(POD)).held()
+    telling = asyncio.create_task(gate.book.answer_requests(TRAIN, verdict()))
+    await asyncio.sleep(0)
+    _reset(client)
+    await telling
+    await until(lambda: gate.outcomes == ["lost"])
+    assert not gate.book.deliveries
+
+
+async def test_many_that_close_at_the_same_moment_are_let_go_a_few_at_a_time(
+    gate: ServedStream, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Whatever they do, other work gets its turn in between."""
+    many = 350
+    clients = [await (await gate.connect_and_ask(pod)).held() for pod in gate.add_pods(many)]
+    await gate.book.answer_requests(TRAIN, verdict())
+    assert [await client.verdict() for client in clients] == [TEXT] * many
+    turns: list[int] = []
+    monkeypatch.setattr(gate.stream, "_on_outcome", lambda _: turns.append(_turn(asyncio.get_running_loop())))
+    await until(lambda: len(turns) == many)
+    assert max(turns.count(turn) for turn in turns) <= 100
+
+
+def _turn(loop: asyncio.AbstractEventLoop) -> int:
+    """The number of the loop's present turn."""
+    state: dict[str, int] = vars(loop).setdefault("test_turns", {"turn": 0, "next": 0})
+    if not state["next"]:
+        state["next"] = 1
+
+        def end() -> None:
+            state["turn"] += 1
+            state["next"] = 0
+
+        loop.call_soon(end)
+    return state["turn"]
+
+
+def _reset(client: StreamClient) -> None:
+    """The other end breaks the connection instead of closing it."""
+    its: socket.socket = client.writer.get_extra_info("socket")
+    its.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, struct.pack("ii", 1, 0))
+    client.writer.transport.abort()

@@ -1,0 +1,313 @@
+"""An open request says that its pod's barrier runs: it counts as long as it is open, and once (A4)."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import AsyncIterator
+from dataclasses import dataclass
+
+import pytest
+
+from controllers.barrier.cache import GangCache
+from controllers.barrier.gang_key import GangKey
+from controllers.barrier.stream.delivery import KEEP_SECONDS, DeliveryLog
+from controllers.barrier.stream.registry import StreamRequest, WaiterRegistry
+from jobset_gate.barrier import verdict_codec
+from jobset_gate.barrier.model import BarrierStage, Generation, PodSeen
+from jobset_gate.fake.clock import VirtualClock
+from jobset_gate.runtime.store import ObjectChange
+from tests.fakes import gangs
+from tests.fakes.gangs import verdict, waiting_pod
+from tests.fakes.gate_stream import TOKEN, TRAIN, ServedStream, serving, until
+
+PODS = ("pod-workers-0-0", "pod-workers-0-1")
+
+
+@pytest.fixture
+async def gate(clock: VirtualClock) -> AsyncIterator[ServedStream]:
+    """Of a gang of two, whose Job exists."""
+    async with serving(ServedStream(clock)) as made:
+        made.add_job()
+        yield made
+
+
+# --- Counting -------------------------------------------------------------------------------------------------------
+
+
+async def test_a_pod_counts_while_its_request_is_open(gate: ServedStream) -> None:
+    gate.add_pod(waiting_pod(0))
+    assert gate.tally.started == 0
+    client = await (await gate.connect_and_ask(PODS[0])).held()
+    assert gate.tally.started == 1
+    await client.close()
+    await until(lambda: not gate.announced)
+    assert gate.tally.started == 0, "lost before the status confirmed it"
+
+
+async def test_a_start_that_the_status_has_confirmed_outlasts_the_request(gate: ServedStream) -> None:
+    gate.add_pod(waiting_pod(0))
+    client = await (await gate.connect_and_ask(PODS[0])).held()
+    gate.add_pod(gangs.pod(0), waiting_pod(0))
+    await client.close()
+    await until(lambda: not gate.announced)
+    assert gate.tally.started == 1
+
+
+async def test_a_pod_may_announce_itself_before_it_is_known(gate: ServedStream) -> None:
+    await (await gate.connect_and_ask(PODS[0])).held()
+    assert gate.tally.started == 0
+    gate.add_pod(waiting_pod(0))
+    assert gate.tally.started == 1
+
+
+async def test_a_pod_may_announce_itself_before_its_binding_is_known(gate: ServedStream) -> None:
+    unbound = waiting_pod(0, bound=False)
+    gate.add_pod(unbound)
+    await (await gate.connect_and_ask(PODS[0])).held()
+    assert gate.tally.started == 0
+    gate.add_pod(waiting_pod(0), unbound)
+    assert gate.tally.started == 1
+
+
+async def test_a_pod_that_reconnects_is_announced_all_the_time(gate: ServedStream, clock: VirtualClock) -> None:
+    gate.add_pod(waiting_pod(0))
+    first = await (await gate.connect_and_ask(PODS[0])).held()
+    since = gate.since
+    await asyncio.sleep(5)
+    second = await (await gate.connect_and_ask(PODS[0])).held()
+    assert (gate.tally.started, gate.book.open_count) == (1, 2)
+    await first.close()
+    await until(lambda: gate.book.open_count == 1)
+    assert (gate.tally.started, gate.since) == (1, since), "one announcement, as old as its first"
+    await second.close()
+    await until(lambda: gate.book.open_count == 0)
+    assert gate.tally.started == 0
+
+
+async def test_strangers_fill_no_slot(gate: ServedStream) -> None:
+    """Whoever has the token may name any pod; only the cache says which of them are members."""
+    gate.add_pod(waiting_pod(0, attempt=1))
+    gate.add_pod(waiting_pod(1, uid="of-another-job", job_uid="another"))
+    for pod in (PODS[0], "of-another-job", "nobody"):
+        await (await gate.connect_and_ask(pod)).held()
+    assert gate.tally.started == 0
+
+
+async def test_the_gang_is_woken_at_once_by_the_last_announcement(gate: ServedStream) -> None:
+    gate.add_pod(waiting_pod(0))
+    gate.add_pod(waiting_pod(1))
+    gate.index.snapshot(TRAIN)
+    gate.index.set_missing_count(TRAIN, 2)
+    gate.woken.clear()
+    await (await gate.connect_and_ask(PODS[0])).held()
+    assert gate.woken == []
+    await (await gate.connect_and_ask(PODS[1])).held()
+    assert gate.woken == [TRAIN]
+
+
+async def test_a_pod_that_becomes_known_after_its_announcement_wakes_the_gang_too(gate: ServedStream) -> None:
+    await (await gate.connect_and_ask(PODS[0])).held()
+    gate.index.snapshot(TRAIN)
+    gate.index.set_missing_count(TRAIN, 1)
+    gate.woken.clear()
+    gate.add_pod(waiting_pod(0))
+    assert gate.woken == [TRAIN]
+
+
+async def test_an_announcement_after_the_status_is_no_second_start(gate: ServedStream) -> None:
+    gate.add_pod(gangs.pod(0))
+    gate.add_pod(waiting_pod(1))
+    gate.index.snapshot(TRAIN)
+    gate.index.set_missing_count(TRAIN, 1)
+    gate.woken.clear()
+    await (await gate.connect_and_ask(PODS[0])).held()
+    assert gate.woken == []
+
+
+async def test_the_status_that_confirms_an_announcement_is_no_second_start(gate: ServedStream) -> None:
+    gate.add_pod(waiting_pod(0))
+    gate.add_pod(waiting_pod(1))
+    gate.index.snapshot(TRAIN)
+    gate.index.set_missing_count(TRAIN, 2)
+    gate.woken.clear()
+    await (await gate.connect_and_ask(PODS[0])).held()
+    gate.add_pod(gangs.pod(0), waiting_pod(0))
+    assert gate.woken == []
+
+
+async def test_a_gang_that_is_gone_takes_no_memory_once_its_requests_have_ended(gate: ServedStream) -> None:
+    client = await (await gate.connect_and_ask(PODS[0])).held()
+    gate.set_jobset(None)
+    gate.index.on_job(ObjectChange(("default", "train-workers-0"), gangs.job(), None))
+    assert len(gate.index) == 1
+    await client.close()
+    await until(lambda: not gate.book.open_count)
+    assert len(gate.index) == 0
+
+
+# --- Whom the stream has told ----------------------------------------------------------------------------------------
+
+
+class RegistryHarness:
+    """A book of one gang's requests, without any HTTP."""
+
+    def __init__(self, clock: VirtualClock) -> None:
+        self.later: list[GangKey] = []
+        told = DeliveryLog(clock)
+        self.index = GangCache(lambda _: None, lambda key, _: self.later.append(key), told)
+        self.index.on_jobset(ObjectChange(("default", "train"), None, gangs.jobset(token=TOKEN)))
+        self.book = WaiterRegistry(self.index, clock, told)
+        for number in range(len(PODS)):
+            self.see_pod(waiting_pod(number))
+        self.gone: set[str] = set()
+        """Pods whose client is there no more."""
+        self.heard: list[tuple[str, str]] = []
+
+    def see_pod(self, pod: PodSeen) -> None:
+        self.index.on_pod(ObjectChange(("default", pod.name), None, pod))
+
+    @property
+    def deliveries(self) -> dict[str, float]:
+        """UIDs of the gang's pods that count as told, and since when."""
+        return {pod: at for (key, pod), at in self.book.deliveries.items() if key == TRAIN}
+
+    def ask(self, pod: str) -> StreamRequest:
+        return self.book.admit_request(TRAIN, TOKEN, Generation("u-1", 0, 0), pod, FakePeer(self, pod))
+
+
+@dataclass(frozen=True, slots=True)
+class FakePeer:
+    """The client of one request."""
+
+    its: RegistryHarness
+    pod: str
+
+    def send_answer(self, text: bytes) -> bool:
+        if self.pod in self.its.gone:
+            return False
+        self.its.heard.append((self.pod, text.decode()))
+        return True
+
+    def finish(self) -> None:
+        self.its.heard.append((self.pod, "end"))
+
+    def disconnect(self) -> None:
+        self.its.heard.append((self.pod, "dropped"))
+
+
+@pytest.fixture
+async def book(clock: VirtualClock) -> RegistryHarness:
+    return RegistryHarness(clock)
+
+
+async def test_all_that_are_being_told_are_known_before_the_first_has_heard(
+    book: RegistryHarness, clock: VirtualClock
+) -> None:
+    """So that none of them is patched meanwhile."""
+    for pod in PODS:
+        book.ask(pod)
+    telling = asyncio.create_task(book.book.answer_requests(TRAIN, verdict()))
+    await asyncio.sleep(0)
+    assert book.deliveries == dict.fromkeys(PODS, clock())
+    await telling
+
+
+async def test_a_pod_whose_connection_breaks_while_it_is_told_was_not_told(book: RegistryHarness) -> None:
+    requests = [book.ask(pod) for pod in PODS]
+    book.gone.add(PODS[0])
+    await book.book.answer_requests(TRAIN, verdict())
+    book.book.acknowledge_request(requests[1])
+    for request in requests:
+        book.book.remove_request(request)
+    assert set(book.deliveries) == {PODS[1]}
+
+
+async def test_a_pod_that_leaves_because_it_has_heard_was_told(book: RegistryHarness) -> None:
+    request = book.ask(PODS[0])
+    await book.book.answer_requests(TRAIN, verdict())
+    book.book.acknowledge_request(request)
+    book.book.remove_request(request)
+    assert set(book.deliveries) == {PODS[0]}
+
+
+async def test_a_pod_of_which_nothing_shows_that_it_has_heard_was_not_told_and_its_gang_is_woken(
+    book: RegistryHarness,
+) -> None:
+    request = book.ask(PODS[0])
+    await book.book.answer_requests(TRAIN, verdict())
+    book.later.clear()
+    book.book.remove_request(request)
+    assert not book.deliveries
+    assert TRAIN in book.later
+
+
+async def test_a_request_that_is_answered_when_it_comes_is_doubted_too(book: RegistryHarness) -> None:
+    book.index.set_config_map(TRAIN, gangs.config_map(verdict=verdict()))
+    request = book.ask(PODS[0])
+    assert set(book.deliveries) == {PODS[0]}
+    book.later.clear()
+    book.book.remove_request(request)
+    assert not book.deliveries
+    assert book.later == [TRAIN]
+
+
+@pytest.mark.parametrize("dead_one_ends_first", [False, True])
+async def test_of_a_pods_two_lines_one_that_was_heard_is_enough(
+    book: RegistryHarness, dead_one_ends_first: bool
+) -> None:
+    """It had to reconnect, and the old line is dead without anybody's having noticed."""
+    dead, alive = book.ask(PODS[0]), book.ask(PODS[0])
+    await book.book.answer_requests(TRAIN, verdict())
+    if dead_one_ends_first:
+        book.book.remove_request(dead)
+        assert set(book.deliveries) == {PODS[0]}, "the other may still be heard"
+    book.book.acknowledge_request(alive)
+    book.book.remove_request(alive)
+    if not dead_one_ends_first:
+        book.book.remove_request(dead)
+    assert set(book.deliveries) == {PODS[0]}
+
+
+async def test_a_pod_is_told_when_it_is_told_first(book: RegistryHarness, clock: VirtualClock) -> None:
+    """One that asks again and again without acting must not be thought told for ever."""
+    book.index.set_config_map(TRAIN, gangs.config_map(verdict=verdict()))
+    since = clock()
+    for _ in range(3):
+        request = book.ask(PODS[0])
+        assert request.answered
+        book.book.acknowledge_request(request)
+        book.book.remove_request(request)
+        await asyncio.sleep(10)
+    assert book.deliveries == {PODS[0]: since}
+
+
+async def test_whom_it_has_told_is_forgotten_after_a_while(book: RegistryHarness) -> None:
+    for pod in PODS:
+        book.ask(pod)
+        await book.book.answer_requests(TRAIN, verdict())
+        await asyncio.sleep(KEEP_SECONDS / 2 + 1)
+    book.book.deliveries.expire_deliveries()
+    assert set(book.deliveries) == {PODS[1]}
+    await asyncio.sleep(KEEP_SECONDS)
+    book.book.deliveries.expire_deliveries()
+    assert not book.deliveries
+
+
+async def test_a_verdict_is_told_once_and_to_all_before_the_first_request_ends(book: RegistryHarness) -> None:
+    for pod in PODS:
+        book.ask(pod)
+    for _ in range(2):
+        await book.book.answer_requests(TRAIN, verdict())
+    assert book.heard == [(pod, what) for what in (verdict_codec.render(verdict()), "end") for pod in PODS]
+
+
+async def test_a_gang_whose_requests_have_all_ended_takes_no_memory(book: RegistryHarness) -> None:
+    book.book.remove_request(book.ask(PODS[0]))
+    assert (book.book.open_count, book.book._requests, book.book.limits._gangs) == (0, {}, {})
+
+
+async def test_a_pod_in_another_stage_counts_by_its_status_alone() -> None:
+    """A barrier that has failed does not run, whatever is still open."""
+    failed = waiting_pod(0, stage=BarrierStage.FAILED)
+    assert not failed.counts({failed.uid})
+    assert gangs.pod(0).counts(())

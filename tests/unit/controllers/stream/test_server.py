@@ -1,0 +1,365 @@
+"""The gate stream holds requests, answers with the verdict, and turns away what is not of the gang (A6)."""
+
+from __future__ import annotations
+
+import asyncio
+import resource
+from collections.abc import AsyncIterator
+from urllib.parse import urlsplit
+
+import aiohttp
+import pytest
+
+from controllers.barrier.stream import server, sockets
+from controllers.barrier.stream.connection import MAX_REQUEST_BYTES
+from controllers.barrier.stream.keepalive import KEEPALIVE_INTERVAL
+from controllers.barrier.stream.server import LISTEN_RETRY_SECONDS, REQUEST_TIMEOUT
+from jobset_gate.barrier import verdict_codec
+from jobset_gate.barrier.model import ConfigMapSeen, VerdictKind
+from jobset_gate.fake.clock import VirtualClock
+from tests.fakes import gangs
+from tests.fakes.gangs import verdict
+from tests.fakes.gate_stream import TRAIN, ServedStream, path, serving, until
+
+TEXT = verdict_codec.render(verdict())
+
+
+@pytest.fixture
+async def gate(clock: VirtualClock) -> AsyncIterator[ServedStream]:
+    async with serving(ServedStream(clock)) as made:
+        yield made
+
+
+# --- Holding and answering ------------------------------------------------------------------------------------------
+
+
+async def test_a_request_is_held_until_the_verdict_and_then_closed(gate: ServedStream) -> None:
+    client = await (await gate.connect_and_ask()).held()
+    gate.store_verdict(verdict())
+    await gate.book.answer_requests(TRAIN, verdict())
+    assert await client.rest() == TEXT
+    await until(lambda: gate.outcomes == ["told"])
+    assert gate.book.open_count == 0
+
+
+async def test_an_ordinary_http_client_reads_it_too(gate: ServedStream) -> None:
+    async with aiohttp.ClientSession() as session, session.get(gate.stream.url + path("pod-workers-0-0")) as answer:
+        assert (answer.status, answer.content_type) == (200, "text/plain")
+        assert await answer.content.readline() == b"\n"
+        await gate.book.answer_requests(TRAIN, verdict())
+        assert (await answer.content.read()).decode() == TEXT
+
+
+async def test_a_verdict_of_several_lines_comes_whole(gate: ServedStream) -> None:
+    client = await (await gate.connect_and_ask()).held()
+    timeout = verdict(VerdictKind.TIMEOUT, cause="TimedOut")
+    await gate.book.answer_requests(TRAIN, timeout)
+    assert await client.rest() == verdict_codec.render(timeout)
+
+
+async def test_a_held_request_gets_an_empty_line_now_and_then(gate: ServedStream, clock: VirtualClock) -> None:
+    client = await (await gate.connect_and_ask()).held()
+    since = clock()
+    for beat in range(1, 4):
+        assert await client.reader.readline() == b"\n"
+        assert beat * KEEPALIVE_INTERVAL <= clock() - since <= beat * KEEPALIVE_INTERVAL + 3 * beat
+
+
+async def test_all_who_wait_are_told_at_once(gate: ServedStream) -> None:
+    clients = [await (await gate.connect_and_ask(pod)).held() for pod in gate.add_pods(200)]
+    await gate.book.answer_requests(TRAIN, verdict())
+    assert [await client.rest() for client in clients] == [TEXT] * 200
+
+
+async def test_only_those_whom_the_verdict_binds_are_told(gate: ServedStream) -> None:
+    older = await (await gate.connect_and_ask("a", generation="u-1/0/0")).held()
+    same = await (await gate.connect_and_ask("b", generation="u-1/0/1")).held()
+    later = await (await gate.connect_and_ask("c", generation="u-1/0/2")).held()
+    restarted = await (await gate.connect_and_ask("d", generation="u-1/1/0")).held()
+    await gate.book.answer_requests(TRAIN, verdict(epoch=1))
+    assert [await older.rest(), await same.rest()] == [verdict_codec.render(verdict(epoch=1))] * 2
+    await until(lambda: gate.announced == {"c", "d"})
+    await gate.book.answer_requests(TRAIN, verdict(epoch=2))
+    await gate.book.answer_requests(TRAIN, verdict(attempt=1))
+    assert [await later.rest(), await restarted.rest()] == [
+        verdict_codec.render(verdict(epoch=2)),
+        verdict_codec.render(verdict(attempt=1)),
+    ]
+
+
+async def test_a_request_for_a_decided_generation_is_answered_at_once(gate: ServedStream) -> None:
+    gate.set_jobset(gangs.jobset(gangs.replicated_job(epoch=3), token="t0ken"))
+    gate.store_verdict(verdict(epoch=3))
+    client = await gate.connect_and_ask(generation="u-1/0/3")
+    assert await client.status() == 200
+    assert await client.rest() == verdict_codec.render(verdict(epoch=3))
+    assert gate.announced == set()
+
+
+@pytest.mark.parametrize(
+    "kept",
+    [
+        gangs.config_map(verdict=verdict(attempt=1)),
+        gangs.config_map(verdict=verdict(uid="u-0")),
+        gangs.config_map(verdict=verdict(), jobset_uid="u-0"),
+        gangs.config_map(verdict=verdict(epoch=7)),
+    ],
+    ids=["of another attempt", "of another life", "in another life's ConfigMap", "of an epoch that has not begun"],
+)
+async def test_a_verdict_that_does_not_bind_the_pod_answers_nothing(gate: ServedStream, kept: ConfigMapSeen) -> None:
+    gate.index.set_config_map(TRAIN, kept)
+    await (await gate.connect_and_ask()).held()
+    assert gate.announced == {"pod-workers-0-0"}
+
+
+async def test_a_client_that_comes_back_after_the_decision_hears_it(gate: ServedStream) -> None:
+    await (await (await gate.connect_and_ask()).held()).close()
+    await until(lambda: gate.outcomes == ["lost"])
+    gate.store_verdict(verdict())
+    await gate.book.answer_requests(TRAIN, verdict())
+    again = await gate.connect_and_ask()
+    assert await again.status() == 200
+    assert await again.rest() == TEXT
+
+
+# --- Turned away ----------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("where", "status"),
+    [
+        (path("pod", token="wrong"), 403),
+        (path("pod", token=""), 403),
+        (path("pod", gang="default/other"), 403),
+        (path("pod", gang="elsewhere/train"), 403),
+        (path("pod", generation="u-2/0/0"), 403),
+        (path("pod", generation="u-1/x/0"), 400),
+        (path("pod", generation="u-1/0/-1"), 400),
+        (path("pod", generation="u-1/0/"), 400),
+        (path("pod", generation="u-1/0/1234567890"), 400),
+        (path("pod", generation="/0/0"), 400),
+        (path(""), 400),
+        (path("p" * 65), 400),
+        (path("pod") + "/more", 400),
+        (path("pod").replace("v1", "v2"), 400),
+        ("/", 400),
+        ("/healthz", 400),
+    ],
+)
+async def test_what_is_not_of_the_gang_is_turned_away(gate: ServedStream, where: str, status: int) -> None:
+    client = await gate.connect()
+    client.send(f"GET {where} HTTP/1.1\r\nHost: gate\r\n\r\n")
+    assert await client.status() == status
+    assert "t0ken" not in await client.rest(), "the connection ends, and gives nothing away"
+    assert gate.announced == set()
+
+
+async def test_without_the_token_nobody_learns_which_gangs_are_there(gate: ServedStream) -> None:
+    """The same answer, byte for byte, and the same in the metrics, which all pods may read."""
+    answers = set()
+    for where in (
+        path("pod", token="wrong"),
+        path("pod", token=""),
+        path("pod", gang="default/other", token="wrong"),
+        path("pod", gang="elsewhere/train", token="wrong"),
+        path("pod", generation="u-2/0/0", token="wrong"),
+        path("pod", generation="u-2/0/0"),
+    ):
+        client = await gate.connect()
+        client.send(f"GET {where} HTTP/1.1\r\nHost: gate\r\n\r\n")
+        answers.add(await client.rest())
+    gate.set_jobset(gangs.jobset(token=""))
+    answers.add(await (await gate.connect_and_ask(token="wrong")).rest())
+    assert len(answers) == 1
+    assert set(gate.outcomes) == {"forbidden"}
+
+
+async def test_other_methods_are_turned_away(gate: ServedStream) -> None:
+    client = await gate.connect()
+    client.send(f"POST {path('pod')} HTTP/1.1\r\nHost: gate\r\nContent-Length: 0\r\n\r\n")
+    assert await client.status() == 400
+
+
+async def test_a_gang_without_a_token_has_no_right_one(gate: ServedStream) -> None:
+    gate.set_jobset(gangs.jobset(token=""))
+    for token in ("", "t0ken"):
+        assert await (await gate.connect_and_ask(token=token)).status() == 403
+
+
+async def test_a_request_beyond_all_measure_is_refused(gate: ServedStream) -> None:
+    client = await gate.connect()
+    client.send(f"GET {path('pod')} HTTP/1.1\r\nCookie: {'x' * 2 * MAX_REQUEST_BYTES}")
+    assert await client.status() == 431
+
+
+@pytest.mark.parametrize("text", ["\x16\x03\x01 hello", "GET", "GET  ", " ", f"GET {path('pod')}", "PRI * HTTP/2.0"])
+async def test_garbage_is_refused(gate: ServedStream, text: str) -> None:
+    client = await gate.connect()
+    client.send(f"{text}\r\n\r\n")
+    assert await client.status() == 400
+    await client.rest()
+    assert gate.outcomes == ["malformed"]
+
+
+async def test_what_follows_the_request_is_not_listened_to(gate: ServedStream) -> None:
+    client = await (await gate.connect_and_ask()).held()
+    client.send(f"GET {path('another')} HTTP/1.1\r\n\r\n" + 100 * MAX_REQUEST_BYTES * "x")
+    await asyncio.sleep(1.0)
+    assert gate.announced == {"pod-workers-0-0"}
+    await gate.book.answer_requests(TRAIN, verdict())
+    assert await client.rest() == TEXT
+
+
+# --- Bad clients ----------------------------------------------------------------------------------------------------
+
+
+async def test_a_client_that_connects_and_says_nothing_is_dropped(gate: ServedStream, clock: VirtualClock) -> None:
+    since = clock()
+    client = await gate.connect()
+    assert await client.rest() == ""
+    assert REQUEST_TIMEOUT <= clock() - since <= REQUEST_TIMEOUT + 3
+
+
+async def test_of_too_many_clients_that_say_nothing_the_oldest_is_dropped(
+    clock: VirtualClock, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(server, "MAX_IDLE", 3)
+    async with serving(ServedStream(clock)) as gate:
+        await (await gate.connect_and_ask(*gate.add_pods(1))).held()
+        oldest, *others = [await gate.connect() for _ in range(4)]
+        assert await oldest.rest() == ""
+        assert gate.outcomes == ["too_many"]
+        for pod, client in enumerate(others):
+            client.send(f"GET {path(f'stranger-{pod}')} HTTP/1.1\r\nHost: gate\r\n\r\n")
+            await client.held()
+        assert len(gate.announced) == 4, "who waits has lost nothing"
+
+
+async def test_half_a_head_takes_no_more_than_a_head(gate: ServedStream) -> None:
+    client = await gate.connect()
+    client.send(f"GET {path('pod')} HTTP/1.1\r\nCookie: {'x' * (MAX_REQUEST_BYTES - 200)}")
+    await asyncio.sleep(1.0)
+    (held,) = gate.stream._connections
+    assert len(held._read or b"") < MAX_REQUEST_BYTES
+    client.send("x" * 200 + "\r\n\r\n")
+    assert await client.status() == 431, "too long as a whole, though its end has come"
+
+
+async def test_a_client_that_speaks_in_drops_is_dropped(gate: ServedStream, clock: VirtualClock) -> None:
+    since, client = clock(), await gate.connect()
+    for letter in "GET /v1/gangs/default":
+        client.send(letter)
+        await asyncio.sleep(1.0)
+        if client.reader.at_eof():
+            break
+    assert REQUEST_TIMEOUT <= clock() - since <= REQUEST_TIMEOUT + 3
+
+
+async def test_a_request_in_two_pieces_is_understood(gate: ServedStream) -> None:
+    client = await gate.connect()
+    asked = f"GET {path('pod')} HTTP/1.1\r\nHost: gate\r\n\r\n"
+    client.send(asked[:40])
+    await asyncio.sleep(REQUEST_TIMEOUT / 2)
+    client.send(asked[40:])
+    await client.held()
+
+
+async def test_a_request_that_is_torn_announces_nothing(gate: ServedStream) -> None:
+    client = await gate.connect()
+    client.send(f"GET {path('pod')} HTT")
+    await client.close()
+    await asyncio.sleep(1.0)
+    assert gate.announced == set()
+
+
+async def test_a_client_that_has_asked_may_be_silent_as_long_as_it_likes(gate: ServedStream) -> None:
+    client = await (await gate.connect_and_ask()).held()
+    await asyncio.sleep(20 * REQUEST_TIMEOUT)
+    await gate.book.answer_requests(TRAIN, verdict())
+    assert await client.verdict() == TEXT
+
+
+async def test_a_client_that_reads_nothing_is_given_up(gate: ServedStream, clock: VirtualClock) -> None:
+    """Its window has closed, and what is not taken from us would pile up."""
+    client, since = await (await gate.connect_and_ask()).held(), clock()
+    client.writer.transport.pause_reading()  # type: ignore[attr-defined]
+    (held,) = gate.stream._connections
+    assert held.transport is not None
+    held.transport.write(bytes(8_000_000))
+    await until(lambda: gate.outcomes == ["lost"])
+    assert clock() - since <= KEEPALIVE_INTERVAL + 3
+    assert gate.announced == set()
+
+
+async def test_whoever_has_gone_is_not_told_and_gets_no_more_signs_of_life(gate: ServedStream) -> None:
+    await (await gate.connect_and_ask(*gate.add_pods(1))).held()
+    (held,) = gate.stream._connections
+    assert held.transport is not None
+    held.transport.abort()
+    await gate.book.answer_requests(TRAIN, verdict())
+    await until(lambda: gate.outcomes == ["lost"])
+    assert (gate.delivered, list(gate.stream._keepalive._last)) == (set(), [])
+
+
+async def test_one_that_has_been_cut_off_does_not_hold_up_the_others(gate: ServedStream) -> None:
+    lost, client = await (await gate.connect_and_ask("lost")).held(), await (await gate.connect_and_ask("here")).held()
+    lost.writer.transport.abort()
+    await gate.book.answer_requests(TRAIN, verdict())
+    assert await client.rest() == TEXT
+    await until(lambda: gate.book.open_count == 0)
+    assert "told" in gate.outcomes
+
+
+async def test_beyond_the_files_that_the_process_may_open_connections_are_turned_away(
+    clock: VirtualClock, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    few = sockets.RESERVED_FILES + 2
+    monkeypatch.setattr(resource, "getrlimit", lambda _: (few, few))
+    async with serving(ServedStream(clock)) as gate:
+        await (await gate.connect_and_ask("held")).held()
+        assert await (await gate.connect_and_ask("another")).status() == 429
+        await gate.connect()
+        assert await (await gate.connect()).rest() == ""
+        assert gate.outcomes == ["too_many"] * 2
+        assert gate.announced == {"held"}, "who says nothing takes no place from who waits"
+
+
+# --- Coming and going -----------------------------------------------------------------------------------------------
+
+
+async def test_when_it_stops_it_closes_everything_and_answers_nothing(clock: VirtualClock) -> None:
+    gate = ServedStream(clock)
+    serving = asyncio.create_task(gate.stream.run())
+    await until(lambda: gate.stream.url != "")
+    held, mute = await (await gate.connect_and_ask()).held(), await gate.connect()
+    where = urlsplit(gate.stream.url)
+    await asyncio.sleep(1.0)
+    serving.cancel()
+    assert (await held.rest(), await mute.rest()) == ("", "")
+    await asyncio.gather(serving, return_exceptions=True)
+    assert (gate.stream.url, gate.book.open_count, gate.announced) == ("", 0, set())
+    with pytest.raises(ConnectionError):
+        await asyncio.open_connection(where.hostname, where.port)
+    for client in (held, mute):
+        await client.close()
+
+
+async def test_a_port_that_is_taken_is_tried_again(clock: VirtualClock) -> None:
+    async with serving(ServedStream(clock)) as first:
+        port = int(first.stream.url.rpartition(":")[2])
+        second = ServedStream(clock, port=port)
+        waiting = asyncio.create_task(second.stream.run())
+        await asyncio.sleep(3 * LISTEN_RETRY_SECONDS)
+        assert second.stream.url == ""
+        assert not waiting.done()
+    await until(lambda: second.stream.url != "")
+    client = await (await second.connect_and_ask()).held()
+    waiting.cancel()
+    await asyncio.gather(waiting, return_exceptions=True)
+    await client.close()
+
+
+async def test_it_listens_on_ipv6_as_well(clock: VirtualClock) -> None:
+    async with serving(ServedStream(clock, host="::1")) as gate:
+        assert gate.stream.url.startswith("http://[::1]:")
+        await (await gate.connect_and_ask()).held()

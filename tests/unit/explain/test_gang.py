@@ -1,0 +1,457 @@
+"""explain(seen, now): why a gang waits, grouped and in others' own words, within so many bytes (A9)."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import msgspec
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from jobset_gate import names
+from jobset_gate.barrier import messages
+from jobset_gate.barrier.count import count_gang
+from jobset_gate.barrier.model import BarrierStage, Config, GangSnapshot, PendingReason, PodSeen, VerdictKind
+from jobset_gate.explain.gang import explain_gang, explain_ungated, explanation_lines
+from jobset_gate.explain.model import ControllerStatus, Explanation, FailurePolicies, GangState, MissingByReason
+from jobset_gate.explain.text import format_duration, format_time, headline, missing_line, time_left
+from tests.fakes import gangs
+from tests.fakes.gangs import T0
+
+NOW = T0 + 100
+QUOTA = 'Error creating: pods "train-workers-{0}-0-abc{0}" is forbidden: exceeded quota: gpus, used: cpu={0}'
+
+
+def crowd(*pods: PodSeen, replicas: int = 1, size: int = 40, **changes: object) -> GangSnapshot:
+    """A gang of Jobs of `size` pods, of which these are there."""
+    target = gangs.replicated_job(replicas=replicas, parallelism=size, completions=size)
+    jobs = tuple(gangs.job(number=number) for number in range(replicas))
+    made = gangs.gang(*pods, jobset=gangs.jobset(target), jobs=jobs)
+    return msgspec.structs.replace(made, **changes)
+
+
+def told_of(seen: GangSnapshot) -> list[str]:
+    return [missing_line(lack) for lack in explain_gang(seen, NOW).lacks]
+
+
+# --- Grouping --------------------------------------------------------------------------------------------------------
+
+
+def test_pods_that_wait_for_the_same_thing_are_one_group_in_the_words_of_the_one_that_waits_longest() -> None:
+    pods = [
+        gangs.waiting_pod(index, detail=f"0/{40 + index} nodes: {index} Insufficient gpu", created=T0 - index)
+        for index in range(37)
+    ]
+    seen = crowd(*pods, *(gangs.pod(index) for index in range(37, 40)))
+    slots = ", ".join(f"workers-0/{index}" for index in range(36, 26, -1)) + " and 27 more"
+    assert told_of(seen) == [f"37 pods: Unscheduled: 0/76 nodes: 36 Insufficient gpu ({slots})"]
+
+
+def test_groups_come_longest_waiting_first_and_what_was_never_there_last() -> None:
+    seen = crowd(
+        gangs.waiting_pod(0, detail="no room", created=T0 - 5),
+        gangs.waiting_pod(3, detail="no room", created=T0 - 5),
+        gangs.waiting_pod(1, PendingReason.IMAGE_PULL, 'main: ErrImagePull: "x" not found', created=T0 - 50),
+        gangs.waiting_pod(2, PendingReason.TERMINATING, "is being deleted", created=T0 - 20, deleting=True),
+        size=5,
+    )
+    assert [lack.reason for lack in explain_gang(seen, NOW).lacks] == [
+        "ImagePull",
+        "Terminating",
+        "Unscheduled",
+        "NotCreated",
+    ]
+
+
+def test_one_quota_is_one_group_however_many_jobs_and_pods_it_refused() -> None:
+    denials = tuple((f"train-workers-{number}", QUOTA.format(number)) for number in range(3))
+    seen = crowd(replicas=3, size=2, denials=denials)
+    (lack,) = explain_gang(seen, NOW).lacks
+    assert (lack.reason, lack.count, lack.oldest_created_at) == ("QuotaDenied", 6, None)
+    assert "exceeded quota: gpus" in lack.detail
+    assert "train-workers-0-0-abc0" not in lack.detail  # one of six
+    assert lack.command == "kubectl describe resourcequota -n default"
+
+
+def test_another_refusal_than_a_quotas_leads_to_the_job() -> None:
+    seen = crowd(size=1, denials=(("train-workers-0", 'pods "x" is forbidden: no service account'),))
+    (lack,) = explain_gang(seen, NOW).lacks
+    assert (lack.detail, lack.command) == (
+        'pods "x" is forbidden: no service account',
+        "kubectl describe job train-workers-0 -n default",
+    )
+
+
+def test_tries_and_pauses_of_one_pull_are_one_group_with_the_words_that_say_most() -> None:
+    pause = 'main: ImagePullBackOff: Back-off pulling image "x:1"'
+    attempt = 'main: ErrImagePull: failed to pull image "x:1": manifest unknown: no such tag in the registry'
+    other = 'main: ImagePullBackOff: Back-off pulling image "y:1"'
+    pods = [
+        gangs.waiting_pod(index, PendingReason.IMAGE_PULL, words) for index, words in enumerate((pause, attempt, other))
+    ]
+    assert [(lack.count, lack.detail) for lack in explain_gang(crowd(*pods, size=3), NOW).lacks] == [
+        (2, attempt),
+        (1, other),
+    ]
+
+
+@pytest.mark.parametrize(
+    ("pod", "command"),
+    [
+        (gangs.waiting_pod(0), "kubectl describe pod train-workers-0-0 -n default"),
+        (
+            gangs.waiting_pod(0, PendingReason.EARLIER_INIT, "fetch is still running"),
+            "kubectl logs train-workers-0-0 -c fetch -n default",
+        ),
+        (
+            gangs.waiting_pod(0, PendingReason.CRASH_LOOP, "load: CrashLoopBackOff: exit code 1"),
+            "kubectl logs train-workers-0-0 -c load -n default",
+        ),
+        (
+            gangs.waiting_pod(0, PendingReason.NOT_CREATED, "its pod failed: Evicted", phase="Failed"),
+            "kubectl describe pod train-workers-0-0 -n default",
+        ),
+    ],
+)
+def test_the_next_command_shows_what_holds_the_first_pod_up(pod: PodSeen, command: str) -> None:
+    assert explain_gang(crowd(pod, size=1), NOW).commands == (command,)
+
+
+def test_of_two_pods_in_one_slot_the_one_that_stays_is_looked_at() -> None:
+    going = gangs.waiting_pod(0, PendingReason.TERMINATING, name="a-going", uid="going", deleting=True)
+    coming = gangs.waiting_pod(0, detail="no room", name="b-coming", uid="coming")
+    for pods in ((going, coming), (coming, going)):
+        assert explain_gang(crowd(*pods, size=1), NOW).commands == ("kubectl describe pod b-coming -n default",)
+    going = msgspec.structs.replace(going, name="c-going")
+    assert explain_gang(crowd(going, coming, size=1), NOW).commands == ("kubectl describe pod b-coming -n default",)
+
+
+def test_a_node_on_its_way_is_followed_by_its_events() -> None:
+    seen = crowd(gangs.waiting_pod(0), size=1, provisioning=frozenset({"train-workers-0-0"}))
+    (lack,) = explain_gang(seen, NOW).lacks
+    assert (lack.reason, "involvedObject.name=train-workers-0-0" in lack.command) == ("NodeProvisioning", True)
+
+
+def test_a_job_that_does_not_exist_yet_is_looked_for_in_its_jobset() -> None:
+    seen = crowd(size=1, jobs=())
+    assert explain_gang(seen, NOW).commands == ("kubectl describe jobset train -n default",)
+
+
+# --- Where it stands -------------------------------------------------------------------------------------------------
+
+
+def test_a_gang_that_waits_tells_its_count_and_how_much_time_is_left() -> None:
+    seen = gangs.gang(gangs.pod(0), gangs.waiting_pod(1), gate=gangs.config_map(waiting_since=gangs.clock()))
+    it = explain_gang(seen, NOW)
+    assert (it.state, it.started, it.expected, it.left) == (GangState.WAITING, 1, 2, 200.0)
+    assert (it.parts[0].name, it.parts[0].started, it.parts[0].expected) == ("workers", 1, 2)
+    assert time_left(it) == "3m20s left of 5m"
+    assert headline(it) == "JobSet default/train: Waiting: 1/2 pods started"
+
+
+def test_before_the_first_start_no_clock_runs() -> None:
+    assert time_left(explain_gang(gangs.gang(), NOW)) == "the timeout of 5m begins when the first pod starts"
+
+
+def test_without_a_timeout_it_waits_for_ever() -> None:
+    it = explain_gang(gangs.gang(gangs.pod(0), jobset=gangs.jobset(config=Config())), NOW)
+    assert (it.left, it.afterwards, "waits for ever" in time_left(it)) == (None, "", True)
+
+
+def test_a_released_gang_tells_when_and_why() -> None:
+    told_ = gangs.condition(names.REASON_STARTED, "as decided (uid u-1, attempt 0, epoch 0)")
+    passed = gangs.pod(0, stage=BarrierStage.PASSED)
+    seen = gangs.gang(
+        passed, gangs.pod(1), jobset=gangs.jobset(condition=told_), gate=gangs.config_map(verdict=gangs.verdict())
+    )
+    it = explain_gang(seen, NOW)
+    assert (it.state, it.message, it.passed, it.lacks) == (GangState.RELEASED, "as decided", 1, ())
+    assert format_time(it.decided or 0) == "2027-01-15T08:00:00Z"
+    assert time_left(it) == ""
+
+
+def test_a_condition_that_is_not_true_yet_does_not_know_when_the_gate_was_opened() -> None:
+    old = gangs.condition(names.REASON_WAITING, "1/2 pods started", status="False")
+    it = explain_gang(
+        gangs.gang(jobset=gangs.jobset(condition=old), gate=gangs.config_map(verdict=gangs.verdict())), NOW
+    )
+    assert (it.state, it.decided) == (GangState.RELEASED, None)
+
+
+def test_a_timed_out_gang_tells_the_verdict_and_what_follows() -> None:
+    verdict = gangs.verdict(VerdictKind.TIMEOUT, names.REASON_TIMED_OUT)
+    seen = gangs.gang(gangs.pod(0), gate=gangs.config_map(verdict=verdict))
+    it = explain_gang(seen, NOW, policy=FailurePolicies(backoff_limits=(0,)))
+    assert (it.state, it.message, it.decided) == (GangState.TIMED_OUT, "as decided", None)
+    assert "with backoffLimit 0 its Job fails at once" in it.afterwards
+
+
+@pytest.mark.parametrize(
+    ("pods", "changes", "words"),
+    [
+        ((0, 1), {}, "the gate is due to open (all 2 pods started), as soon as a controller says so"),
+        ((0,), {"late": True}, "the gang is due to be timed out (timed out after 300s: 1/2 pods started"),
+    ],
+)
+def test_what_nobody_has_decided_yet_is_due(pods: tuple[int, ...], changes: dict[str, bool], words: str) -> None:
+    seen = gangs.gang(*(gangs.pod(index) for index in pods), gate=gangs.config_map(waiting_since=gangs.clock()))
+    it = explain_gang(
+        seen, NOW + 300 if changes else NOW, controller=ControllerStatus(leads=False, told="nobody is there")
+    )
+    assert (it.state, it.message.startswith(words)) == (GangState.DUE, True)
+    assert "nobody is there" in explanation_lines(it)
+
+
+@pytest.mark.parametrize(
+    ("changes", "state", "words"),
+    [
+        ({"suspended": True}, GangState.SUSPENDED, "spec.suspend is true"),
+        ({"deleting": True}, GangState.DELETING, "is being deleted"),
+        ({"finished": True}, GangState.COMPLETED, "the JobSet has completed"),
+        (
+            {"finished": True, "failed": True},
+            GangState.FAILED,
+            "the JobSet has failed; before that, no verdict on its gate",
+        ),
+        ({"managed_elsewhere": True}, GangState.MANAGED_ELSEWHERE, "spec.managedBy names another controller"),
+        (
+            {"replicated_jobs": (gangs.replicated_job(has_barrier=False),)},
+            GangState.GATE_MISSING,
+            "the webhook of jobset-gate was not there",
+        ),
+    ],
+)
+def test_what_does_not_wait_says_so(changes: dict[str, object], state: GangState, words: str) -> None:
+    it = explain_gang(gangs.gang(jobset=gangs.jobset(**changes)), NOW)
+    assert (it.state, words in it.message, it.lacks, it.left) == (state, True, (), None)
+    assert it.commands
+
+
+def test_a_config_map_of_somebody_else_is_shown() -> None:
+    it = explain_gang(gangs.gang(gate=None, foreign_gate=True), NOW)
+    assert it.state == GangState.CONFIG_MAP_CONFLICT
+    assert it.commands == ("kubectl get configmap train-group-scheduling -n default -o yaml",)
+
+
+def test_what_kueue_has_not_admitted_is_its_matter() -> None:
+    it = explain_gang(gangs.gang(jobset=gangs.jobset(suspended=True)), NOW, policy=FailurePolicies(queue="gpus"))
+    assert it.message.startswith("Kueue has not admitted it (queue gpus)")
+    assert it.commands == ("kubectl describe workloads.kueue.x-k8s.io -n default",)
+
+
+# --- Ended -----------------------------------------------------------------------------------------------------------
+
+LATE = "timed out after 900s: 12/17 pods started; missing: 4 pods: Unscheduled: no room; 1 pod: ImagePull: no such host"
+ENOUGH = "all 17 pods started"
+ENDED: dict[str, Any] = {
+    "finished": True,
+    "failed": True,
+    "last_words": "jobset failed due to one or more job failures",
+}
+
+
+def ended(reason: str, message: str, status: str = "False", **changes: Any) -> Explanation:
+    """A JobSet that has ended, of which nothing is left but its own status; one pod still dies."""
+    told_ = gangs.condition(reason, message, status=status)
+    jobset = gangs.jobset(**({**ENDED, "condition": told_} | changes))
+    return explain_gang(
+        gangs.gang(gangs.pod(0, deleting=True), jobset=jobset, gate=None), NOW, policy=FailurePolicies()
+    )
+
+
+def test_a_gang_that_timed_out_stays_so_with_the_verdicts_count_and_reasons_when_its_jobset_has_failed() -> None:
+    it = ended(names.REASON_TIMED_OUT, f"{LATE} (uid u-1, attempt 0, epoch 0)")
+    assert (it.state, it.started, it.expected, it.parts) == (GangState.TIMED_OUT, 12, 17, ())
+    assert it.message == f"{LATE}; then: jobset failed due to one or more job failures"
+    assert it.afterwards == ""
+    assert messages.parse_missing(it.message) == {"Unscheduled": 4, "ImagePull": 1}
+
+
+def test_a_verdict_in_the_configmap_is_as_good_as_one_in_the_condition() -> None:
+    verdict = msgspec.structs.replace(gangs.verdict(VerdictKind.TIMEOUT, names.REASON_TIMED_OUT), message=LATE)
+    seen = gangs.gang(jobset=gangs.jobset(**ENDED), gate=gangs.config_map(verdict=verdict))
+    it = explain_gang(seen, NOW)
+    assert (it.state, it.started, it.expected) == (GangState.TIMED_OUT, 12, 17)
+
+
+def test_a_gang_whose_pods_die_after_its_timeout_keeps_the_verdicts_count() -> None:
+    verdict = msgspec.structs.replace(gangs.verdict(VerdictKind.TIMEOUT, names.REASON_TIMED_OUT), message=LATE)
+    it = explain_gang(gangs.gang(gangs.pod(0), gate=gangs.config_map(verdict=verdict)), NOW)
+    assert (it.state, it.started, it.expected) == (GangState.TIMED_OUT, 12, 17)
+
+
+@pytest.mark.parametrize("failed", [True, False])
+def test_a_gang_that_was_released_has_failed_or_completed_by_itself(failed: bool) -> None:
+    it = ended(names.REASON_STARTED, f"{ENOUGH} (uid u-1, attempt 0, epoch 0)", "True", failed=failed, last_words="so")
+    assert it.state == (GangState.FAILED if failed else GangState.COMPLETED)
+    assert (it.started, it.expected, it.message) == (17, 17, f"so; before that: {ENOUGH}")
+
+
+def test_a_gang_that_was_released_at_its_timeout_has_not_timed_out() -> None:
+    words = "opened after its timeout of 900s: 12/17 pods started (uid u-1, attempt 0, epoch 0)"
+    it = ended(names.REASON_TIMED_OUT, words, "True")
+    assert (it.state, it.started, it.expected) == (GangState.FAILED, 12, 17)
+
+
+def test_a_timeout_of_an_earlier_attempt_is_not_what_the_jobset_failed_for() -> None:
+    it = ended(names.REASON_TIMED_OUT, f"{LATE} (uid u-1, attempt 0, epoch 0)", attempt=1)
+    assert (it.state, it.started) == (GangState.FAILED, None)
+
+
+def test_a_timeout_of_another_jobset_of_that_name_is_none_of_this_one() -> None:
+    it = ended(names.REASON_TIMED_OUT, f"{LATE} (uid u-0, attempt 0, epoch 0)")
+    assert (it.state, it.started) == (GangState.FAILED, None)
+
+
+def test_a_jobset_that_restarts_after_a_timeout_waits_anew() -> None:
+    told_ = gangs.condition(names.REASON_TIMED_OUT, f"{LATE} (uid u-1, attempt 0, epoch 0)", status="False")
+    it = explain_gang(gangs.gang(jobset=gangs.jobset(attempt=1, condition=told_)), NOW)
+    assert (it.state, it.started, it.expected) == (GangState.WAITING, 0, 2)
+
+
+def test_a_jobset_that_failed_while_its_gang_waited_keeps_the_last_count() -> None:
+    it = ended(names.REASON_WAITING, "3/17 pods started; missing: 14 pods: CrashLoop: fetch: exit code 1")
+    assert (it.state, it.started, it.expected) == (GangState.FAILED, 3, 17)
+    assert it.message.endswith("; before that, no verdict on its gate")
+
+
+@pytest.mark.parametrize("message", ["", "x", "12/17 pods", "1234567890/1 pods started", "so many: /17 pods started"])
+def test_words_that_count_nothing_are_not_counted(message: str) -> None:
+    assert messages.parse_progress(message) is None
+
+
+def test_a_jobset_that_asks_for_no_gate() -> None:
+    it = explain_ungated("default", "train", NOW)
+    assert (it.state, names.CONFIG in it.message, it.lacks) == (GangState.NOT_GATED, True, ())
+
+
+def test_who_may_not_see_pods_gets_the_controllers_last_word_and_no_invented_numbers() -> None:
+    lacking = [MissingByReason(reason="Unscheduled", detail="no room", count=2)]
+    waits = messages.waiting(gangs.gang(), count_gang(gangs.gang()), lacking)
+    told_ = gangs.condition(waits.reason, waits.message, status="False")
+    it = explain_gang(
+        gangs.gang(jobset=gangs.jobset(condition=told_)), NOW, unknown=["cannot list pods"], pods_forbidden=True
+    )
+    assert (it.state, it.started, it.lacks) == (GangState.WAITING, None, ())
+    assert it.message.startswith("the controller said: 0/2 pods started; missing: 2 pods: Unscheduled: no room; ")
+    assert "not known: cannot list pods" in explanation_lines(it)
+
+
+def test_who_may_not_see_pods_does_not_call_a_gang_due() -> None:
+    it = explain_gang(gangs.gang(gate=gangs.config_map(waiting_since=gangs.clock())), NOW + 300, pods_forbidden=True)
+    assert (it.state, it.message) == (GangState.WAITING, "how many pods have started is not known")
+
+
+# --- What happens at the timeout -------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("policy", "words"),
+    [
+        (
+            FailurePolicies(backoff_limits=(6,)),
+            "kubelets restart it, with the same result, until backoffLimit 6 is used up",
+        ),
+        (FailurePolicies(backoff_limits=(0, 6), restarts_in_place=False), "until backoffLimit 0 or 6 is used up"),
+        (
+            FailurePolicies(backoff_limits=(0,)),
+            "with backoffLimit 0 its Job fails at once; without a failurePolicy the JobSet",
+        ),
+        (FailurePolicies(exit_actions=("FailJob",)), "podFailurePolicy says FailJob to that"),
+        (FailurePolicies(max_restarts=3, counted=1), "the JobSet restarts all its Jobs (2 of 3 restarts are left)"),
+        (FailurePolicies(max_restarts=3, counted=3), "the JobSet fails: 3 of 3 restarts are used"),
+        (FailurePolicies(max_restarts=0), "the JobSet fails (maxRestarts 0)"),
+        (
+            FailurePolicies(max_restarts=1, rules=("FailJobSet",)),
+            "the first rule of the failurePolicy that fits decides (FailJob",
+        ),
+        (None, "what follows is up to backoffLimit and failurePolicy"),
+    ],
+)
+def test_what_follows_from_a_timeout_is_what_the_user_has_written(policy: FailurePolicies | None, words: str) -> None:
+    told_ = explain_gang(gangs.gang(gangs.pod(0)), NOW, policy=policy).afterwards
+    assert told_.startswith("every barrier ends with exit code 124; ")
+    assert words in told_
+
+
+def test_a_gang_that_is_released_on_timeout_goes_on_without_the_missing() -> None:
+    seen = gangs.gang(gangs.pod(0), jobset=gangs.jobset(releases_on_timeout=True))
+    assert explain_gang(seen, NOW).afterwards.startswith("the gate opens without those that are missing")
+
+
+# --- One pod ---------------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("pod", "words"),
+    [
+        (gangs.waiting_pod(0, detail="no room"), "Unscheduled: no room"),
+        (gangs.pod(0), "has started and waits in the barrier"),
+        (gangs.pod(0, stage=BarrierStage.PASSED), "has gone through the barrier"),
+        (gangs.pod(0, attempt=7), "belongs to an earlier life or restart of the JobSet"),
+    ],
+)
+def test_the_pod_that_was_asked_about_is_told_of_by_itself(pod: PodSeen, words: str) -> None:
+    subject = explain_gang(gangs.gang(pod), NOW, pod="train-workers-0-0").subject
+    assert subject is not None
+    assert (subject.slot, subject.told) == ("workers-0/0", words)
+
+
+# --- Within so many bytes --------------------------------------------------------------------------------------------
+
+WORDS = st.text(st.characters(exclude_categories=["Cs", "Cc", "Zl", "Zp"]), max_size=200)
+LACKS = st.lists(
+    st.builds(
+        MissingByReason, why=st.sampled_from(["Unscheduled", "ImagePull"]), detail=WORDS, count=st.integers(1, 10_000)
+    ),
+    max_size=30,
+)
+
+
+def explanation(lacks: list[MissingByReason], **more: object) -> Explanation:
+    made = Explanation(
+        kind="JobSet",
+        namespace="default",
+        name="train",
+        state=GangState.WAITING,
+        lacks=tuple(lacks),
+        started=1,
+        expected=2,
+    )
+    return msgspec.structs.replace(made, **more)
+
+
+@given(lacks=LACKS, limit=st.integers(10, 5000), words=WORDS)
+def test_no_explanation_is_longer_than_its_limit(lacks: list[MissingByReason], limit: int, words: str) -> None:
+    it = explanation(lacks, afterwards=words, message=words)
+    assert len("\n".join(explanation_lines(it, limit)).encode()) <= limit
+
+
+@given(lacks=LACKS)
+def test_no_missing_pod_is_lost_for_lack_of_room(lacks: list[MissingByReason]) -> None:
+    text = explanation_lines(explanation(lacks), 700)
+    shown = [line for line in text if ": Unscheduled" in line or ": ImagePull" in line]
+    rest = [line for line in text if line.startswith("and ")]
+    many = sum(int(line.split()[0]) for line in shown) + sum(int(line.split()[1]) for line in rest)
+    assert many == sum(lack.count for lack in lacks)
+
+
+def test_all_reasons_come_before_whole_sentences_about_the_first() -> None:
+    long = [MissingByReason(reason=f"Reason{number}", detail="x" * 900, count=number + 1) for number in range(5)]
+    text = "\n".join(explanation_lines(explanation(long), 1024))
+    assert all(f"Reason{number}" in text for number in range(5))
+
+
+def test_a_condition_carries_nothing_that_changes_while_nothing_happens() -> None:
+    seen = gangs.gang(gangs.pod(0), gangs.waiting_pod(1), gate=gangs.config_map(waiting_since=gangs.clock()))
+    sooner, later = (explanation_lines(explain_gang(seen, NOW + more), 32_768, timeless=True) for more in (0, 50))
+    assert sooner == later
+    assert explanation_lines(explain_gang(seen, NOW)) != explanation_lines(explain_gang(seen, NOW + 50))
+
+
+@pytest.mark.parametrize(
+    ("seconds", "text"), [(-1, "0s"), (59.9, "59s"), (60, "1m"), (250, "4m10s"), (7500, "2h5m"), (180_000, "2d2h")]
+)
+def test_spans_of_time_are_said_as_people_do(seconds: float, text: str) -> None:
+    assert format_duration(seconds) == text

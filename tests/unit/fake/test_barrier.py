@@ -1,0 +1,98 @@
+"""The barrier's rule in Python against barrier.sh itself."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
+
+import pytest
+
+from jobset_gate import names
+from jobset_gate.fake.barrier_rule import BarrierExit, BarrierIdentity, exit_at_limit, read_verdict
+from jobset_gate.injection import container
+
+OWN = BarrierIdentity(uid="u1", attempt="2", epoch="3", limit=0.0)
+CASES = {
+    "its own release": ("release u1 2 3 AllPodsStarted\n", BarrierExit(0)),
+    "a release of a later epoch": ("release u1 2 4 AllPodsStarted\n", BarrierExit(0)),
+    "a release without a newline": ("release u1 2 3 AllPodsStarted", BarrierExit(0)),
+    "a carriage return behind the epoch": ("release u1 2 3\r\n", None),
+    "blanks between the words": (" release\tu1  2 3 AllPodsStarted\n", BarrierExit(0)),
+    "its own timeout": ("timeout u1 2 3 TimedOut\n297/300 started\nmore\n", BarrierExit(124, "297/300 started\nmore")),
+    "a timeout with a long message": ("timeout u1 2 3 TimedOut\n" + "x" * 2000, BarrierExit(124, "x" * 1024)),
+    "a release of an earlier epoch": ("release u1 2 2 AllPodsStarted\n", None),
+    "a release of another attempt": ("release u1 3 3 AllPodsStarted\n", None),
+    "a release of another life": ("release u2 2 3 AllPodsStarted\n", None),
+    "no word": ("", None),
+    "an unknown verdict": ("maybe u1 2 3 AllPodsStarted\n", None),
+    "an epoch that is no number": ("release u1 2 x AllPodsStarted\n", None),
+    "a negative epoch": ("release u1 2 -3 AllPodsStarted\n", None),
+    "too few words": ("release u1 2\n", None),
+    "a blank first line": ("\nrelease u1 2 3 AllPodsStarted\n", None),
+}
+
+
+@pytest.mark.parametrize("case", CASES)
+def test_a_barrier_obeys_only_what_its_generation_says(case: str) -> None:
+    text, expected = CASES[case]
+    assert read_verdict(OWN, ["", text]) == expected
+    assert read_verdict(OWN, [text, ""]) == expected
+
+
+def test_a_barrier_without_a_uid_obeys_nobody() -> None:
+    own = BarrierIdentity.from_env({names.ENV_ATTEMPT: "0", names.ENV_EPOCH: "0"})
+    assert read_verdict(own, ["release  0 0 AllPodsStarted\n"]) is None
+
+
+def test_an_epoch_that_is_missing_counts_as_zero() -> None:
+    own = BarrierIdentity.from_env({names.ENV_UID: "u1", names.ENV_ATTEMPT: "0"})
+    assert read_verdict(own, ["release u1 0 0 Bypassed\n"]) == BarrierExit(0)
+
+
+def test_the_first_verdict_that_is_for_it_decides() -> None:
+    assert read_verdict(OWN, ["release u1 2 2 x\n", "timeout u1 2 3 TimedOut\nlate\n"]) == BarrierExit(124, "late")
+
+
+@pytest.mark.parametrize(("limit", "seconds"), [("", None), ("30", 30.0), ("soon", None), ("-1", None)])
+def test_its_own_limit_is_a_whole_number_or_none(limit: str, seconds: float | None) -> None:
+    assert BarrierIdentity.from_env({names.ENV_LIMIT: limit}).limit == seconds
+
+
+def test_it_gives_up_after_its_limit_and_not_before() -> None:
+    own = BarrierIdentity("u1", "0", "0", limit=30.0)
+    assert exit_at_limit(own, 30.0) is None
+    ending = exit_at_limit(own, 31.0)
+    assert ending is not None
+    assert ending.code == names.EXIT_TIMED_OUT
+    assert "30s" in ending.message
+    assert exit_at_limit(BarrierIdentity("u1", "0", "0", limit=None), 1e9) is None
+
+
+def test_the_script_ends_as_the_rule_says(tmp_path: Path) -> None:
+    """Every case, and every case in the annotation's file, all at once since those that wait do so for a second."""
+    work = [(case, file) for case in CASES for file in (names.VERDICT_FILE, names.ANNOTATION_FILE)]
+    folders = [tmp_path / str(number) for number in range(len(work))]
+    with ThreadPoolExecutor(len(work)) as threads:
+        endings = list(threads.map(lambda job, folder: _run(CASES[job[0]][0], job[1], folder), work, folders))
+    at_its_limit = exit_at_limit(OWN, 1.0)
+    assert endings == [CASES[case][1] or at_its_limit for case, _ in work]
+
+
+def _run(text: str, file: str, folder: Path) -> BarrierExit:
+    folder.mkdir()
+    (folder / file).write_text(text)
+    log = folder / "log"
+    env = {
+        "PATH": os.environ["PATH"],
+        names.ENV_UID: OWN.uid,
+        names.ENV_ATTEMPT: OWN.attempt,
+        names.ENV_EPOCH: OWN.epoch,
+        names.ENV_LIMIT: "0",
+        "JOBSET_GATE_DIR": str(folder),
+        "JOBSET_GATE_TERMINATION_LOG": str(log),
+    }
+    script = Path(container.__file__).with_name("barrier.sh")
+    ended = subprocess.run(["/bin/sh", str(script)], env=env, capture_output=True, timeout=30, check=False)  # noqa: S603
+    return BarrierExit(ended.returncode, log.read_text() if log.exists() else "")

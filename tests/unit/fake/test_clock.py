@@ -1,0 +1,277 @@
+"""Virtual time: waiting is free, real sockets, TLS and threads still work, and a loop that cannot go on says so."""
+
+from __future__ import annotations
+
+import asyncio
+import hashlib
+import itertools
+import math
+import ssl
+import threading
+import time
+from datetime import UTC, datetime, timedelta
+from ipaddress import ip_address
+from pathlib import Path
+
+import aiohttp
+import pytest
+from aiohttp import web
+from cryptography import x509
+from cryptography.hazmat.primitives import hashes, serialization
+from cryptography.hazmat.primitives.asymmetric import ec
+
+from jobset_gate.fake.clock import (
+    EPOCH,
+    Deadlock,
+    Livelock,
+    Overrun,
+    VirtualClock,
+    VirtualLoop,
+    run_virtual,
+    virtual_clock,
+    virtual_time,
+)
+
+TEN_MINUTES = 600.0
+
+
+async def _slow_answer(request: web.BaseRequest) -> web.StreamResponse:
+    await asyncio.sleep(float(request.query["seconds"]))
+    return web.Response(text="done")
+
+
+class _Server:
+    """An HTTP server that answers after as many seconds as it is asked to."""
+
+    def __init__(self, tls: ssl.SSLContext | None = None) -> None:
+        self._tls = tls
+
+    async def __aenter__(self) -> str:
+        self._runner = web.ServerRunner(web.Server(_slow_answer, keepalive_timeout=1e9))
+        await self._runner.setup()
+        await web.TCPSite(self._runner, "127.0.0.1", 0, ssl_context=self._tls).start()
+        return f"{'https' if self._tls else 'http'}://127.0.0.1:{self._runner.addresses[0][1]}"
+
+    async def __aexit__(self, *_: object) -> None:
+        await self._runner.cleanup()
+
+
+async def _ask(url: str, seconds: float, tls: ssl.SSLContext | None = None) -> str:
+    timeout = aiohttp.ClientTimeout(total=2 * seconds + 60)
+    async with (
+        aiohttp.ClientSession(timeout=timeout) as session,
+        session.get(f"{url}?seconds={seconds}", ssl=tls or True) as answer,
+    ):
+        return await answer.text()
+
+
+def test_an_hour_of_sleep_takes_no_real_time() -> None:
+    async def main() -> float:
+        await asyncio.sleep(3600)
+        return asyncio.get_running_loop().time()
+
+    began = time.monotonic()
+    assert run_virtual(main()) == pytest.approx(3600)
+    assert time.monotonic() - began < 0.5
+
+
+def test_time_passes_at_its_pace_for_people_to_look_on() -> None:
+    began = time.monotonic()
+    assert run_virtual(asyncio.sleep(100.0, "slept"), pace=0.001) == "slept"
+    assert time.monotonic() - began >= 0.1
+
+
+def test_at_a_pace_what_comes_from_a_thread_is_not_slept_through() -> None:
+    """As a signal is not: somebody presses Ctrl-C in the middle of an hour that takes an hour."""
+
+    async def wake() -> float:
+        loop, woken = asyncio.get_running_loop(), asyncio.Event()
+        timer = threading.Timer(0.05, lambda: loop.call_soon_threadsafe(woken.set))
+        timer.start()
+        async with asyncio.timeout(3600.0):
+            await woken.wait()
+        timer.join()
+        return loop.time()
+
+    assert 0 < run_virtual(wake(), pace=1.0) < 60
+
+
+def test_timers_fire_in_the_order_of_their_times() -> None:
+    async def main() -> list[float]:
+        woken: list[float] = []
+
+        async def sleeper(seconds: float) -> None:
+            await asyncio.sleep(seconds)
+            woken.append(seconds)
+
+        await asyncio.gather(*(sleeper(seconds) for seconds in (300, 0.001, 60, 0, 59.999)))
+        return woken
+
+    assert run_virtual(main()) == [0, 0.001, 59.999, 60, 300]
+
+
+def test_ten_minutes_over_http_take_well_under_a_second() -> None:
+    async def main() -> float:
+        async with _Server() as url:
+            for _ in range(10):
+                assert await _ask(url, TEN_MINUTES / 10) == "done"
+        return asyncio.get_running_loop().time()
+
+    began = time.monotonic()
+    assert TEN_MINUTES <= run_virtual(main()) < TEN_MINUTES + 10
+    assert time.monotonic() - began < 0.8
+
+
+def test_time_does_not_jump_over_a_request_that_is_being_answered() -> None:
+    """A client's timeout is the only timer: a thousand quick requests must not run into it."""
+
+    async def main() -> float:
+        timeout = aiohttp.ClientTimeout(total=30)
+        async with _Server() as url, aiohttp.ClientSession(timeout=timeout) as session:
+            for _ in range(1000):
+                async with session.get(f"{url}?seconds=0") as answer:
+                    assert await answer.text() == "done"
+        return asyncio.get_running_loop().time()
+
+    assert run_virtual(main()) < 30
+
+
+def test_tls_over_loopback_works_in_the_same_loop(tmp_path: Path) -> None:
+    server, client = _contexts(tmp_path)
+
+    async def main() -> str:
+        async with _Server(server) as url:
+            return await _ask(url, TEN_MINUTES, client)
+
+    assert run_virtual(main()) == "done"
+
+
+def test_threads_are_waited_for_in_real_time() -> None:
+    """Work in an executor is finished before the next timer, however far that is."""
+
+    async def main() -> float:
+        loop = asyncio.get_running_loop()
+        async with asyncio.timeout(5):
+            await loop.run_in_executor(None, hashlib.pbkdf2_hmac, "sha256", b"", b"", 200_000)
+        return loop.time()
+
+    assert run_virtual(main()) == 0
+
+
+def test_a_virtual_wall_clock_goes_with_the_loop() -> None:
+    async def main() -> tuple[float, float]:
+        clock = virtual_clock()
+        before = clock()
+        await asyncio.sleep(TEN_MINUTES)
+        return before, clock()
+
+    before, after = run_virtual(main())
+    assert before == EPOCH
+    assert after == pytest.approx(EPOCH + TEN_MINUTES)
+
+
+def test_nothing_left_to_happen_is_a_deadlock_that_names_the_waiting_tasks() -> None:
+    async def waits_for_ever() -> None:
+        await asyncio.get_running_loop().create_future()
+
+    loop = VirtualLoop(deadlock_seconds=0.01)
+    task = loop.create_task(waits_for_ever(), name="the one that waits")
+    with pytest.raises(Deadlock, match=r"the one that waits: .*test_clock\.py"):
+        loop.run_until_complete(task)
+    _drop(loop, task)
+
+
+def test_a_loop_that_never_lets_time_pass_is_a_livelock() -> None:
+    async def spins() -> None:
+        for _ in itertools.count():
+            await asyncio.sleep(0)
+
+    loop = VirtualLoop(stall_seconds=0.05)
+    task = loop.create_task(spins())
+    with pytest.raises(Livelock, match="virtual second 0"):
+        loop.run_until_complete(task)
+    _drop(loop, task)
+
+
+def test_who_waits_for_what_is_left_of_a_time_comes_to_its_end() -> None:
+    """A rest too small for asyncio to wait for, but not nothing: what rounding leaves of a sum."""
+
+    async def story() -> int:
+        loop = asyncio.get_running_loop()
+        await asyncio.sleep(302.0579668098289)
+        turns, until = 0, math.nextafter(loop.time(), math.inf)
+        while (left := until - loop.time()) > 0:
+            due = asyncio.Event()
+            loop.call_later(left, due.set)
+            await asyncio.sleep(0)  # there is always something else to do
+            await due.wait()
+            turns += 1
+        return turns
+
+    assert run_virtual(story(), stall_seconds=2.0) == 1
+
+
+def test_hard_work_in_one_instant_is_no_livelock() -> None:
+    async def main() -> float:
+        for _ in range(20_000):
+            await asyncio.sleep(0)
+        return asyncio.get_running_loop().time()
+
+    assert run_virtual(main()) == 0
+
+
+def test_waiting_for_what_never_comes_ends_at_the_limit() -> None:
+    """A periodic timer keeps the loop alive; the limit ends it."""
+
+    async def main() -> None:
+        for _ in itertools.count():
+            await asyncio.sleep(60)
+
+    loop = VirtualLoop(limit=3600)
+    task = loop.create_task(main())
+    with pytest.raises(Overrun, match="3600 were allowed"):
+        loop.run_until_complete(task)
+    _drop(loop, task)
+
+
+@virtual_time
+async def test_a_test_can_opt_in_by_decorator() -> None:
+    loop = asyncio.get_running_loop()
+    clock = VirtualClock(loop, epoch=1000)
+    await asyncio.sleep(5)
+    assert clock() == pytest.approx(1005)
+
+
+def _drop(loop: VirtualLoop, task: asyncio.Task[None]) -> None:
+    """End a loop that has raised."""
+    task.cancel()
+    with pytest.raises(asyncio.CancelledError):
+        loop.run_until_complete(task)
+    loop.close()
+
+
+def _contexts(folder: Path) -> tuple[ssl.SSLContext, ssl.SSLContext]:
+    """A self-signed certificate for 127.0.0.1: the server's context and a client's that trusts it."""
+    key = ec.generate_private_key(ec.SECP256R1())
+    name = x509.Name([x509.NameAttribute(x509.NameOID.COMMON_NAME, "127.0.0.1")])
+    now = datetime.now(UTC)
+    certificate = (
+        x509.CertificateBuilder()
+        .subject_name(name)
+        .issuer_name(name)
+        .public_key(key.public_key())
+        .serial_number(x509.random_serial_number())
+        .not_valid_before(now - timedelta(hours=1))
+        .not_valid_after(now + timedelta(days=1))
+        .add_extension(x509.SubjectAlternativeName([x509.IPAddress(ip_address("127.0.0.1"))]), critical=False)
+        .sign(key, hashes.SHA256())
+    )
+    pem = folder / "server.pem"
+    private = key.private_bytes(
+        serialization.Encoding.PEM, serialization.PrivateFormat.PKCS8, serialization.NoEncryption()
+    )
+    public = certificate.public_bytes(serialization.Encoding.PEM)
+    pem.write_bytes(private + public)
+    server = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
+    server.load_cert_chain(pem)
+    return server, ssl.create_default_context(cadata=public.decode())

@@ -1,0 +1,93 @@
+"""The simulation as a whole."""
+
+from __future__ import annotations
+
+import asyncio
+
+import pytest
+
+from jobset_gate import names
+from jobset_gate.fake.apiserver import ApiServer
+from jobset_gate.fake.clock import EPOCH
+from jobset_gate.fake.cluster import EmbeddedCluster, spread
+from jobset_gate.fake.kubelet import Behaviour
+from jobset_gate.fake.view import ObjectView
+from jobset_gate.kube.resources import JOBSETS, PODS
+from tests.unit.fake.gates import gated, plain
+from tests.unit.fake.test_kubelet import at_barrier, waiting
+from tests.unit.fake.world import QUICK, FakeClusterStory, label, on_embedded, running
+
+
+def test_three_hundred_pods_on_late_nodes_wait_for_the_last_and_start_together() -> None:
+    """The size of KEP-498's first story; the last node comes after ten minutes."""
+
+    async def story(world: FakeClusterStory) -> None:
+        await world.create(JOBSETS, gated(jobs=3, pods=100))
+        pods = await waiting(world, 300)
+        assert EPOCH + 600 <= world.now < EPOCH + 605
+        assert not running(pods)
+        await world.verdict("gang", f"release {label(pods[0], names.JS_UID)} 0 0 AllPodsStarted\n")
+        await world.until(PODS, lambda pods: len(running(pods)) == 300, 200)
+
+    on_embedded(story, nodes=spread(4, 75, every=200.0), behaviour=Behaviour(spread=2.0))
+
+
+def test_an_actor_that_fails_is_heard_by_who_waits() -> None:
+    async def story(world: FakeClusterStory) -> None:
+        def broken(*_: object) -> None:
+            raise ZeroDivisionError
+
+        world.kubelets._scheduler.changed = broken  # type: ignore[assignment,method-assign]  # the fault
+        await world.create(JOBSETS, plain())
+        await world.until(PODS, lambda pods: len(running(pods)) == 1)
+
+    with pytest.raises(ExceptionGroup) as failed:
+        on_embedded(story)
+    assert failed.group_contains(ZeroDivisionError, depth=2) or failed.group_contains(ZeroDivisionError)
+
+
+async def test_it_runs_in_real_time_too() -> None:
+    async with EmbeddedCluster(behaviour=QUICK) as cluster:
+        body = gated(pods=3)
+        body["metadata"]["namespace"] = "default"
+        await cluster.client.create(JOBSETS, body)
+        async with ObjectView(cluster.client, PODS, "default") as view:
+            await cluster.until(view.until(lambda pods: len(at_barrier(pods)) == 3, 20))
+    assert len(asyncio.all_tasks()) == 1
+
+
+def test_what_never_comes_is_told_with_what_is_there() -> None:
+    async def story(world: FakeClusterStory) -> None:
+        await world.create(JOBSETS, plain("only"))
+        await world.until(JOBSETS, lambda jobsets: len(jobsets) == 2, seconds=5)
+
+    with pytest.raises(TimeoutError, match="'name': 'only'"):
+        on_embedded(story)
+
+
+@pytest.mark.parametrize("turn", [1, 2, 20, 40, 60, 80, 100])
+async def test_a_cancellation_while_it_starts_or_stops_is_heard_and_leaves_nothing_behind(turn: int) -> None:
+    async def come_and_go() -> None:
+        async with EmbeddedCluster(behaviour=QUICK):
+            pass
+
+    going = asyncio.create_task(come_and_go())
+    for _ in range(turn):
+        await asyncio.sleep(0)
+    told = going.cancel()
+    await asyncio.wait([going])
+    assert going.cancelled() is told
+    assert asyncio.all_tasks() == {asyncio.current_task()}
+
+
+async def test_a_cancellation_while_the_api_server_stops_is_heard() -> None:
+    for turns in range(12):
+        server = ApiServer()
+        await server.start()
+        stopping = asyncio.create_task(server.stop())
+        for _ in range(turns):
+            await asyncio.sleep(0)
+        told = stopping.cancel()
+        await asyncio.wait([stopping])
+        assert stopping.cancelled() is told
+        await server.stop()

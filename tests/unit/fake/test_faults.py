@@ -1,0 +1,184 @@
+"""Faults to order: each does what it says, to those it means, as often as it says."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import AsyncIterator
+
+import aiohttp
+import pytest
+
+from jobset_gate.fake.apiserver import ApiServer
+from jobset_gate.fake.clock import virtual_clock, virtual_time
+from jobset_gate.fake.faults import WRITES, Match
+from jobset_gate.kube.access import Access
+from jobset_gate.kube.resources import CONFIGMAPS as CONFIGMAP
+from jobset_gate.kube.resources import PODS as POD
+from tests.contract.apiserver.api import CONFIGMAPS, PODS, RawApi, Watched, config_map
+
+WATCH = Match(CONFIGMAP, ("watch",))
+
+
+@pytest.fixture
+async def server() -> AsyncIterator[ApiServer]:
+    async with ApiServer() as running:
+        yield running
+
+
+@pytest.fixture
+async def local(server: ApiServer) -> AsyncIterator[RawApi]:
+    async with RawApi(Access(server.url), agent="controller/1") as talking:
+        yield talking
+
+
+async def test_the_next_requests_fail_as_ordered(server: ApiServer, local: RawApi) -> None:
+    rule = server.faults.fail(Match(CONFIGMAP, ("list",)), status=429, times=2, retry_after=3)
+    replies = [await local.get(CONFIGMAPS) for _ in range(3)]
+    assert [reply.status for reply in replies] == [429, 429, 200]
+    assert replies[0].object["details"]["retryAfterSeconds"] == 3
+    assert rule.struck == 2
+
+
+async def test_only_what_matches_fails(server: ApiServer, local: RawApi) -> None:
+    server.faults.fail(Match(CONFIGMAP, WRITES, agent="somebody-else"), times=9)
+    server.faults.fail(Match(CONFIGMAP, WRITES, namespace="elsewhere"), times=9)
+    server.faults.fail(Match(CONFIGMAP, WRITES, subresource="status"), times=9)
+    server.faults.fail(Match(POD), times=9)
+    server.faults.fail(Match(CONFIGMAP, ("get",), when=lambda call: call.target.name == "b"), times=9)
+    assert (await local.post(CONFIGMAPS, config_map("a"))).status == 201
+    assert (await local.get(PODS)).status == 500
+    assert (await local.get(f"{CONFIGMAPS}/b")).status == 500
+    assert (await local.get(f"{CONFIGMAPS}/a")).status == 200
+
+
+async def test_a_failure_may_come_later_and_say_anything(server: ApiServer, local: RawApi) -> None:
+    server.faults.fail(Match(CONFIGMAP), skip=1, status=502, body=b"<html>Bad Gateway</html>")
+    assert (await local.get(CONFIGMAPS)).status == 200
+    second = await local.get(CONFIGMAPS)
+    assert (second.status, second.object) == (502, {"text": "<html>Bad Gateway</html>"})
+
+
+async def test_a_cancelled_rule_strikes_no_more(server: ApiServer, local: RawApi) -> None:
+    rule = server.faults.fail(times=99)
+    assert (await local.get(CONFIGMAPS)).status == 500
+    rule.cancel()
+    assert (await local.get(CONFIGMAPS)).status == 200
+
+
+@virtual_time
+async def test_requests_can_be_slow() -> None:
+    async with ApiServer(clock=virtual_clock()) as server, RawApi(Access(server.url)) as api:
+        server.faults.delay(Match(CONFIGMAP), seconds=20, times=1)
+        started = asyncio.get_running_loop().time()
+        assert (await api.get(CONFIGMAPS)).status == 200
+        assert 20 <= asyncio.get_running_loop().time() - started < 21
+
+
+async def test_a_request_hangs_until_it_is_released(server: ApiServer, local: RawApi) -> None:
+    rule = server.faults.hang(Match(CONFIGMAP, ("create",)))
+    asking = asyncio.create_task(local.post(CONFIGMAPS, config_map()))
+    assert (await local.get(f"{CONFIGMAPS}/c")).status == 404
+    assert not asking.done()
+    rule.released.set()
+    assert (await asking).status == 201
+
+
+@pytest.mark.parametrize("after", [False, True])
+async def test_a_cut_connection_leaves_the_writer_in_doubt(server: ApiServer, local: RawApi, after: bool) -> None:
+    """The write is done or not; the client cannot know."""
+    server.faults.cut(Match(CONFIGMAP, ("create",)), after=after)
+    with pytest.raises(aiohttp.ClientError):
+        await local.post(CONFIGMAPS, config_map())
+    assert ((await local.get(f"{CONFIGMAPS}/c")).status == 200) is after
+
+
+async def test_the_kill_switch_strikes_right_after_the_nth_write(server: ApiServer, local: RawApi) -> None:
+    killed: list[str | None] = []
+
+    async def client() -> None:
+        for name in "abc":
+            await local.post(CONFIGMAPS, config_map(name))
+
+    running = asyncio.create_task(client())
+
+    def kill(call: object) -> None:
+        killed.append(type(call).__name__)
+        running.cancel()
+
+    server.faults.on_write(kill, Match(CONFIGMAP, agent="controller"), nth=2)
+    with pytest.raises(asyncio.CancelledError):
+        await running
+    assert killed == ["Call"]
+    async with RawApi(Access(server.url)) as other:
+        assert [(await other.get(f"{CONFIGMAPS}/{name}")).status for name in "abc"] == [200, 200, 404]
+
+
+async def _types(watch: Watched, count: int) -> list[tuple[str, str]]:
+    events = [await watch.next() for _ in range(count)]
+    return [(event["type"], event["object"]["metadata"]["name"]) for event in events if event]
+
+
+async def test_events_can_be_dropped_doubled_and_reordered(server: ApiServer, local: RawApi) -> None:
+    async with local.watch(CONFIGMAPS, f"resourceVersion={server.store.revision}") as watch:
+        server.faults.drop_events(WATCH)
+        server.faults.double_events(WATCH)
+        server.faults.reorder_events(WATCH)
+        for name in "abcde":
+            await local.post(CONFIGMAPS, config_map(name))
+        # a is dropped, b comes twice, c and d change places.
+        assert [name for _, name in await _types(watch, 5)] == ["b", "b", "d", "c", "e"]
+
+
+async def test_a_fault_strikes_each_watch_by_itself_only_as_often_as_ordered(server: ApiServer, local: RawApi) -> None:
+    revision = server.store.revision
+    async with (
+        local.watch(CONFIGMAPS, f"resourceVersion={revision}") as hit,
+        local.watch(CONFIGMAPS, f"resourceVersion={revision}&labelSelector=!x") as spared,
+    ):
+        server.faults.drop_events(Match(CONFIGMAP, when=lambda call: "labelSelector" not in call.query))
+        for name in "ab":
+            await local.post(CONFIGMAPS, config_map(name))
+        assert await _types(hit, 1) == [("ADDED", "b")]
+        assert await _types(spared, 2) == [("ADDED", "a"), ("ADDED", "b")]
+
+
+async def test_lines_can_be_torn_and_rubbish_can_be_sent(server: ApiServer, local: RawApi) -> None:
+    async with local.watch(CONFIGMAPS, f"resourceVersion={server.store.revision}") as watch:
+        server.faults.tear_events(WATCH)
+        await local.post(CONFIGMAPS, config_map("a"))
+        torn = await watch.answer.content.readline()
+        assert torn.startswith(b'{"type":"ADDED","object":')
+        assert not torn.endswith(b"}\n")
+        assert server.faults.inject(b"rubbish\n") == 1
+        assert await watch.answer.content.readline() == b"rubbish\n"
+        await local.post(CONFIGMAPS, config_map("b"))
+        assert await _types(watch, 1) == [("ADDED", "b")]
+
+
+async def test_a_watch_can_be_told_that_its_version_is_gone(server: ApiServer, local: RawApi) -> None:
+    async with local.watch(CONFIGMAPS, f"resourceVersion={server.store.revision}") as watch:
+        assert server.faults.expire(WATCH) == 1
+        event = await watch.next()
+        assert event is not None
+        assert (event["type"], event["object"]["code"], event["object"]["reason"]) == ("ERROR", 410, "Expired")
+        assert await watch.next() is None
+
+
+async def test_watches_can_be_closed(server: ApiServer, local: RawApi) -> None:
+    async with local.watch(CONFIGMAPS, f"resourceVersion={server.store.revision}") as watch:
+        assert server.faults.close_watches(Match(POD)) == 0
+        assert server.faults.close_watches(WATCH) == 1
+        assert await watch.next() is None
+
+
+@virtual_time
+async def test_a_half_open_watch_says_nothing_and_does_not_end() -> None:
+    async with ApiServer(clock=virtual_clock()) as server, RawApi(Access(server.url)) as api:
+        query = f"resourceVersion={server.store.revision}&allowWatchBookmarks=true&timeoutSeconds=300"
+        async with api.watch(CONFIGMAPS, query) as watch:
+            assert server.faults.silence() == 1
+            await api.post(CONFIGMAPS, config_map())
+            with pytest.raises(TimeoutError):
+                await asyncio.wait_for(watch.answer.content.readline(), 900)
+        async with api.watch(CONFIGMAPS, query) as fresh:
+            assert await fresh.until("c") == [("ADDED", "c")]

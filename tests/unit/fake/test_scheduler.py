@@ -1,0 +1,212 @@
+"""The played scheduler goes about it pod by pod as kube-scheduler does: most stories are told to both."""
+
+from __future__ import annotations
+
+from collections import Counter
+from typing import Any
+
+import pytest
+
+from jobset_gate.fake.kubelet import FakeNode
+from jobset_gate.kube.client import PatchType
+from jobset_gate.kube.resources import PODS
+from tests.unit.fake.world import FakeClusterStory, Run, condition, on_embedded, running
+
+GATE = "example.com/gate"
+GPU = "example.com/gpu"
+
+
+def pod(name: str, cpu: str = "1", **spec: Any) -> dict[str, Any]:
+    """`more`: what it asks for besides; all else goes into the spec."""
+    asked = {"cpu": cpu, **spec.pop("more", {})}
+    main = {"name": "main", "image": "busybox:1.37", "resources": {"requests": asked, "limits": asked}}
+    return {"metadata": {"name": name}, "spec": {"restartPolicy": "Never", "containers": [main], **spec}}
+
+
+def node(name: str, cpu: str = "4", **others: Any) -> FakeNode:
+    return FakeNode(name, allocatable={"cpu": cpu, **others.pop("allocatable", {})}, **others)
+
+
+def where(world: FakeClusterStory, pods: list[dict[str, Any]]) -> dict[str, str]:
+    """The nodes of the pods, as the story calls them."""
+    before = f"{world.namespace}-"
+    return {it["metadata"]["name"]: it["spec"].get("nodeName", "").removeprefix(before) for it in pods}
+
+
+async def told(world: FakeClusterStory, name: str) -> str:
+    """Why the pod waits, once the scheduler has said so."""
+
+    def said(pod: dict[str, Any]) -> bool:
+        found = condition(pod, "PodScheduled")
+        return found is not None and found["status"] == "False"
+
+    return str((condition(await world.until_one(PODS, name, said), "PodScheduled") or {})["message"])
+
+
+async def until_runs(world: FakeClusterStory, *names: str) -> list[dict[str, Any]]:
+    def all_run(pods: list[dict[str, Any]]) -> bool:
+        return {it["metadata"]["name"] for it in running(pods)} == set(names)
+
+    return await world.until(PODS, all_run)
+
+
+def test_a_node_is_full_when_what_its_pods_ask_for_is_all_it_has(scheduled: Run) -> None:
+    async def story(world: FakeClusterStory) -> None:
+        for name in ("a", "b", "c"):
+            await world.create(PODS, pod(name, cpu="1500m"))
+        assert (await told(world, "c")).startswith("0/1 nodes are available: 1 Insufficient cpu.")
+        await until_runs(world, "a", "b")
+        await world.client.delete(PODS, "a", world.namespace)
+        await until_runs(world, "b", "c")
+
+    scheduled(story, nodes=[node("only", cpu="3")])
+
+
+def test_every_resource_that_is_short_is_named(scheduled: Run) -> None:
+    async def story(world: FakeClusterStory) -> None:
+        await world.create(PODS, pod("large", cpu="9", more={GPU: "3"}))
+        words = f"0/2 nodes are available: 2 Insufficient cpu, 2 Insufficient {GPU}."
+        assert (await told(world, "large")).startswith(words)
+
+    scheduled(story, nodes=[node("a", allocatable={GPU: "2"}), node("b")])
+
+
+def test_pods_are_spread_over_the_nodes_that_are_least_taken(scheduled: Run) -> None:
+    async def story(world: FakeClusterStory) -> None:
+        names = [f"p-{number}" for number in range(6)]
+        for name in names:
+            await world.create(PODS, pod(name))
+        pods = await until_runs(world, *names)
+        assert Counter(where(world, pods).values()) == {"a": 2, "b": 2, "c": 2}
+
+    scheduled(story, nodes=[node("a"), node("b"), node("c")])
+
+
+def test_a_large_pod_finds_no_place_where_small_ones_were_spread(scheduled: Run) -> None:
+    """What makes gangs fail one by one: the room is there, and in pieces."""
+
+    async def story(world: FakeClusterStory) -> None:
+        for name in ("small-0", "small-1"):
+            await world.create(PODS, pod(name, cpu="1"))
+        await until_runs(world, "small-0", "small-1")
+        await world.create(PODS, pod("large", cpu="4"))
+        assert (await told(world, "large")).startswith("0/2 nodes are available: 2 Insufficient cpu.")
+
+    scheduled(story, nodes=[node("a"), node("b")])
+
+
+def test_a_taint_repels_those_who_do_not_tolerate_it(scheduled: Run) -> None:
+    async def story(world: FakeClusterStory) -> None:
+        await world.create(PODS, pod("stranger"))
+        words = "0/2 nodes are available: 1 Insufficient cpu, 1 node(s) had untolerated taint(s)."
+        assert (await told(world, "stranger")).startswith(words)
+        await world.create(PODS, pod("friend", tolerations=[{"key": GPU, "operator": "Exists"}]))
+        assert where(world, await until_runs(world, "friend"))["friend"] == "tainted"
+
+    scheduled(story, nodes=[node("tainted", taints=((GPU, "yes", "NoSchedule"),)), node("tiny", cpu="500m")])
+
+
+@pytest.mark.parametrize("how", ["nodeSelector", "affinity"])
+def test_a_pod_goes_where_it_asks_to_go(scheduled: Run, how: str) -> None:
+    term = {"matchExpressions": [{"key": "zone", "operator": "In", "values": ["b", "c"]}]}
+    required = {"requiredDuringSchedulingIgnoredDuringExecution": {"nodeSelectorTerms": [term]}}
+    specs: dict[str, dict[str, Any]] = {
+        "nodeSelector": {"nodeSelector": {"zone": "b"}},
+        "affinity": {"affinity": {"nodeAffinity": required}},
+    }
+
+    async def story(world: FakeClusterStory) -> None:
+        await world.create(PODS, pod("p", **specs[how]))
+        assert where(world, await until_runs(world, "p"))["p"] == "right"
+
+    scheduled(story, nodes=[node("wrong", labels={"zone": "a"}), node("right", labels={"zone": "b"})])
+
+
+def test_of_those_that_wait_the_highest_priority_comes_first_then_the_oldest() -> None:
+    async def story(world: FakeClusterStory) -> None:
+        await world.create(PODS, pod("first"))
+        await until_runs(world, "first")
+        for name, priority in (("low", 0), ("old", 5), ("young", 5), ("high", 9)):
+            await world.create(PODS, pod(name, priority=priority))
+        order = ["high", "old", "young", "low"]
+        before = "first"
+        for name in order:
+            await world.client.delete(PODS, before, world.namespace)
+            await until_runs(world, name)
+            before = name
+
+    on_embedded(story, nodes=[node("only", cpu="1")])
+
+
+def test_a_gated_pod_is_never_bound_and_takes_no_room() -> None:
+    async def story(world: FakeClusterStory) -> None:
+        await world.create(PODS, pod("held", schedulingGates=[{"name": GATE}, {"name": "example.com/other"}]))
+        await world.create(PODS, pod("free"))
+        await until_runs(world, "free")
+        await open_gate(world, "held", GATE)
+        await world.let_pass(60.0)
+        held = await world.get(PODS, "held")
+        assert "nodeName" not in held["spec"]
+        assert (condition(held, "PodScheduled") or {})["reason"] == "SchedulingGated"
+        await open_gate(world, "held", "example.com/other")
+        assert await told_unschedulable(world, "held") == "0/1 nodes are available: 1 Insufficient cpu."
+        await world.client.delete(PODS, "free", world.namespace)
+        await until_runs(world, "held")
+
+    on_embedded(story, nodes=[node("only", cpu="1")])
+
+
+async def open_gate(world: FakeClusterStory, name: str, gate: str) -> None:
+    body = {"spec": {"schedulingGates": [{"$patch": "delete", "name": gate}]}}
+    await world.client.patch(PODS, name, world.namespace, body=body, patch=PatchType.STRATEGIC)
+
+
+async def told_unschedulable(world: FakeClusterStory, name: str) -> str:
+    def said(pod: dict[str, Any]) -> bool:
+        return (condition(pod, "PodScheduled") or {}).get("reason") == "Unschedulable"
+
+    return str((condition(await world.until_one(PODS, name, said), "PodScheduled") or {})["message"])
+
+
+def test_a_pod_of_another_scheduler_is_left_to_it() -> None:
+    async def story(world: FakeClusterStory) -> None:
+        await world.create(PODS, pod("theirs", schedulerName="volcano"))
+        await world.create(PODS, pod("ours"))
+        await until_runs(world, "ours")
+        await world.let_pass(60.0)
+        theirs = await world.get(PODS, "theirs")
+        assert "nodeName" not in theirs["spec"]
+        assert condition(theirs, "PodScheduled") is None
+
+    on_embedded(story, nodes=[node("only")])
+
+
+def test_what_others_have_bound_is_reckoned_with(scheduled: Run) -> None:
+    async def story(world: FakeClusterStory) -> None:
+        await world.create(PODS, pod("theirs", cpu="3", schedulerName="volcano"))
+        meta = {"name": "theirs", "namespace": world.namespace}
+        body = {
+            "metadata": meta,
+            "target": {"apiVersion": "v1", "kind": "Node", "name": next(iter(world.kubelets.nodes))},
+        }
+        await world.client.post(PODS.path(world.namespace, "theirs", "binding"), body)
+        await until_runs(world, "theirs")
+        await world.create(PODS, pod("ours", cpu="2"))
+        assert (await told(world, "ours")).startswith("0/1 nodes are available: 1 Insufficient cpu.")
+
+    scheduled(story, nodes=[node("only")])
+
+
+def test_two_gangs_that_are_created_alternately_block_each_other() -> None:
+    """The deadlock: each needs 60 % of the cluster, and pod by pod each gets half of it."""
+
+    async def story(world: FakeClusterStory) -> None:
+        for number in range(6):
+            await world.create(PODS, pod(f"a-{number}"))
+            await world.create(PODS, pod(f"b-{number}"))
+        pods = await world.until(PODS, lambda pods: len(running(pods)) == 10)
+        await world.let_pass(3600.0)
+        pods = running(await world.until(PODS, lambda pods: len(pods) == 12))
+        assert Counter(it["metadata"]["name"][0] for it in pods) == {"a": 5, "b": 5}
+
+    on_embedded(story, nodes=[node(f"n-{number}", cpu="2") for number in range(5)])

@@ -1,0 +1,174 @@
+"""The world of a story: actors on one API server, in virtual time on the embedded one, in real time on the real one."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable, Coroutine, Mapping
+from dataclasses import dataclass, replace
+from typing import Any
+
+from jobset_gate import names
+from jobset_gate.fake.clock import VirtualLoop, run_virtual
+from jobset_gate.fake.cluster import Actors, EmbeddedCluster, actors_for
+from jobset_gate.fake.kubelet import Behaviour, FakeNode, Kubelets
+from jobset_gate.fake.view import ObjectView
+from jobset_gate.kube.client import Client, PatchType
+from jobset_gate.kube.resources import CONFIGMAPS, JOBS, JOBSETS, PODS, Resource
+from tests.plane.planes import Real, fresh_name
+
+Json = dict[str, Any]
+QUICK = Behaviour(
+    configmap_sync=1.0, sandbox_seconds=0.05, pull_seconds=0.05, init_seconds=0.05, barrier_poll=0.02, stop_seconds=0.05
+)
+
+
+@dataclass(frozen=True, slots=True)
+class FakeClusterStory:
+    """What a story may use. `namespace` is its own."""
+
+    actors: Actors
+    namespace: str
+
+    @property
+    def client(self) -> Client:
+        return self.actors.client
+
+    @property
+    def kubelets(self) -> Kubelets:
+        return self.actors.kubelets
+
+    @property
+    def now(self) -> float:
+        return self.actors.clock()
+
+    async def create(self, resource: Resource, body: Mapping[str, Any]) -> Json:
+        own = {**body, "metadata": {**body["metadata"], "namespace": self.namespace}}
+        return await self.client.create(resource, own)
+
+    async def get(self, resource: Resource, name: str) -> Json:
+        return await self.client.get(resource, name, self.namespace)
+
+    async def merge(self, resource: Resource, name: str, body: Json, subresource: str | None = None) -> Json:
+        return await self.client.patch(
+            resource, name, self.namespace, body=body, patch=PatchType.MERGE, subresource=subresource
+        )
+
+    async def until(self, resource: Resource, holds: Callable[[list[Json]], bool], seconds: float = 45.0) -> list[Json]:
+        """The namespace's objects of that kind, once `holds` is true of them."""
+        async with ObjectView(self.client, resource, self.namespace) as view:
+            await self.actors.until(view.until(holds, seconds))
+            return view.all()
+
+    async def until_one(
+        self, resource: Resource, name: str, holds: Callable[[Json], bool], seconds: float = 45.0
+    ) -> Json:
+        """One object, once it is there and `holds` is true of it."""
+
+        def found(objects: list[Json]) -> bool:
+            return any(item["metadata"]["name"] == name and holds(item) for item in objects)
+
+        objects = await self.until(resource, found, seconds)
+        return next(item for item in objects if item["metadata"]["name"] == name)
+
+    async def until_condition(self, resource: Resource, name: str, kind: str, status: str = "True") -> Json:
+        """That condition of an object, once it has that status."""
+        seen = await self.until_one(resource, name, lambda item: has(item, kind, status))
+        return condition(seen, kind) or {}
+
+    async def jobs(self, count: int) -> list[Json]:
+        """All Jobs, once there are so many and none is on its way out."""
+        return await self.until(JOBS, lambda jobs: len(jobs) == count and not any(map(leaving, jobs)))
+
+    async def pods(self, count: int) -> list[Json]:
+        """All pods that are alive, once there are so many."""
+        alive = await self.until(PODS, lambda pods: len(living(pods)) == count)
+        return living(alive)
+
+    async def let_pass(self, seconds: float) -> None:
+        """In virtual time only."""
+        assert isinstance(asyncio.get_running_loop(), VirtualLoop)
+        await asyncio.sleep(seconds)
+
+    async def jobset(self, name: str) -> Json:
+        return await self.get(JOBSETS, name)
+
+    async def verdict(self, jobset: str, text: str) -> None:
+        """Put a verdict into the gang's ConfigMap, making it first."""
+        meta = {"name": names.config_map_name(jobset), "labels": {names.GATE: names.GATE_VALUE}}
+        await self.create(CONFIGMAPS, {"metadata": meta, "data": {names.KEY_VERDICT: text}})
+
+
+Story = Callable[[FakeClusterStory], Coroutine[Any, Any, None]]
+Run = Callable[..., None]
+
+
+def on_embedded(story: Story, **settings: Any) -> None:
+    """In virtual time."""
+
+    async def tell() -> None:
+        async with EmbeddedCluster(**{"behaviour": QUICK, **settings}) as cluster:
+            await story(FakeClusterStory(cluster.actors, "default"))
+
+    run_virtual(tell(), limit=6 * 3600.0)
+
+
+def on_real(plane: Real, story: Story, **settings: Any) -> None:
+    """In real time, on the session's control plane."""
+
+    async def tell() -> None:
+        namespace = fresh_name()
+        await plane.make_namespace(namespace)
+        nodes = settings.pop("nodes", [FakeNode("node", pods=1000)])
+        own = [replace(node, name=f"{namespace}-{node.name}") for node in nodes]
+        wanted = {"behaviour": QUICK, "nodes": own, "heartbeat": False, "namespace": namespace, **settings}
+        try:
+            async with actors_for(plane.access, **wanted) as actors:
+                await story(FakeClusterStory(actors, namespace))
+        finally:
+            await plane.drop_namespace(namespace)
+
+    asyncio.run(tell())
+
+
+def on_scheduled(plane: Real, story: Story, **settings: Any) -> None:
+    """In real time, on the control plane that has kube-scheduler: nobody plays it."""
+    on_real(plane, story, schedule=False, **settings)
+
+
+def condition(item: Json, kind: str) -> Json | None:
+    return next((it for it in item.get("status", {}).get("conditions", ()) if it["type"] == kind), None)
+
+
+def has(item: Json, kind: str, status: str = "True") -> bool:
+    found = condition(item, kind)
+    return found is not None and found["status"] == status
+
+
+def leaving(item: Json) -> bool:
+    return "deletionTimestamp" in item["metadata"]
+
+
+def living(pods: list[Json]) -> list[Json]:
+    over = ("Failed", "Succeeded")
+    return [pod for pod in pods if not leaving(pod) and pod.get("status", {}).get("phase") not in over]
+
+
+def running(pods: list[Json]) -> list[Json]:
+    return [pod for pod in living(pods) if pod.get("status", {}).get("phase") == "Running"]
+
+
+def container_status(pod: Json, name: str) -> Json:
+    status = pod.get("status", {})
+    every = [*status.get("initContainerStatuses", ()), *status.get("containerStatuses", ())]
+    return next((item for item in every if item["name"] == name), {"state": {}})
+
+
+def state(pod: Json, name: str) -> Json:
+    """{"running": ...}, {"waiting": ...}, {"terminated": ...} or {}."""
+    found: Json = container_status(pod, name)["state"]
+    return found
+
+
+def label(item: Json, key: str) -> str | None:
+    found: str | None = item["metadata"].get("labels", {}).get(key)
+    return found

@@ -1,0 +1,232 @@
+"""barrier.sh under the shells that it has to run in: whom it obeys, what it says, how it ends (A5, A6, A7)."""
+
+import signal
+import time
+from collections.abc import Callable, Iterator
+from pathlib import Path
+
+import pytest
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+
+from jobset_gate.barrier.model import Generation, Verdict, VerdictKind
+from jobset_gate.barrier.verdict_codec import render
+from jobset_gate.injection import container
+from tests.fakes import barrier_process
+from tests.fakes.barrier_process import SHELLS, UID, WITHIN, BarrierProcess, release, timeout
+
+
+@pytest.fixture(params=SHELLS)
+def held(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[BarrierProcess]:
+    """A barrier in each of the shells; all of them have to be installed."""
+    with barrier_process.barrier_process(request.param, tmp_path) as made:
+        yield made
+
+
+@pytest.mark.parametrize("name", ["verdict", "annotation"])
+def test_a_release_in_either_file_opens_the_gate(held: BarrierProcess, name: str) -> None:
+    held.write(name, release())
+    assert held.run() == 0
+    assert not held.log.exists()
+
+
+@pytest.mark.parametrize("name", ["verdict", "annotation"])
+def test_a_release_that_comes_later_opens_the_gate(held: BarrierProcess, name: str) -> None:
+    process = held.start()
+    assert process.stdout is not None
+    assert process.stdout.readline() == "waiting for the gang to start\n"
+    held.write(name, release())
+    assert process.wait(WITHIN) == 0
+    assert process.stdout.readline() == "released\n"
+
+
+def test_the_kubelet_swaps_the_folder_behind_a_link_and_the_barrier_sees_it(held: BarrierProcess) -> None:
+    (held.folder / "first").mkdir()
+    (held.folder / "second").mkdir()
+    (held.folder / "second" / "verdict").write_text(release())
+    (held.folder / "..data").symlink_to("first")
+    (held.folder / "verdict").symlink_to("..data/verdict")
+    process = held.start()
+    assert process.stdout is not None
+    process.stdout.readline()
+    (held.folder / "..new").symlink_to("second")
+    (held.folder / "..new").rename(held.folder / "..data")
+    assert process.wait(WITHIN) == 0
+
+
+@pytest.mark.parametrize("name", ["verdict", "annotation"])
+def test_a_timeout_ends_it_with_124_and_the_message_for_people(held: BarrierProcess, name: str) -> None:
+    held.write(name, timeout("timed out after 300s: 299/300 pods started\nmissing: workers-2/17 (ImagePull)\n"))
+    assert held.run() == 124
+    assert held.log.read_text() == "timed out after 300s: 299/300 pods started\nmissing: workers-2/17 (ImagePull)"
+
+
+def test_the_timeout_message_is_in_the_containers_log_too(held: BarrierProcess) -> None:
+    held.write("verdict", timeout("nobody came\n"))
+    out, _ = held.start().communicate(timeout=WITHIN)
+    assert out == "waiting for the gang to start\nnobody came\n"
+
+
+def test_the_termination_message_is_at_most_one_kib(held: BarrierProcess) -> None:
+    held.write("verdict", timeout("x" * 5000))
+    assert held.run() == 124
+    assert held.log.read_text() == "x" * 1024
+
+
+def test_a_timeout_ends_it_with_124_even_where_the_termination_log_cannot_be_written(held: BarrierProcess) -> None:
+    held.log.mkdir()
+    held.write("verdict", timeout())
+    assert held.run() == 124
+
+
+def test_the_file_that_speaks_first_wins(held: BarrierProcess) -> None:
+    held.write("verdict", timeout())
+    held.write("annotation", release())
+    assert held.run() == 124
+
+
+def test_a_verdict_of_its_own_generation_is_obeyed(held: BarrierProcess) -> None:
+    held.attempt, held.epoch = "3", "7"
+    assert held.obeys(release(attempt=3, epoch=7))
+
+
+def test_a_later_epoch_is_obeyed_and_an_earlier_one_is_not(held: BarrierProcess) -> None:
+    held.epoch = "10"
+    assert held.obeys(release(epoch=11))
+    assert not held.obeys(release(epoch=9))
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        release(uid="another-life"),
+        release(uid=UID + "0"),
+        release(uid="*"),
+        release(attempt=1),
+        release(attempt="00"),
+        release(attempt=""),
+        release(epoch=-1),
+        release(epoch="+0"),
+        release(epoch="1x"),
+        release(epoch="one"),
+        release(epoch=""),
+        f"release {UID} 0",
+        f"release {UID}",
+        "release",
+        "",
+        "\n",
+        "\n" + release(),
+        release().upper(),
+        "RELEASED" + release()[7:],
+        '{"verdict": "release"}',
+        "\x00\x01\xff",
+    ],
+)
+def test_anything_but_a_verdict_of_its_generation_is_ignored(held: BarrierProcess, text: str) -> None:
+    assert not held.obeys(text)
+
+
+def test_a_file_that_merely_exists_is_not_enough(held: BarrierProcess) -> None:
+    assert not held.obeys("started")
+
+
+def test_a_folder_in_place_of_the_file_is_ignored(held: BarrierProcess) -> None:
+    (held.folder / "verdict").mkdir()
+    held.write("annotation", release())
+    assert held.run() == 0
+
+
+def test_a_verdict_without_a_line_end_is_obeyed(held: BarrierProcess) -> None:
+    assert held.obeys(f"release {UID} 0 0 AllPodsStarted")
+
+
+@pytest.mark.parametrize("text", ["release  0 0 AllPodsStarted", "release  0 0 0 AllPodsStarted", release(uid='""')])
+def test_an_empty_uid_never_matches(held: BarrierProcess, text: str) -> None:
+    held.uid, held.limit = "", "0"
+    held.write("verdict", text)
+    held.write("annotation", text)
+    assert held.run() == 124
+    assert "no verdict" in held.log.read_text()
+
+
+@pytest.mark.parametrize("epoch", ["", "garbage", "-3"])
+def test_an_own_epoch_that_is_none_counts_as_zero(held: BarrierProcess, epoch: str) -> None:
+    held.epoch = epoch
+    assert held.obeys(release(epoch=0))
+
+
+def test_at_its_own_limit_it_ends_with_124_and_says_that_the_controller_gave_no_verdict(held: BarrierProcess) -> None:
+    held.limit = "1"
+    began = time.monotonic()
+    assert held.run() == 124
+    assert time.monotonic() - began >= 1
+    assert held.log.read_text() == "timed out: no verdict from the jobset-gate controller within 1s"
+
+
+def test_a_verdict_wins_over_its_own_limit(held: BarrierProcess) -> None:
+    held.limit = "0"
+    held.write("verdict", release())
+    assert held.run() == 0
+
+
+@pytest.mark.parametrize("limit", ["", "garbage", "-1"])
+def test_without_a_limit_it_waits_until_it_is_told_to_stop(held: BarrierProcess, limit: str) -> None:
+    held.limit = limit
+    process = held.start()
+    assert process.stdout is not None
+    process.stdout.readline()
+    process.send_signal(signal.SIGTERM)
+    assert process.wait(WITHIN) == 143
+
+
+def test_sigterm_ends_it_at_once_and_not_after_the_poll(held: BarrierProcess) -> None:
+    held.poll = "3600"
+    process = held.waiting()
+    barrier_process.until_napping(process)
+    process.send_signal(signal.SIGTERM)
+    assert process.wait(WITHIN) == 143
+
+
+def test_it_writes_nothing_to_stderr_while_it_waits(held: BarrierProcess) -> None:
+    held.write("verdict", "garbage x y z\n")
+    process = held.start()
+    assert process.stdout is not None
+    process.stdout.readline()
+    held.write("annotation", release())
+    _, err = process.communicate(timeout=WITHIN)
+    assert err == ""
+
+
+def test_it_is_small_enough_to_be_stored_in_every_pod() -> None:
+    assert len(container.script().encode()) < 3000
+    assert "#" not in container.script()
+
+
+def test_kubernetes_expands_nothing_in_it() -> None:
+    """`$(NAME)` and `$$` in a container's command mean something to the kubelet."""
+    assert "$(J" not in container.script()
+    assert "$$" not in container.script()
+
+
+numbers = st.integers(min_value=0, max_value=30)
+
+
+@pytest.fixture
+def in_dash(tmp_path: Path) -> Iterator[Callable[[], BarrierProcess]]:
+    with barrier_process.barrier_process("dash", tmp_path) as made:
+        yield lambda: made
+
+
+@settings(max_examples=40, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@given(
+    verdict=st.tuples(st.sampled_from([UID, "other"]), st.integers(0, 2), numbers),
+    own=st.tuples(st.just(UID), st.integers(0, 2), numbers),
+)
+def test_the_script_obeys_exactly_the_generations_that_the_rules_say(
+    in_dash: Callable[[], BarrierProcess], verdict: tuple[str, int, int], own: tuple[str, int, int]
+) -> None:
+    """The shell and `Generation.covers` are two tellings of A5."""
+    held = in_dash()
+    held.uid, held.attempt, held.epoch = own[0], str(own[1]), str(own[2])
+    told = Verdict(kind=VerdictKind.RELEASE, generation=Generation(*verdict), cause="AllPodsStarted")
+    assert held.obeys(render(told)) == Generation(*verdict).covers(Generation(*own))

@@ -1,0 +1,403 @@
+"""barrier.sh on the gate stream: what it asks, whom it obeys there, and that nothing there can do it harm (A6)."""
+
+import os
+import shutil
+import signal
+import subprocess
+import time
+from collections.abc import Iterator
+from contextlib import suppress
+from pathlib import Path
+
+import pytest
+
+from tests.fakes import barrier_process, stream_server
+from tests.fakes.barrier_process import POD, SHELLS, UID, WITHIN, BarrierProcess, release, timeout
+from tests.fakes.stream_server import GANG, PATIENCE, StreamServer
+
+MIB = 1024 * 1024
+SLEEP = shutil.which("sleep")
+
+
+@pytest.fixture
+def gate() -> Iterator[StreamServer]:
+    with stream_server.stream_server() as made:
+        yield made
+
+
+@pytest.fixture(params=SHELLS)
+def held(request: pytest.FixtureRequest, tmp_path: Path, gate: StreamServer) -> Iterator[BarrierProcess]:
+    """A barrier that looks at its files once an hour: whatever happens sooner is the stream's doing."""
+    with barrier_process.barrier_process(request.param, tmp_path) as made:
+        made.stream, made.poll = gate.url, "3600"
+        made.replace_tool("sleep", f'[ "$1" != {made.poll} ] || exec {SLEEP} "$1"')
+        yield made
+
+
+def ended(process: subprocess.Popen[str]) -> int:
+    """The exit code, once nothing is left of it: no client that holds a request open for nobody."""
+    code = process.wait(WITHIN)
+    deadline = time.monotonic() + PATIENCE
+    while alive(process.pid):
+        assert time.monotonic() < deadline, alive(process.pid)
+    return code
+
+
+def alive(group: int) -> list[str]:
+    """The processes of a group but for the dead of whom nobody has taken notice yet, and for naps.
+
+    A nap is a process under dash, and deaf in its first moment. In a pod it ends with process 1.
+    """
+    found = []
+    for entry in Path("/proc").iterdir():
+        try:
+            name, rest = (entry / "stat").read_text().rsplit(")", 1) if entry.name.isdigit() else ("", "")
+        except OSError:
+            continue
+        words = rest.split()
+        if words and words[2] == str(group) and words[0] not in "ZX" and not name.endswith("(sleep"):
+            found.append(name)
+    return found
+
+
+def naps(group: int) -> int:
+    """Processes of a group that sleep."""
+    found = 0
+    for entry in Path("/proc").iterdir():
+        with suppress(OSError):
+            name, rest = (entry / "stat").read_text().rsplit(")", 1) if entry.name.isdigit() else ("", "")
+            words = rest.split()
+            found += bool(words) and words[2] == str(group) and name.endswith("(sleep")
+    return found
+
+
+def test_it_asks_for_its_own_generation_and_says_which_pod_it_is(held: BarrierProcess, gate: StreamServer) -> None:
+    held.attempt, held.epoch = "2", "7"
+    held.start()
+    assert gate.next_request().path == f"{GANG}/{UID}/2/7/{POD}"
+
+
+@pytest.mark.parametrize("epoch", ["", "garbage"])
+def test_an_epoch_that_is_none_is_asked_for_as_zero(held: BarrierProcess, gate: StreamServer, epoch: str) -> None:
+    held.epoch = epoch
+    held.start()
+    assert gate.next_request().path == f"{GANG}/{UID}/0/0/{POD}"
+
+
+def test_a_release_that_is_the_answer_opens_the_gate(held: BarrierProcess, gate: StreamServer) -> None:
+    process = held.start()
+    gate.next_request().answer(release())
+    assert ended(process) == 0
+    assert process.communicate() == ("waiting for the gang to start\nreleased\n", "")
+    assert not held.log.exists()
+
+
+def test_a_release_after_many_signs_of_life_opens_the_gate(held: BarrierProcess, gate: StreamServer) -> None:
+    process = held.start()
+    asked = gate.next_request()
+    asked.hold()
+    for _ in range(50):
+        asked.send("\n")
+    asked.send(release())
+    assert ended(process) == 0
+
+
+def test_it_does_not_wait_for_the_end_of_the_answer(held: BarrierProcess, gate: StreamServer) -> None:
+    process = held.start()
+    asked = gate.next_request()
+    asked.hold(body=release())
+    assert ended(process) == 0
+    asked.until_gone()
+
+
+def test_a_verdict_may_come_in_pieces(held: BarrierProcess, gate: StreamServer) -> None:
+    held.epoch = "12"
+    process = held.start()
+    asked = gate.next_request()
+    asked.hold()
+    for letter in "\n\n" + release(epoch=123).partition("\n")[0] + "\n":
+        asked.send(letter)
+    assert ended(process) == 0
+
+
+def test_a_chunked_answer_is_understood(held: BarrierProcess, gate: StreamServer) -> None:
+    process = held.start()
+    asked = gate.next_request()
+    asked.send("HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\nConnection: close\r\n\r\n1\r\n\n\r\n")
+    asked.send(f"{len(release()):x}\r\n{release()}\r\n0\r\n\r\n")
+    assert ended(process) == 0
+
+
+def test_a_timeout_ends_it_with_124_and_the_message_for_people(held: BarrierProcess, gate: StreamServer) -> None:
+    process = held.start()
+    message = "timed out after 300s: 299/300 pods started\nmissing: workers-2/17 (ImagePull)\n"
+    gate.next_request().answer("\n" + timeout(message))
+    assert ended(process) == 124
+    assert held.log.read_text() == message.strip()
+    assert process.communicate()[0] == "waiting for the gang to start\n" + message
+
+
+def test_the_termination_message_is_at_most_one_kib(held: BarrierProcess, gate: StreamServer) -> None:
+    process = held.start()
+    gate.next_request().answer(timeout("x" * 2000))
+    assert ended(process) == 124
+    assert held.log.read_text() == "x" * 1024
+
+
+def test_a_timeout_without_an_end_ends_it_all_the_same(held: BarrierProcess, gate: StreamServer) -> None:
+    process = held.start()
+    gate.next_request().hold(body=timeout("nobody came\n"))
+    assert ended(process) == 124
+    assert held.log.read_text() == "nobody came"
+
+
+def test_a_later_epoch_is_obeyed(held: BarrierProcess, gate: StreamServer) -> None:
+    held.epoch = "9"
+    process = held.start()
+    gate.next_request().answer(release(epoch=10))
+    assert ended(process) == 0
+
+
+REFUSALS = ("400 Bad", "403 No", "404 No", "429 Slow", "500 Oh", "503 Bye")
+
+
+def test_a_refusal_is_no_verdict_whatever_it_says_and_it_asks_again(held: BarrierProcess, gate: StreamServer) -> None:
+    process = held.start()
+    for status in REFUSALS:
+        gate.next_request().answer(timeout(), status)
+    gate.next_request().answer(release())
+    assert ended(process) == 0
+
+
+WORTHLESS = (
+    "",
+    "\n\n\n",
+    "garbage\n",
+    "\x00\x01\x02\n",
+    "* * * *\n",
+    "<html>release</html>\n",
+    timeout().replace(UID, "another-life"),
+    timeout().replace(" 0 0 ", " 1 5 "),
+    timeout().replace(" 0 0 ", " 0 4 "),
+    "release\n" + timeout(),
+    f"timeout {UID} 0",
+    f"timeout {UID} 0 5",
+    f"timeout {UID} 0 5x Because\n",
+    f"timeout {UID} 0 99999999999999999999 Because\n",
+)
+
+
+def test_anything_but_a_verdict_of_its_generation_is_ignored_and_it_asks_again(
+    held: BarrierProcess, gate: StreamServer
+) -> None:
+    held.epoch = "5"
+    process = held.start()
+    for body in WORTHLESS:
+        gate.next_request().answer(body)
+    gate.next_request().answer(release(epoch=5))
+    assert ended(process) == 0
+
+
+def test_a_server_that_hangs_up_or_speaks_no_http_is_asked_again(held: BarrierProcess, gate: StreamServer) -> None:
+    process = held.start()
+    for answer in ("", "HTTP/1.1 200", "HTTP/1.1 200 OK\r\nContent-Length: 9\r\n\r\nrel", "SSH-2.0-x\r\n"):
+        asked = gate.next_request()
+        asked.send(answer)
+        asked.close()
+    gate.next_request().answer(release())
+    assert ended(process) == 0
+
+
+def test_after_garbage_it_hangs_up_by_itself(held: BarrierProcess, gate: StreamServer) -> None:
+    held.start()
+    asked = gate.next_request()
+    asked.hold(body="garbage\n")
+    asked.until_gone()
+    gate.next_request()
+
+
+def test_a_silent_server_is_left_and_asked_again(held: BarrierProcess, gate: StreamServer) -> None:
+    held.script = held.script.replace("-T 40", "-T 1").replace("-t 40", "-t 1")
+    process = held.start()
+    asked = gate.next_request()
+    asked.hold(body="\n")
+    asked.until_gone()
+    gate.next_request().answer(release())
+    assert ended(process) == 0
+
+
+@pytest.mark.parametrize("chunk", ["x" * 65536, "\n" * 65536, "release " * 8192])
+def test_of_an_endless_answer_it_takes_little(held: BarrierProcess, gate: StreamServer, chunk: str) -> None:
+    """What fits into the buffers of two sockets and two pipes is gone before anyone can stop."""
+    process = held.start()
+    asked = gate.next_request()
+    asked.hold()
+    assert asked.flood(chunk, 64 * MIB) < 64 * MIB
+    gate.next_request().answer(release())
+    assert ended(process) == 0
+
+
+def test_a_stream_of_empty_lines_keeps_no_crowd_of_processes(held: BarrierProcess, gate: StreamServer) -> None:
+    """A shell that naps by a process of its own starts no other one while the first sleeps."""
+    process = held.start()
+    asked = gate.next_request()
+    asked.hold()
+    most = 0
+    for _ in range(300):
+        asked.send("\n")
+        time.sleep(0.002)
+        most = max(most, naps(process.pid))
+    assert most <= 2
+    asked.send(release())
+    assert ended(process) == 0
+
+
+@pytest.mark.parametrize("name", ["verdict", "annotation"])
+@pytest.mark.parametrize("begun", [True, False])
+def test_the_files_release_it_while_the_stream_is_held(
+    held: BarrierProcess, gate: StreamServer, name: str, begun: bool
+) -> None:
+    held.poll = "0.01"
+    process = held.start()
+    asked = gate.next_request()
+    if begun:
+        asked.hold(body="\n")
+    held.write(name, release())
+    assert ended(process) == 0
+    asked.until_gone()
+
+
+def test_the_files_release_it_where_nobody_listens(held: BarrierProcess) -> None:
+    held.poll, held.stream = "0.01", "http://127.0.0.1:1/v1/gangs/team/train/a-token"
+    process = held.waiting()
+    held.write("verdict", release())
+    assert ended(process) == 0
+
+
+def test_both_channels_at_once_are_one_release(held: BarrierProcess, gate: StreamServer) -> None:
+    held.poll = "0.01"
+    process = held.start()
+    asked = gate.next_request()
+    held.write("verdict", release())
+    asked.answer(release())
+    assert ended(process) == 0
+
+
+def test_both_channels_at_once_are_one_timeout(held: BarrierProcess, gate: StreamServer) -> None:
+    held.poll = "0.01"
+    process = held.start()
+    asked = gate.next_request()
+    held.write("annotation", timeout("nobody came\n"))
+    asked.hold(body=timeout("nobody came\n"))
+    assert ended(process) == 124
+    assert held.log.read_text() == "nobody came"
+
+
+def test_its_own_limit_holds_while_the_stream_is_held(held: BarrierProcess, gate: StreamServer) -> None:
+    held.limit, held.poll = "3", "0.01"
+    process = held.start()
+    gate.next_request().hold(body="\n")
+    assert ended(process) == 124
+    assert held.log.read_text() == "timed out: no verdict from the jobset-gate controller within 3s"
+
+
+@pytest.mark.parametrize("told", [signal.SIGTERM, signal.SIGINT])
+@pytest.mark.parametrize("begun", [True, False])
+def test_told_to_stop_it_goes_at_once_and_takes_its_client_along(
+    held: BarrierProcess, gate: StreamServer, told: signal.Signals, begun: bool
+) -> None:
+    process = held.start()
+    asked = gate.next_request()
+    if begun:
+        asked.hold(body="\n")
+    barrier_process.until_napping(process)
+    process.send_signal(told)
+    assert ended(process) == 143
+    asked.until_gone()
+
+
+def test_without_a_url_it_asks_nobody(held: BarrierProcess) -> None:
+    held.stream, held.poll = "", "0.01"
+    held.replace_tool("wget", f"echo asked >{held.folder}/asked")
+    process = held.waiting()
+    held.write("verdict", release())
+    assert ended(process) == 0
+    assert not (held.folder / "asked").exists()
+
+
+def test_without_a_wget_it_says_so_once_and_goes_by_the_files(held: BarrierProcess) -> None:
+    held.poll = "0.01"
+    held.script = held.script.replace("command -v wget", "command -v no-such-wget")
+    process = held.waiting()
+    assert process.stdout is not None
+    assert process.stdout.readline() == "no wget in this image: no gate stream\n"
+    held.write("verdict", release())
+    assert ended(process) == 0
+    assert process.communicate() == ("released\n", "")
+
+
+def test_it_asks_again_after_a_real_pause_too(held: BarrierProcess, gate: StreamServer) -> None:
+    held.replace_tool("sleep", f'exec {SLEEP} "$1"')
+    process = held.start()
+    gate.next_request().close()
+    gate.next_request().answer(release())
+    assert ended(process) == 0
+
+
+def pauses(held: BarrierProcess, gate: StreamServer, times: int) -> list[float]:
+    """How long it waits before it asks, when each time it is sent away at once."""
+    log = held.folder / "pauses"
+    held.replace_tool("sleep", f'[ "$1" != {held.poll} ] || exec {SLEEP} "$1"\necho "$1" >>{log}')
+    process = held.start()
+    for _ in range(times - 1):
+        gate.next_request().close()
+    gate.next_request().answer(release())
+    assert ended(process) == 0
+    return [float(line) for line in log.read_text().split()]
+
+
+def test_it_asks_at_once_then_soon_and_then_ever_later_up_to_ten_seconds(
+    held: BarrierProcess, gate: StreamServer
+) -> None:
+    first, *waited = pauses(held, gate, 16)
+    assert first == 0
+    assert all(0.1 <= pause <= limit for pause, limit in zip(waited, (1, 2, 4, 8, *[10] * 12), strict=False))
+    assert max(waited) > 4
+    assert len(set(waited[-10:])) > 5, "ever the same part of what it may wait"
+
+
+def test_no_two_pods_ask_in_step(held: BarrierProcess, gate: StreamServer) -> None:
+    one = pauses(held, gate, 6)
+    (held.folder / "pauses").unlink()
+    held.pod = "c0ffee00-1d7c-4d0e-8a53-52e5a6f0c1aa"
+    assert pauses(held, gate, 6) != one
+
+
+def test_a_stream_that_was_held_for_long_is_asked_for_again_soon(held: BarrierProcess, gate: StreamServer) -> None:
+    held.script = held.script.replace("-lt 30", "-lt 0")
+    assert max(pauses(held, gate, 12)) <= 1
+
+
+def test_nothing_is_said_on_stderr_whatever_the_stream_does(held: BarrierProcess, gate: StreamServer) -> None:
+    process = held.start()
+    gate.next_request().answer("garbage x y z\n")
+    gate.next_request().answer("no\n", "403 No")
+    gate.next_request().answer(release())
+    assert process.communicate(timeout=WITHIN)[1] == ""
+
+
+def test_a_stream_whose_end_nobody_tells_is_asked_again(held: BarrierProcess, gate: StreamServer) -> None:
+    """Its last word may be lost, as here where all that listens is killed: the shell looks for itself now and then.
+
+    Not under dash, where the word is a signal, which is not lost.
+    """
+    if held.shell == "dash":
+        return
+    held.poll = "0.01"
+    process = held.start()
+    gate.next_request().hold(body="\n")
+    for child in Path(f"/proc/{process.pid}/task/{process.pid}/children").read_text().split():
+        with suppress(ProcessLookupError):  # one that was about to end anyway
+            os.kill(int(child), signal.SIGKILL)
+    gate.next_request().hold(body=release())
+    assert ended(process) == 0

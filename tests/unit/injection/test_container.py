@@ -1,0 +1,102 @@
+"""The container and the volume: known again when met, and equal to what they mean."""
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from jobset_gate import names
+from jobset_gate.barrier.model import Config
+from jobset_gate.injection import container
+from jobset_gate.objects.unstructured import ReplicatedJobView
+from jobset_gate.settings import Barrier, Settings
+from tests.fakes.jobsets import Json, replicated
+
+OURS = container.build_container(ReplicatedJobView(0, replicated()), Config(), Barrier())
+VOLUME = container.build_volume("gang")
+
+
+def test_what_is_rendered_is_known_again_with_whatever_settings() -> None:
+    odd = Barrier(image="x", run_as_user=None, run_as_group=None, poll_seconds=5, max_wait_seconds=9)
+    assert container.is_barrier(container.build_container(ReplicatedJobView(0, replicated()), Config(timeout=1), odd))
+    assert container.is_volume(container.build_volume("any-name"))
+
+
+@pytest.mark.parametrize(
+    "entry",
+    [
+        None,
+        "group-scheduling-init",
+        {},
+        {"name": names.BARRIER_CONTAINER},
+        OURS | {"name": "other"},
+        OURS | {"env": []},
+        OURS | {"env": [None, 3, {"name": names.ENV_UID}]},
+        OURS | {"volumeMounts": None},
+        OURS | {"volumeMounts": [{"name": names.VOLUME, "mountPath": "/elsewhere"}]},
+    ],
+)
+def test_a_container_that_is_not_ours_is_told_apart(entry: Any) -> None:
+    assert not container.is_barrier(entry)
+
+
+@pytest.mark.parametrize(
+    "entry",
+    [
+        None,
+        {"name": names.VOLUME},
+        {"name": names.VOLUME, "projected": None},
+        {
+            "name": names.VOLUME,
+            "projected": {"sources": [None, {"configMap": {"name": "x"}}, {"configMap": {"name": 3}}]},
+        },
+        VOLUME | {"name": "other"},
+    ],
+)
+def test_a_volume_that_is_not_ours_is_told_apart(entry: Any) -> None:
+    assert not container.is_volume(entry)
+
+
+@pytest.mark.parametrize(
+    ("one", "other", "same"),
+    [
+        ({"a": 1}, {"a": 1, "b": {}}, True),
+        ({"a": [{"b": ""}]}, {"a": [{}]}, True),
+        ({"a": None}, {}, True),
+        ({"a": {"b": {"c": []}}}, {}, True),
+        ({"a": 0}, {}, False),
+        ({"a": False}, {}, False),
+        ({"a": [1, 2]}, {"a": [2, 1]}, False),
+        ({"a": [1]}, {"a": []}, False),
+        ({"a": 1}, {"a": "1"}, False),
+    ],
+)
+def test_empty_and_absent_members_are_the_same(one: Json, other: Json, same: bool) -> None:
+    assert container.semantically_equal(one, other) is same
+    assert container.semantically_equal(other, one) is same
+
+
+def test_the_poll_interval_is_told_only_where_it_is_not_the_usual() -> None:
+    def variables(settings: Barrier) -> list[str]:
+        return [
+            it["name"]
+            for it in container.build_container(ReplicatedJobView(0, replicated()), Config(), settings)["env"]
+        ]
+
+    assert "JOBSET_GATE_POLL" not in variables(Barrier())
+    assert variables(Settings(barrier=Barrier(poll_seconds=1.5)).barrier)[-1] == "JOBSET_GATE_POLL"
+
+
+def test_the_script_is_the_shipped_file_without_comments_and_indentation() -> None:
+    source = Path(container.__file__).with_name("barrier.sh").read_text()
+    code = [line.strip() for line in source.splitlines() if not line.strip().startswith("#")]
+    assert container.script().splitlines() == [line for line in code if line]
+
+
+def test_the_script_speaks_the_names_that_the_container_gives_it() -> None:
+    told = (names.ENV_UID, names.ENV_ATTEMPT, names.ENV_EPOCH, names.ENV_LIMIT, names.ENV_STREAM, names.ENV_POD)
+    for name in (*told, container.ENV_POLL):
+        assert name in container.script()
+    assert f"JOBSET_GATE_DIR:-{names.MOUNT_PATH}}}" in container.script()
+    assert f"for file in {names.VERDICT_FILE} {names.ANNOTATION_FILE};" in container.script()
+    assert f"exit {names.EXIT_TIMED_OUT}" in container.script()

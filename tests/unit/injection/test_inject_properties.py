@@ -1,0 +1,101 @@
+"""A3 over generated JobSets: twice is once, the manifest again is the stored object, every patch applies cleanly."""
+
+import copy
+
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from jobset_gate import names
+from jobset_gate.injection import inject, validate
+from jobset_gate.injection.verify import not_injected
+from tests.fakes.jobsets import SETTINGS, Json, applied, created, epoch, jobset, pod_spec, replicated, updated
+
+words = st.sampled_from(["a", "b~1", "c/d", "e"])
+texts = st.dictionaries(words, words, max_size=2)
+containers = st.lists(words.map(lambda name: {"name": name, "image": "x"}), max_size=2)
+amounts = st.dictionaries(st.sampled_from(["cpu", "memory", "nvidia.com/gpu"]), st.sampled_from(["1", "2"]))
+
+
+@st.composite
+def pods(draw: st.DrawFn) -> Json:
+    main = {"name": "main", "image": "x", "resources": draw(st.fixed_dictionaries({}, optional={"limits": amounts}))}
+    pod: Json = {"containers": [main]}
+    for key, value in (
+        ("initContainers", containers),
+        ("volumes", st.lists(words.map(lambda name: {"name": name, "emptyDir": {}}), max_size=2)),
+        ("securityContext", st.sampled_from([{}, {"runAsUser": 5}, {"runAsUser": 0}])),
+        ("restartPolicy", st.sampled_from(["Never", "OnFailure"])),
+        ("nodeSelector", texts),
+    ):
+        if draw(st.booleans()):
+            pod[key] = draw(value)
+    return pod
+
+
+@st.composite
+def jobsets(draw: st.DrawFn) -> Json:
+    named = draw(st.lists(st.sampled_from(["workers", "b", "c"]), min_size=1, max_size=3, unique=True))
+    jobs = []
+    for name in named:
+        job = replicated(name, pod=draw(pods()))
+        if draw(st.booleans()):
+            job["template"]["metadata"] = {"labels": draw(texts)}
+        if draw(st.booleans()):
+            job["template"]["spec"]["template"]["metadata"] = {"annotations": draw(texts)}
+        jobs.append(job)
+    targets = draw(st.lists(st.sampled_from(named), unique=True))
+    made = jobset(*jobs, config={"targetReplicatedJobs": targets} if targets else {"timeoutAfterSeconds": 9})
+    if draw(st.booleans()):
+        made["metadata"]["annotations"] = draw(texts)
+    if draw(st.booleans()):
+        made["spec"]["suspend"] = draw(st.booleans())
+    return made
+
+
+@settings(max_examples=150, deadline=None)
+@given(jobsets())
+def test_created_twice_is_created_once_and_nothing_is_wrong_with_it(manifest: Json) -> None:
+    before = copy.deepcopy(manifest)
+    edit = inject.injected(manifest, None, settings=SETTINGS)
+    assert applied(manifest, edit.operations) == edit.document
+    assert manifest == before
+    assert inject.patch(edit.document, None, settings=SETTINGS) == []
+    assert validate.field_errors(edit.document) == []
+    assert not_injected(edit.document, None) == []
+
+
+@settings(max_examples=150, deadline=None)
+@given(jobsets())
+def test_the_manifest_again_comes_to_the_stored_templates(manifest: Json) -> None:
+    stored = created(manifest)
+    assert validate.field_errors(manifest, stored) == []
+    again = updated(manifest, stored)
+    assert again["spec"] == stored["spec"]
+    assert updated(manifest, again) == again
+
+
+@settings(max_examples=150, deadline=None)
+@given(jobsets(), st.lists(st.tuples(st.booleans(), st.booleans(), st.text(max_size=3)), max_size=8))
+def test_epochs_never_fall_and_rise_by_one_with_every_suspension(
+    manifest: Json, writes: list[tuple[bool, bool, str]]
+) -> None:
+    """Each write suspends or resumes, from the stored object or from the manifest, with whatever epoch it likes."""
+    stored = created(manifest)
+    target = next(i for i in range(3) if any(c["name"] == names.BARRIER_CONTAINER for c in _init(stored, i)))
+    counted, suspended = 0, bool(manifest["spec"].get("suspend"))
+    for suspend, whole, lie in writes:
+        new = copy.deepcopy(stored if whole else manifest)
+        new["spec"]["suspend"] = suspend
+        meta = new["spec"]["replicatedJobs"][target]["template"]["spec"]["template"].setdefault("metadata", {})
+        meta.setdefault("annotations", {})[names.EPOCH] = lie
+        stored = updated(new, stored)
+        counted += suspend and not suspended
+        suspended = suspend
+        assert epoch(stored, target) == str(counted)
+        assert not_injected(stored, stored) == []
+
+
+def _init(it: Json, index: int) -> list[Json]:
+    jobs = it["spec"]["replicatedJobs"]
+    found: list[Json] = pod_spec(it, index).get("initContainers", []) if index < len(jobs) else []
+    return found

@@ -1,0 +1,383 @@
+"""A3, A5: what UPDATE keeps, restores and counts."""
+
+import copy
+from typing import Any
+
+import pytest
+
+from jobset_gate import names
+from jobset_gate.injection import inject
+from jobset_gate.settings import Barrier, Settings
+from tests.fakes.jobsets import (
+    SETTINGS,
+    Json,
+    barrier,
+    changed,
+    created,
+    epoch,
+    jobset,
+    pod_spec,
+    pod_template,
+    replicated,
+    updated,
+    without,
+)
+
+TEMPLATE = ("spec", "replicatedJobs", 0, "template", "spec", "template")
+EPOCH = (*TEMPLATE, "metadata", "annotations", names.EPOCH)
+INIT = (*TEMPLATE, "spec", "initContainers")
+
+
+def suspend(it: Json, value: bool | None = True) -> Json:
+    return changed(it, value, "spec", "suspend")
+
+
+def with_epoch(it: Json, value: str, index: int = 0) -> Json:
+    path = ("spec", "replicatedJobs", index, "template", "spec", "template", "metadata", "annotations", names.EPOCH)
+    return changed(it, value, *path)
+
+
+# --- Applied again --------------------------------------------------------------------------------------------------
+
+MANIFESTS = {
+    "the seed's": jobset(),
+    "two targets": jobset(replicated(), replicated("b")),
+    "one target of two": jobset(replicated(), replicated("b"), config={"targetReplicatedJobs": ["b"]}),
+    "init containers and volumes": jobset(
+        replicated(pod={"initContainers": [{"name": "own", "image": "x"}], "volumes": [{"name": "v", "emptyDir": {}}]})
+    ),
+    "an annotation for a config": jobset(config=False, notes={names.CONFIG: '{"timeoutAfterSeconds": 5}'}),
+    "our other annotations": jobset(notes={names.BARRIER_IMAGE: "x:1", names.PREFETCH_IMAGES: "false"}),
+    "failure policy rules": jobset(spec={"failurePolicy": {"rules": [{"action": "FailJobSet"}, {"name": "mine"}]}}),
+    "a network": jobset(spec={"network": {"subdomain": "x"}}),
+    "volume claims": jobset(spec={"volumeClaimPolicies": [{"templates": []}, {"retentionPolicy": {}}]}),
+    "suspended": jobset(spec={"suspend": True}),
+}
+
+
+@pytest.mark.parametrize("manifest", MANIFESTS.values(), ids=MANIFESTS.keys())
+def test_the_users_manifest_in_place_of_the_stored_object_comes_to_the_stored_object(manifest: Json) -> None:
+    """`kubectl replace`: nothing of what was injected or defaulted is in it. Twice."""
+    stored = created(manifest)
+    once = updated(manifest, stored)
+    assert once == stored
+    assert updated(manifest, once) == stored
+
+
+@pytest.mark.parametrize("manifest", MANIFESTS.values(), ids=MANIFESTS.keys())
+def test_client_side_apply_of_the_users_manifest_comes_to_the_stored_object(manifest: Json) -> None:
+    """A JSON merge patch replaces the list of replicatedJobs whole and leaves the rest as it is stored."""
+    stored = created(manifest)
+    merged = copy.deepcopy(stored) | {"spec": stored["spec"] | manifest["spec"]}
+    assert updated(merged, stored) == stored
+
+
+@pytest.mark.parametrize("manifest", MANIFESTS.values(), ids=MANIFESTS.keys())
+def test_an_update_that_changes_nothing_needs_no_patch(manifest: Json) -> None:
+    stored = created(manifest)
+    assert inject.patch(copy.deepcopy(stored), stored, settings=SETTINGS) == []
+
+
+def test_an_upgrade_with_another_image_and_other_settings_changes_no_gang_that_is_there() -> None:
+    stored = created(jobset())
+    upgraded = Settings(barrier=Barrier(image="busybox:9", grace_seconds=1, poll_seconds=2, run_as_user=None))
+    assert updated(jobset(), stored, upgraded) == stored
+    assert barrier(updated(suspend(jobset()), stored, upgraded)) == barrier(stored)
+
+
+def test_a_barrier_of_an_older_version_is_kept_verbatim() -> None:
+    stored = created(jobset())
+    barrier(stored)["command"] = ["sh", "-c", "an older script"]
+    barrier(stored)["env"].append({"name": "OLDER", "value": "1"})
+    assert updated(jobset(), stored) == stored
+
+
+def test_a_typed_client_that_drops_and_adds_empty_members_gets_the_stored_words_back() -> None:
+    stored = created(jobset())
+    barrier(stored)["resources"] = {}
+    written = copy.deepcopy(stored)
+    del barrier(written)["resources"]
+    assert updated(written, stored) == stored
+
+
+# --- Places ---------------------------------------------------------------------------------------------------------
+
+
+def test_the_barrier_comes_back_to_its_place() -> None:
+    stored = created(jobset(replicated(pod={"initContainers": [{"name": "a"}]})))
+    pod_spec(stored)["initContainers"].append({"name": "behind-ours"})
+    new = changed(stored, [{"name": "a"}, {"name": "behind-ours"}], *INIT)
+    assert updated(new, stored) == stored
+
+
+def test_a_barrier_at_another_place_is_moved_back() -> None:
+    stored = created(jobset(replicated(pod={"initContainers": [{"name": "a"}, {"name": "b"}]})))
+    new = changed(stored, list(reversed(pod_spec(stored)["initContainers"])), *INIT)
+    assert [it["name"] for it in pod_spec(updated(new, stored))["initContainers"]] == [
+        "b",
+        "a",
+        names.BARRIER_CONTAINER,
+    ]
+
+
+def test_the_volume_comes_back_to_its_place() -> None:
+    stored = created(jobset())
+    pod_spec(stored)["volumes"].append({"name": "later", "emptyDir": {}})
+    new = changed(stored, [{"name": "later", "emptyDir": {}}], *TEMPLATE, "spec", "volumes")
+    assert updated(new, stored) == stored
+
+
+def test_replicated_jobs_are_matched_by_name() -> None:
+    stored = created(jobset(replicated("a"), replicated("b"), config={"targetReplicatedJobs": ["b"]}))
+    new = jobset(replicated("b"), replicated("a"), config={"targetReplicatedJobs": ["b"]})
+    made = updated(new, stored)
+    assert barrier(made, 0) == barrier(stored, 1)
+    assert "initContainers" not in pod_spec(made, 1)
+
+
+def test_a_replicated_job_that_is_new_gets_nothing() -> None:
+    new = jobset(replicated(), replicated("new"))
+    made = updated(new, created(jobset()))
+    assert made["spec"]["replicatedJobs"][1] == replicated("new")
+
+
+def test_labels_that_are_missing_or_changed_come_back() -> None:
+    stored = created(jobset())
+    for path in (("template",), ("template", "spec", "template")):
+        label = ("spec", "replicatedJobs", 0, *path, "metadata", "labels")
+        assert updated(without(stored, *label, names.GATED), stored) == stored
+        assert updated(changed(stored, "false", *label, names.GATED), stored) == stored
+
+
+# --- Config and annotations -----------------------------------------------------------------------------------------
+
+
+def test_a_config_that_is_merely_absent_comes_back_as_field_and_as_annotation() -> None:
+    stored = created(jobset())
+    typed = without(stored, "spec", "groupSchedulingConfig")
+    replaced = without(stored, "metadata", "annotations")
+    neither = without(without(stored, "spec", "groupSchedulingConfig"), "metadata", "annotations")
+    assert [updated(new, stored) for new in (typed, replaced, neither)] == [stored] * 3
+
+
+def test_a_config_that_is_null_counts_as_absent() -> None:
+    stored = created(jobset())
+    assert updated(changed(stored, None, "spec", "groupSchedulingConfig"), stored) == stored
+
+
+def test_on_a_cluster_without_the_field_the_annotation_goes_on_alone() -> None:
+    """The schema has pruned the field from both objects."""
+    stored = without(created(jobset()), "spec", "groupSchedulingConfig")
+    manifest = without(jobset(), "spec", "groupSchedulingConfig")
+    assert updated(manifest, stored) == stored
+
+
+def test_the_users_own_text_of_an_equal_config_is_left() -> None:
+    stored = created(jobset())
+    text = '{"timeoutAfterSeconds": 300, "targetReplicatedJobs": []}'
+    new = changed(stored, text, "metadata", "annotations", names.CONFIG)
+    assert updated(new, stored) == new
+
+
+@pytest.mark.parametrize("key", [names.PREFETCH_IMAGES, names.BARRIER_IMAGE])
+def test_what_is_fixed_at_creation_comes_back(key: str) -> None:
+    stored = created(jobset(notes={names.PREFETCH_IMAGES: "false", names.BARRIER_IMAGE: "x:1"}))
+    assert updated(without(stored, "metadata", "annotations", key), stored) == stored
+
+
+@pytest.mark.parametrize("key", [names.BYPASS, names.ON_TIMEOUT])
+def test_what_may_be_set_at_any_time_may_be_taken_away_too(key: str) -> None:
+    stored = created(jobset(notes={names.BYPASS: "true", names.ON_TIMEOUT: "Release"}))
+    new = without(stored, "metadata", "annotations", key)
+    assert updated(new, stored) == new
+
+
+# --- What JobSet defaults on CREATE only ----------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    "path",
+    [
+        ("spec", "successPolicy"),
+        ("spec", "startupPolicy"),
+        ("spec", "network"),
+        ("spec", "network", "enableDNSHostnames"),
+        ("spec", "network", "publishNotReadyAddresses"),
+        ("spec", "failurePolicy", "rules", 0, "name"),
+        ("spec", "volumeClaimPolicies", 0, "retentionPolicy"),
+        ("spec", "replicatedJobs", 0, "template", "spec", "completionMode"),
+        ("spec", "replicatedJobs", 1, "template", "spec", "completionMode"),
+        (*TEMPLATE, "spec", "restartPolicy"),
+    ],
+)
+def test_a_default_of_jobsets_that_is_absent_comes_back(path: tuple[str | int, ...]) -> None:
+    spec = {"failurePolicy": {"rules": [{"action": "FailJobSet"}]}, "volumeClaimPolicies": [{"templates": []}]}
+    config = {"targetReplicatedJobs": ["workers"]}
+    stored = created(jobset(replicated(), replicated("untargeted"), config=config, spec=spec))
+    assert updated(without(stored, *path), stored) == stored
+
+
+def test_empty_members_that_jobsets_webhook_has_stored_do_not_make_the_manifest_another_one() -> None:
+    """Its schema calls these fields immutable and compares them by the letter."""
+    claims = [{"templates": [{"metadata": {"name": "data"}, "spec": {"accessModes": ["ReadWriteMany"]}}]}]
+    manifest = jobset(spec={"volumeClaimPolicies": claims, "failurePolicy": {"maxRestarts": 2}})
+    stored = created(copy.deepcopy(manifest))
+    stored["spec"]["volumeClaimPolicies"][0]["templates"][0]["status"] = {}
+    stored["spec"]["failurePolicy"]["rules"] = []
+    assert updated(manifest, stored) == stored
+    other = changed(manifest, 3, "spec", "failurePolicy", "maxRestarts")
+    assert updated(other, stored)["spec"]["failurePolicy"] == {"maxRestarts": 3}
+
+
+@pytest.mark.parametrize(
+    ("path", "value"),
+    [
+        (("spec", "successPolicy"), {"operator": "Any"}),
+        (("spec", "network"), {"enableDNSHostnames": False, "publishNotReadyAddresses": True}),
+        (("spec", "replicatedJobs", 0, "template", "spec", "completionMode"), "NonIndexed"),
+        ((*TEMPLATE, "spec", "restartPolicy"), "Never"),
+    ],
+)
+def test_what_the_user_changes_is_not_ours_to_undo(path: tuple[str | int, ...], value: Any) -> None:
+    stored = created(jobset())
+    new = changed(stored, value, *path)
+    assert updated(new, stored) == new
+
+
+# --- Epochs ---------------------------------------------------------------------------------------------------------
+
+
+def test_suspending_starts_the_next_epoch() -> None:
+    stored = created(jobset())
+    assert epoch(updated(suspend(stored), stored)) == "1"
+
+
+def test_resuming_keeps_it_and_the_next_suspension_raises_it_again() -> None:
+    first = created(jobset())
+    second = updated(suspend(first), first)
+    third = updated(suspend(second, False), second)
+    fourth = updated(suspend(third), third)
+    assert [epoch(it) for it in (first, second, third, fourth)] == ["0", "1", "1", "2"]
+
+
+@pytest.mark.parametrize(("before", "after"), [(True, True), (True, False), (True, None), (False, None), (None, False)])
+def test_only_false_to_true_counts_as_suspending(before: bool | None, after: bool | None) -> None:
+    stored = with_epoch(suspend(created(jobset()), before), "4")
+    assert epoch(updated(suspend(stored, after), stored)) == "4"
+
+
+@pytest.mark.parametrize("incoming", ["0", "3", "99", "-1", "garbage", ""])
+def test_it_is_written_back_whatever_the_incoming_object_says(incoming: str) -> None:
+    """Kueue restores templates to their state at creation in the very write that suspends."""
+    running = with_epoch(created(jobset()), "4")
+    assert epoch(updated(with_epoch(running, incoming), running)) == "4"
+    assert epoch(updated(with_epoch(suspend(running), incoming), running)) == "5"
+    held = suspend(running)
+    assert epoch(updated(with_epoch(held, incoming), held)) == "4"
+
+
+def test_it_is_written_back_where_the_incoming_object_has_no_annotations_at_all() -> None:
+    stored = with_epoch(created(jobset()), "4")
+    assert epoch(updated(suspend(without(stored, *TEMPLATE, "metadata")), stored)) == "5"
+
+
+def test_kueue_suspends_with_templates_as_they_were_at_creation() -> None:
+    """Labels, annotations and nodeSelector restored in the suspending write: only the epoch may differ afterwards."""
+    at_creation = created(jobset())
+    running = changed(with_epoch(at_creation, "1"), {"pool": "a"}, *TEMPLATE, "spec", "nodeSelector")
+    preempted = suspend(copy.deepcopy(at_creation))
+    assert updated(preempted, running) == suspend(with_epoch(at_creation, "2"))
+
+
+def test_the_highest_over_the_targets_counts_and_all_get_it() -> None:
+    stored = with_epoch(with_epoch(created(jobset(replicated(), replicated("b"))), "2"), "7", 1)
+    made = updated(suspend(stored), stored)
+    assert (epoch(made, 0), epoch(made, 1)) == ("8", "8")
+
+
+def test_different_epochs_are_levelled_only_while_jobset_allows_it() -> None:
+    stored = with_epoch(with_epoch(created(jobset(replicated(), replicated("b"))), "2"), "7", 1)
+    running = updated(changed(stored, "x", "metadata", "annotations", "other"), stored)
+    assert (epoch(running, 0), epoch(running, 1)) == ("2", "7")
+    held = suspend(stored)
+    resumed = updated(suspend(held, False), held)
+    assert (epoch(resumed, 0), epoch(resumed, 1)) == ("7", "7")
+
+
+@pytest.mark.parametrize("old", ["garbage", "-5", "", "1e3", "٣"])
+def test_an_old_epoch_that_is_none_counts_as_zero(old: str) -> None:
+    stored = with_epoch(created(jobset()), old)
+    assert epoch(updated(suspend(stored), stored)) == "1"
+
+
+def test_an_absent_old_epoch_counts_as_zero_and_stays_absent_while_the_gang_runs() -> None:
+    stored = without(created(jobset()), *EPOCH)
+    assert epoch(updated(with_epoch(stored, "3"), stored)) is None
+    assert epoch(updated(suspend(stored), stored)) == "1"
+
+
+def test_untargeted_jobs_carry_no_epoch() -> None:
+    stored = created(jobset(replicated(), replicated("b"), config={"targetReplicatedJobs": ["workers"]}))
+    assert epoch(updated(suspend(stored), stored), 1) is None
+
+
+@pytest.mark.parametrize("key", [names.VERDICT, names.NUDGE])
+def test_a_decision_cannot_be_put_into_a_template_later_either(key: str) -> None:
+    stored = created(jobset())
+    smuggled = changed(stored, "release x 0 9 AllPodsStarted", *TEMPLATE, "metadata", "annotations", key)
+    assert updated(smuggled, stored) == stored
+    assert key not in pod_template(updated(suspend(smuggled), stored))["metadata"]["annotations"]
+
+
+@pytest.mark.parametrize("key", [names.VERDICT, names.NUDGE])
+def test_a_decision_that_came_into_a_template_behind_our_back_goes_as_soon_as_jobset_allows(key: str) -> None:
+    odd = changed(created(jobset()), "release x 0 9 AllPodsStarted", *TEMPLATE, "metadata", "annotations", key)
+    assert inject.patch(copy.deepcopy(odd), odd, settings=SETTINGS) == []
+    assert updated(without(odd, *TEMPLATE, "metadata", "annotations", key), odd) == odd
+    assert key not in pod_template(updated(suspend(odd), odd))["metadata"]["annotations"]
+
+
+def test_a_barrier_that_was_changed_on_purpose_is_refused_by_validation_and_not_undone_in_silence() -> None:
+    stored = created(jobset())
+    new = changed(stored, "other:1", *INIT, 0, "image")
+    assert updated(new, stored) == new
+
+
+# --- Objects that were made while the webhook was off ---------------------------------------------------------------
+
+
+@pytest.mark.parametrize("new", [jobset(), suspend(jobset())])
+def test_where_there_is_no_barrier_none_is_put_in_and_no_epoch_is_counted(new: Json) -> None:
+    made = updated(new, jobset())
+    assert "initContainers" not in pod_spec(made)
+    assert epoch(made) is None
+    assert "volumes" not in pod_spec(made)
+
+
+def test_its_config_is_kept_in_the_annotation_from_then_on() -> None:
+    made = updated(jobset(), jobset())
+    assert made["metadata"]["annotations"] == {names.CONFIG: '{"timeoutAfterSeconds":300}'}
+
+
+def test_a_jobset_that_never_had_a_config_is_left_alone() -> None:
+    stored = created(jobset(config=False))
+    assert inject.patch(jobset(config=False), stored, settings=SETTINGS) == []
+
+
+@pytest.mark.parametrize(
+    "new",
+    [
+        {},
+        {"spec": None},
+        {"spec": 3, "metadata": {}},
+        {"spec": {}, "metadata": None},
+        {"spec": {"replicatedJobs": [None, 3, {}]}, "metadata": {"annotations": 5}},
+        {"spec": {"replicatedJobs": [{"name": "workers", "template": 3}], "network": "x", "failurePolicy": []}},
+        {"spec": {"failurePolicy": {"rules": [None, "x"]}, "volumeClaimPolicies": {}}},
+    ],
+)
+def test_an_object_of_the_wrong_shape_breaks_nothing(new: Json) -> None:
+    spec = {"failurePolicy": {"rules": [{"action": "FailJobSet"}]}, "volumeClaimPolicies": [{"templates": []}]}
+    stored = created(jobset(spec=spec))
+    updated(new, stored)
+    updated(jobset(spec=spec), changed(stored, None, "spec", "replicatedJobs"))

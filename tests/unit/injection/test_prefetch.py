@@ -1,0 +1,375 @@
+"""A8: what CREATE puts before the barrier of a JobSet that wants its images on the nodes first."""
+
+import copy
+from typing import Any
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from jobset_gate import names
+from jobset_gate.injection import inject, prefetch, validate
+from jobset_gate.injection.container import TOKEN_PATH
+from jobset_gate.injection.verify import not_injected
+from jobset_gate.settings import Barrier, Resources, Settings
+from tests.fakes.jobsets import (
+    SETTINGS,
+    Json,
+    applied,
+    barrier,
+    changed,
+    created,
+    jobset,
+    pod_spec,
+    replicated,
+    updated,
+)
+
+COPIER, FIRST, SECOND = (f"group-scheduling-prefetch{end}" for end in ("", "-1", "-2"))
+BARRIER = "group-scheduling-init"
+TEMPLATE = ("spec", "replicatedJobs", 0, "template", "spec", "template")
+INIT = (*TEMPLATE, "spec", "initContainers")
+NOTE = {names.PREFETCH_IMAGES: "true"}
+
+
+def wanting(*mains: Json, init: list[Json] | None = None, **pod: Any) -> Json:
+    """A JobSet with these main containers that wants its images first."""
+    spec: Json = {"containers": list(mains) or [main()], **pod}
+    if init is not None:
+        spec["initContainers"] = init
+    return jobset(replicated(pod=spec), notes=dict(NOTE))
+
+
+def main(image: Any = "train:1", name: str = "main", **more: Any) -> Json:
+    return {"name": name, "image": image, **more}
+
+
+def named(it: Json, index: int = 0, key: str = "initContainers") -> list[str]:
+    return [entry["name"] for entry in pod_spec(it, index).get(key) or ()]
+
+
+def one(it: Json, name: str) -> Json:
+    (found,) = [entry for entry in pod_spec(it)["initContainers"] if entry["name"] == name]
+    assert isinstance(found, dict)
+    return found
+
+
+def runs(it: Json) -> list[tuple[str, str | None]]:
+    """(image, pull policy) of what runs the main images."""
+    entries = pod_spec(it)["initContainers"]
+    return [(e["image"], e.get("imagePullPolicy")) for e in entries if e["name"].startswith(f"{COPIER}-")]
+
+
+# --- Which, and where -----------------------------------------------------------------------------------------------
+
+
+def test_each_main_image_runs_once_between_the_users_init_containers_and_the_barrier() -> None:
+    own = [{"name": "fetch", "image": "fetch:1"}, {"name": "mesh", "image": "mesh:1", "restartPolicy": "Always"}]
+    mains = [main("train:1"), main("log:1", "log"), main("train:1", "second")]
+    made = created(wanting(*mains, init=own))
+    assert named(made) == ["fetch", "mesh", COPIER, FIRST, SECOND, BARRIER]
+    assert runs(made) == [("train:1", None), ("log:1", None)]
+
+
+def test_the_volume_with_the_program_goes_behind_the_barriers() -> None:
+    made = created(wanting(volumes=[{"name": "data", "emptyDir": {}}]))
+    assert named(made, key="volumes") == ["data", "group-scheduling", "group-scheduling-prefetch"]
+    assert pod_spec(made)["volumes"][-1] == {"name": "group-scheduling-prefetch", "emptyDir": {}}
+
+
+@pytest.mark.parametrize("notes", [None, {}, {names.PREFETCH_IMAGES: "false"}])
+def test_nobody_gets_it_unasked(notes: Json | None) -> None:
+    made = created(jobset(notes=notes))
+    assert named(made) == [BARRIER]
+    assert named(made, key="volumes") == ["group-scheduling"]
+
+
+def test_only_the_targets_get_it() -> None:
+    made = created(
+        jobset(replicated(), replicated("aux"), config={"targetReplicatedJobs": ["workers"]}, notes=dict(NOTE))
+    )
+    assert named(made, 0) == [COPIER, FIRST, BARRIER]
+    assert named(made, 1) == []
+
+
+def test_each_replicated_job_gets_its_own_images() -> None:
+    jobs = [replicated(name, pod={"containers": [main(f"{name}:1")]}) for name in ("a", "b")]
+    made = created(jobset(*jobs, notes=dict(NOTE)))
+    images = [pod_spec(made, index)["initContainers"][1]["image"] for index in (0, 1)]
+    assert images == ["a:1", "b:1"]
+
+
+def test_the_pull_policy_is_the_main_containers_and_absent_stays_absent() -> None:
+    """With the same image the API server then puts the same default into both."""
+    mains = [main("a", imagePullPolicy="Never"), main("b:latest", "b"), main("c:1", "c", imagePullPolicy="Always")]
+    made = created(wanting(*mains))
+    assert runs(made) == [("a", "Never"), ("b:latest", None), ("c:1", "Always")]
+
+
+def test_one_image_with_two_pull_policies_runs_once_with_each_in_the_order_of_the_spec() -> None:
+    mains = [main("a:1", imagePullPolicy="IfNotPresent"), main("a:1", "b", imagePullPolicy="Always")]
+    assert runs(created(wanting(*mains))) == [("a:1", "IfNotPresent"), ("a:1", "Always")]
+
+
+@pytest.mark.parametrize(
+    ("own", "expected"),
+    [
+        ({"image": "train:1"}, []),
+        ({"image": "train:1", "restartPolicy": "Always"}, []),
+        ({"image": "train:1", "imagePullPolicy": "Always"}, [("train:1", None)]),
+        ({"image": "train:2"}, [("train:1", None)]),
+    ],
+)
+def test_an_image_that_an_init_container_of_the_users_runs_already_is_there(own: Json, expected: list[Any]) -> None:
+    assert runs(created(wanting(init=[{"name": "own", **own}]))) == expected
+
+
+def test_where_all_images_are_there_anyway_nothing_is_put_in() -> None:
+    made = created(wanting(init=[{"name": "own", "image": "train:1"}]))
+    assert named(made) == ["own", BARRIER]
+    assert named(made, key="volumes") == ["group-scheduling"]
+    assert not_injected(made, None) == []
+
+
+@pytest.mark.parametrize("image", [None, "", 3, {}])
+def test_a_container_without_an_image_is_left_to_the_api_server(image: Any) -> None:
+    assert runs(created(wanting(main(image), main("b:1", "b")))) == [("b:1", None)]
+    assert named(created(wanting(main(image)))) == [BARRIER]
+
+
+# --- What they are --------------------------------------------------------------------------------------------------
+
+
+def test_the_first_runs_the_barriers_image_and_may_write_the_volume_that_the_others_only_read() -> None:
+    made = created(wanting(), Settings(barrier=Barrier(image="mirror/busybox:9")))
+    copier, runner = one(made, COPIER), one(made, FIRST)
+    assert copier["image"] == barrier(made)["image"] == "mirror/busybox:9"
+    assert copier["command"][:2] == ["sh", "-c"]
+    path = {"name": "group-scheduling-prefetch", "mountPath": "/mnt/group-scheduling-prefetch"}
+    assert copier["volumeMounts"][0] == path
+    assert runner["volumeMounts"][0] == path | {"readOnly": True}
+
+
+def test_the_annotation_for_the_barriers_image_counts_for_the_first_too() -> None:
+    given = wanting()
+    given["metadata"]["annotations"][names.BARRIER_IMAGE] = "mine:1"
+    assert one(created(given), COPIER)["image"] == "mine:1"
+
+
+def test_the_others_run_one_program_by_its_path_so_that_the_image_needs_no_shell() -> None:
+    assert one(created(wanting()), FIRST)["command"] == ["/mnt/group-scheduling-prefetch/true"]
+    assert "args" not in one(created(wanting()), FIRST)
+
+
+def test_a_main_images_container_gets_no_devices_and_nothing_of_the_users() -> None:
+    user = main(
+        env=[{"name": "SECRET", "value": "x"}],
+        envFrom=[{"secretRef": {"name": "s"}}],
+        volumeMounts=[{"name": "data", "mountPath": "/data"}],
+        workingDir="/not/there",
+        args=["--train"],
+        ports=[{"containerPort": 1}],
+        resources={"limits": {"cpu": "1", "nvidia.com/gpu": "8"}},
+        lifecycle={"preStop": {}},
+        securityContext={"privileged": True, "runAsUser": 0},
+    )
+    runner = one(created(wanting(user)), FIRST)
+    assert runner["env"] == [{"name": "NVIDIA_VISIBLE_DEVICES", "value": "void"}]
+    assert runner["resources"] == {"limits": {"cpu": "1"}}
+    assert set(runner) == {
+        *("name", "image", "command", "env", "volumeMounts", "securityContext", "resources"),
+        "terminationMessagePolicy",
+    }
+
+
+@pytest.mark.parametrize("pod", [{}, {"securityContext": {"runAsUser": 1000}}, {"securityContext": {"runAsUser": 0}}])
+@pytest.mark.parametrize(
+    "operator",
+    [
+        Barrier(),
+        Barrier(run_as_user=None, run_as_group=None),
+        Barrier(resources=Resources(requests={"cpu": "1m"}, limits={"memory": "8Mi"})),
+    ],
+)
+def test_they_are_as_safe_as_the_barrier_and_ask_for_as_much(pod: Json, operator: Barrier) -> None:
+    """So the QoS class stays, and LimitRanges, quotas and Pod Security let them pass where the barrier passes."""
+    full = {"cpu": "1", "memory": "1Gi", "ephemeral-storage": "2Gi"}
+    given = wanting(main(resources={"requests": full, "limits": full}), **pod)
+    made = created(given, Settings(barrier=operator))
+    held = barrier(made)
+    for name in (COPIER, FIRST):
+        assert one(made, name)["securityContext"] == held["securityContext"]
+        assert one(made, name)["resources"] == held["resources"]
+
+
+def test_without_resources_there_are_none_on_them_either() -> None:
+    made = created(wanting())
+    assert all("resources" not in it for it in pod_spec(made)["initContainers"])
+
+
+@pytest.mark.parametrize("name", [COPIER, FIRST])
+def test_no_service_account_token_is_mounted_into_them(name: str) -> None:
+    """The API server mounts one into each container that has nothing at that path."""
+    (mount,) = [it for it in one(created(wanting()), name)["volumeMounts"] if it["mountPath"] == TOKEN_PATH]
+    assert mount["readOnly"]
+
+
+@pytest.mark.parametrize("name", [COPIER, FIRST])
+def test_what_they_say_before_they_fail_becomes_the_termination_message(name: str) -> None:
+    assert one(created(wanting()), name)["terminationMessagePolicy"] == "FallbackToLogsOnError"
+
+
+# --- Twice, and from elsewhere --------------------------------------------------------------------------------------
+
+
+def test_applied_twice_is_applied_once() -> None:
+    made = created(wanting(main(), main("log:1", "log"), init=[{"name": "own", "image": "x"}]))
+    assert inject.patch(copy.deepcopy(made), None, settings=SETTINGS) == []
+
+
+def test_a_mesh_that_appends_behind_ours_is_overtaken_at_reinvocation() -> None:
+    made = created(wanting())
+    pod_spec(made)["initContainers"].append({"name": "mesh", "image": "m"})
+    assert named(created(made)) == ["mesh", COPIER, FIRST, BARRIER]
+
+
+def test_an_image_that_another_webhook_changed_is_prefetched_as_it_is_now() -> None:
+    made = created(wanting())
+    made = changed(made, "mirror/train:1", *TEMPLATE, "spec", "containers", 0, "image")
+    again = created(made)
+    assert runs(again) == [("mirror/train:1", None)]
+    assert named(again) == [COPIER, FIRST, BARRIER]
+
+
+@pytest.mark.parametrize("value", [None, "false"])
+def test_a_copy_that_does_not_want_it_any_more_loses_it(value: str | None) -> None:
+    made = created(wanting(init=[{"name": "own", "image": "x"}], volumes=[{"name": "data", "emptyDir": {}}]))
+    made["metadata"]["annotations"].pop(names.PREFETCH_IMAGES)
+    if value is not None:
+        made["metadata"]["annotations"][names.PREFETCH_IMAGES] = value
+    again = created(made)
+    assert named(again) == ["own", BARRIER]
+    assert named(again, key="volumes") == ["data", "group-scheduling"]
+
+
+def test_a_copy_with_other_images_and_an_older_script_is_rendered_anew() -> None:
+    made = created(wanting(main(), main("log:1", "log")))
+    one(made, COPIER)["command"] = ["sh", "-c", "an older script"]
+    pod_spec(made)["containers"] = [main("train:2")]
+    again = created(made)
+    assert again == created(wanting(main("train:2")))
+
+
+def test_a_barrier_that_was_rendered_without_it_gets_it_before_it() -> None:
+    made = created(jobset())
+    made["metadata"]["annotations"] |= NOTE
+    assert created(made) == created(wanting(main()))
+
+
+def test_volumes_that_are_there_twice_become_one_each() -> None:
+    made = created(wanting(volumes=[{"name": "data", "emptyDir": {}}]))
+    pod_spec(made)["volumes"] *= 2
+    pod_spec(made)["volumes"].pop(3)
+    again = created(made)
+    assert named(again, key="volumes") == ["data", "group-scheduling", "group-scheduling-prefetch"]
+
+
+def test_a_barriers_volume_that_is_there_twice_is_one_before_the_new_one() -> None:
+    made = created(jobset(replicated(pod={"volumes": [{"name": "data", "emptyDir": {}}]})))
+    pod_spec(made)["volumes"] *= 2
+    pod_spec(made)["volumes"].pop(2)
+    made["metadata"]["annotations"] |= NOTE
+    edit = inject.injected(made, None, settings=SETTINGS)
+    assert applied(made, edit.operations) == edit.document
+    assert named(edit.document, key="volumes") == ["data", "group-scheduling", "group-scheduling-prefetch"]
+
+
+def test_the_patch_says_what_the_document_is_and_the_incoming_object_stays() -> None:
+    given = wanting(main(), main("b:1", "b"), init=[{"name": "own", "image": "x"}])
+    before = copy.deepcopy(given)
+    edit = inject.injected(given, None, settings=SETTINGS)
+    assert applied(given, edit.operations) == edit.document
+    assert given == before
+
+
+@pytest.mark.parametrize("containers", [None, [], [None], ["x"], [{}], {"a": 1}, 3])
+def test_containers_of_the_wrong_shape_break_nothing(containers: Any) -> None:
+    created(jobset(replicated(pod={"containers": containers}), notes=dict(NOTE)))
+
+
+# --- Known again ----------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("entry", "ours"),
+    [
+        ({}, True),
+        ({"image": "other", "command": ["older"], "env": []}, True),
+        ({"name": "group-scheduling-prefetch-12"}, True),
+        ({"name": "group-scheduling-prefetch-x"}, False),
+        ({"name": "group-scheduling-prefetch-"}, False),
+        ({"name": "group-scheduling-prefetcher"}, False),
+        ({"name": 3}, False),
+        ({"volumeMounts": None}, False),
+        ({"volumeMounts": [{"name": "group-scheduling-prefetch", "mountPath": "/elsewhere"}]}, False),
+        ({"volumeMounts": [{"name": "mine", "mountPath": "/mnt/group-scheduling-prefetch"}]}, False),
+    ],
+)
+@pytest.mark.parametrize("name", [COPIER, FIRST])
+def test_a_container_of_ours_is_known_by_its_name_and_the_mount_of_our_volume(
+    entry: Json, ours: bool, name: str
+) -> None:
+    assert prefetch.is_container(one(created(wanting()), name) | entry) is ours
+
+
+@pytest.mark.parametrize(
+    ("entry", "ours"),
+    [
+        ({"name": "group-scheduling-prefetch", "emptyDir": {}}, True),
+        ({"name": "group-scheduling-prefetch"}, True),
+        ({"name": "group-scheduling-prefetch", "emptyDir": {"sizeLimit": "8Mi"}}, True),
+        ({"name": "group-scheduling-prefetch", "configMap": {"name": "x"}}, False),
+        ({"name": "other", "emptyDir": {}}, False),
+        (None, False),
+        ("group-scheduling-prefetch", False),
+    ],
+)
+def test_a_volume_of_ours_is_known_again(entry: Any, ours: bool) -> None:
+    assert prefetch.is_volume(entry) is ours
+
+
+# --- Over generated JobSets -----------------------------------------------------------------------------------------
+
+images = st.sampled_from(["a:1", "a:1", "b", "c:latest"])
+policies = st.sampled_from([{}, {}, {"imagePullPolicy": "Always"}, {"imagePullPolicy": "Never"}])
+
+
+@st.composite
+def pods(draw: st.DrawFn) -> Json:
+    def containers(prefix: str, least: int) -> list[Json]:
+        pairs = draw(st.lists(st.tuples(images, policies), min_size=least, max_size=3))
+        return [main(image, f"{prefix}{index}", **policy) for index, (image, policy) in enumerate(pairs)]
+
+    return {"containers": containers("main", 1), "initContainers": containers("own", 0)}
+
+
+@settings(max_examples=150, deadline=None)
+@given(st.lists(pods(), min_size=1, max_size=2), st.booleans())
+def test_every_main_image_runs_before_the_barrier_and_nothing_is_wrong_with_it(made: list[Json], asked: bool) -> None:
+    jobs = [replicated(f"job{index}", pod=pod) for index, pod in enumerate(made)]
+    manifest = jobset(*jobs, notes=dict(NOTE) if asked else None)
+    edit = inject.injected(manifest, None, settings=SETTINGS)
+    assert applied(manifest, edit.operations) == edit.document
+    stored = created(manifest)
+    assert inject.patch(copy.deepcopy(stored), None, settings=SETTINGS) == []
+    assert validate.field_errors(manifest) == validate.field_errors(stored) == []
+    assert not_injected(stored, None) == []
+    for index, pod in enumerate(made):
+        init = pod_spec(stored, index)["initContainers"]
+        assert init[: len(pod["initContainers"])] == pod["initContainers"]
+        assert init[-1]["name"] == BARRIER
+        before = {(it["image"], it.get("imagePullPolicy")) for it in init[:-1]}
+        wanted = {(it["image"], it.get("imagePullPolicy")) for it in pod["containers"]}
+        assert wanted <= before or not asked
+        assert asked or len(init) == len(pod["initContainers"]) + 1
+    assert updated(manifest, stored) == stored

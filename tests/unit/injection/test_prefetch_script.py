@@ -1,0 +1,178 @@
+"""prefetch.sh under the shells that it has to run in: what lies in the volume afterwards, and what it says if not."""
+
+import os
+import platform
+import subprocess
+from dataclasses import dataclass
+from pathlib import Path
+
+import pytest
+
+from jobset_gate.injection import noop_elf, prefetch
+from tests.fakes import barrier_process
+from tests.fakes.barrier_process import SHELLS
+
+TOOLS = ("rm", "chmod", "mv", "head", "tr", "grep", "cat")
+WITHIN = 20.0
+"""Seconds on a busy machine."""
+WITH_LOADER = b"\x7fELF\x02\x01\x01" + bytes(700) + b"/lib64/ld-linux-x86-64.so.2\0GNU\0" + bytes(5000)
+STATIC = b"\x7fELF\x02\x01\x01" + bytes(700) + b"GNU\0" + bytes(5000) + b"/etc/ld.so.cache"
+
+
+@dataclass
+class Image:
+    """The barrier's image: a shell, the few tools that are needed, and a `uname` that tells of any machine.
+
+    That and a program called busybox are run by their paths, for not every shell asks the PATH.
+    """
+
+    shell: list[str]
+    bin: Path
+    volume: Path
+
+    def machine(self, name: str) -> None:
+        self._tool("uname", f'#!/bin/sh\n[ "$*" = -m ] && echo {name}\n'.encode())
+
+    def busybox(self, content: bytes) -> None:
+        self._tool("busybox", content)
+
+    def run(self, lookup: str = "") -> subprocess.CompletedProcess[str]:
+        """`lookup`: what is asked for instead of the program called busybox that a test has put there."""
+        *words, script = prefetch.copy_command()[1:]
+        for word, path in (
+            ("`uname ", f"`{self.bin}/uname "),
+            ("-v busybox`", f"-v {lookup or self.bin / 'busybox'}`"),
+        ):
+            assert word in script
+            script = script.replace(word, path)
+        command = [*self.shell, *words, script]
+        environment = {"PATH": str(self.bin), "JOBSET_GATE_DIR": str(self.volume)}
+        return subprocess.run(  # noqa: S603 - it is our own script
+            command, env=environment, capture_output=True, text=True, timeout=WITHIN, check=False
+        )
+
+    @property
+    def program(self) -> Path:
+        return self.volume / "true"
+
+    def _tool(self, name: str, content: bytes) -> None:
+        (self.bin / name).write_bytes(content)
+        (self.bin / name).chmod(0o755)
+
+
+@pytest.fixture(params=SHELLS)
+def image(request: pytest.FixtureRequest, tmp_path: Path) -> Image:
+    """Without a program called busybox; those with busybox's shell have its tools too."""
+    shell, (_, *arguments) = str(request.param), SHELLS[str(request.param)]
+    made = Image([str(barrier_process.program(shell)), *arguments], tmp_path / "bin", tmp_path / "volume")
+    made.bin.mkdir()
+    made.volume.mkdir()
+    for name in TOOLS:
+        (made.bin / name).symlink_to(barrier_process.tool(shell, name))
+    return made
+
+
+@pytest.mark.parametrize("name", noop_elf.MACHINES)
+def test_the_program_for_the_machine_is_put_into_the_volume_byte_by_byte(image: Image, name: str) -> None:
+    image.machine(name)
+    ran = image.run()
+    assert (ran.returncode, ran.stdout, ran.stderr) == (0, "", "")
+    assert image.program.read_bytes() == noop_elf.program(noop_elf.MACHINES[name])
+    assert [it.name for it in image.volume.iterdir()] == ["true"]
+
+
+@pytest.mark.parametrize("name", [name for name in noop_elf.MACHINES if name == platform.machine()])
+def test_what_it_puts_there_runs(image: Image, name: str) -> None:
+    image.machine(name)
+    image.run()
+    assert subprocess.run([image.program], env={}, check=False).returncode == 0  # noqa: S603 - it is our own program
+
+
+def test_any_user_may_run_it_and_none_may_write_to_it_whatever_the_umask(image: Image) -> None:
+    image.machine("x86_64")
+    before = os.umask(0o077)
+    try:
+        assert image.run().returncode == 0
+    finally:
+        os.umask(before)
+    assert image.program.stat().st_mode & 0o777 == 0o555
+
+
+def test_run_again_in_the_same_pod_it_succeeds_again(image: Image) -> None:
+    """After its node was rebooted."""
+    image.machine("x86_64")
+    image.run()
+    assert image.run().returncode == 0
+    assert image.program.read_bytes() == noop_elf.program(noop_elf.MACHINES["x86_64"])
+
+
+def test_what_an_earlier_run_left_that_was_cut_short_is_taken_away_and_not_written_into(image: Image) -> None:
+    """It may be there already without leave to write. For root there is no such thing, so here it leads elsewhere."""
+    image.machine("x86_64")
+    (image.volume / "new").symlink_to("elsewhere")
+    assert image.run().returncode == 0
+    assert [it.name for it in image.volume.iterdir()] == ["true"]
+    assert not image.program.is_symlink()
+
+
+def test_on_other_machines_a_static_busybox_does_as_well(image: Image) -> None:
+    image.machine("riscv64")
+    image.busybox(STATIC)
+    ran = image.run()
+    assert (ran.returncode, ran.stderr) == (0, "")
+    assert image.program.read_bytes() == STATIC
+    assert image.program.stat().st_mode & 0o777 == 0o555
+
+
+@pytest.mark.parametrize("name", noop_elf.MACHINES)
+def test_where_there_is_a_program_of_ours_no_busybox_is_asked_for(image: Image, name: str) -> None:
+    image.machine(name)
+    image.busybox(WITH_LOADER)
+    assert image.run().returncode == 0
+    assert image.program.read_bytes() == noop_elf.program(noop_elf.MACHINES[name])
+
+
+def test_a_busybox_that_needs_a_loader_would_not_run_in_the_main_image_and_is_refused(image: Image) -> None:
+    image.machine("riscv64")
+    image.busybox(WITH_LOADER)
+    ran = image.run()
+    told = "prefetch-images: no program for riscv64 machines, and the busybox in the barrier's image is not static\n"
+    assert (ran.returncode, ran.stderr) == (1, told)
+    assert not image.program.exists()
+
+
+def test_without_a_busybox_it_says_so(image: Image) -> None:
+    image.machine("s390x")
+    ran = image.run()
+    assert ran.returncode == 1
+    assert ran.stderr.startswith("prefetch-images: no program for s390x machines, and ")
+    assert not image.program.exists()
+
+
+@pytest.mark.parametrize("image", ["busybox-static"], indirect=True)
+def test_a_busybox_that_finds_itself_by_no_path_is_what_is_put_there(image: Image) -> None:
+    """Its shell takes `busybox` for one of its own programs, and names no file."""
+    image.machine("riscv64")
+    ran = image.run(lookup="busybox")
+    own = Path(image.shell[0]).read_bytes()
+    assert (ran.returncode, ran.stderr) == (0, "")
+    assert image.program.read_bytes() == own
+
+
+def test_a_volume_that_cannot_be_written_to_is_told_and_fails(image: Image) -> None:
+    image.machine("x86_64")
+    image.volume.rmdir()
+    ran = image.run()
+    assert ran.returncode != 0
+    assert str(image.volume) in ran.stderr
+
+
+def test_it_is_small_enough_to_be_stored_in_every_pod() -> None:
+    assert len(prefetch.script().encode()) < 1536
+    assert "#" not in prefetch.script()
+
+
+def test_kubernetes_expands_nothing_in_it() -> None:
+    """`$(NAME)` and `$$` in a container's command mean something to the kubelet."""
+    assert "$(" not in prefetch.script()
+    assert "$$" not in prefetch.script()

@@ -1,0 +1,103 @@
+"""A3: the validating webhook sees what became of the barrier after all mutating webhooks."""
+
+import copy
+from typing import Any
+
+import pytest
+
+from jobset_gate import names
+from jobset_gate.injection.verify import not_injected
+from tests.fakes.jobsets import Json, barrier, changed, created, jobset, pod_spec, replicated, without
+
+TEMPLATE = ("spec", "replicatedJobs", 0, "template", "spec", "template")
+POD = "spec.replicatedJobs[0].template.spec.template"
+
+
+def paths(new: Json, old: Json | None = None) -> list[str]:
+    return [it.path for it in not_injected(new, old)]
+
+
+def test_what_we_made_carries_its_barriers() -> None:
+    assert not_injected(created(jobset(replicated(), replicated("b"))), None) == []
+
+
+def test_a_jobset_that_never_came_to_the_mutating_webhook_is_refused() -> None:
+    """Another webhook put the config in behind our back."""
+    assert paths(jobset()) == [
+        f"metadata.annotations[{names.CONFIG}]",
+        f"{POD}.spec.initContainers",
+        f"{POD}.spec.volumes",
+        f"spec.replicatedJobs[0].template.metadata.labels[{names.GATED}]",
+        f"{POD}.metadata.labels[{names.GATED}]",
+        f"{POD}.metadata.annotations[{names.EPOCH}]",
+    ]
+
+
+def test_a_jobset_without_a_config_carries_nothing() -> None:
+    assert not_injected(jobset(config=False), None) == []
+
+
+@pytest.mark.parametrize(
+    ("path", "value", "told"),
+    [
+        ((*TEMPLATE, "spec", "initContainers"), [], "initContainers"),
+        ((*TEMPLATE, "spec", "initContainers", 0, "command"), ["true"], "initContainers"),
+        ((*TEMPLATE, "spec", "initContainers", 0, "env"), [], "initContainers"),
+        ((*TEMPLATE, "spec", "initContainers", 0, "volumeMounts"), [], "initContainers"),
+        ((*TEMPLATE, "spec", "initContainers", 0, "name"), "renamed", "initContainers"),
+        ((*TEMPLATE, "spec", "volumes"), None, "volumes"),
+        ((*TEMPLATE, "spec", "volumes", 0, "projected", "sources"), [], "volumes"),
+    ],
+)
+def test_a_barrier_that_another_webhook_broke_is_refused(path: tuple[str | int, ...], value: Any, told: str) -> None:
+    assert paths(changed(created(jobset()), value, *path)) == [f"{POD}.spec.{told}"]
+
+
+def test_a_barrier_twice_is_refused() -> None:
+    made = created(jobset())
+    pod_spec(made)["initContainers"].append(barrier(made))
+    pod_spec(made)["volumes"] *= 2
+    assert paths(made) == [f"{POD}.spec.initContainers", f"{POD}.spec.volumes"]
+
+
+@pytest.mark.parametrize(
+    ("path", "value"),
+    [
+        ((*TEMPLATE, "spec", "initContainers", 0, "image"), "mirror.local/busybox:1.37"),
+        ((*TEMPLATE, "spec", "initContainers", 0, "imagePullPolicy"), "Always"),
+        ((*TEMPLATE, "spec", "initContainers", 0, "resources"), {"limits": {"cpu": "1"}}),
+        ((*TEMPLATE, "spec", "tolerations"), [{"operator": "Exists"}]),
+    ],
+)
+def test_what_other_webhooks_may_do_without_breaking_it_is_accepted(path: tuple[str | int, ...], value: Any) -> None:
+    assert paths(changed(created(jobset()), value, *path)) == []
+
+
+def test_an_init_container_behind_ours_does_not_break_it() -> None:
+    made = created(jobset())
+    pod_spec(made)["initContainers"].append({"name": "mesh", "image": "m"})
+    assert paths(made) == []
+
+
+def test_an_update_that_lost_a_barrier_on_the_way_is_refused() -> None:
+    stored = created(jobset())
+    assert paths(without(stored, *TEMPLATE, "spec", "initContainers"), stored) == [f"{POD}.spec.initContainers"]
+    assert paths(without(stored, *TEMPLATE, "metadata"), stored) != []
+    assert paths(without(stored, "spec", "groupSchedulingConfig"), stored) == ["spec.groupSchedulingConfig"]
+
+
+def test_an_epoch_that_fell_on_the_way_is_refused() -> None:
+    stored = changed(created(jobset()), "4", *TEMPLATE, "metadata", "annotations", names.EPOCH)
+    fallen = changed(stored, "0", *TEMPLATE, "metadata", "annotations", names.EPOCH)
+    (violation,) = not_injected(fallen, stored)
+    assert (violation.path, violation.value) == (f"{POD}.metadata.annotations[{names.EPOCH}]", "0")
+
+
+def test_an_update_of_what_never_had_a_barrier_is_accepted() -> None:
+    odd = jobset(notes={names.CONFIG: '{"timeoutAfterSeconds":300}'})
+    assert paths(copy.deepcopy(odd), odd) == []
+
+
+def test_a_default_of_jobsets_that_is_gone_is_jobsets_to_judge() -> None:
+    stored = created(jobset())
+    assert paths(without(stored, "spec", "network"), stored) == []

@@ -1,0 +1,103 @@
+"""A3: what is accepted with a warning in the admission answer."""
+
+from typing import Any
+
+import pytest
+
+from jobset_gate import names
+from jobset_gate.injection import warnings
+from jobset_gate.settings import Barrier, Settings
+from tests.fakes.jobsets import Json, changed, created, jobset, replicated
+
+JOB = "spec.replicatedJobs[0].template.spec"
+
+
+@pytest.mark.parametrize(("deadline", "warned"), [(299, True), (300, True), (301, False), (None, False)])
+def test_a_jobs_deadline_not_above_the_gates_timeout(deadline: int | None, warned: bool) -> None:
+    found = warnings.warnings(jobset(replicated(job={"activeDeadlineSeconds": deadline})))
+    told = [f"{JOB}.activeDeadlineSeconds: {deadline}: ends the pods before the gate's timeout of 300s does"]
+    assert found == (told if warned else [])
+
+
+def test_a_pods_deadline_not_above_the_gates_timeout() -> None:
+    (found,) = warnings.warnings(jobset(replicated(pod={"activeDeadlineSeconds": 60})))
+    assert found.startswith(f"{JOB}.template.spec.activeDeadlineSeconds: 60: ")
+
+
+def test_a_deadline_says_nothing_about_a_gate_without_a_timeout() -> None:
+    assert warnings.warnings(jobset(replicated(job={"activeDeadlineSeconds": 60}), config={})) == []
+
+
+def rule(action: str = "Ignore", operator: str = "In", values: Any = (124,), container: str | None = None) -> Json:
+    exits = {"operator": operator, "values": list(values), "containerName": container}
+    return {"podFailurePolicy": {"rules": [{"action": action, "onExitCodes": exits}]}}
+
+
+@pytest.mark.parametrize(
+    ("job", "warned"),
+    [
+        ({"backoffLimit": 7}, "backoffLimit"),
+        ({"backoffLimit": 2147483647}, "backoffLimit"),
+        ({"backoffLimit": 6}, None),
+        ({"backoffLimit": 0}, None),
+        ({"backoffLimit": None}, None),
+        (rule(), "podFailurePolicy.rules[0]"),
+        (rule(values=(1, 124)), "podFailurePolicy.rules[0]"),
+        (rule(container=names.BARRIER_CONTAINER), "podFailurePolicy.rules[0]"),
+        (rule(operator="NotIn", values=(1, 2)), "podFailurePolicy.rules[0]"),
+        (rule(operator="NotIn", values=(124,)), None),
+        (rule(values=(1,)), None),
+        (rule(container="main"), None),
+        (rule(action="FailJob"), None),
+        (rule(action="Count"), None),
+        ({"podFailurePolicy": {"rules": [{"action": "Ignore", "onPodConditions": []}]}}, None),
+        ({"podFailurePolicy": {"rules": [None, 3]}}, None),
+    ],
+)
+def test_what_would_try_a_gang_that_timed_out_again_and_again(job: Json, warned: str | None) -> None:
+    found = warnings.warnings(jobset(replicated(job=job)))
+    assert [it.split(": ")[0] for it in found] == ([] if warned is None else [f"{JOB}.{warned}"])
+
+
+def test_no_such_warning_where_no_timeout_can_come_or_the_gate_opens_at_it() -> None:
+    job = {"backoffLimit": 7} | rule()
+    assert warnings.warnings(jobset(replicated(job=job), config={})) == []
+    assert warnings.warnings(jobset(replicated(job=job), notes={names.ON_TIMEOUT: "Release"})) == []
+    limited = Settings(barrier=Barrier(max_wait_seconds=60))
+    assert len(warnings.warnings(jobset(replicated(job=job), config={}), settings=limited)) == 2
+
+
+def test_only_targets_are_looked_at() -> None:
+    given = jobset(
+        replicated(job={"backoffLimit": 7}),
+        replicated("b"),
+        config={"timeoutAfterSeconds": 1, "targetReplicatedJobs": ["b"]},
+    )
+    assert warnings.warnings(given) == []
+
+
+def test_a_jobset_without_a_config_is_not_warned_about() -> None:
+    assert warnings.warnings(jobset(replicated(job={"backoffLimit": 7}), config=False)) == []
+
+
+def test_an_update_repeats_no_warning_and_gives_new_ones() -> None:
+    stored = created(jobset(replicated(job={"backoffLimit": 7}), notes={names.ON_TIMEOUT: "Release"}))
+    assert warnings.warnings(stored, stored) == []
+    fails = changed(stored, "Fail", "metadata", "annotations", names.ON_TIMEOUT)
+    assert len(warnings.warnings(fails, stored)) == 1
+    assert warnings.warnings(fails, fails) == []
+
+
+@pytest.mark.parametrize(
+    ("condition", "warned"),
+    [
+        ({"status": "True", "reason": names.REASON_STARTED}, True),
+        ({"status": "False", "reason": names.REASON_TIMED_OUT}, True),
+        ({"status": "False", "reason": names.REASON_WAITING}, False),
+    ],
+)
+def test_on_timeout_may_change_until_the_verdict_and_is_warned_about_afterwards(condition: Json, warned: bool) -> None:
+    stored = changed(created(jobset()), [{"type": names.CONDITION} | condition], "status", "conditions")
+    new = changed(stored, "Release", "metadata", "annotations", names.ON_TIMEOUT)
+    assert bool(warnings.warnings(new, stored)) is warned
+    assert warnings.warnings(stored, stored) == []

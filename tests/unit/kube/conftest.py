@@ -1,0 +1,40 @@
+"""Virtual time for all tests here but those that wait for another process, such as a plane's."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import AsyncIterator, Callable, Mapping
+
+import pytest
+
+from jobset_gate.fake.clock import VirtualLoop
+from jobset_gate.kube.access import Access
+from jobset_gate.kube.client import Client
+from tests.fakes.scripted_server import ScriptedServer
+
+
+def pytest_asyncio_loop_factories(item: pytest.Item) -> Mapping[str, Callable[[], asyncio.AbstractEventLoop]]:
+    if {"plane", "real_time"} & set(getattr(item, "fixturenames", ())):
+        return {"real": asyncio.new_event_loop}
+    return {"virtual": VirtualLoop}
+
+
+@pytest.fixture
+def real_time() -> None:
+    """For a test that waits for another process."""
+
+
+@pytest.fixture
+async def server() -> AsyncIterator[ScriptedServer]:
+    """An API server that does what the test says."""
+    scripted = ScriptedServer()
+    await scripted.start()
+    yield scripted
+    await scripted.stop()
+
+
+@pytest.fixture
+async def client(server: ScriptedServer) -> AsyncIterator[Client]:
+    """A client of `server`."""
+    async with Client(Access(server.url)) as opened:
+        yield opened

@@ -1,0 +1,438 @@
+"""The verbs, what is repeated, and what becomes of errors."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Awaitable, Callable
+
+import msgspec
+import pytest
+from aiohttp import web
+
+from jobset_gate.kube import errors
+from jobset_gate.kube.access import Access
+from jobset_gate.kube.client import Client, PatchType
+from jobset_gate.kube.resources import CONFIGMAPS, NODES, PODS
+from tests.fakes.informer_harness import running_informer
+from tests.fakes.scripted_server import (
+    Answer,
+    ScriptedServer,
+    abort_connection,
+    never_ending_watch,
+    no_response,
+    refusal,
+    stream_of,
+)
+
+Verb = Callable[[Client], Awaitable[object]]
+BODY = {"metadata": {"name": "x", "namespace": "ns", "resourceVersion": "7"}}
+READS: dict[str, Verb] = {
+    "get": lambda client: client.get(CONFIGMAPS, "x", "ns"),
+    "list": lambda client: client.list(CONFIGMAPS, "ns"),
+}
+CHANGES: dict[str, Verb] = {
+    "replace": lambda client: client.replace(CONFIGMAPS, BODY),
+    "patch": lambda client: client.patch(CONFIGMAPS, "x", "ns", body={}, patch=PatchType.MERGE),
+    "delete": lambda client: client.delete(CONFIGMAPS, "x", "ns"),
+}
+CREATES: dict[str, Verb] = {
+    "create": lambda client: client.create(CONFIGMAPS, BODY),
+    "post": lambda client: client.post(PODS.path("ns", "x", "eviction"), {}),
+}
+ALL = READS | CHANGES | CREATES
+
+
+def now() -> float:
+    return asyncio.get_running_loop().time()
+
+
+def always(server: ScriptedServer, *answers: Answer) -> None:
+    """These answers to whatever comes."""
+    server.lists.extend(answers)
+    server.others.extend(answers)
+
+
+# --- what is sent
+
+
+async def test_each_verb_is_sent_as_the_api_wants_it(server: ScriptedServer, client: Client) -> None:
+    await client.get(NODES, "n1")
+    await client.create(CONFIGMAPS, {"metadata": {"name": "x", "namespace": "ns"}}, dry_run=True, field_manager="me")
+    await client.replace(CONFIGMAPS, BODY, subresource="status")
+    await client.patch(
+        CONFIGMAPS, "x", "ns", body={"data": {}}, patch=PatchType.APPLY, subresource="status", force=True
+    )
+    await client.patch(CONFIGMAPS, "x", "ns", body=[{"op": "test"}], patch=PatchType.JSON, field_manager="me")
+    await client.delete(CONFIGMAPS, "x", "ns", uid="u", resource_version="7", propagation="Background", grace_seconds=0)
+    sent = [(asked.method, asked.path, asked.query, asked.headers.get("Content-Type")) for asked in server.requests]
+    base = "/api/v1/namespaces/ns/configmaps"
+    assert sent == [
+        ("GET", "/api/v1/nodes/n1", {}, None),
+        ("POST", base, {"dryRun": "All", "fieldManager": "me"}, "application/json"),
+        ("PUT", f"{base}/x/status", {}, "application/json"),
+        (
+            "PATCH",
+            f"{base}/x/status",
+            {"fieldManager": "jobset-gate", "force": "true"},
+            "application/apply-patch+yaml",
+        ),
+        ("PATCH", f"{base}/x", {"fieldManager": "me"}, "application/json-patch+json"),
+        ("DELETE", f"{base}/x", {}, "application/json"),
+    ]
+    bodies = [msgspec.json.decode(asked.body) for asked in server.requests[1:]]
+    assert bodies == [
+        {"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": "x", "namespace": "ns"}},
+        {"apiVersion": "v1", "kind": "ConfigMap", **BODY},
+        {"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": "x", "namespace": "ns"}, "data": {}},
+        [{"op": "test"}],
+        {
+            "apiVersion": "v1",
+            "kind": "DeleteOptions",
+            "preconditions": {"uid": "u", "resourceVersion": "7"},
+            "propagationPolicy": "Background",
+            "gracePeriodSeconds": 0,
+        },
+    ]
+
+
+async def test_answers_are_decoded_into_what_was_asked_for(server: ScriptedServer, client: Client) -> None:
+    class Page(msgspec.Struct):
+        items: list[msgspec.Raw]
+
+    server.put("x", "1")
+    assert (await client.list(CONFIGMAPS, "ns"))["items"][0]["data"] == {"value": "1"}
+    assert len((await client.list(CONFIGMAPS, "ns", type=Page)).items) == 1
+    assert bytes(await client.list(CONFIGMAPS, "ns", type=msgspec.Raw)).startswith(b'{"metadata"')
+    with pytest.raises(errors.InvalidResponse, match="Expected `int`"):
+        await client.list(CONFIGMAPS, "ns", type=int)
+
+
+async def test_what_would_address_everything_is_refused_before_it_is_sent(
+    server: ScriptedServer, client: Client
+) -> None:
+    with pytest.raises(ValueError, match="empty name"):
+        await client.delete(CONFIGMAPS, "", "ns")
+    with pytest.raises(ValueError, match="namespace"):
+        await client.delete(CONFIGMAPS, "x")
+    with pytest.raises(ValueError, match="namespace"):
+        await client.create(CONFIGMAPS, {"metadata": {"name": "x"}})
+    assert server.requests == []
+
+
+async def test_a_token_is_asked_for_each_request_and_sent_as_it_is(server: ScriptedServer) -> None:
+    tokens = iter(["one", "Basic dXNlcjpwYXNz", None])
+
+    async def token() -> str | None:
+        return next(tokens)
+
+    async with Client(Access(server.url, token=token)) as client:
+        for _ in range(3):
+            await client.get(NODES, "n")
+    sent = [asked.headers.get("Authorization") for asked in server.requests]
+    assert sent == ["Bearer one", "Basic dXNlcjpwYXNz", None]
+
+
+class Minted:
+    """Tokens that are made anew once they have been refused."""
+
+    def __init__(self, *tokens: str) -> None:
+        self._tokens = list(tokens)
+
+    async def token(self) -> str:
+        return self._tokens[0]
+
+    def refused(self) -> None:
+        if len(self._tokens) > 1:
+            self._tokens.pop(0)
+
+
+@pytest.mark.parametrize("verb", ALL.values(), ids=ALL.keys())
+async def test_a_refused_token_is_fetched_anew_and_the_request_repeated_at_once(
+    server: ScriptedServer, verb: Verb
+) -> None:
+    """Also where nothing else is repeated: the server has done nothing yet."""
+    server.others.append(refusal(401))
+    server.lists.append(refusal(401))
+    minted = Minted("old", "new")
+    async with Client(Access(server.url, token=minted.token, token_rejected=minted.refused)) as client:
+        await verb(client.without_retries())
+    assert [asked.headers["Authorization"] for asked in server.requests] == ["Bearer old", "Bearer new"]
+    assert server.requests[1].at == server.requests[0].at
+
+
+async def test_a_token_that_stays_refused_is_an_error_at_once(server: ScriptedServer) -> None:
+    server.lists.extend([refusal(401)] * 5)
+    minted = Minted("only")
+    async with Client(Access(server.url, token=minted.token, token_rejected=minted.refused)) as client:
+        with pytest.raises(errors.Unauthorized):
+            await client.get(NODES, "n")
+    assert len(server.requests) == 1
+
+
+async def test_a_watch_that_is_refused_for_its_token_has_another_the_next_time(server: ScriptedServer) -> None:
+    server.watches.append(refusal(401))
+    minted = Minted("old", "new")
+    access = Access(server.url, token=minted.token, token_rejected=minted.refused)
+    async with Client(access) as client, running_informer(client):
+        await server.watched(2)
+    watches = [asked.headers["Authorization"] for asked in server.requests if asked.verb == "watch"]
+    assert watches == ["Bearer old", "Bearer new"]
+    assert server.count("list") == 1
+
+
+async def test_a_client_that_is_not_open_says_so(server: ScriptedServer) -> None:
+    with pytest.raises(RuntimeError, match="async with"):
+        await Client(Access(server.url)).get(NODES, "n")
+
+
+# --- what comes back
+
+
+@pytest.mark.parametrize(
+    ("status", "kind"),
+    [
+        (400, errors.BadRequest),
+        (401, errors.Unauthorized),
+        (403, errors.Forbidden),
+        (404, errors.NotFound),
+        (405, errors.ApiError),
+        (409, errors.Conflict),
+        (410, errors.Expired),
+        (422, errors.Invalid),
+        (500, errors.ServerError),
+        (502, errors.ServerError),
+        (504, errors.ServerError),
+    ],
+)
+async def test_a_refusal_is_an_exception_of_its_kind_and_comes_at_once(
+    server: ScriptedServer, client: Client, status: int, kind: type[errors.ApiError]
+) -> None:
+    always(server, refusal(status))
+    with pytest.raises(kind, match=f"scripted {status}") as caught:
+        await client.get(CONFIGMAPS, "x", "ns")
+    assert caught.value.status == status
+    assert type(caught.value) is kind
+    assert len(server.requests) == 1
+
+
+@pytest.mark.parametrize("text", ["", "<html>bad gateway</html>", "[1]", '{"message":7}', "\x00\udcff", '"' * 10_000])
+async def test_an_error_body_that_is_no_status_is_an_error_all_the_same(
+    server: ScriptedServer, client: Client, text: str
+) -> None:
+    async def answer(_: web.Request) -> web.StreamResponse:
+        return web.Response(status=502, body=text.encode("utf-8", "surrogateescape"))
+
+    server.lists.append(answer)
+    with pytest.raises(errors.ServerError) as caught:
+        await client.get(CONFIGMAPS, "x", "ns")
+    assert len(str(caught.value)) < 2000
+
+
+async def test_a_redirect_is_not_followed(server: ScriptedServer, client: Client) -> None:
+    """Our token must not go where a body or a proxy points to."""
+
+    async def elsewhere(_: web.Request) -> web.StreamResponse:
+        return web.Response(status=302, headers={"Location": f"{server.url}/elsewhere"})
+
+    server.lists.append(elsewhere)
+    with pytest.raises(errors.ApiError, match="302"):
+        await client.get(CONFIGMAPS, "x", "ns")
+    assert len(server.requests) == 1
+
+
+async def test_a_name_that_is_taken_is_told_from_other_conflicts(server: ScriptedServer, client: Client) -> None:
+    taken = web.json_response({"reason": "AlreadyExists", "message": "m", "details": {"name": "x"}}, status=409)
+
+    async def answer(_: web.Request) -> web.StreamResponse:
+        return taken
+
+    server.others.append(answer)
+    with pytest.raises(errors.AlreadyExists) as caught:
+        await client.create(CONFIGMAPS, BODY)
+    assert (caught.value.reason, caught.value.details) == ("AlreadyExists", {"name": "x"})
+
+
+# --- what is repeated
+
+
+@pytest.mark.parametrize("verb", ALL.values(), ids=ALL.keys())
+async def test_429_is_repeated_for_every_verb_when_the_server_says(
+    server: ScriptedServer, client: Client, verb: Verb
+) -> None:
+    always(server, refusal(429, retry_after=3), refusal(429))
+    await verb(client)
+    assert [round(asked.at) for asked in server.requests] == [0, 3, 4]
+
+
+@pytest.mark.parametrize("verb", (READS | CHANGES).values(), ids=(READS | CHANGES).keys())
+async def test_503_is_repeated_if_the_server_says_when(server: ScriptedServer, client: Client, verb: Verb) -> None:
+    always(server, refusal(503, retry_after=2))
+    await verb(client)
+    assert [round(asked.at) for asked in server.requests] == [0, 2]
+
+
+@pytest.mark.parametrize("verb", CREATES.values(), ids=CREATES.keys())
+async def test_503_is_not_repeated_for_what_may_have_been_created(
+    server: ScriptedServer, client: Client, verb: Verb
+) -> None:
+    always(server, refusal(503, retry_after=2))
+    with pytest.raises(errors.ServerError):
+        await verb(client)
+    assert len(server.requests) == 1
+
+
+async def test_throttling_without_end_is_given_up(server: ScriptedServer, client: Client) -> None:
+    always(server, *[refusal(429, retry_after=1)] * 100)
+    with pytest.raises(errors.Throttled) as caught:
+        await client.get(CONFIGMAPS, "x", "ns")
+    assert caught.value.retry_after == 1
+    assert len(server.requests) == 6
+
+
+async def test_a_wait_of_minutes_is_left_to_the_caller(server: ScriptedServer, client: Client) -> None:
+    always(server, refusal(429, retry_after=300))
+    with pytest.raises(errors.Throttled) as caught:
+        await client.get(CONFIGMAPS, "x", "ns")
+    assert caught.value.retry_after == 300
+    assert now() < 0.1
+
+
+@pytest.mark.parametrize("verb", READS.values(), ids=READS.keys())
+async def test_a_read_is_repeated_twice_when_the_connection_breaks(
+    server: ScriptedServer, client: Client, verb: Verb
+) -> None:
+    always(server, abort_connection, abort_connection)
+    await verb(client)
+    always(server, abort_connection, abort_connection, abort_connection)
+    with pytest.raises(errors.Unreachable):
+        await verb(client)
+    assert len(server.requests) == 6
+
+
+@pytest.mark.parametrize("verb", (CHANGES | CREATES).values(), ids=(CHANGES | CREATES).keys())
+async def test_a_write_whose_answer_was_lost_is_not_repeated(
+    server: ScriptedServer, client: Client, verb: Verb
+) -> None:
+    """Not by us, nor by aiohttp behind our back, also on a connection that has been used before."""
+    await client.get(CONFIGMAPS, "x", "ns")
+    always(server, abort_connection)
+    with pytest.raises(errors.Unreachable):
+        await verb(client)
+    assert len(server.requests) == 2
+
+
+async def test_an_impatient_client_repeats_nothing(server: ScriptedServer, client: Client) -> None:
+    always(server, refusal(429, retry_after=1), abort_connection)
+    with pytest.raises(errors.Throttled):
+        await client.without_retries().get(CONFIGMAPS, "x", "ns")
+    with pytest.raises(errors.Unreachable):
+        await client.without_retries().get(CONFIGMAPS, "x", "ns")
+    assert len(server.requests) == 2
+
+
+async def test_a_server_that_is_not_there_is_unreachable() -> None:
+    async with Client(Access("http://127.0.0.1:1")) as client:
+        with pytest.raises(errors.Unreachable, match="GET /api/v1/nodes/n"):
+            await client.get(NODES, "n")
+
+
+async def test_a_request_that_hangs_ends_with_the_timeout(server: ScriptedServer) -> None:
+    always(server, no_response)
+    async with Client(Access(server.url), timeout=30.0) as client:
+        with pytest.raises(errors.Unreachable):
+            await client.without_retries().get(CONFIGMAPS, "x", "ns")
+    assert now() == pytest.approx(30, abs=1)
+
+
+# --- the guard
+
+
+async def test_the_guard_is_asked_before_each_write_and_each_repetition_but_not_for_reads(
+    server: ScriptedServer, client: Client
+) -> None:
+    asked: list[float] = []
+
+    def guard() -> float:
+        asked.append(round(now()))
+        return 60.0
+
+    guarded = client.with_guard(guard)
+    await guarded.get(CONFIGMAPS, "x", "ns")
+    await guarded.list(CONFIGMAPS, "ns")
+    assert asked == []
+    always(server, refusal(429, retry_after=4))
+    for verb in (CHANGES | CREATES).values():
+        await verb(guarded)
+    assert asked == [0, 4, 4, 4, 4, 4]
+
+
+async def test_a_write_that_the_guard_refuses_is_not_sent(server: ScriptedServer, client: Client) -> None:
+    def guard() -> float:
+        raise errors.NotLeader
+
+    for verb in (CHANGES | CREATES).values():
+        with pytest.raises(errors.NotLeader):
+            await verb(client.with_guard(guard))
+    assert server.requests == []
+
+
+async def test_a_write_ends_when_the_guards_time_is_over_and_the_server_is_told(
+    server: ScriptedServer, client: Client
+) -> None:
+    always(server, no_response)
+    with pytest.raises(errors.Unreachable):
+        await client.with_guard(lambda: 4.25).replace(CONFIGMAPS, BODY)
+    assert now() == pytest.approx(4.25, abs=0.1)
+    assert server.requests[0].query == {"timeout": "4250ms"}
+
+
+# --- watches
+
+
+async def test_the_lines_of_a_watch_come_whole_however_they_are_cut(server: ScriptedServer, client: Client) -> None:
+    server.watches.append(stream_of(b'{"a"', b":1}\n\n", b'{"b":2}\n{"c":3}\n{"torn"'))
+    async with client.watch(PODS, resource_version="5", timeout_seconds=50) as lines:
+        assert [line async for line in lines] == [b'{"a":1}', b'{"b":2}', b'{"c":3}', b'{"torn"']
+    query = server.requests[0].query
+    assert query == {"watch": "true", "resourceVersion": "5", "timeoutSeconds": "50", "allowWatchBookmarks": "true"}
+
+
+async def test_a_watch_that_is_refused_raises_before_there_are_lines(server: ScriptedServer, client: Client) -> None:
+    server.watches.append(refusal(410))
+    with pytest.raises(errors.Expired):
+        async with client.watch(PODS, resource_version="5", timeout_seconds=50):
+            raise AssertionError("entered")
+
+
+async def test_a_silent_watch_raises_silent(server: ScriptedServer, client: Client) -> None:
+    server.watches.append(never_ending_watch)
+    with pytest.raises(errors.WatchIdleTimeout):
+        async with client.watch(PODS, resource_version="5", timeout_seconds=50, idle_timeout=65.0) as lines:
+            await anext(lines)
+    assert now() == pytest.approx(65, abs=1)
+
+
+async def test_an_error_inside_the_block_of_a_watch_stays_what_it_is(server: ScriptedServer, client: Client) -> None:
+    with pytest.raises(OSError, match="mine"):
+        async with client.watch(PODS, resource_version="5", timeout_seconds=50):
+            raise OSError("mine")
+
+
+# --- metrics
+
+
+async def test_each_exchange_is_observed_with_its_code_and_seconds(server: ScriptedServer) -> None:
+    seen: list[tuple[str, str, str, float]] = []
+    always(server, refusal(429, retry_after=1), no_response)
+    server.watches.append(refusal(502))
+    async with Client(Access(server.url), observe=lambda *facts: seen.append(facts), timeout=5) as client:
+        with pytest.raises(errors.Unreachable):
+            await client.create(CONFIGMAPS, BODY)
+        with pytest.raises(errors.ServerError):
+            async with client.watch(PODS, resource_version="5", timeout_seconds=50):
+                pass
+    assert [(verb, resource, code, round(seconds)) for verb, resource, code, seconds in seen] == [
+        ("create", "configmaps", "429", 0),
+        ("create", "configmaps", "<error>", 5),
+        ("watch", "pods", "502", 0),
+    ]

@@ -1,0 +1,83 @@
+"""A real API server that goes down, comes back, and has forgotten what a watch could begin from."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import AsyncIterator, Iterator
+from dataclasses import replace
+
+import pytest
+
+from jobset_gate.kube.access import from_kubeconfig
+from jobset_gate.kube.client import Client
+from jobset_gate.kube.errors import Expired, Unreachable
+from jobset_gate.kube.resources import CONFIGMAPS
+from jobset_gate.runtime.watch_problems import WatchProblemKind
+from tests.fakes.informer_harness import running_informer
+from tests.fakes.tunnel_proxy import TunnelProxy
+from tests.plane.places import Binaries
+from tests.plane.planes import Real
+from tests.plane.real import RealPlane
+
+pytestmark = [pytest.mark.real, pytest.mark.usefixtures("real_time")]
+
+
+@pytest.fixture(scope="module")
+def own_plane(control_plane_binaries: Binaries) -> Iterator[RealPlane]:
+    """Not the one of all tests: this one suffers."""
+    with RealPlane(control_plane_binaries, controllers=False) as running:
+        yield running
+
+
+@pytest.fixture
+async def admin(own_plane: RealPlane) -> AsyncIterator[Client]:
+    async with Real(own_plane).client() as client:
+        yield client
+
+
+async def make(admin: Client, name: str, value: str) -> str:
+    """Its resourceVersion."""
+    meta = {"name": name, "namespace": "default", "labels": {"kept": "yes"}}
+    made = await admin.create(CONFIGMAPS, {"metadata": meta, "data": {"value": value}})
+    return str(made["metadata"]["resourceVersion"])
+
+
+async def refusal_of_watch(client: Client, version: str) -> str:
+    """What a watch from this version is told, as an HTTP status or within the stream; "" if it is let in."""
+    try:
+        async with client.watch(CONFIGMAPS, "default", resource_version=version, timeout_seconds=1) as lines:
+            async for line in lines:
+                return line.decode()
+    except Expired as gone:
+        return str(gone)
+    return ""
+
+
+async def test_an_informer_outlives_the_api_server_and_finds_what_it_could_not_be_told(
+    own_plane: RealPlane, admin: Client
+) -> None:
+    async with TunnelProxy() as tunnel:
+        access = await from_kubeconfig(str(own_plane.kubeconfig))
+        await make(admin, "stays", "1")
+        behind = await make(admin, "goes", "1")
+        through = Client(replace(access, proxy=tunnel.url))
+        async with through as client, running_informer(client, scope="default", label_selector="kept=yes") as watched:
+            assert watched.values == {"stays": "1", "goes": "1"}
+            page = await admin.list(CONFIGMAPS, "default", limit=1)
+            tunnel.cut()
+            await admin.delete(CONFIGMAPS, "goes", "default")
+            await make(admin, "comes", "1")
+            await asyncio.to_thread(own_plane.stop_apiserver)
+            with pytest.raises(Unreachable):
+                await admin.list(CONFIGMAPS, "default")
+            await asyncio.to_thread(own_plane.compact_history)
+            await asyncio.to_thread(own_plane.restart_apiserver)
+            assert "too old resource version" in await refusal_of_watch(admin, behind)
+            with pytest.raises(Expired, match="continue"):
+                await admin.list(CONFIGMAPS, "default", continue_=page["metadata"]["continue"])
+            tunnel.mend()
+            await watched.sees(stays="1", comes="1")
+            assert WatchProblemKind.EXPIRED in watched.problems or WatchProblemKind.ERROR_EVENT in watched.problems
+            await admin.delete(CONFIGMAPS, "stays", "default")
+            await watched.sees(comes="1")
+        assert watched.changes[2:] == [("goes", "1", None), ("comes", None, "1"), ("stays", "1", None)]

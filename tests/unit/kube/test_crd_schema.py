@@ -1,0 +1,102 @@
+"""The patches for the CRD, as data."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from jobset_gate.barrier import crd as crd_schema
+from tests.fakes.jobset_like_crd import JobSetLikeCrd
+
+Json = dict[str, Any]
+
+
+def stored(managed: list[Json] | None = None) -> Json:
+    crd = JobSetLikeCrd().manifest
+    crd["metadata"] |= {"resourceVersion": "7", "managedFields": managed or []}
+    return crd
+
+
+def entry(manager: str, operation: str, *fields: str, time: str = "1", subresource: str = "") -> Json:
+    spec: Json = {field: {} for field in fields}
+    made: Json = {"manager": manager, "operation": operation, "time": time, "fieldsV1": {"f:spec": spec}}
+    return made | ({"subresource": subresource} if subresource else {})
+
+
+def extended() -> Json:
+    crd = stored()
+    properties = crd["spec"]["versions"][1]["schema"]["openAPIV3Schema"]["properties"]["spec"]["properties"]
+    properties["groupSchedulingConfig"] = dict(crd_schema.FIELD_SCHEMA)
+    return crd
+
+
+def test_the_patch_holds_for_one_resource_version_and_the_right_place_in_the_list() -> None:
+    first, second = crd_schema.extension(stored())
+    assert first == {"op": "test", "path": "/metadata/resourceVersion", "value": "7"}
+    assert second["path"] == (
+        "/spec/versions/1/schema/openAPIV3Schema/properties/spec/properties/groupSchedulingConfig"
+    )
+
+
+def test_what_is_extended_needs_no_patch_and_what_is_not_no_removal() -> None:
+    assert crd_schema.is_extended(extended())
+    assert crd_schema.extension(extended()) == []
+    assert not crd_schema.is_extended(stored())
+    assert crd_schema.retraction(stored()) == []
+
+
+def test_a_field_of_somebody_elses_is_left_alone_both_ways() -> None:
+    """A JobSet that has the field itself one day is its owner."""
+    crd = extended()
+    properties = crd["spec"]["versions"][1]["schema"]["openAPIV3Schema"]["properties"]["spec"]["properties"]
+    properties["groupSchedulingConfig"] = properties["groupSchedulingConfig"] | {"description": "theirs"}
+    assert crd_schema.extension(crd) == []
+    assert crd_schema.retraction(crd) == []
+
+
+def test_a_field_that_lacks_a_part_is_completed() -> None:
+    crd = extended()
+    properties = crd["spec"]["versions"][1]["schema"]["openAPIV3Schema"]["properties"]["spec"]["properties"]
+    field = properties["groupSchedulingConfig"]
+    field["properties"] = {"timeoutAfterSeconds": field["properties"]["timeoutAfterSeconds"]}
+    assert not crd_schema.is_extended(crd)
+    assert len(crd_schema.extension(crd)) == 2
+
+
+def test_a_version_that_is_not_served_does_not_count() -> None:
+    crd = stored()
+    crd["spec"]["versions"][1]["served"] = False
+    assert not crd_schema.can_be_extended(crd)
+    assert not crd_schema.is_extended(crd)
+
+
+def test_odd_crds_are_said_to_be_no_place_for_the_field() -> None:
+    for spec in ({}, {"versions": None}, {"versions": [{"name": "v1alpha2", "served": True, "schema": {}}]}):
+        crd = {"metadata": {"resourceVersion": "1"}, "spec": spec}
+        assert not crd_schema.can_be_extended(crd)
+        assert not crd_schema.is_extended(crd)
+
+
+def test_what_we_owned_goes_to_the_one_who_applies_and_the_rest_stays() -> None:
+    ours = entry(crd_schema.MANAGER, "Update", "f:versions")
+    updater = entry("edit", "Update", "f:scope", time="9")
+    applier = entry("owner", "Apply", "f:group", time="3")
+    status = entry("kube-apiserver", "Update", subresource="status")
+    crd = stored([updater, applier, ours, status])
+    assert not crd_schema.is_not_owner(crd)
+    assert crd_schema.managed_fields_without_us(crd) == [
+        updater,
+        entry("owner", "Apply", "f:group", "f:versions", time="3"),
+        status,
+    ]
+
+
+def test_what_somebody_owns_already_is_given_to_nobody_else() -> None:
+    ours = entry(crd_schema.MANAGER, "Update", "f:versions")
+    owner = entry("owner", "Update", "f:versions")
+    other = entry("other", "Apply", "f:group")
+    assert crd_schema.managed_fields_without_us(stored([owner, other, ours])) == [owner, other]
+
+
+def test_no_owners_at_all_are_restored_as_the_api_server_wants_it_said() -> None:
+    """It takes an empty list for "do not touch"."""
+    assert crd_schema.restoration(stored(), [])[1]["value"] == [{}]

@@ -1,0 +1,449 @@
+"""Leader election: never two that write, never a leader that does nothing (fault 5)."""
+
+from __future__ import annotations
+
+import asyncio
+import random
+from collections.abc import AsyncIterator, Awaitable, Callable
+from contextlib import AsyncExitStack, asynccontextmanager
+from itertools import pairwise
+from typing import Any
+
+import pytest
+
+from jobset_gate.kube.access import Access
+from jobset_gate.kube.client import Client
+from jobset_gate.kube.errors import KubeError, LeadershipLost, NotLeader, Unreachable
+from jobset_gate.kube.resources import LEASES
+from jobset_gate.runtime.leader_election import LeaderElector
+from tests.fakes.lease_server import LeaseServer, LineFault, random_lines
+
+
+def now() -> float:
+    return asyncio.get_running_loop().time()
+
+
+@pytest.fixture
+async def leases() -> AsyncIterator[LeaseServer]:
+    """One Lease, not there yet."""
+    server = LeaseServer()
+    await server.start()
+    yield server
+    await server.stop()
+
+
+class Candidate:
+    """An elector with a client of its own; leads until it is told to stop."""
+
+    def __init__(self, client: Client, name: str, **options: Any) -> None:
+        self.client = client
+        self.statuses: list[bool] = []
+        self.problems: list[str] = []
+        self.leads = asyncio.Event()
+        self.elector = LeaderElector(
+            client,
+            "gate",
+            "ns",
+            name,
+            clock=lambda: 1_700_000_000.0 + now(),
+            rng=random.Random(name),  # noqa: S311 - it must repeat
+            on_status=self.statuses.append,
+            on_problem=self.problems.append,
+            **options,
+        )
+        self.task: asyncio.Task[None] | None = None
+
+    def start(self, work: Callable[[], Awaitable[None]] | None = None) -> asyncio.Task[None]:
+        self.task = asyncio.create_task(self.elector.run(work or self._work))
+        return self.task
+
+    async def stop(self) -> None:
+        """As by SIGTERM."""
+        assert self.task is not None
+        self.task.cancel()
+        await asyncio.wait([self.task])
+
+    async def _work(self) -> None:
+        self.leads.set()
+        await asyncio.Event().wait()
+
+
+Candidates = Callable[..., Awaitable[Candidate]]
+
+
+@pytest.fixture
+async def candidate(leases: LeaseServer) -> AsyncIterator[Candidates]:
+    """Makes candidates; each is stopped at the end."""
+    async with AsyncExitStack() as stack:
+
+        async def make(name: str, *, identity: str = "", **options: Any) -> Candidate:
+            client = await stack.enter_async_context(Client(Access(leases.url), user_agent=name))
+            made = Candidate(client, identity or name, **options)
+            stack.push_async_callback(finish, made)
+            return made
+
+        async def finish(made: Candidate) -> None:
+            if made.task is not None:
+                made.task.cancel()
+                await asyncio.wait([made.task])
+
+        yield make
+
+
+@asynccontextmanager
+async def judged(*candidates: Candidate) -> AsyncIterator[list[tuple[float, str]]]:
+    """Asks all guards ten times a second; gives who could write when; fails if two could at once."""
+    seen: list[tuple[float, str]] = []
+
+    async def judge() -> None:
+        while True:
+            able = []
+            for one in candidates:
+                try:
+                    one.elector.guard()
+                    able.append(one.elector._identity)
+                except NotLeader:
+                    continue
+            assert len(able) <= 1, f"at {now()}: {able}"
+            seen.extend((now(), name) for name in able)
+            await asyncio.sleep(0.1)
+
+    async with asyncio.TaskGroup() as group:
+        task = group.create_task(judge())
+        yield seen
+        task.cancel()
+
+
+async def test_a_free_lease_is_taken_and_kept(leases: LeaseServer, candidate: Candidates) -> None:
+    a = await candidate("a")
+    a.start()
+    await a.leads.wait()
+    assert a.statuses == [True]
+    await asyncio.sleep(300)
+    assert leases.lease is not None
+    spec = leases.lease["spec"]
+    assert (spec["holderIdentity"], spec["leaseDurationSeconds"], spec["leaseTransitions"]) == ("a", 15, 0)
+    assert spec["acquireTime"] == "2023-11-14T22:13:20.000000Z"
+    assert spec["renewTime"] > "2023-11-14T22:18:1"
+    assert 130 <= len(leases.writes) <= 160
+    assert 8 <= a.elector.guard() <= 10
+
+
+async def test_a_second_candidate_waits_while_the_first_renews(leases: LeaseServer, candidate: Candidates) -> None:
+    a, b = await candidate("a"), await candidate("b")
+    a.start()
+    await a.leads.wait()
+    b.start()
+    await asyncio.sleep(300)
+    assert not b.leads.is_set()
+    assert {name for _, name in leases.writes} == {"a"}
+    with pytest.raises(NotLeader):
+        b.elector.guard()
+
+
+async def test_a_leader_that_stops_gives_the_lease_back_after_its_work_has_ended(
+    leases: LeaseServer, candidate: Candidates
+) -> None:
+    a, b = await candidate("a"), await candidate("b")
+    ended: list[float] = []
+    leading = asyncio.Event()
+
+    async def slow_to_end() -> None:
+        try:
+            leading.set()
+            await asyncio.Event().wait()
+        finally:
+            await asyncio.sleep(30)
+            assert a.elector.is_leader, "the last writes of an orderly end must be possible"
+            ended.append(now())
+
+    a.start(slow_to_end)
+    await leading.wait()
+    b.start()
+    await a.stop()
+    assert a.statuses == [True, False]
+    await b.leads.wait()
+    assert ended[0] <= now() <= ended[0] + 3
+    assert leases.lease is not None
+    assert leases.lease["spec"]["leaseTransitions"] == 1
+
+
+async def test_a_leader_that_vanishes_is_followed_after_the_leases_duration(
+    leases: LeaseServer, candidate: Candidates
+) -> None:
+    a, b = await candidate("a"), await candidate("b")
+    a.start()
+    await a.leads.wait()
+    b.start()
+    await asyncio.sleep(60)
+    leases.line = lambda name: LineFault.REFUSED if name == "a" else LineFault.GOOD
+    last = leases.writes[-1][0]
+    await b.leads.wait()
+    assert 15 <= now() - last <= 15 + 2 * 2.4
+
+
+@pytest.mark.parametrize("line", [LineFault.HANGS, LineFault.LATE, LineFault.REFUSED])
+async def test_a_renewal_that_fails_stops_the_writing_before_another_may_lead(
+    leases: LeaseServer, candidate: Candidates, line: LineFault
+) -> None:
+    """Between the last moment of the one and the first of the other lie the five seconds for writes on their way."""
+    a, b = await candidate("a"), await candidate("b")
+    task = a.start()
+    await a.leads.wait()
+    b.start()
+    async with judged(a, b) as seen:
+        await asyncio.sleep(20)
+        last = leases.writes[-1][0]
+        leases.line = lambda name: line if name == "a" else LineFault.GOOD
+        await asyncio.wait([task])
+        assert isinstance(task.exception(), LeadershipLost)
+        assert now() - last <= 10.1
+        assert a.statuses == [True, False]
+        await b.leads.wait()
+        await asyncio.sleep(1)
+    a_ends = max(at for at, name in seen if name == "a")
+    b_begins = min(at for at, name in seen if name == "b")
+    assert a_ends - last <= 10
+    assert b_begins - a_ends >= 5
+
+
+async def test_a_renewal_counts_from_its_start_not_from_its_answer(leases: LeaseServer, candidate: Candidates) -> None:
+    """The server may have written it at any moment in between."""
+    a = await candidate("a")
+    a.start()
+    await a.leads.wait()
+    leases.delay = 4.0
+    leases.line = lambda _: LineFault.LATE
+    start = leases.writes[-1][0] + 2
+    await asyncio.sleep(2 + 4 + 0.1)
+    assert leases.writes[-1][0] >= start + 4
+    assert a.elector.guard() <= start + 10 - now() + 0.1
+
+
+async def test_a_lost_answer_is_not_a_lost_term(leases: LeaseServer, candidate: Candidates) -> None:
+    """The write was done; the next look shows our own record."""
+    a = await candidate("a")
+    a.start()
+    await a.leads.wait()
+    for _ in range(10):
+        leases.line = lambda _: LineFault.MUTE
+        await asyncio.sleep(3)
+        leases.line = lambda _: LineFault.GOOD
+        await asyncio.sleep(10)
+        assert a.elector.is_leader
+    assert leases.lease is not None
+    assert leases.lease["spec"]["leaseTransitions"] == 0
+
+
+async def test_a_lease_that_somebody_edits_stays_ours(leases: LeaseServer, candidate: Candidates) -> None:
+    a = await candidate("a")
+    task = a.start()
+    await a.leads.wait()
+    leases.edit(preferredHolder="x")
+    await asyncio.sleep(30)
+    assert a.elector.is_leader
+    assert not task.done()
+    assert leases.lease is not None
+    assert leases.lease["spec"]["preferredHolder"] == "x"
+
+
+async def test_a_lease_deleted_under_its_leader_is_not_taken_at_once(
+    leases: LeaseServer, candidate: Candidates
+) -> None:
+    a, b = await candidate("a"), await candidate("b")
+    a.start()
+    await a.leads.wait()
+    b.start()
+    await asyncio.sleep(10)
+    async with judged(a, b):
+        for _ in range(10):
+            leases.lease = None
+            await asyncio.sleep(7.3)
+    assert leases.holder == "a"
+    assert not b.leads.is_set()
+
+
+async def test_a_leader_stops_when_the_lease_is_taken_from_it(leases: LeaseServer, candidate: Candidates) -> None:
+    a = await candidate("a")
+    task = a.start()
+    await a.leads.wait()
+    leases.edit(holderIdentity="x", acquireTime="2023-01-01T00:00:00.000000Z")
+    await asyncio.wait([task])
+    assert isinstance(task.exception(), LeadershipLost)
+    assert now() < 6
+    assert leases.holder == "x"
+
+
+async def test_a_namesake_is_somebody_else(leases: LeaseServer, candidate: Candidates) -> None:
+    a, b = await candidate("a", identity="same"), await candidate("b", identity="same")
+    a.start()
+    await a.leads.wait()
+    await asyncio.sleep(1)
+    b.start()
+    async with judged(a, b):
+        await asyncio.sleep(60)
+        leases.line = lambda name: LineFault.HANGS if name == "a" else LineFault.GOOD
+        await b.leads.wait()
+        leases.line = lambda _: LineFault.GOOD
+        await asyncio.sleep(60)
+    assert a.task is not None
+    assert isinstance(a.task.exception(), LeadershipLost)
+
+
+async def test_clocks_that_differ_by_hours_change_nothing(leases: LeaseServer, candidate: Candidates) -> None:
+    a, b = await candidate("a"), await candidate("b")
+    b.elector._clock = lambda: 1_700_090_000.0 + now()
+    a.start()
+    await a.leads.wait()
+    b.start()
+    async with judged(a, b):
+        await asyncio.sleep(120)
+        assert not b.leads.is_set()
+        await a.stop()
+        await b.leads.wait()
+
+
+async def test_work_that_fails_ends_the_term_with_its_own_error(leases: LeaseServer, candidate: Candidates) -> None:
+    a = await candidate("a")
+
+    async def broken() -> None:
+        raise ZeroDivisionError
+
+    with pytest.raises(ZeroDivisionError):
+        await a.start(broken)
+    assert leases.holder == ""
+    assert a.statuses == [True, False]
+
+
+async def test_work_that_ends_ends_the_term(leases: LeaseServer, candidate: Candidates) -> None:
+    a = await candidate("a")
+
+    async def short() -> None:
+        await asyncio.sleep(7)
+
+    await a.start(short)
+    assert leases.holder == ""
+    with pytest.raises(NotLeader):
+        a.elector.guard()
+
+
+async def test_work_that_meets_the_end_of_the_term_first_is_lost_leadership_too(
+    leases: LeaseServer, candidate: Candidates
+) -> None:
+    a = await candidate("a")
+
+    async def writes() -> None:
+        while True:
+            a.elector.guard()
+            await asyncio.sleep(0.01)
+
+    task = a.start(writes)
+    await asyncio.sleep(5)
+    leases.line = lambda _: LineFault.HANGS
+    await asyncio.wait([task])
+    assert isinstance(task.exception(), LeadershipLost)
+
+
+async def test_work_that_will_not_end_does_not_keep_a_lost_leader_alive(
+    leases: LeaseServer, candidate: Candidates
+) -> None:
+    a = await candidate("a")
+    stop = asyncio.Event()
+
+    async def stubborn() -> None:
+        while not stop.is_set():
+            try:
+                await stop.wait()
+            except asyncio.CancelledError:
+                continue
+
+    task = a.start(stubborn)
+    await asyncio.sleep(5)
+    leases.line = lambda _: LineFault.HANGS
+    await asyncio.wait([task])
+    assert isinstance(task.exception(), LeadershipLost)
+    assert now() <= 5 + 15
+    stop.set()
+
+
+async def test_a_write_of_the_leader_takes_no_longer_than_its_term_surely_lasts(
+    leases: LeaseServer, candidate: Candidates
+) -> None:
+    """And the server is told the limit, so that it drops what it has queued."""
+    a = await candidate("a")
+    a.start()
+    await a.leads.wait()
+    await asyncio.sleep(9)
+    leases.line = lambda _: LineFault.HANGS
+    leases.queries.clear()
+    guarded = a.client.with_guard(a.elector.guard)
+    left = a.elector.guard()
+    start = now()
+    with pytest.raises(Unreachable):
+        await guarded.replace(LEASES, {"metadata": {"name": "other", "namespace": "ns"}})
+    assert now() - start == pytest.approx(left, abs=0.1)
+    assert {"timeout": f"{int(left * 1000)}ms"} in leases.queries
+    with pytest.raises(NotLeader):
+        await guarded.replace(LEASES, {"metadata": {"name": "other", "namespace": "ns"}})
+
+
+async def test_nobody_takes_a_lease_while_the_server_refuses(leases: LeaseServer, candidate: Candidates) -> None:
+    leases.line = lambda _: LineFault.REFUSED
+    a = await candidate("a")
+    a.start()
+    await asyncio.sleep(60)
+    assert not a.leads.is_set()
+    assert 20 <= len(a.problems) <= 31
+    leases.line = lambda _: LineFault.GOOD
+    await a.leads.wait()
+
+
+@pytest.mark.parametrize("seed", range(12))
+async def test_in_any_trouble_there_is_never_more_than_one_leader_and_afterwards_there_is_one(
+    leases: LeaseServer, candidate: Candidates, seed: int
+) -> None:
+    """Three processes, each started again when it has lost; their lines hang, are mute, late, refused at random."""
+    trouble = 900.0
+    leases.line = random_lines(seed, trouble)
+    several = [await candidate(name) for name in "abc"]
+
+    async def again_and_again(one: Candidate) -> None:
+        while True:
+            task = one.start()
+            await asyncio.wait([task])
+            assert isinstance(task.exception(), KubeError)
+            await asyncio.sleep(1)
+
+    async with judged(*several) as seen:
+        runs = [asyncio.create_task(again_and_again(one)) for one in several]
+        await asyncio.sleep(trouble + 60)
+        assert sum(one.elector.is_leader for one in several) == 1
+        for run in runs:
+            run.cancel()
+        await asyncio.wait(runs)
+    assert seen
+    terms = [(a, b) for a, b in pairwise(seen) if a[1] != b[1]]
+    assert all(b[0] - a[0] >= 5 - 0.11 for a, b in terms), "the five seconds between two leaders"
+
+
+@pytest.mark.parametrize("deep", [0, 1, 3])
+async def test_work_that_met_the_end_of_its_term_says_that_the_lease_is_lost(candidate: Candidates, deep: int) -> None:
+    """However many task groups it met it in; what else went wrong comes out as it is."""
+    a = await candidate("a")
+
+    async def work() -> None:
+        error: BaseException = NotLeader("the lease is not surely ours")
+        for _ in range(deep):
+            error = BaseExceptionGroup("unhandled errors in a TaskGroup", [error])
+        raise error
+
+    with pytest.raises(LeadershipLost):
+        await a.elector.run(work)
+
+    async def broken() -> None:
+        raise ExceptionGroup("unhandled errors in a TaskGroup", [NotLeader("x"), ValueError("y")])
+
+    b = await candidate("b")
+    with pytest.raises(ExceptionGroup) as found:
+        await b.elector.run(broken)
+    assert found.group_contains(ValueError)

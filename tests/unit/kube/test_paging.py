@@ -1,0 +1,62 @@
+"""Lists of objects whose size their owners choose: what is in memory at once has a bound."""
+
+from __future__ import annotations
+
+from collections import deque
+
+import msgspec
+import pytest
+
+from jobset_gate.barrier import wire
+from jobset_gate.kube.client import Client
+from jobset_gate.kube.errors import ResponseTooLarge
+from jobset_gate.kube.resources import CONFIGMAPS
+from jobset_gate.runtime.paging import PAGE_BYTES, ListScope, list_objects
+from tests.fakes.large_lists import MIB, LargeListServer, peak
+from tests.fakes.scripted_server import ScriptedServer
+
+SCOPE = ListScope(CONFIGMAPS, "ns")
+
+
+def item(name: str, size: int) -> bytes:
+    return msgspec.json.encode({"metadata": {"name": name}, "data": {"value": "x" * size}})
+
+
+async def names_of(client: Client, into: list[str]) -> None:
+    into.extend([it.metadata.name async for it in list_objects(client, SCOPE, wire.MetadataOnly, 500)])
+
+
+async def test_large_objects_behind_small_ones_are_never_all_in_memory(server: ScriptedServer, client: Client) -> None:
+    """Nothing of the first page tells what comes next: 60 MiB here, in one page if that went by numbers alone."""
+    large = item("", MIB)
+    items = [*(item(f"small-{number}", 10) for number in range(500)), *([large] * 60)]
+    server.lists = deque([LargeListServer(items)] * 500)
+    found: list[str] = []
+    assert await peak(names_of(client, found)) < 5 * PAGE_BYTES / MIB
+    assert len(found) == 560
+
+
+async def test_pages_grow_again_behind_large_objects(server: ScriptedServer, client: Client) -> None:
+    items = [*([item("large", MIB)] * 30), *(item(f"small-{number}", 10) for number in range(2000))]
+    answers = LargeListServer(items)
+    server.lists = deque([answers] * 500)
+    await names_of(client, [])
+    assert answers.limits[-1] == 500
+    assert len(answers.limits) < 30
+
+
+async def test_one_object_is_read_however_large_it_is(server: ScriptedServer, client: Client) -> None:
+    server.lists = deque([LargeListServer([item("giant", 3 * PAGE_BYTES)])] * 10)
+    found: list[str] = []
+    await names_of(client, found)
+    assert found == ["giant"]
+
+
+async def test_an_answer_that_is_too_long_is_told_apart_and_the_client_goes_on(
+    server: ScriptedServer, client: Client
+) -> None:
+    server.lists = deque([LargeListServer([item("large", MIB)])])
+    with pytest.raises(ResponseTooLarge, match="more than 1000 bytes"):
+        await client.list(CONFIGMAPS, "ns", limit=5, max_bytes=1000)
+    server.put("a", "1")
+    assert (await client.list(CONFIGMAPS, "ns", limit=5, max_bytes=1000))["items"]

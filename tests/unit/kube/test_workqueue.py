@@ -1,0 +1,281 @@
+"""The work queue, in virtual time."""
+
+from __future__ import annotations
+
+import asyncio
+import functools
+import random
+from collections.abc import Awaitable, Callable
+from typing import ParamSpec
+
+import pytest
+
+from jobset_gate.fake.clock import run_virtual
+from jobset_gate.runtime.workqueue import ShutDown, WorkQueue
+
+P = ParamSpec("P")
+
+
+def virtual(test: Callable[P, Awaitable[None]]) -> Callable[P, None]:
+    """The test in virtual time, whatever loop its folder has."""
+
+    @functools.wraps(test)
+    def run(*args: P.args, **kwargs: P.kwargs) -> None:
+        async def main() -> None:
+            await test(*args, **kwargs)
+
+        run_virtual(main())
+
+    del run.__wrapped__  # else the plugin sees a coroutine function
+    return run
+
+
+def now() -> float:
+    return asyncio.get_running_loop().time()
+
+
+def ready(queue: WorkQueue[str]) -> list[str]:
+    """All that can be had now, worked on and done in no time."""
+
+    async def drain() -> None:
+        while queue.depth:
+            keys.append(await queue.get())
+            queue.done(keys[-1])
+
+    keys: list[str] = []
+    steps = drain()
+    with pytest.raises(StopIteration):
+        steps.send(None)
+    return keys
+
+
+class Told:
+    """Metrics, written down."""
+
+    def __init__(self) -> None:
+        self.facts: list[tuple[str, float]] = []
+
+    def added(self) -> None:
+        self.facts.append(("added", 0))
+
+    def retried(self) -> None:
+        self.facts.append(("retried", 0))
+
+    def waited(self, seconds: float) -> None:
+        self.facts.append(("waited", seconds))
+
+    def worked(self, seconds: float) -> None:
+        self.facts.append(("worked", seconds))
+
+
+@virtual
+async def test_keys_come_in_the_order_in_which_they_were_added_and_once() -> None:
+    queue: WorkQueue[str] = WorkQueue()
+    for key in "abacab":
+        queue.add(key)
+    assert queue.depth == 3
+    assert ready(queue) == ["a", "b", "c"]
+
+
+@virtual
+async def test_a_key_at_a_worker_is_given_to_no_other_and_comes_again_if_it_was_added_meanwhile() -> None:
+    queue: WorkQueue[str] = WorkQueue()
+    queue.add("a")
+    assert await queue.get() == "a"
+    queue.add("a")
+    queue.add("a")
+    assert queue.depth == 0
+    queue.done("a")
+    assert ready(queue) == ["a"]
+    assert queue.depth == 0
+
+
+@virtual
+async def test_a_waiting_worker_gets_a_key_as_soon_as_there_is_one() -> None:
+    queue: WorkQueue[str] = WorkQueue()
+    worker = asyncio.create_task(queue.get())
+    await asyncio.sleep(5)
+    queue.add("a")
+    assert await worker == "a"
+    assert now() == 5
+
+
+@virtual
+async def test_a_worker_that_is_cancelled_while_it_waits_takes_no_key_with_it() -> None:
+    queue: WorkQueue[str] = WorkQueue()
+    worker = asyncio.create_task(queue.get())
+    await asyncio.sleep(0)
+    queue.add("a")
+    worker.cancel()
+    await asyncio.wait([worker])
+    assert ready(queue) == ["a"] or worker.result() == "a"
+
+
+@virtual
+async def test_of_several_times_the_earliest_holds() -> None:
+    queue: WorkQueue[str] = WorkQueue()
+    queue.add_after("a", 10)
+    queue.add_after("a", 5)
+    queue.add_after("a", 20)
+    assert queue.delayed == 1
+    assert (await queue.get(), now()) == ("a", 5)
+    queue.done("a")
+    await asyncio.sleep(100)
+    assert queue.depth == 0
+
+
+@virtual
+async def test_a_time_that_has_come_already_adds_at_once() -> None:
+    queue: WorkQueue[str] = WorkQueue()
+    queue.add_after("a", 0)
+    queue.add_after("b", -1)
+    assert ready(queue) == ["a", "b"]
+
+
+@virtual
+async def test_an_immediate_add_leaves_the_appointment() -> None:
+    """A pod's event now does not make the gang's timeout go away."""
+    queue: WorkQueue[str] = WorkQueue()
+    queue.add_after("a", 5)
+    queue.add("a")
+    queue.done(await queue.get())
+    assert (await queue.get(), now()) == ("a", 5)
+
+
+@virtual
+async def test_the_backoff_of_a_key_doubles_up_to_the_cap_and_starts_anew_when_forgotten() -> None:
+    queue: WorkQueue[str] = WorkQueue(base=0.005, cap=60.0, rng=random.Random(1))  # noqa: S311 - it must repeat
+    waits = []
+    for _ in range(20):
+        start = now()
+        waits.append(queue.add_rate_limited("a"))
+        queue.done(await queue.get())
+        assert now() - start == pytest.approx(waits[-1])
+    ceilings = [min(60.0, 0.005 * 2**i) for i in range(20)]
+    assert all(ceiling / 2 <= wait <= ceiling for wait, ceiling in zip(waits, ceilings, strict=True))
+    assert len({wait / ceiling for wait, ceiling in zip(waits, ceilings, strict=True)}) > 10
+    assert queue.num_requeues("a") == 20
+    queue.forget("a")
+    assert queue.num_requeues("a") == 0
+    assert queue.add_rate_limited("a") <= 0.005
+
+
+@virtual
+async def test_a_key_that_fails_ten_thousand_times_still_has_a_backoff() -> None:
+    queue: WorkQueue[str] = WorkQueue()
+    for _ in range(10_000):
+        assert queue.add_rate_limited("a") <= 60
+
+
+@virtual
+async def test_a_key_that_always_fails_does_not_delay_the_others() -> None:
+    """Fault 6: one worker, one key that always fails after a second of work, a hundred that are quick."""
+    queue: WorkQueue[str] = WorkQueue()
+    delays: list[float] = []
+    added: dict[str, float] = {}
+    failures = 0
+
+    async def work() -> None:
+        nonlocal failures
+        while True:
+            key = await queue.get()
+            if key == "bad":
+                failures += 1
+                queue.add_rate_limited(key)
+            else:
+                delays.append(now() - added[key])
+                queue.forget(key)
+            queue.done(key)
+
+    worker = asyncio.create_task(work())
+    queue.add("bad")
+    for i in range(600):
+        added[f"k{i % 100}"] = now()
+        queue.add(f"k{i % 100}")
+        await asyncio.sleep(1)
+    worker.cancel()
+    assert len(delays) == 600
+    assert max(delays) == 0
+    assert 20 <= failures <= 60
+
+
+@virtual
+async def test_many_workers_share_the_keys_and_never_one_key() -> None:
+    queue: WorkQueue[str] = WorkQueue()
+    busy: set[str] = set()
+    done = 0
+    rng = random.Random(3)  # noqa: S311 - it must repeat
+
+    async def work() -> None:
+        nonlocal done
+        while True:
+            key = await queue.get()
+            assert key not in busy
+            busy.add(key)
+            await asyncio.sleep(rng.uniform(0, 3))
+            busy.discard(key)
+            queue.done(key)
+            done += 1
+
+    async with asyncio.TaskGroup() as group:
+        workers = [group.create_task(work()) for _ in range(10)]
+        for _ in range(2000):
+            queue.add(f"k{rng.randrange(20)}")
+            await asyncio.sleep(rng.uniform(0, 0.2))
+        await asyncio.sleep(60)
+        assert (queue.depth, busy) == (0, set())
+        for worker in workers:
+            worker.cancel()
+    assert done > 100
+
+
+@virtual
+async def test_after_shutdown_what_is_ready_is_handed_out_and_then_every_worker_is_told() -> None:
+    queue: WorkQueue[str] = WorkQueue()
+    queue.add("a")
+    queue.add_after("b", 5)
+    queue.shutdown()
+    queue.shutdown()
+    queue.add("c")
+    queue.add_after("d", 1)
+    assert queue.depth == 1
+    assert await queue.get() == "a"
+    queue.add("a")
+    queue.done("a")
+    for _ in range(3):
+        with pytest.raises(ShutDown):
+            await queue.get()
+    assert (queue.depth, queue.delayed) == (0, 0)
+
+
+@virtual
+async def test_metrics_are_told_what_waited_and_worked_how_long() -> None:
+    told = Told()
+    queue: WorkQueue[str] = WorkQueue(metrics=told)
+    queue.add("a")
+    queue.add("a")
+    await asyncio.sleep(2)
+    await queue.get()
+    await asyncio.sleep(1)
+    queue.add("a")
+    await asyncio.sleep(2)
+    assert queue.unfinished_seconds == 3
+    assert queue.longest_running_seconds == 3
+    queue.done("a")
+    await queue.get()
+    queue.add_rate_limited("a")
+    assert told.facts == [
+        ("added", 0),
+        ("waited", 2),
+        ("added", 0),
+        ("worked", 3),
+        ("waited", 2),
+        ("retried", 0),
+    ]
+
+
+@virtual
+async def test_a_key_that_nobody_holds_cannot_be_done() -> None:
+    queue: WorkQueue[str] = WorkQueue()
+    with pytest.raises(KeyError):
+        queue.done("a")

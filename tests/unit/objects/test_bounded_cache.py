@@ -1,0 +1,37 @@
+"""What many objects share is kept once, and a tenant who makes up new ones all the time fills no memory."""
+
+import tracemalloc
+
+from jobset_gate.objects.bounded_cache import BoundedCache, intern_text
+
+
+def test_equal_texts_become_one_object() -> None:
+    one, other = str(10**20), str(10**20)
+    assert one is not other
+    assert intern_text(one) is intern_text(other)
+
+
+def test_the_weight_of_what_is_kept_has_a_bound() -> None:
+    cache = BoundedCache[int, str](100)
+    for number in range(1000):
+        cache.put(number, "x", 30)
+        assert len(cache) <= 3
+        assert cache[number] == "x"
+
+
+def test_texts_that_are_new_each_time_do_not_pile_up() -> None:
+    """In Python 3.12 what is interned is never given back."""
+    tracemalloc.start()
+    try:
+        for number in range(200_000):
+            intern_text(f"{number:0100}")
+        kept, _ = tracemalloc.get_traced_memory()
+    finally:
+        tracemalloc.stop()
+    assert kept < 8 * 1024 * 1024
+
+
+def test_a_long_text_is_given_back_and_not_kept() -> None:
+    long = "x" * 1_000_000
+    assert intern_text(long) is long
+    assert intern_text("".join(["x" * 500_000, "x" * 500_000])) is not long

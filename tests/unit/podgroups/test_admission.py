@@ -1,0 +1,171 @@
+"""G2: what a pod of a group looks like once it was admitted, and which pods are left alone."""
+
+import copy
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from jobset_gate import names
+from jobset_gate.podgroups.admission import UNCHANGED, admit_pod
+from jobset_gate.podgroups.label import group_label
+from jobset_gate.podgroups.model import Flavor, Format, PodGroupKey
+from jobset_gate.settings import Groups, Native
+from tests.fakes.grouped_pods import Json, gates, meta_of, owned, pod
+from tests.fakes.jobsets import applied
+from tests.fakes.podgroups.sources import GANG
+
+DESIGNS = {
+    Format.KEP_24: Flavor.KEP_24,
+    Format.SCHEDULER_PLUGINS: Flavor.SCHEDULER_PLUGINS,
+    Format.ALIBABA: Flavor.ALIBABA,
+    Format.KOORDINATOR_POD_GROUP: Flavor.KOORDINATOR,
+    Format.KOORDINATOR_ANNOTATIONS: Flavor.KOORDINATOR,
+}
+
+
+def after(made: Json, groups: Groups | None = None, namespace: str = "team") -> Json:
+    """The pod as it is stored. A second look changes nothing, and the first one has not touched what it was given."""
+    told, before = groups or Groups(), copy.deepcopy(made)
+    verdict = admit_pod(made, namespace, told)
+    assert verdict.violations == []
+    assert made == before
+    stored: Json = applied(made, verdict.operations)
+    assert admit_pod(stored, namespace, told) == UNCHANGED
+    return stored
+
+
+def held_for(made: Json) -> str:
+    found: str = made["metadata"]["labels"][names.POD_GROUP_LABEL]
+    return found
+
+
+@pytest.mark.parametrize("way", Format)
+def test_it_gets_the_gate_and_the_hash_of_its_group(way: Format) -> None:
+    made = after(pod(way, "train"))
+    assert gates(made) == [names.POD_GROUP_GATE]
+    assert held_for(made) == group_label(PodGroupKey(design=DESIGNS[way], namespace="team", name="train"))
+
+
+def test_nothing_else_of_it_changes() -> None:
+    given_ = pod(Format.KEP_24, meta={"labels": {"app": "a"}}, priority=3)
+    made = after(given_)
+    del made["metadata"]["labels"][names.POD_GROUP_LABEL], made["spec"]["schedulingGates"]
+    assert made == given_
+
+
+def test_groups_of_one_name_are_others_in_other_namespaces_and_designs() -> None:
+    made = [after(pod(way), namespace=namespace) for way in Format for namespace in ("a", "b")]
+    assert len({held_for(it) for it in made}) == 2 * 4, "Koordinator's two ways name the same group"
+
+
+@pytest.mark.parametrize("given_", [None, [], [{"name": "example.com/x"}]])
+def test_the_gates_of_others_stay_before_ours(given_: Any) -> None:
+    made = after(pod(Format.ALIBABA, schedulingGates=given_))
+    assert gates(made) == [*(it["name"] for it in given_ or ()), names.POD_GROUP_GATE]
+
+
+def test_a_gate_and_a_label_of_its_own_making_are_put_right() -> None:
+    """A pod that was copied from another group's, out of the cluster."""
+    meta = {
+        "labels": {names.POD_GROUP_LABEL: "0123"},
+        "annotations": {names.POD_GROUP_OPENED: "3 x", names.POD_GROUP_TAKEN_BACK: "y.3"},
+    }
+    made = after(
+        pod(Format.SCHEDULER_PLUGINS, meta=meta, schedulingGates=[{"name": names.POD_GROUP_GATE}, {"name": "b"}])
+    )
+    assert gates(made) == [names.POD_GROUP_GATE, "b"]
+    assert held_for(made) == group_label(PodGroupKey(design=Flavor.SCHEDULER_PLUGINS, namespace="team", name="g"))
+    assert made["metadata"]["annotations"] == {}
+
+
+@pytest.mark.parametrize("way", [Format.KEP_24, Format.SCHEDULER_PLUGINS, Format.KOORDINATOR_ANNOTATIONS])
+def test_an_empty_name_is_held_under_a_label_of_its_own(way: Format) -> None:
+    made = after(pod(way, ""), Groups(native=Native.ON))
+    assert gates(made) == [names.POD_GROUP_GATE]
+    assert held_for(made) == group_label(PodGroupKey(design=DESIGNS[way], namespace="team", name=""))
+    assert "schedulingGroup" not in made["spec"]
+
+
+@pytest.mark.parametrize(
+    "notes",
+    [
+        {f"{GANG}name": "Not_A-Name!"},
+        {f"{GANG}name": "g", f"{GANG}min-available": "-4"},
+        {f"{GANG}name": "g", f"{GANG}waiting-time": "soon", f"{GANG}mode": "Maybe", f"{GANG}groups": "[x"},
+    ],
+)
+def test_values_are_not_judged_here(notes: Json) -> None:
+    """The controller that makes the pods would try for ever; the keeper says it on the group and its pods."""
+    assert gates(after(pod(meta={"annotations": notes}))) == [names.POD_GROUP_GATE]
+
+
+def test_two_names_are_refused_with_both() -> None:
+    both = pod(Format.KEP_24, "a", meta=meta_of(Format.ALIBABA, "b"))
+    (said,) = admit_pod(both, "team", Groups()).violations
+    assert str(said) == (
+        'metadata: ["a","b"]: names two groups, a pod belongs to one:'
+        " metadata.labels[pod-group.scheduling.sigs.k8s.io/name] says b,"
+        " metadata.annotations[scheduling.k8s.io/group-name] says a"
+    )
+    assert admit_pod(both, "team", Groups(ways=(Format.ALIBABA,))).violations == [], "one of them means nothing here"
+
+
+def test_the_same_name_for_two_schedulers_is_one_group_the_first_ways() -> None:
+    made = after(pod(Format.KEP_24, "a", meta=meta_of(Format.SCHEDULER_PLUGINS, "a")))
+    assert held_for(made) == group_label(PodGroupKey(design=Flavor.SCHEDULER_PLUGINS, namespace="team", name="a"))
+
+
+def test_the_native_group_is_named_after_the_label() -> None:
+    made = after(pod(Format.ALIBABA), Groups(native=Native.ON))
+    assert made["spec"]["schedulingGroup"] == {"podGroupName": "jobset-gate-" + held_for(made)}
+    assert gates(made) == [names.POD_GROUP_GATE]
+
+
+LEFT_ALONE: dict[str, Json] = {
+    "names no group": pod(),
+    "names a minimum but no group": pod(meta={"annotations": {f"{GANG}min-available": "3"}}),
+    "another scheduler": pod(Format.KEP_24, schedulerName="volcano"),
+    "bound": pod(Format.KEP_24, nodeName="n1"),
+    "mirror": pod(Format.KEP_24, meta={"annotations": {"kubernetes.io/config.mirror": "x"}}),
+    "daemon": pod(Format.KEP_24, meta=owned("DaemonSet")),
+    "native group": pod(Format.KEP_24, schedulingGroup={"podGroupName": "x"}),
+}
+
+
+@pytest.mark.parametrize("why", LEFT_ALONE)
+def test_what_is_not_ours_is_let_through_as_it_is(why: str) -> None:
+    """The match conditions say the same; this is for what is sent all the same."""
+    assert admit_pod(LEFT_ALONE[why], "team", Groups()) == UNCHANGED
+
+
+def test_while_groups_are_off_nobody_is_held() -> None:
+    assert admit_pod(pod(Format.KEP_24), "team", Groups(enabled=False)) == UNCHANGED
+
+
+@pytest.mark.parametrize("way", Format)
+def test_a_way_that_is_off_takes_nobody(way: Format) -> None:
+    """Koordinator's label is one way, its annotations another: a pod with both is in as long as one of them is on."""
+    on = Groups(ways=tuple(it for it in Format if it is not way))
+    assert admit_pod(pod(way), "team", on) == UNCHANGED
+    annotated = pod(Format.KOORDINATOR_POD_GROUP, meta={"annotations": {f"{GANG}min-available": "3"}})
+    taken = admit_pod(annotated, "team", on) != UNCHANGED
+    assert taken is (way is not Format.KOORDINATOR_POD_GROUP)
+
+
+json = st.recursive(
+    st.none() | st.booleans() | st.integers() | st.text(max_size=3),
+    lambda inner: st.lists(inner, max_size=2) | st.dictionaries(st.text(max_size=3), inner, max_size=2),
+    max_leaves=4,
+)
+odd_meta = st.fixed_dictionaries({}, optional=dict.fromkeys(("labels", "annotations", "ownerReferences", "name"), json))
+odd_spec = st.fixed_dictionaries({}, optional=dict.fromkeys(("schedulingGates", "nodeName", "schedulerName"), json))
+
+
+@given(odd_meta | json, odd_spec | json)
+def test_shapes_that_no_api_server_sends_raise_nothing(meta: Any, spec: Any) -> None:
+    """It refuses them in its own words; a door that trips would refuse them in ours."""
+    admit_pod({"metadata": meta, "spec": spec}, "team", Groups())
+    if isinstance(meta, dict) and isinstance(spec, dict):
+        admit_pod({"metadata": meta | {"labels": meta_of(Format.ALIBABA)["labels"]}, "spec": spec}, "team", Groups())

@@ -1,0 +1,162 @@
+"""A group whose pods also wait in the start barrier (G6)."""
+
+from fractions import Fraction
+from typing import Any
+
+import pytest
+
+from jobset_gate.injection.validate import field_errors
+from jobset_gate.injection.warnings import warnings
+from jobset_gate.podgroups import barrier_compat
+from jobset_gate.podgroups.model import Format
+from jobset_gate.settings import Barrier, Groups, Settings
+from tests.fakes.grouped_pods import meta_of
+from tests.fakes.jobsets import Json, jobset, replicated
+from tests.fakes.podgroups.sources import alibaba, koordinator, problem_lines
+
+POD = "spec.replicatedJobs[{}].template.spec.template.metadata"
+
+
+def job(name: str = "workers", meta: Json | None = None, *, replicas: int = 3, **more: Any) -> Json:
+    """3 x 4 pods of such metadata."""
+    made = replicated(name, replicas=replicas, **more)
+    if meta is not None:
+        made["template"]["spec"]["template"]["metadata"] = meta
+    return made
+
+
+def wanting(minimum: int, name: str = "g") -> Json:
+    return {"labels": alibaba(name, str(minimum))}
+
+
+def wrong(*jobs: Json, settings: Settings | None = None, **more: Any) -> list[str]:
+    return problem_lines(field_errors(jobset(*jobs, **more), settings=settings or Settings()))
+
+
+# --- The same pods ----------------------------------------------------------------------------------------------------
+
+
+def test_the_minimum_must_be_what_the_barrier_waits_for() -> None:
+    assert wrong(job(meta=wanting(12))) == []
+    assert wrong(job(meta=wanting(5))) == [
+        (
+            f"{POD.format(0)}.labels[pod-group.scheduling.sigs.k8s.io/min-available]: 5:"
+            " must equal what the start barrier waits for: 5 pods here, 12 there"
+        )
+    ]
+    notes = koordinator(min_available="13")
+    assert wrong(job(meta={"annotations": notes})) == [
+        (
+            f"{POD.format(0)}.annotations[gang.scheduling.koordinator.sh/min-available]: 13:"
+            " must equal what the start barrier waits for: 13 pods here, 12 there"
+        )
+    ]
+
+
+def test_it_is_the_targets_that_the_barrier_waits_for() -> None:
+    config = {"timeoutAfterSeconds": 900, "targetReplicatedJobs": ["workers"]}
+    driver = job("driver", replicas=1)
+    assert wrong(driver, job(meta=wanting(12)), config=config) == []
+    assert len(wrong(driver, job(meta=wanting(16)), config=config)) == 1
+
+
+def test_pods_that_the_barrier_does_not_wait_for_must_not_be_in_the_group() -> None:
+    """Or it could open with them, and without some that the others wait for."""
+    config = {"targetReplicatedJobs": ["workers"]}
+    assert wrong(job("extra", wanting(12), replicas=1), job(meta=wanting(12)), config=config) == [
+        (
+            f'{POD.format(1)}.labels[pod-group.scheduling.sigs.k8s.io/name]: "g":'
+            " must have the pods that the start barrier waits for: 16 pods name it, 12 are waited for"
+        )
+    ]
+
+
+def test_pods_that_the_barrier_waits_for_must_be_in_the_group() -> None:
+    """Also where the minimum stands in a PodGroup: no minimum fits."""
+    meta = meta_of(Format.SCHEDULER_PLUGINS)
+    assert wrong(job(meta=meta)) == []
+    assert wrong(job(meta=meta), job("others", replicas=1)) == [
+        (
+            f'{POD.format(0)}.labels[scheduling.x-k8s.io/pod-group]: "g":'
+            " must have the pods that the start barrier waits for: 12 pods name it, 16 are waited for"
+        )
+    ]
+    assert len(wrong(job(meta=meta), job("others", meta_of(Format.SCHEDULER_PLUGINS, "h"), replicas=1))) == 2
+
+
+def test_a_group_of_pods_that_wait_in_no_barrier_is_none_of_it() -> None:
+    config = {"targetReplicatedJobs": ["workers"]}
+    assert wrong(job(), job("extra", wanting(2), replicas=1), config=config) == []
+    assert wrong(job(meta=wanting(2)), config=False) == []
+
+
+def test_two_names_on_a_template_are_refused_before_there_are_pods() -> None:
+    meta = {"labels": alibaba("a", "12") | meta_of(Format.SCHEDULER_PLUGINS, "b")["labels"]}
+    (said,) = wrong(job(meta=meta))
+    assert said.startswith(f'{POD.format(0)}: ["a","b"]: names two groups')
+
+
+@pytest.mark.parametrize(
+    "groups",
+    [Groups(enabled=False), Groups(ways=(Format.KEP_24,)), Groups(scheduler_names=("another",))],
+    ids=["off", "way off", "other scheduler"],
+)
+def test_groups_that_nobody_holds_are_none_of_it(groups: Groups) -> None:
+    assert wrong(job(meta=wanting(5)), settings=Settings(groups=groups)) == []
+
+
+def test_a_minimum_that_is_none_is_the_keepers_to_tell() -> None:
+    """As on every other pod of a group."""
+    assert wrong(job(meta={"labels": alibaba("g", "many")})) == []
+    assert wrong(job(meta={"labels": alibaba("", "5")})) == []
+
+
+def test_a_jobset_that_was_let_in_stays_editable() -> None:
+    old = jobset(job(meta=wanting(5)))
+    new = old | {"metadata": old["metadata"] | {"labels": {"a": "b"}}}
+    assert field_errors(new, old) == []
+    other = jobset(job(meta=wanting(6)))
+    assert [it for it in problem_lines(field_errors(other, old)) if "6 pods here, 12 there" in it]
+
+
+# --- The same time ----------------------------------------------------------------------------------------------------
+
+
+def doubts(meta: Json, timeout: int | None, settings: Settings | None = None) -> list[str]:
+    config = {} if timeout is None else {"timeoutAfterSeconds": timeout}
+    made = jobset(job(meta=meta), config=config)
+    return [it for it in warnings(made, settings=settings or Settings()) if "wait limit" in it]
+
+
+def test_the_barrier_must_not_give_up_first() -> None:
+    assert barrier_compat.timeout_warning(601, Fraction(600)) is None
+    assert barrier_compat.timeout_warning(None, Fraction(600)) is None
+    assert barrier_compat.timeout_warning(600, Fraction(600)) == (
+        "the start barrier's timeout of 600s must be above the group's wait limit of 600s"
+    )
+
+
+def test_a_jobset_is_warned_where_the_limit_is_known() -> None:
+    assert doubts(wanting(12), 601) == doubts(wanting(12), None) == []
+    assert doubts(wanting(12), 600) == [
+        (
+            f"{POD.format(0)}.labels[pod-group.scheduling.sigs.k8s.io/name]: g:"
+            " the start barrier's timeout of 600s must be above the group's wait limit of 600s"
+        )
+    ]
+    notes = {"annotations": koordinator(min_available="12", waiting_time="20m")}
+    assert len(doubts(notes, 1200)) == 1
+    assert doubts(notes, 1201) == []
+    assert len(doubts({"annotations": koordinator(min_available="12")}, 600)) == 1
+    assert len(doubts(meta_of(Format.KEP_24), 600)) == 1
+
+
+def test_a_limit_in_a_pod_group_is_the_keepers_to_tell() -> None:
+    assert doubts(meta_of(Format.SCHEDULER_PLUGINS), 1) == doubts(meta_of(Format.KOORDINATOR_POD_GROUP), 1) == []
+
+
+def test_settings_that_limit_either_are_looked_at() -> None:
+    longer = Settings(groups=Groups(wait_seconds=1000))
+    assert len(doubts(wanting(12), 1000, longer)) == 1
+    limited = Settings(barrier=Barrier(max_wait_seconds=300))
+    assert len(doubts(wanting(12), None, limited)) == 1

@@ -1,0 +1,238 @@
+"""Which group is opened when: order, room, one doubtful group per domain, and nobody starves (G3)."""
+
+import msgspec
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from jobset_gate.podgroups import cycle
+from jobset_gate.podgroups.candidate import Admit, AdmittedGroup, Candidate, CapacityCheck, Hold
+from jobset_gate.podgroups.cycle_memos import FitMemo, MessageMemo
+from jobset_gate.podgroups.fit.greedy import GroupRequest, check_fit
+from jobset_gate.podgroups.fit.guaranteed import NodeInfo, NodeSnapshot, PodShape
+from jobset_gate.podgroups.fit.selection import NodeFacts, NodeSelection
+from jobset_gate.podgroups.model import Flavor, PodGroupKey
+
+NOW = 1000.0
+STARVATION = 300.0
+
+
+def node(cpu: int, name: str = "n") -> NodeInfo:
+    return NodeInfo(node=NodeFacts(name=name, labels={}), free={"cpu": cpu * 1000, "pods": 99_000})
+
+
+def waiting(
+    name: str,
+    pods: int,
+    *,
+    cpu: int = 1,
+    priority: int = 0,
+    created: float = NOW,
+    since: float = NOW,
+    domain: str = "n",
+    unmodelled: tuple[str, ...] = (),
+    namespace: str = "team",
+) -> Candidate:
+    shape = PodShape(selection=NodeSelection(), requests={"cpu": cpu * 1000, "pods": 1000}, count=pods)
+    key = PodGroupKey(design=Flavor.ALIBABA, namespace=namespace, name=name)
+    return Candidate(
+        demands=(GroupRequest(key=key, shapes=(shape,), minimum=pods),),
+        priority=priority,
+        created=created,
+        since=since,
+        domain=frozenset(domain),
+        unmodelled=unmodelled,
+    )
+
+
+def opened(candidate: Candidate, *, proven: bool = True) -> AdmittedGroup:
+    return AdmittedGroup(demands=candidate.demands, domain=candidate.domain, proven=proven)
+
+
+def considered(
+    *candidates: Candidate,
+    rooms: list[NodeInfo],
+    standing: tuple[AdmittedGroup, ...] = (),
+    how: CapacityCheck = CapacityCheck.FIT,
+) -> list[Admit | Hold]:
+    return cycle.run_cycle(candidates, standing, rooms, now=NOW, check=how, starvation_seconds=STARVATION)
+
+
+def told(
+    *candidates: Candidate,
+    rooms: list[NodeInfo],
+    standing: tuple[AdmittedGroup, ...] = (),
+    how: CapacityCheck = CapacityCheck.FIT,
+) -> list[str]:
+    """`a: opened`, `b: Reason: message`."""
+    found = considered(*candidates, rooms=rooms, standing=standing, how=how)
+    return [
+        f"{it.candidate.key.name}: "
+        + (f"opened{'' if it.proven else ' unproven'}" if isinstance(it, Admit) else f"{it.reason}: {it.message}")
+        for it in found
+    ]
+
+
+def test_the_deadlock_of_two_gangs_that_need_most_of_the_cluster_each() -> None:
+    """Only the first is opened; the second waits until all of it fits."""
+    one, other = waiting("a", 6, created=1), waiting("b", 6, created=2)
+    assert told(other, one, rooms=[node(10)]) == ["a: opened", "b: WaitingForCapacity: needs 6 cpu, 4 free"]
+    assert told(other, rooms=[node(10)], standing=(opened(one),)) == ["b: WaitingForCapacity: needs 6 cpu, 4 free"]
+    assert told(other, rooms=[node(10)]) == ["b: opened"]
+
+
+def test_priority_comes_before_age_and_age_before_the_name() -> None:
+    groups = [
+        waiting("young", 1, created=9),
+        waiting("old", 1, created=1),
+        waiting("b", 1, created=5),
+        waiting("a", 1, created=5),
+        waiting("high", 1, priority=7, created=10),
+    ]
+    found = considered(*groups, rooms=[node(9)])
+    assert [it.candidate.key.name for it in found] == ["high", "old", "a", "b", "young"]
+
+
+def test_a_small_group_that_fits_passes_a_large_one_that_does_not() -> None:
+    assert told(waiting("large", 8, created=1), waiting("small", 2, created=2), rooms=[node(4)]) == [
+        "large: WaitingForCapacity: needs 8 cpu, 4 free",
+        "small: opened",
+    ]
+
+
+def test_but_only_until_the_large_one_has_waited_too_long() -> None:
+    large = waiting("large", 8, created=1, since=NOW - STARVATION)
+    assert told(large, waiting("small", 2, created=2), rooms=[node(4)])[1] == (
+        "small: BehindOther: behind team/large, which has waited too long for cpu to be passed"
+    )
+    elsewhere = waiting("small", 2, created=2, domain="m")
+    assert told(large, elsewhere, rooms=[node(4)])[1] == "small: opened"
+
+
+def test_one_that_could_not_fit_on_empty_nodes_either_holds_nobody_back_however_long_it_has_waited() -> None:
+    """Under Probe it is the next to be tried all the same."""
+    empty = msgspec.structs.replace(node(4), whole={"cpu": 6000, "pods": 99_000})
+    never = waiting("never", 8, created=1, since=NOW - STARVATION)
+    can = waiting("can", 6, created=2, since=NOW - STARVATION)
+    small = waiting("small", 2, created=3)
+    lacks = "needs 8 cpu, 4 free; can never fit on the nodes there are: the whole domain has 6 cpu"
+    assert told(never, small, rooms=[empty]) == [f"never: WaitingForCapacity: {lacks}", "small: opened"]
+    assert told(never, can, small, rooms=[empty])[1:] == [
+        "can: WaitingForCapacity: needs 6 cpu, 4 free",
+        "small: BehindOther: behind team/can, which has waited too long for cpu to be passed",
+    ]
+    other = waiting("other", 2, created=3, unmodelled=("host ports",))
+    assert told(never, other, rooms=[empty])[1] == "other: opened unproven"
+    assert told(never, other, rooms=[empty], how=CapacityCheck.PROBE) == [
+        "never: opened unproven",
+        "other: BehindOther: behind team/never, which is being placed; host ports is not reckoned with",
+    ]
+
+
+def test_however_many_could_not_fit_in_a_few_passes_all_of_them_are_known() -> None:
+    """One pass judges some of them only: that takes time. Of nodes that have changed it is asked anew."""
+    rooms = [msgspec.structs.replace(node(1), whole={"cpu": 4000, "pods": 99_000})]
+    huge = [waiting(f"a{many}", many, created=many, since=NOW - STARVATION) for many in range(5, 25)]
+    ground, words, prospects = NodeSnapshot(rooms), MessageMemo(), FitMemo()
+
+    def passes() -> Admit | Hold:
+        going = cycle.SchedulingCycle(
+            [], ground, words, prospects, check=CapacityCheck.FIT, starvation_seconds=STARVATION, now=NOW, looks=4
+        )
+        return [going.decide_candidate(it) for it in [*huge, waiting("z", 1, created=99)]][-1]
+
+    assert isinstance(passes(), Hold)
+    assert [isinstance(passes(), Admit) for _ in range(4)] == [False, False, False, True]
+    more = [msgspec.structs.replace(node(1), whole={"cpu": 24_000, "pods": 99_000})]
+    ground.refresh(more)
+    last = [passes() for _ in range(5)][-1]
+    assert isinstance(last, Hold)
+    assert last.message == "behind team/a5, which has waited too long for cpu to be passed"
+
+
+def test_probe_opens_the_first_that_does_not_fit_and_only_that() -> None:
+    groups = [waiting("a", 8, created=1), waiting("b", 8, created=2), waiting("c", 8, created=3, domain="m")]
+    assert told(*groups, rooms=[node(4)], how=CapacityCheck.PROBE) == [
+        "a: opened unproven",
+        "b: BehindOther: behind team/a, which is being placed; needs 8 cpu, 4 free",
+        "c: opened unproven",
+    ]
+
+
+def test_the_name_of_somebody_elses_group_is_not_told() -> None:
+    """A tenant sees nothing of other namespaces through us."""
+    theirs, mine = waiting("secret", 8, created=1, namespace="others"), waiting("b", 8, created=2)
+    assert told(theirs, mine, rooms=[node(4)], how=CapacityCheck.PROBE) == [
+        "secret: opened unproven",
+        "b: BehindOther: behind a group of another namespace, which is being placed; needs 8 cpu, 4 free",
+    ]
+
+
+def test_what_is_not_reckoned_with_goes_one_at_a_time_under_fit_too() -> None:
+    one = waiting("a", 1, created=1, unmodelled=("host ports",))
+    other = waiting("b", 1, created=2, unmodelled=("host ports",))
+    assert told(one, other, rooms=[node(4)]) == [
+        "a: opened unproven",
+        "b: BehindOther: behind team/a, which is being placed; host ports is not reckoned with",
+    ]
+
+
+def test_a_group_beside_a_probe_that_finds_no_room_is_still_certain_of_its_own() -> None:
+    huge = opened(waiting("huge", 5, cpu=9), proven=False)
+    assert told(waiting("small", 4), rooms=[node(4)], standing=(huge,)) == ["small: opened"]
+
+
+def test_who_may_preempt_pods_that_are_in_its_way_is_tried_one_at_a_time() -> None:
+    """But not one that would find no room then either, nor one that must not, nor for pods of its own rank."""
+    full = NodeInfo(
+        node=NodeFacts(name="n", labels={}),
+        free={"cpu": 1000, "pods": 99_000},
+        taken=((5, {"cpu": 3000, "pods": 3000}),),
+    )
+    waits = "WaitingForCapacity: needs 4 cpu, 1 free"
+    assert told(may_preempt(waiting("a", 4), 6), rooms=[full]) == ["a: opened unproven"]
+    assert told(may_preempt(waiting("a", 4), 5), rooms=[full]) == [f"a: {waits}"]
+    assert told(may_preempt(waiting("a", 4), None), rooms=[full]) == [f"a: {waits}"]
+    assert told(may_preempt(waiting("a", 5), 6), rooms=[full]) == ["a: WaitingForCapacity: needs 5 cpu, 1 free"]
+    both = [may_preempt(waiting(name, 4, created=number), 6) for number, name in enumerate("ab")]
+    behind = "BehindOther: behind team/a, which is being placed; needs 4 cpu, 1 free"
+    assert told(*both, rooms=[full]) == ["a: opened unproven", f"b: {behind}"]
+
+
+def may_preempt(candidate: Candidate, priority: int | None) -> Candidate:
+    return msgspec.structs.replace(candidate, preempts=priority)
+
+
+def test_off_opens_whatever_has_gathered() -> None:
+    assert told(waiting("a", 99), waiting("b", 99), rooms=[], how=CapacityCheck.OFF) == [
+        "a: opened unproven",
+        "b: opened unproven",
+    ]
+
+
+groups = st.lists(
+    st.tuples(st.integers(1, 5), st.integers(1, 3), st.integers(0, 2), st.integers(0, 600), st.booleans()), max_size=6
+)
+
+
+@settings(deadline=None)
+@given(
+    groups,
+    st.lists(st.integers(0, 9), min_size=1, max_size=3),
+    st.sampled_from([CapacityCheck.FIT, CapacityCheck.PROBE]),
+)
+def test_at_most_one_group_that_does_not_provably_fit_is_open(
+    said: list[tuple[int, int, int, int, bool]], nodes: list[int], how: CapacityCheck
+) -> None:
+    """The promise of the whole part; and those that are proven have room together."""
+    candidates = [
+        waiting(str(number), pods, cpu=cpu, priority=priority, since=NOW - waited, unmodelled=("x",) if odd else ())
+        for number, (pods, cpu, priority, waited, odd) in enumerate(said)
+    ]
+    rooms = [node(cpu, str(number)) for number, cpu in enumerate(nodes)]
+    found = considered(*candidates, rooms=rooms, how=how)
+    assert len(found) == len(candidates)
+    verdicts = [it for it in found if isinstance(it, Admit)]
+    assert sum(not it.proven for it in verdicts) <= 1
+    proven = [demand for it in verdicts if it.proven for demand in it.candidate.demands]
+    assert not proven or check_fit(proven, NodeSnapshot(rooms)).fits
+    assert considered(*reversed(candidates), rooms=rooms, how=how) == found

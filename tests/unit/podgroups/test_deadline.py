@@ -1,0 +1,136 @@
+"""The wait limit, the way back of each kind of owner, and the phase that a status shows (G4, G5)."""
+
+from fractions import Fraction
+from typing import Any
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from jobset_gate.podgroups import deadline
+from jobset_gate.podgroups import phase as phases
+from jobset_gate.podgroups.deadline import (
+    DeadlineInput,
+    Evict,
+    EvictionMethod,
+    EvictionOwner,
+    ExtendDeadline,
+    KeepWaiting,
+    MarkTimedOut,
+    OwnerEviction,
+    Satisfied,
+)
+from jobset_gate.podgroups.model import Flavor, GangMode
+from jobset_gate.podgroups.phase import MemberCounts, Phase
+
+
+def placing(**more: Any) -> DeadlineInput:
+    said: dict[str, Any] = {
+        "design": Flavor.ALIBABA,
+        "mode": GangMode.STRICT,
+        "minimum": 20,
+        "bound": 0,
+        "since": 100.0,
+        "wait": Fraction(60),
+    }
+    return DeadlineInput(**(said | more))
+
+
+@pytest.mark.parametrize(
+    ("seen", "now", "verdict"),
+    [
+        (placing(bound=20), 999, Satisfied()),
+        (placing(bound=19), 130, KeepWaiting(again=30)),
+        (placing(bound=19), 160, Evict(retry=True, pause=10)),
+        (placing(rolled_back=3), 160, Evict(retry=True, pause=80)),
+        (placing(mode=GangMode.NON_STRICT), 160, MarkTimedOut()),
+        (placing(design=Flavor.KOORDINATOR), 160, Evict(retry=False, pause=10)),
+        (placing(design=Flavor.SCHEDULER_PLUGINS, bound=18), 160, ExtendDeadline(again=60)),
+        (placing(design=Flavor.SCHEDULER_PLUGINS, bound=17), 160, Evict(retry=True, pause=10)),
+        (placing(design=Flavor.SCHEDULER_PLUGINS, bound=18, extended=True), 160, KeepWaiting(again=60)),
+        (placing(design=Flavor.SCHEDULER_PLUGINS, bound=18, extended=True), 220, Evict(retry=True, pause=10)),
+    ],
+)
+def test_what_becomes_of_the_limit(seen: DeadlineInput, now: float, verdict: object) -> None:
+    assert deadline.decide_deadline(seen, now) == verdict
+
+
+def test_the_pause_doubles_up_to_five_minutes() -> None:
+    assert [deadline.eviction_backoff(it) for it in (0, 1, 2, 3, 4, 5, 99)] == [10, 20, 40, 80, 160, 300, 300]
+
+
+@pytest.mark.parametrize(
+    ("owner", "how", "why"),
+    [
+        (EvictionOwner(kind="Job", name="j", pods=("a",)), EvictionMethod.SUSPEND, ""),
+        (EvictionOwner(kind="JobSet", name="j", pods=("a",)), EvictionMethod.SUSPEND, ""),
+        (
+            EvictionOwner(kind="Job", name="j", pods=("a",), others=("y", "x")),
+            EvictionMethod.BLOCKED,
+            "pods of Job j are not in the group: x, y",
+        ),
+        (
+            EvictionOwner(kind="JobSet", name="j", pods=("a",), managed_by="example.com/other"),
+            EvictionMethod.BLOCKED,
+            "JobSet j is managed by example.com/other",
+        ),
+        (
+            EvictionOwner(kind="Job", name="j", pods=("a",), by_kueue=True),
+            EvictionMethod.BLOCKED,
+            "Job j is suspended and resumed by Kueue",
+        ),
+        (EvictionOwner(kind="ReplicaSet", name="r", pods=("a",), others=("x", "y")), EvictionMethod.DELETE, ""),
+        (
+            EvictionOwner(kind="", name="", pods=("b", "a")),
+            EvictionMethod.BLOCKED,
+            "nobody would make them again, so they are left to you to delete: a, b",
+        ),
+        (
+            EvictionOwner(kind="", name="", pods=tuple("abcdefghijklm")),
+            EvictionMethod.BLOCKED,
+            "nobody would make them again, so they are left to you to delete: a, b, c, d, e, f, g, h, i, j and 3 more",
+        ),
+    ],
+)
+def test_each_owner_has_its_way_back(owner: EvictionOwner, how: EvictionMethod, why: str) -> None:
+    assert deadline.eviction_of(owner) == OwnerEviction(owner=owner, how=how, why=why)
+
+
+@pytest.mark.parametrize(
+    ("seen", "phase"),
+    [
+        (MemberCounts(minimum=3, present=3), Phase.PENDING),
+        (MemberCounts(minimum=3, present=3, opened=True), Phase.PENDING),
+        (MemberCounts(minimum=3, present=3, opened=True, bound=1), Phase.SCHEDULING),
+        (MemberCounts(minimum=3, present=3, opened=True, bound=3, running=2), Phase.SCHEDULING),
+        (MemberCounts(minimum=3, present=3, opened=True, bound=3, running=3), Phase.RUNNING),
+        (MemberCounts(minimum=3, present=5, opened=True, bound=5, running=2, succeeded=1), Phase.RUNNING),
+        (MemberCounts(minimum=3, present=3, opened=True, bound=2, late=True), Phase.UNKNOWN),
+        (MemberCounts(minimum=3, present=3, opened=True, bound=3, succeeded=3), Phase.FINISHED),
+        (MemberCounts(minimum=3, present=4, opened=True, bound=4, succeeded=3, running=1), Phase.RUNNING),
+        (MemberCounts(minimum=3, present=3, opened=True, bound=3, running=2, failed=1), Phase.FAILED),
+        (MemberCounts(minimum=3, present=3, opened=False, bound=2, late=True), Phase.PENDING),
+    ],
+)
+def test_the_phase_follows_from_the_facts(seen: MemberCounts, phase: Phase) -> None:
+    assert phases.group_phase(seen) is phase
+
+
+numbers = st.integers(0, 5)
+facts = st.builds(
+    MemberCounts,
+    minimum=st.integers(1, 5),
+    present=numbers,
+    bound=numbers,
+    running=numbers,
+    succeeded=numbers,
+    failed=numbers,
+    opened=st.booleans(),
+    late=st.booleans(),
+)
+
+
+@settings(deadline=None)
+@given(facts)
+def test_every_combination_of_facts_has_a_phase(seen: MemberCounts) -> None:
+    assert phases.group_phase(seen) in Phase

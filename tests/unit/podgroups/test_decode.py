@@ -1,0 +1,403 @@
+"""Pods, PodGroups, records, nodes: what of them reaches the rules of groups."""
+
+from __future__ import annotations
+
+import pytest
+
+from jobset_gate import names
+from jobset_gate.podgroups import decode, decode_records
+from jobset_gate.podgroups.label import group_label
+from jobset_gate.podgroups.model import Flavor, Format
+from jobset_gate.podgroups.record import encode_record
+from jobset_gate.podgroups.snapshot import MemberPod
+from tests.fakes.podgroups.objects import (
+    TEN_O_CLOCK,
+    config_map,
+    key,
+    node,
+    pod,
+    pod_group,
+    read_bound,
+    read_config_map,
+    read_node,
+    read_pod,
+    read_pod_group,
+    record,
+)
+from tests.fakes.podgroups.sources import GANG, KEP24, KOORDINATOR, PLUGINS, Json, alibaba, problem_lines
+
+ALL_KINDS = (names.KEP24_GROUP, names.PLUGINS_GROUP, names.SIGS_GROUP)
+
+# --- Members ----------------------------------------------------------------
+
+
+def test_a_held_pod_is_a_member_of_the_group_of_its_label() -> None:
+    owner = {"apiVersion": "batch/v1", "kind": "Job", "name": "train", "uid": "job-uid", "controller": True}
+    other = {"apiVersion": "v1", "kind": "ConfigMap", "name": "x", "uid": "x"}
+    labels = {PLUGINS: "g", names.JS_NAME: "set", names.GATED: "true"}
+    seen = read_pod(pod(labels=labels, meta={"ownerReferences": [other, owner]}, spec={"priority": 7}))
+    assert (seen.uid, seen.namespace, seen.name) == ("uid-p", "team", "p")
+    assert seen.held == group_label(key())
+    assert seen.claim is not None
+    assert (seen.claim.way, seen.claim.key) == (Format.SCHEDULER_PLUGINS, key())
+    assert seen.created == TEN_O_CLOCK
+    assert seen.priority == 7
+    assert seen.maker is not None
+    assert (seen.maker.kind, seen.maker.name, seen.maker.uid) == ("Job", "train", "job-uid")
+    assert (seen.jobset, seen.barrier) == ("set", True)
+    assert (seen.gated, seen.other_gates, seen.generation, seen.node, seen.moved) == (True, (), 0, "", False)
+
+
+@pytest.mark.parametrize(
+    ("labels", "notes", "way", "design"),
+    [
+        ({}, {KEP24: "g"}, Format.KEP_24, Flavor.KEP_24),
+        ({PLUGINS: "g"}, {}, Format.SCHEDULER_PLUGINS, Flavor.SCHEDULER_PLUGINS),
+        (alibaba(), {}, Format.ALIBABA, Flavor.ALIBABA),
+        ({KOORDINATOR: "g"}, {}, Format.KOORDINATOR_POD_GROUP, Flavor.KOORDINATOR),
+        ({}, {f"{GANG}name": "g", f"{GANG}min-available": "2"}, Format.KOORDINATOR_ANNOTATIONS, Flavor.KOORDINATOR),
+    ],
+)
+def test_each_way_of_saying_a_group_is_read_off_the_pod(labels: Json, notes: Json, way: Format, design: Flavor) -> None:
+    said = read_pod(pod(labels=labels, notes=notes)).claim
+    assert said is not None
+    assert (said.way, said.key) == (way, key(design=design))
+
+
+def test_a_way_that_is_switched_off_says_nothing() -> None:
+    assert read_pod(pod(), ways=frozenset({Format.KEP_24})).claim is None
+
+
+def test_the_value_of_a_label_may_be_empty_and_still_names_a_group() -> None:
+    """KEP-24's empty name is a group that can never be, and its pods are told so."""
+    said = read_pod(pod(labels={}, notes={KEP24: ""})).claim
+    assert said is not None
+    assert said.key.name == ""
+    assert said.problems
+
+
+def test_gates_of_others_are_told_apart_from_ours() -> None:
+    seen = read_pod(pod(gates=("kueue.x-k8s.io/admission", names.POD_GROUP_GATE, "b")))
+    assert seen.gated
+    assert seen.other_gates == ("kueue.x-k8s.io/admission", "b")
+    assert not read_pod(pod(gates=("b",))).gated
+    assert not read_pod(pod(gates=())).gated
+
+
+def test_what_was_written_with_the_gate_is_read_back() -> None:
+    opened = read_pod(pod(gates=(), notes={names.POD_GROUP_OPENED: decode.opened_text(12, TEN_O_CLOCK + 0.25)}))
+    assert (opened.generation, opened.opened_at) == (12, TEN_O_CLOCK + 0.25)
+    assert decode.opened_text(12, TEN_O_CLOCK + 0.25) == "12 2026-08-01T10:00:00.250Z"
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "",
+        " ",
+        "3",
+        "x 2026-08-01T10:00:00Z",
+        "3 yesterday",
+        "-3 2026-08-01T10:00:00Z",
+        "\u0663 2026-08-01T10:00:00Z",
+        f"{'9' * 5000} 2026-08-01T10:00:00Z",
+        "3 0001-01-01T00:00:00+14:00",
+    ],
+)
+def test_an_annotation_that_we_cannot_have_written_opens_nothing(text: str) -> None:
+    assert decode.opened(text) == (0, 0.0)
+
+
+@pytest.mark.parametrize(
+    ("condition", "words"),
+    [
+        ({"status": "False", "reason": "Unschedulable", "message": "0/5 nodes"}, "0/5 nodes"),
+        ({"status": "False", "reason": "SchedulerError", "message": "oh"}, "oh"),
+        ({"status": "False", "reason": "SchedulingGated", "message": "blocked"}, ""),
+        ({"status": "True"}, ""),
+    ],
+)
+def test_the_scheduler_is_quoted_once_it_has_tried(condition: Json, words: str) -> None:
+    conditions = [{"type": "Initialized", "status": "False"}, {"type": "PodScheduled"} | condition]
+    assert read_pod(pod(status={"conditions": conditions})).unschedulable == words
+
+
+def test_marks_of_a_roll_back_of_koordinator_and_of_the_native_way_are_seen() -> None:
+    notes = {names.POD_GROUP_TAKEN_BACK: "abc.3", names.KOORDINATOR_TIMED_OUT: "true"}
+    seen = read_pod(pod(notes=notes, spec={"schedulingGroup": {"podGroupName": "native"}}))
+    assert (seen.taken_back, seen.timed_out, seen.native) == ("abc.3", True, "native")
+
+
+@pytest.mark.parametrize(
+    ("made", "counts"),
+    [
+        (pod(), True),
+        (pod(gates=(), notes={names.POD_GROUP_OPENED: "1 2026-08-01T10:00:00Z"}), True),
+        (pod(gates=(), node="n"), True),
+        (pod(gates=(), node="n", status={"phase": "Succeeded"}), True),
+        (pod(gates=()), False),
+        (pod(status={"phase": "Failed"}), False),
+        (pod(meta={"deletionTimestamp": "2026-08-01T11:00:00Z"}), False),
+    ],
+    ids=["gated", "opened", "ungated and bound", "ungated and done", "ungated, not bound", "failed", "deleting"],
+)
+def test_which_members_the_minimum_asks_for(made: Json, counts: bool) -> None:
+    assert read_pod(made).counts is counts
+
+
+def test_a_pod_that_names_a_second_group_by_now_stays_in_the_first_and_is_told() -> None:
+    both = {PLUGINS: "g"} | alibaba("other", "2")
+    for design, name in ((Flavor.SCHEDULER_PLUGINS, "g"), (Flavor.ALIBABA, "other")):
+        seen = read_pod(pod(labels=both, held=group_label(key(name, design))))
+        assert seen.claim is not None
+        assert (seen.claim.key, seen.moved) == (key(name, design), False)
+        assert "names two groups" in problem_lines(seen.claim.problems)[0]
+
+
+def test_a_pod_that_names_another_group_by_now_has_moved() -> None:
+    assert read_pod(pod(labels={PLUGINS: "other"}, held=group_label(key()))).moved
+    assert read_pod(pod(labels={}, held=group_label(key()))).moved
+    assert not read_pod(pod(labels={PLUGINS: "other"}, held="")).moved
+
+
+# --- Pods that are alike ----------------------------------------------------------------
+
+
+def test_pods_of_one_template_share_what_their_template_says() -> None:
+    """Ten thousand of them are kept."""
+    volumes = [[{"name": f"token-{it}", "projected": {}}] for it in "ab"]
+    one = read_pod(pod("a", spec={"volumes": volumes[0]}))
+    other = read_pod(pod("b", node="n", gates=(), spec={"volumes": volumes[1]}, status={"phase": "Running"}))
+    assert one.shape is other.shape
+    assert one.claim is other.claim
+    assert one.held is other.held
+
+
+@pytest.mark.parametrize(
+    "spec",
+    [
+        {"containers": [{"name": "main", "resources": {"requests": {"cpu": "501m", "memory": "1Gi"}}}]},
+        {"initContainers": [{"name": "i", "restartPolicy": "Always", "resources": {"requests": {"cpu": "1"}}}]},
+        {"overhead": {"cpu": "1"}},
+        {"resources": {"requests": {"cpu": "9"}}},
+        {"nodeSelector": {"a": "b"}},
+        {"tolerations": [{"operator": "Exists"}]},
+        {
+            "affinity": {
+                "nodeAffinity": {
+                    "requiredDuringSchedulingIgnoredDuringExecution": {
+                        "nodeSelectorTerms": [
+                            {"matchFields": [{"key": "metadata.name", "operator": "In", "values": ["n"]}]}
+                        ]
+                    }
+                }
+            }
+        },
+    ],
+    ids=["requests", "sidecar", "overhead", "whole pod", "selector", "toleration", "affinity"],
+)
+def test_what_decides_about_a_place_makes_another_shape(spec: Json) -> None:
+    assert read_pod(pod(spec=spec)).shape.equivalence_key != read_pod(pod()).shape.equivalence_key
+
+
+def test_a_shape_is_one_pod_with_all_that_it_asks_for() -> None:
+    shape = read_pod(pod(spec={"overhead": {"cpu": "250m"}})).shape
+    assert shape.count == 1
+    assert shape.requests == {"cpu": 750, "memory": 2**30 * 1000, "pods": 1000}
+
+
+@pytest.mark.parametrize(
+    ("spec", "words"),
+    [
+        ({}, ()),
+        ({"volumes": [{"name": "v", "persistentVolumeClaim": {"claimName": "c"}}]}, ("volumes that bind to nodes",)),
+        ({"volumes": [{"name": "v", "ephemeral": {"volumeClaimTemplate": {}}}]}, ("volumes that bind to nodes",)),
+        ({"volumes": [{"name": "v", "emptyDir": {}}]}, ()),
+        ({"containers": [{"name": "m", "ports": [{"containerPort": 1, "hostPort": 1}]}]}, ("host ports",)),
+        ({"containers": [{"name": "m", "ports": [{"containerPort": 1}]}]}, ()),
+        ({"resourceClaims": [{"name": "gpu"}]}, ("resource claims",)),
+        ({"topologySpreadConstraints": [{"whenUnsatisfiable": "DoNotSchedule"}]}, ("topology spread",)),
+    ],
+)
+def test_what_is_not_reckoned_with_is_listed(spec: Json, words: tuple[str, ...]) -> None:
+    assert read_pod(pod(spec=spec)).unmodelled == words
+
+
+@pytest.mark.parametrize(
+    "spec", [{"volumes": None, "schedulingGates": None, "initContainers": None}, {"tolerations": None}]
+)
+def test_null_and_absent_are_the_same(spec: Json) -> None:
+    seen = read_pod(pod(spec=spec, gates=()))
+    assert seen.shape.equivalence_key == read_pod(pod()).shape.equivalence_key
+    assert not read_pod(pod(spec=spec | {"schedulingGates": None})).gated
+
+
+# --- Bound pods ----------------------------------------------------------------
+
+
+def test_any_pod_with_a_node_takes_up_room_there() -> None:
+    """Also one of another scheduler, of no group, or on its way out."""
+    made = pod(
+        labels={},
+        held="",
+        gates=(),
+        node="n",
+        meta={"deletionTimestamp": "2026-08-01T11:00:00Z"},
+        spec={"schedulerName": "x"},
+    )
+    seen = read_bound(made)
+    assert seen is not None
+    assert (seen.uid, seen.node, seen.ungated) == ("uid-p", "n", None)
+    assert seen.requests == {"cpu": 500, "memory": 2**30 * 1000, "pods": 1000}
+    assert read_bound(pod()) is None
+
+
+def test_a_pod_that_should_have_been_held_and_was_not_is_an_ungated_member() -> None:
+    seen = ungated(pod(held="", gates=(), node="n"))
+    assert seen is not None
+    assert (seen.held, seen.ungated, seen.counts, seen.moved) == ("", True, True, False)
+    assert seen.claim is not None
+    assert seen.claim.key == key()
+
+
+@pytest.mark.parametrize(
+    "change",
+    [
+        {"held": None},
+        {"labels": {}},
+        {"spec": {"schedulerName": "volcano"}},
+        {"spec": {"schedulingGroup": {"podGroupName": "native"}}},
+        {"notes": {names.MIRROR_POD: "x"}},
+        {"meta": {"ownerReferences": [{"kind": "DaemonSet", "name": "d", "uid": "d", "controller": True}]}},
+    ],
+    ids=["held", "no group", "other scheduler", "native", "mirror", "daemon"],
+)
+def test_pods_that_are_not_ours_to_hold_are_no_ungated_members(change: Json) -> None:
+    ours: Json = {"held": "", "gates": (), "node": "n"}
+    assert ungated(pod(**ours | change)) is None
+
+
+def test_rules_of_the_settings_tell_who_should_have_been_held() -> None:
+    made = pod(held="", gates=(), node="n", spec={"schedulerName": "mine"})
+    assert ungated(made, schedulers=("mine",)) is not None
+    assert ungated(made, schedulers=("mine",), ways=frozenset({Format.KEP_24})) is None
+    assert ungated(made, schedulers=("mine",), namespace="team") is not None
+    assert ungated(made, schedulers=("mine",), namespace="elsewhere") is None
+    assert read_bound(made, namespace="elsewhere") is not None, "it takes up room all the same"
+
+
+def ungated(body: Json, **rules: object) -> MemberPod | None:
+    seen = read_bound(body, **rules)
+    assert seen is not None
+    return seen.ungated
+
+
+# --- PodGroups and records ----------------------------------------------------------------
+
+
+@pytest.mark.parametrize("api", ALL_KINDS)
+def test_a_pod_group_of_any_kind_is_a_home(api: str) -> None:
+    minimum = {"minMembers": 4} if api == names.KEP24_GROUP else {"minMember": 4}
+    managed = [
+        {"manager": "kubectl", "operation": "Update"},
+        {"manager": "their-controller", "operation": "Update", "subresource": "status"},
+        {"manager": names.FIELD_MANAGER, "operation": "Update", "subresource": "status"},
+    ]
+    body = pod_group(
+        spec=minimum, status={"phase": "Pending"}, notes={"a": "b", names.POD_GROUP_STATE: "Pending: c: d"}
+    )
+    body["metadata"]["managedFields"] = managed
+    seen = read_pod_group(body, api)
+    assert (seen.home.api, seen.home.namespace, seen.home.name) == (api, "team", "g")
+    assert (seen.home.uid, seen.home.resource_version) == ("uid-g", "5")
+    assert seen.pod_group is not None
+    assert seen.pod_group.terms.minimum == 4
+    assert seen.created == TEN_O_CLOCK - 3600
+    assert seen.status == {"phase": "Pending"}
+    assert seen.annotations == {names.POD_GROUP_STATE: "Pending: c: d"}
+    assert seen.status_managers == ("their-controller",)
+    assert (seen.record, seen.problem) == (None, None)
+
+
+@pytest.mark.parametrize("body", [{"spec": None}, {"spec": "four"}, {"spec": {"minMember": "four"}}, {"spec": []}])
+def test_a_pod_group_of_another_form_says_what_is_wrong_with_it(body: Json) -> None:
+    """A CRD of somebody else's may check nothing."""
+    seen = read_pod_group(pod_group(**body, status="none"))
+    assert seen.pod_group is not None
+    assert problem_lines(seen.pod_group.problems)[0].startswith("spec.minMember")
+    assert seen.status == {}
+
+
+def test_a_record_is_read_where_it_is_kept() -> None:
+    decided = record((key(), 3))
+    on_group = read_pod_group(pod_group(notes={names.POD_GROUP_RECORD: encode_record(decided)}))
+    on_map = read_config_map(config_map(key(), decided))
+    assert on_map is not None
+    assert on_group.record == on_map.record == decided
+    assert (on_map.home.api, on_map.key) == ("", key())
+
+
+@pytest.mark.parametrize("text", ["", "{}", "null", "[1]", '{"generation": "x"}', "\u0000", "{" * 100_000])
+def test_a_record_that_cannot_be_read_is_a_problem_and_not_the_same_as_none(text: str) -> None:
+    on_group = read_pod_group(pod_group(notes={names.POD_GROUP_RECORD: text}))
+    on_map = read_config_map(config_map(key(), text))
+    assert on_map is not None
+    assert (on_group.record, on_map.record) == (None, None)
+    assert str(on_group.problem).startswith(f"metadata.annotations[{names.POD_GROUP_RECORD}]: ")
+    assert str(on_map.problem).startswith("data.record: ")
+
+
+def test_a_config_map_without_its_record_is_a_home_without_one() -> None:
+    body = config_map(key())
+    del body["data"]
+    seen = read_config_map(body)
+    assert seen is not None
+    assert (seen.record, seen.problem) == (None, None)
+
+
+@pytest.mark.parametrize(
+    "meta",
+    [
+        {"name": "jobset-gate-gang-0"},
+        {"namespace": "elsewhere"},
+        {"annotations": None},
+        {"annotations": {names.POD_GROUP_KEY: "volcano/team/g"}},
+        {"annotations": {names.POD_GROUP_KEY: "alibaba"}},
+        {"annotations": {names.POD_GROUP_KEY: "scheduler-plugins/team/other"}},
+    ],
+)
+def test_a_config_map_that_is_not_where_ours_would_be_is_none_of_ours(meta: Json) -> None:
+    assert read_config_map(config_map(key(), record((key(), 1)), **meta)) is None
+
+
+def test_a_key_is_read_as_it_is_written() -> None:
+    assert decode_records.key_of("alibaba/team/A_b.c") == key("A_b.c", Flavor.ALIBABA)
+    assert decode_records.key_of("kep-24/team/") == key("", Flavor.KEP_24)
+
+
+# --- Nodes ----------------------------------------------------------------
+
+
+def test_a_node_is_what_pods_may_take_up_on_it_and_who_may_come() -> None:
+    body = node("n1", labels={"zone": "a"}, cpu="3900m", memory="8Gi", ephemeral_storage="0.0005")
+    body["spec"] = {"unschedulable": True, "taints": [{"key": "k", "value": "v", "effect": "NoSchedule"}]}
+    seen = read_node(body)
+    assert seen.allocatable == {"cpu": 3900, "memory": 2**33 * 1000, "pods": 110_000, "ephemeral-storage": 0}
+    assert (seen.node.name, seen.node.labels["zone"], seen.node.unschedulable) == ("n1", "a", True)
+    assert seen.node.taints == (("k", "v", "NoSchedule"),)
+
+
+def test_a_heartbeat_changes_nothing() -> None:
+    beat = {
+        "conditions": [{"type": "Ready", "lastHeartbeatTime": "2026-08-01T10:00:10Z"}],
+        "images": [{"names": ["x"]}],
+    }
+    assert read_node(node(cpu="4", status=beat | {"allocatable": {"cpu": "4000m", "pods": "110"}})) == read_node(
+        node(cpu="4")
+    )
+
+
+def test_a_node_that_has_just_come_has_no_room_yet() -> None:
+    body = node()
+    body["status"] = {}
+    assert read_node(body).allocatable == {}

@@ -1,0 +1,222 @@
+"""What is kept of a tenant's pods and PodGroups, and what is worked out about them, has a bound (G3)."""
+
+from __future__ import annotations
+
+import gc
+import json
+import tracemalloc
+from collections.abc import Callable
+from time import process_time
+from typing import Any
+
+import msgspec
+import pytest
+
+from jobset_gate import names
+from jobset_gate.podgroups import decode, decode_records, wire
+from jobset_gate.podgroups.fit import greedy, selection, template
+from jobset_gate.podgroups.fit.guaranteed import PodShape
+from jobset_gate.podgroups.fit.selection import NodeFacts, NodeSelection, Requirement
+from tests.fakes.podgroups.objects import config_map, key, pod, pod_group, read_bound, read_pod, read_pod_group
+from tests.fakes.podgroups.sources import GANG
+from tests.fakes.wire_objects import Json
+
+MIB = 1024 * 1024
+LONG = 100_000
+
+
+def left(make: Callable[[int], Json], kind: Any, convert: Callable[[Any], object], *, keep: bool, many: int) -> float:
+    """MiB that are still there after so many objects were read, with or without those that were read."""
+    decoder = msgspec.json.Decoder(kind)
+    convert(decoder.decode(msgspec.json.encode(make(-1))))
+    bodies = [msgspec.json.encode(make(number)) for number in range(many)]
+    kept: list[object] = []
+    tracemalloc.start()
+    try:
+        for body in bodies:
+            kept[:] = [*(kept if keep else ()), convert(decoder.decode(body))]
+        kept[:] = kept if keep else ()
+        gc.collect()
+        now, _ = tracemalloc.get_traced_memory()
+    finally:
+        tracemalloc.stop()
+    return now / MIB
+
+
+def wide(values: int, seed: int = 0) -> Json:
+    """Affinity to so many zones."""
+    listed = [f"zone-{seed}-{number}" for number in range(values)]
+    term = {"matchExpressions": [{"key": "zone", "operator": "In", "values": listed}]}
+    return {"nodeAffinity": {"requiredDuringSchedulingIgnoredDuringExecution": {"nodeSelectorTerms": [term]}}}
+
+
+def long(number: int) -> str:
+    return f"{number} " + "x" * LONG
+
+
+def containers(number: int) -> list[Json]:
+    return [{"name": f"c{it}", "resources": {"requests": {f"example.com/{number}-{it}": "1"}}} for it in range(2000)]
+
+
+PODS: dict[str, Callable[[int], Json]] = {
+    "values of an affinity": lambda it: pod(spec={"affinity": wide(10_000, it)}),
+    "tolerations": lambda it: pod(spec={"tolerations": [{"key": f"{it}-{each}"} for each in range(3000)]}),
+    "a node selector": lambda it: pod(spec={"nodeSelector": {f"{it}-{each}": "x" for each in range(3000)}}),
+    "containers": lambda it: pod(spec={"containers": containers(it)}),
+    "a list of gangs": lambda it: pod(notes={f"{GANG}name": "g", f"{GANG}groups": long(it)}, labels={}),
+    "the name of its group": lambda it: pod(notes={f"{GANG}name": long(it)}, labels={}),
+    "a minimum": lambda it: pod(notes={f"{GANG}name": "g", f"{GANG}min-available": long(it)}, labels={}),
+    "a mark of ours": lambda it: pod(notes={names.POD_GROUP_TAKEN_BACK: long(it)}),
+    "other annotations": lambda it: pod(notes={"example.com/note": long(it)}),
+    "the name of its owner": lambda it: pod(
+        meta={"ownerReferences": [{"kind": long(it), "name": long(it), "uid": long(it), "controller": True}]}
+    ),
+    "gates": lambda it: pod(gates=tuple(f"example.com/{it}-{each}" for each in range(3000))),
+    "what its scheduler says": lambda it: pod(
+        status={"phase": long(it), "conditions": [{"type": "PodScheduled", "status": "False", "message": long(it)}]}
+    ),
+}
+
+
+@pytest.mark.parametrize("what", PODS)
+def test_of_a_pod_little_is_kept_whatever_it_carries(what: str) -> None:
+    # A text that is cut, an owner's four names, a list of gangs of 8 KiB: at most some 30 KiB each.
+    assert left(PODS[what], wire.GroupPod, decode.member, keep=True, many=20) < 0.75
+
+
+@pytest.mark.parametrize("what", PODS)
+def test_of_pods_that_are_gone_less_is_left(what: str) -> None:
+    """Made one after another they pass any quota."""
+    assert left(PODS[what], wire.GroupPod, decode.member, keep=False, many=20) < 0.75
+
+
+def test_of_templates_that_are_new_each_time_a_bounded_number_is_kept() -> None:
+    """Each as large as is still looked into."""
+    assert (
+        left(lambda it: pod(spec={"affinity": wide(1500, it)}), wire.GroupPod, decode.member, keep=False, many=200) < 24
+    )
+
+
+def test_a_pod_that_says_too_much_of_its_nodes_is_not_modelled() -> None:
+    said = read_pod(pod(spec={"affinity": wide(20_000)}))
+    assert said.unmodelled == (template._LARGE,)
+    assert said.shape.selection == NodeSelection()
+    assert said.shape.requests == {"cpu": 500, "memory": 2**30 * 1000, "pods": 1000}
+    many = {"tolerations": [{"key": "a", "operator": "Exists"}] * (selection.MAX_TOLERATIONS + 1)}
+    assert read_pod(pod(spec=many)).unmodelled == (template._WIDE,)
+    expressions = [{"key": "a", "operator": "Exists"}] * (selection.MAX_REQUIREMENTS + 1)
+    terms = {"nodeSelectorTerms": [{"matchExpressions": expressions}]}
+    required = {"nodeAffinity": {"requiredDuringSchedulingIgnoredDuringExecution": terms}}
+    assert read_pod(pod(spec={"affinity": required})).unmodelled == (template._WIDE,)
+
+
+def test_a_wide_pod_is_not_taken_for_a_plain_one_with_the_same_containers() -> None:
+    assert read_pod(pod(spec={"affinity": wide(20_000)})).unmodelled
+    assert not read_pod(pod()).unmodelled
+
+
+def test_a_pod_with_as_much_as_is_looked_at_is_modelled() -> None:
+    said = read_pod(pod(spec={"affinity": wide(1000), "tolerations": [{"key": "a"}] * selection.MAX_TOLERATIONS}))
+    assert said.unmodelled == ()
+    node = NodeFacts(name="n", labels={"zone": "zone-0-999"})
+    assert said.shape.selection.admits(node)
+    assert not said.shape.selection.admits(NodeFacts(name="n", labels={"zone": "zone-0-1000"}))
+
+
+def test_a_bound_pod_with_too_much_in_it_still_takes_up_what_its_first_containers_ask_for() -> None:
+    main = {"name": "main", "resources": {"requests": {"cpu": "2"}}}
+    found = read_bound(pod(node="n", spec={"containers": [main, *containers(0)]}))
+    assert found is not None
+    assert found.requests["cpu"] == 2000
+
+
+def test_asking_a_node_takes_as_long_for_many_values_as_for_few() -> None:
+    nodes = [NodeFacts(name=f"n{number}", labels={"zone": f"zone-x-{number}"}) for number in range(200)]
+
+    def seconds(values: int) -> float:
+        wanted = selection.pod_node_selection({"affinity": wide(values)})
+        best = 1.0
+        for _ in range(7):
+            began = process_time()
+            for node in nodes:
+                wanted.admits(node)
+            best = min(best, process_time() - began)
+        return best
+
+    assert seconds(40_000) < 10 * seconds(40)
+
+
+def test_reading_a_template_takes_at_most_twice_as_long_for_twice_as_much() -> None:
+    def seconds(values: int) -> float:
+        best = 10.0
+        for attempt in range(5):
+            body = json.dumps(pod(spec={"affinity": wide(values, attempt)})).encode()
+            began = process_time()
+            decode.member(msgspec.json.decode(body, type=wire.GroupPod))
+            best = min(best, process_time() - began)
+        return best
+
+    assert seconds(120_000) < 4 * seconds(60_000)
+
+
+def test_a_domain_that_takes_too_long_to_find_is_that_of_all_nodes() -> None:
+    nodes = [NodeFacts(name=f"n{number}", labels={"zone": "a"}) for number in range(500)]
+    zone = Requirement(key="zone", operator="In", values=frozenset({"b"}))
+    shapes = [
+        PodShape(selection=NodeSelection(every=(zone,) * 20 + (_name(number),)), requests={}, count=1)
+        for number in range(20)
+    ]
+    assert greedy.matching_nodes(shapes[:1], nodes) == frozenset()
+    assert greedy.matching_nodes(shapes, nodes) == {it.name for it in nodes}
+
+
+def _name(number: int) -> Requirement:
+    return Requirement(key="name", operator="In", values=frozenset({f"n{number}"}))
+
+
+HOMES: dict[str, Callable[[int], Json]] = {
+    "annotations": lambda it: pod_group(notes={"example.com/note": long(it)}),
+    "a record": lambda it: pod_group(notes={names.POD_GROUP_RECORD: long(it)}),
+    "our word on its state": lambda it: pod_group(notes={names.POD_GROUP_STATE: long(it)}),
+    "a status": lambda it: pod_group(status={"conditions": [{"type": long(it)}]}),
+    "a spec": lambda it: pod_group(spec={"minMember": 3, "scheduleTimeoutSeconds": long(it)}),
+    "resources": lambda it: pod_group(spec={"minMember": 3, "minResources": {f"{it}-{n}": "1" for n in range(9000)}}),
+}
+
+
+@pytest.mark.parametrize("what", HOMES)
+def test_of_a_pod_group_little_is_kept_whatever_it_says(what: str) -> None:
+    def convert(it: wire.PodGroup) -> object:
+        return decode_records.pod_group(it, names.PLUGINS_GROUP)
+
+    assert left(HOMES[what], wire.PodGroup, convert, keep=True, many=20) < 0.25
+
+
+def test_of_a_config_map_little_is_kept_whatever_it_holds() -> None:
+    def made(number: int) -> Json:
+        return config_map(key(f"g{number}"), long(number))
+
+    assert left(made, wire.RecordConfigMap, decode_records.config_map, keep=True, many=20) < 0.25
+    assert decode_records.key_of(f"alibaba/team/{long(0)}") is None
+
+
+def test_a_pod_group_with_too_large_a_spec_is_told_what_is_wrong() -> None:
+    seen = read_pod_group(pod_group(spec={"minMember": 3, "more": "x" * 100_000}))
+    assert seen.pod_group is not None
+    (problem,) = seen.pod_group.problems
+    assert str(problem) == "spec: null: is too large: must be at most 65536 bytes of JSON"
+
+
+def test_an_annotation_of_a_group_that_is_too_long_is_told_with_its_path() -> None:
+    claim = read_pod(pod(notes={f"{GANG}name": "g", f"{GANG}groups": long(0)}, labels={})).claim
+    assert claim is not None
+    assert [it.path for it in claim.problems] == [f"metadata.annotations[{GANG}groups]"]
+    assert "at most 8192 characters" in str(claim.problems[0])
+
+
+def test_a_pod_group_that_names_thousands_of_resources_is_told_so() -> None:
+    seen = read_pod_group(pod_group(spec={"minMember": 3, "minResources": {f"r{it}": "1" for it in range(65)}}))
+    assert seen.pod_group is not None
+    (problem,) = seen.pod_group.problems
+    assert problem.path == "spec.minResources"
+    assert "names 65 resources: must be at most 64" in problem.message

@@ -1,0 +1,490 @@
+"""How opened members are taken back: which steps, in which order, and what is never done (G4)."""
+
+from collections.abc import Iterable
+from dataclasses import dataclass, field
+from fractions import Fraction
+from typing import Any
+
+import msgspec
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from jobset_gate import names
+from jobset_gate.podgroups import eviction, eviction_owners, eviction_plan
+from jobset_gate.podgroups.eviction import FINISHED, JOB, JOBSET, EvictionPlan, PodProvenance, SuspendTarget
+from jobset_gate.podgroups.fit import selection
+from jobset_gate.podgroups.fit.guaranteed import PodShape
+from jobset_gate.podgroups.label import group_label
+from jobset_gate.podgroups.model import Flavor, GangMode, PodGroupKey
+from jobset_gate.podgroups.record import AdmissionMode, AdmissionRecord, AdmissionState
+from jobset_gate.podgroups.snapshot import ControllerRef, MemberPod
+
+KEY = PodGroupKey(design=Flavor.ALIBABA, namespace="team", name="ring")
+HELD = group_label(KEY)
+WANTED = {HELD: 3}
+MARK = f"{HELD}.3"
+BY = (names.JOB_CONTROLLER_UID,)
+PLAIN = PodShape(selection=selection.pod_node_selection({}), requests={}, count=1)
+MAKERS = {
+    "Job": ControllerRef(api_version="batch/v1", kind="Job", name="work", uid="job"),
+    "ReplicaSet": ControllerRef(api_version="apps/v1", kind="ReplicaSet", name="web", uid="set"),
+}
+
+
+def pod(name: str, maker: str = "Job", **more: Any) -> MemberPod:
+    """One that was opened in this generation, and runs."""
+    said: dict[str, Any] = {
+        "uid": name,
+        "namespace": "team",
+        "name": name,
+        "held": HELD,
+        "claim": None,
+        "shape": PLAIN,
+        "maker": MAKERS.get(maker),
+        "generation": 3,
+        "node": "n",
+        "phase": "Running",
+    }
+    return MemberPod(**(said | more))
+
+
+def root(kind: str = JOB, **more: Any) -> SuspendTarget:
+    said = {"kind": kind, "namespace": "team", "name": "work", "uid": "root", "resource_version": "1"}
+    return SuspendTarget(**(said | more))
+
+
+def plan(pods: Iterable[MemberPod], its: SuspendTarget | None = None) -> EvictionPlan:
+    """All pods of Jobs are those of that one."""
+    made = {it.uid: PodProvenance(root=its, by=BY) for it in pods if it.maker is MAKERS["Job"]}
+    return eviction_plan.plan_eviction(pods, WANTED, made)
+
+
+def uids(pods: Iterable[MemberPod]) -> list[str]:
+    return [it.uid for it in pods]
+
+
+# --- Which pods ------------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("more", "taken"),
+    [
+        ({}, True),
+        ({"node": "", "phase": "Pending"}, True),
+        ({"generation": 2}, True),  # one that an earlier roll-back has left
+        ({"deleting": True}, True),
+        ({"generation": 0}, False),  # it was opened by somebody else, or taken for no group
+        ({"gated": True, "generation": 0, "node": "", "phase": "Pending"}, False),
+        ({"phase": "Succeeded"}, False),
+        ({"phase": "Failed"}, False),
+        ({"held": "another"}, False),
+        ({"maker": None, "generation": 0, "taken_back": MARK}, True),
+        ({"maker": None, "generation": 0, "taken_back": "another.3"}, False),
+    ],
+)
+def test_members_of_the_generation_are_taken_back_bound_or_not(more: dict[str, Any], taken: bool) -> None:
+    assert eviction.is_evictable(pod("a", **more), WANTED) is taken
+
+
+def test_the_record_names_all_gangs_that_are_taken_back() -> None:
+    other = PodGroupKey(design=Flavor.ALIBABA, namespace="else", name="ring")
+    record = AdmissionRecord(
+        generation=3,
+        stage=AdmissionState.ROLLING_BACK,
+        how=AdmissionMode.FIT,
+        at=0.0,
+        gangs=((KEY, 3), (other, 5)),
+        minimum=1,
+        wait=Fraction(1),
+        mode=GangMode.STRICT,
+    )
+    assert eviction.generations_by_label(record) == {HELD: 3, group_label(other): 5}
+
+
+@pytest.mark.parametrize(
+    ("text", "said"),
+    [(MARK, (HELD, 3)), ("", ("", 0)), ("x", ("", 0)), ("x.y", ("", 0)), (".3", ("", 0)), ("x." + "9" * 5000, ("", 0))],
+)
+def test_a_mark_is_read_back(text: str, said: tuple[str, int]) -> None:
+    assert eviction.parse_mark(text) == said
+
+
+# --- Which steps -----------------------------------------------------------------------------------------------------
+
+
+def test_a_job_is_suspended_and_waited_for() -> None:
+    found = plan([pod("a"), pod("b", node="", phase="Pending"), pod("c", gated=True, generation=0)], root())
+    assert [(it.root.name, it.mark) for it in found.suspends] == [("work", MARK)]
+    assert uids(found.going) == ["a", "b"]
+    assert not found.releases
+    assert not found.deletes
+    assert not found.done
+
+
+def test_one_that_a_failure_would_end_forgets_every_pod_that_may_run_by_then() -> None:
+    unmarked = pod("d", generation=0)  # somebody else has removed its gate
+    gone = [pod("x", deleting=True), pod("y", phase="Succeeded")]
+    gated = pod("g", gated=True, generation=0, node="")
+    found = plan([pod("a"), pod("b", node="", phase="Pending"), unmarked, gated, *gone], root(fails=True))
+    assert [(it.pod.uid, it.labels, it.mark, it.job) for it in found.releases] == [
+        (uid, BY, MARK, "job") for uid in ("a", "b", "d")
+    ]
+    assert not found.suspends  # it would wait for the ends of pods that it forgets a moment later
+    assert uids(found.deletes) == ["a", "b", "d"]
+    assert uids(found.going) == ["x"]
+
+
+def test_released_pods_are_deleted_though_nobody_owns_them() -> None:
+    """Killed between the two: the mark tells that they are not bare."""
+    found = eviction_plan.plan_eviction([pod("a", maker="", taken_back=MARK, jobset="work")], WANTED, {})
+    assert uids(found.deletes) == ["a"]
+    assert not found.blocked
+
+
+def test_a_barrier_whose_pods_are_to_be_released_is_marked_first() -> None:
+    its = root(JOBSET, fails=True, barrier=True)
+    assert [(it.root, it.mark) for it in plan([pod("a")], its).notes] == [(its, MARK)]
+    for other in ({"barrier": False}, {"fails": False}, {"mark": MARK}, {"suspended": True}, {"by_kueue": True}):
+        assert not plan([pod("a")], msgspec.structs.replace(its, **other)).notes
+
+
+def test_a_marked_barrier_is_suspended_once_all_are_gone() -> None:
+    its = root(JOBSET, fails=True, barrier=True, mark=MARK)
+    others = [root(mark="another.3"), root(mark=MARK, over=True), root(mark=MARK, suspended=True)]
+    found = eviction_plan.plan_eviction([], WANTED, {}, [its, *others])
+    assert [(it.root, it.mark) for it in found.renews] == [(its, MARK)]
+    assert found.clear
+    assert not found.done
+    assert not eviction_plan.plan_eviction([pod("c", "ReplicaSet")], WANTED, {}, [its]).renews
+
+
+def test_what_was_suspended_does_not_wait_for_what_cannot_be_taken_back() -> None:
+    """Its new pods are held; and nobody knows when the user takes the others away."""
+    its = root(suspended=True, mark=MARK)
+    assert eviction_plan.plan_eviction([pod("x", "")], WANTED, {}, [its]).resumes == (its,)
+    assert not eviction_plan.plan_eviction([pod("x", ""), pod("c", "ReplicaSet")], WANTED, {}, [its]).resumes
+    assert not eviction_plan.plan_eviction([], WANTED, {}, [its]).resumes  # the end is near, and then it is
+    assert not eviction_plan.plan_eviction([pod("x", "")], WANTED, {}, [root(suspended=True, mark="another.1")]).resumes
+
+
+def test_a_jobset_is_not_resumed_before_all_its_jobs_have_heard_of_the_suspension() -> None:
+    held = pod("a", gated=True, generation=0, node="", jobset="work")
+    assert uids(plan([held], root(JOBSET, suspended=True, mark=MARK)).going) == ["a"]
+    assert plan([held], root(JOBSET, suspended=True)).done
+    assert plan([held], root(JOBSET, suspended=True, mark="another.1")).done
+
+
+def test_other_controllers_pods_are_disrupted_and_deleted() -> None:
+    found = plan([pod("a", "ReplicaSet"), pod("b", "ReplicaSet", deleting=True)])
+    assert uids(found.disrupts) == uids(found.deletes) == ["a"]
+    assert uids(found.going) == ["b"]
+
+
+def test_a_pod_that_was_deleted_halfway_is_deleted_again() -> None:
+    """An API server marks a pod before it removes it, and a client that is killed between the two leaves it so."""
+    halfway: dict[str, Any] = {"deleting": True, "node": ""}
+    pods = [
+        pod("a", "ReplicaSet", **halfway),
+        pod("b", "ReplicaSet", deleting=True),
+        pod("c", "", **halfway),
+        pod("d", "", taken_back=MARK, **halfway),
+        pod("e", **halfway),
+    ]
+    found = plan(pods, root(suspended=True, mark=MARK))
+    assert uids(found.deletes) == ["a", "d"]
+    assert uids(found.going) == list("abcde")
+    assert not found.disrupts
+
+
+def test_bare_pods_are_named_and_nothing_else() -> None:
+    found = plan([pod("b", ""), pod("a", "")])
+    assert found.done
+    assert found.stuck == ("a", "b")
+    assert found.why == "nobody would make them again, so they are left to you to delete: a, b"
+
+
+@pytest.mark.parametrize(
+    ("more", "why"),
+    [
+        ({"by_kueue": True}, "Job work is suspended and resumed by Kueue"),
+        ({"managed_by": "example.com/x"}, "Job work is managed by example.com/x"),
+        ({"others": ("z",)}, "pods of Job work are not in the group: z"),
+    ],
+)
+def test_what_must_not_be_suspended_is_blocked_and_the_rest_goes_on(more: dict[str, Any], why: str) -> None:
+    for fails in (True, False):
+        found = plan([pod("a"), pod("b", deleting=True), pod("w", "ReplicaSet")], root(fails=fails, **more))
+        assert found.why == why
+        assert found.stuck == ("a",)
+        assert not found.suspends
+        assert not found.releases
+        assert uids(found.deletes) == ["w"]
+
+
+def test_a_job_that_finds_its_pods_otherwise_than_by_labels_is_blocked_if_it_could_fail() -> None:
+    found = eviction_plan.plan_eviction([pod("a")], WANTED, {"a": PodProvenance(root=root(fails=True))})
+    assert found.why == "Job work finds its pods by no label"
+    assert not eviction_plan.plan_eviction([pod("a")], WANTED, {"a": PodProvenance(root=root())}).blocked
+
+
+@pytest.mark.parametrize(
+    "its",
+    [
+        root(over=True),
+        root(suspended=True),
+        root(suspended=True, others=("z",)),
+        root(suspended=True, mark=MARK),
+        None,
+    ],
+    ids=["ended", "suspended by its user", "and only partly in the group", "suspended by us", "gone"],
+)
+def test_pods_that_go_anyway_are_only_waited_for(its: SuspendTarget | None) -> None:
+    found = plan([pod("a")], its)
+    assert uids(found.going) == ["a"]
+    assert not found.suspends
+    assert not found.deletes
+    assert not found.blocked
+    assert not found.done
+
+
+def test_the_mark_of_an_earlier_roll_back_is_replaced_or_nobody_would_resume_it() -> None:
+    found = plan([pod("a")], root(suspended=True, mark=f"{HELD}.2"))
+    assert [it.mark for it in found.suspends] == [MARK]
+
+
+# --- Killed anywhere -------------------------------------------------------------------------------------------------
+
+
+@dataclass
+class Cluster:
+    """Pods and their Jobs, with controllers that do at once what they would do."""
+
+    pods: dict[str, MemberPod]
+    roots: dict[str, SuspendTarget]
+    """By the UID of the Job that makes the pods."""
+    before: dict[str, SuspendTarget] = field(default_factory=dict)
+    deleted: list[str] = field(default_factory=list)
+    done: list[Any] = field(default_factory=list)
+
+    def plan(self) -> EvictionPlan:
+        made = {}
+        for it in self.pods.values():
+            if eviction.is_job_pod(it) and it.maker is not None:
+                made[it.uid] = PodProvenance(root=self.roots[it.maker.uid], by=BY)
+        return eviction_plan.plan_eviction(
+            self.pods.values(), WANTED, made, {it.uid: it for it in self.roots.values()}.values()
+        )
+
+    def act(self, found: EvictionPlan, steps: int) -> None:
+        """So many writes of the plan, and then it was killed."""
+        writes: list[Any] = [
+            *found.notes,
+            *found.releases,
+            *found.suspends,
+            *found.deletes,
+            *found.renews,
+            *found.resumes,
+        ]
+        for write in writes[:steps]:
+            self.done.append(write)
+            if isinstance(write, eviction.DetachPod):
+                self._change(write.pod.uid, maker=None, taken_back=write.mark)
+            elif isinstance(write, eviction.SuspendOwner):
+                self._suspend(write, suspended=write not in found.notes)
+            elif isinstance(write, SuspendTarget):
+                for uid, its in self.roots.items():
+                    if its.uid == write.uid:
+                        self.roots[uid] = msgspec.structs.replace(its, suspended=False, mark="")
+            else:
+                self.deleted.append(write.uid)
+                self._change(write.uid, deleting=True)
+
+    def go(self) -> None:
+        """What is being deleted goes; the pods of a Job that has ended or is suspended are."""
+        for uid, it in list(self.pods.items()):
+            if it.deleting:
+                del self.pods[uid]
+            elif eviction.is_job_pod(it) and it.maker is not None:
+                its = self.roots[it.maker.uid]
+                if its.suspended or its.over:
+                    self._change(uid, deleting=True)
+
+    def _suspend(self, write: eviction.SuspendOwner, *, suspended: bool) -> None:
+        for uid, its in self.roots.items():
+            if its.uid != write.root.uid:
+                continue
+            if its.fails and suspended:
+                assert not [
+                    it.name
+                    for it in self.pods.values()
+                    if it.maker is not None
+                    and it.maker.uid == uid
+                    and not (it.gated or it.deleting or it.phase in FINISHED)
+                ], "a Job that its pods' ends would fail was suspended while they could still run"
+            self.roots[uid] = msgspec.structs.replace(its, suspended=suspended, mark=write.mark)
+
+    def _change(self, uid: str, **more: Any) -> None:
+        self.pods[uid] = msgspec.structs.replace(self.pods[uid], **more)
+
+
+JOBS_OF = {f"job-{number}": f"root-{number // 2}" for number in range(4)}
+"""Two Jobs to each JobSet."""
+
+kinds_of_pods: st.SearchStrategy[dict[str, Any]] = st.fixed_dictionaries(
+    {
+        "gated": st.booleans(),
+        "phase": st.sampled_from(["Pending", "Running", "Running", "Succeeded", "Failed"]),
+        "deleting": st.sampled_from([False, False, False, True]),
+        "maker": st.sampled_from([*JOBS_OF, "set", ""]),
+        "generation": st.sampled_from([3, 3, 3, 2, 0]),
+    }
+)
+kinds_of_roots: st.SearchStrategy[dict[str, Any]] = st.fixed_dictionaries(
+    {
+        "fails": st.booleans(),
+        "barrier": st.booleans(),
+        "suspended": st.sampled_from([False, False, True]),
+        "over": st.sampled_from([False, False, False, True]),
+        "by_kueue": st.sampled_from([False, False, False, True]),
+        "others": st.sampled_from([(), (), ("z",)]),
+    }
+)
+
+
+@st.composite
+def clusters(draw: st.DrawFn) -> Cluster:
+    said = {uid: draw(kinds_of_roots) for uid in sorted(set(JOBS_OF.values()))}
+    roots = {job: root(JOBSET, name=uid, uid=uid, **said[uid]) for job, uid in JOBS_OF.items()}
+    pods = {}
+    for number, it in enumerate(draw(st.lists(kinds_of_pods, max_size=10))):
+        by, gated, uid = it["maker"], it["gated"], f"pod-{number}"
+        maker = None
+        if by:
+            kind = "batch/v1" if by in JOBS_OF else "apps/v1"
+            maker = ControllerRef(api_version=kind, kind="Job" if by in JOBS_OF else "ReplicaSet", name=by, uid=by)
+        pods[uid] = pod(
+            uid,
+            maker=by,
+            gated=gated,
+            node="" if gated else "n",
+            phase="Pending" if gated else it["phase"],
+            generation=0 if gated else it["generation"],
+            deleting=it["deleting"],
+            jobset=JOBS_OF.get(by, ""),
+        )
+        pods[uid] = msgspec.structs.replace(pods[uid], maker=maker)
+    return Cluster(pods, roots, before=dict(roots))
+
+
+@given(clusters(), st.lists(st.integers(0, 6), min_size=12, max_size=12))
+def test_killed_after_any_writes_it_ends_and_harms_nobody(cluster: Cluster, lives: list[int]) -> None:
+    first = dict(cluster.pods)
+    for writes in [*lives, *[1000] * 4]:
+        cluster.act(cluster.plan(), writes)
+        cluster.go()
+    assert cluster.plan().done
+    for uid in cluster.deleted:
+        maker = first[uid].maker
+        assert maker is not None, "a bare pod was deleted"
+        assert not eviction.is_job_pod(first[uid]) or cluster.before[maker.uid].fails, "a Job's pod was deleted"
+    for uid, its in cluster.roots.items():
+        was = cluster.before[uid]
+        if was.by_kueue or was.others or was.over or was.suspended:
+            assert its == was, "an owner was touched that must not be"
+
+
+# --- Reading owners --------------------------------------------------------------------------------------------------
+
+
+def rules(*actions: str) -> dict[str, Any]:
+    return {"podFailurePolicy": {"rules": [{"action": it, "onExitCodes": {}} for it in actions]}}
+
+
+def test_a_job_is_read() -> None:
+    seen = eviction_owners.read_target(
+        JOB,
+        {
+            "metadata": {
+                "namespace": "team",
+                "name": "work",
+                "uid": "u",
+                "resourceVersion": "7",
+                "labels": {names.KUEUE_QUEUE: "q"},
+                "annotations": {names.POD_GROUP_SUSPENDED: MARK},
+            },
+            "spec": {"suspend": True, "managedBy": "example.com/x", **rules("Ignore", "FailJob")},
+        },
+        ("z",),
+    )
+    assert seen == root(
+        uid="u",
+        resource_version="7",
+        suspended=True,
+        mark=MARK,
+        by_kueue=True,
+        managed_by="example.com/x",
+        fails=True,
+        others=("z",),
+    )
+
+
+@pytest.mark.parametrize(
+    ("kind", "obj"),
+    [
+        (JOB, {"status": {"conditions": [{"type": "Complete", "status": "True"}]}}),
+        (JOB, {"status": {"conditions": [{"type": "FailureTarget", "status": "True"}]}}),
+        (JOBSET, {"status": {"conditions": [{"type": "Completed", "status": "True"}]}}),
+        (JOBSET, {"metadata": {"deletionTimestamp": "2026-01-01T00:00:00Z"}}),
+    ],
+)
+def test_an_owner_that_ends_is_over(kind: str, obj: dict[str, Any]) -> None:
+    assert eviction_owners.read_target(kind, obj).over
+    assert not eviction_owners.read_target(
+        kind, {"status": {"conditions": [{"type": "Failed", "status": "False"}]}}
+    ).over
+
+
+@pytest.mark.parametrize("manager", ["", "kubernetes.io/job-controller", "jobset.sigs.k8s.io/jobset-controller"])
+def test_the_usual_controllers_are_no_others(manager: str) -> None:
+    assert not eviction_owners.read_target(JOB, {"spec": {"managedBy": manager}}).managed_by
+
+
+def test_a_jobset_can_fail_by_the_rules_of_any_of_its_jobs() -> None:
+    def jobset(*policies: dict[str, Any]) -> dict[str, Any]:
+        return {"spec": {"replicatedJobs": [{"name": "w", "template": {"spec": it}} for it in policies]}}
+
+    assert eviction_owners.can_fail_job(JOBSET, jobset({}, rules("FailJob")))
+    assert not eviction_owners.can_fail_job(JOBSET, jobset({}, rules("Ignore", "Count", "FailIndex")))
+
+
+@pytest.mark.parametrize(
+    ("labels", "by"),
+    [
+        ({names.JOB_CONTROLLER_UID: "u"}, (names.JOB_CONTROLLER_UID, "controller-uid")),
+        ({"controller-uid": "u"}, (names.JOB_CONTROLLER_UID, "controller-uid")),
+        ({"own": "x", names.POD_GROUP_LABEL: HELD}, ("own",)),
+        ({names.POD_GROUP_LABEL: HELD}, ()),
+        ({}, ()),
+    ],
+)
+def test_the_labels_by_which_a_job_knows_its_pods(labels: dict[str, str], by: tuple[str, ...]) -> None:
+    job = {"spec": {"selector": {"matchLabels": labels}}}
+    assert eviction_owners.detach_labels(job) == by
+    assert eviction_owners.selector(job) == ",".join(f"{key}={value}" for key, value in sorted(labels.items()))
+
+
+FIELDS = st.sampled_from(["spec", "metadata", "status", "labels", "conditions", "suspend", "ownerReferences", "rules"])
+anything = st.recursive(
+    st.none() | st.booleans() | st.integers() | st.text(), lambda it: st.lists(it) | st.dictionaries(FIELDS, it)
+)
+
+
+@given(anything)
+def test_no_shape_of_an_owner_is_too_odd(obj: Any) -> None:
+    odd = obj if isinstance(obj, dict) else {"spec": obj, "metadata": obj, "status": obj}
+    for kind in (JOB, JOBSET):
+        eviction_owners.read_target(kind, odd)
+    eviction_owners.detach_labels(odd)
+    eviction_owners.selector(odd)
+    eviction_owners.jobset_of(odd)

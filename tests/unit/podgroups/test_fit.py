@@ -1,0 +1,338 @@
+"""Room on nodes: what a pod occupies, where it may go, and whether a gang has room for certain (G3)."""
+
+from collections.abc import Mapping
+from typing import Any
+
+import pytest
+from hypothesis import example, given, settings
+from hypothesis import strategies as st
+
+from jobset_gate.podgroups.fit import greedy, guaranteed, requests, selection, unsupported
+from jobset_gate.podgroups.fit.greedy import FitResult, GroupRequest
+from jobset_gate.podgroups.fit.guaranteed import NodeInfo, NodeSnapshot, PodShape
+from jobset_gate.podgroups.fit.selection import NodeFacts, NodeSelection
+from jobset_gate.podgroups.model import Flavor, PodGroupKey
+
+Json = dict[str, Any]
+ANYWHERE = NodeSelection()
+
+
+def container(**asked: str) -> Json:
+    return {"name": "c", "resources": {"requests": asked}}
+
+
+def room(name: str, *, labels: Mapping[str, str] | None = None, **free: int) -> NodeInfo:
+    """A node with so much free, in whole units."""
+    have = {key.replace("_", "/"): many * 1000 for key, many in free.items()} | {"pods": 110_000}
+    return NodeInfo(node=NodeFacts(name=name, labels=labels or {}), free=have)
+
+
+def shape(count: int, selected: NodeSelection = ANYWHERE, **asked: int) -> PodShape:
+    needed = {key: many * 1000 for key, many in asked.items()} | {"pods": 1000}
+    return PodShape(selection=selected, requests=needed, count=count)
+
+
+def demand(*shapes: PodShape, minimum: int | None = None, **resources: int) -> GroupRequest:
+    return GroupRequest(
+        key=PodGroupKey(design=Flavor.ALIBABA, namespace="team", name="g"),
+        shapes=shapes,
+        minimum=sum(it.count for it in shapes) if minimum is None else minimum,
+        resources={key: many * 1000 for key, many in resources.items()},
+    )
+
+
+def check(demands: list[GroupRequest], rooms: list[NodeInfo]) -> FitResult:
+    return greedy.check_fit(demands, NodeSnapshot(rooms))
+
+
+# --- What a pod occupies ---------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("spec", "cpu"),
+    [
+        ({"containers": [container(cpu="500m"), container(cpu="1")]}, 1500),
+        ({"containers": [container(cpu="1")], "initContainers": [container(cpu="3")]}, 3000),
+        (
+            {"containers": [container(cpu="1")], "initContainers": [container(cpu="1") | {"restartPolicy": "Always"}]},
+            2000,
+        ),
+        (
+            {
+                "containers": [container(cpu="1")],
+                "initContainers": [container(cpu="1") | {"restartPolicy": "Always"}, container(cpu="4")],
+            },
+            5000,
+        ),
+        ({"containers": [container(cpu="1")], "overhead": {"cpu": "250m"}}, 1250),
+        ({"containers": [{"resources": {"limits": {"cpu": "2"}}}]}, 2000),
+        ({"containers": [container(cpu="1")], "resources": {"requests": {"cpu": "6"}}}, 6000),
+        ({"containers": [container(cpu="0.0001")]}, 1),
+    ],
+)
+def test_a_pod_occupies_what_the_scheduler_sets_aside(spec: Json, cpu: int) -> None:
+    assert requests.pod_requests(spec) == {"cpu": cpu, "pods": 1000}
+
+
+def test_a_pod_that_asks_for_nothing_takes_one_of_the_nodes_pods() -> None:
+    assert requests.pod_requests({}) == {"pods": 1000}
+
+
+# --- Where it may go -------------------------------------------------------------------------------------------------
+
+
+def required(*expressions: Json, fields: list[Json] | None = None) -> Json:
+    term: Json = {"matchExpressions": list(expressions)} | ({"matchFields": fields} if fields else {})
+    terms = {"nodeSelectorTerms": [term]}
+    return {"affinity": {"nodeAffinity": {"requiredDuringSchedulingIgnoredDuringExecution": terms}}}
+
+
+NODE = {
+    "metadata": {"name": "n-1", "labels": {"zone": "a", "size": "8"}},
+    "spec": {"taints": [{"key": "gpu", "value": "yes", "effect": "NoSchedule"}]},
+}
+GPU = {"tolerations": [{"key": "gpu", "operator": "Exists"}]}
+
+
+@pytest.mark.parametrize(
+    ("spec", "admitted"),
+    [
+        ({}, True),
+        ({"nodeSelector": {"zone": "a"}}, True),
+        ({"nodeSelector": {"zone": "b"}}, False),
+        ({"nodeSelector": {"disk": ""}}, False),
+        (required({"key": "zone", "operator": "In", "values": ["a", "b"]}), True),
+        (required({"key": "zone", "operator": "NotIn", "values": ["a"]}), False),
+        (required({"key": "disk", "operator": "NotIn", "values": ["a"]}), True),
+        (required({"key": "disk", "operator": "Exists"}), False),
+        (required({"key": "disk", "operator": "DoesNotExist"}), True),
+        (required({"key": "size", "operator": "Gt", "values": ["7"]}), True),
+        (required({"key": "size", "operator": "Lt", "values": ["7"]}), False),
+        (required({"key": "zone", "operator": "Gt", "values": ["7"]}), False),
+        (required({"key": "zone", "operator": "Near", "values": ["a"]}), False),
+        (required(), False),
+        (required(fields=[{"key": "metadata.name", "operator": "In", "values": ["n-1"]}]), True),
+        (required(fields=[{"key": "metadata.name", "operator": "In", "values": ["n-2"]}]), False),
+    ],
+)
+def test_selector_and_required_affinity(spec: Json, admitted: bool) -> None:
+    assert selection.pod_node_selection(spec | GPU).admits(selection.node_facts(NODE)) is admitted
+
+
+@pytest.mark.parametrize(
+    ("toleration", "admitted"),
+    [
+        ({"key": "gpu", "operator": "Exists"}, True),
+        ({"operator": "Exists"}, True),
+        ({"key": "gpu", "value": "yes"}, True),
+        ({"key": "gpu", "value": "no"}, False),
+        ({"key": "gpu", "operator": "Exists", "effect": "NoExecute"}, False),
+        ({"key": "other", "operator": "Exists"}, False),
+    ],
+)
+def test_taints_and_tolerations(toleration: Json, admitted: bool) -> None:
+    node = selection.node_facts(NODE)
+    assert selection.pod_node_selection({"tolerations": [toleration]}).admits(node) is admitted
+    assert selection.pod_node_selection({}).matches(node), "the domain does not depend on taints"
+
+
+def test_a_cordoned_node_takes_nobody_new() -> None:
+    node = selection.node_facts({"metadata": {"name": "n"}, "spec": {"unschedulable": True}})
+    assert not ANYWHERE.admits(node)
+
+
+@pytest.mark.parametrize(
+    ("spec", "names"),
+    [
+        (
+            {"affinity": {"podAffinity": {"requiredDuringSchedulingIgnoredDuringExecution": [{}]}}},
+            ("inter-pod affinity",),
+        ),
+        ({"affinity": {"podAffinity": {"preferredDuringSchedulingIgnoredDuringExecution": [{}]}}}, ()),
+        ({"topologySpreadConstraints": [{"whenUnsatisfiable": "DoNotSchedule"}]}, ("topology spread",)),
+        ({"topologySpreadConstraints": [{"whenUnsatisfiable": "ScheduleAnyway"}]}, ()),
+        ({"volumes": [{"persistentVolumeClaim": {"claimName": "x"}}]}, ("volumes that bind to nodes",)),
+        ({"volumes": [{"emptyDir": {}}]}, ()),
+        ({"containers": [{"ports": [{"hostPort": 80}]}]}, ("host ports",)),
+        ({"resourceClaims": [{"name": "x"}]}, ("resource claims",)),
+    ],
+)
+def test_what_is_not_reckoned_with_is_named(spec: Json, names: tuple[str, ...]) -> None:
+    assert unsupported.unsupported_constraints(spec) == names
+
+
+# --- Whether it fits -------------------------------------------------------------------------------------------------
+
+
+def test_pods_of_one_shape_fit_as_long_as_each_finds_a_node() -> None:
+    nodes = [room("a", cpu=5), room("b", cpu=3)]
+    assert check([demand(shape(3, cpu=2))], nodes).fits
+    assert not check([demand(shape(4, cpu=2))], nodes).fits
+
+
+def test_what_lacks_is_told_in_the_words_of_the_resource() -> None:
+    needed = demand(PodShape(selection=ANYWHERE, requests={"nvidia.com/gpu": 8000, "pods": 1000}, count=6))
+    nodes = [
+        NodeInfo(node=NodeFacts(name=str(it), labels={}), free={"nvidia.com/gpu": 8000, "pods": 9000})
+        for it in range(5)
+    ]
+    assert check([needed], nodes).lacks == "needs 48 nvidia.com/gpu, 40 free"
+
+
+def test_room_in_all_that_is_nowhere_in_one_piece_is_told_as_that() -> None:
+    answer = check([demand(shape(2, cpu=3))], [room("a", cpu=4), room("b", cpu=2)])
+    assert answer.lacks == "1 of 2 pods have room: what is free is spread over too many nodes"
+
+
+def test_a_quorum_fits_where_not_all_do() -> None:
+    assert check([demand(shape(8, cpu=1), minimum=5)], [room("a", cpu=5)]).fits
+
+
+def test_what_the_podgroup_names_must_be_free_as_well() -> None:
+    answer = check([demand(shape(1, cpu=1), cpu=6)], [room("a", cpu=5)])
+    assert answer.lacks == "needs 6 cpu, 5 free"
+
+
+def test_only_nodes_that_take_the_pods_count() -> None:
+    zone = selection.pod_node_selection({"nodeSelector": {"zone": "a"}})
+    nodes = [room("a", labels={"zone": "a"}, cpu=1), room("b", cpu=9)]
+    assert check([demand(shape(2, zone, cpu=1))], nodes).lacks == "needs 2 cpu, 1 free"
+    assert greedy.matching_nodes([shape(1, zone)], [it.node for it in nodes]) == {"a"}
+
+
+def test_gangs_that_open_together_need_room_side_by_side() -> None:
+    nodes = [room("a", cpu=4)]
+    assert check([demand(shape(2, cpu=1)), demand(shape(2, cpu=1))], nodes).fits
+    assert not check([demand(shape(2, cpu=1)), demand(shape(3, cpu=1))], nodes).fits
+
+
+def test_what_others_have_their_places_on_is_not_free() -> None:
+    nodes = [room("a", cpu=4), room("b", cpu=4)]
+    left = greedy.after_placing(nodes, [shape(6, cpu=1)])
+    assert {it.node.name: it.free["cpu"] for it in left} == {"a": 0, "b": 2000}
+    assert check([demand(shape(2, cpu=1))], left).fits
+    assert not check([demand(shape(3, cpu=1))], left).fits
+
+
+def test_room_for_two_shapes_is_certain_only_if_no_order_can_spoil_it() -> None:
+    """Small pods spread over both nodes would leave no place for the large one."""
+    mixed = demand(shape(2, cpu=1), shape(1, cpu=4))
+    tight = check([mixed], [room("a", cpu=4), room("b", cpu=4)])
+    assert (tight.fits, tight.certain) == (True, False)
+    wide = check([mixed], [room(name, cpu=4) for name in "abc"])
+    assert (wide.fits, wide.certain) == (True, True)
+
+
+def test_two_quorums_of_one_shape_are_certain_only_if_all_members_have_room() -> None:
+    """Either group's members beyond its minimum may take the other's places."""
+    quorum = demand(shape(8, cpu=1), minimum=5)
+    assert check([quorum], [room("a", cpu=5)]).certain
+    assert not check([quorum, quorum], [room("a", cpu=10)]).certain
+    assert check([quorum, quorum], [room("a", cpu=16)]).certain
+
+
+def test_those_that_come_first_have_their_places() -> None:
+    ground = NodeSnapshot([room("a", cpu=4)])
+    answer = greedy.check_fit([demand(shape(2, cpu=1))], ground, first=[shape(3, cpu=1)])
+    assert answer.lacks == "needs 2 cpu, 1 free"
+
+
+def test_those_beside_spoil_only_what_they_can_take() -> None:
+    """A group that finds no room at all harms nobody."""
+    ground = NodeSnapshot([room("a", cpu=4)])
+    assert greedy.check_fit([demand(shape(4, cpu=1))], ground, beside=[shape(9, cpu=8)]).certain
+    assert not greedy.check_fit([demand(shape(4, cpu=1))], ground, beside=[shape(1, cpu=2)]).certain
+    assert greedy.check_fit([demand(shape(2, cpu=1))], ground, beside=[shape(1, cpu=2)]).certain
+
+
+def test_a_node_that_is_overfull_has_no_room() -> None:
+    assert guaranteed.capacity({"cpu": -1000}, {"cpu": 500}) == 0
+
+
+sizes = st.integers(1, 4)
+shapes = st.lists(st.tuples(st.integers(1, 3), sizes, sizes), min_size=1, max_size=3)
+nodes = st.lists(st.tuples(st.integers(0, 9), st.integers(0, 9)), min_size=1, max_size=4)
+
+
+@settings(deadline=None)
+@given(shapes, nodes, st.data())
+def test_a_certain_fit_stands_whatever_the_scheduler_does(
+    asked: list[tuple[int, int, int]], free: list[tuple[int, int]], data: st.DataObject
+) -> None:
+    """A scheduler that picks pods and nodes at will never gets stuck."""
+    rooms = [room(str(number), cpu=cpu, memory=memory) for number, (cpu, memory) in enumerate(free)]
+    wanted = [shape(count, cpu=cpu, memory=memory) for count, cpu, memory in asked]
+    answer = check([demand(*wanted)], rooms)
+    if not (answer.fits and answer.certain):
+        return
+    left = {it.node.name: dict(it.free) for it in rooms}
+    for each in data.draw(st.permutations([it for it in wanted for _ in range(it.count)])):
+        possible = sorted(name for name, have in left.items() if guaranteed.capacity(have, each.requests))
+        assert possible
+        chosen = data.draw(st.sampled_from(possible))
+        left[chosen] = requests.subtract(left[chosen], each.requests)
+
+
+@settings(deadline=None)
+@given(shapes, nodes)
+def test_a_group_fits_or_lacks_something_and_nobody_is_settled_where_there_is_no_room(
+    asked: list[tuple[int, int, int]], free: list[tuple[int, int]]
+) -> None:
+    rooms = [room(str(number), cpu=cpu, memory=memory) for number, (cpu, memory) in enumerate(free)]
+    wanted = [shape(count, cpu=cpu, memory=memory) for count, cpu, memory in asked]
+    answer = check([demand(*wanted)], rooms)
+    assert bool(answer.lacks) is not answer.fits
+    assert all(many >= 0 for it in greedy.after_placing(rooms, wanted) for many in it.free.values())
+
+
+kinds = st.builds(shape, st.integers(1, 4), cpu=st.integers(1, 4), gpu=st.integers(0, 2))
+
+
+@settings(deadline=None)
+@given(
+    st.lists(st.tuples(st.integers(0, 12), st.integers(0, 4)), min_size=1, max_size=4),
+    st.lists(st.tuples(kinds, st.booleans()), max_size=5),
+    st.lists(kinds, min_size=1, max_size=3),
+)
+@example([(4, 0)], [(shape(2, cpu=1), True), (shape(2, cpu=2), False)], [shape(1, cpu=1)])
+def test_pods_added_one_after_the_other_come_to_the_same_as_all_at_once(
+    nodes: list[tuple[int, int]], before: list[tuple[PodShape, bool]], more: list[PodShape]
+) -> None:
+    """The sums of a pass, against the rule as it is written down: all pairs, each time."""
+    rooms = [room(str(number), cpu=cpu, gpu=gpu) for number, (cpu, gpu) in enumerate(nodes)]
+    ledger = guaranteed.Reservations(NodeSnapshot(rooms))
+    for each, sure in before:
+        ledger.add_pods([each], sure=sure)
+    wanted = guaranteed.group_equal([*(each for each, sure in before if sure), *more])
+    others = guaranteed.group_equal(each for each, sure in before if not sure)
+    assert ledger.guarantees(more) is by_the_rule(rooms, wanted, others)
+
+
+def by_the_rule(rooms: list[NodeInfo], wanted: list[PodShape], others: list[PodShape]) -> bool:
+    """No kind that needs its places may lose too many of them to the others."""
+
+    def places(one: PodShape) -> int:
+        return sum(guaranteed.capacity(it.free, one.requests) for it in rooms if one.selection.admits(it.node))
+
+    def lost(one: PodShape, other: PodShape) -> int:
+        worst = max(-(-other.requests.get(name, 0) // many) for name, many in one.requests.items() if many)
+        return min(other.count, places(other)) * worst
+
+    return all(
+        places(one) - sum(lost(one, it) for it in (*wanted, *others) if it is not one) >= one.count for one in wanted
+    )
+
+
+def test_places_are_counted_anew_where_a_node_has_changed() -> None:
+    one, other, wide = room("a", cpu=4), room("b", cpu=4), room("b", cpu=9)
+    ground = NodeSnapshot([one, other])
+    assert ground.capacity(shape(1, cpu=2)) == 4
+    ground.refresh([one, wide])
+    assert ground.capacity(shape(1, cpu=2)) == 6
+    ground.refresh([one])
+    assert ground.capacity(shape(1, cpu=2)) == 2
+
+
+def test_what_gangs_lack_together_is_told_of_all_of_them() -> None:
+    answer = check([demand(shape(2, cpu=1)), demand(shape(3, cpu=1))], [room("a", cpu=4)])
+    assert answer.lacks == "needs 5 cpu, 4 free"

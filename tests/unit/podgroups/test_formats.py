@@ -1,0 +1,236 @@
+"""Each of the five ways says the same group in its own words (G1)."""
+
+from fractions import Fraction
+
+import pytest
+
+from jobset_gate.podgroups import format_podgroup, formats
+from jobset_gate.podgroups.label import group_label
+from jobset_gate.podgroups.model import Flavor, Format, GangMode, GroupSpec, PodGroupKey
+from tests.fakes.podgroups.sources import (
+    ALIBABA,
+    ALIBABA_MINIMUM,
+    GANG,
+    KEP24,
+    KOORDINATOR,
+    PLUGINS,
+    Json,
+    alibaba,
+    claim,
+    koordinator,
+    meta,
+    pod_group,
+    problem_lines,
+    read_pod_group_source,
+)
+
+NONE: Json = {}
+SAID = [
+    (NONE, {KEP24: "g"}, Format.KEP_24, Flavor.KEP_24),
+    ({PLUGINS: "g"}, NONE, Format.SCHEDULER_PLUGINS, Flavor.SCHEDULER_PLUGINS),
+    (alibaba(), NONE, Format.ALIBABA, Flavor.ALIBABA),
+    ({KOORDINATOR: "g"}, NONE, Format.KOORDINATOR_POD_GROUP, Flavor.KOORDINATOR),
+    (NONE, koordinator("g", min_available="3"), Format.KOORDINATOR_ANNOTATIONS, Flavor.KOORDINATOR),
+]
+
+
+@pytest.mark.parametrize(("labels", "notes", "way", "design"), SAID)
+def test_a_pod_names_its_group_in_its_own_namespace(labels: Json, notes: Json, way: Format, design: Flavor) -> None:
+    said = claim(labels=labels, notes=notes)
+    assert (said.way, said.key) == (way, PodGroupKey(design=design, namespace="team", name="g"))
+    assert said.problems == ()
+
+
+def test_a_pod_with_other_labels_names_no_group() -> None:
+    assert formats.parse_membership(meta(labels={"app": "x", "volcano.sh/job-name": "g"}, notes={"x": "y"})) is None
+
+
+@pytest.mark.parametrize(("labels", "notes", "way", "design"), SAID)
+def test_a_way_that_is_switched_off_is_not_heard(labels: Json, notes: Json, way: Format, design: Flavor) -> None:
+    assert formats.parse_membership(meta(labels=labels, notes=notes), formats.ALL_FORMATS - {way}) is None
+
+
+@pytest.mark.parametrize(
+    ("labels", "notes", "path"),
+    [
+        (NONE, {KEP24: ""}, f"metadata.annotations[{KEP24}]"),
+        ({PLUGINS: ""}, NONE, f"metadata.labels[{PLUGINS}]"),
+        (alibaba(""), NONE, f"metadata.labels[{ALIBABA}]"),
+        ({KOORDINATOR: ""}, NONE, f"metadata.labels[{KOORDINATOR}]"),
+        (NONE, koordinator("", min_available="1"), f"metadata.annotations[{GANG}name]"),
+    ],
+)
+def test_an_empty_name_is_a_claim_to_a_group_that_cannot_be(labels: Json, notes: Json, path: str) -> None:
+    """KEP-24: such a pod is not scheduled but told."""
+    said = claim(labels=labels, notes=notes)
+    assert said.key.name == ""
+    assert problem_lines(said.problems) == [f'{path}: "": names no group: give its name, or leave the key out']
+
+
+@pytest.mark.parametrize(
+    ("labels", "notes"), [(NONE, {KEP24: "My_Group"}), ({PLUGINS: "My_Group"}, NONE), (NONE, koordinator("My_Group"))]
+)
+def test_a_name_that_no_podgroup_can_have_is_wrong(labels: Json, notes: Json) -> None:
+    (problem,) = claim(labels=labels, notes=notes).problems
+    assert "must be a name that an object can have" in problem.message
+
+
+def test_alibabas_name_is_no_objects_and_may_be_any_text() -> None:
+    assert claim(labels=alibaba("My_Group")).problems == ()
+
+
+def test_alibabas_minimum_must_be_given() -> None:
+    (problem,) = claim(labels=alibaba(minimum=None)).problems
+    assert (problem.path, problem.value) == (f"metadata.labels[{ALIBABA_MINIMUM}]", None)
+
+
+def test_koordinators_annotations_say_all_there_is() -> None:
+    notes = koordinator(
+        min_available="5", total_number="8", waiting_time="1h30m", mode="NonStrict", groups='["b/h", "team/g"]'
+    )
+    assert claim(notes=notes).terms == GroupSpec(
+        minimum=5, total=8, wait=Fraction(5400), mode=GangMode.NON_STRICT, gangs=("b/h", "team/g")
+    )
+
+
+def test_koordinators_label_may_name_the_gang_of_its_annotations() -> None:
+    """Annotations win over the PodGroup, also those of pods that name it by the label alone."""
+    said = claim(labels={KOORDINATOR: "g"}, notes=koordinator(None, min_available="5"))
+    assert (said.way, said.key.name, said.terms.minimum) == (Format.KOORDINATOR_POD_GROUP, "g", 5)
+
+
+def test_an_empty_label_beside_annotations_is_told_once() -> None:
+    (problem,) = claim(labels={KOORDINATOR: ""}, notes=koordinator(None, min_available="5")).problems
+    assert problem.path == f"metadata.labels[{KOORDINATOR}]"
+
+
+@pytest.mark.parametrize(("labels", "notes"), [({ALIBABA_MINIMUM: "3"}, NONE), (NONE, {f"{GANG}min-available": "3"})])
+def test_a_minimum_without_a_name_is_no_claim_but_can_be_told(labels: Json, notes: Json) -> None:
+    assert formats.parse_membership(meta(labels=labels, notes=notes)) is None
+    nameless = formats.minimum_without_name(meta(labels=labels, notes=notes))
+    assert nameless is not None
+    assert "the pod belongs to no group" in nameless.message
+    assert formats.minimum_without_name(meta(labels=labels | {PLUGINS: "g"}, notes=notes)) is None
+
+
+# --- One pod, several ways -------------------------------------------------------------------------------------------
+
+
+def test_the_same_name_for_two_designs_is_one_claim_of_the_first() -> None:
+    said = claim(labels={PLUGINS: "g", KOORDINATOR: "g"}, notes={KEP24: "g"})
+    assert (said.way, said.problems) == (Format.KOORDINATOR_POD_GROUP, ())
+    assert formats.conflicting_names(meta(labels={PLUGINS: "g", KOORDINATOR: "g"})) is None
+
+
+def test_two_names_on_one_pod_are_denied_with_both_keys() -> None:
+    both = meta(labels={PLUGINS: "g"}, notes={KEP24: "h"})
+    denied = formats.conflicting_names(both)
+    assert denied is not None
+    assert f"metadata.labels[{PLUGINS}] says g, metadata.annotations[{KEP24}] says h" in denied.message
+    assert claim(labels={PLUGINS: "g"}, notes={KEP24: "h"}).problems == (denied,)
+
+
+def test_of_two_names_only_those_of_ways_that_are_on_count() -> None:
+    both = meta(labels={PLUGINS: "g"}, notes={KEP24: "h"})
+    assert formats.conflicting_names(both, {Format.KEP_24}) is None
+
+
+def test_a_name_put_beside_the_one_a_pod_is_held_for_does_not_take_its_place() -> None:
+    edited = meta(labels=alibaba("one") | {PLUGINS: "two"})
+    first = formats.parse_membership(edited)
+    assert first is not None
+    assert first.key.name == "two", "at creation this way wins, or rather the pod is refused"
+    still = formats.parse_membership(
+        edited, held=group_label(PodGroupKey(design=Flavor.ALIBABA, namespace="team", name="one"))
+    )
+    assert still is not None
+    assert (still.key.name, still.terms.minimum) == ("one", 3)
+    assert "names two groups" in problem_lines(still.problems)[0]
+
+
+def test_koordinators_two_ways_may_not_name_two_gangs() -> None:
+    said = claim(labels={KOORDINATOR: "g"}, notes=koordinator("h", min_available="1"))
+    assert [it.cause_type.name for it in said.problems] == ["FORBIDDEN"]
+
+
+def test_two_minimums_on_one_pod_contradict() -> None:
+    said = claim(labels=alibaba(minimum="3"), notes=koordinator(min_available="5"))
+    (problem,) = said.problems
+    assert problem.value == (3, 5)
+    assert "5 by koordinator-annotations and 3 by alibaba" in problem.message
+
+
+# --- PodGroups -------------------------------------------------------------------------------------------------------
+
+
+def test_kep24s_podgroup_has_minmembers_and_totalresources() -> None:
+    said = read_pod_group_source(
+        "incubator.scheduling.k8s.io", minMembers=4, totalResources={"cpu": "2", "memory": "1Gi"}
+    )
+    assert said.terms == GroupSpec(minimum=4, resources=(("cpu", Fraction(2)), ("memory", Fraction(2**30))))
+    assert said.problems == ()
+
+
+@pytest.mark.parametrize("api", ["scheduling.x-k8s.io", "scheduling.sigs.k8s.io"])
+def test_the_other_podgroups_have_minmember_minresources_and_a_time(api: str) -> None:
+    said = read_pod_group_source(api, minMember=4, minResources={"cpu": "500m"}, scheduleTimeoutSeconds=30)
+    assert said.terms == GroupSpec(minimum=4, wait=Fraction(30), resources=(("cpu", Fraction(1, 2)),))
+
+
+def test_koordinators_annotations_on_a_podgroup_are_kept_apart() -> None:
+    notes = {f"{GANG}total-number": "6", f"{GANG}mode": "Strict", f"{GANG}groups": '["team/g"]'}
+    said = read_pod_group_source("scheduling.sigs.k8s.io", minMember=4, notes=notes)
+    assert said.terms == GroupSpec(minimum=4)
+    assert said.noted == GroupSpec(total=6, mode=GangMode.STRICT, gangs=("team/g",))
+
+
+@pytest.mark.parametrize(
+    "api", ["scheduling.x-k8s.io/v1beta1", "scheduling.sigs.k8s.io/v1", "incubator.scheduling.k8s.io/v1alpha2"]
+)
+def test_a_podgroup_of_another_version_says_nothing_but_that(api: str) -> None:
+    said = read_pod_group_source(api, minMember=4, minMembers=4)
+    assert said.terms == GroupSpec()
+    (problem,) = said.problems
+    assert (problem.path, problem.cause_type.name) == ("apiVersion", "NOT_SUPPORTED")
+
+
+@pytest.mark.parametrize("api", ["scheduling.volcano.sh/v1beta1", "scheduling.k8s.io/v1alpha2", "v1"])
+def test_podgroups_of_others_are_not_looked_at(api: str) -> None:
+    assert format_podgroup.parse_pod_group(pod_group(api) | {"apiVersion": api}) is None
+
+
+@pytest.mark.parametrize(
+    ("api", "spec", "path"),
+    [
+        ("incubator.scheduling.k8s.io", {"minMember": 3}, "spec.minMembers"),
+        ("scheduling.x-k8s.io", {"minMembers": 3}, "spec.minMember"),
+        ("scheduling.x-k8s.io", {"minMember": 0}, "spec.minMember"),
+        ("scheduling.x-k8s.io", {"minMember": -1}, "spec.minMember"),
+        ("scheduling.x-k8s.io", {"minMember": 2**31}, "spec.minMember"),
+        ("scheduling.x-k8s.io", {"minMember": True}, "spec.minMember"),
+        ("scheduling.x-k8s.io", {"minMember": 2.5}, "spec.minMember"),
+        ("scheduling.x-k8s.io", {"minMember": 1, "scheduleTimeoutSeconds": 0}, "spec.scheduleTimeoutSeconds"),
+        ("scheduling.x-k8s.io", {"minMember": 1, "minResources": {"cpu": "-1"}}, "spec.minResources.cpu"),
+        ("scheduling.x-k8s.io", {"minMember": 1, "minResources": {"x/y": "many"}}, "spec.minResources[x/y]"),
+        ("scheduling.x-k8s.io", {"minMember": 1, "minResources": [1]}, "spec.minResources"),
+    ],
+)
+def test_a_bad_value_of_a_podgroup_is_told_with_its_path(api: str, spec: Json, path: str) -> None:
+    assert [it.path for it in read_pod_group_source(api, **spec).problems] == [path]
+
+
+def test_a_podgroup_without_a_spec_lacks_its_minimum() -> None:
+    said = format_podgroup.parse_pod_group(
+        {"apiVersion": "scheduling.x-k8s.io/v1alpha1", "kind": "PodGroup", "metadata": None}
+    )
+    assert said is not None
+    assert [it.path for it in said.problems] == ["spec.minMember"]
+
+
+def test_what_a_pod_says_can_be_counted_whatever_is_wrong_with_it() -> None:
+    """The keeper counts equal claims; one that no set can hold would bring it down."""
+    both = meta(labels=alibaba("a", "1") | {PLUGINS: "b"}, notes=koordinator("a", min_available="2"))
+    said = [formats.parse_membership(both), formats.parse_membership(both)]
+    assert said[0] is not None
+    assert len(said[0].problems) == 2
+    assert len(set(said)) == 1

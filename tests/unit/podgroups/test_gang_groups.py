@@ -1,0 +1,102 @@
+"""Gangs that open together: only if all of them carry the same list, each with itself in it (G3)."""
+
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from jobset_gate.podgroups import gang_groups
+from jobset_gate.podgroups.gang_groups import GangGroupState
+from jobset_gate.podgroups.model import MergedGroup
+from tests.fakes.podgroups.sources import alibaba, gang, group, groups_by_key, koordinator, member
+
+BOTH = '["team/a","team/b"]'
+ABROAD = '["far/b","team/a"]'
+
+
+def bond(one: MergedGroup, *others: MergedGroup, across: bool = False) -> gang_groups.GangGroup:
+    return gang_groups.gang_group_of(one, groups_by_key(one, *others), across_namespaces=across)
+
+
+def test_a_gang_without_a_list_is_alone() -> None:
+    assert bond(gang("a")).bond is GangGroupState.ALONE
+    assert bond(gang("a", '["team/a"]')).bond is GangGroupState.ALONE
+    assert bond(group(member("p", labels=alibaba()))).bond is GangGroupState.ALONE
+
+
+def test_two_gangs_that_list_each_other_open_together() -> None:
+    one, other = gang("a", BOTH), gang("b", '["team/b","team/a"]')
+    assert bond(one, other) == gang_groups.GangGroup(bond=GangGroupState.READY, keys=(one.key, other.key))
+    assert bond(other, one).keys == (one.key, other.key)
+
+
+def test_one_gang_waits_until_the_other_has_gathered() -> None:
+    seen = bond(gang("a", BOTH), gang("b", BOTH, minimum=8, pods=5))
+    assert (seen.bond, seen.waits_for) == (GangGroupState.WAITING, ("team/b: 5/8 pods",))
+
+
+def test_one_gang_waits_for_another_that_is_not_there_yet() -> None:
+    assert bond(gang("a", BOTH)).waits_for == ("team/b: not there yet",)
+
+
+def test_a_gang_with_a_bad_value_keeps_the_others_waiting_but_not_invalid() -> None:
+    wrong = group(member("p", notes=koordinator("b", min_available="x")))
+    seen = bond(gang("a", BOTH), wrong)
+    assert (seen.bond, seen.waits_for, seen.problem) == (GangGroupState.WAITING, ("team/b: invalid",), None)
+
+
+def test_a_one_sided_list_is_the_fault_of_the_gang_that_made_it() -> None:
+    one, other = gang("a", BOTH), gang("b")
+    assert bond(other, one).bond is GangGroupState.ALONE
+    seen = bond(one, other)
+    assert (seen.bond, seen.keys) == (GangGroupState.BROKEN, (one.key,))
+    assert seen.problem is not None
+    assert seen.problem.message == "must be the same on all of its gangs: team/b has no GangGroup"
+
+
+def test_of_a_long_list_the_first_few_are_named() -> None:
+    listed = ",".join(f'"far/{number:02}"' for number in range(40))
+    problem = bond(gang("a", f'["team/a",{listed}]')).problem
+    assert problem is not None
+    assert problem.message.endswith(" far/08, far/09 and 30 more")
+    other = gang("b", f'["team/b",{listed}]')
+    problem = bond(gang("a", BOTH), other, across=True).problem
+    assert problem is not None
+    assert problem.message.endswith(" far/08, far/09 and 31 more")
+
+
+def test_a_third_that_adds_itself_to_a_pair_does_not_disturb_the_pair() -> None:
+    one, other, third = gang("a", BOTH), gang("b", BOTH), gang("c", '["team/a","team/b","team/c"]')
+    assert bond(one, other, third).bond is GangGroupState.READY
+    assert bond(third, one, other).bond is GangGroupState.BROKEN
+
+
+def test_a_list_without_the_gang_itself_is_broken() -> None:
+    seen = bond(gang("a", '["team/b"]'), gang("b"))
+    assert seen.problem is not None
+    assert seen.problem.message == "must contain the gang itself: team/a"
+
+
+def test_across_namespaces_only_where_a_setting_allows_it() -> None:
+    one, other = gang("a", ABROAD), gang("b", ABROAD, namespace="far")
+    assert bond(one, other).bond is GangGroupState.BROKEN
+    assert bond(other, one).bond is GangGroupState.BROKEN
+    assert bond(one, other, across=True).bond is GangGroupState.READY
+
+
+NAMES = "abcd"
+lists = st.dictionaries(st.sampled_from(NAMES), st.sets(st.sampled_from(NAMES), max_size=4), min_size=1)
+
+
+@settings(deadline=None)
+@given(lists)
+def test_gangs_that_are_ready_all_say_the_same(listed: dict[str, set[str]]) -> None:
+    """Whoever is opened together agrees to it, and none is in two GangGroups."""
+    made = [
+        gang(name, "[" + ",".join(f'"team/{it}"' for it in sorted(others)) + "]") for name, others in listed.items()
+    ]
+    groups = groups_by_key(*made)
+    for one in made:
+        seen = gang_groups.gang_group_of(one, groups)
+        assert one.key in seen.keys
+        assert (seen.problem is not None) == (seen.bond is GangGroupState.BROKEN)
+        if seen.bond is GangGroupState.READY:
+            assert {gang_groups.gang_group_of(groups[key], groups).keys for key in seen.keys} == {seen.keys}

@@ -1,0 +1,105 @@
+"""What was decided of groups, as it is stored, and which of several records holds (G3)."""
+
+from fractions import Fraction
+
+import msgspec
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from jobset_gate.errors import Malformed
+from jobset_gate.podgroups import record as records
+from jobset_gate.podgroups.model import GangMode
+from jobset_gate.podgroups.record import AdmissionMode, AdmissionRecord, AdmissionState, GangShare
+from tests.fakes.podgroups.objects import key, record
+
+ONE, TWO = key("one"), key("two")
+SHARES = (
+    GangShare(minimum=2, mode=GangMode.STRICT, many=3, newest=5.0),
+    GangShare(minimum=7, mode=GangMode.NON_STRICT, many=8, newest=6.0),
+)
+
+
+@given(
+    st.builds(
+        AdmissionRecord,
+        generation=st.integers(1, 9),
+        stage=st.sampled_from(AdmissionState),
+        how=st.sampled_from(AdmissionMode),
+        at=st.floats(0, 1e10),
+        gangs=st.just(((ONE, 1), (TWO, 4))),
+        minimum=st.integers(0, 10**6),
+        wait=st.fractions(0, 10**6),
+        mode=st.sampled_from(GangMode),
+        shares=st.just(SHARES),
+        satisfied=st.none() | st.floats(0, 1e10),
+        why=st.text(max_size=20),
+    )
+)
+def test_what_is_stored_is_read_again(said: AdmissionRecord) -> None:
+    assert records.decode_record(records.encode_record(said)) == said
+
+
+MINE = records.encode_record(record((ONE, 1)))
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        *("", "{}", "[]", "null", '{"generation":1}', "\x00", '{"wait":"1/0"}'),
+        *(MINE.replace('"60"', f'"{wait}"') for wait in ("1/0", "1e9", "1e999999999", "-1", "1" + "0" * 30, "60.0")),
+        MINE.replace('"generation":1', '"generation":-1'),
+        MINE.replace('"generation":1', f'"generation":{2**63}'),
+        MINE.replace('"not_before":0.0', '"not_before":1e300'),
+        MINE[:-1] + ',"more":' + "[" * 100_000 + "]" * 100_000 + "}",
+    ],
+)
+def test_what_we_cannot_have_written_is_said_to_be_so(text: str) -> None:
+    with pytest.raises(Malformed):
+        records.decode_record(text)
+
+
+def test_each_gang_reads_its_own_part_of_a_decision() -> None:
+    both = record((ONE, 1), (TWO, 4), minimum=2, shares=SHARES)
+    read = records.record_for(both, TWO)
+    assert read is not None
+    assert (read.generation, read.minimum, read.mode, read.many, read.newest) == (4, 7, GangMode.NON_STRICT, 8, 6.0)
+    assert read.gangs == both.gangs
+    assert records.record_for(both, key("three")) is None
+
+
+def test_the_higher_generation_holds_wherever_it_stands() -> None:
+    together, alone = record((ONE, 1), (TWO, 4)), record((TWO, 5))
+    assert records.latest_record(TWO, alone, [together]) == alone
+    later = record((ONE, 2), (TWO, 6))
+    found = records.latest_record(TWO, alone, [later])
+    assert found is not None
+    assert found.generation == 6
+
+
+def test_of_one_generation_the_first_gangs_word_counts_more_than_a_copy() -> None:
+    """It is where changes are made: the copy knows nothing of them."""
+    copy = record((ONE, 1), (TWO, 4))
+    original = msgspec.structs.replace(copy, stage=AdmissionState.CLOSED)
+    found = records.latest_record(TWO, copy, [original])
+    assert found is not None
+    assert found.stage is AdmissionState.CLOSED
+    assert records.latest_record(TWO, copy, []) == records.record_for(copy, TWO), "unless the first is gone"
+
+
+def test_of_a_decision_a_namespace_has_its_own_part() -> None:
+    far = key("far", namespace="other")
+    wide = record((ONE, 1), (far, 2), (TWO, 4), shares=(SHARES[0], SHARES[1], SHARES[1]))
+    near = records.record_within(wide, "team")
+    assert near.gangs == ((ONE, 1), (TWO, 4))
+    assert near.shares == SHARES
+    assert records.record_within(near, "team") is near
+
+
+def test_a_record_that_does_not_name_a_gang_is_none_of_its() -> None:
+    assert records.latest_record(key("three"), record((ONE, 1)), [record((TWO, 9))]) is None
+
+
+def test_seconds_are_kept_exactly() -> None:
+    said = msgspec.structs.replace(record((ONE, 1)), wait=Fraction(1, 3))
+    assert records.decode_record(records.encode_record(said)).wait == Fraction(1, 3)

@@ -1,0 +1,121 @@
+"""A viewer sees what he may list, and is told which right is missing where he sees nothing."""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterator
+
+import pytest
+
+from controllers.statuspage import authz
+from jobset_gate import names
+from tests.fakes import gangs
+from tests.fakes.podgroups.objects import key, pod
+from tests.fakes.podgroups.snapshots import group_snapshot
+from tests.fakes.podgroups.sources import pod_group
+from tests.fakes.served_page import ServedPage, http_session, serve_page
+
+JOBSETS = "jobsets.jobset.x-k8s.io"
+
+
+@pytest.fixture
+async def stage() -> AsyncIterator[ServedPage]:
+    """Two namespaces with a gang each, and two groups in `team`, one of which has a PodGroup."""
+    async with serve_page() as made:
+        made.put(gangs.jobset(namespace="team", uid="u-a"), gangs.pod(0))
+        made.put(gangs.jobset(namespace="other", uid="u-b"), gangs.pod(0))
+        made.groups.put(
+            group_snapshot(pod("a"), group=pod_group(names.PLUGINS_GROUP, minMember=3)),
+            group_snapshot(pod("b"), of=key("bare")),
+            group_snapshot(pod("c"), of=key("far", namespace="other")),
+        )
+        yield made
+
+
+async def read(stage: ServedPage, path: str, token: str) -> tuple[int, str]:
+    async with http_session(stage, token) as session, session.get(path) as answer:
+        return answer.status, await answer.text()
+
+
+async def test_a_restricted_viewer_sees_his_namespaces_only(stage: ServedPage) -> None:
+    member = stage.api.member("team")
+    status, page = await read(stage, "/", member)
+    assert status == 200
+    assert "gang-team.train" in page
+    assert "other" not in page
+    assert '<strong id="total">1</strong>' in page
+    assert f"Shown is what is in namespaces in which you may list {JOBSETS}." in page
+    assert (await read(stage, "/gangs/team/train", member))[0] == 200
+
+
+@pytest.mark.parametrize("path", ["/?namespace=other", "/gangs/other/train", "/gangs/other/nothing-there"])
+async def test_what_he_may_not_see_is_a_403_that_names_the_right(stage: ServedPage, path: str) -> None:
+    """The same whether or not it is there: names of gangs are told to nobody else."""
+    status, page = await read(stage, path, stage.api.member("team"))
+    assert status == 403
+    assert f"You may not list {JOBSETS} in namespace other" in page
+    assert f"kubectl auth can-i list {JOBSETS} -n other" in page
+    assert "gang-other" not in page
+
+
+async def test_whoever_may_nothing_is_told_so_and_can_name_a_namespace(stage: ServedPage) -> None:
+    nobody = stage.api.member()
+    status, page = await read(stage, "/", nobody)
+    assert status == 403
+    assert "You are signed in as member" in page
+    assert "in all namespaces" in page
+    assert 'name="namespace"' in page
+
+
+async def test_the_timeline_needs_the_right_to_list_pods(stage: ServedPage) -> None:
+    stage.api.users["half"] = "half"
+    stage.api.grants.add(("half", JOBSETS, "team"))
+    status, page = await read(stage, "/gangs/team/train", "half")
+    assert status == 200
+    assert "needs the right to list pods in namespace team" in page
+    assert "<img" not in page
+    status, page = await read(stage, "/gangs/team/train/timeline.svg", "half")
+    assert status == 403
+    assert "You may not list pods in namespace team" in page
+
+
+async def test_a_group_with_a_podgroup_needs_the_right_to_list_those_too(stage: ServedPage) -> None:
+    member = stage.api.member("team")
+    _, page = await read(stage, "/groups", member)
+    assert ">bare<" in page
+    assert ">g<" not in page
+    assert ">far<" not in page
+    status, page = await read(stage, "/groups/team/g", member)
+    assert status == 403
+    assert "You may not list podgroups.scheduling.x-k8s.io in namespace team" in page
+    stage.api.grants.add(("member", "podgroups.scheduling.x-k8s.io", "team"))
+    stage.passed += 60
+    assert (await read(stage, "/groups/team/g", member))[0] == 200
+
+
+async def test_without_the_right_to_list_pods_there_are_no_groups(stage: ServedPage) -> None:
+    stage.api.users["half"] = "half"
+    stage.api.grants.add(("half", JOBSETS, "*"))
+    status, page = await read(stage, "/groups", "half")
+    assert status == 403
+    assert "You may not list pods in all namespaces" in page
+
+
+async def test_the_api_server_is_asked_with_all_that_it_said_of_the_viewer(stage: ServedPage) -> None:
+    await read(stage, "/", stage.api.member("team"))
+    spec = next(spec for kind, spec in stage.api.asked if kind == "subjectaccessreviews")
+    assert (spec["user"], spec["uid"], spec["groups"]) == ("member", "uid-member", ["system:authenticated"])
+    assert spec["resourceAttributes"] == {
+        "group": "jobset.x-k8s.io", "resource": "jobsets", "verb": "list", "namespace": "",
+    }  # fmt: skip
+
+
+async def test_in_a_large_cluster_a_restricted_viewer_names_his_namespace(stage: ServedPage) -> None:
+    """Each namespace is a question to the API server."""
+    for number in range(authz.MAX_NAMESPACES):
+        stage.put(gangs.jobset(namespace=f"n-{number}", uid=f"u-{number}"), gangs.pod(0))
+    member = stage.api.member("team")
+    status, page = await read(stage, "/", member)
+    assert status == 403
+    assert "There are too many namespaces" in page
+    assert len(stage.api.asked) < 10
+    assert (await read(stage, "/?namespace=team", member))[0] == 200

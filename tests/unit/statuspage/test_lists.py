@@ -1,0 +1,306 @@
+"""What a viewer reads: lists, counts, permalinks, banners, empty states; and nothing that a tenant made active."""
+
+from __future__ import annotations
+
+import asyncio
+import re
+from typing import Any
+
+import pytest
+
+from controllers.statuspage.source import Freshness
+from jobset_gate import names
+from jobset_gate.barrier.model import PendingReason, VerdictKind
+from jobset_gate.kube.errors import Unreachable
+from jobset_gate.podgroups.model import Flavor
+from tests.fakes import gangs
+from tests.fakes.podgroups.objects import key, pod
+from tests.fakes.podgroups.snapshots import bound, group_snapshot
+from tests.fakes.podgroups.sources import pod_group
+from tests.fakes.served_page import PATIENCE, ServedPage, http_session, serve_page
+
+EVIL = '</td><script>alert("1")</script><img src=x onerror=alert(2)>'
+
+
+async def read(stage: ServedPage, path: str) -> tuple[int, str]:
+    async with http_session(stage, stage.api.admin()) as session, session.get(path) as answer:
+        return answer.status, await answer.text()
+
+
+def line(page: str, id_: str) -> str:
+    found = re.search(rf'<tr id="{re.escape(id_)}".*?</tr>', page, re.DOTALL)
+    assert found, id_
+    return found[0]
+
+
+async def test_a_gang_is_a_line_with_its_progress_reason_and_time_left() -> None:
+    async with serve_page(now=lambda: gangs.T0 + 30) as stage:
+        stage.put(
+            gangs.jobset(gangs.replicated_job(parallelism=3, completions=3)),
+            gangs.pod(0),
+            gangs.waiting_pod(1, detail="0/40 nodes are available"),
+            gangs.waiting_pod(2, PendingReason.IMAGE_PULL, 'main: Back-off pulling image "x"', created=gangs.T0),
+            gate=gangs.config_map(waiting_since=gangs.clock()),
+        )
+        _, page = await read(stage, "/")
+        mine = line(page, "gang-default.train")
+        assert 'href="/gangs/default/train"' in mine
+        assert 'data-state="Waiting" data-started="1" data-expected="3"' in mine
+        assert "1 pod: Unscheduled: 0/40 nodes are available; and 1 more reason" in mine
+        assert f'data-until="{gangs.T0 + 300}">4m30s left' in mine
+        assert '<strong id="total">1</strong> gang' in page
+
+
+async def test_the_permalink_says_what_why_says() -> None:
+    async with serve_page(now=lambda: gangs.T0 + 30) as stage:
+        workers, driver = gangs.replicated_job(), gangs.replicated_job("driver", parallelism=1, completions=1)
+        stage.put(
+            gangs.jobset(workers, driver),
+            gangs.pod(0),
+            gangs.waiting_pod(1, detail="0/40 nodes are available: insufficient nvidia.com/gpu"),
+            gangs.pod(0, "driver"),
+            gate=gangs.config_map(waiting_since=gangs.clock()),
+        )
+        status, page = await read(stage, "/gangs/default/train")
+        assert status == 200
+        assert "2 of 3 pods started" in page
+        assert 'data-why="Unscheduled" data-count="1"' in page
+        assert "1 pod: Unscheduled: 0/40 nodes are available: insufficient nvidia.com/gpu" in page
+        assert "kubectl describe pod train-workers-0-1 -n default" in page
+        assert "every barrier ends with exit code 124" in page
+        assert "4m30s left" in page
+        assert '<img id="timeline" src="/gangs/default/train/timeline.svg"' in page
+
+
+async def test_a_timeout_is_a_banner_on_both_pages() -> None:
+    async with serve_page() as stage:
+        timed_out = stage.put(gangs.jobset(), gangs.pod(0))
+        stage.put(gangs.jobset(name="fine", uid="u-2"), gangs.pod(0), gangs.pod(1))
+        stage.decide(timed_out, VerdictKind.TIMEOUT)
+        _, page = await read(stage, "/")
+        assert re.search(r'class="banner bad"><strong>1 timed out:</strong> <a href="/gangs/default/train">', page)
+        _, page = await read(stage, "/gangs/default/train")
+        assert 'id="timed-out"' in page
+        _, page = await read(stage, "/gangs/default/fine")
+        assert 'id="timed-out"' not in page
+
+
+async def test_pages_without_anything_say_so() -> None:
+    async with serve_page() as stage:
+        assert "There are no gangs." in (await read(stage, "/"))[1]
+        assert "There are no pod groups." in (await read(stage, "/groups"))[1]
+        assert "There are no gangs in namespace nowhere." in (await read(stage, "/?namespace=nowhere"))[1]
+        stage.put(gangs.jobset(), gangs.pod(0))
+        assert "None of the 1 gangs fits this search." in (await read(stage, "/?q=nothing"))[1]
+    async with serve_page(with_groups=False) as stage:
+        assert "Pod groups are switched off" in (await read(stage, "/groups"))[1]
+
+
+async def test_what_is_not_there_is_a_404_and_says_what_was_looked_for() -> None:
+    async with serve_page() as stage:
+        for path, what in (("/gangs/team/gone", "gang team/gone"), ("/groups/team/gone", "pod group team/gone")):
+            status, page = await read(stage, path)
+            assert status == 404
+            assert f"There is no {what}" in page
+
+
+async def test_a_deleted_gang_is_gone_from_the_page() -> None:
+    async with serve_page() as stage:
+        train = stage.put(gangs.jobset(), gangs.pod(0))
+        assert "gang-default.train" in (await read(stage, "/"))[1]
+        stage.drop(train)
+        assert "gang-default.train" not in (await read(stage, "/"))[1]
+
+
+# --- Groups ----------------------------------------------------------------------------------------------------------
+
+
+async def test_a_group_shows_phase_reason_and_numbers() -> None:
+    async with serve_page() as stage:
+        stage.groups.put(
+            group_snapshot(pod("a"), pod("b"), group=pod_group(names.PLUGINS_GROUP, minMember=3)),
+            group_snapshot(bound("c", namespace="other"), of=key("run", namespace="other")),
+        )
+        _, page = await read(stage, "/groups")
+        assert '<strong id="total">2</strong> pod groups' in page
+        assert 'href="/groups/team/g?way=scheduler-plugins"' in page
+        _, page = await read(stage, "/groups/team/g")
+        assert "2/3 pods exist" in page
+        assert re.search(r"<dt>Minimum</dt><dd>3</dd>", page)
+        assert re.search(r"<dt>Phase</dt><dd>Pending</dd>", page)
+
+
+async def test_groups_of_one_name_are_told_apart_by_their_way() -> None:
+    async with serve_page() as stage:
+        stage.groups.put(group_snapshot(pod("a")), group_snapshot(of=key(design=Flavor.ALIBABA)))
+        status, page = await read(stage, "/groups/team/g")
+        assert status == 300
+        assert 'href="/groups/team/g?way=alibaba"' in page
+        status, page = await read(stage, "/groups/team/g?way=alibaba")
+        assert status == 200
+        assert "<dd>alibaba</dd>" in page
+
+
+@pytest.mark.parametrize("name", [EVIL, "a/b", "a b?c#d", "ü%2F", ""])
+async def test_a_group_of_any_name_has_an_address_that_leads_to_it(name: str) -> None:
+    """Koordinator's names come from an annotation, so they are whatever a tenant likes."""
+    async with serve_page() as stage:
+        stage.groups.put(group_snapshot(of=key(name, Flavor.KOORDINATOR)))
+        _, page = await read(stage, "/groups")
+        assert "<script>alert" not in page
+        assert "<img src=x" not in page
+        found = re.search(r'rowheader" class="name"><a href="([^"]+)"', page)
+        assert found
+        status, page = await read(stage, found[1])
+        assert status == 200
+        assert "<script>alert" not in page
+
+
+async def test_a_group_has_a_picture_too() -> None:
+    async with serve_page() as stage:
+        held = pod("held-0")
+        stage.groups.put(group_snapshot(held))
+        stage.api.pods.append(held)
+        _, page = await read(stage, "/groups/team/g")
+        found = re.search(r'<img id="timeline" src="([^"]+)"', page)
+        assert found
+        status, drawn = await read(stage, found[1])
+        assert status == 200
+        assert drawn.startswith("<svg")
+        assert "held-0" in drawn
+        # Whoever may list pods elsewhere does not get at it by an address of his own.
+        async with http_session(stage, stage.api.member("else")) as session:
+            answer = await session.get(found[1].replace("/team/", "/else/"))
+            assert answer.status == 404
+            assert "held-0" not in await answer.text()
+
+
+# --- Whom to believe -------------------------------------------------------------------------------------------------
+
+
+async def test_words_from_the_cluster_are_text() -> None:
+    async with serve_page() as stage:
+        stage.put(gangs.jobset(), gangs.pod(0), gangs.waiting_pod(1, detail=EVIL))
+        for path in ("/", "/gangs/default/train", "/?q=" + EVIL, "/?namespace=" + EVIL + "&state=" + EVIL):
+            _, page = await read(stage, path)
+            assert "<script>alert" not in page
+            assert "<img src=x" not in page
+
+
+async def test_the_picture_is_drawn_from_the_pods_and_carries_a_policy_of_its_own() -> None:
+    async with serve_page() as stage:
+        stage.put(gangs.jobset(), gangs.pod(0))
+        stage.api.pods.append(there())
+        stage.api.admin()
+        async with http_session(stage, "admin-token") as session:
+            async with session.get("/gangs/default/train/timeline.svg") as answer:
+                assert answer.content_type == "image/svg+xml"
+                assert "sandbox" in answer.headers["Content-Security-Policy"]
+                assert "script-src" not in answer.headers["Content-Security-Policy"]
+                assert "train-workers-0-0" in await answer.text()
+            stage.api.failing = Unreachable("refused")
+            stage.passed += 10
+            async with session.get("/gangs/default/train/timeline.svg") as answer:
+                assert answer.status == 503
+
+
+def there() -> dict[str, Any]:
+    """A pod with its times, as the API server has it."""
+    labels = {
+        "jobset.sigs.k8s.io/replicatedjob-name": "workers",
+        "jobset.sigs.k8s.io/job-index": "0",
+        "jobset.sigs.k8s.io/jobset-uid": gangs.UID,
+        "jobset.sigs.k8s.io/restart-attempt": "0",
+    }
+    meta = {"name": "train-workers-0-0", "namespace": "default", "uid": "p", "labels": labels}
+    return {
+        "metadata": meta | {"creationTimestamp": "2026-08-01T10:00:00Z"},
+        "spec": {},
+        "status": {"phase": "Pending"},
+    }
+
+
+async def test_the_picture_of_one_that_timed_out_stays_as_it_was_as_long_as_its_jobset_exists() -> None:
+    """The JobSet fails for it within seconds, and its pods go: that is when people come to look."""
+    words = "timed out after 300s: 1/2 pods started; missing: 1 pod: Unscheduled: no room"
+    told = gangs.condition(names.REASON_TIMED_OUT, f"{words} (uid u-1, attempt 0, epoch 0)", status="False")
+    async with serve_page() as stage:
+        stage.api.admin()
+        stage.api.pods.append(there())
+        gang = stage.put(gangs.jobset(condition=told), gangs.pod(0))
+        async with http_session(stage, "admin-token") as session, asyncio.timeout(PATIENCE):
+
+            async def picture() -> str:
+                async with session.get("/gangs/default/train/timeline.svg") as answer:
+                    return await answer.text()
+
+            while "seen when its time was up" not in await picture():
+                pass  # it is asked for again: what is taken beside that is soon there
+            stage.api.pods.clear()
+            stage.put(gangs.jobset(condition=told, finished=True, failed=True))
+            stage.passed += 3600
+            last = await picture()
+            assert "train-workers-0-0" in last
+            _, page = await read(stage, "/gangs/default/train")
+            assert "1 of 2 pods started" in page
+            assert words in page
+            stage.put(gangs.jobset(condition=told, attempt=1))  # a restart is no end
+            assert "train-workers-0-0" not in await picture()
+            stage.drop(gang)
+            assert stage.page.timelines.kept_bytes == 0
+
+
+async def test_one_that_timed_out_before_this_replica_came_still_tells_what_its_jobset_knows() -> None:
+    words = "timed out after 300s: 1/2 pods started; missing: 1 pod: Unscheduled: no room"
+    told = gangs.condition(names.REASON_TIMED_OUT, f"{words} (uid u-1, attempt 0, epoch 0)", status="False")
+    async with serve_page() as stage:
+        stage.api.admin()
+        stage.put(
+            gangs.jobset(condition=told, finished=True, failed=True), gate=gangs.config_map(waiting_since=gangs.clock())
+        )
+        async with (
+            http_session(stage, "admin-token") as session,
+            session.get("/gangs/default/train/timeline.svg") as answer,
+        ):
+            drawn = await answer.text()
+        assert "1/2 pods started; it timed out 5m after its first pod started" in drawn
+        assert "1 pod: Unscheduled: no room" in drawn
+
+
+async def test_the_header_says_how_true_the_page_is() -> None:
+    async with serve_page(now=lambda: gangs.T0) as stage:
+        assert "Watches connected." in (await read(stage, "/"))[1]
+        stage.fresh = Freshness(lost=("pods",), lost_for=60.0)
+        page = (await read(stage, "/"))[1]
+        assert 'data-live="false" role="alert">Old: no watch of pods since 2027-01-15T07:59:00Z' in page
+        stage.fresh = Freshness(leads=False, holder="other-replica")
+        assert "other-replica leads, this replica stands by" in (await read(stage, "/"))[1]
+
+
+async def test_a_replica_without_a_leader_says_that_nobody_decides() -> None:
+    async with serve_page() as stage:
+        stage.put(gangs.jobset(), gangs.pod(0))
+        stage.fresh = Freshness(leads=False)
+        assert "No controller leads at this moment" in (await read(stage, "/"))[1]
+        assert "no controller leads at this moment" in (await read(stage, "/gangs/default/train"))[1]
+
+
+async def test_before_the_cluster_was_read_nothing_is_shown_as_if_it_were_all() -> None:
+    async with serve_page() as stage:
+        stage.fresh = Freshness(unlisted="not listed yet: pods")
+        status, page = await read(stage, "/")
+        assert status == 503
+        assert "not listed yet: pods" in page
+        assert "There are no gangs" not in page
+
+
+async def test_two_thousand_gangs_are_counted_and_paged() -> None:
+    async with serve_page() as stage:
+        for number in range(2000):
+            stage.put(gangs.jobset(name=f"train-{number}", uid=f"u-{number}"), gangs.pod(0))
+        _, page = await read(stage, "/?sort=name")
+        assert '<strong id="total">2,000</strong> gangs' in page
+        assert page.count("<tr id=") == 100
+        assert "Page 1 of 20" in page
+        _, page = await read(stage, "/?q=train-1999")
+        assert '<strong id="found">1</strong> shown' in page

@@ -1,0 +1,111 @@
+"""Serving the page: its certificate and its renewal, a port that is taken, connections without end, and the metrics."""
+
+from __future__ import annotations
+
+import asyncio
+import socket
+import ssl
+from contextlib import AsyncExitStack
+from pathlib import Path
+from urllib.parse import urlsplit
+
+import pytest
+
+from controllers.statuspage import server
+from controllers.statuspage.options import PageOptions
+from jobset_gate.runtime.cert_watcher import CertWatcher
+from tests.fakes import gangs
+from tests.fakes.served_page import PATIENCE, http_session, serve_page
+from webhook.certs import self_signed
+
+
+def write(folder: Path) -> tuple[PageOptions, bytes]:
+    """A fresh certificate in that folder; its CA."""
+    bundle = self_signed.make()
+    (folder / "tls.crt").write_bytes(bundle.certificate)
+    (folder / "tls.key").write_bytes(bundle.key)
+    return PageOptions(0, "127.0.0.1", folder / "tls.crt", folder / "tls.key"), bundle.ca
+
+
+async def test_with_a_certificate_it_speaks_tls_and_its_cookie_is_for_tls_only(tmp_path: Path) -> None:
+    options, ca = write(tmp_path)
+    trusting = ssl.create_default_context(cadata=ca.decode())
+    async with serve_page(options) as stage, http_session(stage) as session:
+        stage.api.admin()
+        assert stage.url.startswith("https://")
+        form = {"token": "admin-token"}
+        async with session.post("/login", data=form, allow_redirects=False, ssl=trusting) as answer:
+            cookie = answer.headers["Set-Cookie"]
+            assert cookie.startswith("__Host-")
+            assert "; Secure" in cookie
+            assert "Strict-Transport-Security" in answer.headers
+        async with session.get("/", ssl=trusting) as answer:
+            assert answer.status == 200
+
+
+async def test_a_renewed_certificate_is_taken_and_a_broken_one_is_not(tmp_path: Path) -> None:
+    options, _ = write(tmp_path)
+    assert options.certificate is not None
+    assert options.key is not None
+    certificate = CertWatcher(options.certificate, options.key)
+    assert certificate.reload() is False
+    write(tmp_path)
+    assert certificate.reload() is True
+    options.key.write_bytes(b"half of a")
+    assert certificate.reload() is False
+    write(tmp_path)
+    assert certificate.reload() is True
+
+
+async def test_a_port_that_is_taken_is_tried_until_it_is_free(monkeypatch: pytest.MonkeyPatch) -> None:
+    """And stops nobody meanwhile: nobody's gang waits for a page."""
+    monkeypatch.setattr(server, "RETRY_SECONDS", 0.01)
+    taken = socket.create_server(("127.0.0.1", 0))
+    async with AsyncExitStack() as stack:
+        options = PageOptions(taken.getsockname()[1])
+        served_soon = asyncio.create_task(stack.enter_async_context(serve_page(options)))
+        tried = socket.create_connection(taken.getsockname())  # it is still somebody else's
+        tried.close()
+        await asyncio.sleep(0)
+        assert not served_soon.done()
+        taken.close()
+        async with asyncio.timeout(PATIENCE):
+            stage = await served_soon
+        assert stage.url.endswith(f":{options.port}")
+
+
+async def test_connections_are_bounded(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(server, "MAX_CONNECTIONS", 3)
+    async with serve_page() as stage, AsyncExitStack() as stack:
+        place = urlsplit(stage.url)
+        made = [await asyncio.open_connection(place.hostname, place.port) for _ in range(4)]
+        for _, writer in made:
+            stack.callback(writer.transport.abort)
+        async with asyncio.timeout(PATIENCE):
+            assert await made[-1][0].read() == b""
+
+
+async def test_metrics_count_answers_and_open_pages() -> None:
+    async with serve_page() as stage:
+        stage.put(gangs.jobset(), gangs.pod(0))
+        registry = stage.registry
+        async with http_session(stage, stage.api.admin()) as session:
+            await session.get("/")
+            await session.get("/nothing")
+            async with session.get("/events") as answer:
+                await answer.content.readline()
+                assert registry.get_sample_value("jobset_gate_page_streams_open") == 1
+        assert registry.get_sample_value("jobset_gate_page_requests_total", {"code": "2xx"}) == 1
+        assert registry.get_sample_value("jobset_gate_page_requests_total", {"code": "4xx"}) == 1
+        said = {"kind": "token", "outcome": "ok"}
+        assert registry.get_sample_value("jobset_gate_page_reviews_total", said) == 1
+
+
+async def test_files_of_the_page_ask_no_other_host() -> None:
+    folder = Path(server.__file__).parent
+    for path in (*folder.glob("templates/*"), *folder.glob("static/*")):
+        text = path.read_text().replace('xmlns="http://www.w3.org/2000/svg"', "")
+        assert "//" not in text.replace("// ", ""), path.name
+        assert "|safe" not in text, path.name
+        assert "style=" not in text, path.name
+        assert "onclick" not in text, path.name

@@ -1,0 +1,131 @@
+"""How far the page believes its caches: whether watches stand, and who holds the Lease."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import AsyncIterator, Callable
+
+import msgspec
+import pytest
+
+from controllers.barrier.cache import GangCache
+from controllers.statuspage.source import (
+    DISCONNECTED_SECONDS,
+    Freshness,
+    disconnected_watches,
+    freshness_sentences,
+)
+from jobset_gate.barrier import wire
+from jobset_gate.barrier.model import PodSeen
+from jobset_gate.kube.client import Client
+from jobset_gate.kube.resources import CONFIGMAPS, JOBSETS, PODS, Resource
+from jobset_gate.runtime.informer import Informer
+from jobset_gate.runtime.leader_election import LeaderElector
+from jobset_gate.runtime.store import ObjectChange
+from tests.fakes import gangs
+from tests.fakes.served_page import PATIENCE as LONGEST
+from tests.plane.embedded import Embedded
+
+
+async def until(holds: Callable[[], bool]) -> None:
+    async with asyncio.timeout(LONGEST):
+        while not holds():  # noqa: ASYNC110 - a property, of which nothing tells
+            await asyncio.sleep(0.01)
+
+
+@pytest.fixture
+async def client(embedded_plane: Embedded) -> AsyncIterator[Client]:
+    async with embedded_plane.client() as made:
+        yield made
+
+
+async def test_a_watch_that_breaks_is_missed_after_a_while(embedded_plane: Embedded, client: Client) -> None:
+    informer = Informer(client, CONFIGMAPS, wire=wire.MetadataOnly, convert=lambda it: it, handler=lambda _: None)
+    assert informer.disconnected_for == float("inf")
+    task = asyncio.create_task(informer.run())
+    try:
+        await until(lambda: informer.has_synced and informer.disconnected_for == 0)
+        assert disconnected_watches([informer]) == ((), 0.0)
+        await embedded_plane.server.stop()
+        await until(lambda: informer.disconnected_for > 0)
+        assert disconnected_watches([informer]) == ((), 0.0)  # it may be back in a moment
+    finally:
+        task.cancel()
+        await asyncio.gather(task, return_exceptions=True)
+
+
+class Silent:
+    """An informer without a watch."""
+
+    def __init__(self, resource: Resource, seconds: float, *, absent: bool = False) -> None:
+        self.resource, self.lost_for, self.is_absent, self.has_synced = resource, seconds, absent, True
+
+
+def test_which_watches_are_missed() -> None:
+    some = [
+        Silent(PODS, DISCONNECTED_SECONDS + 3),
+        Silent(CONFIGMAPS, DISCONNECTED_SECONDS - 1),
+        Silent(JOBSETS, 99, absent=True),
+    ]
+    assert disconnected_watches(some) == (("pods",), DISCONNECTED_SECONDS + 3)  # type: ignore[arg-type]
+    # A kind that has gone is no broken watch; pods never go.
+    assert disconnected_watches([Silent(PODS, 99, absent=True)])[0] == ("pods",)  # type: ignore[list-item]
+
+
+async def test_a_candidate_knows_who_leads(client: Client) -> None:
+    def elector(name: str) -> LeaderElector:
+        return LeaderElector(client, "lease", "default", name, duration=3, renew_deadline=2, retry=0.05)
+
+    first, second = elector("first"), elector("second")
+
+    async def lead() -> None:
+        await asyncio.Event().wait()
+
+    leads = asyncio.create_task(first.run(lead))
+    await until(lambda: first.is_leader)
+    waits = asyncio.create_task(second.run(lead))
+    try:
+        await until(lambda: second.is_held_by_other)
+        assert second.holder == "first"
+        leads.cancel()
+        await asyncio.gather(leads, return_exceptions=True)
+        await until(lambda: second.is_leader)
+        assert second.holder == "second"
+        assert not second.is_held_by_other
+    finally:
+        leads.cancel()
+        waits.cancel()
+        await asyncio.gather(leads, waits, return_exceptions=True)
+
+
+@pytest.mark.parametrize(
+    ("fresh", "said"),
+    [
+        (Freshness(), "Watches connected."),
+        (Freshness(leads=False, holder="a"), "a leads, this replica stands by"),
+        (Freshness(leads=False), "No controller leads at this moment"),
+        (Freshness(lost=("jobs", "pods"), lost_for=30), "Old: no watch of jobs, pods since 2027-01-15T07:59:30Z"),
+        (Freshness(unlisted="not listed yet: pods"), "Nothing can be shown yet: not listed yet: pods"),
+    ],
+)
+def test_the_header_in_words(fresh: Freshness, said: str) -> None:
+    assert said in " ".join(freshness_sentences(fresh, gangs.T0))
+    assert fresh.live is (not fresh.lost and not fresh.unlisted)
+
+
+def test_looking_makes_no_pass_and_every_change_is_told() -> None:
+    """Starts since the last pass still count, or a gang that is complete would not be looked at at once."""
+    woken: list[object] = []
+    touched: list[object] = []
+    index = GangCache(woken.append, lambda *_: None, (), touched.append)
+    index.on_jobset(ObjectChange(("default", "train"), None, gangs.jobset()))
+    key = next(iter(index.keys()))
+    index.snapshot(key)
+    index.set_missing_count(key, 2)
+    woken.clear()
+    for number in range(2):
+        seen: PodSeen = gangs.pod(number)
+        index.on_pod(ObjectChange(("default", seen.name), None, msgspec.structs.replace(seen, uid=f"p-{number}")))
+        assert index.peek(key) is not None
+    assert woken == [key]
+    assert touched == [key] * 3

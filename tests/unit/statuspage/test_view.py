@@ -1,0 +1,176 @@
+"""The board explains what has changed, and nothing twice; one odd gang hides no other."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from controllers.barrier.cache import GangCache
+from controllers.barrier.gang_key import GangKey
+from controllers.statuspage import html, rows
+from controllers.statuspage import view as boards
+from controllers.statuspage.feed import is_late
+from controllers.statuspage.query import parse, select_page
+from controllers.statuspage.source import Freshness, PageSource
+from controllers.statuspage.view import StatusView
+from jobset_gate import names
+from jobset_gate.barrier.model import GangSnapshot, VerdictKind
+from jobset_gate.explain.gang import explain_gang
+from jobset_gate.runtime.store import ObjectChange
+from tests.fakes import gangs
+from tests.fakes.podgroups.objects import key, pod
+from tests.fakes.podgroups.snapshots import group_snapshot
+from tests.fakes.served_page import FakePodGroups
+
+
+class Made:
+    """A board over an index, with a clock of its own."""
+
+    def __init__(self, monkeypatch: pytest.MonkeyPatch) -> None:
+        self.now = gangs.T0
+        self.explained: list[str] = []
+        self.index = GangCache(lambda _: None, lambda _, __: None, (), self._touched)
+        self.groups = FakePodGroups()
+        source = PageSource(index=self.index, clock=lambda: self.now, fresh=Freshness, groups=self.groups)
+        self.board = StatusView(source, lambda: self.now)
+        monkeypatch.setattr(boards, "explain_gang", self._explain)
+
+    def put(self, name: str, *pods: Any, **changes: Any) -> GangKey:
+        jobset = gangs.jobset(name=name, uid=f"u-{name}", **changes)
+        before = self.index.get_jobset(GangKey("default", name))
+        self.index.on_jobset(ObjectChange(("default", name), before, jobset))
+        return GangKey("default", name)
+
+    def _touched(self, key: GangKey) -> None:
+        self.board.mark_dirty(key)
+
+    def _explain(self, seen: GangSnapshot, now: float) -> Any:
+        self.explained.append(seen.jobset.name)
+        if seen.jobset.name == "odd":
+            raise ValueError("odd")
+        return explain_gang(seen, now)
+
+
+@pytest.fixture
+def made(monkeypatch: pytest.MonkeyPatch) -> Made:
+    return Made(monkeypatch)
+
+
+async def test_only_what_has_changed_is_explained_again(made: Made) -> None:
+    made.put("a")
+    made.put("b")
+    await made.board.refresh()
+    assert sorted(made.explained) == ["a", "b"]
+    made.explained.clear()
+    await made.board.refresh()
+    assert made.explained == []
+    made.put("b", suspended=True)
+    await made.board.refresh()
+    assert made.explained == ["b"]
+    assert made.board.rows["gang-default.b"].state == "Suspended"
+
+
+async def test_a_change_that_nobody_would_see_is_none(made: Made) -> None:
+    key_ = made.put("a")
+    await made.board.refresh()
+    version = made.board.version
+    made.board.mark_dirty(key_)
+    await made.board.refresh()
+    assert made.board.version == version
+
+
+async def test_a_timeout_that_comes_while_nothing_else_happens_is_seen(made: Made) -> None:
+    key_ = made.put("a")
+    made.index.on_job(ObjectChange(("default", "j"), None, gangs.job(gang="a", name="j", jobset_uid="u-a")))
+    made.index.on_pod(ObjectChange(("default", "p"), None, gangs.pod(0, gang="a", jobset_uid="u-a")))
+    gate = gangs.config_map(name="a-group-scheduling", jobset_uid="u-a", waiting_since=gangs.clock(uid="u-a"))
+    made.index.on_config_map(ObjectChange(("default", gate.name), None, gate))
+    await made.board.refresh()
+    assert made.board.rows["gang-default.a"].until == gangs.T0 + 300
+    made.now += 301
+    await made.board.refresh()
+    assert made.board.rows["gang-default.a"].state == "Due"
+    told = made.board.explanation("gang-default.a")
+    assert told is not None
+    assert VerdictKind.TIMEOUT.value not in told.state
+    assert "time" in told.message
+    del key_
+
+
+async def test_one_that_timed_out_stays_bad_and_first_when_its_jobset_has_failed(made: Made) -> None:
+    made.put("a")
+    made.put("done", finished=True)
+    words = "timed out after 900s: 12/17 pods started (uid u-late, attempt 0, epoch 0)"
+    told = gangs.condition(names.REASON_TIMED_OUT, words, status="False")
+    made.put("late", finished=True, failed=True, condition=told)
+    made.put("own", finished=True, failed=True)
+    await made.board.refresh()
+    shown = select_page(parse(rows.RowKind.GANG, {}), made.board.rows.values(), is_late)
+    found = [(it.name, it.state, it.tone.name, it.started, it.expected) for it in shown.rows]
+    assert found == [
+        ("late", "TimedOut", "BAD", 12, 17),
+        ("own", "Failed", "BAD", None, 2),
+        ("a", "Waiting", "WAIT", 0, 2),
+        ("done", "Completed", "QUIET", None, 2),
+    ]
+    assert [it.name for it in shown.late] == ["late"]
+    assert ">?/2<" in html.row_fragment(shown.rows[1], made.now)
+
+
+async def test_a_gang_that_takes_long_to_explain_is_explained_seldom(
+    made: Made, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    key_ = made.put("a")
+
+    def slow(seen: GangSnapshot, now: float) -> Any:
+        made.now += 1.0
+        return made._explain(seen, now)
+
+    monkeypatch.setattr(boards, "explain_gang", slow)
+    await made.board.refresh()
+    made.board.mark_dirty(key_)
+    made.now += boards.REST_FACTOR - 5
+    await made.board.refresh()
+    assert made.explained == ["a"]
+    made.now += 6
+    await made.board.refresh()
+    assert made.explained == ["a", "a"]
+
+
+async def test_one_that_cannot_be_explained_is_said_to_be_so_and_hides_no_other(made: Made) -> None:
+    made.put("odd")
+    made.put("fine")
+    await made.board.refresh()
+    assert made.board.rows["gang-default.fine"].state == "Waiting"
+    assert made.board.rows["gang-default.odd"].state == "Unknown"
+    assert "the controller's log says why" in made.board.rows["gang-default.odd"].told
+
+
+async def test_so_many_changes_while_nobody_looks_that_all_is_looked_at_anew(
+    made: Made, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(boards, "MAX_DIRTY", 3)
+    made.put("a")
+    await made.board.refresh()
+    for number in range(5):
+        made.put(f"new-{number}")
+    made.index.on_jobset(ObjectChange(("default", "a"), made.index.get_jobset(GangKey("default", "a")), None))
+    await made.board.refresh()
+    assert sorted(made.board.rows) == [f"gang-default.new-{number}" for number in range(5)]
+
+
+async def test_groups_come_change_and_go(made: Made) -> None:
+    made.groups.put(group_snapshot(pod("a")))
+    await made.board.refresh()
+    (row,) = made.board.rows.values()
+    version = made.board.version
+    await made.board.refresh()
+    assert made.board.version == version
+    made.groups.put(group_snapshot(pod("a"), pod("b")))
+    await made.board.refresh()
+    assert made.board.rows[row.id].revision > row.revision
+    del made.groups.seen[key()]
+    await made.board.refresh()
+    assert made.board.rows == {}
+    assert made.board.report(row.id) is None

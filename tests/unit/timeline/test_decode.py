@@ -1,0 +1,100 @@
+"""Statuses and Events as they come from an API server, turned into times; what they no longer tell is lost."""
+
+from typing import Any
+
+import msgspec
+
+from jobset_gate.barrier.model import Generation
+from jobset_gate.timeline import decode
+from jobset_gate.timeline.model import PodTimeline, Step
+from tests.fakes.wire_objects import BARRIER, TEN_O_CLOCK, ended, pod, status
+
+RUNS = "2026-08-01T10:00:30Z"
+PASSED = status(BARRIER, exit=0)
+
+
+def read(body: dict[str, Any], pulls: dict[str, float] | None = None) -> PodTimeline:
+    return decode.decode_pod(msgspec.json.decode(msgspec.json.encode(body), type=decode.TimedPod), pulls)
+
+
+def mains(*found: Any, phase: str = "Running", init: Any = PASSED) -> dict[str, Any]:
+    body = pod(init)
+    body["status"] |= {"containerStatuses": list(found), "phase": phase}
+    return body
+
+
+def seconds(it: PodTimeline) -> dict[str, float]:
+    return {str(step): at - TEN_O_CLOCK for step, at in it.times.items()}
+
+
+def test_a_pod_at_the_gate() -> None:
+    it = read(pod(status(BARRIER, running=RUNS)))
+    assert seconds(it) == {"created": 0, "scheduled": 5, "started": 30}
+    assert (it.slot, it.node, it.alive) == ("workers-2/17", "node-7", True)
+    assert it.generation == Generation("jobset-uid", 1, 3)
+    assert it.unknown_steps == {Step.PULLED}
+
+
+def test_a_pod_that_runs_with_all_its_events() -> None:
+    pulls = {BARRIER: TEN_O_CLOCK + 29, "pytorch": TEN_O_CLOCK + 44}
+    it = read(mains(status("pytorch", running="2026-08-01T10:00:45Z")), pulls)
+    assert seconds(it) == {
+        "created": 0, "scheduled": 5, "pulled": 29, "started": 30, "released": 40, "mainPulled": 44, "running": 45,
+    }  # fmt: skip
+    assert (it.unknown_steps, it.gave_up, it.ended) == (frozenset(), None, None)
+
+
+def test_the_images_are_there_when_that_of_every_container_is() -> None:
+    body = mains(status("pytorch", running="2026-08-01T10:00:45Z"))
+    body["spec"]["containers"].append({"name": "sidecar", "image": "log:1"})
+    assert Step.MAIN_PULLED in read(body, {"pytorch": TEN_O_CLOCK + 44}).unknown_steps
+    both = read(body, {"pytorch": TEN_O_CLOCK + 44, "sidecar": TEN_O_CLOCK + 46})
+    assert seconds(both)["mainPulled"] == 46
+
+
+def test_the_first_main_container_counts() -> None:
+    it = read(mains(status("b", running="2026-08-01T10:00:47Z"), status("a", running="2026-08-01T10:00:45Z")))
+    assert seconds(it)["running"] == 45
+
+
+def test_a_container_started_once_again_remembers_its_first_run() -> None:
+    again = status("pytorch", running="2026-08-01T11:00:00Z", last=ended(1)) | {"restartCount": 1}
+    assert seconds(read(mains(again)))["running"] == 30
+
+
+def test_after_more_runs_the_first_is_lost() -> None:
+    again = status("pytorch", running="2026-08-01T11:00:00Z", last=ended(1))
+    it = read(mains(again))
+    assert Step.RUNNING in it.unknown_steps
+    assert Step.RUNNING not in it.times
+
+
+def test_a_crashed_container_has_run_though_it_waits() -> None:
+    again = status("pytorch", waiting="CrashLoopBackOff", last=ended(1))
+    assert Step.RUNNING in read(mains(again)).unknown_steps
+
+
+def test_a_timeout_at_the_gate() -> None:
+    it = read(mains(status("pytorch", waiting="PodInitializing"), phase="Failed", init=status(BARRIER, exit=124)))
+    assert (it.gave_up, it.alive) == (TEN_O_CLOCK + 40, False)
+    assert not it.reached(Step.RELEASED)
+
+
+def test_a_pod_that_is_done() -> None:
+    it = read(mains(status("pytorch", exit=0), phase="Succeeded"))
+    assert (it.ended, seconds(it)["running"], it.alive) == (TEN_O_CLOCK + 40, 30, True)
+
+
+def test_a_pod_without_a_node() -> None:
+    body = pod()
+    body["spec"].pop("nodeName")
+    body["status"] = {"phase": "Pending", "conditions": [{"type": "PodScheduled", "status": "False",
+                                                          "lastTransitionTime": "2026-08-01T10:00:05Z"}]}  # fmt: skip
+    it = read(body)
+    assert (seconds(it), it.unknown_steps, it.node) == ({"created": 0}, frozenset(), "")
+
+
+def test_a_bound_pod_whose_condition_is_gone_was_scheduled_at_a_time_not_known() -> None:
+    body = pod()
+    body["status"] = {"phase": "Pending"}
+    assert read(body).unknown_steps == {Step.SCHEDULED}

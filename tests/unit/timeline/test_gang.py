@@ -1,0 +1,154 @@
+"""A timeline is that of the present attempt, says what it leaves out, and takes no release for another's."""
+
+from typing import Any
+
+import msgspec
+import pytest
+
+from jobset_gate import names
+from jobset_gate.barrier.model import ConditionSeen, Generation, ReplicatedJobSeen, VerdictKind
+from jobset_gate.timeline.gang import gang_timeline
+from jobset_gate.timeline.model import PodTimeline, Timeline
+from jobset_gate.timeline.text import headline, sentences
+from tests.fakes import gangs
+from tests.fakes.timelines import GPUS, T0, held, pod, through
+
+AT_30 = "2027-01-15T08:00:30Z"
+OPEN = gangs.config_map(verdict=gangs.verdict(), waiting_since=gangs.clock())
+
+
+def told(since: str = AT_30, status: str = "True", reason: str = names.REASON_STARTED) -> ConditionSeen:
+    return ConditionSeen(status=status, reason=reason, message="", since=since)
+
+
+def workers(**changes: Any) -> ReplicatedJobSeen:
+    return gangs.replicated_job(**changes)
+
+
+def made(*pods: PodTimeline, gate: Any = None, job: ReplicatedJobSeen | None = None, **jobset: Any) -> Timeline:
+    return gang_timeline(gangs.jobset(job or workers(), **jobset), gate, pods, T0 + 60)
+
+
+def test_a_release_and_when_it_was() -> None:
+    it = made(through(0), through(1), gate=OPEN, condition=told())
+    assert (it.verdict, it.opened, it.waiting_since, it.expected) == ("AllPodsStarted", T0 + 30, T0, 2)
+    assert [one.slot for one in it.pods] == ["workers-0/0", "workers-0/1"]
+
+
+def test_devices_are_those_of_the_template() -> None:
+    it = made(held(0), job=workers(devices=GPUS))
+    assert it.pods[0].devices == GPUS
+
+
+def test_while_the_gate_is_closed_there_is_no_verdict() -> None:
+    it = made(held(0), gate=gangs.config_map(), condition=told(status="False", reason=names.REASON_WAITING))
+    assert (it.verdict, it.opened) == ("", None)
+
+
+def test_a_config_map_without_a_verdict_is_believed_before_the_condition() -> None:
+    """The condition is written last (A6), so it lags behind."""
+    it = made(held(0), gate=gangs.config_map(), condition=told())
+    assert (it.verdict, it.opened) == ("", None)
+
+
+def test_without_the_config_map_the_condition_tells() -> None:
+    it = made(through(0), condition=told())
+    assert (it.verdict, it.opened) == ("AllPodsStarted", T0 + 30)
+
+
+def test_a_timeout_has_no_time_of_its_own() -> None:
+    verdict = gangs.verdict(VerdictKind.TIMEOUT, names.REASON_TIMED_OUT)
+    it = made(
+        held(0, gave_up=T0 + 40, alive=False), gate=gangs.config_map(verdict=verdict), condition=told(status="False")
+    )
+    assert (it.verdict, it.opened) == ("TimedOut", None)
+
+
+@pytest.mark.parametrize(
+    "stale",
+    [
+        {"gate": OPEN, "attempt": 1},
+        {"gate": gangs.config_map(), "attempt": 1},
+        {"gate": None, "attempt": 1},
+    ],
+)
+def test_the_release_of_an_earlier_attempt_is_not_this_ones(stale: dict[str, Any]) -> None:
+    new = pod(0, at={"created": 50}, generation=Generation("u-1", 1, 0))
+    it = made(new, condition=told(), **stale)
+    assert (it.verdict, it.opened) == ("", None)
+
+
+def test_only_the_present_attempt_is_shown_and_it_says_so() -> None:
+    new = pod(0, at={"created": 50}, generation=Generation("u-1", 1, 0))
+    it = made(through(0), through(1), new, attempt=1)
+    assert it.pods == (new,)
+    assert any("restart attempt 1; the pods of earlier ones are gone and not shown" in note for note in it.notes)
+
+
+def test_pods_of_another_life_or_outside_the_gang_are_not_shown() -> None:
+    other = held(0, generation=Generation("u-0", 0, 0))
+    assert made(other, held(1, job="driver")).pods == ()
+
+
+def test_the_pod_that_lives_stands_for_its_slot() -> None:
+    failed = held(0, name="old", alive=False)
+    it = made(failed, held(0, name="new"), held(1))
+    assert [one.name for one in it.pods] == ["new", "train-workers-0-1-x7k2p"]
+    assert "not shown: 1 pod, failed or replaced by others" in it.notes
+
+
+def test_all_pods_of_a_job_without_indexes_are_shown() -> None:
+    job = workers(indexed=False, parallelism=3, completions=3)
+    it = made(*(held(None, name=name) for name in "cab"), held(None, name="d", alive=False), job=job)
+    assert [one.slot for one in it.pods] == ["a", "b", "c"]
+
+
+def test_a_replacement_does_not_stretch_the_start() -> None:
+    late = pod(1, at={"created": 5000, "scheduled": 5001, "started": 5002, "released": 5002, "running": 5004})
+    it = gang_timeline(gangs.jobset(condition=told()), OPEN, (through(0), late), T0 + 6000)
+    assert (len(it.pods), len(it.replacements)) == (1, 1)
+    assert it.until < T0 + 100
+    assert any("made after the gate was opened" in note for note in it.notes)
+
+
+def test_slots_without_a_pod_are_said() -> None:
+    it = made(held(0), job=workers(parallelism=4, completions=4))
+    assert "3 pods of 4 are gone or were never made" in it.notes
+
+
+def test_pulls_that_nobody_remembers_are_said() -> None:
+    bare = pod(0, at={"created": 0, "scheduled": 1, "started": 2})
+    assert any("Events, which live an hour" in note for note in made(bare).notes)
+    assert not any("Events, which live an hour" in note for note in made(held(0)).notes)
+
+
+def test_a_barrier_that_ran_again_is_said() -> None:
+    again = msgspec.structs.replace(held(0), barrier_runs=2)
+    assert any("ran more than once" in note for note in made(again).notes)
+
+
+LATE = "timed out after 300s: 1/2 pods started; missing: 1 pod: Unscheduled: no room"
+
+
+@pytest.mark.parametrize("kept", [True, False])
+def test_a_gang_whose_pods_went_with_its_jobset_keeps_the_verdicts_count_its_words_and_its_moment(
+    *, kept: bool
+) -> None:
+    verdict = msgspec.structs.replace(gangs.verdict(VerdictKind.TIMEOUT, names.REASON_TIMED_OUT), message=LATE)
+    gate = gangs.config_map(verdict=verdict if kept else None, waiting_since=gangs.clock())
+    said = ConditionSeen(
+        status="False", reason=names.REASON_TIMED_OUT, message=f"{LATE} (uid u-1, attempt 0, epoch 0)", since=AT_30
+    )
+    it = made(gate=gate, condition=said, finished=True, failed=True)
+    assert (it.verdict, it.started, it.expected, it.timed_out) == ("TimedOut", 1, 2, T0 + 300)
+    assert headline(it).endswith("1/2 pods started; it timed out 5m after its first pod started")
+    assert sentences(it, ()) == (
+        f"what was decided: {LATE}",
+        "first pod started 2027-01-15T08:00:00Z; timed out 2027-01-15T08:05:00Z",
+        "no pod of this attempt is there any more",
+    )
+
+
+def test_nothing_at_all() -> None:
+    it = made()
+    assert (it.pods, it.origin, it.until) == ((), None, T0 + 60)

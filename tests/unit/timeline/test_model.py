@@ -1,0 +1,152 @@
+"""One pod's way and a gang's sums: never backwards, never guessed, idle seconds and their cost to the second."""
+
+from itertools import pairwise
+
+import pytest
+from hypothesis import given, settings
+
+from jobset_gate.timeline.model import Activity, PodTimeline, Step, Timeline
+from jobset_gate.timeline.text import headline, sentences
+from jobset_gate.timeline.totals import idle_devices, start_skew, step_summaries, step_summary, total_cost
+from tests.fakes.timelines import GPUS, T0, held, pod, pod_timelines, through, timeline, timelines
+
+NOW = T0 + 600
+
+
+def doings(it: PodTimeline, until: float = NOW) -> list[tuple[Activity, float, float]]:
+    return [(span.activity, span.start - T0, span.end - T0) for span in it.spans(until)]
+
+
+# --- One pod ---------------------------------------------------------------------------------------------------------
+
+
+def test_a_pod_goes_through_all_doings_in_order() -> None:
+    assert doings(through(), T0 + 40) == [
+        (Activity.WAITING, 0, 1),
+        (Activity.PREPARING, 1, 10),
+        (Activity.HELD, 10, 30),
+        (Activity.STARTING, 30, 32),
+        (Activity.RUNNING, 32, 40),
+    ]
+
+
+def test_what_lies_around_a_lost_time_is_not_known() -> None:
+    it = pod(at={"created": 0, "started": 20, "running": 50})
+    assert it.unknown_steps == {Step.SCHEDULED, Step.PULLED, Step.RELEASED, Step.MAIN_PULLED}
+    assert doings(it, T0 + 60) == [(Activity.UNKNOWN, 0, 20), (Activity.UNKNOWN, 20, 50), (Activity.RUNNING, 50, 60)]
+
+
+def test_a_step_that_is_not_reached_is_not_lost() -> None:
+    it = held()
+    assert (it.unknown_steps, it.reached(Step.RELEASED), it.reached(Step.STARTED)) == (frozenset(), False, True)
+
+
+def test_a_first_run_that_nobody_remembers_is_lost() -> None:
+    it = pod(at={"created": 0, "scheduled": 1, "started": 5, "released": 9}, gone=frozenset({Step.RUNNING}))
+    assert Step.RUNNING in it.unknown_steps
+    assert doings(it)[-1] == (Activity.UNKNOWN, 9, 600)
+
+
+def test_one_that_gave_up_was_held_until_then_and_does_nothing_afterwards() -> None:
+    it = held(gave_up=T0 + 25, alive=False)
+    assert it.held_seconds(NOW) == 15
+    assert doings(it)[-1] == (Activity.HELD, 10, 25)
+
+
+def test_who_came_last_was_not_held_at_all() -> None:
+    assert through(start=30, opened=30).held_seconds(NOW) == 0
+
+
+def test_of_one_that_vanished_at_the_gate_nobody_knows_how_long_it_was_held() -> None:
+    it = held(alive=False)
+    assert it.held_seconds(NOW) is None
+    assert doings(it)[-1] == (Activity.HELD, 10, 10)
+
+
+@given(pod_timelines())
+def test_spans_follow_each_other_and_never_go_backwards(it: PodTimeline) -> None:
+    found = it.spans(NOW)
+    assert all(span.start <= span.end for span in found)
+    assert all(before.end == after.start or before.end < after.start for before, after in pairwise(found))
+    turns = [span.activity for span in found if span.activity is not Activity.UNKNOWN]
+    assert turns == sorted(turns, key=list(Activity).index)
+
+
+@given(pod_timelines())
+def test_each_step_is_known_or_lost_or_to_come(it: PodTimeline) -> None:
+    assert not it.unknown_steps & it.times.keys()
+    order = list(it.path.steps)
+    last = max(order.index(step) for step in (*it.times, *it.gone))
+    assert {step for step in order if it.reached(step)} == set(order[: last + 1])
+
+
+# --- The gang --------------------------------------------------------------------------------------------------------
+
+
+def test_the_skew_goes_from_the_first_to_the_last_main() -> None:
+    found = start_skew(timeline(through(0), through(1, opened=33), through(2, opened=31)))
+    assert (found.spread, found.known, found.lost, found.pending) == (3, 3, 0, 0)
+    assert (found.first, found.median, found.last) == (T0 + 32, T0 + 33, T0 + 35)
+
+
+def test_a_skew_that_is_not_whole_says_so() -> None:
+    lost = pod(2, at={"created": 0, "started": 9, "released": 30}, gone=frozenset({Step.RUNNING}))
+    told = "\n".join(sentences(timeline(through(0), through(1, opened=34), held(3), lost), ()))
+    assert (
+        "start skew, first to last main container: 4s so far (1 pod still to come) or more (of 1 pod not known)" in told
+    )
+
+
+def test_devices_stand_idle_from_the_barriers_start_to_the_release() -> None:
+    (found,) = idle_devices(
+        timeline(through(0, devices=GPUS), through(1, start=25, devices=GPUS), pod(2, at={"created": 0}))
+    )
+    assert (found.resource, found.devices, found.seconds, found.unknown) == ("nvidia.com/gpu", 16, 8 * (20 + 5), 0)
+
+
+def test_they_stand_idle_until_now_while_the_gate_is_closed() -> None:
+    (found,) = idle_devices(timeline(held(0, devices=GPUS), after=100))
+    assert found.seconds == 8 * 90
+
+
+def test_a_pod_that_is_not_at_the_gate_yet_does_not_count() -> None:
+    assert idle_devices(timeline(pod(0, at={"created": 0, "scheduled": 1}, devices=GPUS))) == ()
+
+
+def test_time_that_is_not_known_is_not_in_the_sum() -> None:
+    lost = pod(1, at={"created": 0, "released": 40, "running": 41}, devices=GPUS)
+    (found,) = idle_devices(timeline(through(0, devices=GPUS), lost))
+    assert (found.seconds, found.unknown, found.devices) == (160, 1, 16)
+
+
+@pytest.mark.parametrize(
+    ("prices", "cost"),
+    [({}, None), ({"": 3.6}, 0.16), ({"nvidia.com/gpu": 36.0, "": 1.0}, 1.6), ({"amd.com/gpu": 3.6}, None)],
+)
+def test_a_price_for_an_hour_gives_a_cost(prices: dict[str, float], cost: float | None) -> None:
+    (found,) = idle_devices(timeline(through(0, devices=GPUS)), prices)
+    assert found.cost == (None if cost is None else pytest.approx(cost))
+    assert total_cost([found]) == found.cost
+
+
+def test_kinds_without_a_price_leave_the_total_open() -> None:
+    both = (("amd.com/gpu", 1), ("nvidia.com/gpu", 2))
+    found = idle_devices(timeline(through(0, devices=both)), {"nvidia.com/gpu": 1.0})
+    assert ([it.cost is None for it in found], total_cost(found)) == ([True, False], None)
+
+
+@given(timelines(30))
+@settings(max_examples=40)
+def test_the_sums_hold_for_any_gang(it: Timeline) -> None:
+    for each in step_summaries(it):
+        assert each.known + each.lost + each.pending == len(it.pods)
+        assert (each.first is None) == (each.known == 0)
+        if each.first is not None and each.median is not None and each.last is not None:
+            assert each.first <= each.median <= each.last
+    for one in idle_devices(it):
+        assert 0 <= one.seconds <= one.devices * 600
+        assert 0 <= one.unknown <= len(it.pods)
+    assert it.origin is not None
+    assert it.origin <= it.until
+    assert headline(it)
+    assert step_summary(it.pods, Step.CREATED).pending == 0

@@ -1,0 +1,195 @@
+"""The picture by its content: sound XML, a row for each pod or band, times in order, words for who cannot see it."""
+
+import re
+from collections.abc import Iterator
+from itertools import combinations
+from xml.etree import ElementTree as ET
+
+import pytest
+from hypothesis import given, settings
+
+from jobset_gate.timeline import style
+from jobset_gate.timeline.axis import TimeAxis
+from jobset_gate.timeline.model import Timeline
+from jobset_gate.timeline.rows import rows
+from jobset_gate.timeline.svg import LEFT, RIGHT, WIDTH, timeline_svg
+from jobset_gate.timeline.totals import idle_devices
+from tests.fakes.timelines import GPUS, T0, held, pod, through, timeline, timelines
+
+SVG = "{http://www.w3.org/2000/svg}"
+ORDER = list(style.CSS_CLASS.values())
+
+
+def drawn(it: Timeline) -> ET.Element:
+    return ET.fromstring(timeline_svg(it, idle_devices(it, {"": 2.5})))  # noqa: S314 - it is our own
+
+
+def groups(root: ET.Element, kind: str) -> list[ET.Element]:
+    return [it for it in root.iter(f"{SVG}g") if it.get("class") == kind]
+
+
+def boxes(group: ET.Element) -> list[tuple[str, float, float]]:
+    found = group.findall(f"{SVG}rect")
+    return [(it.get("class", ""), float(it.get("x", "")), float(it.get("width", ""))) for it in found]
+
+
+def words(root: ET.Element) -> list[str]:
+    return [it.text or "" for it in root.iter(f"{SVG}text")]
+
+
+def four() -> Timeline:
+    pods = [through(it, start=10 + it, opened=30 + it % 2, devices=GPUS, node=f"n{it}") for it in range(3)]
+    last = through(3, start=28, devices=GPUS, node="n3")
+    return timeline(*pods, last, after=3600, opened=T0 + 29, verdict="AllPodsStarted", notes=("a note",))
+
+
+def many(count: int = 4000) -> Timeline:
+    pods = [through(it, start=10 + it / 50, opened=100) for it in range(count - 1)]
+    return timeline(*pods, pod(count - 1, at={"created": 0}), after=200, opened=T0 + 95, verdict="Bypassed")
+
+
+def test_each_of_four_pods_has_a_row_with_its_doings_in_order() -> None:
+    found = groups(drawn(four()), "pod")
+    assert [it.findtext(f"{SVG}text") for it in found] == [f"workers-0/{it}" for it in range(4)]
+    for row in found:
+        assert [it[0] for it in boxes(row)] == ["waiting", "preparing", "held", "starting", "running"]
+        edges = [(x, x + width) for _, x, width in boxes(row)]
+        assert edges == sorted(edges)
+        assert edges[0][0] == LEFT
+        assert edges[-1][1] == pytest.approx(RIGHT, abs=0.2)
+
+
+def test_places_are_to_scale() -> None:
+    it = four()
+    axis = TimeAxis(T0, it.until, LEFT, RIGHT)
+    (_, x, width) = boxes(groups(drawn(it), "pod")[3])[2]
+    assert x == pytest.approx(axis.place(T0 + 28), abs=0.2)
+    assert x + width == pytest.approx(axis.place(T0 + 30), abs=0.2)
+
+
+def test_a_pod_is_told_in_words() -> None:
+    told = groups(drawn(four()), "pod")[3].findtext(f"{SVG}title")
+    assert told == (
+        "workers-0/3 (train-workers-0-3-x7k2p) on n3: created +0s, scheduled +1s, image pulled +27s, started +28s,"
+        " released +30s, main images pulled +31s, running +32s, held 2s"
+    )
+
+
+def test_the_whole_has_a_title_and_a_description() -> None:
+    root = drawn(four())
+    title, about = root.find(f"{SVG}title"), root.find(f"{SVG}desc")
+    assert title is not None
+    assert about is not None
+    assert root.get("role") == "img"
+    assert root.get("aria-labelledby") == f"{title.get('id')} {about.get('id')}"
+    assert title.text == (
+        "JobSet team-a/train: 4/4 pods started; the gate was opened 29s after its first pod was made (AllPodsStarted)"
+    )
+    told = about.text or ""
+    assert "start skew, first to last main container: 1s" in told
+    assert "32 nvidia.com/gpu held at the gate: 480 device-seconds, cost 0.33" in told
+    assert told.endswith("a note")
+
+
+def test_four_thousand_pods_are_bands_and_the_last_ones() -> None:
+    root = drawn(many())
+    bands = groups(root, "band")
+    assert [it.findtext(f"{SVG}text") for it in bands] == [f"workers {it}-{it + 10}%" for it in range(0, 100, 10)]
+    assert [it.findtext(f"{SVG}text") for it in groups(root, "pod")][-1] == "workers-0/3999"
+    assert float(root.get("height", "")) < 800
+    title = bands[-1].findtext(f"{SVG}title") or ""
+    assert title.startswith("workers 90-100%: 400 pods")
+    assert "1 not yet started" in title
+    assert any("4000 pods, drawn in bands" in it for it in words(root))
+
+
+def test_what_is_not_known_is_drawn_as_such() -> None:
+    (row,) = groups(drawn(timeline(pod(0, at={"created": 0, "started": 20}))), "pod")
+    assert [it[0] for it in boxes(row)] == ["unknown", "held"]
+
+
+def test_who_gave_up_is_marked() -> None:
+    (row,) = groups(drawn(timeline(held(0, gave_up=T0 + 40, alive=False))), "pod")
+    assert [it.get("class") for it in row.findall(f"{SVG}line")][-1] == "failed"
+    assert "gave up +40s" in (row.findtext(f"{SVG}title") or "")
+
+
+def test_a_gang_without_pods_has_a_picture_too() -> None:
+    assert any("no pod of this attempt is there" in it for it in words(drawn(timeline())))
+
+
+def test_it_fetches_nothing_and_runs_nothing() -> None:
+    text = timeline_svg(four())
+    assert not re.search(r"href|url\(|@import|<script|<image|<foreignObject|\son\w+=|data:", text)
+    assert re.findall(r"https?://[^\"' ]+", text) == ["http://www.w3.org/2000/svg"]
+
+
+def test_names_cannot_break_out() -> None:
+    nasty = timeline(held(0, name="a<b>&\"'\x00\ud800"), name="</title><script>", notes=("<&>",))
+    root = ET.fromstring(timeline_svg(nasty))  # noqa: S314 - it is our own
+    assert not list(root.iter(f"{SVG}script"))
+    assert "<&>" in (root.findtext(f"{SVG}desc") or "")
+
+
+def test_every_colour_is_there_for_light_and_for_dark() -> None:
+    light, dark = re.findall(r"svg\{(.*?)\}", style.STYLE)
+    names = re.findall(r"--([a-z]+):#", light)
+    assert names == re.findall(r"--([a-z]+):#", dark)
+    assert set(re.findall(r"var\(--([a-z]+)\)", style.STYLE)) <= set(names)
+    assert "@media (prefers-color-scheme:dark)" in style.STYLE
+
+
+@pytest.mark.parametrize("scheme", [0, 1])
+def test_words_stand_out_from_the_paper(scheme: int) -> None:
+    block = re.findall(r"svg\{(.*?)\}", style.STYLE)[scheme]
+    colours = dict(re.findall(r"--([a-z]+):#([0-9a-f]{6})", block))
+    assert contrast(colours["ink"], colours["paper"]) >= 7
+    assert contrast(colours["faint"], colours["paper"]) >= 4.5
+
+
+@pytest.mark.parametrize("it", [four(), many(), timeline(held(0)), timeline(held(0, name="x" * 60, index=None))])
+def test_no_words_lie_on_others_or_outside(it: Timeline) -> None:
+    found = list(places(drawn(it)))
+    for left, right, _, _ in found:
+        assert left >= 0
+        assert right <= WIDTH
+    for one, other in combinations(found, 2):
+        apart = one[1] <= other[0] or other[1] <= one[0] or one[3] <= other[2] or other[3] <= one[2]
+        assert apart, (one, other)
+
+
+@given(timelines(70))
+@settings(max_examples=25)
+def test_any_gang_has_a_sound_picture(it: Timeline) -> None:
+    root = drawn(it)
+    expected = rows(it)
+    assert len(groups(root, "pod")) == sum(not row.is_band for row in expected)
+    assert len(groups(root, "band")) == sum(row.is_band for row in expected)
+    for group in (*groups(root, "pod"), *groups(root, "band")):
+        assert group.findtext(f"{SVG}title")
+        for class_, x, width in boxes(group):
+            assert class_ in ORDER
+            assert LEFT <= x <= RIGHT
+            assert x + width <= RIGHT + 0.7
+
+
+def places(root: ET.Element) -> Iterator[tuple[float, float, float, float]]:
+    """Left, right, top and bottom of each text, reckoned generously."""
+    for it in root.iter(f"{SVG}text"):
+        size, each = (16, 9.6) if it.get("class") == "head" else (12, 6.7)
+        width = each * len(it.text or "")
+        x, y = float(it.get("x", "")), float(it.get("y", ""))
+        left = x - width / 2 if it.get("text-anchor") == "middle" else x
+        yield left, left + width, y - 0.75 * size, y
+
+
+def contrast(one: str, other: str) -> float:
+    """As WCAG reckons it."""
+
+    def light(colour: str) -> float:
+        parts = [int(colour[at : at + 2], 16) / 255 for at in (0, 2, 4)]
+        red, green, blue = (it / 12.92 if it <= 0.03928 else ((it + 0.055) / 1.055) ** 2.4 for it in parts)
+        return 0.2126 * red + 0.7152 * green + 0.0722 * blue
+
+    low, high = sorted((light(one), light(other)))
+    return (high + 0.05) / (low + 0.05)

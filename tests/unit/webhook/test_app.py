@@ -1,0 +1,277 @@
+"""The door over HTTPS: faults.md 13, health, metrics, leaving (operations.md, Webhook)."""
+
+import asyncio
+import io
+import re
+from collections.abc import AsyncIterator
+from pathlib import Path
+from typing import Any
+from urllib.parse import urlsplit
+
+import aiohttp
+import pytest
+
+from jobset_gate.injection import inject
+from tests.fakes.admission_reviews import body, patched, response
+from tests.fakes.admission_server import admission_server, client, trusting
+from tests.fakes.jobsets import barrier, created, jobset
+from webhook.app import random_suffix, random_token
+from webhook.bodies import LARGEST_BODY
+from webhook.server import WebhookServer
+
+JSON = {"Content-Type": "application/json"}
+PATHS = ["/mutate", "/validate", "/mutate-pods"]
+
+
+@pytest.fixture
+async def opened(tmp_path: Path) -> AsyncIterator[WebhookServer]:
+    async with admission_server(tmp_path) as server:
+        yield server
+
+
+@pytest.fixture
+async def session(opened: WebhookServer) -> AsyncIterator[aiohttp.ClientSession]:
+    async with client(opened) as made:
+        yield made
+
+
+async def post(session: aiohttp.ClientSession, path: str, data: bytes, **headers: str) -> tuple[int, bytes]:
+    async with session.post(path, data=io.BytesIO(data), headers=JSON | headers) as answer:
+        return answer.status, await answer.read()
+
+
+async def text(session: aiohttp.ClientSession, path: str) -> tuple[int, str]:
+    async with session.get(path) as answer:
+        return answer.status, await answer.text()
+
+
+async def alive(session: aiohttp.ClientSession) -> bool:
+    status, answer = await post(session, "/mutate", body(jobset()))
+    return status == 200 and bool(barrier(patched(jobset(), answer)))
+
+
+async def test_a_jobset_comes_in_and_goes_out_with_its_barrier(session: aiohttp.ClientSession) -> None:
+    assert await alive(session)
+    status, answer = await post(session, "/validate", body(created(jobset())))
+    assert (status, response(answer)["allowed"]) == (200, True)
+
+
+async def test_a_refusal_is_an_answer_too(session: aiohttp.ClientSession) -> None:
+    status, answer = await post(session, "/mutate", body(jobset(config={"timeoutAfterSeconds": 0})))
+    told = response(answer)
+    assert (status, told["allowed"], told["status"]["code"], told["status"]["reason"]) == (200, False, 422, "Invalid")
+    assert told["status"]["message"] == (
+        "spec.groupSchedulingConfig.timeoutAfterSeconds: 0: must be an integer from 1 to 2147483647"
+    )
+
+
+@pytest.mark.parametrize("path", PATHS)
+@pytest.mark.parametrize("raw", [b"", b"{", b"\x00\xff" * 999, b'{"kind":"Pod"}', b"[" * 500_000])
+async def test_a_body_that_is_no_review_is_a_bad_request_and_the_door_stays_open(
+    session: aiohttp.ClientSession, path: str, raw: bytes
+) -> None:
+    status, _ = await post(session, path, raw)
+    assert status == 400
+    assert await alive(session)
+
+
+@pytest.mark.parametrize("path", PATHS)
+@pytest.mark.parametrize("kind", ["text/plain", "application/yaml", "application/octet-stream", "multipart/form-data"])
+async def test_another_content_type_is_refused(session: aiohttp.ClientSession, path: str, kind: str) -> None:
+    status, _ = await post(session, path, body(jobset()), **{"Content-Type": kind})
+    assert status == 415
+    assert await alive(session)
+
+
+async def test_a_charset_behind_the_content_type_is_fine(session: aiohttp.ClientSession) -> None:
+    kind = "application/json; charset=utf-8"
+    assert (await post(session, "/mutate", body(jobset()), **{"Content-Type": kind}))[0] == 200
+
+
+async def test_a_review_of_the_largest_objects_that_etcd_takes_is_answered(session: aiohttp.ClientSession) -> None:
+    """Two of them, of 1.5 MiB each."""
+    large = jobset(notes={"padding": "x" * (3 * 512 * 1024)})
+    raw = body(large, large)
+    assert 3 * 1024 * 1024 < len(raw) < LARGEST_BODY
+    status, answer = await post(session, "/mutate", raw)
+    assert (status, response(answer)["allowed"]) == (200, True)
+
+
+@pytest.mark.parametrize("path", PATHS)
+async def test_a_larger_body_is_refused(session: aiohttp.ClientSession, path: str) -> None:
+    status, _ = await post(session, path, b" " * (LARGEST_BODY + 1))
+    assert status == 413
+    assert await alive(session)
+
+
+async def test_what_is_not_there_is_not_found_and_admission_is_post_only(session: aiohttp.ClientSession) -> None:
+    assert (await text(session, "/nothing"))[0] == 404
+    assert (await text(session, "/mutate"))[0] == 405
+
+
+@pytest.mark.parametrize("path", PATHS)
+async def test_an_unexpected_error_in_the_rules_is_a_refusal_with_a_message_and_the_door_stays_open(
+    opened: WebhookServer, session: aiohttp.ClientSession, path: str
+) -> None:
+    def broken(_: Any) -> Any:
+        msg = "something nobody thought of"
+        raise KeyError(msg)
+
+    handlers = opened.admission._handlers
+    good = dict(handlers)
+    handlers.update(dict.fromkeys(handlers, broken))
+    status, answer = await post(session, path, body(jobset()))
+    told = response(answer)
+    assert (status, told["allowed"], told["status"]["code"]) == (200, False, 500)
+    assert "KeyError: 'something nobody thought of'" in told["status"]["message"]
+    assert f'outcome="error",webhook="{path[1:]}"' in (await text(session, "/metrics"))[1]
+    handlers.update(good)
+    assert await alive(session)
+
+
+async def test_a_client_that_breaks_off_in_the_middle_does_no_harm(
+    opened: WebhookServer, session: aiohttp.ClientSession
+) -> None:
+    async def half() -> AsyncIterator[bytes]:
+        yield body(jobset())[:100]
+        raise ConnectionResetError
+
+    with pytest.raises((aiohttp.ClientError, ConnectionResetError)):
+        await session.post("/mutate", data=half(), headers=JSON)
+    assert await alive(session)
+
+
+async def test_many_at_once_are_all_answered(session: aiohttp.ClientSession) -> None:
+    answers = await asyncio.gather(*(post(session, "/mutate", body(jobset(name=f"gang-{n}"))) for n in range(200)))
+    assert {status for status, _ in answers} == {200}
+
+
+async def test_it_tells_how_it_is(session: aiohttp.ClientSession) -> None:
+    assert await text(session, "/healthz") == (200, "ok\n")
+    assert await text(session, "/readyz") == (200, "ok\n")
+
+
+async def test_it_is_not_ready_while_something_says_so(tmp_path: Path) -> None:
+    reasons: list[str | None] = ["caBundle does not trust the certificate", None]
+    async with admission_server(tmp_path, ready=lambda: reasons[0]) as server, client(server) as session:
+        assert await text(session, "/readyz") == (503, "caBundle does not trust the certificate\n")
+        assert (await text(session, "/healthz"))[0] == 200
+        reasons.pop(0)
+        assert (await text(session, "/readyz"))[0] == 200
+
+
+async def test_it_counts_what_it_does(session: aiohttp.ClientSession) -> None:
+    await post(session, "/mutate", body(jobset()))
+    await post(session, "/mutate", body(jobset(config={"timeoutAfterSeconds": 0})))
+    await post(session, "/validate", body(jobset(config=False)))
+    await post(session, "/validate", b"garbage")
+    await post(session, "/validate", b" " * (LARGEST_BODY + 1))
+    _, told = await text(session, "/metrics")
+    for line in (
+        'controller_runtime_webhook_requests_total{code="200",webhook="mutate"} 2.0',
+        'controller_runtime_webhook_requests_total{code="400",webhook="validate"} 1.0',
+        'controller_runtime_webhook_requests_total{code="413",webhook="validate"} 1.0',
+        'controller_runtime_webhook_latency_seconds_count{webhook="mutate"} 2.0',
+        'controller_runtime_webhook_requests_in_flight{webhook="mutate"} 0.0',
+        'jobset_gate_admission_total{operation="CREATE",outcome="patched",webhook="mutate"} 1.0',
+        'jobset_gate_admission_total{operation="CREATE",outcome="denied",webhook="mutate"} 1.0',
+        'jobset_gate_admission_total{operation="CREATE",outcome="allowed",webhook="validate"} 1.0',
+    ):
+        assert line in told
+
+
+async def test_requests_cannot_make_up_metrics(session: aiohttp.ClientSession) -> None:
+    """A label for each word that a client likes would grow for ever."""
+    for number in range(50):
+        await post(session, "/mutate", body(jobset(), operation=f"OPERATION-{number}"))
+    _, told = await text(session, "/metrics")
+    assert len([line for line in told.splitlines() if line.startswith("jobset_gate_admission_total{")]) == 1
+
+
+async def test_when_it_leaves_it_is_not_ready_and_lets_no_connection_live_on(
+    opened: WebhookServer, session: aiohttp.ClientSession
+) -> None:
+    assert (await session.get("/healthz")).headers.get("Connection") != "close"
+    opened.admission.shutting_down = True
+    assert await text(session, "/readyz") == (503, "shutting down\n")
+    async with session.post("/mutate", data=body(jobset()), headers=JSON) as answer:
+        assert answer.status == 200
+        assert answer.headers["Connection"] == "close"
+
+
+async def test_a_request_in_progress_is_answered_before_the_door_is_closed(tmp_path: Path) -> None:
+    arrived, go_on = asyncio.Event(), asyncio.Event()
+    raw = body(jobset())
+
+    async def slowly() -> AsyncIterator[bytes]:
+        yield raw[:10]
+        arrived.set()
+        await go_on.wait()
+        yield raw[10:]
+
+    async with admission_server(tmp_path) as server, client(server) as session:
+        request = asyncio.create_task(post_stream(session, slowly()))
+        await arrived.wait()
+        closing = asyncio.create_task(server.stop())
+        go_on.set()
+        status, answer = await request
+        await closing
+        assert status == 200
+        assert barrier(patched(jobset(), answer))
+        with pytest.raises(aiohttp.ClientConnectorError):
+            await session.get("/healthz")
+
+
+async def post_stream(session: aiohttp.ClientSession, data: AsyncIterator[bytes]) -> tuple[int, bytes]:
+    async with session.post("/mutate", data=data, headers=JSON) as answer:
+        return answer.status, await answer.read()
+
+
+async def test_a_port_that_is_taken_is_an_error_and_leaves_nothing_behind(
+    opened: WebhookServer, tmp_path: Path
+) -> None:
+    before = asyncio.all_tasks()
+    with pytest.raises(OSError, match="address already in use"):
+        async with admission_server(tmp_path, port=int(opened.url.rpartition(":")[2])):
+            pass
+    assert asyncio.all_tasks() == before
+
+
+def test_generated_suffixes_are_five_characters_that_a_name_may_end_in() -> None:
+    for _ in range(100):
+        suffix = random_suffix()
+        assert len(suffix) == 5
+        assert set(suffix) <= set(inject.SUFFIX_ALPHABET)
+
+
+def test_tokens_are_long_never_the_same_and_may_stand_in_a_url() -> None:
+    tokens = {random_token() for _ in range(100)}
+    assert len(tokens) == 100
+    assert all(re.fullmatch(r"[0-9A-Za-z_-]{22}", token) for token in tokens)
+
+
+async def test_a_kept_connection_is_told_to_ask_elsewhere_before_it_is_closed(tmp_path: Path) -> None:
+    """A request may be on its way just then: an API server takes this as its answer, and asks another door."""
+    async with admission_server(tmp_path) as server:
+        place = urlsplit(server.url)
+        reader, writer = await asyncio.open_connection(place.hostname, place.port, ssl=trusting())
+        writer.write(b"GET /healthz HTTP/1.1\r\nHost: x\r\n\r\n")
+        assert (await reader.readuntil(b"ok\n")).startswith(b"HTTP/1.1 200")
+        stopping = asyncio.create_task(server.stop())
+        head = await reader.readuntil(b"\r\n\r\n")
+        assert head.startswith(b"HTTP/1.1 503 ")
+        assert b"\r\nRetry-After: 1\r\n" in head
+        assert b"\r\nConnection: close\r\n" in head
+        writer.close()
+        await stopping
+
+
+async def test_a_client_that_keeps_its_connection_for_ever_does_not_keep_the_door_open(tmp_path: Path) -> None:
+    async with admission_server(tmp_path) as server:
+        place = urlsplit(server.url)
+        reader, writer = await asyncio.open_connection(place.hostname, place.port, ssl=trusting())
+        writer.write(b"GET /healthz HTTP/1.1\r\nHost: x\r\n\r\n")
+        await reader.readuntil(b"ok\n")
+        async with asyncio.timeout(60):
+            await server.stop()
+        writer.close()

@@ -1,0 +1,97 @@
+"""The CA and its certificates: for what, for whom, for how long."""
+
+from datetime import UTC, datetime, timedelta
+
+import pytest
+from cryptography import x509
+from cryptography.hazmat.primitives.asymmetric import ec, rsa
+from cryptography.hazmat.primitives.serialization import Encoding, NoEncryption, PrivateFormat
+from cryptography.x509.oid import ExtendedKeyUsageOID
+from cryptography.x509.verification import PolicyBuilder, Store, VerificationError
+
+from webhook.certs import ca as authority
+from webhook.certs import self_signed
+from webhook.certs.ca import is_due, is_signed_by, is_valid
+
+NOW = datetime(2030, 1, 1, tzinfo=UTC)
+DAY = timedelta(days=1)
+HOST = "gate.ns.svc"
+
+
+def leaf_of(
+    ca: authority.CertificateAuthority, *hosts: str, life: timedelta = 7 * DAY, now: datetime = NOW
+) -> x509.Certificate:
+    return ca.issue(hosts or [HOST], now=now, life=life).certificates[0]
+
+
+@pytest.fixture
+def ca() -> authority.CertificateAuthority:
+    return authority.create("a", now=NOW, life=365 * DAY)
+
+
+def test_a_strict_verifier_accepts_it_for_its_host_alone(ca: authority.CertificateAuthority) -> None:
+    """By the rules of the public web, which are stricter than an API server's."""
+    verifier = PolicyBuilder().store(Store([ca.certificate])).time(NOW)
+    leaf = leaf_of(ca)
+    assert verifier.build_server_verifier(x509.DNSName(HOST)).verify(leaf, [])[0] == leaf
+    with pytest.raises(VerificationError):
+        verifier.build_server_verifier(x509.DNSName("other.ns.svc")).verify(leaf, [])
+
+
+def test_the_certificate_serves_and_signs_nothing(ca: authority.CertificateAuthority) -> None:
+    extensions = leaf_of(ca).extensions
+    assert not extensions.get_extension_for_class(x509.BasicConstraints).value.ca
+    assert list(extensions.get_extension_for_class(x509.ExtendedKeyUsage).value) == [ExtendedKeyUsageOID.SERVER_AUTH]
+    assert ca.certificate.extensions.get_extension_for_class(x509.BasicConstraints).value.path_length == 0
+
+
+def test_keys_are_on_the_curve_p_256(ca: authority.CertificateAuthority) -> None:
+    for key in (ca.certificate.public_key(), leaf_of(ca).public_key()):
+        assert isinstance(key, ec.EllipticCurvePublicKey)
+        assert isinstance(key.curve, ec.SECP256R1)
+
+
+def test_a_certificate_never_outlives_its_ca(ca: authority.CertificateAuthority) -> None:
+    leaf = leaf_of(ca, life=30 * DAY, now=NOW + 360 * DAY)
+    assert leaf.not_valid_after_utc == ca.certificate.not_valid_after_utc
+
+
+@pytest.mark.parametrize(
+    ("life", "slack"), [(DAY, timedelta(minutes=5)), (timedelta(seconds=100), timedelta(seconds=10))]
+)
+def test_clocks_may_differ_by_a_little(ca: authority.CertificateAuthority, life: timedelta, slack: timedelta) -> None:
+    leaf = leaf_of(ca, life=life)
+    assert NOW - leaf.not_valid_before_utc == slack
+    assert is_valid(leaf, NOW - slack)
+    assert not is_valid(leaf, NOW - slack - timedelta(seconds=1))
+    assert is_valid(leaf, NOW + life)
+    assert not is_valid(leaf, NOW + life + timedelta(seconds=1))
+
+
+def test_it_is_due_when_two_thirds_of_its_life_are_over(ca: authority.CertificateAuthority) -> None:
+    leaf = leaf_of(ca, life=9 * DAY)
+    assert not is_due(leaf, NOW + 5.9 * DAY)
+    assert is_due(leaf, NOW + 6 * DAY)
+
+
+def test_who_has_signed_what(ca: authority.CertificateAuthority) -> None:
+    """Names alone prove nothing: the other CA has the same one."""
+    assert is_signed_by(leaf_of(ca), ca.certificate)
+    assert not is_signed_by(leaf_of(authority.create("a", now=NOW, life=DAY)), ca.certificate)
+
+
+def test_a_ca_is_loaded_with_its_own_key_only(ca: authority.CertificateAuthority) -> None:
+    other = authority.create("a", now=NOW, life=DAY)
+    assert authority.load(ca.certificate, ca.key_pem()) is not None
+    assert authority.load(ca.certificate, other.key_pem()) is None
+    assert authority.load(ca.certificate, b"nonsense") is None
+    pair = ca.issue([HOST], now=NOW, life=DAY)
+    assert authority.load(pair.certificates[0], pair.key) is None, "no CA"
+    text = rsa.generate_private_key(65537, 2048).private_bytes(Encoding.PEM, PrivateFormat.PKCS8, NoEncryption())
+    assert authority.load(ca.certificate, text) is None
+
+
+def test_addresses_are_hosts_too() -> None:
+    leaf = x509.load_pem_x509_certificate(self_signed.make(["10.0.0.1", "::1", "a.b"]).certificate)
+    found = leaf.extensions.get_extension_for_class(x509.SubjectAlternativeName).value
+    assert [type(one).__name__ for one in found] == ["IPAddress", "IPAddress", "DNSName"]

@@ -1,0 +1,129 @@
+"""What the door answers to whom."""
+
+from typing import Any
+
+import pytest
+
+from jobset_gate import names
+from jobset_gate.settings import Barrier, Settings
+from tests.fakes.admission_reviews import body
+from tests.fakes.jobsets import Json, applied, barrier, changed, created, jobset, pod_spec, replicated, without
+from webhook.handlers import mutating_handler, validating_handler
+from webhook.review import AdmissionResponse, Allowed, Denied, Patched, decode
+
+
+def mutate(new: Any, old: Any = None, **request: Any) -> AdmissionResponse:
+    return mutating_handler(Settings(), lambda: "x7k2p", lambda: "a-token")(decode(body(new, old, **request)))
+
+
+def judge(new: Any, old: Any = None, **request: Any) -> AdmissionResponse:
+    return validating_handler(Settings())(decode(body(new, old, **request)))
+
+
+def test_a_gated_jobset_is_patched_and_the_result_is_accepted() -> None:
+    answer = mutate(jobset())
+    assert isinstance(answer, Patched)
+    assert judge(applied(jobset(), answer.operations)) == Allowed()
+
+
+def test_called_again_there_is_nothing_to_patch() -> None:
+    assert mutate(created(jobset())) == Allowed()
+
+
+def test_a_jobset_without_a_config_goes_through_both() -> None:
+    assert mutate(jobset(config=False)) == judge(jobset(config=False)) == Allowed()
+
+
+def test_both_refuse_for_the_same_reasons() -> None:
+    bad = jobset(config={"timeoutAfterSeconds": 0, "targetReplicatedJobs": ["nobody"]})
+    first, second = mutate(bad), judge(bad)
+    assert isinstance(first, Denied)
+    assert first == second
+    assert [it.path for it in first.field_errors] == [
+        "spec.groupSchedulingConfig.timeoutAfterSeconds",
+        "spec.groupSchedulingConfig.targetReplicatedJobs[0]",
+    ]
+
+
+def test_a_barrier_that_got_lost_on_the_way_is_refused_by_the_second() -> None:
+    made = created(jobset())
+    pod_spec(made)["initContainers"] = []
+    answer = judge(made)
+    assert isinstance(answer, Denied)
+    assert "no start barrier" in answer.message
+
+
+@pytest.mark.parametrize("dry_run", [False, True])
+def test_a_generated_name_is_completed_in_a_dry_run_too(dry_run: bool) -> None:
+    given = jobset(name="")
+    given["metadata"]["generateName"] = "gang-"
+    answer = mutate(given, name="", dryRun=dry_run)
+    assert isinstance(answer, Patched)
+    assert applied(given, answer.operations)["metadata"]["name"] == "gang-x7k2p"
+
+
+def test_each_new_gang_gets_a_token_of_its_own_and_keeps_it() -> None:
+    settings = Settings(barrier=Barrier(stream_url="http://gate:8082"))
+    tokens = iter(["first", "second"])
+    handler = mutating_handler(settings, lambda: "x7k2p", lambda: next(tokens))
+    stored = []
+    for name in ("one", "two"):
+        given = jobset(name=name)
+        answer = handler(decode(body(given, None)))
+        assert isinstance(answer, Patched)
+        stored.append(applied(given, answer.operations))
+    ends = [it["value"] for made in stored for it in barrier(made)["env"] if it["name"] == names.ENV_STREAM]
+    assert ends == ["http://gate:8082/v1/gangs/default/one/first", "http://gate:8082/v1/gangs/default/two/second"]
+    assert handler(decode(body(stored[0], stored[0]))) == Allowed()
+    assert judge(stored[0]) == Allowed()
+
+
+def test_warnings_come_from_the_second_so_that_they_are_told_once() -> None:
+    made = created(jobset(replicated(job={"backoffLimit": 7})))
+    assert mutate(made) == Allowed()
+    answer = judge(made)
+    assert isinstance(answer, Allowed)
+    assert len(answer.warnings) == 1
+
+
+def test_an_update_is_judged_against_the_old_object() -> None:
+    stored = created(jobset())
+    answer = mutate(changed(stored, {"timeoutAfterSeconds": 1}, "spec", "groupSchedulingConfig"), stored)
+    assert isinstance(answer, Denied)
+    assert "is immutable" in answer.message
+    assert isinstance(mutate(without(stored, "metadata", "annotations"), stored), Patched)
+
+
+POD = {"group": "", "version": "v1", "resource": "pods"}
+OLDER = {"group": names.JOBSET_GROUP, "version": "v1alpha1", "resource": "jobsets"}
+
+
+@pytest.mark.parametrize("handler", [mutate, judge])
+@pytest.mark.parametrize(
+    ("new", "old", "request_", "hint"),
+    [
+        ({}, None, {"resource": POD}, "not v1 pods"),
+        ({}, None, {"resource": OLDER}, "not jobset.x-k8s.io/v1alpha1 jobsets"),
+        ({}, None, {"resource": {}}, "judges"),
+        ({}, None, {"operation": "CONNECT"}, "not 'CONNECT'"),
+        ({}, None, {"operation": ""}, "not ''"),
+        (None, None, {}, "holds no object"),
+        ([], None, {}, "holds no object"),
+        ({}, None, {"operation": "UPDATE"}, "oldObject"),
+        ({}, {}, {"operation": "CREATE"}, "oldObject"),
+        ({}, 3, {}, "oldObject"),
+    ],
+)
+def test_what_no_registration_of_ours_sends_is_refused_and_told_why(
+    handler: Any, new: Any, old: Any, request_: Json, hint: str
+) -> None:
+    answer = handler(new, old, **request_)
+    assert isinstance(answer, Denied)
+    assert (answer.code, answer.reason) == (400, "BadRequest")
+    assert hint in answer.message
+
+
+@pytest.mark.parametrize("handler", [mutate, judge])
+@pytest.mark.parametrize("request_", [{"operation": "DELETE", "object": None}, {"subResource": "status"}])
+def test_deletion_and_status_are_never_in_the_way(handler: Any, request_: Json) -> None:
+    assert handler(jobset(config={"timeoutAfterSeconds": 0}), **request_) == Allowed()

@@ -1,0 +1,113 @@
+"""Each field of a JobSet and of a pod in turn with each wrong type: an answer, never an internal error."""
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+from typing import Any
+
+import pytest
+
+from jobset_gate import names
+from jobset_gate.settings import Settings
+from tests.fakes.grouped_pods import pod
+from tests.fakes.jobsets import Json, changed, created, jobset, replicated
+from webhook.handlers import mutating_handler, validating_handler
+from webhook.pod_handler import pod_handler
+from webhook.review import Denied, GroupVersionResource, ReviewRequest
+
+SETTINGS = Settings()
+HANDLERS = (mutating_handler(SETTINGS, lambda: "abcde", lambda: "token"), validating_handler(SETTINGS))
+WRONG: list[Any] = [None, True, -1, 10**400, "", [], [[]], [None], {}, {"": {}}, {"name": {}}, [{"name": []}]]
+JOBSETS = GroupVersionResource(names.JOBSET_GROUP, names.JOBSET_VERSION, "jobsets")
+PODS = GroupVersionResource("", "v1", "pods")
+
+
+def whole() -> Json:
+    """A JobSet with a bit of everything that some rule looks at."""
+    main = {
+        "name": "main",
+        "image": "train:1",
+        "imagePullPolicy": "Always",
+        "resources": {"requests": {"cpu": "1"}, "limits": {"cpu": "2"}},
+        "volumeMounts": [{"name": "data", "mountPath": "/data"}],
+    }
+    own = {
+        "initContainers": [{"name": "own", "image": "own:1", "env": [{"name": "A", "value": "b"}]}],
+        "containers": [main],
+        "volumes": [{"name": "data", "emptyDir": {}}],
+        "os": {"name": "linux"},
+        "nodeSelector": {"kubernetes.io/os": "linux"},
+        "securityContext": {"runAsUser": 7},
+        "activeDeadlineSeconds": 7,
+    }
+    failing = {"rules": [{"action": "Ignore", "onExitCodes": {"operator": "In", "values": [124]}}]}
+    job = replicated(pod=own, job={"podFailurePolicy": failing, "backoffLimit": 9, "activeDeadlineSeconds": 9})
+    spec: Json = {
+        "suspend": False,
+        "failurePolicy": {"restartStrategy": "Recreate", "rules": [{"action": "FailJobSet"}]},
+        "startupPolicy": {"startupPolicyOrder": "AnyOrder"},
+        "volumeClaimPolicies": [{"templates": [{"metadata": {"name": "claim"}}]}],
+    }
+    notes = {names.PREFETCH_IMAGES: "true", names.BARRIER_IMAGE: "busybox", names.ON_TIMEOUT: "Fail"}
+    second = replicated("second", dependsOn=[{"name": "third", "status": "Ready"}])
+    config = {"timeoutAfterSeconds": 9, "targetReplicatedJobs": ["workers", "second"]}
+    made = created(jobset(job, second, replicated("third"), config=config, notes=notes, spec=spec))
+    made["status"] = {"conditions": [{"type": names.CONDITION, "status": "True", "reason": names.REASON_TIMED_OUT}]}
+    return made
+
+
+def places(value: Any, path: tuple[str | int, ...] = ()) -> Iterator[tuple[str | int, ...]]:
+    members = value.items() if isinstance(value, dict) else enumerate(value) if isinstance(value, list) else ()
+    for key, member in members:
+        yield (*path, key)
+        yield from places(member, (*path, key))
+
+
+@contextmanager
+def replaced(document: Any, value: Any, path: tuple[str | int, ...]) -> Iterator[None]:
+    parent = document
+    for key in path[:-1]:
+        parent = parent[key]
+    before, parent[path[-1]] = parent[path[-1]], value
+    try:
+        yield
+    finally:
+        parent[path[-1]] = before
+
+
+@pytest.mark.parametrize("wrong", WRONG, ids=lambda it: repr(it)[:20])
+def test_every_field_of_a_jobset_may_be_of_any_type(wrong: Any) -> None:
+    good, bad = whole(), whole()
+    for place in places(good):
+        with replaced(bad, wrong, place):
+            for new, old in ((bad, None), (bad, good), (good, bad)):
+                for handler in HANDLERS:
+                    answer = handler(_request(new, old))
+                    assert not isinstance(answer, Denied) or answer.code < 500
+
+
+@pytest.mark.parametrize("wrong", WRONG, ids=lambda it: repr(it)[:20])
+def test_every_field_of_a_pod_may_be_of_any_type(wrong: Any) -> None:
+    hold = pod_handler(SETTINGS)
+    for way in SETTINGS.groups.ways:
+        owner = {"apiVersion": "apps/v1", "kind": "DaemonSet", "name": "o", "uid": "u", "controller": True}
+        good = pod(way, schedulingGates=[{"name": "theirs"}], meta={"ownerReferences": [owner]})
+        for place in places(good):
+            answer = hold(_request(changed(good, wrong, *place), None, PODS))
+            assert not isinstance(answer, Denied) or answer.code < 500
+
+
+@pytest.mark.parametrize("handler", HANDLERS, ids=["mutate", "validate"])
+@pytest.mark.parametrize("name", [{}, [], None, 7])
+def test_a_variable_of_our_container_without_a_name_that_is_one_is_a_refusal_with_the_path(
+    handler: Any, name: Any
+) -> None:
+    strange = {"name": names.BARRIER_CONTAINER, "env": [{"name": name}]}
+    answer = handler(_request(jobset(replicated(pod={"initContainers": [strange]})), None))
+    assert isinstance(answer, Denied)
+    assert answer.code == 422
+    assert "spec.replicatedJobs[0].template.spec.template.spec.initContainers[0].name" in answer.message
+
+
+def _request(new: Any, old: Any, resource: GroupVersionResource = JOBSETS) -> ReviewRequest:
+    operation = "CREATE" if old is None else "UPDATE"
+    return ReviewRequest("uid", operation, resource, namespace="default", object=new, old_object=old)

@@ -1,0 +1,187 @@
+"""No rule takes more than its share of an object: four times as large takes about four times as long.
+
+The bounds are lifted here, or nothing large would reach the rules.
+"""
+
+import json
+from collections.abc import Callable
+from typing import Any
+
+import pytest
+
+from jobset_gate import names
+from jobset_gate.injection import limits
+from jobset_gate.settings import Settings
+from tests.fakes.admission_reviews import body
+from tests.fakes.grouped_pods import pod
+from tests.fakes.growth import MOST, growth
+from tests.fakes.jobsets import Json, changed, created, jobset, replicated
+from webhook.handlers import mutating_handler, validating_handler
+from webhook.pod_handler import pod_handler
+from webhook.review import decode, encode
+
+Shape = Callable[[int], tuple[Json, Json | None]]
+SETTINGS = Settings()
+HANDLERS = (mutating_handler(SETTINGS, lambda: "abcde", lambda: "token"), validating_handler(SETTINGS))
+PODS = {"group": "", "version": "v1", "resource": "pods"}
+PREFETCH = {names.PREFETCH_IMAGES: "true"}
+PREFETCH_VOLUME = {"name": names.PREFETCH_VOLUME, "emptyDir": {}}
+RUNNERS_MOUNT = [{"name": names.PREFETCH_VOLUME, "mountPath": names.PREFETCH_PATH}]
+
+
+def several(count: int, **more: Any) -> list[Json]:
+    return [{"name": f"job-{index}", **more} for index in range(count)]
+
+
+def stored(count: int) -> Json:
+    """A JobSet whose prefetching containers are many."""
+    runners = [{"name": f"{names.PREFETCH_CONTAINER}-{index}", "volumeMounts": RUNNERS_MOUNT} for index in range(count)]
+    made = created(jobset())
+    spec = made["spec"]["replicatedJobs"][0]["template"]["spec"]["template"]["spec"]
+    spec["initContainers"] = runners + spec["initContainers"]
+    return made
+
+
+def reversed_init_containers(given: Json) -> Json:
+    where = ("spec", "replicatedJobs", 0, "template", "spec", "template", "spec")
+    spec: Any = given
+    for key in where:
+        spec = spec[key]
+    return changed(given, spec["initContainers"][::-1], *where, "initContainers")
+
+
+def duplicate_keys(count: int) -> tuple[Json, None]:
+    keys = ",".join(f'"key-{index}":0' for index in range(count))
+    return jobset(config=False, notes={names.CONFIG: f'{{{keys},"z":0,"z":0}}'}), None
+
+
+def unknown_targets(count: int) -> tuple[Json, None]:
+    config = {"targetReplicatedJobs": [f"nobody-{index}" for index in range(count)]}
+    return jobset(*several(count), config=config), None
+
+
+def chain_of_dependencies(count: int) -> tuple[Json, None]:
+    """Many targets, each at the beginning of the same long way to a target."""
+    targets = [f"target-{index}" for index in range(count)]
+    chain = [{"name": f"job-{index}", "dependsOn": [{"name": f"job-{index + 1}"}]} for index in range(count - 1)]
+    end = {"name": f"job-{count - 1}", "dependsOn": [{"name": targets[0]}]}
+    heads = [{"name": target, "dependsOn": [{"name": "job-0"}]} for target in targets]
+    return jobset(*chain, end, *heads, config={"targetReplicatedJobs": targets}), None
+
+
+def prefetched_images(count: int) -> tuple[Json, None]:
+    mains = [{"name": f"main-{index}", "image": f"image-{index}"} for index in range(count)]
+    return jobset(replicated(pod={"containers": mains}), notes=PREFETCH), None
+
+
+def volumes_like_ours(count: int) -> tuple[Json, None]:
+    pod_spec = {"initContainers": several(count), "volumes": [PREFETCH_VOLUME] * count}
+    return jobset(replicated(pod=pod_spec)), None
+
+
+def replicated_jobs(count: int) -> tuple[Json, None]:
+    return jobset(*(replicated(f"job-{index}") for index in range(count))), None
+
+
+def groups(count: int) -> tuple[Json, None]:
+    """Each replicatedJob in a group of its own."""
+
+    def template(index: int) -> Json:
+        named = {"metadata": {"labels": {names.PLUGINS_NAME: f"group-{index}"}}}
+        return {"template": named | {"spec": {"containers": [{"name": "main"}]}}}
+
+    return jobset(*(replicated(f"job-{index}", job=template(index)) for index in range(count))), None
+
+
+def nothing_changed(count: int) -> tuple[Json, Json]:
+    return stored(count), stored(count)
+
+
+def all_dropped(count: int) -> tuple[Json, Json]:
+    return created(jobset()), stored(count)
+
+
+def another_order(count: int) -> tuple[Json, Json]:
+    return reversed_init_containers(stored(count)), stored(count)
+
+
+def all_changed(count: int) -> tuple[Json, Json]:
+    new = stored(count)
+    for entry in new["spec"]["replicatedJobs"][0]["template"]["spec"]["template"]["spec"]["initContainers"]:
+        entry["image"] = "another"
+    return new, stored(count)
+
+
+def wide_below_deep(count: int) -> tuple[Json, Json]:
+    """Depth and width together: a path that is copied at each step costs their product."""
+    now: Any = [{"a": {}}] * (10 * count)
+    for _ in range(count // 10):
+        now = [now]
+    made = changed(created(jobset()), now, "spec", "replicatedJobs", 0, "template", "spec", "deep")
+    return made, made
+
+
+SHAPES: list[Shape] = [
+    duplicate_keys,
+    unknown_targets,
+    chain_of_dependencies,
+    prefetched_images,
+    volumes_like_ours,
+    replicated_jobs,
+    groups,
+    nothing_changed,
+    all_dropped,
+    another_order,
+    all_changed,
+]
+
+
+@pytest.mark.parametrize("shape", SHAPES)
+@pytest.mark.parametrize("handler", HANDLERS, ids=["mutate", "validate"])
+def test_four_times_the_jobset_takes_about_four_times_as_long(
+    shape: Shape, handler: Callable[[Any], Any], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    for bound in ("MOST_REPLICATED_JOBS", "MOST_TARGETS", "MOST_CONTAINERS", "LARGEST_CONFIG", "LARGEST_PATCH"):
+        monkeypatch.setattr(limits, bound, 10**9)
+
+    def work(count: int) -> Callable[[], object]:
+        asked = decode(body(*shape(count)))
+        return lambda: encode("uid", handler(asked))
+
+    assert growth(work, 400) < MOST
+
+
+@pytest.mark.parametrize("shape", [*SHAPES, wide_below_deep])
+@pytest.mark.parametrize("handler", HANDLERS, ids=["mutate", "validate"])
+def test_beyond_the_bounds_nothing_grows_faster_either(shape: Shape, handler: Callable[[Any], Any]) -> None:
+    """With the bounds as they are: a refusal counts what it refuses, and an UPDATE of what is stored goes on."""
+
+    def work(count: int) -> Callable[[], object]:
+        asked = decode(body(*shape(count)))
+        return lambda: encode("uid", handler(asked))
+
+    assert growth(work, 1000) < MOST
+
+
+@pytest.mark.parametrize(
+    "more",
+    [
+        lambda count: {"metadata": {"annotations": {names.KOORDINATOR_GANGS: json.dumps(["n/g"] * count)}}},
+        lambda count: {"metadata": {"ownerReferences": [{"kind": "Job"}] * count}},
+        lambda count: {"spec": {"schedulingGates": [{"name": f"gate-{i}"} for i in range(count)]}},
+        lambda count: {"metadata": {"labels": {f"label-{i}": "x" for i in range(count)}}},
+        lambda count: {"metadata": {"labels": {names.PLUGINS_NAME: "x" * count}}},
+    ],
+)
+def test_four_times_the_pod_takes_about_four_times_as_long(more: Callable[[int], Json]) -> None:
+    hold = pod_handler(SETTINGS)
+
+    def work(count: int) -> Callable[[], object]:
+        made = pod(SETTINGS.groups.ways[0])
+        for part, members in more(count).items():
+            for key, value in members.items():
+                made[part][key] = made[part].get(key, {}) | value if isinstance(value, dict) else value
+        asked = decode(body(made, resource=PODS))
+        return lambda: encode("uid", hold(asked))
+
+    assert growth(work, 20_000) < MOST

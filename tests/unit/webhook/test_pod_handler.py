@@ -1,0 +1,119 @@
+"""What the door answers about pods, over HTTPS and to whom."""
+
+import json
+from base64 import b64decode
+from collections.abc import AsyncIterator
+from pathlib import Path
+from typing import Any
+
+import aiohttp
+import pytest
+
+from jobset_gate import names
+from jobset_gate.podgroups.model import Format
+from jobset_gate.settings import Groups, Settings
+from tests.fakes.admission_reviews import body, patched, response
+from tests.fakes.admission_server import admission_server, client
+from tests.fakes.grouped_pods import Json, gates, meta_of, pod
+from tests.fakes.jobsets import jobset
+
+CORE = {"group": "", "version": "v1", "resource": "pods"}
+HEADERS = {"Content-Type": "application/json"}
+
+
+def asked(new: Any, **request: Any) -> bytes:
+    """The review of a pod's creation."""
+    kind = {"group": "", "version": "v1", "kind": "Pod"}
+    usual = {"resource": CORE, "kind": kind, "requestKind": kind, "namespace": "team", "name": ""}
+    return body(new, **(usual | request))
+
+
+@pytest.fixture
+async def session(tmp_path: Path) -> AsyncIterator[aiohttp.ClientSession]:
+    async with admission_server(tmp_path) as server, client(server) as made:
+        yield made
+
+
+async def post(session: aiohttp.ClientSession, data: bytes) -> bytes:
+    async with session.post("/mutate-pods", data=data, headers=HEADERS) as answer:
+        assert answer.status == 200
+        return await answer.read()
+
+
+async def metrics(session: aiohttp.ClientSession) -> str:
+    async with session.get("/metrics") as answer:
+        return await answer.text()
+
+
+async def test_a_pod_of_a_group_comes_out_held(session: aiohttp.ClientSession) -> None:
+    made = patched(pod(Format.KEP_24), await post(session, asked(pod(Format.KEP_24))))
+    assert gates(made) == [names.POD_GROUP_GATE]
+    assert made["metadata"]["labels"][names.POD_GROUP_LABEL]
+
+
+async def test_the_namespace_is_the_requests(session: aiohttp.ClientSession) -> None:
+    """A template's pods have none in their metadata until they are stored."""
+    first, second = [
+        patched(pod(Format.KEP_24), await post(session, asked(pod(Format.KEP_24), namespace=it))) for it in ("a", "b")
+    ]
+    assert first["metadata"]["labels"] != second["metadata"]["labels"]
+
+
+async def test_called_again_it_has_nothing_to_say(session: aiohttp.ClientSession) -> None:
+    made = patched(pod(Format.KEP_24), await post(session, asked(pod(Format.KEP_24))))
+    assert set(response(await post(session, asked(made)))) == {"uid", "allowed"}
+
+
+async def test_two_names_are_refused_as_a_fault_of_the_pod(session: aiohttp.ClientSession) -> None:
+    both: Json = pod(Format.KEP_24, "a", meta=meta_of(Format.SCHEDULER_PLUGINS, "b"))
+    del both["metadata"]["name"]
+    both["metadata"]["generateName"] = "job-"
+    told = response(await post(session, asked(both)))
+    status = told["status"]
+    assert (told["allowed"], status["code"], status["reason"]) == (False, 422, "Invalid")
+    assert (status["details"]["group"], status["details"]["kind"], status["details"]["name"]) == ("", "Pod", "job-")
+    (cause,) = status["details"]["causes"]
+    assert (cause["reason"], cause["field"]) == ("FieldValueForbidden", "metadata")
+
+
+async def test_what_is_sent_although_groups_are_off_goes_through(tmp_path: Path) -> None:
+    """A configuration that was left behind refuses nobody."""
+    async with admission_server(tmp_path, Settings(groups=Groups(enabled=False))) as server, client(server) as session:
+        assert response(await post(session, asked(pod(Format.KEP_24))))["allowed"] is True
+
+
+@pytest.mark.parametrize("request_", [{"operation": "UPDATE"}, {"operation": "DELETE"}, {"subResource": "binding"}])
+async def test_what_is_no_creation_goes_through(session: aiohttp.ClientSession, request_: Json) -> None:
+    told = response(await post(session, asked(pod(Format.KEP_24), **request_)))
+    assert told["allowed"] is True
+    assert "patch" not in told
+
+
+async def test_what_is_no_pod_is_a_bad_request(session: aiohttp.ClientSession) -> None:
+    """Only a registration that is wrong sends it, and that should show."""
+    other = {"group": "", "version": "v1", "resource": "services"}
+    for raw in (asked(pod(), resource=other), asked(None), body(jobset())):
+        told = response(await post(session, raw))
+        assert (told["allowed"], told["status"]["code"]) == (False, 400)
+
+
+async def test_it_is_counted_like_the_others(session: aiohttp.ClientSession) -> None:
+    await post(session, asked(pod(Format.KEP_24)))
+    await post(session, asked(pod()))
+    await post(session, asked(pod(Format.KEP_24, "a", meta=meta_of(Format.ALIBABA, "b"))))
+    told = await metrics(session)
+    for line in (
+        'controller_runtime_webhook_requests_total{code="200",webhook="mutate-pods"} 3.0',
+        'controller_runtime_webhook_latency_seconds_count{webhook="mutate-pods"} 3.0',
+        'controller_runtime_webhook_requests_in_flight{webhook="mutate-pods"} 0.0',
+        'jobset_gate_admission_total{operation="CREATE",outcome="patched",webhook="mutate-pods"} 1.0',
+        'jobset_gate_admission_total{operation="CREATE",outcome="allowed",webhook="mutate-pods"} 1.0',
+        'jobset_gate_admission_total{operation="CREATE",outcome="denied",webhook="mutate-pods"} 1.0',
+    ):
+        assert line in told
+
+
+async def test_the_patch_is_as_small_as_it_can_be(session: aiohttp.ClientSession) -> None:
+    told = response(await post(session, asked(pod(Format.ALIBABA))))
+    operations = json.loads(b64decode(told["patch"]))
+    assert [it["path"] for it in operations] == ["/metadata/labels/jobset-gate.dev~1gang", "/spec/schedulingGates"]

@@ -1,0 +1,125 @@
+"""Whether an API server would trust what is served: the same answer as a connection would give, and why not."""
+
+from datetime import UTC, datetime, timedelta
+
+import pytest
+from cryptography import x509
+from cryptography.hazmat.primitives import hashes
+from cryptography.hazmat.primitives.asymmetric import ec
+from cryptography.hazmat.primitives.serialization import Encoding, NoEncryption, PrivateFormat
+from cryptography.x509.oid import NameOID
+
+from webhook.certs import ca as authority
+from webhook.certs import verify
+from webhook.certs.pem import KeyPair, joined
+from webhook.certs.watcher import ServingCertificate
+
+NOW = datetime(2040, 1, 1, tzinfo=UTC)
+DAY = timedelta(days=1)
+HOST = "gate.ns.svc"
+CA = authority.create("a", now=NOW, life=365 * DAY)
+OTHER = authority.create("b", now=NOW, life=365 * DAY)
+OLD = authority.create("c", now=NOW - 400 * DAY, life=365 * DAY)
+SLOT = ServingCertificate(CA.issue([HOST, "gate.ns"], now=NOW, life=7 * DAY))
+
+
+def verdict(
+    *cas: authority.CertificateAuthority, slot: ServingCertificate = SLOT, host: str = HOST, now: datetime = NOW
+) -> str | None:
+    bundle = joined(one.certificate for one in cas)
+    return verify.untrusted_reason(slot.context, slot.chain, {"zz": bundle}, host, now)
+
+
+def test_a_bundle_with_its_ca_among_others_trusts_it() -> None:
+    assert verdict(CA) is None
+    assert verdict(OTHER, CA, OLD) is None
+
+
+def test_all_configurations_must() -> None:
+    good, bad = joined([CA.certificate]), joined([OTHER.certificate])
+    told = verify.untrusted_reason(SLOT.context, SLOT.chain, {"a": good, "b": bad}, HOST, NOW)
+    assert (
+        told
+        == f"b: its caBundle does not verify the serving certificate for {HOST}: unable to get local issuer certificate"
+    )
+
+
+@pytest.mark.parametrize("bundle", [b"", b" \n"])
+def test_an_empty_bundle(bundle: bytes) -> None:
+    assert verify.untrusted_reason(SLOT.context, SLOT.chain, {"zz": bundle}, HOST, NOW) == "zz: has no caBundle"
+
+
+def test_nonsense_in_a_bundle_is_passed_over_as_api_servers_do() -> None:
+    broken = b"-----BEGIN CERTIFICATE-----\nAAAA\n-----END CERTIFICATE-----\n"
+    text = b"nonsense\n" + broken + joined([CA.certificate])
+    assert verify.untrusted_reason(SLOT.context, SLOT.chain, {"zz": text}, HOST, NOW) is None
+    told = verify.untrusted_reason(SLOT.context, SLOT.chain, {"zz": broken}, HOST, NOW)
+    assert told == "zz: its caBundle holds no certificate that is valid now"
+
+
+def test_another_name_of_the_service() -> None:
+    told = verdict(CA, host="door.ns.svc")
+    assert told is not None
+    assert "Hostname mismatch" in told
+
+
+def test_time_is_an_argument() -> None:
+    """The machine's own clock says nothing here: all of this lies in the future."""
+    assert verdict(CA, now=NOW + 7 * DAY) is None
+    told = verdict(CA, now=NOW + 8 * DAY)
+    assert told == "the serving certificate is valid from 2039-12-31T23:55:00Z to 2040-01-08T00:00:00Z only"
+    assert verdict(CA, now=NOW - DAY) is not None
+
+
+def test_an_expired_ca_trusts_nothing() -> None:
+    slot = ServingCertificate(_forever(OLD))
+    assert verdict(OLD, slot=slot) == "zz: its caBundle holds no certificate that is valid now"
+    told = verdict(OLD, OTHER, slot=slot)
+    assert told is not None
+    assert "unable to get local issuer" in told
+
+
+def _forever(ca: authority.CertificateAuthority) -> KeyPair:
+    """A certificate that, against the rules, outlives its CA."""
+    return _signed("x", ca.certificate.subject, ca.key, [HOST])
+
+
+def _signed(name: str, issuer: x509.Name, by: ec.EllipticCurvePrivateKey | None, hosts: list[str]) -> KeyPair:
+    """As somebody with another tool may bring it: by itself where there is no CA, and with few extensions."""
+    key = ec.generate_private_key(ec.SECP256R1())
+    builder = (
+        x509.CertificateBuilder()
+        .subject_name(x509.Name([x509.NameAttribute(NameOID.COMMON_NAME, name)]))
+        .issuer_name(issuer)
+        .public_key(key.public_key())
+        .serial_number(x509.random_serial_number())
+        .not_valid_before(NOW - 500 * DAY)
+        .not_valid_after(NOW + 500 * DAY)
+    )
+    if hosts:
+        names = x509.SubjectAlternativeName([x509.DNSName(one) for one in hosts])
+        builder = builder.add_extension(names, critical=False)
+    made = builder.sign(by or key, hashes.SHA256())
+    text = key.private_bytes(Encoding.PEM, PrivateFormat.PKCS8, NoEncryption())
+    return KeyPair(made.public_bytes(Encoding.PEM), text)
+
+
+def test_a_certificate_that_is_its_own_ca() -> None:
+    subject = x509.Name([x509.NameAttribute(NameOID.COMMON_NAME, HOST)])
+    pair = _signed(HOST, subject, None, [HOST])
+    slot = ServingCertificate(pair)
+    assert verify.untrusted_reason(slot.context, slot.chain, {"zz": pair.chain}, HOST, NOW) is None
+
+
+def test_a_common_name_is_no_host_name() -> None:
+    """API servers have not looked at it for years."""
+    slot = ServingCertificate(_signed(HOST, CA.certificate.subject, CA.key, []))
+    told = verdict(CA, slot=slot)
+    assert told is not None
+    assert "Hostname mismatch" in told
+
+
+def test_the_issuer_is_found_among_several() -> None:
+    bundle = {"a": joined([OTHER.certificate]), "b": joined([OLD.certificate, CA.certificate])}
+    assert verify.issuer(SLOT.chain, bundle) == CA.certificate
+    assert verify.issuer(SLOT.chain, {"a": joined([OTHER.certificate])}) is None

@@ -1,0 +1,139 @@
+"""A certificate authority and the serving certificates it signs: X.509, pure. Time is an argument."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from datetime import datetime, timedelta
+from ipaddress import ip_address
+from typing import Final
+
+from cryptography import x509
+from cryptography.hazmat.primitives import hashes, serialization
+from cryptography.hazmat.primitives.asymmetric import ec
+from cryptography.x509.oid import ExtendedKeyUsageOID, NameOID
+
+from webhook.certs.pem import KeyPair
+
+BACKDATED: Final = timedelta(minutes=5)
+"""Clocks differ. What lives for less than ten times as long is backdated by a tenth of its life."""
+
+
+@dataclass(frozen=True, slots=True)
+class CertificateAuthority:
+    """A CA that can sign."""
+
+    certificate: x509.Certificate
+    key: ec.EllipticCurvePrivateKey
+
+    def key_pem(self) -> bytes:
+        """The key in PEM, not encrypted."""
+        return _key_text(self.key)
+
+    def issue(self, hosts: Sequence[str], *, now: datetime, life: timedelta) -> KeyPair:
+        """A new key and a serving certificate for these host names and addresses; it never outlives the CA."""
+        key, ca = ec.generate_private_key(ec.SECP256R1()), self.certificate
+        leaf = (
+            _builder(_name(hosts[0]), ca.subject, key.public_key(), now, min(life, ca.not_valid_after_utc - now))
+            .add_extension(x509.BasicConstraints(ca=False, path_length=None), critical=True)
+            .add_extension(_usage(signs_certificates=False), critical=True)
+            .add_extension(x509.ExtendedKeyUsage([ExtendedKeyUsageOID.SERVER_AUTH]), critical=False)
+            .add_extension(x509.SubjectAlternativeName([_host(it) for it in hosts]), critical=False)
+            .add_extension(x509.AuthorityKeyIdentifier.from_issuer_public_key(self.key.public_key()), critical=False)
+            .sign(self.key, hashes.SHA256())
+        )
+        return KeyPair(leaf.public_bytes(serialization.Encoding.PEM), _key_text(key))
+
+
+def create(name: str, *, now: datetime, life: timedelta) -> CertificateAuthority:
+    """A new CA. `name` should tell it from others, for people and for those who look for an issuer by its name."""
+    key = ec.generate_private_key(ec.SECP256R1())
+    certificate = (
+        _builder(_name(name), _name(name), key.public_key(), now, life)
+        .add_extension(x509.BasicConstraints(ca=True, path_length=0), critical=True)
+        .add_extension(_usage(signs_certificates=True), critical=True)
+        .add_extension(x509.SubjectKeyIdentifier.from_public_key(key.public_key()), critical=False)
+        .sign(key, hashes.SHA256())
+    )
+    return CertificateAuthority(certificate, key)
+
+
+def load(certificate: x509.Certificate, key: bytes) -> CertificateAuthority | None:
+    """The CA of a certificate and a key in PEM; None if they do not belong together, or cannot sign for us."""
+    try:
+        loaded = serialization.load_pem_private_key(key, password=None)
+        constraints = certificate.extensions.get_extension_for_class(x509.BasicConstraints).value
+        public = certificate.public_key()
+    except (ValueError, TypeError, x509.ExtensionNotFound):
+        return None
+    if not isinstance(loaded, ec.EllipticCurvePrivateKey) or not constraints.ca or loaded.public_key() != public:
+        return None
+    return CertificateAuthority(certificate, loaded)
+
+
+def is_valid(certificate: x509.Certificate, now: datetime) -> bool:
+    """Has its time begun and not yet ended?"""
+    return certificate.not_valid_before_utc <= now <= certificate.not_valid_after_utc
+
+
+def has_expired(certificate: x509.Certificate, now: datetime) -> bool:
+    """Has its time ended? One whose time is yet to begin was made where clocks are ahead."""
+    return now > certificate.not_valid_after_utc
+
+
+def is_due(certificate: x509.Certificate, now: datetime) -> bool:
+    """Two thirds of its life are over: it should be followed by another one."""
+    begun, ends = certificate.not_valid_before_utc, certificate.not_valid_after_utc
+    return now >= begun + (ends - begun) * 2 / 3
+
+
+def is_signed_by(leaf: x509.Certificate, by: x509.Certificate) -> bool:
+    """Was the one issued by the other?"""
+    try:
+        leaf.verify_directly_issued_by(by)
+    except Exception:  # noqa: BLE001 - it raises many things for one reason: no
+        return False
+    return True
+
+
+def _builder(
+    subject: x509.Name, issuer: x509.Name, key: ec.EllipticCurvePublicKey, now: datetime, life: timedelta
+) -> x509.CertificateBuilder:
+    return (
+        x509.CertificateBuilder()
+        .subject_name(subject)
+        .issuer_name(issuer)
+        .public_key(key)
+        .serial_number(x509.random_serial_number())
+        .not_valid_before(now - min(BACKDATED, life / 10))
+        .not_valid_after(now + life)
+    )
+
+
+def _usage(*, signs_certificates: bool) -> x509.KeyUsage:
+    return x509.KeyUsage(
+        digital_signature=True,
+        content_commitment=False,
+        key_encipherment=False,
+        data_encipherment=False,
+        key_agreement=False,
+        key_cert_sign=signs_certificates,
+        crl_sign=signs_certificates,
+        encipher_only=False,
+        decipher_only=False,
+    )
+
+
+def _key_text(key: ec.EllipticCurvePrivateKey) -> bytes:
+    return key.private_bytes(
+        serialization.Encoding.PEM, serialization.PrivateFormat.PKCS8, serialization.NoEncryption()
+    )
+
+
+def _name(text: str) -> x509.Name:
+    return x509.Name([x509.NameAttribute(NameOID.COMMON_NAME, text[:64])])
+
+
+def _host(text: str) -> x509.GeneralName:
+    try:
+        return x509.IPAddress(ip_address(text))
+    except ValueError:
+        return x509.DNSName(text)
