@@ -76,7 +76,7 @@ class ManagerOptions:
     """Pod groups; nothing of theirs is watched unless they are enabled."""
     pod_group_crds: bool = True
     """Whether the CRDs of PodGroups are made where they are missing, and kept up to date where they are ours."""
-    progress_interval: float = PROGRESS_INTERVAL
+    progress_every: float = PROGRESS_INTERVAL
     host: str = "127.0.0.1"
     port: int | None = None
     """Of /healthz, /readyz and /metrics; 0 takes a free one, None serves none."""
@@ -223,7 +223,7 @@ class Manager:
         )
         words: WorkQueue[GangKey] = self._plumbing.new_queue("status")
         heralds = GangStatusWriter(
-            statuses, words, retry_after=options.progress_interval, on_failure=metrics.errors.labels("status").inc
+            statuses, words, retry_after=options.progress_every, on_failure=metrics.errors.labels("status").inc
         )
         reconciler = GangReconciler(
             cache=index,
@@ -256,7 +256,7 @@ class Manager:
 
     def _condition_writer(self, writer: Client, version: Callable[[GangKey], ObjectVersion | None]) -> ConditionWriter:
         return ConditionWriter(
-            writer.without_retries(), self.options.clock, self.options.progress_interval, version=version
+            writer.without_retries(), self.options.clock, self.options.progress_every, version=version
         )
 
     def _informers(self, client: Client, index: GangCache, crds: WorkQueue[str]) -> list[watches.AnyInformer]:

@@ -38,7 +38,7 @@ def text() -> str:
     own = [it for it in found if it.name.startswith(OWN)]
     return page(
         "Metrics",
-        "the registries of `controllers/`, `webhook/` and `jobset_gate/cli/serving/`",
+        "the registries of `controllers/`, `webhook/` and `jobset_gate/cli/serve/`",
         paragraph(
             "Both programs answer at `/metrics`. Units are seconds, bytes and plain numbers; no label holds the name "
             "of a pod or a JobSet. How to scrape them, the alerts and the dashboard: [metrics.md](../metrics.md)."

@@ -54,7 +54,7 @@ def reasons() -> list[tuple[str, str, str]]:
 
 def _conditions() -> list[tuple[str, str]]:
     told = sentences.of(names)
-    return [(code(str(getattr(names, name))), told[name]) for name in ("CONDITION", "GANG_CONDITION")]
+    return [(code(str(getattr(names, name))), told[name]) for name in ("CONDITION", "POD_GROUP_CONDITION")]
 
 
 def _members(enum: type[GangState] | type[PendingReason] | type[Phase]) -> str:

@@ -6,7 +6,7 @@ import sys
 from collections.abc import Sequence
 from pathlib import Path
 
-_PARENT_DEATH = str(Path(__file__).with_name("tethered.py"))
+_PARENT_DEATH = str(Path(__file__).with_name("parent_death.py"))
 _COLLECTS_SELDOM = {"GOGC": "300"}
 """For Go's garbage collector: by default a fifth of what an API server does for a test is its work."""
 

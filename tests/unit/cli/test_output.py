@@ -135,7 +135,7 @@ def test_a_log_line_holds_no_control_that_a_tenant_wrote(form: LogFormat) -> Non
 
 def test_the_command_line_prints_in_one_place_only() -> None:
     """What is printed elsewhere passes no wall."""
-    allowed = {"telling/output.py", "app.py", "commands/completion.py"}  # what those print is ours alone
+    allowed = {"printers/output.py", "app.py", "commands/completion.py"}  # what those print is ours alone
     printing = re.compile(r"\bprint\(|typer\.echo\(|sys\.std(out|err)\.write\(")
     files = (ROOT / "jobset_gate/cli").rglob("*.py")
     found = {it.relative_to(ROOT / "jobset_gate/cli").as_posix() for it in files if printing.search(it.read_text())}
