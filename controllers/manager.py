@@ -46,6 +46,7 @@ from jobset_gate.runtime.leader_gated_queue import LeaderGatedQueue
 from jobset_gate.runtime.liveness import LivenessCheck
 from jobset_gate.runtime.metrics import RuntimeMetrics
 from jobset_gate.runtime.store import ObjectVersion
+from jobset_gate.runtime.watch_source import AnyInformer
 from jobset_gate.runtime.workqueue import WorkQueue
 from jobset_gate.settings import Groups
 
@@ -171,9 +172,7 @@ class Manager:
                 if health is not None:
                     await health.stop()
 
-    async def _wait_synced(
-        self, informers: Sequence[watches.AnyInformer], groups: setup.PodGroupControllers | None
-    ) -> None:
+    async def _wait_synced(self, informers: Sequence[AnyInformer], groups: setup.PodGroupControllers | None) -> None:
         for informer in informers:
             if informer.resource not in (JOBSETS, CRDS):  # those come when JobSet is installed
                 await informer.wait_synced()
@@ -259,7 +258,7 @@ class Manager:
             writer.without_retries(), self.options.clock, self.options.progress_every, version=version
         )
 
-    def _informers(self, client: Client, index: GangCache, crds: WorkQueue[str]) -> list[watches.AnyInformer]:
+    def _informers(self, client: Client, index: GangCache, crds: WorkQueue[str]) -> list[AnyInformer]:
         options = self.options
         crd_changed = partial(crds.add, names.JOBSET_CRD) if options.extend_crd else None
         return watches.make_informers(
@@ -297,7 +296,7 @@ class Manager:
         self,
         client: Client,
         index: GangCache,
-        informers: Sequence[watches.AnyInformer],
+        informers: Sequence[AnyInformer],
         groups: setup.PodGroupControllers | None,
         elector: LeaderElector | None,
     ) -> StatusPage | None:
@@ -339,7 +338,7 @@ class Manager:
         )
 
     async def _serve(
-        self, informers: list[watches.AnyInformer], groups: setup.PodGroupControllers | None
+        self, informers: list[AnyInformer], groups: setup.PodGroupControllers | None
     ) -> HealthServer | None:
         options = self.options
         if options.port is None:

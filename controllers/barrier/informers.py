@@ -1,8 +1,6 @@
 """Which objects the controller watches, and where their changes go."""
 
 from collections.abc import Callable, Iterable
-from dataclasses import dataclass
-from typing import Any
 
 from controllers.barrier.cache import GangCache
 from controllers.barrier.gang_key import GangKey
@@ -10,23 +8,11 @@ from jobset_gate import names
 from jobset_gate.barrier import decode, wire
 from jobset_gate.barrier.model import ConfigMapSeen
 from jobset_gate.kube.client import Client
-from jobset_gate.kube.resources import CONFIGMAPS, CRDS, JOBS, JOBSETS, PODS, Resource
-from jobset_gate.runtime.informer import Informer
+from jobset_gate.kube.resources import CONFIGMAPS, CRDS, JOBS, JOBSETS, PODS
 from jobset_gate.runtime.mutation_cache import MutationCache
 from jobset_gate.runtime.store import ObjectChange, ObjectVersion
 from jobset_gate.runtime.watch_problems import OnWatchProblem
-
-AnyInformer = Informer[Any, Any]
-
-
-@dataclass(frozen=True, slots=True)
-class _InformerSpec:
-    resource: Resource
-    shape: Any
-    convert: Callable[[Any], Any]
-    handler: Callable[[ObjectChange[Any]], None]
-    label_selector: str = ""
-    field_selector: str = ""
+from jobset_gate.runtime.watch_source import AnyInformer, WatchSource, make_informer
 
 
 def make_informers(
@@ -39,14 +25,13 @@ def make_informers(
 ) -> list[AnyInformer]:
     """The informers that fill the index. `crd_changed` is told of the JobSet CRD; None: it is not watched."""
     gated = f"{names.GATED}={names.GATED_VALUE}"
-    watches = [
+    config_maps = f"{names.GATE}={names.GATE_VALUE}"
+    sources = [
         # JobSets without a selector: one that came in while the webhook was off has no label of ours (A10).
-        _InformerSpec(JOBSETS, wire.JobSet, decode.jobset, index.on_jobset),
-        _InformerSpec(JOBS, wire.Job, decode.job, index.on_job, gated),
-        _InformerSpec(PODS, wire.Pod, decode.pod, index.on_pod, gated),
-        _InformerSpec(
-            CONFIGMAPS, wire.ConfigMap, decode.config_map, index.on_config_map, f"{names.GATE}={names.GATE_VALUE}"
-        ),
+        WatchSource(JOBSETS, wire.JobSet, decode.jobset, index.on_jobset, namespace),
+        WatchSource(JOBS, wire.Job, decode.job, index.on_job, namespace, gated),
+        WatchSource(PODS, wire.Pod, decode.pod, index.on_pod, namespace, gated),
+        WatchSource(CONFIGMAPS, wire.ConfigMap, decode.config_map, index.on_config_map, namespace, config_maps),
     ]
     if crd_changed is not None:
         changed = crd_changed
@@ -56,23 +41,12 @@ def make_informers(
                 changed()
 
         only = f"metadata.name={names.JOBSET_CRD}"
-        watches.append(
-            _InformerSpec(CRDS, wire.MetadataOnly, lambda crd: crd.metadata.resource_version, on_crd, "", only)
-        )
-    return [
-        Informer(
-            client,
-            watch.resource,
-            wire=watch.shape,
-            convert=watch.convert,
-            handler=watch.handler,
-            namespace=namespace if watch.resource.namespaced else None,
-            label_selector=watch.label_selector,
-            field_selector=watch.field_selector,
-            on_problem=on_problem,
-        )
-        for watch in watches
-    ]
+        sources.append(WatchSource(CRDS, wire.MetadataOnly, _resource_version, on_crd, field_selector=only))
+    return [make_informer(client, source, on_problem) for source in sources]
+
+
+def _resource_version(crd: wire.MetadataOnly) -> str:
+    return crd.metadata.resource_version
 
 
 def config_map_witness(informers: Iterable[AnyInformer]) -> MutationCache[wire.ConfigMap, ConfigMapSeen]:

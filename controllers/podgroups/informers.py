@@ -1,11 +1,10 @@
 """Which objects of groups the controller watches, and where their changes go. `get groups` lists the same ones."""
 
 import asyncio
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Iterable, Mapping
 from contextlib import suppress
-from dataclasses import dataclass
 from functools import partial
-from typing import Any, Final
+from typing import Final
 
 from controllers.podgroups.cache import PodGroupCache
 from jobset_gate import names
@@ -21,12 +20,9 @@ from jobset_gate.kube.resources import (
 from jobset_gate.podgroups import decode, decode_records, quota, wire
 from jobset_gate.podgroups.candidate import CapacityCheck
 from jobset_gate.podgroups.model import Format
-from jobset_gate.runtime.informer import Informer
-from jobset_gate.runtime.store import ObjectChange
 from jobset_gate.runtime.watch_problems import OnWatchProblem, WatchProblem, WatchProblemKind
+from jobset_gate.runtime.watch_source import AnyInformer, WatchSource, make_informer
 from jobset_gate.settings import Groups
-
-AnyInformer = Informer[Any, Any]
 
 POD_GROUP_RESOURCES: Final = tuple(POD_GROUPS.values())
 
@@ -45,19 +41,6 @@ CONSUMING_PODS: Final = "spec.nodeName!=,status.phase!=Succeeded,status.phase!=F
 
 WITHOUT_LABEL: Final = f"!{names.POD_GROUP_LABEL}"
 """Label selector of the pods that were not taken for a group."""
-
-
-@dataclass(frozen=True, slots=True)
-class WatchSource:
-    """One kind of objects: how to list it, how to read one, and which handler of the index to tell."""
-
-    resource: Resource
-    wire_type: Any
-    convert: Callable[[Any], Any]
-    handler: Callable[[ObjectChange[Any]], None]
-    namespace: str | None = None
-    label_selector: str = ""
-    field_selector: str = ""
 
 
 def watch_sources(index: PodGroupCache, settings: Groups, namespace: str | None) -> list[WatchSource]:
@@ -110,19 +93,7 @@ def informers(
         if not absent or problem.kind is not WatchProblemKind.LIST_FAILED:
             on_problem(problem)
 
-    for kind in watch_sources(index, settings, namespace):
-        informer = Informer(
-            client,
-            kind.resource,
-            wire=kind.wire_type,
-            convert=kind.convert,
-            handler=kind.handler,
-            namespace=kind.namespace,
-            label_selector=kind.label_selector,
-            field_selector=kind.field_selector,
-            on_problem=tell,
-        )
-        found.append(informer)
+    found += (make_informer(client, source, tell) for source in watch_sources(index, settings, namespace))
     return found
 
 

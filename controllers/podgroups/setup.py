@@ -40,6 +40,7 @@ from jobset_gate.runtime.controller import Controller, ControllerMetrics
 from jobset_gate.runtime.leader_gated_queue import LeaderGatedQueue
 from jobset_gate.runtime.metrics import RuntimeMetrics
 from jobset_gate.runtime.watch_problems import OnWatchProblem
+from jobset_gate.runtime.watch_source import AnyInformer
 from jobset_gate.runtime.workqueue import WorkQueue
 from jobset_gate.settings import Groups as GroupSettings
 from jobset_gate.settings import Native
@@ -99,7 +100,7 @@ class PodGroupControllers:
             met=self._duty.add,
             placed=lambda key: self._opener.mark_progress(key),  # noqa: PLW0108 - there is none yet
         )
-        self._kinds: list[watches.AnyInformer] = watches.informers(
+        self._kinds: list[AnyInformer] = watches.informers(
             around.client, self.index, settings, namespace=around.namespace, on_problem=around.on_problem
         )
         self.crd_keeper = PodGroupCrdReconciler(around.writer)
@@ -133,7 +134,7 @@ class PodGroupControllers:
         self.measures.read_waits_from(self._opener.waiting_since)
 
     @property
-    def informers(self) -> Sequence[watches.AnyInformer]:
+    def informers(self) -> Sequence[AnyInformer]:
         """What every replica runs."""
         return *self._kinds, *self._crd_informers
 

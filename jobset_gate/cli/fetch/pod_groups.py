@@ -10,13 +10,14 @@ from typing import Any
 import msgspec
 
 from controllers.podgroups.cache import PodGroupCache
-from controllers.podgroups.informers import POD_GROUP_RESOURCES, WatchSource, watch_sources
+from controllers.podgroups.informers import POD_GROUP_RESOURCES, watch_sources
 from jobset_gate.kube.client import Client
 from jobset_gate.kube.errors import Forbidden, NotFound
 from jobset_gate.kube.resources import CONFIGMAPS, NODES, PODS, RESOURCEQUOTAS, Resource
 from jobset_gate.runtime.decoder import ObjectDecoder, PartialObjectMetadata
 from jobset_gate.runtime.paging import ListScope, list_pages
 from jobset_gate.runtime.store import ObjectChange
+from jobset_gate.runtime.watch_source import WatchSource
 from jobset_gate.settings import Groups
 
 PAGE = 500

@@ -4,13 +4,14 @@ import asyncio
 
 from controllers.podgroups.cache import PodGroupCache
 from controllers.podgroups.capacity_reader import OwnerCapacityReader
-from controllers.podgroups.informers import POD_GROUP_RESOURCES, WatchSource, watch_sources
+from controllers.podgroups.informers import POD_GROUP_RESOURCES, watch_sources
 from jobset_gate.cli.fetch import pod_group_rules, pod_groups
 from jobset_gate.cli.fetch.pod_groups import FetchedPodGroups
 from jobset_gate.cli.watch.source import ResourceWatch, is_forbidden, is_not_found
 from jobset_gate.kube.client import Client
 from jobset_gate.podgroups.status import GroupStatus
 from jobset_gate.runtime.watch_problems import WatchProblem
+from jobset_gate.runtime.watch_source import WatchSource
 from jobset_gate.settings import Groups
 
 

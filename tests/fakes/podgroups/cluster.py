@@ -21,6 +21,7 @@ from jobset_gate.podgroups.record import AdmissionRecord, decode_record
 from jobset_gate.runtime.controller import ControllerMetrics
 from jobset_gate.runtime.metrics import RuntimeMetrics
 from jobset_gate.runtime.store import ObjectChange
+from jobset_gate.runtime.watch_source import WatchSource
 from jobset_gate.settings import Groups as Settings
 from tests.fakes.podgroups.api import InMemoryApi, decoded_as, matches_selector, merge_patched
 from tests.fakes.podgroups.objects import key, node, pod, pod_group
@@ -156,7 +157,7 @@ def add_node(cluster: InMemoryCluster, name: str = "n", cpu: str = "100") -> Non
     cluster.put(NODES, node(name, cpu=cpu, memory="1000Gi"))
 
 
-def _watched(kind: informers.WatchSource, body: Json) -> bool:
+def _watched(kind: WatchSource, body: Json) -> bool:
     if kind.field_selector and not (body["spec"].get("nodeName") and body["status"]["phase"] not in ENDED):
         return False
     return matches_selector(body, kind.label_selector)

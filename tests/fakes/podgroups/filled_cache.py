@@ -18,6 +18,7 @@ from jobset_gate.kube.resources import (
 from jobset_gate.podgroups.model import MergedGroup, PodGroupKey
 from jobset_gate.podgroups.snapshot import GroupSnapshot
 from jobset_gate.runtime.store import ObjectChange, ObjectVersion, Store
+from jobset_gate.runtime.watch_source import WatchSource
 from jobset_gate.settings import Groups
 from tests.fakes.podgroups.objects import decoded
 from tests.fakes.podgroups.sources import Json
@@ -90,7 +91,7 @@ class FilledCache:
 class InformerFeed:
     """One informer without its network: the objects that its selectors let through, and its cache."""
 
-    def __init__(self, kind: informers.WatchSource) -> None:
+    def __init__(self, kind: WatchSource) -> None:
         self.kind = kind
         self.store: Store[Any] = Store()
 

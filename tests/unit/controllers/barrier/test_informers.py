@@ -13,11 +13,12 @@ from controllers.barrier.cache import GangCache
 from jobset_gate.kube.access import Access
 from jobset_gate.kube.client import Client
 from jobset_gate.kube.resources import CRDS, JOBSETS, PODS, Resource
+from jobset_gate.runtime.watch_source import AnyInformer
 from tests.fakes.scripted_server import ScriptedServer, no_response, refusal
 
 
 @asynccontextmanager
-async def running(server: ScriptedServer, only: Resource) -> AsyncIterator[list[watches.AnyInformer]]:
+async def running(server: ScriptedServer, only: Resource) -> AsyncIterator[list[AnyInformer]]:
     """All informers, of which this one runs."""
     async with Client(Access(server.url)) as client, asyncio.TaskGroup() as tasks:
         index = GangCache(lambda _: None, lambda _, __: None)

@@ -26,6 +26,7 @@ from jobset_gate.kube.resources import (
 from jobset_gate.podgroups.candidate import CapacityCheck
 from jobset_gate.podgroups.model import Format
 from jobset_gate.runtime.watch_problems import WatchProblem, WatchProblemKind
+from jobset_gate.runtime.watch_source import AnyInformer
 from jobset_gate.settings import Groups
 from tests.fakes.scripted_server import ScriptedServer, no_response, refusal
 
@@ -46,7 +47,7 @@ def watched(settings: Groups) -> set[tuple[Resource, str, str]]:
 @asynccontextmanager
 async def running(
     server: ScriptedServer, only: Resource, problems: list[WatchProblem]
-) -> AsyncIterator[list[watches.AnyInformer]]:
+) -> AsyncIterator[list[AnyInformer]]:
     """The informers of one kind."""
     async with Client(Access(server.url)) as client, asyncio.TaskGroup() as tasks:
         every = watches.informers(client, index(), Groups(), namespace=None, on_problem=problems.append)
